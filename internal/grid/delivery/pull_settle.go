@@ -39,7 +39,7 @@ func (s *Service) Settle(ctx context.Context, subscription string, how Settlemen
 	now := time.Now()
 	l.memory.lapsed = append(l.memory.lapsed, l.pull.lapse(now)...)
 	settled, holds := l.pull.unlock(l.id, tokens, how == Renew, now.Add(l.terms.lock))
-	st := &settling{lane: l, terms: l.terms, holds: holds}
+	st := &settling{batch{lane: l, terms: l.terms}, holds}
 	l.mu.Unlock()
 	switch how {
 	case Acknowledge:
@@ -58,22 +58,18 @@ func (s *Service) Settle(ctx context.Context, subscription string, how Settlemen
 	return settled, nil
 }
 
-// settling is one call that ends locks: what it has finished, and what it has not.
+// settling is one call that ends locks: a batch of what was held, of which holds is not settled yet.
 type settling struct {
-	lane     *lane
-	terms    *terms
-	holds    []hold
-	finished []*item
-	tally    tally
+	batch
+	holds []hold
 }
 
 // finish is the end of the first n.
 func (st *settling) finish(n int) {
 	for _, h := range st.holds[:n] {
-		st.finished = append(st.finished, h.item)
+		st.batch.finish(h.item)
 	}
 	st.holds = st.holds[n:]
-	notifyDone(st.finished[len(st.finished)-n:])
 }
 
 // end gives the lane what has come of it. What could not be settled is locked as it was, unless the
@@ -81,23 +77,18 @@ func (st *settling) finish(n int) {
 func (st *settling) end() {
 	l := st.lane
 	l.mu.Lock()
-	now := time.Now()
-	for _, it := range st.finished {
-		l.finishLocked(it, now)
-	}
-	var nobodys []*item
 	for _, h := range st.holds {
 		if l.gone {
-			l.memory.letGo(h.item)
-			nobodys = append(nobodys, h.item)
-			continue
+			st.back = append(st.back, h.item)
+		} else {
+			l.pull.hold(h)
 		}
-		l.pull.hold(h)
 	}
-	l.counts.add(&st.tally)
+	now := time.Now()
+	st.settleLocked(now)
 	l.pokeLocked(now)
 	l.mu.Unlock()
-	notifyDone(nobodys)
+	notifyDone(st.late)
 }
 
 // release makes events available again; those that were delivered too often are put away.
@@ -111,7 +102,7 @@ func (st *settling) release(ctx context.Context, delay time.Duration) error {
 		}
 	}
 	st.holds = rest
-	err := st.store(func(ps []pending.Delivery) error {
+	err := st.storeOnce(func(ps []pending.Delivery) error {
 		stamp(ps, retry.Aborted, "")
 		if delay > 0 {
 			return st.lane.s.cfg.RetryLogs.Put(ctx, delay, ps)
@@ -134,7 +125,7 @@ func (st *settling) bury(ctx context.Context, o retry.Outcome, reason string) er
 		st.finish(n)
 		return nil
 	}
-	err := st.store(func(ps []pending.Delivery) error {
+	err := st.storeOnce(func(ps []pending.Delivery) error {
 		stamp(ps, o, reason)
 		return st.lane.s.cfg.Dead.Put(ctx, st.terms.sub, ps)
 	})
@@ -150,8 +141,8 @@ func stamp(deliveries []pending.Delivery, o retry.Outcome, reason string) {
 	}
 }
 
-// store puts what is held somewhere durable. It tries once: the caller learns what went wrong.
-func (st *settling) store(put func([]pending.Delivery) error) error {
+// storeOnce puts what is held somewhere durable. It does not try again: the caller learns what went wrong.
+func (st *settling) storeOnce(put func([]pending.Delivery) error) error {
 	for portion, deliveries := range portions(st.holds, func(h hold) pending.Delivery { return h.item.Delivery }) {
 		if err := put(deliveries); err != nil {
 			return err

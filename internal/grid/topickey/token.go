@@ -57,6 +57,9 @@ func Check(token string, now time.Time, keys ...string) (Token, error) {
 
 // split takes the signature off. What stands before it is what was signed, to the byte: each
 // client escapes in its own way, so it must not be unescaped and escaped again.
+//
+// The signature is base64 that was escaped, or was not: then a plus stands for itself, and a blank
+// is a plus that somebody unescaped as in a form.
 func split(token string) (signed string, mac []byte, err error) {
 	token = strings.TrimSpace(token)
 	if len(token) > maxTokenBytes {
@@ -66,23 +69,15 @@ func split(token string) (signed string, mac []byte, err error) {
 	if at < 0 {
 		return "", nil, malformed("it does not end with &s= and the signature")
 	}
-	mac, err = parseMAC(token[at+len("&s="):])
-	return token[:at], mac, err
-}
-
-// parseMAC reads base64 that was escaped, or was not: then a plus stands for itself, and a
-// blank is a plus that somebody unescaped as in a form.
-func parseMAC(text string) ([]byte, error) {
-	text, err := url.PathUnescape(text)
+	text, err := url.PathUnescape(token[at+len("&s="):])
 	if err != nil {
-		return nil, malformed("s: %v", err)
+		return "", nil, malformed("s: %v", err)
 	}
-	text = strings.TrimRight(strings.ReplaceAll(text, " ", "+"), "=")
-	mac, err := base64.RawStdEncoding.DecodeString(text)
+	mac, err = base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.ReplaceAll(text, " ", "+"), "="))
 	if err != nil || len(mac) != sha256.Size {
-		return nil, malformed("s is not the base64 of %d bytes", sha256.Size)
+		return "", nil, malformed("s is not the base64 of %d bytes", sha256.Size)
 	}
-	return mac, nil
+	return token[:at], mac, nil
 }
 
 func parse(signed string) (Token, error) {

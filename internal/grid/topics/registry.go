@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,12 +79,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.ValidationWindow == 0 {
-		c.ValidationWindow = DefaultValidationWindow
-	}
-	if c.Retention == 0 {
-		c.Retention = max(DefaultRetention, c.MaxTimeToLive+24*time.Hour)
-	}
+	c.ValidationWindow = cmp.Or(c.ValidationWindow, DefaultValidationWindow)
+	c.Retention = cmp.Or(c.Retention, max(DefaultRetention, c.MaxTimeToLive+24*time.Hour))
+	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.CheckTarget == nil {
 		c.CheckTarget = func(Target) error { return nil }
 	}
@@ -92,9 +90,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ValidationURL == nil {
 		c.ValidationURL = func(Subscription, string) string { return "" }
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
 	}
 	return c
 }
