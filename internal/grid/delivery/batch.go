@@ -85,10 +85,16 @@ func (b *batch) settleLocked(now time.Time) {
 		*list = (*list)[:0]
 	}
 	l.counts.add(&b.tally)
-	for i := range b.tally.attempts {
-		l.attempts.add(l.s.cfg.Attempts, b.tally.attempts[i])
+	for _, r := range b.tally.attempts {
+		if a := &l.attempts; len(a.ring) < l.s.cfg.Attempts {
+			a.ring = append(a.ring, r)
+		} else {
+			a.ring[a.next] = r
+			a.next = (a.next + 1) % len(a.ring)
+		}
 	}
-	b.tally.clear()
+	clear(b.tally.attempts)
+	b.tally = tally{attempts: b.tally.attempts[:0], named: b.tally.named[:0]}
 }
 
 // choreEvents is how many are put away at a time.

@@ -87,7 +87,10 @@ func (b *budget) wake(now time.Time) {
 	b.starving.Store(false)
 	b.mu.Unlock()
 	for l := range lanes {
-		l.refill(now)
+		l.mu.Lock()
+		l.memory.full = false
+		l.pokeLocked(now)
+		l.mu.Unlock()
 	}
 }
 

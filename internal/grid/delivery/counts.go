@@ -44,11 +44,6 @@ func (t *tally) count(k kind, name string, events int) {
 	t.named = append(t.named, count{k, name, events})
 }
 
-func (t *tally) clear() {
-	clear(t.attempts)
-	t.delivered, t.attempts, t.named = 0, t.attempts[:0], t.named[:0]
-}
-
 func (c *counts) add(t *tally) {
 	c.delivered += t.delivered
 	for i := range t.attempts {
@@ -95,15 +90,6 @@ type AttemptRecord struct {
 type attempts struct {
 	ring []AttemptRecord
 	next int
-}
-
-func (a *attempts) add(size int, r AttemptRecord) {
-	if len(a.ring) < size {
-		a.ring = append(a.ring, r)
-		return
-	}
-	a.ring[a.next] = r
-	a.next = (a.next + 1) % size
 }
 
 // Attempts gives the newest first.

@@ -65,22 +65,19 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 		}
 		return err
 	}, gone)
-	if err != nil {
-		if rest = s.putOff(ctx, rest, err, gone); missing == nil {
-			rest = l.strand(rest)
-		}
+	if err == nil {
+		return nil, nil
+	}
+	// One subscription's parked log must not hold up what is due for others: its entries wait in a
+	// retry log for a while, or, where that fails as well, in the lane's memory.
+	tried := len(rest)
+	rest, again := shelveEntries(rest, func(ps []pending.Delivery) error { return s.cfg.RetryLogs.Put(ctx, longestPause, ps) }, gone)
+	s.log.Warn("the parked log of a subscription cannot be written, what is due for it waits elsewhere",
+		"id", id, "events", tried-len(rest), "after", longestPause, "error", errors.Join(err, again))
+	if missing == nil {
+		rest = l.strand(rest)
 	}
 	return rest, err
-}
-
-// putOff puts entries that could not be put into the parked log into a retry log for a while, so
-// that one subscription's parked log does not hold up what is due for others. It gives back what
-// could not be put there either.
-func (s *Service) putOff(ctx context.Context, entries []retrylog.Entry, why error, gone func() bool) []retrylog.Entry {
-	rest, err := shelveEntries(entries, func(ps []pending.Delivery) error { return s.cfg.RetryLogs.Put(ctx, longestPause, ps) }, gone)
-	s.log.Warn("the parked log of a subscription cannot be written, what is due for it waits elsewhere",
-		"id", entries[0].Subscription, "events", len(entries)-len(rest), "after", longestPause, "error", errors.Join(why, err))
-	return rest
 }
 
 // strand keeps entries that could not be stored at all in memory, as far as there is room: the

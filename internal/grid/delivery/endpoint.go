@@ -31,13 +31,6 @@ type endpoint struct {
 	turn   int          // who is asked first for the next probe; guarded by mu
 }
 
-func newEndpoint(s *Service, identity string) *endpoint {
-	e := &endpoint{s: s, identity: identity}
-	e.alarm.who = e
-	e.well.Store(true)
-	return e
-}
-
 // gate says whether a lane may send.
 func (e *endpoint) gate(l *lane, now time.Time) gate {
 	if e.well.Load() {

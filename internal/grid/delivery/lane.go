@@ -52,14 +52,6 @@ func (l *lane) poke(now time.Time) {
 	l.pokeLocked(now)
 }
 
-// refill pokes a lane for which there was no room.
-func (l *lane) refill(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.memory.full = false
-	l.pokeLocked(now)
-}
-
 // pokeLocked sees what there is to do: it brings the lane's memory up to date, has itself pumped
 // if it could send more, starts workers if it has something for them, wakes receivers if it has
 // something for those, and sets the alarm for what only time will change.

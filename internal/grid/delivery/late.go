@@ -5,8 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
-	"github.com/eventyard/eventyard/internal/grid/retry"
-	"github.com/eventyard/eventyard/internal/grid/webhook"
 )
 
 // lateMarks is how many are remembered at most; the oldest go first. Who is forgotten is sent
@@ -61,19 +59,4 @@ func (s *lates) took(k key) bool {
 	delete(s.marks, k)
 	s.count.Store(int64(len(s.marks)))
 	return ok
-}
-
-// awaitLate waits for what comes of a request after all. The retries are on their way; when they
-// fall due they find the marks. What was given up has no retry, and is not marked: a redriven
-// event is another matter.
-func (s *Service) awaitLate(again []key, answer <-chan webhook.Result) {
-	s.crew.start(func(w shift) {
-		select {
-		case r := <-answer:
-			if r.Outcome == retry.Delivered {
-				s.late.add(again)
-			}
-		case <-w.taking.Done():
-		}
-	})
 }

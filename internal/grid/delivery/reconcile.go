@@ -185,7 +185,9 @@ func (r *reconciler) endpointOf(t *terms) *endpoint {
 	}
 	e := r.endpoints[t.order.Identity]
 	if e == nil {
-		e = newEndpoint(r.s, t.order.Identity)
+		e = &endpoint{s: r.s, identity: t.order.Identity}
+		e.alarm.who = e
+		e.well.Store(true)
 		r.endpoints[e.identity] = e
 	}
 	return e

@@ -103,8 +103,19 @@ func (b *batch) judge(items []*item, result webhook.Result, now time.Time) {
 			again = append(again, keyOf(&it.Delivery))
 		}
 	}
-	if result.Late != nil && len(again) > 0 {
-		b.lane.s.awaitLate(again, result.Late)
+	// What comes of the request after all is waited for. The retries are on their way; when they fall
+	// due they find the marks. What was given up has no retry, and is not marked: a redriven event is
+	// another matter.
+	if s := b.lane.s; result.Late != nil && len(again) > 0 {
+		s.crew.start(func(w shift) {
+			select {
+			case r := <-result.Late:
+				if r.Outcome == retry.Delivered {
+					s.late.add(again)
+				}
+			case <-w.taking.Done():
+			}
+		})
 	}
 	next := time.Time{}
 	if fates[0].verdict.Do == retry.Again {

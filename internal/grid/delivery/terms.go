@@ -43,12 +43,18 @@ type terms struct {
 
 func newTerms(cfg *Config, sub *topics.Subscription, resource string) *terms {
 	t := &terms{
-		sub: sub, hold: holdOf(sub), policy: sub.Retry, ttl: cmp.Or(sub.Retry.TimeToLive, retry.DefaultTimeToLive),
+		sub: sub, policy: sub.Retry, ttl: cmp.Or(sub.Retry.TimeToLive, retry.DefaultTimeToLive),
 		concurrency: cmp.Or(sub.Concurrency, defaultConcurrency), queueEvents: cfg.QueueEvents, queueBytes: cfg.QueueBytes,
 		ordered: sub.OrderBy != "" && sub.Pull == nil, pull: sub.Pull != nil, deadTarget: sub.DeadLetter.Kind != "",
 		limit: limitOf(sub),
 	}
 	t.policy.Resource = sub.Settings.Hub != ""
+	switch {
+	case sub.Paused:
+		t.hold = string(topics.Paused)
+	case sub.State != topics.Active && sub.State != topics.Expired: // an expired one gets what is left
+		t.hold = string(sub.State)
+	}
 	var err error
 	if t.pull {
 		t.lock, t.maxDeliveries = cmp.Or(sub.Pull.Lock, defaultLock), cmp.Or(sub.Pull.MaxDeliveries, defaultMaxDeliveries)
@@ -79,17 +85,6 @@ func (t *terms) takes(published time.Time) bool {
 }
 
 func (t *terms) expired(it *item, now time.Time) bool { return retry.Expired(t.policy, it.Alive, now) }
-
-// holdOf says why a subscription's state lets nothing go out. An expired one gets what is left.
-func holdOf(s *topics.Subscription) string {
-	switch {
-	case s.Paused:
-		return string(topics.Paused)
-	case s.State == topics.Active, s.State == topics.Expired:
-		return ""
-	}
-	return string(s.State)
-}
 
 // limitOf is the lower of what the subscription asks for and what its endpoint allowed.
 func limitOf(s *topics.Subscription) rate.Limit {

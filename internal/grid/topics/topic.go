@@ -112,7 +112,17 @@ func (k *topicRegistry) clear(ctx context.Context, name string) error {
 // that are not given stay, and so does the mapping where not even a schema is given.
 func (k *topicRegistry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
 	for try := 1; ; try++ {
-		t, err := k.changeTopic(ctx, cfg.Name, func(t *Topic) error { return t.follow(cfg) })
+		t, err := k.changeTopic(ctx, cfg.Name, func(t *Topic) error {
+			if cfg.Schema != "" && cfg.Schema != t.Schema {
+				return schemaIsFixed(t.Schema, cfg.Schema)
+			}
+			if cfg.Schema != "" || cfg.Mapping != (schema.Mapping{}) {
+				t.Mapping = cfg.Mapping
+			}
+			t.Key1, t.Key2 = cmp.Or(cfg.Key1, t.Key1), cmp.Or(cfg.Key2, t.Key2)
+			t.DisableKeys, t.Tags = cfg.DisableKeys, cfg.Tags
+			return checkTopic(*t)
+		})
 		if err == nil {
 			return t, nil
 		}
@@ -124,19 +134,6 @@ func (k *topicRegistry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic
 			return t, err
 		}
 	}
-}
-
-// follow makes a topic that exists as a configuration wants it.
-func (t *Topic) follow(cfg TopicConfig) error {
-	if cfg.Schema != "" && cfg.Schema != t.Schema {
-		return schemaIsFixed(t.Schema, cfg.Schema)
-	}
-	if cfg.Schema != "" || cfg.Mapping != (schema.Mapping{}) {
-		t.Mapping = cfg.Mapping
-	}
-	t.Key1, t.Key2 = cmp.Or(cfg.Key1, t.Key1), cmp.Or(cfg.Key2, t.Key2)
-	t.DisableKeys, t.Tags = cfg.DisableKeys, cfg.Tags
-	return checkTopic(*t)
 }
 
 // UpdateTopic changes a topic that is there, and makes none. change is given it as it is, and again
