@@ -124,10 +124,7 @@ func TestABatchThatIsTooLargeIsTakenApart(t *testing.T) {
 		y.publish("orders", ids("e", 16)...)
 		wait()
 		wantIDs(t, "delivered", y.sender.delivered(""), slices.DeleteFunc(ids("e", 16), func(id string) bool { return id == "e00005" }))
-		letters := y.dead.all()
-		if len(letters) != 1 || letters[0].Attempts != 1 || letters[0].Reason != retry.ReasonRefused {
-			t.Errorf("dead letters %+v, want one after one attempt", letters)
-		}
+		y.wantLetter(retry.ReasonRefused, 1)
 		for _, d := range y.sender.all("") {
 			testkit.Equal(t, slices.Max(d.attempts), 0, "taking a batch apart used an attempt: %+v", d)
 		}
@@ -266,9 +263,7 @@ func TestWithoutATargetEventsAreDroppedAndCounted(t *testing.T) {
 		y.publish("orders", "a", "b")
 		wait()
 		wantIDs(t, "dead", y.dead.ids(""), nil)
-		if st := y.stats(id); st.Dropped[retry.ReasonRefused] != 2 {
-			t.Errorf("stats %+v", st)
-		}
+		y.wantStats(id, func(st Stats) bool { return st.Dropped[retry.ReasonRefused] == 2 })
 		after(2 * time.Second)
 		y.restart()
 		after(time.Hour)

@@ -257,9 +257,7 @@ func TestRetentionMayOvertakeALane(t *testing.T) {
 		y.sender.always(ok())
 		testkit.Must(t, y.service.Probe(id))
 		after(time.Minute)
-		if st := y.stats(id); st.Behind != 0 || st.Queued != 0 || !st.Oldest.IsZero() {
-			t.Errorf("stats %+v, want nothing to be left", st)
-		}
+		y.wantStats(id, func(st Stats) bool { return st.Behind == 0 && st.Queued == 0 && st.Oldest.IsZero() })
 		y.publish("orders", "new")
 		after(3 * time.Second)
 		if d := y.sender.delivered(""); !slices.Contains(d, "new") {

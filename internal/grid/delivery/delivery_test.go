@@ -53,10 +53,7 @@ func TestRetriesFollowTheScheduleToTheEnd(t *testing.T) {
 			}
 		}
 		testkit.Equal(t, len(got), len(want), "attempts")
-		letters := y.dead.all()
-		if len(letters) != 1 || letters[0].Reason != retry.ReasonAge || letters[0].Attempts != 11 {
-			t.Errorf("dead letters: %+v", letters)
-		}
+		y.wantLetter(retry.ReasonAge, 11)
 	})
 }
 

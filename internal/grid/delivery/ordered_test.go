@@ -97,9 +97,7 @@ func TestOnlyTheKeyOfAFailureIsHeldBack(t *testing.T) {
 		y.publish("orders", keyed(3, 9)...)
 		wait()
 		wantIDs(t, "at once", y.sender.delivered(""), []string{"k0:00000", "k2:00002", "k0:00003", "k2:00005", "k0:00006", "k2:00008"})
-		if st := y.stats(id); len(st.Waiting) != 0 || st.Queued != 3 {
-			t.Errorf("stats %+v, want the key to wait in place", st)
-		}
+		y.wantStats(id, func(st Stats) bool { return len(st.Waiting) == 0 && st.Queued == 3 })
 		after(40 * time.Second)
 		wantIDs(t, "in the end", y.sender.delivered(""), keyed(3, 9))
 		wantOrder(t, y.sender.delivered(""))

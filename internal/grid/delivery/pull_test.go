@@ -108,9 +108,7 @@ func TestALockThatExpiresGivesTheEventBack(t *testing.T) {
 		if !errors.Is(settled[0].Err, ErrLockLost) || !errors.Is(settled[1].Err, ErrToken) || settled[2].Err != nil {
 			t.Errorf("settled %+v", settled)
 		}
-		if st := y.stats(id); st.Delivered != 1 || st.InFlight != 0 {
-			t.Errorf("stats %+v", st)
-		}
+		y.wantStats(id, func(st Stats) bool { return st.Delivered == 1 && st.InFlight == 0 })
 	})
 }
 
@@ -150,10 +148,7 @@ func TestTooManyDeliveriesAreADeadLetter(t *testing.T) {
 			y.restart()
 			wait()
 		}
-		letters := y.dead.all()
-		if len(letters) != 1 || letters[0].Reason != retry.ReasonAttempts || letters[0].Attempts != 3 {
-			t.Errorf("dead letters %+v", letters)
-		}
+		y.wantLetter(retry.ReasonAttempts, 3)
 	})
 }
 
@@ -198,9 +193,7 @@ func TestTimeToLiveOfEventsThatNobodyReceives(t *testing.T) {
 		y.settle(id, Acknowledge, 0, tokensOf(got[:1])...)
 		after(10 * time.Minute)
 		wantIDs(t, "dead", append(y.dead.ids(retry.ReasonAge), idsOf(got[:1])...), ids("e", 2000))
-		if st := y.stats(id); st.DeadLettered[retry.ReasonAge] != 1999 || st.Behind+st.Parked != 0 {
-			t.Errorf("stats %+v", st)
-		}
+		y.wantStats(id, func(st Stats) bool { return st.DeadLettered[retry.ReasonAge] == 1999 && st.Behind+st.Parked == 0 })
 	})
 }
 

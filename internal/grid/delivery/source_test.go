@@ -54,9 +54,7 @@ func TestAHubFeedsSubscriptions(t *testing.T) {
 		y.restart()
 		after(time.Minute)
 		testkit.Equal(t, len(y.sender.delivered("hot-ones")), 14, "deliveries of 14 events")
-		if st := y.stats(id); st.Behind != 0 || !st.Oldest.IsZero() {
-			t.Errorf("stats %+v", st)
-		}
+		y.wantStats(id, func(st Stats) bool { return st.Behind == 0 && st.Oldest.IsZero() })
 	})
 }
 

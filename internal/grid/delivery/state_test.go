@@ -45,9 +45,7 @@ func TestTimeToLiveRunsOnWhilePaused(t *testing.T) {
 		wantIDs(t, "dead", y.dead.ids(""), nil)
 		after(time.Second + sweepEvery)
 		wantIDs(t, "dead", y.dead.ids(retry.ReasonAge), ids("e", 100))
-		if st := y.stats(id); st.Behind != 100 || st.DeadLettered[retry.ReasonAge] != 100 {
-			t.Errorf("stats %+v", st)
-		}
+		y.wantStats(id, func(st Stats) bool { return st.Behind == 100 && st.DeadLettered[retry.ReasonAge] == 100 })
 		y.restart()
 		after(5*time.Minute + sweepEvery)
 		wantIDs(t, "dead", y.dead.ids(retry.ReasonAge), append(ids("e", 100), ids("f", 100)...))

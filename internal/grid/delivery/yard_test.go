@@ -236,6 +236,22 @@ func (y *yard) stats(id string) Stats {
 	return st
 }
 
+func (y *yard) wantStats(id string, are func(Stats) bool) {
+	y.t.Helper()
+	if st := y.stats(id); !are(st) {
+		y.t.Errorf("stats %+v", st)
+	}
+}
+
+// wantLetter expects one dead letter, for a reason and after so many attempts; zero: any.
+func (y *yard) wantLetter(reason string, attempts int) {
+	y.t.Helper()
+	letters := y.dead.all()
+	if len(letters) != 1 || letters[0].Reason != reason || attempts > 0 && letters[0].Attempts != attempts {
+		y.t.Errorf("dead letters %+v, want one for %s after %d attempts", letters, reason, attempts)
+	}
+}
+
 func (y *yard) wantEndpoint(id string, want retry.State) {
 	y.t.Helper()
 	testkit.Equal(y.t, y.stats(id).Endpoint.State, want, "the endpoint of %s", y.lane(id).termsNow().sub.Name)

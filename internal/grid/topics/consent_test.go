@@ -73,9 +73,7 @@ func TestTrustIsTakenBack(t *testing.T) {
 		return d.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.SkipValidation = false }))
 	}
 	wantError(t, testkit.Err(distrust()), ErrHandshake, "404")
-	if found := mustFind(t, d.Registry, topic("orders"), "mailer"); found.State != Active || !found.SkipValidation {
-		t.Errorf("found %+v", found)
-	}
+	wantFound(t, d.Registry, topic("orders"), "mailer", func(s Subscription) bool { return s.State == Active && s.SkipValidation })
 	d.listener.says(Agreement{Agreed: true})
 	if s, err := distrust(); err != nil || s.State != Active || s.SkipValidation || d.listener.count() != 2 {
 		t.Errorf("got %+v, %v, asked %d times", s, err, d.listener.count())

@@ -253,9 +253,7 @@ func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
 		time.Sleep(DefaultValidationWindow + time.Second)
 		synctest.Wait()
 		testkit.Equal(t, mustFind(t, k, topic("orders"), "new").State, Failed, "new")
-		if s := mustFind(t, k, topic("orders"), "old"); s.State != Active || !s.Settings.equal(old.Settings) {
-			t.Errorf("old: %+v", s)
-		}
+		wantFound(t, k, topic("orders"), "old", func(s Subscription) bool { return s.State == Active && s.Settings.equal(old.Settings) })
 		if there, _ := k.subscriptions.Get(subscriptionKey(topic("orders"), "old")); there.Value.Proposal != nil {
 			t.Errorf("left: %+v", there.Value.Proposal)
 		}
@@ -291,9 +289,7 @@ func TestOtherUpdateWhileAnEndpointIsAsked(t *testing.T) {
 		return Agreement{Agreed: true}
 	}
 	wantError(t, testkit.Err(d.move(t, "https://example.com/first")), errSuperseded, "try again")
-	if found := mustFind(t, d.Registry, topic("orders"), "mailer"); found.MaxEvents != 7 || found.Webhook.URL != example || len(found.Keys) != 1 {
-		t.Errorf("found %+v", found)
-	}
+	wantFound(t, d.Registry, topic("orders"), "mailer", func(s Subscription) bool { return s.MaxEvents == 7 && s.Webhook.URL == example && len(s.Keys) == 1 })
 	d.listener.answer = func(Subscription, string, string, string) Agreement {
 		testkit.Check(t, testkit.Err(d.RotateKey(t.Context(), topic("orders"), "mailer", "hmac", time.Hour)))
 		return Agreement{Agreed: true}

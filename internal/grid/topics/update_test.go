@@ -46,9 +46,7 @@ func TestUpdate(t *testing.T) {
 	no := errors.New("no")
 	testkit.ErrorIs(t, testkit.Err(k.Update(t.Context(), topic("orders"), "mailer", func(s *Settings) error { s.MaxEvents = 7; return no })), no)
 	wantError(t, testkit.Err(k.Update(t.Context(), topic("orders"), "mailer", change(func(s *Settings) { s.MaxEvents = 5001 }))), ErrInvalid, "1 to 5000")
-	if found := mustFind(t, k, topic("orders"), "mailer"); !found.Settings.equal(changed.Settings) {
-		t.Errorf("found %+v", found)
-	}
+	wantFound(t, k, topic("orders"), "mailer", func(s Subscription) bool { return s.Settings.equal(changed.Settings) })
 	watched := 0
 	defer k.OnChange(func() { watched++ })()
 	if _, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {})); err != nil || watched != 0 {
@@ -128,9 +126,7 @@ func TestDisableAt(t *testing.T) {
 	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	testkit.Must(t, k.DisableAt(t.Context(), made.ID, example, "the endpoint said 410"))
 	for _, registry := range []*Registry{k, y.open(t, Config{})} {
-		if found := mustFind(t, registry, topic("orders"), "mailer"); found.State != Disabled || found.Why != "the endpoint said 410" {
-			t.Errorf("found %+v", found)
-		}
+		wantFound(t, registry, topic("orders"), "mailer", func(s Subscription) bool { return s.State == Disabled && s.Why == "the endpoint said 410" })
 	}
 	if updated, err := k.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {})); err != nil || updated.State != Active || updated.Why != "" {
 		t.Errorf("an update does not enable it: %+v, %v", updated, err)

@@ -104,6 +104,13 @@ func mustFind(t testing.TB, k *Registry, source Source, name string) Subscriptio
 	return found
 }
 
+func wantFound(t testing.TB, k *Registry, source Source, name string, is func(Subscription) bool) {
+	t.Helper()
+	if found := mustFind(t, k, source, name); !is(found) {
+		t.Errorf("found %+v", found)
+	}
+}
+
 func mustPublish(t testing.TB, k *Registry, topic string, events ...string) {
 	t.Helper()
 	batch := make([][]byte, len(events))
