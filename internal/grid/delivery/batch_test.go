@@ -11,7 +11,6 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
-	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -190,7 +189,7 @@ func TestAnswersDecide(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, y *yard) {
-				y.hub("target", 1)
+				y.Hub(y.t, "target", 1)
 				y.orders("receiver", c.change)
 				y.sender.always(c.result)
 				y.publish("orders", "a")
@@ -209,11 +208,6 @@ func TestAnswersDecide(t *testing.T) {
 			})
 		})
 	}
-}
-
-func (y *yard) hub(name string, partitions int) {
-	y.t.Helper()
-	testkit.Must(y.t, testkit.Err(y.broker.CreateHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions})))
 }
 
 // G6

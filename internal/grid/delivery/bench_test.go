@@ -20,6 +20,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
@@ -194,7 +195,7 @@ func BenchmarkBehindADeadEndpoint(b *testing.B) {
 	for _, dead := range []bool{false, true} {
 		b.Run(fmt.Sprintf("dead=%v", dead), func(b *testing.B) {
 			s := &sink{ill: "dead"}
-			y := newYardOn(b, disk.Config{FS: vfs.OS(b.TempDir()), Sync: disk.OS})
+			y := newYardOn(b, storagetest.Config{FS: vfs.OS(b.TempDir()), Sync: disk.OS})
 			y.config = func(c *Config) {
 				s.postman = c.Sender.(plugSender).postman
 				c.Sender = s

@@ -275,7 +275,7 @@ func TestRetentionMayOvertakeALane(t *testing.T) {
 func (y *yard) trimNow() error {
 	ctx, cancel := context.WithTimeout(y.t.Context(), 5*time.Minute)
 	defer cancel()
-	if err := y.engine.Run(ctx); err != nil && ctx.Err() == nil {
+	if err := y.Engine.Run(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	return nil

@@ -83,12 +83,12 @@ func TestAMarkBeyondTheEndIsPutRightAtOnce(t *testing.T) {
 		y.publish("orders", ids("e", 10)...)
 		after(2 * time.Second)
 		y.stop()
-		entries, err := y.store.List(t.Context(), cursorPrefix)
+		entries, err := y.Memory.List(t.Context(), cursorPrefix)
 		if err != nil || len(entries) != 1 {
 			t.Fatalf("%d cursors, %v", len(entries), err)
 		}
 		ahead := appendCursor([]byte{cursorVersion}, id, 100)
-		testkit.Must(t, testkit.Err(y.store.CompareAndSet(t.Context(), entries[0].Key, meta.Revision(entries[0].Revision), ahead)))
+		testkit.Must(t, testkit.Err(y.Memory.CompareAndSet(t.Context(), entries[0].Key, meta.Revision(entries[0].Revision), ahead)))
 		y.sender.says(func(ctx context.Context, _ drop) webhook.Result {
 			<-ctx.Done()
 			return outcome(retry.Canceled)

@@ -80,11 +80,11 @@ func (y *yard) realParts() (*web, *deadletter.Service) {
 	client, err := egress.New(egress.Config{Transport: w})
 	testkit.Must(y.t, err)
 	letters, err := deadletter.Open(y.t.Context(), deadletter.Config{
-		Engine: y.engine, Meta: y.store, Topics: y.topics, Broker: y.broker, DataDir: y.t.TempDir(), Delay: -1, Log: testkit.Quiet(),
+		Engine: y.Engine, Meta: y.Memory, Topics: y.topics, Broker: y.Broker, DataDir: y.t.TempDir(), Delay: -1, Log: testkit.Quiet(),
 	})
 	testkit.Must(y.t, err)
 	y.reconfigure(func(c *Config) {
-		c.Sender = webhook.New(webhook.Config{Client: client, Broker: y.broker})
+		c.Sender = webhook.New(webhook.Config{Client: client, Broker: y.Broker})
 		c.Dead = letters
 	})
 	letters.RedriveTo(y.service.Redeliver)
@@ -156,21 +156,21 @@ func TestALateSuccessWithTheRealSender(t *testing.T) {
 func TestDeliveryIntoAHub(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.realParts()
-		y.hub("target", 1)
+		y.Hub(y.t, "target", 1)
 		id := y.orders("to-hub", resource)
 		y.publish("orders", ids("e", 10)...)
 		wait()
-		info, err := y.broker.Partition(t.Context(), "target", "0")
+		info, err := y.Broker.Partition(t.Context(), "target", "0")
 		if err != nil || info.Last != 9 {
 			t.Errorf("the hub has %+v, %v, want ten events", info, err)
 		}
-		testkit.Must(t, y.broker.DeleteHub(t.Context(), "target"))
+		testkit.Must(t, y.Broker.DeleteHub(t.Context(), "target"))
 		y.publish("orders", "lost")
 		after(5*time.Minute - time.Second)
 		if st := y.stats(id); len(st.Waiting) != 1 || st.Failed["NotFound"] != 1 {
 			t.Errorf("stats %+v, want it to wait five minutes", st)
 		}
-		y.hub("target", 1)
+		y.Hub(y.t, "target", 1)
 		after(time.Second)
 		testkit.Equal(t, y.stats(id).Delivered, 11)
 	})

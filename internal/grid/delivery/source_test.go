@@ -24,13 +24,13 @@ func (y *yard) publishHub(hub string, partition int, body string) {
 	y.t.Helper()
 	stored, err := message.Append(nil, event.Event{Body: []byte(body), ContentType: "application/json"})
 	testkit.Must(y.t, err)
-	testkit.Must(y.t, testkit.Err(y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: strconv.Itoa(partition)}, []eventlog.Event{{Message: stored}})))
+	testkit.Must(y.t, testkit.Err(y.Broker.Publish(y.t.Context(), hub, broker.Target{Partition: strconv.Itoa(partition)}, []eventlog.Event{{Message: stored}})))
 }
 
 // G1: a hub is a source like a topic, with all its partitions.
 func TestAHubFeedsSubscriptions(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.hub("readings", 4)
+		y.Hub(y.t, "readings", 4)
 		y.publishHub("readings", 0, `{"early":true}`)
 		source := topics.Source{Hub: "readings"}
 		y.subscribeTo(source, "all-of-them")
@@ -60,18 +60,18 @@ func TestAHubFeedsSubscriptions(t *testing.T) {
 
 func TestADeletedHubEndsQuietly(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.hub("readings", 2)
+		y.Hub(y.t, "readings", 2)
 		id := y.subscribeTo(topics.Source{Hub: "readings"}, "receiver")
 		y.sender.always(status(500))
 		wait()
 		y.publishHub("readings", 1, `{}`)
 		wait()
-		testkit.Must(t, y.broker.DeleteHub(t.Context(), "readings"))
+		testkit.Must(t, y.Broker.DeleteHub(t.Context(), "readings"))
 		y.sender.always(ok())
 		after(10 * time.Second)
 		wantIDs(t, "what was taken before", y.sender.delivered(""), []string{"yard/readings/1/0"})
 		y.stats(id)
-		y.hub("readings", 2) // another one
+		y.Hub(y.t, "readings", 2) // another one
 		y.publishHub("readings", 1, `{}`)
 		after(time.Minute)
 		y.restart()
@@ -83,7 +83,7 @@ func TestADeletedHubEndsQuietly(t *testing.T) {
 // G4, G5: a hub as the endpoint.
 func TestAHubIsAResourceEndpoint(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.hub("target", 1)
+		y.Hub(y.t, "target", 1)
 		id := y.orders("to-hub", resource)
 		y.sender.always(outcome(retry.Full))
 		y.publish("orders", ids("e", 12)...)
@@ -108,7 +108,7 @@ func TestNothingOfAHubIsLost(t *testing.T) {
 
 func liveOnAHub(l *life) {
 	const partitions = 3
-	l.hub("readings", partitions)
+	l.Hub(l.t, "readings", partitions)
 	source := topics.Source{Hub: "readings"}
 	l.start()
 	names := []string{"plain", "batched", "steady"}
@@ -175,7 +175,7 @@ func TestABrokenPartitionHoldsUpNoOther(t *testing.T) {
 		var broken atomic.Bool
 		y.config = func(c *Config) { c.Broker = brokenPartition{c.Broker, "0", &broken} }
 		y.start()
-		y.hub("readings", 2)
+		y.Hub(y.t, "readings", 2)
 		source := topics.Source{Hub: "readings"}
 		y.subscribeTo(source, "receiver", func(s *topics.Settings) { s.Paused = true })
 		wait()

@@ -80,7 +80,7 @@ func (y *yard) cursors(topic string) string {
 	y.t.Helper()
 	its, err := y.topics.Topic(topic)
 	testkit.Must(y.t, err)
-	e, err := y.store.Get(y.t.Context(), cursorKey(its.ID, 0))
+	e, err := y.Memory.Get(y.t.Context(), cursorKey(its.ID, 0))
 	testkit.Must(y.t, err)
 	return string(e.Value)
 }
@@ -98,7 +98,7 @@ func TestADeletedTopicLeavesNothing(t *testing.T) {
 		after(2 * time.Second)
 		y.publish("others", "b")
 		after(2 * time.Second)
-		entries, err := y.store.List(t.Context(), cursorPrefix)
+		entries, err := y.Memory.List(t.Context(), cursorPrefix)
 		if err != nil || len(entries) != 1 {
 			t.Errorf("cursors %v, %v, want those of the other topic only", entries, err)
 		}
@@ -120,7 +120,7 @@ func TestWhatADeletionLeftIsRemovedAtTheNextStart(t *testing.T) {
 		y.unsubscribe("orders", "receiver")
 		y.start()
 		after(2 * time.Second)
-		entries, err := y.store.List(t.Context(), "grid/")
+		entries, err := y.Memory.List(t.Context(), "grid/")
 		testkit.Must(t, err)
 		for _, f := range entries {
 			if strings.Contains(string(f.Value), id) || strings.HasPrefix(f.Key, cursorPrefix) {
@@ -232,7 +232,7 @@ func TestAPendingSubscriptionWaits(t *testing.T) {
 // setState puts a state where the registry's own rules would not.
 func (y *yard) setState(id string, state topics.State) {
 	y.t.Helper()
-	entries, err := y.store.List(y.t.Context(), "grid/subscriptions/")
+	entries, err := y.Memory.List(y.t.Context(), "grid/subscriptions/")
 	testkit.Must(y.t, err)
 	for _, f := range entries {
 		if strings.Contains(string(f.Value), id) {
@@ -246,6 +246,6 @@ func (y *yard) setState(id string, state topics.State) {
 func (y *yard) replace(f meta.Entry, old, with string) {
 	y.t.Helper()
 	value := strings.Replace(string(f.Value), old, with, 1)
-	testkit.Must(y.t, testkit.Err(y.store.CompareAndSet(y.t.Context(), f.Key, f.Revision, []byte(value))))
+	testkit.Must(y.t, testkit.Err(y.Memory.CompareAndSet(y.t.Context(), f.Key, f.Revision, []byte(value))))
 	wait()
 }

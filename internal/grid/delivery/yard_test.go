@@ -16,11 +16,10 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
 	"github.com/eventyard/eventyard/internal/grid/topics"
-	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/hubs/hubstest"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
@@ -29,10 +28,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // yard is a grid on a file system in memory. Its service can be killed and started again.
 type yard struct {
+	*hubstest.Yard
 	t      testing.TB
-	engine *disk.Engine
-	store  *metatest.Memory
-	broker *broker.Broker
 	topics *topics.Registry
 	sender *postman
 	dead   *graveyard
@@ -59,25 +56,16 @@ func bubble(t *testing.T, test func(t *testing.T, y *yard)) {
 	})
 }
 
-func newYard(t testing.TB) *yard {
-	return newYardOn(t, disk.Config{FS: vfs.NewMem(), SegmentBytes: 64 << 10})
-}
+func newYard(t testing.TB) *yard { return newYardOn(t, storagetest.Config{}) }
 
-func newYardOn(t testing.TB, cfg disk.Config) *yard {
+func newYardOn(t testing.TB, cfg storagetest.Config) *yard {
 	t.Helper()
-	cfg.Log = testkit.Quiet()
-	engine, err := disk.Open(cfg)
-	testkit.Must(t, err)
-	y := &yard{t: t, engine: engine, store: metatest.NewMemory(), sender: newPostman(t), dead: &graveyard{}}
-	t.Cleanup(func() {
-		y.stop()
-		testkit.Check(t, engine.Close())
-	})
-	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: y.store, Namespace: "yard", Log: testkit.Quiet()})
-	testkit.Must(t, err)
-	y.topics, err = topics.Open(t.Context(), topics.Config{Engine: engine, Meta: y.store, Broker: y.broker, Log: testkit.Quiet()})
+	y := &yard{Yard: hubstest.Open(t, cfg), t: t, sender: newPostman(t), dead: &graveyard{}}
+	var err error
+	y.topics, err = topics.Open(t.Context(), topics.Config{Engine: y.Engine, Meta: y.Memory, Broker: y.Broker, Log: testkit.Quiet()})
 	testkit.Must(t, err)
 	testkit.Run(t, y.topics.Run)
+	t.Cleanup(y.stop)
 	return y
 }
 
@@ -92,8 +80,8 @@ func (y *yard) open() {
 	y.t.Helper()
 	y.plug = &plug{}
 	plug, disk := y.plug, y.disk
-	engine, store := logtest.NewFaulty(y.engine), metatest.NewFaulty(y.store)
-	engine.Inject(func(op logtest.Op) error {
+	storage := y.Storage.Node()
+	storage.Engine.Inject(func(op logtest.Op) error {
 		switch op.Kind {
 		case logtest.OpRemove, logtest.OpTrim:
 			return plug.check()
@@ -102,16 +90,16 @@ func (y *yard) open() {
 		}
 		return nil
 	})
-	store.Inject(func(op metatest.Op) error {
+	storage.Meta.Inject(func(op metatest.Op) error {
 		if op.Changes() {
 			return plug.check()
 		}
 		return nil
 	})
-	waiting, err := retrylog.Open(y.t.Context(), retrylog.Config{Engine: engine, Meta: store, Ladder: retry.Ladder(), Jitter: y.jitter, Log: testkit.Quiet()})
+	waiting, err := retrylog.Open(y.t.Context(), retrylog.Config{Engine: storage.Engine, Meta: storage.Meta, Ladder: retry.Ladder(), Jitter: y.jitter, Log: testkit.Quiet()})
 	testkit.Must(y.t, err)
 	cfg := Config{
-		Meta: store, Topics: y.topics, Broker: y.broker, Sender: plugSender{y.sender, y.plug}, Dead: plugDead{y.dead, y.plug},
+		Meta: storage.Meta, Topics: y.topics, Broker: y.Broker, Sender: plugSender{y.sender, y.plug}, Dead: plugDead{y.dead, y.plug},
 		RetryLogs: waiting, Log: testkit.Quiet(),
 	}
 	if y.config != nil {

@@ -6,10 +6,8 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
-	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/storage/disk"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/hubs/hubstest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
@@ -17,13 +15,8 @@ import (
 // Endpoints are notified of a deletion, of their subscription or of its topic; who deletes waits for
 // none of them, and what fails is notified to nobody.
 func TestEndpointsAreNotifiedOfDeletions(t *testing.T) {
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: testkit.Quiet()})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Check(t, engine.Close()) })
-	store := metatest.NewMemory()
-	hubs, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Namespace: "yard", Log: testkit.Quiet()})
-	testkit.Must(t, err)
-	definitions, err := topics.Open(t.Context(), topics.Config{Engine: engine, Meta: store, Broker: hubs, Log: testkit.Quiet()})
+	y := hubstest.Open(t, storagetest.Config{})
+	definitions, err := topics.Open(t.Context(), topics.Config{Engine: y.Engine, Meta: y.Meta, Broker: y.Broker, Log: testkit.Quiet()})
 	testkit.Must(t, err)
 	came := make(chan struct{}, 2)
 	e := newEndpoint(t, func(http.ResponseWriter, *http.Request) { came <- struct{}{} })

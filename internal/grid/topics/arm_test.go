@@ -381,7 +381,7 @@ func TestHubsByTheirResource(t *testing.T) {
 // What belongs to webhooks alone does not stand in the way of who turns one into something else.
 func TestTurnAWebhookIntoSomethingElse(t *testing.T) {
 	y := newYard(t)
-	y.hub(t, "sensors", 1)
+	y.Hub(t, "sensors", 1)
 	k := y.open(t, Config{}, "orders")
 	for i, properties := range []string{
 		`{"destination":{"endpointType":"EventHub","properties":{"eventHub":"sensors"}}}`,

@@ -21,8 +21,8 @@ import (
 // checked is a yard with a source of each kind.
 func checked(t *testing.T) *Registry {
 	y := newYard(t)
-	y.hub(t, "sensors", 1)
-	y.hub(t, "elsewhere", 1)
+	y.Hub(t, "sensors", 1)
+	y.Hub(t, "elsewhere", 1)
 	k := y.open(t, Config{
 		CheckTarget: func(p Target) error {
 			if p.Where == "/etc" {
@@ -243,7 +243,7 @@ func TestLimitsOfRetryAreTheYards(t *testing.T) {
 // G6: a topic keeps events for longer than they may live, however long an operator lets them.
 func TestEventsAreKeptWhileTheyLive(t *testing.T) {
 	for longest, want := range map[time.Duration]time.Duration{0: DefaultRetention, time.Hour: DefaultRetention, 72 * time.Hour: 96 * time.Hour} {
-		engine := &retaining{Engine: newYard(t).engine}
+		engine := &retaining{Engine: newYard(t).Engine}
 		newYard(t).open(t, Config{Engine: engine, MaxTimeToLive: longest})
 		if engine.age != want {
 			t.Errorf("to live for %v: kept for %v", longest, engine.age)
@@ -266,10 +266,10 @@ func (e *retaining) Partition(id eventlog.PartitionID, r eventlog.Retention) (ev
 // may come on top.
 func TestWhatStandsMayStand(t *testing.T) {
 	y := newYard(t)
-	y.hub(t, "sensors", 1)
+	y.Hub(t, "sensors", 1)
 	k := y.open(t, Config{}, "orders")
 	mustCreate(t, k, topic("orders"), "to-a-hub", Settings{Hub: "sensors"})
-	testkit.Must(t, y.broker.DeleteHub(t.Context(), "sensors"))
+	testkit.Must(t, y.Broker.DeleteHub(t.Context(), "sensors"))
 	testkit.Check(t, testkit.Err(k.Ensure(t.Context(), topic("orders"), "to-a-hub", Settings{Hub: "sensors"})))
 	wantError(t, testkit.Err(k.Ensure(t.Context(), topic("orders"), "to-a-hub", Settings{Hub: "sensors", MaxEvents: 2})), ErrInvalid, "does not exist")
 }

@@ -89,7 +89,7 @@ func TestAllowedRateIsTheEndpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoorstep(t)
-			d.hub(t, "sensors", 1)
+			d.Hub(t, "sensors", 1)
 			d.listener.says(Agreement{Agreed: true, Rate: 1})
 			mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
 			d.listener.says(Agreement{Agreed: true})
@@ -147,7 +147,7 @@ func TestAskedAgainWhileTheEndpointIsAsked(t *testing.T) {
 			if agrees && (got.error != nil || got.State != Active) || !agrees && !errors.Is(got.error, ErrHandshake) {
 				t.Errorf("the second: %s, %v", got.State, got.error)
 			}
-			if left, _ := d.store.List(t.Context(), subscriptionsPrefix); len(left) == 1 != agrees {
+			if left, _ := d.Memory.List(t.Context(), subscriptionsPrefix); len(left) == 1 != agrees {
 				t.Errorf("left: %v", left)
 			}
 		})

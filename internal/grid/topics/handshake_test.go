@@ -69,7 +69,7 @@ func TestEndpointRefuses(t *testing.T) {
 // G11: nobody is asked who need not be.
 func TestWhoIsNotAsked(t *testing.T) {
 	d := newDoorstep(t)
-	d.hub(t, "sensors", 1)
+	d.Hub(t, "sensors", 1)
 	d.listener.says(Agreement{Why: "no"})
 	trusted := with(func(s *Settings) { s.SkipValidation = true })
 	for name, s := range map[string]Settings{"trusted": trusted, "to-a-hub": {Hub: "sensors"}, "pulled": {Pull: &Pull{}}} {
@@ -243,7 +243,7 @@ func TestCrashWhileTheEndpointIsAsked(t *testing.T) {
 		trusted := with(func(s *Settings) { s.SkipValidation = true })
 		old := mustCreate(t, d.Registry, topic("orders"), "old", trusted)
 		f := &faults{step: 2} // the first stores what is asked for, the second what is answered
-		dying := d.open(t, Config{Meta: f.store(d.store), Validate: d.listener})
+		dying := d.open(t, Config{Meta: f.store(d.Memory), Validate: d.listener})
 		testkit.MustErrorIs(t, testkit.Err(dying.Create(t.Context(), topic("orders"), "new", hook(example))), errCrashed)
 		f.fail(2)
 		testkit.MustErrorIs(t, testkit.Err(dying.Update(t.Context(), topic("orders"), "old", change(func(s *Settings) { s.Webhook.URL, s.SkipValidation = "https://example.com/new", false }))), errCrashed)
@@ -328,7 +328,7 @@ func TestCallerLeavesWhileTheEndpointIsAsked(t *testing.T) {
 		}
 		_, err := d.Create(ctx, topic("orders"), "mailer", hook(example))
 		testkit.Equal(t, agrees, (err == nil), "got %v", err)
-		left, _ := d.store.List(t.Context(), subscriptionsPrefix)
+		left, _ := d.Memory.List(t.Context(), subscriptionsPrefix)
 		testkit.Equal(t, agrees, (len(left) == 1), "left %v", left)
 	}
 }
@@ -409,7 +409,7 @@ func TestLapseIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
 		f := &faults{}
-		k := d.open(t, Config{Meta: f.store(d.store), Validate: d.listener})
+		k := d.open(t, Config{Meta: f.store(d.Memory), Validate: d.listener})
 		d.listener.says(Agreement{Awaiting: true})
 		mustCreate(t, k, topic("orders"), "mailer", hook(example))
 		defer testkit.Run(t, k.Run)()

@@ -34,7 +34,7 @@ func TestPublishDependsOnTheLog(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			y := newYard(t)
-			engine := logtest.NewFaulty(y.engine)
+			engine := logtest.NewFaulty(y.Engine)
 			engine.Inject(func(op logtest.Op) (err error) {
 				if op.Kind == logtest.OpSubmit && len(test.answers) > 0 {
 					err, test.answers = test.answers[0], test.answers[1:]

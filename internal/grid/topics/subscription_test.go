@@ -71,8 +71,8 @@ func TestStarts(t *testing.T) {
 	testkit.Slices(t, mustCreate(t, k, topic("orders"), "from-now", hook(example)).Starts, []int64{3}, "starts at")
 	all := with(func(s *Settings) { s.FromStart = true })
 	testkit.Slices(t, mustCreate(t, k, topic("orders"), "from-start", all).Starts, []int64{0}, "starts at")
-	y.hub(t, "sensors/cellar", 3)
-	y.publishToHub(t, "sensors/cellar", 1, 5)
+	y.Hub(t, "sensors/cellar", 3)
+	y.Publish(t, "sensors/cellar", "1", "a", "b", "c", "d", "e")
 	if s := mustCreate(t, k, Source{Hub: "Sensors/Cellar"}, "from-now", hook(example)); !slices.Equal(s.Starts, []int64{0, 5, 0}) || s.Output != schema.CloudEvents {
 		t.Errorf("starts at %v, output %s", s.Starts, s.Output)
 	}
@@ -132,8 +132,8 @@ func TestStartsMissNothing(t *testing.T) {
 
 func TestListsOfSubscriptions(t *testing.T) {
 	y := newYard(t)
-	y.hub(t, "sensors", 1)
-	y.hub(t, "empty", 1)
+	y.Hub(t, "sensors", 1)
+	y.Hub(t, "empty", 1)
 	k := y.open(t, Config{}, "orders")
 	for _, name := range []string{"bbb", "AAA", "ccc"} {
 		mustCreate(t, k, topic("orders"), name, hook(example))
@@ -188,12 +188,12 @@ func TestSubscriptionsOfADeletedHub(t *testing.T) { synctest.Test(t, orphanHub) 
 
 func orphanHub(t *testing.T) {
 	y := newYard(t)
-	y.hub(t, "sensors", 2)
+	y.Hub(t, "sensors", 2)
 	k := y.open(t, Config{})
 	source := Source{Hub: "sensors"}
 	old := mustCreate(t, k, source, "mailer", hook(example))
 	mustCreate(t, k, source, "biller", hook(example))
-	testkit.Must(t, y.broker.DeleteHub(t.Context(), "sensors"))
+	testkit.Must(t, y.Broker.DeleteHub(t.Context(), "sensors"))
 	expectOrphan := func(why string) {
 		t.Helper()
 		list, err := k.Subscriptions(source)
@@ -211,7 +211,7 @@ func orphanHub(t *testing.T) {
 		t.Errorf("create: %v", err)
 	}
 	time.Sleep(time.Millisecond) // a hub made in the same one could not be told apart
-	y.hub(t, "sensors", 3)
+	y.Hub(t, "sensors", 3)
 	expectOrphan(`another has its name`)
 	wantError(t, testkit.Err(k.Update(t.Context(), source, "mailer", func(s *Settings) error { s.MaxEvents = 2; return nil })), ErrNotFound, "gone")
 	made := mustCreate(t, k, source, "mailer", hook(example))
@@ -226,10 +226,10 @@ func orphanHub(t *testing.T) {
 
 func TestOrphansCanBeDeleted(t *testing.T) {
 	y := newYard(t)
-	y.hub(t, "sensors", 1)
+	y.Hub(t, "sensors", 1)
 	k := y.open(t, Config{})
 	mustCreate(t, k, Source{Hub: "sensors"}, "mailer", hook(example))
-	testkit.Must(t, y.broker.DeleteHub(t.Context(), "sensors"))
+	testkit.Must(t, y.Broker.DeleteHub(t.Context(), "sensors"))
 	testkit.Check(t, k.Delete(t.Context(), Source{Hub: "sensors"}, "mailer"))
 	testkit.Equal(t, len(k.Snapshot().Subscriptions), 0, "are left")
 }
@@ -315,14 +315,14 @@ func TestStaleNodeReplacesNothingOfANewTopic(t *testing.T) {
 func TestStaleNodeReplacesNothingOfANewHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		y.hub(t, "sensors", 1)
-		deaf, err := broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: y.store, Namespace: "yard", Log: testkit.Quiet()})
+		y.Hub(t, "sensors", 1)
+		deaf, err := broker.Open(t.Context(), broker.Config{Engine: y.Engine, Meta: y.Memory, Namespace: "yard", Log: testkit.Quiet()})
 		testkit.Must(t, err)
-		stale, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Broker: deaf, Validate: &endpoint{}, Log: testkit.Quiet()})
+		stale, err := Open(t.Context(), Config{Engine: y.Engine, Meta: y.Memory, Broker: deaf, Validate: &endpoint{}, Log: testkit.Quiet()})
 		testkit.Must(t, err)
 		time.Sleep(time.Second)
-		testkit.Must(t, y.broker.DeleteHub(t.Context(), "sensors"))
-		y.hub(t, "sensors", 1)
+		testkit.Must(t, y.Broker.DeleteHub(t.Context(), "sensors"))
+		y.Hub(t, "sensors", 1)
 		k := y.open(t, Config{})
 		time.Sleep(time.Second)
 		made := mustCreate(t, k, Source{Hub: "sensors"}, "mailer", hook(example))

@@ -261,13 +261,13 @@ func crashDeletion(t *testing.T, f *faults, next string) {
 	}
 	// Another node, open since before, that knows nothing of the deletion.
 	healthy := &faults{}
-	k = y.open(t, Config{Engine: healthy.engine(y.engine)})
-	dying := y.open(t, Config{Engine: f.engine(y.engine), Meta: f.store(y.store)})
+	k = y.open(t, Config{Engine: healthy.engine(y.Engine)})
+	dying := y.open(t, Config{Engine: f.engine(y.Engine), Meta: f.store(y.Memory)})
 	testkit.MustErrorIs(t, dying.DeleteTopic(t.Context(), "orders"), errCrashed)
 	decided := f.step > 1 || f.answerLost
 	switch next {
 	case "restart":
-		k = y.open(t, Config{Engine: healthy.engine(y.engine)})
+		k = y.open(t, Config{Engine: healthy.engine(y.Engine)})
 	case "create":
 		_, err := k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "orders"}})
 		if decided && err != nil || !decided && !errors.Is(err, ErrTopicExists) {
@@ -305,7 +305,7 @@ func expectNothingOf(t *testing.T, y *yard, gone Topic, removed []string) {
 		t.Errorf("log %s was not removed, only %q", log, removed)
 	}
 	for _, prefix := range []string{topicsPrefix, subscriptionsPrefix} {
-		left, err := y.store.List(t.Context(), prefix)
+		left, err := y.Memory.List(t.Context(), prefix)
 		testkit.Must(t, err)
 		for _, e := range left {
 			if strings.Contains(string(e.Value), gone.ID) {
@@ -323,11 +323,11 @@ func TestDeletionThatCannotBeFinished(t *testing.T) {
 	old := mustTopic(t, k, "orders")
 	mustTopic(t, k, "other")
 	stuck := &faults{step: 1}
-	k = y.open(t, Config{Engine: stuck.engine(y.engine)})
+	k = y.open(t, Config{Engine: stuck.engine(y.Engine)})
 	if err := k.DeleteTopic(t.Context(), "orders"); !errors.Is(err, errCrashed) || !strings.Contains(err.Error(), "delete it again") {
 		t.Fatalf("got %v", err)
 	}
-	k = y.open(t, Config{Engine: stuck.engine(y.engine)})
+	k = y.open(t, Config{Engine: stuck.engine(y.Engine)})
 	testkit.ErrorIs(t, testkit.Err(k.Topic("orders")), ErrTopicNotFound)
 	mustPublish(t, k, "other", "x")
 	testkit.ErrorIs(t, testkit.Err(k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "orders"}})), errCrashed, "create")
@@ -390,7 +390,7 @@ func TestDeletionIsFinishedLate(t *testing.T) {
 	k := y.open(t, Config{}, "orders")
 	mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	dying := &faults{step: 2}
-	testkit.MustErrorIs(t, y.open(t, Config{Meta: dying.store(y.store)}).DeleteTopic(t.Context(), "orders"), errCrashed)
+	testkit.MustErrorIs(t, y.open(t, Config{Meta: dying.store(y.Memory)}).DeleteTopic(t.Context(), "orders"), errCrashed)
 	marked, err := k.topics.Read(t.Context(), topicKey("orders"))
 	if err != nil || !marked.Value.Deleting {
 		t.Fatalf("got %+v, %v", marked, err)
@@ -444,7 +444,7 @@ func TestLeftoversOfADeletedTopic(t *testing.T) {
 	k := y.open(t, Config{}, "orders")
 	mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	mustCreate(t, k, topic("orders"), "biller", hook(example))
-	left, err := y.store.List(t.Context(), subscriptionsPrefix)
+	left, err := y.Memory.List(t.Context(), subscriptionsPrefix)
 	if err != nil || len(left) != 2 {
 		t.Fatal(left, err)
 	}
@@ -454,11 +454,11 @@ func TestLeftoversOfADeletedTopic(t *testing.T) {
 		if strings.Contains(e.Key, "biller") {
 			old = string(e.Value)
 		}
-		testkit.Must(t, testkit.Err(y.store.CompareAndSet(t.Context(), e.Key, 0, []byte(old))))
+		testkit.Must(t, testkit.Err(y.Memory.CompareAndSet(t.Context(), e.Key, 0, []byte(old))))
 	}
 	k = y.open(t, Config{})
 	testkit.Equal(t, len(k.Snapshot().Subscriptions), 0, "subscriptions are seen")
-	if now, _ := y.store.List(t.Context(), subscriptionsPrefix); len(now) != 1 || !strings.Contains(now[0].Key, "biller") {
+	if now, _ := y.Memory.List(t.Context(), subscriptionsPrefix); len(now) != 1 || !strings.Contains(now[0].Key, "biller") {
 		t.Errorf("stored: %v", now)
 	}
 	mustTopic(t, k, "orders")

@@ -214,7 +214,7 @@ func TestRotateKey(t *testing.T) {
 
 func TestRotateKeyRefuses(t *testing.T) {
 	y := newYard(t)
-	y.hub(t, "sensors", 1)
+	y.Hub(t, "sensors", 1)
 	k := y.open(t, Config{}, "orders")
 	mustCreate(t, k, topic("orders"), "to-a-hub", Settings{Hub: "Sensors"})
 	wantError(t, testkit.Err(k.RotateKey(t.Context(), topic("orders"), "to-a-hub", signature.HMAC, 0)), ErrInvalid, "only webhooks")
@@ -225,7 +225,7 @@ func TestRotateKeyRefuses(t *testing.T) {
 
 func TestHubTargetsAreSpelledAsTheHubIs(t *testing.T) {
 	y := newYard(t)
-	y.hub(t, "Sensors", 1)
+	y.Hub(t, "Sensors", 1)
 	k := y.open(t, Config{}, "orders")
 	if made := mustCreate(t, k, topic("orders"), "to-a-hub", Settings{Hub: "SENSORS"}); made.Hub != "Sensors" || !made.Retry.Resource {
 		t.Errorf("made %+v", made)
@@ -252,7 +252,7 @@ func TestEnsureAnotherKindOfTarget(t *testing.T) {
 	for name, target := range map[string]Settings{"a hub": {Hub: "sensors"}, "pull": {Pull: &Pull{}}} {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
-			y.hub(t, "sensors", 1)
+			y.Hub(t, "sensors", 1)
 			k := y.open(t, Config{}, "orders")
 			s := with(func(s *Settings) { s.Keys = []signature.Key{newKey(t)} })
 			mustCreate(t, k, topic("orders"), "mailer", s)
@@ -306,7 +306,7 @@ func TestEnsureAfterACrashInMidHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)
 		f := &faults{step: 2} // the first stores what is asked for, the second what is answered
-		dying := d.open(t, Config{Meta: f.store(d.store), Validate: d.listener})
+		dying := d.open(t, Config{Meta: f.store(d.Memory), Validate: d.listener})
 		testkit.MustErrorIs(t, testkit.Err(dying.Ensure(t.Context(), topic("orders"), "mailer", hook(example))), errCrashed)
 		k := d.open(t, Config{Validate: d.listener, ValidationURL: link})
 		d.listener.says(Agreement{Awaiting: true})

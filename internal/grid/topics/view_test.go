@@ -263,7 +263,7 @@ func TestDeletionOfThousandsOnASlowDisk(t *testing.T) {
 		for i := 1; i < 8000; i++ {
 			made.Name, made.ID = fmt.Sprintf("sub-%d", i), newID()
 			r := &record{Subscription: made}
-			testkit.Must(t, testkit.Err(y.store.CompareAndSet(t.Context(), r.key(), 0, encode(r))))
+			testkit.Must(t, testkit.Err(y.Memory.CompareAndSet(t.Context(), r.key(), 0, encode(r))))
 		}
 		began := time.Now()
 		// It does many deletions at once, as one on a disk does.

@@ -78,13 +78,13 @@ func TestUnreadableDefinition(t *testing.T) {
 			if strings.HasSuffix(key, "other") {
 				value = `{"name":"another"}`
 			}
-			testkit.Must(t, testkit.Err(y.store.CompareAndSet(t.Context(), key, 0, []byte(value))))
+			testkit.Must(t, testkit.Err(y.Memory.CompareAndSet(t.Context(), key, 0, []byte(value))))
 		}
 		mustCreate(t, k, topic("orders"), "mailer", hook(example))
 		synctest.Wait()
 		mustFind(t, k, topic("orders"), "mailer")
 		stop()
-		if _, err := Open(t.Context(), Config{Engine: y.engine, Meta: y.store, Broker: y.broker, Log: testkit.Quiet()}); err == nil || strings.Contains(err.Error(), "}") {
+		if _, err := Open(t.Context(), Config{Engine: y.Engine, Meta: y.Memory, Broker: y.Broker, Log: testkit.Quiet()}); err == nil || strings.Contains(err.Error(), "}") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -96,7 +96,7 @@ func TestStorm(t *testing.T) { synctest.Test(t, storm) }
 
 func storm(t *testing.T) {
 	y := newYard(t)
-	y.hub(t, "sensors", 1)
+	y.Hub(t, "sensors", 1)
 	var all consents
 	listener := &endpoint{answer: func(s Subscription, _, _, _ string) Agreement {
 		a := [...]Agreement{{Agreed: true}, {Awaiting: true}, {Why: "no"}}[rand.IntN(3)]
@@ -131,7 +131,7 @@ func storm(t *testing.T) {
 			t.Errorf("node %d sees\n%s\nstored is\n%s", i, summary(k), summary(fresh))
 		}
 	}
-	left, err := y.store.List(t.Context(), topicSubscriptionsPrefix)
+	left, err := y.Memory.List(t.Context(), topicSubscriptionsPrefix)
 	testkit.Must(t, err)
 	for _, e := range left {
 		if s, err := fresh.sources.decodeSubscription(e); err != nil || fresh.Snapshot().Subscriptions[s.ID] == nil {

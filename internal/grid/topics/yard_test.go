@@ -3,7 +3,6 @@ package topics
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -11,13 +10,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eventyard/eventyard/internal/amqp/message"
-	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/hubs/hubstest"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
@@ -25,33 +23,23 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // yard is what registries can be opened on, also several, also again.
-type yard struct {
-	engine eventlog.Engine
-	store  *metatest.Memory
-	broker *broker.Broker
-}
+type yard struct{ *hubstest.Yard }
 
 func newYard(t testing.TB) *yard {
 	t.Helper()
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 16 << 10, Log: testkit.Quiet()})
-	testkit.Must(t, err)
-	t.Cleanup(func() { engine.Close() })
-	y := &yard{engine: engine, store: metatest.NewMemory()}
-	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: y.store, Namespace: "yard", Log: testkit.Quiet()})
-	testkit.Must(t, err)
-	return y
+	return &yard{hubstest.Open(t, storagetest.Config{SegmentBytes: 16 << 10})}
 }
 
 // open opens a registry on the yard, and makes topics; what cfg leaves out is the yard's.
 func (y *yard) open(t testing.TB, cfg Config, topics ...string) *Registry {
 	t.Helper()
 	if cfg.Engine == nil {
-		cfg.Engine = y.engine
+		cfg.Engine = y.Engine
 	}
 	if cfg.Meta == nil {
-		cfg.Meta = y.store
+		cfg.Meta = y.Memory
 	}
-	cfg.Broker, cfg.Log = y.broker, testkit.Quiet()
+	cfg.Broker, cfg.Log = y.Broker, testkit.Quiet()
 	k, err := Open(t.Context(), cfg)
 	testkit.Must(t, err)
 	for _, name := range topics {
@@ -63,24 +51,9 @@ func (y *yard) open(t testing.TB, cfg Config, topics ...string) *Registry {
 // wantNoSubscriptions checks that none is stored.
 func (y *yard) wantNoSubscriptions(t testing.TB) {
 	t.Helper()
-	left, err := y.store.List(t.Context(), subscriptionsPrefix)
+	left, err := y.Memory.List(t.Context(), subscriptionsPrefix)
 	testkit.Must(t, err)
 	testkit.Equal(t, len(left), 0, "left: %v", left)
-}
-
-// hub makes one.
-func (y *yard) hub(t testing.TB, name string, partitions int) {
-	t.Helper()
-	testkit.Must(t, testkit.Err(y.broker.CreateHub(t.Context(), broker.HubConfig{Name: name, Partitions: partitions})))
-}
-
-func (y *yard) publishToHub(t testing.TB, hub string, partition, events int) {
-	t.Helper()
-	batch := make([]eventlog.Event, events)
-	for i := range batch {
-		batch[i].Message = []byte("x")
-	}
-	testkit.Must(t, testkit.Err(y.broker.Publish(t.Context(), hub, broker.Target{Partition: strconv.Itoa(partition)}, batch)))
 }
 
 func mustTopic(t testing.TB, k *Registry, name string) Topic {
@@ -260,7 +233,7 @@ func (f *faults) engine(inner eventlog.Engine) eventlog.Engine {
 
 // injected is a store with something injected.
 func (y *yard) injected(inject func(metatest.Op) error) meta.Store {
-	store := metatest.NewFaulty(y.store)
+	store := metatest.NewFaulty(y.Memory)
 	store.Inject(inject)
 	return store
 }
