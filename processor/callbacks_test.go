@@ -39,8 +39,7 @@ func TestPanicsOfCallbacksAreErrors(t *testing.T) {
 					return w.note(ctx, b)
 				}
 				a := w.startHost(cfg, func(string) processor.Worker { may("factory"); return d })
-				w.hub.send("0", 3)
-				w.hub.send("1", 3)
+				w.hub.sendAll(3)
 				after(time.Minute)
 				w.wantAll()
 				a.stop()

@@ -3,7 +3,6 @@ package processor_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -26,7 +25,7 @@ func TestSuccessWithoutACheckpointMovesNothing(t *testing.T) {
 // P7
 func TestACheckpointMayNameAnEarlierEventOfTheBatch(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
+		w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
 			if err := b.CheckpointAt(ctx, b.Events[3]); err != nil {
 				return err
 			}
@@ -41,16 +40,13 @@ func TestACheckpointMayNameAnEarlierEventOfTheBatch(t *testing.T) {
 		after(time.Second)
 		w.wantSaved("0", 3)
 		testkit.Equal(t, w.saved("0").Offset, "o3", "stored %+v", w.saved("0"))
-		a.stop()
 	})
 }
 
 // P7
 func TestMarkedCheckpointsAreWrittenByTimeByCountWhenIdleAndAtTheEnd(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		cut := newFaulty(w.store)
-		cfg := w.config("a")
-		cfg.Store = cut
+		cfg, cut := w.faulty("a")
 		cfg.Checkpoints = processor.Checkpoints{Auto: true, Every: 5 * time.Second, Events: 100}
 		cfg.MaxBatch = 1
 		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
@@ -81,7 +77,7 @@ func TestMarkedCheckpointsAreWrittenByTimeByCountWhenIdleAndAtTheEnd(t *testing.
 		cfg := w.config("a")
 		cfg.Checkpoints = processor.Checkpoints{Auto: true, Events: 10}
 		cfg.MaxBatch = 1
-		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+		w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
 			time.Sleep(100 * time.Millisecond)
 			return w.noteOnly(ctx, b)
 		})
@@ -90,7 +86,6 @@ func TestMarkedCheckpointsAreWrittenByTimeByCountWhenIdleAndAtTheEnd(t *testing.
 		w.wantSaved("0", 9) // by count
 		after(time.Second)
 		w.wantSaved("0", 19)
-		a.stop()
 	})
 }
 
@@ -104,21 +99,16 @@ func TestAnOperatorsMoveRestartsThePartitionFromThere(t *testing.T) {
 				bubble(t, 1, func(w *world) {
 					cfg := w.config("a")
 					cfg.Checkpoints, cfg.Lanes = checkpoints, lanes
-					a := w.start(cfg, w.note)
+					w.start(cfg, w.note)
 					w.hub.send("0", 10)
 					after(15 * time.Second)
 					w.wantSaved("0", 9)
 					w.force("0", 5)
 					w.hub.send("0", 1)
 					after(15 * time.Second)
-					got := w.got("0")
-					slices.Sort(got)
-					if want := []int64{0, 1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10}; !slices.Equal(got, want) {
-						t.Errorf("handled %v, want %v", got, want)
-					}
+					w.wantInAnyOrder("0", 0, 1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10)
 					w.wantSaved("0", 10)
 					w.wantReported(processor.ErrMoved)
-					a.stop()
 				})
 			})
 		}
@@ -128,7 +118,7 @@ func TestAnOperatorsMoveRestartsThePartitionFromThere(t *testing.T) {
 // P7
 func TestAnOperatorsMoveIsNoticedWhileThePartitionIsIdle(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		w.hub.send("0", 4)
 		after(time.Second)
 		w.force("0", 1)
@@ -136,7 +126,6 @@ func TestAnOperatorsMoveIsNoticedWhileThePartitionIsIdle(t *testing.T) {
 		w.wantGot("0", 0, 1, 2, 3, 2, 3)
 		after(5 * time.Minute)
 		w.wantGot("0", 0, 1, 2, 3, 2, 3)
-		a.stop()
 	})
 }
 
@@ -147,7 +136,7 @@ func TestAnOperatorsMoveEndsTheRetriesOfABatch(t *testing.T) {
 			cfg := w.config("a")
 			cfg.MaxBatch, cfg.Lanes = 1, lanes
 			cfg.Backoff = processor.Backoff{First: time.Hour, Max: time.Hour}
-			a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+			w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
 				if b.Events[0].Sequence == 1 {
 					return errHandler
 				}
@@ -159,7 +148,6 @@ func TestAnOperatorsMoveEndsTheRetriesOfABatch(t *testing.T) {
 			w.force("0", 1)
 			after(2 * time.Minute)
 			w.wantGot("0", 0, 2, 3)
-			a.stop()
 		})
 	}
 }
@@ -182,9 +170,7 @@ func TestCloseMayCheckpointWhatWasHandled(t *testing.T) {
 func TestCloseAfterALostLeaseCheckpointsOnlyWhileNobodyElseOwns(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		bubble(t, 1, func(w *world) {
-			cut := newFaulty(w.store)
-			cfg := w.config("a")
-			cfg.Store = cut
+			cfg, cut := w.faulty("a")
 			var err error
 			d := &diary{w: w, process: w.noteOnly}
 			d.close = func(ctx context.Context, p *processor.Partition, why processor.Reason) error {
@@ -194,7 +180,7 @@ func TestCloseAfterALostLeaseCheckpointsOnlyWhileNobodyElseOwns(t *testing.T) {
 				}
 				return nil
 			}
-			a := w.startHost(cfg, func(string) processor.Worker { return d })
+			w.startHost(cfg, func(string) processor.Worker { return d })
 			w.hub.send("0", 4)
 			after(time.Second)
 			cut.setDown(true)
@@ -210,7 +196,6 @@ func TestCloseAfterALostLeaseCheckpointsOnlyWhileNobodyElseOwns(t *testing.T) {
 				t.Errorf("the checkpoint gave %v", err)
 			}
 			w.wantSaved("0", map[bool]int64{false: 3, true: -1}[taken])
-			a.stop()
 		})
 	}
 }
@@ -221,7 +206,7 @@ func TestAHandlerMayStoreTheMarkItself(t *testing.T) {
 		cfg := w.config("a")
 		cfg.MaxBatch = 2
 		loseAt := int64(3)
-		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+		w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
 			m, err := b.Mark()
 			if err != nil {
 				return err
@@ -246,16 +231,14 @@ func TestAHandlerMayStoreTheMarkItself(t *testing.T) {
 		w.hub.send("0", 1)
 		after(10 * time.Second)
 		w.wantGot("0", 0, 1, 2, 3, 4, 5, 6, 7, 6, 7, 8)
-		a.stop()
 	})
 }
 
 // P7: what a call returns after the lease was lost counts for nothing, also not in Close.
 func TestACallThatEndedAfterTheLeaseWasLostIsNotCheckpointedByClose(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		cut := newFaulty(w.store)
-		cfg := w.config("a")
-		cfg.Store, cfg.MaxBatch = cut, 1
+		cfg, cut := w.faulty("a")
+		cfg.MaxBatch = 1
 		d := &diary{w: w}
 		d.process = func(ctx context.Context, b *processor.Batch) error {
 			if b.Events[0].Sequence == 2 && cut.count("down") == 0 {
@@ -272,10 +255,9 @@ func TestACallThatEndedAfterTheLeaseWasLostIsNotCheckpointedByClose(t *testing.T
 			d.close = nil
 			return nil
 		}
-		a := w.startHost(cfg, func(string) processor.Worker { return d })
+		w.startHost(cfg, func(string) processor.Worker { return d })
 		w.hub.send("0", 3)
 		after(time.Minute)
 		w.wantGot("0", 0, 1, 2, 2)
-		a.stop()
 	})
 }

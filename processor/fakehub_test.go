@@ -115,6 +115,13 @@ func (h *fakeHub) send(partition string, n int, keys ...string) {
 	p.notify()
 }
 
+// sendAll appends n events to each partition.
+func (h *fakeHub) sendAll(n int) {
+	for _, p := range h.parts {
+		h.send(p.id, n)
+	}
+}
+
 func (p *fakePartition) notify() {
 	close(p.news)
 	p.news = make(chan struct{})

@@ -28,8 +28,7 @@ func TestAWorkerIsOpenedOnceBeforeAnyEventAndClosedOnceAfterTheLast(t *testing.T
 			}
 		}
 		a := w.startHost(w.config("a"), make("a"))
-		w.hub.send("0", 3)
-		w.hub.send("1", 3)
+		w.hub.sendAll(3)
 		after(time.Second)
 		b := w.startHost(w.config("b"), make("b"))
 		after(time.Minute)
@@ -58,7 +57,7 @@ func TestAWorkerThatCannotOpenReleasesThePartitionAndIsTriedAgain(t *testing.T) 
 	bubble(t, 1, func(w *world) {
 		var made []*diary
 		failures := 3
-		a := w.startHost(w.config("a"), func(string) processor.Worker {
+		w.startHost(w.config("a"), func(string) processor.Worker {
 			d := &diary{w: w}
 			d.open = func() error {
 				if failures--; failures >= 0 {
@@ -76,24 +75,20 @@ func TestAWorkerThatCannotOpenReleasesThePartitionAndIsTriedAgain(t *testing.T) 
 		testkit.MustEqual(t, len(made), 4, "workers")
 		testkit.Slices(t, made[0].list(), []string{"open 0"}, "the first saw")
 		testkit.Equal(t, w.lease("0").Epoch, 4, "epoch")
-		a.stop()
 	})
 }
 
 // Better uneven than unread.
 func TestAPartitionThatCannotBeOpenedHereIsTakenByAnother(t *testing.T) {
 	bubble(t, 2, func(w *world) {
-		bad := w.startHost(w.config("bad"), func(string) processor.Worker {
+		w.startHost(w.config("bad"), func(string) processor.Worker {
 			return &diary{w: w, open: func() error { return errHandler }}
 		})
-		good := w.startHost(w.config("good"), func(string) processor.Worker { return &diary{w: w} })
+		w.startHost(w.config("good"), func(string) processor.Worker { return &diary{w: w} })
 		after(10 * time.Minute)
-		w.hub.send("0", 3)
-		w.hub.send("1", 3)
+		w.hub.sendAll(3)
 		after(2 * time.Minute)
 		w.wantAll()
-		bad.stop()
-		good.stop()
 	})
 }
 
@@ -147,14 +142,10 @@ func TestThePullFormGivesPartitionsAndBatches(t *testing.T) {
 		b := processor.New(w.hub, cfg)
 		rb := w.run(b, func(ctx context.Context) error { return w.pull(ctx, b) })
 		for range 60 {
-			for _, p := range w.hub.parts {
-				w.hub.send(p.id, 1)
-			}
+			w.hub.sendAll(1)
 			after(time.Second)
 		}
-		if n := w.counts(); n["a"] != 2 || n["b"] != 2 {
-			t.Errorf("owners %s", w.owners())
-		}
+		w.wantCounts(2, 2)
 		ra.stop()
 		after(time.Second)
 		rb.stop()
@@ -198,11 +189,9 @@ func TestEndingTheLoopOverBatchesReleasesThePartitionAndTheBatchIsNotDone(t *tes
 
 func TestThePullFormNotifiesOfALostLease(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		cut := newFaulty(w.store)
-		cfg := w.config("a")
-		cfg.Store = cut
+		cfg, cut := w.faulty("a")
 		p := processor.New(w.hub, cfg)
-		a := w.run(p, func(ctx context.Context) error { return w.pull(ctx, p) })
+		w.run(p, func(ctx context.Context) error { return w.pull(ctx, p) })
 		after(time.Second)
 		cut.setDown(true)
 		after(time.Minute)
@@ -211,7 +200,6 @@ func TestThePullFormNotifiesOfALostLease(t *testing.T) {
 		w.hub.send("0", 1)
 		after(time.Minute)
 		w.wantAll()
-		a.stop()
 	})
 }
 
@@ -259,9 +247,7 @@ func TestAStormOfStartsAndStops(t *testing.T) {
 		for i := range 60 {
 			cfg.ID = ""
 			r := w.start(cfg, w.noteOnly)
-			for _, p := range w.hub.parts {
-				w.hub.send(p.id, 2)
-			}
+			w.hub.sendAll(2)
 			after(time.Duration(i*i%700) * time.Millisecond)
 			if last != nil {
 				last.stop()

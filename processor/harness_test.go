@@ -63,7 +63,8 @@ func (w *world) onState(s processor.Status) {
 	w.states = append(w.states, s.Partition+" "+string(s.State))
 }
 
-// start runs an instance until stop, or until the test ends.
+// start runs an instance until stop, or until the test ends; then it has to end without an error,
+// unless that was taken from done.
 func (w *world) start(cfg processor.Config, handle processor.Handler) *running {
 	p := processor.New(w.hub, cfg)
 	return w.run(p, func(ctx context.Context) error { return p.Run(ctx, handle) })
@@ -77,12 +78,19 @@ func (w *world) startHost(cfg processor.Config, worker func(string) processor.Wo
 func (w *world) run(p *processor.Processor, run func(context.Context) error) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{Processor: p, w: w, cancel: cancel, done: make(chan error, 1)}
-	go func() { r.done <- run(ctx) }()
-	w.t.Cleanup(func() { r.cancel() })
+	go func() { r.done <- run(ctx); close(r.done) }()
+	w.t.Cleanup(r.stop)
 	return r
 }
 
-// stop stops gracefully and waits.
+// faulty is the configuration of an instance with a view of the store of its own, and that view.
+func (w *world) faulty(id string) (processor.Config, *faulty) {
+	cfg, store := w.config(id), newFaulty(w.store)
+	cfg.Store = store
+	return cfg, store
+}
+
+// stop stops gracefully and waits. The end of the test does it, too.
 func (r *running) stop() {
 	r.w.t.Helper()
 	r.cancel()
@@ -134,6 +142,12 @@ func (w *world) wantGot(partition string, want ...int64) {
 	testkit.MustSlices(w.t, w.got(partition), want, "partition %s: handled", partition)
 }
 
+// wantInAnyOrder is for lanes.
+func (w *world) wantInAnyOrder(partition string, want ...int64) {
+	w.t.Helper()
+	testkit.MustSlices(w.t, slices.Sorted(slices.Values(w.got(partition))), want, "partition %s: handled", partition)
+}
+
 // wantAll wants each event of every partition exactly once and in order.
 func (w *world) wantAll() {
 	w.t.Helper()
@@ -180,6 +194,14 @@ func (w *world) counts() map[string]int {
 		}
 	}
 	return n
+}
+
+// wantCounts wants that the instances a and b have so many partitions.
+func (w *world) wantCounts(a, b int) {
+	w.t.Helper()
+	if n := w.counts(); n["a"] != a || n["b"] != b {
+		w.t.Errorf("owners %s", w.owners())
+	}
 }
 
 func (w *world) lease(partition string) processor.Lease {
@@ -237,6 +259,13 @@ func (w *world) reported(target error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.ContainsFunc(w.errs, func(err error) bool { return errors.Is(err, target) })
+}
+
+func (w *world) wantNoErrors() {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	testkit.Equal(w.t, len(w.errs), 0, "OnError was told of %v", w.errs)
 }
 
 func (w *world) wantReported(target error) {

@@ -2,7 +2,6 @@ package processor_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -13,13 +12,11 @@ import (
 // P1
 func TestASecondLiveInstanceWithTheSameIDIsRefused(t *testing.T) {
 	bubble(t, 2, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		begin := time.Now()
 		second := processor.New(w.hub, w.config("a")).Run(context.Background(), w.note)
-		if !errors.Is(second, processor.ErrDuplicateID) {
-			t.Errorf("the second ended with %v", second)
-		}
+		testkit.ErrorIs(t, second, processor.ErrDuplicateID, "the second ended with")
 		if took := time.Since(begin); took > 15*time.Second {
 			t.Errorf("it took %v to find out", took)
 		}
@@ -27,27 +24,22 @@ func TestASecondLiveInstanceWithTheSameIDIsRefused(t *testing.T) {
 		after(time.Second)
 		w.wantAll()
 		testkit.Equal(t, w.lease("0").Epoch, 1, "epoch … the first was disturbed")
-		a.stop()
 	})
 }
 
 // P1, P2: an instance that died and comes back under its id goes on with its partitions.
 func TestAnInstanceThatComesBackSoonKeepsItsPartitions(t *testing.T) {
 	bubble(t, 4, func(w *world) {
-		cut := newFaulty(w.store)
-		cfg := w.config("a")
-		cfg.Store = cut
+		cfg, cut := w.faulty("a")
 		dead := w.start(cfg, w.note)
-		b := w.start(w.config("b"), w.note)
+		w.start(w.config("b"), w.note)
 		after(2 * time.Minute)
 		before := w.owners()
 		cut.setDown(true)
 		after(time.Second)
-		again := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(16 * time.Second)
-		if got := w.owners(); got != before {
-			t.Errorf("owners were %s and are %s", before, got)
-		}
+		testkit.Equal(t, w.owners(), before, "owners")
 		for _, p := range w.hub.parts {
 			w.hub.send(p.id, 2)
 			if l := w.lease(p.id); l.Owner == "a" && l.Epoch < 2 {
@@ -61,15 +53,9 @@ func TestAnInstanceThatComesBackSoonKeepsItsPartitions(t *testing.T) {
 			}
 		}
 		cut.setDown(false) // the dead one wakes up and finds that it is not alone
-		if err := <-dead.done; !errors.Is(err, processor.ErrDuplicateID) {
-			t.Errorf("it ended with %v", err)
-		}
+		testkit.ErrorIs(t, <-dead.done, processor.ErrDuplicateID, "it ended with")
 		after(time.Minute)
-		if got := w.owners(); got != before {
-			t.Errorf("owners were %s and are %s", before, got)
-		}
-		again.stop()
-		b.stop()
+		testkit.Equal(t, w.owners(), before, "owners")
 	})
 }
 
@@ -78,13 +64,12 @@ func TestAnInstanceWithoutPartitionsIsCountedAndTakesOverAtOnce(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		a := w.start(w.config("a"), w.note)
 		after(time.Second)
-		b := w.start(w.config("b"), w.note)
+		w.start(w.config("b"), w.note)
 		after(time.Minute)
 		testkit.Equal(t, w.owners(), "a:0", "owners")
 		a.stop()
 		after(time.Second)
 		testkit.Equal(t, w.owners(), "b:0", "owners")
-		b.stop()
 	})
 }
 
@@ -99,7 +84,7 @@ func TestPartitionsOfALeavingInstanceAreTakenAsTheyComeFree(t *testing.T) {
 		after(time.Second)
 		w.hub.send("0", 1)
 		after(time.Second)
-		b := w.start(w.config("b"), w.note)
+		w.start(w.config("b"), w.note)
 		after(time.Millisecond)
 		a.cancel()
 		after(time.Second)
@@ -108,7 +93,6 @@ func TestPartitionsOfALeavingInstanceAreTakenAsTheyComeFree(t *testing.T) {
 		after(time.Second)
 		testkit.Equal(t, w.counts()["b"], 4, "owners %s", w.owners())
 		w.wantAll()
-		b.stop()
 	})
 }
 
@@ -118,24 +102,18 @@ func TestHandoffWorksByPolling(t *testing.T) {
 		cfg := w.config("a")
 		cfg.Store = newFaulty(w.store)
 		cfg.Checkpoints = processor.Checkpoints{Auto: true, Every: time.Hour}
-		a := w.start(cfg, w.noteOnly)
+		w.start(cfg, w.noteOnly)
 		after(time.Second)
 		cfg.ID, cfg.Store = "b", newFaulty(w.store)
-		b := w.start(cfg, w.noteOnly)
+		w.start(cfg, w.noteOnly)
 		for range 60 {
 			w.hub.send("0", 1)
 			w.hub.send("3", 1)
 			after(time.Second)
 		}
-		if n := w.counts(); n["a"] != 2 || n["b"] != 2 {
-			t.Errorf("owners %s", w.owners())
-		}
+		w.wantCounts(2, 2)
 		w.wantAll()
-		if len(w.errs) > 0 {
-			t.Errorf("errors: %v", w.errs)
-		}
-		a.stop()
-		b.stop()
+		w.wantNoErrors()
 	})
 }
 
@@ -152,49 +130,41 @@ func TestAnOwnerThatDoesNotHandOverLosesThePartitionAfterATime(t *testing.T) {
 			<-done
 			return nil
 		}
-		a := w.start(w.config("a"), stuck)
-		w.hub.send("0", 1)
-		w.hub.send("1", 1)
+		w.start(w.config("a"), stuck)
+		w.hub.sendAll(1)
 		after(time.Second)
-		b := w.start(w.config("b"), w.note)
+		w.start(w.config("b"), w.note)
 		after(19 * time.Second)
 		reported := func() error { w.mu.Lock(); defer w.mu.Unlock(); return cause }
 		if reported() != nil || w.counts()["a"] != 2 {
 			t.Errorf("taken early: %v, %s", reported(), w.owners())
 		}
 		after(2 * time.Second)
-		if !errors.Is(reported(), processor.ErrHandoff) {
-			t.Errorf("the context ended with %v", reported())
-		}
+		testkit.ErrorIs(t, reported(), processor.ErrHandoff, "the context ended with")
 		after(30 * time.Second)
 		testkit.Equal(t, w.counts()["b"], 1, "owners %s", w.owners())
 		close(done)
-		a.stop()
-		b.stop()
 	})
 }
 
 // P1
 func TestAPartitionCountThatGrowsIsNoticed(t *testing.T) {
 	bubble(t, 2, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.hub.grow(2)
 		w.hub.send("3", 5)
 		after(time.Minute)
 		w.wantAll()
 		testkit.Equal(t, w.owners(), "a:0,1,2,3", "owners")
-		a.stop()
 	})
 }
 
 func TestWhatIsLeftOfTheDeadIsRemoved(t *testing.T) {
 	bubble(t, 2, func(w *world) {
-		cut := newFaulty(w.store)
-		cfg := w.config("dead")
-		cfg.Store = cut
+		cfg, cut := w.faulty("dead")
 		dead := w.start(cfg, w.note)
-		b := w.start(w.config("b"), w.note)
+		w.start(w.config("b"), w.note)
 		after(time.Minute)
 		cut.setDown(true)
 		dead.cancel()
@@ -203,6 +173,5 @@ func TestWhatIsLeftOfTheDeadIsRemoved(t *testing.T) {
 		if got := w.entries(); len(got) != 1 || got[0] != "presence/b" {
 			t.Errorf("entries %v", got)
 		}
-		b.stop()
 	})
 }

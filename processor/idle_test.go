@@ -24,11 +24,9 @@ func TestAnIdlePartitionIsOneGoroutineThatSleeps(t *testing.T) {
 					cfg := w.config("a")
 					cfg.Checkpoints, cfg.MinBatch, cfg.CallWhenIdle = c.Checkpoints, c.MinBatch, c.CallWhenIdle
 					before := runtime.NumGoroutine()
-					r := w.startHost(cfg, func(string) processor.Worker { return calmWorker{w} })
+					w.startHost(cfg, func(string) processor.Worker { return calmWorker{w} })
 					after(time.Second)
-					for _, p := range w.hub.parts {
-						w.hub.send(p.id, 3)
-					}
+					w.hub.sendAll(3)
 					after(time.Minute)
 					w.wantAll()
 					cost[n] = runtime.NumGoroutine() - before
@@ -40,7 +38,6 @@ func TestAnIdlePartitionIsOneGoroutineThatSleeps(t *testing.T) {
 					w.hub.send("1", 1)
 					after(10 * time.Second)
 					w.wantAll()
-					r.stop()
 				})
 			}
 			if more := cost[22] - cost[2]; more > 25 { // a few may be others' that are about to end

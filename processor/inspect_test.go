@@ -48,14 +48,13 @@ func TestInspectGivesTheTableOfAGroup(t *testing.T) {
 
 func TestInspectReadsNothingBesideAnOwner(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error { <-ctx.Done(); return ctx.Err() })
+		w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error { <-ctx.Done(); return ctx.Err() })
 		w.hub.send("0", 3)
 		after(10 * time.Second)
 		testkit.Equal(t, *w.inspect().Partitions[0].Lag, (processor.Lag{Events: 3, Oldest: -1}), "lag")
 		if w.hub.readers("0") != 1 || len(w.errs) > 0 {
 			t.Errorf("%d readers, errors %v", w.hub.readers("0"), w.errs)
 		}
-		a.stop()
 	})
 }
 

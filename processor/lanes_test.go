@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -69,7 +68,6 @@ func TestLanesKeepTheOrderOfEachKeyAndARetryHoldsUpItsLaneOnly(t *testing.T) {
 		if c := w.saved("0"); c.Offset != "o819" {
 			t.Errorf("stored %+v", c)
 		}
-		a.stop()
 	})
 }
 
@@ -79,7 +77,7 @@ func TestNoMoreIsReadThanTheWindowOfTheLanesHolds(t *testing.T) {
 		cfg.Lanes, cfg.MaxBatch, cfg.Prefetch = 2, 10, 10
 		cfg.Checkpoints.Auto = true
 		hold := make(chan struct{})
-		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+		w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
 			if b.Events[0].Sequence == 0 {
 				<-hold
 			}
@@ -93,11 +91,8 @@ func TestNoMoreIsReadThanTheWindowOfTheLanesHolds(t *testing.T) {
 		w.wantSaved("0", -1)
 		close(hold)
 		after(time.Second)
-		got := w.got("0")
-		slices.Sort(got)
-		testkit.Slices(t, got, upTo(2000), "%d of 2000 were handled", len(got))
+		w.wantInAnyOrder("0", upTo(2000)...)
 		w.wantSaved("0", 1999)
-		a.stop()
 	})
 }
 
@@ -107,7 +102,7 @@ func TestTheCheckpointOfLanesIsBeforeTheLowestEventThatIsNotDone(t *testing.T) {
 		cfg := w.config("a")
 		cfg.Lanes = 2 // without keys: even and odd
 		gate := make(chan struct{})
-		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+		w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
 			if b.Events[0].Sequence%2 == 0 {
 				if err := b.CheckpointAt(ctx, b.Events[1]); err != nil { // 0 and 2
 					return err
@@ -122,7 +117,6 @@ func TestTheCheckpointOfLanesIsBeforeTheLowestEventThatIsNotDone(t *testing.T) {
 		close(gate)
 		after(time.Second)
 		w.wantSaved("0", 9)
-		a.stop()
 	})
 }
 
@@ -139,18 +133,14 @@ func TestAHandoffWithLanesLosesNothing(t *testing.T) {
 		a := w.start(cfg, handle)
 		after(time.Second)
 		cfg.ID = "b"
-		w.hub.send("0", 50)
-		w.hub.send("1", 50)
+		w.hub.sendAll(50)
 		b := w.start(cfg, handle)
 		for range 20 {
-			w.hub.send("0", 5)
-			w.hub.send("1", 5)
+			w.hub.sendAll(5)
 			after(time.Second)
 		}
 		after(time.Minute)
-		if n := w.counts(); n["a"] != 1 || n["b"] != 1 {
-			t.Errorf("owners %s", w.owners())
-		}
+		w.wantCounts(1, 1)
 		a.stop()
 		b.stop()
 		seen := map[int64]int{}
@@ -172,7 +162,7 @@ func TestAFailedBatchOfALaneDoesNotMarkThoseBeforeIt(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		cfg := w.config("a")
 		cfg.MaxBatch, cfg.Continue, cfg.Lanes = 1, true, 2
-		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+		w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
 			switch b.Events[0].Sequence {
 			case 2:
 				return errHandler
@@ -188,7 +178,6 @@ func TestAFailedBatchOfALaneDoesNotMarkThoseBeforeIt(t *testing.T) {
 		after(time.Second)
 		w.wantSaved("0", 4)
 		w.wantGot("0", 0, 1, 3, 4)
-		a.stop()
 	})
 }
 
@@ -207,25 +196,21 @@ func TestLanesThatAreBehindCatchUpBeforeThePartitionIsGivenUp(t *testing.T) {
 			}
 			a := w.start(cfg, handle)
 			after(time.Second)
-			w.hub.send("0", 10)
-			w.hub.send("1", 10)
+			w.hub.sendAll(10)
 			after(2500 * time.Millisecond) // 0 and 2 are done, and all odd ones
 			if stop {
 				a.stop()
 				w.wantSaved("0", 9)
 			}
 			cfg.ID = "b"
-			b := w.start(cfg, handle)
+			w.start(cfg, handle)
 			after(time.Minute)
 			for _, id := range []string{"0", "1"} {
-				got := w.got(id)
-				slices.Sort(got)
-				testkit.Slices(t, got, upTo(10), "partition %s: handled", id)
+				w.wantInAnyOrder(id, upTo(10)...)
 			}
 			if !stop {
 				a.stop()
 			}
-			b.stop()
 		})
 	}
 }

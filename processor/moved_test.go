@@ -42,7 +42,6 @@ func TestAPartitionsCheckpointDoesNotUndoAnOperatorsMove(t *testing.T) {
 				after(10 * time.Second)
 				w.wantGot("0", 0, 1, 2, 3, 4, 5, 2, 3, 4, 5)
 				w.wantSaved("0", 5)
-				a.stop()
 			})
 		})
 	}
@@ -57,11 +56,10 @@ func TestALostAnswerWhileABadCheckpointIsStoredLosesNoMark(t *testing.T) {
 		lossy.set(lossy.deny, "save", 1)
 		cfg := w.config("a")
 		cfg.Store = lossy
-		a := w.start(cfg, w.note)
+		w.start(cfg, w.note)
 		after(10 * time.Second)
 		w.wantAll()
 		w.wantSaved("0", 4)
-		a.stop()
 	})
 }
 
@@ -85,9 +83,8 @@ func (w *world) storing(ctx context.Context, b *processor.Batch) error {
 func TestWhatTheHandlerHasStoredIsNotWrittenTwice(t *testing.T) {
 	for _, checkpoints := range []processor.Checkpoints{{Auto: true}, {Auto: true, Every: time.Second}} {
 		bubble(t, 1, func(w *world) {
-			counted := newFaulty(w.store)
-			cfg := w.config("a")
-			cfg.Store, cfg.Checkpoints = counted, checkpoints
+			cfg, counted := w.faulty("a")
+			cfg.Checkpoints = checkpoints
 			a := w.start(cfg, w.storing)
 			for range 50 {
 				w.hub.send("0", 1)
@@ -110,7 +107,7 @@ func TestTheMarkOfAnEmptyBatchIsTheStoredCheckpoint(t *testing.T) {
 		cfg := w.config("a")
 		cfg.CallWhenIdle = true
 		idle := 0
-		a := w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
+		w.start(cfg, func(ctx context.Context, b *processor.Batch) error {
 			if len(b.Events) > 0 {
 				return w.note(ctx, b)
 			}
@@ -126,14 +123,13 @@ func TestTheMarkOfAnEmptyBatchIsTheStoredCheckpoint(t *testing.T) {
 		if idle == 0 {
 			t.Error("no call without events")
 		}
-		a.stop()
 	})
 }
 
 // P7: who stores the mark by itself must not wait for its own transaction in Checkpoint.
 func TestACheckpointWhileTheHandlerHasTheMarkIsAnErrorAtOnce(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
+		w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
 			m, err := b.Mark()
 			if err != nil || m.Store != w.store {
 				t.Errorf("mark %+v, %v", m, err)
@@ -156,7 +152,6 @@ func TestACheckpointWhileTheHandlerHasTheMarkIsAnErrorAtOnce(t *testing.T) {
 		w.hub.send("0", 3)
 		after(5 * time.Second)
 		w.wantSaved("0", 2)
-		a.stop()
 	})
 }
 

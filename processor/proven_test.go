@@ -2,12 +2,12 @@ package processor_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -26,9 +26,7 @@ func (h slowHub) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, erro
 func TestAWorkerIsNotOpenedAfterTheLeaseIsLost(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		bubble(t, 1, func(w *world) {
-			cut := newFaulty(w.store)
-			cfg := w.config("a")
-			cfg.Store = cut
+			cfg, cut := w.faulty("a")
 			d := &diary{w: w, process: w.note}
 			p := processor.New(slowHub{w.hub, time.Minute}, cfg)
 			a := w.run(p, func(ctx context.Context) error {
@@ -73,9 +71,8 @@ func TestACallThatTookTooLongHasFailedAlsoWhenTheProcessorStops(t *testing.T) {
 // P3: Close works for another instance's good, and only while that has to wait.
 func TestTheContextOfCloseEndsWithTheLease(t *testing.T) {
 	bubble(t, 2, func(w *world) {
-		cut := newFaulty(w.store)
-		cfg := w.config("a")
-		cfg.Store, cfg.Handoff = cut, 5*time.Minute
+		cfg, cut := w.faulty("a")
+		cfg.Handoff = 5 * time.Minute
 		var cause error
 		d := &diary{w: w, process: w.note}
 		d.close = func(ctx context.Context, _ *processor.Partition, why processor.Reason) error {
@@ -90,18 +87,14 @@ func TestTheContextOfCloseEndsWithTheLease(t *testing.T) {
 			}
 			return nil
 		}
-		a := w.startHost(cfg, func(string) processor.Worker { return d })
+		w.startHost(cfg, func(string) processor.Worker { return d })
 		after(time.Second)
 		cfg = w.config("b")
 		cfg.Handoff = 5 * time.Minute
-		b := w.start(cfg, w.note)
+		w.start(cfg, w.note)
 		after(6 * time.Minute)
-		if !errors.Is(cause, processor.ErrLeaseLost) {
-			t.Errorf("the context ended with %v", cause)
-		}
+		testkit.ErrorIs(t, cause, processor.ErrLeaseLost, "the context ended with")
 		cut.setDown(false)
-		a.stop()
-		b.stop()
 	})
 }
 
@@ -119,7 +112,7 @@ func TestWhatAStopLeavesBehindIsNotTakenForAStrangers(t *testing.T) {
 		if len(w.errs) != 1 || w.errs[0].Error() != "partition 0: stop: the handler has not returned" {
 			t.Errorf("errors %v", w.errs)
 		}
-		b := w.start(w.config("b"), w.note)
+		w.start(w.config("b"), w.note)
 		after(50 * time.Second)
 		w.wantAll()
 		for _, cfg := range w.hub.opened() {
@@ -128,23 +121,18 @@ func TestWhatAStopLeavesBehindIsNotTakenForAStrangers(t *testing.T) {
 			}
 		}
 		close(hang)
-		b.stop()
 	})
 }
 
 // H1: $Default is one group, however it is written.
 func TestTheDefaultGroupIsOneHoweverItIsWritten(t *testing.T) {
 	bubble(t, 2, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		cfg := w.config("b")
 		cfg.Group = "$default"
-		b := w.start(cfg, w.note)
+		w.start(cfg, w.note)
 		after(time.Minute)
-		if n := w.counts(); n["a"] != 1 || n["b"] != 1 {
-			t.Errorf("owners %s", w.owners())
-		}
-		a.stop()
-		b.stop()
+		w.wantCounts(1, 1)
 	})
 }

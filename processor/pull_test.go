@@ -21,9 +21,7 @@ func TestABatchThatTheLoopDidNotTakeIsNotPassed(t *testing.T) {
 			w.hub.send("0", 2)
 			after(time.Second)
 			a.stop()
-			if len(w.errs) > 0 {
-				t.Errorf("errors %v", w.errs)
-			}
+			w.wantNoErrors()
 			b := w.start(w.config("b"), w.note)
 			after(time.Second)
 			b.stop()
@@ -63,7 +61,7 @@ func TestEndingTheLoopIsNoFailureOfTheBatch(t *testing.T) {
 			cfg.Continue, cfg.Lanes = true, lanes
 			p := processor.New(w.hub, cfg)
 			first := true
-			a := w.run(p, func(ctx context.Context) error {
+			w.run(p, func(ctx context.Context) error {
 				for part, err := range p.Partitions(ctx) {
 					if err != nil {
 						return err
@@ -83,10 +81,7 @@ func TestEndingTheLoopIsNoFailureOfTheBatch(t *testing.T) {
 			w.hub.send("0", 1)
 			after(10 * time.Second)
 			w.wantAll()
-			if len(w.errs) > 0 {
-				t.Errorf("errors %v", w.errs)
-			}
-			a.stop()
+			w.wantNoErrors()
 		})
 	}
 }

@@ -15,13 +15,12 @@ import (
 // P10
 func TestStartIsAskedOnlyForPartitionsWithoutCheckpoint(t *testing.T) {
 	bubble(t, 2, func(w *world) {
-		w.hub.send("0", 5)
-		w.hub.send("1", 5)
+		w.hub.sendAll(5)
 		w.force("1", 2)
 		cfg := w.config("a")
 		var asked []string
 		cfg.Start = func(p string) hub.Position { asked = append(asked, p); return hub.Latest }
-		a := w.start(cfg, w.note)
+		w.start(cfg, w.note)
 		after(time.Second)
 		w.hub.send("0", 1)
 		after(time.Second)
@@ -30,7 +29,6 @@ func TestStartIsAskedOnlyForPartitionsWithoutCheckpoint(t *testing.T) {
 		if !slices.Equal(asked, []string{"0"}) {
 			t.Errorf("asked for %v", asked)
 		}
-		a.stop()
 	})
 }
 
@@ -40,10 +38,9 @@ func TestACheckpointWithAnOffsetAloneIsGoneOnFrom(t *testing.T) {
 		if _, err := w.store.Force(context.Background(), group, processor.Checkpoint{Partition: "0", Sequence: -1, Offset: "o2"}); err != nil {
 			t.Fatal(err)
 		}
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.wantGot("0", 3, 4)
-		a.stop()
 	})
 }
 
@@ -72,7 +69,6 @@ func TestACheckpointBeyondTheEndFollowsTheConfiguration(t *testing.T) {
 				w.wantGot("0", 2, 3)
 			}
 			w.wantSaved("0", 3)
-			a.stop()
 		})
 	}
 }
@@ -85,19 +81,18 @@ func TestACheckpointOfAnEarlierHubOfThatNameDoesNotCount(t *testing.T) {
 		a.stop()
 		w.hub.recreate()
 		w.hub.send("0", 5)
-		b := w.start(w.config("b"), w.note)
+		w.start(w.config("b"), w.note)
 		after(time.Second)
 		w.wantGot("0", 0, 1, 2, 0, 1, 2, 3, 4)
 		w.wantReported(processor.ErrBadCheckpoint)
 		w.wantSaved("0", 4)
-		b.stop()
 	})
 }
 
 func TestAHubThatIsMadeAnewWhileItIsReadIsReadFromItsBeginning(t *testing.T) {
 	for _, n := range []int{2, 9} { // fewer events than were read before, and more
 		bubble(t, 1, func(w *world) {
-			a := w.start(w.config("a"), w.note)
+			w.start(w.config("a"), w.note)
 			w.hub.send("0", 5)
 			after(time.Second)
 			w.hub.recreate()
@@ -111,7 +106,6 @@ func TestAHubThatIsMadeAnewWhileItIsReadIsReadFromItsBeginning(t *testing.T) {
 			if c := w.saved("0"); c.Sequence != int64(n)-1 || c.HubID != w.hub.created.UTC().Format(time.RFC3339Nano) {
 				t.Errorf("stored %+v", c)
 			}
-			a.stop()
 		})
 	}
 }
@@ -122,12 +116,11 @@ func TestAnOffsetThatTheHubDoesNotKnowFollowsTheConfiguration(t *testing.T) {
 		if _, err := w.store.Force(context.Background(), group, processor.Checkpoint{Partition: "0", Sequence: -1, Offset: "of another world"}); err != nil {
 			t.Fatal(err)
 		}
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.wantAll()
 		w.wantReported(processor.ErrBadCheckpoint)
 		w.wantSaved("0", 2)
-		a.stop()
 	})
 }
 
@@ -136,21 +129,20 @@ func TestEventsThatRetentionTookAreReportedAsAGap(t *testing.T) {
 		w.hub.send("0", 10)
 		w.force("0", 2)
 		w.hub.trim("0", 7)
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.wantGot("0", 7, 8, 9)
 		w.wantReported(processor.ErrGap)
 		if want := "partition 0: find where to go on: events were removed before they were read: 4 of them, from sequence number 3 on"; w.errs[0].Error() != want {
 			t.Errorf("told %q", w.errs[0])
 		}
-		a.stop()
 	})
 }
 
 // P1, H5: evicted although the lease is ours: look again, go on.
 func TestAnEvictedReaderLooksAtItsLeaseAndGoesOnIfItIsStillItsOwn(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		r, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(1)})
 		testkit.Must(t, err)
@@ -162,7 +154,6 @@ func TestAnEvictedReaderLooksAtItsLeaseAndGoesOnIfItIsStillItsOwn(t *testing.T) 
 		after(time.Second)
 		w.wantAll()
 		w.wantReported(hub.ErrEvicted)
-		a.stop()
 	})
 }
 
@@ -173,19 +164,18 @@ func TestARefusedReaderRaisesItsEpochUntilItIsAdmitted(t *testing.T) {
 		testkit.Must(t, err)
 		defer old.Close(context.Background())
 		w.hub.send("0", 3)
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Minute)
 		w.wantAll()
 		if e := w.lease("0").Epoch; e <= 40 {
 			t.Errorf("epoch %d", e)
 		}
-		a.stop()
 	})
 }
 
 func TestAStalledReaderIsOpenedAnewAndThenThePartitionReleased(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(10 * time.Minute) // idle is not stalled
 		if n := len(w.hub.opened()); n != 1 || len(w.errs) > 0 {
 			t.Fatalf("opened %d times, %v", n, w.errs)
@@ -208,7 +198,6 @@ func TestAStalledReaderIsOpenedAnewAndThenThePartitionReleased(t *testing.T) {
 		w.hub.mute("0", false)
 		after(10 * time.Minute)
 		w.wantAll()
-		a.stop()
 	})
 }
 
@@ -232,7 +221,6 @@ func TestAHubThatIsDownIsWaitedFor(t *testing.T) {
 		w.hub.mu.Unlock()
 		after(time.Minute)
 		w.wantAll()
-		a.stop()
 	})
 }
 
@@ -258,7 +246,7 @@ func TestWhatDoesNotPassByWaitingEndsRun(t *testing.T) {
 // A processor of an official SDK in the same group.
 func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAsking(t *testing.T) {
 	bubble(t, 4, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		foreign := func() { // takes and renews two partitions, as those do
 			for _, id := range []string{"0", "1"} {
@@ -296,7 +284,6 @@ func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAskin
 		w.hub.send("0", 1)
 		after(time.Second)
 		w.wantAll()
-		a.stop()
 	})
 }
 
@@ -368,10 +355,9 @@ func TestAPartitionThatBeginsAtTheEndIsGoneOnFromThere(t *testing.T) {
 			a.stop()
 			w.hub.send("0", 3)
 			cfg.ID = "b"
-			b := w.start(cfg, w.note)
+			w.start(cfg, w.note)
 			after(time.Second)
 			w.wantGot("0", 5, 6, 7)
-			b.stop()
 		})
 	}
 }
@@ -383,13 +369,12 @@ func TestAPartitionThatBeganAtTheEndMissesNothingWhenItsLinkBreaks(t *testing.T)
 			w.hub.send("0", there)
 			cfg := w.config("a")
 			cfg.Start = func(string) hub.Position { return hub.Latest }
-			a := w.start(cfg, w.note)
+			w.start(cfg, w.note)
 			after(time.Second)
 			w.hub.cut("0", errLink)
 			w.hub.send("0", 2)
 			after(time.Second)
 			w.wantGot("0", int64(there), int64(there)+1)
-			a.stop()
 		})
 	}
 }

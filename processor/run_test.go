@@ -12,10 +12,8 @@ import (
 // P1, P10
 func TestOneInstanceTakesAllPartitionsAndHandlesEveryEventInOrder(t *testing.T) {
 	bubble(t, 4, func(w *world) {
-		for _, p := range w.hub.parts {
-			w.hub.send(p.id, 250)
-		}
-		a := w.start(w.config("a"), w.note)
+		w.hub.sendAll(250)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.wantAll()
 		w.wantSaved("3", 249)
@@ -23,7 +21,6 @@ func TestOneInstanceTakesAllPartitionsAndHandlesEveryEventInOrder(t *testing.T) 
 			t.Errorf("the checkpoint is %+v", c)
 		}
 		testkit.Equal(t, w.owners(), "a:0,1,2,3", "owners")
-		a.stop()
 	})
 }
 
@@ -42,10 +39,9 @@ func TestAGracefulStopReleasesLeasesAtOnceAndLeavesNoPresence(t *testing.T) {
 			t.Errorf("left behind: %v", got)
 		}
 		w.hub.send("2", 10)
-		b := w.start(w.config("b"), w.note)
+		w.start(w.config("b"), w.note)
 		after(100 * time.Millisecond)
 		w.wantGot("2", upTo(10)...)
-		b.stop()
 	})
 }
 
@@ -65,9 +61,7 @@ func TestANewcomerGetsItsShareByHandoffWithoutRepeats(t *testing.T) {
 			cfg.ID = "b"
 			b := w.start(cfg, slow)
 			for range 300 {
-				for _, p := range w.hub.parts {
-					w.hub.send(p.id, 3)
-				}
+				w.hub.sendAll(3)
 				after(100 * time.Millisecond)
 			}
 			cfg.ID = "c"
@@ -82,9 +76,7 @@ func TestANewcomerGetsItsShareByHandoffWithoutRepeats(t *testing.T) {
 			b.stop()
 			c.stop()
 			w.wantAll()
-			if len(w.errs) > 0 {
-				t.Errorf("errors: %v", w.errs)
-			}
+			w.wantNoErrors()
 		})
 	}
 }

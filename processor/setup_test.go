@@ -70,7 +70,7 @@ func TestAGroupThatIsRemovedLaterIsWaitedFor(t *testing.T) {
 		gone := &removed{faulty: newFaulty(w.store)}
 		cfg := w.config("a")
 		cfg.Store = gone
-		a := w.start(cfg, w.note)
+		w.start(cfg, w.note)
 		after(time.Second)
 		gone.gone.Store(true)
 		w.hub.cut("0", hub.ErrNotFound)
@@ -80,7 +80,6 @@ func TestAGroupThatIsRemovedLaterIsWaitedFor(t *testing.T) {
 		w.hub.send("0", 3)
 		after(time.Minute)
 		w.wantAll()
-		a.stop()
 	})
 }
 
@@ -100,12 +99,11 @@ func (r *removed) Entries(ctx context.Context, g processor.Group, prefix string)
 // P1: who has given two instances one id is told what to do.
 func TestADuplicateIDSaysWhatToDo(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		err := <-w.start(w.config("a"), w.note).done
 		if !errors.Is(err, processor.ErrDuplicateID) || !strings.Contains(err.Error(), "leave Config.ID empty") {
 			t.Errorf("the second ended with %v", err)
 		}
-		a.stop()
 	})
 }

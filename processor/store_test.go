@@ -67,32 +67,26 @@ func (d *diary) Close(ctx context.Context, p *processor.Partition, why processor
 // P3
 func TestThePartitionsOfADeadInstanceAreTakenWhenItsLeasesHaveEnded(t *testing.T) {
 	bubble(t, 4, func(w *world) {
-		cut := newFaulty(w.store)
-		cfg := w.config("a")
-		cfg.Store = cut
-		a := w.start(cfg, w.noteOnly)
+		cfg, cut := w.faulty("a")
+		w.start(cfg, w.noteOnly)
 		after(time.Second)
 		w.hub.send("1", 5)
 		after(time.Second)
 		cut.setDown(true) // for the others that is the same as dead
-		b := w.start(w.config("b"), w.note)
+		w.start(w.config("b"), w.note)
 		after(20 * time.Second)
 		testkit.Equal(t, w.owners(), "a:0,1,2,3", "taken before the leases had ended")
 		after(15 * time.Second)
 		testkit.Equal(t, w.owners(), "b:0,1,2,3", "owners")
 		w.wantGot("1", 0, 1, 2, 3, 4, 0, 1, 2, 3, 4) // a made no checkpoint
 		testkit.Equal(t, w.lease("1").Epoch, 2, "epoch")
-		b.stop()
-		a.stop()
 	})
 }
 
 // P3: while the store is down work goes on as long as the leases are proven.
 func TestWithTheStoreDownWorkGoesOnWhileLeasesAreProvenAndResumesByItself(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		cut := newFaulty(w.store)
-		cfg := w.config("a")
-		cfg.Store = cut
+		cfg, cut := w.faulty("a")
 		cfg.Checkpoints = processor.Checkpoints{Auto: true, Every: time.Second}
 		var cause error
 		hold := make(chan struct{})
@@ -106,7 +100,7 @@ func TestWithTheStoreDownWorkGoesOnWhileLeasesAreProvenAndResumesByItself(t *tes
 			}
 			return w.noteOnly(ctx, b)
 		}
-		a := w.startHost(cfg, func(string) processor.Worker { return d })
+		w.startHost(cfg, func(string) processor.Worker { return d })
 		w.hub.send("0", 1)
 		after(time.Second)
 		cut.setDown(true)
@@ -115,9 +109,7 @@ func TestWithTheStoreDownWorkGoesOnWhileLeasesAreProvenAndResumesByItself(t *tes
 		w.wantGot("0", 0, 1, 2)
 		w.hub.send("0", 1)
 		after(30 * time.Second)
-		if !errors.Is(cause, processor.ErrLeaseLost) {
-			t.Fatalf("the call's context ended with %v", cause)
-		}
+		testkit.MustErrorIs(t, cause, processor.ErrLeaseLost, "the call's context ended with")
 		testkit.Equal(t, w.hub.readers("0"), 0, "the reader is open although the lease was lost")
 		if slices.Contains(d.list(), "close 0 lease lost") {
 			t.Error("closed before the last call returned")
@@ -132,7 +124,6 @@ func TestWithTheStoreDownWorkGoesOnWhileLeasesAreProvenAndResumesByItself(t *tes
 		w.wantGot("0", 0, 1, 2, 1, 2, 3) // 3 did not count, as the lease was lost; 1 and 2 were not stored
 		w.wantSaved("0", 3)
 		testkit.Equal(t, w.lease("0").Epoch, 2, "epoch")
-		a.stop()
 	})
 }
 
@@ -144,7 +135,7 @@ func TestALostAnswerToAClaimIsFoundOutByReadingAgain(t *testing.T) {
 		cfg := w.config("a")
 		cfg.Store = cut
 		w.hub.send("0", 3)
-		a := w.start(cfg, w.note)
+		w.start(cfg, w.note)
 		after(5 * time.Second)
 		w.wantAll()
 		testkit.Equal(t, w.lease("0").Epoch, 2, "epoch … a lease is taken up with a raised epoch")
@@ -154,7 +145,6 @@ func TestALostAnswerToAClaimIsFoundOutByReadingAgain(t *testing.T) {
 		after(time.Second)
 		w.wantAll()
 		testkit.Equal(t, w.lease("0").Epoch, 2, "epoch … the lease was lost with the answer to a renewal")
-		a.stop()
 	})
 }
 
@@ -162,10 +152,8 @@ func TestALostAnswerToAClaimIsFoundOutByReadingAgain(t *testing.T) {
 func TestALostAnswerToASaveIsFoundOutByReadingAgain(t *testing.T) {
 	for _, op := range []string{"lose", "deny"} {
 		bubble(t, 1, func(w *world) {
-			cut := newFaulty(w.store)
-			cfg := w.config("a")
-			cfg.Store = cut
-			a := w.start(cfg, w.note)
+			cfg, cut := w.faulty("a")
+			w.start(cfg, w.note)
 			after(time.Second)
 			if op == "lose" {
 				cut.set(cut.lose, "save", 1)
@@ -181,7 +169,6 @@ func TestALostAnswerToASaveIsFoundOutByReadingAgain(t *testing.T) {
 			if w.reported(processor.ErrMoved) {
 				t.Error("taken for an operator's move")
 			}
-			a.stop()
 		})
 	}
 }
@@ -193,9 +180,7 @@ func TestAFailureToReadTheCheckpointStrandsNoPartition(t *testing.T) {
 		cut.deny["begin"] = 6
 		cfg := w.config("a")
 		cfg.Store = cut
-		for _, p := range w.hub.parts {
-			w.hub.send(p.id, 3)
-		}
+		w.hub.sendAll(3)
 		a := w.start(cfg, w.note)
 		after(50 * time.Millisecond)
 		if s := w.status(a, "2"); s.State != processor.Starting || !errors.Is(s.Err, errDown) {
@@ -206,31 +191,27 @@ func TestAFailureToReadTheCheckpointStrandsNoPartition(t *testing.T) {
 		if s := w.status(a, "2"); s.State != processor.Running || s.Err != nil {
 			t.Errorf("the status says %+v", s)
 		}
-		a.stop()
 	})
 }
 
 // P1
 func TestRenewalsAreOneCallOfTheStore(t *testing.T) {
 	bubble(t, 50, func(w *world) {
-		cut := newFaulty(w.store)
-		cfg := w.config("a")
-		cfg.Store = cut
-		a := w.start(cfg, w.note)
+		cfg, cut := w.faulty("a")
+		w.start(cfg, w.note)
 		after(time.Second)
 		cut.set(cut.calls, "claim", 0)
 		after(time.Minute)
 		if n := cut.count("claim"); n < 6 || n > 7 {
 			t.Errorf("%d calls in a minute", n)
 		}
-		a.stop()
 	})
 }
 
 func TestALeaseThatWasTakenIsLost(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		var cause error
-		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
+		w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
 			<-ctx.Done()
 			cause = context.Cause(ctx)
 			testkit.ErrorIs(t, b.Checkpoint(ctx), processor.ErrLeaseLost, "a checkpoint")
@@ -244,11 +225,8 @@ func TestALeaseThatWasTakenIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		after(time.Second)
-		if !errors.Is(cause, processor.ErrLeaseLost) {
-			t.Errorf("the context ended with %v", cause)
-		}
+		testkit.ErrorIs(t, cause, processor.ErrLeaseLost, "the context ended with")
 		w.wantSaved("0", -1)
-		a.stop()
 	})
 }
 
@@ -256,9 +234,7 @@ func TestALeaseThatWasTakenIsLost(t *testing.T) {
 func TestAStopReleasesWhatWasWrittenWithoutAnAnswer(t *testing.T) {
 	for _, partitions := range []int{1, 3} {
 		bubble(t, partitions, func(w *world) {
-			cut := newFaulty(w.store)
-			cfg := w.config("a")
-			cfg.Store = cut
+			cfg, cut := w.faulty("a")
 			a := w.start(cfg, w.note)
 			after(time.Second)
 			cut.set(cut.lose, "claim", 1)

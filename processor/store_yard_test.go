@@ -229,9 +229,7 @@ func TestYardStoreAndNonsense(t *testing.T) {
 	}
 	watcher := processor.YardStore(&scripted{says(`{}`)}).(processor.Watcher)
 	err := watcher.Watch(t.Context(), group, func() { t.Error("it is ready") }, make(chan struct{}))
-	if !errors.Is(err, groupwire.ErrMalformed) {
-		t.Errorf("watched with %v", err)
-	}
+	testkit.ErrorIs(t, err, groupwire.ErrMalformed, "watched with")
 }
 
 // What is known to be written is told beside the error.

@@ -43,7 +43,7 @@ func TestAnInstanceThatComesWhileTheRecordsAreReadIsNoStranger(t *testing.T) {
 		}
 		cfg := w.config("a")
 		cfg.Store = s
-		a := w.start(cfg, w.note)
+		w.start(cfg, w.note)
 		after(15 * time.Second)
 		testkit.Equal(t, w.owners(), "a:0 b:1", "owners")
 		for _, cfg := range w.hub.opened() {
@@ -51,6 +51,5 @@ func TestAnInstanceThatComesWhileTheRecordsAreReadIsNoStranger(t *testing.T) {
 				t.Error("a reader showed no epoch")
 			}
 		}
-		a.stop()
 	})
 }

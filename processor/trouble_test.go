@@ -15,7 +15,7 @@ var errLink = errors.New("the link is gone")
 // A partition with nothing to read makes no progress, and yet nothing is wrong with it.
 func TestAnIdlePartitionWhoseLinkBreaksNowAndThenIsKept(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		for range 5 {
 			after(3 * time.Minute)
 			w.hub.cut("0", errLink)
@@ -24,13 +24,12 @@ func TestAnIdlePartitionWhoseLinkBreaksNowAndThenIsKept(t *testing.T) {
 		if l := w.lease("0"); w.reported(processor.ErrStalled) || l.Owner != "a" || l.Epoch != 1 {
 			t.Errorf("lease %+v, errors %v", l, w.errs)
 		}
-		a.stop()
 	})
 }
 
 func TestABrokenLinkAfterAnEvictionIsOneTrouble(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.hub.cut("0", hub.ErrEvicted)
 		after(time.Second)
@@ -39,16 +38,15 @@ func TestABrokenLinkAfterAnEvictionIsOneTrouble(t *testing.T) {
 		if l := w.lease("0"); w.reported(processor.ErrStalled) || l.Owner != "a" || l.Epoch != 1 {
 			t.Errorf("lease %+v, errors %v", l, w.errs)
 		}
-		a.stop()
 	})
 }
 
 // What one instance may not read any more, others may.
 func TestAPartitionThatAnInstanceMayNotReadIsGivenToOthers(t *testing.T) {
 	bubble(t, 2, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
-		b := w.start(w.config("b"), w.note)
+		w.start(w.config("b"), w.note)
 		after(time.Minute)
 		w.hub.mu.Lock()
 		w.hub.openErr = func(cfg hub.ReadConfig) error {
@@ -64,18 +62,15 @@ func TestAPartitionThatAnInstanceMayNotReadIsGivenToOthers(t *testing.T) {
 		}
 		after(10 * time.Minute)
 		w.wantAll()
-		a.stop()
-		b.stop()
 	})
 }
 
 func TestPartitionsThatAreNoMoreAreGivenUp(t *testing.T) {
 	bubble(t, 3, func(w *world) {
-		a := w.start(w.config("a"), w.note)
+		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.hub.shrink(1)
 		after(10 * time.Minute)
 		testkit.Equal(t, w.owners(), "a:0", "owners")
-		a.stop()
 	})
 }
