@@ -32,12 +32,7 @@ func TestPanicsOfCallbacksAreErrors(t *testing.T) {
 				cfg.OnError = func(err error) { w.onError(err); may("OnError") }
 				cfg.OnState = func(s processor.Status) { w.onState(s); may("OnState") }
 				d := &panicky{diary: diary{w: w, process: w.note}, may: may}
-				d.process = func(ctx context.Context, b *processor.Batch) error {
-					if b.Attempt == 1 {
-						return errHandler
-					}
-					return w.note(ctx, b)
-				}
+				d.process = w.failing
 				a := w.startHost(cfg, func(string) processor.Worker { may("factory"); return d })
 				w.hub.sendAll(3)
 				after(time.Minute)

@@ -15,6 +15,9 @@ type faulty struct {
 	processor.Store
 	mu   sync.Mutex
 	down bool
+	why  error // what a call that is not made answers
+	// before, where it is set, is called before each call.
+	before func(op string)
 	// lose, by operation, is how many of the next writes are made without an answer; deny how
 	// many calls are not made at all.
 	lose, deny map[string]int
@@ -22,7 +25,7 @@ type faulty struct {
 }
 
 func newFaulty(s processor.Store) *faulty {
-	return &faulty{Store: s, lose: map[string]int{}, deny: map[string]int{}, calls: map[string]int{}}
+	return &faulty{Store: s, why: errDown, lose: map[string]int{}, deny: map[string]int{}, calls: map[string]int{}}
 }
 
 func (f *faulty) setDown(down bool) {
@@ -55,9 +58,12 @@ func (f *faulty) enter(op string) (deny, lose bool) {
 
 func call[T any](f *faulty, op string, fn func() (T, error)) (T, error) {
 	var none T
+	if f.before != nil {
+		f.before(op)
+	}
 	deny, lose := f.enter(op)
 	if deny {
-		return none, errDown
+		return none, f.why
 	}
 	v, err := fn()
 	if lose && err == nil {

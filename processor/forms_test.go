@@ -94,13 +94,7 @@ func TestAPartitionThatCannotBeOpenedHereIsTakenByAnother(t *testing.T) {
 
 func TestProcessErrorHearsOfErrorsOfThePartition(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		d := &diary{w: w}
-		d.process = func(ctx context.Context, b *processor.Batch) error {
-			if b.Attempt == 1 {
-				return errHandler
-			}
-			return w.note(ctx, b)
-		}
+		d := &diary{w: w, process: w.failing}
 		a := w.startHost(w.config("a"), func(string) processor.Worker { return d })
 		w.hub.send("0", 1)
 		after(time.Second)
@@ -257,9 +251,7 @@ func TestAStormOfStartsAndStops(t *testing.T) {
 		after(time.Minute)
 		last.stop()
 		w.wantAll()
-		if w.owners() != "" || len(w.entries()) != 0 {
-			t.Errorf("left behind %s %v", w.owners(), w.entries())
-		}
+		w.wantNothingLeft()
 		if slices.ContainsFunc(w.errs, func(err error) bool { return !errors.Is(err, hub.ErrEvicted) }) {
 			t.Errorf("errors %v", w.errs)
 		}

@@ -124,6 +124,14 @@ func (w *world) noteOnly(_ context.Context, b *processor.Batch) error {
 	return nil
 }
 
+// failing notes like note, but the first attempt at each batch fails.
+func (w *world) failing(ctx context.Context, b *processor.Batch) error {
+	if b.Attempt == 1 {
+		return errHandler
+	}
+	return w.note(ctx, b)
+}
+
 // after lets time pass and everything that happens then happen.
 func after(d time.Duration) {
 	time.Sleep(d) // the bubble's clock, not ours
@@ -252,6 +260,14 @@ func (w *world) entries() []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// wantNothingLeft wants that no instance has left anything behind.
+func (w *world) wantNothingLeft() {
+	w.t.Helper()
+	if w.owners() != "" || len(w.entries()) != 0 {
+		w.t.Errorf("left behind %s %v", w.owners(), w.entries())
+	}
 }
 
 // reported tells whether OnError has heard of target.

@@ -236,9 +236,7 @@ func TestWhatDoesNotPassByWaitingEndsRun(t *testing.T) {
 			if got := processor.New(w.hub, w.config("a")).Run(context.Background(), w.note); !errors.Is(got, err) {
 				t.Errorf("no group: %v", got)
 			}
-			if w.owners() != "" || len(w.entries()) > 0 {
-				t.Errorf("left behind %s %v", w.owners(), w.entries())
-			}
+			w.wantNothingLeft()
 		})
 	}
 }
@@ -325,12 +323,7 @@ func TestStatusNotifiesTheLagInEventsAndInTime(t *testing.T) {
 
 func TestStatesAreReported(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error {
-			if b.Attempt == 1 {
-				return errHandler
-			}
-			return w.note(ctx, b)
-		})
+		a := w.start(w.config("a"), w.failing)
 		w.hub.send("0", 1)
 		after(time.Second)
 		a.stop()

@@ -34,10 +34,7 @@ func TestAGracefulStopReleasesLeasesAtOnceAndLeavesNoPresence(t *testing.T) {
 		if took := time.Since(before); took > time.Second {
 			t.Errorf("an idle instance took %v to stop", took)
 		}
-		testkit.Equal(t, w.owners(), "", "still owned")
-		if got := w.entries(); len(got) != 0 {
-			t.Errorf("left behind: %v", got)
-		}
+		w.wantNothingLeft()
 		w.hub.send("2", 10)
 		w.start(w.config("b"), w.note)
 		after(100 * time.Millisecond)

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
-	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/server"
 	"github.com/eventyard/eventyard/servertest"
@@ -46,18 +44,13 @@ func TestAGroupOrHubThatIsNotThereEndsTheRun(t *testing.T) {
 
 // P1: a key that may only send, at a real yard.
 func TestNoRightToListenEndsTheRun(t *testing.T) {
-	const key = "the-key-of-the-till"
+	till := server.Policy{Name: "till", Rights: []string{"send"}, PrimaryKey: "the-key-of-the-till"}
 	yard := servertest.Start(t, func(cfg *server.Config) {
 		cfg.AMQP = "127.0.0.1:0"
-		cfg.Policies = []server.Policy{{Name: "till", Rights: []string{"send"}, PrimaryKey: key}}
+		cfg.Policies = []server.Policy{till}
 	})
 	yard.Hub(t, "orders", 1)
-	endpoint, _, _ := strings.Cut(yard.ConnectionString(), ";")
-	login := ";SharedAccessKeyName=till;SharedAccessKey=" + key + ";UseDevelopmentEmulator=true"
-	client, err := hub.Dial(t.Context(), endpoint+login, hub.Config{})
-	testkit.Must(t, err)
-	defer client.Close()
-	err = runSetUpWrongly(t, client.Hub("orders"), "")
+	err := runSetUpWrongly(t, dialAs(t, yard, till).Hub("orders"), "")
 	want := `no right to read hub orders as group "$Default": it takes a key or token that is valid and has the right to listen`
 	if !errors.Is(err, hub.ErrUnauthorized) || err.Error() != want {
 		t.Errorf("it ended with %v", err)
@@ -67,33 +60,19 @@ func TestNoRightToListenEndsTheRun(t *testing.T) {
 // P11: what is removed while it is read is told of and waited for; the stop is as graceful as ever.
 func TestAGroupThatIsRemovedLaterIsWaitedFor(t *testing.T) {
 	bubble(t, 2, func(w *world) {
-		gone := &removed{faulty: newFaulty(w.store)}
-		cfg := w.config("a")
-		cfg.Store = gone
+		cfg, gone := w.faulty("a")
+		gone.why = hub.ErrNotFound
 		w.start(cfg, w.note)
 		after(time.Second)
-		gone.gone.Store(true)
+		gone.set(gone.deny, "facts", 1000)
 		w.hub.cut("0", hub.ErrNotFound)
 		after(20 * time.Second)
 		w.wantReported(hub.ErrNotFound)
-		gone.gone.Store(false)
+		gone.set(gone.deny, "facts", 0)
 		w.hub.send("0", 3)
 		after(time.Minute)
 		w.wantAll()
 	})
-}
-
-// removed is a store that may say that there is no such group.
-type removed struct {
-	*faulty
-	gone atomic.Bool
-}
-
-func (r *removed) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
-	if r.gone.Load() {
-		return nil, hub.ErrNotFound
-	}
-	return r.faulty.Entries(ctx, g, prefix)
 }
 
 // P1: who has given two instances one id is told what to do.

@@ -243,10 +243,7 @@ func TestAStopReleasesWhatWasWrittenWithoutAnAnswer(t *testing.T) {
 				after(10 * time.Second) // a renewal, not answered
 			}
 			a.stop()
-			testkit.Equal(t, w.owners(), "", "still owned")
-			if got := w.entries(); len(got) != 0 {
-				t.Errorf("left behind: %v", got)
-			}
+			w.wantNothingLeft()
 		})
 	}
 }

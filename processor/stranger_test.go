@@ -11,27 +11,13 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// between does something between two reads of a round.
-type between struct {
-	processor.Store
-	once sync.Once
-	do   func()
-	on   func() bool
-}
-
-func (s *between) Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error) {
-	if s.on() {
-		s.once.Do(s.do)
-	}
-	return s.Store.Leases(ctx, g)
-}
-
 // An instance that came while the records were being read is none of another program's.
 func TestAnInstanceThatComesWhileTheRecordsAreReadIsNoStranger(t *testing.T) {
 	bubble(t, 2, func(w *world) {
 		begin := time.Now()
-		s := &between{Store: w.store, on: func() bool { return time.Since(begin) > 5*time.Second }}
-		s.do = func() {
+		cfg, s := w.faulty("a")
+		var once sync.Once
+		come := func() {
 			ctx := context.Background()
 			_, err := w.store.Put(ctx, group, processor.Entry{Key: "presence/b", Value: []byte(`{"nonce":"x"}`)})
 			testkit.Check(t, err)
@@ -41,8 +27,11 @@ func TestAnInstanceThatComesWhileTheRecordsAreReadIsNoStranger(t *testing.T) {
 				t.Error(won, err)
 			}
 		}
-		cfg := w.config("a")
-		cfg.Store = s
+		s.before = func(op string) {
+			if op == "leases" && time.Since(begin) > 5*time.Second {
+				once.Do(come)
+			}
+		}
 		w.start(cfg, w.note)
 		after(15 * time.Second)
 		testkit.Equal(t, w.owners(), "a:0 b:1", "owners")

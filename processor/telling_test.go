@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,27 +12,9 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// logbook is a log that can be read.
-type logbook struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logbook) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // logged is a configuration whose errors are logged, and the log.
-func (w *world) logged(id string, level slog.Level) (processor.Config, *logbook) {
-	book := &logbook{}
+func (w *world) logged(id string, level slog.Level) (processor.Config, *testkit.Buffer) {
+	book := &testkit.Buffer{}
 	cfg := w.config(id)
 	cfg.OnError, cfg.Log = nil, slog.New(slog.NewTextHandler(book, &slog.HandlerOptions{Level: level}))
 	return cfg, book
