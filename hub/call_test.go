@@ -113,8 +113,7 @@ func TestACallEndsWithItsContext(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		wantError(t, <-answers, context.Canceled)
-		_, err := h.Call(t.Context(), "leases", []byte(`{"group":"g"}`)) // the links still stand
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(h.Call(t.Context(), "leases", []byte(`{"group":"g"}`)))) // the links still stand
 		testkit.Must(t, client.Close())
 		wantError(t, <-answers, hub.ErrClosed)
 	})
@@ -139,8 +138,7 @@ func TestACallIsSentOnce(t *testing.T) {
 			t.Errorf("answered %v", err)
 		}
 		all.Done() // panics, had there been another
-		_, err = client.Hub("h").Call(t.Context(), "leases", []byte(`{"group":"g"}`))
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(client.Hub("h").Call(t.Context(), "leases", []byte(`{"group":"g"}`))))
 	})
 }
 
@@ -148,7 +146,6 @@ func TestOnlyAYardCanBeCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := startMemory(t, memorySetup{}) // without the node
 		h := y.dial(t, development.String(), hub.Config{}).Hub("h")
-		_, err := h.Call(t.Context(), "leases", []byte(`{"group":"g"}`))
-		wantError(t, err, hub.ErrNotYard)
+		wantError(t, testkit.Err(h.Call(t.Context(), "leases", []byte(`{"group":"g"}`))), hub.ErrNotYard)
 	})
 }

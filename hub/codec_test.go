@@ -63,9 +63,7 @@ func TestEventsAreEncodedWithTheirKey(t *testing.T) {
 			encoded, err := appendEvent([]byte("before"), &want, label{key: want.Key})
 			testkit.Must(t, err)
 			var got event.Event
-			if _, err := decodeEvent(&got, encoded[len("before"):]); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(decodeEvent(&got, encoded[len("before"):])))
 			got.Sequence, got.Enqueued = 0, time.Time{} // the hub's
 			testkit.Diff(t, want, got)
 		})

@@ -48,8 +48,7 @@ func startMemory(t *testing.T, s memorySetup) *memoryYard {
 	t.Cleanup(func() { testkit.Must(t, store.Close()) })
 	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Namespace: "yard", Log: log})
 	testkit.Must(t, err)
-	_, err = y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: "h", Partitions: 1}, []string{"together", "forever", "fenced", "large", "g"})
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: "h", Partitions: 1}, []string{"together", "forever", "fenced", "large", "g"})))
 	created := func(name string) (time.Time, bool) {
 		h, err := y.broker.Hub(name)
 		return h.Created, err == nil

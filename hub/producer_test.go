@@ -255,8 +255,7 @@ func TestAProducersNumbersRollOver(t *testing.T) {
 		testkit.Must(t, err)
 		pending, err := early.Submit(t.Context(), start+1, []eventlog.Event{{Message: encoded(t, "largest but 3")}})
 		testkit.Must(t, err)
-		_, err = pending.Wait(t.Context())
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(pending.Wait(t.Context())))
 		h := y.dial(t, development.String(), hub.Config{}).Hub("h")
 		p := h.Producer(mine)
 		wantLast(t, p, math.MaxInt32-3)
@@ -348,8 +347,7 @@ func TestCloseOfAProducer(t *testing.T) {
 		}
 		for _, closed := range []*hub.Producer{idle, never} {
 			wantError(t, closed.Send(t.Context(), 2, event.Text("2")), hub.ErrClosed)
-			_, err := closed.Last(t.Context())
-			wantError(t, err, hub.ErrClosed)
+			wantError(t, testkit.Err(closed.Last(t.Context())), hub.ErrClosed)
 		}
 		network.freeze()
 		answer := make(chan error)

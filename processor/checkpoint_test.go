@@ -187,9 +187,7 @@ func TestCloseAfterALostLeaseCheckpointsOnlyWhileNobodyElseOwns(t *testing.T) {
 			if taken {
 				l := w.lease("0")
 				l.Owner, l.Epoch = "b", 2
-				if _, err := w.store.Claim(context.Background(), group, []processor.Lease{l}); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, testkit.Err(w.store.Claim(context.Background(), group, []processor.Lease{l})))
 			}
 			after(35 * time.Second)
 			if taken != errors.Is(err, processor.ErrFenced) || !taken && err != nil {

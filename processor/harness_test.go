@@ -245,9 +245,7 @@ func (w *world) force(partition string, seq int64) {
 	w.t.Helper()
 	c := w.saved(partition)
 	c.Partition, c.Sequence, c.Offset, c.Epoch = partition, seq, fmt.Sprintf("o%d", seq), 0
-	if _, err := w.store.Force(context.Background(), group, c); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, testkit.Err(w.store.Force(context.Background(), group, c)))
 }
 
 // entries are the keys of the group's entries.

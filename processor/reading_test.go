@@ -35,9 +35,7 @@ func TestStartIsAskedOnlyForPartitionsWithoutCheckpoint(t *testing.T) {
 func TestACheckpointWithAnOffsetAloneIsGoneOnFrom(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.hub.send("0", 5)
-		if _, err := w.store.Force(context.Background(), group, processor.Checkpoint{Partition: "0", Sequence: -1, Offset: "o2"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(w.store.Force(context.Background(), group, processor.Checkpoint{Partition: "0", Sequence: -1, Offset: "o2"})))
 		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.wantGot("0", 3, 4)
@@ -113,9 +111,7 @@ func TestAHubThatIsMadeAnewWhileItIsReadIsReadFromItsBeginning(t *testing.T) {
 func TestAnOffsetThatTheHubDoesNotKnowFollowsTheConfiguration(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.hub.send("0", 3)
-		if _, err := w.store.Force(context.Background(), group, processor.Checkpoint{Partition: "0", Sequence: -1, Offset: "of another world"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(w.store.Force(context.Background(), group, processor.Checkpoint{Partition: "0", Sequence: -1, Offset: "of another world"})))
 		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.wantAll()
@@ -147,9 +143,7 @@ func TestAnEvictedReaderLooksAtItsLeaseAndGoesOnIfItIsStillItsOwn(t *testing.T) 
 		r, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(1)})
 		testkit.Must(t, err)
 		after(5 * time.Second)
-		if _, err := r.Next(context.Background(), nil, 1); !errors.Is(err, hub.ErrEvicted) {
-			t.Errorf("the intruder was told %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(r.Next(context.Background(), nil, 1)), hub.ErrEvicted, "the intruder was told")
 		w.hub.send("0", 1)
 		after(time.Second)
 		w.wantAll()
@@ -252,9 +246,7 @@ func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAskin
 				if l.Owner != "official" {
 					l.Owner, l.Epoch = "official", l.Epoch+1
 				}
-				if _, err := w.store.Claim(context.Background(), group, []processor.Lease{l}); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, testkit.Err(w.store.Claim(context.Background(), group, []processor.Lease{l})))
 			}
 		}
 		foreign()

@@ -158,9 +158,7 @@ func TestYardStoreWithManyEntries(t *testing.T) {
 	g := processor.Group{Hub: "orders", Group: "$Default"}
 	value := []byte(strings.Repeat("v", groupwire.MaxValueBytes))
 	for i := range 90 {
-		if _, err := own.Put(t.Context(), g, processor.Entry{Key: fmt.Sprintf("attempts/%d", i), Value: value}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(own.Put(t.Context(), g, processor.Entry{Key: fmt.Sprintf("attempts/%d", i), Value: value})))
 	}
 	entries, err := store.Entries(t.Context(), g, "")
 	if err != nil || len(entries) != 90 {
@@ -215,17 +213,13 @@ func TestYardStoreErrors(t *testing.T) {
 			t.Errorf("status %d is %v", code, err)
 		}
 	}
-	if _, err := processor.YardStore(&scripted{}).Force(t.Context(), group, processor.Checkpoint{}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("forced with %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(processor.YardStore(&scripted{}).Force(t.Context(), group, processor.Checkpoint{})), errors.ErrUnsupported, "forced with")
 }
 
 // A yard that says what makes no sense is an error, and nothing is made of it.
 func TestYardStoreAndNonsense(t *testing.T) {
 	for _, nonsense := range []string{"", "x", `{"leases":5}`, `[]`, `{} {}`} {
-		if leases, err := processor.YardStore(&scripted{says(nonsense)}).Leases(t.Context(), group); !errors.Is(err, groupwire.ErrMalformed) {
-			t.Errorf("%q: %v, %v", nonsense, leases, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(processor.YardStore(&scripted{says(nonsense)}).Leases(t.Context(), group)), groupwire.ErrMalformed, "%q", nonsense)
 	}
 	watcher := processor.YardStore(&scripted{says(`{}`)}).(processor.Watcher)
 	err := watcher.Watch(t.Context(), group, func() { t.Error("it is ready") }, make(chan struct{}))
@@ -260,9 +254,7 @@ func TestYardStoreIsOfOneHub(t *testing.T) {
 	yard := servertest.Start(t)
 	yard.Hub(t, "orders", 1)
 	store := processor.YardStore(yard.Dial(t).Hub("orders"))
-	if _, err := store.Leases(t.Context(), processor.Group{Hub: "Orders", Group: "$Default"}); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testkit.Err(store.Leases(t.Context(), processor.Group{Hub: "Orders", Group: "$Default"})))
 	if _, err := store.Leases(t.Context(), processor.Group{Hub: "other", Group: "$Default"}); err == nil {
 		t.Error("it is of another hub, too")
 	}

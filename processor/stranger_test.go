@@ -19,8 +19,7 @@ func TestAnInstanceThatComesWhileTheRecordsAreReadIsNoStranger(t *testing.T) {
 		var once sync.Once
 		come := func() {
 			ctx := context.Background()
-			_, err := w.store.Put(ctx, group, processor.Entry{Key: "presence/b", Value: []byte(`{"nonce":"x"}`)})
-			testkit.Check(t, err)
+			testkit.Check(t, testkit.Err(w.store.Put(ctx, group, processor.Entry{Key: "presence/b", Value: []byte(`{"nonce":"x"}`)})))
 			l := w.lease("1")
 			l.Owner, l.Epoch = "b", l.Epoch+1
 			if won, err := w.store.Claim(ctx, group, []processor.Lease{l}); err != nil || len(won) != 1 {

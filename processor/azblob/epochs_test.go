@@ -1,7 +1,6 @@
 package azblob_test
 
 import (
-	"errors"
 	"net/http"
 	"testing"
 
@@ -57,18 +56,14 @@ func TestANumberDrawnInVainAndLeftHarmsNobody(t *testing.T) { // P1
 	lost(t, s, now)
 	now.Epoch++
 	claim(t, s, now)
-	if _, err := thief.Begin(t.Context(), group, mine); !errors.Is(err, processor.ErrFenced) {
-		t.Errorf("the former owner begins: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(thief.Begin(t.Context(), group, mine)), processor.ErrFenced, "the former owner begins")
 }
 
 func TestANumberDrawnByOneThatDiedIsExceeded(t *testing.T) { // P3
 	w, dead, s, _ := wired(t)
 	w.first("PUT ownership", func(func() (*http.Response, error)) (*http.Response, error) { return nil, errCut })
 	l := processor.Lease{Partition: "0", Owner: "dead", Epoch: 1}
-	if won, err := dead.Claim(t.Context(), group, []processor.Lease{l}); !errors.Is(err, errCut) {
-		t.Fatalf("claim gave %+v, %v", won, err)
-	}
+	testkit.MustErrorIs(t, testkit.Err(dead.Claim(t.Context(), group, []processor.Lease{l})), errCut, "claim gave")
 	seen := lease(t, s, "0")
 	if seen.Owner != "" || seen.Version != "" || seen.Epoch != 1 {
 		t.Fatalf("the lease is %+v", seen)
@@ -88,9 +83,7 @@ func TestANumberWhoseAnswerWasLostIsStillItsOwners(t *testing.T) { // P3
 		return nil, errCut
 	})
 	l := processor.Lease{Partition: "0", Owner: "a", Epoch: 1}
-	if won, err := s.Claim(t.Context(), group, []processor.Lease{l}); !errors.Is(err, errCut) {
-		t.Fatalf("claim gave %+v, %v", won, err)
-	}
+	testkit.MustErrorIs(t, testkit.Err(s.Claim(t.Context(), group, []processor.Lease{l})), errCut, "claim gave")
 	lost(t, s, processor.Lease{Partition: "0", Owner: "b", Epoch: 1})
 	begin(t, s, claim(t, s, l))
 }

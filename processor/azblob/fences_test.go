@@ -1,10 +1,10 @@
 package azblob_test
 
 import (
-	"errors"
 	"net/http"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -39,9 +39,7 @@ func TestWhoeverTakesOverWhileAnotherBeginsFencesIt(t *testing.T) { // P1
 	for _, kind := range []string{"HEAD checkpoint", "HEAD ownership", "PUT checkpoint"} {
 		w, s, l, _, beside := owner(t, true)
 		_, begun := takeOver(t, w, kind, beside, l)
-		if c, err := s.Begin(t.Context(), group, l); !errors.Is(err, processor.ErrFenced) {
-			t.Errorf("taken over before %s, the former owner begins at %+v, %v", kind, c, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(s.Begin(t.Context(), group, l)), processor.ErrFenced, "taken over before %s, the former owner begins at", kind)
 		if now := checkpoint(t, beside, "0"); now.Version != begun.Version {
 			t.Errorf("taken over before %s, the checkpoint is %+v after %+v", kind, now, *begun)
 		}
@@ -53,9 +51,7 @@ func TestWhoeverTakesOverWhileAnotherSavesFencesIt(t *testing.T) { // P7
 		w, s, l, c, beside := owner(t, true)
 		_, begun := takeOver(t, w, kind, beside, l)
 		c.Sequence = 11
-		if c, err := s.Save(t.Context(), group, l, c); !errors.Is(err, processor.ErrFenced) {
-			t.Errorf("taken over before %s, the former owner saves %+v, %v", kind, c, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(s.Save(t.Context(), group, l, c)), processor.ErrFenced, "taken over before %s, the former owner saves", kind)
 		if now := checkpoint(t, beside, "0"); now.Version != begun.Version || now.Sequence != 10 {
 			t.Errorf("taken over before %s, the checkpoint is %+v after %+v", kind, now, *begun)
 		}
@@ -70,14 +66,10 @@ func TestAFormerOwnersFirstSaveIsAConflictForTheNewOwner(t *testing.T) { // P7
 	c.Sequence = 3
 	save(t, s, l, c)
 	begun.Sequence = 1
-	if c, err := beside.Save(t.Context(), group, *mine, *begun); !errors.Is(err, processor.ErrConflict) {
-		t.Errorf("the new owner saves %+v, %v", c, err)
-	}
+	testkit.ErrorIs(t, testkit.Err(beside.Save(t.Context(), group, *mine, *begun)), processor.ErrConflict, "the new owner saves")
 	if c := begin(t, beside, *mine); c.Sequence != 3 {
 		t.Errorf("the new owner begins again at %+v", c)
 	}
 	c.Sequence = 4
-	if c, err := s.Save(t.Context(), group, l, c); !errors.Is(err, processor.ErrFenced) {
-		t.Errorf("the former owner goes on saving: %+v, %v", c, err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.Save(t.Context(), group, l, c)), processor.ErrFenced, "the former owner goes on saving")
 }

@@ -90,7 +90,5 @@ func list(t *testing.T, c *container.Client) map[string]string {
 // upload puts a blob with a body, as older programs did.
 func upload(t *testing.T, c *container.Client, name, body string) {
 	t.Helper()
-	if _, err := c.NewBlockBlobClient(name).UploadBuffer(t.Context(), []byte(body), nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(c.NewBlockBlobClient(name).UploadBuffer(t.Context(), []byte(body), nil)))
 }

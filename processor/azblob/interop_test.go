@@ -1,7 +1,6 @@
 package azblob_test
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -52,9 +51,7 @@ func TestTheSDKReadsOurRecords(t *testing.T) { // P8
 	claim(t, p.ours, mine)
 	testkit.Equal(t, p.sdkOwner("3").OwnerID, "", "the SDK reads owner … of a partition that was released")
 	c.Sequence, c.Offset = 20, ""
-	if _, err := p.ours.Force(t.Context(), group, c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(p.ours.Force(t.Context(), group, c)))
 	if got := p.sdkCheckpoint("3"); *got.SequenceNumber != 20 { // it would read nothing at all without an offset
 		t.Errorf("the SDK reads checkpoint %d", *got.SequenceNumber)
 	}
@@ -83,9 +80,7 @@ func TestRecordsAreTheSDKsByteForByte(t *testing.T) { // P8
 	p.sdkSave("0", 12, "480")
 	theirs := p.official()
 	for name := range theirs {
-		if _, err := p.container.NewBlobClient(name).Delete(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(p.container.NewBlobClient(name).Delete(t.Context(), nil)))
 	}
 	mine := claim(t, p.ours, processor.Lease{Partition: "0", Owner: "me", Epoch: 1})
 	c := begin(t, p.ours, mine)
@@ -105,12 +100,8 @@ func TestTheSDKTakesOverFromUs(t *testing.T) { // P8
 
 	p.sdkClaim("0", "theirs", p.sdkOwner("0").ETag)
 	lost(t, p.ours, mine)
-	if _, err := p.ours.Save(t.Context(), group, mine, c); !errors.Is(err, processor.ErrFenced) {
-		t.Errorf("save after the SDK took the partition: %v", err)
-	}
-	if _, err := p.ours.Begin(t.Context(), group, mine); !errors.Is(err, processor.ErrFenced) {
-		t.Errorf("begin after the SDK took the partition: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(p.ours.Save(t.Context(), group, mine, c)), processor.ErrFenced, "save after the SDK took the partition")
+	testkit.ErrorIs(t, testkit.Err(p.ours.Begin(t.Context(), group, mine)), processor.ErrFenced, "begin after the SDK took the partition")
 	if l := lease(t, p.ours, "0"); l.Owner != "theirs" || l.Epoch != 1 {
 		t.Errorf("we read lease %+v", l)
 	}
@@ -139,9 +130,7 @@ func TestACheckpointOfTheSDKIsAConflictForUs(t *testing.T) { // P8
 	c := begin(t, p.ours, mine)
 	p.sdkSave("0", 13, "520") // a straggler's, which nothing can fence
 	c.Sequence, c.Offset = 20, "800"
-	if _, err := p.ours.Save(t.Context(), group, mine, c); !errors.Is(err, processor.ErrConflict) {
-		t.Errorf("save over the SDK's checkpoint: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(p.ours.Save(t.Context(), group, mine, c)), processor.ErrConflict, "save over the SDK's checkpoint")
 	if c = begin(t, p.ours, mine); c.Sequence != 13 {
 		t.Errorf("we begin again at %+v", c)
 	}

@@ -106,9 +106,7 @@ func put(t *testing.T, c *container.Client, name string, meta map[string]string)
 	for key, value := range meta {
 		values[key] = to.Ptr(value)
 	}
-	if _, err := c.NewBlockBlobClient(name).UploadBuffer(t.Context(), nil, &blockblob.UploadBufferOptions{Metadata: values}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(c.NewBlockBlobClient(name).UploadBuffer(t.Context(), nil, &blockblob.UploadBufferOptions{Metadata: values})))
 }
 
 func TestAHostsContainerIsImportedIntoAnyStore(t *testing.T) { // P8
@@ -162,9 +160,7 @@ func TestAnImportKeepsWhatIsNewerUnlessAsked(t *testing.T) { // P8
 		t.Run(name, func(t *testing.T) {
 			s := memory.New()
 			one.had.Partition = "0"
-			if _, err := s.Force(t.Context(), group, one.had); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(s.Force(t.Context(), group, one.had)))
 			done := imported(t, c, azblob.ImportConfig{Group: group, Prefix: "old-", Overwrite: one.overwrite}, s)
 			if got := checkpoint(t, s, "0"); len(done) != 1 || got.Sequence != one.want || done[0].Had.Sequence != one.had.Sequence {
 				t.Errorf("%s: %+v made it %+v, want %d", name, done, got, one.want)

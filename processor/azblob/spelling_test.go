@@ -1,7 +1,6 @@
 package azblob_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -20,9 +19,7 @@ func TestBlobNamesAreInLowerCaseUnlessAsGiven(t *testing.T) { // P8
 		s := azblob.New(c, azblob.Config{PathCase: pathCase})
 		l := claim(t, s, processor.Lease{Partition: "0", Owner: "Owner-A", Epoch: 1})
 		save(t, s, l, begin(t, s, l))
-		if _, err := s.Put(t.Context(), group, processor.Entry{Key: "presence/Host-1"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(s.Put(t.Context(), group, processor.Entry{Key: "presence/Host-1"})))
 		blobs := list(t, c)
 		for _, name := range []string{"ownership/0", "checkpoint/0", "eventyard/epoch/0", "eventyard/fact/presence/Host-1"} {
 			if _, found := blobs[folder+name]; !found {
@@ -62,9 +59,7 @@ func TestGroupsThatDifferOnlyInCaseAreRefused(t *testing.T) { // H1
 	for _, s := range []processor.Store{store(azblob.Lower), store(azblob.Lower)} { // whether it has used it or not
 		testkit.Check(t, use(s, named("Billing")))
 		testkit.ErrorIs(t, use(s, named("billing")), azblob.ErrGroupCase, "the group in another case")
-		if got, err := s.Leases(t.Context(), named("BILLING")); !errors.Is(err, azblob.ErrGroupCase) {
-			t.Errorf("reading the group in another case: %v, %v", got, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(s.Leases(t.Context(), named("BILLING"))), azblob.ErrGroupCase, "reading the group in another case")
 	}
 	other := named("billing")
 	other.Namespace, other.Hub = strings.ToUpper(other.Namespace), strings.ToUpper(other.Hub)

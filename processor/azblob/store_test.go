@@ -36,9 +36,7 @@ func newContainer(t *testing.T, service *parts.BlobService, options *container.C
 	t.Helper()
 	c, err := container.NewClientFromConnectionString(service.Connection(), newName(), options)
 	testkit.Must(t, err)
-	if _, err := c.Create(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(c.Create(t.Context(), nil)))
 	return c
 }
 

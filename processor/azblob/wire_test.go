@@ -151,9 +151,7 @@ func TestASaveWhoseAnswerIsLostIsNeitherAConflictNorSentAgain(t *testing.T) { //
 		return nil, errCut
 	})
 	c.Sequence = 2
-	if _, err := s.Save(t.Context(), group, l, c); !errors.Is(err, errCut) {
-		t.Errorf("save: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.Save(t.Context(), group, l, c)), errCut, "save")
 	testkit.Equal(t, w.count("PUT checkpoint"), 1, "the write was sent")
 	if c = begin(t, s, l); c.Sequence != 2 {
 		t.Errorf("the checkpoint is %+v", c)
@@ -203,9 +201,7 @@ func TestABlobUnderAStorageLeaseIsAnErrorAndNoConflict(t *testing.T) { // P7
 	name := strings.ToLower(group.Namespace+"/"+group.Hub+"/"+group.Group) + "/checkpoint/0"
 	held, err := storagelease.NewBlobClient(c.NewBlobClient(name), nil)
 	testkit.Must(t, err)
-	if _, err := held.AcquireLease(t.Context(), 60, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(held.AcquireLease(t.Context(), 60, nil)))
 	_, err = s.Save(t.Context(), group, l, cp)
 	if !bloberror.HasCode(err, bloberror.LeaseIDMissing) || errors.Is(err, processor.ErrConflict) {
 		t.Errorf("save: %v", err)

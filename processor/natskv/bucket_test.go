@@ -20,9 +20,7 @@ func TestTheBucketIsMadeAsAskedAndFoundAgain(t *testing.T) { // P8
 	var all sync.WaitGroup // several instances start at once
 	for range 4 {
 		all.Go(func() {
-			if _, err := natskv.New(t.Context(), js, natskv.Config{Bucket: "leases", Replicas: 1}); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, testkit.Err(natskv.New(t.Context(), js, natskv.Config{Bucket: "leases", Replicas: 1})))
 		})
 	}
 	all.Wait()
@@ -55,9 +53,7 @@ func TestABucketThatWouldLoseRecordsIsRefused(t *testing.T) { // P3
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg.Bucket = newBucket()
-			if _, err := js.CreateKeyValue(t.Context(), cfg); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(js.CreateKeyValue(t.Context(), cfg)))
 			_, err := natskv.New(t.Context(), js, natskv.Config{Bucket: cfg.Bucket})
 			if wrong := cfg.TTL != 0 || cfg.Storage != jetstream.FileStorage; (err != nil) != wrong {
 				t.Errorf("a bucket %s: %v", name, err)
@@ -92,9 +88,7 @@ func TestMoreEntriesThanOneAnswerHoldsAreRead(t *testing.T) { // P8
 	s := open(t, dial(t, startServer(t, nil)), natskv.Config{})
 	const many = 1100 // a server gives 1024
 	for i := range many {
-		if _, err := s.Put(t.Context(), group, processor.Entry{Key: fmt.Sprintf("presence/%d", i), Value: []byte{1}}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(s.Put(t.Context(), group, processor.Entry{Key: fmt.Sprintf("presence/%d", i), Value: []byte{1}})))
 	}
 	entries, err := s.Entries(t.Context(), group, "presence/")
 	if err != nil || len(entries) != many {

@@ -30,20 +30,14 @@ func TestAKeyThatIsBusyIsNoConflict(t *testing.T) { // P3
 			t.Fatal(err)
 		}
 		busy.times = 2
-		if _, err := s.Put(t.Context(), group, had); !errors.Is(err, processor.ErrConflict) {
-			t.Errorf("put in an old version: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(s.Put(t.Context(), group, had)), processor.ErrConflict, "put in an old version")
 		busy.times = 2
-		if err := s.Remove(t.Context(), group, processor.Entry{Key: f.Key, Version: "999"}); !errors.Is(err, processor.ErrConflict) {
-			t.Errorf("remove in another version: %v", err)
-		}
+		testkit.ErrorIs(t, s.Remove(t.Context(), group, processor.Entry{Key: f.Key, Version: "999"}), processor.ErrConflict, "remove in another version")
 	}
 	busy.times = 2
 	testkit.Must(t, s.Remove(t.Context(), group, f))
 	busy.times = 2
-	if _, err := s.Put(t.Context(), group, processor.Entry{Key: f.Key}); err != nil { // over the mark of the removal
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(s.Put(t.Context(), group, processor.Entry{Key: f.Key}))) // over the mark of the removal
 	ctx, cancel := context.WithCancelCause(t.Context())
 	busy.times, busy.refused = 1000, func(left int) {
 		if left == 990 {

@@ -51,9 +51,7 @@ func TestNothingAcknowledgedIsLostWhenAServerStops(t *testing.T) { // P3
 			drained = true
 		}
 	}
-	if _, err := s.Put(ctx, group, processor.Entry{Key: "presence/late"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(s.Put(ctx, group, processor.Entry{Key: "presence/late"})))
 	select {
 	case <-changed:
 	case <-ctx.Done():

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -20,9 +19,7 @@ func TestASaveThatWaitedForTheNextOwnersBeginIsFenced(t *testing.T) {
 	testkit.Must(t, err)
 	defer tx.Rollback(ctx)
 	// What the next owner's Begin does to the row, not yet committed.
-	if _, err := tx.Exec(ctx, s.sql.Replace("update {checkpoints} set version = 'next', fence = 2")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(tx.Exec(ctx, s.sql.Replace("update {checkpoints} set version = 'next', fence = 2"))))
 	saved := make(chan error)
 	go func() {
 		_, err := s.Save(ctx, testGroup, a.lease, a.saved)
@@ -31,9 +28,7 @@ func TestASaveThatWaitedForTheNextOwnersBeginIsFenced(t *testing.T) {
 	awaitBlocked(t, s)
 	claim(t, s, "b", a.lease)
 	testkit.Must(t, tx.Commit(ctx))
-	if err := <-saved; !errors.Is(err, processor.ErrFenced) {
-		t.Errorf("the former owner is told: %v", err)
-	}
+	testkit.ErrorIs(t, <-saved, processor.ErrFenced, "the former owner is told")
 }
 
 // awaitBlocked waits until some session waits for another's lock.
@@ -62,9 +57,7 @@ func TestStatementsAreRepeatedWhereTheDatabaseIsolatesMore(t *testing.T) {
 	testkit.Must(t, err)
 	defer tx.Rollback(ctx)
 	// The former owner saves while the new one begins.
-	if _, err := tx.Exec(ctx, s.sql.Replace("update {checkpoints} set version = 'saved', sequence = 7")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(tx.Exec(ctx, s.sql.Replace("update {checkpoints} set version = 'saved', sequence = 7"))))
 	lease := claim(t, s, "b", a.lease)
 	begun := make(chan error)
 	go func() {

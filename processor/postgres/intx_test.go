@@ -79,8 +79,7 @@ func add(ctx context.Context, first, last int64) func(tx pgx.Tx) error {
 // totals makes the user's own table.
 func totals(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	_, err := pool.Exec(t.Context(), "create table totals (sum bigint, events bigint); insert into totals values (0, 0)")
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(pool.Exec(t.Context(), "create table totals (sum bigint, events bigint); insert into totals values (0, 0)")))
 }
 
 // wantEvents wants the events 0 to n-1 to be in the totals once each, and the checkpoint with them.
@@ -110,8 +109,7 @@ func TestASumIsExactWhereverAConnectionBreaks(t *testing.T) {
 	testkit.Must(t, steady.Migrate(ctx))
 	for _, answered := range []bool{false, true} {
 		for at := 1; ; at++ {
-			_, err := pool.Exec(ctx, "update totals set sum = 0, events = 0; truncate eventyard.leases, eventyard.checkpoints")
-			testkit.Must(t, err)
+			testkit.Must(t, testkit.Err(pool.Exec(ctx, "update totals set sum = 0, events = 0; truncate eventyard.leases, eventyard.checkpoints")))
 			f := &fault{at: at, answered: answered}
 			o := take(t, steady, "a", processor.Lease{})
 			o.store = New(f.connect(t, url), Config{})
@@ -193,9 +191,7 @@ func TestAPartitionThatIsTakenMeanwhileCommitsNothing(t *testing.T) { // P1, P3
 		return add(t.Context(), 0, 4)(tx)
 	})
 	testkit.ErrorIs(t, err, processor.ErrFenced, "the error")
-	if err := a.handle(0, 4, add(t.Context(), 0, 4)); !errors.Is(err, processor.ErrFenced) {
-		t.Errorf("the second time the error is %v", err)
-	}
+	testkit.ErrorIs(t, a.handle(0, 4, add(t.Context(), 0, 4)), processor.ErrFenced, "the second time the error is")
 	wantEvents(t, s, 0)
 }
 
@@ -211,9 +207,7 @@ func TestBeginWaitsForTheFormerOwnersTransaction(t *testing.T) {
 	had, err := call.lock(ctx, tx)
 	testkit.Must(t, err)
 	testkit.Must(t, add(ctx, 0, 4)(tx))
-	if _, err := call.move(ctx, tx, had.Version); err != nil { // the last look at the lease
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(call.move(ctx, tx, had.Version))) // the last look at the lease
 	lease := claim(t, s, "b", a.lease)
 	begun := make(chan *owner)
 	go func() {
@@ -272,9 +266,7 @@ func TestAnEarlierCallWhoseConnectionIsLostIsEvicted(t *testing.T) {
 	lost, err := connect(t, url).Begin(ctx)
 	testkit.Must(t, err)
 	call := inTx{s, processor.Mark{Group: testGroup, Lease: o.lease}, 0}
-	if _, err := call.lock(ctx, lost); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(call.lock(ctx, lost)))
 	testkit.Check(t, o.handle(0, 4, add(ctx, 0, 4)))
 	if lost.Commit(ctx) == nil {
 		t.Error("the earlier transaction was committed, too")
@@ -305,9 +297,7 @@ func TestAnOperatorsMoveIsAConflictForATransaction(t *testing.T) { // P7
 	o.handleUntilDone(0, 4)
 	moved := o.saved
 	moved.Sequence, moved.Offset = 1, "1"
-	if _, err := s.Force(ctx, testGroup, moved); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(s.Force(ctx, testGroup, moved)))
 	testkit.ErrorIs(t, o.handle(5, 9, add(ctx, 5, 9)), processor.ErrConflict, "the error")
 	o.begin()
 	testkit.Equal(t, o.saved.Sequence, 1, "begin gave %+v", o.saved)
@@ -326,9 +316,7 @@ func TestWhatWasCommittedIsNotDoneAgainAfterTheCheckpointWasReadAnew(t *testing.
 	o.begin()
 	testkit.Check(t, o.handle(0, 4, add(t.Context(), 0, 4)))
 	wantEvents(t, s, 5)
-	if err := o.handle(3, 9, add(t.Context(), 3, 9)); !errors.Is(err, processor.ErrConflict) {
-		t.Errorf("a batch of which a part is done: %v", err)
-	}
+	testkit.ErrorIs(t, o.handle(3, 9, add(t.Context(), 3, 9)), processor.ErrConflict, "a batch of which a part is done")
 	o.handleUntilDone(5, 9)
 	wantEvents(t, s, 10)
 }

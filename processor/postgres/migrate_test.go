@@ -15,9 +15,7 @@ func TestManyProcessesMakeTheTablesAtOnce(t *testing.T) {
 	for range 8 {
 		s := New(connect(t, url), Config{Schema: `Odd "name"`, Prefix: "yard_"})
 		wg.Go(func() {
-			if _, err := s.Leases(t.Context(), testGroup); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, testkit.Err(s.Leases(t.Context(), testGroup)))
 		})
 	}
 	wg.Wait()
@@ -51,9 +49,7 @@ func TestARoleThatMayCreateNothingUsesTablesThatAreThere(t *testing.T) {
 	humble := connect(t, url+"&options=-c%20role%3D"+role)
 	o := take(t, New(humble, Config{}), "a", processor.Lease{})
 	o.saved.Sequence = 3
-	if _, err := o.store.Save(ctx, testGroup, o.lease, o.saved); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testkit.Err(o.store.Save(ctx, testGroup, o.lease, o.saved)))
 	if err := New(humble, Config{Schema: "elsewhere"}).Migrate(ctx); err == nil {
 		t.Error("the role could create a schema, so nothing was proved")
 	}

@@ -50,9 +50,7 @@ func TestATransactionOfAnotherStoreSaysSo(t *testing.T) {
 		"another database": New(connect(t, elsewhere), Config{}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := firstOutcome(t, processor.Config{Store: other}, ours.InTx(run)); !errors.Is(err, errOtherStore) {
-				t.Errorf("the call gave %v", err)
-			}
+			testkit.ErrorIs(t, firstOutcome(t, processor.Config{Store: other}, ours.InTx(run)), errOtherStore, "the call gave")
 		})
 	}
 }

@@ -67,9 +67,7 @@ func TestAKilledDatabaseKeepsWhatItAcknowledged(t *testing.T) {
 	)
 	for i := range savers {
 		lease := processor.Lease{Partition: fmt.Sprint(i), Owner: "a", Epoch: 1}
-		if _, err := s.Claim(t.Context(), testGroup, []processor.Lease{lease}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(s.Claim(t.Context(), testGroup, []processor.Lease{lease})))
 		c, err := s.Begin(t.Context(), testGroup, lease)
 		testkit.Must(t, err)
 		wg.Go(func() {
@@ -121,10 +119,8 @@ func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
 			before := versions(t, steady)
 			f := &fault{answered: true}
 			s := New(f.connect(t, url), Config{})
-			if _, err := s.Leases(ctx, testGroup); err != nil { // connected, and the tables found
-				t.Fatal(err)
-			}
-			f.at = f.writes + 2 // the statement is prepared, then executed
+			testkit.Must(t, testkit.Err(s.Leases(ctx, testGroup))) // connected, and the tables found
+			f.at = f.writes + 2                                    // the statement is prepared, then executed
 			if err := change(s); err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -164,9 +160,7 @@ func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 			t.Fatalf("cut %d connections: %v", cut.RowsAffected(), err)
 		}
 		<-changed // it listens again
-		if _, err := s.Put(ctx, testGroup, processor.Entry{Key: "next/0", Value: []byte{byte(i)}, Version: s.only(t)}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(s.Put(ctx, testGroup, processor.Entry{Key: "next/0", Value: []byte{byte(i)}, Version: s.only(t)})))
 		<-changed
 	}
 	cancel()

@@ -60,9 +60,7 @@ func newWorld(t *testing.T, h processor.Hub) *world {
 	t.Helper()
 	w := &world{hub: h, url: parts.Postgres(t)}
 	w.admin = connect(t, w.url)
-	if _, err := w.admin.Exec(t.Context(), "create table done (partition text, sequence bigint)"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.admin.Exec(t.Context(), "create table done (partition text, sequence bigint)")))
 	return w
 }
 

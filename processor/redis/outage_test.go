@@ -100,9 +100,7 @@ func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	s := New(client, Config{})
 	for _, name := range []string{"Claim", "Save", "Put"} {
-		if _, err := s.Leases(ctx, testGroup); err != nil { // there is a connection
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(s.Leases(ctx, testGroup))) // there is a connection
 		before := records(t, steady)
 		cut.Store(true)
 		err := calls(s, lease, c, entry)[name](ctx)

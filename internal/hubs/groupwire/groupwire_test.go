@@ -101,16 +101,10 @@ func TestBodiesThatAreNone(t *testing.T) {
 	for _, body := range []string{
 		``, `null`, `{}`, `[]`, `"x"`, `{"group":""}`, `{"group":1}`, `{"group":"g"}{}`, `{"group":"g"} x`, `{"group":"g"`,
 	} {
-		if _, err := DecodeRequest[LeasesRequest]([]byte(body)); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%s: %v", body, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(DecodeRequest[LeasesRequest]([]byte(body))), ErrMalformed, "%s", body)
 	}
-	if _, err := EncodeRequest(BeginRequest{about, Lease{Partition: "0", Owner: "\xff"}}); !errors.Is(err, ErrMalformed) {
-		t.Errorf("a text that is none: %v", err)
-	}
-	if _, err := EncodeReply(CheckpointReply{Checkpoint{Updated: time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)}}); !errors.Is(err, ErrMalformed) {
-		t.Errorf("a time that is none: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(EncodeRequest(BeginRequest{about, Lease{Partition: "0", Owner: "\xff"}})), ErrMalformed, "a text that is none")
+	testkit.ErrorIs(t, testkit.Err(EncodeReply(CheckpointReply{Checkpoint{Updated: time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)}})), ErrMalformed, "a time that is none")
 }
 
 // Whatever is too large is so on both sides.
@@ -127,26 +121,18 @@ func TestBounds(t *testing.T) {
 		RemoveRequest{about, Entry{Key: long}},
 		WatchRequest{about, long},
 	} {
-		if _, err := EncodeRequest(r); !errors.Is(err, ErrTooLarge) {
-			t.Errorf("%T is written: %v", r, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(EncodeRequest(r)), ErrTooLarge, "%T is written", r)
 		body, err := json.Marshal(r)
 		testkit.Must(t, err)
 		at := slices.IndexFunc(codecs, func(c codec) bool { return reflect.TypeOf(c.value) == reflect.TypeOf(r) })
-		if _, err := codecs[at].decode(body); !errors.Is(err, ErrTooLarge) {
-			t.Errorf("%T is read: %v", r, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(codecs[at].decode(body)), ErrTooLarge, "%T is read", r)
 	}
 	many := ClaimRequest{About: about}
 	for range MaxLeases {
 		many.Leases = append(many.Leases, Lease{Partition: "1", Owner: long[:MaxTextBytes]})
 	}
-	if _, err := EncodeRequest(many); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("all together: %v", err)
-	}
-	if _, err := DecodeReply[WatchReply](make([]byte, MaxReplyBytes+1)); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("a reply: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(EncodeRequest(many)), ErrTooLarge, "all together")
+	testkit.ErrorIs(t, testkit.Err(DecodeReply[WatchReply](make([]byte, MaxReplyBytes+1))), ErrTooLarge, "a reply")
 }
 
 // P1: a processor of all partitions that there may be renews its leases by one request, and a
