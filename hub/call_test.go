@@ -72,9 +72,7 @@ func TestCallsRunSideBySide(t *testing.T) {
 }
 
 func TestACallThatIsNoSuccessHasItsCode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := startMemory(t, memorySetup{groups: groups{}})
-		client := y.dial(t, development.String(), hub.Config{})
+	bubble(t, memorySetup{groups: groups{}}, func(t *testing.T, y *memoryYard, client *hub.Client) {
 		for _, test := range []struct {
 			hub, operation, body string
 			code                 int
@@ -98,9 +96,7 @@ func TestACallThatIsNoSuccessHasItsCode(t *testing.T) {
 }
 
 func TestACallEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := startMemory(t, memorySetup{groups: groups{}})
-		client := y.dial(t, development.String(), hub.Config{})
+	bubble(t, memorySetup{groups: groups{}}, func(t *testing.T, y *memoryYard, client *hub.Client) {
 		h := client.Hub("h")
 		ctx, cancel := context.WithCancel(t.Context())
 		answers := make(chan error, 2)
@@ -143,9 +139,8 @@ func TestACallIsSentOnce(t *testing.T) {
 }
 
 func TestOnlyAYardCanBeCalled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := startMemory(t, memorySetup{}) // without the node
-		h := y.dial(t, development.String(), hub.Config{}).Hub("h")
+	bubble(t, memorySetup{}, func(t *testing.T, y *memoryYard, client *hub.Client) { // without the node
+		h := client.Hub("h")
 		wantError(t, testkit.Err(h.Call(t.Context(), "leases", []byte(`{"group":"g"}`))), hub.ErrNotYard)
 	})
 }

@@ -23,8 +23,7 @@ import (
 // of the pair still stands.
 func TestANodeIsAskedAgainWhenOneOfItsLinksHasEnded(t *testing.T) {
 	y := start(t)
-	client := y.dial(t, y.ConnectionString(), hub.Config{Retry: quickly})
-	h := client.Hub("h")
+	client, h := y.quick(t)
 	testkit.Must(t, infoError(h))
 	for _, node := range []string{"$management", "$cbs"} {
 		hub.EndRequests(t, client, node)
@@ -70,10 +69,7 @@ func TestCloseOfAReaderUnblocksNext(t *testing.T) {
 				r, err := client.Hub("h").Open(t.Context(), hub.ReadConfig{Partition: "0"})
 				testkit.Must(t, err)
 				answer := make(chan error, 1)
-				go func() {
-					_, err := r.Next(context.Background(), nil, 1)
-					answer <- err
-				}()
+				go func() { answer <- testkit.Err(r.Next(context.Background(), nil, 1)) }()
 				synctest.Wait()
 				test(client, network)
 				time.Sleep(time.Second)

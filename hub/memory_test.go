@@ -4,9 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
@@ -15,9 +15,8 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/storage/bolt"
-	"github.com/eventyard/eventyard/internal/storage/disk"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/hubs/hubstest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/pipe"
 )
@@ -40,20 +39,14 @@ func startMemory(t *testing.T, s memorySetup) *memoryYard {
 	t.Helper()
 	y := &memoryYard{listener: pipe.NewListener("yard"), log: &warnings{Handler: slog.NewTextHandler(t.Output(), nil)}}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 22, Log: log})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, engine.Close()) })
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "meta.db"), NoSync: true, Log: log})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, store.Close()) })
-	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Namespace: "yard", Log: log})
-	testkit.Must(t, err)
-	testkit.Must(t, testkit.Err(y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: "h", Partitions: 1}, []string{"together", "forever", "fenced", "large", "g"})))
+	parts := hubstest.Open(t, storagetest.Config{SegmentBytes: 1 << 22, Log: log})
+	y.broker = parts.Broker
+	parts.Hub(t, "h", 1, "together", "forever", "fenced", "large", "g")
 	created := func(name string) (time.Time, bool) {
 		h, err := y.broker.Hub(name)
 		return h.Created, err == nil
 	}
-	registry, err := access.Open(t.Context(), access.Config{Meta: store, Hub: created, Development: true, Bearer: s.bearer, Log: log})
+	registry, err := access.Open(t.Context(), access.Config{Meta: parts.Meta, Hub: created, Development: true, Bearer: s.bearer, Log: log})
 	testkit.Must(t, err)
 	listener, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: registry, Groups: s.groups, Log: log})
 	testkit.Must(t, err)
@@ -74,6 +67,14 @@ func (y *memoryYard) serve(t *testing.T, listener *eventhubs.Handler, log *slog.
 	t.Cleanup(func() {
 		cancel()
 		<-done
+	})
+}
+
+// bubble runs a test in a bubble of synctest, with a yard in memory and a client of it.
+func bubble(t *testing.T, s memorySetup, test func(t *testing.T, y *memoryYard, client *hub.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		y := startMemory(t, s)
+		test(t, y, y.dial(t, development.String(), hub.Config{}))
 	})
 }
 

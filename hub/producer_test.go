@@ -36,8 +36,7 @@ func wantLast(t *testing.T, p *hub.Producer, want int32) {
 // stored reads all that a partition holds.
 func stored(t *testing.T, h *hub.Hub, partition string) []event.Event {
 	t.Helper()
-	info, err := h.Partition(t.Context(), partition)
-	testkit.Must(t, err)
+	info := bounds(t, h, partition)
 	if info.Empty {
 		return nil
 	}
@@ -309,10 +308,9 @@ func (c *deafConn) Read(p []byte) (int, error) {
 
 // H2: an event whose answer was lost with the connection is sent again, and stored once.
 func TestAProducerSendsAgainWhoseAnswerWasLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := startMemory(t, memorySetup{})
-		h := y.dial(t, development.String(), hub.Config{}).Hub("h")
-		client := y.dial(t, development.String(), hub.Config{Dial: (&deafNetwork{y: y, word: []byte("unheard")}).dial})
+	bubble(t, memorySetup{}, func(t *testing.T, y *memoryYard, client *hub.Client) {
+		h := client.Hub("h")
+		client = y.dial(t, development.String(), hub.Config{Dial: (&deafNetwork{y: y, word: []byte("unheard")}).dial})
 		p := client.Hub("h").Producer(mine)
 		testkit.Must(t, p.Send(t.Context(), 0, event.Text("heard")))
 		answer := make(chan error)

@@ -22,8 +22,7 @@ func TestReadingStartsWhereItIsReportedTo(t *testing.T) {
 	defer cancel()
 	for { // until the yard's clock shows another millisecond
 		testkit.Must(t, y.hub.SendTo(ctx, "1", event.Text("tick")))
-		info, err := y.hub.Partition(ctx, "1")
-		testkit.Must(t, err)
+		info := bounds(t, y.hub, "1")
 		if info.LastEnqueued.After(until) {
 			break
 		}
@@ -144,14 +143,12 @@ func TestAHubNotifiesAboutItself(t *testing.T) {
 	if info.Name != "h" || fmt.Sprint(info.Partitions) != "[0 1]" || time.Since(info.Created).Abs() > time.Hour {
 		t.Errorf("the hub says %+v", info)
 	}
-	empty, err := y.hub.Partition(t.Context(), "1")
-	testkit.Must(t, err)
+	empty := bounds(t, y.hub, "1")
 	if !empty.Empty || empty.Last != -1 || empty.Partition != "1" {
 		t.Errorf("an empty partition says %+v", empty)
 	}
 	testkit.Must(t, y.hub.SendTo(t.Context(), "1", numbers(0, 3)...))
-	full, err := y.hub.Partition(t.Context(), "1")
-	testkit.Must(t, err)
+	full := bounds(t, y.hub, "1")
 	if full.Empty || full.First != 0 || full.Last != 2 || full.LastOffset != "2" || time.Since(full.LastEnqueued).Abs() > time.Hour {
 		t.Errorf("a partition with three events says %+v", full)
 	}

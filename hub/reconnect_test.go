@@ -24,8 +24,7 @@ var quickly = hub.Retry{Attempts: 200, First: 5 * time.Millisecond, Max: 50 * ti
 // nothing is read twice or out of order.
 func TestARestartOfTheYardLosesNothing(t *testing.T) {
 	y := start(t)
-	client := y.dial(t, y.ConnectionString(), hub.Config{Retry: quickly})
-	h := client.Hub("h")
+	_, h := y.quick(t)
 	readers := map[string]hub.Reader{
 		"plain": open(t, h, hub.ReadConfig{Partition: "0"}),
 		"epoch": open(t, h, hub.ReadConfig{Partition: "0", Group: "g", Epoch: hub.Exclusive(3)}),
@@ -45,8 +44,7 @@ func TestARestartOfTheYardLosesNothing(t *testing.T) {
 	close(stop)
 	count := <-sent
 	check := y.dial(t, y.ConnectionString(), hub.Config{}).Hub("h")
-	info, err := check.Partition(t.Context(), "0")
-	testkit.Must(t, err)
+	info := bounds(t, check, "0")
 	all := next(t, open(t, check, hub.ReadConfig{Partition: "0"}), int(info.Last+1))
 	// Sending again may store twice, but what was stored is in order.
 	testkit.Slices(t, slices.Compact(bodies(all)), bodies(numbers(0, count)), "stored")
@@ -78,8 +76,7 @@ func sendUntil(t *testing.T, h *hub.Hub, stop chan struct{}) int {
 // A connection that breaks without a word is replaced, under all that stands on it.
 func TestABrokenConnectionIsReplaced(t *testing.T) {
 	y := start(t)
-	client := y.dial(t, y.ConnectionString(), hub.Config{Retry: quickly})
-	h := client.Hub("h")
+	client, h := y.quick(t)
 	r := open(t, h, hub.ReadConfig{Partition: "0"})
 	for i := range 10 {
 		testkit.Must(t, h.SendTo(t.Context(), "0", event.Text(fmt.Sprint(i))))
@@ -143,10 +140,7 @@ func TestCloseUnblocksEverything(t *testing.T) {
 	closed := open(t, h, hub.ReadConfig{Partition: "0"})
 	answers := make(chan error)
 	for _, r := range []hub.Reader{r, closed} {
-		go func() {
-			_, err := r.Next(context.Background(), nil, 1)
-			answers <- err
-		}()
+		go func() { answers <- testkit.Err(r.Next(context.Background(), nil, 1)) }()
 	}
 	testkit.Must(t, closed.Close(t.Context()))
 	wantError(t, <-answers, hub.ErrClosed)
@@ -175,10 +169,7 @@ func TestCloseUnblocksWhoWaitsForTheNetwork(t *testing.T) {
 	y.restart(t, func() {
 		go func() { answers <- h.Send(context.Background(), event.Text("x")) }()
 		go func() { answers <- infoError(h) }()
-		go func() {
-			_, err := r.Next(context.Background(), nil, 1)
-			answers <- err
-		}()
+		go func() { answers <- testkit.Err(r.Next(context.Background(), nil, 1)) }()
 		testkit.Must(t, client.Close())
 		for range 3 {
 			wantError(t, <-answers, hub.ErrClosed)

@@ -19,8 +19,7 @@ import (
 // connection breaks, and a reader that lives through it gives every event once, in order.
 func TestAStormLosesNothing(t *testing.T) {
 	y := start(t)
-	client := y.dial(t, y.ConnectionString(), hub.Config{Retry: quickly})
-	h := client.Hub("h")
+	client, h := y.quick(t)
 	r := open(t, h, hub.ReadConfig{Partition: "0", Prefetch: 7})
 	var (
 		all  sync.WaitGroup
@@ -70,8 +69,7 @@ func TestAStormLosesNothing(t *testing.T) {
 		}
 		break
 	}
-	info, err := h.Partition(t.Context(), "0")
-	testkit.Must(t, err)
+	info := bounds(t, h, "0")
 	for int64(len(stored)) < info.Last+1 {
 		read(time.Minute)
 	}
@@ -91,8 +89,7 @@ func TestAStormLosesNothing(t *testing.T) {
 func TestCloseInAStorm(t *testing.T) {
 	y := start(t)
 	for range 10 {
-		client := y.dial(t, y.ConnectionString(), hub.Config{Retry: quickly})
-		h := client.Hub("h")
+		client, h := y.quick(t)
 		var all sync.WaitGroup
 		until := func(do func() error) {
 			all.Go(func() {

@@ -18,9 +18,7 @@ import (
 
 // H9: tokens run out, links do not.
 func TestTokensAreRenewedWhileLinksStand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := startMemory(t, memorySetup{})
-		client := y.dial(t, development.String(), hub.Config{})
+	bubble(t, memorySetup{}, func(t *testing.T, y *memoryYard, client *hub.Client) {
 		standFor(t, client.Hub("h"), 24*time.Hour)
 		if n := y.log.count.Load(); n != 0 {
 			t.Errorf("carried on from %d interruptions", n)

@@ -51,6 +51,19 @@ func (y *yard) dial(t *testing.T, connectionString string, cfg hub.Config) *hub.
 	return client
 }
 
+// quick is a client, and its hub, for a network that is down on purpose.
+func (y *yard) quick(t *testing.T) (*hub.Client, *hub.Hub) {
+	client := y.dial(t, y.ConnectionString(), hub.Config{Retry: quickly})
+	return client, client.Hub("h")
+}
+
+func bounds(t *testing.T, h *hub.Hub, id string) hub.PartitionInfo {
+	t.Helper()
+	info, err := h.Partition(t.Context(), id)
+	testkit.Must(t, err)
+	return info
+}
+
 // at points a connection string at a listener.
 func (y *yard) at(t *testing.T, listener string) auth.ConnectionString {
 	t.Helper()
