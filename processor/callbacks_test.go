@@ -34,8 +34,7 @@ func TestPanicsOfCallbacksAreErrors(t *testing.T) {
 				d := &panicky{diary: diary{w: w, process: w.note}, may: may}
 				d.process = w.failing
 				a := w.startHost(cfg, func(string) processor.Worker { may("factory"); return d })
-				w.hub.sendAll(3)
-				after(time.Minute)
+				w.feedAll(time.Minute, 3)
 				w.wantAll()
 				a.stop()
 				var p *processor.PanicError
@@ -81,10 +80,8 @@ func TestAWorkerThatHangsInProcessErrorDoesNotHoldUpOthers(t *testing.T) {
 		a := w.startHost(cfg, func(partition string) processor.Worker {
 			return &jammed{diary{w: w, process: w.note}, make(chan struct{}, 1), partition == "0", hang}
 		})
-		w.hub.send("0", 1)
-		after(3 * time.Minute)
-		w.hub.send("1", 1)
-		after(time.Second)
+		w.feed(3*time.Minute, "0", 1)
+		w.feed(time.Second, "1", 1)
 		w.wantGot("1", 0)
 		if l := w.lease("1"); l.Owner != "a" || l.Epoch != 1 {
 			t.Errorf("the lease of the other partition is %+v", l)

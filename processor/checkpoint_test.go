@@ -14,8 +14,7 @@ import (
 func TestSuccessWithoutACheckpointMovesNothing(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		a := w.start(w.config("a"), w.noteOnly)
-		w.hub.send("0", 5)
-		after(time.Minute)
+		w.feed(time.Minute, "0", 5)
 		a.stop()
 		w.wantGot("0", upTo(5)...)
 		w.wantSaved("0", -1)
@@ -36,8 +35,7 @@ func TestACheckpointMayNameAnEarlierEventOfTheBatch(t *testing.T) {
 			}
 			return nil
 		})
-		w.hub.send("0", 10)
-		after(time.Second)
+		w.feed(time.Second, "0", 10)
 		w.wantSaved("0", 3)
 		testkit.Equal(t, w.saved("0").Offset, "o3", "stored %+v", w.saved("0"))
 	})
@@ -54,8 +52,7 @@ func TestMarkedCheckpointsAreWrittenByTimeByCountWhenIdleAndAtTheEnd(t *testing.
 			return w.noteOnly(ctx, b)
 		})
 		after(time.Second)
-		w.hub.send("0", 1000)
-		after(4950 * time.Millisecond)
+		w.feed(4950*time.Millisecond, "0", 1000)
 		w.wantSaved("0", -1)
 		after(200 * time.Millisecond)
 		if got := w.saved("0").Sequence; got < 45 || got > 51 { // by time
@@ -67,8 +64,7 @@ func TestMarkedCheckpointsAreWrittenByTimeByCountWhenIdleAndAtTheEnd(t *testing.
 		}
 		after(2 * time.Second)
 		w.wantSaved("0", 999) // idle
-		w.hub.send("0", 1)
-		after(150 * time.Millisecond)
+		w.feed(150*time.Millisecond, "0", 1)
 		w.wantSaved("0", 999)
 		a.stop()
 		w.wantSaved("0", 1000) // the end
@@ -81,8 +77,7 @@ func TestMarkedCheckpointsAreWrittenByTimeByCountWhenIdleAndAtTheEnd(t *testing.
 			time.Sleep(100 * time.Millisecond)
 			return w.noteOnly(ctx, b)
 		})
-		w.hub.send("0", 100)
-		after(1050 * time.Millisecond)
+		w.feed(1050*time.Millisecond, "0", 100)
 		w.wantSaved("0", 9) // by count
 		after(time.Second)
 		w.wantSaved("0", 19)
@@ -100,12 +95,10 @@ func TestAnOperatorsMoveRestartsThePartitionFromThere(t *testing.T) {
 					cfg := w.config("a")
 					cfg.Checkpoints, cfg.Lanes = checkpoints, lanes
 					w.start(cfg, w.note)
-					w.hub.send("0", 10)
-					after(15 * time.Second)
+					w.feed(15*time.Second, "0", 10)
 					w.wantSaved("0", 9)
 					w.force("0", 5)
-					w.hub.send("0", 1)
-					after(15 * time.Second)
+					w.feed(15*time.Second, "0", 1)
 					w.wantInAnyOrder("0", 0, 1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10)
 					w.wantSaved("0", 10)
 					w.wantReported(processor.ErrMoved)
@@ -119,8 +112,7 @@ func TestAnOperatorsMoveRestartsThePartitionFromThere(t *testing.T) {
 func TestAnOperatorsMoveIsNoticedWhileThePartitionIsIdle(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.start(w.config("a"), w.note)
-		w.hub.send("0", 4)
-		after(time.Second)
+		w.feed(time.Second, "0", 4)
 		w.force("0", 1)
 		after(time.Minute)
 		w.wantGot("0", 0, 1, 2, 3, 2, 3)
@@ -142,8 +134,7 @@ func TestAnOperatorsMoveEndsTheRetriesOfABatch(t *testing.T) {
 				}
 				return w.note(ctx, b)
 			})
-			w.hub.send("0", 4, "one key")
-			after(time.Minute)
+			w.feed(time.Minute, "0", 4, "one key")
 			w.wantGot("0", 0)
 			w.force("0", 1)
 			after(2 * time.Minute)
@@ -158,8 +149,7 @@ func TestCloseMayCheckpointWhatWasHandled(t *testing.T) {
 		d := &diary{w: w, process: w.noteOnly}
 		d.close = func(ctx context.Context, p *processor.Partition, _ processor.Reason) error { return p.Checkpoint(ctx) }
 		a := w.startHost(w.config("a"), func(string) processor.Worker { return d })
-		w.hub.send("0", 4)
-		after(time.Second)
+		w.feed(time.Second, "0", 4)
 		w.wantSaved("0", -1)
 		a.stop()
 		w.wantSaved("0", 3)
@@ -181,8 +171,7 @@ func TestCloseAfterALostLeaseCheckpointsOnlyWhileNobodyElseOwns(t *testing.T) {
 				return nil
 			}
 			w.startHost(cfg, func(string) processor.Worker { return d })
-			w.hub.send("0", 4)
-			after(time.Second)
+			w.feed(time.Second, "0", 4)
 			cut.setDown(true)
 			if taken {
 				l := w.lease("0")
@@ -221,13 +210,11 @@ func TestAHandlerMayStoreTheMarkItself(t *testing.T) {
 			b.Recorded(c)
 			return nil
 		})
-		w.hub.send("0", 8)
-		after(10 * time.Second)
+		w.feed(10*time.Second, "0", 8)
 		w.wantAll()
 		w.wantSaved("0", 7)
 		w.force("0", 5)
-		w.hub.send("0", 1)
-		after(10 * time.Second)
+		w.feed(10*time.Second, "0", 1)
 		w.wantGot("0", 0, 1, 2, 3, 4, 5, 6, 7, 6, 7, 8)
 	})
 }
@@ -254,8 +241,7 @@ func TestACallThatEndedAfterTheLeaseWasLostIsNotCheckpointedByClose(t *testing.T
 			return nil
 		}
 		w.startHost(cfg, func(string) processor.Worker { return d })
-		w.hub.send("0", 3)
-		after(time.Minute)
+		w.feed(time.Minute, "0", 3)
 		w.wantGot("0", 0, 1, 2, 2)
 	})
 }

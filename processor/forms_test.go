@@ -28,8 +28,7 @@ func TestAWorkerIsOpenedOnceBeforeAnyEventAndClosedOnceAfterTheLast(t *testing.T
 			}
 		}
 		a := w.startHost(w.config("a"), make("a"))
-		w.hub.sendAll(3)
-		after(time.Second)
+		w.feedAll(time.Second, 3)
 		b := w.startHost(w.config("b"), make("b"))
 		after(time.Minute)
 		moved := "0"
@@ -68,8 +67,7 @@ func TestAWorkerThatCannotOpenReleasesThePartitionAndIsTriedAgain(t *testing.T) 
 			made = append(made, d)
 			return d
 		})
-		w.hub.send("0", 2)
-		after(10 * time.Second)
+		w.feed(10*time.Second, "0", 2)
 		w.wantAll()
 		w.wantReported(errHandler)
 		testkit.MustEqual(t, len(made), 4, "workers")
@@ -86,8 +84,7 @@ func TestAPartitionThatCannotBeOpenedHereIsTakenByAnother(t *testing.T) {
 		})
 		w.startHost(w.config("good"), func(string) processor.Worker { return &diary{w: w} })
 		after(10 * time.Minute)
-		w.hub.sendAll(3)
-		after(2 * time.Minute)
+		w.feedAll(2*time.Minute, 3)
 		w.wantAll()
 	})
 }
@@ -96,8 +93,7 @@ func TestProcessErrorHearsOfErrorsOfThePartition(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		d := &diary{w: w, process: w.failing}
 		a := w.startHost(w.config("a"), func(string) processor.Worker { return d })
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		a.stop()
 		testkit.Slices(t, d.list(), []string{"open 0", "error 0", "close 0 shutdown"}, "the worker saw")
 	})
@@ -136,8 +132,7 @@ func TestThePullFormGivesPartitionsAndBatches(t *testing.T) {
 		b := processor.New(w.hub, cfg)
 		rb := w.run(b, func(ctx context.Context) error { return w.pull(ctx, b) })
 		for range 60 {
-			w.hub.sendAll(1)
-			after(time.Second)
+			w.feedAll(time.Second, 1)
 		}
 		w.wantCounts(2, 2)
 		ra.stop()
@@ -191,8 +186,7 @@ func TestThePullFormNotifiesOfALostLease(t *testing.T) {
 		after(time.Minute)
 		w.wantReported(processor.ErrLeaseLost)
 		cut.setDown(false)
-		w.hub.send("0", 1)
-		after(time.Minute)
+		w.feed(time.Minute, "0", 1)
 		w.wantAll()
 	})
 }
@@ -241,8 +235,7 @@ func TestAStormOfStartsAndStops(t *testing.T) {
 		for i := range 60 {
 			cfg.ID = ""
 			r := w.start(cfg, w.noteOnly)
-			w.hub.sendAll(2)
-			after(time.Duration(i*i%700) * time.Millisecond)
+			w.feedAll(time.Duration(i*i%700)*time.Millisecond, 2)
 			if last != nil {
 				last.stop()
 			}

@@ -29,8 +29,7 @@ func TestAFailedBatchComesAgainWithItsAttemptAndHoldsUpItsPartitionOnly(t *testi
 			}
 			return w.note(ctx, b)
 		})
-		w.hub.sendAll(6)
-		after(50 * time.Millisecond)
+		w.feedAll(50*time.Millisecond, 6)
 		w.wantGot("1", upTo(6)...)
 		w.wantGot("0", 0, 1)
 		if s := w.status(a, "0"); s.State != processor.Retrying || !errors.Is(s.Err, errHandler) || s.Attempt != 1 || s.Done != 1 {
@@ -59,8 +58,7 @@ func TestContinueGoesOnPastAFailedBatch(t *testing.T) {
 				}
 				return w.note(ctx, b)
 			})
-			w.hub.send("0", 5)
-			after(time.Second)
+			w.feed(time.Second, "0", 5)
 			w.wantInAnyOrder("0", 0, 1, 3, 4)
 			w.wantReported(errHandler)
 			w.wantSaved("0", 4)
@@ -76,8 +74,7 @@ func TestAPanicOfAHandlerIsAnErrorWithItsStack(t *testing.T) {
 			}
 			return w.note(ctx, b)
 		})
-		w.hub.send("0", 5)
-		after(time.Second)
+		w.feed(time.Second, "0", 5)
 		w.wantAll()
 		var p *processor.PanicError
 		if len(w.errs) != 1 || !errors.As(w.errs[0], &p) || p.Value != "oh" || len(p.Stack) == 0 ||
@@ -111,8 +108,7 @@ func TestCallsOfOnePartitionNeverOverlapAndThoseOfOthersDo(t *testing.T) {
 			w.mu.Unlock()
 			return w.note(ctx, b)
 		})
-		w.hub.sendAll(5)
-		after(10 * time.Second)
+		w.feedAll(10*time.Second, 5)
 		w.wantAll()
 		testkit.Equal(t, most, 3, "at most … calls at once")
 	})
@@ -157,8 +153,7 @@ func TestACallThatEndedAfterItsTimeIsNotDone(t *testing.T) {
 			}
 			return w.noteOnly(ctx, b)
 		})
-		w.hub.send("0", 3)
-		after(500 * time.Millisecond)
+		w.feed(500*time.Millisecond, "0", 3)
 		w.wantSaved("0", -1)
 		after(5 * time.Second)
 		testkit.ErrorIs(t, cause, processor.ErrHandlerTimeout, "the context ended with")
@@ -180,15 +175,13 @@ func TestACallThatIgnoresTheEndOfItsContextForALeaseLosesItsPartition(t *testing
 			}
 			return w.note(ctx, b)
 		})
-		w.hub.send("0", 1)
-		after(5 * time.Second)
+		w.feed(5*time.Second, "0", 1)
 		w.start(w.config("b"), w.note)
 		after(3 * time.Minute)
 		w.wantGot("0", 0)
 		testkit.Equal(t, w.lease("0").Owner, "b", "owners %s", w.owners())
 		w.wantReported(processor.ErrStalled)
-		w.hub.send("1", 1)
-		after(time.Second)
+		w.feed(time.Second, "1", 1)
 		w.wantGot("1", 0)
 		close(hang)
 		after(time.Minute)
@@ -209,8 +202,7 @@ func TestAStopLetsCallsEndWithinItsTimeAndCountsThem(t *testing.T) {
 			return w.noteOnly(ctx, b)
 		}}
 		a := w.startHost(cfg, func(string) processor.Worker { return d })
-		w.hub.send("0", 3)
-		after(time.Second)
+		w.feed(time.Second, "0", 3)
 		begin := time.Now()
 		a.stop()
 		if took := time.Since(begin); took < 9*time.Second || took > 10*time.Second {
@@ -233,8 +225,7 @@ func TestAStopDoesNotWaitForEverForACallThatIgnoresIt(t *testing.T) {
 			<-hang
 			return nil
 		})
-		w.hub.send("0", 3)
-		after(time.Second)
+		w.feed(time.Second, "0", 3)
 		begin := time.Now()
 		a.stopLeaving("partition 0: the handler has not returned")
 		if took := time.Since(begin); took > 20*time.Second {
@@ -265,8 +256,7 @@ func TestACallThatEndsInGoodOrderAfterItsContextStillCounts(t *testing.T) {
 				}
 				return b.Checkpoint(ctx)
 			})
-			w.hub.send("0", 3)
-			after(time.Second)
+			w.feed(time.Second, "0", 3)
 			a.stop()
 			w.wantAll()
 			w.wantSaved("0", 2)

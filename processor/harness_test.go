@@ -138,6 +138,18 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
+// feed sends events to a partition, with these keys in turn, and lets time pass.
+func (w *world) feed(d time.Duration, partition string, n int, keys ...string) {
+	w.hub.send(partition, n, keys...)
+	after(d)
+}
+
+// feedAll sends events to each partition, and lets time pass.
+func (w *world) feedAll(d time.Duration, n int) {
+	w.hub.sendAll(n)
+	after(d)
+}
+
 // got gives what was handled of a partition.
 func (w *world) got(partition string) []int64 {
 	w.mu.Lock()

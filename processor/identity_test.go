@@ -20,8 +20,7 @@ func TestASecondLiveInstanceWithTheSameIDIsRefused(t *testing.T) {
 		if took := time.Since(begin); took > 15*time.Second {
 			t.Errorf("it took %v to find out", took)
 		}
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		w.wantAll()
 		testkit.Equal(t, w.lease("0").Epoch, 1, "epoch … the first was disturbed")
 	})
@@ -82,8 +81,7 @@ func TestPartitionsOfALeavingInstanceAreTakenAsTheyComeFree(t *testing.T) {
 			return w.note(ctx, b)
 		})
 		after(time.Second)
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		w.start(w.config("b"), w.note)
 		after(time.Millisecond)
 		a.cancel()
@@ -108,8 +106,7 @@ func TestHandoffWorksByPolling(t *testing.T) {
 		w.start(cfg, w.noteOnly)
 		for range 60 {
 			w.hub.send("0", 1)
-			w.hub.send("3", 1)
-			after(time.Second)
+			w.feed(time.Second, "3", 1)
 		}
 		w.wantCounts(2, 2)
 		w.wantAll()
@@ -131,8 +128,7 @@ func TestAnOwnerThatDoesNotHandOverLosesThePartitionAfterATime(t *testing.T) {
 			return nil
 		}
 		w.start(w.config("a"), stuck)
-		w.hub.sendAll(1)
-		after(time.Second)
+		w.feedAll(time.Second, 1)
 		w.start(w.config("b"), w.note)
 		after(19 * time.Second)
 		reported := func() error { w.mu.Lock(); defer w.mu.Unlock(); return cause }
@@ -153,8 +149,7 @@ func TestAPartitionCountThatGrowsIsNoticed(t *testing.T) {
 		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.hub.grow(2)
-		w.hub.send("3", 5)
-		after(time.Minute)
+		w.feed(time.Minute, "3", 5)
 		w.wantAll()
 		testkit.Equal(t, w.owners(), "a:0,1,2,3", "owners")
 	})

@@ -26,8 +26,7 @@ func TestAnIdlePartitionIsOneGoroutineThatSleeps(t *testing.T) {
 					before := runtime.NumGoroutine()
 					w.startHost(cfg, func(string) processor.Worker { return calmWorker{w} })
 					after(time.Second)
-					w.hub.sendAll(3)
-					after(time.Minute)
+					w.feedAll(time.Minute, 3)
 					w.wantAll()
 					cost[n] = runtime.NumGoroutine() - before
 					waits := w.hub.waits.Load()
@@ -35,8 +34,7 @@ func TestAnIdlePartitionIsOneGoroutineThatSleeps(t *testing.T) {
 					if more := w.hub.waits.Load() - waits; more != 0 {
 						t.Errorf("%d partitions: waited %d times in an idle hour", n, more)
 					}
-					w.hub.send("1", 1)
-					after(10 * time.Second)
+					w.feed(10*time.Second, "1", 1)
 					w.wantAll()
 				})
 			}

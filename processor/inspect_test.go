@@ -16,8 +16,7 @@ func TestInspectGivesTheTableOfAGroup(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		a := w.start(w.config("a"), w.note)
 		w.hub.send("0", 4)
-		w.hub.send("1", 2)
-		after(time.Second)
+		w.feed(time.Second, "1", 2)
 		w.hub.trim("0", 2)
 		b := w.start(w.config("b"), w.note)
 		after(time.Minute)
@@ -31,8 +30,7 @@ func TestInspectGivesTheTableOfAGroup(t *testing.T) {
 		a.stop()
 		b.stop()
 		w.hub.send("0", 10)
-		w.hub.send("2", 5)
-		after(time.Minute)
+		w.feed(time.Minute, "2", 5)
 		wantTable(t, w, `
 			0 /2 saved 3 of 2-13 lag 10 1m0s
 			1 /1 saved 1 of 0-1 lag 0 0s
@@ -49,8 +47,7 @@ func TestInspectGivesTheTableOfAGroup(t *testing.T) {
 func TestInspectReadsNothingBesideAnOwner(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error { <-ctx.Done(); return ctx.Err() })
-		w.hub.send("0", 3)
-		after(10 * time.Second)
+		w.feed(10*time.Second, "0", 3)
 		testkit.Equal(t, *w.inspect().Partitions[0].Lag, (processor.Lag{Events: 3, Oldest: -1}), "lag")
 		if w.hub.readers("0") != 1 || len(w.errs) > 0 {
 			t.Errorf("%d readers, errors %v", w.hub.readers("0"), w.errs)

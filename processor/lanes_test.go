@@ -35,8 +35,7 @@ func TestLanesKeepTheOrderOfEachKeyAndARetryHoldsUpItsLaneOnly(t *testing.T) {
 		for i := range 40 {
 			keys = append(keys, fmt.Sprint("key", i))
 		}
-		w.hub.send("0", 41*20, keys...)
-		after(5 * time.Second)
+		w.feed(5*time.Second, "0", 41*20, keys...)
 		w.wantSaved("0", -1) // event 0 is bad: everything waits behind it
 		w.mu.Lock()
 		done := 0
@@ -83,8 +82,7 @@ func TestNoMoreIsReadThanTheWindowOfTheLanesHolds(t *testing.T) {
 			}
 			return w.noteOnly(ctx, b)
 		})
-		w.hub.send("0", 2000)
-		after(time.Second)
+		w.feed(time.Second, "0", 2000)
 		if n := len(w.got("0")); n < 40 || n > 120 {
 			t.Errorf("%d were handled past the one that hangs", n)
 		}
@@ -111,8 +109,7 @@ func TestTheCheckpointOfLanesIsBeforeTheLowestEventThatIsNotDone(t *testing.T) {
 			}
 			return b.Checkpoint(ctx)
 		})
-		w.hub.send("0", 10)
-		after(time.Second)
+		w.feed(time.Second, "0", 10)
 		w.wantSaved("0", 3) // 1, 3, ... are done, 0 and 2 are, 4 is not
 		close(gate)
 		after(time.Second)
@@ -136,8 +133,7 @@ func TestAHandoffWithLanesLosesNothing(t *testing.T) {
 		w.hub.sendAll(50)
 		b := w.start(cfg, handle)
 		for range 20 {
-			w.hub.sendAll(5)
-			after(time.Second)
+			w.feedAll(time.Second, 5)
 		}
 		after(time.Minute)
 		w.wantCounts(1, 1)
@@ -171,11 +167,9 @@ func TestAFailedBatchOfALaneDoesNotMarkThoseBeforeIt(t *testing.T) {
 			}
 			return w.noteOnly(ctx, b)
 		})
-		w.hub.send("0", 4, "one key")
-		after(time.Second)
+		w.feed(time.Second, "0", 4, "one key")
 		w.wantSaved("0", -1)
-		w.hub.send("0", 1, "one key")
-		after(time.Second)
+		w.feed(time.Second, "0", 1, "one key")
 		w.wantSaved("0", 4)
 		w.wantGot("0", 0, 1, 3, 4)
 	})
@@ -196,8 +190,7 @@ func TestLanesThatAreBehindCatchUpBeforeThePartitionIsGivenUp(t *testing.T) {
 			}
 			a := w.start(cfg, handle)
 			after(time.Second)
-			w.hub.sendAll(10)
-			after(2500 * time.Millisecond) // 0 and 2 are done, and all odd ones
+			w.feedAll(2500*time.Millisecond, 10) // 0 and 2 are done, and all odd ones
 			if stop {
 				a.stop()
 				w.wantSaved("0", 9)
@@ -225,8 +218,7 @@ func TestLanesThatStopBeginNothingNew(t *testing.T) {
 			time.Sleep(time.Second)
 			return w.noteOnly(ctx, b)
 		})
-		w.hub.send("0", 100)
-		after(2500 * time.Millisecond)
+		w.feed(2500*time.Millisecond, "0", 100)
 		begin := time.Now()
 		a.stop()
 		if took := time.Since(begin); took > time.Second {

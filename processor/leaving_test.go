@@ -85,8 +85,7 @@ func TestACallThatWaitsGivesItsPartitionBackAtOnce(t *testing.T) {
 					theirs.waits = func(*processor.Batch) bool { return false }
 					a := w.start(cfg, ours.handle)
 					after(time.Second)
-					w.hub.sendAll(10)
-					after(time.Hour)
+					w.feedAll(time.Hour, 10)
 					if len(ours.left) > 0 || w.owners() != "a:0,1" {
 						t.Fatalf("left at %v; owners %s", ours.left, w.owners())
 					}
@@ -132,8 +131,7 @@ func TestACallThatWaitsHearsOfAnOperatorsMove(t *testing.T) {
 			h := w.waiter()
 			h.waits = func(b *processor.Batch) bool { return b.Events[0].Sequence < 8 }
 			w.start(cfg, h.handle)
-			w.hub.send("0", 10)
-			after(time.Hour)
+			w.feed(time.Hour, "0", 10)
 			w.force("0", 7)
 			after(time.Minute)
 			w.wantInAnyOrder("0", 8, 9)
@@ -169,8 +167,7 @@ func TestALongCallFindsAnOperatorsMoveWhenItCheckpoints(t *testing.T) {
 				}
 				return err
 			})
-			w.hub.send("0", 10)
-			after(4 * time.Hour)
+			w.feed(4*time.Hour, "0", 10)
 			w.wantCalm()
 			after(2 * time.Hour)
 			got := w.got("0")
@@ -194,11 +191,9 @@ func TestACallThatWaitsHearsOfAHubThatWasMadeAnew(t *testing.T) {
 			h.waits = func(b *processor.Batch) bool { return len(b.Events) > 1 }
 			w.start(cfg, h.handle)
 			after(time.Second)
-			w.hub.send("0", 10)
-			after(time.Hour)
+			w.feed(time.Hour, "0", 10)
 			w.hub.recreate()
-			w.hub.send("0", 1)
-			after(time.Minute)
+			w.feed(time.Minute, "0", 1)
 			w.wantGot("0", 0) // the new one
 		})
 	}
@@ -222,8 +217,7 @@ func TestACallMayTakeHours(t *testing.T) {
 				}
 				return processor.ErrUndone
 			})
-			w.hub.send("0", 5)
-			after(time.Minute)
+			w.feed(time.Minute, "0", 5)
 			cfg.ID = "b"
 			w.start(cfg, w.note)
 			for range 5 {
@@ -268,8 +262,7 @@ func TestABatchThatIsGivenBackComesAgainAndIsNoFailure(t *testing.T) {
 					}
 					return w.note(ctx, b)
 				})
-				w.hub.send("0", 1)
-				after(30 * time.Second)
+				w.feed(30*time.Second, "0", 1)
 				w.wantAll()
 				w.wantSaved("0", 0)
 				w.wantCalm()
@@ -302,8 +295,7 @@ func TestFailuresAreCountedApartFromWhatIsGivenBack(t *testing.T) {
 				}
 				return w.note(ctx, b)
 			})
-			w.hub.send("0", 1)
-			after(time.Minute)
+			w.feed(time.Minute, "0", 1)
 			testkit.Slices(t, c.attempts, []int{1, 1, 2, 2, 3, 4, 4, 4}, "%d lanes: attempts", lanes)
 			for i, most := range []time.Duration{1, 1, 1, 2, 4, 1, 1} {
 				if wait := c.times[i+1].Sub(c.times[i]); wait > most*time.Second || wait < most*time.Second/2 {
@@ -317,8 +309,7 @@ func TestFailuresAreCountedApartFromWhatIsGivenBack(t *testing.T) {
 				t.Errorf("%d lanes: the status says %+v", lanes, s)
 			}
 			outcomes = append(outcomes, nil, errHandler) // nil: of the call that was the last
-			w.hub.send("0", 1)
-			after(500 * time.Millisecond)
+			w.feed(500*time.Millisecond, "0", 1)
 			if s := w.status(a, "0"); s.State != processor.Retrying {
 				t.Errorf("%d lanes: the status says %+v", lanes, s)
 			}
@@ -346,8 +337,7 @@ func TestAFailureIsNotHiddenByGivingBack(t *testing.T) {
 				}
 				return w.note(ctx, b)
 			})
-			w.hub.send("0", 1)
-			after(10 * time.Second)
+			w.feed(10*time.Second, "0", 1)
 			w.wantReported(want)
 			w.wantAll()
 		})

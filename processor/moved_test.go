@@ -25,11 +25,9 @@ func TestAPartitionsCheckpointDoesNotUndoAnOperatorsMove(t *testing.T) {
 				}
 				d.close = func(ctx context.Context, p *processor.Partition, _ processor.Reason) error { return p.Checkpoint(ctx) }
 				a := w.startHost(w.config("a"), func(string) processor.Worker { return d })
-				w.hub.send("0", 5)
-				after(time.Second)
+				w.feed(time.Second, "0", 5)
 				w.wantSaved("0", 4)
-				w.hub.send("0", 1)
-				after(time.Second)
+				w.feed(time.Second, "0", 1)
 				w.force("0", 1)
 				after(time.Minute) // it is noticed while the call is under way
 				if end == "in Close" {
@@ -87,8 +85,7 @@ func TestWhatTheHandlerHasStoredIsNotWrittenTwice(t *testing.T) {
 			cfg.Checkpoints = checkpoints
 			a := w.start(cfg, w.storing)
 			for range 50 {
-				w.hub.send("0", 1)
-				after(200 * time.Millisecond)
+				w.feed(200*time.Millisecond, "0", 1)
 			}
 			after(time.Second)
 			a.stop()
@@ -118,8 +115,7 @@ func TestTheMarkOfAnEmptyBatchIsTheStoredCheckpoint(t *testing.T) {
 			idle++
 			return nil
 		})
-		w.hub.send("0", 3)
-		after(5 * time.Second)
+		w.feed(5*time.Second, "0", 3)
 		if idle == 0 {
 			t.Error("no call without events")
 		}
@@ -149,8 +145,7 @@ func TestACheckpointWhileTheHandlerHasTheMarkIsAnErrorAtOnce(t *testing.T) {
 			b.Recorded(c)
 			return b.Checkpoint(ctx) // which is there already
 		})
-		w.hub.send("0", 3)
-		after(5 * time.Second)
+		w.feed(5*time.Second, "0", 3)
 		w.wantSaved("0", 2)
 	})
 }
@@ -163,8 +158,7 @@ func TestWithLanesThereIsNoMarkAndTheErrorSaysWhatToDo(t *testing.T) {
 			_, err := b.Mark()
 			return err
 		})
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		a.stop()
 		if len(w.errs) == 0 || !strings.Contains(w.errs[0].Error(), "leave Lanes at 0") {
 			t.Errorf("told %v", w.errs)

@@ -42,6 +42,15 @@ func TestARoundsDecision(t *testing.T) {
 	wish := func(id, who string, since time.Time) nextSeen {
 		return nextSeen{instance: who, entry: nextEntry(id, who, "v"), since: since}
 	}
+	// has gives the partitions 0 and 1 to two owners, who live; what is ours has a pump.
+	has := func(s *situation, zero, one string) {
+		for id, owner := range map[string]string{"0": zero, "1": one} {
+			s.leases[id], s.held[id] = owned(id, owner, 1), owner == "me"
+			if owner != "" {
+				s.instances[owner] = living(owner)
+			}
+		}
+	}
 	type change func(s *situation)
 	for name, c := range map[string]struct {
 		change change
@@ -65,15 +74,13 @@ func TestARoundsDecision(t *testing.T) {
 			}, `claim 0 as "" at 3`},
 		"what is ours and wanted by the living is handed over": {
 			func(s *situation) {
-				s.held["0"], s.held["1"] = true, true
-				s.leases["0"], s.leases["1"] = owned("0", "me", 1), owned("1", "me", 1)
+				has(s, "me", "me")
 				s.instances["you"] = living("you")
 				s.nexts["0"] = wish("0", "you", now)
 			}, "hand 0 to you"},
 		"but not to the dead": {
 			func(s *situation) {
-				s.held["0"], s.held["1"] = true, true
-				s.leases["0"], s.leases["1"] = owned("0", "me", 1), owned("1", "me", 1)
+				has(s, "me", "me")
 				i := living("you")
 				i.dead = true
 				s.instances["you"] = i
@@ -81,23 +88,17 @@ func TestARoundsDecision(t *testing.T) {
 			}, ""},
 		"what another has too many of is asked for": {
 			func(s *situation) {
-				s.leases["0"], s.leases["1"] = owned("0", "you", 1), owned("1", "you", 1)
-				s.instances["you"] = living("you")
+				has(s, "you", "you")
 				s.partitions = []string{"0", "1"}
 				s.leases["1"] = owned("1", "you", 1)
 				s.nexts["1"] = wish("1", "dead", old)
 				s.nexts["0"] = wish("0", "dead", now)
 			}, "*put"},
 		"what was asked for is waited for": {
-			func(s *situation) {
-				s.leases["0"], s.leases["1"] = owned("0", "you", 1), owned("1", "you", 1)
-				s.instances["you"] = living("you")
-				s.nexts["0"] = wish("0", "me", now)
-			}, ""},
+			func(s *situation) { has(s, "you", "you"); s.nexts["0"] = wish("0", "me", now) }, ""},
 		"but not for ever": {
 			func(s *situation) {
-				s.leases["0"], s.leases["1"] = owned("0", "you", 1), owned("1", "you", 1)
-				s.instances["you"] = living("you")
+				has(s, "you", "you")
 				s.nexts["0"] = wish("0", "me", now.Add(-35*time.Second))
 			}, `claim 0 as "me" at 2`},
 		"and an owner that has come meanwhile has its full time": {
@@ -109,15 +110,10 @@ func TestARoundsDecision(t *testing.T) {
 				s.nexts["0"] = wish("0", "me", now.Add(-35*time.Second))
 			}, ""},
 		"what was released for us is taken": {
-			func(s *situation) {
-				s.leases["0"], s.leases["1"] = owned("0", "", 1), owned("1", "you", 1)
-				s.instances["you"] = living("you")
-				s.nexts["0"] = wish("0", "me", now)
-			}, `claim 0 as "me" at 2`},
+			func(s *situation) { has(s, "", "you"); s.nexts["0"] = wish("0", "me", now) }, `claim 0 as "me" at 2`},
 		"what was released for another is left alone": {
 			func(s *situation) {
-				s.leases["0"], s.leases["1"] = owned("0", "", 1), owned("1", "me", 1)
-				s.held["1"] = true
+				has(s, "", "me")
 				s.instances["you"] = living("you")
 				s.nexts["0"] = wish("0", "you", now)
 			}, ""},
@@ -131,11 +127,7 @@ func TestARoundsDecision(t *testing.T) {
 				s.nexts["0"] = wish("0", "you", now.Add(-lease))
 			}, `claim 0 as "me" at 2`},
 		"what was released and is another's turn is left to it": {
-			func(s *situation) {
-				s.leases["0"], s.leases["1"] = owned("0", "", 1), owned("1", "me", 1)
-				s.held["1"] = true
-				s.instances["you"] = living("you")
-			}, ""},
+			func(s *situation) { has(s, "", "me"); s.instances["you"] = living("you") }, ""},
 		"but not when it is left lying": {
 			func(s *situation) {
 				free := owned("0", "", 1)
@@ -145,21 +137,16 @@ func TestARoundsDecision(t *testing.T) {
 				s.instances["you"] = living("you")
 			}, `claim 0 as "me" at 2`},
 		"our wish for what we have is removed": {
-			func(s *situation) {
-				s.leases["0"], s.leases["1"] = owned("0", "me", 1), owned("1", "me", 1)
-				s.held["0"], s.held["1"] = true, true
-				s.nexts["0"] = wish("0", "me", now)
-			}, "remove next/0"},
+			func(s *situation) { has(s, "me", "me"); s.nexts["0"] = wish("0", "me", now) }, "remove next/0"},
 		"what the dead have left is removed": {
 			func(s *situation) {
-				s.leases["0"], s.leases["1"] = owned("0", "me", 1), owned("1", "me", 1)
-				s.held["0"], s.held["1"] = true, true
+				has(s, "me", "me")
 				s.instances["dead"] = instanceSeen{entry: presenceEntry("dead", presence{}, "v"), since: old, dead: true}
 				s.nexts["0"] = wish("0", "dead", old)
 			}, "remove next/0; remove presence/dead"},
 		"partitions of one that leaves are not counted": {
 			func(s *situation) {
-				s.leases["0"], s.leases["1"] = owned("0", "", 1), owned("1", "you", 1)
+				has(s, "", "you")
 				i := living("you")
 				i.Leaving = true
 				s.instances["you"] = i

@@ -61,8 +61,7 @@ func TestACallThatTookTooLongHasFailedAlsoWhenTheProcessorStops(t *testing.T) {
 			time.Sleep(4 * time.Second)
 			return nil
 		})
-		w.hub.send("0", 3)
-		after(1500 * time.Millisecond)
+		w.feed(1500*time.Millisecond, "0", 3)
 		a.stop()
 		w.wantSaved("0", -1)
 	})
@@ -103,8 +102,7 @@ func TestWhatAStopLeavesBehindIsNotTakenForAStrangers(t *testing.T) {
 	bubble(t, 2, func(w *world) {
 		hang := make(chan struct{})
 		a := w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error { <-hang; return nil })
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		a.stopLeaving("partition 0: the handler has not returned")
 		if got := w.entries(); !slices.Contains(got, "presence/a") {
 			t.Errorf("entries %v", got)

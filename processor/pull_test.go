@@ -18,8 +18,7 @@ func TestABatchThatTheLoopDidNotTakeIsNotPassed(t *testing.T) {
 			cfg.Continue, cfg.Lanes, cfg.MaxBatch, cfg.Checkpoints.Auto = true, lanes, 1, true
 			p := processor.New(w.hub, cfg)
 			a := w.run(p, func(ctx context.Context) error { return w.pullSlowly(ctx, p) })
-			w.hub.send("0", 2)
-			after(time.Second)
+			w.feed(time.Second, "0", 2)
 			a.stop()
 			w.wantNoErrors()
 			b := w.start(w.config("b"), w.note)
@@ -78,8 +77,7 @@ func TestEndingTheLoopIsNoFailureOfTheBatch(t *testing.T) {
 				}
 				return nil
 			})
-			w.hub.send("0", 1)
-			after(10 * time.Second)
+			w.feed(10*time.Second, "0", 1)
 			w.wantAll()
 			w.wantNoErrors()
 		})

@@ -22,8 +22,7 @@ func TestStartIsAskedOnlyForPartitionsWithoutCheckpoint(t *testing.T) {
 		cfg.Start = func(p string) hub.Position { asked = append(asked, p); return hub.Latest }
 		w.start(cfg, w.note)
 		after(time.Second)
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		w.wantGot("0", 5)
 		w.wantGot("1", 3, 4)
 		if !slices.Equal(asked, []string{"0"}) {
@@ -53,8 +52,7 @@ func TestACheckpointBeyondTheEndFollowsTheConfiguration(t *testing.T) {
 			cfg.OutOfRange = policy
 			a := w.start(cfg, w.note)
 			after(time.Second)
-			w.hub.send("0", 1)
-			after(time.Minute)
+			w.feed(time.Minute, "0", 1)
 			w.wantGot("0", want...)
 			w.wantReported(processor.ErrBadCheckpoint)
 			if policy == processor.Fail {
@@ -91,11 +89,9 @@ func TestAHubThatIsMadeAnewWhileItIsReadIsReadFromItsBeginning(t *testing.T) {
 	for _, n := range []int{2, 9} { // fewer events than were read before, and more
 		bubble(t, 1, func(w *world) {
 			w.start(w.config("a"), w.note)
-			w.hub.send("0", 5)
-			after(time.Second)
+			w.feed(time.Second, "0", 5)
 			w.hub.recreate()
-			w.hub.send("0", n)
-			after(2 * time.Minute)
+			w.feed(2*time.Minute, "0", n)
 			got := w.got("0")
 			if want := append(upTo(5), upTo(int64(n))...); !slices.Equal(got[:5], want[:5]) || !slices.Equal(got[len(got)-n:], want[5:]) {
 				t.Errorf("handled %v", got)
@@ -144,8 +140,7 @@ func TestAnEvictedReaderLooksAtItsLeaseAndGoesOnIfItIsStillItsOwn(t *testing.T) 
 		testkit.Must(t, err)
 		after(5 * time.Second)
 		testkit.ErrorIs(t, testkit.Err(r.Next(context.Background(), nil, 1)), hub.ErrEvicted, "the intruder was told")
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		w.wantAll()
 		w.wantReported(hub.ErrEvicted)
 	})
@@ -175,8 +170,7 @@ func TestAStalledReaderIsOpenedAnewAndThenThePartitionReleased(t *testing.T) {
 			t.Fatalf("opened %d times, %v", n, w.errs)
 		}
 		w.hub.mute("0", false)
-		w.hub.send("0", 1)
-		after(3 * time.Minute)
+		w.feed(3*time.Minute, "0", 1)
 		w.wantAll()
 		w.wantReported(processor.ErrStalled)
 		w.hub.mute("0", true)
@@ -271,8 +265,7 @@ func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAskin
 		r.Close(context.Background())
 		after(3 * time.Minute) // it dies
 		testkit.Equal(t, w.counts()["a"], 4, "owners %s", w.owners())
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		w.wantAll()
 	})
 }
@@ -288,16 +281,13 @@ func TestStatusNotifiesTheLagInEventsAndInTime(t *testing.T) {
 			}
 			return w.note(ctx, b)
 		})
-		w.hub.send("0", 2)
-		after(time.Second)
+		w.feed(time.Second, "0", 2)
 		if s := w.status(a, "0"); s.Lag != 0 || s.Done != 1 || s.Saved != 1 {
 			t.Errorf("%+v", s)
 		}
 		after(10 * time.Second)
-		w.hub.send("0", 5)
-		after(time.Second)
-		w.hub.send("0", 5)
-		after(time.Minute) // nothing was delivered meanwhile, and yet it is known
+		w.feed(time.Second, "0", 5)
+		w.feed(time.Minute, "0", 5) // nothing was delivered meanwhile, and yet it is known
 		if s := w.status(a, "0"); s.Lag != 10 || s.LagTime != 12*time.Second || s.Done != 1 {
 			t.Errorf("%+v", s)
 		}
@@ -316,8 +306,7 @@ func TestStatusNotifiesTheLagInEventsAndInTime(t *testing.T) {
 func TestStatesAreReported(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		a := w.start(w.config("a"), w.failing)
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		a.stop()
 		want := []string{"0 starting", "0 running", "0 retrying", "0 running", "0 draining", "0 closed"}
 		testkit.Slices(t, w.states, want, "states")
@@ -357,8 +346,7 @@ func TestAPartitionThatBeganAtTheEndMissesNothingWhenItsLinkBreaks(t *testing.T)
 			w.start(cfg, w.note)
 			after(time.Second)
 			w.hub.cut("0", errLink)
-			w.hub.send("0", 2)
-			after(time.Second)
+			w.feed(time.Second, "0", 2)
 			w.wantGot("0", int64(there), int64(there)+1)
 		})
 	}

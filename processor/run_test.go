@@ -58,8 +58,7 @@ func TestANewcomerGetsItsShareByHandoffWithoutRepeats(t *testing.T) {
 			cfg.ID = "b"
 			b := w.start(cfg, slow)
 			for range 300 {
-				w.hub.sendAll(3)
-				after(100 * time.Millisecond)
+				w.feedAll(100*time.Millisecond, 3)
 			}
 			cfg.ID = "c"
 			c := w.start(cfg, slow)

@@ -69,8 +69,7 @@ func TestAGroupThatIsRemovedLaterIsWaitedFor(t *testing.T) {
 		after(20 * time.Second)
 		w.wantReported(hub.ErrNotFound)
 		gone.set(gone.deny, "facts", 0)
-		w.hub.send("0", 3)
-		after(time.Minute)
+		w.feed(time.Minute, "0", 3)
 		w.wantAll()
 	})
 }

@@ -70,8 +70,7 @@ func TestThePartitionsOfADeadInstanceAreTakenWhenItsLeasesHaveEnded(t *testing.T
 		cfg, cut := w.faulty("a")
 		w.start(cfg, w.noteOnly)
 		after(time.Second)
-		w.hub.send("1", 5)
-		after(time.Second)
+		w.feed(time.Second, "1", 5)
 		cut.setDown(true) // for the others that is the same as dead
 		w.start(w.config("b"), w.note)
 		after(20 * time.Second)
@@ -101,14 +100,11 @@ func TestWithTheStoreDownWorkGoesOnWhileLeasesAreProvenAndResumesByItself(t *tes
 			return w.noteOnly(ctx, b)
 		}
 		w.startHost(cfg, func(string) processor.Worker { return d })
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		cut.setDown(true)
-		w.hub.send("0", 2)
-		after(10 * time.Second)
+		w.feed(10*time.Second, "0", 2)
 		w.wantGot("0", 0, 1, 2)
-		w.hub.send("0", 1)
-		after(30 * time.Second)
+		w.feed(30*time.Second, "0", 1)
 		testkit.MustErrorIs(t, cause, processor.ErrLeaseLost, "the call's context ended with")
 		testkit.Equal(t, w.hub.readers("0"), 0, "the reader is open although the lease was lost")
 		if slices.Contains(d.list(), "close 0 lease lost") {
@@ -141,8 +137,7 @@ func TestALostAnswerToAClaimIsFoundOutByReadingAgain(t *testing.T) {
 		testkit.Equal(t, w.lease("0").Epoch, 2, "epoch … a lease is taken up with a raised epoch")
 		cut.set(cut.lose, "claim", 1) // of a renewal
 		after(time.Minute)
-		w.hub.send("0", 3)
-		after(time.Second)
+		w.feed(time.Second, "0", 3)
 		w.wantAll()
 		testkit.Equal(t, w.lease("0").Epoch, 2, "epoch … the lease was lost with the answer to a renewal")
 	})
@@ -160,10 +155,8 @@ func TestALostAnswerToASaveIsFoundOutByReadingAgain(t *testing.T) {
 			} else {
 				cut.set(cut.deny, "save", 2)
 			}
-			w.hub.send("0", 3)
-			after(time.Second)
-			w.hub.send("0", 2)
-			after(time.Second)
+			w.feed(time.Second, "0", 3)
+			w.feed(time.Second, "0", 2)
 			w.wantAll()
 			w.wantSaved("0", 4)
 			if w.reported(processor.ErrMoved) {
@@ -217,8 +210,7 @@ func TestALeaseThatWasTakenIsLost(t *testing.T) {
 			testkit.ErrorIs(t, b.Checkpoint(ctx), processor.ErrLeaseLost, "a checkpoint")
 			return nil
 		})
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		l := w.lease("0")
 		l.Owner, l.Epoch = "someone", l.Epoch+1
 		if got, err := w.store.Claim(context.Background(), group, []processor.Lease{l}); err != nil || len(got) != 1 {

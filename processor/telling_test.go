@@ -30,8 +30,7 @@ func TestAPanicIsLoggedWithItsStack(t *testing.T) {
 			}
 			return w.note(ctx, b)
 		})
-		w.hub.send("0", 1)
-		after(time.Second)
+		w.feed(time.Second, "0", 1)
 		a.stop()
 		for _, want := range []string{"panicked at processor/telling_test.go:", "stack=", "TestAPanicIsLoggedWithItsStack"} {
 			if !strings.Contains(log.String(), want) {
@@ -50,8 +49,7 @@ func TestANormalStopOfThePullFormLogsNoWarning(t *testing.T) {
 			p := processor.New(w.hub, cfg)
 			a := w.run(p, func(ctx context.Context) error { return w.pullSlowly(ctx, p) })
 			for range 10 {
-				w.hub.send("0", 2)
-				after(time.Second)
+				w.feed(time.Second, "0", 2)
 			}
 			a.stop()
 			testkit.Equal(t, log.String(), "", "logged: %s", log)
@@ -63,8 +61,7 @@ func TestANormalStopOfThePullFormLogsNoWarning(t *testing.T) {
 func TestAnOperatorsMoveIsReportedOnce(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		a := w.start(w.config("a"), w.note)
-		w.hub.send("0", 5)
-		after(time.Second)
+		w.feed(time.Second, "0", 5)
 		w.force("0", 1)
 		after(time.Minute)
 		a.stop()
@@ -153,8 +150,7 @@ func TestAnUnreadableEventIsReportedAndNothingElseIsPassed(t *testing.T) {
 			if n := len(w.errs); n != 4 || !strings.Contains(w.errs[0].Error(), "sequence number 0") || len(w.hub.opened()) != 1 {
 				t.Errorf("%d errors %v, %d readers opened", n, w.errs, len(w.hub.opened()))
 			}
-			w.hub.send("0", 1)
-			after(10 * time.Second)
+			w.feed(10*time.Second, "0", 1)
 			w.wantSaved("0", 10)
 		})
 	}
