@@ -70,8 +70,7 @@ func TestTransfersAreCompleteAndSettled(t *testing.T) { // H8
 	p.attachReceiver(func(a *wire.Attach) { a.Handle = 3 })
 	l := receive(t, links, "Run")
 	p.send(0, credit(3, 0, 10))
-	n := testkit.Value(l.Send(t.Context(), 3, numbered))(t)
-	testkit.MustEqual(t, n, 3, "sent")
+	testkit.MustEqual(t, testkit.Value(l.Send(t.Context(), 3, numbered))(t), 3, "sent")
 	for i := range uint32(3) {
 		tr, payload, frames := p.expectMessage()
 		if tr.Handle != 3 || tr.DeliveryID != wire.Some(i) || !bytes.Equal(tr.DeliveryTag, binary.BigEndian.AppendUint32(nil, i)) ||
@@ -100,9 +99,7 @@ func TestNothingIsSentWithoutCredit(t *testing.T) {
 	if err := l.WaitCredit(ctx); err == nil {
 		t.Fatal("credit from nowhere")
 	}
-	if n, err := l.Send(t.Context(), 0, nil); n != 0 || err != nil {
-		t.Fatalf("nothing to send: %d, %v", n, err)
-	}
+	testkit.MustEqual(t, testkit.Value(l.Send(t.Context(), 0, nil))(t), 0, "nothing to send")
 }
 
 func TestOnlySourcesSend(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -27,12 +28,8 @@ func BenchmarkPublish(b *testing.B) {
 func benchPublish(b *testing.B, format uint32, msg []byte, events float64) {
 	y := newYard(b)
 	y.hub("orders", 1)
-	c := y.raw()
-	c.plain("RootManageSharedAccessKey")
-	c.open()
-	if _, refused := c.attach(0, wire.Attach{Name: "s", Role: wire.RoleSender, Source: &wire.Source{}, Target: &wire.Target{Address: wire.Some("orders")}}); refused != nil {
-		b.Fatal(refused)
-	}
+	c := y.rawAs(auth.RootPolicy)
+	c.accepted(0, wire.Attach{Name: "s", Role: wire.RoleSender, Source: &wire.Source{}, Target: &wire.Target{Address: wire.Some("orders")}})
 	const ahead = 256
 	waiting := 0
 	settle := func() {
@@ -66,12 +63,8 @@ func BenchmarkReceive(b *testing.B) {
 		testkit.Must(b, err)
 	}
 	for b.Loop() {
-		c := y.raw()
-		c.plain("RootManageSharedAccessKey")
-		c.open()
-		if _, refused := c.attach(0, wire.Attach{Name: "r", Role: wire.RoleReceiver, Source: &wire.Source{Address: wire.Some(firstPartition)}, Target: &wire.Target{}}); refused != nil {
-			b.Fatal(refused)
-		}
+		c := y.rawAs(auth.RootPolicy)
+		c.accepted(0, wire.Attach{Name: "r", Role: wire.RoleReceiver, Source: &wire.Source{Address: wire.Some(firstPartition)}, Target: &wire.Target{}})
 		for n := uint32(0); n < 200*benchBatch; n++ {
 			if n%1000 == 0 {
 				c.write(0, wire.AppendFlow(nil, &wire.Flow{

@@ -57,11 +57,8 @@ func TestRequestsThatNobodyWantsTheReplyTo(t *testing.T) {
 // A client that heeds no credit is bounded too: it is told that it is too much, by a reply
 // while it takes any, and else on the request.
 func TestRequestsBeyondCredit(t *testing.T) {
-	held := newSlowBearer()
-	y := newYard(t, func(s *setup) { s.bearer = held })
-	c := y.raw()
-	c.sasl("ANONYMOUS")
-	c.open()
+	y, held := slowYard(t)
+	c := y.rawAs("")
 	c.attachPair("$cbs", "me")
 	c.credit(0, 1, 0, 10)
 	request := requestOf(t, "held", "", strings.Repeat("x", 30_000))
@@ -87,15 +84,9 @@ func TestRequestsBeyondCredit(t *testing.T) {
 
 // What has no way back, or an end that takes nothing, is rejected where it is too much.
 func TestRequestsBeyondCreditWithoutReplies(t *testing.T) {
-	held := newSlowBearer()
-	y := newYard(t, func(s *setup) { s.bearer = held })
-	c := y.raw()
-	c.sasl("ANONYMOUS")
-	c.open()
-	_, refused := c.attach(0, wire.Attach{Name: "alone", Role: wire.RoleSender, Source: &wire.Source{}, Target: &wire.Target{Address: wire.Some("$cbs")}})
-	if refused != nil {
-		t.Fatal(refused)
-	}
+	y, held := slowYard(t)
+	c := y.rawAs("")
+	c.accepted(0, wire.Attach{Name: "alone", Role: wire.RoleSender, Source: &wire.Source{}, Target: &wire.Target{Address: wire.Some("$cbs")}})
 	request := requestOf(t, "held", "", strings.Repeat("x", 30_000))
 	fit := maxQueuedBytes/(len(request)+exchangeOverheadBytes) + 1
 	for range fit + 1 {
@@ -115,8 +106,7 @@ func TestRequestsBeyondCreditWithoutReplies(t *testing.T) {
 // a client sends.
 func TestRequestsAreSettledWhenHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		held := newSlowBearer()
-		y := newYard(t, func(s *setup) { s.bearer = held })
+		y, held := slowYard(t)
 		c := newRPC(t, newSession(t, y.dial(nil)), "$cbs")
 		settled := make(chan error, 1)
 		go func() { settled <- c.sender.Send(t.Context(), putToken("sb://localhost/", "bearer"), nil) }()
@@ -138,9 +128,7 @@ func TestRequestsWithoutAWayBack(t *testing.T) {
 	s := newSession(t, y.dial(nil))
 	sender := newSender(t, s, "$cbs", nil)
 	testkit.Must(t, sender.Send(t.Context(), putToken("sb://localhost/orders", sasToken("sb://localhost/orders", auth.RootPolicy, time.Hour)), nil))
-	c := y.raw()
-	c.sasl("ANONYMOUS")
-	c.open()
+	c := y.rawAs("")
 	c.attachPair("$management", "m")
 	c.send(0, 0, false, []byte("hello"))
 	if d := c.disposition(); d.State.Outcome == 0 || d.State.Error == nil || d.State.Error.Condition != condDecode {
@@ -153,11 +141,8 @@ func TestRequestsWithoutAWayBack(t *testing.T) {
 func TestRepliesAreNotForLaterSessions(t *testing.T) {
 	for _, replyTo := range []string{"", "me", "pair"} {
 		t.Run(replyTo, func(t *testing.T) {
-			held := newSlowBearer()
-			y := newYard(t, func(s *setup) { s.bearer = held })
-			c := y.raw()
-			c.sasl("ANONYMOUS")
-			c.open()
+			y, held := slowYard(t)
+			c := y.rawAs("")
 			c.attachPair("$cbs", "me")
 			c.credit(0, 1, 0, 100)
 			c.send(0, 0, true, requestOf(t, "old", replyTo, "bearer"))
@@ -187,8 +172,10 @@ type slowBearer struct {
 	once  *sync.Once
 }
 
-func newSlowBearer() slowBearer {
-	return slowBearer{release: make(chan struct{}), asked: make(chan struct{}), once: new(sync.Once)}
+// slowYard has its bearer tokens checked by one.
+func slowYard(t *testing.T) (*yard, slowBearer) {
+	b := slowBearer{release: make(chan struct{}), asked: make(chan struct{}), once: new(sync.Once)}
+	return newYard(t, func(s *setup) { s.bearer = b }), b
 }
 
 func (b slowBearer) Verify(ctx context.Context, token string) (auth.Grant, error) {
@@ -203,8 +190,7 @@ func (b slowBearer) Verify(ctx context.Context, token string) (auth.Grant, error
 
 // A token whose check takes long holds up nothing but the requests behind it.
 func TestASlowTokenHoldsUpNothingElse(t *testing.T) {
-	slow := newSlowBearer()
-	y := newYard(t, func(s *setup) { s.bearer = slow })
+	y, slow := slowYard(t)
 	y.hub("orders", 1)
 	conn := y.dial(&goamqp.ConnOptions{SASLType: goamqp.SASLTypePlain(auth.RootPolicy, keyOf(auth.RootPolicy))})
 	s := newSession(t, conn)
@@ -235,8 +221,7 @@ func newSenderAgain(t testing.TB, old *goamqp.Sender, s *goamqp.Session) *goamqp
 
 // A connection that ends does not wait for an answer that does not come.
 func TestAConnectionEndsWithItsRequests(t *testing.T) {
-	never := newSlowBearer()
-	y := newYard(t, func(s *setup) { s.bearer = never })
+	y, _ := slowYard(t) // which is never let go
 	conn := y.dial(nil)
 	s := newSession(t, conn)
 	c := newRPC(t, s, "$cbs")
@@ -253,8 +238,7 @@ func requestOf(t testing.TB, id, replyTo, token string) []byte {
 	if replyTo != "" {
 		m.Properties.ReplyTo = &replyTo
 	}
-	b := testkit.Value(m.MarshalBinary())(t)
-	return b
+	return testkit.Value(m.MarshalBinary())(t)
 }
 
 // reported is what a reply says.

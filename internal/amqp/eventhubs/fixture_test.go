@@ -159,6 +159,5 @@ func (y *yard) sessionAs(policy string) *goamqp.Session {
 
 func newSession(t testing.TB, conn *goamqp.Conn) *goamqp.Session {
 	t.Helper()
-	s := testkit.Value(conn.NewSession(t.Context(), nil))(t)
-	return s
+	return testkit.Value(conn.NewSession(t.Context(), nil))(t)
 }

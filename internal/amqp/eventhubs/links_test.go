@@ -23,8 +23,7 @@ func bodyOf(t testing.TB, stored []byte) string {
 
 func newSender(t testing.TB, s *goamqp.Session, address string, opts *goamqp.SenderOptions) *goamqp.Sender {
 	t.Helper()
-	sender := testkit.Value(s.NewSender(t.Context(), address, opts))(t)
-	return sender
+	return testkit.Value(s.NewSender(t.Context(), address, opts))(t)
 }
 
 // listening says what a receiver asks for; zero fields ask for nothing.
@@ -60,8 +59,7 @@ func (l listening) options() *goamqp.ReceiverOptions {
 
 func newReceiver(t testing.TB, s *goamqp.Session, address string, l listening) *goamqp.Receiver {
 	t.Helper()
-	r := testkit.Value(s.NewReceiver(t.Context(), address, l.options()))(t)
-	return r
+	return testkit.Value(s.NewReceiver(t.Context(), address, l.options()))(t)
 }
 
 // receive takes the next so many messages.

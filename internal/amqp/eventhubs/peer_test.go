@@ -181,9 +181,7 @@ func TestAKeyDoesNotExpire(t *testing.T) {
 
 func TestLinksThatNameNothing(t *testing.T) {
 	y := newYard(t)
-	c := y.raw()
-	c.plain(auth.RootPolicy)
-	c.open()
+	c := y.rawAs(auth.RootPolicy)
 	tests := []struct {
 		what      string
 		attach    wire.Attach

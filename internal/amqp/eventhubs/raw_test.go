@@ -41,6 +41,20 @@ func (y *yard) raw() *raw {
 	return c
 }
 
+// rawAs has such a client logged in by a policy's name and key, with a session open; without a name
+// it is anonymous.
+func (y *yard) rawAs(policy string) *raw {
+	y.t.Helper()
+	c := y.raw()
+	if policy == "" {
+		c.sasl("ANONYMOUS")
+	} else {
+		c.plain(policy)
+	}
+	c.open()
+	return c
+}
+
 // header exchanges protocol headers.
 func (c *raw) header(h wire.ProtocolHeader) {
 	c.t.Helper()
@@ -114,10 +128,18 @@ func (c *raw) attachPair(node, target string) {
 		{Name: "pair", Handle: 0, Role: wire.RoleSender, Source: &wire.Source{}, Target: &wire.Target{Address: wire.Some(node)}},
 		{Name: "pair", Handle: 1, Role: wire.RoleReceiver, Source: &wire.Source{Address: wire.Some(node)}, Target: &wire.Target{Address: wire.Some(target)}},
 	} {
-		if _, refused := c.attach(0, a); refused != nil {
-			c.t.Fatal(refused)
-		}
+		c.accepted(0, a)
 	}
+}
+
+// accepted attaches a link that must not be refused, and gives the answer.
+func (c *raw) accepted(channel uint16, a wire.Attach) wire.Attach {
+	c.t.Helper()
+	answer, refused := c.attach(channel, a)
+	if refused != nil {
+		c.t.Fatal(refused)
+	}
+	return answer
 }
 
 // detached awaits a detach and gives its error.
@@ -177,8 +199,7 @@ func (c *raw) close() {
 func (c *raw) disposition() wire.Disposition {
 	c.t.Helper()
 	r := wire.NewReader(c.expect(wire.DescriptorDisposition).body)
-	d := testkit.Value(r.ReadDisposition())(c.t)
-	return d
+	return testkit.Value(r.ReadDisposition())(c.t)
 }
 
 // expect passes frames until one of a kind comes. Flows and dispositions may come at any
@@ -212,8 +233,7 @@ func (c *raw) writeFrame(kind wire.FrameType, channel uint16, performative, payl
 
 func (c *raw) readFrame() frame {
 	c.t.Helper()
-	f := testkit.Value(readFrame(c.conn))(c.t)
-	return f
+	return testkit.Value(readFrame(c.conn))(c.t)
 }
 
 func (c *raw) readAll() {

@@ -94,8 +94,7 @@ func decodeReply(t testing.TB, msg []byte) decoded {
 	value := func(section []byte) any {
 		r := wire.NewReader(section)
 		testkit.Must(t, testkit.Err(r.ReadDescriptor()))
-		v := testkit.Value(r.ReadAny())(t)
-		return v
+		return testkit.Value(r.ReadAny())(t)
 	}
 	d := decoded{properties: value(m.Properties).([]any), status: map[string]any{}, body: value(m.Body)}
 	for _, pair := range value(m.ApplicationProperties).(wire.Map) {

@@ -10,6 +10,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
@@ -115,13 +116,8 @@ func TestPublishingTooMuch(t *testing.T) {
 	y.hub("orders", 1)
 	sender := newSender(t, y.session(), "orders", nil)
 	testkit.Equal(t, sender.MaxMessageSize(), 2000, "the largest message")
-	c := y.raw() // go-amqp would not send it
-	c.plain("RootManageSharedAccessKey")
-	c.open()
-	_, refused := c.attach(0, wire.Attach{Name: "s", Role: wire.RoleSender, Source: &wire.Source{}, Target: &wire.Target{Address: wire.Some("orders")}})
-	if refused != nil {
-		t.Fatal(refused)
-	}
+	c := y.rawAs(auth.RootPolicy) // go-amqp would not send it
+	c.accepted(0, wire.Attach{Name: "s", Role: wire.RoleSender, Source: &wire.Source{}, Target: &wire.Target{Address: wire.Some("orders")}})
 	c.send(0, 0, false, plain(t, strings.Repeat("x", 3000)))
 	d := c.disposition()
 	const want = "The received message (delivery-id:0, size:3008 bytes) exceeds the limit (2000 bytes) currently allowed on the link."

@@ -79,8 +79,7 @@ func (c *yardCalls) call(operation, hub string, body any) *goamqp.Message {
 func good[R any](t testing.TB, m *goamqp.Message) R {
 	t.Helper()
 	wantStatus(t, m, groupwire.StatusOK, "OK")
-	r := testkit.Value(groupwire.DecodeReply[R](m.GetData()))(t)
-	return r
+	return testkit.Value(groupwire.DecodeReply[R](m.GetData()))(t)
 }
 
 var inDefault = groupwire.About{Group: "$default"} // in any case

@@ -89,9 +89,7 @@ func TestGoValuesWithoutATypeOfTheirOwnTakeTheNearest(t *testing.T) {
 			continue
 		}
 		r := NewReader(encoded)
-		if got, err := r.ReadAny(); err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%#v came back as %#v, %v; want %#v", c.value, got, err, c.want)
-		}
+		testkit.Deep(t, testkit.Value(r.ReadAny())(t), c.want, "%#v came back as", c.value)
 	}
 }
 
@@ -141,8 +139,6 @@ func TestLongTextInArraysTakesTheLargeForm(t *testing.T) {
 	} {
 		encoded := testkit.Value(AppendAny(nil, want))(t)
 		r := NewReader(encoded)
-		if got, err := r.ReadAny(); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("array of %s came back as %#v, %v", want.Of, got, err)
-		}
+		testkit.Deep(t, testkit.Value(r.ReadAny())(t), want, "array of %s came back as", want.Of)
 	}
 }

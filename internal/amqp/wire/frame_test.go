@@ -21,9 +21,7 @@ func TestFrameHeaders(t *testing.T) {
 		{"an unknown type", "00 00 00 08 02 02 00 00", FrameHeader{Size: 8, DataOffset: 8, Type: 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, err := ReadFrameHeader(unhex(t, c.hex)); got != c.want || err != nil {
-				t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
-			}
+			testkit.Equal(t, testkit.Value(ReadFrameHeader(unhex(t, c.hex)))(t), c.want, "%s", c.name)
 		})
 	}
 }

@@ -35,9 +35,7 @@ func TestProducerMarks(t *testing.T) {
 			testkit.Must(t, err)
 			testkit.Equal(t, own.Producer, c.want, "Normalize finds")
 			m := testkit.Value(Sections(msg))(t)
-			if own, err := m.Own(); err != nil || own.Producer != c.want {
-				t.Errorf("Own finds %+v, %v; want %+v", own.Producer, err, c.want)
-			}
+			testkit.Equal(t, testkit.Value(m.Own())(t).Producer, c.want, "Own finds")
 			if _, again, err := Normalize(nil, stored); err != nil || again.Producer != (ProducerMark{}) {
 				t.Errorf("what is stored still has %+v, %v", again.Producer, err)
 			}
@@ -49,9 +47,7 @@ func TestProducerMarks(t *testing.T) {
 func TestOwnAnnotationsOfAnEnvelope(t *testing.T) {
 	m, err := Sections(join(section(t, DescriptorMessageAnnotations, append(Map{{uint64(3), nil}}, ours()...)), section(t, DescriptorData, []byte("x"))))
 	testkit.Must(t, err)
-	if own, err := m.Own(); err != nil || string(own.Key) != "key" {
-		t.Errorf("found %+v, %v; want the key", own, err)
-	}
+	testkit.Equal(t, string(testkit.Value(m.Own())(t).Key), "key", "found")
 	if own, err := (&Message{}).Own(); err != nil || own.Key != nil {
 		t.Errorf("without annotations found %+v, %v", own, err)
 	}

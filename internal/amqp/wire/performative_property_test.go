@@ -52,8 +52,7 @@ func encodedValue() *rapid.Generator[[]byte] {
 		if v == nil {
 			return nil
 		}
-		b := testkit.Value(AppendAny(nil, v))(t)
-		return b
+		return testkit.Value(AppendAny(nil, v))(t)
 	})
 }
 

@@ -95,9 +95,7 @@ func TestArraysOfText(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := NewReader(c.got)
-			if got, err := r.ReadAny(); err != nil || !reflect.DeepEqual(got, c.want) {
-				t.Errorf("%s: read %+v, %v; want %+v", c.name, got, err, c.want)
-			}
+			testkit.Deep(t, testkit.Value(r.ReadAny())(t), c.want, "%s: read", c.name)
 			if want, err := AppendAny(nil, c.want); err != nil || !bytes.Equal(c.got, want) || !bytes.Contains(want, []byte{byte(c.code)}) {
 				t.Errorf("%s: written % x, want % x of %s", c.name, c.got, want, c.code)
 			}

@@ -11,8 +11,7 @@ import (
 // section encodes one section; the value may be anything that AppendAny takes.
 func section(t testing.TB, d Descriptor, value any) []byte {
 	t.Helper()
-	b := testkit.Value(AppendAny(AppendDescriptor(nil, d), value))(t)
-	return b
+	return testkit.Value(AppendAny(AppendDescriptor(nil, d), value))(t)
 }
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
@@ -51,9 +50,7 @@ func TestSectionsOfAFullMessage(t *testing.T) {
 	testkit.Equal(t, m.BodyCount, 2, "body is of kind")
 	r := NewReader(m.Body)
 	for _, want := range []string{"body", "more"} {
-		if got, err := r.ReadData(); err != nil || string(got) != want {
-			t.Errorf("ReadData = %q, %v; want %q", got, err, want)
-		}
+		testkit.Equal(t, string(testkit.Value(r.ReadData())(t)), want, "ReadData =")
 	}
 	testkit.ErrorIs(t, testkit.Err(r.ReadData()), ErrTruncated, "ReadData at the end")
 	r = NewReader(footer)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -128,9 +127,7 @@ func TestEncodingsOfTheStandard(t *testing.T) {
 				t.Errorf("AppendAny = % x, want % x", again, encoded)
 			}
 			r = NewReader(again)
-			if got, err := r.ReadAny(); err != nil || !reflect.DeepEqual(got, v.value) {
-				t.Errorf("ReadAny of AppendAny = %#v, %v; want %#v", got, err, v.value)
-			}
+			testkit.Deep(t, testkit.Value(r.ReadAny())(t), v.value, "ReadAny of AppendAny =")
 		})
 	}
 }

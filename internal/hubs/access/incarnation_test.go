@@ -39,9 +39,7 @@ func TestPoliciesEndWithTheirHub(t *testing.T) {
 	testkit.ErrorIs(t, k.Delete(t.Context(), "orders", "p"), ErrNotFound, "delete")
 
 	fresh := mustCreate(t, k, "orders", "p", auth.Send)
-	if grant, err := k.Key("p", fresh.Primary); err != nil || grant.Rights(auth.At("orders")) != auth.Send {
-		t.Errorf("the new policy: %+v, %v", grant, err)
-	}
+	testkit.Equal(t, testkit.Value(k.Key("p", fresh.Primary))(t).Rights(auth.At("orders")), auth.Send, "the new policy")
 	testkit.ErrorIs(t, testkit.Err(k.Key("p", old.Primary)), auth.ErrSignature, "the old key")
 	if got := stored(t, store); !slices.Equal(got, []string{"policies/hubs/orders/1700000000001/p", "policies/namespace/rootmanagesharedaccesskey"}) {
 		t.Errorf("the store has %q", got)

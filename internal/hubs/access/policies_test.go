@@ -99,9 +99,7 @@ func TestCreate(t *testing.T) {
 	if made.Hub != "orders" || made.Name != "Send-Only" || made.Rights != auth.Send || len(made.Primary) != 44 || made.Created.IsZero() {
 		t.Errorf("made %+v", made)
 	}
-	if got, err := k.Policy("ORDERS", "send-only"); err != nil || !reflect.DeepEqual(got, made) {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	testkit.Deep(t, testkit.Value(k.Policy("ORDERS", "send-only"))(t), made)
 	mustCreate(t, k, "a/b", "send-only", auth.Send)
 	mustCreate(t, k, "", "send-only", auth.Send)
 	mustCreate(t, k, "", "admin", auth.Manage)
@@ -187,9 +185,7 @@ func TestRegenerate(t *testing.T) {
 		t.Errorf("got %+v, %v", last, err)
 	}
 	for what, registry := range map[string]*Registry{"this node": k, "a later one": open(t, Config{Meta: store, Hub: newHubs("orders").find})} {
-		if got, err := registry.Policy("orders", "p"); err != nil || !reflect.DeepEqual(got, last) {
-			t.Errorf("%s has %+v, %v", what, got, err)
-		}
+		testkit.Deep(t, testkit.Value(registry.Policy("orders", "p"))(t), last, "%s has", what)
 	}
 	for what, call := range map[string]struct {
 		hub, name string
@@ -259,9 +255,7 @@ func TestDelete(t *testing.T) {
 		testkit.ErrorIs(t, k.Delete(t.Context(), call.hub, call.name), call.want, "%s", what)
 	}
 	mustCreate(t, k, "orders", "p", auth.Listen)
-	if got, err := k.Policy("orders", "p"); err != nil || got.Rights != auth.Listen {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	testkit.Equal(t, testkit.Value(k.Policy("orders", "p"))(t).Rights, auth.Listen)
 }
 
 func TestPoliciesOfNoHub(t *testing.T) {
@@ -279,9 +273,7 @@ func TestFailingStore(t *testing.T) {
 	testkit.ErrorIs(t, testkit.Err(k.Create(t.Context(), Policy{Name: "q", Rights: auth.Send})), meta.ErrNoSpace, "create")
 	testkit.ErrorIs(t, testkit.Err(k.Regenerate(t.Context(), "", "p", PrimaryKey)), meta.ErrNoSpace, "regenerate")
 	testkit.ErrorIs(t, k.Delete(t.Context(), "", "p"), meta.ErrNoSpace, "delete")
-	if got, err := k.Policy("", "p"); err != nil || got.Primary != made.Primary {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	testkit.Equal(t, testkit.Value(k.Policy("", "p"))(t).Primary, made.Primary)
 	if got := names(t, k, ""); len(got) != 2 {
 		t.Errorf("knows %q", got)
 	}

@@ -80,7 +80,5 @@ func TestStoredFormIsStable(t *testing.T) {
 	testkit.Equal(t, r.key(), "policies/hubs/a%2Fb/1700000000123/p", "key")
 	want := `{"name":"P","hub":"a/B","hubCreated":"2023-11-14T22:13:20.123Z","rights":["Send","Listen"],"primary":"x","secondary":"y","created":"1970-01-01T00:00:00.001Z"}`
 	testkit.Equal(t, string(r.encode()), want, "value")
-	if got, err := decode(meta.Entry{Key: r.key(), Value: r.encode()}); err != nil || got != r {
-		t.Errorf("came back as %+v, %v", got, err)
-	}
+	testkit.Equal(t, testkit.Value(decode(meta.Entry{Key: r.key(), Value: r.encode()}))(t), r, "came back as")
 }

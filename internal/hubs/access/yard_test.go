@@ -58,14 +58,12 @@ func open(t *testing.T, cfg Config) *Registry {
 	if cfg.Log == nil {
 		cfg.Log = quiet()
 	}
-	k := testkit.Value(Open(t.Context(), cfg))(t)
-	return k
+	return testkit.Value(Open(t.Context(), cfg))(t)
 }
 
 func mustCreate(t *testing.T, k *Registry, hub, name string, rights auth.Rights) Policy {
 	t.Helper()
-	p := testkit.Value(k.Create(t.Context(), Policy{Hub: hub, Name: name, Rights: rights}))(t)
-	return p
+	return testkit.Value(k.Create(t.Context(), Policy{Hub: hub, Name: name, Rights: rights}))(t)
 }
 
 // namespace is the place of what concerns all hubs.

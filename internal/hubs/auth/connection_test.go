@@ -49,8 +49,7 @@ func TestParseConnectionString(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			got := testkit.Value(ParseConnectionString(tt.text))(t)
-			testkit.Equal(t, got, tt.want)
+			testkit.Equal(t, testkit.Value(ParseConnectionString(tt.text))(t), tt.want)
 		})
 	}
 }
@@ -108,8 +107,6 @@ func FuzzConnectionString(f *testing.F) {
 			testkit.ErrorIs(t, err, ErrConnectionString, "does not wrap ErrConnectionString")
 			return
 		}
-		if again, err := ParseConnectionString(c.String()); err != nil || again != c {
-			t.Errorf("%+v came back as %+v, %v", c, again, err)
-		}
+		testkit.Equal(t, testkit.Value(ParseConnectionString(c.String()))(t), c)
 	})
 }

@@ -45,8 +45,7 @@ func TestPath(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			got := testkit.Value(Path(tt.uri))(t)
-			testkit.Equal(t, got, tt.want, "%q", tt.uri)
+			testkit.Equal(t, testkit.Value(Path(tt.uri))(t), tt.want, "%q", tt.uri)
 		})
 	}
 }

@@ -83,8 +83,6 @@ func TestParseRights(t *testing.T) {
 func TestRightsThereAndBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rights := rapid.SampledFrom([]Rights{Send, Listen, Send | Listen, Manage}).Draw(t, "rights")
-		if got, err := ParseRights(rights.Names()); err != nil || got != rights {
-			t.Errorf("%v came back as %v, %v", rights, got, err)
-		}
+		testkit.Equal(t, testkit.Value(ParseRights(rights.Names()))(t), rights)
 	})
 }

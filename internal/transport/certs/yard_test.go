@@ -41,8 +41,7 @@ func open(t *testing.T, cfg Config) *Store {
 	if cfg.Log == nil {
 		cfg.Log = testkit.Quiet()
 	}
-	s := testkit.Value(Open(cfg))(t)
-	return s
+	return testkit.Value(Open(cfg))(t)
 }
 
 // handshake is a real one, between a client and a server of the store. It gives what the
@@ -103,14 +102,12 @@ func makePair(t *testing.T, ca *authority, dir, host string) (certFile, keyFile 
 
 func mustAuthority(t *testing.T) *authority {
 	t.Helper()
-	ca := testkit.Value(newAuthority(time.Now()))(t)
-	return ca
+	return testkit.Value(newAuthority(time.Now()))(t)
 }
 
 func read(t *testing.T, file string) []byte {
 	t.Helper()
-	text := testkit.Value(os.ReadFile(file))(t)
-	return text
+	return testkit.Value(os.ReadFile(file))(t)
 }
 
 func write(t *testing.T, file, text string) {

@@ -71,15 +71,11 @@ func TestTheBufferIsBounded(t *testing.T) {
 		near, far := New()
 		defer near.Close()
 		defer far.Close()
-		if n, err := near.Write(make([]byte, maxBytes)); n != maxBytes || err != nil {
-			t.Fatalf("wrote %d: %v", n, err)
-		}
+		testkit.MustEqual(t, testkit.Value(near.Write(make([]byte, maxBytes)))(t), maxBytes, "wrote")
 		wrote := make(chan struct{})
 		go func() {
 			defer close(wrote)
-			if n, err := near.Write([]byte("ab")); n != 2 || err != nil {
-				t.Errorf("wrote %d: %v", n, err)
-			}
+			testkit.Equal(t, testkit.Value(near.Write([]byte("ab")))(t), 2, "wrote")
 		}()
 		read := func(n int) {
 			t.Helper()
@@ -102,9 +98,7 @@ func TestCloseLeavesWhatWasWritten(t *testing.T) {
 	near, far := New()
 	testkit.Must(t, testkit.Err(near.Write([]byte("last words"))))
 	near.Close()
-	if got, err := io.ReadAll(far); string(got) != "last words" || err != nil {
-		t.Errorf("read %q, %v", got, err)
-	}
+	testkit.Equal(t, string(testkit.Value(io.ReadAll(far))(t)), "last words", "read")
 	testkit.ErrorIs(t, testkit.Err(far.Write([]byte("x"))), io.ErrClosedPipe, "a write to nobody")
 	for what, do := range map[string]func() error{
 		"read":     func() error { _, err := near.Read(make([]byte, 1)); return err },
@@ -128,9 +122,7 @@ func TestCloseWrite(t *testing.T) {
 		t.Errorf("read: %v", err)
 	}
 	testkit.Check(t, testkit.Err(far.Write([]byte("x"))))
-	if n, err := near.Read(make([]byte, 2)); n != 1 || err != nil {
-		t.Errorf("read %d, %v", n, err)
-	}
+	testkit.Equal(t, testkit.Value(near.Read(make([]byte, 2)))(t), 1, "read")
 	testkit.ErrorIs(t, testkit.Err(near.Write([]byte("x"))), net.ErrClosed, "write")
 }
 
@@ -187,9 +179,7 @@ func TestDeadlinesMove(t *testing.T) {
 		wait(time.Hour, func() {}) // it has passed
 		near.SetReadDeadline(time.Time{})
 		far.Write([]byte("x"))
-		if n, err := near.Read(make([]byte, 1)); n != 1 || err != nil {
-			t.Errorf("read %d, %v", n, err)
-		}
+		testkit.Equal(t, testkit.Value(near.Read(make([]byte, 1)))(t), 1, "read")
 	})
 }
 

@@ -137,6 +137,5 @@ func (k signingKey) sign(t *testing.T, issuer string, changes map[string]any) st
 func signWith(t *testing.T, key jose.SigningKey, id string, claims map[string]any) string {
 	t.Helper()
 	signer := testkit.Value(jose.NewSigner(key, (&jose.SignerOptions{}).WithHeader("kid", id)))(t)
-	token := testkit.Value(jwt.Signed(signer).Claims(claims).Serialize())(t)
-	return token
+	return testkit.Value(jwt.Signed(signer).Claims(claims).Serialize())(t)
 }

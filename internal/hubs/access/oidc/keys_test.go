@@ -215,7 +215,5 @@ func TestAnswersAreBounded(t *testing.T) {
 	response, err := newSource("https://login.example.net", endless).client.Get("https://login.example.net/keys")
 	testkit.Must(t, err)
 	defer response.Body.Close()
-	if body, err := io.ReadAll(response.Body); err != nil || len(body) != maxAnswerBytes {
-		t.Errorf("read %d bytes, %v", len(body), err)
-	}
+	testkit.Equal(t, len(testkit.Value(io.ReadAll(response.Body))(t)), maxAnswerBytes, "read")
 }
