@@ -7,7 +7,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
-// Error is what a peer is told when a link, session or connection is ended for a reason,
+// Error is what is reported to a peer when a link, session or connection is ended for a reason,
 // or a message rejected.
 type Error = wire.Error
 
@@ -23,7 +23,7 @@ type Handler interface {
 type Peer interface {
 	// Attach decides on a link that the peer wants; it is the time to read l.Request, of
 	// which little is left later. Where it returns an error the link is refused: an *Error is
-	// told as it is, another as amqp:internal-error. To accept it and end it at once, accept
+	// reported as it is, another as amqp:internal-error. To accept it and end it at once, accept
 	// it with a Source whose Run returns an *Error.
 	Attach(l *Link) (Terminus, error)
 	// Disconnected is called once, after all links have been closed.
@@ -35,9 +35,9 @@ type Terminus struct {
 	Sink   Sink
 	Source Source
 
-	// MaxMessageBytes is told to the peer; for a sink it is enforced as well: a longer
+	// MaxMessageBytes is announced to the peer; for a sink it is enforced as well: a longer
 	// message is rejected and the link goes on. A smaller limit that the peer named wins.
-	// Zero: none is told, and for a sink the server's own limit holds.
+	// Zero: none is announced, and for a sink the server's own limit holds.
 	MaxMessageBytes uint64
 	// Credit is how many messages the peer is asked to send at most before the first is
 	// settled; it is topped up at half. Some clients send more, and that is let through: a
@@ -86,7 +86,7 @@ type Delivery struct {
 	done bool // settled by us; guarded by Conn.mu
 }
 
-// Identity is who a connection said it is, as far as SASL tells. The zero value is
+// Identity is who a connection said it is, as far as SASL knows. The zero value is
 // nobody in particular.
 type Identity struct {
 	// Mechanism is that of SASL, empty when the connection had no such layer.

@@ -37,8 +37,9 @@ type Config struct {
 	// its heartbeats, but does not read: that costs little, and it may be busy. A machine
 	// that has vanished is noticed long before.
 	WriteTimeout time.Duration
-	// MaxConnections at once; 10000. MaxSessions and MaxLinks of one connection; 4999, as Event Hubs has it, and 2048: a
-	// processor may read all partitions of a large hub over one connection.
+	// MaxConnections at once; 10000. MaxSessions and MaxLinks of one connection; 4999, as Event
+	// Hubs has it, and 2048: a processor may read all partitions of a large hub over one
+	// connection.
 	MaxConnections, MaxSessions, MaxLinks int
 
 	// Log nil means slog.Default().
@@ -90,7 +91,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// channelMax and handleMax are what the peer is told.
+// channelMax and handleMax are announced to the peer.
 func (c *Config) channelMax() uint16 { return uint16(max(minChannelMax, c.MaxSessions)) }
 
 func (c *Config) handleMax() uint32 { return uint32(max(minHandleMax, c.MaxLinks)) }

@@ -19,7 +19,7 @@ type Conn struct {
 	nc     net.Conn
 	id     string
 	log    *slog.Logger
-	// refusal is what the peer is told when it opens a connection that is beyond a limit.
+	// refusal is sent to the peer when it opens a connection that is beyond a limit.
 	refusal *Error
 
 	ctx    context.Context
@@ -74,7 +74,7 @@ func (c *Conn) ID() string { return c.id }
 // Hostname is what the peer asked for in its open.
 func (c *Conn) Hostname() string { return c.hostname }
 
-// Identity is who the peer is as far as SASL told.
+// Identity is who the peer is as far as SASL knows.
 func (c *Conn) Identity() Identity { return c.handshake.identity }
 
 // Context ends when the connection does.
@@ -187,7 +187,7 @@ func (c *Conn) beatFor(bears wire.Opt[uint32]) {
 }
 
 // vanishedLocked looks after the peer's machine, and cuts the connection off if there is
-// none any more. Where the kernel tells nothing, the idle time-out has to do.
+// none any more. Where the kernel knows nothing, the idle time-out has to do.
 func (c *Conn) vanishedLocked(now time.Time) bool {
 	state, ok := c.server.tcpState(c.nc)
 	if !ok {

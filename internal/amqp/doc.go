@@ -26,7 +26,7 @@
 // has for itself is in reader (the input, reassembly) and in writer, and needs no lock; handshake
 // is the reader's and does not change after the open.
 //
-// It is one lock because the order of the frames is the order of the changes that they tell of.
+// It is one lock because the order of the frames is the order of the changes that they report.
 // It is held for short, never while the network or a handler is waited for; the one
 // function of a handler's that runs under it is Send's appendMessage. Because every frame
 // is appended under it, what is done first is written first, and after Detach nothing
@@ -44,8 +44,8 @@
 // A handle is free for another link when both have detached; an attach that comes before
 // the peer's detach waits for it.
 //
-// A sink or source is closed exactly once, and before the peer is answered: who asks for
-// a place after the answer finds it free. What ends a connection, a panic of a handler
+// A sink or source is closed exactly once, and before the peer is answered: what it held
+// is free for whoever comes after the answer. What ends a connection, a panic of a handler
 // included, ends all of that for its links too, and nothing for other connections.
 //
 // # Memory
@@ -76,8 +76,9 @@
 // What we write has to be taken within WriteTimeout, which is long: a client that is busy and does
 // not read costs what is said above, and nothing more, so it may stay while it sends heartbeats.
 // Its machine is another matter. It answers, whatever its client does, or it has vanished, and then
-// its places are wanted by others. We are silent for 10 s at most, so there is always something
+// its partitions are wanted by others. We are silent for 10 s at most, so there is always something
 // that it should answer; if it answers nothing for 15 s it has vanished, after 25 s at the latest
-// (vanish.go). That takes a kernel that tells, and TCP at the bottom. Elsewhere the idle time-out
-// has to do, and on Linux before 6.15 it has to where the client had not read for a while before.
+// (vanish.go). That takes a kernel that reports it, and TCP at the bottom. Elsewhere the idle
+// time-out has to do, and on Linux before 6.15 it has to where the client had not read for a while
+// before.
 package amqp

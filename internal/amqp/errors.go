@@ -8,7 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
-// The conditions of the standard (§2.8.15 to §2.8.18) that we or our handlers tell.
+// The conditions of the standard (§2.8.15 to §2.8.18) that we or our handlers send.
 const (
 	ConditionInternalError         wire.Symbol = "amqp:internal-error"
 	ConditionNotFound              wire.Symbol = "amqp:not-found"
@@ -68,7 +68,7 @@ var (
 	errPanic          = errors.New("the server made a mistake; its log has more")
 )
 
-// Why a connection ends that nobody needs to be told.
+// Why a connection ends that need not be reported.
 var (
 	errPeerClosed = errors.New("closed by the peer")
 	errSaid       = errors.New("the peer has been told already")
@@ -85,7 +85,7 @@ const (
 	scopeLink
 )
 
-// fault is how an error is told to the peer whose doing it is.
+// fault is how an error is reported to the peer whose doing it is.
 type fault struct {
 	// name is the error as a Go programmer writes it; the test of totality reads it. err
 	// is nil for what the codec says.
@@ -156,7 +156,7 @@ func asError(err error) *Error {
 	return &Error{Condition: ConditionInternalError, Description: err.Error()}
 }
 
-// levelOf is how loud an error is said in the log: what the peer is told as an internal
+// levelOf is how loud an error is said in the log: what the peer gets as an internal
 // error is nothing that the handler foresaw.
 func levelOf(err error) slog.Level {
 	if asError(err).Condition == ConditionInternalError {

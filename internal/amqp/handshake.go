@@ -168,7 +168,7 @@ func (h *handshake) certified() bool { return h.tls != nil && len(h.tls.Verified
 
 // check gives what the authenticator makes of the client's word; nil for anonymous ones. On a
 // connection that will be refused anyway nobody is asked: it passes, so that it gets as far as
-// being told why.
+// hearing why.
 func (h *handshake) check(init wire.SASLInit) (value any, err error) {
 	c := h.conn
 	defer c.recoverAs("authenticating", &err)

@@ -35,7 +35,7 @@ type input struct {
 	begin, end int
 
 	// since is when the wait for the present frame began, in nanoseconds after start, plus one;
-	// zero while what has come is being worked on. waiting tells the same without a fence.
+	// zero while what has come is being worked on. waiting is the same without a fence.
 	start   time.Time
 	since   atomic.Int64
 	waiting bool
@@ -149,7 +149,7 @@ func (in *input) arrived() {
 	}
 }
 
-// silent tells, to any goroutine, for how long the present frame has been waited for;
+// silent reports, to any goroutine, for how long the present frame has been waited for;
 // zero while the peer has given us work. That bytes trickle in does not count.
 func (in *input) silent(now time.Time) time.Duration {
 	since := in.since.Load()

@@ -46,12 +46,12 @@ const (
 	maxHeirBytes   = 256 << 10
 
 	// incomingWindow is how many transfers a session may send before it hears of us; we
-	// tell it anew when half of them have come. It is what the live service says.
+	// announce it anew when half of them have come. It is what the live service says.
 	incomingWindow = 5000
 	// defaultCredit of a sink that names none.
 	defaultCredit = 1000
 	// minChannelMax and minHandleMax are what the clients want to hear at least (the live
-	// service's own); our limits on sessions and links are told when they are reached.
+	// service's own); our limits on sessions and links are reported when they are reached.
 	minChannelMax = 4999
 	minHandleMax  = 255
 
@@ -69,7 +69,7 @@ const (
 	// acknowledged, has been seen by the source within it.
 	dryWait = 2 * time.Millisecond
 
-	// maxRefusing connections beyond MaxConnections are told so; more are just closed.
+	// maxRefusing connections beyond MaxConnections are refused by an error; more are just closed.
 	maxRefusing = 64
 
 	// A vanished machine is noticed within 30 s (H7). On an open connection that is by what we
@@ -78,7 +78,7 @@ const (
 	vanishedAfter = 15 * time.Second
 	// maxRetryWait bounds the kernel's pauses before it sends again, or asks again.
 	maxRetryWait = 5 * time.Second
-	// Before, and where the kernel does not tell who answers, probes notice it.
+	// Before, and where the kernel does not know who answers, probes notice it.
 	keepAliveIdle     = 10 * time.Second
 	keepAliveInterval = 5 * time.Second
 	keepAliveProbes   = 3
@@ -99,7 +99,7 @@ const (
 	reasonOutput      = "output"        // the peer wants answers and takes none
 	reasonFrame       = "frame"         // framing: size, type, channel, handle
 	reasonMalformed   = "malformed"     // a frame that cannot be decoded
-	reasonProtocol    = "protocol"      // a frame that has no place where it came
+	reasonProtocol    = "protocol"      // a frame that is not allowed where it came
 	reasonMessageSize = "message_size"  // a message beyond the link's limit
 	reasonParts       = "parts"         // too much of unfinished messages
 	reasonAttach      = "attach"        // an attach beyond our limit

@@ -73,7 +73,7 @@ func (l *Link) run(source Source) {
 }
 
 // Detach ends the link from our side, from any goroutine; nothing is sent on it after.
-// When it returns the detach has its place behind all that was sent. A sink is told of it
+// When it returns the detach has its place behind all that was sent. A sink is notified
 // (Closed) when the peer has answered; a source when its Run has returned, or then.
 func (l *Link) Detach(err *Error) {
 	c := l.session.conn
@@ -151,7 +151,7 @@ func (s *session) detach(d *wire.Detach) error {
 	return s.attach(a, l.heir)
 }
 
-// closeTerminus tells the link's end, once. It returns when that has been done, also
+// closeTerminus notifies the link's end, once. It returns when that has been done, also
 // where someone else is doing it.
 func (l *Link) closeTerminus() {
 	if l.terminus != nil {

@@ -80,7 +80,7 @@ func (l *Link) bequeath(handle uint32, body []byte) error {
 	return nil
 }
 
-// add puts the link into its place. Links whose detach we await count too, up to a point.
+// add puts the link into the table. Links whose detach we await count too, up to a point.
 func (s *session) add(l *Link) error {
 	c := s.conn
 	c.mu.Lock()
@@ -198,7 +198,7 @@ func (l *Link) accept(t Terminus) error {
 	return nil
 }
 
-// start sends the answer, and what has its place right behind it.
+// start sends the answer, and what follows right behind it.
 func (l *Link) start(answer *wire.Attach) error {
 	c := l.session.conn
 	c.mu.Lock()

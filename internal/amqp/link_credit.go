@@ -11,9 +11,9 @@ import (
 // Conn.mu.
 type draining struct {
 	wanted     bool
-	unanswered bool // the peer has not been told yet that there is no credit any more
+	unanswered bool // the peer has not been notified yet that there is no credit any more
 	dry        bool // the source has said that it has nothing, and has sent nothing since
-	// timer gives the credit back when nothing has been sent for a moment; set tells it whether it
+	// timer gives the credit back when nothing has been sent for a moment; set lets it see whether it
 	// is the last that was set.
 	timer *time.Timer
 	set   uint64
@@ -39,7 +39,7 @@ func (o *outgoing) flowLocked(f *wire.Flow) {
 	}
 }
 
-// announceCreditLocked tells the peer what we know of its credit.
+// announceCreditLocked sends the peer what we know of its credit.
 func (o *outgoing) announceCreditLocked() {
 	o.link.session.flowLocked(func(f *wire.Flow) {
 		f.Handle = wire.Some(o.link.request.Handle)
@@ -65,7 +65,7 @@ func (l *Link) Drained() {
 	}
 }
 
-// drainedLocked gives back what is left of the credit and tells the peer that there is none
+// drainedLocked gives back what is left of the credit and notifies the peer that there is none
 // any more, if it waits for that. A message that is half sent comes first.
 func (o *outgoing) drainedLocked() {
 	if !o.drain.unanswered || o.rest != nil {

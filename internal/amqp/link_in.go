@@ -9,7 +9,7 @@ import (
 
 // incoming is what a link has by which the peer sends.
 //
-// Credit counts settled deliveries: the peer is told that it may have limit of them under
+// Credit counts settled deliveries: the peer may have limit of them under
 // way, whether it has sent them or not. So a sink that settles slowly slows down a peer
 // that keeps to it. It is not enforced, for some clients do not: what bounds what a sink
 // holds is the sink, by not returning from Deliver.
@@ -105,7 +105,7 @@ func (in *incoming) gather(t *wire.Transfer, payload []byte) error {
 		c := in.link.session.conn
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		in.settledLocked() // nobody is told of it
+		in.settledLocked() // nobody is notified
 		return nil
 	}
 	if err := in.keep(payload); err != nil || t.More {
@@ -158,7 +158,7 @@ func (in *incoming) deliver(d *Delivery, size uint64) {
 	d.turnDown(errorTooLarge(d.ID, size, in.maxBytes))
 }
 
-// turnDown refuses a message that the sink does not get to see. The peer is told that on
+// turnDown refuses a message that the sink does not get to see. The peer is notified on
 // the delivery, and where it does not listen, on the link.
 func (d *Delivery) turnDown(err *Error) {
 	d.Reject(err)
@@ -183,7 +183,7 @@ func (in *incoming) misbehaved(err error) error {
 	return nil
 }
 
-// settledLocked frees the place of a delivery.
+// settledLocked frees the credit of a delivery.
 func (in *incoming) settledLocked() {
 	in.unsettled--
 	if in.link.state != linkAttached {
@@ -197,7 +197,7 @@ func (in *incoming) settledLocked() {
 	}
 }
 
-// creditLocked tells the peer how many deliveries it may send.
+// creditLocked announces how many deliveries the peer may send.
 func (in *incoming) creditLocked() {
 	credit := in.limit - min(in.limit, in.unsettled)
 	in.allowed = in.count + credit
@@ -241,7 +241,7 @@ func (d *Delivery) Reject(err *Error) {
 	})
 }
 
-// settle frees the delivery's place and tells the peer, if it is there to listen. The
+// settle frees the delivery's credit and notifies the peer, if it is there to listen. The
 // second time is one too many and does nothing.
 func (d *Delivery) settle(notifyLocked func()) {
 	l := d.link

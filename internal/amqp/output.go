@@ -31,7 +31,7 @@ type output struct {
 	failed bool
 	// finish: the writing goroutine ends when all is written.
 	finish bool
-	// acks are the sessions that have accepted deliveries to tell of.
+	// acks are the sessions that have accepted deliveries to report.
 	acks  []*session
 	queue linkQueue
 
@@ -104,7 +104,7 @@ type answers struct {
 	waiting int // bytes in the output's buffer
 	// reserved is what the buffer has of the budget, taken what the one has that is being written.
 	reserved, taken int
-	overflow        bool // there were too many; who asked has been told
+	overflow        bool // there were too many; which was reported
 }
 
 // add counts bytes of an answer. It is false, once, where that is too much.

@@ -40,7 +40,7 @@ func (r *reader) run(ctx context.Context) (err error) {
 	}
 }
 
-// say tells the peer why the connection ends, and hears the peer's last word if there is one
+// say reports to the peer why the connection ends, and hears the peer's last word if there is one
 // to come. All that was on the connection has ended.
 func (r *reader) say(err error) {
 	c := r.conn
@@ -63,7 +63,7 @@ func (r *reader) say(err error) {
 	c.allowLocked(closeWait)
 	c.mu.Unlock()
 	if !c.out.opened || errors.Is(err, errFrameHeader) || errors.Is(err, errFrameTooLarge) {
-		r.in.discard() // there are no frames to be told apart
+		r.in.discard() // there are no frames to be distinguished
 		return
 	}
 	var last error // all frames are ignored but the peer's close

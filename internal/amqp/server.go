@@ -132,7 +132,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener) (net.Conn, error) {
 // closed as by Stop.
 func (s *Server) ServeConn(ctx context.Context, nc net.Conn) { s.serve(ctx, nc, nil) }
 
-// serve is told of the TLS layer where the connection does not know it itself.
+// serve is given the TLS layer where the connection does not know it itself.
 func (s *Server) serve(ctx context.Context, nc net.Conn, state *tls.ConnectionState) {
 	c := s.admit(ctx, nc)
 	if c == nil {
@@ -145,8 +145,8 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, state *tls.ConnectionSt
 	c.run(ctx)
 }
 
-// admit makes the connection, nil when there is no place for it. Some beyond the limit
-// get a place to be told in.
+// admit makes the connection, nil when there is no room for it. Some beyond the limit
+// are served only to be refused by an error.
 func (s *Server) admit(ctx context.Context, nc net.Conn) *Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

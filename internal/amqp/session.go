@@ -48,7 +48,7 @@ type session struct {
 	outgoing     uint32 // transfers that the peer wants to have
 	nextDelivery uint32 // number of our next delivery
 
-	// accepted deliveries, one after the other, that the peer has not been told of.
+	// accepted deliveries, one after the other, that have not been reported to the peer.
 	acking            bool
 	ackFirst, ackLast uint32
 	listed            bool // among output.acks
@@ -217,7 +217,7 @@ func (s *session) windowLocked(f *wire.Flow) {
 	}
 }
 
-// flowLocked tells the peer our windows, and for a link what link says.
+// flowLocked announces our windows, and for a link what link says.
 func (s *session) flowLocked(link func(f *wire.Flow)) {
 	s.incoming = incomingWindow
 	f := wire.Flow{
@@ -233,7 +233,7 @@ func (s *session) flowLocked(link func(f *wire.Flow)) {
 	s.frameLocked(func(dst []byte) []byte { return wire.AppendFlow(dst, &f) })
 }
 
-// acceptLocked notes that a delivery has been accepted. The peer is told of as many as
+// acceptLocked notes that a delivery has been accepted. The peer is notified of as many as
 // possible at once, when the output is taken to be written.
 func (s *session) acceptLocked(id uint32) {
 	if s.acking && id == s.ackLast+1 && id != 0 {
@@ -249,7 +249,7 @@ func (s *session) acceptLocked(id uint32) {
 	s.conn.out.signal()
 }
 
-// ackLocked tells of the accepted deliveries, if there are any.
+// ackLocked reports the accepted deliveries, if there are any.
 func (s *session) ackLocked() {
 	if !s.acking {
 		return

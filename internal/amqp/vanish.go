@@ -6,7 +6,7 @@ import (
 )
 
 // A machine that has vanished says nothing, and neither does one whose client reads nothing for a
-// while. What tells them apart is whether the machine answers: the kernel knows (tcpState), and we
+// while. What distinguishes them is whether the machine answers: the kernel knows (tcpState), and we
 // ask it when we would send a heartbeat and while a write does not get on.
 
 // tcpState is what the kernel knows of the way to the peer's machine.
@@ -51,7 +51,7 @@ func (v *vigil) wrote(now time.Time, limit time.Duration) {
 	}
 }
 
-// look judges what the kernel says, and tells whether the machine has vanished: it owes
+// look judges what the kernel says, and reports whether the machine has vanished: it owes
 // an answer, and has owed one for as long as limit without a sign of life.
 func (v *vigil) look(now time.Time, s tcpState, limit time.Duration) bool {
 	waited := now.Sub(v.since)

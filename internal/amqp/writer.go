@@ -26,7 +26,7 @@ type pulse struct {
 	vigil vigil
 }
 
-// run writes for as long as the connection lives. It ends when it is told to finish, or cannot
+// run writes for as long as the connection lives. It ends when it has to finish, or cannot
 // write. Its panic costs this connection only.
 func (w *writer) run() {
 	c := w.conn
@@ -92,7 +92,7 @@ func (w *writer) takeAll(wrote bool) (b *box, finish bool) {
 }
 
 // writeBytes gives the peer WriteTimeout for each piece, and again whenever it has taken
-// some of one, which layers above TCP do not tell.
+// some of one, which layers above TCP do not report.
 func (w *writer) writeBytes(b []byte) error {
 	c := w.conn
 	w.busy.Store(true)
@@ -117,7 +117,7 @@ func (w *writer) writeBytes(b []byte) error {
 	return nil
 }
 
-// attend does what is due by the clock, and tells how long nothing will be.
+// attend does what is due by the clock, and returns for how long nothing will be.
 func (w *writer) attend(now time.Time) time.Duration {
 	c := w.conn
 	c.mu.Lock()

@@ -5,8 +5,8 @@
 // frames are package amqp's, events and receivers the broker's, tokens those of access.
 //
 //	address.go, selector.go   what a client asks for: pure
-//	texts.go, errors.go       what it is told when that cannot be: one table
-//	door.go, peer.go          a connection, and which links it may have
+//	texts.go, errors.go       what is reported when that cannot be: one table
+//	handler.go, peer.go       a connection, and which links it may have
 //	rights.go, vigil.go       what it was granted, and what ends with that
 //	request.go, exchange.go   requests and replies: cbs.go, management.go
 //	sender*.go, batch.go      links by which events come in
@@ -23,7 +23,7 @@
 // # Damage
 //
 // A receiver that meets stored events which cannot be read goes on behind them: if its
-// link were ended, its client would come back to the same place for ever. That it did is
+// link were ended, its client would come back to the same position for ever. That it did is
 // logged as an error and counted. Only where nothing readable follows yet does the link
 // end, with an error that names the events.
 package eventhubs

@@ -43,7 +43,7 @@ const (
 	condOutOfOrder    wire.Symbol = "com.microsoft:out-of-order-sequence"
 	condProducerEpoch wire.Symbol = "com.microsoft:producer-epoch-stolen"
 
-	// These are told by $yard alone, to processors of ours.
+	// These are sent by $yard alone, to processors of ours.
 	condConflict wire.Symbol = "eventyard:conflict"
 	condFenced   wire.Symbol = "eventyard:fenced"
 	condTooMany  wire.Symbol = "eventyard:too-many-requests"
@@ -56,7 +56,7 @@ var (
 	errNumbers = errors.New("the events are not numbered as an idempotent producer's")
 )
 
-// answer is how one error of the layers beneath is told to a client.
+// answer is how one error of the layers beneath is reported to a client.
 type answer struct {
 	// name is the error as a Go programmer writes it; the test of totality reads it.
 	name      string
@@ -181,7 +181,7 @@ func notFound(p entity, err error) string {
 // removed is for what was there a moment ago.
 func removed(p entity, _ error) string { return p.textMissing(p.hub) }
 
-// judge says how an error is told, without the end that all texts have. What no row
+// judge gives an error as it is reported, without the end that all texts have. What no row
 // knows is our own fault, and says no more than that: known is false then.
 func judge(p entity, err error) (reported wire.Error, known bool) {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
@@ -213,7 +213,7 @@ func sentence(_ entity, err error) string {
 	return text + "."
 }
 
-// statuses are the codes by which $cbs, $management and $yard tell what the condition tells as
+// statuses are the codes by which $cbs, $management and $yard report what the condition reports as
 // well. 403 is never among them: one client takes it for a quota.
 var statuses = map[wire.Symbol]int32{
 	condNotFound:       404,

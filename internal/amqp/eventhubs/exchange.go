@@ -176,7 +176,7 @@ func (s *requestSink) awaitRoom(ctx context.Context, e *errand) bool {
 	}
 }
 
-// roomLocked tells whether there is room for a reply. A link all of whose replies were
+// roomLocked reports whether there is room for a reply. A link all of whose replies were
 // taken is not held up by the others, within reason.
 func (x *exchange) roomLocked(to *replySource) bool {
 	return to == nil || to.closed || x.untaken < x.maxUntaken ||
@@ -205,7 +205,7 @@ func (s *requestSink) poke() {
 }
 
 // reply queues a reply on the link that the request asked for. It fails where there is
-// none, or none any more: nobody can be told then. Unless it is expected it also fails
+// none, or none any more: nobody can be notified then. Unless it is expected it also fails
 // where there is no room.
 func (x *exchange) reply(e *errand, message []byte, expected bool) bool {
 	x.mu.Lock()

@@ -75,7 +75,7 @@ func (f *feed) send(ctx context.Context, run eventlog.Run, appendEvent func([]by
 }
 
 // look finds out what the newest event is, for who wants to hear it: when it can be
-// told, which may be long after the events were fetched.
+// reported, which may be long after the events were fetched.
 func (f *feed) look(ctx context.Context) error {
 	if !f.metrics {
 		return nil
@@ -97,7 +97,7 @@ func (f *feed) look(ctx context.Context) error {
 }
 
 // appendEvent writes one of the events as the client gets it. One that is not as it was
-// stored cannot be shown, and has to have its place all the same: it comes without a body.
+// stored cannot be shown, and keeps its position all the same: it comes without a body.
 func (f *feed) appendEvent(dst []byte, i int) []byte {
 	event := &f.events[i]
 	f.reported.Sequence = int64(f.first) + int64(i)

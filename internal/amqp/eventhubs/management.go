@@ -62,7 +62,7 @@ func (p *peer) read(ctx context.Context, at entity, q *request) ([]byte, error) 
 	return appendPartition(nil, info), nil
 }
 
-// appendHub writes what clients are told about a hub. Every value has to be of exactly
+// appendHub writes the description of a hub. Every value has to be of exactly
 // its type: some clients cast.
 func appendHub(dst []byte, hub broker.Hub) []byte {
 	dst, m := wire.BeginMap(dst)
@@ -76,7 +76,7 @@ func appendHub(dst []byte, hub broker.Hub) []byte {
 	return wire.EndMap(dst, m, 6)
 }
 
-// appendPartition writes what clients are told about a partition. Before the first event
+// appendPartition writes the description of a partition. Before the first event
 // the numbers are -1 and the time is that of the year one, which is Go's zero time too.
 func appendPartition(dst []byte, info broker.PartitionInfo) []byte {
 	dst, m := wire.BeginMap(dst)

@@ -85,7 +85,7 @@ func (p *peer) Attach(l *amqp.Link) (amqp.Terminus, error) {
 }
 
 // Disconnected waits for all that the connection has under way. What was submitted is
-// stored although nobody can be told of it any more.
+// stored although nobody can be notified any more.
 func (p *peer) Disconnected() {
 	p.ignore()
 	p.rights.stop()

@@ -35,10 +35,10 @@ type receiver struct {
 	unwatch   func()
 
 	mu sync.Mutex
-	// seat is the receiver's place at the partition. Set before the link is accepted.
+	// seat is the broker's receiver. Set before the link is accepted.
 	seat *broker.Receiver
 	// running: Run has begun, and the cursor is its own. closed: the link has ended.
-	// evicted: somebody else has the place. Guarded by mu.
+	// evicted: another receiver has replaced it. Guarded by mu.
 	running, closed bool
 	evicted         *broker.EvictedError
 }
@@ -78,7 +78,7 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 	return amqp.Terminus{Source: r, Settled: true}, nil
 }
 
-// sit takes a place at the partition.
+// sit becomes a receiver of the partition.
 func (r *receiver) sit(request *wire.Attach) error {
 	from, err := selectorOf(request.Source.Filter)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *receiver) sit(request *wire.Attach) error {
 	return err
 }
 
-// evict ends the link of a receiver whose place another has taken. Where it has not begun
+// evict ends the link of a receiver that another has replaced. Where it has not begun
 // to run it finds out by itself, before it sends anything.
 func (r *receiver) evict(err *broker.EvictedError) {
 	r.mu.Lock()
@@ -120,7 +120,7 @@ func (r *receiver) evict(err *broker.EvictedError) {
 	}
 }
 
-// Closed frees the place at once.
+// Closed gives the partition up at once.
 func (r *receiver) Closed() {
 	r.unwatch()
 	r.mu.Lock()

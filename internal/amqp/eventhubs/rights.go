@@ -78,7 +78,7 @@ func (r *rights) allow(at auth.Entity, need auth.Rights) bool {
 	return slices.ContainsFunc(r.grants, func(g auth.Grant) bool { return g.Allows(at, need, now) })
 }
 
-// any tells whether anything at all was granted that is still good.
+// any reports whether anything at all was granted that is still good.
 func (r *rights) any() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +151,7 @@ func (r *rights) review() {
 	})
 }
 
-// untilLocked tells when the last of the grants ends that carry a link at that time; the
+// untilLocked gives the time when the last of the grants ends that carry a link at that time; the
 // zero time if one never does.
 func (r *rights) untilLocked(g *guard, now time.Time) (until time.Time, ok bool) {
 	for _, grant := range r.grants {

@@ -12,7 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
-// The texts of errors are a part of the protocol: some clients tell one error from
+// The texts of errors are a part of the protocol: some clients distinguish one error from
 // another by its words, and so do their tests. They are kept as Event Hubs writes them.
 
 // entity is what an error is about, for its text.

@@ -29,7 +29,7 @@ const (
 	// it may be the outcome of a write, and there are no more of them than calls.
 	smallReplyBytes = 4 << 10
 	// maxListings is how many requests for entries are handled at once: each reads all of a
-	// group's, of which it tells a page. The others wait.
+	// group's, of which it returns a page. The others wait.
 	maxListings = 2
 )
 
@@ -149,8 +149,8 @@ func (n *yardNode) begin(e *errand) bool {
 	return true
 }
 
-// send queues a reply. A large one that there is no room for is dropped: the client is told
-// so in few words, and asks again when it has taken what is there.
+// send queues a reply. A large one that there is no room for is dropped: the client gets a
+// short error instead, and repeats the request when it has taken what is there.
 func (n *yardNode) send(e *errand, a reply) {
 	message := a.append(nil, e.id)
 	if n.reply(e, message, len(message) <= smallReplyBytes) {

@@ -46,7 +46,7 @@ func (n *yardNode) leases(ctx context.Context, g processor.Group, _ groupwire.Le
 	return groupwire.LeasesReply{Leases: each(leases, replyLease)}, err
 }
 
-// claim tells what was written also where something went wrong on the way.
+// claim reports what was written also where something went wrong on the way.
 func (n *yardNode) claim(ctx context.Context, g processor.Group, q groupwire.ClaimRequest) (any, error) {
 	written, err := n.groups.Claim(ctx, g, each(q.Leases, readLease))
 	if err != nil && len(written) == 0 {

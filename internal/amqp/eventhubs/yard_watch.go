@@ -35,7 +35,7 @@ var errTooManyPolls = &amqp.Error{
 
 // watches are the groups that one connection watches.
 //
-// A request tells what it knows by a token: the watch that told it, and how many changes that
+// A request says what it knows by a token: the watch that gave it, and how many changes that
 // had seen. So nothing is missed between one request and the next, as long as the watch goes on
 // in between; and where it did not, the token is not known, and counts as a change.
 type watches struct {
@@ -53,7 +53,7 @@ type watches struct {
 type poll struct {
 	watch *watch
 	began time.Time
-	// cut is closed when another needs its place.
+	// cut is closed to make room for another.
 	cut chan struct{}
 }
 

@@ -114,7 +114,7 @@ func appendProperties(dst []byte, e event.Event) ([]byte, error) {
 	return wire.EndList(dst, list, count), nil
 }
 
-// admits tells whether a value, as the codec knows it, is of the prescribed type.
+// admits reports whether a value, as the codec knows it, is of the prescribed type.
 func (p property) admits(v any) bool {
 	switch v.(type) {
 	case string:

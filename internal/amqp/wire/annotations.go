@@ -20,7 +20,7 @@ const (
 	annotationProducerPrefix = "com.microsoft:producer-"
 )
 
-// The delivery annotations that tell a consumer about the partition.
+// The delivery annotations that describe to a consumer the partition.
 const (
 	AnnotationLastSequence = "last_enqueued_sequence_number"
 	AnnotationLastOffset   = "last_enqueued_offset"

@@ -6,8 +6,8 @@ import (
 )
 
 // Code is the constructor byte that begins every encoded value (§1.2, §1.6). Its
-// upper half tells how many bytes follow, so that values of unknown meaning could be
-// skipped; its lower half tells the type apart from others of that width.
+// upper half says how many bytes follow, so that values of unknown meaning could be
+// skipped; its lower half distinguishes the type from others of that width.
 type Code byte
 
 // The constructors of the AMQP type system, by the width of what follows.

@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// Delivery is what the hub tells a consumer about an event. The event's offset is the
+// Delivery is what the hub adds to an event for a consumer. The event's offset is the
 // decimal of its sequence number. Times are in milliseconds since 1970 UTC.
 type Delivery struct {
 	Sequence     int64
 	EnqueuedTime int64
 	// Key is the partition key, nil for none.
 	Key []byte
-	// Metrics, when not nil, are told as well; a consumer asks for them when it attaches.
+	// Metrics, when not nil, are added as well; a consumer asks for them when it attaches.
 	Metrics *DeliveryMetrics
 }
 
@@ -25,7 +25,7 @@ type DeliveryMetrics struct {
 }
 
 // The sections that the hub writes are, but for their last entries, always of one form: a
-// template is copied, and numbers are put in their places. So that the places are fixed,
+// template is copied, and numbers are put at their offsets. So that the offsets are fixed,
 // numbers are in full width, and what varies in length comes last.
 const (
 	eight     = "\x00\x00\x00\x00\x00\x00\x00\x00"

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/binary"
 
-// FrameType tells the frames of a connection from those of its SASL layer (§2.3.1).
+// FrameType distinguishes the frames of a connection from those of its SASL layer (§2.3.1).
 type FrameType uint8
 
 const (

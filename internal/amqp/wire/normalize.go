@@ -1,7 +1,7 @@
 package wire
 
 // headerKept is the number of header fields that are stored: durable, priority, ttl,
-// first-acquirer. The one behind them is delivery-count (§3.2.1), which tells of the
+// first-acquirer. The one behind them is delivery-count (§3.2.1), which is about the
 // way to us and means nothing to a consumer.
 const headerKept = 4
 

@@ -41,7 +41,7 @@ func (m *Message) Own() (Own, error) {
 }
 
 // skipAnnotation passes one annotation, notes in own what it says about the event, and
-// tells whether it is the hub's. Keys are symbols (§3.2.10); a sender that writes them
+// reports whether it is the hub's. Keys are symbols (§3.2.10); a sender that writes them
 // as strings means the same ones.
 func (r *Reader) skipAnnotation(own *Own) (ours bool, err error) {
 	c, err := r.Peek()

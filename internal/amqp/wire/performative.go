@@ -1,7 +1,7 @@
 package wire
 
 // The performatives of a connection's life (§2.7). Each Append writes the descriptor in
-// its short form and every field, nulls included: one client reads fields by their place
+// its short form and every field, nulls included: one client reads fields by their position
 // and knows no shortened list. Each Read takes a list that may be shorter, as the
 // standard allows, or longer, as a later one might; fields that are missing are null.
 //
@@ -26,7 +26,7 @@ func (o Opt[T]) Or(other T) T {
 	return other
 }
 
-// Role tells which end of a link speaks (§2.8.1). On the wire it is a boolean.
+// Role is which end of a link speaks (§2.8.1). On the wire it is a boolean.
 type Role bool
 
 const (

@@ -1,6 +1,6 @@
 package wire
 
-// Disposition tells what became of deliveries (§2.7.6).
+// Disposition reports what became of deliveries (§2.7.6).
 type Disposition struct {
 	Role    Role
 	First   uint32

@@ -2,7 +2,7 @@ package wire
 
 import "strings"
 
-// Error is what one end tells the other when it gives up (§2.8.14). Its info map is not
+// Error is what one end sends the other when it gives up (§2.8.14). Its info map is not
 // read, and null is written.
 type Error struct {
 	Condition   Symbol

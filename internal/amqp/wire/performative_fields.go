@@ -22,7 +22,7 @@ func (r *Reader) fields() fields {
 	return fields{r: *r, span: s, left: s.Count, err: err}
 }
 
-// next tells whether there is a value to read for the next field.
+// next reports whether there is a value to read for the next field.
 func (f *fields) next() bool {
 	if f.left == 0 {
 		return false
@@ -199,7 +199,7 @@ func (f *fields) encoded() []byte {
 	return bytes.Clone(f.r.buf[start:f.r.off])
 }
 
-// described begins a field of a described type, and tells whether it is there. Its list is
+// described begins a field of a described type, and reports whether it is there. Its list is
 // read by fields of their own, which go on behind it when they are done.
 func (f *fields) described(want Descriptor, name string) bool {
 	if !f.next() {

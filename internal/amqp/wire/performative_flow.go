@@ -1,6 +1,6 @@
 package wire
 
-// Flow tells windows and credit (§2.7.4). Its properties are not read, and null is written.
+// Flow announces windows and credit (§2.7.4). Its properties are not read, and null is written.
 type Flow struct {
 	NextIncomingID Opt[uint32]
 	IncomingWindow uint32

@@ -34,7 +34,7 @@ func (r *Reader) Offset() int { return r.off }
 // Rest is what has not been read yet. It shares the reader's bytes.
 func (r *Reader) Rest() []byte { return r.buf[r.off:] }
 
-// Peek tells the constructor of the next value without reading it.
+// Peek gives the constructor of the next value without reading it.
 func (r *Reader) Peek() (Code, error) {
 	if r.off == len(r.buf) {
 		return 0, r.fail(r.off, "value", ErrTruncated)
@@ -42,7 +42,7 @@ func (r *Reader) Peek() (Code, error) {
 	return Code(r.buf[r.off]), nil
 }
 
-// TryNull reads the next value if it is null, and tells whether it was.
+// TryNull reads the next value if it is null, and reports whether it was.
 func (r *Reader) TryNull() bool {
 	if r.off < len(r.buf) && Code(r.buf[r.off]) == CodeNull {
 		r.off++

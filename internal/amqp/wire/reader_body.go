@@ -3,7 +3,7 @@ package wire
 import "encoding/binary"
 
 // What stands behind a constructor. The elements of an array have no constructors of
-// their own, so everything here is told the code instead of reading it.
+// their own, so everything here is given the code instead of reading it.
 
 // fail builds the error for something that began at an offset.
 func (r *Reader) fail(at int, want string, err error) error {
@@ -82,7 +82,7 @@ func (r *Reader) variable(c Code) ([]byte, error) {
 	return r.buf[r.off-n : r.off : r.off], nil
 }
 
-// length reads the length of a value, and tells whether it is there at all.
+// length reads the length of a value, and reports whether it is there at all.
 func (r *Reader) length(c Code) (n int, ok bool) {
 	if c>>4 == widthVariable8 {
 		if r.off == len(r.buf) {

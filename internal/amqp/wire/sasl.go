@@ -5,7 +5,7 @@ import "bytes"
 // SASLInit is the mechanism that a client has chosen (§5.3.3.2).
 type SASLInit struct {
 	Mechanism Symbol
-	// InitialResponse is the mechanism's own. HasResponse tells an empty one from none.
+	// InitialResponse is the mechanism's own. HasResponse distinguishes an empty one from none.
 	InitialResponse []byte
 	HasResponse     bool
 	Hostname        string

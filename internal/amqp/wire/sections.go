@@ -1,6 +1,6 @@
 package wire
 
-// BodyKind tells which of the three kinds of body a message has (§3.2).
+// BodyKind is which of the three kinds of body a message has (§3.2).
 type BodyKind uint8
 
 const (

@@ -19,7 +19,7 @@ import "time"
 // Symbol is a name from some constrained domain: ASCII text that is not a string.
 type Symbol string
 
-// Char is one Unicode character. It is not a rune, which Go cannot tell from an int32.
+// Char is one Unicode character. It is not a rune, which Go cannot distinguish from an int32.
 type Char rune
 
 // UUID is an RFC 4122 identifier in network order. Being an alias it needs no

@@ -24,7 +24,7 @@ type Policy struct {
 	// Hub is empty for a policy of the namespace.
 	Hub string
 	// Name is 1 to 64 letters, digits, '-', '_' and '.', with a letter or digit at both
-	// ends. Case does not tell policies apart, but is kept for show.
+	// ends. Case does not distinguish policies, but is kept for show.
 	Name      string
 	Rights    auth.Rights
 	Primary   string
@@ -32,7 +32,7 @@ type Policy struct {
 	Created   time.Time
 }
 
-// Key tells the two keys of a policy apart.
+// Key is which of the two keys of a policy.
 type Key string
 
 const (

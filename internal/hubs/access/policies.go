@@ -96,7 +96,7 @@ func (k *Registry) Create(ctx context.Context, p Policy) (Policy, error) {
 }
 
 // define checks what was asked for and fills in the rest. That of several who create at
-// once all may see one place left is accepted: the bound is there for the memory.
+// once all may see room for one is accepted: the bound is there for the memory.
 func (k *Registry) define(p Policy) (record, error) {
 	if err := check(p); err != nil {
 		return record{}, err

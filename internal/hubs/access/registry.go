@@ -18,7 +18,7 @@ import (
 type Config struct {
 	// Meta keeps the policies; required.
 	Meta meta.Store
-	// Hub tells whether a hub exists, its name in any case, and when it was created:
+	// Hub reports whether a hub exists, its name in any case, and when it was created:
 	// policies of a hub that was deleted must not come back with a new one of that name.
 	// Required.
 	Hub func(name string) (created time.Time, exists bool)
@@ -28,7 +28,7 @@ type Config struct {
 	AnyBearer bool
 	// Bearer checks bearer tokens; nil: none is accepted (unless AnyBearer).
 	Bearer TokenVerifier
-	// Log is where it tells what changed; nil means slog.Default().
+	// Log reports what changed; nil means slog.Default().
 	Log *slog.Logger
 }
 
@@ -72,10 +72,10 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	return k, nil
 }
 
-// Created tells whether Open made the root policy: its connection string is to be shown.
+// Created reports whether Open made the root policy: its connection string is to be shown.
 func (k *Registry) Created() bool { return k.created }
 
-// Development tells whether the well-known key is good.
+// Development reports whether the well-known key is good.
 func (k *Registry) Development() bool { return k.development }
 
 // load reads the policies. Of several nodes that find no root policy the store decides which is the

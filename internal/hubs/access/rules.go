@@ -8,7 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// check tells whether a policy may be made as it is asked for.
+// check reports whether a policy may be made as it is asked for.
 func check(p Policy) error {
 	if err := auth.CheckPolicyName(p.Name); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -16,7 +16,7 @@ var noKey [sha256.Size]byte
 
 func digest(key string) [sha256.Size]byte { return sha256.Sum256([]byte(key)) }
 
-// inForce tells whether a policy's hub is still the one that it was made for.
+// inForce reports whether a policy's hub is still the one that it was made for.
 func (k *Registry) inForce(r record) bool {
 	at, err := k.level(r.Hub)
 	return err == nil && at.key(r.Name) == r.key()
@@ -31,7 +31,7 @@ func (r record) basis(hub int64, key [sha256.Size]byte) auth.Basis {
 	return auth.Basis{Hub: hub, Policy: r.key(), Made: r.Created.UnixMilli(), Key: key}
 }
 
-// stands tells whether what a scope stands on is as it was.
+// stands reports whether what a scope stands on is as it was.
 func (k *Registry) stands(s auth.Scope) bool {
 	if k.incarnation(s.Path) != s.Basis.Hub {
 		return false
@@ -44,7 +44,8 @@ func (k *Registry) stands(s auth.Scope) bool {
 		(s.Basis.Key == noKey || slices.ContainsFunc(k.keysOf(r), func(key string) bool { return digest(key) == s.Basis.Key }))
 }
 
-// incarnation tells the hub that a path lies in from others of that name; zero if there is none.
+// incarnation distinguishes the hub that a path lies in from others of that name; zero if there is
+// none.
 func (k *Registry) incarnation(path string) int64 {
 	at, err := k.level(auth.HubOf(path))
 	if err != nil {

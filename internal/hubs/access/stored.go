@@ -33,7 +33,7 @@ func (l level) prefix() string {
 	return hubsPrefix + strings.ReplaceAll(l.hub, "/", "%2F") + "/" + strconv.FormatInt(l.incarnation(), 10) + "/"
 }
 
-// incarnation tells a hub from others of that name; zero for the namespace.
+// incarnation distinguishes a hub from others of that name; zero for the namespace.
 func (l level) incarnation() int64 {
 	if l.hub == "" {
 		return 0
@@ -56,7 +56,7 @@ func (r record) key() string { return r.level.key(r.Name) }
 type storedPolicy struct {
 	Name string `json:"name"`
 	Hub  string `json:"hub,omitempty"`
-	// HubCreated is that of the hub, to tell its incarnations apart.
+	// HubCreated is that of the hub, to distinguish its incarnations.
 	HubCreated *time.Time `json:"hubCreated,omitempty"`
 	Rights     []string   `json:"rights"`
 	Primary    string     `json:"primary"`

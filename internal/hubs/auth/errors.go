@@ -20,7 +20,7 @@ var (
 	ErrAudience = errors.New("token has a wrong audience")
 	// ErrUnsupported: tokens of this kind are not accepted here.
 	ErrUnsupported = errors.New("tokens of this kind are not accepted")
-	// ErrUnavailable: who could tell whether the token is good does not answer. The same
+	// ErrUnavailable: the service that knows whether the token is good does not answer. The same
 	// token may be good later.
 	ErrUnavailable = errors.New("token cannot be checked at present")
 	// ErrRights: a right has a name that is none, or none was named.

@@ -11,7 +11,7 @@ import (
 type Entity struct {
 	// Hub is the hub that is worked on, and Path its path or one beneath it, both as
 	// PathOf makes them. They are two because names of hubs may have slashes: a path
-	// alone does not tell whether a/b is the hub of that name or a part of a.
+	// alone does not show whether a/b is the hub of that name or a part of a.
 	Hub, Path string
 }
 
@@ -36,7 +36,7 @@ type Scope struct {
 // the scope has ended.
 type Basis struct {
 	// Hub is when the hub that the scope lies in was created, in Unix milliseconds: it
-	// tells it from a later one of that name. Zero where it lies in none that exists.
+	// distinguishes it from a later one of that name. Zero where it lies in none that exists.
 	Hub int64
 	// Policy is the name under which its registry knows the policy, and Made when that was
 	// made, in Unix milliseconds. Bearer tokens have none.
@@ -87,7 +87,7 @@ func (g Grant) Rights(p Entity) Rights {
 	return rights
 }
 
-// Stands tells whether any right of the grant is left, whatever the time.
+// Stands reports whether any right of the grant is left, whatever the time.
 func (g Grant) Stands() bool {
 	for _, s := range g.Scopes {
 		if s.Rights != 0 && g.inForce(s) {
@@ -110,10 +110,10 @@ func (g Grant) Trimmed() (Grant, bool) {
 	return g, ended
 }
 
-// Expired tells whether the grant's time is over.
+// Expired reports whether the grant's time is over.
 func (g Grant) Expired(now time.Time) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) }
 
-// inForce tells whether a scope still stands.
+// inForce reports whether a scope still stands.
 func (g Grant) inForce(s Scope) bool { return g.stands != nil && g.stands(s) }
 
 // covers reports whether a path is a prefix of another, segment by segment.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// IsLocalName tells whether a Host header, with or without a port, names this machine in a
+// IsLocalName reports whether a Host header, with or without a port, names this machine in a
 // way that no name server can give: an address literal, localhost, or a name beneath it
 // (RFC 6761); or by a name that the operator has given it, empty if none. Where everybody
 // knows the key, a web page that came by another name is a stranger's, who has pointed

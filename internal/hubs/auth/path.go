@@ -14,7 +14,7 @@ var schemes = []string{"sb", "amqp", "amqps", "http", "https", "ws", "wss"}
 // and query, in lower case, unescaped, without slashes at its ends. The scheme may be missing. A
 // bare host name is the namespace: the empty path. Errors wrap ErrMalformed.
 //
-// A path without a host cannot be told from a host: for those there is PathOf.
+// A path without a host cannot be distinguished from a host: for those there is PathOf.
 func Path(uri string) (string, error) {
 	path, err := PathAsWritten(uri)
 	return Fold(path), err

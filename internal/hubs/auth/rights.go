@@ -25,7 +25,7 @@ type named struct {
 // names in the order in which rights are written.
 var names = []named{{Send, "Send"}, {Listen, "Listen"}, {Manage, "Manage"}}
 
-// Has tells whether all of need is there.
+// Has reports whether all of need is there.
 func (r Rights) Has(need Rights) bool { return r&need == need }
 
 // Names gives the rights as they are written: Send, Listen, or Manage alone, which stands for all.

@@ -26,7 +26,7 @@ type Signature struct {
 	mac    []byte
 }
 
-// IsSignature tells whether a token is a shared-access signature, well-formed or not,
+// IsSignature reports whether a token is a shared-access signature, well-formed or not,
 // and no bearer token.
 func IsSignature(token string) bool {
 	return len(token) > len(scheme) && token[len(scheme)] == ' ' && Fold(token[:len(scheme)]) == Fold(scheme)
@@ -121,7 +121,7 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)
 }
 
-// SignedBy tells whether a key made the signature; it compares in constant time. An
+// SignedBy reports whether a key made the signature; it compares in constant time. An
 // empty key signs nothing.
 func (s Signature) SignedBy(key string) bool {
 	return hmac.Equal(s.mac, sum(s.signed, key)) && key != ""

@@ -24,7 +24,7 @@ type authority struct {
 	key crypto.Signer
 }
 
-// newAuthority has a random end in its name, so that two of them can be told apart in a
+// newAuthority has a random end in its name, so that two of them can be distinguished in a
 // list of trusted ones.
 func newAuthority(now time.Time) (*authority, error) {
 	key, err := newKey()

@@ -45,7 +45,7 @@ const (
 	keyFile   = "key.pem"
 )
 
-// operators tells whether the certificate is the operator's.
+// operators reports whether the certificate is the operator's.
 func (c Config) operators() bool { return c.CertFile != "" || c.KeyFile != "" }
 
 func (c Config) own(file string) string { return filepath.Join(c.Dir, file) }
@@ -78,7 +78,7 @@ type Store struct {
 
 // source is where a certificate comes from.
 type source interface {
-	// changed tells whether load would give another certificate than it did last.
+	// changed reports whether load would give another certificate than it did last.
 	changed() bool
 	load() (*tls.Certificate, error)
 }

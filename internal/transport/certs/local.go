@@ -22,7 +22,7 @@ const (
 
 // local is a certificate that the yard makes itself, with an authority of its own.
 //
-// The authority is what clients are told to trust, so it stays as long as it can. The
+// The authority is what clients have to trust, so it stays as long as it can. The
 // certificate under it is made anew whenever there is a reason: it nears its end, lacks a
 // name, does not fit its key or the authority, or cannot be read.
 type local struct {

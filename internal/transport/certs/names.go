@@ -19,7 +19,7 @@ type names struct {
 }
 
 // names are those that the yard's own certificate has to have. What the operator asked
-// for must be right; what this machine tells of itself is taken if it is.
+// for must be right; what this machine says of itself is taken if it is.
 func (c Config) names() (names, error) {
 	wanted := names{common: "localhost"}
 	for _, always := range []string{"localhost", "*.localhost", "127.0.0.1", "::1"} {

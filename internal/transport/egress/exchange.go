@@ -42,7 +42,7 @@ type exchange struct {
 	late   chan Answer  // guarded by mu: not nil once the caller has left
 	ended  bool         // guarded by mu: answer is final
 	answer Answer       // guarded by mu
-	hook   func(Answer) // guarded by mu: whom to tell of a late answer
+	hook   func(Answer) // guarded by mu: who gets a late answer
 }
 
 // newExchange takes the request over.
@@ -56,7 +56,7 @@ func newExchange(ctx context.Context, c *Client, r Request, began time.Time) *ex
 	if _, has := x.ask.Header["User-Agent"]; !has {
 		x.ask.Header["User-Agent"] = []string{c.cfg.UserAgent}
 	}
-	// Without a value it is not sent, and tells the transport that to repeat the request on
+	// Without a value it is not sent, and shows the transport that to repeat the request on
 	// another connection does no harm.
 	if _, has := x.ask.Header["Idempotency-Key"]; !has {
 		x.ask.Header["Idempotency-Key"] = nil

@@ -13,7 +13,7 @@ var framing = map[string]bool{
 	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// Sendable tells whether a header may be sent as it stands: its name is one, its value has no
+// Sendable reports whether a header may be sent as it stands: its name is one, its value has no
 // line break or other control character, and it is none that says how the message is carried.
 func Sendable(name, value string) bool {
 	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value) && !framing[textproto.CanonicalMIMEHeaderKey(name)]

@@ -25,7 +25,7 @@ const (
 	tokenPause = time.Second
 )
 
-// grant is what tokens are told apart by.
+// grant is what distinguishes tokens.
 type grant struct {
 	OAuth
 	ca string
@@ -72,7 +72,7 @@ func (c *Client) openPurse(g grant) (*purse, error) {
 	}}, nil
 }
 
-// take gives the token, or gets one; fresh tells that it was got just now: to get another would not
+// take gives the token, or gets one; fresh means that it was got just now: to get another would not
 // help who is refused with it.
 func (p *purse) take(ctx context.Context) (token string, fresh bool, err error) {
 	p.mu.Lock()

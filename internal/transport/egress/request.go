@@ -28,7 +28,8 @@ type Request struct {
 	// beginning); zero: not at all.
 	Timeout time.Duration
 	Late    time.Duration
-	// HeadBytes of the answer's body are kept; zero: 512; negative: all up to 64 KiB (for the handshake).
+	// HeadBytes of the answer's body are kept; zero: 512; negative: all up to 64 KiB (for the
+	// handshake).
 	HeadBytes int
 }
 
@@ -44,7 +45,7 @@ type Answer struct {
 	Took       time.Duration
 	// Err is for people; nil where there was an answer.
 	Err error
-	// Late tells later how a request that timed out ended: at most one answer, then it is
+	// Late reports later how a request that timed out ended: at most one answer, then it is
 	// closed. nil where it does not go on.
 	Late <-chan Answer
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// trust is what connections are told apart by: whom we trust, and who we say we are.
+// trust is what distinguishes connections: whom we trust, and who we say we are.
 type trust struct {
 	ca, cert, key, minTLS string
 	skipVerify            bool

@@ -44,7 +44,7 @@ type ring struct {
 
 	mu sync.Mutex
 	// All of these are guarded by mu. known is nil before the first keys have come; asked
-	// is the question under way, or the last; asking tells which.
+	// is the question under way, or the last; asking says which.
 	known  *keys
 	asked  *question
 	asking bool

@@ -22,7 +22,7 @@ import (
 // Config says whose tokens are good.
 type Config struct {
 	// Issuer is its URL, as it stands in the claim iss; required. The document under
-	// /.well-known/openid-configuration tells where its keys are.
+	// /.well-known/openid-configuration says where its keys are.
 	Issuer string
 	// Audience is what the claim aud has to hold; required: an issuer makes tokens for others, too.
 	Audience string

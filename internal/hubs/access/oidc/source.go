@@ -29,7 +29,7 @@ func newSource(issuer string, transport http.RoundTripper) *source {
 	return &source{issuer: issuer, client: &http.Client{Transport: limiting{transport}}}
 }
 
-// keys asks for the document that tells where the keys are, and then for the keys.
+// keys asks for the document that says where the keys are, and then for the keys.
 func (s *source) keys(ctx context.Context) (jose.JSONWebKeySet, error) {
 	provider, err := goidc.NewProvider(goidc.ClientContext(ctx, s.client), s.issuer)
 	if err != nil {
