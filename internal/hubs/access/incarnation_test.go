@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H9: who had access to a hub that was deleted has none to the one that takes its name.
 func TestPoliciesEndWithTheirHub(t *testing.T) {
-	store, hubs := newMemStore(), newHubs("orders")
+	store, hubs := metatest.NewMemory(), newHubs("orders")
 	k := open(t, Config{Meta: store, Hub: hubs.find})
 	old := mustCreate(t, k, "orders", "p", auth.Manage)
 	refused := func(what string) {
@@ -50,7 +51,7 @@ func TestPoliciesEndWithTheirHub(t *testing.T) {
 // only not have heard of.
 func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, everywhere := newMemStore(), newHubs("kept", "new", "renewed", "deleted")
+		store, everywhere := metatest.NewMemory(), newHubs("kept", "new", "renewed", "deleted")
 		other := open(t, Config{Meta: store, Hub: everywhere.find})
 		mustCreate(t, other, "deleted", "p", auth.Send)
 		time.Sleep(orphanAge + time.Second)
@@ -60,7 +61,7 @@ func TestSweep(t *testing.T) {
 		here := newHubs("kept")
 		here.make("renewed", time.UnixMilli(1700000000001))
 		k := open(t, Config{Meta: store, Hub: here.find})
-		defer running(t, k)()
+		defer testkit.Run(t, k.Run)()
 		synctest.Wait()
 		want := []string{
 			"policies/hubs/kept/1700000000000/p", "policies/hubs/new/1700000000000/p",

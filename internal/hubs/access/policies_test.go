@@ -12,12 +12,13 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H9: a new yard has a root policy with keys of its own.
 func TestFirstOpenMakesTheRootPolicy(t *testing.T) {
-	store := newMemStore()
+	store := metatest.NewMemory()
 	k := open(t, Config{Meta: store})
 	testkit.Equal(t, k.Created(), true, "it does not say that it made the root policy")
 	root := testkit.Value(k.Policy("", "rootmanagesharedaccesskey"))(t)
@@ -39,25 +40,16 @@ func TestFirstOpenMakesTheRootPolicy(t *testing.T) {
 	}
 }
 
-// racingStore lets somebody else make the root policy between a look and the change.
-type racingStore struct {
-	*memStore
-	first func()
-}
-
-func (s *racingStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if first := s.first; first != nil {
-		s.first = nil
-		first()
-	}
-	return s.memStore.CompareAndSet(ctx, key, expected, value)
-}
-
 // Two nodes that start at once agree on one root policy.
 func TestNodesAgreeOnTheRootPolicy(t *testing.T) {
-	store := newMemStore()
+	store := metatest.NewMemory()
 	var winner *Registry
-	loser := open(t, Config{Meta: &racingStore{memStore: store, first: func() { winner = open(t, Config{Meta: store}) }}})
+	slower := metatest.NewFaulty(store)
+	slower.InjectOnce(metatest.Op.Changes, func(metatest.Op) error {
+		winner = open(t, Config{Meta: store})
+		return nil
+	})
+	loser := open(t, Config{Meta: slower})
 	testkit.Equal(t, winner.Created(), true, "created")
 	testkit.Equal(t, loser.Created(), false, "created")
 	x, _ := winner.Policy("", auth.RootPolicy)
@@ -68,7 +60,7 @@ func TestNodesAgreeOnTheRootPolicy(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	broken := newMemStore()
+	broken := metatest.NewMemory()
 	testkit.Must(t, testkit.Err(broken.CompareAndSet(t.Context(), "policies/namespace/x", 0, []byte("{"))))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -79,10 +71,10 @@ func TestOpenRefuses(t *testing.T) {
 		cfg  Config
 	}{
 		{"no store", t.Context(), Config{Hub: hub}},
-		{"no view of the hubs", t.Context(), Config{Meta: newMemStore()}},
-		{"any bearer token beyond development", t.Context(), Config{Meta: newMemStore(), Hub: hub, AnyBearer: true}},
+		{"no view of the hubs", t.Context(), Config{Meta: metatest.NewMemory()}},
+		{"any bearer token beyond development", t.Context(), Config{Meta: metatest.NewMemory(), Hub: hub, AnyBearer: true}},
 		{"a policy that cannot be read", t.Context(), Config{Meta: broken, Hub: hub}},
-		{"a store that fails", ended, Config{Meta: newMemStore(), Hub: hub}},
+		{"a store that fails", ended, Config{Meta: metatest.NewMemory(), Hub: hub}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
@@ -173,7 +165,7 @@ func TestPoliciesAreBounded(t *testing.T) {
 }
 
 func TestRegenerate(t *testing.T) {
-	store := newMemStore()
+	store := metatest.NewMemory()
 	k := open(t, Config{Meta: store, Hub: newHubs("orders").find})
 	before := mustCreate(t, k, "orders", "p", auth.Send)
 	after, err := k.Regenerate(t.Context(), "Orders", "P", PrimaryKey)
@@ -202,39 +194,31 @@ func TestRegenerate(t *testing.T) {
 	}
 }
 
-// conflicting is a store where somebody else is always a little faster.
-type conflicting struct {
-	*memStore
-	left int
-}
-
-func (s *conflicting) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if expected != 0 && s.left != 0 {
-		s.left--
-		if _, err := s.memStore.CompareAndSet(ctx, key, expected, value); err != nil {
-			return 0, err
-		}
-	}
-	return s.memStore.CompareAndSet(ctx, key, expected, value)
-}
-
 func TestRegenerateAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &conflicting{memStore: newMemStore()}
+		memory := metatest.NewMemory()
+		store := metatest.NewFaulty(memory)
 		k := open(t, Config{Meta: store})
 		mustCreate(t, k, "", "p", auth.Send)
-		store.left = 3
+		left := 3
+		store.Inject(func(op metatest.Op) error { // somebody else is always a little faster
+			if op.Kind != metatest.OpSet || left == 0 {
+				return nil
+			}
+			left--
+			return testkit.Err(memory.CompareAndSet(t.Context(), op.Key, op.Expected, op.Value))
+		})
 		p := testkit.Value(k.Regenerate(t.Context(), "", "p", PrimaryKey))(t)
-		if got, _ := open(t, Config{Meta: store.memStore}).Policy("", "p"); got.Primary != p.Primary {
+		if got, _ := open(t, Config{Meta: memory}).Policy("", "p"); got.Primary != p.Primary {
 			t.Error("another key was stored than was given out")
 		}
-		store.left = -1
+		left = -1
 		testkit.ErrorIs(t, testkit.Err(k.Regenerate(t.Context(), "", "p", PrimaryKey)), meta.ErrConflict)
 	})
 }
 
 func TestDelete(t *testing.T) {
-	store := newMemStore()
+	store := metatest.NewMemory()
 	k := open(t, Config{Meta: store, Hub: newHubs("orders").find})
 	mustCreate(t, k, "orders", "p", auth.Send)
 	testkit.Must(t, k.Delete(t.Context(), "Orders", "P"))
@@ -266,10 +250,15 @@ func TestPoliciesOfNoHub(t *testing.T) {
 
 // A store that fails is told as it is, and nothing is taken into use.
 func TestFailingStore(t *testing.T) {
-	store := &failing{memStore: newMemStore()}
+	store := metatest.NewFaulty(metatest.NewMemory())
 	k := open(t, Config{Meta: store})
 	made := mustCreate(t, k, "", "p", auth.Send)
-	store.err = meta.ErrNoSpace
+	store.Inject(func(op metatest.Op) error {
+		if op.Changes() {
+			return meta.ErrNoSpace
+		}
+		return nil
+	})
 	testkit.ErrorIs(t, testkit.Err(k.Create(t.Context(), Policy{Name: "q", Rights: auth.Send})), meta.ErrNoSpace, "create")
 	testkit.ErrorIs(t, testkit.Err(k.Regenerate(t.Context(), "", "p", PrimaryKey)), meta.ErrNoSpace, "regenerate")
 	testkit.ErrorIs(t, k.Delete(t.Context(), "", "p"), meta.ErrNoSpace, "delete")
@@ -277,23 +266,4 @@ func TestFailingStore(t *testing.T) {
 	if got := names(t, k, ""); len(got) != 2 {
 		t.Errorf("knows %q", got)
 	}
-}
-
-type failing struct {
-	*memStore
-	err error
-}
-
-func (s *failing) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	if s.err != nil {
-		return 0, s.err
-	}
-	return s.memStore.CompareAndSet(ctx, key, expected, value)
-}
-
-func (s *failing) Delete(ctx context.Context, key string, expected meta.Revision) error {
-	if s.err != nil {
-		return s.err
-	}
-	return s.memStore.Delete(ctx, key, expected)
 }

@@ -16,7 +16,7 @@ import (
 
 // The store that most tests here use keeps the contract too.
 func TestMemStoreIsAStore(t *testing.T) {
-	metatest.Run(t, func(*testing.T) meta.Store { return newMemStore() })
+	metatest.Run(t, func(*testing.T) meta.Store { return metatest.NewMemory() })
 }
 
 // With real files all is there after a restart, and what was deleted is not.
@@ -24,7 +24,7 @@ func TestRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "meta.db")
 	hub := newHubs("a/B").find
 	start := func() (*Registry, func()) {
-		store := testkit.Value(bolt.Open(bolt.Config{Path: path, Log: quiet()}))(t)
+		store := testkit.Value(bolt.Open(bolt.Config{Path: path, Log: testkit.Quiet()}))(t)
 		return open(t, Config{Meta: store, Hub: hub}), func() {
 			testkit.Check(t, store.Close())
 		}

@@ -7,16 +7,17 @@ import (
 	"testing/synctest"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What one node does to policies counts at the other, without being asked.
 func TestNodesSeeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, hub := newMemStore(), newHubs("orders").find
+		store, hub := metatest.NewMemory(), newHubs("orders").find
 		a, b := open(t, Config{Meta: store, Hub: hub}), open(t, Config{Meta: store, Hub: hub})
-		defer running(t, a)()
-		defer running(t, b)()
+		defer testkit.Run(t, a.Run)()
+		defer testkit.Run(t, b.Run)()
 
 		p := mustCreate(t, a, "orders", "p", auth.Send)
 		synctest.Wait()
@@ -34,10 +35,10 @@ func TestNodesSeeEachOther(t *testing.T) {
 // Starting and stopping while policies come and go leaves every node with the truth.
 func TestRunStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemStore()
+		store := metatest.NewMemory()
 		nodes := []*Registry{open(t, Config{Meta: store}), open(t, Config{Meta: store})}
 		for round := range 30 {
-			stop := []func(){running(t, nodes[0]), running(t, nodes[1])}
+			stop := []func(){testkit.Run(t, nodes[0].Run), testkit.Run(t, nodes[1].Run)}
 			name := fmt.Sprint("p", round%5)
 			for _, k := range nodes {
 				go k.Create(t.Context(), Policy{Name: name, Rights: auth.Send})
@@ -53,7 +54,7 @@ func TestRunStorm(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, k := range nodes {
-			defer running(t, k)()
+			defer testkit.Run(t, k.Run)()
 		}
 		synctest.Wait()
 		want, _ := open(t, Config{Meta: store}).Policies("")

@@ -1,63 +1,47 @@
 package access
 
 import (
-	"context"
-	"log/slog"
+	"cmp"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// hubs are those that a registry is told of.
-type hubs struct {
-	mu      sync.Mutex
-	created map[string]time.Time // by folded name; guarded by mu
-}
+// hubs are those that a registry knows of: when each was created, by folded name.
+type hubs struct{ created sync.Map }
 
 func newHubs(names ...string) *hubs {
-	h := &hubs{created: make(map[string]time.Time)}
+	h := &hubs{}
 	for _, name := range names {
 		h.make(name, time.UnixMilli(1700000000000))
 	}
 	return h
 }
 
-func (h *hubs) make(name string, created time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.created[auth.Fold(name)] = created
-}
+func (h *hubs) make(name string, created time.Time) { h.created.Store(auth.Fold(name), created) }
 
-func (h *hubs) delete(name string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.created, auth.Fold(name))
-}
+func (h *hubs) delete(name string) { h.created.Delete(auth.Fold(name)) }
 
 func (h *hubs) find(name string) (time.Time, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	created, ok := h.created[auth.Fold(name)]
-	return created, ok
+	created, _ := h.created.Load(auth.Fold(name))
+	at, exists := created.(time.Time)
+	return at, exists
 }
-
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func open(t *testing.T, cfg Config) *Registry {
 	t.Helper()
 	if cfg.Meta == nil {
-		cfg.Meta = newMemStore()
+		cfg.Meta = metatest.NewMemory()
 	}
 	if cfg.Hub == nil {
 		cfg.Hub = newHubs().find
 	}
-	if cfg.Log == nil {
-		cfg.Log = quiet()
-	}
+	cfg.Log = cmp.Or(cfg.Log, testkit.Quiet())
 	return testkit.Value(Open(t.Context(), cfg))(t)
 }
 
@@ -66,7 +50,7 @@ func mustCreate(t *testing.T, k *Registry, hub, name string, rights auth.Rights)
 	return testkit.Value(k.Create(t.Context(), Policy{Hub: hub, Name: name, Rights: rights}))(t)
 }
 
-// namespace is the place of what concerns all hubs.
+// namespace is the entity of what concerns all hubs.
 var namespace auth.Entity
 
 // sign makes a token for a resource that is good for an hour.
@@ -83,18 +67,6 @@ func names(t *testing.T, k *Registry, hub string) []string {
 		got = append(got, p.Name)
 	}
 	return got
-}
-
-// running is a registry that follows the others until stop.
-func running(t *testing.T, k *Registry) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- k.Run(ctx) }()
-	return func() {
-		t.Helper()
-		cancel()
-		testkit.Check(t, <-ended, "run ended with")
-	}
 }
 
 // stored lists the keys of all policies in a store.
