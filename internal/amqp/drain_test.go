@@ -46,13 +46,11 @@ func TestDrainInTheMiddleOfAMessage(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			p := serve(t, accept(nil, counting(t, 1, 3000))).raw()
 			p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
-			p.send(0, newBegin(), receiver("r", 0))
-			expect[wire.Begin](p)
+			ask[wire.Begin](p, 0, newBegin(), receiver("r", 0))
 			expect[wire.Attach](p)
 			fl := drain(0, n)
 			fl.IncomingWindow = 2
-			p.send(0, fl)
-			expect[wire.Transfer](p)
+			ask[wire.Transfer](p, 0, fl)
 			expect[wire.Transfer](p)
 			time.Sleep(5 * time.Second)
 			p.empty("the message is not whole: " + name)
@@ -137,8 +135,7 @@ func TestDrainOfASendGivenUp(t *testing.T) {
 		p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
 		fl := drain(0, 5)
 		fl.IncomingWindow = 2
-		p.send(0, newBegin(), receiver("r", 0), fl)
-		expect[wire.Begin](p)
+		ask[wire.Begin](p, 0, newBegin(), receiver("r", 0), fl)
 		expect[wire.Attach](p)
 		expect[wire.Transfer](p)
 		expect[wire.Transfer](p)

@@ -48,8 +48,7 @@ func TestHandleIsUsedAnewBeforeTheOwedDetach(t *testing.T) { // H8
 			// Its own detach is answered, and the handle is free again.
 			p.send(0, &wire.Detach{Handle: 3, Closed: true})
 			p.expectDetach(3, "")
-			p.send(0, sender("third", 3))
-			expect[wire.Attach](p)
+			ask[wire.Attach](p, 0, sender("third", 3))
 		})
 	}
 }
@@ -102,8 +101,7 @@ func TestHandleInUse(t *testing.T) {
 					break
 				}
 			}
-			p.send(0, &wire.End{}, newBegin())
-			expect[wire.Begin](p) // the channel is free again
+			ask[wire.Begin](p, 0, &wire.End{}, newBegin()) // the channel is free again
 		})
 	}
 }

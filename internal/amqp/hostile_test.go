@@ -38,8 +38,7 @@ func TestAttachesAreNotKept(t *testing.T) {
 	const links, size = 32, 15_000
 	was := inUse()
 	for h := range uint32(links) {
-		p.send(0, costlyAttach(fmt.Sprint(h), h, wire.RoleReceiver, size))
-		expect[wire.Attach](p)
+		ask[wire.Attach](p, 0, costlyAttach(fmt.Sprint(h), h, wire.RoleReceiver, size))
 	}
 	if per := (inUse() - was) / links; per > 64<<10 {
 		t.Errorf("%d bytes are kept of each attach", per)
@@ -88,14 +87,12 @@ func TestTooMuchWaitsForHandles(t *testing.T) {
 	for range 3 { // what waited is not counted any more when the session has ended
 		const fit = maxHeirBytes / 15_100
 		for handle := range uint32(fit + 1) {
-			p.send(0, sender("s", handle))
-			expect[wire.Attach](p)
+			ask[wire.Attach](p, 0, sender("s", handle))
 			expect[wire.Detach](p)
 			p.send(0, costlyAttach("heir", handle, wire.RoleSender, 15_000))
 		}
 		p.expectEnd(ConditionHandleInUse)
-		p.send(0, &wire.End{}, newBegin())
-		expect[wire.Begin](p)
+		ask[wire.Begin](p, 0, &wire.End{}, newBegin())
 	}
 }
 
@@ -226,8 +223,7 @@ func TestLargeFrameBeforeTheOpen(t *testing.T) {
 	f := serve(t, accept(nil, nil))
 	p := f.raw()
 	p.write(wire.ProtocolAMQP[:])
-	p.send(0, &wire.Open{ContainerID: strings.Repeat("x", strangerFrameBytes)})
-	expect[wire.Open](p)
+	ask[wire.Open](p, 0, &wire.Open{ContainerID: strings.Repeat("x", strangerFrameBytes)})
 	p.expectClose(ConditionFramingError)
 
 	p = f.raw() // all at once, and more than the small buffer holds
@@ -259,8 +255,7 @@ func TestNameThatDoesNotFit(t *testing.T) {
 	in := &sink{}
 	p := serve(t, accept(in, nil)).raw()
 	p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
-	p.send(0, newBegin(), sender(strings.Repeat("n", 5000), 0))
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 0, newBegin(), sender(strings.Repeat("n", 5000), 0))
 	p.expectEnd(ConditionFrameSizeTooSmall)
 	testkit.Equal(t, in.closed.Load(), 1, "the sink was not closed")
 }
@@ -278,8 +273,7 @@ func TestBadTextInASmallFrame(t *testing.T) {
 			}
 			p := serve(t, h).raw()
 			p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
-			p.send(0, newBegin(), sender("s", 0))
-			expect[wire.Begin](p)
+			ask[wire.Begin](p, 0, newBegin(), sender("s", 0))
 			expect[wire.Attach](p)
 			got := p.next()
 			d := got.body.(*wire.Detach)

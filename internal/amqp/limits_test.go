@@ -71,8 +71,7 @@ func TestMetricsCount(t *testing.T) {
 	f := serve(t, accept(&sink{}, sendAll(3, nil)))
 	p := f.raw()
 	p.attachSender()
-	p.send(0, receiver("r", 1), credit(1, 0, 3))
-	expect[wire.Attach](p)
+	ask[wire.Attach](p, 0, receiver("r", 1), credit(1, 0, 3))
 	for range 3 {
 		p.expectMessage()
 	}

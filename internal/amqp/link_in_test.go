@@ -70,10 +70,9 @@ func TestCreditFollowsSettlement(t *testing.T) {
 	// An echo tells at any time.
 	held[1].Accept()
 	expect[wire.Disposition](p)
-	ask := credit(0, 4, 0)
-	ask.Echo = true
-	p.send(0, ask)
-	testkit.MustEqual(t, expect[wire.Flow](p).LinkCredit, wire.Some(uint32(3)))
+	echo := credit(0, 4, 0)
+	echo.Echo = true
+	testkit.MustEqual(t, ask[wire.Flow](p, 0, echo).LinkCredit, wire.Some(uint32(3)))
 }
 
 // A client that sends more than it may is not punished; it gets no credit either.
@@ -116,8 +115,7 @@ func TestSendersCount(t *testing.T) {
 	for _, step := range []struct{ says, want uint32 }{{5, 5}, {3, 5}, {5, 5}, {6, 6}} {
 		fl := credit(0, step.says, 0)
 		fl.Echo = true
-		p.send(0, fl)
-		if fl := expect[wire.Flow](p); fl.DeliveryCount.Value != step.want || fl.LinkCredit.Value != 10 {
+		if fl := ask[wire.Flow](p, 0, fl); fl.DeliveryCount.Value != step.want || fl.LinkCredit.Value != 10 {
 			t.Fatalf("it said %d: got %+v", step.says, fl)
 		}
 	}
@@ -143,10 +141,9 @@ func TestSettlingTwiceCountsOnce(t *testing.T) {
 	d.Accept()
 	d.Reject(nil)
 	testkit.MustEqual(t, expect[wire.Disposition](p).State.Outcome, wire.OutcomeAccepted)
-	ask := credit(0, 1, 0)
-	ask.Echo = true
-	p.send(0, ask)
-	testkit.MustEqual(t, expect[wire.Flow](p).LinkCredit.Value, 3)
+	echo := credit(0, 1, 0)
+	echo.Echo = true
+	testkit.MustEqual(t, ask[wire.Flow](p, 0, echo).LinkCredit.Value, 3)
 }
 
 // Consecutive acceptances are told as one range when they wait for the writer together.
@@ -245,8 +242,7 @@ func TestInterleavedDeliveries(t *testing.T) {
 	p, got := attachedTo(t, 1<<20, 0)
 	const links = 5
 	for handle := uint32(1); handle < links; handle++ {
-		p.send(0, sender(fmt.Sprint(handle), handle))
-		expect[wire.Attach](p)
+		ask[wire.Attach](p, 0, sender(fmt.Sprint(handle), handle))
 		expect[wire.Flow](p)
 	}
 	for i := range 10 {
@@ -404,8 +400,7 @@ func TestSettledAfterTheEnd(t *testing.T) {
 	p.expectDetach(0, "")
 	second.Accept()
 	second.Reject(nil)
-	p.send(1, newBegin())
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 1, newBegin())
 }
 
 // The bytes of a message in one frame are those that were read: none is copied.

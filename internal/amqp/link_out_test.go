@@ -175,8 +175,7 @@ func TestEchoOnALink(t *testing.T) {
 	p.attachReceiver()
 	fl := credit(0, 0, 9)
 	fl.Echo = true
-	p.send(0, fl)
-	got := expect[wire.Flow](p)
+	got := ask[wire.Flow](p, 0, fl)
 	if got.Handle != wire.Some(uint32(0)) || got.DeliveryCount != wire.Some(uint32(0)) || got.LinkCredit != wire.Some(uint32(9)) ||
 		!got.NextIncomingID.Set || got.Drain || got.Echo {
 		t.Fatalf("got %+v", got)
@@ -241,8 +240,7 @@ func TestLargeMessagesInSmallFrames(t *testing.T) { // H8
 				h, links := sending()
 				p := serve(t, h).raw()
 				p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(frameSize) })
-				p.send(0, newBegin(), receiver("r", 0), credit(0, 0, 10))
-				expect[wire.Begin](p)
+				ask[wire.Begin](p, 0, newBegin(), receiver("r", 0), credit(0, 0, 10))
 				expect[wire.Attach](p)
 				l := receive(t, links, "Run")
 				body := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
@@ -266,8 +264,7 @@ func TestNoFrameIsTooLarge(t *testing.T) {
 	f := serve(t, h)
 	p := f.raw()
 	p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
-	p.send(0, newBegin(), receiver("r", 0), credit(0, 0, 1<<20))
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 0, newBegin(), receiver("r", 0), credit(0, 0, 1<<20))
 	expect[wire.Attach](p)
 	l := receive(t, links, "Run")
 	for size := range 1100 {
@@ -293,8 +290,7 @@ func TestMessageLargerThanTheWindow(t *testing.T) {
 	b.IncomingWindow = 2
 	fl := credit(0, 0, 10)
 	fl.IncomingWindow = 2
-	p.send(0, b, receiver("r", 0), fl)
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 0, b, receiver("r", 0), fl)
 	expect[wire.Attach](p)
 	l := receive(t, links, "Run")
 	body := bytes.Repeat([]byte("0123456789"), 300)
@@ -331,8 +327,7 @@ func TestWindowIsNotFilledWithHalves(t *testing.T) {
 	b.IncomingWindow = 3
 	fl := credit(0, 0, 10)
 	fl.IncomingWindow = 3
-	p.send(0, b, receiver("r", 0), fl)
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 0, b, receiver("r", 0), fl)
 	expect[wire.Attach](p)
 	l := receive(t, links, "Run")
 	n, err := l.Send(t.Context(), 2, func(dst []byte, _ int) []byte { return append(dst, make([]byte, 800)...) })
@@ -350,8 +345,7 @@ func TestSendGivenUpInTheMiddle(t *testing.T) {
 	b.IncomingWindow = 1
 	fl := credit(0, 0, 10)
 	fl.IncomingWindow = 1
-	p.send(0, b, receiver("r", 0), fl)
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 0, b, receiver("r", 0), fl)
 	expect[wire.Attach](p)
 	l := receive(t, links, "Run")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -406,8 +400,7 @@ func TestNothingAfterDetach(t *testing.T) { // H5
 		}
 		break
 	}
-	p.send(1, newBegin())
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 1, newBegin())
 }
 
 // endless sends until it is stopped, and counts.

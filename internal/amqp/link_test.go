@@ -79,8 +79,7 @@ func TestAnswersToAttach(t *testing.T) { // H8
 				a = receiver("n", 3)
 			}
 			tt.request(a)
-			p.send(0, a)
-			got := expect[wire.Attach](p)
+			got := ask[wire.Attach](p, 0, a)
 			if got.Name != "n" || got.Handle != 3 || got.Role == a.Role || !cmp.Equal(got.Source, a.Source) || !cmp.Equal(got.Target, a.Target) {
 				t.Errorf("got %+v", got)
 			}
@@ -131,8 +130,7 @@ func TestRefusals(t *testing.T) { // H8
 			if tt.err != nil {
 				h.attach = func(*Link) (Terminus, error) { return Terminus{}, tt.err }
 			}
-			p.send(0, tt.attach)
-			got := expect[wire.Attach](p)
+			got := ask[wire.Attach](p, 0, tt.attach)
 			want := &wire.Attach{Name: tt.attach.Name, Handle: 7, Role: !tt.attach.Role}
 			testkit.Equal(t, cmp.Equal(got, want), true, "got %s", cmp.Diff(want, got))
 			p.expectDetach(7, tt.want)
@@ -143,8 +141,7 @@ func TestRefusals(t *testing.T) { // H8
 			testkit.Equal(t, expect[wire.Flow](p).NextIncomingID, wire.Some(uint32(1)))
 			// The handle is free.
 			h.attach = accept(&sink{}, nil).attach
-			p.send(0, sender("y", 7))
-			if a := expect[wire.Attach](p); a.Target == nil {
+			if a := ask[wire.Attach](p, 0, sender("y", 7)); a.Target == nil {
 				t.Errorf("got %+v", a)
 			}
 		})
@@ -157,8 +154,7 @@ func TestHandlerGivesTheWrongEnd(t *testing.T) {
 	h.attach = func(*Link) (Terminus, error) { return Terminus{Sink: in}, nil }
 	p := serve(t, h).raw()
 	p.begin()
-	p.send(0, receiver("r", 0))
-	expect[wire.Attach](p)
+	ask[wire.Attach](p, 0, receiver("r", 0))
 	p.expectDetach(0, ConditionInternalError)
 	testkit.Equal(t, in.closed.Load(), 1, "the end that was given was not closed")
 }
@@ -167,11 +163,9 @@ func TestEqualNames(t *testing.T) {
 	p := serve(t, accept(&sink{}, &source{})).raw()
 	p.attachSender()
 	// Java has the same name for both directions.
-	p.send(0, receiver("s", 1))
-	expect[wire.Attach](p)
+	ask[wire.Attach](p, 0, receiver("s", 1))
 	// Another session is another world.
-	p.send(1, newBegin(), sender("s", 0))
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 1, newBegin(), sender("s", 0))
 	if a := expect[wire.Attach](p); a.Target == nil {
 		t.Error("refused on another session")
 	}
@@ -193,18 +187,15 @@ func TestTooManyLinks(t *testing.T) {
 	expect[wire.Attach](p)
 	expect[wire.Flow](p)
 	refused := func(handle uint32) {
-		p.send(0, sender("t", handle))
-		expect[wire.Attach](p)
+		ask[wire.Attach](p, 0, sender("t", handle))
 		p.expectDetach(handle, ConditionResourceLimitExceeded)
 	}
 	refused(1)
 	testkit.Equal(t, f.refused(reasonLinks), 1, "not counted")
 	p.send(0, &wire.Detach{Handle: 1, Closed: true})
 	// The end of a session frees its links' places.
-	p.send(1, &wire.End{})
-	expect[wire.End](p)
-	p.send(0, sender("t", 1))
-	expect[wire.Attach](p)
+	ask[wire.End](p, 1, &wire.End{})
+	ask[wire.Attach](p, 0, sender("t", 1))
 	expect[wire.Flow](p)
 	// Who asks again and again, and takes no notice, loses the connection.
 	refused(2)
@@ -220,8 +211,7 @@ func TestAnswerThatDoesNotFit(t *testing.T) {
 	p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
 	a := receiver("r", 0)
 	a.Source.Address = wire.Some(strings.Repeat("x", 600))
-	p.send(0, newBegin(), a)
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 0, newBegin(), a)
 	if a := expect[wire.Attach](p); a.Source != nil {
 		t.Errorf("got %+v", a)
 	}
@@ -271,8 +261,7 @@ func TestConnectionLossClosesTheLinks(t *testing.T) { // H7
 	}
 	p := serve(t, h).raw()
 	p.attachSender()
-	p.send(0, receiver("r", 1))
-	expect[wire.Attach](p)
+	ask[wire.Attach](p, 0, receiver("r", 1))
 	p.nc.Close()
 	receive(t, gone, "Disconnected")
 }
@@ -285,8 +274,7 @@ func TestDetachByUs(t *testing.T) {
 	h.attach = func(l *Link) (Terminus, error) { links <- l; return plain(l) }
 	p := serve(t, h).raw()
 	p.attachSender()
-	p.send(0, receiver("r", 1))
-	expect[wire.Attach](p)
+	ask[wire.Attach](p, 0, receiver("r", 1))
 	sending, receiving := <-links, <-links
 
 	sending.Detach(&Error{Condition: ConditionDetachForced})

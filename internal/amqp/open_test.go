@@ -201,8 +201,7 @@ func TestConnectionsThatEndWithAnError(t *testing.T) {
 			p := serve(t, h).raw()
 			tt.open.ContainerID = "test"
 			p.write(wire.ProtocolAMQP[:])
-			p.send(0, append([]any{&tt.open}, tt.after...)...)
-			expect[wire.Open](p)
+			ask[wire.Open](p, 0, append([]any{&tt.open}, tt.after...)...)
 			if len(tt.after) > 1 {
 				expect[wire.Begin](p)
 			}
@@ -217,8 +216,7 @@ func TestBeforeTheOpen(t *testing.T) {
 	for _, body := range []any{newBegin(), sender("s", 0), &wire.End{}, message(0, 0), credit(0, 0, 1)} {
 		p := serve(t, accept(&sink{}, nil)).raw()
 		p.write(wire.ProtocolAMQP[:])
-		p.send(0, body)
-		expect[wire.Open](p) // a close has to have one before it
+		ask[wire.Open](p, 0, body) // a close has to have one before it
 		p.expectClose(ConditionIllegalState)
 		p.nc.Close()
 	}
@@ -280,8 +278,7 @@ func TestLongErrorInASmallFrame(t *testing.T) {
 	}
 	p := serve(t, h).raw()
 	p.open(func(o *wire.Open) { o.MaxFrameSize = wire.Some(uint32(512)) })
-	p.send(0, newBegin(), sender("s", 0))
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 0, newBegin(), sender("s", 0))
 	expect[wire.Attach](p)
 	got := p.next()
 	if d := got.body.(*wire.Detach); got.size > 512 || !strings.HasPrefix(d.Error.Description, "very very") {

@@ -226,7 +226,14 @@ func expect[T any](p *rawPeer) *T {
 	return body
 }
 
-// expectError is expect for what has to carry an error.
+// ask sends performatives and gives the answer, which has to be of that type.
+func ask[T any](p *rawPeer, channel uint16, bodies ...any) *T {
+	p.t.Helper()
+	p.send(channel, bodies...)
+	return expect[T](p)
+}
+
+// expectClose is expect for a close that has to carry an error, if one is wanted.
 func (p *rawPeer) expectClose(want wire.Symbol) *Error {
 	p.t.Helper()
 	return p.checkError(expect[wire.Close](p).Error, want)
@@ -312,8 +319,7 @@ func (p *rawPeer) begin(change ...func(*wire.Begin)) *wire.Begin {
 	for _, f := range change {
 		f(b)
 	}
-	p.send(0, b)
-	return expect[wire.Begin](p)
+	return ask[wire.Begin](p, 0, b)
 }
 
 func sender(name string, handle uint32) *wire.Attach {
@@ -338,8 +344,7 @@ func (p *rawPeer) attachSender(change ...func(*wire.Attach)) (*wire.Attach, *wir
 	for _, f := range change {
 		f(a)
 	}
-	p.send(0, a)
-	return expect[wire.Attach](p), expect[wire.Flow](p)
+	return ask[wire.Attach](p, 0, a), expect[wire.Flow](p)
 }
 
 // attachReceiver goes as far as a link by which the client receives.
@@ -350,8 +355,7 @@ func (p *rawPeer) attachReceiver(change ...func(*wire.Attach)) *wire.Attach {
 	for _, f := range change {
 		f(a)
 	}
-	p.send(0, a)
-	return expect[wire.Attach](p)
+	return ask[wire.Attach](p, 0, a)
 }
 
 // message is a whole delivery in one frame.

@@ -30,8 +30,7 @@ func TestEndOfASession(t *testing.T) { // H5
 	in, out := &sink{}, &source{}
 	p := serve(t, accept(in, out)).raw()
 	p.attachSender()
-	p.send(0, receiver("r", 1))
-	expect[wire.Attach](p)
+	ask[wire.Attach](p, 0, receiver("r", 1))
 	in.onClose = func() { p.empty("the sink was closed") }
 	out.onClose = func() { p.empty("the source was closed") }
 	p.send(0, &wire.End{Error: &Error{Condition: "amqp:session:window-violation"}})
@@ -40,8 +39,7 @@ func TestEndOfASession(t *testing.T) { // H5
 	testkit.MustEqual(t, out.closed.Load(), 1, "closed")
 	in.onClose, out.onClose = nil, nil
 	// The channel can be used again, and so can the names.
-	p.send(0, newBegin(), sender("s", 0))
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 0, newBegin(), sender("s", 0))
 	expect[wire.Attach](p)
 }
 
@@ -73,16 +71,14 @@ func TestSessionsThatEndWithAnError(t *testing.T) {
 			f := serve(t, accept(in, &source{}))
 			p := f.raw()
 			p.attachSender()
-			p.send(0, receiver("r", 1))
-			expect[wire.Attach](p)
+			ask[wire.Attach](p, 0, receiver("r", 1))
 			p.send(0, tt.body)
 			p.expectEnd(tt.want)
 			testkit.Equal(t, in.closed.Load(), 1, "the sink was not closed")
 			testkit.Equal(t, f.refused(reasonProtocol), 1, "not counted")
 			// Until the peer's end all is ignored; then the channel is free.
 			p.transfer(0, message(0, 0), []byte("late"))
-			p.send(0, &wire.Detach{Handle: 0}, &wire.End{}, newBegin())
-			expect[wire.Begin](p)
+			ask[wire.Begin](p, 0, &wire.Detach{Handle: 0}, &wire.End{}, newBegin())
 		})
 	}
 }
@@ -91,8 +87,7 @@ func TestSessionsThatEndWithAnError(t *testing.T) {
 func TestCreditForALinkThatIsGone(t *testing.T) { // H8
 	p := serve(t, accept(nil, &source{})).raw()
 	p.begin()
-	p.send(0, receiver("r", 0))
-	expect[wire.Attach](p)
+	ask[wire.Attach](p, 0, receiver("r", 0))
 	p.send(0, &wire.Detach{Handle: 0, Closed: true}, credit(0, 0, 100), receiver("r", 0))
 	p.expectDetach(0, "")
 	if a := expect[wire.Attach](p); a.Name != "r" || a.Source == nil {
@@ -105,24 +100,18 @@ func TestTooManySessions(t *testing.T) {
 	p := f.raw()
 	p.open()
 	for channel := range uint16(2) {
-		p.send(channel, newBegin())
-		expect[wire.Begin](p)
+		ask[wire.Begin](p, channel, newBegin())
 	}
-	p.send(2, newBegin())
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 2, newBegin())
 	p.expectEnd(ConditionResourceLimitExceeded)
 	testkit.Equal(t, f.refused(reasonSessions), 1, "not counted")
 	// Those there are go on, and one that ends makes room.
-	p.send(0, sender("s", 0))
-	expect[wire.Attach](p)
+	ask[wire.Attach](p, 0, sender("s", 0))
 	expect[wire.Flow](p)
-	p.send(1, &wire.End{})
-	expect[wire.End](p)
-	p.send(1, newBegin())
-	expect[wire.Begin](p)
+	ask[wire.End](p, 1, &wire.End{})
+	ask[wire.Begin](p, 1, newBegin())
 	// Who goes on begins more than it ends loses the connection.
-	p.send(3, newBegin())
-	expect[wire.Begin](p)
+	ask[wire.Begin](p, 3, newBegin())
 	p.expectEnd(ConditionResourceLimitExceeded)
 	p.send(4, newBegin())
 	p.expectClose(ConditionResourceLimitExceeded)
@@ -162,8 +151,7 @@ func sendAll(count int, sent func()) *source {
 func TestOutgoingWindow(t *testing.T) {
 	p := serve(t, accept(nil, sendAll(10, nil))).raw()
 	p.begin(func(b *wire.Begin) { b.IncomingWindow = 3 })
-	p.send(0, receiver("a", 0), receiver("b", 1))
-	expect[wire.Attach](p)
+	ask[wire.Attach](p, 0, receiver("a", 0), receiver("b", 1))
 	expect[wire.Attach](p)
 	give := func(handle uint32) *wire.Flow {
 		fl := credit(handle, 0, 100)
@@ -196,8 +184,7 @@ func TestOutgoingWindow(t *testing.T) {
 func TestIncomingNumbersWrapAround(t *testing.T) {
 	p := serve(t, accept(&sink{}, nil)).raw()
 	p.begin(func(b *wire.Begin) { b.NextOutgoingID = 0xffffffff })
-	p.send(0, sender("s", 0))
-	expect[wire.Attach](p)
+	ask[wire.Attach](p, 0, sender("s", 0))
 	expect[wire.Flow](p)
 	p.transfer(0, message(0, 0xffffffff), nil)
 	p.transfer(0, message(0, 0), nil)

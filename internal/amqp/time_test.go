@@ -143,8 +143,7 @@ func TestHeartbeats(t *testing.T) { // H8
 			}
 			// What is sent for another reason counts.
 			time.Sleep(want / 2)
-			p.send(0, newBegin())
-			expect[wire.Begin](p)
+			ask[wire.Begin](p, 0, newBegin())
 			last := time.Now()
 			if beat := <-p.frames; beat.body != nil || time.Since(last) != want {
 				t.Fatalf("got %v after %v", beat, time.Since(last))

@@ -117,8 +117,7 @@ func TestKernelNoticesAVanishedMachine(t *testing.T) { // H7
 			testVanish(t, name, &source{}, vanishedSoon/2, func(p *rawPeer) {
 				p.reader.Go(p.read)
 				p.open(func(o *wire.Open) { o.IdleTimeout = wire.Some(uint32(200)) }) // heartbeats, soon
-				p.send(0, newBegin(), receiver("r", 0))
-				expect[wire.Begin](p)
+				ask[wire.Begin](p, 0, newBegin(), receiver("r", 0))
 				expect[wire.Attach](p)
 			})
 		})

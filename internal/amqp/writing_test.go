@@ -23,8 +23,7 @@ func TestCloseInTheMidstOfAcknowledging(t *testing.T) { // H2
 	p.open()
 	const sessions = 3
 	for channel := range uint16(sessions) {
-		p.send(channel, newBegin())
-		expect[wire.Begin](p)
+		ask[wire.Begin](p, channel, newBegin())
 	}
 	func() {
 		c := f.only()
