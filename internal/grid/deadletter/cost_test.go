@@ -84,7 +84,7 @@ func TestLargeLettersMakeSmallPages(t *testing.T) {
 	for i := range 20 {
 		p := letter(sub, i)
 		p.Event = large
-		must(t, y.Put(t.Context(), sub, []pending.Delivery{p}))
+		testkit.Must(t, y.Put(t.Context(), sub, []pending.Delivery{p}))
 	}
 	seen := 0
 	for q := (Query{Limit: 1000}); ; {
@@ -129,7 +129,7 @@ func TestWaitingLettersTakeNoMemory(t *testing.T) {
 				p.Event = fmt.Appendf(nil, `{"id":"e","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":"%s"}`, data)
 				some = append(some, p)
 			}
-			must(t, y.Put(t.Context(), sub, some))
+			testkit.Must(t, y.Put(t.Context(), sub, some))
 		}
 		before := heap()
 		defer y.run()()

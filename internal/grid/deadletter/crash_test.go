@@ -18,7 +18,7 @@ import (
 )
 
 // The power is cut at any operation of the disk, and entries cannot be changed now and then. Every letter that was put
-// is listed and reaches its place, or was purged; what was purged does not come back; and what is known to be
+// is listed and reaches its target, or was purged; what was purged does not come back; and what is known to be
 // redriven stays so. // G8
 func TestPowerCuts(t *testing.T) {
 	for seed := range uint64(30) {
@@ -127,7 +127,7 @@ func (c *cuts) step() {
 
 func (c *cuts) settle() {
 	page, err := c.List(c.t.Context(), c.sub.ID, Query{Limit: 10_000, Redriven: true})
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	listed := map[int64]Letter{}
 	for _, l := range page.Letters {
 		listed[l.Sequence] = l
@@ -141,7 +141,7 @@ func (c *cuts) settle() {
 		case !c.touched[n] && !found:
 			c.t.Errorf("event %d is not listed", n)
 		case found && !strings.Contains(sent, fmt.Sprintf(`"e%d"`, n)):
-			c.t.Errorf("event %d never reached its place", n)
+			c.t.Errorf("event %d never reached its target", n)
 		case found && l.Written == "":
 			c.t.Errorf("event %d is not known to be written", n)
 		case found && c.marked[n] && l.Redriven.IsZero():
@@ -153,7 +153,7 @@ func (c *cuts) settle() {
 	}
 }
 
-// Letters are put, written, purged and redriven at once, while the place and the subscription come and go.
+// Letters are put, written, purged and redriven at once, while the target and the subscription come and go.
 func TestAStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, func(c *Config) { c.Delay = time.Second })
@@ -169,7 +169,7 @@ func TestAStorm(t *testing.T) {
 		synctest.Wait()
 		stop()
 		entries, err := y.meta.List(t.Context(), entryPrefix)
-		must(t, err)
+		testkit.Must(t, err)
 		testkit.Equal(t, len(entries), 0, "entries are left of subscriptions that are gone")
 	})
 }
@@ -184,13 +184,13 @@ func storm(y *yard, name string, rnd *rand.Rand) {
 			for i := range 30 {
 				switch part {
 				case 0:
-					must(y.t, y.Put(ctx, sub, []pending.Delivery{letter(sub, i)}))
+					testkit.Must(y.t, y.Put(ctx, sub, []pending.Delivery{letter(sub, i)}))
 				case 1:
 					_, err := y.Purge(ctx, sub.ID, Query{Limit: 1})
-					must(y.t, err)
+					testkit.Must(y.t, err)
 				case 2:
 					_, err := y.Redrive(ctx, sub.ID, Query{}, RedriveOptions{})
-					must(y.t, err)
+					testkit.Must(y.t, err)
 				case 3:
 					y.change(sub, []string{"hub:failures", "yard", "hub:others"}[i%3])
 				}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,12 +28,11 @@ func TestMarksAsTheyAreStored(t *testing.T) {
 	leaf.Purged = leaf.Purged.With(ranges.SetOf(7), 0)
 	const stored = `{"redriven":[{"from":3,"to":5,"at":1769860800000},{"from":9,"to":10,"at":1769860800000}],"purged":[{"from":7,"to":8}]}`
 	value, err := leafCodec.Encode(leaf)
-	if err != nil || string(value) != stored {
-		t.Errorf("stored %s, %v", value, err)
-	}
-	if read, err := leafCodec.Decode([]byte(stored)); err != nil || !reflect.DeepEqual(read, leaf) {
-		t.Errorf("read %v, %v", read, err)
-	}
+	testkit.Must(t, err)
+	testkit.Equal(t, string(value), stored)
+	read, err := leafCodec.Decode([]byte(stored))
+	testkit.Must(t, err)
+	testkit.Deep(t, read, leaf)
 	for n := range int64(setaside.LeafSize) {
 		leaf.Redriven = append(leaf.Redriven, ranges.Span{Range: ranges.Range{First: 1<<53 + n, Last: 1<<53 + n}, At: 1769860800000 + n})
 	}
@@ -51,10 +49,10 @@ func TestLongNamesOfTargetsHaveRoom(t *testing.T) {
 	b := y.box(sub.ID)
 	for i := range int64(300) {
 		b.wrote(write{First: i, Next: i + 1, Where: strings.Repeat("x", 4000)})
-		must(t, b.note(t.Context()))
+		testkit.Must(t, b.note(t.Context()))
 	}
 	entry, err := y.meta.Get(t.Context(), entryPrefix+sub.ID)
-	must(t, err)
+	testkit.Must(t, err)
 	if len(entry.Value) > meta.MaxValueBytes/2 {
 		t.Errorf("the entry has %d bytes", len(entry.Value))
 	}
@@ -62,8 +60,7 @@ func TestLongNamesOfTargetsHaveRoom(t *testing.T) {
 
 // What was written and could not be noted is not written again by the same process: it is noted later.
 func TestWhatCouldNotBeNotedIsNotWrittenAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+	withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
 		y.die(sub, 1)
 		y.meta.Inject(full)
 		stop := y.run()
@@ -87,14 +84,13 @@ func TestWhatCouldNotBeNotedIsNotWrittenAgain(t *testing.T) {
 
 // What is written when the yard stops is noted before it has stopped.
 func TestAWriteUnderWayIsNotedWhenTheYardStops(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+	withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
 		y.hubs.takes = time.Second
 		stop := y.run()
 		y.die(sub, 1)
 		time.Sleep(time.Millisecond)
 		stop()
-		must(t, y.engine.Close())
+		testkit.Must(t, y.engine.Close())
 		y.hubs.takes = 0
 		y.open()
 		defer y.run()()
@@ -121,49 +117,41 @@ func TestRunMayBeCalledAgain(t *testing.T) {
 
 // A deleted subscription leaves nothing behind, whatever is under way.
 func TestNothingIsNotedOfADeletedSubscription(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+	withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
 		y.hubs.takes = time.Second
 		defer y.run()()
 		y.die(sub, 1)
 		time.Sleep(time.Millisecond)
 		y.topics.set(sub.ID, nil)
 		pass(time.Hour)
-		must(t, y.Put(t.Context(), sub, []pending.Delivery{letter(sub, 2)}))
+		testkit.Must(t, y.Put(t.Context(), sub, []pending.Delivery{letter(sub, 2)}))
 		entries, err := y.meta.List(t.Context(), "grid/")
-		must(t, err)
+		testkit.Must(t, err)
 		testkit.Equal(t, len(entries), 0, "entries left: %v", entries)
 	})
 }
 
-// A place that took over has four hours of its own, and is tried at once.
+// A target that took over has four hours of its own, and is tried at once.
 func TestANewTargetIsTriedAtOnceAndHasItsOwnTime(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+	withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
 		y.hubs.fail = errors.New("the hub is gone")
 		defer y.run()()
 		y.die(sub, 1)
 		time.Sleep(3*time.Hour + 59*time.Minute)
 		y.change(sub, "hub:others")
 		pass(2 * time.Hour)
-		counts := y.counts(sub.ID)
-		if counts.Dropped != 0 || counts.Unwritten != 1 {
-			t.Errorf("the new place had 2 hours: %+v", counts)
-		}
+		y.wantCounts(sub, 0, 1) // the new target had 2 hours
 		y.hubs.set(nil)
 		y.change(sub, "hub:third")
 		pass(time.Millisecond)
-		if len(y.hubs.sent) != 1 || !strings.HasPrefix(y.hubs.sent[0], "third") {
-			t.Errorf("sent %v", y.hubs.sent)
-		}
+		y.wantSent(1, "third ")
 	})
 }
 
-// What waited in the yard alone is written once there is a place, and problems of a place that is none
-// any more are forgotten.
+// What waited in the yard alone is written once there is a target, and problems of a target that is
+// none any more are forgotten.
 func TestATargetThatComesLaterGetsWhatWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+	withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
 		y.hubs.fail = errors.New("the hub is gone")
 		defer y.run()()
 		y.die(sub, 1)
@@ -176,39 +164,29 @@ func TestATargetThatComesLaterGetsWhatWaits(t *testing.T) {
 		}
 		y.change(sub, "folder:dead")
 		pass(time.Millisecond)
-		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != 1 {
-			t.Errorf("%d letters were written", n)
-		}
+		y.wantFiled(filepath.Join(y.data, "dead"), 1)
 	})
 }
 
 // Letters are given up one by one, each when it has waited for four hours. // G8
 func TestOnlyWhatWaitedFourHoursIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+	withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
 		y.hubs.fail = errors.New("the hub is gone")
 		defer y.run()()
 		y.die(sub, 1)
 		time.Sleep(2 * time.Hour)
 		y.die(sub, 2)
 		pass(3 * time.Hour)
-		counts := y.counts(sub.ID)
-		if counts.Dropped != 1 || counts.Unwritten != 1 {
-			t.Errorf("after five hours: %+v", counts)
-		}
+		y.wantCounts(sub, 1, 1) // after five hours
 		y.hubs.set(nil)
 		pass(10 * time.Minute)
-		if len(y.hubs.sent) != 1 || !strings.Contains(y.hubs.sent[0], `"e2"`) {
-			t.Errorf("sent %v", y.hubs.sent)
-		}
+		y.wantSent(1, `"e2"`)
 	})
 }
 
-// Trouble with the yard's own disk is no trouble with the place: nothing is given up for it.
+// Trouble with the yard's own disk is no trouble with the target: nothing is given up for it.
 func TestAnUnreadableLogIsNotTheTargetsFault(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+	withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
 		y.faults.Fail(errors.New("input/output error"), logtest.OpCursor)
 		defer y.run()()
 		y.die(sub, 1)
@@ -216,46 +194,82 @@ func TestAnUnreadableLogIsNotTheTargetsFault(t *testing.T) {
 		y.faults.Inject(nil)
 		y.hubs.set(errors.New("the hub is gone"))
 		pass(time.Hour)
-		counts := y.counts(sub.ID)
-		testkit.Equal(t, counts.Dropped, 0, "the place was out of reach for an hour: %+v", counts)
+		y.wantCounts(sub, 0, 1) // the target was out of reach for an hour
 		y.hubs.set(nil)
 		pass(time.Hour)
-		testkit.Equal(t, len(y.hubs.sent), 1, "sent %v", y.hubs.sent)
+		y.wantSent(1, "")
 	})
 }
 
-// A letter that cannot be read is passed, counted and told of; the others are written.
-func TestALetterThatCannotBeReadIsCounted(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
-		broken := letter(sub, 2)
-		broken.Event = []byte("{")
-		must(t, y.Put(t.Context(), sub, []pending.Delivery{letter(sub, 1), broken, letter(sub, 3)}))
-		defer y.run()()
-		pass(time.Minute)
-		counts := y.counts(sub.ID)
-		page := y.list(sub.ID, Query{})
-		if len(y.hubs.sent) != 2 || counts.Dropped != 1 || len(page.Letters) != 3 {
-			t.Fatalf("sent %d, counts %+v, listed %v", len(y.hubs.sent), counts, numbersOf(page))
-		}
-		testkit.Equal(t, page.Letters[1].Written, "", "it is said to be written")
-	})
+// A letter that cannot be read, or is too large for a hub, is passed and counted; the others are
+// written. An event that cannot be written in the schema of its subscription may have died of that: it
+// is written in its own.
+func TestOddLettersDoNotHoldUpTheOthers(t *testing.T) {
+	large := fmt.Sprintf(`{"id":"e2","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":"%s"}`,
+		strings.Repeat("x", eventlog.MaxBatchBytes-400))
+	for what, c := range map[string]struct {
+		form    schema.Form
+		event   string
+		sent    int
+		has     string // the last that is sent
+		written string
+	}{
+		"that cannot be read":     {schema.EventGridForm, "{", 2, `"e3"`, ""},
+		"too large for a hub":     {schema.EventGridForm, large, 2, `"e3"`, ""},
+		"that died of its schema": {schema.CloudEventForm, `{"specversion":"1.0","id":"e2","source":"/s","type":"order","data":1}`, 3, `"e3"`, "hub failures"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
+				odd := letter(sub, 2)
+				odd.Form, odd.Event = c.form, []byte(c.event)
+				for _, p := range []pending.Delivery{letter(sub, 1), odd, letter(sub, 3)} {
+					testkit.Must(t, y.Put(t.Context(), sub, []pending.Delivery{p}))
+				}
+				defer y.run()()
+				pass(time.Minute)
+				y.wantSent(c.sent, c.has)
+				y.wantCounts(sub, int64(3-c.sent), 0)
+				page := y.list(sub.ID, Query{})
+				testkit.MustEqual(t, len(page.Letters), 3, "listed")
+				testkit.Equal(t, page.Letters[1].Written, c.written, "written to")
+				if c.written != "" && !strings.Contains(y.hubs.sent[1], `"deadletterreason":"UndeliverableDueToClientError"`) {
+					t.Errorf("sent %v", y.hubs.sent)
+				}
+			})
+		})
+	}
 }
 
-// An event that cannot be written in the schema of its subscription may have died of that: it is written in
-// its own.
-func TestALetterThatDiedOfItsSchemaIsWritten(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
-		timeless := letter(sub, 1)
-		timeless.Form, timeless.Event = schema.CloudEventForm, []byte(`{"specversion":"1.0","id":"e1","source":"/s","type":"order","data":1}`)
-		must(t, y.Put(t.Context(), sub, []pending.Delivery{timeless}))
-		defer y.run()()
-		pass(time.Minute)
-		if len(y.hubs.sent) != 1 || !strings.Contains(y.hubs.sent[0], `"deadletterreason":"UndeliverableDueToClientError"`) {
-			t.Errorf("sent %v", y.hubs.sent)
+// Every mark is known after a restart, however many there are in however many ranges, and entries stay
+// within their limit.
+func TestEveryMarkIsRemembered(t *testing.T) {
+	y := newYard(t)
+	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	const letters = 18_000
+	all := make([]pending.Delivery, letters)
+	for i := range all {
+		all[i] = letter(sub, i)
+		all[i].Reason = []string{"A", "B", "C"}[i%3]
+	}
+	testkit.Must(t, y.Put(t.Context(), sub, all))
+	testkit.Equal(t, y.purge(sub.ID, Query{Reason: "A"}), letters/3, "purged")
+	for at := (Redriven{}); ; {
+		at = y.redrive(sub.ID, Query{Reason: "B", From: at.Next, Until: at.Until}, RedriveOptions{Rate: 1e9})
+		if at.Next == 0 {
+			break
 		}
-	})
+	}
+	for range 2 {
+		testkit.Equal(t, y.counts(sub.ID).Kept, letters-letters/3, "kept")
+		again := y.redrive(sub.ID, Query{Reason: "B"}, RedriveOptions{Dry: true})
+		testkit.Equal(t, again.Count, 0, "not known to be redriven")
+		entries, err := y.meta.List(t.Context(), entryPrefix)
+		testkit.Must(t, err)
+		for _, e := range entries {
+			testkit.Equal(t, min(len(e.Value), meta.MaxValueBytes), len(e.Value), "bytes of %s", e.Key)
+		}
+		y.reopen()
+	}
 }
 
 // Marks of letters that are gone go with the next ones.
@@ -266,9 +280,9 @@ func TestMarksOfLettersThatAreGoneAreForgotten(t *testing.T) {
 	for i := range 2*setaside.LeafSize + 10 {
 		some = append(some, letter(sub, i))
 	}
-	must(t, y.Put(t.Context(), sub, some))
+	testkit.Must(t, y.Put(t.Context(), sub, some))
 	y.purge(sub.ID, Query{Numbers: []int64{5, setaside.LeafSize + 5}})
-	must(t, y.box(sub.ID).log.Trim(t.Context(), 2*setaside.LeafSize+10)) // as retention does
+	testkit.Must(t, y.box(sub.ID).log.Trim(t.Context(), 2*setaside.LeafSize+10)) // as retention does
 	y.die(sub, 1)
 	y.redrive(sub.ID, Query{}, RedriveOptions{})
 	entries, err := y.meta.List(t.Context(), entryPrefix+sub.ID+"/")
@@ -277,10 +291,9 @@ func TestMarksOfLettersThatAreGoneAreForgotten(t *testing.T) {
 	}
 }
 
-// A hub that is being deleted is a place out of reach, and nothing worse.
+// A hub that is being deleted is a target out of reach, and nothing worse.
 func TestAHubThatIsBeingDeletedIsOutOfReach(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+	withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
 		y.hubs.fail = fmt.Errorf("publish to hub failures: %w", eventlog.ErrRemoved)
 		defer y.run()()
 		y.die(sub, 1)
@@ -291,37 +304,18 @@ func TestAHubThatIsBeingDeletedIsOutOfReach(t *testing.T) {
 		}
 		y.hubs.set(nil)
 		pass(10 * time.Minute)
-		testkit.Equal(t, len(y.hubs.sent), 1, "letters of 1 were sent")
-	})
-}
-
-// A letter that is too large for a hub does not hold up the others.
-func TestALetterTooLargeForAHubIsCounted(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
-		large := letter(sub, 2)
-		large.Event = fmt.Appendf(nil, `{"id":"e2","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":"%s"}`, strings.Repeat("x", eventlog.MaxBatchBytes-400))
-		for _, p := range []pending.Delivery{letter(sub, 1), large, letter(sub, 3)} {
-			must(t, y.Put(t.Context(), sub, []pending.Delivery{p}))
-		}
-		defer y.run()()
-		pass(time.Minute)
-		counts := y.counts(sub.ID)
-		if len(y.hubs.sent) != 2 || counts.Dropped != 1 || counts.Unwritten != 0 || counts.Kept != 3 {
-			t.Errorf("%d were sent, counts %+v", len(y.hubs.sent), counts)
-		}
+		y.wantSent(1, "")
 	})
 }
 
 // A letter in a hub has the same id however often it is sent.
 func TestLettersInHubsHaveIDs(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+	withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
 		y.die(sub, 1, 2)
 		stop := y.run()
 		time.Sleep(time.Minute)
 		stop()
-		must(t, y.box(sub.ID).changeState(t.Context(), func(st *state) { st.cut(0) }))
+		testkit.Must(t, y.box(sub.ID).changeState(t.Context(), func(st *state) { st.cut(0) }))
 		defer y.run()()
 		pass(time.Minute)
 		if len(y.hubs.ids) != 4 || y.hubs.ids[0] == nil || y.hubs.ids[0] == y.hubs.ids[1] || y.hubs.ids[0] != y.hubs.ids[2] || y.hubs.ids[1] != y.hubs.ids[3] {
@@ -332,8 +326,7 @@ func TestLettersInHubsHaveIDs(t *testing.T) {
 
 // An announcement that a crash could have swallowed is made again, with the same id.
 func TestAnnouncementsSurviveACrash(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+	withTarget(t, "folder:dead", func(t *testing.T, y *yard, sub *topics.Subscription) {
 		y.die(sub, 1)
 		y.meta.Inject(full)
 		stop := y.run()
@@ -353,7 +346,7 @@ func TestAnnouncementsSurviveACrash(t *testing.T) {
 func (y *yard) change(sub *topics.Subscription, target string) {
 	y.t.Helper()
 	p, err := topics.ParseTarget(target)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	changed := *sub
 	changed.DeadLetter = p
 	y.topics.set(sub.ID, &changed)

@@ -59,14 +59,14 @@ func (y *yard) open(change ...func(*Config)) {
 	y.t.Helper()
 	log := slog.New(slog.NewTextHandler(y.t.Output(), nil))
 	engine, err := disk.Open(disk.Config{FS: y.mem, SegmentBytes: 1 << 20, Sync: y.sync, Log: log})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	y.engine, y.faults = engine, logtest.NewFaulty(engine)
 	cfg := Config{Engine: y.faults, Meta: y.meta, Topics: y.topics, Broker: y.hubs, DataDir: y.data, Log: log}
 	for _, c := range change {
 		c(&cfg)
 	}
 	y.Service, err = Open(y.t.Context(), cfg)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	y.RedriveTo(func(_ context.Context, deliveries []pending.Delivery) error {
 		if y.deliver == nil {
 			return nil
@@ -78,13 +78,40 @@ func (y *yard) open(change ...func(*Config)) {
 // reopen is a restart.
 func (y *yard) reopen(change ...func(*Config)) {
 	y.t.Helper()
-	must(y.t, y.engine.Close())
+	testkit.Must(y.t, y.engine.Close())
 	y.open(change...)
 }
 
 // bubble runs a test in virtual time, with a service that writes letters at once.
 func bubble(t *testing.T, test func(t *testing.T, y *yard)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newYard(t, func(c *Config) { c.Delay = -1 })) })
+}
+
+// withTarget is the same, with a subscription whose letters go to a target.
+func withTarget(t *testing.T, target string, test func(t *testing.T, y *yard, sub *topics.Subscription)) {
+	bubble(t, func(t *testing.T, y *yard) { test(t, y, y.subscribe("billing", target, schema.EventGrid)) })
+}
+
+// wantCounts is what is given up and what waits of a subscription.
+func (y *yard) wantCounts(sub *topics.Subscription, dropped, unwritten int64) {
+	y.t.Helper()
+	c := y.counts(sub.ID)
+	testkit.Slices(y.t, []int64{c.Dropped, c.Unwritten}, []int64{dropped, unwritten}, "dropped and unwritten of %+v", c)
+}
+
+// wantSent is how many letters hubs have got, and what the last has in it.
+func (y *yard) wantSent(n int, text string) {
+	y.t.Helper()
+	testkit.MustEqual(y.t, len(y.hubs.sent), n, "letters sent")
+	if !strings.Contains(y.hubs.sent[n-1], text) {
+		y.t.Errorf("sent %v", y.hubs.sent)
+	}
+}
+
+// wantFiled is how many letters the files beneath a folder have.
+func (y *yard) wantFiled(dir string, n int) {
+	y.t.Helper()
+	testkit.Equal(y.t, len(lettersOf(y.t, files(y.t, dir))), n, "letters in %s", dir)
 }
 
 // full is what makes a store refuse changes.
@@ -104,28 +131,28 @@ func pass(d time.Duration) {
 func (y *yard) counts(id string) Counts {
 	y.t.Helper()
 	c, err := y.Counts(y.t.Context(), id)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return c
 }
 
 func (y *yard) list(id string, q Query) Page {
 	y.t.Helper()
 	page, err := y.List(y.t.Context(), id, q)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return page
 }
 
 func (y *yard) redrive(id string, q Query, o RedriveOptions) Redriven {
 	y.t.Helper()
 	done, err := y.Redrive(y.t.Context(), id, q, o)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return done
 }
 
 func (y *yard) purge(id string, q Query) int {
 	y.t.Helper()
 	n, err := y.Purge(y.t.Context(), id, q)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return n
 }
 
@@ -136,13 +163,8 @@ func (y *yard) run() (stop func()) {
 	go func() { done <- y.Run(ctx) }()
 	return func() {
 		cancel()
-		must(y.t, <-done)
+		testkit.Must(y.t, <-done)
 	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	testkit.Must(t, err)
 }
 
 // definitions are topics and subscriptions without a registry.
@@ -242,10 +264,10 @@ func (h *hubs) Publish(_ context.Context, hub string, _ broker.Target, events []
 	return broker.Published{}, nil
 }
 
-// subscribe makes a subscription of the topic orders with a place.
+// subscribe makes a subscription of the topic orders with a target.
 func (y *yard) subscribe(name, target string, output schema.Kind) *topics.Subscription {
 	p, err := topics.ParseTarget(target)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	s := &topics.Subscription{
 		Name: name, ID: strings.Repeat("a", 13-len(name)) + strings.ToLower(name), Source: topics.Source{Topic: "orders"}, SourceID: "t1",
 		Settings: topics.Settings{Output: output, DeadLetter: p},
@@ -270,7 +292,7 @@ func (y *yard) die(s *topics.Subscription, numbers ...int) {
 	for _, n := range numbers {
 		all = append(all, letter(s, n))
 	}
-	must(y.t, y.Put(y.t.Context(), s, all))
+	testkit.Must(y.t, y.Put(y.t.Context(), s, all))
 }
 
 // files gives the content of all files beneath a folder, by name.

@@ -29,7 +29,7 @@ func TestLettersAreListedAndChosen(t *testing.T) {
 		sub := y.subscribe("billing", "yard", schema.EventGrid)
 		old := letter(sub, 0)
 		old.Reason, old.LastOutcome = retry.ReasonAge, retry.Busy
-		must(t, y.Put(t.Context(), sub, []pending.Delivery{old}))
+		testkit.Must(t, y.Put(t.Context(), sub, []pending.Delivery{old}))
 		time.Sleep(time.Hour)
 		y.die(sub, 1, 2, 3)
 		for what, c := range map[string]struct {
@@ -62,7 +62,7 @@ func TestLettersAreListedAndChosen(t *testing.T) {
 		}
 		testkit.Equal(t, len(seen), 4, "page by page: %v", seen)
 		one, err := y.Get(t.Context(), sub.ID, 2)
-		must(t, err)
+		testkit.Must(t, err)
 		if one.Number != 2 || one.Sequence != 2 || one.Attempts != 3 {
 			t.Errorf("letter 2 is %+v", one)
 		}
@@ -81,7 +81,7 @@ func TestLettersAreRedrivenWithAGuardAgainstLoops(t *testing.T) {
 		y.die(sub, 1, 2, 3)
 		looping := letter(sub, 4)
 		looping.Redrives = 3
-		must(t, y.Put(t.Context(), sub, []pending.Delivery{looping}))
+		testkit.Must(t, y.Put(t.Context(), sub, []pending.Delivery{looping}))
 		time.Sleep(time.Second) // what dies now is left out
 		var sent []pending.Delivery
 		y.deliver = func(p []pending.Delivery) error {
@@ -176,7 +176,7 @@ func TestRedrivesAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	give, err := y.box(sub.ID).redriving.Take(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	defer give()
 	if _, err := y.Redrive(ctx, sub.ID, Query{}, RedriveOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("who does not wait: %v", err)

@@ -59,7 +59,7 @@ func TestDamageCostsOnlyWhatIsDamaged(t *testing.T) {
 		for i := range 20 {
 			y.die(sub, i)
 		}
-		must(t, y.engine.Close())
+		testkit.Must(t, y.engine.Close())
 		y.damage(sub.ID, 3000)
 		y.open()
 		page := y.list(sub.ID, Query{})
@@ -83,8 +83,8 @@ func (y *yard) damage(id string, offset int64) {
 	y.t.Helper()
 	dir := path.Join("log", "dead-"+id, "0")
 	entries, err := y.mem.List(dir)
-	must(y.t, err)
-	must(y.t, y.mem.Corrupt(path.Join(dir, entries[0].Name), offset, 0xff))
+	testkit.Must(y.t, err)
+	testkit.Must(y.t, y.mem.Corrupt(path.Join(dir, entries[0].Name), offset, 0xff))
 }
 
 // Where the log lost its end (power was cut, and the yard was told not to wait for the disk) its
@@ -92,7 +92,7 @@ func (y *yard) damage(id string, offset int64) {
 func TestAnEntryThatIsAheadOfTheLogHidesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		must(t, y.engine.Close())
+		testkit.Must(t, y.engine.Close())
 		y.sync = disk.OS
 		y.open()
 		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
@@ -106,7 +106,7 @@ func TestAnEntryThatIsAheadOfTheLogHidesNothing(t *testing.T) {
 		y.open()
 		defer y.run()()
 		bounds, err := y.box(sub.ID).log.Bounds(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		testkit.MustEqual(t, bounds.Next, 0, "the log kept … letters: this proves nothing")
 		y.die(sub, 10, 11, 12, 13)
 		page := y.list(sub.ID, Query{})
@@ -138,7 +138,7 @@ func TestLettersAreNotTooOldBeforeTheyAreWritten(t *testing.T) {
 		y := newYard(t)
 		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
 		y.die(sub, 1, 2)
-		must(t, y.engine.Close())
+		testkit.Must(t, y.engine.Close())
 		time.Sleep(40 * 24 * time.Hour)
 		y.open()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -155,6 +155,6 @@ func TestLettersAreNotTooOldBeforeTheyAreWritten(t *testing.T) {
 		testkit.Equal(t, counts.Kept, 0, "are still kept")
 		stop()
 		cancel()
-		must(t, <-ended)
+		testkit.Must(t, <-ended)
 	})
 }

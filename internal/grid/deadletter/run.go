@@ -65,7 +65,12 @@ func (s *Service) catchUp(ctx context.Context, writers *sync.WaitGroup) {
 		if known[b.id] != nil {
 			if s.wants(ctx, b) {
 				s.startWriter(ctx, writers, b.id)
-			} else if !s.hasWriter(b.id) {
+				continue
+			}
+			s.mu.Lock()
+			writes := s.writers[b.id] != nil
+			s.mu.Unlock()
+			if !writes {
 				s.retain(b, false)
 			}
 			continue
@@ -93,12 +98,6 @@ func (s *Service) wants(ctx context.Context, b *box) bool {
 	}
 	sub := s.cfg.Topics.Snapshot().Subscriptions[b.id]
 	return sub != nil && !written(sub.DeadLetter) && (counts.Problem != "" || !counts.Since.IsZero())
-}
-
-func (s *Service) hasWriter(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.writers[id] != nil
 }
 
 func (s *Service) startWriter(ctx context.Context, all *sync.WaitGroup, id string) {

@@ -52,12 +52,12 @@ func TestLettersAreWrittenTogetherAfterFiveMinutes(t *testing.T) {
 	})
 }
 
-// A place that cannot be written to is tried again; after four hours its letters are given up and counted, and
+// A target that cannot be written to is tried again; after four hours its letters are given up and counted, and
 // the yard still has them. // G8
 func TestATargetOutOfReachIsGivenUpAfterFourHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		must(t, os.WriteFile(filepath.Join(y.data, "dead"), nil, 0o600)) // a file where the folder should be
+		testkit.Must(t, os.WriteFile(filepath.Join(y.data, "dead"), nil, 0o600)) // a file where the folder should be
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		y.hubs.fail = errors.New("the hub is gone")
 		defer y.run()()
@@ -101,7 +101,7 @@ func TestLettersSurviveARestart(t *testing.T) {
 		first := files(t, filepath.Join(y.data, "dead"))
 		testkit.MustEqual(t, len(lettersOf(t, first)), 2, "files are %v", first)
 		// As after a crash between the file and the note of it.
-		must(t, y.box(sub.ID).changeState(t.Context(), func(st *state) { st.cut(0) }))
+		testkit.Must(t, y.box(sub.ID).changeState(t.Context(), func(st *state) { st.cut(0) }))
 		stop()
 		y.reopen()
 		defer y.run()()
@@ -183,9 +183,9 @@ func TestLettersOfADeletedSubscriptionGo(t *testing.T) {
 			t.Error("its box is still there")
 		}
 		entries, err := y.meta.List(t.Context(), entryPrefix)
-		must(t, err)
+		testkit.Must(t, err)
 		testkit.Equal(t, len(entries), 0, "entries are left: %v", entries)
-		must(t, y.Put(t.Context(), sub, nil)) // one under way meanwhile does no harm
+		testkit.Must(t, y.Put(t.Context(), sub, nil)) // one under way meanwhile does no harm
 	})
 }
 
@@ -193,8 +193,8 @@ func TestLettersOfADeletedSubscriptionGo(t *testing.T) {
 func TestFoldersElsewhereAreRefused(t *testing.T) {
 	allowed := t.TempDir()
 	y := newYard(t, func(c *Config) { c.AllowDirs = []string{allowed} })
-	must(t, os.Symlink(t.TempDir(), filepath.Join(y.data, "link")))
-	must(t, os.Symlink(filepath.Join(t.TempDir(), "not yet"), filepath.Join(y.data, "nowhere")))
+	testkit.Must(t, os.Symlink(t.TempDir(), filepath.Join(y.data, "link")))
+	testkit.Must(t, os.Symlink(filepath.Join(t.TempDir(), "not yet"), filepath.Join(y.data, "nowhere")))
 	for dir, ok := range map[string]bool{
 		"dead": true, "a/b/../c": true, filepath.Join(y.data, "x"): true, allowed: true, filepath.Join(allowed, "y"): true,
 		"..": false, "../elsewhere": false, "a/../../b": false, "/etc": false, ".": false, "": false, "link": false, "link/x": false, "nowhere": false, "nowhere/x": false, "log": false, "LOG/x": false,

@@ -63,7 +63,9 @@ func (f *Filter) addAdvanced(cfg Config) error {
 		}
 		c.slot, c.arrays = f.slot(k), cfg.Arrays
 		f.conds = append(f.conds, c)
-		values += c.operands()
+		if values += len(c.spans) + len(c.texts); c.test == testBool {
+			values++
+		}
 	}
 	if values > MaxValues {
 		return fmt.Errorf("%w: its advanced filters have %d values together, at most %d are allowed; drop some, or make a second subscription for the others", ErrInvalid, values, MaxValues)

@@ -35,14 +35,6 @@ type cond struct {
 	longest int
 }
 
-// operands is how many values the user gave.
-func (c *cond) operands() int {
-	if c.test == testBool {
-		return 1
-	}
-	return len(c.spans) + len(c.texts)
-}
-
 // text is one that an event's is compared with.
 type text struct {
 	plain, folded string

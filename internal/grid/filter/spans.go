@@ -1,6 +1,9 @@
 package filter
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // spans finds all of a set of spans that a number is in, in a time that grows with how many
 // these are, not with the set.
@@ -34,7 +37,16 @@ func newSpans(all []filedSpan) *spans {
 	if len(all) == 0 {
 		return nil
 	}
-	t := &spans{ends: sortedEnds(all)}
+	ends := make([]bound, 0, 2*len(all)) // all that are numbers
+	for _, s := range all {
+		for _, end := range [...]bound{s.low, s.high} {
+			if end.at != lowest && end.at != highest {
+				ends = append(ends, end)
+			}
+		}
+	}
+	slices.SortFunc(ends, bound.compare)
+	t := &spans{ends: slices.Compact(ends)}
 	t.kept = make([]keptSpans, len(t.ends))
 	for i := range all {
 		kept := &t.kept[t.home(&all[i].span)]
@@ -46,20 +58,6 @@ func newSpans(all []filedSpan) *spans {
 		slices.SortFunc(kept.byHigh, func(a, b spanEnd) int { return b.end.compare(a.end) })
 	}
 	return t
-}
-
-// sortedEnds are all ends that are numbers.
-func sortedEnds(all []filedSpan) []bound {
-	ends := make([]bound, 0, 2*len(all))
-	for _, s := range all {
-		for _, end := range [...]bound{s.low, s.high} {
-			if end.at != lowest && end.at != highest {
-				ends = append(ends, end)
-			}
-		}
-	}
-	slices.SortFunc(ends, bound.compare)
-	return slices.Compact(ends)
 }
 
 // home is the index of the end that keeps a span. There is one, because a span's own ends are
@@ -97,4 +95,51 @@ func (m *Matcher) eachSpan(t *spans, n num, o outcome) {
 		}
 		low = middle + 1
 	}
+}
+
+// span is the numbers from low to high.
+type span struct{ low, high bound }
+
+// bound is a point next to a number, so that spans with and without their ends compare
+// alike: side is -1 just before the number, 0 at it, 1 just behind it.
+type bound struct {
+	at   num
+	side int8
+}
+
+func (b bound) compare(other bound) int {
+	if c := b.at.compare(other.at); c != 0 {
+		return c
+	}
+	return cmp.Compare(b.side, other.side)
+}
+
+func exactly(n num) span         { return between(n, n) }
+func between(low, high num) span { return span{bound{at: low}, bound{at: high}} }
+func below(n num) span           { return span{bound{at: lowest}, bound{n, -1}} }
+func above(n num) span           { return span{bound{n, 1}, bound{at: highest}} }
+func atMost(n num) span          { return span{bound{at: lowest}, bound{at: n}} }
+func atLeast(n num) span         { return span{bound{at: n}, bound{at: highest}} }
+
+func (s *span) contains(n num) bool {
+	if c := n.compare(s.low.at); c < 0 || c == 0 && s.low.side > 0 {
+		return false
+	}
+	c := n.compare(s.high.at)
+	return c < 0 || c == 0 && s.high.side >= 0
+}
+
+// intersect gives what is in both spans: one, or none at all.
+func intersect(a, b span) []span {
+	both := a
+	if b.low.compare(a.low) > 0 {
+		both.low = b.low
+	}
+	if b.high.compare(a.high) < 0 {
+		both.high = b.high
+	}
+	if both.high.compare(both.low) < 0 {
+		return nil
+	}
+	return []span{both}
 }

@@ -60,9 +60,9 @@ func (r *reader) value(depth int) error {
 		_, err := r.text()
 		return err
 	case '{':
-		return r.object(depth)
+		return r.composite('{', '}', depth)
 	case '[':
-		return r.array(depth)
+		return r.composite('[', ']', depth)
 	case 't':
 		return r.word("true")
 	case 'f':
@@ -81,32 +81,20 @@ func (r *reader) raw(depth int) ([]byte, error) {
 	return r.b[start:r.i:r.i], err
 }
 
-func (r *reader) object(depth int) error {
-	if err := r.open('{', depth); err != nil {
+// composite steps over an object or array.
+func (r *reader) composite(bracket, closing byte, depth int) error {
+	if err := r.open(bracket, depth); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
-		more, err := r.more('}', first)
+		more, err := r.more(closing, first)
 		if err != nil || !more {
 			return err
 		}
-		if _, err := r.name(); err != nil {
-			return err
-		}
-		if err := r.value(depth + 1); err != nil {
-			return err
-		}
-	}
-}
-
-func (r *reader) array(depth int) error {
-	if err := r.open('[', depth); err != nil {
-		return err
-	}
-	for first := true; ; first = false {
-		more, err := r.more(']', first)
-		if err != nil || !more {
-			return err
+		if bracket == '{' {
+			if _, err := r.name(); err != nil {
+				return err
+			}
 		}
 		if err := r.value(depth + 1); err != nil {
 			return err

@@ -35,22 +35,18 @@ const (
 const (
 	minSecret = 24
 	maxSecret = 64
-	newSecret = 32
+	newSecret = ed25519.SeedSize
 )
 
 // New makes a key.
 func New(algorithm string) (Key, error) {
+	secret := make([]byte, newSecret)
+	rand.Read(secret) // never fails
 	switch algorithm {
 	case HMAC:
-		secret := make([]byte, newSecret)
-		rand.Read(secret) // never fails
 		return Key{Text: encode(prefixSecret, secret)}, nil
 	case Ed25519:
-		_, private, err := ed25519.GenerateKey(nil)
-		if err != nil {
-			return Key{}, fmt.Errorf("make an ed25519 key: %w", err)
-		}
-		return Key{Text: encode(prefixPrivate, private)}, nil
+		return Key{Text: encode(prefixPrivate, ed25519.NewKeyFromSeed(secret))}, nil
 	}
 	return Key{}, fmt.Errorf("algorithm %.32q for signatures is unknown: give %s or %s", algorithm, HMAC, Ed25519)
 }
