@@ -88,8 +88,7 @@ func TestShapes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			got, err := decodeRequest(tt.header, []byte(tt.body), tt.custom)
-			testkit.Must(t, err)
+			got := testkit.Value(decodeRequest(tt.header, []byte(tt.body), tt.custom))(t)
 			testkit.Diff(t, tt.want, got)
 		})
 	}

@@ -123,9 +123,7 @@ func TestPanics(t *testing.T) {
 		t.Errorf("told %v", h.errors)
 	}
 	defer func() {
-		if p := recover(); p != http.ErrAbortHandler {
-			t.Errorf("panicked with %v", p)
-		}
+		testkit.Equal[any](t, recover(), http.ErrAbortHandler, "panicked with")
 	}()
 	newHook(t, HandlerConfig{}, func([]Delivery) error { panic(http.ErrAbortHandler) }).post(cloudOne, "Content-Type", "application/json")
 }
@@ -157,8 +155,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 // Where keys are given, only what was signed with one of them gets through.
 func TestSignatures(t *testing.T) {
 	hmacKey, edKey, other := newKey(t, signature.HMAC), newKey(t, signature.Ed25519), newKey(t, signature.HMAC)
-	public, err := edKey.Public()
-	testkit.Must(t, err)
+	public := testkit.Value(edKey.Public())(t)
 	h := newHook(t, HandlerConfig{Keys: []string{hmacKey.Text, public}, Tolerance: time.Minute}, takes)
 	tests := []struct {
 		what   string
@@ -178,8 +175,7 @@ func TestSignatures(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			h.batches = nil
-			signer, err := signature.NewSigner(tt.keys)
-			testkit.Must(t, err)
+			signer := testkit.Value(signature.NewSigner(tt.keys))(t)
 			signed := http.Header{}
 			signer.Sign(signed, "1", time.Now().Add(tt.at), []byte(cloudOne))
 			w := h.post(tt.body, "Content-Type", "application/cloudevents+json", "webhook-id", signed.Get("webhook-id"),
@@ -193,8 +189,7 @@ func TestSignatures(t *testing.T) {
 
 func newKey(t *testing.T, algorithm string) signature.Key {
 	t.Helper()
-	key, err := signature.New(algorithm)
-	testkit.Must(t, err)
+	key := testkit.Value(signature.New(algorithm))(t)
 	return key
 }
 
@@ -213,8 +208,7 @@ func TestErrorsAreLogged(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
-	h, err := NewHandler(func(context.Context, []Delivery) error { return errors.New("no mail today") }, HandlerConfig{})
-	testkit.Must(t, err)
+	h := testkit.Value(NewHandler(func(context.Context, []Delivery) error { return errors.New("no mail today") }, HandlerConfig{}))(t)
 	(&hook{Handler: h}).post(cloudOne, "Content-Type", "application/json")
 	if !strings.Contains(log.String(), "no mail today") {
 		t.Errorf("logged %s", log.String())

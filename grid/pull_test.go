@@ -14,8 +14,7 @@ import (
 func puller(t *testing.T, cfg PullConfig) *PullClient {
 	t.Helper()
 	cfg.Topic, cfg.Subscription, cfg.Key = "or ders", "billing", "k"
-	c, err := NewPullClient(cfg)
-	testkit.Must(t, err)
+	c := testkit.Value(NewPullClient(cfg))(t)
 	return c
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -122,13 +121,10 @@ func TestEventsSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema := rapid.SampledFrom([]Schema{EventGrid, CloudEvents}).Draw(t, "schema")
 		want := []Event{anyEvent(t, schema), anyEvent(t, schema)}
-		body, err := schema.encode(want)
-		testkit.Must(t, err)
+		body := testkit.Value(schema.encode(want))(t)
 		got, err := decodeBody(body, false)
 		testkit.Must(t, err, "%s", body)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("%s: %s", body, diff)
-		}
+		testkit.MustDiff(t, want, got)
 	})
 }
 
@@ -137,8 +133,7 @@ func TestCloudEventsAgainstTheOfficialLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyEvent(t, CloudEvents)
 		want.Source = rapid.StringMatching(`/[a-z]{1,9}`).Draw(t, "path") // the library wants a URI
-		body, err := CloudEvents.encode([]Event{want})
-		testkit.Must(t, err)
+		body := testkit.Value(CloudEvents.encode([]Event{want}))(t)
 		var batch []cloudevents.Event
 		testkit.Must(t, json.Unmarshal(body, &batch), "%s", body)
 		got := batch[0]

@@ -23,30 +23,17 @@ import (
 const prefix = "aside/x/"
 
 // load gives the book that a new process has.
-func load(t require, store meta.Store) *Book {
+func load(t testkit.T, store meta.Store) *Book {
 	t.Helper()
 	b := NewBook(store, prefix, LeafCodec(asIs, asIs))
-	entries, err := store.List(context.Background(), prefix)
-	must(t, err)
+	entries := testkit.Value(store.List(context.Background(), prefix))(t)
 	for _, e := range entries {
-		must(t, b.Adopt(e))
+		testkit.Must(t, b.Adopt(e))
 	}
 	return b
 }
 
 func asIs(s ranges.Span) ranges.Span { return s }
-
-type require interface {
-	Helper()
-	Fatal(...any)
-}
-
-func must(t require, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // around are numbers at the ends of two leaves.
 var around = func() (all []int64) {
@@ -67,14 +54,14 @@ func TestMarksAreKept(t *testing.T) {
 			node := nodes[rapid.IntRange(0, 1).Draw(t, "node")]
 			numbers := slices.Compact(slices.Sorted(slices.Values(rapid.SliceOfN(number, 0, 15).Draw(t, "numbers"))))
 			if rapid.Bool().Draw(t, "purge") {
-				must(t, node.Purge(ctx, numbers))
+				testkit.Must(t, node.Purge(ctx, numbers))
 				for _, n := range numbers {
 					purged[n] = true
 					delete(redriven, n)
 				}
 				continue
 			}
-			must(t, node.Redriven(ctx, numbers, at))
+			testkit.Must(t, node.Redriven(ctx, numbers, at))
 			for _, n := range numbers {
 				redriven[n] = at
 			}
@@ -84,11 +71,11 @@ func TestMarksAreKept(t *testing.T) {
 		// The log has lost its end, or its beginning.
 		end := number.Draw(t, "end")
 		cut := load(t, store)
-		must(t, cut.Cut(ctx, end))
+		testkit.Must(t, cut.Cut(ctx, end))
 		maps.DeleteFunc(redriven, func(n, _ int64) bool { return n >= end })
 		maps.DeleteFunc(purged, func(n int64, _ bool) bool { return n >= end })
 		same(t, cut.Marks(), redriven, purged)
-		must(t, cut.Prune(ctx, end))
+		testkit.Must(t, cut.Prune(ctx, end))
 		gone := end / LeafSize * LeafSize
 		maps.DeleteFunc(redriven, func(n, _ int64) bool { return n < gone })
 		maps.DeleteFunc(purged, func(n int64, _ bool) bool { return n < gone })
@@ -106,9 +93,7 @@ func same(t *rapid.T, m Marks, redriven map[int64]int64, purged map[int64]bool) 
 		}
 		testkit.MustEqual(t, m.Purged(n), purged[n], "%d: purged", n)
 	}
-	if got := m.Kept(0, 6*LeafSize); got != 6*LeafSize-int64(len(purged)) {
-		t.Errorf("%d are kept, and %d purged", got, len(purged))
-	}
+	testkit.Equal(t, m.Kept(0, 6*LeafSize), 6*LeafSize-int64(len(purged)), "are kept, and")
 	for n := range purged {
 		kept := n
 		for purged[kept] {
@@ -121,7 +106,7 @@ func same(t *rapid.T, m Marks, redriven map[int64]int64, purged map[int64]bool) 
 // A mark that is older than the event is about another, which had its number.
 func TestAMarkThatIsOlderThanTheEvent(t *testing.T) {
 	b := load(t, metatest.NewMemory())
-	must(t, b.Redriven(t.Context(), []int64{7}, 1000))
+	testkit.Must(t, b.Redriven(t.Context(), []int64{7}, 1000))
 	for _, test := range []struct {
 		since int64
 		want  bool
@@ -148,7 +133,7 @@ func TestEntriesThatAreNoLeaves(t *testing.T) {
 func TestAStoreThatFails(t *testing.T) {
 	store := metatest.NewFaulty(metatest.NewMemory())
 	b := load(t, store)
-	must(t, b.Redriven(t.Context(), []int64{1}, 5))
+	testkit.Must(t, b.Redriven(t.Context(), []int64{1}, 5))
 	for _, test := range []struct {
 		name         string
 		change, look error // what changes and looks come to
@@ -179,7 +164,7 @@ func TestAStoreThatFails(t *testing.T) {
 		t.Errorf("pruned: %v", err)
 	}
 	store.Inject(nil)
-	must(t, b.Redriven(t.Context(), []int64{4}, 7))
+	testkit.Must(t, b.Redriven(t.Context(), []int64{4}, 7))
 	if got := load(t, store).Marks()[0].Value; !slices.Equal(got.Redriven, b.Marks()[0].Value.Redriven) || got.Redriven.Last() != 4 {
 		t.Errorf("stored %v, known %v", got, b.Marks()[0].Value)
 	}
@@ -189,14 +174,12 @@ func TestAStoreThatFails(t *testing.T) {
 func TestAnEntryThatIsRemovedMeanwhile(t *testing.T) {
 	store := metatest.NewMemory()
 	b, other := load(t, store), load(t, store)
-	must(t, b.Redriven(t.Context(), []int64{1}, 5))
-	must(t, Remove(t.Context(), store, prefix+"0"))
-	must(t, Remove(t.Context(), store, prefix+"0"))
-	must(t, b.Redriven(t.Context(), []int64{2}, 6))
-	must(t, other.Redriven(t.Context(), []int64{3}, 6))
-	if got, want := load(t, store).Marks()[0].Value.Redriven, (ranges.Timed{{Range: ranges.Range{First: 2, Last: 3}, At: 6}}); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	testkit.Must(t, b.Redriven(t.Context(), []int64{1}, 5))
+	testkit.Must(t, Remove(t.Context(), store, prefix+"0"))
+	testkit.Must(t, Remove(t.Context(), store, prefix+"0"))
+	testkit.Must(t, b.Redriven(t.Context(), []int64{2}, 6))
+	testkit.Must(t, other.Redriven(t.Context(), []int64{3}, 6))
+	testkit.Slices(t, load(t, store).Marks()[0].Value.Redriven, (ranges.Timed{{Range: ranges.Range{First: 2, Last: 3}, At: 6}}))
 }
 
 // What was sent is noted also when the caller has left.
@@ -204,7 +187,7 @@ func TestACallerWhoHasLeft(t *testing.T) {
 	b := load(t, metatest.NewMemory())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	must(t, b.Redriven(ctx, []int64{1}, 5))
+	testkit.Must(t, b.Redriven(ctx, []int64{1}, 5))
 	if _, redriven := b.Marks().Redriven(1, time.Time{}); !redriven {
 		t.Error("it is not marked")
 	}
@@ -257,12 +240,12 @@ func TestRedrive(t *testing.T) {
 				})
 				began := time.Now()
 				for n := range test.events {
-					must(t, r.Add(t.Context(), n, test.bytes))
+					testkit.Must(t, r.Add(t.Context(), n, test.bytes))
 					if r.Len()+len(sent) != n+1 {
 						t.Errorf("%d wait, %d are sent of %d", r.Len(), len(sent), n+1)
 					}
 				}
-				must(t, r.Flush(t.Context()))
+				testkit.Must(t, r.Flush(t.Context()))
 				if !slices.Equal(batches, test.batches) || !slices.IsSorted(sent) || r.Len() != 0 {
 					t.Errorf("batches %v, want %v", batches, test.batches)
 				}
@@ -286,14 +269,11 @@ func TestARedriveThatFails(t *testing.T) {
 func TestATurnIsOneCallersAtATime(t *testing.T) {
 	turn := NewTurn()
 	for range 2 {
-		give, err := turn.Take(t.Context())
-		must(t, err)
+		give := testkit.Value(turn.Take(t.Context()))(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
 		cancel(enough)
-		if _, err := turn.Take(ctx); !errors.Is(err, enough) {
-			t.Errorf("a second one: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(turn.Take(ctx)), enough, "a second one")
 		give()
 	}
 }

@@ -20,8 +20,7 @@ func TestAPoisonEventInATopic(t *testing.T) {
 			`"subject":"functions/resize/partitions/3/sequences/1841","time":"2026-11-15T12:00:00.123Z","datacontenttype":"application/json","data":`,
 	} {
 		t.Run(form.String(), func(t *testing.T) {
-			b, err := poisonEvent().Stored(form)
-			testkit.Must(t, err)
+			b := testkit.Value(poisonEvent().Stored(form))(t)
 			if !strings.HasPrefix(string(b), want) {
 				t.Errorf("got %s", b)
 			}

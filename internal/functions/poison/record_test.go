@@ -146,9 +146,7 @@ func TestPropertiesOfTheWrongTypeAreNotBelieved(t *testing.T) {
 	if diff := cmp.Diff(want, l); !ok || diff != "" {
 		t.Error(ok, diff)
 	}
-	if n := l.Redrive().Properties[PropertyRedriven]; n != int32(1<<31-1) {
-		t.Errorf("it counts on to %v", n)
-	}
+	testkit.Equal[any](t, l.Redrive().Properties[PropertyRedriven], int32(1<<31-1), "it counts on to")
 }
 
 // F4: redriven events say how often, for the loop guard, and for whom.
@@ -270,9 +268,7 @@ func TestWhatCannotBeWrittenIsPutIntoWords(t *testing.T) {
 			if got.Event.Properties["y"] != int32(1) || got.Reason != "\uFFFD" {
 				t.Errorf("read %+v", got)
 			}
-			if _, err := message.Append(nil, got.Redrive()); err != nil {
-				t.Errorf("redrive: %v", err)
-			}
+			testkit.Check(t, testkit.Err(message.Append(nil, got.Redrive())), "redrive")
 		})
 	}
 	moved := mustRead(t, through(t, Record{ID: "f/h/0/1", Event: event.Event{System: map[string]any{"subject": int32(7), "to": "there"}}}))
@@ -304,8 +300,7 @@ func TestAnyPoisonEventComesBack(t *testing.T) {
 
 // Anybody may write into a poison hub.
 func FuzzRead(f *testing.F) {
-	stored, err := message.Append(nil, poisonEvent().Message())
-	testkit.Must(f, err)
+	stored := testkit.Value(message.Append(nil, poisonEvent().Message()))(f)
 	f.Add(stored)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, stored []byte) {

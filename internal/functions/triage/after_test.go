@@ -7,7 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
@@ -137,9 +136,7 @@ func TestAfterAWholeCall(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := shows(test.policy.After(test.unit, test.result, nil, 0.5))
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("want -, got +\n%s", diff)
-			}
+			testkit.Diff(t, test.want, got)
 		})
 	}
 }
@@ -188,9 +185,7 @@ func TestAfterResultsOfTheirOwn(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := shows(two.After(test.unit, test.whole, test.each, 0.5))
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("want -, got +\n%s", diff)
-			}
+			testkit.Diff(t, test.want, got)
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // F4: one poison event for each event, each under a number of its own.
@@ -53,9 +55,7 @@ func TestIntendingAgain(t *testing.T) {
 	var w Work
 	first := w.Intend(Unit{Events: set("4"), Attempts: 2, Reason: "no"}, "2", 5)
 	next, _ := Work{Epoch: 1, Intent: w.Intent, Producer: 5, Begun: 1}.Begin(Policy{}, 2, "b", 1)
-	if again := next.Intend(next.Plan([]int64{4})[0], "0", 6); again != first {
-		t.Errorf("%v, then %v", first, again)
-	}
+	testkit.Equal(t, next.Intend(next.Plan([]int64{4})[0], "0", 6), first, "%v, then", first)
 }
 
 // F4: an event that has to be put away before the one that a dead owner was about to put away:

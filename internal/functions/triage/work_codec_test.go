@@ -85,9 +85,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	next, _ := w.Begin(Policy{}, 4, "b", 2)
 	next.Put(Unit{Events: set("3"), Attempts: 1})
 	want := `{"epoch":4,"instance":"b","begun":2,"units":[{"events":"3","attempts":1}],"away":"4","mood":{"good":true,"<why>":1}}`
-	if b, err := EncodeWork(next); err != nil || string(b) != want {
-		t.Errorf("%v\n%s, want\n%s", err, b, want)
-	}
+	testkit.Equal(t, string(testkit.Value(EncodeWork(next))(t)), want)
 	next.Later = map[string]json.RawMessage{"more": json.RawMessage(`"` + strings.Repeat("x", maxWorkBytes-200) + `"`)}
 	if b, err := EncodeWork(next); err != nil || len(b) > maxWorkBytes {
 		t.Errorf("%d bytes, %v", len(b), err)
@@ -216,10 +214,8 @@ func TestAUnitThatIsTooLargeIsLeftOutAlone(t *testing.T) {
 	w := Work{Epoch: 7, Instance: "a", Begun: 9}
 	w.Put(Unit{Events: ranges.SetOf(scattered(2000)...), Attempts: 1, Deaths: 1, Calling: true})
 	w.Put(Unit{Events: set("7"), Deaths: 2, Counted: 1})
-	b, err := EncodeWork(w)
-	testkit.Must(t, err)
-	got, err := DecodeWork(b)
-	testkit.Must(t, err)
+	b := testkit.Value(EncodeWork(w))(t)
+	got := testkit.Value(DecodeWork(b))(t)
 	differs(t, "stored", []string{"7 a0/0 d2/1"}, got.show())
 }
 
@@ -252,9 +248,7 @@ func TestWhatWasIntendedCanBeSettled(t *testing.T) {
 			return
 		}
 		w.Sent(sequence)
-		if _, err := EncodeWork(w); err != nil {
-			t.Fatalf("with %d away: %v", w.Away.Len(), err)
-		}
+		testkit.Must(t, testkit.Err(EncodeWork(w)), "with %d away", w.Away.Len())
 	}
 }
 
@@ -290,8 +284,7 @@ func drawSet(t *rapid.T, name string) ranges.Set {
 func TestWhatIsStoredIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWork(t)
-		b, err := EncodeWork(w)
-		testkit.Must(t, err)
+		b := testkit.Value(EncodeWork(w))(t)
 		if got, err := DecodeWork(b); err != nil || !cmp.Equal(got, w) {
 			t.Errorf("%v\n%s", err, cmp.Diff(w, got))
 		}

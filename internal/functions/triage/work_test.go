@@ -29,9 +29,7 @@ func (w Work) show() []string {
 
 func differs(t *testing.T, what string, want, got []string) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: want -, got +\n%s", what, diff)
-	}
+	testkit.Diff(t, want, got)
 }
 
 const died = ` "the instance died in the call"`
@@ -144,9 +142,7 @@ func TestDied(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := shows(test.policy.died(test.unit, true))
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("want -, got +\n%s", diff)
-			}
+			testkit.Diff(t, test.want, got)
 		})
 	}
 }

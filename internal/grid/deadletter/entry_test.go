@@ -27,8 +27,7 @@ func TestMarksAsTheyAreStored(t *testing.T) {
 	leaf.Redriven = leaf.Redriven.With(ranges.SetOf(3, 4, 9), 1769860800000)
 	leaf.Purged = leaf.Purged.With(ranges.SetOf(7), 0)
 	const stored = `{"redriven":[{"from":3,"to":5,"at":1769860800000},{"from":9,"to":10,"at":1769860800000}],"purged":[{"from":7,"to":8}]}`
-	value, err := leafCodec.Encode(leaf)
-	testkit.Must(t, err)
+	value := testkit.Value(leafCodec.Encode(leaf))(t)
 	testkit.Equal(t, string(value), stored)
 	read, err := leafCodec.Decode([]byte(stored))
 	testkit.Must(t, err)
@@ -51,8 +50,7 @@ func TestLongNamesOfTargetsHaveRoom(t *testing.T) {
 		b.wrote(write{First: i, Next: i + 1, Where: strings.Repeat("x", 4000)})
 		testkit.Must(t, b.note(t.Context()))
 	}
-	entry, err := y.meta.Get(t.Context(), entryPrefix+sub.ID)
-	testkit.Must(t, err)
+	entry := testkit.Value(y.meta.Get(t.Context(), entryPrefix+sub.ID))(t)
 	if len(entry.Value) > meta.MaxValueBytes/2 {
 		t.Errorf("the entry has %d bytes", len(entry.Value))
 	}
@@ -125,8 +123,7 @@ func TestNothingIsNotedOfADeletedSubscription(t *testing.T) {
 		y.topics.set(sub.ID, nil)
 		pass(time.Hour)
 		testkit.Must(t, y.Put(t.Context(), sub, []pending.Delivery{letter(sub, 2)}))
-		entries, err := y.meta.List(t.Context(), "grid/")
-		testkit.Must(t, err)
+		entries := testkit.Value(y.meta.List(t.Context(), "grid/"))(t)
 		testkit.Equal(t, len(entries), 0, "entries left: %v", entries)
 	})
 }
@@ -263,8 +260,7 @@ func TestEveryMarkIsRemembered(t *testing.T) {
 		testkit.Equal(t, y.counts(sub.ID).Kept, letters-letters/3, "kept")
 		again := y.redrive(sub.ID, Query{Reason: "B"}, RedriveOptions{Dry: true})
 		testkit.Equal(t, again.Count, 0, "not known to be redriven")
-		entries, err := y.meta.List(t.Context(), entryPrefix)
-		testkit.Must(t, err)
+		entries := testkit.Value(y.meta.List(t.Context(), entryPrefix))(t)
 		for _, e := range entries {
 			testkit.Equal(t, min(len(e.Value), meta.MaxValueBytes), len(e.Value), "bytes of %s", e.Key)
 		}
@@ -345,8 +341,7 @@ func TestAnnouncementsSurviveACrash(t *testing.T) {
 
 func (y *yard) change(sub *topics.Subscription, target string) {
 	y.t.Helper()
-	p, err := topics.ParseTarget(target)
-	testkit.Must(y.t, err)
+	p := testkit.Value(topics.ParseTarget(target))(y.t)
 	changed := *sub
 	changed.DeadLetter = p
 	y.topics.set(sub.ID, &changed)

@@ -65,8 +65,7 @@ func (y *yard) open(change ...func(*Config)) {
 	for _, c := range change {
 		c(&cfg)
 	}
-	y.Service, err = Open(y.t.Context(), cfg)
-	testkit.Must(y.t, err)
+	y.Service = testkit.Value(Open(y.t.Context(), cfg))(y.t)
 	y.RedriveTo(func(_ context.Context, deliveries []pending.Delivery) error {
 		if y.deliver == nil {
 			return nil
@@ -130,29 +129,25 @@ func pass(d time.Duration) {
 
 func (y *yard) counts(id string) Counts {
 	y.t.Helper()
-	c, err := y.Counts(y.t.Context(), id)
-	testkit.Must(y.t, err)
+	c := testkit.Value(y.Counts(y.t.Context(), id))(y.t)
 	return c
 }
 
 func (y *yard) list(id string, q Query) Page {
 	y.t.Helper()
-	page, err := y.List(y.t.Context(), id, q)
-	testkit.Must(y.t, err)
+	page := testkit.Value(y.List(y.t.Context(), id, q))(y.t)
 	return page
 }
 
 func (y *yard) redrive(id string, q Query, o RedriveOptions) Redriven {
 	y.t.Helper()
-	done, err := y.Redrive(y.t.Context(), id, q, o)
-	testkit.Must(y.t, err)
+	done := testkit.Value(y.Redrive(y.t.Context(), id, q, o))(y.t)
 	return done
 }
 
 func (y *yard) purge(id string, q Query) int {
 	y.t.Helper()
-	n, err := y.Purge(y.t.Context(), id, q)
-	testkit.Must(y.t, err)
+	n := testkit.Value(y.Purge(y.t.Context(), id, q))(y.t)
 	return n
 }
 
@@ -266,8 +261,7 @@ func (h *hubs) Publish(_ context.Context, hub string, _ broker.Target, events []
 
 // subscribe makes a subscription of the topic orders with a target.
 func (y *yard) subscribe(name, target string, output schema.Kind) *topics.Subscription {
-	p, err := topics.ParseTarget(target)
-	testkit.Must(y.t, err)
+	p := testkit.Value(topics.ParseTarget(target))(y.t)
 	s := &topics.Subscription{
 		Name: name, ID: strings.Repeat("a", 13-len(name)) + strings.ToLower(name), Source: topics.Source{Topic: "orders"}, SourceID: "t1",
 		Settings: topics.Settings{Output: output, DeadLetter: p},

@@ -61,14 +61,11 @@ func TestLettersAreListedAndChosen(t *testing.T) {
 			}
 		}
 		testkit.Equal(t, len(seen), 4, "page by page: %v", seen)
-		one, err := y.Get(t.Context(), sub.ID, 2)
-		testkit.Must(t, err)
+		one := testkit.Value(y.Get(t.Context(), sub.ID, 2))(t)
 		if one.Number != 2 || one.Sequence != 2 || one.Attempts != 3 {
 			t.Errorf("letter 2 is %+v", one)
 		}
-		if _, err := y.Get(t.Context(), sub.ID, 9); !errors.Is(err, ErrNotFound) {
-			t.Errorf("letter 9: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.Get(t.Context(), sub.ID, 9)), ErrNotFound, "letter 9")
 	})
 }
 
@@ -175,12 +172,9 @@ func TestRedrivesAtOnce(t *testing.T) {
 	testkit.Equal(t, sent.Load(), 200, "were delivered of 200")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	give, err := y.box(sub.ID).redriving.Take(t.Context())
-	testkit.Must(t, err)
+	give := testkit.Value(y.box(sub.ID).redriving.Take(t.Context()))(t)
 	defer give()
-	if _, err := y.Redrive(ctx, sub.ID, Query{}, RedriveOptions{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("who does not wait: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(y.Redrive(ctx, sub.ID, Query{}, RedriveOptions{})), context.Canceled, "who does not wait")
 }
 
 // Without anybody who delivers nothing is redriven.

@@ -69,12 +69,8 @@ func TestDamageCostsOnlyWhatIsDamaged(t *testing.T) {
 		stop := y.run()
 		pass(10 * time.Minute)
 		stop()
-		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != len(page.Letters) {
-			t.Errorf("%d letters are written, %d were listed", n, len(page.Letters))
-		}
-		if n := y.faults.Count(logtest.OpCursor) - y.faults.Count(logtest.OpClose); n != 0 {
-			t.Errorf("%d cursors were not closed", n)
-		}
+		testkit.Equal(t, len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))), len(page.Letters), "letters are written")
+		testkit.Equal(t, y.faults.Count(logtest.OpCursor)-y.faults.Count(logtest.OpClose), 0, "cursors were not closed")
 	})
 }
 
@@ -82,8 +78,7 @@ func TestDamageCostsOnlyWhatIsDamaged(t *testing.T) {
 func (y *yard) damage(id string, offset int64) {
 	y.t.Helper()
 	dir := path.Join("log", "dead-"+id, "0")
-	entries, err := y.mem.List(dir)
-	testkit.Must(y.t, err)
+	entries := testkit.Value(y.mem.List(dir))(y.t)
 	testkit.Must(y.t, y.mem.Corrupt(path.Join(dir, entries[0].Name), offset, 0xff))
 }
 
@@ -105,8 +100,7 @@ func TestAnEntryThatIsAheadOfTheLogHidesNothing(t *testing.T) {
 		y.cutPower(nil)
 		y.open()
 		defer y.run()()
-		bounds, err := y.box(sub.ID).log.Bounds(t.Context())
-		testkit.Must(t, err)
+		bounds := testkit.Value(y.box(sub.ID).log.Bounds(t.Context()))(t)
 		testkit.MustEqual(t, bounds.Next, 0, "the log kept … letters: this proves nothing")
 		y.die(sub, 10, 11, 12, 13)
 		page := y.list(sub.ID, Query{})
@@ -147,9 +141,7 @@ func TestLettersAreNotTooOldBeforeTheyAreWritten(t *testing.T) {
 		time.Sleep(time.Minute) // retention has been applied
 		stop := y.run()
 		pass(time.Minute)
-		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != 2 {
-			t.Errorf("%d letters of 2 were written", n)
-		}
+		testkit.Equal(t, len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))), 2, "letters of 2 were written")
 		// And then they go.
 		counts := y.counts(sub.ID)
 		testkit.Equal(t, counts.Kept, 0, "are still kept")

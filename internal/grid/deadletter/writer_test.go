@@ -26,9 +26,7 @@ func TestLettersAreWrittenTogetherAfterFiveMinutes(t *testing.T) {
 		time.Sleep(4 * time.Minute)
 		y.die(sub, 2, 3)
 		pass(time.Minute - time.Millisecond)
-		if found := files(t, y.data); len(found) != 0 {
-			t.Fatalf("written before five minutes were over: %v", found)
-		}
+		testkit.MustEqual(t, len(files(t, y.data)), 0, "written before five minutes were over")
 		pass(time.Millisecond)
 		found := files(t, filepath.Join(y.data, "dead"))
 		testkit.MustEqual(t, len(found), 1, "files, want one: %v", found)
@@ -106,9 +104,7 @@ func TestLettersSurviveARestart(t *testing.T) {
 		y.reopen()
 		defer y.run()()
 		pass(5 * time.Minute)
-		if again := files(t, filepath.Join(y.data, "dead")); len(again) != 1 {
-			t.Errorf("the same letters are in %d files", len(again))
-		}
+		testkit.Equal(t, len(files(t, filepath.Join(y.data, "dead"))), 1, "the same letters are in")
 	})
 }
 
@@ -123,9 +119,7 @@ func TestWritesAreAnnounced(t *testing.T) {
 		own.Source.Topic = topics.YardEvents
 		y.die(own, 2)
 		pass(time.Second)
-		if n := len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))); n != 2 {
-			t.Fatalf("%d letters were written", n)
-		}
+		testkit.MustEqual(t, len(lettersOf(t, files(t, filepath.Join(y.data, "dead")))), 2, "letters were written")
 		testkit.MustEqual(t, len(y.topics.published), 1, "announced: %v", y.topics.published)
 		for _, part := range []string{topics.YardEvents + " ", `"eventType":"Microsoft.Storage.BlobCreated"`, `"subscription":"billing"`, `"letters":1`} {
 			if !strings.Contains(y.topics.published[0], part) {
@@ -182,8 +176,7 @@ func TestLettersOfADeletedSubscriptionGo(t *testing.T) {
 		if y.box(sub.ID) != nil {
 			t.Error("its box is still there")
 		}
-		entries, err := y.meta.List(t.Context(), entryPrefix)
-		testkit.Must(t, err)
+		entries := testkit.Value(y.meta.List(t.Context(), entryPrefix))(t)
 		testkit.Equal(t, len(entries), 0, "entries are left: %v", entries)
 		testkit.Must(t, y.Put(t.Context(), sub, nil)) // one under way meanwhile does no harm
 	})

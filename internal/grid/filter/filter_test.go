@@ -44,9 +44,7 @@ func TestEventTypes(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			f := mustCompile(t, Config{EventTypes: tt.types})
 			testkit.Equal(t, f.Match(gridEvent("")), tt.want)
-			if got := len(NewIndex([]*Filter{f}).Matcher().Match(gridEvent(""), nil)) == 1; got != tt.want {
-				t.Errorf("the index gives %v", got)
-			}
+			testkit.Equal(t, len(NewIndex([]*Filter{f}).Matcher().Match(gridEvent(""), nil)) == 1, tt.want, "the index")
 		})
 	}
 }
@@ -254,9 +252,7 @@ func TestNumbersAreExact(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.operator, func(t *testing.T) {
 			f := mustCompile(t, Config{Advanced: []Condition{condition(tt.operator, "data.k", tt.operand)}})
-			if got := f.Match(gridEvent(`{"k":` + tt.value + `}`)); got != tt.want {
-				t.Errorf("%s %s %s: got %v", tt.value, tt.operator, tt.operand, got)
-			}
+			testkit.Equal(t, f.Match(gridEvent(`{"k":`+tt.value+`}`)), tt.want, "%s %s %s", tt.value, tt.operator, tt.operand)
 		})
 	}
 }
@@ -324,8 +320,7 @@ func TestScalarsAsText(t *testing.T) {
 		"data.level StringIn 5": false, "data.level StringNotIn 7": false, "data.level NumberIn 5": true,
 	} {
 		t.Run(text, func(t *testing.T) {
-			c, err := ParseCondition(text)
-			testkit.Must(t, err)
+			c := testkit.Value(ParseCondition(text))(t)
 			testkit.Equal(t, mustCompile(t, Config{Advanced: []Condition{c}}).Match(e), want, "%s", text)
 		})
 	}
@@ -355,9 +350,7 @@ func TestConditionsAreJoined(t *testing.T) {
 func TestHugeTexts(t *testing.T) {
 	m := NewIndex([]*Filter{mustCompile(t, Config{Advanced: []Condition{condition("StringEndsWith", "data.k", `["end"]`)}})}).Matcher()
 	for _, text := range []string{strings.Repeat("É", 10_000) + "END", "End", "x", "ÉEND"} {
-		if got := len(m.Match(gridEvent(`{"k":"`+text+`"}`), nil)) == 1; got != (text != "x") {
-			t.Errorf("%.10s: got %v", text, got)
-		}
+		testkit.Equal(t, len(m.Match(gridEvent(`{"k":"`+text+`"}`), nil)) == 1, text != "x", "%.10s", text)
 		if room := cap(m.scratch.values[0].room); room > keptRoom {
 			t.Errorf("keeps %d bytes", room)
 		}
@@ -372,9 +365,7 @@ func TestIndexNumbers(t *testing.T) {
 	for range 2 { // the second time as the first
 		testkit.Equal(t, fmt.Sprint(m.Match(gridEvent(""), []int{9})), "[9 1 3 4]")
 	}
-	if got := NewIndex(nil).Matcher().Match(gridEvent(`{}`), nil); len(got) != 0 {
-		t.Errorf("no filters match %v", got)
-	}
+	testkit.Equal(t, len(NewIndex(nil).Matcher().Match(gridEvent(`{}`), nil)), 0, "no filters match")
 }
 
 // A filter and an index are shared by goroutines, each with a matcher of its own.

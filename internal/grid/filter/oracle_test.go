@@ -305,8 +305,7 @@ func decodeNext(d *json.Decoder) (any, error) {
 
 func mustCompile(t testing.TB, cfg Config) *Filter {
 	t.Helper()
-	f, err := Compile(cfg)
-	testkit.Must(t, err)
+	f := testkit.Value(Compile(cfg))(t)
 	return f
 }
 

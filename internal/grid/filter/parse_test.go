@@ -29,8 +29,7 @@ func TestParseCondition(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
-			c, err := ParseCondition(tt.text)
-			testkit.Must(t, err)
+			c := testkit.Value(ParseCondition(tt.text))(t)
 			if c.Operator != tt.operator || c.Key != tt.key || string(c.Value) != tt.value || string(c.Values) != tt.values {
 				t.Errorf("got %+v", c)
 			}

@@ -1,11 +1,12 @@
 package filter
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // A set of texts finds those that begin another, and no others.
@@ -25,9 +26,7 @@ func TestPrefixes(t *testing.T) {
 			}
 		}
 		m.eachPrefix(newPrefixes(ids), []byte(of), settled)
-		if got := m.collect(nil); !slices.Equal(got, want) {
-			t.Fatalf("%q begins with %v of %q, got %v", of, want, texts, got)
-		}
+		testkit.MustSlices(t, m.collect(nil), want, "%q begins with %v of %q", of, want, texts)
 	})
 }
 
@@ -53,8 +52,6 @@ func TestSpans(t *testing.T) {
 			}
 		}
 		m.eachSpan(newSpans(all), at, settled)
-		if got := m.collect(nil); !slices.Equal(got, want) {
-			t.Fatalf("in %v, got %v", want, got)
-		}
+		testkit.MustSlices(t, m.collect(nil), want, "in %v", want)
 	})
 }

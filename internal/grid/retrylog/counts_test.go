@@ -11,14 +11,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func (y *yard) wantWaiting(subscription string, want ...Waiting) {
 	y.t.Helper()
 	synctest.Wait()
-	if diff := cmp.Diff(want, y.Waiting(subscription)); diff != "" {
-		y.t.Errorf("waiting of %s (-want +got):\n%s", subscription, diff)
-	}
+	testkit.Equal(y.t, cmp.Diff(want, y.Waiting(subscription)), "", "waiting of %s (-want +got):\n", subscription)
 }
 
 // G5: how much waits, and since when, also after a start.

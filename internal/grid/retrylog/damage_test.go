@@ -19,7 +19,7 @@ func TestDamageIsPassed(t *testing.T) {
 		for i := range 12 { // a batch each, of about 100 bytes
 			y.put(time.Second, thing(fmt.Sprint(i)))
 		}
-		must(t, y.Parked("s").Put(t.Context(), things(1)))
+		testkit.Must(t, y.Parked("s").Put(t.Context(), things(1)))
 		y.restart()
 		y.damage(y.logs[1].id)
 		y.run()
@@ -38,9 +38,7 @@ func TestDamageIsPassed(t *testing.T) {
 		y.kill()
 		y.run()
 		y.wantAfter(time.Minute, "")
-		if waiting := y.Waiting("mailer2345678"); len(waiting) != 0 {
-			t.Errorf("waiting for ever: %v", waiting)
-		}
+		testkit.Equal(t, len(y.Waiting("mailer2345678")), 0, "waiting for ever")
 	})
 }
 
@@ -49,20 +47,16 @@ func TestDamageAtTheEndIsPassed(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		large := things(30) // one batch
 		y.put(time.Second, large...)
-		must(t, y.Parked("s").Put(t.Context(), large))
+		testkit.Must(t, y.Parked("s").Put(t.Context(), large))
 		y.damage(y.logs[1].id)
 		y.damage(y.Parked("s").id)
 		y.run()
 		y.wantAfter(time.Second, "")
 		y.put(time.Second, thing("a"))
 		done(y.wantAfter(time.Second, "a"))
-		if got, err := y.Parked("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 0 {
-			t.Errorf("the damaged parked log gave %d, %v", len(got), err)
-		}
-		if n, err := y.Parked("s").Len(t.Context()); err != nil || n != 0 {
-			t.Errorf("the damaged parked log has %d, %v", n, err)
-		}
-		must(t, y.Parked("s").Put(t.Context(), things(1)))
+		testkit.Equal(t, len(testkit.Value(y.Parked("s").TryTake(t.Context(), 100, 1<<20))(t)), 0, "the damaged parked log")
+		testkit.Equal(t, testkit.Value(y.Parked("s").Len(t.Context()))(t), 0, "the damaged parked log")
+		testkit.Must(t, y.Parked("s").Put(t.Context(), things(1)))
 		if got, err := y.Parked("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 1 {
 			t.Errorf("behind the damage the parked log gave %d, %v", len(got), err)
 		}
@@ -77,12 +71,12 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 		y := newYard(t, Config{Metrics: registry})
 		y.put(time.Second, thing("a"))
 		part, err := y.engine.Partition(y.logs[1].id, eventlog.Retention{})
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = eventlog.Append(t.Context(), part, eventlog.Batch{Events: []eventlog.Event{{Message: []byte("what?")}, {}}})
-		must(t, err)
+		testkit.Must(t, err)
 		y.put(time.Second, thing("b"))
 		_, err = eventlog.Append(t.Context(), part, eventlog.Batch{Events: []eventlog.Event{{Message: []byte{1, 1}}}})
-		must(t, err)
+		testkit.Must(t, err)
 		y.run()
 		done(y.wantAfter(time.Second, "a b"))
 		time.Sleep(time.Minute)
@@ -90,9 +84,7 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 			t.Errorf("the cursor is at %d, want 5", at.Next)
 		}
 		testkit.Equal(t, testutil.ToFloat64(y.metrics.damaged), 3, "told as damaged")
-		if n, err := testutil.GatherAndCount(registry); err != nil || n != 4+len(y.cfg.Ladder) {
-			t.Errorf("%d metrics, %v", n, err)
-		}
+		testkit.Equal(t, testkit.Value(testutil.GatherAndCount(registry))(t), 4+len(y.cfg.Ladder), "metrics")
 		y.put(time.Second, thing("c"))
 		for _, r := range []int{0, 1} {
 			testkit.Equal(t, y.counts.total(r), int64(r), "wait in retry log %d", r)
@@ -107,9 +99,9 @@ func TestDeliveriesOfANewerRelease(t *testing.T) {
 		parked := y.Parked("s")
 		newer := func(q *queue) {
 			_, err := q.open(t.Context())
-			must(t, err)
+			testkit.Must(t, err)
 			_, err = eventlog.Append(t.Context(), q.part, eventlog.Batch{Events: []eventlog.Event{{Message: []byte{2, 7, 7}}}})
-			must(t, err)
+			testkit.Must(t, err)
 		}
 		y.put(time.Second, thing("a"))
 		newer(&y.logs[1].queue)
@@ -153,13 +145,12 @@ func TestADamagedSegmentIsPassed(t *testing.T) {
 					y.put(time.Second, p)
 				}
 				y.stop()
-				must(t, y.engine.Close())
-				files, err := y.mem.List("log/grid-tiers/1")
-				must(t, err)
+				testkit.Must(t, y.engine.Close())
+				files := testkit.Value(y.mem.List("log/grid-tiers/1"))(t)
 				if len(files) < 4 {
 					t.Fatalf("%d segments", len(files))
 				}
-				must(t, harm(y, "log/grid-tiers/1/"+files[2].Name))
+				testkit.Must(t, harm(y, "log/grid-tiers/1/"+files[2].Name))
 				y.open()
 				y.run()
 				time.Sleep(time.Minute)

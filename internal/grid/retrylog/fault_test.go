@@ -48,9 +48,7 @@ func TestCursorsAreSavedNowAndThen(t *testing.T) {
 		time.Sleep(time.Minute)
 		before = y.meta.Count(metatest.OpSet)
 		time.Sleep(time.Hour)
-		if n := y.meta.Count(metatest.OpSet) - before; n != 0 {
-			t.Errorf("%d writes in an hour without anything to do", n)
-		}
+		testkit.Equal(t, y.meta.Count(metatest.OpSet)-before, 0, "writes in an hour without anything to do")
 		y.put(time.Second, thing("a"))
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -66,13 +64,9 @@ func TestCursorsAreSavedNowAndThen(t *testing.T) {
 func TestCursorsInDoubt(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.meta.Inject(failing(meta.ErrNoSpace))
-		if err := y.Put(t.Context(), time.Second, things(1)); !errors.Is(err, meta.ErrNoSpace) {
-			t.Errorf("a first put without a cursor: %v", err)
-		}
+		testkit.ErrorIs(t, y.Put(t.Context(), time.Second, things(1)), meta.ErrNoSpace, "a first put without a cursor")
 		y.meta.Inject(unheard)
-		if err := y.Put(t.Context(), time.Second, things(1)); !errors.Is(err, meta.ErrUncertain) {
-			t.Errorf("a first put with a cursor in doubt: %v", err)
-		}
+		testkit.ErrorIs(t, y.Put(t.Context(), time.Second, things(1)), meta.ErrUncertain, "a first put with a cursor in doubt")
 		y.meta.Inject(nil)
 		y.put(time.Second, thing("a"))
 		y.run()
@@ -99,9 +93,7 @@ func TestAFullDisk(t *testing.T) {
 		y.put(10*time.Second, thing("a"))
 		y.mem.SetCapacity(1)
 		full := things(100)
-		if err := y.Put(t.Context(), time.Minute, full); !errors.Is(err, eventlog.ErrNoSpace) {
-			t.Errorf("a put into a retry log without a log: %v", err)
-		}
+		testkit.ErrorIs(t, y.Put(t.Context(), time.Minute, full), eventlog.ErrNoSpace, "a put into a retry log without a log")
 		testkit.ErrorIs(t, y.Parked("s").Put(t.Context(), full), eventlog.ErrNoSpace, "a put on a parked log")
 		done(y.wantAfter(10*time.Second, "a"))
 		y.mem.SetCapacity(0)
@@ -122,17 +114,13 @@ var errBroken = errors.New("the device is gone")
 func TestReadingIsTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.put(time.Second, thing("a"))
-		must(t, y.Parked("s").Put(t.Context(), things(1)))
+		testkit.Must(t, y.Parked("s").Put(t.Context(), things(1)))
 		y.restart()
 		y.faults.Fail(errBroken, logtest.OpCursor, logtest.OpBounds)
 		y.run()
 		y.wantAfter(time.Minute, "")
-		if _, err := y.Parked("s").TryTake(t.Context(), 1, 1); !errors.Is(err, errBroken) {
-			t.Errorf("the parked log gave %v", err)
-		}
-		if _, err := y.Parked("s").Len(t.Context()); !errors.Is(err, errBroken) {
-			t.Errorf("the parked log counted %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.Parked("s").TryTake(t.Context(), 1, 1)), errBroken, "the parked log")
+		testkit.ErrorIs(t, testkit.Err(y.Parked("s").Len(t.Context())), errBroken, "the parked log counted")
 		y.faults.Inject(nil)
 		y.wantAfter(maxPause, "a")
 		if got := y.Waiting("mailer2345678"); len(got) != 1 || got[0].Count != 1 {
@@ -159,9 +147,7 @@ func TestAPutInDoubt(t *testing.T) {
 			t.Errorf("waiting: %v", got)
 		}
 		done(y.wantAfter(time.Second, "0 1"))
-		if got := y.Waiting("mailer2345678"); len(got) != 0 {
-			t.Errorf("waiting: %v", got)
-		}
+		testkit.Equal(t, len(y.Waiting("mailer2345678")), 0, "waiting")
 	})
 }
 
@@ -178,16 +164,14 @@ func TestDoneEntriesAreTrimmed(t *testing.T) {
 				batch[i].Event = append(batch[i].Event, make([]byte, 1000)...)
 			}
 			y.put(time.Second, batch...)
-			must(t, parked.Put(t.Context(), batch))
-			got, err := parked.TryTake(t.Context(), 1000, 1<<30)
-			must(t, err)
+			testkit.Must(t, parked.Put(t.Context(), batch))
+			got := testkit.Value(parked.TryTake(t.Context(), 1000, 1<<30))(t)
 			for _, e := range got {
 				e.Done()
 			}
 			time.Sleep(time.Second)
 			for _, q := range []*queue{&y.logs[1].queue, &parked.queue} {
-				bounds, err := q.part.Bounds(t.Context())
-				must(t, err)
+				bounds := testkit.Value(q.part.Bounds(t.Context()))(t)
 				most = max(most, bounds.Bytes)
 			}
 		}
@@ -208,18 +192,18 @@ func TestWhatIsNotCountedIsNotTrimmed(t *testing.T) {
 		y.restart()
 		time.Sleep(time.Minute)
 		r, all := y.logs[1], 0
-		for must(t, r.read(t.Context(), time.Now())); len(r.ahead.entries) > 0; must(t, r.read(t.Context(), time.Now())) {
+		for testkit.Must(t, r.read(t.Context(), time.Now())); len(r.ahead.entries) > 0; testkit.Must(t, r.read(t.Context(), time.Now())) {
 			r.ahead.pop().finish()
 			all++
 		}
-		must(t, y.Save(t.Context()))
+		testkit.Must(t, y.Save(t.Context()))
 		bounds, err := r.part.Bounds(t.Context())
-		if must(t, err); all != 300 || bounds.First != 0 {
+		if testkit.Must(t, err); all != 300 || bounds.First != 0 {
 			t.Errorf("%d were read, the log begins at %d", all, bounds.First)
 		}
-		must(t, r.countOld(t.Context()))
+		testkit.Must(t, r.countOld(t.Context()))
 		bounds, err = r.part.Bounds(t.Context())
-		if must(t, err); y.counts.total(1) != 0 || bounds.First != 300 {
+		if testkit.Must(t, err); y.counts.total(1) != 0 || bounds.First != 300 {
 			t.Errorf("%d are counted, the log begins at %d", y.counts.total(1), bounds.First)
 		}
 	})
@@ -232,11 +216,10 @@ func TestALogThatBeginsBehindItsCursor(t *testing.T) {
 	for i := range 100 {
 		p := thing(fmt.Sprint(i))
 		p.Event = append(p.Event, make([]byte, 10_000)...)
-		must(t, s.Put(t.Context(), []pending.Delivery{p}))
+		testkit.Must(t, s.Put(t.Context(), []pending.Delivery{p}))
 	}
-	must(t, s.part.Trim(t.Context(), 50))
-	bounds, err := s.part.Bounds(t.Context())
-	must(t, err)
+	testkit.Must(t, s.part.Trim(t.Context(), 50))
+	bounds := testkit.Value(s.part.Bounds(t.Context()))(t)
 	y.restart()
 	y.wantLen(y.Parked("s"), int64(bounds.Next-bounds.First))
 	y.wantTaken(y.Parked("s"), 1, 1000, fmt.Sprint(bounds.First))
@@ -250,33 +233,30 @@ func TestALogThatBeginsBehindItsCursor(t *testing.T) {
 func TestALogThatEndsBeforeItsCursor(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		parked := y.Parked("s")
-		must(t, parked.Put(t.Context(), things(10)))
+		testkit.Must(t, parked.Put(t.Context(), things(10)))
 		y.put(time.Second, things(10)...)
 		y.run()
 		time.Sleep(time.Second)
 		done(y.wantSome(10))
-		got, err := parked.TryTake(t.Context(), 10, 1<<20)
-		must(t, err)
+		got := testkit.Value(parked.TryTake(t.Context(), 10, 1<<20))(t)
 		for _, e := range got {
 			e.Done()
 		}
 		time.Sleep(2 * time.Second)
 		y.stop()
-		must(t, y.engine.Close())
-		must(t, y.mem.RemoveAll("log")) // power loss, at its worst
+		testkit.Must(t, y.engine.Close())
+		testkit.Must(t, y.mem.RemoveAll("log")) // power loss, at its worst
 		y.open()
 		y.put(time.Second, thing("a"))
-		must(t, y.Parked("s").Put(t.Context(), things(1)))
+		testkit.Must(t, y.Parked("s").Put(t.Context(), things(1)))
 		y.kill() // before any cursor was saved
 		y.put(time.Second, things(20)...)
-		must(t, y.Parked("s").Put(t.Context(), things(20)))
+		testkit.Must(t, y.Parked("s").Put(t.Context(), things(20)))
 		y.kill()
 		y.run()
 		time.Sleep(time.Second)
 		y.wantSome(21)
-		if got, err := y.Parked("s").TryTake(t.Context(), 100, 1<<20); err != nil || len(got) != 21 {
-			t.Errorf("%d on the parked log, %v, want 21", len(got), err)
-		}
+		testkit.Equal(t, len(testkit.Value(y.Parked("s").TryTake(t.Context(), 100, 1<<20))(t)), 21, "on the parked log")
 	})
 }
 

@@ -22,8 +22,7 @@ import (
 
 func (y *yard) wantTaken(s *Parked, limit, maxBytes int, want string) []Entry {
 	y.t.Helper()
-	got, err := s.TryTake(context.Background(), limit, maxBytes)
-	must(y.t, err)
+	got := testkit.Value(s.TryTake(context.Background(), limit, maxBytes))(y.t)
 	var found []string
 	for _, e := range got {
 		found = append(found, nameOf(e.Delivery))
@@ -34,9 +33,7 @@ func (y *yard) wantTaken(s *Parked, limit, maxBytes int, want string) []Entry {
 
 func (y *yard) wantLen(s *Parked, want int64) {
 	y.t.Helper()
-	if n, err := s.Len(context.Background()); err != nil || n != want {
-		y.t.Errorf("the parked log has %d, %v, want %d", n, err, want)
-	}
+	testkit.Equal(y.t, testkit.Value(s.Len(context.Background()))(y.t), want, "the parked log")
 }
 
 func (y *yard) shelve(s *Parked, names ...string) {
@@ -45,7 +42,7 @@ func (y *yard) shelve(s *Parked, names ...string) {
 	for _, name := range names {
 		all = append(all, thing(name))
 	}
-	must(y.t, s.Put(context.Background(), all))
+	testkit.Must(y.t, s.Put(context.Background(), all))
 }
 
 // G7: what cannot be sent waits on the parked log, first in, first out.
@@ -71,7 +68,7 @@ func TestParked(t *testing.T) {
 		y.shelve(s, "e")
 		last := y.wantTaken(s, 10, 1<<20, "e")
 		y.wantLen(s, 4)
-		must(t, y.Save(t.Context()))
+		testkit.Must(t, y.Save(t.Context()))
 
 		y.restart() // a holds the cursor
 		s = y.Parked("s")
@@ -81,7 +78,7 @@ func TestParked(t *testing.T) {
 		}
 		last[0].Done() // of a process that has ended: nobody minds
 		y.wantLen(s, 2)
-		must(t, y.Save(t.Context()))
+		testkit.Must(t, y.Save(t.Context()))
 		y.kill()
 		s = y.Parked("s")
 		y.wantLen(s, 2)
@@ -96,7 +93,7 @@ func TestParkedGivesAboutSoManyBytes(t *testing.T) {
 	for i := range 6 {
 		p := thing(fmt.Sprint(i))
 		p.Event = append(p.Event, make([]byte, 1000)...)
-		must(t, s.Put(t.Context(), []pending.Delivery{p}))
+		testkit.Must(t, s.Put(t.Context(), []pending.Delivery{p}))
 	}
 	y.wantTaken(s, 10, 2000, "0 1")
 	y.wantTaken(s, 10, 2, "2") // one at least
@@ -113,8 +110,7 @@ func TestStrangersOnAParked(t *testing.T) {
 	for i := range strangers {
 		strangers[i].Message = []byte("what?")
 	}
-	_, err := eventlog.Append(t.Context(), s.part, eventlog.Batch{Events: strangers})
-	must(t, err)
+	testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), s.part, eventlog.Batch{Events: strangers})))
 	y.shelve(s, "b")
 	y.wantTaken(s, 1, 1, "a")
 	y.wantTaken(s, 1, 1, "b")
@@ -149,18 +145,14 @@ func TestForget(t *testing.T) {
 		y.shelve(s, "a", "b")
 		y.shelve(y.Parked("t"), "x")
 		taken := y.wantTaken(s, 1, 1000, "a")
-		must(t, y.Forget(t.Context(), "s"))
-		must(t, y.Forget(t.Context(), "s"))
-		must(t, y.Forget(t.Context(), "never used"[:5]))
+		testkit.Must(t, y.Forget(t.Context(), "s"))
+		testkit.Must(t, y.Forget(t.Context(), "s"))
+		testkit.Must(t, y.Forget(t.Context(), "never used"[:5]))
 		taken[0].Done()
 		for _, s := range []*Parked{s, y.Parked("s")} {
-			if err := s.Put(t.Context(), things(1)); !errors.Is(err, eventlog.ErrRemoved) {
-				t.Errorf("a put on a forgotten parked log: %v", err)
-			}
+			testkit.ErrorIs(t, s.Put(t.Context(), things(1)), eventlog.ErrRemoved, "a put on a forgotten parked log")
 		}
-		if _, err := s.TryTake(t.Context(), 1, 1); !errors.Is(err, eventlog.ErrRemoved) {
-			t.Errorf("a take from a forgotten parked log: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(s.TryTake(t.Context(), 1, 1)), eventlog.ErrRemoved, "a take from a forgotten parked log")
 		time.Sleep(time.Minute)
 		if _, err := y.mem.List("log/shelf-s"); err == nil {
 			t.Error("its log is still there")
@@ -183,7 +175,7 @@ func TestForgetAgain(t *testing.T) {
 	y.meta.Inject(nil)
 	y.restart()
 	y.wantLen(y.Parked("s"), 0)
-	must(t, y.Forget(t.Context(), "s"))
+	testkit.Must(t, y.Forget(t.Context(), "s"))
 	if _, known := y.parkedBook("s").find("s"); known {
 		t.Error("its cursor is still there")
 	}
@@ -209,12 +201,10 @@ func TestForgetDuringTheFirstPut(t *testing.T) {
 			t.Error(err)
 		}
 		forgetting.Wait()
-		must(t, y.Save(t.Context()))
+		testkit.Must(t, y.Save(t.Context()))
 		if _, known := y.parkedBook(name).find(name); known {
 			t.Fatalf("the cursor of %s is still there", name)
 		}
-		if err := y.Parked(name).Put(t.Context(), things(1)); !errors.Is(err, eventlog.ErrRemoved) {
-			t.Errorf("a put on a forgotten parked log: %v", err)
-		}
+		testkit.ErrorIs(t, y.Parked(name).Put(t.Context(), things(1)), eventlog.ErrRemoved, "a put on a forgotten parked log")
 	}
 }

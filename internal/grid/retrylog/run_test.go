@@ -61,17 +61,13 @@ func TestWaitsAreRoundedUp(t *testing.T) {
 			{time.Hour, time.Minute},
 		} {
 			batch := []pending.Delivery{thing("a")}
-			must(t, y.Put(t.Context(), test.asked, batch))
-			if got := time.Until(batch[0].Due); got != test.got {
-				t.Errorf("a wait of %v became %v, want %v", test.asked, got, test.got)
-			}
+			testkit.Must(t, y.Put(t.Context(), test.asked, batch))
+			testkit.Equal(t, time.Until(batch[0].Due), test.got, "a wait of %v became", test.asked)
 		}
 		time.Sleep(300 * time.Microsecond)
 		batch := []pending.Delivery{thing("a")}
-		must(t, y.Put(t.Context(), time.Second, batch))
-		if got, want := time.Until(batch[0].Due), time.Second+700*time.Microsecond; got != want {
-			t.Errorf("due in %v, want %v: whole milliseconds and not too early", got, want)
-		}
+		testkit.Must(t, y.Put(t.Context(), time.Second, batch))
+		testkit.Equal(t, time.Until(batch[0].Due), time.Second+700*time.Microsecond, "due in")
 	})
 }
 
@@ -203,7 +199,7 @@ func TestAfterARestart(t *testing.T) {
 		got = y.wantAfter(59*time.Second, "later")
 		y.stop()
 		done(got) // after Run has ended
-		must(t, y.Save(t.Context()))
+		testkit.Must(t, y.Save(t.Context()))
 		y.kill()
 		y.run()
 		y.wantAfter(time.Hour, "")
@@ -248,13 +244,9 @@ func TestRunEndsWithTheEngine(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- y.Run(t.Context(), y.taker.take) }()
 		time.Sleep(time.Second)
-		must(t, y.engine.Close())
-		if err := y.Put(t.Context(), time.Second, things(1)); !errors.Is(err, eventlog.ErrClosed) {
-			t.Errorf("a put into a closed engine gave %v", err)
-		}
-		if err := <-ended; !errors.Is(err, eventlog.ErrClosed) {
-			t.Errorf("Run ended with %v, want ErrClosed", err)
-		}
+		testkit.Must(t, y.engine.Close())
+		testkit.ErrorIs(t, y.Put(t.Context(), time.Second, things(1)), eventlog.ErrClosed, "a put into a closed engine")
+		testkit.ErrorIs(t, <-ended, eventlog.ErrClosed, "Run ended with")
 	})
 }
 
@@ -333,7 +325,7 @@ func TestLargePutsAreSplit(t *testing.T) {
 		if err := y.Put(t.Context(), time.Second, []pending.Delivery{big}); !errors.Is(err, eventlog.ErrTooLarge) {
 			t.Errorf("an impossible pending delivery: %v", err)
 		}
-		must(t, y.Put(t.Context(), time.Second, nil))
+		testkit.Must(t, y.Put(t.Context(), time.Second, nil))
 	})
 }
 
@@ -342,8 +334,7 @@ func TestOpenRefuses(t *testing.T) {
 	y := newYard(t, Config{})
 	stored := func(key, value string) func(*Config) {
 		return func(c *Config) {
-			_, err := c.Meta.CompareAndSet(t.Context(), key, 0, []byte(value))
-			must(t, err)
+			testkit.Must(t, testkit.Err(c.Meta.CompareAndSet(t.Context(), key, 0, []byte(value))))
 		}
 	}
 	failing := func(kind metatest.OpKind) func(*Config) {

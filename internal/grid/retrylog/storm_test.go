@@ -96,9 +96,7 @@ func TestStorm(t *testing.T) {
 	for p := range putters {
 		subscription := fmt.Sprint("s", p)
 		y.wantLen(y.Parked(subscription), 0)
-		if got := y.Waiting(subscription); len(got) != 0 {
-			t.Errorf("left of %s: %v", subscription, got)
-		}
+		testkit.Equal(t, len(y.Waiting(subscription)), 0, "left of %s", subscription)
 	}
 	for _, b := range y.books {
 		for name := range b.entry.Load().Value {
@@ -138,8 +136,7 @@ func TestStartsAndStops(t *testing.T) {
 // would have to be read ahead as a whole, since it is one of short waits.
 func TestWaitingCostsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine, err := disk.Open(disk.Config{Dir: t.TempDir(), Sync: disk.OS, Log: quiet()})
-		must(t, err)
+		engine := testkit.Value(disk.Open(disk.Config{Dir: t.TempDir(), Sync: disk.OS, Log: quiet()}))(t)
 		defer engine.Close()
 		cfg := Config{
 			Engine: engine, Meta: metatest.NewMemory(), Ladder: []time.Duration{time.Millisecond, time.Second}, Log: quiet(),
@@ -147,8 +144,7 @@ func TestWaitingCostsNoMemory(t *testing.T) {
 		before := heapBytes()
 		const n = 100_000
 		fillRetryLog(t, cfg, n)
-		y, err := Open(t.Context(), cfg) // anew, so that they are counted, too
-		must(t, err)
+		y := testkit.Value(Open(t.Context(), cfg))(t) // anew, so that they are counted, too
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- y.Run(ctx, func(context.Context, []Entry) { t.Error("nothing is due") }) }()
@@ -159,15 +155,14 @@ func TestWaitingCostsNoMemory(t *testing.T) {
 			t.Errorf("%d bytes of memory for %d entries that wait", used, n)
 		}
 		cancel()
-		must(t, <-ended)
+		testkit.Must(t, <-ended)
 		wantBounded(t, y)
 	})
 }
 
 // fillRetryLog puts entries that are not due into the second retry log.
 func fillRetryLog(t *testing.T, cfg Config, n int) {
-	y, err := Open(t.Context(), cfg)
-	must(t, err)
+	y := testkit.Value(Open(t.Context(), cfg))(t)
 	batch, event := make([]pending.Delivery, 500), make([]byte, 1000)
 	for i := range n / len(batch) {
 		for j := range batch {
@@ -176,7 +171,7 @@ func fillRetryLog(t *testing.T, cfg Config, n int) {
 			batch[j].Due = time.Now().Add(time.Hour)
 			batch[j].Event = event
 		}
-		must(t, y.logs[1].put(t.Context(), batch))
+		testkit.Must(t, y.logs[1].put(t.Context(), batch))
 	}
 }
 
@@ -185,9 +180,7 @@ func wantBounded(t *testing.T, y *Logs) {
 	if room := aheadBytes / 2; ahead.bytes < room || ahead.bytes > room+2*putBytes {
 		t.Errorf("%d bytes were read ahead, with room for %d", ahead.bytes, room)
 	}
-	if open := y.logs[1].mark.Open(); open != len(ahead.entries) {
-		t.Errorf("%d are under way, %d were read ahead", open, len(ahead.entries))
-	}
+	testkit.Equal(t, y.logs[1].mark.Open(), len(ahead.entries), "are under way")
 	for key, c := range y.counts.all {
 		if len(c.buckets) > maxBuckets {
 			t.Errorf("%v has %d buckets", key, len(c.buckets))

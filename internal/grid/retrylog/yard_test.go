@@ -76,11 +76,10 @@ func (y *yard) open() {
 func (y *yard) openWith(wrap func(eventlog.Engine) eventlog.Engine) {
 	y.t.Helper()
 	engine, err := disk.Open(disk.Config{FS: y.mem, Sync: y.sync, SegmentBytes: 64 << 10, Log: quiet()})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	y.engine, y.faults = engine, logtest.NewFaulty(engine)
 	y.cfg.Engine = wrap(y.faults)
-	y.Logs, err = Open(context.Background(), y.cfg)
-	must(y.t, err)
+	y.Logs = testkit.Value(Open(context.Background(), y.cfg))(y.t)
 	y.taker = &taker{}
 }
 
@@ -93,7 +92,7 @@ func (y *yard) restart() {
 func (y *yard) restartWith(wrap func(eventlog.Engine) eventlog.Engine) {
 	y.t.Helper()
 	y.stop()
-	must(y.t, y.engine.Close())
+	testkit.Must(y.t, y.engine.Close())
 	y.openWith(wrap)
 }
 
@@ -126,15 +125,13 @@ func (y *yard) run() {
 	go func() { ended <- logs.Run(ctx, taker.take) }()
 	y.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			y.t.Errorf("Run ended with %v", err)
-		}
+		testkit.Check(y.t, <-ended, "Run ended with")
 	})
 }
 
 func (y *yard) put(wait time.Duration, deliveries ...pending.Delivery) {
 	y.t.Helper()
-	must(y.t, y.Put(context.Background(), wait, deliveries))
+	testkit.Must(y.t, y.Put(context.Background(), wait, deliveries))
 }
 
 // taker notes what it is handed, and when.
@@ -228,17 +225,11 @@ func done(all []taken) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	testkit.Must(t, err)
-}
-
 // damage inverts a byte in the middle of the newest file of a log.
 func (y *yard) damage(id eventlog.PartitionID) {
 	y.t.Helper()
 	dir := fmt.Sprintf("log/%s/%d", id.Log, id.Number)
-	files, err := y.mem.List(dir)
-	must(y.t, err)
+	files := testkit.Value(y.mem.List(dir))(y.t)
 	slices.SortFunc(files, func(a, b vfs.Entry) int { return strings.Compare(a.Name, b.Name) })
-	must(y.t, y.mem.Corrupt(dir+"/"+files[len(files)-1].Name, 700, 0xff))
+	testkit.Must(y.t, y.mem.Corrupt(dir+"/"+files[len(files)-1].Name, 700, 0xff))
 }

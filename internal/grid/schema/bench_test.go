@@ -65,8 +65,7 @@ func slicesOf(b []byte, n int) [][]byte {
 // stored is what Read makes of the first event of a publication.
 func stored(t testing.TB, p Publication) []byte {
 	t.Helper()
-	events, err := Read(p)
-	testkit.Must(t, err)
+	events := testkit.Value(Read(p))(t)
 	return events[0]
 }
 

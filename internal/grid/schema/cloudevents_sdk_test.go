@@ -92,8 +92,7 @@ func written(t *rapid.T, ctx context.Context, e ce.Event) *http.Request {
 }
 
 func batched(t *rapid.T, e ce.Event) *http.Request {
-	r, err := cehttp.NewHTTPRequestFromEvents(context.Background(), "http://localhost/", []ce.Event{e})
-	testkit.Must(t, err)
+	r := testkit.Value(cehttp.NewHTTPRequestFromEvents(context.Background(), "http://localhost/", []ce.Event{e}))(t)
 	return r
 }
 
@@ -101,8 +100,7 @@ func bodyOf(t *rapid.T, r *http.Request) []byte {
 	if r.Body == nil {
 		return nil
 	}
-	body, err := io.ReadAll(r.Body)
-	testkit.Must(t, err)
+	body := testkit.Value(io.ReadAll(r.Body))(t)
 	return body
 }
 
@@ -114,8 +112,7 @@ type fataler interface {
 
 // delivered is an event as the SDK reads it from our deliveries.
 func delivered(t fataler, e *Envelope) map[string]ce.Event {
-	one, err := AppendEvent(nil, e, CloudEvents)
-	testkit.Must(t, err)
+	one := testkit.Value(AppendEvent(nil, e, CloudEvents))(t)
 	many, _ := AppendEvent([]byte{'['}, e, CloudEvents)
 	header, body, err := Binary(e)
 	testkit.Must(t, err)
@@ -163,9 +160,7 @@ func TestTheCloudEventsSDKReadsConvertedEvents(t *testing.T) {
 			"id": "1", "source": topicID, "type": "t", "subject": "/a", "time": "2017-08-10 21:03:07 +0000 UTC", "schema": "#1.0", "data": `{"a":1}`,
 		}
 		for how, got := range delivered(t, scanned(t, EventGridForm, stored)) {
-			if diff := cmp.Diff(want, entries(got)); diff != "" {
-				t.Errorf("%s: %s", how, diff)
-			}
+			testkit.Equal(t, cmp.Diff(want, entries(got)), "", "%s", how)
 		}
 	}
 	bare := scanned(t, EventGridForm, `{"id":"1","subject":"","eventType":"t","eventTime":"2017-08-10T21:03Z"}`)
@@ -190,14 +185,11 @@ func TestEventGridEventsComeBack(t *testing.T) {
 			"id": "x" + rapid.String().Draw(t, "id"), "subject": rapid.String().Draw(t, "subject"), "eventType": "t" + rapid.String().Draw(t, "type"),
 			"eventTime": "2017-08-10T21:03:07Z", "data": rapid.MapOf(rapid.String(), rapid.Float64()).Draw(t, "data"),
 		}
-		body, err := json.Marshal([]any{sent})
-		testkit.Must(t, err)
-		events, err := Read(grid(string(body)))
-		testkit.Must(t, err)
+		body := testkit.Value(json.Marshal([]any{sent}))(t)
+		events := testkit.Value(Read(grid(string(body))))(t)
 		e := Envelope{Topic: topicID}
 		testkit.Must(t, e.Scan(EventGridForm, events[0]))
-		out, err := AppendEvent(nil, &e, EventGrid)
-		testkit.Must(t, err)
+		out := testkit.Value(AppendEvent(nil, &e, EventGrid))(t)
 		sent["topic"], sent["dataVersion"], sent["metadataVersion"] = topicID, "", "1"
 		want, _ := json.Marshal(sent)
 		var a, b any

@@ -72,9 +72,7 @@ func TestFieldsOfAnEnvelopeThatWasNotScanned(t *testing.T) {
 	e := Envelope{Form: EventGridForm, ID: []byte("1"), Subject: []byte(`a"b`), Type: []byte("t"), Time: []byte("2017-08-10T21:03:07Z"), Data: []byte(`{"a":1}`)}
 	for path, want := range map[string]string{"subject": `"a\"b"`, "data.a": "1", "topic": "", "datacontenttype": ""} {
 		t.Run(path, func(t *testing.T) {
-			if got := e.Field(path); string(got) != want {
-				t.Errorf("%s is %q", path, got)
-			}
+			testkit.Equal(t, string(e.Field(path)), want, "%s", path)
 		})
 	}
 	for _, out := range []Kind{EventGrid, CloudEvents} {

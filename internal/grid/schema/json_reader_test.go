@@ -72,12 +72,9 @@ func checkText(t testing.TB, raw []byte) {
 func TestStringsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.String().Draw(t, "text")
-		raw, err := json.Marshal(want)
-		testkit.Must(t, err)
+		raw := testkit.Value(json.Marshal(want))(t)
 		testkit.MustEqual(t, string(textOf(raw)), want, "%s", raw)
-		if got := string(textOf(appendQuoted(nil, want))); got != want {
-			t.Fatalf("%q comes back as %q", want, got)
-		}
+		testkit.MustEqual(t, string(textOf(appendQuoted(nil, want))), want, "%q comes back as", want)
 	})
 }
 
@@ -96,9 +93,7 @@ func TestTextThatIsNoUTF8IsWrittenAllTheSame(t *testing.T) {
 
 func TestNestingIsBounded(t *testing.T) {
 	deep := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
-	if _, err := validJSON(deep(maxDepth - 1)); err != nil {
-		t.Errorf("as deep as may be: %v", err)
-	}
+	testkit.Check(t, testkit.Err(validJSON(deep(maxDepth-1))), "as deep as may be")
 	for _, b := range [][]byte{deep(maxDepth), []byte(strings.Repeat("[", 1<<20)), []byte(strings.Repeat(`{"a":`, 1<<18))} {
 		if _, err := validJSON(b); err == nil || !strings.Contains(err.Error(), "levels deep") {
 			t.Errorf("%d bytes: %v", len(b), err)

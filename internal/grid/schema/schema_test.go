@@ -15,9 +15,7 @@ func TestSchemasHaveManyNames(t *testing.T) {
 		"custom": Custom, "CustomEventSchema": Custom, "CustomInputSchema": Custom, " custom ": Custom,
 	} {
 		t.Run(text, func(t *testing.T) {
-			if got, err := ParseKind(text); got != want || err != nil {
-				t.Errorf("%q is %q, %v; want %q", text, got, err, want)
-			}
+			testkit.Equal(t, testkit.Value(ParseKind(text))(t), want, "%q", text)
 		})
 	}
 	for _, text := range []string{"", "avro", "eventgrid2"} {
@@ -27,9 +25,7 @@ func TestSchemasHaveManyNames(t *testing.T) {
 	}
 	for _, k := range []Kind{EventGrid, CloudEvents, Custom} {
 		for _, name := range []string{string(k), k.InputName(), k.OutputName()} {
-			if got, err := ParseKind(name); got != k || err != nil {
-				t.Errorf("%q, which %q calls itself, is %q, %v", name, k, got, err)
-			}
+			testkit.Equal(t, testkit.Value(ParseKind(name))(t), k, "%q, which %q calls itself", name, k)
 		}
 	}
 	if in, out := Custom.InputName(), Custom.OutputName(); in != "CustomEventSchema" || out != "CustomInputSchema" {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G12: clients write times in many ways, all of which Event Grid takes.
@@ -42,9 +44,7 @@ func TestDateTimes(t *testing.T) {
 			if got != c.want || s.strict != c.strict {
 				t.Errorf("%q is written %q, strict %t; want %q, %t", c.text, got, s.strict, c.want, c.strict)
 			}
-			if _, err := time.Parse(time.RFC3339Nano, got); err != nil {
-				t.Errorf("%q is written %q: %v", c.text, got, err)
-			}
+			testkit.Check(t, testkit.Err(time.Parse(time.RFC3339Nano, got)), "%q is written %q", c.text, got)
 		})
 	}
 }

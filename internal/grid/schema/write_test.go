@@ -144,15 +144,12 @@ func TestBinaryModeComesBack(t *testing.T) {
 	testkit.Must(t, err)
 	p := clouds(string(body))
 	p.Header = header
-	if got := mustRead(t, p); got[0] != sent {
-		t.Errorf("came back as %s", got[0])
-	}
+	testkit.Equal(t, mustRead(t, p)[0], sent, "came back as")
 }
 
 // Whoever appends to a slice that we gave must not write into its neighbour.
 func TestStoredEventsDoNotOverlap(t *testing.T) {
-	events, err := Read(grid("[" + gridEvent + "," + gridEvent + "]"))
-	testkit.Must(t, err)
+	events := testkit.Value(Read(grid("[" + gridEvent + "," + gridEvent + "]")))(t)
 	_ = append(events[0], "xxxxxxxx"...)
 	if !bytes.Equal(events[1], []byte(gridEvent)) {
 		t.Errorf("the neighbour became %s", events[1])

@@ -26,15 +26,13 @@ var now = time.Unix(knownTime, 0)
 
 func made(t testing.TB, algorithm string) Key {
 	t.Helper()
-	key, err := New(algorithm)
-	testkit.Must(t, err)
+	key := testkit.Value(New(algorithm))(t)
 	return key
 }
 
 func sign(t testing.TB, id, body string, keys ...Key) http.Header {
 	t.Helper()
-	s, err := NewSigner(keys)
-	testkit.Must(t, err)
+	s := testkit.Value(NewSigner(keys))(t)
 	h := http.Header{}
 	s.Sign(h, id, now, []byte(body))
 	return h
@@ -42,8 +40,7 @@ func sign(t testing.TB, id, body string, keys ...Key) http.Header {
 
 func public(t testing.TB, key Key) string {
 	t.Helper()
-	text, err := key.Public()
-	testkit.Must(t, err)
+	text := testkit.Value(key.Public())(t)
 	return text
 }
 
@@ -58,15 +55,13 @@ func TestKnownSignature(t *testing.T) {
 // What we sign is good to the library that receivers use, and the other way round.
 func TestAgainstTheOfficialLibrary(t *testing.T) {
 	key := made(t, HMAC)
-	oracle, err := standardwebhooks.NewWebhook(key.Text)
-	testkit.Must(t, err)
+	oracle := testkit.Value(standardwebhooks.NewWebhook(key.Text))(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		id := rapid.StringMatching(`[!-~]{1,40}`).Draw(rt, "id")
 		body := rapid.SliceOf(rapid.Byte()).Draw(rt, "body")
 		h := sign(t, id, string(body), key)
 		testkit.Must(rt, oracle.VerifyIgnoringTimestamp(body, h), "the library on ours")
-		theirs, err := oracle.Sign(id, now, body)
-		testkit.Must(rt, err)
+		theirs := testkit.Value(oracle.Sign(id, now, body))(rt)
 		h.Set("webhook-id", id)
 		h.Set("webhook-signature", theirs)
 		testkit.Must(rt, Verify(h, body, []string{key.Text}, now, 0), "ours on the library's")
@@ -199,9 +194,7 @@ func TestVerify(t *testing.T) {
 			for _, key := range []Key{hmacKey, edKey} {
 				h := sign(t, "1", "{}", key)
 				tt.change(h)
-				if err := Verify(h, []byte(tt.body), both, now.Add(tt.at), 0); !errors.Is(err, tt.want) {
-					t.Errorf("%.5s: %v", key.Text, err)
-				}
+				testkit.ErrorIs(t, Verify(h, []byte(tt.body), both, now.Add(tt.at), 0), tt.want, "%.5s", key.Text)
 			}
 		})
 	}
@@ -209,8 +202,7 @@ func TestVerify(t *testing.T) {
 
 // A time that is no number was signed by us in no case, but a key's owner can write anything.
 func TestTimesThatAreNone(t *testing.T) {
-	key, err := parse(knownSecret)
-	testkit.Must(t, err)
+	key := testkit.Value(parse(knownSecret))(t)
 	for timestamp, want := range map[string]error{
 		"soon": ErrSignature, "1614265330.5": ErrSignature, "9223372036854775807": ErrTime, "-9223372036854775808": ErrTime, "0": ErrTime,
 	} {

@@ -111,9 +111,7 @@ func TestSetIsASet(t *testing.T) {
 		}
 		testkit.Equal(t, a.Next(n), next, "%v: next from %d", a, n)
 		halvesFit(t, a)
-		if after := a.String() + " " + b.String(); after != before {
-			t.Errorf("the sets were %s and are %s", before, after)
-		}
+		testkit.Equal(t, a.String()+" "+b.String(), before, "the sets were %s and", before)
 	})
 }
 
@@ -153,9 +151,7 @@ func TestGreatSetsDoNotOverflow(t *testing.T) {
 	if got := all.Above(math.MaxInt64); got != nil {
 		t.Errorf("above the greatest is %v", got)
 	}
-	if got := all.Minus(Set{{5, 5}}); got.String() != "0-4,6-9223372036854775807" {
-		t.Errorf("without 5: %v", got)
-	}
+	testkit.Equal(t, all.Minus(Set{{5, 5}}).String(), "0-4,6-9223372036854775807", "without 5")
 	if got := (Set{{math.MaxInt64, math.MaxInt64}}).Union(Set{{0, math.MaxInt64 - 1}}); !got.Equal(all) {
 		t.Errorf("union %v", got)
 	}
@@ -220,9 +216,7 @@ func TestTimedIsASetWithTimes(t *testing.T) {
 		below := rapid.Int64Range(0, 31).Draw(t, "below")
 		sameTimes(t, timed, times)
 		maps.DeleteFunc(times, func(n, _ int64) bool { return n >= below })
-		if got := timed.Within(Range{0, below - 1}); got != int64(len(times)) {
-			t.Errorf("%d of %v are below %d, want %d", got, timed, below, len(times))
-		}
+		testkit.Equal(t, timed.Within(Range{0, below - 1}), int64(len(times)), "of")
 		sameTimes(t, timed.Below(below), times)
 	})
 }

@@ -43,12 +43,10 @@ type yard struct {
 
 func newYard(t *testing.T) *yard {
 	t.Helper()
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: quiet()})
-	must(t, err)
+	engine := testkit.Value(disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: quiet()}))(t)
 	store := metatest.NewFaulty(metatest.NewMemory())
-	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: quiet()})
-	must(t, err)
-	t.Cleanup(func() { must(t, engine.Close()) })
+	b := testkit.Value(broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: quiet()}))(t)
+	t.Cleanup(func() { testkit.Must(t, engine.Close()) })
 	y := &yard{t: t, broker: b, meta: store, read: new(atomic.Int64)}
 	y.Box = New(Config{Broker: counting{b, y.read}, Meta: store, Log: quiet()})
 	return y
@@ -66,11 +64,6 @@ func withHubs(t *testing.T, partitions int) *yard {
 // bubble is the same in virtual time.
 func bubble(t *testing.T, partitions int, test func(t *testing.T, y *yard)) {
 	synctest.Test(t, func(t *testing.T) { test(t, withHubs(t, partitions)) })
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	testkit.Must(t, err)
 }
 
 // counting is a broker whose cursors count what they give.
@@ -97,8 +90,7 @@ func (c countingCursor) TryNext(ctx context.Context) (eventlog.Run, error) {
 
 func (y *yard) hub(name string, partitions int) {
 	y.t.Helper()
-	_, err := y.broker.CreateHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions})
-	must(y.t, err)
+	testkit.Must(y.t, testkit.Err(y.broker.CreateHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions})))
 }
 
 // poisonEvent is one of a function that reads hub orders.
@@ -114,12 +106,10 @@ func (y *yard) publish(hub, partition string, events ...event.Event) {
 	y.t.Helper()
 	var all []eventlog.Event
 	for _, e := range events {
-		encoded, err := message.Append(nil, e)
-		must(y.t, err)
+		encoded := testkit.Value(message.Append(nil, e))(y.t)
 		all = append(all, eventlog.Event{Key: []byte(e.Key), Message: encoded})
 	}
-	_, err := y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: partition}, all)
-	must(y.t, err)
+	testkit.Must(y.t, testkit.Err(y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: partition}, all)))
 }
 
 // die puts poison events away, each by itself.
@@ -141,34 +131,29 @@ func (y *yard) dieMany(n int) {
 // events reads all of a hub, by partition.
 func (y *yard) events(hub string) map[string][]event.Event {
 	y.t.Helper()
-	h, err := y.broker.Hub(hub)
-	must(y.t, err)
+	h := testkit.Value(y.broker.Hub(hub))(y.t)
 	all := map[string][]event.Event{}
 	for _, id := range h.PartitionIDs() {
-		cursor, err := y.broker.Cursor(y.t.Context(), hub, "$Default", id, eventlog.Earliest())
-		must(y.t, err)
+		cursor := testkit.Value(y.broker.Cursor(y.t.Context(), hub, "$Default", id, eventlog.Earliest()))(y.t)
 		for {
-			run, err := cursor.TryNext(y.t.Context())
-			must(y.t, err)
+			run := testkit.Value(cursor.TryNext(y.t.Context()))(y.t)
 			if len(run.Events) == 0 {
 				break
 			}
 			for i, e := range run.Events {
-				ev, err := message.Decode(e.Message)
-				must(y.t, err)
+				ev := testkit.Value(message.Decode(e.Message))(y.t)
 				ev.Key, ev.Partition, ev.Sequence = string(e.Key), id, int64(run.First)+int64(i)
 				all[id] = append(all[id], ev)
 			}
 		}
-		must(y.t, cursor.Close())
+		testkit.Must(y.t, cursor.Close())
 	}
 	return all
 }
 
 func (y *yard) list(hub string, q Query) []Entry {
 	y.t.Helper()
-	list, err := y.List(y.t.Context(), hub, q)
-	must(y.t, err)
+	list := testkit.Value(y.List(y.t.Context(), hub, q))(y.t)
 	return list
 }
 
@@ -189,13 +174,21 @@ func bodies(events []event.Event) string {
 	return strings.Join(all, " ")
 }
 
-// redrive redrives, and gives what was told.
+// redrive redrives, and gives what was reported.
 func (y *yard) redrive(hub string, cfg RedriveConfig) (reported []Redriven, done, failed int) {
 	y.t.Helper()
 	cfg.Each = func(r Redriven) { reported = append(reported, r) }
 	done, failed, err := y.Redrive(y.t.Context(), hub, cfg)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return reported, done, failed
+}
+
+// wantRedriven redrives those of hub bad, and wants so many to be done and to fail.
+func (y *yard) wantRedriven(cfg RedriveConfig, done, failed int) []Redriven {
+	y.t.Helper()
+	reported, gotDone, gotFailed := y.redrive("bad", cfg)
+	testkit.Slices(y.t, []int{gotDone, gotFailed}, []int{done, failed}, "done and failed: %+v", reported)
+	return reported
 }
 
 var errBroken = errors.New("broken")

@@ -129,9 +129,7 @@ func TestShow(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"a/orders/1/9", "", "x", "a/orders/x/9", "a/orders/-1/9"} {
-		if _, err := y.Show(t.Context(), "bad", id); !errors.Is(err, ErrNoPoisonEvent) {
-			t.Errorf("%q: %v", id, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.Show(t.Context(), "bad", id)), ErrNoPoisonEvent, "%q", id)
 	}
 }
 
@@ -144,7 +142,7 @@ func TestCount(t *testing.T) {
 	count := func(function string, limit int) string {
 		t.Helper()
 		n, more, err := y.Count(t.Context(), "bad", function, limit)
-		must(t, err)
+		testkit.Must(t, err)
 		return fmt.Sprint(n, more)
 	}
 	for _, test := range []struct {
@@ -152,9 +150,7 @@ func TestCount(t *testing.T) {
 		limit    int
 		want     string
 	}{{"a", 100, "30 false"}, {"a", 7, "7 true"}, {"", 100, "60 false"}, {"", 60, "60 false"}, {"c", 100, "0 false"}} {
-		if got := count(test.function, test.limit); got != test.want {
-			t.Errorf("%q up to %d: %s, want %s", test.function, test.limit, got, test.want)
-		}
+		testkit.Equal(t, count(test.function, test.limit), test.want, "%q up to %d", test.function, test.limit)
 	}
 	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Function: "a", Limit: 10}}); done != 10 || count("a", 100) != "20 false" || count("b", 100) != "30 false" {
 		t.Errorf("%d redriven, %s and %s left", done, count("a", 100), count("b", 100))
@@ -208,9 +204,7 @@ func TestPoisonEventsThatAreRemovedMeanwhile(t *testing.T) {
 		if list := y.list("bad", Query{Limit: 1000}); len(list) != want || list[want-1].Sequence != max(first, 150) {
 			t.Errorf("from %d on there are %d, want %d", first, len(list), want)
 		}
-		if list := y.list("bad", Query{Limit: 1000, Redriven: true}); len(list) != 500-int(first) {
-			t.Errorf("from %d on there are %d in all", first, len(list))
-		}
+		testkit.Equal(t, len(y.list("bad", Query{Limit: 1000, Redriven: true})), 500-int(first), "from %d on there", first)
 	}
 	y.cfg.Broker = overtaken{counting{y.broker, y.read}, 430}
 	if _, done, failed := y.redrive("bad", RedriveConfig{}); done != 70 || failed != 0 {

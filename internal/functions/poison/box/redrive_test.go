@@ -56,9 +56,7 @@ func TestRedrive(t *testing.T) {
 func TestWhatWasRedrivenIsRemembered(t *testing.T) {
 	y := withHubs(t, 1)
 	y.die("bad", "0", poisonEvent("a", 1), poisonEvent("b", 2), poisonEvent("a", 3))
-	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Function: "a"}}); done != 2 {
-		t.Errorf("%d were redriven", done)
-	}
+	y.wantRedriven(RedriveConfig{Query: Query{Function: "a"}}, 2, 0)
 	testkit.Equal(t, ids(y.list("bad", Query{})), "b2", "left")
 	all := y.list("bad", Query{Redriven: true})
 	if ids(all) != "a3 b2 a1" || !all[0].WasRedriven || all[1].WasRedriven || all[0].RedrivenAt.IsZero() {
@@ -67,15 +65,9 @@ func TestWhatWasRedrivenIsRemembered(t *testing.T) {
 	if e, err := y.Show(t.Context(), "bad", all[0].ID); err != nil || !e.WasRedriven {
 		t.Errorf("shown as %+v, %v", e, err)
 	}
-	if _, done, _ := y.redrive("bad", RedriveConfig{}); done != 1 {
-		t.Errorf("then %d were redriven", done)
-	}
-	if _, done, _ := y.redrive("bad", RedriveConfig{}); done != 0 {
-		t.Errorf("then %d", done)
-	}
-	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Redriven: true, IDs: []string{"a/orders/1/1"}}}); done != 1 {
-		t.Errorf("again %d", done)
-	}
+	y.wantRedriven(RedriveConfig{}, 1, 0)
+	y.wantRedriven(RedriveConfig{}, 0, 0)
+	y.wantRedriven(RedriveConfig{Query: Query{Redriven: true, IDs: []string{"a/orders/1/1"}}}, 1, 0)
 	testkit.Equal(t, bodies(y.events("orders")["1"]), "1 3 2 1", "orders")
 }
 
@@ -87,17 +79,10 @@ func TestTheLoopGuard(t *testing.T) {
 		l.Redriven = n
 		y.die("bad", "0", l)
 	}
-	reported, done, failed := y.redrive("bad", RedriveConfig{})
-	if done != 3 || failed != 2 || !errors.Is(reported[0].Err, ErrLoop) {
-		t.Errorf("done %d, failed %d, %v", done, failed, reported[0].Err)
-	}
+	testkit.ErrorIs(t, y.wantRedriven(RedriveConfig{}, 3, 2)[0].Err, ErrLoop)
 	testkit.Equal(t, ids(y.list("bad", Query{})), "a4 a3", "left")
-	if _, done, failed = y.redrive("bad", RedriveConfig{Force: true}); done != 2 || failed != 0 {
-		t.Errorf("forced %d, failed %d", done, failed)
-	}
-	if ev := y.events("orders")["1"]; ev[4].Properties[poison.PropertyRedriven] != int32(5) {
-		t.Errorf("the last is %+v", ev[4])
-	}
+	y.wantRedriven(RedriveConfig{Force: true}, 2, 0)
+	testkit.Equal[any](t, y.events("orders")["1"][4].Properties[poison.PropertyRedriven], int32(5), "the last")
 }
 
 // F4: one that cannot be redriven does not keep the others.
@@ -106,11 +91,7 @@ func TestAPoisonEventWhosePartitionIsGone(t *testing.T) {
 	nowhere := poisonEvent("a", 3)
 	nowhere.ID, nowhere.Partition = "a/orders/9/3", "9"
 	y.die("bad", "0", poisonEvent("a", 1), nowhere, poisonEvent("a", 4))
-	reported, done, failed := y.redrive("bad", RedriveConfig{})
-	if done != 2 || failed != 1 {
-		t.Fatalf("done %d, failed %d", done, failed)
-	}
-	for _, r := range reported {
+	for _, r := range y.wantRedriven(RedriveConfig{}, 2, 1) {
 		var missing *broker.NotFoundError
 		testkit.Equal(t, (r.Sequence == 3), errors.As(r.Err, &missing), "%s: %v", r.ID, r.Err)
 	}
@@ -142,15 +123,11 @@ func TestPoisonEventsOfSeveralHubsAreNotRedrivenTogether(t *testing.T) {
 		t.Errorf("something went out, left are %s", all)
 	}
 	testkit.Equal(t, ids(y.list("bad", Query{Source: "ORDERS"})), "b3 a2 a1", "listed of orders")
-	if _, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Function: "b"}}); done != 1 || failed != 0 {
-		t.Errorf("those of a function come from one hub: done %d, failed %d", done, failed)
-	}
-	if _, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Source: "ORDERS"}}); done != 2 || failed != 0 {
-		t.Errorf("of orders: done %d, failed %d", done, failed)
-	}
-	reported, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Source: "gone"}})
-	if missing := (*broker.NotFoundError)(nil); done != 0 || failed != 1 || !errors.As(reported[0].Err, &missing) {
-		t.Errorf("of one that is gone: done %d, failed %d", done, failed)
+	y.wantRedriven(RedriveConfig{Query: Query{Function: "b"}}, 1, 0)
+	y.wantRedriven(RedriveConfig{Query: Query{Source: "ORDERS"}}, 2, 0)
+	reported := y.wantRedriven(RedriveConfig{Query: Query{Source: "gone"}}, 0, 1)
+	if missing := (*broker.NotFoundError)(nil); !errors.As(reported[0].Err, &missing) {
+		t.Errorf("of one that is gone: %v", reported[0].Err)
 	}
 	if got := bodies(y.events("orders")["1"]); got != "3 1 2" || len(y.events("payroll")["1"]) != 0 {
 		t.Errorf("orders got %s, payroll %d", got, len(y.events("payroll")["1"]))
@@ -180,9 +157,7 @@ func TestManyThatFailDoNotKeepTheRest(t *testing.T) {
 		y.die("bad", "0", l)
 	}
 	for _, want := range []int{5, 5, 0} {
-		if _, done, failed := y.redrive("bad", RedriveConfig{Query: Query{Limit: 5}}); done != want || failed != 20 {
-			t.Errorf("done %d, failed %d", done, failed)
-		}
+		y.wantRedriven(RedriveConfig{Query: Query{Limit: 5}}, want, 20)
 	}
 }
 
@@ -208,10 +183,9 @@ func TestAPoisonEventWithoutItsEvent(t *testing.T) {
 		if list := y.list("bad", Query{}); len(list) != 4 || !list[0].Reference || string(list[0].Event.Body) != `{"hub":"orders","partition":"1","sequence":9}` {
 			t.Fatalf("listed are %+v", list)
 		}
-		reported, done, failed := y.redrive("bad", RedriveConfig{})
-		if done != 2 || failed != 2 || !errors.Is(reported[2].Err, ErrNotKept) || !errors.Is(reported[3].Err, ErrNotKept) {
-			t.Fatalf("done %d, failed %d: %v, %v", done, failed, reported[2].Err, reported[3].Err)
-		}
+		reported := y.wantRedriven(RedriveConfig{}, 2, 2)
+		testkit.ErrorIs(t, reported[2].Err, ErrNotKept)
+		testkit.ErrorIs(t, reported[3].Err, ErrNotKept)
 		of := y.events("orders")[strconv.Itoa(broker.PartitionForKey("home-1", 2))]
 		back := of[slices.IndexFunc(of, func(ev event.Event) bool { return ev.Properties["p"] != nil && poison.For(ev) == "a" })]
 		if !bytes.Equal(back.Body, large.Body) || back.Key != "home-1" {
@@ -239,10 +213,7 @@ func TestAPoisonEventThatIsRefusedDoesNotKeepThoseBesideIt(t *testing.T) {
 	y := withHubs(t, 1)
 	y.cfg.Broker = refusing{counting{y.broker, y.read}, "body 2"}
 	y.die("bad", "0", poisonEvent("a", 1), poisonEvent("a", 2), poisonEvent("a", 3))
-	reported, done, failed := y.redrive("bad", RedriveConfig{})
-	if done != 2 || failed != 1 || !errors.Is(reported[1].Err, errBroken) {
-		t.Errorf("done %d, failed %d: %+v", done, failed, reported)
-	}
+	testkit.ErrorIs(t, y.wantRedriven(RedriveConfig{}, 2, 1)[1].Err, errBroken)
 	testkit.Equal(t, bodies(y.events("orders")["1"]), "1 3", "orders")
 }
 
@@ -291,9 +262,7 @@ func TestTheRate(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, y *yard) {
 		y.dieMany(50)
 		began := time.Now()
-		if _, done, _ := y.redrive("bad", RedriveConfig{PerSecond: 10}); done != 50 {
-			t.Errorf("%d were redriven", done)
-		}
+		y.wantRedriven(RedriveConfig{PerSecond: 10}, 50, 0)
 		if took := time.Since(began); took < 4*time.Second || took > 5*time.Second {
 			t.Errorf("50 of 10 a second took %v", took)
 		}
@@ -309,14 +278,12 @@ func TestAHubMadeAnewHasNoMarks(t *testing.T) {
 			y.hub("Bad", 1)
 			y.die("bad", "0", poisonEvent("a", 1))
 			testkit.Equal(t, ids(y.list("bad", Query{})), "a1", "listed")
-			if _, done, _ := y.redrive("BAD", RedriveConfig{}); done != 1 {
-				t.Errorf("%d redriven", done)
-			}
+			y.wantRedriven(RedriveConfig{}, 1, 0)
 			entries, err := y.meta.List(t.Context(), marksPrefix)
 			if err != nil || len(entries) != 1 {
 				t.Errorf("%d entries, %v", len(entries), err)
 			}
-			must(t, y.broker.DeleteHub(t.Context(), "bad"))
+			testkit.Must(t, y.broker.DeleteHub(t.Context(), "bad"))
 			time.Sleep(time.Second)
 		}
 	})
@@ -325,21 +292,17 @@ func TestAHubMadeAnewHasNoMarks(t *testing.T) {
 // A log that lost its end numbers other poison events as those that were redriven.
 func TestAMarkThatIsOlderThanItsPoisonEvent(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, y *yard) {
-		h, err := y.broker.Hub("bad")
-		must(t, err)
+		h := testkit.Value(y.broker.Hub("bad"))(t)
 		var numbers []int64
 		for n := range int64(300) {
 			numbers = append(numbers, n)
 		}
-		m, err := y.marks(t.Context(), h)
-		must(t, err)
-		must(t, m.of("0").Redriven(t.Context(), numbers, time.Now().UnixMilli()))
+		m := testkit.Value(y.marks(t.Context(), h))(t)
+		testkit.Must(t, m.of("0").Redriven(t.Context(), numbers, time.Now().UnixMilli()))
 		time.Sleep(time.Second)
 		y.dieMany(300)
 		testkit.Equal(t, len(y.list("bad", Query{Limit: 1000})), 300, "listed")
-		if _, done, _ := y.redrive("bad", RedriveConfig{}); done != 300 {
-			t.Errorf("redriven %d", done)
-		}
+		y.wantRedriven(RedriveConfig{}, 300, 0)
 	})
 }
 
@@ -353,9 +316,7 @@ func TestPoisonEventsThatWereRedrivenArePassedOver(t *testing.T) {
 		}
 		y.publish("bad", "0", some...)
 	}
-	if _, done, _ := y.redrive("bad", RedriveConfig{Query: Query{Limit: 9990}}); done != 9990 {
-		t.Fatalf("%d redriven", done)
-	}
+	y.wantRedriven(RedriveConfig{Query: Query{Limit: 9990}}, 9990, 0)
 	y.read.Store(0)
 	if _, done, _ := y.redrive("bad", RedriveConfig{}); done != 10 || y.read.Load() > 500 {
 		t.Errorf("%d redriven, %d read", done, y.read.Load())
@@ -394,8 +355,7 @@ func TestRedrivesAtOnce(t *testing.T) {
 func TestMarksAsTheyAreStored(t *testing.T) {
 	y := newYard(t)
 	y.hub("bad", 2)
-	h, err := y.broker.Hub("bad")
-	must(t, err)
+	h := testkit.Value(y.broker.Hub("bad"))(t)
 	created := h.Created.UnixMilli()
 	key := func(created int64, rest string) string { return fmt.Sprintf("poison/bad/%d/%s", created, rest) }
 	keys := map[string]bool{ // whether they stay
@@ -404,15 +364,11 @@ func TestMarksAsTheyAreStored(t *testing.T) {
 	}
 	const stored = `{"redriven":[{"first":3,"last":4,"at":1769860800000},{"first":9,"last":9,"at":0}]}`
 	for key := range keys {
-		_, err := y.meta.CompareAndSet(t.Context(), key, 0, []byte(stored))
-		must(t, err)
+		testkit.Must(t, testkit.Err(y.meta.CompareAndSet(t.Context(), key, 0, []byte(stored))))
 	}
-	m, err := y.marks(t.Context(), h)
-	must(t, err)
+	m := testkit.Value(y.marks(t.Context(), h))(t)
 	leaf := m.of("0").Marks()[0].Value
-	if value, err := leafCodec.Encode(leaf); err != nil || string(value) != stored {
-		t.Errorf("read %v, and stored %s, %v", leaf, value, err)
-	}
+	testkit.Equal(t, string(testkit.Value(leafCodec.Encode(leaf))(t)), stored, "read %v, and stored", leaf)
 	m.tidy(t.Context(), map[string]int64{"0": 2 * setaside.LeafSize, "1": setaside.LeafSize - 1})
 	for key, stays := range keys {
 		if _, err := y.meta.Get(t.Context(), key); (err == nil) != stays {
@@ -425,8 +381,7 @@ func TestMarksAsTheyAreStored(t *testing.T) {
 	if value, err := leafCodec.Encode(leaf); err != nil || len(value) > meta.MaxValueBytes {
 		t.Errorf("the largest has %d bytes, %v", len(value), err)
 	}
-	_, err = y.meta.CompareAndSet(t.Context(), key(created, "0"), 0, []byte(stored))
-	must(t, err)
+	testkit.Must(t, testkit.Err(y.meta.CompareAndSet(t.Context(), key(created, "0"), 0, []byte(stored))))
 	if _, err := y.List(t.Context(), "bad", Query{}); err == nil {
 		t.Error("an entry that is none is taken for one")
 	}
