@@ -9,10 +9,8 @@ import (
 )
 
 func TestJSON(t *testing.T) {
-	e, err := JSON("order.placed", "orders/42", map[string]any{"total": 1999})
-	if err != nil || e.Type != "order.placed" || e.Subject != "orders/42" || string(e.Data) != `{"total":1999}` {
-		t.Errorf("made %+v, %v", e, err)
-	}
+	e := testkit.Value(JSON("order.placed", "orders/42", map[string]any{"total": 1999}))(t)
+	testkit.Slices(t, []any{e.Type, e.Subject, string(e.Data)}, []any{"order.placed", "orders/42", `{"total":1999}`}, "made")
 	if _, err := JSON("order.placed", "", func() {}); err == nil || !strings.Contains(err.Error(), "order.placed") {
 		t.Errorf("a function: %v", err)
 	}

@@ -61,13 +61,9 @@ func TestDeliveries(t *testing.T) {
 	h := newHook(t, HandlerConfig{}, takes)
 	w := h.post("["+gridOne+","+gridOne+"]", "Content-Type", "application/json; charset=utf-8", "aeg-event-type", "Notification",
 		"aeg-subscription-name", "MAILER", "aeg-delivery-count", "3", "X-Env", "prod")
-	if w.Code != 200 || w.Body.Len() != 0 || len(h.batches) != 1 || len(h.errors) != 0 {
-		t.Fatalf("answered %d %s, %d calls, %v", w.Code, w.Body, len(h.batches), h.errors)
-	}
+	testkit.MustSlices(t, []any{w.Code, w.Body.Len(), len(h.batches), len(h.errors)}, []any{200, 0, 1, 0}, "answered")
 	for _, d := range h.batches[0] {
-		if d.Attempt != 3 || d.Subscription != "MAILER" || d.Header.Get("X-Env") != "prod" {
-			t.Errorf("got %+v", d)
-		}
+		testkit.Slices(t, []any{d.Attempt, d.Subscription, d.Header.Get("X-Env")}, []any{3, "MAILER", "prod"})
 		testkit.Diff(t, fromGrid, d.Event)
 	}
 	if w = h.post("[]", "Content-Type", "application/json"); w.Code != 200 || len(h.batches) != 1 {
@@ -116,9 +112,7 @@ func TestAnswers(t *testing.T) {
 func TestPanics(t *testing.T) {
 	h := newHook(t, HandlerConfig{}, func([]Delivery) error { panic("out of luck") })
 	w := h.post(cloudOne, "Content-Type", "application/cloudevents+json")
-	if w.Code != 500 || strings.Contains(w.Body.String(), "luck") {
-		t.Errorf("answered %d %s", w.Code, w.Body)
-	}
+	testkit.Slices(t, []any{w.Code, strings.Contains(w.Body.String(), "luck")}, []any{500, false}, "answered")
 	if len(h.errors) != 1 || !strings.Contains(h.errors[0].Error(), "panic: out of luck") || !strings.Contains(h.errors[0].Error(), "handler_test.go") {
 		t.Errorf("told %v", h.errors)
 	}
@@ -235,9 +229,7 @@ func TestDeliveriesOfTheOfficialLibrary(t *testing.T) {
 			testkit.Must(t, cehttp.WriteRequest(mode(t.Context()), binding.ToMessage(&sent), r))
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
-			if w.Code != 200 || len(h.batches) != 1 {
-				t.Fatalf("answered %d %s", w.Code, w.Body)
-			}
+			testkit.MustSlices(t, []any{w.Code, len(h.batches)}, []any{200, 1}, "answered")
 			testkit.Diff(t, want, h.batches[0][0].Event)
 		})
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/grid/signature"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 const validationOne = `[{"id":"1","topic":"t","subject":"","eventType":"Microsoft.EventGrid.SubscriptionValidationEvent","eventTime":"2030-01-02T12:00:00Z",` +
@@ -34,9 +36,7 @@ func TestValidation(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			h := newHook(t, HandlerConfig{}, takes)
 			w := h.post(tt.body, "Content-Type", "application/json; charset=utf-8", "aeg-event-type", tt.kind)
-			if w.Code != tt.status || w.Body.String() != tt.answer || len(h.batches) != tt.calls {
-				t.Errorf("answered %d %q, %d calls", w.Code, w.Body, len(h.batches))
-			}
+			testkit.Slices(t, []any{w.Code, w.Body.String(), len(h.batches)}, []any{tt.status, tt.answer, tt.calls}, "answered")
 			if tt.answer == echo && w.Header().Get("Content-Type") != "application/json" {
 				t.Errorf("of type %s", w.Header().Get("Content-Type"))
 			}
@@ -74,9 +74,7 @@ func TestConsent(t *testing.T) {
 			if w.Code != tt.status || w.Header().Get("WebHook-Allowed-Origin") != tt.origin || w.Header().Get("WebHook-Allowed-Rate") != tt.rate {
 				t.Errorf("answered %d %v", w.Code, w.Header())
 			}
-			if w.Header().Get("Allow") != "POST, OPTIONS" || len(h.batches) != 0 {
-				t.Errorf("allowed %q, %d calls", w.Header().Get("Allow"), len(h.batches))
-			}
+			testkit.Slices(t, []any{w.Header().Get("Allow"), len(h.batches)}, []any{"POST, OPTIONS", 0}, "allowed")
 		})
 	}
 }

@@ -44,10 +44,7 @@ func TestEncode(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			got, err := tt.schema.encode([]Event{tt.event})
-			if err != nil || string(got) != tt.want {
-				t.Errorf("wrote %s, %v\nwant  %s", got, err, tt.want)
-			}
+			testkit.Equal(t, string(testkit.Value(tt.schema.encode([]Event{tt.event}))(t)), tt.want, "wrote")
 		})
 	}
 }

@@ -86,9 +86,7 @@ func TestAnyReaderSeesWhatHappened(t *testing.T) {
 		PropertyAt: noon, PropertyInstance: "host-1", "size": int32(7), "poison-level": "high",
 	}
 	testkit.Diff(t, want, ev.Properties)
-	if ev.Key != "" || string(ev.Body) != `{"a":1}` || ev.Subject != "image" {
-		t.Errorf("got %+v", ev)
-	}
+	testkit.Slices(t, []any{ev.Key, string(ev.Body), ev.Subject}, []any{"", `{"a":1}`, "image"})
 }
 
 // F4: the original that the host holds is used by the next call too.
@@ -265,9 +263,7 @@ func TestWhatCannotBeWrittenIsPutIntoWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := Record{ID: "f/h/0/1", Function: "f", Hub: "h", Partition: "0", Sequence: 1, Reason: "\xff", Event: ev}
 			got := mustRead(t, through(t, l))
-			if got.Event.Properties["y"] != int32(1) || got.Reason != "\uFFFD" {
-				t.Errorf("read %+v", got)
-			}
+			testkit.Slices(t, []any{got.Event.Properties["y"], got.Reason}, []any{int32(1), "\uFFFD"}, "read")
 			testkit.Check(t, testkit.Err(message.Append(nil, got.Redrive())), "redrive")
 		})
 	}
@@ -316,9 +312,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("read %+v", l)
 		}
 		again, ok := Read(through(t, l))
-		if !ok || again.ID != l.ID {
-			t.Errorf("written again it is %+v", again)
-		}
+		testkit.Slices(t, []any{ok, again.ID}, []any{true, l.ID}, "written again it")
 		if _, err := l.JSON(); err != nil {
 			t.Error(err)
 		}

@@ -25,9 +25,7 @@ func TestPuttingAway(t *testing.T) {
 	}
 	w.Sent(4)
 	differs(t, "sent", []string{"away 4"}, w.show())
-	if w.Number != 1 || w.Producer != 5 || w.Intended(u) {
-		t.Errorf("number %d, producer %d, intent %v", w.Number, w.Producer, w.Intent)
-	}
+	testkit.Slices(t, []any{w.Number, w.Producer, w.Intended(u)}, []any{int32(1), int64(5), false}, "number, producer, intended")
 	if got := w.Intend(Unit{Events: set("9")}, "2", 6); got.Producer != 5 || got.Number != 1 {
 		t.Errorf("the next is %v", got)
 	}
@@ -45,9 +43,7 @@ func TestNumbersGoRound(t *testing.T) {
 	w := Work{Producer: 5, Number: math.MaxInt32}
 	w.Intend(Unit{Events: set("4")}, "", 6)
 	w.Sent(4)
-	if w.Number != 0 || w.Producer != 5 {
-		t.Errorf("number %d of %d", w.Number, w.Producer)
-	}
+	testkit.Slices(t, []int64{int64(w.Number), w.Producer}, []int64{0, 5}, "number and producer")
 }
 
 // F4: the same poison event is written again under the same number, whatever is known now.
@@ -78,9 +74,7 @@ func TestAnIntentWaitsForItsEvent(t *testing.T) {
 	}
 	w.Sent(14)
 	differs(t, "all", []string{"away 11-12,14"}, w.show())
-	if w.Producer != 6 || w.Number != 2 {
-		t.Errorf("number %d of %d", w.Number, w.Producer)
-	}
+	testkit.Slices(t, []int64{w.Producer, int64(w.Number)}, []int64{6, 2}, "producer and number")
 }
 
 // F4: the poison hub was made anew, and knows no numbers.

@@ -23,10 +23,7 @@ func TestWorkOnTheWire(t *testing.T) {
 	const text = `{"epoch":7,"instance":"a","begun":9,"stalls":1,` +
 		`"units":[{"events":"10,12","attempts":2,"used":1,"deaths":3,"counted":2,"calling":true,"halved":true,"reason":"<no>"}],` +
 		`"away":"11,13-15","intent":{"sequence":16,"attempts":4,"partition":"2","producer":55,"number":4,"reason":"bad"},"producer":55,"number":4}`
-	b, err := EncodeWork(w)
-	if err != nil || string(b) != text {
-		t.Errorf("%v\n%s, want\n%s", err, b, text)
-	}
+	testkit.Equal(t, string(testkit.Value(EncodeWork(w))(t)), text)
 	if got, err := DecodeWork([]byte(text)); err != nil || !cmp.Equal(got, w) {
 		t.Errorf("%v\n%s", err, cmp.Diff(w, got))
 	}

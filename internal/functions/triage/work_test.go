@@ -178,9 +178,7 @@ func TestBeginAgain(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			next, _ := w.Begin(Policy{}, 7, "a", test.checkpoint)
 			differs(t, "record", test.want, next.show())
-			if next.Stalls != test.stalls || next.Begun != test.checkpoint {
-				t.Errorf("stalls %d, begun %d", next.Stalls, next.Begun)
-			}
+			testkit.Slices(t, []any{next.Stalls, next.Begun}, []any{test.stalls, test.checkpoint}, "stalls")
 		})
 	}
 }
@@ -270,9 +268,7 @@ func TestCopiesAreApart(t *testing.T) {
 	differs(t, "the original", before, a.show())
 	differs(t, "one", []string{"5 a7/0", "10 a1/0", "20 a1/0", "30 a1/0", "40 a1/0", "away 0"}, b.show())
 	differs(t, "the other", []string{"30 a1/0", "40 a1/0"}, c.show())
-	if a.Intent.Number != 0 || a.Producer != 5 {
-		t.Errorf("intent %v, producer %d", a.Intent, a.Producer)
-	}
+	testkit.Slices(t, []int64{int64(a.Intent.Number), a.Producer}, []int64{0, 5}, "number and producer")
 }
 
 func TestSettle(t *testing.T) {

@@ -50,7 +50,8 @@ func newCuts(t *testing.T, seed uint64) *cuts {
 
 func (c *cuts) run() {
 	for range 6 {
-		c.meta.Inject(c.trouble(rand.New(rand.NewPCG(c.rnd.Uint64(), 9))))
+		unsure := rand.New(rand.NewPCG(c.rnd.Uint64(), 9))
+		c.meta.Inject(metatest.Shaky(unsure, meta.ErrNoSpace, metatest.Unheard(meta.ErrUncertain)))
 		c.mem.FailAfter(5 + c.rnd.IntN(80))
 		stop := c.yard.run()
 		for range 5 + c.rnd.IntN(12) {
@@ -66,25 +67,6 @@ func (c *cuts) run() {
 	synctest.Wait()
 	stop()
 	c.settle()
-}
-
-// trouble makes some changes of entries fail, and some only seem to.
-func (c *cuts) trouble(rnd *rand.Rand) func(metatest.Op) error {
-	var mu sync.Mutex
-	return func(op metatest.Op) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if op.Kind != metatest.OpSet {
-			return nil
-		}
-		switch rnd.IntN(8) {
-		case 0:
-			return meta.ErrNoSpace
-		case 1:
-			return metatest.Unheard(meta.ErrUncertain)
-		}
-		return nil
-	}
 }
 
 func (c *cuts) step() {

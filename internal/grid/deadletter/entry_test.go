@@ -156,9 +156,7 @@ func TestATargetThatComesLaterGetsWhatWaits(t *testing.T) {
 		y.change(sub, "yard")
 		pass(time.Millisecond)
 		counts := y.counts(sub.ID)
-		if counts.Problem != "" || !counts.Since.IsZero() || counts.Unwritten != 0 {
-			t.Errorf("in the yard: %+v", counts)
-		}
+		testkit.Slices(t, []any{counts.Problem, counts.Since.IsZero(), counts.Unwritten}, []any{"", true, int64(0)}, "in the yard")
 		y.change(sub, "folder:dead")
 		pass(time.Millisecond)
 		y.wantFiled(filepath.Join(y.data, "dead"), 1)
@@ -281,10 +279,7 @@ func TestMarksOfLettersThatAreGoneAreForgotten(t *testing.T) {
 	testkit.Must(t, y.box(sub.ID).log.Trim(t.Context(), 2*setaside.LeafSize+10)) // as retention does
 	y.die(sub, 1)
 	y.redrive(sub.ID, Query{}, RedriveOptions{})
-	entries, err := y.meta.List(t.Context(), entryPrefix+sub.ID+"/")
-	if err != nil || len(entries) != 1 {
-		t.Errorf("%d entries, want that of the letter just redriven, %v", len(entries), err)
-	}
+	testkit.Equal(t, len(testkit.Value(y.meta.List(t.Context(), entryPrefix+sub.ID+"/"))(t)), 1, "entries")
 }
 
 // A hub that is being deleted is a target out of reach, and nothing worse.

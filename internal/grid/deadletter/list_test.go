@@ -62,9 +62,7 @@ func TestLettersAreListedAndChosen(t *testing.T) {
 		}
 		testkit.Equal(t, len(seen), 4, "page by page: %v", seen)
 		one := testkit.Value(y.Get(t.Context(), sub.ID, 2))(t)
-		if one.Number != 2 || one.Sequence != 2 || one.Attempts != 3 {
-			t.Errorf("letter 2 is %+v", one)
-		}
+		testkit.Slices(t, []int64{one.Number, one.Sequence, int64(one.Attempts)}, []int64{2, 2, 3}, "letter 2")
 		testkit.ErrorIs(t, testkit.Err(y.Get(t.Context(), sub.ID, 9)), ErrNotFound, "letter 9")
 	})
 }
@@ -86,25 +84,17 @@ func TestLettersAreRedrivenWithAGuardAgainstLoops(t *testing.T) {
 			return nil
 		}
 		done := y.redrive(sub.ID, Query{}, RedriveOptions{Dry: true})
-		if done.Count != 3 || done.Skipped != 1 || len(sent) != 0 {
-			t.Fatalf("dry: %+v, sent %d", done, len(sent))
-		}
+		testkit.MustSlices(t, []int{done.Count, done.Skipped, len(sent)}, []int{3, 1, 0}, "dry")
 		done = y.redrive(sub.ID, Query{}, RedriveOptions{})
-		if done.Count != 3 || done.Skipped != 1 || len(sent) != 3 {
-			t.Fatalf("redriven: %+v, sent %d", done, len(sent))
-		}
+		testkit.MustSlices(t, []int{done.Count, done.Skipped, len(sent)}, []int{3, 1, 3}, "redriven")
 		p := sent[0]
 		if p.Attempts != 0 || p.Reason != "" || p.LastOutcome != "" || !p.LastAttempt.IsZero() || p.Redrives != 1 || !p.Alive.Equal(time.Now().Truncate(time.Millisecond)) || !p.Published.Equal(letter(sub, 1).Published) {
 			t.Errorf("it does not begin anew: %+v", p)
 		}
 		done = y.redrive(sub.ID, Query{}, RedriveOptions{})
-		if done.Count != 0 || len(sent) != 3 {
-			t.Errorf("again: %+v", done)
-		}
+		testkit.Slices(t, []int{done.Count, len(sent)}, []int{0, 3}, "again")
 		done = y.redrive(sub.ID, Query{Redriven: true}, RedriveOptions{Force: true})
-		if done.Count != 4 || done.Skipped != 0 {
-			t.Errorf("forced: %+v", done)
-		}
+		testkit.Slices(t, []int{done.Count, done.Skipped}, []int{4, 0}, "forced")
 		page := y.list(sub.ID, Query{Redriven: true})
 		for _, l := range page.Letters {
 			if l.Redriven.IsZero() {
@@ -194,13 +184,9 @@ func TestPurgedLettersAreGone(t *testing.T) {
 	y.die(sub, 1, 2, 3)
 	n := y.purge(sub.ID, Query{Numbers: []int64{1}})
 	page := y.list(sub.ID, Query{})
-	if n != 1 || len(page.Letters) != 2 || page.Total != 2 {
-		t.Errorf("purged %d, left %v, total %d", n, numbersOf(page), page.Total)
-	}
+	testkit.Slices(t, []int{n, len(page.Letters), int(page.Total)}, []int{1, 2, 2}, "purged")
 	y.reopen()
 	n = y.purge(sub.ID, Query{})
 	page = y.list(sub.ID, Query{})
-	if n != 2 || len(page.Letters) != 0 || page.Total != 0 {
-		t.Errorf("purged %d, left %v, total %d", n, numbersOf(page), page.Total)
-	}
+	testkit.Slices(t, []int{n, len(page.Letters), int(page.Total)}, []int{2, 0, 0}, "purged")
 }

@@ -44,9 +44,7 @@ func TestLettersAreWrittenTogetherAfterFiveMinutes(t *testing.T) {
 			testkit.Equal(t, all[0][field], want, "%s", field)
 		}
 		counts := y.counts(sub.ID)
-		if counts.Kept != 3 || counts.Unwritten != 0 {
-			t.Errorf("counts are %+v", counts)
-		}
+		testkit.Slices(t, []int64{counts.Kept, counts.Unwritten}, []int64{3, 0}, "counts")
 	})
 }
 
@@ -67,9 +65,7 @@ func TestATargetOutOfReachIsGivenUpAfterFourHours(t *testing.T) {
 		}
 		pass(30 * time.Minute)
 		counts = y.counts(sub.ID)
-		if counts.Dropped != 2 || counts.Unwritten != 0 || counts.Kept != 2 {
-			t.Fatalf("after four hours: %+v", counts)
-		}
+		testkit.MustSlices(t, []int64{counts.Dropped, counts.Unwritten, counts.Kept}, []int64{2, 0, 2}, "after four hours")
 		// It comes back, and new letters reach it.
 		y.hubs.mu.Lock()
 		y.hubs.fail = nil
@@ -137,9 +133,7 @@ func TestWhatIsReportedAboutHubs(t *testing.T) { // G8
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		y.die(sub, 1)
 		pass(time.Second)
-		if len(y.topics.published) != 1 || len(y.hubs.properties) != 1 {
-			t.Fatalf("announced %v, sent %v", y.topics.published, y.hubs.properties)
-		}
+		testkit.MustSlices(t, []any{len(y.topics.published), len(y.hubs.properties)}, []any{1, 1}, "announced")
 		reported := y.topics.published[0]
 		if !strings.Contains(reported, `"url":"/hubs/failures"`) || strings.Contains(reported, "lob") {
 			t.Errorf("announced %s", reported)

@@ -135,9 +135,7 @@ func TestOperators(t *testing.T) {
 			testkit.Equal(t, f.Match(gridEvent("")), tt.want[4], "%s without data", tt.operator)
 		})
 	}
-	if len(seen) != 19 || len(operators) != 19 {
-		t.Errorf("Event Grid has 19 operators: the table tells of %d, we have %d", len(seen), len(operators))
-	}
+	testkit.Slices(t, []any{len(seen), len(operators)}, []any{19, 19}, "operators")
 }
 
 // G10: arrays count only where they are turned on; then one element decides.

@@ -23,9 +23,7 @@ func TestNumbersHaveTheirOrder(t *testing.T) {
 		}
 		x, okX := parseNum([]byte(a))
 		y, okY := parseNum([]byte(b))
-		if !okX || !okY {
-			t.Fatalf("%q and %q are numbers", a, b)
-		}
+		testkit.MustSlices(t, []any{okX, okY}, []any{true, true}, "%q and %q are numbers", a, b)
 		want := rat(t, json.Number(a)).Cmp(rat(t, json.Number(b)))
 		testkit.MustEqual(t, x.compare(y), want, "%s to %s", a, b)
 		testkit.MustEqual(t, (x == y), (want == 0), "%s and %s: equal values are equal numbers", a, b)
@@ -51,9 +49,7 @@ func TestDigitsBeyondAreDropped(t *testing.T) {
 	x, _ := parseNum([]byte(same + "1"))
 	y, _ := parseNum([]byte(same + "2"))
 	z, _ := parseNum([]byte(same + "0"))
-	if x != y || y != z {
-		t.Error("only 38 digits count")
-	}
+	testkit.Slices(t, []any{x, y}, []any{y, z}, "only 38 digits count")
 	huge, _ := parseNum([]byte("1e99999999999999999999"))
 	tiny, _ := parseNum([]byte("1e-99999999999999999999"))
 	if huge.compare(x) <= 0 || tiny.compare(x) >= 0 || tiny.compare(num{}) <= 0 || huge.compare(highest) >= 0 {

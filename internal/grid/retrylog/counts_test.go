@@ -131,9 +131,7 @@ func TestCountsProperty(t *testing.T) {
 			}
 			fewest = fewest && len(minutes) <= maxBuckets
 			n, at := c.of("a", 0)
-			if n != int64(len(waiting)) || c.total(0) != n {
-				t.Fatalf("%d counted, %d in all, want %d", n, c.total(0), len(waiting))
-			}
+			testkit.MustSlices(t, []any{n, c.total(0)}, []any{int64(len(waiting)), n}, "counted")
 			if n > 0 && (at.After(oldest) || fewest && at != oldest || oldest.Sub(at) > 3*time.Hour) {
 				t.Fatalf("oldest %v, want %v", at, oldest)
 			}

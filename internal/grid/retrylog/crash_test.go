@@ -95,7 +95,7 @@ func (c *crasher) live() {
 	c.taker.hook = c.dispose
 	c.run()
 	if c.random.IntN(2) == 0 {
-		c.meta.Inject(shaky(rand.New(rand.NewPCG(c.random.Uint64(), 2))))
+		c.meta.Inject(metatest.Shaky(rand.New(rand.NewPCG(c.random.Uint64(), 2)), meta.ErrUncertain, metatest.Unheard(meta.ErrUncertain)))
 	}
 	if c.random.IntN(3) > 0 {
 		c.mem.FailAfter(c.random.IntN(200))
@@ -305,27 +305,7 @@ func (c *crasher) wantCounted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range parkedLogs {
-		n := testkit.Value(c.Parked(name).Len(context.Background()))(c.t)
-		waiting += n
+		waiting += testkit.Value(c.Parked(name).Len(context.Background()))(c.t)
 	}
 	testkit.Equal(c.t, waiting, int64(len(c.held)), "are counted, %d handed out and not done", len(c.held))
-}
-
-// shaky loses answers of a store, before or after it has done what it was asked for.
-func shaky(random *rand.Rand) func(metatest.Op) error {
-	var mu sync.Mutex
-	return func(op metatest.Op) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if op.Kind != metatest.OpSet {
-			return nil
-		}
-		switch random.IntN(8) {
-		case 0:
-			return meta.ErrUncertain
-		case 1:
-			return metatest.Unheard(meta.ErrUncertain)
-		}
-		return nil
-	}
 }

@@ -300,7 +300,7 @@ func (lateReceipt) Wait(ctx context.Context) (eventlog.Appended, error) {
 func TestAPutThatNobodyWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		late := make(chan struct{})
-		y.restartWith(func(e eventlog.Engine) eventlog.Engine { return lateEngine{e, late} })
+		y.restart(func(e eventlog.Engine) eventlog.Engine { return lateEngine{e, late} })
 		y.run()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

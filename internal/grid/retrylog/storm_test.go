@@ -136,10 +136,10 @@ func TestStartsAndStops(t *testing.T) {
 // would have to be read ahead as a whole, since it is one of short waits.
 func TestWaitingCostsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := testkit.Value(disk.Open(disk.Config{Dir: t.TempDir(), Sync: disk.OS, Log: quiet()}))(t)
+		engine := testkit.Value(disk.Open(disk.Config{Dir: t.TempDir(), Sync: disk.OS, Log: testkit.Quiet()}))(t)
 		defer engine.Close()
 		cfg := Config{
-			Engine: engine, Meta: metatest.NewMemory(), Ladder: []time.Duration{time.Millisecond, time.Second}, Log: quiet(),
+			Engine: engine, Meta: metatest.NewMemory(), Ladder: []time.Duration{time.Millisecond, time.Second}, Log: testkit.Quiet(),
 		}
 		before := heapBytes()
 		const n = 100_000

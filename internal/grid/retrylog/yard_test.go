@@ -3,8 +3,6 @@ package retrylog
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -26,8 +24,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // yard is retry logs with a real engine in memory, which can be ended and opened again.
 type yard struct {
@@ -51,7 +47,7 @@ func newYard(t testing.TB, cfg Config) *yard {
 	store := metatest.NewFaulty(metatest.NewMemory())
 	cfg.Meta = store
 	if cfg.Log == nil {
-		cfg.Log = quiet()
+		cfg.Log = testkit.Quiet()
 	}
 	y := &yard{t: t, cfg: cfg, mem: vfs.NewMem(), meta: store, stop: func() {}}
 	y.open()
@@ -67,33 +63,26 @@ func bubble(t *testing.T, test func(t *testing.T, y *yard)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newYard(t, Config{})) })
 }
 
-// open begins a life.
-func (y *yard) open() {
+// open begins a life, on an engine that may be wrapped.
+func (y *yard) open(wrap ...func(eventlog.Engine) eventlog.Engine) {
 	y.t.Helper()
-	y.openWith(func(e eventlog.Engine) eventlog.Engine { return e })
-}
-
-func (y *yard) openWith(wrap func(eventlog.Engine) eventlog.Engine) {
-	y.t.Helper()
-	engine, err := disk.Open(disk.Config{FS: y.mem, Sync: y.sync, SegmentBytes: 64 << 10, Log: quiet()})
+	engine, err := disk.Open(disk.Config{FS: y.mem, Sync: y.sync, SegmentBytes: 64 << 10, Log: testkit.Quiet()})
 	testkit.Must(y.t, err)
 	y.engine, y.faults = engine, logtest.NewFaulty(engine)
-	y.cfg.Engine = wrap(y.faults)
+	y.cfg.Engine = y.faults
+	for _, wrap := range wrap {
+		y.cfg.Engine = wrap(y.faults)
+	}
 	y.Logs = testkit.Value(Open(context.Background(), y.cfg))(y.t)
 	y.taker = &taker{}
 }
 
 // restart ends the process in good order and begins another life.
-func (y *yard) restart() {
-	y.t.Helper()
-	y.restartWith(func(e eventlog.Engine) eventlog.Engine { return e })
-}
-
-func (y *yard) restartWith(wrap func(eventlog.Engine) eventlog.Engine) {
+func (y *yard) restart(wrap ...func(eventlog.Engine) eventlog.Engine) {
 	y.t.Helper()
 	y.stop()
 	testkit.Must(y.t, y.engine.Close())
-	y.openWith(wrap)
+	y.open(wrap...)
 }
 
 // kill ends the process as kill -9 does. What Run saves at its end is not saved.

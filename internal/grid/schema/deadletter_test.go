@@ -3,6 +3,8 @@ package schema
 import (
 	"testing"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G8: reference §15.
@@ -49,10 +51,8 @@ func TestDeadLettersAreSpelledAsTheirSchemaDoes(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := AppendDeadLetter([]byte("["), scanned(t, c.form, c.stored), c.out, c.died)
-			if err != nil || string(got) != "["+c.want {
-				t.Errorf("wrote %s, %v\nwant  %s", got, err, c.want)
-			}
+			got := testkit.Value(AppendDeadLetter([]byte("["), scanned(t, c.form, c.stored), c.out, c.died))(t)
+			testkit.Equal(t, string(got), "["+c.want, "wrote")
 			if !isValid(got[1:]) {
 				t.Errorf("not JSON: %s", got)
 			}

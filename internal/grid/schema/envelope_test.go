@@ -62,9 +62,7 @@ func TestScanSeesWhatIsStored(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e := scanned(t, c.form, c.stored)
 			testkit.Diff(t, c.want, texts(e))
-			if e.Form != c.form || string(e.Raw) != c.stored || e.Topic != topicID {
-				t.Errorf("form %v, raw %s, topic %s", e.Form, e.Raw, e.Topic)
-			}
+			testkit.Slices(t, []any{e.Form, string(e.Raw), e.Topic}, []any{c.form, c.stored, topicID}, "form")
 		})
 	}
 }

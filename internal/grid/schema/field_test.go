@@ -76,19 +76,14 @@ func TestFieldsOfAnEnvelopeThatWasNotScanned(t *testing.T) {
 		})
 	}
 	for _, out := range []Kind{EventGrid, CloudEvents} {
-		written, err := AppendEvent(nil, &e, out)
-		if err != nil || object(t, written)["subject"] != `a"b` {
-			t.Errorf("%s: %s, %v", out, written, err)
-		}
+		testkit.Equal(t, object(t, testkit.Value(AppendEvent(nil, &e, out))(t))["subject"], `a"b`, "%s", out)
 	}
 }
 
 // HasField and Field agree: where the first says no, no event has anything.
 func TestFieldsThatAreNone(t *testing.T) {
 	for _, path := range []string{"id", "Topic", "subject", "eventType", "EVENTTIME", "dataVersion", "metadataVersion", "source", "type", "time", "specversion", "eventid", "eventtypeversion", "data", "Data", "data.x", "DATA.x.y"} {
-		if !EventGridForm.HasField(path) || !CloudEventForm.HasField(path) {
-			t.Errorf("%s is none", path)
-		}
+		testkit.Slices(t, []any{EventGridForm.HasField(path), CloudEventForm.HasField(path)}, []any{true, true}, "is none")
 	}
 	full := `{"id":"1","subject":"s","eventType":"t","eventTime":"2020-01-01T00:00:00Z","dataVersion":"1","data":{"total":1,"dataschema":2}}`
 	var e Envelope

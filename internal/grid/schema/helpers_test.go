@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,22 @@ func refused(t testing.TB, p Publication) *InputError {
 		t.Errorf("refused with %v, and still gave %q", err, events)
 	}
 	return input
+}
+
+// wantStored wants a publication to be stored as one event.
+func wantStored(t testing.TB, p Publication, stored string) {
+	t.Helper()
+	testkit.Slices(t, mustRead(t, p), []string{stored})
+}
+
+// wantRefused wants a publication to be refused with 400 and a code, in a message that begins and goes on
+// so.
+func wantRefused(t testing.TB, p Publication, code, begins, has string) {
+	t.Helper()
+	err := refused(t, p)
+	if err.Status != 400 || err.Code != code || !strings.HasPrefix(err.Message, begins) || !strings.Contains(err.Message, has) {
+		t.Errorf("%+v; want %s %s%q", err, code, begins, has)
+	}
 }
 
 // scanned looks at a stored event of the topic orders.

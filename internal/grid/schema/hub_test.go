@@ -68,10 +68,7 @@ func TestHubEventsBecomeCloudEvents(t *testing.T) {
 		{"a CloudEvent of another version", event.Event{Properties: map[string]any{"cloudEvents:specversion": "0.3", "cloudEvents:id": "1"}}, plain + `,` + at + `}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := FromHub([]byte("before"), hubEvent(c.event))
-			if err != nil || string(got) != "before"+c.want {
-				t.Fatalf("wrote %s, %v\nwant  %s", got, err, c.want)
-			}
+			testkit.MustEqual(t, string(testkit.Value(FromHub([]byte("before"), hubEvent(c.event)))(t)), "before"+c.want, "wrote")
 			scanned(t, CloudEventForm, c.want)
 		})
 	}
@@ -93,9 +90,7 @@ func TestHubEventsAreDeliveredAsEventGridEvents(t *testing.T) {
 		},
 	} {
 		stored := testkit.Value(FromHub(nil, hubEvent(c.event)))(t)
-		got, err := AppendEvent(nil, scanned(t, CloudEventForm, string(stored)), EventGrid)
-		if err != nil || string(got) != c.want {
-			t.Errorf("wrote %s, %v\nwant  %s", got, err, c.want)
-		}
+		got := testkit.Value(AppendEvent(nil, scanned(t, CloudEventForm, string(stored)), EventGrid))(t)
+		testkit.Equal(t, string(got), c.want, "wrote")
 	}
 }

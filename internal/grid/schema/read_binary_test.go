@@ -2,7 +2,6 @@ package schema
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 )
 
@@ -43,9 +42,7 @@ func TestBinaryModeIsStored(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := clouds(c.body)
 			p.Header = c.header
-			if got := mustRead(t, p); len(got) != 1 || got[0] != c.stored {
-				t.Errorf("stored %q\nwant   %q", got, c.stored)
-			}
+			wantStored(t, p, c.stored)
 		})
 	}
 }
@@ -87,10 +84,7 @@ func TestBinaryModeIsChecked(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := clouds(c.body)
 			p.Header = c.header
-			err := refused(t, p)
-			if err.Status != 400 || err.Code != c.code || !strings.Contains(err.Message, c.want) {
-				t.Errorf("%+v; want %s %q", err, c.code, c.want)
-			}
+			wantRefused(t, p, c.code, "", c.want)
 		})
 	}
 }

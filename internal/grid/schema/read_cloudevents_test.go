@@ -39,9 +39,7 @@ func TestCloudEventsAreStored(t *testing.T) {
 			for _, p := range []Publication{
 				publish(CloudEvents, mediaCloudEvent, c.sent), publish(CloudEvents, mediaBatch, "["+c.sent+"]"), clouds(c.sent), clouds("[" + c.sent + "]"),
 			} {
-				if got := mustRead(t, p); len(got) != 1 || got[0] != c.stored {
-					t.Errorf("stored %q\nwant   %q", got, c.stored)
-				}
+				wantStored(t, p, c.stored)
 			}
 		})
 	}
@@ -82,10 +80,7 @@ func TestCloudEventsAreChecked(t *testing.T) {
 		{"too many extensions", `{` + base + many(maxExtensions+1) + `}`, "more than 128 extension"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := refused(t, publish(CloudEvents, mediaBatch, "["+cloudEvent+","+c.event+"]"))
-			if err.Status != 400 || err.Code != codeJSON || !strings.Contains(err.Message, c.want) || !strings.HasPrefix(err.Message, "events[1]: ") {
-				t.Errorf("%+v; want %q", err, c.want)
-			}
+			wantRefused(t, publish(CloudEvents, mediaBatch, "["+cloudEvent+","+c.event+"]"), codeJSON, "events[1]: ", c.want)
 		})
 	}
 	mustRead(t, clouds(`{`+base+many(maxExtensions)+`}`))

@@ -1,8 +1,9 @@
 package schema
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G9: the mapping of reference §18.
@@ -52,15 +53,10 @@ func TestCustomEventsAreMapped(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := publish(Custom, "application/json", "["+c.sent+"]")
 			p.Mapping = c.mapping
-			got := mustRead(t, p)
-			if len(got) != 1 || got[0] != c.stored {
-				t.Fatalf("stored %q\nwant   %q", got, c.stored)
-			}
+			wantStored(t, p, c.stored)
 			// Delivered as custom it is what was sent, byte for byte.
-			out, err := AppendEvent(nil, scanned(t, EventGridForm, got[0]), Custom)
-			if err != nil || string(out) != c.sent {
-				t.Errorf("delivered %q, %v\nwant      %q", out, err, c.sent)
-			}
+			out := testkit.Value(AppendEvent(nil, scanned(t, EventGridForm, c.stored), Custom))(t)
+			testkit.Equal(t, string(out), c.sent, "delivered")
 		})
 	}
 }
@@ -87,10 +83,7 @@ func TestCustomEventsAreChecked(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := publish(Custom, "application/json", "["+c.event+"]")
 			p.Mapping = c.mapping
-			err := refused(t, p)
-			if err.Status != 400 || err.Code != codeJSON || !strings.Contains(err.Message, c.want) || !strings.HasPrefix(err.Message, "events[0]: ") {
-				t.Errorf("%+v; want %q", err, c.want)
-			}
+			wantRefused(t, p, codeJSON, "events[0]: ", c.want)
 		})
 	}
 }

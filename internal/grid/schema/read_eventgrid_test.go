@@ -3,6 +3,8 @@ package schema
 import (
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // G9: reference §6.1.
@@ -41,22 +43,15 @@ func TestEventGridEventsAreStored(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := mustRead(t, grid("["+c.sent+"]")); len(got) != 1 || got[0] != c.stored {
-				t.Errorf("stored %q\nwant   %q", got, c.stored)
-			}
-			if got := mustRead(t, grid(c.sent)); len(got) != 1 || got[0] != c.stored {
-				t.Errorf("alone: stored %q\nwant   %q", got, c.stored)
-			}
+			wantStored(t, grid("["+c.sent+"]"), c.stored)
+			wantStored(t, grid(c.sent), c.stored)
 		})
 	}
 }
 
 func TestEventsOfAnArrayKeepTheirOrder(t *testing.T) {
 	second := strings.Replace(gridEvent, `"id":"1"`, `"id":"2"`, 1)
-	got := mustRead(t, grid(" [ "+gridEvent+" ,\n"+second+" ] "))
-	if len(got) != 2 || got[0] != gridEvent || got[1] != second {
-		t.Errorf("stored %q", got)
-	}
+	testkit.Slices(t, mustRead(t, grid(" [ "+gridEvent+" ,\n"+second+" ] ")), []string{gridEvent, second})
 }
 
 // G9, G12: reference §5, §6.1. What is missing is reported in the order subject, id, eventType,
@@ -84,10 +79,7 @@ func TestEventGridEventsAreChecked(t *testing.T) {
 		{"data twice", `{"data":1,"data":2}`, "'data' is there twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := refused(t, grid("["+gridEvent+","+c.event+"]"))
-			if err.Status != 400 || err.Code != codeJSON || !strings.Contains(err.Message, c.want) || !strings.HasPrefix(err.Message, "events[1]: ") {
-				t.Errorf("%+v; want %q", err, c.want)
-			}
+			wantRefused(t, grid("["+gridEvent+","+c.event+"]"), codeJSON, "events[1]: ", c.want)
 			if alone := refused(t, grid(c.event)); strings.Contains(alone.Message, "events[") {
 				t.Errorf("a lone event has no number: %v", alone)
 			}

@@ -41,9 +41,7 @@ func TestDateTimes(t *testing.T) {
 				return
 			}
 			got := string(s.append(nil))
-			if got != c.want || s.strict != c.strict {
-				t.Errorf("%q is written %q, strict %t; want %q, %t", c.text, got, s.strict, c.want, c.strict)
-			}
+			testkit.Slices(t, []any{got, s.strict}, []any{c.want, c.strict}, "%q is written", c.text)
 			testkit.Check(t, testkit.Err(time.Parse(time.RFC3339Nano, got)), "%q is written %q", c.text, got)
 		})
 	}

@@ -39,10 +39,8 @@ func TestEventGridEventsAreWritten(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := AppendEvent([]byte("["), scanned(t, EventGridForm, c.stored), c.out)
-			if err != nil || string(got) != "["+c.want {
-				t.Errorf("wrote %s, %v\nwant  %s", got, err, c.want)
-			}
+			got := testkit.Value(AppendEvent([]byte("["), scanned(t, EventGridForm, c.stored), c.out))(t)
+			testkit.Equal(t, string(got), "["+c.want, "wrote")
 		})
 	}
 }
@@ -51,10 +49,8 @@ func TestEventGridEventsAreWritten(t *testing.T) {
 func TestCloudEventsAreWritten(t *testing.T) {
 	const stored = `{"specversion":"1.0","id":"1","source":"/s","type":"t","n":5,"x_y":"\u00e9","data":{"b" : 1.0}}`
 	e := scanned(t, CloudEventForm, stored)
-	got, err := AppendEvent(nil, e, CloudEvents)
-	if err != nil || string(got) != stored {
-		t.Errorf("wrote %s, %v", got, err)
-	}
+	got := testkit.Value(AppendEvent(nil, e, CloudEvents))(t)
+	testkit.Equal(t, string(got), stored, "wrote")
 	e.Raw = nil // made by hand, the long way gives the same
 	if got := appendCloudEvent(nil, &Envelope{Form: e.Form, ID: e.ID, Source: e.Source, Type: e.Type, Extensions: e.Extensions, Data: e.Data}, nil); string(got) != stored {
 		t.Errorf("wrote %s", got)

@@ -140,9 +140,7 @@ func halvesFit(t *rapid.T, s Set) {
 
 func TestEmptySet(t *testing.T) {
 	var s Set
-	if s.First() != -1 || s.Last() != -1 || s.Len() != 0 || s.Has(0) {
-		t.Errorf("first %d, last %d, len %d, has 0: %v", s.First(), s.Last(), s.Len(), s.Has(0))
-	}
+	testkit.Slices(t, []any{s.First(), s.Last(), s.Len(), s.Has(0)}, []any{int64(-1), int64(-1), int64(0), false}, "first")
 }
 
 func TestGreatSetsDoNotOverflow(t *testing.T) {
@@ -163,9 +161,7 @@ func TestGreatSetsDoNotOverflow(t *testing.T) {
 func TestAddLeavesCopiesAlone(t *testing.T) {
 	a := SetOf(1, 2, 5)
 	b, c := a.Add(3), a.Add(6)
-	if a.String() != "1-2,5" || b.String() != "1-3,5" || c.String() != "1-2,5-6" {
-		t.Errorf("%v, %v, %v", a, b, c)
-	}
+	testkit.Slices(t, []any{a.String(), b.String(), c.String()}, []any{"1-2,5", "1-3,5", "1-2,5-6"})
 }
 
 // What is claimed was free, and is claimed whole or not at all.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -28,8 +26,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
-
 // yard is a box on a real broker, whose hubs are in memory. It works inside a synctest bubble and
 // outside.
 type yard struct {
@@ -43,12 +39,12 @@ type yard struct {
 
 func newYard(t *testing.T) *yard {
 	t.Helper()
-	engine := testkit.Value(disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: quiet()}))(t)
+	engine := testkit.Value(disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: testkit.Quiet()}))(t)
 	store := metatest.NewFaulty(metatest.NewMemory())
-	b := testkit.Value(broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: quiet()}))(t)
+	b := testkit.Value(broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: testkit.Quiet()}))(t)
 	t.Cleanup(func() { testkit.Must(t, engine.Close()) })
 	y := &yard{t: t, broker: b, meta: store, read: new(atomic.Int64)}
-	y.Box = New(Config{Broker: counting{b, y.read}, Meta: store, Log: quiet()})
+	y.Box = New(Config{Broker: counting{b, y.read}, Meta: store, Log: testkit.Quiet()})
 	return y
 }
 

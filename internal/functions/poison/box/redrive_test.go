@@ -188,9 +188,7 @@ func TestAPoisonEventWithoutItsEvent(t *testing.T) {
 		testkit.ErrorIs(t, reported[3].Err, ErrNotKept)
 		of := y.events("orders")[strconv.Itoa(broker.PartitionForKey("home-1", 2))]
 		back := of[slices.IndexFunc(of, func(ev event.Event) bool { return ev.Properties["p"] != nil && poison.For(ev) == "a" })]
-		if !bytes.Equal(back.Body, large.Body) || back.Key != "home-1" {
-			t.Errorf("it came back with %d bytes and the key %q", len(back.Body), back.Key)
-		}
+		testkit.Slices(t, []any{bytes.Equal(back.Body, large.Body), back.Key}, []any{true, "home-1"}, "it came back with")
 	})
 }
 
@@ -279,10 +277,7 @@ func TestAHubMadeAnewHasNoMarks(t *testing.T) {
 			y.die("bad", "0", poisonEvent("a", 1))
 			testkit.Equal(t, ids(y.list("bad", Query{})), "a1", "listed")
 			y.wantRedriven(RedriveConfig{}, 1, 0)
-			entries, err := y.meta.List(t.Context(), marksPrefix)
-			if err != nil || len(entries) != 1 {
-				t.Errorf("%d entries, %v", len(entries), err)
-			}
+			testkit.Equal(t, len(testkit.Value(y.meta.List(t.Context(), marksPrefix))(t)), 1, "entries")
 			testkit.Must(t, y.broker.DeleteHub(t.Context(), "bad"))
 			time.Sleep(time.Second)
 		}
@@ -326,10 +321,7 @@ func TestPoisonEventsThatWereRedrivenArePassedOver(t *testing.T) {
 	if n, _, err := y.Count(t.Context(), "bad", "a", 1000); n != 1 || err != nil || y.read.Load() > 1000 {
 		t.Errorf("counted %d, %v, %d read", n, err, y.read.Load())
 	}
-	entries, err := y.meta.List(t.Context(), marksPrefix)
-	if err != nil || len(entries) != 3 {
-		t.Errorf("%d entries, %v", len(entries), err)
-	}
+	testkit.Equal(t, len(testkit.Value(y.meta.List(t.Context(), marksPrefix))(t)), 3, "entries")
 }
 
 // F4: two operators who press the button at once.
@@ -418,9 +410,7 @@ func TestAnyCourseOfRedrives(t *testing.T) {
 			sent += done
 		}
 		list := y.list("bad", Query{Limit: 10_000})
-		if len(list) != len(left) || len(y.events("orders")["1"]) != sent {
-			rt.Fatalf("listed %d of %d, published %d of %d", len(list), len(left), len(y.events("orders")["1"]), sent)
-		}
+		testkit.MustSlices(rt, []any{len(list), len(y.events("orders")["1"])}, []any{len(left), sent}, "listed")
 		for _, e := range list {
 			if !left[e.ID] {
 				rt.Fatalf("%s is listed", e.ID)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync"
 
@@ -107,6 +108,22 @@ func After(f func(error) error) error { return &after{f} }
 // Unheard has an operation done, and answered with err where it succeeded: the answer was lost.
 func Unheard(err error) error {
 	return After(func(failed error) error { return cmp.Or(failed, err) })
+}
+
+// Shaky injects errors by chance: each into one of eight changes.
+func Shaky(random *rand.Rand, errs ...error) func(Op) error {
+	var mu sync.Mutex
+	return func(op Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op.Kind != OpSet {
+			return nil
+		}
+		if n := random.IntN(8); n < len(errs) {
+			return errs[n]
+		}
+		return nil
+	}
 }
 
 type after struct{ f func(error) error }

@@ -3,6 +3,7 @@ package metatest
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -136,4 +137,18 @@ func TestLoseWatches(t *testing.T) {
 		}
 		watch(t.Context(), "a/")
 	})
+}
+
+func TestShaky(t *testing.T) {
+	shaky := Shaky(rand.New(rand.NewPCG(1, 2)), meta.ErrNoSpace, meta.ErrClosed)
+	seen := map[error]int{}
+	for range 1000 {
+		seen[shaky(Op{Kind: OpSet})]++
+		if err := shaky(Op{Kind: OpGet}); err != nil {
+			t.Fatalf("a look: %v", err)
+		}
+	}
+	if seen[meta.ErrNoSpace] < 80 || seen[meta.ErrClosed] < 80 || seen[nil] < 650 {
+		t.Errorf("of a thousand changes: %v", seen)
+	}
 }
