@@ -24,7 +24,7 @@ func after(h Health, p Probation, o Outcome, deliveries int) Health {
 
 // G7: ten deliveries in a row.
 func TestProbationBegins(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what      string
 		probation Probation
 		failures  int
@@ -38,8 +38,7 @@ func TestProbationBegins(t *testing.T) {
 		{"a number of one's own", Probation{After: 2}, 2, Waiting},
 		{"less than that", Probation{After: 3}, 2, Suffering},
 		{"never", Probation{After: -1}, 5000, Suffering},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			h := after(Health{}, tt.probation, Busy, tt.failures)
 			testkit.Equal(t, h.State(noon), tt.want, "%+v", h)
@@ -58,7 +57,7 @@ func TestASuccessStartsTheCountAgain(t *testing.T) {
 
 // G7, reference §13: how long by outcome.
 func TestProbationByOutcome(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what      string
 		probation Probation
 		outcome   Outcome
@@ -78,8 +77,7 @@ func TestProbationByOutcome(t *testing.T) {
 		{"not among one's own", Probation{Waits: map[Outcome]time.Duration{Busy: time.Second}}, SocketError, 30 * time.Second},
 		{"all others", Probation{Waits: map[Outcome]time.Duration{"": time.Second}}, SocketError, time.Second},
 		{"a cap below it", Probation{Cap: time.Minute}, NotFound, time.Minute},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			h := failing(tt.probation, tt.outcome)
 			want := Health{Failures: 10, Until: noon.Add(tt.want), Trips: 1, Last: tt.outcome, Since: noon}

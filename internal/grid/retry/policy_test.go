@@ -17,7 +17,7 @@ func TestCheck(t *testing.T) {
 	for i := range long {
 		long[i] = time.Second
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		policy Policy
 		wrong  string // part of the error, empty for none
@@ -42,8 +42,7 @@ func TestCheck(t *testing.T) {
 		{"no status not to be retried", Policy{NoRetry: []int{0}}, "status 0"},
 		{"success not to be retried", Policy{NoRetry: []int{200}}, "means success"},
 		{"a cap too high", Policy{MaxRetryAfter: 25 * time.Hour}, "Retry-After"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			err := tt.policy.Check()
 			if tt.wrong == "" && err != nil || tt.wrong != "" && (err == nil || !strings.Contains(err.Error(), tt.wrong)) {

@@ -40,7 +40,7 @@ func TestOnlyFiveStatusesAreSuccess(t *testing.T) {
 
 // G4: every status of webhooks and of resource endpoints.
 func TestStatusesThatAreGivenUpAtOnce(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		policy Policy
 		want   []int
@@ -49,8 +49,7 @@ func TestStatusesThatAreGivenUpAtOnce(t *testing.T) {
 		{"resource endpoints", Policy{Resource: true}, []int{400, 403, 413}},
 		{"a list of one's own", Policy{NoRetry: []int{410, 501}}, []int{410, 501}},
 		{"an empty list", Policy{NoRetry: []int{}}, nil},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			var got []int
 			for status := range statuses {
@@ -81,7 +80,7 @@ func TestAnEmptyListIsKept(t *testing.T) {
 func TestOutcomesWithoutAStatus(t *testing.T) {
 	refused := Verdict{Do: GiveUp, Reason: ReasonRefused}
 	again := func(d time.Duration) Verdict { return Verdict{Do: Again, Wait: d} }
-	tests := []struct {
+	for _, tt := range []struct {
 		outcome       Outcome
 		webhook, hubs Verdict
 	}{
@@ -99,8 +98,7 @@ func TestOutcomesWithoutAStatus(t *testing.T) {
 		{GenericError, again(10 * time.Second), again(10 * time.Second)},
 		{Canceled, again(10 * time.Second), again(10 * time.Second)},
 		{Aborted, again(10 * time.Second), again(10 * time.Second)},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(string(tt.outcome), func(t *testing.T) {
 			a := Attempt{Number: 1, Outcome: tt.outcome}
 			testkit.Equal(t, Judge(Policy{}, a), tt.webhook, "webhook")
@@ -156,7 +154,7 @@ func TestFloorsByStatus(t *testing.T) {
 // G13: schedules and floors of one's own.
 func TestSchedulesAndFloorsOfOnesOwn(t *testing.T) {
 	fast := []time.Duration{100 * time.Millisecond, time.Second}
-	tests := []struct {
+	for _, tt := range []struct {
 		what           string
 		policy         Policy
 		status, number int
@@ -178,8 +176,7 @@ func TestSchedulesAndFloorsOfOnesOwn(t *testing.T) {
 		{"and count for 500", Policy{Floors: map[int]time.Duration{0: 20 * time.Second}}, 500, 1, 20 * time.Second},
 		{"and for no answer", Policy{Floors: map[int]time.Duration{0: 20 * time.Second}}, 0, 1, 20 * time.Second},
 		{"a floor of zero", Policy{Floors: map[int]time.Duration{408: 0}}, 408, 1, 10 * time.Second},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			if got := Judge(tt.policy, answered(tt.status, tt.number)); got != (Verdict{Do: Again, Wait: tt.want}) {
 				t.Errorf("got %+v, want %v", got, tt.want)
@@ -190,7 +187,7 @@ func TestSchedulesAndFloorsOfOnesOwn(t *testing.T) {
 
 // Reference §11: Retry-After may lengthen a wait, never shorten it, and has a cap.
 func TestRetryAfter(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what           string
 		policy         Policy
 		status, number int
@@ -208,8 +205,7 @@ func TestRetryAfter(t *testing.T) {
 		{"not honoured where so said", Policy{MaxRetryAfter: -1}, 503, 1, 5 * time.Minute, 30 * time.Second},
 		{"lengthens a schedule of one's own", Policy{Schedule: []time.Duration{time.Second}}, 429, 1, 7 * time.Second, 7 * time.Second},
 		{"negative is nothing", Policy{}, 429, 1, -time.Hour, 10 * time.Second},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			a := answered(tt.status, tt.number)
 			a.RetryAfter = tt.asked
@@ -237,7 +233,7 @@ func TestMaxAttempts(t *testing.T) {
 // G6: time to live, and the eleven attempts that the defaults allow within a day.
 func TestExpired(t *testing.T) {
 	published := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	tests := []struct {
+	for _, tt := range []struct {
 		what string
 		ttl  time.Duration
 		age  time.Duration
@@ -249,8 +245,7 @@ func TestExpired(t *testing.T) {
 		{"before a time of one's own", time.Minute, 59 * time.Second, false},
 		{"after it", time.Minute, 61 * time.Second, true},
 		{"a clock that went back", time.Minute, -time.Hour, false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			testkit.Equal(t, Expired(Policy{TimeToLive: tt.ttl}, published, published.Add(tt.age)), tt.want)
 		})

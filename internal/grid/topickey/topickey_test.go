@@ -22,7 +22,7 @@ func TestNew(t *testing.T) {
 
 // G12: both keys are good at any time.
 func TestEqual(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what  string
 		given string
 		keys  []string
@@ -37,8 +37,7 @@ func TestEqual(t *testing.T) {
 		{"an empty one of a topic without keys", "", nil, false},
 		{"an empty one of a topic with an empty key", "", []string{"", "two"}, false},
 		{"one beside an empty key", "two", []string{"", "two"}, true},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			testkit.Equal(t, Equal(tt.given, tt.keys...), tt.want)
 		})
@@ -47,7 +46,7 @@ func TestEqual(t *testing.T) {
 
 // What signs for a key, however it is written.
 func TestSecret(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what, key string
 		want      []byte
 	}{
@@ -58,8 +57,7 @@ func TestSecret(t *testing.T) {
 		{"no base64: a character that it does not have", "correct horse", []byte("correct horse")},
 		{"no base64: a length that it does not have", "abcde", []byte("abcde")},
 		{"nothing but padding", "==", []byte("==")},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			testkit.Slices(t, secret(tt.key), tt.want)
 		})
@@ -69,7 +67,7 @@ func TestSecret(t *testing.T) {
 // G12: what a token is good for.
 func TestCovers(t *testing.T) {
 	const topic = "https://grid.test/orders/api/events"
-	tests := []struct {
+	for _, tt := range []struct {
 		what, resource, url string
 		want                bool
 	}{
@@ -110,8 +108,7 @@ func TestCovers(t *testing.T) {
 		{"no host", "https:///orders", topic, false},
 		{"nothing", "", topic, false},
 		{"no URL", topic, "::", false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			if got := (Token{Resource: tt.resource}).Covers(tt.url); got != tt.want {
 				t.Errorf("%s for %s: %v", tt.resource, tt.url, got)
