@@ -75,9 +75,8 @@ func TestOneAnswerDecidesForTheWholeBatch(t *testing.T) {
 		y.sender.always(ok())
 		after(10 * time.Second)
 		drops := y.sender.all("")
-		if len(drops) != 2 || len(drops[1].ids) != 6 {
-			t.Errorf("requests %+v, want all six to be tried again together", drops)
-		}
+		testkit.MustEqual(t, len(drops), 2, "requests")
+		testkit.Equal(t, len(drops[1].ids), 6, "events that are tried again together")
 	})
 }
 
@@ -104,9 +103,8 @@ func TestEventsOfOneBatchMayHaveBeenTriedDifferently(t *testing.T) {
 			t.Fatalf("requests %+v, want one with both", y.sender.all(""))
 		}
 		for _, p := range y.dead.all() {
-			if p.Attempts != 2 || p.Reason != retry.ReasonAttempts {
-				t.Errorf("dead letter after %d attempts for %s", p.Attempts, p.Reason)
-			}
+			testkit.Equal(t, p.Attempts, 2, "attempts")
+			testkit.Equal(t, p.Reason, retry.ReasonAttempts)
 		}
 		wantIDs(t, "dead", y.dead.ids(""), []string{"old", "filler", "new"})
 	})

@@ -41,6 +41,12 @@ func (s *sink) Deliver(_ context.Context, o *webhook.Order, batch []*pending.Del
 	return ok()
 }
 
+// use is a configuration with the sink as its sender.
+func (s *sink) use(c *Config) {
+	s.postman = c.Sender.(plugSender).postman
+	c.Sender = s
+}
+
 // until waits for so many.
 func (s *sink) until(n int64) {
 	for s.events.Load() < n {
@@ -74,10 +80,7 @@ func BenchmarkLane(b *testing.B) {
 	for _, behind := range []bool{false, true} {
 		b.Run(fmt.Sprintf("behind=%v", behind), func(b *testing.B) {
 			s := &sink{}
-			y := benchYard(b, func(c *Config) {
-				s.postman = c.Sender.(plugSender).postman
-				c.Sender = s
-			})
+			y := benchYard(b, s.use)
 			y.subscribe("orders", "receiver")
 			if behind {
 				y.publishMany("orders", b.N, 300, one)
@@ -166,10 +169,7 @@ func benchmarkGrid(b *testing.B, concurrency int) {
 func BenchmarkTenThousandSubscriptions(b *testing.B) {
 	const subscriptions = 10_000
 	s := &sink{}
-	y := benchYard(b, func(c *Config) {
-		s.postman = c.Sender.(plugSender).postman
-		c.Sender = s
-	})
+	y := benchYard(b, s.use)
 	for i := range subscriptions {
 		y.subscribe("orders", fmt.Sprintf("s-%d", i), func(st *topics.Settings) {
 			st.Filter = filter.Config{EventTypes: []string{fmt.Sprintf("kind%d", i)}}
@@ -196,10 +196,7 @@ func BenchmarkBehindADeadEndpoint(b *testing.B) {
 		b.Run(fmt.Sprintf("dead=%v", dead), func(b *testing.B) {
 			s := &sink{ill: "dead"}
 			y := newYardOn(b, storagetest.Config{FS: vfs.OS(b.TempDir()), Sync: disk.OS})
-			y.config = func(c *Config) {
-				s.postman = c.Sender.(plugSender).postman
-				c.Sender = s
-			}
+			y.config = s.use
 			y.topic("orders")
 			y.subscribe("orders", "well")
 			if dead {

@@ -401,9 +401,8 @@ func TestAPumpNoticesNewTerms(t *testing.T) {
 			t.Errorf("the pump went on with an old filter, to %d", tr.position)
 		}
 		(&filling{lane: l}).catching(tr).take(&run)
-		if tr.position != 10 || l.memory.queue.events != 0 {
-			t.Errorf("the track stands at %d with %d queued, want 10 and none", tr.position, l.memory.queue.events)
-		}
+		testkit.Equal(t, tr.position, 10, "the track stands at")
+		testkit.Equal(t, l.memory.queue.events, 0, "queued")
 	})
 }
 

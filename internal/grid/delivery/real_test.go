@@ -143,9 +143,8 @@ func TestALateSuccessWithTheRealSender(t *testing.T) {
 		y.publish("orders", "slow")
 		after(31 * time.Second)
 		st := y.stats(id)
-		if len(st.Waiting) != 1 || st.Failed["TimedOut"] != 1 {
-			t.Errorf("stats %+v, want it to wait after a time-out", st)
-		}
+		testkit.Equal(t, len(st.Waiting), 1, "retry logs in use")
+		testkit.Equal(t, st.Failed["TimedOut"], 1, "timed out")
 		after(time.Hour)
 		testkit.Equal(t, len(w.visits()), 1, "requests")
 		y.wantStats(id, func(st Stats) bool { return st.Delivered == 1 && len(st.Waiting) == 0 })

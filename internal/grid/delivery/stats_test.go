@@ -171,9 +171,8 @@ func TestRateLimits(t *testing.T) {
 		y.publish("orders", ids("e", 21)...)
 		after(time.Minute)
 		drops := y.sender.all("")
-		if len(drops) != 21 || drops[20].at.Sub(began).Round(10*time.Millisecond) != 10*time.Second {
-			t.Errorf("%d requests, the last after %v, want 21 within 10s", len(drops), drops[len(drops)-1].at.Sub(began))
-		}
+		testkit.MustEqual(t, len(drops), 21, "requests")
+		testkit.Equal(t, drops[20].at.Sub(began).Round(10*time.Millisecond), 10*time.Second, "the last after")
 		y.sender.forget()
 		y.publish("orders", ids("f", 5)...)
 		wait()

@@ -46,9 +46,8 @@ func TestTheValidationEvent(t *testing.T) {
 			"topic": topic, "subject": "", "eventType": "Microsoft.EventGrid.SubscriptionValidationEvent", "metadataVersion": "1", "dataVersion": "1",
 			"data": map[string]any{"validationCode": code, "validationUrl": link},
 		}, validated(t, body))
-		if r.Method != "POST" || r.RequestURI != "/hook?code=secret" {
-			t.Errorf("%s %s", r.Method, r.RequestURI)
-		}
+		testkit.Equal(t, r.Method, "POST")
+		testkit.Equal(t, r.RequestURI, "/hook?code=secret")
 		for name, want := range map[string]string{
 			"aeg-event-type": "SubscriptionValidation", "aeg-subscription-name": "BILLING", "aeg-delivery-count": "0", "aeg-metadata-version": "1", "aeg-data-version": "1",
 			"content-type": "application/json; charset=utf-8", "accept": "*/*", "x-static": "yes", "authorization": "Basic x", "x-dynamic": "", "x-bad": "", "webhook-signature": "",
@@ -89,9 +88,8 @@ func TestAnswersToTheValidationEvent(t *testing.T) {
 				io.WriteString(w, x.body)
 			})
 			got := newAsker(t, egress.Config{Loopback: true}).Validate(t.Context(), subscription(e.url, schema.EventGrid), topic, code, link)
-			if got.Agreed != (x.want == "agreed") || got.Awaiting != (x.want == "awaiting") {
-				t.Errorf("%+v", got)
-			}
+			testkit.Equal(t, got.Agreed, x.want == "agreed", "agreed")
+			testkit.Equal(t, got.Awaiting, x.want == "awaiting", "awaiting")
 			if !got.Agreed && !got.Awaiting && (!strings.Contains(got.Why, x.want) || !strings.Contains(got.Why, "has to answer 200")) {
 				t.Errorf("why: %s", got.Why)
 			}

@@ -118,9 +118,8 @@ func TestLinkIsOpenedFirst(t *testing.T) {
 				return answer
 			}
 			made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
-			if made.State != Active || made.Validation.Rate != 77 {
-				t.Errorf("made %+v", made)
-			}
+			testkit.Equal(t, made.State, Active, "made")
+			testkit.Equal(t, made.Validation.Rate, 77, "made")
 			moved, err := d.move(t, "https://example.com/new")
 			if err != nil || moved.State != Active || moved.Webhook.URL != "https://example.com/new" || moved.ID != made.ID {
 				t.Errorf("moved %+v, %v", moved, err)
@@ -151,9 +150,8 @@ func TestChangedEndpointIsAsked(t *testing.T) {
 				if now := mustFind(t, d.Registry, topic("orders"), "mailer"); now.Webhook.URL != example || now.State != Active {
 					t.Errorf("while it is asked: %+v", now)
 				}
-				if s.Webhook.URL != "https://example.com/new" || s.ID != made.ID {
-					t.Errorf("asked %+v", s)
-				}
+				testkit.Equal(t, s.Webhook.URL, "https://example.com/new", "asked")
+				testkit.Equal(t, s.ID, made.ID, "asked")
 				return test.answer
 			}
 			testkit.ErrorIs(t, testkit.Err(d.move(t, "https://example.com/new")), test.err)

@@ -103,9 +103,8 @@ func TestEnsure(t *testing.T) {
 			t.Errorf("again: %+v", again)
 		}
 	}
-	if asked.count() != 1 || watched != 0 {
-		t.Errorf("asked %d times, told %d times", asked.count(), watched)
-	}
+	testkit.Equal(t, asked.count(), 1, "times asked")
+	testkit.Equal(t, watched, 0, "times notified")
 	other := settings()
 	other.MaxEvents = 10
 	if changed := ensure(other); changed.ID != first.ID || changed.MaxEvents != 10 || asked.count() != 1 {

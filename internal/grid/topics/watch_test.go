@@ -216,9 +216,8 @@ func checkSnapshot(t *testing.T, s *Snapshot) {
 	for id, list := range s.BySource {
 		n += len(list)
 		for _, sub := range list {
-			if sub.SourceID != id || s.Subscriptions[sub.ID] != sub {
-				t.Errorf("%s of %s is not where it should be", sub.Name, sub.Source)
-			}
+			testkit.Equal(t, sub.SourceID, id, "%s", sub.Name)
+			testkit.Equal(t, s.Subscriptions[sub.ID], sub, "%s", sub.Name)
 			if its := s.Topics[strings.ToLower(sub.Source.Topic)]; sub.Source.Hub == "" && (its == nil || its.ID != id) {
 				t.Errorf("%s is seen without %s", sub.Name, sub.Source)
 			}

@@ -116,9 +116,8 @@ func TestOnlyWhatIsUnderWayTakesRoom(t *testing.T) {
 		step()
 	}
 	testkit.Equal(t, testing.AllocsPerRun(10_000, step), 0, "allocations for eight numbers")
-	if m.Low() != 0 || m.Open() != 1 {
-		t.Errorf("low %d with %d open", m.Low(), m.Open())
-	}
+	testkit.Equal(t, m.Low(), 0, "low")
+	testkit.Equal(t, m.Open(), 1, "open")
 }
 
 func BenchmarkMark(b *testing.B) {
