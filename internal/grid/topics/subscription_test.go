@@ -88,8 +88,8 @@ func TestStartsMissNothing(t *testing.T) {
 			publisher := y.open(t, Config{}, "orders")
 			published := int64(-1)
 			var k *Registry
-			store := y.injected(func(op metatest.Op) error {
-				if op.Kind != metatest.OpSet || !op.Under(subscriptionsPrefix) || published >= 0 {
+			store := y.on(metatest.OpSet, func(op metatest.Op) error {
+				if !op.Under(subscriptionsPrefix) || published >= 0 {
 					return nil
 				}
 				return metatest.After(func(err error) error {

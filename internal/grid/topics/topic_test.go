@@ -346,18 +346,10 @@ func TestSubscriptionOfATopicThatIsDeletedMeanwhile(t *testing.T) {
 	for when, config := range map[string]func(deletion func()) Config{
 		"before it is known": func(deletion func()) Config { return Config{} },
 		"before it is stored": func(deletion func()) Config {
-			return Config{Meta: y.injected(func(op metatest.Op) error {
-				if op.Kind == metatest.OpSet {
-					deletion()
-				}
-				return nil
-			})}
+			return Config{Meta: y.on(metatest.OpSet, func(metatest.Op) error { deletion(); return nil })}
 		},
 		"after it is stored": func(deletion func()) Config {
-			return Config{Meta: y.injected(func(op metatest.Op) error {
-				if op.Kind != metatest.OpSet {
-					return nil
-				}
+			return Config{Meta: y.on(metatest.OpSet, func(metatest.Op) error {
 				return metatest.After(func(err error) error { deletion(); return err })
 			})}
 		},

@@ -158,19 +158,6 @@ func TestOnlyThePresentEndpointCanDisable(t *testing.T) {
 	wantError(t, k.DisableAt(t.Context(), newID(), "https://example.com/new", ""), ErrNotFound, "id")
 }
 
-// Who rotates a key has changed the subscription.
-func TestRotationIsAnUpdate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newYard(t).open(t, Config{}, "orders")
-		made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
-		time.Sleep(time.Second)
-		rotated, err := k.RotateKey(t.Context(), topic("orders"), "mailer", signature.HMAC, 0)
-		if err != nil || !rotated.Updated.Equal(made.Updated.Add(time.Second)) {
-			t.Errorf("updated at %v, %v", rotated.Updated, err)
-		}
-	})
-}
-
 func TestRotateKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
@@ -180,6 +167,7 @@ func TestRotateKey(t *testing.T) {
 			t.Helper()
 			s, err := k.RotateKey(t.Context(), topic("orders"), "mailer", signature.HMAC, overlap)
 			testkit.Must(t, err)
+			testkit.Equal(t, s.Updated, now(), "who rotates a key has changed the subscription: updated")
 			return s.Keys
 		}
 		first := rotate(time.Hour)
@@ -324,16 +312,4 @@ func TestEnsureAfterACrashInMidHandshake(t *testing.T) {
 			t.Errorf("confirmed: %+v, %v", s, err)
 		}
 	})
-}
-
-// The same where it awaits the link from the beginning: no start asks again.
-func TestEnsureOneThatWaits(t *testing.T) {
-	d := newDoorstep(t)
-	d.listener.says(Agreement{Awaiting: true})
-	for range 3 {
-		s, err := d.Ensure(t.Context(), topic("orders"), "mailer", hook(example))
-		if err != nil || s.State != Pending || d.listener.count() != 1 {
-			t.Errorf("it is %s, %v, asked %d times", s.State, err, d.listener.count())
-		}
-	}
 }

@@ -267,10 +267,8 @@ func TestDeletionOfThousandsOnASlowDisk(t *testing.T) {
 		}
 		began := time.Now()
 		// It does many deletions at once, as one on a disk does.
-		k = y.open(t, Config{Meta: y.injected(func(op metatest.Op) error {
-			if op.Kind == metatest.OpDelete {
-				time.Sleep(10 * time.Millisecond)
-			}
+		k = y.open(t, Config{Meta: y.on(metatest.OpDelete, func(metatest.Op) error {
+			time.Sleep(10 * time.Millisecond)
 			return nil
 		})})
 		testkit.Check(t, k.DeleteTopic(t.Context(), "orders"))

@@ -55,8 +55,8 @@ var errBroken = errors.New("no such store")
 func TestWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		k := y.open(t, Config{Meta: y.injected(func(op metatest.Op) error {
-			if op.Kind == metatest.OpWatch && op.Key == subscriptionsPrefix {
+		k := y.open(t, Config{Meta: y.on(metatest.OpWatch, func(op metatest.Op) error {
+			if op.Key == subscriptionsPrefix {
 				return errBroken
 			}
 			return nil

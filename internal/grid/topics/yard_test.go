@@ -231,9 +231,14 @@ func (f *faults) engine(inner eventlog.Engine) eventlog.Engine {
 	return engine
 }
 
-// injected is a store with something injected.
-func (y *yard) injected(inject func(metatest.Op) error) meta.Store {
+// on is the yard's store, with something injected into operations of a kind.
+func (y *yard) on(kind metatest.OpKind, inject func(metatest.Op) error) meta.Store {
 	store := metatest.NewFaulty(y.Memory)
-	store.Inject(inject)
+	store.Inject(func(op metatest.Op) error {
+		if op.Kind != kind {
+			return nil
+		}
+		return inject(op)
+	})
 	return store
 }
