@@ -115,8 +115,17 @@ func (l *lane) receiveDue(entries []retrylog.Entry) []retrylog.Entry {
 		case l.s.late.took(keyOf(&e.Delivery)):
 			l.counts.delivered++
 			done = append(done, e)
-		case !l.takeDueLocked(e, now):
-			rest = append(rest, e)
+		default: // it is taken if there is room and it may be sent, or is too old to be
+			m, it := &l.memory, itemOf(l.s.budget, e)
+			switch old := l.terms.expired(it, now); {
+			case old && l.fitLocked(m.fitsExpired(l.terms, len(e.Event))):
+				m.expire(it)
+			case !old && l.admitsLocked(len(e.Event)):
+				m.push(l.terms, it, now)
+			default:
+				it.free(m.budget)
+				rest = append(rest, e)
+			}
 		}
 	}
 	l.pokeLocked(now)
@@ -125,22 +134,6 @@ func (l *lane) receiveDue(entries []retrylog.Entry) []retrylog.Entry {
 		e.Done()
 	}
 	return rest
-}
-
-// takeDueLocked takes an entry, if there is room and it may be sent, or is too old to be.
-func (l *lane) takeDueLocked(e retrylog.Entry, now time.Time) bool {
-	m := &l.memory
-	it := itemOf(m.budget, e)
-	switch old := l.terms.expired(it, now); {
-	case old && l.fitLocked(m.fitsExpired(l.terms, len(e.Event))):
-		m.expire(it)
-	case !old && l.admitsLocked(len(e.Event)):
-		m.push(l.terms, it, now)
-	default:
-		it.free(m.budget)
-		return false
-	}
-	return true
 }
 
 // shelveEntries stores entries and reports them as done. gone says whether there is anybody left to

@@ -164,8 +164,10 @@ func (l *lane) gateLocked(now time.Time) gate {
 	switch {
 	case l.terms.hold != "":
 		return shut
+	case l.terms.pull && l.pull.waiting == 0 && !now.Before(l.pull.until()):
+		return shut // nobody receives, nor did a moment ago
 	case l.terms.pull:
-		return l.pull.gate(now)
+		return open
 	}
 	return l.endpoint.gate(l, now)
 }

@@ -52,14 +52,6 @@ type hold struct {
 	until time.Time
 }
 
-// gate is open while somebody receives, or did a moment ago.
-func (p *pullers) gate(now time.Time) gate {
-	if p.waiting > 0 || now.Before(p.until()) {
-		return open
-	}
-	return shut
-}
-
 func (p *pullers) until() time.Time { return p.last.Add(attended) }
 
 func (p *pullers) notify(ready bool) {

@@ -66,7 +66,12 @@ func (q *queue) out(it *item) {
 func (q *queue) back(it *item) {
 	q.events++
 	q.bytes += it.bytes()
-	q.ready.unshift(it)
+	if r := &q.ready; r.head > 0 {
+		r.head--
+		r.items[r.head] = it
+	} else {
+		r.items = slices.Insert(r.items, 0, it)
+	}
 }
 
 // wait puts an item that was out among those that are sent again when they are due.
@@ -150,15 +155,6 @@ func (f *fifo) push(it *item) {
 		f.head = 0
 	}
 	f.items = append(f.items, it)
-}
-
-func (f *fifo) unshift(it *item) {
-	if f.head == 0 {
-		f.items = slices.Insert(f.items, 0, it)
-		return
-	}
-	f.head--
-	f.items[f.head] = it
 }
 
 func (f *fifo) pop() *item {

@@ -63,7 +63,8 @@ func (s *Service) Stats(ctx context.Context, subscription string) (Stats, error)
 	return st, nil
 }
 
-// standing is where a lane is in one partition.
+// standing is where a lane is in one partition: below low everything is done, below looked
+// everything has been looked at and is in memory or done.
 type standing struct{ low, looked int64 }
 
 // stats is what the lane itself knows, and whether there may be something on its parked log.
@@ -97,7 +98,11 @@ func (l *lane) stats(now time.Time) (st Stats, positions []standing, parked bool
 		st.Oldest = earlier(st.Oldest, it.Published)
 	}
 	for _, t := range l.tracks {
-		positions = append(positions, standing{low: t.low(), looked: t.looked()})
+		looked := t.position
+		if t.joined.Load() {
+			looked = t.next()
+		}
+		positions = append(positions, standing{low: t.low(), looked: looked})
 	}
 	return st, positions, l.stock.any()
 }

@@ -71,14 +71,6 @@ func (t *track) next() int64 {
 	return t.mark.Next()
 }
 
-// looked is the number below which everything has been looked at and is in memory or done.
-func (t *track) looked() int64 {
-	if t.joined.Load() {
-		return t.next()
-	}
-	return t.position
-}
-
 // detach lets the track stand by itself, before an event that it cannot take now.
 func (t *track) detach(n int64, at time.Time) {
 	t.mark.Pass(n)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/textproto"
 	"strconv"
@@ -84,19 +83,6 @@ func (o *Order) setHeader(h topics.Header) error {
 		o.properties[h.Name] = h.Value
 	}
 	return nil
-}
-
-// newHeader copies what requests have in common, with room for what one has of its own: three
-// headers of ours, two that the client adds, and three of a signature. To make a map larger than
-// need be costs as much as all that is put into it.
-func (o *Order) newHeader() http.Header {
-	room := len(o.header) + len(o.dynamic) + 5
-	if o.signer != nil {
-		room += 3
-	}
-	header := make(http.Header, room)
-	maps.Copy(header, o.header)
-	return header
 }
 
 // scalar gives a string, a number or a boolean as text. All else is no value of a header, nor is
