@@ -17,7 +17,7 @@ const (
 )
 
 // batch is what a worker has in hand, and what has come of it. It is the worker's alone; what
-// concerns the lane is told to it by settleLocked.
+// concerns the lane is given to it by settleLocked.
 type batch struct {
 	lane  *lane
 	shift shift
@@ -30,8 +30,8 @@ type batch struct {
 	probe, probed, held bool
 	items               []*item
 	deliveries          []*pending.Delivery // what of it is being sent
-	// late are finished, but the entries among them have not been told: it is done without the
-	// lane's lock.
+	// late are finished, but the entries among them are not reported as done yet: that is done
+	// without the lane's lock.
 	late []*item
 
 	// finished are done with; back were not sent after all; again are sent again when they are
@@ -57,7 +57,7 @@ func (b *batch) finish(items ...*item) {
 	b.finished = append(b.finished, items...)
 }
 
-// settleLocked tells the lane what has come of the batch.
+// settleLocked gives the lane what has come of the batch.
 func (b *batch) settleLocked(now time.Time) {
 	l := b.lane
 	if b.job == jobSend {

@@ -19,7 +19,7 @@ const feedEvery = 10 * time.Millisecond
 type budget struct {
 	total int64
 	used  atomic.Int64
-	// starving tells that there are lanes in hungry, called that the clock will wake them.
+	// starving: there are lanes in hungry. called: the clock will wake them.
 	starving, called atomic.Bool
 	clock            *clock
 	alarm            alarm // guarded by the clock

@@ -181,7 +181,7 @@ func (c *catching) stop(n int64, published time.Time) {
 	c.move(n, published)
 }
 
-// move tells the track how far everything has been looked at, unless others have moved it.
+// move sets how far the track has looked at everything, unless others have moved it.
 func (c *catching) move(n int64, head time.Time) {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // clock wakes lanes and endpoints at the times they ask for. There is one timer for all of them and
 // one goroutine, Run's: ten thousand lanes that wait for an hour cost as many entries in a heap.
 type clock struct {
-	// kick tells the goroutine that the first alarm has changed.
+	// kick notifies the goroutine that the first alarm has changed.
 	kick chan struct{}
 
 	mu     sync.Mutex

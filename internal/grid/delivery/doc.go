@@ -38,8 +38,8 @@
 //
 // pokeLocked is where they meet.
 //
-// A track is where a lane stands in one partition. Joined to the feed it has no place of its own:
-// what does not concern it does not touch it. When the lane cannot take an event (its queue is
+// A track is where a lane stands in one partition. Joined to the feed it has no position of its
+// own: what does not concern it does not touch it. When the lane cannot take an event (its queue is
 // full, it is paused, its endpoint is on probation) the track is detached before that event, and
 // the feed goes on without it. Later a pump reads on from there, with this lane's filter only,
 // until the track is no longer behind the feed, and joins it again. Joining is decided with the
@@ -49,7 +49,7 @@
 // A worker takes a batch that fits together, of what is there (G2), sends it, asks package retry
 // for the verdict, and carries it out. It ends when there is nothing more to send.
 //
-// An endpoint is a place that lanes send to. Its health is theirs together (G7): see endpoint.
+// An endpoint is an address that lanes send to. Its health is theirs together (G7): see endpoint.
 //
 // # What is durable
 //
@@ -79,6 +79,6 @@
 // feed.mu, then lane.mu, then one of endpoint.mu, budget.mu, lates.mu and pumps.mu, then clock.mu
 // (under endpoint.mu and budget.mu) or crew.mu (under pumps.mu). Service.mu is held with no other.
 // Nothing is read, written or sent under any of them, entries of parked logs and retry logs are
-// told that they are done without them, and nobody is poked: endpoints and the budget have the
+// reported as done without them, and nobody is poked: endpoints and the budget have the
 // clock's goroutine do it.
 package delivery

@@ -19,7 +19,7 @@ import (
 type endpoint struct {
 	s        *Service
 	identity string
-	// well: there is nothing to ask and nothing to tell. It spares the lock.
+	// well: the health is that of a new endpoint. To know it spares the lock.
 	well  atomic.Bool
 	alarm alarm // guarded by the clock
 

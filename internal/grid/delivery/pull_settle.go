@@ -58,7 +58,8 @@ func (s *Service) Settle(ctx context.Context, subscription string, how Settlemen
 	return settled, nil
 }
 
-// settling is one call that ends locks: a batch of what was held, of which holds is not settled yet.
+// settling is one call that ends locks: a batch of what was held, of which holds is not settled
+// yet.
 type settling struct {
 	batch
 	holds []hold
@@ -141,7 +142,8 @@ func stamp(deliveries []pending.Delivery, o retry.Outcome, reason string) {
 	}
 }
 
-// storeOnce puts what is held somewhere durable. It does not try again: the caller learns what went wrong.
+// storeOnce puts what is held somewhere durable. It does not try again: the caller learns what went
+// wrong.
 func (st *settling) storeOnce(put func([]pending.Delivery) error) error {
 	for portion, deliveries := range portions(st.holds, func(h hold) pending.Delivery { return h.item.Delivery }) {
 		if err := put(deliveries); err != nil {

@@ -215,7 +215,7 @@ func (r *reconciler) endLane(src *source, l *lane) {
 }
 
 // forget removes what deleted subscriptions leave: their parked logs first, then the cursors that
-// tell of them.
+// name them.
 func (r *reconciler) forget(ctx context.Context, snap *topics.Snapshot) {
 	left := make(map[string]bool)
 	for id, source := range r.unforgotten {

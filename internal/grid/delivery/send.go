@@ -103,9 +103,9 @@ func (b *batch) judge(items []*item, result webhook.Result, now time.Time) {
 			again = append(again, keyOf(&it.Delivery))
 		}
 	}
-	// What comes of the request after all is waited for. The retries are on their way; when they fall
-	// due they find the marks. What was given up has no retry, and is not marked: a redriven event is
-	// another matter.
+	// What comes of the request after all is waited for. The retries are on their way; when they
+	// fall due they find the marks. What was given up has no retry, and is not marked: a redriven
+	// event is another matter.
 	if s := b.lane.s; result.Late != nil && len(again) > 0 {
 		s.crew.start(func(w shift) {
 			select {

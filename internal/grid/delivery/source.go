@@ -94,7 +94,7 @@ func (src *source) index() {
 func (src *source) settle() {
 	for p, f := range src.feeds {
 		positions := make(map[int64]int)
-		best := src.ends[p] // nobody has a place yet: there is nothing to be read for anybody
+		best := src.ends[p] // nobody has a position yet: there is nothing to be read for anybody
 		for _, l := range src.lanes {
 			position := l.tracks[p].position
 			positions[position]++

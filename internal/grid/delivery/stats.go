@@ -39,7 +39,6 @@ type EndpointState struct {
 	Until    time.Time     `json:"until,omitzero"`
 }
 
-// Stats tells it.
 func (s *Service) Stats(ctx context.Context, subscription string) (Stats, error) {
 	l, err := s.lane(subscription)
 	if err != nil {

@@ -155,7 +155,7 @@ func (r *reader) number() int64 {
 	return n
 }
 
-// move goes past a varint of that size, as encoding/binary tells it.
+// move goes past a varint of that size, as encoding/binary reports it.
 func (r *reader) move(size int) {
 	switch {
 	case size <= 0:

@@ -14,7 +14,7 @@ import (
 //	 └───────────┴───────────────────────────── success ────────┘
 //
 // A success makes well at once from anywhere: that of a delivery which was on its way when
-// probation began tells as much as that of a probe.
+// probation began shows as much as that of a probe.
 type Health struct {
 	// Failures in a row that are a sign of illness.
 	Failures int
@@ -77,7 +77,7 @@ func (h Health) After(p Probation, o Outcome, now time.Time) Health {
 			h.Until = now.Add(p.wait(o, 1))
 		}
 	case Well, Waiting:
-		// Waiting: it was on its way when probation began, and tells nothing new.
+		// Waiting: it was on its way when probation began, and shows nothing new.
 	}
 	return h
 }

@@ -23,7 +23,7 @@ func New() string {
 
 // Equal compares a key with the topic's, in constant time. An empty one equals none.
 //
-// Digests are compared, not texts: the time taken tells neither the length of a key nor which
+// Digests are compared, not texts: the time taken shows neither the length of a key nor which
 // of them fits.
 func Equal(given string, keys ...string) bool {
 	sum := sha256.Sum256([]byte(given))

@@ -19,7 +19,7 @@ import (
 //  2. The endpoint is asked, while no lock is held. It may open the link at once (Confirm).
 //  3. What it answered is stored: the settings are in force, or await the link, or are taken back.
 //
-// The code tells whose handshake it is. It stays in the definition when the handshake is over,
+// The code says whose handshake it is. It stays in the definition when the handshake is over,
 // so that who asked learns that the link was opened first. After a crash steps 2 and 3 never
 // come, and what was stored lapses.
 

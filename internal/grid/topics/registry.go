@@ -45,7 +45,7 @@ type Agreement struct {
 	Rate int
 }
 
-// Validator asks an endpoint whether it wants the events. code and url are what it is told;
+// Validator asks an endpoint whether it wants the events. code and url are what it is sent;
 // topic is the source's resource id. It may take as long as its own time-outs allow.
 type Validator interface {
 	Validate(ctx context.Context, s Subscription, topic, code, url string) Agreement
@@ -60,7 +60,7 @@ type Config struct {
 	Broker Broker
 	// Validate may be nil in tests: everybody agrees.
 	Validate Validator
-	// CheckTarget says whether a dead-letter place may be used (folders!); CheckEndpoint whether
+	// CheckTarget says whether a dead-letter target may be used (folders!); CheckEndpoint whether
 	// a webhook's URL may. Either may be nil: all may.
 	CheckTarget   func(Target) error
 	CheckEndpoint func(Subscription) error
@@ -201,8 +201,8 @@ func (k *Registry) Run(ctx context.Context) error {
 // Snapshot is everything at one moment. Nothing in it may be changed.
 //
 // Of topics that are being deleted, and of those that this node has not heard of yet, neither
-// the topic nor a subscription is in it. Subscriptions of hubs always are: whether the hub is
-// still the one they were made for tells HubID.
+// the topic nor a subscription is in it. Subscriptions of hubs always are: HubID says whether the
+// hub is still the one they were made for.
 type Snapshot struct {
 	// Topics by folded name, Subscriptions by ID.
 	Topics        map[string]*Topic

@@ -4,7 +4,7 @@
 // events are a log of its own in the engine; publishing is appending to it.
 //
 // A webhook is asked whether it wants the events before it gets any (handshake.go). Whoever is
-// asked may answer by opening a link, and may do so before the request that told it the link has
+// asked may answer by opening a link, and may do so before the request that brought it the link has
 // come back; so the store knows the link before anybody else does, and each step of a handshake
 // is a change of the definition like any other. What was begun and not finished lapses (lapse.go).
 package topics
