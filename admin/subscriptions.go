@@ -321,7 +321,7 @@ func (c *Client) ResumeSubscription(ctx context.Context, s SubscriptionRef) erro
 	return c.ask(ctx, s.request(http.MethodPost, nil, "resume"), nil)
 }
 
-// ProbeSubscription ends the probation of its endpoint: the next event tells whether it is well.
+// ProbeSubscription ends the probation of its endpoint: the next event decides whether it is healthy.
 func (c *Client) ProbeSubscription(ctx context.Context, s SubscriptionRef) error {
 	return c.ask(ctx, s.request(http.MethodPost, nil, "probe"), nil)
 }

@@ -101,7 +101,7 @@ func ExampleResults() {
 	}
 	err := handle(context.Background(), &functions.Batch{Events: []event.Event{event.Text(`{"total":1999}`), event.Text("<order/>")}})
 	fmt.Println(err)
-	// Output: 1 events failed, the first at place 1: invalid character '<' looking for beginning of value
+	// Output: 1 failed, the first at index 1: invalid character '<' looking for beginning of value
 }
 
 // The error says what becomes of the events.

@@ -286,10 +286,10 @@ func TestAnErrorSaysWhere(t *testing.T) {
 	for want, err := range map[string]error{
 		"function f: look: bad event":              &Error{Function: "f", Doing: "look", Err: errBad},
 		"function f, partition 3: look: bad event": &Error{Function: "f", Partition: "3", Doing: "look", Err: errBad},
-		"panicked: 7":                                      &PanicError{Value: 7},
-		"panicked at a.go:1: bad event":                    &PanicError{Value: errBad, At: "a.go:1"},
-		"1 events failed, the first at place 2: bad event": &Results{Failed: map[int]error{2: errBad}},
-		"2 events untouched":                               &Results{Untouched: []int{1, 2}},
+		"panicked: 7":                               &PanicError{Value: 7},
+		"panicked at a.go:1: bad event":             &PanicError{Value: errBad, At: "a.go:1"},
+		"1 failed, the first at index 2: bad event": &Results{Failed: map[int]error{2: errBad}},
+		"2 events untouched":                        &Results{Untouched: []int{1, 2}},
 	} {
 		testkit.Equal(t, err.Error(), want)
 	}

@@ -66,7 +66,7 @@ func (w *worker) mayPutAway(ctx context.Context, leaving <-chan struct{}) (bool,
 func (w *worker) drop(u triage.Unit, l PoisonEvent) {
 	w.record.change(func(work *triage.Work) { work.Drop(u.Events) })
 	w.fn.counts.dropped.Add(1)
-	w.fn.putAway.warn(w.fn.log, "an event was dropped, as the function has no place for poison",
+	w.fn.putAway.warn(w.fn.log, "an event was dropped: the function has no target for poison events",
 		"id", l.ID, "attempts", l.Attempts, keyError, l.Reason)
 }
 

@@ -46,7 +46,7 @@ func (r *Results) Error() string {
 	if first < 0 {
 		return fmt.Sprintf("%d events untouched", len(r.Untouched))
 	}
-	return fmt.Sprintf("%d events failed, the first at place %d: %v", len(r.Failed), first, r.Failed[first])
+	return fmt.Sprintf("%d failed, the first at index %d: %v", len(r.Failed), first, r.Failed[first])
 }
 
 // Unwrap gives the errors of the single events.
@@ -141,7 +141,7 @@ func judgeResults(r *Results, events []event.Event) judgement {
 
 // misplaced is of a handler that has miscounted: what it says cannot be believed of any event.
 func misplaced(target, events int) judgement {
-	text := fmt.Sprintf("the handler's Results name place %d of %d events: places count from 0 in Batch.Events", target, events)
+	text := fmt.Sprintf("the handler's Results name index %d of %d events: indexes count from 0 in Batch.Events", target, events)
 	return judgement{whole: triage.Result{Verdict: triage.Failed, Reason: text}}
 }
 

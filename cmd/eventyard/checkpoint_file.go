@@ -41,7 +41,7 @@ func (c checkpointCommands) importFile() *cobra.Command {
   eventyard checkpoint export orders billing | eventyard checkpoint import orders billing-2 -`,
 	}
 	cmd.Flags().BoolVar(&m.Force, "force", false, "also where a partition is owned, and from another hub")
-	cmd.Flags().BoolVar(&m.DryRun, "dry-run", false, "only tell what would be done")
+	cmd.Flags().BoolVar(&m.DryRun, "dry-run", false, "only show what would be done")
 	m.form.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
 		list, err := c.readCheckpoints(args[2:])

@@ -57,7 +57,7 @@ func (c checkpointCommands) move(d direction) *cobra.Command {
 	cmd.Flags().StringVar(&m.to, "to", "", "`position` of the next event to be handled")
 	cmd.Flags().StringSliceVar(&m.partitions, "partition", nil, "only these `partitions`")
 	cmd.Flags().BoolVar(&m.Force, "force", false, "also where a partition is owned")
-	cmd.Flags().BoolVar(&m.DryRun, "dry-run", false, "only tell what would be done")
+	cmd.Flags().BoolVar(&m.DryRun, "dry-run", false, "only show what would be done")
 	m.form.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
 		return c.moveCheckpoints(cmd, client, m, args[0], args[1])
@@ -180,7 +180,7 @@ func (d direction) right(m admin.Moved) bool {
 func explainMove(err error, hub, to string) error {
 	switch {
 	case isProblem(err, "owned"):
-		return &advisedError{err.Error(), "stop the processors first, or say --force: owners then go on from the new place; eventyard group show tells who they are"}
+		return &advisedError{err.Error(), "stop the processors first, or say --force: owners then continue from the new position; eventyard group show names them"}
 	case isProblem(err, "position-out-of-range") && to != "":
 		return &advisedError{fmt.Sprintf("hub %s has no event at %s", hub, to),
 			"eventyard hub show " + hub + " shows the numbers of its partitions; earliest and latest always fit"}
@@ -201,7 +201,7 @@ func (c checkpointCommands) printMoves(m *checkpointMove, plan movePlan) error {
 		if m.direction == rewind {
 			side = "before"
 		}
-		fmt.Fprintf(c.stderr, "nothing to %s: every checkpoint is at that place already, or %s it\n", m.direction, side)
+		fmt.Fprintf(c.stderr, "nothing to %s: every checkpoint is at that position already, or %s it\n", m.direction, side)
 		return nil
 	}
 	t := newTable(c.stdout, "PARTITION", "NEXT WAS", "NEXT IS")

@@ -24,7 +24,7 @@ func (c *cli) addClientFlags(cmd *cobra.Command) {
 	}
 	cmd.Flags().StringVar(&c.server, "server", usual, "`URL` of the yard, also by "+config.EnvServer)
 	// The variable is no default of the flag, which help would print with its key.
-	cmd.Flags().StringVar(&c.connection, "connection-string", "", "`text` with the policy and key to be let in by, or @FILE to read it from. "+
+	cmd.Flags().StringVar(&c.connection, "connection-string", "", "`text` with the policy and key to use, or @FILE to read it from. "+
 		"Others can see a command line: better by @FILE, or by "+config.EnvConnectionString+", which may be either, too. "+
 		"Without it the key is used that every yard on loopback knows")
 	cmd.Flags().StringVar(&c.ca, "ca", "", "`file` with the authority to trust at https, and no other, as eventyard cert export writes it, also by "+config.EnvCA)

@@ -140,9 +140,9 @@ func (c deadCommands) purge() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		question := "Forget the dead letters of " + args[0] + " that were chosen, for good? What was written to their place stays there."
+		question := "Forget the dead letters of " + args[0] + " that were chosen, for good? What was written to their target stays there."
 		if choice.All() {
-			question = "Forget all dead letters of " + args[0] + " that were not redriven, for good? What was written to their place stays there."
+			question = "Forget all dead letters of " + args[0] + " that were not redriven, for good? What was written to their target stays there."
 		}
 		if err := c.confirm(cmd, *yes, question); err != nil {
 			return err

@@ -30,7 +30,7 @@ divided, so that only the guilty events are put away, into the hub NAME-poison, 
 --poison says: a hub, topic:NAME, or none, which drops them. See them with eventyard poison list.
 
 When more events fail than --breaker allows, the circuit opens: nothing more is read or put away, in
-any instance, until somebody resumes it, or a probe succeeds (--probe). --notify says who is told,
+any instance, until somebody resumes it, or a probe succeeds (--probe). --notify names who is notified,
 with a link that resumes.
 
 Names have 1 to 100 letters, digits, '-', '_' and '.'.`

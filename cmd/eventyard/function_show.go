@@ -58,7 +58,7 @@ func printFunction(w io.Writer, f admin.Function) error {
 		p.add("last error", "%s: %s", showTime(*f.LastErrorAt), oneLine(f.LastError))
 	}
 	if len(f.Notify) > 0 {
-		p.add("told", "%s", oneLine(strings.Join(f.Notify, ", ")))
+		p.add("notices", "%s", oneLine(strings.Join(f.Notify, ", ")))
 	}
 	p.add("created", "%s", showTime(f.Created))
 	return p.w.Flush()

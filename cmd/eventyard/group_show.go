@@ -32,7 +32,7 @@ func (c groupCommands) show() *cobra.Command {
 		Example: `  eventyard group show orders billing
   eventyard group show orders '$Default' --watch`,
 	}
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it anew whenever it changes, until interrupted")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "refresh it at every change, until interrupted")
 	cmd.Flags().IntVar(&target, "target", 0, "`events` of lag that one instance can be trusted with, for the number recommended; 0: 1000")
 	form.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {

@@ -82,6 +82,6 @@ Flags:
 {{- end}}
 {{- if .HasAvailableSubCommands}}
 
-{{.CommandPath}} COMMAND --help tells more about a command.
+{{.CommandPath}} COMMAND --help shows more about a command.
 {{- end}}
 `

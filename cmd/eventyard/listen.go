@@ -28,7 +28,7 @@ func (c *cli) listenCommand() *cobra.Command {
 	l := &listener{cli: c}
 	cmd := &cobra.Command{
 		Use:     "listen [ADDRESS]",
-		Short:   "Be a webhook that prints what comes",
+		Short:   "Run a webhook that prints what it receives",
 		Long:    listenHelp,
 		Example: "  eventyard listen 127.0.0.1:9000\n  eventyard listen 127.0.0.1:9000 --status 503",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -102,7 +102,7 @@ func (c policyCommands) show() *cobra.Command {
 
 func (c policyCommands) regenerate() *cobra.Command {
 	var hub, key string
-	cmd := &cobra.Command{Use: "regenerate POLICY", Short: "Make one of a policy's keys anew, which ends the old one"}
+	cmd := &cobra.Command{Use: "regenerate POLICY", Short: "Replace one of a policy's keys; the old one ends at once"}
 	cmd.Flags().StringVar(&key, "key", keyName(false), "which `key`: primary or secondary")
 	completeFlags(cmd, cobra.FixedCompletions([]string{keyName(false), keyName(true)}, cobra.ShellCompDirectiveNoFileComp), "key")
 	yes := addYesFlag(cmd)
@@ -111,7 +111,7 @@ func (c policyCommands) regenerate() *cobra.Command {
 		if key != keyName(false) && key != keyName(true) {
 			return admin.Policy{}, usagef(cmd, "--key: %q is neither primary nor secondary", key)
 		}
-		question := fmt.Sprintf("Make the %s key of %s anew? Whoever uses the old one is let in no more.", key, describePolicy(args[0], hub))
+		question := fmt.Sprintf("Replace the %s key of %s? Clients that use the old one lose access.", key, describePolicy(args[0], hub))
 		if err := c.confirm(cmd, *yes, question); err != nil {
 			return admin.Policy{}, err
 		}

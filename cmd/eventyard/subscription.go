@@ -129,7 +129,7 @@ func showTarget(s admin.Subscription) string {
 	case s.Hub != "":
 		return "hub " + s.Hub
 	case s.Pull != nil:
-		return "whoever receives"
+		return "clients that pull them"
 	}
 	return s.Endpoint
 }
@@ -187,7 +187,7 @@ func (c subscriptionCommands) goOn() *cobra.Command {
 
 func (c subscriptionCommands) probe() *cobra.Command {
 	var source sourceFlags
-	cmd := &cobra.Command{Use: "probe SUBSCRIPTION", Short: "End the probation of its endpoint now: the next event tells whether it is well"}
+	cmd := &cobra.Command{Use: "probe SUBSCRIPTION", Short: "End the probation of its endpoint now: the next event decides whether it is healthy"}
 	source.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
 		before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)

@@ -26,7 +26,7 @@ func (c subscriptionCommands) show() *cobra.Command {
 	var form output
 	var watch, secrets bool
 	cmd := &cobra.Command{Use: "show SUBSCRIPTION", Short: "Show a subscription and how its deliveries go", Long: subscriptionShowHelp}
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it anew every second, until interrupted")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "refresh it every second, until interrupted")
 	cmd.Flags().BoolVar(&secrets, "secrets", false, "with the endpoint's whole URL, secret headers and signing keys")
 	source.addTo(cmd)
 	form.addTo(cmd)

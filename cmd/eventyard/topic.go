@@ -133,7 +133,7 @@ func (c topicCommands) key() *cobra.Command {
 	var key string
 	cmd := &cobra.Command{
 		Use:     "regenerate TOPIC",
-		Short:   "Make one of a topic's keys anew",
+		Short:   "Replace one of a topic's keys",
 		Example: "  eventyard topic regenerate orders --key key2",
 	}
 	cmd.Flags().StringVar(&key, "key", "key1", "`key1` or key2; the other goes on being good")

@@ -38,7 +38,7 @@ var rows = []row{
 		"Lets the listeners without TLS listen beyond loopback. Events and tokens can then be read on the way: only " +
 			"for networks that are trusted."},
 	{"acceptAnyJwt", "", "false",
-		"Takes every bearer token, whoever made it, with all rights: for the development of programs that use Azure " +
+		"Accepts every bearer token, from any issuer, with all rights: for the development of programs that use Azure " +
 			"Identity. Refused when any listener is beyond loopback."},
 	{"namespace", "NAME", "eventyard",
 		"Name of the namespace that the hubs belong to, as clients see it."},
@@ -87,15 +87,15 @@ var rows = []row{
 	{"grid.topicRetention", "DURATION", "48h",
 		"How long topics keep their events: at least the longest time to live and some hours."},
 	{"grid.deadDelay", "DURATION", "5m",
-		"How long dead letters are gathered before they are written to their place; 0: written at once."},
+		"How long dead letters are gathered before they are written to their target; 0: written at once."},
 	{"grid.deadGiveUp", "DURATION", "4h",
-		"After how long out of reach a place for dead letters is given up for what is gathered."},
+		"How long a target of dead letters may be out of reach before the gathered ones are dropped."},
 	{"grid.deadKeep", "DURATION", "30d",
 		"How long the yard keeps dead letters for listing and redriving."},
 	{"grid.deadFolders", "DIRS", "",
 		"Folders outside the data folder that dead letters may be written to, with commas between."},
 	{"notify.to", "URLS", "",
-		"Who is told when the circuit of any function opens, besides those that the function names: " +
+		"Who is notified when the circuit of any function opens, besides those that the function names: " +
 			"mailto:ops@example.com and webhooks' URLs, with commas between."},
 	{"notify.linkLife", "DURATION", "72h",
 		"How long the link in a notice is good that resumes the function."},

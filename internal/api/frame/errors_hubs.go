@@ -39,7 +39,7 @@ var brokerRows = []row{
 		next: "ask for the newest number that is stored and go on behind it"},
 	{match: as[*broker.EpochError], status: 409, kind: "epoch-too-low", title: "A receiver with a higher epoch is there",
 		next: "use a higher epoch, or close the other receiver first"},
-	{match: as[*broker.EvictedError], status: 409, kind: "receiver-evicted", title: "Another receiver took the place",
+	{match: as[*broker.EvictedError], status: 409, kind: "receiver-evicted", title: "Another receiver took the slot",
 		next: "read on with a higher epoch, or leave the partition to the other"},
 	{match: as[*broker.ReceiverQuotaError], status: 429, kind: "too-many-receivers", title: "The group has too many receivers at this partition",
 		next: "close one of them, or use another consumer group"},

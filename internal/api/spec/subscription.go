@@ -23,7 +23,7 @@ var Subscription = Definition{
 		{Name: "types", Flag: "type", Value: "type", Help: "only events of this type"},
 		{Name: "subjectBeginsWith", Value: "text", Help: "only subjects that begin with this"},
 		{Name: "subjectEndsWith", Value: "text", Help: "only subjects that end with this"},
-		{Name: "subjectCaseSensitive", Help: "tell upper from lower case there"},
+		{Name: "subjectCaseSensitive", Help: "compare subjects case-sensitively"},
 		{Name: "filters", Flag: "filter", Value: "filter", Help: "only events that pass this filter, like 'data.k NumberGreaterThan 5'"},
 		{Name: "arrays", Flag: "filter-arrays", Help: "let filters look into arrays"},
 
@@ -52,7 +52,7 @@ var Subscription = Definition{
 		{Name: "ca", Flag: "endpoint-ca", Value: "file", Help: "CA certificates that verify the endpoint, as PEM"},
 		{Name: "cert", Flag: "endpoint-cert", Value: "file", Help: "client certificate to show to the endpoint, as PEM"},
 		{Name: "key", Flag: "endpoint-key", Value: "file", Help: "private key of the client certificate, as PEM"},
-		{Name: "skipVerify", Flag: "endpoint-skip-verify", Help: "trust the endpoint's certificate whoever signed it"},
+		{Name: "skipVerify", Flag: "endpoint-skip-verify", Help: "do not verify the endpoint's certificate"},
 		{Name: "minTls", Flag: "endpoint-min-tls", Value: "version", Help: "least TLS version to the endpoint: 1.2 or 1.3"},
 		{Name: "oauth.tokenUrl", Flag: "oauth-token-url", Value: "URL", Help: "URL to get a bearer token from, by client credentials"},
 		{Name: "oauth.clientId", Flag: "oauth-client", Value: "id", Help: "client id for it", Needs: "oauth.tokenUrl"},

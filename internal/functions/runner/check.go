@@ -237,7 +237,7 @@ func (k *Registry) provide(ctx context.Context, d Definition) error {
 	case errors.Is(err, broker.ErrHubExists):
 		return nil
 	case errors.Is(err, broker.ErrInvalidName), errors.Is(err, broker.ErrReservedName):
-		return invalid("poison: hub %q cannot be made: %w: name another place for poison, topic:NAME, or none", d.Poison, err)
+		return invalid("poison: hub %q cannot be made: %w: name another target for poison, topic:NAME, or none", d.Poison, err)
 	}
 	return err
 }

@@ -85,7 +85,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"no name", func(d *Definition) { d.Name = "" }, "use 1 to 100 letters"},
 		{"a long name", func(d *Definition) { d.Name = strings.Repeat("a", 101) }, "use 1 to 100 letters"},
 		{"a name with a slash", func(d *Definition) { d.Name = "a/b" }, "use 1 to 100 letters"},
-		{"a name that makes no hub", func(d *Definition) { d.Name = "-a" }, "name another place for poison"},
+		{"a name that makes no hub", func(d *Definition) { d.Name = "-a" }, "name another target for poison"},
 		{"no hub", func(d *Definition) { d.Hub = "" }, "name the one whose events"},
 		{"a group that cannot be", func(d *Definition) { d.Group = "a b" }, "consumer group"},
 		{"another's group", func(d *Definition) { d.Group = "taken" }, `is function "taken"'s`},

@@ -293,7 +293,7 @@ func (k *rules) checkHubs(s Settings, at origin) error {
 		given      bool
 	}{
 		{"the target", s.Hub, s.Hub != ""},
-		{"the place for dead letters", s.DeadLetter.Where, s.DeadLetter.Kind == TargetHub},
+		{"the target of dead letters", s.DeadLetter.Where, s.DeadLetter.Kind == TargetHub},
 	} {
 		if !target.given {
 			continue

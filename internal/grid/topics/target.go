@@ -54,7 +54,7 @@ func (t Target) check() error {
 		}
 		return nil
 	}
-	return invalid("dead letters: %.32q is no kind of place: %s", t.Kind, targetRule)
+	return invalid("dead letters: %.32q is no kind of target: %s", t.Kind, targetRule)
 }
 
 // String is what ParseTarget reads, with the query of a URL hidden, and without the key.

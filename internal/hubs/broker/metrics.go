@@ -55,7 +55,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}),
 		receivers: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "eventyard_broker_receivers",
-			Help: "Number of receivers that have a place at a partition.",
+			Help: "Number of receivers that have a slot at a partition.",
 		}),
 	}
 	if registry == nil {

@@ -50,7 +50,7 @@ eventyard_broker_published_bytes_total{hub="other"} 0
 # TYPE eventyard_broker_published_events_total counter
 eventyard_broker_published_events_total{hub="Orders"} 3
 eventyard_broker_published_events_total{hub="other"} 0
-# HELP eventyard_broker_receivers Number of receivers that have a place at a partition.
+# HELP eventyard_broker_receivers Number of receivers that have a slot at a partition.
 # TYPE eventyard_broker_receivers gauge
 eventyard_broker_receivers 0
 # HELP eventyard_broker_repeated_events_total Events that producers sent again and that were not stored again.

@@ -15,7 +15,7 @@ type EvictedError struct {
 }
 
 func (e *EvictedError) Error() string {
-	return fmt.Sprintf("%s lost its place to %s",
+	return fmt.Sprintf("%s lost its slot to %s",
 		describe(claim{e.Name, e.Epoch}), describe(claim{e.NewName, &e.NewEpoch}))
 }
 
