@@ -13,7 +13,7 @@ A first minute:
   eventyard read orders --from earliest
   eventyard read orders --from latest --follow    and send some more meanwhile
 
-  eventyard listen 127.0.0.1:9000                 in a third: a webhook that prints what comes
+  eventyard listen 127.0.0.1:9000                 in a third: a webhook that prints what it receives
   eventyard topic create shop
   eventyard subscription create billing --topic shop --endpoint http://127.0.0.1:9000/
   eventyard topic publish shop '{"total":42}' --type order.placed
