@@ -87,8 +87,7 @@ func (f *filling) catching(t *track) *catching {
 
 // pass goes on behind damage.
 func (c *catching) pass(err error) error {
-	var corrupt *eventlog.CorruptError
-	if errors.As(err, &corrupt) && corrupt.Next != eventlog.NoSequence {
+	if corrupt, ok := errors.AsType[*eventlog.CorruptError](err); ok && corrupt.Next != eventlog.NoSequence {
 		c.l.s.metrics.unreadable.Add(float64(max(int64(corrupt.Next)-c.position, 0)))
 		c.move(int64(corrupt.Next), time.Time{})
 	}

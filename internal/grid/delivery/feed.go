@@ -79,8 +79,7 @@ func (f *feed) follow(ctx context.Context) error {
 
 // pass goes on behind damage, of which the engine says where it ends.
 func (f *feed) pass(err error) error {
-	var corrupt *eventlog.CorruptError
-	if errors.As(err, &corrupt) && corrupt.Next != eventlog.NoSequence {
+	if corrupt, ok := errors.AsType[*eventlog.CorruptError](err); ok && corrupt.Next != eventlog.NoSequence {
 		f.mu.Lock()
 		f.s.metrics.unreadable.Add(float64(max(int64(corrupt.Next)-f.next, 0)))
 		f.move(int64(corrupt.Next))

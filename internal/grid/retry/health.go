@@ -108,7 +108,14 @@ func (h Health) State(now time.Time) State {
 // wait is how long the nth probation in a row lasts. It is doubled step by step up to the cap, so
 // that no count of trips overflows.
 func (p Probation) wait(o Outcome, trips int) time.Duration {
-	limit, wait := cmp.Or(p.Cap, defaultCap), p.first(o)
+	limit := cmp.Or(p.Cap, defaultCap)
+	wait, given := p.Waits[o]
+	if !given {
+		wait, given = p.Waits[""]
+	}
+	if !given {
+		wait = cmp.Or(defaultWaits[o], defaultWait)
+	}
 	for ; trips > 1 && 0 < wait && wait < limit; trips-- {
 		if wait > limit/2 {
 			return limit
@@ -116,17 +123,4 @@ func (p Probation) wait(o Outcome, trips int) time.Duration {
 		wait *= 2
 	}
 	return min(wait, limit)
-}
-
-func (p Probation) first(o Outcome) time.Duration {
-	if d, ok := p.Waits[o]; ok {
-		return d
-	}
-	if d, ok := p.Waits[""]; ok {
-		return d
-	}
-	if d, ok := defaultWaits[o]; ok {
-		return d
-	}
-	return defaultWait
 }
