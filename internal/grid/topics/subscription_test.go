@@ -166,8 +166,7 @@ func TestListsOfSubscriptions(t *testing.T) {
 }
 
 func TestDeletedSubscriptionIsGone(t *testing.T) {
-	y := newYard(t)
-	k := y.open(t, Config{}, "orders")
+	k := newYard(t).open(t, Config{}, "orders")
 	first := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	watched := 0
 	defer k.OnChange(func() { watched++ })()

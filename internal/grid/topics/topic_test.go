@@ -108,8 +108,7 @@ func TestYardEventsOfSeveralNodes(t *testing.T) {
 }
 
 func TestEnsureTopic(t *testing.T) {
-	y := newYard(t)
-	k := y.open(t, Config{})
+	k := newYard(t).open(t, Config{})
 	cfg := TopicConfig{Topic{Name: "orders", Schema: schema.CloudEvents, Tags: map[string]string{"a": "b"}}}
 	first, err := k.EnsureTopic(t.Context(), cfg)
 	testkit.Must(t, err)

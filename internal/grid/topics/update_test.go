@@ -55,8 +55,7 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestPauseAndGoOn(t *testing.T) {
-	y := newYard(t)
-	k := y.open(t, Config{}, "orders")
+	k := newYard(t).open(t, Config{}, "orders")
 	s := with(func(s *Settings) { s.Paused = true })
 	if made := mustCreate(t, k, topic("orders"), "mailer", s); made.State != Paused || !slices.Equal(made.Starts, []int64{0}) {
 		t.Errorf("made %+v", made)
@@ -134,9 +133,8 @@ func TestDisableAt(t *testing.T) {
 
 // A verdict on an endpoint that is late does not hit what has taken its place.
 func TestDisableAtComesLate(t *testing.T) {
-	y := newYard(t)
 	listener := &endpoint{}
-	k := y.open(t, Config{Validate: listener}, "orders")
+	k := newYard(t).open(t, Config{Validate: listener}, "orders")
 	listener.says(Agreement{Awaiting: true})
 	made := mustCreate(t, k, topic("orders"), "mailer", hook(example))
 	testkit.Must(t, k.DisableAt(t.Context(), made.ID, example, "410"))
@@ -160,8 +158,7 @@ func TestOnlyThePresentEndpointCanDisable(t *testing.T) {
 
 func TestRotateKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		k := y.open(t, Config{}, "orders")
+		k := newYard(t).open(t, Config{}, "orders")
 		mustCreate(t, k, topic("orders"), "mailer", hook(example))
 		rotate := func(overlap time.Duration) []signature.Key {
 			t.Helper()
