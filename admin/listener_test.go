@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
-	"github.com/eventyard/eventyard/internal/storage/bolt"
-	"github.com/eventyard/eventyard/internal/storage/disk"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -34,21 +31,16 @@ func realYard(t *testing.T) string {
 func realYardWithGroups(t *testing.T) (string, *groups.Registry) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Log: log})
-	must(t, err)
-	t.Cleanup(func() { must(t, engine.Close()) })
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "meta.db"), NoSync: true, Log: log})
-	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
-	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: log})
-	must(t, err)
-	registry, err := access.Open(t.Context(), access.Config{Meta: store, Development: true, Log: log, Hub: func(name string) (time.Time, bool) {
+	store := storagetest.Open(t, storagetest.Config{SegmentBytes: 1 << 20, Log: log})
+	b, err := broker.Open(t.Context(), broker.Config{Engine: store.Engine, Meta: store.Meta, Log: log})
+	testkit.Must(t, err)
+	registry, err := access.Open(t.Context(), access.Config{Meta: store.Meta, Development: true, Log: log, Hub: func(name string) (time.Time, bool) {
 		hub, err := b.Hub(name)
 		return hub.Created, err == nil
 	}})
-	must(t, err)
-	records, err := groups.New(groups.Config{Meta: store, Broker: b, Log: log})
-	must(t, err)
+	testkit.Must(t, err)
+	records, err := groups.New(groups.Config{Meta: store.Meta, Broker: b, Log: log})
+	testkit.Must(t, err)
 	api := v1.New(v1.Config{
 		Broker: b, Access: registry, Groups: records, Log: log,
 		Endpoint: func(*http.Request, bool) string { return "sb://localhost:5672/" },
@@ -58,15 +50,10 @@ func realYardWithGroups(t *testing.T) (string, *groups.Registry) {
 	return server.URL, records
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	testkit.Must(t, err)
-}
-
 func dialReal(t *testing.T, cfg admin.Config) *admin.Client {
 	t.Helper()
 	client, err := admin.New(cfg)
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(client.Close)
 	return client
 }
@@ -78,38 +65,38 @@ func TestTheYardLetsClientsIn(t *testing.T) {
 	root := dialReal(t, admin.Config{Server: server})
 	for _, hub := range []string{"shop/orders", "alarms"} {
 		_, err := root.CreateHub(ctx, admin.HubRequest{Name: hub})
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	made, err := root.CreatePolicy(ctx, "shop/orders", admin.PolicyRequest{Name: "sender", Rights: []string{"Send"}})
-	must(t, err)
+	testkit.Must(t, err)
 	shown, err := root.Policy(ctx, "shop/orders", "sender")
-	must(t, err)
+	testkit.Must(t, err)
 	if shown.PrimaryKey != made.PrimaryKey || shown.ConnectionStrings == nil {
 		t.Fatalf("made %+v, shown %+v", made, shown)
 	}
 	asked, err := root.ConnectionString(ctx, admin.ConnectionStringQuery{Hub: "shop/orders", Policy: "sender", Key: "secondary"})
-	must(t, err)
+	testkit.Must(t, err)
 	if asked != shown.ConnectionStrings.Secondary {
 		t.Errorf("the connection string is %s or %s", asked, shown.ConnectionStrings.Secondary)
 	}
 
 	sender := dialReal(t, admin.Config{Server: server, ConnectionString: asked})
 	hubs, err := sender.Hubs(ctx)
-	must(t, err)
+	testkit.Must(t, err)
 	if len(hubs) != 1 || hubs[0].Name != "shop/orders" {
 		t.Errorf("the sender sees %v", hubs)
 	}
 	_, err = sender.Send(ctx, "shop/orders", admin.Batch{Events: []json.RawMessage{[]byte(`{"body":"x"}`)}})
-	must(t, err)
+	testkit.Must(t, err)
 	refused(t, sender.DeleteHub(ctx, "shop/orders"), 403, "insufficient-rights", "policy")
 	_, err = sender.Partitions(ctx, "alarms")
 	refused(t, err, 403, "wrong-audience", "token")
 
 	_, err = root.RegeneratePolicy(ctx, "shop/orders", "sender", "secondary")
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = sender.Hubs(ctx)
 	refused(t, err, 401, "invalid-signature", "curl -u")
-	must(t, root.DeletePolicy(ctx, "shop/orders", "sender"))
+	testkit.Must(t, root.DeletePolicy(ctx, "shop/orders", "sender"))
 	policies, err := root.Policies(ctx, "shop/orders")
 	if err != nil || len(policies) != 0 {
 		t.Errorf("left are %v, %v", policies, err)

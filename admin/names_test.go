@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Whatever a user calls a group or a partition, nothing else is meant: ".." once led to the hub
@@ -11,7 +12,7 @@ import (
 func TestANameIsNeverAnotherPath(t *testing.T) {
 	c := ownedYard(t)
 	_, err := c.CreateHub(t.Context(), admin.HubRequest{Name: "plain"})
-	must(t, err)
+	testkit.Must(t, err)
 	for _, name := range []string{"", ".", ".."} {
 		if err := c.DeleteGroup(t.Context(), "plain", name); !isKind(err, "not-found") {
 			t.Errorf("group %q: deleted with %v", name, err)

@@ -22,20 +22,20 @@ func ownedYard(t *testing.T) *admin.Client {
 	server, records := realYardWithGroups(t)
 	c, ctx := dialReal(t, admin.Config{Server: server}), t.Context()
 	_, err := c.CreateHub(ctx, admin.HubRequest{Name: "shop/orders", Partitions: new(2)})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = c.CreateGroup(ctx, "shop/orders", "a/b")
-	must(t, err)
+	testkit.Must(t, err)
 	body := json.RawMessage(`{"body":"x"}`)
 	_, err = c.Send(ctx, "shop/orders", admin.Batch{Partition: "0", Events: []json.RawMessage{body, body, body}})
-	must(t, err)
+	testkit.Must(t, err)
 	g := processor.Group{Hub: "shop/orders", Group: "a/b"}
 	won, err := records.Claim(ctx, g, []processor.Lease{{Partition: "0", Owner: "worker", Epoch: 2}})
-	must(t, err)
+	testkit.Must(t, err)
 	cp, err := records.Begin(ctx, g, won[0])
-	must(t, err)
+	testkit.Must(t, err)
 	cp.Sequence, cp.Offset = 0, "0"
 	_, err = records.Save(ctx, g, won[0], cp)
-	must(t, err)
+	testkit.Must(t, err)
 	return c
 }
 
@@ -43,7 +43,7 @@ func ownedYard(t *testing.T) *admin.Client {
 func TestOwnership(t *testing.T) {
 	c := ownedYard(t)
 	o, err := c.Ownership(t.Context(), "shop/orders", "a/b", 1)
-	must(t, err)
+	testkit.Must(t, err)
 	p := o.Partitions[0]
 	if o.Hub != "shop/orders" || o.Group != "a/b" || p.Owner != "worker" || p.Epoch != 2 || !p.Alive || p.Renewed == nil {
 		t.Errorf("got %+v", o)
@@ -69,24 +69,24 @@ func TestCheckpoints(t *testing.T) {
 	}
 	noon := time.Now().Add(time.Hour)
 	moved, err := c.MoveCheckpoint(ctx, "shop/orders", "a/b", "0", admin.Target{Time: &noon}, admin.MoveOptions{Force: true})
-	must(t, err)
+	testkit.Must(t, err)
 	if *moved.From.Sequence != 0 || *moved.To.Sequence != 2 {
 		t.Errorf("moved %+v", moved)
 	}
 	list, err := c.Checkpoints(ctx, "shop/orders", "a/b")
-	must(t, err)
+	testkit.Must(t, err)
 	if len(list.Checkpoints) != 1 || list.Checkpoints[0].Offset != "2" || list.Group != "a/b" {
 		t.Fatalf("got %+v", list)
 	}
 	for _, opt := range []admin.MoveOptions{{DryRun: true}, {}} {
 		moved, err := c.ImportCheckpoints(ctx, "shop/orders", "$Default", list, opt)
-		must(t, err)
+		testkit.Must(t, err)
 		if len(moved) != 1 || moved[0].From != nil || *moved[0].To.Sequence != 2 {
 			t.Errorf("imported %+v", moved)
 		}
 	}
 	copied, err := c.Checkpoints(ctx, "shop/orders", "$Default")
-	must(t, err)
+	testkit.Must(t, err)
 	if len(copied.Checkpoints) != 1 || *copied.Checkpoints[0].Sequence != 2 {
 		t.Errorf("got %+v", copied)
 	}
@@ -106,10 +106,10 @@ func TestWatchOwnership(t *testing.T) {
 		switch {
 		case steps == 0:
 			_, err := c.MoveCheckpoint(ctx, "shop/orders", "a/b", "0", admin.Target{Latest: true}, admin.MoveOptions{Force: true})
-			must(t, err)
+			testkit.Must(t, err)
 			steps++
 		case steps == 1 && o.LagEvents == 0:
-			must(t, c.DeleteGroup(ctx, "shop/orders", "a/b"))
+			testkit.Must(t, c.DeleteGroup(ctx, "shop/orders", "a/b"))
 			steps++
 		}
 	}
@@ -135,7 +135,7 @@ func TestAWatchThatBreaksOffComesBack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for o, err := range c.WatchOwnership(ctx, "orders", "billing", 0, func(n admin.Notice) { notices = append(notices, n.Lost != nil) }) {
-		must(t, err)
+		testkit.Must(t, err)
 		if lags = append(lags, o.LagEvents); len(lags) == 2 {
 			break
 		}

@@ -90,7 +90,7 @@ func TestGridRequestsAreWhatTheAPITakes(t *testing.T) {
 				method, path, body = r.Method, r.URL.RequestURI(), string(all)
 				_, _ = io.WriteString(w, "{}")
 			})
-			must(t, tt.do(client, t.Context()))
+			testkit.Must(t, tt.do(client, t.Context()))
 			if method != tt.method || path != tt.path || body != tt.body {
 				t.Errorf("it was %s %s %s", method, path, body)
 			}
@@ -108,7 +108,7 @@ func chosen(c *Client, ctx context.Context) error {
 func TestHandshakesAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := New(Config{Server: "http://yard", Timeout: 10 * time.Second})
-		must(t, err)
+		testkit.Must(t, err)
 		client.http.Transport = slow{time.Minute}
 		for what, do := range map[string]func() error{
 			"create": func() error {

@@ -14,7 +14,7 @@ func (panicking) Publish(context.Context, string, [][]byte) error { panic("index
 // A panic is told in Event Grid's form, and only the log has what it was.
 func TestPanicsAreAnswered(t *testing.T) {
 	y := newYard(t, func(c *Config) { c.Topics = panicking{c.Topics.(*memory)} })
-	y.errors.want.Store(1)
+	y.errors.Want(1)
 	message := y.ask("POST", "/topics/orders/api/events", "["+event("a")+"]", withKey).refused(500, "InternalError")
 	if strings.Contains(message, "index") {
 		t.Errorf("the client is told what only the log should have: %s", message)

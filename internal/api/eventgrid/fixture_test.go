@@ -1,7 +1,6 @@
 package eventgrid
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -12,7 +11,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,14 +50,13 @@ type yard struct {
 	frame         *frame.Frame
 	server        *httptest.Server
 	stopping      context.CancelFunc
-	errors        *errorLog
+	errors        *testkit.ErrorLog
 }
 
 func newYard(t testing.TB, change ...func(*Config)) *yard {
 	t.Helper()
-	y := &yard{t: t, topics: newMemory(), pull: &puller{}, registry: prometheus.NewRegistry(), errors: &errorLog{}}
-	t.Cleanup(y.errors.check(t))
-	log := slog.New(slog.NewTextHandler(y.errors, nil))
+	y := &yard{t: t, topics: newMemory(), pull: &puller{}, registry: prometheus.NewRegistry(), errors: testkit.NewErrorLog(t, slog.LevelInfo)}
+	log := y.errors.Logger
 	y.topicRegistry = newAccess(t, log)
 	stopping, stop := context.WithCancel(context.Background())
 	y.stopping = stop
@@ -195,8 +192,10 @@ func (y *yard) counted(c *prometheus.CounterVec, labels ...string) float64 {
 	return testutil.ToFloat64(c.WithLabelValues(labels...))
 }
 
-// memory is definitions that are kept nowhere else. Fields are guarded by mu.
+// memory is definitions that are kept nowhere else. Fields are guarded by mu. What management needs
+// is not here: that is tried with the real registry.
 type memory struct {
+	management
 	mu        sync.Mutex
 	topics    map[string]topics.Topic
 	subs      map[string]topics.Subscription // by source and name
@@ -206,6 +205,9 @@ type memory struct {
 	confirmed []string
 	confirm   error
 }
+
+// management has all methods, and none that can be called.
+type management = Topics
 
 func newMemory() *memory {
 	m := &memory{topics: map[string]topics.Topic{}, subs: map[string]topics.Subscription{}, published: map[string][]string{}}
@@ -285,30 +287,6 @@ func (m *memory) Confirm(_ context.Context, id, token string, rate int) (topics.
 	return topics.Subscription{Name: "mailer", Source: topics.Source{Topic: "orders"}}, nil
 }
 
-// What management needs is tried with the real registry.
-func (m *memory) Topics() []topics.Topic { panic("not here") }
-func (m *memory) CreateTopic(context.Context, topics.TopicConfig) (topics.Topic, error) {
-	panic("not here")
-}
-func (m *memory) EnsureTopic(context.Context, topics.TopicConfig) (topics.Topic, error) {
-	panic("not here")
-}
-func (m *memory) DeleteTopic(context.Context, string) error { panic("not here") }
-func (m *memory) RegenerateKey(context.Context, string, string) (topics.Topic, error) {
-	panic("not here")
-}
-func (m *memory) UpdateTopic(context.Context, string, func(*topics.Topic) error) (topics.Topic, error) {
-	panic("not here")
-}
-func (m *memory) Create(context.Context, topics.Source, string, topics.Settings) (topics.Subscription, error) {
-	panic("not here")
-}
-func (m *memory) Update(context.Context, topics.Source, string, func(*topics.Settings) error) (topics.Subscription, error) {
-	panic("not here")
-}
-func (m *memory) Subscriptions(topics.Source) ([]topics.Subscription, error) { panic("not here") }
-func (m *memory) Delete(context.Context, topics.Source, string) error        { panic("not here") }
-
 // puller gives what a test has put there. Fields are guarded by mu.
 type puller struct {
 	mu     sync.Mutex
@@ -372,23 +350,4 @@ func (p *puller) Settle(_ context.Context, subscription string, how delivery.Set
 		all = append(all, delivery.Settled{Token: token, Err: err})
 	}
 	return all, nil
-}
-
-// errorLog counts the lines of a log that say that something promised was not kept. A test that
-// provokes such says how many.
-type errorLog struct{ logged, want atomic.Int64 }
-
-func (l *errorLog) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("level=ERROR")) {
-		l.logged.Add(1)
-	}
-	return len(line), nil
-}
-
-func (l *errorLog) check(t testing.TB) func() {
-	return func() {
-		if logged, want := l.logged.Load(), l.want.Load(); logged != want {
-			t.Errorf("%d errors were logged, want %d", logged, want)
-		}
-	}
 }

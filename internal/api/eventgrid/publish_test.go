@@ -161,7 +161,7 @@ func TestPublishNotifiesWhatStorageSaid(t *testing.T) {
 		status     int
 		code       string
 		retryAfter string
-		logged     int64 // what an operator has to mend
+		logged     int // what an operator has to mend
 	}{
 		{"full", eventlog.ErrNoSpace, 503, "Busy", "10", 0},
 		{"in doubt", eventlog.ErrUncertain, 503, "OutcomeUnknown", "", 0},
@@ -177,7 +177,7 @@ func TestPublishNotifiesWhatStorageSaid(t *testing.T) {
 		t.Run(test.what, func(t *testing.T) {
 			y := newYard(t)
 			y.topics.fails = fmt.Errorf("publish to orders: %w", test.err)
-			y.errors.want.Store(test.logged)
+			y.errors.Want(test.logged)
 			got := y.ask("POST", "/topics/orders/api/events", "["+event("a")+","+event("b")+"]", withKey, contentType("application/json"))
 			if message := got.refused(test.status, test.code); strings.Contains(message, "fire") {
 				t.Errorf("the client is told what only the log should have: %s", message)

@@ -175,7 +175,7 @@ func TestWhatNobodyTakesIsGivenBack(t *testing.T) {
 // An event that cannot be written does not keep the others back.
 func TestDamagedEventsAreLeftOut(t *testing.T) {
 	y := newYard(t)
-	y.errors.want.Store(2)
+	y.errors.Want(2)
 	good := storedEvent(t, schema.CloudEvents, schema.Mapping{}, cloud("1"))
 	bad := delivery.Received{Token: "bad", Delivery: 1, Form: schema.CloudEventForm, Event: []byte("{")}
 	y.offer(bad, delivery.Received{Token: "good", Delivery: 1, Form: schema.CloudEventForm, Event: good}, bad)
@@ -256,7 +256,7 @@ func TestPullErrors(t *testing.T) {
 		status     int
 		code       string
 		retryAfter string
-		logged     int64
+		logged     int
 	}{
 		{"one that is pushed", delivery.ErrNotPull, 400, "InvalidDeliveryMode", "", 0},
 		{"one that is not there yet", delivery.ErrNotFound, 503, "Busy", "1", 0},
@@ -265,7 +265,7 @@ func TestPullErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {
 			y := newYard(t)
-			y.errors.want.Store(test.logged)
+			y.errors.Want(test.logged)
 			y.pull.fails = fmt.Errorf("pull: %w", test.err)
 			for _, verb := range []string{":receive", ":acknowledge"} {
 				got := y.ask("POST", jobs+verb, `{"lockTokens":["a"]}`, withKey)

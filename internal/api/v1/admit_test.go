@@ -31,7 +31,7 @@ func signed(path string, life time.Duration) string {
 func (y *yard) policy(hub, name string, rights auth.Rights) access.Policy {
 	y.t.Helper()
 	p, err := y.registry.Create(y.t.Context(), access.Policy{Hub: hub, Name: name, Rights: rights})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return p
 }
 
@@ -56,7 +56,7 @@ func (y *yard) turnedAway(rt route, path string, status int, kind string) {
 	}
 	var e struct{ Detail string }
 	if rt.eventHubs {
-		must(y.t, xml.Unmarshal(got.body, &e))
+		testkit.Must(y.t, xml.Unmarshal(got.body, &e))
 		if !strings.HasPrefix(e.Detail, serviceWords[kind]) {
 			y.t.Errorf("%s says %q, which does not begin with %q", path, e.Detail, serviceWords[kind])
 		}
@@ -118,7 +118,7 @@ func TestEveryRouteTurnsAway(t *testing.T) {
 		t.Errorf("what was refused stored or made or deleted something: %d", n)
 	}
 	policies, err := y.registry.Policies("")
-	must(t, err)
+	testkit.Must(t, err)
 	testkit.Equal(t, len(policies), 4, "what was refused changed the policies: %v", policies)
 }
 
@@ -249,10 +249,10 @@ func (inEarnest) Development() bool { return false }
 func TestOneAuthorizationOnly(t *testing.T) {
 	y := newYard(t)
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://localhost/api/v1", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	req.Header["Authorization"] = []string{y.authorization, y.authorization}
 	resp, err := y.client.Do(req)
-	must(t, err)
+	testkit.Must(t, err)
 	defer resp.Body.Close()
 	testkit.Equal(t, resp.StatusCode, 401, "answered")
 }

@@ -27,9 +27,9 @@ func TestCheckpointsAreListed(t *testing.T) {
 	y := newYard(t)
 	g, _, _ := y.owned(1)
 	won, err := y.groups.Claim(t.Context(), g, []processor.Lease{{Partition: "1", Owner: "worker", Epoch: 1}})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = y.groups.Begin(t.Context(), g, won[0])
-	must(t, err)
+	testkit.Must(t, err)
 	list := y.checkpoints()
 	if list.Hub != "orders" || list.Group != "billing" || list.HubCreated == "" || len(list.Checkpoints) != 1 {
 		t.Fatalf("got %+v", list)
@@ -54,7 +54,7 @@ func TestCheckpointIsMoved(t *testing.T) {
 	}
 	l.Owner = ""
 	_, err := y.groups.Claim(t.Context(), g, []processor.Lease{l})
-	must(t, err)
+	testkit.Must(t, err)
 	for body, want := range map[string]int64{
 		`{"to":{"latest":true}}`: 3, `{"to":{"sequence":2}}`: 2, `{"to":{"offset":"1"}}`: 1, `{"to":{"sequence":-1}}`: -1,
 		`{"to":{"time":"2100-01-01T00:00:00Z"}}`: 3, `{"to":{"time":"2001-01-01T00:00:00+02:00"}}`: -1,
@@ -77,7 +77,7 @@ func TestCheckpointMovesRefused(t *testing.T) {
 	y := newYard(t)
 	y.hub("orders", 1)
 	_, err := y.broker.CreateGroup(t.Context(), "orders", "billing")
-	must(t, err)
+	testkit.Must(t, err)
 	for _, tt := range []struct {
 		status           int
 		kind, path, body string
@@ -108,7 +108,7 @@ func TestCheckpointsAreExportedAndImported(t *testing.T) {
 	y.owned(1)
 	exported := y.want(200, "GET", checkpointsPath, nil).body
 	_, err := y.broker.CreateGroup(t.Context(), "orders", "copy")
-	must(t, err)
+	testkit.Must(t, err)
 	other := "/api/v1/hubs/orders/groups/copy/checkpoints"
 	var answer struct {
 		DryRun bool          `json:"dryRun"`
@@ -138,9 +138,9 @@ func TestImportsRefused(t *testing.T) {
 	exported := string(y.want(200, "GET", checkpointsPath, nil).body)
 	y.hub("other", 2)
 	y.refused(400, "bad-request", "POST", "/api/v1/hubs/other/groups/$Default/checkpoints", exported)
-	must(t, y.broker.DeleteHub(t.Context(), "orders"))
+	testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
 	_, err := y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: "Orders", Partitions: 2}, []string{"billing"})
-	must(t, err)
+	testkit.Must(t, err)
 	y.refused(400, "bad-request", "POST", checkpointsPath, exported) // another hub of that name
 
 	y.send("orders", "0", "a", "b")
@@ -157,7 +157,7 @@ func TestALargeImport(t *testing.T) {
 	y := newYard(t)
 	y.hub("orders", broker.MaxPartitions)
 	_, err := y.broker.CreateGroup(t.Context(), "orders", "billing")
-	must(t, err)
+	testkit.Must(t, err)
 	q := admin.Checkpoints{Hub: "ORDERS", Group: "billing"}
 	for i := range broker.MaxPartitions {
 		q.Checkpoints = append(q.Checkpoints, admin.Checkpoint{

@@ -89,7 +89,7 @@ func TestADeadLetterIsShownWithItsEvent(t *testing.T) {
 		var l admin.DeadLetter
 		y.want(200, "GET", billingPath+"/dead/0", nil).json(t, &l)
 		var e struct{ ID, SpecVersion, Source, Type string }
-		if must(t, json.Unmarshal(l.Event, &e)); e.ID != "0" || e.SpecVersion != "1.0" || e.Type != "order.placed" || !strings.HasSuffix(e.Source, "/topics/orders") {
+		if testkit.Must(t, json.Unmarshal(l.Event, &e)); e.ID != "0" || e.SpecVersion != "1.0" || e.Type != "order.placed" || !strings.HasSuffix(e.Source, "/topics/orders") {
 			t.Errorf("the event is %s", l.Event)
 		}
 	})

@@ -29,7 +29,7 @@ func TestSendNotifiesWhatStorageSaid(t *testing.T) {
 		err        error
 		status     int
 		retryAfter string
-		logged     int64 // what the operator has to mend is logged, once for each request
+		logged     int // what the operator has to mend is logged, once for each request
 	}{
 		{"full", eventlog.ErrNoSpace, 507, "10", 0},
 		{"in doubt", eventlog.ErrUncertain, 503, "", 0},
@@ -41,7 +41,7 @@ func TestSendNotifiesWhatStorageSaid(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t, func(c *Config) { c.Broker = failing{c.Broker.(*broker.Broker), tt.err} })
 			y.hub("orders", 1)
-			y.errors.want.Store(tt.logged)
+			y.errors.Want(tt.logged)
 			got := y.want(tt.status, "POST", "/api/v1/hubs/orders/events", `[{"body":"x"}]`)
 			testkit.Equal(t, got.header.Get("Retry-After"), tt.retryAfter, "Retry-After")
 			xml := y.want(tt.status, "POST", "/orders/messages", "x", "Content-Type", "text/plain")

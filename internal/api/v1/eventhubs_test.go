@@ -18,17 +18,17 @@ import (
 func (y *yard) stored(hub, partition string) (events []event.Event) {
 	y.t.Helper()
 	cursor, err := y.broker.Cursor(y.t.Context(), hub, broker.DefaultGroup, partition, eventlog.Earliest())
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	defer cursor.Close()
 	for {
 		run, err := cursor.TryNext(y.t.Context())
-		must(y.t, err)
+		testkit.Must(y.t, err)
 		if len(run.Events) == 0 {
 			return events
 		}
 		for _, e := range run.Events {
 			ev, err := message.Decode(e.Message)
-			must(y.t, err)
+			testkit.Must(y.t, err)
 			ev.Key = string(e.Key)
 			events = append(events, ev)
 		}

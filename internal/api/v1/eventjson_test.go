@@ -104,9 +104,9 @@ func sameButForSpace(a, b event.Event) bool {
 func TestIDsAreText(t *testing.T) {
 	for id, want := range map[any]string{"m": "m", uint64(7): "7", [16]byte{15: 1}: "00000000-0000-0000-0000-000000000001"} {
 		stored, err := message.Append(nil, event.Event{Body: []byte("x"), MessageID: id, CorrelationID: id})
-		must(t, err)
+		testkit.Must(t, err)
 		var got shown
-		must(t, json.Unmarshal(eventFormat{}.appendEvent(nil, "0", runOf(stored), 0), &got))
+		testkit.Must(t, json.Unmarshal(eventFormat{}.appendEvent(nil, "0", runOf(stored), 0), &got))
 		if got.MessageID != want || got.CorrelationID != want {
 			t.Errorf("%v is shown as %q and %q", id, got.MessageID, got.CorrelationID)
 		}
@@ -121,7 +121,7 @@ func FuzzStoredEvent(f *testing.F) {
 		{Value: event.Map{{Key: "a", Value: []any{1.5}}}, System: map[string]any{"to": "me", "x-opt-x": event.Symbol("s")}},
 	} {
 		stored, err := message.Append(nil, ev)
-		must(f, err)
+		testkit.Must(f, err)
 		f.Add(stored)
 	}
 	f.Add([]byte("junk"))
@@ -175,7 +175,7 @@ func BenchmarkAppendEvent(b *testing.B) {
 		{"json", event.Event{Body: body, ContentType: "application/json", Properties: map[string]any{"sensor": "front", "battery": 0.5}}},
 	} {
 		stored, err := message.Append(nil, bm.ev)
-		must(b, err)
+		testkit.Must(b, err)
 		run := runOf(stored)
 		var buf []byte
 		b.Run(bm.name, func(b *testing.B) {

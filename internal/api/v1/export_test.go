@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // lines reads JSON lines.
@@ -27,8 +28,8 @@ func lines(t *testing.T, r io.Reader) (events []shown, last string) {
 		last = scanner.Text()
 		var e shown
 		var plain any
-		must(t, json.Unmarshal(scanner.Bytes(), &plain))
-		must(t, json.Unmarshal(scanner.Bytes(), &e))
+		testkit.Must(t, json.Unmarshal(scanner.Bytes(), &plain))
+		testkit.Must(t, json.Unmarshal(scanner.Bytes(), &e))
 		if e.Enqueued == "" {
 			continue
 		}
@@ -150,7 +151,7 @@ func damagedYard(t *testing.T, damage *eventlog.CorruptError) *yard {
 			return broken{c, damage}
 		}}
 	})
-	y.errors.want.Store(1)
+	y.errors.Want(1)
 	y.hub("orders", 2)
 	for _, body := range []string{"a", "b", "c", "d", "e"} {
 		y.send("orders", "0", body)
@@ -210,11 +211,11 @@ func checkDamageLines(t *testing.T, all string, resume bool) {
 	t.Helper()
 	split := strings.Split(strings.TrimSpace(all), "\n")
 	var reported, end admin.ProblemLine
-	must(t, json.Unmarshal([]byte(split[2]), &reported))
-	must(t, json.Unmarshal([]byte(split[len(split)-1]), &end))
+	testkit.Must(t, json.Unmarshal([]byte(split[2]), &reported))
+	testkit.Must(t, json.Unmarshal([]byte(split[len(split)-1]), &end))
 	for _, line := range []string{split[2], split[len(split)-1]} {
 		var plain any
-		must(t, json.Unmarshal([]byte(line), &plain))
+		testkit.Must(t, json.Unmarshal([]byte(line), &plain))
 		checkSchema(t, "ProblemLine", plain)
 	}
 	if reported.Problem.Type != problemPrefix+"damaged-events" || reported.Partition != "0" || *reported.Problem.LostFirst != 2 || (reported.Problem.Resume != nil) != resume {
@@ -327,7 +328,7 @@ func TestUnreadableEventIsShown(t *testing.T) {
 	y := newYard(t)
 	y.hub("orders", 1)
 	_, err := y.broker.Publish(t.Context(), "orders", broker.Target{}, []eventlog.Event{{Message: []byte("junk")}})
-	must(t, err)
+	testkit.Must(t, err)
 	y.send("orders", "0", "fine")
 	page := y.page("orders", "0", "")
 	if len(page.Events) != 2 || page.Events[1].text() != "fine" {

@@ -22,6 +22,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -65,41 +66,30 @@ func link(s topics.Subscription, token string) string {
 func (y *gridYard) openGrid() {
 	t := y.t
 	client, err := egress.New(egress.Config{Transport: y.hook, Log: y.log})
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(client.Close)
-	dead := deadletter.Config{Engine: y.engine, Meta: y.store, Broker: y.broker, DataDir: t.TempDir(), Transport: y.hook, Delay: -1, Log: y.log}
+	dead := deadletter.Config{Engine: y.Engine, Meta: y.Meta, Broker: y.broker, DataDir: t.TempDir(), Transport: y.hook, Delay: -1, Log: y.log}
 	y.topics, err = topics.Open(t.Context(), topics.Config{
-		Engine: y.engine, Meta: y.store, Broker: y.broker, Log: y.log, ValidationURL: link,
+		Engine: y.Engine, Meta: y.Meta, Broker: y.broker, Log: y.log, ValidationURL: link,
 		Validate:      handshake.New(handshake.Config{Client: client, Origin: "eventgrid.azure.net"}),
 		CheckTarget:   dead.CheckTarget,
 		CheckEndpoint: func(s topics.Subscription) error { return client.Check(*s.Webhook) },
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	dead.Topics = y.topics
 	y.dead, err = deadletter.Open(t.Context(), dead)
-	must(t, err)
-	waiting, err := retrylog.Open(t.Context(), retrylog.Config{Engine: y.engine, Meta: y.store, Ladder: retry.Ladder(), Log: y.log})
-	must(t, err)
+	testkit.Must(t, err)
+	waiting, err := retrylog.Open(t.Context(), retrylog.Config{Engine: y.Engine, Meta: y.Meta, Ladder: retry.Ladder(), Log: y.log})
+	testkit.Must(t, err)
 	y.delivery, err = delivery.Open(t.Context(), delivery.Config{
-		Meta: y.store, Topics: y.topics, Broker: y.broker, Dead: y.dead, RetryLogs: waiting, Log: y.log,
+		Meta: y.Meta, Topics: y.topics, Broker: y.broker, Dead: y.dead, RetryLogs: waiting, Log: y.log,
 		Sender: webhook.New(webhook.Config{Client: client, Broker: y.broker, Origin: "eventgrid.azure.net"}),
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	y.dead.RedriveTo(y.delivery.Redeliver)
 	for _, run := range []func(context.Context) error{y.topics.Run, y.dead.Run, y.delivery.Run} {
-		y.run(run)
+		testkit.Run(t, run)
 	}
-}
-
-// run runs a part until the test ends.
-func (y *gridYard) run(part func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- part(ctx) }()
-	y.t.Cleanup(func() {
-		cancel()
-		must(y.t, <-ended)
-	})
 }
 
 // subscribe creates a subscription of a topic, which is made if need be; more is JSON beside its name.
@@ -128,10 +118,10 @@ func (y *gridYard) publish(topic string, ids ...string) {
 		events, err := schema.Read(schema.Publication{
 			Kind: schema.EventGrid, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body), Now: time.Now(),
 		})
-		must(y.t, err)
+		testkit.Must(y.t, err)
 		stored = append(stored, events...)
 	}
-	must(y.t, y.topics.Publish(y.t.Context(), topic, stored))
+	testkit.Must(y.t, y.topics.Publish(y.t.Context(), topic, stored))
 	y.settle()
 }
 

@@ -8,10 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,19 +18,18 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
-	"github.com/eventyard/eventyard/internal/storage/bolt"
-	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/pipe"
 )
 
 // yard is a real broker on the real disk engine in memory, behind a real HTTP server
 // on connections in memory. It works inside a synctest bubble and outside.
 type yard struct {
+	*storagetest.Storage
 	t        testing.TB
 	fs       *vfs.Mem
-	engine   *disk.Engine
-	store    *bolt.Store
 	log      *slog.Logger
 	broker   *broker.Broker
 	registry *access.Registry
@@ -43,8 +39,8 @@ type yard struct {
 	client   *http.Client
 	// stopping makes the listener drain.
 	stopping context.CancelFunc
-	// errors is what was logged as an error.
-	errors *errorLog
+	// errors is the log, in which errors are counted.
+	errors *testkit.ErrorLog
 	// ops collects the operations of openapi.json that were used.
 	ops *checker
 	// authorization is what requests show that say nothing else.
@@ -62,22 +58,16 @@ func newYard(t testing.TB, change ...func(*Config)) *yard {
 // openYard opens what is behind the listener.
 func openYard(t testing.TB) *yard {
 	t.Helper()
-	y := &yard{t: t, fs: vfs.NewMem(), errors: &errorLog{}, authorization: basic(auth.RootPolicy, auth.DevelopmentKey)}
-	y.log = slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), y.errors), nil))
-	t.Cleanup(y.errors.check(t))
+	y := &yard{t: t, fs: vfs.NewMem(), errors: testkit.NewErrorLog(t, slog.LevelInfo), authorization: basic(auth.RootPolicy, auth.DevelopmentKey)}
+	y.log = y.errors.Logger
+	y.Storage = storagetest.Open(t, storagetest.Config{FS: y.fs, SegmentBytes: 1 << 20, Log: y.log})
 	var err error
-	y.engine, err = disk.Open(disk.Config{FS: y.fs, SegmentBytes: 1 << 20, Log: y.log})
-	must(t, err)
-	t.Cleanup(func() { must(t, y.engine.Close()) })
-	y.store, err = bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "meta.db"), NoSync: true, Log: y.log})
-	must(t, err)
-	t.Cleanup(func() { must(t, y.store.Close()) })
-	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: y.store, Log: y.log})
-	must(t, err)
-	y.registry, err = access.Open(t.Context(), access.Config{Meta: y.store, Hub: y.hubCreated, Development: true, Log: y.log})
-	must(t, err)
-	y.groups, err = groups.New(groups.Config{Meta: y.store, Broker: y.broker, Log: y.log})
-	must(t, err)
+	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: y.Engine, Meta: y.Meta, Log: y.log})
+	testkit.Must(t, err)
+	y.registry, err = access.Open(t.Context(), access.Config{Meta: y.Meta, Hub: y.hubCreated, Development: true, Log: y.log})
+	testkit.Must(t, err)
+	y.groups, err = groups.New(groups.Config{Meta: y.Meta, Broker: y.broker, Log: y.log})
+	testkit.Must(t, err)
 	return y
 }
 
@@ -109,14 +99,15 @@ func (y *yard) as(authorization string) *yard {
 // serve runs the listener behind a listener in memory. Every exchange with it is held
 // against openapi.json.
 func (y *yard) serve() {
-	listener := newMemoryListener()
+	listener := pipe.NewListener("yard")
 	server := &http.Server{Handler: y.frame, ErrorLog: slog.NewLogLogger(y.log.Handler(), slog.LevelDebug)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = server.Serve(listener)
 	}()
-	transport := &http.Transport{DialContext: listener.dial, DisableCompression: true}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return listener.Dial(ctx) }
+	transport := &http.Transport{DialContext: dial, DisableCompression: true}
 	y.ops = newChecker(y.t, transport)
 	y.client = &http.Client{Transport: y.ops}
 	y.t.Cleanup(func() {
@@ -138,7 +129,7 @@ func (y *yard) in(t testing.TB) *yard {
 func (y *yard) hub(name string, partitions int) {
 	y.t.Helper()
 	_, err := y.broker.CreateHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 }
 
 // reply is what came back.
@@ -162,7 +153,7 @@ func (y *yard) do(method, path string, body any, header ...string) reply {
 	resp := y.open(y.t.Context(), method, path, body, header...)
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return reply{status: resp.StatusCode, header: resp.Header, body: data}
 }
 
@@ -177,11 +168,11 @@ func (y *yard) open(ctx context.Context, method, path string, body any, header .
 		reader, kind = strings.NewReader(b), "application/json"
 	default:
 		data, err := json.Marshal(b)
-		must(y.t, err)
+		testkit.Must(y.t, err)
 		reader, kind = bytes.NewReader(data), "application/json"
 	}
 	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, reader)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	if kind != "" {
 		req.Header.Set("Content-Type", kind)
 	}
@@ -196,7 +187,7 @@ func (y *yard) open(ctx context.Context, method, path string, body any, header .
 		req.Header.Set(header[i], header[i+1])
 	}
 	resp, err := y.client.Do(req)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return resp
 }
 
@@ -285,66 +276,3 @@ func texts(events []shown) string {
 	}
 	return strings.Join(list, " ")
 }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	testkit.Must(t, err)
-}
-
-// errorLog counts the lines of a log that say that something promised was not kept.
-// A test that provokes such says how many.
-type errorLog struct{ logged, want atomic.Int64 }
-
-func (l *errorLog) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("level=ERROR")) {
-		l.logged.Add(1)
-	}
-	return len(line), nil
-}
-
-func (l *errorLog) check(t testing.TB) func() {
-	return func() {
-		if logged, want := l.logged.Load(), l.want.Load(); logged != want {
-			t.Errorf("%d errors were logged, want %d", logged, want)
-		}
-	}
-}
-
-// memoryListener accepts connections that are pipes in memory.
-type memoryListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newMemoryListener() *memoryListener {
-	return &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (l *memoryListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case l.conns <- theirs:
-		return ours, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (l *memoryListener) Accept() (net.Conn, error) {
-	select {
-	case conn := <-l.conns:
-		return conn, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *memoryListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *memoryListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }

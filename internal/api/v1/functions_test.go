@@ -22,14 +22,14 @@ import (
 
 // serveFunctions lets the listener have functions that are defined and never run.
 func (y *yard) serveFunctions(c *Config) {
-	b := box.New(box.Config{Broker: y.broker, Meta: y.store, Log: y.log})
+	b := box.New(box.Config{Broker: y.broker, Meta: y.Meta, Log: y.log})
 	registry, err := runner.Open(y.t.Context(), runner.Config{
-		Meta: y.store, Broker: y.broker, Groups: y.groups, Box: b, Log: y.log,
+		Meta: y.Meta, Broker: y.broker, Groups: y.groups, Box: b, Log: y.log,
 		CheckEndpoint: func(string) error { return nil },
 		CheckTarget:   func(string) error { return nil },
 		CheckTopic:    func(string) error { return nil },
 	})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	c.Functions, c.Poison, c.Notices = registry, b, silent{}
 }
 
@@ -47,9 +47,9 @@ func (silent) Test(_ context.Context, target string) error {
 func (y *yard) putAway(hub string, l poison.Record) {
 	y.t.Helper()
 	stored, err := message.Append(nil, l.Message())
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	_, err = y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: "0"}, []eventlog.Event{{Message: stored}})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 }
 
 func functionYard(t *testing.T) *yard {

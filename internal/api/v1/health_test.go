@@ -75,7 +75,7 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 		t.Error("a name from a path is in the metrics")
 	}
 	problems, err := testutil.GatherAndLint(y.handler.cfg.Registry)
-	must(t, err)
+	testkit.Must(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}

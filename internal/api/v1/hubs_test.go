@@ -125,7 +125,7 @@ func TestChangeRetention(t *testing.T) {
 		testkit.Equal(t, got.Retention, s.want, "%s made", s.body)
 	}
 	hub, err := y.broker.Hub("orders")
-	must(t, err)
+	testkit.Must(t, err)
 	testkit.Equal(t, hub.Retention, (eventlog.Retention{Age: 48 * time.Hour, Bytes: 5000}), "the broker")
 }
 

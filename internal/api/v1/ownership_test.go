@@ -25,16 +25,16 @@ func (y *yard) owned(sequence int64) (processor.Group, processor.Lease, processo
 	y.t.Helper()
 	y.hub("orders", 2)
 	_, err := y.broker.CreateGroup(y.t.Context(), "orders", "billing")
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	y.send("orders", "0", "a", "b", "c", "d")
 	g := processor.Group{Hub: "orders", Group: "billing"}
 	won, err := y.groups.Claim(y.t.Context(), g, []processor.Lease{{Partition: "0", Owner: "worker", Epoch: 3}})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	c, err := y.groups.Begin(y.t.Context(), g, won[0])
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	c.Sequence, c.Offset = sequence, "1"
 	c, err = y.groups.Save(y.t.Context(), g, won[0], c)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return g, won[0], c
 }
 
@@ -50,12 +50,12 @@ func TestOwnership(t *testing.T) {
 	g, _, _ := y.owned(1)
 	for key, value := range map[string]string{"presence/worker": `{"started":"2026-11-15T08:00:00Z"}`, "next/0": `{"instance":"other"}`} {
 		_, err := y.groups.Put(t.Context(), g, processor.Entry{Key: key, Value: []byte(value)})
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	reader, err := y.broker.Receive(t.Context(), broker.ReceiverConfig{
 		Hub: "orders", Group: "billing", Partition: "1", At: eventlog.Earliest(), Epoch: new(int64(0)), Name: "sdk",
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	defer reader.Cursor.Close()
 	defer reader.Close()
 
@@ -146,9 +146,9 @@ func (s *ownershipStream) table() (o admin.Ownership) {
 	s.t.Helper()
 	name, data := s.next()
 	testkit.MustEqual(s.t, name, "ownership", "got: %s", data)
-	must(s.t, json.Unmarshal(data, &o))
+	testkit.Must(s.t, json.Unmarshal(data, &o))
 	var v any
-	must(s.t, json.Unmarshal(data, &v))
+	testkit.Must(s.t, json.Unmarshal(data, &v))
 	checkSchema(s.t, "Ownership", v)
 	return o
 }
@@ -166,7 +166,7 @@ func TestWatchedOwnership(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second) // nothing changes
 		_, err := y.groups.Claim(t.Context(), g, []processor.Lease{{Partition: "1", Owner: "other", Epoch: 1}})
-		must(t, err)
+		testkit.Must(t, err)
 		changed := time.Now()
 		if o := s.table(); o.Partitions[1].Owner != "other" {
 			t.Errorf("after a claim: %+v", o)
@@ -180,7 +180,7 @@ func TestWatchedOwnership(t *testing.T) {
 		}
 		c.Sequence, c.Offset = 4, "4"
 		_, err = y.groups.Save(t.Context(), g, l, c)
-		must(t, err)
+		testkit.Must(t, err)
 		for o := s.table(); o.LagEvents != 0; o = s.table() { // it may have aged before
 		}
 		cancel()
@@ -191,7 +191,7 @@ func TestWatchedOwnership(t *testing.T) {
 // P6: a watched table ends with a word: when the group is deleted, and when the yard stops.
 func TestWatchedOwnershipEnds(t *testing.T) {
 	for reason, end := range map[string]func(y *yard){
-		"deleted":  func(y *yard) { must(y.t, y.broker.DeleteGroup(y.t.Context(), "orders", "billing")) },
+		"deleted":  func(y *yard) { testkit.Must(y.t, y.broker.DeleteGroup(y.t.Context(), "orders", "billing")) },
 		"stopping": func(y *yard) { y.stopping() },
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestWatchedOwnershipEnds(t *testing.T) {
 				name, data = s.next()
 			}
 			var v map[string]any
-			must(t, json.Unmarshal(data, &v))
+			testkit.Must(t, json.Unmarshal(data, &v))
 			checkSchema(t, "OwnershipEnd", v)
 			if name != "end" || v["reason"] != reason {
 				t.Errorf("it ended with %s: %s", name, data)

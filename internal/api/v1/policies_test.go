@@ -157,7 +157,7 @@ func TestPoliciesHaveConnectionStrings(t *testing.T) {
 		{got.ConnectionStrings.Primary, got.PrimaryKey}, {got.ConnectionStrings.Secondary, got.SecondaryKey},
 	} {
 		parsed, err := auth.ParseConnectionString(tt.text)
-		must(t, err)
+		testkit.Must(t, err)
 		want := auth.ConnectionString{Endpoint: "sb://localhost:5672/", Policy: "sender", Key: tt.key, Hub: "orders", Emulator: true}
 		testkit.Diff(t, want, parsed)
 	}
@@ -169,7 +169,7 @@ func TestConnectionString(t *testing.T) {
 	y := newYard(t, withEndpoints)
 	y.hub("Orders", 1)
 	root, err := y.registry.Policy("", auth.RootPolicy)
-	must(t, err)
+	testkit.Must(t, err)
 	ours := y.policy("Orders", "ours", auth.Send)
 	earnest := newYard(t, withEndpoints, func(c *Config) { c.Broker, c.Access = y.broker, inEarnest{y.registry} })
 	plain := newYard(t, func(c *Config) {
@@ -195,7 +195,7 @@ func TestConnectionString(t *testing.T) {
 			var got struct{ ConnectionString string }
 			tt.yard.in(t).want(200, "GET", "/api/v1/connection-string"+tt.query, nil).json(t, &got)
 			parsed, err := auth.ParseConnectionString(got.ConnectionString)
-			must(t, err)
+			testkit.Must(t, err)
 			testkit.Diff(t, tt.want, parsed)
 		})
 	}

@@ -226,7 +226,7 @@ func TestLongPollEndsWhenTheHubIsDeleted(t *testing.T) {
 		got := make(chan reply)
 		go func() { got <- y.do("GET", "/api/v1/hubs/orders/partitions/0/events?wait=1m", nil) }()
 		synctest.Wait()
-		must(t, y.broker.DeleteHub(t.Context(), "orders"))
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
 		if r := <-got; r.status != http.StatusGone {
 			t.Errorf("answered %d %s", r.status, r.body)
 		}

@@ -22,7 +22,7 @@ import (
 func (y *yard) renew(name string) {
 	y.t.Helper()
 	time.Sleep(time.Millisecond) // by which the two are told apart
-	must(y.t, y.broker.DeleteHub(y.t.Context(), name))
+	testkit.Must(y.t, y.broker.DeleteHub(y.t.Context(), name))
 	y.hub(name, 1)
 }
 
@@ -81,7 +81,7 @@ func TestLongPollEndsWhenItsPolicyDoes(t *testing.T) {
 		began := time.Now()
 		go func() {
 			time.Sleep(10 * time.Second)
-			must(t, y.registry.Delete(t.Context(), "", "p"))
+			testkit.Must(t, y.registry.Delete(t.Context(), "", "p"))
 		}()
 		client := y.as(basic(p.Name, p.Primary))
 		if page := client.page("orders", "0", "wait=1m"); len(page.Events) != 0 || time.Since(began) != 10*time.Second {
@@ -97,7 +97,7 @@ func TestLinesBreakOffWhenThePolicyEnds(t *testing.T) {
 	y = newYard(t, func(c *Config) {
 		c.Broker = watched{Broker: c.Broker.(*broker.Broker), before: func(partition string) {
 			if partition == "1" {
-				must(t, y.registry.Delete(t.Context(), "", "p"))
+				testkit.Must(t, y.registry.Delete(t.Context(), "", "p"))
 			}
 		}}
 	})
@@ -150,7 +150,7 @@ func TestAReaderIsNotLedIntoANewHub(t *testing.T) {
 // H9: who takes his time over the body of a request does not get in by what was taken
 // back meanwhile, nor into a hub that was made meanwhile.
 func TestSlowBodies(t *testing.T) {
-	ended := func(y *yard) { must(y.t, y.registry.Delete(y.t.Context(), "orders", "p")) }
+	ended := func(y *yard) { testkit.Must(y.t, y.registry.Delete(y.t.Context(), "orders", "p")) }
 	renewed := func(y *yard) { y.renew("orders") }
 	tests := []struct {
 		what, method, path string
@@ -179,7 +179,7 @@ func TestSlowBodies(t *testing.T) {
 					t.Errorf("it asks for %q", asked)
 				}
 				policies, err := y.registry.Policies("orders")
-				must(t, err)
+				testkit.Must(t, err)
 				for _, p := range policies {
 					if p.Name == "q" {
 						t.Error("the policy was made")

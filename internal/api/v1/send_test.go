@@ -153,7 +153,7 @@ func TestAnEventThatIsTooLargeAloneIsNamed(t *testing.T) {
 // H2: a full disk is told as such, and sending goes on once there is room.
 func TestSendWhenStorageIsFull(t *testing.T) {
 	y := newYard(t)
-	y.errors.want.Store(1) // the engine tells the operator
+	y.errors.Want(1) // the engine tells the operator
 	y.hub("orders", 1)
 	y.send("orders", "0", "before")
 	y.fs.SetCapacity(1)
@@ -243,7 +243,7 @@ func TestExactBodiesOnRequest(t *testing.T) {
 	}
 	got := y.page("orders", "0", "bodies=base64").Events[0]
 	data, err := base64.StdEncoding.DecodeString(*got.BodyBase64)
-	must(t, err)
+	testkit.Must(t, err)
 	testkit.Equal(t, string(data), exact, "exactly it is %q", data)
 	y.refused(400, "bad-request", "GET", "/api/v1/hubs/orders/partitions/0/events?bodies=xml", nil)
 }

@@ -39,7 +39,7 @@ func TestASubscriptionDelivers(t *testing.T) {
 		}
 		want := filter.Config{EventTypes: []string{"order.placed"}, Advanced: []filter.Condition{{Operator: "NumberGreaterThan", Key: "data.n", Value: json.RawMessage("0")}}}
 		var shown filter.Config
-		if must(t, json.Unmarshal(got.Filter, &shown)); !cmp.Equal(want, shown) {
+		if testkit.Must(t, json.Unmarshal(got.Filter, &shown)); !cmp.Equal(want, shown) {
 			t.Errorf("its filter is %s", got.Filter)
 		}
 	})
@@ -116,7 +116,7 @@ func TestAPendingSubscriptionShowsItsLink(t *testing.T) {
 		y.want(200, "GET", billingPath+"/attempts", nil)
 		y.publish("orders", "early")
 		_, err := y.topics.Confirm(t.Context(), made.ID, made.ValidationURL[strings.LastIndexByte(made.ValidationURL, '/')+1:], 0)
-		must(t, err)
+		testkit.Must(t, err)
 		if got := y.show("billing", ""); got.State != "active" || got.ValidationURL != "" {
 			t.Errorf("then it is %+v", got)
 		}
@@ -202,9 +202,9 @@ func TestSecretsOfASubscription(t *testing.T) {
 			Endpoint: &shown.Endpoint, Headers: shown.Headers, OAuth: shown.OAuth, DeadLetter: &shown.DeadLetter,
 		})
 		stored, err := y.topics.Find(topics.Source{}, "billing")
-		must(t, err)
+		testkit.Must(t, err)
 		text, err := json.Marshal(stored)
-		must(t, err)
+		testkit.Must(t, err)
 		for secret := range strings.FieldsSeq(all) {
 			if !strings.Contains(string(text), secret) {
 				t.Errorf("%s is lost", secret)

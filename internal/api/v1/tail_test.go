@@ -87,8 +87,8 @@ func (f *follower) event() shown {
 		}
 		var e shown
 		var plain any
-		must(f.t, json.Unmarshal([]byte(got.data), &e))
-		must(f.t, json.Unmarshal([]byte(got.data), &plain))
+		testkit.Must(f.t, json.Unmarshal([]byte(got.data), &e))
+		testkit.Must(f.t, json.Unmarshal([]byte(got.data), &plain))
 		checkEvent(f.t, plain)
 		return e
 	}
@@ -102,7 +102,7 @@ func (f *follower) end() endJSON {
 		f.t.Fatalf("no end but %+v", got)
 	}
 	var e endJSON
-	must(f.t, json.Unmarshal([]byte(got.data), &e))
+	testkit.Must(f.t, json.Unmarshal([]byte(got.data), &e))
 	if more, ok := f.message(); ok {
 		f.t.Errorf("after the end comes %+v", more)
 	}
@@ -218,7 +218,7 @@ func TestTailEnds(t *testing.T) {
 		end    func(y *yard)
 		reason string
 	}{
-		{"because the hub is deleted", func(y *yard) { must(y.t, y.broker.DeleteHub(y.t.Context(), "orders")) }, "deleted"},
+		{"because the hub is deleted", func(y *yard) { testkit.Must(y.t, y.broker.DeleteHub(y.t.Context(), "orders")) }, "deleted"},
 		{"because the yard is stopping", func(y *yard) { y.stopping() }, "stopping"},
 	}
 	for _, tt := range tests {
@@ -276,7 +276,7 @@ func TestTailOfASlowClientIsBounded(t *testing.T) {
 			}}
 		})
 		y.hub("orders", 4)
-		body := strings.Repeat("x", 1<<10)
+		body := strings.Repeat("x", 8<<10) // the connection itself has room for some
 		for i := range 1000 {
 			y.send("orders", fmt.Sprint(i%4), body)
 		}
@@ -345,7 +345,7 @@ func TestTailStorm(t *testing.T) {
 				_, _ = y.broker.Publish(t.Context(), hub, broker.Target{}, []eventlog.Event{{Message: []byte("x")}})
 			})
 		}
-		storm.Go(func() { must(t, y.broker.DeleteHub(t.Context(), "doomed")) })
+		storm.Go(func() { testkit.Must(t, y.broker.DeleteHub(t.Context(), "doomed")) })
 		storm.Go(y.stopping)
 		storm.Wait()
 		synctest.Wait()

@@ -68,7 +68,7 @@ func (y *yard) fill(partitions, events int) {
 			batch[i].Message = body
 		}
 		_, err := y.broker.Publish(y.t.Context(), "orders", broker.Target{Partition: fmt.Sprint(p)}, batch)
-		must(y.t, err)
+		testkit.Must(y.t, err)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestTailEndsThoughTheHubIsBack(t *testing.T) {
 		y.fill(3*maxSeats, wholeTurn)
 		f := y.follow(t, "/api/v1/hubs/orders/events")
 		synctest.Wait()
-		must(t, y.broker.DeleteHub(t.Context(), "orders"))
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
 		time.Sleep(time.Millisecond) // hubs are told apart by when they were created
 		y.hub("orders", 3*maxSeats)
 		for p := range 3 * maxSeats {
