@@ -271,8 +271,7 @@ func TestListedAreTheHubsThatAGrantReaches(t *testing.T) {
 		{"a part of a hub", signed("orders/publishers/me", time.Hour), ""},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			var list struct{ Hubs []admin.Hub }
-			y.in(t).as(tt.authorization).want(200, "GET", "/api/v1/hubs", nil).json(t, &list)
+			list := read[struct{ Hubs []admin.Hub }](t, y.in(t).as(tt.authorization).want(200, "GET", "/api/v1/hubs", nil))
 			var names []string
 			for _, h := range list.Hubs {
 				names = append(names, h.Name)

@@ -44,8 +44,7 @@ func TestCheckpointIsMoved(t *testing.T) {
 	y := newYard(t)
 	g, l, mine := y.owned(1)
 	y.refused(409, "owned", "PUT", checkpointsPath+"/0", `{"to":{"earliest":true}}`)
-	var m admin.Moved
-	y.want(200, "PUT", checkpointsPath+"/0", `{"to":{"earliest":true},"force":true}`).json(t, &m)
+	m := read[admin.Moved](t, y.want(200, "PUT", checkpointsPath+"/0", `{"to":{"earliest":true},"force":true}`))
 	if *m.From.Sequence != 1 || *m.To.Sequence != -1 || m.To.Offset != "-1" {
 		t.Errorf("moved %+v", m)
 	}
@@ -59,8 +58,7 @@ func TestCheckpointIsMoved(t *testing.T) {
 		`{"to":{"latest":true}}`: 3, `{"to":{"sequence":2}}`: 2, `{"to":{"offset":"1"}}`: 1, `{"to":{"sequence":-1}}`: -1,
 		`{"to":{"time":"2100-01-01T00:00:00Z"}}`: 3, `{"to":{"time":"2001-01-01T00:00:00+02:00"}}`: -1,
 	} {
-		var m admin.Moved
-		y.want(200, "PUT", checkpointsPath+"/0", body).json(t, &m)
+		m := read[admin.Moved](t, y.want(200, "PUT", checkpointsPath+"/0", body))
 		if list := y.checkpoints(); *m.To.Sequence != want || *list.Checkpoints[0].Sequence != want {
 			t.Errorf("%s moved to %+v, stored is %+v", body, m, list)
 		}

@@ -86,8 +86,7 @@ func TestDeadLettersAreListed(t *testing.T) {
 func TestADeadLetterIsShownWithItsEvent(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.killed(`,"schema":"cloudevents","skipValidation":true`, 1)
-		var l admin.DeadLetter
-		y.want(200, "GET", billingPath+"/dead/0", nil).json(t, &l)
+		l := read[admin.DeadLetter](t, y.want(200, "GET", billingPath+"/dead/0", nil))
 		var e struct{ ID, SpecVersion, Source, Type string }
 		if testkit.Must(t, json.Unmarshal(l.Event, &e)); e.ID != "0" || e.SpecVersion != "1.0" || e.Type != "order.placed" || !strings.HasSuffix(e.Source, "/topics/orders") {
 			t.Errorf("the event is %s", l.Event)
@@ -176,8 +175,7 @@ func TestDeadLettersArePurged(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.killed("", 4)
 		purge := func(body string) int {
-			var done struct{ Purged int }
-			y.want(200, "POST", billingPath+"/purge", body).json(t, &done)
+			done := read[struct{ Purged int }](t, y.want(200, "POST", billingPath+"/purge", body))
 			return done.Purged
 		}
 		testkit.Equal(t, purge(`{"numbers":[1]}`), 1, "by number")

@@ -98,8 +98,7 @@ func (y *gridYard) subscribe(topic, name, more string) admin.Subscription {
 	if _, err := y.topics.Topic(topic); err != nil {
 		y.want(http.StatusCreated, "POST", "/api/v1/topics", `{"name":"`+topic+`"}`)
 	}
-	var made admin.Subscription
-	y.want(http.StatusCreated, "POST", "/api/v1/subscriptions", `{"name":"`+name+`","topic":"`+topic+`",`+more+`}`).json(y.t, &made)
+	made := read[admin.Subscription](y.t, y.want(http.StatusCreated, "POST", "/api/v1/subscriptions", `{"name":"`+name+`","topic":"`+topic+`",`+more+`}`))
 	return made
 }
 

@@ -146,6 +146,13 @@ func (r reply) json(t testing.TB, v any) {
 	}
 }
 
+// read gives the JSON of an answer.
+func read[T any](t testing.TB, r reply) (v T) {
+	t.Helper()
+	r.json(t, &v)
+	return v
+}
+
 // do sends a request and reads the whole answer. body is a string, or a value to be
 // sent as JSON, or nil.
 func (y *yard) do(method, path string, body any, header ...string) reply {
@@ -264,8 +271,7 @@ type shownPage struct {
 // page reads one.
 func (y *yard) page(hub, partition, query string) shownPage {
 	y.t.Helper()
-	var p shownPage
-	y.want(http.StatusOK, "GET", "/api/v1/hubs/"+hub+"/partitions/"+partition+"/events?"+query, nil).json(y.t, &p)
+	p := read[shownPage](y.t, y.want(http.StatusOK, "GET", "/api/v1/hubs/"+hub+"/partitions/"+partition+"/events?"+query, nil))
 	return p
 }
 

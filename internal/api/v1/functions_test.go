@@ -84,8 +84,7 @@ func TestFunctionsAreDefinedPausedAndResumed(t *testing.T) {
 	if f.Retries != -1 || len(f.Headers) != 1 {
 		t.Errorf("changed %+v", f)
 	}
-	var c admin.Circuit
-	y.want(http.StatusOK, "POST", "/api/v1/circuits/billing/open?hub=orders&group=g", `{"reason":"drill"}`).json(t, &c)
+	c := read[admin.Circuit](t, y.want(http.StatusOK, "POST", "/api/v1/circuits/billing/open?hub=orders&group=g", `{"reason":"drill"}`))
 	if c.State != "held" || !c.Yard {
 		t.Errorf("opened %+v", c)
 	}
@@ -105,8 +104,7 @@ func TestPoisonEventsAreListedAndRedriven(t *testing.T) {
 		ID: poison.ID("billing", "orders", "1", 7), Function: "billing", Hub: "orders", Group: "g", Partition: "1", Sequence: 7, Offset: "7",
 		Reason: "boom", Stack: "goroutine 1", Attempts: 4, Event: original,
 	})
-	var list struct{ Poison []admin.PoisonEvent }
-	y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison?function=billing&since=1h&max=5", nil).json(t, &list)
+	list := read[struct{ Poison []admin.PoisonEvent }](t, y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison?function=billing&since=1h&max=5", nil))
 	if len(list.Poison) != 1 || list.Poison[0].Event != nil || list.Poison[0].Reason != "boom" || list.Poison[0].Key != "home-1" || list.Poison[0].Redriven {
 		t.Fatalf("listed %+v", list)
 	}
@@ -115,8 +113,7 @@ func TestPoisonEventsAreListedAndRedriven(t *testing.T) {
 		t.Errorf("shown %+v %s", one, one.Event)
 	}
 	y.want(http.StatusNotFound, "GET", "/api/v1/hubs/bad/poison?id=billing/orders/1/8", nil)
-	var done admin.PoisonRedriven
-	y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{}`).json(t, &done)
+	done := read[admin.PoisonRedriven](t, y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{}`))
 	if done.Redriven != 1 || done.Failed != 0 || done.More {
 		t.Errorf("redriven %+v", done)
 	}
@@ -153,13 +150,11 @@ func TestPoisonEventsOfSeveralHubs(t *testing.T) {
 			t.Errorf("it says %s, without %s", refused.body, text)
 		}
 	}
-	var list struct{ Poison []admin.PoisonEvent }
-	y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison?source=Payroll", nil).json(t, &list)
+	list := read[struct{ Poison []admin.PoisonEvent }](t, y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison?source=Payroll", nil))
 	if len(list.Poison) != 1 || list.Poison[0].Hub != "payroll" {
 		t.Errorf("listed %+v", list)
 	}
-	var done admin.PoisonRedriven
-	y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{"source":"ORDERS"}`).json(t, &done)
+	done := read[admin.PoisonRedriven](t, y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{"source":"ORDERS"}`))
 	if done.Redriven != 2 || done.Hub != "orders" {
 		t.Errorf("redriven %+v", done)
 	}
@@ -187,8 +182,7 @@ func TestPoisonEventsAreRedrivenInPortions(t *testing.T) {
 		})
 	}
 	for _, want := range []admin.PoisonRedriven{{Redriven: 2, Failed: 1, More: true}, {Redriven: 2, Failed: 1, More: true}, {Failed: 1}} {
-		var done admin.PoisonRedriven
-		y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{"max":2}`).json(t, &done)
+		done := read[admin.PoisonRedriven](t, y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{"max":2}`))
 		if done.Redriven != want.Redriven || done.Failed != want.Failed || done.More != want.More || len(done.Errors) != 1 {
 			t.Errorf("got %+v, want %+v", done, want)
 		}
@@ -207,13 +201,11 @@ func TestAPoisonEventThatIsAReference(t *testing.T) {
 	y := functionYard(t)
 	y.hub("bad", 1)
 	y.putAwayFrom("orders", 1, func(l *poison.Record) { l.Event = event.Bytes(make([]byte, 1<<20)) })
-	var list struct{ Poison []admin.PoisonEvent }
-	y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison", nil).json(t, &list)
+	list := read[struct{ Poison []admin.PoisonEvent }](t, y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison", nil))
 	if len(list.Poison) != 1 || !list.Poison[0].Reference || !strings.HasPrefix(list.Poison[0].Reason, "too large") {
 		t.Errorf("listed %+v", list)
 	}
-	var done admin.PoisonRedriven
-	y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{}`).json(t, &done)
+	done := read[admin.PoisonRedriven](t, y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{}`))
 	if done.Failed != 1 || !strings.Contains(done.Errors[0], "not kept any more") {
 		t.Errorf("redriven %+v", done)
 	}

@@ -37,8 +37,7 @@ func TestInfo(t *testing.T) {
 	y := newYard(t, func(c *Config) {
 		c.Listeners = func() map[string]string { return map[string]string{"http": "127.0.0.1:8080"} }
 	})
-	var got admin.Info
-	y.want(200, "GET", "/api/v1", nil).json(t, &got)
+	got := read[admin.Info](t, y.want(200, "GET", "/api/v1", nil))
 	if got.Name != "eventyard" || got.Version != "1.2.3" || got.Namespace != "eventyard" || got.Engine != "disk" || got.Listeners["http"] != "127.0.0.1:8080" {
 		t.Errorf("got %+v", got)
 	}

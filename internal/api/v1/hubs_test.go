@@ -93,11 +93,9 @@ func TestFindAndListHubs(t *testing.T) {
 	y := newYard(t)
 	y.hub("shop/Orders", 1)
 	y.hub("Alarms", 1)
-	var one admin.Hub
-	y.want(200, "GET", "/api/v1/hubs/SHOP%2Forders", nil).json(t, &one)
+	one := read[admin.Hub](t, y.want(200, "GET", "/api/v1/hubs/SHOP%2Forders", nil))
 	testkit.Equal(t, one.Name, "shop/Orders", "found")
-	var list struct{ Hubs []admin.Hub }
-	y.want(200, "GET", "/api/v1/hubs", nil).json(t, &list)
+	list := read[struct{ Hubs []admin.Hub }](t, y.want(200, "GET", "/api/v1/hubs", nil))
 	var names []string
 	for _, h := range list.Hubs {
 		names = append(names, h.Name)
@@ -120,8 +118,7 @@ func TestChangeRetention(t *testing.T) {
 		{`{}`, admin.Retention{Age: "48h0m0s", Bytes: 5000}},
 	}
 	for _, s := range steps {
-		var got admin.Hub
-		y.want(200, "PATCH", "/api/v1/hubs/orders", s.body).json(t, &got)
+		got := read[admin.Hub](t, y.want(200, "PATCH", "/api/v1/hubs/orders", s.body))
 		testkit.Equal(t, got.Retention, s.want, "%s made", s.body)
 	}
 	hub, err := y.broker.Hub("orders")
@@ -144,15 +141,13 @@ func TestGroups(t *testing.T) {
 	y.refused(400, "invalid-name", "POST", groups, `{"name":"no good"}`)
 	y.refused(404, "not-found", "POST", "/api/v1/hubs/nowhere/groups", `{"name":"a"}`)
 
-	var list struct{ Groups []admin.Group }
-	y.want(200, "GET", groups, nil).json(t, &list)
+	list := read[struct{ Groups []admin.Group }](t, y.want(200, "GET", groups, nil))
 	var names []string
 	for _, g := range list.Groups {
 		names = append(names, g.Name)
 	}
 	testkit.Slices(t, names, []string{"$Default", "Billing", "billing"}, "listed")
-	var one admin.Group
-	y.want(200, "GET", groups+"/$DEFAULT", nil).json(t, &one)
+	one := read[admin.Group](t, y.want(200, "GET", groups+"/$DEFAULT", nil))
 	testkit.Equal(t, one.Name, "$Default", "found")
 	y.refused(409, "default-group", "DELETE", groups+"/$default", nil)
 	y.want(204, "DELETE", groups+"/Billing", nil)
@@ -167,8 +162,7 @@ func TestPartitionInformation(t *testing.T) {
 	y.hub("orders", 2)
 	y.send("orders", "1", "a", "b", "c")
 
-	var list struct{ Partitions []admin.Partition }
-	y.want(200, "GET", "/api/v1/hubs/orders/partitions", nil).json(t, &list)
+	list := read[struct{ Partitions []admin.Partition }](t, y.want(200, "GET", "/api/v1/hubs/orders/partitions", nil))
 	testkit.MustEqual(t, len(list.Partitions), 2, "listed partitions")
 	fresh, used := list.Partitions[0], list.Partitions[1]
 	if fresh.ID != "0" || fresh.First != -1 || fresh.Last != -1 || fresh.LastOffset != "-1" || fresh.LastEnqueued != nil || !fresh.Empty {
@@ -181,8 +175,7 @@ func TestPartitionInformation(t *testing.T) {
 	if len(events) != 1 || events[0].Enqueued != showTime(used.LastEnqueued.Time) {
 		t.Errorf("the last event was enqueued at %v, the partition says %s", events, *used.LastEnqueued)
 	}
-	var one admin.Partition
-	y.want(200, "GET", "/api/v1/hubs/ORDERS/partitions/1", nil).json(t, &one)
+	one := read[admin.Partition](t, y.want(200, "GET", "/api/v1/hubs/ORDERS/partitions/1", nil))
 	testkit.Equal(t, one.Last, 2, "alone it is %+v", one)
 	y.refused(404, "not-found", "GET", "/api/v1/hubs/orders/partitions/2", nil)
 	y.refused(404, "not-found", "GET", "/api/v1/hubs/nowhere/partitions", nil)

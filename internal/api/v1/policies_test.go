@@ -63,8 +63,7 @@ func TestPolicies(t *testing.T) {
 
 func (y *yard) policies(at string) string {
 	y.t.Helper()
-	var list struct{ Policies []admin.Policy }
-	y.want(200, "GET", at, nil).json(y.t, &list)
+	list := read[struct{ Policies []admin.Policy }](y.t, y.want(200, "GET", at, nil))
 	names := make([]string, len(list.Policies))
 	for i, p := range list.Policies {
 		names[i] = p.Name
@@ -151,8 +150,7 @@ func TestPoliciesHaveConnectionStrings(t *testing.T) {
 	y := newYard(t, withEndpoints)
 	y.hub("orders", 1)
 	y.policy("orders", "sender", auth.Send)
-	var got admin.Policy
-	y.want(200, "GET", "/api/v1/hubs/orders/policies/sender", nil).json(t, &got)
+	got := read[admin.Policy](t, y.want(200, "GET", "/api/v1/hubs/orders/policies/sender", nil))
 	for _, tt := range []struct{ text, key string }{
 		{got.ConnectionStrings.Primary, got.PrimaryKey}, {got.ConnectionStrings.Secondary, got.SecondaryKey},
 	} {
@@ -192,8 +190,7 @@ func TestConnectionString(t *testing.T) {
 		{"where there is no TLS", plain, "", auth.ConnectionString{Endpoint: "sb://only:1/", Policy: root.Name, Key: root.Primary, Emulator: true}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			var got struct{ ConnectionString string }
-			tt.yard.in(t).want(200, "GET", "/api/v1/connection-string"+tt.query, nil).json(t, &got)
+			got := read[struct{ ConnectionString string }](t, tt.yard.in(t).want(200, "GET", "/api/v1/connection-string"+tt.query, nil))
 			parsed, err := auth.ParseConnectionString(got.ConnectionString)
 			testkit.Must(t, err)
 			testkit.Diff(t, tt.want, parsed)
@@ -205,8 +202,7 @@ func TestConnectionString(t *testing.T) {
 // The host of a connection string is the one that the client could reach.
 func TestConnectionStringNamesTheHostOfTheClient(t *testing.T) {
 	y := newYard(t, withEndpoints)
-	var got struct{ ConnectionString string }
-	y.want(200, "GET", "/api/v1/connection-string", nil, "Host", "yard.example:8080").json(t, &got)
+	got := read[struct{ ConnectionString string }](t, y.want(200, "GET", "/api/v1/connection-string", nil, "Host", "yard.example:8080"))
 	if !strings.HasPrefix(got.ConnectionString, "Endpoint=sb://yard.example:5672/;") {
 		t.Errorf("got %s", got.ConnectionString)
 	}

@@ -15,8 +15,7 @@ import (
 
 func (y *yard) sent(hub, query string, body any) admin.Sent {
 	y.t.Helper()
-	var got admin.Sent
-	y.want(201, "POST", "/api/v1/hubs/"+hub+"/events"+query, body).json(y.t, &got)
+	got := read[admin.Sent](y.t, y.want(201, "POST", "/api/v1/hubs/"+hub+"/events"+query, body))
 	return got
 }
 

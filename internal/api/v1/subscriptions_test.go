@@ -152,8 +152,7 @@ func TestSubscriptionsAreChangedInPart(t *testing.T) {
 		y.subscribe("orders", "billing", `"endpoint":"https://example.com/hook","types":["a"],"filters":["data.n IsNotNull"],"ttl":"1h","attempts":3,
 			"noRetry":[400],"retryFloors":{"503":"5s"},"headers":[{"name":"X-A","value":"a"}],"labels":["l"],"orderBy":"subject","deadLetter":"yard"`)
 		before := y.show("billing", "")
-		var got admin.Subscription
-		y.want(200, "PATCH", billingPath, `{}`).json(t, &got)
+		got := read[admin.Subscription](t, y.want(200, "PATCH", billingPath, `{}`))
 		before.Stats, before.DeadLetters = nil, nil
 		if diff := cmp.Diff(before, got); diff != "" {
 			t.Errorf("nothing was asked for: %s", diff)
@@ -221,8 +220,7 @@ func TestSigningKeysAreRotated(t *testing.T) {
 			t.Errorf("it signs with %+v", made.Signing)
 		}
 		rotated := func(body string) []admin.SigningKey {
-			var got admin.Subscription
-			y.want(200, "POST", billingPath+"/rotate-key", body).json(t, &got)
+			got := read[admin.Subscription](t, y.want(200, "POST", billingPath+"/rotate-key", body))
 			return got.Signing
 		}
 		if keys := rotated(`{}`); len(keys) != 1 || keys[0].Algorithm != "hmac" || keys[0].Text == "" || keys[0].Expires != nil {

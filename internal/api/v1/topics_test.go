@@ -90,8 +90,7 @@ func TestTopicsAreChangedInPart(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			withGrid(t, func(t *testing.T, y *gridYard) {
 				y.want(201, "POST", "/api/v1/topics", `{"name":"orders","schema":"custom","mapping":`+mapping+`,"key1":"`+topicKey1+`","key2":"`+topicKey2+`","disableKeys":true}`)
-				var got admin.Topic
-				y.want(200, "PATCH", "/api/v1/topics/orders", tt.body).json(t, &got)
+				got := read[admin.Topic](t, y.want(200, "PATCH", "/api/v1/topics/orders", tt.body))
 				if string(got.Mapping) != tt.mapping || got.DisableKeys != tt.disabled || *got.Keys != (admin.TopicKeys{Key1: tt.first, Key2: tt.last}) || got.Schema != "custom" {
 					t.Errorf("it is now %+v, mapping %s, keys %+v", got, got.Mapping, got.Keys)
 				}
@@ -127,8 +126,7 @@ func (r regenerating) UpdateTopic(ctx context.Context, name string, change func(
 func TestTopicKeysAreMadeAnew(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.want(201, "POST", "/api/v1/topics", `{"name":"orders","key1":"`+topicKey1+`","key2":"`+topicKey2+`"}`)
-		var got admin.Topic
-		y.want(200, "POST", "/api/v1/topics/orders/regenerate", `{"key":"key2"}`).json(t, &got)
+		got := read[admin.Topic](t, y.want(200, "POST", "/api/v1/topics/orders/regenerate", `{"key":"key2"}`))
 		if got.Keys.Key1 != topicKey1 || got.Keys.Key2 == topicKey2 || *y.topic("orders").Keys != *got.Keys {
 			t.Errorf("keys are %+v", got.Keys)
 		}
