@@ -128,9 +128,9 @@ func TestABreakerCanBeSwitchedOff(t *testing.T) {
 	if err != nil || got.Breaker.Failures >= 0 {
 		t.Errorf("%+v, %v", got.Breaker, err)
 	}
-	if text := Show(runner.Function{Definition: got}).Breaker; text != "off" {
-		t.Errorf("shown as %q", text)
-	}
+	testkit.Equal(t, Show(runner.Function{Definition: got}).Breaker, "off", "shown")
+	testkit.Equal(t, Show(runner.Function{}).Timeout, "", "a time that was never set is shown")
+	testkit.Equal(t, *ShowCircuit(runner.Circuit{Lag: 5}).Lag, 5, "the lag is shown")
 }
 
 func TestACircuitIsShownWithItsErrors(t *testing.T) {

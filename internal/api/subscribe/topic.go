@@ -52,9 +52,7 @@ func applyTopicProperties(properties json.RawMessage, t *topics.Topic) error {
 		return err
 	}
 	var mentioned map[string]json.RawMessage
-	if err := json.Unmarshal(properties, &mentioned); err != nil {
-		return invalid("properties", "%v", err)
-	}
+	_ = json.Unmarshal(properties, &mentioned) // which has been read as an object already
 	if _, ok := mentioned["inputSchema"]; ok {
 		t.Schema = asked.Schema
 	}
