@@ -155,21 +155,16 @@ func (c certCommands) exportAuthority(cfg config.Config, args []string) error {
 		_, err = c.stdout.Write(content)
 	} else {
 		file = absolute(args[0])
-		err = c.writeAuthority(file, content)
+		if err := os.WriteFile(file, content, 0o644); err != nil {
+			return fmt.Errorf("write authority: %w", err)
+		}
+		err = c.printf("wrote %s\n", file)
 	}
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(c.stderr, trustHelp, file)
 	return nil
-}
-
-func (c certCommands) writeAuthority(file string, content []byte) error {
-	if err := os.WriteFile(file, content, 0o644); err != nil {
-		return fmt.Errorf("write authority: %w", err)
-	}
-	_, err := fmt.Fprintf(c.stdout, "wrote %s\n", file)
-	return err
 }
 
 // trustHelp says how each language's clients are told to trust a file.

@@ -43,7 +43,15 @@ func (c doctorCommand) command() *cobra.Command {
 			return err
 		}
 		d := &doctor{cfg: cfg, deep: deep, progress: newProgress(c.stderr)}
-		d.examine(cmd.Context())
+		for _, listener := range cfg.Listeners() {
+			d.examineListener(cmd.Context(), listener)
+		}
+		d.examineCertificates()
+		if d.examineFolder() {
+			d.examineSpace()
+			d.examineSync()
+		}
+		d.examineData(cmd.Context())
 		d.progress.clear()
 		if cmd.Context().Err() != nil {
 			return errInterrupted
@@ -82,23 +90,17 @@ type doctor struct {
 	findings []finding
 }
 
-func (d *doctor) examine(ctx context.Context) {
-	d.examineListeners(ctx)
-	d.examineCertificates()
-	if d.examineFolder() {
-		d.examineSpace()
-		d.examineSync()
-	}
-	d.examineData(ctx)
-}
-
 func (d *doctor) note(check string, s status, next, format string, args ...any) {
 	d.findings = append(d.findings, finding{check, s, fmt.Sprintf(format, args...), next})
 }
 
 // examineData looks at what is stored.
 func (d *doctor) examineData(ctx context.Context) {
-	look := server.Inspection{DataDir: d.cfg.Data, MaxLogBytes: quickBytes, Progress: d.showProgress}
+	look := server.Inspection{DataDir: d.cfg.Data, MaxLogBytes: quickBytes, Progress: func(done, total int64) {
+		d.progress.show(func() string {
+			return fmt.Sprintf("reading events: %s of %s", roughBytes(done), roughBytes(total))
+		})
+	}}
 	if d.deep {
 		look.MaxLogBytes = 0
 	}
@@ -117,12 +119,6 @@ func (d *doctor) examineData(ctx context.Context) {
 		d.judgeLog(found)
 		d.judgeForeign(found)
 	}
-}
-
-func (d *doctor) showProgress(done, total int64) {
-	d.progress.show(func() string {
-		return fmt.Sprintf("reading events: %s of %s", roughBytes(done), roughBytes(total))
-	})
 }
 
 func (d *doctor) judgeMeta(found server.Findings) {
@@ -171,40 +167,35 @@ func (c doctorCommand) printFindings(form output, findings []finding) error {
 	for _, f := range findings {
 		number[f.Status]++
 	}
-	if err := c.writeFindings(form, findings, number); err != nil {
-		return err
+	if form == asJSON {
+		err := writeJSON(c.stdout, struct {
+			OK       bool      `json:"ok"`
+			Findings []finding `json:"findings"`
+		}{number[problem] == 0, findings})
+		if err != nil {
+			return err
+		}
+	} else {
+		p := newPaint(c.stdout)
+		colour := map[status]func(string) string{fine: p.green, skipped: p.yellow, warning: p.yellow, problem: p.red}
+		for _, f := range findings {
+			fmt.Fprintf(c.stdout, "%s  %-8s %s\n", colour[f.Status](fmt.Sprintf("%-7s", f.Status)), f.Check, f.Detail)
+			if f.Next != "" {
+				fmt.Fprintf(c.stdout, "%18s%s\n", "", f.Next)
+			}
+		}
+		verdict := "no problems found"
+		if number[problem] > 0 {
+			verdict = counted(number[problem], "problem") + " found"
+		} else if number[warning] > 0 {
+			verdict = counted(number[warning], "warning") + ", no problems"
+		}
+		if err := c.printf("%s\n", verdict); err != nil {
+			return err
+		}
 	}
 	if number[problem] > 0 {
 		return errReported
 	}
 	return nil
-}
-
-func (c doctorCommand) writeFindings(form output, findings []finding, number map[status]int) error {
-	if form == asJSON {
-		return writeJSON(c.stdout, struct {
-			OK       bool      `json:"ok"`
-			Findings []finding `json:"findings"`
-		}{number[problem] == 0, findings})
-	}
-	p := newPaint(c.stdout)
-	colour := map[status]func(string) string{fine: p.green, skipped: p.yellow, warning: p.yellow, problem: p.red}
-	for _, f := range findings {
-		fmt.Fprintf(c.stdout, "%s  %-8s %s\n", colour[f.Status](fmt.Sprintf("%-7s", f.Status)), f.Check, f.Detail)
-		if f.Next != "" {
-			fmt.Fprintf(c.stdout, "%18s%s\n", "", f.Next)
-		}
-	}
-	_, err := fmt.Fprintln(c.stdout, verdict(number[problem], number[warning]))
-	return err
-}
-
-func verdict(problems, warnings int) string {
-	switch {
-	case problems > 0:
-		return counted(problems, "problem") + " found"
-	case warnings > 0:
-		return counted(warnings, "warning") + ", no problems"
-	}
-	return "no problems found"
 }

@@ -17,13 +17,7 @@ import (
 	"github.com/eventyard/eventyard/server"
 )
 
-// examineListeners sees whether each listener could be opened, and who has its address if not.
-func (d *doctor) examineListeners(ctx context.Context) {
-	for _, listener := range d.cfg.Listeners() {
-		d.examineListener(ctx, listener)
-	}
-}
-
+// examineListener sees whether a listener could be opened, and who has its address if not.
 func (d *doctor) examineListener(ctx context.Context, listener config.Listener) {
 	if !listener.Open() {
 		d.note(listener.Name, skipped, "", "the listener is off")
@@ -50,7 +44,13 @@ const tenantPatience = 2 * time.Second
 // from starting: a yard that runs holds the lock of its folder.
 func (d *doctor) judgeTenant(ctx context.Context, listener config.Listener) {
 	next := fmt.Sprintf("stop it, choose another address with --%s, or close the listener with --%s off", listener.Name, listener.Name)
-	tenant := askTenant(ctx, listener)
+	ctx, cancel := context.WithTimeout(ctx, tenantPatience)
+	defer cancel()
+	ask := askHTTP
+	if strings.HasPrefix(listener.Name, "amqp") {
+		ask = askAMQP
+	}
+	tenant := ask(ctx, listener)
 	running, err := server.Running(d.cfg.Data)
 	switch {
 	case tenant == "":
@@ -62,21 +62,17 @@ func (d *doctor) judgeTenant(ctx context.Context, listener config.Listener) {
 	}
 }
 
-// askTenant says who has the address of a listener, or nothing where it is no yard.
-func askTenant(ctx context.Context, listener config.Listener) string {
-	ctx, cancel := context.WithTimeout(ctx, tenantPatience)
-	defer cancel()
-	if strings.HasPrefix(listener.Name, "amqp") {
-		return askAMQP(ctx, listener)
-	}
-	return askHTTP(ctx, listener)
-}
-
+// askAMQP and askHTTP say who has the address of a listener, or nothing where it is no yard.
+//
 // askAMQP begins as clients do and sees whether it is answered in AMQP. Which broker it
 // is would take a key to find out; that it holds our folder, or not, is told by the lock.
 func askAMQP(ctx context.Context, listener config.Listener) string {
 	const header = "AMQP\x03\x01\x00\x00"
-	conn, err := dialListener(ctx, listener)
+	dial := new(net.Dialer).DialContext
+	if listener.TLS {
+		dial = (&tls.Dialer{Config: unverified}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", listener.Address)
 	if err != nil {
 		return ""
 	}
@@ -95,13 +91,6 @@ func askAMQP(ctx context.Context, listener config.Listener) string {
 
 // unverified does not ask for whose certificate it is: nothing is told but a greeting.
 var unverified = &tls.Config{InsecureSkipVerify: true}
-
-func dialListener(ctx context.Context, listener config.Listener) (net.Conn, error) {
-	if !listener.TLS {
-		return new(net.Dialer).DialContext(ctx, "tcp", listener.Address)
-	}
-	return (&tls.Dialer{Config: unverified}).DialContext(ctx, "tcp", listener.Address)
-}
 
 // askHTTP asks without a key, which a yard refuses in words of its own.
 func askHTTP(ctx context.Context, listener config.Listener) string {

@@ -77,11 +77,6 @@ func isProblem(err error, kind string) bool {
 	return errors.As(err, &p) && p.Kind() == kind
 }
 
-// isUnreachable tells whether the yard did not answer.
-func isUnreachable(err error) bool {
-	return errors.As(err, new(*admin.UnreachableError))
-}
-
 // nextForMetaLost is what to do where the events are there and their hubs are not.
 const nextForMetaLost = "restore meta.db from a copy; or, to begin anew without these events, move the folder log elsewhere"
 

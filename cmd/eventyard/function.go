@@ -134,7 +134,7 @@ func (c functionCommands) pause() *cobra.Command {
 		return client.PauseFunction(ctx, name, reason)
 	}, func(was admin.Function) string {
 		if was.State == "paused" {
-			return was.Name + " was paused already" + circuitReason(was.Circuit)
+			return was.Name + " was paused already" + circuitReason(was.Circuit, "")
 		}
 		return "paused " + was.Name + "; it goes on where it stopped with: eventyard function resume " + was.Name
 	})
@@ -161,11 +161,11 @@ func (c functionCommands) changing(cmd *cobra.Command, change func(*admin.Client
 	}, func(admin.Function) error { return c.printf("%s\n", describe(was)) })
 }
 
-// circuitReason tells since when a circuit is as it is, and why.
-func circuitReason(s admin.CircuitState) string {
-	text := ""
+// circuitReason tells since when a circuit is as it is, by whom, and why.
+func circuitReason(s admin.CircuitState, by string) string {
+	text := by
 	if s.Since != nil {
-		text = " since " + showTime(*s.Since)
+		text = " since " + showTime(*s.Since) + by
 	}
 	if s.Reason != "" {
 		text += ": " + oneLine(s.Reason)

@@ -117,16 +117,11 @@ func addCircuit(p entries, s admin.CircuitState) {
 	if s.State == "held" {
 		text += " (by an operator)"
 	}
-	if s.Since != nil {
-		text += " since " + showTime(*s.Since)
-	}
+	by := ""
 	if s.By != "" {
-		text += ", by " + oneLine(s.By)
+		by = ", by " + oneLine(s.By)
 	}
-	if s.Reason != "" {
-		text += ": " + oneLine(s.Reason)
-	}
-	p.add("circuit", "%s", text)
+	p.add("circuit", "%s", text+circuitReason(s, by))
 	for i, e := range s.Errors {
 		if i > 0 && e.Error == s.Errors[i-1].Error {
 			p.add("", "%s  partition %s, event %d: the same", showTime(e.At), e.Partition, e.Sequence)

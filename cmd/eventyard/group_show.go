@@ -196,8 +196,5 @@ func showReaders(p admin.OwnedPartition) string {
 		}
 		names = append(names, name)
 	}
-	if len(names) == 0 {
-		return "-"
-	}
-	return strings.Join(names, ", ")
+	return cmp.Or(strings.Join(names, ", "), "-")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -137,12 +138,13 @@ func (c readCommand) read(ctx context.Context, client *admin.Client, q admin.Que
 		events = client.Follow(ctx, q, notice)
 	}
 	err := c.printEvents(events, follow, form)
+	var refused *admin.Problem
 	switch {
 	case follow && ctx.Err() != nil:
 		return nil // an interrupt is how following ends
 	case ctx.Err() != nil:
 		return errInterrupted
-	case follow && revoked && isUnauthorized(err):
+	case follow && revoked && errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
 		return &advisedError{"the tail has ended: the key it was let in by was replaced, or its policy or hub deleted", nextForUnauthorized}
 	}
 	return err
@@ -152,11 +154,6 @@ func (c readCommand) read(ctx context.Context, client *admin.Client, q admin.Que
 // so in words only.
 func isRevoked(n admin.Notice) bool {
 	return n.Lost != nil && strings.HasPrefix(n.Lost.Error(), auth.ErrRevoked.Error())
-}
-
-func isUnauthorized(err error) bool {
-	var p *admin.Problem
-	return errors.As(err, &p) && p.Status == http.StatusUnauthorized
 }
 
 // notice tells what happens to a reading between its events.
@@ -214,10 +211,6 @@ func printText(w io.Writer, event json.RawMessage) error {
 	if err := json.Unmarshal(event, &e); err != nil {
 		return fmt.Errorf("read event: %w", err)
 	}
-	key := e.Key
-	if key == "" {
-		key = "-"
-	}
 	var body string
 	switch {
 	case e.Unreadable != "":
@@ -225,21 +218,14 @@ func printText(w io.Writer, event json.RawMessage) error {
 	case e.BodyBase64 != nil:
 		body = showBytes(*e.BodyBase64)
 	case e.Body != nil:
-		body = showBody(e.Body)
+		if json.Unmarshal(e.Body, &body) != nil { // text is shown without its quotes, other JSON as it is
+			body = string(e.Body)
+		}
 	default:
 		body = string(e.Value)
 	}
-	_, err := fmt.Fprintf(w, "%s/%d  %s  %s  %s\n", e.Partition, e.Sequence, e.Enqueued, oneLine(key), oneLine(body))
+	_, err := fmt.Fprintf(w, "%s/%d  %s  %s  %s\n", e.Partition, e.Sequence, e.Enqueued, oneLine(cmp.Or(e.Key, "-")), oneLine(body))
 	return err
-}
-
-// showBody gives text without its quotes, and other JSON as it is.
-func showBody(raw json.RawMessage) string {
-	var text string
-	if err := json.Unmarshal(raw, &text); err == nil {
-		return text
-	}
-	return string(raw)
 }
 
 // showBytes describes a body that is no text.
@@ -249,8 +235,9 @@ func showBytes(encoded string) string {
 		return encoded
 	}
 	const most = 24
-	if len(data) <= most {
-		return fmt.Sprintf("(%s: %x)", counted(len(data), "byte"), data)
+	more := ""
+	if len(data) > most {
+		more = "…"
 	}
-	return fmt.Sprintf("(%s: %x…)", counted(len(data), "byte"), data[:most])
+	return fmt.Sprintf("(%s: %x%s)", counted(len(data), "byte"), data[:min(len(data), most)], more)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -58,7 +59,7 @@ func (c subscriptionCommands) watchSubscription(ctx context.Context, form output
 		switch {
 		case ctx.Err() != nil:
 			return nil // Ctrl-C is how it ends
-		case err != nil && (first || !isUnreachable(err)):
+		case err != nil && (first || !errors.As(err, new(*admin.UnreachableError))):
 			return err
 		case err != nil && !lost:
 			fmt.Fprintf(c.stderr, "the yard is gone (%v); waiting for it\n", err)
@@ -98,7 +99,11 @@ func (c subscriptionCommands) showSubscription(w io.Writer, form output, s admin
 		fmt.Fprintf(w, "%-14s%s\n", name, oneLine(fmt.Sprintf(format, args...)))
 	}
 	line("subscription", "%s of %s", s.Name, showSource(s))
-	line("state", "%s%s", s.State, because(s.Why))
+	state := s.State
+	if s.Why != "" {
+		state += ": " + s.Why
+	}
+	line("state", "%s", state)
 	if s.ValidationURL != "" {
 		line("open to agree", "%s", s.ValidationURL)
 	}
@@ -108,7 +113,8 @@ func (c subscriptionCommands) showSubscription(w io.Writer, form output, s admin
 	}
 	if s.Pull != nil {
 		line("schema", "%s", s.Schema)
-		line("lock", "%s", showLock(s))
+		// what counts for who receives instead of attempts
+		line("lock", "%s, given %s at most, within %s", cmp.Or(s.Pull.Lock, "1m"), counted(cmp.Or(s.Pull.MaxDeliveries, 10), "time"), s.Retry.TTL)
 	} else {
 		line("schema", "%s%s", s.Schema, showBatch(s))
 		line("retry", "%s", showPolicy(s.Retry))
@@ -127,11 +133,6 @@ func (c subscriptionCommands) showSubscription(w io.Writer, form output, s admin
 	fmt.Fprintln(w)
 	showDeliveries(line, *s.Stats, s.Pull != nil)
 	return nil
-}
-
-// showLock tells what counts for who receives instead of attempts.
-func showLock(s admin.Subscription) string {
-	return fmt.Sprintf("%s, given %s at most, within %s", cmp.Or(s.Pull.Lock, "1m"), counted(cmp.Or(s.Pull.MaxDeliveries, 10), "time"), s.Retry.TTL)
 }
 
 func showSigning(k admin.SigningKey) string {
@@ -158,13 +159,6 @@ func showExtras(line func(name, format string, args ...any), s admin.Subscriptio
 	}
 }
 
-func because(why string) string {
-	if why == "" {
-		return ""
-	}
-	return ": " + why
-}
-
 func showBatch(s admin.Subscription) string {
 	if s.MaxEvents <= 1 && s.PreferredKiB == 0 {
 		return ", one event a request"
@@ -181,20 +175,10 @@ func showPolicy(r admin.RetryPolicy) string {
 		text += fmt.Sprintf(", %s not before %s", status, r.Floors[status])
 	}
 	if r.NoRetry != nil {
-		text += "; given up at once: " + showStatuses(r.NoRetry)
+		statuses := strings.Trim(strings.ReplaceAll(fmt.Sprint(r.NoRetry), " ", ", "), "[]")
+		text += "; given up at once: " + cmp.Or(statuses, "none")
 	}
 	return text
-}
-
-func showStatuses(statuses []int) string {
-	if len(statuses) == 0 {
-		return "none"
-	}
-	text := make([]string, len(statuses))
-	for i, status := range statuses {
-		text[i] = strconv.Itoa(status)
-	}
-	return strings.Join(text, ", ")
 }
 
 func showDead(s admin.Subscription) string {
@@ -236,7 +220,7 @@ func showDeliveries(line func(name, format string, args ...any), s admin.Deliver
 		under = "locked"
 	}
 	line(under, "%d, %d queued, %s parked, %s not yet looked at", s.InFlight, s.Queued, thousands(s.Parked), thousands(s.Behind))
-	waiting := []string{}
+	var waiting []string
 	for _, t := range s.Waiting {
 		waiting = append(waiting, fmt.Sprintf("%s for %s", thousands(t.Events), t.Wait))
 	}
@@ -256,10 +240,7 @@ func showCounts(counts map[string]int64) string {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, thousands(counts[name])+" "+name)
 	}
-	if len(parts) == 0 {
-		return "0"
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "0")
 }
 
 func showHealth(e admin.EndpointHealth) string {
