@@ -93,6 +93,11 @@ func TestCheckpointMovesRefused(t *testing.T) {
 	} {
 		y.refused(tt.status, tt.kind, "PUT", tt.path, tt.body)
 	}
+	for body, says := range map[string]string{ // in the words of the API, not in those of the program
+		`{"to":{"time":"yesterday"}}`: `"yesterday" is no time`, `{"to":{"time":5}}`: "a time is a JSON string", `{"force":1}`: `field "force" cannot be a JSON number`,
+	} {
+		testkit.Equal(t, y.refused(400, "bad-request", "PUT", checkpointsPath+"/0", body).Detail, says)
+	}
 	listener := y.policy("orders", "listener", auth.Listen)
 	as := y.as(basic(listener.Name, listener.Primary))
 	as.refused(403, "insufficient-rights", "PUT", checkpointsPath+"/0", `{"to":{"latest":true}}`)

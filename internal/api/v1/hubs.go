@@ -8,8 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
@@ -191,11 +193,17 @@ func notJSON(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badRequest(next, "the body ends in the middle of its JSON")
 	}
+	const likeThis = "write the time like 2026-01-02T15:04:05Z"
 	if e, ok := errors.AsType[*time.ParseError](err); ok {
-		return badRequest("write the time like 2026-01-02T15:04:05Z", "%.64q is no time", strings.Trim(e.Value, `"`))
+		return badRequest(likeThis, "%.64q is no time", strings.Trim(e.Value, `"`))
+	}
+	if strings.HasPrefix(err.Error(), "Time.UnmarshalJSON: ") {
+		return badRequest(likeThis, "a time is a JSON string")
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return badRequest(next, "field %q cannot be a JSON %s", e.Field, e.Value)
+		// The names of embedded types are no part of the JSON, whose names begin in lower case.
+		path := slices.DeleteFunc(strings.Split(e.Field, "."), func(name string) bool { return name != "" && unicode.IsUpper(rune(name[0])) })
+		return badRequest(next, "field %q cannot be a JSON %s", strings.Join(path, "."), e.Value)
 	}
 	return badRequest(next, "the body is not what is wanted: %s", strings.TrimPrefix(err.Error(), "json: "))
 }
