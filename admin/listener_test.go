@@ -83,9 +83,8 @@ func TestTheYardLetsClientsIn(t *testing.T) {
 	sender := dialReal(t, admin.Config{Server: server, ConnectionString: asked})
 	hubs, err := sender.Hubs(ctx)
 	testkit.Must(t, err)
-	if len(hubs) != 1 || hubs[0].Name != "shop/orders" {
-		t.Errorf("the sender sees %v", hubs)
-	}
+	testkit.MustEqual(t, len(hubs), 1, "the sender sees %v", hubs)
+	testkit.Equal(t, hubs[0].Name, "shop/orders", "the sender sees %v", hubs)
 	_, err = sender.Send(ctx, "shop/orders", admin.Batch{Events: []json.RawMessage{[]byte(`{"body":"x"}`)}})
 	testkit.Must(t, err)
 	refused(t, sender.DeleteHub(ctx, "shop/orders"), 403, "insufficient-rights", "policy")

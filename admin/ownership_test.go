@@ -70,9 +70,8 @@ func TestCheckpoints(t *testing.T) {
 	noon := time.Now().Add(time.Hour)
 	moved, err := c.MoveCheckpoint(ctx, "shop/orders", "a/b", "0", admin.Target{Time: &noon}, admin.MoveOptions{Force: true})
 	testkit.Must(t, err)
-	if *moved.From.Sequence != 0 || *moved.To.Sequence != 2 {
-		t.Errorf("moved %+v", moved)
-	}
+	testkit.Equal(t, *moved.From.Sequence, 0, "moved %+v", moved)
+	testkit.Equal(t, *moved.To.Sequence, 2, "moved %+v", moved)
 	list, err := c.Checkpoints(ctx, "shop/orders", "a/b")
 	testkit.Must(t, err)
 	if len(list.Checkpoints) != 1 || list.Checkpoints[0].Offset != "2" || list.Group != "a/b" {
@@ -87,9 +86,8 @@ func TestCheckpoints(t *testing.T) {
 	}
 	copied, err := c.Checkpoints(ctx, "shop/orders", "$Default")
 	testkit.Must(t, err)
-	if len(copied.Checkpoints) != 1 || *copied.Checkpoints[0].Sequence != 2 {
-		t.Errorf("got %+v", copied)
-	}
+	testkit.MustEqual(t, len(copied.Checkpoints), 1, "got %+v", copied)
+	testkit.Equal(t, *copied.Checkpoints[0].Sequence, 2, "got %+v", copied)
 }
 
 // P6: a watched table comes anew when it changes, and ends when its group does.

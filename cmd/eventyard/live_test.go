@@ -125,6 +125,29 @@ func do(t *testing.T, args ...string) string {
 	return said
 }
 
+// wants reads a line of a tail, which ends with an event's text.
+func (c *command) wants(text string) {
+	c.t.Helper()
+	if line := c.line(); !strings.HasSuffix(line, "  "+text) {
+		c.t.Errorf("line is %q, want %s", line, text)
+	}
+}
+
+// types writes a line to a command.
+func (c *command) types(text string) {
+	c.t.Helper()
+	_, err := io.WriteString(c.stdin, text+"\n")
+	testkit.Must(c.t, err)
+}
+
+// following is a yard with a hub, a tail of it, and somebody who is about to type events.
+func following(t *testing.T) (yard, tail, sending *command, url string) {
+	t.Helper()
+	yard, url = serving(t, t.TempDir(), "127.0.0.1:0")
+	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
+	return yard, launch(t, "read", "h", "--follow", "--server", url), launch(t, "send", "h", "--server", url), url
+}
+
 // H4: a tail outlives its yard.
 func TestATailComesBackAfterARestart(t *testing.T) {
 	data := t.TempDir()
@@ -134,16 +157,12 @@ func TestATailComesBackAfterARestart(t *testing.T) {
 	do(t, "hub", "create", "h", "--partitions", "2", "--server", url)
 	do(t, "send", "h", "before", "--server", url)
 	tail := launch(t, "read", "h", "--follow", "--server", url)
-	if line := tail.line(); !strings.HasSuffix(line, "  before") {
-		t.Errorf("first line is %q", line)
-	}
+	tail.wants("before")
 	yard.stopYard()
 	yard, _ = serving(t, data, address)
 	for _, text := range []string{"one", "two", "three"} {
 		do(t, "send", "h", text, "--server", url)
-		if line := tail.line(); !strings.HasSuffix(line, "  "+text) {
-			t.Errorf("line is %q, want %s", line, text)
-		}
+		tail.wants(text)
 	}
 	if !strings.Contains(tail.stderr.String(), "waiting for the yard") || !strings.Contains(tail.stderr.String(), "going on where it was") {
 		t.Errorf("the tail said %q", tail.stderr)
@@ -166,9 +185,7 @@ func TestATailEndsWithItsKey(t *testing.T) {
 	}
 	own := auth.ConnectionString{Endpoint: "sb://127.0.0.1/", Policy: "p", Key: made.PrimaryKey}
 	tail := launch(t, "read", "h", "--follow", "--server", url, "--connection-string", own.String())
-	if line := tail.line(); !strings.HasSuffix(line, "  before") {
-		t.Errorf("first line is %q", line)
-	}
+	tail.wants("before")
 	do(t, "policy", "regenerate", "p", "--yes", "--server", url)
 	if _, err := tail.rest(); err == nil || !strings.Contains(err.Error(), "was replaced, or its policy or hub deleted") {
 		t.Errorf("the tail ended with %v", err)
@@ -192,9 +209,7 @@ func TestATailFromLatestMissesNothing(t *testing.T) {
 	yard.stopYard()
 	yard, _ = serving(t, data, address)
 	do(t, "send", "h", "new", "--server", url)
-	if line := tail.line(); !strings.HasSuffix(line, "  new") {
-		t.Errorf("line is %q", line)
-	}
+	tail.wants("new")
 	yard.stopYard()
 }
 
@@ -257,17 +272,10 @@ func damage(t *testing.T, data, body string) {
 
 // A line typed by hand is stored before the next one is typed.
 func TestALineIsSentAtOnce(t *testing.T) {
-	yard, url := serving(t, t.TempDir(), "127.0.0.1:0")
-	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
-	tail := launch(t, "read", "h", "--follow", "--server", url)
-	sending := launch(t, "send", "h", "--server", url)
+	yard, tail, sending, _ := following(t)
 	for _, text := range []string{"one", "two"} {
-		if _, err := io.WriteString(sending.stdin, text+"\n"); err != nil {
-			t.Fatal(err)
-		}
-		if line := tail.line(); !strings.HasSuffix(line, "  "+text) {
-			t.Errorf("line is %q", line)
-		}
+		sending.types(text)
+		tail.wants(text)
 	}
 	sending.stdin.Close()
 	if said, err := sending.rest(); err != nil || !strings.HasPrefix(said, "sent 2 events to h") {
@@ -277,13 +285,8 @@ func TestALineIsSentAtOnce(t *testing.T) {
 }
 
 func TestAnInterruptedSendSaysHowFarItCame(t *testing.T) {
-	yard, url := serving(t, t.TempDir(), "127.0.0.1:0")
-	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
-	tail := launch(t, "read", "h", "--follow", "--server", url)
-	sending := launch(t, "send", "h", "--server", url)
-	if _, err := io.WriteString(sending.stdin, "one\n"); err != nil {
-		t.Fatal(err)
-	}
+	yard, tail, sending, url := following(t)
+	sending.types("one")
 	tail.line()
 	sending.cancel()
 	if said, err := sending.rest(); !errors.Is(err, errInterrupted) || !strings.HasPrefix(said, "sent 1 event to h") {
@@ -299,18 +302,11 @@ func TestAnInterruptedSendSaysHowFarItCame(t *testing.T) {
 }
 
 func TestASendThatFailsHalfWay(t *testing.T) {
-	yard, url := serving(t, t.TempDir(), "127.0.0.1:0")
-	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
-	tail := launch(t, "read", "h", "--follow", "--server", url)
-	sending := launch(t, "send", "h", "--server", url)
-	if _, err := io.WriteString(sending.stdin, "one\n"); err != nil {
-		t.Fatal(err)
-	}
+	yard, tail, sending, _ := following(t)
+	sending.types("one")
 	tail.line()
 	yard.stopYard()
-	if _, err := io.WriteString(sending.stdin, "two\n"); err != nil {
-		t.Fatal(err)
-	}
+	sending.types("two")
 	said, err := sending.rest()
 	if err == nil || !strings.HasPrefix(said, "sent 1 event to h") || !strings.HasPrefix(err.Error(), "event 2") {
 		t.Errorf("send said %q, %v", said, err)
@@ -319,21 +315,14 @@ func TestASendThatFailsHalfWay(t *testing.T) {
 
 // A hub that goes away under a command is named, and not the log that it was.
 func TestAHubIsDeletedUnderItsUsers(t *testing.T) {
-	yard, url := serving(t, t.TempDir(), "127.0.0.1:0")
-	do(t, "hub", "create", "h", "--partitions", "1", "--server", url)
-	tail := launch(t, "read", "h", "--follow", "--server", url)
-	sending := launch(t, "send", "h", "--server", url)
-	if _, err := io.WriteString(sending.stdin, "one\n"); err != nil {
-		t.Fatal(err)
-	}
+	yard, tail, sending, url := following(t)
+	sending.types("one")
 	tail.line()
 	do(t, "hub", "delete", "h", "--yes", "--server", url)
 	if _, err := tail.rest(); err == nil || err.Error() != `hub "h" was deleted` {
 		t.Errorf("the tail ended with %v", err)
 	}
-	if _, err := io.WriteString(sending.stdin, "two\n"); err != nil {
-		t.Fatal(err)
-	}
+	sending.types("two")
 	if _, err := sending.rest(); err == nil || err.Error() != `event 2: hub "h" was deleted; nothing behind that was sent` {
 		t.Errorf("the send ended with %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestProgressIsForLongJobsAtATerminal(t *testing.T) {
@@ -37,9 +39,8 @@ func TestNothingIsShownWhereNobodySees(t *testing.T) {
 		time.Sleep(time.Hour)
 		p.show(func() string { return "working" })
 		p.clear()
-		if b.Len() != 0 || newPaint(&b).red("x") != "x" {
-			t.Errorf("written: %q", b.String())
-		}
+		testkit.Equal(t, b.Len(), 0, "written: %q", b.String())
+		testkit.Equal(t, newPaint(&b).red("x"), "x", "written: %q", b.String())
 	})
 }
 

@@ -15,9 +15,8 @@ func TestTheEmulatorsConfigJSONIsReadAsItIs(t *testing.T) {
 		{Name: "telemetry/raw", Partitions: new(64), Groups: []string{"$default", "cg1"}},
 	}
 	testkit.Diff(t, want, got.Config.Hubs)
-	if got.Config.Namespace != "emulatorNs1" || len(got.Warnings) != 0 {
-		t.Errorf("namespace %q, warnings %q", got.Config.Namespace, got.Warnings)
-	}
+	testkit.Equal(t, got.Config.Namespace, "emulatorNs1", "namespace %q, warnings %q", got.Config.Namespace, got.Warnings)
+	testkit.Equal(t, len(got.Warnings), 0, "namespace %q, warnings %q", got.Config.Namespace, got.Warnings)
 }
 
 func TestAnEditedConfigJSONIsReadWithWarnings(t *testing.T) {

@@ -25,9 +25,8 @@ func TestNothingAtAllIsAWorkingConfiguration(t *testing.T) {
 	t.Chdir(t.TempDir())
 	got, err := Load(Sources{})
 	testkit.Must(t, err)
-	if got.File != "" || len(got.Warnings) != 0 {
-		t.Errorf("read %q with warnings %q out of nothing", got.File, got.Warnings)
-	}
+	testkit.Equal(t, got.File, "", "read %q with warnings %q out of nothing", got.File, got.Warnings)
+	testkit.Equal(t, len(got.Warnings), 0, "read %q with warnings %q out of nothing", got.File, got.Warnings)
 	c := got.Config
 	if c.Data != "eventyard-data" || c.Sync != "always" || c.HTTP != "127.0.0.1:8080" || c.AMQP != "127.0.0.1:5672" ||
 		c.AMQPS != "127.0.0.1:5671" || c.HTTPS != "127.0.0.1:8443" || c.Kafka != Off || c.AcceptAnyJWT || c.AllowPlaintext {

@@ -55,9 +55,8 @@ func TestAnUploadThatStops(t *testing.T) {
 	got, err := y.server.Client().Do(r)
 	testkit.Must(t, err)
 	testkit.Must(t, got.Body.Close())
-	if got.StatusCode != http.StatusRequestTimeout || got.Header.Get("x-ms-error-code") != "OperationTimedOut" {
-		t.Errorf("got %d %s", got.StatusCode, got.Header.Get("x-ms-error-code"))
-	}
+	testkit.Equal(t, got.StatusCode, http.StatusRequestTimeout, "got %d %s", got.StatusCode, got.Header.Get("x-ms-error-code"))
+	testkit.Equal(t, got.Header.Get("x-ms-error-code"), "OperationTimedOut", "got %d %s", got.StatusCode, got.Header.Get("x-ms-error-code"))
 	if again := y.ask("PUT", "/blob/eventyard/box/b", make([]byte, 10_000), map[string]string{"x-ms-blob-type": "BlockBlob"}, y.own()); again.StatusCode != 201 {
 		t.Errorf("another upload: %d", again.StatusCode)
 	}

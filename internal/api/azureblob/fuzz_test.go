@@ -159,8 +159,7 @@ func FuzzSharedKey(f *testing.F) {
 				t.Fatal("the signature of another request is good")
 			}
 		}
-		if compareByWeight(name, other) != -compareByWeight(other, name) || (name == other) != (compareByWeight(name, other) == 0) {
-			t.Fatalf("%q and %q have no order", name, other)
-		}
+		testkit.MustEqual(t, compareByWeight(name, other), -compareByWeight(other, name), "%q and %q have no order", name, other)
+		testkit.MustEqual(t, (name == other), (compareByWeight(name, other) == 0), "%q and %q have no order", name, other)
 	})
 }

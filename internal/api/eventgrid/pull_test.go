@@ -57,9 +57,8 @@ func TestReceivedEvents(t *testing.T) {
 		}
 	}
 	got.json(&answer)
-	if len(answer.Value) != 2 || got.Header.Get("Content-Type") != "application/json" {
-		t.Fatalf("received %s", got.text)
-	}
+	testkit.MustEqual(t, len(answer.Value), 2, "received %s", got.text)
+	testkit.MustEqual(t, got.Header.Get("Content-Type"), "application/json", "received %s", got.text)
 	first, second := answer.Value[0], answer.Value[1]
 	if first.BrokerProperties.LockToken != `a"b` || first.BrokerProperties.DeliveryCount != 1 || first.Event["id"] != "1" || first.Event["mine"] != "kept" {
 		t.Errorf("the first is %+v", first)

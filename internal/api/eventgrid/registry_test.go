@@ -192,9 +192,8 @@ func TestTheLinkOfAnEndpoint(t *testing.T) {
 	y.ask("POST", link, "", header("WebHook-Allowed-Rate", "60")).want(200)
 	s, err = y.topicRegistry.Find(source, "mailer")
 	testkit.Must(t, err)
-	if s.State != topics.Active || s.Validation.Rate != 60 {
-		t.Errorf("it is %s, at %d a minute", s.State, s.Validation.Rate)
-	}
+	testkit.Equal(t, s.State, topics.Active, "it is %s, at %d a minute", s.State, s.Validation.Rate)
+	testkit.Equal(t, s.Validation.Rate, 60, "it is %s, at %d a minute", s.State, s.Validation.Rate)
 	if text := y.ask("GET", link, "").refused(403, "InvalidValidationLink"); strings.Count(text, "update the subscription") != 1 {
 		t.Errorf("a link that is used up is told %s", text)
 	}

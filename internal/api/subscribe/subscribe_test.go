@@ -108,9 +108,8 @@ func TestAnotherTargetTakesTheTarget(t *testing.T) {
 		t.Errorf("got %+v", hub)
 	}
 	pull := applied(t, `{"pull":{"lock":"2m","maxDeliveries":4}}`, hub)
-	if pull.Hub != "" || *pull.Pull != (topics.Pull{Lock: 2 * time.Minute, MaxDeliveries: 4}) {
-		t.Errorf("got %+v", pull)
-	}
+	testkit.Equal(t, pull.Hub, "", "got %+v", pull)
+	testkit.Equal(t, *pull.Pull, (topics.Pull{Lock: 2 * time.Minute, MaxDeliveries: 4}), "got %+v", pull)
 	if again := applied(t, `{"endpoint":"https://x/"}`, pull); again.Pull != nil || again.Webhook.URL != "https://x/" {
 		t.Errorf("got %+v", again)
 	}

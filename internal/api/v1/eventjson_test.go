@@ -107,9 +107,8 @@ func TestIDsAreText(t *testing.T) {
 		testkit.Must(t, err)
 		var got shown
 		testkit.Must(t, json.Unmarshal(eventFormat{}.appendEvent(nil, "0", runOf(stored), 0), &got))
-		if got.MessageID != want || got.CorrelationID != want {
-			t.Errorf("%v is shown as %q and %q", id, got.MessageID, got.CorrelationID)
-		}
+		testkit.Equal(t, got.MessageID, want, "%v is shown as %q and %q", id, got.MessageID, got.CorrelationID)
+		testkit.Equal(t, got.CorrelationID, want, "%v is shown as %q and %q", id, got.MessageID, got.CorrelationID)
 	}
 }
 

@@ -1,16 +1,12 @@
 package v1
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -49,32 +45,6 @@ func TestTailOfAKeyGoesOn(t *testing.T) {
 			if got, ok := f.message(); !ok || got.comment == "" {
 				t.Fatalf("no heartbeat but %+v", got)
 			}
-		}
-	})
-}
-
-// Lines break off when the token expires, and say so.
-func TestLinesBreakOffWhenTheTokenExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) {
-			c.Broker = watched{Broker: c.Broker.(*broker.Broker), before: func(partition string) {
-				if partition == "1" {
-					time.Sleep(2 * time.Minute)
-				}
-			}}
-		})
-		y.hub("orders", 2)
-		y.send("orders", "0", "a")
-		y.send("orders", "1", "b")
-		resp := y.as(signed("", time.Minute)).open(t.Context(), "GET", "/api/v1/hubs/orders/events", nil)
-		defer resp.Body.Close()
-		all, err := io.ReadAll(resp.Body)
-		if !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("the answer ended with %v", err)
-		}
-		got, last := lines(t, bytes.NewReader(all))
-		if positions(got) != "0/0=a" || !strings.Contains(last, problemPrefix+"expired-token") {
-			t.Errorf("read %s", all)
 		}
 	})
 }

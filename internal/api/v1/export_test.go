@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -166,9 +167,8 @@ var damage = &eventlog.CorruptError{Where: "segment 0", Reason: "checksum", Firs
 func TestPageBeforeDamage(t *testing.T) {
 	y := damagedYard(t, damage)
 	page := y.page("orders", "0", "wait=1m")
-	if texts(page.Events) != "a b" || page.Next != 2 {
-		t.Errorf("read %q, next %d", texts(page.Events), page.Next)
-	}
+	testkit.Equal(t, texts(page.Events), "a b", "read %q, next %d", texts(page.Events), page.Next)
+	testkit.Equal(t, page.Next, 2, "read %q, next %d", texts(page.Events), page.Next)
 	p := y.refused(500, "damaged-events", "GET", "/api/v1/hubs/orders/partitions/0/events?from=2", nil)
 	if p.LostFirst == nil || *p.LostFirst != 2 || p.Resume == nil || *p.Resume != 4 {
 		t.Errorf("the problem shows no way on: %+v", p)
@@ -295,32 +295,39 @@ func TestLinesOfASlowClientEnd(t *testing.T) {
 	})
 }
 
-// A yard that stops breaks off lines too, and says so.
-func TestLinesBreakOffWhenStopping(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var y *yard
-		y = newYard(t, func(c *Config) {
-			c.Broker = watched{Broker: c.Broker.(*broker.Broker), before: func(partition string) {
-				if partition == "1" {
-					y.stopping()
-					synctest.Wait()
+// H9: lines break off when the token expires, its policy is deleted or the yard stops, and say so.
+func TestLinesBreakOff(t *testing.T) {
+	for kind, meanwhile := range map[string]func(*yard){
+		"expired-token": func(*yard) { time.Sleep(2 * time.Minute) },
+		"revoked-token": func(y *yard) { testkit.Must(y.t, y.registry.Delete(y.t.Context(), "", "p")) },
+		"stopping":      func(y *yard) { y.stopping(); synctest.Wait() },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var y *yard
+				y = newYard(t, func(c *Config) {
+					c.Broker = watched{Broker: c.Broker.(*broker.Broker), before: func(partition string) {
+						if partition == "1" {
+							meanwhile(y)
+						}
+					}}
+				})
+				y.hub("orders", 2)
+				p := y.policy("", "p", auth.Listen)
+				y.send("orders", "0", "a")
+				y.send("orders", "1", "b")
+				token := auth.Sign("http://localhost/", p.Name, p.Primary, time.Now().Add(time.Minute))
+				resp := y.as(token).open(t.Context(), "GET", "/api/v1/hubs/orders/events", nil)
+				defer resp.Body.Close()
+				all, err := io.ReadAll(resp.Body)
+				testkit.ErrorIs(t, err, io.ErrUnexpectedEOF, "the answer ended")
+				got, last := lines(t, bytes.NewReader(all))
+				if positions(got) != "0/0=a" || !strings.Contains(last, problemPrefix+kind) {
+					t.Errorf("read %s", all)
 				}
-			}}
+			})
 		})
-		y.hub("orders", 2)
-		y.send("orders", "0", "a")
-		y.send("orders", "1", "b")
-		resp := y.open(t.Context(), "GET", "/api/v1/hubs/orders/events", nil)
-		defer resp.Body.Close()
-		all, err := io.ReadAll(resp.Body)
-		if !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("the answer ended with %v", err)
-		}
-		got, last := lines(t, bytes.NewReader(all))
-		if positions(got) != "0/0=a" || !strings.Contains(last, problemPrefix+"stopping") {
-			t.Errorf("read %s", all)
-		}
-	})
+	}
 }
 
 // An event that is stored in no form we know is shown as it is, and stops nobody.
@@ -331,9 +338,8 @@ func TestUnreadableEventIsShown(t *testing.T) {
 	testkit.Must(t, err)
 	y.send("orders", "0", "fine")
 	page := y.page("orders", "0", "")
-	if len(page.Events) != 2 || page.Events[1].text() != "fine" {
-		t.Fatalf("read %+v", page)
-	}
+	testkit.MustEqual(t, len(page.Events), 2, "read %+v", page)
+	testkit.MustEqual(t, page.Events[1].text(), "fine", "read %+v", page)
 	if e := page.Events[0]; e.Unreadable == "" || e.StoredBase64 != "anVuaw==" {
 		t.Errorf("shown as %+v", e)
 	}

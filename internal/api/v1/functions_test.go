@@ -81,9 +81,8 @@ func TestFunctionsAreDefinedPausedAndResumed(t *testing.T) {
 	y.want(http.StatusOK, "POST", "/api/v1/functions/billing/resume", nil).json(t, &f)
 	testkit.Equal(t, f.Circuit.State, "closed", "resumed %+v", f.Circuit)
 	y.want(http.StatusOK, "PATCH", "/api/v1/functions/billing", `{"retries":-1}`).json(t, &f)
-	if f.Retries != -1 || len(f.Headers) != 1 {
-		t.Errorf("changed %+v", f)
-	}
+	testkit.Equal(t, f.Retries, -1, "changed %+v", f)
+	testkit.Equal(t, len(f.Headers), 1, "changed %+v", f)
 	c := read[admin.Circuit](t, y.want(http.StatusOK, "POST", "/api/v1/circuits/billing/open?hub=orders&group=g", `{"reason":"drill"}`))
 	if c.State != "held" || !c.Yard {
 		t.Errorf("opened %+v", c)
@@ -151,23 +150,19 @@ func TestPoisonEventsOfSeveralHubs(t *testing.T) {
 		}
 	}
 	list := read[struct{ Poison []admin.PoisonEvent }](t, y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison?source=Payroll", nil))
-	if len(list.Poison) != 1 || list.Poison[0].Hub != "payroll" {
-		t.Errorf("listed %+v", list)
-	}
+	testkit.MustEqual(t, len(list.Poison), 1, "listed %+v", list)
+	testkit.Equal(t, list.Poison[0].Hub, "payroll", "listed %+v", list)
 	done := read[admin.PoisonRedriven](t, y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{"source":"ORDERS"}`))
-	if done.Redriven != 2 || done.Hub != "orders" {
-		t.Errorf("redriven %+v", done)
-	}
+	testkit.Equal(t, done.Redriven, 2, "redriven %+v", done)
+	testkit.Equal(t, done.Hub, "orders", "redriven %+v", done)
 	done = admin.PoisonRedriven{}
 	y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{}`).json(t, &done)
-	if done.Redriven != 1 || done.Hub != "payroll" {
-		t.Errorf("the rest: %+v", done)
-	}
+	testkit.Equal(t, done.Redriven, 1, "the rest: %+v", done)
+	testkit.Equal(t, done.Hub, "payroll", "the rest: %+v", done)
 	done = admin.PoisonRedriven{}
 	y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{"source":"orders"}`).json(t, &done)
-	if done.Redriven != 0 || done.Hub != "" {
-		t.Errorf("nothing is left: %+v", done)
-	}
+	testkit.Equal(t, done.Redriven, 0, "nothing is left: %+v", done)
+	testkit.Equal(t, done.Hub, "", "nothing is left: %+v", done)
 }
 
 // F4: a request redrives so many, says whether there are more, and is not kept from them by those that it may not.

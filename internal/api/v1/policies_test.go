@@ -79,9 +79,8 @@ func TestPolicyWithGivenKeys(t *testing.T) {
 	y.want(201, "POST", "/api/v1/policies", admin.PolicyRequest{
 		Name: "moved", Rights: []string{"Manage"}, PrimaryKey: primary, SecondaryKey: secondary,
 	}).json(t, &got)
-	if got.PrimaryKey != primary || got.SecondaryKey != secondary {
-		t.Errorf("its keys are %q and %q", got.PrimaryKey, got.SecondaryKey)
-	}
+	testkit.Equal(t, got.PrimaryKey, primary, "its keys are %q and %q", got.PrimaryKey, got.SecondaryKey)
+	testkit.Equal(t, got.SecondaryKey, secondary, "its keys are %q and %q", got.PrimaryKey, got.SecondaryKey)
 	for _, key := range []string{primary, secondary} {
 		y.as(basic("moved", key)).want(200, "GET", "/api/v1/policies", nil)
 		y.as(auth.Sign("http://localhost/", "moved", key, time.Now().Add(time.Hour))).want(200, "GET", "/api/v1/policies", nil)

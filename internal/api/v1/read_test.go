@@ -176,9 +176,8 @@ func TestLongPollWakes(t *testing.T) {
 		time.Sleep(7 * time.Second)
 		y.send("orders", "0", "new", "newer")
 		page := <-got
-		if texts(page.Events) != "new newer" || page.Next != 3 {
-			t.Errorf("read %q, next %d", texts(page.Events), page.Next)
-		}
+		testkit.Equal(t, texts(page.Events), "new newer", "read %q, next %d", texts(page.Events), page.Next)
+		testkit.Equal(t, page.Next, 3, "read %q, next %d", texts(page.Events), page.Next)
 		testkit.Equal(t, time.Since(began), 7*time.Second, "waited")
 	})
 }

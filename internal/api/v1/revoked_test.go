@@ -1,8 +1,6 @@
 package v1
 
 import (
-	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -89,32 +87,6 @@ func TestLongPollEndsWhenItsPolicyDoes(t *testing.T) {
 		}
 		client.refused(http.StatusUnauthorized, "invalid-signature", "GET", "/api/v1/hubs/orders/partitions/0/events?wait=1m", nil)
 	})
-}
-
-// H9: lines break off when the policy ends, and say so.
-func TestLinesBreakOffWhenThePolicyEnds(t *testing.T) {
-	var y *yard
-	y = newYard(t, func(c *Config) {
-		c.Broker = watched{Broker: c.Broker.(*broker.Broker), before: func(partition string) {
-			if partition == "1" {
-				testkit.Must(t, y.registry.Delete(t.Context(), "", "p"))
-			}
-		}}
-	})
-	y.hub("orders", 2)
-	p := y.policy("", "p", auth.Listen)
-	y.send("orders", "0", "a")
-	y.send("orders", "1", "b")
-	resp := y.as(basic(p.Name, p.Primary)).open(t.Context(), "GET", "/api/v1/hubs/orders/events", nil)
-	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("the answer ended with %v", err)
-	}
-	got, last := lines(t, bytes.NewReader(all))
-	if positions(got) != "0/0=a" || !strings.Contains(last, problemPrefix+"revoked-token") {
-		t.Errorf("read %s", all)
-	}
 }
 
 // H9: a hub that was made anew between letting a request in and reading is not read.

@@ -42,9 +42,8 @@ func TestSendChoosesThePartition(t *testing.T) {
 			y := newYard(t)
 			y.hub("orders", 4)
 			got := y.sent("orders", tt.query, tt.body)
-			if got.Partition != tt.partition || got.First != 0 {
-				t.Errorf("stored at %+v", got)
-			}
+			testkit.Equal(t, got.Partition, tt.partition, "stored at %+v", got)
+			testkit.Equal(t, got.First, 0, "stored at %+v", got)
 			stored := y.page("orders", got.Partition, "").Events[0]
 			testkit.Equal(t, stored.Key, tt.key, "the key")
 			testkit.Equal(t, showTime(got.Enqueued.Time), stored.Enqueued, "told, and enqueued")
@@ -73,9 +72,8 @@ func TestSendBatch(t *testing.T) {
 		t.Errorf("stored at %+v", got)
 	}
 	page := y.page("orders", "0", "")
-	if texts(page.Events) != "a b c d e" || page.Next != 5 {
-		t.Errorf("read %s, next %d", texts(page.Events), page.Next)
-	}
+	testkit.Equal(t, texts(page.Events), "a b c d e", "read %s, next %d", texts(page.Events), page.Next)
+	testkit.Equal(t, page.Next, 5, "read %s, next %d", texts(page.Events), page.Next)
 	for i, e := range page.Events {
 		if e.Sequence != int64(i) || e.Offset != strconv.Itoa(i) || e.Partition != "0" {
 			t.Errorf("event %d is at %s/%d, offset %s", i, e.Partition, e.Sequence, e.Offset)
