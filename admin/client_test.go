@@ -29,7 +29,7 @@ func dial(t *testing.T, yard http.HandlerFunc) *Client {
 
 func TestRequestsAreWhatTheAPITakes(t *testing.T) {
 	four, age, bytes := 4, "24h0m0s", int64(1<<30)
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		do           func(*Client, context.Context) error
 		method, path string
 		body         string
@@ -138,8 +138,7 @@ func TestRequestsAreWhatTheAPITakes(t *testing.T) {
 			},
 			method: "POST", path: "/api/v1/hubs/h/events", body: `{"events":[{}],"key":"a\"b"}`,
 		},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var method, path, body string
 			client := dial(t, func(w http.ResponseWriter, r *http.Request) {

@@ -76,7 +76,7 @@ func then(steps ...func(http.ResponseWriter, *http.Request)) func(http.ResponseW
 // H4: whoever follows misses nothing and sees nothing twice.
 func TestFollowComesBack(t *testing.T) {
 	type step = func(http.ResponseWriter, *http.Request)
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		query   Query
 		script  []step
 		events  int
@@ -165,8 +165,7 @@ func TestFollowComesBack(t *testing.T) {
 			asked:   []string{" 3", "0:2 1"},
 			notices: []string{"lost", "back"},
 		},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			yard := &tails{script: test.script}
 			client := dial(t, yard.ServeHTTP)

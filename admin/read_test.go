@@ -105,7 +105,7 @@ func cutOff(w http.ResponseWriter) {
 // H4: each event that was there comes once, in order, however often the answer breaks.
 func TestReadGoesOnWhereItBrokeOff(t *testing.T) {
 	all := []string{"0/0", "0/1", "0/2", "1/0", "2/0", "2/1"}
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		yard    yard
 		query   Query
 		want    []string
@@ -184,8 +184,7 @@ func TestReadGoesOnWhereItBrokeOff(t *testing.T) {
 			asked:   []string{` from "" count ""`, `0 from "2" count ""`, `1,2 from "" count ""`},
 			notices: []string{"0/2"}, err: "1 stretch of events is damaged",
 		},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			test.yard.last, test.query.Hub = []int64{2, 0, 1}, "h"
 			client := dial(t, test.yard.ServeHTTP)

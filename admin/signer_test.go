@@ -126,9 +126,7 @@ func TestReadingGoesOnWhenTheTokenExpires(t *testing.T) {
 			fmt.Fprintln(w, `{"problem":{"type":"urn:eventyard:problem:expired-token","title":"T","detail":"D","status":401}}`)
 			cutOff(w)
 		}
-		if from := r.URL.Query().Get("from"); from != "1" {
-			t.Errorf("it went on from %q", from)
-		}
+		testkit.Equal(t, r.URL.Query().Get("from"), "1", "it went on from")
 		fmt.Fprintln(w, `{"partition":"0","sequence":1}`)
 	}))
 	got, err := collect(client.Read(t.Context(), Query{Hub: "h"}, nil))

@@ -116,7 +116,7 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 		return &admin.UnreachableError{Server: "S", Err: &tls.CertificateVerificationError{Err: err}}
 	}
 	refused := &admin.UnreachableError{Server: "S", Err: syscall.ECONNREFUSED}
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		err  error
 		code int
 		want string
@@ -147,13 +147,10 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 		"too few rights":    {problem("insufficient-rights"), 1, "eventyard policy list"},
 		"no such policy":    {problem("policy-not-found"), 1, "eventyard policy list"},
 		"no permission":     {fmt.Errorf("make: %w", fs.ErrPermission), 1, "eventyard doctor"},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
-			if code := report(&b, test.err); code != test.code {
-				t.Errorf("code is %d", code)
-			}
+			testkit.Equal(t, report(&b, test.err), test.code, "code is")
 			if !strings.Contains(b.String(), test.want) || strings.Contains(b.String(), "\x1b") {
 				t.Errorf("reported %q", b.String())
 			}

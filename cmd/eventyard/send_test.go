@@ -26,7 +26,7 @@ func bodiesOf(t *testing.T, in *input) []string {
 
 func TestWhereBodiesComeFrom(t *testing.T) {
 	const text = "one\r\n\nthree"
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		flags sendFlags
 		texts []string
 		want  []string
@@ -39,8 +39,7 @@ func TestWhereBodiesComeFrom(t *testing.T) {
 		"all of it":                  {flags: sendFlags{whole: true}, want: []string{text}},
 		"made up":                    {flags: sendFlags{count: 2, size: 10}, want: []string{"event 1 ..", "event 2 .."}},
 		"made up, very small":        {flags: sendFlags{count: 1, size: 3}, want: []string{"eve"}},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			c := sendCommand{&cli{stdin: strings.NewReader(text)}}
 			in, err := c.openInput(c.command(), test.flags, test.texts)
@@ -123,7 +122,7 @@ func TestNothingWaitsForABatchToFill(t *testing.T) {
 
 func TestBatchesAreBounded(t *testing.T) {
 	const small, half, large = 10, maxBatchBytes / 2, maxBatchBytes * 2
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		sizes []int
 		want  []int
 	}{
@@ -132,8 +131,7 @@ func TestBatchesAreBounded(t *testing.T) {
 		"large ones go alone":         {[]int{large, large}, []int{1, 1}},
 		"also behind small ones":      {[]int{small, half, large, small}, []int{2, 1, 1}},
 		"nor does one go past a half": {[]int{half, half + 1, half - 1, small}, []int{1, 2, 1}},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				items, batches := make(chan item), make(chan []item)

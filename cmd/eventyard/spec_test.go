@@ -14,7 +14,6 @@ import (
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/testkit"
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 )
 
@@ -55,9 +54,7 @@ func TestFlagsFileAndAPIUnderstandTheSame(t *testing.T) {
 				if want == nil {
 					t.Fatalf("--%s %s sets nothing", row.FlagName(), given)
 				}
-				if diff := cmp.Diff(want, fieldOf(t, fromFile(t, d, row, text), row.Name)); diff != "" {
-					t.Errorf("the file understands something else:\n%s", diff)
-				}
+				testkit.Diff(t, want, fieldOf(t, fromFile(t, d, row, text), row.Name)) // the file understands the same
 				byAPI := reflect.New(d.Type).Interface()
 				if err := json.Unmarshal(encoded(t, byFlag), byAPI); err != nil || !reflect.DeepEqual(byFlag, byAPI) {
 					t.Errorf("the API understands something else: %+v, %v", byAPI, err)

@@ -46,9 +46,7 @@ func TestNothingIsShownWhereNobodySees(t *testing.T) {
 
 func TestColours(t *testing.T) {
 	p := paint{on: true}
-	if got := p.red("a") + p.green("b") + p.yellow("c"); got != "\x1b[31ma\x1b[0m\x1b[32mb\x1b[0m\x1b[33mc\x1b[0m" {
-		t.Errorf("painted %q", got)
-	}
+	testkit.Equal(t, p.red("a")+p.green("b")+p.yellow("c"), "\x1b[31ma\x1b[0m\x1b[32mb\x1b[0m\x1b[33mc\x1b[0m", "painted")
 }
 
 func TestAQuestionCanBeInterrupted(t *testing.T) {

@@ -92,7 +92,7 @@ hubs:
 }
 
 func TestWhatIsWrongIsSaidWithItsPosition(t *testing.T) {
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		file    string
 		environ []string
 		flags   map[string]string
@@ -174,8 +174,7 @@ func TestWhatIsWrongIsSaidWithItsPosition(t *testing.T) {
 		"Config.json with the same hub twice":           {file: `{"UserConfig":{"NamespaceConfig":[{"Entities":[{"Name":"a","PartitionCount":1},{"Name":"A","PartitionCount":1}]}]}}`, want: []string{`hub "A" is already`}},
 		"Config.json with something behind":             {file: `{"UserConfig":{}} x`, want: []string{"something follows"}},
 		"Config.json with a mapping in place of a list": {file: `{"UserConfig":{"NamespaceConfig":{}}}`, want: []string{"a list is wanted here, not a mapping"}},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			write(t, DefaultFile, test.file)
 			_, err := Load(Sources{Environ: test.environ, Flags: test.flags})

@@ -110,7 +110,7 @@ func TestTermsOfSignatures(t *testing.T) { // H9
 	testkit.Must(t, err)
 	soon, past := time.Now().Add(time.Hour).UTC(), time.Now().Add(-time.Hour).UTC()
 	stamp := func(t time.Time) string { return t.Format("2006-01-02T15:04:05Z") }
-	tests := []struct {
+	for _, test := range []struct {
 		name   string
 		change map[string]string
 		status int
@@ -135,8 +135,7 @@ func TestTermsOfSignatures(t *testing.T) { // H9
 		{"by a stored policy", map[string]string{"si": "policy"}, 403},
 		{"by a user", map[string]string{"skoid": "x"}, 403},
 		{"for another type of content", map[string]string{"rsct": "text/html"}, 200},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			q := url.Values{"sv": {"2022-11-02"}, "sr": {"b"}, "sp": {"r"}, "se": {stamp(soon)}}
 			for name, value := range test.change {
@@ -188,7 +187,7 @@ func TestWhoIsNotLetIn(t *testing.T) { // H9
 	header := func(value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("Authorization", value) }
 	}
-	tests := []struct {
+	for _, test := range []struct {
 		name    string
 		path    string
 		headers map[string]string
@@ -212,8 +211,7 @@ func TestWhoIsNotLetIn(t *testing.T) { // H9
 		{"no signature", path, nil, header("SharedKey eventyard:%%%"), 403, "AuthenticationFailed"},
 		{"another scheme", path, nil, header("Basic x"), 400, "InvalidAuthenticationInfo"},
 		{"a name of elsewhere", path, nil, func(r *http.Request) { y.own()(r); r.Host = "evil.example" }, 403, "AuthorizationFailure"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := y.ask("GET", test.path, nil, test.headers, test.sign)
 			if got.StatusCode != test.status || got.Header.Get("x-ms-error-code") != test.code {

@@ -68,7 +68,7 @@ func TestWhatIsNotOffered(t *testing.T) {
 	if got := y.ask("PUT", "/blob/eventyard/box/b", nil, put, y.own()); got.StatusCode != 201 {
 		t.Fatalf("status %d: %s", got.StatusCode, text(t, got))
 	}
-	tests := []struct {
+	for _, test := range []struct {
 		name, method, path string
 		headers            map[string]string
 		status             int
@@ -97,8 +97,7 @@ func TestWhatIsNotOffered(t *testing.T) {
 		{"a date that is none", "PUT", "box/a", with("If-Modified-Since", "c"), 400, "InvalidHeaderValue"},
 		{"a list of pages of nothing", "GET", "box?restype=container&comp=list&maxresults=0", nil, 400, "OutOfRangeQueryParameterValue"},
 		{"a block without an id", "PUT", "box/a?comp=block", nil, 400, "InvalidQueryParameterValue"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := y.ask(test.method, "/blob/eventyard/"+test.path, nil, test.headers, y.own())
 			if got.StatusCode != test.status || got.Header.Get("x-ms-error-code") != test.code {

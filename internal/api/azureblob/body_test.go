@@ -17,7 +17,7 @@ import (
 func TestHowLongAnUploadMayTake(t *testing.T) {
 	const patience = 30 * time.Second
 	began := time.Now()
-	tests := []struct {
+	for _, test := range []struct {
 		name     string
 		at       time.Duration // since it began
 		received int64
@@ -29,12 +29,9 @@ func TestHowLongAnUploadMayTake(t *testing.T) {
 		{"a slow client that keeps on", 10 * time.Minute, 11 * 60 * minUploadRate, 10*time.Minute + patience},
 		{"a slow client that has become slower", 10 * time.Minute, 595 * minUploadRate, 595*time.Second + patience},
 		{"a fast one that pauses", time.Minute, 100 << 20, time.Minute + patience},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := uploadDue(began, began.Add(test.at), test.received, patience).Sub(began); got != test.want {
-				t.Errorf("it is due after %v, want %v", got, test.want)
-			}
+			testkit.Equal(t, uploadDue(began, began.Add(test.at), test.received, patience).Sub(began), test.want, "it is due after")
 		})
 	}
 }

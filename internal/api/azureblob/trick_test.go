@@ -32,7 +32,7 @@ func TestASignatureIsForOneRequest(t *testing.T) { // H9
 	put := map[string]string{"x-ms-blob-type": "BlockBlob"}
 	y.ask("PUT", "/blob/eventyard/box/b", []byte("body"), put, y.own())
 	const text = "\ncomp:list\nprefix:a,b\nrestype:container"
-	tests := []struct {
+	for _, test := range []struct {
 		name, method, signedQuery, sent string
 		status                          int
 	}{
@@ -41,8 +41,7 @@ func TestASignatureIsForOneRequest(t *testing.T) { // H9
 		{"a parameter that comes twice", "GET", text, "box?restype=container&comp=list&prefix=a&prefix=b", 400},
 		{"that one with a comma", "GET", text, "box?restype=container&comp=list&prefix=a,b", 200},
 		{"a parameter in another's value", "PUT", "\na:b\ncomp:metadata\nrestype:container", "new?a=b%0Acomp:metadata&restype=container", 400},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := y.send(test.method, "/blob/eventyard/"+test.sent, func(r *http.Request) {
 				text := test.method + strings.Repeat("\n", 12) + canonicalHeaders(r.Header, strings.Compare) + "/eventyard" + r.URL.EscapedPath() + test.signedQuery

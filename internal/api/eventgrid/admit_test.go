@@ -29,7 +29,7 @@ func TestWhoMayPublish(t *testing.T) {
 	policy := func(name, resource string) string {
 		return auth.Sign(resource, name, policyKey(name), time.Now().Add(time.Hour))
 	}
-	tests := []struct {
+	for _, test := range []struct {
 		what    string
 		path    string
 		request func(*http.Request)
@@ -90,8 +90,7 @@ func TestWhoMayPublish(t *testing.T) {
 		{"a policy to a topic without keys", "/topics/closed/api/events", asPolicy("sender"), 200, ""},
 		{"a topic that is not there", "/topics/nowhere/api/events", withKey, 404, "ResourceNotFound"},
 		{"a topic that is not there, and nothing shown", "/topics/nowhere/api/events", nil, 401, "Unauthorized"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.what, func(t *testing.T) {
 			if test.request == nil {
 				test.request = func(*http.Request) {}
@@ -137,7 +136,7 @@ func TestWhoMayDoTheRest(t *testing.T) {
 	y := newYard(t)
 	here := y.server.URL
 	const pull, manage = "/topics/clouds/eventsubscriptions/jobs:acknowledge", "/topics/clouds"
-	tests := []struct {
+	for _, test := range []struct {
 		what, method, path string
 		request            func(*http.Request)
 		want               int
@@ -161,8 +160,7 @@ func TestWhoMayDoTheRest(t *testing.T) {
 		{"who may manage does", "GET", manage, asPolicy("manager"), 200},
 		{"by a signature, too", "GET", manage, header("Authorization", auth.Sign("sb://yard", "manager", policyKey("manager"), time.Now().Add(time.Hour))), 200},
 		{"nobody manages without anything", "GET", manage, func(*http.Request) {}, 401},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.what, func(t *testing.T) {
 			if got := y.in(t).ask(test.method, test.path, `{"lockTokens":["a"]}`, test.request); got.StatusCode != test.want {
 				t.Errorf("answered %d: %s", got.StatusCode, got.text)

@@ -104,7 +104,7 @@ func (y *realYard) listed(path, want string) {
 
 func TestTopicsThatCannotBeMade(t *testing.T) {
 	y := newRealYard(t)
-	tests := []struct {
+	for _, test := range []struct {
 		what, name, body string
 		status           int
 		code             string
@@ -118,8 +118,7 @@ func TestTopicsThatCannotBeMade(t *testing.T) {
 		{"null", "orders", `null`, 400, "InputJsonInvalid"},
 		{"properties of another kind", "orders", `{"properties":1}`, 400, "InvalidRequest"},
 		{"too much", "orders", `{"x":"` + strings.Repeat("x", maxManageBytes) + `"}`, 413, "PayloadTooLarge"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.what, func(t *testing.T) {
 			y.in(t).ask("PUT", "/topics/"+test.name, test.body, asRoot).refused(test.status, test.code)
 		})
@@ -338,7 +337,7 @@ func TestHubSubscriptionsByManagement(t *testing.T) {
 func TestSubscriptionsThatCannotBeMade(t *testing.T) {
 	y := newRealYard(t)
 	y.topic("orders", schema.EventGrid)
-	tests := []struct {
+	for _, test := range []struct {
 		what, path, body string
 		status           int
 		code             string
@@ -349,8 +348,7 @@ func TestSubscriptionsThatCannotBeMade(t *testing.T) {
 		{"a destination that there is not", "/topics/orders/eventSubscriptions/mailer", `{"properties":{"destination":{"endpointType":"StorageQueue"}}}`, 400, "InvalidRequest"},
 		{"no JSON", "/topics/orders/eventSubscriptions/mailer", `{"properties":`, 400, "InputJsonInvalid"},
 		{"a schema that does not fit", "/topics/orders/eventSubscriptions/mailer", strings.Replace(hook, `"labels"`, `"eventDeliverySchema":"CustomInputSchema","labels"`, 1), 400, "InvalidRequest"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.what, func(t *testing.T) {
 			y.in(t).ask("PUT", test.path, test.body, asRoot).refused(test.status, test.code)
 		})

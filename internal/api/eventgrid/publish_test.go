@@ -51,7 +51,7 @@ func TestPublications(t *testing.T) {
 		}
 	}
 	host := func(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
-	tests := []struct {
+	for _, test := range []struct {
 		what, path, body string
 		change           func(*http.Request)
 		topic, ids, says string
@@ -70,8 +70,7 @@ func TestPublications(t *testing.T) {
 		{"a namespace's batch", "/topics/clouds:publish?api-version=2024-06-01", "[" + cloud("a") + "]", contentType(batch), "clouds", "a", "{}"},
 		{"a namespace's single one", "/topics/clouds:publish", cloud("a"), contentType(single), "clouds", "a", "{}"},
 		{"a namespace's in headers", "/topics/clouds:publish", "hello", binary, "clouds", "a", "{}"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.what, func(t *testing.T) {
 			y := newYard(t)
 			got := y.ask("POST", test.path, test.body, withKey, test.change).want(200)
@@ -99,7 +98,7 @@ func TestPublications(t *testing.T) {
 // What cannot be published is refused whole, in Event Grid's words, and nothing is stored.
 func TestPublicationsThatAreRefused(t *testing.T) { // G12
 	y := newYard(t)
-	tests := []struct {
+	for _, test := range []struct {
 		what, topic, body string
 		change            func(*http.Request)
 		status            int
@@ -117,8 +116,7 @@ func TestPublicationsThatAreRefused(t *testing.T) { // G12
 			r.ContentLength = -1
 			r.Body = io.NopCloser(io.MultiReader(r.Body, strings.NewReader(" ")))
 		}, 413, "PayloadTooLarge"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.what, func(t *testing.T) {
 			before := y.counted(y.handler.metrics.published, test.topic, test.code)
 			y.in(t).ask("POST", "/topics/"+test.topic+"/api/events", test.body, withKey, test.change).refused(test.status, test.code)
@@ -155,7 +153,7 @@ func TestTheMostThatIsTaken(t *testing.T) {
 
 // G1: nothing is acknowledged that is not stored, and the answer says what became of it.
 func TestPublishNotifiesWhatStorageSaid(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		what       string
 		err        error
 		status     int
@@ -172,8 +170,7 @@ func TestPublishNotifiesWhatStorageSaid(t *testing.T) {
 		{"too large for storage", eventlog.ErrTooLarge, 413, "PayloadTooLarge", "", 0},
 		{"deleted meanwhile", topics.ErrTopicNotFound, 404, "ResourceNotFound", "", 0},
 		{"broken", errors.New("the disk caught fire"), 500, "InternalError", "", 1},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.what, func(t *testing.T) {
 			y := newYard(t)
 			y.topics.fails = fmt.Errorf("publish to orders: %w", test.err)

@@ -73,7 +73,7 @@ func TestReceivedEvents(t *testing.T) {
 }
 
 func TestWhatReceiveMayAskFor(t *testing.T) {
-	tests := []struct{ query, asked string }{
+	for _, test := range []struct{ query, asked string }{
 		{"", "receive jobsjobsjobsj 1 1m0s"},
 		{"?maxEvents=100&maxWaitTime=120", "receive jobsjobsjobsj 100 2m0s"},
 		{"?MAXEVENTS=2&maxwaittime=1", "receive jobsjobsjobsj 2 1s"},
@@ -85,8 +85,7 @@ func TestWhatReceiveMayAskFor(t *testing.T) {
 		{"?maxWaitTime=121", ""},
 		{"?maxWaitTime=1.5", ""},
 		{"?maxWaitTime=99999999999999999999", ""},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.query, func(t *testing.T) {
 			y := newYard(t)
 			y.offer(delivery.Received{Token: "t", Delivery: 1, Form: schema.CloudEventForm, Event: storedEvent(t, schema.CloudEvents, schema.Mapping{}, cloud("1"))})
@@ -96,9 +95,7 @@ func TestWhatReceiveMayAskFor(t *testing.T) {
 			} else {
 				got.want(200)
 			}
-			if asked := y.pull.seen(); asked != test.asked {
-				t.Errorf("asked %q", asked)
-			}
+			testkit.Equal(t, y.pull.seen(), test.asked, "asked")
 		})
 	}
 }
@@ -188,14 +185,13 @@ func TestDamagedEventsAreLeftOut(t *testing.T) {
 
 // Settling answers 200 for some, for all and for none, in the order of the tokens.
 func TestSettling(t *testing.T) {
-	tests := []struct{ verb, asked string }{
+	for _, test := range []struct{ verb, asked string }{
 		{":acknowledge?api-version=2024-06-01", "settle jobsjobsjobsj 0 0s"},
 		{":release", "settle jobsjobsjobsj 1 0s"},
 		{":release?releaseDelayInSeconds=600", "settle jobsjobsjobsj 1 10m0s"},
 		{":reject", "settle jobsjobsjobsj 2 0s"},
 		{":renewLock", "settle jobsjobsjobsj 3 0s"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.verb, func(t *testing.T) {
 			y := newYard(t)
 			y.pull.lost, y.pull.alien = "lost", "alien"
@@ -204,9 +200,7 @@ func TestSettling(t *testing.T) {
 				`{"lockToken":"lost","error":{"code":"TokenLost","message":"Token has expired."}},` +
 				`{"lockToken":"alien","error":{"code":"BadToken","message":"not a lock token of this subscription: use the lockToken that receive gave for this subscription."}}]}` + "\n"
 			testkit.Equal(t, got.text, want, "answered")
-			if asked := y.pull.seen(); asked != test.asked+" a,lost,b,alien" {
-				t.Errorf("asked %s", asked)
-			}
+			testkit.Equal(t, y.pull.seen(), test.asked+" a,lost,b,alien", "asked")
 			all := y.ask("POST", jobs+test.verb, `{"lockTokens":["a"]}`, withKey).want(200)
 			testkit.Equal(t, all.text, `{"succeededLockTokens":["a"],"failedLockTokens":[]}`+"\n", "answered")
 			none := y.ask("POST", jobs+test.verb, `{"lockTokens":["lost"]}`, withKey).want(200)
@@ -220,7 +214,7 @@ func TestSettling(t *testing.T) {
 func TestSettlingThatIsRefused(t *testing.T) {
 	y := newYard(t)
 	many := `{"lockTokens":["` + strings.Repeat(`t","`, maxTokens) + `t"]}`
-	tests := []struct {
+	for _, test := range []struct {
 		what, path, body string
 		status           int
 		code             string
@@ -238,8 +232,7 @@ func TestSettlingThatIsRefused(t *testing.T) {
 		{"a subscription that is not there", "/topics/clouds/eventsubscriptions/none:acknowledge", `{"lockTokens":["a"]}`, 404, "ResourceNotFound"},
 		{"a topic that is not there", "/topics/none/eventsubscriptions/jobs:acknowledge", `{"lockTokens":["a"]}`, 404, "ResourceNotFound"},
 		{"another topic's", "/topics/orders/eventsubscriptions/jobs:acknowledge", `{"lockTokens":["a"]}`, 404, "ResourceNotFound"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.what, func(t *testing.T) {
 			y.in(t).ask("POST", test.path, test.body, withKey).refused(test.status, test.code)
 		})
@@ -249,7 +242,7 @@ func TestSettlingThatIsRefused(t *testing.T) {
 
 // What the delivery service says of the whole is told by status.
 func TestPullErrors(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		what       string
 		err        error
 		status     int
@@ -260,8 +253,7 @@ func TestPullErrors(t *testing.T) {
 		{"one that is pushed", delivery.ErrNotPull, 400, "InvalidDeliveryMode", "", 0},
 		{"one that is not there yet", delivery.ErrNotFound, 503, "Busy", "1", 0},
 		{"trouble", errors.New("no idea"), 500, "InternalError", "", 2},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.what, func(t *testing.T) {
 			y := newYard(t)
 			y.errors.Want(test.logged)

@@ -16,7 +16,7 @@ const manager = "/subscriptions/0-1/resourceGroups/yard"
 // G12: every path of the contract is found, in any case, escaped or not.
 func TestPathsAreFound(t *testing.T) {
 	d := newYard(t).handler
-	tests := []struct{ method, path, name, topic, subscription, hub string }{
+	for _, test := range []struct{ method, path, name, topic, subscription, hub string }{
 		{"POST", "/topics/orders/api/events?api-version=2018-01-01", "Publish", "orders", "", ""},
 		{"POST", "/topics/orders/api/events/", "Publish", "orders", "", ""},
 		{"POST", "/Topics/Orders/API/Events", "Publish", "Orders", "", ""},
@@ -65,8 +65,7 @@ func TestPathsAreFound(t *testing.T) {
 		{"GET", manager + "/providers/Microsoft.EventGrid/topics/orders/providers/Microsoft.EventGrid/eventSubscriptions/mailer", "GetSubscription", "orders", "mailer", ""},
 		{"PUT", manager + "/providers/Microsoft.EventHub/namespaces/yard/eventhubs/a%2Fb/providers/Microsoft.EventGrid/eventSubscriptions/mailer", "PutSubscription", "", "mailer", "a/b"},
 		{"PUT", manager + "/providers/Microsoft.EventGrid/namespaces/yard/topics/clouds/eventSubscriptions/jobs", "PutSubscription", "clouds", "jobs", ""},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.method+" "+test.path, func(t *testing.T) {
 			r := httptest.NewRequest(test.method, "https://bare.localhost"+test.path, nil)
 			c := d.newCall(&frame.Call{ResponseWriter: httptest.NewRecorder(), R: r})
@@ -84,7 +83,7 @@ func TestPathsAreFound(t *testing.T) {
 // What is no path of the listener is told as such, and a verb that is none is not part of a name.
 func TestPathsThatAreNone(t *testing.T) {
 	y := newYard(t)
-	tests := []struct {
+	for _, test := range []struct {
 		what, method, path string
 		status             int
 		code, allow        string
@@ -106,8 +105,7 @@ func TestPathsThatAreNone(t *testing.T) {
 		{"another provider", "GET", manager + "/providers/Microsoft.EventGrid/domains/orders", 404, "ResourceNotFound", ""},
 		{"bytes that are no text", "GET", "/topics/%ff", 400, "InvalidUri", ""},
 		{"a path without end", "GET", "/topics/" + strings.Repeat("x", 3000), 400, "InvalidUri", ""},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.what, func(t *testing.T) {
 			got := y.in(t).ask(test.method, test.path, "", withKey)
 			if test.code == "" { // HEAD has no body
@@ -115,15 +113,13 @@ func TestPathsThatAreNone(t *testing.T) {
 			} else {
 				got.refused(test.status, test.code)
 			}
-			if allow := got.Header.Get("Allow"); allow != test.allow {
-				t.Errorf("Allow is %q, want %q", allow, test.allow)
-			}
+			testkit.Equal(t, got.Header.Get("Allow"), test.allow, "Allow is")
 		})
 	}
 }
 
 func TestWhatTheHandlerServes(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		what, method, url string
 		want              bool
 	}{
@@ -146,8 +142,7 @@ func TestWhatTheHandlerServes(t *testing.T) {
 		{"a hub named subscriptions", "POST", "http://localhost/subscriptions/messages", false},
 		{"health", "GET", "http://localhost/healthz", false},
 		{"blobs", "GET", "http://localhost/blob/eventyard", false},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.what, func(t *testing.T) {
 			testkit.Equal(t, Serves(httptest.NewRequest(test.method, test.url, nil)), test.want)
 		})

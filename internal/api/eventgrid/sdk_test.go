@@ -69,9 +69,7 @@ func TestOfficialPublisher(t *testing.T) {
 			binary, structured := newCloudEvent(t, []byte{0xff}), newCloudEvent(t, map[string]string{"a": "b"})
 			_, err = y.publishers("clouds")[name].PublishCloudEvents(t.Context(), []messaging.CloudEvent{binary, structured}, nil)
 			testkit.Must(t, err)
-			if got := ids(t, schema.CloudEventForm, y.topics.stored("clouds")); got != binary.ID+" "+structured.ID {
-				t.Errorf("stored %q", got)
-			}
+			testkit.Equal(t, ids(t, schema.CloudEventForm, y.topics.stored("clouds")), binary.ID+" "+structured.ID, "stored")
 			_, err = y.publishers("mapped")[name].PublishCustomEventEvents(t.Context(), []any{map[string]any{"path": "x", "z": 1}}, nil)
 			testkit.Must(t, err)
 			testkit.Equal(t, len(y.topics.stored("mapped")), 1, "stored")

@@ -164,7 +164,7 @@ func exportedErrors(t *testing.T, dir string) (names []string) {
 // Each error has the status that a client can act on, however deep it is wrapped, in each form. A
 // form that has no words for it is left out.
 func TestErrorsByStatus(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what    string
 		err     error
 		problem string
@@ -242,8 +242,7 @@ func TestErrorsByStatus(t *testing.T) {
 		{"a body that stops coming is out of time", os.ErrDeadlineExceeded, "", "", "408 OperationTimedOut"},
 		{"a panic is ours", errPanicked, "500 internal", "500 InternalError", "500 InternalError"},
 		{"what nobody knows is ours", errors.New("surprise"), "500 internal", "500 InternalError", "500 InternalError"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			err := fmt.Errorf("do it: %w", fmt.Errorf("deep down: %w", tt.err))
 			for wire, want := range map[Wire]string{Problem: tt.problem, EventGrid: tt.grid, Blob: tt.blob} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
@@ -136,23 +137,26 @@ func TestCheckpointsAreExportedAndImported(t *testing.T) {
 
 // P7: an import is refused as a whole, and where it is of another hub.
 func TestImportsRefused(t *testing.T) {
-	y := newYard(t)
-	y.owned(1)
-	exported := string(y.want(200, "GET", checkpointsPath, nil).body)
-	y.hub("other", 2)
-	y.refused(400, "bad-request", "POST", "/api/v1/hubs/other/groups/$Default/checkpoints", exported)
-	testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
-	_, err := y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: "Orders", Partitions: 2}, []string{"billing"})
-	testkit.Must(t, err)
-	y.refused(400, "bad-request", "POST", checkpointsPath, exported) // another hub of that name
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.owned(1)
+		exported := string(y.want(200, "GET", checkpointsPath, nil).body)
+		y.hub("other", 2)
+		y.refused(400, "bad-request", "POST", "/api/v1/hubs/other/groups/$Default/checkpoints", exported)
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
+		time.Sleep(time.Millisecond) // by which the two are told apart
+		_, err := y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: "Orders", Partitions: 2}, []string{"billing"})
+		testkit.Must(t, err)
+		y.refused(400, "bad-request", "POST", checkpointsPath, exported) // another hub of that name
 
-	y.send("orders", "0", "a", "b")
-	y.refused(416, "position-out-of-range", "POST", checkpointsPath, `{"checkpoints":[{"partition":"0","sequence":1},{"partition":"1","sequence":1}]}`)
-	y.refused(400, "bad-request", "POST", checkpointsPath, `{"checkpoints":[{"partition":"0","sequence":1},{"partition":"1"}]}`)
-	y.refused(400, "invalid-record", "POST", checkpointsPath, `{"checkpoints":[{"partition":"0","sequence":1},{"partition":"0","sequence":0}]}`)
-	if list := y.checkpoints(); len(list.Checkpoints) != 0 {
-		t.Errorf("written: %+v", list)
-	}
+		y.send("orders", "0", "a", "b")
+		y.refused(416, "position-out-of-range", "POST", checkpointsPath, `{"checkpoints":[{"partition":"0","sequence":1},{"partition":"1","sequence":1}]}`)
+		y.refused(400, "bad-request", "POST", checkpointsPath, `{"checkpoints":[{"partition":"0","sequence":1},{"partition":"1"}]}`)
+		y.refused(400, "invalid-record", "POST", checkpointsPath, `{"checkpoints":[{"partition":"0","sequence":1},{"partition":"0","sequence":0}]}`)
+		if list := y.checkpoints(); len(list.Checkpoints) != 0 {
+			t.Errorf("written: %+v", list)
+		}
+	})
 }
 
 // P7: an import has room for as many partitions as a hub may have.

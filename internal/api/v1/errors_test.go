@@ -24,7 +24,7 @@ func (f failing) Publish(context.Context, string, broker.Target, []eventlog.Even
 
 // H2: what storage says of a send reaches the client by status, and when to try again.
 func TestSendNotifiesWhatStorageSaid(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what       string
 		err        error
 		status     int
@@ -36,8 +36,7 @@ func TestSendNotifiesWhatStorageSaid(t *testing.T) {
 		{"given up", context.DeadlineExceeded, 503, "", 0},
 		{"fenced", eventlog.ErrFenced, 503, "1", 0},
 		{"broken", errors.New("the disk caught fire"), 500, "", 2},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t, func(c *Config) { c.Broker = failing{c.Broker.(*broker.Broker), tt.err} })
 			y.hub("orders", 1)

@@ -37,7 +37,7 @@ func (y *yard) stored(hub, partition string) (events []event.Event) {
 
 // H8: paths are read from their right end, because hubs have slashes in their names.
 func TestRESTAddresses(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		path string
 		want address
 		ok   bool
@@ -63,8 +63,7 @@ func TestRESTAddresses(t *testing.T) {
 		{"/api/v1/messages", address{}, false},
 		{"/Topics/x/messages", address{}, false},
 		{"/%zz/messages", address{}, false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.path, func(t *testing.T) {
 			if got, ok := parseAddress(tt.path); ok != tt.ok || ok && got != tt.want {
 				t.Errorf("read %+v, %v", got, ok)
@@ -76,7 +75,7 @@ func TestRESTAddresses(t *testing.T) {
 // H8, H3: one event: the body is its bytes, the headers are its properties, typed by
 // how they look.
 func TestRESTSingleEvent(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		header []string
 		want   event.Event
@@ -98,8 +97,7 @@ func TestRESTSingleEvent(t *testing.T) {
 		{"broker properties are the event's own",
 			[]string{"Content-Type", "text/plain", "BrokerProperties", `{"PartitionKey":"k","MessageId":"m","CorrelationId":"c","ContentType":"text/x","Label":"l","TimeToLive":10}`},
 			event.Event{Key: "k", MessageID: "m", CorrelationID: "c", ContentType: "text/x", Subject: "l"}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t)
 			y.hub("orders", 1)

@@ -13,7 +13,6 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/testkit"
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -157,9 +156,7 @@ func FuzzSentEvent(f *testing.F) {
 		stored, err = message.Append(nil, again)
 		testkit.Must(t, err, "%s cannot be stored again", line)
 		twice := eventFormat{}.appendEvent(nil, "0", runOf(stored), 0)
-		if diff := cmp.Diff(string(line), string(twice)); diff != "" {
-			t.Fatalf("shown otherwise after sending again:\n%s", diff)
-		}
+		testkit.MustDiff(t, string(line), string(twice)) // shown as it was, after it was sent again
 	})
 }
 

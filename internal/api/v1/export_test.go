@@ -55,7 +55,7 @@ func TestReadHubAsLines(t *testing.T) {
 	y.send("orders", "0", "a", "b")
 	y.send("orders", "2", "c")
 	y.send("orders", "2", "d")
-	tests := []struct {
+	for _, tt := range []struct {
 		what, query, want string
 	}{
 		{"all", "", "0/0=a 0/1=b 2/0=c 2/1=d"},
@@ -65,8 +65,7 @@ func TestReadHubAsLines(t *testing.T) {
 		{"from each its own number", "?from=0:1,2:2", "0/1=b"},
 		{"as many as asked for", "?count=3", "0/0=a 0/1=b 2/0=c"},
 		{"more than there are", "?count=30&follow=false", "0/0=a 0/1=b 2/0=c 2/1=d"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			resp := y.in(t).open(t.Context(), "GET", "/api/v1/hubs/orders/events"+tt.query, nil, "Accept", "application/x-ndjson")
 			defer resp.Body.Close()
@@ -178,7 +177,7 @@ func TestPageBeforeDamage(t *testing.T) {
 // H4: damage hides nothing but itself. A line says what is lost; and the answer is not
 // taken for a whole one: its last line says why not, and the connection is cut.
 func TestLinesGoOnBehindDamage(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what, query string
 		damage      *eventlog.CorruptError
 		want        string
@@ -188,8 +187,7 @@ func TestLinesGoOnBehindDamage(t *testing.T) {
 		{"with nothing readable behind it", "", &eventlog.CorruptError{First: 2, Next: eventlog.NoSequence}, "0/0=a 0/1=b 1/0=f", false},
 		{"up to the very end", "", &eventlog.CorruptError{First: 2, Next: 5}, "0/0=a 0/1=b 1/0=f", true},
 		{"with a count", "?count=3", damage, "0/0=a 0/1=b 0/4=e", true},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			y := damagedYard(t, tt.damage)
 			resp := y.open(t.Context(), "GET", "/api/v1/hubs/orders/events"+tt.query, nil)

@@ -7,7 +7,7 @@ import (
 
 // Web pages of other origins change nothing, with or without loopback.
 func TestForeignPagesChangeNothing(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		header []string
 		status int
@@ -17,8 +17,7 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 		{"a page elsewhere", []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{"a page on another port", []string{"Sec-Fetch-Site", "same-site"}, 403},
 		{"an old browser with a foreign origin", []string{"Origin", "http://evil.example"}, 403},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t)
 			y.hub("orders", 1)

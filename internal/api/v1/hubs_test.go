@@ -13,7 +13,7 @@ import (
 
 // H1: a hub is made with the number of partitions asked for, or as usual.
 func TestCreateHub(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what, body string
 		want       admin.Hub
 	}{
@@ -25,8 +25,7 @@ func TestCreateHub(t *testing.T) {
 			admin.Hub{Name: "Orders", Partitions: 1, PartitionIDs: []string{"0"}, Retention: admin.Retention{Age: "168h0m0s", Bytes: 1000}}},
 		{"days, and for ever", `{"name":"Orders","partitions":1,"retention":{"age":"0s","bytes":0}}`,
 			admin.Hub{Name: "Orders", Partitions: 1, PartitionIDs: []string{"0"}, Retention: admin.Retention{Age: "0s"}}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t)
 			made := y.want(201, "POST", "/api/v1/hubs", tt.body)
@@ -133,9 +132,7 @@ func TestGroups(t *testing.T) {
 	groups := "/api/v1/hubs/orders/groups"
 	y.want(201, "POST", groups, `{"name":"billing"}`)
 	made := y.want(201, "POST", groups, `{"name":"Billing"}`)
-	if got := made.header.Get("Location"); got != "/api/v1/hubs/orders/groups/Billing" {
-		t.Errorf("made at %q", got)
-	}
+	testkit.Equal(t, made.header.Get("Location"), "/api/v1/hubs/orders/groups/Billing", "made at")
 	y.refused(409, "group-exists", "POST", groups, `{"name":"billing"}`)
 	y.refused(409, "group-exists", "POST", groups, `{"name":"$default"}`)
 	y.refused(400, "invalid-name", "POST", groups, `{"name":"no good"}`)

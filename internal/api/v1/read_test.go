@@ -29,7 +29,7 @@ func TestReadFromAnyPosition(t *testing.T) {
 		y.send("orders", "0", "c")
 		y.send("orders", "0", "d")
 
-		tests := []struct {
+		for _, tt := range []struct {
 			what, from string
 			want       string
 			next       int64
@@ -48,8 +48,7 @@ func TestReadFromAnyPosition(t *testing.T) {
 			{"from a time long ago", "1999-01-01T00:00:00Z", "a b c d", 4},
 			{"from a time to come", middle.Add(time.Hour).UTC().Format(time.RFC3339), "", 4},
 			{"from the id of a tail", "0:2", "c d", 4},
-		}
-		for _, tt := range tests {
+		} {
 			page := y.page("orders", "0", "from="+strings.NewReplacer("+", "%2B", " ", "+").Replace(tt.from))
 			if texts(page.Events) != tt.want || page.Next != tt.next {
 				t.Errorf("%s: read %q, next %d; want %q, next %d", tt.what, texts(page.Events), page.Next, tt.want, tt.next)

@@ -124,7 +124,7 @@ func TestAReaderIsNotLedIntoANewHub(t *testing.T) {
 func TestSlowBodies(t *testing.T) {
 	ended := func(y *yard) { testkit.Must(y.t, y.registry.Delete(y.t.Context(), "orders", "p")) }
 	renewed := func(y *yard) { y.renew("orders") }
-	tests := []struct {
+	for _, tt := range []struct {
 		what, method, path string
 		body               [2]string
 		meanwhile          func(*yard)
@@ -136,8 +136,7 @@ func TestSlowBodies(t *testing.T) {
 		{"a policy, by one deleted", "POST", "/api/v1/hubs/orders/policies", [2]string{`{"name":"q",`, `"rights":["Manage"]}`}, ended},
 		{"a policy, for a hub made anew", "POST", "/api/v1/hubs/orders/policies", [2]string{`{"name":"q",`, `"rights":["Manage"]}`}, renewed},
 		{"a group, by one deleted", "POST", "/api/v1/hubs/orders/groups", [2]string{`{"name":`, `"g"}`}, ended},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				y := newYard(t)

@@ -22,7 +22,7 @@ func (y *yard) sent(hub, query string, body any) admin.Sent {
 // H2: events go to the partition named, to the one of their key, or to the next.
 func TestSendChoosesThePartition(t *testing.T) {
 	byKey := strconv.Itoa(broker.PartitionForKey("device-2", 4))
-	tests := []struct {
+	for _, tt := range []struct {
 		what, query, body string
 		partition         string
 		key               string
@@ -36,8 +36,7 @@ func TestSendChoosesThePartition(t *testing.T) {
 		{"by the key of all", "?key=device-2", `[{"body":"x","key":"device-2"}]`, byKey, "device-2"},
 		{"the name goes before the key, which is kept", "?partition=1&key=device-2", `[{"body":"x"}]`, "1", "device-2"},
 		{"a named partition takes any key", "?partition=1", `[{"body":"x","key":"a"},{"body":"x","key":"b"}]`, "1", "a"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t)
 			y.hub("orders", 4)
@@ -170,7 +169,7 @@ func TestSendWhenStorageIsFull(t *testing.T) {
 // H3: what was sent comes back, and can be sent again as it is.
 func TestSentEventsComeBack(t *testing.T) {
 	binary := base64.StdEncoding.EncodeToString([]byte{0, 0xff, 0xfe})
-	tests := []struct {
+	for _, tt := range []struct {
 		what, event string
 		// want is the event as read, without what the hub adds; empty means as sent.
 		want string
@@ -195,8 +194,7 @@ func TestSentEventsComeBack(t *testing.T) {
 		{"properties keep their types", `{"properties":{"big":18446744073709551615,"f":1.0,"n":-7,"no":null,"t":"x","y":true},"body":"x"}`, ""},
 		{"system properties", `{"system":{"creation-time":"2026-01-02T03:04:05.678Z","group-sequence":7,"reply-to":"me","user-id":"AAE=","x-opt-mine":5},"body":"x"}`, ""},
 		{"an AMQP value", `{"value":{"a":[1,2.5,"x",true,null]}}`, ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t)
 			y.hub("orders", 1)

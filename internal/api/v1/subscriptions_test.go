@@ -23,9 +23,7 @@ func TestASubscriptionDelivers(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.want(201, "POST", "/api/v1/topics", `{"name":"orders"}`)
 		made := y.want(201, "POST", "/api/v1/subscriptions", `{"name":"billing","topic":"ORDERS","endpoint":"https://example.com/hook","types":["order.placed"],"filters":["data.n NumberGreaterThan 0"]}`)
-		if at := made.header.Get("Location"); at != billingPath+"?topic=orders" {
-			t.Errorf("it is at %s", at)
-		}
+		testkit.Equal(t, made.header.Get("Location"), billingPath+"?topic=orders", "it is at")
 		y.publish("orders", "1", "2")
 		if got := y.hook.deliveries(); len(got) != 2 || got[0].header.Get("aeg-subscription-name") != "BILLING" {
 			t.Errorf("delivered were %+v", got)
@@ -154,9 +152,7 @@ func TestSubscriptionsAreChangedInPart(t *testing.T) {
 		before := y.show("billing", "")
 		got := read[admin.Subscription](t, y.want(200, "PATCH", billingPath, `{}`))
 		before.Stats, before.DeadLetters = nil, nil
-		if diff := cmp.Diff(before, got); diff != "" {
-			t.Errorf("nothing was asked for: %s", diff)
-		}
+		testkit.Diff(t, before, got) // nothing was asked for
 		y.want(200, "PATCH", billingPath, `{"name":"BILLING","topic":"orders","attempts":4}`)
 		got = admin.Subscription{}
 		y.want(200, "PATCH", billingPath, `{"types":[],"filters":[],"noRetry":[],"retryFloors":{},"headers":[],"labels":[],"ttl":"","orderBy":"","deadLetter":""}`).json(t, &got)

@@ -213,15 +213,14 @@ func TestTailHeartbeat(t *testing.T) {
 
 // A tail says why it ends, and where to go on.
 func TestTailEnds(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		end    func(y *yard)
 		reason string
 	}{
 		{"because the hub is deleted", func(y *yard) { testkit.Must(y.t, y.broker.DeleteHub(y.t.Context(), "orders")) }, "deleted"},
 		{"because the yard is stopping", func(y *yard) { y.stopping() }, "stopping"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				y := newYard(t)

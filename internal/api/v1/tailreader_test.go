@@ -78,7 +78,7 @@ const wholeTurn = turnBytes/(20<<10) + 1
 // The memory that a tail takes does not grow with the partitions, neither when a stuck
 // client has everything still before it, nor when it gets stuck later.
 func TestTailHoldsFewPartitionsInMemory(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		stuck                       string
 		partitions, batches, events int
 		taken                       int // events before the client gets stuck
@@ -87,8 +87,7 @@ func TestTailHoldsFewPartitionsInMemory(t *testing.T) {
 		{"from the start", 256, 1, 3, 0, false},
 		{"in the midst, after several turns", 24, 2, wholeTurn, 12 * wholeTurn, false},
 		{"at the end, when more comes", 256, 1, 2, 512, true},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.stuck, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				y, loaded := loadingYard(t, tt.partitions)

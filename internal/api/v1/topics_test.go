@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // A key of the tests, and another.
@@ -29,9 +30,7 @@ func (y *gridYard) topic(name string) (t admin.Topic) {
 func TestATopicIsShownWithWhatAPublisherNeeds(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		made := y.want(201, "POST", "/api/v1/topics", `{"name":"Orders","schema":"cloudevents","key1":"`+topicKey1+`"}`)
-		if at := made.header.Get("Location"); at != "/api/v1/topics/Orders" {
-			t.Errorf("it is at %s", at)
-		}
+		testkit.Equal(t, made.header.Get("Location"), "/api/v1/topics/Orders", "it is at")
 		got := y.topic("orders") // in any case
 		want := admin.Topic{
 			Name: "Orders", Schema: "cloudevents", Endpoint: "http://localhost/topics/Orders/api/events",
