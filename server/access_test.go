@@ -75,9 +75,8 @@ func TestBeyondLoopback(t *testing.T) {
 		if err != nil || kept.Key != key || kept.Emulator || kept.Host() != "yard.example.com:"+port {
 			t.Errorf("start %d kept %s, %v", i, kept, err)
 		}
-		if got := r.status(auth.RootPolicy, auth.DevelopmentKey); got != http.StatusUnauthorized {
-			t.Errorf("the well-known key is answered %d at the listener on loopback", got)
-		}
+		testkit.Equal(t, r.status(auth.RootPolicy, auth.DevelopmentKey), http.StatusUnauthorized,
+			"the well-known key is answered … at the listener on loopback")
 		testkit.Equal(t, r.status(auth.RootPolicy, key), 200, "the yard's own key is answered")
 		r.shutdown()
 	}

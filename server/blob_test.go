@@ -42,14 +42,10 @@ func TestBlobsOutliveTheYard(t *testing.T) { // P8
 	cfg := quick(t)
 	y := start(t, cfg)
 	client := y.blobClient()
-	if _, err := client.CreateContainer(t.Context(), "box", nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(client.CreateContainer(t.Context(), "box", nil)))
 	bodies := map[string][]byte{"small": []byte("small"), "large": bytes.Repeat([]byte("large"), 100_000)}
 	for name, body := range bodies {
-		if _, err := client.UploadBuffer(t.Context(), "box", name, body, nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(client.UploadBuffer(t.Context(), "box", name, body, nil)))
 	}
 	if _, metrics := y.do("GET", "/metrics", ""); !strings.Contains(metrics, `eventyard_blob_requests_total{operation="PutBlob",status="201"} 2`) {
 		t.Error("the metrics do not have the two writes")

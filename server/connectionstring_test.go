@@ -44,9 +44,8 @@ func TestTheConnectionStringSurvivesAPowerCut(t *testing.T) {
 			if got != after && (err == nil || got != before) {
 				t.Fatalf("cut after %d operations, seed %d: found %q, the call said %v", cut, seed, got, err)
 			}
-			if err := replaceFile(found, ConnectionStringFile, "newer\n"); err != nil {
-				t.Fatalf("cut after %d operations, seed %d: %v", cut, seed, err)
-			}
+			testkit.Must(t, replaceFile(found, ConnectionStringFile, "newer\n"),
+				"cut after %d operations, seed %d", cut, seed)
 			if left, err := found.List("."); err != nil || len(left) != 1 {
 				t.Fatalf("cut after %d operations, seed %d: left are %v, %v", cut, seed, left, err)
 			}
@@ -86,9 +85,7 @@ func TestAnUnfinishedConnectionStringIsRemoved(t *testing.T) {
 		t.Errorf("found %+v, %v", found, err)
 	}
 	start(t, cfg).shutdown()
-	if _, err := os.Stat(unfinished); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is still there: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(os.Stat(unfinished)), os.ErrNotExist, "it is still there")
 }
 
 // However many make the root key anew at once, the file has the one that is good.

@@ -62,8 +62,7 @@ func TestTheEndpointOfWhoAsks(t *testing.T) {
 		"here":                {all, "yard", false, "sb://127.0.0.1/"},
 		"no such listener":    {map[string]string{"https": "0.0.0.0:8443"}, "", true, ""},
 	} {
-		if got := listenersAt(test.open).endpointFor(test.host)(request, test.tls); got != test.want {
-			t.Errorf("%s: %q", name, got)
-		}
+		testkit.Equal(t, listenersAt(test.open).endpointFor(test.host)(request, test.tls), test.want,
+			"%s", name)
 	}
 }

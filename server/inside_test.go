@@ -171,9 +171,7 @@ func TestTheYardsOwnStore(t *testing.T) {
 	cfg.Policies = []Policy{{Name: "reader", Hub: "h", Rights: []string{"listen"}, PrimaryKey: "reader-key-of-a-length-that-is-allowed-0123456789"}}
 	r := start(t, cfg)
 	conn := r.session("amqp", auth.RootPolicy, auth.DevelopmentKey)
-	if _, err := conn.NewSender(t.Context(), "$yard", nil); err != nil {
-		t.Errorf("there is no $yard: %v", err)
-	}
+	testkit.Check(t, testkit.Err(conn.NewSender(t.Context(), "$yard", nil)), "there is no $yard")
 	cs, err := auth.ParseConnectionString(r.Access().ConnectionString)
 	testkit.Must(t, err)
 	cs.Policy, cs.Key = "reader", cfg.Policies[0].PrimaryKey
@@ -182,9 +180,7 @@ func TestTheYardsOwnStore(t *testing.T) {
 	testkit.Must(t, err)
 	defer client.Close()
 	body := []byte(`{"group":"$Default","leases":[{"partition":"0","owner":"me","epoch":3}]}`)
-	if _, err := groupwire.CallHub(t.Context(), client.Hub("h"), "claim", body); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(groupwire.CallHub(t.Context(), client.Hub("h"), "claim", body)))
 	store, err := r.Store(t.Context())
 	testkit.Must(t, err)
 	leases, err := store.Leases(t.Context(), processor.Group{Hub: "h", Group: "$Default"})

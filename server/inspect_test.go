@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -76,9 +75,8 @@ func TestInspectAYardAtWork(t *testing.T) {
 
 func TestInspectWhereNoYardWas(t *testing.T) {
 	for name, dir := range map[string]string{"no folder": filepath.Join(t.TempDir(), "none"), "an empty folder": t.TempDir()} {
-		if _, err := Inspect(t.Context(), Inspection{DataDir: dir}); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v", name, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(Inspect(t.Context(), Inspection{DataDir: dir})), fs.ErrNotExist,
+			"%s", name)
 		if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 			t.Errorf("%s: something was made in it", name)
 		}

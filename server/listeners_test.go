@@ -231,9 +231,7 @@ func TestTwoYardsCannotShareAddresses(t *testing.T) {
 			t.Errorf("error %q lacks %q", err, want)
 		}
 	}
-	if _, err := os.Stat(cfg.DataDir); !errors.Is(err, os.ErrNotExist) {
-		t.Error("the data folder was touched")
-	}
+	testkit.ErrorIs(t, testkit.Err(os.Stat(cfg.DataDir)), os.ErrNotExist, "the data folder was touched")
 	first.shutdown()
 }
 
@@ -296,12 +294,8 @@ func TestStoppingCutsOffSilentConnections(t *testing.T) {
 	for _, way := range ways {
 		conn := r.dial(way)
 		defer conn.Close()
-		if _, err := io.WriteString(conn, saslHeader); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(conn, make([]byte, 8)); err != nil {
-			t.Fatalf("%s: %v", way, err)
-		}
+		testkit.Must(t, testkit.Err(io.WriteString(conn, saslHeader)))
+		testkit.Must(t, testkit.Err(io.ReadFull(conn, make([]byte, 8))), "%s", way)
 	}
 	r.shutdown()
 }

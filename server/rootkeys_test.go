@@ -59,13 +59,11 @@ func TestKeysOfDevelopmentEndBeyondLoopback(t *testing.T) {
 			t.Errorf("start %d: the policies that stay are %+v", i, reported.Readable)
 		}
 		for _, key := range []string{root.PrimaryKey, root.SecondaryKey, auth.DevelopmentKey} {
-			if got := r.status(auth.RootPolicy, key); got != http.StatusUnauthorized {
-				t.Errorf("start %d: a key of development is answered %d", i, got)
-			}
+			testkit.Equal(t, r.status(auth.RootPolicy, key), http.StatusUnauthorized,
+				"start %d: a key of development is answered", i)
 		}
-		if got := r.status(auth.RootPolicy, kept.Key); got != http.StatusOK {
-			t.Errorf("start %d: the key that is kept is answered %d", i, got)
-		}
+		testkit.Equal(t, r.status(auth.RootPolicy, kept.Key), http.StatusOK,
+			"start %d: the key that is kept is answered", i)
 		if got := r.status("reports", reports.PrimaryKey); got == http.StatusUnauthorized {
 			t.Errorf("start %d: another policy's key is answered %d", i, got)
 		}

@@ -166,9 +166,7 @@ func TestWhatAServerDoesNotTake(t *testing.T) {
 			}
 		})
 	}
-	if _, err := New(Config{}); err != nil {
-		t.Errorf("the zero configuration: %v", err)
-	}
+	testkit.Check(t, testkit.Err(New(Config{})), "the zero configuration")
 }
 
 func TestAServerRunsOnce(t *testing.T) {
@@ -259,9 +257,7 @@ func TestStoppingCutsOffWhatWillNotEnd(t *testing.T) {
 	r.want(201, "POST", "/api/v1/hubs", `{"name":"h","partitions":1}`)
 	body, unfinished := io.Pipe()
 	sending := postSlowly(t, r, body)
-	if _, err := io.WriteString(unfinished, `{"events":[`); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(io.WriteString(unfinished, `{"events":[`)))
 	r.shutdown()
 	unfinished.CloseWithError(io.ErrClosedPipe)
 	if status := <-sending; status == http.StatusCreated {
@@ -277,14 +273,10 @@ func TestStoppingLetsRequestsFinish(t *testing.T) {
 	r.want(201, "POST", "/api/v1/hubs", `{"name":"h","partitions":1}`)
 	body, rest := io.Pipe()
 	sending := postSlowly(t, r, body)
-	if _, err := io.WriteString(rest, `{"events":[`); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(io.WriteString(rest, `{"events":[`)))
 	r.stop()
 	waitForClosedListener(r)
-	if _, err := io.WriteString(rest, `{"body":"late"}]}`); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(io.WriteString(rest, `{"body":"late"}]}`)))
 	rest.Close()
 	if got := <-sending; got != http.StatusCreated {
 		t.Errorf("answered %d", got)

@@ -36,9 +36,6 @@ func Check(t T, err error, what ...any) {
 	}
 }
 
-// Err is the error of a call whose value a test does not need.
-func Err[V any](_ V, err error) error { return err }
-
 // Value is the value of a call that must not fail: testkit.Value(os.Open(name))(t).
 func Value[V any](v V, err error) func(T) V {
 	return func(t T) V {
@@ -134,4 +131,10 @@ func Eventually(t T, what string, is func() bool) {
 			t.Fatal("in vain for " + patience.String() + ": " + what)
 		}
 	}
+}
+
+// Err is the error among the results of a call, which comes last.
+func Err(results ...any) error {
+	err, _ := results[len(results)-1].(error)
+	return err
 }

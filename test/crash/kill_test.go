@@ -249,9 +249,8 @@ func (y *yard) read() map[position]string {
 		} else if err != nil {
 			y.t.Fatal(err)
 		}
-		if event.Sequence != next[event.Partition] {
-			y.t.Errorf("partition %s: %d follows %d", event.Partition, event.Sequence, next[event.Partition]-1)
-		}
+		testkit.Equal(y.t, event.Sequence, next[event.Partition],
+			"partition %s: follows %d", event.Partition, next[event.Partition]-1)
 		next[event.Partition] = event.Sequence + 1
 		found[position{event.Partition, event.Sequence}] = event.Body
 	}

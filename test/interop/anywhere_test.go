@@ -92,9 +92,7 @@ func inContainer(t *testing.T, blobs string) processor.Store {
 	t.Helper()
 	c, err := container.NewClientFromConnectionString(blobs, "checkpoints", nil)
 	testkit.Must(t, err)
-	if _, err := c.Create(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(c.Create(t.Context(), nil)))
 	return azblob.New(c, azblob.Config{})
 }
 

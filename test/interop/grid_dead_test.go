@@ -37,9 +37,7 @@ func containerOf(t *testing.T, connection, name string) *container.Client {
 
 func (p deadContainer) create(t *testing.T) {
 	t.Helper()
-	if _, err := p.container.Create(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(p.container.Create(t.Context(), nil)))
 }
 
 func (p deadContainer) flags() []string {

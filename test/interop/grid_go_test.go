@@ -159,9 +159,8 @@ func goIsRefused(t *testing.T, y *yard) {
 			}
 		})
 	}
-	if topic := ask[admin.Topic](t, y, "topic", "show", topic.Name); topic.Events != 0 {
-		t.Errorf("%d events were stored all the same", topic.Events)
-	}
+	testkit.Equal(t, ask[admin.Topic](t, y, "topic", "show", topic.Name).Events, 0,
+		"events were stored all the same")
 }
 
 // goRefusal is a publication that is refused with a status and a code.

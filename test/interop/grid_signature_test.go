@@ -41,9 +41,8 @@ func TestGridSignatures(t *testing.T) {
 		t.Helper()
 		for _, d := range got {
 			for _, key := range good {
-				if err := verified(t, key, d); err != nil {
-					t.Errorf("%s, attempt %s: %v", what, d.header.Get("aeg-delivery-count"), err)
-				}
+				testkit.Check(t, verified(t, key, d),
+					"%s, attempt %s", what, d.header.Get("aeg-delivery-count"))
 			}
 			for _, key := range bad {
 				if verified(t, key, d) == nil {

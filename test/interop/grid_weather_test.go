@@ -188,9 +188,8 @@ func (w weather) check(t *testing.T, y *yard, name string, h *hook) {
 			failed[outcome]++
 		}
 	}
-	if fmt.Sprint(shown.Stats.Failed) != fmt.Sprint(failed) {
-		t.Errorf("%v failed, want %v", shown.Stats.Failed, failed)
-	}
+	testkit.Equal(t, fmt.Sprint(shown.Stats.Failed), fmt.Sprint(failed),
+		"failed")
 	if w.answer != nil {
 		w.checkReceiver(t, h.all())
 	}
@@ -236,9 +235,8 @@ func (w weather) checkReceiver(t *testing.T, got []delivered) {
 	}
 	testkit.MustEqual(t, len(got), len(w.outcomes), "requests came")
 	for i, d := range got {
-		if count := d.header.Get("aeg-delivery-count"); count != fmt.Sprint(i) {
-			t.Errorf("request %d has the delivery count %s", i+1, count)
-		}
+		testkit.Equal(t, d.header.Get("aeg-delivery-count"), fmt.Sprint(i),
+			"request %d has the delivery count", i+1)
 		// One that the yard gave up may have been seen here only after that.
 		if i > 0 && w.outcomes[i-1] != "TimedOut" && d.at.Sub(got[i-1].at) < w.waits[i-1] {
 			t.Errorf("request %d came %s after the one before; it was to wait %s", i+1, d.at.Sub(got[i-1].at), w.waits[i-1])

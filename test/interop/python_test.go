@@ -147,8 +147,6 @@ func absolute(t *testing.T, path string) string {
 	t.Helper()
 	found, err := filepath.Abs(path)
 	testkit.Must(t, err)
-	if _, err := os.Stat(found); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(os.Stat(found)))
 	return found
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
@@ -151,7 +152,6 @@ func wantRequests(t *testing.T, page *parts.Page, link string, wanted ...string)
 			t.Errorf("the browser asked for %s", r.URL)
 		}
 	}
-	if strings.Join(got, ", ") != strings.Join(wanted, ", ") {
-		t.Errorf("the browser asked %q, want %q", got, wanted)
-	}
+	testkit.Equal(t, strings.Join(got, ", "), strings.Join(wanted, ", "),
+		"the browser asked")
 }

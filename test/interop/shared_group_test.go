@@ -89,9 +89,7 @@ func newSharing(t *testing.T, y *yard, blobs string) *sharing {
 	t.Helper()
 	c, err := container.NewClientFromConnectionString(blobs, "checkpoints", nil)
 	testkit.Must(t, err)
-	if _, err := c.Create(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(c.Create(t.Context(), nil)))
 	official, err := checkpoints.NewBlobStore(c, nil)
 	testkit.Must(t, err)
 	namespace := y.hostPort(t, "amqp") // the SDK takes the port along

@@ -74,9 +74,7 @@ func TestFrozenClient(t *testing.T) {
 	testkit.Must(t, c.cmd.Process.Signal(syscall.SIGSTOP))
 	h.inherit(t, time.Now(), vanishTime)
 	h.publish(t, 2)
-	if _, err := quiet.Receive(h.ctx, nil); err != nil {
-		t.Errorf("the quiet client: %v", err)
-	}
+	testkit.Check(t, testkit.Err(quiet.Receive(h.ctx, nil)), "the quiet client")
 }
 
 // heir wants the partitions 0 and 1 of a hub with a lower epoch than their owner's.
@@ -114,9 +112,7 @@ func (h *heir) hold(t *testing.T, partition int) *amqp.Receiver {
 	h.publish(t, partition)
 	receiver, err := h.peer.receiver(h.ctx, "held", partition, 1, 10)
 	testkit.Must(t, err)
-	if _, err := receiver.Receive(h.ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(receiver.Receive(h.ctx, nil)))
 	return receiver
 }
 

@@ -147,8 +147,6 @@ func connection(endpoint, policy, hub string, more ...string) string {
 func (y *yard) authority(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(y.data, "tls", "ca.pem")
-	if _, err := os.Stat(file); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(os.Stat(file)))
 	return file
 }

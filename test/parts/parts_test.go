@@ -37,9 +37,7 @@ func TestEachTestHasADatabaseOfItsOwn(t *testing.T) {
 		conn, err := pgx.Connect(ctx, Postgres(t))
 		testkit.Must(t, err)
 		defer conn.Close(context.WithoutCancel(ctx))
-		if _, err := conn.Exec(ctx, "create table only_mine (x int)"); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, testkit.Err(conn.Exec(ctx, "create table only_mine (x int)")))
 	}
 }
 
@@ -52,9 +50,7 @@ func TestPostgresKeepsWhatItCommittedWhenKilled(t *testing.T) {
 		conn, err := pgx.Connect(ctx, url)
 		testkit.Must(t, err)
 		defer conn.Close(ctx)
-		if _, err := conn.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(conn.Exec(ctx, statement)))
 	}
 	exec("create table kept (x int)")
 	server.Kill(t)

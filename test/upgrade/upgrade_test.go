@@ -184,9 +184,7 @@ func (y *yard) refreshProducers(t *testing.T) {
 			_, size := binary.Uvarint(in)
 			in, out = in[size:], binary.AppendUvarint(out, uint64(time.Now().Unix()))
 		}
-		if _, err := store.CompareAndSet(t.Context(), e.Key, e.Revision, out); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(store.CompareAndSet(t.Context(), e.Key, e.Revision, out)))
 	}
 }
 
@@ -336,9 +334,8 @@ func (y *yard) producers(t *testing.T) {
 				t.Errorf("producer %d, number %d: %v", p.ID, number, err)
 			}
 		}
-		if err := producer.Send(t.Context(), p.Last+9, event.Event{}); !errors.Is(err, hub.ErrOutOfOrder) {
-			t.Errorf("producer %d, far ahead: %v", p.ID, err)
-		}
+		testkit.ErrorIs(t, producer.Send(t.Context(), p.Last+9, event.Event{}), hub.ErrOutOfOrder,
+			"producer %d, far ahead", p.ID)
 		if after := y.last(t, p); after != before+1 {
 			t.Errorf("producer %d stored %d events, want 1", p.ID, after-before)
 		}
@@ -346,9 +343,8 @@ func (y *yard) producers(t *testing.T) {
 			continue
 		}
 		lower := client.Hub(p.Hub).Producer(hub.ProducerConfig{Partition: p.Partition, ID: p.ID, Epoch: p.Epoch - 1})
-		if err := lower.Send(t.Context(), p.Last+2, event.Event{}); !errors.Is(err, hub.ErrProducerFenced) {
-			t.Errorf("a lower epoch of producer %d: %v", p.ID, err)
-		}
+		testkit.ErrorIs(t, lower.Send(t.Context(), p.Last+2, event.Event{}), hub.ErrProducerFenced,
+			"a lower epoch of producer %d", p.ID)
 	}
 }
 
