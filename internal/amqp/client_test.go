@@ -18,8 +18,7 @@ import (
 // dial connects that client.
 func (f *fixture) dial(nc net.Conn, opts *azure.ConnOptions) *azure.Conn {
 	f.t.Helper()
-	conn, err := azure.NewConn(f.t.Context(), nc, opts)
-	testkit.Must(f.t, err)
+	conn := testkit.Value(azure.NewConn(f.t.Context(), nc, opts))(f.t)
 	f.t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -314,8 +313,7 @@ func TestLinksHaveTheirOwnPaceWithTheAzureClient(t *testing.T) {
 	testkit.Must(t, err)
 	_, err = session.NewReceiver(t.Context(), "hub", &azure.ReceiverOptions{Credit: 10, Name: "stuck"})
 	testkit.Must(t, err)
-	r, err := session.NewReceiver(t.Context(), "hub", &azure.ReceiverOptions{Credit: 10, Name: "free"})
-	testkit.Must(t, err)
+	r := testkit.Value(session.NewReceiver(t.Context(), "hub", &azure.ReceiverOptions{Credit: 10, Name: "free"}))(t)
 	for range 1000 {
 		testkit.Must(t, testkit.Err(r.Receive(t.Context(), nil)))
 	}

@@ -133,9 +133,7 @@ func TestNumbersOfAProducer(t *testing.T) {
 				t.Errorf("first is %d, %v", first, err)
 			}
 			for _, e := range b.events {
-				if bytes.Contains(e.Message, []byte("producer")) {
-					t.Error("the numbers are stored with the event")
-				}
+				testkit.Equal(t, bytes.Contains(e.Message, []byte("producer")), false, "the numbers are stored with the event")
 			}
 		})
 	}

@@ -130,8 +130,7 @@ func (y *yard) store(hub, partition string, bodies ...string) {
 // stored reads the bodies of a partition.
 func (y *yard) stored(hub, partition string) []string {
 	y.t.Helper()
-	c, err := y.broker.Cursor(y.t.Context(), hub, broker.DefaultGroup, partition, eventlog.Earliest())
-	testkit.Must(y.t, err)
+	c := testkit.Value(y.broker.Cursor(y.t.Context(), hub, broker.DefaultGroup, partition, eventlog.Earliest()))(y.t)
 	return each(storagetest.ReadAll(y.t, c), func(m string) string { return bodyOf(y.t, []byte(m)) })
 }
 

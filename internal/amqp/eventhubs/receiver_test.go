@@ -270,8 +270,7 @@ func TestRuntimeMetricsBesideDeliveries(t *testing.T) {
 func TestRuntimeMetricsAreNotOld(t *testing.T) {
 	y := newOrders(t, 1)
 	together := []eventlog.Event{{Message: plain(t, "a")}, {Message: plain(t, "b")}, {Message: plain(t, "c")}}
-	_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, together)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, together)))
 	r := newReceiver(t, y.session(), firstPartition, listening{credit: -1, capabilities: []string{string(capabilityMetrics)}})
 	for last := int64(2); last < 5; last++ {
 		testkit.Must(t, r.IssueCredit(1))

@@ -103,9 +103,7 @@ func TestTextsOfPositionsPastTheEnd(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := testkit.Value(parseSelector(tt.text))(t)
-		if got := s.textPastEnd(&eventlog.PositionError{Asked: 489, Last: 482}); got != tt.want {
-			t.Errorf("%q is refused with\n%s\nwant\n%s", tt.text, got, tt.want)
-		}
+		testkit.Equal(t, s.textPastEnd(&eventlog.PositionError{Asked: 489, Last: 482}), tt.want, "%q is refused with", tt.text)
 	}
 }
 

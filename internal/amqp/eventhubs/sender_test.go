@@ -53,9 +53,7 @@ func TestPublishing(t *testing.T) {
 		testkit.Must(t, toHub.Send(t.Context(), batchOf(t, key, text("batch of "+key)), nil))
 		at := strconv.Itoa(broker.PartitionForKey(key, 4))
 		got := strings.Join(y.stored("orders", at), "|")
-		if !strings.Contains(got, "of "+key+"|batch of "+key) {
-			t.Errorf("partition %s of key %q has %s", at, key, got)
-		}
+		testkit.Equal(t, strings.Contains(got, "of "+key+"|batch of "+key), true, "partition %s of key %q has %s", at, key, got)
 	}
 
 	before := make([]int, 4)

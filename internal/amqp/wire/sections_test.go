@@ -27,8 +27,7 @@ func TestSectionsOfAFullMessage(t *testing.T) {
 	more := section(t, DescriptorData, []byte("more"))
 	footer := section(t, DescriptorFooter, Map{{Symbol("f"), 1}})
 
-	m, err := Sections(join(header, delivery, annotations, properties, application, data, more, footer))
-	testkit.Must(t, err)
+	m := testkit.Value(Sections(join(header, delivery, annotations, properties, application, data, more, footer)))(t)
 	for _, c := range []struct {
 		name      string
 		got, want []byte

@@ -156,9 +156,7 @@ func TestPoliciesAreBounded(t *testing.T) {
 	for i := range MaxPolicies {
 		mustCreate(t, k, "orders", fmt.Sprint("p", i), auth.Send)
 	}
-	if _, err := k.Create(t.Context(), Policy{Hub: "orders", Name: "more", Rights: auth.Send}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Create(t.Context(), Policy{Hub: "orders", Name: "more", Rights: auth.Send})), ErrInvalid)
 	mustCreate(t, k, "", "elsewhere", auth.Send)
 	testkit.Must(t, k.Delete(t.Context(), "orders", "p7"))
 	mustCreate(t, k, "orders", "more", auth.Send)

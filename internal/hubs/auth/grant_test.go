@@ -47,9 +47,7 @@ func TestGrantAllows(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			testkit.Equal(t, tt.grant.While(always).Allows(tt.entity, tt.need, now), tt.want)
-			if tt.grant.Allows(tt.entity, tt.need, now) {
-				t.Error("it allows without a view of what it stands on")
-			}
+			testkit.Equal(t, tt.grant.Allows(tt.entity, tt.need, now), false, "it allows without a view of what it stands on")
 		})
 	}
 }
@@ -103,7 +101,5 @@ func TestGrantStandsOnItsBasis(t *testing.T) {
 	gone["two"] = true
 	check(0, true)
 	testkit.Slices(t, grant.Scopes, scopes, "the grant itself was changed")
-	if (Grant{Scopes: []Scope{{}}}).While(always).Stands() {
-		t.Error("a scope without rights stands for something")
-	}
+	testkit.Equal(t, (Grant{Scopes: []Scope{{}}}).While(always).Stands(), false, "a scope without rights stands for something")
 }
