@@ -56,12 +56,12 @@ func (p *peer) checkToken(ctx context.Context, at entity, q *request) (auth.Gran
 	if q.name == "" {
 		return auth.Grant{}, &amqp.Error{Condition: condArgument, Description: "The request names no audience."}
 	}
-	g, err := p.handler.access.Token(ctx, q.body, q.name)
+	g, err := p.handler.cfg.Access.Token(ctx, q.body, q.name)
 	if err != nil {
 		return auth.Grant{}, err
 	}
 	if at.hub != "" { // only a client with a good token learns that a hub does not exist
-		if _, err := p.handler.broker.Hub(at.hub); err != nil {
+		if _, err := p.handler.cfg.Broker.Hub(at.hub); err != nil {
 			return auth.Grant{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: at.hub, Name: at.path()}
 		}
 	}

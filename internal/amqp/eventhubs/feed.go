@@ -121,14 +121,14 @@ func (f *feed) pass(ctx context.Context, damage *eventlog.CorruptError) error {
 	if damage.Next == eventlog.NoSequence {
 		return damage
 	}
-	hub, err := f.peer.handler.broker.Hub(f.at.hub)
+	hub, err := f.peer.handler.cfg.Broker.Hub(f.at.hub)
 	if err != nil {
 		return err
 	}
 	if !hub.Created.Equal(f.hub.Created) {
 		return fmt.Errorf("read %s/%s: %w", f.at.hub, f.at.partition, eventlog.ErrRemoved)
 	}
-	cursor, err := f.peer.handler.broker.Cursor(ctx, f.at.hub, f.at.group, f.at.partition, eventlog.At(damage.Next))
+	cursor, err := f.peer.handler.cfg.Broker.Cursor(ctx, f.at.hub, f.at.group, f.at.partition, eventlog.At(damage.Next))
 	if err != nil {
 		return err
 	}

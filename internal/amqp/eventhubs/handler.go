@@ -38,13 +38,8 @@ type Config struct {
 
 // Handler is an amqp.Handler and amqp.Authenticator.
 type Handler struct {
-	broker          *broker.Broker
-	access          *access.Registry
-	groups          Groups // nil: there is no $yard
-	maxMessageBytes int
-	tokenTimeout    time.Duration
-	log             *slog.Logger
-	metrics         *metrics
+	cfg     Config // with its defaults
+	metrics *metrics
 	// batches are *batch, for whoever decodes one next.
 	batches sync.Pool
 }
@@ -68,16 +63,10 @@ func New(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the AMQP listener: %w", err)
 	}
-	return &Handler{
-		broker:          cfg.Broker,
-		access:          cfg.Access,
-		groups:          cfg.Groups,
-		maxMessageBytes: cmp.Or(cfg.MaxMessageBytes, 1<<20),
-		tokenTimeout:    cmp.Or(cfg.TokenTimeout, time.Minute),
-		log:             cmp.Or(cfg.Log, slog.Default()),
-		metrics:         metrics,
-		batches:         sync.Pool{New: func() any { return new(batch) }},
-	}, nil
+	cfg.MaxMessageBytes = cmp.Or(cfg.MaxMessageBytes, 1<<20)
+	cfg.TokenTimeout = cmp.Or(cfg.TokenTimeout, time.Minute)
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	return &Handler{cfg: cfg, metrics: metrics, batches: sync.Pool{New: func() any { return new(batch) }}}, nil
 }
 
 // Connected decides on a connection's links. Who brought a key or a certificate has its
@@ -96,9 +85,9 @@ func (d *Handler) Connected(c *amqp.Conn) (amqp.Peer, error) {
 
 // Plain takes a policy's name and key.
 func (d *Handler) Plain(_ context.Context, user, password string) (any, error) {
-	g, err := d.access.Key(user, password)
+	g, err := d.cfg.Access.Key(user, password)
 	if err != nil {
-		d.log.Debug("log in refused", "policy", shown(user), "error", err)
+		d.cfg.Log.Debug("log in refused", "policy", shown(user), "error", err)
 		return nil, fmt.Errorf("log in as %.64q: %w", user, err)
 	}
 	return g, nil
@@ -110,9 +99,9 @@ func (d *Handler) External(_ context.Context, state tls.ConnectionState) (any, e
 		return nil, errors.New("log in by certificate: none was verified")
 	}
 	name := state.VerifiedChains[0][0].Subject.CommonName
-	g, err := d.access.Named(name)
+	g, err := d.cfg.Access.Named(name)
 	if err != nil {
-		d.log.Debug("log in by certificate refused", "policy", shown(name), "error", err)
+		d.cfg.Log.Debug("log in by certificate refused", "policy", shown(name), "error", err)
 		return nil, fmt.Errorf("log in by certificate of %.64q: %w", name, err)
 	}
 	return g, nil

@@ -42,20 +42,20 @@ func (p *peer) read(ctx context.Context, at entity, q *request) ([]byte, error) 
 	}
 	// Any right to the hub will do, put on the connection or brought along.
 	if wanted := auth.At(at.hub, wordManagement); !p.rights.allow(wanted, 0) {
-		g, err := p.handler.access.Token(ctx, q.token, "")
+		g, err := p.handler.cfg.Access.Token(ctx, q.token, "")
 		if err != nil || !g.Allows(wanted, 0, time.Now()) {
 			at.partition = ""
-			return nil, &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(auth.Listen)}
+			return nil, at.unauthorized(auth.Listen)
 		}
 	}
 	if q.kind == typeHub {
-		hub, err := p.handler.broker.Hub(at.hub)
+		hub, err := p.handler.cfg.Broker.Hub(at.hub)
 		if err != nil {
 			return nil, err
 		}
 		return appendHub(nil, hub), nil
 	}
-	info, err := p.handler.broker.Partition(ctx, at.hub, q.partition)
+	info, err := p.handler.cfg.Broker.Partition(ctx, at.hub, q.partition)
 	if err != nil {
 		return nil, err
 	}

@@ -33,15 +33,15 @@ type peer struct {
 // newPeer makes a peer whose rights follow the policies.
 func newPeer(d *Handler, c *amqp.Conn) *peer {
 	p := &peer{handler: d, conn: c, log: c.Log(), budget: newBudget()}
-	p.ignore = d.access.OnChange(p.rights.review)
-	p.rights.await(d.tokenTimeout, p.giveUp)
+	p.ignore = d.cfg.Access.OnChange(p.rights.review)
+	p.rights.await(d.cfg.TokenTimeout, p.giveUp)
 	p.claims = &exchange{peer: p, handle: p.putToken, maxUntaken: maxUntakenBytes}
 	p.management = &exchange{peer: p, handle: p.manage, maxUntaken: maxUntakenBytes}
-	if d.groups != nil {
+	if d.cfg.Groups != nil {
 		p.yard = &yardNode{
 			exchange: &exchange{peer: p, maxUntaken: maxYardUntakenBytes},
-			groups:   d.groups,
-			watches:  &watches{peer: p, groups: d.groups, byGroup: map[string]*watch{}},
+			groups:   d.cfg.Groups,
+			watches:  &watches{peer: p, groups: d.cfg.Groups, byGroup: map[string]*watch{}},
 			listings: make(chan struct{}, maxListings),
 		}
 	}
@@ -97,7 +97,7 @@ func (p *peer) Disconnected() {
 func (p *peer) giveUp() {
 	p.handler.metrics.abandoned.Inc()
 	p.conn.Close(p.explain(p.entity(address{}), &amqp.Error{
-		Condition: condConnectionForced, Description: textNoToken(p.handler.tokenTimeout),
+		Condition: condConnectionForced, Description: textNoToken(p.handler.cfg.TokenTimeout),
 	}))
 }
 
@@ -106,7 +106,7 @@ func sends(l *amqp.Link) bool { return l.Request().Role == wire.RoleSender }
 
 // entity is what errors say of an address.
 func (p *peer) entity(a address) entity {
-	return entity{host: p.conn.Hostname(), namespace: p.handler.broker.Namespace(), address: a}
+	return entity{host: p.conn.Hostname(), namespace: p.handler.cfg.Broker.Namespace(), address: a}
 }
 
 // authorize checks for a right to a link's entity.
@@ -114,7 +114,7 @@ func (p *peer) authorize(at entity, need auth.Rights) error {
 	if p.rights.allow(at.scope(), need) {
 		return nil
 	}
-	return &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(need)}
+	return at.unauthorized(need)
 }
 
 // watch ends a link when the rights to its entity do. It returns what to call when the link has
@@ -123,7 +123,7 @@ func (p *peer) authorize(at entity, need auth.Rights) error {
 func (p *peer) watch(l *amqp.Link, at entity, need auth.Rights) (unwatch func(), err error) {
 	g := &guard{entity: at.scope(), need: need, end: func(why error) { l.Detach(p.explain(at, why)) }}
 	if !p.rights.watch(g) {
-		return nil, &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(need)}
+		return nil, at.unauthorized(need)
 	}
 	return func() { p.rights.unwatch(g) }, nil
 }

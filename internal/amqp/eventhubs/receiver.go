@@ -54,7 +54,7 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 		return amqp.Terminus{}, &amqp.Error{Condition: condArgument, Description: "A receiver's address has the form " +
 			"HUB/ConsumerGroups/GROUP/Partitions/ID."}
 	}
-	hub, err := p.handler.broker.Hub(a.hub)
+	hub, err := p.handler.cfg.Broker.Hub(a.hub)
 	if err != nil {
 		return amqp.Terminus{}, err
 	}
@@ -100,7 +100,7 @@ func (r *receiver) sit(request *wire.Attach) error {
 	}
 	ctx, cancel := context.WithTimeout(r.peer.conn.Context(), attachTimeout)
 	defer cancel()
-	seat, err := r.peer.handler.broker.Receive(ctx, cfg)
+	seat, err := r.peer.handler.cfg.Broker.Receive(ctx, cfg)
 	if ahead, ok := errors.AsType[*eventlog.PositionError](err); ok {
 		return &amqp.Error{Condition: condArgument, Description: from.textPastEnd(ahead)}
 	}

@@ -36,14 +36,14 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if err := p.authorize(at, auth.Send); err != nil {
 		return amqp.Terminus{}, err
 	}
-	hub, err := p.handler.broker.Hub(a.hub)
+	hub, err := p.handler.cfg.Broker.Hub(a.hub)
 	if err != nil {
 		return amqp.Terminus{}, err
 	}
 	if n, err := strconv.Atoi(a.partition); a.partition != "" && (err != nil || n < 0 || n >= hub.Partitions || strconv.Itoa(n) != a.partition) {
 		return amqp.Terminus{}, &broker.NotFoundError{Kind: broker.KindPartition, Hub: hub.Name, Name: a.partition, Partitions: hub.Partitions}
 	}
-	t := amqp.Terminus{MaxMessageBytes: uint64(p.handler.maxMessageBytes), Credit: senderCredit}
+	t := amqp.Terminus{MaxMessageBytes: uint64(p.handler.cfg.MaxMessageBytes), Credit: senderCredit}
 	s := &sender{peer: p, link: l, at: at, hub: hub}
 	if slices.Contains(l.Request().DesiredCapabilities, capabilityIdempotent) {
 		if s.producer, err = p.openProducer(l, a); err != nil {
@@ -105,7 +105,7 @@ func (s *sender) submit(ctx context.Context, b *batch) (*broker.Pending, error) 
 	if s.producer == nil {
 		to := b.target(s.at.partition)
 		to.Created = s.hub.Created
-		return s.peer.handler.broker.Submit(ctx, s.at.hub, to, b.events)
+		return s.peer.handler.cfg.Broker.Submit(ctx, s.at.hub, to, b.events)
 	}
 	first, err := b.numbers.check(s.producer.ID(), s.producer.Epoch())
 	if err != nil {

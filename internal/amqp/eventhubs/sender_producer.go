@@ -35,7 +35,7 @@ func (p *peer) openProducer(l *amqp.Link, a address) (*broker.Producer, error) {
 	}
 	ctx, cancel := context.WithTimeout(p.conn.Context(), attachTimeout)
 	defer cancel()
-	return p.handler.broker.Producer(ctx, a.hub, a.partition, cfg)
+	return p.handler.cfg.Broker.Producer(ctx, a.hub, a.partition, cfg)
 }
 
 // producerNumber reads one of the three numbers; nil if it is not there, or null.

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
@@ -86,6 +87,11 @@ func (p entity) textNotFound(e *broker.NotFoundError) string {
 
 func (p entity) textMissing(path string) string {
 	return fmt.Sprintf("The messaging entity '%s' could not be found.", p.resourceOf(path))
+}
+
+// unauthorized refuses what takes rights that the connection does not have.
+func (p entity) unauthorized(need auth.Rights) *amqp.Error {
+	return &amqp.Error{Condition: condUnauthorized, Description: p.textUnauthorized(need)}
 }
 
 func (p entity) textUnauthorized(need auth.Rights) string {

@@ -81,7 +81,7 @@ func (p *peer) attachYard(l *amqp.Link, a address) (amqp.Terminus, error) {
 		return amqp.Terminus{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: wordYard, Name: wordYard}
 	}
 	if !p.rights.any() {
-		return amqp.Terminus{}, &amqp.Error{Condition: condUnauthorized, Description: p.entity(a).textUnauthorized(auth.Listen)}
+		return amqp.Terminus{}, p.entity(a).unauthorized(auth.Listen)
 	}
 	if !sends(l) {
 		return p.yard.attachReplies(l), nil
@@ -171,7 +171,7 @@ func (n *yardNode) answer(ctx context.Context, q *request, body []byte) reply {
 	defer end(nil)
 	g := &guard{entity: at.scope(), need: auth.Listen, end: end}
 	if !p.rights.watch(g) {
-		return p.failure(at, &amqp.Error{Condition: condUnauthorized, Description: at.textUnauthorized(auth.Listen)})
+		return p.failure(at, at.unauthorized(auth.Listen))
 	}
 	defer p.rights.unwatch(g)
 	data, err := n.perform(ctx, at, q, body)
@@ -198,7 +198,7 @@ func (n *yardNode) perform(ctx context.Context, at entity, q *request, body []by
 	if at.hub == "" {
 		return nil, &amqp.Error{Condition: condArgument, Description: "The request names no hub."}
 	}
-	hub, err := n.peer.handler.broker.Hub(at.hub)
+	hub, err := n.peer.handler.cfg.Broker.Hub(at.hub)
 	if err != nil {
 		return nil, err
 	}

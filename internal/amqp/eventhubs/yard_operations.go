@@ -32,7 +32,7 @@ func on[Q groupwire.Request](do func(*yardNode, context.Context, processor.Group
 		if err != nil {
 			return nil, err
 		}
-		b := n.peer.handler.broker
+		b := n.peer.handler.cfg.Broker
 		group, err := b.Group(ctx, hub, q.Of())
 		if err != nil {
 			return nil, err

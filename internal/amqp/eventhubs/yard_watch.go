@@ -76,7 +76,7 @@ type watch struct {
 
 // poll waits until the group has changed since a token was given, or for a while.
 func (a *watches) poll(ctx context.Context, g processor.Group, since string) (any, error) {
-	records, err := a.peer.handler.broker.GroupRecords(ctx, g.Hub, g.Group)
+	records, err := a.peer.handler.cfg.Broker.GroupRecords(ctx, g.Hub, g.Group)
 	if err != nil {
 		return nil, err
 	}
