@@ -76,12 +76,7 @@ func TestANumberDrawnByOneThatDiedIsExceeded(t *testing.T) { // P3
 // Whoever drew the number before may use it: the answer was lost, not the number.
 func TestANumberWhoseAnswerWasLostIsStillItsOwners(t *testing.T) { // P3
 	w, s, _, _ := wired(t)
-	w.first("PUT epoch", func(send func() (*http.Response, error)) (*http.Response, error) {
-		if answer, err := send(); err == nil {
-			answer.Body.Close()
-		}
-		return nil, errCut
-	})
+	w.first("PUT epoch", answerLost)
 	l := processor.Lease{Partition: "0", Owner: "a", Epoch: 1}
 	testkit.MustErrorIs(t, testkit.Err(s.Claim(t.Context(), group, []processor.Lease{l})), errCut, "claim gave")
 	lost(t, s, processor.Lease{Partition: "0", Owner: "b", Epoch: 1})

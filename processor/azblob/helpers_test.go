@@ -47,6 +47,15 @@ func save(t *testing.T, s processor.Store, l processor.Lease, c processor.Checkp
 	return c
 }
 
+// saved claims a lease, begins and saves a checkpoint.
+func saved(t *testing.T, s processor.Store, l processor.Lease, sequence int64) (processor.Lease, processor.Checkpoint) {
+	t.Helper()
+	l = claim(t, s, l)
+	c := begin(t, s, l)
+	c.Sequence = sequence
+	return l, save(t, s, l, c)
+}
+
 func lease(t *testing.T, s processor.Store, partition string) processor.Lease {
 	t.Helper()
 	all, err := s.Leases(t.Context(), group)

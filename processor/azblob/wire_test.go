@@ -93,6 +93,14 @@ func (w *wire) always(kind string, answer func() *http.Response) {
 
 var errCut = errors.New("the connection was cut")
 
+// answerLost sends a request and loses the answer.
+func answerLost(send func() (*http.Response, error)) (*http.Response, error) {
+	if answer, err := send(); err == nil {
+		answer.Body.Close()
+	}
+	return nil, errCut
+}
+
 // busy is the service's answer to a client that asks too much.
 func busy(status int) *http.Response {
 	return &http.Response{
@@ -119,12 +127,7 @@ func wired(t *testing.T) (*wire, processor.Store, processor.Store, *container.Cl
 // first try.
 func TestAWriteWhoseAnswerIsLostIsNotSentAgain(t *testing.T) { // P3
 	w, s, beside, _ := wired(t)
-	w.first("PUT ownership", func(send func() (*http.Response, error)) (*http.Response, error) {
-		if answer, err := send(); err == nil {
-			answer.Body.Close()
-		}
-		return nil, errCut
-	})
+	w.first("PUT ownership", answerLost)
 	l := processor.Lease{Partition: "0", Owner: "a", Epoch: 1}
 	won, err := s.Claim(t.Context(), group, []processor.Lease{l})
 	if !errors.Is(err, errCut) || len(won) != 0 {
@@ -140,16 +143,8 @@ func TestAWriteWhoseAnswerIsLostIsNotSentAgain(t *testing.T) { // P3
 
 func TestASaveWhoseAnswerIsLostIsNeitherAConflictNorSentAgain(t *testing.T) { // P7
 	w, s, _, _ := wired(t)
-	l := claim(t, s, processor.Lease{Partition: "0", Owner: "a", Epoch: 1})
-	c := begin(t, s, l)
-	c.Sequence = 1
-	c = save(t, s, l, c)
-	w.first("PUT checkpoint", func(send func() (*http.Response, error)) (*http.Response, error) {
-		if answer, err := send(); err == nil {
-			answer.Body.Close()
-		}
-		return nil, errCut
-	})
+	l, c := saved(t, s, processor.Lease{Partition: "0", Owner: "a", Epoch: 1}, 1)
+	w.first("PUT checkpoint", answerLost)
 	c.Sequence = 2
 	testkit.ErrorIs(t, testkit.Err(s.Save(t.Context(), group, l, c)), errCut, "save")
 	testkit.Equal(t, w.count("PUT checkpoint"), 1, "the write was sent")
@@ -194,10 +189,7 @@ func TestAReadIsSentAgain(t *testing.T) { // P3
 // A storage lease also answers 412, but says nothing about versions.
 func TestABlobUnderAStorageLeaseIsAnErrorAndNoConflict(t *testing.T) { // P7
 	_, s, _, c := wired(t)
-	l := claim(t, s, processor.Lease{Partition: "0", Owner: "a", Epoch: 1})
-	cp := begin(t, s, l)
-	cp.Sequence = 1
-	cp = save(t, s, l, cp)
+	l, cp := saved(t, s, processor.Lease{Partition: "0", Owner: "a", Epoch: 1}, 1)
 	name := strings.ToLower(group.Namespace+"/"+group.Hub+"/"+group.Group) + "/checkpoint/0"
 	held, err := storagelease.NewBlobClient(c.NewBlobClient(name), nil)
 	testkit.Must(t, err)

@@ -82,6 +82,14 @@ func totals(t *testing.T, pool *pgxpool.Pool) {
 	testkit.Must(t, testkit.Err(pool.Exec(t.Context(), "create table totals (sum bigint, events bigint); insert into totals values (0, 0)")))
 }
 
+// withTotals is a store beside the user's own table, and an owner of the partition.
+func withTotals(t *testing.T, cfg Config) (*Store, *owner) {
+	t.Helper()
+	s := New(connect(t, parts.Postgres(t)), cfg)
+	totals(t, s.pool)
+	return s, take(t, s, "a", processor.Lease{})
+}
+
 // wantEvents wants the events 0 to n-1 to be in the totals once each, and the checkpoint with them.
 func wantEvents(t *testing.T, s *Store, n int64) {
 	t.Helper()
@@ -145,9 +153,7 @@ func (o *owner) handleUntilDone(first, last int64) {
 }
 
 func TestAnErrorOrAPanicOfTheFunctionRollsBack(t *testing.T) {
-	s := New(connect(t, parts.Postgres(t)), Config{})
-	totals(t, s.pool)
-	o := take(t, s, "a", processor.Lease{})
+	s, o := withTotals(t, Config{})
 	ill := errors.New("ill")
 	err := o.handle(0, 4, func(tx pgx.Tx) error {
 		return errors.Join(add(t.Context(), 0, 4)(tx), ill)
@@ -168,9 +174,7 @@ func TestAnErrorOrAPanicOfTheFunctionRollsBack(t *testing.T) {
 
 func TestTheFunctionCannotEndTheTransaction(t *testing.T) {
 	ctx := t.Context()
-	s := New(connect(t, parts.Postgres(t)), Config{})
-	totals(t, s.pool)
-	o := take(t, s, "a", processor.Lease{})
+	s, o := withTotals(t, Config{})
 	err := o.handle(0, 4, func(tx pgx.Tx) error {
 		tx = innerTx{tx}
 		if tx.Commit(ctx) == nil || tx.Rollback(ctx) == nil {
@@ -183,9 +187,7 @@ func TestTheFunctionCannotEndTheTransaction(t *testing.T) {
 }
 
 func TestAPartitionThatIsTakenMeanwhileCommitsNothing(t *testing.T) { // P1, P3
-	s := New(connect(t, parts.Postgres(t)), Config{})
-	totals(t, s.pool)
-	a := take(t, s, "a", processor.Lease{})
+	s, a := withTotals(t, Config{})
 	err := a.handle(0, 4, func(tx pgx.Tx) error {
 		claim(t, s, "b", a.lease)
 		return add(t.Context(), 0, 4)(tx)
@@ -198,9 +200,7 @@ func TestAPartitionThatIsTakenMeanwhileCommitsNothing(t *testing.T) { // P1, P3
 // TestBeginWaitsForTheFormerOwnersTransaction and goes on from what it committed. // P3
 func TestBeginWaitsForTheFormerOwnersTransaction(t *testing.T) {
 	ctx := t.Context()
-	s := New(connect(t, parts.Postgres(t)), Config{Evict: time.Minute})
-	totals(t, s.pool)
-	a := take(t, s, "a", processor.Lease{})
+	s, a := withTotals(t, Config{Evict: time.Minute})
 	tx, err := s.pool.Begin(ctx)
 	testkit.Must(t, err)
 	call := inTx{s, processor.Mark{Group: testGroup, Lease: a.lease, Checkpoint: processor.Checkpoint{Sequence: 4}}, 0}
@@ -215,7 +215,7 @@ func TestBeginWaitsForTheFormerOwnersTransaction(t *testing.T) {
 		b.saved, err = s.Begin(ctx, testGroup, lease)
 		begun <- b
 	}()
-	waitForLock(t, s)
+	awaitBlocked(t, s)
 	testkit.Must(t, tx.Commit(ctx))
 	b := <-begun
 	if err != nil || b.saved.Sequence != 4 {
@@ -223,16 +223,6 @@ func TestBeginWaitsForTheFormerOwnersTransaction(t *testing.T) {
 	}
 	b.handleUntilDone(5, 9)
 	wantEvents(t, s, 10)
-}
-
-// waitForLock waits until a session waits for another.
-func waitForLock(t *testing.T, s *Store) {
-	t.Helper()
-	for waiting := false; !waiting; {
-		err := s.pool.QueryRow(t.Context(), `select exists (select from pg_stat_activity
-			where datname = current_database() and wait_event_type = 'Lock')`).Scan(&waiting)
-		testkit.Must(t, err)
-	}
 }
 
 // TestAFormerOwnerThatHangsInATransactionIsEvicted, as when its machine is paused: nobody else
@@ -276,9 +266,7 @@ func TestAnEarlierCallWhoseConnectionIsLostIsEvicted(t *testing.T) {
 
 // TestBeginningAgainDoesNotWaitForOnesOwnTransaction, which may take long. // P7
 func TestBeginningAgainDoesNotWaitForOnesOwnTransaction(t *testing.T) {
-	s := New(connect(t, parts.Postgres(t)), Config{Evict: time.Hour})
-	totals(t, s.pool)
-	o := take(t, s, "a", processor.Lease{})
+	s, o := withTotals(t, Config{Evict: time.Hour})
 	err := o.handle(0, 4, func(tx pgx.Tx) error {
 		if _, err := s.Begin(t.Context(), testGroup, o.lease); err != nil {
 			return err
@@ -291,9 +279,7 @@ func TestBeginningAgainDoesNotWaitForOnesOwnTransaction(t *testing.T) {
 
 func TestAnOperatorsMoveIsAConflictForATransaction(t *testing.T) { // P7
 	ctx := t.Context()
-	s := New(connect(t, parts.Postgres(t)), Config{})
-	totals(t, s.pool)
-	o := take(t, s, "a", processor.Lease{})
+	s, o := withTotals(t, Config{})
 	o.handleUntilDone(0, 4)
 	moved := o.saved
 	moved.Sequence, moved.Offset = 1, "1"
@@ -307,9 +293,7 @@ func TestAnOperatorsMoveIsAConflictForATransaction(t *testing.T) { // P7
 // TestWhatWasCommittedIsNotDoneAgainAfterTheCheckpointWasReadAnew: the processor looks at its
 // checkpoints from time to time, also between two tries of a batch. // P3, F2
 func TestWhatWasCommittedIsNotDoneAgainAfterTheCheckpointWasReadAnew(t *testing.T) {
-	s := New(connect(t, parts.Postgres(t)), Config{})
-	totals(t, s.pool)
-	o := take(t, s, "a", processor.Lease{})
+	s, o := withTotals(t, Config{})
 	if err := o.handle(0, 4, add(t.Context(), 0, 4)); err != nil { // suppose that the answer was lost
 		t.Fatal(err)
 	}
@@ -323,9 +307,7 @@ func TestWhatWasCommittedIsNotDoneAgainAfterTheCheckpointWasReadAnew(t *testing.
 
 // TestATransactionWithoutEventsIsFenced like others, though it moves no checkpoint. // P3
 func TestATransactionWithoutEventsIsFenced(t *testing.T) {
-	s := New(connect(t, parts.Postgres(t)), Config{})
-	totals(t, s.pool)
-	a := take(t, s, "a", processor.Lease{})
+	s, a := withTotals(t, Config{})
 	idle := func(o *owner) error {
 		mark := processor.Mark{Group: testGroup, Lease: o.lease, Checkpoint: o.saved}
 		_, err := inTx{s, mark, noEvents}.run(t.Context(), add(t.Context(), 0, 0))
