@@ -73,7 +73,7 @@ type Config struct {
 
 	// Backoff is between the calls for a batch that failed.
 	Backoff Backoff
-	// Continue goes on past a batch that failed, after telling OnError: the old Event
+	// Continue goes on past a batch that failed, after reporting to OnError: the old Event
 	// Processor Host's way. By default the batch comes again until it succeeds.
 	Continue bool
 	// HandlerTimeout ends the context of a call that takes longer; 0 means 10 min, negative none. A
@@ -83,10 +83,10 @@ type Config struct {
 	// reader is opened anew, and after as long again the partition released; 0 means 2 min.
 	StallAfter time.Duration
 
-	// OnError is told of every error: an *Error says of which partition and in doing
+	// OnError gets every error: an *Error says of which partition and in doing
 	// what. Calls may overlap. nil means that they are logged.
 	OnError func(error)
-	// OnState is told when a partition's state changes; it is quick. nil means nobody.
+	// OnState is called when a partition's state changes; it is quick. nil means nobody.
 	OnState func(Status)
 	// Log; nil means slog.Default().
 	Log *slog.Logger

@@ -89,7 +89,7 @@ func (c *control) recheck(read context.Context, wake func()) error {
 	return read.Err()
 }
 
-// checking gives what tells recheck, if it waits: to be called after a look at the records that
+// checking gives what ends recheck, if it waits: to be called after a look at the records that
 // began later.
 func (c *control) checking() func() {
 	c.mu.Lock()

@@ -153,7 +153,7 @@ func (c *coordinator) leave() error {
 	}
 	if len(c.held) > 0 { // else the presence goes away at once
 		if err := c.presence.write(ctx); err != nil {
-			c.report("tell that the instance stops", err)
+			c.report("announce that the instance stops", err)
 		}
 	}
 	for (len(c.held) > 0 || c.unsure) && ctx.Err() == nil {
@@ -169,7 +169,7 @@ func (c *coordinator) leave() error {
 	}
 	err := c.abandon()
 	if len(c.held) > 0 || c.unsure {
-		return err // the presence stays to tell that the leases are not foreign; others remove it
+		return err // the presence stays to show that the leases are not foreign; others remove it
 	}
 	c.wishes.withdraw(ctx)
 	c.presence.vanish(ctx)

@@ -70,8 +70,8 @@
 //	  only an operator   ▼                                       │
 //	  can help        Draining ──▶ Closed ◀── lease lost ────────┘
 //
-// Each change is told to Config.OnState, each error to Config.OnError, and Status tells what is at
-// any time.
+// Config.OnState is called with each change, Config.OnError with each error, and Status gives the
+// states at any time.
 //
 // # What ends a call's context
 //
@@ -84,7 +84,7 @@
 // # Calls that wait
 //
 // A call may take as long as it likes where Config.HandlerTimeout is negative: the lease is renewed
-// meanwhile, and events that wait behind it are no stall. Before its context ends it is told by
+// meanwhile, and events that wait behind it are no stall. Before its context ends it is notified by
 // Batch.Leaving, which is closed as soon as draining begins or the partition is to start again:
 // whoever waits in the middle of a batch, as for something that is down, gives it back then with
 // ErrUndone, and the partition moves at once and not after Config.Handoff.

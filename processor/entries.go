@@ -15,7 +15,7 @@ const (
 // presence says that an instance lives: it is rewritten every Config.Renew, and it is the
 // change of its version that counts.
 type presence struct {
-	// Nonce tells two processes that use one id apart.
+	// Nonce distinguishes two processes that use one id.
 	Nonce string `json:"nonce"`
 	// Started is by the instance's clock, for show.
 	Started time.Time `json:"started"`

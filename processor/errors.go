@@ -2,11 +2,13 @@ package processor
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/panics"
 )
 
-// What callers branch on. Each of the first four is also what context.Cause tells in a handler
+// What callers branch on. Each of the first four is also what context.Cause gives in a handler
 // whose context has ended.
 var (
 	// ErrLeaseLost: the lease could not be renewed in time, or another instance has it.
@@ -31,9 +33,9 @@ var (
 	// end; Config.OutOfRange says what is done.
 	ErrBadStart = errors.New("the start position does not fit the partition")
 	// ErrUndone is for handlers to return: the batch is not finished, mostly because Batch.Leaving
-	// was closed. It is no failure, told to nobody and counted as no attempt; Config.Continue does
-	// not go past it. If the partition stays here after all, the whole batch comes again, after
-	// Config.Backoff.First.
+	// was closed. It is no failure, reported to nobody and counted as no attempt; Config.Continue
+	// does not go past it. If the partition stays here after all, the whole batch comes again,
+	// after Config.Backoff.First.
 	ErrUndone = errors.New("the batch was given back undone")
 	// ErrStalled: a partition has made no progress for too long, and is released.
 	ErrStalled = errors.New("the partition makes no progress")
@@ -42,7 +44,7 @@ var (
 	ErrNotHandedOver = errors.New("not everything was handed over")
 )
 
-// Error is an error with its place.
+// Error is an error with where it happened.
 type Error struct {
 	Partition string // empty: of no partition in particular
 	Doing     string // such as "renew leases"
@@ -60,3 +62,41 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // PanicError is a panic of a handler, or of another function that the processor was given.
 type PanicError = panics.PanicError
+
+// setupError says what is set up wrongly in words of its own: the hub's are for those who run the
+// hub. They are there for errors.As.
+type setupError struct {
+	text  string
+	means error // hub.ErrNotFound or hub.ErrUnauthorized
+	said  error
+}
+
+func (e *setupError) Error() string   { return e.text }
+func (e *setupError) Unwrap() []error { return []error{e.means, e.said} }
+
+// noHub is of a hub that does not answer for itself; any other error is as it was.
+func (in *instance) noHub(err error) error {
+	return in.noSuch(err, "no hub "+in.group.Hub, "hub create "+in.group.Hub)
+}
+
+// noGroup is of a hub that is there, and its group is not.
+func (in *instance) noGroup(err error) error {
+	text := fmt.Sprintf("no group %q in hub %s", in.group.Group, in.group.Hub)
+	return in.noSuch(err, text, "group create "+in.group.Hub+" "+in.group.Group)
+}
+
+// noSuch names the command that helps in a yard; of other hubs we know none.
+func (in *instance) noSuch(err error, text, command string) error {
+	switch {
+	case errors.Is(err, hub.ErrNotFound):
+		if _, ok := in.store.(*yard); ok {
+			text += ": create it with: eventyard " + command
+		}
+		return &setupError{text, hub.ErrNotFound, err}
+	case errors.Is(err, hub.ErrUnauthorized):
+		text = fmt.Sprintf("no right to read hub %s as group %q: it takes a key or token that is valid and has the right to listen",
+			in.group.Hub, in.group.Group)
+		return &setupError{text, hub.ErrUnauthorized, err}
+	}
+	return err
+}

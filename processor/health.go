@@ -20,8 +20,8 @@ type health struct {
 	retrying int // batches that have failed and come again; more than one with lanes
 }
 
-// set changes the state and tells it. What is being given up stays so, and what has stalled does
-// not look like an orderly end.
+// set changes the state and notifies of it. What is being given up stays so, and what has stalled
+// does not look like an orderly end.
 func (h *health) set(s State, err error) {
 	h.mu.Lock()
 	final := s == Draining || s == Stalled || s == Closed
@@ -39,7 +39,7 @@ func (h *health) set(s State, err error) {
 	}
 }
 
-// announce tells of a state.
+// announce notifies of a state.
 func (h *health) announce(s State) {
 	h.notifying.Lock()
 	defer h.notifying.Unlock()
@@ -68,14 +68,14 @@ func (h *health) startOver() {
 	h.retrying = 0
 }
 
-// call tells which attempt at a batch begins.
+// call notes which attempt at a batch begins.
 func (h *health) call(attempt int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.attempt = attempt
 }
 
-// failed tells that a batch has failed in this attempt and comes again.
+// failed notes that a batch has failed in this attempt and comes again.
 func (h *health) failed(attempt int) {
 	if attempt == 1 {
 		h.mu.Lock()
@@ -85,7 +85,7 @@ func (h *health) failed(attempt int) {
 	h.set(Retrying, nil)
 }
 
-// succeeded tells that a batch is done after so many attempts. The partition is well when no other
+// succeeded notes that a batch is done after so many attempts. The partition is well when no other
 // is to be retried.
 func (h *health) succeeded(attempts int) {
 	h.mu.Lock()

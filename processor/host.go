@@ -10,7 +10,7 @@ type Worker interface {
 	// ProcessEvents is called with one batch at a time. After an error the same batch
 	// comes again, with its attempt number.
 	ProcessEvents(ctx context.Context, b *Batch) error
-	// ProcessError is told of errors of this partition. It may overlap the others.
+	// ProcessError gets the errors of this partition. It may overlap the others.
 	ProcessError(ctx context.Context, p *Partition, err error)
 	// Close is called once after the last ProcessEvents has returned; it may still checkpoint,
 	// which fails once another instance owns the partition.

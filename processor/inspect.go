@@ -35,7 +35,7 @@ type Row struct {
 	Checkpoint *Checkpoint
 	// First and Last are the oldest event kept and the newest; -1 if there never was one.
 	First, Last int64
-	// Lag is nil where the checkpoint does not tell the event.
+	// Lag is nil where the checkpoint does not name the event.
 	Lag *Lag
 }
 
@@ -44,7 +44,7 @@ type Lag struct {
 	// Events is how many; without a checkpoint all that are kept.
 	Events int64
 	// Oldest is how long the oldest of them has been waiting, by this machine's clock; -1 where
-	// that cannot be told: it is read for it, and an owner's reader lets no other read beside it in
+	// that is not known: it is read for it, and an owner's reader lets no other read beside it in
 	// its group.
 	Oldest time.Duration
 }
@@ -53,7 +53,7 @@ type Lag struct {
 // time: whoever does rewrites its leases and its presence.
 type Instance struct {
 	ID string
-	// Present: it has told of itself. Owners that are no processors of ours have not.
+	// Present: it has announced itself. Owners that are no processors of ours have not.
 	Present bool
 	// Leaving: it stops.
 	Leaving bool
@@ -189,7 +189,7 @@ func (r records) row(ctx context.Context, h Hub, id string) (Row, error) {
 	if c := r.checkpoints[id]; c.Version != "" && (c.Sequence >= 0 || c.Offset != "") {
 		row.Checkpoint = &c
 		if done = c.Sequence; done < 0 {
-			return row, nil // an offset tells the hub, but not us, how many are behind it
+			return row, nil // an offset shows the hub, but not us, how many are behind it
 		}
 	}
 	row.Lag = &Lag{}

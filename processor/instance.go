@@ -107,7 +107,8 @@ func (in *instance) learn(ctx context.Context) error {
 		in.wake()
 	}
 	if !before.Created.IsZero() && !before.Created.Equal(info.Created) {
-		// All partitions start again: their events are others now, though the numbers may be the same.
+		// All partitions start again: their events are others now, though the numbers may be the
+		// same.
 		in.report("ask for the hub's partitions", errNewHub)
 		for _, p := range in.ownPumps() {
 			p.control.endGeneration(errNewHub)

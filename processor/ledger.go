@@ -11,7 +11,7 @@ import (
 // ledger keeps the checkpoint of one partition: what is marked as done, what is stored, and
 // the rules by which one becomes the other.
 //
-// A write whose answer is lost is resolved before anything else is written: Begin tells what is
+// A write whose answer is lost is resolved before anything else is written: Begin shows what is
 // stored, and it is compared with what was tried. A checkpoint that someone else has moved counts:
 // what was marked is forgotten, and the partition starts again from there. Marks belong to a
 // generation, which such a move ends.
@@ -83,7 +83,7 @@ func (l *ledger) countFrom(before position) {
 	l.base = before.seq
 }
 
-// pin stores a place to go on from that was found without a checkpoint. It is tried once.
+// pin stores a position to go on from that was found without a checkpoint. It is tried once.
 func (l *ledger) pin(ctx context.Context, pos position) error {
 	if err := l.acquire(ctx); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (l *ledger) save() {
 	}
 }
 
-// due tells whether what is marked has to be written now, and else when; neither: the saver ends.
+// due reports whether what is marked has to be written now, and else when; neither: the saver ends.
 func (l *ledger) due(now time.Time) (due bool, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -342,7 +342,7 @@ func (l *ledger) ask(ctx context.Context) (Checkpoint, error) {
 	return c, err
 }
 
-// differs tells whether a record that was read looks like another than ours.
+// differs reports whether a record that was read looks like another than ours.
 func (l *ledger) differs(seen Checkpoint) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

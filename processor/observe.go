@@ -123,7 +123,7 @@ func (o *observer) date(kept map[string]sighting, key string, v Version, now tim
 	return s.since
 }
 
-// dies tells whether something seen since then is dead by now, and keeps the earliest
+// dies reports whether something seen since then is dead by now, and keeps the earliest
 // time at which something living will be.
 func (w *world) dies(since time.Time, lifetime time.Duration) bool {
 	end := since.Add(lifetime)
@@ -136,7 +136,7 @@ func (w *world) dies(since time.Time, lifetime time.Duration) bool {
 	return false
 }
 
-// foreigners tells whether an owner that knows nothing of us is at work.
+// foreigners reports whether an owner that knows nothing of us is at work.
 func (w *world) foreigners() bool {
 	for _, l := range w.leases {
 		if l.foreign && !l.dead {

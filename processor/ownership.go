@@ -51,7 +51,7 @@ func (t *ownership) prove(until time.Time) {
 	}
 }
 
-// proven tells whether the lease is ours now; if not, it is lost from now on.
+// proven reports whether the lease is ours now; if not, it is lost from now on.
 func (t *ownership) proven() bool {
 	t.mu.Lock()
 	proven := time.Now().Before(t.trustedUntil)
@@ -81,7 +81,7 @@ func (t *ownership) lose(why error) {
 func (t *ownership) lost() bool { return t.own.Err() != nil }
 
 // drain lets no further call start, and the contexts of those under way end with why after a
-// while. Only the first reason counts, which the result tells, but who comes second can rely on it,
+// while. Only the first reason counts, which the result says, but who comes second can rely on it,
 // too: the reason is set and the context ended under one lock.
 func (t *ownership) drain(why error, within time.Duration) (first bool) {
 	t.mu.Lock()

@@ -56,7 +56,7 @@ type Batch struct {
 	gen     *generation
 	end     position   // of the newest event
 	lane    *lane      // nil: in order
-	before  []position // with lanes: the place before each event, in the partition
+	before  []position // with lanes: the position before each event, in the partition
 	catchUp bool       // with lanes: it is handled although the partition is being given up
 }
 
@@ -163,7 +163,7 @@ type Mark struct {
 
 // Mark gives what Checkpoint would store, for stores that store it together with what the handler
 // does (postgres.InTx); for an empty batch the checkpoint as it is, which is not to be stored.
-// Recorded tells that it was stored, with the checkpoint as it is now. A handler that meets
+// Recorded notes that it was stored, with the checkpoint as it is now. A handler that meets
 // ErrConflict or ErrFenced in storing it returns that error: the processor finds out why. Until
 // Recorded, or the end of the call, Checkpoint and its like are an error.
 func (b *Batch) Mark() (Mark, error) {
@@ -182,7 +182,7 @@ func (b *Batch) Mark() (Mark, error) {
 var errMarkLanes = errors.New("mark: with Config.Lanes no single call knows the partition's checkpoint, so none can be stored " +
 	"together with what a call does: for postgres.InTx leave Lanes at 0")
 
-// Recorded tells that the mark was stored.
+// Recorded notes that the mark was stored.
 func (b *Batch) Recorded(c Checkpoint) {
 	b.Partition.pump.calls.taken.Store(false)
 	b.Partition.pump.ledger.recorded(c, b.gen.number)

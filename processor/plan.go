@@ -41,7 +41,7 @@ type decision struct {
 	foreign bool
 	// asking: a partition is being waited for, or there are more to be taken, so look often.
 	asking bool
-	// again is when to look again even if nothing is told; zero: never.
+	// again is when to look again even if nothing is reported; zero: never.
 	again time.Time
 }
 
@@ -218,7 +218,7 @@ func (s *situation) acquire(d *decision, id string) {
 }
 
 // clean removes what nobody needs: our wish for what we have, and, where we are the first of
-// the living, what the dead have left behind. Their presence is kept a good while, as it tells that
+// the living, what the dead have left behind. Their presence is kept a good while, as it shows that
 // they are not foreign.
 func (s *situation) clean(d *decision) {
 	for id, n := range s.nexts {

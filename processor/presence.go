@@ -101,8 +101,8 @@ func (a *heartbeat) put(ctx context.Context, v Version) error {
 	return err
 }
 
-// write rewrites the presence. After a lost answer, or when someone took us for dead and removed it,
-// what is there decides.
+// write rewrites the presence. After a lost answer, or when someone took us for dead and removed
+// it, what is there decides.
 func (a *heartbeat) write(ctx context.Context) error {
 	err := a.put(ctx, a.entry.Version)
 	if !errors.Is(err, ErrConflict) {

@@ -66,7 +66,7 @@ type Handler func(ctx context.Context, b *Batch) error
 // have not ended within Config.Stop. Other errors are those that nothing can be done about: a
 // configuration that makes no sense, ErrDuplicateID, and at the start no such hub or group, no
 // right to read. A store or hub that is down is none, and neither is a hub or group that is removed
-// later: it is told to OnError and waited for.
+// later: it is reported to OnError and waited for.
 func (p *Processor) Run(ctx context.Context, handle Handler) error {
 	return p.run(ctx, func(*Partition) Worker { return handlerWorker{handle} })
 }

@@ -52,7 +52,7 @@ func newestOf(info hub.PartitionInfo) hub.LastEnqueued {
 	return hub.LastEnqueued{Sequence: info.Last, Offset: info.LastOffset, Enqueued: info.LastEnqueued}
 }
 
-// wait tells that the reader is being waited for. That goes on while nothing comes.
+// wait notes that the reader is being waited for. That goes on while nothing comes.
 func (g *progress) wait(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,7 +61,7 @@ func (g *progress) wait(now time.Time) {
 	}
 }
 
-// took tells that the reader has given something, or has not, since then, and what the hub told
+// took notes that the reader has given something, or has not, since then, and what the hub reported
 // beside it.
 func (g *progress) took(any bool, since time.Time, newest hub.LastEnqueued, known bool) {
 	g.mu.Lock()
@@ -87,7 +87,7 @@ func (g *progress) count(read, unreadable bool) {
 	}
 }
 
-// hand moves the place behind which a new reader goes on.
+// hand moves the position behind which a new reader goes on.
 func (g *progress) hand(last position) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -100,7 +100,7 @@ func (g *progress) lastRead() position {
 	return g.read
 }
 
-// call tells that the handler is called with a batch that ends there.
+// call notes that the handler is called with a batch that ends there.
 func (g *progress) call(end position) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -138,7 +138,7 @@ func (g *progress) lag() (done, events int64, by time.Duration) {
 	return g.finished.seq, events, by
 }
 
-// stale tells whether nothing was learnt of the newest event for so long.
+// stale reports whether nothing was learnt of the newest event for so long.
 func (g *progress) stale(now time.Time, after time.Duration) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 // pump works on one partition for as long as this instance owns it: it opens the reader, calls the
-// handler, and ends by closing both. The coordinator starts it, tells it of renewals and losses,
+// handler, and ends by closing both. The coordinator starts it, informs it of renewals and losses,
 // and waits for it. Prefetching behind the calls is the reader's work, which has up to
 // Config.Prefetch events at hand.
 //
@@ -328,8 +328,8 @@ func (p *pump) pumpInOrder(ctx context.Context, r hub.Reader) error {
 	}
 }
 
-// mayRest tells whether an idle partition need not be called. A worker of ours that wants the empty
-// call only now and then says when.
+// mayRest reports whether an idle partition need not be called. A worker of ours that wants the
+// empty call only now and then says when.
 func (p *pump) mayRest() bool {
 	if !p.in.cfg.CallWhenIdle {
 		return true
@@ -391,7 +391,7 @@ func (p *pump) stopLanes() {
 }
 
 // finish ends the pump: the reader is closed already, the last call has returned. The worker is
-// told to close, and what is marked is written, before the lease is released.
+// closed, and what is marked is written, before the lease is released.
 func (p *pump) finish() {
 	t, cfg := p.ownership, &p.in.cfg
 	why := t.reason()
@@ -437,7 +437,7 @@ func (p *pump) notify(s State) {
 	st := p.status()
 	st.State = s
 	if err := panics.Call(func() error { p.in.cfg.OnState(st); return nil }); err != nil {
-		p.in.reportError(&Error{p.id, "tell of a state", err})
+		p.in.reportError(&Error{p.id, "report a state", err})
 	}
 }
 
@@ -448,7 +448,7 @@ func (p *pump) status() Status {
 	return s
 }
 
-// report tells of an error of this partition.
+// report is for an error of this partition.
 func (p *pump) report(doing string, err error) {
 	p.reportError(&Error{p.id, doing, err})
 }
@@ -461,7 +461,7 @@ func (p *pump) reportError(err error) {
 	}
 }
 
-// hasEnded tells whether the pump's goroutine has.
+// hasEnded reports whether the pump's goroutine has.
 func (p *pump) hasEnded() bool {
 	select {
 	case <-p.done:

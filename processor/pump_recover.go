@@ -67,7 +67,7 @@ func (p *pump) recover(err error, t *troubles) time.Duration {
 	return p.in.cfg.Backoff.delay(t.count)
 }
 
-// reportOf tells of an error that may already say where it happened.
+// reportOf is for an error that may already say where it happened.
 func (p *pump) reportOf(err error) {
 	if _, ok := errors.AsType[*Error](err); ok {
 		p.reportError(err)
@@ -87,8 +87,7 @@ func (p *pump) stall(cause error) {
 	p.drain(ErrStalled, 0)
 }
 
-// contested: the hub has given the partition to another reader. Whether that is in order, the
-// lease tells, and it is looked at at once.
+// contested: the hub has given the partition to another reader. The lease shows whether that is in order, and is looked at at once.
 func (p *pump) contested(err error, t *troubles) time.Duration {
 	p.reportOf(err)
 	if p.control.recheck(p.ownership.read, p.in.wake) != nil {

@@ -331,7 +331,7 @@ func (c *coordinator) endStuck() {
 	for _, h := range c.held {
 		if !h.pump.ownership.lost() && h.pump.calls.stuck(now, c.cfg.Lease) {
 			h.pump.health.set(Stalled, ErrStalled)
-			// The worker is not told: it hangs, and this goroutine must not hang with it.
+			// The worker is not notified: it hangs, and this goroutine must not hang with it.
 			c.reportError(&Error{h.pump.id, "wait for a call to end", ErrStalled})
 			h.pump.ownership.lose(ErrStalled)
 		}

@@ -6,14 +6,15 @@ import (
 	"github.com/eventyard/eventyard/hub"
 )
 
-// beginning is where a partition goes on, and what there is to tell about it.
+// beginning is where a partition goes on, and what there is to report about it.
 type beginning struct {
 	from hub.Position
 	// before is the event before the first to be read, as far as that is known.
 	before   position
 	anchored bool // before is certain
 	pin      bool // before is to be stored at once
-	// trouble is ErrGap or ErrBadCheckpoint, with the entries: told, but no reason not to go on.
+	// trouble is ErrGap or ErrBadCheckpoint, with the details: reported, but no reason not to go
+	// on.
 	trouble error
 }
 

@@ -39,7 +39,7 @@ type Status struct {
 	Err error
 }
 
-// position is an event's place in its partition.
+// position is where an event is in its partition.
 type position struct {
 	seq    int64 // -1: none
 	offset string

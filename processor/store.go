@@ -28,7 +28,7 @@ func (g Group) Canonical() Group {
 	return g
 }
 
-// Version tells two states of one record apart. It changes with every write, also one
+// Version distinguishes two states of one record. It changes with every write, also one
 // that changes nothing else, and never comes back. Empty: the record does not exist.
 type Version string
 
@@ -56,7 +56,7 @@ type Checkpoint struct {
 	// Epoch is that of the lease under which it was saved; zero where the store cannot
 	// keep it, or an operator or another program wrote it.
 	Epoch int64
-	// HubID tells a hub from an earlier one of its name; empty where it is not known.
+	// HubID distinguishes a hub from an earlier one of its name; empty where it is not known.
 	HubID string
 	// Updated is by the store's clock, for show.
 	Updated time.Time
@@ -142,24 +142,24 @@ type Store interface {
 	Remove(ctx context.Context, g Group, f Entry) error
 }
 
-// Watcher is a Store that tells when something changes, so that nobody has to poll. Stores
+// Watcher is a Store that reports when something changes, so that nobody has to poll. Stores
 // without it are asked every Config.Renew, or Config.Poll.
 type Watcher interface {
 	// Watch sends on changed, without ever blocking, after leases or entries of the group have
-	// changed, whoever did it (several changes may be told as one), until ctx
+	// changed, whoever did it (several changes may be reported as one), until ctx
 	// ends; it returns then, or earlier with an error if it cannot go on, and changes
 	// may have been missed: read, and watch again.
 	//
-	// Acquisitions and releases are told, and entries that are new, have another value, or are
+	// Acquisitions and releases are reported, and entries that are new, have another value, or are
 	// removed. Renewals, where owner and epoch stay, and entries written again with the value they
 	// had need not be, and better are not: every instance does both all the time, and each would
-	// wake all others. More may be told than has changed.
+	// wake all others. More may be reported than has changed.
 	//
 	// It calls ready once it will miss nothing from then on.
 	//
-	// changed has to have room for one: what is told while nobody takes from it and it has none is
-	// lost. Who takes from it and then reads has seen every change that was told until then.
-	// Checkpoints are not told of, though some stores do.
+	// changed has to have room for one: what is reported while nobody takes from it and it has none
+	// is lost. Who takes from it and then reads has seen every change that was reported until then.
+	// Checkpoints are not reported, though some stores do.
 	Watch(ctx context.Context, g Group, ready func(), changed chan<- struct{}) error
 }
 

@@ -59,7 +59,7 @@ func (y *yard) Claim(ctx context.Context, g Group, leases []Lease) ([]Lease, err
 	return written, nil
 }
 
-// claimFits tells how many of the leases go into one request; at least one.
+// claimFits is how many of the leases go into one request; at least one.
 func claimFits(leases []Lease) int {
 	size := 0
 	for i, l := range leases {
@@ -129,8 +129,8 @@ func (y *yard) Remove(ctx context.Context, g Group, f Entry) error {
 	return err
 }
 
-// Watch asks one time after the other; the yard answers when there is something to tell, or after a
-// while. What changes between two of them it tells with the second.
+// Watch makes one request after the other; the yard replies when something has changed, or after a
+// while. What changes between two of them it reports with the second.
 func (y *yard) Watch(ctx context.Context, g Group, ready func(), changed chan<- struct{}) error {
 	q := groupwire.WatchRequest{About: groupwire.About{Group: g.Group}}
 	for {

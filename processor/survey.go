@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// surveyEvery is how often hub and store are asked for what nobody tells: new partitions, how
+// surveyEvery is how often hub and store are asked for what nobody reports: new partitions, how
 // far idle partitions are, checkpoints that were moved.
 const surveyEvery = 30 * time.Second
 
@@ -43,20 +43,20 @@ func (in *instance) surveyCheckpoints(ctx context.Context) {
 		c, ok := byPartition[p.id]
 		if ok && p.ownership.read.Err() == nil && p.calls.opened.Load() && p.ledger.differs(c) {
 			asking, cancel := in.storeContext(ctx)
-			_ = p.ledger.verify(asking, false) // moved: the pump was told; else the next survey tries again
+			_ = p.ledger.verify(asking, false) // moved: the pump knows; else the next survey tries again
 			cancel()
 		}
 	}
 }
 
-// survey asks for the newest event where the reader has told nothing lately, and sees to it
+// survey asks for the newest event where the reader has reported nothing lately, and sees to it
 // that what has come is read.
 func (p *pump) survey(ctx context.Context, every time.Duration) {
 	if p.progress.stale(time.Now(), every*9/10) {
 		asking, cancel := p.in.storeContext(ctx)
 		info, err := p.in.hub.Partition(asking, p.id)
 		cancel()
-		if err == nil { // else the reader will tell of it, if it lasts
+		if err == nil { // else the reader will report it, if it lasts
 			p.progress.learn(info, time.Now())
 		}
 	}

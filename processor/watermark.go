@@ -6,16 +6,16 @@ import "github.com/eventyard/eventyard/event"
 // finished or marked. What is finished out of order is held back by the lowest that is not:
 // the watermark of all lanes is the lowest of theirs. It is a plain value; its owner guards it.
 type watermark struct {
-	// queue are events not yet in a batch, before the place before each of them.
+	// queue are events not yet in a batch, before the position before each of them.
 	queue  []event.Event
 	before []position
-	// current is the batch being handled: the place before it; nil: none.
+	// current is the batch being handled: the position before it; nil: none.
 	current *position
 	// unmarked are the batches taken and not marked, oldest first.
 	unmarked []span
 }
 
-// span is one batch: the place before its first event that is not marked, and its last
+// span is one batch: the position before its first event that is not marked, and its last
 // event's sequence number.
 type span struct {
 	before  position
@@ -53,8 +53,8 @@ func (w *watermark) take(n int, events []event.Event, before []position) ([]even
 // finish says that the batch being handled is done with.
 func (w *watermark) finish() { w.current = nil }
 
-// mark says that all up to the event of this sequence number is done. after is the place
-// before the next event of its batch; there is none when it is the last.
+// mark says that all up to the event of this sequence number is done. after is the position before
+// the next event of its batch; there is none when it is the last.
 func (w *watermark) mark(seq int64, after *position) {
 	for len(w.unmarked) > 0 && w.unmarked[0].last <= seq {
 		w.unmarked = w.unmarked[1:]
@@ -79,7 +79,7 @@ func (w *watermark) trim() {
 	}
 }
 
-// unfinished is the place before the lowest event that is not finished; false: all are.
+// unfinished is the position before the lowest event that is not finished; false: all are.
 func (w *watermark) unfinished() (position, bool) {
 	switch {
 	case w.current != nil:
@@ -101,7 +101,7 @@ func (w *watermark) undone() (position, bool) {
 	return nowhere, false
 }
 
-// lowest is the lowest of all lanes' places, or newest where none has anything left.
+// lowest is the lowest of all lanes' positions, or newest where none has anything left.
 func lowest[T any](lanes []T, newest position, position func(T) (position, bool)) position {
 	low := newest
 	for _, l := range lanes {

@@ -68,7 +68,14 @@ func (s *store) begin(ctx context.Context, g processor.Group, folder string, l p
 		return processor.Checkpoint{}, err
 	}
 	if r.version == "" {
-		return s.older(ctx, g, l.Partition)
+		c, found := processor.Checkpoint{}, false
+		if s.cfg.Legacy {
+			c, found, err = readLease(ctx, s.blobs, s.olderFolder(g)+l.Partition, l.Partition)
+		}
+		if !found {
+			c = processor.Checkpoint{Partition: l.Partition, Sequence: -1}
+		}
+		return c, err // without a version: a save creates the blob of today
 	}
 	if r, err = s.blobs.write(ctx, r.name, r.meta, r.version); err != nil {
 		return processor.Checkpoint{}, err
@@ -120,7 +127,7 @@ func (s *store) put(ctx context.Context, folder string, c processor.Checkpoint) 
 }
 
 // checkpointMeta always has both keys, as the Go SDK reads nothing of a group one of
-// whose checkpoints lacks one. What is not known is told as .NET tells it.
+// whose checkpoints lacks one. What is not known is written as .NET writes it.
 func checkpointMeta(c processor.Checkpoint) map[string]string {
 	meta := map[string]string{"sequencenumber": strconv.FormatInt(c.Sequence, 10), "offset": c.Offset}
 	if c.Sequence < 0 {
@@ -145,19 +152,6 @@ func checkpointBlob(folder, partition string) string { return folder + "checkpoi
 
 // maxLegacy bounds the body of a checkpoint of an older format.
 const maxLegacy = 64 << 10
-
-// older gives a partition's checkpoint of before, where none of today exists.
-func (s *store) older(ctx context.Context, g processor.Group, partition string) (processor.Checkpoint, error) {
-	none := processor.Checkpoint{Partition: partition, Sequence: -1}
-	if !s.cfg.Legacy {
-		return none, nil
-	}
-	c, found, err := readLease(ctx, s.blobs, s.olderFolder(g)+partition, partition)
-	if err != nil || !found {
-		return none, err
-	}
-	return c, nil // without a version: a save creates the blob of today
-}
 
 // addOlder adds the checkpoints of before for partitions that have none of today.
 func (s *store) addOlder(ctx context.Context, g processor.Group, all map[string]processor.Checkpoint) error {

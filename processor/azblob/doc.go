@@ -5,7 +5,7 @@
 //	{namespace}/{hub}/{group}/ownership/{partition}   empty, metadata ownerid
 //	{namespace}/{hub}/{group}/checkpoint/{partition}  empty, metadata sequencenumber, offset
 //
-// What the SDKs have no place for lies beside it, where they never look:
+// What the SDKs have no room for lies beside it, where they never look:
 //
 //	{namespace}/{hub}/{group}/eventyard/epoch/{partition}  metadata epoch, owner, heldepoch, heldowner
 //	{namespace}/{hub}/{group}/eventyard/fact/{key}         metadata value, or a body
@@ -14,7 +14,7 @@
 // The SDKs share a group only if they name the namespace alike, in case (Config.PathCase) and port
 // (Config.Namespace).
 //
-// There is no place for which hub a checkpoint was made on, as the SDKs' records are kept bit for
+// There is no room for which hub a checkpoint was made on, as the SDKs' records are kept bit for
 // bit: that of an earlier hub of the same name is noticed only if it lies beyond the end.
 //
 // # Epochs
@@ -25,9 +25,9 @@
 // no two acquisitions share one. The version was read before the number was drawn, so if somebody
 // with a higher number has written the ownership blob since, that version is gone and the write
 // fails: the numbers of those who succeed only rise. And a number that was drawn in vain harms
-// nobody: whoever is told that its write failed puts the number back, which no hub has seen; where
+// nobody: whoever learns that its write failed puts the number back, which no hub has seen; where
 // it died before that, the owner goes on under its own number, which the epoch blob keeps as
-// heldepoch, and the next one draws a higher. Leases then tells the highest number drawn, as that
+// heldepoch, and the next one draws a higher. Leases then gives the highest number drawn, as that
 // is the one to exceed.
 //
 // An owner that drew no number is a foreign one, such as an SDK's processor.
@@ -46,5 +46,5 @@
 //
 // Reads are repeated as the client's retry options say. Writes are repeated only where the
 // service says that it has done nothing (throttling): a conditional write that is sent again
-// although it had succeeded would be told that its condition failed, by its own first try.
+// although it had succeeded would learn that its condition failed, by its own first try.
 package azblob

@@ -114,7 +114,7 @@ func (cfg ImportConfig) partition(name string) (string, bool) {
 	return p, p != "" && strings.Trim(p, "0123456789") == ""
 }
 
-// readLease reads the checkpoint in a host's lease, and tells whether it has one.
+// readLease reads the checkpoint in a host's lease, and reports whether it has one.
 func readLease(ctx context.Context, b blobs, name, partition string) (processor.Checkpoint, bool, error) {
 	r, body, err := b.get(ctx, name, maxLegacy)
 	if err != nil || r.version == "" {

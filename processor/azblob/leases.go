@@ -77,8 +77,10 @@ func (s *store) Claim(ctx context.Context, g processor.Group, leases []processor
 
 // claim writes one lease. ErrConflict.
 func (s *store) claim(ctx context.Context, folder string, l processor.Lease) (processor.Lease, error) {
-	if err := checkOwner(l.Owner); err != nil {
-		return processor.Lease{}, err
+	// Metadata travels in a header.
+	bad := func(r rune) bool { return r < ' ' || r > '~' }
+	if strings.ContainsFunc(l.Owner, bad) || strings.TrimSpace(l.Owner) != l.Owner {
+		return processor.Lease{}, fmt.Errorf("owner %q: blob metadata takes printable ASCII only, with no space at either end", l.Owner)
 	}
 	if err := ctx.Err(); err != nil {
 		return processor.Lease{}, err
@@ -97,8 +99,9 @@ func (s *store) claim(ctx context.Context, folder string, l processor.Lease) (pr
 	}
 	r, err := s.blobs.write(ctx, blob, map[string]string{"ownerid": l.Owner}, l.Version)
 	if errors.Is(err, processor.ErrConflict) && before.version != e.version {
-		// The number drawn is nobody's, and put back, so that the owner's lease is read with its own
-		// again. Nothing depends on it: if it fails, or another has drawn since, it stays drawn.
+		// The number drawn is nobody's, and put back, so that the owner's lease is read with its
+		// own again. Nothing depends on it: if it fails, or another has drawn since, it stays
+		// drawn.
 		_, _ = s.blobs.write(ctx, epochBlob(folder, l.Partition), before.meta(), e.version)
 	}
 	if err != nil {
@@ -106,7 +109,13 @@ func (s *store) claim(ctx context.Context, folder string, l processor.Lease) (pr
 	}
 	l.Version, l.Renewed = r.version, r.modified
 	l.Acquired = acquired(l, e)
-	s.remember(blob, l)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.Owner == "" {
+		delete(s.mine, blob)
+	} else {
+		s.mine[blob] = l
+	}
 	return l, nil
 }
 
@@ -117,7 +126,7 @@ func (s *store) acquire(ctx context.Context, folder string, l processor.Lease) (
 	if err != nil {
 		return before, after, err
 	}
-	if now.version != l.Version { // the write would tell, but a number would be drawn in vain
+	if now.version != l.Version { // the write would fail, but a number would be drawn in vain
 		return before, after, processor.ErrConflict
 	}
 	e, err := s.readEpoch(ctx, folder, l.Partition)
@@ -176,25 +185,6 @@ func (s *store) lease(blob string) processor.Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mine[blob]
-}
-
-func (s *store) remember(blob string, l processor.Lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l.Owner == "" {
-		delete(s.mine, blob)
-	} else {
-		s.mine[blob] = l
-	}
-}
-
-// checkOwner refuses names that do not fit into a header, where metadata travels.
-func checkOwner(owner string) error {
-	bad := func(r rune) bool { return r < ' ' || r > '~' }
-	if strings.ContainsFunc(owner, bad) || strings.TrimSpace(owner) != owner {
-		return fmt.Errorf("owner %q: blob metadata takes printable ASCII only, with no space at either end", owner)
-	}
-	return nil
 }
 
 func ownershipBlob(folder, partition string) string { return folder + "ownership/" + partition }

@@ -22,7 +22,7 @@ const NoOffset = "no offset"
 
 // Lease is what a host keeps in one blob: who owns a partition and how far it has come.
 type Lease struct {
-	Partition string // empty where the text does not tell
+	Partition string // empty where the text does not say
 	Owner     string
 	Epoch     int64
 	// Offset and Sequence are as they were written; Sequence is math.MinInt64 where nothing was.
@@ -182,7 +182,7 @@ func DaprBlob(hub, group, partition string) string {
 }
 
 // DaprPartition gives the partition of which a blob of Dapr's is. Hub and group have to be known,
-// as their own hyphens cannot be told from those between them.
+// as their own hyphens cannot be distinguished from those between them.
 func DaprPartition(blob, hub, group string) (string, bool) {
 	p, found := strings.CutPrefix(blob, DaprBlob(hub, group, ""))
 	return p, found && p != "" && !strings.ContainsAny(p, "-/")

@@ -8,7 +8,6 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// Checkpoints reads all checkpoints of a group.
 func (s *Store) Checkpoints(ctx context.Context, g processor.Group) ([]processor.Checkpoint, error) {
 	r, err := s.lock(ctx, g)
 	defer s.mu.Unlock()
@@ -36,7 +35,6 @@ func (s *Store) Begin(ctx context.Context, g processor.Group, l processor.Lease)
 	return c, nil
 }
 
-// Save stores a checkpoint under a lease.
 func (s *Store) Save(ctx context.Context, g processor.Group, l processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error) {
 	r, err := s.lock(ctx, g)
 	defer s.mu.Unlock()
@@ -50,7 +48,6 @@ func (s *Store) Save(ctx context.Context, g processor.Group, l processor.Lease, 
 	return s.storeLocked(r, c)
 }
 
-// Force stores a checkpoint for an operator.
 func (s *Store) Force(ctx context.Context, g processor.Group, c processor.Checkpoint) (processor.Checkpoint, error) {
 	r, err := s.lock(ctx, g)
 	defer s.mu.Unlock()
@@ -61,7 +58,7 @@ func (s *Store) Force(ctx context.Context, g processor.Group, c processor.Checkp
 	return s.storeLocked(r, c)
 }
 
-// owns tells whether the lease is the partition's, in whatever version.
+// owns reports whether the lease is the partition's, in whatever version.
 func (r *records) owns(l processor.Lease) bool {
 	had := r.leases[l.Partition]
 	return had.Owner != "" && had.Owner == l.Owner && had.Epoch == l.Epoch

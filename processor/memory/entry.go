@@ -11,7 +11,6 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// Entries reads the entries whose key begins with prefix.
 func (s *Store) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
 	if err := groupentry.CheckPrefix(prefix); err != nil {
 		return nil, err
@@ -31,7 +30,6 @@ func (s *Store) Entries(ctx context.Context, g processor.Group, prefix string) (
 	return all, nil
 }
 
-// Put stores an entry on condition of its version.
 func (s *Store) Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error) {
 	if err := groupentry.Check(f.Key, f.Value); err != nil {
 		return processor.Entry{}, err
@@ -55,7 +53,6 @@ func (s *Store) Put(ctx context.Context, g processor.Group, f processor.Entry) (
 	return f, nil
 }
 
-// Remove deletes an entry on condition of its version.
 func (s *Store) Remove(ctx context.Context, g processor.Group, f processor.Entry) error {
 	if f.Version == "" {
 		return errors.New("an entry is removed in the version that was read")

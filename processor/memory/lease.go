@@ -9,7 +9,6 @@ import (
 	"github.com/eventyard/eventyard/processor/internal/stores"
 )
 
-// Leases reads all leases of a group.
 func (s *Store) Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error) {
 	r, err := s.lock(ctx, g)
 	defer s.mu.Unlock()

@@ -25,7 +25,11 @@ func (s *store) Entries(ctx context.Context, g processor.Group, prefix string) (
 	var entries []processor.Entry
 	for key, e := range found {
 		if !e.removed {
-			entries = append(entries, processor.Entry{Key: entryOf(g, key), Value: e.value, Version: e.version()})
+			segments := strings.Split(strings.TrimPrefix(key, folder(g)+"fact."), ".")
+			for i, s := range segments {
+				segments[i] = text(s)
+			}
+			entries = append(entries, processor.Entry{Key: strings.Join(segments, "/"), Value: e.value, Version: e.version()})
 		}
 	}
 	return entries, nil
@@ -54,13 +58,4 @@ func (s *store) Remove(ctx context.Context, g processor.Group, f processor.Entry
 		return fmt.Errorf("remove entry %s: %w", f.Key, err)
 	}
 	return nil
-}
-
-// entryOf gives an entry's key.
-func entryOf(g processor.Group, key string) string {
-	segments := strings.Split(strings.TrimPrefix(key, folder(g)+"fact."), ".")
-	for i, s := range segments {
-		segments[i] = text(s)
-	}
-	return strings.Join(segments, "/")
 }

@@ -25,8 +25,8 @@ type Config struct {
 // it, not for ever, as each instance leaves one.
 const markers = time.Hour
 
-// anchor is a key that always exists, so that an answer without records is distinct from one of a replica
-// that has none yet.
+// anchor is a key that always exists, so that an answer without records is distinct from one of a
+// replica that has none yet.
 const anchor = "eventyard"
 
 type store struct {
@@ -55,7 +55,17 @@ func New(ctx context.Context, js jetstream.JetStream, cfg Config) (processor.Sto
 func (s *store) open(ctx context.Context, cfg Config) (err error) {
 	s.kv, err = s.js.KeyValue(ctx, cfg.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		s.kv, err = s.newBucket(ctx, cfg)
+		replicas := cfg.Replicas
+		if replicas == 0 && s.js.Conn().ConnectedClusterName() != "" {
+			replicas = 3
+		}
+		s.kv, err = s.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: cfg.Bucket, Description: "Leases and checkpoints of consumer groups",
+			History: 1, Storage: jetstream.FileStorage, Replicas: replicas, LimitMarkerTTL: markers,
+		})
+		if errors.Is(err, jetstream.ErrBucketExists) {
+			s.kv, err = s.js.KeyValue(ctx, cfg.Bucket) // another instance's, made just now
+		}
 	}
 	if err != nil {
 		return err
@@ -73,21 +83,6 @@ func (s *store) open(ctx context.Context, cfg Config) (err error) {
 		return nil // it is there
 	}
 	return err
-}
-
-func (s *store) newBucket(ctx context.Context, cfg Config) (jetstream.KeyValue, error) {
-	replicas := cfg.Replicas
-	if replicas == 0 && s.js.Conn().ConnectedClusterName() != "" {
-		replicas = 3
-	}
-	kv, err := s.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: cfg.Bucket, Description: "Leases and checkpoints of consumer groups",
-		History: 1, Storage: jetstream.FileStorage, Replicas: replicas, LimitMarkerTTL: markers,
-	})
-	if errors.Is(err, jetstream.ErrBucketExists) {
-		return s.js.KeyValue(ctx, cfg.Bucket) // another instance's, made just now
-	}
-	return kv, err
 }
 
 // check refuses a bucket that would lose records or cannot be read as a whole.

@@ -54,7 +54,8 @@ type watched struct {
 	values map[string][]byte
 }
 
-// changes takes a key in and reports whether that is a change: not what was there before, nor where nothing is new but the revision.
+// changes takes a key in and reports whether that is a change: not what was there before, nor where
+// nothing is new but the revision.
 func (w *watched) changes(e jetstream.KeyValueEntry) bool {
 	had, known := w.values[e.Key()]
 	if e.Operation() != jetstream.KeyValuePut {

@@ -35,7 +35,7 @@ func (s *Store) Checkpoints(ctx context.Context, g processor.Group) ([]processor
 const held = `exists (select from {leases} where {group} and partition = $4 and owner = $5 and owner <> '' and epoch = $6)`
 
 // saveCheckpoint changes the row in one version, or makes it where there is to be none. Fenced
-// is told apart from a conflict by whether the lease was held.
+// is distinguished from a conflict by whether the lease was held.
 const saveCheckpoint = `
 with lease as (
 	select ` + held + ` as held
@@ -53,7 +53,6 @@ with lease as (
 select held, updated, version from lease
 	left join (select * from changed union all select * from made) written on true`
 
-// Save stores a checkpoint under a lease.
 func (s *Store) Save(ctx context.Context, g processor.Group, l processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error) {
 	got, _, err := queryOne(ctx, s, g, scanSaved, saveCheckpoint,
 		l.Partition, l.Owner, l.Epoch, c.Sequence, c.Offset, c.HubID, string(c.Version))
@@ -62,25 +61,20 @@ func (s *Store) Save(ctx context.Context, g processor.Group, l processor.Lease, 
 		c, err = got.apply(c)
 	}
 	if errors.Is(err, processor.ErrConflict) {
-		err = s.whyNot(ctx, g, l)
+		// The statement saw the lease as it was before it waited for the row, and whoever it waited
+		// for may be the next owner.
+		still, _, failed := queryOne(ctx, s, g, pgx.RowTo[bool], "select "+held, l.Partition, l.Owner, l.Epoch)
+		switch {
+		case failed != nil:
+			err = failed
+		case !still:
+			err = processor.ErrFenced
+		}
 	}
 	if err != nil {
 		return processor.Checkpoint{}, fmt.Errorf("save checkpoint %d of %s/%s/%s: %w", c.Sequence, g.Hub, g.Group, l.Partition, err)
 	}
 	return c, nil
-}
-
-// whyNot tells why a save found another version. The statement saw the lease as it was before it
-// waited for the row, and whoever it waited for may be the next owner.
-func (s *Store) whyNot(ctx context.Context, g processor.Group, l processor.Lease) error {
-	still, _, err := queryOne(ctx, s, g, pgx.RowTo[bool], "select "+held, l.Partition, l.Owner, l.Epoch)
-	switch {
-	case err != nil:
-		return err
-	case !still:
-		return processor.ErrFenced
-	}
-	return processor.ErrConflict
 }
 
 // beginCheckpoint rewrites the row as it is, or makes one that is only a fence. A
@@ -129,7 +123,6 @@ on conflict (namespace, hub, consumer_group, partition) do update
 	where case when c.sequence is null then $8 in ('', c.version) else c.version = $8 end
 returning true, updated, version`
 
-// Force stores a checkpoint for an operator.
 func (s *Store) Force(ctx context.Context, g processor.Group, c processor.Checkpoint) (processor.Checkpoint, error) {
 	got, found, err := queryOne(ctx, s, g, scanSaved, forceCheckpoint, c.Partition, c.Sequence, c.Offset, c.HubID, string(c.Version))
 	if err == nil && !found {

@@ -17,7 +17,6 @@ func scanEntry(row pgx.CollectableRow) (processor.Entry, error) {
 	return f, err
 }
 
-// Entries reads the entries whose key begins with prefix.
 func (s *Store) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
 	if err := groupentry.CheckPrefix(prefix); err != nil {
 		return nil, err
@@ -30,8 +29,8 @@ func (s *Store) Entries(ctx context.Context, g processor.Group, prefix string) (
 	return entries, nil
 }
 
-// putEntry tells who watches, unless the value is the same as before. Where the entry is not yet
-// seen in the version that is replaced, it is told, too.
+// putEntry notifies who watches, unless the value is the same as before, and also where the entry
+// is not yet seen in the version that is replaced.
 const putEntry = `
 with had as (
 	select from {facts} where {group} and key = $4 and version = $6 and value = $5
@@ -51,7 +50,6 @@ with had as (
 )
 select version from written left join told on true`
 
-// Put stores an entry on condition of its version.
 func (s *Store) Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error) {
 	if err := groupentry.Check(f.Key, f.Value); err != nil {
 		return processor.Entry{}, err
@@ -74,7 +72,6 @@ with gone as (
 )
 select version from gone, pg_notify($6, '')`
 
-// Remove deletes an entry on condition of its version.
 func (s *Store) Remove(ctx context.Context, g processor.Group, f processor.Entry) error {
 	if f.Version == "" {
 		return errors.New("remove an entry: it has no version")

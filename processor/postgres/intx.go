@@ -20,7 +20,7 @@ import (
 //     before work runs, and again at the lease after.
 //   - An error of work, or a panic, rolls it back; the batch comes again.
 //   - When the answer to the commit is lost, that is an error, too, and the batch comes again. The lock
-//     waits for the first transaction's end, and the row tells how it ended: if it was
+//     waits for the first transaction's end, and the row shows how it ended: if it was
 //     committed, work does not run a second time.
 //   - A new owner of the partition waits in Begin for the transaction's end, or ends it
 //     (Config.Evict), and so reads the checkpoint that goes with what was written.
@@ -93,8 +93,8 @@ func (c inTx) try(ctx context.Context, work func(tx pgx.Tx) error) (processor.Ch
 	if err != nil {
 		return processor.Checkpoint{}, c.failed("begin", err)
 	}
-	// This ends what was not committed, also when ctx has ended. It does nothing after a commit or on
-	// a connection that is lost, and gives up one that does not answer: the pool closes it.
+	// This ends what was not committed, also when ctx has ended. It does nothing after a commit or
+	// on a connection that is lost, and gives up one that does not answer: the pool closes it.
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 		defer cancel()
@@ -211,7 +211,7 @@ func (c inTx) move(ctx context.Context, tx pgx.Tx, base processor.Version) (proc
 var errOtherStore = errors.New("transaction: the processor keeps its checkpoints in another store: set Config.Store to the store whose InTx is used")
 
 // in finds ourselves in the processor's store: a user's store may have one of this package in it,
-// embedded or told by a method Unwrap.
+// embedded or given by a method Unwrap.
 func in(other processor.Store) *Store {
 	for {
 		switch s := other.(type) {

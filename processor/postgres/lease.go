@@ -18,7 +18,6 @@ func scanLease(row pgx.CollectableRow) (processor.Lease, error) {
 	return l, err
 }
 
-// Leases reads all leases of a group.
 func (s *Store) Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error) {
 	leases, err := query(ctx, s, g, scanLease, "select "+leaseColumns+" from {leases} where {group}")
 	if err != nil {
@@ -28,9 +27,9 @@ func (s *Store) Leases(ctx context.Context, g processor.Group) ([]processor.Leas
 }
 
 // claimLeases writes any number of leases at once. Rows are locked in the order of their
-// partitions, whoever claims, so that no two claims wait for each other. A lease that another
-// took while this one waited is looked at again by the update itself, and left out. Who watches is
-// told if any lease has another owner or epoch than before.
+// partitions, whoever claims, so that no two claims wait for each other. A lease that another took
+// while this one waited is looked at again by the update itself, and left out. Who watches is
+// notified if any lease has another owner or epoch than before.
 const claimLeases = `
 with wanted as (
 	select * from unnest($4::text[], $5::text[], $6::bigint[], $7::text[])

@@ -81,32 +81,26 @@ func (s *Store) takeConn(ctx context.Context) (*pgx.Conn, error) {
 	}
 }
 
-// hear reports notifications until the connection breaks or ctx ends.
+// hear reports notifications until the connection breaks or ctx ends. Now and then it asks whether
+// the connection still stands; a notification that comes before the answer is kept for the next
+// wait.
 func hear(ctx context.Context, conn *pgx.Conn, changed chan<- struct{}) error {
 	for {
-		heard, err := hearOne(ctx, conn)
+		waiting, cancel := context.WithTimeout(ctx, askAfter)
+		_, err := conn.WaitForNotification(waiting)
+		cancel()
+		switch {
+		case err == nil:
+			stores.Notify(changed)
+			continue
+		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+			return err
+		}
+		asking, cancel := context.WithTimeout(ctx, answerTime)
+		err = conn.Ping(asking)
+		cancel()
 		if err != nil {
 			return err
 		}
-		if heard {
-			stores.Notify(changed)
-		}
 	}
-}
-
-// hearOne waits for a notification for a while, and then asks whether the connection
-// still stands. A notification that comes before the answer is kept for the next wait.
-func hearOne(ctx context.Context, conn *pgx.Conn) (bool, error) {
-	waiting, cancel := context.WithTimeout(ctx, askAfter)
-	defer cancel()
-	_, err := conn.WaitForNotification(waiting)
-	if err == nil {
-		return true, nil
-	}
-	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-		return false, err
-	}
-	asking, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	return false, conn.Ping(asking)
 }

@@ -32,7 +32,6 @@ func parseCheckpoint(partition, text string) (processor.Checkpoint, error) {
 	}, nil
 }
 
-// Checkpoints reads all checkpoints of a group.
 func (s *Store) Checkpoints(ctx context.Context, g processor.Group) ([]processor.Checkpoint, error) {
 	records, err := s.all(ctx, s.checkpoints(g))
 	if err != nil {
@@ -49,7 +48,6 @@ func (s *Store) Checkpoints(ctx context.Context, g processor.Group) ([]processor
 	return all, nil
 }
 
-// Begin gives the partition's checkpoint to its new owner.
 func (s *Store) Begin(ctx context.Context, g processor.Group, l processor.Lease) (processor.Checkpoint, error) {
 	text, err := s.write(ctx, beginScript, []string{s.leases(g), s.checkpoints(g)}, l.Partition, l.Owner, number(l.Epoch))
 	if err != nil {
@@ -61,7 +59,6 @@ func (s *Store) Begin(ctx context.Context, g processor.Group, l processor.Lease)
 	return parseCheckpoint(l.Partition, text)
 }
 
-// Save stores a checkpoint under a lease.
 func (s *Store) Save(ctx context.Context, g processor.Group, l processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error) {
 	c.Partition = l.Partition
 	got, err := s.save(ctx, g, c, l.Owner, number(l.Epoch))
@@ -71,7 +68,6 @@ func (s *Store) Save(ctx context.Context, g processor.Group, l processor.Lease, 
 	return got, nil
 }
 
-// Force stores a checkpoint for an operator.
 func (s *Store) Force(ctx context.Context, g processor.Group, c processor.Checkpoint) (processor.Checkpoint, error) {
 	got, err := s.save(ctx, g, c, "", "")
 	if err != nil {

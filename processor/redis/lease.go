@@ -33,7 +33,6 @@ func parseLease(partition, text string) (processor.Lease, error) {
 	}, nil
 }
 
-// Leases reads all leases of a group.
 func (s *Store) Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error) {
 	records, err := s.all(ctx, s.leases(g))
 	if err != nil {

@@ -71,7 +71,7 @@ func eval(ctx context.Context, client redis.UniversalClient, name, what string, 
 }
 
 // once is a command that the client does not repeat: a script that has run but whose
-// answer was lost would find its own write in its way and tell of a conflict.
+// answer was lost would find its own write in its way and report a conflict.
 type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
