@@ -2,8 +2,6 @@ package redis
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/storetest"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
@@ -27,25 +26,6 @@ func take(t *testing.T, s *Store) (processor.Lease, processor.Checkpoint) {
 	c, err := s.Begin(t.Context(), testGroup, won[0])
 	testkit.Must(t, err)
 	return won[0], c
-}
-
-// calls are one of each.
-func calls(s *Store, l processor.Lease, c processor.Checkpoint, f processor.Entry) map[string]func(ctx context.Context) error {
-	g := testGroup
-	return map[string]func(ctx context.Context) error{
-		"Leases":      func(ctx context.Context) error { _, err := s.Leases(ctx, g); return err },
-		"Claim":       func(ctx context.Context) error { _, err := s.Claim(ctx, g, []processor.Lease{l}); return err },
-		"Checkpoints": func(ctx context.Context) error { _, err := s.Checkpoints(ctx, g); return err },
-		"Begin":       func(ctx context.Context) error { _, err := s.Begin(ctx, g, l); return err },
-		"Save":        func(ctx context.Context) error { _, err := s.Save(ctx, g, l, c); return err },
-		"Force":       func(ctx context.Context) error { _, err := s.Force(ctx, g, c); return err },
-		"Facts":       func(ctx context.Context) error { _, err := s.Entries(ctx, g, ""); return err },
-		"Put":         func(ctx context.Context) error { _, err := s.Put(ctx, g, f); return err },
-		"Remove":      func(ctx context.Context) error { return s.Remove(ctx, g, f) },
-		"Watch": func(ctx context.Context) error {
-			return s.Watch(ctx, g, func() {}, make(chan struct{}))
-		},
-	}
 }
 
 // TestAServerThatIsDownIsAnErrorAndNeverAnAnswer; one that keeps an append-only file comes back
@@ -65,10 +45,8 @@ func TestAServerThatIsDownIsAnErrorAndNeverAnAnswer(t *testing.T) {
 	entry, err := s.Put(ctx, testGroup, processor.Entry{Key: "presence/a"})
 	testkit.Must(t, err)
 	server.Kill(t)
-	for name, call := range calls(s, lease, c, entry) {
-		if err := call(ctx); err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
-			t.Errorf("%s: %v", name, err)
-		}
+	for name, call := range storetest.Calls(s, testGroup, lease, c, entry) {
+		storetest.WantUnknown(t, name, call(ctx))
 	}
 	server.Start(t)
 	got, err := s.Begin(ctx, testGroup, lease)
@@ -76,7 +54,7 @@ func TestAServerThatIsDownIsAnErrorAndNeverAnAnswer(t *testing.T) {
 		t.Errorf("begin gave %+v, %v, want %+v", got, err, c)
 	}
 	for _, name := range []string{"Save", "Claim", "Remove"} {
-		testkit.Check(t, calls(s, lease, c, entry)[name](ctx), "%s after the restart", name)
+		testkit.Check(t, storetest.Calls(s, testGroup, lease, c, entry)[name](ctx), "%s after the restart", name)
 	}
 }
 
@@ -101,13 +79,10 @@ func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
 	s := New(client, Config{})
 	for _, name := range []string{"Claim", "Save", "Put"} {
 		testkit.Must(t, testkit.Err(s.Leases(ctx, testGroup))) // there is a connection
-		before := records(t, steady)
+		before := storetest.Records(t, steady, testGroup)
 		cut.Store(true)
-		err := calls(s, lease, c, entry)[name](ctx)
-		if err == nil || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrFenced) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if cut.Load() || records(t, steady) == before {
+		storetest.WantUnknown(t, name, storetest.Calls(s, testGroup, lease, c, entry)[name](ctx))
+		if cut.Load() || storetest.Records(t, steady, testGroup) == before {
 			t.Errorf("%s was not made, so nothing was proved", name)
 		}
 	}
@@ -128,44 +103,14 @@ func (c *deafConn) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// records tells states of all records apart.
-func records(t *testing.T, s *Store) string {
-	t.Helper()
-	leases, err := s.Leases(t.Context(), testGroup)
-	all, err2 := s.Checkpoints(t.Context(), testGroup)
-	entries, err3 := s.Entries(t.Context(), testGroup, "")
-	testkit.Must(t, errors.Join(err, err2, err3))
-	return fmt.Sprint(leases, all, entries)
-}
-
 // TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed. // P8
 func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
 	client := connect(t, parts.Redis(t))
-	s := New(client, Config{})
-	ready, changed, ended := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := s.Watch(ctx, testGroup, func() { close(ready) }, changed); ctx.Err() == nil {
-			t.Errorf("the watch ended: %v", err)
-		}
-	}()
-	<-ready
-	entry := processor.Entry{Key: "next/0"}
-	for i := range 3 {
-		if n, err := client.Do(ctx, "client", "kill", "type", "pubsub").Int(); err != nil || n != 1 {
+	storetest.WatchThroughCuts(t, New(client, Config{}), testGroup, func() {
+		if n, err := client.Do(t.Context(), "client", "kill", "type", "pubsub").Int(); err != nil || n != 1 {
 			t.Fatalf("cut %d connections: %v", n, err)
 		}
-		<-changed // it listens again
-		var err error
-		entry.Value = []byte{byte(i)}
-		if entry, err = s.Put(ctx, testGroup, entry); err != nil {
-			t.Fatal(err)
-		}
-		<-changed
-	}
-	cancel()
-	<-ended
+	})
 }
 
 func TestNamesWithBracesStayInOneSlot(t *testing.T) {
