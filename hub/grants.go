@@ -165,7 +165,17 @@ func (c *connection) renew() {
 		}
 		audiences, next := c.grants.due(time.Now())
 		for _, audience := range audiences {
-			c.renewOne(audience)
+			ctx, cancel := c.client.bind(context.Background())
+			t, err := c.put(ctx, audience)
+			cancel()
+			switch {
+			case err == nil:
+				c.grants.note(audience, t, time.Now(), 0)
+			case c.alive(): // else all links have ended with it
+				v := judge(err, asking)
+				c.client.cfg.Log.Warn("a token was not renewed", "audience", audience, "again", v.passing, "error", v.err)
+				c.grants.postpone(audience, time.Now(), v.passing)
+			}
 		}
 		if len(audiences) > 0 {
 			_, next = c.grants.due(time.Now())
@@ -175,22 +185,6 @@ func (c *connection) renew() {
 			timer.Reset(next)
 		}
 	}
-}
-
-func (c *connection) renewOne(audience string) {
-	ctx, cancel := c.client.bind(context.Background())
-	defer cancel()
-	t, err := c.put(ctx, audience)
-	if err == nil {
-		c.grants.note(audience, t, time.Now(), 0)
-		return
-	}
-	if !c.alive() {
-		return // and all links with it
-	}
-	v := judge(err, asking)
-	c.client.cfg.Log.Warn("a token was not renewed", "audience", audience, "again", v.passing, "error", v.err)
-	c.grants.postpone(audience, time.Now(), v.passing)
 }
 
 // put sends a token for an audience to the hub.

@@ -63,7 +63,15 @@ func (c *coordinator) run(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
 	background, stop := context.WithCancel(c.values)
 	var helpers sync.WaitGroup
-	if c.subscribed = c.subscribe(background, changed); !c.subscribed {
+	if s, ok := c.store.(Subscriber); ok { // it reports changes without a goroutine of ours
+		c.subscribed = nil == s.Subscribe(background, c.group, func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		})
+	}
+	if !c.subscribed {
 		helpers.Go(func() { c.watch(background, changed) })
 	}
 	helpers.Go(func() { c.survey(background) })
@@ -258,21 +266,6 @@ func (c *coordinator) abandon() error {
 		return nil
 	}
 	return fmt.Errorf("stop processor: %w: %s", ErrNotHandedOver, strings.Join(parts, "; "))
-}
-
-// subscribe has the store report changes without a goroutine of ours; false: it cannot, or not now.
-func (in *instance) subscribe(ctx context.Context, changed chan<- struct{}) bool {
-	s, ok := in.store.(Subscriber)
-	if !ok {
-		return false
-	}
-	err := s.Subscribe(ctx, in.group, func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	})
-	return err == nil
 }
 
 // watch lets the store report changes, where it can, until ctx ends. When it cannot go on it is

@@ -87,35 +87,26 @@ func (p *Partition) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 			p.pull.leave.Do(func() { close(p.pull.gone) })
 			p.pull.letGo()
 		}()
+		owned := p.pump.ownership
 		for {
-			b, err := p.pull.next(ctx)
-			if err != nil {
-				yield(nil, err)
-			}
-			if b == nil || !yield(b, nil) {
+			select {
+			case b := <-p.pull.batches:
+				if !yield(b, nil) {
+					return
+				}
+				p.pull.outcome <- nil
+			case <-ctx.Done():
+				return
+			case <-p.pull.gone:
+				yield(nil, errLetGo)
+				return
+			case <-owned.read.Done():
+				if owned.lost() { // else the partition is given up in good order
+					yield(nil, ErrLeaseLost)
+				}
 				return
 			}
-			p.pull.outcome <- nil
 		}
-	}
-}
-
-// next waits for a batch; neither batch nor error: the partition is given up in good order, or ctx
-// has ended.
-func (w *puller) next(ctx context.Context) (*Batch, error) {
-	read := w.part.pump.ownership.read
-	select {
-	case b := <-w.batches:
-		return b, nil
-	case <-ctx.Done():
-		return nil, nil
-	case <-w.gone:
-		return nil, errLetGo
-	case <-read.Done():
-		if w.part.pump.ownership.lost() {
-			return nil, ErrLeaseLost
-		}
-		return nil, nil
 	}
 }
 
