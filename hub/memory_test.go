@@ -50,24 +50,10 @@ func startMemory(t *testing.T, s memorySetup) *memoryYard {
 	testkit.Must(t, err)
 	listener, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: registry, Groups: s.groups, Log: log})
 	testkit.Must(t, err)
-	y.serve(t, listener, log)
-	return y
-}
-
-func (y *memoryYard) serve(t *testing.T, listener *eventhubs.Handler, log *slog.Logger) {
-	t.Helper()
-	s, err := amqp.New(amqp.Config{Handler: listener, Auth: listener, Log: log})
+	served, err := amqp.New(amqp.Config{Handler: listener, Auth: listener, Log: log})
 	testkit.Must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(ctx, y.listener)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	testkit.Run(t, func(ctx context.Context) error { _ = served.Serve(ctx, y.listener); return nil })
+	return y
 }
 
 // bubble runs a test in a bubble of synctest, with a yard in memory and a client of it.

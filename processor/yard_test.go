@@ -58,15 +58,7 @@ func TestTwoInstancesShareAYardsHubAndAPlannedMoveRepeatsNothing(t *testing.T) {
 		p := processor.New(orders, processor.Config{ID: id, Log: slog.New(slog.DiscardHandler),
 			Checkpoints: processor.Checkpoints{Auto: true, Every: time.Minute},
 			OnError:     func(err error) { t.Errorf("%s: %v", id, err) }})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- p.Run(ctx, seen.handle) }()
-		return p, func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Errorf("%s ended with %v", id, err)
-			}
-		}
+		return p, testkit.Run(t, func(ctx context.Context) error { return p.Run(ctx, seen.handle) })
 	}
 	sent := 0
 	send := func() {
@@ -103,10 +95,8 @@ func TestInspectReadsAYardsTableAndAStartAtTheEndIsKept(t *testing.T) {
 	p := processor.New(orders, processor.Config{ID: "a", Log: slog.New(slog.DiscardHandler),
 		Start:   func(string) hub.Position { return hub.Latest },
 		OnError: func(err error) { t.Error(err) }})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
 	seen := &tally{seqs: map[string][]int64{}}
-	go func() { ended <- p.Run(ctx, seen.handle) }()
+	stop := testkit.Run(t, func(ctx context.Context) error { return p.Run(ctx, seen.handle) })
 	testkit.Eventually(t, "both are read", func() bool { return owned(p) == 2 })
 	send("1")
 	testkit.Eventually(t, "what is new is handled", func() bool { return seen.count() == 2 })
@@ -119,8 +109,7 @@ func TestInspectReadsAYardsTableAndAStartAtTheEndIsKept(t *testing.T) {
 			t.Errorf("row %+v", row)
 		}
 	}
-	cancel()
-	testkit.Check(t, <-ended)
+	stop()
 	send("0")
 	table = inspectYard(t, orders)
 	if c, lag := table.Partitions[0].Checkpoint, table.Partitions[0].Lag; c == nil || c.Sequence != 1 || lag.Events != 2 || lag.Oldest < 0 {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,14 +72,7 @@ func (w *world) start(t *testing.T, id string) (stop func()) {
 		Backoff: processor.Backoff{First: 5 * time.Millisecond, Max: 50 * time.Millisecond},
 		OnError: func(err error) { t.Logf("%s: %v", id, err) }, Log: testkit.Quiet(),
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		testkit.Check(t, p.Run(ctx, store.InTx(w.handle)), "%s ended", id)
-	})
-	stop = func() { cancel(); wg.Wait() }
-	t.Cleanup(stop)
-	return stop
+	return testkit.Run(t, func(ctx context.Context) error { return p.Run(ctx, store.InTx(w.handle)) })
 }
 
 // handle writes down what it was given, and every third time ends all sessions before its
