@@ -41,7 +41,7 @@ func response(status int, headers ...string) *http.Response {
 // What passes is tried again, with the same bytes; what does not is not.
 func TestRetries(t *testing.T) {
 	broken := errors.New("connection reset")
-	tests := []struct {
+	for _, tt := range []struct {
 		what    string
 		retry   Retry
 		answers []int // 0: no answer
@@ -60,8 +60,7 @@ func TestRetries(t *testing.T) {
 		{"not after 202, which does not say that it is durable", Retry{}, []int{202, 200}, 1, false},
 		{"not after 204, which some proxy said", Retry{}, []int{204, 200}, 1, false},
 		{"not after 302", Retry{}, []int{302, 200}, 1, false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := &fakeNetwork{answer: func(attempt int, _ *http.Request) (*http.Response, error) {
@@ -88,7 +87,7 @@ func TestRetries(t *testing.T) {
 
 // Delays double, with jitter, and are no shorter than Retry-After.
 func TestDelays(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what       string
 		retry      Retry
 		retryAfter string
@@ -106,8 +105,7 @@ func TestDelays(t *testing.T) {
 			[]time.Duration{30 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second}},
 		{"not as long as it asks", Retry{}, "61", nil, nil},
 		{"as long as it asks where that is allowed", Retry{Attempts: 2, MaxAfter: time.Hour}, "3600", []time.Duration{time.Hour}, []time.Duration{time.Hour}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := &fakeNetwork{answer: func(int, *http.Request) (*http.Response, error) {

@@ -57,7 +57,7 @@ func client(t *testing.T, cfg Config) *Client {
 // G12: what a topic is sent, in each schema and with each credential.
 func TestPublish(t *testing.T) {
 	token := func(context.Context) (string, time.Time, error) { return "jwt", time.Time{}, nil }
-	tests := []struct {
+	for _, tt := range []struct {
 		what, path string
 		cfg        Config
 		event      Event
@@ -81,8 +81,7 @@ func TestPublish(t *testing.T) {
 			"POST /topics/orders:publish", "api-version=2024-06-01", [2]string{"Authorization", "SharedAccessKey k"}, "application/cloudevents-batch+json; charset=utf-8", `"specversion":"1.0"`},
 		{"a topic of a namespace, with a signature", "/topics/orders:publish", Config{Signature: "r=", Source: "/shop"}, Event{Type: "x"},
 			"POST /topics/orders:publish", "api-version=2024-06-01", [2]string{"Authorization", "SharedAccessSignature r="}, "application/cloudevents-batch+json; charset=utf-8", `"specversion":"1.0"`},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			url, seen := topic(t)
 			tt.cfg.Endpoint = url + tt.path
@@ -142,7 +141,7 @@ func TestPublishErrors(t *testing.T) {
 	fault := func(code, message string) string {
 		return `{"error":{"code":"` + code + `","message":"` + message + `","details":[{"code":"Fine","message":"m"}]}}`
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		answer func(http.ResponseWriter)
 		is     error
@@ -160,8 +159,7 @@ func TestPublishErrors(t *testing.T) {
 		{"307", says(307, "", "Location", "/elsewhere"), nil, CallError{Status: 307}, "redirects are not followed"},
 		{"501", says(501, strings.Repeat("é", 300)), nil, CallError{Status: 501, Message: strings.Repeat("é", 100) + "…"}, "status 501"},
 		{"503 for long", says(503, "", "Retry-After", "3600"), ErrBusy, CallError{Status: 503, RetryAfter: time.Hour}, "try again later"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			url, seen := topic(t, tt.answer)
 			err := client(t, Config{Endpoint: url + "/topics/orders?code=secret", Key: "hidden"}).Publish(t.Context(), Event{Type: "x"})
@@ -189,7 +187,7 @@ func TestPublishErrors(t *testing.T) {
 func TestNewClientRefuses(t *testing.T) {
 	const good = "http://localhost:8080/topics/orders/api/events"
 	token := func(context.Context) (string, time.Time, error) { return "", time.Time{}, nil }
-	tests := []struct {
+	for _, tt := range []struct {
 		what  string
 		cfg   Config
 		wrong string
@@ -204,8 +202,7 @@ func TestNewClientRefuses(t *testing.T) {
 		{"two credentials", Config{Endpoint: good, Key: "hidden", Token: token}, "give one of them"},
 		{"a line break in a key", Config{Endpoint: good, Key: "hidden\n"}, "line break"},
 		{"a schema that is none", Config{Endpoint: good, Schema: 7}, "schema 7"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			_, err := NewClient(tt.cfg)
 			if err == nil || !strings.Contains(err.Error(), tt.wrong) || strings.Contains(err.Error(), "hidden") {

@@ -40,7 +40,7 @@ func TestShapes(t *testing.T) {
 	}
 	cloud := func(more string) string { return `{"specversion":"1.0","id":"1","source":"s","type":"x"` + more + `}` }
 	const batch, structured = "application/cloudevents-batch+json; charset=utf-8", "application/cloudevents+json; charset=utf-8"
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		header http.Header
 		body   string
@@ -85,8 +85,7 @@ func TestShapes(t *testing.T) {
 		{"binary mode without a body", header("ce-specversion", "1.0", "ce-id", "1", "ce-source", "s", "ce-type", "x"), "", false, []Event{plain}},
 		{"a custom one", header("Content-Type", "application/json"), `[{"kind": "order"}, {"id":"1"}]`, false, []Event{{Data: []byte(`{"kind": "order"}`)}, {Data: []byte(`{"id":"1"}`)}}},
 		{"a custom one that looks like another", header("Content-Type", "application/json"), `[` + gridOne + `]`, true, []Event{{Data: []byte(gridOne)}}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			got := testkit.Value(decodeRequest(tt.header, []byte(tt.body), tt.custom))(t)
 			testkit.Diff(t, tt.want, got)
@@ -96,7 +95,7 @@ func TestShapes(t *testing.T) {
 
 func TestShapesThatAreNone(t *testing.T) {
 	const structured = "application/cloudevents+json"
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		header http.Header
 		body   string
@@ -123,8 +122,7 @@ func TestShapesThatAreNone(t *testing.T) {
 		{"with base64 that is a number", header("Content-Type", structured), `{"specversion":"1.0","id":"1","source":"s","type":"x","data_base64":7}`, 400},
 		{"binary mode without an id", header("ce-specversion", "1.0", "ce-source", "s", "ce-type", "x"), "", 400},
 		{"binary mode of another version", header("ce-specversion", "0.3", "ce-id", "1", "ce-source", "s", "ce-type", "x"), "", 400},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			got, err := decodeRequest(tt.header, []byte(tt.body), false)
 			if f := (*fault)(nil); !errors.As(err, &f) || f.status != tt.want {

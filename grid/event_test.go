@@ -17,7 +17,7 @@ func TestJSON(t *testing.T) {
 }
 
 func TestUnmarshal(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what  string
 		event Event
 		good  bool
@@ -27,8 +27,7 @@ func TestUnmarshal(t *testing.T) {
 		{"something else", Event{Data: []byte(`{"total":1999}`), ContentType: "text/plain"}, false},
 		{"nothing", Event{}, false},
 		{"no JSON", Event{Data: []byte(`{`)}, false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			var order struct{ Total int }
 			err := tt.event.Unmarshal(&order)

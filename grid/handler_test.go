@@ -78,7 +78,7 @@ func TestDeliveries(t *testing.T) {
 // G3 to G5: what the function's answer means to a grid.
 func TestAnswers(t *testing.T) {
 	broken := errors.New("database password is hunter2")
-	tests := []struct {
+	for _, tt := range []struct {
 		what       string
 		err        error
 		status     int
@@ -94,8 +94,7 @@ func TestAnswers(t *testing.T) {
 		{"later, rounded up", RetryAfter(time.Millisecond, nil), 503, "1", "the receiver asks to come again later\n"},
 		{"later, wrapped", fmt.Errorf("mail: %w", RetryAfter(2*time.Minute, broken)), 503, "120", "the receiver asks to come again later\n"},
 		{"later, whenever", RetryAfter(0, nil), 503, "", "the receiver asks to come again later\n"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			h := newHook(t, HandlerConfig{}, func([]Delivery) error { return tt.err })
 			w := h.post(cloudOne, "Content-Type", "application/cloudevents+json")
@@ -151,7 +150,7 @@ func TestSignatures(t *testing.T) {
 	hmacKey, edKey, other := newKey(t, signature.HMAC), newKey(t, signature.Ed25519), newKey(t, signature.HMAC)
 	public := testkit.Value(edKey.Public())(t)
 	h := newHook(t, HandlerConfig{Keys: []string{hmacKey.Text, public}, Tolerance: time.Minute}, takes)
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		keys   []signature.Key
 		at     time.Duration
@@ -165,8 +164,7 @@ func TestSignatures(t *testing.T) {
 		{"signed by somebody else", []signature.Key{other}, 0, cloudOne, 412},
 		{"signed long ago", []signature.Key{hmacKey}, -2 * time.Minute, cloudOne, 412},
 		{"changed on its way", []signature.Key{hmacKey}, 0, cloudOne + " ", 412},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			h.batches = nil
 			signer := testkit.Value(signature.NewSigner(tt.keys))(t)

@@ -16,7 +16,7 @@ const validationOne = `[{"id":"1","topic":"t","subject":"","eventType":"Microsof
 // G11: the handshake of the Event Grid schema, also where signatures are asked for.
 func TestValidation(t *testing.T) {
 	const echo = `{"validationResponse":"512d38b6"}`
-	tests := []struct {
+	for _, tt := range []struct {
 		what, kind, body string
 		status           int
 		answer           string
@@ -31,8 +31,7 @@ func TestValidation(t *testing.T) {
 		{"asked in another shape", "SubscriptionValidation", "{}", 400, "the validation event has no validationCode\n", 0},
 		{"told that it is over", "SubscriptionDeletion", "[" + gridOne + "]", 200, "", 0},
 		{"told so in another word", "Unsubscribe", "", 200, "", 0},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			h := newHook(t, HandlerConfig{}, takes)
 			w := h.post(tt.body, "Content-Type", "application/json; charset=utf-8", "aeg-event-type", tt.kind)
@@ -50,7 +49,7 @@ func TestValidation(t *testing.T) {
 
 // G11: the handshake of CloudEvents.
 func TestConsent(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what    string
 		cfg     HandlerConfig
 		headers []string
@@ -66,8 +65,7 @@ func TestConsent(t *testing.T) {
 		{"another is not", HandlerConfig{Origins: []string{"a.test"}}, []string{"WebHook-Request-Origin", "grid.test", "WebHook-Request-Rate", "1"}, 403, "", ""},
 		{"nobody is", HandlerConfig{Origins: []string{}}, []string{"WebHook-Request-Origin", "grid.test"}, 403, "", ""},
 		{"no question", HandlerConfig{}, nil, 204, "", ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			h := newHook(t, tt.cfg, takes)
 			w := h.serve(http.MethodOptions, strings.NewReader(""), tt.headers...)

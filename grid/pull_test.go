@@ -38,7 +38,7 @@ func TestReceive(t *testing.T) {
 }
 
 func TestReceiveErrors(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		answer func(http.ResponseWriter)
 		want   string
@@ -47,8 +47,7 @@ func TestReceiveErrors(t *testing.T) {
 		{"no JSON", says(200, "x"), "read the answer"},
 		{"no CloudEvent", says(200, `{"value":[{"brokerProperties":{"lockToken":"L"},"event":{}}]}`), "event 1"},
 		{"no event", says(200, `{"value":[{}]}`), "event 1"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			url, _ := topic(t, tt.answer)
 			got, err := puller(t, PullConfig{Endpoint: url}).Receive(t.Context(), ReceiveConfig{})

@@ -22,7 +22,7 @@ func TestEncode(t *testing.T) {
 		change(&e)
 		return e
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		schema Schema
 		event  Event
@@ -41,8 +41,7 @@ func TestEncode(t *testing.T) {
 		{"a CloudEvent with extensions", CloudEvents, Event{ID: "1", Type: "x", Source: "s", Time: noon, DataSchema: "#2", Extensions: map[string]any{"n": 7, "ok": true, "none": nil, "traceparent": "00"}},
 			`[{"dataschema":"#2","id":"1","n":7,"ok":true,"source":"s","specversion":"1.0","time":"2030-01-02T12:00:00.0000005Z","traceparent":"00","type":"x"}]`},
 		{"a custom one", Custom, Event{Data: []byte(` {"kind": "order"} `)}, `[{"kind": "order"}]`},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			testkit.Equal(t, string(testkit.Value(tt.schema.encode([]Event{tt.event}))(t)), tt.want, "wrote")
 		})
@@ -56,7 +55,7 @@ func TestEncodeRefuses(t *testing.T) {
 		change(&e)
 		return e
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		what    string
 		schemas []Schema
 		event   Event
@@ -75,8 +74,7 @@ func TestEncodeRefuses(t *testing.T) {
 		{"an extension that is no JSON", []Schema{CloudEvents}, with(func(e *Event) { e.Extensions = map[string]any{"a": func() {}} }), "unsupported type"},
 		{"no object", []Schema{Custom}, with(func(e *Event) { e.Data = []byte("[]") }), "the whole event"},
 		{"half an object", []Schema{Custom}, with(func(e *Event) { e.Data = []byte("{") }), "the whole event"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			for _, schema := range tt.schemas {
 				_, err := schema.encode([]Event{good, tt.event})

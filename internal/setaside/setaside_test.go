@@ -241,9 +241,7 @@ func TestRedrive(t *testing.T) {
 				began := time.Now()
 				for n := range test.events {
 					testkit.Must(t, r.Add(t.Context(), n, test.bytes))
-					if r.Len()+len(sent) != n+1 {
-						t.Errorf("%d wait, %d are sent of %d", r.Len(), len(sent), n+1)
-					}
+					testkit.Equal(t, r.Len()+len(sent), n+1, "wait")
 				}
 				testkit.Must(t, r.Flush(t.Context()))
 				if !slices.Equal(batches, test.batches) || !slices.IsSorted(sent) || r.Len() != 0 {

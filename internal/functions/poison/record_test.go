@@ -145,6 +145,9 @@ func TestPropertiesOfTheWrongTypeAreNotBelieved(t *testing.T) {
 		t.Error(ok, diff)
 	}
 	testkit.Equal[any](t, l.Redrive().Properties[PropertyRedriven], int32(1<<31-1), "it counts on to")
+	testkit.Equal[any](t, (Record{Event: event.Text("x")}).Redrive().Properties[PropertyRedriven], int32(1), "of an event without properties")
+	unnamed := Record{Function: "f", Hub: "h", Partition: "0", Sequence: 3, Event: event.Text("x")}
+	testkit.Equal[any](t, unnamed.Message().Properties[PropertyID], "f/h/0/3", "the id")
 }
 
 // F4: redriven events say how often, for the loop guard, and for whom.

@@ -75,7 +75,7 @@ var (
 // F3, F4
 func TestAfterAWholeCall(t *testing.T) {
 	three := Policy{Retries: 3, Delay: time.Second}
-	tests := []struct {
+	for _, test := range []struct {
 		name   string
 		policy Policy
 		unit   Unit
@@ -132,11 +132,9 @@ func TestAfterAWholeCall(t *testing.T) {
 			[]string{`call 1 a1/0 d2/0 e1 halved "no"`, `call 2 a1/0 d2/0 e1 halved "no"`}},
 		{"counts do not overflow", Policy{Retries: -1}, Unit{Events: set("1"), Attempts: maxCount, Used: maxCount}, failed,
 			[]string{fmt.Sprintf(`call 1 a%d/%d "no"`, maxCount, maxCount)}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := shows(test.policy.After(test.unit, test.result, nil, 0.5))
-			testkit.Diff(t, test.want, got)
+			testkit.Diff(t, test.want, shows(test.policy.After(test.unit, test.result, nil, 0.5)))
 		})
 	}
 }
@@ -145,7 +143,7 @@ func TestAfterAWholeCall(t *testing.T) {
 func TestAfterResultsOfTheirOwn(t *testing.T) {
 	type each = map[int64]Result
 	two := Policy{Retries: 2, Delay: time.Second}
-	tests := []struct {
+	for _, test := range []struct {
 		name  string
 		unit  Unit
 		whole Result
@@ -181,11 +179,9 @@ func TestAfterResultsOfTheirOwn(t *testing.T) {
 			[]string{`away 7 a3/3 "no"`}},
 		{"a verdict of nobody's is a failure", Unit{Events: set("1-2")}, done, each{1: {Verdict: -3, Reason: "?"}},
 			[]string{`call 1 a1/1 "?" in 1s`, `finish 2 a0/0`}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := shows(two.After(test.unit, test.whole, test.each, 0.5))
-			testkit.Diff(t, test.want, got)
+			testkit.Diff(t, test.want, shows(two.After(test.unit, test.whole, test.each, 0.5)))
 		})
 	}
 }

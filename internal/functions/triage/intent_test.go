@@ -24,7 +24,7 @@ func TestPuttingAway(t *testing.T) {
 		t.Error("the intent is another's")
 	}
 	w.Sent(4)
-	differs(t, "sent", []string{"away 4"}, w.show())
+	testkit.Diff(t, []string{"away 4"}, w.show())
 	testkit.Slices(t, []any{w.Number, w.Producer, w.Intended(u)}, []any{int32(1), int64(5), false}, "number, producer, intended")
 	if got := w.Intend(Unit{Events: set("9")}, "2", 6); got.Producer != 5 || got.Number != 1 {
 		t.Errorf("the next is %v", got)
@@ -63,7 +63,7 @@ func TestAnIntentWaitsForItsEvent(t *testing.T) {
 	if got := w.Intend(Unit{Events: set("11")}, "2", 6); got.Producer != 6 || got.Number != 0 {
 		t.Errorf("before it: %v", got)
 	}
-	differs(t, "both", []string{"intent 11", "waiting 14"}, w.show())
+	testkit.Diff(t, []string{"intent 11", "waiting 14"}, w.show())
 	w.Sent(11)
 	if got := w.Intend(Unit{Events: set("12")}, "2", 7); got.Producer != 6 || got.Number != 1 {
 		t.Errorf("next: %v", got)
@@ -73,7 +73,7 @@ func TestAnIntentWaitsForItsEvent(t *testing.T) {
 		t.Errorf("at last: %v, want %v", got, first)
 	}
 	w.Sent(14)
-	differs(t, "all", []string{"away 11-12,14"}, w.show())
+	testkit.Diff(t, []string{"away 11-12,14"}, w.show())
 	testkit.Slices(t, []int64{w.Producer, int64(w.Number)}, []int64{6, 2}, "producer and number")
 }
 
@@ -114,5 +114,5 @@ func TestNotManyWait(t *testing.T) {
 		w.Intend(u, "", 100+n)
 		w.Sent(n)
 	}
-	differs(t, "in the end", []string{"away 0-19"}, w.show())
+	testkit.Diff(t, []string{"away 0-19"}, w.show())
 }

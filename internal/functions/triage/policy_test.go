@@ -13,7 +13,7 @@ import (
 // F3
 func TestWait(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
-	tests := []struct {
+	for _, test := range []struct {
 		name   string
 		policy Policy
 		n      int
@@ -34,8 +34,7 @@ func TestWait(t *testing.T) {
 		{"but never beyond the limit", Policy{Delay: s, Max: s, Exponential: true}, 1, 0.9, s},
 		{"what is counted wrongly is the first", Policy{Delay: s, Exponential: true}, -1, 0.5, s},
 		{"any number will do", Policy{Delay: 1, Max: math.MaxInt64, Exponential: true}, math.MaxInt, 0.5, math.MaxInt64},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			testkit.Equal(t, test.policy.Wait(test.n, test.random), test.want, "wait")
 		})
@@ -63,7 +62,7 @@ func TestWaitsGrowUpToTheLimit(t *testing.T) {
 }
 
 func TestDeathLimit(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		name   string
 		policy Policy
 		want   int
@@ -72,8 +71,7 @@ func TestDeathLimit(t *testing.T) {
 		{"three for ever", Policy{Retries: -1}, 3},
 		{"three with two retries", Policy{Retries: 2}, 3},
 		{"as many as calls with more", Policy{Retries: 9}, 10},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			testkit.Equal(t, test.policy.deaths(), test.want, "deaths")
 		})

@@ -30,7 +30,7 @@ func TestWorkOnTheWire(t *testing.T) {
 }
 
 func TestWorkOfStrangers(t *testing.T) {
-	tests := []struct{ name, text string }{
+	for _, test := range []struct{ name, text string }{
 		{"nothing", ``},
 		{"no object", `[]`},
 		{"cut short", `{"epoch":7`},
@@ -63,8 +63,7 @@ func TestWorkOfStrangers(t *testing.T) {
 		{"two intents of one event", `{"waiting":[{"sequence":3},{"sequence":3}]}`},
 		{"an intent that also waits", `{"waiting":[{"sequence":3}],"intent":{"sequence":3}}`},
 		{"too much of it", `{"instance":"` + strings.Repeat("x", maxWorkBytes) + `"}`},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			if w, err := DecodeWork([]byte(test.text)); err == nil || !cmp.Equal(w, Work{}) {
 				t.Errorf("read as %v, %v", w, err)
@@ -139,7 +138,7 @@ func TestARecordFits(t *testing.T) {
 			t.Fatalf("%d units: %v, %v", n, err, got)
 		}
 		keptInOrderOfNeed(t, w, got)
-		differs(t, "the original", before, w.show())
+		testkit.Diff(t, before, w.show())
 	}
 }
 
@@ -213,7 +212,7 @@ func TestAUnitThatIsTooLargeIsLeftOutAlone(t *testing.T) {
 	w.Put(Unit{Events: set("7"), Deaths: 2, Counted: 1})
 	b := testkit.Value(EncodeWork(w))(t)
 	got := testkit.Value(DecodeWork(b))(t)
-	differs(t, "stored", []string{"7 a0/0 d2/1"}, got.show())
+	testkit.Diff(t, []string{"7 a0/0 d2/1"}, got.show())
 }
 
 func TestAShortRecordKeepsItsReasons(t *testing.T) {

@@ -27,11 +27,6 @@ func (w Work) show() []string {
 	return lines
 }
 
-func differs(t *testing.T, what string, want, got []string) {
-	t.Helper()
-	testkit.Diff(t, want, got)
-}
-
 const died = ` "the instance died in the call"`
 
 // F2, F3: attempts survive whoever comes next, and only those who died in a call have died.
@@ -42,7 +37,7 @@ func TestBegin(t *testing.T) {
 		change(&w)
 		return w
 	}
-	tests := []struct {
+	for _, test := range []struct {
 		name       string
 		last       Work
 		checkpoint int64
@@ -98,25 +93,24 @@ func TestBegin(t *testing.T) {
 			w.Put(Unit{Events: set("11"), Attempts: 1, Calling: true})
 			w.Away, w.Intent, w.Waiting = set("12,18"), &Intent{Sequence: 14}, []Intent{{Sequence: 15}}
 		}), 8, nil, nil, 0},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := test.last.show()
 			next, due := test.last.Begin(Policy{}, 8, "b", test.checkpoint)
-			differs(t, "record", test.want, next.show())
-			differs(t, "due", test.due, shows(due))
+			testkit.Diff(t, test.want, next.show())
+			testkit.Diff(t, test.due, shows(due))
 			if next.Stalls != test.stalls || next.Begun != test.checkpoint || next.Clean || !next.Owned(8, "b") {
 				t.Errorf("stalls %d, want %d; begun %d, clean %v, by %s in epoch %d",
 					next.Stalls, test.stalls, next.Begun, next.Clean, next.Instance, next.Epoch)
 			}
-			differs(t, "the last record", before, test.last.show())
+			testkit.Diff(t, before, test.last.show())
 		})
 	}
 }
 
 // F2, F4
 func TestDied(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		name   string
 		policy Policy
 		unit   Unit
@@ -138,11 +132,9 @@ func TestDied(t *testing.T) {
 			[]string{`1 a0/0 d4/4` + died}},
 		{"what was halved stays so", Policy{}, Unit{Events: set("1"), Attempts: 3, Halved: true, Calling: true},
 			[]string{`1 a3/0 d1/1 halved` + died}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := shows(test.policy.died(test.unit, true))
-			testkit.Diff(t, test.want, got)
+			testkit.Diff(t, test.want, shows(test.policy.died(test.unit, true)))
 		})
 	}
 }
@@ -164,7 +156,7 @@ func TestBeginOfTheWrongOwner(t *testing.T) {
 // P7: the same owner begins again where an operator has moved the checkpoint; nobody has died.
 func TestBeginAgain(t *testing.T) {
 	w := Work{Epoch: 7, Instance: "a", Begun: 9, Stalls: 1, Away: set("14"), Units: []Unit{{Events: set("10-12"), Attempts: 1, Calling: true}}}
-	tests := []struct {
+	for _, test := range []struct {
 		name       string
 		checkpoint int64
 		want       []string
@@ -173,11 +165,10 @@ func TestBeginAgain(t *testing.T) {
 		{"not at all", 9, []string{"10-12 a1/0 calling", "away 14"}, 1},
 		{"forward", 10, []string{"11-12 a1/0 calling", "away 14"}, 0},
 		{"back", 5, nil, 0},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			next, _ := w.Begin(Policy{}, 7, "a", test.checkpoint)
-			differs(t, "record", test.want, next.show())
+			testkit.Diff(t, test.want, next.show())
 			testkit.Slices(t, []any{next.Stalls, next.Begun}, []any{test.stalls, test.checkpoint}, "stalls")
 		})
 	}
@@ -205,7 +196,7 @@ func TestAnAbandonedIntentTakesItsProducerAlong(t *testing.T) {
 // F2, F3
 func TestPlan(t *testing.T) {
 	w := Work{Units: []Unit{{Events: set("3-4,8"), Attempts: 2, Used: 1, Deaths: 2, Counted: 2}, {Events: set("9-10"), Attempts: 1, Calling: true}}}
-	tests := []struct {
+	for _, test := range []struct {
 		name   string
 		work   Work
 		events []int64
@@ -227,10 +218,9 @@ func TestPlan(t *testing.T) {
 		{"also in a unit", Work{Intent: &Intent{Sequence: 9, Attempts: 4}, Units: w.Units}, []int64{9, 10}, []string{"9 a4/0", "10 a1/0"}},
 		{"so are those that wait", Work{Waiting: []Intent{{Sequence: 2, Attempts: 1}, {Sequence: 3, Attempts: 2}}}, []int64{1, 2, 3},
 			[]string{"1 a0/0", "2 a1/0", "3 a2/0"}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
-			differs(t, "units", test.want, shows(test.work.Plan(test.events)))
+			testkit.Diff(t, test.want, shows(test.work.Plan(test.events)))
 		})
 	}
 }
@@ -242,14 +232,14 @@ func TestPutOfAPart(t *testing.T) {
 	u := w.Plan([]int64{4})[0]
 	u.Calling = true
 	w.Put(u)
-	differs(t, "put", []string{"3,8 a2/0 d2/2", "4 a2/0 d2/0 calling"}, w.show())
+	testkit.Diff(t, []string{"3,8 a2/0 d2/2", "4 a2/0 d2/0 calling"}, w.show())
 	w.Drop(set("3"))
-	differs(t, "drop", []string{"4 a2/0 d2/0 calling", "8 a2/0 d2/0"}, w.show())
+	testkit.Diff(t, []string{"4 a2/0 d2/0 calling", "8 a2/0 d2/0"}, w.show())
 	w.Put(Unit{Events: set("4-5")})
-	differs(t, "put nothing known", []string{"8 a2/0 d2/0"}, w.show())
+	testkit.Diff(t, []string{"8 a2/0 d2/0"}, w.show())
 	w.Put(Unit{Attempts: 1})
-	differs(t, "put no events", []string{"8 a2/0 d2/0"}, w.show())
-	differs(t, "a copy", []string{"3-4,8 a2/0 d2/2"}, old.show())
+	testkit.Diff(t, []string{"8 a2/0 d2/0"}, w.show())
+	testkit.Diff(t, []string{"3-4,8 a2/0 d2/2"}, old.show())
 }
 
 func TestCopiesAreApart(t *testing.T) {
@@ -265,9 +255,9 @@ func TestCopiesAreApart(t *testing.T) {
 	b.Renumber(0, 9)
 	b.Sent(0)
 	c.Passed(20)
-	differs(t, "the original", before, a.show())
-	differs(t, "one", []string{"5 a7/0", "10 a1/0", "20 a1/0", "30 a1/0", "40 a1/0", "away 0"}, b.show())
-	differs(t, "the other", []string{"30 a1/0", "40 a1/0"}, c.show())
+	testkit.Diff(t, before, a.show())
+	testkit.Diff(t, []string{"5 a7/0", "10 a1/0", "20 a1/0", "30 a1/0", "40 a1/0", "away 0"}, b.show())
+	testkit.Diff(t, []string{"30 a1/0", "40 a1/0"}, c.show())
 	testkit.Slices(t, []int64{int64(a.Intent.Number), a.Producer}, []int64{0, 5}, "number and producer")
 }
 
@@ -279,30 +269,27 @@ func TestSettle(t *testing.T) {
 		{Unit: Unit{Events: set("4"), Attempts: 2}, Do: Call},
 		{Unit: Unit{Events: set("5-6")}, Do: Call},
 	})
-	differs(t, "settled", []string{"3 a2/0", "4 a2/0", "9 a5/0"}, w.show())
+	testkit.Diff(t, []string{"3 a2/0", "4 a2/0", "9 a5/0"}, w.show())
 }
 
 func TestPassed(t *testing.T) {
 	w := Work{Begun: 5, Stalls: 3, Away: set("7,9"), Units: []Unit{{Events: set("6-8"), Attempts: 1}}}
 	w.Passed(5)
-	differs(t, "nowhere", []string{"6-8 a1/0", "away 7,9", "suspect"}, w.show())
+	testkit.Diff(t, []string{"6-8 a1/0", "away 7,9", "suspect"}, w.show())
 	w.Passed(4)
-	if w.Begun != 5 {
-		t.Errorf("begun at %d", w.Begun)
-	}
+	testkit.Equal(t, w.Begun, 5, "begun at")
 	w.Passed(7)
-	differs(t, "on", []string{"8 a1/0", "away 9"}, w.show())
-	if w.Begun != 7 {
-		t.Errorf("begun at %d", w.Begun)
-	}
+	testkit.Diff(t, []string{"8 a1/0", "away 9"}, w.show())
+	testkit.Equal(t, w.Begun, 7, "begun at")
 	w.Passed(9)
-	differs(t, "past all", nil, w.show())
+	testkit.Slices(t, w.show(), nil)
 }
 
 // F8: the happy path records nothing.
 func TestWhatIsRecordedAndAlone(t *testing.T) {
 	calm, suspicious := Work{Stalls: 2}, Work{Stalls: 3}
-	tests := []struct {
+	testkit.Slices(t, []bool{calm.Calm(), suspicious.Calm()}, []bool{true, false}, "calm")
+	for _, test := range []struct {
 		name           string
 		work           Work
 		unit           Unit
@@ -315,8 +302,7 @@ func TestWhatIsRecordedAndAlone(t *testing.T) {
 		{"all are under suspicion", suspicious, Unit{Events: set("1")}, true, true},
 		{"but for one whose call has ended", suspicious, Unit{Events: set("1"), Attempts: 1}, true, false},
 		{"and died in the next", suspicious, Unit{Events: set("1"), Attempts: 1, Deaths: 1}, true, true},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			if recorded, wary := test.work.Recorded(test.unit), test.work.Wary(test.unit); recorded != test.recorded || wary != test.wary {
 				t.Errorf("recorded %v, wary %v", recorded, wary)

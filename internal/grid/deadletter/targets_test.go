@@ -30,9 +30,7 @@ func TestHubsWithOddNamesHaveFiles(t *testing.T) {
 		}
 		pass(time.Minute)
 		found := files(t, y.data)
-		if len(found) != len(names) {
-			t.Errorf("%d files of %d", len(found), len(names))
-		}
+		testkit.Equal(t, len(found), len(names), "files of")
 		for name := range found {
 			if !strings.HasPrefix(name, "dead/A") {
 				t.Errorf("%s is not where it should be", name)

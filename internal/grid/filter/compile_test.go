@@ -22,7 +22,7 @@ func TestCompileRefuses(t *testing.T) {
 	raw := func(operator, key, value, values string) []Condition {
 		return []Condition{{Operator: operator, Key: key, Value: json.RawMessage(value), Values: json.RawMessage(values)}}
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		what     string
 		advanced []Condition
 		says     []string
@@ -55,8 +55,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"a text too long", raw("StringIn", "data.k", "", `["`+strings.Repeat("é", 513)+`"]`), []string{"513 characters, at most 512"}},
 		{"too many filters", many(26), []string{"26 advanced filters, at most 25"}},
 		{"too many values", append(many(20), raw("NumberIn", "data.k", "", "[1,2,3,4,5,6]")...), []string{"26 values together, at most 25"}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			_, err := Compile(Config{Advanced: tt.advanced})
 			testkit.MustErrorIs(t, err, ErrInvalid)
@@ -91,7 +90,7 @@ func TestExamplesAreAllowed(t *testing.T) {
 
 // G10: the limits themselves are allowed.
 func TestCompileAllows(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what     string
 		advanced []Condition
 	}{
@@ -102,8 +101,7 @@ func TestCompileAllows(t *testing.T) {
 		{"an operator in any case", []Condition{{Operator: "isNOTnull", Key: "data.k"}}},
 		{"null for a member that is not needed", []Condition{{Operator: "NumberIn", Key: "data.k", Value: json.RawMessage("null"), Values: json.RawMessage(" [1]")}}},
 		{"conditions that exclude each other", []Condition{condition("NumberIn", "data.k", "[1]"), condition("NumberIn", "data.k", "[2]"), condition("NumberIn", "data.k", "[1]")}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			f := mustCompile(t, Config{Advanced: tt.advanced})
 			f.Match(gridEvent(`{"k":1}`))

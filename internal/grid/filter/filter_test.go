@@ -22,7 +22,7 @@ func gridEvent(data string) *schema.Envelope {
 
 // G10: event types in any case, all of them by default.
 func TestEventTypes(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what  string
 		types []string
 		want  bool
@@ -39,8 +39,7 @@ func TestEventTypes(t *testing.T) {
 		{"none of very many", append(strings.Split(strings.Repeat("x ", 300), " ")[:300], "blob.deleted"), false},
 		{"another", []string{"Blob.Deleted"}, false},
 		{"a beginning is not enough", []string{"Blob"}, false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			f := mustCompile(t, Config{EventTypes: tt.types})
 			testkit.Equal(t, f.Match(gridEvent("")), tt.want)
@@ -51,7 +50,7 @@ func TestEventTypes(t *testing.T) {
 
 // G10: subject prefix and suffix, with the case option.
 func TestSubject(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		what         string
 		begins, ends string
 		sensitive    bool
@@ -72,8 +71,7 @@ func TestSubject(t *testing.T) {
 		{"with case, another prefix", "/blobs/", "", true, false},
 		{"with case, another suffix", "", ".jpg", true, false},
 		{"no wildcards", "/*/", "", false, false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			f := mustCompile(t, Config{SubjectBeginsWith: tt.begins, SubjectEndsWith: tt.ends, SubjectCaseSensitive: tt.sensitive})
 			testkit.Equal(t, f.Match(gridEvent("")), tt.want)
@@ -141,7 +139,7 @@ func TestOperators(t *testing.T) {
 // G10: arrays count only where they are turned on; then one element decides.
 func TestArrays(t *testing.T) {
 	long := `[` + strings.Repeat(`"x",7,`, 500) + `"red",5]`
-	tests := []struct {
+	for _, tt := range []struct {
 		what, operator, operand, array string
 		with, without                  bool
 	}{
@@ -167,8 +165,7 @@ func TestArrays(t *testing.T) {
 		{"a long one, number at the end", "NumberIn", `[5]`, long, true, false},
 		{"a long one, negative", "StringNotIn", `["RED"]`, long, false, false},
 		{"a long one, not in it", "StringNotIn", `["green"]`, long, true, false},
-	}
-	for _, tt := range tests {
+	} {
 		for _, arrays := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, %v", tt.what, arrays), func(t *testing.T) {
 				want := arrays && tt.with || !arrays && tt.without
@@ -226,7 +223,7 @@ func TestBoundsAreMetByDifferentElements(t *testing.T) {
 
 // G10: numbers are compared as what they are, not as what a float makes of them.
 func TestNumbersAreExact(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		operator, operand, value string
 		want                     bool
 	}{
@@ -246,8 +243,7 @@ func TestNumbersAreExact(t *testing.T) {
 		{"NumberGreaterThan", "1e-400", "1e-399", true},
 		{"NumberInRange", "[[-2,-1]]", "-1.5", true},
 		{"NumberInRange", "[[-2,-1]]", "-2.00001", false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.operator, func(t *testing.T) {
 			f := mustCompile(t, Config{Advanced: []Condition{condition(tt.operator, "data.k", tt.operand)}})
 			testkit.Equal(t, f.Match(gridEvent(`{"k":`+tt.value+`}`)), tt.want, "%s %s %s", tt.value, tt.operator, tt.operand)
@@ -265,7 +261,7 @@ func TestKeys(t *testing.T) {
 			{Name: []byte("word"), Value: []byte(`"W\u006frd"`)}, {Name: []byte("eventid"), Value: []byte(`"mine"`)},
 			{Name: []byte("Twice"), Value: []byte(`"one"`)}, {Name: []byte("twice"), Value: []byte(`"two"`)}, {Name: []byte("TYPE"), Value: []byte(`"no"`)},
 		}}
-	tests := []struct {
+	for _, tt := range []struct {
 		e         *schema.Envelope
 		key, want string // empty: nothing
 	}{
@@ -279,8 +275,7 @@ func TestKeys(t *testing.T) {
 		{cloud, "eventtypeversion", "#1"}, {cloud, "dataschema", "#1"}, {grid, "dataschema", ""}, {grid, "source", "/topics/Blobs"}, {cloud, "specversion", "1.0"}, {cloud, "topic", "/topics/t"}, {cloud, "data", "text"}, {cloud, "data.text", ""},
 		{cloud, "level", "5"}, {cloud, "LEVEL", "5"}, {cloud, "flag", "true"}, {cloud, "nothing", ""}, {cloud, "word", "word"},
 		{cloud, "eventid", "mine"}, {cloud, "twice", "one"},
-	}
-	for _, tt := range tests {
+	} {
 		want, _ := json.Marshal([]string{tt.want})
 		c := condition("StringIn", tt.key, string(want))
 		if tt.want == "" {

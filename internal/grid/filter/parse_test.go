@@ -9,7 +9,7 @@ import (
 
 // G10: filters on the command line.
 func TestParseCondition(t *testing.T) {
-	tests := []struct{ text, operator, key, value, values string }{
+	for _, tt := range []struct{ text, operator, key, value, values string }{
 		{"data.k NumberGreaterThan 5", "NumberGreaterThan", "data.k", "5", ""},
 		{"  data.k\tnumberGREATERthan   -5e3 ", "NumberGreaterThan", "data.k", "-5e3", ""},
 		{"data.color StringIn red,blue", "StringIn", "data.color", "", `["red","blue"]`},
@@ -26,8 +26,7 @@ func TestParseCondition(t *testing.T) {
 		{"data.on BoolEquals TRUE", "BoolEquals", "data.on", "true", ""},
 		{"data.x IsNotNull", "IsNotNull", "data.x", "", ""},
 		{"subject isnullorundefined", "IsNullOrUndefined", "subject", "", ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.text, func(t *testing.T) {
 			c := testkit.Value(ParseCondition(tt.text))(t)
 			if c.Operator != tt.operator || c.Key != tt.key || string(c.Value) != tt.value || string(c.Values) != tt.values {
@@ -39,7 +38,7 @@ func TestParseCondition(t *testing.T) {
 }
 
 func TestParseConditionRefuses(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		text string
 		says []string
 	}{
@@ -62,8 +61,7 @@ func TestParseConditionRefuses(t *testing.T) {
 		{"data.k BoolEquals yes", []string{"true or false"}},
 		{"data.k IsNotNull 5", []string{"takes no value"}},
 		{"k.l IsNotNull", []string{`did you mean "data.k.l"?`}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.text, func(t *testing.T) {
 			_, err := ParseCondition(tt.text)
 			testkit.MustErrorIs(t, err, ErrInvalid)

@@ -111,9 +111,7 @@ func TestDeliveriesOfANewerRelease(t *testing.T) {
 		y.shelve(parked, "d")
 		y.run()
 		done(y.wantAfter(time.Second, "a b"))
-		for _, e := range y.wantTaken(parked, 10, 1000, "c d") {
-			e.Done()
-		}
+		doneAll(y.wantTaken(parked, 10, 1000, "c d"))
 		y.wantLen(parked, 1)
 		time.Sleep(time.Minute)
 		for name, b := range map[string]*book{retryLogName(1): y.books[0], "s": y.parkedBook("s")} {

@@ -123,9 +123,7 @@ func TestReadingIsTriedAgain(t *testing.T) {
 		testkit.ErrorIs(t, testkit.Err(y.Parked("s").Len(t.Context())), errBroken, "the parked log counted")
 		y.faults.Inject(nil)
 		y.wantAfter(maxPause, "a")
-		if got := y.Waiting("mailer2345678"); len(got) != 1 || got[0].Count != 1 {
-			t.Errorf("waiting: %v", got)
-		}
+		y.wantCount(1)
 		y.faults.Fail(errBroken, logtest.OpCursor, logtest.OpBounds) // in the midst of it
 		y.put(time.Second, thing("b"))
 		y.wantAfter(time.Second, "")
@@ -143,9 +141,7 @@ func TestAPutInDoubt(t *testing.T) {
 		synctest.Wait()
 		testkit.ErrorIs(t, y.Put(t.Context(), time.Second, things(2)), eventlog.ErrUncertain, "put")
 		synctest.Wait()
-		if got := y.Waiting("mailer2345678"); len(got) != 1 || got[0].Count != 2 {
-			t.Errorf("waiting: %v", got)
-		}
+		y.wantCount(2)
 		done(y.wantAfter(time.Second, "0 1"))
 		testkit.Equal(t, len(y.Waiting("mailer2345678")), 0, "waiting")
 	})
@@ -165,10 +161,7 @@ func TestDoneEntriesAreTrimmed(t *testing.T) {
 			}
 			y.put(time.Second, batch...)
 			testkit.Must(t, parked.Put(t.Context(), batch))
-			got := testkit.Value(parked.TryTake(t.Context(), 1000, 1<<30))(t)
-			for _, e := range got {
-				e.Done()
-			}
+			doneAll(testkit.Value(parked.TryTake(t.Context(), 1000, 1<<30))(t))
 			time.Sleep(time.Second)
 			for _, q := range []*queue{&y.logs[1].queue, &parked.queue} {
 				bounds := testkit.Value(q.part.Bounds(t.Context()))(t)
@@ -238,10 +231,7 @@ func TestALogThatEndsBeforeItsCursor(t *testing.T) {
 		y.run()
 		time.Sleep(time.Second)
 		done(y.wantSome(10))
-		got := testkit.Value(parked.TryTake(t.Context(), 10, 1<<20))(t)
-		for _, e := range got {
-			e.Done()
-		}
+		doneAll(testkit.Value(parked.TryTake(t.Context(), 10, 1<<20))(t))
 		time.Sleep(2 * time.Second)
 		y.stop()
 		testkit.Must(t, y.engine.Close())

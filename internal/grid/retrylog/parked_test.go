@@ -36,6 +36,22 @@ func (y *yard) wantLen(s *Parked, want int64) {
 	testkit.Equal(y.t, testkit.Value(s.Len(context.Background()))(y.t), want, "the parked log")
 }
 
+// wantForgotten wants a subscription to have no cursor.
+func (y *yard) wantForgotten(subscription string) {
+	y.t.Helper()
+	_, known := y.parkedBook(subscription).find(subscription)
+	testkit.Equal(y.t, known, false, "the cursor of %s is still there", subscription)
+}
+
+// wantCount wants so many to wait, all in one retry log.
+func (y *yard) wantCount(n int64) {
+	y.t.Helper()
+	got := y.Waiting("mailer2345678")
+	if len(got) != 1 || got[0].Count != n {
+		y.t.Errorf("waiting: %v, want %d", got, n)
+	}
+}
+
 func (y *yard) shelve(s *Parked, names ...string) {
 	y.t.Helper()
 	var all []pending.Delivery
@@ -73,9 +89,7 @@ func TestParked(t *testing.T) {
 		y.restart() // a holds the cursor
 		s = y.Parked("s")
 		y.wantLen(s, 5)
-		for _, e := range y.wantTaken(s, 3, 1<<20, "a b c") {
-			e.Done()
-		}
+		doneAll(y.wantTaken(s, 3, 1<<20, "a b c"))
 		last[0].Done() // of a process that has ended: nobody minds
 		y.wantLen(s, 2)
 		testkit.Must(t, y.Save(t.Context()))
@@ -158,9 +172,7 @@ func TestForget(t *testing.T) {
 			t.Error("its log is still there")
 		}
 		y.restart()
-		if _, known := y.parkedBook("s").find("s"); known {
-			t.Error("its cursor is still there")
-		}
+		y.wantForgotten("s")
 		y.wantLen(y.Parked("s"), 0)
 		y.wantTaken(y.Parked("t"), 10, 1000, "x")
 	})
@@ -176,9 +188,7 @@ func TestForgetAgain(t *testing.T) {
 	y.restart()
 	y.wantLen(y.Parked("s"), 0)
 	testkit.Must(t, y.Forget(t.Context(), "s"))
-	if _, known := y.parkedBook("s").find("s"); known {
-		t.Error("its cursor is still there")
-	}
+	y.wantForgotten("s")
 }
 
 // A parked log that is forgotten while it comes into being leaves no cursor, which nobody would
@@ -202,9 +212,7 @@ func TestForgetDuringTheFirstPut(t *testing.T) {
 		}
 		forgetting.Wait()
 		testkit.Must(t, y.Save(t.Context()))
-		if _, known := y.parkedBook(name).find(name); known {
-			t.Fatalf("the cursor of %s is still there", name)
-		}
+		y.wantForgotten(name)
 		testkit.ErrorIs(t, y.Parked(name).Put(t.Context(), things(1)), eventlog.ErrRemoved, "a put on a forgotten parked log")
 	}
 }

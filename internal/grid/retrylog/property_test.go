@@ -138,9 +138,7 @@ func (m *model) check(r *rapid.T) {
 	for _, w := range m.Waiting("mailer2345678") {
 		waiting += w.Count
 	}
-	if waiting != undone {
-		r.Fatalf("%d are counted, %d are not done", waiting, undone)
-	}
+	testkit.MustEqual(r, waiting, undone, "are counted")
 }
 
 func (m *model) checkHanded(r *rapid.T, p *modelDelivery, e taken) {

@@ -295,9 +295,7 @@ func (y *yard) wantSome(n int) []taken {
 	y.t.Helper()
 	synctest.Wait()
 	got := y.taker.handed()
-	if len(got) != n {
-		y.t.Errorf("%d handed out, want %d: %s", len(got), n, names(got))
-	}
+	testkit.Equal(y.t, len(got), n, "handed out")
 	return got
 }
 

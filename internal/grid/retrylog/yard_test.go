@@ -214,6 +214,12 @@ func done(all []taken) {
 	}
 }
 
+func doneAll(all []Entry) {
+	for _, e := range all {
+		e.Done()
+	}
+}
+
 // damage inverts a byte in the middle of the newest file of a log.
 func (y *yard) damage(id eventlog.PartitionID) {
 	y.t.Helper()

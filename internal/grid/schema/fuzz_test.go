@@ -64,9 +64,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		originals := eventsOf(t, body)
-		if len(originals) != len(events) {
-			t.Fatalf("%d events were stored of %d", len(events), len(originals))
-		}
+		testkit.MustEqual(t, len(originals), len(events), "%d events were stored", len(events))
 		e := Envelope{Topic: topicID}
 		for i, stored := range events {
 			testkit.Must(t, e.Scan(p.Kind.Form(), stored), "%s", stored)

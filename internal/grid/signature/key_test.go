@@ -36,7 +36,7 @@ func TestASeedIsAKey(t *testing.T) {
 
 func TestKeysThatCannotBeUsed(t *testing.T) {
 	seed := bytes.Repeat([]byte{7}, ed25519.SeedSize)
-	tests := []struct{ what, text, wrong string }{
+	for _, tt := range []struct{ what, text, wrong string }{
 		{"nothing", "", "give one of these"},
 		{"no prefix", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "give one of these"},
 		{"another prefix", "sk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "give one of these"},
@@ -47,8 +47,7 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 		{"a short private key", encode(prefixPrivate, seed[1:]), "a private key of 31 bytes"},
 		{"a private key with another's public half", encode(prefixPrivate, append(bytes.Clone(seed), seed...)), "second half"},
 		{"a short public key", encode(prefixPublic, seed[1:]), "a public key of 31 bytes"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			if _, err := (Key{Text: tt.text}).Public(); err == nil || !strings.Contains(err.Error(), tt.wrong) {
 				t.Errorf("got %v, want %q", err, tt.wrong)

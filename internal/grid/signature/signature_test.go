@@ -71,7 +71,7 @@ func TestAgainstTheOfficialLibrary(t *testing.T) {
 // During a rotation both keys sign; one that is expired does not.
 func TestRotation(t *testing.T) {
 	older, newer := made(t, HMAC), made(t, Ed25519)
-	tests := []struct {
+	for _, tt := range []struct {
 		what           string
 		expires        time.Time
 		olderOK, newOK bool
@@ -80,8 +80,7 @@ func TestRotation(t *testing.T) {
 		{"expires later", now.Add(time.Second), true, true},
 		{"expires now", now, false, true},
 		{"is expired", now.Add(-time.Second), false, true},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			h := sign(t, "1", "{}", Key{Text: older.Text, Expires: tt.expires}, newer)
 			if err := Verify(h, []byte("{}"), []string{older.Text}, now, 0); (err == nil) != tt.olderOK {
@@ -158,7 +157,7 @@ func TestVerify(t *testing.T) {
 	change := func(name, value string) func(http.Header) {
 		return func(h http.Header) { h.Set(name, value) }
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		what   string
 		change func(http.Header)
 		body   string
@@ -188,8 +187,7 @@ func TestVerify(t *testing.T) {
 		{"too many others before it", func(h http.Header) {
 			h.Set("webhook-signature", strings.Repeat("v1,AAAA ", 16)+h.Get("webhook-signature"))
 		}, "{}", 0, ErrSignature},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.what, func(t *testing.T) {
 			for _, key := range []Key{hmacKey, edKey} {
 				h := sign(t, "1", "{}", key)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestSetText(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		name, text string
 		set        Set
 	}{
@@ -22,8 +22,7 @@ func TestSetText(t *testing.T) {
 		{"ranges and numbers", "0-2,5,9-11", Set{{0, 2}, {5, 5}, {9, 11}}},
 		{"two neighbours are a range", "3-4", Set{{3, 4}}},
 		{"the greatest number", "9223372036854775806-9223372036854775807", Set{{math.MaxInt64 - 1, math.MaxInt64}}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			testkit.Equal(t, test.set.String(), test.text, "text")
 			var got Set
@@ -85,6 +84,11 @@ func TestSetIsASet(t *testing.T) {
 		before := a.String() + " " + b.String()
 
 		same(t, "a", a, func(i int64) bool { return inA[i] })
+		testkit.Slices(t, slices.Collect(a.All()), slices.Sorted(maps.Keys(inA)))
+		for first := range a.All() {
+			testkit.Equal(t, first, a.First())
+			break
+		}
 		same(t, "union", a.Union(b), func(i int64) bool { return inA[i] || inB[i] })
 		same(t, "both", a.Intersect(b), func(i int64) bool { return inA[i] && inB[i] })
 		same(t, "minus", a.Minus(b), func(i int64) bool { return inA[i] && !inB[i] })
