@@ -215,7 +215,8 @@ func decodeBinary(h http.Header, body []byte) (Event, error) {
 		if !ok {
 			continue
 		}
-		// CloudEvents' HTTP binding, §3.1.3.2. What is not percent-encoded, or wrongly, is as it stands.
+		// CloudEvents' HTTP binding, §3.1.3.2. What is not percent-encoded, or wrongly, is as it
+		// stands.
 		value, err := url.PathUnescape(h.Get(name))
 		if err != nil {
 			value = h.Get(name)

@@ -65,8 +65,8 @@ func NewPullClient(cfg PullConfig) (*PullClient, error) {
 type ReceiveConfig struct {
 	// MaxEvents is 1 to 100; 0 means 1.
 	MaxEvents int
-	// MaxWait is how long to wait where there is no event, to the second (Azure takes 10 s to 2 min);
-	// 0 means 1 minute.
+	// MaxWait is how long to wait where there is no event, to the second (Azure takes 10 s to 2
+	// min); 0 means 1 minute.
 	MaxWait time.Duration
 }
 

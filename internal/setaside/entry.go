@@ -39,9 +39,9 @@ func (c Codec[T]) Read(e meta.Entry) (Entry[T], error) {
 	return Entry[T]{value, e.Revision}, nil
 }
 
-// Change stores an entry with a change, which how makes to a copy of the value: it replaces lists and does
-// not write into them. Neither what others changed meanwhile nor an earlier change whose outcome was
-// unknown is overwritten: then how is called again, with what is there.
+// Change stores an entry with a change, which how makes to a copy of the value: it replaces lists
+// and does not write into them. Neither what others changed meanwhile nor an earlier change whose
+// outcome was unknown is overwritten: then how is called again, with what is there.
 func (c Codec[T]) Change(ctx context.Context, store meta.Store, key string, from Entry[T], how func(*T)) (Entry[T], error) {
 	for {
 		next := from.Value

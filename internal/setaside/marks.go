@@ -14,8 +14,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// LeafSize is how many numbers the marks of one entry are about: so few that each of them may be marked at
-// a time of its own, and the entry is still half of what an entry may measure.
+// LeafSize is how many numbers the marks of one entry are about: so few that each of them may be
+// marked at a time of its own, and the entry is still half of what an entry may measure.
 const LeafSize = 4096
 
 // Leaf says which of LeafSize numbers were redriven and purged.
@@ -24,14 +24,14 @@ type Leaf struct {
 	Purged   ranges.Timed // their times are 0
 }
 
-// Marks are what became of the events of one log, by leaf. They are never changed, only replaced, so that
-// readers need no lock.
+// Marks are what became of the events of one log, by leaf. They are never changed, only replaced,
+// so that readers need no lock.
 type Marks map[int64]Entry[Leaf]
 
 func (m Marks) of(n int64) Leaf { return m[n/LeafSize].Value }
 
-// Redriven gives the span of numbers that were redriven together with n. What was marked before n came into
-// the log, at since, is about another: the log lost its end and gave the number again.
+// Redriven gives the span of numbers that were redriven together with n. What was marked before n
+// came into the log, at since, is about another: the log lost its end and gave the number again.
 func (m Marks) Redriven(n int64, since time.Time) (ranges.Span, bool) {
 	s, found := m.of(n).Redriven.Find(n)
 	if !found || since.UnixMilli() > s.At {
@@ -66,13 +66,13 @@ func (m Marks) FirstKept(n int64) int64 {
 	}
 }
 
-// Book keeps the marks of one log in the meta store: entry PREFIX/N has those of the numbers from
-// N times LeafSize on. Marks may be called by many goroutines at once; all else by one at a time. Books of
-// other nodes may be about the same entries.
+// Book keeps the marks of one log in the meta store: entry PREFIX/N has those of the numbers from N
+// times LeafSize on. Marks may be called by many goroutines at once; all else by one at a time.
+// Books of other nodes may be about the same entries.
 //
-// A log may lose its end, where the operator has told the engine not to wait for the disk and the power
-// fails; marks are never lost. So either somebody calls Cut before the log is appended to, or asks
-// Marks.Redriven with the time of the event.
+// A log may lose its end, where the operator has told the engine not to wait for the disk and the
+// power fails; marks are never lost. So either somebody calls Cut before the log is appended to, or
+// asks Marks.Redriven with the time of the event.
 type Book struct {
 	store  meta.Store
 	prefix string
@@ -110,9 +110,9 @@ func (b *Book) Marks() Marks { return *b.marks.Load() }
 // markTimeout is how long Redriven tries, also when nobody waits any more.
 const markTimeout = 10 * time.Second
 
-// Redriven notes that numbers, which rise, were redriven, at a time in Unix milliseconds. It is done leaf by
-// leaf: after an error some are noted. It goes on when the caller has left: who asks again must not send them
-// again.
+// Redriven notes that numbers, which rise, were redriven, at a time in Unix milliseconds. It is
+// done leaf by leaf: after an error some are noted. It goes on when the caller has left: who asks
+// again must not send them again.
 func (b *Book) Redriven(ctx context.Context, numbers []int64, at int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 	defer cancel()

@@ -7,18 +7,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// MaxRedrives is how often one event is redriven unless it is forced: what keeps coming back would for
-// ever.
+// MaxRedrives is how often one event is redriven unless it is forced: what keeps coming back would
+// for ever.
 const MaxRedrives = 3
 
-// Bounds of one round of redriving, which is what one request does: the caller asks again, from where it
-// ended, and can show how far it is. With a rate a round has so many as go out within roundTime.
+// Bounds of one round of redriving, which is what one request does: the caller asks again, from
+// where it ended, and can show how far it is. With a rate a round has so many as go out within
+// roundTime.
 const (
 	MaxRound  = 1000
 	roundTime = 30 * time.Second
 )
 
-// Round is how many events one round is about, of which a caller wants most; 0: as many as there are.
+// Round is how many events one round is about, of which a caller wants most; 0: as many as there
+// are.
 func Round(most int, perSecond float64) int {
 	round := MaxRound
 	if most > 0 {
@@ -33,10 +35,11 @@ func Round(most int, perSecond float64) int {
 // maxBatch is how many events are sent and marked together.
 const maxBatch = 100
 
-// Redrive sends events on in batches, each in the order in which they are added, and keeps to a rate.
+// Redrive sends events on in batches, each in the order in which they are added, and keeps to a
+// rate.
 //
-// Send publishes a batch and marks it, in that order: after a crash between the two its events are redriven
-// twice, never not at all.
+// Send publishes a batch and marks it, in that order: after a crash between the two its events are
+// redriven twice, never not at all.
 type Redrive[T any] struct {
 	send     func(ctx context.Context, batch []T) error
 	limit    *rate.Limiter // nil: none

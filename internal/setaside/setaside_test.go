@@ -214,7 +214,8 @@ func TestARound(t *testing.T) {
 	}
 }
 
-// Events are sent in order, in batches that are neither too many nor too large, and no faster than asked for.
+// Events are sent in order, in batches that are neither too many nor too large, and no faster than
+// asked for.
 func TestRedrive(t *testing.T) {
 	for _, test := range []struct {
 		name      string

@@ -32,8 +32,8 @@ type announcedData struct {
 }
 
 // announce publishes that letters were written, before that is noted: after a crash it is published
-// again, with the same id. Writes for the yard's own topic are not announced, or a receiver that fails
-// would feed itself.
+// again, with the same id. Writes for the yard's own topic are not announced, or a receiver that
+// fails would feed itself.
 func (s *Service) announce(ctx context.Context, sub *topics.Subscription, l load, w put) {
 	if sub.Source.Topic == topics.YardEvents {
 		return

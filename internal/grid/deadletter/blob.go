@@ -85,8 +85,8 @@ func (d doer) Do(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// accountOf finds the account's name: the first label of the host, or, where the host is an address or one
-// name alone, the path segment before the container's.
+// accountOf finds the account's name: the first label of the host, or, where the host is an address
+// or one name alone, the path segment before the container's.
 func accountOf(at *url.URL) string {
 	segments := strings.Split(strings.Trim(at.Path, "/"), "/")
 	host := at.Hostname()
@@ -112,8 +112,8 @@ func (c containerTarget) write(ctx context.Context, name string, l load) (put, e
 	}, nil
 }
 
-// readable makes a line of an error, without what is secret in the URL. What a storage answers is said
-// in its status and its code; the SDK's own text has many lines.
+// readable makes a line of an error, without what is secret in the URL. What a storage answers is
+// said in its status and its code; the SDK's own text has many lines.
 func (c containerTarget) readable(err error) error {
 	if answered, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		code, advice := "", ""

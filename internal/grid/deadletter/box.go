@@ -16,8 +16,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// entryPrefix is where the meta store has entries for each subscription that ever had a dead letter:
-// grid/dead/ID is its state, grid/dead/ID/N the marks of its letters from N times setaside.LeafSize on.
+// entryPrefix is where the meta store has entries for each subscription that ever had a dead
+// letter: grid/dead/ID is its state, grid/dead/ID/N the marks of its letters from N times
+// setaside.LeafSize on.
 const entryPrefix = "grid/dead/"
 
 // span is the stored form of a range of marks.
@@ -72,7 +73,8 @@ type state struct {
 	Target string    `json:"place,omitempty"`
 }
 
-// write is one file, blob or sending: letters from First up to Next, without some that could not be.
+// write is one file, blob or sending: letters from First up to Next, without some that could not
+// be.
 type write struct {
 	First   int64   `json:"first"`
 	Next    int64   `json:"next"`
@@ -87,8 +89,8 @@ const (
 	maxWithout    = 20
 )
 
-// add notes a write, and forgets the oldest ones when they become too many or too long. It may be done
-// twice: nobody knows whether the first time was noted.
+// add notes a write, and forgets the oldest ones when they become too many or too long. It may be
+// done twice: nobody knows whether the first time was noted.
 func (st *state) add(w write) {
 	w.Without = w.Without[:min(len(w.Without), maxWithout)]
 	st.cut(w.First)
@@ -136,7 +138,8 @@ func (b *box) present() setaside.Entry[state] {
 	return b.state
 }
 
-// change changes entries: nobody else does meanwhile. Of a deleted subscription nothing is noted: ErrRemoved.
+// change changes entries: nobody else does meanwhile. Of a deleted subscription nothing is noted:
+// ErrRemoved.
 func (b *box) change(how func() error) error {
 	b.changing.Lock()
 	defer b.changing.Unlock()
@@ -221,8 +224,8 @@ func (b *box) append(ctx context.Context, deliveries []pending.Delivery) error {
 	return err
 }
 
-// remove forgets the box: its log first, since as long as an entry is there the log is found, and the
-// state last, for the same reason. What fails is done again by the next call.
+// remove forgets the box: its log first, since as long as an entry is there the log is found, and
+// the state last, for the same reason. What fails is done again by the next call.
 func (b *box) remove(ctx context.Context, engine eventlog.Engine) error {
 	b.changing.Lock()
 	defer b.changing.Unlock()

@@ -148,8 +148,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Few writes are under way at once: each has its letters in memory. Places that are ill do not stand in the
-// way of those that are well.
+// Few writes are under way at once: each has its letters in memory. Places that are ill do not
+// stand in the way of those that are well.
 func TestFewWritesAreUnderWayAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.hubs.takes = time.Minute

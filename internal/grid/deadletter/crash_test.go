@@ -17,9 +17,9 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// The power is cut at any operation of the disk, and entries cannot be changed now and then. Every letter that was put
-// is listed and reaches its target, or was purged; what was purged does not come back; and what is known to be
-// redriven stays so. // G8
+// The power is cut at any operation of the disk, and entries cannot be changed now and then. Every
+// letter that was put is listed and reaches its target, or was purged; what was purged does not
+// come back; and what is known to be redriven stays so. // G8
 func TestPowerCuts(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) { newCuts(t, seed).run() })
@@ -134,7 +134,8 @@ func (c *cuts) settle() {
 	}
 }
 
-// Letters are put, written, purged and redriven at once, while the target and the subscription come and go.
+// Letters are put, written, purged and redriven at once, while the target and the subscription come
+// and go.
 func TestAStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, func(c *Config) { c.Delay = time.Second })

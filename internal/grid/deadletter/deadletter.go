@@ -4,12 +4,13 @@
 // announced on the yard's own topic.
 //
 // The log is the truth: what Put has stored is listed until it is purged or too old, whatever
-// becomes of its target. How far the letters have come on their way there, and which were redriven and
-// purged, are entries in the meta store, which refer to letters by number (box.go, and package setaside).
+// becomes of its target. How far the letters have come on their way there, and which were redriven
+// and purged, are entries in the meta store, which refer to letters by number (box.go, and package
+// setaside).
 //
-// A writer, one for each subscription that has something to be written, does four things in turn: it
-// reads letters, writes them, announces that, and notes how far it came. A crash in between has it
-// begin anew where the last note stands: the same letters are written under the same name, and
+// A writer, one for each subscription that has something to be written, does four things in turn:
+// it reads letters, writes them, announces that, and notes how far it came. A crash in between has
+// it begin anew where the last note stands: the same letters are written under the same name, and
 // sent and announced with the same ids.
 package deadletter
 
@@ -90,8 +91,8 @@ type Query struct {
 	Limit int
 }
 
-// Page is some letters, which may be fewer than asked for, or none, and where to go on; Next is 0 at
-// the end.
+// Page is some letters, which may be fewer than asked for, or none, and where to go on; Next is 0
+// at the end.
 type Page struct {
 	Letters []Letter
 	Next    int64
@@ -99,16 +100,16 @@ type Page struct {
 	Total int64
 }
 
-// RedriveOptions say how. Rate is how many a second, zero: 1,000; Force goes past the guard against loops;
-// Dry only counts them.
+// RedriveOptions say how. Rate is how many a second, zero: 1,000; Force goes past the guard against
+// loops; Dry only counts them.
 type RedriveOptions struct {
 	Rate  float64
 	Force bool
 	Dry   bool
 }
 
-// Redriven is what came of it. Next is where to go on, with Until, if that was not all; 0 at the end of
-// the log.
+// Redriven is what came of it. Next is where to go on, with Until, if that was not all; 0 at the
+// end of the log.
 type Redriven struct {
 	Count   int
 	Skipped int
@@ -120,8 +121,8 @@ type Redriven struct {
 type Counts struct {
 	Kept      int64 // in the log, not purged
 	Unwritten int64 // waiting to be written to their target
-	// Dropped were given up since the start: their target was out of reach for too long, or they cannot
-	// be written at all.
+	// Dropped were given up since the start: their target was out of reach for too long, or they
+	// cannot be written at all.
 	Dropped int64
 	Problem string    // why nothing can be written at present; empty: nothing is wrong
 	Since   time.Time // since when the target is out of reach

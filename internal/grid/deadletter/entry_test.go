@@ -20,8 +20,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// What is marked is stored as it always was, and has room however far apart and at however many times letters
-// were redriven. // G8
+// What is marked is stored as it always was, and has room however far apart and at however many
+// times letters were redriven. // G8
 func TestMarksAsTheyAreStored(t *testing.T) {
 	var leaf setaside.Leaf
 	leaf.Redriven = leaf.Redriven.With(ranges.SetOf(3, 4, 9), 1769860800000)
@@ -56,7 +56,8 @@ func TestLongNamesOfTargetsHaveRoom(t *testing.T) {
 	}
 }
 
-// What was written and could not be noted is not written again by the same process: it is noted later.
+// What was written and could not be noted is not written again by the same process: it is noted
+// later.
 func TestWhatCouldNotBeNotedIsNotWrittenAgain(t *testing.T) {
 	withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
 		y.die(sub, 1)
@@ -197,8 +198,8 @@ func TestAnUnreadableLogIsNotTheTargetsFault(t *testing.T) {
 }
 
 // A letter that cannot be read, or is too large for a hub, is passed and counted; the others are
-// written. An event that cannot be written in the schema of its subscription may have died of that: it
-// is written in its own.
+// written. An event that cannot be written in the schema of its subscription may have died of that:
+// it is written in its own.
 func TestOddLettersDoNotHoldUpTheOthers(t *testing.T) {
 	large := fmt.Sprintf(`{"id":"e2","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":"%s"}`,
 		strings.Repeat("x", eventlog.MaxBatchBytes-400))
@@ -235,8 +236,8 @@ func TestOddLettersDoNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
-// Every mark is known after a restart, however many there are in however many ranges, and entries stay
-// within their limit.
+// Every mark is known after a restart, however many there are in however many ranges, and entries
+// stay within their limit.
 func TestEveryMarkIsRemembered(t *testing.T) {
 	y := newYard(t)
 	sub := y.subscribe("billing", "yard", schema.EventGrid)

@@ -24,7 +24,8 @@ const (
 	dirPerm  = 0o700
 )
 
-// ownNames are what the yard itself keeps in the data folder, up to a dot: nobody else writes there.
+// ownNames are what the yard itself keeps in the data folder, up to a dot: nobody else writes
+// there.
 var ownNames = []string{"log", "journal", "spare", "trash", "blobs", "tls", "meta", "lock", "connection-string", "node"}
 
 // folder writes files to a folder, at rest inside base: the data folder, or one that was allowed.
@@ -94,8 +95,8 @@ func resolve(dir string) (string, error) {
 }
 
 // write puts a file in place in one step: whoever lists the folder sees it whole or not at all. All
-// is done through os.Root: what was checked cannot be swapped for a link that leads out of base, nor
-// a folder inside for one that leads out of it.
+// is done through os.Root: what was checked cannot be swapped for a link that leads out of base,
+// nor a folder inside for one that leads out of it.
 func (f folder) write(_ context.Context, name string, l load) (put, error) {
 	base, err := f.open()
 	if err != nil {
@@ -138,8 +139,8 @@ func (f folder) open() (*os.Root, error) {
 	return base, nil
 }
 
-// writeWhole writes a file beside its name first, over what an earlier try may have left, and leaves
-// nothing there if that fails.
+// writeWhole writes a file beside its name first, over what an earlier try may have left, and
+// leaves nothing there if that fails.
 func writeWhole(root *os.Root, name string, body []byte) (err error) {
 	if err := root.MkdirAll(filepath.Dir(name), dirPerm); err != nil {
 		return err
@@ -167,8 +168,8 @@ func writeWhole(root *os.Root, name string, body []byte) (err error) {
 	return root.Rename(part, name)
 }
 
-// syncUp makes the names in a folder durable, and in those that it is in: any of them may be new, or be
-// left by a try whose sync failed. Windows does so by itself, and has no call for it.
+// syncUp makes the names in a folder durable, and in those that it is in: any of them may be new,
+// or be left by a try whose sync failed. Windows does so by itself, and has no call for it.
 func syncUp(root *os.Root, dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// Bounds of a page: how many letters it has if nobody says, how large they may be all together, and how
-// many are looked at for it.
+// Bounds of a page: how many letters it has if nobody says, how large they may be all together, and
+// how many are looked at for it.
 const (
 	defaultLimit = 100
 	maxPageBytes = 8 << 20
@@ -64,8 +64,9 @@ func (l Letter) kept() Letter {
 	return l
 }
 
-// scan gives chosen letters, in order, until take has had enough, or, where most is not zero, so many were
-// looked at. It returns where to go on; 0 when it came to the end. What cannot be read is left out.
+// scan gives chosen letters, in order, until take has had enough, or, where most is not zero, so
+// many were looked at. It returns where to go on; 0 when it came to the end. What cannot be read is
+// left out.
 func (b *box) scan(ctx context.Context, q Query, most int, take func(Letter) bool) (next int64, err error) {
 	bounds, err := b.log.Bounds(ctx)
 	if err != nil {
@@ -150,9 +151,9 @@ func (q *Query) chooses(l *Letter) bool {
 	return (q.EventID == "" || q.EventID == string(e.ID)) && (q.EventType == "" || strings.EqualFold(q.EventType, string(e.Type)))
 }
 
-// walk gives each entry from a number on, with when it was put, until take has had enough. The message of
-// one that cannot be read is nil, and its time zero. It returns where to go on, also after an error: what
-// was given until then is good.
+// walk gives each entry from a number on, with when it was put, until take has had enough. The
+// message of one that cannot be read is nil, and its time zero. It returns where to go on, also
+// after an error: what was given until then is good.
 func (b *box) walk(ctx context.Context, first int64, take func(number int64, died time.Time, message []byte) bool) (int64, error) {
 	from := eventlog.NewReader(b.log.Cursor, eventlog.Sequence(first))
 	defer from.Close()

@@ -67,8 +67,8 @@ func TestLettersAreListedAndChosen(t *testing.T) {
 	})
 }
 
-// A redriven letter begins anew, is marked, and is not redriven by accident; one that keeps coming back
-// needs force. // G8
+// A redriven letter begins anew, is marked, and is not redriven by accident; one that keeps coming
+// back needs force. // G8
 func TestLettersAreRedrivenWithAGuardAgainstLoops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)

@@ -57,8 +57,8 @@ func (l *load) add(letter Letter, sub *topics.Subscription, topic string) {
 	l.letters, l.shown, l.ends = append(l.letters, letter), shown, append(l.ends, len(shown))
 }
 
-// showDead writes a letter in the subscription's schema, spelled as that does (G8). An event that cannot
-// be written in it may have died of just that: it is written in its own.
+// showDead writes a letter in the subscription's schema, spelled as that does (G8). An event that
+// cannot be written in it may have died of just that: it is written in its own.
 func showDead(dst []byte, l *Letter, sub *topics.Subscription, topic string) ([]byte, error) {
 	var e schema.Envelope
 	if err := e.Scan(l.Form, l.Event); err != nil {
@@ -96,8 +96,8 @@ func (b *box) oldest(ctx context.Context) (died time.Time, found bool, err error
 	return died, found, err
 }
 
-// gather reads the letters to be written next. Those that were purged are passed over. Where the log
-// cannot be read on, what was read is taken.
+// gather reads the letters to be written next. Those that were purged are passed over. Where the
+// log cannot be read on, what was read is taken.
 func (b *box) gather(ctx context.Context, sub *topics.Subscription, topic string) (load, error) {
 	marks := b.book.Marks()
 	l := load{first: b.reached(), subscription: sub.Name}
@@ -120,8 +120,8 @@ func (b *box) gather(ctx context.Context, sub *topics.Subscription, topic string
 	return l, err
 }
 
-// name is the path that letters have in a folder or container: the same for the same first letter, so that a
-// repeat after a crash replaces what it repeats.
+// name is the path that letters have in a folder or container: the same for the same first letter,
+// so that a repeat after a crash replaces what it repeats.
 func name(sub *topics.Subscription, l load) string {
 	at := l.letters[0].Died.UTC()
 	source := sub.Source.Topic
@@ -133,8 +133,8 @@ func name(sub *topics.Subscription, l load) string {
 		at.Year(), at.Month(), at.Day(), at.Hour(), l.letters[0].guid(sub.ID))
 }
 
-// guid follows from the subscription and the letter. Its number alone would not do: where a log loses
-// its end the numbers are given anew.
+// guid follows from the subscription and the letter. Its number alone would not do: where a log
+// loses its end the numbers are given anew.
 func (l *Letter) guid(id string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", id, l.Number, l.Died.UnixMilli()))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])

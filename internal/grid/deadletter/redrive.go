@@ -12,26 +12,28 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// redriveBytes is about how large letters may be that are delivered and marked together, and defaultRate
-// how many a second there are if nobody says.
+// redriveBytes is about how large letters may be that are delivered and marked together, and
+// defaultRate how many a second there are if nobody says.
 const (
 	redriveBytes = 4 << 20
 	defaultRate  = 1000
 )
 
-// RedriveTo says who delivers what is redriven: deliver stores it, durably when it returns nil. Delivery
-// needs the dead letters before it is there itself, so it is set here, before the first Redrive.
+// RedriveTo says who delivers what is redriven: deliver stores it, durably when it returns nil.
+// Delivery needs the dead letters before it is there itself, so it is set here, before the first
+// Redrive.
 func (s *Service) RedriveTo(deliver func(ctx context.Context, deliveries []pending.Delivery) error) {
 	s.deliver = deliver
 }
 
-// Redrive sends chosen letters to their subscription again, and to nobody else: with attempts at zero, a
-// new time to live and one more redrive. Those that were redriven too often are skipped unless forced.
+// Redrive sends chosen letters to their subscription again, and to nobody else: with attempts at
+// zero, a new time to live and one more redrive. Those that were redriven too often are skipped
+// unless forced.
 //
-// It is one round, of no more than setaside.Round letters, and says where to go on. Those that die of it
-// meanwhile are left out, or an endpoint that is still down would get each of them until it has come back
-// too often. One caller at a time redrives the letters of a subscription; a second one waits, and finds what
-// is left.
+// It is one round, of no more than setaside.Round letters, and says where to go on. Those that die
+// of it meanwhile are left out, or an endpoint that is still down would get each of them until it
+// has come back too often. One caller at a time redrives the letters of a subscription; a second
+// one waits, and finds what is left.
 func (s *Service) Redrive(ctx context.Context, subscription string, q Query, o RedriveOptions) (Redriven, error) {
 	if now := time.Now(); q.Until.IsZero() || q.Until.After(now) {
 		q.Until = now
@@ -137,8 +139,8 @@ func (s *Service) Purge(ctx context.Context, subscription string, q Query) (int,
 	return len(numbers), nil
 }
 
-// tidy frees the room of the oldest letters, if they were purged, and that of marks of letters that the
-// log does not hold any more.
+// tidy frees the room of the oldest letters, if they were purged, and that of marks of letters that
+// the log does not hold any more.
 func (b *box) tidy(ctx context.Context) error {
 	bounds, err := b.log.Bounds(ctx)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Run writes letters to their targets and removes logs of deleted subscriptions, until ctx ends. One
-// goroutine a subscription that has something to be written: a target that hangs holds up nobody
-// else.
+// Run writes letters to their targets and removes logs of deleted subscriptions, until ctx ends.
+// One goroutine a subscription that has something to be written: a target that hangs holds up
+// nobody else.
 func (s *Service) Run(ctx context.Context) error {
 	var writers sync.WaitGroup
 	defer writers.Wait()
@@ -48,8 +48,8 @@ func ring(bell chan struct{}) {
 	}
 }
 
-// catchUp looks at all subscriptions: it removes what deleted ones left, and sees to it that all that
-// has to be written is. A removal that fails is tried with the next change, or start.
+// catchUp looks at all subscriptions: it removes what deleted ones left, and sees to it that all
+// that has to be written is. A removal that fails is tried with the next change, or start.
 //
 // Boxes are listed before the subscriptions are: a box is made for a subscription that exists, so
 // that one without is of a deleted one. The other way round it could be of one just made.

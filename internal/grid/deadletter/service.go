@@ -23,20 +23,23 @@ type Service struct {
 	metrics *metrics
 	deliver func(ctx context.Context, deliveries []pending.Delivery) error // set before the first Redrive
 
-	// turns bound how many writes are under way, each of which has its letters in memory. Targets that
-	// failed before have turns of their own: those that hang do not stand in the way of others.
+	// turns bound how many writes are under way, each of which has its letters in memory. Targets
+	// that failed before have turns of their own: those that hang do not stand in the way of
+	// others.
 	turns, turnsOfFailed setaside.Turn
 
 	mu    sync.Mutex
 	boxes map[string]*box // guarded by mu: by the subscription's ID
 	// writers are at work, by subscription; guarded by mu.
 	writers map[string]*writer
-	// wanted are subscriptions that have letters and no writer; guarded by mu. begin wakes Run for them.
+	// wanted are subscriptions that have letters and no writer; guarded by mu. begin wakes Run for
+	// them.
 	wanted map[string]bool
 	begin  chan struct{}
 }
 
-// maxWriting is how many writes are under way at once, and of those that failed before as many again.
+// maxWriting is how many writes are under way at once, and of those that failed before as many
+// again.
 const maxWriting = 8
 
 // Open reads which subscriptions have dead letters. It starts no goroutine.
@@ -83,8 +86,8 @@ func (s *Service) load(ctx context.Context, e meta.Entry) error {
 	return err
 }
 
-// openBox gives the box of a subscription, and makes it if need be. What it holds is not removed for its
-// age before somebody has looked whether it has been written.
+// openBox gives the box of a subscription, and makes it if need be. What it holds is not removed
+// for its age before somebody has looked whether it has been written.
 func (s *Service) openBox(id string) (*box, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,9 +130,9 @@ func (s *Service) box(id string) *box {
 	return s.boxes[id]
 }
 
-// Put keeps pending deliveries with their reasons for a subscription that has a target; durable when it
-// returns nil. They are written to the target later, by Run. After an error some may have been
-// kept: a repeat does no harm.
+// Put keeps pending deliveries with their reasons for a subscription that has a target; durable
+// when it returns nil. They are written to the target later, by Run. After an error some may have
+// been kept: a repeat does no harm.
 func (s *Service) Put(ctx context.Context, sub *topics.Subscription, deliveries []pending.Delivery) error {
 	if len(deliveries) == 0 {
 		return nil

@@ -37,9 +37,9 @@ func (c Config) targetOf(t topics.Target) (target, error) {
 	return nil, fmt.Errorf("%w: %q is no target for dead letters", topics.ErrInvalid, t.Kind)
 }
 
-// CheckTarget says whether a target may be used: a folder under the data folder or one of those allowed, a
-// URL that can be read, a hub's name. It is the configuration's, so that topics can be given it before
-// the service is opened over them.
+// CheckTarget says whether a target may be used: a folder under the data folder or one of those
+// allowed, a URL that can be read, a hub's name. It is the configuration's, so that topics can be
+// given it before the service is opened over them.
 func (c Config) CheckTarget(t topics.Target) error {
 	if !written(t) {
 		return nil
@@ -48,8 +48,8 @@ func (c Config) CheckTarget(t topics.Target) error {
 	return err
 }
 
-// hubTarget sends letters to a hub, an event each. Where only some could be sent all are sent again, with
-// the same ids.
+// hubTarget sends letters to a hub, an event each. Where only some could be sent all are sent
+// again, with the same ids.
 type hubTarget struct {
 	broker Broker
 	hub    string

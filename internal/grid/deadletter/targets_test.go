@@ -113,7 +113,8 @@ func TestFilesAreTheOwnersAndWhole(t *testing.T) {
 	})
 }
 
-// storage is a blob storage that answers as told; what it gives writes a letter to a container there.
+// storage is a blob storage that answers as told; what it gives writes a letter to a container
+// there.
 func storage(t *testing.T, answer http.HandlerFunc) (write func(where string) error) {
 	t.Helper()
 	server := httptest.NewServer(answer)

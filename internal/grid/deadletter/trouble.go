@@ -9,8 +9,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// troubled notes that nothing can be written at present. If that is because the target has been out of
-// reach for too long, letters are given up (G8). Troubles of the yard's own storage cost no letter.
+// troubled notes that nothing can be written at present. If that is because the target has been out
+// of reach for too long, letters are given up (G8). Troubles of the yard's own storage cost no
+// letter.
 func (s *Service) troubled(ctx context.Context, b *box, sub *topics.Subscription, err error) {
 	if ctx.Err() != nil {
 		return

@@ -12,8 +12,8 @@ import (
 // pauses are how long a target that is out of reach is left alone, the last again and again.
 var pauses = []time.Duration{time.Second, 10 * time.Second, time.Minute, 5 * time.Minute}
 
-// writeTime is how long one write may take, and noteTime how long it may take to note it: that is done
-// also when the yard stops, or what was written would be written again.
+// writeTime is how long one write may take, and noteTime how long it may take to note it: that is
+// done also when the yard stops, or what was written would be written again.
 const (
 	writeTime = 5 * time.Minute
 	noteTime  = 10 * time.Second
@@ -66,8 +66,8 @@ func (w *writer) subscription() *topics.Subscription {
 	return w.s.cfg.Topics.Snapshot().Subscriptions[w.id]
 }
 
-// step does what is next: it notes what was written, waits for letters to be due, or writes some. done
-// says that there is nothing left to do.
+// step does what is next: it notes what was written, waits for letters to be due, or writes some.
+// done says that there is nothing left to do.
 func (w *writer) step(ctx context.Context, b *box, sub *topics.Subscription) (done bool, err error) {
 	if err := b.note(ctx); err != nil {
 		return false, err
@@ -105,7 +105,8 @@ func (w *writer) step(ctx context.Context, b *box, sub *topics.Subscription) (do
 	return false, err
 }
 
-// wait waits, but not longer than until ctx ends or the subscription has another target, or is gone.
+// wait waits, but not longer than until ctx ends or the subscription has another target, or is
+// gone.
 func (w *writer) wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -48,8 +48,8 @@ func TestLettersAreWrittenTogetherAfterFiveMinutes(t *testing.T) {
 	})
 }
 
-// A target that cannot be written to is tried again; after four hours its letters are given up and counted, and
-// the yard still has them. // G8
+// A target that cannot be written to is tried again; after four hours its letters are given up and
+// counted, and the yard still has them. // G8
 func TestATargetOutOfReachIsGivenUpAfterFourHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
@@ -79,8 +79,8 @@ func TestATargetOutOfReachIsGivenUpAfterFourHours(t *testing.T) {
 	})
 }
 
-// Letters that wait when the yard stops are written after the next start; those that were written stay
-// written once: a repeat after a crash has the same name. // G8
+// Letters that wait when the yard stops are written after the next start; those that were written
+// stay written once: a repeat after a crash has the same name. // G8
 func TestLettersSurviveARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)

@@ -117,8 +117,8 @@ func (b *builder) file() *Index {
 			x.absent = append(x.absent, int32(slot))
 		}
 	}
-	// The spans of all conditions lie side by side, so that to ask many filters in turn finds them in
-	// the processor's caches.
+	// The spans of all conditions lie side by side, so that to ask many filters in turn finds them
+	// in the processor's caches.
 	all := make([]span, 0, len(x.conds))
 	for i := range x.conds {
 		all = append(all, x.conds[i].spans...)

@@ -58,7 +58,8 @@ var bookCodec = setaside.Codec[cursors]{
 type book struct {
 	store meta.Store
 	key   string
-	// entry is as stored. The holder of mu replaces it, so that looking does not wait for the store.
+	// entry is as stored. The holder of mu replaces it, so that looking does not wait for the
+	// store.
 	entry atomic.Pointer[setaside.Entry[cursors]]
 
 	mu     sync.Mutex

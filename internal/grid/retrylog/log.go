@@ -15,8 +15,8 @@ import (
 
 const (
 	retryLogsLog = "grid-tiers"
-	// readMore is how much further than need be a retry log is read when it is read, so that one with
-	// many small batches is read about once in that time.
+	// readMore is how much further than need be a retry log is read when it is read, so that one
+	// with many small batches is read about once in that time.
 	readMore = time.Second
 	// How long a retry log is left alone after an error, twice as long each time.
 	firstPause = time.Second

@@ -1,39 +1,39 @@
-// Package retrylog keeps pending deliveries that wait, durably, without timers or sorted sets: a log for
-// each wait of a ladder, whose head is always the next due, and a parked log (a log as well) for
-// each subscription that cannot take what is due. Cursors move along watermarks: an
-// entry is passed when whoever took it says that its fate is durable elsewhere. After a crash
-// some entries are handed out again, never too few.
+// Package retrylog keeps pending deliveries that wait, durably, without timers or sorted sets: a
+// log for each wait of a ladder, whose head is always the next due, and a parked log (a log as
+// well) for each subscription that cannot take what is due. Cursors move along watermarks: an entry
+// is passed when whoever took it says that its fate is durable elsewhere. After a crash some
+// entries are handed out again, never too few.
 //
 // # Jitter
 //
 // Because of it a retry log's entries do not fall due in the order in which they were put. So the
 // reader of a retry log keeps a little more than is due in a heap. The heap is bounded. While it is
-// full, entries behind it may be handed out late, but never after the time that the longest
-// jitter would have made it: all that was put before them is due by then, and out of the heap.
-// (Where a release has given a retry log a shorter wait, those with the longer one are before them.)
+// full, entries behind it may be handed out late, but never after the time that the longest jitter
+// would have made it: all that was put before them is due by then, and out of the heap. (Where a
+// release has given a retry log a shorter wait, those with the longer one are before them.)
 //
 // # The clock
 //
 // Entries are due by the wall clock, because they outlive the process and the machine may sleep.
-// One that is set forward makes them due early, by as much, and within a minute. One that was
-// set back would make them wait, perhaps for years: so no entry, once read, waits for longer
-// than about twice its retry log's wait, and what is put after the clock was set back is due in time.
+// One that is set forward makes them due early, by as much, and within a minute. One that was set
+// back would make them wait, perhaps for years: so no entry, once read, waits for longer than about
+// twice its retry log's wait, and what is put after the clock was set back is due in time.
 //
 // # What it costs
 //
-// What waits costs disk, and of memory 8 MiB or so for all retry logs together. An entry that is not
-// done keeps its log from its number on: all that was put behind it stays on disk, and is handed out
-// again by the next process, done or not. There is no other bound to either. So whoever takes
-// entries is not to keep one for long, but to put it somewhere else: into another retry log, or
-// behind the others on its parked log. Of what is done a log keeps up to 1 MiB.
+// What waits costs disk, and of memory 8 MiB or so for all retry logs together. An entry that is
+// not done keeps its log from its number on: all that was put behind it stays on disk, and is
+// handed out again by the next process, done or not. There is no other bound to either. So whoever
+// takes entries is not to keep one for long, but to put it somewhere else: into another retry log,
+// or behind the others on its parked log. Of what is done a log keeps up to 1 MiB.
 //
 // # What is stored
 //
-// Logs are "grid-tiers", partition n for the nth wait of the ladder, and "shelf-ID", partition
-// 0. Each batch holds stored pending deliveries. They are trimmed by their cursors alone. The cursors of
-// all retry logs are one entry, those of parked logs are spread over 64, so that however many parked logs
-// are in use the store has little to write. A log without a cursor has never been used: the
-// first Put writes the cursor before it writes the log, and nobody opens logs that do not
+// Logs are "grid-tiers", partition n for the nth wait of the ladder, and "shelf-ID", partition 0.
+// Each batch holds stored pending deliveries. They are trimmed by their cursors alone. The cursors
+// of all retry logs are one entry, those of parked logs are spread over 64, so that however many
+// parked logs are in use the store has little to write. A log without a cursor has never been used:
+// the first Put writes the cursor before it writes the log, and nobody opens logs that do not
 // exist, of which there would be thousands.
 //
 // # Who may touch what
@@ -68,8 +68,8 @@ type Config struct {
 	Meta   meta.Store
 	// Ladder is the waits; required, rising.
 	Ladder []time.Duration
-	// Jitter spreads waits: a pending delivery's is wait * (1 + Spread * Jitter()), Jitter in [-1, 1]. nil
-	// Jitter: none; Spread zero: 0.1. Many goroutines may call it at once.
+	// Jitter spreads waits: a pending delivery's is wait * (1 + Spread * Jitter()), Jitter in [-1,
+	// 1]. nil Jitter: none; Spread zero: 0.1. Many goroutines may call it at once.
 	Jitter func() float64
 	Spread float64
 	// Log takes what an operator should know; nil means slog.Default().
@@ -163,11 +163,10 @@ func Open(ctx context.Context, cfg Config) (*Logs, error) {
 	return t, nil
 }
 
-// Put stores pending deliveries that are due after wait (rounded up to the ladder, with jitter; Due is
-// set). Durable when it returns nil; after an error they may or may not be there, and the
-// caller, who still has them, tries again: a repeat does no harm. Up to 128 KiB by
-// Delivery.Bytes are stored whole or not at all; of more, some may be there after an error and
-// others not.
+// Put stores pending deliveries that are due after wait (rounded up to the ladder, with jitter; Due
+// is set). Durable when it returns nil; after an error they may or may not be there, and the
+// caller, who still has them, tries again: a repeat does no harm. Up to 128 KiB by Delivery.Bytes
+// are stored whole or not at all; of more, some may be there after an error and others not.
 //
 // A pending delivery that is too large for any batch is eventlog.ErrTooLarge, and stays so.
 func (t *Logs) Put(ctx context.Context, wait time.Duration, deliveries []pending.Delivery) error {
@@ -194,9 +193,9 @@ func dueAfter(now time.Time, wait time.Duration) time.Time {
 }
 
 // Entry is one pending delivery handed out. Done is to be called once its fate is durable elsewhere
-// (delivered, put into another retry log, on a parked log, dead-lettered or dropped); it is safe twice
-// and from any goroutine. One that is not done is not handed out again by this process, but by
-// the next.
+// (delivered, put into another retry log, on a parked log, dead-lettered or dropped); it is safe
+// twice and from any goroutine. One that is not done is not handed out again by this process, but
+// by the next.
 type Entry struct {
 	pending.Delivery
 	Done func()
@@ -236,10 +235,9 @@ func (t *Logs) Parked(subscription string) *Parked {
 	return s
 }
 
-// Forget removes a subscription's parked log, for good: puts that are under way, and later ones, are
-// eventlog.ErrRemoved. What waits of it in retry logs is handed out when
-// due, and is the taker's to drop. After an error it can be called again, also by a later
-// process.
+// Forget removes a subscription's parked log, for good: puts that are under way, and later ones,
+// are eventlog.ErrRemoved. What waits of it in retry logs is handed out when due, and is the
+// taker's to drop. After an error it can be called again, also by a later process.
 func (t *Logs) Forget(ctx context.Context, subscription string) error {
 	if err := t.Parked(subscription).remove(ctx); err != nil {
 		return fmt.Errorf("forget the parked log of %s: %w", subscription, err)

@@ -16,8 +16,9 @@ type Parked struct {
 	taking sync.Mutex
 }
 
-// Put stores pending deliveries; durable when it returns nil. What Logs.Put says of errors and of many
-// pending deliveries at once holds here too. Of a parked log that was forgotten it is eventlog.ErrRemoved.
+// Put stores pending deliveries; durable when it returns nil. What Logs.Put says of errors and of
+// many pending deliveries at once holds here too. Of a parked log that was forgotten it is
+// eventlog.ErrRemoved.
 func (s *Parked) Put(ctx context.Context, deliveries []pending.Delivery) error {
 	if len(deliveries) == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// G5: in every order of puts, waits, ends and starts, each pending delivery is handed out once in each
-// life, at the very millisecond at which it is due, or at once if that has passed; until it
+// G5: in every order of puts, waits, ends and starts, each pending delivery is handed out once in
+// each life, at the very millisecond at which it is due, or at once if that has passed; until it
 // and all that was put before it into the same retry log are done. What is counted is what is not
 // done.
 func TestRetryLogsProperty(t *testing.T) {

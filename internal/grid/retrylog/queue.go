@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	// putBytes is the most that is put as one batch, if it is more than one pending delivery. Readers
-	// take in whole batches, so that it is also what a look ahead may be too large by.
+	// putBytes is the most that is put as one batch, if it is more than one pending delivery.
+	// Readers take in whole batches, so that it is also what a look ahead may be too large by.
 	putBytes = 128 << 10
 	// trimFromBytes is what a log must hold for trimming to be worth it: a log that is always
 	// empty again would else begin a new file each time.
 	trimFromBytes = 1 << 20
 )
 
-// queue is a log of pending deliveries with a cursor: what retry logs and parked logs have in common.
+// queue is a log of pending deliveries with a cursor: what retry logs and parked logs have in
+// common.
 type queue struct {
 	t    *Logs
 	id   eventlog.PartitionID
@@ -205,8 +206,8 @@ type held struct {
 	q        *queue
 	number   int64
 	delivery pending.Delivery
-	// due is when it is handed out: as the pending delivery says, but for the clock having been set. Of
-	// Run's goroutine.
+	// due is when it is handed out: as the pending delivery says, but for the clock having been
+	// set. Of Run's goroutine.
 	due  time.Time
 	size int
 	done bool // guarded by q.mu
@@ -229,9 +230,9 @@ func (h *held) finish() {
 	signal(h.q.t.dirty)
 }
 
-// hold takes entries in: it copies them and holds the cursor for each. What is no pending delivery is
-// passed, loudly: to wait for it to become one would hold up all others for ever. One that
-// only a newer release can read is held, too, and never done: so that release finds it.
+// hold takes entries in: it copies them and holds the cursor for each. What is no pending delivery
+// is passed, loudly: to wait for it to become one would hold up all others for ever. One that only
+// a newer release can read is held, too, and never done: so that release finds it.
 func (q *queue) hold(first int64, events []eventlog.Event) []*held {
 	all := make([]*held, 0, len(events))
 	kept := make([]int64, 0, len(events))

@@ -23,9 +23,10 @@ const (
 	lastSave = 5 * time.Second
 )
 
-// Run hands out what falls due, in order of due times (as far as the bounded look-ahead sees
-// and the clock was not set), in batches, until ctx ends; cursors are saved at most once a second and when it ends. take
-// must dispose of the entries quickly: to memory, or to a parked log. One call at a time.
+// Run hands out what falls due, in order of due times (as far as the bounded look-ahead sees and
+// the clock was not set), in batches, until ctx ends; cursors are saved at most once a second and
+// when it ends. take must dispose of the entries quickly: to memory, or to a parked log. One call
+// at a time.
 //
 // It carries on whatever the storage does, and gives an error only where that was closed.
 func (t *Logs) Run(ctx context.Context, take func(ctx context.Context, due []Entry)) error {

@@ -11,7 +11,8 @@ var (
 // field is a name by which filters and delivery properties know an attribute.
 type field struct {
 	attribute Attribute
-	// own: it is CloudEvents' own name, which no extension can have. Others give way to an extension.
+	// own: it is CloudEvents' own name, which no extension can have. Others give way to an
+	// extension.
 	own bool
 }
 
@@ -37,8 +38,8 @@ var fields = map[string]field{
 	"specversion":      {attrSpecVersion, false},
 }
 
-// FindAttribute gives the attribute of a name in lower case, as Field knows it, but for data; own says
-// that no extension can have the name, known whether there is one.
+// FindAttribute gives the attribute of a name in lower case, as Field knows it, but for data; own
+// says that no extension can have the name, known whether there is one.
 func FindAttribute(name string) (a Attribute, own, known bool) {
 	f, known := fields[name]
 	return f.attribute, f.own, known && f.attribute != attrData

@@ -60,8 +60,8 @@ func wantStored(t testing.TB, p Publication, stored string) {
 	testkit.Slices(t, mustRead(t, p), []string{stored})
 }
 
-// wantRefused wants a publication to be refused with 400 and a code, in a message that begins and goes on
-// so.
+// wantRefused wants a publication to be refused with 400 and a code, in a message that begins and
+// goes on so.
 func wantRefused(t testing.TB, p Publication, code, begins, has string) {
 	t.Helper()
 	err := refused(t, p)

@@ -140,7 +140,8 @@ func TestPublicationsAreBounded(t *testing.T) {
 	}
 }
 
-// G12: reference §5. A publication is taken or refused as a whole, and its sender told where to look.
+// G12: reference §5. A publication is taken or refused as a whole, and its sender told where to
+// look.
 func TestWhatIsNoJSONIsRefused(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"text", `hello`, "begins with '['"},

@@ -18,9 +18,9 @@ func (d *draft) readCloudEvent(r *reader) error {
 	return d.checkCloudEvent()
 }
 
-// headerNameBytes are what the name of an extension may have, so that it can stand in a header, as in
-// binary mode it has to. This is more than CloudEvents allow: what other people's receivers make of
-// it is theirs to say.
+// headerNameBytes are what the name of an extension may have, so that it can stand in a header, as
+// in binary mode it has to. This is more than CloudEvents allow: what other people's receivers make
+// of it is theirs to say.
 const headerNameBytes = alphanumeric + "_-."
 
 const (

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Set is a set of numbers, none negative, as ranges in order that neither overlap nor touch. The nil
-// Set is empty. It is a value: no method changes what it shares with others.
+// Set is a set of numbers, none negative, as ranges in order that neither overlap nor touch. The
+// nil Set is empty. It is a value: no method changes what it shares with others.
 type Set []Range
 
 // Range is the numbers from First to Last, both included.
