@@ -60,7 +60,11 @@ type NotFoundError struct {
 func (e *NotFoundError) Error() string {
 	switch e.Kind {
 	case KindPartition:
-		return fmt.Sprintf("partition %.64q of hub %.64q does not exist: it has %s", e.Name, e.Hub, partitionRange(e.Partitions))
+		has := "only partition 0"
+		if e.Partitions != 1 {
+			has = fmt.Sprintf("partitions 0 to %d", e.Partitions-1)
+		}
+		return fmt.Sprintf("partition %.64q of hub %.64q does not exist: it has %s", e.Name, e.Hub, has)
 	case KindGroup:
 		if e.Similar != "" {
 			return fmt.Sprintf("consumer group %.64q of hub %.64q does not exist: there is %q, and case matters here", e.Name, e.Hub, e.Similar)
@@ -69,13 +73,6 @@ func (e *NotFoundError) Error() string {
 	default:
 		return fmt.Sprintf("hub %.64q does not exist: create it first, or check its spelling", e.Name)
 	}
-}
-
-func partitionRange(n int) string {
-	if n == 1 {
-		return "only partition 0"
-	}
-	return fmt.Sprintf("partitions 0 to %d", n-1)
 }
 
 func hubNotFound(name string) error {

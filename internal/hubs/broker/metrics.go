@@ -28,35 +28,23 @@ type hubMetrics struct {
 
 // newMetrics makes the counters and registers them, unless registry is nil.
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	const prefix = "eventyard_broker_"
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help})
+	}
+	counters := func(name, label, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, []string{label})
+	}
 	m := &metrics{
-		hubs: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "eventyard_broker_hubs",
-			Help: "Number of hubs.",
-		}),
-		partitions: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "eventyard_broker_partitions",
-			Help: "Number of partitions of all hubs.",
-		}),
-		events: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "eventyard_broker_published_events_total",
-			Help: "Events stored since this node started, by hub.",
-		}, []string{"hub"}),
-		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "eventyard_broker_published_bytes_total",
-			Help: "Bytes of the events stored since this node started, by hub.",
-		}, []string{"hub"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "eventyard_broker_publish_failures_total",
-			Help: "Publications that ended in an error, by reason.",
-		}, []string{"reason"}),
+		hubs:       gauge("hubs", "Number of hubs."),
+		partitions: gauge("partitions", "Number of partitions of all hubs."),
+		events:     counters("published_events_total", "hub", "Events stored since this node started, by hub."),
+		bytes:      counters("published_bytes_total", "hub", "Bytes of the events stored since this node started, by hub."),
+		failures:   counters("publish_failures_total", "reason", "Publications that ended in an error, by reason."),
 		repeats: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "eventyard_broker_repeated_events_total",
-			Help: "Events that producers sent again and that were not stored again.",
+			Name: prefix + "repeated_events_total", Help: "Events that producers sent again and that were not stored again.",
 		}),
-		receivers: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "eventyard_broker_receivers",
-			Help: "Number of receivers that have a slot at a partition.",
-		}),
+		receivers: gauge("receivers", "Number of receivers that have a slot at a partition."),
 	}
 	if registry == nil {
 		return m, nil
@@ -69,23 +57,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) forHub(name string) hubMetrics {
-	return hubMetrics{events: m.events.WithLabelValues(name), bytes: m.bytes.WithLabelValues(name)}
-}
-
 // drop ends the series of a hub that is gone.
 func (m *metrics) drop(name string) {
 	m.events.DeleteLabelValues(name)
 	m.bytes.DeleteLabelValues(name)
-}
-
-func (m *metrics) count(hubs map[string]*hub) {
-	partitions := 0
-	for _, h := range hubs {
-		partitions += h.Partitions
-	}
-	m.hubs.Set(float64(len(hubs)))
-	m.partitions.Set(float64(partitions))
 }
 
 func (h hubMetrics) published(events, bytes int) {
@@ -98,35 +73,34 @@ func (m *metrics) failed(err error) { m.failures.WithLabelValues(failureReason(e
 // failureReason gives the label of a failed publication. The first match counts: an
 // error may be several things, and doubt matters more than its cause.
 func failureReason(err error) string {
-	var missing *NotFoundError
-	switch {
-	case errors.Is(err, eventlog.ErrUncertain):
+	if errors.Is(err, eventlog.ErrUncertain) {
 		return "uncertain"
-	case errors.As(err, &missing):
-		return missing.Kind + "_not_found"
-	case errors.Is(err, ErrKeyTooLong):
-		return "key_too_long"
-	case errors.Is(err, ErrInvalidKey):
-		return "key_invalid"
-	case errors.Is(err, ErrProducerFenced):
-		return "producer_fenced"
-	case errors.Is(err, ErrOutOfOrder):
-		return "out_of_order"
-	case errors.Is(err, eventlog.ErrTooLarge):
-		return "too_large"
-	case errors.Is(err, eventlog.ErrEmptyBatch):
-		return "empty"
-	case errors.Is(err, eventlog.ErrNoSpace):
-		return "no_space"
-	case errors.Is(err, eventlog.ErrFenced):
-		return "fenced"
-	case errors.Is(err, eventlog.ErrRemoved):
-		return "removed"
-	case errors.Is(err, eventlog.ErrClosed):
-		return "closed"
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return "canceled"
-	default:
-		return "other"
 	}
+	if missing, ok := errors.AsType[*NotFoundError](err); ok {
+		return missing.Kind + "_not_found"
+	}
+	for _, f := range failureReasons {
+		if errors.Is(err, f.err) {
+			return f.reason
+		}
+	}
+	return "other"
+}
+
+var failureReasons = []struct {
+	err    error
+	reason string
+}{
+	{ErrKeyTooLong, "key_too_long"},
+	{ErrInvalidKey, "key_invalid"},
+	{ErrProducerFenced, "producer_fenced"},
+	{ErrOutOfOrder, "out_of_order"},
+	{eventlog.ErrTooLarge, "too_large"},
+	{eventlog.ErrEmptyBatch, "empty"},
+	{eventlog.ErrNoSpace, "no_space"},
+	{eventlog.ErrFenced, "fenced"},
+	{eventlog.ErrRemoved, "removed"},
+	{eventlog.ErrClosed, "closed"},
+	{context.Canceled, "canceled"},
+	{context.DeadlineExceeded, "canceled"},
 }

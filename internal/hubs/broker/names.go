@@ -67,20 +67,16 @@ func alphanumeric(c byte) bool {
 func fold(name string) string {
 	for i := range len(name) {
 		if 'A' <= name[i] && name[i] <= 'Z' {
-			return foldFrom(name, i)
+			folded := []byte(name)
+			for ; i < len(folded); i++ {
+				if 'A' <= folded[i] && folded[i] <= 'Z' {
+					folded[i] += 'a' - 'A'
+				}
+			}
+			return string(folded)
 		}
 	}
 	return name
-}
-
-func foldFrom(name string, i int) string {
-	folded := []byte(name)
-	for ; i < len(folded); i++ {
-		if 'A' <= folded[i] && folded[i] <= 'Z' {
-			folded[i] += 'a' - 'A'
-		}
-	}
-	return string(folded)
 }
 
 // Keys of the store. A name is one segment: its slashes are escaped, and no name
@@ -128,18 +124,9 @@ func segment(name string) string { return strings.ReplaceAll(name, "/", "%2F") }
 // who look into the storage; the random end makes it new each time, so that a hub
 // created again never meets the events of its predecessor.
 func logName(hub string) string {
-	return logPrefix(hub) + "-" + strings.ToLower(rand.Text()[:12])
+	readable := strings.NewReplacer(".", "-", "/", "-").Replace(fold(hub[:min(len(hub), maxLogPrefix)]))
+	return readable + "-" + strings.ToLower(rand.Text()[:12])
 }
 
 // maxLogPrefix keeps storage names short enough for any file system or server.
 const maxLogPrefix = 48
-
-func logPrefix(hub string) string {
-	readable := []byte(fold(hub[:min(len(hub), maxLogPrefix)]))
-	for i, c := range readable {
-		if c == '.' || c == '/' {
-			readable[i] = '-'
-		}
-	}
-	return string(readable)
-}

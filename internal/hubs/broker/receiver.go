@@ -13,17 +13,17 @@ type ReceiverConfig struct {
 	At                    eventlog.Position
 	// Epoch nil: a receiver without one.
 	Epoch *int64
-	// Name is told to others in errors; empty if it has none.
+	// Name is what others see of it in errors; empty if it has none.
 	Name string
-	// Evict is called once when another receiver takes the place, before that one's
+	// Evict is called once when another receiver takes the slot, before that one's
 	// Receive returns, with no lock held; nothing may be given to this one's
 	// client once it has returned. It may be called a moment before Receive returns to the
 	// caller, and a moment after Close did: the other came at the same time. It must not
-	// ask for the same place again. Nil: nobody is told.
+	// ask for the same slot again. Nil: nobody is notified.
 	Evict func(err *EvictedError)
 }
 
-// Receiver is a place at a partition, with a cursor of its own.
+// Receiver has a slot at a partition, with a cursor of its own.
 type Receiver struct {
 	// Cursor reads the partition; whoever uses it closes it.
 	Cursor eventlog.Cursor
@@ -36,14 +36,14 @@ type Receiver struct {
 
 	slots *slots
 	at    slotID
-	// seated is guarded by places.mu.
+	// seated is guarded by slots.mu.
 	seated bool
 }
 
-// Receive takes a place. Errors: *EpochError, *ReceiverQuotaError, *NotFoundError,
+// Receive takes a slot. Errors: *EpochError, *ReceiverQuotaError, *NotFoundError,
 // *eventlog.PositionError, the engine's.
 //
-// The cursor comes first and the place last: who cannot read evicts nobody, and one that
+// The cursor comes first and the slot last: who cannot read evicts nobody, and one that
 // begins at the end misses nothing that is published from then on.
 func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, error) {
 	h, number, err := b.locate(cfg.Hub, cfg.Partition)
@@ -70,12 +70,12 @@ func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, er
 	return r, nil
 }
 
-// Close frees the place at once. Safe twice, also after an eviction. It leaves the cursor
-// open: the place is to be freed when nothing more goes to the client.
+// Close frees the slot at once. Safe twice, also after an eviction. It leaves the cursor
+// open: the slot is to be freed when nothing more goes to the client.
 func (r *Receiver) Close() { r.slots.free(r) }
 
-// Newest tells the newest event of the receiver's partition, for who was asked to tell
-// it beside each delivery (H10). It costs no I/O once the partition is open.
+// Newest gives the newest event of the receiver's partition, for who has to show it beside
+// each delivery (H10). It costs no I/O once the partition is open.
 func (r *Receiver) Newest(ctx context.Context) (PartitionInfo, error) {
 	bounds, err := r.log.Bounds(ctx)
 	if err != nil {

@@ -10,39 +10,51 @@ import (
 
 // slots is where the receivers of this node sit.
 //
-// They are let in one at a time for each place, and a newcomer keeps its turn until all
-// whom it evicts have been told. So when it begins to read, nobody before it still does:
+// They are let in one at a time for each slot, and a newcomer keeps its turn until all
+// whom it evicts have been notified. So when it begins to read, nobody before it still does:
 // also not one whom its predecessor evicted a moment ago and who is slow to go.
 //
-// One node decides by itself here. On a cluster the receivers of a place become one entry
-// of the meta store, each with its node's presence: take then reads it, asks the same
+// One node decides by itself here. On a cluster the receivers of a slot become one entry
+// of the meta store, each with its node's presence: take then reads it, applies the same
 // rule, and a compare-and-set decides who was first; a watch brings the evictions to the
 // nodes of those who have to go.
 type slots struct {
 	seats prometheus.Gauge
 
 	mu sync.Mutex
-	// all holds the places that somebody has or wants. Guarded by mu.
+	// all holds those that somebody has or wants. Guarded by mu.
 	all map[slotID]*slot
 }
 
-// slotID names a place by the hub's storage, not by its name: a hub created anew has
+// slotID names a slot by the hub's storage, not by its name: a hub created anew has
 // nobody of the old one.
 type slotID struct{ log, group, partition string }
 
 type slot struct {
 	// turn has room for the one who is being let in.
 	turn chan struct{}
-	// coming is how many have the turn or wait for it. Guarded by places.mu.
+	// coming is how many have the turn or wait for it. Guarded by slots.mu.
 	coming int
-	// seated are at most MaxReceivers. Guarded by places.mu.
+	// seated are at most MaxReceivers. Guarded by slots.mu.
 	seated []*Receiver
 }
 
-// take lets a receiver in, or says why not. Whom it evicts has been told when it returns.
+// take lets a receiver in, or says why not. Whom it evicts has been notified when it returns.
 func (ps *slots) take(ctx context.Context, r *Receiver) error {
-	p := ps.come(r.at)
-	defer ps.leave(r.at, p)
+	ps.mu.Lock()
+	p := ps.all[r.at]
+	if p == nil {
+		p = &slot{turn: make(chan struct{}, 1)}
+		ps.all[r.at] = p
+	}
+	p.coming++
+	ps.mu.Unlock()
+	defer func() {
+		ps.mu.Lock()
+		defer ps.mu.Unlock()
+		p.coming--
+		ps.tidyLocked(r.at, p)
+	}()
 	select {
 	case p.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -50,44 +62,22 @@ func (ps *slots) take(ctx context.Context, r *Receiver) error {
 	}
 	defer func() { <-p.turn }()
 	evicted, err := ps.seat(p, r)
-	if err != nil {
-		return err
-	}
 	for _, old := range evicted {
 		if old.evict != nil {
 			old.evict(old.claim.evictedBy(r.claim))
 		}
 	}
-	return nil
+	return err
 }
 
-func (ps *slots) come(at slotID) *slot {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	p := ps.all[at]
-	if p == nil {
-		p = &slot{turn: make(chan struct{}, 1)}
-		ps.all[at] = p
-	}
-	p.coming++
-	return p
-}
-
-func (ps *slots) leave(at slotID, p *slot) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	p.coming--
-	ps.tidyLocked(at, p)
-}
-
-// tidyLocked forgets a place that nobody has or wants.
+// tidyLocked forgets a slot that nobody has or wants.
 func (ps *slots) tidyLocked(at slotID, p *slot) {
 	if p.coming == 0 && len(p.seated) == 0 {
 		delete(ps.all, at)
 	}
 }
 
-// seat asks the rule and follows it, in one step. It gives back who has to be told.
+// seat applies the rule, in one step. It gives back who has to be notified.
 func (ps *slots) seat(p *slot, r *Receiver) ([]*Receiver, error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

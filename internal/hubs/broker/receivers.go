@@ -2,7 +2,7 @@ package broker
 
 import "context"
 
-// ReceiverInfo is a receiver that has a place now.
+// ReceiverInfo is a receiver that has a slot now.
 type ReceiverInfo struct {
 	Partition string
 	// Name is what it calls itself; empty if it has none.
@@ -11,7 +11,7 @@ type ReceiverInfo struct {
 	Epoch *int64
 }
 
-// Receivers tells who reads for a group at this node, in order of the partitions. A
+// Receivers lists who reads for a group at this node, in order of the partitions. A
 // *NotFoundError if there is no such hub or group.
 func (b *Broker) Receivers(ctx context.Context, hub, group string) ([]ReceiverInfo, error) {
 	h, err := b.find(hub)
@@ -29,7 +29,7 @@ func (b *Broker) Receivers(ctx context.Context, hub, group string) ([]ReceiverIn
 	return all, nil
 }
 
-// present tells who has the place.
+// present lists who has the slot.
 func (ps *slots) present(at slotID) (there []ReceiverInfo) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -67,7 +67,12 @@ func (r *registry) show(updates []mirror.Update[definition]) {
 		}
 	}
 	r.live.Store(&live)
-	r.metrics.count(live)
+	partitions := 0
+	for _, h := range live {
+		partitions += h.Partitions
+	}
+	r.metrics.hubs.Set(float64(len(live)))
+	r.metrics.partitions.Set(float64(partitions))
 }
 
 // assemble makes the hub of a definition; old is the one that had its name before, nil if
@@ -80,7 +85,8 @@ func (r *registry) assemble(old *hub, def definition) *hub {
 		if old != nil {
 			r.metrics.drop(old.Name)
 		}
-		h.turn, h.metrics = new(atomic.Uint64), r.metrics.forHub(h.Name)
+		h.turn = new(atomic.Uint64)
+		h.metrics = hubMetrics{r.metrics.events.WithLabelValues(h.Name), r.metrics.bytes.WithLabelValues(h.Name)}
 	}
 	// This also gives the engine a changed retention, of which the newest call counts; calls are in
 	// the order of the revisions, as those of show are.

@@ -252,7 +252,11 @@ func (p *partition) succeedLocked(g *group) {
 	if p.e.cfg.Sync == Always && !g.shared && !a.doubtful {
 		a.durable = a.tail.Offset // the sync ran before the tail moved
 	}
-	p.e.metrics.appended(len(g.tickets), int(p.visible.next-before), len(g.buf))
+	m := p.e.metrics
+	m.groups.Inc()
+	m.batches.Add(float64(len(g.tickets)))
+	m.events.Add(float64(p.visible.next - before))
+	m.bytes.Add(float64(len(g.buf)))
 	p.wakeReadersLocked()
 	g.settle(nil)
 }

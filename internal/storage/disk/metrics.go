@@ -33,10 +33,3 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	return m
 }
-
-func (m *metrics) appended(batches, events, bytes int) {
-	m.groups.Inc()
-	m.batches.Add(float64(batches))
-	m.events.Add(float64(events))
-	m.bytes.Add(float64(bytes))
-}

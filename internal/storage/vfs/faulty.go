@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"sync"
@@ -43,7 +44,7 @@ type Op struct {
 	Name string
 	// To is the new name of an OpRename.
 	To string
-	// Offset and Bytes are the place and size of an OpRead or OpWrite; Bytes is also
+	// Offset and Bytes are the position and size of an OpRead or OpWrite; Bytes is also
 	// the new length of an OpTruncate.
 	Offset, Bytes int64
 	// N numbers the operations of this kind, beginning with 1.
@@ -77,7 +78,7 @@ func (d *Faulty) Inject(f func(Op) error) {
 	d.inject = f
 }
 
-// Count tells how many operations of a kind have been begun.
+// Count is how many operations of a kind have been begun.
 func (d *Faulty) Count(kind OpKind) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,100 +100,73 @@ func (s *shortWrite) Unwrap() error { return s.err }
 
 // Create implements FS.
 func (d *Faulty) Create(name string) (File, error) {
-	if err := d.before(Op{Kind: OpCreate, Name: name}); err != nil {
-		return nil, err
-	}
-	return d.wrap(name)(d.inner.Create(name))
+	return d.wrap(Op{Kind: OpCreate, Name: name}, d.inner.Create)
 }
 
 // Open implements FS.
 func (d *Faulty) Open(name string) (File, error) {
-	if err := d.before(Op{Kind: OpOpen, Name: name}); err != nil {
-		return nil, err
-	}
-	return d.wrap(name)(d.inner.Open(name))
+	return d.wrap(Op{Kind: OpOpen, Name: name}, d.inner.Open)
 }
 
 // Rename implements FS.
 func (d *Faulty) Rename(oldName, newName string) error {
-	if err := d.before(Op{Kind: OpRename, Name: oldName, To: newName}); err != nil {
-		return err
-	}
-	return d.inner.Rename(oldName, newName)
+	return d.do(Op{Kind: OpRename, Name: oldName, To: newName}, func() error { return d.inner.Rename(oldName, newName) })
 }
 
 // Remove implements FS.
 func (d *Faulty) Remove(name string) error {
-	if err := d.before(Op{Kind: OpRemove, Name: name}); err != nil {
-		return err
-	}
-	return d.inner.Remove(name)
+	return d.do(Op{Kind: OpRemove, Name: name}, func() error { return d.inner.Remove(name) })
 }
 
 // RemoveAll implements FS.
 func (d *Faulty) RemoveAll(name string) error {
-	if err := d.before(Op{Kind: OpRemoveAll, Name: name}); err != nil {
-		return err
-	}
-	return d.inner.RemoveAll(name)
+	return d.do(Op{Kind: OpRemoveAll, Name: name}, func() error { return d.inner.RemoveAll(name) })
 }
 
 // MkdirAll implements FS.
 func (d *Faulty) MkdirAll(name string) error {
-	if err := d.before(Op{Kind: OpMkdirAll, Name: name}); err != nil {
-		return err
-	}
-	return d.inner.MkdirAll(name)
+	return d.do(Op{Kind: OpMkdirAll, Name: name}, func() error { return d.inner.MkdirAll(name) })
 }
 
 // List implements FS.
-func (d *Faulty) List(dir string) ([]Entry, error) {
-	if err := d.before(Op{Kind: OpList, Name: dir}); err != nil {
-		return nil, err
-	}
-	return d.inner.List(dir)
+func (d *Faulty) List(dir string) (entries []Entry, err error) {
+	err = d.do(Op{Kind: OpList, Name: dir}, func() error { entries, err = d.inner.List(dir); return err })
+	return entries, err
 }
 
 // SyncDir implements FS.
 func (d *Faulty) SyncDir(dir string) error {
-	if err := d.before(Op{Kind: OpSyncDir, Name: dir}); err != nil {
-		return err
-	}
-	return d.inner.SyncDir(dir)
+	return d.do(Op{Kind: OpSyncDir, Name: dir}, func() error { return d.inner.SyncDir(dir) })
 }
 
 // Lock implements FS.
-func (d *Faulty) Lock(name string) (io.Closer, error) {
-	if err := d.before(Op{Kind: OpLock, Name: name}); err != nil {
-		return nil, err
-	}
-	return d.inner.Lock(name)
+func (d *Faulty) Lock(name string) (lock io.Closer, err error) {
+	err = d.do(Op{Kind: OpLock, Name: name}, func() error { lock, err = d.inner.Lock(name); return err })
+	return lock, err
 }
 
-// before counts the operation and asks the injected function, outside the lock so
-// that it may block.
-func (d *Faulty) before(op Op) error {
+// do counts the operation, calls the injected function, outside the lock so that it may block, and
+// does the operation unless that fails.
+func (d *Faulty) do(op Op, operation func() error) error {
 	d.mu.Lock()
 	d.counts[op.Kind]++
 	op.N = d.counts[op.Kind]
 	inject := d.inject
 	d.mu.Unlock()
-	if inject == nil {
-		return nil
+	if inject != nil {
+		if err := inject(op); err != nil {
+			return pathError(op.Kind.String(), op.Name, err)
+		}
 	}
-	if err := inject(op); err != nil {
-		return pathError(op.Kind.String(), op.Name, err)
-	}
-	return nil
+	return operation()
 }
 
-func (d *Faulty) wrap(name string) func(File, error) (File, error) {
-	return func(f File, err error) (File, error) {
-		if err != nil {
-			return nil, err
-		}
-		return &faultyFile{fs: d, inner: f, name: name}, nil
+func (d *Faulty) wrap(op Op, open func(string) (File, error)) (f File, err error) {
+	err = d.do(op, func() error { f, err = open(op.Name); return err })
+	if err != nil {
+		return nil, err
 	}
+	return &faultyFile{fs: d, inner: f, name: op.Name}, nil
 }
 
 // faultyFile is an open file of a Faulty.
@@ -202,55 +176,45 @@ type faultyFile struct {
 	name  string
 }
 
-func (f *faultyFile) ReadAt(p []byte, offset int64) (int, error) {
-	if err := f.fs.before(Op{Kind: OpRead, Name: f.name, Offset: offset, Bytes: int64(len(p))}); err != nil {
-		return 0, err
-	}
-	return f.inner.ReadAt(p, offset)
+func (f *faultyFile) ReadAt(p []byte, offset int64) (n int, err error) {
+	err = f.fs.do(Op{Kind: OpRead, Name: f.name, Offset: offset, Bytes: int64(len(p))}, func() error {
+		n, err = f.inner.ReadAt(p, offset)
+		return err
+	})
+	return n, err
 }
 
-func (f *faultyFile) WriteAt(p []byte, offset int64) (int, error) {
-	err := f.fs.before(Op{Kind: OpWrite, Name: f.name, Offset: offset, Bytes: int64(len(p))})
-	if err == nil {
-		return f.inner.WriteAt(p, offset)
-	}
-	var short *shortWrite
-	if !errors.As(err, &short) {
-		return 0, err
-	}
-	n, innerErr := f.inner.WriteAt(p[:min(short.n, len(p))], offset)
-	if innerErr != nil {
-		return n, innerErr
+func (f *faultyFile) WriteAt(p []byte, offset int64) (n int, err error) {
+	err = f.fs.do(Op{Kind: OpWrite, Name: f.name, Offset: offset, Bytes: int64(len(p))}, func() error {
+		n, err = f.inner.WriteAt(p, offset)
+		return err
+	})
+	if short, ok := errors.AsType[*shortWrite](err); ok {
+		n, failed := f.inner.WriteAt(p[:min(short.n, len(p))], offset)
+		return n, cmp.Or(failed, err)
 	}
 	return n, err
 }
 
 func (f *faultyFile) Sync() error {
-	err := f.fs.before(Op{Kind: OpSync, Name: f.name})
-	if err == nil {
-		return f.inner.Sync()
-	}
-	if mem, ok := f.inner.(*memFile); ok {
+	done := false
+	err := f.fs.do(Op{Kind: OpSync, Name: f.name}, func() error { done = true; return f.inner.Sync() })
+	if mem, ok := f.inner.(*memFile); ok && !done {
 		mem.failSync()
 	}
 	return err
 }
 
 func (f *faultyFile) Truncate(bytes int64) error {
-	if err := f.fs.before(Op{Kind: OpTruncate, Name: f.name, Bytes: bytes}); err != nil {
-		return err
-	}
-	return f.inner.Truncate(bytes)
+	return f.fs.do(Op{Kind: OpTruncate, Name: f.name, Bytes: bytes}, func() error { return f.inner.Truncate(bytes) })
 }
 
-func (f *faultyFile) Bytes() (int64, error) {
-	if err := f.fs.before(Op{Kind: OpBytes, Name: f.name}); err != nil {
-		return 0, err
-	}
-	return f.inner.Bytes()
+func (f *faultyFile) Bytes() (n int64, err error) {
+	err = f.fs.do(Op{Kind: OpBytes, Name: f.name}, func() error { n, err = f.inner.Bytes(); return err })
+	return n, err
 }
 
 func (f *faultyFile) Close() error {
-	err := f.fs.before(Op{Kind: OpClose, Name: f.name})
+	err := f.fs.do(Op{Kind: OpClose, Name: f.name}, func() error { return nil })
 	return errors.Join(err, f.inner.Close())
 }
