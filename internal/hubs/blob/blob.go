@@ -87,10 +87,6 @@ func (p Path) String() string {
 	return p.Account + "/" + p.Container + "/" + p.Blob
 }
 
-func (p Properties) bytes() int {
-	return len(p.ContentType) + len(p.ContentEncoding) + len(p.ContentLanguage) + len(p.ContentDisposition) + len(p.CacheControl)
-}
-
 // clone shares nothing that a caller could change.
 func (b Blob) clone() Blob {
 	b.Metadata = maps.Clone(b.Metadata)

@@ -3,6 +3,7 @@ package blob
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
@@ -92,9 +93,13 @@ func (s *Service) stateFor(ctx context.Context, container, name string, when Con
 	return old.State, old.Lease.permits(when.LeaseID, now())
 }
 
-// uncommitted gives the blocks of a state with the revision of each.
-func (s *Service) uncommitted(ctx context.Context, container, name, state string) (map[string]piece, map[string]meta.Revision, error) {
-	entries, err := s.meta.List(ctx, blocksOf(container, name, state))
+// uncommitted gives the blocks of a blob's state with the revision of each; none where there is no
+// blob.
+func (s *Service) uncommitted(ctx context.Context, container string, of *record) (map[string]piece, map[string]meta.Revision, error) {
+	if of == nil {
+		return nil, nil, nil
+	}
+	entries, err := s.meta.List(ctx, blocksOf(container, of.Name, of.State))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,30 +149,30 @@ func (s *Service) Commit(ctx context.Context, at Path, list []BlockName, content
 // resolve finds the blocks of a list, and pins their files: a block uploaded anew leaves
 // the file of the old one without a name.
 func (s *Service) resolve(ctx context.Context, container string, old *record, list []BlockName) (_ []piece, release func(), err error) {
-	if old == nil {
-		old = &record{}
-	}
-	committed := make(map[string]piece, len(old.Pieces))
-	for _, p := range old.Pieces {
-		if p.Block != "" {
-			committed[p.Block] = p
+	committed := map[string]piece{}
+	if old != nil {
+		for _, p := range old.Pieces {
+			if p.Block != "" {
+				committed[p.Block] = p
+			}
 		}
 	}
 	for {
-		blocks, revisions, err := map[string]piece{}, map[string]meta.Revision{}, error(nil)
-		if old.State != "" {
-			if blocks, revisions, err = s.uncommitted(ctx, container, old.Name, old.State); err != nil {
-				return nil, func() {}, err
-			}
+		blocks, before, err := s.uncommitted(ctx, container, old)
+		if err != nil {
+			return nil, func() {}, err
 		}
 		pieces, err := pick(list, committed, blocks)
 		if err != nil {
 			return nil, func() {}, err
 		}
 		release := s.files.pin((&record{Pieces: pieces}).files()...)
+		if len(before) == 0 {
+			return pieces, release, nil
+		}
 		// As in Open: what still has its name now has it together with the pin.
-		same, err := s.unchangedBlocks(ctx, container, old, pieces, revisions)
-		if err == nil && same {
+		_, after, err := s.uncommitted(ctx, container, old)
+		if err == nil && !slices.ContainsFunc(pieces, func(p piece) bool { return after[p.Block] != before[p.Block] }) {
 			return pieces, release, nil
 		}
 		release()
@@ -175,22 +180,6 @@ func (s *Service) resolve(ctx context.Context, container string, old *record, li
 			return nil, func() {}, err
 		}
 	}
-}
-
-func (s *Service) unchangedBlocks(ctx context.Context, container string, old *record, used []piece, before map[string]meta.Revision) (bool, error) {
-	if len(before) == 0 {
-		return true, nil
-	}
-	_, after, err := s.uncommitted(ctx, container, old.Name, old.State)
-	if err != nil {
-		return false, err
-	}
-	for _, p := range used {
-		if after[p.Block] != before[p.Block] {
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 // pick finds each block of a list.

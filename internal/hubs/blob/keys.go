@@ -148,9 +148,11 @@ func checkMetadata(all map[string]string) error {
 	return nil
 }
 
-// check tells whether all that is said of a blob is allowed.
+// check gives the reason why what is said of a blob is not allowed; nil if it is.
 func (c Content) check() error {
-	if bytes := c.Properties.bytes(); bytes > MaxPropertiesBytes {
+	p := c.Properties
+	bytes := len(p.ContentType) + len(p.ContentEncoding) + len(p.ContentLanguage) + len(p.ContentDisposition) + len(p.CacheControl)
+	if bytes > MaxPropertiesBytes {
 		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrProperties, bytes, MaxPropertiesBytes)
 	}
 	return checkMetadata(c.Metadata)

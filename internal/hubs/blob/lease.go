@@ -42,7 +42,7 @@ func (l Lease) State(now time.Time) LeaseState {
 	return LeaseHeld
 }
 
-// Locked tells whether writing takes the lease's id.
+// Locked reports whether writing takes the lease's id.
 func (l Lease) Locked(now time.Time) bool {
 	state := l.State(now)
 	return state == LeaseHeld || state == LeaseBreaking
@@ -85,7 +85,15 @@ func (l Lease) apply(a LeaseAction, now time.Time) (Lease, error) {
 	case AcquireLease:
 		return l.acquire(a, now)
 	case RenewLease:
-		return l.renew(a, now)
+		// An expired lease comes back, too, as nobody has written since: a write would have
+		// forgotten it.
+		switch state := l.State(now); {
+		case l.ID == "" || l.ID != a.ID:
+			return l, ErrLeaseMismatch
+		case state == LeaseBreaking || state == LeaseBroken:
+			return l, ErrLeaseBroken
+		}
+		return l.from(now), nil
 	case ChangeLease:
 		return l.change(a, now)
 	case ReleaseLease:
@@ -123,18 +131,6 @@ func (l Lease) from(now time.Time) Lease {
 	return l
 }
 
-// renew also brings back an expired lease, as nobody has written since: a write would
-// have forgotten it.
-func (l Lease) renew(a LeaseAction, now time.Time) (Lease, error) {
-	switch state := l.State(now); {
-	case l.ID == "" || l.ID != a.ID:
-		return l, ErrLeaseMismatch
-	case state == LeaseBreaking || state == LeaseBroken:
-		return l, ErrLeaseBroken
-	}
-	return l.from(now), nil
-}
-
 // change does not make the lease any longer.
 func (l Lease) change(a LeaseAction, now time.Time) (Lease, error) {
 	switch l.State(now) {
@@ -163,24 +159,18 @@ func (l Lease) breakUp(a LeaseAction, now time.Time) (Lease, error) {
 	if state == LeaseBroken {
 		return l, nil
 	}
-	// A break makes a lease shorter, never longer.
-	left := l.left(now)
+	// A break makes a lease shorter, never longer; one without end it ends at once.
+	var left time.Duration
+	if !l.Breaks.IsZero() {
+		left = max(l.Breaks.Sub(now), 0)
+	} else if !l.Ends.IsZero() {
+		left = max(l.Ends.Sub(now), 0)
+	}
 	if a.Period != nil && (*a.Period < left || l.Ends.IsZero() && l.Breaks.IsZero()) {
 		left = *a.Period
 	}
 	l.Breaks = now.Add(left)
 	return l, nil
-}
-
-// left is how long a lease lasts yet that somebody breaks; nothing for one without end.
-func (l Lease) left(now time.Time) time.Duration {
-	switch {
-	case !l.Breaks.IsZero():
-		return max(l.Breaks.Sub(now), 0)
-	case !l.Ends.IsZero():
-		return max(l.Ends.Sub(now), 0)
-	}
-	return 0
 }
 
 // Left is how long a breaking lease lasts yet, in whole seconds.
@@ -191,7 +181,7 @@ func (l Lease) Left(now time.Time) time.Duration {
 	return max(l.Breaks.Sub(now), 0).Round(time.Second)
 }
 
-// permits tells whether somebody who names a lease, or none, may write.
+// permits gives the reason why somebody who names a lease, or none, may not write; nil if it may.
 func (l Lease) permits(id string, now time.Time) error {
 	if l.Locked(now) && id == "" {
 		return ErrLeaseNeeded
@@ -199,7 +189,7 @@ func (l Lease) permits(id string, now time.Time) error {
 	return l.permitsReader(id, now)
 }
 
-// permitsReader tells the same of reading, which takes no lease, but a right one if any.
+// permitsReader is the same for reading, which takes no lease, but a right one if any.
 func (l Lease) permitsReader(id string, now time.Time) error {
 	switch {
 	case id == "":

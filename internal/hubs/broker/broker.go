@@ -88,10 +88,11 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		meta:      cfg.Meta,
 		log:       cmp.Or(cfg.Log, slog.Default()),
 		metrics:   metrics,
-		hubs:      newRegistry(cfg.Engine, metrics),
+		hubs:      &registry{engine: cfg.Engine, metrics: metrics},
 		groups:    groupStore{cfg.Meta},
 		slots:     &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
 	}
+	b.hubs.live.Store(&map[string]*hub{})
 	b.ledgers = &ledgers{broker: b, all: make(map[eventlog.PartitionID]*ledger)}
 	b.definitions = mirror.New(mirror.Config[definition]{
 		Store: cfg.Meta, Prefix: hubsPrefix, Name: "hubs", Decode: decodeDefinition, Encode: encode[definition], Apply: b.hubs.show, Log: b.log,

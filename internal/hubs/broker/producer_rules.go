@@ -28,12 +28,6 @@ const maxRecent = 5
 // it is not known.
 type recent [maxRecent]uint32
 
-func (n recent) with(count uint32) recent {
-	copy(n[1:], n[:maxRecent-1])
-	n[0] = count
-	return n
-}
-
 // record is what is known of one producer of a partition. It is a plain value; its
 // methods are the rules.
 type record struct {
@@ -136,7 +130,7 @@ func (r record) judge(first int32, count int) (repeat bool, err error) {
 	return false, fmt.Errorf("%s %d to %d, the next is %d: %w", what, first, end, next, ErrOutOfOrder)
 }
 
-// repeats tells whether a batch that ends with a number was stored already: what lies
+// repeats reports whether a batch that ends with a number was stored already: what lies
 // wholly within the run, except where it would be a part of one of the recent batches, or
 // more than one. No client sends again less than it sent, or other than it sent it; but
 // one that gave up on a batch, not knowing that it was stored, and goes on with other
@@ -170,7 +164,8 @@ func (r record) extend(first int32, count int, parts []uint32) record {
 		r.recent = recent{}
 	}
 	for _, n := range parts {
-		r.recent = r.recent.with(n)
+		copy(r.recent[1:], r.recent[:maxRecent-1])
+		r.recent[0] = n
 	}
 	return r
 }

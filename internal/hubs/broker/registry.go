@@ -33,12 +33,6 @@ type hub struct {
 	metrics hubMetrics
 }
 
-func newRegistry(engine eventlog.Engine, metrics *metrics) *registry {
-	r := &registry{engine: engine, metrics: metrics}
-	r.live.Store(&map[string]*hub{})
-	return r
-}
-
 // find looks a hub up in any spelling; nil if there is none.
 func (r *registry) find(name string) *hub { return (*r.live.Load())[fold(name)] }
 

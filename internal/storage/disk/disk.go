@@ -42,9 +42,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // SyncMode says what an acknowledgement promises.
@@ -189,7 +190,8 @@ func Open(cfg Config) (*Engine, error) {
 		done:       make(chan struct{}),
 	}
 	e.spares = &spares{e: e}
-	e.journal = newJournal(e)
+	e.journal = &journal{e: e, off: cfg.NoJournal}
+	e.journal.cond.L = &e.journal.mu
 	e.groups.New = func() any { return new(group) }
 	e.chunks.New = func() any { return new(chunk) }
 	e.tickets.New = func() any { return &ticket{settled: make(chan outcome, 1)} }
@@ -253,7 +255,8 @@ func (e *Engine) handle(id eventlog.PartitionID) (*partition, error) {
 	}
 	p := e.partitions[id]
 	if p == nil {
-		p = newPartition(e, id)
+		p = &partition{segments: segments{e: e, id: id, dir: partitionDir(id), log: e.log.With("partition", id.String())}}
+		p.idle.L = &p.mu
 		e.partitions[id] = p
 	}
 	return p, nil

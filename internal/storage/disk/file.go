@@ -89,13 +89,6 @@ func (f *file) acquire() error {
 	return nil
 }
 
-// hold is acquire for a segment that is known to be open.
-func (f *file) hold() {
-	f.mu.Lock()
-	f.refs++
-	f.mu.Unlock()
-}
-
 func (f *file) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,7 +36,7 @@ type journal struct {
 	e *Engine
 
 	mu   sync.Mutex
-	cond *sync.Cond // signalled when a group is settled
+	cond sync.Cond // over mu; signalled when a group is settled
 	// All below is guarded by mu.
 	fill    *journalGroup
 	spare   *journalGroup // for use again
@@ -95,12 +95,6 @@ const (
 
 // errJournalFull: no file is free at the moment.
 var errJournalFull = errors.New("journal is full")
-
-func newJournal(e *Engine) *journal {
-	j := &journal{e: e, off: e.cfg.NoJournal}
-	j.cond = sync.NewCond(&j.mu)
-	return j
-}
 
 // commit makes a group durable that was written to f at the given offset: it returns when
 // it is. After errJournalFull nothing has happened.
@@ -171,8 +165,10 @@ func (j *journal) leadLocked() {
 	case err == nil:
 		f.offset += int64(len(g.buf))
 		for _, m := range g.marks {
-			if _, ok := f.marks[m.f]; !ok {
-				m.f.hold()
+			if _, ok := f.marks[m.f]; !ok { // held, as by a reader: it is known to be open
+				m.f.mu.Lock()
+				m.f.refs++
+				m.f.mu.Unlock()
 			}
 			f.marks[m.f] = m
 		}

@@ -27,7 +27,13 @@ func redo(fs vfs.FS) error {
 		return nil
 	}
 	r := redoing{fs: fs, files: map[string]vfs.File{}}
-	defer r.close()
+	defer func() {
+		for _, handle := range r.files {
+			if handle != nil {
+				handle.Close()
+			}
+		}
+	}()
 	for _, name := range names {
 		if err := r.file(name); err != nil {
 			return fmt.Errorf("do %s again: %w", name, err)
@@ -114,12 +120,4 @@ func (r *redoing) segment(e entry) (vfs.File, error) {
 	}
 	r.files[life] = handle
 	return handle, nil
-}
-
-func (r *redoing) close() {
-	for _, handle := range r.files {
-		if handle != nil {
-			handle.Close()
-		}
-	}
 }

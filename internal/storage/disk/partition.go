@@ -37,7 +37,7 @@ type partition struct {
 	fill *group
 	// committing is the token of the one who may write; idle is signalled when it is free.
 	committing bool
-	idle       *sync.Cond
+	idle       sync.Cond
 	// waiters is how many wait for the token other than to commit.
 	waiters int
 	// gatherer is of the token's holder.
@@ -88,12 +88,6 @@ func endOf(t segment.Tail) end {
 }
 
 var _ eventlog.Partition = (*partition)(nil)
-
-func newPartition(e *Engine, id eventlog.PartitionID) *partition {
-	p := &partition{segments: segments{e: e, id: id, dir: partitionDir(id), log: e.log.With("partition", id.String())}}
-	p.idle = sync.NewCond(&p.mu)
-	return p
-}
 
 // Submit gives the batch its number; see eventlog.Partition.
 func (p *partition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
