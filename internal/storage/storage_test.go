@@ -29,16 +29,12 @@ func filled(t *testing.T) string {
 	t.Helper()
 	url := Disk(filepath.Join(t.TempDir(), "below", "data"))
 	s := open(t, url, Config{Sync: "always", Log: quick.Log})
-	if _, err := s.Meta.CompareAndSet(t.Context(), "k", 0, []byte("v")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(s.Meta.CompareAndSet(t.Context(), "k", 0, []byte("v"))))
 	partition, err := s.Log.Partition(eventlog.PartitionID{Log: "orders"}, eventlog.Retention{})
 	testkit.Must(t, err)
 	receipt, err := partition.Submit(t.Context(), eventlog.Batch{Events: []eventlog.Event{{Message: []byte("hello")}}})
 	testkit.Must(t, err)
-	if _, err := receipt.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(receipt.Wait(t.Context())))
 	testkit.Must(t, s.Close())
 	return url
 }
@@ -73,9 +69,7 @@ func TestStorageIsForOne(t *testing.T) {
 	if entry, err := s.Meta.Get(t.Context(), "k"); err != nil || string(entry.Value) != "v" || s.Engine != "disk" {
 		t.Errorf("found %q, %v in %s", entry.Value, err, s.Engine)
 	}
-	if _, err := Open(t.Context(), url, quick); !errors.Is(err, ErrLocked) {
-		t.Errorf("a second one got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(Open(t.Context(), url, quick)), ErrLocked, "a second one")
 	if used, err := InUse(url); err != nil || !used {
 		t.Errorf("in use: %v, %v", used, err)
 	}
@@ -109,9 +103,7 @@ func TestALostMetaStoreIsAnError(t *testing.T) {
 	if _, err := Open(t.Context(), url, quick); !errors.Is(err, ErrMetaLost) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error is %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(folder(t, url), metaName)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a store was made: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(os.Stat(filepath.Join(folder(t, url), metaName))), fs.ErrNotExist, "a store was made")
 	if found, err := Inspect(t.Context(), url, Inspection{}); err != nil || !errors.Is(found.Meta, ErrMetaLost) || found.Events != 1 {
 		t.Errorf("found %+v, %v", found, err)
 	}
@@ -138,9 +130,7 @@ func TestInspect(t *testing.T) {
 	if found, err := Inspect(t.Context(), url, Inspection{MaxLogBytes: 1}); err != nil || found.LogRead {
 		t.Errorf("a log that is too large: found %+v, %v", found, err)
 	}
-	if _, err := Inspect(t.Context(), Disk(t.TempDir()), Inspection{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an empty folder: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(Inspect(t.Context(), Disk(t.TempDir()), Inspection{})), fs.ErrNotExist, "an empty folder")
 	if _, err := Inspect(t.Context(), Disk(filepath.Join(t.TempDir(), "none")), Inspection{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no folder: %v", err)
 	}

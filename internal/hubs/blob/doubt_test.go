@@ -3,7 +3,6 @@ package blob
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -103,12 +102,8 @@ func TestPropertiesAreBounded(t *testing.T) {
 	_, err := y.Put(t.Context(), in("b"), bytes.NewReader(nil), Content{Properties: much}, Conditions{})
 	testkit.ErrorIs(t, err, ErrProperties, "put")
 	y.put("b", nil, Conditions{})
-	if _, err := y.SetProperties(t.Context(), in("b"), much, Conditions{}); !errors.Is(err, ErrProperties) {
-		t.Errorf("set: %v", err)
-	}
-	if _, err := y.Commit(t.Context(), in("b"), nil, Content{Properties: much}, Conditions{}); !errors.Is(err, ErrProperties) {
-		t.Errorf("commit: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(y.SetProperties(t.Context(), in("b"), much, Conditions{})), ErrProperties, "set")
+	testkit.ErrorIs(t, testkit.Err(y.Commit(t.Context(), in("b"), nil, Content{Properties: much}, Conditions{})), ErrProperties, "commit")
 }
 
 // Blocks that nobody commits go after a week, also those of a blob that there is.

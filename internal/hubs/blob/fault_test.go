@@ -117,9 +117,7 @@ func TestSweepsAndWritersTogether(t *testing.T) {
 	close(stop)
 	sweeper.Wait()
 	for i := range 3 {
-		if _, err := y.body(fmt.Sprint("blob-", i)); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, testkit.Err(y.body(fmt.Sprint("blob-", i))))
 	}
 	testkit.Must(t, y.Sweep(t.Context()))
 	if got := y.fileCount(); got > 6 {

@@ -177,18 +177,14 @@ func TestBlocks(t *testing.T) {
 	y.block("b", "2", noise(2, 100))
 	y.block("b", "2", noise(3, 100)) // in place of the other
 	y.block("b", "3", noise(4, 100))
-	if _, err := y.Blob(t.Context(), in("b"), Conditions{}); !errors.Is(err, ErrBlobNotFound) {
-		t.Errorf("blocks alone are a blob: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(y.Blob(t.Context(), in("b"), Conditions{})), ErrBlobNotFound, "blocks alone are a blob")
 	if page, err := y.List(t.Context(), box, ListQuery{}); err != nil || len(page.Blobs) != 0 {
 		t.Errorf("blocks alone are listed: %v, %v", page, err)
 	}
 	_, err := y.Commit(t.Context(), in("b"), blocks("2 1"), Content{}, Conditions{IfNoneMatch: "*"})
 	testkit.Must(t, err)
 	y.wantBody("b", append(noise(3, 100), noise(1, 100)...))
-	if _, err := y.Commit(t.Context(), in("b"), blocks("3"), Content{}, Conditions{}); !errors.Is(err, ErrBlockList) {
-		t.Errorf("a forgotten block: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(y.Commit(t.Context(), in("b"), blocks("3"), Content{}, Conditions{})), ErrBlockList, "a forgotten block")
 	y.block("b", "1", noise(5, 50))
 	_, err = y.Commit(t.Context(), in("b"), []BlockName{{"1", Committed}, {"1", Uncommitted}, {"2", Latest}, {"1", Latest}}, Content{}, Conditions{})
 	testkit.Must(t, err)
@@ -231,9 +227,7 @@ func TestADeletedContainerIsEmptyWhenMadeAnew(t *testing.T) {
 	y.put("large", noise(1, large), Conditions{})
 	y.block("blocks", "1", noise(1, 10))
 	testkit.Must(t, y.DeleteContainer(t.Context(), box, Conditions{}))
-	if _, err := y.Blob(t.Context(), in("small"), Conditions{}); !errors.Is(err, ErrContainerNotFound) {
-		t.Errorf("a blob in no container: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(y.Blob(t.Context(), in("small"), Conditions{})), ErrContainerNotFound, "a blob in no container")
 	_, err := y.CreateContainer(t.Context(), box, nil)
 	testkit.Must(t, err)
 	if page, err := y.List(t.Context(), box, ListQuery{Uncommitted: true}); err != nil || len(page.Blobs) != 0 {
@@ -276,9 +270,7 @@ func TestABodyThatBreaksOffIsNotStored(t *testing.T) {
 	for _, size := range []int{10, large} {
 		y := newYard(t)
 		broken := io.MultiReader(bytes.NewReader(noise(1, size)), errorReader{io.ErrUnexpectedEOF})
-		if _, err := y.Put(t.Context(), in("b"), broken, Content{}, Conditions{}); !errors.Is(err, ErrCutShort) {
-			t.Errorf("after %d bytes: %v", size, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.Put(t.Context(), in("b"), broken, Content{}, Conditions{})), ErrCutShort, "after %d bytes", size)
 		if _, err := y.Blob(t.Context(), in("b"), Conditions{}); !errors.Is(err, ErrBlobNotFound) || y.fileCount() != 0 {
 			t.Errorf("after %d bytes there is something: %v, %d files", size, err, y.fileCount())
 		}

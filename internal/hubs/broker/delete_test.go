@@ -80,9 +80,7 @@ func TestCursorsOfADeletedHubEnd(t *testing.T) {
 		ended <- err
 	}()
 	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
-	if err := <-ended; !errors.Is(err, eventlog.ErrRemoved) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, <-ended, eventlog.ErrRemoved)
 }
 
 // H1, H4: wherever a deletion is cut off, the hub is either whole or, after the next
@@ -106,9 +104,7 @@ func crashDeletion(t *testing.T, f *faults, next string) {
 	mustCreate(t, b, "orders", 1)
 	mustPublish(t, b, "orders", Target{}, "old")
 	for _, group := range []string{"a", "b/c"} {
-		if _, err := b.CreateGroup(t.Context(), "orders", group); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(b.CreateGroup(t.Context(), "orders", group)))
 	}
 	keepRecord(t, b, "orders", "a", "lease/0")
 	log := b.hubs.find("orders").log
@@ -188,9 +184,7 @@ func TestDeletionThatCannotBeFinished(t *testing.T) {
 	b = y.open(t)
 	expectGone(t, b, "orders")
 	mustPublish(t, b, "other", Target{}, "x")
-	if _, err := b.CreateHub(t.Context(), HubConfig{Name: "orders"}); !errors.Is(err, errCrashed) {
-		t.Errorf("create: got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(b.CreateHub(t.Context(), HubConfig{Name: "orders"})), errCrashed, "create")
 	stuck.set(0)
 	testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
 	if err := b.DeleteHub(t.Context(), "orders"); !isNotFound(err, KindHub) {

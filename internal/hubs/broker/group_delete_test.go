@@ -16,9 +16,7 @@ import (
 func keepRecord(t *testing.T, b *Broker, hub, group, name string) GroupRecords {
 	t.Helper()
 	r := recordsOf(t, b, hub, group)
-	if _, err := b.meta.CompareAndSet(t.Context(), r.Prefix+name, 0, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(b.meta.CompareAndSet(t.Context(), r.Prefix+name, 0, []byte("x"))))
 	return r
 }
 
@@ -53,9 +51,7 @@ func TestGroupRecords(t *testing.T) {
 		t.Helper()
 		mustCreate(t, b, hub, 2)
 		for _, group := range []string{"b", "B", "a/b"} {
-			if _, err := b.CreateGroup(t.Context(), hub, group); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(b.CreateGroup(t.Context(), hub, group)))
 		}
 	}
 	create("Orders")
@@ -78,9 +74,7 @@ func TestGroupRecords(t *testing.T) {
 	if !b.GroupGone(t.Context(), old) {
 		t.Error("a deleted group is not called gone")
 	}
-	if _, err := b.CreateGroup(t.Context(), "orders", "b"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(b.CreateGroup(t.Context(), "orders", "b")))
 	look("the group created anew", "orders", "b")
 	if !b.GroupGone(t.Context(), old) {
 		t.Error("the group created anew is taken for the old one")
@@ -115,9 +109,7 @@ func TestRecordsOfAGroupWithoutID(t *testing.T) {
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
 	key := groupKey(b.hubs.find("orders").log, "old")
-	if _, err := y.Memory.CompareAndSet(t.Context(), key, 0, []byte(`{"name":"old","created":"2026-11-15T08:00:00.123Z"}`)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(y.Memory.CompareAndSet(t.Context(), key, 0, []byte(`{"name":"old","created":"2026-11-15T08:00:00.123Z"}`))))
 	r := keepRecord(t, b, "orders", "old", "lease/0")
 	if b.GroupGone(t.Context(), r) {
 		t.Error("it is called gone")

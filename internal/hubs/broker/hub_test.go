@@ -83,9 +83,7 @@ func TestHubNamesHaveNoCase(t *testing.T) {
 	if h, err := b.Hub("oRDERS/eu"); err != nil || h.Name != "Orders/EU" {
 		t.Errorf("got %v, %v", h, err)
 	}
-	if _, err := b.CreateHub(t.Context(), HubConfig{Name: "ORDERS/eu"}); !errors.Is(err, ErrHubExists) {
-		t.Errorf("another spelling: got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(b.CreateHub(t.Context(), HubConfig{Name: "ORDERS/eu"})), ErrHubExists, "another spelling")
 	mustPublish(t, b, "orders/eu", Target{}, "x")
 	if got := readAll(t, b, "ORDERS/EU"); len(got[0]) != 1 {
 		t.Errorf("got %v", got)
@@ -217,9 +215,7 @@ func TestEngineFollowsRetention(t *testing.T) {
 	b := open(t, Config{Engine: spy, Meta: y.Memory})
 	mustCreate(t, b, "orders", 2)
 	want := Retention{Bytes: 1 << 20}
-	if _, err := b.UpdateHub(t.Context(), "orders", HubChange{Age: &want.Age, Bytes: &want.Bytes}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", HubChange{Age: &want.Age, Bytes: &want.Bytes})))
 	for i := range 2 {
 		if got := spy.newest[i]; got != want {
 			t.Errorf("partition %d is kept by %v, want %v", i, got, want)
@@ -259,9 +255,7 @@ func TestEnsureHub(t *testing.T) {
 		t.Errorf("with another retention: got %+v, %v", h, err)
 	}
 	cfg.Partitions = 3
-	if _, err := b.EnsureHub(t.Context(), cfg, nil); !errors.Is(err, ErrPartitionsFixed) {
-		t.Errorf("with another number: got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(b.EnsureHub(t.Context(), cfg, nil)), ErrPartitionsFixed, "with another number")
 	if _, err := b.EnsureHub(t.Context(), HubConfig{Name: "new"}, []string{"no good"}); !errors.Is(err, ErrInvalidName) {
 		t.Errorf("with a bad group: got %v", err)
 	}
@@ -279,9 +273,7 @@ func TestOpenRefusesWhatItCannotRead(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t)
-			if _, err := y.Memory.CompareAndSet(t.Context(), tt.key, 0, []byte(tt.value)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(y.Memory.CompareAndSet(t.Context(), tt.key, 0, []byte(tt.value))))
 			_, err := Open(t.Context(), Config{Engine: y.Engine, Meta: y.Memory, Log: testkit.Quiet()})
 			if err == nil || !strings.Contains(err.Error(), tt.key) {
 				t.Errorf("got %v", err)

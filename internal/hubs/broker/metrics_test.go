@@ -25,9 +25,7 @@ func TestMetrics(t *testing.T) {
 	mustPublish(t, b, "brief", Target{}, "x")
 	mustPublish(t, b, "orders", Target{}, "12345", "67")
 	mustPublish(t, b, "ORDERS", Target{Key: "key"}, "1")
-	if _, err := b.UpdateHub(t.Context(), "orders", forEver()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", forEver())))
 	b.Publish(t.Context(), "nowhere", Target{}, events("x"))
 	b.Publish(t.Context(), "orders", Target{Key: strings.Repeat("k", 129)}, events("x"))
 	testkit.Must(t, b.DeleteHub(t.Context(), "brief"))

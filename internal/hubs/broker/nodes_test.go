@@ -28,12 +28,8 @@ func TestNodesSeeEachOther(t *testing.T) {
 			t.Errorf("a reads %q", got)
 		}
 
-		if _, err := b.UpdateHub(t.Context(), "orders", HubChange{Age: new(time.Minute)}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", HubChange{Age: new(time.Minute)})))
+		testkit.Must(t, testkit.Err(b.CreateGroup(t.Context(), "orders", "billing")))
 		synctest.Wait()
 		if h := must(a.Hub("orders")); h.Retention.Age != time.Minute {
 			t.Errorf("a knows %+v", h)

@@ -137,11 +137,7 @@ func TestClosedEngine(t *testing.T) {
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
 	testkit.Must(t, y.Engine.Close())
-	if _, err := b.Publish(t.Context(), "orders", Target{}, events("x")); !errors.Is(err, eventlog.ErrClosed) {
-		t.Errorf("publish: got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(b.Publish(t.Context(), "orders", Target{}, events("x"))), eventlog.ErrClosed, "publish")
 	mustCreate(t, b, "late", 1)
-	if _, err := b.Partition(t.Context(), "late", "0"); !errors.Is(err, eventlog.ErrClosed) {
-		t.Errorf("a hub made after that: got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(b.Partition(t.Context(), "late", "0")), eventlog.ErrClosed, "a hub made after that")
 }

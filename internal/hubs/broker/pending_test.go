@@ -53,12 +53,8 @@ func TestSubmitDoesNotRepeat(t *testing.T) {
 			first, err1 := b.Submit(t.Context(), "orders", Target{}, events("first"))
 			second, err2 := b.Submit(t.Context(), "orders", Target{}, events("second"))
 			testkit.Must(t, errors.Join(err1, err2))
-			if _, err := first.Wait(t.Context()); !errors.Is(err, refusal) {
-				t.Errorf("the first: %v", err)
-			}
-			if _, err := second.Wait(t.Context()); err != nil {
-				t.Errorf("the second: %v", err)
-			}
+			testkit.ErrorIs(t, testkit.Err(first.Wait(t.Context())), refusal, "the first")
+			testkit.Check(t, testkit.Err(second.Wait(t.Context())), "the second")
 			testkit.Equal(t, y.Engine.Count(logtest.OpSubmit), 2, "appends")
 			testkit.Slices(t, readAll(t, b, "orders")[0], []string{"second"})
 		})
@@ -79,9 +75,7 @@ func TestSubmitFindsTheNewIncarnation(t *testing.T) {
 	mustCreate(t, b, "orders", 1)
 	p, err := b.Submit(t.Context(), "orders", Target{}, events("x"))
 	testkit.Must(t, err)
-	if _, err := p.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testkit.Err(p.Wait(t.Context())))
 }
 
 // H9: who means one incarnation of a hub does not reach the next.
@@ -92,9 +86,7 @@ func TestSubmitToOneIncarnation(t *testing.T) {
 		old, err := b.Hub("orders")
 		testkit.Must(t, err)
 		to := Target{Created: old.Created}
-		if _, err := b.Publish(t.Context(), "Orders", to, events("x")); err != nil {
-			t.Errorf("while it is there: %v", err)
-		}
+		testkit.Check(t, testkit.Err(b.Publish(t.Context(), "Orders", to, events("x"))), "while it is there")
 		time.Sleep(time.Millisecond)
 		testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 		mustCreate(t, b, "orders", 1)
@@ -140,9 +132,7 @@ func TestSubmitRefusals(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := fmt.Errorf("gave up: %w", context.Canceled)
 	cancel(why)
-	if _, err := stuck.Wait(ctx); !errors.Is(err, why) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(stuck.Wait(ctx)), why)
 }
 
 // H2: a publication under way costs one allocation of the broker's.
@@ -153,9 +143,7 @@ func TestSubmitAllocatesLittle(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
 		p, err := b.Submit(t.Context(), "orders", Target{Partition: "3"}, batch)
 		testkit.Must(t, err)
-		if _, err := p.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(p.Wait(t.Context())))
 	})
 	if allocs > 2 { // the engine's receipt is the other
 		t.Errorf("%v allocations", allocs)

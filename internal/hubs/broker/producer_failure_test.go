@@ -38,14 +38,10 @@ func TestProducerAfterARefusal(t *testing.T) {
 				if i > 0 {
 					want = eventlog.ErrFenced
 				}
-				if _, err := w.Wait(t.Context()); !errors.Is(err, want) {
-					t.Errorf("%d: got %v, want %v", i, err, want)
-				}
+				testkit.ErrorIs(t, testkit.Err(w.Wait(t.Context())), want, "%d", i)
 			}
 			expect(t, b, "orders", "a")
-			if _, err := store(t.Context(), p, 2, "c"); !errors.Is(err, ErrOutOfOrder) {
-				t.Errorf("the second before the first: %v", err)
-			}
+			testkit.ErrorIs(t, testkit.Err(store(t.Context(), p, 2, "c")), ErrOutOfOrder, "the second before the first")
 			for first, m := range []string{1: "b", 2: "c", 3: "d"} {
 				if m != "" {
 					mustStore(t, p, int32(first), m)
@@ -75,9 +71,7 @@ func TestProducerAfterDoubt(t *testing.T) {
 				t.Fatal("no doubt")
 			}
 			mustPublish(t, b, "orders", Target{}, "plain")
-			if _, err := store(t.Context(), p, 1, "other"); !errors.Is(err, ErrOutOfOrder) {
-				t.Errorf("other events under the same numbers: %v", err)
-			}
+			testkit.ErrorIs(t, testkit.Err(store(t.Context(), p, 1, "other")), ErrOutOfOrder, "other events under the same numbers")
 			mustStore(t, p, 1, "b", "c")
 			mustStore(t, p, 3, "d")
 			if stored {
@@ -96,9 +90,7 @@ func TestEpochAfterDoubt(t *testing.T) {
 	y.Engine.Fail(logtest.Unheard(eventlog.ErrUncertain), logtest.OpWait)
 	mustCreate(t, b, "orders", 1)
 	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
-	if _, err := store(t.Context(), p, 0, "a", "b"); !errors.Is(err, eventlog.ErrUncertain) {
-		t.Fatal(err)
-	}
+	testkit.MustErrorIs(t, testkit.Err(store(t.Context(), p, 0, "a", "b")), eventlog.ErrUncertain)
 	testkit.Equal(t, mustBegin(t, b, "orders", ProducerConfig{ID: new(p.ID())}).Last(), 1, "last")
 }
 
@@ -116,9 +108,7 @@ func TestDoubtOutlastsARefusal(t *testing.T) {
 	})
 	mustCreate(t, b, "orders", 1)
 	p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
-	if _, err := store(t.Context(), p, 0, "a", "b"); !errors.Is(err, eventlog.ErrUncertain) {
-		t.Fatal(err)
-	}
+	testkit.MustErrorIs(t, testkit.Err(store(t.Context(), p, 0, "a", "b")), eventlog.ErrUncertain)
 	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(p.ID())}); !errors.Is(err, eventlog.ErrNoSpace) {
 		t.Errorf("an epoch began in doubt: %v", err)
 	}
@@ -139,9 +129,7 @@ func TestProducerGivesUpAtOnce(t *testing.T) {
 	why := errors.New("the connection is gone")
 	cancel(why)
 	y.Engine.Inject(nth(logtest.OpSubmit, 1, why)) // as of an engine that has no room, and waits
-	if _, err := p.Submit(ctx, 0, events("not stored")); !errors.Is(err, why) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(p.Submit(ctx, 0, events("not stored"))), why)
 	mustStore(t, p, 0, "a")
 	expect(t, b, "orders", "a")
 }
@@ -159,15 +147,11 @@ func TestEpochIsDurableOrFails(t *testing.T) {
 			mustStore(t, old, 0, "a")
 			f.set(1)
 			next := ProducerConfig{ID: new(int64(1)), Epoch: new(int16(1))}
-			if _, err := b.Producer(t.Context(), "orders", "0", next); !errors.Is(err, errCrashed) {
-				t.Fatalf("got %v", err)
-			}
+			testkit.MustErrorIs(t, testkit.Err(b.Producer(t.Context(), "orders", "0", next)), errCrashed)
 			f.set(0)
 			fresh := mustBegin(t, b, "orders", next)
 			lower := mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
-			if _, err := store(t.Context(), lower, 1, "x"); !errors.Is(err, ErrProducerFenced) {
-				t.Errorf("after a restart: %v", err)
-			}
+			testkit.ErrorIs(t, testkit.Err(store(t.Context(), lower, 1, "x")), ErrProducerFenced, "after a restart")
 			mustStore(t, fresh, 1, "b")
 			expect(t, b, "orders", "a", "b")
 		})
@@ -183,12 +167,8 @@ func TestEpochsOfOtherNodesFence(t *testing.T) {
 	ours := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 	mustBegin(t, other, "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(5))})
 	lower := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(3))})
-	if _, err := store(t.Context(), lower, 0, "x"); !errors.Is(err, ErrProducerFenced) {
-		t.Errorf("a lower epoch than another node's: %v", err)
-	}
-	if _, err := store(t.Context(), ours, 0, "x"); !errors.Is(err, ErrProducerFenced) {
-		t.Errorf("our old epoch: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(store(t.Context(), lower, 0, "x")), ErrProducerFenced, "a lower epoch than another node's")
+	testkit.ErrorIs(t, testkit.Err(store(t.Context(), ours, 0, "x")), ErrProducerFenced, "our old epoch")
 }
 
 // H2: an unreadable snapshot is reported, not passed over: it would forget fences.
@@ -197,12 +177,8 @@ func TestUnreadableSnapshotIsReported(t *testing.T) {
 	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
 	key := producerKey(b.hubs.find("orders").log, 0)
-	if _, err := y.Memory.CompareAndSet(t.Context(), key, 0, []byte("nonsense")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{}); !errors.Is(err, errSnapshot) {
-		t.Errorf("got %v", err)
-	}
+	testkit.Must(t, testkit.Err(y.Memory.CompareAndSet(t.Context(), key, 0, []byte("nonsense"))))
+	testkit.ErrorIs(t, testkit.Err(b.Producer(t.Context(), "orders", "0", ProducerConfig{})), errSnapshot)
 }
 
 // H2: a hub that is deleted while a snapshot is written leaves none behind.

@@ -160,9 +160,7 @@ func TestSnapshotWaitsForFlights(t *testing.T) {
 			t.Errorf("after a crash last is %d", last)
 		}
 		close(held)
-		if _, err := pending.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(pending.Wait(t.Context())))
 		testkit.Must(t, slow.ledger.tend(t.Context(), 0))
 		if s := y.snapshotOf(t, b, "orders"); s.upTo != 3 || s.producers[1].last != 1 {
 			t.Errorf("when it has landed: %+v", s)

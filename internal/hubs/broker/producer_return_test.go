@@ -74,9 +74,7 @@ func TestRepeatsOfWhatWasUnderWay(t *testing.T) {
 		}
 		close(held)
 		for _, w := range pending {
-			if _, err := w.Wait(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(w.Wait(t.Context())))
 		}
 		first = 1
 		for i, n := range sizes {

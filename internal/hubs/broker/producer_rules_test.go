@@ -128,9 +128,7 @@ func TestJudge(t *testing.T) {
 func TestTheFirstBatchIsWaitedFor(t *testing.T) {
 	for _, last := range []int32{-1, 0, 9} {
 		r := record{last: last, none: true}
-		if _, err := r.judge(last+2, 1); !errors.Is(err, ErrOutOfOrder) {
-			t.Errorf("the second batch behind %d: %v", last, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(r.judge(last+2, 1)), ErrOutOfOrder, "the second batch behind %d", last)
 	}
 }
 

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"errors"
 	"math"
 	"testing"
 
@@ -30,15 +29,11 @@ func TestSnapshotComesBack(t *testing.T) {
 func TestSnapshotRefusesNonsense(t *testing.T) {
 	good := snapshot{upTo: 300, producers: map[int64]record{7: {last: 5, run: 5}}}.encode()
 	for i := range good {
-		if _, err := decodeSnapshot(good[:i]); !errors.Is(err, errSnapshot) {
-			t.Errorf("cut after %d: %v", i, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(decodeSnapshot(good[:i])), errSnapshot, "cut after %d", i)
 	}
 	bad := [][]byte{append(good[:len(good):len(good)], 0), {3, 0, 0}, {0, 0, 0}, {1, 0, 200, 200, 200, 200, 1}}
 	for _, b := range bad {
-		if _, err := decodeSnapshot(b); !errors.Is(err, errSnapshot) {
-			t.Errorf("% x: %v", b, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(decodeSnapshot(b)), errSnapshot, "% x", b)
 	}
 }
 

@@ -44,9 +44,7 @@ func TestProducerStoresOnce(t *testing.T) {
 		}
 	}
 	for _, first := range []int32{-1, 1, 4, 1000} {
-		if _, err := store(t.Context(), p, first, "x", "y", "z"); !errors.Is(err, ErrOutOfOrder) {
-			t.Errorf("from %d: %v", first, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(store(t.Context(), p, first, "x", "y", "z")), ErrOutOfOrder, "from %d", first)
 	}
 	mustStore(t, p, 3, "d")
 	expect(t, b, "orders", "plain", "a", "b", "c", "d")
@@ -70,9 +68,7 @@ func TestProducerRefusals(t *testing.T) {
 		{"a key that is no text", keyed("\xff"), ErrInvalidKey},
 	}
 	for _, tt := range tests {
-		if _, err := p.Submit(t.Context(), 0, tt.events); !errors.Is(err, tt.is) {
-			t.Errorf("%s: %v", tt.what, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(p.Submit(t.Context(), 0, tt.events)), tt.is, "%s", tt.what)
 	}
 	for what, at := range map[string][2]string{KindHub: {"nowhere", "0"}, KindPartition: {"orders", "1"}} {
 		if _, err := b.Producer(t.Context(), at[0], at[1], ProducerConfig{}); !isNotFound(err, what) {
@@ -95,16 +91,12 @@ func TestEpochsFence(t *testing.T) {
 	if second.ID() != first.ID() || second.Epoch() != 1 || second.Last() != 0 {
 		t.Errorf("id %d, epoch %d, last %d", second.ID(), second.Epoch(), second.Last())
 	}
-	if _, err := store(t.Context(), first, 1, "x"); !errors.Is(err, ErrProducerFenced) {
-		t.Errorf("the first epoch: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(store(t.Context(), first, 1, "x")), ErrProducerFenced, "the first epoch")
 	third := mustBegin(t, b, "orders", ProducerConfig{ID: new(first.ID()), Epoch: new(int16(9)), Last: new(int32(0))})
 	for _, b := range []*Broker{b, y.open(t)} {
 		for _, epoch := range []int16{0, 1, 8} {
 			lower := mustBegin(t, b, "orders", ProducerConfig{ID: new(first.ID()), Epoch: new(epoch)})
-			if _, err := store(t.Context(), lower, 1, "x"); !errors.Is(err, ErrProducerFenced) {
-				t.Errorf("epoch %d: %v", epoch, err)
-			}
+			testkit.ErrorIs(t, testkit.Err(store(t.Context(), lower, 1, "x")), ErrProducerFenced, "epoch %d", epoch)
 		}
 	}
 	mustStore(t, third, 1, "b")
@@ -159,9 +151,7 @@ func TestProducersAreApart(t *testing.T) {
 		t.Errorf("%d entries and %d ledgers are left, %v", len(entries), len(b.ledgers.all), err)
 	}
 	mustCreate(t, b, "orders", 1)
-	if _, err := store(t.Context(), p, 1, "x"); !errors.Is(err, eventlog.ErrRemoved) {
-		t.Errorf("the old hub's producer in the new hub: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(store(t.Context(), p, 1, "x")), eventlog.ErrRemoved, "the old hub's producer in the new hub")
 	fresh := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(7))})
 	if fresh.Epoch() != 0 || fresh.Last() != 0 {
 		t.Errorf("the new hub knows epoch %d, number %d", fresh.Epoch(), fresh.Last())
@@ -187,9 +177,7 @@ func TestProducerPipelines(t *testing.T) {
 			}
 		}
 		copy(reused, "?")
-		if _, err := p.Submit(t.Context(), 6, events("g")); !errors.Is(err, ErrOutOfOrder) {
-			t.Errorf("a gap behind what is under way: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(p.Submit(t.Context(), 6, events("g"))), ErrOutOfOrder, "a gap behind what is under way")
 		pending = append(pending, mustSubmit(t, p, 0, "a", "b"), mustSubmit(t, p, 3, "d"))
 		results := make([]Published, len(pending))
 		done := make([]bool, len(pending))
@@ -230,9 +218,7 @@ func TestProducerWaitsForRoom(t *testing.T) {
 			synctest.Wait()
 			cancel()
 		}()
-		if _, err := p.Submit(ctx, 2, events(big)); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(p.Submit(ctx, 2, events(big))), context.Canceled)
 		close(held)
 		if stored := mustStore(t, p, 2, big); stored.First != 2 {
 			t.Errorf("got %+v", stored)
@@ -251,9 +237,7 @@ func TestProducerLosesPatience(t *testing.T) {
 		first, err := p.Submit(ctx, 0, events("a"))
 		testkit.Must(t, err)
 		cancel()
-		if _, err := first.Wait(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(first.Wait(ctx)), context.Canceled)
 		again := mustBeginWhile(t, b, p, func() { close(held) })
 		mustStore(t, again, 0, "a")
 		expect(t, b, "orders", "a")
@@ -347,7 +331,5 @@ func TestProducersAreForgotten(t *testing.T) {
 	l.mu.Unlock()
 	again := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1000)), Epoch: new(int16(2)), Last: new(int32(1))})
 	mustStore(t, again, 2, "c")
-	if _, err := store(t.Context(), old, 2, "x"); !errors.Is(err, ErrProducerFenced) {
-		t.Errorf("the old one beside one that began anew: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(store(t.Context(), old, 2, "x")), ErrProducerFenced, "the old one beside one that began anew")
 }

@@ -25,9 +25,7 @@ func TestPublishTakesTurns(t *testing.T) {
 		got = append(got, mustPublish(t, b, "orders", Target{}, strconv.Itoa(i)).Partition)
 	}
 	testkit.Slices(t, got, []string{"0", "1", "2", "0", "1", "2", "0"})
-	if _, err := b.UpdateHub(t.Context(), "orders", forEver()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", forEver())))
 	if p := mustPublish(t, b, "orders", Target{}, "next"); p.Partition != "1" {
 		t.Errorf("after a change of the hub it is %s's turn", p.Partition)
 	}
@@ -204,9 +202,7 @@ func TestPublishStorm(t *testing.T) {
 				for i := range batch {
 					batch[i] = fmt.Sprintf("%d %d %d", who, n, i)
 				}
-				if _, err := b.Publish(t.Context(), "orders", Target{}, events(batch...)); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, testkit.Err(b.Publish(t.Context(), "orders", Target{}, events(batch...))))
 			}
 		})
 	}
@@ -299,9 +295,7 @@ func TestPublishAllocatesNothingPerEvent(t *testing.T) {
 			for i := range batch {
 				batch[i].Key = own
 			}
-			if _, err := b.Publish(t.Context(), "orders", to, batch); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(b.Publish(t.Context(), "orders", to, batch)))
 		})
 		if allocs > 2 {
 			t.Errorf("to %+v: %v allocations for 1000 events", to, allocs)
@@ -336,9 +330,7 @@ func TestTooLargeSaysHowMuch(t *testing.T) {
 	if _, err := b.Publish(t.Context(), "orders", Target{Key: strings.Repeat("k", 128)}, batch()); !errors.Is(err, eventlog.ErrTooLarge) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.Publish(t.Context(), "orders", Target{}, batch()); err != nil {
-		t.Errorf("without the key: %v", err)
-	}
+	testkit.Check(t, testkit.Err(b.Publish(t.Context(), "orders", Target{}, batch())), "without the key")
 	keyed := batch()
 	for i := range keyed {
 		keyed[i].Key = []byte(strings.Repeat("k", 128))

@@ -90,9 +90,7 @@ func TestEpochTakesTheSlot(t *testing.T) {
 	}
 	third.Close()
 	third.Close()
-	if _, err := receive(t, b, DefaultGroup, "low", new(int64(0))); err != nil {
-		t.Errorf("an epoch that is gone still counts: %v", err)
-	}
+	testkit.Check(t, testkit.Err(receive(t, b, DefaultGroup, "low", new(int64(0)))), "an epoch that is gone still counts")
 }
 
 // H6, H7: five without epoch, not six; the place of one that leaves is free at once; an
@@ -175,9 +173,7 @@ func TestReceiversOfWhatIsDeleted(t *testing.T) {
 	mustCreate(t, b, "orders", 1, "billing")
 	billing := mustReceive(t, b, "billing", "", new(int64(9)))
 	testkit.Must(t, b.DeleteGroup(t.Context(), "orders", "billing"))
-	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(b.CreateGroup(t.Context(), "orders", "billing")))
 	if _, err := receive(t, b, "billing", "", new(int64(8))); !refusedByEpoch(err) {
 		t.Errorf("got %v", err)
 	}
@@ -185,12 +181,8 @@ func TestReceiversOfWhatIsDeleted(t *testing.T) {
 
 	old := mustReceive(t, b, DefaultGroup, "", new(int64(9)))
 	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
-	if _, err := old.Cursor.TryNext(t.Context()); !errors.Is(err, eventlog.ErrRemoved) {
-		t.Errorf("a reader of a deleted hub got %v", err)
-	}
-	if _, err := old.Newest(t.Context()); !errors.Is(err, eventlog.ErrRemoved) {
-		t.Errorf("its newest: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(old.Cursor.TryNext(t.Context())), eventlog.ErrRemoved, "a reader of a deleted hub")
+	testkit.ErrorIs(t, testkit.Err(old.Newest(t.Context())), eventlog.ErrRemoved, "its newest")
 	mustCreate(t, b, "orders", 1)
 	fresh := mustReceive(t, b, DefaultGroup, "", new(int64(0)))
 	old.Close()

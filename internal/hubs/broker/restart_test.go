@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -30,9 +29,7 @@ func TestRestart(t *testing.T) {
 	b, stop := start()
 	mustCreate(t, b, "Orders/EU", 2, "billing")
 	mustCreate(t, b, "brief", 1)
-	if _, err := b.UpdateHub(t.Context(), "orders/eu", HubChange{Age: new(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders/eu", HubChange{Age: new(time.Hour)})))
 	mustPublish(t, b, "orders/eu", Target{Partition: "1"}, "a", "b")
 	mustPublish(t, b, "brief", Target{}, "x")
 	testkit.Must(t, b.DeleteHub(t.Context(), "brief"))
@@ -52,9 +49,7 @@ func TestRestart(t *testing.T) {
 	}
 	expectGone(t, b, "brief")
 	lower := mustBegin(t, b, "orders/eu", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(2))})
-	if _, err := store(t.Context(), lower, 2, "x"); !errors.Is(err, ErrProducerFenced) {
-		t.Errorf("a producer's old epoch: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(store(t.Context(), lower, 2, "x")), ErrProducerFenced, "a producer's old epoch")
 	mustStore(t, mustBegin(t, b, "orders/eu", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(3))}), 1, "once")
 	expect(t, b, "orders/eu", "once")
 }

@@ -73,9 +73,7 @@ func TestMovesThatMakeNoSense(t *testing.T) {
 		{"two places at once", []Step{{"0", Target{Latest: true, Earliest: true}}}, ErrInvalid},
 		{"one partition twice", []Step{valid, valid}, ErrInvalid},
 	} {
-		if _, err := y.Move(t.Context(), g.Hub, g.Group, tt.steps, MoveConfig{Force: true}); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v", tt.name, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.Move(t.Context(), g.Hub, g.Group, tt.steps, MoveConfig{Force: true})), tt.want, "%s", tt.name)
 	}
 	if _, err := y.Move(t.Context(), g.Hub, g.Group, []Step{{"2", Target{Latest: true}}}, MoveConfig{}); !isNotFound(err, broker.KindPartition) {
 		t.Error(err)
@@ -101,13 +99,9 @@ func TestMovesAreRefusedWhileThePartitionIsOwned(t *testing.T) {
 		if moved, err := y.move(t, g, Target{Earliest: true}, MoveConfig{Force: true}); err != nil || moved[0].From.Sequence != 4 {
 			t.Fatalf("forced: %+v, %v", moved, err)
 		}
-		if _, err := y.Save(t.Context(), g, l, mine); !errors.Is(err, processor.ErrConflict) {
-			t.Errorf("the owner's save: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.Save(t.Context(), g, l, mine)), processor.ErrConflict, "the owner's save")
 		time.Sleep(AliveWithin)
-		if _, err := y.move(t, g, Target{Latest: true}, MoveConfig{}); err != nil {
-			t.Errorf("an owner that is dead: %v", err)
-		}
+		testkit.Check(t, testkit.Err(y.move(t, g, Target{Latest: true}, MoveConfig{})), "an owner that is dead")
 	})
 }
 
@@ -124,18 +118,14 @@ func TestMovesAreRefusedWhileAReaderHasAnEpoch(t *testing.T) {
 		return r
 	}
 	read(nil)
-	if _, err := y.move(t, g, Target{Latest: true}, MoveConfig{}); err != nil {
-		t.Errorf("a plain reader: %v", err)
-	}
+	testkit.Check(t, testkit.Err(y.move(t, g, Target{Latest: true}, MoveConfig{})), "a plain reader")
 	exclusive := read(new(int64(0)))
 	var owned *OwnedError
 	if _, err := y.move(t, g, Target{Latest: true}, MoveConfig{}); !errors.As(err, &owned) || owned.Reader != "sdk" {
 		t.Errorf("a reader with an epoch: %v", err)
 	}
 	exclusive.Close()
-	if _, err := y.move(t, g, Target{Latest: true}, MoveConfig{}); err != nil {
-		t.Errorf("a reader that has gone: %v", err)
-	}
+	testkit.Check(t, testkit.Err(y.move(t, g, Target{Latest: true}, MoveConfig{})), "a reader that has gone")
 }
 
 // P7: a dry run tells what would be done and does nothing.

@@ -74,16 +74,12 @@ func TestRecordsAreChecked(t *testing.T) {
 		{Partition: "0", Owner: "a", Epoch: -1}, {Partition: "0", Owner: long, Epoch: 1}, {Partition: "0", Owner: "\xff", Epoch: 1},
 		{Partition: "0", Owner: "a\nb", Epoch: 1},
 	} {
-		if _, err := y.Claim(t.Context(), g, []processor.Lease{l}); !errors.Is(err, ErrInvalid) {
-			t.Errorf("claim of %.40q at %d: %v", l.Owner, l.Epoch, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.Claim(t.Context(), g, []processor.Lease{l})), ErrInvalid, "claim of %.40q at %d", l.Owner, l.Epoch)
 	}
 	for _, c := range []processor.Checkpoint{
 		{Partition: "0", Sequence: -2}, {Partition: "0", Offset: long}, {Partition: "0", HubID: "\xff"},
 	} {
-		if _, err := y.Force(t.Context(), g, c); !errors.Is(err, ErrInvalid) {
-			t.Errorf("force: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.Force(t.Context(), g, c)), ErrInvalid, "force")
 	}
 }
 
@@ -110,12 +106,8 @@ func TestForeignVersionsConflict(t *testing.T) {
 			t.Errorf("claim in version %q won %v, %v", v, won, err)
 		}
 		c.Version = v
-		if _, err := y.Save(t.Context(), g, l, c); !errors.Is(err, processor.ErrConflict) {
-			t.Errorf("save in version %q: %v", v, err)
-		}
-		if _, err := y.Force(t.Context(), g, c); !errors.Is(err, processor.ErrConflict) {
-			t.Errorf("force in version %q: %v", v, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.Save(t.Context(), g, l, c)), processor.ErrConflict, "save in version %q", v)
+		testkit.ErrorIs(t, testkit.Err(y.Force(t.Context(), g, c)), processor.ErrConflict, "force in version %q", v)
 		if _, err := y.Put(t.Context(), g, processor.Entry{Key: "k", Version: v}); !errors.Is(err, processor.ErrConflict) {
 			t.Errorf("put in version %q: %v", v, err)
 		}
@@ -133,9 +125,7 @@ func TestEntriesAreBounded(t *testing.T) {
 	for i := range 3 {
 		last = y.put(t, g, fmt.Sprint("k/", i), "v")
 	}
-	if _, err := y.Put(t.Context(), g, processor.Entry{Key: "more"}); !errors.Is(err, ErrTooManyEntries) {
-		t.Errorf("the fourth: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(y.Put(t.Context(), g, processor.Entry{Key: "more"})), ErrTooManyEntries, "the fourth")
 	if last, err = y.Put(t.Context(), g, last); err != nil { // no new one
 		t.Error(err)
 	}
@@ -145,9 +135,7 @@ func TestEntriesAreBounded(t *testing.T) {
 
 	again, err := New(Config{Meta: y.meta, Broker: y.broker, MaxEntries: 3, Log: testkit.Quiet()})
 	testkit.Must(t, err)
-	if _, err := again.Put(t.Context(), g, processor.Entry{Key: "still-more"}); !errors.Is(err, ErrTooManyEntries) {
-		t.Errorf("after a restart: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(again.Put(t.Context(), g, processor.Entry{Key: "still-more"})), ErrTooManyEntries, "after a restart")
 }
 
 // P8: a group's entries measure no more together than a yard can read at once; what is removed or
@@ -162,19 +150,14 @@ func TestEntriesAreBoundedByWhatTheyMeasure(t *testing.T) {
 	large, err := k.Put(t.Context(), g, processor.Entry{Key: "large", Value: make([]byte, 6000)})
 	testkit.Must(t, err)
 	small.Value = make([]byte, 6000)
-	if _, err := k.Put(t.Context(), g, small); !errors.Is(err, ErrTooManyEntries) {
-		t.Errorf("one that grows: %v", err)
-	}
-	if _, err := k.Put(t.Context(), g, processor.Entry{Key: "new", Value: small.Value}); !errors.Is(err, ErrTooManyEntries) {
-		t.Errorf("a new one: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(k.Put(t.Context(), g, small)), ErrTooManyEntries, "one that grows")
+	testkit.ErrorIs(t, testkit.Err(k.Put(t.Context(), g, processor.Entry{Key: "new", Value: small.Value})), ErrTooManyEntries, "a new one")
 	if large, err = k.Put(t.Context(), g, large); err != nil { // it grows not
 		t.Error(err)
 	}
 	large.Value = nil
-	if large, err = k.Put(t.Context(), g, large); err != nil {
-		t.Fatal(err)
-	}
+	large, err = k.Put(t.Context(), g, large)
+	testkit.Must(t, err)
 	if small, err = k.Put(t.Context(), g, small); err != nil {
 		t.Errorf("after another was made smaller: %v", err)
 	}
@@ -315,9 +298,7 @@ func TestALaterFormatIsRefused(t *testing.T) {
 	testkit.Must(t, err)
 	for _, e := range all {
 		later := strings.Replace(string(e.Value), `"v":1`, `"v":2`, 1)
-		if _, err := y.meta.CompareAndSet(t.Context(), e.Key, e.Revision, []byte(later)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(y.meta.CompareAndSet(t.Context(), e.Key, e.Revision, []byte(later))))
 	}
 	_, err1 := y.Leases(t.Context(), g)
 	_, err2 := y.Checkpoints(t.Context(), g)
@@ -381,9 +362,7 @@ func TestStaleReads(t *testing.T) {
 		t.Errorf("a renewal from the future gave %+v, %v", won, err)
 	}
 	c.Sequence, c.Offset = 6, "6"
-	if _, err := k.Save(t.Context(), g, l, c); err != nil {
-		t.Errorf("save: %v", err)
-	}
+	testkit.Check(t, testkit.Err(k.Save(t.Context(), g, l, c)), "save")
 	old.Sequence = 9
 	if _, err := k.Save(t.Context(), g, former, old); err == nil {
 		t.Error("the former owner saved")

@@ -27,9 +27,8 @@ func (y *yard) putEntry(t testing.TB, g processor.Group, key, value string) proc
 			f.Version = had.Version
 		}
 	}
-	if f, err = y.Put(t.Context(), g, f); err != nil {
-		t.Fatal(err)
-	}
+	f, err = y.Put(t.Context(), g, f)
+	testkit.Must(t, err)
 	return f
 }
 
@@ -73,13 +72,9 @@ func TestEntriesOfAllGroupsAreFound(t *testing.T) {
 	want := []string{"Team/Orders Billing circuit/a=1", "Team/Orders Billing failures/a/i=2", "images $Default circuit/b=4"}
 	testkit.Diff(t, want, words(found))
 	for _, f := range found {
-		if _, err := y.Put(t.Context(), f.Group, f.Entry); err != nil {
-			t.Errorf("%s cannot be put again: %v", f.Key, err)
-		}
+		testkit.Check(t, testkit.Err(y.Put(t.Context(), f.Group, f.Entry)), "%s cannot be put again", f.Key)
 	}
-	if _, err := y.FindEntries(t.Context(), "circuit"); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a prefix without end: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(y.FindEntries(t.Context(), "circuit")), ErrInvalid, "a prefix without end")
 }
 
 func TestEntriesThatCannotBeReadDoNotHideOthers(t *testing.T) {
@@ -89,9 +84,7 @@ func TestEntriesThatCannotBeReadDoNotHideOthers(t *testing.T) {
 	r, err := y.broker.GroupRecords(t.Context(), "orders", "billing")
 	testkit.Must(t, err)
 	for _, key := range []string{r.Prefix + "fact/circuit/broken", broker.RecordsPrefix + "no-such-log/id/fact/circuit/a", "records/x"} {
-		if _, err := y.meta.CompareAndSet(t.Context(), key, 0, []byte("{")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(y.meta.CompareAndSet(t.Context(), key, 0, []byte("{"))))
 	}
 	found, err := y.FindEntries(t.Context(), "circuit/")
 	if diff := cmp.Diff([]string{"orders billing circuit/a=1"}, words(found)); err != nil || diff != "" {

@@ -22,9 +22,7 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 		one, other := processor.Group{Hub: "orders", Group: "one"}, processor.Group{Hub: "orders", Group: "other"}
 		y.group(t, one.Hub, one.Group, 2)
 		y.group(t, other.Hub, other.Group, 2)
-		if err := y.Subscribe(t.Context(), one, func() {}); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("before anybody follows: %v", err)
-		}
+		testkit.ErrorIs(t, y.Subscribe(t.Context(), one, func() {}), errors.ErrUnsupported, "before anybody follows")
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- y.Follow(ctx, func() {}) }()
@@ -55,9 +53,7 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 		expect("a lease was taken", 1)
 		l = claim(l)
 		expect("it was renewed", 0)
-		if _, err := y.Begin(t.Context(), one, l); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(y.Begin(t.Context(), one, l)))
 		expect("a checkpoint was begun", 0)
 		e, err := y.Put(t.Context(), one, processor.Entry{Key: "presence/a", Value: []byte("1")})
 		expect("an entry was put", 1)
@@ -81,12 +77,8 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 			return nil
 		})
 		store.LoseWatches(broker.RecordsPrefix)
-		if err := <-done; !errors.Is(err, broken) {
-			t.Errorf("a store that fails: %v", err)
-		}
-		if err := y.Subscribe(t.Context(), one, func() {}); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("when nobody follows any more: %v", err)
-		}
+		testkit.ErrorIs(t, <-done, broken, "a store that fails")
+		testkit.ErrorIs(t, y.Subscribe(t.Context(), one, func() {}), errors.ErrUnsupported, "when nobody follows any more")
 		cancel()
 		if err := y.Follow(ctx, func() {}); err != nil {
 			t.Errorf("ended it is %v", err)

@@ -148,17 +148,13 @@ func TestLagAtTheEdges(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	y := newYard(t, nil)
 	registry := prometheus.NewRegistry()
-	if _, err := New(Config{Meta: y.meta, Broker: y.broker, Log: testkit.Quiet(), Metrics: registry}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(New(Config{Meta: y.meta, Broker: y.broker, Log: testkit.Quiet(), Metrics: registry})))
 	g := y.group(t, "Orders", "billing", 2)
 	begun := y.group(t, "Orders", "unused", 2)
 	y.publish(t, "orders", "0", 10)
 	l := y.own(t, g, "0", "one", 2)
 	y.checkpointAt(t, g, l, 3, "3")
-	if _, err := y.Begin(t.Context(), begun, y.own(t, begun, "0", "one", 1)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(y.Begin(t.Context(), begun, y.own(t, begun, "0", "one", 1))))
 	want := `
 # HELP eventyard_group_lag_events Events of a partition behind the checkpoint of a consumer group.
 # TYPE eventyard_group_lag_events gauge

@@ -105,9 +105,7 @@ func TestNothingInDoubtIsShown(t *testing.T) {
 	old := set(t, s, "k/a", 0, "old")
 	watcher, err := s.Watch(t.Context(), "k/")
 	testkit.Must(t, err)
-	if _, err := watcher.Next(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(watcher.Next()))
 
 	mend := failAfter(s, syscall.EIO)
 	_, err = s.CompareAndSet(t.Context(), "k/a", old, []byte("new"))

@@ -178,9 +178,7 @@ func TestASlowWatcherIsReportedOneChangePerKey(t *testing.T) {
 	s := openStore(t, Config{NoSync: true})
 	watcher, err := s.Watch(t.Context(), "k/")
 	testkit.Must(t, err)
-	if _, err := watcher.Next(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(watcher.Next()))
 	var a, b meta.Revision
 	for i := range 100 {
 		a = set(t, s, "k/a", a, strconv.Itoa(i))
@@ -204,9 +202,7 @@ func TestAWatchThatEndedIsNotKept(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	watcher, err := s.Watch(ctx, "")
 	testkit.Must(t, err)
-	if _, err := watcher.Next(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(watcher.Next()))
 	cancel()
 	for s.watches() > 0 { // the test's own time limit is the only way out of a leak
 		runtime.Gosched()

@@ -17,9 +17,7 @@ func TestACursorWhoseEventsAreRemovedAsItGoesToThem(t *testing.T) {
 	p, err := e.Partition(eventlog.PartitionID{Log: "orders-1"}, eventlog.Retention{})
 	testkit.Must(t, err)
 	batch := func() eventlog.Batch { return eventlog.Batch{Events: []eventlog.Event{{Message: []byte("x")}}} }
-	if _, err := eventlog.Append(t.Context(), p, batch()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), p, batch())))
 	opened, err := p.Cursor(t.Context(), eventlog.Earliest())
 	testkit.Must(t, err)
 	defer opened.Close()
@@ -31,9 +29,7 @@ func TestACursorWhoseEventsAreRemovedAsItGoesToThem(t *testing.T) {
 	if ok, err := c.enter(); ok || err != nil {
 		t.Errorf("it stands before something to read: %t, %v", ok, err)
 	}
-	if _, err := eventlog.Append(t.Context(), p, batch()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), p, batch())))
 	if run, err := opened.TryNext(t.Context()); err != nil || run.First != 1 || len(run.Events) != 1 {
 		t.Errorf("then it read %+v, %v", run, err)
 	}

@@ -24,9 +24,7 @@ func TestLookingForATimeEndsWhenTheEngineCloses(t *testing.T) {
 	e.Close()
 	e = mustOpen(t, cfg)
 	p := mustPartition(t, e, eventlog.Retention{})
-	if _, err := p.Bounds(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(p.Bounds(t.Context())))
 	closed := make(chan error, 1)
 	var once sync.Once
 	faulty.Inject(func(op vfs.Op) error {

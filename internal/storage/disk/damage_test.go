@@ -124,9 +124,7 @@ func TestABodyThatIsNoEventsCostsOneBatch(t *testing.T) {
 		segment.Seal(b, salt, int64(len(content)), int64(len(content)))
 		content = append(content, b...)
 	}
-	if _, err := f.WriteAt(content, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(f.WriteAt(content, 0)))
 	f.Close()
 	p := mustPartition(t, mustOpen(t, config(disk.Always, mem)), eventlog.Retention{})
 	got, err := readFrom(t, p, eventlog.Earliest())
@@ -161,9 +159,8 @@ func TestASegmentUsedAgainShowsNothingOfItsEarlierLife(t *testing.T) {
 		}
 		e.Close()
 		testkit.Must(t, mem.Corrupt("log/others-1/0/00000000000000000030.seg", 20, 1))
-		if p, err = mustOpen(t, cfg).Partition(heir, eventlog.Retention{}); err != nil {
-			t.Fatal(err)
-		}
+		p, err = mustOpen(t, cfg).Partition(heir, eventlog.Retention{})
+		testkit.Must(t, err)
 		if got, _ := readFrom(t, p, eventlog.Earliest()); len(got) > 0 {
 			t.Errorf("%d events of another partition are there, the first is %.4q", len(got), got[0])
 		}

@@ -34,9 +34,7 @@ func text(s string) eventlog.Batch {
 
 func mustAppend(t *testing.T, p eventlog.Partition, s string) {
 	t.Helper()
-	if _, err := eventlog.Append(t.Context(), p, text(s)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), p, text(s))))
 }
 
 // fill appends numbered events of about 1 KiB.
@@ -137,9 +135,7 @@ func TestWhatGathersBehindAFailedSyncIsRefused(t *testing.T) {
 	behind, err := p.Submit(t.Context(), text("behind"))
 	testkit.Must(t, err)
 	close(release)
-	if err := <-result; !errors.Is(err, eventlog.ErrUncertain) {
-		t.Errorf("the group under the sync: %v", err)
-	}
+	testkit.ErrorIs(t, <-result, eventlog.ErrUncertain, "the group under the sync")
 	if _, err := behind.Wait(t.Context()); !errors.Is(err, eventlog.ErrFenced) {
 		t.Errorf("what gathered behind it: %v, want ErrFenced: it was numbered after it", err)
 	}
@@ -167,9 +163,7 @@ func TestAppendsThatArriveDuringASyncShareTheNext(t *testing.T) {
 		r, err := p.Submit(t.Context(), text(fmt.Sprint(i)))
 		testkit.Must(t, err)
 		wg.Go(func() {
-			if _, err := r.Wait(t.Context()); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, testkit.Err(r.Wait(t.Context())))
 		})
 	}
 	close(release)
@@ -218,9 +212,7 @@ func TestSubmittersWaitWhileTooMuchIsUnderWay(t *testing.T) {
 	testkit.ErrorIs(t, err, context.Canceled, "after %d MiB", len(receipts))
 	close(release)
 	for _, r := range receipts {
-		if _, err := r.Wait(t.Context()); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, testkit.Err(r.Wait(t.Context())))
 	}
 }
 
@@ -297,9 +289,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	if got, err := readFrom(t, p, eventlog.Earliest()); err != nil || len(got) != 5 {
 		t.Errorf("%d events, %v", len(got), err)
 	}
-	if _, err := mem.Open("log/orders-1/0/notes.txt"); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testkit.Err(mem.Open("log/orders-1/0/notes.txt")))
 }
 
 func TestTwoEnginesCannotShareAFolder(t *testing.T) {
@@ -307,12 +297,8 @@ func TestTwoEnginesCannotShareAFolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := config(disk.Always, fs)
 			e := mustOpen(t, cfg)
-			if _, err := disk.Open(cfg); !errors.Is(err, vfs.ErrLocked) {
-				t.Errorf("a second engine: %v", err)
-			}
-			if _, err := disk.Check(t.Context(), cfg, nil); !errors.Is(err, vfs.ErrLocked) {
-				t.Errorf("a check: %v", err)
-			}
+			testkit.ErrorIs(t, testkit.Err(disk.Open(cfg)), vfs.ErrLocked, "a second engine")
+			testkit.ErrorIs(t, testkit.Err(disk.Check(t.Context(), cfg, nil)), vfs.ErrLocked, "a check")
 			e.Close()
 			mustOpen(t, cfg)
 		})
@@ -324,9 +310,7 @@ func TestHandlesCostNothingUntilUsed(t *testing.T) {
 	e := mustOpen(t, config(disk.Always, mem))
 	before := mem.Ops()
 	for i := range 10_000 {
-		if _, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: i}, eventlog.Retention{}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(e.Partition(eventlog.PartitionID{Log: "many-1", Number: i}, eventlog.Retention{})))
 	}
 	if n := mem.Ops() - before; n != 0 {
 		t.Errorf("10,000 handles took %d operations on disk", n)

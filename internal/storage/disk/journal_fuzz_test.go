@@ -71,7 +71,5 @@ func put(t *testing.T, fs vfs.FS, name string, content []byte) {
 	f, err := fs.Create(name)
 	testkit.Must(t, err)
 	defer f.Close()
-	if _, err := f.WriteAt(content, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(f.WriteAt(content, 0)))
 }

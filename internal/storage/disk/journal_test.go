@@ -131,9 +131,7 @@ func TestAFailedJournalSyncFencesAndEveryoneSyncsForItself(t *testing.T) {
 		}
 		return err
 	})
-	if _, err := eventlog.Append(t.Context(), p, text("in doubt")); !errors.Is(err, eventlog.ErrUncertain) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(eventlog.Append(t.Context(), p, text("in doubt"))), eventlog.ErrUncertain)
 	mustAppend(t, p, "three")
 	wantTexts(t, p, "one", "two", "three")
 }
@@ -148,9 +146,7 @@ func TestOddJournalFilesAreHarmless(t *testing.T) {
 			testkit.Must(t, mem.MkdirAll("journal"))
 			f, err := mem.Create("journal/odd.jnl")
 			testkit.Must(t, err)
-			if _, err := f.WriteAt(content, 0); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(f.WriteAt(content, 0)))
 			p := mustPartition(t, mustOpen(t, config(disk.Always, mem)), eventlog.Retention{})
 			mustAppend(t, p, name)
 		})

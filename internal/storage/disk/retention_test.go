@@ -83,9 +83,7 @@ func TestASegmentThatCannotBeReadForAMomentIsNotTakenForOld(t *testing.T) {
 	fill(t, mustPartition(t, e, eventlog.Retention{}), 0, 100)
 	e.Close()
 	p := mustPartition(t, mustOpen(t, cfg), eventlog.Retention{Age: 24 * time.Hour})
-	if _, err := p.Bounds(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(p.Bounds(t.Context())))
 	failAll(faulty, syscall.EIO, vfs.OpRead)
 	_ = p.Trim(t.Context(), 0) // a round of retention
 	faulty.Inject(nil)
@@ -113,9 +111,7 @@ func TestRetentionReachesPartitionsThatNobodyUses(t *testing.T) {
 		cfg.RetentionInterval = 10 * time.Second
 		e = mustOpen(t, cfg)
 		for n := range partitions {
-			if _, err := e.Partition(id(n), eventlog.Retention{Age: time.Hour}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(e.Partition(id(n), eventlog.Retention{Age: time.Hour})))
 		}
 		before := faulty.Count(vfs.OpOpen)
 		runFor(t, e, 15*time.Second) // one round

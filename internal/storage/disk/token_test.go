@@ -35,9 +35,7 @@ func TestASubmitterThatWaitsForRoomIsWokenByAFailure(t *testing.T) {
 		<-held
 		huge := text(strings.Repeat("x", 1<<20))
 		for range 3 {
-			if _, err := p.Submit(t.Context(), huge); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(p.Submit(t.Context(), huge)))
 		}
 		done := make(chan error)
 		go func() { _, err := eventlog.Append(t.Context(), p, huge); done <- err }()
@@ -112,9 +110,7 @@ func TestWhoCommitsItsOwnBatchKnowsTheOutcome(t *testing.T) {
 		r, err := p.Submit(ctx, text("x"))
 		testkit.Must(t, err)
 		cancel()
-		if _, err := r.Wait(ctx); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(r.Wait(ctx)))
 	}
 }
 

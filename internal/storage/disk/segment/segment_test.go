@@ -40,9 +40,7 @@ func encode(info segment.Info, body string) []byte {
 
 func write(t testing.TB, f vfs.File, b []byte, at int64) {
 	t.Helper()
-	if _, err := f.WriteAt(b, at); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(f.WriteAt(b, at)))
 }
 
 func size(t testing.TB, f vfs.File) int64 {
@@ -190,9 +188,7 @@ func TestTrailerRoundTrip(t *testing.T) {
 
 func flip(t *testing.T, f vfs.File, at int64) {
 	var b [1]byte
-	if _, err := f.ReadAt(b[:], at); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(f.ReadAt(b[:], at)))
 	write(t, f, []byte{b[0] ^ 1}, at)
 }
 
@@ -238,9 +234,7 @@ func TestScannerReadsBatchesLargerThanItsChunks(t *testing.T) {
 			s.Adopt(s.Release())
 		}
 	}
-	if _, err := s.Next(); !errors.Is(err, io.EOF) {
-		t.Errorf("at the limit: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.Next()), io.EOF, "at the limit")
 }
 
 func TestSalvageHead(t *testing.T) {

@@ -54,9 +54,8 @@ func TestFaulty(t *testing.T) {
 		}
 	}
 	f.Inject(nil)
-	if log, err = f.Partition(eventlog.PartitionID{Log: "y"}, eventlog.Retention{}); err != nil {
-		t.Fatal(err)
-	}
+	log, err = f.Partition(eventlog.PartitionID{Log: "y"}, eventlog.Retention{})
+	testkit.Must(t, err)
 	f.Fail(logtest.Unheard(broken), logtest.OpWait)
 	_ = operations[logtest.OpWait]()
 	if bounds, err := log.Bounds(t.Context()); err != nil || bounds.Next != 1 {

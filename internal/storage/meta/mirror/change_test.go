@@ -41,9 +41,7 @@ func TestRead(t *testing.T) {
 	x := load(t, newStore())
 	x.put("orders", "1")
 	for _, key := range []string{prefix + "missing", prefix + "no\x00key", ""} {
-		if _, err := x.Read(t.Context(), key); !errors.Is(err, meta.ErrNotFound) {
-			t.Errorf("%q: %v", key, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(x.Read(t.Context(), key)), meta.ErrNotFound, "%q", key)
 	}
 	if item, err := x.Read(t.Context(), orders); err != nil || item.Value != "1" || !item.Exists() {
 		t.Errorf("got %+v, %v", item, err)
@@ -81,9 +79,7 @@ func TestWhatChangeReturns(t *testing.T) {
 	s := newStore()
 	x := load(t, s)
 	before := x.put("orders", "1")
-	if _, err := x.Change(t.Context(), prefix+"missing", nil); !errors.Is(err, meta.ErrNotFound) {
-		t.Errorf("of what is not there: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(x.Change(t.Context(), prefix+"missing", nil)), meta.ErrNotFound, "of what is not there")
 	if _, err := x.Change(t.Context(), orders, func(*string) error { return errBroken }); !errors.Is(err, errBroken) {
 		t.Errorf("of one that is refused: %v", err)
 	}
@@ -92,9 +88,7 @@ func TestWhatChangeReturns(t *testing.T) {
 		t.Errorf("of one that is as it should be: %+v, %v", got, err)
 	}
 	s.fail(metatest.OpSet, metatest.OpDelete)
-	if _, err := x.Change(t.Context(), orders, func(*string) error { return nil }); !errors.Is(err, errBroken) {
-		t.Errorf("of a store that fails: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(x.Change(t.Context(), orders, func(*string) error { return nil })), errBroken, "of a store that fails")
 	testkit.ErrorIs(t, x.Delete(t.Context(), before), errBroken, "deletion by a store that fails")
 	x.want(1, map[string]string{"orders": "1"})
 	s.Inject(nil)

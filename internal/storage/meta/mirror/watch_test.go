@@ -228,19 +228,13 @@ func TestUnreadableEntry(t *testing.T) {
 		synctest.Wait()
 		bad, err := s.CompareAndSet(t.Context(), good.Key, good.Revision, []byte("{"))
 		testkit.Must(t, err)
-		if _, err := s.CompareAndSet(t.Context(), prefix+"new", 0, []byte("{")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(s.CompareAndSet(t.Context(), prefix+"new", 0, []byte("{"))))
 		other.put("other", "1")
 		synctest.Wait()
 		x.want(2, map[string]string{"orders": "1", "other": "1"})
 		testkit.ErrorIs(t, newTable(t, s).Load(t.Context()), errUnreadable, "load")
-		if _, err := x.Read(t.Context(), good.Key); !errors.Is(err, errUnreadable) {
-			t.Errorf("read: %v", err)
-		}
-		if _, err := x.Change(t.Context(), good.Key, func(*string) error { return nil }); !errors.Is(err, errUnreadable) {
-			t.Errorf("change: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(x.Read(t.Context(), good.Key)), errUnreadable, "read")
+		testkit.ErrorIs(t, testkit.Err(x.Change(t.Context(), good.Key, func(*string) error { return nil })), errUnreadable, "change")
 		s.cut() // what the new watch begins with is unreadable, but there
 		time.Sleep(time.Second)
 		synctest.Wait()
