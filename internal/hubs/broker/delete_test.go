@@ -61,9 +61,7 @@ func expectGone(t *testing.T, b *Broker, hub string) {
 func TestDeleteWhatIsNotThere(t *testing.T) {
 	b := newYard(t).open(t)
 	for _, name := range []string{"nowhere", "no name", ""} {
-		if err := b.DeleteHub(t.Context(), name); !isNotFound(err, KindHub) {
-			t.Errorf("%q: got %v", name, err)
-		}
+		wantNotFound(t, b.DeleteHub(t.Context(), name), KindHub, "%q", name)
 	}
 }
 
@@ -187,9 +185,7 @@ func TestDeletionThatCannotBeFinished(t *testing.T) {
 	testkit.ErrorIs(t, testkit.Err(b.CreateHub(t.Context(), HubConfig{Name: "orders"})), errCrashed, "create")
 	stuck.set(0)
 	testkit.Check(t, b.DeleteHub(t.Context(), "orders"))
-	if err := b.DeleteHub(t.Context(), "orders"); !isNotFound(err, KindHub) {
-		t.Errorf("once more: got %v", err)
-	}
+	wantNotFound(t, b.DeleteHub(t.Context(), "orders"), KindHub, "once more")
 }
 
 // H1: a deletion that is decided does not depend on who asked for it waiting.

@@ -87,13 +87,9 @@ func TestGroupRecords(t *testing.T) {
 	look("$Default of the hub created anew", "orders", DefaultGroup)
 	look("b of the hub created anew", "orders", "b")
 	for group, kind := range map[string]string{"x": KindGroup, "": KindGroup} {
-		if _, err := b.GroupRecords(t.Context(), "orders", group); !isNotFound(err, kind) {
-			t.Errorf("%q: %v", group, err)
-		}
+		wantNotFound(t, testkit.Err(b.GroupRecords(t.Context(), "orders", group)), kind, "%q", group)
 	}
-	if _, err := b.GroupRecords(t.Context(), "nowhere", DefaultGroup); !isNotFound(err, KindHub) {
-		t.Error(err)
-	}
+	wantNotFound(t, testkit.Err(b.GroupRecords(t.Context(), "nowhere", DefaultGroup)), KindHub)
 }
 
 func recordsOf(t *testing.T, b *Broker, hub, group string) GroupRecords {
@@ -219,7 +215,5 @@ func TestReceivers(t *testing.T) {
 	if got := show("$default"); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
-	if _, err := b.Receivers(t.Context(), "orders", "nobody"); !isNotFound(err, KindGroup) {
-		t.Error(err)
-	}
+	wantNotFound(t, testkit.Err(b.Receivers(t.Context(), "orders", "nobody")), KindGroup)
 }

@@ -110,9 +110,7 @@ func TestCursorNeedsItsGroup(t *testing.T) {
 		}
 	}
 	for _, group := range []string{"Billing", "other", ""} {
-		if _, err := b.Cursor(t.Context(), "orders", group, "0", eventlog.Earliest()); !isNotFound(err, KindGroup) {
-			t.Errorf("%s: got %v", group, err)
-		}
+		wantNotFound(t, testkit.Err(b.Cursor(t.Context(), "orders", group, "0", eventlog.Earliest())), KindGroup, "%s", group)
 	}
 }
 
@@ -129,9 +127,7 @@ func TestGroupOfAHubDeletedMeanwhile(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := b.CreateGroup(t.Context(), "orders", "billing"); !isNotFound(err, KindHub) {
-		t.Errorf("got %v", err)
-	}
+	wantNotFound(t, testkit.Err(b.CreateGroup(t.Context(), "orders", "billing")), KindHub)
 	if left, err := y.Memory.List(t.Context(), ""); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}

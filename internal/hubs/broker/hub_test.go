@@ -183,9 +183,7 @@ func TestUpdateHub(t *testing.T) {
 	}
 	b := newYard(t).open(t)
 	for _, name := range []string{"nowhere", "not a name", ""} {
-		if _, err := b.UpdateHub(t.Context(), name, HubChange{Age: &day.Age}); !isNotFound(err, KindHub) {
-			t.Errorf("%q: got %v", name, err)
-		}
+		wantNotFound(t, testkit.Err(b.UpdateHub(t.Context(), name, HubChange{Age: &day.Age})), KindHub, "%q", name)
 	}
 }
 

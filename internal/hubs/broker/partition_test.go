@@ -52,9 +52,7 @@ func TestPartition(t *testing.T) {
 		t.Errorf("with three events: %+v", p)
 	}
 	for _, id := range []string{"2", "x", ""} {
-		if _, err := b.Partition(t.Context(), "orders", id); !isNotFound(err, KindPartition) {
-			t.Errorf("%q: got %v", id, err)
-		}
+		wantNotFound(t, testkit.Err(b.Partition(t.Context(), "orders", id)), KindPartition, "%q", id)
 	}
 }
 
@@ -122,13 +120,9 @@ func TestReadingAHubDeletedMeanwhile(t *testing.T) {
 		return nil
 	})
 	mustCreate(t, b, "orders", 1)
-	if _, err := b.Partition(t.Context(), "orders", "0"); !isNotFound(err, KindHub) {
-		t.Errorf("partition: got %v", err)
-	}
+	wantNotFound(t, testkit.Err(b.Partition(t.Context(), "orders", "0")), KindHub, "partition")
 	mustCreate(t, b, "orders", 1)
-	if _, err := b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Earliest()); !isNotFound(err, KindHub) {
-		t.Errorf("cursor: got %v", err)
-	}
+	wantNotFound(t, testkit.Err(b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Earliest())), KindHub, "cursor")
 }
 
 // A closed engine is said to be closed.

@@ -90,12 +90,8 @@ func TestSubmitToOneIncarnation(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 		mustCreate(t, b, "orders", 1)
-		if _, err := b.Publish(t.Context(), "orders", to, events("x")); !isNotFound(err, KindHub) {
-			t.Errorf("published: %v", err)
-		}
-		if _, err := b.Submit(t.Context(), "orders", to, events("x")); !isNotFound(err, KindHub) {
-			t.Errorf("submitted: %v", err)
-		}
+		wantNotFound(t, testkit.Err(b.Publish(t.Context(), "orders", to, events("x"))), KindHub, "published")
+		wantNotFound(t, testkit.Err(b.Submit(t.Context(), "orders", to, events("x"))), KindHub, "submitted")
 		if info, err := b.Partition(t.Context(), "orders", "0"); err != nil || !info.Empty {
 			t.Errorf("the new one has %+v, %v", info, err)
 		}
@@ -109,9 +105,7 @@ func TestWaitForADeletedHub(t *testing.T) {
 	p, err := b.Submit(t.Context(), "orders", Target{}, events("x"))
 	testkit.Must(t, err)
 	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
-	if _, err := p.Wait(t.Context()); !isNotFound(err, KindHub) {
-		t.Errorf("got %v", err)
-	}
+	wantNotFound(t, testkit.Err(p.Wait(t.Context())), KindHub)
 }
 
 // H2: Submit refuses what Publish refuses, and Wait heeds its context.

@@ -190,9 +190,7 @@ func TestDeletedHubLeavesNoProducers(t *testing.T) {
 	y.Meta.InjectOnce(func(op metatest.Op) bool { return op.Kind == metatest.OpSet && op.Key == key }, func(metatest.Op) error {
 		return b.DeleteHub(t.Context(), "orders")
 	})
-	if _, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{}); !isNotFound(err, KindHub) {
-		t.Errorf("got %v", err)
-	}
+	wantNotFound(t, testkit.Err(b.Producer(t.Context(), "orders", "0", ProducerConfig{})), KindHub)
 	if entries, err := y.Memory.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 {
 		t.Errorf("%d entries are left, %v", len(entries), err)
 	}

@@ -71,9 +71,7 @@ func TestProducerRefusals(t *testing.T) {
 		testkit.ErrorIs(t, testkit.Err(p.Submit(t.Context(), 0, tt.events)), tt.is, "%s", tt.what)
 	}
 	for what, at := range map[string][2]string{KindHub: {"nowhere", "0"}, KindPartition: {"orders", "1"}} {
-		if _, err := b.Producer(t.Context(), at[0], at[1], ProducerConfig{}); !isNotFound(err, what) {
-			t.Errorf("%s: %v", what, err)
-		}
+		wantNotFound(t, testkit.Err(b.Producer(t.Context(), at[0], at[1], ProducerConfig{})), what, "%s", what)
 	}
 	mustStore(t, p, 0, "a")
 	expect(t, b, "orders", "a")
@@ -144,9 +142,7 @@ func TestProducersAreApart(t *testing.T) {
 		t.Errorf("%d entries, %v", len(entries), err)
 	}
 	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
-	if _, err := store(t.Context(), p, 1, "x"); !isNotFound(err, KindHub) {
-		t.Errorf("after the hub was deleted: %v", err)
-	}
+	wantNotFound(t, testkit.Err(store(t.Context(), p, 1, "x")), KindHub, "after the hub was deleted")
 	if entries, err := y.Memory.List(t.Context(), producersPrefix); err != nil || len(entries) != 0 || len(b.ledgers.all) != 0 {
 		t.Errorf("%d entries and %d ledgers are left, %v", len(entries), len(b.ledgers.all), err)
 	}

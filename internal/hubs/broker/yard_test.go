@@ -83,6 +83,14 @@ func isNotFound(err error, kind string) bool {
 	return errors.As(err, &missing) && missing.Kind == kind
 }
 
+// wantNotFound reports an error that does not say that something of a kind is missing.
+func wantNotFound(t testing.TB, err error, kind string, what ...any) {
+	t.Helper()
+	if !isNotFound(err, kind) {
+		testkit.ErrorIs(t, err, &NotFoundError{Kind: kind}, what...)
+	}
+}
+
 // faults decides which step of a course of changes fails. From then on all do, as if
 // the process had died there.
 type faults struct {

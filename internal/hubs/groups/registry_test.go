@@ -44,12 +44,8 @@ func TestNames(t *testing.T) {
 		{processor.Group{Hub: "orders", Group: "Billing"}, broker.KindGroup},
 		{processor.Group{Hub: "orders", Group: ""}, broker.KindGroup},
 	} {
-		if _, err := y.Leases(t.Context(), tt.g); !isNotFound(err, tt.kind) {
-			t.Errorf("%+v: %v", tt.g, err)
-		}
-		if err := y.Watch(t.Context(), tt.g, func() {}, nil); !isNotFound(err, tt.kind) {
-			t.Errorf("watch of %+v: %v", tt.g, err)
-		}
+		wantNotFound(t, testkit.Err(y.Leases(t.Context(), tt.g)), tt.kind, "%+v", tt.g)
+		wantNotFound(t, y.Watch(t.Context(), tt.g, func() {}, nil), tt.kind, "watch of %+v", tt.g)
 	}
 }
 
@@ -62,9 +58,7 @@ func TestRecordsAreChecked(t *testing.T) {
 		if _, err := y.Claim(t.Context(), g, []processor.Lease{l}); !isNotFound(err, broker.KindPartition) {
 			t.Errorf("claim of partition %q: %v", partition, err)
 		}
-		if _, err := y.Begin(t.Context(), g, l); !isNotFound(err, broker.KindPartition) {
-			t.Errorf("begin of partition %q: %v", partition, err)
-		}
+		wantNotFound(t, testkit.Err(y.Begin(t.Context(), g, l)), broker.KindPartition, "begin of partition %q", partition)
 		if _, err := y.Force(t.Context(), g, processor.Checkpoint{Partition: partition}); !isNotFound(err, broker.KindPartition) {
 			t.Errorf("force of partition %q: %v", partition, err)
 		}

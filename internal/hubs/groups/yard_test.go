@@ -123,3 +123,11 @@ func isNotFound(err error, kind string) bool {
 	var missing *broker.NotFoundError
 	return errors.As(err, &missing) && missing.Kind == kind
 }
+
+// wantNotFound reports an error that does not say that something of a kind is missing.
+func wantNotFound(t testing.TB, err error, kind string, what ...any) {
+	t.Helper()
+	if !isNotFound(err, kind) {
+		testkit.ErrorIs(t, err, &broker.NotFoundError{Kind: kind}, what...)
+	}
+}
