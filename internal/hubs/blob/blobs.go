@@ -121,13 +121,19 @@ func (s *Service) replace(ctx context.Context, container, name string, how func(
 
 // forget removes the files and uncommitted blocks of a state that has passed, but for the
 // files that the new state has. Nobody can name them again: that would take a change of
-// the old state.
+// the old state. What fails is left to the next sweep.
 func (s *Service) forget(ctx context.Context, container string, old *record, kept []string) {
 	keep := make(map[string]bool, len(kept))
 	for _, name := range kept {
 		keep[name] = true
 	}
-	gone := append(old.files(), s.forgetBlocks(ctx, blocksOf(container, old.Name, old.State))...)
+	gone := old.files()
+	blocks, _ := s.meta.List(ctx, blocksOf(container, old.Name, old.State))
+	for _, e := range blocks {
+		if b, err := decode[blockRecord](e); err == nil && s.meta.Delete(ctx, e.Key, e.Revision) == nil {
+			gone = append(gone, b.File)
+		}
+	}
 	s.files.remove(slices.DeleteFunc(gone, func(name string) bool { return keep[name] })...)
 }
 

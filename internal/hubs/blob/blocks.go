@@ -237,21 +237,3 @@ func (s *Service) Blocks(ctx context.Context, at Path, when Conditions) (BlockLi
 	}
 	return list, err
 }
-
-// forgetBlocks deletes the entries of uncommitted blocks beneath a prefix, and gives their
-// files. What fails is left to the next sweep.
-func (s *Service) forgetBlocks(ctx context.Context, prefix string) []string {
-	entries, err := s.meta.List(ctx, prefix)
-	if err != nil {
-		return nil
-	}
-	var files []string
-	for _, e := range entries {
-		b, err := decode[blockRecord](e)
-		if err != nil || s.meta.Delete(ctx, e.Key, e.Revision) != nil {
-			continue
-		}
-		files = append(files, b.File)
-	}
-	return files
-}

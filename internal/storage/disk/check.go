@@ -13,7 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
-// Progress tells how far a check has come.
+// Progress is how far a check has come.
 type Progress struct {
 	Partition    string
 	Bytes, Total int64
@@ -43,7 +43,7 @@ func Check(ctx context.Context, cfg Config, progress func(Progress)) (Report, er
 	if err := redo(cfg.FS); err != nil && !vfs.IsNotExist(err) {
 		return Report{}, fmt.Errorf("check %s: %w", cfg.Dir, err)
 	}
-	c := &check{ctx: ctx, fs: cfg.FS, progress: progress}
+	c := &check{fs: cfg.FS, progress: progress}
 	if c.progress == nil {
 		c.progress = func(Progress) {}
 	}
@@ -51,8 +51,18 @@ func Check(ctx context.Context, cfg Config, progress func(Progress)) (Report, er
 		return c.report, fmt.Errorf("check %s: %w", cfg.Dir, err)
 	}
 	for _, p := range c.partitions {
-		if err := c.partition(p); err != nil {
-			return c.report, fmt.Errorf("check %s: %w", p.dir, err)
+		c.report.Partitions++
+		for _, f := range p.files {
+			err := context.Cause(ctx)
+			if err == nil {
+				err = c.segment(f)
+			}
+			if err != nil {
+				return c.report, fmt.Errorf("check %s: %w", p.dir, err)
+			}
+			c.report.Segments++
+			c.report.Bytes += f.bytes
+			c.progress(Progress{Partition: p.dir, Bytes: c.report.Bytes, Total: c.total})
 		}
 	}
 	return c.report, nil
@@ -60,11 +70,9 @@ func Check(ctx context.Context, cfg Config, progress func(Progress)) (Report, er
 
 // check is one run of Check.
 type check struct {
-	ctx        context.Context
 	fs         vfs.FS
 	progress   func(Progress)
 	partitions []checkedPartition
-	done       int64
 	total      int64
 	report     Report
 }
@@ -119,23 +127,6 @@ func (c *check) folders(dir string) (dirs []string, err error) {
 		}
 	}
 	return dirs, nil
-}
-
-func (c *check) partition(p checkedPartition) error {
-	c.report.Partitions++
-	for _, f := range p.files {
-		if err := c.ctx.Err(); err != nil {
-			return context.Cause(c.ctx)
-		}
-		if err := c.segment(f); err != nil {
-			return err
-		}
-		c.report.Segments++
-		c.report.Bytes += f.bytes
-		c.done += f.bytes
-		c.progress(Progress{Partition: p.dir, Bytes: c.done, Total: c.total})
-	}
-	return nil
 }
 
 // segment reads one file through. Its trailer, if it has one, has to agree.

@@ -69,30 +69,22 @@ func (c *cursor) Next(ctx context.Context) (eventlog.Run, error) {
 		if err != nil || len(run.Events) > 0 {
 			return run, err
 		}
-		if err := c.wait(ctx); err != nil {
-			return eventlog.Run{}, err
+		p := c.p
+		p.mu.Lock()
+		if p.gone != nil || p.visible.next > c.nextSeq {
+			p.mu.Unlock()
+			continue
 		}
-	}
-}
-
-// wait returns when there is something to read, or the partition has ended.
-func (c *cursor) wait(ctx context.Context) error {
-	p := c.p
-	p.mu.Lock()
-	if p.gone != nil || p.visible.next > c.nextSeq {
+		if p.wake == nil {
+			p.wake = make(chan struct{})
+		}
+		wake := p.wake
 		p.mu.Unlock()
-		return nil
-	}
-	if p.wake == nil {
-		p.wake = make(chan struct{})
-	}
-	wake := p.wake
-	p.mu.Unlock()
-	select {
-	case <-wake:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return eventlog.Run{}, context.Cause(ctx)
+		}
 	}
 }
 

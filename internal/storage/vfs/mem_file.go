@@ -48,20 +48,7 @@ func (f *memFile) WriteAt(p []byte, offset int64) (int, error) {
 	if power != nil {
 		p = p[:f.mem.rnd.IntN(len(p)+1)]
 	}
-	n, err := f.growWriteLocked(p, offset)
-	if power != nil {
-		err = power
-	}
-	if err != nil {
-		return n, f.errorf("write", err)
-	}
-	return n, nil
-}
-
-// growWriteLocked writes as much as there is room for.
-func (f *memFile) growWriteLocked(p []byte, offset int64) (int, error) {
-	c := &f.node.content
-	fits := p
+	c, fits := &f.node.content, p // as much as there is room for
 	if room := f.mem.roomLocked(); offset+int64(len(p))-c.length > room {
 		fits = p[:max(0, c.length+room-offset)]
 	}
@@ -69,8 +56,11 @@ func (f *memFile) growWriteLocked(p []byte, offset int64) (int, error) {
 		f.mem.used += max(0, offset+int64(len(fits))-c.length)
 		c.writeAt(fits, offset)
 	}
-	if len(fits) < len(p) {
-		return len(fits), syscall.ENOSPC
+	switch {
+	case power != nil:
+		return len(fits), f.errorf("write", power)
+	case len(fits) < len(p):
+		return len(fits), f.errorf("write", syscall.ENOSPC)
 	}
 	return len(fits), nil
 }
