@@ -2,8 +2,10 @@ package metatest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +20,22 @@ type Memory struct {
 	changed  sync.Cond              // of mu
 	entries  map[string]meta.Change // newest state of each key ever used; guarded by mu
 	revision meta.Revision          // guarded by mu
+
+	manner manner
+	before map[string]meta.Change // entries without the last change, where manner needs it; guarded by mu
+	lags   bool                   // the next Get reads from before; guarded by mu
+}
+
+// manner is how a store differs from the plainest one, for the tests of the suite itself.
+type manner struct {
+	// What the contract leaves to a store.
+	FixesStateAtWatch    bool // and not at the first Next
+	NotifiesOldDeletions bool // in the present state
+
+	// What it forbids.
+	TakesDeletionRevision bool // for that of a value
+	LagsAfterConflict     bool // the next read does not show what conflicted
+	LagsAtWatch           bool // the present state lacks the newest change
 }
 
 // NewMemory makes an empty store.
@@ -34,7 +52,11 @@ func (s *Memory) Get(ctx context.Context, key string) (meta.Entry, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry, ok := s.entries[key]
+	entries := s.entries
+	if s.lags {
+		entries, s.lags = s.before, false
+	}
+	entry, ok := entries[key]
 	if !ok || entry.Deleted {
 		return meta.Entry{}, meta.ErrNotFound
 	}
@@ -90,11 +112,15 @@ func (s *Memory) change(ctx context.Context, c meta.Change, expected meta.Revisi
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	present := s.entries[c.Key]
-	if present.Deleted {
+	if present.Deleted && !(s.manner.TakesDeletionRevision && expected == present.Revision) {
 		present.Revision = 0
 	}
 	if present.Revision != expected {
+		s.lags = s.manner.LagsAfterConflict
 		return 0, meta.ErrConflict
+	}
+	if s.manner.LagsAfterConflict || s.manner.LagsAtWatch {
+		s.before = maps.Clone(s.entries)
 	}
 	s.revision++
 	c.Revision = s.revision
@@ -103,17 +129,23 @@ func (s *Memory) change(ctx context.Context, c meta.Change, expected meta.Revisi
 	return c.Revision, nil
 }
 
-// Watch tells the present state and then every change.
+// Watch reports the present state and then every change.
 func (s *Memory) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
 	if err := errors.Join(ctx.Err(), meta.CheckPrefix(prefix)); err != nil {
 		return nil, err
+	}
+	w := &memWatcher{store: s, ctx: ctx, prefix: prefix}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.manner.FixesStateAtWatch {
+		w.fixLocked()
 	}
 	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.changed.Broadcast()
 	})
-	return &memWatcher{store: s, ctx: ctx, prefix: prefix}, nil
+	return w, nil
 }
 
 type memWatcher struct {
@@ -121,6 +153,8 @@ type memWatcher struct {
 	ctx      context.Context
 	prefix   string
 	reported meta.Revision
+	state    []meta.Change // what the first Next gives
+	fixed    bool          // state is known
 	begun    bool
 }
 
@@ -128,28 +162,44 @@ type memWatcher struct {
 func (w *memWatcher) Next() ([]meta.Change, error) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
-	for {
-		if err := w.ctx.Err(); err != nil {
-			return nil, err
-		}
-		if news := w.newsLocked(); len(news) > 0 || !w.begun {
+	for w.ctx.Err() == nil {
+		if !w.begun {
 			w.begun = true
+			w.fixLocked()
+			return w.state, nil
+		}
+		if news := w.sinceLocked(w.store.entries, w.reported); len(news) > 0 {
 			w.reported = w.store.revision
 			return news, nil
 		}
 		w.store.changed.Wait()
 	}
+	return nil, w.ctx.Err()
 }
 
-func (w *memWatcher) newsLocked() []meta.Change {
-	var news []meta.Change
-	for key, entry := range w.store.entries {
-		if !strings.HasPrefix(key, w.prefix) || entry.Revision <= w.reported || !w.begun && entry.Deleted {
-			continue
-		}
-		entry.Entry = copyOf(entry.Entry)
-		news = append(news, entry)
+// fixLocked takes the present state, once.
+func (w *memWatcher) fixLocked() {
+	if w.fixed {
+		return
 	}
-	slices.SortFunc(news, func(x, y meta.Change) int { return int(x.Revision) - int(y.Revision) })
+	entries := w.store.entries
+	if w.store.manner.LagsAtWatch {
+		entries = w.store.before
+	}
+	w.state, w.reported, w.fixed = w.sinceLocked(entries, 0), w.store.revision, true
+	if !w.store.manner.NotifiesOldDeletions {
+		w.state = slices.DeleteFunc(w.state, func(c meta.Change) bool { return c.Deleted })
+	}
+}
+
+// sinceLocked gives what happened under the prefix after a revision, oldest first.
+func (w *memWatcher) sinceLocked(entries map[string]meta.Change, after meta.Revision) (news []meta.Change) {
+	for key, c := range entries {
+		if strings.HasPrefix(key, w.prefix) && c.Revision > after {
+			c.Entry = copyOf(c.Entry)
+			news = append(news, c)
+		}
+	}
+	slices.SortFunc(news, func(x, y meta.Change) int { return cmp.Compare(x.Revision, y.Revision) })
 	return news
 }

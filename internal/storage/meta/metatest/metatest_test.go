@@ -18,18 +18,18 @@ const brokenManner = "EVENTYARD_METATEST_BROKEN"
 func TestEveryChoiceOfAStorePasses(t *testing.T) {
 	tests := []struct {
 		name   string
-		manner manner
+		manner metatest.Manner
 	}{
-		{"the present state is that of the first answer", manner{}},
-		{"the present state is fixed when the watch begins", manner{fixesStateAtWatch: true}},
-		{"the present state tells deletions of before", manner{notifiesOldDeletions: true}},
-		{"it is fixed when the watch begins and tells deletions", manner{fixesStateAtWatch: true, notifiesOldDeletions: true}},
+		{"the present state is that of the first answer", metatest.Manner{}},
+		{"the present state is fixed when the watch begins", metatest.Manner{FixesStateAtWatch: true}},
+		{"the present state tells deletions of before", metatest.Manner{NotifiesOldDeletions: true}},
+		{"it is fixed when the watch begins and tells deletions", metatest.Manner{FixesStateAtWatch: true, NotifiesOldDeletions: true}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			metatest.Run(t, func(*testing.T) meta.Store { return newModel(test.manner) })
+			metatest.Run(t, func(*testing.T) meta.Store { return metatest.NewModel(test.manner) })
 			metatest.RunDurable(t, func(*testing.T) (meta.Store, func() meta.Store) {
-				s := newModel(test.manner)
+				s := metatest.NewModel(test.manner)
 				return s, func() meta.Store { return s }
 			})
 		})
@@ -40,16 +40,16 @@ func TestEveryChoiceOfAStorePasses(t *testing.T) {
 func TestBrokenStoresAreFound(t *testing.T) {
 	tests := []struct {
 		name   string
-		manner manner
+		manner metatest.Manner
 		found  string // the test that must fail
 	}{
-		{"the revision of a deletion is taken", manner{takesDeletionRevision: true}, "the revision of a deletion is no expectation"},
-		{"a read after a conflict is stale", manner{lagsAfterConflict: true}, "who lost a race sees what won it"},
-		{"a new watch is stale", manner{lagsAtWatch: true}, "a watch tells the present state first"},
+		{"the revision of a deletion is taken", metatest.Manner{TakesDeletionRevision: true}, "the revision of a deletion is no expectation"},
+		{"a read after a conflict is stale", metatest.Manner{LagsAfterConflict: true}, "who lost a race sees what won it"},
+		{"a new watch is stale", metatest.Manner{LagsAtWatch: true}, "a watch tells the present state first"},
 	}
 	for _, test := range tests {
 		if os.Getenv(brokenManner) == test.name {
-			metatest.Run(t, func(*testing.T) meta.Store { return newModel(test.manner) })
+			metatest.Run(t, func(*testing.T) meta.Store { return metatest.NewModel(test.manner) })
 			return
 		}
 	}

@@ -1,0 +1,11 @@
+package metatest
+
+// Manner is how a store differs from the plainest one.
+type Manner = manner
+
+// NewModel makes a store of a manner.
+func NewModel(m Manner) *Memory {
+	s := NewMemory()
+	s.manner = m
+	return s
+}
