@@ -2,11 +2,11 @@ package groups
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/eventyard/eventyard/internal/hubs/groupentry"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -131,7 +131,7 @@ func (k *Registry) Remove(ctx context.Context, of processor.Group, e processor.E
 }
 
 func entryError(doing, key string, err error) error {
-	if errors.Is(err, meta.ErrConflict) || errors.Is(err, meta.ErrNotFound) {
+	if mirror.GoneOrChanged(err) {
 		return processor.ErrConflict
 	}
 	return fmt.Errorf("%s entry %q: %w", doing, key, err)

@@ -2,13 +2,13 @@ package groups
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -85,7 +85,7 @@ func (g group) settle(ctx context.Context, records ...created) error {
 	}
 	for _, c := range records {
 		err := g.k.meta.Delete(ctx, c.key, c.revision)
-		if err != nil && !errors.Is(err, meta.ErrNotFound) && !errors.Is(err, meta.ErrConflict) {
+		if err != nil && !mirror.GoneOrChanged(err) {
 			g.k.log.Warn("a record of a deleted group stays behind", "key", c.key, "error", err)
 		}
 	}

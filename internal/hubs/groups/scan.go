@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groupentry"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -198,19 +199,14 @@ func logOf(prefix string) string { return prefix[:strings.LastIndex(prefix[:len(
 // later.
 const (
 	ownerTries = 8
-	ownerPause = 50 * time.Millisecond
+	ownerPause = 70 * time.Millisecond
 )
 
 // await tries until the hub is known, or it seems to be gone.
 func (o *owners) await(ctx context.Context, c meta.Change, prefix string) (f GroupEntry, err error) {
 	err = errNobody
 	for try := 0; try < ownerTries && errors.Is(err, errNobody) && ctx.Err() == nil; try++ {
-		timer := time.NewTimer(ownerPause << min(try, 3))
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		mirror.Pause(ctx, ownerPause<<min(try, 3))
 		f, err = o.entry(ctx, c, []string{prefix})
 	}
 	return f, err

@@ -9,10 +9,11 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
 
-// lostPause is how long to wait before a watch that was lost begins anew.
+// lostPause is about how long to wait before a watch that was lost begins anew.
 const lostPause = 250 * time.Millisecond
 
 // subscribers hear of changes by one watch of all groups: a thousand functions in the yard would
@@ -93,12 +94,7 @@ func (k *Registry) Follow(ctx context.Context, ready func()) error {
 			return err
 		}
 		k.log.Warn("watch of the groups was lost, beginning anew", "error", err)
-		timer := time.NewTimer(lostPause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		mirror.Pause(ctx, lostPause)
 	}
 }
 
