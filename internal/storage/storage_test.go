@@ -19,8 +19,7 @@ var quick = Config{Sync: "os", Log: slog.New(slog.DiscardHandler)}
 
 func open(t *testing.T, url string, cfg Config) *Storage {
 	t.Helper()
-	s, err := Open(t.Context(), url, cfg)
-	testkit.Must(t, err)
+	s := testkit.Value(Open(t.Context(), url, cfg))(t)
 	return s
 }
 
@@ -30,10 +29,8 @@ func filled(t *testing.T) string {
 	url := Disk(filepath.Join(t.TempDir(), "below", "data"))
 	s := open(t, url, Config{Sync: "always", Log: quick.Log})
 	testkit.Must(t, testkit.Err(s.Meta.CompareAndSet(t.Context(), "k", 0, []byte("v"))))
-	partition, err := s.Log.Partition(eventlog.PartitionID{Log: "orders"}, eventlog.Retention{})
-	testkit.Must(t, err)
-	receipt, err := partition.Submit(t.Context(), eventlog.Batch{Events: []eventlog.Event{{Message: []byte("hello")}}})
-	testkit.Must(t, err)
+	partition := testkit.Value(s.Log.Partition(eventlog.PartitionID{Log: "orders"}, eventlog.Retention{}))(t)
+	receipt := testkit.Value(partition.Submit(t.Context(), eventlog.Batch{Events: []eventlog.Event{{Message: []byte("hello")}}}))(t)
 	testkit.Must(t, testkit.Err(receipt.Wait(t.Context())))
 	testkit.Must(t, s.Close())
 	return url
@@ -41,8 +38,7 @@ func filled(t *testing.T) string {
 
 func folder(t *testing.T, url string) string {
 	t.Helper()
-	dir, err := folderOf(url)
-	testkit.Must(t, err)
+	dir := testkit.Value(folderOf(url))(t)
 	return dir
 }
 

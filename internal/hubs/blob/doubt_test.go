@@ -116,8 +116,7 @@ func TestBlocksOfABlobThatNobodyCommitsGo(t *testing.T) {
 		y.block("b", "2", noise(3, large))
 		time.Sleep(2 * 24 * time.Hour)
 		testkit.Must(t, y.Sweep(t.Context()))
-		list, err := y.Blocks(t.Context(), in("b"), Conditions{})
-		testkit.Must(t, err)
+		list := testkit.Value(y.Blocks(t.Context(), in("b"), Conditions{}))(t)
 		if !slices.Equal(list.UncommittedBlocks, []Block{{"2", large}}) || y.fileCount() != 2 {
 			t.Errorf("left are %v and %d files", list.UncommittedBlocks, y.fileCount())
 		}

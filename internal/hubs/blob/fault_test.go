@@ -62,10 +62,8 @@ func TestAFullDisk(t *testing.T) {
 func TestADamagedFileIsNoticed(t *testing.T) {
 	y := newYard(t)
 	y.put("b", noise(1, large), Conditions{})
-	entries, err := y.mem.List(".")
-	testkit.Must(t, err)
-	f, err := y.mem.Open(entries[0].Name)
-	testkit.Must(t, err)
+	entries := testkit.Value(y.mem.List("."))(t)
+	f := testkit.Value(y.mem.Open(entries[0].Name))(t)
 	testkit.Must(t, f.Truncate(large-1))
 	testkit.Must(t, f.Close())
 	if _, err := y.body("b"); err == nil {

@@ -34,8 +34,7 @@ func newYard(t testing.TB) *yard {
 	t.Helper()
 	y := &yard{t: t, meta: metatest.NewFaulty(metatest.NewMemory()), mem: vfs.NewMem()}
 	y.open()
-	_, err := y.CreateContainer(t.Context(), box, nil)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(y.CreateContainer(t.Context(), box, nil)))
 	return y
 }
 

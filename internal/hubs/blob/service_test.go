@@ -40,10 +40,8 @@ func TestARangeIsReadAcrossBlocks(t *testing.T) {
 	for i, id := range []string{"x", "y", "z"} {
 		y.block("b", id, all[i*1000:(i+1)*1000])
 	}
-	_, err := y.Commit(t.Context(), in("b"), blocks("x y z"), Content{}, Conditions{})
-	testkit.Must(t, err)
-	body, err := y.Open(t.Context(), in("b"), Conditions{})
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(y.Commit(t.Context(), in("b"), blocks("x y z"), Content{}, Conditions{})))
+	body := testkit.Value(y.Open(t.Context(), in("b"), Conditions{}))(t)
 	defer body.Close()
 	for _, part := range [][2]int64{{0, 3000}, {0, 1}, {999, 2}, {1000, 1000}, {500, 2000}, {2999, 1}, {3000, 0}} {
 		var got bytes.Buffer
@@ -65,8 +63,7 @@ func TestAReaderFinishesWhatItBegan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			y.put("b", noise(1, large), Conditions{})
-			body, err := y.Open(t.Context(), in("b"), Conditions{})
-			testkit.Must(t, err)
+			body := testkit.Value(y.Open(t.Context(), in("b"), Conditions{}))(t)
 			testkit.Must(t, end(y))
 			testkit.Must(t, y.Sweep(t.Context()))
 			var got bytes.Buffer
@@ -228,8 +225,7 @@ func TestADeletedContainerIsEmptyWhenMadeAnew(t *testing.T) {
 	y.block("blocks", "1", noise(1, 10))
 	testkit.Must(t, y.DeleteContainer(t.Context(), box, Conditions{}))
 	testkit.ErrorIs(t, testkit.Err(y.Blob(t.Context(), in("small"), Conditions{})), ErrContainerNotFound, "a blob in no container")
-	_, err := y.CreateContainer(t.Context(), box, nil)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(y.CreateContainer(t.Context(), box, nil)))
 	if page, err := y.List(t.Context(), box, ListQuery{Uncommitted: true}); err != nil || len(page.Blobs) != 0 {
 		t.Errorf("the new one has %v, %v", page.Blobs, err)
 	}
@@ -285,11 +281,9 @@ func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		f, err := y.mem.Create("0123456789abcdef0123456789abcdef")
-		testkit.Must(t, err)
+		f := testkit.Value(y.mem.Create("0123456789abcdef0123456789abcdef"))(t)
 		testkit.Must(t, f.Close())
-		foreign, err := y.mem.Create("README")
-		testkit.Must(t, err)
+		foreign := testkit.Value(y.mem.Create("README"))(t)
 		testkit.Must(t, foreign.Close())
 		stop := testkit.Run(t, y.Run)
 		synctest.Wait()

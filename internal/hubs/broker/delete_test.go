@@ -159,8 +159,7 @@ func expectNothingOf(t *testing.T, y yard, log string, removed []string) {
 			t.Errorf("left: %v, %v", left, err)
 		}
 	}
-	hubs, err := y.Memory.List(t.Context(), hubsPrefix)
-	testkit.Must(t, err)
+	hubs := testkit.Value(y.Memory.List(t.Context(), hubsPrefix))(t)
 	for _, e := range hubs {
 		if def, err := decodeDefinition(e); err != nil || def.Log == log {
 			t.Errorf("definition left: %s, %v", e.Value, err)
@@ -250,13 +249,10 @@ func TestDeletionThatAnotherNodeFinishes(t *testing.T) {
 	y := newYard(t)
 	mustCreate(t, y.open(t), "orders", 1)
 	b := y.open(t)
-	there, err := y.Memory.Get(t.Context(), hubKey("orders"))
-	testkit.Must(t, err)
-	def, err := decodeDefinition(there)
-	testkit.Must(t, err)
+	there := testkit.Value(y.Memory.Get(t.Context(), hubKey("orders")))(t)
+	def := testkit.Value(decodeDefinition(there))(t)
 	def.State = stateDeleting
-	marked, err := y.Memory.CompareAndSet(t.Context(), there.Key, there.Revision, encode(def))
-	testkit.Must(t, err)
+	marked := testkit.Value(y.Memory.CompareAndSet(t.Context(), there.Key, there.Revision, encode(def)))(t)
 	y.Meta.Inject(func(op metatest.Op) error {
 		if op.Kind == metatest.OpDelete && op.Key == there.Key {
 			return y.Memory.Delete(t.Context(), there.Key, marked)

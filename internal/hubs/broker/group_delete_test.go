@@ -22,8 +22,7 @@ func keepRecord(t *testing.T, b *Broker, hub, group, name string) GroupRecords {
 
 func recordsLeft(t *testing.T, s meta.Store) (keys []string) {
 	t.Helper()
-	left, err := s.List(t.Context(), RecordsPrefix)
-	testkit.Must(t, err)
+	left := testkit.Value(s.List(t.Context(), RecordsPrefix))(t)
 	for _, e := range left {
 		keys = append(keys, e.Key)
 	}
@@ -94,8 +93,7 @@ func TestGroupRecords(t *testing.T) {
 
 func recordsOf(t *testing.T, b *Broker, hub, group string) GroupRecords {
 	t.Helper()
-	r, err := b.GroupRecords(t.Context(), hub, group)
-	testkit.Must(t, err)
+	r := testkit.Value(b.GroupRecords(t.Context(), hub, group))(t)
 	return r
 }
 
@@ -192,8 +190,7 @@ func TestReceivers(t *testing.T) {
 	mustCreate(t, b, "orders", 2, "billing", "other")
 	show := func(group string) (all []string) {
 		t.Helper()
-		there, err := b.Receivers(t.Context(), "Orders", group)
-		testkit.Must(t, err)
+		there := testkit.Value(b.Receivers(t.Context(), "Orders", group))(t)
 		for _, r := range there {
 			epoch := "none"
 			if r.Epoch != nil {

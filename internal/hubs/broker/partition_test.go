@@ -40,14 +40,12 @@ func TestPartitionInfo(t *testing.T) {
 func TestPartition(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "Orders", 2)
-	p, err := b.Partition(t.Context(), "orders", "1")
-	testkit.Must(t, err)
+	p := testkit.Value(b.Partition(t.Context(), "orders", "1"))(t)
 	if p.Hub != "Orders" || p.ID != "1" || p.First != -1 || p.Last != -1 || !p.Empty || !p.LastTime.IsZero() || p.Retrieved.IsZero() {
 		t.Errorf("new: %+v", p)
 	}
 	stored := mustPublish(t, b, "orders", Target{Partition: "1"}, "a", "b", "c")
-	p, err = b.Partition(t.Context(), "orders", "1")
-	testkit.Must(t, err)
+	p = testkit.Value(b.Partition(t.Context(), "orders", "1"))(t)
 	if p.First != 0 || p.Last != 2 || p.LastOffset != "2" || p.Empty || !p.LastTime.Equal(stored.Time) {
 		t.Errorf("with three events: %+v", p)
 	}
@@ -101,8 +99,7 @@ func TestRetentionOfIdlePartitions(t *testing.T) {
 		go y.Engine.Run(t.Context())
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
-		p, err := b.Partition(t.Context(), "orders", "1")
-		testkit.Must(t, err)
+		p := testkit.Value(b.Partition(t.Context(), "orders", "1"))(t)
 		if !p.Empty || p.First != 2 || p.Last != 1 || p.LastOffset != "1" {
 			t.Errorf("got %+v", p)
 		}

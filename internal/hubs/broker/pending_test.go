@@ -73,8 +73,7 @@ func TestSubmitFindsTheNewIncarnation(t *testing.T) {
 	}
 	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	mustCreate(t, b, "orders", 1)
-	p, err := b.Submit(t.Context(), "orders", Target{}, events("x"))
-	testkit.Must(t, err)
+	p := testkit.Value(b.Submit(t.Context(), "orders", Target{}, events("x")))(t)
 	testkit.Check(t, testkit.Err(p.Wait(t.Context())))
 }
 
@@ -83,8 +82,7 @@ func TestSubmitToOneIncarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newYard(t).open(t)
 		mustCreate(t, b, "orders", 1)
-		old, err := b.Hub("orders")
-		testkit.Must(t, err)
+		old := testkit.Value(b.Hub("orders"))(t)
 		to := Target{Created: old.Created}
 		testkit.Check(t, testkit.Err(b.Publish(t.Context(), "Orders", to, events("x"))), "while it is there")
 		time.Sleep(time.Millisecond)
@@ -102,8 +100,7 @@ func TestSubmitToOneIncarnation(t *testing.T) {
 func TestWaitForADeletedHub(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
-	p, err := b.Submit(t.Context(), "orders", Target{}, events("x"))
-	testkit.Must(t, err)
+	p := testkit.Value(b.Submit(t.Context(), "orders", Target{}, events("x")))(t)
 	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	wantNotFound(t, testkit.Err(p.Wait(t.Context())), KindHub)
 }
@@ -135,8 +132,7 @@ func TestSubmitAllocatesLittle(t *testing.T) {
 	mustCreate(t, b, "orders", 4)
 	batch := make([]eventlog.Event, 10)
 	allocs := testing.AllocsPerRun(100, func() {
-		p, err := b.Submit(t.Context(), "orders", Target{Partition: "3"}, batch)
-		testkit.Must(t, err)
+		p := testkit.Value(b.Submit(t.Context(), "orders", Target{Partition: "3"}, batch))(t)
 		testkit.Must(t, testkit.Err(p.Wait(t.Context())))
 	})
 	if allocs > 2 { // the engine's receipt is the other

@@ -18,10 +18,8 @@ import (
 // snapshotOf reads what is written down of a partition's producers.
 func (y yard) snapshotOf(t *testing.T, b *Broker, hub string) snapshot {
 	t.Helper()
-	entry, err := y.Memory.Get(t.Context(), producerKey(b.hubs.find(hub).log, 0))
-	testkit.Must(t, err)
-	s, err := decodeSnapshot(entry.Value)
-	testkit.Must(t, err)
+	entry := testkit.Value(y.Memory.Get(t.Context(), producerKey(b.hubs.find(hub).log, 0)))(t)
+	s := testkit.Value(decodeSnapshot(entry.Value))(t)
 	return s
 }
 
@@ -147,8 +145,7 @@ func TestSnapshotWaitsForFlights(t *testing.T) {
 		slow := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
 		mustStore(t, slow, 0, "a")
 		pending := mustSubmit(t, slow, 1, "b")
-		plain, err := y.open(t).Submit(t.Context(), "orders", Target{}, events("c"))
-		testkit.Must(t, err)
+		plain := testkit.Value(y.open(t).Submit(t.Context(), "orders", Target{}, events("c")))(t)
 		if _, err := plain.Wait(t.Context()); err != nil { // stores the one before it, too
 			t.Fatal(err)
 		}

@@ -18,8 +18,7 @@ func TestSnapshotComesBack(t *testing.T) {
 		math.MaxInt64: {epoch: math.MaxInt16, last: math.MaxInt32, run: maxRun, recent: recent{7, 1, 300}, used: 1 << 33},
 		1:             {last: 15, run: 15, recent: recent{1, 2, 3, 4, 5}, used: 1},
 	}}
-	got, err := decodeSnapshot(s.encode())
-	testkit.Must(t, err)
+	got := testkit.Value(decodeSnapshot(s.encode()))(t)
 	if diff := cmp.Diff(s, got, cmp.AllowUnexported(snapshot{}, record{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

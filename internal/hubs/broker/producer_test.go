@@ -167,8 +167,7 @@ func TestProducerPipelines(t *testing.T) {
 		for first, m := range []string{2: "c", 3: "d", 4: "e"} {
 			if m != "" {
 				copy(reused, m)
-				next, err := p.Submit(t.Context(), int32(first), []eventlog.Event{{Message: reused}})
-				testkit.Must(t, err)
+				next := testkit.Value(p.Submit(t.Context(), int32(first), []eventlog.Event{{Message: reused}}))(t)
 				pending = append(pending, next)
 			}
 		}
@@ -230,8 +229,7 @@ func TestProducerLosesPatience(t *testing.T) {
 		mustCreate(t, b, "orders", 1)
 		p := mustBegin(t, b, "orders", ProducerConfig{Last: atZero})
 		ctx, cancel := context.WithCancel(t.Context())
-		first, err := p.Submit(ctx, 0, events("a"))
-		testkit.Must(t, err)
+		first := testkit.Value(p.Submit(ctx, 0, events("a")))(t)
 		cancel()
 		testkit.ErrorIs(t, testkit.Err(first.Wait(ctx)), context.Canceled)
 		again := mustBeginWhile(t, b, p, func() { close(held) })

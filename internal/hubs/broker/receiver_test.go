@@ -50,8 +50,7 @@ func receive(t *testing.T, b *Broker, group, name string, epoch *int64) (*reader
 
 func mustReceive(t *testing.T, b *Broker, group, name string, epoch *int64) *reader {
 	t.Helper()
-	r, err := receive(t, b, group, name, epoch)
-	testkit.Must(t, err)
+	r := testkit.Value(receive(t, b, group, name, epoch))(t)
 	return r
 }
 

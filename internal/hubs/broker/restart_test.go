@@ -15,10 +15,8 @@ import (
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	start := func() (*Broker, func()) {
-		store, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, "meta.db"), Log: testkit.Quiet()})
-		testkit.Must(t, err)
-		engine, err := disk.Open(disk.Config{Dir: dir, SegmentBytes: 16 << 10, Log: testkit.Quiet()})
-		testkit.Must(t, err)
+		store := testkit.Value(bolt.Open(bolt.Config{Path: filepath.Join(dir, "meta.db"), Log: testkit.Quiet()}))(t)
+		engine := testkit.Value(disk.Open(disk.Config{Dir: dir, SegmentBytes: 16 << 10, Log: testkit.Quiet()}))(t)
 		b := open(t, Config{Engine: engine, Meta: store})
 		return b, func() {
 			testkit.Check(t, engine.Close())

@@ -33,26 +33,22 @@ func (y yard) node() yard { return yard{y.Node()} }
 func open(t *testing.T, cfg Config) *Broker {
 	t.Helper()
 	cfg.Log = testkit.Quiet()
-	b, err := Open(t.Context(), cfg)
-	testkit.Must(t, err)
+	b := testkit.Value(Open(t.Context(), cfg))(t)
 	return b
 }
 
 func mustCreate(t *testing.T, b *Broker, name string, partitions int, groups ...string) Hub {
 	t.Helper()
-	h, err := b.CreateHub(t.Context(), HubConfig{Name: name, Partitions: partitions})
-	testkit.Must(t, err)
+	h := testkit.Value(b.CreateHub(t.Context(), HubConfig{Name: name, Partitions: partitions}))(t)
 	for _, group := range groups {
-		_, err := b.CreateGroup(t.Context(), name, group)
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(b.CreateGroup(t.Context(), name, group)))
 	}
 	return h
 }
 
 func mustPublish(t *testing.T, b *Broker, hub string, to Target, messages ...string) Published {
 	t.Helper()
-	p, err := b.Publish(t.Context(), hub, to, events(messages...))
-	testkit.Must(t, err)
+	p := testkit.Value(b.Publish(t.Context(), hub, to, events(messages...)))(t)
 	return p
 }
 
@@ -61,8 +57,7 @@ func events(messages ...string) []eventlog.Event { return storagetest.Events(mes
 // readAll gives what a hub holds, by partition.
 func readAll(t *testing.T, b *Broker, hub string) [][]string {
 	t.Helper()
-	h, err := b.Hub(hub)
-	testkit.Must(t, err)
+	h := testkit.Value(b.Hub(hub))(t)
 	all := make([][]string, h.Partitions)
 	for i := range all {
 		all[i] = read(t, b, hub, DefaultGroup, i, eventlog.Earliest())
@@ -73,8 +68,7 @@ func readAll(t *testing.T, b *Broker, hub string) [][]string {
 // read gives the messages of a partition from a position to the end.
 func read(t *testing.T, b *Broker, hub, group string, partition int, at eventlog.Position) []string {
 	t.Helper()
-	c, err := b.Cursor(t.Context(), hub, group, strconv.Itoa(partition), at)
-	testkit.Must(t, err)
+	c := testkit.Value(b.Cursor(t.Context(), hub, group, strconv.Itoa(partition), at))(t)
 	return storagetest.ReadAll(t, c)
 }
 
@@ -179,23 +173,20 @@ var atZero = new(int32(-1))
 
 func mustBegin(t *testing.T, b *Broker, hub string, cfg ProducerConfig) *Producer {
 	t.Helper()
-	p, err := b.Producer(t.Context(), hub, "0", cfg)
-	testkit.Must(t, err)
+	p := testkit.Value(b.Producer(t.Context(), hub, "0", cfg))(t)
 	return p
 }
 
 func mustSubmit(t *testing.T, p *Producer, first int32, messages ...string) *Pending {
 	t.Helper()
-	pending, err := p.Submit(t.Context(), first, events(messages...))
-	testkit.Must(t, err)
+	pending := testkit.Value(p.Submit(t.Context(), first, events(messages...)))(t)
 	return pending
 }
 
 // mustStore submits and waits.
 func mustStore(t *testing.T, p *Producer, first int32, messages ...string) Published {
 	t.Helper()
-	stored, err := mustSubmit(t, p, first, messages...).Wait(t.Context())
-	testkit.Must(t, err)
+	stored := testkit.Value(mustSubmit(t, p, first, messages...).Wait(t.Context()))(t)
 	return stored
 }
 

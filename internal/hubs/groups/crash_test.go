@@ -49,13 +49,11 @@ type acknowledged struct {
 // crashLife runs a process, kills it after some lines and gives what it has acknowledged.
 func crashLife(t *testing.T, path string, lines int) map[string]acknowledged {
 	t.Helper()
-	binary, err := os.Executable()
-	testkit.Must(t, err)
+	binary := testkit.Value(os.Executable())(t)
 	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(), childFile+"="+path)
 	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	testkit.Must(t, err)
+	stdout := testkit.Value(cmd.StdoutPipe())(t)
 	testkit.Must(t, cmd.Start())
 	last := map[string]acknowledged{}
 	seen := 0

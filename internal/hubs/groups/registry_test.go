@@ -172,8 +172,7 @@ func TestRecordsGoWithTheirGroupAndHub(t *testing.T) {
 		g, d := y.group(t, "orders", "billing", 1), y.group(t, "orders", "$Default", 1)
 		l := y.fill(t, g)
 		y.fill(t, d)
-		old, err := y.Checkpoints(t.Context(), g)
-		testkit.Must(t, err)
+		old := testkit.Value(y.Checkpoints(t.Context(), g))(t)
 		testkit.Must(t, remove())
 		if _, err := y.Leases(t.Context(), g); err == nil {
 			t.Errorf("%s: there are leases of what was deleted", what)
@@ -288,8 +287,7 @@ func TestALaterFormatIsRefused(t *testing.T) {
 	y := newYard(t, nil)
 	g := y.group(t, "orders", "billing", 1)
 	y.fill(t, g)
-	all, err := y.meta.List(t.Context(), "records/")
-	testkit.Must(t, err)
+	all := testkit.Value(y.meta.List(t.Context(), "records/"))(t)
 	for _, e := range all {
 		later := strings.Replace(string(e.Value), `"v":1`, `"v":2`, 1)
 		testkit.Must(t, testkit.Err(y.meta.CompareAndSet(t.Context(), e.Key, e.Revision, []byte(later))))
@@ -337,16 +335,14 @@ func TestStaleReads(t *testing.T) {
 	y := newYard(t, store)
 	g := y.group(t, "orders", "billing", 2)
 	stale := &staleStore{Store: store}
-	k, err := New(Config{Meta: stale, Broker: y.broker, Log: testkit.Quiet()})
-	testkit.Must(t, err)
+	k := testkit.Value(New(Config{Meta: stale, Broker: y.broker, Log: testkit.Quiet()}))(t)
 	former := y.own(t, g, "0", "former", 1)
 	old := y.checkpointAt(t, g, former, 5, "5")
 	y.own(t, g, "1", "liar", 1)
 	stale.freeze(t)
 
 	l := y.own(t, g, "0", "a", 2) // by another node
-	c, err := y.Begin(t.Context(), g, l)
-	testkit.Must(t, err)
+	c := testkit.Value(y.Begin(t.Context(), g, l))(t)
 	if won, err := k.Claim(t.Context(), g, []processor.Lease{l}); err != nil || len(won) != 1 || !won[0].Acquired.Equal(l.Acquired) {
 		t.Fatalf("renewal gave %+v, %v", won, err)
 	}
@@ -374,8 +370,7 @@ type staleStore struct {
 }
 
 func (s *staleStore) freeze(t *testing.T) {
-	all, err := s.Store.List(t.Context(), "")
-	testkit.Must(t, err)
+	all := testkit.Value(s.Store.List(t.Context(), ""))(t)
 	s.frozen = map[string]meta.Entry{}
 	for _, e := range all {
 		s.frozen[e.Key] = e

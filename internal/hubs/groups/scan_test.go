@@ -20,15 +20,13 @@ import (
 func (y *yard) putEntry(t testing.TB, g processor.Group, key, value string) processor.Entry {
 	t.Helper()
 	f := processor.Entry{Key: key, Value: []byte(value)}
-	there, err := y.Entries(t.Context(), g, "")
-	testkit.Must(t, err)
+	there := testkit.Value(y.Entries(t.Context(), g, ""))(t)
 	for _, had := range there {
 		if had.Key == key {
 			f.Version = had.Version
 		}
 	}
-	f, err = y.Put(t.Context(), g, f)
-	testkit.Must(t, err)
+	f = testkit.Value(y.Put(t.Context(), g, f))(t)
 	return f
 }
 
@@ -67,8 +65,7 @@ func TestEntriesOfAllGroupsAreFound(t *testing.T) {
 	y.putEntry(t, other, "circuit/b", "4")
 	y.own(t, billing, "0", "somebody", 1)
 
-	found, err := y.FindEntries(t.Context(), "circuit/", "failures/")
-	testkit.Must(t, err)
+	found := testkit.Value(y.FindEntries(t.Context(), "circuit/", "failures/"))(t)
 	want := []string{"Team/Orders Billing circuit/a=1", "Team/Orders Billing failures/a/i=2", "images $Default circuit/b=4"}
 	testkit.Diff(t, want, words(found))
 	for _, f := range found {

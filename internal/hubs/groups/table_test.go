@@ -72,8 +72,7 @@ func TestTheTable(t *testing.T) {
 
 func (y *yard) put(t testing.TB, g processor.Group, key, value string) processor.Entry {
 	t.Helper()
-	f, err := y.Put(t.Context(), g, processor.Entry{Key: key, Value: []byte(value)})
-	testkit.Must(t, err)
+	f := testkit.Value(y.Put(t.Context(), g, processor.Entry{Key: key, Value: []byte(value)}))(t)
 	return f
 }
 
@@ -90,8 +89,7 @@ func TestInstances(t *testing.T) {
 		y.own(t, g, "2", "one", 1)
 		y.put(t, g, "presence/one", `{"started":"2026-11-15T08:00:00Z"}`)
 		y.put(t, g, "presence/idle", `no JSON`)
-		table, err := y.Table(t.Context(), "orders", "billing")
-		testkit.Must(t, err)
+		table := testkit.Value(y.Table(t.Context(), "orders", "billing"))(t)
 		var got []string
 		for _, i := range table.Instances {
 			line := i.ID + strings.Repeat("*", i.Partitions)

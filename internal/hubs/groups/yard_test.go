@@ -52,10 +52,8 @@ func newYard(t testing.TB, store meta.Store) *yard {
 
 func openYard(t testing.TB, store meta.Store, engine eventlog.Engine) *yard {
 	t.Helper()
-	b, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: testkit.Quiet()})
-	testkit.Must(t, err)
-	k, err := New(Config{Meta: store, Broker: b, Log: testkit.Quiet()})
-	testkit.Must(t, err)
+	b := testkit.Value(broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: testkit.Quiet()}))(t)
+	k := testkit.Value(New(Config{Meta: store, Broker: b, Log: testkit.Quiet()}))(t)
 	return &yard{Registry: k, broker: b, meta: store, engine: engine}
 }
 
@@ -64,8 +62,7 @@ func newBolt(t testing.TB, path string) *bolt.Store {
 	if path == "" {
 		path = filepath.Join(t.TempDir(), "meta.db")
 	}
-	store, err := bolt.Open(bolt.Config{Path: path, Log: testkit.Quiet()})
-	testkit.Must(t, err)
+	store := testkit.Value(bolt.Open(bolt.Config{Path: path, Log: testkit.Quiet()}))(t)
 	t.Cleanup(func() { testkit.Check(t, store.Close()) })
 	return store
 }
@@ -77,8 +74,7 @@ func (y *yard) group(t testing.TB, hub, group string, partitions int) processor.
 	if !strings.EqualFold(group, "$Default") {
 		groups = []string{group}
 	}
-	_, err := y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: hub, Partitions: partitions}, groups)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: hub, Partitions: partitions}, groups)))
 	return processor.Group{Namespace: "yard", Hub: hub, Group: group}
 }
 
@@ -88,8 +84,7 @@ func (y *yard) publish(t testing.TB, hub, partition string, events int) {
 	for i := range batch {
 		batch[i].Message = []byte{0x00, 0x53, 0x75, 0xa0, 1, 'x'}
 	}
-	_, err := y.broker.Publish(t.Context(), hub, broker.Target{Partition: partition}, batch)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(y.broker.Publish(t.Context(), hub, broker.Target{Partition: partition}, batch)))
 }
 
 func (y *yard) own(t testing.TB, g processor.Group, partition, owner string, epoch int64) processor.Lease {
@@ -111,11 +106,9 @@ func (y *yard) own(t testing.TB, g processor.Group, partition, owner string, epo
 
 func (y *yard) checkpointAt(t testing.TB, g processor.Group, l processor.Lease, sequence int64, offset string) processor.Checkpoint {
 	t.Helper()
-	c, err := y.Begin(t.Context(), g, l)
-	testkit.Must(t, err)
+	c := testkit.Value(y.Begin(t.Context(), g, l))(t)
 	c.Sequence, c.Offset = sequence, offset
-	c, err = y.Save(t.Context(), g, l, c)
-	testkit.Must(t, err)
+	c = testkit.Value(y.Save(t.Context(), g, l, c))(t)
 	return c
 }
 

@@ -41,8 +41,7 @@ func soundStore(t testing.TB, entriesBucket int) (content []byte, now, before ma
 
 func allEntries(t testing.TB, s *Store) map[string]meta.Entry {
 	t.Helper()
-	entries, err := s.List(t.Context(), "")
-	testkit.Must(t, err)
+	entries := testkit.Value(s.List(t.Context(), ""))(t)
 	entriesBucket := make(map[string]meta.Entry)
 	for _, entry := range entries {
 		entriesBucket[entry.Key] = entry
@@ -145,8 +144,7 @@ func editedStore(t *testing.T, content []byte, edit func(*bbolt.Tx) error) strin
 	t.Helper()
 	path := storePath(t)
 	testkit.Must(t, os.WriteFile(path, content, 0o600))
-	db, err := openBolt(path, bbolt.Options{NoSync: true})
-	testkit.Must(t, err)
+	db := testkit.Value(openBolt(path, bbolt.Options{NoSync: true}))(t)
 	testkit.Must(t, errors.Join(db.Update(edit), db.Close()))
 	return path
 }
@@ -206,8 +204,7 @@ func TestAStoreWithAFreelistIsSound(t *testing.T) {
 	content, now, before := soundStore(t, 200)
 	path := storePath(t)
 	testkit.Must(t, os.WriteFile(path, content, 0o600))
-	db, err := bbolt.Open(path, 0o600, nil)
-	testkit.Must(t, err)
+	db := testkit.Value(bbolt.Open(path, 0o600, nil))(t)
 	testkit.Must(t, db.Close())
 	testkit.Check(t, Check(path))
 	wantFoundOrHarmless(t, "as it is", path, readFile(t, path), now, before)

@@ -98,8 +98,7 @@ func crashRound(t *testing.T, path string, round, lines int) map[string]int {
 // childCommand starts this test binary in another part; see runChild.
 func childCommand(t *testing.T, mode string, args ...string) *exec.Cmd {
 	t.Helper()
-	binary, err := os.Executable()
-	testkit.Must(t, err)
+	binary := testkit.Value(os.Executable())(t)
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	// Under the race detector a process sleeps a second before it ends, unless told.
 	cmd.Env = append(os.Environ(), childMode+"="+mode, "GORACE=atexit_sleep_ms=0")

@@ -47,8 +47,7 @@ func openStore(t testing.TB, cfg Config) *Store {
 		cfg.Path = storePath(t)
 	}
 	cfg.Log = testkit.Quiet()
-	s, err := Open(cfg)
-	testkit.Must(t, err)
+	s := testkit.Value(Open(cfg))(t)
 	t.Cleanup(func() {
 		testkit.Check(t, s.Close(), "close")
 	})
@@ -57,8 +56,7 @@ func openStore(t testing.TB, cfg Config) *Store {
 
 func set(t testing.TB, s *Store, key string, expected meta.Revision, value string) meta.Revision {
 	t.Helper()
-	revision, err := s.CompareAndSet(t.Context(), key, expected, []byte(value))
-	testkit.Must(t, err)
+	revision := testkit.Value(s.CompareAndSet(t.Context(), key, expected, []byte(value)))(t)
 	return revision
 }
 

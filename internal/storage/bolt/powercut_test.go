@@ -156,8 +156,7 @@ func holds(entries []meta.Entry, state map[string]meta.Entry) bool {
 
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	testkit.Must(t, err)
+	content := testkit.Value(os.ReadFile(path))(t)
 	return content
 }
 

@@ -200,8 +200,7 @@ func TestASlowWatcherIsReportedOneChangePerKey(t *testing.T) {
 func TestAWatchThatEndedIsNotKept(t *testing.T) {
 	s := openStore(t, Config{NoSync: true})
 	ctx, cancel := context.WithCancel(t.Context())
-	watcher, err := s.Watch(ctx, "")
-	testkit.Must(t, err)
+	watcher := testkit.Value(s.Watch(ctx, ""))(t)
 	testkit.Must(t, testkit.Err(watcher.Next()))
 	cancel()
 	for s.watches() > 0 { // the test's own time limit is the only way out of a leak

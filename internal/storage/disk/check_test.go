@@ -79,8 +79,7 @@ func TestAnEmptySegmentWithABadHeaderIsReplaced(t *testing.T) {
 
 func TestSyncModesHaveNames(t *testing.T) {
 	for _, mode := range []disk.SyncMode{disk.Always, disk.Interval, disk.OS} {
-		got, err := disk.ParseSync(mode.String())
-		testkit.Must(t, err)
+		got := testkit.Value(disk.ParseSync(mode.String()))(t)
 		testkit.Equal(t, got, mode)
 	}
 	if _, err := disk.ParseSync("never"); err == nil {

@@ -11,15 +11,12 @@ import (
 // H4: a reader finds nothing, and no damage, where all that it was about to read has been removed between its look at the end and
 // its going to the segment.
 func TestACursorWhoseEventsAreRemovedAsItGoesToThem(t *testing.T) {
-	e, err := Open(Config{FS: vfs.NewMem(), Log: testkit.Quiet()})
-	testkit.Must(t, err)
+	e := testkit.Value(Open(Config{FS: vfs.NewMem(), Log: testkit.Quiet()}))(t)
 	defer e.Close()
-	p, err := e.Partition(eventlog.PartitionID{Log: "orders-1"}, eventlog.Retention{})
-	testkit.Must(t, err)
+	p := testkit.Value(e.Partition(eventlog.PartitionID{Log: "orders-1"}, eventlog.Retention{}))(t)
 	batch := func() eventlog.Batch { return eventlog.Batch{Events: []eventlog.Event{{Message: []byte("x")}}} }
 	testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), p, batch())))
-	opened, err := p.Cursor(t.Context(), eventlog.Earliest())
-	testkit.Must(t, err)
+	opened := testkit.Value(p.Cursor(t.Context(), eventlog.Earliest()))(t)
 	defer opened.Close()
 	c := opened.(*cursor) // it has looked at the end, and found an event before that
 	testkit.Must(t, p.Trim(t.Context(), 1))

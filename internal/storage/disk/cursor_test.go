@@ -61,8 +61,7 @@ func TestADamagedSegmentDoesNotCloseTheSearchForATime(t *testing.T) {
 	names := segments(t, mem)
 	ruin(t, mem, names[(len(names)-1)/2])
 	p := mustPartition(t, mustOpen(t, cfg), eventlog.Retention{})
-	c, err := p.Cursor(t.Context(), eventlog.Since(time.Now().Add(time.Hour)))
-	testkit.Must(t, err)
+	c := testkit.Value(p.Cursor(t.Context(), eventlog.Since(time.Now().Add(time.Hour))))(t)
 	if c.At() != 300 {
 		t.Errorf("in an hour begins with %d, want 300", c.At())
 	}
@@ -74,8 +73,7 @@ func TestACursorAtTheEndHoldsNoMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := mustPartition(t, mustOpen(t, config(disk.Always, vfs.NewMem())), eventlog.Retention{})
 			mustAppend(t, p, strings.Repeat("x", size))
-			c, err := p.Cursor(t.Context(), eventlog.Earliest())
-			testkit.Must(t, err)
+			c := testkit.Value(p.Cursor(t.Context(), eventlog.Earliest()))(t)
 			defer c.Close()
 			memory := readOne(t, c)
 			if run, err := c.TryNext(t.Context()); err != nil || len(run.Events) != 0 {

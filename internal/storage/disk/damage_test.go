@@ -20,8 +20,7 @@ import (
 func segments(t *testing.T, fs vfs.FS) (names []string) {
 	t.Helper()
 	dir := path.Join("log", first.Log, "0")
-	entries, err := fs.List(dir)
-	testkit.Must(t, err)
+	entries := testkit.Value(fs.List(dir))(t)
 	for _, entry := range entries {
 		names = append(names, path.Join(dir, entry.Name))
 	}
@@ -147,8 +146,7 @@ func TestASegmentUsedAgainShowsNothingOfItsEarlierLife(t *testing.T) {
 		donor := mustPartition(t, e, eventlog.Retention{})
 		fill(t, donor, 0, 100)
 		heir := eventlog.PartitionID{Log: "others-1"}
-		p, err := e.Partition(heir, eventlog.Retention{Age: time.Millisecond})
-		testkit.Must(t, err)
+		p := testkit.Value(e.Partition(heir, eventlog.Retention{Age: time.Millisecond}))(t)
 		fill(t, p, 0, 30)
 		if err := donor.Trim(t.Context(), 60); err != nil { // its oldest segments are kept for use again
 			t.Fatal(err)
@@ -159,8 +157,7 @@ func TestASegmentUsedAgainShowsNothingOfItsEarlierLife(t *testing.T) {
 		}
 		e.Close()
 		testkit.Must(t, mem.Corrupt("log/others-1/0/00000000000000000030.seg", 20, 1))
-		p, err = mustOpen(t, cfg).Partition(heir, eventlog.Retention{})
-		testkit.Must(t, err)
+		p = testkit.Value(mustOpen(t, cfg).Partition(heir, eventlog.Retention{}))(t)
 		if got, _ := readFrom(t, p, eventlog.Earliest()); len(got) > 0 {
 			t.Errorf("%d events of another partition are there, the first is %.4q", len(got), got[0])
 		}

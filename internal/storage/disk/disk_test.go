@@ -46,8 +46,7 @@ func reopenable(t *testing.T, cfg disk.Config) (eventlog.Engine, func() eventlog
 
 func mustOpen(t *testing.T, cfg disk.Config) *disk.Engine {
 	t.Helper()
-	e, err := disk.Open(cfg)
-	testkit.Must(t, err)
+	e := testkit.Value(disk.Open(cfg))(t)
 	t.Cleanup(func() { e.Close() })
 	return e
 }

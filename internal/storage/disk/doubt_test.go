@@ -111,8 +111,7 @@ func TestWhatStandsBehindTheEndIsNotFoundLater(t *testing.T) {
 	same := strings.Repeat("x", 100)
 	var receipts []eventlog.Receipt
 	for _, s := range []string{"gone" + same, "left" + same} {
-		r, err := p.Submit(t.Context(), text(s))
-		testkit.Must(t, err)
+		r := testkit.Value(p.Submit(t.Context(), text(s)))(t)
 		receipts = append(receipts, r)
 	}
 	for _, r := range receipts {
@@ -142,8 +141,7 @@ func TestWhatAFullDiskRefusedIsNotFoundLater(t *testing.T) {
 	failNext(faulty, vfs.OpWrite, vfs.ShortWrite(2000, syscall.ENOSPC))
 	var receipts []eventlog.Receipt
 	for range 10 {
-		r, err := p.Submit(t.Context(), text("refused"))
-		testkit.Must(t, err)
+		r := testkit.Value(p.Submit(t.Context(), text("refused")))(t)
 		receipts = append(receipts, r)
 	}
 	for _, r := range receipts {

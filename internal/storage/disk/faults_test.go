@@ -23,8 +23,7 @@ var first = eventlog.PartitionID{Log: "orders-1", Number: 0}
 
 func mustPartition(t *testing.T, e *disk.Engine, r eventlog.Retention) eventlog.Partition {
 	t.Helper()
-	p, err := e.Partition(first, r)
-	testkit.Must(t, err)
+	p := testkit.Value(e.Partition(first, r))(t)
 	return p
 }
 
@@ -160,8 +159,7 @@ func TestAppendsThatArriveDuringASyncShareTheNext(t *testing.T) {
 	wg.Go(func() { mustAppend(t, p, "first") })
 	<-held
 	for i := range 50 {
-		r, err := p.Submit(t.Context(), text(fmt.Sprint(i)))
-		testkit.Must(t, err)
+		r := testkit.Value(p.Submit(t.Context(), text(fmt.Sprint(i))))(t)
 		wg.Go(func() {
 			testkit.Check(t, testkit.Err(r.Wait(t.Context())))
 		})

@@ -68,8 +68,7 @@ func fuzzSegment() []byte {
 func put(t *testing.T, fs vfs.FS, name string, content []byte) {
 	t.Helper()
 	testkit.Must(t, fs.MkdirAll(path.Dir(name)))
-	f, err := fs.Create(name)
-	testkit.Must(t, err)
+	f := testkit.Value(fs.Create(name))(t)
 	defer f.Close()
 	testkit.Must(t, testkit.Err(f.WriteAt(content, 0)))
 }

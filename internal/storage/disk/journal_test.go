@@ -93,8 +93,7 @@ func TestPartitionsShareSyncs(t *testing.T) {
 		})
 		var wg sync.WaitGroup
 		for n := range 16 {
-			p, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}, eventlog.Retention{})
-			testkit.Must(t, err)
+			p := testkit.Value(e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}, eventlog.Retention{}))(t)
 			wg.Go(func() { mustAppend(t, p, "x") })
 			synctest.Wait() // it waits for its sync, or for that of those before it
 		}
@@ -144,8 +143,7 @@ func TestOddJournalFilesAreHarmless(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mem := vfs.NewMem()
 			testkit.Must(t, mem.MkdirAll("journal"))
-			f, err := mem.Create("journal/odd.jnl")
-			testkit.Must(t, err)
+			f := testkit.Value(mem.Create("journal/odd.jnl"))(t)
 			testkit.Must(t, testkit.Err(f.WriteAt(content, 0)))
 			p := mustPartition(t, mustOpen(t, config(disk.Always, mem)), eventlog.Retention{})
 			mustAppend(t, p, name)

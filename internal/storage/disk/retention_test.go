@@ -100,8 +100,7 @@ func TestRetentionReachesPartitionsThatNobodyUses(t *testing.T) {
 		id := func(n int) eventlog.PartitionID { return eventlog.PartitionID{Log: "many-1", Number: n} }
 		e := mustOpen(t, config(disk.Always, mem))
 		for n := range partitions {
-			p, err := e.Partition(id(n), eventlog.Retention{})
-			testkit.Must(t, err)
+			p := testkit.Value(e.Partition(id(n), eventlog.Retention{}))(t)
 			mustAppend(t, p, "x")
 		}
 		e.Close()
@@ -120,8 +119,7 @@ func TestRetentionReachesPartitionsThatNobodyUses(t *testing.T) {
 		}
 		runFor(t, e, 5*time.Minute)
 		for n := range partitions {
-			p, err := e.Partition(id(n), eventlog.Retention{})
-			testkit.Must(t, err)
+			p := testkit.Value(e.Partition(id(n), eventlog.Retention{}))(t)
 			if b, err := p.Bounds(t.Context()); err != nil || !b.Empty() || b.Next != 1 {
 				t.Errorf("partition %d: %+v, %v: what is old was to go", n, b, err)
 			}

@@ -107,8 +107,7 @@ func TestWhoCommitsItsOwnBatchKnowsTheOutcome(t *testing.T) {
 	p := mustPartition(t, mustOpen(t, config(disk.Always, vfs.NewMem())), eventlog.Retention{})
 	for range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
-		r, err := p.Submit(ctx, text("x"))
-		testkit.Must(t, err)
+		r := testkit.Value(p.Submit(ctx, text("x")))(t)
 		cancel()
 		testkit.Must(t, testkit.Err(r.Wait(ctx)))
 	}
@@ -135,8 +134,7 @@ func TestASlowDiskOfOnePartitionHoldsUpNoOther(t *testing.T) {
 	}
 	for n := range 100 {
 		runtime.Gosched()
-		other, err := e.Partition(eventlog.PartitionID{Log: "others-1", Number: n}, eventlog.Retention{})
-		testkit.Must(t, err)
+		other := testkit.Value(e.Partition(eventlog.PartitionID{Log: "others-1", Number: n}, eventlog.Retention{}))(t)
 		mustAppend(t, other, "x")
 	}
 	close(release)

@@ -174,8 +174,7 @@ func TestWhatIsBehindTheLengthAfterACutIsGone(t *testing.T) {
 	f := syncedFile(t, m, "f", nil)
 	writeAt(t, f, bytes.Repeat([]byte("n"), 1000), 0)
 	for seed := range uint64(seeds) {
-		g, err := m.CutPower(newRand(seed)).Open("f")
-		testkit.Must(t, err)
+		g := testkit.Value(m.CutPower(newRand(seed)).Open("f"))(t)
 		found := contents(t, g)
 		testkit.Must(t, g.Truncate(2000))
 		equal(t, contents(t, g)[len(found):], make([]byte, 2000-len(found)))
@@ -346,8 +345,7 @@ func TestFateOfNamesThatWereNotSynced(t *testing.T) {
 // tree gives all files as name=contents.
 func tree(t *testing.T, d vfs.FS, dir string) []string {
 	t.Helper()
-	entries, err := d.List(dir)
-	testkit.Must(t, err)
+	entries := testkit.Value(d.List(dir))(t)
 	var files []string
 	for _, e := range entries {
 		name := strings.TrimPrefix(dir+"/"+e.Name, "./")
@@ -413,14 +411,12 @@ func TestAfterACutTheOldFileSystemIsDead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := vfs.NewMem()
 			f := syncedFile(t, m, "f", []byte("x"))
-			lock, err := m.Lock("LOCK")
-			testkit.Must(t, err)
+			lock := testkit.Value(m.Lock("LOCK"))(t)
 			after := c.end(m)
 
 			wantDead(t, m, f)
 			testkit.Must(t, lock.Close())
-			again, err := after.Lock("LOCK")
-			testkit.Must(t, err)
+			again := testkit.Value(after.Lock("LOCK"))(t)
 			testkit.Must(t, again.Close())
 			equal(t, readFile(t, after, "f"), []byte("x"))
 		})

@@ -190,10 +190,8 @@ func TestALargeSparseFileCostsLittle(t *testing.T) {
 	testkit.Must(t, f.Sync())
 	testkit.Must(t, f.Truncate(1))
 	got := outcomes(t, m, func(after *vfs.Mem) string {
-		g, err := after.Open("f")
-		testkit.Must(t, err)
-		n, err := g.Bytes()
-		testkit.Must(t, err)
+		g := testkit.Value(after.Open("f"))(t)
+		n := testkit.Value(g.Bytes())(t)
 		return fmt.Sprint(n)
 	})
 	wantOutcomes(t, got, "1", fmt.Sprint(length))

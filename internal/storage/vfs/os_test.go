@@ -81,8 +81,7 @@ func TestFilesAndFoldersAreTheOwnersOnly(t *testing.T) {
 	testkit.Must(t, create(t, d, "a/f").Close())
 	for name, want := range map[string]fs.FileMode{"a": 0o700, "a/f": 0o600} {
 		t.Run(name, func(t *testing.T) {
-			info, err := os.Stat(dir + "/" + name)
-			testkit.Must(t, err)
+			info := testkit.Value(os.Stat(dir + "/" + name))(t)
 			testkit.Equal(t, info.Mode().Perm(), want, "%s has mode", name)
 		})
 	}

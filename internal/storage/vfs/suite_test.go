@@ -71,13 +71,11 @@ func testReadWrite(t *testing.T, d vfs.FS) {
 	equal(t, contents(t, f), big)
 	testkit.Must(t, f.Close())
 
-	f, err := d.Open("a")
-	testkit.Must(t, err)
+	f = testkit.Value(d.Open("a"))(t)
 	defer closing(t, f)
 	equal(t, contents(t, f), big)
 	part := make([]byte, 600)
-	n, err := f.ReadAt(part, 4000)
-	testkit.Must(t, err)
+	n := testkit.Value(f.ReadAt(part, 4000))(t)
 	equal(t, part[:n], big[4000:4600])
 }
 
@@ -266,8 +264,7 @@ func testList(t *testing.T, d vfs.FS) {
 	testkit.Must(t, d.MkdirAll("c/inner"))
 	testkit.Must(t, create(t, d, "a").Close())
 	testkit.Must(t, createWith(t, d, "C", "1").Close())
-	got, err := d.List(".")
-	testkit.Must(t, err)
+	got := testkit.Value(d.List("."))(t)
 	want := []vfs.Entry{{Name: "C", Bytes: 1}, {Name: "a"}, {Name: "b", Bytes: 5}, {Name: "c", Dir: true}}
 	testkit.Diff(t, want, got)
 }
@@ -411,8 +408,7 @@ func equal(t *testing.T, got, want []byte) {
 
 func create(t *testing.T, d vfs.FS, name string) vfs.File {
 	t.Helper()
-	f, err := d.Create(name)
-	testkit.Must(t, err)
+	f := testkit.Value(d.Create(name))(t)
 	return f
 }
 
@@ -433,18 +429,15 @@ func writeAt(t *testing.T, f vfs.File, p []byte, offset int64) {
 
 func contents(t *testing.T, f vfs.File) []byte {
 	t.Helper()
-	n, err := f.Bytes()
-	testkit.Must(t, err)
+	n := testkit.Value(f.Bytes())(t)
 	p := make([]byte, n)
-	_, err = f.ReadAt(p, 0)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(f.ReadAt(p, 0)))
 	return p
 }
 
 func readFile(t *testing.T, d vfs.FS, name string) []byte {
 	t.Helper()
-	f, err := d.Open(name)
-	testkit.Must(t, err)
+	f := testkit.Value(d.Open(name))(t)
 	defer closing(t, f)
 	return contents(t, f)
 }
@@ -462,8 +455,7 @@ func wantList(t *testing.T, d vfs.FS, dir string, want ...string) {
 
 func list(t *testing.T, d vfs.FS, dir string) string {
 	t.Helper()
-	entries, err := d.List(dir)
-	testkit.Must(t, err)
+	entries := testkit.Value(d.List(dir))(t)
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.Name

@@ -18,8 +18,7 @@ const salt = 0x5a17c0ffee
 // written, and gives the offset of each batch and of the end.
 func build(t testing.TB, bodies ...string) (f vfs.File, head segment.Head, offsets []int64) {
 	t.Helper()
-	f, err := vfs.NewMem().Create("a.seg")
-	testkit.Must(t, err)
+	f = testkit.Value(vfs.NewMem().Create("a.seg"))(t)
 	head = segment.Head{Salt: salt, Base: 100, BaseTime: 999}
 	write(t, f, segment.AppendHead(nil, head), 0)
 	at := int64(segment.HeaderBytes)
@@ -45,8 +44,7 @@ func write(t testing.TB, f vfs.File, b []byte, at int64) {
 
 func size(t testing.TB, f vfs.File) int64 {
 	t.Helper()
-	n, err := f.Bytes()
-	testkit.Must(t, err)
+	n := testkit.Value(f.Bytes())(t)
 	return n
 }
 
@@ -105,8 +103,7 @@ func TestATornBatchIsNotFound(t *testing.T) {
 	end := offsets[3]
 	for cut := end - 1; cut >= segment.HeaderBytes; cut-- {
 		testkit.Must(t, f.Truncate(cut))
-		found, err := segment.Recover(f, head, cut, -1)
-		testkit.Must(t, err)
+		found := testkit.Value(segment.Recover(f, head, cut, -1))(t)
 		whole := 0
 		for whole < 2 && offsets[whole+1] <= cut {
 			whole++
