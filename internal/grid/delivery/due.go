@@ -45,8 +45,10 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 	}
 	l, missing := s.lane(id)
 	gone := func() bool { return missing == nil && l.isGone() }
+	var parked *retrylog.Parked
 	switch {
 	case missing == nil:
+		parked = l.parked // which refuses once the subscription is deleted
 		if entries = l.receiveDue(entries); len(entries) == 0 {
 			return nil, nil
 		}
@@ -55,11 +57,13 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 			e.Done()
 		}
 		return nil, nil
+	default:
+		parked = s.cfg.RetryLogs.Parked(id)
 	}
 	// One that exists and has no lane is of a source that cannot be read just now. It may get a
 	// lane meanwhile, which then has to hear of what was put into the parked log.
 	rest, err := shelveEntries(entries, func(ps []pending.Delivery) error {
-		err := s.cfg.RetryLogs.Parked(id).Put(ctx, ps)
+		err := parked.Put(ctx, ps)
 		if l, missing := s.lane(id); err == nil && missing == nil {
 			l.restocked(time.Now())
 		}
