@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/grid/signature"
-
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
-
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 

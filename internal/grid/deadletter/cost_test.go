@@ -67,8 +67,7 @@ func TestATimeIsFoundWithoutReadingTheWholeLog(t *testing.T) {
 
 // The last page says that it is the last.
 func TestThePageThatEndsWithTheLogIsTheLast(t *testing.T) {
-	y := newYard(t)
-	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y, sub := yardWith(t, "yard")
 	y.die(sub, 1, 2, 3, 4)
 	for limit, want := range map[int]int64{3: 3, 4: 0, 5: 0} {
 		page := y.list(sub.ID, Query{Limit: limit})
@@ -78,8 +77,7 @@ func TestThePageThatEndsWithTheLogIsTheLast(t *testing.T) {
 
 // A page, and a batch of redriven letters, is small however large the letters are.
 func TestLargeLettersMakeSmallPages(t *testing.T) {
-	y := newYard(t)
-	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y, sub := yardWith(t, "yard")
 	large := fmt.Appendf(nil, `{"id":"e","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":"%s"}`, bytes.Repeat([]byte("x"), 1<<20))
 	for i := range 20 {
 		p := letter(sub, i)

@@ -42,8 +42,7 @@ func TestMarksAsTheyAreStored(t *testing.T) {
 
 // The names of where letters went are long, and many: the entry has room for them.
 func TestLongNamesOfTargetsHaveRoom(t *testing.T) {
-	y := newYard(t)
-	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y, sub := yardWith(t, "yard")
 	y.die(sub, 1)
 	b := y.box(sub.ID)
 	for i := range int64(300) {
@@ -101,8 +100,7 @@ func TestAWriteUnderWayIsNotedWhenTheYardStops(t *testing.T) {
 // Run may be called again after it ended.
 func TestRunMayBeCalledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y, sub := yardWith(t, "hub:failures")
 		stop := y.run()
 		y.die(sub, 1)
 		time.Sleep(time.Minute)
@@ -239,8 +237,7 @@ func TestOddLettersDoNotHoldUpTheOthers(t *testing.T) {
 // Every mark is known after a restart, however many there are in however many ranges, and entries
 // stay within their limit.
 func TestEveryMarkIsRemembered(t *testing.T) {
-	y := newYard(t)
-	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y, sub := yardWith(t, "yard")
 	const letters = 18_000
 	all := make([]pending.Delivery, letters)
 	for i := range all {
@@ -269,8 +266,7 @@ func TestEveryMarkIsRemembered(t *testing.T) {
 
 // Marks of letters that are gone go with the next ones.
 func TestMarksOfLettersThatAreGoneAreForgotten(t *testing.T) {
-	y := newYard(t)
-	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y, sub := yardWith(t, "yard")
 	var some []pending.Delivery
 	for i := range 2*setaside.LeafSize + 10 {
 		some = append(some, letter(sub, i))

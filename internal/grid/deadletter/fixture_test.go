@@ -54,6 +54,12 @@ func newYard(t *testing.T, change ...func(*Config)) *yard {
 	return y
 }
 
+// yardWith has a subscription whose letters go to a target.
+func yardWith(t *testing.T, target string) (*yard, *topics.Subscription) {
+	y := newYard(t)
+	return y, y.subscribe("billing", target, schema.EventGrid)
+}
+
 // open opens the service on what is there, as after a start.
 func (y *yard) open(change ...func(*Config)) {
 	y.t.Helper()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
-	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -25,8 +24,7 @@ func numbersOf(p Page) (all []int64) {
 // Letters can be chosen by all that is known of them, and listed page by page. // G8
 func TestLettersAreListedAndChosen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		sub := y.subscribe("billing", "yard", schema.EventGrid)
+		y, sub := yardWith(t, "yard")
 		old := letter(sub, 0)
 		old.Reason, old.LastOutcome = retry.ReasonAge, retry.Busy
 		testkit.Must(t, y.Put(t.Context(), sub, []pending.Delivery{old}))
@@ -71,8 +69,7 @@ func TestLettersAreListedAndChosen(t *testing.T) {
 // back needs force. // G8
 func TestLettersAreRedrivenWithAGuardAgainstLoops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		sub := y.subscribe("billing", "yard", schema.EventGrid)
+		y, sub := yardWith(t, "yard")
 		y.die(sub, 1, 2, 3)
 		looping := letter(sub, 4)
 		looping.Redrives = 3
@@ -106,8 +103,7 @@ func TestLettersAreRedrivenWithAGuardAgainstLoops(t *testing.T) {
 
 // What could not be delivered again is not marked.
 func TestAFailedRedriveMarksNothing(t *testing.T) {
-	y := newYard(t)
-	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y, sub := yardWith(t, "yard")
 	y.die(sub, 1)
 	full := errors.New("no space")
 	y.deliver = func([]pending.Delivery) error { return full }
@@ -120,8 +116,7 @@ func TestAFailedRedriveMarksNothing(t *testing.T) {
 // Redriving keeps to its rate, and ends a round in time.
 func TestRedrivingKeepsToItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		sub := y.subscribe("billing", "yard", schema.EventGrid)
+		y, sub := yardWith(t, "yard")
 		for i := range 400 {
 			y.die(sub, i)
 		}
@@ -140,8 +135,7 @@ func TestRedrivingKeepsToItsRate(t *testing.T) {
 
 // Two operators who press the button at once redrive each letter once.
 func TestRedrivesAtOnce(t *testing.T) {
-	y := newYard(t)
-	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y, sub := yardWith(t, "yard")
 	for i := range 200 {
 		y.die(sub, i)
 	}
@@ -169,8 +163,7 @@ func TestRedrivesAtOnce(t *testing.T) {
 
 // Without anybody who delivers nothing is redriven.
 func TestNobodyDelivers(t *testing.T) {
-	y := newYard(t)
-	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y, sub := yardWith(t, "yard")
 	y.die(sub, 1)
 	y.RedriveTo(nil)
 	if done, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{}); err == nil || done.Count != 0 {
@@ -179,8 +172,7 @@ func TestNobodyDelivers(t *testing.T) {
 }
 
 func TestPurgedLettersAreGone(t *testing.T) {
-	y := newYard(t)
-	sub := y.subscribe("billing", "yard", schema.EventGrid)
+	y, sub := yardWith(t, "yard")
 	y.die(sub, 1, 2, 3)
 	n := y.purge(sub.ID, Query{Numbers: []int64{1}})
 	page := y.list(sub.ID, Query{})

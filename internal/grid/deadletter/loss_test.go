@@ -54,8 +54,7 @@ func TestANewSubscriptionIsNotTakenForADeletedOne(t *testing.T) {
 // What is read of a damaged log is all that can be, and everything that was opened is closed.
 func TestDamageCostsOnlyWhatIsDamaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+		y, sub := yardWith(t, "folder:dead")
 		for i := range 20 {
 			y.die(sub, i)
 		}
@@ -129,8 +128,7 @@ func (y *yard) cutPower(rnd *rand.Rand) {
 // is only asked once they are where they should be.
 func TestLettersAreNotTooOldBeforeTheyAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+		y, sub := yardWith(t, "folder:dead")
 		y.die(sub, 1, 2)
 		testkit.Must(t, y.engine.Close())
 		time.Sleep(40 * 24 * time.Hour)

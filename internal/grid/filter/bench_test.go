@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
-
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
-
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/eventyard/eventyard/event"
@@ -18,9 +17,7 @@ import (
 
 // F4: what lies in a poison hub is listed, the newest first, also over partitions.
 func TestList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
-		y.hub("bad", 3)
+	bubble(t, 3, func(t *testing.T, y *yard) {
 		for n := range 6 {
 			function := "a"
 			if n%3 == 2 {
@@ -54,26 +51,21 @@ func TestList(t *testing.T) {
 
 func TestAHubThatIsNotThere(t *testing.T) {
 	y := newYard(t)
-	var missing *broker.NotFoundError
-	_, err := y.List(t.Context(), "bad", Query{})
-	if !errors.As(err, &missing) {
-		t.Errorf("list: %v", err)
-	}
-	if _, _, err := y.Count(t.Context(), "bad", "a", 10); !errors.As(err, &missing) {
-		t.Errorf("count: %v", err)
-	}
-	if _, err := y.Show(t.Context(), "bad", "a/orders/1/1"); !errors.As(err, &missing) {
-		t.Errorf("show: %v", err)
-	}
-	if _, _, err := y.Redrive(t.Context(), "bad", RedriveConfig{}); !errors.As(err, &missing) {
-		t.Errorf("redrive: %v", err)
+	_, _, counted := y.Count(t.Context(), "bad", "a", 10)
+	_, _, redriven := y.Redrive(t.Context(), "bad", RedriveConfig{})
+	for what, err := range map[string]error{
+		"list": testkit.Err(y.List(t.Context(), "bad", Query{})), "count": counted,
+		"show": testkit.Err(y.Show(t.Context(), "bad", "a/orders/1/1")), "redrive": redriven,
+	} {
+		if missing := (*broker.NotFoundError)(nil); !errors.As(err, &missing) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 
 // F4: a hub may be of any size, and only its end is asked for.
 func TestAListReadsNoMoreThanItNeeds(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 2)
+	y := withHubs(t, 2)
 	for n := range 50 {
 		var some []event.Event
 		for m := range 100 {
@@ -91,8 +83,7 @@ func TestAListReadsNoMoreThanItNeeds(t *testing.T) {
 }
 
 func TestAListHasRoomForSoManyBodies(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
+	y := withHubs(t, 1)
 	for n := range 20 {
 		l := poisonEvent("a", n)
 		l.Event.Body = bytes.Repeat([]byte("x"), 1<<20-100_000)
@@ -106,8 +97,7 @@ func TestAListHasRoomForSoManyBodies(t *testing.T) {
 }
 
 func TestShow(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 4)
+	y := withHubs(t, 4)
 	y.die("bad", "1", poisonEvent("a", 7)) // where hosts put those of partition 1
 	y.die("bad", "3", poisonEvent("a", 8)) // somewhere else
 	for range 300 {
@@ -157,8 +147,7 @@ func TestCount(t *testing.T) {
 // F4: functions are listed while somebody waits, so large poison events are not all read to count
 // them.
 func TestACountReadsNoMoreThanItMay(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
+	y := withHubs(t, 1)
 	for n := range 50 {
 		l := poisonEvent("a", n)
 		l.Event.Body = bytes.Repeat([]byte("x"), 1<<19)
@@ -210,8 +199,7 @@ func TestPoisonEventsThatAreRemovedMeanwhile(t *testing.T) {
 }
 
 func TestACallerWhoLeavesIsNotKept(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
+	y := withHubs(t, 1)
 	y.die("bad", "0", poisonEvent("a", 1))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errBroken)
@@ -231,7 +219,5 @@ func TestStrangersInAPoisonHub(t *testing.T) {
 	y.die("bad", "0", poisonEvent("a", 1))
 	y.publish("bad", "0", event.Event{Value: []any{nil}})
 	testkit.Equal(t, ids(y.list("bad", Query{})), "a1")
-	if _, done, failed := y.redrive("bad", RedriveConfig{}); done != 0 || failed != 1 {
-		t.Errorf("redriven %d, failed %d to a hub that is not there", done, failed)
-	}
+	y.wantRedriven(RedriveConfig{}, 0, 1) // to a hub that is not there
 }

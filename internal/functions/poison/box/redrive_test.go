@@ -135,8 +135,7 @@ func TestPoisonEventsOfSeveralHubsAreNotRedrivenTogether(t *testing.T) {
 }
 
 func TestAListOfHubsIsShort(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 1)
+	y := withHubs(t, 1)
 	for n := range 50 {
 		y.die("bad", "0", from("hub"+strconv.Itoa(n), n))
 	}
@@ -345,8 +344,7 @@ func TestRedrivesAtOnce(t *testing.T) {
 // What is marked is stored as it always was, and has room. Poison events whose retention is over
 // take their marks along, and so do earlier hubs of the name; a later one's are left alone.
 func TestMarksAsTheyAreStored(t *testing.T) {
-	y := newYard(t)
-	y.hub("bad", 2)
+	y := withHubs(t, 2)
 	h := testkit.Value(y.broker.Hub("bad"))(t)
 	created := h.Created.UnixMilli()
 	key := func(created int64, rest string) string { return fmt.Sprintf("poison/bad/%d/%s", created, rest) }
