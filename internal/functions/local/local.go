@@ -23,20 +23,24 @@ import (
 type Namespace struct {
 	broker *broker.Broker
 	log    *slog.Logger
+	tails  *tails
 }
 
 var _ functions.Namespace = (*Namespace)(nil)
 
 // New makes one; log takes what readers carry on from.
-func New(b *broker.Broker, log *slog.Logger) *Namespace { return &Namespace{b, log} }
+func New(b *broker.Broker, log *slog.Logger) *Namespace {
+	return &Namespace{b, log, &tails{broker: b, open: map[string]*tail{}}}
+}
 
 // Hub gives a hub by its name, without asking whether it exists.
-func (n *Namespace) Hub(name string) functions.Source { return &source{n.broker, n.log, name} }
+func (n *Namespace) Hub(name string) functions.Source { return &source{n.broker, n.log, n.tails, name} }
 
 // source is one hub. It is found by its name at each call, as it may be made anew.
 type source struct {
 	broker *broker.Broker
 	log    *slog.Logger
+	tails  *tails
 	name   string
 }
 
