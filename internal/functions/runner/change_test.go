@@ -65,7 +65,7 @@ func TestADefinitionThatChangesWhileItsHostFails(t *testing.T) {
 	y := newYard(t)
 	k := y.open()
 	y.create(k, resize())
-	j := newJob("functions/resize")
+	j := &job{key: "functions/resize", poke: make(chan struct{}, 1), done: make(chan struct{})}
 	k.jobs[j.key] = j
 	old := k.known(j.key)
 	must(t, k.Ensure(t.Context(), resize(func(d *Definition) { d.Batch = 7 })))

@@ -1,8 +1,6 @@
 package runner
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/invoke"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
-	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
 // Bounds of definitions.
@@ -192,10 +189,6 @@ func (k *Registry) vet(d Definition) (Definition, error) {
 		return d, err
 	}
 	d.Hub = h.Name
-	return k.vetPoison(d)
-}
-
-func (k *Registry) vetPoison(d Definition) (Definition, error) {
 	if topic, is := d.poisonTopic(); is {
 		if k.cfg.Topics == nil {
 			return d, invalid("poison %q: this yard has no topics, name a hub", d.Poison)
@@ -209,8 +202,7 @@ func (k *Registry) vetPoison(d Definition) (Definition, error) {
 	if !is || d.ownPoison() {
 		return d, nil
 	}
-	h, err := k.cfg.Broker.Hub(name)
-	if err != nil {
+	if h, err = k.cfg.Broker.Hub(name); err != nil {
 		return d, invalid("poison: hub %.64q does not exist: create it with `eventyard hub create %s`, or name topic:NAME or none", name, name)
 	}
 	d.Poison = h.Name
@@ -219,25 +211,3 @@ func (k *Registry) vetPoison(d Definition) (Definition, error) {
 
 // ownPoison: the place is the default one, which is made where it is missing.
 func (d Definition) ownPoison() bool { return auth.Fold(d.Poison) == auth.Fold(d.Name+poisonSuffix) }
-
-// provide makes what the function needs and may not be there: its group, and the default place for poison. That keeps poison events for
-// ever: they are few, and nobody should lose one for having been on holiday.
-func (k *Registry) provide(ctx context.Context, d Definition) error {
-	if _, err := k.cfg.Broker.CreateGroup(ctx, d.Hub, d.Group); err != nil && !errors.Is(err, broker.ErrGroupExists) {
-		if errors.Is(err, broker.ErrInvalidName) {
-			return invalid("%w", err)
-		}
-		return err
-	}
-	if !d.ownPoison() {
-		return nil
-	}
-	_, err := k.cfg.Broker.CreateHub(ctx, broker.HubConfig{Name: d.Poison, Partitions: 1, Retention: &broker.Retention{}})
-	switch {
-	case errors.Is(err, broker.ErrHubExists):
-		return nil
-	case errors.Is(err, broker.ErrInvalidName), errors.Is(err, broker.ErrReservedName):
-		return invalid("poison: hub %q cannot be made: %w: name another target for poison, topic:NAME, or none", d.Poison, err)
-	}
-	return err
-}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,14 +30,17 @@ type Circuit struct {
 	Here bool
 }
 
+// circuits are those of all functions in the yard's groups, whoever runs them.
+type circuits struct{ *catalog }
+
 func (c Circuit) group() processor.Group { return processor.Group{Hub: c.Hub, Group: c.Group} }
 
 // ListCircuits gives the circuits of all groups, by hub, group and function: those of functions that ever had trouble, wherever they run, and
 // those of the yard's own.
 //
 // One whose record cannot be read is left out and reported: the others are needed all the more then.
-func (k *Registry) ListCircuits(ctx context.Context) ([]Circuit, error) {
-	all, broken, err := k.circuits(ctx)
+func (k *circuits) ListCircuits(ctx context.Context) ([]Circuit, error) {
+	all, broken, err := k.gather(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list circuits: %w", err)
 	}
@@ -54,39 +58,67 @@ func (k *Registry) ListCircuits(ctx context.Context) ([]Circuit, error) {
 	return all, nil
 }
 
-// circuits are all of them, without lag, and what is wrong with those that cannot be read. The store is asked once for whose entries there
-// are, whatever the number of hubs, and then about those groups that have any.
-func (k *Registry) circuits(ctx context.Context) (all []Circuit, broken, err error) {
+// gather gives all of them, without lag, and what is wrong with those that cannot be read. The store
+// is asked once for whose entries there are, whatever the number of hubs, and then about those groups
+// that have any.
+func (k *circuits) gather(ctx context.Context) (all []Circuit, broken, err error) {
 	found, err := k.cfg.Groups.FindEntries(ctx, circuit.Prefix, circuit.TallyPrefix)
 	if err != nil {
 		return nil, nil, err
 	}
-	names := map[processor.Group]map[string]bool{}
+	names := map[processor.Group]map[string]bool{} // functions that have entries
 	for _, f := range found {
 		if names[f.Group] == nil {
 			names[f.Group] = map[string]bool{}
 		}
-		names[f.Group][functionOf(f.Key)] = true
+		_, rest, _ := strings.Cut(f.Key, "/")
+		name, _, _ := strings.Cut(rest, "/")
+		names[f.Group][name] = true
 	}
-	c := collected{byFunction: map[functionKey]Circuit{}, broken: map[functionKey]bool{}}
+	byFunction, unreadable := map[functionKey]Circuit{}, map[functionKey]bool{}
 	for g, functions := range names {
-		unread, err := k.read(ctx, c, g, functions)
-		if err != nil {
-			return nil, nil, err
+		read, unread := circuit.Read(ctx, k.cfg.Groups, g, "")
+		if unread != nil {
+			if _, err := k.cfg.Groups.Entries(ctx, g, circuit.Prefix); err != nil { // it is the store
+				if unlessGone(err) != nil {
+					return nil, nil, err
+				}
+				continue
+			}
+			// A function whose record cannot be read is not taken for one with a closed circuit.
+			for name := range functions {
+				unreadable[keyFor(g, name)] = true
+			}
+			broken = errors.Join(broken, unread)
 		}
-		broken = errors.Join(broken, unread)
+		for _, s := range read {
+			byFunction[keyFor(g, s.Function)] = Circuit{
+				Function: s.Function, Hub: g.Hub, Group: g.Group, Record: closedIfNone(s.Record), Failures: failuresOf(s), Total: s.Total,
+				Instances: s.Tallies, Lag: -1,
+			}
+			delete(unreadable, keyFor(g, s.Function))
+		}
 	}
-	if err := k.addOwn(ctx, c); err != nil {
+	own, err := k.all(ctx)
+	if err != nil {
 		return nil, nil, err
 	}
-	return c.sorted(), broken, nil
-}
-
-// functionOf is whose an entry of a circuit is.
-func functionOf(key string) string {
-	_, rest, _ := strings.Cut(key, "/")
-	name, _, _ := strings.Cut(rest, "/")
-	return name
+	for _, e := range own {
+		key := keyFor(e.group(""), e.Name)
+		if e.Deleting || e.problem != nil || unreadable[key] {
+			continue
+		}
+		one, found := byFunction[key]
+		if !found {
+			one = Circuit{Function: e.Name, Hub: e.Hub, Group: e.Group, Record: breaker.Record{State: breaker.Closed}, Lag: -1}
+		}
+		one.Here = true
+		byFunction[key] = one
+	}
+	all = slices.SortedFunc(maps.Values(byFunction), func(a, b Circuit) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Hub), strings.ToLower(b.Hub)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Function, b.Function))
+	})
+	return all, broken, nil
 }
 
 // functionKey is a function of a group, however that is spelled.
@@ -99,48 +131,12 @@ func keyFor(g processor.Group, function string) functionKey {
 	return functionKey{g.Hub, g.Group, function}
 }
 
-type collected struct {
-	byFunction map[functionKey]Circuit
-	broken     map[functionKey]bool
-}
-
-// read adds the circuits of a group that has entries of these functions. One of them that is not given has a record that cannot be read,
-// and is not taken for a closed one.
-func (k *Registry) read(ctx context.Context, c collected, g processor.Group, functions map[string]bool) (broken, err error) {
-	all, broken := circuit.Read(ctx, k.cfg.Groups, g, "")
-	if broken != nil {
-		if _, err := k.cfg.Groups.Entries(ctx, g, circuit.Prefix); err != nil {
-			return nil, unlessGone(err) // it is the store
-		}
-		for name := range functions {
-			c.broken[keyFor(g, name)] = true
-		}
-	}
-	for _, s := range all {
-		c.byFunction[keyFor(g, s.Function)] = circuitOf(g, s)
-		delete(c.broken, keyFor(g, s.Function))
-	}
-	return broken, nil
-}
-
-// unlessGone gives nil for a group that was deleted meanwhile.
+// unlessGone gives nil for a hub or group that was deleted meanwhile.
 func unlessGone(err error) error {
-	var missing *broker.NotFoundError
-	if errors.As(err, &missing) {
+	if _, missing := errors.AsType[*broker.NotFoundError](err); missing {
 		return nil
 	}
 	return err
-}
-
-func closedCircuit(g processor.Group, function string) Circuit {
-	return Circuit{Function: function, Hub: g.Hub, Group: g.Group, Record: breaker.Record{State: breaker.Closed}, Lag: -1}
-}
-
-func circuitOf(g processor.Group, s circuit.Status) Circuit {
-	return Circuit{
-		Function: s.Function, Hub: g.Hub, Group: g.Group, Record: closedIfNone(s.Record), Failures: failuresOf(s), Total: s.Total,
-		Instances: s.Tallies, Lag: -1,
-	}
 }
 
 // failuresOf are those of the window, which went with the circuit's term when it opened: from then on those that opened it.
@@ -151,44 +147,9 @@ func failuresOf(s circuit.Status) int {
 	return s.Failures
 }
 
-// addOwn adds those of the yard's functions, and marks them.
-func (k *Registry) addOwn(ctx context.Context, c collected) error {
-	all, err := k.all(ctx)
-	if err != nil {
-		return err
-	}
-	for _, e := range all {
-		if e.Deleting || e.problem != nil {
-			continue
-		}
-		key := keyFor(e.group(""), e.Name)
-		one, found := c.byFunction[key]
-		if c.broken[key] {
-			continue
-		}
-		if !found {
-			one = closedCircuit(e.group(""), e.Name)
-		}
-		one.Here = true
-		c.byFunction[key] = one
-	}
-	return nil
-}
-
-func (c collected) sorted() []Circuit {
-	all := make([]Circuit, 0, len(c.byFunction))
-	for _, one := range c.byFunction {
-		all = append(all, one)
-	}
-	slices.SortFunc(all, func(a, b Circuit) int {
-		return cmp.Or(cmp.Compare(strings.ToLower(a.Hub), strings.ToLower(b.Hub)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Function, b.Function))
-	})
-	return all
-}
-
 // ShowCircuit gives one (hub and group may be empty if the name is enough: ErrAmbiguous). A function that never had trouble has a closed one, if it is one
 // of the yard's; else nobody knows of it: ErrNoCircuit.
-func (k *Registry) ShowCircuit(ctx context.Context, hub, group, function string) (Circuit, error) {
+func (k *circuits) ShowCircuit(ctx context.Context, hub, group, function string) (Circuit, error) {
 	c, err := k.one(ctx, hub, group, function)
 	if err != nil {
 		return Circuit{}, fmt.Errorf("circuit of function %.120q: %w", function, err)
@@ -197,8 +158,8 @@ func (k *Registry) ShowCircuit(ctx context.Context, hub, group, function string)
 	return c, nil
 }
 
-func (k *Registry) one(ctx context.Context, hub, group, function string) (Circuit, error) {
-	all, broken, err := k.circuits(ctx)
+func (k *circuits) one(ctx context.Context, hub, group, function string) (Circuit, error) {
+	all, broken, err := k.gather(ctx)
 	if err != nil {
 		return Circuit{}, err
 	}
@@ -231,19 +192,25 @@ func (k *Registry) one(ctx context.Context, hub, group, function string) (Circui
 }
 
 // OpenCircuit holds it: no host calls the function until CloseCircuit closes it.
-func (k *Registry) OpenCircuit(ctx context.Context, hub, group, function, by, reason string) (Circuit, error) {
+func (k *circuits) OpenCircuit(ctx context.Context, hub, group, function, by, reason string) (Circuit, error) {
 	return k.changeCircuit(ctx, hub, group, function, holding(by, reason))
 }
 
 // CloseCircuit closes it.
-func (k *Registry) CloseCircuit(ctx context.Context, hub, group, function, by, reason string) (Circuit, error) {
+func (k *circuits) CloseCircuit(ctx context.Context, hub, group, function, by, reason string) (Circuit, error) {
 	return k.changeCircuit(ctx, hub, group, function, closing(by, reason))
 }
 
-func (k *Registry) changeCircuit(ctx context.Context, hub, group, function string, how func(breaker.Record) (breaker.Record, bool)) (Circuit, error) {
+func (k *circuits) changeCircuit(ctx context.Context, hub, group, function string, how func(breaker.Record) (breaker.Record, bool)) (Circuit, error) {
 	c, err := k.one(ctx, hub, group, function)
-	if errors.Is(err, ErrNoCircuit) && hub != "" && group != "" {
-		c, err = k.unheardOf(ctx, hub, group, function)
+	if errors.Is(err, ErrNoCircuit) && hub != "" && group != "" && wellNamed(function) {
+		// A function that runs elsewhere and has had no trouble yet is stopped all the same.
+		var h broker.Hub
+		if h, err = k.cfg.Broker.Hub(hub); err == nil {
+			var g broker.Group
+			g, err = k.cfg.Broker.Group(ctx, hub, group)
+			c = Circuit{Function: function, Hub: h.Name, Group: g.Name}
+		}
 	}
 	if err == nil {
 		_, err = circuit.Change(ctx, k.cfg.Groups, c.group(), function, how)
@@ -252,19 +219,6 @@ func (k *Registry) changeCircuit(ctx context.Context, hub, group, function strin
 		return Circuit{}, fmt.Errorf("change circuit of function %.120q: %w", function, err)
 	}
 	return k.ShowCircuit(ctx, c.Hub, c.Group, function)
-}
-
-// unheardOf is a circuit of a function that runs elsewhere and has had no trouble yet: it is stopped all the same.
-func (k *Registry) unheardOf(ctx context.Context, hub, group, function string) (Circuit, error) {
-	if !wellNamed(function) {
-		return Circuit{}, ErrNoCircuit
-	}
-	h, err := k.cfg.Broker.Hub(hub)
-	if err != nil {
-		return Circuit{}, err
-	}
-	g, err := k.cfg.Broker.Group(ctx, hub, group)
-	return Circuit{Function: function, Hub: h.Name, Group: g.Name}, err
 }
 
 // holding is an operator's word to stop.

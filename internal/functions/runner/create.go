@@ -109,49 +109,6 @@ func (k *Registry) insert(ctx context.Context, e *entry) (made *entry, err error
 	return made, err
 }
 
-// put stores an entry in place of what was read before, and gives what is in use then.
-func (k *Registry) put(ctx context.Context, e *entry) (*entry, error) {
-	stored, err := k.definitions.Put(ctx, e.item())
-	return stored.Value, err
-}
-
-// get reads one from the store, also one that is being deleted. The name has to be spelled as it is.
-func (k *Registry) get(ctx context.Context, name string) (*entry, error) {
-	if !wellNamed(name) {
-		return nil, fmt.Errorf("%w: %.120q", ErrNotFound, name)
-	}
-	there, err := k.definitions.Read(ctx, keyOf(name))
-	if errors.Is(err, meta.ErrNotFound) {
-		return nil, fmt.Errorf("%w: %q: `eventyard function list` shows all", ErrNotFound, name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read function %q: %w", name, err)
-	}
-	return there.Value, nil
-}
-
-// find reads one that users see.
-func (k *Registry) find(ctx context.Context, name string) (*entry, error) {
-	e, err := k.get(ctx, name)
-	if err == nil && e.Name != name && e.problem == nil {
-		return nil, fmt.Errorf("%w: %q: there is %q, and case matters here", ErrNotFound, name, e.Name)
-	}
-	if err == nil && e.Deleting {
-		return nil, fmt.Errorf("%w: %q: it is being deleted", ErrNotFound, name)
-	}
-	return e, err
-}
-
-// all reads all of them, also those that are being deleted, by name.
-func (k *Registry) all(ctx context.Context) ([]*entry, error) {
-	items, err := k.definitions.List(ctx, keyPrefix)
-	all := make([]*entry, len(items))
-	for i, item := range items {
-		all[i] = item.Value
-	}
-	return all, err
-}
-
 // Ensure is for configured functions: created, or changed where it differs. One that is to read another hub or group is deleted and made anew, as its circuit
 // and its work are the group's.
 func (k *Registry) Ensure(ctx context.Context, d Definition) error {
@@ -180,15 +137,11 @@ func (k *Registry) ensure(ctx context.Context, d Definition) error {
 	if d, err = k.vet(d); err != nil {
 		return err
 	}
-	if !sameGroup(there.group(""), d.group("")) {
-		return k.replace(ctx, d)
+	if sameGroup(there.group(""), d.group("")) {
+		_, err = k.change(ctx, there, d)
+		return err
 	}
-	_, err = k.change(ctx, there, d)
-	return err
-}
-
-// replace deletes a function and makes it anew, once nothing is known that speaks against it.
-func (k *Registry) replace(ctx context.Context, d Definition) error {
+	// It is deleted and made anew, once nothing is known that speaks against it.
 	if err := k.vacant(ctx, d); err != nil {
 		return err
 	}
@@ -198,6 +151,6 @@ func (k *Registry) replace(ctx context.Context, d Definition) error {
 	if err := k.Delete(ctx, d.Name); err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	_, err := k.create(ctx, d)
+	_, err = k.create(ctx, d)
 	return err
 }

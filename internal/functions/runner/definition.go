@@ -159,10 +159,6 @@ func (d Definition) binding(sink functions.Sink) functions.Binding {
 	return b
 }
 
-func (d Definition) handler(client *http.Client) functions.Handler {
-	return functions.HTTP(d.Endpoint, functions.HTTPConfig{Format: d.Format, Header: d.header(), Client: client})
-}
-
 func (d Definition) header() http.Header {
 	header := make(http.Header, len(d.Headers))
 	for name, value := range d.Headers {

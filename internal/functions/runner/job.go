@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -36,27 +37,8 @@ type job struct {
 	over    bool                    // the function was deleted; one that has its name now is another job's
 }
 
-func newJob(key string) *job {
-	return &job{key: key, poke: make(chan struct{}, 1), done: make(chan struct{})}
-}
-
-// name is that of the job's function, whose definition may be gone.
-func (j *job) name(e *entry) string {
-	if e == nil {
-		return strings.TrimPrefix(j.key, keyPrefix)
-	}
-	return e.Name
-}
-
-func (j *job) wake() {
-	select {
-	case j.poke <- struct{}{}:
-	default:
-	}
-}
-
 // work does what the definition asks for until ctx ends or it is gone.
-func (k *Registry) work(ctx context.Context, j *job) {
+func (k *supervisor) work(ctx context.Context, j *job) {
 	defer close(j.done)
 	for failures := 0; ; {
 		e, more := k.wanted(ctx, j)
@@ -65,21 +47,27 @@ func (k *Registry) work(ctx context.Context, j *job) {
 		}
 		began := time.Now()
 		err := k.turn(ctx, j, e)
-		k.note(j, err)
+		k.mu.Lock()
+		j.problem = err
+		k.mu.Unlock()
 		if err == nil || time.Since(began) > steady {
 			failures = 0
 		}
 		if err != nil {
 			failures++
-			k.log.Warn("a function cannot go on, it is tried again", "function", j.name(e), "error", err)
+			name := strings.TrimPrefix(j.key, keyPrefix) // the definition may be gone
+			if e != nil {
+				name = e.Name
+			}
+			k.log.Warn("a function cannot go on, it is tried again", "function", name, "error", err)
 			k.rest(ctx, j, e, min(firstRetry<<min(failures-1, 10), maxRetry))
 		}
 	}
 }
 
-// rest waits before the next try, which a change of the definition brings at once.
-func (k *Registry) rest(ctx context.Context, j *job, e *entry, d time.Duration) {
-	timer := time.NewTimer(d)
+// rest waits for another definition, and so long at most.
+func (k *supervisor) rest(ctx context.Context, j *job, e *entry, most time.Duration) {
+	timer := time.NewTimer(most)
 	defer timer.Stop()
 	for k.known(j.key) == e { // which may have changed while its host ran
 		select {
@@ -93,31 +81,20 @@ func (k *Registry) rest(ctx context.Context, j *job, e *entry, d time.Duration) 
 }
 
 // turn does one thing for the function; e is nil where its definition is gone.
-func (k *Registry) turn(ctx context.Context, j *job, e *entry) error {
+func (k *supervisor) turn(ctx context.Context, j *job, e *entry) error {
 	switch {
 	case e == nil, e.Deleting:
 		return k.leave(ctx, j, e)
 	case e.problem != nil:
-		k.idle(ctx, j, e)
+		k.rest(ctx, j, e, math.MaxInt64) // until it can be read
 		return nil
 	}
 	return k.host(ctx, j, e)
 }
 
-// idle waits for a definition that can be read.
-func (k *Registry) idle(ctx context.Context, j *job, e *entry) {
-	for k.known(j.key) == e {
-		select {
-		case <-j.poke:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // wanted is the definition that the job has to run, nil for one that is gone; false: it has nothing to do any more, and is not known as a job
 // any more either.
-func (k *Registry) wanted(ctx context.Context, j *job) (e *entry, more bool) {
+func (k *supervisor) wanted(ctx context.Context, j *job) (e *entry, more bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e = k.known(j.key)
@@ -132,13 +109,19 @@ func (k *Registry) wanted(ctx context.Context, j *job) (e *entry, more bool) {
 }
 
 // leave finishes a deletion, and forgets the entries that our host has left in its group, perhaps after somebody else removed the function's.
-func (k *Registry) leave(ctx context.Context, j *job, e *entry) error {
+func (k *supervisor) leave(ctx context.Context, j *job, e *entry) error {
 	k.mu.Lock()
 	ran := j.ran
 	k.mu.Unlock()
 	if ran != nil {
-		if err := k.forgetRan(ctx, j.key, *ran); err != nil {
-			return err
+		there, err := k.definitions.Read(ctx, j.key)
+		if err != nil && !errors.Is(err, meta.ErrNotFound) {
+			return fmt.Errorf("read definition: %w", err)
+		}
+		if err != nil || there.Value.Deleting { // else the entries are those of the next function of that name
+			if err := k.forget(ctx, *ran); err != nil {
+				return err
+			}
 		}
 	}
 	if e != nil {
@@ -152,38 +135,25 @@ func (k *Registry) leave(ctx context.Context, j *job, e *entry) error {
 	return nil
 }
 
-// forgetRan forgets what our host has left, unless there is another function of that name by now: the entries are that one's.
-func (k *Registry) forgetRan(ctx context.Context, key string, ran Definition) error {
-	there, err := k.definitions.Read(ctx, key)
-	if err == nil && !there.Value.Deleting {
-		return nil
-	}
-	if err != nil && !errors.Is(err, meta.ErrNotFound) {
-		return fmt.Errorf("read definition: %w", err)
-	}
-	return k.forget(ctx, ran)
-}
-
 // host runs the function until ctx ends, its definition is another, or it cannot go on.
-func (k *Registry) host(ctx context.Context, j *job, e *entry) error {
+func (k *supervisor) host(ctx context.Context, j *job, e *entry) error {
 	if err := k.provide(ctx, e.Definition); err != nil { // its hub may have been made anew
 		return err
 	}
-	d := e.Definition
-	var sink functions.Sink
-	if topic, is := d.poisonTopic(); is {
-		sink = topicSink{k, topic}
-	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	ear := &ear{log: k.log, lost: func(err error) { stop(lostError{err}) }, placeless: func() { k.setAdrift(j) }}
-	h := functions.NewHostIn(k.hubs, functions.Config{
-		Store: local.NewStore(k.cfg.Groups, k.id), ID: k.id, Lease: k.cfg.Lease, Stop: k.cfg.Stop, Log: k.log, OnError: ear.heard,
-	})
-	h.Handle(d.Name, d.handler(k.cfg.HTTP), d.binding(sink))
-	k.start(j, d, h, stop)
-	defer k.stop(j, h)
+	h := k.newHost(j, e.Definition, stop)
+	k.mu.Lock()
+	j.ran, j.host, j.problem, j.stop = &e.Definition, h, nil, stop
+	if !k.keepsLocked(j) { // it has changed since it was looked at
+		stop(nil)
+	}
+	k.mu.Unlock()
 	err := h.Run(ctx)
+	last := statusOf(h)
+	k.mu.Lock()
+	j.host, j.stop, j.before = nil, nil, plus(j.before, last)
+	k.mu.Unlock()
 	switch lost, is := errors.AsType[lostError](context.Cause(ctx)); {
 	case is:
 		err = lost.error
@@ -196,11 +166,32 @@ func (k *Registry) host(ctx context.Context, j *job, e *entry) error {
 	return nil
 }
 
+// newHost has a frame of its own: what it puts together would else stay on the stack of each idle
+// function.
+func (k *supervisor) newHost(j *job, d Definition, stop context.CancelCauseFunc) *functions.Host {
+	var sink functions.Sink
+	if topic, is := d.poisonTopic(); is {
+		sink = topicSink{k.catalog, topic}
+	}
+	ear := &ear{log: k.log, lost: func(err error) { stop(lostError{err}) }, placeless: func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		j.adrift = true
+		k.report()
+	}}
+	h := functions.NewHostIn(k.hubs, functions.Config{
+		Store: local.NewStore(k.cfg.Groups, k.id), ID: k.id, Lease: k.cfg.Lease, Stop: k.cfg.Stop, Log: k.log, OnError: ear.heard,
+	})
+	handler := functions.HTTP(d.Endpoint, functions.HTTPConfig{Format: d.Format, Header: d.header(), Client: k.cfg.HTTP})
+	h.Handle(d.Name, handler, d.binding(sink))
+	return h
+}
+
 // lostError is why a host was ended that would have tried for ever.
 type lostError struct{ error }
 
 // keepsLocked tells whether the job's host does what is wanted.
-func (k *Registry) keepsLocked(j *job) bool {
+func (k *supervisor) keepsLocked(j *job) bool {
 	e := k.known(j.key)
 	return e != nil && !e.Deleting && e.problem == nil && sameWork(e.Definition, *j.ran)
 }
@@ -208,7 +199,7 @@ func (k *Registry) keepsLocked(j *job) bool {
 // tend ends hosts whose definition has changed, and gives the definitions of those whose hub for
 // poison is gone. Whoever supervises does it for all hosts, which so need no goroutine to watch
 // over them.
-func (k *Registry) tend() (adrift []Definition) {
+func (k *supervisor) tend() (adrift []Definition) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, j := range k.jobs {
@@ -222,35 +213,6 @@ func (k *Registry) tend() (adrift []Definition) {
 		j.adrift = false
 	}
 	return adrift
-}
-
-func (k *Registry) setAdrift(j *job) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	j.adrift = true
-	k.report()
-}
-
-func (k *Registry) start(j *job, d Definition, h *functions.Host, stop context.CancelCauseFunc) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	j.ran, j.host, j.problem, j.stop = &d, h, nil, stop
-	if !k.keepsLocked(j) { // it has changed since it was looked at
-		stop(nil)
-	}
-}
-
-func (k *Registry) stop(j *job, h *functions.Host) {
-	last := statusOf(h)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	j.host, j.stop, j.before = nil, nil, plus(j.before, last)
-}
-
-func (k *Registry) note(j *job, problem error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	j.problem = problem
 }
 
 // statusOf is that of a host's one function.

@@ -76,36 +76,22 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		c.registry.log.Warn("functions cannot be measured", "error", err)
 	}
 	for _, f := range all[:min(len(all), maxSeries)] {
-		c.function(to, f)
+		if f.Lag >= 0 {
+			to <- prometheus.MustNewConstMetric(c.lag, prometheus.GaugeValue, float64(f.Lag), f.Name)
+			to <- prometheus.MustNewConstMetric(c.recommended, prometheus.GaugeValue, float64(f.Recommended), f.Name)
+		}
+		for _, one := range c.counts {
+			to <- prometheus.MustNewConstMetric(one.desc, prometheus.CounterValue, float64(one.of(f.Counts)), f.Name)
+		}
 	}
-	circuits, _, err := c.registry.circuits(ctx)
+	circuits, _, err := c.registry.gather(ctx)
 	if err != nil {
 		c.registry.log.Warn("circuits cannot be measured", "error", err)
 	}
 	for _, one := range circuits[:min(len(circuits), maxSeries)] {
-		to <- prometheus.MustNewConstMetric(c.circuit, prometheus.GaugeValue, level(one.Record.State), one.Hub, one.Group, one.Function)
+		to <- prometheus.MustNewConstMetric(c.circuit, prometheus.GaugeValue, levels[one.Record.State], one.Hub, one.Group, one.Function)
 	}
 }
 
-func (c *collector) function(to chan<- prometheus.Metric, f Function) {
-	if f.Lag >= 0 {
-		to <- prometheus.MustNewConstMetric(c.lag, prometheus.GaugeValue, float64(f.Lag), f.Name)
-		to <- prometheus.MustNewConstMetric(c.recommended, prometheus.GaugeValue, float64(f.Recommended), f.Name)
-	}
-	for _, one := range c.counts {
-		to <- prometheus.MustNewConstMetric(one.desc, prometheus.CounterValue, float64(one.of(f.Counts)), f.Name)
-	}
-}
-
-// level is a state as a number: the higher, the more somebody is needed.
-func level(s breaker.State) float64 {
-	switch s {
-	case breaker.HalfOpen:
-		return 1
-	case breaker.Open:
-		return 2
-	case breaker.Held:
-		return 3
-	}
-	return 0
-}
+// levels are the states as numbers: the higher, the more somebody is needed.
+var levels = map[breaker.State]float64{breaker.HalfOpen: 1, breaker.Open: 2, breaker.Held: 3}

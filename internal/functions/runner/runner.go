@@ -19,7 +19,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -100,17 +99,9 @@ func (c Config) withDefaults() Config {
 
 // Registry keeps definitions and runs them. All methods may be called by many goroutines at once; Run by one.
 type Registry struct {
-	cfg     Config
-	log     *slog.Logger
-	id      string // Config.Instance, or one of its own
-	hubs    *local.Namespace
-	changed chan struct{} // has room for one: a job or its host may have to be seen to
-
-	definitions *mirror.Table[*entry]
-
-	mu      sync.Mutex
-	jobs    map[string]*job // by key; guarded by mu
-	running bool            // guarded by mu
+	*catalog
+	*supervisor
+	*circuits
 }
 
 var _ notify.Circuits = (*Registry)(nil)
@@ -122,11 +113,12 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		return nil, errors.New("open functions: a meta store, a broker and the groups are required")
 	}
 	cfg = cfg.withDefaults()
-	k := &Registry{
-		cfg: cfg, log: cfg.Log, id: cmp.Or(cfg.Instance, NewInstance("")), changed: make(chan struct{}, 1),
+	c := &catalog{cfg: cfg, log: cfg.Log}
+	k := &Registry{catalog: c, circuits: &circuits{c}, supervisor: &supervisor{
+		catalog: c, id: cmp.Or(cfg.Instance, NewInstance("")), changed: make(chan struct{}, 1),
 		jobs: make(map[string]*job), hubs: local.New(cfg.Broker, cfg.Log),
-	}
-	k.definitions = mirror.New(mirror.Config[*entry]{
+	}}
+	c.definitions = mirror.New(mirror.Config[*entry]{
 		Store: cfg.Meta, Prefix: keyPrefix, Name: "functions", Encode: (*entry).encode, Apply: k.applied, Log: cfg.Log,
 		Decode: func(e meta.Entry) (*entry, error) { return decode(e), nil },
 	})

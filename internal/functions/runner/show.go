@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"github.com/eventyard/eventyard/functions"
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/circuit"
-	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 )
 
@@ -90,23 +90,16 @@ func (k *Registry) function(ctx context.Context, e *entry, poison bool) Function
 		f.State, f.Problem = StateFailing, e.problem.Error()
 		return f
 	}
-	problems := []error{k.addWork(e, &f), k.addTable(ctx, &f), k.addCircuit(ctx, &f)}
-	if poison {
-		k.addPoison(ctx, &f)
-	}
-	if err := errors.Join(problems...); err != nil {
-		f.State, f.Problem = StateFailing, firstOf(problems).Error()
-	}
-	return f
-}
-
-func firstOf(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
+	problem := cmp.Or(k.addWork(e, &f), k.addTable(ctx, &f), k.addCircuit(ctx, &f))
+	if name, is := f.poisonHub(); is && poison && k.cfg.Box != nil {
+		if n, more, err := k.cfg.Box.Count(ctx, name, f.Name, maxCounted); err == nil {
+			f.Poisoned, f.PoisonedMore = n, more
 		}
 	}
-	return nil
+	if problem != nil {
+		f.State, f.Problem = StateFailing, problem.Error()
+	}
+	return f
 }
 
 // addWork adds what this node's host knows.
@@ -133,8 +126,11 @@ func (k *Registry) addWork(e *entry, f *Function) error {
 
 func (k *Registry) addTable(ctx context.Context, f *Function) error {
 	t, err := k.cfg.Groups.Table(ctx, f.Hub, f.Group)
+	if err != nil && unlessGone(err) == nil {
+		return fmt.Errorf("%w, or delete the function", err)
+	}
 	if err != nil {
-		return k.explain(err)
+		return err
 	}
 	f.Partitions = len(t.Partitions)
 	f.Lag, f.Oldest = lagOf(t)
@@ -145,15 +141,6 @@ func (k *Registry) addTable(ctx context.Context, f *Function) error {
 		}
 	}
 	return nil
-}
-
-// explain tells of a group or hub that is gone what to do about it.
-func (k *Registry) explain(err error) error {
-	var missing *broker.NotFoundError
-	if errors.As(err, &missing) {
-		return fmt.Errorf("%w, or delete the function", err)
-	}
-	return err
 }
 
 // lagOf sums up a table; -1 where nothing is known of any partition.
@@ -193,16 +180,6 @@ func closedIfNone(r breaker.Record) breaker.Record {
 		r.State = breaker.Closed
 	}
 	return r
-}
-
-func (k *Registry) addPoison(ctx context.Context, f *Function) {
-	name, is := f.poisonHub()
-	if !is || k.cfg.Box == nil {
-		return
-	}
-	if n, more, err := k.cfg.Box.Count(ctx, name, f.Name, maxCounted); err == nil {
-		f.Poisoned, f.PoisonedMore = n, more
-	}
 }
 
 // Pause holds the circuit, and with it all hosts of the function, wherever they are; by says who. It needs no host to be running.

@@ -11,14 +11,14 @@ import (
 
 // topicSink puts poison into a topic of this yard.
 type topicSink struct {
-	registry *Registry
-	topic    string
+	*catalog
+	topic string
 }
 
 // Put publishes a poison event. After a crash it is published again, with the same id.
 func (s topicSink) Put(ctx context.Context, l functions.PoisonEvent) error {
 	form := schema.EventGridForm
-	if grid, ok := s.registry.cfg.Topics.(interface {
+	if grid, ok := s.cfg.Topics.(interface {
 		Topic(name string) (topics.Topic, error)
 	}); ok {
 		t, err := grid.Topic(s.topic)
@@ -35,7 +35,7 @@ func (s topicSink) Put(ctx context.Context, l functions.PoisonEvent) error {
 	if err != nil {
 		return err
 	}
-	return s.registry.cfg.Topics.Publish(ctx, s.topic, [][]byte{event})
+	return s.cfg.Topics.Publish(ctx, s.topic, [][]byte{event})
 }
 
 func (s topicSink) String() string { return topicPrefix + s.topic }

@@ -125,35 +125,6 @@ func keepUnknown(before, value []byte, known fields) []byte {
 	return merged
 }
 
-// applied wakes who runs the functions whose definitions have changed.
-func (k *Registry) applied(updates []mirror.Update[*entry]) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, u := range updates {
-		if e := u.New.Value; e != nil && e.problem != nil {
-			k.log.Error("the definition of a function cannot be read and is left alone", "key", e.key, "error", e.problem)
-		}
-		if j := k.jobs[u.Key]; j != nil {
-			j.wake()
-		}
-	}
-	k.report()
-}
-
-// known is what this node knows of a key; nil: there is no such function.
-func (k *Registry) known(key string) *entry {
-	there, _ := k.definitions.Get(key)
-	return there.Value
-}
-
-// report wakes who runs the functions. The caller need not hold mu.
-func (k *Registry) report() {
-	select {
-	case k.changed <- struct{}{}:
-	default: // it has yet to hear of an earlier one and will look at both
-	}
-}
-
 // sameDefinition tells whether two are the same but for when they were made.
 func sameDefinition(a, b Definition) bool {
 	a.Created = b.Created

@@ -43,7 +43,7 @@ func TestAFunctionMadeAnewTheMomentItIsGone(t *testing.T) {
 		y.hub("small", 1)
 		k := y.open()
 		y.create(k, small())
-		j := newJob("functions/resize")
+		j := &job{key: "functions/resize", poke: make(chan struct{}, 1), done: make(chan struct{})}
 		k.jobs[j.key] = j
 		marked, err := k.mark(t.Context(), "resize")
 		must(t, err)
@@ -75,7 +75,7 @@ func TestADeletionThatOthersHaveFinished(t *testing.T) {
 		t.Fatalf("it has left %v", entries)
 	}
 	y.trip(g, "resize") // a host of ours that has ended since
-	j := newJob(marked.key)
+	j := &job{key: marked.key, poke: make(chan struct{}, 1), done: make(chan struct{})}
 	j.ran = &marked.Definition
 	must(t, k.turn(t.Context(), j, marked))
 	if entries := y.entries(g); len(entries) != 0 {
@@ -193,7 +193,7 @@ func TestAHostThatStopsAfterTheNextFunctionWasMade(t *testing.T) {
 	y.create(y.open(), resize())
 	_, err = k.Pause(t.Context(), "resize", "ada", "not yet")
 	must(t, err)
-	j := newJob(marked.key)
+	j := &job{key: marked.key, poke: make(chan struct{}, 1), done: make(chan struct{})}
 	j.ran = &marked.Definition
 	must(t, k.turn(t.Context(), j, marked))
 	testkit.Equal(t, y.show(k, "resize").State, StatePaused, "the new one")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,8 +26,8 @@ const lostPause = 250 * time.Millisecond
 
 // Watch tells the circuits of all groups as they are, and then each change, until ctx ends. One whose function was deleted is told as one that never was
 // open. A watch that is lost begins anew; what happened meanwhile is told as one change. It returns early where the store cannot be watched at all.
-func (k *Registry) Watch(ctx context.Context, report func(notify.Circuit)) error {
-	w := watcher{registry: k, report: report, seen: map[functionKey]notify.Circuit{}}
+func (k *circuits) Watch(ctx context.Context, report func(notify.Circuit)) error {
+	w := watcher{log: k.log, report: report, seen: map[functionKey]notify.Circuit{}}
 	for {
 		first := true
 		err := k.cfg.Groups.FollowEntries(ctx, circuit.Prefix, func(entries []groups.GroupEntry) {
@@ -49,9 +50,9 @@ func (k *Registry) Watch(ctx context.Context, report func(notify.Circuit)) error
 
 // watcher knows what was told, so that only changes are.
 type watcher struct {
-	registry *Registry
-	report   func(notify.Circuit)
-	seen     map[functionKey]notify.Circuit
+	log    *slog.Logger
+	report func(notify.Circuit)
+	seen   map[functionKey]notify.Circuit
 }
 
 // take tells what is new. A record that cannot be read is no change: it is not taken for a closed circuit.
@@ -64,7 +65,7 @@ func (w *watcher) take(entries []groups.GroupEntry) {
 		}
 		r, err := breaker.DecodeRecord(f.Value)
 		if err != nil {
-			w.registry.log.Error("a circuit cannot be read", "hub", f.Group.Hub, "group", f.Group.Group, "function", function, "error", err)
+			w.log.Error("a circuit cannot be read", "hub", f.Group.Hub, "group", f.Group.Group, "function", function, "error", err)
 			continue
 		}
 		c := notify.Circuit{Group: f.Group, Function: function, Record: closedIfNone(r)}
@@ -101,7 +102,7 @@ func (w *watcher) dropMissing(all []groups.GroupEntry) {
 }
 
 // Circuit reads one now; false: there is none.
-func (k *Registry) Circuit(ctx context.Context, g processor.Group, function string) (notify.Circuit, bool, error) {
+func (k *circuits) Circuit(ctx context.Context, g processor.Group, function string) (notify.Circuit, bool, error) {
 	c := notify.Circuit{Group: g, Function: function}
 	all, err := circuit.Read(ctx, k.cfg.Groups, g, function)
 	if unlessGone(err) != nil {
@@ -117,7 +118,7 @@ func (k *Registry) Circuit(ctx context.Context, g processor.Group, function stri
 }
 
 // Resume closes a circuit for who has the link of an incident: while it lasts, and not if an operator holds the circuit.
-func (k *Registry) Resume(ctx context.Context, g processor.Group, function, incident, by string) (notify.Circuit, bool, error) {
+func (k *circuits) Resume(ctx context.Context, g processor.Group, function, incident, by string) (notify.Circuit, bool, error) {
 	c, found, err := k.Circuit(ctx, g, function)
 	if err != nil || !found || incident == "" {
 		return c, false, err
@@ -139,7 +140,7 @@ func (k *Registry) Resume(ctx context.Context, g processor.Group, function, inci
 }
 
 // Targets are where notices of this function go: those of all functions, and those of its definition, if it is one of the yard's.
-func (k *Registry) Targets(g processor.Group, function string) []string {
+func (k *circuits) Targets(g processor.Group, function string) []string {
 	targets := slices.Clone(k.cfg.Targets)
 	e := k.known(keyOf(function))
 	if e == nil || e.Name != function || !sameGroup(e.group(""), g) {
@@ -154,7 +155,7 @@ func (k *Registry) Targets(g processor.Group, function string) []string {
 }
 
 // Lag is how many events wait in a group; -1: unknown.
-func (k *Registry) Lag(ctx context.Context, g processor.Group) int64 {
+func (k *circuits) Lag(ctx context.Context, g processor.Group) int64 {
 	t, err := k.cfg.Groups.Table(ctx, g.Hub, g.Group)
 	if err != nil {
 		return -1
