@@ -31,17 +31,16 @@ const (
 
 // large are the types that may hold more, each with its reason.
 var large = map[string]string{
-	"admin/Client":                      operations,
-	"admin/Function":                    definition,
-	"admin/Subscription":                definition,
-	"admin/SubscriptionRequest":         definition,
-	"internal/amqp/wire/Reader":         "one method for each type of AMQP, over a slice and a position",
-	"internal/api/azureblob/call":       operations,
-	"internal/api/eventgrid/call":       operations,
-	"internal/api/v1/Handler":           operations,
-	"internal/config/Config":            definition,
-	"internal/functions/notify/Service": undivided,
-	"server/Config":                     definition,
+	"admin/Client":                operations,
+	"admin/Function":              definition,
+	"admin/Subscription":          definition,
+	"admin/SubscriptionRequest":   definition,
+	"internal/amqp/wire/Reader":   "one method for each type of AMQP, over a slice and a position",
+	"internal/api/azureblob/call": operations,
+	"internal/api/eventgrid/call": operations,
+	"internal/api/v1/Handler":     operations,
+	"internal/config/Config":      definition,
+	"server/Config":               definition,
 }
 
 func TestStateIsInSmallPieces(t *testing.T) {

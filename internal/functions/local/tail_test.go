@@ -15,11 +15,15 @@ import (
 // A reader that rests is woken once, by whatever Next would tell.
 func TestAReaderThatRestsIsWokenOnce(t *testing.T) {
 	for name, stir := range map[string]func(t *testing.T, y *yard, r hub.Reader, cancel func()){
-		"by an event":              func(_ *testing.T, y *yard, _ hub.Reader, _ func()) { y.texts("0", "a") },
-		"by the end of its wait":   func(_ *testing.T, _ *yard, _ hub.Reader, cancel func()) { cancel() },
-		"by its end":               func(t *testing.T, _ *yard, r hub.Reader, _ func()) { must(t, r.Close(t.Context())) },
-		"by the end of its hub":    func(t *testing.T, y *yard, _ hub.Reader, _ func()) { must(t, y.broker.DeleteHub(t.Context(), "orders")) },
-		"by who takes its place":   func(_ *testing.T, y *yard, _ hub.Reader, _ func()) { y.open(y.local, hub.ReadConfig{Partition: "0", Epoch: new(int64(9))}) },
+		"by an event":            func(_ *testing.T, y *yard, _ hub.Reader, _ func()) { y.texts("0", "a") },
+		"by the end of its wait": func(_ *testing.T, _ *yard, _ hub.Reader, cancel func()) { cancel() },
+		"by its end":             func(t *testing.T, _ *yard, r hub.Reader, _ func()) { must(t, r.Close(t.Context())) },
+		"by the end of its hub": func(t *testing.T, y *yard, _ hub.Reader, _ func()) {
+			must(t, y.broker.DeleteHub(t.Context(), "orders"))
+		},
+		"by who takes its place": func(_ *testing.T, y *yard, _ hub.Reader, _ func()) {
+			y.open(y.local, hub.ReadConfig{Partition: "0", Epoch: new(int64(9))})
+		},
 		"by two events and an end": func(_ *testing.T, y *yard, _ hub.Reader, cancel func()) { y.texts("0", "a", "b"); cancel() },
 	} {
 		t.Run(name, func(t *testing.T) {

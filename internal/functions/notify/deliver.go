@@ -2,11 +2,22 @@ package notify
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
+
+// sender sends notices and events, once. Its fields never change after Open.
+type sender struct {
+	cfg     Config
+	metrics *metrics
+	mailer  *mailer // nil: no mail
+	secret  []byte  // that links are signed with
+}
 
 // errUnlisted: the target is not, or no longer, where notices of the function go.
 var errUnlisted = errors.New("the target is none of the function's any more")
@@ -20,19 +31,15 @@ type refusal struct {
 
 func (r *refusal) Unwrap() error { return r.error }
 
-// attemptTime bounds one attempt.
-func (s *Service) attemptTime(it item) time.Duration {
-	if it.medium() == byMail {
-		return s.cfg.SMTP.Timeout
-	}
-	return attemptTime
-}
-
 // deliver sends an item; nil: its receiver has it.
-func (s *Service) deliver(ctx context.Context, l *ledger, it item) error {
+func (s *sender) deliver(ctx context.Context, l *ledger, it item) error {
 	about := l.change(it.Change)
 	if it.Kind == kindEvent {
-		return s.publish(ctx, l, about)
+		event, err := json.Marshal(eventOf(l, about, s.lag(ctx, l.Group)))
+		if err != nil {
+			return fmt.Errorf("compose an event: %w", err)
+		}
+		return s.cfg.Topics.Publish(ctx, topics.YardEvents, [][]byte{event})
 	}
 	// What is gone has no definition any more; that it is gone is told to those who were its targets.
 	if !about.Gone && !slices.Contains(s.cfg.Circuits.Targets(l.Group, l.Function), it.Target) {
@@ -55,7 +62,7 @@ func (s *Service) deliver(ctx context.Context, l *ledger, it item) error {
 }
 
 // send sends a notice to a target that was checked.
-func (s *Service) send(ctx context.Context, target string, n notice) error {
+func (s *sender) send(ctx context.Context, target string, n notice) error {
 	if mediumOf(target) == byWebhook {
 		return s.post(ctx, target, n)
 	}

@@ -1,14 +1,11 @@
 package notify
 
 import (
-	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
-	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -62,32 +59,26 @@ func eventType(s breaker.State) string {
 	return "Eventyard.CircuitChanged"
 }
 
-// publish tells the grid of a change.
-func (s *Service) publish(ctx context.Context, l *ledger, c change) error {
-	event, err := json.Marshal(eventOf(l, c, s.lag(ctx, l.Group)))
-	if err != nil {
-		return fmt.Errorf("compose an event: %w", err)
-	}
-	return s.cfg.Topics.Publish(ctx, topics.YardEvents, [][]byte{event})
-}
-
+// eventOf is the event of a change.
 func eventOf(l *ledger, c change, lag int64) published {
 	r := c.Record
 	at := r.Since
 	if at.IsZero() {
 		at = time.Now()
 	}
+	p := r.Policy.WithDefaults()
+	policy := publishedPolicy{Failures: p.Failures, Within: p.Within.String(), Attempts: p.Attempts}
+	if p.Probe > 0 {
+		policy.Probe, policy.ProbeMax = p.Probe.String(), p.ProbeMax.String()
+	}
 	return published{
-		ID: eventID(l.Group, l.Function, r), Subject: subjectOf(l.Group, l.Function), EventType: eventType(r.State), EventTime: at.UTC().Format(time.RFC3339Nano),
+		ID: eventID(l.Group, l.Function, r), Subject: "hubs/" + l.Group.Hub + "/groups/" + l.Group.Group + "/functions/" + l.Function,
+		EventType: eventType(r.State), EventTime: at.UTC().Format(time.RFC3339Nano),
 		Data: publishedData{
 			Function: l.Function, Hub: l.Group.Hub, Group: l.Group.Group, State: r.State, PreviousState: c.Previous, Incident: c.Incident, Term: r.Term,
-			Since: r.Since.UTC(), By: r.By, Reason: r.Reason, Failures: r.Failures, Errors: samplesOf(r), Lag: known(lag), Policy: policyOf(r.Policy),
+			Since: r.Since.UTC(), By: r.By, Reason: r.Reason, Failures: r.Failures, Errors: samplesOf(r), Lag: known(lag), Policy: policy,
 		},
 	}
-}
-
-func subjectOf(g processor.Group, function string) string {
-	return "hubs/" + g.Hub + "/groups/" + g.Group + "/functions/" + function
 }
 
 // eventID follows from the circuit's record, so that a repeat has the same. The time is for circuits that were made anew: they count
@@ -115,13 +106,4 @@ func known(lag int64) *int64 {
 		return nil
 	}
 	return &lag
-}
-
-func policyOf(p breaker.Policy) publishedPolicy {
-	p = p.WithDefaults()
-	out := publishedPolicy{Failures: p.Failures, Within: p.Within.String(), Attempts: p.Attempts}
-	if p.Probe > 0 {
-		out.Probe, out.ProbeMax = p.Probe.String(), p.ProbeMax.String()
-	}
-	return out
 }

@@ -22,36 +22,29 @@ type laneID struct{ key, target string }
 // lane sends what one receiver is to be told about one circuit, in order, one after another. A receiver that fails holds up nobody
 // else. It lives as long as there is something to be sent.
 type lane struct {
-	service *Service
-	id      laneID
-	bell    chan struct{} // something may have changed
+	*outbox
+	id   laneID
+	bell chan struct{} // something may have changed
 
 	// seen is the head as it was looked at last, and since when it has been so on this process's clock. The lane's goroutine only.
 	seen  sight
 	since time.Time
 }
 
-func (l *lane) ring() {
-	select {
-	case l.bell <- struct{}{}:
-	default:
-	}
-}
-
 func (l *lane) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		it, more := l.service.next(l)
+		it, more := l.next(l)
 		if !more {
 			return
 		}
 		if wait := l.wait(it, time.Now()); wait > 0 {
 			pause(ctx, wait, l.bell)
 		} else if err := l.attempt(ctx, it); err != nil && ctx.Err() == nil {
-			l.service.cfg.Log.Warn("a notice cannot be claimed, and that is tried again", "to", it.receiver(), "error", err)
+			l.cfg.Log.Warn("a notice cannot be claimed, and that is tried again", "to", it.receiver(), "error", err)
 			pause(ctx, troublePause, nil)
 		}
 	}
-	l.service.endLane(l)
+	l.endLane(l)
 }
 
 // wait is how long the head is to be left alone. What another process left behind is tried at once after a start: whoever
@@ -69,7 +62,7 @@ func (l *lane) wait(it item, now time.Time) time.Duration {
 		return it.NotBefore.Sub(now)
 	case it.Claim == nil:
 		return it.Wait - now.Sub(l.since)
-	case it.Claim.By == l.service.node: // we were not told that our claim had been stored
+	case it.Claim.By == l.node: // we were not told that our claim had been stored
 		return 0
 	}
 	return it.Claim.For - now.Sub(l.since)
@@ -77,13 +70,16 @@ func (l *lane) wait(it item, now time.Time) time.Duration {
 
 // attempt claims the head, sends it, and settles it. Its error says that it could not be claimed.
 func (l *lane) attempt(ctx context.Context, it item) error {
-	s := l.service
+	s := l.outbox
 	release, ok := s.slots.take(ctx, it)
 	if !ok {
 		return nil
 	}
 	defer release()
-	claim, most := claim{By: s.node, ID: rand.Text()}, s.attemptTime(it)
+	claim, most := claim{By: s.node, ID: rand.Text()}, attemptTime
+	if it.medium() == byMail {
+		most = s.cfg.SMTP.Timeout
+	}
 	claim.For = most + claimMargin
 	var claimed *ledger
 	err := s.change(ctx, l.id.key, func(led *ledger) bool {
@@ -109,10 +105,10 @@ func (l *lane) attempt(ctx context.Context, it item) error {
 // settle writes down what came of it, however long that takes; if we are to stop, once. If it cannot be written the notice
 // is sent again.
 func (l *lane) settle(ctx context.Context, led *ledger, it item, claimed string, err error) {
-	s := l.service
+	s := l.outbox
 	o, wait, cut := failed, s.delay(it.Attempts, err), err != nil && ctx.Err() != nil
 	if !cut {
-		o = s.judge(it, err)
+		o = judgeAttempt(it, err)
 		s.report(led, it, o, wait, err)
 	}
 	for {
@@ -127,8 +123,8 @@ func (l *lane) settle(ctx context.Context, led *ledger, it item, claimed string,
 	}
 }
 
-// judge says what an attempt's end means.
-func (s *Service) judge(it item, err error) outcome {
+// judgeAttempt says what an attempt's end means.
+func judgeAttempt(it item, err error) outcome {
 	switch age := time.Since(it.Since); {
 	case err == nil:
 		return sent
@@ -142,7 +138,7 @@ func (s *Service) judge(it item, err error) outcome {
 
 // delay is how long to wait after so many failures before this one. A receiver that says it is no use is asked as seldom as
 // possible, and one that says when is asked then.
-func (s *Service) delay(failures int, err error) time.Duration {
+func (s *sender) delay(failures int, err error) time.Duration {
 	last := len(s.cfg.Retry) - 1
 	var r *refusal
 	if !errors.As(err, &r) {
@@ -155,7 +151,7 @@ func (s *Service) delay(failures int, err error) time.Duration {
 }
 
 // report counts and logs. The first failure is worth a look: the settings may be wrong.
-func (s *Service) report(led *ledger, it item, o outcome, wait time.Duration, err error) {
+func (s *sender) report(led *ledger, it item, o outcome, wait time.Duration, err error) {
 	s.metrics.count(it.medium(), o)
 	log := s.cfg.Log.With(logItem(led, it)...)
 	switch {

@@ -447,7 +447,7 @@ func TestALaneEndsOnlyWhenNothingWaitsForIt(t *testing.T) {
 		w := newWorld(t, chat)
 		s := w.open()
 		key := keyOf(resizers, "resize")
-		l := &lane{service: s, id: laneID{key, chat}, bell: make(chan struct{}, 1)}
+		l := &lane{outbox: s.outbox, id: laneID{key, chat}, bell: make(chan struct{}, 1)}
 		s.lanes[l.id] = l
 		must(t, s.note(t.Context(), Circuit{resizers, "resize", opened(breaker.Record{}, "i1")}))
 		var lanes sync.WaitGroup

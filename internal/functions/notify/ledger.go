@@ -242,7 +242,7 @@ func (l *ledger) tidy() {
 			waiting[it.Target]++
 		case newer[about]:
 			l.drop(i, superseded)
-		case waiting[it.Target] >= limit(it.Target):
+		case waiting[it.Target] >= maxNotices && (it.Target != "" || waiting[""] >= maxEvents):
 			l.drop(i, givenUp)
 		default:
 			waiting[it.Target]++
@@ -252,13 +252,6 @@ func (l *ledger) tidy() {
 	l.Changes = slices.DeleteFunc(l.Changes, func(c change) bool {
 		return !slices.ContainsFunc(l.Items, func(it item) bool { return it.Change == c.Number })
 	})
-}
-
-func limit(target string) int {
-	if target == "" {
-		return maxEvents
-	}
-	return maxNotices
 }
 
 func (l *ledger) drop(i int, why outcome) {

@@ -17,7 +17,7 @@ import (
 const ledgerPrefix = "notices/circuits/"
 
 // follow has the ledgers kept in a store.
-func (s *Service) follow(store meta.Store) {
+func (s *outbox) follow(store meta.Store) {
 	s.ledgers = mirror.New(mirror.Config[*ledger]{
 		Store: store, Prefix: ledgerPrefix, Name: "notices", Encode: (*ledger).encode, Apply: s.applied, Log: s.cfg.Log,
 		Decode: func(e meta.Entry) (*ledger, error) { return s.read(e.Key, e.Value), nil },
@@ -33,7 +33,7 @@ func keyOf(g processor.Group, function string) string {
 // change changes a ledger, as often as it takes: f is asked with the newest, an empty one where there is none, and says whether it changed
 // it; it leaves alone what it does not. After an error it may have been changed: f finds that out when it is asked again. A conflict is not
 // waited out: it is mostly with other lanes of this process, and each change of theirs gets one of them on.
-func (s *Service) change(ctx context.Context, key string, f func(*ledger) bool) error {
+func (s *outbox) change(ctx context.Context, key string, f func(*ledger) bool) error {
 	for {
 		there, err := s.ledgers.Read(ctx, key)
 		if errors.Is(err, meta.ErrNotFound) {
@@ -57,7 +57,7 @@ func (s *Service) change(ctx context.Context, key string, f func(*ledger) bool) 
 }
 
 // read decodes a ledger. One that cannot be read is begun anew: its circuit is noticed again, rather than never.
-func (s *Service) read(key string, value []byte) *ledger {
+func (s *outbox) read(key string, value []byte) *ledger {
 	l := &ledger{}
 	if len(value) == 0 {
 		return l
@@ -81,7 +81,7 @@ func (l *ledger) encode() []byte {
 }
 
 // account counts what left unsent, once that is stored.
-func (s *Service) account(l *ledger) {
+func (s *outbox) account(l *ledger) {
 	for _, d := range l.dropped {
 		s.metrics.count(d.medium(), d.why)
 		if d.why == givenUp {

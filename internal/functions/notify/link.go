@@ -40,7 +40,7 @@ type grant struct {
 }
 
 // link gives a link and when it expires; empty where people cannot reach this yard.
-func (s *Service) link(g processor.Group, function, incident string, now time.Time) (string, time.Time) {
+func (s *sender) link(g processor.Group, function, incident string, now time.Time) (string, time.Time) {
 	base := strings.TrimRight(s.cfg.Link(), "/")
 	if base == "" || incident == "" {
 		return "", time.Time{}

@@ -33,8 +33,14 @@ func viewOf(n notice) mailView {
 		shown.Failures, shown.Policy = n.Began.Failures, n.Began.Policy
 	}
 	v := mailView{
-		Subject: subjectLine(n), Headline: n.headline(), Tone: toneOf(n), Story: n.story(), Details: details(n.Group, n.Function, shown, n.Lag),
+		Subject: subjectLine(n), Headline: n.headline(), Tone: "#93540a", Story: n.story(), Details: details(n.Group, n.Function, shown, n.Lag),
 		Errors: errorLines(n.Began), Link: n.Link, Expires: moment(n.Expires),
+	}
+	switch {
+	case n.Kind == kindOpened:
+		v.Tone = "#b42318"
+	case n.Kind == kindEnded && !n.Gone:
+		v.Tone = "#067647"
 	}
 	if n.Kind == kindEnded {
 		v.Details = append(v.Details, detail{"Stopped", moment(n.began())})
@@ -43,16 +49,6 @@ func viewOf(n notice) mailView {
 		v.Command, v.Linkless = n.command(), n.Kind == kindOpened && n.Link == ""
 	}
 	return v
-}
-
-func toneOf(n notice) string {
-	switch {
-	case n.Kind == kindOpened:
-		return "#b42318"
-	case n.Kind == kindEnded && !n.Gone:
-		return "#067647"
-	}
-	return "#93540a"
 }
 
 // mailBodies gives the text and the HTML of a notice.

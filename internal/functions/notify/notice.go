@@ -25,8 +25,8 @@ type notice struct {
 	Expires time.Time
 }
 
-// sample is a notice to try the settings with. Its link leads nowhere, so it has none.
-func (s *Service) sample(now time.Time) notice {
+// sampleNotice is one to try the settings with. Its link leads nowhere, so it has none.
+func sampleNotice(now time.Time) notice {
 	r := breaker.Record{
 		State: breaker.Open, Term: 1, Since: now, Opened: now, Failures: 101, By: "example", Reason: "this is a test",
 		Samples: []breaker.Sample{{At: now, Partition: "0", Sequence: 42, Error: "an error as the function gave it"}},
@@ -45,7 +45,7 @@ func (n notice) idOf(k kind, target string) string {
 }
 
 // lag asks how many events wait. A notice is worth more than that number, so it has little time.
-func (s *Service) lag(ctx context.Context, g processor.Group) int64 {
+func (s *sender) lag(ctx context.Context, g processor.Group) int64 {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return s.cfg.Circuits.Lag(ctx, g)
@@ -62,27 +62,21 @@ func (n notice) headline() string {
 	case kindHeld:
 		return fmt.Sprintf("%s was stopped%s", n.name(), by(n.Record.By))
 	case kindEnded:
-		return n.ending()
+		began := n.began()
+		switch {
+		case n.Gone:
+			return fmt.Sprintf("%s was removed while it was stopped", n.name())
+		case n.Record.Since.IsZero():
+			return fmt.Sprintf("%s was resumed meanwhile", n.name())
+		case !began.IsZero() && n.Record.Since.After(began):
+			return fmt.Sprintf("%s was resumed%s, after %s", n.name(), by(n.Record.By), span(n.Record.Since.Sub(began)))
+		}
+		return fmt.Sprintf("%s was resumed%s", n.name(), by(n.Record.By))
 	}
 	if n.Began.Failures == 0 {
 		return fmt.Sprintf("%s has stopped", n.name())
 	}
 	return fmt.Sprintf("%s has stopped after %s", n.name(), failures(n.Began))
-}
-
-// ending is how an incident ended.
-func (n notice) ending() string {
-	switch {
-	case n.Gone:
-		return fmt.Sprintf("%s was removed while it was stopped", n.name())
-	case n.Record.Since.IsZero():
-		return fmt.Sprintf("%s was resumed meanwhile", n.name())
-	}
-	text := fmt.Sprintf("%s was resumed%s", n.name(), by(n.Record.By))
-	if began := n.began(); !began.IsZero() && n.Record.Since.After(began) {
-		text += ", after " + span(n.Record.Since.Sub(began))
-	}
-	return text
 }
 
 func (n notice) began() time.Time {
@@ -108,28 +102,21 @@ func (n notice) story() []string {
 	case kindHeld:
 		return []string{"An operator holds its circuit: no event is handled until an operator ends that.", safe}
 	case kindEnded:
-		return n.endingStory()
+		if n.Gone {
+			return []string{"Its events are where they were; another function of the same group would go on from the checkpoint."}
+		}
+		return []string{"Its circuit is closed: events are handled again, from the checkpoint on. Nothing was lost.", putAway}
 	}
-	return []string{"Too many events failed, so its circuit is open: no event is handled, on any instance. " + probing(n.Record.Policy), safe, putAway}
+	probing := "It stays so until somebody resumes it."
+	if p := n.Record.Policy; p.Probe > 0 {
+		probing = fmt.Sprintf("It tries one event by itself, first after %s, and goes on if that works.", span(p.Probe))
+	}
+	return []string{"Too many events failed, so its circuit is open: no event is handled, on any instance. " + probing, safe, putAway}
 }
 
 // putAway tells of those for which the circuit opened too late. How many there are is not known here.
 const putAway = "Events that had used up their retries before it opened are where the function puts such away, mostly in a hub of its name and -poison: " +
 	"once it is mended, eventyard poison redrive sends them again."
-
-func (n notice) endingStory() []string {
-	if n.Gone {
-		return []string{"Its events are where they were; another function of the same group would go on from the checkpoint."}
-	}
-	return []string{"Its circuit is closed: events are handled again, from the checkpoint on. Nothing was lost.", putAway}
-}
-
-func probing(p breaker.Policy) string {
-	if p.Probe > 0 {
-		return fmt.Sprintf("It tries one event by itself, first after %s, and goes on if that works.", span(p.Probe))
-	}
-	return "It stays so until somebody resumes it."
-}
 
 // line is all of it in one line.
 func (n notice) line() string {

@@ -7,18 +7,32 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
+// outbox is what waits to be sent, and the lanes that send it.
+type outbox struct {
+	*sender
+	// node names this process in claims; a new one at every start.
+	node  string
+	slots slots
+	// ledgers are as last seen. A ledger in it is never changed.
+	ledgers *mirror.Table[*ledger]
+
+	mu    sync.Mutex
+	lanes map[laneID]*lane // at work; guarded by mu
+	start func(*lane)      // runs a lane; nil: none may begin; guarded by mu
+}
+
 // watchLedgers keeps up with the ledgers, whoever changes them, and has a lane at work for every receiver that something waits
 // for. It returns when all of them have stopped.
-func (s *Service) watchLedgers(ctx context.Context) {
+func (s *outbox) watchLedgers(ctx context.Context) {
 	var lanes sync.WaitGroup
 	s.startLanes(func(l *lane) { lanes.Go(func() { l.run(ctx) }) })
-	s.persist(ctx, "notices cannot be watched", func() error { return s.ledgers.Run(ctx) })
+	persist(ctx, s.cfg.Log, "notices cannot be watched", func() error { return s.ledgers.Run(ctx) })
 	s.startLanes(nil)
 	lanes.Wait()
 }
 
 // startLanes has lanes started from now on, also for what waits already; nil: no more.
-func (s *Service) startLanes(start func(*lane)) {
+func (s *outbox) startLanes(start func(*lane)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.start = start
@@ -28,13 +42,17 @@ func (s *Service) startLanes(start func(*lane)) {
 }
 
 // applied wakes the lanes that changed ledgers are for, and starts those that have something to do and are not at work.
-func (s *Service) applied(updates []mirror.Update[*ledger]) {
+func (s *outbox) applied(updates []mirror.Update[*ledger]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, u := range updates {
 		for id, lane := range s.lanes {
-			if id.key == u.Key {
-				lane.ring()
+			if id.key != u.Key {
+				continue
+			}
+			select {
+			case lane.bell <- struct{}{}:
+			default:
 			}
 		}
 		if u.New.Exists() {
@@ -43,13 +61,13 @@ func (s *Service) applied(updates []mirror.Update[*ledger]) {
 	}
 }
 
-func (s *Service) startLanesLocked(there mirror.Item[*ledger]) {
+func (s *outbox) startLanesLocked(there mirror.Item[*ledger]) {
 	for _, it := range there.Value.Items {
 		id := laneID{there.Key, it.Target}
 		if s.start == nil || s.lanes[id] != nil {
 			continue
 		}
-		l := &lane{service: s, id: id, bell: make(chan struct{}, 1)}
+		l := &lane{outbox: s, id: id, bell: make(chan struct{}, 1)}
 		s.lanes[id] = l
 		s.start(l)
 	}
@@ -57,7 +75,7 @@ func (s *Service) startLanesLocked(there mirror.Item[*ledger]) {
 
 // next gives what a lane is to send next. Where there is nothing it lets the lane go in the same step: whatever comes later finds none at
 // work, and starts another.
-func (s *Service) next(l *lane) (item, bool) {
+func (s *outbox) next(l *lane) (item, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if there, ok := s.ledgers.Get(l.id.key); ok {
@@ -70,7 +88,7 @@ func (s *Service) next(l *lane) (item, bool) {
 }
 
 // endLane lets a lane go that was stopped.
-func (s *Service) endLane(l *lane) {
+func (s *outbox) endLane(l *lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.lanes, l.id)

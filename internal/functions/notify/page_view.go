@@ -49,7 +49,7 @@ type pageView struct {
 }
 
 // view is what a link shows of a circuit as it is now; ok: there is one.
-func (s *Service) view(ctx context.Context, g grant, c Circuit, ok bool) pageView {
+func (s *pages) view(ctx context.Context, g grant, c Circuit, ok bool) pageView {
 	if !ok {
 		return pageView{Status: http.StatusGone, Function: oneLine(g.Function, maxNameBytes), Title: "This function is not there any more",
 			Text: "It was removed after the notice was sent, so there is nothing to resume."}
@@ -58,7 +58,11 @@ func (s *Service) view(ctx context.Context, g grant, c Circuit, ok bool) pageVie
 	switch r := c.Record; {
 	case r.State == breaker.Closed || r.State == "":
 		v.Status, v.Title = http.StatusGone, "It is running already"
-		v.Text = "The incident of this link is over" + since(r) + ". A link is good once; there is nothing left to do."
+		v.Text = "The incident of this link is over"
+		if !r.Since.IsZero() {
+			v.Text += " since " + moment(r.Since) + ", when it was resumed" + by(trimmed(r).By)
+		}
+		v.Text += ". A link is good once; there is nothing left to do."
 	case r.Incident != g.Incident:
 		v.Status, v.Title = http.StatusGone, "This link is of an earlier incident"
 		v.Text = "What it was for is over, and the function has stopped once more since. The notice of that says how to resume it."
@@ -66,50 +70,22 @@ func (s *Service) view(ctx context.Context, g grant, c Circuit, ok bool) pageVie
 		v.Status, v.Title = http.StatusConflict, "An operator holds this function"
 		v.Text = "It was stopped on purpose" + by(trimmed(r).By) + ", so a link does not resume it. Nothing is lost meanwhile."
 	default:
-		v.Status, v.Title, v.Resumable, v.Expires = http.StatusOK, stopped(r), true, moment(g.Expires)
+		v.Status, v.Title, v.Resumable, v.Expires = http.StatusOK, "Stopped", true, moment(g.Expires)
+		if r.Failures > 0 {
+			v.Title += " after " + failures(r)
+		}
 		v.Text = "Too many events failed, so no event is handled. Nothing is lost: the checkpoint stays where it is, and reading goes on from there."
 	}
 	return v
 }
 
-// expired shows nothing of the circuit: notices are kept for long, and the link is good for nothing any more.
-func expired(g grant) pageView {
-	return pageView{Status: http.StatusGone, Function: oneLine(g.Function, maxNameBytes), Title: "This link has expired", Command: notice{Function: g.Function}.command(),
-		Text: "If the function is still stopped, the command below resumes it. Nothing is lost meanwhile."}
-}
-
 // shown is what is known of a circuit.
-func (s *Service) shown(ctx context.Context, g grant, c Circuit) pageView {
+func (s *pages) shown(ctx context.Context, g grant, c Circuit) pageView {
 	r, lag := trimmed(c.Record), s.lag(ctx, g.Group)
 	v := pageView{Function: oneLine(g.Function, maxNameBytes), Badge: r.State, Rows: rows(r, lag, time.Now())}
 	v.Details = pageDetails(details(g.Group, g.Function, r, lag), v.Rows)
 	if r.State != breaker.Closed {
 		v.Errors, v.Command = errorGroups(errorLines(r)), notice{Function: g.Function}.command()
 	}
-	return v
-}
-
-// stopped is what happened, in one line.
-func stopped(r breaker.Record) string {
-	if r.Failures == 0 {
-		return "Stopped"
-	}
-	return "Stopped after " + failures(r)
-}
-
-func since(r breaker.Record) string {
-	if r.Since.IsZero() {
-		return ""
-	}
-	return " since " + moment(r.Since) + ", when it was resumed" + by(trimmed(r).By)
-}
-
-// resumed is shown after the button.
-func (s *Service) resumed(ctx context.Context, g grant, c Circuit) pageView {
-	v := s.shown(ctx, g, c)
-	v.Status, v.Title = http.StatusOK, "Resumed"
-	v.Text = "All instances go on from the checkpoint within seconds, and what had failed is tried anew. " +
-		"If it fails again the function stops again, and there will be a new notice."
-	v.Note = putAway
 	return v
 }

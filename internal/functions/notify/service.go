@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 const (
@@ -26,20 +24,9 @@ var defaultRetry = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.M
 
 // Service sends notices and answers links. All methods may be called by many goroutines at once, Run by one.
 type Service struct {
-	cfg     Config
-	metrics *metrics
-	mailer  *mailer // nil: no mail
-	secret  []byte
-	// node names this process in claims; a new one at every start.
-	node  string
-	slots slots
-
-	// ledgers are as last seen. A ledger in it is never changed.
-	ledgers *mirror.Table[*ledger]
-
-	mu    sync.Mutex
-	lanes map[laneID]*lane // at work; guarded by mu
-	start func(*lane)      // runs a lane; nil: none may begin; guarded by mu
+	*sender
+	*outbox
+	*pages
 }
 
 func (c Config) withDefaults() Config {
@@ -63,7 +50,8 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		return nil, errors.New("open notices: Circuits, Topics and Meta are required")
 	}
 	cfg = cfg.withDefaults()
-	s := &Service{cfg: cfg, node: rand.Text(), lanes: map[laneID]*lane{}}
+	sends := &sender{cfg: cfg}
+	s := &Service{sends, &outbox{sender: sends, node: rand.Text(), lanes: map[laneID]*lane{}}, &pages{sends}}
 	s.follow(cfg.Meta)
 	var err error
 	if s.mailer, err = newMailer(cfg.SMTP); err != nil {
@@ -95,7 +83,7 @@ func (s *Service) Test(ctx context.Context, target string) error {
 	if err := s.cfg.CheckTarget(target); err != nil {
 		return err
 	}
-	if err := s.send(ctx, target, s.sample(time.Now())); err != nil {
+	if err := s.send(ctx, target, sampleNotice(time.Now())); err != nil {
 		s.metrics.count(mediumOf(target), failed)
 		return fmt.Errorf("send a test notice to %s: %w", showTarget(target), err)
 	}

@@ -455,7 +455,7 @@ func TestRefusalsForGoodAreNotifiedFromThoseForNow(t *testing.T) {
 			t.Errorf("%q gives %v", line, err)
 		}
 	}
-	s := &Service{cfg: Config{}.withDefaults()}
+	s := &sender{cfg: Config{}.withDefaults()}
 	for _, test := range []struct {
 		failures int
 		err      error

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
-	"github.com/eventyard/eventyard/processor"
 )
 
 const (
@@ -22,19 +21,18 @@ const (
 
 // watchCircuits hands on what it is told, in order. Circuits may hold a lock while it tells, so nothing is asked of it from there.
 func (s *Service) watchCircuits(ctx context.Context, notified chan<- Circuit) {
-	notify := func(c Circuit) {
-		select {
-		case notified <- c:
-		case <-ctx.Done():
-		}
-	}
-	s.persist(ctx, "circuits cannot be watched", func() error {
-		return s.cfg.Circuits.Watch(ctx, notify)
+	persist(ctx, s.cfg.Log, "circuits cannot be watched", func() error {
+		return s.cfg.Circuits.Watch(ctx, func(c Circuit) {
+			select {
+			case notified <- c:
+			case <-ctx.Done():
+			}
+		})
 	})
 }
 
 // persist does something that ought to last until ctx ends, again and again.
-func (s *Service) persist(ctx context.Context, trouble string, do func() error) {
+func persist(ctx context.Context, log *slog.Logger, trouble string, do func() error) {
 	wait := troublePause
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -43,7 +41,7 @@ func (s *Service) persist(ctx context.Context, trouble string, do func() error) 
 			return
 		}
 		if err != nil {
-			s.cfg.Log.Warn(trouble+", and that is tried again", "error", err)
+			log.Warn(trouble+", and that is tried again", "error", err)
 		}
 		if time.Since(began) > troubleMax { // it had worked meanwhile
 			wait = troublePause
@@ -95,13 +93,22 @@ func (s *Service) noteSurely(ctx context.Context, c Circuit) {
 // or the circuit was removed or made anew: what is there now decides. That is read after the ledger and before its compare-and-set, so that
 // it is no older than what the ledger knows of.
 func (s *Service) note(ctx context.Context, c Circuit) error {
-	targets := s.targets(c.Group, c.Function)
+	all := s.cfg.Circuits.Targets(c.Group, c.Function)
+	targets := union(nil, all)
+	if len(targets) < len(all) && len(targets) == maxTargets {
+		s.cfg.Log.Warn("a function has too many targets of notices, the rest is not told", "function", c.Function, "targets", len(all), "most", maxTargets)
+	}
 	var unread error
 	err := s.change(ctx, keyOf(c.Group, c.Function), func(l *ledger) bool {
 		seen := c
 		if unread = nil; l.doubts(c.Record) {
-			if seen, unread = s.present(ctx, c); unread != nil {
+			now, there, err := s.cfg.Circuits.Circuit(ctx, c.Group, c.Function)
+			if err != nil {
+				unread = fmt.Errorf("%w: %w", errUnread, err)
 				return false
+			}
+			if seen = now; !there { // like one that never was open
+				seen = Circuit{Group: c.Group, Function: c.Function}
 			}
 		}
 		return l.note(seen, targets, time.Now())
@@ -111,29 +118,6 @@ func (s *Service) note(ctx context.Context, c Circuit) error {
 
 // errUnread: what a circuit is now cannot be read.
 var errUnread = errors.New("read the circuit")
-
-// present reads a circuit; one that is no more is like one that never was open.
-func (s *Service) present(ctx context.Context, c Circuit) (Circuit, error) {
-	now, ok, err := s.cfg.Circuits.Circuit(ctx, c.Group, c.Function)
-	if err != nil {
-		return c, fmt.Errorf("%w: %w", errUnread, err)
-	}
-	if !ok {
-		c.Record = breaker.Record{}
-		return c, nil
-	}
-	return now, nil
-}
-
-// targets are a function's, each once.
-func (s *Service) targets(g processor.Group, function string) []string {
-	all := s.cfg.Circuits.Targets(g, function)
-	some := union(nil, all)
-	if len(some) < len(all) && len(some) == maxTargets {
-		s.cfg.Log.Warn("a function has too many targets of notices, the rest is not told", "function", function, "targets", len(all), "most", maxTargets)
-	}
-	return some
-}
 
 // sweep looks at all circuits that there is a ledger of, as at any that may be gone, and forgets the ledgers of those that are when all is sent.
 func (s *Service) sweep(ctx context.Context) {

@@ -3,9 +3,9 @@ package notify
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +63,7 @@ func (n notice) chatLine() string {
 }
 
 // post sends a notice to a webhook.
-func (s *Service) post(ctx context.Context, target string, n notice) error {
+func (s *sender) post(ctx context.Context, target string, n notice) error {
 	body, err := json.Marshal(postOf(n, target))
 	if err != nil {
 		return fmt.Errorf("compose a webhook's notice: %w", err)
@@ -78,21 +78,10 @@ func (s *Service) post(ctx context.Context, target string, n notice) error {
 	case a.Status/100 == 2:
 		return nil
 	}
-	return &refusal{error: answered(a), final: isFinal(a.Status), after: a.RetryAfter}
-}
-
-func answered(a egress.Answer) error {
+	answered := fmt.Errorf("it answered %d", a.Status)
 	if said := oneLine(string(a.Head), maxErrorBytes); said != "" {
-		return fmt.Errorf("it answered %d: %s", a.Status, said)
+		answered = fmt.Errorf("it answered %d: %s", a.Status, said)
 	}
-	return errors.New("it answered " + fmt.Sprint(a.Status))
-}
-
-// isFinal tells answers that are no different a moment later.
-func isFinal(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	}
-	return status < 500
+	passing := []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
+	return &refusal{error: answered, final: a.Status < 500 && !slices.Contains(passing, a.Status), after: a.RetryAfter}
 }
