@@ -63,7 +63,8 @@ func (c *call) Err() error {
 
 // begin is Each's next event: false if it is not to be tried.
 func (c *call) begin(target int) bool {
-	if c.Err() != nil || target > 0 && c.stopping() {
+	waits := isClosed(c.leaving) || c.fn != nil && c.fn.open.Load() // what is not begun is to wait
+	if c.Err() != nil || target > 0 && waits {
 		return false
 	}
 	c.target.Store(int32(target) + 1)
@@ -72,11 +73,6 @@ func (c *call) begin(target int) bool {
 		c.timer.Reset(c.fn.Timeout)
 	}
 	return true
-}
-
-// stopping: what Each has not begun is to wait.
-func (c *call) stopping() bool {
-	return isClosed(c.leaving) || c.fn != nil && c.fn.open.Load()
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -105,7 +101,16 @@ func (f *function) invoke(ctx context.Context, b *Batch, leaving <-chan struct{}
 	c := &call{Context: inner, cancel: cancel, fn: f, batch: b, began: time.Now(), leaving: leaving, patience: stubborn}
 	c.until.Store(int64(f.Timeout))
 	c.timer = time.AfterFunc(f.Timeout, c.expire)
-	defer c.end()
+	defer func() { // the handler has returned
+		c.timer.Stop()
+		c.cancel(nil)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.over = true
+		if c.warning != nil {
+			c.warning.Stop()
+		}
+	}()
 	out := c.outcome(ctx, panics.Call(func() error { return f.handler(c, b) }))
 	f.counts.call(b, out)
 	return out
@@ -178,16 +183,4 @@ func (c *call) warn() {
 		keyPartition, c.batch.Partition, "first", c.batch.Events[0].Sequence, "late", c.patience)
 	c.patience *= 2
 	c.warning.Reset(c.patience / 2)
-}
-
-// end is when the handler has returned.
-func (c *call) end() {
-	c.timer.Stop()
-	c.cancel(nil)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.over = true
-	if c.warning != nil {
-		c.warning.Stop()
-	}
 }

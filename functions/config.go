@@ -35,11 +35,6 @@ type Config struct {
 	Log *slog.Logger
 }
 
-func (c Config) withDefaults() Config {
-	c.Log = or(c.Log, slog.Default())
-	return c
-}
-
 // processor is the configuration of a function's processor.
 func (f *function) processor() processor.Config {
 	c, b := f.host.cfg, f.Binding
@@ -50,16 +45,13 @@ func (f *function) processor() processor.Config {
 		Lease: c.Lease, Renew: c.Renew, Poll: c.Poll, Handoff: c.Handoff, Stop: c.Stop,
 		CallWhenIdle:   true, // for checkpoints that had to wait for the circuit
 		HandlerTimeout: -1,   // calls have deadlines of ours; retries and open circuits are waited for as long as it takes
-		OnError:        f.heard,
-		Log:            c.Log.With(keyFunction, f.name), // it adds hub and group itself
+		OnError: func(err error) {
+			if in, ok := errors.AsType[*processor.Error](err); ok {
+				f.report(in.Partition, in.Doing, in.Err)
+				return
+			}
+			f.report("", "run", err)
+		},
+		Log: c.Log.With(keyFunction, f.name), // it adds hub and group itself
 	}
-}
-
-// heard takes in what the processor tells.
-func (f *function) heard(err error) {
-	if target := (*processor.Error)(nil); errors.As(err, &target) {
-		f.report(target.Partition, target.Doing, target.Err)
-		return
-	}
-	f.report("", "run", err)
 }

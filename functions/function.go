@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
@@ -44,27 +43,23 @@ type function struct {
 	waiting waiting
 }
 
-// newFunction takes what the host was given; what is wrong with it is told by check.
-func newFunction(h *Host, name string, handler Handler, b Binding) *function {
-	b = b.withDefaults(name)
-	return &function{
-		Binding: b, name: name, host: h, raw: handler, policy: b.Retry.policy(),
-		log: h.cfg.Log.With(keyFunction, name, keyHub, b.Hub, keyGroup, b.Group),
-		bad: sparing{every: time.Minute}, putAway: sparing{every: 10 * time.Second},
-	}
-}
-
 // bind finds out whether the function can run, without asking anybody.
 func (f *function) bind() error {
 	if err := checkName(f.name); err != nil {
 		return err
 	}
-	if err := f.check(); err != nil {
+	if f.raw == nil {
+		return fmt.Errorf("function %s: its handler is nil", f.name)
+	}
+	err := f.validate()
+	if f.http = httpOf(f.raw); f.http != nil && f.http.err != nil {
+		err = f.http.err
+	}
+	if err != nil {
 		return fmt.Errorf("function %s: %w", f.name, err)
 	}
 	f.hub = f.host.space.Hub(f.Hub)
 	f.group = processor.Group{Namespace: f.hub.Namespace(), Hub: f.hub.Name(), Group: f.Group}
-	var err error
 	if f.store = f.host.cfg.Store; f.store == nil {
 		f.store, err = processor.StoreOf(f.hub)
 	}
@@ -78,16 +73,6 @@ func (f *function) bind() error {
 		Poll: f.host.cfg.Poll, OnChange: f.changed, Log: f.host.cfg.Log,
 	})
 	return nil
-}
-
-func (f *function) check() error {
-	if f.raw == nil {
-		return errors.New("its handler is nil")
-	}
-	if f.http = httpOf(f.raw); f.http != nil && f.http.err != nil {
-		return f.http.err
-	}
-	return f.validate()
 }
 
 // run works until ctx ends, and then in good order to the end. Only what waiting cannot mend is an error.
@@ -150,7 +135,7 @@ func (f *function) findTarget(ctx context.Context) error {
 		info, err := to.Info(ctx)
 		switch {
 		case err == nil:
-			f.target = newHubTarget(to, info.Partitions)
+			f.target = &hubTarget{hub: to, kept: make(chan struct{}, keptProducers), partitions: info.Partitions}
 			return nil
 		case errors.Is(err, hub.ErrNotFound):
 			return &plainError{fmt.Sprintf("there is no hub %s for its poison: make it (eventyard hub create %s --partitions 1), or name another in "+

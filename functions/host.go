@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -38,7 +39,8 @@ func NewHost(client *hub.Client, cfg Config) *Host {
 
 // NewHostIn is NewHost for hubs that are reached in another way than by a client.
 func NewHostIn(space Namespace, cfg Config) *Host {
-	h := &Host{space: space, cfg: cfg.withDefaults(), id: cfg.ID, solo: newSolo()}
+	cfg.Log = or(cfg.Log, slog.Default())
+	h := &Host{space: space, cfg: cfg, id: cfg.ID, solo: newSolo()}
 	if h.id == "" {
 		h.id = processor.NewID()
 	}
@@ -55,7 +57,12 @@ func (h *Host) Handle(name string, handler Handler, b Binding) {
 	if h.running {
 		panic("functions: Handle after Run")
 	}
-	h.functions = append(h.functions, newFunction(h, name, handler, b))
+	b = b.withDefaults(name)
+	h.functions = append(h.functions, &function{
+		Binding: b, name: name, host: h, raw: handler, policy: b.Retry.policy(),
+		log: h.cfg.Log.With(keyFunction, name, keyHub, b.Hub, keyGroup, b.Group),
+		bad: sparing{every: time.Minute}, putAway: sparing{every: 10 * time.Second},
+	})
 }
 
 // Run runs all functions until ctx ends; then it stops in good order, as a processor does, and returns nil, or processor.ErrNotHandedOver
@@ -88,7 +95,7 @@ func (h *Host) Run(ctx context.Context) error {
 	return err
 }
 
-// start binds all functions.
+// start binds all functions, each of which has a name and a group of its own.
 func (h *Host) start() ([]*function, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,28 +112,20 @@ func (h *Host) start() ([]*function, error) {
 			return nil, err
 		}
 	}
-	if err := distinct(h.functions); err != nil {
-		return nil, err
-	}
-	h.running = true
-	return h.functions, nil
-}
-
-// distinct: each function has a name and a group of its own.
-func distinct(functions []*function) error {
 	names, groups := map[string]bool{}, map[processor.Group]string{}
-	for _, f := range functions {
+	for _, f := range h.functions {
 		if names[f.name] {
-			return fmt.Errorf("two functions are called %s: give each a name of its own", f.name)
+			return nil, fmt.Errorf("two functions are called %s: give each a name of its own", f.name)
 		}
 		g := f.group.Canonical()
 		if other := groups[g]; other != "" {
-			return fmt.Errorf("functions %s and %s share the group %s of hub %s, so that each would get a part of the events: "+
+			return nil, fmt.Errorf("functions %s and %s share the group %s of hub %s, so that each would get a part of the events: "+
 				"give each a group of its own", other, f.name, f.Group, f.Hub)
 		}
 		names[f.name], groups[g] = true, f.name
 	}
-	return nil
+	h.running = true
+	return h.functions, nil
 }
 
 // Hold opens a function's circuit for all instances: no further call starts, calls under way end, checkpoints stay, until Resume.

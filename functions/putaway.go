@@ -35,10 +35,22 @@ func (w *worker) putAway(ctx context.Context, leaving <-chan struct{}, u triage.
 		}
 	}
 	if w.writer == nil {
-		w.drop(u, l)
+		w.record.change(func(work *triage.Work) { work.Drop(u.Events) })
+		w.fn.counts.dropped.Add(1)
+		w.fn.putAway.warn(w.fn.log, "an event was dropped: the function has no target for poison events",
+			"id", l.ID, "attempts", l.Attempts, keyError, l.Reason)
 		return true, nil
 	}
-	if err := w.deliver(ctx, leaving, u, l); err != nil {
+	var intent triage.Intent
+	w.record.change(func(work *triage.Work) { intent = work.Intend(u, w.writer.partition(), newProducer()) })
+	if err := w.persist(ctx, leaving); err != nil {
+		return false, err
+	}
+	if err := w.write(ctx, leaving, intent, l); err != nil {
+		return false, err
+	}
+	w.record.change(func(work *triage.Work) { work.Sent(l.Sequence) })
+	if err := w.persist(ctx, leaving); err != nil {
 		return false, err
 	}
 	w.fn.counts.poisoned.Add(1)
@@ -61,27 +73,6 @@ func (w *worker) mayPutAway(ctx context.Context, leaving <-chan struct{}) (bool,
 			return false, err
 		}
 	}
-}
-
-func (w *worker) drop(u triage.Unit, l PoisonEvent) {
-	w.record.change(func(work *triage.Work) { work.Drop(u.Events) })
-	w.fn.counts.dropped.Add(1)
-	w.fn.putAway.warn(w.fn.log, "an event was dropped: the function has no target for poison events",
-		"id", l.ID, "attempts", l.Attempts, keyError, l.Reason)
-}
-
-// deliver stores the intent, writes the poison event and stores that it is written.
-func (w *worker) deliver(ctx context.Context, leaving <-chan struct{}, u triage.Unit, l PoisonEvent) error {
-	var intent triage.Intent
-	w.record.change(func(work *triage.Work) { intent = work.Intend(u, w.writer.partition(), newProducer()) })
-	if err := w.persist(ctx, leaving); err != nil {
-		return err
-	}
-	if err := w.write(ctx, leaving, intent, l); err != nil {
-		return err
-	}
-	w.record.change(func(work *triage.Work) { work.Sent(l.Sequence) })
-	return w.persist(ctx, leaving)
 }
 
 // newProducer is a number that nobody else has.
@@ -107,20 +98,16 @@ func (w *worker) write(ctx context.Context, leaving <-chan struct{}, intent tria
 				continue
 			}
 		}
-		w.fn.waiting.set(w.part.ID(), wanting(w.fn.target, err))
+		wanting := w.fn.target.String() + " takes no poison: " + reason(err)
+		if plain, ok := errors.AsType[*plainError](err); ok {
+			wanting = plain.text
+		}
+		w.fn.waiting.set(w.part.ID(), wanting)
 		w.fn.reportStep(StepPutAway, w.part.ID(), "put event "+l.ID+" away in "+w.fn.target.String()+", for which the partition waits", err)
 		if err := sleep(ctx, leaving, backoff(failures)); err != nil {
 			return err
 		}
 	}
-}
-
-// wanting is what is missing for poison events to be written.
-func wanting(p target, err error) string {
-	if plain := (*plainError)(nil); errors.As(err, &plain) {
-		return plain.text
-	}
-	return p.String() + " takes no poison: " + reason(err)
 }
 
 func (w *worker) tryWrite(ctx context.Context, intent triage.Intent, l PoisonEvent) error {

@@ -84,10 +84,19 @@ func (r *round) plan() {
 // run works until every event is done, or the partition is to be given up.
 func (r *round) run() error {
 	for len(r.parts) > 0 {
-		if err := r.step(); err != nil {
-			return r.leave(err)
+		var err error
+		switch p := &r.parts[0]; p.Do {
+		case triage.Call:
+			err = r.call(p)
+		case triage.PutAway:
+			err = r.putAway(p)
+		default:
+			r.finish()
 		}
-		if err := r.progress(); err != nil {
+		if err == nil {
+			err = r.progress()
+		}
+		if err != nil {
 			return r.leave(err)
 		}
 	}
@@ -101,18 +110,6 @@ func (r *round) run() error {
 	}
 	r.w.prune(r.ctx)
 	return nil
-}
-
-func (r *round) step() error {
-	switch p := &r.parts[0]; p.Do {
-	case triage.Call:
-		return r.call(p)
-	case triage.PutAway:
-		return r.putAway(p)
-	default:
-		r.finish()
-		return nil
-	}
 }
 
 // finish is done with the first part.

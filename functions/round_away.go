@@ -2,7 +2,9 @@ package functions
 
 import (
 	"slices"
+	"time"
 
+	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
@@ -19,7 +21,16 @@ func (r *round) putAway(p *part) error {
 			return r.stay()
 		}
 	}
-	away, err := r.w.putAway(r.ctx, r.b.Leaving(), p.Unit, r.w.poisonEvent(ev, p.Unit, p.err))
+	w, u := r.w, p.Unit
+	l := PoisonEvent{
+		ID: poison.ID(w.fn.name, w.fn.Hub, w.part.ID(), ev.Sequence), Function: w.fn.name, Hub: w.fn.Hub, Group: w.fn.Group,
+		Partition: w.part.ID(), Sequence: ev.Sequence, Reason: u.Reason, Attempts: u.Tries(), Deaths: u.Deaths,
+		At: time.Now(), Instance: w.fn.host.id, Event: ev,
+	}
+	if p.err != nil { // else it failed elsewhere, and the record has a short form
+		l.Reason, l.Stack = reason(p.err), stackOf(p.err)
+	}
+	away, err := w.putAway(r.ctx, r.b.Leaving(), u, l)
 	switch {
 	case err != nil:
 		return err
@@ -38,16 +49,11 @@ func (r *round) stay() error {
 		return err
 	}
 	i := slices.IndexFunc(r.parts, func(p part) bool { return p.Do == triage.Call })
-	if i < 0 {
-		return r.untilClosed()
+	if i >= 0 {
+		next := r.parts[i]
+		r.parts = slices.Insert(slices.Delete(r.parts, i, i+1), 0, next)
+		return nil
 	}
-	next := r.parts[i]
-	r.parts = slices.Insert(slices.Delete(r.parts, i, i+1), 0, next)
-	return nil
-}
-
-// untilClosed waits for the circuit without trying it.
-func (r *round) untilClosed() error {
 	for {
 		changed := r.w.fn.circuit.Changed()
 		if record, _ := r.w.fn.circuit.Record(); record.Closed() {

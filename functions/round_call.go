@@ -87,19 +87,28 @@ func (r *round) anew() {
 // attempt makes one call for a unit, and then is told what came of it. Events that have failed before, or are suspected to kill, are
 // recorded as being called. Those that may have killed are called alone, until that they have not is stored.
 func (r *round) attempt(u triage.Unit, probe bool, then func(outcome) error) error {
-	work := r.w.record.look()
-	end, err := r.enter(work.Wary(u))
+	work, solo := r.w.record.look(), r.w.fn.host.solo
+	end, err := solo.end, error(nil)
+	if work.Wary(u) {
+		end, err = solo.alone(r.ctx, r.b.Leaving())
+	} else {
+		err = solo.share(r.ctx, r.b.Leaving())
+	}
 	if err != nil {
 		return err
 	}
 	defer end()
 	if work.Recorded(u) {
-		if err := r.announce(u); err != nil {
-			return err
+		calling := u
+		calling.Calling = true
+		r.w.record.change(func(work *triage.Work) { work.Put(calling) })
+		err := r.persist()
+		if err == nil {
+			r.stale = u.Events.Last()
 		}
-		if r.w.fn.open.Load() && !probe { // that took a while: back to the gate
+		if err != nil || r.w.fn.open.Load() && !probe { // that took a while: back to the gate
 			r.w.record.change(func(work *triage.Work) { work.Put(u) })
-			return nil
+			return err
 		}
 	}
 	err = then(r.w.fn.invoke(r.ctx, r.w.batch(r.events(u.Events), u.Tries()+1), r.stop))
@@ -109,28 +118,6 @@ func (r *round) attempt(u triage.Unit, probe bool, then func(outcome) error) err
 	return err
 }
 
-// enter waits until the call may run beside others, or alone.
-func (r *round) enter(wary bool) (end func(), err error) {
-	solo := r.w.fn.host.solo
-	if wary {
-		return solo.alone(r.ctx, r.b.Leaving())
-	}
-	return solo.end, solo.share(r.ctx, r.b.Leaving())
-}
-
-// announce stores that a unit is about to be called.
-func (r *round) announce(u triage.Unit) error {
-	calling := u
-	calling.Calling = true
-	r.w.record.change(func(work *triage.Work) { work.Put(calling) })
-	if err := r.persist(); err != nil {
-		r.w.record.change(func(work *triage.Work) { work.Put(u) })
-		return err
-	}
-	r.stale = u.Events.Last()
-	return nil
-}
-
 // take makes the outcome of a call for the first part into parts.
 func (r *round) take(out outcome) error {
 	u := r.parts[0].Unit
@@ -138,7 +125,11 @@ func (r *round) take(out outcome) error {
 		return r.interrupted(u, out.finished)
 	}
 	parts := r.w.fn.policy.After(u, out.whole, out.each, rand.Float64())
-	r.replace(parts, out)
+	list := make([]part, 0, len(parts)+len(r.parts)-1)
+	for _, p := range parts {
+		list = append(list, part{Part: p, err: cmp.Or(out.errs[p.Events.First()], out.err)})
+	}
+	r.parts = append(list, r.parts[1:]...)
 	r.w.record.change(func(work *triage.Work) { work.Settle(parts) })
 	if !out.bad() {
 		return nil
@@ -149,15 +140,6 @@ func (r *round) take(out outcome) error {
 	}
 	_, err := r.w.fn.circuit.Failed(r.ctx, 1, r.sample(u, out.err)) // what follows looks at the circuit anyway
 	return r.notify("count the failure", err)
-}
-
-// replace puts parts in the first one's place.
-func (r *round) replace(parts []triage.Part, out outcome) {
-	list := make([]part, 0, len(parts)+len(r.parts)-1)
-	for _, p := range parts {
-		list = append(list, part{Part: p, err: cmp.Or(out.errs[p.Events.First()], out.err)})
-	}
-	r.parts = append(list, r.parts[1:]...)
 }
 
 // interrupted is after a call that was cancelled: it counts for nothing (F2), but for what Each had done before.

@@ -21,8 +21,12 @@ func (r *round) probe(pass circuit.Pass) error {
 		switch out = o; {
 		case out.cancelled:
 			return r.interrupted(u, out.finished)
-		case out.bad():
-			r.probeFailed(u, out)
+		case out.bad(): // the event stays undone, with one attempt more, whatever the policy would do with it
+			r.w.fn.failed(r.w.part.ID(), u, out)
+			r.tried++
+			undone := r.w.fn.policy.After(u, out.whole, out.each, 0)[0].Anew()
+			r.parts[0] = part{Part: triage.Part{Unit: undone, Do: triage.Call}, err: out.err}
+			r.w.record.change(func(work *triage.Work) { work.Put(undone) })
 			notifies = true
 			return nil
 		}
@@ -55,15 +59,6 @@ func (r *round) split() {
 		tail.Counted = 0
 	}
 	r.parts = slices.Insert(r.parts[1:], 0, head, tail)
-}
-
-// probeFailed: the event stays undone, with one attempt more, whatever the policy would do with it.
-func (r *round) probeFailed(u triage.Unit, out outcome) {
-	r.w.fn.failed(r.w.part.ID(), u, out)
-	r.tried++
-	u = r.w.fn.policy.After(u, out.whole, out.each, 0)[0].Anew()
-	r.parts[0] = part{Part: triage.Part{Unit: u, Do: triage.Call}, err: out.err}
-	r.w.record.change(func(work *triage.Work) { work.Put(u) })
 }
 
 // letOthersProbe is for a partition whose probes have failed. Its event may be at fault rather than what the function needs, and would

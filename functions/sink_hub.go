@@ -26,10 +26,6 @@ type hubTarget struct {
 // keptProducers is how many of a function's partitions can have a producer open while they write nothing.
 const keptProducers = 8
 
-func newHubTarget(h Source, partitions []string) *hubTarget {
-	return &hubTarget{hub: h, kept: make(chan struct{}, keptProducers), partitions: partitions}
-}
-
 func (p *hubTarget) String() string { return "hub " + p.hub.Name() }
 
 func (p *hubTarget) writer(partition string) writer { return &hubWriter{target: p, from: partition} }
@@ -45,29 +41,6 @@ func (p *hubTarget) to(partition string) string {
 	return p.partitions[n%uint64(len(p.partitions))]
 }
 
-func (p *hubTarget) has(partition string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Contains(p.partitions, partition)
-}
-
-// refresh learns which partitions there are by now.
-func (p *hubTarget) refresh(ctx context.Context) error {
-	info, err := p.hub.Info(ctx)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.partitions = info.Partitions
-	return nil
-}
-
-// noHub says what to do about a hub that is gone.
-func noHub(name string, err error) error {
-	return &plainError{fmt.Sprintf("hub %s does not exist: create it with: eventyard hub create %s --partitions 1", name, name), err}
-}
-
 // hubWriter is used by one goroutine at a time.
 type hubWriter struct {
 	target   *hubTarget
@@ -80,41 +53,42 @@ type hubWriter struct {
 func (w *hubWriter) partition() string { return w.target.to(w.from) }
 
 func (w *hubWriter) put(ctx context.Context, in triage.Intent, l PoisonEvent) error {
-	err := w.as(ctx, in).Send(ctx, in.Number, l.full().Message())
-	w.keep(ctx)
-	if errors.Is(err, hub.ErrNotFound) { // it is gone, or was made anew with fewer partitions
-		if errors.Is(w.target.refresh(ctx), hub.ErrNotFound) {
-			return noHub(w.target.hub.Name(), err)
-		}
-	}
-	return err
-}
-
-// as gives the producer of an intent, for the partition that stands there while there is one.
-func (w *hubWriter) as(ctx context.Context, in triage.Intent) Producer {
+	// The intent's producer, for the partition that stands there while there is one.
 	cfg := hub.ProducerConfig{Partition: in.Partition, ID: in.Producer}
-	if !w.target.has(in.Partition) {
+	w.target.mu.Lock()
+	there := slices.Contains(w.target.partitions, in.Partition)
+	w.target.mu.Unlock()
+	if !there {
 		cfg.Partition = w.partition()
 	}
-	if w.producer != nil && w.open == cfg {
-		return w.producer
-	}
-	w.end(ctx)
-	w.producer, w.open = w.target.hub.Producer(cfg), cfg
-	return w.producer
-}
-
-// keep leaves the producer open if there is a place for it.
-func (w *hubWriter) keep(ctx context.Context) {
-	if w.keeps {
-		return
-	}
-	select {
-	case w.target.kept <- struct{}{}:
-		w.keeps = true
-	default:
+	if w.producer == nil || w.open != cfg {
 		w.end(ctx)
+		w.producer, w.open = w.target.hub.Producer(cfg), cfg
 	}
+	err := w.producer.Send(ctx, in.Number, l.full().Message())
+	if !w.keeps { // it is left open if there is a place for it
+		select {
+		case w.target.kept <- struct{}{}:
+			w.keeps = true
+		default:
+			w.end(ctx)
+		}
+	}
+	if !errors.Is(err, hub.ErrNotFound) {
+		return err
+	}
+	// The hub is gone, or was made anew with fewer partitions.
+	name := w.target.hub.Name()
+	info, gone := w.target.hub.Info(ctx)
+	if errors.Is(gone, hub.ErrNotFound) {
+		return &plainError{fmt.Sprintf("hub %s does not exist: create it with: eventyard hub create %s --partitions 1", name, name), err}
+	}
+	if gone == nil {
+		w.target.mu.Lock()
+		w.target.partitions = info.Partitions
+		w.target.mu.Unlock()
+	}
+	return err
 }
 
 func (w *hubWriter) end(ctx context.Context) {

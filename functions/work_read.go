@@ -28,8 +28,16 @@ type sharedRead struct {
 func (w *workReader) read(ctx context.Context, read func(context.Context) ([]processor.Entry, error)) ([]processor.Entry, error) {
 	r, first := w.join()
 	if first {
-		<-r.begin // the one before it is bounded in time
-		defer w.ended(r)
+		<-r.begin      // the one before it is bounded in time
+		defer func() { // lets the next begin
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			close(r.done)
+			w.current, w.next = w.next, nil
+			if w.current != nil {
+				close(w.current.begin)
+			}
+		}()
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 		r.err = panics.Call(func() (err error) { r.entries, err = read(ctx); return err })
@@ -58,15 +66,4 @@ func (w *workReader) join() (r *sharedRead, first bool) {
 		w.next = r
 	}
 	return r, true
-}
-
-// ended lets the next begin.
-func (w *workReader) ended(r *sharedRead) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	close(r.done)
-	w.current, w.next = w.next, nil
-	if w.current != nil {
-		close(w.current.begin)
-	}
 }

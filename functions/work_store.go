@@ -47,18 +47,21 @@ type record struct {
 	begun atomic.Int64
 }
 
-func newRecord(f *function, p *processor.Partition) *record {
-	return &record{
-		store: f.store, group: f.group, key: workPrefix + f.name + "/" + p.ID(), function: f.name, reader: &f.works,
-		epoch: p.Epoch(), instance: f.host.id, pen: make(chan struct{}, 1),
-	}
-}
-
 // open reads what the last owner left, counts what it died of, and fences it. unreadable is what was wrong with a record that had to be
 // begun anew. A store that fails is tried a few times: to give the partition back and take it again looks like a death to the next.
 func (r *record) open(ctx context.Context, policy triage.Policy, checkpoint int64) (unreadable, err error) {
 	for try := 1; ; try++ {
-		unreadable, err = r.take(ctx, policy, checkpoint)
+		var work triage.Work
+		var version processor.Version
+		if work, version, unreadable, err = r.read(ctx); err == nil {
+			work, _ = work.Begin(policy, r.epoch, r.instance, checkpoint)
+			if !work.Owned(r.epoch, r.instance) {
+				return nil, fmt.Errorf("work of epoch %d by %s: %w", work.Epoch, work.Instance, processor.ErrFenced)
+			}
+			r.version = version
+			r.change(func(w *triage.Work) { *w = work })
+			err = r.write(ctx)
+		}
 		if err == nil || errors.Is(err, processor.ErrFenced) || try == 5 {
 			return unreadable, err
 		}
@@ -66,21 +69,6 @@ func (r *record) open(ctx context.Context, policy triage.Policy, checkpoint int6
 			return nil, err
 		}
 	}
-}
-
-// take tries it once.
-func (r *record) take(ctx context.Context, policy triage.Policy, checkpoint int64) (unreadable, err error) {
-	last, version, unreadable, err := r.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	work, _ := last.Begin(policy, r.epoch, r.instance, checkpoint)
-	if !work.Owned(r.epoch, r.instance) {
-		return nil, fmt.Errorf("work of epoch %d by %s: %w", work.Epoch, work.Instance, processor.ErrFenced)
-	}
-	r.version = version
-	r.change(func(w *triage.Work) { *w = work })
-	return unreadable, r.write(ctx)
 }
 
 // read gives what is stored. A record that cannot be read is begun anew: attempts are forgotten then, but no event is lost.

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/functions/circuit"
-	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -31,7 +29,12 @@ var _ processor.Worker = (*worker)(nil)
 
 // Open reads what the last owner left and fences it.
 func (w *worker) Open(ctx context.Context, p *processor.Partition) error {
-	w.part, w.record, w.away = p, newRecord(w.fn, p), make(chan struct{}, 1)
+	f := w.fn
+	w.part, w.away = p, make(chan struct{}, 1)
+	w.record = &record{
+		store: f.store, group: f.group, key: workPrefix + f.name + "/" + p.ID(), function: f.name, reader: &f.works,
+		epoch: p.Epoch(), instance: f.host.id, pen: make(chan struct{}, 1),
+	}
 	if w.fn.target != nil {
 		w.writer = w.fn.target.writer(p.ID())
 	}
@@ -52,7 +55,11 @@ func (w *worker) ProcessEvents(ctx context.Context, b *processor.Batch) error {
 		return w.idle(ctx)
 	}
 	if b.Events[0].Sequence <= w.record.begun.Load() {
-		w.rewound()
+		// The checkpoint had passed them: an operator has moved it back, or the hub is another one of that name.
+		saved := w.part.Status().Saved
+		w.record.change(func(work *triage.Work) {
+			*work, _ = work.Begin(w.fn.policy, w.record.epoch, w.record.instance, saved)
+		})
 	}
 	if w.record.calm.Load() && w.fn.allOurs(b.Events) {
 		return w.plain(ctx, b, stopping(b))
@@ -146,14 +153,6 @@ func (w *worker) prune(ctx context.Context) {
 	}
 }
 
-// rewound is when events come that the checkpoint had passed: an operator has moved it back, or the hub is another one of that name.
-func (w *worker) rewound() {
-	saved := w.part.Status().Saved
-	w.record.change(func(work *triage.Work) {
-		*work, _ = work.Begin(w.fn.policy, w.record.epoch, w.record.instance, saved)
-	})
-}
-
 // ProcessError is told elsewhere, by the processor's OnError.
 func (w *worker) ProcessError(context.Context, *processor.Partition, error) {}
 
@@ -190,17 +189,15 @@ func (w *worker) persist(ctx context.Context, leaving <-chan struct{}) error {
 		}
 		w.report("store the work", err)
 		if errors.Is(err, triage.ErrTooLarge) {
-			w.record.change(shed)
+			// What is furthest above the checkpoint is forgotten first. It comes again only if this
+			// instance dies, and then a poison event may be written twice.
+			w.record.change(func(work *triage.Work) { work.Away = work.Away[:len(work.Away)/2] })
 		}
 		if err := sleep(ctx, leaving, backoff(failures)); err != nil {
 			return err
 		}
 	}
 }
-
-// shed makes room in a record that is too large: what is furthest above the checkpoint is forgotten first. It comes again only
-// if this instance dies, and then a poison event may be written twice.
-func shed(work *triage.Work) { work.Away = work.Away[:len(work.Away)/2] }
 
 // batch makes what the handler sees.
 func (w *worker) batch(events []event.Event, attempt int) *Batch {
@@ -211,19 +208,6 @@ func (w *worker) batch(events []event.Event, attempt int) *Batch {
 }
 
 func (w *worker) report(doing string, err error) { w.fn.report(w.part.ID(), doing, err) }
-
-// poisonEvent is what is written of an event that is put away.
-func (w *worker) poisonEvent(ev event.Event, u triage.Unit, err error) PoisonEvent {
-	l := PoisonEvent{
-		ID: poison.ID(w.fn.name, w.fn.Hub, w.part.ID(), ev.Sequence), Function: w.fn.name, Hub: w.fn.Hub, Group: w.fn.Group,
-		Partition: w.part.ID(), Sequence: ev.Sequence, Reason: u.Reason, Attempts: u.Tries(), Deaths: u.Deaths,
-		At: time.Now(), Instance: w.fn.host.id, Event: ev,
-	}
-	if err != nil { // else it failed elsewhere, and the record has a short form
-		l.Reason, l.Stack = reason(err), stackOf(err)
-	}
-	return l
-}
 
 // undone is what the processor is told of a batch that was not finished because the partition is given up: that is no failure.
 func undone(err error) error {
