@@ -26,7 +26,6 @@ const (
 const (
 	definition = "a definition: one field for each setting, and no state that changes"
 	operations = "one method for each operation, over a few fields that never change"
-	undivided  = "older than the rule, and to be divided"
 )
 
 // large are the types that may hold more, each with its reason.
