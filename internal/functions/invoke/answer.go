@@ -103,8 +103,11 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 func refusal(status int, header http.Header, s statement, body []byte) string {
 	text := "answered " + statusText(status)
 	if status/100 == 3 {
-		if position := withoutSecrets(header.Get("Location")); position != "" {
-			text += " to " + shorten(position, maxHeadBytes)
+		if u, err := url.Parse(header.Get("Location")); err == nil { // a user, and all behind the path, may be secret
+			u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
+			if to := u.String(); to != "" {
+				text += " to " + shorten(to, maxHeadBytes)
+			}
 		}
 		return text + ": redirects are not followed: give the function the right endpoint"
 	}
@@ -119,16 +122,6 @@ func refusal(status int, header http.Header, s statement, body []byte) string {
 		text += " (" + hint + ")"
 	}
 	return text
-}
-
-// withoutSecrets leaves out what of a URL may be secret: a user, and all behind the path.
-func withoutSecrets(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
-	}
-	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
-	return u.String()
 }
 
 var hints = map[int]string{

@@ -3,11 +3,13 @@ package invoke
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/amqpjson"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
@@ -50,36 +52,36 @@ func (p *page) writeCloudEvent(call *Call, ev *event.Event) (err error) {
 		return err
 	}
 	dst := append(p.body, `{"specversion":"1.0","id":`...)
-	p.id = call.appendID(p.id[:0], *ev)
+	p.id = call.appendID(p.id[:0], ev.Sequence)
 	dst = appendText(dst, p.id)
 	// An id that the grid made says where the event is, and is none of its own.
-	p.id = call.appendPosition(p.id[:0], ev.Sequence)
 	ownID := !bytes.Equal(e.ID, p.id)
-	dst = appendAttributes(dst, e)
+	dst = amqpjson.AppendTextField(dst, "source", e.Source)
+	dst = amqpjson.AppendTextField(dst, "type", e.Type)
+	dst = amqpjson.AppendTextField(dst, "subject", e.Subject)
+	dst = amqpjson.AppendTextField(dst, "time", e.Time)
+	dst = amqpjson.AppendTextField(dst, "dataschema", e.DataSchema)
 	dst = appendExtensions(dst, e, ev.Key != "", ownID)
-	dst = appendPositionAttributes(dst, call, ev)
-	dst = appendData(dst, e, ev)
-	p.body = append(dst, '}')
+	dst = amqpjson.AppendTextField(dst, attrPartitionKey, ev.Key)
+	dst = amqpjson.AppendTextField(dst, attrHub, call.Hub)
+	dst = amqpjson.AppendTextField(dst, attrPartition, call.Partition)
+	dst = append(amqpjson.AppendName(dst, attrSequence), '"')
+	dst = append(strconv.AppendInt(dst, ev.Sequence, 10), '"')
+	dst = strconv.AppendInt(amqpjson.AppendName(dst, attrAttempt), int64(call.Attempt), 10)
+	p.body = append(appendData(dst, e, ev), '}')
 	return nil
-}
-
-// appendAttributes writes the standard ones but id, content type and data.
-func appendAttributes(dst []byte, e *schema.Envelope) []byte {
-	dst = appendTextField(dst, "source", e.Source)
-	dst = appendTextField(dst, "type", e.Type)
-	dst = appendTextField(dst, "subject", e.Subject)
-	dst = appendTextField(dst, "time", e.Time)
-	return appendTextField(dst, "dataschema", e.DataSchema)
 }
 
 // appendExtensions writes the event's own, those whose names are taken under others.
 func appendExtensions(dst []byte, e *schema.Envelope, keyed, ownID bool) []byte {
 	if ownID {
-		dst = appendTextField(dst, original+"id", e.ID)
+		dst = amqpjson.AppendTextField(dst, original+"id", e.ID)
 	}
 	for _, x := range e.Extensions {
 		name := string(x.Name)
-		if rest, ok := strings.CutPrefix(name, original); ok && (rest == "id" && ownID || isTaken(rest, keyed) && hasExtension(e, rest)) {
+		rest, ok := strings.CutPrefix(name, original)
+		if ok && (rest == "id" && ownID || isTaken(rest, keyed) &&
+			slices.ContainsFunc(e.Extensions, func(y schema.Member) bool { return string(y.Name) == rest })) {
 			continue // the nearer original is the one that is told
 		}
 		dst = append(dst, ',', '"')
@@ -101,24 +103,6 @@ func isTaken(name string, keyed bool) bool {
 	return name == attrPartitionKey && keyed
 }
 
-func hasExtension(e *schema.Envelope, name string) bool {
-	for _, x := range e.Extensions {
-		if string(x.Name) == name {
-			return true
-		}
-	}
-	return false
-}
-
-func appendPositionAttributes(dst []byte, call *Call, ev *event.Event) []byte {
-	dst = appendTextField(dst, attrPartitionKey, ev.Key)
-	dst = appendTextField(dst, attrHub, call.Hub)
-	dst = appendTextField(dst, attrPartition, call.Partition)
-	dst = append(appendName(dst, attrSequence), '"')
-	dst = append(strconv.AppendInt(dst, ev.Sequence, 10), '"')
-	return strconv.AppendInt(appendName(dst, attrAttempt), int64(call.Attempt), 10)
-}
-
 // appendData writes data with its type. What the grid could only put into base64 is a string here where it is text.
 func appendData(dst []byte, e *schema.Envelope, ev *event.Event) []byte {
 	text := e.Base64 != nil && isTextBody(ev)
@@ -126,15 +110,15 @@ func appendData(dst []byte, e *schema.Envelope, ev *event.Event) []byte {
 		// Without one it would mean a JSON string (CloudEvents JSON format, 3.1).
 		dst = append(dst, `,"datacontenttype":"text/plain"`...)
 	} else {
-		dst = appendTextField(dst, "datacontenttype", e.ContentType)
+		dst = amqpjson.AppendTextField(dst, "datacontenttype", e.ContentType)
 	}
 	switch {
 	case text:
-		return appendText(appendName(dst, "data"), ev.Body)
+		return appendText(amqpjson.AppendName(dst, "data"), ev.Body)
 	case e.Data != nil:
-		return append(appendName(dst, "data"), e.Data...)
+		return append(amqpjson.AppendName(dst, "data"), e.Data...)
 	case e.Base64 != nil:
-		return appendText(appendName(dst, "data_base64"), e.Base64)
+		return appendText(amqpjson.AppendName(dst, "data_base64"), e.Base64)
 	}
 	return dst
 }

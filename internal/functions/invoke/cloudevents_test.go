@@ -2,8 +2,6 @@ package invoke
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"testing"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -88,21 +86,5 @@ func TestABatchHasTheEventsInOrder(t *testing.T) {
 	testkit.Must(t, json.Unmarshal([]byte(written(t, CloudEvents, threeEvents())), &got))
 	if len(got) != 3 || got[0].ID != "billing/orders/3/17" || got[1].ID != "billing/orders/3/18" || got[2].Sequence != "19" {
 		t.Errorf("wrote %+v", got)
-	}
-}
-
-func TestIDsAreTheCallers(t *testing.T) {
-	for _, f := range []Format{CloudEvents, EventHubs} {
-		call := callOf(event.Text("1"))
-		call.ID = func(ev event.Event) string { return "mine\"" + ev.Offset }
-		var batch struct{ Events []map[string]any }
-		text := written(t, f, call)
-		if f == CloudEvents {
-			text = `{"events":` + text + `}`
-		}
-		testkit.Must(t, json.Unmarshal([]byte(text), &batch))
-		if batch.Events[0]["id"] != "mine\"17" || slices.Contains(slices.Collect(maps.Keys(batch.Events[0])), "originalid") {
-			t.Errorf("as %s it is %v", f, batch.Events[0])
-		}
 	}
 }

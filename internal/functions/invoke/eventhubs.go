@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/amqpjson"
 )
 
 // timeFormat is the one of the yard's HTTP listener: hubs keep times in whole milliseconds.
@@ -20,17 +21,17 @@ const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 func (p *page) writeEventHubs(call *Call) {
 	dst := append(p.body, `{"function":`...)
 	dst = appendText(dst, call.Function)
-	dst = appendText(appendName(dst, "hub"), call.Hub)
-	dst = appendText(appendName(dst, "group"), call.Group)
-	dst = appendText(appendName(dst, "partition"), call.Partition)
-	dst = strconv.AppendInt(appendName(dst, "attempt"), int64(call.Attempt), 10)
-	dst = append(appendName(dst, "events"), '[')
+	dst = appendText(amqpjson.AppendName(dst, "hub"), call.Hub)
+	dst = appendText(amqpjson.AppendName(dst, "group"), call.Group)
+	dst = appendText(amqpjson.AppendName(dst, "partition"), call.Partition)
+	dst = strconv.AppendInt(amqpjson.AppendName(dst, "attempt"), int64(call.Attempt), 10)
+	dst = append(amqpjson.AppendName(dst, "events"), '[')
 	for i := range call.Events {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		ev := &call.Events[i]
-		p.id = call.appendID(p.id[:0], *ev)
+		p.id = call.appendID(p.id[:0], ev.Sequence)
 		dst = appendHubEvent(dst, p.id, ev)
 	}
 	p.body = append(dst, "]}"...)
@@ -39,15 +40,15 @@ func (p *page) writeEventHubs(call *Call) {
 // appendHubEvent writes one event. What it does not have is left out.
 func appendHubEvent(dst, id []byte, ev *event.Event) []byte {
 	dst = appendText(append(dst, `{"id":`...), id)
-	dst = strconv.AppendInt(appendName(dst, "sequenceNumber"), ev.Sequence, 10)
-	dst = appendTextField(dst, "offset", ev.Offset)
-	dst = append(appendName(dst, "enqueuedTimeUtc"), '"')
+	dst = strconv.AppendInt(amqpjson.AppendName(dst, "sequenceNumber"), ev.Sequence, 10)
+	dst = amqpjson.AppendTextField(dst, "offset", ev.Offset)
+	dst = append(amqpjson.AppendName(dst, "enqueuedTimeUtc"), '"')
 	dst = append(ev.Enqueued.UTC().AppendFormat(dst, timeFormat), '"')
-	dst = appendTextField(dst, "partitionKey", ev.Key)
+	dst = amqpjson.AppendTextField(dst, "partitionKey", ev.Key)
 	dst = appendIDField(dst, "messageId", ev.MessageID)
 	dst = appendIDField(dst, "correlationId", ev.CorrelationID)
-	dst = appendTextField(dst, "contentType", ev.ContentType)
-	dst = appendTextField(dst, "subject", ev.Subject)
+	dst = amqpjson.AppendTextField(dst, "contentType", ev.ContentType)
+	dst = amqpjson.AppendTextField(dst, "subject", ev.Subject)
 	dst = appendMapField(dst, "properties", ev.Properties)
 	dst = appendMapField(dst, "systemProperties", ev.System)
 	return append(appendBody(dst, ev), '}')
@@ -58,11 +59,11 @@ func appendHubEvent(dst, id []byte, ev *event.Event) []byte {
 func appendBody(dst []byte, ev *event.Event) []byte {
 	switch {
 	case ev.Body == nil:
-		return appendValue(appendName(dst, "value"), ev.Value)
+		return appendValue(amqpjson.AppendName(dst, "value"), ev.Value)
 	case !utf8.Valid(ev.Body):
-		return appendBase64(appendName(dst, "bodyBase64"), ev.Body)
+		return amqpjson.AppendBase64(amqpjson.AppendName(dst, "bodyBase64"), ev.Body)
 	}
-	dst = appendName(dst, "body")
+	dst = amqpjson.AppendName(dst, "body")
 	if trimmed := bytes.Trim(ev.Body, " \t\r\n"); isJSON(ev.ContentType) && !bytes.HasPrefix(trimmed, []byte{'"'}) && json.Valid(trimmed) {
 		return append(dst, trimmed...)
 	}
@@ -81,7 +82,7 @@ func appendIDField(dst []byte, name string, id any) []byte {
 	if id == nil {
 		return dst
 	}
-	dst = appendName(dst, name)
+	dst = amqpjson.AppendName(dst, name)
 	if n, ok := id.(uint64); ok {
 		dst = strconv.AppendUint(append(dst, '"'), n, 10)
 		return append(dst, '"')
@@ -89,16 +90,12 @@ func appendIDField(dst []byte, name string, id any) []byte {
 	return appendValue(dst, id)
 }
 
+// appendMapField writes the members in the order of their names, so that the same event always looks the same.
 func appendMapField(dst []byte, name string, m map[string]any) []byte {
 	if len(m) == 0 {
 		return dst
 	}
-	return appendMap(appendName(dst, name), m)
-}
-
-// appendMap writes the members in the order of their names, so that the same event always looks the same.
-func appendMap(dst []byte, m map[string]any) []byte {
-	dst = append(dst, '{')
+	dst = append(amqpjson.AppendName(dst, name), '{')
 	for i, name := range slices.Sorted(maps.Keys(m)) {
 		if i > 0 {
 			dst = append(dst, ',')

@@ -15,44 +15,35 @@ import (
 
 // explain says why there is no answer, and what to do. The URL's path and query are left out: secrets are kept there.
 func (c *Caller) explain(err error) string {
-	var outer *url.Error
-	if errors.As(err, &outer) {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
-	return fmt.Sprintf("POST %s: %v: %s", c.where(), err, advice(err))
+	return fmt.Sprintf("POST %s://%s: %v: %s", c.url.Scheme, c.url.Host, err, advice(err))
 }
 
-func (c *Caller) where() string { return c.url.Scheme + "://" + c.url.Host }
-
 func advice(err error) string {
-	var dns *net.DNSError
-	var timeout net.Error
+	_, dns := errors.AsType[*net.DNSError](err)
+	timeout, timed := errors.AsType[net.Error](err)
+	// The other side's certificate was not good enough.
+	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, host := errors.AsType[x509.HostnameError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "start the program, or correct the function's endpoint"
-	case errors.As(err, &dns):
+	case dns:
 		return "correct the host's name in the function's endpoint"
-	case isTrust(err):
+	case verification, unknown, host, invalid:
 		return "give the program a certificate that is trusted here, for the name in the function's endpoint"
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return "write http:// in the function's endpoint"
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case timed && timeout.Timeout():
 		return "see why the program takes so long"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return "the program closed the connection without an answer: its log tells why"
 	}
 	return "see that the program answers there"
-}
-
-// isTrust tells whether the other side's certificate was not good enough.
-func isTrust(err error) bool {
-	var (
-		verification *tls.CertificateVerificationError
-		unknown      x509.UnknownAuthorityError
-		host         x509.HostnameError
-		invalid      x509.CertificateInvalidError
-	)
-	return errors.As(err, &verification) || errors.As(err, &unknown) || errors.As(err, &host) || errors.As(err, &invalid)
 }
 
 // explainAnswer says why an answer that had begun counts for nothing.

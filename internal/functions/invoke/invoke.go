@@ -69,8 +69,6 @@ type Call struct {
 	Attempt                         int
 	Epoch                           int64
 	Events                          []event.Event
-	// ID gives the stable id of an event; nil: function/hub/partition/sequence, which is then written without a string for each.
-	ID func(event.Event) string
 }
 
 // Verdict is what the program says.
@@ -128,7 +126,14 @@ func (c *Caller) Close() {
 
 // exchange sends what is written and reads the answer.
 func (c *Caller) exchange(ctx context.Context, call *Call, l *loan) (Answer, error) {
-	response, err := c.send(ctx, call, l)
+	var response *http.Response
+	body, err := l.open()
+	if err == nil {
+		r := blank.WithContext(ctx)
+		r.URL, r.Header = c.url, c.headerOf(call)
+		r.Body, r.GetBody, r.ContentLength = body, l.open, int64(len(l.body))
+		response, err = c.client.Do(r)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return Answer{}, context.Cause(ctx)
@@ -147,14 +152,6 @@ func (c *Caller) exchange(ctx context.Context, call *Call, l *loan) (Answer, err
 	}
 	r := reading{call: call, maxWait: c.cfg.MaxRetryAfter, now: time.Now()}
 	return r.answer(response.StatusCode, response.Header, l.answer), nil
-}
-
-func (c *Caller) send(ctx context.Context, call *Call, l *loan) (*http.Response, error) {
-	r, err := c.request(ctx, call, l)
-	if err != nil {
-		return nil, err
-	}
-	return c.client.Do(r)
 }
 
 // failed is an answer for all events.

@@ -36,7 +36,6 @@ func (p *page) giveBack() {
 	pages.Put(p)
 }
 
-// write writes the body.
 func (p *page) write(f Format, call *Call) error {
 	if f == EventHubs {
 		p.writeEventHubs(call)

@@ -98,7 +98,7 @@ func parseNumber(raw json.RawMessage) (int64, error) {
 func (r *reading) indexEvents() {
 	r.ids, r.sequences = make(map[string]int, len(r.call.Events)), make(map[int64]int, len(r.call.Events))
 	for i, ev := range r.call.Events {
-		r.ids[string(r.call.appendID(nil, ev))] = i
+		r.ids[string(r.call.appendID(nil, ev.Sequence))] = i
 		r.sequences[ev.Sequence] = i
 	}
 }

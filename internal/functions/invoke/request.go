@@ -1,28 +1,13 @@
 package invoke
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strconv"
-
-	"github.com/eventyard/eventyard/event"
 )
 
 // blank is what requests are made of: WithContext is the only way to give them a context.
 var blank = &http.Request{Method: http.MethodPost, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-
-// request is the call, with what is written on its page.
-func (c *Caller) request(ctx context.Context, call *Call, l *loan) (*http.Request, error) {
-	body, err := l.open()
-	if err != nil {
-		return nil, err
-	}
-	r := blank.WithContext(ctx)
-	r.URL, r.Header = c.url, c.headerOf(call)
-	r.Body, r.GetBody, r.ContentLength = body, l.open, int64(len(l.body))
-	return r, nil
-}
 
 // headerOf is what all requests have in common, and what this one is about.
 func (c *Caller) headerOf(call *Call) http.Header {
@@ -66,36 +51,23 @@ func headerText(t string) string {
 func appendKey(dst []byte, call *Call) []byte {
 	events := call.Events
 	first, last := events[0].Sequence, events[len(events)-1].Sequence
-	dst = call.appendID(dst, events[0])
+	dst = call.appendID(dst, first)
 	dst = strconv.AppendInt(append(dst, '-'), last, 10)
 	if last-first == int64(len(events)-1) {
 		return dst
 	}
-	return strconv.AppendUint(append(dst, '-'), hashNumbers(events), 16)
-}
-
-// hashNumbers is FNV-1a over the sequence numbers.
-func hashNumbers(events []event.Event) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211
+	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
 	hash := uint64(offset)
 	for i := range events {
 		for n, shift := uint64(events[i].Sequence), 0; shift < 64; shift += 8 {
 			hash = (hash ^ (n>>shift)&0xff) * prime
 		}
 	}
-	return hash
+	return strconv.AppendUint(append(dst, '-'), hash, 16)
 }
 
-// appendID writes the stable id of an event.
-func (c *Call) appendID(dst []byte, ev event.Event) []byte {
-	if c.ID != nil {
-		return append(dst, c.ID(ev)...)
-	}
-	return c.appendPosition(dst, ev.Sequence)
-}
-
-// appendPosition writes function/hub/partition/sequence.
-func (c *Call) appendPosition(dst []byte, sequence int64) []byte {
+// appendID writes the stable id of an event: function/hub/partition/sequence.
+func (c *Call) appendID(dst []byte, sequence int64) []byte {
 	for _, part := range [...]string{c.Function, c.Hub, c.Partition} {
 		dst = append(append(dst, part...), '/')
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,12 +53,16 @@ func parseStatement(body []byte) (statement, error) {
 		err = json.Unmarshal(body, &s)
 	case '[':
 		err = checkArray(body)
-	default:
-		err = checkText(body)
+	default: // what is not written in UTF-8 has zeros between its letters
+		if letters := bytes.ReplaceAll(body, []byte{0}, nil); len(letters) < len(body) && seemsToJudge(letters) {
+			err = errors.New("it is not written in UTF-8")
+		}
 	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		if !isBegun(body) && !seemsToJudge(body) {
+	if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
+		// What begins like an object, or a list of them, may be one that broke off, where the length of
+		// the answer was not given.
+		rest := bytes.TrimLeft(body, "[{ \t\r\n")
+		if begun := len(rest) == 0 || rest[0] == '"'; !begun && !seemsToJudge(body) {
 			return statement{}, nil
 		}
 		err = fmt.Errorf("it is not valid JSON: %w", err)
@@ -66,21 +71,6 @@ func parseStatement(body []byte) (statement, error) {
 		return statement{}, err
 	}
 	return s, nil
-}
-
-// checkText finds what is not written in UTF-8, with zeros between its poison events.
-func checkText(body []byte) error {
-	if letters := bytes.ReplaceAll(body, []byte{0}, nil); len(letters) < len(body) && seemsToJudge(letters) {
-		return errors.New("it is not written in UTF-8")
-	}
-	return nil
-}
-
-// isBegun tells whether what is no JSON was meant to be: an object, or a list of them, of which the end is missing. Where the length of an answer was
-// not told, one that broke off looks like that.
-func isBegun(body []byte) bool {
-	rest := bytes.TrimLeft(body, "[{ \t\r\n")
-	return len(rest) == 0 || rest[0] == '"'
 }
 
 // checkArray finds results that somebody forgot to put into an object.
@@ -100,13 +90,8 @@ func checkArray(body []byte) error {
 
 // seemsToJudge tells whether what is no JSON was meant to be about events, such as a dictionary as Python prints it, or an object that was cut off.
 func seemsToJudge(body []byte) bool {
-	lower := bytes.ToLower(body)
-	for _, word := range []string{"results", "batchitemfailures", "status"} {
-		if bytes.Contains(lower, []byte(word)) {
-			return true
-		}
-	}
-	return false
+	lower := string(bytes.ToLower(body))
+	return slices.ContainsFunc([]string{"results", "batchitemfailures", "status"}, func(word string) bool { return strings.Contains(lower, word) })
 }
 
 // absent: a member that is not there, or null, which means the same.

@@ -12,7 +12,9 @@ func (r *reading) whole(s statement) (Result, error) {
 	if s.accuses() {
 		return r.result(Failed, s.complaint(), s.RetryAfter)
 	}
-	if absent(s.Status) || isGoodStatus(s.Status) {
+	// What people answer who do not speak of events: {"status":200}, {"status":true}.
+	n, err := strconv.Atoi(string(s.Status))
+	if absent(s.Status) || err == nil && n >= 200 && n < 300 || string(s.Status) == "true" {
 		return Result{}, nil
 	}
 	v, err := parseStatus(s.Status)
@@ -23,12 +25,6 @@ func (r *reading) whole(s statement) (Result, error) {
 		return Result{}, errors.New(`the status of a whole batch cannot be "untouched": use retry`)
 	}
 	return r.result(v, s.complaint(), s.RetryAfter)
-}
-
-// isGoodStatus takes what people answer who do not speak of events: {"status":200}, {"status":true}.
-func isGoodStatus(raw json.RawMessage) bool {
-	n, err := strconv.Atoi(string(raw))
-	return err == nil && n >= 200 && n < 300 || string(raw) == "true"
 }
 
 // result is a verdict with its circumstances.
@@ -60,7 +56,11 @@ func (r *reading) verdict(s statement, whole Result) (Answer, error) {
 	if err := r.addFailures(each, s.Failures); err != nil {
 		return Answer{}, err
 	}
-	if r.allUntouched(each) {
+	touched := len(each) < len(r.call.Events)
+	for _, result := range each {
+		touched = touched || result.Verdict != Untouched
+	}
+	if !touched {
 		return Answer{}, errors.New(`every event is "untouched", which would go on for ever: use retry`)
 	}
 	if len(each) == 0 {
@@ -79,15 +79,6 @@ func (r *reading) verdict(s statement, whole Result) (Answer, error) {
 		each = nil
 	}
 	return Answer{Each: each}, nil
-}
-
-func (r *reading) allUntouched(each map[int]Result) bool {
-	for _, result := range each {
-		if result.Verdict != Untouched {
-			return false
-		}
-	}
-	return len(each) == len(r.call.Events)
 }
 
 func (r *reading) addResults(each map[int]Result, raw json.RawMessage) error {
