@@ -222,9 +222,7 @@ func TestEachEventHasAStableIDAndItsAttempt(t *testing.T) {
 }
 
 func TestOutsideOfACallThereIsNoAttemptAndNoID(t *testing.T) {
-	if Attempt(context.Background()) != 0 || ID(context.Background()) != "" {
-		t.Error("there is")
-	}
+	testkit.That(t, Attempt(context.Background()) == 0 && ID(context.Background()) == "", "there is")
 }
 
 // Each can be tested without a host.
@@ -235,9 +233,7 @@ func TestEachByItself(t *testing.T) {
 	err := Each(func(ctx context.Context, ev event.Event) error {
 		switch string(ev.Body) {
 		case "b":
-			if ID(ctx) != "f/h/3/1" || Attempt(ctx) != 2 {
-				t.Errorf("id %s, attempt %d", ID(ctx), Attempt(ctx))
-			}
+			testkit.That(t, ID(ctx) == "f/h/3/1" && Attempt(ctx) == 2, "id %s, attempt %d", ID(ctx), Attempt(ctx))
 			return Skip("old")
 		case "c":
 			panic("no")
@@ -391,8 +387,6 @@ func TestACallsContextEndsThoseBelowIt(t *testing.T) {
 			return nil
 		}
 		out := f.invoke(t.Context(), &Batch{Events: []event.Event{event.Text("a")}, Attempt: 7}, nil)
-		if !out.timedOut || out.done() {
-			t.Errorf("outcome %+v", out)
-		}
+		testkit.That(t, out.timedOut && !out.done(), "outcome %+v", out)
 	})
 }

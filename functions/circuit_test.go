@@ -183,9 +183,7 @@ func TestProbingClosesTheCircuitByItself(t *testing.T) {
 		probes := w.gotCalls()[calls:]
 		testkit.Equal(t, len(probes), 3, "probes %v", probes)
 		for _, p := range probes {
-			if strings.Contains(p, "-") {
-				t.Errorf("a probe with more than one event: %s", p)
-			}
+			testkit.That(t, !strings.Contains(p, "-"), "a probe with more than one event: %s", p)
 		}
 		dep.down.Store(false)
 		after(time.Minute)

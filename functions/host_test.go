@@ -69,9 +69,7 @@ func TestAHostRunsOnce(t *testing.T) {
 			t.Errorf("a second Run: %v", err)
 		}
 		defer func() {
-			if recover() == nil {
-				t.Error("Handle after Run did not panic")
-			}
+			testkit.That(t, recover() != nil, "Handle after Run did not panic")
 			in.stop()
 		}()
 		in.Handle("late", failOn(), binding())
@@ -114,17 +112,11 @@ func TestHoldAndResumeAreOfFunctionsThatRun(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		h := w.host("a", &life{})
 		h.Handle("bill", failOn(), binding())
-		if err := h.Hold(w.t.Context(), "bill", ""); err == nil {
-			t.Error("held before Run")
-		}
-		if h.Status() != nil {
-			t.Errorf("status before Run: %+v", h.Status())
-		}
+		testkit.That(t, h.Hold(w.t.Context(), "bill", "") != nil, "held before Run")
+		testkit.That(t, h.Status() == nil, "status before Run: %+v", h.Status())
 		in := w.start("b", failOn(), binding())
 		after(time.Second)
-		if err := in.Resume(w.t.Context(), "ship"); err == nil {
-			t.Error("resumed what is not there")
-		}
+		testkit.That(t, in.Resume(w.t.Context(), "ship") != nil, "resumed what is not there")
 		in.stop()
 	})
 }

@@ -72,9 +72,7 @@ func TestAnswersForSingleEventsBecomeResults(t *testing.T) {
 		0: {Verdict: triage.Failed, Reason: "no"}, 1: {Verdict: triage.Later, Wait: time.Minute, Reason: "again after 1m0s"},
 		2: {Verdict: triage.Poison, Reason: "rotten"}, 3: {Verdict: triage.Skip, Reason: "old"}, 4: {Verdict: triage.Untouched},
 	}
-	if len(j.each) != len(want) || j.whole.Verdict != triage.Done {
-		t.Errorf("judged %+v", j)
-	}
+	testkit.That(t, len(j.each) == len(want) && j.whole.Verdict == triage.Done, "judged %+v", j)
 	for n, r := range want {
 		testkit.Equal(t, j.each[n], r, "event %d is judged", n)
 	}
@@ -86,9 +84,7 @@ func TestAnswersForSingleEventsBecomeResults(t *testing.T) {
 func TestAHandlerOfHTTPIsKnownAndNoOtherIsCalled(t *testing.T) {
 	called := false
 	own := func(context.Context, *Batch) error { called = true; return nil }
-	if httpOf(own) != nil || called {
-		t.Error("a function of the user's was taken for one of HTTP's")
-	}
+	testkit.That(t, httpOf(own) == nil && !called, "a function of the user's was taken for one of HTTP's")
 	if f := httpOf(HTTP("http://localhost:1", HTTPConfig{})); f == nil || f.caller == nil || f.err != nil {
 		t.Errorf("it is %+v", f)
 	}

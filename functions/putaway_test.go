@@ -28,9 +28,7 @@ func TestThePartitionWaitsForThePoisonHub(t *testing.T) {
 		after(time.Hour)
 		w.wantSaved("0", 0)
 		w.wantCalls("0:0 1", "0:1 1", "0:1 2", "0:1 3")
-		if !w.reported(away) {
-			t.Error("nobody was told")
-		}
+		testkit.That(t, w.reported(away), "nobody was told")
 		w.orders.send("1", "ok") // F8
 		after(time.Second)
 		w.wantSaved("1", 0)
@@ -239,9 +237,7 @@ func TestARewoundCheckpointRepeatsEverything(t *testing.T) {
 				next := w.start("b", failOn("2"), b)
 				after(5 * time.Minute)
 				calls := w.gotCalls()
-				if !slices.Contains(calls, "0:1-3 1") {
-					t.Errorf("calls %v", calls)
-				}
+				testkit.That(t, slices.Contains(calls, "0:1-3 1"), "calls %v", calls)
 				w.wantAway("0/2", "0/2") // twice, as it was wanted
 				w.wantSaved("0", 3)
 				a.cancel()
@@ -288,9 +284,7 @@ func TestAFormerOwnerCannotWriteTheWork(t *testing.T) {
 			return &record{store: w.store, group: testGroup, key: workPrefix + "bill/0", function: "bill", reader: &workReader{},
 				epoch: epoch, instance: instance, pen: make(chan struct{}, 1)}
 		}
-		if _, err := owned(l.Epoch, "b").open(w.t.Context(), b.Retry.policy(), -1); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.ErrOf(owned(l.Epoch, "b").open(w.t.Context(), b.Retry.policy(), -1)))
 		if _, err := owned(l.Epoch-1, "a").open(w.t.Context(), b.Retry.policy(), -1); !errors.Is(err, processor.ErrFenced) {
 			t.Errorf("an older epoch opened: %v", err)
 		}
@@ -340,9 +334,7 @@ func TestAStoreThatIsAwayIsWaitedFor(t *testing.T) {
 		after(5 * time.Minute)
 		w.wantAway("0/1", "0/3")
 		w.wantSaved("0", 4)
-		if !w.reported(errDown) {
-			t.Error("nobody was told")
-		}
+		testkit.That(t, w.reported(errDown), "nobody was told")
 		l.setDeny(nil)
 		in.stop()
 	})
@@ -364,9 +356,7 @@ func TestLostAnswersRepeatNothing(t *testing.T) {
 		w.wantSaved("0", 4)
 		w.wantCalls("0:0 1", "0:1 1", "0:1 2", "0:2 1", "0:3 1", "0:3 2", "0:4 1")
 		in.stop()
-		if s.lost == 0 {
-			t.Error("no answer was lost")
-		}
+		testkit.That(t, s.lost != 0, "no answer was lost")
 	})
 }
 

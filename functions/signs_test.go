@@ -26,9 +26,7 @@ func TestFailedCallsAreLoggedNowAndThen(t *testing.T) {
 			t.Fatalf("%d lines for the first failures:\n%s", got, w.logged())
 		}
 		for _, want := range []string{"level=WARN", "function=bill", "hub=orders", "partition=", "first=0", "attempt=1", `error="bad event 5"`} {
-			if !strings.Contains(w.logged(), want) {
-				t.Errorf("no %s in:\n%s", want, w.logged())
-			}
+			testkit.That(t, strings.Contains(w.logged(), want), "no %s in:\n%s", want, w.logged())
 		}
 		after(3 * time.Minute)
 		if got := strings.Count(w.logged(), "a call failed"); got < 3 || got > 4 {

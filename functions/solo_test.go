@@ -29,9 +29,7 @@ func TestWaryCallsAreAloneAndAllOthersShare(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						if alone.Add(1) > 1 || calls.Load() > 0 {
-							t.Error("a wary call was not alone")
-						}
+						testkit.That(t, alone.Add(1) <= 1 && calls.Load() <= 0, "a wary call was not alone")
 						time.Sleep(rand.N(10 * time.Millisecond))
 						alone.Add(-1)
 						end()
@@ -44,9 +42,7 @@ func TestWaryCallsAreAloneAndAllOthersShare(t *testing.T) {
 					if calls.Add(1) > 1 {
 						together.Add(1)
 					}
-					if alone.Load() > 0 {
-						t.Error("a call ran beside a wary one")
-					}
+					testkit.That(t, alone.Load() <= 0, "a call ran beside a wary one")
 					time.Sleep(rand.N(10 * time.Millisecond))
 					calls.Add(-1)
 					s.end()
@@ -54,9 +50,7 @@ func TestWaryCallsAreAloneAndAllOthersShare(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if together.Load() == 0 {
-			t.Error("nothing was shared")
-		}
+		testkit.That(t, together.Load() != 0, "nothing was shared")
 		if s.sharing.Load() != 0 || s.wary.Load() != 0 {
 			t.Errorf("%d and %d are left", s.sharing.Load(), s.wary.Load())
 		}
@@ -68,14 +62,10 @@ func TestWhoWaitsToBeAloneOrToShareCanLeave(t *testing.T) {
 		s, leaving, ended := newSolo(), make(chan struct{}), errors.New("ended")
 		testkit.Must(t, s.share(t.Context(), nil))
 		close(leaving)
-		if _, err := s.alone(t.Context(), leaving); !errors.Is(err, circuit.ErrLeaving) {
-			t.Errorf("it ended with %v", err)
-		}
+		testkit.ErrorIs(t, testkit.ErrOf(s.alone(t.Context(), leaving)), circuit.ErrLeaving, "it ended with")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(ended)
-		if _, err := s.alone(ctx, nil); !errors.Is(err, ended) {
-			t.Errorf("it ended with %v", err)
-		}
+		testkit.ErrorIs(t, testkit.ErrOf(s.alone(ctx, nil)), ended, "it ended with")
 		s.end()
 		end, err := s.alone(t.Context(), nil)
 		testkit.Must(t, err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/processor"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // Whoever reads sees what was there when it asked, and many who ask at once share few reads.
@@ -37,17 +39,13 @@ func TestReadsOfTheWorkAreSharedAndNeverOld(t *testing.T) {
 		if n := reads.Load(); n > 25 {
 			t.Errorf("%d reads", n)
 		}
-		if w.current != nil || w.next != nil {
-			t.Error("something is left")
-		}
+		testkit.That(t, w.current == nil && w.next == nil, "something is left")
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = w.read(t.Context(), read) }()
 		go func() { _, _ = w.read(t.Context(), read) }()
 		synctest.Wait()
 		cancel()
-		if _, err := w.read(ctx, read); err == nil {
-			t.Error("who has to go got an answer")
-		}
+		testkit.That(t, testkit.ErrOf(w.read(ctx, read)) != nil, "who has to go got an answer")
 		time.Sleep(time.Second) // for the others
 	})
 }

@@ -181,9 +181,7 @@ func (w *world) poisonEvents() []poison.Record {
 	for _, p := range w.poison.parts {
 		for _, ev := range w.poison.all(p.id) {
 			l, ok := poison.Read(ev)
-			if !ok {
-				w.t.Fatalf("in the poison hub is no poison event: %+v", ev)
-			}
+			testkit.MustThat(w.t, ok, "in the poison hub is no poison event: %+v", ev)
 			list = append(list, l)
 		}
 	}

@@ -58,9 +58,7 @@ func poisonEvents(t *testing.T, client *hub.Client, name string) []poison.Record
 	for ev, err := range client.Hub(name).Read(t.Context(), hub.ReadConfig{Partition: "0"}) {
 		testkit.Must(t, err)
 		l, ok := poison.Read(ev)
-		if !ok {
-			t.Fatalf("no poison event: %+v", ev)
-		}
+		testkit.MustThat(t, ok, "no poison event: %+v", ev)
 		list = append(list, l)
 		if ev.Sequence == info.Last {
 			break
@@ -163,9 +161,7 @@ func TestInAYardTheCircuitIsShared(t *testing.T) {
 	testkit.Eventually(t, "another host sees it", state(b, "open"))
 	stopA()
 	dropped := a.Status()[0].Dropped
-	if dropped > 5 {
-		t.Errorf("%d events were dropped", dropped)
-	}
+	testkit.That(t, dropped <= 5, "%d events were dropped", dropped)
 	mu.Lock()
 	down = false
 	mu.Unlock()
@@ -185,9 +181,7 @@ func TestInAYardAProgramIsCalledOverHTTP(t *testing.T) {
 	yard.Hub(t, "resize-poison", 1)
 	client := yard.Dial(t)
 	program := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "nothing") {
-			t.Error("called at a wrong place")
-		}
+		testkit.That(t, !strings.Contains(r.URL.Path, "nothing"), "called at a wrong place")
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer program.Close()
@@ -226,9 +220,7 @@ func TestInAYardAMistypedHubOrGroupIsReported(t *testing.T) {
 		if !errors.Is(err, hub.ErrNotFound) || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("it ended with %v, want %s", err, c.want)
 		}
-		if strings.Contains(log.String(), "WARN") {
-			t.Errorf("logged %s", &log)
-		}
+		testkit.That(t, !strings.Contains(log.String(), "WARN"), "logged %s", &log)
 	}
 }
 

@@ -52,6 +52,25 @@ func Deep(t T, got, want any, what ...any) {
 	}
 }
 
+// That reports, in the words of the format, that something does not hold.
+func That(t T, holds bool, format string, args ...any) {
+	t.Helper()
+	if !holds {
+		t.Error(fmt.Sprintf(format, args...))
+	}
+}
+
+// MustThat ends the test where something does not hold.
+func MustThat(t T, holds bool, format string, args ...any) {
+	t.Helper()
+	if !holds {
+		t.Fatal(fmt.Sprintf(format, args...))
+	}
+}
+
+// ErrOf is the error of a call that also gives a value: ErrorIs(t, ErrOf(f()), io.EOF).
+func ErrOf[V any](_ V, err error) error { return err }
+
 // ErrorIs reports an error of another kind than the wanted one.
 func ErrorIs(t T, err, want error, what ...any) {
 	t.Helper()

@@ -90,9 +90,7 @@ func TestTalliesFit(t *testing.T) {
 	if err != nil || len(b) > maxTallyBytes || back.Count() != long.Count() || back.Count() != 1_000_000_000 {
 		t.Errorf("%d bytes, %d of %d, %v", len(b), back.Count(), long.Count(), err)
 	}
-	if len(long.Buckets) != 1000 || long.Buckets[0].Count != 1_000_000 {
-		t.Error("encoding has changed the tally")
-	}
+	testkit.That(t, len(long.Buckets) == 1000 && long.Buckets[0].Count == 1_000_000, "encoding has changed the tally")
 	// What a window gives is never joined: 128 failures of an hour keep their times.
 	var w Window
 	for i := range maxBuckets {
@@ -106,9 +104,7 @@ func TestTalliesFit(t *testing.T) {
 func TestTimesThatNoCalendarHasAreLeftOut(t *testing.T) {
 	never := time.Date(123456, 1, 1, 0, 0, 0, 0, time.UTC)
 	r, err := DecodeRecord(EncodeRecord(Record{State: Open, Since: never, Opened: never, Samples: []Sample{{At: never, Error: "no"}}}))
-	if err != nil || !r.Since.IsZero() || !r.Samples[0].At.IsZero() {
-		t.Errorf("%+v, %v", r, err)
-	}
+	testkit.That(t, err == nil && r.Since.IsZero() && r.Samples[0].At.IsZero(), "%+v, %v", r, err)
 }
 
 func FuzzDecodeRecord(f *testing.F) {

@@ -73,9 +73,7 @@ func TestAnOpeningIsAnIncidentWithWhatItBeganWith(t *testing.T) { // F5, F6
 		t.Errorf("%+v", got)
 	}
 	testkit.Equal(t, got.Reason, "11 failures within 30s, more than 10", "the reason")
-	if len(got.Samples) != 5 || got.Samples[4].Error != "no 8" {
-		t.Errorf("samples %+v", got.Samples)
-	}
+	testkit.That(t, len(got.Samples) == 5 && got.Samples[4].Error == "no 8", "samples %+v", got.Samples)
 }
 
 func TestAnIncidentKeepsItsNameUntilItIsClosed(t *testing.T) { // F6, F7

@@ -41,9 +41,7 @@ func (m *machine) became(t *rapid.T, next Record) {
 	case !was.Closed() && (next.Incident != was.Incident || !next.Opened.Equal(was.Opened) || next.Failures != was.Failures):
 		t.Fatalf("%+v is another incident than %+v", next, was)
 	}
-	if (next.Prober != "") != (next.State == HalfOpen) {
-		t.Fatalf("%s with prober %q", next.State, next.Prober)
-	}
+	testkit.MustThat(t, (next.Prober != "") == (next.State == HalfOpen), "%s with prober %q", next.State, next.Prober)
 	m.incidents[next.Incident] = true
 	m.stored(t)
 }
@@ -107,17 +105,13 @@ func (m *machine) returned(t *rapid.T) {
 		return
 	}
 	m.became(t, next)
-	if next.State != Open || next.Trips != was.Trips || !next.Untried {
-		t.Fatalf("returned: %+v", next)
-	}
+	testkit.MustThat(t, next.State == Open && next.Trips == was.Trips && next.Untried, "returned: %+v", next)
 }
 
 func (m *machine) hold(t *rapid.T) {
 	was := m.is
 	next, changed := Hold(was, m.name(), "ann", "wait", epoch)
-	if changed == (was.State == Held) {
-		t.Fatalf("hold: %v from %s", changed, was.State)
-	}
+	testkit.MustThat(t, changed != (was.State == Held), "hold: %v from %s", changed, was.State)
 	if !changed {
 		m.same(t, next)
 		return
@@ -129,9 +123,7 @@ func (m *machine) hold(t *rapid.T) {
 func (m *machine) resume(t *rapid.T) {
 	was := m.is
 	next, changed := Resume(was, "ann", "mended", epoch)
-	if changed == was.Closed() {
-		t.Fatalf("resume: %v from %s", changed, was.State)
-	}
+	testkit.MustThat(t, changed != was.Closed(), "resume: %v from %s", changed, was.State)
 	if !changed {
 		m.same(t, next)
 		return

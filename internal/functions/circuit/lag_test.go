@@ -71,9 +71,7 @@ func TestAProbeGoesOnWhileTalliesCannotBeRead(t *testing.T) {
 		pass(20 * time.Second)
 		one := all[0].wait()
 		pass(2 * time.Second)
-		if !one.passed() || !one.pass.Probe {
-			t.Fatalf("nobody probes: %+v", w.stored())
-		}
+		testkit.MustThat(t, one.passed() && one.pass.Probe, "nobody probes: %+v", w.stored())
 		all[0].Returned(one.pass)
 		pass(30 * time.Second)
 		if r := w.stored(); r.State != breaker.Open || !r.Untried {

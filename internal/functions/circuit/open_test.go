@@ -74,9 +74,7 @@ func TestAllSeeItWithinASecond(t *testing.T) { // F5
 					waits := b.wait()
 					w.resume()
 					pass(time.Second)
-					if !waits.passed() {
-						t.Fatal("the circuit is closed, and who waits has not heard of it")
-					}
+					testkit.MustThat(t, waits.passed(), "the circuit is closed, and who waits has not heard of it")
 					a.is(breaker.Closed)
 					b.is(breaker.Closed)
 				}
@@ -193,18 +191,14 @@ func TestNothingPassesBeforeTheFirstGoodRead(t *testing.T) { // F5
 		a := w.startWith("a", f, watchable{f})
 		waits := a.wait()
 		pass(time.Hour)
-		if waits.passed() {
-			t.Fatal("it has passed, and nobody knows what the circuit is")
-		}
+		testkit.MustThat(t, !waits.passed(), "it has passed, and nobody knows what the circuit is")
 		a.is("")
 		if open, err := a.Failed(t.Context(), 1000); !open || err != nil {
 			t.Errorf("open %v, %v", open, err)
 		}
 		f.setDown(false)
 		pass(time.Second)
-		if !waits.passed() || waits.pass != (Pass{}) {
-			t.Errorf("pass %+v, %v", waits.pass, waits.err)
-		}
+		testkit.That(t, waits.passed() && waits.pass == (Pass{}), "pass %+v, %v", waits.pass, waits.err)
 		a.knows(0)
 	})
 }
@@ -214,9 +208,7 @@ func TestWhileTheStoreIsAwayTheLastKnownStateStays(t *testing.T) { // F5
 		a := w.start("a")
 		a.store.setDown(true)
 		pass(time.Minute)
-		if !a.wait().passed() {
-			t.Error("closed, it lets no calls through")
-		}
+		testkit.That(t, a.wait().passed(), "closed, it lets no calls through")
 		if may, err := a.MayPutAway(t.Context()); may || !errors.Is(err, errDown) {
 			t.Errorf("may put away: %v, %v", may, err)
 		}
@@ -235,14 +227,10 @@ func TestWhileTheStoreIsAwayTheLastKnownStateStays(t *testing.T) { // F5
 		pass(time.Minute)
 		a.is(breaker.Open)
 		waits := a.wait()
-		if waits.passed() {
-			t.Error("open, it lets calls through")
-		}
+		testkit.That(t, !waits.passed(), "open, it lets calls through")
 		a.store.setDown(false)
 		pass(time.Second)
-		if !waits.passed() {
-			t.Error("closed again, it lets nothing through")
-		}
+		testkit.That(t, waits.passed(), "closed again, it lets nothing through")
 	})
 }
 
@@ -252,14 +240,10 @@ func TestARecordThatCannotBeReadIsNoClosedCircuit(t *testing.T) { // F5
 		a := w.start("a")
 		waits := a.wait()
 		pass(time.Minute)
-		if waits.passed() {
-			t.Fatal("it has passed")
-		}
+		testkit.MustThat(t, !waits.passed(), "it has passed")
 		w.put("circuit/"+function, `{"state":"closed","term":7}`)
 		pass(time.Second)
-		if !waits.passed() || waits.pass.Term != 7 {
-			t.Fatalf("%+v, %v", waits.pass, waits.err)
-		}
+		testkit.MustThat(t, waits.passed() && waits.pass.Term == 7, "%+v, %v", waits.pass, waits.err)
 		w.put("circuit/"+function, `?`)
 		pass(time.Second)
 		a.is(breaker.Closed)
@@ -308,14 +292,10 @@ func TestWaitEndsWithTheCallerOrThePartition(t *testing.T) { // F2
 		left.leave()
 		w.resume()
 		pass(time.Second)
-		if !stays.passed() || stays.pass != (Pass{Term: 2}) {
-			t.Errorf("%+v", stays.pass)
-		}
+		testkit.That(t, stays.passed() && stays.pass == (Pass{Term: 2}), "%+v", stays.pass)
 		after := a.wait() // closed: at once, whoever leaves
 		after.leave()
-		if !after.passed() {
-			t.Errorf("%v", after.err)
-		}
+		testkit.That(t, after.passed(), "%v", after.err)
 	})
 }
 
@@ -350,9 +330,7 @@ func TestHeldEndsByResumeAlone(t *testing.T) { // F7
 		}
 		w.resume()
 		pass(time.Second)
-		if !waits.passed() || a.heard() != "closed→held held→closed" {
-			t.Errorf("heard %s", a.heard())
-		}
+		testkit.That(t, waits.passed() && a.heard() == "closed→held held→closed", "heard %s", a.heard())
 	})
 }
 

@@ -24,9 +24,7 @@ func TestReadGivesWhatIsStored(t *testing.T) { // F7
 		w.put("failures/third/d", `?`)
 
 		all, err := Read(t.Context(), w.store, group, "")
-		if err != nil || len(all) != 3 {
-			t.Fatalf("%+v, %v", all, err)
-		}
+		testkit.MustThat(t, err == nil && len(all) == 3, "%+v, %v", all, err)
 		for i, want := range []struct {
 			function string
 			state    breaker.State
@@ -106,9 +104,7 @@ func TestAChangeWhoseAnswerIsLostIsMadeOnce(t *testing.T) { // F7
 		r, err = Change(t.Context(), f, group, function, func(r breaker.Record) (breaker.Record, bool) {
 			return breaker.Resume(r, "ann", "", time.Now())
 		})
-		if err != nil || !r.Closed() || r.Term != 2 {
-			t.Errorf("%+v, %v", r, err)
-		}
+		testkit.That(t, err == nil && r.Closed() && r.Term == 2, "%+v, %v", r, err)
 	})
 }
 
@@ -155,9 +151,7 @@ func TestWaitCostsNothingWhileClosed(t *testing.T) { // F8
 	m := closedMember(t)
 	leaving := make(chan struct{})
 	if n := testing.AllocsPerRun(100, func() {
-		if _, err := m.Wait(t.Context(), leaving); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.ErrOf(m.Wait(t.Context(), leaving)))
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -40,9 +40,7 @@ func probing(t *testing.T, w *world, ids ...string) ([]*played, Pass) {
 	all := opened(w, ids...)
 	waits := all[0].wait()
 	pass(10 * time.Second)
-	if !waits.passed() || !waits.pass.Probe {
-		t.Fatalf("%s does not probe: %+v, %v", ids[0], waits.pass, waits.err)
-	}
+	testkit.MustThat(t, waits.passed() && waits.pass.Probe, "%s does not probe: %+v, %v", ids[0], waits.pass, waits.err)
 	return all, waits.pass
 }
 
@@ -67,9 +65,7 @@ func TestOneOfAllTriesOneEvent(t *testing.T) { // F7
 		testkit.MustEqual(t, len(passedOf(waiters)), 0, "before its time … have come through")
 		pass(2 * time.Second)
 		through := passedOf(waiters)
-		if len(through) != 1 || !through[0].pass.Probe {
-			t.Fatalf("%d have come through", len(through))
-		}
+		testkit.MustThat(t, len(through) == 1 && through[0].pass.Probe, "%d have come through", len(through))
 		prober := of[through[0]]
 		pass(time.Second)
 		for _, m := range all {
@@ -101,13 +97,9 @@ func TestAFailedProbeDoublesTheWait(t *testing.T) { // F7
 		for _, next := range []time.Duration{20, 40, 60, 60} {
 			waits := a.wait()
 			pass(wait - time.Millisecond)
-			if waits.passed() {
-				t.Fatalf("it is tried before %v are over", wait)
-			}
+			testkit.MustThat(t, !waits.passed(), "it is tried before %v are over", wait)
 			pass(2 * time.Millisecond)
-			if !waits.passed() {
-				t.Fatalf("it is not tried after %v", wait)
-			}
+			testkit.MustThat(t, waits.passed(), "it is not tried after %v", wait)
 			a.probed(waits.pass, false)
 			a.is(breaker.Open)
 			wait = next * time.Second
@@ -125,9 +117,7 @@ func TestNobodyProbesWithoutAnEventToTry(t *testing.T) { // F7
 		a.is(breaker.Open)
 		waits := a.wait()
 		pass(10 * time.Millisecond)
-		if !waits.passed() || !waits.pass.Probe {
-			t.Errorf("%+v", waits.pass)
-		}
+		testkit.That(t, waits.passed() && waits.pass.Probe, "%+v", waits.pass)
 	})
 }
 
@@ -142,9 +132,7 @@ func TestAProbeThatIsReturnedIsSoonAnothers(t *testing.T) { // F2, F7
 			t.Errorf("%+v", r)
 		}
 		pass(time.Second)
-		if !b.passed() || !b.pass.Probe {
-			t.Fatalf("%+v", b.pass)
-		}
+		testkit.MustThat(t, b.passed() && b.pass.Probe, "%+v", b.pass)
 		all[0].probed(pass1, true) // too late
 		all[1].is(breaker.HalfOpen)
 		all[1].probed(b.pass, true)
@@ -160,9 +148,7 @@ func TestAProbeWhoseWaiterLeftIsGivenToTheNextOrBack(t *testing.T) { // F7
 		pass(8900 * time.Millisecond)
 		one.leave()
 		pass(time.Second)
-		if one.passed() || !two.passed() || !two.pass.Probe {
-			t.Fatalf("%+v, %v", two.pass, two.err)
-		}
+		testkit.MustThat(t, !one.passed() && two.passed() && two.pass.Probe, "%+v, %v", two.pass, two.err)
 		a.store.set(a.store.lose, "put circuit", 0)
 		a.probed(two.pass, false)
 
@@ -197,13 +183,9 @@ func TestAProberThatDiesIsReplaced(t *testing.T) { // F7
 		b := all[1].wait()
 		all[0].die()
 		pass(breaker.ProbeDeadline - 2*time.Second) // it has been probing for a second
-		if b.passed() {
-			t.Fatal("it has not waited")
-		}
+		testkit.MustThat(t, !b.passed(), "it has not waited")
 		pass(2 * time.Second)
-		if !b.passed() || !b.pass.Probe || w.stored().Prober != "b" {
-			t.Fatalf("%+v, %+v", b.pass, w.stored())
-		}
+		testkit.MustThat(t, b.passed() && b.pass.Probe && w.stored().Prober == "b", "%+v, %+v", b.pass, w.stored())
 		all[1].probed(b.pass, true)
 		all[1].is(breaker.Closed)
 	})
@@ -216,9 +198,7 @@ func TestAProberThatComesBackTakesItsProbeUp(t *testing.T) { // F7
 		again := w.start("a")
 		waits := again.wait()
 		pass(2 * time.Second) // nobody waited when it came: it was given back
-		if !waits.passed() || !waits.pass.Probe {
-			t.Fatalf("%+v, %+v", waits.pass, w.stored())
-		}
+		testkit.MustThat(t, waits.passed() && waits.pass.Probe, "%+v, %+v", waits.pass, w.stored())
 	})
 }
 
@@ -246,9 +226,7 @@ func TestALongProbeIsNotTakenOver(t *testing.T) { // F7
 		}
 		all[0].probed(first, true)
 		pass(time.Second)
-		if !a.passed() || a.pass.Probe {
-			t.Errorf("%+v", a.pass)
-		}
+		testkit.That(t, a.passed() && !a.pass.Probe, "%+v", a.pass)
 	})
 }
 
@@ -264,9 +242,7 @@ func TestAProbeThatHangsIsTakenOverInTheEnd(t *testing.T) { // F7
 				}
 				waits := next.wait()
 				pass(proveUntil + 2*breaker.ProbeDeadline)
-				if !waits.passed() || !waits.pass.Probe {
-					t.Fatalf("%+v", w.stored())
-				}
+				testkit.MustThat(t, waits.passed() && waits.pass.Probe, "%+v", w.stored())
 				all[0].probed(first, true)
 				next.is(breaker.HalfOpen)
 			})
@@ -313,9 +289,7 @@ func TestALostAnswerInProbing(t *testing.T) { // F7
 		a.store.set(a.store.lose, "put circuit", 1)
 		waits := a.wait()
 		pass(10 * time.Second)
-		if !waits.passed() || w.stored().Term != 2 {
-			t.Fatalf("%+v", w.stored())
-		}
+		testkit.MustThat(t, waits.passed() && w.stored().Term == 2, "%+v", w.stored())
 		a.store.set(a.store.lose, "put circuit", 1)
 		a.probed(waits.pass, true)
 		if r := w.stored(); r.State != breaker.Closed || r.Term != 3 {

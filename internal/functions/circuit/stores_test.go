@@ -102,9 +102,7 @@ func together(t *testing.T, s processor.Store, a, b member) {
 	a.await(t, breaker.Closed)
 	b.await(t, breaker.Closed)
 	for _, m := range []member{a, b} {
-		if _, err := m.Failed(t.Context(), 3, breaker.Sample{Error: "no"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.ErrOf(m.Failed(t.Context(), 3, breaker.Sample{Error: "no"})))
 	}
 	if one, other := a.await(t, breaker.Open), b.await(t, breaker.Open); one.Incident != other.Incident || one.Failures != 6 {
 		t.Errorf("%+v and %+v", one, other)

@@ -428,9 +428,7 @@ func TestAnOpeningIsLoggedAsAWarning(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- m.Run(ctx) }()
 		pass(time.Second)
-		if _, err := m.Failed(ctx, 2, breaker.Sample{Error: "first"}, breaker.Sample{Error: "no database"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.ErrOf(m.Failed(ctx, 2, breaker.Sample{Error: "first"}, breaker.Sample{Error: "no database"})))
 		pass(time.Second)
 		w.resume()
 		pass(3 * time.Second)

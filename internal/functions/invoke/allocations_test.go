@@ -17,8 +17,6 @@ func TestWritingAllocatesNothingPerEvent(t *testing.T) {
 			p.body = p.body[:0]
 			testkit.Check(t, p.write(f, &call))
 		})
-		if allocations > 5 {
-			t.Errorf("%s: %v allocations for %d events", f, allocations, len(call.Events))
-		}
+		testkit.That(t, allocations <= 5, "%s: %v allocations for %d events", f, allocations, len(call.Events))
 	}
 }

@@ -35,9 +35,7 @@ func written(t testing.TB, f Format, call Call) string {
 	l := borrow()
 	defer l.letGo()
 	testkit.Must(t, l.write(f, &call))
-	if !json.Valid(l.body) {
-		t.Fatalf("wrote what is no JSON: %s", l.body)
-	}
+	testkit.MustThat(t, json.Valid(l.body), "wrote what is no JSON: %s", l.body)
 	return string(l.body)
 }
 
@@ -73,9 +71,7 @@ func wantFailed(t testing.TB, a Answer, status int, parts ...string) {
 		t.Errorf("the answer is %+v, want a failure of all with status %d", a, status)
 	}
 	for _, part := range parts {
-		if !strings.Contains(a.Error, part) {
-			t.Errorf("the text is %q, want %q in it", a.Error, part)
-		}
+		testkit.That(t, strings.Contains(a.Error, part), "the text is %q, want %q in it", a.Error, part)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/storetest"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // P8: what an instance of the yard's own sees keeps the contract, also where renewals stay in
@@ -66,9 +68,7 @@ func round(t *testing.T, s processor.Store, lease *processor.Lease, presence *pr
 	*lease = written[0]
 	put, err := s.Put(t.Context(), readers, *presence)
 	must(t, err)
-	if put.Version == presence.Version {
-		t.Fatalf("the presence stays %+v", put)
-	}
+	testkit.MustThat(t, put.Version != presence.Version, "the presence stays %+v", put)
 	*presence = put
 	entries, err := s.Entries(t.Context(), readers, presences)
 	must(t, err)
@@ -113,9 +113,7 @@ func TestRenewalsAreForOthersToSee(t *testing.T) {
 						first, writes = now, writes+1
 					}
 				}
-				if writes < 8 || writes > 10 {
-					t.Errorf("alone it wrote %d times", writes)
-				}
+				testkit.That(t, writes >= 8 && writes <= 10, "alone it wrote %d times", writes)
 				other, err := y.groups.Put(t.Context(), readers, processor.Entry{Key: presences + "b", Value: []byte("{}")})
 				must(t, err)
 				synctest.Wait()
@@ -123,9 +121,7 @@ func TestRenewalsAreForOthersToSee(t *testing.T) {
 				for range 3 {
 					before := recorded()
 					round(t, s, &lease, &presence)
-					if recorded() == before {
-						t.Error("it did not write, though another is there")
-					}
+					testkit.That(t, recorded() != before, "it did not write, though another is there")
 				}
 				must(t, y.groups.Remove(t.Context(), readers, other))
 				round(t, s, &lease, &presence)

@@ -257,9 +257,7 @@ func (w *world) Publish(_ context.Context, topic string, events [][]byte) error 
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if topic != "yard-events" || len(events) != 1 {
-		w.t.Errorf("%d events published to %s", len(events), topic)
-	}
+	testkit.That(w.t, topic == "yard-events" && len(events) == 1, "%d events published to %s", len(events), topic)
 	var e published
 	testkit.Check(w.t, json.Unmarshal(events[0], &e))
 	w.events = append(w.events, e)

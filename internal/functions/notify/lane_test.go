@@ -118,9 +118,7 @@ func TestAServiceMayRunAgain(t *testing.T) {
 			w.circuits.set("resize", r)
 			time.Sleep(time.Duration(i) * time.Minute)
 			stop()
-			if len(s.lanes) > 0 {
-				t.Errorf("%d lanes are left", len(s.lanes))
-			}
+			testkit.That(t, len(s.lanes) <= 0, "%d lanes are left", len(s.lanes))
 			r = closed(r, "Ada")
 		}
 		w.setDown(nil)
@@ -463,9 +461,7 @@ func TestALaneEndsOnlyWhenNothingWaitsForIt(t *testing.T) {
 		lanes.Go(func() { l.run(ctx) })
 		settle()
 		want(t, "chat", w.notified(chat), "Opened:i1")
-		if len(s.lanes) > 0 {
-			t.Errorf("%d lanes are at work", len(s.lanes))
-		}
+		testkit.That(t, len(s.lanes) <= 0, "%d lanes are at work", len(s.lanes))
 		must(t, s.note(t.Context(), Circuit{resizers, "resize", closed(opened(breaker.Record{}, "i1"), "Ada")}))
 		s.startLanes(start)
 		settle()

@@ -67,14 +67,10 @@ func TestAClaimedItemStays(t *testing.T) {
 	}
 	l.note(Circuit{resizers, "resize", closed(r, "Ada")}, nil, noon)
 	want(t, "while it is sent", items(l, chat), "opened:i1/1 ended:i1/2")
-	if l.settle(it.Number, "c2", failed, time.Second, false) {
-		t.Error("another's failure counts")
-	}
+	testkit.That(t, !l.settle(it.Number, "c2", failed, time.Second, false), "another's failure counts")
 	l.settle(it.Number, "c1", failed, time.Second, false)
 	want(t, "when that failed", items(l, chat), "ended:i1/2")
-	if l.settle(it.Number, "c1", sent, 0, false) {
-		t.Error("what is gone was settled")
-	}
+	testkit.That(t, !l.settle(it.Number, "c1", sent, 0, false), "what is gone was settled")
 }
 
 // Whatever happens while nothing can be sent, a ledger stays far below what the meta store takes, and has the newest.
@@ -115,9 +111,7 @@ func TestALedgerIsBounded(t *testing.T) {
 			given++
 		}
 	}
-	if given == 0 {
-		t.Error("what was given up is not told")
-	}
+	testkit.That(t, given != 0, "what was given up is not told")
 }
 
 func TestAClockThatWasSetBackDelaysNothing(t *testing.T) {
@@ -130,9 +124,7 @@ func TestAClockThatWasSetBackDelaysNothing(t *testing.T) {
 	}
 	l.note(Circuit{resizers, "resize", opened(r, "now")}, []string{chat}, noon)
 	for _, it := range l.Items {
-		if it.waits(noon) {
-			t.Errorf("%+v waits", it)
-		}
+		testkit.That(t, !it.waits(noon), "%+v waits", it)
 	}
 }
 

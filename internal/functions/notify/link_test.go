@@ -11,6 +11,8 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/processor"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var aSecret = bytes.Repeat([]byte{7}, secretBytes)
@@ -25,9 +27,7 @@ func TestTokensGiveBackWhatWasSigned(t *testing.T) {
 		g := grant{processor.Group{Hub: text.Draw(t, "hub"), Group: text.Draw(t, "group")}, text.Draw(t, "function"), text.Draw(t, "incident"),
 			time.Unix(rapid.Int64Range(0, 1<<40).Draw(t, "expires"), 0)}
 		token, err := g.sign(aSecret)
-		if err != nil || len(token) > maxTokenBytes {
-			t.Fatalf("%d bytes: %v", len(token), err)
-		}
+		testkit.MustThat(t, err == nil && len(token) <= maxTokenBytes, "%d bytes: %v", len(token), err)
 		if got, err := readToken(aSecret, token); err != nil || got != g {
 			t.Fatalf("got %+v (%v), want %+v", got, err, g)
 		}
@@ -37,9 +37,7 @@ func TestTokensGiveBackWhatWasSigned(t *testing.T) {
 func TestNoTokenButOursIsRead(t *testing.T) {
 	token, err := aGrant().sign(aSecret)
 	must(t, err)
-	if len(token) > 120 {
-		t.Errorf("a token has %d characters", len(token))
-	}
+	testkit.That(t, len(token) <= 120, "a token has %d characters", len(token))
 	other := bytes.Repeat([]byte{8}, secretBytes)
 	forged, err := aGrant().sign(other)
 	must(t, err)
@@ -63,9 +61,7 @@ func TestNoTokenButOursIsRead(t *testing.T) {
 	}
 	g := aGrant()
 	g.Function = strings.Repeat("f", maxPartBytes+1)
-	if _, err := g.sign(aSecret); err == nil {
-		t.Error("a name of any length is signed")
-	}
+	testkit.That(t, testkit.ErrOf(g.sign(aSecret)) != nil, "a name of any length is signed")
 }
 
 // Even what is signed is read with care: a later version may have signed it.
@@ -118,9 +114,7 @@ func TestAllNodesSignWithOneSecretThatStays(t *testing.T) {
 		}
 	}
 	other, err := openSecret(t.Context(), metatest.NewMemory())
-	if err != nil || bytes.Equal(other, secrets[0]) {
-		t.Errorf("another yard has the same secret: %v", err)
-	}
+	testkit.That(t, err == nil && !bytes.Equal(other, secrets[0]), "another yard has the same secret: %v", err)
 	broken := metatest.NewMemory()
 	must1(broken.CompareAndSet(t.Context(), secretKey, 0, []byte("short")))
 	if _, err := openSecret(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "delete it") {

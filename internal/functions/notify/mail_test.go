@@ -15,6 +15,8 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // read is a mail as its receiver's program sees it.
@@ -123,9 +125,7 @@ func TestAMailNotifiesAllThatPeopleNeed(t *testing.T) {
 			"resize", "Images", "resizer", "101 failures within 30 s", "1,234 events", "no such image", "partition 3, event 1841", "Nothing is lost", "checkpoint",
 			"eventyard circuit close resize", "2026-05-07 12:00:00 UTC", "host-1", n.Link,
 		} {
-			if !strings.Contains(text, phrase) {
-				t.Errorf("%s lacks %q:\n%s", part, phrase, text)
-			}
+			testkit.That(t, strings.Contains(text, phrase), "%s lacks %q:\n%s", part, phrase, text)
 		}
 	}
 	links, _ := hrefs(t, m.html)
@@ -186,9 +186,7 @@ func TestEvilTextsStayTexts(t *testing.T) {
 					t.Errorf("the text has a line of its own: %q", line)
 				}
 			}
-			if len(raw) > 64<<10 {
-				t.Errorf("the mail has %d bytes", len(raw))
-			}
+			testkit.That(t, len(raw) <= 64<<10, "the mail has %d bytes", len(raw))
 		})
 	}
 }
@@ -198,9 +196,7 @@ func TestSubjectsInOtherAlphabets(t *testing.T) {
 	raw, err := testMailer(t).compose(aNotice(func(n *notice) { n.Function = name }), "boss@example.com", noon)
 	must(t, err)
 	m := readMail(t, raw)
-	if !strings.Contains(m.subject, "größe-日本-🌳-жжж") {
-		t.Errorf("subject is %q", m.subject)
-	}
+	testkit.That(t, strings.Contains(m.subject, "größe-日本-🌳-жжж"), "subject is %q", m.subject)
 	for line := range strings.SplitSeq(string(raw[:bytes.Index(raw, []byte("\r\n\r\n"))]), "\r\n") {
 		if len(line) > 100 || strings.ContainsFunc(line, func(r rune) bool { return r > 126 }) {
 			t.Errorf("header line %q", line)
@@ -244,14 +240,10 @@ func TestWhatMailsSayWhenThereIsNoLink(t *testing.T) {
 			m := readMail(t, must1(testMailer(t).compose(aNotice(test.change), "boss@example.com", noon)))
 			for part, text := range map[string]string{"text": m.text, "html": m.html} {
 				for _, phrase := range test.says {
-					if !strings.Contains(text, phrase) {
-						t.Errorf("%s lacks %q:\n%s", part, phrase, text)
-					}
+					testkit.That(t, strings.Contains(text, phrase), "%s lacks %q:\n%s", part, phrase, text)
 				}
 				for _, phrase := range test.saysNot {
-					if strings.Contains(text, phrase) {
-						t.Errorf("%s has %q:\n%s", part, phrase, text)
-					}
+					testkit.That(t, !strings.Contains(text, phrase), "%s has %q:\n%s", part, phrase, text)
 				}
 			}
 		})

@@ -54,9 +54,7 @@ func TestTheButtonResumesOnce(t *testing.T) {
 	}
 	for _, part := range []string{"resize", "Images", "resizer", `<span class="badge open">circuit open</span>`, "Stopped after 101 failures", "just now", "host-1", "more than 100 failures", "101 failures within 30 s", "1,234 events",
 		"no such image", "partition 3, event 1841", "stays open until it is resumed", "eventyard circuit close resize"} {
-		if !strings.Contains(body, part) {
-			t.Errorf("the page lacks %q:\n%s", part, body)
-		}
+		testkit.That(t, strings.Contains(body, part), "the page lacks %q:\n%s", part, body)
 	}
 	done := d.ask("POST", d.link)
 	if done.Code != 200 || !strings.Contains(done.Body.String(), "Resumed") || d.state() != breaker.Closed || d.circuits.get("resize").By != linkUser {
@@ -190,9 +188,7 @@ func TestAnExpiredLinkShowsNothing(t *testing.T) {
 		for _, method := range []string{"GET", "POST"} {
 			answer := d.ask(method, d.link)
 			for _, part := range []string{"no such image", "1,234", "Images", "resizer", "host-1", `class="badge`} {
-				if strings.Contains(answer.Body.String(), part) {
-					t.Errorf("%s shows %q", method, part)
-				}
+				testkit.That(t, !strings.Contains(answer.Body.String(), part), "%s shows %q", method, part)
 			}
 			if answer.Code != http.StatusGone || d.state() != breaker.Open {
 				t.Errorf("%s gives %d, and the circuit is %s", method, answer.Code, d.state())
@@ -236,9 +232,7 @@ func TestOfManyWhoPressOneResumes(t *testing.T) {
 	for _, code := range codes {
 		count[code]++
 	}
-	if count[200] != 1 || count[410] != 15 || d.circuits.get("resize").Term != 2 {
-		t.Errorf("answers: %v", count)
-	}
+	testkit.That(t, count[200] == 1 && count[410] == 15 && d.circuits.get("resize").Term == 2, "answers: %v", count)
 }
 
 func TestPagesLeakNothingAndAreFramedByNobody(t *testing.T) {
@@ -266,9 +260,7 @@ func TestTheStyleIsTheOneThatThePolicyAllows(t *testing.T) {
 		t.Errorf("policy %s does not allow the style %q", pagePolicy, style)
 	}
 	for _, outside := range []string{"http://", "https://", "src=", "<script", "<link", "url(", "@import", "style="} {
-		if strings.Contains(body, outside) {
-			t.Errorf("the page has %q", outside)
-		}
+		testkit.That(t, !strings.Contains(body, outside), "the page has %q", outside)
 	}
 }
 

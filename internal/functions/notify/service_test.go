@@ -71,9 +71,7 @@ func TestAnEventNotifiesAllButTheLink(t *testing.T) {
 			`"reason":"more than 100 failures within 30s"`, `"failures":101`, `"error":"no such image"`, `"sequence":1841`, `"lag":1234`,
 			`"policy":{"failures":100,"within":"30s","probe":"1m0s","probeMax":"5m0s"}`,
 		} {
-			if !strings.Contains(string(text), part) {
-				t.Errorf("%s is missing in %s", part, text)
-			}
+			testkit.That(t, strings.Contains(string(text), part), "%s is missing in %s", part, text)
 		}
 		token := strings.TrimPrefix(w.posted(chat)[0].ResumeURL, yardURL+PathPrefix)
 		if token == "" || strings.Contains(string(text), token) || strings.Contains(string(text), "resume") {
@@ -113,13 +111,9 @@ func TestEventIDsStay(t *testing.T) {
 	later.Term++
 	other.Since = other.Since.Add(time.Second) // made anew
 	for _, r := range []breaker.Record{later, other, halfOpened(r)} {
-		if eventID(resizers, "resize", r) == id {
-			t.Errorf("%+v has the same id", r)
-		}
+		testkit.That(t, eventID(resizers, "resize", r) != id, "%+v has the same id", r)
 	}
-	if eventID(resizers, "crop", r) == id {
-		t.Error("another function's has the same id")
-	}
+	testkit.That(t, eventID(resizers, "crop", r) != id, "another function's has the same id")
 }
 
 // An operator's hold is told, and has no link.

@@ -243,9 +243,7 @@ func TestMailGoesOutTheWayThatIsSet(t *testing.T) {
 			want(t, "auth", strings.Join(p.auths, " "), test.auth)
 			m := readMail(t, got[0].raw)
 			want(t, "subject", m.subject, "[eventyard] Test of notices")
-			if !strings.Contains(m.text, "nothing below has happened") {
-				t.Errorf("the text is %s", m.text)
-			}
+			testkit.That(t, strings.Contains(m.text, "nothing below has happened"), "the text is %s", m.text)
 		})
 	}
 }
@@ -375,9 +373,7 @@ func TestMailIsSentAgainUntilTheServerTakesIt(t *testing.T) {
 	if len(links) != 1 || !strings.Contains(first.text, "\n"+links[0]+"\n") {
 		t.Fatalf("the parts have not the same link: %q\n%s", links, first.text)
 	}
-	if _, err := readToken(s.secret, strings.TrimPrefix(links[0], yardURL+PathPrefix)); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testkit.ErrOf(readToken(s.secret, strings.TrimPrefix(links[0], yardURL+PathPrefix))))
 }
 
 // A server that hangs, at any step, or talks for ever, costs no more than the time that a mail has.
@@ -440,9 +436,7 @@ func TestAStopEndsAMailUnderWay(t *testing.T) {
 		defer cancel()
 		begin := time.Now()
 		err := scripted(t, nil).send(ctx, "boss@example.com", nil)
-		if err == nil || time.Since(begin) != time.Second {
-			t.Errorf("after %v: %v", time.Since(begin), err)
-		}
+		testkit.That(t, err != nil && time.Since(begin) == time.Second, "after %v: %v", time.Since(begin), err)
 	})
 }
 
@@ -451,9 +445,7 @@ func TestRefusalsForGoodAreNotifiedFromThoseForNow(t *testing.T) {
 	for line, final := range map[string]bool{"550 no such user": true, "450 mailbox busy": false} {
 		err := scripted(t, []string{"220 hello", "250 post", "250 ok", line}).send(t.Context(), "boss@example.com", nil)
 		var r *refusal
-		if !errors.As(err, &r) || r.final != final {
-			t.Errorf("%q gives %v", line, err)
-		}
+		testkit.That(t, errors.As(err, &r) && r.final == final, "%q gives %v", line, err)
 	}
 	s := &sender{cfg: Config{}.withDefaults()}
 	for _, test := range []struct {

@@ -106,9 +106,7 @@ func TestTheFailuresOfAnOpenCircuit(t *testing.T) {
 		t.Errorf("listed with %d failures, shown with %d, the function with %d", all[0].Failures, c.Failures, f.Failures)
 	}
 	c, err = k.CloseCircuit(t.Context(), "", "", "resize", "ada", "mended")
-	if err != nil || c.Failures != 0 {
-		t.Errorf("closed it has %d, %v", c.Failures, err)
-	}
+	testkit.That(t, err == nil && c.Failures == 0, "closed it has %d, %v", c.Failures, err)
 }
 
 func TestShowCircuit(t *testing.T) {
@@ -116,9 +114,7 @@ func TestShowCircuit(t *testing.T) {
 	k := y.open()
 	y.create(k, resize())
 	one, other := y.stranger("images", "a"), processor.Group{Hub: "images", Group: "b"}
-	if _, err := y.broker.CreateGroup(t.Context(), "images", "b"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.ErrOf(y.broker.CreateGroup(t.Context(), "images", "b")))
 	y.trip(one, "show")
 	y.trip(other, "show")
 	for _, test := range []struct {
@@ -160,15 +156,11 @@ func TestOpenAndCloseCircuit(t *testing.T) {
 		t.Errorf("closed it is %+v, %v", c, err)
 	}
 	c, err = k.OpenCircuit(t.Context(), "orders", "resizer", "resize", "bob", "no")
-	if err != nil || c.Record.State != breaker.Held || !c.Here {
-		t.Errorf("opened it is %+v, %v", c, err)
-	}
+	testkit.That(t, err == nil && c.Record.State == breaker.Held && c.Here, "opened it is %+v, %v", c, err)
 	if f, err := k.Show(t.Context(), "resize"); err != nil || f.State != StatePaused {
 		t.Errorf("the function is %s, %v", f.State, err)
 	}
-	if _, err := k.OpenCircuit(t.Context(), "", "", "nobody", "bob", "no"); !errors.Is(err, ErrNoCircuit) {
-		t.Errorf("nobody's circuit: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.ErrOf(k.OpenCircuit(t.Context(), "", "", "nobody", "bob", "no")), ErrNoCircuit, "nobody's circuit")
 }
 
 // F5: a record that cannot be read is no closed circuit, and hides no other.

@@ -56,9 +56,7 @@ func TestAnEventThatLeavesNoRoomForItsReason(t *testing.T) {
 			t.Fatalf("it got %.100q, and is %s with a lag of %d after %d poison events: %s", got, f.State, f.Lag, f.Counts.Poisoned, f.LastError)
 		}
 		list, err := y.box.List(t.Context(), "resize-poison", box.Query{})
-		if err != nil || len(list) != len(sizes) {
-			t.Fatalf("%d are there, %v", len(list), err)
-		}
+		testkit.MustThat(t, err == nil && len(list) == len(sizes), "%d are there, %v", len(list), err)
 		for n, e := range list {
 			position := fmt.Sprintf(`{"hub":"small","partition":"0","sequence":%d}`, e.Sequence)
 			if e.Reference != (string(e.Event.Body) == position) || e.Reference != strings.Contains(e.Reason, "too large") {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/functions"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // locked is a buffer that several may write to.
@@ -55,9 +57,7 @@ func TestLogLinesHaveEachAttributeOnce(t *testing.T) {
 			}
 		}
 	}
-	if seen < 10 {
-		t.Errorf("there are next to no lines: %s", lines.String())
-	}
+	testkit.That(t, seen >= 10, "there are next to no lines: %s", lines.String())
 }
 
 // A store that fails is worth a line, and not one for each time it was asked.

@@ -196,9 +196,7 @@ func TestDeletingWhileACallIsUnderWay(t *testing.T) {
 		if err != nil || len(checkpoints) != 1 || checkpoints[0].Sequence != 0 {
 			t.Errorf("checkpoints are %+v, %v", checkpoints, err)
 		}
-		if _, err := y.meta.Get(t.Context(), "functions/resize"); !errors.Is(err, meta.ErrNotFound) {
-			t.Errorf("the definition: %v", err)
-		}
+		testkit.ErrorIs(t, testkit.ErrOf(y.meta.Get(t.Context(), "functions/resize")), meta.ErrNotFound, "the definition")
 		// Made anew it goes on there.
 		y.create(k, small())
 		y.send("small", "0", "2")
@@ -315,9 +313,7 @@ func TestPoisonInATopic(t *testing.T) {
 			must(t, err)
 			defer cursor.Close()
 			run, err := cursor.TryNext(t.Context())
-			if err != nil || len(run.Events) != 1 {
-				t.Fatalf("%s: %d are there, %v", kind, len(run.Events), err)
-			}
+			testkit.MustThat(t, err == nil && len(run.Events) == 1, "%s: %d are there, %v", kind, len(run.Events), err)
 			if stored := string(run.Events[0].Message); !strings.Contains(stored, want) || !strings.Contains(stored, `"body":{"n":1}`) || !strings.Contains(stored, `"instance":"node-one-`) {
 				t.Errorf("%s: stored is %s", kind, stored)
 			}
@@ -449,9 +445,7 @@ func TestRunTwice(t *testing.T) {
 			stop := y.run(k)
 			y.send("small", "0", fmt.Sprint(n))
 			settle(15 * time.Second)
-			if err := k.Run(t.Context()); err == nil {
-				t.Error("it ran twice at once")
-			}
+			testkit.That(t, k.Run(t.Context()) != nil, "it ran twice at once")
 			stop()
 		}
 		testkit.Equal(t, y.program.got("/resize"), "0 1 2", "it")
@@ -472,9 +466,7 @@ func TestAWatchThatFails(t *testing.T) {
 			return nil
 		})
 		y.loseWatches()
-		if err := <-done; err == nil {
-			t.Error("it ended as if all was well")
-		}
+		testkit.That(t, <-done != nil, "it ended as if all was well")
 	})
 }
 

@@ -111,9 +111,7 @@ func TestCreatingAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if made.Load() != 1 || refused.Load() != 7 {
-		t.Errorf("%d made it, %d were refused", made.Load(), refused.Load())
-	}
+	testkit.That(t, made.Load() == 1 && refused.Load() == 7, "%d made it, %d were refused", made.Load(), refused.Load())
 }
 
 func TestEnsuringAtOnce(t *testing.T) {
@@ -163,23 +161,17 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := k.List(t.Context()); !errors.Is(err, errBroken) {
-		t.Errorf("list: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.ErrOf(k.List(t.Context())), errBroken, "list")
 	if _, err := k.Show(t.Context(), "resize"); !errors.Is(err, errBroken) || errors.Is(err, ErrNotFound) {
 		t.Errorf("show: %v", err)
 	}
 	testkit.ErrorIs(t, k.Delete(t.Context(), "resize"), errBroken, "delete")
 	testkit.ErrorIs(t, k.Ensure(t.Context(), resize()), errBroken, "ensure")
-	if _, err := k.ListCircuits(t.Context()); !errors.Is(err, errBroken) {
-		t.Errorf("circuits: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.ErrOf(k.ListCircuits(t.Context())), errBroken, "circuits")
 	if _, err := Open(t.Context(), Config{Meta: y.meta, Broker: y.broker, Groups: y.groups}); !errors.Is(err, errBroken) {
 		t.Errorf("open: %v", err)
 	}
-	if _, err := Open(t.Context(), Config{}); err == nil {
-		t.Error("it opened on nothing")
-	}
+	testkit.That(t, testkit.ErrOf(Open(t.Context(), Config{})) != nil, "it opened on nothing")
 }
 
 // F5: that holds also for what our own host has left, if it took its time to stop: the entries are the next function's by then.

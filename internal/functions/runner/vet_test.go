@@ -18,15 +18,11 @@ func TestHeadersThatTheYardWrites(t *testing.T) {
 		"a b", "a:b", "ä",
 	} {
 		_, err := k.Create(t.Context(), resize(func(d *Definition) { d.Headers = map[string]string{name: "x"} }))
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "header") {
-			t.Errorf("%q: %v", name, err)
-		}
+		testkit.That(t, errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), "header"), "%q: %v", name, err)
 	}
 	for _, value := range []string{"secret\r\nX: y", "secret\x00", "\nsecret"} {
 		_, err := k.Create(t.Context(), resize(func(d *Definition) { d.Headers = map[string]string{"X": value} }))
-		if !errors.Is(err, ErrInvalid) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v", value, err)
-		}
+		testkit.That(t, errors.Is(err, ErrInvalid) && !strings.Contains(err.Error(), "secret"), "%q: %v", value, err)
 	}
 }
 
@@ -152,9 +148,7 @@ func TestUpdate(t *testing.T) {
 		return nil
 	})
 	testkit.ErrorIs(t, err, ErrNotFound, "one that was deleted meanwhile")
-	if _, err := k.Show(t.Context(), "resize"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("it is back: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.ErrOf(k.Show(t.Context(), "resize")), ErrNotFound, "it is back")
 }
 
 // F1: what was not said follows what was.
@@ -162,9 +156,7 @@ func TestWhatFollowsOtherSettings(t *testing.T) {
 	y := newYard(t)
 	k := y.open()
 	f := y.create(k, resize(func(d *Definition) { d.Exponential = true }))
-	if f.Target != 100 || f.RetryMax != time.Minute {
-		t.Errorf("made with %d and %v", f.Target, f.RetryMax)
-	}
+	testkit.That(t, f.Target == 100 && f.RetryMax == time.Minute, "made with %d and %v", f.Target, f.RetryMax)
 	f, err := k.Update(t.Context(), "resize", func(d *Definition) error { d.Batch, d.RetryDelay = 10, 2*time.Minute; return nil })
 	if err != nil || f.Target != 10 || f.RetryMax != 2*time.Minute {
 		t.Errorf("changed it has %d and %v, %v", f.Target, f.RetryMax, err)
