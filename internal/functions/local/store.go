@@ -45,9 +45,13 @@ func NewStore(k *groups.Registry, instance string) *Store {
 	return &Store{Registry: k, id: instance, views: map[processor.Group]*view{}}
 }
 
-// rewriteEvery is how often a renewal is written that nobody else is there to see: often enough for
-// operators, who take an owner for alive for groups.AliveWithin.
-const rewriteEvery = groups.AliveWithin * 3 / 4
+// How often a renewal is written that nobody else is there to see: a presence often enough for
+// operators, who take an instance and its leases for alive for groups.AliveWithin since, and a lease
+// so that it is not for ever as old as it looks.
+const (
+	rewritePresence = groups.AliveWithin * 3 / 4
+	rewriteLease    = 20 * groups.AliveWithin
+)
 
 // What a processor reads in every round: where instances tell of themselves, who is to have a
 // partition next, and leases.
@@ -178,8 +182,8 @@ func (v *view) forgetMissingLocked(missing func(key string) bool) {
 }
 
 // standsLocked tells whether a record in this version may be renewed in memory.
-func (v *view) standsLocked(r *standing, version processor.Version) bool {
-	return r != nil && v.aloneLocked() && r.shown() == version && time.Since(r.at) < rewriteEvery
+func (v *view) standsLocked(r *standing, version processor.Version, rewrite time.Duration) bool {
+	return r != nil && v.aloneLocked() && r.shown() == version && time.Since(r.at) < rewrite
 }
 
 // Entries sees who is present.
@@ -289,7 +293,7 @@ func (v *view) renew(id string, leases []processor.Lease) []processor.Lease {
 	defer v.mu.Unlock()
 	for _, l := range leases {
 		r := v.standing[l.Partition]
-		if l.Owner != id || !v.standsLocked(r, l.Version) || r.epoch != l.Epoch {
+		if l.Owner != id || !v.standsLocked(r, l.Version, rewriteLease) || r.epoch != l.Epoch {
 			return nil
 		}
 	}
@@ -343,7 +347,7 @@ func (v *view) repeat(f *processor.Entry) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	r := v.standing[f.Key]
-	if !v.standsLocked(r, f.Version) || !bytes.Equal(r.value, f.Value) {
+	if !v.standsLocked(r, f.Version, rewritePresence) || !bytes.Equal(r.value, f.Value) {
 		return false
 	}
 	r.renewals++

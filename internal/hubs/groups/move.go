@@ -153,7 +153,7 @@ func (g group) move(ctx context.Context, s Step, m Moved, cfg MoveConfig) (Moved
 
 // owned gives the partitions that somebody alive has.
 func (g group) owned(ctx context.Context) (map[string]*OwnedError, error) {
-	leases, err := g.leases(ctx)
+	leases, _, err := g.renewed(ctx)
 	if err != nil {
 		return nil, err
 	}

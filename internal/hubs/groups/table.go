@@ -122,10 +122,11 @@ func (g group) observe(ctx context.Context) (observation, error) {
 		leases: map[string]processor.Lease{}, checkpoints: map[string]processor.Checkpoint{},
 		readers: map[string][]broker.ReceiverInfo{}, next: map[string]string{},
 	}
-	leases, err := g.leases(ctx)
+	leases, presence, err := g.renewed(ctx)
 	if err != nil {
 		return o, err
 	}
+	o.presence = presence
 	for _, l := range leases {
 		o.leases[l.Partition] = l
 	}
@@ -157,8 +158,26 @@ func (g group) observe(ctx context.Context) (observation, error) {
 			o.next[strings.TrimPrefix(e.key, nextPrefix)] = wanted.Instance
 		}
 	}
-	o.presence, err = g.dated(ctx, presencePrefix)
-	return o, err
+	return o, nil
+}
+
+// renewed gives the leases, and the presences of instances. A lease counts as renewed when its owner
+// last wrote that it is present: one that is alone in the yard's own process renews its leases in
+// memory.
+func (g group) renewed(ctx context.Context) ([]processor.Lease, []datedEntry, error) {
+	leases, err := g.leases(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	presence, err := g.dated(ctx, presencePrefix)
+	for _, e := range presence {
+		for i := range leases {
+			if l := &leases[i]; presencePrefix+l.Owner == e.key && e.Put.After(l.Renewed) {
+				l.Renewed = e.Put
+			}
+		}
+	}
+	return leases, presence, err
 }
 
 // Keys of the entries that processors write.
