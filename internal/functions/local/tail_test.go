@@ -22,13 +22,13 @@ func TestAReaderThatRestsIsWokenOnce(t *testing.T) {
 			must(t, y.broker.DeleteHub(t.Context(), "orders"))
 		},
 		"by who takes its place": func(_ *testing.T, y *yard, _ hub.Reader, _ func()) {
-			y.open(y.local, hub.ReadConfig{Partition: "0", Epoch: new(int64(9))})
+			y.open(y.local, hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(9)})
 		},
 		"by two events and an end": func(_ *testing.T, y *yard, _ hub.Reader, cancel func()) { y.texts("0", "a", "b"); cancel() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, y *yard) {
-				r := y.open(y.local, hub.ReadConfig{Partition: "0", Epoch: new(int64(1))})
+				r := y.open(y.local, hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(1)})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var woken atomic.Int64
