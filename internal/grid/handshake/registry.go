@@ -20,13 +20,13 @@ const (
 type Registry struct {
 	*topics.Registry
 	asker *Asker
-	gone  chan topics.Subscription
+	gone  chan *topics.Subscription // pointers: a thousand subscriptions are most of a megabyte
 	log   *slog.Logger
 }
 
 // NewRegistry needs Run for the notices to be sent.
 func NewRegistry(r *topics.Registry, asker *Asker, log *slog.Logger) *Registry {
-	return &Registry{Registry: r, asker: asker, gone: make(chan topics.Subscription, maxNotices), log: log}
+	return &Registry{Registry: r, asker: asker, gone: make(chan *topics.Subscription, maxNotices), log: log}
 }
 
 // Delete deletes a subscription and notifies its endpoint.
@@ -57,7 +57,7 @@ func (r *Registry) notify(s topics.Subscription) {
 		return
 	}
 	select {
-	case r.gone <- s:
+	case r.gone <- &s:
 	default:
 		r.log.Debug("too many subscriptions were deleted at once to notify every endpoint", "subscription", s.Name)
 	}
@@ -73,7 +73,7 @@ func (r *Registry) Run(ctx context.Context) error {
 				case <-ctx.Done():
 					return
 				case s := <-r.gone:
-					r.asker.Deleted(ctx, s, s.Resource)
+					r.asker.Deleted(ctx, *s, s.Resource)
 				}
 			}
 		})
