@@ -21,10 +21,12 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/hubs/hubstest"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/pipe"
 )
@@ -34,8 +36,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // yard has its hubs in two ways: here, and over AMQP.
 type yard struct {
 	t      *testing.T
-	meta   *metatest.Memory
-	engine *faulty
+	meta   meta.Store
+	engine *logtest.Faulty
 	broker *broker.Broker
 	groups *groups.Registry
 	local  functions.Namespace
@@ -56,15 +58,11 @@ func inBubble(t *testing.T, test func(t *testing.T, y *yard)) {
 // openYard opens one without a listener.
 func openYard(t *testing.T) *yard {
 	t.Helper()
-	y := &yard{t: t, log: slog.New(slog.DiscardHandler), meta: metatest.NewMemory()}
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: y.log})
-	must(t, err)
-	t.Cleanup(func() { must(t, engine.Close()) })
-	y.engine = &faulty{Engine: engine}
-	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: y.engine, Meta: y.meta, Namespace: "yard", Log: y.log})
-	must(t, err)
+	hubs := hubstest.Open(t, storagetest.Config{SegmentBytes: 1 << 20, Sync: disk.OS})
+	y := &yard{t: t, log: testkit.Quiet(), meta: hubs.Memory, engine: hubs.Engine, broker: hubs.Broker}
+	var err error
 	y.groups, err = groups.New(groups.Config{Meta: y.meta, Broker: y.broker, Log: y.log})
-	must(t, err)
+	testkit.Must(t, err)
 	y.hub("orders", 2)
 	y.local = New(y.broker, y.log)
 	return y
@@ -78,11 +76,11 @@ func (y *yard) dial() {
 		return h.Created, err == nil
 	}
 	registry, err := access.Open(t.Context(), access.Config{Meta: y.meta, Hub: created, Development: true, Log: y.log})
-	must(t, err)
+	testkit.Must(t, err)
 	handler, err := eventhubs.New(eventhubs.Config{Broker: y.broker, Access: registry, Groups: y.groups, Log: y.log})
-	must(t, err)
+	testkit.Must(t, err)
 	s, err := amqp.New(amqp.Config{Handler: handler, Auth: handler, Log: y.log})
-	must(t, err)
+	testkit.Must(t, err)
 	listener := pipe.NewListener("yard")
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
@@ -95,8 +93,8 @@ func (y *yard) dial() {
 	client, err := hub.Dial(t.Context(), root.String(), hub.Config{
 		Log: y.log, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return listener.Dial(ctx) },
 	})
-	must(t, err)
-	t.Cleanup(func() { must(t, client.Close()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, client.Close()) })
 	y.dialed = functions.Dialed(client)
 }
 
@@ -113,15 +111,10 @@ func bothWays(t *testing.T, test func(t *testing.T, y *yard, one, other function
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	testkit.Must(t, err)
-}
-
 func (y *yard) hub(name string, partitions int) {
 	y.t.Helper()
 	_, err := y.broker.EnsureHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions}, nil)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 }
 
 // store publishes events as they stand, in one batch.
@@ -130,14 +123,14 @@ func (y *yard) store(name, partition string, events ...event.Event) {
 	batch := make([]eventlog.Event, len(events))
 	for i, ev := range events {
 		encoded, err := message.Append(nil, ev)
-		must(y.t, err)
+		testkit.Must(y.t, err)
 		batch[i] = eventlog.Event{Message: encoded}
 		if ev.Key != "" {
 			batch[i].Key = []byte(ev.Key)
 		}
 	}
 	_, err := y.broker.Publish(y.t.Context(), name, broker.Target{Partition: partition}, batch)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 }
 
 func (y *yard) texts(partition string, texts ...string) {
@@ -150,8 +143,8 @@ func (y *yard) texts(partition string, texts ...string) {
 func (y *yard) open(space functions.Namespace, cfg hub.ReadConfig) hub.Reader {
 	y.t.Helper()
 	r, err := space.Hub("orders").Open(y.t.Context(), cfg)
-	must(y.t, err)
-	y.t.Cleanup(func() { must(y.t, r.Close(context.Background())) })
+	testkit.Must(y.t, err)
+	y.t.Cleanup(func() { testkit.Must(y.t, r.Close(context.Background())) })
 	return r
 }
 
@@ -161,59 +154,20 @@ func read(t *testing.T, r hub.Reader, n int) (events []event.Event) {
 	for len(events) < n {
 		var err error
 		events, err = r.Next(t.Context(), events, n-len(events))
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	return events
 }
 
-// faulty is an engine whose cursors can be made to fail.
-type faulty struct {
-	eventlog.Engine
-	mu   sync.Mutex
-	fail []error // guarded by mu: what the next reads are told
-}
-
-func (f *faulty) set(fail ...error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.fail = fail
-}
-
-func (f *faulty) next() (err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.fail) > 0 {
-		err, f.fail = f.fail[0], f.fail[1:]
-	}
-	return err
-}
-
-func (f *faulty) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	p, err := f.Engine.Partition(id, r)
-	return faultyPartition{p, f}, err
-}
-
-type faultyPartition struct {
-	eventlog.Partition
-	engine *faulty
-}
-
-func (p faultyPartition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
-	c, err := p.Partition.Cursor(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	return faultyCursor{c, p.engine}, nil
-}
-
-type faultyCursor struct {
-	eventlog.Cursor
-	engine *faulty
-}
-
-func (c faultyCursor) TryNext(ctx context.Context) (eventlog.Run, error) {
-	if err := c.engine.next(); err != nil {
-		return eventlog.Run{}, err
-	}
-	return c.Cursor.TryNext(ctx)
+// fail makes the next reads fail, one for each error.
+func (y *yard) fail(errs ...error) {
+	var mu sync.Mutex
+	y.engine.Inject(func(op logtest.Op) (err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if op.Kind == logtest.OpNext && len(errs) > 0 {
+			err, errs = errs[0], errs[1:]
+		}
+		return err
+	})
 }

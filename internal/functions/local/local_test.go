@@ -132,9 +132,9 @@ func TestEpochsHoldAcrossBothWays(t *testing.T) {
 			return r, nil
 		}
 		plain, err := open(one, hub.Epoch{})
-		must(t, err)
+		testkit.Must(t, err)
 		low, err := open(other, hub.Exclusive(1)) // H7: an epoch disconnects who has none
-		must(t, err)
+		testkit.Must(t, err)
 		if _, err := plain.Next(t.Context(), nil, 1); kind(err) != hub.ErrEvicted {
 			t.Errorf("one without epoch hears %v", err)
 		}
@@ -145,7 +145,7 @@ func TestEpochsHoldAcrossBothWays(t *testing.T) {
 		go func() { _, err := low.Next(t.Context(), nil, 1); waiting <- err }()
 		synctest.Wait()
 		high, err := open(one, hub.Exclusive(1)) // H5: an equal one takes over
-		must(t, err)
+		testkit.Must(t, err)
 		if err := <-waiting; kind(err) != hub.ErrEvicted {
 			t.Errorf("who waits hears %v", err)
 		}
@@ -156,20 +156,20 @@ func TestEpochsHoldAcrossBothWays(t *testing.T) {
 			t.Errorf("a lower one hears %v", err)
 		}
 		for _, r := range []hub.Reader{plain, low, high} {
-			must(t, r.Close(t.Context()))
+			testkit.Must(t, r.Close(t.Context()))
 		}
 		synctest.Wait()
 		var all []hub.Reader
 		for range broker.MaxReceivers { // H6, H7: nobody with an epoch is there
 			r, err := open(one, hub.Epoch{})
-			must(t, err)
+			testkit.Must(t, err)
 			all = append(all, r)
 		}
 		if _, err := open(other, hub.Epoch{}); kind(err) != hub.ErrRefused {
 			t.Errorf("the sixth hears %v", err)
 		}
 		for _, r := range all {
-			must(t, r.Close(t.Context()))
+			testkit.Must(t, r.Close(t.Context()))
 		}
 	})
 }
@@ -182,10 +182,10 @@ func TestAReaderThatEnds(t *testing.T) {
 		good bool // it can be read on
 	}{
 		"its context":     {func(_ *yard, _ hub.Reader, cancel func()) { cancel() }, context.Canceled, true},
-		"it is closed":    {func(y *yard, r hub.Reader, _ func()) { must(y.t, r.Close(y.t.Context())) }, hub.ErrClosed, false},
-		"its hub is gone": {func(y *yard, _ hub.Reader, _ func()) { must(y.t, y.broker.DeleteHub(y.t.Context(), "orders")) }, hub.ErrNotFound, false},
+		"it is closed":    {func(y *yard, r hub.Reader, _ func()) { testkit.Must(y.t, r.Close(y.t.Context())) }, hub.ErrClosed, false},
+		"its hub is gone": {func(y *yard, _ hub.Reader, _ func()) { testkit.Must(y.t, y.broker.DeleteHub(y.t.Context(), "orders")) }, hub.ErrNotFound, false},
 		"its hub is another": {func(y *yard, _ hub.Reader, _ func()) {
-			must(y.t, y.broker.DeleteHub(y.t.Context(), "orders"))
+			testkit.Must(y.t, y.broker.DeleteHub(y.t.Context(), "orders"))
 			y.hub("orders", 2)
 		}, hub.ErrNotFound, false},
 	} {
@@ -224,8 +224,8 @@ func TestAReaderThatEnds(t *testing.T) {
 				} else if _, err := r.Next(t.Context(), nil, 1); kind(err) != c.want {
 					t.Errorf("and then %v", err)
 				}
-				must(t, r.Close(t.Context()))
-				must(t, r.Close(t.Context()))
+				testkit.Must(t, r.Close(t.Context()))
+				testkit.Must(t, r.Close(t.Context()))
 			})
 		})
 	}
@@ -237,28 +237,28 @@ func TestTroubleOfTheLog(t *testing.T) {
 		y.texts("0", "a", "b", "c", "d")
 		r := y.open(y.local, hub.ReadConfig{Partition: "0"})
 		broken := errors.New("the disk is away")
-		y.engine.set(broken, broken, broken)
+		y.fail(broken, broken, broken)
 		began := time.Now()
 		if got := read(t, r, 1); string(got[0].Body) != "a" || time.Since(began) < 3*firstPause {
 			t.Errorf("it gives %s after %v", got[0].Body, time.Since(began))
 		}
-		y.engine.set(&eventlog.CorruptError{First: 1, Next: 3})
+		y.fail(&eventlog.CorruptError{First: 1, Next: 3})
 		if got := read(t, r, 1); string(got[0].Body) != "d" {
 			t.Errorf("behind the damage is %s", got[0].Body)
 		}
-		y.engine.set(&eventlog.CorruptError{First: 4, Next: eventlog.NoSequence}, broken)
+		y.fail(&eventlog.CorruptError{First: 4, Next: eventlog.NoSequence}, broken)
 		y.texts("0", "e")
 		if got := read(t, r, 1); string(got[0].Body) != "e" {
 			t.Errorf("behind the end is %s", got[0].Body)
 		}
-		y.engine.set(broken)
+		y.fail(broken)
 		ctx, cancel := context.WithTimeout(t.Context(), firstPause/4)
 		defer cancel()
 		if _, err := r.Next(ctx, nil, 1); kind(err) != context.DeadlineExceeded {
 			t.Errorf("who does not wait hears %v", err)
 		}
-		y.engine.set(broken)
-		must(t, y.broker.DeleteHub(t.Context(), "orders"))
+		y.fail(broken)
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
 		if _, err := r.Next(t.Context(), nil, 1); kind(err) != hub.ErrNotFound {
 			t.Errorf("of a hub that is gone it hears %v", err)
 		}
@@ -272,7 +272,7 @@ func TestAnEventThatCannotBeRead(t *testing.T) {
 		y.texts("0", "a")
 		for _, stored := range []string{"\x00\x53\x73 no properties", "no message"} {
 			_, err := y.broker.Publish(t.Context(), "orders", broker.Target{Partition: "0"}, []eventlog.Event{{Key: []byte("k"), Message: []byte(stored)}})
-			must(t, err)
+			testkit.Must(t, err)
 		}
 		y.texts("0", "b")
 		r := y.open(space, hub.ReadConfig{Partition: "0"})
@@ -299,15 +299,15 @@ func TestProducersAreTheSameAsOverAMQP(t *testing.T) {
 			ev.Key = "key-" + text
 			return p.Send(t.Context(), number, ev)
 		}
-		must(t, send(one, 0, 0, "a"))
-		must(t, send(other, 0, 0, "a again"))
-		must(t, send(other, 1, 0, "b"))
-		must(t, send(one, 1, 0, "b again"))
-		must(t, send(one, 2, 0, "c"))
+		testkit.Must(t, send(one, 0, 0, "a"))
+		testkit.Must(t, send(other, 0, 0, "a again"))
+		testkit.Must(t, send(other, 1, 0, "b"))
+		testkit.Must(t, send(one, 1, 0, "b again"))
+		testkit.Must(t, send(one, 2, 0, "c"))
 		if err := send(other, 7, 0, "x"); kind(err) != hub.ErrOutOfOrder {
 			t.Errorf("out of order it hears %v", err)
 		}
-		must(t, send(one, 3, 1, "d"))
+		testkit.Must(t, send(one, 3, 1, "d"))
 		if err := send(other, 4, 0, "x"); kind(err) != hub.ErrProducerFenced {
 			t.Errorf("of an old epoch it hears %v", err)
 		}
@@ -316,7 +316,7 @@ func TestProducersAreTheSameAsOverAMQP(t *testing.T) {
 		}
 		testkit.That(t, send(one, -1, 1, "x") != nil, "a number below zero is taken")
 		r, err := one.Hub("orders").Open(t.Context(), hub.ReadConfig{Partition: "0"})
-		must(t, err)
+		testkit.Must(t, err)
 		defer r.Close(context.Background())
 		var got []string
 		for _, ev := range read(t, r, 4) {
@@ -329,11 +329,11 @@ func TestProducersAreTheSameAsOverAMQP(t *testing.T) {
 func TestAProducerThatCannot(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		p := y.local.Hub("orders").Producer(hub.ProducerConfig{Partition: "0", ID: 7})
-		must(t, p.Send(t.Context(), 0, event.Text("a")))
+		testkit.Must(t, p.Send(t.Context(), 0, event.Text("a")))
 		if err := p.Send(t.Context(), 1, event.Event{Body: []byte{}, Value: 1}); err == nil {
 			t.Error("an event with two bodies is taken")
 		}
-		must(t, y.broker.DeleteHub(t.Context(), "orders"))
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
 		if err := p.Send(t.Context(), 1, event.Text("b")); kind(err) != hub.ErrNotFound {
 			t.Errorf("of a hub that is gone it hears %v", err)
 		}
@@ -341,7 +341,7 @@ func TestAProducerThatCannot(t *testing.T) {
 		if err := p.Send(t.Context(), 1, event.Text("b")); kind(err) != hub.ErrOutOfOrder {
 			t.Errorf("of one made anew it hears %v", err)
 		}
-		must(t, p.Close(t.Context()))
+		testkit.Must(t, p.Close(t.Context()))
 		if err := p.Send(t.Context(), 0, event.Text("a")); kind(err) != hub.ErrClosed {
 			t.Errorf("closed it hears %v", err)
 		}

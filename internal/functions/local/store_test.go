@@ -27,7 +27,7 @@ func TestStoreKeepsTheContract(t *testing.T) {
 		AnyNamespace: true,
 		Prepare: func(t *testing.T, g processor.Group) {
 			_, err := y.broker.EnsureHub(t.Context(), broker.HubConfig{Name: g.Hub, Partitions: storetest.Partitions}, []string{g.Group})
-			must(t, err)
+			testkit.Must(t, err)
 		},
 		Peer: func(*testing.T, processor.Store) processor.Store { return y.groups },
 	})
@@ -50,7 +50,7 @@ func (y *yard) follow() {
 	go func() { done <- y.groups.Follow(ctx, func() { close(ready) }) }()
 	y.t.Cleanup(func() {
 		cancel()
-		must(y.t, <-done)
+		testkit.Must(y.t, <-done)
 	})
 	<-ready
 }
@@ -61,19 +61,19 @@ var readers = processor.Group{Namespace: "yard", Hub: "orders", Group: "$Default
 func round(t *testing.T, s processor.Store, lease *processor.Lease, presence *processor.Entry) {
 	t.Helper()
 	written, err := s.Claim(t.Context(), readers, []processor.Lease{*lease})
-	must(t, err)
+	testkit.Must(t, err)
 	if len(written) != 1 || written[0].Version == lease.Version {
 		t.Fatalf("%+v was renewed as %+v", *lease, written)
 	}
 	*lease = written[0]
 	put, err := s.Put(t.Context(), readers, *presence)
-	must(t, err)
+	testkit.Must(t, err)
 	testkit.MustThat(t, put.Version != presence.Version, "the presence stays %+v", put)
 	*presence = put
 	entries, err := s.Entries(t.Context(), readers, presences)
-	must(t, err)
+	testkit.Must(t, err)
 	leases, err := s.Leases(t.Context(), readers)
-	must(t, err)
+	testkit.Must(t, err)
 	for _, f := range entries {
 		if f.Key == presence.Key && f.Version != presence.Version {
 			t.Fatalf("the presence is %+v, not %+v", f, *presence)
@@ -95,13 +95,13 @@ func TestRenewalsAreForOthersToSee(t *testing.T) {
 				s := NewStore(y.groups, "a")
 				if watched {
 					y.follow()
-					must(t, s.Subscribe(t.Context(), readers, func() {}))
+					testkit.Must(t, s.Subscribe(t.Context(), readers, func() {}))
 				}
 				lease := processor.Lease{Partition: "0", Owner: "a", Epoch: 1}
 				presence := processor.Entry{Key: presences + "a", Value: []byte("{}")}
 				recorded := func() processor.Version {
 					leases, err := y.groups.Leases(t.Context(), readers)
-					must(t, err)
+					testkit.Must(t, err)
 					return leases[0].Version
 				}
 				round(t, s, &lease, &presence)
@@ -113,12 +113,12 @@ func TestRenewalsAreForOthersToSee(t *testing.T) {
 						first, writes = now, writes+1
 					}
 					table, err := y.groups.Table(t.Context(), readers.Hub, readers.Group)
-					must(t, err)
+					testkit.Must(t, err)
 					testkit.MustThat(t, table.Partitions[0].Alive && table.Instances[0].Alive, "operators take it for dead: %+v", table)
 				}
 				testkit.That(t, writes >= 4 && writes <= 5, "alone it wrote the lease %d times", writes)
 				other, err := y.groups.Put(t.Context(), readers, processor.Entry{Key: presences + "b", Value: []byte("{}")})
-				must(t, err)
+				testkit.Must(t, err)
 				synctest.Wait()
 				round(t, s, &lease, &presence) // in which it learns of the other
 				for range 3 {
@@ -126,10 +126,10 @@ func TestRenewalsAreForOthersToSee(t *testing.T) {
 					round(t, s, &lease, &presence)
 					testkit.That(t, recorded() != before, "it did not write, though another is there")
 				}
-				must(t, y.groups.Remove(t.Context(), readers, other))
+				testkit.Must(t, y.groups.Remove(t.Context(), readers, other))
 				round(t, s, &lease, &presence)
 				taken, err := y.groups.Claim(t.Context(), readers, []processor.Lease{{Partition: "0", Owner: "b", Epoch: 2, Version: recorded()}})
-				must(t, err)
+				testkit.Must(t, err)
 				synctest.Wait()
 				if leases, err := s.Leases(t.Context(), readers); err != nil || leases[0].Owner != "b" || leases[0].Version != taken[0].Version {
 					t.Errorf("taken by another it is %+v, %v", leases, err)
@@ -148,32 +148,32 @@ func TestWhatWasRemovedIsWrittenAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		g := processor.Group{Namespace: "yard", Hub: "orders", Group: "one"}
 		_, err := y.broker.CreateGroup(t.Context(), g.Hub, g.Group)
-		must(t, err)
+		testkit.Must(t, err)
 		y.follow()
 		s := NewStore(y.groups, "a")
-		must(t, s.Subscribe(t.Context(), g, func() {}))
+		testkit.Must(t, s.Subscribe(t.Context(), g, func() {}))
 		lease := processor.Lease{Partition: "0", Owner: "a", Epoch: 1}
 		presence := processor.Entry{Key: presences + "a", Value: []byte("{}")}
 		look := func() (there []processor.Entry, leases []processor.Lease) {
 			t.Helper()
 			synctest.Wait()
 			there, err := s.Entries(t.Context(), g, presences)
-			must(t, err)
+			testkit.Must(t, err)
 			leases, err = s.Leases(t.Context(), g)
-			must(t, err)
+			testkit.Must(t, err)
 			return there, leases
 		}
 		for range 3 { // the last of them in memory
 			look()
 			written, err := s.Claim(t.Context(), g, []processor.Lease{lease})
-			must(t, err)
+			testkit.Must(t, err)
 			lease = written[0]
 			presence, err = s.Put(t.Context(), g, presence)
-			must(t, err)
+			testkit.Must(t, err)
 		}
-		must(t, y.broker.DeleteGroup(t.Context(), g.Hub, g.Group))
+		testkit.Must(t, y.broker.DeleteGroup(t.Context(), g.Hub, g.Group))
 		_, err = y.broker.CreateGroup(t.Context(), g.Hub, g.Group)
-		must(t, err)
+		testkit.Must(t, err)
 		if there, leases := look(); len(there)+len(leases) != 0 {
 			t.Errorf("in the new group it finds %v and %v", there, leases)
 		}
@@ -185,11 +185,11 @@ func TestWhatWasRemovedIsWrittenAgain(t *testing.T) {
 		}
 		presence.Version = ""
 		_, err = s.Put(t.Context(), g, presence)
-		must(t, err)
+		testkit.Must(t, err)
 		look()
 		// And it hears of who comes there.
 		_, err = y.groups.Put(t.Context(), g, processor.Entry{Key: presences + "b", Value: []byte("{}")})
-		must(t, err)
+		testkit.Must(t, err)
 		if there, _ := look(); len(there) != 2 {
 			t.Errorf("when another has come it finds %v", there)
 		}

@@ -17,9 +17,9 @@ func TestAReaderThatRestsIsWokenOnce(t *testing.T) {
 	for name, stir := range map[string]func(t *testing.T, y *yard, r hub.Reader, cancel func()){
 		"by an event":            func(_ *testing.T, y *yard, _ hub.Reader, _ func()) { y.texts("0", "a") },
 		"by the end of its wait": func(_ *testing.T, _ *yard, _ hub.Reader, cancel func()) { cancel() },
-		"by its end":             func(t *testing.T, _ *yard, r hub.Reader, _ func()) { must(t, r.Close(t.Context())) },
+		"by its end":             func(t *testing.T, _ *yard, r hub.Reader, _ func()) { testkit.Must(t, r.Close(t.Context())) },
 		"by the end of its hub": func(t *testing.T, y *yard, _ hub.Reader, _ func()) {
-			must(t, y.broker.DeleteHub(t.Context(), "orders"))
+			testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
 		},
 		"by who takes its place": func(_ *testing.T, y *yard, _ hub.Reader, _ func()) {
 			y.open(y.local, hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(9)})
@@ -93,7 +93,7 @@ func TestNoEventIsMissedAtRest(t *testing.T) {
 		r.(*reader).Await(t.Context(), func() { close(woken) })
 		<-woken
 		batch, err := r.Next(t.Context(), nil, 100)
-		must(t, err)
+		testkit.Must(t, err)
 		got += len(batch)
 	}
 }

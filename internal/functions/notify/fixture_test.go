@@ -210,7 +210,7 @@ type world struct {
 func newWorld(t *testing.T, targets ...string) *world {
 	w := &world{t: t, meta: metatest.NewMemory(), circuits: newCircuits(targets...), posts: map[string][]posted{}, attempts: map[string][]time.Time{}}
 	client, err := egress.New(egress.Config{Transport: w})
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(client.Close)
 	w.cfg = Config{
 		Circuits: w.circuits, Topics: w, Meta: w.meta, Client: client, Link: func() string { return yardURL + "/" },
@@ -223,7 +223,7 @@ func (w *world) open() *Service {
 	w.t.Helper()
 	w.cfg.Meta = w.meta
 	s, err := Open(w.t.Context(), w.cfg)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return s
 }
 
@@ -234,7 +234,7 @@ func (w *world) run(s *Service) (stop func()) {
 	go func() { done <- s.Run(ctx) }()
 	return func() {
 		cancel()
-		must(w.t, <-done)
+		testkit.Must(w.t, <-done)
 	}
 }
 
@@ -330,11 +330,6 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 
 // settle waits until nothing moves but time.
 func settle() { synctest.Wait() }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	testkit.Must(t, err)
-}
 
 func want(t testing.TB, what, got, wanted string) {
 	t.Helper()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -275,7 +276,7 @@ func TestATargetThatIsNotKnownYetIsWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat, pager)
 		s := w.open()
-		must(t, s.note(t.Context(), Circuit{resizers, "resize", opened(breaker.Record{}, "i1")}))
+		testkit.Must(t, s.note(t.Context(), Circuit{resizers, "resize", opened(breaker.Record{}, "i1")}))
 		w.circuits.setTargets(chat)
 		defer w.run(s)()
 		time.Sleep(time.Minute)
@@ -288,41 +289,12 @@ func TestATargetThatIsNotKnownYetIsWaitedFor(t *testing.T) {
 	})
 }
 
-// forgetfulStore loses its watches when it is told to.
-type forgetfulStore struct {
-	meta.Store
-	mu   sync.Mutex
-	lose context.CancelFunc // guarded by mu: of the newest watch
-}
-
-type forgetfulWatch struct {
-	meta.Watcher
-	parent context.Context
-}
-
-func (s *forgetfulStore) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
-	inner, cancel := context.WithCancel(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lose = cancel
-	w, err := s.Store.Watch(inner, prefix)
-	return &forgetfulWatch{w, ctx}, err
-}
-
-func (w *forgetfulWatch) Next() ([]meta.Change, error) {
-	changes, err := w.Watcher.Next()
-	if err != nil && w.parent.Err() == nil {
-		err = meta.ErrWatchLost
-	}
-	return changes, err
-}
-
 // A watch that is lost ends nothing that is under way, and what went meanwhile is forgotten.
 func TestALostWatchIsBegunAnew(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, boss)
 		w.cfg.SMTP = SMTP{Addr: "smtp.example.com:587", From: "yard@example.com"}
-		store := &forgetfulStore{Store: w.meta}
+		store := metatest.NewFaulty(w.meta)
 		s := w.open()
 		s.follow(store)
 		var dials, cuts atomic.Int64
@@ -339,12 +311,10 @@ func TestALostWatchIsBegunAnew(t *testing.T) {
 		w.circuits.set("crop", closed(opened(breaker.Record{}, "i0"), "Ada"))
 		w.circuits.set("resize", opened(breaker.Record{}, "i1"))
 		settle()
-		store.mu.Lock()
-		store.lose()
-		store.mu.Unlock()
+		store.LoseWatches(ledgerPrefix)
 		settle()
 		gone := must1(w.meta.Get(t.Context(), keyOf(resizers, "crop")))
-		must(t, w.meta.Delete(t.Context(), gone.Key, gone.Revision))
+		testkit.Must(t, w.meta.Delete(t.Context(), gone.Key, gone.Revision))
 		time.Sleep(14 * time.Second)
 		settle()
 		if dials.Load() != 1 || cuts.Load() != 0 {
@@ -447,7 +417,7 @@ func TestALaneEndsOnlyWhenNothingWaitsForIt(t *testing.T) {
 		key := keyOf(resizers, "resize")
 		l := &lane{outbox: s.outbox, id: laneID{key, chat}, bell: make(chan struct{}, 1)}
 		s.lanes[l.id] = l
-		must(t, s.note(t.Context(), Circuit{resizers, "resize", opened(breaker.Record{}, "i1")}))
+		testkit.Must(t, s.note(t.Context(), Circuit{resizers, "resize", opened(breaker.Record{}, "i1")}))
 		var lanes sync.WaitGroup
 		ctx, stop := context.WithCancel(t.Context())
 		start := func(l *lane) { lanes.Go(func() { l.run(ctx) }) }
@@ -462,7 +432,7 @@ func TestALaneEndsOnlyWhenNothingWaitsForIt(t *testing.T) {
 		settle()
 		want(t, "chat", w.notified(chat), "Opened:i1")
 		testkit.That(t, len(s.lanes) <= 0, "%d lanes are at work", len(s.lanes))
-		must(t, s.note(t.Context(), Circuit{resizers, "resize", closed(opened(breaker.Record{}, "i1"), "Ada")}))
+		testkit.Must(t, s.note(t.Context(), Circuit{resizers, "resize", closed(opened(breaker.Record{}, "i1"), "Ada")}))
 		s.startLanes(start)
 		settle()
 		want(t, "chat, by the next lane", w.notified(chat), "Opened:i1 Closed:i1")
@@ -480,8 +450,8 @@ func TestABlankCircuitIsLookedAtBeforeItIsBelieved(t *testing.T) {
 		r := opened(breaker.Record{}, "i1")
 		w.circuits.set("resize", r)
 		settle()
-		must(t, s.note(t.Context(), Circuit{resizers, "resize", breaker.Record{}}))
-		must(t, s.note(t.Context(), Circuit{resizers, "never", breaker.Record{}}))
+		testkit.Must(t, s.note(t.Context(), Circuit{resizers, "resize", breaker.Record{}}))
+		testkit.Must(t, s.note(t.Context(), Circuit{resizers, "never", breaker.Record{}}))
 		settle()
 		want(t, "chat", w.notified(chat), "Opened:i1")
 		w.circuits.set("resize", breaker.Record{})
@@ -491,48 +461,26 @@ func TestABlankCircuitIsLookedAtBeforeItIsBelieved(t *testing.T) {
 	})
 }
 
-// flakyStore fails now and then, also to watch, and its watches are lost.
-type flakyStore struct {
-	meta.Store
-	n, watches atomic.Int64
-}
-
-func (s *flakyStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	switch s.n.Add(1) % 4 {
-	case 0:
-		return 0, meta.ErrNoSpace
-	case 1: // it was stored, and nobody knows
-		_, _ = s.Store.CompareAndSet(ctx, key, expected, value)
-		return 0, meta.ErrUncertain
-	}
-	return s.Store.CompareAndSet(ctx, key, expected, value)
-}
-
-func (s *flakyStore) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
-	if s.watches.Add(1)%3 == 2 {
-		return nil, errors.New("not now")
-	}
-	w, err := s.Store.Watch(ctx, prefix)
-	return &lostWatch{Watcher: w}, err
-}
-
-type lostWatch struct {
-	meta.Watcher
-	n int
-}
-
-func (w *lostWatch) Next() ([]meta.Change, error) {
-	if w.n++; w.n%3 == 0 {
-		return nil, meta.ErrWatchLost
-	}
-	return w.Watcher.Next()
-}
-
+// The store fails now and then, also to watch, and its watches are lost.
 func TestAFailingStoreLosesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat, pager)
 		s := w.open()
-		s.follow(&flakyStore{Store: w.meta})
+		flaky := metatest.NewFaulty(w.meta)
+		flaky.Inject(func(op metatest.Op) error {
+			switch {
+			case op.Kind == metatest.OpSet && op.N%4 == 0:
+				return meta.ErrNoSpace
+			case op.Kind == metatest.OpSet && op.N%4 == 1: // it was stored, and nobody knows
+				return metatest.Unheard(meta.ErrUncertain)
+			case op.Kind == metatest.OpWatch && op.N%3 == 2:
+				return errors.New("not now")
+			case op.Kind == metatest.OpNext && op.N%3 == 0:
+				return meta.ErrWatchLost
+			}
+			return nil
+		})
+		s.follow(flaky)
 		defer w.run(s)()
 		r := opened(breaker.Record{}, "i1")
 		w.circuits.set("resize", r)
@@ -547,29 +495,20 @@ func TestAFailingStoreLosesNothing(t *testing.T) {
 	})
 }
 
-// uncertainStore stores its nth write, and does not know.
-type uncertainStore struct {
-	meta.Store
-	n atomic.Int64
-}
-
-func (s *uncertainStore) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
-	revision, err := s.Store.CompareAndSet(ctx, key, expected, value)
-	if s.n.Add(-1) == 0 {
-		return 0, meta.ErrUncertain
-	}
-	return revision, err
-}
-
 // A process that does not know whether it has a claim need not wait for it to run out: the claim is its own.
 func TestAClaimOfOnesOwnIsNotWaitedFor(t *testing.T) {
-	for _, n := range []int64{1, 2, 3} { // the change, the claim, and what came of it
+	for _, n := range []int{1, 2, 3} { // the change, the claim, and what came of it
 		t.Run(fmt.Sprint("write ", n), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				w := newWorld(t)
 				s := w.open()
-				store := &uncertainStore{Store: w.meta}
-				store.n.Store(n)
+				store := metatest.NewFaulty(w.meta)
+				store.Inject(func(op metatest.Op) error {
+					if op.Kind == metatest.OpSet && op.N == n {
+						return metatest.Unheard(meta.ErrUncertain)
+					}
+					return nil
+				})
 				s.follow(store)
 				defer w.run(s)()
 				w.circuits.set("resize", opened(breaker.Record{}, "i1"))

@@ -36,11 +36,11 @@ func TestTokensGiveBackWhatWasSigned(t *testing.T) {
 
 func TestNoTokenButOursIsRead(t *testing.T) {
 	token, err := aGrant().sign(aSecret)
-	must(t, err)
+	testkit.Must(t, err)
 	testkit.That(t, len(token) <= 120, "a token has %d characters", len(token))
 	other := bytes.Repeat([]byte{8}, secretBytes)
 	forged, err := aGrant().sign(other)
-	must(t, err)
+	testkit.Must(t, err)
 	bad := map[string]string{
 		"empty": "", "another secret's": forged, "cut": token[:len(token)-1], "longer": token + "A", "no base64": "/" + token, "padded": token + "=", "huge": strings.Repeat("A", 1<<20),
 		"the MAC alone": tokenText.EncodeToString(make([]byte, 32)), "line end in it": token[:10] + "\n" + token[10:],
@@ -51,7 +51,7 @@ func TestNoTokenButOursIsRead(t *testing.T) {
 		}
 	}
 	raw, err := tokenText.DecodeString(token)
-	must(t, err)
+	testkit.Must(t, err)
 	for i := range raw { // whatever is changed in it
 		changed := bytes.Clone(raw)
 		changed[i] ^= 1
@@ -81,7 +81,7 @@ func FuzzReadGrant(f *testing.F) {
 			return
 		}
 		token, err := g.sign(aSecret)
-		must(t, err)
+		testkit.Must(t, err)
 		if back, err := readToken(aSecret, token); err != nil || back != g {
 			t.Errorf("%+v comes back as %+v: %v", g, back, err)
 		}

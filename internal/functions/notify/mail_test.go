@@ -34,12 +34,12 @@ func readMail(t *testing.T, raw []byte) read {
 		}
 	}
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
-	must(t, err)
+	testkit.Must(t, err)
 	out := read{header: m.Header}
 	out.subject, err = new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
-	must(t, err)
+	testkit.Must(t, err)
 	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
-	must(t, err)
+	testkit.Must(t, err)
 	want(t, "type", kind, "multipart/alternative")
 	parts := multipart.NewReader(m.Body, params["boundary"])
 	for _, wanted := range []struct {
@@ -47,11 +47,11 @@ func readMail(t *testing.T, raw []byte) read {
 		into *string
 	}{{"text/plain; charset=utf-8", &out.text}, {"text/html; charset=utf-8", &out.html}} {
 		part, err := parts.NextRawPart()
-		must(t, err)
+		testkit.Must(t, err)
 		want(t, "type of a part", part.Header.Get("Content-Type"), wanted.kind)
 		want(t, "encoding", part.Header.Get("Content-Transfer-Encoding"), "quoted-printable")
 		body, err := io.ReadAll(quotedprintable.NewReader(part))
-		must(t, err)
+		testkit.Must(t, err)
 		*wanted.into = strings.ReplaceAll(string(body), "\r\n", "\n")
 	}
 	if _, err := parts.NextRawPart(); err != io.EOF {
@@ -86,7 +86,7 @@ func hrefs(t *testing.T, text string) (links []string, elements map[string]int) 
 func testMailer(t *testing.T) *mailer {
 	t.Helper()
 	m, err := newMailer(SMTP{Addr: "smtp.example.com:587", From: "Der Hof <yard@example.com>"})
-	must(t, err)
+	testkit.Must(t, err)
 	return m
 }
 
@@ -110,7 +110,7 @@ func aNotice(change ...func(*notice)) notice {
 func TestAMailNotifiesAllThatPeopleNeed(t *testing.T) {
 	n := aNotice()
 	raw, err := testMailer(t).compose(n, "boss@example.com", noon)
-	must(t, err)
+	testkit.Must(t, err)
 	m := readMail(t, raw)
 	want(t, "subject", m.subject, "[eventyard] resize has stopped after 101 failures within 30 s")
 	want(t, "from", m.header.Get("From"), `"Der Hof" <yard@example.com>`)
@@ -169,7 +169,7 @@ func TestEvilTextsStayTexts(t *testing.T) {
 				n.Link = ""
 			}
 			raw, err := testMailer(t).compose(n, "boss@example.com", noon)
-			must(t, err)
+			testkit.Must(t, err)
 			m := readMail(t, raw)
 			if m.header.Get("Bcc") != "" || strings.ContainsAny(m.subject, "\r\n") {
 				t.Errorf("headers are %v", m.header)
@@ -194,7 +194,7 @@ func TestEvilTextsStayTexts(t *testing.T) {
 func TestSubjectsInOtherAlphabets(t *testing.T) {
 	name := "größe-日本-🌳-" + strings.Repeat("ж", 60)
 	raw, err := testMailer(t).compose(aNotice(func(n *notice) { n.Function = name }), "boss@example.com", noon)
-	must(t, err)
+	testkit.Must(t, err)
 	m := readMail(t, raw)
 	testkit.That(t, strings.Contains(m.subject, "größe-日本-🌳-жжж"), "subject is %q", m.subject)
 	for line := range strings.SplitSeq(string(raw[:bytes.Index(raw, []byte("\r\n\r\n"))]), "\r\n") {
@@ -207,7 +207,7 @@ func TestSubjectsInOtherAlphabets(t *testing.T) {
 // A name that looks like an encoded word is not to be decoded by the receiver's program.
 func TestSubjectsAreNotDecodedTwice(t *testing.T) {
 	raw, err := testMailer(t).compose(aNotice(func(n *notice) { n.Function = "=?utf-8?q?x=0D=0ABcc:_all@example.com?=" }), "boss@example.com", noon)
-	must(t, err)
+	testkit.Must(t, err)
 	if m := readMail(t, raw); strings.ContainsAny(m.subject, "\r\n") || !strings.Contains(m.subject, "?utf-8?q?x=0D=0ABcc:_all@example.com?") {
 		t.Errorf("subject is %q", m.subject)
 	}

@@ -88,9 +88,9 @@ func TestAnEventIsInTheStoredForm(t *testing.T) {
 	l := &ledger{}
 	l.note(Circuit{resizers, "resize", opened(breaker.Record{}, "i1")}, nil, noon)
 	stored, err := json.Marshal(eventOf(l, l.Changes[0], 5))
-	must(t, err)
+	testkit.Must(t, err)
 	var e schema.Envelope
-	must(t, e.Scan(schema.EventGridForm, stored))
+	testkit.Must(t, e.Scan(schema.EventGridForm, stored))
 	want(t, "type", string(e.Type), "Eventyard.CircuitOpened")
 	want(t, "subject", string(e.Subject), "hubs/Images/groups/resizer/functions/resize")
 	for _, kind := range []schema.Kind{schema.EventGrid, schema.CloudEvents} {
@@ -404,7 +404,7 @@ func TestMetricsNotifyKindAndOutcome(t *testing.T) {
 		time.Sleep(time.Minute)
 		settle()
 		stop()
-		must(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+		testkit.Must(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP eventyard_notices_total Notices of circuits that were sent, or could not be, by kind and outcome.
 # TYPE eventyard_notices_total counter
 eventyard_notices_total{kind="event",outcome="sent"} 1

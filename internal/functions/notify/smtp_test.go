@@ -65,7 +65,7 @@ func newPostOffice(t *testing.T, o office) *postOffice {
 	}))
 	server.Domain, server.ErrorLog, server.AllowInsecureAuth = "post.example.com", log.New(io.Discard, "", 0), o.mode == plainTCP
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	p.addr = l.Addr().String()
 	switch o.mode {
 	case startTLS:
@@ -89,13 +89,13 @@ func newPostOffice(t *testing.T, o office) *postOffice {
 func certificate(t *testing.T) (*tls.Config, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "post"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{{127, 0, 0, 1}}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must(t, err)
+	testkit.Must(t, err)
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
 		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
@@ -235,7 +235,7 @@ func TestMailGoesOutTheWayThatIsSet(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPostOffice(t, test.office)
-			must(t, testNotice(t, p.settings(test.set), boss))
+			testkit.Must(t, testNotice(t, p.settings(test.set), boss))
 			got := p.delivered()
 			if len(got) != 1 || got[0].from != "yard@example.com" || got[0].to != "boss@example.com" || got[0].tls != test.secure {
 				t.Fatalf("delivered: %+v", got)
@@ -290,7 +290,7 @@ func TestAPasswordIsNotSentWithoutTLS(t *testing.T) {
 		t.Errorf("the settings give %v", err)
 	}
 	m, err := newMailer(p.settings(with("none", "", "")))
-	must(t, err)
+	testkit.Must(t, err)
 	m.cfg.Username, m.cfg.Password = "yard", "open sesame"
 	err = m.send(t.Context(), "boss@example.com", []byte("Subject: x\r\n\r\nx\r\n"))
 	if err == nil || !strings.Contains(err.Error(), "without TLS") || len(p.auths) > 0 {
@@ -301,7 +301,7 @@ func TestAPasswordIsNotSentWithoutTLS(t *testing.T) {
 // Some servers repeat a line that they do not understand, and what they say is logged.
 func TestAServerThatRepeatsThePasswordIsNotQuoted(t *testing.T) {
 	m, err := newMailer(SMTP{Addr: "post.example.com:25", From: "yard@example.com", TLS: "tls", Username: "yard", Password: "open sesame"})
-	must(t, err)
+	testkit.Must(t, err)
 	for _, said := range []string{"open sesame", "b3BlbiBzZXNhbWU=", "AHlhcmQAb3BlbiBzZXNhbWU="} {
 		err := m.hush(inLine("AUTH", errors.New(`500 unrecognized: "AUTH PLAIN `+said+`"`)))
 		if strings.Contains(err.Error(), said) || !strings.Contains(err.Error(), "500 unrecognized") {
@@ -330,7 +330,7 @@ func TestAServerThatHangsAtTheGoodbyeHasTheMail(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		begin := time.Now()
 		m := scripted(t, []string{"220-hello\r\n220 there", "250 post", "250 ok", "250 ok", "354 go on", "250 taken"})
-		must(t, m.send(t.Context(), "boss@example.com", []byte("Subject: x\r\n\r\nx\r\n")))
+		testkit.Must(t, m.send(t.Context(), "boss@example.com", []byte("Subject: x\r\n\r\nx\r\n")))
 		if took := time.Since(begin); took > quitTime {
 			t.Errorf("it took %v", took)
 		}
@@ -402,7 +402,7 @@ func TestAServerThatHangsIsLeft(t *testing.T) {
 // scripted talks to a server that says these lines, one an exchange, and then nothing.
 func scripted(t *testing.T, lines []string) *mailer {
 	m, err := newMailer(SMTP{Addr: "post.example.com:25", From: "yard@example.com", TLS: "none", Timeout: 7 * time.Second})
-	must(t, err)
+	testkit.Must(t, err)
 	m.dial = func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		go func() {

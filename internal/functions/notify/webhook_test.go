@@ -24,7 +24,7 @@ func realWorld(t *testing.T, cfg egress.Config, handler http.HandlerFunc) (*worl
 	t.Cleanup(server.Close)
 	w := newWorld(t)
 	client, err := egress.New(cfg)
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(client.Close)
 	w.cfg.Client = client
 	return w, server.URL
@@ -53,7 +53,7 @@ func TestAWebhookGetsAllThatPeopleNeed(t *testing.T) {
 		t.Fatal("nothing came")
 	}
 	var p map[string]any
-	must(t, json.Unmarshal(body, &p))
+	testkit.Must(t, json.Unmarshal(body, &p))
 	for name, value := range map[string]any{
 		"type": "Eventyard.CircuitOpened", "function": "resize", "hub": "Images", "group": "resizer", "state": "open", "incident": "i1", "failures": 101.0, "lag": 1234.0,
 	} {
@@ -170,7 +170,7 @@ func TestTargetsAreChecked(t *testing.T) {
 
 func TestATestIsCountedAndMarked(t *testing.T) {
 	w := newWorld(t)
-	must(t, w.open().Test(t.Context(), chat))
+	testkit.Must(t, w.open().Test(t.Context(), chat))
 	if p := w.posted(chat)[0]; p.Type != "Eventyard.Test" || p.ResumeURL != "" || p.Command != "" || !strings.HasPrefix(p.Text, "Test of notices") {
 		t.Errorf("got %+v", p)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // soon is how long a change of a definition may take.
@@ -30,7 +32,7 @@ func TestAnEndpointChangedWhileARetryWaits(t *testing.T) {
 		y.create(k, small(func(d *Definition) { d.Retries, d.RetryDelay = new(5), time.Hour }))
 		y.send("small", "0", "1", "2")
 		settle(15 * time.Second)
-		must(t, k.Ensure(t.Context(), small(func(d *Definition) {
+		testkit.Must(t, k.Ensure(t.Context(), small(func(d *Definition) {
 			d.Retries, d.RetryDelay, d.Endpoint = new(5), time.Hour, "http://program.test/new"
 		})))
 		settle(soon)
@@ -51,7 +53,7 @@ func TestAnEndpointChangedWhileACallIsUnderWay(t *testing.T) {
 		y.send("small", "0", "1", "2")
 		settle(15 * time.Second)
 		y.program.set(func(p *program) { p.hold = nil })
-		must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Endpoint = "http://program.test/new" })))
+		testkit.Must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Endpoint = "http://program.test/new" })))
 		settle(DefaultStop + soon)
 		if got := y.program.got("/new"); got != "1 2" {
 			f := y.show(k, "resize")
@@ -68,7 +70,7 @@ func TestADefinitionThatChangesWhileItsHostFails(t *testing.T) {
 	j := &job{key: "functions/resize", poke: make(chan struct{}, 1), done: make(chan struct{})}
 	k.jobs[j.key] = j
 	old := k.known(j.key)
-	must(t, k.Ensure(t.Context(), resize(func(d *Definition) { d.Batch = 7 })))
+	testkit.Must(t, k.Ensure(t.Context(), resize(func(d *Definition) { d.Batch = 7 })))
 	<-j.poke // it was heard while the host ran
 	began := time.Now()
 	k.rest(t.Context(), j, old, 10*time.Second)
@@ -87,7 +89,7 @@ func TestAHubMadeAnew(t *testing.T) {
 			y.create(k, small())
 			y.send("small", "0", "1")
 			settle(15 * time.Second)
-			must(t, y.broker.DeleteHub(t.Context(), "small"))
+			testkit.Must(t, y.broker.DeleteHub(t.Context(), "small"))
 			settle(2 * time.Minute)
 			f := y.show(k, "resize")
 			if f.State != StateFailing || !strings.Contains(f.Problem, "small") {
@@ -95,7 +97,7 @@ func TestAHubMadeAnew(t *testing.T) {
 			}
 			y.hub("small", partitions)
 			_, err := y.broker.CreateGroup(t.Context(), "small", "resizer")
-			must(t, err)
+			testkit.Must(t, err)
 			y.send("small", "0", "2", "3")
 			settle(time.Minute)
 			f = y.show(k, "resize")
@@ -115,7 +117,7 @@ func TestAGroupThatIsDeleted(t *testing.T) {
 		y.create(k, small())
 		y.send("small", "0", "1")
 		settle(15 * time.Second)
-		must(t, y.broker.DeleteGroup(t.Context(), "small", "resizer"))
+		testkit.Must(t, y.broker.DeleteGroup(t.Context(), "small", "resizer"))
 		settle(time.Minute)
 		y.send("small", "0", "2")
 		settle(15 * time.Second)
@@ -135,9 +137,9 @@ func TestAGroupMadeAnewAtOnce(t *testing.T) {
 		y.create(k, small())
 		y.send("small", "0", "1")
 		settle(15 * time.Second)
-		must(t, y.broker.DeleteGroup(t.Context(), "small", "resizer"))
+		testkit.Must(t, y.broker.DeleteGroup(t.Context(), "small", "resizer"))
 		_, err := y.broker.CreateGroup(t.Context(), "small", "resizer")
-		must(t, err)
+		testkit.Must(t, err)
 		y.send("small", "0", "2")
 		settle(time.Minute)
 		f := y.show(k, "resize")
@@ -160,7 +162,7 @@ func TestAPoisonHubMadeAnew(t *testing.T) {
 				y.create(k, resize(func(d *Definition) { d.Hub, d.Retries, d.Poison = "wide", new(0), "bad" }))
 				y.send("wide", "2", "1")
 				settle(15 * time.Second)
-				must(t, y.broker.DeleteHub(t.Context(), "bad"))
+				testkit.Must(t, y.broker.DeleteHub(t.Context(), "bad"))
 				y.send("wide", "2", "2", "3")
 				settle(2 * time.Minute)
 				f := y.show(k, "resize")
@@ -168,7 +170,7 @@ func TestAPoisonHubMadeAnew(t *testing.T) {
 					t.Errorf("without its poison hub it has a lag of %d and is %s: %s, %s", f.Lag, f.State, f.Problem, f.LastError)
 				}
 				_, err := y.broker.CreateHub(t.Context(), broker.HubConfig{Name: "bad", Partitions: sizes[1]})
-				must(t, err)
+				testkit.Must(t, err)
 				settle(3 * time.Minute)
 				f = y.show(k, "resize")
 				if f.Lag != 0 || f.Poisoned != 2 || f.State != StateRunning {
@@ -188,7 +190,7 @@ func TestAHubMadeAnewWithoutItsGroup(t *testing.T) {
 		y.create(k, small())
 		y.send("small", "0", "1")
 		settle(15 * time.Second)
-		must(t, y.broker.DeleteHub(t.Context(), "small"))
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "small"))
 		settle(time.Minute)
 		y.hub("small", 2)
 		y.send("small", "0", "2", "3")
@@ -210,7 +212,7 @@ func TestTheYardsOwnPoisonHubIsMadeAgain(t *testing.T) {
 		y.create(k, small(func(d *Definition) { d.Retries = new(0) }))
 		y.send("small", "0", "1")
 		settle(15 * time.Second)
-		must(t, y.broker.DeleteHub(t.Context(), "resize-poison"))
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "resize-poison"))
 		y.send("small", "0", "2")
 		settle(time.Minute)
 		if f := y.show(k, "resize"); f.Lag != 0 || f.Poisoned != 1 || f.State != StateRunning {
@@ -223,7 +225,7 @@ func TestTheYardsOwnPoisonHubIsMadeAgain(t *testing.T) {
 func TestAPoisonTopicMadeAnew(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		_, err := y.topics.CreateTopic(t.Context(), topicConfig("bad-events"))
-		must(t, err)
+		testkit.Must(t, err)
 		k := y.open()
 		y.run(k)
 		y.program.set(func(p *program) {
@@ -236,7 +238,7 @@ func TestAPoisonTopicMadeAnew(t *testing.T) {
 		})
 		y.create(k, resize(func(d *Definition) { d.Retries, d.Poison = new(0), "topic:bad-events" }))
 		settle(15 * time.Second)
-		must(t, y.topics.DeleteTopic(t.Context(), "bad-events"))
+		testkit.Must(t, y.topics.DeleteTopic(t.Context(), "bad-events"))
 		y.send("orders", "0", `"bad"`)
 		settle(time.Minute)
 		y.send("orders", "1", "2", "3")
@@ -246,7 +248,7 @@ func TestAPoisonTopicMadeAnew(t *testing.T) {
 			t.Errorf("without its topic it got %s, has a lag of %d and is %s: %s", got, f.Lag, f.State, f.Problem)
 		}
 		_, err = y.topics.CreateTopic(t.Context(), topicConfig("bad-events"))
-		must(t, err)
+		testkit.Must(t, err)
 		settle(time.Minute)
 		if f := y.show(k, "resize"); f.Lag != 0 || f.Counts.Poisoned != 1 {
 			t.Errorf("then it has a lag of %d after %d poison events", f.Lag, f.Counts.Poisoned)

@@ -56,7 +56,7 @@ func (y *yard) tally(g processor.Group, function, instance string, total int64) 
 	_, err := y.groups.Put(y.t.Context(), g, processor.Entry{
 		Key: circuit.TallyPrefix + function + "/" + instance, Value: breaker.EncodeTally(breaker.Tally{Total: total}),
 	})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 }
 
 func summary(all []Circuit) string {
@@ -82,7 +82,7 @@ func TestListCircuits(t *testing.T) {
 	y.tally(more, "count", "i1", 7)
 	y.send("images", "0", "1", "2")
 	all, err := k.ListCircuits(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	want := "Images/Viewers/show open here=false total=105 lag=2\n" +
 		"orders/resizer/resize closed here=true total=0 lag=0\n" +
 		"zoo/g/count closed here=false total=7 lag=0"
@@ -99,9 +99,9 @@ func TestTheFailuresOfAnOpenCircuit(t *testing.T) {
 	y.create(k, resize())
 	y.trip(processor.Group{Hub: "orders", Group: "resizer"}, "resize")
 	all, err := k.ListCircuits(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	c, err := k.ShowCircuit(t.Context(), "", "", "resize")
-	must(t, err)
+	testkit.Must(t, err)
 	if f := y.show(k, "resize"); len(all) != 1 || all[0].Failures != 101 || c.Failures != 101 || f.Failures != 101 {
 		t.Errorf("listed with %d failures, shown with %d, the function with %d", all[0].Failures, c.Failures, f.Failures)
 	}
@@ -176,7 +176,7 @@ func TestACircuitThatCannotBeRead(t *testing.T) {
 			function = "resize"
 		}
 		_, err := y.groups.Put(t.Context(), at, processor.Entry{Key: circuit.Prefix + function, Value: []byte("{")})
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	all, err := k.ListCircuits(t.Context())
 	if err != nil || summary(all) != "images/viewers/show open here=false total=0 lag=0" {
@@ -204,7 +204,7 @@ func TestResumingByLink(t *testing.T) {
 		_, err := circuit.Change(t.Context(), y.groups, g, "show", func(r breaker.Record) (breaker.Record, bool) {
 			return breaker.Record{State: s, Term: r.Term + 1, Incident: incident}, true
 		})
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	if _, done, err := k.Resume(t.Context(), g, "show", "one", "link"); done || err != nil {
 		t.Errorf("a circuit that never was open: %t, %v", done, err)
@@ -253,7 +253,7 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%v %s: %s", test.group, test.function, got)
 		}
 	}
-	must(t, k.Delete(t.Context(), "resize"))
+	testkit.Must(t, k.Delete(t.Context(), "resize"))
 	if got := k.Targets(processor.Group{Hub: "orders", Group: "resizer"}, "resize"); len(got) != 1 {
 		t.Errorf("of a deleted function: %v", got)
 	}
@@ -287,7 +287,7 @@ func TestWatch(t *testing.T) {
 		}
 		expect("images/viewers/show open 1")
 		_, err := k.CloseCircuit(t.Context(), "images", "viewers", "show", "ada", "")
-		must(t, err)
+		testkit.Must(t, err)
 		expect("images/viewers/show closed 2")
 		y.tally(g, "show", "i", 7)
 		expect()
@@ -295,28 +295,28 @@ func TestWatch(t *testing.T) {
 		expect("late/g/f open 1")
 		y.loseWatches()
 		_, err = k.CloseCircuit(t.Context(), "late", "g", "f", "ada", "")
-		must(t, err)
+		testkit.Must(t, err)
 		time.Sleep(time.Second)
 		expect("late/g/f closed 2") // and not what is as it was
 		y.trip(other, "f")
 		expect("late/g/f open 3")
 		y.loseWatches()
-		must(t, y.broker.DeleteGroup(t.Context(), "late", "g"))
+		testkit.Must(t, y.broker.DeleteGroup(t.Context(), "late", "g"))
 		time.Sleep(time.Second)
 		expect("late/g/f closed 0")
 		y.trip(g, "show")
 		expect("images/viewers/show open 3")
 		entries, err := y.groups.Entries(t.Context(), g, circuit.Prefix)
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = y.groups.Put(t.Context(), g, processor.Entry{Key: entries[0].Key, Value: []byte("{"), Version: entries[0].Version})
-		must(t, err)
+		testkit.Must(t, err)
 		expect() // it is not closed, for all we know
 		entries, err = y.groups.Entries(t.Context(), g, circuit.Prefix)
-		must(t, err)
-		must(t, y.groups.Remove(t.Context(), g, entries[0]))
+		testkit.Must(t, err)
+		testkit.Must(t, y.groups.Remove(t.Context(), g, entries[0]))
 		expect("images/viewers/show closed 0")
 		stop()
-		must(t, <-ended)
+		testkit.Must(t, <-ended)
 	})
 }
 
@@ -326,12 +326,12 @@ func TestMetrics(t *testing.T) {
 	k := y.open(func(c *Config) { c.Metrics = registry })
 	y.create(k, resize(func(d *Definition) { d.Target = 3 }))
 	y.create(k, resize(func(d *Definition) { d.Name, d.Group = "gone", "gone" }))
-	must(t, y.broker.DeleteGroup(t.Context(), "orders", "gone"))
+	testkit.Must(t, y.broker.DeleteGroup(t.Context(), "orders", "gone"))
 	y.send("orders", "0", "1", "2")
 	y.send("orders", "1", "3", "4")
 	y.trip(y.stranger("images", "viewers"), "show")
 	_, err := k.Pause(t.Context(), "resize", "ada", "")
-	must(t, err)
+	testkit.Must(t, err)
 	want := `
 # HELP eventyard_circuit_state State of a function's circuit: 0 closed, 1 half-open, 2 open, 3 held by an operator.
 # TYPE eventyard_circuit_state gauge
@@ -355,7 +355,7 @@ eventyard_function_recommended_instances{function="resize"} 2
 		t.Errorf("a function whose group is gone is %+v, %v", f, err)
 	}
 	for _, name := range []string{"resize", "gone"} {
-		must(t, k.Delete(t.Context(), name))
+		testkit.Must(t, k.Delete(t.Context(), name))
 	}
 	if n, err := testutil.GatherAndCount(registry); n != 1 || err != nil { // the stranger's circuit
 		t.Errorf("when they are deleted there are %d series, %v", n, err)

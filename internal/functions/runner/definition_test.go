@@ -20,7 +20,7 @@ func TestCreateFillsInDefaults(t *testing.T) {
 	y := newYard(t)
 	k := y.open()
 	f, err := k.Create(t.Context(), Definition{Name: "Resize", Hub: "ORDERS", Endpoint: "http://program.test/"})
-	must(t, err)
+	testkit.Must(t, err)
 	want := Definition{
 		Name: "Resize", Hub: "orders", Group: "Resize", Endpoint: "http://program.test/", Format: "cloudevents", Batch: 100, MinBatch: 1, MaxWait: time.Second,
 		Lanes: 1, Start: "earliest", Timeout: time.Minute, Retries: new(5), RetryDelay: 250 * time.Millisecond, RetryMax: time.Minute,
@@ -50,7 +50,7 @@ func TestWhatAFunctionNeedsIsMade(t *testing.T) {
 	y.hub("Kept-poison", 3)
 	y.hub("bin", 1)
 	_, err := y.topics.CreateTopic(t.Context(), topicConfig("bad-events"))
-	must(t, err)
+	testkit.Must(t, err)
 	for i, d := range []Definition{
 		resize(func(d *Definition) { d.Name = "kept" }),
 		resize(func(d *Definition) { d.Name, d.Poison = "elsewhere", "BIN" }),
@@ -170,24 +170,24 @@ func TestNames(t *testing.T) {
 func TestEnsure(t *testing.T) {
 	y := newYard(t)
 	k := y.open()
-	must(t, k.Ensure(t.Context(), resize()))
+	testkit.Must(t, k.Ensure(t.Context(), resize()))
 	made, err := k.Show(t.Context(), "resize")
-	must(t, err)
+	testkit.Must(t, err)
 	before, err := y.meta.Get(t.Context(), "functions/resize")
-	must(t, err)
-	must(t, k.Ensure(t.Context(), resize()))
+	testkit.Must(t, err)
+	testkit.Must(t, k.Ensure(t.Context(), resize()))
 	if after, err := y.meta.Get(t.Context(), "functions/resize"); err != nil || after.Revision != before.Revision {
 		t.Error("what did not differ was written again")
 	}
-	must(t, k.Ensure(t.Context(), resize(func(d *Definition) { d.Batch, d.Retries = 7, new(-5) })))
+	testkit.Must(t, k.Ensure(t.Context(), resize(func(d *Definition) { d.Batch, d.Retries = 7, new(-5) })))
 	changed, err := k.Show(t.Context(), "resize")
 	if err != nil || changed.Batch != 7 || *changed.Retries != -1 || !changed.Created.Equal(made.Created) {
 		t.Errorf("changed it is %+v, %v", changed.Definition, err)
 	}
 	// What is shown can be stored again, which is how listeners change a function.
-	must(t, k.Ensure(t.Context(), changed.Definition))
+	testkit.Must(t, k.Ensure(t.Context(), changed.Definition))
 	y.trip(changed.group("yard"), "resize")
-	must(t, k.Ensure(t.Context(), resize(func(d *Definition) { d.Group = "other" })))
+	testkit.Must(t, k.Ensure(t.Context(), resize(func(d *Definition) { d.Group = "other" })))
 	moved, err := k.Show(t.Context(), "resize")
 	if err != nil || moved.Group != "other" || moved.State != StateStarting || len(y.entries(made.group("yard"))) != 0 {
 		t.Errorf("moved it is %+v with entries %v, %v", moved, y.entries(made.group("yard")), err)
@@ -200,14 +200,14 @@ func TestWhatALaterVersionStoredStays(t *testing.T) {
 	k := y.open()
 	y.create(k, resize())
 	e, err := y.meta.Get(t.Context(), "functions/resize")
-	must(t, err)
+	testkit.Must(t, err)
 	text := strings.Replace(string(e.Value), `"breaker":{`, `"breaker":{"mood":"good",`, 1)
 	text = strings.TrimSuffix(text, "}") + `,"color":{"of":["blue"]}}`
 	_, err = y.meta.CompareAndSet(t.Context(), e.Key, e.Revision, []byte(text))
-	must(t, err)
-	must(t, y.open().Ensure(t.Context(), resize(func(d *Definition) { d.Batch = 7 })))
+	testkit.Must(t, err)
+	testkit.Must(t, y.open().Ensure(t.Context(), resize(func(d *Definition) { d.Batch = 7 })))
 	e, err = y.meta.Get(t.Context(), "functions/resize")
-	must(t, err)
+	testkit.Must(t, err)
 	var got struct {
 		Batch   int
 		Color   json.RawMessage
@@ -216,7 +216,7 @@ func TestWhatALaterVersionStoredStays(t *testing.T) {
 			Failures int
 		}
 	}
-	must(t, json.Unmarshal(e.Value, &got))
+	testkit.Must(t, json.Unmarshal(e.Value, &got))
 	if got.Batch != 7 || string(got.Color) != `{"of":["blue"]}` || got.Breaker.Mood != "good" || got.Breaker.Failures != 100 {
 		t.Errorf("stored is %s", e.Value)
 	}
@@ -230,7 +230,7 @@ func TestADefinitionThatCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			_, err := y.meta.CompareAndSet(t.Context(), "functions/odd", 0, []byte(value))
-			must(t, err)
+			testkit.Must(t, err)
 			k := y.open()
 			y.create(k, resize())
 			all, err := k.List(t.Context())
@@ -250,7 +250,7 @@ func TestADefinitionThatCannotBeRead(t *testing.T) {
 			if e, err := y.meta.Get(t.Context(), "functions/odd"); err != nil || string(e.Value) != value {
 				t.Errorf("stored is %s, %v", e.Value, err)
 			}
-			must(t, k.Delete(t.Context(), "odd"))
+			testkit.Must(t, k.Delete(t.Context(), "odd"))
 			if all, err := k.List(t.Context()); err != nil || len(all) != 1 {
 				t.Errorf("then there are %d, %v", len(all), err)
 			}

@@ -24,10 +24,11 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/hubs/hubstest"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -48,33 +49,23 @@ type yard struct {
 
 func newYard(t *testing.T) *yard {
 	t.Helper()
-	y := &yard{
-		t: t, meta: metatest.NewFaulty(metatest.NewMemory()), program: newProgram(),
-		log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
-	}
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: y.log})
-	must(t, err)
-	t.Cleanup(func() { must(t, engine.Close()) })
-	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: engine, Meta: y.meta, Namespace: "yard", Log: y.log})
-	must(t, err)
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	hubs := hubstest.Open(t, storagetest.Config{SegmentBytes: 1 << 20, Sync: disk.OS, Log: log})
+	y := &yard{t: t, meta: hubs.Meta, broker: hubs.Broker, program: newProgram(), log: log}
+	var err error
 	y.groups, err = groups.New(groups.Config{Meta: y.meta, Broker: y.broker, Log: y.log})
-	must(t, err)
-	y.topics, err = topics.Open(t.Context(), topics.Config{Engine: engine, Meta: y.meta, Broker: y.broker, Log: y.log})
-	must(t, err)
+	testkit.Must(t, err)
+	y.topics, err = topics.Open(t.Context(), topics.Config{Engine: hubs.Engine, Meta: y.meta, Broker: y.broker, Log: y.log})
+	testkit.Must(t, err)
 	y.box = box.New(box.Config{Broker: y.broker, Meta: y.meta, Log: y.log})
 	y.hub("orders", 2)
 	return y
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	testkit.Must(t, err)
-}
-
 func (y *yard) hub(name string, partitions int) {
 	y.t.Helper()
 	_, err := y.broker.EnsureHub(y.t.Context(), broker.HubConfig{Name: name, Partitions: partitions}, nil)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 }
 
 // open opens a registry on what is there, as another node, or one after a start.
@@ -101,7 +92,7 @@ func (y *yard) open(change ...func(*Config)) *Registry {
 		c(&cfg)
 	}
 	k, err := Open(y.t.Context(), cfg)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return k
 }
 
@@ -133,7 +124,7 @@ func resize(change ...func(*Definition)) Definition {
 func (y *yard) create(k *Registry, d Definition) Function {
 	y.t.Helper()
 	f, err := k.Create(y.t.Context(), d)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return f
 }
 
@@ -141,9 +132,9 @@ func (y *yard) send(hub, partition string, bodies ...string) {
 	y.t.Helper()
 	for _, body := range bodies {
 		encoded, err := message.Append(nil, event.Event{Body: []byte(body), ContentType: "application/json"})
-		must(y.t, err)
+		testkit.Must(y.t, err)
 		_, err = y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: partition}, []eventlog.Event{{Message: encoded}})
-		must(y.t, err)
+		testkit.Must(y.t, err)
 	}
 }
 
@@ -155,14 +146,14 @@ func (y *yard) trip(g processor.Group, function string) breaker.Record {
 			State: breaker.Open, Term: r.Term + 1, Incident: fmt.Sprintf("incident-%s-%d", function, r.Term), Since: time.Now().UTC(), By: "host", Failures: 101,
 		}, true
 	})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return r
 }
 
 func (y *yard) entries(g processor.Group) (keys []string) {
 	y.t.Helper()
 	all, err := y.groups.Entries(y.t.Context(), g, "")
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	for _, f := range all {
 		if !strings.HasPrefix(f.Key, "presence/") {
 			keys = append(keys, f.Key)

@@ -21,13 +21,13 @@ func (y *yard) sendLarge(hub string, bytesInAll int) {
 	y.t.Helper()
 	ev := event.Event{Body: make([]byte, bytesInAll)}
 	encoded, err := message.Append(nil, ev)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	ev.Body = bytes.Repeat([]byte{0xff}, 2*bytesInAll-len(encoded))
 	encoded, err = message.Append(nil, ev)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	testkit.MustEqual(y.t, len(encoded), bytesInAll, "it bytes")
 	_, err = y.broker.Publish(y.t.Context(), hub, broker.Target{Partition: "0"}, []eventlog.Event{{Message: encoded}})
-	must(y.t, err)
+	testkit.Must(y.t, err)
 }
 
 // F4: an event that fills a hub's limit, or goes beyond it because it was redriven, does not keep its partition standing.
@@ -81,7 +81,7 @@ func TestAnEventTooLargeForATopic(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
 		_, err := y.topics.CreateTopic(t.Context(), topicConfig("bad-events"))
-		must(t, err)
+		testkit.Must(t, err)
 		k := y.open()
 		y.run(k)
 		y.program.set(func(p *program) { p.answer = func(string, []string) int { return http.StatusTeapot } })

@@ -1,12 +1,10 @@
 package runner
 
 import (
-	"bytes"
 	"crypto/rand"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,21 +14,9 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// locked is a buffer that several may write to.
-type locked struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (l *locked) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.Buffer.Write(b)
-}
-
 // A line says once whose it is.
 func TestLogLinesHaveEachAttributeOnce(t *testing.T) {
-	var lines locked
+	var lines testkit.Buffer
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
 		k := y.open(func(c *Config) {
@@ -43,7 +29,7 @@ func TestLogLinesHaveEachAttributeOnce(t *testing.T) {
 		settle(15 * time.Second)
 		y.trip(small().group("yard"), "resize")
 		settle(15 * time.Second)
-		must(t, y.broker.DeleteGroup(t.Context(), "small", "resizer"))
+		testkit.Must(t, y.broker.DeleteGroup(t.Context(), "small", "resizer"))
 		settle(10 * time.Second)
 		stop()
 	})
@@ -63,7 +49,7 @@ func TestLogLinesHaveEachAttributeOnce(t *testing.T) {
 // A store that fails is worth a line, and not one for each time it was asked.
 func TestTroubleThatLastsIsReportedNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var lines locked
+		var lines testkit.Buffer
 		e := &ear{log: slog.New(slog.NewTextHandler(&lines, nil))}
 		for range 600 {
 			for _, doing := range []string{"renew leases", "renew presence"} {
@@ -83,14 +69,14 @@ func TestTroubleThatLastsIsReportedNowAndThen(t *testing.T) {
 
 // A definition that cannot be read is told of once, not by each who looks at the list.
 func TestABrokenDefinitionIsReportedOnce(t *testing.T) {
-	var lines locked
+	var lines testkit.Buffer
 	y := newYard(t)
 	_, err := y.meta.CompareAndSet(t.Context(), "functions/broken", 0, []byte("{"))
-	must(t, err)
+	testkit.Must(t, err)
 	k := y.open(func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&lines, nil)) })
 	for range 5 {
 		_, err := k.List(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	if n := strings.Count(lines.String(), "cannot be read"); n != 1 {
 		t.Errorf("it was told %d times:\n%s", n, lines.String())

@@ -14,7 +14,7 @@ import (
 
 // F1, F8: a connection has room for so many readers, and functions need no more than there are of them.
 func TestManyReaders(t *testing.T) {
-	var lines locked
+	var lines testkit.Buffer
 	inBubble(t, func(t *testing.T, y *yard) {
 		const functions, partitions = 5, 64
 		y.hub("wide", partitions)
@@ -61,7 +61,7 @@ func TestIdleFunctionsCostLittle(t *testing.T) {
 		settle(time.Second)
 		for n := range functions {
 			testkit.Equal(t, y.program.got(fmt.Sprint("/f", n)), "1", "function %d", n)
-			must(t, k.Delete(t.Context(), fmt.Sprint("f", n)))
+			testkit.Must(t, k.Delete(t.Context(), fmt.Sprint("f", n)))
 		}
 		synctest.Wait()
 		if n := runtime.NumGoroutine() - before; n > 0 {

@@ -41,7 +41,7 @@ func inBubble(t *testing.T, test func(t *testing.T, y *yard)) {
 func (y *yard) show(k *Registry, name string) Function {
 	y.t.Helper()
 	f, err := k.Show(y.t.Context(), name)
-	must(y.t, err)
+	testkit.Must(y.t, err)
 	return f
 }
 
@@ -118,7 +118,7 @@ func TestANodeThatComesBack(t *testing.T) {
 				y.create(k, small())
 				y.send("small", "0", "1")
 				_, err := y.groups.Claim(t.Context(), small().group(""), []processor.Lease{{Partition: "0", Owner: "node-1", Epoch: 3}})
-				must(t, err)
+				testkit.Must(t, err)
 				y.run(k)
 				settle(DefaultLease / 2)
 				testkit.Equal(t, y.program.got("/resize"), test.want, "after half a lease it had handled")
@@ -138,7 +138,7 @@ func TestADefinitionThatChanges(t *testing.T) {
 		y.create(k, small())
 		y.send("small", "0", "1")
 		settle(15 * time.Second)
-		must(t, other.Ensure(t.Context(), small(func(d *Definition) { d.Endpoint = "http://program.test/new" })))
+		testkit.Must(t, other.Ensure(t.Context(), small(func(d *Definition) { d.Endpoint = "http://program.test/new" })))
 		settle(15 * time.Second)
 		y.send("small", "0", "2")
 		settle(5 * time.Second)
@@ -146,7 +146,7 @@ func TestADefinitionThatChanges(t *testing.T) {
 			t.Errorf("the old got %s, the new %s", was, is)
 		}
 		host := k.jobs["functions/resize"].host
-		must(t, k.Ensure(t.Context(), small(func(d *Definition) {
+		testkit.Must(t, k.Ensure(t.Context(), small(func(d *Definition) {
 			d.Endpoint, d.Notify = "http://program.test/new", []string{"mailto:x@example.test"}
 		})))
 		settle(5 * time.Second)
@@ -187,7 +187,7 @@ func TestDeletingWhileACallIsUnderWay(t *testing.T) {
 			t.Errorf("it is still listed: %v, %v", all, err)
 		}
 		close(hold)
-		must(t, <-deleted)
+		testkit.Must(t, <-deleted)
 		if got := y.program.got("/resize"); got != "1" {
 			t.Errorf("the call under way ended with %q", got)
 		}
@@ -229,7 +229,7 @@ func TestADeletionThatWasInterrupted(t *testing.T) {
 			if _, err := after.Show(t.Context(), "resize"); !errors.Is(err, ErrNotFound) {
 				t.Errorf("%s: it is shown: %v", name, err)
 			}
-			must(t, finish(after))
+			testkit.Must(t, finish(after))
 			if _, err := y.meta.Get(t.Context(), "functions/resize"); !errors.Is(err, meta.ErrNotFound) || len(y.entries(g)) != 0 {
 				t.Errorf("%s: %v, entries %v", name, err, y.entries(g))
 			}
@@ -246,7 +246,7 @@ func TestAFunctionDeletedElsewhere(t *testing.T) {
 		settle(15 * time.Second)
 		testkit.MustEqual(t, y.show(k, "resize").State, StateRunning, "it does not run")
 		y.loseWatches() // so that k hears of nothing
-		must(t, other.Delete(t.Context(), "resize"))
+		testkit.Must(t, other.Delete(t.Context(), "resize"))
 		settle(15 * time.Second)
 		if entries := y.entries(g); len(entries) != 0 || len(k.jobs) != 0 {
 			t.Errorf("left are %v, and %d jobs", entries, len(k.jobs))
@@ -300,7 +300,7 @@ func TestPoisonInATopic(t *testing.T) {
 		inBubble(t, func(t *testing.T, y *yard) {
 			y.hub("small", 1)
 			topic, err := y.topics.CreateTopic(t.Context(), topics.TopicConfig{Topic: topics.Topic{Name: "bad-events", Schema: schema.Kind(kind)}})
-			must(t, err)
+			testkit.Must(t, err)
 			k := y.open()
 			y.run(k)
 			y.program.set(func(p *program) { p.answer = func(string, []string) int { return http.StatusTeapot } })
@@ -308,9 +308,9 @@ func TestPoisonInATopic(t *testing.T) {
 			y.send("small", "0", `{"n":1}`)
 			settle(30 * time.Second)
 			log, err := y.topics.Log(&topic)
-			must(t, err)
+			testkit.Must(t, err)
 			cursor, err := log.Cursor(t.Context(), eventlog.Earliest())
-			must(t, err)
+			testkit.Must(t, err)
 			defer cursor.Close()
 			run, err := cursor.TryNext(t.Context())
 			testkit.MustThat(t, err == nil && len(run.Events) == 1, "%s: %d are there, %v", kind, len(run.Events), err)
@@ -372,7 +372,7 @@ func TestAFunctionThatCannotRun(t *testing.T) {
 		y.hub("bad", 1)
 		k := y.open()
 		y.create(k, small(func(d *Definition) { d.Poison = "bad" }))
-		must(t, y.broker.DeleteHub(t.Context(), "bad"))
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "bad"))
 		y.run(k)
 		settle(5 * time.Second)
 		f := y.show(k, "resize")
@@ -394,14 +394,14 @@ func TestAHubThatIsAway(t *testing.T) {
 		y.hub("small", 1)
 		k := y.open()
 		y.create(k, small())
-		must(t, y.broker.DeleteHub(t.Context(), "small"))
+		testkit.Must(t, y.broker.DeleteHub(t.Context(), "small"))
 		y.run(k)
 		settle(5 * time.Minute)
 		if f := y.show(k, "resize"); f.State != StateFailing || !strings.Contains(f.Problem, "small") {
 			t.Errorf("it is %s: %s", f.State, f.Problem)
 		}
 		y.hub("small", 1)
-		must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Batch = 5 })))
+		testkit.Must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Batch = 5 })))
 		y.send("small", "0", "1")
 		settle(12 * time.Second) // the lease, and no back-off
 		if f := y.show(k, "resize"); f.State != StateRunning || y.program.got("/resize") != "1" {
@@ -507,16 +507,16 @@ func TestAStormOfChanges(t *testing.T) {
 			by := []*Registry{k, other}[n%2]
 			switch n % 5 {
 			case 4:
-				must(t, by.Delete(t.Context(), "resize"))
+				testkit.Must(t, by.Delete(t.Context(), "resize"))
 			default:
-				must(t, by.Ensure(t.Context(), small(func(d *Definition) { d.Batch = n + 1 })))
+				testkit.Must(t, by.Ensure(t.Context(), small(func(d *Definition) { d.Batch = n + 1 })))
 			}
 			time.Sleep(time.Duration(n*37%500) * time.Millisecond)
 			if n%7 == 0 {
 				y.loseWatches()
 			}
 		}
-		must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Batch = 99 })))
+		testkit.Must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Batch = 99 })))
 		settle(time.Minute)
 		y.send("small", "0", "1")
 		settle(10 * time.Second)
@@ -541,7 +541,7 @@ func TestTheCheckpointOfACallThatEndedWhileItWasPaused(t *testing.T) {
 		y.send("small", "0", "1")
 		settle(15 * time.Second)
 		_, err := k.Pause(t.Context(), "resize", "ada", "")
-		must(t, err)
+		testkit.Must(t, err)
 		settle(time.Second)
 		close(release)
 		settle(time.Minute)
@@ -549,7 +549,7 @@ func TestTheCheckpointOfACallThatEndedWhileItWasPaused(t *testing.T) {
 			t.Errorf("paused it has a lag of %d after %d events", f.Lag, f.Counts.Done)
 		}
 		_, err = k.ResumeFunction(t.Context(), "resize", "ada")
-		must(t, err)
+		testkit.Must(t, err)
 		settle(idleEvery + time.Second)
 		if f := y.show(k, "resize"); f.Lag != 0 || y.program.got("/resize") != "1" {
 			t.Errorf("resumed it has a lag of %d, and got %s", f.Lag, y.program.got("/resize"))
@@ -564,7 +564,7 @@ func TestACircuitHeldBeforeAHostRuns(t *testing.T) {
 		k := y.open()
 		y.create(k, small())
 		_, err := k.Pause(t.Context(), "resize", "ada", "")
-		must(t, err)
+		testkit.Must(t, err)
 		y.run(k)
 		y.send("small", "0", "1")
 		settle(time.Minute)
@@ -572,7 +572,7 @@ func TestACircuitHeldBeforeAHostRuns(t *testing.T) {
 			t.Errorf("it is %s with a lag of %d", f.State, f.Lag)
 		}
 		_, err = k.ResumeFunction(t.Context(), "resize", "ada")
-		must(t, err)
+		testkit.Must(t, err)
 		settle(10 * time.Second)
 		testkit.Equal(t, y.program.got("/resize"), "1", "it")
 	})
@@ -583,8 +583,8 @@ func TestForgettingEntriesOfAGroupThatIsGone(t *testing.T) {
 	k := y.open()
 	f := y.create(k, resize())
 	y.trip(f.group("yard"), "resize")
-	must(t, y.broker.DeleteGroup(t.Context(), "orders", "resizer"))
-	must(t, k.Delete(t.Context(), "resize"))
+	testkit.Must(t, y.broker.DeleteGroup(t.Context(), "orders", "resizer"))
+	testkit.Must(t, k.Delete(t.Context(), "resize"))
 	if all, err := k.ListCircuits(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("left are %v, %v", all, err)
 	}

@@ -22,15 +22,15 @@ func TestADefinitionThatIsMended(t *testing.T) {
 		y.create(k, small())
 		settle(15 * time.Second)
 		good, err := y.meta.Get(t.Context(), "functions/resize")
-		must(t, err)
+		testkit.Must(t, err)
 		bad, err := y.meta.CompareAndSet(t.Context(), good.Key, good.Revision, []byte("{"))
-		must(t, err)
+		testkit.Must(t, err)
 		settle(10 * time.Second)
 		if f := y.show(k, "resize"); f.State != StateFailing || k.jobs[good.Key].host != nil {
 			t.Errorf("unreadable it is %s, with host %v", f.State, k.jobs[good.Key].host)
 		}
 		_, err = y.meta.CompareAndSet(t.Context(), good.Key, bad, good.Value)
-		must(t, err)
+		testkit.Must(t, err)
 		y.send("small", "0", "1")
 		settle(15 * time.Second)
 		testkit.Equal(t, y.program.got("/resize"), "1", "mended it")
@@ -46,8 +46,8 @@ func TestAFunctionMadeAnewTheMomentItIsGone(t *testing.T) {
 		j := &job{key: "functions/resize", poke: make(chan struct{}, 1), done: make(chan struct{})}
 		k.jobs[j.key] = j
 		marked, err := k.mark(t.Context(), "resize")
-		must(t, err)
-		must(t, k.turn(t.Context(), j, marked)) // the definition is removed, and the job has yet to look what comes next
+		testkit.Must(t, err)
+		testkit.Must(t, k.turn(t.Context(), j, marked)) // the definition is removed, and the job has yet to look what comes next
 		y.create(k, small())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -69,22 +69,22 @@ func TestADeletionThatOthersHaveFinished(t *testing.T) {
 	g := y.create(k, resize()).group("yard")
 	y.trip(g, "resize")
 	marked, err := k.mark(t.Context(), "resize")
-	must(t, err)
-	must(t, y.open().finish(t.Context(), marked))
+	testkit.Must(t, err)
+	testkit.Must(t, y.open().finish(t.Context(), marked))
 	if entries := y.entries(g); len(entries) != 0 {
 		t.Fatalf("it has left %v", entries)
 	}
 	y.trip(g, "resize") // a host of ours that has ended since
 	j := &job{key: marked.key, poke: make(chan struct{}, 1), done: make(chan struct{})}
 	j.ran = &marked.Definition
-	must(t, k.turn(t.Context(), j, marked))
+	testkit.Must(t, k.turn(t.Context(), j, marked))
 	if entries := y.entries(g); len(entries) != 0 {
 		t.Fatalf("our host has left %v", entries)
 	}
 	y.create(k, resize())
 	_, err = k.Pause(t.Context(), "resize", "ada", "not yet")
-	must(t, err)
-	must(t, k.finish(t.Context(), marked))
+	testkit.Must(t, err)
+	testkit.Must(t, k.finish(t.Context(), marked))
 	testkit.Equal(t, y.show(k, "resize").State, StatePaused, "the new one")
 }
 
@@ -139,10 +139,10 @@ func TestAnEntryThatChangesWhileItIsRemoved(t *testing.T) {
 	g := y.create(k, resize()).group("yard")
 	y.trip(g, "resize")
 	old, err := y.groups.Entries(t.Context(), g, circuit.Prefix)
-	must(t, err)
+	testkit.Must(t, err)
 	y.trip(g, "resize")
-	must(t, k.removeEntry(t.Context(), g, old[0]))
-	must(t, k.removeEntry(t.Context(), g, old[0])) // is gone
+	testkit.Must(t, k.removeEntry(t.Context(), g, old[0]))
+	testkit.Must(t, k.removeEntry(t.Context(), g, old[0])) // is gone
 	if entries := y.entries(g); len(entries) != 0 {
 		t.Errorf("left are %v", entries)
 	}
@@ -180,14 +180,14 @@ func TestAHostThatStopsAfterTheNextFunctionWasMade(t *testing.T) {
 	k := y.open()
 	y.create(k, resize())
 	marked, err := k.mark(t.Context(), "resize")
-	must(t, err)
-	must(t, y.open().finish(t.Context(), marked)) // another node
+	testkit.Must(t, err)
+	testkit.Must(t, y.open().finish(t.Context(), marked)) // another node
 	y.create(y.open(), resize())
 	_, err = k.Pause(t.Context(), "resize", "ada", "not yet")
-	must(t, err)
+	testkit.Must(t, err)
 	j := &job{key: marked.key, poke: make(chan struct{}, 1), done: make(chan struct{})}
 	j.ran = &marked.Definition
-	must(t, k.turn(t.Context(), j, marked))
+	testkit.Must(t, k.turn(t.Context(), j, marked))
 	testkit.Equal(t, y.show(k, "resize").State, StatePaused, "the new one")
 }
 
@@ -200,7 +200,7 @@ func TestADeletionDoesNotWaitForTheNextFunction(t *testing.T) {
 		y.run(k)
 		settle(time.Second)
 		marked, err := k.mark(t.Context(), "resize")
-		must(t, err)
+		testkit.Must(t, err)
 		settle(10 * time.Second) // its job finishes the deletion
 		y.create(k, small())
 		settle(time.Second)

@@ -37,7 +37,7 @@ func TestNamesThatArePaths(t *testing.T) {
 	}
 	for _, name := range []string{"...", ".a", "-", "_", "A.b-c_9", strings.Repeat("x", 100)} {
 		y.create(k, resize(func(d *Definition) { d.Name, d.Poison = name, PoisonNone }))
-		must(t, k.Delete(t.Context(), name))
+		testkit.Must(t, k.Delete(t.Context(), name))
 	}
 }
 
@@ -56,7 +56,7 @@ func TestAFunctionIsNotLostToAChangeThatCannotBeMade(t *testing.T) {
 	if f, err := k.Show(t.Context(), "resize"); err != nil || f.Group != "resizer" {
 		t.Errorf("it is %+v, %v", f.Definition, err)
 	}
-	must(t, k.Ensure(t.Context(), resize(func(d *Definition) { d.Group = "third" })))
+	testkit.Must(t, k.Ensure(t.Context(), resize(func(d *Definition) { d.Group = "third" })))
 	if f, err := k.Show(t.Context(), "resize"); err != nil || f.Group != "third" {
 		t.Errorf("it is %+v, %v", f.Definition, err)
 	}
@@ -98,10 +98,10 @@ func TestLatestIsWhenItWasSaid(t *testing.T) {
 		time.Sleep(time.Second)
 		y.send("small", "0", "1")
 		time.Sleep(time.Second)
-		must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Start = StartLatest })))
+		testkit.Must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Start = StartLatest })))
 		time.Sleep(time.Second)
 		y.send("small", "0", "2")
-		must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Start, d.Batch = StartLatest, 7 })))
+		testkit.Must(t, k.Ensure(t.Context(), small(func(d *Definition) { d.Start, d.Batch = StartLatest, 7 })))
 		y.run(k)
 		settle(15 * time.Second)
 		if got := y.program.got("/resize"); got != "2" || y.show(k, "resize").Start != StartLatest {
@@ -119,7 +119,7 @@ func TestUpdate(t *testing.T) {
 	f, err := k.Update(t.Context(), "resize", func(d *Definition) error {
 		if asked++; asked == 1 {
 			_, err := other.Update(t.Context(), "resize", func(d *Definition) error { d.Batch = 7; return nil })
-			must(t, err)
+			testkit.Must(t, err)
 		}
 		d.Timeout = time.Second
 		return nil
