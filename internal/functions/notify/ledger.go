@@ -126,7 +126,13 @@ func (l *ledger) note(c Circuit, targets []string, now time.Time) bool {
 		return isBlank(r) && l.noteGone(now)
 	}
 	l.Group, l.Function = c.Group, c.Function
-	l.endNotified(r, now)
+	if l.Notified != nil && (r.Incident != l.Notified.Incident || r.State == breaker.Closed) {
+		over := change{Record: r}
+		if r.State != breaker.Closed { // the next incident has begun already, and nobody knows how this one ended
+			over.Record = breaker.Record{State: breaker.Closed}
+		}
+		l.end(over, now)
+	}
 	l.publish(r, now)
 	l.notify(r, targets, now)
 	l.Last = mark{Term: r.Term, State: r.State, Since: r.Since, Incident: r.Incident}
@@ -149,18 +155,6 @@ func (l *ledger) noteGone(now time.Time) bool {
 	l.Last = mark{}
 	l.tidy()
 	return true
-}
-
-// endNotified tells people that what they were told of is over. Where the next incident has begun already nobody knows how.
-func (l *ledger) endNotified(r breaker.Record, now time.Time) {
-	if l.Notified == nil || r.Incident == l.Notified.Incident && r.State != breaker.Closed {
-		return
-	}
-	end := change{Record: r}
-	if r.State != breaker.Closed {
-		end.Record = breaker.Record{State: breaker.Closed}
-	}
-	l.end(end, now)
 }
 
 // end tells people that what they were told of is over, except those who have yet to hear of it, to whom it is not worth a notice any more.

@@ -3,6 +3,7 @@ package notify
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"mime"
 	"mime/multipart"
 	"mime/quotedprintable"
@@ -14,18 +15,23 @@ import (
 
 // compose writes a notice as a mail: text and HTML that say the same.
 func (m *mailer) compose(n notice, to string, now time.Time) ([]byte, error) {
-	text, html, err := mailBodies(n)
-	if err != nil {
-		return nil, err
-	}
 	var body bytes.Buffer
 	parts := multipart.NewWriter(&body)
-	// The richer comes last (RFC 2046 §5.1.4).
-	if err := addPart(parts, "text/plain; charset=utf-8", text); err != nil {
-		return nil, err
-	}
-	if err := addPart(parts, "text/html; charset=utf-8", html); err != nil {
-		return nil, err
+	for _, part := range []struct {
+		contentType string
+		template    interface{ Execute(io.Writer, any) error }
+	}{{"text/plain; charset=utf-8", textMail}, {"text/html; charset=utf-8", htmlMail}} { // the richer comes last (RFC 2046 §5.1.4)
+		w, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {part.contentType}, "Content-Transfer-Encoding": {"quoted-printable"}})
+		if err != nil {
+			return nil, err
+		}
+		encoder := quotedprintable.NewWriter(w)
+		if err := part.template.Execute(encoder, viewOf(n)); err != nil {
+			return nil, err
+		}
+		if err := encoder.Close(); err != nil {
+			return nil, err
+		}
 	}
 	if err := parts.Close(); err != nil {
 		return nil, err
@@ -34,18 +40,6 @@ func (m *mailer) compose(n notice, to string, now time.Time) ([]byte, error) {
 	fmt.Fprintf(message, "Content-Type: multipart/alternative;\r\n boundary=%q\r\n\r\n", parts.Boundary())
 	message.Write(body.Bytes())
 	return message.Bytes(), nil
-}
-
-func addPart(parts *multipart.Writer, contentType string, body []byte) error {
-	w, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {contentType}, "Content-Transfer-Encoding": {"quoted-printable"}})
-	if err != nil {
-		return err
-	}
-	encoder := quotedprintable.NewWriter(w)
-	if _, err := encoder.Write(body); err != nil {
-		return err
-	}
-	return encoder.Close()
 }
 
 // header has all but the type of the body. What others wrote is in the subject only, in a line and encoded.

@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"bytes"
 	"embed"
 	html "html/template"
 	text "text/template"
@@ -49,17 +48,4 @@ func viewOf(n notice) mailView {
 		v.Command, v.Linkless = n.command(), n.Kind == kindOpened && n.Link == ""
 	}
 	return v
-}
-
-// mailBodies gives the text and the HTML of a notice.
-func mailBodies(n notice) (plain, rich []byte, err error) {
-	v := viewOf(n)
-	var t, h bytes.Buffer
-	if err := textMail.Execute(&t, v); err != nil {
-		return nil, nil, err
-	}
-	if err := htmlMail.Execute(&h, v); err != nil {
-		return nil, nil, err
-	}
-	return t.Bytes(), h.Bytes(), nil
 }

@@ -118,21 +118,6 @@ func (n notice) story() []string {
 const putAway = "Events that had used up their retries before it opened are where the function puts such away, mostly in a hub of its name and -poison: " +
 	"once it is mended, eventyard poison redrive sends them again."
 
-// line is all of it in one line.
-func (n notice) line() string {
-	text := fmt.Sprintf("%s (hub %s, group %s).", n.headline(), oneLine(n.Group.Hub, maxNameBytes), oneLine(n.Group.Group, maxNameBytes))
-	if n.Kind == kindEnded {
-		return text
-	}
-	if n.Lag >= 0 {
-		text += fmt.Sprintf(" %s waiting, nothing is lost.", events(n.Lag))
-	}
-	if n.Link == "" && n.Kind != kindTest {
-		text += " To resume: " + n.command()
-	}
-	return text
-}
-
 // command resumes.
 func (n notice) command() string { return "eventyard circuit close " + shellWord(n.name()) }
 

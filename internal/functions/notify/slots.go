@@ -26,47 +26,36 @@ type slot struct {
 
 // take waits for a slot; false: ctx ended before.
 func (s *slots) take(ctx context.Context, it item) (release func(), ok bool) {
-	name, size := slotOf(it)
-	one := s.use(name, size)
-	select {
-	case one.taken <- struct{}{}:
-		return func() {
-			<-one.taken
-			s.leave(name)
-		}, true
-	case <-ctx.Done():
-		s.leave(name)
-		return nil, false
-	}
-}
-
-func slotOf(it item) (name string, size int) {
+	name, size := string(byEvent), eventSlots
 	switch it.medium() {
 	case byMail:
-		return string(byMail), mailSlots
+		name, size = string(byMail), mailSlots
 	case byWebhook:
-		return it.Target, webhookSlots
+		name, size = it.Target, webhookSlots
 	}
-	return string(byEvent), eventSlots
-}
-
-func (s *slots) use(name string, size int) *slot {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.used == nil {
 		s.used = map[string]*slot{}
 	}
-	if s.used[name] == nil {
-		s.used[name] = &slot{taken: make(chan struct{}, size)}
+	one := s.used[name]
+	if one == nil {
+		one = &slot{taken: make(chan struct{}, size)}
+		s.used[name] = one
 	}
-	s.used[name].users++
-	return s.used[name]
-}
-
-func (s *slots) leave(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.used[name].users--; s.used[name].users == 0 {
-		delete(s.used, name)
+	one.users++
+	s.mu.Unlock()
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(s.used, name)
+		}
+	}
+	select {
+	case one.taken <- struct{}{}:
+		return func() { <-one.taken; leave() }, true
+	case <-ctx.Done():
+		leave()
+		return nil, false
 	}
 }

@@ -131,8 +131,14 @@ func (m *mailer) converse(ctx context.Context, raw net.Conn, to string, message 
 	if err := c.Hello(ehloName(self, raw.LocalAddr())); err != nil {
 		return inLine("EHLO", err)
 	}
-	if err := m.secure(c); err != nil {
-		return err
+	if m.cfg.TLS == startTLS { // a server that does not offer it, or somebody on the way who says so, gets no mail
+		if ok, _ := c.Extension("STARTTLS"); !ok {
+			return errors.New("the server does not offer STARTTLS, and nothing was sent: set notify.smtp.tls to tls if it speaks TLS from the " +
+				"first byte (mostly port 465), or to none if it is on this machine or in a network that you trust")
+		}
+		if err := c.StartTLS(m.tls.Clone()); err != nil {
+			return m.explainTLS(err)
+		}
 	}
 	if err := m.authenticate(c); err != nil {
 		return err
@@ -145,24 +151,8 @@ func (m *mailer) converse(ctx context.Context, raw net.Conn, to string, message 
 	return nil
 }
 
-// secure switches to TLS where that is asked for. A server that does not offer it, or somebody on the way who says so, gets no mail.
-func (m *mailer) secure(c *smtp.Client) error {
-	if m.cfg.TLS != startTLS {
-		return nil
-	}
-	if ok, _ := c.Extension("STARTTLS"); !ok {
-		return errors.New("the server does not offer STARTTLS, and nothing was sent: set notify.smtp.tls to tls if it speaks TLS from the " +
-			"first byte (mostly port 465), or to none if it is on this machine or in a network that you trust")
-	}
-	if err := c.StartTLS(m.tls.Clone()); err != nil {
-		return m.explainTLS(err)
-	}
-	return nil
-}
-
 func (m *mailer) explainTLS(err error) error {
-	var unknown x509.UnknownAuthorityError
-	if errors.As(err, &unknown) {
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
 		return fmt.Errorf("TLS with the server: %w: set notify.smtp.caFile to the authority that signed its certificate", err)
 	}
 	return fmt.Errorf("TLS with the server: %w", err)
@@ -191,8 +181,8 @@ func (m *mailer) transfer(c *smtp.Client, to string, message []byte) error {
 
 // refused tells a refusal for good from one for now.
 func refused(doing string, err error) error {
-	var said *textproto.Error
-	return &refusal{error: inLine(doing, err), final: errors.As(err, &said) && said.Code >= 500}
+	said, ok := errors.AsType[*textproto.Error](err)
+	return &refusal{error: inLine(doing, err), final: ok && said.Code >= 500}
 }
 
 // lineError is what a server said, as one line.

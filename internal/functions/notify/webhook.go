@@ -55,7 +55,14 @@ func postOf(n notice, target string) posted {
 
 // chatLine is the text for chats. Names are all it has of what others wrote, and of those nothing that a chat takes for a link or a mention.
 func (n notice) chatLine() string {
-	text := strings.NewReplacer("&", "+", "<", "(", ">", ")", "@", "(at)", "*", " ", "`", "'").Replace(n.line())
+	text := fmt.Sprintf("%s (hub %s, group %s).", n.headline(), oneLine(n.Group.Hub, maxNameBytes), oneLine(n.Group.Group, maxNameBytes))
+	if n.Kind != kindEnded && n.Lag >= 0 {
+		text += fmt.Sprintf(" %s waiting, nothing is lost.", events(n.Lag))
+	}
+	if n.Kind != kindEnded && n.Kind != kindTest && n.Link == "" {
+		text += " To resume: " + n.command()
+	}
+	text = strings.NewReplacer("&", "+", "<", "(", ">", ")", "@", "(at)", "*", " ", "`", "'").Replace(text)
 	if n.Link != "" {
 		text += " Look and resume: " + n.Link
 	}
