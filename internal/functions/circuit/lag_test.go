@@ -155,3 +155,31 @@ func (retiring) Watch(ctx context.Context, _ processor.Group, ready func(), _ ch
 	_ = sleep(ctx, 10*time.Second)
 	return fmt.Errorf("this server: %w", errors.ErrUnsupported)
 }
+
+// F5: a store that reports changes by itself is read when it does, and else rarely.
+func TestAStoreThatReportsChangesIsReadThen(t *testing.T) {
+	inWorld(t, five, func(t *testing.T, w *world) {
+		f := newFaulty(w.store)
+		store := &reporting{faulty: f}
+		a := w.startWith("a", f, store)
+		pass(time.Minute)
+		w.hold()
+		reads := f.count("entries circuit")
+		store.changed()
+		store.changed()
+		pass(time.Second)
+		a.is(breaker.Held)
+		testkit.That(t, f.count("entries circuit") <= reads+2, "it read %d times", f.count("entries circuit")-reads)
+	})
+}
+
+// reporting has one subscriber.
+type reporting struct {
+	*faulty
+	changed func()
+}
+
+func (r *reporting) Subscribe(_ context.Context, _ processor.Group, changed func()) error {
+	r.changed = changed
+	return nil
+}
