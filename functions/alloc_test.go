@@ -67,7 +67,7 @@ func BenchmarkHost(b *testing.B) {
 	orders := space.make("orders", 4)
 	space.make("bill-poison", 1)
 	for i := range total {
-		orders.send(strconv.Itoa(i%4), "reading")
+		orders.Send(strconv.Itoa(i%4), "reading")
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -20,7 +20,7 @@ func TestATimeOutIsAFailedAttempt(t *testing.T) {
 	for name, returned := range map[string]error{"the context's error": context.DeadlineExceeded, "nil": nil, "Skip": Skip("no")} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, func(w *world) {
-				w.orders.sendN("0", 1)
+				w.orders.SendN("0", 1)
 				b := binding()
 				b.Timeout = 5 * time.Second
 				var seen error
@@ -60,7 +60,7 @@ func TestACancelledCallCountsForNothing(t *testing.T) {
 	for name, returned := range map[string]error{"an error": errBad, "nil": nil, "Poison": Poison(errBad)} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, func(w *world) {
-				w.orders.sendN("0", 3)
+				w.orders.SendN("0", 3)
 				b := binding()
 				b.Retry, b.Timeout = None(), time.Hour
 				var cause error
@@ -89,7 +89,7 @@ func TestACancelledCallCountsForNothing(t *testing.T) {
 // F2: the same when the lease is lost, and whoever has it next calls for the first time.
 func TestALostLeaseIsNoFailedAttempt(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 3)
+		w.orders.SendN("0", 3)
 		l := &life{}
 		b := binding()
 		b.Timeout = time.Hour
@@ -112,7 +112,7 @@ func TestALostLeaseIsNoFailedAttempt(t *testing.T) {
 
 func TestAPanicIsAnErrorWithItsStack(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 2)
+		w.orders.SendN("0", 2)
 		b := binding()
 		b.Retry = None()
 		in := w.start("a", func(ctx context.Context, b *Batch) error {
@@ -138,7 +138,7 @@ func TestAPanicIsAnErrorWithItsStack(t *testing.T) {
 // A handler that does not heed its context is waited for: no event is handled twice at once.
 func TestAStubbornCallIsWaitedForAndComplainedOf(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 1)
+		w.orders.SendN("0", 1)
 		b := binding()
 		b.Timeout = time.Second
 		running := 0
@@ -197,7 +197,7 @@ func TestAnEventThatFailedIsNotDoneWhenTheCallIsCancelled(t *testing.T) {
 // F1
 func TestEachEventHasAStableIDAndItsAttempt(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 3)
+		w.orders.SendN("0", 3)
 		var seen []string
 		handle := Each(func(ctx context.Context, ev event.Event) error {
 			seen = append(seen, fmt.Sprint(ID(ctx), " ", Attempt(ctx)))
@@ -251,7 +251,7 @@ func TestEachByItself(t *testing.T) {
 // The deadline is for each event, and those before it are done.
 func TestEachHasADeadlineForEveryEvent(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 6)
+		w.orders.SendN("0", 6)
 		b := binding()
 		b.Timeout, b.Retry = 10*time.Second, None()
 		in := w.start("a", Each(func(ctx context.Context, ev event.Event) error {
@@ -279,7 +279,7 @@ func TestEachHasADeadlineForEveryEvent(t *testing.T) {
 // P2, F2: what Each has done before the partition is given up is not done again.
 func TestEachStopsBetweenEventsWhenThePartitionIsGivenUp(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 10)
+		w.orders.SendN("0", 10)
 		slow := Each(func(ctx context.Context, ev event.Event) error {
 			time.Sleep(3 * time.Second)
 			return nil
@@ -299,7 +299,7 @@ func TestEachStopsBetweenEventsWhenThePartitionIsGivenUp(t *testing.T) {
 // The same where the event under way does not end in time: only it comes again.
 func TestWhatEachHadDoneBeforeItWasCancelledIsDone(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 10)
+		w.orders.SendN("0", 10)
 		a := w.start("a", Each(func(ctx context.Context, ev event.Event) error {
 			if ev.Sequence == 4 {
 				<-ctx.Done()
@@ -319,7 +319,7 @@ func TestWhatEachHadDoneBeforeItWasCancelledIsDone(t *testing.T) {
 // But a middleware that undoes what was done has the last word.
 func TestAMiddlewareThatUndoesWhatEachDidIsBelieved(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 3)
+		w.orders.SendN("0", 3)
 		b := binding()
 		rollback := errors.New("rolled back")
 		b.Middleware = []Middleware{func(next Handler) Handler {
@@ -344,7 +344,7 @@ func TestAMiddlewareThatUndoesWhatEachDidIsBelieved(t *testing.T) {
 
 func TestMiddlewareIsCalledFromTheOutsideIn(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 1)
+		w.orders.SendN("0", 1)
 		var seen []string
 		around := func(name string) Middleware {
 			return func(next Handler) Handler {

@@ -81,7 +81,7 @@ func (c *chaos) send() {
 			c.guilty = append(c.guilty, p+" "+text)
 			c.mu.Unlock()
 		}
-		c.orders.send(p, text)
+		c.orders.Send(p, text)
 	}
 }
 
@@ -163,9 +163,9 @@ func (c *chaos) play() {
 func (c *chaos) trouble() {
 	if c.random.IntN(2) == 0 {
 		c.note("the poison hub is away")
-		c.poison.setDown(errors.New("away"))
+		c.poison.SetDown(errors.New("away"))
 		after(c.within(time.Minute))
-		c.poison.setDown(nil)
+		c.poison.SetDown(nil)
 		return
 	}
 	if len(c.running) > 0 {

@@ -40,12 +40,12 @@ func TestTheCircuitOpensInAllHostsAndNothingMoreIsPutAway(t *testing.T) {
 		}
 		after(2 * time.Minute)
 		for i := range 100 {
-			w.orders.send(fmt.Sprint(i%6), "well")
+			w.orders.Send(fmt.Sprint(i%6), "well")
 		}
 		after(time.Second)
 		dep.down.Store(true)
 		for i := range 600 {
-			w.orders.send(fmt.Sprint(i%6), "ill")
+			w.orders.Send(fmt.Sprint(i%6), "ill")
 		}
 		after(time.Minute)
 		w.wantState("open")
@@ -93,7 +93,7 @@ func TestTheCircuitOpensInAllHostsAndNothingMoreIsPutAway(t *testing.T) {
 			if want := fmt.Sprintf("%s:%d ", id, at); !strings.HasPrefix(next[first], want) {
 				t.Errorf("partition %s went on with %s, want %s", id, next[first], want)
 			}
-			w.wantSaved(id, int64(len(w.orders.all(id)))-1)
+			w.wantSaved(id, int64(len(w.orders.All(id)))-1)
 		}
 		if n := len(w.poisonEvents()); n != len(away) {
 			t.Errorf("%d events more were put away after it was closed", n-len(away))
@@ -115,7 +115,7 @@ func TestTheEventThatTripsTheCircuitStaysUndone(t *testing.T) {
 		b := binding()
 		b.MaxBatch, b.Retry = 1, Fixed(1, time.Second)
 		b.Breaker = Breaker{Failures: 1}
-		w.orders.send("0", "ok", "bad", "bad", "ok")
+		w.orders.Send("0", "ok", "bad", "bad", "ok")
 		in := w.start("a", failOn("bad"), b)
 		after(time.Minute)
 		w.wantState("open")
@@ -140,7 +140,7 @@ func TestAnOpenCircuitSurvivesRestarts(t *testing.T) {
 		b := binding()
 		b.MaxBatch, b.Retry = 1, Fixed(1, time.Second)
 		b.Breaker = Breaker{Failures: 1}
-		w.orders.send("0", "bad", "bad", "ok")
+		w.orders.Send("0", "bad", "bad", "ok")
 		l := &life{}
 		a := w.startIn(l, "a", failOn("bad"), b)
 		after(time.Minute)
@@ -173,7 +173,7 @@ func TestProbingClosesTheCircuitByItself(t *testing.T) {
 		h.cfg.OnCircuit = func(c Circuit) { circuits = append(circuits, c.State) }
 		h.Handle("bill", w.noted(l, dep.handle), b)
 		for p := range 4 {
-			w.orders.sendN(fmt.Sprint(p), 4)
+			w.orders.SendN(fmt.Sprint(p), 4)
 		}
 		in := w.run(h, l)
 		after(5 * time.Second)
@@ -213,7 +213,7 @@ func TestAFreshBatchCanProbe(t *testing.T) {
 		after(time.Second)
 		testkit.Must(t, in.Hold(w.t.Context(), "bill", "maintenance"))
 		after(time.Second)
-		w.orders.sendN("0", 4)
+		w.orders.SendN("0", 4)
 		after(time.Hour)
 		w.wantState("held")
 		w.wantCalls() // an operator's word is not probed
@@ -229,7 +229,7 @@ func TestAFreshBatchCanProbe(t *testing.T) {
 		b := binding()
 		b.Retry, b.MaxBatch = None(), 4
 		b.Breaker = Breaker{Failures: 1, Probe: 10 * time.Second}
-		w.orders.send("0", "bad", "bad")
+		w.orders.Send("0", "bad", "bad")
 		in := w.start("a", func(_ context.Context, batch *Batch) error {
 			if batch.Partition == "0" {
 				return errBad
@@ -239,7 +239,7 @@ func TestAFreshBatchCanProbe(t *testing.T) {
 		after(time.Second)
 		w.wantState("open")
 		in.life.setDeny(nil)
-		w.orders.sendN("1", 4)
+		w.orders.SendN("1", 4)
 		after(10 * time.Minute) // whichever of both is the prober: in the end it is the one that can
 		if got := w.gotDone("1"); len(got) != 4 {
 			t.Errorf("of partition 1 is done %v", got)
@@ -265,7 +265,7 @@ func TestTheCheckpointOfACallThatWasUnderWayWaits(t *testing.T) {
 			in.stop()
 		}, []string{"0:0-3 1"}},
 		"until the next batch is done": {func(w *world, in *instance) {
-			w.orders.sendN("0", 1)
+			w.orders.SendN("0", 1)
 			after(time.Minute)
 			w.wantSaved("0", -1)
 			testkit.Must(w.t, in.Resume(w.t.Context(), "bill"))
@@ -281,7 +281,7 @@ func TestTheCheckpointOfACallThatWasUnderWayWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, func(w *world) {
-				w.orders.sendN("0", 4)
+				w.orders.SendN("0", 4)
 				in := w.start("a", slow, binding())
 				after(time.Second)
 				testkit.Must(t, in.Hold(w.t.Context(), "bill", "no more"))
@@ -300,7 +300,7 @@ func TestTheCheckpointOfACallThatWasUnderWayWaits(t *testing.T) {
 // F5: Each begins no event more once the circuit is open, and what it has done is not done again.
 func TestEachHeedsTheCircuitBetweenEvents(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 6)
+		w.orders.SendN("0", 6)
 		var seen []int64
 		in := w.start("a", Each(func(ctx context.Context, ev event.Event) error {
 			seen = append(seen, ev.Sequence)
@@ -328,7 +328,7 @@ func TestAttemptsCountByOptionAndWithRetriesForEver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, func(w *world) {
-				w.orders.sendN("0", 1)
+				w.orders.SendN("0", 1)
 				b := binding()
 				b.Breaker.Failures = 5
 				change(&b)
@@ -346,7 +346,7 @@ func TestAttemptsCountByOptionAndWithRetriesForEver(t *testing.T) {
 // F5: halves are no failures: only the guilty event counts.
 func TestOnlyGuiltyEventsCount(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 64)
+		w.orders.SendN("0", 64)
 		b := binding()
 		b.Retry, b.Breaker.Failures = None(), 2
 		in := w.start("a", failOn("7", "40"), b)
@@ -361,7 +361,7 @@ func TestOnlyGuiltyEventsCount(t *testing.T) {
 // F4, F5: dropping follows the same steps.
 func TestDroppedEventsAreCountedAndStopWithTheCircuit(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.send("0", "bad", "ok", "bad", "bad", "bad")
+		w.orders.Send("0", "bad", "ok", "bad", "bad", "bad")
 		b := binding()
 		b.MaxBatch, b.Retry, b.Poison, b.Breaker.Failures = 1, None(), NoPoison, 2
 		in := w.start("a", failOn("bad"), b)
@@ -380,7 +380,7 @@ func TestDroppedEventsAreCountedAndStopWithTheCircuit(t *testing.T) {
 // F5: a circuit that cannot be read lets nothing through.
 func TestBeforeTheCircuitIsKnownNothingIsCalled(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 1)
+		w.orders.SendN("0", 1)
 		l := &life{}
 		l.setDeny(func(step string) error {
 			if step == "entries circuit/" {
@@ -411,7 +411,7 @@ func TestNothingIsPutAwayOnWhatIsOnlyBelievedOfTheCircuit(t *testing.T) {
 		in := w.run(h, l)
 		after(time.Second)
 		testkit.Must(t, in.Hold(w.t.Context(), "bill", "by another"))
-		w.orders.sendN("0", 1)
+		w.orders.SendN("0", 1)
 		after(10 * time.Minute)
 		w.wantCalls("0:0 1", "0:0 2", "0:0 3") // it did not know
 		w.wantAway()
@@ -426,7 +426,7 @@ func TestNothingIsPutAwayOnWhatIsOnlyBelievedOfTheCircuit(t *testing.T) {
 // F5: not only the event that trips it has a fresh round of retries after the circuit was closed.
 func TestWhatWaitedForARetryHasAFreshRoundToo(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 1)
+		w.orders.SendN("0", 1)
 		b := binding()
 		b.Retry = Fixed(2, 10*time.Second)
 		in := w.start("a", failOn("0"), b)

@@ -40,7 +40,7 @@ func TestPoisonIsStoredExactlyOnceWhereverTheOwnerDies(t *testing.T) {
 func dieAt(t *testing.T, name string, change func(*Binding), n int, afterIt bool) (died bool) {
 	bubble(t, 1, func(w *world) {
 		for i := range 8 {
-			w.orders.send("0", fmt.Sprintf("key%d:%d", i%3, i))
+			w.orders.Send("0", fmt.Sprintf("key%d:%d", i%3, i))
 		}
 		b := binding()
 		b.Retry = Fixed(1, time.Second)
@@ -115,7 +115,7 @@ func (w *world) wantAllDone(partition string, n int, but ...int) {
 // F3: attempts survive the death of their instance; a death in a call that had failed before is counted.
 func TestAttemptsSurviveRestarts(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 1)
+		w.orders.SendN("0", 1)
 		b := binding()
 		b.Retry = Fixed(5, time.Minute)
 		a := w.start("a", failOn("0"), b)
@@ -140,7 +140,7 @@ func TestAttemptsSurviveRestarts(t *testing.T) {
 // F2, F4: an event that kills whoever handles it ends in the poison hub, and no other event does.
 func TestAnEventThatKillsIsPutAwayInTheEnd(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 8)
+		w.orders.SendN("0", 8)
 		b := binding()
 		b.Lanes = 2
 		deaths := 0
@@ -173,7 +173,7 @@ func TestAnEventThatKillsIsPutAwayInTheEnd(t *testing.T) {
 // An instance that is killed by hand costs no event anything.
 func TestOneDeathIsHeldAgainstNobody(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 4)
+		w.orders.SendN("0", 4)
 		l := &life{}
 		a := w.startIn(l, "a", func(ctx context.Context, b *Batch) error { time.Sleep(time.Second); return nil }, binding())
 		after(500 * time.Millisecond)
@@ -190,7 +190,7 @@ func TestOneDeathIsHeldAgainstNobody(t *testing.T) {
 // A call that is over is not in the store as begun, even if no checkpoint tells so: a later death is none of its doing.
 func TestACallThatIsOverIsNoDeath(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 2)
+		w.orders.SendN("0", 2)
 		b := binding()
 		b.MaxBatch, b.Checkpoints = 1, processor.Checkpoints{Every: time.Hour, Events: 1000}
 		b.MaxWait = time.Hour // it is never idle
@@ -214,8 +214,8 @@ func TestACallThatIsOverIsNoDeath(t *testing.T) {
 // called when they die.
 func TestOnlyTheKillerIsHeldGuiltyOfDeaths(t *testing.T) {
 	bubble(t, 2, func(w *world) {
-		w.orders.send("0", "killer")
-		w.orders.send("1", "innocent")
+		w.orders.Send("0", "killer")
+		w.orders.Send("1", "innocent")
 		b := binding()
 		b.Retry, b.Breaker.Off, b.Timeout = Fixed(Forever, 100*time.Millisecond), true, time.Minute
 		for deaths := range 40 {
@@ -257,7 +257,7 @@ func (w *world) left(u triage.Unit) {
 // F4: probes that end, though they fail, show that their event does not kill.
 func TestProbesThatEndPutAnEndToSuspicion(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 2)
+		w.orders.SendN("0", 2)
 		w.left(triage.Unit{Events: ranges.SetOf(0), Deaths: 2, Counted: 2})
 		b := binding()
 		b.Breaker = Breaker{Failures: 1, Probe: time.Second, ProbeMax: time.Second}
@@ -278,7 +278,7 @@ func TestAnEventThatKillsIsNoProbe(t *testing.T) {
 	b.Breaker = Breaker{Failures: 1, Probe: time.Second, ProbeMax: time.Second}
 	bubble(t, 1, func(w *world) {
 		w.left(killer)
-		w.orders.sendN("0", 3)
+		w.orders.SendN("0", 3)
 		in := w.start("a", failOn(), b)
 		after(time.Minute)
 		w.wantState("closed")
@@ -289,7 +289,7 @@ func TestAnEventThatKillsIsNoProbe(t *testing.T) {
 	})
 	bubble(t, 1, func(w *world) {
 		w.left(killer)
-		w.orders.sendN("0", 1)
+		w.orders.SendN("0", 1)
 		in := w.start("a", failOn(), b)
 		after(time.Hour)
 		w.wantState("open")
@@ -304,7 +304,7 @@ func TestAnEventThatKillsIsNoProbe(t *testing.T) {
 	})
 	bubble(t, 1, func(w *world) {
 		w.left(killer)
-		w.orders.sendN("0", 1)
+		w.orders.SendN("0", 1)
 		in := w.start("a", failOn(), b)
 		after(time.Hour)
 		in.stop() // it can leave while it waits

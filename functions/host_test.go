@@ -79,7 +79,7 @@ func TestAHostRunsOnce(t *testing.T) {
 func TestTheFirstFatalErrorStopsAllFunctionsInGoodOrder(t *testing.T) {
 	bubble(t, 2, func(w *world) {
 		w.space.make("other", 1)
-		w.orders.sendN("0", 2)
+		w.orders.SendN("0", 2)
 		l := &life{}
 		h := w.host("a", l)
 		h.Handle("bill", w.noted(l, failOn()), binding())
@@ -125,8 +125,8 @@ func TestHoldAndResumeAreOfFunctionsThatRun(t *testing.T) {
 func TestFunctionsOfAHostAreIndependent(t *testing.T) {
 	bubble(t, 2, func(w *world) {
 		w.space.make("ship-poison", 1)
-		w.orders.sendN("0", 3)
-		w.orders.sendN("1", 3)
+		w.orders.SendN("0", 3)
+		w.orders.SendN("1", 3)
 		l := &life{}
 		h := w.host("a", l)
 		h.Handle("bill", w.noted(l, failOn("0", "1", "2")), Binding{Hub: "orders", Retry: Fixed(Forever, time.Minute)})
@@ -154,7 +154,7 @@ func TestAFailingPartitionSlowsNoOther(t *testing.T) {
 		b.Retry = Fixed(Forever, time.Second)
 		b.Breaker.Off = true
 		var slowest atomic.Int64
-		w.orders.send("2", "bad")
+		w.orders.Send("2", "bad")
 		in := w.start("a", func(ctx context.Context, batch *Batch) error {
 			for _, ev := range batch.Events {
 				if took := int64(time.Since(ev.Enqueued)); batch.Partition != "2" && took > slowest.Load() {
@@ -166,7 +166,7 @@ func TestAFailingPartitionSlowsNoOther(t *testing.T) {
 		}, b)
 		after(time.Second)
 		for i := range 1200 { // 100 a second, of all four
-			w.orders.send(fmt.Sprint(i%4), "ok")
+			w.orders.Send(fmt.Sprint(i%4), "ok")
 			after(10 * time.Millisecond)
 		}
 		after(time.Second)
@@ -187,7 +187,7 @@ func TestAFailingKeyHoldsUpItsLaneOnly(t *testing.T) {
 		b := binding()
 		b.Lanes, b.Retry = 4, Fixed(5, time.Minute)
 		for i := range 40 {
-			w.orders.send("0", fmt.Sprintf("%d:%d", i, i))
+			w.orders.Send("0", fmt.Sprintf("%d:%d", i, i))
 		}
 		in := w.start("a", failOn("7:7"), b)
 		after(time.Second)
@@ -217,7 +217,7 @@ func TestAStormOfStartsAndStops(t *testing.T) {
 		for i := range 40 {
 			if i < 25 {
 				for p := range 4 {
-					w.orders.send(fmt.Sprint(p), fmt.Sprint(4*i), fmt.Sprint(4*i+1), fmt.Sprint(4*i+2), fmt.Sprint(4*i+3))
+					w.orders.Send(fmt.Sprint(p), fmt.Sprint(4*i), fmt.Sprint(4*i+1), fmt.Sprint(4*i+2), fmt.Sprint(4*i+3))
 				}
 			}
 			running = append(running, w.start(fmt.Sprint("host", i), handle, b))
@@ -252,7 +252,7 @@ func TestAHostCanBeStoppedAtAnyMoment(t *testing.T) {
 			w := &world{t: t, space: newFakeSpace(), done: map[string][]string{}}
 			w.orders, w.poison = w.space.make("orders", 3), w.space.make("bill-poison", 1)
 			w.store = newStore()
-			w.orders.sendN("1", 5)
+			w.orders.SendN("1", 5)
 			l := &life{}
 			steps := 0
 			in := w.host("a", l)
@@ -299,7 +299,7 @@ func TestAPanicOfOnErrorIsNoHarm(t *testing.T) {
 		b := binding()
 		b.Retry = None()
 		h.Handle("bill", w.noted(l, failOn("0")), b)
-		w.orders.sendN("0", 2)
+		w.orders.SendN("0", 2)
 		in := w.run(h, l)
 		after(time.Second)
 		w.wantSaved("0", 1)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -20,8 +21,8 @@ import (
 func TestThePartitionWaitsForThePoisonHub(t *testing.T) {
 	bubble(t, 2, func(w *world) {
 		away := errors.New("the poison hub is away")
-		w.poison.setDown(away)
-		w.orders.send("0", "ok", "bad", "ok")
+		w.poison.SetDown(away)
+		w.orders.Send("0", "ok", "bad", "ok")
 		b := binding()
 		b.MaxBatch = 1
 		in := w.start("a", failOn("bad"), b)
@@ -29,10 +30,10 @@ func TestThePartitionWaitsForThePoisonHub(t *testing.T) {
 		w.wantSaved("0", 0)
 		w.wantCalls("0:0 1", "0:1 1", "0:1 2", "0:1 3")
 		testkit.That(t, w.reported(away), "nobody was told")
-		w.orders.send("1", "ok") // F8
+		w.orders.Send("1", "ok") // F8
 		after(time.Second)
 		w.wantSaved("1", 0)
-		w.poison.setDown(nil)
+		w.poison.SetDown(nil)
 		after(31 * time.Second)
 		w.wantSaved("0", 2)
 		w.wantAway("0/1")
@@ -43,8 +44,8 @@ func TestThePartitionWaitsForThePoisonHub(t *testing.T) {
 // F4: a stop in the middle of it repeats nothing: the next owner writes the poison event, and calls nothing before.
 func TestTheNextOwnerWritesThePoisonEventThatWasAboutToBe(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.poison.setDown(errors.New("away"))
-		w.orders.send("0", "bad", "ok")
+		w.poison.SetDown(errors.New("away"))
+		w.orders.Send("0", "bad", "ok")
 		b := binding()
 		b.MaxBatch = 1
 		a := w.start("a", failOn("bad"), b)
@@ -57,7 +58,7 @@ func TestTheNextOwnerWritesThePoisonEventThatWasAboutToBe(t *testing.T) {
 		if work := w.work("0"); work.Intent == nil || work.Intent.Sequence != 0 || !work.Clean {
 			t.Errorf("the work is %s", show(work))
 		}
-		w.poison.setDown(nil)
+		w.poison.SetDown(nil)
 		next := w.start("b", failOn(), b) // even a function that could handle it now
 		after(time.Minute)
 		w.wantCalls("0:0 1", "0:0 2", "0:0 3", "0:1 1")
@@ -72,7 +73,7 @@ func TestTheNextOwnerWritesThePoisonEventThatWasAboutToBe(t *testing.T) {
 // F4: the poison hub may be made anew, which forgets our numbers.
 func TestAPoisonHubThatWasMadeAnewIsWrittenToWithNewNumbers(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.send("0", "bad", "bad")
+		w.orders.Send("0", "bad", "bad")
 		b := binding()
 		b.MaxBatch, b.Retry = 1, None()
 		in := w.start("a", failOn("bad"), b)
@@ -80,7 +81,7 @@ func TestAPoisonHubThatWasMadeAnewIsWrittenToWithNewNumbers(t *testing.T) {
 		w.wantAway("0/0", "0/1")
 		first := w.work("0").Producer
 		w.poison = w.space.make("bill-poison", 1)
-		w.orders.send("0", "bad", "bad")
+		w.orders.Send("0", "bad", "bad")
 		after(time.Second)
 		w.wantAway("0/2", "0/3")
 		if work := w.work("0"); work.Producer == first || work.Number != 2 {
@@ -94,14 +95,14 @@ func TestAPoisonHubThatWasMadeAnewIsWrittenToWithNewNumbers(t *testing.T) {
 func TestAPoisonHubWithFewerPartitionsThanBefore(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		w.poison = w.space.make("bill-poison", 3)
-		w.orders.send("2", "bad")
+		w.orders.Send("2", "bad")
 		b := binding()
 		b.Retry = None()
 		in := w.start("a", failOn("bad"), b)
 		after(time.Second)
 		w.wantAway("2/0")
 		w.poison = w.space.make("bill-poison", 1)
-		w.orders.send("2", "bad")
+		w.orders.Send("2", "bad")
 		after(time.Second)
 		w.wantAway("2/1")
 		in.stop()
@@ -115,13 +116,13 @@ func TestLettersGoToThePartitionOfTheSameNumber(t *testing.T) {
 		b := binding()
 		b.Retry = None()
 		for _, p := range []string{"0", "1", "2", "3", "4"} {
-			w.orders.send(p, "bad")
+			w.orders.Send(p, "bad")
 		}
 		in := w.start("a", failOn("bad"), b)
 		after(time.Second)
 		for p, want := range map[string]string{"0": "0 3", "1": "1 4", "2": "2"} {
 			var from []string
-			for _, ev := range w.poison.all(p) {
+			for _, ev := range w.poison.All(p) {
 				l, _ := poison.Read(ev)
 				from = append(from, l.Partition)
 			}
@@ -140,7 +141,7 @@ func TestOnlyAFewProducersStayOpen(t *testing.T) {
 		b := binding()
 		b.Retry = None()
 		for p := range 30 {
-			w.orders.send(strconv.Itoa(p), "bad", "ok", "bad")
+			w.orders.Send(strconv.Itoa(p), "bad", "ok", "bad")
 		}
 		in := w.start("a", failOn("bad"), b)
 		after(time.Minute)
@@ -179,7 +180,7 @@ func TestAnotherTargetForPoison(t *testing.T) {
 		sink := &memorySink{fail: 3}
 		b := binding()
 		b.PoisonTo, b.Retry = sink, None()
-		w.orders.send("0", "ok", "k:bad", "ok")
+		w.orders.Send("0", "ok", "k:bad", "ok")
 		in := w.start("a", failOn("k:bad"), b)
 		after(time.Minute)
 		w.wantSaved("0", 2)
@@ -202,11 +203,13 @@ func TestAnotherTargetForPoison(t *testing.T) {
 func TestEventsRedrivenForOthersArePassedOver(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		redriven := func(function string) map[string]any { return map[string]any{poison.PropertyRedriveFor: function} }
-		w.orders.send("0", "0", "1", "2", "3", "4")
-		w.orders.parts[0].events[1].Properties = redriven("ship")
-		w.orders.parts[0].events[2].Properties = redriven("bill")
-		w.orders.parts[0].events[3].Properties = map[string]any{"of": "their own"}
-		w.orders.parts[0].events[4].Properties = redriven("ship")
+		w.orders.Send("0", "0", "1", "2", "3", "4")
+		w.orders.Change("0", func(events []event.Event) {
+			events[1].Properties = redriven("ship")
+			events[2].Properties = redriven("bill")
+			events[3].Properties = map[string]any{"of": "their own"}
+			events[4].Properties = redriven("ship")
+		})
 		b := binding()
 		in := w.start("a", failOn(), b)
 		after(time.Second)
@@ -225,7 +228,7 @@ func TestARewoundCheckpointRepeatsEverything(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, func(w *world) {
-				w.orders.sendN("0", 4)
+				w.orders.SendN("0", 4)
 				b := binding()
 				b.Retry = None()
 				a := w.start("a", failOn("2"), b)
@@ -250,7 +253,7 @@ func TestARewoundCheckpointRepeatsEverything(t *testing.T) {
 // And one who moves it forward, past an event that is being retried, gets on with what is behind it.
 func TestACheckpointMovedForwardEndsARetry(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 4)
+		w.orders.SendN("0", 4)
 		b := binding()
 		b.MaxBatch, b.Retry = 1, Fixed(100, time.Minute)
 		in := w.start("a", failOn("1"), b)
@@ -267,7 +270,7 @@ func TestACheckpointMovedForwardEndsARetry(t *testing.T) {
 // A former owner that does not know that it is none can write nothing.
 func TestAFormerOwnerCannotWriteTheWork(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 1)
+		w.orders.SendN("0", 1)
 		b := binding()
 		b.Retry = Fixed(100, 40*time.Second)
 		in := w.start("a", failOn("0"), b)
@@ -302,7 +305,7 @@ func TestAnUnreadableRecordStopsNobody(t *testing.T) {
 		if _, err := w.store.Put(w.t.Context(), testGroup, processor.Entry{Key: workPrefix + "bill/0", Value: []byte("{")}); err != nil {
 			t.Fatal(err)
 		}
-		w.orders.sendN("0", 2)
+		w.orders.SendN("0", 2)
 		in := w.start("a", failOn(), binding())
 		after(time.Second)
 		w.wantSaved("0", 1)
@@ -316,7 +319,7 @@ func TestAnUnreadableRecordStopsNobody(t *testing.T) {
 // A store that is away for a while, or loses answers, stops retries and put-aways, and loses nothing.
 func TestAStoreThatIsAwayIsWaitedFor(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.send("0", "ok", "bad", "ok", "bad", "ok")
+		w.orders.Send("0", "ok", "bad", "ok", "bad", "ok")
 		b := binding()
 		b.MaxBatch, b.Retry = 1, Fixed(1, time.Second)
 		l := &life{}
@@ -343,7 +346,7 @@ func TestAStoreThatIsAwayIsWaitedFor(t *testing.T) {
 // F4: answers that were lost are found again: nothing is put away twice.
 func TestLostAnswersRepeatNothing(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.send("0", "ok", "bad", "ok", "bad", "ok")
+		w.orders.Send("0", "ok", "bad", "ok", "bad", "ok")
 		b := binding()
 		b.MaxBatch, b.Retry = 1, Fixed(1, time.Second)
 		l := &life{}

@@ -11,7 +11,7 @@ func TestRetriesHappenWhereTheyAreAndKeepOrder(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		b := binding()
 		b.MaxBatch = 2
-		w.orders.sendN("0", 6)
+		w.orders.SendN("0", 6)
 		fails := 2
 		in := w.start("a", func(ctx context.Context, batch *Batch) error {
 			if batch.Events[0].Sequence == 2 && fails > 0 {
@@ -36,7 +36,7 @@ func TestRetriesHappenWhereTheyAreAndKeepOrder(t *testing.T) {
 // F4
 func TestABatchThatFailsIsBisectedAndOnlyTheGuiltyArePutAway(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 8)
+		w.orders.SendN("0", 8)
 		in := w.start("a", failOn("5"), binding())
 		after(10 * time.Second)
 		w.wantCalls("0:0-7 1", "0:0-7 2", "0:0-7 3", "0:0-3 4", "0:4-7 4", "0:4-5 5", "0:4 6", "0:5 6", "0:5 7", "0:6-7 5")

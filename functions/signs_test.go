@@ -18,8 +18,8 @@ func TestFailedCallsAreLoggedNowAndThen(t *testing.T) {
 	bubble(t, 2, func(w *world) {
 		b := binding()
 		b.Retry, b.Breaker.Off = Fixed(Forever, 3*time.Second), true
-		w.orders.sendN("0", 8)
-		w.orders.sendN("1", 8)
+		w.orders.SendN("0", 8)
+		w.orders.SendN("1", 8)
 		in := w.start("a", failOn("5"), b)
 		after(500 * time.Millisecond)
 		if got := strings.Count(w.logged(), "a call failed"); got != 1 {
@@ -44,7 +44,7 @@ func TestLogLinesSayEachThingOnce(t *testing.T) {
 		l := &life{}
 		h := NewHostIn(w.space.view(l), Config{ID: "a", Store: &store{w.store, l}, Log: slog.New(slog.NewTextHandler(w, nil))})
 		h.Handle("bill", w.noted(l, failOn("0")), Binding{Hub: "orders", Retry: None()})
-		w.orders.sendN("0", 2)
+		w.orders.SendN("0", 2)
 		in := w.run(h, l)
 		after(5 * time.Second)
 		testkit.Must(t, in.Hold(t.Context(), "bill", "maintenance"))
@@ -64,7 +64,7 @@ func TestLogLinesSayEachThingOnce(t *testing.T) {
 // F4: while poison cannot be written it is told for what the partition waits, and what to do about it.
 func TestWhatAPartitionWaitsForIsReported(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.send("0", "bad", "ok")
+		w.orders.Send("0", "bad", "ok")
 		b := binding()
 		b.MaxBatch, b.Retry = 1, None()
 		gate := make(chan struct{})
@@ -84,12 +84,12 @@ func TestWhatAPartitionWaitsForIsReported(t *testing.T) {
 			t.Errorf("told of %v", w.errs)
 		}
 		w.poison = w.space.make("bill-poison", 1)
-		w.poison.setDown(errors.New("disk full"))
+		w.poison.SetDown(errors.New("disk full"))
 		after(time.Minute)
 		if got := in.Status()[0].Waiting; got != "hub bill-poison takes no poison: disk full" {
 			t.Errorf("it waits for %q", got)
 		}
-		w.poison.setDown(nil)
+		w.poison.SetDown(nil)
 		after(time.Minute)
 		if got := in.Status()[0].Waiting; got != "" {
 			t.Errorf("it still waits for %q", got)

@@ -70,7 +70,7 @@ func TestResultsAreByIndexAndBecomeVerdictsBySequence(t *testing.T) {
 // F3, F4: what is said of single events is done to them.
 func TestResultsDecideForSingleEvents(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 6)
+		w.orders.SendN("0", 6)
 		in := w.start("a", func(_ context.Context, b *Batch) error {
 			r := &Results{Failed: map[int]error{}}
 			for i, ev := range b.Events {
@@ -104,7 +104,7 @@ func TestResultsDecideForSingleEvents(t *testing.T) {
 // F3
 func TestRetryAfterReplacesTheDelay(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 1)
+		w.orders.SendN("0", 1)
 		in := w.start("a", func(_ context.Context, b *Batch) error {
 			if b.Attempt == 1 {
 				return RetryAfter(time.Minute, errBad)
@@ -122,7 +122,7 @@ func TestRetryAfterReplacesTheDelay(t *testing.T) {
 // F4
 func TestPoisonIsDividedWithoutFurtherTries(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 4)
+		w.orders.SendN("0", 4)
 		in := w.start("a", func(_ context.Context, b *Batch) error {
 			for _, ev := range b.Events {
 				if ev.Sequence == 3 {
@@ -140,7 +140,7 @@ func TestPoisonIsDividedWithoutFurtherTries(t *testing.T) {
 
 func TestSkipIsDoneAndCounted(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 4)
+		w.orders.SendN("0", 4)
 		in := w.start("a", func(context.Context, *Batch) error { return Skip("not today") }, binding())
 		after(time.Second)
 		w.wantCalls("0:0-3 1")
@@ -155,7 +155,7 @@ func TestSkipIsDoneAndCounted(t *testing.T) {
 // A handler that touches nothing is not called in a tight loop.
 func TestACallThatTouchesNothingIsMadeAgainAfterAWhile(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 2)
+		w.orders.SendN("0", 2)
 		in := w.start("a", func(context.Context, *Batch) error { return &Results{Untouched: []int{0, 1}} }, binding())
 		after(10 * time.Second)
 		if n := len(w.gotCalls()); n < 5 || n > 11 {
@@ -176,7 +176,7 @@ func TestPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, func(w *world) {
-				w.orders.sendN("0", 1)
+				w.orders.SendN("0", 1)
 				b := binding()
 				b.Retry = c.retry
 				in := w.start("a", failOn("0"), b)
@@ -192,7 +192,7 @@ func TestPolicies(t *testing.T) {
 // F3: for ever is for ever.
 func TestRetriesForEver(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.orders.sendN("0", 3)
+		w.orders.SendN("0", 3)
 		b := binding()
 		b.Retry, b.Breaker.Off = Fixed(Forever, time.Second), true
 		in := w.start("a", failOn("1"), b)

@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/testkit/fakehub"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 )
@@ -28,8 +29,8 @@ var testGroup = processor.Group{Namespace: "space.example", Hub: "orders", Group
 type world struct {
 	t      *testing.T
 	space  *fakeSpace
-	orders *fakeHub
-	poison *fakeHub
+	orders *fakehub.Hub
+	poison *fakehub.Hub
 	store  *memory.Store
 
 	mu    sync.Mutex
@@ -178,8 +179,8 @@ func (w *world) gotDone(partition string) []string {
 // poisonEvents are those in the poison hub.
 func (w *world) poisonEvents() []poison.Record {
 	var list []poison.Record
-	for _, p := range w.poison.parts {
-		for _, ev := range w.poison.all(p.id) {
+	for _, p := range w.poison.IDs() {
+		for _, ev := range w.poison.All(p) {
 			l, ok := poison.Read(ev)
 			testkit.MustThat(w.t, ok, "in the poison hub is no poison event: %+v", ev)
 			list = append(list, l)

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/eventyard/eventyard/internal/testkit/fakehub"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 )
 
 // A processor takes all the partitions there are, as it is alone, and stops when its context ends.
 func Example() {
-	orders := newFakeHub(1) // in a program: client.Hub("orders")
-	orders.send("0", 3)
+	orders := fakehub.New("orders", 1) // in a program: client.Hub("orders")
+	orders.SendN("0", 3)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -36,8 +37,8 @@ func Example() {
 
 // The pull form leaves the looping to you.
 func ExampleProcessor_Partitions() {
-	orders := newFakeHub(1)
-	orders.send("0", 3)
+	orders := fakehub.New("orders", 1)
+	orders.SendN("0", 3)
 
 	p := processor.New(orders, processor.Config{Store: memory.New(), Log: slog.New(slog.DiscardHandler), Checkpoints: processor.Checkpoints{Auto: true}})
 	for part, err := range p.Partitions(context.Background()) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/testkit/fakehub"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -154,7 +155,7 @@ func TestEndingTheLoopOverBatchesReleasesThePartitionAndTheBatchIsNotDone(t *tes
 		p := processor.New(w.hub, cfg)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		w.hub.send("0", 6)
+		w.hub.SendN("0", 6)
 		times := 0
 		for part, err := range p.Partitions(ctx) {
 			testkit.Must(t, err)
@@ -218,7 +219,7 @@ func TestAConfigurationThatMakesNoSenseIsRefused(t *testing.T) {
 }
 
 func TestIDsAreMadeUpWhereNoneIsGiven(t *testing.T) {
-	h := &fakeHub{}
+	h := &fakehub.Hub{}
 	a, b := processor.New(h, processor.Config{}), processor.New(h, processor.Config{})
 	if a.ID() == "" || a.ID() == b.ID() {
 		t.Errorf("ids %q and %q", a.ID(), b.ID())

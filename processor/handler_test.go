@@ -126,9 +126,9 @@ func TestBatchesAreGatheredByCountAndTime(t *testing.T) {
 			return w.note(ctx, b)
 		})
 		after(time.Second)
-		w.hub.send("0", 2) // waits for a third until 3 s
+		w.hub.SendN("0", 2) // waits for a third until 3 s
 		after(3 * time.Second)
-		w.hub.send("0", 9) // 4, 4, and one that waits from 4 s to 6 s
+		w.hub.SendN("0", 9) // 4, 4, and one that waits from 4 s to 6 s
 		after(5 * time.Second)
 		testkit.Slices(t, calls, []string{"2@3s", "4@4s", "4@4s", "1@6s", "0@8s"}, "calls")
 		w.wantSaved("0", 10)

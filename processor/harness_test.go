@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/testkit/fakehub"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 )
@@ -22,7 +23,7 @@ var group = processor.Group{Namespace: "space.example", Hub: "orders", Group: "$
 // world is a hub and a store with the instances that work on them, in a synctest bubble.
 type world struct {
 	t     *testing.T
-	hub   *fakeHub
+	hub   *fakehub.Hub
 	store *memory.Store
 	mu    sync.Mutex
 	// handled are the events of calls that returned nil, by partition; guarded by mu.
@@ -34,7 +35,7 @@ type world struct {
 // bubble runs a test in a world of its own.
 func bubble(t *testing.T, partitions int, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		test(&world{t: t, hub: newFakeHub(partitions), store: memory.New(), handled: map[string][]int64{}})
+		test(&world{t: t, hub: fakehub.New("orders", partitions), store: memory.New(), handled: map[string][]int64{}})
 	})
 }
 
@@ -140,13 +141,13 @@ func after(d time.Duration) {
 
 // feed sends events to a partition, with these keys in turn, and lets time pass.
 func (w *world) feed(d time.Duration, partition string, n int, keys ...string) {
-	w.hub.send(partition, n, keys...)
+	w.hub.SendN(partition, n, keys...)
 	after(d)
 }
 
 // feedAll sends events to each partition, and lets time pass.
 func (w *world) feedAll(d time.Duration, n int) {
-	w.hub.sendAll(n)
+	w.hub.SendAll(n)
 	after(d)
 }
 
@@ -171,8 +172,8 @@ func (w *world) wantInAnyOrder(partition string, want ...int64) {
 // wantAll wants each event of every partition exactly once and in order.
 func (w *world) wantAll() {
 	w.t.Helper()
-	for _, p := range w.hub.parts {
-		w.wantGot(p.id, upTo(p.next)...)
+	for _, p := range w.hub.IDs() {
+		w.wantGot(p, upTo(w.hub.Next(p))...)
 	}
 }
 

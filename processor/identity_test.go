@@ -39,16 +39,16 @@ func TestAnInstanceThatComesBackSoonKeepsItsPartitions(t *testing.T) {
 		w.start(w.config("a"), w.note)
 		after(16 * time.Second)
 		testkit.Equal(t, w.owners(), before, "owners")
-		for _, p := range w.hub.parts {
-			w.hub.send(p.id, 2)
-			if l := w.lease(p.id); l.Owner == "a" && l.Epoch < 2 {
-				t.Errorf("partition %s: epoch %d was not raised", p.id, l.Epoch)
+		for _, p := range w.hub.IDs() {
+			w.hub.SendN(p, 2)
+			if l := w.lease(p); l.Owner == "a" && l.Epoch < 2 {
+				t.Errorf("partition %s: epoch %d was not raised", p, l.Epoch)
 			}
 		}
 		after(time.Second)
-		for _, p := range w.hub.parts {
-			if got := w.got(p.id); len(got) == 0 {
-				t.Errorf("partition %s is not read", p.id)
+		for _, p := range w.hub.IDs() {
+			if got := w.got(p); len(got) == 0 {
+				t.Errorf("partition %s is not read", p)
 			}
 		}
 		cut.setDown(false) // the dead one wakes up and finds that it is not alone
@@ -105,7 +105,7 @@ func TestHandoffWorksByPolling(t *testing.T) {
 		cfg.ID, cfg.Store = "b", newFaulty(w.store)
 		w.start(cfg, w.noteOnly)
 		for range 60 {
-			w.hub.send("0", 1)
+			w.hub.SendN("0", 1)
 			w.feed(time.Second, "3", 1)
 		}
 		w.wantCounts(2, 2)
@@ -148,7 +148,7 @@ func TestAPartitionCountThatGrowsIsNoticed(t *testing.T) {
 	bubble(t, 2, func(w *world) {
 		w.start(w.config("a"), w.note)
 		after(time.Second)
-		w.hub.grow(2)
+		w.hub.Grow(2)
 		w.feed(time.Minute, "3", 5)
 		w.wantAll()
 		testkit.Equal(t, w.owners(), "a:0,1,2,3", "owners")

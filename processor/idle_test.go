@@ -29,9 +29,9 @@ func TestAnIdlePartitionIsOneGoroutineThatSleeps(t *testing.T) {
 					w.feedAll(time.Minute, 3)
 					w.wantAll()
 					cost[n] = runtime.NumGoroutine() - before
-					waits := w.hub.waits.Load()
+					waits := w.hub.Waits.Load()
 					after(time.Hour)
-					if more := w.hub.waits.Load() - waits; more != 0 {
+					if more := w.hub.Waits.Load() - waits; more != 0 {
 						t.Errorf("%d partitions: waited %d times in an idle hour", n, more)
 					}
 					w.feed(10*time.Second, "1", 1)

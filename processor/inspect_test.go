@@ -15,9 +15,9 @@ import (
 func TestInspectGivesTheTableOfAGroup(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		a := w.start(w.config("a"), w.note)
-		w.hub.send("0", 4)
+		w.hub.SendN("0", 4)
 		w.feed(time.Second, "1", 2)
-		w.hub.trim("0", 2)
+		w.hub.Trim("0", 2)
 		b := w.start(w.config("b"), w.note)
 		after(time.Minute)
 		wantTable(t, w, `
@@ -29,7 +29,7 @@ func TestInspectGivesTheTableOfAGroup(t *testing.T) {
 			lag 0 worth 0`)
 		a.stop()
 		b.stop()
-		w.hub.send("0", 10)
+		w.hub.SendN("0", 10)
 		w.feed(time.Minute, "2", 5)
 		wantTable(t, w, `
 			0 /2 saved 3 of 2-13 lag 10 1m0s
@@ -49,8 +49,8 @@ func TestInspectReadsNothingBesideAnOwner(t *testing.T) {
 		w.start(w.config("a"), func(ctx context.Context, b *processor.Batch) error { <-ctx.Done(); return ctx.Err() })
 		w.feed(10*time.Second, "0", 3)
 		testkit.Equal(t, *w.inspect().Partitions[0].Lag, (processor.Lag{Events: 3, Oldest: -1}), "lag")
-		if w.hub.readers("0") != 1 || len(w.errs) > 0 {
-			t.Errorf("%d readers, errors %v", w.hub.readers("0"), w.errs)
+		if w.hub.Readers("0") != 1 || len(w.errs) > 0 {
+			t.Errorf("%d readers, errors %v", w.hub.Readers("0"), w.errs)
 		}
 	})
 }

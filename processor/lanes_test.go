@@ -130,7 +130,7 @@ func TestAHandoffWithLanesLosesNothing(t *testing.T) {
 		a := w.start(cfg, handle)
 		after(time.Second)
 		cfg.ID = "b"
-		w.hub.sendAll(50)
+		w.hub.SendAll(50)
 		b := w.start(cfg, handle)
 		for range 20 {
 			w.feedAll(time.Second, 5)

@@ -192,7 +192,7 @@ func TestACallThatWaitsHearsOfAHubThatWasMadeAnew(t *testing.T) {
 			w.start(cfg, h.handle)
 			after(time.Second)
 			w.feed(time.Hour, "0", 10)
-			w.hub.recreate()
+			w.hub.Recreate()
 			w.feed(time.Minute, "0", 1)
 			w.wantGot("0", 0) // the new one
 		})
@@ -221,7 +221,7 @@ func TestACallMayTakeHours(t *testing.T) {
 			cfg.ID = "b"
 			w.start(cfg, w.note)
 			for range 5 {
-				w.hub.send("0", 100) // more than the window of lanes
+				w.hub.SendN("0", 100) // more than the window of lanes
 				after(time.Hour)
 				if l, s := w.lease("0"), w.status(a, "0"); l.Owner != "a" || l.Epoch != 1 || s.State != processor.Running || s.Attempt != 1 {
 					t.Fatalf("%d lanes: the lease is %+v, the status %+v", lanes, l, s)

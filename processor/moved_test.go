@@ -49,7 +49,7 @@ func TestAPartitionsCheckpointDoesNotUndoAnOperatorsMove(t *testing.T) {
 func TestALostAnswerWhileABadCheckpointIsStoredLosesNoMark(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.force("0", 1000)
-		w.hub.send("0", 5)
+		w.hub.SendN("0", 5)
 		lossy := newFaulty(w.store)
 		lossy.set(lossy.deny, "save", 1)
 		cfg := w.config("a")

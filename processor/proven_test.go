@@ -8,18 +8,19 @@ import (
 
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/testkit/fakehub"
 	"github.com/eventyard/eventyard/processor"
 )
 
 // slowHub takes long to open a reader, whatever the context says.
 type slowHub struct {
-	*fakeHub
+	*fakehub.Hub
 	delay time.Duration
 }
 
 func (h slowHub) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, error) {
 	time.Sleep(h.delay)
-	return h.fakeHub.Open(ctx, cfg)
+	return h.Hub.Open(ctx, cfg)
 }
 
 // P3: no call of any kind but Close starts once the lease cannot be proven, or the partition is given up.
@@ -113,7 +114,7 @@ func TestWhatAStopLeavesBehindIsNotTakenForAStrangers(t *testing.T) {
 		w.start(w.config("b"), w.note)
 		after(50 * time.Second)
 		w.wantAll()
-		for _, cfg := range w.hub.opened() {
+		for _, cfg := range w.hub.Opened() {
 			if cfg.Epoch == hub.Exclusive(0) {
 				t.Error("a reader showed no epoch")
 			}

@@ -15,7 +15,7 @@ import (
 // P10
 func TestStartIsAskedOnlyForPartitionsWithoutCheckpoint(t *testing.T) {
 	bubble(t, 2, func(w *world) {
-		w.hub.sendAll(5)
+		w.hub.SendAll(5)
 		w.force("1", 2)
 		cfg := w.config("a")
 		var asked []string
@@ -33,7 +33,7 @@ func TestStartIsAskedOnlyForPartitionsWithoutCheckpoint(t *testing.T) {
 
 func TestACheckpointWithAnOffsetAloneIsGoneOnFrom(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.hub.send("0", 5)
+		w.hub.SendN("0", 5)
 		testkit.Must(t, testkit.Err(w.store.Force(context.Background(), group, processor.Checkpoint{Partition: "0", Sequence: -1, Offset: "o2"})))
 		w.start(w.config("a"), w.note)
 		after(time.Second)
@@ -46,7 +46,7 @@ func TestACheckpointBeyondTheEndFollowsTheConfiguration(t *testing.T) {
 		processor.FromEarliest: {0, 1, 2, 3}, processor.FromLatest: {3}, processor.Fail: nil,
 	} {
 		bubble(t, 1, func(w *world) {
-			w.hub.send("0", 3)
+			w.hub.SendN("0", 3)
 			w.force("0", 500)
 			cfg := w.config("a")
 			cfg.OutOfRange = policy
@@ -71,12 +71,12 @@ func TestACheckpointBeyondTheEndFollowsTheConfiguration(t *testing.T) {
 
 func TestACheckpointOfAnEarlierHubOfThatNameDoesNotCount(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.hub.send("0", 3)
+		w.hub.SendN("0", 3)
 		a := w.start(w.config("a"), w.note)
 		after(time.Second)
 		a.stop()
-		w.hub.recreate()
-		w.hub.send("0", 5)
+		w.hub.Recreate()
+		w.hub.SendN("0", 5)
 		w.start(w.config("b"), w.note)
 		after(time.Second)
 		w.wantGot("0", 0, 1, 2, 0, 1, 2, 3, 4)
@@ -90,14 +90,14 @@ func TestAHubThatIsMadeAnewWhileItIsReadIsReadFromItsBeginning(t *testing.T) {
 		bubble(t, 1, func(w *world) {
 			w.start(w.config("a"), w.note)
 			w.feed(time.Second, "0", 5)
-			w.hub.recreate()
+			w.hub.Recreate()
 			w.feed(2*time.Minute, "0", n)
 			got := w.got("0")
 			if want := append(upTo(5), upTo(int64(n))...); !slices.Equal(got[:5], want[:5]) || !slices.Equal(got[len(got)-n:], want[5:]) {
 				t.Errorf("handled %v", got)
 			}
 			w.wantReported(processor.ErrBadCheckpoint)
-			if c := w.saved("0"); c.Sequence != int64(n)-1 || c.HubID != w.hub.created.UTC().Format(time.RFC3339Nano) {
+			if c := w.saved("0"); c.Sequence != int64(n)-1 || c.HubID != w.hub.Created().UTC().Format(time.RFC3339Nano) {
 				t.Errorf("stored %+v", c)
 			}
 		})
@@ -106,7 +106,7 @@ func TestAHubThatIsMadeAnewWhileItIsReadIsReadFromItsBeginning(t *testing.T) {
 
 func TestAnOffsetThatTheHubDoesNotKnowFollowsTheConfiguration(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.hub.send("0", 3)
+		w.hub.SendN("0", 3)
 		testkit.Must(t, testkit.Err(w.store.Force(context.Background(), group, processor.Checkpoint{Partition: "0", Sequence: -1, Offset: "of another world"})))
 		w.start(w.config("a"), w.note)
 		after(time.Second)
@@ -118,9 +118,9 @@ func TestAnOffsetThatTheHubDoesNotKnowFollowsTheConfiguration(t *testing.T) {
 
 func TestEventsThatRetentionTookAreReportedAsAGap(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.hub.send("0", 10)
+		w.hub.SendN("0", 10)
 		w.force("0", 2)
-		w.hub.trim("0", 7)
+		w.hub.Trim("0", 7)
 		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.wantGot("0", 7, 8, 9)
@@ -152,7 +152,7 @@ func TestARefusedReaderRaisesItsEpochUntilItIsAdmitted(t *testing.T) {
 		old, err := w.hub.Open(context.Background(), hub.ReadConfig{Partition: "0", Epoch: hub.Exclusive(40)})
 		testkit.Must(t, err)
 		defer old.Close(context.Background())
-		w.hub.send("0", 3)
+		w.hub.SendN("0", 3)
 		w.start(w.config("a"), w.note)
 		after(time.Minute)
 		w.wantAll()
@@ -166,15 +166,15 @@ func TestAStalledReaderIsOpenedAnewAndThenThePartitionReleased(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.start(w.config("a"), w.note)
 		after(10 * time.Minute) // idle is not stalled
-		if n := len(w.hub.opened()); n != 1 || len(w.errs) > 0 {
+		if n := len(w.hub.Opened()); n != 1 || len(w.errs) > 0 {
 			t.Fatalf("opened %d times, %v", n, w.errs)
 		}
-		w.hub.mute("0", false)
+		w.hub.Mute("0", false)
 		w.feed(3*time.Minute, "0", 1)
 		w.wantAll()
 		w.wantReported(processor.ErrStalled)
-		w.hub.mute("0", true)
-		w.hub.send("0", 1)
+		w.hub.Mute("0", true)
+		w.hub.SendN("0", 1)
 		epoch := w.lease("0").Epoch
 		after(6 * time.Minute)
 		if e := w.lease("0").Epoch; e <= epoch {
@@ -183,7 +183,7 @@ func TestAStalledReaderIsOpenedAnewAndThenThePartitionReleased(t *testing.T) {
 		if !slices.Contains(w.states, "0 stalled") {
 			t.Errorf("states %v", w.states)
 		}
-		w.hub.mute("0", false)
+		w.hub.Mute("0", false)
 		after(10 * time.Minute)
 		w.wantAll()
 	})
@@ -191,22 +191,18 @@ func TestAStalledReaderIsOpenedAnewAndThenThePartitionReleased(t *testing.T) {
 
 func TestAHubThatIsDownIsWaitedFor(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.hub.infoErr = errDown
-		w.hub.openErr = func(hub.ReadConfig) error { return errDown }
-		w.hub.send("0", 3)
+		w.hub.FailInfo(errDown)
+		w.hub.FailOpen(func(hub.ReadConfig) error { return errDown })
+		w.hub.SendN("0", 3)
 		a := w.start(w.config("a"), w.note)
 		after(time.Minute)
-		w.hub.mu.Lock()
-		w.hub.infoErr = nil
-		w.hub.mu.Unlock()
+		w.hub.FailInfo(nil)
 		after(time.Minute)
 		if s := w.status(a, "0"); s.State != processor.Starting || !errors.Is(s.Err, errDown) {
 			t.Errorf("the status says %+v", s)
 		}
 		after(10 * time.Minute)
-		w.hub.mu.Lock()
-		w.hub.openErr = nil
-		w.hub.mu.Unlock()
+		w.hub.FailOpen(nil)
 		after(time.Minute)
 		w.wantAll()
 	})
@@ -215,12 +211,12 @@ func TestAHubThatIsDownIsWaitedFor(t *testing.T) {
 func TestWhatDoesNotPassByWaitingEndsRun(t *testing.T) {
 	for _, err := range []error{hub.ErrNotFound, hub.ErrUnauthorized} {
 		bubble(t, 1, func(w *world) {
-			w.hub.infoErr = err
+			w.hub.FailInfo(err)
 			if got := processor.New(w.hub, w.config("a")).Run(context.Background(), w.note); !errors.Is(got, err) {
 				t.Errorf("no hub: %v", got)
 			}
-			w.hub.infoErr = nil
-			w.hub.openErr = func(hub.ReadConfig) error { return err }
+			w.hub.FailInfo(nil)
+			w.hub.FailOpen(func(hub.ReadConfig) error { return err })
 			if got := processor.New(w.hub, w.config("a")).Run(context.Background(), w.note); !errors.Is(got, err) {
 				t.Errorf("no group: %v", got)
 			}
@@ -249,7 +245,7 @@ func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAskin
 		testkit.Must(t, err, "ours still holds what is not its own")
 		after(time.Second)
 		last := map[string]int64{}
-		for _, o := range w.hub.opened() {
+		for _, o := range w.hub.Opened() {
 			last[o.Partition], _ = o.Epoch.Number()
 		}
 		if last["2"] != 0 || last["3"] != 0 {
@@ -317,7 +313,7 @@ func TestStatesAreReported(t *testing.T) {
 func TestAPartitionThatBeginsAtTheEndIsGoneOnFromThere(t *testing.T) {
 	for _, bad := range []bool{false, true} {
 		bubble(t, 1, func(w *world) {
-			w.hub.send("0", 5)
+			w.hub.SendN("0", 5)
 			cfg := w.config("a")
 			cfg.Start = func(string) hub.Position { return hub.Latest }
 			if bad {
@@ -327,7 +323,7 @@ func TestAPartitionThatBeginsAtTheEndIsGoneOnFromThere(t *testing.T) {
 			a := w.start(cfg, w.note)
 			after(time.Second)
 			a.stop()
-			w.hub.send("0", 3)
+			w.hub.SendN("0", 3)
 			cfg.ID = "b"
 			w.start(cfg, w.note)
 			after(time.Second)
@@ -340,12 +336,12 @@ func TestAPartitionThatBeginsAtTheEndIsGoneOnFromThere(t *testing.T) {
 func TestAPartitionThatBeganAtTheEndMissesNothingWhenItsLinkBreaks(t *testing.T) {
 	for _, there := range []int{0, 5} {
 		bubble(t, 1, func(w *world) {
-			w.hub.send("0", there)
+			w.hub.SendN("0", there)
 			cfg := w.config("a")
 			cfg.Start = func(string) hub.Position { return hub.Latest }
 			w.start(cfg, w.note)
 			after(time.Second)
-			w.hub.cut("0", errLink)
+			w.hub.Cut("0", errLink)
 			w.feed(time.Second, "0", 2)
 			w.wantGot("0", int64(there), int64(there)+1)
 		})

@@ -12,12 +12,12 @@ import (
 // P1, P10
 func TestOneInstanceTakesAllPartitionsAndHandlesEveryEventInOrder(t *testing.T) {
 	bubble(t, 4, func(w *world) {
-		w.hub.sendAll(250)
+		w.hub.SendAll(250)
 		w.start(w.config("a"), w.note)
 		after(time.Second)
 		w.wantAll()
 		w.wantSaved("3", 249)
-		if c := w.saved("3"); c.Offset != "o249" || c.Epoch != 1 || c.HubID != w.hub.created.UTC().Format(time.RFC3339Nano) {
+		if c := w.saved("3"); c.Offset != "o249" || c.Epoch != 1 || c.HubID != w.hub.Created().UTC().Format(time.RFC3339Nano) {
 			t.Errorf("the checkpoint is %+v", c)
 		}
 		testkit.Equal(t, w.owners(), "a:0,1,2,3", "owners")
@@ -35,7 +35,7 @@ func TestAGracefulStopReleasesLeasesAtOnceAndLeavesNoPresence(t *testing.T) {
 			t.Errorf("an idle instance took %v to stop", took)
 		}
 		w.wantNothingLeft()
-		w.hub.send("2", 10)
+		w.hub.SendN("2", 10)
 		w.start(w.config("b"), w.note)
 		after(100 * time.Millisecond)
 		w.wantGot("2", upTo(10)...)

@@ -65,7 +65,7 @@ func TestAGroupThatIsRemovedLaterIsWaitedFor(t *testing.T) {
 		w.start(cfg, w.note)
 		after(time.Second)
 		gone.set(gone.deny, "facts", 1000)
-		w.hub.cut("0", hub.ErrNotFound)
+		w.hub.Cut("0", hub.ErrNotFound)
 		after(20 * time.Second)
 		w.wantReported(hub.ErrNotFound)
 		gone.set(gone.deny, "facts", 0)

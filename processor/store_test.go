@@ -54,7 +54,7 @@ func (d *diary) ProcessError(_ context.Context, p *processor.Partition, err erro
 }
 
 func (d *diary) Close(ctx context.Context, p *processor.Partition, why processor.Reason) error {
-	if n := d.w.hub.readers(p.ID()); n != 0 {
+	if n := d.w.hub.Readers(p.ID()); n != 0 {
 		d.note("still reading")
 	}
 	d.note("close " + p.ID() + " " + why.String())
@@ -106,7 +106,7 @@ func TestWithTheStoreDownWorkGoesOnWhileLeasesAreProvenAndResumesByItself(t *tes
 		w.wantGot("0", 0, 1, 2)
 		w.feed(30*time.Second, "0", 1)
 		testkit.MustErrorIs(t, cause, processor.ErrLeaseLost, "the call's context ended with")
-		testkit.Equal(t, w.hub.readers("0"), 0, "the reader is open although the lease was lost")
+		testkit.Equal(t, w.hub.Readers("0"), 0, "the reader is open although the lease was lost")
 		if slices.Contains(d.list(), "close 0 lease lost") {
 			t.Error("closed before the last call returned")
 		}
@@ -130,7 +130,7 @@ func TestALostAnswerToAClaimIsFoundOutByReadingAgain(t *testing.T) {
 		cut.lose["claim"] = 1
 		cfg := w.config("a")
 		cfg.Store = cut
-		w.hub.send("0", 3)
+		w.hub.SendN("0", 3)
 		w.start(cfg, w.note)
 		after(5 * time.Second)
 		w.wantAll()
@@ -173,7 +173,7 @@ func TestAFailureToReadTheCheckpointStrandsNoPartition(t *testing.T) {
 		cut.deny["begin"] = 6
 		cfg := w.config("a")
 		cfg.Store = cut
-		w.hub.sendAll(3)
+		w.hub.SendAll(3)
 		a := w.start(cfg, w.note)
 		after(50 * time.Millisecond)
 		if s := w.status(a, "2"); s.State != processor.Starting || !errors.Is(s.Err, errDown) {
@@ -230,7 +230,7 @@ func TestAStopReleasesWhatWasWrittenWithoutAnAnswer(t *testing.T) {
 			a := w.start(cfg, w.note)
 			after(time.Second)
 			cut.set(cut.lose, "claim", 1)
-			w.hub.grow(1)
+			w.hub.Grow(1)
 			if partitions == 3 {
 				after(10 * time.Second) // a renewal, not answered
 			}

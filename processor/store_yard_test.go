@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/testkit/fakehub"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/storetest"
 	"github.com/eventyard/eventyard/server"
@@ -262,7 +263,7 @@ func TestYardStoreIsOfOneHub(t *testing.T) {
 
 // P12: the store that processors of a yard's hub have when they are given none is there for others too, and other hubs have none.
 func TestStoreOfAHub(t *testing.T) {
-	if s, err := processor.StoreOf(newFakeHub(1)); err == nil || !strings.Contains(err.Error(), "set a store") {
+	if s, err := processor.StoreOf(fakehub.New("orders", 1)); err == nil || !strings.Contains(err.Error(), "set a store") {
 		t.Errorf("a hub that is no yard's has the store %v, %v", s, err)
 	}
 	yard := servertest.Start(t)

@@ -34,7 +34,7 @@ func TestAnInstanceThatComesWhileTheRecordsAreReadIsNoStranger(t *testing.T) {
 		w.start(cfg, w.note)
 		after(15 * time.Second)
 		testkit.Equal(t, w.owners(), "a:0 b:1", "owners")
-		for _, cfg := range w.hub.opened() {
+		for _, cfg := range w.hub.Opened() {
 			if cfg.Epoch == hub.Exclusive(0) {
 				t.Error("a reader showed no epoch")
 			}

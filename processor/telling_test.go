@@ -74,7 +74,7 @@ func TestAnOperatorsMoveIsReportedOnce(t *testing.T) {
 // P6
 func TestAStartBeyondTheEndIsNotCalledACheckpoint(t *testing.T) {
 	bubble(t, 1, func(w *world) {
-		w.hub.send("0", 2)
+		w.hub.SendN("0", 2)
 		cfg := w.config("a")
 		cfg.Start = func(string) hub.Position { return hub.After(100) }
 		w.start(cfg, w.note)
@@ -141,14 +141,14 @@ func TestAnUnreadableEventIsReportedAndNothingElseIsPassed(t *testing.T) {
 		bubble(t, 1, func(w *world) {
 			cfg := w.config("a")
 			cfg.Lanes, cfg.MinBatch = lanes, 3
-			w.hub.garble("0", 0, 3, 4, 9)
-			w.hub.send("0", 10)
+			w.hub.Garble("0", 0, 3, 4, 9)
+			w.hub.SendN("0", 10)
 			w.start(cfg, w.note)
 			after(time.Minute)
 			w.wantInAnyOrder("0", 1, 2, 5, 6, 7, 8)
 			after(20 * time.Minute)
-			if n := len(w.errs); n != 4 || !strings.Contains(w.errs[0].Error(), "sequence number 0") || len(w.hub.opened()) != 1 {
-				t.Errorf("%d errors %v, %d readers opened", n, w.errs, len(w.hub.opened()))
+			if n := len(w.errs); n != 4 || !strings.Contains(w.errs[0].Error(), "sequence number 0") || len(w.hub.Opened()) != 1 {
+				t.Errorf("%d errors %v, %d readers opened", n, w.errs, len(w.hub.Opened()))
 			}
 			w.feed(10*time.Second, "0", 1)
 			w.wantSaved("0", 10)

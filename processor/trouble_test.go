@@ -18,7 +18,7 @@ func TestAnIdlePartitionWhoseLinkBreaksNowAndThenIsKept(t *testing.T) {
 		w.start(w.config("a"), w.note)
 		for range 5 {
 			after(3 * time.Minute)
-			w.hub.cut("0", errLink)
+			w.hub.Cut("0", errLink)
 		}
 		after(time.Minute)
 		if l := w.lease("0"); w.reported(processor.ErrStalled) || l.Owner != "a" || l.Epoch != 1 {
@@ -31,9 +31,9 @@ func TestABrokenLinkAfterAnEvictionIsOneTrouble(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.start(w.config("a"), w.note)
 		after(time.Second)
-		w.hub.cut("0", hub.ErrEvicted)
+		w.hub.Cut("0", hub.ErrEvicted)
 		after(time.Second)
-		w.hub.cut("0", errLink)
+		w.hub.Cut("0", errLink)
 		after(time.Second)
 		if l := w.lease("0"); w.reported(processor.ErrStalled) || l.Owner != "a" || l.Epoch != 1 {
 			t.Errorf("lease %+v, errors %v", l, w.errs)
@@ -48,17 +48,15 @@ func TestAPartitionThatAnInstanceMayNotReadIsGivenToOthers(t *testing.T) {
 		after(time.Second)
 		w.start(w.config("b"), w.note)
 		after(time.Minute)
-		w.hub.mu.Lock()
-		w.hub.openErr = func(cfg hub.ReadConfig) error {
+		w.hub.FailOpen(func(cfg hub.ReadConfig) error {
 			if cfg.Name == "a" {
 				return hub.ErrUnauthorized
 			}
 			return nil
-		}
-		w.hub.mu.Unlock()
-		for _, p := range w.hub.parts {
-			w.hub.cut(p.id, errLink)
-			w.hub.send(p.id, 3)
+		})
+		for _, p := range w.hub.IDs() {
+			w.hub.Cut(p, errLink)
+			w.hub.SendN(p, 3)
 		}
 		after(10 * time.Minute)
 		w.wantAll()
@@ -69,7 +67,7 @@ func TestPartitionsThatAreNoMoreAreGivenUp(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		w.start(w.config("a"), w.note)
 		after(time.Second)
-		w.hub.shrink(1)
+		w.hub.Shrink(1)
 		after(10 * time.Minute)
 		testkit.Equal(t, w.owners(), "a:0", "owners")
 	})

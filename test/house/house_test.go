@@ -33,7 +33,7 @@ var floors = [][]string{
 	{"admin", "event", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/...", "internal/hubs/access/oidc"},
 	{"internal/api/spec", "internal/amqp/message", "internal/storage/eventlog", "internal/storage/meta", "internal/grid/schema"},
 	{"internal/config", "internal/storage/eventlog/logtest", "internal/storage/meta/metatest", "internal/storage/meta/mirror", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison"},
-	{"internal/storage/disk", "internal/storage/bolt", "processor", "internal/grid/retrylog"},
+	{"internal/storage/disk", "internal/storage/bolt", "internal/testkit/fakehub", "processor", "internal/grid/retrylog"},
 	{"internal/storage", "internal/storage/storagetest", "internal/hubs/broker", "internal/hubs/access", "processor/legacy", "processor/internal/stores", "internal/functions/circuit"},
 	{"internal/hubs/groups", "internal/hubs/hubstest", "internal/hubs/blob", "processor/...", "internal/grid/topics", "functions", "internal/functions/poison/box"},
 	{"internal/grid/handshake", "internal/grid/webhook", "internal/grid/deadletter", "internal/api/subscribe", "internal/functions/local", "internal/functions/notify"},
