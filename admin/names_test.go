@@ -27,7 +27,5 @@ func TestANameIsNeverAnotherPath(t *testing.T) {
 			t.Errorf("partition %q: moved with %v", name, err)
 		}
 	}
-	if _, err := c.Hub(t.Context(), "plain"); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
+	testkit.Check(t, testkit.Err(c.Hub(t.Context(), "plain")), "afterwards")
 }

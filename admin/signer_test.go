@@ -51,9 +51,8 @@ func TestTokensAreForTheServer(t *testing.T) {
 func TestTokensAreKeptUntilHalfOfTheirLifeIsOver(t *testing.T) {
 	s, now := sign(t, Config{}, "http://yard"), time.Unix(1e9, 0)
 	first := s.authorization(now)
-	if again := s.authorization(now.Add(tokenLife/2 - time.Second)); again != first {
-		t.Error("another token was made too early")
-	}
+	testkit.Equal(t, s.authorization(now.Add(tokenLife/2-time.Second)), first,
+		"another token was made too early")
 	if late := s.authorization(now.Add(tokenLife / 2)); late == first {
 		t.Error("the old token was kept for too long")
 	}
@@ -96,8 +95,7 @@ func expired(w http.ResponseWriter) {
 	fmt.Fprint(w, `{"type":"urn:eventyard:problem:expired-token","title":"T","detail":"D","next":"compare the clocks"}`)
 }
 
-// A yard whose clock is ahead calls a token expired that is not; another one is made,
-// once.
+// A yard whose clock is ahead calls a token expired that is not; another one is made, once.
 func TestAnExpiredTokenIsReplacedOnce(t *testing.T) {
 	for refusals, ok := range map[int32]bool{0: true, 1: true, 2: false} {
 		var asked atomic.Int32

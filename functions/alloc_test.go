@@ -22,7 +22,8 @@ func eventsOf(n int) []event.Event {
 	return events
 }
 
-// F8: a call that succeeds costs the same few allocations for one event and for a thousand, with Each, too.
+// F8: a call that succeeds costs the same few allocations for one event and for a thousand, with
+// Each, too.
 func TestACallThatSucceedsAllocatesNothingPerEvent(t *testing.T) {
 	for name, handle := range map[string]Handler{
 		"a batch": func(context.Context, *Batch) error { return nil },
@@ -60,7 +61,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkHost is the whole way of 100,000 events from a hub in memory through a host with the default binding.
+// BenchmarkHost is the whole way of 100,000 events from a hub in memory through a host with the
+// default binding.
 func BenchmarkHost(b *testing.B) {
 	const total = 100_000
 	space := newFakeSpace()

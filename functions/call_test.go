@@ -178,7 +178,8 @@ func (e *ending) Err() error {
 	return context.Canceled
 }
 
-// F2: an event that failed is not taken for done, though the partition is taken away at the very moment when Each returns.
+// F2: an event that failed is not taken for done, though the partition is taken away at the very
+// moment when Each returns.
 func TestAnEventThatFailedIsNotDoneWhenTheCallIsCancelled(t *testing.T) {
 	for n := 1; n < 10; n++ {
 		c := &call{Context: &ending{t.Context(), n}, batch: &Batch{Events: []event.Event{event.Text("ok"), event.Text("bad"), event.Text("ok")}}}

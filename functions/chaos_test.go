@@ -21,8 +21,9 @@ var (
 	chaosFirst = flag.Int("chaos.first", 0, "the first seed")
 )
 
-// F2 to F5, F7: whatever happens, every good event is done, every guilty one is in the poison hub exactly once and no other is, and the events of a
-// key are first done in order. A failure prints its seed.
+// F2 to F5, F7: whatever happens, every good event is done, every guilty one is in the poison hub
+// exactly once and no other is, and the events of a key are first done in order. A failure prints
+// its seed.
 func TestChaos(t *testing.T) {
 	for seed := *chaosFirst; seed < *chaosFirst+*chaosSeeds && !t.Failed(); seed++ {
 		bubble(t, 3, func(w *world) {

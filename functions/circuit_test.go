@@ -26,8 +26,9 @@ func (o *outage) handle(context.Context, *Batch) error {
 	return nil
 }
 
-// F5, F7: more than N failures over all instances open the circuit in all of them; from then on nothing is called, put away or
-// checkpointed, and after resuming each goes on at exactly the right event.
+// F5, F7: more than N failures over all instances open the circuit in all of them; from then on
+// nothing is called, put away or checkpointed, and after resuming each goes on at exactly the right
+// event.
 func TestTheCircuitOpensInAllHostsAndNothingMoreIsPutAway(t *testing.T) {
 	bubble(t, 6, func(w *world) {
 		b := binding()
@@ -50,7 +51,8 @@ func TestTheCircuitOpensInAllHostsAndNothingMoreIsPutAway(t *testing.T) {
 		after(time.Minute)
 		w.wantState("open")
 		away, calls := w.poisonEvents(), len(w.gotCalls())
-		// All six partitions fail at the same moment: that is how many may be beyond the 20 before the instances have told each other.
+		// All six partitions fail at the same moment: that is how many may be beyond the 20 before
+		// the instances have told each other.
 		if n := len(away); n < 15 || n > 26 {
 			t.Fatalf("%d events were put away", n)
 		}
@@ -83,7 +85,8 @@ func TestTheCircuitOpensInAllHostsAndNothingMoreIsPutAway(t *testing.T) {
 		w.wantState("closed")
 		for p := range 6 {
 			id := fmt.Sprint(p)
-			// Each goes on behind its checkpoint; what was put away just before the circuit opened is not called again.
+			// Each goes on behind its checkpoint; what was put away just before the circuit opened
+			// is not called again.
 			at := saved[p] + 1
 			for slices.ContainsFunc(away, func(l poison.Record) bool { return l.Partition == id && l.Sequence == at }) {
 				at++
@@ -204,7 +207,8 @@ func TestProbingClosesTheCircuitByItself(t *testing.T) {
 	})
 }
 
-// F7: a partition whose batch had never been tried can be the prober, too; its batch goes on behind the probe.
+// F7: a partition whose batch had never been tried can be the prober, too; its batch goes on behind
+// the probe.
 func TestAFreshBatchCanProbe(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		b := binding()
@@ -251,7 +255,8 @@ func TestAFreshBatchCanProbe(t *testing.T) {
 	})
 }
 
-// F5: a call that ended well although the circuit had opened is done, but its checkpoint waits for the circuit, or for the end.
+// F5: a call that ended well although the circuit had opened is done, but its checkpoint waits for
+// the circuit, or for the end.
 func TestTheCheckpointOfACallThatWasUnderWayWaits(t *testing.T) {
 	slow := func(ctx context.Context, b *Batch) error { time.Sleep(10 * time.Second); return nil }
 	for name, c := range map[string]struct {

@@ -17,7 +17,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// F2, F4: whenever the owner dies, nothing is lost, and what is put away is in the poison hub exactly once.
+// F2, F4: whenever the owner dies, nothing is lost, and what is put away is in the poison hub
+// exactly once.
 func TestPoisonIsStoredExactlyOnceWhereverTheOwnerDies(t *testing.T) {
 	for name, change := range map[string]func(*Binding){
 		"in order":            func(b *Binding) { b.MaxBatch = 4 },
@@ -92,7 +93,8 @@ func (w *world) eachOf(l *life, handle Handler) Handler {
 	})
 }
 
-// wantAllDone wants each of n events but some done at least once, and for each key the first time in order.
+// wantAllDone wants each of n events but some done at least once, and for each key the first time
+// in order.
 func (w *world) wantAllDone(partition string, n int, but ...int) {
 	w.t.Helper()
 	seen := map[string]bool{}
@@ -112,7 +114,8 @@ func (w *world) wantAllDone(partition string, n int, but ...int) {
 	}
 }
 
-// F3: attempts survive the death of their instance; a death in a call that had failed before is counted.
+// F3: attempts survive the death of their instance; a death in a call that had failed before is
+// counted.
 func TestAttemptsSurviveRestarts(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.orders.SendN("0", 1)
@@ -187,7 +190,8 @@ func TestOneDeathIsHeldAgainstNobody(t *testing.T) {
 	})
 }
 
-// A call that is over is not in the store as begun, even if no checkpoint tells so: a later death is none of its doing.
+// A call that is over is not in the store as begun, even if no checkpoint tells so: a later death
+// is none of its doing.
 func TestACallThatIsOverIsNoDeath(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.orders.SendN("0", 2)
@@ -210,8 +214,8 @@ func TestACallThatIsOverIsNoDeath(t *testing.T) {
 	})
 }
 
-// F4: while an event kills one instance after the other, another that only fails is not taken for the killer, though it is always being
-// called when they die.
+// F4: while an event kills one instance after the other, another that only fails is not taken for
+// the killer, though it is always being called when they die.
 func TestOnlyTheKillerIsHeldGuiltyOfDeaths(t *testing.T) {
 	bubble(t, 2, func(w *world) {
 		w.orders.Send("0", "killer")
@@ -241,7 +245,8 @@ func TestOnlyTheKillerIsHeldGuiltyOfDeaths(t *testing.T) {
 	})
 }
 
-// left puts a record into the store as an earlier owner has left it in good order, and a circuit that is open.
+// left puts a record into the store as an earlier owner has left it in good order, and a circuit
+// that is open.
 func (w *world) left(u triage.Unit) {
 	w.t.Helper()
 	value, err := triage.EncodeWork(triage.Work{Instance: "before", Clean: true, Begun: -1, Units: []triage.Unit{u}})
@@ -271,7 +276,8 @@ func TestProbesThatEndPutAnEndToSuspicion(t *testing.T) {
 	})
 }
 
-// F4, F5: an event that instances have died of is not called again because the circuit is open, nor put away meanwhile. Others try the circuit.
+// F4, F5: an event that instances have died of is not called again because the circuit is open, nor
+// put away meanwhile. Others try the circuit.
 func TestAnEventThatKillsIsNoProbe(t *testing.T) {
 	killer := triage.Unit{Events: ranges.SetOf(0), Deaths: 3, Counted: 3}
 	b := binding()

@@ -15,8 +15,9 @@ import (
 	"github.com/eventyard/eventyard/server"
 )
 
-// dialExample gives a client of a yard inside this program, which has a hub "images" with one partition and one for poison. With a connection string
-// it is hub.Dial(ctx, connectionString, hub.Config{}).
+// dialExample gives a client of a yard inside this program, which has a hub "images" with one
+// partition and one for poison. With a connection string it is hub.Dial(ctx, connectionString,
+// hub.Config{}).
 func dialExample(ctx context.Context, bodies ...string) (client *hub.Client, stop func()) {
 	dir, err := os.MkdirTemp("", "yard")
 	if err != nil {
@@ -48,7 +49,8 @@ func dialExample(ctx context.Context, bodies ...string) (client *hub.Client, sto
 	}
 }
 
-// A function for single events. One of them cannot be handled: it is tried again in place, then put away, and the stream goes on.
+// A function for single events. One of them cannot be handled: it is tried again in place, then put
+// away, and the stream goes on.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

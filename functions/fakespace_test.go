@@ -11,7 +11,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit/fakehub"
 )
 
-// fakeSpace is a namespace in memory whose hubs honour epochs and producers' numbers, for use inside a synctest bubble.
+// fakeSpace is a namespace in memory whose hubs honour epochs and producers' numbers, for use
+// inside a synctest bubble.
 type fakeSpace struct {
 	mu   sync.Mutex
 	hubs map[string]*fakehub.Hub // guarded by mu

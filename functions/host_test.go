@@ -204,7 +204,8 @@ func TestAFailingKeyHoldsUpItsLaneOnly(t *testing.T) {
 	})
 }
 
-// Hosts come and go, and circuits with them: no event is lost, and whoever is stopped in good order repeats nothing.
+// Hosts come and go, and circuits with them: no event is lost, and whoever is stopped in good order
+// repeats nothing.
 func TestAStormOfStartsAndStops(t *testing.T) {
 	bubble(t, 4, func(w *world) {
 		b := binding()

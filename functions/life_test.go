@@ -16,8 +16,8 @@ var (
 	errDown = errors.New("the store is down")
 )
 
-// life is one host's: everything that it does to the world goes through it, so that it can be ended between any two things, before or
-// after one is done. What a dead one tries comes to nothing.
+// life is one host's: everything that it does to the world goes through it, so that it can be ended
+// between any two things, before or after one is done. What a dead one tries comes to nothing.
 type life struct {
 	mu    sync.Mutex
 	dead  bool
@@ -137,7 +137,8 @@ func (s *store) Remove(ctx context.Context, g processor.Group, f processor.Entry
 	return s.life.do("remove "+f.Key, func() error { return s.Store.Remove(ctx, g, f) })
 }
 
-// ofTheWork are the steps between which it matters to die: those that change what the next owner finds.
+// ofTheWork are the steps between which it matters to die: those that change what the next owner
+// finds.
 func ofTheWork(step string) bool {
 	return strings.HasPrefix(step, "put "+workPrefix) || step == "save" || step == "send" || strings.HasPrefix(step, "put circuit/")
 }

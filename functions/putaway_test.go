@@ -41,7 +41,8 @@ func TestThePartitionWaitsForThePoisonHub(t *testing.T) {
 	})
 }
 
-// F4: a stop in the middle of it repeats nothing: the next owner writes the poison event, and calls nothing before.
+// F4: a stop in the middle of it repeats nothing: the next owner writes the poison event, and calls
+// nothing before.
 func TestTheNextOwnerWritesThePoisonEventThatWasAboutToBe(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.poison.SetDown(errors.New("away"))
@@ -250,7 +251,8 @@ func TestARewoundCheckpointRepeatsEverything(t *testing.T) {
 	}
 }
 
-// And one who moves it forward, past an event that is being retried, gets on with what is behind it.
+// And one who moves it forward, past an event that is being retried, gets on with what is behind
+// it.
 func TestACheckpointMovedForwardEndsARetry(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.orders.SendN("0", 4)
@@ -287,7 +289,7 @@ func TestAFormerOwnerCannotWriteTheWork(t *testing.T) {
 			return &record{store: w.store, group: testGroup, key: workPrefix + "bill/0", function: "bill", reader: &workReader{},
 				epoch: epoch, instance: instance, pen: make(chan struct{}, 1)}
 		}
-		testkit.Must(t, testkit.ErrOf(owned(l.Epoch, "b").open(w.t.Context(), b.Retry.policy(), -1)))
+		testkit.Must(t, testkit.Err(owned(l.Epoch, "b").open(w.t.Context(), b.Retry.policy(), -1)))
 		if _, err := owned(l.Epoch-1, "a").open(w.t.Context(), b.Retry.policy(), -1); !errors.Is(err, processor.ErrFenced) {
 			t.Errorf("an older epoch opened: %v", err)
 		}
@@ -316,7 +318,8 @@ func TestAnUnreadableRecordStopsNobody(t *testing.T) {
 	})
 }
 
-// A store that is away for a while, or loses answers, stops retries and put-aways, and loses nothing.
+// A store that is away for a while, or loses answers, stops retries and put-aways, and loses
+// nothing.
 func TestAStoreThatIsAwayIsWaitedFor(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.orders.Send("0", "ok", "bad", "ok", "bad", "ok")

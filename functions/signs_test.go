@@ -61,7 +61,8 @@ func TestLogLinesSayEachThingOnce(t *testing.T) {
 	})
 }
 
-// F4: while poison cannot be written it is told for what the partition waits, and what to do about it.
+// F4: while poison cannot be written it is told for what the partition waits, and what to do about
+// it.
 func TestWhatAPartitionWaitsForIsReported(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.orders.Send("0", "bad", "ok")

@@ -45,7 +45,7 @@ func TestReadsOfTheWorkAreSharedAndNeverOld(t *testing.T) {
 		go func() { _, _ = w.read(t.Context(), read) }()
 		synctest.Wait()
 		cancel()
-		testkit.That(t, testkit.ErrOf(w.read(ctx, read)) != nil, "who has to go got an answer")
+		testkit.That(t, testkit.Err(w.read(ctx, read)) != nil, "who has to go got an answer")
 		time.Sleep(time.Second) // for the others
 	})
 }

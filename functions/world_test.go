@@ -25,7 +25,8 @@ import (
 
 var testGroup = processor.Group{Namespace: "space.example", Hub: "orders", Group: "$Default"}
 
-// world is a hub "orders", a poison hub, a store, and the hosts that work on them, in a synctest bubble.
+// world is a hub "orders", a poison hub, a store, and the hosts that work on them, in a synctest
+// bubble.
 type world struct {
 	t      *testing.T
 	space  *fakeSpace
@@ -227,9 +228,7 @@ func (w *world) force(partition string, seq int64) {
 		}
 	}
 	c.Sequence, c.Offset, c.Epoch = seq, fmt.Sprintf("o%d", seq), 0
-	if _, err := w.store.Force(context.Background(), testGroup, c); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, testkit.Err(w.store.Force(context.Background(), testGroup, c)))
 }
 
 // work is the stored record of a partition.

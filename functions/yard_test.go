@@ -204,7 +204,8 @@ func TestInAYardAMissingPoisonHubIsReportedAtOnce(t *testing.T) {
 	}
 }
 
-// What is mistyped is what is told, before anything that is missing because of it, and without a word about the store.
+// What is mistyped is what is told, before anything that is missing because of it, and without a
+// word about the store.
 func TestInAYardAMistypedHubOrGroupIsReported(t *testing.T) {
 	yard := servertest.Start(t)
 	yard.Hub(t, "orders", 1)
@@ -265,7 +266,8 @@ func TestOtherTargetsForPoison(t *testing.T) {
 	}
 }
 
-// mortal is a store whose host dies with the nth write of its work, made or not: from then on it reaches nothing.
+// mortal is a store whose host dies with the nth write of its work, made or not: from then on it
+// reaches nothing.
 type mortal struct {
 	processor.Store
 	die  int

@@ -197,9 +197,7 @@ func TestTokensThatNotifyNothing(t *testing.T) {
 		b := newBearer(func(context.Context) (string, time.Time, error) { asked++; return "t", time.Time{}, nil })
 		for _, after := range []time.Duration{0, 15*time.Minute - 1, 1} {
 			time.Sleep(after)
-			if _, err := b.token(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(b.token(t.Context())))
 		}
 		testkit.Equal(t, asked, 2, "asked times")
 		for _, answer := range []error{nil, errors.New("no issuer")} {
@@ -227,9 +225,7 @@ func TestWaitingForATokenEnds(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := b.token(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
+		testkit.ErrorIs(t, testkit.Err(b.token(ctx)), context.DeadlineExceeded)
 		close(release)
 		testkit.Check(t, <-done)
 	})

@@ -115,9 +115,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportAllocs()
 			var ev event.Event
 			for b.Loop() {
-				if _, err := decodeEvent(&ev, raw); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, testkit.Err(decodeEvent(&ev, raw)))
 			}
 		})
 	}

@@ -50,9 +50,8 @@ func TestCallsThatAreGivenUpDisturbNobody(t *testing.T) {
 		}
 	}
 	testkit.Must(t, infoError(h))
-	if hub.Connection(client) != before {
-		t.Errorf("the connection was replaced: %v", hub.WhyConnectionEnded(before))
-	}
+	testkit.Equal(t, hub.Connection(client), before,
+		"the connection was replaced: %v", hub.WhyConnectionEnded(before))
 }
 
 // A reader that is closed lets go of who waits for it, whatever the hub does.
@@ -241,7 +240,8 @@ func (patientBearer) Verify(context.Context, string) (auth.Grant, error) {
 	return auth.Grant{Scopes: []auth.Scope{{Rights: auth.Manage}}, Holder: "bearer"}, nil
 }
 
-// P1: one client reads all partitions of a large hub, as a lone processor does: each reader has a session, of which a connection has many.
+// P1: one client reads all partitions of a large hub, as a lone processor does: each reader has a
+// session, of which a connection has many.
 func TestAClientReadsAllPartitionsOfALargeHub(t *testing.T) {
 	const partitions = 300
 	y := start(t, func(cfg *server.Config) {

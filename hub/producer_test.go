@@ -43,7 +43,8 @@ func stored(t *testing.T, h *hub.Hub, partition string) []event.Event {
 	return next(t, open(t, h, hub.ReadConfig{Partition: partition}), int(info.Last+1))
 }
 
-// H2: numbers begin at 0 and follow each other; what was stored under one is not stored again, whoever sends it.
+// H2: numbers begin at 0 and follow each other; what was stored under one is not stored again,
+// whoever sends it.
 func TestAProducerStoresEachNumberOnce(t *testing.T) {
 	y := start(t)
 	p := y.hub.Producer(mine)
@@ -191,7 +192,8 @@ func TestTheSameNumberFromSeveralClientsAtOnce(t *testing.T) {
 	wantBodies(t, stored(t, y.hub, "0"), bodies(numbers(0, 40))...)
 }
 
-// H2: what was stored before a restart of the yard is not stored again after it, by the same link or another's.
+// H2: what was stored before a restart of the yard is not stored again after it, by the same link
+// or another's.
 func TestAProducerAfterARestartOfTheYard(t *testing.T) {
 	y := start(t)
 	standing := y.dial(t, y.ConnectionString(), hub.Config{Retry: quickly}).Hub("h").Producer(mine)
@@ -233,7 +235,8 @@ func TestAProducerOfAHubThatWasMadeAnew(t *testing.T) {
 	wantLast(t, p, -1)
 }
 
-// A link that stands from before a hub was made anew does not keep others from sending to it either.
+// A link that stands from before a hub was made anew does not keep others from sending to it
+// either.
 func TestSendingToAHubThatWasMadeAnew(t *testing.T) {
 	y := start(t)
 	for i := range 3 {
@@ -272,7 +275,8 @@ func TestAProducersNumbersRollOver(t *testing.T) {
 	})
 }
 
-// deafNetwork loses the answers to whatever is sent from when a word is written until its connection breaks.
+// deafNetwork loses the answers to whatever is sent from when a word is written until its
+// connection breaks.
 type deafNetwork struct {
 	y    *memoryYard
 	word []byte
@@ -365,8 +369,8 @@ func TestCloseOfAProducer(t *testing.T) {
 	})
 }
 
-// H2: through broken connections and calls that are given up, clients that send the same numbers store each exactly
-// once, in order.
+// H2: through broken connections and calls that are given up, clients that send the same numbers
+// store each exactly once, in order.
 func TestAStormOfProducersStoresEachNumberOnce(t *testing.T) {
 	y := start(t)
 	const count = 150

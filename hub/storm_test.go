@@ -15,8 +15,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// P3: what was sent with success is stored, whatever others on the same link give up and however often the
-// connection breaks, and a reader that lives through it gives every event once, in order.
+// P3: what was sent with success is stored, whatever others on the same link give up and however
+// often the connection breaks, and a reader that lives through it gives every event once, in order.
 func TestAStormLosesNothing(t *testing.T) {
 	y := start(t)
 	client, h := y.quick(t)

@@ -64,9 +64,8 @@ func TestWhatAnErrorComesTo(t *testing.T) {
 			v := judge(test.err, test.while)
 			testkit.Equal(t, v.passing, test.passing, "%s: passing", name)
 			for _, sentinel := range []error{ErrNotFound, ErrUnauthorized, ErrTooLarge, ErrEvicted, ErrRefused, ErrOutOfRange, ErrNotYard, ErrClosed} {
-				if errors.Is(v.err, sentinel) != (sentinel == test.is) {
-					t.Errorf("%s: that it is %q is %v", name, sentinel, errors.Is(v.err, sentinel))
-				}
+				testkit.Equal(t, errors.Is(v.err, sentinel), (sentinel == test.is),
+					"%s: that it is %q", name, sentinel)
 			}
 			if strings.Contains(v.err.Error(), "*Error{") {
 				t.Errorf("%s: reads %v", name, v.err)

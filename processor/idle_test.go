@@ -9,7 +9,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// A thousand idle partitions are to cost next to nothing: a goroutine each, and no timer that fires.
+// A thousand idle partitions are to cost next to nothing: a goroutine each, and no timer that
+// fires.
 func TestAnIdlePartitionIsOneGoroutineThatSleeps(t *testing.T) {
 	for name, c := range map[string]processor.Config{
 		"in order":                {},

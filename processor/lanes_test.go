@@ -208,7 +208,8 @@ func TestLanesThatAreBehindCatchUpBeforeThePartitionIsGivenUp(t *testing.T) {
 	}
 }
 
-// What is ahead of all that was begun is left to the next owner, and so is all where a batch waits to come again.
+// What is ahead of all that was begun is left to the next owner, and so is all where a batch waits
+// to come again.
 func TestLanesThatStopBeginNothingNew(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		cfg := w.config("a")

@@ -11,12 +11,14 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// waiter is a handler that does the first two events of each batch, and then waits for what does not come.
+// waiter is a handler that does the first two events of each batch, and then waits for what does
+// not come.
 type waiter struct {
 	w *world
 	// waits says whether it waits with a batch; nil: with all.
 	waits func(b *processor.Batch) bool
-	// began and left are when its first call and the first end of waiting were, by partition; guarded by w.mu.
+	// began and left are when its first call and the first end of waiting were, by partition;
+	// guarded by w.mu.
 	began, left map[string]time.Time
 }
 
@@ -72,8 +74,8 @@ func cut(s string) (partition, state string, ok bool) {
 	return partition, state, err == nil
 }
 
-// P2, P11: a call that waits hears at once that its partition is to move, and gives it back: the next owner begins at
-// once, exactly behind what was checkpointed.
+// P2, P11: a call that waits hears at once that its partition is to move, and gives it back: the
+// next owner begins at once, exactly behind what was checkpointed.
 func TestACallThatWaitsGivesItsPartitionBackAtOnce(t *testing.T) {
 	for _, checkpoints := range []processor.Checkpoints{{}, {Every: time.Hour}} {
 		for lanes, behind := range map[int]int64{0: 1, 2: 3} { // of two lanes each has done two
@@ -142,7 +144,8 @@ func TestACallThatWaitsHearsOfAnOperatorsMove(t *testing.T) {
 	}
 }
 
-// P7: a call that has taken hours finds an operator's move when it checkpoints, and hears of it in both ways.
+// P7: a call that has taken hours finds an operator's move when it checkpoints, and hears of it in
+// both ways.
 func TestALongCallFindsAnOperatorsMoveWhenItCheckpoints(t *testing.T) {
 	for _, lanes := range []int{0, 2} {
 		bubble(t, 1, func(w *world) {
@@ -199,7 +202,8 @@ func TestACallThatWaitsHearsOfAHubThatWasMadeAnew(t *testing.T) {
 	}
 }
 
-// P1, P4: however long a call waits, its lease is renewed and the events behind it are no stall; nobody takes the partition.
+// P1, P4: however long a call waits, its lease is renewed and the events behind it are no stall;
+// nobody takes the partition.
 func TestACallMayTakeHours(t *testing.T) {
 	for _, lanes := range []int{0, 2} {
 		bubble(t, 1, func(w *world) {
@@ -247,7 +251,8 @@ func (c *calls) note(b *processor.Batch) int {
 	return len(c.attempts)
 }
 
-// P4: a batch that is given back comes again while the partition stays, soon each time, and is told to nobody.
+// P4: a batch that is given back comes again while the partition stays, soon each time, and is told
+// to nobody.
 func TestABatchThatIsGivenBackComesAgainAndIsNoFailure(t *testing.T) {
 	for _, lanes := range []int{0, 2} {
 		for _, goOn := range []bool{false, true} { // past failures

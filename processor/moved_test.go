@@ -9,7 +9,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// P7: a checkpoint of the whole partition counts for what was handled since the operator's move only.
+// P7: a checkpoint of the whole partition counts for what was handled since the operator's move
+// only.
 func TestAPartitionsCheckpointDoesNotUndoAnOperatorsMove(t *testing.T) {
 	for _, end := range []string{"in the call", "in Close"} {
 		t.Run(end, func(t *testing.T) {

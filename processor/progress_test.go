@@ -20,9 +20,8 @@ func TestTheWatchdogLooksOnceAndGivesUpTheSecondTime(t *testing.T) {
 	g := started(10, now)
 	g.wait(now)
 	for i, want := range []stall{stallNone, stallNone, stallReopen, stallNone, stallRelease} {
-		if got := g.judge(now.Add(time.Duration(i)*time.Minute), 2*time.Minute); got != want {
-			t.Fatalf("after %d minutes %v, want %v", i, got, want)
-		}
+		testkit.MustEqual(t, g.judge(now.Add(time.Duration(i)*time.Minute), 2*time.Minute), want,
+			"after %d minutes", i)
 	}
 }
 
@@ -56,9 +55,8 @@ func TestNothingIsWaitedForThatWillNotCome(t *testing.T) {
 		g(p, now)
 		p.wait(now)
 		for m := range 10 {
-			if got := p.judge(now.Add(time.Duration(m)*time.Minute), 2*time.Minute); got != stallNone {
-				t.Errorf("%s: %v after %d minutes", name, got, m)
-			}
+			testkit.Equal(t, p.judge(now.Add(time.Duration(m)*time.Minute), 2*time.Minute), stallNone,
+				"%s: after %d minutes", name, m)
 		}
 	}
 }

@@ -23,7 +23,8 @@ func (h slowHub) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, erro
 	return h.Hub.Open(ctx, cfg)
 }
 
-// P3: no call of any kind but Close starts once the lease cannot be proven, or the partition is given up.
+// P3: no call of any kind but Close starts once the lease cannot be proven, or the partition is
+// given up.
 func TestAWorkerIsNotOpenedAfterTheLeaseIsLost(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		bubble(t, 1, func(w *world) {

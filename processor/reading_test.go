@@ -212,14 +212,12 @@ func TestWhatDoesNotPassByWaitingEndsRun(t *testing.T) {
 	for _, err := range []error{hub.ErrNotFound, hub.ErrUnauthorized} {
 		bubble(t, 1, func(w *world) {
 			w.hub.FailInfo(err)
-			if got := processor.New(w.hub, w.config("a")).Run(context.Background(), w.note); !errors.Is(got, err) {
-				t.Errorf("no hub: %v", got)
-			}
+			testkit.ErrorIs(t, processor.New(w.hub, w.config("a")).Run(context.Background(), w.note), err,
+				"no hub")
 			w.hub.FailInfo(nil)
 			w.hub.FailOpen(func(hub.ReadConfig) error { return err })
-			if got := processor.New(w.hub, w.config("a")).Run(context.Background(), w.note); !errors.Is(got, err) {
-				t.Errorf("no group: %v", got)
-			}
+			testkit.ErrorIs(t, processor.New(w.hub, w.config("a")).Run(context.Background(), w.note), err,
+				"no group")
 			w.wantNothingLeft()
 		})
 	}
@@ -309,7 +307,8 @@ func TestStatesAreReported(t *testing.T) {
 	})
 }
 
-// P10, P3: where a partition began is kept, or the next owner would begin later and miss what came meanwhile.
+// P10, P3: where a partition began is kept, or the next owner would begin later and miss what came
+// meanwhile.
 func TestAPartitionThatBeginsAtTheEndIsGoneOnFromThere(t *testing.T) {
 	for _, bad := range []bool{false, true} {
 		bubble(t, 1, func(w *world) {

@@ -60,7 +60,8 @@ func (s *counting) Watch(ctx context.Context, g processor.Group, ready func(), c
 	}
 }
 
-// load runs so many instances until they are at rest, then for a minute, and gives what the store was asked in that.
+// load runs so many instances until they are at rest, then for a minute, and gives what the store
+// was asked in that.
 func load(t *testing.T, partitions, instances int, nervous time.Duration) (reads, writes int64) {
 	bubble(t, partitions, func(w *world) {
 		s := &counting{Store: w.store, nervous: nervous}
@@ -90,8 +91,8 @@ func load(t *testing.T, partitions, instances int, nervous time.Duration) (reads
 	return reads, writes
 }
 
-// P8: a group at rest asks its store no more than it has to: in each Renew each instance reads once and writes
-// its leases and its presence, however many others do the same.
+// P8: a group at rest asks its store no more than it has to: in each Renew each instance reads once
+// and writes its leases and its presence, however many others do the same.
 func TestAGroupAtRestAsksItsStoreLittle(t *testing.T) {
 	for _, instances := range []int{2, 20} {
 		reads, writes := load(t, 40, instances, 0)
@@ -102,7 +103,8 @@ func TestAGroupAtRestAsksItsStoreLittle(t *testing.T) {
 	}
 }
 
-// A store that tells of changes all the time, as while a large group becomes even, is not asked all the time.
+// A store that tells of changes all the time, as while a large group becomes even, is not asked all
+// the time.
 func TestAStoreThatNotifiesOfChangesAllTheTimeIsNotAskedAllTheTime(t *testing.T) {
 	reads, _ := load(t, 16, 4, 10*time.Millisecond)
 	if rounds := reads / 3 / 4; rounds > 5*60+20 {

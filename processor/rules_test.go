@@ -263,7 +263,8 @@ func TestPartitionsSortByNumber(t *testing.T) {
 	testkit.Slices(t, list, []string{"1", "9", "10", "x"}, "sorted")
 }
 
-// P2: what all instances together read when something changes all the time is bounded, and small groups do not notice.
+// P2: what all instances together read when something changes all the time is bounded, and small
+// groups do not notice.
 func TestHowLongChangesAreLeftAloneDependsOnTheGroupsSize(t *testing.T) {
 	for _, c := range []struct {
 		instances, partitions int64

@@ -69,8 +69,8 @@ func (y *yardStores) Watch(ctx context.Context, g processor.Group, ready func(),
 	return y.of(g).(processor.Watcher).Watch(ctx, g, ready, changed)
 }
 
-// P8, H9, P12: the yard's own store keeps the whole contract, in the process and over the network, and
-// there with the right to listen alone.
+// P8, H9, P12: the yard's own store keeps the whole contract, in the process and over the network,
+// and there with the right to listen alone.
 func TestYardStore(t *testing.T) {
 	yard := servertest.Start(t, servertest.Listeners, func(c *server.Config) { c.Policies = []server.Policy{listener} })
 	own, err := yard.Store(t.Context())
@@ -113,7 +113,8 @@ func (c *counted) Call(ctx context.Context, operation string, body []byte) ([]by
 	return groupwire.CallHub(ctx, c.Hub, operation, body)
 }
 
-// P1: a thousand leases are renewed by one request, and what does not go into one goes into several.
+// P1: a thousand leases are renewed by one request, and what does not go into one goes into
+// several.
 func TestYardStoreWithManyPartitions(t *testing.T) {
 	const partitions = 1000
 	yard := servertest.Start(t)
@@ -261,7 +262,8 @@ func TestYardStoreIsOfOneHub(t *testing.T) {
 	}
 }
 
-// P12: the store that processors of a yard's hub have when they are given none is there for others too, and other hubs have none.
+// P12: the store that processors of a yard's hub have when they are given none is there for others
+// too, and other hubs have none.
 func TestStoreOfAHub(t *testing.T) {
 	if s, err := processor.StoreOf(fakehub.New("orders", 1)); err == nil || !strings.Contains(err.Error(), "set a store") {
 		t.Errorf("a hub that is no yard's has the store %v, %v", s, err)

@@ -134,8 +134,8 @@ func TestALeaseThatCouldNotBeReleasedIsReportedToOnError(t *testing.T) {
 	})
 }
 
-// P4, P5: an event that cannot be decoded is told of and passed, and nothing else is; a partition that ends in
-// one is not taken for stalled.
+// P4, P5: an event that cannot be decoded is told of and passed, and nothing else is; a partition
+// that ends in one is not taken for stalled.
 func TestAnUnreadableEventIsReportedAndNothingElseIsPassed(t *testing.T) {
 	for _, lanes := range []int{0, 2} {
 		bubble(t, 1, func(w *world) {

@@ -16,7 +16,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// F1: a configured function is there when the yard is, and is called with what comes; what differs at the next start is made as it stands.
+// F1: a configured function is there when the yard is, and is called with what comes; what differs
+// at the next start is made as it stands.
 func TestConfiguredFunctionsAreCalled(t *testing.T) {
 	first, second := newReceiver(t), newReceiver(t)
 	cfg := quick(t)
@@ -59,7 +60,8 @@ func TestStoppingDoesNotWaitForAnOpenCircuit(t *testing.T) {
 	})
 }
 
-// Whoever has a link can resume: it goes over TLS where others come in by TLS, and never to where they cannot come in.
+// Whoever has a link can resume: it goes over TLS where others come in by TLS, and never to where
+// they cannot come in.
 func TestLinksOfNoticesLeadToTheBestListener(t *testing.T) {
 	listener := func(name, address string) openListener {
 		return openListener{Listener: config.Listener{Name: name, Address: address, TLS: name == "https"}}
@@ -78,8 +80,9 @@ func TestLinksOfNoticesLeadToTheBestListener(t *testing.T) {
 	}
 }
 
-// F6, F7: a circuit opens, the notice has a link under the public URL, which a proxy passes on to a yard on loopback. Whoever only looks changes
-// nothing; of those who press at once one resumes, be it by the listener with TLS, and then processing goes on.
+// F6, F7: a circuit opens, the notice has a link under the public URL, which a proxy passes on to a
+// yard on loopback. Whoever only looks changes nothing; of those who press at once one resumes, be
+// it by the listener with TLS, and then processing goes on.
 func TestALinkResumesBehindAProxy(t *testing.T) {
 	program, chat := newReceiver(t), newReceiver(t)
 	program.status.Store(http.StatusInternalServerError)

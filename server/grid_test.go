@@ -176,7 +176,8 @@ func TestConfiguredTopicsAndSubscriptionsExist(t *testing.T) {
 	testkit.Equal(t, hook.handshakes.Load(), 1, "the endpoint was asked")
 }
 
-// What the configuration says of keys, mappings and pauses holds; a signing key that was made for it is not made again.
+// What the configuration says of keys, mappings and pauses holds; a signing key that was made for
+// it is not made again.
 func TestWhatIsConfiguredOfATopicAndItsSubscriptionHolds(t *testing.T) {
 	hook := newReceiver(t)
 	cfg := quick(t)
@@ -348,7 +349,8 @@ func TestDeadLettersAreReportedFromForeignFiles(t *testing.T) {
 	}
 }
 
-// G1: a yard that stops does not wait for receivers that hang, and forgets nothing of what they had.
+// G1: a yard that stops does not wait for receivers that hang, and forgets nothing of what they
+// had.
 func TestStoppingWhileAnEndpointHangs(t *testing.T) {
 	hook := newReceiver(t)
 	hook.hold = make(chan struct{})

@@ -191,8 +191,7 @@ func TestTheYardsOwnStore(t *testing.T) {
 	r.shutdown()
 }
 
-// A whole yard runs in a bubble, where an hour is a moment, since nothing waits for a
-// socket.
+// A whole yard runs in a bubble, where an hour is a moment, since nothing waits for a socket.
 func TestAYardInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := closedYard(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// Every route that a yard serves by HTTP stands in one table and says what it needs; what is open to
-// all says why, and is one of these.
+// Every route that a yard serves by HTTP stands in one table and says what it needs; what is open
+// to all says why, and is one of these.
 func TestEveryRouteSaysWhatItNeeds(t *testing.T) {
 	s, err := New(quick(t))
 	testkit.Must(t, err)

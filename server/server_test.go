@@ -199,8 +199,7 @@ func TestInfoNotifiesTheListeners(t *testing.T) {
 	r.shutdown()
 }
 
-// A tail ends with a word when the yard stops, a long poll with an empty page; neither
-// holds it up.
+// A tail ends with a word when the yard stops, a long poll with an empty page; neither holds it up.
 func TestStoppingEndsTailsAndLongPolls(t *testing.T) {
 	cfg := quick(t)
 	cfg.Grace = time.Hour

@@ -23,8 +23,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// These tests run commands in this process, so that they can talk to them while they
-// run.
+// These tests run commands in this process, so that they can talk to them while they run.
 
 // command is a command under way.
 type command struct {

@@ -40,9 +40,8 @@ func TestRetentionForPeople(t *testing.T) {
 	}{
 		{"168h0m0s", 0, "7d"}, {"36h0m0s", 1 << 30, "36h, 1GiB a partition"}, {"0s", 0, "for ever"}, {"0s", 5, "5 a partition"},
 	} {
-		if got := showRetention(test.age, test.bytes); got != test.want {
-			t.Errorf("%s, %d is written %q", test.age, test.bytes, got)
-		}
+		testkit.Equal(t, showRetention(test.age, test.bytes), test.want,
+			"%s, %d is written", test.age, test.bytes)
 	}
 }
 

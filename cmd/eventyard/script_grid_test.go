@@ -21,9 +21,9 @@ type hookProcess struct {
 	events chan string // what it printed, a line each; closed at its end
 }
 
-// hookCommand is the script's "hook start NAME [FLAGS]", "hook await NAME PATTERN" and "hook stop NAME".
-// Starting sets a variable NAME to the webhook's URL; awaiting reads what it prints up to a line that
-// fits, and prints that.
+// hookCommand is the script's "hook start NAME [FLAGS]", "hook await NAME PATTERN" and "hook stop
+// NAME". Starting sets a variable NAME to the webhook's URL; awaiting reads what it prints up to a
+// line that fits, and prints that.
 func hookCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: hook start NAME [FLAGS] | hook await NAME PATTERN | hook stop NAME")
@@ -106,8 +106,8 @@ func silentCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], server.URL+"/")
 }
 
-// untilCommand is the script's "until PATTERN COMMAND...": it runs a command again and again until what it
-// prints fits, and prints that.
+// untilCommand is the script's "until PATTERN COMMAND...": it runs a command again and again until
+// what it prints fits, and prints that.
 func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until PATTERN COMMAND [ARGS]")

@@ -63,9 +63,9 @@ type yardProcess struct {
 	stderr *os.File
 }
 
-// yardCommand is the script's "yard start [FLAGS]", "yard stop [TERM|INT|KILL]".
-// Starting waits until the yard is ready, sets EVENTYARD_SERVER and a variable for the
-// address of each listener (AMQP_ADDRESS); stopping waits for its end. Both print what the yard printed.
+// yardCommand is the script's "yard start [FLAGS]", "yard stop [TERM|INT|KILL]". Starting waits
+// until the yard is ready, sets EVENTYARD_SERVER and a variable for the address of each listener
+// (AMQP_ADDRESS); stopping waits for its end. Both print what the yard printed.
 func yardCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: yard start [FLAGS] | yard stop [TERM|INT|KILL]")
@@ -164,8 +164,7 @@ const gorace = "atexit_sleep_ms=0"
 // ports gives each script addresses of its own.
 type ports struct{ given atomic.Int32 }
 
-// command is the script's "address NAME": it sets a variable to an address that nobody
-// uses.
+// command is the script's "address NAME": it sets a variable to an address that nobody uses.
 func (p *ports) command(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: address NAME")
@@ -190,8 +189,7 @@ func (p *ports) free() (string, error) {
 	}
 }
 
-// The scripts are many processes; none may be left behind by a path that leads
-// nowhere.
+// The scripts are many processes; none may be left behind by a path that leads nowhere.
 func TestScriptsAreThere(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(scripts) == 0 {

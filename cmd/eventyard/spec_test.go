@@ -17,7 +17,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// declared is the least that the configuration wants of each definition; {} is the place of one more field.
+// declared is the least that the configuration wants of each definition; {} is the place of one
+// more field.
 var declared = map[string]string{
 	"hub":          "hubs: [{name: abc, {}}]",
 	"topic":        "topics: [{name: abc, {}}]",
@@ -32,7 +33,8 @@ var samples = map[string]string{
 	"100/30s": "7/5s", "format": "eventhubs", "target": "mailto:ops@example.com", "URL": "http://other/", "text": "0123456789abcdef", "rights": "listen", "JSON": "",
 }
 
-// Whatever a definition can be told, flags, file and API are told in the same words and understand the same.
+// Whatever a definition can be told, flags, file and API are told in the same words and understand
+// the same.
 func TestFlagsFileAndAPIUnderstandTheSame(t *testing.T) {
 	for _, d := range spec.Definitions() {
 		for _, row := range d.List(spec.API | spec.File | spec.Create) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -54,7 +53,5 @@ func TestAQuestionCanBeInterrupted(t *testing.T) {
 	cancel()
 	never, end := io.Pipe()
 	defer end.Close()
-	if _, err := ask(ctx, never); !errors.Is(err, errInterrupted) {
-		t.Errorf("error is %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(ask(ctx, never)), errInterrupted)
 }

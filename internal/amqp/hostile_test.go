@@ -245,9 +245,7 @@ func TestStrangersInputStaysSmall(t *testing.T) {
 			t.Fatalf("got %d bytes, %v, large: %v", len(body), err, in.large != nil)
 		}
 	}
-	if _, _, err := in.frame(); err != io.EOF {
-		t.Errorf("got %v", err)
-	}
+	testkit.Equal(t, testkit.Err(in.frame()), io.EOF)
 }
 
 // A link whose name does not fit the peer's frames cannot even be refused: its session ends.

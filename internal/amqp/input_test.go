@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // readConn is a connection of which only Read matters.
@@ -59,9 +60,7 @@ func TestFramesHoweverTheyCome(t *testing.T) {
 				t.Fatalf("frame %d: %+v, %d bytes, %v", i, h, len(body), err)
 			}
 		}
-		if _, _, err := in.frame(); !errors.Is(err, io.EOF) {
-			t.Fatalf("got %v at the end", err)
-		}
+		testkit.MustErrorIs(t, testkit.Err(in.frame()), io.EOF, "got … at the end")
 		if in.large != nil {
 			t.Fatal("the large buffer was not given back")
 		}
@@ -72,9 +71,7 @@ func TestStreamEndsInsideAFrame(t *testing.T) {
 	whole := appendFrame(nil, 0, make([]byte, 10_000), nil)
 	for _, n := range []int{1, 7, 8, 9, 5000, len(whole) - 1} {
 		in := inputOf(iotest.OneByteReader(bytes.NewReader(whole[:n])), 64<<10, newBufferPool(128<<10))
-		if _, _, err := in.frame(); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("after %d bytes: %v", n, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(in.frame()), io.ErrUnexpectedEOF, "after %d bytes", n)
 	}
 }
 
@@ -94,9 +91,7 @@ func TestLittleTrafficNeedsNoLargeBuffer(t *testing.T) {
 	b := appendFrame(nil, 0, make([]byte, 1000), nil)
 	in := inputOf(iotest.HalfReader(bytes.NewReader(bytes.Repeat(b, 100))), 64<<10, newBufferPool(128<<10))
 	for range 100 {
-		if _, _, err := in.frame(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(in.frame()))
 		if in.large != nil {
 			t.Fatal("a large buffer was taken")
 		}

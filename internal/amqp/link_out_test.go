@@ -182,7 +182,8 @@ func TestEchoOnALink(t *testing.T) {
 	}
 }
 
-// It is in virtual time, where a source that was dry has its moment to send, however busy the machine.
+// It is in virtual time, where a source that was dry has its moment to send, however busy the
+// machine.
 func TestDrain(t *testing.T) {
 	drained := func(p *rawPeer, count uint32) {
 		p.t.Helper()

@@ -46,7 +46,8 @@ func TestNoticesAndFunctionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// F1: what the yard would refuse at its start is found when the file is checked, as the words of the command line are taken.
+// F1: what the yard would refuse at its start is found when the file is checked, as the words of
+// the command line are taken.
 func TestFunctionsThatCannotStandTogether(t *testing.T) {
 	of := func(name, hub, group string) admin.FunctionRequest {
 		return admin.FunctionRequest{Name: name, Hub: hub, Group: group, Endpoint: new("http://x/")}

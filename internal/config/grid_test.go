@@ -145,7 +145,6 @@ func TestWhatIsWrongWithAGridIsReported(t *testing.T) {
 		}
 	}
 	both := "subscriptions: [{name: a, topic: t, pull: true}, {name: a, sourceHub: t, pull: true}]"
-	if _, err := Load(Sources{File: write(t, "c.yaml", both)}); err != nil {
-		t.Errorf("the same name of two sources: %v", err)
-	}
+	testkit.Check(t, testkit.Err(Load(Sources{File: write(t, "c.yaml", both)})),
+		"the same name of two sources")
 }

@@ -199,9 +199,7 @@ func TestAFileThatWasNamedMustBeThere(t *testing.T) {
 
 func TestAFlagMendsWhatTheFileHasWrong(t *testing.T) {
 	write(t, DefaultFile, "http: 0.0.0.0:80\n") // which is not encrypted
-	if _, err := Load(Sources{Flags: map[string]string{"http": "localhost:0"}}); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testkit.Err(Load(Sources{Flags: map[string]string{"http": "localhost:0"}})))
 }
 
 func TestAVariableThatIsNoSettingIsAWarning(t *testing.T) {
@@ -236,9 +234,7 @@ func TestListenersBeyondLoopback(t *testing.T) {
 		"on loopback with any": {"accept-any-jwt": "TRUE"},
 		"an issuer here":       {"oidc-issuer": "http://127.0.0.1:9000/realm", "oidc-audience": "yard"},
 	} {
-		if _, err := Load(Sources{Flags: flags}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		testkit.Check(t, testkit.Err(Load(Sources{Flags: flags})), "%s", name)
 	}
 }
 
@@ -342,9 +338,7 @@ func TestReservedNamesAreReportedWithTheirPosition(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	from.ReservedNames = nil
-	if _, err := Load(from); err != nil {
-		t.Errorf("where nothing is reserved: %v", err)
-	}
+	testkit.Check(t, testkit.Err(Load(from)), "where nothing is reserved")
 }
 
 func TestWhoIsToBlame(t *testing.T) {

@@ -68,9 +68,6 @@ func MustThat(t T, holds bool, format string, args ...any) {
 	}
 }
 
-// ErrOf is the error of a call that also gives a value: ErrorIs(t, ErrOf(f()), io.EOF).
-func ErrOf[V any](_ V, err error) error { return err }
-
 // ErrorIs reports an error of another kind than the wanted one.
 func ErrorIs(t T, err, want error, what ...any) {
 	t.Helper()

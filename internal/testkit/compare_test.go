@@ -28,7 +28,7 @@ func TestADifferenceIsReported(t *testing.T) {
 		"what holds":               {func(d T) { That(d, true, "it"); MustThat(d, true, "it") }, ""},
 		"what does not":            {func(d T) { That(d, false, "%d are left", 2) }, "2 are left"},
 		"what does not, fatal":     {func(d T) { MustThat(d, false, "%d are left", 2) }, "fatal: 2 are left"},
-		"the error beside a value": {func(d T) { ErrorIs(d, ErrOf(1, wrapped), io.EOF) }, ""},
+		"the error beside a value": {func(d T) { ErrorIs(d, Err(1, wrapped), io.EOF) }, ""},
 		"no difference":            {func(d T) { Diff(d, []int{1}, []int{1}) }, ""},
 		"no difference, fatal":     {func(d T) { MustDiff(d, 1, 1) }, ""},
 	} {

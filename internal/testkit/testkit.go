@@ -1,5 +1,6 @@
-// Package testkit is what the tests of all packages share and the standard library does not have. It is imported by tests
-// only, and imports nothing of this module, so that every package's tests can use it.
+// Package testkit is what the tests of all packages share and the standard library does not have.
+// It is imported by tests only, and imports nothing of this module, so that every package's tests
+// can use it.
 package testkit
 
 import (
@@ -48,8 +49,8 @@ func Value[V any](v V, err error) func(T) V {
 // Quiet is a log that nobody reads.
 func Quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// Run runs something in the background until stop is called, at the latest when the test ends. It has to end without an
-// error then.
+// Run runs something in the background until stop is called, at the latest when the test ends. It
+// has to end without an error then.
 func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
@@ -71,7 +72,8 @@ func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// ErrorLog is a log in which a test expects no errors, or as many as it says. What is logged is shown with the test.
+// ErrorLog is a log in which a test expects no errors, or as many as it says. What is logged is
+// shown with the test.
 type ErrorLog struct {
 	*slog.Logger
 	errors, want atomic.Int64

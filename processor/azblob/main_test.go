@@ -9,8 +9,8 @@ import (
 	"github.com/eventyard/eventyard/test/parts"
 )
 
-// shared is the blob service of all tests: starting one takes longer than most of them. Each test has
-// a container of its own.
+// shared is the blob service of all tests: starting one takes longer than most of them. Each test
+// has a container of its own.
 var shared struct {
 	sync.Mutex
 	service *parts.BlobService

@@ -123,8 +123,7 @@ func wired(t *testing.T) (*wire, processor.Store, processor.Store, *container.Cl
 	return w, azblob.New(c, azblob.Config{}), beside, c
 }
 
-// A client that sent the write again would be told that its condition fails, by its own
-// first try.
+// A client that sent the write again would be told that its condition fails, by its own first try.
 func TestAWriteWhoseAnswerIsLostIsNotSentAgain(t *testing.T) { // P3
 	w, s, beside, _ := wired(t)
 	w.first("PUT ownership", answerLost)

@@ -13,8 +13,8 @@ import (
 	"github.com/eventyard/eventyard/processor/natskv"
 )
 
-// A cluster's leader refuses a write to a key while another is in process there, and that may be the
-// very one that it has just acknowledged.
+// A cluster's leader refuses a write to a key while another is in process there, and that may be
+// the very one that it has just acknowledged.
 func TestAKeyThatIsBusyIsNoConflict(t *testing.T) { // P3
 	busy := &busyBucket{}
 	s := natskv.Through(open(t, dial(t, startServer(t, nil)), natskv.Config{}), func(kv jetstream.KeyValue) jetstream.KeyValue {

@@ -28,9 +28,8 @@ func TestHubsHaveNoCaseAndGroupsHave(t *testing.T) { // H1
 		return folder(processor.Group{Namespace: namespace, Hub: hub, Group: group})
 	}
 	testkit.Equal(t, of("N", "Hub", "g"), of("n", "hub", "g"), "hubs that differ only in case are apart")
-	if of("n", "h", "$default") != of("n", "h", "$Default") {
-		t.Error("the default group is not found whatever its case")
-	}
+	testkit.Equal(t, of("n", "h", "$default"), of("n", "h", "$Default"),
+		"the default group is not found whatever its case")
 	if of("n", "h", "Billing") == of("n", "h", "billing") {
 		t.Error("groups that differ in case are one")
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/eventyard/eventyard/test/parts"
 )
 
-// TestASaveThatWaitedForTheNextOwnersBeginIsFenced: what it saw of the lease was from before its wait. // P7
+// TestASaveThatWaitedForTheNextOwnersBeginIsFenced: what it saw of the lease was from before its
+// wait. // P7
 func TestASaveThatWaitedForTheNextOwnersBeginIsFenced(t *testing.T) {
 	ctx := t.Context()
 	url := parts.Postgres(t)
@@ -46,8 +47,8 @@ func awaitBlocked(t *testing.T, s *Store) {
 	}
 }
 
-// TestStatementsAreRepeatedWhereTheDatabaseIsolatesMore than by default: a serialization failure is none
-// of the caller's. // P8
+// TestStatementsAreRepeatedWhereTheDatabaseIsolatesMore than by default: a serialization failure is
+// none of the caller's. // P8
 func TestStatementsAreRepeatedWhereTheDatabaseIsolatesMore(t *testing.T) {
 	ctx := t.Context()
 	url := parts.Postgres(t)

@@ -39,7 +39,8 @@ func firstOutcome(t *testing.T, cfg processor.Config, handle processor.Handler) 
 	return outcome
 }
 
-// TestATransactionOfAnotherStoreSaysSo: the checkpoint cannot be moved where the processor does not keep it. // P7
+// TestATransactionOfAnotherStoreSaysSo: the checkpoint cannot be moved where the processor does not
+// keep it. // P7
 func TestATransactionOfAnotherStoreSaysSo(t *testing.T) {
 	url, elsewhere := parts.Postgres(t), parts.Postgres(t)
 	ours := New(connect(t, url), Config{})
@@ -78,7 +79,8 @@ func TestAStoreThatIsWrappedOrMadeTwiceIsTheSame(t *testing.T) {
 	}
 }
 
-// TestACheckpointInATransactionIsAnErrorAtOnce: it would wait for the transaction, and that for the function. // P7
+// TestACheckpointInATransactionIsAnErrorAtOnce: it would wait for the transaction, and that for the
+// function. // P7
 func TestACheckpointInATransactionIsAnErrorAtOnce(t *testing.T) {
 	ours := New(connect(t, parts.Postgres(t)), Config{})
 	err := firstOutcome(t, processor.Config{Store: ours}, ours.InTx(func(ctx context.Context, _ pgx.Tx, b *processor.Batch) error {

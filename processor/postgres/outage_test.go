@@ -78,8 +78,8 @@ func TestAKilledDatabaseKeepsWhatItAcknowledged(t *testing.T) {
 	}
 }
 
-// TestALostAnswerIsNeitherSuccessNorConflict: a write that was made is not repeated, which would find
-// itself in its way. // P3
+// TestALostAnswerIsNeitherSuccessNorConflict: a write that was made is not repeated, which would
+// find itself in its way. // P3
 func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
 	ctx := t.Context()
 	url := parts.Postgres(t)
@@ -107,7 +107,8 @@ func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
 	}
 }
 
-// TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed. // P8
+// TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed. //
+// P8
 func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 	s := New(connect(t, parts.Postgres(t)), Config{})
 	storetest.WatchThroughCuts(t, s, testGroup, func() {

@@ -19,7 +19,8 @@ func connect(t *testing.T, url string) *pgxpool.Pool {
 	return pool
 }
 
-// TestStore runs the suite, all on one database, and each peer on connections of its own. // P1, P3, P7, P8
+// TestStore runs the suite, all on one database, and each peer on connections of its own. // P1,
+// P3, P7, P8
 func TestStore(t *testing.T) {
 	url := parts.Postgres(t)
 	storetest.RunWith(t, func(t *testing.T) processor.Store { return New(connect(t, url), Config{}) }, storetest.Options{

@@ -103,7 +103,8 @@ func (c *deafConn) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed. // P8
+// TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed. //
+// P8
 func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 	client := connect(t, parts.Redis(t))
 	storetest.WatchThroughCuts(t, New(client, Config{}), testGroup, func() {

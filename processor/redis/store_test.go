@@ -17,7 +17,8 @@ func connect(t *testing.T, addr string) redis.UniversalClient {
 	return client
 }
 
-// TestStore runs the suite, all on one server, and each peer on connections of its own. // P1, P3, P7, P8
+// TestStore runs the suite, all on one server, and each peer on connections of its own. // P1, P3,
+// P7, P8
 func TestStore(t *testing.T) {
 	addr := parts.Redis(t)
 	storetest.RunWith(t, func(t *testing.T) processor.Store { return New(connect(t, addr), Config{}) }, storetest.Options{
@@ -25,7 +26,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// TestCluster runs the suite on a Cluster, which refuses scripts whose keys lie in different slots. // P8
+// TestCluster runs the suite on a Cluster, which refuses scripts whose keys lie in different slots.
+// // P8
 func TestCluster(t *testing.T) {
 	addr := parts.RedisCluster(t)
 	open := func(t *testing.T) processor.Store {

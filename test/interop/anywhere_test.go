@@ -25,8 +25,8 @@ type setting struct {
 	store  processor.Store // nil: the yard's own
 }
 
-// TestSameCodeEverywhere runs one application, unchanged, with a yard in its process and with
-// one over the network, its checkpoints in the yard, in Azurite, and in the yard's blobs. // P8, P12
+// TestSameCodeEverywhere runs one application, unchanged, with a yard in its process and with one
+// over the network, its checkpoints in the yard, in Azurite, and in the yard's blobs. // P8, P12
 func TestSameCodeEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, where := range map[string]func(*testing.T) setting{
@@ -146,8 +146,8 @@ func runInstances(t *testing.T, b *books, orders *hub.Hub, store processor.Store
 	return stop
 }
 
-// books is the application: it enters each order. Nothing in it knows where the orders come from, nor
-// where checkpoints go.
+// books is the application: it enters each order. Nothing in it knows where the orders come from,
+// nor where checkpoints go.
 type books struct {
 	mu       sync.Mutex
 	last     map[string]string // order by customer; guarded by mu

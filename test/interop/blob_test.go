@@ -58,9 +58,8 @@ func TestJavaBlobs(t *testing.T) {
 	script(t, cmd, scriptTime)
 }
 
-// TestGoSDKBlobs runs the official Go library's own tests of its processor and of its
-// checkpoint store, unchanged, with one program only: over TLS, and with a bearer token for
-// the blobs. // P8
+// TestGoSDKBlobs runs the official Go library's own tests of its processor and of its checkpoint
+// store, unchanged, with one program only: over TLS, and with a bearer token for the blobs. // P8
 func TestGoSDKBlobs(t *testing.T) {
 	t.Parallel()
 	sdk := goSDKTests(t)

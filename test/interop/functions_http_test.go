@@ -102,7 +102,8 @@ func (f *httpFunction) handled(t *testing.T) (all []handled) {
 	return all
 }
 
-// eventuallyHandled waits until the program has printed so many lines about an event, and gives them.
+// eventuallyHandled waits until the program has printed so many lines about an event, and gives
+// them.
 func (f *httpFunction) eventuallyHandled(t *testing.T, n, times int) (lines []handled) {
 	t.Helper()
 	eventually(t, func() string {
@@ -130,8 +131,9 @@ func (y *yard) shell(t *testing.T, f *httpFunction, command string) string {
 	return string(out)
 }
 
-// TestHTTPFunctions runs the programs and the commands of the guide, to the letter: events arrive at once and in order, and the one that the
-// program refuses ends in the poison hub, with its reason. // F1, F3, F4
+// TestHTTPFunctions runs the programs and the commands of the guide, to the letter: events arrive
+// at once and in order, and the one that the program refuses ends in the poison hub, with its
+// reason. // F1, F3, F4
 func TestHTTPFunctions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ interpreter, pkg, program string }{{"python3", "python3", "function.py"}, {"node", "nodejs", "function.mjs"}} {
@@ -194,7 +196,8 @@ func (y *yard) poisonIs(t *testing.T, count int) string {
 	return ""
 }
 
-// wantPoisoned wants the bad event in the list and in the poison hub, with its reason, after all its attempts.
+// wantPoisoned wants the bad event in the list and in the poison hub, with its reason, after all
+// its attempts.
 func wantPoisoned(t *testing.T, y *yard, f *httpFunction, list string) {
 	t.Helper()
 	letter := ask[[]admin.PoisonEvent](t, y, "poison", "list", "billing-poison")[0]
@@ -210,7 +213,8 @@ func wantPoisoned(t *testing.T, y *yard, f *httpFunction, list string) {
 	t.Log("proved: an event that fails is tried six times under one id, and put away with its reason")
 }
 
-// keepOrder sends events of one key, one of them bad, and wants the others handled once each, in order, those behind the bad one after its last attempt.
+// keepOrder sends events of one key, one of them bad, and wants the others handled once each, in
+// order, those behind the bad one after its last attempt.
 func keepOrder(t *testing.T, y *yard, f *httpFunction) {
 	t.Helper()
 	const first, bad, last = 101, 106, 130

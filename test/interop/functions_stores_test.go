@@ -33,8 +33,9 @@ import (
 	"github.com/eventyard/eventyard/test/parts"
 )
 
-// F4, F5, F7: a function works with every store of processors: two hosts share the partitions, a broken event is put away once, the circuit opens in
-// both when what is behind the handler is down, and closes for both.
+// F4, F5, F7: a function works with every store of processors: two hosts share the partitions, a
+// broken event is put away once, the circuit opens in both when what is behind the handler is down,
+// and closes for both.
 func TestFunctionsOnEveryStore(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) func() processor.Store{
 		"the yard's own": func(*testing.T) func() processor.Store { return func() processor.Store { return nil } },
@@ -210,8 +211,8 @@ func (d *duo) play() {
 	d.down.Store(false)
 	before := d.poisoned()
 	testkit.Must(d.t, d.hosts[1].Resume(d.t.Context(), "billing"))
-	// What was on its way to the poison hub when the circuit opened may still arrive there, one letter of each partition, so nothing is counted before all
-	// of it is somewhere.
+	// What was on its way to the poison hub when the circuit opened may still arrive there, one
+	// letter of each partition, so nothing is counted before all of it is somewhere.
 	d.until("all is handled or put away", func() bool { return d.handled("three")+d.poisoned()-1 == 20*duoPartitions })
 	away := d.poisoned()
 	if away > before+duoPartitions {

@@ -68,8 +68,8 @@ func startCloudReceiver(t *testing.T, b *cloudBox) (url string) {
 	return "http://" + listener.Addr().String() + "/"
 }
 
-// TestGridCloudEvents delivers to receivers made with CloudEvents' own library for Go: structured and
-// binary to its server, batches to its functions for them. // G2, G9, G11
+// TestGridCloudEvents delivers to receivers made with CloudEvents' own library for Go: structured
+// and binary to its server, batches to its functions for them. // G2, G9, G11
 func TestGridCloudEvents(t *testing.T) {
 	t.Parallel()
 	y := startGrid(t)
@@ -91,8 +91,8 @@ func TestGridCloudEvents(t *testing.T) {
 
 	y.publish(t, clouds, "application/cloudevents-batch+json", "["+cloudEvent("1")+","+`{"specversion":"1.0","id":"2","source":"/cam","type":"photo","datacontenttype":"image/png","data_base64":"/wAB"}`+"]")
 	publishBinary(t, clouds)
-	// Without a data version: with one, Event Grid writes dataschema as #VERSION, and this library takes
-	// nothing but absolute URIs there.
+	// Without a data version: with one, Event Grid writes dataschema as #VERSION, and this library
+	// takes nothing but absolute URIs there.
 	y.publish(t, orders, "application/json", `[{"id":"4","subject":"/shops/1","eventType":"order.placed","eventTime":"2030-01-02T15:04:05Z","data":{"total":42}}]`)
 
 	for name, box := range map[string]*cloudBox{"structured": structured, "binary": binary, "batched": batched} {

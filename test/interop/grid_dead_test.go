@@ -78,8 +78,8 @@ func (p deadContainer) download(t *testing.T, name string) string {
 	return string(content)
 }
 
-// TestGridDeadLettersInAzurite writes dead letters to a container of the storage emulator, by the account's
-// key and by a signature. // G8
+// TestGridDeadLettersInAzurite writes dead letters to a container of the storage emulator, by the
+// account's key and by a signature. // G8
 func TestGridDeadLettersInAzurite(t *testing.T) {
 	t.Parallel()
 	blobs := startAzurite(t)
@@ -272,7 +272,8 @@ func checkReported(t *testing.T, got []delivered, setting deadContainer, found m
 	}
 }
 
-// containerComesLate has a place that is not there yet: the letters wait for it, and the subscription says so.
+// containerComesLate has a place that is not there yet: the letters wait for it, and the
+// subscription says so.
 func containerComesLate(t *testing.T, y *yard, setting deadContainer) {
 	topic := y.topic(t, "late-orders", "eventgrid")
 	y.subscribe(t, topic.Name, "late", answering(t, http.StatusBadRequest).URL, setting.flags()...)

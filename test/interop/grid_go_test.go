@@ -202,8 +202,7 @@ func goRefusals(t *testing.T, y *yard, topic admin.Topic) map[string]goRefusal {
 	}
 }
 
-// TestGridGoNamespace publishes, receives and settles with the official library for namespaces.
-// G12
+// TestGridGoNamespace publishes, receives and settles with the official library for namespaces. G12
 func TestGridGoNamespace(t *testing.T) {
 	t.Parallel()
 	y := startGrid(t, quickGrid, "acceptAnyJwt: true")

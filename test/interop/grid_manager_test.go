@@ -71,8 +71,8 @@ const (
 		"labels":["a","b"],"expirationTimeUtc":null,"eventDeliverySchema":"EventGridSchema","retryPolicy":{"maxDeliveryAttempts":7,"eventTimeToLiveInMinutes":60},"deadLetterDestination":null}}`
 )
 
-// TestGridManager works with a topic and a subscription by the paths and the JSON of Azure's resource
-// manager. // G6, G9, G10, G12
+// TestGridManager works with a topic and a subscription by the paths and the JSON of Azure's
+// resource manager. // G6, G9, G10, G12
 func TestGridManager(t *testing.T) {
 	t.Parallel()
 	y := startGrid(t, quickGrid, "acceptAnyJwt: true")
@@ -159,8 +159,8 @@ func managedChanges(t *testing.T, m manager, h *hook) {
 	m.call(t, "GET", "/topics/orders", "", http.StatusNotFound)
 }
 
-// TestGridManagedNamespace makes a topic and a queue of a namespace by the resource manager's JSON, and
-// receives from it. // G12
+// TestGridManagedNamespace makes a topic and a queue of a namespace by the resource manager's JSON,
+// and receives from it. // G12
 func TestGridManagedNamespace(t *testing.T) {
 	t.Parallel()
 	y := startGrid(t, quickGrid, "acceptAnyJwt: true")

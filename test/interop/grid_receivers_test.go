@@ -19,8 +19,9 @@ import (
 )
 
 // functionApp receives by the conventions of Azure Functions' trigger for Event Grid: the function
-// is named in the query; aeg-event-type decides, for CloudEvents too; a body is one event or an array of
-// them; a success is 202, and the answer to the validation event is JSON that calls itself text.
+// is named in the query; aeg-event-type decides, for CloudEvents too; a body is one event or an
+// array of them; a success is 202, and the answer to the validation event is JSON that calls itself
+// text.
 type functionApp struct {
 	function string
 
@@ -116,9 +117,9 @@ func TestGridFunctions(t *testing.T) {
 	y.do(t, "subscription", "delete", "single", "--yes") // it is told, and answers 400: it knows only another word for it
 }
 
-// viewer receives as Microsoft's sample viewer does: a body that is an object with a specversion is a
-// CloudEvent, everything else has to be an array; without aeg-event-type it is a bad request; OPTIONS
-// is agreed to by repeating the origin.
+// viewer receives as Microsoft's sample viewer does: a body that is an object with a specversion is
+// a CloudEvent, everything else has to be an array; without aeg-event-type it is a bad request;
+// OPTIONS is agreed to by repeating the origin.
 type viewer struct {
 	mu    sync.Mutex
 	shown []string // guarded by mu
@@ -191,7 +192,8 @@ func TestGridViewer(t *testing.T) {
 	})
 }
 
-// TestGridSubscribersToComeLater subscribes to a topic that has events already, while more come. // G1
+// TestGridSubscribersToComeLater subscribes to a topic that has events already, while more come. //
+// G1
 func TestGridSubscribersToComeLater(t *testing.T) {
 	t.Parallel()
 	y := startGrid(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// TestGridLateAnswer has a receiver answer after its time is over, but well: its event is not sent again.
-// The other one answers late and badly: its event is. // G5
+// TestGridLateAnswer has a receiver answer after its time is over, but well: its event is not sent
+// again. The other one answers late and badly: its event is. // G5
 func TestGridLateAnswer(t *testing.T) {
 	t.Parallel()
 	y := startGrid(t)
@@ -49,8 +49,8 @@ func TestGridLateAnswer(t *testing.T) {
 	}
 }
 
-// TestGridProbation has an endpoint fail until it is left alone, and come back by an operator's word. Others
-// do not notice. // G7
+// TestGridProbation has an endpoint fail until it is left alone, and come back by an operator's
+// word. Others do not notice. // G7
 func TestGridProbation(t *testing.T) {
 	t.Parallel()
 	y := startGrid(t)

@@ -17,8 +17,9 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// TestGridSignatures checks what is delivered with the library of Standard Webhooks, before, during and
-// after a change of keys; and what is signed with ed25519 by the rules themselves, which that library does not know. // G12
+// TestGridSignatures checks what is delivered with the library of Standard Webhooks, before, during
+// and after a change of keys; and what is signed with ed25519 by the rules themselves, which that
+// library does not know. // G12
 func TestGridSignatures(t *testing.T) {
 	t.Parallel()
 	y := startGrid(t)

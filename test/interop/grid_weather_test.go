@@ -132,8 +132,8 @@ func resetting(w http.ResponseWriter, _ *http.Request, _ delivered) {
 	conn.Close()
 }
 
-// TestGridWeather has one event delivered to receivers of every kind, in real time, with a schedule of
-// less than a second, and looks what the yard says of it. // G3, G4, G5, G6, G8
+// TestGridWeather has one event delivered to receivers of every kind, in real time, with a schedule
+// of less than a second, and looks what the yard says of it. // G3, G4, G5, G6, G8
 func TestGridWeather(t *testing.T) {
 	t.Parallel()
 	// Requests that time out go on for a while, here a short one.
@@ -266,7 +266,8 @@ func (w weather) checkDead(t *testing.T, dead []admin.DeadLetter, shown admin.Su
 	}
 }
 
-// TestGridForbiddenPlaces names endpoints that nobody may name, though this machine may be reached. // G7
+// TestGridForbiddenPlaces names endpoints that nobody may name, though this machine may be reached.
+// // G7
 func TestGridForbiddenPositions(t *testing.T) {
 	t.Parallel()
 	y := startGrid(t)

@@ -136,7 +136,8 @@ func cloudEvent(id string) string {
 	return fmt.Sprintf(`{"specversion":"1.0","id":%q,"source":"/shops/1","type":"order.placed","subject":"a","time":"2030-01-02T15:04:05Z","datacontenttype":"application/json","mine":"kept","data":{"total":42}}`, id)
 }
 
-// awaitDelivered waits until a subscription is being delivered: who receives from it before is told to ask again.
+// awaitDelivered waits until a subscription is being delivered: who receives from it before is told
+// to ask again.
 func (y *yard) awaitDelivered(t *testing.T, subscription string) {
 	t.Helper()
 	y.eventuallyShown(t, subscription, func(admin.Subscription) bool { return true })
@@ -184,8 +185,8 @@ func eventually(t *testing.T, complaint func() string) {
 	}
 }
 
-// eventuallyShown waits until a subscription is as it should be, and gives it. It has counts only once it is
-// being delivered, a moment after it was made or agreed to.
+// eventuallyShown waits until a subscription is as it should be, and gives it. It has counts only
+// once it is being delivered, a moment after it was made or agreed to.
 func (y *yard) eventuallyShown(t *testing.T, subscription string, wanted func(s admin.Subscription) bool) (shown admin.Subscription) {
 	t.Helper()
 	eventually(t, func() string {

@@ -67,8 +67,7 @@ var (
 	leanBuild = &build{name: "eventyard-lean"}
 )
 
-// binary compiles the yard on first use. A copy of the test in a namespace finds it
-// compiled.
+// binary compiles the yard on first use. A copy of the test in a namespace finds it compiled.
 func (b *build) binary(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(os.Getenv(binaryVariable), b.name)

@@ -25,9 +25,10 @@ const (
 	namespaceAddress = "127.0.0.2"
 )
 
-// inNamespace runs body in a private network and mount namespace, where all ports are
-// free, namespaceHost has an address, and nothing outside this machine can be reached. It does so in a copy of the test binary that runs this test alone. What
-// the test needs from the network it must have before.
+// inNamespace runs body in a private network and mount namespace, where all ports are free,
+// namespaceHost has an address, and nothing outside this machine can be reached. It does so in a
+// copy of the test binary that runs this test alone. What the test needs from the network it must
+// have before.
 func inNamespace(t *testing.T, body func(t *testing.T)) {
 	t.Helper()
 	if inside() {

@@ -104,8 +104,9 @@ func script(t *testing.T, cmd *exec.Cmd, within time.Duration) {
 	}
 }
 
-// ownPort is one of 127.0.0.1 where nobody listens, and nobody else is given it while the test runs: it is bound. A
-// program that is told of it can listen there all the same, as both take part in reusing it.
+// ownPort is one of 127.0.0.1 where nobody listens, and nobody else is given it while the test
+// runs: it is bound. A program that is told of it can listen there all the same, as both take part
+// in reusing it.
 func ownPort(t *testing.T) string {
 	t.Helper()
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -63,9 +63,8 @@ var (
 	asyncioTransport  = []string{"sending", "latest", "epochs", "information"}
 )
 
-// TestPython works with the official library for Python, blocking and asyncio, over
-// plain TCP; and blocking over plain WebSockets, which asyncio cannot do.
-// H2, H3, H4, H5, H6, H7, H8, H9, H10
+// TestPython works with the official library for Python, blocking and asyncio, over plain TCP; and
+// blocking over plain WebSockets, which asyncio cannot do. H2, H3, H4, H5, H6, H7, H8, H9, H10
 func TestPython(t *testing.T) {
 	t.Parallel()
 	interpreter := python(t)
@@ -86,8 +85,7 @@ func TestPython(t *testing.T) {
 	})
 }
 
-// TestPythonTLS is TestPython with TLS, which the library speaks on Azure's ports
-// only. // H8
+// TestPythonTLS is TestPython with TLS, which the library speaks on Azure's ports only. // H8
 func TestPythonTLS(t *testing.T) {
 	t.Parallel()
 	interpreter := python(t)

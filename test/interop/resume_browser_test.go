@@ -47,8 +47,8 @@ func newPatient(t *testing.T) *patient {
 	return p
 }
 
-// TestResumeInBrowser opens the link of a notice in a real browser that runs no scripts. Looking resumes nothing; pressing the button does, once,
-// by mouse as by keyboard. // F6, F7
+// TestResumeInBrowser opens the link of a notice in a real browser that runs no scripts. Looking
+// resumes nothing; pressing the button does, once, by mouse as by keyboard. // F6, F7
 func TestResumeInBrowser(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -104,7 +104,8 @@ func breakCircuit(t *testing.T, y *yard, p *patient) (link string) {
 	return link
 }
 
-// wantPage wants words on the page, as a person sees it, no need to scroll sideways, and a browser without complaints but about the status.
+// wantPage wants words on the page, as a person sees it, no need to scroll sideways, and a browser
+// without complaints but about the status.
 func wantPage(t *testing.T, page *parts.Page, width int, words ...string) {
 	t.Helper()
 	text := page.Text()
@@ -142,7 +143,8 @@ func wantHandled(t *testing.T, y *yard) {
 	})
 }
 
-// wantRequests wants that the browser has asked for the page so often and in these ways, and for nothing else.
+// wantRequests wants that the browser has asked for the page so often and in these ways, and for
+// nothing else.
 func wantRequests(t *testing.T, page *parts.Page, link string, wanted ...string) {
 	t.Helper()
 	var got []string

@@ -26,10 +26,9 @@ const (
 	lazyPartition   = 0 // where the receiver without credit is
 )
 
-// TestScale keeps 2,000 idle connections open while 200 others send at once and every
-// partition is read. Everything sent is received, in each sender's order; a receiver
-// that never gives credit holds nobody up and misses nothing; and the idle ones still
-// work when it is over. // H8
+// TestScale keeps 2,000 idle connections open while 200 others send at once and every partition is
+// read. Everything sent is received, in each sender's order; a receiver that never gives credit
+// holds nobody up and misses nothing; and the idle ones still work when it is over. // H8
 func TestScale(t *testing.T) {
 	t.Parallel()
 	y := startYard(t, layout{build: leanBuild, hubs: map[string]int{"busy": scalePartitions, "idle": 1}})

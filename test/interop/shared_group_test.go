@@ -105,7 +105,8 @@ func (s *sharing) listener() string {
 	return connection(s.namespace, "listener", "", "UseDevelopmentEmulator=true")
 }
 
-// awaitSpread waits until the partitions are owned in these numbers, and each is read on by its owner.
+// awaitSpread waits until the partitions are owned in these numbers, and each is read on by its
+// owner.
 func (s *sharing) awaitSpread(want map[string]int) {
 	s.Helper()
 	began := time.Now()
@@ -126,7 +127,8 @@ func (s *sharing) awaitSpread(want map[string]int) {
 	s.Logf("spread as %v after %v", want, time.Since(began).Round(100*time.Millisecond))
 }
 
-// owners are those of the partitions, as the SDK reads them; partitions that nobody owns are left out.
+// owners are those of the partitions, as the SDK reads them; partitions that nobody owns are left
+// out.
 func (s *sharing) owners() map[string]string {
 	s.Helper()
 	all, err := s.official.ListOwnership(s.Context(), s.namespace, sharedHub, sharedGroup, nil)
@@ -150,8 +152,8 @@ func counts(owners map[string]string) map[string]int {
 	return n
 }
 
-// checkEnd looks at what is left when everybody has gone: nothing is owned, and both stores read the checkpoints
-// that were made last.
+// checkEnd looks at what is left when everybody has gone: nothing is owned, and both stores read
+// the checkpoints that were made last.
 func (s *sharing) checkEnd(sent map[string]int64) {
 	s.Helper()
 	if owners := s.owners(); len(owners) != 0 {

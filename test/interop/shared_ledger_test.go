@@ -42,12 +42,13 @@ type tenure struct {
 	next              int64 // what it has to be given next; -1: nothing yet
 }
 
-// How many checkpoints are missed at most by one who takes a partition from a worker that goes on for a while.
+// How many checkpoints are missed at most by one who takes a partition from a worker that goes on
+// for a while.
 const (
 	// ofOurs: we save only what we own, so it is the one that is being written just then.
 	ofOurs = 1
-	// ofTheirs: the official library saves without any condition, until its reader is disconnected. We notice
-	// at our own first checkpoint.
+	// ofTheirs: the official library saves without any condition, until its reader is disconnected.
+	// We notice at our own first checkpoint.
 	ofTheirs = math.MaxInt
 )
 
@@ -59,12 +60,12 @@ func newLedger(t *testing.T) *ledger {
 	return l
 }
 
-// atRest is told before a processor is stopped in good order: whoever takes over from it reads the very
-// last checkpoint.
+// atRest is told before a processor is stopped in good order: whoever takes over from it reads the
+// very last checkpoint.
 func (l *ledger) atRest() { l.set(true) }
 
-// moving is told before a processor starts that will take partitions from a running one. The last checkpoints
-// of that one may be missed by the new owner. The layout cannot prevent it.
+// moving is told before a processor starts that will take partitions from a running one. The last
+// checkpoints of that one may be missed by the new owner. The layout cannot prevent it.
 func (l *ledger) moving() { l.set(false) }
 
 func (l *ledger) set(rest bool) {
@@ -80,7 +81,8 @@ func (l *ledger) begin(worker, partition string, misses int) *tenure {
 	return &tenure{ledger: l, worker: worker, partition: partition, misses: misses, next: -1}
 }
 
-// handle takes in a batch, from its first event to its last. Its events are known to be without gaps.
+// handle takes in a batch, from its first event to its last. Its events are known to be without
+// gaps.
 func (t *tenure) handle(first, last int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,8 +95,8 @@ func (t *tenure) handle(first, last int64) {
 	t.next = last + 1
 }
 
-// startLocked judges where a worker begins, or goes on after a checkpoint of another's has come between:
-// nothing may be left out, and nothing be repeated that is saved.
+// startLocked judges where a worker begins, or goes on after a checkpoint of another's has come
+// between: nothing may be left out, and nothing be repeated that is saved.
 func (t *tenure) startLocked(h *history, first int64) {
 	start := fmt.Sprintf("%s at %d of %d", t.worker, first, h.handled)
 	h.starts = append(h.starts, start)

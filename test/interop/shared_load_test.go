@@ -14,7 +14,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// checkEvent looks at one event: it has the number that comes next, and is what was sent under that number.
+// checkEvent looks at one event: it has the number that comes next, and is what was sent under that
+// number.
 func checkEvent(t *testing.T, partition string, got, want int64, body []byte) {
 	if text := sharedText(partition, want); got != want || string(body) != text {
 		t.Errorf("partition %s: event %d is %q, not %q", partition, got, body, text)

@@ -48,8 +48,9 @@ func (s *sharing) startTheirs(id string) *sharer {
 	})
 }
 
-// politeStore is the official store. It stops the processor right behind a claim: a stop that falls into the
-// middle of one makes the processor forget what it has just written, so that it cannot release it.
+// politeStore is the official store. It stops the processor right behind a claim: a stop that falls
+// into the middle of one makes the processor forget what it has just written, so that it cannot
+// release it.
 type politeStore struct {
 	*checkpoints.BlobStore
 	stopping atomic.Bool

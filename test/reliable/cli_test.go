@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// TestOperator is a day with functions on the command line: one is created, cannot handle an event, is held and let go, and the event is tried
-// again once the program is mended. // F1, F4, F5, F6, F7
+// TestOperator is a day with functions on the command line: one is created, cannot handle an event,
+// is held and let go, and the event is tried again once the program is mended. // F1, F4, F5, F6,
+// F7
 func TestOperator(t *testing.T) {
 	t.Parallel()
 	y := startYard(t, true, "")
@@ -126,7 +127,8 @@ func (o *operator) hold() {
 	o.yard.cli(o.t, "circuit", "open", "billing", "--reason", "moving the database")
 	before := -1
 	until(o.t, "all instances to have heard of it", func() (bool, string) {
-		// The state is the stored one, and an instance may hear of it later: it has when what was sent the last time was not even called.
+		// The state is the stored one, and an instance may hear of it later: it has when what was
+		// sent the last time was not even called.
 		calls := len(o.hook.notes())
 		quiet := calls == before
 		before = calls

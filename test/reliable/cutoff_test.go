@@ -14,8 +14,9 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// TestWorkerIsCutOff lets a worker lose its yard, in the midst of retries and put-aways, while it lives and could go on working. Another takes over, and
-// when the first is connected again nothing was done out of order or put away twice. // F2, F3, F4
+// TestWorkerIsCutOff lets a worker lose its yard, in the midst of retries and put-aways, while it
+// lives and could go on working. Another takes over, and when the first is connected again nothing
+// was done out of order or put away twice. // F2, F3, F4
 func TestWorkerIsCutOff(t *testing.T) {
 	t.Parallel()
 	y := startYard(t, true, "")

@@ -15,8 +15,8 @@ import (
 // brief is the lease of workers that are killed, so that others have their partitions soon.
 const brief = 3 * time.Second
 
-// TestWorkerDies kills a worker with SIGKILL in every phase of its work; another takes its place, and nothing is lost, out of
-// order, or put away twice. // F2, F3, F4
+// TestWorkerDies kills a worker with SIGKILL in every phase of its work; another takes its place,
+// and nothing is lost, out of order, or put away twice. // F2, F3, F4
 func TestWorkerDies(t *testing.T) {
 	t.Parallel()
 	y := startYard(t, true, "")
@@ -64,7 +64,8 @@ func dieAndGoOn(r *trial, point string) {
 	r.t.Logf("%d events were done twice", v.repeats)
 }
 
-// wantAttemptsGoOn: the event that was being tried for the second time when its worker died is not new to the next one. // F1, F4
+// wantAttemptsGoOn: the event that was being tried for the second time when its worker died is not
+// new to the next one. // F1, F4
 func (r *trial) wantAttemptsGoOn() {
 	r.t.Helper()
 	notes := r.notes()
@@ -85,8 +86,9 @@ func (r *trial) wantAttemptsGoOn() {
 	r.t.Errorf("nobody took up what the first worker died in, the %v", last)
 }
 
-// dieAtCircuit has six broken events and a circuit that opens at the fourth; the first worker dies in opening it, or in closing it. Whoever
-// comes finds it as it was stored, and all of the six are put away once after it was closed. // F5, F7
+// dieAtCircuit has six broken events and a circuit that opens at the fourth; the first worker dies
+// in opening it, or in closing it. Whoever comes finds it as it was stored, and all of the six are
+// put away once after it was closed. // F5, F7
 func dieAtCircuit(r *trial, point string) {
 	r.fill(30, breaking(map[int][]int{0: {3, 6, 9, 12, 15, 18}}))
 	d := duty{MaxBatch: 5, Retries: 1, Delay: 20 * time.Millisecond, Failures: 3, Within: time.Minute, Die: point}
@@ -114,7 +116,8 @@ func dieAtCircuit(r *trial, point string) {
 	r.wantClosed()
 }
 
-// wantSeenOpen: the second worker knows of the circuit that the first has opened, takes the partitions, and does nothing with them.
+// wantSeenOpen: the second worker knows of the circuit that the first has opened, takes the
+// partitions, and does nothing with them.
 func (r *trial) wantSeenOpen(found breaker.Record, letters int) {
 	r.t.Helper()
 	until(r.t, "the second worker to own everything", func() (bool, string) {
@@ -161,11 +164,12 @@ func (r *trial) closeCircuit() {
 	testkit.Must(r.t, err)
 }
 
-// mostDeaths is how many workers one event may cost. It is found by halves, so it depends on how many are called together.
+// mostDeaths is how many workers one event may cost. It is found by halves, so it depends on how
+// many are called together.
 const mostDeaths = 25
 
-// dieOfOneEvent has an event that no worker survives. Somebody starts the worker again each time; in the end the event is put away, it alone, and
-// everything else is done. // F2, F4
+// dieOfOneEvent has an event that no worker survives. Somebody starts the worker again each time;
+// in the end the event is put away, it alone, and everything else is done. // F2, F4
 func dieOfOneEvent(r *trial) {
 	r.fill(12, func(partition, n int) string {
 		if partition == 0 && n == 6 {
@@ -191,8 +195,9 @@ func dieOfOneEvent(r *trial) {
 	r.t.Logf("one event has cost %d workers", deaths)
 }
 
-// dieAtEachWrite is a worker that dies at its first write, the next at its second, and so on until one lives: what was broken is put away once.
-// Others may be too: nobody can tell a worker that dies by itself from one that dies of an event. // F2, F3, F4
+// dieAtEachWrite is a worker that dies at its first write, the next at its second, and so on until
+// one lives: what was broken is put away once. Others may be too: nobody can tell a worker that
+// dies by itself from one that dies of an event. // F2, F3, F4
 func dieAtEachWrite(r *trial) {
 	r.fill(12, breaking(map[int][]int{0: {2, 5, 6}}))
 	d := duty{MaxBatch: 4, Retries: 1, Delay: 5 * time.Millisecond}

@@ -25,8 +25,9 @@ import (
 // threshold is that of the breaker: more failures than these open the circuit.
 const threshold = 20
 
-// askDown has something that the function needs go away in mid-load: the circuit opens for all instances, nothing more is put away and nothing
-// moves, a mail comes, and its link resumes everything where it stood. // F5, F6, F7
+// askDown has something that the function needs go away in mid-load: the circuit opens for all
+// instances, nothing more is put away and nothing moves, a mail comes, and its link resumes
+// everything where it stood. // F5, F6, F7
 func askDown(t *testing.T, y *yard, mail *mailServer, p pace) {
 	r := newTrial(t, y, fmt.Sprintf("down-%d", p.rate), partitions)
 	down := startService(t)
@@ -72,7 +73,8 @@ func (r *trial) seen(state breaker.State) map[string]int64 {
 	return first
 }
 
-// waitForOpen waits until all instances know that the circuit is open; they learn it together. // F5
+// waitForOpen waits until all instances know that the circuit is open; they learn it together. //
+// F5
 func (r *trial) waitForOpen() {
 	r.t.Helper()
 	until(r.t, "an open circuit in all instances", func() (bool, string) {
@@ -128,8 +130,8 @@ func (r *trial) standstill(mail *mailServer) opened {
 	return o
 }
 
-// waitForQuiet waits until every call that was under way has ended, and what became of it is stored: those may still have been entitled to put an
-// event away.
+// waitForQuiet waits until every call that was under way has ended, and what became of it is
+// stored: those may still have been entitled to put an event away.
 func (r *trial) waitForQuiet() {
 	r.t.Helper()
 	began := now()
@@ -181,7 +183,8 @@ func (r *trial) resume(link string) (pressed int64) {
 	return pressed
 }
 
-// stopAndLock ends the fleet, and tries the link once more on a circuit that an operator has opened: it was good for one incident. // F6
+// stopAndLock ends the fleet, and tries the link once more on a circuit that an operator has
+// opened: it was good for one incident. // F6
 func (r *trial) stopAndLock(link string, stop func()) {
 	r.t.Helper()
 	stop()

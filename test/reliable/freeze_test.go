@@ -11,8 +11,9 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// TestWorkerFreezes stops a worker in the worst moments for longer than its lease, as a machine does that is moved or swaps. When it goes on, another
-// has its partitions and has finished what it had begun: it is too late, and does no harm. // F2, F3, F4
+// TestWorkerFreezes stops a worker in the worst moments for longer than its lease, as a machine
+// does that is moved or swaps. When it goes on, another has its partitions and has finished what it
+// had begun: it is too late, and does no harm. // F2, F3, F4
 func TestWorkerFreezes(t *testing.T) {
 	t.Parallel()
 	y := startYard(t, true, "")
@@ -50,7 +51,8 @@ func freezeAndGoOn(r *trial, point string) {
 	r.t.Logf("%d events were done twice", v.repeats)
 }
 
-// waitForShares waits until each of the workers has a partition: they know of each other, and are well.
+// waitForShares waits until each of the workers has a partition: they know of each other, and are
+// well.
 func (r *trial) waitForShares(names ...string) {
 	r.t.Helper()
 	until(r.t, fmt.Sprintf("a share for each of %v", names), func() (bool, string) {

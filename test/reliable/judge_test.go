@@ -25,7 +25,8 @@ type letter struct {
 	event            event.Event
 }
 
-// poison events reads a poison hub and judges each poison event: it is there once, and says why and whence. // F4
+// poison events reads a poison hub and judges each poison event: it is there once, and says why and
+// whence. // F4
 func (r *trial) letters() []letter {
 	r.t.Helper()
 	all := r.rawLetters()
@@ -119,8 +120,8 @@ type verdict struct {
 	finished []int64
 }
 
-// judge looks at everything that was done and put away: every event one of both, none both, and in each partition
-// all in order. // F2, F3, F4
+// judge looks at everything that was done and put away: every event one of both, none both, and in
+// each partition all in order. // F2, F3, F4
 func (r *trial) judge() verdict {
 	r.t.Helper()
 	v := verdict{letters: r.letters(), finished: make([]int64, len(r.sent))}
@@ -154,8 +155,8 @@ type partitionVerdict struct {
 	finished int64
 }
 
-// judgePartition goes by when an event was done for the first time: a call that leaves out an event which was not put away
-// has broken the order, and an event that is never done is lost.
+// judgePartition goes by when an event was done for the first time: a call that leaves out an event
+// which was not put away has broken the order, and an event that is never done is lost.
 func judgePartition(done []entry, away []int64, events int64) (v partitionVerdict) {
 	done = slices.SortedStableFunc(slices.Values(done), func(a, b entry) int { return cmp.Compare(a.at, b.at) })
 	next := int64(0)
@@ -196,7 +197,8 @@ func (v verdict) wantLetters(t *testing.T, want map[string][]int64) {
 	}
 }
 
-// lostLeases tells of instances that were too slow to renew: what they did may have been done again.
+// lostLeases tells of instances that were too slow to renew: what they did may have been done
+// again.
 func lostLeases(notes []entry) (n int) {
 	for _, e := range notes {
 		if e.what == "error" && strings.Contains(e.rest, "lease") {

@@ -13,8 +13,8 @@ import (
 // tick is how often a partition gets events.
 const tick = 80 * time.Millisecond
 
-// load publishes so many events a second over all partitions, in batches; on a machine that cannot carry so many, as many as it can. It
-// gives what was sent of each partition.
+// load publishes so many events a second over all partitions, in batches; on a machine that cannot
+// carry so many, as many as it can. It gives what was sent of each partition.
 func (r *trial) load(rate int, lasting time.Duration, body func(partition, n int) string) {
 	r.t.Helper()
 	began := time.Now()

@@ -90,7 +90,8 @@ func (s *mailSession) Data(r io.Reader) error {
 
 var resumeLink = regexp.MustCompile(`https?://[^\s"'<>]+/resume/[^\s"'<>]+`)
 
-// find looks for a mail about a function that has a link; empty: there is none yet. subjects are those of all mails about it.
+// find looks for a mail about a function that has a link; empty: there is none yet. subjects are
+// those of all mails about it.
 func (m *mailServer) find(t *testing.T, function string) (link string, subjects []string) {
 	t.Helper()
 	m.mu.Lock()

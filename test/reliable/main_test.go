@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// runTests lets more tests run at once than there are cores: what most of them do is wait for leases to end.
+// runTests lets more tests run at once than there are cores: what most of them do is wait for
+// leases to end.
 func runTests(m *testing.M) int {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
@@ -49,7 +50,8 @@ func runTests(m *testing.M) int {
 // programs is the folder of the binaries.
 var programs = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "reliable") })
 
-// program is the real one, as users have it; racing is the same with the race detector, where the tests have it too.
+// program is the real one, as users have it; racing is the same with the race detector, where the
+// tests have it too.
 var (
 	program = sync.OnceValues(func() (string, error) { return build("eventyard") })
 	racing  = sync.OnceValues(func() (string, error) { return build("eventyard-race", raceFlags...) })

@@ -54,7 +54,8 @@ func (r *trial) waitForFails(n int) {
 	})
 }
 
-// stopInRetry: it ends at once, and who comes next goes on with the second attempt, without waiting for a lease.
+// stopInRetry: it ends at once, and who comes next goes on with the second attempt, without waiting
+// for a lease.
 func stopInRetry(r *trial) {
 	d := r.waiting()
 	first := r.start("first", time.Minute, d)
@@ -126,7 +127,8 @@ func (r *trial) wantNothingDone() {
 	}
 }
 
-// stopWhileOpen: it ends at once and gives its partitions away; who comes next keeps still until the circuit is closed.
+// stopWhileOpen: it ends at once and gives its partitions away; who comes next keeps still until
+// the circuit is closed.
 func stopWhileOpen(r *trial) {
 	r.fill(30, breaking(map[int][]int{0: {3, 6, 9, 12}}))
 	d := duty{MaxBatch: 5, Retries: 1, Delay: 20 * time.Millisecond, Failures: 2, Within: time.Minute}
@@ -147,7 +149,8 @@ func stopWhileOpen(r *trial) {
 	r.judge().wantLetters(r.t, map[string][]int64{"0": {3, 6, 9, 12}})
 }
 
-// loseThePoisonHub: while there is no place for a poison event its partition waits, and the other goes on.
+// loseThePoisonHub: while there is no place for a poison event its partition waits, and the other
+// goes on.
 func loseThePoisonHub(r *trial) {
 	d := duty{MaxBatch: 5, Retries: 1, Delay: 20 * time.Millisecond}
 	p := r.start("worker", brief, d)
@@ -183,7 +186,8 @@ func (r *trial) waitForNote(what, text string) {
 	})
 }
 
-// probe has a service that is down; the circuit opens, tries one event now and then, and closes by itself once it is back. // F7
+// probe has a service that is down; the circuit opens, tries one event now and then, and closes by
+// itself once it is back. // F7
 func probe(r *trial) {
 	down := startService(r.t)
 	down.stop()
@@ -207,7 +211,8 @@ func probe(r *trial) {
 	r.t.Logf("%d events were put away before the circuit opened", letters)
 }
 
-// dieInProbe has the instance killed that tries an event; another one tries in its place, if only after a while. // F7
+// dieInProbe has the instance killed that tries an event; another one tries in its place, if only
+// after a while. // F7
 func dieInProbe(r *trial) {
 	if !*long {
 		r.t.Skip("a prober is given two minutes; -reliable.long waits for that")

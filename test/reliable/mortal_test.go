@@ -18,8 +18,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// The points at which a worker kills itself. Those at a write have a "before", when it has not reached the store, and an "after", when it has
-// and the worker does not know yet.
+// The points at which a worker kills itself. Those at a write have a "before", when it has not
+// reached the store, and an "after", when it has and the worker does not know yet.
 const (
 	inRetry      = "in the handler, at the second attempt"
 	inHalf       = "in the call of a half"
@@ -44,7 +44,8 @@ type mortal struct {
 	notes   *ledger
 
 	mu sync.Mutex
-	// intents are the work records whose newest form has an intent; guarded by mu. So are the following.
+	// intents are the work records whose newest form has an intent; guarded by mu. So are the
+	// following.
 	intents map[string]bool
 	away    bool // something was put away
 	writes  int
@@ -55,7 +56,8 @@ func newMortal(inner processor.Store, d duty, notes *ledger) *mortal {
 	return &mortal{Store: inner, Watcher: inner.(processor.Watcher), point: d.Die, freezes: d.Freeze, notes: notes, intents: map[string]bool{}}
 }
 
-// reach ends the process if that is the point, or, the first time, stops it until somebody lets it go on.
+// reach ends the process if that is the point, or, the first time, stops it until somebody lets it
+// go on.
 func (m *mortal) reach(point string) {
 	if point != m.point {
 		return

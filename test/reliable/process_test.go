@@ -60,7 +60,8 @@ func (p *process) end(t *testing.T) {
 	}
 }
 
-// confess has a process that is alive write where all its goroutines are, for whoever wants to know why the test failed.
+// confess has a process that is alive write where all its goroutines are, for whoever wants to know
+// why the test failed.
 func (p *process) confess(t *testing.T) {
 	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
 	select {

@@ -23,8 +23,9 @@ type pace struct {
 	lasting time.Duration
 }
 
-// TestAHundredASecond asks the three questions that everybody has who processes events in order: what does a broken event do, what does
-// bad code do, and what does a bad day of something else do? // F2, F3, F4, F5, F6, F7, F8
+// TestAHundredASecond asks the three questions that everybody has who processes events in order:
+// what does a broken event do, what does bad code do, and what does a bad day of something else do?
+// // F2, F3, F4, F5, F6, F7, F8
 func TestAHundredASecond(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)
@@ -35,7 +36,8 @@ func TestAHundredASecond(t *testing.T) {
 	t.Run("a downstream that is down", func(t *testing.T) { t.Parallel(); askDown(t, y, mail, p) })
 }
 
-// TestTenThousandASecond asks the same at a hundred times the pace, one question after the other. // F2, F3, F4, F5, F6, F7, F8
+// TestTenThousandASecond asks the same at a hundred times the pace, one question after the other.
+// // F2, F3, F4, F5, F6, F7, F8
 func TestTenThousandASecond(t *testing.T) {
 	mail := startMail(t)
 	y := startYard(t, false, mail.settings())
@@ -126,7 +128,8 @@ func (r *trial) wantClosed() {
 	}
 }
 
-// logFinish tells, for people to look at, how long after the last event was sent partitions with trouble and those without were done. // F8
+// logFinish tells, for people to look at, how long after the last event was sent partitions with
+// trouble and those without were done. // F8
 func (r *trial) logFinish(v verdict, sent int64, troubled func(partition int) bool) {
 	var with, without time.Duration
 	for i, at := range v.finished {

@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// TestYardRunsAFunctionAndDies has the yard itself call a program over HTTP which cannot handle one event, and kills it with SIGKILL in the midst of
-// a retry, of a put-away, and of the rest: nothing is lost, all is in order, and the event is put away once. // F1, F2, F3, F4
+// TestYardRunsAFunctionAndDies has the yard itself call a program over HTTP which cannot handle one
+// event, and kills it with SIGKILL in the midst of a retry, of a put-away, and of the rest: nothing
+// is lost, all is in order, and the event is put away once. // F1, F2, F3, F4
 func TestYardRunsAFunctionAndDies(t *testing.T) {
 	t.Parallel()
 	y := startYard(t, true, "")
@@ -62,7 +63,8 @@ func startWebhook(t *testing.T, r *trial) *webhook {
 	return w
 }
 
-// ServeHTTP refuses every batch with a broken event. What it answers well is done, whether or not the answer is heard.
+// ServeHTTP refuses every batch with a broken event. What it answers well is done, whether or not
+// the answer is heard.
 func (w *webhook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	var events []struct {
 		Partition string

@@ -13,8 +13,8 @@ import (
 
 var stormy = flag.Duration("reliable.storm", 15*time.Second, "how long storms last")
 
-// TestStorm has events that keep coming, some of them broken, and workers that are killed with SIGKILL in the midst of calls, with others that come in
-// their place. // F2, F3, F4, F8
+// TestStorm has events that keep coming, some of them broken, and workers that are killed with
+// SIGKILL in the midst of calls, with others that come in their place. // F2, F3, F4, F8
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t, "storm", duty{MaxBatch: 20, Retries: 4, Delay: 10 * time.Millisecond, Takes: 20 * time.Millisecond})
@@ -35,7 +35,8 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// TestHurricane kills the yard as well, and has a circuit that opens again and again, which an operator closes each time. // F2, F3, F4, F5, F7
+// TestHurricane kills the yard as well, and has a circuit that opens again and again, which an
+// operator closes each time. // F2, F3, F4, F5, F7
 func TestHurricane(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t, "hurricane", duty{

@@ -21,8 +21,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// trial is one function under test: its hub, what was sent to it, and its workers. Hub, function and poison hub have names of their own, so
-// that many trials share a yard.
+// trial is one function under test: its hub, what was sent to it, and its workers. Hub, function
+// and poison hub have names of their own, so that many trials share a yard.
 type trial struct {
 	t     *testing.T
 	yard  *yard

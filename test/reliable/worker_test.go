@@ -37,7 +37,8 @@ type job struct {
 	Duties []duty
 }
 
-// duty is one function of a worker: how it is bound, and how it misbehaves. Events whose body has the word broken always fail.
+// duty is one function of a worker: how it is bound, and how it misbehaves. Events whose body has
+// the word broken always fail.
 type duty struct {
 	Function, Hub string
 	Each          bool // it takes single events
@@ -117,7 +118,8 @@ type worker struct {
 	mortal   *mortal // nil: it does not kill itself
 }
 
-// store is the yard's own: nil says so, and one that can kill the process is put around it where that is wanted.
+// store is the yard's own: nil says so, and one that can kill the process is put around it where
+// that is wanted.
 func (w *worker) store(client *hub.Client) (processor.Store, error) {
 	for _, d := range w.job.Duties {
 		if d.Die == "" {

@@ -19,7 +19,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// yard is the real program with a folder of its own. It may be killed and started again: clients find it where it was.
+// yard is the real program with a folder of its own. It may be killed and started again: clients
+// find it where it was.
 type yard struct {
 	binary, data string
 	flags        []string // of serve, besides the usual ones
@@ -29,7 +30,8 @@ type yard struct {
 	client       *hub.Client
 }
 
-// startYard starts one with settings in the form of eventyard.yaml; watched: with the race detector.
+// startYard starts one with settings in the form of eventyard.yaml; watched: with the race
+// detector.
 func startYard(t *testing.T, watched bool, settings string) *yard {
 	t.Helper()
 	y := &yard{data: t.TempDir()}

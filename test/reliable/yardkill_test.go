@@ -11,8 +11,9 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
 
-// TestYardDies kills the yard with SIGKILL, again and again, while one function is busy with retries, one puts events away, and the circuit of a third
-// is open. Its workers wait for it and go on, and the link that was mailed before resumes the third. // F2, F3, F4, F5, F6
+// TestYardDies kills the yard with SIGKILL, again and again, while one function is busy with
+// retries, one puts events away, and the circuit of a third is open. Its workers wait for it and go
+// on, and the link that was mailed before resumes the third. // F2, F3, F4, F5, F6
 func TestYardDies(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)
@@ -86,7 +87,8 @@ func (d *dying) startWorkers() (all []*process) {
 	return all
 }
 
-// waitForPhases waits until each function is in the midst of its trouble, and further than the last time.
+// waitForPhases waits until each function is in the midst of its trouble, and further than the last
+// time.
 func (d *dying) waitForPhases(kill int) {
 	d.t.Helper()
 	found := ""

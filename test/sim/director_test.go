@@ -158,8 +158,9 @@ func (d *director) static() {
 	})
 }
 
-// peaceTime is how long the group may take to finish and to become even once nothing happens any more.
-// Balanced moves one partition in each round for each instance: that of 64 partitions is what it takes.
+// peaceTime is how long the group may take to finish and to become even once nothing happens any
+// more. Balanced moves one partition in each round for each instance: that of 64 partitions is what
+// it takes.
 const peaceTime = 15 * time.Minute
 
 // peace waits until all is done and even.

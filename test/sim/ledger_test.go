@@ -66,7 +66,8 @@ type account struct {
 	tenures   map[int64]*tenure // by epoch
 	begun     int64             // the highest epoch that has begun
 	saved     int64
-	// handled is the newest event whose work was done, by whom and when; last is the newest published.
+	// handled is the newest event whose work was done, by whom and when; last is the newest
+	// published.
 	handled   int64
 	handledBy *run
 	handledAt time.Time

@@ -40,8 +40,8 @@ const (
 	century  = 100 * 365 * 24 * time.Hour
 )
 
-// TestOlderFolders opens each archive and finds everything that the program which wrote it had acknowledged, and goes on
-// with what was under way.
+// TestOlderFolders opens each archive and finds everything that the program which wrote it had
+// acknowledged, and goes on with what was under way.
 func TestOlderFolders(t *testing.T) {
 	manifests, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(manifests) == 0 {
@@ -154,8 +154,9 @@ func unpackFile(path string, content io.Reader, size int64) (err error) {
 	return file.Truncate(size)
 }
 
-// refreshProducers writes into the snapshots of producers, whose form is told in docs/internals/format/producers.md, that
-// all of them were active just now. A yard forgets those that were not for a week.
+// refreshProducers writes into the snapshots of producers, whose form is told in
+// docs/internals/format/producers.md, that all of them were active just now. A yard forgets those
+// that were not for a week.
 func (y *yard) refreshProducers(t *testing.T) {
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(y.data, "meta.db")})
 	testkit.Must(t, err)

@@ -98,9 +98,8 @@ func TestScopes(t *testing.T) {
 		"orders":                                         "orders",
 	}
 	for text, want := range tests {
-		if got := parseAddress(text).scope(); got != (auth.Entity{Hub: "orders", Path: want}) {
-			t.Errorf("%q is judged as %+v, want %q", text, got, want)
-		}
+		testkit.Equal(t, parseAddress(text).scope(), (auth.Entity{Hub: "orders", Path: want}),
+			"%q is judged as", text)
 	}
 	// The hub is the one that the link works on, whatever the path looks like.
 	for text, want := range map[string]auth.Entity{

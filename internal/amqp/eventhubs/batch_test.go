@@ -182,9 +182,8 @@ func FuzzBatch(f *testing.F) {
 		stored := 0
 		for _, e := range b.events {
 			stored += len(e.Message)
-			if _, err := wire.AppendDelivery(nil, &wire.Delivery{}, e.Message); err != nil {
-				t.Fatalf("what was stored cannot be delivered: %v", err)
-			}
+			testkit.Must(t, testkit.Err(wire.AppendDelivery(nil, &wire.Delivery{}, e.Message)),
+				"what was stored cannot be delivered")
 		}
 		if stored > len(msg) {
 			t.Fatalf("%d bytes have become %d", len(msg), stored)

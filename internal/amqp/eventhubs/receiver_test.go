@@ -67,9 +67,8 @@ func TestEverythingComesBackAsSent(t *testing.T) {
 			t0 := time.Now().Truncate(time.Millisecond)
 			testkit.Must(t, sender.Send(t.Context(), tt.m, nil))
 			got := receive(t, receiver, 1)[0]
-			if n := annotation[int64](t, got, wire.AnnotationSequenceNumber); n != int64(i) {
-				t.Errorf("sequence number is %d, want %d", n, i)
-			}
+			testkit.Equal(t, annotation[int64](t, got, wire.AnnotationSequenceNumber), int64(i),
+				"sequence number")
 			testkit.Equal(t, annotation[string](t, got, wire.AnnotationOffset), strconv.Itoa(i), "offset")
 			if at := annotation[time.Time](t, got, wire.AnnotationEnqueuedTime); at.Before(t0) || at.After(time.Now()) {
 				t.Errorf("enqueued at %v, sent at %v", at, t0)
@@ -294,9 +293,8 @@ func TestCreditDecidesHowMuchIsSent(t *testing.T) {
 	for _, credit := range []uint32{1, 2, 500, 497} {
 		testkit.Must(t, r.IssueCredit(credit))
 		for range credit {
-			if got := string(receive(t, r, 1)[0].GetData()); got != strconv.Itoa(next) {
-				t.Fatalf("event %s came where %d was expected", got, next)
-			}
+			testkit.MustEqual(t, string(receive(t, r, 1)[0].GetData()), strconv.Itoa(next),
+				"event: came where %d was expected", next)
 			next++
 		}
 		if m := r.Prefetched(); m != nil {

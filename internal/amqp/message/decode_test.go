@@ -245,9 +245,7 @@ func BenchmarkDecode(b *testing.B) {
 	testkit.Must(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Decode(stored); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, testkit.Err(Decode(stored)))
 	}
 }
 

@@ -92,9 +92,8 @@ func TestAppendIsDeterministic(t *testing.T) {
 	for _, p := range section.(wire.Described).Value.(wire.Map) {
 		names = append(names, p.Key.(string))
 	}
-	if !slices.Equal(names, slices.Sorted(maps.Keys(full().Properties))) {
-		t.Errorf("application properties are in the order %q, want it sorted", names)
-	}
+	testkit.Slices(t, names, slices.Sorted(maps.Keys(full().Properties)),
+		"application properties are in the order")
 }
 
 // Clients read sections by number from the third byte, and want only those that are set.

@@ -67,9 +67,7 @@ func BenchmarkSections(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(msg)))
 	for b.Loop() {
-		if _, err := Sections(msg); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, testkit.Err(Sections(msg)))
 	}
 }
 
@@ -103,8 +101,6 @@ func BenchmarkReadAny(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r := NewReader(encoded)
-		if _, err := r.ReadAny(); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, testkit.Err(r.ReadAny()))
 	}
 }

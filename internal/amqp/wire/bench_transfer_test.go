@@ -101,12 +101,8 @@ func BenchmarkReadTransfer(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r := NewReader(encoded)
-		if _, err := r.ReadDescriptor(); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := r.ReadTransfer(); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, testkit.Err(r.ReadDescriptor()))
+		testkit.Must(b, testkit.Err(r.ReadTransfer()))
 	}
 }
 
@@ -115,12 +111,8 @@ func BenchmarkReadDisposition(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r := NewReader(encoded)
-		if _, err := r.ReadDescriptor(); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := r.ReadDisposition(); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, testkit.Err(r.ReadDescriptor()))
+		testkit.Must(b, testkit.Err(r.ReadDisposition()))
 	}
 }
 

@@ -126,9 +126,8 @@ func checkDelivered(t *testing.T, d *Delivery, stored, delivered []byte) {
 	testkit.Must(t, err, "delivered % x", delivered)
 	testkit.MustEqual(t, bytes.Equal(is.Header, was.Header), true, "stored % x, delivered % x", stored, delivered)
 	testkit.MustEqual(t, bytes.Equal(is.Tail, was.Tail), true, "stored % x, delivered % x", stored, delivered)
-	if (d.Metrics != nil) != (is.DeliveryAnnotations != nil) {
-		t.Fatalf("metrics %v, delivered % x", d.Metrics, is.DeliveryAnnotations)
-	}
+	testkit.MustEqual(t, (d.Metrics != nil), (is.DeliveryAnnotations != nil),
+		"metrics %v, delivered % x", d.Metrics, is.DeliveryAnnotations)
 	want := slices.Concat(reported(d), annotationsOf(t, was))
 	testkit.MustDiff(t, want, annotationsOf(t, is), cmpopts.EquateNaNs(), cmpopts.EquateEmpty())
 	own, err := is.Own()

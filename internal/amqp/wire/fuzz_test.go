@@ -76,9 +76,8 @@ func FuzzTypedReads(f *testing.F) {
 			r := NewReader(b)
 			_, err := read(&r)
 			own := len(b) > 0 && Code(b[0]).widest() == of
-			if (err == nil) != (own && skipErr == nil) {
-				t.Fatalf("read of %s: %v; Skip: %v", of, err, skipErr)
-			}
+			testkit.MustEqual(t, (err == nil), (own && skipErr == nil),
+				"read of %s: %v; Skip: %v", of, err, skipErr)
 			if err == nil && r.Offset() != skip.Offset() {
 				t.Fatalf("read of %s ends at %d, Skip at %d", of, r.Offset(), skip.Offset())
 			}
@@ -118,9 +117,8 @@ func FuzzNormalize(f *testing.F) {
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		sent, err := Sections(msg)
 		stored, own, normalizeErr := Normalize(nil, msg)
-		if (err == nil) != (normalizeErr == nil) {
-			t.Fatalf("Sections says %v, Normalize %v", err, normalizeErr)
-		}
+		testkit.MustEqual(t, (err == nil), (normalizeErr == nil),
+			"Sections says %v, Normalize %v", err, normalizeErr)
 		if err != nil {
 			if _, _, _, err := Stored(nil, msg); err == nil {
 				t.Fatal("Stored takes what Normalize refuses")

@@ -208,9 +208,8 @@ func TestNestingIsBounded(t *testing.T) {
 			}
 			r := NewReader(encoded)
 			testkit.Check(t, testkit.Err(r.ReadAny()), "%s: read at the limit", name)
-			if _, err := AppendAny(nil, nest(MaxDepth+1, wrap)); !errors.Is(err, ErrTooDeep) {
-				t.Errorf("%s: encode past the limit: %v, want ErrTooDeep", name, err)
-			}
+			testkit.ErrorIs(t, testkit.Err(AppendAny(nil, nest(MaxDepth+1, wrap))), ErrTooDeep,
+				"%s: encode past the limit", name)
 		})
 	}
 	deep := []byte(strings.Repeat("\x00\x53\x01", MaxDepth+1) + "\x40")

@@ -150,9 +150,8 @@ func TestTermsOfSignatures(t *testing.T) { // H9
 				t.Errorf("the content's type is %q", got.Header.Get("Content-Type"))
 			}
 			q.Set("sp", "rw") // which is not what was signed
-			if got := y.ask("GET", "/blob/eventyard/box/b?"+q.Encode(), nil, nil); got.StatusCode != 403 {
-				t.Errorf("changed, status %d", got.StatusCode)
-			}
+			testkit.Equal(t, y.ask("GET", "/blob/eventyard/box/b?"+q.Encode(), nil, nil).StatusCode, 403,
+				"changed, status")
 		})
 	}
 }

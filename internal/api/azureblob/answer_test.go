@@ -156,9 +156,8 @@ func TestBodiesHaveALength(t *testing.T) {
 		y.own()(r)
 		w := httptest.NewRecorder()
 		y.frame.ServeHTTP(w, r)
-		if w.Header().Get("x-ms-error-code") != code {
-			t.Errorf("a length of %d: %d %s", length, w.Code, w.Body)
-		}
+		testkit.Equal(t, w.Header().Get("x-ms-error-code"), code,
+			"a length of %d: %d %s", length, w.Code, w.Body)
 	}
 }
 

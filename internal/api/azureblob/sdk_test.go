@@ -121,9 +121,8 @@ func TestBlobsByTheOfficialClient(t *testing.T) {
 		offset, count int64
 		want          string
 	}{{0, 0, "0123456789"}, {3, 4, "3456"}, {8, 0, "89"}, {8, 100, "89"}} {
-		if text := fetch(t, b, part.offset, part.count); text != part.want {
-			t.Errorf("range %d+%d is %q, want %q", part.offset, part.count, text, part.want)
-		}
+		testkit.Equal(t, fetch(t, b, part.offset, part.count), part.want,
+			"range %d+%d", part.offset, part.count)
 	}
 	_, err = b.DownloadStream(t.Context(), &azblobblob.DownloadStreamOptions{Range: azblobblob.HTTPRange{Offset: 10, Count: 1}})
 	wantCode(t, err, bloberror.InvalidRange)

@@ -2,7 +2,6 @@ package define
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -101,9 +100,7 @@ func TestBadWordsAreRefused(t *testing.T) {
 	for _, text := range []string{
 		`{"timeout":"soon"}`, `{"breaker":"100"}`, `{"breaker":"0/30s"}`, `{"breaker":"-1/30s"}`, `{"breaker":"5/0s"}`, `{"breaker":"a/30s"}`, `{"probe":"x"}`,
 	} {
-		if _, err := applied(t, text, runner.Definition{}); !errors.Is(err, runner.ErrInvalid) {
-			t.Errorf("%s: %v", text, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(applied(t, text, runner.Definition{})), runner.ErrInvalid, "%s", text)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // panicking is definitions with a mistake in them.
@@ -19,9 +21,8 @@ func TestPanicsAreAnswered(t *testing.T) {
 	if strings.Contains(message, "index") {
 		t.Errorf("the client is told what only the log should have: %s", message)
 	}
-	if n := y.counted(y.handler.metrics.Requests, "Publish", "500"); n != 1 {
-		t.Errorf("%v requests are counted as failed by us", n)
-	}
+	testkit.Equal(t, y.counted(y.handler.metrics.Requests, "Publish", "500"), 1,
+		"requests are counted as failed by us")
 }
 
 func TestAnUnfinishedConfigPanics(t *testing.T) {

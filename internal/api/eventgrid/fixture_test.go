@@ -39,7 +39,8 @@ const (
 // The names of the policies that have one right each; their key is their name and "-key".
 var policies = map[string]auth.Rights{"sender": auth.Send, "listener": auth.Listen, "manager": auth.Manage}
 
-// yard is a listener with real access and definitions in memory, behind a real HTTP server with TLS.
+// yard is a listener with real access and definitions in memory, behind a real HTTP server with
+// TLS.
 type yard struct {
 	t             testing.TB
 	topics        *memory

@@ -96,8 +96,8 @@ func FuzzLockTokens(f *testing.F) {
 	})
 }
 
-// FuzzRequest sends any request at all through the whole listener: it is answered, errors have their
-// form, and nothing panics. Nobody is let in without a key.
+// FuzzRequest sends any request at all through the whole listener: it is answered, errors have
+// their form, and nothing panics. Nobody is let in without a key.
 func FuzzRequest(f *testing.F) {
 	y := newYard(f)
 	f.Add("POST", "/topics/orders/api/events", "api-version=2018-01-01", "aeg-sas-key", key1, "["+event("a")+"]", "localhost")

@@ -144,9 +144,8 @@ func TestTopicsAreDeleted(t *testing.T) {
 	y.ask("DELETE", grid+"/topics/two", "", asRoot).want(204)
 	y.ask("DELETE", grid+"/topics/yard-events", "", asRoot).refused(409, "ResourceReserved")
 	y.listed("/topics", "yard-events")
-	if n := y.counted(y.handler.metrics.published, "one", stored); n != 0 {
-		t.Errorf("%v events of a deleted topic are still counted", n)
-	}
+	testkit.Equal(t, y.counted(y.handler.metrics.published, "one", stored), 0,
+		"events of a deleted topic are still counted")
 }
 
 // PATCH changes what it mentions.
@@ -166,7 +165,8 @@ func TestTopicsAreUpdated(t *testing.T) {
 	if after.DisableKeys || after.Tags["b"] != "2" || after.Key1 != before.Key1 || after.Schema != schema.CloudEvents {
 		t.Errorf("changed to %+v", after)
 	}
-	// What is read in any case is mentioned in any: who closes a topic to keys must not find it open.
+	// What is read in any case is mentioned in any: who closes a topic to keys must not find it
+	// open.
 	y.ask("PATCH", grid+"/topics/orders", `{"Properties":{"disablelocalauth":true}}`, asRoot).want(200).json(&shown)
 	if after, err = y.topicRegistry.Topic("orders"); err != nil || !after.DisableKeys || !shown.Properties.DisableLocalAuth {
 		t.Errorf("changed to %+v, %v", after, err)

@@ -180,9 +180,8 @@ func TestPublishNotifiesWhatStorageSaid(t *testing.T) {
 				t.Errorf("the client is told what only the log should have: %s", message)
 			}
 			testkit.Equal(t, got.Header.Get("Retry-After"), test.retryAfter, "Retry-After")
-			if n := y.counted(y.handler.metrics.published, "orders", test.code); n != 2 {
-				t.Errorf("%v events are counted as refused", n)
-			}
+			testkit.Equal(t, y.counted(y.handler.metrics.published, "orders", test.code), 2,
+				"events are counted as refused")
 		})
 	}
 }

@@ -97,7 +97,8 @@ func TestSubscriptionsAreMadeByTwo(t *testing.T) {
 	y.ask("PATCH", path, `{"labels":["mine"]}`, asRoot).refused(404, "ResourceNotFound")
 }
 
-// A PATCH takes back nothing that somebody else changes of a topic, and makes none that was deleted.
+// A PATCH takes back nothing that somebody else changes of a topic, and makes none that was
+// deleted.
 func TestTopicsAreChangedByTwo(t *testing.T) {
 	y := newRealYard(t)
 	y.topic("orders", schema.EventGrid)

@@ -132,7 +132,8 @@ func TestWhatIsPublishedIsStored(t *testing.T) {
 	}
 }
 
-// Many small events may take more room than they came in: then the answer says so, and how to go on.
+// Many small events may take more room than they came in: then the answer says so, and how to go
+// on.
 func TestEventsThatGrow(t *testing.T) { // G12
 	y := newRealYard(t)
 	mapped, err := y.topicRegistry.CreateTopic(t.Context(), topics.TopicConfig{Topic: topics.Topic{

@@ -193,8 +193,8 @@ func TestWebPagesAreKeptOut(t *testing.T) {
 	y.ask("POST", path, "[]", withKey, func(r *http.Request) { r.Host = "orders.localhost" }).want(200)
 }
 
-// G12: a grid that delivers CloudEvents names itself in Origin, too (reference §9). It is no page, and
-// may publish here what it delivers; but what a page can send is kept out, whatever it claims.
+// G12: a grid that delivers CloudEvents names itself in Origin, too (reference §9). It is no page,
+// and may publish here what it delivers; but what a page can send is kept out, whatever it claims.
 func TestAGridMayDeliverToATopic(t *testing.T) {
 	y := newYard(t)
 	const path, one = "/topics/clouds/api/events", `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`

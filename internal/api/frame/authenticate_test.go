@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // shown is access that gives what it was shown as the holder of a grant to the hub orders.
@@ -46,9 +47,7 @@ func TestAuthenticate(t *testing.T) {
 	}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header["Authorization"] = []string{"Bearer a", "Bearer b"} // a proxy might take the other
-	if _, err := Authenticate(shown{}, r); !errors.Is(err, auth.ErrMalformed) {
-		t.Errorf("two headers: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(Authenticate(shown{}, r)), auth.ErrMalformed, "two headers")
 }
 
 func TestNeedsAreChecked(t *testing.T) {

@@ -40,8 +40,8 @@ var beneath = map[string][]Wire{
 }
 
 // The table knows every error that the layers beneath can be told apart by: each exported sentinel
-// and each exported error type, read from their sources, so that a new one without a row fails here,
-// in each form that tells it.
+// and each exported error type, read from their sources, so that a new one without a row fails
+// here, in each form that tells it.
 func TestEveryErrorBeneathHasARow(t *testing.T) {
 	rows := tableNames(t)
 	if len(rows) != len(table)-1 { // the last matches everything
@@ -292,8 +292,8 @@ func TestUnknownOutcomeIsSaidInWords(t *testing.T) {
 	}
 }
 
-// No client is told to repeat by itself what may be stored already; and those of Event Grid are told
-// when to ask again for everything else.
+// No client is told to repeat by itself what may be stored already; and those of Event Grid are
+// told when to ask again for everything else.
 func TestUnknownOutcomeHasNoRetryAfter(t *testing.T) {
 	for _, r := range table {
 		for _, wire := range []Wire{Problem, EventGrid} {

@@ -141,9 +141,8 @@ func TestTheFirstFailureEndsARequest(t *testing.T) {
 			t.Errorf("the log lacks %s: %s", part, log)
 		}
 	}
-	if n := testutil.ToFloat64(x.metrics.Requests.WithLabelValues("Thing", "500")); n != 1 {
-		t.Errorf("%v requests were counted as failed by us", n)
-	}
+	testkit.Equal(t, testutil.ToFloat64(x.metrics.Requests.WithLabelValues("Thing", "500")), 1,
+		"requests were counted as failed by us")
 }
 
 // A panic costs its own request and no other; an answer that has begun is cut off.

@@ -21,9 +21,8 @@ func TestRowsAndTypesSayTheSame(t *testing.T) {
 		flags := map[Where][]string{}
 		for _, f := range d.Fields {
 			f.value(reflect.New(d.Type).Interface()) // which panics where there is none
-			if (f.Not == 0) != (f.Because == "") {
-				t.Errorf("%s.%s cannot be set everywhere: tell why, or why not", d.Name, f.Name)
-			}
+			testkit.Equal(t, (f.Not == 0), (f.Because == ""),
+				"%s.%s cannot be set everywhere: tell why, or why not", d.Name, f.Name)
 			if _, ok := d.Field(f.Needs); f.Needs != "" && !ok {
 				t.Errorf("%s.%s needs %s, which is no field", d.Name, f.Name, f.Needs)
 			}

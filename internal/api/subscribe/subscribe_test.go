@@ -173,16 +173,14 @@ func TestSecretsDoNotMove(t *testing.T) {
 		}
 	}
 	for _, oauth := range []string{`{"tokenUrl":"https://elsewhere","clientId":"me"}`, `{"tokenUrl":"https://login/token","clientId":"you"}`} {
-		if s := applied(t, `{"oauth":`+oauth+`}`, full()); s.Webhook.OAuth.Secret != "" {
-			t.Errorf("%s gets the secret", oauth)
-		}
+		testkit.Equal(t, applied(t, `{"oauth":`+oauth+`}`, full()).Webhook.OAuth.Secret, "",
+			"%s gets the secret", oauth)
 	}
 	if s := applied(t, `{"deadLetter":"blob:https://account/other"}`, full()); s.DeadLetter.Key != "" {
 		t.Error("another container gets the account's key")
 	}
-	if s := applied(t, `{"headers":[{"name":"X-Secret"}]}`, full()); s.Headers[0].Value != "" {
-		t.Error("a header that is secret no more shows its value")
-	}
+	testkit.Equal(t, applied(t, `{"headers":[{"name":"X-Secret"}]}`, full()).Headers[0].Value, "",
+		"a header that is secret no more shows its value")
 }
 
 // Each error says which field, and how it is written.

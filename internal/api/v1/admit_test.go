@@ -289,8 +289,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 	y.as(signed("other", time.Hour)).want(403, "GET", "/metrics", nil)
 	y.want(403, "POST", "/api/v1/hubs", "{}", "Sec-Fetch-Site", "cross-site")
 	for reason, want := range map[string]float64{"no-token": 2, "wrong-audience": 1, "cross-origin": 1} {
-		if got := testutil.ToFloat64(y.handler.metrics.refused.WithLabelValues(reason)); got != want {
-			t.Errorf("%v refused for %s, want %v", got, reason, want)
-		}
+		testkit.Equal(t, testutil.ToFloat64(y.handler.metrics.refused.WithLabelValues(reason)), want,
+			"refused for %s", reason)
 	}
 }

@@ -1,7 +1,6 @@
 package v1
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -49,9 +48,8 @@ func TestCheckpointIsMoved(t *testing.T) {
 	if *m.From.Sequence != 1 || *m.To.Sequence != -1 || m.To.Offset != "-1" {
 		t.Errorf("moved %+v", m)
 	}
-	if _, err := y.groups.Save(t.Context(), g, l, mine); !errors.Is(err, processor.ErrConflict) {
-		t.Errorf("the owner saved: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(y.groups.Save(t.Context(), g, l, mine)), processor.ErrConflict,
+		"the owner saved")
 	l.Owner = ""
 	_, err := y.groups.Claim(t.Context(), g, []processor.Lease{l})
 	testkit.Must(t, err)

@@ -72,8 +72,7 @@ func TestRESTAddresses(t *testing.T) {
 	}
 }
 
-// H8, H3: one event: the body is its bytes, the headers are its properties, typed by
-// how they look.
+// H8, H3: one event: the body is its bytes, the headers are its properties, typed by how they look.
 func TestRESTSingleEvent(t *testing.T) {
 	for _, tt := range []struct {
 		what   string
@@ -127,8 +126,7 @@ func TestRESTBatch(t *testing.T) {
 	testkit.Diff(t, want, y.stored("orders", partition))
 }
 
-// H8, H2: to a partition, where the key is kept; and as a publisher, whose name is the
-// key.
+// H8, H2: to a partition, where the key is kept; and as a publisher, whose name is the key.
 func TestRESTPartitionAndPublisher(t *testing.T) {
 	y := newYard(t)
 	y.hub("shop/orders", 4)

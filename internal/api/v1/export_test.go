@@ -79,8 +79,7 @@ func TestReadHubAsLines(t *testing.T) {
 	}
 }
 
-// watched is a broker that calls before it opens a cursor, and lets its cursors be
-// replaced.
+// watched is a broker that calls before it opens a cursor, and lets its cursors be replaced.
 type watched struct {
 	*broker.Broker
 	before func(partition string)
@@ -244,8 +243,7 @@ func TestLinesWaitForWhatIsThere(t *testing.T) {
 	}
 }
 
-// trimmed is a broker whose partitions retention has emptied since their ends were
-// asked for.
+// trimmed is a broker whose partitions retention has emptied since their ends were asked for.
 type trimmed struct {
 	watched
 	asked *atomic.Int64
@@ -282,14 +280,12 @@ func TestLinesOfASlowClientEnd(t *testing.T) {
 		resp := y.open(t.Context(), "GET", "/api/v1/hubs/orders/events", nil)
 		defer resp.Body.Close()
 		synctest.Wait()
-		if n := y.counted("/api/v1/hubs/{hub}/events", "GET", "2xx"); n != 0 {
-			t.Error("the answer did not wait for its client")
-		}
+		testkit.Equal(t, y.counted("/api/v1/hubs/{hub}/events", "GET", "2xx"), 0,
+			"the answer did not wait for its client")
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		if n := y.counted("/api/v1/hubs/{hub}/events", "GET", "2xx"); n != 1 {
-			t.Error("the answer still waits after the time for a write")
-		}
+		testkit.Equal(t, y.counted("/api/v1/hubs/{hub}/events", "GET", "2xx"), 1,
+			"the answer still waits after the time for a write")
 	})
 }
 

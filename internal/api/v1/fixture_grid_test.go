@@ -92,7 +92,8 @@ func (y *gridYard) openGrid() {
 	}
 }
 
-// subscribe creates a subscription of a topic, which is made if need be; more is JSON beside its name.
+// subscribe creates a subscription of a topic, which is made if need be; more is JSON beside its
+// name.
 func (y *gridYard) subscribe(topic, name, more string) admin.Subscription {
 	y.t.Helper()
 	if _, err := y.topics.Topic(topic); err != nil {

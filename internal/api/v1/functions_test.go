@@ -165,7 +165,8 @@ func TestPoisonEventsOfSeveralHubs(t *testing.T) {
 	testkit.Equal(t, done.Hub, "", "nothing is left: %+v", done)
 }
 
-// F4: a request redrives so many, says whether there are more, and is not kept from them by those that it may not.
+// F4: a request redrives so many, says whether there are more, and is not kept from them by those
+// that it may not.
 func TestPoisonEventsAreRedrivenInPortions(t *testing.T) {
 	y := functionYard(t)
 	y.hub("bad", 1)

@@ -21,9 +21,8 @@ func TestReadiness(t *testing.T) {
 	starting := errors.New("reading partitions")
 	y := newYard(t, func(c *Config) { c.Ready = func() error { return starting } })
 	y.want(200, "GET", "/healthz", nil)
-	if p := y.refused(503, "not-ready", "GET", "/readyz", nil); p.Detail != "reading partitions" {
-		t.Errorf("it says %q", p.Detail)
-	}
+	testkit.Equal(t, y.refused(503, "not-ready", "GET", "/readyz", nil).Detail, "reading partitions",
+		"it says")
 	starting = nil
 	y.want(200, "GET", "/readyz", nil)
 	y.want(200, "HEAD", "/readyz", nil)

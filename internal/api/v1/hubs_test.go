@@ -82,9 +82,8 @@ func TestHubRefusals(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) { y.in(t).refused(tt.status, tt.kind, tt.method, tt.path, tt.body) })
 	}
-	if got := y.do("PUT", "/api/v1/hubs/orders", `{}`).header.Get("Allow"); got != "DELETE, GET, PATCH" {
-		t.Errorf("allowed are %q", got)
-	}
+	testkit.Equal(t, y.do("PUT", "/api/v1/hubs/orders", `{}`).header.Get("Allow"), "DELETE, GET, PATCH",
+		"allowed")
 }
 
 // H1: hubs are found in any case, also with slashes in their names, and listed by name.

@@ -18,8 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "write openapi.json anew")
 
-// The description is openapi.template.json, which has the paths, with the schemas of package admin's types filled in;
-// go test -update writes it. What the template says of such a schema, descriptions as a rule, is kept.
+// The description is openapi.template.json, which has the paths, with the schemas of package
+// admin's types filled in; go test -update writes it. What the template says of such a schema,
+// descriptions as a rule, is kept.
 func TestTheDescriptionIsUpToDate(t *testing.T) {
 	template, err := os.ReadFile("openapi.template.json")
 	testkit.Must(t, err)
@@ -45,16 +46,16 @@ func TestTheDescriptionIsUpToDate(t *testing.T) {
 		testkit.Must(t, os.WriteFile("openapi.json", indented.Bytes(), 0o644))
 		return
 	}
-	if !bytes.Equal(indented.Bytes(), openAPIDocument) {
-		t.Error("openapi.json is out of date; go test ./internal/api/v1 -run UpToDate -update writes it")
-	}
+	testkit.Slices(t, indented.Bytes(), openAPIDocument,
+		"openapi.json is out of date; go test ./internal/api/v1 -run UpToDate -update writes it")
 }
 
 // component is a schema that follows from a Go type.
 type component struct {
 	name string
 	of   reflect.Type
-	// rows describe its fields, which are those below prefix. request: each of them may be left out, or null.
+	// rows describe its fields, which are those below prefix. request: each of them may be left
+	// out, or null.
 	rows    spec.Definition
 	prefix  string
 	request bool

@@ -76,9 +76,8 @@ func (c *checker) RoundTrip(req *http.Request) (*http.Response, error) {
 		input.Request.Body = io.NopCloser(bytes.NewReader(sent))
 	}
 	if resp.StatusCode < 400 {
-		if err := openapi3filter.ValidateRequest(req.Context(), input); err != nil {
-			c.t.Errorf("%s %s was accepted, but openapi.json says: %v", req.Method, req.URL, err)
-		}
+		testkit.Check(c.t, openapi3filter.ValidateRequest(req.Context(), input),
+			"%s %s was accepted, but openapi.json says", req.Method, req.URL)
 	}
 	c.checkResponse(req, resp, input)
 	return resp, nil
@@ -116,9 +115,8 @@ func (c *checker) checkResponse(req *http.Request, resp *http.Response, input *o
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 		check.SetBodyBytes(body)
 	}
-	if err := openapi3filter.ValidateResponse(req.Context(), check); err != nil {
-		c.t.Errorf("answer %d to %s %s is not what openapi.json says: %v", resp.StatusCode, req.Method, req.URL, err)
-	}
+	testkit.Check(c.t, openapi3filter.ValidateResponse(req.Context(), check),
+		"answer %d to %s %s is not what openapi.json says", resp.StatusCode, req.Method, req.URL)
 }
 
 // checkEvent holds one event of a stream against the document.
@@ -130,9 +128,8 @@ func checkEvent(t testing.TB, event any) {
 func checkSchema(t testing.TB, name string, v any) {
 	t.Helper()
 	doc, _ := loadDocument()
-	if err := doc.Components.Schemas[name].Value.VisitJSON(v); err != nil {
-		t.Errorf("%v is not the %s that openapi.json describes: %v", v, name, err)
-	}
+	testkit.Check(t, doc.Components.Schemas[name].Value.VisitJSON(v),
+		"%v is not the %s that openapi.json describes", v, name)
 }
 
 // The document is valid OpenAPI.

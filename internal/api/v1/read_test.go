@@ -101,9 +101,8 @@ func TestReadRefusals(t *testing.T) {
 	}
 	y.refused(404, "not-found", "GET", "/api/v1/hubs/nowhere/events", nil)
 	for _, path := range []string{"/events", "/partitions/0/events"} {
-		if got := y.do("HEAD", "/api/v1/hubs/orders"+path, nil).status; got != 405 {
-			t.Errorf("HEAD of %s answered %d", path, got)
-		}
+		testkit.Equal(t, y.do("HEAD", "/api/v1/hubs/orders"+path, nil).status, 405,
+			"HEAD of %s answered", path)
 	}
 }
 
@@ -154,12 +153,10 @@ func TestPageIsBounded(t *testing.T) {
 		small[i] = "x"
 	}
 	y.send("orders", "0", small...)
-	if n := len(y.page("orders", "0", "from=12&max=5000").Events); n != maxPageEvents {
-		t.Errorf("a page of at most 5000 holds %d events", n)
-	}
-	if n := len(y.page("orders", "0", "from=12").Events); n != defaultPageEvents {
-		t.Errorf("a page holds %d events by default", n)
-	}
+	testkit.Equal(t, len(y.page("orders", "0", "from=12&max=5000").Events), maxPageEvents,
+		"a page of at most 5000 holds")
+	testkit.Equal(t, len(y.page("orders", "0", "from=12").Events), defaultPageEvents,
+		"a page holds … events by default")
 }
 
 // H4: at the end a reader waits, and has the event as soon as it is there.

@@ -221,9 +221,7 @@ func withoutPosition(t *testing.T, line string) string {
 	}
 	rest := line[from+len(`"enqueued":"`):]
 	stamp, rest, _ := strings.Cut(rest, `",`)
-	if _, err := time.Parse(timeFormat, stamp); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testkit.Err(time.Parse(timeFormat, stamp)))
 	return "{" + strings.TrimSuffix(rest, "\n")
 }
 

@@ -204,9 +204,8 @@ func TestTailHeartbeat(t *testing.T) {
 			if !ok || got.comment == "" {
 				t.Fatalf("no comment but %+v", got)
 			}
-			if at := time.Since(began); at != time.Duration(i+1)*15*time.Second {
-				t.Errorf("heartbeat %d came after %v", i, at)
-			}
+			testkit.Equal(t, time.Since(began), time.Duration(i+1)*15*time.Second,
+				"heartbeat %d came after", i)
 		}
 	})
 }

@@ -24,8 +24,8 @@ func (m *machine) name() string {
 	return fmt.Sprint("incident-", m.fresh)
 }
 
-// became checks what holds for every change, whatever the reason: the next term, a name while it is not closed, and a new one for each
-// opening.
+// became checks what holds for every change, whatever the reason: the next term, a name while it is
+// not closed, and a new one for each opening.
 func (m *machine) became(t *rapid.T, next Record) {
 	was := m.is
 	m.is = next
@@ -132,8 +132,8 @@ func (m *machine) resume(t *rapid.T) {
 	testkit.MustEqual(t, next.State, Closed, "resume: %+v", next)
 }
 
-// F5, F7: whatever happens in whatever order, nothing changes without its reason, held ends by Resume alone, each
-// opening is an incident of its own, and terms rise by one.
+// F5, F7: whatever happens in whatever order, nothing changes without its reason, held ends by
+// Resume alone, each opening is an incident of its own, and terms rise by one.
 func TestNothingChangesWithoutAReason(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{incidents: map[string]bool{}, policy: Policy{

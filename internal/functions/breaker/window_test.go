@@ -91,8 +91,8 @@ func TestSoManyFailuresAreKeptExactly(t *testing.T) { // F5: the default is 100
 	}
 }
 
-// Against a list of all failures: never fewer than there are, and none that is older than the window by more than a
-// part of it; bounded, however many there are.
+// Against a list of all failures: never fewer than there are, and none that is older than the
+// window by more than a part of it; bounded, however many there are.
 func TestTheWindowAgainstAListOfAll(t *testing.T) { // F5
 	rapid.Check(t, func(t *rapid.T) {
 		within := time.Duration(rapid.IntRange(1, 100_000).Draw(t, "within")) * time.Millisecond

@@ -26,12 +26,14 @@ var (
 	quiet   = slog.New(slog.DiscardHandler)
 )
 
-// faulty is one member's view of the store: it can be down, refuse, or lose answers. It cannot be watched.
+// faulty is one member's view of the store: it can be down, refuse, or lose answers. It cannot be
+// watched.
 type faulty struct {
 	processor.Store
 	mu   sync.Mutex
 	down bool
-	// lose, by operation, is how many of the next writes are made without an answer; deny how many calls are not made.
+	// lose, by operation, is how many of the next writes are made without an answer; deny how many
+	// calls are not made.
 	lose, deny map[string]int
 	calls      map[string]int
 	slows      map[string]time.Duration
@@ -316,9 +318,7 @@ func (w *world) put(key, value string) {
 			f.Version = there.Version
 		}
 	}
-	if _, err := w.store.Put(w.t.Context(), group, f); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, testkit.Err(w.store.Put(w.t.Context(), group, f)))
 }
 
 // pass lets time go by until all is still.

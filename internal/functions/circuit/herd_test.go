@@ -18,7 +18,8 @@ func traffic(all []*played) (reads, writes int) {
 	return reads, writes
 }
 
-// F5, F8: fifty instances with something to do, whose circuit opens: one of them writes that, all read it, and then there is silence.
+// F5, F8: fifty instances with something to do, whose circuit opens: one of them writes that, all
+// read it, and then there is silence.
 func TestAnOpenCircuitIsQuiet(t *testing.T) {
 	inWorld(t, breaker.Policy{Failures: 50, Within: 30 * time.Second}, func(t *testing.T, w *world) {
 		var all []*played

@@ -29,9 +29,8 @@ func TestFailuresOfAllCountTogetherInASlowStore(t *testing.T) {
 			a.failed(3, false) // which is not too many for one
 			b.failed(3, false)
 			pass(14 * time.Second)
-			if r := w.stored(); r.State != breaker.Open {
-				t.Errorf("within %v: six failures together, and it is %s", within, r.State)
-			}
+			testkit.Equal(t, w.stored().State, breaker.Open,
+				"within %v: six failures together, and it", within)
 			pass(10 * time.Second)
 			a.is(breaker.Open)
 			b.is(breaker.Open)
@@ -39,7 +38,8 @@ func TestFailuresOfAllCountTogetherInASlowStore(t *testing.T) {
 	}
 }
 
-// F5: many dead instances do not keep a member from seeing the circuit, however slow they are to remove.
+// F5: many dead instances do not keep a member from seeing the circuit, however slow they are to
+// remove.
 func TestTheDeadHoldNobodyUp(t *testing.T) {
 	inWorld(t, five, func(t *testing.T, w *world) {
 		a := w.startPolling("a")

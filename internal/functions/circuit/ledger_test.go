@@ -133,8 +133,8 @@ func (l *ledger) failed(f failure) {
 	l.failures = append(l.failures, f)
 }
 
-// passed: a probe's pass is given once, to the instance that the record names; any other is of a closed circuit, and in good weather
-// of one that was closed a second ago.
+// passed: a probe's pass is given once, to the instance that the record names; any other is of a
+// closed circuit, and in good weather of one that was closed a second ago.
 func (l *ledger) passed(by string, p Pass) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +180,8 @@ func (l *ledger) putAway(by string, asked time.Time) {
 	l.breaksLocked("%v: %s has put away, although the circuit was not closed", time.Since(l.began), by)
 }
 
-// count gives the failures of a term between two times; sure: only those that are certainly of it, and of the living.
+// count gives the failures of a term between two times; sure: only those that are certainly of it,
+// and of the living.
 func (l *ledger) count(term int64, after, until time.Time, sure bool) (n int) {
 	for _, f := range l.failures {
 		if f.at.Before(after) || f.at.After(until) || f.first > term || f.last < term {
@@ -194,8 +195,8 @@ func (l *ledger) count(term int64, after, until time.Time, sure bool) (n int) {
 	return n
 }
 
-// checkOpening: a circuit with too many failures of living members is open soon. Time for it is a second, and what it takes to prove
-// an age after bad weather.
+// checkOpening: a circuit with too many failures of living members is open soon. Time for it is a
+// second, and what it takes to prove an age after bad weather.
 func (l *ledger) checkOpening(now time.Time) {
 	p := l.plan.policy
 	soon := seenWithin + writeEvery + p.Within/10
@@ -264,7 +265,8 @@ func (l *ledger) wrong(was, is write) string {
 	return "for no reason; the probe: " + how
 }
 
-// wrongOpening: more than so many failures of the term within the window, and for how long the news may have been on its way.
+// wrongOpening: more than so many failures of the term within the window, and for how long the news
+// may have been on its way.
 func (l *ledger) wrongOpening(was, is write) string {
 	p := l.plan.policy
 	late := seenWithin
@@ -277,7 +279,8 @@ func (l *ledger) wrongOpening(was, is write) string {
 	return ""
 }
 
-// view is one member's way to the store: in bad weather calls fail, answers are lost, and writes are made late.
+// view is one member's way to the store: in bad weather calls fail, answers are lost, and writes
+// are made late.
 type view struct {
 	*memory.Store
 	by     string

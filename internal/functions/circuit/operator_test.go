@@ -112,13 +112,9 @@ func TestAChangeThatIsNotKnownToBeMadeIsAnError(t *testing.T) { // F7
 	inWorld(t, five, func(t *testing.T, w *world) {
 		f := newFaulty(w.store)
 		f.set(f.deny, "put circuit", 1000)
-		if _, err := Change(t.Context(), f, group, function, holding); !errors.Is(err, errDown) {
-			t.Errorf("%v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(Change(t.Context(), f, group, function, holding)), errDown)
 		f.setDown(true)
-		if _, err := Change(t.Context(), f, group, function, holding); !errors.Is(err, errDown) {
-			t.Errorf("%v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(Change(t.Context(), f, group, function, holding)), errDown)
 		if r := w.stored(); r.Term != 0 {
 			t.Errorf("%+v", r)
 		}
@@ -151,7 +147,7 @@ func TestWaitCostsNothingWhileClosed(t *testing.T) { // F8
 	m := closedMember(t)
 	leaving := make(chan struct{})
 	if n := testing.AllocsPerRun(100, func() {
-		testkit.Must(t, testkit.ErrOf(m.Wait(t.Context(), leaving)))
+		testkit.Must(t, testkit.Err(m.Wait(t.Context(), leaving)))
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -170,9 +166,7 @@ func BenchmarkWait(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := m.Wait(ctx, leaving); err != nil {
-				b.Error(err)
-			}
+			testkit.Check(b, testkit.Err(m.Wait(ctx, leaving)))
 		}
 	})
 }
@@ -191,8 +185,6 @@ func BenchmarkFailed(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.Failed(b.Context(), 1); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, testkit.Err(m.Failed(b.Context(), 1)))
 	}
 }

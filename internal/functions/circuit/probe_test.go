@@ -372,9 +372,7 @@ func TestAContextThatHasEndedNotifiesWhy(t *testing.T) { // F2
 		ctx, cancel := context.WithCancelCause(t.Context())
 		lost := errors.New("lease lost")
 		cancel(lost)
-		if _, err := a.Wait(ctx, nil); !errors.Is(err, lost) {
-			t.Errorf("%v", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(a.Wait(ctx, nil)), lost)
 		w.resume()
 		pass(time.Second)
 		a.failed(5, false)

@@ -19,8 +19,8 @@ var (
 	first = flag.Uint64("circuit.first", 0, "the first seed")
 )
 
-// F5, F7: members come, leave and die, functions fail and recover, the store refuses, loses answers and writes late,
-// operators hold and resume, and on every seed the ledger's rules hold.
+// F5, F7: members come, leave and die, functions fail and recover, the store refuses, loses answers
+// and writes late, operators hold and resume, and on every seed the ledger's rules hold.
 func TestSchedules(t *testing.T) {
 	for seed := *first; seed < *first+uint64(*seeds); seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -63,7 +63,8 @@ func (m member) await(t *testing.T, want breaker.State) breaker.Record {
 	}
 }
 
-// F5, F7: on real stores, members open a circuit together, hear of an operator's word, and leave nothing behind but the record.
+// F5, F7: on real stores, members open a circuit together, hear of an operator's word, and leave
+// nothing behind but the record.
 func TestRealStores(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (peer func() processor.Store){
 		"memory": func(t *testing.T) func() processor.Store {
@@ -102,7 +103,7 @@ func together(t *testing.T, s processor.Store, a, b member) {
 	a.await(t, breaker.Closed)
 	b.await(t, breaker.Closed)
 	for _, m := range []member{a, b} {
-		testkit.Must(t, testkit.ErrOf(m.Failed(t.Context(), 3, breaker.Sample{Error: "no"})))
+		testkit.Must(t, testkit.Err(m.Failed(t.Context(), 3, breaker.Sample{Error: "no"})))
 	}
 	if one, other := a.await(t, breaker.Open), b.await(t, breaker.Open); one.Incident != other.Incident || one.Failures != 6 {
 		t.Errorf("%+v and %+v", one, other)

@@ -400,7 +400,8 @@ func (c counting) Handle(_ context.Context, r slog.Record) error { c.lines[r.Lev
 func (c counting) WithAttrs([]slog.Attr) slog.Handler            { return c }
 func (c counting) WithGroup(string) slog.Handler                 { return c }
 
-// F7: an operator finds a function that never had trouble, too; when its last instance has left it is gone.
+// F7: an operator finds a function that never had trouble, too; when its last instance has left it
+// is gone.
 func TestAHealthyFunctionIsFound(t *testing.T) {
 	inWorld(t, five, func(t *testing.T, w *world) {
 		a, b := w.start("a"), w.start("b")
@@ -428,7 +429,7 @@ func TestAnOpeningIsLoggedAsAWarning(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- m.Run(ctx) }()
 		pass(time.Second)
-		testkit.Must(t, testkit.ErrOf(m.Failed(ctx, 2, breaker.Sample{Error: "first"}, breaker.Sample{Error: "no database"})))
+		testkit.Must(t, testkit.Err(m.Failed(ctx, 2, breaker.Sample{Error: "first"}, breaker.Sample{Error: "no database"})))
 		pass(time.Second)
 		w.resume()
 		pass(3 * time.Second)

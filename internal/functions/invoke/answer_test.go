@@ -186,7 +186,8 @@ func TestTextsOfStrangersAreShort(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: nothing makes it panic, verdicts are of events that are there, and nothing that names an event that is not there is done.
+// FuzzAnswer: nothing makes it panic, verdicts are of events that are there, and nothing that names
+// an event that is not there is done.
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{
 		"", "OK", "{", "[", `{"status":"retry","retryAfter":"5s"}`, `{"results":[{"index":1,"status":"failed","error":"e","retryAfter":2}]}`,

@@ -13,7 +13,8 @@ import (
 	"unicode/utf16"
 )
 
-// zipped is what a server makes of an answer that compresses everything, whether that was asked for or not.
+// zipped is what a server makes of an answer that compresses everything, whether that was asked for
+// or not.
 func zipped(text string) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -100,7 +101,8 @@ func TestASuccessThatNotifiesOfAnErrorIsNone(t *testing.T) {
 	}
 }
 
-// F2: a program that wants to speak of something else gives no answer, and must not keep the call for ever.
+// F2: a program that wants to speak of something else gives no answer, and must not keep the call
+// for ever.
 func TestSwitchingProtocolsIsAFailure(t *testing.T) {
 	url := listener(t, func(conn net.Conn) {
 		takeRequest(conn)

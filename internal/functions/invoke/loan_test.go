@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// hasty is a transport that answers before it has read the body, as real ones do where the other side does.
+// hasty is a transport that answers before it has read the body, as real ones do where the other
+// side does.
 type hasty struct{ requests []*http.Request }
 
 func (h *hasty) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -56,7 +58,5 @@ func TestABodyIsGivenBackWhenNobodyReadsIt(t *testing.T) {
 		t.Errorf("the second reader gave %.60s", got)
 	}
 	again.Close()
-	if _, err := r.GetBody(); err != errReturned {
-		t.Errorf("after all were closed it gave another, %v", err)
-	}
+	testkit.Equal(t, testkit.Err(r.GetBody()), errReturned, "after all were closed it gave another")
 }

@@ -44,8 +44,8 @@ func TestAReaderThatRestsIsWokenOnce(t *testing.T) {
 	}
 }
 
-// What is there already is not waited for; whoever rests again after it is woken again. However many
-// rest, there is one tail, and none when they have left.
+// What is there already is not waited for; whoever rests again after it is woken again. However
+// many rest, there is one tail, and none when they have left.
 func TestReadersThatRestTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		tails := y.local.(*Namespace).tails

@@ -49,9 +49,8 @@ func TestRetriesFollowTheScheduleAndEndAfterADay(t *testing.T) {
 		settle()
 		for _, receiver := range []string{pager, "smtp"} {
 			waits := w.waits(receiver, begin)
-			if got := fmt.Sprint(waits[:6]); got != "[0s 5s 30s 2m0s 10m0s 30m0s]" {
-				t.Errorf("%s was tried after %s", receiver, got)
-			}
+			testkit.Equal(t, fmt.Sprint(waits[:6]), "[0s 5s 30s 2m0s 10m0s 30m0s]",
+				"%s was tried after", receiver)
 			var all time.Duration
 			for i, wait := range waits {
 				if all += wait; i > 5 && wait != 30*time.Minute {
@@ -149,7 +148,8 @@ func TestAStartTriesAtOnceWhatHadFailed(t *testing.T) {
 	})
 }
 
-// A receiver that could not be told before the incident ended is told of both at once, and of nothing that is not so any more.
+// A receiver that could not be told before the incident ended is told of both at once, and of
+// nothing that is not so any more.
 func TestWhoCouldNotBeNotifiedInTimeIsNotifiedOfTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat, pager)
@@ -196,7 +196,8 @@ func TestSeveralNodesSendOnce(t *testing.T) {
 	})
 }
 
-// A node that dies while it sends is replaced by another, when its claim has run out and not before.
+// A node that dies while it sends is replaced by another, when its claim has run out and not
+// before.
 func TestAClaimOfADeadNodeRunsOut(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
@@ -251,7 +252,8 @@ func TestAStopGivesTheClaimBack(t *testing.T) {
 	})
 }
 
-// Targets come from definitions only: one that was taken out is told nothing more, though not before all nodes know.
+// Targets come from definitions only: one that was taken out is told nothing more, though not
+// before all nodes know.
 func TestATargetThatWasTakenOutIsNotifiedNothingMore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat, pager)
@@ -327,7 +329,8 @@ func TestALostWatchIsBegunAnew(t *testing.T) {
 	})
 }
 
-// A function that is removed while it is stopped is no open incident any more, and leaves nothing behind.
+// A function that is removed while it is stopped is no open incident any more, and leaves nothing
+// behind.
 func TestARemovedFunctionIsForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
@@ -347,7 +350,8 @@ func TestARemovedFunctionIsForgotten(t *testing.T) {
 	})
 }
 
-// Who was told that it stopped hears that it is gone, although its definition went with it, and so does the grid.
+// Who was told that it stopped hears that it is gone, although its definition went with it, and so
+// does the grid.
 func TestTheEndOfAFunctionIsNotifiedToItsOwnTargets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
@@ -408,8 +412,8 @@ func TestACircuitThatCannotBeReadHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// A lane that is at work is told of what comes, and nobody starts another: so it must not end once something has come, and must be known to
-// have ended before anything else can come.
+// A lane that is at work is told of what comes, and nobody starts another: so it must not end once
+// something has come, and must be known to have ended before anything else can come.
 func TestALaneEndsOnlyWhenNothingWaitsForIt(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
@@ -495,7 +499,8 @@ func TestAFailingStoreLosesNothing(t *testing.T) {
 	})
 }
 
-// A process that does not know whether it has a claim need not wait for it to run out: the claim is its own.
+// A process that does not know whether it has a claim need not wait for it to run out: the claim is
+// its own.
 func TestAClaimOfOnesOwnIsNotWaitedFor(t *testing.T) {
 	for _, n := range []int{1, 2, 3} { // the change, the claim, and what came of it
 		t.Run(fmt.Sprint("write ", n), func(t *testing.T) {

@@ -73,7 +73,8 @@ func TestAClaimedItemStays(t *testing.T) {
 	testkit.That(t, !l.settle(it.Number, "c1", sent, 0, false), "what is gone was settled")
 }
 
-// Whatever happens while nothing can be sent, a ledger stays far below what the meta store takes, and has the newest.
+// Whatever happens while nothing can be sent, a ledger stays far below what the meta store takes,
+// and has the newest.
 func TestALedgerIsBounded(t *testing.T) {
 	l, r := &ledger{}, breaker.Record{}
 	targets := make([]string, maxTargets)
@@ -128,9 +129,10 @@ func TestAClockThatWasSetBackDelaysNothing(t *testing.T) {
 	}
 }
 
-// Any life of a circuit, with claims, failures and successes in between, over the store and back: each change is published once and in
-// order; of each incident that a target was told of, it hears the end last, and the beginning unless it ended first. It is told of all of
-// them, except of those that came and went while too much had been told.
+// Any life of a circuit, with claims, failures and successes in between, over the store and back:
+// each change is published once and in order; of each incident that a target was told of, it hears
+// the end last, and the beginning unless it ended first. It is told of all of them, except of those
+// that came and went while too much had been told.
 func TestALedgerLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history{t: t, ledger: &ledger{}, notified: map[string][]string{}, step: rapid.SampledFrom([]time.Duration{time.Second, 3 * paceEvery}).Draw(t, "time between")}
@@ -271,7 +273,8 @@ func (h *history) checkIncident(target, incident string) {
 	}
 }
 
-// What cannot be read is begun anew rather than never, and left alone while there is nothing to be noticed.
+// What cannot be read is begun anew rather than never, and left alone while there is nothing to be
+// noticed.
 func TestABrokenLedgerIsBegunAnew(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)

@@ -61,7 +61,7 @@ func TestNoTokenButOursIsRead(t *testing.T) {
 	}
 	g := aGrant()
 	g.Function = strings.Repeat("f", maxPartBytes+1)
-	testkit.That(t, testkit.ErrOf(g.sign(aSecret)) != nil, "a name of any length is signed")
+	testkit.That(t, testkit.Err(g.sign(aSecret)) != nil, "a name of any length is signed")
 }
 
 // Even what is signed is read with care: a later version may have signed it.

@@ -54,9 +54,7 @@ func readMail(t *testing.T, raw []byte) read {
 		testkit.Must(t, err)
 		*wanted.into = strings.ReplaceAll(string(body), "\r\n", "\n")
 	}
-	if _, err := parts.NextRawPart(); err != io.EOF {
-		t.Errorf("there is a third part: %v", err)
-	}
+	testkit.Equal(t, testkit.Err(parts.NextRawPart()), io.EOF, "there is a third part")
 	return out
 }
 

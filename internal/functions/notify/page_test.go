@@ -120,7 +120,8 @@ func TestWhereTheButtonIsPressedIsLookedAt(t *testing.T) {
 	}
 }
 
-// F6: what a link is no good for any more, and what it says then. Looking and pressing say the same.
+// F6: what a link is no good for any more, and what it says then. Looking and pressing say the
+// same.
 func TestLinksThatAreNoGoodSaySoKindly(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -177,7 +178,8 @@ func TestLinksThatAreNoGoodSaySoKindly(t *testing.T) {
 	}
 }
 
-// Mails are kept for years, and are read by many: a link that has expired shows nothing of the circuit any more.
+// Mails are kept for years, and are read by many: a link that has expired shows nothing of the
+// circuit any more.
 func TestAnExpiredLinkShowsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDesk(t)
@@ -197,7 +199,8 @@ func TestAnExpiredLinkShowsNothing(t *testing.T) {
 	})
 }
 
-// A proxy may pass its own name for the yard on, which then is not what the browser calls the origin.
+// A proxy may pass its own name for the yard on, which then is not what the browser calls the
+// origin.
 func TestTheButtonWorksBehindAProxy(t *testing.T) {
 	for origin, ok := range map[string]bool{yardURL: true, "https://evil.example": false, "https://yard.example.com.evil.example": false, "file://": false} {
 		d := newDesk(t)

@@ -19,7 +19,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// F6: each change is one event; people hear of an incident's beginning and end, and not of each probe.
+// F6: each change is one event; people hear of an incident's beginning and end, and not of each
+// probe.
 func TestPeopleAreNotifiedOncePerIncidentAndTheGridOfEachChange(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
@@ -131,7 +132,8 @@ func TestAHoldIsNotifiedWithoutALink(t *testing.T) {
 		w.circuits.set("resize", closed(r, "Bob"))
 		settle()
 		want(t, "chat", w.notified(chat), "Held:h1 Closed:h1")
-		// A circuit that opened by itself and is then held is told of twice: the link is worth nothing any more.
+		// A circuit that opened by itself and is then held is told of twice: the link is worth
+		// nothing any more.
 		r = opened(w.circuits.get("resize"), "i2")
 		w.circuits.set("resize", r)
 		settle()
@@ -211,8 +213,8 @@ func TestWhatIsOldIsNotNews(t *testing.T) {
 	})
 }
 
-// Clocks of several hosts differ: what is told late is old although its time is later, and what was made anew is new although its time
-// is earlier.
+// Clocks of several hosts differ: what is told late is old although its time is later, and what was
+// made anew is new although its time is earlier.
 func TestClocksThatDifferNeitherLoseNorDouble(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
@@ -239,8 +241,8 @@ func TestClocksThatDifferNeitherLoseNorDouble(t *testing.T) {
 	})
 }
 
-// F6: a circuit that a probe closes and the next failures open again, for hours, is no reason to send a hundred mails; how it is in the end
-// is told all the same.
+// F6: a circuit that a probe closes and the next failures open again, for hours, is no reason to
+// send a hundred mails; how it is in the end is told all the same.
 func TestAFlappingCircuitIsNoStorm(t *testing.T) {
 	for _, end := range []string{"open", "closed"} {
 		t.Run("in the end it is "+end, func(t *testing.T) {
@@ -318,7 +320,8 @@ func dieAt(t *testing.T, step int, stored bool) {
 		w.circuits.set("resize", change(w.circuits.get("resize")))
 		settle()
 		if mortal.dead() && !died {
-			// The process is gone. What it still does in this test it does to a store that takes nothing, and before its successor begins.
+			// The process is gone. What it still does in this test it does to a store that takes
+			// nothing, and before its successor begins.
 			died = true
 			stop()
 			w.meta = durable

@@ -337,7 +337,8 @@ func TestAServerThatHangsAtTheGoodbyeHasTheMail(t *testing.T) {
 	})
 }
 
-// F6: mail that the server refuses for now, or that breaks off in its midst, is sent again, and is the same mail.
+// F6: mail that the server refuses for now, or that breaks off in its midst, is sent again, and is
+// the same mail.
 func TestMailIsSentAgainUntilTheServerTakesIt(t *testing.T) {
 	p := newPostOffice(t, office{startTLS, []string{"PLAIN"}})
 	p.fail = func(n int) error {
@@ -373,7 +374,7 @@ func TestMailIsSentAgainUntilTheServerTakesIt(t *testing.T) {
 	if len(links) != 1 || !strings.Contains(first.text, "\n"+links[0]+"\n") {
 		t.Fatalf("the parts have not the same link: %q\n%s", links, first.text)
 	}
-	testkit.Check(t, testkit.ErrOf(readToken(s.secret, strings.TrimPrefix(links[0], yardURL+PathPrefix))))
+	testkit.Check(t, testkit.Err(readToken(s.secret, strings.TrimPrefix(links[0], yardURL+PathPrefix))))
 }
 
 // A server that hangs, at any step, or talks for ever, costs no more than the time that a mail has.
@@ -458,9 +459,8 @@ func TestRefusalsForGoodAreNotifiedFromThoseForNow(t *testing.T) {
 		{0, &refusal{error: errors.New("x"), after: time.Minute}, time.Minute}, {1, &refusal{error: errors.New("x"), after: time.Second}, 30 * time.Second},
 		{0, &refusal{error: errors.New("x"), after: 1000 * time.Hour}, time.Hour},
 	} {
-		if got := s.delay(test.failures, test.err); got != test.wait {
-			t.Errorf("after %d failures and %+v: %v, want %v", test.failures, test.err, got, test.wait)
-		}
+		testkit.Equal(t, s.delay(test.failures, test.err), test.wait,
+			"after %d failures and %+v", test.failures, test.err)
 	}
 }
 

@@ -316,8 +316,6 @@ func FuzzRead(f *testing.F) {
 		}
 		again, ok := Read(through(t, l))
 		testkit.Slices(t, []any{ok, again.ID}, []any{true, l.ID}, "written again it")
-		if _, err := l.JSON(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, testkit.Err(l.JSON()))
 	})
 }

@@ -15,7 +15,8 @@ import (
 // soon is how long a change of a definition may take.
 const soon = 2 * time.Second
 
-// F3: a program that is mended elsewhere is called there at once, however long the next retry would have waited.
+// F3: a program that is mended elsewhere is called there at once, however long the next retry would
+// have waited.
 func TestAnEndpointChangedWhileARetryWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
@@ -108,7 +109,8 @@ func TestAHubMadeAnew(t *testing.T) {
 	}
 }
 
-// A group that is deleted takes its checkpoints along: the function has it made again, and begins where it would have at first.
+// A group that is deleted takes its checkpoints along: the function has it made again, and begins
+// where it would have at first.
 func TestAGroupThatIsDeleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
@@ -149,7 +151,8 @@ func TestAGroupMadeAnewAtOnce(t *testing.T) {
 	})
 }
 
-// F4: a poison hub that is deleted keeps the checkpoint waiting, and one that is made anew, of whatever size, takes what waited.
+// F4: a poison hub that is deleted keeps the checkpoint waiting, and one that is made anew, of
+// whatever size, takes what waited.
 func TestAPoisonHubMadeAnew(t *testing.T) {
 	for _, sizes := range [][2]int{{1, 1}, {3, 1}, {1, 3}} {
 		t.Run(fmt.Sprint(sizes), func(t *testing.T) {

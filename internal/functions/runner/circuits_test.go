@@ -45,9 +45,7 @@ func TestPauseAndResume(t *testing.T) {
 func (y *yard) stranger(hub, group string) processor.Group {
 	y.t.Helper()
 	y.hub(hub, 1)
-	if _, err := y.broker.CreateGroup(y.t.Context(), hub, group); err != nil {
-		y.t.Fatal(err)
-	}
+	testkit.Must(y.t, testkit.Err(y.broker.CreateGroup(y.t.Context(), hub, group)))
 	return processor.Group{Namespace: "yard", Hub: hub, Group: group}
 }
 
@@ -92,7 +90,8 @@ func TestListCircuits(t *testing.T) {
 	}
 }
 
-// F5: an open circuit tells how many failures opened it, wherever it is looked at: those of the window went with its term.
+// F5: an open circuit tells how many failures opened it, wherever it is looked at: those of the
+// window went with its term.
 func TestTheFailuresOfAnOpenCircuit(t *testing.T) {
 	y := newYard(t)
 	k := y.open()
@@ -114,7 +113,7 @@ func TestShowCircuit(t *testing.T) {
 	k := y.open()
 	y.create(k, resize())
 	one, other := y.stranger("images", "a"), processor.Group{Hub: "images", Group: "b"}
-	testkit.Must(t, testkit.ErrOf(y.broker.CreateGroup(t.Context(), "images", "b")))
+	testkit.Must(t, testkit.Err(y.broker.CreateGroup(t.Context(), "images", "b")))
 	y.trip(one, "show")
 	y.trip(other, "show")
 	for _, test := range []struct {
@@ -160,7 +159,7 @@ func TestOpenAndCloseCircuit(t *testing.T) {
 	if f, err := k.Show(t.Context(), "resize"); err != nil || f.State != StatePaused {
 		t.Errorf("the function is %s, %v", f.State, err)
 	}
-	testkit.ErrorIs(t, testkit.ErrOf(k.OpenCircuit(t.Context(), "", "", "nobody", "bob", "no")), ErrNoCircuit, "nobody's circuit")
+	testkit.ErrorIs(t, testkit.Err(k.OpenCircuit(t.Context(), "", "", "nobody", "bob", "no")), ErrNoCircuit, "nobody's circuit")
 }
 
 // F5: a record that cannot be read is no closed circuit, and hides no other.
@@ -249,17 +248,15 @@ func TestTargets(t *testing.T) {
 		{processor.Group{Hub: "orders", Group: "resizer"}, "Resize", "mailto:all@example.test"},
 		{processor.Group{Hub: "orders", Group: "resizer"}, "other", "mailto:all@example.test"},
 	} {
-		if got := strings.Join(k.Targets(test.group, test.function), " "); got != test.want {
-			t.Errorf("%v %s: %s", test.group, test.function, got)
-		}
+		testkit.Equal(t, strings.Join(k.Targets(test.group, test.function), " "), test.want,
+			"%v %s", test.group, test.function)
 	}
 	testkit.Must(t, k.Delete(t.Context(), "resize"))
 	if got := k.Targets(processor.Group{Hub: "orders", Group: "resizer"}, "resize"); len(got) != 1 {
 		t.Errorf("of a deleted function: %v", got)
 	}
-	if n := k.Lag(t.Context(), processor.Group{Hub: "nowhere", Group: "g"}); n != -1 {
-		t.Errorf("the lag of nothing is %d", n)
-	}
+	testkit.Equal(t, k.Lag(t.Context(), processor.Group{Hub: "nowhere", Group: "g"}), -1,
+		"the lag of nothing")
 }
 
 // F6: every change of a circuit is told, also over a watch that was lost.

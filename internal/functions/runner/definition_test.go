@@ -61,9 +61,7 @@ func TestWhatAFunctionNeedsIsMade(t *testing.T) {
 		f := y.create(k, d)
 		want := map[string]string{"kept": "kept-poison", "elsewhere": "bin", "topical": "topic:bad-events", "careless": "none"}[d.Name]
 		testkit.Equal(t, f.PoisonTarget, want, "%s: poison goes", d.Name)
-		if _, err := y.broker.Group(t.Context(), "orders", d.Group); err != nil {
-			t.Errorf("%s: %v", d.Name, err)
-		}
+		testkit.Check(t, testkit.Err(y.broker.Group(t.Context(), "orders", d.Group)), "%s", d.Name)
 	}
 	for name, partitions := range map[string]int{"kept-poison": 3, "careless-poison": 0, "elsewhere-poison": 0} {
 		if h, _ := y.broker.Hub(name); h.Partitions != partitions {
@@ -144,9 +142,7 @@ func TestNames(t *testing.T) {
 	k := y.open()
 	y.create(k, resize())
 	for name, d := range map[string]Definition{"the same": resize(), "another case": resize(func(d *Definition) { d.Name, d.Group = "Resize", "other" })} {
-		if _, err := k.Create(t.Context(), d); !errors.Is(err, ErrExists) {
-			t.Errorf("%s: %v", name, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(k.Create(t.Context(), d)), ErrExists, "%s", name)
 	}
 	if err := k.Ensure(t.Context(), resize(func(d *Definition) { d.Name = "Resize" })); !errors.Is(err, ErrExists) {
 		t.Errorf("ensured: %v", err)
@@ -222,7 +218,8 @@ func TestWhatALaterVersionStoredStays(t *testing.T) {
 	}
 }
 
-// A definition that cannot be read is shown as what it is, left alone, and does not keep the others.
+// A definition that cannot be read is shown as what it is, left alone, and does not keep the
+// others.
 func TestADefinitionThatCannotBeRead(t *testing.T) {
 	for name, value := range map[string]string{
 		"no JSON": `{`, "another's name": `{"name":"other"}`, "a setting of a later version": `{"name":"odd","hub":"orders","endpoint":"http://x","format":"telepathy"}`,

@@ -35,7 +35,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// yard is the parts of a yard that functions see, without sockets: it works inside a synctest bubble and outside.
+// yard is the parts of a yard that functions see, without sockets: it works inside a synctest
+// bubble and outside.
 type yard struct {
 	t       *testing.T
 	meta    *metatest.Faulty

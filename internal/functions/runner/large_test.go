@@ -30,7 +30,8 @@ func (y *yard) sendLarge(hub string, bytesInAll int) {
 	testkit.Must(y.t, err)
 }
 
-// F4: an event that fills a hub's limit, or goes beyond it because it was redriven, does not keep its partition standing.
+// F4: an event that fills a hub's limit, or goes beyond it because it was redriven, does not keep
+// its partition standing.
 func TestAnEventThatLeavesNoRoomForItsReason(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)

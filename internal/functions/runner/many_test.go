@@ -12,7 +12,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// F1, F8: a connection has room for so many readers, and functions need no more than there are of them.
+// F1, F8: a connection has room for so many readers, and functions need no more than there are of
+// them.
 func TestManyReaders(t *testing.T) {
 	var lines testkit.Buffer
 	inBubble(t, func(t *testing.T, y *yard) {
@@ -29,9 +30,8 @@ func TestManyReaders(t *testing.T) {
 		}
 		settle(time.Minute)
 		for n := range functions {
-			if got := strings.Fields(y.program.got(fmt.Sprint("/f", n))); len(got) != partitions {
-				t.Errorf("function %d got %d events", n, len(got))
-			}
+			testkit.Equal(t, len(strings.Fields(y.program.got(fmt.Sprint("/f", n)))), partitions,
+				"function %d", n)
 			if f := y.show(k, fmt.Sprint("f", n)); f.Lag != 0 || f.State != StateRunning {
 				t.Errorf("function %d is %s with a lag of %d", n, f.State, f.Lag)
 			}

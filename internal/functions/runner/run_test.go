@@ -103,7 +103,8 @@ func TestNodesShareTheWork(t *testing.T) {
 	})
 }
 
-// F1: a node that died and comes back under its own id goes on soon, and does not wait for its leases to run out.
+// F1: a node that died and comes back under its own id goes on soon, and does not wait for its
+// leases to run out.
 func TestANodeThatComesBack(t *testing.T) {
 	for _, test := range []struct {
 		name, id string
@@ -158,7 +159,8 @@ func TestADefinitionThatChanges(t *testing.T) {
 	})
 }
 
-// F2, F4: deleting waits for calls under way, and forgets what there was of the function; checkpoints stay.
+// F2, F4: deleting waits for calls under way, and forgets what there was of the function;
+// checkpoints stay.
 func TestDeletingWhileACallIsUnderWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
@@ -196,7 +198,7 @@ func TestDeletingWhileACallIsUnderWay(t *testing.T) {
 		if err != nil || len(checkpoints) != 1 || checkpoints[0].Sequence != 0 {
 			t.Errorf("checkpoints are %+v, %v", checkpoints, err)
 		}
-		testkit.ErrorIs(t, testkit.ErrOf(y.meta.Get(t.Context(), "functions/resize")), meta.ErrNotFound, "the definition")
+		testkit.ErrorIs(t, testkit.Err(y.meta.Get(t.Context(), "functions/resize")), meta.ErrNotFound, "the definition")
 		// Made anew it goes on there.
 		y.create(k, small())
 		y.send("small", "0", "2")
@@ -226,9 +228,8 @@ func TestADeletionThatWasInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			after := y.open()
-			if _, err := after.Show(t.Context(), "resize"); !errors.Is(err, ErrNotFound) {
-				t.Errorf("%s: it is shown: %v", name, err)
-			}
+			testkit.ErrorIs(t, testkit.Err(after.Show(t.Context(), "resize")), ErrNotFound,
+				"%s: it is shown", name)
 			testkit.Must(t, finish(after))
 			if _, err := y.meta.Get(t.Context(), "functions/resize"); !errors.Is(err, meta.ErrNotFound) || len(y.entries(g)) != 0 {
 				t.Errorf("%s: %v, entries %v", name, err, y.entries(g))
@@ -388,7 +389,8 @@ func TestAFunctionThatCannotRun(t *testing.T) {
 	})
 }
 
-// F1: while its hub is away a function waits, longer each time; one whose definition is mended is tried at once.
+// F1: while its hub is away a function waits, longer each time; one whose definition is mended is
+// tried at once.
 func TestAHubThatIsAway(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
@@ -529,7 +531,8 @@ func TestAStormOfChanges(t *testing.T) {
 	})
 }
 
-// F5: what was done while the circuit was open is checkpointed soon after it was closed, however long batches are waited for that need not fill.
+// F5: what was done while the circuit was open is checkpointed soon after it was closed, however
+// long batches are waited for that need not fill.
 func TestTheCheckpointOfACallThatEndedWhileItWasPaused(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)

@@ -37,7 +37,8 @@ func TestADefinitionThatIsMended(t *testing.T) {
 	})
 }
 
-// F1: who deletes a function is not kept waiting by who makes another of that name the moment it is gone, and that one runs.
+// F1: who deletes a function is not kept waiting by who makes another of that name the moment it is
+// gone, and that one runs.
 func TestAFunctionMadeAnewTheMomentItIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
@@ -161,20 +162,21 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 		}
 		return nil
 	})
-	testkit.ErrorIs(t, testkit.ErrOf(k.List(t.Context())), errBroken, "list")
+	testkit.ErrorIs(t, testkit.Err(k.List(t.Context())), errBroken, "list")
 	if _, err := k.Show(t.Context(), "resize"); !errors.Is(err, errBroken) || errors.Is(err, ErrNotFound) {
 		t.Errorf("show: %v", err)
 	}
 	testkit.ErrorIs(t, k.Delete(t.Context(), "resize"), errBroken, "delete")
 	testkit.ErrorIs(t, k.Ensure(t.Context(), resize()), errBroken, "ensure")
-	testkit.ErrorIs(t, testkit.ErrOf(k.ListCircuits(t.Context())), errBroken, "circuits")
+	testkit.ErrorIs(t, testkit.Err(k.ListCircuits(t.Context())), errBroken, "circuits")
 	if _, err := Open(t.Context(), Config{Meta: y.meta, Broker: y.broker, Groups: y.groups}); !errors.Is(err, errBroken) {
 		t.Errorf("open: %v", err)
 	}
-	testkit.That(t, testkit.ErrOf(Open(t.Context(), Config{})) != nil, "it opened on nothing")
+	testkit.That(t, testkit.Err(Open(t.Context(), Config{})) != nil, "it opened on nothing")
 }
 
-// F5: that holds also for what our own host has left, if it took its time to stop: the entries are the next function's by then.
+// F5: that holds also for what our own host has left, if it took its time to stop: the entries are
+// the next function's by then.
 func TestAHostThatStopsAfterTheNextFunctionWasMade(t *testing.T) {
 	y := newYard(t)
 	k := y.open()

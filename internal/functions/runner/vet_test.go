@@ -62,7 +62,8 @@ func TestAFunctionIsNotLostToAChangeThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// F1: "latest" is when it was said: what comes behind is not lost because no host ran yet, or one that had nothing to do.
+// F1: "latest" is when it was said: what comes behind is not lost because no host ran yet, or one
+// that had nothing to do.
 func TestLatestIsWhenItWasSaid(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)
@@ -110,7 +111,8 @@ func TestLatestIsWhenItWasSaid(t *testing.T) {
 	})
 }
 
-// F1: two who change a function at once change both what they said, and who changes one that is deleted does not bring it back.
+// F1: two who change a function at once change both what they said, and who changes one that is
+// deleted does not bring it back.
 func TestUpdate(t *testing.T) {
 	y := newYard(t)
 	k, other := y.open(), y.open()
@@ -148,7 +150,7 @@ func TestUpdate(t *testing.T) {
 		return nil
 	})
 	testkit.ErrorIs(t, err, ErrNotFound, "one that was deleted meanwhile")
-	testkit.ErrorIs(t, testkit.ErrOf(k.Show(t.Context(), "resize")), ErrNotFound, "it is back")
+	testkit.ErrorIs(t, testkit.Err(k.Show(t.Context(), "resize")), ErrNotFound, "it is back")
 }
 
 // F1: what was not said follows what was.

@@ -147,9 +147,7 @@ func TestRedrivesAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			if _, err := y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{}); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, testkit.Err(y.Redrive(t.Context(), sub.ID, Query{}, RedriveOptions{})))
 		})
 	}
 	all.Wait()

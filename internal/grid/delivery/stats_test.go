@@ -201,7 +201,8 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	})
 }
 
-// What cannot be read is counted and left out, whoever reads it: the feed, or a lane that catches up.
+// What cannot be read is counted and left out, whoever reads it: the feed, or a lane that catches
+// up.
 func TestUnreadableEventsAreCountedAndLeftOut(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.orders("receiver")

@@ -23,7 +23,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// fullDisk refuses what is put into logs whose names begin so, and what is too large for retry logs.
+// fullDisk refuses what is put into logs whose names begin so, and what is too large for retry
+// logs.
 type fullDisk struct {
 	full, tooLarge atomic.Bool
 	prefix         string

@@ -16,7 +16,8 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
-// G5: a parked log that cannot be written holds up its own subscription, not what is due for others.
+// G5: a parked log that cannot be written holds up its own subscription, not what is due for
+// others.
 func TestAParkedLogInTroubleHoldsUpNoOthersRetries(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.topic("orders")

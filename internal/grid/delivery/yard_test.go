@@ -143,7 +143,8 @@ func (y *yard) topic(name string) string {
 	return name
 }
 
-// subscribe makes a subscription of a topic. Its endpoint is http://NAME unless settings say otherwise.
+// subscribe makes a subscription of a topic. Its endpoint is http://NAME unless settings say
+// otherwise.
 func (y *yard) subscribe(topic, name string, change ...func(*topics.Settings)) string {
 	y.t.Helper()
 	return y.subscribeTo(topics.Source{Topic: topic}, name, change...)

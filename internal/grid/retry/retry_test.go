@@ -118,9 +118,8 @@ func TestTheSchedule(t *testing.T) {
 		if number <= len(want) {
 			wait = want[number-1]
 		}
-		if got := Judge(Policy{}, answered(500, number)); got != (Verdict{Do: Again, Wait: wait}) {
-			t.Errorf("after attempt %d: %+v, want %v", number, got, wait)
-		}
+		testkit.Equal(t, Judge(Policy{}, answered(500, number)), (Verdict{Do: Again, Wait: wait}),
+			"after attempt %d", number)
 	}
 	testkit.Equal(t, Judge(Policy{}, answered(500, 30)), (Verdict{Do: GiveUp, Reason: ReasonAttempts}), "after the last")
 }
@@ -209,9 +208,8 @@ func TestRetryAfter(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			a := answered(tt.status, tt.number)
 			a.RetryAfter = tt.asked
-			if got := Judge(tt.policy, a); got != (Verdict{Do: Again, Wait: tt.want}) {
-				t.Errorf("got %+v, want %v", got, tt.want)
-			}
+			testkit.Equal(t, Judge(tt.policy, a), (Verdict{Do: Again, Wait: tt.want}),
+				"got")
 		})
 	}
 }

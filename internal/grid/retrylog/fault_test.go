@@ -59,8 +59,7 @@ func TestCursorsAreSavedNowAndThen(t *testing.T) {
 	})
 }
 
-// A meta store that fails, or does what it was told and does not say so, costs repeats at
-// most.
+// A meta store that fails, or does what it was told and does not say so, costs repeats at most.
 func TestCursorsInDoubt(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.meta.Inject(failing(meta.ErrNoSpace))
@@ -132,8 +131,7 @@ func TestReadingIsTriedAgain(t *testing.T) {
 	})
 }
 
-// What was stored though the one who put it was not told is handed out and counted all the
-// same.
+// What was stored though the one who put it was not told is handed out and counted all the same.
 func TestAPutInDoubt(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.faults.Fail(logtest.Unheard(eventlog.ErrUncertain), logtest.OpWait)

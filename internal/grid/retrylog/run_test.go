@@ -1,7 +1,6 @@
 package retrylog
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -315,14 +314,12 @@ func TestLargePutsAreSplit(t *testing.T) {
 		time.Sleep(time.Second)
 		got := y.wantSome(41)
 		for i, e := range got {
-			if string(e.Event) != string(batch[i].Event) {
-				t.Errorf("the event of %s came back otherwise", nameOf(e.Delivery))
-			}
+			testkit.Equal(t, string(e.Event), string(batch[i].Event),
+				"the event of %s came back otherwise", nameOf(e.Delivery))
 		}
 		big.Event = make([]byte, eventlog.MaxBatchBytes)
-		if err := y.Put(t.Context(), time.Second, []pending.Delivery{big}); !errors.Is(err, eventlog.ErrTooLarge) {
-			t.Errorf("an impossible pending delivery: %v", err)
-		}
+		testkit.ErrorIs(t, y.Put(t.Context(), time.Second, []pending.Delivery{big}), eventlog.ErrTooLarge,
+			"an impossible pending delivery")
 		testkit.Must(t, y.Put(t.Context(), time.Second, nil))
 	})
 }

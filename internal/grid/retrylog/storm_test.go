@@ -69,9 +69,7 @@ func TestStorm(t *testing.T) {
 					delivered(e)
 				}
 				y.Waiting(subscription)
-				if _, err := y.Parked(subscription).Len(context.Background()); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, testkit.Err(y.Parked(subscription).Len(context.Background())))
 				if len(got) == 0 {
 					runtime.Gosched()
 				}

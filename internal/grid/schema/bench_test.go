@@ -80,9 +80,7 @@ func BenchmarkRead(b *testing.B) {
 			b.SetBytes(int64(len(p.Body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Read(p); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, testkit.Err(Read(p)))
 			}
 		})
 	}

@@ -162,9 +162,7 @@ func checkWritten(t testing.TB, kind Kind, e *Envelope) {
 			checkEventGridMembers(t, e, m, 14)
 		}
 	}
-	if _, _, err := Binary(e); err != nil {
-		t.Fatalf("%s in binary mode: %v", e.Raw, err)
-	}
+	testkit.Must(t, testkit.Err(Binary(e)), "%s in binary mode", e.Raw)
 }
 
 func checkEventGridMembers(t testing.TB, e *Envelope, m map[string]json.RawMessage, count int) {

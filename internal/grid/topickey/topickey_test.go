@@ -110,9 +110,8 @@ func TestCovers(t *testing.T) {
 		{"no URL", topic, "::", false},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			if got := (Token{Resource: tt.resource}).Covers(tt.url); got != tt.want {
-				t.Errorf("%s for %s: %v", tt.resource, tt.url, got)
-			}
+			testkit.Equal(t, (Token{Resource: tt.resource}).Covers(tt.url), tt.want,
+				"%s for %s", tt.resource, tt.url)
 		})
 	}
 }

@@ -166,8 +166,7 @@ func TestChangedEndpointIsAsked(t *testing.T) {
 	}
 }
 
-// G11: a link is good for some time; then the subscription has failed, and may be asked for
-// again.
+// G11: a link is good for some time; then the subscription has failed, and may be asked for again.
 func TestLinkIsNotOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorstep(t)

@@ -14,8 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// G12: nothing is acknowledged that is not stored, and nothing stored twice that certainly was
-// not.
+// G12: nothing is acknowledged that is not stored, and nothing stored twice that certainly was not.
 func TestPublishDependsOnTheLog(t *testing.T) {
 	broken := errors.New("no such disk")
 	for _, test := range []struct {

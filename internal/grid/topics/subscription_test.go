@@ -260,9 +260,7 @@ func TestFindWhileAFailedOneIsReplaced(t *testing.T) {
 		r.lapse(r.Validation.Until)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	e.says(Agreement{Agreed: true})
 	k.view.mu.Lock()
 	replaced := make(chan error)
@@ -278,9 +276,7 @@ func TestFindWhileAFailedOneIsReplaced(t *testing.T) {
 		t.Errorf("got %q, %v, want the old one: readers see no other yet", found.ID, err)
 	}
 	k.view.mu.Unlock()
-	if err := <-replaced; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, <-replaced)
 	if found := mustFind(t, k, topic("orders"), "mailer"); found.ID == old.ID || found.State != Active {
 		t.Errorf("got %+v, want the new one", found)
 	}

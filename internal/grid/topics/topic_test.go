@@ -314,8 +314,7 @@ func expectNothingOf(t *testing.T, y *yard, gone Topic, removed []string) {
 	}
 }
 
-// Storage that cannot be removed holds up no other topic, and the deletion can be asked for
-// again.
+// Storage that cannot be removed holds up no other topic, and the deletion can be asked for again.
 func TestDeletionThatCannotBeFinished(t *testing.T) {
 	y := newYard(t)
 	k := y.open(t, Config{})

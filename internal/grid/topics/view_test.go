@@ -142,9 +142,8 @@ func TestReadersSeeWhatIsKnown(t *testing.T) {
 			if len(after.logs) != len(after.Topics) {
 				t.Fatalf("%d logs of %d topics", len(after.logs), len(after.Topics))
 			}
-			if (before == after) != (heard == heardBefore) {
-				t.Fatal("listeners were not called, or in vain")
-			}
+			testkit.MustEqual(t, (before == after), (heard == heardBefore),
+				"listeners were not called, or in vain")
 			all = append(all, held{after, copySnapshot(after.Snapshot)})
 		}
 		for _, h := range all {

@@ -65,8 +65,7 @@ func TestWatchFails(t *testing.T) {
 	})
 }
 
-// A definition that cannot be read stops none of the others, while the yard runs; a start says
-// so.
+// A definition that cannot be read stops none of the others, while the yard runs; a start says so.
 func TestUnreadableDefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)

@@ -74,7 +74,8 @@ func TestWhoseHealthItIs(t *testing.T) {
 	if a.Identity != other.Identity || a.Identity == b.Identity || a.Identity == "" {
 		t.Errorf("identities %q, %q, %q", a.Identity, other.Identity, b.Identity)
 	}
-	// Credentials are also those that stand in headers: one who is refused must not put others on probation.
+	// Credentials are also those that stand in headers: one who is refused must not put others on
+	// probation.
 	with := func(headers ...topics.Header) string {
 		return prepare(t, c, subscription("http://127.0.0.1/a", schema.EventGrid, func(s *topics.Settings) { s.Headers = headers })).Identity
 	}
@@ -163,13 +164,11 @@ func TestGroups(t *testing.T) {
 		seen[g] = data
 	}
 	for _, same := range [][2]string{{`{"a":"5","c":1}`, `{"a":5,"c":2}`}, {`{"a":null}`, `{}`}, {`{"a":"x\u0061"}`, `{"a":"xa"}`}} {
-		if o.Group(event(same[0])) != o.Group(event(same[1])) {
-			t.Errorf("%s and %s have the same headers, and may not share", same[0], same[1])
-		}
+		testkit.Equal(t, o.Group(event(same[0])), o.Group(event(same[1])),
+			"%s and %s have the same headers, and may not share", same[0], same[1])
 	}
-	if g := o.Group(packed(1, schema.EventGridForm, "nonsense")); seen[g] != "" {
-		t.Error("what cannot be read is with others")
-	}
+	testkit.Equal(t, seen[o.Group(packed(1, schema.EventGridForm, "nonsense"))], "",
+		"what cannot be read is with others")
 }
 
 // A definition that says nothing about its schema is older than its topic's.

@@ -10,8 +10,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// group reads partitions written as "owner", "owner>next", "-" (free), "->next" and "owner!" (foreign), numbered
-// from 0.
+// group reads partitions written as "owner", "owner>next", "-" (free), "->next" and "owner!"
+// (foreign), numbered from 0.
 func group(words string) []Partition {
 	var parts []Partition
 	for i, word := range strings.Fields(words) {

@@ -40,9 +40,8 @@ func TestRecommendIsTheLeastEvenCount(t *testing.T) {
 		}
 		for wanted := 1; wanted <= partitions; wanted++ {
 			want := even[slices.IndexFunc(even, func(n int) bool { return n >= wanted })]
-			if got := Recommend(wanted, 1, partitions); got != want {
-				t.Fatalf("%d wanted of %d partitions: %d, want %d", wanted, partitions, got, want)
-			}
+			testkit.MustEqual(t, Recommend(wanted, 1, partitions), want,
+				"%d wanted of %d partitions", wanted, partitions)
 		}
 	}
 }

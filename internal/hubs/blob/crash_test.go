@@ -31,8 +31,8 @@ func TestPowerCuts(t *testing.T) {
 	}
 }
 
-// mortal has a meta store lose its power with the disk, after some more changes, or when the disk does; negative: only
-// then. A change under way then is made or not.
+// mortal has a meta store lose its power with the disk, after some more changes, or when the disk
+// does; negative: only then. A change under way then is made or not.
 func (m *crashModel) mortal(store *metatest.Faulty, left int) {
 	dead := false
 	store.Inject(func(op metatest.Op) error {
@@ -64,8 +64,7 @@ type crashModel struct {
 	entries meta.Store
 	mem     *vfs.Mem
 	may     map[string][][]byte
-	// parts are the acknowledged blocks that wait to be committed, or nil where that is not
-	// known.
+	// parts are the acknowledged blocks that wait to be committed, or nil where that is not known.
 	parts map[string]map[string][]byte
 	made  uint64
 }

@@ -142,8 +142,7 @@ func TestAWriteGivesAnotherETagAndALeaseDoesNot(t *testing.T) {
 	}
 }
 
-// A lease outlives restarts and ends by the clock; who writes after that makes it gone for
-// good.
+// A lease outlives restarts and ends by the clock; who writes after that makes it gone for good.
 func TestALeaseExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)

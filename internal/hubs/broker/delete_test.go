@@ -243,8 +243,8 @@ func TestConcurrentDeletes(t *testing.T) {
 	mustPublish(t, nodes[1], "orders", Target{}, "x")
 }
 
-// A hub that another node has marked, and finishes at the same time, is gone for who deletes it here,
-// whether or not the watch has reported anything yet.
+// A hub that another node has marked, and finishes at the same time, is gone for who deletes it
+// here, whether or not the watch has reported anything yet.
 func TestDeletionThatAnotherNodeFinishes(t *testing.T) {
 	y := newYard(t)
 	mustCreate(t, y.open(t), "orders", 1)

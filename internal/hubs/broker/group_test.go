@@ -104,9 +104,8 @@ func TestCursorNeedsItsGroup(t *testing.T) {
 	mustCreate(t, b, "orders", 1, "billing")
 	mustPublish(t, b, "orders", Target{}, "x")
 	for _, group := range []string{"$DEFAULT", "billing"} {
-		if got := read(t, b, "orders", group, 0, eventlog.Earliest()); !slices.Equal(got, []string{"x"}) {
-			t.Errorf("%s reads %q", group, got)
-		}
+		testkit.Slices(t, read(t, b, "orders", group, 0, eventlog.Earliest()), []string{"x"},
+			"%s reads", group)
 	}
 	for _, group := range []string{"Billing", "other", ""} {
 		wantNotFound(t, testkit.Err(b.Cursor(t.Context(), "orders", group, "0", eventlog.Earliest())), KindGroup, "%s", group)

@@ -105,9 +105,8 @@ func FuzzNames(f *testing.F) {
 			t.Errorf("storage name %q", log)
 		}
 		testkit.Check(t, meta.CheckKey(groupKey(log, name)))
-		if strings.Count(groupKey(log, name), "/") != 2 {
-			t.Errorf("%q is not one segment", groupKey(log, name))
-		}
+		testkit.Equal(t, strings.Count(groupKey(log, name), "/"), 2,
+			"%q is not one segment", groupKey(log, name))
 	})
 }
 

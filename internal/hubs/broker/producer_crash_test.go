@@ -291,8 +291,7 @@ func (s *sender) send() {
 	s.wait(pending)
 }
 
-// blameBehind allows a batch to be out of order where one before it may have failed
-// meanwhile.
+// blameBehind allows a batch to be out of order where one before it may have failed meanwhile.
 func (s *sender) blameBehind(before int, err error) {
 	if before > 0 && errors.Is(err, ErrOutOfOrder) {
 		return

@@ -26,9 +26,8 @@ func TestPublishTakesTurns(t *testing.T) {
 	}
 	testkit.Slices(t, got, []string{"0", "1", "2", "0", "1", "2", "0"})
 	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", forEver())))
-	if p := mustPublish(t, b, "orders", Target{}, "next"); p.Partition != "1" {
-		t.Errorf("after a change of the hub it is %s's turn", p.Partition)
-	}
+	testkit.Equal(t, mustPublish(t, b, "orders", Target{}, "next").Partition, "1",
+		"after a change of the hub it is … 's turn")
 }
 
 // H2: which partition events go to, and which key is stored with them.
@@ -213,9 +212,8 @@ func TestPublishStorm(t *testing.T) {
 		for at := 0; at+size <= len(messages); at += size {
 			first, _ := strings.CutSuffix(messages[at], "0")
 			for i := range size {
-				if messages[at+i] != first+strconv.Itoa(i) {
-					t.Fatalf("batch is broken: %q", messages[at:at+size])
-				}
+				testkit.MustEqual(t, messages[at+i], first+strconv.Itoa(i),
+					"batch is broken: %q", messages[at:at+size])
 			}
 		}
 	}
@@ -306,16 +304,12 @@ func TestPublishAllocatesNothingPerEvent(t *testing.T) {
 func BenchmarkPublish(b *testing.B) {
 	broker, err := Open(b.Context(), Config{Engine: nowhere{}, Meta: metatest.NewMemory(), Log: testkit.Quiet()})
 	testkit.Must(b, err)
-	if _, err := broker.CreateHub(b.Context(), HubConfig{Name: "orders"}); err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, testkit.Err(broker.CreateHub(b.Context(), HubConfig{Name: "orders"})))
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		batch := make([]eventlog.Event, 10)
 		for pb.Next() {
-			if _, err := broker.Publish(b.Context(), "orders", Target{}, batch); err != nil {
-				b.Error(err)
-			}
+			testkit.Check(b, testkit.Err(broker.Publish(b.Context(), "orders", Target{}, batch)))
 		}
 	})
 }

@@ -103,9 +103,8 @@ func wantAcknowledged(t *testing.T, path string, last, former map[string]acknowl
 		old := processor.Lease{Partition: c.Partition, Owner: owner(b.epoch), Epoch: b.epoch}
 		for _, version := range []processor.Version{b.version, c.Version} {
 			c.Version = version
-			if _, err := y.Save(t.Context(), g, old, c); !errors.Is(err, processor.ErrFenced) {
-				t.Errorf("the owner of the life before saved partition %s: %v", c.Partition, err)
-			}
+			testkit.ErrorIs(t, testkit.Err(y.Save(t.Context(), g, old, c)), processor.ErrFenced,
+				"the owner of the life before saved partition %s", c.Partition)
 		}
 	}
 }

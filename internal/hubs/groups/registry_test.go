@@ -186,9 +186,8 @@ func TestRecordsGoWithTheirGroupAndHub(t *testing.T) {
 		}
 		g = y.group(t, "orders", "billing", 1)
 		y.wantEmpty(t, g)
-		if _, err := y.Save(t.Context(), g, l, old[0]); !errors.Is(err, processor.ErrFenced) {
-			t.Errorf("%s: a save of the former group's owner: %v", what, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(y.Save(t.Context(), g, l, old[0])), processor.ErrFenced,
+			"%s: a save of the former group's owner", what)
 		if won, err := y.Claim(t.Context(), g, []processor.Lease{l}); err != nil || len(won) > 0 {
 			t.Errorf("%s: a renewal of the former group's owner won %v, %v", what, won, err)
 		}
@@ -328,8 +327,8 @@ func TestAFailedClaimNotifiesWhatWasWritten(t *testing.T) {
 	}
 }
 
-// P1: on a replicated store a read may be older than what the caller was told by another node: neither
-// a renewal nor a checkpoint fails for that, and nothing is fenced less.
+// P1: on a replicated store a read may be older than what the caller was told by another node:
+// neither a renewal nor a checkpoint fails for that, and nothing is fenced less.
 func TestStaleReads(t *testing.T) {
 	store := metatest.NewMemory()
 	y := newYard(t, store)

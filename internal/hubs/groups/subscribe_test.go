@@ -86,8 +86,8 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 	})
 }
 
-// P1: a group, or its hub, that is deleted and made anew has other records: who has subscribed hears
-// of those, however quick it was, and also where nobody followed just then.
+// P1: a group, or its hub, that is deleted and made anew has other records: who has subscribed
+// hears of those, however quick it was, and also where nobody followed just then.
 func TestSubscribersHearOfAGroupMadeAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		at          processor.Group

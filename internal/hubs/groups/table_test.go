@@ -101,9 +101,8 @@ func TestInstances(t *testing.T) {
 			}
 			got = append(got, line)
 		}
-		if want := "dead*, idle alive present, one** alive present"; strings.Join(got, ", ") != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		testkit.Equal(t, strings.Join(got, ", "), "dead*, idle alive present, one** alive present",
+			"got %q", got)
 		if started := table.Instances[2].Started; started.Format(time.RFC3339) != "2026-11-15T08:00:00Z" {
 			t.Errorf("started %v", started)
 		}

@@ -69,9 +69,7 @@ func BenchmarkGet(b *testing.B) {
 	fill(b, s, 10_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.Get(b.Context(), "facts/05000"); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, testkit.Err(s.Get(b.Context(), "facts/05000")))
 	}
 }
 
@@ -81,9 +79,7 @@ func BenchmarkChangeWithWatchers(b *testing.B) {
 	for range 100 {
 		watcher, err := s.Watch(b.Context(), "")
 		testkit.Must(b, err)
-		if _, err := watcher.Next(); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, testkit.Err(watcher.Next()))
 	}
 	var revision meta.Revision
 	for b.Loop() {

@@ -158,12 +158,8 @@ func TestADamagedEntryDoesNotAffectOthers(t *testing.T) {
 		return tx.Bucket(entriesBucket()).Put([]byte("last"), record)
 	})
 	s := openStore(t, Config{Path: path})
-	if _, err := s.Get(t.Context(), "last"); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("get gave %v, want ErrCorrupt", err)
-	}
-	if _, err := s.CompareAndSet(t.Context(), "last", 1, nil); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("set gave %v, want ErrCorrupt", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.Get(t.Context(), "last")), ErrCorrupt, "get")
+	testkit.ErrorIs(t, testkit.Err(s.CompareAndSet(t.Context(), "last", 1, nil)), ErrCorrupt, "set")
 	set(t, s, "another", 0, "well")
 	wantValue(t, s, "another", "well")
 }
@@ -189,9 +185,7 @@ func TestFilesThatAreNoStoreAreRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			path := storePath(t)
 			testkit.Must(t, os.WriteFile(path, test.content, 0o600))
-			if _, err := Open(Config{Path: path}); !errors.Is(err, test.want) {
-				t.Errorf("Open gave %v, want %v", err, test.want)
-			}
+			testkit.ErrorIs(t, testkit.Err(Open(Config{Path: path})), test.want, "Open")
 			testkit.ErrorIs(t, Check(path), test.want, "Check")
 			testkit.Equal(t, string(readFile(t, path)), string(test.content), "the file was changed")
 		})

@@ -19,13 +19,12 @@ import (
 
 const crashWriters = 16
 
-// A process killed in the midst of its work loses nothing that it has acknowledged.
-// Each round starts a process whose writers count keys of their own up, with a
-// deletion at every fifth step, and print each step when it is acknowledged. It is
-// killed after a random number of lines. What the file then holds of each key must be
-// the last step printed, or the one after it, which may have been under way. A kill
-// leaves what was written to the operating system, so every other round does without
-// syncs and is killed in the midst of writing instead of in the midst of a sync.
+// A process killed in the midst of its work loses nothing that it has acknowledged. Each round
+// starts a process whose writers count keys of their own up, with a deletion at every fifth step,
+// and print each step when it is acknowledged. It is killed after a random number of lines. What
+// the file then holds of each key must be the last step printed, or the one after it, which may
+// have been under way. A kill leaves what was written to the operating system, so every other round
+// does without syncs and is killed in the midst of writing instead of in the midst of a sync.
 func TestAcknowledgedChangesSurviveAKill(t *testing.T) {
 	path := storePath(t)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -129,9 +129,8 @@ func TestNothingInDoubtIsShown(t *testing.T) {
 		t.Errorf("the watcher was told %v, %v once the change was settled, want it", changes, err)
 	}
 	wantValue(t, s, "k/a", "new")
-	if _, err := s.Get(t.Context(), "k/other"); !errors.Is(err, meta.ErrNotFound) {
-		t.Errorf("the change refused meanwhile: %v, want ErrNotFound", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.Get(t.Context(), "k/other")), meta.ErrNotFound,
+		"the change refused meanwhile")
 }
 
 func wantUncertain(t *testing.T, what string, err error) {

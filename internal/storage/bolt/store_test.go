@@ -76,9 +76,7 @@ func TestAStoreIsNotCreatedWithoutItsFolder(t *testing.T) {
 func TestASecondOpenerIsReportedThatTheStoreIsLocked(t *testing.T) {
 	path := storePath(t)
 	s := openStore(t, Config{Path: path})
-	if _, err := Open(Config{Path: path}); !errors.Is(err, vfs.ErrLocked) {
-		t.Errorf("second Open gave %v, want ErrLocked", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(Open(Config{Path: path})), vfs.ErrLocked, "second Open")
 	testkit.ErrorIs(t, Check(path), vfs.ErrLocked, "Check of an open store")
 	set(t, s, "a", 0, "still ours")
 	testkit.Must(t, s.Close())
@@ -144,9 +142,7 @@ func TestACallerThatLeavesBeforeTheCommitTakesItsChangeAlong(t *testing.T) {
 	if a, b := <-first, <-leader; a.err != nil || b.err != nil {
 		t.Error(a.err, b.err)
 	}
-	if _, err := s.Get(t.Context(), "leaver"); !errors.Is(err, meta.ErrNotFound) {
-		t.Errorf("the leaver's change: %v, want ErrNotFound", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.Get(t.Context(), "leaver")), meta.ErrNotFound, "the leaver's change")
 	wantValue(t, s, "leader", "stays")
 }
 
@@ -217,9 +213,8 @@ func TestCloseWaitsForTheCommitUnderWay(t *testing.T) {
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
 	<-s.closed
-	if _, err := s.CompareAndSet(t.Context(), "b", 0, nil); !errors.Is(err, meta.ErrClosed) {
-		t.Errorf("a change after the beginning of Close gave %v, want ErrClosed", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.CompareAndSet(t.Context(), "b", 0, nil)), meta.ErrClosed,
+		"a change after the beginning of Close")
 	held.release()
 	if a := <-underWay; a.err != nil {
 		t.Errorf("the commit under way: %v", a.err)

@@ -81,9 +81,7 @@ func BenchmarkRead(b *testing.B) {
 	testkit.Must(b, err)
 	batch := benchBatch(100)
 	for range 5000 {
-		if _, err := eventlog.Append(b.Context(), p, batch); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, testkit.Err(eventlog.Append(b.Context(), p, batch)))
 	}
 	b.SetBytes(int64(batch.Bytes()))
 	b.ReportAllocs()

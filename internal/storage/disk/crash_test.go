@@ -22,10 +22,11 @@ var (
 	crashSeed  = flag.Uint64("crash.seed", 0, "run this one seed only")
 )
 
-// TestPowerCuts drives appends, reads, rolls, retention, removals and restarts by a seed,
-// with full disks and failing operations of all kinds among them, and cuts the power between any two operations. What
-// was acknowledged has to be there, in order, dense, with the right bodies; what was not is
-// there whole or not at all, and what once was found missing never comes back. // H2, H3, H4
+// TestPowerCuts drives appends, reads, rolls, retention, removals and restarts by a seed, with full
+// disks and failing operations of all kinds among them, and cuts the power between any two
+// operations. What was acknowledged has to be there, in order, dense, with the right bodies; what
+// was not is there whole or not at all, and what once was found missing never comes back. // H2,
+// H3, H4
 func TestPowerCuts(t *testing.T) {
 	if *crashSeed != 0 {
 		powerCuts(t, *crashSeed)

@@ -8,8 +8,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// H4: a reader finds nothing, and no damage, where all that it was about to read has been removed between its look at the end and
-// its going to the segment.
+// H4: a reader finds nothing, and no damage, where all that it was about to read has been removed
+// between its look at the end and its going to the segment.
 func TestACursorWhoseEventsAreRemovedAsItGoesToThem(t *testing.T) {
 	e := testkit.Value(Open(Config{FS: vfs.NewMem(), Log: testkit.Quiet()}))(t)
 	defer e.Close()

@@ -1,7 +1,6 @@
 package disk_test
 
 import (
-	"errors"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,9 +38,7 @@ func failNext(faulty *vfs.Faulty, kind vfs.OpKind, err error) {
 // wantDoubt appends and wants nobody to know the outcome.
 func wantDoubt(t *testing.T, p eventlog.Partition, b eventlog.Batch) {
 	t.Helper()
-	if _, err := eventlog.Append(t.Context(), p, b); !errors.Is(err, eventlog.ErrUncertain) {
-		t.Fatalf("got %v, want ErrUncertain", err)
-	}
+	testkit.MustErrorIs(t, testkit.Err(eventlog.Append(t.Context(), p, b)), eventlog.ErrUncertain)
 }
 
 // TestWhatWasFoundMissingStaysMissing: an append in doubt is voided by the next segment;
@@ -115,9 +112,7 @@ func TestWhatStandsBehindTheEndIsNotFoundLater(t *testing.T) {
 		receipts = append(receipts, r)
 	}
 	for _, r := range receipts {
-		if _, err := r.Wait(t.Context()); !errors.Is(err, eventlog.ErrUncertain) {
-			t.Fatalf("got %v, want ErrUncertain", err)
-		}
+		testkit.MustErrorIs(t, testkit.Err(r.Wait(t.Context())), eventlog.ErrUncertain)
 	}
 	mem = mem.CrashProcess()
 	testkit.Must(t, mem.Corrupt(segments(t, mem)[0], torn.Offset+70, 0xff))
@@ -145,9 +140,7 @@ func TestWhatAFullDiskRefusedIsNotFoundLater(t *testing.T) {
 		receipts = append(receipts, r)
 	}
 	for _, r := range receipts {
-		if _, err := r.Wait(t.Context()); !errors.Is(err, eventlog.ErrNoSpace) {
-			t.Fatalf("got %v, want ErrNoSpace", err)
-		}
+		testkit.MustErrorIs(t, testkit.Err(r.Wait(t.Context())), eventlog.ErrNoSpace)
 	}
 	for seed := range uint64(100) {
 		wantNever(t, config(disk.Always, mem.CutPower(newRand(seed))), "before", "refused")

@@ -135,9 +135,7 @@ func TestWhatGathersBehindAFailedSyncIsRefused(t *testing.T) {
 	testkit.Must(t, err)
 	close(release)
 	testkit.ErrorIs(t, <-result, eventlog.ErrUncertain, "the group under the sync")
-	if _, err := behind.Wait(t.Context()); !errors.Is(err, eventlog.ErrFenced) {
-		t.Errorf("what gathered behind it: %v, want ErrFenced: it was numbered after it", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(behind.Wait(t.Context())), eventlog.ErrFenced, "what gathered behind it")
 	mustAppend(t, p, "after")
 	wantTexts(t, p, "before", "after")
 }

@@ -1,7 +1,6 @@
 package disk_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -32,9 +31,8 @@ func TestNobodyGetsAHandleOfALogThatIsBeingRemoved(t *testing.T) {
 	faulty.Inject(func(op vfs.Op) error {
 		if op.Kind == vfs.OpRename && strings.HasPrefix(op.To, "trash") {
 			asked = true
-			if _, err := e.Partition(first, eventlog.Retention{}); !errors.Is(err, eventlog.ErrRemoved) {
-				t.Errorf("a handle while the log goes: %v, want ErrRemoved", err)
-			}
+			testkit.ErrorIs(t, testkit.Err(e.Partition(first, eventlog.Retention{})), eventlog.ErrRemoved,
+				"a handle while the log goes")
 		}
 		return nil
 	})
@@ -42,9 +40,8 @@ func TestNobodyGetsAHandleOfALogThatIsBeingRemoved(t *testing.T) {
 	if !asked {
 		t.Error("the log was not moved aside")
 	}
-	if _, err := e.Partition(first, eventlog.Retention{}); !errors.Is(err, eventlog.ErrRemoved) {
-		t.Errorf("a handle afterwards: %v, want ErrRemoved", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(e.Partition(first, eventlog.Retention{})), eventlog.ErrRemoved,
+		"a handle afterwards")
 }
 
 // TestARemovedLogNeverComesBack, whatever power loss makes of its folder. // H1

@@ -135,8 +135,7 @@ func runFor(t *testing.T, e *disk.Engine, d time.Duration) {
 	testkit.Check(t, e.Run(ctx))
 }
 
-// TestZeroingAheadTakesNobodysRoom: room that was only taken to be faster is still room for
-// events.
+// TestZeroingAheadTakesNobodysRoom: room that was only taken to be faster is still room for events.
 func TestZeroingAheadTakesNobodysRoom(t *testing.T) {
 	mem := vfs.NewMem()
 	cfg := config(disk.Always, mem)

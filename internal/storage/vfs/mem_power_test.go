@@ -19,8 +19,7 @@ import (
 // seeds is how many outcomes of one power cut the tests look at.
 const seeds = 400
 
-// outcomes cuts the power many times over the same state and gives what was found,
-// each kind once.
+// outcomes cuts the power many times over the same state and gives what was found, each kind once.
 func outcomes(t *testing.T, m *vfs.Mem, look func(after *vfs.Mem) string) []string {
 	t.Helper()
 	found := make(map[string]bool)

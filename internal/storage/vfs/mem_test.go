@@ -360,9 +360,7 @@ func BenchmarkRunOfAFewHundredOperations(b *testing.B) {
 			f, err := m.Create(fmt.Sprint(file))
 			testkit.Must(b, err)
 			for i := range 50 {
-				if _, err := f.WriteAt(data, int64(i*len(data))); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, testkit.Err(f.WriteAt(data, int64(i*len(data)))))
 				testkit.Must(b, f.Sync())
 			}
 		}

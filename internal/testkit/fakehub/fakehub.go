@@ -272,7 +272,8 @@ func (h *Hub) Garble(id string, sequences ...int64) {
 	})
 }
 
-// Mute lets the readers that are open now get nothing more, and new ones nothing where that is said.
+// Mute lets the readers that are open now get nothing more, and new ones nothing where that is
+// said.
 func (h *Hub) Mute(id string, newOnes bool) {
 	h.with(id, func(p *partition) {
 		p.mute = newOnes

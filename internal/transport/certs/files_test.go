@@ -27,9 +27,7 @@ func TestOperatorsFiles(t *testing.T) {
 	ca, dir, own := mustAuthority(t), t.TempDir(), filepath.Join(t.TempDir(), "certs")
 	cert, key := makePair(t, ca, dir, "site.example.net")
 	s := open(t, Config{Dir: own, CertFile: cert, KeyFile: key})
-	if _, _, err := handshake(t, s, operatorsClient(ca, "site.example.net")); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, testkit.Err(handshake(t, s, operatorsClient(ca, "site.example.net"))))
 	testkit.Equal(t, s.CAFile(), "", "authority")
 	testkit.ErrorIs(t, testkit.Err(os.Stat(own)), fs.ErrNotExist, "the yard's own folder")
 }
@@ -63,9 +61,7 @@ func TestOperatorsFilesChange(t *testing.T) {
 		s := open(t, Config{CertFile: cert, KeyFile: key, Log: log.logger()})
 		serves := func(what, name string) {
 			t.Helper()
-			if _, _, err := handshake(t, s, operatorsClient(ca, name)); err != nil {
-				t.Errorf("%s: %v", what, err)
-			}
+			testkit.Check(t, testkit.Err(handshake(t, s, operatorsClient(ca, name))), "%s", what)
 		}
 		serves("at first", "one.example")
 		makePair(t, ca, dir, "two.example")

@@ -28,9 +28,7 @@ func TestFirstOpen(t *testing.T) {
 	for _, name := range []string{
 		"localhost", "ns.localhost", "127.0.0.1", "::1", "127.0.0.2", "10.1.2.3", "yard.example.net", "doors.example.net", host,
 	} {
-		if _, _, err := handshake(t, s, trusting(t, s, name)); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		testkit.Check(t, testkit.Err(handshake(t, s, trusting(t, s, name))), "%s", name)
 	}
 	for _, name := range []string{"example.net", "127.0.0.3", "a.b.localhost"} {
 		if _, _, err := handshake(t, s, trusting(t, s, name)); err == nil {
@@ -330,9 +328,7 @@ func TestManyHandshakes(t *testing.T) {
 			var all sync.WaitGroup
 			for range 8 {
 				all.Go(func() {
-					if _, _, err := handshake(t, s, client.Clone()); err != nil {
-						t.Error(err)
-					}
+					testkit.Check(t, testkit.Err(handshake(t, s, client.Clone())))
 				})
 			}
 			all.Wait()

@@ -138,7 +138,8 @@ func TestARefusalIsKnownByItsError(t *testing.T) {
 	}
 }
 
-// A token server whose name leads inwards is not the endpoint's fault, and says which setting it is about.
+// A token server whose name leads inwards is not the endpoint's fault, and says which setting it is
+// about.
 func TestATokenServerWhoseNameLeadsInwards(t *testing.T) {
 	c := newClient(t, Config{Resolver: &answers{sets: [][]netip.Addr{{private}}}})
 	a := c.Do(t.Context(), atBank("http://bank.example"))

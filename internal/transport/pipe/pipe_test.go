@@ -118,9 +118,7 @@ func TestCloseWrite(t *testing.T) {
 	defer near.Close()
 	defer far.Close()
 	near.(*Conn).CloseWrite()
-	if _, err := far.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("read: %v", err)
-	}
+	testkit.Equal(t, testkit.Err(far.Read(make([]byte, 1))), io.EOF, "read")
 	testkit.Check(t, testkit.Err(far.Write([]byte("x"))))
 	testkit.Equal(t, testkit.Value(near.Read(make([]byte, 2)))(t), 1, "read")
 	testkit.ErrorIs(t, testkit.Err(near.Write([]byte("x"))), net.ErrClosed, "write")
@@ -237,12 +235,8 @@ func TestDialWaits(t *testing.T) {
 		l := NewListener("yard")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := l.Dial(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
+		testkit.ErrorIs(t, testkit.Err(l.Dial(ctx)), context.DeadlineExceeded)
 		time.AfterFunc(time.Second, func() { l.Close() })
-		if _, err := l.Dial(t.Context()); !errors.Is(err, net.ErrClosed) {
-			t.Error(err)
-		}
+		testkit.ErrorIs(t, testkit.Err(l.Dial(t.Context())), net.ErrClosed)
 	})
 }

@@ -332,9 +332,7 @@ func TestRedrivesAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if _, _, err := y.Redrive(t.Context(), "bad", RedriveConfig{}); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, testkit.Err(y.Redrive(t.Context(), "bad", RedriveConfig{})))
 		})
 	}
 	wg.Wait()

@@ -2,7 +2,6 @@ package segment_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -56,9 +55,8 @@ func TestHeadRoundTrip(t *testing.T) {
 	}
 	for i := range b {
 		b[i] ^= 0x40
-		if _, err := segment.ParseHead(b); !errors.Is(err, segment.ErrHeader) {
-			t.Errorf("a flipped bit in byte %d goes unnoticed", i)
-		}
+		testkit.ErrorIs(t, testkit.Err(segment.ParseHead(b)), segment.ErrHeader,
+			"a flipped bit in byte %d goes unnoticed", i)
 		b[i] ^= 0x40
 	}
 }
@@ -93,9 +91,8 @@ func TestEveryFlippedBitIsNoticed(t *testing.T) {
 			b[i] ^= 1 << bit
 		}
 	}
-	if _, _, err := segment.Parse(b, salt+1); !errors.Is(err, segment.ErrInvalid) {
-		t.Errorf("a batch of another segment: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(segment.Parse(b, salt+1)), segment.ErrInvalid,
+		"a batch of another segment")
 }
 
 func TestATornBatchIsNotFound(t *testing.T) {
@@ -171,9 +168,8 @@ func TestTrailerRoundTrip(t *testing.T) {
 	if err != nil || got != tail || len(x) != 2 || x[0] != index[0] || x[1] != index[1] {
 		t.Errorf("got %+v %+v, %v", got, x, err)
 	}
-	if _, _, err := segment.ReadIndex(f, salt+1, size(t, f)); !errors.Is(err, segment.ErrNoTrailer) {
-		t.Errorf("another segment's trailer: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(segment.ReadIndex(f, salt+1, size(t, f))), segment.ErrNoTrailer,
+		"another segment's trailer")
 	for at := tail.Offset; at < size(t, f); at++ {
 		flip(t, f, at)
 		if _, _, err := segment.ReadIndex(f, salt, size(t, f)); err == nil {
@@ -251,9 +247,7 @@ func TestSalvageHead(t *testing.T) {
 func FuzzRecover(f *testing.F) {
 	file, _, offsets := build(f, "first", "second", "third")
 	seed := make([]byte, size(f, file))
-	if _, err := file.ReadAt(seed, 0); err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, testkit.Err(file.ReadAt(seed, 0)))
 	f.Add(seed)
 	f.Add(append(bytes.Clone(seed), segment.AppendTrailer(nil, salt, segment.Tail{Offset: offsets[3], Next: 103}, nil)...))
 	f.Add(seed[:len(seed)-5])

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 var errTest = errors.New("the test wants it so")
@@ -103,7 +104,8 @@ func TestInjectSeesTheChange(t *testing.T) {
 	mustSet(t, s, "b", entry.Revision, "three")
 }
 
-// A watch that is lost says so, also to who waits; others of the store go on, and so does one begun anew.
+// A watch that is lost says so, also to who waits; others of the store go on, and so does one begun
+// anew.
 func TestLoseWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewFaulty(NewMemory())
@@ -144,9 +146,7 @@ func TestShaky(t *testing.T) {
 	seen := map[error]int{}
 	for range 1000 {
 		seen[shaky(Op{Kind: OpSet})]++
-		if err := shaky(Op{Kind: OpGet}); err != nil {
-			t.Fatalf("a look: %v", err)
-		}
+		testkit.Must(t, shaky(Op{Kind: OpGet}), "a look")
 	}
 	if seen[meta.ErrNoSpace] < 80 || seen[meta.ErrClosed] < 80 || seen[nil] < 650 {
 		t.Errorf("of a thousand changes: %v", seen)

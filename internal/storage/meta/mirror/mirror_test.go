@@ -108,7 +108,8 @@ func drawHistory(t *rapid.T) []state[string] {
 }
 
 // drawNews splits a history: the watch leaves out what was overtaken, in order; any state may be
-// the outcome of a change of our own, where a deletion is known by the revision of the state before.
+// the outcome of a change of our own, where a deletion is known by the revision of the state
+// before.
 func drawNews(t *rapid.T, history []state[string]) (watch, own []state[string]) {
 	for i, s := range history {
 		if i == len(history)-1 || rapid.Bool().Draw(t, "reported") {

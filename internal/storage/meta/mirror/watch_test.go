@@ -39,8 +39,8 @@ func TestTablesSeeEachOther(t *testing.T) {
 	})
 }
 
-// A process that was cut off catches up with what was made, changed and deleted meanwhile, by others
-// and by itself.
+// A process that was cut off catches up with what was made, changed and deleted meanwhile, by
+// others and by itself.
 func TestWatchIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -130,8 +130,8 @@ func (w scriptedWatcher) Next() ([]meta.Change, error) {
 	}
 }
 
-// H9: what was made and deleted here after a watch's first look, and before that was taken over, does
-// not come back when the watch reports how it was made.
+// H9: what was made and deleted here after a watch's first look, and before that was taken over,
+// does not come back when the watch reports how it was made.
 func TestBriefEntryDuringTheFirstLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scripted{newStore(), make(chan []meta.Change)}
@@ -292,8 +292,8 @@ func TestRunEnds(t *testing.T) {
 	})
 }
 
-// Run ends also while it waits for a change of its own process that hangs; the next Run waits for it
-// all the same.
+// Run ends also while it waits for a change of its own process that hangs; the next Run waits for
+// it all the same.
 func TestRunEndsDespiteAChangeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, answer := newStore(), make(chan struct{})
