@@ -21,8 +21,7 @@ const (
 
 // Access is what clients need to be let in.
 type Access struct {
-	// Development: every listener is on loopback, and the well-known key is good for all
-	// rights.
+	// Development: every listener is on loopback, and the well-known key is good for all rights.
 	Development bool
 	// ServedOthers: it is in development now, and at its last start others could reach it.
 	// Its root policy's keys are made anew when they can again.
@@ -73,9 +72,8 @@ func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 	return err
 }
 
-// describeAccess keeps the root policy's connection string in the data folder, and finds
-// out what is to be told of it. It comes last: what is to be told only once counts as
-// told from then on.
+// describeAccess keeps the root policy's connection string in the data folder, and finds out what
+// is to be told of it. It comes last: what is to be told only once counts as told from then on.
 func (y *yard) describeAccess(ctx context.Context) error {
 	y.root = &rootString{dir: vfs.OS(y.cfg.DataDir), at: y.open.connectTo(y.cfg.Host), policies: y.access}
 	kept, err := y.root.keep()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -73,13 +74,12 @@ type Config struct {
 	Grid          Grid
 	Topics        []Topic
 	Subscriptions []Subscription
-	// Functions must exist: what is missing is created before the listeners open, what differs is made as it stands here. Notify
-	// says who is told when one of them stops.
+	// Functions must exist: what is missing is created before the listeners open, what differs is
+	// made as it stands here. Notify says who is told when one of them stops.
 	Functions []Function
 	Notify    Notify
 
-	// Grace is how long a stopping yard lets requests finish; zero means 8 s, negative
-	// not at all.
+	// Grace is how long a stopping yard lets requests finish; zero means 8 s, negative not at all.
 	Grace time.Duration
 	// Version is what the yard says it is; empty means development.
 	Version string
@@ -103,8 +103,7 @@ type Hub struct {
 	Name string
 	// Partitions cannot be changed once the hub exists; zero means 4, or what it has.
 	Partitions int
-	// Retention says when events are removed; nil means after DefaultRetentionAge, or
-	// as it is.
+	// Retention says when events are removed; nil means after DefaultRetentionAge, or as it is.
 	Retention *Retention
 	// Groups are consumer groups besides $Default.
 	Groups []string
@@ -123,29 +122,14 @@ type Policy = admin.PolicyRequest
 
 func (c Config) withDefaults() Config {
 	usual := config.Default()
-	for _, text := range []struct {
-		field *string
-		usual string
-	}{
-		{&c.DataDir, usual.Data}, {&c.Sync, usual.Sync}, {&c.Namespace, usual.Namespace}, {&c.Version, "development"},
-		{&c.AMQP, usual.AMQP}, {&c.AMQPS, usual.AMQPS}, {&c.HTTP, usual.HTTP}, {&c.HTTPS, usual.HTTPS},
-	} {
-		if *text.field == "" {
-			*text.field = text.usual
-		}
-	}
-	if c.AMQPIdleTimeout == 0 {
-		c.AMQPIdleTimeout = time.Duration(usual.AMQPIdleTimeout)
-	}
-	if c.AMQPMaxConnections == 0 {
-		c.AMQPMaxConnections = usual.AMQPMaxConnections
-	}
-	if c.Grace == 0 {
-		c.Grace = service.DefaultGrace
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.DataDir, c.Sync = cmp.Or(c.DataDir, usual.Data), cmp.Or(c.Sync, usual.Sync)
+	c.Namespace, c.Version = cmp.Or(c.Namespace, usual.Namespace), cmp.Or(c.Version, "development")
+	c.AMQP, c.AMQPS = cmp.Or(c.AMQP, usual.AMQP), cmp.Or(c.AMQPS, usual.AMQPS)
+	c.HTTP, c.HTTPS = cmp.Or(c.HTTP, usual.HTTP), cmp.Or(c.HTTPS, usual.HTTPS)
+	c.AMQPIdleTimeout = cmp.Or(c.AMQPIdleTimeout, time.Duration(usual.AMQPIdleTimeout))
+	c.AMQPMaxConnections = cmp.Or(c.AMQPMaxConnections, usual.AMQPMaxConnections)
+	c.Grace = cmp.Or(c.Grace, service.DefaultGrace)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	return c
 }
 

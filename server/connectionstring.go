@@ -52,8 +52,14 @@ func replaceFile(dir vfs.FS, name, text string) error {
 	if err := dir.Remove(unfinished); err != nil && !vfs.IsNotExist(err) {
 		return err
 	}
-	err := writeFile(dir, unfinished, text)
-	if err == nil {
+	f, err := dir.Create(unfinished)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt([]byte(text), 0); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = dir.Rename(unfinished, name)
 	}
 	if err != nil {
@@ -61,17 +67,6 @@ func replaceFile(dir vfs.FS, name, text string) error {
 		return err
 	}
 	return dir.SyncDir(".")
-}
-
-func writeFile(dir vfs.FS, name, text string) error {
-	f, err := dir.Create(name)
-	if err != nil {
-		return err
-	}
-	if _, err = f.WriteAt([]byte(text), 0); err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // rootRegistry is the registry of policies as the HTTP listener has it: when the key of the root

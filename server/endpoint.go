@@ -103,14 +103,14 @@ func (o openListeners) blobEndpointFor(host string) func(*http.Request, bool) st
 	}
 }
 
-// linkBase is the URL of the HTTP listener for whoever is sent a link: the public one, else that of the
-// plain listener, else that of the other; empty where there is none.
+// linkBase is the URL of the HTTP listener for whoever is sent a link: the public one, else that of
+// the plain listener, else that of the other; empty where there is none.
 func (o openListeners) linkBase(cfg Config) string {
 	return cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), o.httpBase(cfg, nil, false), o.httpBase(cfg, nil, true))
 }
 
-// httpBase is the URL of the HTTP listener with TLS or without, as a client reaches it who sent a request, or
-// anybody if there is none; empty where there is no such listener.
+// httpBase is the URL of the HTTP listener with TLS or without, as a client reaches it who sent a
+// request, or anybody if there is none; empty where there is no such listener.
 func (o openListeners) httpBase(cfg Config, r *http.Request, tls bool) string {
 	for _, d := range o {
 		if d.TLS != tls || !strings.HasPrefix(d.Name, "http") {
@@ -140,8 +140,8 @@ func (o openListeners) publishURL(cfg Config, r *http.Request, topic string, tls
 	return base + "/topics/" + topic + "/api/events"
 }
 
-// resumeBase is the URL of the links in notices. Whoever has such a link can resume, so it names the
-// TLS listener where others can reach that.
+// resumeBase is the URL of the links in notices. Whoever has such a link can resume, so it names
+// the TLS listener where others can reach that.
 func (o openListeners) resumeBase(cfg Config) string {
 	reachable := slices.DeleteFunc(slices.Clone(o), func(d openListener) bool { return d.OnLoopback() })
 	return cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), reachable.httpBase(cfg, nil, true), reachable.httpBase(cfg, nil, false), o.linkBase(cfg))

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/eventyard/eventyard/internal/api/define"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/config/quantity"
-	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/functions/runner"
 )
 
@@ -30,24 +28,13 @@ type SMTP struct {
 	Addr, From string
 	// Username and Password log in; empty: no login.
 	Username, Password string
-	// TLS is starttls (also if empty), tls or none; CAFile has authorities to trust, empty the system's.
+	// TLS is starttls (also if empty), tls or none; CAFile has authorities to trust, empty the
+	// system's.
 	TLS, CAFile string
 }
 
 // Function is a function that must exist. Its fields: go doc admin.FunctionRequest.
 type Function = admin.FunctionRequest
-
-func (s SMTP) settings() (notify.SMTP, error) {
-	cfg := notify.SMTP{Addr: s.Addr, From: s.From, Username: s.Username, Password: s.Password, TLS: s.TLS}
-	if s.CAFile != "" {
-		pem, err := os.ReadFile(s.CAFile)
-		if err != nil {
-			return cfg, fmt.Errorf("notify.smtp.caFile: %w", err)
-		}
-		cfg.CA = string(pem)
-	}
-	return cfg, nil
-}
 
 // validateFunctions looks at what can be wrong with functions by themselves.
 func (c Config) validateFunctions() error {

@@ -19,8 +19,8 @@ type Grid struct {
 	// after its beginning an unanswered request may still succeed; zero means 3 min, negative no
 	// longer than Timeout.
 	Timeout, LateWindow time.Duration
-	// Jitter lengthens the waits between attempts at random, by up to this share of them; zero means 0.1,
-	// negative none.
+	// Jitter lengthens the waits between attempts at random, by up to this share of them; zero
+	// means 0.1, negative none.
 	Jitter float64
 	// ProbationAfter so many failed deliveries in a row an endpoint is put on probation; zero
 	// means 10, negative never. ProbationCap is the longest it waits for a probe; zero means 3 h.
@@ -65,8 +65,8 @@ func (c Config) validateGrid() error {
 // maxJitter leaves half of a wait at least.
 const maxJitter = 0.5
 
-// Subscription is a subscription that must exist. It is made once the yard is up, since its endpoint is
-// asked first. Its fields: go doc admin.SubscriptionRequest.
+// Subscription is a subscription that must exist. It is made once the yard is up, since its
+// endpoint is asked first. Its fields: go doc admin.SubscriptionRequest.
 type Subscription = admin.SubscriptionRequest
 
 // defaultOrigin is the name that receivers written for Azure know.

@@ -20,8 +20,8 @@ const (
 	subscribeAtOnce = 8
 )
 
-// ensureSubscriptions makes the configured subscriptions, each again and again until it is there: an
-// endpoint that does not answer is no reason for others to wait. It ends with ctx.
+// ensureSubscriptions makes the configured subscriptions, each again and again until it is there:
+// an endpoint that does not answer is no reason for others to wait. It ends with ctx.
 func (y *yard) ensureSubscriptions(ctx context.Context) error {
 	var all sync.WaitGroup
 	turns := make(chan struct{}, subscribeAtOnce)
@@ -68,8 +68,8 @@ func (y *yard) keepEnsuring(ctx context.Context, s Subscription, turns chan stru
 	}
 }
 
-// ensureSubscription leaves one paused that an operator has paused, unless the configuration says otherwise, and a
-// signing key that was made for it.
+// ensureSubscription leaves one paused that an operator has paused, unless the configuration says
+// otherwise, and a signing key that was made for it.
 func (y *yard) ensureSubscription(ctx context.Context, s Subscription) (topics.Subscription, error) {
 	settings, err := settingsOf(s)
 	if err != nil {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -22,10 +21,9 @@ import (
 // ErrStopped: the yard has stopped, or is about to.
 var ErrStopped = errors.New("the yard has stopped")
 
-// Dial gives a client of this yard with all rights, over a pipe in this process: no socket,
-// no TLS, whichever listeners are open. It waits until the yard has started. Of cfg, what says how
-// to get in (Token, TLS, WebSockets, Dial) is the yard's own business. The client ends
-// with the yard.
+// Dial gives a client of this yard with all rights, over a pipe in this process: no socket, no TLS,
+// whichever listeners are open. It waits until the yard has started. Of cfg, what says how to get
+// in (Token, TLS, WebSockets, Dial) is the yard's own business. The client ends with the yard.
 func (s *Server) Dial(ctx context.Context, cfg hub.Config) (*hub.Client, error) {
 	in, err := s.enter(ctx)
 	if err != nil {
@@ -33,7 +31,9 @@ func (s *Server) Dial(ctx context.Context, cfg hub.Config) (*hub.Client, error) 
 	}
 	cfg.TLS, cfg.WebSockets = nil, false
 	cfg.Dial, cfg.Token = in.dial, in.token
-	client, err := hub.Dial(ctx, in.connectionString(), cfg)
+	// It has no key: without the pipe and the tokens it is of no use.
+	at := auth.ConnectionString{Endpoint: in.endpoint, Emulator: true}
+	client, err := hub.Dial(ctx, at.String(), cfg)
 	if err != nil {
 		return nil, fmt.Errorf("dial the yard in this process: %w", err)
 	}
@@ -116,10 +116,6 @@ type passes struct {
 	others access.TokenVerifier
 }
 
-func newPasses(others access.TokenVerifier) *passes {
-	return &passes{secret: "inside." + rand.Text() + rand.Text(), others: others}
-}
-
 // Verify takes the secret for all rights.
 func (p *passes) Verify(ctx context.Context, token string) (auth.Grant, error) {
 	switch {
@@ -137,11 +133,6 @@ func (in *inside) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 func (in *inside) token(context.Context) (string, time.Time, error) {
 	return in.yard.passes.secret, time.Time{}, nil
-}
-
-// connectionString has no key: who has it gets nowhere without the pipe and the tokens.
-func (in *inside) connectionString() string {
-	return auth.ConnectionString{Endpoint: in.endpoint, Emulator: true}.String()
 }
 
 // keep remembers a client to close it when the yard stops; false: it has.

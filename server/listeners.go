@@ -17,7 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/azureblob"
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"github.com/eventyard/eventyard/internal/api/frame"
-	"github.com/eventyard/eventyard/internal/api/v1"
+	v1 "github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 )
 
@@ -47,9 +47,8 @@ type listeners struct {
 	host        string      // the operator's name for the yard; empty if none
 	tls         *tls.Config // nil where no listener has TLS
 
-	// stopping ends when announce is called: tails and long polls end, and probes hear
-	// that the yard is not ready. There is no state before that: who is let in finds
-	// everything open.
+	// stopping ends when announce is called: tails and long polls end, and probes hear that the
+	// yard is not ready. There is no state before that: who is let in finds everything open.
 	stopping context.Context
 	announce func()
 	// cut ends the contexts of all requests.
@@ -81,8 +80,13 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		open: y.open, inside: in, amqp: server, development: y.open.development(), host: cfg.Host,
 		stopping: stopping, announce: func() { announce(errStopping) }, cut: cut,
 	}
+	var secure *tls.Config // of the HTTP server
 	if y.certs != nil {
 		d.tls = y.certs.TLS()
+		// One server behind a plain and a TLS listener makes itself ready for HTTP/2 only if that is
+		// named before either begins. WebSockets come over HTTP/1.1, for which their clients ask.
+		secure = d.tls.Clone()
+		secure.NextProtos = []string{"h2", "http/1.1"}
 	}
 	link := frame.Open("the link's signed token is what lets in")
 	apis := []frame.API{
@@ -112,7 +116,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	d.api = frame.New(frame.Config{LoopbackOnly: d.development, Host: cfg.Host, Stopping: stopping, Log: log}, apis...)
 	d.http = &http.Server{
 		Handler:           d,
-		TLSConfig:         httpTLS(d.tls),
+		TLSConfig:         secure,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: headerTimeout,
 		WriteTimeout:      answerTimeout,
@@ -121,18 +125,6 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return d, nil
-}
-
-// httpTLS names the versions of HTTP: one server behind a plain and a TLS listener makes
-// itself ready for HTTP/2 only if it is named before either begins. WebSockets come over
-// HTTP/1.1, for which their clients ask.
-func httpTLS(base *tls.Config) *tls.Config {
-	if base == nil {
-		return nil
-	}
-	own := base.Clone()
-	own.NextProtos = []string{"h2", "http/1.1"}
-	return own
 }
 
 // run serves at every listener until it is stopped, ctx ends or any listener fails, and returns

@@ -13,9 +13,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
-// NodeFile holds the id under which a yard takes part in the groups of its own functions. It belongs
-// to the data folder, which only one yard can have open: a yard that was killed takes up at once what
-// it had before, even if the machine's name has changed, as it does with each container.
+// NodeFile holds the id under which a yard takes part in the groups of its own functions. It
+// belongs to the data folder, which only one yard can have open: a yard that was killed takes up at
+// once what it had before, even if the machine's name has changed, as it does with each container.
 const NodeFile = "node"
 
 var nodeID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)

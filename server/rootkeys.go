@@ -26,8 +26,7 @@ type rootKeys struct {
 
 // secrets is what is known about keys when a yard starts.
 type secrets struct {
-	// shown: the root policy's keys were shown to the operator, and could be read by
-	// nobody else.
+	// shown: the root policy's keys were shown to the operator, and could be read by nobody else.
 	shown bool
 	// renewed: they could be read, and were made anew.
 	renewed bool

@@ -50,8 +50,7 @@ func New(cfg Config) (*Server, error) {
 // Started is closed once every listener is open.
 func (s *Server) Started() <-chan struct{} { return s.started }
 
-// Addresses gives the URL of each open listener by the listener's name. It is empty before
-// Started.
+// Addresses gives the URL of each open listener by the listener's name. It is empty before Started.
 func (s *Server) Addresses() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,10 +64,9 @@ func (s *Server) Access() Access {
 	return s.access
 }
 
-// Run serves until ctx ends and everything is closed again. Requests under way may
-// finish within the grace period. The order of stopping is: functions, listeners close, links and
-// requests drain, delivery to webhooks stops, dead letters, topics, access, the broker, the
-// engine, the meta store.
+// Run serves until ctx ends and everything is closed again. Requests under way may finish within
+// the grace period. The order of stopping is: functions, listeners close, links and requests drain,
+// delivery to webhooks stops, dead letters, topics, access, the broker, the engine, the meta store.
 func (s *Server) Run(ctx context.Context) (err error) {
 	s.mu.Lock()
 	used := s.used

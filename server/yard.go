@@ -3,10 +3,12 @@ package server
 import (
 	"cmp"
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -76,8 +78,9 @@ type yard struct {
 	notices *notify.Service
 }
 
-// openYard opens everything in the order of dependence, and creates what the configuration says must
-// exist. Subscriptions come later, in ensureSubscriptions, since their endpoints are asked first.
+// openYard opens everything in the order of dependence, and creates what the configuration says
+// must exist. Subscriptions come later, in ensureSubscriptions, since their endpoints are asked
+// first.
 func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err error) {
 	y := &yard{cfg: cfg, open: open, registry: prometheus.NewRegistry()}
 	y.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -119,7 +122,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	y.passes = newPasses(nil)
+	y.passes = &passes{secret: "inside." + crand.Text() + crand.Text()}
 	if cfg.OIDC.Issuer != "" {
 		if y.bearer, err = oidc.New(oidc.Config{Issuer: cfg.OIDC.Issuer, Audience: cfg.OIDC.Audience}); err != nil {
 			return err
@@ -236,9 +239,14 @@ func (y *yard) openFunctions(ctx context.Context) (err error) {
 	if err != nil { // costs a few seconds after a crash, no more
 		log.Warn("this yard's functions wait for their leases to run out after a crash", "error", err)
 	}
-	mail, err := cfg.Notify.SMTP.settings()
-	if err != nil {
-		return err
+	smtp := cfg.Notify.SMTP
+	mail := notify.SMTP{Addr: smtp.Addr, From: smtp.From, Username: smtp.Username, Password: smtp.Password, TLS: smtp.TLS}
+	if smtp.CAFile != "" {
+		pem, err := os.ReadFile(smtp.CAFile)
+		if err != nil {
+			return fmt.Errorf("notify.smtp.caFile: %w", err)
+		}
+		mail.CA = string(pem)
 	}
 	// Functions check the targets of notices, which need the circuits of functions to be open.
 	notices := notify.Config{

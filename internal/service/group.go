@@ -4,10 +4,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -55,7 +57,14 @@ func (g Group) Run(ctx context.Context) error {
 	case r := <-ended:
 		first = r.outcome()
 	}
-	g.stopAll(context.WithoutCancel(ctx), parts)
+	// All stop within one grace period, one after the other.
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(g.Grace, DefaultGrace))
+	defer cancel()
+	for _, p := range slices.Backward(parts) {
+		if cut := p.stop(stopping); cut != nil {
+			cmp.Or(g.Log, slog.Default()).Warn("part did not stop in time and was cut off", "part", p.Name, "error", cut)
+		}
+	}
 	// Parts that failed meanwhile queued up in the order in which they did.
 	for len(ended) > 0 {
 		if r := <-ended; first == nil {
@@ -63,28 +72,6 @@ func (g Group) Run(ctx context.Context) error {
 		}
 	}
 	return first
-}
-
-// stopAll stops one part after the other within one grace period.
-func (g Group) stopAll(ctx context.Context, parts []*running) {
-	grace := g.Grace
-	if grace == 0 {
-		grace = DefaultGrace
-	}
-	ctx, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
-	for i := len(parts) - 1; i >= 0; i-- {
-		if cut := parts[i].stop(ctx); cut != nil {
-			g.log().Warn("part did not stop in time and was cut off", "part", parts[i].Name, "error", cut)
-		}
-	}
-}
-
-func (g Group) log() *slog.Logger {
-	if g.Log == nil {
-		return slog.Default()
-	}
-	return g.Log
 }
 
 // running is a part in one life of its group.
@@ -118,8 +105,7 @@ func start(ctx context.Context, p Part, ended chan<- *running) *running {
 	return r
 }
 
-// stop returns when the part has ended. Its error says why the part was cut off, nil
-// if it was not.
+// stop returns when the part has ended. Its error says why the part was cut off, nil if it was not.
 func (r *running) stop(ctx context.Context) (cut error) {
 	defer r.cancel()
 	close(r.asked)
