@@ -50,7 +50,8 @@ type CircuitRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// CircuitRef names a circuit; Hub and Group are needed only where several groups have a function of that name.
+// CircuitRef names a circuit; Hub and Group are needed only where several groups have a function of
+// that name.
 type CircuitRef struct{ Function, Hub, Group string }
 
 func (r CircuitRef) request(method string, body any, rest ...string) request {

@@ -1,12 +1,14 @@
-// Package admin manages a yard: hubs and groups, topics and subscriptions, functions, policies, and what could not be
-// delivered or handled. It is what the command line uses. A Client speaks the HTTP API under /api/v1; the types here
-// are that API's JSON, and the server itself reads and writes them.
+// Package admin manages a yard: hubs and groups, topics and subscriptions, functions, policies, and
+// what could not be delivered or handled. It is what the command line uses. A Client speaks the
+// HTTP API under /api/v1; the types here are that API's JSON, and the server itself reads and
+// writes them.
 //
 // Errors that the yard answers with are *Problems, with what to try next.
 package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -59,15 +61,9 @@ type Client struct {
 
 // New makes a client; it does not connect.
 func New(cfg Config) (*Client, error) {
-	if cfg.Server == "" {
-		cfg.Server = DefaultServer
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = time.Minute
-	}
-	if cfg.Silence == 0 {
-		cfg.Silence = 45 * time.Second
-	}
+	cfg.Server = cmp.Or(cfg.Server, DefaultServer)
+	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
+	cfg.Silence = cmp.Or(cfg.Silence, 45*time.Second)
 	if isHostPort(cfg.Server) {
 		cfg.Server = "http://" + cfg.Server
 	}

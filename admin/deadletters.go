@@ -46,7 +46,8 @@ type DeadLetterPage struct {
 	Total   int64        `json:"total"`
 }
 
-// DeadLetterChoice says which dead letters are meant; the zero value means all that were not redriven.
+// DeadLetterChoice says which dead letters are meant; the zero value means all that were not
+// redriven.
 type DeadLetterChoice struct {
 	Numbers   []int64 `json:"numbers,omitempty"`
 	EventID   string  `json:"eventId,omitempty"`
@@ -73,8 +74,8 @@ type RedriveRequest struct {
 	DryRun bool    `json:"dryRun,omitempty"`
 }
 
-// Redriven is what came of it. Skipped were redriven too often before. Next is where to go on, 0 at the end; the
-// next request then repeats Until.
+// Redriven is what came of it. Skipped were redriven too often before. Next is where to go on, 0 at
+// the end; the next request then repeats Until.
 type Redriven struct {
 	Redriven int    `json:"redriven"`
 	Skipped  int    `json:"skipped"`
@@ -83,8 +84,8 @@ type Redriven struct {
 	DryRun   bool   `json:"dryRun,omitempty"`
 }
 
-// DeadLetters gives a page of dead letters. from is the Next of the page before, 0 at first; most bounds the page,
-// 0 leaves that to the yard.
+// DeadLetters gives a page of dead letters. from is the Next of the page before, 0 at first; most
+// bounds the page, 0 leaves that to the yard.
 func (c *Client) DeadLetters(ctx context.Context, s SubscriptionRef, choice DeadLetterChoice, from int64, most int) (DeadLetterPage, error) {
 	r := s.request(http.MethodGet, nil, "dead")
 	for name, value := range map[string]string{

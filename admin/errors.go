@@ -18,14 +18,14 @@ type Problem struct {
 	// Next is what to try.
 	Next string `json:"next,omitempty"`
 
-	// LostFirst and Resume are for damaged events: the first that cannot be read, and where reading can go on; no Resume
-	// where nothing readable follows.
+	// LostFirst and Resume are for damaged events: the first that cannot be read, and where reading
+	// can go on; no Resume where nothing readable follows.
 	LostFirst *int64 `json:"lostFirst,omitempty"`
 	Resume    *int64 `json:"resume,omitempty"`
 }
 
-// ProblemLine stands in the place of events that cannot be given. It names their partition, or, without one, it is the
-// last of an answer that is not whole.
+// ProblemLine stands in the place of events that cannot be given. It names their partition, or,
+// without one, it is the last of an answer that is not whole.
 type ProblemLine struct {
 	Problem   *Problem `json:"problem"`
 	Partition string   `json:"partition,omitempty"`

@@ -49,8 +49,8 @@ func (f *follower) request() request {
 
 func (f *follower) take(ev sseEvent) error {
 	f.back()
-	// A tail begins with its position, before any event: who asked for the latest and loses it then comes back to the
-	// same latest.
+	// A tail begins with its position, before any event: who asked for the latest and loses it then
+	// comes back to the same latest.
 	if ev.id != "" {
 		f.query.From = ev.id
 	}

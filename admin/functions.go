@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
-// FunctionRequest creates a function, or changes one. Nil says nothing: the default holds, or what there is stays.
-// Durations are texts like 30s.
+// FunctionRequest creates a function, or changes one. Nil says nothing: the default holds, or what
+// there is stays. Durations are texts like 30s.
 type FunctionRequest struct {
 	Name string `json:"name,omitempty"`
-	// Hub is whose events it gets, Group the consumer group that it reads as; empty: one of the function's name.
+	// Hub is whose events it gets, Group the consumer group that it reads as; empty: one of the
+	// function's name.
 	Hub      string  `json:"hub,omitempty"`
 	Group    string  `json:"group,omitempty"`
 	Endpoint *string `json:"endpoint,omitempty"`
-	// Format is cloudevents or eventhubs. Headers replace all that there were; their values are secrets.
+	// Format is cloudevents or eventhubs. Headers replace all that there were; their values are
+	// secrets.
 	Format  *string           `json:"format,omitempty"`
 	Headers map[string]string `json:"headers,omitzero"`
 
@@ -36,7 +38,8 @@ type FunctionRequest struct {
 
 	// Poison is where events go that used up their retries: a hub, topic:NAME or none.
 	Poison *string `json:"poison,omitempty"`
-	// Breaker is like 100/30s, or off. Probe is how long an open circuit waits before it tries an event; 0: for ever.
+	// Breaker is like 100/30s, or off. Probe is how long an open circuit waits before it tries an
+	// event; 0: for ever.
 	Breaker       *string `json:"breaker,omitempty"`
 	Probe         *string `json:"probe,omitempty"`
 	ProbeMax      *string `json:"probeMax,omitempty"`
@@ -64,7 +67,8 @@ type Function struct {
 	// Headers are their names alone: the values may be secrets.
 	Headers []string `json:"headers,omitempty"`
 
-	// State is running, paused, open, half-open, starting or failing; Problem says why it is failing.
+	// State is running, paused, open, half-open, starting or failing; Problem says why it is
+	// failing.
 	State   string `json:"state"`
 	Problem string `json:"problem,omitempty"`
 	// Lag is how many events wait, OldestSeconds how long the oldest of them has; nil: not known.
@@ -78,8 +82,9 @@ type Function struct {
 	Recommended int          `json:"recommendedInstances"`
 	LastError   string       `json:"lastError,omitempty"`
 	LastErrorAt *time.Time   `json:"lastErrorAt,omitempty"`
-	// Poison is where events go that used up their retries, Poisoned how many are there and were not redriven
-	// (nil: not known), and PoisonedMore that there may be more: neither very many nor very large ones are all counted.
+	// Poison is where events go that used up their retries, Poisoned how many are there and were
+	// not redriven (nil: not known), and PoisonedMore that there may be more: neither very many nor
+	// very large ones are all counted.
 	Poison       string `json:"poison"`
 	Poisoned     *int   `json:"poisoned,omitempty"`
 	PoisonedMore bool   `json:"poisonedMore,omitempty"`
@@ -159,7 +164,8 @@ func (c *Client) function(ctx context.Context, method string, body any, path ...
 	return f, err
 }
 
-// TestNotice sends a notice to a target, so that the settings of mail are tried before they are needed.
+// TestNotice sends a notice to a target, so that the settings of mail are tried before they are
+// needed.
 func (c *Client) TestNotice(ctx context.Context, target string) error {
 	return c.patient(handshakePatience).call(ctx, http.MethodPost, []string{"notices", "test"}, NoticeTest{target}, nil)
 }

@@ -26,7 +26,8 @@ type HubRequest struct {
 	Name       string            `json:"name,omitempty"`
 	Partitions *int              `json:"partitions,omitempty"`
 	Retention  *RetentionRequest `json:"retention,omitempty"`
-	// Groups must exist besides $Default. They are for the configuration of a yard: the API has calls of their own.
+	// Groups must exist besides $Default. They are for the configuration of a yard: the API has
+	// calls of their own.
 	Groups []string `json:"-" key:"groups"`
 }
 
@@ -61,8 +62,8 @@ func (c *Client) DeleteHub(ctx context.Context, name string) error {
 	return c.call(ctx, http.MethodDelete, []string{"hubs", name}, nil, nil)
 }
 
-// Partition is what a partition holds now. One that never had an event has -1 as First and Last, "-1" as LastOffset and
-// no LastEnqueued.
+// Partition is what a partition holds now. One that never had an event has -1 as First and Last,
+// "-1" as LastOffset and no LastEnqueued.
 type Partition struct {
 	ID           string `json:"id"`
 	First        int64  `json:"first"`

@@ -28,8 +28,8 @@ type PoisonEvent struct {
 	// Redrives is how often it had been redriven when it was set aside; Redriven: it was since.
 	Redrives int  `json:"redrives,omitempty"`
 	Redriven bool `json:"redriven"`
-	// Reference: the event was too large to be set aside, and is still where Hub, Partition and Sequence say,
-	// as long as the hub keeps it.
+	// Reference: the event was too large to be set aside, and is still where Hub, Partition and
+	// Sequence say, as long as the hub keeps it.
 	Reference bool `json:"reference,omitempty"`
 	// At is its position in the poison hub.
 	At PoisonPosition `json:"at"`
@@ -67,7 +67,8 @@ func (q PoisonQuery) values() url.Values {
 	return v
 }
 
-// PoisonRedriveRequest publishes poison events again: all that were not redriven yet, or those chosen.
+// PoisonRedriveRequest publishes poison events again: all that were not redriven yet, or those
+// chosen.
 type PoisonRedriveRequest struct {
 	Function string `json:"function,omitempty"`
 	// Source is the hub they came from; needed where they name several.
@@ -98,8 +99,8 @@ func (c *Client) Poison(ctx context.Context, hub string, q PoisonQuery) ([]Poiso
 	return list[PoisonEvent](ctx, c, "poison", request{method: http.MethodGet, path: []string{"hubs", hub, "poison"}, query: q.values()})
 }
 
-// RedrivePoison publishes some poison events again to the hub they came from; while the answer says More, ask
-// again, for the same hub.
+// RedrivePoison publishes some poison events again to the hub they came from; while the answer says
+// More, ask again, for the same hub.
 func (c *Client) RedrivePoison(ctx context.Context, hub string, r PoisonRedriveRequest) (PoisonRedriven, error) {
 	return one[PoisonRedriven](ctx, c.patient(handshakePatience), request{method: http.MethodPost, path: []string{"hubs", hub, "poison", "redrive"}, body: r})
 }

@@ -32,7 +32,8 @@ type PolicyRequest struct {
 	Rights       []string `json:"rights"`
 	PrimaryKey   string   `json:"primaryKey,omitempty"`
 	SecondaryKey string   `json:"secondaryKey,omitempty"`
-	// Hub is the hub that it is for, empty: the namespace. It is for the configuration of a yard: calls name it in their path.
+	// Hub is the hub that it is for, empty: the namespace. It is for the configuration of a yard:
+	// calls name it in their path.
 	Hub string `json:"-" key:"hub"`
 }
 

@@ -16,11 +16,10 @@ import (
 
 // reading is one Read under way, in the goroutine of whoever ranges over it.
 //
-// The yard cuts a reader who takes nothing for half a minute, which a pager does as
-// soon as its screen is full, and one whose token expires. So a reading goes on in a new
-// answer: first with the rest of the partition it was in, then with those behind it as
-// they were asked for at first. What came into the hub since the beginning is not part
-// of it.
+// The yard cuts a reader who takes nothing for half a minute, which a pager does as soon as its
+// screen is full, and one whose token expires. So a reading goes on in a new answer: first with the
+// rest of the partition it was in, then with those behind it as they were asked for at first. What
+// came into the hub since the beginning is not part of it.
 type reading struct {
 	client *Client
 	query  Query

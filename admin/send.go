@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxEventBytes is how much a yard takes at once, as it stores it. An event has to fit
-// alone.
+// MaxEventBytes is how much a yard takes at once, as it stores it. An event has to fit alone.
 const MaxEventBytes = 1 << 20
 
 // Event is one event to send.

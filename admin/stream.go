@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,8 +12,8 @@ import (
 	"time"
 )
 
-// stream is something that the yard keeps sending as server-sent events, asked for again whenever it breaks off. It
-// belongs to the goroutine of whoever ranges over what it gives.
+// stream is something that the yard keeps sending as server-sent events, asked for again whenever
+// it breaks off. It belongs to the goroutine of whoever ranges over what it gives.
 type stream struct {
 	client *Client
 	notice func(Notice)
@@ -70,9 +71,7 @@ func (s *stream) run(ctx context.Context, of streamed) error {
 		}
 		s.failures++
 		wait := s.client.cfg.Pause
-		if wait == 0 {
-			wait = min(50*time.Millisecond<<min(s.failures, 8), 3*time.Second)
-		}
+		wait = cmp.Or(wait, min(50*time.Millisecond<<min(s.failures, 8), 3*time.Second))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

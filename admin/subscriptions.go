@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// SubscriptionRequest creates a subscription, or changes one. Nil says nothing: the default holds, or what
-// there is stays. Empty takes away: an empty list is sent as one.
+// SubscriptionRequest creates a subscription, or changes one. Nil says nothing: the default holds,
+// or what there is stays. Empty takes away: an empty list is sent as one.
 type SubscriptionRequest struct {
 	Name string `json:"name,omitempty"`
 	// Topic or SourceHub is where the events come from.
 	Topic     string `json:"topic,omitempty"`
 	SourceHub string `json:"sourceHub,omitempty"`
-	// Endpoint is the URL of a webhook, Hub a hub of the yard; Pull lets clients receive. Give one of them.
+	// Endpoint is the URL of a webhook, Hub a hub of the yard; Pull lets clients receive. Give one
+	// of them.
 	Endpoint *string `json:"endpoint,omitempty"`
 	Hub      *string `json:"hub,omitempty"`
 	Pull     *Pull   `json:"pull,omitempty"`
@@ -30,7 +31,8 @@ type SubscriptionRequest struct {
 	// Arrays lets Filters look into arrays.
 	Arrays *bool `json:"arrays,omitempty"`
 
-	// Schema of deliveries: eventgrid, cloudevents or custom. Binary is the binary mode of CloudEvents.
+	// Schema of deliveries: eventgrid, cloudevents or custom. Binary is the binary mode of
+	// CloudEvents.
 	Schema *string `json:"schema,omitempty"`
 	Binary *bool   `json:"binary,omitempty"`
 	// MaxEvents of one request, and its preferred size.
@@ -40,10 +42,12 @@ type SubscriptionRequest struct {
 	// Attempts for each event, within TTL (a duration).
 	Attempts *int    `json:"attempts,omitempty"`
 	TTL      *string `json:"ttl,omitempty"`
-	// RetrySchedule is the waits between attempts, like 1s,2s,5s; RetryFloors the least waits by status.
+	// RetrySchedule is the waits between attempts, like 1s,2s,5s; RetryFloors the least waits by
+	// status.
 	RetrySchedule *string `json:"retrySchedule,omitempty"`
 	RetryFloors   Floors  `json:"retryFloors,omitzero"`
-	// NoRetry are the statuses that are given up at once. MaxRetryAfter is the longest wait that a receiver may ask for.
+	// NoRetry are the statuses that are given up at once. MaxRetryAfter is the longest wait that a
+	// receiver may ask for.
 	NoRetry       Statuses `json:"noRetry,omitzero"`
 	MaxRetryAfter *string  `json:"maxRetryAfter,omitempty"`
 
@@ -52,10 +56,12 @@ type SubscriptionRequest struct {
 	DeadLetterKey *string `json:"deadLetterKey,omitempty"`
 
 	Headers Headers `json:"headers,omitzero"`
-	// Sign makes a signing key: hmac or ed25519; empty or none removes all. SigningKeys are ready ones.
+	// Sign makes a signing key: hmac or ed25519; empty or none removes all. SigningKeys are ready
+	// ones.
 	Sign        *string  `json:"sign,omitempty"`
 	SigningKeys []string `json:"signingKeys,omitzero"`
-	// CA verifies the endpoint, Cert and Key are the client certificate that is shown to it: all PEM.
+	// CA verifies the endpoint, Cert and Key are the client certificate that is shown to it: all
+	// PEM.
 	CA         *string `json:"ca,omitempty"`
 	Cert       *string `json:"cert,omitempty"`
 	Key        *string `json:"key,omitempty"`
@@ -70,7 +76,8 @@ type SubscriptionRequest struct {
 	// OrderBy delivers events with the same value of this path one after another.
 	OrderBy *string `json:"orderBy,omitempty"`
 	Expires *string `json:"expires,omitempty"`
-	// SkipValidation trusts the endpoint without a handshake; DisableOnGone stops for good when it answers 410.
+	// SkipValidation trusts the endpoint without a handshake; DisableOnGone stops for good when it
+	// answers 410.
 	SkipValidation *bool    `json:"skipValidation,omitempty"`
 	DisableOnGone  *bool    `json:"disableOnGone,omitempty"`
 	Labels         []string `json:"labels,omitzero"`
@@ -82,8 +89,8 @@ type SubscriptionRequest struct {
 	Properties json.RawMessage `json:"properties,omitempty"`
 }
 
-// Filter is an advanced filter: a text like "data.total NumberGreaterThan 100", or a JSON object with operatorType,
-// key and value or values.
+// Filter is an advanced filter: a text like "data.total NumberGreaterThan 100", or a JSON object
+// with operatorType, key and value or values.
 type Filter string
 
 // MarshalJSON writes an object as one, and a text as one.
@@ -113,7 +120,8 @@ type Statuses []int
 // Headers are sent with each delivery.
 type Headers []Header
 
-// HiddenQuery stands for the query of a URL that is shown. Written back, it means the query that is there.
+// HiddenQuery stands for the query of a URL that is shown. Written back, it means the query that is
+// there.
 const HiddenQuery = "?..."
 
 // Pull is how clients receive.
@@ -124,7 +132,8 @@ type Pull struct {
 	MaxDeliveries int `json:"maxDeliveries,omitempty"`
 }
 
-// Header of a delivery has a Value, or takes it from a Field of the event. A secret one is never shown again.
+// Header of a delivery has a Value, or takes it from a Field of the event. A secret one is never
+// shown again.
 type Header struct {
 	Name   string `json:"name"`
 	Value  string `json:"value,omitempty"`
@@ -155,7 +164,8 @@ type Subscription struct {
 	// ValidationURL is the link that somebody has to open while the state is pending.
 	ValidationURL string `json:"validationUrl,omitempty"`
 
-	// Endpoint is the URL of the webhook. Its query, where people keep keys, is shown as HiddenQuery.
+	// Endpoint is the URL of the webhook. Its query, where people keep keys, is shown as
+	// HiddenQuery.
 	Endpoint string `json:"endpoint,omitempty"`
 	Hub      string `json:"hub,omitempty"`
 	Pull     *Pull  `json:"pull,omitempty"`
@@ -190,16 +200,16 @@ type Subscription struct {
 	DeadLetters *DeadLetterCounts `json:"deadLetters,omitempty"`
 }
 
-// SigningKey is what a receiver verifies signatures with: the secret itself for HMAC, the public key for
-// ed25519. Text is empty unless secrets were asked for.
+// SigningKey is what a receiver verifies signatures with: the secret itself for HMAC, the public
+// key for ed25519. Text is empty unless secrets were asked for.
 type SigningKey struct {
 	Algorithm string     `json:"algorithm"`
 	Text      string     `json:"key,omitempty"`
 	Expires   *time.Time `json:"expires,omitempty"`
 }
 
-// RetryPolicy is when deliveries are tried again. Fields behind TTL are zero where the defaults hold; NoRetry may be
-// the subscription's own and empty.
+// RetryPolicy is when deliveries are tried again. Fields behind TTL are zero where the defaults
+// hold; NoRetry may be the subscription's own and empty.
 type RetryPolicy struct {
 	Attempts      int               `json:"attempts"`
 	TTL           string            `json:"ttl"`
@@ -219,7 +229,8 @@ type DeliveryStats struct {
 	DeadLettered map[string]int64 `json:"deadLettered"`
 	InFlight     int              `json:"inFlight"`
 	Queued       int              `json:"queued"`
-	// Behind is how many events of the source were not looked at yet, Parked how many wait in their log.
+	// Behind is how many events of the source were not looked at yet, Parked how many wait in their
+	// log.
 	Behind   int64          `json:"behind"`
 	Parked   int64          `json:"parked"`
 	Waiting  []Waiting      `json:"waiting"`
@@ -256,8 +267,8 @@ type Attempt struct {
 	NextTry *time.Time `json:"nextTry,omitempty"`
 }
 
-// SubscriptionRef names a subscription. Topic or Hub, its source, is needed only where several sources have a
-// subscription of that name.
+// SubscriptionRef names a subscription. Topic or Hub, its source, is needed only where several
+// sources have a subscription of that name.
 type SubscriptionRef struct{ Name, Topic, Hub string }
 
 func (s SubscriptionRef) query() url.Values {
@@ -291,8 +302,8 @@ func (c *Client) Subscriptions(ctx context.Context, of SubscriptionRef) ([]Subsc
 	return list[Subscription](ctx, c, "subscriptions", request{method: http.MethodGet, path: []string{"subscriptions"}, query: of.query()})
 }
 
-// Subscription shows one subscription and how its deliveries go; with secrets also the whole URL of its
-// endpoint and its signing keys.
+// Subscription shows one subscription and how its deliveries go; with secrets also the whole URL of
+// its endpoint and its signing keys.
 func (c *Client) Subscription(ctx context.Context, s SubscriptionRef, secrets bool) (Subscription, error) {
 	r := s.request(http.MethodGet, nil)
 	if secrets {
@@ -301,7 +312,8 @@ func (c *Client) Subscription(ctx context.Context, s SubscriptionRef, secrets bo
 	return one[Subscription](ctx, c, r)
 }
 
-// CreateSubscription creates a subscription. It is pending if somebody has to open its ValidationURL.
+// CreateSubscription creates a subscription. It is pending if somebody has to open its
+// ValidationURL.
 func (c *Client) CreateSubscription(ctx context.Context, r SubscriptionRequest) (Subscription, error) {
 	return one[Subscription](ctx, c.patient(handshakePatience), request{method: http.MethodPost, path: []string{"subscriptions"}, body: r})
 }
@@ -321,18 +333,21 @@ func (c *Client) ResumeSubscription(ctx context.Context, s SubscriptionRef) erro
 	return c.ask(ctx, s.request(http.MethodPost, nil, "resume"), nil)
 }
 
-// ProbeSubscription ends the probation of its endpoint: the next event decides whether it is healthy.
+// ProbeSubscription ends the probation of its endpoint: the next event decides whether it is
+// healthy.
 func (c *Client) ProbeSubscription(ctx context.Context, s SubscriptionRef) error {
 	return c.ask(ctx, s.request(http.MethodPost, nil, "probe"), nil)
 }
 
-// KeyRotation makes a signing key. An empty Algorithm is that of the newest key, or hmac; an empty Overlap is 24h.
+// KeyRotation makes a signing key. An empty Algorithm is that of the newest key, or hmac; an empty
+// Overlap is 24h.
 type KeyRotation struct {
 	Algorithm string `json:"algorithm,omitempty"`
 	Overlap   string `json:"overlap,omitempty"`
 }
 
-// RotateSigningKey makes a new signing key beside the present ones, which go on for the overlap (a duration).
+// RotateSigningKey makes a new signing key beside the present ones, which go on for the overlap (a
+// duration).
 func (c *Client) RotateSigningKey(ctx context.Context, s SubscriptionRef, algorithm, overlap string) (Subscription, error) {
 	return one[Subscription](ctx, c, s.request(http.MethodPost, KeyRotation{algorithm, overlap}, "rotate-key"))
 }

@@ -2,7 +2,8 @@ package admin
 
 import "time"
 
-// Time is a time as the API writes those of hubs, groups, policies and partitions: in UTC and whole milliseconds.
+// Time is a time as the API writes those of hubs, groups, policies and partitions: in UTC and whole
+// milliseconds.
 type Time struct{ time.Time }
 
 // MarshalJSON writes it like 2026-01-31T18:00:00.000Z.

@@ -27,7 +27,8 @@ type TopicRequest struct {
 type Topic struct {
 	Name   string `json:"name"`
 	Schema string `json:"schema"`
-	// Endpoint is where events are published, SecureEndpoint the same with TLS, if the yard has both.
+	// Endpoint is where events are published, SecureEndpoint the same with TLS, if the yard has
+	// both.
 	Endpoint       string `json:"endpoint"`
 	SecureEndpoint string `json:"secureEndpoint,omitempty"`
 	// Keys is nil in lists.

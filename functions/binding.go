@@ -16,37 +16,44 @@ const NoPoison = "none"
 
 // Binding says what a function is called for, and how. Only Hub is required.
 type Binding struct {
-	// Hub is the hub whose events are handled, Group the consumer group; empty: $Default. A group is for one function: two that
-	// share one would each get a part of the events.
+	// Hub is the hub whose events are handled, Group the consumer group; empty: $Default. A group
+	// is for one function: two that share one would each get a part of the events.
 	Hub, Group string
 	// Start is where a partition without a checkpoint begins; nil: with the oldest event.
 	Start func(partition string) hub.Position
 
-	// MaxBatch is the most events of a call; 0: 100. MinBatch are waited for, MaxWait at most; 0: 1 (whatever there is), and 1 s.
+	// MaxBatch is the most events of a call; 0: 100. MinBatch are waited for, MaxWait at most; 0: 1
+	// (whatever there is), and 1 s.
 	MaxBatch, MinBatch int
 	MaxWait            time.Duration
 	// Prefetch is how many events the hub sends ahead; 0: 300, and at least MaxBatch.
 	Prefetch int
-	// Lanes makes so many calls at once for each partition, events of one key always in order; events without a key are
-	// dealt out in turn. 0: one call, everything in order.
+	// Lanes makes so many calls at once for each partition, events of one key always in order;
+	// events without a key are dealt out in turn. 0: one call, everything in order.
 	Lanes int
-	// Timeout of a call, within Each of each event; 0: 60 s. A call whose time is up has failed, whatever it returns. It is waited for
-	// all the same, since no event is handled twice at once: a call that does not heed its context keeps its partition standing.
+	// Timeout of a call, within Each of each event; 0: 60 s. A call whose time is up has failed,
+	// whatever it returns. It is waited for all the same, since no event is handled twice at once:
+	// a call that does not heed its context keeps its partition standing.
 	Timeout time.Duration
 
-	// Retry is what follows a failed call; zero: five retries, the first after 250 ms, doubling. None() tries once.
+	// Retry is what follows a failed call; zero: five retries, the first after 250 ms, doubling.
+	// None() tries once.
 	Retry Retry
-	// Poison is the hub for events that used up their retries, in the same namespace; empty: NAME-poison, with the function's name.
-	// It has to exist. In a yard's hub each is stored exactly once. NoPoison drops and counts them.
+	// Poison is the hub for events that used up their retries, in the same namespace; empty:
+	// NAME-poison, with the function's name. It has to exist. In a yard's hub each is stored
+	// exactly once. NoPoison drops and counts them.
 	Poison string
-	// PoisonTo is another place for them: Topic, Hub (also for hubs that take no producers' numbers, as a yard's do), or one of your own.
+	// PoisonTo is another place for them: Topic, Hub (also for hubs that take no producers'
+	// numbers, as a yard's do), or one of your own.
 	PoisonTo Sink
 	// Breaker is when to stop, for all instances; zero: on more than 100 failures in 30 s.
 	Breaker Breaker
 
-	// Checkpoints says when what is done is written down; zero: after each batch. Auto makes no difference here.
+	// Checkpoints says when what is done is written down; zero: after each batch. Auto makes no
+	// difference here.
 	Checkpoints processor.Checkpoints
-	// Target is how many waiting events are worth one instance, for Status.Recommended; 0: MaxBatch.
+	// Target is how many waiting events are worth one instance, for Status.Recommended; 0:
+	// MaxBatch.
 	Target int
 	// Middleware is put around the handler, the first outermost.
 	Middleware []Middleware
@@ -89,8 +96,8 @@ func (b Binding) validate() error {
 
 const maxName = 100
 
-// checkName tells whether a function may be called so. Names are parts of keys, ids, hubs and paths, where one or two dots mean something
-// else.
+// checkName tells whether a function may be called so. Names are parts of keys, ids, hubs and
+// paths, where one or two dots mean something else.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || len(name) > maxName || strings.ContainsFunc(name, notInName) {
 		return fmt.Errorf("function %q: names are 1 to %d letters, digits, '-', '_' and '.', and not . or ..", name, maxName)

@@ -8,19 +8,20 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
 
-// Breaker says when a function's circuit opens, for all instances at once. The zero Breaker opens it on more than 100 failures
-// within 30 s, until somebody resumes it.
+// Breaker says when a function's circuit opens, for all instances at once. The zero Breaker opens
+// it on more than 100 failures within 30 s, until somebody resumes it.
 type Breaker struct {
 	// More than Failures (0: 100) within Within (0: 30 s), over all instances, open the circuit.
 	Failures int
 	Within   time.Duration
 	// Off never opens it by itself. Hold still does.
 	Off bool
-	// Probe is how long it stays open before one instance tries one event. If that goes well the circuit is closed; each time it
-	// does not the wait doubles, up to ProbeMax (0: 5 min, or Probe if that is longer). 0: it stays open until somebody resumes it.
+	// Probe is how long it stays open before one instance tries one event. If that goes well the
+	// circuit is closed; each time it does not the wait doubles, up to ProbeMax (0: 5 min, or Probe
+	// if that is longer). 0: it stays open until somebody resumes it.
 	Probe, ProbeMax time.Duration
-	// Attempts counts every failed call. By default only events that have used up their retries count; but with retries for ever,
-	// which nothing uses up, calls do.
+	// Attempts counts every failed call. By default only events that have used up their retries
+	// count; but with retries for ever, which nothing uses up, calls do.
 	Attempts bool
 }
 

@@ -12,8 +12,9 @@ import (
 	"github.com/eventyard/eventyard/internal/panics"
 )
 
-// call is one call of a handler, and the context that the handler sees. That ends with the processor's, at the deadline, and when the
-// call is over. Each moves the deadline on with every event, which no context of the library can do; that is why it is one of its own.
+// call is one call of a handler, and the context that the handler sees. That ends with the
+// processor's, at the deadline, and when the call is over. Each moves the deadline on with every
+// event, which no context of the library can do; that is why it is one of its own.
 type call struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -89,13 +90,14 @@ type outcome struct {
 	judgement
 	err      error // as the handler returned it, or made of its panic
 	timedOut bool
-	// cancelled: the partition was taken away meanwhile, and nothing counts but that so many events, the first ones, are done.
+	// cancelled: the partition was taken away meanwhile, and nothing counts but that so many
+	// events, the first ones, are done.
 	cancelled bool
 	finished  int
 }
 
-// invoke calls the handler. It returns when the handler does, whatever becomes of the context: events are never handled twice at
-// once. When leaving is closed Each begins no further event.
+// invoke calls the handler. It returns when the handler does, whatever becomes of the context:
+// events are never handled twice at once. When leaving is closed Each begins no further event.
 func (f *function) invoke(ctx context.Context, b *Batch, leaving <-chan struct{}) outcome {
 	inner, cancel := context.WithCancelCause(ctx)
 	c := &call{Context: inner, cancel: cancel, fn: f, batch: b, began: time.Now(), leaving: leaving, patience: stubborn}
@@ -116,8 +118,9 @@ func (f *function) invoke(ctx context.Context, b *Batch, leaving <-chan struct{}
 	return out
 }
 
-// outcome tells a time-out, which is a failed attempt, from a cancellation, which is none (F2): the first of them counts. Only Each
-// can be believed after that, and only if what it said has come through as it was: a middleware may have undone all of it.
+// outcome tells a time-out, which is a failed attempt, from a cancellation, which is none (F2): the
+// first of them counts. Only Each can be believed after that, and only if what it said has come
+// through as it was: a middleware may have undone all of it.
 func (c *call) outcome(parent context.Context, err error) outcome {
 	out := outcome{err: err, timedOut: context.Cause(c.Context) == ErrTimeout}
 	out.cancelled = !out.timedOut && parent.Err() != nil
@@ -172,7 +175,8 @@ func (c *call) expire() {
 	}
 }
 
-// warn tells of a handler that does not heed the end of its context, now and then for as long as it does not.
+// warn tells of a handler that does not heed the end of its context, now and then for as long as it
+// does not.
 func (c *call) warn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

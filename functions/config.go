@@ -19,17 +19,22 @@ const (
 
 // Config is a host's. The zero Config works with a yard.
 type Config struct {
-	// Store keeps leases, checkpoints, attempts and circuits; nil: the yard that has the hub. Hosts that share functions share it.
+	// Store keeps leases, checkpoints, attempts and circuits; nil: the yard that has the hub. Hosts
+	// that share functions share it.
 	Store processor.Store
-	// ID names this instance; empty: a generated one. An instance with an id of its own that comes back soon keeps its partitions.
+	// ID names this instance; empty: a generated one. An instance with an id of its own that comes
+	// back soon keeps its partitions.
 	ID string
-	// Lease, Renew, Poll, Handoff and Stop are the processor's, with its defaults (30 s, 10 s, Renew, 20 s, 20 s). Poll is also how often the
-	// circuit is looked at in a store that cannot be watched; there 0 means 1 s.
+	// Lease, Renew, Poll, Handoff and Stop are the processor's, with its defaults (30 s, 10 s,
+	// Renew, 20 s, 20 s). Poll is also how often the circuit is looked at in a store that cannot be
+	// watched; there 0 means 1 s.
 	Lease, Renew, Poll, Handoff, Stop time.Duration
-	// OnError is told of everything that went wrong and was carried on from, each failed call included: an *Error says where. Calls may
-	// overlap. nil: it is logged. Of failed calls the first and then one a minute are logged anyway, for each function.
+	// OnError is told of everything that went wrong and was carried on from, each failed call
+	// included: an *Error says where. Calls may overlap. nil: it is logged. Of failed calls the
+	// first and then one a minute are logged anyway, for each function.
 	OnError func(error)
-	// OnCircuit is told when this instance sees that a circuit has changed; it is quick. nil: nobody, but each change is logged anyway.
+	// OnCircuit is told when this instance sees that a circuit has changed; it is quick. nil:
+	// nobody, but each change is logged anyway.
 	OnCircuit func(Circuit)
 	// Log; nil: slog.Default().
 	Log *slog.Logger

@@ -9,10 +9,12 @@
 //	})
 //	err := host.Run(ctx)
 //
-// A function is a processor (package processor) that knows what to do when a call fails. Start as many hosts with the same functions as
-// you like, wherever: they share the partitions, and events of a partition come in order, at least once. A handler gets batches, or
-// single events with Each, or is a program in any language with HTTP. What it returns is the verdict: nil is done, RetryAfter, Poison, Skip and
-// *Results say what else, and any other error, a panic or a time-out follows the policy.
+// A function is a processor (package processor) that knows what to do when a call fails. Start as
+// many hosts with the same functions as you like, wherever: they share the partitions, and events
+// of a partition come in order, at least once. A handler gets batches, or single events with Each,
+// or is a program in any language with HTTP. What it returns is the verdict: nil is done,
+// RetryAfter, Poison, Skip and *Results say what else, and any other error, a panic or a time-out
+// follows the policy.
 //
 // # What becomes of a batch
 //
@@ -28,21 +30,24 @@
 //	                                                                     ▼
 //	                                                    poison event in the poison hub ──▶ checkpoint
 //
-// An event that is found this way is called once more, alone, before it is put away: what failed beside it, or a passing
-// trouble, costs no innocent event its place. Nothing else of the partition is handled meanwhile (with Binding.Lanes: of the lane), so
-// that order holds; other partitions are not concerned. The checkpoint passes an event when it is done, skipped, put away or dropped,
-// and not before.
+// An event that is found this way is called once more, alone, before it is put away: what failed
+// beside it, or a passing trouble, costs no innocent event its place. Nothing else of the partition
+// is handled meanwhile (with Binding.Lanes: of the lane), so that order holds; other partitions are
+// not concerned. The checkpoint passes an event when it is done, skipped, put away or dropped, and
+// not before.
 //
 // # What counts, and what does not
 //
-// A call that outlives its Timeout has failed, whatever it returns. A call whose context ends because the partition is taken away (stop,
-// handoff, lost lease) counts for nothing, whatever it returns: the events come again with the attempts they had. Only what Each had
-// finished before that is done.
+// A call that outlives its Timeout has failed, whatever it returns. A call whose context ends
+// because the partition is taken away (stop, handoff, lost lease) counts for nothing, whatever it
+// returns: the events come again with the attempts they had. Only what Each had finished before
+// that is done.
 //
-// Attempts are stored beside the checkpoint and survive restarts. So do calls in which an instance died, once events have failed or
-// owners have died at the same place three times: from then on calls are recorded before they are made, those for events that may have
-// killed are the only ones of their host, and an event that kills whoever handles it ends in the poison hub like any other. A single
-// death is held against nobody.
+// Attempts are stored beside the checkpoint and survive restarts. So do calls in which an instance
+// died, once events have failed or owners have died at the same place three times: from then on
+// calls are recorded before they are made, those for events that may have killed are the only ones
+// of their host, and an event that kills whoever handles it ends in the poison hub like any other.
+// A single death is held against nobody.
 //
 // # The circuit
 //
@@ -53,26 +58,32 @@
 //	  └────────────────────────────────────────────────── it was handled ────────┘
 //	any ── Hold ──▶ held ── Resume ──▶ closed
 //
-// Its state is one record in the store, which all instances watch. While it is not closed no call starts, nothing is put away, no
-// checkpoint moves, and leases are kept. Calls under way end normally: their events are done, and their checkpoint follows after the circuit
-// was closed, with the next one or when the partition is idle, or when it is given up, so that the next owner does not do them again. What was decided before is still
-// written: a poison event that was about to be, and a checkpoint that was marked (Checkpoints.Every or Events). After closing, everything that
+// Its state is one record in the store, which all instances watch. While it is not closed no call
+// starts, nothing is put away, no checkpoint moves, and leases are kept. Calls under way end
+// normally: their events are done, and their checkpoint follows after the circuit was closed, with
+// the next one or when the partition is idle, or when it is given up, so that the next owner does
+// not do them again. What was decided before is still written: a poison event that was about to be,
+// and a checkpoint that was marked (Checkpoints.Every or Events). After closing, everything that
 // had failed gets a fresh round of retries.
 //
 // # What is put away, and how often
 //
-// An event that has used up its retries becomes a poison event: the event as it was, with the reason, the attempts and its stable id. Into a
-// yard's hub it is written exactly once, whoever dies whenever: that it is about to be written, and under which number, is stored
-// before, and a yard stores each number once. Into any other place (PoisonTo) it is written at least once, with the same id. As long as it cannot be written the partition waits.
-// Redriving a poison event publishes the event again for this function alone; others pass over it.
+// An event that has used up its retries becomes a poison event: the event as it was, with the
+// reason, the attempts and its stable id. Into a yard's hub it is written exactly once, whoever
+// dies whenever: that it is about to be written, and under which number, is stored before, and a
+// yard stores each number once. Into any other place (PoisonTo) it is written at least once, with
+// the same id. As long as it cannot be written the partition waits. Redriving a poison event
+// publishes the event again for this function alone; others pass over it.
 //
 // # What is stored
 //
-// All of it as entries of the consumer group in the processor's store, small and changed by compare-and-set:
+// All of it as entries of the consumer group in the processor's store, small and changed by
+// compare-and-set:
 //
 //	work/FUNCTION/PARTITION      attempts, what is away above the checkpoint, what was about to be put away
 //	circuit/FUNCTION             the circuit
 //	failures/FUNCTION/INSTANCE   each instance's count of failures
 //
-// A batch that succeeds writes nothing but its checkpoint, and looks at nothing but the circuit's state in memory.
+// A batch that succeeds writes nothing but its checkpoint, and looks at nothing but the circuit's
+// state in memory.
 package functions

@@ -6,8 +6,9 @@ import (
 	"github.com/eventyard/eventyard/internal/panics"
 )
 
-// ErrTimeout is why a call's context ends when its Timeout is up: context.Cause tells it from a partition that is taken away, which
-// ends with processor.ErrLeaseLost, ErrHandoff or ErrShutdown. It is also a context.DeadlineExceeded.
+// ErrTimeout is why a call's context ends when its Timeout is up: context.Cause tells it from a
+// partition that is taken away, which ends with processor.ErrLeaseLost, ErrHandoff or ErrShutdown.
+// It is also a context.DeadlineExceeded.
 var ErrTimeout error = timeout{}
 
 type timeout struct{}
@@ -52,5 +53,6 @@ type plainError struct {
 func (e *plainError) Error() string { return e.text }
 func (e *plainError) Unwrap() error { return e.said }
 
-// PanicError is a panic of a handler: a failed attempt like any other error, whose stack goes into the poison event.
+// PanicError is a panic of a handler: a failed attempt like any other error, whose stack goes into
+// the poison event.
 type PanicError = panics.PanicError

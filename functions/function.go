@@ -75,7 +75,8 @@ func (f *function) bind() error {
 	return nil
 }
 
-// run works until ctx ends, and then in good order to the end. Only what waiting cannot mend is an error.
+// run works until ctx ends, and then in good order to the end. Only what waiting cannot mend is an
+// error.
 func (f *function) run(ctx context.Context) error {
 	err := f.findTarget(ctx)
 	if wrong := f.misbound(ctx); wrong != nil {
@@ -101,8 +102,9 @@ func (f *function) run(ctx context.Context) error {
 	return nil
 }
 
-// misbound tells of a hub or group that is not there, before anybody complains of what that leads to. Whatever else is wrong may pass, and is waited for
-// by those who need it. A store that is not the yard's knows of no groups: the processor finds out.
+// misbound tells of a hub or group that is not there, before anybody complains of what that leads
+// to. Whatever else is wrong may pass, and is waited for by those who need it. A store that is not
+// the yard's knows of no groups: the processor finds out.
 func (f *function) misbound(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -121,7 +123,8 @@ func (f *function) misbound(ctx context.Context) error {
 	return nil
 }
 
-// findTarget sees to it that there is a place for poison before anything can turn into it. A namespace that does not answer is waited for.
+// findTarget sees to it that there is a place for poison before anything can turn into it. A
+// namespace that does not answer is waited for.
 func (f *function) findTarget(ctx context.Context) error {
 	if f.PoisonTo != nil {
 		f.target = sinkTarget{f.PoisonTo}
@@ -161,7 +164,8 @@ func (f *function) changed(_, is breaker.Record) {
 	}
 }
 
-// allOurs tells whether none of the events was redriven for another function. Few have properties that say so.
+// allOurs tells whether none of the events was redriven for another function. Few have properties
+// that say so.
 func (f *function) allOurs(events []event.Event) bool {
 	for i := range events {
 		if !f.ours(&events[i]) {
@@ -193,7 +197,8 @@ func (f *function) reportStep(step Step, partition, doing string, err error) {
 	f.notify(&Error{Function: f.name, Partition: partition, Step: step, Doing: doing, Err: err})
 }
 
-// failed tells of a call that did. Now and then it is logged, too, whoever hears of it: with retries for ever it is the only sign of life.
+// failed tells of a call that did. Now and then it is logged, too, whoever hears of it: with
+// retries for ever it is the only sign of life.
 func (f *function) failed(partition string, u triage.Unit, out outcome) {
 	f.last.set(out.err)
 	attempt := u.Tries() + 1

@@ -9,20 +9,24 @@ import (
 	"github.com/eventyard/eventyard/internal/panics"
 )
 
-// Handler is called with a batch. nil means that all of it is done. An error is the verdict on it, however it is wrapped: RetryAfter,
-// Poison, Skip, or *Results for single events; anything else, and a panic, follows the binding's Retry.
+// Handler is called with a batch. nil means that all of it is done. An error is the verdict on it,
+// however it is wrapped: RetryAfter, Poison, Skip, or *Results for single events; anything else,
+// and a panic, follows the binding's Retry.
 //
-// ctx ends at the binding's Timeout (its cause is ErrTimeout), and what is returned after that is a failed attempt. It also ends when the
-// partition is taken away: by a stop, a handoff to another instance or a lost lease. What is returned after that counts for nothing:
-// the events come again, here or elsewhere, with the attempts they had. So handlers are to be idempotent; Batch.ID is the key for that.
+// ctx ends at the binding's Timeout (its cause is ErrTimeout), and what is returned after that is a
+// failed attempt. It also ends when the partition is taken away: by a stop, a handoff to another
+// instance or a lost lease. What is returned after that counts for nothing: the events come again,
+// here or elsewhere, with the attempts they had. So handlers are to be idempotent; Batch.ID is the
+// key for that.
 type Handler func(ctx context.Context, b *Batch) error
 
 // Batch is what a function is called with: events of one partition, in order.
 type Batch struct {
-	// Events are as they were read, at least one. The slice is used again when the call has returned: copy it to keep it
-	// longer. The events themselves may be kept.
+	// Events are as they were read, at least one. The slice is used again when the call has
+	// returned: copy it to keep it longer. The events themselves may be kept.
 	Events []event.Event
-	// Attempt is 1 the first time these events are tried. It survives restarts and counts calls in which an instance died, too.
+	// Attempt is 1 the first time these events are tried. It survives restarts and counts calls in
+	// which an instance died, too.
 	Attempt   int
 	Function  string
 	Hub       string
@@ -32,14 +36,16 @@ type Batch struct {
 	Epoch int64
 }
 
-// ID is the stable id of an event of the batch, the same at every attempt and at every instance: function/hub/partition/sequence.
+// ID is the stable id of an event of the batch, the same at every attempt and at every instance:
+// function/hub/partition/sequence.
 func (b *Batch) ID(ev event.Event) string {
 	return poison.ID(b.Function, b.Hub, b.Partition, ev.Sequence)
 }
 
-// Each makes a Handler of a function for single events, which are handled one after the other. When one fails, those before it are done
-// and those behind it wait, untouched. It may return RetryAfter, Poison and Skip. The binding's Timeout is for each event, and when
-// the partition is to be given up, or the circuit is not closed, no further event is begun: nothing is done twice.
+// Each makes a Handler of a function for single events, which are handled one after the other. When
+// one fails, those before it are done and those behind it wait, untouched. It may return
+// RetryAfter, Poison and Skip. The binding's Timeout is for each event, and when the partition is
+// to be given up, or the circuit is not closed, no further event is begun: nothing is done twice.
 //
 // Attempt(ctx) tells the attempt and ID(ctx) the stable id.
 func Each(handle func(ctx context.Context, ev event.Event) error) Handler {
@@ -113,8 +119,8 @@ func Attempt(ctx context.Context) int {
 	return 0
 }
 
-// ID is the stable id of the event that Each handles, function/hub/partition/sequence; empty outside of Each. It tells the
-// event under way: keep the id rather than ctx.
+// ID is the stable id of the event that Each handles, function/hub/partition/sequence; empty
+// outside of Each. It tells the event under way: keep the id rather than ctx.
 func ID(ctx context.Context) string {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// Host runs functions. Many hosts with the same functions, wherever, share their partitions; a Host is one instance of them, and
-// runs once.
+// Host runs functions. Many hosts with the same functions, wherever, share their partitions; a Host
+// is one instance of them, and runs once.
 type Host struct {
 	space Namespace // nil: there is no client
 	cfg   Config
@@ -50,7 +50,8 @@ func NewHostIn(space Namespace, cfg Config) *Host {
 // ID is the instance's id.
 func (h *Host) ID() string { return h.id }
 
-// Handle adds a function, before Run: later it panics. Names are 1 to 100 letters, digits, '-', '_' and '.', and not . or .. alone. What is wrong with it Run tells.
+// Handle adds a function, before Run: later it panics. Names are 1 to 100 letters, digits, '-', '_'
+// and '.', and not . or .. alone. What is wrong with it Run tells.
 func (h *Host) Handle(name string, handler Handler, b Binding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,9 +66,11 @@ func (h *Host) Handle(name string, handler Handler, b Binding) {
 	})
 }
 
-// Run runs all functions until ctx ends; then it stops in good order, as a processor does, and returns nil, or processor.ErrNotHandedOver
-// where calls have not ended within Config.Stop. It returns early, having stopped all functions, for what waiting cannot mend: a
-// binding that makes no sense, no such hub or group, no poison hub (with the command that makes it), processor.ErrDuplicateID.
+// Run runs all functions until ctx ends; then it stops in good order, as a processor does, and
+// returns nil, or processor.ErrNotHandedOver where calls have not ended within Config.Stop. It
+// returns early, having stopped all functions, for what waiting cannot mend: a binding that makes
+// no sense, no such hub or group, no poison hub (with the command that makes it),
+// processor.ErrDuplicateID.
 func (h *Host) Run(ctx context.Context) error {
 	functions, err := h.start()
 	if err != nil {
@@ -128,16 +131,16 @@ func (h *Host) start() ([]*function, error) {
 	return h.functions, nil
 }
 
-// Hold opens a function's circuit for all instances: no further call starts, calls under way end, checkpoints stay, until Resume.
-// Run has begun.
+// Hold opens a function's circuit for all instances: no further call starts, calls under way end,
+// checkpoints stay, until Resume. Run has begun.
 func (h *Host) Hold(ctx context.Context, function, reason string) error {
 	return h.change(ctx, function, func(r breaker.Record) (breaker.Record, bool) {
 		return breaker.Hold(r, strings.ToLower(rand.Text()), h.id, reason, time.Now())
 	})
 }
 
-// Resume closes a function's circuit for all instances, whoever or whatever opened it. Each goes on from its checkpoint, and events that had
-// failed get a fresh round of retries. Run has begun.
+// Resume closes a function's circuit for all instances, whoever or whatever opened it. Each goes on
+// from its checkpoint, and events that had failed get a fresh round of retries. Run has begun.
 func (h *Host) Resume(ctx context.Context, function string) error {
 	return h.change(ctx, function, func(r breaker.Record) (breaker.Record, bool) {
 		return breaker.Resume(r, h.id, "resumed", time.Now())

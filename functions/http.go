@@ -11,7 +11,8 @@ import (
 
 // HTTPConfig says how a program is called over HTTP. The zero HTTPConfig sends CloudEvents.
 type HTTPConfig struct {
-	// Format is cloudevents (or empty), a batch of CloudEvents 1.0, or eventhubs, JSON in the terms of Event Hubs.
+	// Format is cloudevents (or empty), a batch of CloudEvents 1.0, or eventhubs, JSON in the terms
+	// of Event Hubs.
 	Format string
 	// Header is sent with every call.
 	Header http.Header
@@ -19,8 +20,8 @@ type HTTPConfig struct {
 	Client *http.Client
 }
 
-// HTTP is a handler that calls a program in any language: docs/guides/functions-http.md has what is sent and what may be answered. A URL
-// or format that makes no sense is told by Host.Run.
+// HTTP is a handler that calls a program in any language: docs/guides/functions-http.md has what is
+// sent and what may be answered. A URL or format that makes no sense is told by Host.Run.
 func HTTP(url string, cfg HTTPConfig) Handler {
 	f := &httpFunction{}
 	f.caller, f.err = invoke.New(invoke.Config{URL: url, Format: invoke.Format(cfg.Format), Header: cfg.Header, Client: cfg.Client})
@@ -36,8 +37,9 @@ type httpFunction struct {
 // whoKey is in the context with which a host asks a handler of HTTP's making for what is behind it.
 type whoKey struct{}
 
-// httpOf gives what is behind a handler; nil: HTTP did not make it, or something is around it. A function cannot be asked what it is
-// but by calling it, which must not happen to those of others: so its code is looked at first.
+// httpOf gives what is behind a handler; nil: HTTP did not make it, or something is around it. A
+// function cannot be asked what it is but by calling it, which must not happen to those of others:
+// so its code is looked at first.
 func httpOf(h Handler) *httpFunction {
 	if reflect.ValueOf(h).Pointer() != reflect.ValueOf((&httpFunction{}).handle).Pointer() {
 		return nil

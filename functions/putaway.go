@@ -14,14 +14,16 @@ import (
 // sinkTimeout bounds one try of writing a poison event.
 const sinkTimeout = 30 * time.Second
 
-// putAway writes an event's poison event, or drops it where there is no place for poison events; false: the circuit is not closed, and nothing
-// was done. It takes as long as it takes: the checkpoint waits.
+// putAway writes an event's poison event, or drops it where there is no place for poison events;
+// false: the circuit is not closed, and nothing was done. It takes as long as it takes: the
+// checkpoint waits.
 //
 //	store the intent ─▶ write the poison event ─▶ store that it is away
 //
-// Whoever finds an intent writes the same poison event again, under the number that stands there, so that a hub which knows producers'
-// numbers has it once, however often and wherever somebody died in between. One event at a time is put away, as the next number is
-// free only when this one is known to be taken.
+// Whoever finds an intent writes the same poison event again, under the number that stands there,
+// so that a hub which knows producers' numbers has it once, however often and wherever somebody
+// died in between. One event at a time is put away, as the next number is free only when this one
+// is known to be taken.
 func (w *worker) putAway(ctx context.Context, leaving <-chan struct{}, u triage.Unit, l PoisonEvent) (away bool, err error) {
 	if err := acquire(ctx, leaving, w.away); err != nil {
 		return false, err
@@ -89,7 +91,8 @@ func (w *worker) write(ctx context.Context, leaving <-chan struct{}, intent tria
 			return context.Cause(ctx)
 		}
 		if errors.Is(err, hub.ErrOutOfOrder) || errors.Is(err, hub.ErrProducerFenced) {
-			// The poison hub was made anew, or has not heard of us for so long that it has forgotten our numbers.
+			// The poison hub was made anew, or has not heard of us for so long that it has
+			// forgotten our numbers.
 			w.record.change(func(work *triage.Work) { intent = work.Renumber(l.Sequence, newProducer()) })
 			if err := w.persist(ctx, leaving); err != nil {
 				return err

@@ -11,15 +11,17 @@ import (
 // Forever as a number of retries never gives up.
 const Forever = -1
 
-// Retry says how often a call that failed is made again, and after what waits. While events wait for it nothing else of
-// their partition (with Lanes: of their lane) is handled, so that order is kept.
+// Retry says how often a call that failed is made again, and after what waits. While events wait
+// for it nothing else of their partition (with Lanes: of their lane) is handled, so that order is
+// kept.
 //
-// The zero Retry means the default: five retries, the first after 250 ms, doubling. To try once say None.
+// The zero Retry means the default: five retries, the first after 250 ms, doubling. To try once say
+// None.
 type Retry struct {
 	// Retries are the calls after the first; negative: for ever.
 	Retries int
-	// Delay is before each retry; with Exponential it doubles each time up to Max, with jitter of a fifth either way. Max 0
-	// means 1 min, or Delay if that is longer.
+	// Delay is before each retry; with Exponential it doubles each time up to Max, with jitter of a
+	// fifth either way. Max 0 means 1 min, or Delay if that is longer.
 	Delay, Max  time.Duration
 	Exponential bool
 
@@ -35,7 +37,8 @@ func Fixed(retries int, delay time.Duration) Retry {
 	return Retry{Retries: retries, Delay: delay, once: retries == 0}
 }
 
-// Exponential doubles the wait with each retry, up to a minute: set Max for another limit. Retries may be Forever.
+// Exponential doubles the wait with each retry, up to a minute: set Max for another limit. Retries
+// may be Forever.
 func Exponential(retries int, first time.Duration) Retry {
 	return Retry{Retries: retries, Delay: first, Exponential: true, once: retries == 0}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// round is the work on one batch that is not plain: something of it has failed, or is known from before. It goes through the batch's parts
-// from left to right until none is left; each step does one thing with the first of them.
+// round is the work on one batch that is not plain: something of it has failed, or is known from
+// before. It goes through the batch's parts from left to right until none is left; each step does
+// one thing with the first of them.
 //
 //	Call     wait ─▶ gate ─▶ call ─▶ the parts that package triage makes of it take its place
 //	PutAway  count the failure ─▶ circuit still closed ─▶ poison event ─▶ done
@@ -49,8 +50,9 @@ func newRound(ctx context.Context, w *worker, b *processor.Batch, stop <-chan st
 	return r
 }
 
-// plan divides the batch. What is away, or was redriven for other functions, is in no part and so is done. What was about to be put
-// away comes first: whether its poison event is written is not known, and the sooner that is over the better.
+// plan divides the batch. What is away, or was redriven for other functions, is in no part and so
+// is done. What was about to be put away comes first: whether its poison event is written is not
+// known, and the sooner that is over the better.
 func (r *round) plan() {
 	numbers := make([]int64, 0, len(r.b.Events))
 	for i := range r.b.Events {
@@ -155,7 +157,8 @@ func (r *round) progress() error {
 	return r.tidy()
 }
 
-// tidy sees to it that the store has no call as begun that is over: it would count as a death if this instance died later.
+// tidy sees to it that the store has no call as begun that is over: it would count as a death if
+// this instance died later.
 func (r *round) tidy() error {
 	if r.stale < 0 || r.w.part.Status().Saved >= r.stale {
 		r.stale = -1
@@ -164,7 +167,8 @@ func (r *round) tidy() error {
 	return r.persist()
 }
 
-// leave gives the batch back. What is done is checkpointed, even while the circuit is not closed: the next owner shall not do it again.
+// leave gives the batch back. What is done is checkpointed, even while the circuit is not closed:
+// the next owner shall not do it again.
 func (r *round) leave(err error) error {
 	if r.low > r.mark {
 		_ = r.b.CheckpointAt(r.ctx, r.b.Events[r.low-1]) // in vain if the lease is lost or the checkpoint was moved
@@ -197,7 +201,8 @@ func (r *round) persist() error {
 	return r.w.persist(r.ctx, r.b.Leaving())
 }
 
-// events are those of a set, which is a part of the batch. They are copied only where others are in between.
+// events are those of a set, which is a part of the batch. They are copied only where others are in
+// between.
 func (r *round) events(set ranges.Set) []event.Event {
 	from, n := r.indexOf(set.First()), int(set.Len())
 	if end := from + n; end <= len(r.b.Events) && r.b.Events[end-1].Sequence == set.Last() {

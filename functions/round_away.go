@@ -8,7 +8,8 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
-// putAway is of a guilty event: the failure is counted, and if that or another opens the circuit it stays undone.
+// putAway is of a guilty event: the failure is counted, and if that or another opens the circuit it
+// stays undone.
 func (r *round) putAway(p *part) error {
 	ev := r.events(p.Events)[0]
 	if !p.intended && !p.counted && !r.w.fn.Breaker.Attempts {
@@ -41,8 +42,9 @@ func (r *round) putAway(p *part) error {
 	return nil
 }
 
-// stay leaves the guilty event undone, since the circuit is not closed: it is tried anew after that. One that is not to be called lets the next
-// part that is try the circuit; where there is none the circuit is left to others.
+// stay leaves the guilty event undone, since the circuit is not closed: it is tried anew after
+// that. One that is not to be called lets the next part that is try the circuit; where there is
+// none the circuit is left to others.
 func (r *round) stay() error {
 	r.anew()
 	if err := r.persist(); err != nil {

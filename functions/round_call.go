@@ -34,8 +34,8 @@ func (r *round) call(p *part) error {
 	return r.attempt(p.Unit, false, r.take)
 }
 
-// gate waits until the circuit lets the first part through. What has waited for it gets a fresh round of tries, which is stored before: this
-// instance may not live to see the circuit closed.
+// gate waits until the circuit lets the first part through. What has waited for it gets a fresh
+// round of tries, which is stored before: this instance may not live to see the circuit closed.
 func (r *round) gate() (circuit.Pass, error) {
 	if r.w.fn.open.Load() {
 		r.anew()
@@ -57,8 +57,8 @@ func (r *round) gate() (circuit.Pass, error) {
 	return pass, nil
 }
 
-// anew gives all parts a fresh round of tries: what failed while the circuit was open, or before it opened, says little about them. An
-// event that instances die of is not called again all the same.
+// anew gives all parts a fresh round of tries: what failed while the circuit was open, or before it
+// opened, says little about them. An event that instances die of is not called again all the same.
 func (r *round) anew() {
 	for i := range r.parts {
 		p := &r.parts[i]
@@ -84,8 +84,9 @@ func (r *round) anew() {
 	})
 }
 
-// attempt makes one call for a unit, and then is told what came of it. Events that have failed before, or are suspected to kill, are
-// recorded as being called. Those that may have killed are called alone, until that they have not is stored.
+// attempt makes one call for a unit, and then is told what came of it. Events that have failed
+// before, or are suspected to kill, are recorded as being called. Those that may have killed are
+// called alone, until that they have not is stored.
 func (r *round) attempt(u triage.Unit, probe bool, then func(outcome) error) error {
 	work, solo := r.w.record.look(), r.w.fn.host.solo
 	end, err := solo.end, error(nil)
@@ -142,7 +143,8 @@ func (r *round) take(out outcome) error {
 	return r.notify("count the failure", err)
 }
 
-// interrupted is after a call that was cancelled: it counts for nothing (F2), but for what Each had done before.
+// interrupted is after a call that was cancelled: it counts for nothing (F2), but for what Each had
+// done before.
 func (r *round) interrupted(u triage.Unit, finished int) error {
 	for _, ev := range r.events(u.Events)[:finished] {
 		done := ranges.SetOf(ev.Sequence)

@@ -39,7 +39,8 @@ func (r *round) probe(pass circuit.Pass) error {
 		return err
 	}
 	r.term = -1
-	// That may take as long as the store is away: the call is over, and keeps no other from being made.
+	// That may take as long as the store is away: the call is over, and keeps no other from being
+	// made.
 	reported := r.notify("tell how the probe ended", r.w.fn.circuit.Probed(r.ctx, pass, !out.bad(), r.sample(u, out.err)))
 	return cmp.Or(err, reported)
 }
@@ -61,8 +62,9 @@ func (r *round) split() {
 	r.parts = slices.Insert(r.parts[1:], 0, head, tail)
 }
 
-// letOthersProbe is for a partition whose probes have failed. Its event may be at fault rather than what the function needs, and would
-// keep the circuit open for ever: so it tries again only if nobody else has, a little while after the next probe is due.
+// letOthersProbe is for a partition whose probes have failed. Its event may be at fault rather than
+// what the function needs, and would keep the circuit open for ever: so it tries again only if
+// nobody else has, a little while after the next probe is due.
 func (r *round) letOthersProbe() error {
 	f := r.w.fn
 	for r.tried > 0 && f.open.Load() {

@@ -10,8 +10,9 @@ import (
 
 // Sink is a place for poison events. It is used by many goroutines at once.
 type Sink interface {
-	// Put returns nil once the poison event is durable. Until it does the event's partition waits. It may be called again for the same
-	// poison event, by another instance too, after an error or a crash; the poison event's ID is then the same.
+	// Put returns nil once the poison event is durable. Until it does the event's partition waits.
+	// It may be called again for the same poison event, by another instance too, after an error or
+	// a crash; the poison event's ID is then the same.
 	Put(ctx context.Context, l PoisonEvent) error
 	// String names the place.
 	String() string
@@ -27,7 +28,8 @@ type PoisonEvent struct {
 	Sequence   int64
 	// Reason is the newest error; Stack is that of a panic, empty if there was none.
 	Reason, Stack string
-	// Attempts are the calls for it that came to nothing, as Batch.Attempt counts them; Deaths those of them in which an instance died.
+	// Attempts are the calls for it that came to nothing, as Batch.Attempt counts them; Deaths
+	// those of them in which an instance died.
 	Attempts, Deaths int
 	// At is when it was put away, Instance by whom.
 	At       time.Time

@@ -15,15 +15,16 @@ import (
 // hubTarget is a hub that knows producers' numbers, as a yard's: a poison event is stored once.
 type hubTarget struct {
 	hub Source
-	// kept has a place for each producer that stays open. All others are opened for each poison event: connections have a limit, and so many
-	// partitions may be a function's.
+	// kept has a place for each producer that stays open. All others are opened for each poison
+	// event: connections have a limit, and so many partitions may be a function's.
 	kept chan struct{}
 
 	mu         sync.Mutex
 	partitions []string // guarded by mu
 }
 
-// keptProducers is how many of a function's partitions can have a producer open while they write nothing.
+// keptProducers is how many of a function's partitions can have a producer open while they write
+// nothing.
 const keptProducers = 8
 
 func (p *hubTarget) String() string { return "hub " + p.hub.Name() }
@@ -106,8 +107,9 @@ func (w *hubWriter) close(ctx context.Context) {
 	}
 }
 
-// Hub is a place for poison events in any hub, such as one in another namespace. A poison event is there at least once: after a crash it may be there
-// again with the same ID. For a hub of the function's own namespace Binding.Poison is better, as a yard stores each poison event once.
+// Hub is a place for poison events in any hub, such as one in another namespace. A poison event is
+// there at least once: after a crash it may be there again with the same ID. For a hub of the
+// function's own namespace Binding.Poison is better, as a yard stores each poison event once.
 func Hub(h *hub.Hub) Sink { return plainHub{h} }
 
 type plainHub struct{ *hub.Hub }

@@ -6,8 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// solo lets ordinary calls of a host run side by side, and wary ones alone: those for events that instances have died of, so that
-// the next death tells whose doing it is. A wary call waits for the calls under way, and holds back all that would begin.
+// solo lets ordinary calls of a host run side by side, and wary ones alone: those for events that
+// instances have died of, so that the next death tells whose doing it is. A wary call waits for the
+// calls under way, and holds back all that would begin.
 type solo struct {
 	sharing atomic.Int64  // ordinary calls under way
 	wary    atomic.Int64  // wary calls under way or waiting
@@ -18,7 +19,8 @@ type solo struct {
 
 func newSolo() *solo { return &solo{turn: make(chan struct{}, 1)} }
 
-// share begins an ordinary call; end is to be called after it. While nobody is wary it costs two atomic operations.
+// share begins an ordinary call; end is to be called after it. While nobody is wary it costs two
+// atomic operations.
 func (s *solo) share(ctx context.Context, leaving <-chan struct{}) error {
 	for !s.join() {
 		calm := s.calm.next()

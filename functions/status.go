@@ -14,7 +14,8 @@ import (
 // Circuit is the state of a function's circuit.
 type Circuit struct {
 	Function, Hub, Group string
-	// State is closed, open, half-open or held (by an operator); unknown before the store has answered for the first time, when nothing is called.
+	// State is closed, open, half-open or held (by an operator); unknown before the store has
+	// answered for the first time, when nothing is called.
 	State string
 	// Term rises with every change. Incident names one opening, until it is closed again.
 	Term     int64
@@ -34,17 +35,21 @@ type Status struct {
 	// Partitions are those that this instance owns.
 	Partitions []processor.Status
 
-	// What follows is counted since this instance started: calls, and of those the ones that failed, panicked and took too long;
+	// What follows is counted since this instance started: calls, and of those the ones that
+	// failed, panicked and took too long;
 	Calls, Failed, Panics, Timeouts int64
 	// events that are done, were given to the function again, were skipped, put away and dropped.
 	Done, Retried, Skipped, Poisoned, Dropped int64
 
-	// Lag is that of this instance's partitions; Recommended how many instances it is worth, each with a part of these partitions.
+	// Lag is that of this instance's partitions; Recommended how many instances it is worth, each
+	// with a part of these partitions.
 	Lag         int64
 	Recommended int
-	// Waiting tells for what a partition waits whose poison cannot be written, and what to do about it; empty: for nothing.
+	// Waiting tells for what a partition waits whose poison cannot be written, and what to do about
+	// it; empty: for nothing.
 	Waiting string
-	// LastError is the newest error, of a call or of anything else, and stays when all is well again.
+	// LastError is the newest error, of a call or of anything else, and stays when all is well
+	// again.
 	LastError   string
 	LastErrorAt time.Time
 }
@@ -164,7 +169,8 @@ func (w *waiting) get() string {
 	return ""
 }
 
-// sparing logs what may come in hundreds a second: one line at once, and then one now and then that says how many there were since.
+// sparing logs what may come in hundreds a second: one line at once, and then one now and then that
+// says how many there were since.
 type sparing struct {
 	every time.Duration
 	mu    sync.Mutex

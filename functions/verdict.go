@@ -10,14 +10,14 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
-// RetryAfter lets the events come again after d in place of the policy's delay. It is a failed attempt all the same, and
-// uses up a retry. cause may be nil.
+// RetryAfter lets the events come again after d in place of the policy's delay. It is a failed
+// attempt all the same, and uses up a retry. cause may be nil.
 func RetryAfter(d time.Duration, cause error) error {
 	return &retryAfter{wait: max(d, 0), cause: cause}
 }
 
-// Poison puts the events away without further tries. A batch of several is divided first, so that only those go of which it is
-// said when they are alone, or by Results. cause may be nil.
+// Poison puts the events away without further tries. A batch of several is divided first, so that
+// only those go of which it is said when they are alone, or by Results. cause may be nil.
 func Poison(cause error) error { return &poisonous{cause} }
 
 // Skip is done with the events: they are counted as skipped, and neither tried again nor put away.
@@ -27,12 +27,13 @@ func Skip(reason string) error { return &skipped{reason} }
 //
 //	return &functions.Results{Failed: map[int]error{3: err}}
 type Results struct {
-	// Failed has errors by place in Batch.Events. Each may be RetryAfter, Poison or Skip. What stands neither here nor in
-	// Untouched is done. The failed ones come again together, without the others, and when they have used up their
-	// retries each is put away, as it is known which they are.
+	// Failed has errors by place in Batch.Events. Each may be RetryAfter, Poison or Skip. What
+	// stands neither here nor in Untouched is done. The failed ones come again together, without
+	// the others, and when they have used up their retries each is put away, as it is known which
+	// they are.
 	Failed map[int]error
-	// Untouched are places of events that were not tried: they come again behind the failed ones with the attempts they
-	// had. A call that leaves all untouched is made again after a while.
+	// Untouched are places of events that were not tried: they come again behind the failed ones
+	// with the attempts they had. A call that leaves all untouched is made again after a while.
 	Untouched []int
 }
 
@@ -92,7 +93,8 @@ type judgement struct {
 	errs  map[int64]error         // whence those came
 }
 
-// judge reads a handler's error. Verdicts are found through any wrapping; Results count before all others, since they may hold some.
+// judge reads a handler's error. Verdicts are found through any wrapping; Results count before all
+// others, since they may hold some.
 func judge(err error, events []event.Event) judgement {
 	var results *Results
 	if errors.As(err, &results) && results != nil {

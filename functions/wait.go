@@ -8,8 +8,8 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 )
 
-// Waits of a worker end in three ways: with what is waited for, with circuit.ErrLeaving when the partition is to be given up in
-// good order, or with the context's cause when it is taken away.
+// Waits of a worker end in three ways: with what is waited for, with circuit.ErrLeaving when the
+// partition is to be given up in good order, or with the context's cause when it is taken away.
 
 // wait waits for a channel.
 func wait(ctx context.Context, leaving, what <-chan struct{}) error {
@@ -59,8 +59,8 @@ func sleep(ctx context.Context, leaving <-chan struct{}, d time.Duration) error 
 	}
 }
 
-// backoff is what is waited after so many failures in a row, from 1: 100 ms, doubled each time up to 30 s, with up to a quarter taken off
-// at random so that instances do not march in step.
+// backoff is what is waited after so many failures in a row, from 1: 100 ms, doubled each time up
+// to 30 s, with up to a quarter taken off at random so that instances do not march in step.
 func backoff(failures int) time.Duration {
 	d := 100 * time.Millisecond << min(failures-1, 9)
 	d = min(d, 30*time.Second)

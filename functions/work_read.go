@@ -8,8 +8,9 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// workReader reads the records of all partitions of a function, as a store gives them only together. An instance that gets a thousand partitions
-// would read a million records if each read for itself: so who comes while others wait for a read to begin shares it with them.
+// workReader reads the records of all partitions of a function, as a store gives them only
+// together. An instance that gets a thousand partitions would read a million records if each read
+// for itself: so who comes while others wait for a read to begin shares it with them.
 type workReader struct {
 	mu      sync.Mutex
 	current *sharedRead // guarded by mu: under way; nil: none

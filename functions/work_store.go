@@ -15,14 +15,17 @@ import (
 // workPrefix is of the entries that have the work on partitions: work/FUNCTION/PARTITION.
 const workPrefix = "work/"
 
-// storeTimeout bounds one call of the store: whoever waits for it has to notice in time that the partition is to be given up.
+// storeTimeout bounds one call of the store: whoever waits for it has to notice in time that the
+// partition is to be given up.
 const storeTimeout = 10 * time.Second
 
-// record is the work on one partition: in memory, where the calls of all its lanes share it, and in the store, where it outlives this
-// instance. It is changed in memory first and then saved; who saves takes along what others have changed meanwhile.
+// record is the work on one partition: in memory, where the calls of all its lanes share it, and in
+// the store, where it outlives this instance. It is changed in memory first and then saved; who
+// saves takes along what others have changed meanwhile.
 //
-// Each write names the version of the last one, and the first, at open, that of the former owner's last. So a former owner that
-// does not know yet that it is none can write nothing after open has returned.
+// Each write names the version of the last one, and the first, at open, that of the former owner's
+// last. So a former owner that does not know yet that it is none can write nothing after open has
+// returned.
 type record struct {
 	store    processor.Store
 	group    processor.Group
@@ -47,8 +50,9 @@ type record struct {
 	begun atomic.Int64
 }
 
-// open reads what the last owner left, counts what it died of, and fences it. unreadable is what was wrong with a record that had to be
-// begun anew. A store that fails is tried a few times: to give the partition back and take it again looks like a death to the next.
+// open reads what the last owner left, counts what it died of, and fences it. unreadable is what
+// was wrong with a record that had to be begun anew. A store that fails is tried a few times: to
+// give the partition back and take it again looks like a death to the next.
 func (r *record) open(ctx context.Context, policy triage.Policy, checkpoint int64) (unreadable, err error) {
 	for try := 1; ; try++ {
 		var work triage.Work
@@ -71,7 +75,8 @@ func (r *record) open(ctx context.Context, policy triage.Policy, checkpoint int6
 	}
 }
 
-// read gives what is stored. A record that cannot be read is begun anew: attempts are forgotten then, but no event is lost.
+// read gives what is stored. A record that cannot be read is begun anew: attempts are forgotten
+// then, but no event is lost.
 func (r *record) read(ctx context.Context) (w triage.Work, v processor.Version, unreadable, err error) {
 	entries, err := r.reader.read(ctx, func(ctx context.Context) ([]processor.Entry, error) {
 		return r.store.Entries(ctx, r.group, workPrefix+r.function+"/")
@@ -151,8 +156,8 @@ func (r *record) write(ctx context.Context) error {
 	return fmt.Errorf("write %s: %w", r.key, err)
 }
 
-// conflict finds out who has written: a write of our own whose answer was lost, or a newer owner. What an older one wrote before it
-// knew of us, or an operator removed, is written over.
+// conflict finds out who has written: a write of our own whose answer was lost, or a newer owner.
+// What an older one wrote before it knew of us, or an operator removed, is written over.
 func (r *record) conflict(ctx context.Context) error {
 	last, version, _, err := r.read(ctx)
 	switch {

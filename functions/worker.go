@@ -12,8 +12,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// worker is a function's work on one partition for as long as this instance owns it. With Lanes several goroutines call ProcessEvents at
-// once; they share the record.
+// worker is a function's work on one partition for as long as this instance owns it. With Lanes
+// several goroutines call ProcessEvents at once; they share the record.
 type worker struct {
 	fn     *function
 	part   *processor.Partition
@@ -48,14 +48,16 @@ func (w *worker) Open(ctx context.Context, p *processor.Partition) error {
 	return nil
 }
 
-// ProcessEvents handles a batch to its end: nil means that every event of it is done, skipped or put away. It waits in here for retries and
-// for the circuit, and gives the batch back undone when the partition is to be given up.
+// ProcessEvents handles a batch to its end: nil means that every event of it is done, skipped or
+// put away. It waits in here for retries and for the circuit, and gives the batch back undone when
+// the partition is to be given up.
 func (w *worker) ProcessEvents(ctx context.Context, b *processor.Batch) error {
 	if len(b.Events) == 0 {
 		return w.idle(ctx)
 	}
 	if b.Events[0].Sequence <= w.record.begun.Load() {
-		// The checkpoint had passed them: an operator has moved it back, or the hub is another one of that name.
+		// The checkpoint had passed them: an operator has moved it back, or the hub is another one
+		// of that name.
 		saved := w.part.Status().Saved
 		w.record.change(func(work *triage.Work) {
 			*work, _ = work.Begin(w.fn.policy, w.record.epoch, w.record.instance, saved)
@@ -97,8 +99,9 @@ func (w *worker) plain(ctx context.Context, b *processor.Batch, stop <-chan stru
 	return r.run()
 }
 
-// stopping is asked when a batch comes, for what is closed when the rest of it is to wait for the next owner; nil: it is not to wait, since
-// the batch came when the partition was being given up already, to catch up with other lanes.
+// stopping is asked when a batch comes, for what is closed when the rest of it is to wait for the
+// next owner; nil: it is not to wait, since the batch came when the partition was being given up
+// already, to catch up with other lanes.
 func stopping(b *processor.Batch) <-chan struct{} {
 	if isClosed(b.Leaving()) {
 		return nil
@@ -106,8 +109,8 @@ func stopping(b *processor.Batch) <-chan struct{} {
 	return b.Leaving()
 }
 
-// checkpoint is of a batch that is done. While the circuit is not closed no checkpoint moves: it is made up for by the next
-// batch, when the partition is idle, or when it is given up.
+// checkpoint is of a batch that is done. While the circuit is not closed no checkpoint moves: it is
+// made up for by the next batch, when the partition is idle, or when it is given up.
 func (w *worker) checkpoint(ctx context.Context, b *processor.Batch) error {
 	if w.fn.open.Load() {
 		w.owed.Store(true)
@@ -134,8 +137,8 @@ func (w *worker) idle(ctx context.Context) error {
 // WantsIdleCalls tells the processor whether idle has anything to do. That only changes in calls.
 func (w *worker) WantsIdleCalls() bool { return w.owed.Load() || !w.record.calm.Load() }
 
-// prune forgets what the checkpoint has passed. That something was put away is worth a write: an operator who moves the checkpoint back
-// wants everything once more.
+// prune forgets what the checkpoint has passed. That something was put away is worth a write: an
+// operator who moves the checkpoint back wants everything once more.
 func (w *worker) prune(ctx context.Context) {
 	if w.record.calm.Load() {
 		return
@@ -156,8 +159,8 @@ func (w *worker) prune(ctx context.Context) {
 // ProcessError is told elsewhere, by the processor's OnError.
 func (w *worker) ProcessError(context.Context, *processor.Partition, error) {}
 
-// Close writes down what is done, whatever the circuit: the next owner shall not do it again. And it writes that it ended in good
-// order, so that calls that were cancelled do not count as deaths.
+// Close writes down what is done, whatever the circuit: the next owner shall not do it again. And
+// it writes that it ended in good order, so that calls that were cancelled do not count as deaths.
 func (w *worker) Close(ctx context.Context, p *processor.Partition, why processor.Reason) error {
 	var err error
 	if why != processor.LeaseLost {
@@ -209,7 +212,8 @@ func (w *worker) batch(events []event.Event, attempt int) *Batch {
 
 func (w *worker) report(doing string, err error) { w.fn.report(w.part.ID(), doing, err) }
 
-// undone is what the processor is told of a batch that was not finished because the partition is given up: that is no failure.
+// undone is what the processor is told of a batch that was not finished because the partition is
+// given up: that is no failure.
 func undone(err error) error {
 	if errors.Is(err, circuit.ErrLeaving) {
 		return processor.ErrUndone

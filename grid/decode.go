@@ -2,6 +2,7 @@ package grid
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -130,9 +131,7 @@ func (m members) decodeData(e *Event) error {
 			return errors.New("data_base64 is not base64")
 		}
 		e.Data = b
-		if e.ContentType == "" {
-			e.ContentType = contentBytes
-		}
+		e.ContentType = cmp.Or(e.ContentType, contentBytes)
 	case m.has("data") && !isJSON(e.ContentType) && m["data"][0] == '"':
 		e.Data = []byte(m.text("data"))
 	case m.has("data"):

@@ -16,8 +16,7 @@ type login struct {
 	bearer        *bearer // nil: no token
 }
 
-// newLogin checks what was given. Topics and namespaces take the same things in different
-// headers.
+// newLogin checks what was given. Topics and namespaces take the same things in different headers.
 func newLogin(key, signature string, token func(context.Context) (string, time.Time, error), namespaced bool) (login, error) {
 	given := 0
 	for _, is := range []bool{key != "", signature != "", token != nil} {

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -85,9 +86,7 @@ func (c *Client) reach(ctx context.Context) (net.Conn, error) {
 	if secure == nil {
 		secure = &tls.Config{}
 	}
-	if secure.ServerName == "" {
-		secure.ServerName = c.at.name
-	}
+	secure.ServerName = cmp.Or(secure.ServerName, c.at.name)
 	if c.cfg.WebSockets {
 		return c.reachWeb(ctx, secure)
 	}

@@ -83,16 +83,16 @@ func newPump(in *instance, l Lease, trustedUntil time.Time, level0 bool) *pump {
 	return p
 }
 
-// awaiter is a reader that can be waited for without a goroutine, as one in the yard's own process: it
-// calls wake once when Next has something to say, or ctx has ended.
+// awaiter is a reader that can be waited for without a goroutine, as one in the yard's own process:
+// it calls wake once when Next has something to say, or ctx has ended.
 type awaiter interface {
 	Await(ctx context.Context, wake func())
 }
 
 // run keeps a reader open and the handler busy until the partition is given up. A pump that comes
-// to rest has no goroutine until something comes or, where the reader knows no such wait, a new one:
-// the calls of a handler have made the stack of this one large, and a goroutine that waits keeps its
-// stack.
+// to rest has no goroutine until something comes or, where the reader knows no such wait, a new
+// one: the calls of a handler have made the stack of this one large, and a goroutine that waits
+// keeps its stack.
 func (p *pump) run() {
 	for read := p.ownership.read; read.Err() == nil; {
 		err := p.session()

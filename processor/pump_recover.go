@@ -87,7 +87,8 @@ func (p *pump) stall(cause error) {
 	p.drain(ErrStalled, 0)
 }
 
-// contested: the hub has given the partition to another reader. The lease shows whether that is in order, and is looked at at once.
+// contested: the hub has given the partition to another reader. The lease shows whether that is in
+// order, and is looked at at once.
 func (p *pump) contested(err error, t *troubles) time.Duration {
 	p.reportOf(err)
 	if p.control.recheck(p.ownership.read, p.in.wake) != nil {

@@ -1,5 +1,5 @@
-// Package servertest gives a test a yard of its own: a real one, with nothing mocked, in a folder that
-// goes with the test.
+// Package servertest gives a test a yard of its own: a real one, with nothing mocked, in a folder
+// that goes with the test.
 //
 //	func TestBilling(t *testing.T) {
 //		yard := servertest.Start(t)
@@ -9,8 +9,8 @@
 //	}
 //
 // It has no open listeners and is reached inside the process, unless the test asks for listeners by
-// passing Listeners. What it stores is as durable as the process, not as the machine: tests need not wait for a
-// disk.
+// passing Listeners. What it stores is as durable as the process, not as the machine: tests need
+// not wait for a disk.
 package servertest
 
 import (
@@ -45,8 +45,8 @@ func Listeners(cfg *server.Config) {
 // anyPort is a free one of loopback.
 const anyPort = "127.0.0.1:0"
 
-// Start runs a yard until the test ends. Each change is made to its configuration before: Listeners, or
-// one of the test's own.
+// Start runs a yard until the test ends. Each change is made to its configuration before:
+// Listeners, or one of the test's own.
 func Start(t testing.TB, changes ...func(*server.Config)) *Yard {
 	t.Helper()
 	cfg := server.Config{
@@ -78,8 +78,8 @@ func (y *Yard) run(ctx context.Context) {
 	y.err = y.Run(ctx)
 }
 
-// Stop ends the yard before the test does: it returns when everything is closed. Another may be started on its
-// folder. Safe twice.
+// Stop ends the yard before the test does: it returns when everything is closed. Another may be
+// started on its folder. Safe twice.
 func (y *Yard) Stop(t testing.TB) {
 	t.Helper()
 	y.stop()
@@ -113,6 +113,6 @@ func (y *Yard) Hub(t testing.TB, name string, partitions int, groups ...string) 
 	}
 }
 
-// ConnectionString lets clients of any kind in, with all rights. It leads to a listener, so that it is of
-// use only where the test asked for Listeners.
+// ConnectionString lets clients of any kind in, with all rights. It leads to a listener, so that it
+// is of use only where the test asked for Listeners.
 func (y *Yard) ConnectionString() string { return y.Access().ConnectionString }

@@ -90,7 +90,8 @@ func parseTarget(text string, now time.Time) (admin.Target, error) {
 	return admin.Target{Time: &at}, err
 }
 
-// moveCheckpoints finds out first what every move would come to, so that a refusal leaves all as they were.
+// moveCheckpoints finds out first what every move would come to, so that a refusal leaves all as
+// they were.
 func (c checkpointCommands) moveCheckpoints(cmd *cobra.Command, client *admin.Client, m *checkpointMove, hub, group string) error {
 	if m.to == "" {
 		return usagef(cmd, "--to says where: earliest, latest, a time, an age or a number")
@@ -124,8 +125,8 @@ func (c checkpointCommands) moveCheckpoints(cmd *cobra.Command, client *admin.Cl
 	return c.printMoves(m, plan)
 }
 
-// chosen gives the partitions that were named, each once, or all. Where --partition names none, as a
-// variable that was never set does, all cannot be what is meant.
+// chosen gives the partitions that were named, each once, or all. Where --partition names none, as
+// a variable that was never set does, all cannot be what is meant.
 func (m *checkpointMove) chosen(cmd *cobra.Command, client *admin.Client, hub string) ([]string, error) {
 	switch {
 	case len(m.partitions) > 0:

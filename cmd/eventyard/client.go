@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -19,9 +20,7 @@ import (
 // key one is let in, and who vouches for it.
 func (c *cli) addClientFlags(cmd *cobra.Command) {
 	usual := os.Getenv(config.EnvServer)
-	if usual == "" {
-		usual = admin.DefaultServer
-	}
+	usual = cmp.Or(usual, admin.DefaultServer)
 	cmd.Flags().StringVar(&c.server, "server", usual, "`URL` of the yard, also by "+config.EnvServer)
 	// The variable is no default of the flag, which help would print with its key.
 	cmd.Flags().StringVar(&c.connection, "connection-string", "", "`text` with the policy and key to use, or @FILE to read it from. "+

@@ -7,15 +7,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Most commands have one of a few shapes: they get something from a yard and print it, list things in a table, or
-// delete something. The functions here complete a command of such a shape; its own flags are added before, where
-// they are not sorted.
+// Most commands have one of a few shapes: they get something from a yard and print it, list things
+// in a table, or delete something. The functions here complete a command of such a shape; its own
+// flags are added before, where they are not sorted.
 
 // getter gets from a yard what a command prints.
 type getter[T any] = func(cmd *cobra.Command, client *admin.Client, args []string) (T, error)
 
-// asking completes a command that asks a yard: with a client, the flags that say where the yard is, and completion
-// of its first argument.
+// asking completes a command that asks a yard: with a client, the flags that say where the yard is,
+// and completion of its first argument.
 func (c *cli) asking(cmd *cobra.Command, do func(*cobra.Command, *admin.Client, []string) error) *cobra.Command {
 	if names := argumentsOf(cmd); len(names) > 0 && namesOf[names[0]] != nil {
 		if len(names) > 1 || cmd.Name() != "create" { // what is yet to be created cannot be offered
@@ -34,7 +34,8 @@ func (c *cli) asking(cmd *cobra.Command, do func(*cobra.Command, *admin.Client, 
 	return cmd
 }
 
-// printing completes a command that gets something and prints it: as JSON with -o json, else by text.
+// printing completes a command that gets something and prints it: as JSON with -o json, else by
+// text.
 func printing[T any](c *cli, cmd *cobra.Command, get getter[T], text func(T) error) *cobra.Command {
 	var form output
 	form.addTo(cmd)
@@ -50,8 +51,8 @@ func printing[T any](c *cli, cmd *cobra.Command, get getter[T], text func(T) err
 	})
 }
 
-// listing completes a command that prints a table of what it gets. Where there is nothing it prints none instead;
-// an empty none prints the head alone.
+// listing completes a command that prints a table of what it gets. Where there is nothing it prints
+// none instead; an empty none prints the head alone.
 func listing[T any](c *cli, cmd *cobra.Command, get getter[[]T], none string, head []string, row func(T) []string) *cobra.Command {
 	return printing(c, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]T, error) {
 		all, err := get(cmd, client, args)
@@ -80,7 +81,8 @@ type deletion struct {
 	done     string // printed after
 }
 
-// deleting completes a command that finds out what to delete, asks whether it should be, and deletes it.
+// deleting completes a command that finds out what to delete, asks whether it should be, and
+// deletes it.
 func (c *cli) deleting(cmd *cobra.Command, find getter[deletion]) *cobra.Command {
 	yes := addYesFlag(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {

@@ -50,7 +50,8 @@ func (c deadCommands) redrive() *cobra.Command {
 	})
 }
 
-// choose reads which letters are meant. Numbers that no letter has are an error: nothing is done then.
+// choose reads which letters are meant. Numbers that no letter has are an error: nothing is done
+// then.
 func (f *choiceFlags) choose(cmd *cobra.Command, client *admin.Client, args []string) (admin.DeadLetterChoice, error) {
 	choice := f.choice
 	if err := f.check(cmd); err != nil {
@@ -86,8 +87,8 @@ func (c deadCommands) hintRedriven(cmd *cobra.Command, client *admin.Client, whi
 	}
 }
 
-// redriveAll asks again and again, from where the yard ended, and shows how far it is. What dies of it
-// meanwhile is left out.
+// redriveAll asks again and again, from where the yard ended, and shows how far it is. What dies of
+// it meanwhile is left out.
 func (c deadCommands) redriveAll(cmd *cobra.Command, client *admin.Client, which admin.SubscriptionRef, r admin.RedriveRequest) (total admin.Redriven, err error) {
 	bar := newProgress(c.stderr)
 	defer bar.clear()

@@ -150,7 +150,8 @@ func (c functionCommands) resume() *cobra.Command {
 	})
 }
 
-// changing completes a command that changes the state of a function. What it prints depends on how the function was before.
+// changing completes a command that changes the state of a function. What it prints depends on how
+// the function was before.
 func (c functionCommands) changing(cmd *cobra.Command, change func(*admin.Client, context.Context, string) (admin.Function, error), describe func(was admin.Function) string) *cobra.Command {
 	var was admin.Function
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (_ admin.Function, err error) {

@@ -137,7 +137,8 @@ func (c hubCommands) delete() *cobra.Command {
 		})
 }
 
-// functionsOf tells which functions need a hub, where that can be found out: who may not manage is not told.
+// functionsOf tells which functions need a hub, where that can be found out: who may not manage is
+// not told.
 func functionsOf(ctx context.Context, client *admin.Client, hub string) string {
 	all, err := client.Functions(ctx)
 	if err != nil {

@@ -139,9 +139,10 @@ func adviseSource(err error, hub string) error {
 	return err
 }
 
-// redrivePoison asks again and again, and shows how far it is. What was redriven is left out the next time, so those that were redriven
-// already can only be asked for by their ids; what failed fails again, so that the last answer tells of all. The hub that the
-// first went to is asked for from then on.
+// redrivePoison asks again and again, and shows how far it is. What was redriven is left out the
+// next time, so those that were redriven already can only be asked for by their ids; what failed
+// fails again, so that the last answer tells of all. The hub that the first went to is asked for
+// from then on.
 func (c poisonCommands) redrivePoison(cmd *cobra.Command, client *admin.Client, hub string, r admin.PoisonRedriveRequest) (total admin.PoisonRedriven, err error) {
 	if r.Redriven && len(r.IDs) == 0 {
 		return total, usagef(cmd, "--redriven needs the ids of the events that are meant")
@@ -163,7 +164,8 @@ func (c poisonCommands) redrivePoison(cmd *cobra.Command, client *admin.Client, 
 	}
 }
 
-// printPoisonRedriven also tells of ids, which stand behind the hub in args, that were asked for in vain.
+// printPoisonRedriven also tells of ids, which stand behind the hub in args, that were asked for in
+// vain.
 func (c poisonCommands) printPoisonRedriven(form output, args []string, done admin.PoisonRedriven) error {
 	if form == asJSON {
 		if err := writeJSON(c.stdout, done); err != nil {

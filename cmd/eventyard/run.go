@@ -23,7 +23,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return err
 }
 
-// cli is what the commands share. Each family of commands is a type of its own over it, in the file of its name.
+// cli is what the commands share. Each family of commands is a type of its own over it, in the file
+// of its name.
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -89,8 +90,8 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// prepare makes every command take the arguments that its line of usage names, and note when it begins: what goes
-// wrong before that is the command line.
+// prepare makes every command take the arguments that its line of usage names, and note when it
+// begins: what goes wrong before that is the command line.
 func (c *cli) prepare(cmd *cobra.Command) {
 	if body := cmd.RunE; body != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -144,9 +145,7 @@ func repeat(texts []string, count int) iter.Seq2[[]byte, error] {
 
 // madeUp gives numbered bodies of one size, without end if count is zero.
 func madeUp(size, count int) iter.Seq2[[]byte, error] {
-	if size == 0 {
-		size = 1 << 10
-	}
+	size = cmp.Or(size, 1<<10)
 	return func(yield func([]byte, error) bool) {
 		for i := 1; count == 0 || i <= count; i++ {
 			body := bytes.Repeat([]byte("."), size)
@@ -245,9 +244,8 @@ func (in *input) read(ctx context.Context, made maker, p *pacer, items chan<- it
 	return nil
 }
 
-// gather puts items into batches: whatever is there when the sender is free, or as
-// much as fits where all is there at once. It closes batches at the end of items, not
-// at that of ctx.
+// gather puts items into batches: whatever is there when the sender is free, or as much as fits
+// where all is there at once. It closes batches at the end of items, not at that of ctx.
 func gather(ctx context.Context, items <-chan item, batches chan<- []item, fill bool) {
 	var g gathering
 	for items != nil || len(g.batch) > 0 {

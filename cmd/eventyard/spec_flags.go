@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// addDefinitionFlags gives a command the flags of a definition. What they are given goes into request, a pointer, and
-// nothing else does: an update leaves the rest.
+// addDefinitionFlags gives a command the flags of a definition. What they are given goes into
+// request, a pointer, and nothing else does: an update leaves the rest.
 func addDefinitionFlags(cmd *cobra.Command, d spec.Definition, where spec.Where, request any) {
 	cmd.Flags().SortFlags = false // the rows are in an order that can be read
 	for _, row := range d.List(where) {

@@ -8,8 +8,8 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/filter"
 )
 
-// showFilter tells which events are meant, a line for each condition: in the words of the command line. What it does
-// not understand it shows as it is.
+// showFilter tells which events are meant, a line for each condition: in the words of the command
+// line. What it does not understand it shows as it is.
 func showFilter(text json.RawMessage) (lines []string) {
 	if len(text) == 0 {
 		return nil

@@ -16,8 +16,8 @@ type nearError struct {
 
 func (e *nearError) Unwrap() error { return e.error }
 
-// suggest adds what was probably meant to the error that there is no such topic or subscription. A yard that
-// does not answer adds nothing.
+// suggest adds what was probably meant to the error that there is no such topic or subscription. A
+// yard that does not answer adds nothing.
 func suggest(cmd *cobra.Command, client *admin.Client, args []string, err error) error {
 	topic := ""
 	if flag := cmd.Flags().Lookup("topic"); flag != nil {

@@ -73,8 +73,7 @@ func (p *progress) clear() {
 	}
 }
 
-// confirm asks before something is destroyed. Where nobody can be asked, --yes is
-// the answer.
+// confirm asks before something is destroyed. Where nobody can be asked, --yes is the answer.
 func (c *cli) confirm(cmd *cobra.Command, yes bool, question string) error {
 	if yes {
 		return nil

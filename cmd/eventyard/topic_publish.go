@@ -51,8 +51,8 @@ func asData(text string) []byte {
 	return quoted
 }
 
-// publishTo publishes at the listener that the command line speaks to already, so that what it trusts is
-// trusted here too.
+// publishTo publishes at the listener that the command line speaks to already, so that what it
+// trusts is trusted here too.
 func (c topicCommands) publishTo(cmd *cobra.Command, topic admin.Topic, event grid.Event) error {
 	if topic.DisableKeys {
 		return &advisedError{fmt.Sprintf("the keys of topic %q are disabled", topic.Name), "publish with a bearer token or a policy of the yard, from a program, or take them again: eventyard topic update " + topic.Name + " --enable-keys"}

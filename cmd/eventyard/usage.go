@@ -27,8 +27,8 @@ func argumentsOf(cmd *cobra.Command) []string {
 	return names
 }
 
-// wantArgs takes the arguments that the line of usage names: any number of the last if its name ends in dots, and one
-// less if it stands in brackets.
+// wantArgs takes the arguments that the line of usage names: any number of the last if its name
+// ends in dots, and one less if it stands in brackets.
 func wantArgs(cmd *cobra.Command, args []string) error {
 	names := argumentsOf(cmd)
 	least, most := len(names), len(names)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -38,9 +39,7 @@ func thisBuild() build {
 			b.Time = s.Value
 		}
 	}
-	if b.Version == "" {
-		b.Version = info.Main.Version
-	}
+	b.Version = cmp.Or(b.Version, info.Main.Version)
 	if b.Version == "" || b.Version == "(devel)" {
 		b.Version = "development"
 	}

@@ -14,6 +14,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -49,9 +50,7 @@ func main() {
 }
 
 func serve(ctx context.Context, connection, name, group string) error {
-	if connection == "" {
-		connection = development
-	}
+	connection = cmp.Or(connection, development)
 	client, err := hub.Dial(ctx, strings.TrimSpace(connection), hub.Config{})
 	if err != nil {
 		return err

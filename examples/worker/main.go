@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -67,9 +68,7 @@ func dial(ctx context.Context, connection string) (*hub.Client, error) {
 		}
 		connection = strings.TrimSpace(string(text))
 	}
-	if connection == "" {
-		connection = development
-	}
+	connection = cmp.Or(connection, development)
 	client, err := hub.Dial(ctx, connection, hub.Config{})
 	if err != nil {
 		return nil, fmt.Errorf("%w\n  is the yard elsewhere? give what eventyard connection-string prints with -connection-string", err)

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -58,9 +59,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.MaxConnections, 10_000)
 	orElse(&c.MaxSessions, 4999)
 	orElse(&c.MaxLinks, 2048)
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	return c
 }
 

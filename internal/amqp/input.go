@@ -16,12 +16,11 @@ import (
 // input cuts what the peer sends into frames. It belongs to the connection's reading
 // goroutine, but for silent.
 //
-// What is read stays where it is until the next frame is asked for, so that a message in
-// one frame reaches its sink without a copy. Reading begins in a small buffer. When that
-// is full there may be much more, and a large one is borrowed, unless all frames fit the
-// small one; it is given back once
-// nothing unread is left. So an idle connection holds the small one only, and a busy one
-// pays one short read for each time that it catches up.
+// What is read stays where it is until the next frame is asked for, so that a message in one frame
+// reaches its sink without a copy. Reading begins in a small buffer. When that is full there may be
+// much more, and a large one is borrowed, unless all frames fit the small one; it is given back
+// once nothing unread is left. So an idle connection holds the small one only, and a busy one pays
+// one short read for each time that it catches up.
 type input struct {
 	nc    net.Conn
 	max   int // the largest frame; grows when the peer has opened

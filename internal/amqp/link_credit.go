@@ -13,8 +13,8 @@ type draining struct {
 	wanted     bool
 	unanswered bool // the peer has not been notified yet that there is no credit any more
 	dry        bool // the source has said that it has nothing, and has sent nothing since
-	// timer gives the credit back when nothing has been sent for a moment; set lets it see whether it
-	// is the last that was set.
+	// timer gives the credit back when nothing has been sent for a moment; set lets it see whether
+	// it is the last that was set.
 	timer *time.Timer
 	set   uint64
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // A machine that has vanished says nothing, and neither does one whose client reads nothing for a
-// while. What distinguishes them is whether the machine answers: the kernel knows (tcpState), and we
-// ask it when we would send a heartbeat and while a write does not get on.
+// while. What distinguishes them is whether the machine answers: the kernel knows (tcpState), and
+// we ask it when we would send a heartbeat and while a write does not get on.
 
 // tcpState is what the kernel knows of the way to the peer's machine.
 type tcpState struct {

@@ -11,7 +11,8 @@ import (
 	"github.com/eventyard/eventyard/internal/api/spec"
 )
 
-// definitionFiller puts a mapping into one definition (a hub, a subscription) by the rows of its spec.
+// definitionFiller puts a mapping into one definition (a hub, a subscription) by the rows of its
+// spec.
 type definitionFiller struct {
 	*filler
 	spec spec.Definition

@@ -9,9 +9,8 @@ import (
 	"github.com/eventyard/eventyard/admin"
 )
 
-// The official emulator's Config.json. It is read as it is: keys in any case, what
-// we do not know is a warning, and the emulator's limits on names and numbers of
-// hubs and groups are not ours.
+// The official emulator's Config.json. It is read as it is: keys in any case, what we do not know
+// is a warning, and the emulator's limits on names and numbers of hubs and groups are not ours.
 type emulatorFile struct {
 	UserConfig emulatorUser `key:"UserConfig"`
 }

@@ -21,7 +21,8 @@ func (n Notify) Targets() []string { return splitList(n.To) }
 // smtpModes are what smtp.tls may be.
 var smtpModes = []string{"starttls", "tls", "none"}
 
-// maxTargets are told of all functions; each function may have others of its own, and notices have room for so many together.
+// maxTargets are told of all functions; each function may have others of its own, and notices have
+// room for so many together.
 const maxTargets = 10
 
 func (c Config) validateFunctions(found *complaints) {
@@ -92,7 +93,8 @@ func (c Config) validateSMTP(found *complaints) {
 	}
 }
 
-// validateFunctionList finds what is missing or there twice; the rest is judged where definitions are kept.
+// validateFunctionList finds what is missing or there twice; the rest is judged where definitions
+// are kept.
 func (c Config) validateFunctionList(found *complaints) {
 	first, readers := map[string]int{}, map[[2]string]int{}
 	for i, f := range c.Functions {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// foreignFolders finds dead-letter folders that the yard would refuse to write to: those that are neither in the data
-// folder nor in one that was allowed. It looks at the disk, for links.
+// foreignFolders finds dead-letter folders that the yard would refuse to write to: those that are
+// neither in the data folder nor in one that was allowed. It looks at the disk, for links.
 func (c Config) foreignFolders() (found complaints) {
 	for i, s := range c.Subscriptions {
 		kind, dir, _ := strings.Cut(strings.TrimSpace(deref(s.DeadLetter)), ":")
@@ -60,7 +60,8 @@ func resolved(dir string) string {
 // yardEvents is the topic that every yard has.
 const yardEvents = "yard-events"
 
-// notes tells of sources that the file does not declare: they may exist in the yard, or be misspelt.
+// notes tells of sources that the file does not declare: they may exist in the yard, or be
+// misspelt.
 func (l *loader) notes() (notes []string) {
 	topics, hubs := []string{yardEvents}, []string{}
 	for _, t := range l.config.Topics {

@@ -42,8 +42,8 @@ type Loaded struct {
 	Config Config
 	// File is the file that was read, empty if there was none.
 	File string
-	// Warnings are things the user should look at and the yard can live with. Notes are for who checks a
-	// file: they may be right or wrong, which the file alone does not tell.
+	// Warnings are things the user should look at and the yard can live with. Notes are for who
+	// checks a file: they may be right or wrong, which the file alone does not tell.
 	Warnings, Notes []string
 }
 

@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// DidYouMean is the candidate that a word was probably meant to be, or empty where none is near enough. Case makes no
-// difference.
+// DidYouMean is the candidate that a word was probably meant to be, or empty where none is near
+// enough. Case makes no difference.
 func DidYouMean(word string, candidates []string) string {
 	best, least := "", 1+len(word)/4 // more edits than that, and it is another word
 	for _, candidate := range candidates {

@@ -1,9 +1,11 @@
 package config
 
-// row describes a setting: what flags, variables, both file formats and the printed reference say of it.
+// row describes a setting: what flags, variables, both file formats and the printed reference say
+// of it.
 type row struct {
 	key string
-	// value is the word that stands for the value in help; empty for a switch. usual is the default.
+	// value is the word that stands for the value in help; empty for a switch. usual is the
+	// default.
 	value, usual, help string
 }
 

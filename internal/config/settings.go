@@ -27,8 +27,7 @@ type Setting struct {
 	value reflect.Value // of the Config it was taken from
 }
 
-// Settings lists every setting that a flag or a variable can give, in the order of
-// the struct.
+// Settings lists every setting that a flag or a variable can give, in the order of the struct.
 func Settings() []Setting { return settingsOf(new(Config)) }
 
 func settingsOf(c *Config) []Setting {

@@ -43,8 +43,7 @@ func (c Config) validate(reserved []string) complaints {
 	return found
 }
 
-// Bounds of a segment file: smaller ones are all overhead, larger ones make
-// retention coarse.
+// Bounds of a segment file: smaller ones are all overhead, larger ones make retention coarse.
 const (
 	minSegmentBytes = 64 << 10
 	maxSegmentBytes = 1 << 30

@@ -1,5 +1,5 @@
-// Package panics makes panics of other people's functions errors that tell where they began. Packages processor and functions give
-// them to their users by names of their own.
+// Package panics makes panics of other people's functions errors that tell where they began.
+// Packages processor and functions give them to their users by names of their own.
 package panics
 
 import (
@@ -43,7 +43,8 @@ func Call(fn func() error) (err error) {
 	return fn()
 }
 
-// where is where the panic that is being recovered from began: behind the runtime's own functions that raised it.
+// where is where the panic that is being recovered from began: behind the runtime's own functions
+// that raised it.
 func where() string {
 	var callers [32]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])

@@ -20,8 +20,8 @@ type Inspection struct {
 	// though it proves no yard; nil means nothing.
 	Own   []string
 	Known func(path string, entry fs.DirEntry) bool
-	// MaxLogBytes is how much of events is read through; zero means all there is. Storage that holds
-	// more is not read, for it would take long.
+	// MaxLogBytes is how much of events is read through; zero means all there is. Storage that
+	// holds more is not read, for it would take long.
 	MaxLogBytes int64
 	// Progress hears how far reading the events has come; nil means nobody.
 	Progress func(done, total int64)
@@ -46,8 +46,8 @@ type Findings struct {
 	Foreign []string
 }
 
-// Inspect verifies all that storage holds, changing nothing. The error is fs.ErrNotExist where there
-// is none, or nothing in it yet.
+// Inspect verifies all that storage holds, changing nothing. The error is fs.ErrNotExist where
+// there is none, or nothing in it yet.
 func Inspect(ctx context.Context, url string, in Inspection) (Findings, error) {
 	folder, err := folderOf(url)
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 var (
 	// ErrLocked: another yard uses the storage.
 	ErrLocked = vfs.ErrLocked
-	// ErrMetaLost: the folder holds events, but not the file that says whose they are. It comes with
-	// fs.ErrNotExist.
+	// ErrMetaLost: the folder holds events, but not the file that says whose they are. It comes
+	// with fs.ErrNotExist.
 	ErrMetaLost = errors.New(metaName + " is missing")
 )
 

@@ -5,7 +5,8 @@
 //		storetest.Run(t, func(t *testing.T) processor.Store { return memory.New() })
 //	}
 //
-// Keys and values of entries can be checked with package internal/hubs/groupentry, within this project.
+// Keys and values of entries can be checked with package internal/hubs/groupentry, within this
+// project.
 //
 // The suite uses hubs and groups with names of its own that no other run has, so that
 // stores may share one database, and the partitions "0" to "31".
@@ -87,8 +88,7 @@ type test struct {
 	run  func(f *fixture)
 }
 
-// patience bounds every wait. It is no measure of anything: a store that needs
-// longer hangs.
+// patience bounds every wait. It is no measure of anything: a store that needs longer hangs.
 const patience = 60 * time.Second
 
 // fixture is what one test works with.

@@ -174,8 +174,7 @@ func (c *amqpConn) attachSender(address string) (credit uint32, err error) {
 	return credit, nil
 }
 
-// attachReceiver makes a link from an address, from its oldest event on, and gives it
-// credit.
+// attachReceiver makes a link from an address, from its oldest event on, and gives it credit.
 func (c *amqpConn) attachReceiver(address string, credit uint32) error {
 	err := c.send(wire.FrameAMQP, func(dst []byte) []byte {
 		return wire.AppendAttach(dst, &wire.Attach{Name: "in", Role: wire.RoleReceiver,

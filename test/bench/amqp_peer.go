@@ -11,11 +11,10 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
-// The canned peer is what a yard is compared with: a server that does the least a client
-// can live with. It takes whatever is sent and throws it away, and gives whatever is
-// asked for from a stretch of frames encoded beforehand. One goroutine for each
-// connection, no windows, no checks, no storage; or, as the floor of what stores, files
-// that nobody could read anything from.
+// The canned peer is what a yard is compared with: a server that does the least a client can live
+// with. It takes whatever is sent and throws it away, and gives whatever is asked for from a
+// stretch of frames encoded beforehand. One goroutine for each connection, no windows, no checks,
+// no storage; or, as the floor of what stores, files that nobody could read anything from.
 //
 // It runs as a process of its own, this program started again, as the yard does.
 const (

@@ -19,9 +19,8 @@ const (
 	partitions  = 16
 )
 
-// cachedBytes bounds what is written through the page cache in one go: past a share of
-// the memory the operating system makes writers wait for the disk, and then only the
-// disk is measured.
+// cachedBytes bounds what is written through the page cache in one go: past a share of the memory
+// the operating system makes writers wait for the disk, and then only the disk is measured.
 const cachedBytes = 3 << 29
 
 // shape is how a load is spread.

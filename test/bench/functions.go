@@ -15,8 +15,9 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// measureFunctions reads a filled hub with a processor that checkpoints each batch, and with functions, in Go and over
-// HTTP: what retries, breaker and records cost while nothing goes wrong. Then it lets every event fail.
+// measureFunctions reads a filled hub with a processor that checkpoints each batch, and with
+// functions, in Go and over HTTP: what retries, breaker and records cost while nothing goes wrong.
+// Then it lets every event fail.
 func measureFunctions(ctx context.Context, b *bench) error {
 	program, err := b.program(ctx)
 	if err != nil {
@@ -109,7 +110,8 @@ func startReceiver() *httptest.Server {
 	}))
 }
 
-// processAndPost is what a function over HTTP has to do at least: read, post a body as large as a call's, checkpoint.
+// processAndPost is what a function over HTTP has to do at least: read, post a body as large as a
+// call's, checkpoint.
 func processAndPost(ctx context.Context, s *amqpServer, c *consumed) error {
 	receiver := startReceiver()
 	defer receiver.Close()
@@ -134,7 +136,8 @@ func processAndPost(ctx context.Context, s *amqpServer, c *consumed) error {
 	})
 }
 
-// functionOfPoison puts every event away. A call is counted when it fails, so the last of each partition is put away behind the clock.
+// functionOfPoison puts every event away. A call is counted when it fails, so the last of each
+// partition is put away behind the clock.
 func functionOfPoison(ctx context.Context, s *amqpServer, c *consumed) error {
 	fail := func(context.Context, event.Event) error {
 		c.add(1)

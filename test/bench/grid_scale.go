@@ -14,8 +14,8 @@ const (
 	backlogEvents     = 1_000_000
 )
 
-// measureGridScale publishes to a topic with ten thousand subscriptions, and to one with an endpoint
-// that is dead.
+// measureGridScale publishes to a topic with ten thousand subscriptions, and to one with an
+// endpoint that is dead.
 func measureGridScale(ctx context.Context, b *bench) error {
 	program, err := b.program(ctx)
 	if err != nil {
@@ -112,8 +112,8 @@ func (y *gridYard) publishRates(ctx context.Context, rounds, events int) (series
 	return rates, nil
 }
 
-// matchLag publishes for a while at a steady rate, then one event that matches: how long it takes is
-// how far behind matching is.
+// matchLag publishes for a while at a steady rate, then one event that matches: how long it takes
+// is how far behind matching is.
 func (y *gridYard) matchLag(ctx context.Context, sink *sink) (time.Duration, error) {
 	const batch = 50
 	tick := time.NewTicker(time.Second * batch / manyRate)

@@ -133,7 +133,8 @@ func runPoster(ctx context.Context, cfg posterConfig) error {
 	return nil
 }
 
-// deliveryHeaders are those that a receiver of Event Grid's gets: they cost it more than the body does.
+// deliveryHeaders are those that a receiver of Event Grid's gets: they cost it more than the body
+// does.
 var deliveryHeaders = http.Header{
 	"Content-Type":          {"application/json; charset=utf-8"},
 	"Accept":                {"*/*"},

@@ -13,18 +13,16 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
-// journal is the layout that the engine did not choose, just complete enough to be
-// measured: all partitions' batches go to one shared journal with a single sync, and
-// behind it, through the page cache, to a file per partition. It has the engine's own
-// encoding, and what such a layout cannot do without: group commit, journal files that
-// are zeroed beforehand and used in turn, and a sync of the partitions' files before a
-// journal file is used again. It has no segments, indexes, readers or recovery, all of
-// which the engine pays for in the same comparison.
+// journal is the layout that the engine did not choose, just complete enough to be measured: all
+// partitions' batches go to one shared journal with a single sync, and behind it, through the page
+// cache, to a file per partition. It has the engine's own encoding, and what such a layout cannot
+// do without: group commit, journal files that are zeroed beforehand and used in turn, and a sync
+// of the partitions' files before a journal file is used again. It has no segments, indexes,
+// readers or recovery, all of which the engine pays for in the same comparison.
 //
-// Batches that arrive while a group is being committed form the next one. One goroutine
-// commits, another syncs the partitions' files. Writing behind in a third, while the next
-// sync runs, was tried: in four rounds of turns no difference stood out of the noise, so
-// it is left simple.
+// Batches that arrive while a group is being committed form the next one. One goroutine commits,
+// another syncs the partitions' files. Writing behind in a third, while the next sync runs, was
+// tried: in four rounds of turns no difference stood out of the noise, so it is left simple.
 type journal struct {
 	parts []*journalPart
 	files []vfs.File

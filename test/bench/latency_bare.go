@@ -10,12 +10,14 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
-// bareFileBytes is written with zeros beforehand: a sync into blocks that exist is the cheapest there is.
+// bareFileBytes is written with zeros beforehand: a sync into blocks that exist is the cheapest
+// there is.
 const bareFileBytes = 32 << 20
 
-// barePipe is the least that a durable server can be: it reads events from a socket, writes what has come while the
-// last sync ran, syncs, and writes them to another socket. It knows no protocol, no numbers, no sums and no
-// readers. What is faster than this on the same machine does not wait for the disk.
+// barePipe is the least that a durable server can be: it reads events from a socket, writes what
+// has come while the last sync ran, syncs, and writes them to another socket. It knows no protocol,
+// no numbers, no sums and no readers. What is faster than this on the same machine does not wait
+// for the disk.
 func barePipe(_ context.Context, dir string) (_ pipe, err error) {
 	file, err := newBareFile(dir)
 	if err != nil {

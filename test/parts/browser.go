@@ -18,8 +18,8 @@ const pageTime = time.Minute
 
 var browserListens = regexp.MustCompile(`DevTools listening on ws://([^/\s]+)/`)
 
-// Browser starts a Chromium without a screen, and gives an empty page of it that runs no scripts. The browser is gone at the
-// test's end.
+// Browser starts a Chromium without a screen, and gives an empty page of it that runs no scripts.
+// The browser is gone at the test's end.
 func Browser(t testing.TB) *Page {
 	t.Helper()
 	if err := Need("chromium", "chromium"); err != nil {
@@ -29,7 +29,8 @@ func Browser(t testing.TB) *Page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It opens nothing but our own pages, so it needs no sandbox, which root and containers cannot have.
+	// It opens nothing but our own pages, so it needs no sandbox, which root and containers cannot
+	// have.
 	process, err := guard(dir, "KILL", nil, "env", "HOME="+dir, "chromium", "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
 		"--no-first-run", "--no-proxy-server", "--disable-background-networking", "--disable-component-update", "--disable-breakpad", "--disable-extensions",
 		"--user-data-dir="+dir, "--remote-debugging-port=0", "about:blank")
@@ -48,14 +49,16 @@ func Browser(t testing.TB) *Page {
 }
 
 // Page is a page of a browser, for one goroutine. It is driven by Chromium's DevTools protocol
-// (https://chromedevtools.github.io/devtools-protocol/): commands by number, answers with theirs, events in between.
+// (https://chromedevtools.github.io/devtools-protocol/): commands by number, answers with theirs,
+// events in between.
 type Page struct {
 	t      testing.TB
 	conn   *websocket.Conn
 	number int
 	loader string   // which loading of a document is shown
 	loaded []string // those that are complete
-	// Requests are what the browser has asked for, Complaints what it said of the pages: styles it refused, for one.
+	// Requests are what the browser has asked for, Complaints what it said of the pages: styles it
+	// refused, for one.
 	Requests   []Request
 	Complaints []string
 }
@@ -133,7 +136,8 @@ func (p *Page) Width() int {
 	return int(metrics.CSSContentSize.Width)
 }
 
-// Click presses the mouse on the first element that a selector finds, and waits for the page that this leads to.
+// Click presses the mouse on the first element that a selector finds, and waits for the page that
+// this leads to.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
 	var document struct{ Root struct{ NodeID int } }
@@ -154,7 +158,8 @@ func (p *Page) Click(selector string) {
 	p.awaitLoad(func(loader string) bool { return loader != p.loader })
 }
 
-// Press presses keys, such as Tab, one after the other; with the last of them the page is left for another.
+// Press presses keys, such as Tab, one after the other; with the last of them the page is left for
+// another.
 func (p *Page) Press(keys ...string) {
 	p.t.Helper()
 	for _, key := range keys {

@@ -14,10 +14,10 @@ import (
 // startTime is how long a component may take until it is ready, on a busy machine.
 const startTime = time.Minute
 
-// guardScript keeps a program while its own standard input is open. The other end of that is in
-// the test process; so however that ends, the program is stopped and its folder
-// removed, in several tries if need be: a browser's helpers outlive it by a moment, and write there.
-// A line read is a signal to stop the program by, with its folder kept.
+// guardScript keeps a program while its own standard input is open. The other end of that is in the
+// test process; so however that ends, the program is stopped and its folder removed, in several
+// tries if need be: a browser's helpers outlive it by a moment, and write there. A line read is a
+// signal to stop the program by, with its folder kept.
 const guardScript = `dir=$1 stop=$2; shift 2
 end() { [ -e "$dir/ended" ] || kill -s "$1" "$(cat "$dir/pid")" 2>/dev/null; wait; }
 ( "$@" >"$dir/log" 2>&1 & echo $! >"$dir/pid"; wait; : >"$dir/ended" ) &

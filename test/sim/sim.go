@@ -6,7 +6,8 @@
 // One number, the seed, makes a whole run: who starts and dies when, and what becomes of each call.
 // What chance decides is drawn for each call by itself from the seed and the call's own name, so
 // that goroutines may come in any order. The processor draws its own jitter, though, and so a run
-// goes much the same way again, but not exactly: a seed that failed is worth several tries (-count=20).
+// goes much the same way again, but not exactly: a seed that failed is worth several tries
+// (-count=20).
 //
 // What is real: the processor, the broker with its epochs, the disk engine on the in-memory
 // file system, the memory store. What stands between them and fails is ours: one gate for

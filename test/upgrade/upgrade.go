@@ -1,19 +1,21 @@
-// Package upgrade holds the test that a data folder which an older program wrote opens under the present one, and that
-// everything in it is there. Its archives, testdata/NAME.tar.gz, were written by real older programs; what each has to
-// yield stands beside it in NAME.json. They are never edited, nor made again by a newer program: whoever changes a
-// format on disk adds one, made by the last commit that wrote the old form:
+// Package upgrade holds the test that a data folder which an older program wrote opens under the
+// present one, and that everything in it is there. Its archives, testdata/NAME.tar.gz, were written
+// by real older programs; what each has to yield stands beside it in NAME.json. They are never
+// edited, nor made again by a newer program: whoever changes a format on disk adds one, made by the
+// last commit that wrote the old form:
 //
 //	git worktree add /tmp/old COMMIT && (cd /tmp/old && go build -o /tmp/eventyard-old ./cmd/eventyard)
 //	go run ./test/upgrade/generate -binary /tmp/eventyard-old -commit COMMIT -name before-CHANGE
 //	go run ./test/upgrade/generate -binary /tmp/eventyard-old -commit COMMIT -name before-CHANGE-killed -kill
 //
-// The first archive is of a yard that was stopped, the second of one that was killed (SIGKILL). The generator records what
-// the old program answers about a copy of the folder, after a restart; the test asks the present one the same. Beyond that
-// the test goes on with what was under way: numbered producers, a group, retries, dead letters, functions.
+// The first archive is of a yard that was stopped, the second of one that was killed (SIGKILL). The
+// generator records what the old program answers about a copy of the folder, after a restart; the
+// test asks the present one the same. Beyond that the test goes on with what was under way:
+// numbered producers, a group, retries, dead letters, functions.
 //
-// The archives keep for good. Hubs keep their events for ever; the test runs the yard with a retention of a century; retries
-// whose time to live is over become dead letters, which are sent again; and producers, which a yard forgets after a week,
-// are made to have been active just now.
+// The archives keep for good. Hubs keep their events for ever; the test runs the yard with a
+// retention of a century; retries whose time to live is over become dead letters, which are sent
+// again; and producers, which a yard forgets after a week, are made to have been active just now.
 package upgrade
 
 import (
@@ -31,7 +33,8 @@ import (
 
 // Manifest is what an archive has to yield.
 type Manifest struct {
-	// Commit is the one that the program was built from, Made when the folder was written. Killed: it ended by SIGKILL.
+	// Commit is the one that the program was built from, Made when the folder was written. Killed:
+	// it ended by SIGKILL.
 	Commit string    `json:"commit"`
 	Made   time.Time `json:"made"`
 	Killed bool      `json:"killed"`
@@ -42,9 +45,10 @@ type Manifest struct {
 	Blobs     map[string]string `json:"blobs"`
 	Producers []Producer        `json:"producers"`
 	Groups    []Group           `json:"groups"`
-	// Owed are the events that each subscription of Topic has not delivered, by subscription and id, with their data: they
-	// wait in the topic, in a retry log or parked, or are dead letters. InFolder are those whose dead letters go to the
-	// folder Folder of the data folder. Pull are those that clients of the subscription PullFrom have not acknowledged.
+	// Owed are the events that each subscription of Topic has not delivered, by subscription and
+	// id, with their data: they wait in the topic, in a retry log or parked, or are dead letters.
+	// InFolder are those whose dead letters go to the folder Folder of the data folder. Pull are
+	// those that clients of the subscription PullFrom have not acknowledged.
 	Topic    string                                `json:"topic"`
 	Owed     map[string]map[string]json.RawMessage `json:"owed"`
 	Folder   string                                `json:"folder"`
@@ -108,7 +112,8 @@ func (y Yard) ConnectionString() string {
 		strings.TrimPrefix(y.AMQP, "amqp://"), Policy, Key)
 }
 
-// Do makes a request as Policy and gives the answer; body nil: none, a string: as it is, else as JSON.
+// Do makes a request as Policy and gives the answer; body nil: none, a string: as it is, else as
+// JSON.
 func (y Yard) Do(ctx context.Context, method, path string, body any) ([]byte, error) {
 	return y.As(ctx, Policy, Key, method, path, body)
 }
@@ -144,8 +149,9 @@ func (y Yard) As(ctx context.Context, policy, key, method, path string, body any
 	return answer, nil
 }
 
-// Recall asks a path and gives the answer in a form that another yard on the same folder would give, too: what says
-// where the yard listens is replaced, what tells of this moment is left out. Lines become a list.
+// Recall asks a path and gives the answer in a form that another yard on the same folder would
+// give, too: what says where the yard listens is replaced, what tells of this moment is left out.
+// Lines become a list.
 func (y Yard) Recall(ctx context.Context, path string) (json.RawMessage, error) {
 	answer, err := y.Do(ctx, http.MethodGet, path, nil)
 	if err != nil {

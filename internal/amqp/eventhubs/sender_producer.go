@@ -29,7 +29,8 @@ func (p *peer) openProducer(l *amqp.Link, a address) (*broker.Producer, error) {
 	if cfg.Epoch, err = producerNumber[int16](asked, wire.AnnotationProducerEpoch, 0, math.MaxInt16); err != nil {
 		return nil, err
 	}
-	// -1, which Event Hubs does not take, is how a client says that it has sent none and counts from 0.
+	// -1, which Event Hubs does not take, is how a client says that it has sent none and counts
+	// from 0.
 	if cfg.Last, err = producerNumber[int32](asked, wire.AnnotationProducerSequence, -1, math.MaxInt32); err != nil {
 		return nil, err
 	}

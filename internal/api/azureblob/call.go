@@ -105,8 +105,7 @@ func parseQuery(text string) (url.Values, error) {
 	return query, nil
 }
 
-// accountOfHost gives the account that a host's name begins with, as in Azure:
-// ACCOUNT.blob.DOMAIN.
+// accountOfHost gives the account that a host's name begins with, as in Azure: ACCOUNT.blob.DOMAIN.
 func accountOfHost(host string) (string, bool) {
 	account, rest, _ := strings.Cut(host, ".")
 	known := account == Account || account == DevelopmentAccount

@@ -15,8 +15,8 @@ type selector struct {
 	method, restype, comp string
 }
 
-// routeOf is what the frame knows of an operation, which is asked for by what the path names and by two words of
-// the query.
+// routeOf is what the frame knows of an operation, which is asked for by what the path names and by
+// two words of the query.
 func routeOf(at selector, op operation) frame.Route {
 	path := map[level]string{
 		atService: Prefix + "{account}", atContainer: Prefix + "{account}/{container}", atBlob: Prefix + "{account}/{container}/{blob}",

@@ -14,8 +14,8 @@ type span struct {
 	first, last int64 // last included; without end math.MaxInt64
 }
 
-// rangeOf reads the range of a request, the service's own header before the usual one; nil if all is
-// wanted.
+// rangeOf reads the range of a request, the service's own header before the usual one; nil if all
+// is wanted.
 func rangeOf(r *http.Request) (*span, error) {
 	for _, name := range []string{"x-ms-range", "Range"} {
 		text := r.Header.Get(name)

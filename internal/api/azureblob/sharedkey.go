@@ -131,9 +131,8 @@ func canonicalHeaders(h http.Header, order func(a, b string) int) string {
 	return b.String()
 }
 
-// compareByWeight is the order of newer libraries, which is that of the service: hyphens
-// count only where names are alike without them, and signs come before digits, digits
-// before letters.
+// compareByWeight is the order of newer libraries, which is that of the service: hyphens count only
+// where names are alike without them, and signs come before digits, digits before letters.
 func compareByWeight(a, b string) int {
 	if order := slices.Compare(weights(a), weights(b)); order != 0 {
 		return order

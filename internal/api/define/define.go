@@ -1,5 +1,5 @@
-// Package define reads a function's definition from the words that the HTTP listener, the command line and the
-// configuration have in common, and shows it in them.
+// Package define reads a function's definition from the words that the HTTP listener, the command
+// line and the configuration have in common, and shows it in them.
 package define
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
-// Apply writes a request over a definition: what is not given stays. What is wrong with the words is an error that wraps
-// runner.ErrInvalid; what is wrong with the whole is the runner's to say.
+// Apply writes a request over a definition: what is not given stays. What is wrong with the words
+// is an error that wraps runner.ErrInvalid; what is wrong with the whole is the runner's to say.
 func Apply(r admin.FunctionRequest, d *runner.Definition) error {
 	setText(&d.Name, r.Name)
 	setText(&d.Hub, r.Hub)

@@ -85,8 +85,7 @@ func (c *call) Admit() error {
 	return c.admitPolicy()
 }
 
-// credentialOf finds what a request shows (reference §2 and §19). The first that is there
-// counts.
+// credentialOf finds what a request shows (reference §2 and §19). The first that is there counts.
 func credentialOf(r *http.Request) (credential, error) {
 	if key, ok := r.Header["Aeg-Sas-Key"]; ok {
 		return shownKey(key[0])

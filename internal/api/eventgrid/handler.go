@@ -9,6 +9,7 @@
 package eventgrid
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -82,15 +83,11 @@ func (c Config) withDefaults() Config {
 	if c.Endpoint == nil {
 		c.Endpoint = func(*http.Request, string) string { return "" }
 	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = 1 << 20
-	}
+	c.MaxBytes = cmp.Or(c.MaxBytes, 1<<20)
 	if c.Stopping == nil {
 		c.Stopping = context.Background()
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
 	}

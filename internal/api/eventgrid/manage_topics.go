@@ -41,8 +41,8 @@ func (c *call) getTopic() error {
 	return c.show(c.showTopic(t), err)
 }
 
-// showTopic is a topic as management shows it, without its keys, and with where its events are published, as this
-// client reaches it.
+// showTopic is a topic as management shows it, without its keys, and with where its events are
+// published, as this client reaches it.
 func (c *call) showTopic(t topics.Topic) any {
 	scheme := "http://"
 	if c.R.TLS != nil {
@@ -58,7 +58,8 @@ func (c *call) putTopic() error {
 	if err != nil {
 		return err
 	}
-	// It is looked for first: where there are as many topics as are allowed, those can be changed still.
+	// It is looked for first: where there are as many topics as are allowed, those can be changed
+	// still.
 	t, missing := c.handler.cfg.Topics.Topic(cfg.Name)
 	if missing != nil {
 		t, err = c.handler.cfg.Topics.CreateTopic(c.R.Context(), cfg)
@@ -73,8 +74,7 @@ func (c *call) putTopic() error {
 	return c.replyJSON(http.StatusCreated, c.showTopic(t))
 }
 
-// topicConfig reads the body of a PUT. The path has the name; no body at all asks for the
-// defaults.
+// topicConfig reads the body of a PUT. The path has the name; no body at all asks for the defaults.
 func (c *call) topicConfig() (topics.TopicConfig, error) {
 	text, err := c.document()
 	if err != nil {

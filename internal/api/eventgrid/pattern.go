@@ -73,7 +73,8 @@ func (p pattern) match(path []string) (names, bool) {
 			}
 			continue
 		}
-		// A name without a verb in the pattern has no colon, so that a verb that nobody knows is not taken for part of a name.
+		// A name without a verb in the pattern has no colon, so that a verb that nobody knows is
+		// not taken for part of a name.
 		name, verb := path[i], ""
 		if at := strings.LastIndexByte(name, ':'); at >= 0 {
 			name, verb = name[:at], name[at+1:]

@@ -1,6 +1,7 @@
 package eventgrid
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/netip"
@@ -46,8 +47,7 @@ func topicOfHost(host string) string {
 	return label
 }
 
-// isName tells whether a text could be a topic's name: a host, or a token for one, may be
-// anything.
+// isName tells whether a text could be a topic's name: a host, or a token for one, may be anything.
 func isName(text string) bool {
 	foreign := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
@@ -62,8 +62,6 @@ const ofHubs = "-"
 // ValidationPath is the link, without the host, that the owner of an endpoint opens to agree.
 // topic is empty for subscriptions to hubs.
 func ValidationPath(topic, id, token string) string {
-	if topic == "" {
-		topic = ofHubs
-	}
+	topic = cmp.Or(topic, ofHubs)
 	return "/topics/" + url.PathEscape(topic) + "/validate?" + url.Values{"id": {id}, "token": {token}}.Encode()
 }

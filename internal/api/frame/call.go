@@ -26,7 +26,8 @@ type Call struct {
 	Route Route
 	// Admitted: the caller was let in.
 	Admitted bool
-	// Refused is what the client was told, or would have been if it had not left; nil: it was served.
+	// Refused is what the client was told, or would have been if it had not left; nil: it was
+	// served.
 	Refused *Refusal
 
 	status int

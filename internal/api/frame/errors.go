@@ -10,8 +10,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// Refusal is an error as clients are wording it. An API makes those of its own, and the table those of
-// the services.
+// Refusal is an error as clients are wording it. An API makes those of its own, and the table those
+// of the services.
 type Refusal struct {
 	Status int
 	// Code is the API's word for it: the last part of a problem's type, the finer code of Event

@@ -36,7 +36,8 @@ type Config struct {
 type API struct {
 	// Name is what the log calls it.
 	Name string
-	// Serves tells whether a request is for this API. nil: it serves whatever no API before it does.
+	// Serves tells whether a request is for this API. nil: it serves whatever no API before it
+	// does.
 	Serves func(*http.Request) bool
 	// Routes are all operations. Begin's exchanges find their route among them.
 	Routes []Route

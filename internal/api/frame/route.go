@@ -10,8 +10,8 @@ import (
 type Route struct {
 	// API is the name of its API; the frame fills it in.
 	API string
-	// Method and Path are how a client asks for it. In Path a name in braces stands for one segment;
-	// a query that belongs to the operation is part of it.
+	// Method and Path are how a client asks for it. In Path a name in braces stands for one
+	// segment; a query that belongs to the operation is part of it.
 	Method, Path string
 	// Name is its label in the metrics and in the log; empty means Path.
 	Name string

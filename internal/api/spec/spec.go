@@ -1,8 +1,8 @@
-// Package spec says, once for each definition (hub, topic, subscription, function, policy), which fields it
-// has. A field is one row: its name, what it means, its range and default, and where it may be set. From the rows follow
-// the flags of the command line with their help, the keys of the configuration file, the checks of both, the
-// reference pages, and the descriptions in the API's schema. The Go types of the fields, and with them the JSON, are
-// package admin's.
+// Package spec says, once for each definition (hub, topic, subscription, function, policy), which
+// fields it has. A field is one row: its name, what it means, its range and default, and where it
+// may be set. From the rows follow the flags of the command line with their help, the keys of the
+// configuration file, the checks of both, the reference pages, and the descriptions in the API's
+// schema. The Go types of the fields, and with them the JSON, are package admin's.
 package spec
 
 import (
@@ -27,11 +27,13 @@ func Definitions() []Definition { return []Definition{Hub, Topic, Subscription, 
 
 // Field is one thing that a definition can be told.
 type Field struct {
-	// Name is the key in JSON and in the configuration file. Behind a dot it is one of an object: oauth.tokenUrl.
+	// Name is the key in JSON and in the configuration file. Behind a dot it is one of an object:
+	// oauth.tokenUrl.
 	Name string
 	// Flag is the flag without its dashes; empty: it follows from the name (maxEvents: max-events).
 	Flag string
-	// Value is the word that stands for the value in help; it also says what kind of text is wanted: a duration, a file.
+	// Value is the word that stands for the value in help; it also says what kind of text is
+	// wanted: a duration, a file.
 	Value string
 	// Help is a phrase that goes on behind the name: "attempts for each event".
 	Help string
@@ -39,7 +41,8 @@ type Field struct {
 	Min, Max int
 	// OneOf are the words that are allowed; none: any.
 	OneOf []string
-	// Default is what holds if the field is not given, as a text or a phrase; empty: nothing. Required: it has to be given.
+	// Default is what holds if the field is not given, as a text or a phrase; empty: nothing.
+	// Required: it has to be given.
 	Default  string
 	Required bool
 	// Secret values are never shown, and a flag may name the file that has one: @FILE.

@@ -15,8 +15,8 @@ import (
 	"github.com/eventyard/eventyard/internal/config/quantity"
 )
 
-// Set reads a text, as a flag or a configuration file has it, into a field of a definition, which is a
-// pointer to its request. A list gets one more element.
+// Set reads a text, as a flag or a configuration file has it, into a field of a definition, which
+// is a pointer to its request. A list gets one more element.
 func (f Field) Set(definition any, text string) error {
 	if f.set != nil {
 		return f.set(definition, text)
@@ -51,8 +51,8 @@ func (f Field) SetJSON(definition any, value []byte) error {
 	return nil
 }
 
-// Clear makes a list or map that was not given an empty one, which says that there are to be none. An
-// object is made, too.
+// Clear makes a list or map that was not given an empty one, which says that there are to be none.
+// An object is made, too.
 func (f Field) Clear(definition any) {
 	v := f.value(definition)
 	switch {
@@ -100,8 +100,8 @@ func (f Field) value(definition any) reflect.Value {
 	return v
 }
 
-// Names are the keys of a request's fields, in JSON and in the configuration file. A key tag names what JSON does
-// not have.
+// Names are the keys of a request's fields, in JSON and in the configuration file. A key tag names
+// what JSON does not have.
 func Names(t reflect.Type) []string {
 	names := make([]string, t.NumField())
 	for i := range names {
@@ -114,8 +114,8 @@ func Names(t reflect.Type) []string {
 	return names
 }
 
-// Check judges a value, as a text, by the row alone: its range, its words and its form. Zero and nothing
-// stand for the default.
+// Check judges a value, as a text, by the row alone: its range, its words and its form. Zero and
+// nothing stand for the default.
 func (f Field) Check(text string) error {
 	if text == "" || text == "0" && f.bounded() {
 		return nil
@@ -305,8 +305,8 @@ func setEntry(to *map[string]string, name, value string, err error) error {
 	return nil
 }
 
-// ParseHeader reads NAME=VALUE, or NAME={path} for a field of the event. Its error repeats no value, which may
-// be a secret.
+// ParseHeader reads NAME=VALUE, or NAME={path} for a field of the event. Its error repeats no
+// value, which may be a secret.
 func ParseHeader(pair string) (admin.Header, error) {
 	name, value, found := strings.Cut(pair, "=")
 	if !found {
@@ -339,7 +339,8 @@ func ParseRetries(text string) (admin.Retries, error) {
 	return admin.Retries(n), nil
 }
 
-// ParseBreaker reads "100/30s" as more than a hundred failures within thirty seconds, and "off" as -1.
+// ParseBreaker reads "100/30s" as more than a hundred failures within thirty seconds, and "off" as
+// -1.
 func ParseBreaker(text string) (failures int, within time.Duration, err error) {
 	if strings.EqualFold(text, "off") {
 		return -1, 0, nil

@@ -70,8 +70,8 @@ func showHeaders(headers []topics.Header, secrets bool) []admin.Header {
 	return shown
 }
 
-// ShowKeys gives what receivers check signatures with: of secret keys only that they are there, unless
-// secrets are asked for.
+// ShowKeys gives what receivers check signatures with: of secret keys only that they are there,
+// unless secrets are asked for.
 func ShowKeys(s topics.Subscription, secrets bool) []admin.SigningKey {
 	var shown []admin.SigningKey
 	for _, k := range s.Keys {

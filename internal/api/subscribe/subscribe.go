@@ -113,7 +113,8 @@ func applyTrust(r admin.SubscriptionRequest, s *topics.Settings) error {
 	return nil
 }
 
-// newOAuth keeps a secret that was not given where it is asked for by the same client at the same place.
+// newOAuth keeps a secret that was not given where it is asked for by the same client at the same
+// place.
 func newOAuth(given admin.OAuth, present *egress.OAuth) *egress.OAuth {
 	if given == (admin.OAuth{}) {
 		return nil
@@ -197,8 +198,8 @@ func applyRest(r admin.SubscriptionRequest, s *topics.Settings) (err error) {
 	return duration("timeout", r.Timeout, &s.Timeout)
 }
 
-// applyHeaders replaces the delivery properties. A secret one without a value keeps the value it has: whoever reads
-// a subscription, changes something else and writes it back does not know it.
+// applyHeaders replaces the delivery properties. A secret one without a value keeps the value it
+// has: whoever reads a subscription, changes something else and writes it back does not know it.
 func applyHeaders(r admin.SubscriptionRequest, s *topics.Settings) {
 	if r.Headers == nil {
 		return

@@ -177,9 +177,8 @@ func (x *export) report(l admin.ProblemLine) error {
 	return x.line(line)
 }
 
-// breakOff ends an answer that is not whole. The status has been sent long ago, so the
-// last line says why, and the connection is cut, so that no client takes the part for
-// the whole.
+// breakOff ends an answer that is not whole. The status has been sent long ago, so the last line
+// says why, and the connection is cut, so that no client takes the part for the whole.
 func (x *export) breakOff(ctx context.Context, err error) {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause

@@ -73,7 +73,8 @@ func (d *Handler) getFunction(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, define.Show(f), err)
 }
 
-// updateFunction changes what is given. Hub and group are what a function is: its checkpoints and its circuit are theirs.
+// updateFunction changes what is given. Hub and group are what a function is: its checkpoints and
+// its circuit are theirs.
 func (d *Handler) updateFunction(w http.ResponseWriter, r *http.Request) error {
 	var q admin.FunctionRequest
 	if err := readJSON(r, &q); err != nil {

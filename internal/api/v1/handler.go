@@ -2,14 +2,14 @@
 // shared-access policies, sending, reading (pages, JSON lines and a live tail), the send
 // calls of the Event Hubs REST API, health and metrics.
 //
-// It translates and keeps no state of its own: every call ends in the broker, and a 2xx
-// answer to a send means that the broker said stored. The routes stand in one table
-// (routes.go) with what each needs (need.go); a frame finds the route of a request, lets
-// the caller in and tells errors (exchange.go). openapi.json describes all of it, and
-// tests hold these together.
+// It translates and keeps no state of its own: every call ends in the broker, and a 2xx answer to a
+// send means that the broker said stored. The routes stand in one table (routes.go) with what each
+// needs (need.go); a frame finds the route of a request, lets the caller in and tells errors
+// (exchange.go). openapi.json describes all of it, and tests hold these together.
 package v1
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -57,7 +57,8 @@ type Config struct {
 	Groups Groups
 	// Grid is what serves topics and subscriptions; nil: they are not served.
 	Grid *Grid
-	// Functions, Poison and Notices serve functions, circuits and what they put away; nil: they are not served.
+	// Functions, Poison and Notices serve functions, circuits and what they put away; nil: they are
+	// not served.
 	Functions Functions
 	Poison    Poison
 	Notices   Notices
@@ -100,9 +101,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
 	}
@@ -121,15 +120,9 @@ func (c Config) withDefaults() Config {
 	if c.Stopping == nil {
 		c.Stopping = context.Background()
 	}
-	if c.MaxEventBytes == 0 {
-		c.MaxEventBytes = 1 << 20
-	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = 30 * time.Second
-	}
-	if c.Heartbeat == 0 {
-		c.Heartbeat = 15 * time.Second
-	}
+	c.MaxEventBytes = cmp.Or(c.MaxEventBytes, 1<<20)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 30*time.Second)
+	c.Heartbeat = cmp.Or(c.Heartbeat, 15*time.Second)
 	return c
 }
 
@@ -171,10 +164,9 @@ func (d *Handler) APIs() []frame.API {
 	return []frame.API{calls, rest}
 }
 
-// untilOver gives the request's context, ended also when the yard begins to stop, and
-// when the token that the request was let in with expires or is revoked; its cause then
-// says which. An error says that it was revoked by now: what was opened since it was let
-// in is not to be used.
+// untilOver gives the request's context, ended also when the yard begins to stop, and when the
+// token that the request was let in with expires or is revoked; its cause then says which. An error
+// says that it was revoked by now: what was opened since it was let in is not to be used.
 func (d *Handler) untilOver(r *http.Request) (context.Context, context.CancelFunc, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	release := context.AfterFunc(d.cfg.Stopping, func() { cancel(frame.ErrStopping) })

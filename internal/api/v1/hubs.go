@@ -156,9 +156,8 @@ func showTimeIfAny(t time.Time) *admin.Time {
 
 func showTime(t time.Time) string { return t.UTC().Format(timeFormat) }
 
-// readJSON reads the whole body of a management request into v.
-// The client may take its time over the body, so what it was let in with is looked at
-// again.
+// readJSON reads the whole body of a management request into v. The client may take its time over
+// the body, so what it was let in with is looked at again.
 func readJSON(r *http.Request, v any) error {
 	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()

@@ -108,8 +108,8 @@ const (
 	ownershipGap   = 100 * time.Millisecond
 )
 
-// watchOwnership sends the table as server-sent events, at first and whenever it has changed, until the
-// client leaves, the group is deleted, the token expires or is revoked or the yard stops. But
+// watchOwnership sends the table as server-sent events, at first and whenever it has changed, until
+// the client leaves, the group is deleted, the token expires or is revoked or the yard stops. But
 // for the first of these, the last thing it sends is an event named end, with the reason.
 func (d *Handler) watchOwnership(w http.ResponseWriter, r *http.Request, q ownershipQuery, first groups.Table) error {
 	ctx, cancel, err := d.untilOver(r)

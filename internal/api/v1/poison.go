@@ -15,7 +15,8 @@ import (
 // maxPoisonPage is the most poison events that are listed at once.
 const maxPoisonPage = 1000
 
-// listPoison shows the poison events of a hub, the newest first; one that is asked for by its id with its event.
+// listPoison shows the poison events of a hub, the newest first; one that is asked for by its id
+// with its event.
 func (d *Handler) listPoison(w http.ResponseWriter, r *http.Request) error {
 	if id := r.URL.Query().Get("id"); id != "" {
 		entry, err := d.cfg.Poison.Show(r.Context(), r.PathValue("hub"), id)

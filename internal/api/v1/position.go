@@ -11,8 +11,7 @@ import (
 
 const positionHelp = "from is earliest, latest, a sequence number, after:N, a time such as 2026-01-02T15:04:05Z, time:MS in Unix milliseconds, or the id of a tail's event such as 0:17,1:4"
 
-// start says where a reading of several partitions begins: all alike, or each at its
-// own number.
+// start says where a reading of several partitions begins: all alike, or each at its own number.
 type start struct {
 	at eventlog.Position
 	// positions holds the next number by partition id; nil when all begin alike.

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
@@ -91,9 +92,7 @@ func (s *sentEvent) fillBody(ev *event.Event) error {
 		return nil
 	}
 	ev.Body, _ = appendCompact(nil, s.Body)
-	if ev.ContentType == "" {
-		ev.ContentType = "application/json"
-	}
+	ev.ContentType = cmp.Or(ev.ContentType, "application/json")
 	return nil
 }
 

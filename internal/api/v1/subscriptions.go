@@ -187,7 +187,8 @@ func (d *Handler) probeSubscription(w http.ResponseWriter, r *http.Request) erro
 // defaultOverlap is how long a signing key stays good beside its successor.
 const defaultOverlap = 24 * time.Hour
 
-// rotateSigningKey makes a key beside the others, of the algorithm of the newest where none is named.
+// rotateSigningKey makes a key beside the others, of the algorithm of the newest where none is
+// named.
 func (d *Handler) rotateSigningKey(w http.ResponseWriter, r *http.Request) error {
 	var q admin.KeyRotation
 	if err := readJSON(r, &q); err != nil {

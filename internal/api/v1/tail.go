@@ -13,10 +13,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// tail follows partitions as server-sent events until the client leaves, the count is
-// reached, the hub is deleted, the token expires or is revoked or the yard stops. But for
-// the first of these, the last thing it sends is an event named end, with the reason and where to
-// resume.
+// tail follows partitions as server-sent events until the client leaves, the count is reached, the
+// hub is deleted, the token expires or is revoked or the yard stops. But for the first of these,
+// the last thing it sends is an event named end, with the reason and where to resume.
 //
 // One goroutine per partition waits at its cursor and encodes; the request's own
 // goroutine writes. Between them is a channel without a buffer, so a slow client
@@ -119,8 +118,8 @@ var errCounted = errors.New("as many events as asked for")
 func (t *tail) write(ctx context.Context, count int, heartbeat time.Duration) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	// An id without an event comes first: a client that loses the connection before the first event, having asked for
-	// the latest, would come back at a later latest.
+	// An id without an event comes first: a client that loses the connection before the first
+	// event, having asked for the latest, would come back at a later latest.
 	if t.out.send(string(appendPositions([]byte("id: "), t.partitions, t.next))+"\n\n") != nil {
 		return nil
 	}

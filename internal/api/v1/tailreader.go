@@ -79,8 +79,7 @@ func (r *reader) next(ctx context.Context) (eventlog.Run, error) {
 	}
 }
 
-// sit waits for a seat. A cursor that would have to wait is closed, and opened again
-// where it was.
+// sit waits for a seat. A cursor that would have to wait is closed, and opened again where it was.
 func (r *reader) sit(ctx context.Context) error {
 	if r.seat == nil && !r.trySit() {
 		r.close()

@@ -1,4 +1,5 @@
-// Package quantity reads and writes durations and sizes as people write them: 7d, 1m30s, 64MiB. It knows no setting.
+// Package quantity reads and writes durations and sizes as people write them: 7d, 1m30s, 64MiB. It
+// knows no setting.
 package quantity
 
 import (
@@ -98,7 +99,8 @@ func FormatDuration(d time.Duration) string {
 	return FormatHours(d)
 }
 
-// FormatHours writes a duration without days, and without units that say nothing: 24h and not 24h0m0s.
+// FormatHours writes a duration without days, and without units that say nothing: 24h and not
+// 24h0m0s.
 func FormatHours(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

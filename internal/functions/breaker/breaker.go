@@ -1,5 +1,5 @@
-// Package breaker decides when a function's circuit opens and closes, and has the records that
-// all instances share. It is pure: counts, state, time and an operator's word in, the next state out.
+// Package breaker decides when a function's circuit opens and closes, and has the records that all
+// instances share. It is pure: counts, state, time and an operator's word in, the next state out.
 //
 //	from       when                                                      to
 //	Closed     more than Failures within Within, over all instances      Open
@@ -40,21 +40,25 @@ type Record struct {
 	State State `json:"state"`
 	// Term rises with every change.
 	Term int64 `json:"term"`
-	// Incident names one opening, from when it was closed to when it is closed again, at random: links and
-	// notices are about it. Empty while closed.
+	// Incident names one opening, from when it was closed to when it is closed again, at random:
+	// links and notices are about it. Empty while closed.
 	Incident string `json:"incident,omitempty"`
-	// Since, By and Reason are for show: when by the writer's clock, which instance or operator, and why.
+	// Since, By and Reason are for show: when by the writer's clock, which instance or operator,
+	// and why.
 	Since  time.Time `json:"since,omitzero"`
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
-	// Opened is when the incident began; Failures and Samples what it began with (few, and each short).
+	// Opened is when the incident began; Failures and Samples what it began with (few, and each
+	// short).
 	Opened   time.Time `json:"opened,omitzero"`
 	Failures int       `json:"failures,omitempty"`
 	Samples  []Sample  `json:"samples,omitempty"`
-	// Prober is the instance that tries an event, in HalfOpen; Trips the failed probes of this incident.
+	// Prober is the instance that tries an event, in HalfOpen; Trips the failed probes of this
+	// incident.
 	Prober string `json:"prober,omitempty"`
 	Trips  int    `json:"trips,omitempty"`
-	// Untried: the last probe was given back without a call, so that the next need not wait as long.
+	// Untried: the last probe was given back without a call, so that the next need not wait as
+	// long.
 	Untried bool `json:"untried,omitempty"`
 	// Policy is that of whoever changed the record last, for show.
 	Policy Policy `json:"policy,omitzero"`

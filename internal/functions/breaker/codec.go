@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,9 +22,7 @@ var ErrUnreadable = errors.New("it cannot be read")
 
 // EncodeRecord gives at most 12 KiB, whatever the samples: they and other texts are cut.
 func EncodeRecord(r Record) []byte {
-	if r.State == "" {
-		r.State = Closed
-	}
+	r.State = cmp.Or(r.State, Closed)
 	r.By, r.Reason, r.Samples = cut(r.By, maxByBytes), cut(r.Reason, maxReasonBytes), Newest(r.Samples)
 	r.Since, r.Opened = sayable(r.Since), sayable(r.Opened)
 	for i := range r.Samples {
@@ -108,7 +107,8 @@ func DecodeTally(b []byte) (Tally, error) {
 	return t, nil
 }
 
-// encode is for the types above, which cannot fail: their times are sayable. Nothing is escaped for HTML, as it would take six bytes.
+// encode is for the types above, which cannot fail: their times are sayable. Nothing is escaped for
+// HTML, as it would take six bytes.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

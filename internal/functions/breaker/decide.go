@@ -21,13 +21,15 @@ type View struct {
 	Now      time.Time
 }
 
-// ProbeDeadline is how long a prober is left alone that does not show that it lives, before another takes its place. Taking over is safe at any
-// time, by the comparison of terms; it only makes what the first finds out worthless.
+// ProbeDeadline is how long a prober is left alone that does not show that it lives, before another
+// takes its place. Taking over is safe at any time, by the comparison of terms; it only makes what
+// the first finds out worthless.
 const ProbeDeadline = 12 * time.Second
 
-// Decide gives the record that is to replace the present one, and whether any is.
-// Closed opens on more than p.Failures. Open becomes HalfOpen after the (doubled) Probe, by an instance that is Ready, which is then the
-// Prober. A HalfOpen record whose prober has done nothing for ProbeDeadline passes to an instance that is Ready. Held stays.
+// Decide gives the record that is to replace the present one, and whether any is. Closed opens on
+// more than p.Failures. Open becomes HalfOpen after the (doubled) Probe, by an instance that is
+// Ready, which is then the Prober. A HalfOpen record whose prober has done nothing for
+// ProbeDeadline passes to an instance that is Ready. Held stays.
 func Decide(p Policy, v View) (Record, bool) {
 	p = p.WithDefaults()
 	switch r := v.Record; {
@@ -60,8 +62,8 @@ func probing(p Policy, v View) Record {
 	return r
 }
 
-// Probed gives the record after the prober's call: closed, or open again for longer. A record that is not HalfOpen stays: somebody has
-// decided otherwise meanwhile.
+// Probed gives the record after the prober's call: closed, or open again for longer. A record that
+// is not HalfOpen stays: somebody has decided otherwise meanwhile.
 func Probed(r Record, ok bool, by, reason string, now time.Time) Record {
 	if r.State != HalfOpen {
 		return r
@@ -73,8 +75,8 @@ func Probed(r Record, ok bool, by, reason string, now time.Time) Record {
 	return r.next(Open, by, reason, now)
 }
 
-// Returned gives the record when the prober could not try (its call was cancelled): open as before, tried again soon. A record
-// that is not HalfOpen stays.
+// Returned gives the record when the prober could not try (its call was cancelled): open as before,
+// tried again soon. A record that is not HalfOpen stays.
 func Returned(r Record, by string, now time.Time) Record {
 	if r.State != HalfOpen {
 		return r
@@ -84,8 +86,8 @@ func Returned(r Record, by string, now time.Time) Record {
 	return r
 }
 
-// Hold gives the record after an operator opened or paused it; held stays held (false: nothing to change). What was open
-// stays the same incident.
+// Hold gives the record after an operator opened or paused it; held stays held (false: nothing to
+// change). What was open stays the same incident.
 func Hold(r Record, incident, by, reason string, now time.Time) (Record, bool) {
 	if r.State == Held {
 		return r, false

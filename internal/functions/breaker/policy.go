@@ -1,10 +1,14 @@
 package breaker
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Policy says when a circuit opens, and whether it tries to close by itself.
 type Policy struct {
-	// More than Failures (0: 100; negative: it never opens by itself) within Within (0: 30 s) over all instances open it.
+	// More than Failures (0: 100; negative: it never opens by itself) within Within (0: 30 s) over
+	// all instances open it.
 	Failures int           `json:"failures,omitempty"`
 	Within   time.Duration `json:"within,omitempty"`
 	// Probe is how long it stays open before one event is tried; 0: until somebody resumes it.
@@ -19,16 +23,15 @@ const (
 	defaultFailures = 100
 	defaultWithin   = 30 * time.Second
 	defaultProbeMax = 5 * time.Minute
-	// untriedWait is how soon a probe that nobody made is made by another. Not at once: a prober whose partitions are all
-	// being moved would otherwise take and give back as fast as the store can write.
+	// untriedWait is how soon a probe that nobody made is made by another. Not at once: a prober
+	// whose partitions are all being moved would otherwise take and give back as fast as the store
+	// can write.
 	untriedWait = time.Second
 )
 
 // WithDefaults is the policy with everything filled in; one that never probes has no ProbeMax.
 func (p Policy) WithDefaults() Policy {
-	if p.Failures == 0 {
-		p.Failures = defaultFailures
-	}
+	p.Failures = cmp.Or(p.Failures, defaultFailures)
 	if p.Within <= 0 {
 		p.Within = defaultWithin
 	}
@@ -43,7 +46,8 @@ func (p Policy) WithDefaults() Policy {
 	return p
 }
 
-// ProbeWait is how long a record stays Open before one event is tried; false: until somebody resumes it.
+// ProbeWait is how long a record stays Open before one event is tried; false: until somebody
+// resumes it.
 func (p Policy) ProbeWait(r Record) (time.Duration, bool) {
 	p = p.WithDefaults()
 	if p.Probe == 0 {

@@ -27,7 +27,8 @@ func Newest(samples []Sample) []Sample {
 	return short
 }
 
-// cut gives at most so many bytes of a text, and only valid ones: errors quote whatever a handler met.
+// cut gives at most so many bytes of a text, and only valid ones: errors quote whatever a handler
+// met.
 func cut(s string, most int) string {
 	const dots = "…"
 	whole := len(s) <= most

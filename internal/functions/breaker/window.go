@@ -3,8 +3,9 @@ package breaker
 import "time"
 
 const (
-	// maxBuckets is how finely failures are told apart by age: so many are kept with a time each, more share theirs with
-	// neighbours. It is above the default of Policy.Failures, which is therefore judged exactly.
+	// maxBuckets is how finely failures are told apart by age: so many are kept with a time each,
+	// more share theirs with neighbours. It is above the default of Policy.Failures, which is
+	// therefore judged exactly.
 	maxBuckets = 128
 	// leastGrain is how close failures have to be to share a bucket in any case.
 	leastGrain = time.Millisecond
@@ -48,8 +49,8 @@ func (w *Window) Add(term int64, n int, now time.Time) {
 	w.buckets = append(w.buckets, span{first: now, last: now, n: plus(0, n)})
 }
 
-// coarsen makes one bucket of each two. It is as old as its newest failure: what is
-// counted too long is counted for less than a grain more, and that is a sixtieth of the window at most.
+// coarsen makes one bucket of each two. It is as old as its newest failure: what is counted too
+// long is counted for less than a grain more, and that is a sixtieth of the window at most.
 func (w *Window) coarsen() {
 	kept := w.buckets[:0]
 	for i := 0; i < len(w.buckets); i += 2 {
@@ -93,9 +94,10 @@ type Seen struct {
 	At    time.Time
 }
 
-// Sum counts all failures of a term that are younger than within: each bucket's age when it was written plus how long
-// ago it was seen. Clocks of machines are never compared. The time between writing and seeing is not known, so that a failure may
-// be counted for that much longer than within, never shorter.
+// Sum counts all failures of a term that are younger than within: each bucket's age when it was
+// written plus how long ago it was seen. Clocks of machines are never compared. The time between
+// writing and seeing is not known, so that a failure may be counted for that much longer than
+// within, never shorter.
 func Sum(term int64, within time.Duration, own Tally, others []Seen, now time.Time) int {
 	n := own.younger(term, within, 0)
 	for _, o := range others {

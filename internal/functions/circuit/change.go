@@ -15,9 +15,9 @@ import (
 // maxUnsure is how often an operator's change is tried whose answers do not arrive.
 const maxUnsure = 4
 
-// Change changes a circuit by compare-and-set, as often as it takes: change is asked with the newest
-// record (a closed one of term 0 where there is none) and says what it is to become, or false for
-// nothing. It gives the record as it is then.
+// Change changes a circuit by compare-and-set, as often as it takes: change is asked with the
+// newest record (a closed one of term 0 where there is none) and says what it is to become, or
+// false for nothing. It gives the record as it is then.
 //
 // Where the store does not answer, the record is read again: what was written without an answer
 // counts as written. An error means that it is not known what the circuit is.

@@ -1,6 +1,7 @@
 package circuit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -40,9 +41,7 @@ func (c Config) withDefaults() Config {
 	if c.OnChange == nil {
 		c.OnChange = func(was, is breaker.Record) {}
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Log = c.Log.With("hub", c.Group.Hub, "group", c.Group.Group, "function", c.Function)
 	return c
 }

@@ -21,11 +21,11 @@ func (m *Member) Failed(ctx context.Context, n int, s ...breaker.Sample) (open b
 	return m.gate.Load() == nil, err
 }
 
-// MayPutAway reads the circuit from the store, not from memory: true if it was closed at some moment
-// since the call began, as far as the store's reads go. It stands before every put-away: none is
-// decided on once the circuit is open, though one that was decided on just before may still be under
-// way. Where more failures are known here than the circuit allows, it is opened first: what trips it
-// stays undone.
+// MayPutAway reads the circuit from the store, not from memory: true if it was closed at some
+// moment since the call began, as far as the store's reads go. It stands before every put-away:
+// none is decided on once the circuit is open, though one that was decided on just before may still
+// be under way. Where more failures are known here than the circuit allows, it is opened first:
+// what trips it stays undone.
 func (m *Member) MayPutAway(ctx context.Context) (bool, error) {
 	if err := m.look(ctx); err != nil {
 		return false, err

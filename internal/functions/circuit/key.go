@@ -21,7 +21,8 @@ func tallies(function string) string {
 	return TallyPrefix + function + "/"
 }
 
-// tallyKey is the instance's name, shortened where a long function leaves no room for a long instance.
+// tallyKey is the instance's name, shortened where a long function leaves no room for a long
+// instance.
 func tallyKey(function, instance string) string {
 	const hashed = 16 // digits, and a dash before them
 	room := groupentry.MaxKeyBytes - len(tallies(function))

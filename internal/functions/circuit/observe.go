@@ -17,13 +17,14 @@ type sighting struct {
 	seen breaker.Seen
 }
 
-// A tally that has not changed for so long is a dead instance's, or of one that has had no failure for as long
-// and writes another with its next.
+// A tally that has not changed for so long is a dead instance's, or of one that has had no failure
+// for as long and writes another with its next.
 const (
 	staleWindows = 10
 	staleLeast   = 10 * time.Minute
 	sweepEvery   = time.Minute
-	// sweepMost is how many are removed at a time: Run has other things to do, and all members do it.
+	// sweepMost is how many are removed at a time: Run has other things to do, and all members do
+	// it.
 	sweepMost = 4
 	// slowness is how many times longer than a read takes its news may be old.
 	slowness = 4
@@ -69,8 +70,8 @@ func (l *loop) observe(found []processor.Entry, now time.Time) (news bool) {
 }
 
 // fresh tells whether what was written since the last read was written just now. The first read
-// tells nothing: a tally may have lain there for days. A slow store is given the time that it takes:
-// this read, the last, and what was written in between.
+// tells nothing: a tally may have lain there for days. A slow store is given the time that it
+// takes: this read, the last, and what was written in between.
 func (l *loop) fresh(now time.Time) bool {
 	if l.readAt.IsZero() {
 		return false
@@ -101,7 +102,8 @@ func (l *loop) observeOne(f processor.Entry, fresh bool, now time.Time) (news bo
 	return true
 }
 
-// sweep removes the tallies of the dead, now and then. All members try; whoever is first has done it.
+// sweep removes the tallies of the dead, now and then. All members try; whoever is first has done
+// it.
 func (l *loop) sweep(ctx context.Context) {
 	now := time.Now()
 	if now.Sub(l.swept) < sweepEvery {

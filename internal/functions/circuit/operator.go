@@ -25,10 +25,10 @@ type Status struct {
 	Tallies  map[string]breaker.Tally // by instance
 }
 
-// Read gives the circuits of a group (function empty: all) by function, from any store. There is one
-// for each function that has a record or a tally, closed where it has no record; one that never had
-// trouble is there while an instance runs. A record that cannot be read is an error, with which the
-// other circuits are given; a tally that cannot be read is left out.
+// Read gives the circuits of a group (function empty: all) by function, from any store. There is
+// one for each function that has a record or a tally, closed where it has no record; one that never
+// had trouble is there while an instance runs. A record that cannot be read is an error, with which
+// the other circuits are given; a tally that cannot be read is left out.
 func Read(ctx context.Context, s processor.Store, g processor.Group, function string) ([]Status, error) {
 	records, err := s.Entries(ctx, g, Prefix)
 	if err != nil {

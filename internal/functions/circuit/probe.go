@@ -14,9 +14,10 @@ import (
 //	  the record names      by a       Probed or   the record
 //	  this instance         waiter     Returned    is another
 //
-// It is a matter of one term: whoever changes the record, be it an operator, takes the probe away, and what comes of it
-// does not count any more. A record that names this instance although it has not asked (an answer was lost, or it is an earlier
-// life's) is taken up all the same: no other instance has this id.
+// It is a matter of one term: whoever changes the record, be it an operator, takes the probe away,
+// and what comes of it does not count any more. A record that names this instance although it has
+// not asked (an answer was lost, or it is an earlier life's) is taken up all the same: no other
+// instance has this id.
 type probe struct {
 	stage stage
 	term  int64
@@ -36,8 +37,8 @@ const (
 	ended // and to be stored
 )
 
-// A prober whose call takes long tells the others now and then that it lives, or they would take its place and what it finds out
-// would be for nothing; not for ever, as the call may hang.
+// A prober whose call takes long tells the others now and then that it lives, or they would take
+// its place and what it finds out would be for nothing; not for ever, as the call may hang.
 const (
 	proveEvery = breaker.ProbeDeadline / 4
 	proveUntil = 400 * time.Second
@@ -77,8 +78,8 @@ func (p probe) record(r breaker.Record, self string) (breaker.Record, bool) {
 	}
 }
 
-// Probed tells how the probe ended, and returns once that is stored or another has changed the circuit since. If ctx
-// ends before, Run goes on trying to store it.
+// Probed tells how the probe ended, and returns once that is stored or another has changed the
+// circuit since. If ctx ends before, Run goes on trying to store it.
 func (m *Member) Probed(ctx context.Context, p Pass, ok bool, s breaker.Sample) error {
 	reason := "a probe succeeded"
 	if !ok {
@@ -98,7 +99,8 @@ func (m *Member) Probed(ctx context.Context, p Pass, ok bool, s breaker.Sample) 
 	}
 }
 
-// Returned gives a probe back untried. Run stores that; where it has ended, this does, and takes a moment.
+// Returned gives a probe back untried. Run stores that; where it has ended, this does, and takes a
+// moment.
 func (m *Member) Returned(p Pass) {
 	if !m.end(p, probe{untried: true}) {
 		return

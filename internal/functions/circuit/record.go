@@ -11,7 +11,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// load reads a circuit's record from a store; where there is none it is a closed one, without a version.
+// load reads a circuit's record from a store; where there is none it is a closed one, without a
+// version.
 func load(ctx context.Context, s processor.Store, g processor.Group, function string) (breaker.Record, processor.Version, error) {
 	entries, err := s.Entries(ctx, g, Prefix)
 	if err != nil {
@@ -75,12 +76,13 @@ func (m *Member) lookHeld(ctx context.Context) error {
 	return nil
 }
 
-// maxConflicts is how often a change is decided anew because somebody else was quicker. Each of them has changed the circuit, so
-// that more than a few in a row are no race any more.
+// maxConflicts is how often a change is decided anew because somebody else was quicker. Each of
+// them has changed the circuit, so that more than a few in a row are no race any more.
 const maxConflicts = 10
 
-// change changes the record by compare-and-set: decide is asked with the present record (as adopted, so that the member's fields
-// tell the same) and says what it is to become, or false. nil means that it is so, or that decide wants nothing (any more).
+// change changes the record by compare-and-set: decide is asked with the present record (as
+// adopted, so that the member's fields tell the same) and says what it is to become, or false. nil
+// means that it is so, or that decide wants nothing (any more).
 func (m *Member) change(ctx context.Context, decide func(breaker.Record) (breaker.Record, bool)) error {
 	if err := m.enter(ctx); err != nil {
 		return err
@@ -111,7 +113,8 @@ func (m *Member) change(ctx context.Context, decide func(breaker.Record) (breake
 	return err
 }
 
-// put writes the record in place of the one that was adopted last, and adopts it. The caller holds asking.
+// put writes the record in place of the one that was adopted last, and adopts it. The caller holds
+// asking.
 func (m *Member) put(ctx context.Context, next breaker.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	// leastPause is between two reads because the store told of a change, most of which are none of ours; while they bring
-	// nothing new it grows to mostPause.
+	// leastPause is between two reads because the store told of a change, most of which are none of
+	// ours; while they bring nothing new it grows to mostPause.
 	leastPause = 100 * time.Millisecond
 	mostPause  = 400 * time.Millisecond
-	// firstPause is before something is tried again that the store refused; it doubles up to Config.Poll.
+	// firstPause is before something is tried again that the store refused; it doubles up to
+	// Config.Poll.
 	firstPause = 50 * time.Millisecond
 	// goodbyeTimeout bounds what is done when Run ends.
 	goodbyeTimeout = 2 * time.Second
@@ -21,10 +22,12 @@ const (
 	watchedPoll = 10
 )
 
-// Run reads the circuit and keeps up with it until ctx ends: it watches the store (processor.Watcher) or polls it,
-// writes this instance's count at most four times a second (and only if it changed or grows old), decides, and removes the counts of instances
-// that have not changed for long. It returns nil when ctx has ended, and removes this instance's count then. A store that fails is waited for; while the
-// state is unknown (before the first read) nothing passes. One Run at a time.
+// Run reads the circuit and keeps up with it until ctx ends: it watches the store
+// (processor.Watcher) or polls it, writes this instance's count at most four times a second (and
+// only if it changed or grows old), decides, and removes the counts of instances that have not
+// changed for long. It returns nil when ctx has ended, and removes this instance's count then. A
+// store that fails is waited for; while the state is unknown (before the first read) nothing
+// passes. One Run at a time.
 func (m *Member) Run(ctx context.Context) error {
 	m.running.Store(true)
 	l := &loop{m: m, reported: make(chan struct{}, 1), watches: make(chan struct{}, 1), seen: map[string]*sighting{}}
@@ -42,15 +45,16 @@ func (m *Member) Run(ctx context.Context) error {
 // loop is what Run alone touches, but for the channels, watched and turns.
 type loop struct {
 	m *Member
-	// reported: something in the group has changed. watches: the store can be watched from now on, or no longer, as watched tells; turns is
-	// how often that was so.
+	// reported: something in the group has changed. watches: the store can be watched from now on,
+	// or no longer, as watched tells; turns is how often that was so.
 	reported, watches chan struct{}
 	watched           atomic.Bool
 	turns             atomic.Int64
 
 	// reportedAt is when the store told of what has not been read yet; zero: nothing.
 	reportedAt time.Time
-	// tried is when the last read began, good or not; readAt when the last good one did. nextRead is when one is due.
+	// tried is when the last read began, good or not; readAt when the last good one did. nextRead
+	// is when one is due.
 	tried, readAt, nextRead time.Time
 	triedTurns, readTurns   int64 // turns at these times
 	pause                   time.Duration

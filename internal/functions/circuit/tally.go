@@ -48,7 +48,8 @@ func (l *loop) tallyDue(now time.Time) time.Time {
 	return due
 }
 
-// writeTally writes it if it is due. What may have been written without an answer is read again first.
+// writeTally writes it if it is due. What may have been written without an answer is read again
+// first.
 func (l *loop) writeTally(ctx context.Context) error {
 	now := time.Now()
 	if now.Before(l.tallyDue(now)) {
@@ -103,7 +104,8 @@ func (l *loop) readTallies(ctx context.Context) ([]processor.Entry, error) {
 	return found, nil
 }
 
-// removeTally is the last that is heard of this instance. Who has seen its failures goes on counting them.
+// removeTally is the last that is heard of this instance. Who has seen its failures goes on
+// counting them.
 func (l *loop) removeTally(ctx context.Context) error {
 	for range 3 {
 		if l.own.unsure {

@@ -12,7 +12,8 @@ type trouble struct {
 	said  time.Time // zero: nothing
 }
 
-// met waits for longer each time, up to Config.Poll: a circuit is to be seen soon after the store is back.
+// met waits for longer each time, up to Config.Poll: a circuit is to be seen soon after the store
+// is back.
 func (t *trouble) met(cfg Config, err error) {
 	now := time.Now()
 	t.pause = min(max(2*t.pause, firstPause), cfg.Poll)

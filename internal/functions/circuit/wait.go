@@ -5,14 +5,15 @@ import "context"
 // Pass is leave to make calls.
 type Pass struct {
 	Term int64
-	// Probe: the circuit is half-open and this call tries it: with one event only. Whoever has such a pass gives
-	// it back by exactly one of Member.Probed and Member.Returned.
+	// Probe: the circuit is half-open and this call tries it: with one event only. Whoever has such
+	// a pass gives it back by exactly one of Member.Probed and Member.Returned.
 	Probe bool
 }
 
-// Wait returns at once while the circuit is closed (no I/O, no allocation: it stands before every call). Else it
-// waits until the circuit lets this caller through, as the prober or since it was closed; it counts as having an event to try meanwhile. ErrLeaving
-// when leaving is closed first, ctx's cause when that ends.
+// Wait returns at once while the circuit is closed (no I/O, no allocation: it stands before every
+// call). Else it waits until the circuit lets this caller through, as the prober or since it was
+// closed; it counts as having an event to try meanwhile. ErrLeaving when leaving is closed first,
+// ctx's cause when that ends.
 func (m *Member) Wait(ctx context.Context, leaving <-chan struct{}) (Pass, error) {
 	if p := m.gate.Load(); p != nil {
 		return *p, nil

@@ -31,8 +31,8 @@ func (l *loop) subscribe(ctx context.Context) bool {
 	return err == nil
 }
 
-// watch lets the store tell of changes, where it can, until ctx ends. When it cannot go on it is started again after a
-// while, and the store is polled meanwhile.
+// watch lets the store tell of changes, where it can, until ctx ends. When it cannot go on it is
+// started again after a while, and the store is polled meanwhile.
 func (l *loop) watch(ctx context.Context) {
 	w, ok := l.m.cfg.Store.(processor.Watcher)
 	if !ok {

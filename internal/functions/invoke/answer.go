@@ -78,7 +78,8 @@ func (r *reading) bad(status int, s statement, err error, text string) Answer {
 	return Answer{Result: said, Status: status}
 }
 
-// later turns a failure with a wait into Later. Without one the policy says how long, and so it does for "retry".
+// later turns a failure with a wait into Later. Without one the policy says how long, and so it
+// does for "retry".
 func (r *reading) later(result Result, wait time.Duration) Result {
 	if result.Verdict == Failed && wait > 0 {
 		result.Verdict, result.Wait = Later, min(wait, r.maxWait)

@@ -13,8 +13,9 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
-// What every event is told of its place, as extension attributes. Results refer to events by their ids, so id is always the stable one, which
-// is unique. What an event has of its own by these names it keeps under another: "original" is put before it.
+// What every event is told of its place, as extension attributes. Results refer to events by their
+// ids, so id is always the stable one, which is unique. What an event has of its own by these names
+// it keeps under another: "original" is put before it.
 const (
 	attrPartitionKey = "partitionkey" // CloudEvents' extension for partitioning
 	attrHub          = "hub"
@@ -39,7 +40,8 @@ func (p *page) writeCloudEvents(call *Call) error {
 	return nil
 }
 
-// writeCloudEvent has the grid make a CloudEvent of the event, and adds what a function needs to know.
+// writeCloudEvent has the grid make a CloudEvent of the event, and adds what a function needs to
+// know.
 func (p *page) writeCloudEvent(call *Call, ev *event.Event) (err error) {
 	p.stored, err = schema.FromHub(p.stored[:0], schema.HubEvent{
 		Namespace: call.Function, Hub: call.Hub, Partition: call.Partition, Sequence: ev.Sequence, Enqueued: ev.Enqueued, Key: ev.Key, Event: *ev,
@@ -94,7 +96,8 @@ func appendExtensions(dst []byte, e *schema.Envelope, keyed, ownID bool) []byte 
 	return dst
 }
 
-// isTaken tells whether we have a use for the name. An event without a key may have one among its attributes.
+// isTaken tells whether we have a use for the name. An event without a key may have one among its
+// attributes.
 func isTaken(name string, keyed bool) bool {
 	switch name {
 	case attrHub, attrPartition, attrSequence, attrAttempt:
@@ -103,7 +106,8 @@ func isTaken(name string, keyed bool) bool {
 	return name == attrPartitionKey && keyed
 }
 
-// appendData writes data with its type. What the grid could only put into base64 is a string here where it is text.
+// appendData writes data with its type. What the grid could only put into base64 is a string here
+// where it is text.
 func appendData(dst []byte, e *schema.Envelope, ev *event.Event) []byte {
 	text := e.Base64 != nil && isTextBody(ev)
 	if text && len(e.ContentType) == 0 {
@@ -123,7 +127,8 @@ func appendData(dst []byte, e *schema.Envelope, ev *event.Event) []byte {
 	return dst
 }
 
-// isTextBody tells whether a body that is no JSON is text: by its type, or, where it has none, by its looks.
+// isTextBody tells whether a body that is no JSON is text: by its type, or, where it has none, by
+// its looks.
 func isTextBody(ev *event.Event) bool {
 	media, _, _ := strings.Cut(ev.ContentType, ";")
 	media = strings.ToLower(strings.TrimSpace(media))

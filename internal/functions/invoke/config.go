@@ -11,7 +11,8 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
-// idleConnections are kept for one program: a call may be under way for each partition, and each lane of it.
+// idleConnections are kept for one program: a call may be under way for each partition, and each
+// lane of it.
 const idleConnections = 256
 
 // check says what is wrong, and gives the URL.
@@ -61,7 +62,8 @@ func isOurs(name string) bool {
 	return strings.HasPrefix(name, "Eventyard-") || slices.Contains([]string{"Content-Type", "Content-Encoding", "Accept-Encoding", "Idempotency-Key"}, name)
 }
 
-// clientOf is the client that sends: one that does not follow redirects, since whoever is called is named by the definition and by nobody else.
+// clientOf is the client that sends: one that does not follow redirects, since whoever is called is
+// named by the definition and by nobody else.
 func clientOf(given *http.Client) *http.Client {
 	var client http.Client
 	if given != nil {

@@ -16,8 +16,8 @@ import (
 // timeFormat is the one of the yard's HTTP listener: hubs keep times in whole milliseconds.
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
-// writeEventHubs writes a batch as an object of our own, with events in the words of Event Hubs' clients. Values and bodies look as they do when they are
-// read at the yard's HTTP listener.
+// writeEventHubs writes a batch as an object of our own, with events in the words of Event Hubs'
+// clients. Values and bodies look as they do when they are read at the yard's HTTP listener.
 func (p *page) writeEventHubs(call *Call) {
 	dst := append(p.body, `{"function":`...)
 	dst = appendText(dst, call.Function)
@@ -54,8 +54,8 @@ func appendHubEvent(dst, id []byte, ev *event.Event) []byte {
 	return append(appendBody(dst, ev), '}')
 }
 
-// appendBody writes JSON as JSON where the content type says that it is; a JSON string stays the text that it is written as, so that
-// a string in body is always the body's own characters.
+// appendBody writes JSON as JSON where the content type says that it is; a JSON string stays the
+// text that it is written as, so that a string in body is always the body's own characters.
 func appendBody(dst []byte, ev *event.Event) []byte {
 	switch {
 	case ev.Body == nil:
@@ -90,7 +90,8 @@ func appendIDField(dst []byte, name string, id any) []byte {
 	return appendValue(dst, id)
 }
 
-// appendMapField writes the members in the order of their names, so that the same event always looks the same.
+// appendMapField writes the members in the order of their names, so that the same event always
+// looks the same.
 func appendMapField(dst []byte, name string, m map[string]any) []byte {
 	if len(m) == 0 {
 		return dst

@@ -13,7 +13,8 @@ import (
 	"syscall"
 )
 
-// explain says why there is no answer, and what to do. The URL's path and query are left out: secrets are kept there.
+// explain says why there is no answer, and what to do. The URL's path and query are left out:
+// secrets are kept there.
 func (c *Caller) explain(err error) string {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err

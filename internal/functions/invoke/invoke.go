@@ -1,9 +1,11 @@
-// Package invoke calls a function over HTTP: a batch of events as CloudEvents or as Event Hubs-like JSON out, a verdict on
-// the batch or on single events back. It tries once, and decides nothing: what becomes of a batch that failed is its
-// caller's to say. docs/guides/functions-http.md is what it promises to writers of functions.
+// Package invoke calls a function over HTTP: a batch of events as CloudEvents or as Event Hubs-like
+// JSON out, a verdict on the batch or on single events back. It tries once, and decides nothing:
+// what becomes of a batch that failed is its caller's to say. docs/guides/functions-http.md is what
+// it promises to writers of functions.
 package invoke
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -18,7 +20,8 @@ type Format string
 const (
 	// CloudEvents is a batch of CloudEvents 1.0 (application/cloudevents-batch+json).
 	CloudEvents Format = "cloudevents"
-	// EventHubs is JSON with body, properties, systemProperties, partitionKey, sequenceNumber, offset, enqueuedTimeUtc, … as Event Hubs' clients call them.
+	// EventHubs is JSON with body, properties, systemProperties, partitionKey, sequenceNumber,
+	// offset, enqueuedTimeUtc, … as Event Hubs' clients call them.
 	EventHubs Format = "eventhubs"
 )
 
@@ -28,7 +31,8 @@ type Config struct {
 	Format Format // empty: CloudEvents
 	// Header is sent with every call, beside what is the yard's own.
 	Header http.Header
-	// Client sends; nil: one of its own. Redirects are not followed. The deadline is the caller's context.
+	// Client sends; nil: one of its own. Redirects are not followed. The deadline is the caller's
+	// context.
 	Client *http.Client
 	// MaxAnswerBytes is what is read of an answer; 0: 1 MiB.
 	MaxAnswerBytes int64
@@ -47,9 +51,7 @@ type Caller struct {
 
 // New gives one. A configuration that makes no sense is an error that says what to do.
 func New(cfg Config) (*Caller, error) {
-	if cfg.Format == "" {
-		cfg.Format = CloudEvents
-	}
+	cfg.Format = cmp.Or(cfg.Format, CloudEvents)
 	if cfg.MaxAnswerBytes <= 0 {
 		cfg.MaxAnswerBytes = 1 << 20
 	}
@@ -93,15 +95,19 @@ type Result struct {
 // Answer is what came of a call.
 type Answer struct {
 	Result
-	// Each has verdicts on single events by their place; nil: Result is for all. With it, events that are not there are done.
+	// Each has verdicts on single events by their place; nil: Result is for all. With it, events
+	// that are not there are done.
 	Each   map[int]Result
 	Status int // 0: there was no answer
 }
 
-// Do calls. Its error is ctx's own, by its cause, and nothing else: all that the other side or the network does wrong is a Failed answer with a text that says what to do.
-// An answer that is there in full counts, also when ctx ends at that moment. Nothing of the events is looked at after it has returned.
+// Do calls. Its error is ctx's own, by its cause, and nothing else: all that the other side or the
+// network does wrong is a Failed answer with a text that says what to do. An answer that is there
+// in full counts, also when ctx ends at that moment. Nothing of the events is looked at after it
+// has returned.
 //
-// A request may arrive twice: where a kept connection turns out to be closed before a byte of the answer came, it is sent once more over another.
+// A request may arrive twice: where a kept connection turns out to be closed before a byte of the
+// answer came, it is sent once more over another.
 func (c *Caller) Do(ctx context.Context, call Call) (Answer, error) {
 	if ctx.Err() != nil {
 		return Answer{}, context.Cause(ctx)
@@ -117,7 +123,8 @@ func (c *Caller) Do(ctx context.Context, call Call) (Answer, error) {
 	return c.exchange(ctx, &call, l)
 }
 
-// Close lets connections go that are kept for further calls, if the client is one of its own. The caller can still be used.
+// Close lets connections go that are kept for further calls, if the client is one of its own. The
+// caller can still be used.
 func (c *Caller) Close() {
 	if c.cfg.Client == nil {
 		c.client.CloseIdleConnections()

@@ -9,15 +9,17 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
-// smallBytes is up to where a body is copied for the transport, and given to it in the one shape that it knows to be in memory: it then
-// writes head and body at once. For larger bodies the copy costs more than the write.
+// smallBytes is up to where a body is copied for the transport, and given to it in the one shape
+// that it knows to be in memory: it then writes head and body at once. For larger bodies the copy
+// costs more than the write.
 const smallBytes = 16 << 10
 
 // errReturned: a transport asks for the body of a call that has ended.
 var errReturned = errors.New("the call has ended, and is not sent again")
 
-// loan is one call's use of a page. A transport may go on reading the body after it has given an answer, and begins anew where a
-// connection turns out to be dead: so the page is held by the call and by each reader that is not closed, and the last to let go gives it back.
+// loan is one call's use of a page. A transport may go on reading the body after it has given an
+// answer, and begins anew where a connection turns out to be dead: so the page is held by the call
+// and by each reader that is not closed, and the last to let go gives it back.
 type loan struct {
 	*page
 	holders atomic.Int32

@@ -11,7 +11,8 @@ import (
 // maxKeptBytes is up to where a page's buffers are kept for the next call.
 const maxKeptBytes = 4 << 20
 
-// page is what a call is written on, and its answer read into. It is used for one call after another: who has it, says loan.
+// page is what a call is written on, and its answer read into. It is used for one call after
+// another: who has it, says loan.
 type page struct {
 	body   []byte
 	answer []byte

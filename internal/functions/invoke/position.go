@@ -10,7 +10,8 @@ import (
 
 const positionHelp = "give the id of an event of the batch, its sequence number or its index"
 
-// position finds the event that a result is about. All that it says has to fit: to take one event for another would be to lose one.
+// position finds the event that a result is about. All that it says has to fit: to take one event
+// for another would be to lose one.
 func (r *reading) position(it *item) (int, error) {
 	found := -1
 	for _, way := range []struct {
@@ -37,7 +38,8 @@ func (r *reading) position(it *item) (int, error) {
 	return found, nil
 }
 
-// identified finds an event by AWS Lambda's itemIdentifier: an id, or a sequence number, as with Kinesis. An index would be mistaken for one.
+// identified finds an event by AWS Lambda's itemIdentifier: an id, or a sequence number, as with
+// Kinesis. An index would be mistaken for one.
 func (r *reading) identified(raw json.RawMessage) (int, error) {
 	if absent(raw) {
 		return 0, errors.New("it has no itemIdentifier: give the id of an event of the batch, or its sequence number")

@@ -21,7 +21,8 @@ func (c *Caller) headerOf(call *Call) http.Header {
 		{"Eventyard-Epoch", strconv.FormatInt(call.Epoch, 10)},
 		{"Eventyard-First-Sequence", strconv.FormatInt(first, 10)},
 		{"Eventyard-Last-Sequence", strconv.FormatInt(last, 10)},
-		// With this one net/http knows that to repeat the request on another connection does no harm.
+		// With this one net/http knows that to repeat the request on another connection does no
+		// harm.
 		{"Idempotency-Key", headerText(string(appendKey(nil, call)))},
 	}
 	h := make(http.Header, len(c.header)+len(own))
@@ -36,7 +37,8 @@ func (c *Caller) headerOf(call *Call) http.Header {
 	return h
 }
 
-// headerText is text that can stand in a header. Names of functions, hubs and groups are; an Azure hub's group may be odd.
+// headerText is text that can stand in a header. Names of functions, hubs and groups are; an Azure
+// hub's group may be odd.
 func headerText(t string) string {
 	for i := range len(t) {
 		if t[i] < ' ' || t[i] > '~' {
@@ -46,8 +48,9 @@ func headerText(t string) string {
 	return t
 }
 
-// appendKey is the same for the same events and no others: the stable id of the first, and the sequence number of the last. Lanes and
-// divided batches leave events out in between; then a hash of all numbers follows.
+// appendKey is the same for the same events and no others: the stable id of the first, and the
+// sequence number of the last. Lanes and divided batches leave events out in between; then a hash
+// of all numbers follows.
 func appendKey(dst []byte, call *Call) []byte {
 	events := call.Events
 	first, last := events[0].Sequence, events[len(events)-1].Sequence

@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// statement is what a body says in our language: results of single events (our own way, or AWS Lambda's), or a status for all of them. The zero
-// statement says nothing.
+// statement is what a body says in our language: results of single events (our own way, or AWS
+// Lambda's), or a status for all of them. The zero statement says nothing.
 type statement struct {
 	Results    json.RawMessage `json:"results"`
 	Failures   json.RawMessage `json:"batchItemFailures"`
 	Status     json.RawMessage `json:"status"`
 	Error      json.RawMessage `json:"error"`
 	RetryAfter json.RawMessage `json:"retryAfter"`
-	// What others call an error's text. ErrorMessage is AWS Lambda's, for a function that has thrown.
+	// What others call an error's text. ErrorMessage is AWS Lambda's, for a function that has
+	// thrown.
 	ErrorMessage json.RawMessage `json:"errorMessage"`
 	Message      json.RawMessage `json:"message"`
 	Detail       json.RawMessage `json:"detail"`
@@ -39,8 +40,8 @@ type item struct {
 	Identifier json.RawMessage `json:"itemIdentifier"`
 }
 
-// parseStatement reads a body. An error means that it seems to say something about the events, and nobody can tell what. A body that is about something else,
-// or nothing, is no error.
+// parseStatement reads a body. An error means that it seems to say something about the events, and
+// nobody can tell what. A body that is about something else, or nothing, is no error.
 func parseStatement(body []byte) (statement, error) {
 	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
 	if len(body) == 0 {
@@ -59,8 +60,8 @@ func parseStatement(body []byte) (statement, error) {
 		}
 	}
 	if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
-		// What begins like an object, or a list of them, may be one that broke off, where the length of
-		// the answer was not given.
+		// What begins like an object, or a list of them, may be one that broke off, where the
+		// length of the answer was not given.
 		rest := bytes.TrimLeft(body, "[{ \t\r\n")
 		if begun := len(rest) == 0 || rest[0] == '"'; !begun && !seemsToJudge(body) {
 			return statement{}, nil
@@ -88,7 +89,8 @@ func checkArray(body []byte) error {
 	return nil
 }
 
-// seemsToJudge tells whether what is no JSON was meant to be about events, such as a dictionary as Python prints it, or an object that was cut off.
+// seemsToJudge tells whether what is no JSON was meant to be about events, such as a dictionary as
+// Python prints it, or an object that was cut off.
 func seemsToJudge(body []byte) bool {
 	lower := string(bytes.ToLower(body))
 	return slices.ContainsFunc([]string{"results", "batchitemfailures", "status"}, func(word string) bool { return strings.Contains(lower, word) })

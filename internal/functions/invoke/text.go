@@ -6,12 +6,14 @@ import (
 )
 
 const (
-	// maxErrorBytes is how long the text of an error may be, maxHeadBytes how much of an answer that is shown to people.
+	// maxErrorBytes is how long the text of an error may be, maxHeadBytes how much of an answer
+	// that is shown to people.
 	maxErrorBytes = 1000
 	maxHeadBytes  = 300
 )
 
-// shorten makes text of strangers fit to be stored and shown: valid, without control characters, and no longer than most bytes.
+// shorten makes text of strangers fit to be stored and shown: valid, without control characters,
+// and no longer than most bytes.
 func shorten(t string, most int) string {
 	t = strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {

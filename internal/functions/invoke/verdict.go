@@ -107,7 +107,8 @@ func (r *reading) addResults(each map[int]Result, raw json.RawMessage) error {
 	return nil
 }
 
-// addFailures reads the answer of a function written for AWS Lambda. An identifier that is not known, or empty, fails the whole batch there, too.
+// addFailures reads the answer of a function written for AWS Lambda. An identifier that is not
+// known, or empty, fails the whole batch there, too.
 func (r *reading) addFailures(each map[int]Result, raw json.RawMessage) error {
 	items, err := parseItems("batchItemFailures", raw)
 	if err != nil {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +56,7 @@ type reader struct {
 // Open takes a place at the partition; it is the reader's when Open returns.
 func (s *source) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, error) {
 	r := &reader{source: s, cfg: cfg}
-	if r.cfg.Group == "" {
-		r.cfg.Group = broker.DefaultGroup
-	}
+	r.cfg.Group = cmp.Or(r.cfg.Group, broker.DefaultGroup)
 	if err := r.sit(ctx); err != nil {
 		return nil, r.error(translate(err))
 	}

@@ -46,8 +46,8 @@ func NewStore(k *groups.Registry, instance string) *Store {
 }
 
 // How often a renewal is written that nobody else is there to see: a presence often enough for
-// operators, who take an instance and its leases for alive for groups.AliveWithin since, and a lease
-// so that it is not for ever as old as it looks.
+// operators, who take an instance and its leases for alive for groups.AliveWithin since, and a
+// lease so that it is not for ever as old as it looks.
 const (
 	rewritePresence = groups.AliveWithin * 3 / 4
 	rewriteLease    = 20 * groups.AliveWithin
@@ -70,8 +70,8 @@ type view struct {
 	// standing are our records in the form in which they were last written: leases by partition,
 	// the presence by its key.
 	standing map[string]*standing
-	// read is what was last read, good until something changes: then changes is another. watched: the
-	// store tells of changes.
+	// read is what was last read, good until something changes: then changes is another. watched:
+	// the store tells of changes.
 	read    map[string]reading
 	changes int
 	watched bool
@@ -175,8 +175,8 @@ func (v *view) shownLocked(key string, read processor.Version) processor.Version
 	return r.shown()
 }
 
-// forgetMissingLocked is for records that somebody has removed, maybe with the whole group: they are
-// to be written again.
+// forgetMissingLocked is for records that somebody has removed, maybe with the whole group: they
+// are to be written again.
 func (v *view) forgetMissingLocked(missing func(key string) bool) {
 	maps.DeleteFunc(v.standing, func(key string, _ *standing) bool { return missing(key) })
 }

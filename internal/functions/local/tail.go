@@ -8,9 +8,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// tails wake readers that rest at the end of a partition. One goroutine waits at each partition where
-// somebody rests, however many do: a hundred idle functions on sixteen partitions would else need
-// sixteen hundred.
+// tails wake readers that rest at the end of a partition. One goroutine waits at each partition
+// where somebody rests, however many do: a hundred idle functions on sixteen partitions would else
+// need sixteen hundred.
 type tails struct {
 	broker *broker.Broker
 	mu     sync.Mutex // taken before a reader's
@@ -30,16 +30,16 @@ type rest struct {
 }
 
 // Await calls wake once, soon after Next has something to say: an event has come, the reader has
-// ended, or ctx has. Until then Next is not to be called. wake may be called before Await returns, and
-// does not wait.
+// ended, or ctx has. Until then Next is not to be called. wake may be called before Await returns,
+// and does not wait.
 func (r *reader) Await(ctx context.Context, wake func()) {
 	if !r.source.tails.rest(r.until(ctx), r, wake) {
 		wake()
 	}
 }
 
-// rest has a reader woken; false: there is no need to wait. What comes before the tail is opened the
-// reader itself finds, what comes later the tail. Nobody is woken while the lock is held.
+// rest has a reader woken; false: there is no need to wait. What comes before the tail is opened
+// the reader itself finds, what comes later the tail. Nobody is woken while the lock is held.
 func (t *tails) rest(ctx context.Context, r *reader, wake func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,12 +17,10 @@ const (
 	maxNameBytes   = 120
 )
 
-// trimmed is a record as it is told: its texts come from functions and whoever may write a group's facts, so they are made
-// to fit into a line, and few of them are kept.
+// trimmed is a record as it is told: its texts come from functions and whoever may write a group's
+// facts, so they are made to fit into a line, and few of them are kept.
 func trimmed(r breaker.Record) breaker.Record {
-	if r.State == "" {
-		r.State = breaker.Closed
-	}
+	r.State = cmp.Or(r.State, breaker.Closed)
 	r.By, r.Reason, r.Prober = oneLine(r.By, maxNameBytes), oneLine(r.Reason, maxReasonBytes), ""
 	r.Samples = slices.Clone(r.Samples)
 	slices.SortStableFunc(r.Samples, func(a, b breaker.Sample) int { return b.At.Compare(a.At) })
@@ -33,8 +32,9 @@ func trimmed(r breaker.Record) breaker.Record {
 	return r
 }
 
-// oneLine cuts a text, and writes what does not belong into a line as Go does in a string: line ends, which would end
-// a header or begin a paragraph, and characters that turn the direction of writing.
+// oneLine cuts a text, and writes what does not belong into a line as Go does in a string: line
+// ends, which would end a header or begin a paragraph, and characters that turn the direction of
+// writing.
 func oneLine(text string, most int) string {
 	text = cut(strings.TrimSpace(text), most)
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {

@@ -41,7 +41,8 @@ func (s *sender) deliver(ctx context.Context, l *ledger, it item) error {
 		}
 		return s.cfg.Topics.Publish(ctx, topics.YardEvents, [][]byte{event})
 	}
-	// What is gone has no definition any more; that it is gone is told to those who were its targets.
+	// What is gone has no definition any more; that it is gone is told to those who were its
+	// targets.
 	if !about.Gone && !slices.Contains(s.cfg.Circuits.Targets(l.Group, l.Function), it.Target) {
 		return errUnlisted
 	}

@@ -18,7 +18,8 @@ type published struct {
 	Data      publishedData `json:"data"`
 }
 
-// publishedData never has the link to resume, nor its token: whoever may read the topic could resume.
+// publishedData never has the link to resume, nor its token: whoever may read the topic could
+// resume.
 type publishedData struct {
 	Function      string           `json:"function"`
 	Hub           string           `json:"hub"`
@@ -81,8 +82,8 @@ func eventOf(l *ledger, c change, lag int64) published {
 	}
 }
 
-// eventID follows from the circuit's record, so that a repeat has the same. The time is for circuits that were made anew: they count
-// their terms from the beginning.
+// eventID follows from the circuit's record, so that a repeat has the same. The time is for
+// circuits that were made anew: they count their terms from the beginning.
 func eventID(g processor.Group, function string, r breaker.Record) string {
 	return guid(keyOf(g, function), r.Incident, r.Term, r.Since.UnixNano())
 }

@@ -12,21 +12,23 @@ const (
 	claimMargin = 15 * time.Second
 	// settleTime is what is left to write down how an attempt ended when we are told to stop.
 	settleTime = 3 * time.Second
-	// unlistedTime is how long a target that nobody has defined is waited for: another node may know of it sooner.
+	// unlistedTime is how long a target that nobody has defined is waited for: another node may
+	// know of it sooner.
 	unlistedTime = 2 * time.Minute
 )
 
 // laneID is one receiver of notices about one circuit; an empty target is the grid.
 type laneID struct{ key, target string }
 
-// lane sends what one receiver is to be told about one circuit, in order, one after another. A receiver that fails holds up nobody
-// else. It lives as long as there is something to be sent.
+// lane sends what one receiver is to be told about one circuit, in order, one after another. A
+// receiver that fails holds up nobody else. It lives as long as there is something to be sent.
 type lane struct {
 	*outbox
 	id   laneID
 	bell chan struct{} // something may have changed
 
-	// seen is the head as it was looked at last, and since when it has been so on this process's clock. The lane's goroutine only.
+	// seen is the head as it was looked at last, and since when it has been so on this process's
+	// clock. The lane's goroutine only.
 	seen  sight
 	since time.Time
 }
@@ -47,8 +49,8 @@ func (l *lane) run(ctx context.Context) {
 	l.endLane(l)
 }
 
-// wait is how long the head is to be left alone. What another process left behind is tried at once after a start: whoever
-// starts a yard anew may just have set right what was wrong.
+// wait is how long the head is to be left alone. What another process left behind is tried at once
+// after a start: whoever starts a yard anew may just have set right what was wrong.
 func (l *lane) wait(it item, now time.Time) time.Duration {
 	if is := sightOf(it); is != l.seen {
 		first := l.seen == (sight{})
@@ -102,8 +104,8 @@ func (l *lane) attempt(ctx context.Context, it item) error {
 	return nil
 }
 
-// settle writes down what came of it, however long that takes; if we are to stop, once. If it cannot be written the notice
-// is sent again.
+// settle writes down what came of it, however long that takes; if we are to stop, once. If it
+// cannot be written the notice is sent again.
 func (l *lane) settle(ctx context.Context, led *ledger, it item, claimed string, err error) {
 	s := l.outbox
 	o, wait, cut := failed, s.delay(it.Attempts, err), err != nil && ctx.Err() != nil
@@ -136,8 +138,8 @@ func judgeAttempt(it item, err error) outcome {
 	return failed
 }
 
-// delay is how long to wait after so many failures before this one. A receiver that says it is no use is asked as seldom as
-// possible, and one that says when is asked then.
+// delay is how long to wait after so many failures before this one. A receiver that says it is no
+// use is asked as seldom as possible, and one that says when is asked then.
 func (s *sender) delay(failures int, err error) time.Duration {
 	last := len(s.cfg.Retry) - 1
 	var r *refusal

@@ -9,8 +9,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// What a ledger holds at most, so that it stays far below what the meta store takes, whatever happens while
-// nothing can be sent. The oldest goes first: the newest state is what matters.
+// What a ledger holds at most, so that it stays far below what the meta store takes, whatever
+// happens while nothing can be sent. The oldest goes first: the newest state is what matters.
 const (
 	maxTargets = 60 // of a function: fifty of its own, and ten of all (config)
 	maxEvents  = 32 // changes that wait to be published
@@ -28,8 +28,9 @@ const (
 	kindTest   kind = "test"
 )
 
-// ledger is what has been noticed of a circuit, whom we told, and what is still to be sent. It is one value, so that a change is
-// noticed and its notices are put down in one step. It is pure: who changes it stores it by compare-and-set.
+// ledger is what has been noticed of a circuit, whom we told, and what is still to be sent. It is
+// one value, so that a change is noticed and its notices are put down in one step. It is pure: who
+// changes it stores it by compare-and-set.
 type ledger struct {
 	Group    processor.Group `json:"group"`
 	Function string          `json:"function"`
@@ -89,8 +90,8 @@ type item struct {
 	Claim     *claim    `json:"claim,omitempty"`
 }
 
-// claim says that a process is sending. Another may take it over when it has seen the same claim for as long as For, on its own
-// clock: then that process has died, since an attempt takes less.
+// claim says that a process is sending. Another may take it over when it has seen the same claim
+// for as long as For, on its own clock: then that process has died, since an attempt takes less.
 type claim struct {
 	By  string        `json:"by"`
 	ID  string        `json:"id"`
@@ -140,7 +141,8 @@ func (l *ledger) note(c Circuit, targets []string, now time.Time) bool {
 	return true
 }
 
-// noteGone notices that the circuit is no more; false: that is known, or nobody knew of it. For the grid it is closed.
+// noteGone notices that the circuit is no more; false: that is known, or nobody knew of it. For the
+// grid it is closed.
 func (l *ledger) noteGone(now time.Time) bool {
 	if l.Last.Term == 0 && l.Notified == nil {
 		return false
@@ -157,7 +159,8 @@ func (l *ledger) noteGone(now time.Time) bool {
 	return true
 }
 
-// end tells people that what they were told of is over, except those who have yet to hear of it, to whom it is not worth a notice any more.
+// end tells people that what they were told of is over, except those who have yet to hear of it, to
+// whom it is not worth a notice any more.
 func (l *ledger) end(c change, now time.Time) {
 	began := l.Notified.Began
 	c.Incident, c.Began = l.Notified.Incident, &began
@@ -224,7 +227,8 @@ func (l *ledger) number() int64 {
 	return l.Next
 }
 
-// tidy drops what need not be sent any more, what there is no room for, and changes that nobody is to be told of.
+// tidy drops what need not be sent any more, what there is no room for, and changes that nobody is
+// to be told of.
 func (l *ledger) tidy() {
 	waiting := map[string]int{} // items of a target, from the newest
 	newer := map[string]bool{}  // incidents of which a target is to be told something newer, which tells all
@@ -282,8 +286,9 @@ func (l *ledger) claim(seen item, c claim) bool {
 	return true
 }
 
-// settle writes down what came of an attempt. That something was sent holds whoever has the claim by now, a failure only for
-// the one who tried. wait is how long until the next attempt; an attempt that was cut off by our own end is none.
+// settle writes down what came of an attempt. That something was sent holds whoever has the claim
+// by now, a failure only for the one who tried. wait is how long until the next attempt; an attempt
+// that was cut off by our own end is none.
 func (l *ledger) settle(number int64, claimed string, o outcome, wait time.Duration, cut bool) bool {
 	i := l.find(number)
 	if i < 0 {

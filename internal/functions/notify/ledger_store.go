@@ -30,9 +30,10 @@ func keyOf(g processor.Group, function string) string {
 	return ledgerPrefix + url.PathEscape(g.Hub) + "/" + url.PathEscape(g.Group) + "/" + url.PathEscape(function)
 }
 
-// change changes a ledger, as often as it takes: f is asked with the newest, an empty one where there is none, and says whether it changed
-// it; it leaves alone what it does not. After an error it may have been changed: f finds that out when it is asked again. A conflict is not
-// waited out: it is mostly with other lanes of this process, and each change of theirs gets one of them on.
+// change changes a ledger, as often as it takes: f is asked with the newest, an empty one where
+// there is none, and says whether it changed it; it leaves alone what it does not. After an error
+// it may have been changed: f finds that out when it is asked again. A conflict is not waited out:
+// it is mostly with other lanes of this process, and each change of theirs gets one of them on.
 func (s *outbox) change(ctx context.Context, key string, f func(*ledger) bool) error {
 	for {
 		there, err := s.ledgers.Read(ctx, key)
@@ -56,7 +57,8 @@ func (s *outbox) change(ctx context.Context, key string, f func(*ledger) bool) e
 	}
 }
 
-// read decodes a ledger. One that cannot be read is begun anew: its circuit is noticed again, rather than never.
+// read decodes a ledger. One that cannot be read is begun anew: its circuit is noticed again,
+// rather than never.
 func (s *outbox) read(key string, value []byte) *ledger {
 	l := &ledger{}
 	if len(value) == 0 {

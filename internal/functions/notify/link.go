@@ -16,8 +16,9 @@ import (
 // PathPrefix is where links lead, below the HTTP listener.
 const PathPrefix = "/resume/"
 
-// A token is base64url of a version, four texts (hub, group, function, incident), each with its length before it, the second when it
-// expires, and a MAC of all that. It names one incident, so it is worth nothing once that is over.
+// A token is base64url of a version, four texts (hub, group, function, incident), each with its
+// length before it, the second when it expires, and a MAC of all that. It names one incident, so it
+// is worth nothing once that is over.
 const (
 	tokenVersion = 1
 	// maxTokenBytes bounds what is decoded; a part has at most maxPartBytes.
@@ -75,7 +76,8 @@ func macOf(secret, payload []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// readToken gives what a token is good for. Nothing of it is read before its MAC is found to be right.
+// readToken gives what a token is good for. Nothing of it is read before its MAC is found to be
+// right.
 func readToken(secret []byte, token string) (grant, error) {
 	if len(token) > maxTokenBytes || strings.ContainsAny(token, "\r\n") { // line ends base64 would overlook
 		return grant{}, errLink

@@ -42,7 +42,8 @@ func (m *mailer) compose(n notice, to string, now time.Time) ([]byte, error) {
 	return message.Bytes(), nil
 }
 
-// header has all but the type of the body. What others wrote is in the subject only, in a line and encoded.
+// header has all but the type of the body. What others wrote is in the subject only, in a line and
+// encoded.
 func (m *mailer) header(n notice, to string, now time.Time) *bytes.Buffer {
 	var b bytes.Buffer
 	put := func(name, value string) { b.WriteString(fold(name + ": " + value)) }
@@ -71,7 +72,8 @@ func (m *mailer) messageID(id string) string {
 	return "<" + id + "@" + domain + ">"
 }
 
-// fold breaks a header at blanks, so that its lines stay within 78 characters where they can (RFC 5322 §2.2.3).
+// fold breaks a header at blanks, so that its lines stay within 78 characters where they can (RFC
+// 5322 §2.2.3).
 func fold(header string) string {
 	var b strings.Builder
 	length := 0

@@ -114,7 +114,8 @@ func (n notice) story() []string {
 	return []string{"Too many events failed, so its circuit is open: no event is handled, on any instance. " + probing, safe, putAway}
 }
 
-// putAway tells of those for which the circuit opened too late. How many there are is not known here.
+// putAway tells of those for which the circuit opened too late. How many there are is not known
+// here.
 const putAway = "Events that had used up their retries before it opened are where the function puts such away, mostly in a hub of its name and -poison: " +
 	"once it is mended, eventyard poison redrive sends them again."
 

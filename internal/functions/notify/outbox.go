@@ -21,8 +21,8 @@ type outbox struct {
 	start func(*lane)      // runs a lane; nil: none may begin; guarded by mu
 }
 
-// watchLedgers keeps up with the ledgers, whoever changes them, and has a lane at work for every receiver that something waits
-// for. It returns when all of them have stopped.
+// watchLedgers keeps up with the ledgers, whoever changes them, and has a lane at work for every
+// receiver that something waits for. It returns when all of them have stopped.
 func (s *outbox) watchLedgers(ctx context.Context) {
 	var lanes sync.WaitGroup
 	s.startLanes(func(l *lane) { lanes.Go(func() { l.run(ctx) }) })
@@ -41,7 +41,8 @@ func (s *outbox) startLanes(start func(*lane)) {
 	}
 }
 
-// applied wakes the lanes that changed ledgers are for, and starts those that have something to do and are not at work.
+// applied wakes the lanes that changed ledgers are for, and starts those that have something to do
+// and are not at work.
 func (s *outbox) applied(updates []mirror.Update[*ledger]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +74,8 @@ func (s *outbox) startLanesLocked(there mirror.Item[*ledger]) {
 	}
 }
 
-// next gives what a lane is to send next. Where there is nothing it lets the lane go in the same step: whatever comes later finds none at
-// work, and starts another.
+// next gives what a lane is to send next. Where there is nothing it lets the lane go in the same
+// step: whatever comes later finds none at work, and starts another.
 func (s *outbox) next(l *lane) (item, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

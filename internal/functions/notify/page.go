@@ -22,8 +22,9 @@ type pages struct{ *sender }
 // Serves tells whether a request is for ServeHTTP.
 func Serves(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, PathPrefix) }
 
-// ServeHTTP shows what happened (GET, HEAD) and resumes (POST, by the page's button). It needs no other right than the link. GET and
-// HEAD change nothing: programs that look at mails and chats follow every link they find.
+// ServeHTTP shows what happened (GET, HEAD) and resumes (POST, by the page's button). It needs no
+// other right than the link. GET and HEAD change nothing: programs that look at mails and chats
+// follow every link they find.
 func (s *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -70,7 +71,8 @@ func (s *pages) look(ctx context.Context, g grant) pageView {
 	return s.view(ctx, g, c, ok)
 }
 
-// pressed resumes. That the link is still good is decided by who closes the circuit, in one step with closing it.
+// pressed resumes. That the link is still good is decided by who closes the circuit, in one step
+// with closing it.
 func (s *pages) pressed(ctx context.Context, r *http.Request, g grant) pageView {
 	if !s.fromOurPage(r) {
 		return pageView{Status: http.StatusForbidden, Title: "Nothing was changed",
@@ -96,9 +98,10 @@ func (s *pages) pressed(ctx context.Context, r *http.Request, g grant) pageView 
 	return v
 }
 
-// fromOurPage tells whether the button was pressed on our page, as far as the browser says. The token is what protects: who
-// does not have it cannot make anybody press; this is for those who have it and would have others press. Our pages send no referrer,
-// for which browsers mostly give the origin as null. A proxy may have put another name into Host than the browser knows.
+// fromOurPage tells whether the button was pressed on our page, as far as the browser says. The
+// token is what protects: who does not have it cannot make anybody press; this is for those who
+// have it and would have others press. Our pages send no referrer, for which browsers mostly give
+// the origin as null. A proxy may have put another name into Host than the browser knows.
 func (s *pages) fromOurPage(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin" || site == "none"

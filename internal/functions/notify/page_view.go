@@ -16,7 +16,8 @@ var (
 	pageTemplate = template.Must(template.New("page.html").
 			Funcs(template.FuncMap{"style": func() template.CSS { return template.CSS(pageStyle) }}).
 			ParseFS(templates, "templates/page.html"))
-	// pagePolicy lets a page show nothing but itself in its own style, and send nothing but its own form.
+	// pagePolicy lets a page show nothing but itself in its own style, and send nothing but its own
+	// form.
 	pagePolicy = "default-src 'none'; style-src 'sha256-" + digest(pageStyle) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 

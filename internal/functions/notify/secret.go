@@ -14,8 +14,8 @@ const (
 	secretBytes = 32
 )
 
-// openSecret gives the secret that links are signed with. The first node makes it; the store decides which is the first. Who
-// deletes the key makes all links that are out worthless.
+// openSecret gives the secret that links are signed with. The first node makes it; the store
+// decides which is the first. Who deletes the key makes all links that are out worthless.
 func openSecret(ctx context.Context, store meta.Store) ([]byte, error) {
 	for {
 		e, err := store.Get(ctx, secretKey)

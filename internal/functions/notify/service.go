@@ -22,7 +22,8 @@ const (
 
 var defaultRetry = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute}
 
-// Service sends notices and answers links. All methods may be called by many goroutines at once, Run by one.
+// Service sends notices and answers links. All methods may be called by many goroutines at once,
+// Run by one.
 type Service struct {
 	*sender
 	*outbox
@@ -38,9 +39,7 @@ func (c Config) withDefaults() Config {
 	if c.Link == nil {
 		c.Link = func() string { return "" }
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	return c
 }
 
@@ -66,8 +65,9 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Run watches and sends until ctx ends. A change is noticed at least once, also over a restart, by one event on the grid with an id that
-// stays; people are told when an incident begins, also where an operator began it, and when what they were told of has ended.
+// Run watches and sends until ctx ends. A change is noticed at least once, also over a restart, by
+// one event on the grid with an id that stays; people are told when an incident begins, also where
+// an operator began it, and when what they were told of has ended.
 func (s *Service) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	notified := make(chan Circuit)

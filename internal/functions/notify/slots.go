@@ -5,14 +5,16 @@ import (
 	"sync"
 )
 
-// How many are sent at once: when a thing fails that many functions need, many circuits open in the same second.
+// How many are sent at once: when a thing fails that many functions need, many circuits open in the
+// same second.
 const (
 	mailSlots    = 4 // all mail goes to one server
 	webhookSlots = 2 // to one target
 	eventSlots   = 8
 )
 
-// slots bound what is sent at once, for each receiver on its own, so that one that hangs holds up nobody else. The zero value is ready.
+// slots bound what is sent at once, for each receiver on its own, so that one that hangs holds up
+// nobody else. The zero value is ready.
 type slots struct {
 	mu   sync.Mutex
 	used map[string]*slot // guarded by mu: those that somebody has or waits for

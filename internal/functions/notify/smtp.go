@@ -36,7 +36,8 @@ type mailer struct {
 	host string
 	from *mail.Address
 	tls  *tls.Config
-	// dial is net.Dialer's, except in tests. Where the server is, the operator says: it is not guarded like webhooks.
+	// dial is net.Dialer's, except in tests. Where the server is, the operator says: it is not
+	// guarded like webhooks.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -73,8 +74,9 @@ func newMailer(cfg SMTP) (*mailer, error) {
 	return &mailer{cfg: cfg, host: host, from: from, tls: trust, dial: (&net.Dialer{}).DialContext}, nil
 }
 
-// ehloName is what we call ourselves to a server: this machine's name if it is a full one, else the address that we come from
-// (RFC 5321 §4.1.4). Servers that are strict refuse others, and the names of containers are mostly such.
+// ehloName is what we call ourselves to a server: this machine's name if it is a full one, else the
+// address that we come from (RFC 5321 §4.1.4). Servers that are strict refuse others, and the names
+// of containers are mostly such.
 func ehloName(host string, local net.Addr) string {
 	odd := func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '-')

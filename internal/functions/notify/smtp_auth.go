@@ -34,7 +34,8 @@ func (m *mailer) authenticate(c *smtp.Client) error {
 	return nil
 }
 
-// hush takes the password out of what a server said: some repeat a line that they do not understand.
+// hush takes the password out of what a server said: some repeat a line that they do not
+// understand.
 func (m *mailer) hush(err error) error {
 	if m.cfg.Password == "" {
 		return err
@@ -46,8 +47,8 @@ func (m *mailer) hush(err error) error {
 	return &lineError{text, err}
 }
 
-// passwordAuth is PLAIN (RFC 4616) or LOGIN, which asks twice. net/smtp has no LOGIN, and tells a safe connection by other signs
-// than ours.
+// passwordAuth is PLAIN (RFC 4616) or LOGIN, which asks twice. net/smtp has no LOGIN, and tells a
+// safe connection by other signs than ours.
 type passwordAuth struct {
 	mechanism      string
 	user, password string

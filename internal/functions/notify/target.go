@@ -14,8 +14,9 @@ import (
 // maxTargetBytes bounds a target: it is stored with every notice that waits for it.
 const maxTargetBytes = 1024
 
-// CheckTarget says what is wrong with a target: not mailto: or http(s):, no address, mail without an SMTP server. It is the
-// configuration's, so that the runner can be given it before the service is opened over its circuits.
+// CheckTarget says what is wrong with a target: not mailto: or http(s):, no address, mail without
+// an SMTP server. It is the configuration's, so that the runner can be given it before the service
+// is opened over its circuits.
 func (c Config) CheckTarget(target string) error {
 	if len(target) > maxTargetBytes {
 		return fmt.Errorf("target of notices has %d bytes: use at most %d", len(target), maxTargetBytes)
@@ -75,12 +76,14 @@ func mailAddress(target string) (string, error) {
 	return a.Address, nil
 }
 
-// notInAddress tells characters that are rarely meant in an address, and often mean something in the protocols it goes through.
+// notInAddress tells characters that are rarely meant in an address, and often mean something in
+// the protocols it goes through.
 func notInAddress(r rune) bool {
 	return r <= ' ' || r == 0x7f || strings.ContainsRune(`<>()[]\,;:"?`, r)
 }
 
-// notInURL tells characters that RFC 3986 has no place for; a ledger would need several times the room for some of them.
+// notInURL tells characters that RFC 3986 has no place for; a ledger would need several times the
+// room for some of them.
 func notInURL(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }
 
 // showTarget is a target for logs and errors. Those of webhooks are secrets beyond the host.

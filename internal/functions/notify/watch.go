@@ -12,14 +12,17 @@ import (
 )
 
 const (
-	// troublePause is how long we wait before something of the yard's own is tried again that failed; doubled up to troubleMax.
+	// troublePause is how long we wait before something of the yard's own is tried again that
+	// failed; doubled up to troubleMax.
 	troublePause = time.Second
 	troubleMax   = 30 * time.Second
-	// sweepEvery is how often circuits are looked at that were noticed: a watch need not tell that one is no more.
+	// sweepEvery is how often circuits are looked at that were noticed: a watch need not tell that
+	// one is no more.
 	sweepEvery = 10 * time.Minute
 )
 
-// watchCircuits hands on what it is told, in order. Circuits may hold a lock while it tells, so nothing is asked of it from there.
+// watchCircuits hands on what it is told, in order. Circuits may hold a lock while it tells, so
+// nothing is asked of it from there.
 func (s *Service) watchCircuits(ctx context.Context, notified chan<- Circuit) {
 	persist(ctx, s.cfg.Log, "circuits cannot be watched", func() error {
 		return s.cfg.Circuits.Watch(ctx, func(c Circuit) {
@@ -67,8 +70,9 @@ func (s *Service) noteAll(ctx context.Context, notified <-chan Circuit) {
 	}
 }
 
-// noteSurely notices a change, however long that takes: while the meta store fails nothing else can be noticed either. A circuit that
-// cannot be read holds up nobody else: the sweep looks at it again.
+// noteSurely notices a change, however long that takes: while the meta store fails nothing else can
+// be noticed either. A circuit that cannot be read holds up nobody else: the sweep looks at it
+// again.
 func (s *Service) noteSurely(ctx context.Context, c Circuit) {
 	for wait := troublePause; ; wait = min(2*wait, troubleMax) {
 		err := s.note(ctx, c)
@@ -89,9 +93,10 @@ func (s *Service) noteSurely(ctx context.Context, c Circuit) {
 	}
 }
 
-// note puts down what is to be sent about a circuit, if it changed. Where it does not plainly follow what was noticed last it may be old,
-// or the circuit was removed or made anew: what is there now decides. That is read after the ledger and before its compare-and-set, so that
-// it is no older than what the ledger knows of.
+// note puts down what is to be sent about a circuit, if it changed. Where it does not plainly
+// follow what was noticed last it may be old, or the circuit was removed or made anew: what is
+// there now decides. That is read after the ledger and before its compare-and-set, so that it is no
+// older than what the ledger knows of.
 func (s *Service) note(ctx context.Context, c Circuit) error {
 	all := s.cfg.Circuits.Targets(c.Group, c.Function)
 	targets := union(nil, all)
@@ -119,7 +124,8 @@ func (s *Service) note(ctx context.Context, c Circuit) error {
 // errUnread: what a circuit is now cannot be read.
 var errUnread = errors.New("read the circuit")
 
-// sweep looks at all circuits that there is a ledger of, as at any that may be gone, and forgets the ledgers of those that are when all is sent.
+// sweep looks at all circuits that there is a ledger of, as at any that may be gone, and forgets
+// the ledgers of those that are when all is sent.
 func (s *Service) sweep(ctx context.Context) {
 	for _, there := range s.ledgers.Items() {
 		l := there.Value

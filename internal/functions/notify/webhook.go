@@ -53,7 +53,8 @@ func postOf(n notice, target string) posted {
 	return p
 }
 
-// chatLine is the text for chats. Names are all it has of what others wrote, and of those nothing that a chat takes for a link or a mention.
+// chatLine is the text for chats. Names are all it has of what others wrote, and of those nothing
+// that a chat takes for a link or a mention.
 func (n notice) chatLine() string {
 	text := fmt.Sprintf("%s (hub %s, group %s).", n.headline(), oneLine(n.Group.Hub, maxNameBytes), oneLine(n.Group.Group, maxNameBytes))
 	if n.Kind != kindEnded && n.Lag >= 0 {

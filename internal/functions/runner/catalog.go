@@ -15,7 +15,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// catalog is the stored definitions, and what else is stored of a function. Its fields never change.
+// catalog is the stored definitions, and what else is stored of a function. Its fields never
+// change.
 type catalog struct {
 	cfg         Config
 	log         *slog.Logger
@@ -28,7 +29,8 @@ func (k *catalog) put(ctx context.Context, e *entry) (*entry, error) {
 	return stored.Value, err
 }
 
-// get reads one from the store, also one that is being deleted. The name has to be spelled as it is.
+// get reads one from the store, also one that is being deleted. The name has to be spelled as it
+// is.
 func (k *catalog) get(ctx context.Context, name string) (*entry, error) {
 	if !wellNamed(name) {
 		return nil, fmt.Errorf("%w: %.120q", ErrNotFound, name)
@@ -71,8 +73,9 @@ func (k *catalog) known(key string) *entry {
 	return there.Value
 }
 
-// provide makes what the function needs and may not be there: its group, and the default place for poison. That keeps poison events for
-// ever: they are few, and nobody should lose one for having been on holiday.
+// provide makes what the function needs and may not be there: its group, and the default place for
+// poison. That keeps poison events for ever: they are few, and nobody should lose one for having
+// been on holiday.
 func (k *catalog) provide(ctx context.Context, d Definition) error {
 	if _, err := k.cfg.Broker.CreateGroup(ctx, d.Hub, d.Group); err != nil && !errors.Is(err, broker.ErrGroupExists) {
 		if errors.Is(err, broker.ErrInvalidName) {
@@ -93,8 +96,9 @@ func (k *catalog) provide(ctx context.Context, d Definition) error {
 	return err
 }
 
-// finish removes what a function has left and then its definition, which is marked. It may be done twice, and by several at once: once the definition
-// is gone, entries of that name are those of the next function.
+// finish removes what a function has left and then its definition, which is marked. It may be done
+// twice, and by several at once: once the definition is gone, entries of that name are those of the
+// next function.
 func (k *catalog) finish(ctx context.Context, e *entry) error {
 	there, err := k.definitions.Read(ctx, e.key)
 	if err == nil && there.Revision == e.revision {
@@ -113,7 +117,8 @@ func (k *catalog) finish(ctx context.Context, e *entry) error {
 // workPrefix is that of the entries about a function's work (functions.Host writes them).
 const workPrefix = "work/"
 
-// forget removes the entries of a function: circuit, counts and work. Where the group is gone they are too.
+// forget removes the entries of a function: circuit, counts and work. Where the group is gone they
+// are too.
 func (k *catalog) forget(ctx context.Context, d Definition) error {
 	if d.Hub == "" || d.Name == "" {
 		return nil // its definition could not be read
@@ -138,7 +143,8 @@ func (k *catalog) forget(ctx context.Context, d Definition) error {
 	return nil
 }
 
-// removeEntry removes one, also if it was changed meanwhile: whoever writes it does not know yet that nobody wants it.
+// removeEntry removes one, also if it was changed meanwhile: whoever writes it does not know yet
+// that nobody wants it.
 func (k *catalog) removeEntry(ctx context.Context, g processor.Group, f processor.Entry) error {
 	for range mirror.MaxTries {
 		err := k.cfg.Groups.Remove(ctx, g, f)

@@ -30,7 +30,8 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// Check says what is wrong with a definition by itself, before there is anything that it could be created in. Errors wrap ErrInvalid.
+// Check says what is wrong with a definition by itself, before there is anything that it could be
+// created in. Errors wrap ErrInvalid.
 func Check(d Definition) error { return d.tidy().check() }
 
 // check says what is wrong with a definition by itself, whose defaults are filled in.
@@ -118,7 +119,8 @@ func (d Definition) checkTimes() error {
 	return nil
 }
 
-// checkHeaders never repeats a value, which may be a secret. What cannot be sent, or is the yard's own, package invoke knows.
+// checkHeaders never repeats a value, which may be a secret. What cannot be sent, or is the yard's
+// own, package invoke knows.
 func (d Definition) checkHeaders() error {
 	if len(d.Headers) > maxHeaders {
 		return invalid("%d headers: use at most %d", len(d.Headers), maxHeaders)
@@ -151,7 +153,8 @@ func (d Definition) checkPoison() error {
 	return nil
 }
 
-// tidy gives a definition in the spelling that is stored: with defaults, words in lower case, and for ever as -1.
+// tidy gives a definition in the spelling that is stored: with defaults, words in lower case, and
+// for ever as -1.
 func (d Definition) tidy() Definition {
 	d = d.withDefaults()
 	d.Format = strings.ToLower(d.Format)
@@ -170,7 +173,8 @@ func (d Definition) tidy() Definition {
 	return d
 }
 
-// vet gives a definition as it may be stored, or says what is wrong with it, by itself or with what it names.
+// vet gives a definition as it may be stored, or says what is wrong with it, by itself or with what
+// it names.
 func (k *Registry) vet(d Definition) (Definition, error) {
 	d = d.tidy()
 	if err := d.check(); err != nil {

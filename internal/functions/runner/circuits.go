@@ -35,10 +35,11 @@ type circuits struct{ *catalog }
 
 func (c Circuit) group() processor.Group { return processor.Group{Hub: c.Hub, Group: c.Group} }
 
-// ListCircuits gives the circuits of all groups, by hub, group and function: those of functions that ever had trouble, wherever they run, and
-// those of the yard's own.
+// ListCircuits gives the circuits of all groups, by hub, group and function: those of functions
+// that ever had trouble, wherever they run, and those of the yard's own.
 //
-// One whose record cannot be read is left out and reported: the others are needed all the more then.
+// One whose record cannot be read is left out and reported: the others are needed all the more
+// then.
 func (k *circuits) ListCircuits(ctx context.Context) ([]Circuit, error) {
 	all, broken, err := k.gather(ctx)
 	if err != nil {
@@ -58,9 +59,9 @@ func (k *circuits) ListCircuits(ctx context.Context) ([]Circuit, error) {
 	return all, nil
 }
 
-// gather gives all of them, without lag, and what is wrong with those that cannot be read. The store
-// is asked once for whose entries there are, whatever the number of hubs, and then about those groups
-// that have any.
+// gather gives all of them, without lag, and what is wrong with those that cannot be read. The
+// store is asked once for whose entries there are, whatever the number of hubs, and then about
+// those groups that have any.
 func (k *circuits) gather(ctx context.Context) (all []Circuit, broken, err error) {
 	found, err := k.cfg.Groups.FindEntries(ctx, circuit.Prefix, circuit.TallyPrefix)
 	if err != nil {
@@ -139,7 +140,8 @@ func unlessGone(err error) error {
 	return err
 }
 
-// failuresOf are those of the window, which went with the circuit's term when it opened: from then on those that opened it.
+// failuresOf are those of the window, which went with the circuit's term when it opened: from then
+// on those that opened it.
 func failuresOf(s circuit.Status) int {
 	if s.Record.State == breaker.Open || s.Record.State == breaker.HalfOpen {
 		return s.Record.Failures
@@ -147,8 +149,9 @@ func failuresOf(s circuit.Status) int {
 	return s.Failures
 }
 
-// ShowCircuit gives one (hub and group may be empty if the name is enough: ErrAmbiguous). A function that never had trouble has a closed one, if it is one
-// of the yard's; else nobody knows of it: ErrNoCircuit.
+// ShowCircuit gives one (hub and group may be empty if the name is enough: ErrAmbiguous). A
+// function that never had trouble has a closed one, if it is one of the yard's; else nobody knows
+// of it: ErrNoCircuit.
 func (k *circuits) ShowCircuit(ctx context.Context, hub, group, function string) (Circuit, error) {
 	c, err := k.one(ctx, hub, group, function)
 	if err != nil {

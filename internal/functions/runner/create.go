@@ -10,7 +10,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// Create stores a definition, with defaults filled in; makes the group and the default poison hub where they are missing. It runs soon after.
+// Create stores a definition, with defaults filled in; makes the group and the default poison hub
+// where they are missing. It runs soon after.
 //
 // Errors: ErrExists, ErrInvalid, *broker.NotFoundError (hub), the store's.
 func (k *Registry) Create(ctx context.Context, d Definition) (Function, error) {
@@ -109,8 +110,8 @@ func (k *Registry) insert(ctx context.Context, e *entry) (made *entry, err error
 	return made, err
 }
 
-// Ensure is for configured functions: created, or changed where it differs. One that is to read another hub or group is deleted and made anew, as its circuit
-// and its work are the group's.
+// Ensure is for configured functions: created, or changed where it differs. One that is to read
+// another hub or group is deleted and made anew, as its circuit and its work are the group's.
 func (k *Registry) Ensure(ctx context.Context, d Definition) error {
 	err := mirror.Uncontested(ctx, func() error { return k.ensure(ctx, d) })
 	if err != nil {

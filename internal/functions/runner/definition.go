@@ -15,27 +15,34 @@ import (
 
 // Definition is a function as it is stored.
 type Definition struct {
-	// Name is 1 to 100 letters, digits, '-', '_' and '.'. Case matters, but no two names differ in case alone.
+	// Name is 1 to 100 letters, digits, '-', '_' and '.'. Case matters, but no two names differ in
+	// case alone.
 	Name string `json:"name"`
-	// Hub is required; Group empty: one of the function's name. Each function has a group to itself, or two would share the events.
+	// Hub is required; Group empty: one of the function's name. Each function has a group to
+	// itself, or two would share the events.
 	Hub   string `json:"hub"`
 	Group string `json:"group"`
-	// Endpoint is the URL that is called, Format cloudevents (or empty) or eventhubs, Headers what is sent with every call (secret).
+	// Endpoint is the URL that is called, Format cloudevents (or empty) or eventhubs, Headers what
+	// is sent with every call (secret).
 	Endpoint string            `json:"endpoint"`
 	Format   string            `json:"format,omitempty"`
 	Headers  map[string]string `json:"headers,omitempty"`
-	// Batch is the most events of a call (0: 100), MinBatch waited for at most MaxWait (0: 1, and 1 s).
+	// Batch is the most events of a call (0: 100), MinBatch waited for at most MaxWait (0: 1, and 1
+	// s).
 	Batch    int           `json:"batch,omitempty"`
 	MinBatch int           `json:"minBatch,omitempty"`
 	MaxWait  time.Duration `json:"maxWait,omitempty"`
-	// Lanes is the concurrency per partition by key (0: 1); Start is earliest (or empty), latest, or an RFC 3339 time. Timeout 0: 60 s.
+	// Lanes is the concurrency per partition by key (0: 1); Start is earliest (or empty), latest,
+	// or an RFC 3339 time. Timeout 0: 60 s.
 	Lanes   int           `json:"lanes,omitempty"`
 	Start   string        `json:"start,omitempty"`
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// Since is when latest was said, which the registry notes: a partition without a checkpoint begins there, whenever a host first reads it.
+	// Since is when latest was said, which the registry notes: a partition without a checkpoint
+	// begins there, whenever a host first reads it.
 	Since time.Time `json:"since,omitzero"`
-	// Retries after the first call, nil: 5, Exponential if RetryDelay is not given either; negative: for ever. RetryDelay 0: 250 ms. Exponential doubles it each
-	// time up to RetryMax (0: 1 min).
+	// Retries after the first call, nil: 5, Exponential if RetryDelay is not given either;
+	// negative: for ever. RetryDelay 0: 250 ms. Exponential doubles it each time up to RetryMax (0:
+	// 1 min).
 	Retries     *int          `json:"retries,omitempty"`
 	RetryDelay  time.Duration `json:"retryDelay,omitempty"`
 	RetryMax    time.Duration `json:"retryMax,omitempty"`
@@ -69,7 +76,8 @@ const (
 	defaultRetryMax = time.Minute
 	defaultFailures = 100
 	defaultWithin   = 30 * time.Second
-	// idleEvery is how often an idle partition sees whether a checkpoint had to wait for the circuit. Most of a thousand functions are idle.
+	// idleEvery is how often an idle partition sees whether a checkpoint had to wait for the
+	// circuit. Most of a thousand functions are idle.
 	idleEvery = 5 * time.Second
 )
 
@@ -95,7 +103,8 @@ func (d Definition) withDefaults() Definition {
 	return d
 }
 
-// withDerived fills in what follows other settings too. It is not stored: where those change it does.
+// withDerived fills in what follows other settings too. It is not stored: where those change it
+// does.
 func (d Definition) withDerived() Definition {
 	if d.Exponential {
 		fill(&d.RetryMax, max(defaultRetryMax, d.RetryDelay))

@@ -7,8 +7,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// Delete stops a function and forgets it with its attempts, counts and circuit; group, checkpoints and poison stay. It returns when that is
-// done here; from the moment it is decided it is done even if nobody waits for it.
+// Delete stops a function and forgets it with its attempts, counts and circuit; group, checkpoints
+// and poison stay. It returns when that is done here; from the moment it is decided it is done even
+// if nobody waits for it.
 func (k *Registry) Delete(ctx context.Context, name string) error {
 	var marked *entry
 	err := mirror.Uncontested(ctx, func() (err error) {

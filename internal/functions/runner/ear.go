@@ -12,13 +12,15 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
-// retold is how soon the same trouble is worth another line, and maxTold how much of it is remembered.
+// retold is how soon the same trouble is worth another line, and maxTold how much of it is
+// remembered.
 const (
 	retold      = time.Minute
 	maxReported = 1000
 )
 
-// ear hears what a host carries on from, and logs it: the same trouble is a warning once in a while.
+// ear hears what a host carries on from, and logs it: the same trouble is a warning once in a
+// while.
 type ear struct {
 	log *slog.Logger
 	// lost is called with what a host cannot carry on from by itself, though it tries: its hub or

@@ -92,8 +92,8 @@ func (k *supervisor) turn(ctx context.Context, j *job, e *entry) error {
 	return k.host(ctx, j, e)
 }
 
-// wanted is the definition that the job has to run, nil for one that is gone; false: it has nothing to do any more, and is not known as a job
-// any more either.
+// wanted is the definition that the job has to run, nil for one that is gone; false: it has nothing
+// to do any more, and is not known as a job any more either.
 func (k *supervisor) wanted(ctx context.Context, j *job) (e *entry, more bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -108,7 +108,8 @@ func (k *supervisor) wanted(ctx context.Context, j *job) (e *entry, more bool) {
 	return e, true
 }
 
-// leave finishes a deletion, and forgets the entries that our host has left in its group, perhaps after somebody else removed the function's.
+// leave finishes a deletion, and forgets the entries that our host has left in its group, perhaps
+// after somebody else removed the function's.
 func (k *supervisor) leave(ctx context.Context, j *job, e *entry) error {
 	k.mu.Lock()
 	ran := j.ran

@@ -10,13 +10,15 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
 
-// scrapeTimeout bounds one collection, and maxSeries how many functions and how many circuits it tells of.
+// scrapeTimeout bounds one collection, and maxSeries how many functions and how many circuits it
+// tells of.
 const (
 	scrapeTimeout = 10 * time.Second
 	maxSeries     = 2_000
 )
 
-// collector tells of functions and circuits when it is asked, so that what is gone is not told any more.
+// collector tells of functions and circuits when it is asked, so that what is gone is not told any
+// more.
 type collector struct {
 	registry    *Registry
 	recommended *prometheus.Desc

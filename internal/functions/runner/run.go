@@ -26,7 +26,8 @@ type supervisor struct {
 // followPause is about how long to wait before the groups are followed again after that failed.
 const followPause = 5 * time.Second
 
-// Run runs all functions, follows changes of definitions (this node's and others'), until ctx ends; then it stops them in good order.
+// Run runs all functions, follows changes of definitions (this node's and others'), until ctx ends;
+// then it stops them in good order.
 func (k *supervisor) Run(ctx context.Context) error {
 	k.mu.Lock()
 	if k.running {

@@ -1,13 +1,15 @@
-// Package runner runs functions that are reached over HTTP inside the yard, and keeps their definitions. It also
-// sees the circuits of all functions, whoever runs them.
+// Package runner runs functions that are reached over HTTP inside the yard, and keeps their
+// definitions. It also sees the circuits of all functions, whoever runs them.
 //
-// A definition is an entry in the meta store, under functions/ and its name in lower case. Whoever makes a change writes it there by
-// compare-and-set; every node watches, and runs one functions.Host for each definition (run.go, job.go). The hosts of several nodes
-// share the partitions, as those of any group do.
+// A definition is an entry in the meta store, under functions/ and its name in lower case. Whoever
+// makes a change writes it there by compare-and-set; every node watches, and runs one
+// functions.Host for each definition (run.go, job.go). The hosts of several nodes share the
+// partitions, as those of any group do.
 //
-// All else that there is of a function lies in the records of its group, written by its hosts: circuit, failures and work. A function is
-// deleted in three steps: its definition is marked, its hosts stop, its records and then the definition are removed. What is
-// interrupted is finished by the next start, or by whoever makes or deletes one of that name.
+// All else that there is of a function lies in the records of its group, written by its hosts:
+// circuit, failures and work. A function is deleted in three steps: its definition is marked, its
+// hosts stop, its records and then the definition are removed. What is interrupted is finished by
+// the next start, or by whoever makes or deletes one of that name.
 package runner
 
 import (
@@ -59,15 +61,16 @@ type Config struct {
 	// CheckTarget says what is wrong with a notice's target; Targets are those of all functions.
 	CheckTarget func(target string) error
 	Targets     []string
-	// Publish is the grid, for poison to topics; CheckTopic says whether there is one. A grid that also has topics.Registry's Topic is asked for
-	// the schema; else it is Event Grid's.
+	// Publish is the grid, for poison to topics; CheckTopic says whether there is one. A grid that
+	// also has topics.Registry's Topic is asked for the schema; else it is Event Grid's.
 	Topics interface {
 		Publish(ctx context.Context, topic string, events [][]byte) error
 	}
 	CheckTopic func(topic string) error
 	Box        *box.Box
-	// Instance is this node's id in the groups of functions, of those that NewInstance makes; empty: another at each start. One that a node has for itself
-	// and keeps lets it take up soon, after a crash, what it had before; otherwise its leases have to run out first.
+	// Instance is this node's id in the groups of functions, of those that NewInstance makes;
+	// empty: another at each start. One that a node has for itself and keeps lets it take up soon,
+	// after a crash, what it had before; otherwise its leases have to run out first.
 	Instance string
 	// Lease, Stop: the processors' (0: 10 s and 5 s).
 	Lease, Stop time.Duration
@@ -76,15 +79,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	if c.Lease == 0 {
-		c.Lease = DefaultLease
-	}
-	if c.Stop == 0 {
-		c.Stop = DefaultStop
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
+	c.Lease = cmp.Or(c.Lease, DefaultLease)
+	c.Stop = cmp.Or(c.Stop, DefaultStop)
 	if c.CheckEndpoint == nil {
 		c.CheckEndpoint = func(string) error { return nil }
 	}
@@ -97,7 +94,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Registry keeps definitions and runs them. All methods may be called by many goroutines at once; Run by one.
+// Registry keeps definitions and runs them. All methods may be called by many goroutines at once;
+// Run by one.
 type Registry struct {
 	*catalog
 	*supervisor
@@ -106,8 +104,8 @@ type Registry struct {
 
 var _ notify.Circuits = (*Registry)(nil)
 
-// Open reads the definitions. A definition that cannot be read is told of as failing, and left alone. It starts no goroutine; Run does
-// the rest.
+// Open reads the definitions. A definition that cannot be read is told of as failing, and left
+// alone. It starts no goroutine; Run does the rest.
 func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	if cfg.Meta == nil || cfg.Broker == nil || cfg.Groups == nil {
 		return nil, errors.New("open functions: a meta store, a broker and the groups are required")
@@ -136,7 +134,8 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 // maxNode is how much of a node's name is told: it is part of keys that are bounded.
 const maxNode = 40
 
-// NewInstance makes an id of those that processors take, unlike any other, from the name of a machine.
+// NewInstance makes an id of those that processors take, unlike any other, from the name of a
+// machine.
 func NewInstance(node string) string {
 	name := strings.Map(func(r rune) rune {
 		if alphanumeric(r) || strings.ContainsRune("-_.", r) {

@@ -27,7 +27,8 @@ const (
 type Function struct {
 	// Definition has its defaults filled in.
 	Definition
-	// State is running, paused (held by an operator), open, half-open, starting, or failing (it cannot run; Problem says why).
+	// State is running, paused (held by an operator), open, half-open, starting, or failing (it
+	// cannot run; Problem says why).
 	State   string
 	Problem string
 	Circuit breaker.Record
@@ -41,8 +42,8 @@ type Function struct {
 	Partitions             int
 	// Counts of this node since it started.
 	Counts functions.Status
-	// Poison place in full: hub NAME, topic:NAME or none; Poisoned how many poison events are there and not redriven, -1: unknown, and PoisonedMore that not all
-	// were counted.
+	// Poison place in full: hub NAME, topic:NAME or none; Poisoned how many poison events are there
+	// and not redriven, -1: unknown, and PoisonedMore that not all were counted.
 	PoisonTarget string
 	Poisoned     int
 	PoisonedMore bool
@@ -81,8 +82,8 @@ func (k *Registry) Show(ctx context.Context, name string) (Function, error) {
 	return k.function(ctx, e, true), nil
 }
 
-// function gathers what there is to know of one. What cannot be learned is left unknown, and told as its problem: the rest is
-// needed all the more then.
+// function gathers what there is to know of one. What cannot be learned is left unknown, and told
+// as its problem: the rest is needed all the more then.
 func (k *Registry) function(ctx context.Context, e *entry, poison bool) Function {
 	f := Function{Definition: e.withDerived(), State: StateStarting, Lag: -1, Oldest: -1, PoisonTarget: e.Poison, Poisoned: -1}
 	f.Circuit.State = breaker.Closed
@@ -176,13 +177,12 @@ func (k *Registry) addCircuit(ctx context.Context, f *Function) error {
 
 // closedIfNone says closed of a circuit that never had another state.
 func closedIfNone(r breaker.Record) breaker.Record {
-	if r.State == "" {
-		r.State = breaker.Closed
-	}
+	r.State = cmp.Or(r.State, breaker.Closed)
 	return r
 }
 
-// Pause holds the circuit, and with it all hosts of the function, wherever they are; by says who. It needs no host to be running.
+// Pause holds the circuit, and with it all hosts of the function, wherever they are; by says who.
+// It needs no host to be running.
 func (k *Registry) Pause(ctx context.Context, name, by, reason string) (Function, error) {
 	return k.changeFunction(ctx, name, holding(by, reason))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// keyPrefix is where the definitions are. The key is the name in lower case, so that the store itself refuses one that differs in case
-// alone.
+// keyPrefix is where the definitions are. The key is the name in lower case, so that the store
+// itself refuses one that differs in case alone.
 const keyPrefix = "functions/"
 
 func keyOf(name string) string { return keyPrefix + auth.Fold(name) }
@@ -72,7 +72,8 @@ func (s stored) encode(before []byte) []byte {
 	return keepUnknown(before, value, knownFields)
 }
 
-// fields are the names of an object's members that are known, with those of members that are objects themselves.
+// fields are the names of an object's members that are known, with those of members that are
+// objects themselves.
 type fields map[string]fields
 
 var knownFields = func() fields {

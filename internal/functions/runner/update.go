@@ -7,8 +7,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// Update changes a function. change gets the definition as it is stored, which has what was said and not what follows from it, and is asked again where
-// others change it at the same time; its errors are given back. Name, hub and group stay.
+// Update changes a function. change gets the definition as it is stored, which has what was said
+// and not what follows from it, and is asked again where others change it at the same time; its
+// errors are given back. Name, hub and group stay.
 //
 // Errors: ErrNotFound, ErrInvalid, the store's.
 func (k *Registry) Update(ctx context.Context, name string, change func(*Definition) error) (f Function, err error) {
@@ -44,7 +45,8 @@ func (k *Registry) update(ctx context.Context, name string, change func(*Definit
 	return k.change(ctx, there, d)
 }
 
-// change stores another definition in a function's place, which reads the same group. It gives what is stored then.
+// change stores another definition in a function's place, which reads the same group. It gives what
+// is stored then.
 func (k *Registry) change(ctx context.Context, there *entry, d Definition) (*entry, error) {
 	d.Created, d.Since = there.Created, d.since(there.Definition)
 	if sameDefinition(d, there.Definition) {

@@ -24,8 +24,10 @@ const lostPause = 250 * time.Millisecond
 
 // Watch, Circuit, Resume, Targets and Lag are for notices.
 
-// Watch tells the circuits of all groups as they are, and then each change, until ctx ends. One whose function was deleted is told as one that never was
-// open. A watch that is lost begins anew; what happened meanwhile is told as one change. It returns early where the store cannot be watched at all.
+// Watch tells the circuits of all groups as they are, and then each change, until ctx ends. One
+// whose function was deleted is told as one that never was open. A watch that is lost begins anew;
+// what happened meanwhile is told as one change. It returns early where the store cannot be watched
+// at all.
 func (k *circuits) Watch(ctx context.Context, report func(notify.Circuit)) error {
 	w := watcher{log: k.log, report: report, seen: map[functionKey]notify.Circuit{}}
 	for {
@@ -55,7 +57,8 @@ type watcher struct {
 	seen   map[functionKey]notify.Circuit
 }
 
-// take tells what is new. A record that cannot be read is no change: it is not taken for a closed circuit.
+// take tells what is new. A record that cannot be read is no change: it is not taken for a closed
+// circuit.
 func (w *watcher) take(entries []groups.GroupEntry) {
 	for _, f := range entries {
 		function := strings.TrimPrefix(f.Key, circuit.Prefix)
@@ -117,7 +120,8 @@ func (k *circuits) Circuit(ctx context.Context, g processor.Group, function stri
 	return c, false, nil
 }
 
-// Resume closes a circuit for who has the link of an incident: while it lasts, and not if an operator holds the circuit.
+// Resume closes a circuit for who has the link of an incident: while it lasts, and not if an
+// operator holds the circuit.
 func (k *circuits) Resume(ctx context.Context, g processor.Group, function, incident, by string) (notify.Circuit, bool, error) {
 	c, found, err := k.Circuit(ctx, g, function)
 	if err != nil || !found || incident == "" {
@@ -139,7 +143,8 @@ func (k *circuits) Resume(ctx context.Context, g processor.Group, function, inci
 	return c, resumed, nil
 }
 
-// Targets are where notices of this function go: those of all functions, and those of its definition, if it is one of the yard's.
+// Targets are where notices of this function go: those of all functions, and those of its
+// definition, if it is one of the yard's.
 func (k *circuits) Targets(g processor.Group, function string) []string {
 	targets := slices.Clone(k.cfg.Targets)
 	e := k.known(keyOf(function))

@@ -198,8 +198,7 @@ func (b *batch) store(items []*item, doing string, put func([]pending.Delivery) 
 }
 
 // insist tries until it succeeds, and gives up only when that would never be, or when nothing
-// depends on it: the yard stops, or the subscription was deleted, so that the events are
-// nobody's.
+// depends on it: the yard stops, or the subscription was deleted, so that the events are nobody's.
 func (b *batch) insist(doing string, deliveries []pending.Delivery, put func([]pending.Delivery) error) error {
 	l := b.lane
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {

@@ -3,12 +3,11 @@ package filter
 // Index answers for many filters. It is immutable; a change makes a new one (10,000 filters
 // in well under 100 ms).
 //
-// To ask every filter about every event would be too slow. So each filter is filed under
-// one of its conditions, the one that the fewest others are likely to share: a text, a
-// prefix, a span of numbers that a key's value must have. An event then meets, by its values,
-// only the filters that are filed under them, and of these only the other conditions are
-// left to be asked. Negative conditions are filed too: there, what an event meets is out, and
-// all others are not.
+// To ask every filter about every event would be too slow. So each filter is filed under one of its
+// conditions, the one that the fewest others are likely to share: a text, a prefix, a span of
+// numbers that a key's value must have. An event then meets, by its values, only the filters that
+// are filed under them, and of these only the other conditions are left to be asked. Negative
+// conditions are filed too: there, what an event meets is out, and all others are not.
 type Index struct {
 	layout *layout
 	// plans are the filters, with those side by side that are filed alike, because they are

@@ -39,13 +39,13 @@
 // # Who may touch what
 //
 // Run's own goroutine alone reads retry logs ahead. A second one saves cursors, a third counts what
-// there was at the start. A queue's mu guards its watermark, which Done moves from any
-// goroutine. Locks are taken in this order: Logs.mu, queue.opening, book.mu, queue.mu,
-// counts.mu; none but opening and book.mu, which have no part in reading or Done, is held
-// while storage works.
+// there was at the start. A queue's mu guards its watermark, which Done moves from any goroutine.
+// Locks are taken in this order: Logs.mu, queue.opening, book.mu, queue.mu, counts.mu; none but
+// opening and book.mu, which have no part in reading or Done, is held while storage works.
 package retrylog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,15 +81,11 @@ type Config struct {
 const defaultSpread = 0.1
 
 func (c Config) withDefaults() Config {
-	if c.Spread == 0 {
-		c.Spread = defaultSpread
-	}
+	c.Spread = cmp.Or(c.Spread, defaultSpread)
 	if c.Jitter == nil {
 		c.Jitter = func() float64 { return 0 }
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	return c
 }
 

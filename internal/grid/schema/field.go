@@ -68,9 +68,8 @@ func (e *Envelope) Text(a Attribute) (text []byte, isTopic bool) {
 // names in any case; members of data exactly first, then in any case. Where a name stands twice
 // in data the first one counts.
 //
-// Both schemas' names are good for both forms: type is eventType, source is the topic where
-// the event has no source of its own. An extension goes before a name that is not
-// CloudEvents' own.
+// Both schemas' names are good for both forms: type is eventType, source is the topic where the
+// event has no source of its own. An extension goes before a name that is not CloudEvents' own.
 func (e *Envelope) Field(path string) []byte {
 	if len(path) > len("data.") && strings.EqualFold(path[:len("data.")], "data.") {
 		return lookup(e.Data, path[len("data."):])

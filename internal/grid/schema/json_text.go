@@ -105,8 +105,7 @@ func appendQuoted[T string | []byte](dst []byte, t T) []byte {
 	return amqpjson.AppendText(dst, t, amqpjson.Plain)
 }
 
-// appendMember writes a further member of an object, whose name needs no escapes, up to its
-// value.
+// appendMember writes a further member of an object, whose name needs no escapes, up to its value.
 func appendMember(dst []byte, name string) []byte {
 	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')

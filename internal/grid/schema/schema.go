@@ -43,9 +43,8 @@ func (f Form) String() string {
 	}
 }
 
-// ParseKind reads a schema's name as people write it: eventgrid, EventGridSchema,
-// cloudevents, CloudEventSchemaV1_0, custom, CustomEventSchema, CustomInputSchema, in any
-// case.
+// ParseKind reads a schema's name as people write it: eventgrid, EventGridSchema, cloudevents,
+// CloudEventSchemaV1_0, custom, CustomEventSchema, CustomInputSchema, in any case.
 func ParseKind(text string) (Kind, error) {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "eventgrid", "eventgridschema":

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// AppendEvent writes one event as out wants it: an Event Grid object with all eight members
-// (topic, dataVersion and metadataVersion filled in, data null if absent), a structured
-// CloudEvent, or the custom original. An event in CloudEventForm can be written as EventGrid
-// only where it came from a hub: type, subject (or empty), time, data (base64 text where it
-// is not JSON).
+// AppendEvent writes one event as out wants it: an Event Grid object with all eight members (topic,
+// dataVersion and metadataVersion filled in, data null if absent), a structured CloudEvent, or the
+// custom original. An event in CloudEventForm can be written as EventGrid only where it came from a
+// hub: type, subject (or empty), time, data (base64 text where it is not JSON).
 func AppendEvent(dst []byte, e *Envelope, out Kind) ([]byte, error) {
 	switch {
 	case out == EventGrid:

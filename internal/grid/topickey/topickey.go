@@ -1,6 +1,5 @@
-// Package topickey checks what publishers show to a grid topic: access keys and the
-// shared-access signatures made with them, in every spelling that the official SDKs use. It
-// is pure.
+// Package topickey checks what publishers show to a grid topic: access keys and the shared-access
+// signatures made with them, in every spelling that the official SDKs use. It is pure.
 package topickey
 
 import (

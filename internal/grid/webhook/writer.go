@@ -61,9 +61,9 @@ func (w *writer) request(o *Order, batch []*pending.Delivery, now time.Time) (ht
 	if err := w.scan(o, first); err != nil {
 		return nil, err
 	}
-	// What requests have in common, with room for what this one has of its own: three headers of ours,
-	// two that the client adds, and three of a signature. To make a map larger than need be costs as
-	// much as all that is put into it.
+	// What requests have in common, with room for what this one has of its own: three headers of
+	// ours, two that the client adds, and three of a signature. To make a map larger than need be
+	// costs as much as all that is put into it.
 	room := len(o.header) + len(o.dynamic) + 5
 	if o.signer != nil {
 		room += 3

@@ -18,9 +18,8 @@ import (
 type Config struct {
 	// Meta keeps the policies; required.
 	Meta meta.Store
-	// Hub reports whether a hub exists, its name in any case, and when it was created:
-	// policies of a hub that was deleted must not come back with a new one of that name.
-	// Required.
+	// Hub reports whether a hub exists, its name in any case, and when it was created: policies of
+	// a hub that was deleted must not come back with a new one of that name. Required.
 	Hub func(name string) (created time.Time, exists bool)
 	// Development: auth.DevelopmentKey is good for the root policy, too.
 	Development bool

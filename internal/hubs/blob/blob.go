@@ -1,14 +1,12 @@
-// Package blob is a small blob store: accounts with containers, containers with block
-// blobs that have metadata, properties, an ETag and perhaps a lease. It is what the
-// processors of other libraries keep their ownership and checkpoints in. It knows no
-// protocol.
+// Package blob is a small blob store: accounts with containers, containers with block blobs that
+// have metadata, properties, an ETag and perhaps a lease. It is what the processors of other
+// libraries keep their ownership and checkpoints in. It knows no protocol.
 //
-// A blob is one entry in the meta store (record.go), and every change of it is one
-// compare-and-set: of two writers that saw the same state one wins, and the other looks
-// again. A body of at most InlineBytes is part of the entry. A larger one is a file, or
-// one for each block, durable before the entry that names it (files.go). So a crash can
-// leave files that nobody names, which Run collects (sweep.go), and never a name without
-// its file.
+// A blob is one entry in the meta store (record.go), and every change of it is one compare-and-set:
+// of two writers that saw the same state one wins, and the other looks again. A body of at most
+// InlineBytes is part of the entry. A larger one is a file, or one for each block, durable before
+// the entry that names it (files.go). So a crash can leave files that nobody names, which Run
+// collects (sweep.go), and never a name without its file.
 //
 // Uncommitted blocks are entries of their own, beneath the state of the blob that they were
 // uploaded to (blocks.go). A write of the body gives the blob another state, and thereby

@@ -114,8 +114,7 @@ func (s *Service) uncommitted(ctx context.Context, container string, of *record)
 	return blocks, revisions, nil
 }
 
-// Commit makes the listed blocks the body of the blob, in that order, and forgets all
-// others.
+// Commit makes the listed blocks the body of the blob, in that order, and forgets all others.
 func (s *Service) Commit(ctx context.Context, at Path, list []BlockName, content Content, when Conditions) (Blob, error) {
 	if len(list) > MaxBlocks {
 		return Blob{}, ErrTooMany

@@ -40,8 +40,7 @@ func (s *Service) Open(ctx context.Context, at Path, when Conditions) (*Body, er
 // Close ends reading; safe twice.
 func (b *Body) Close() { b.release() }
 
-// WriteRange writes some of the body to w. The error is ErrRange if there are not so many
-// bytes.
+// WriteRange writes some of the body to w. The error is ErrRange if there are not so many bytes.
 func (b *Body) WriteRange(w io.Writer, offset, bytes int64) error {
 	if offset < 0 || bytes < 0 || bytes > b.Bytes-offset {
 		return ErrRange

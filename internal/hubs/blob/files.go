@@ -135,8 +135,7 @@ func (f *files) fill(name string, body io.Reader) (bytes int64, err error) {
 // plainWriter hides all but Write, so that a copy is done in pieces of our size.
 type plainWriter struct{ io.Writer }
 
-// remove deletes what nobody names any more. What is pinned, or fails, is left to the next
-// sweep.
+// remove deletes what nobody names any more. What is pinned, or fails, is left to the next sweep.
 func (f *files) remove(names ...string) {
 	for _, name := range names {
 		f.removeUnless(name, func() bool { return f.pins[name] > 0 })

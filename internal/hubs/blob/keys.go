@@ -13,9 +13,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// Keys of the meta store. A container has an id besides its name, so that to delete its
-// one entry deletes all its blobs: none of another container of that name is beneath the
-// same id.
+// Keys of the meta store. A container has an id besides its name, so that to delete its one entry
+// deletes all its blobs: none of another container of that name is beneath the same id.
 const (
 	containersPrefix = "blobs/containers/" // ACCOUNT/NAME
 	blobsPrefix      = "blobs/records/"    // CONTAINER-ID/NAME, segment by segment

@@ -60,8 +60,8 @@ func get[T any](ctx context.Context, s *Service, key string) (*T, meta.Revision,
 	return stored, entry.Revision, err
 }
 
-// change reads an entry and lets it be changed, again if somebody else was faster: each time
-// that happens somebody has got on. What decide returns as nil is deleted. The outcome is waited for
+// change reads an entry and lets it be changed, again if somebody else was faster: each time that
+// happens somebody has got on. What decide returns as nil is deleted. The outcome is waited for
 // also where the caller has gone: a change that is under way cannot be taken back, and until it is
 // made or not nobody knows whether its file has a name.
 func change[T any](ctx context.Context, s *Service, key string, decide func(old *T) (*T, error)) (old, changed *T, err error) {

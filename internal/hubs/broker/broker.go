@@ -1,11 +1,10 @@
 // Package broker is what every listener calls: it knows hubs, their partitions and their
 // consumer groups, and no protocol.
 //
-// Definitions of hubs are entries in a meta.Store; events are in the logs of an
-// eventlog.Engine. The broker keeps all definitions in memory as one immutable
-// snapshot, so that publishing and reading take no lock and ask no store. Changes go
-// to the store by compare-and-set first and into the snapshot afterwards; what other
-// nodes change comes in through Run.
+// Definitions of hubs are entries in a meta.Store; events are in the logs of an eventlog.Engine.
+// The broker keeps all definitions in memory as one immutable snapshot, so that publishing and
+// reading take no lock and ask no store. Changes go to the store by compare-and-set first and into
+// the snapshot afterwards; what other nodes change comes in through Run.
 //
 // Who reads a partition for a group is decided by one rule (admit), and what becomes of
 // the batch of a producer that wants it stored once by another (record.judge).
@@ -43,12 +42,10 @@ const (
 
 // Config is what a broker works with.
 type Config struct {
-	// Engine stores the events, Meta the definitions. Both are required; the broker
-	// closes neither.
+	// Engine stores the events, Meta the definitions. Both are required; the broker closes neither.
 	Engine eventlog.Engine
 	Meta   meta.Store
-	// Namespace is the name that hubs are found under by clients. Empty means
-	// "eventyard".
+	// Namespace is the name that hubs are found under by clients. Empty means "eventyard".
 	Namespace string
 	// Log takes what the broker did; nil means slog.Default().
 	Log *slog.Logger
@@ -56,8 +53,7 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Broker is one node's view of all hubs. All methods may be called by many goroutines
-// at once.
+// Broker is one node's view of all hubs. All methods may be called by many goroutines at once.
 type Broker struct {
 	namespace string
 	engine    eventlog.Engine

@@ -49,8 +49,7 @@ func (b *Broker) DeleteHub(ctx context.Context, name string) error {
 	return nil
 }
 
-// finishTimeout bounds the part of a deletion that goes on although the caller has
-// left.
+// finishTimeout bounds the part of a deletion that goes on although the caller has left.
 const finishTimeout = time.Minute
 
 // finishDeletion does what is left of a deletion that was decided. Each step may be

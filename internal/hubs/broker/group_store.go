@@ -13,7 +13,8 @@ import (
 )
 
 // groupStore reads and writes groups in the meta store. They are not kept in memory: they are
-// looked up when a reader begins, not for each event. $Default is not stored, it comes with the hub.
+// looked up when a reader begins, not for each event. $Default is not stored, it comes with the
+// hub.
 type groupStore struct{ meta meta.Store }
 
 // storedGroup is a group as the store keeps it.
@@ -145,9 +146,8 @@ func (s groupStore) delete(ctx context.Context, h *hub, group string) error {
 	return nil
 }
 
-// finishDeletion does what is left of a deletion that was decided. Each step may be
-// done twice, or by two nodes at once: the records' keys are never used again. The
-// group's own key goes last.
+// finishDeletion does what is left of a deletion that was decided. Each step may be done twice, or
+// by two nodes at once: the records' keys are never used again. The group's own key goes last.
 func (s groupStore) finishDeletion(ctx context.Context, log string, marked storedGroup, revision meta.Revision) error {
 	if err := deleteEntries(ctx, s.meta, recordKeys(log, marked.incarnation())); err != nil {
 		return err

@@ -22,8 +22,7 @@ func partitionOf[T text](key T, partitions int) int {
 	return remainder
 }
 
-// keyHash is Bob Jenkins' lookup3 over the key's bytes with both seeds 0, folded to
-// 16 signed bits.
+// keyHash is Bob Jenkins' lookup3 over the key's bytes with both seeds 0, folded to 16 signed bits.
 func keyHash[T text](key T) int16 {
 	a := 0xdeadbeef + uint32(len(key))
 	b, c := a, a

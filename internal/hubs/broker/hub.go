@@ -14,8 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
-// Retention says when events may be removed; its size is per partition. Zero fields
-// keep for ever.
+// Retention says when events may be removed; its size is per partition. Zero fields keep for ever.
 type Retention = eventlog.Retention
 
 // HubConfig describes a hub to be made.
@@ -170,8 +169,7 @@ func (b *Broker) read(ctx context.Context, name string) (mirror.Item[definition]
 	return b.definitions.Read(ctx, hubKey(fold(name)))
 }
 
-// UpdateHub changes a hub's settings. Changes of different settings at the same time
-// all last.
+// UpdateHub changes a hub's settings. Changes of different settings at the same time all last.
 func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (Hub, error) {
 	if err := checkRetention(change.over(Retention{})); err != nil {
 		return Hub{}, fmt.Errorf("update hub %q: %w", name, err)

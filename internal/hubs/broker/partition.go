@@ -12,12 +12,10 @@ import (
 // PartitionInfo is what there is to know of a partition at one moment.
 type PartitionInfo struct {
 	Hub, ID string
-	// First and Last are the numbers of the oldest event kept and of the newest one
-	// ever stored. Both are -1 before the first event; when retention has removed all,
-	// First is Last+1.
+	// First and Last are the numbers of the oldest event kept and of the newest one ever stored.
+	// Both are -1 before the first event; when retention has removed all, First is Last+1.
 	First, Last eventlog.Sequence
-	// LastOffset is Last in decimal, LastTime when it was enqueued; zero before the
-	// first event.
+	// LastOffset is Last in decimal, LastTime when it was enqueued; zero before the first event.
 	LastOffset string
 	LastTime   time.Time
 	// Empty: there is nothing to read now.

@@ -14,11 +14,10 @@ type ProducerConfig struct {
 	// Epoch nil: 0 for a new producer, else the one after the present. An epoch ends all
 	// lower ones. The same one again is the same producer, come back.
 	Epoch *int16
-	// Last is the newest number that the producer knows to be stored; nil asks the broker,
-	// -1 says that there is none. A producer that has stored nothing goes on behind it:
-	// with nil it begins at 1, with -1 at 0. One that has goes on where it was, whatever it
-	// says, and hears by its batches when it is wrong; only a new epoch may begin at 0
-	// again, by -1.
+	// Last is the newest number that the producer knows to be stored; nil asks the broker, -1 says
+	// that there is none. A producer that has stored nothing goes on behind it: with nil it begins
+	// at 1, with -1 at 0. One that has goes on where it was, whatever it says, and hears by its
+	// batches when it is wrong; only a new epoch may begin at 0 again, by -1.
 	Last *int32
 }
 
@@ -40,9 +39,8 @@ type Producer struct {
 // A lower epoch than the present one begins nothing and ends nothing, but is no error
 // here: clients expect to hear of it from Submit, which refuses all that it sends.
 //
-// A partition remembers maxProducers producers, for producerLife; those unused for longer,
-// or longest, are forgotten once nobody holds them any more, and may begin as if they were
-// new.
+// A partition remembers maxProducers producers, for producerLife; those unused for longer, or
+// longest, are forgotten once nobody holds them any more, and may begin as if they were new.
 //
 // Errors: ErrProducerFenced where no epoch is left, ErrOutOfOrder for a Last that is no
 // number, *NotFoundError, the store's and the engine's.

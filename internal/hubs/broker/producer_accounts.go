@@ -132,8 +132,7 @@ func (as *accounts) newFlightLocked(a *account, first int32) *flight {
 	return &flight{account: a, epoch: a.epoch, first: first, floor: as.seen, landed: make(chan struct{})}
 }
 
-// land ends a flight that was stored and gives the next one, which the caller has to
-// start.
+// land ends a flight that was stored and gives the next one, which the caller has to start.
 func (as *accounts) land(f *flight, stored eventlog.Appended) (next *flight) {
 	as.mu.Lock()
 	defer as.mu.Unlock()

@@ -23,8 +23,7 @@ type flight struct {
 	// again: it started before, with unknown outcome.
 	again bool
 
-	// landed is closed when the outcome is known: stored or err, set before and not
-	// changed after.
+	// landed is closed when the outcome is known: stored or err, set before and not changed after.
 	landed chan struct{}
 	stored eventlog.Appended
 	err    error

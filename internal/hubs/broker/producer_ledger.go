@@ -12,11 +12,10 @@ import (
 // ledger is what is known of the producers of one partition: which epoch each is in and
 // which of its numbers are stored.
 //
-// What was stored is in the log itself: each batch carries its producer, epoch and first
-// number. Reading all of it at each start would take too long, and retention removes it;
-// and that an epoch has begun is in the log only when it has stored something. So there
-// is a snapshot in the meta store, which is true up to some number in the log, and behind
-// that the log is read. It is written
+// What was stored is in the log itself: each batch carries its producer, epoch and first number.
+// Reading all of it at each start would take too long, and retention removes it; and that an epoch
+// has begun is in the log only when it has stored something. So there is a snapshot in the meta
+// store, which is true up to some number in the log, and behind that the log is read. It is written
 //
 //   - before the first producer of a partition begins, so that where there is none no
 //     batch of a producer is in the log either;

@@ -10,8 +10,7 @@ import (
 // noNumber stands where a producer has stored nothing.
 const noNumber int32 = -1
 
-// ahead counts on from a producer's number. After the largest comes 0, also after
-// noNumber.
+// ahead counts on from a producer's number. After the largest comes 0, also after noNumber.
 func ahead(n int32, by int) int32 { return int32((int64(n) + int64(by)) & math.MaxInt32) }
 
 // distance is how many steps it is from one number ahead to another.
@@ -56,8 +55,7 @@ func (r record) worth() int {
 	return 1
 }
 
-// begin is the rule of how an epoch begins. present is nil for a producer that is not
-// known.
+// begin is the rule of how an epoch begins. present is nil for a producer that is not known.
 //
 //   - Epoch: as asked for; else 0, or the one after the present. None lower than the
 //     present.
@@ -130,12 +128,11 @@ func (r record) judge(first int32, count int) (repeat bool, err error) {
 	return false, fmt.Errorf("%s %d to %d, the next is %d: %w", what, first, end, next, ErrOutOfOrder)
 }
 
-// repeats reports whether a batch that ends with a number was stored already: what lies
-// wholly within the run, except where it would be a part of one of the recent batches, or
-// more than one. No client sends again less than it sent, or other than it sent it; but
-// one that gave up on a batch, not knowing that it was stored, and goes on with other
-// events under the same numbers does look like that, and would never learn that these are
-// not stored.
+// repeats reports whether a batch that ends with a number was stored already: what lies wholly
+// within the run, except where it would be a part of one of the recent batches, or more than one.
+// No client sends again less than it sent, or other than it sent it; but one that gave up on a
+// batch, not knowing that it was stored, and goes on with other events under the same numbers does
+// look like that, and would never learn that these are not stored.
 func (r record) repeats(end int32, count int) bool {
 	behind := distance(end, r.last)
 	if behind+int64(count) > int64(r.run) {

@@ -41,8 +41,9 @@ type Published struct {
 // What was certainly not stored is appended again, up to a limit: one who waits has
 // nothing else under way that it could overtake.
 //
-// Errors: *NotFoundError, ErrKeyTooLong, ErrInvalidKey, and the engine's. After eventlog.ErrUncertain
-// or ctx's own error the events may be stored or not; after any other they are not.
+// Errors: *NotFoundError, ErrKeyTooLong, ErrInvalidKey, and the engine's. After
+// eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any other they
+// are not.
 func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (stored Published, err error) {
 	var p Pending
 	if err = prepare(hub, to, events); err == nil {
@@ -60,10 +61,9 @@ func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []ev
 	return stored, err
 }
 
-// Submit is Publish without the waiting, for who has several publications under way. The
-// bytes that the events hold may be used again when it returns. It waits, until ctx ends,
-// only while too much is under way already. Errors as for Publish, besides those
-// that Wait gives.
+// Submit is Publish without the waiting, for who has several publications under way. The bytes that
+// the events hold may be used again when it returns. It waits, until ctx ends, only while too much
+// is under way already. Errors as for Publish, besides those that Wait gives.
 //
 // What one caller submits to a partition, one after another, is stored in that order.
 // When one is refused, those submitted behind it before it was told are refused too, and

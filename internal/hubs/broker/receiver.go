@@ -15,11 +15,10 @@ type ReceiverConfig struct {
 	Epoch *int64
 	// Name is what others see of it in errors; empty if it has none.
 	Name string
-	// Evict is called once when another receiver takes the slot, before that one's
-	// Receive returns, with no lock held; nothing may be given to this one's
-	// client once it has returned. It may be called a moment before Receive returns to the
-	// caller, and a moment after Close did: the other came at the same time. It must not
-	// ask for the same slot again. Nil: nobody is notified.
+	// Evict is called once when another receiver takes the slot, before that one's Receive returns,
+	// with no lock held; nothing may be given to this one's client once it has returned. It may be
+	// called a moment before Receive returns to the caller, and a moment after Close did: the other
+	// came at the same time. It must not ask for the same slot again. Nil: nobody is notified.
 	Evict func(err *EvictedError)
 }
 

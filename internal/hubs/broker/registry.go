@@ -69,8 +69,7 @@ func (r *registry) show(updates []mirror.Update[definition]) {
 	r.metrics.partitions.Set(float64(partitions))
 }
 
-// assemble makes the hub of a definition; old is the one that had its name before, nil if
-// none did.
+// assemble makes the hub of a definition; old is the one that had its name before, nil if none did.
 func (r *registry) assemble(old *hub, def definition) *hub {
 	h := &hub{Hub: def.hub(), log: def.Log}
 	if old != nil && old.log == def.Log {

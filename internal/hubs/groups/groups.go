@@ -6,9 +6,8 @@
 // # Records
 //
 // All records are entries of the meta store, under a prefix that the broker gives to one
-// incarnation of a group of one incarnation of a hub. It deletes them with either, and
-// a new hub or group of the same name begins with none. docs/internals/format/groups.md
-// shows them.
+// incarnation of a group of one incarnation of a hub. It deletes them with either, and a new hub or
+// group of the same name begins with none. docs/internals/format/groups.md shows them.
 //
 // # The fence
 //

@@ -22,8 +22,8 @@ func (g group) leases(ctx context.Context) ([]processor.Lease, error) {
 	return list(ctx, g, "leases", leasePrefix, "", leaseRecord.lease)
 }
 
-// Claim writes leases, each by a compare-and-set. They are made at once, since a store that
-// writes many changes together needs them together. An acquisition that does not raise the epoch is a
+// Claim writes leases, each by a compare-and-set. They are made at once, since a store that writes
+// many changes together needs them together. An acquisition that does not raise the epoch is a
 // failed condition, too.
 func (k *Registry) Claim(ctx context.Context, of processor.Group, leases []processor.Lease) ([]processor.Lease, error) {
 	g, err := k.find(ctx, of)
@@ -147,8 +147,7 @@ func mayFollow(had, l processor.Lease, expected meta.Revision) bool {
 	}
 }
 
-// joined is the first error, with how many there were: a thousand failed leases have one
-// cause.
+// joined is the first error, with how many there were: a thousand failed leases have one cause.
 func joined(errs []error) error {
 	var first error
 	failed := 0
@@ -166,8 +165,8 @@ func joined(errs []error) error {
 	return first
 }
 
-// holds wants the lease to be the partition's, in whatever version: ErrFenced if not. Where
-// the read is older than the version that the caller was given by its claim, the caller knows better.
+// holds wants the lease to be the partition's, in whatever version: ErrFenced if not. Where the
+// read is older than the version that the caller was given by its claim, the caller knows better.
 func (g group) holds(ctx context.Context, l processor.Lease) error {
 	had, err := g.lease(ctx, l.Partition)
 	if err != nil {

@@ -37,7 +37,8 @@ func (r leaseRecord) version() int { return r.V }
 // versioned is a record that says which form it has.
 type versioned interface{ version() int }
 
-// checkpointRecord exists from a partition's first Begin on; Saved is zero until a position is stored.
+// checkpointRecord exists from a partition's first Begin on; Saved is zero until a position is
+// stored.
 type checkpointRecord struct {
 	V        int       `json:"v"`
 	Sequence int64     `json:"sequence"`

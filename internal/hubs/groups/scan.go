@@ -23,9 +23,9 @@ type GroupEntry struct {
 	Gone bool
 }
 
-// FindEntries reads the entries of all groups of all hubs whose key begins with one of the prefixes.
-// It reads from the store once, whatever the number of hubs. What cannot be read, or is of a group
-// that is gone, is left out.
+// FindEntries reads the entries of all groups of all hubs whose key begins with one of the
+// prefixes. It reads from the store once, whatever the number of hubs. What cannot be read, or is
+// of a group that is gone, is left out.
 func (k *Registry) FindEntries(ctx context.Context, prefixes ...string) ([]GroupEntry, error) {
 	for _, prefix := range prefixes {
 		if err := checkEntry(groupentry.CheckPrefix(prefix)); err != nil {
@@ -50,8 +50,8 @@ func (k *Registry) FindEntries(ctx context.Context, prefixes ...string) ([]Group
 }
 
 // FollowEntries reports the entries of all groups whose key begins with prefix, all at once, and
-// then each that is put or removed, until ctx ends or the watch is lost (meta.ErrWatchLost): changes
-// may have been missed then; begin anew.
+// then each that is put or removed, until ctx ends or the watch is lost (meta.ErrWatchLost):
+// changes may have been missed then; begin anew.
 func (k *Registry) FollowEntries(ctx context.Context, prefix string, notify func([]GroupEntry)) error {
 	if err := checkEntry(groupentry.CheckPrefix(prefix)); err != nil {
 		return err

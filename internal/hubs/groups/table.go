@@ -161,9 +161,9 @@ func (g group) observe(ctx context.Context) (observation, error) {
 	return o, nil
 }
 
-// renewed gives the leases, and the presences of instances. A lease counts as renewed when its owner
-// last wrote that it is present: one that is alone in the yard's own process renews its leases in
-// memory.
+// renewed gives the leases, and the presences of instances. A lease counts as renewed when its
+// owner last wrote that it is present: one that is alone in the yard's own process renews its
+// leases in memory.
 func (g group) renewed(ctx context.Context) ([]processor.Lease, []datedEntry, error) {
 	leases, err := g.leases(ctx)
 	if err != nil {

@@ -10,9 +10,9 @@ type size struct{ stored, bytes int }
 
 func (s size) plus(more size) size { return size{s.stored + more.stored, s.bytes + more.bytes} }
 
-// tally knows about how many entries the groups have, so that not every new one has them
-// counted. It is a bound against runaways: with several nodes, and where an answer is lost, it may be
-// passed a little.
+// tally knows about how many entries the groups have, so that not every new one has them counted.
+// It is a bound against runaways: with several nodes, and where an answer is lost, it may be passed
+// a little.
 type tally struct {
 	most size
 

@@ -57,8 +57,8 @@ func watchError(ctx context.Context, err error) error {
 // when a lease is renewed or an entry put once more.
 type watched map[string]string
 
-// take takes in changes of the group whose records have the prefix, and returns whether any is to be
-// reported.
+// take takes in changes of the group whose records have the prefix, and returns whether any is to
+// be reported.
 func (w watched) take(prefix string, changes []meta.Change) (news bool) {
 	for _, c := range changes {
 		if strings.HasPrefix(c.Key, prefix+checkpointPrefix) {

@@ -2,13 +2,12 @@
 //
 // # Changes
 //
-// A durable commit costs two syncs however much it holds, so changes that arrive
-// while one commit is under way share the next. There is no writer goroutine: the
-// first caller to find no open batch opens one and leads it. It waits for the commit
-// under way to end, while others join; then it seals the batch, judges each change in
-// order against the transaction's state, commits, tells the watchers and answers all.
-// A change that loses its comparison fails alone. Who leads sees the batch through,
-// whatever becomes of its context, for the others wait for it; who merely joined may
+// A durable commit costs two syncs however much it holds, so changes that arrive while one commit
+// is under way share the next. There is no writer goroutine: the first caller to find no open batch
+// opens one and leads it. It waits for the commit under way to end, while others join; then it
+// seals the batch, judges each change in order against the transaction's state, commits, tells the
+// watchers and answers all. A change that loses its comparison fails alone. Who leads sees the
+// batch through, whatever becomes of its context, for the others wait for it; who merely joined may
 // leave at any time, and takes the change along if the batch is not yet sealed.
 //
 // # Reads
@@ -20,14 +19,13 @@
 //
 // # When storage fails
 //
-// bbolt writes the changed pages to free places, syncs, writes one meta page that
-// makes them count, syncs again. A failure before the meta page leaves no trace: the
-// transaction was rolled back and nothing was changed; with a full disk that is what
-// the caller is told, by meta.ErrNoSpace, and the same change succeeds once there is
-// room. A failure after it leaves the change in doubt: visible, perhaps not durable,
-// and the kernel reports a lost write only once, so syncing again would prove nothing.
-// The callers get meta.ErrUncertain, and the store reads and changes nothing more until
-// the doubt is settled: the meta pages are written once again, which makes their sync
+// bbolt writes the changed pages to free places, syncs, writes one meta page that makes them count,
+// syncs again. A failure before the meta page leaves no trace: the transaction was rolled back and
+// nothing was changed; with a full disk that is what the caller is told, by meta.ErrNoSpace, and
+// the same change succeeds once there is room. A failure after it leaves the change in doubt:
+// visible, perhaps not durable, and the kernel reports a lost write only once, so syncing again
+// would prove nothing. The callers get meta.ErrUncertain, and the store reads and changes nothing
+// more until the doubt is settled: the meta pages are written once again, which makes their sync
 // mean something. Open does the same, for a doubt that the last process left behind.
 //
 // # Locks

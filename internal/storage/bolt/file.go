@@ -47,8 +47,8 @@ func openDatabase(cfg Config) (*database, error) {
 			return nil, fmt.Errorf("create: %w", err)
 		}
 	}
-	// bbolt maps the file and trusts its pages: a damaged or missing one is a panic on a goroutine of
-	// its own, or a bus error, and the end of the process. Read page by page, it is an error.
+	// bbolt maps the file and trusts its pages: a damaged or missing one is a panic on a goroutine
+	// of its own, or a bus error, and the end of the process. Read page by page, it is an error.
 	db, err := openToRead(cfg.Path)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,9 +68,7 @@ var _ meta.Store = (*Store)(nil)
 // wraps fs.ErrNotExist instead. When another process has it, the error, after about a
 // second, wraps vfs.ErrLocked; when the file is damaged, ErrCorrupt.
 func Open(cfg Config) (*Store, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	db, err := openDatabase(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open meta store %s: %w", cfg.Path, err)

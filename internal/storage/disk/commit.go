@@ -261,8 +261,7 @@ func (p *partition) succeedLocked(g *group) {
 	g.settle(nil)
 }
 
-// failLocked refuses a group, and what has gathered behind it, since that was numbered
-// after it.
+// failLocked refuses a group, and what has gathered behind it, since that was numbered after it.
 func (p *partition) failLocked(g *group, err error) {
 	var refused *refusal
 	switch {

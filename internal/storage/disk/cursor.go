@@ -148,7 +148,8 @@ func (c *cursor) position() (bool, error) {
 }
 
 // enter goes to the segment that holds the cursor's position, near it. False means that there is
-// nothing at the position or behind it: what was there a moment ago may have been removed meanwhile.
+// nothing at the position or behind it: what was there a moment ago may have been removed
+// meanwhile.
 func (c *cursor) enter() (bool, error) {
 	p := c.p
 	p.mu.Lock()

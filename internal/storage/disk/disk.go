@@ -3,14 +3,13 @@
 //
 // # Commit
 //
-// A partition's appends gather in a group, in memory and already encoded. Whoever waits
-// for a receipt while nobody commits becomes the committer: it takes the whole group,
-// writes it behind the newest segment with one write, syncs the file once, makes the
-// events readable and settles every receipt. What was submitted meanwhile is the next
-// group, committed by a goroutine that lives only as long as there is work. So a lone
-// writer pays no hand-over, many writers share each sync, and the slower the disk, the
-// larger the groups. Partitions commit in parallel; the engine bounds how many syncs run
-// at once, and those that wait for their turn gather more.
+// A partition's appends gather in a group, in memory and already encoded. Whoever waits for a
+// receipt while nobody commits becomes the committer: it takes the whole group, writes it behind
+// the newest segment with one write, syncs the file once, makes the events readable and settles
+// every receipt. What was submitted meanwhile is the next group, committed by a goroutine that
+// lives only as long as there is work. So a lone writer pays no hand-over, many writers share each
+// sync, and the slower the disk, the larger the groups. Partitions commit in parallel; the engine
+// bounds how many syncs run at once, and those that wait for their turn gather more.
 //
 // # Who may touch what
 //

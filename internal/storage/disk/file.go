@@ -64,8 +64,7 @@ func parseName(name string) (eventlog.Sequence, bool) {
 	return eventlog.Sequence(base), err == nil && base >= 0
 }
 
-// acquire opens the segment for a reader, loading what it needs to know. The reader
-// calls release.
+// acquire opens the segment for a reader, loading what it needs to know. The reader calls release.
 func (f *file) acquire() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -128,8 +128,7 @@ func (p *partition) readyToWriteLocked() error {
 	return p.gone
 }
 
-// waitForRoomLocked gives up the lock until fill was taken. It sees to it that somebody
-// takes it.
+// waitForRoomLocked gives up the lock until fill was taken. It sees to it that somebody takes it.
 func (p *partition) waitForRoomLocked(ctx context.Context) error {
 	if p.room == nil {
 		p.room = make(chan struct{})
@@ -193,8 +192,7 @@ func (s *segments) bytesLocked() int64 {
 	return n
 }
 
-// Trim allows removal; see eventlog.Partition. Whole segments go, with the next round of
-// retention.
+// Trim allows removal; see eventlog.Partition. Whole segments go, with the next round of retention.
 func (p *partition) Trim(ctx context.Context, below eventlog.Sequence) error {
 	p.mu.Lock()
 	err := p.openLocked()

@@ -142,8 +142,7 @@ func (s *segments) beginningOf(base eventlog.Sequence) (segment.Tail, error) {
 	return segment.Tail{Next: int64(base), LastTime: next.head.BaseTime}, nil
 }
 
-// eraseCondemned takes the segment that was last dropped off the disk, or keeps it for use
-// again.
+// eraseCondemned takes the segment that was last dropped off the disk, or keeps it for use again.
 func (s *segments) eraseCondemned() error {
 	f := s.condemned
 	if f == nil {

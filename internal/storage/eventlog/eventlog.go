@@ -22,9 +22,8 @@ const NoSequence Sequence = -1
 
 // PartitionID names one partition of one log.
 type PartitionID struct {
-	// Log is the log's storage name: 1 to 120 of a-z, 0-9, '-' and '_', beginning
-	// with a letter or digit. It is never used twice: who deletes and creates anew
-	// chooses another name.
+	// Log is the log's storage name: 1 to 120 of a-z, 0-9, '-' and '_', beginning with a letter or
+	// digit. It is never used twice: who deletes and creates anew chooses another name.
 	Log string
 	// Number counts from 0.
 	Number int
@@ -132,10 +131,10 @@ type Engine interface {
 	// gives the same partition; retention is as of the newest call.
 	Partition(id PartitionID, retention Retention) (Partition, error)
 
-	// Remove deletes all partitions of a log, for good. Their handles and cursors
-	// answer ErrRemoved from then on, and so does Partition for that log: a first use,
-	// also on a node that has not heard of the removal, must not bring it back. Removing what is not there is no error, so
-	// that an interrupted removal can be done again.
+	// Remove deletes all partitions of a log, for good. Their handles and cursors answer ErrRemoved
+	// from then on, and so does Partition for that log: a first use, also on a node that has not
+	// heard of the removal, must not bring it back. Removing what is not there is no error, so that
+	// an interrupted removal can be done again.
 	Remove(ctx context.Context, log string) error
 
 	// Run does the engine's background work (retention, late syncs) until ctx ends.
@@ -175,27 +174,25 @@ type Partition interface {
 
 // Receipt is the promise of one submitted batch.
 type Receipt interface {
-	// Wait returns once the batch is as durable as the engine promises, and is to be
-	// called exactly once. A write under way is not interrupted by ctx. When a batch is
-	// refused, those submitted behind it before anyone was told are refused too; one
-	// submitted later may be stored, so that who pipelines and wants order waits for what
-	// is under way before it goes on after a refusal. Errors: ErrNoSpace, ErrFenced, ErrRemoved, ErrClosed mean
-	// that nothing was stored; ErrUncertain, or ctx's own error, that the batch may
-	// or may not be stored, whole, now or a little later. Nothing in doubt becomes
-	// readable before its fate is settled. After ErrUncertain, what a Bounds asked for
-	// later does not show never becomes readable in this process, and never at all once
-	// a batch submitted after that is stored: who looks, does not find and appends again
-	// stores once.
+	// Wait returns once the batch is as durable as the engine promises, and is to be called exactly
+	// once. A write under way is not interrupted by ctx. When a batch is refused, those submitted
+	// behind it before anyone was told are refused too; one submitted later may be stored, so that
+	// who pipelines and wants order waits for what is under way before it goes on after a refusal.
+	// Errors: ErrNoSpace, ErrFenced, ErrRemoved, ErrClosed mean that nothing was stored;
+	// ErrUncertain, or ctx's own error, that the batch may or may not be stored, whole, now or a
+	// little later. Nothing in doubt becomes readable before its fate is settled. After
+	// ErrUncertain, what a Bounds asked for later does not show never becomes readable in this
+	// process, and never at all once a batch submitted after that is stored: who looks, does not
+	// find and appends again stores once.
 	Wait(ctx context.Context) (Appended, error)
 }
 
 // Cursor reads a partition forward. One goroutine uses it at a time. What a run
 // holds stays valid until the next call on the cursor.
 type Cursor interface {
-	// Next waits until there is something at the cursor's place, gives it and moves
-	// past it. When retention has overtaken the cursor it goes on at the oldest event
-	// kept. Errors: ErrRemoved, ErrClosed, *CorruptError, or ctx's. An error moves
-	// nothing.
+	// Next waits until there is something at the cursor's place, gives it and moves past it. When
+	// retention has overtaken the cursor it goes on at the oldest event kept. Errors: ErrRemoved,
+	// ErrClosed, *CorruptError, or ctx's. An error moves nothing.
 	Next(ctx context.Context) (Run, error)
 
 	// TryNext is Next without the waiting: at the end it gives a run without events. The

@@ -5,15 +5,17 @@ import (
 	"errors"
 )
 
-// Reader reads a log forward, from any position, and goes on behind damage. It opens a cursor when it needs
-// one and not before: an open cursor holds memory and perhaps a file. One goroutine uses it at a time.
+// Reader reads a log forward, from any position, and goes on behind damage. It opens a cursor when
+// it needs one and not before: an open cursor holds memory and perhaps a file. One goroutine uses
+// it at a time.
 type Reader struct {
 	open   func(ctx context.Context, at Position) (Cursor, error)
 	cursor Cursor // nil: it is to be opened, at at
 	at     Sequence
 }
 
-// NewReader makes one that begins at a number. Cursors are opened by open, as Partition.Cursor does it.
+// NewReader makes one that begins at a number. Cursors are opened by open, as Partition.Cursor does
+// it.
 func NewReader(open func(ctx context.Context, at Position) (Cursor, error), at Sequence) *Reader {
 	return &Reader{open: open, at: at}
 }
@@ -32,9 +34,9 @@ func (r *Reader) Seek(ctx context.Context, at Position) error {
 	return nil
 }
 
-// Next gives a run without waiting, and moves past it; at the end one without events. Or it gives damage,
-// behind which it has moved: what it would have read from damage.First to before damage.Next. Another error
-// moves nothing.
+// Next gives a run without waiting, and moves past it; at the end one without events. Or it gives
+// damage, behind which it has moved: what it would have read from damage.First to before
+// damage.Next. Another error moves nothing.
 func (r *Reader) Next(ctx context.Context) (run Run, damage *CorruptError, err error) {
 	if r.cursor == nil {
 		if err := r.Seek(ctx, At(r.at)); err != nil {

@@ -62,17 +62,15 @@ type Store interface {
 	// instance by a bit in the number that only deletions have.
 	CompareAndSet(ctx context.Context, key string, expected Revision, value []byte) (Revision, error)
 
-	// Delete removes the key under the same conditions, with the same errors; the
-	// expected revision is not zero. A key deleted and created again has a higher
-	// revision than before.
+	// Delete removes the key under the same conditions, with the same errors; the expected revision
+	// is not zero. A key deleted and created again has a higher revision than before.
 	Delete(ctx context.Context, key string, expected Revision) error
 
-	// Watch tells the present state of every key under prefix and then each change,
-	// until ctx ends. The state is stale as Get: never older than what this process had
-	// seen acknowledged when it called Watch. Whether it is fixed then or by the first
-	// Next is the store's choice. Of several changes to one key only the newest may be
-	// told; the changes of one key come in order. A slow reader holds up nobody and
-	// costs at most one change per key.
+	// Watch tells the present state of every key under prefix and then each change, until ctx ends.
+	// The state is stale as Get: never older than what this process had seen acknowledged when it
+	// called Watch. Whether it is fixed then or by the first Next is the store's choice. Of several
+	// changes to one key only the newest may be told; the changes of one key come in order. A slow
+	// reader holds up nobody and costs at most one change per key.
 	Watch(ctx context.Context, prefix string) (Watcher, error)
 }
 

@@ -10,8 +10,7 @@ import (
 // any more; go on with what CutPower or CrashProcess returned.
 var ErrPowerLost = errors.New("power lost")
 
-// heldError is ErrLocked with the holder's process id, so that an operator knows
-// what to look for.
+// heldError is ErrLocked with the holder's process id, so that an operator knows what to look for.
 type heldError struct{ pid int }
 
 func (e heldError) Error() string { return fmt.Sprintf("locked by process %d", e.pid) }

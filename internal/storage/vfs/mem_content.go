@@ -143,9 +143,8 @@ func (c *content) cut(rnd *rand.Rand) content {
 	return after
 }
 
-// cutLength chooses a length: the durable one, the newest, or one on the way. A
-// growing file may be found at any length in between, for its pages are written one
-// by one.
+// cutLength chooses a length: the durable one, the newest, or one on the way. A growing file may be
+// found at any length in between, for its pages are written one by one.
 func (c *content) cutLength(rnd *rand.Rand) int64 {
 	switch rnd.IntN(3) {
 	case 0:

@@ -28,11 +28,10 @@ func chooseFate(rnd *rand.Rand) fate {
 
 func (f fate) survives(rnd *rand.Rand) bool { return rnd.Float64() < f.chance }
 
-// CutPower ends m, whose handles and methods answer ErrPowerLost from then on, and
-// gives what is found when the power is back, at rnd's choice. What was synced is
-// there. Of the rest each 512-byte sector, each file's length and each change of names
-// is new, old or something in between, as explained at Mem. May be called again, for
-// another outcome of the same cut.
+// CutPower ends m, whose handles and methods answer ErrPowerLost from then on, and gives what is
+// found when the power is back, at rnd's choice. What was synced is there. Of the rest each
+// 512-byte sector, each file's length and each change of names is new, old or something in between,
+// as explained at Mem. May be called again, for another outcome of the same cut.
 func (m *Mem) CutPower(rnd *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,8 +106,7 @@ func (m *Mem) FailAfter(n int) {
 	m.budget = n
 }
 
-// Ops counts the mutating operations so far, the one that failed for want of power
-// not included.
+// Ops counts the mutating operations so far, the one that failed for want of power not included.
 func (m *Mem) Ops() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,8 +22,7 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// syncDir has nothing to do: NTFS journals names by itself, and Windows offers no
-// sync of a folder.
+// syncDir has nothing to do: NTFS journals names by itself, and Windows offers no sync of a folder.
 func syncDir(path string) error {
 	_, err := os.Stat(path)
 	return err

@@ -12,9 +12,8 @@ import (
 // ErrLocked: another process holds the lock file.
 var ErrLocked = errors.New("locked by another process")
 
-// FS is a folder tree. All methods may be called by many goroutines at once. Errors
-// are *fs.PathError or wrap fs.ErrNotExist and fs.ErrExist, and a full disk wraps
-// syscall.ENOSPC.
+// FS is a folder tree. All methods may be called by many goroutines at once. Errors are
+// *fs.PathError or wrap fs.ErrNotExist and fs.ErrExist, and a full disk wraps syscall.ENOSPC.
 type FS interface {
 	// Create makes a new file for reading and writing; it fails with fs.ErrExist if
 	// the name is taken. The name is durable only after SyncDir of its folder.
@@ -28,8 +27,7 @@ type FS interface {
 	Remove(name string) error
 	// RemoveAll deletes a folder with all in it; no error if there is none.
 	RemoveAll(name string) error
-	// MkdirAll makes a folder and its parents, durably: it syncs each folder in which
-	// it made one.
+	// MkdirAll makes a folder and its parents, durably: it syncs each folder in which it made one.
 	MkdirAll(name string) error
 	// List gives a folder's entries, sorted by name.
 	List(dir string) ([]Entry, error)

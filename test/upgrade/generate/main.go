@@ -1,5 +1,5 @@
-// Command generate writes an archive for package upgrade with an older program, and what the archive has to yield. The
-// package comment of test/upgrade says when and how.
+// Command generate writes an archive for package upgrade with an older program, and what the
+// archive has to yield. The package comment of test/upgrade says when and how.
 package main
 
 import (
@@ -73,7 +73,8 @@ func generate(ctx context.Context, binary, commit, base string, kill bool) error
 	return os.WriteFile(base+".json", append(text, '\n'), 0o644)
 }
 
-// fill lives the yard's life: twice, for dead letters are first written to their folder at once and then gathered.
+// fill lives the yard's life: twice, for dead letters are first written to their folder at once and
+// then gathered.
 func fill(ctx context.Context, binary, data string, m *upgrade.Manifest, kill bool) error {
 	world, err := newWorld(ctx, m)
 	if err != nil {
@@ -106,7 +107,8 @@ func fill(ctx context.Context, binary, data string, m *upgrade.Manifest, kill bo
 	return y.stop()
 }
 
-// record asks the old program what it finds in a folder. It does not say at once what functions are about.
+// record asks the old program what it finds in a folder. It does not say at once what functions are
+// about.
 func record(ctx context.Context, binary, data string, m *upgrade.Manifest) error {
 	y, err := start(ctx, binary, data, "--grid-dead-delay", "1h")
 	if err != nil {
@@ -194,7 +196,8 @@ func pack(dir, archive string) (err error) {
 	return errors.Join(list.Close(), zip.Close())
 }
 
-// withoutLock leaves out the file that a running yard holds: a killed one leaves its process id there.
+// withoutLock leaves out the file that a running yard holds: a killed one leaves its process id
+// there.
 type withoutLock struct{ fs.FS }
 
 func (w withoutLock) ReadDir(name string) ([]fs.DirEntry, error) {

@@ -25,12 +25,12 @@ import (
 	"github.com/eventyard/eventyard/test/upgrade"
 )
 
-// endpoint is where webhooks and functions are called. Nobody else is likely to listen there when an archive is opened
-// again, in which case its retries would be taken for delivered.
+// endpoint is where webhooks and functions are called. Nobody else is likely to listen there when
+// an archive is opened again, in which case its retries would be taken for delivered.
 const endpoint = "127.83.7.1:9117"
 
-// world is everything around the yard: who sends to it, and the endpoints that it calls, at /STATUS for the status that
-// they answer.
+// world is everything around the yard: who sends to it, and the endpoints that it calls, at /STATUS
+// for the status that they answer.
 type world struct {
 	ctx    context.Context
 	m      *upgrade.Manifest
@@ -60,7 +60,8 @@ func (w *world) close() {
 	w.server.Close()
 }
 
-// ServeHTTP answers with the status that the path begins with; /poison with 500 where the request has that word.
+// ServeHTTP answers with the status that the path begins with; /poison with 500 where the request
+// has that word.
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -93,7 +94,8 @@ func (w *world) first(y upgrade.Yard) error {
 	return nil
 }
 
-// second leaves things under way: retries wait and are parked, dead letters gather, a group owns its partitions.
+// second leaves things under way: retries wait and are parked, dead letters gather, a group owns
+// its partitions.
 func (w *world) second(y upgrade.Yard) error {
 	for _, step := range []func(upgrade.Yard) error{w.moreProducers, w.group, w.retries, w.moreFunctions, w.load} {
 		if err := step(y); err != nil {
@@ -135,7 +137,8 @@ func (w *world) dial(y upgrade.Yard) (*hub.Client, error) {
 	return hub.Dial(w.ctx, y.ConnectionString(), hub.Config{Log: slog.New(slog.DiscardHandler)})
 }
 
-// hubs have events of every kind, in several segments and through the shared journal. One has lost its oldest to retention.
+// hubs have events of every kind, in several segments and through the shared journal. One has lost
+// its oldest to retention.
 func (w *world) hubs(y upgrade.Yard) error {
 	forever := object{"age": "0s"}
 	if err := w.make(y,

@@ -80,9 +80,7 @@ type Box struct {
 // New makes a box.
 func New(cfg Config) *Box {
 	cfg.MaxRedrives = cmp.Or(cfg.MaxRedrives, setaside.MaxRedrives)
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	return &Box{cfg: cfg, redriving: make(map[string]setaside.Turn)}
 }
 

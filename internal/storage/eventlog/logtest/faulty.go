@@ -12,8 +12,8 @@ import (
 // OpKind tells the operations of a Faulty apart.
 type OpKind int
 
-// One kind for each method of partitions, receipts and cursors, and those of engines that concern one log.
-// OpNext is both of a cursor's.
+// One kind for each method of partitions, receipts and cursors, and those of engines that concern
+// one log. OpNext is both of a cursor's.
 const (
 	OpPartition OpKind = iota
 	OpRemove
@@ -50,9 +50,9 @@ func NewFaulty(inner eventlog.Engine) *Faulty {
 	return &Faulty{Engine: inner, counts: make(map[OpKind]int)}
 }
 
-// Inject has f called before each operation, in place of an f given earlier; nil ends it. An error of f's is
-// returned instead of doing the operation; see also Unheard and Refused. f may block, which holds up
-// that operation alone, and is called by many goroutines at once.
+// Inject has f called before each operation, in place of an f given earlier; nil ends it. An error
+// of f's is returned instead of doing the operation; see also Unheard and Refused. f may block,
+// which holds up that operation alone, and is called by many goroutines at once.
 func (f *Faulty) Inject(inject func(Op) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -133,8 +133,9 @@ func testReceiptsAtClose(t *testing.T, f *fixture) {
 	}
 }
 
-// H2. What was acknowledged before the removal was stored, in its place; from the first batch on that was not, all are
-// refused, since nobody had heard of it when they were submitted; and nothing can be stored any more.
+// H2. What was acknowledged before the removal was stored, in its place; from the first batch on
+// that was not, all are refused, since nobody had heard of it when they were submitted; and nothing
+// can be stored any more.
 func testReceiptsAtRemove(t *testing.T, f *fixture) {
 	p := f.partition(0)
 	f.append(p, "before")

@@ -50,8 +50,7 @@ func testReopenState(t *testing.T, s meta.Store, reopen func() meta.Store) {
 	}
 }
 
-// The newest revision belongs to a key that no longer exists: the store must know it
-// all the same.
+// The newest revision belongs to a key that no longer exists: the store must know it all the same.
 func testReopenRevisions(t *testing.T, s meta.Store, reopen func() meta.Store) {
 	mustSet(t, s, "stays", 0, "one")
 	newest := mustSet(t, s, "a", 0, "one")

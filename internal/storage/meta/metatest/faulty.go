@@ -64,16 +64,18 @@ func NewFaulty(inner meta.Store) *Faulty {
 	return &Faulty{inner: inner, counts: make(map[OpKind]int), watches: make(map[*faultyWatcher]func())}
 }
 
-// Inject has f called before each operation, in place of an f given earlier; nil ends it. An error of f's is returned
-// instead of doing the operation; After and Unheard make errors that do it all the same. f may block, which holds up that
-// operation alone, may use the store inside the Faulty, and is called by many goroutines at once.
+// Inject has f called before each operation, in place of an f given earlier; nil ends it. An error
+// of f's is returned instead of doing the operation; After and Unheard make errors that do it all
+// the same. f may block, which holds up that operation alone, may use the store inside the Faulty,
+// and is called by many goroutines at once.
 func (d *Faulty) Inject(f func(Op) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.inject = f
 }
 
-// InjectOnce has f called before the first operation for which it is asked and when gives true, and never again.
+// InjectOnce has f called before the first operation for which it is asked and when gives true, and
+// never again.
 func (d *Faulty) InjectOnce(when func(Op) bool, f func(Op) error) {
 	var once sync.Once
 	d.Inject(func(op Op) (err error) {
@@ -91,7 +93,8 @@ func (d *Faulty) Count(kind OpKind) int {
 	return d.counts[kind]
 }
 
-// LoseWatches ends all running watches of a prefix with meta.ErrWatchLost, also calls of Next that wait.
+// LoseWatches ends all running watches of a prefix with meta.ErrWatchLost, also calls of Next that
+// wait.
 func (d *Faulty) LoseWatches(prefix string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -192,7 +195,8 @@ func (d *Faulty) Watch(ctx context.Context, prefix string) (meta.Watcher, error)
 	return w, nil
 }
 
-// do counts the operation, asks the injected function, outside the lock so that it may block, and then does it or not.
+// do counts the operation, asks the injected function, outside the lock so that it may block, and
+// then does it or not.
 func (d *Faulty) do(op Op, step func() error) error {
 	d.mu.Lock()
 	d.counts[op.Kind]++

@@ -1,8 +1,7 @@
-// Package metatest is the other half of the contract in package meta: a suite that
-// every store must pass unchanged, be it a file on this machine or a replicated
-// bucket elsewhere. It tests what the contract promises and nothing more: where a
-// store has a choice (to coalesce, to answer from memory after the context ended),
-// every choice passes.
+// Package metatest is the other half of the contract in package meta: a suite that every store must
+// pass unchanged, be it a file on this machine or a replicated bucket elsewhere. It tests what the
+// contract promises and nothing more: where a store has a choice (to coalesce, to answer from
+// memory after the context ended), every choice passes.
 package metatest
 
 import (

@@ -26,9 +26,8 @@ func watchTests() []test {
 	}
 }
 
-// follower reads a watch and keeps what it was told. It fails the test when the
-// telling breaks the contract: a key outside of the prefix, a key twice in one
-// answer, a revision that does not rise.
+// follower reads a watch and keeps what it was told. It fails the test when the telling breaks the
+// contract: a key outside of the prefix, a key twice in one answer, a revision that does not rise.
 type follower struct {
 	t        *testing.T
 	watcher  meta.Watcher

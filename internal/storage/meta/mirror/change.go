@@ -46,7 +46,8 @@ func (t *Table[T]) List(ctx context.Context, prefix string) ([]Item[T], error) {
 }
 
 // Read reads an entry from the store, since only its revision is good for a change. It changes
-// nothing in the copy. Errors: meta.ErrNotFound, also for what can be no key; Decode's; the store's.
+// nothing in the copy. Errors: meta.ErrNotFound, also for what can be no key; Decode's; the
+// store's.
 func (t *Table[T]) Read(ctx context.Context, key string) (Item[T], error) {
 	if meta.CheckKey(key) != nil {
 		return Item[T]{}, meta.ErrNotFound
@@ -158,7 +159,8 @@ func (t *Table[T]) DeleteAll(ctx context.Context, items []Item[T]) error {
 }
 
 // Forget takes note that an entry is no longer what the item says, nor what it was before: a change
-// has met another, which the watch will report. Until then there is none, as far as this process knows.
+// has met another, which the watch will report. Until then there is none, as far as this process
+// knows.
 func (t *Table[T]) Forget(item Item[T]) {
 	defer t.begin()()
 	if there, ok := t.Get(item.Key); ok && there.Revision <= item.Revision {
@@ -181,7 +183,8 @@ const (
 )
 
 // Uncontested makes a change again and again until it ends in something else than meta.ErrConflict,
-// or has been tried often enough. It is for changes of more than one step; Change does so by itself.
+// or has been tried often enough. It is for changes of more than one step; Change does so by
+// itself.
 func Uncontested(ctx context.Context, change func() error) (err error) {
 	for try := range MaxTries {
 		if err = change(); !errors.Is(err, meta.ErrConflict) {

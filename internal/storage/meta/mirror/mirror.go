@@ -1,5 +1,6 @@
 // Package mirror keeps a copy in memory of what a meta store has under one prefix: the definitions
-// of hubs, policies, topics, subscriptions and functions, which every event needs and people change.
+// of hubs, policies, topics, subscriptions and functions, which every event needs and people
+// change.
 //
 // Many processes share a store, and each has a copy. A change goes to the store first, by
 // compare-and-set, and into the copy afterwards; what others change comes in by a watch. So news of
@@ -78,8 +79,8 @@ type Table[T any] struct {
 	known map[string]state[T]
 	// departed are keys whose deletion the watch has reported. Guarded by mu.
 	departed []string
-	// underway has a channel for each of our own changes between being sent and being applied, which
-	// is closed then. Guarded by mu.
+	// underway has a channel for each of our own changes between being sent and being applied,
+	// which is closed then. Guarded by mu.
 	underway map[chan struct{}]bool
 }
 

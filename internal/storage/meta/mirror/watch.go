@@ -79,7 +79,8 @@ func (t *Table[T]) watched(changes []meta.Change) []state[T] {
 // A change of our own that is under way may have been made before somebody else's deletion, and be
 // applied after we have dropped its key: it would bring the entry back, and no watch would report
 // the deletion any more. So these are waited for. One that begins later and succeeds has created
-// its key after the watch's first look, or changed one that was, and the watch reports what follows.
+// its key after the watch's first look, or changed one that was, and the watch reports what
+// follows.
 func (t *Table[T]) dropMissing(ctx context.Context, present []meta.Change, deleted map[string]meta.Revision) error {
 	if err := t.settle(ctx); err != nil {
 		return err
