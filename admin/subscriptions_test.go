@@ -143,8 +143,3 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	}
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	testkit.Must(t, err)
-}

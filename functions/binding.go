@@ -100,7 +100,7 @@ const maxName = 100
 // paths, where one or two dots mean something else.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || len(name) > maxName || strings.ContainsFunc(name, notInName) {
-		return fmt.Errorf("function %q: names are 1 to %d letters, digits, '-', '_' and '.', and not . or ..", name, maxName)
+		return fmt.Errorf("function %q: names are 1 to %d letters, digits, '-', '_' and '.', but neither . nor .. alone", name, maxName)
 	}
 	return nil
 }

@@ -95,9 +95,9 @@ func (s *scope) call(parent context.Context, fn func(context.Context) error) err
 	} else if s.timer != nil {
 		s.timer.Reset(limit)
 	}
-	s.mark(s.ctx)
+	s.mark(true)
 	err := panics.Call(func() error { return fn(s.ctx) })
-	s.mark(nil)
+	s.mark(false)
 	if s.timer == nil || s.timer.Stop() {
 		return err
 	}
@@ -121,8 +121,10 @@ func (t timedOut) Error() string   { return ErrHandlerTimeout.Error() + ": " + t
 func (t timedOut) Unwrap() []error { return []error{ErrHandlerTimeout, t.err} }
 
 // mark says which call is under way, for underWay and stuck.
-func (s *scope) mark(running context.Context) {
+func (s *scope) mark(inCall bool) {
 	s.calls.mu.Lock()
 	defer s.calls.mu.Unlock()
-	s.running, s.ended = running, time.Time{}
+	if s.running, s.ended = nil, (time.Time{}); inCall {
+		s.running = s.ctx
+	}
 }
