@@ -245,7 +245,7 @@ func TestStrangersInputStaysSmall(t *testing.T) {
 			t.Fatalf("got %d bytes, %v, large: %v", len(body), err, in.large != nil)
 		}
 	}
-	testkit.Equal(t, testkit.Err(in.frame()), io.EOF)
+	testkit.Equal(t, testkit.Err3(in.frame()), io.EOF)
 }
 
 // A link whose name does not fit the peer's frames cannot even be refused: its session ends.

@@ -60,7 +60,7 @@ func TestFramesHoweverTheyCome(t *testing.T) {
 				t.Fatalf("frame %d: %+v, %d bytes, %v", i, h, len(body), err)
 			}
 		}
-		testkit.MustErrorIs(t, testkit.Err(in.frame()), io.EOF, "got … at the end")
+		testkit.MustErrorIs(t, testkit.Err3(in.frame()), io.EOF, "got … at the end")
 		if in.large != nil {
 			t.Fatal("the large buffer was not given back")
 		}
@@ -71,7 +71,7 @@ func TestStreamEndsInsideAFrame(t *testing.T) {
 	whole := appendFrame(nil, 0, make([]byte, 10_000), nil)
 	for _, n := range []int{1, 7, 8, 9, 5000, len(whole) - 1} {
 		in := inputOf(iotest.OneByteReader(bytes.NewReader(whole[:n])), 64<<10, newBufferPool(128<<10))
-		testkit.ErrorIs(t, testkit.Err(in.frame()), io.ErrUnexpectedEOF, "after %d bytes", n)
+		testkit.ErrorIs(t, testkit.Err3(in.frame()), io.ErrUnexpectedEOF, "after %d bytes", n)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestLittleTrafficNeedsNoLargeBuffer(t *testing.T) {
 	b := appendFrame(nil, 0, make([]byte, 1000), nil)
 	in := inputOf(iotest.HalfReader(bytes.NewReader(bytes.Repeat(b, 100))), 64<<10, newBufferPool(128<<10))
 	for range 100 {
-		testkit.Must(t, testkit.Err(in.frame()))
+		testkit.Must(t, testkit.Err3(in.frame()))
 		if in.large != nil {
 			t.Fatal("a large buffer was taken")
 		}

@@ -135,8 +135,7 @@ func Eventually(t T, what string, is func() bool) {
 	}
 }
 
-// Err is the error among the results of a call, which comes last.
-func Err(results ...any) error {
-	err, _ := results[len(results)-1].(error)
-	return err
-}
+// Err is the error of a call whose value a test does not need, and Err3 of one with two values.
+func Err[V any](_ V, err error) error { return err }
+
+func Err3[V, W any](_ V, _ W, err error) error { return err }

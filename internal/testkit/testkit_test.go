@@ -47,7 +47,7 @@ func TestWhatIsReported(t *testing.T) {
 		{"a value that is there", func(d *double) { Equal(d, Value(3, nil)(d), 3) }, "[]"},
 		{"a value that is not", func(d *double) { Value(0, errTest)(d) }, "[fatal: no]"},
 		{"must succeed, with more results", func(d *double) { Must(d, Err("x", errTest)) }, "[fatal: no]"},
-		{"must succeed, and does, with more results", func(d *double) { Must(d, Err(1, "x", nil)) }, "[]"},
+		{"must succeed, and does, with more results", func(d *double) { Must(d, Err3(1, "x", nil)) }, "[]"},
 		{"should succeed, and does", func(d *double) { Check(d, nil) }, "[]"},
 		{"should succeed, and does not", func(d *double) { Check(d, errTest) }, "[no]"},
 		{"runs to the end of the test", func(d *double) { Run(d, until(nil)) }, "[]"},

@@ -61,7 +61,9 @@ func TestAKilledDatabaseKeepsWhatItAcknowledged(t *testing.T) {
 			}
 		})
 	}
-	<-far
+	for range savers {
+		<-far
+	}
 	server.Kill(t)
 	wg.Wait()
 	server.Start(t)
@@ -107,7 +109,7 @@ func TestALostAnswerIsNeitherSuccessNorConflict(t *testing.T) {
 	}
 }
 
-// TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed. //
+// TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed.
 // P8
 func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 	s := New(connect(t, parts.Postgres(t)), Config{})

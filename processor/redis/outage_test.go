@@ -103,7 +103,7 @@ func (c *deafConn) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed. //
+// TestAWatchGoesOnWhenItsConnectionIsCut and tells of a change, since some may have been missed.
 // P8
 func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 	client := connect(t, parts.Redis(t))

@@ -192,7 +192,7 @@ func TestGridViewer(t *testing.T) {
 	})
 }
 
-// TestGridSubscribersToComeLater subscribes to a topic that has events already, while more come. //
+// TestGridSubscribersToComeLater subscribes to a topic that has events already, while more come.
 // G1
 func TestGridSubscribersToComeLater(t *testing.T) {
 	t.Parallel()

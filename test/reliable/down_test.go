@@ -73,7 +73,7 @@ func (r *trial) seen(state breaker.State) map[string]int64 {
 	return first
 }
 
-// waitForOpen waits until all instances know that the circuit is open; they learn it together. //
+// waitForOpen waits until all instances know that the circuit is open; they learn it together.
 // F5
 func (r *trial) waitForOpen() {
 	r.t.Helper()

@@ -162,7 +162,7 @@ func checkWritten(t testing.TB, kind Kind, e *Envelope) {
 			checkEventGridMembers(t, e, m, 14)
 		}
 	}
-	testkit.Must(t, testkit.Err(Binary(e)), "%s in binary mode", e.Raw)
+	testkit.Must(t, testkit.Err3(Binary(e)), "%s in binary mode", e.Raw)
 }
 
 func checkEventGridMembers(t testing.TB, e *Envelope, m map[string]json.RawMessage, count int) {

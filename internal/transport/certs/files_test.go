@@ -27,7 +27,7 @@ func TestOperatorsFiles(t *testing.T) {
 	ca, dir, own := mustAuthority(t), t.TempDir(), filepath.Join(t.TempDir(), "certs")
 	cert, key := makePair(t, ca, dir, "site.example.net")
 	s := open(t, Config{Dir: own, CertFile: cert, KeyFile: key})
-	testkit.Check(t, testkit.Err(handshake(t, s, operatorsClient(ca, "site.example.net"))))
+	testkit.Check(t, testkit.Err3(handshake(t, s, operatorsClient(ca, "site.example.net"))))
 	testkit.Equal(t, s.CAFile(), "", "authority")
 	testkit.ErrorIs(t, testkit.Err(os.Stat(own)), fs.ErrNotExist, "the yard's own folder")
 }
@@ -61,7 +61,7 @@ func TestOperatorsFilesChange(t *testing.T) {
 		s := open(t, Config{CertFile: cert, KeyFile: key, Log: log.logger()})
 		serves := func(what, name string) {
 			t.Helper()
-			testkit.Check(t, testkit.Err(handshake(t, s, operatorsClient(ca, name))), "%s", what)
+			testkit.Check(t, testkit.Err3(handshake(t, s, operatorsClient(ca, name))), "%s", what)
 		}
 		serves("at first", "one.example")
 		makePair(t, ca, dir, "two.example")

@@ -28,7 +28,7 @@ func TestFirstOpen(t *testing.T) {
 	for _, name := range []string{
 		"localhost", "ns.localhost", "127.0.0.1", "::1", "127.0.0.2", "10.1.2.3", "yard.example.net", "doors.example.net", host,
 	} {
-		testkit.Check(t, testkit.Err(handshake(t, s, trusting(t, s, name))), "%s", name)
+		testkit.Check(t, testkit.Err3(handshake(t, s, trusting(t, s, name))), "%s", name)
 	}
 	for _, name := range []string{"example.net", "127.0.0.3", "a.b.localhost"} {
 		if _, _, err := handshake(t, s, trusting(t, s, name)); err == nil {
@@ -328,7 +328,7 @@ func TestManyHandshakes(t *testing.T) {
 			var all sync.WaitGroup
 			for range 8 {
 				all.Go(func() {
-					testkit.Check(t, testkit.Err(handshake(t, s, client.Clone())))
+					testkit.Check(t, testkit.Err3(handshake(t, s, client.Clone())))
 				})
 			}
 			all.Wait()

@@ -332,7 +332,7 @@ func TestRedrivesAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			testkit.Check(t, testkit.Err(y.Redrive(t.Context(), "bad", RedriveConfig{})))
+			testkit.Check(t, testkit.Err3(y.Redrive(t.Context(), "bad", RedriveConfig{})))
 		})
 	}
 	wg.Wait()

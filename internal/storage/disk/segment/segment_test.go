@@ -91,7 +91,7 @@ func TestEveryFlippedBitIsNoticed(t *testing.T) {
 			b[i] ^= 1 << bit
 		}
 	}
-	testkit.ErrorIs(t, testkit.Err(segment.Parse(b, salt+1)), segment.ErrInvalid,
+	testkit.ErrorIs(t, testkit.Err3(segment.Parse(b, salt+1)), segment.ErrInvalid,
 		"a batch of another segment")
 }
 
@@ -168,7 +168,7 @@ func TestTrailerRoundTrip(t *testing.T) {
 	if err != nil || got != tail || len(x) != 2 || x[0] != index[0] || x[1] != index[1] {
 		t.Errorf("got %+v %+v, %v", got, x, err)
 	}
-	testkit.ErrorIs(t, testkit.Err(segment.ReadIndex(f, salt+1, size(t, f))), segment.ErrNoTrailer,
+	testkit.ErrorIs(t, testkit.Err3(segment.ReadIndex(f, salt+1, size(t, f))), segment.ErrNoTrailer,
 		"another segment's trailer")
 	for at := tail.Offset; at < size(t, f); at++ {
 		flip(t, f, at)
