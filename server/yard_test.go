@@ -16,7 +16,9 @@ func TestTwoYardsOnOneFolder(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.ErrorIs(t, second.Run(t.Context()), ErrLocked)
 	first.want(200, "GET", "/readyz", "") // and is none the worse for it
+	testkit.Equal(t, testkit.Value(Running(cfg.DataDir))(t), true, "running")
 	first.shutdown()
+	testkit.Equal(t, testkit.Value(Running(cfg.DataDir))(t), false, "running after the stop")
 }
 
 func TestTheFolderIsForItsOwnerOnly(t *testing.T) {
@@ -48,5 +50,13 @@ func TestAFileInPositionOfTheFolder(t *testing.T) {
 	testkit.Must(t, err)
 	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "make data folder") {
 		t.Errorf("error is %v", err)
+	}
+}
+
+func TestReservedNamesAreRefused(t *testing.T) {
+	for _, name := range ReservedNames() {
+		if _, err := New(Config{Hubs: []Hub{{Name: name + "/orders"}}}); err == nil || !strings.Contains(err.Error(), "path of the yard itself") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -71,6 +71,7 @@ func TestBodiesStayAsTheyAre(t *testing.T) {
 			var body []byte
 			var err error
 			if r, ok := c.value.(Request); ok {
+				testkit.Equal(t, r.Of(), "$Default", "its group")
 				body, err = EncodeRequest(r)
 			} else {
 				body, err = EncodeReply(c.value)
@@ -83,6 +84,18 @@ func TestBodiesStayAsTheyAre(t *testing.T) {
 			testkit.Diff(t, c.value, got)
 		})
 	}
+}
+
+// There is a request for each operation.
+func TestEveryOperationHasARequest(t *testing.T) {
+	requests := 0
+	for _, c := range codecs {
+		if _, ok := c.value.(Request); ok {
+			requests++
+		}
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(Operations())))
+	testkit.Equal(t, len(names), requests, "operations %q", names)
 }
 
 // A yard must not pass over what it does not know; a processor may.
