@@ -14,88 +14,88 @@ import (
 
 // Equal reports a value other than the wanted one.
 func Equal[V comparable](t T, got, want V, what ...any) {
-	t.Helper()
 	if got != want {
+		t.Helper()
 		t.Error(differ(got, want, what))
 	}
 }
 
 // MustEqual ends the test at a value other than the wanted one.
 func MustEqual[V comparable](t T, got, want V, what ...any) {
-	t.Helper()
 	if got != want {
+		t.Helper()
 		t.Fatal(differ(got, want, what))
 	}
 }
 
 // Slices reports a slice with other elements than the wanted ones; nil equals empty.
 func Slices[S ~[]E, E comparable](t T, got, want S, what ...any) {
-	t.Helper()
 	if !slices.Equal(got, want) {
+		t.Helper()
 		t.Error(differ(got, want, what))
 	}
 }
 
 // MustSlices ends the test at a slice with other elements than the wanted ones.
 func MustSlices[S ~[]E, E comparable](t T, got, want S, what ...any) {
-	t.Helper()
 	if !slices.Equal(got, want) {
+		t.Helper()
 		t.Fatal(differ(got, want, what))
 	}
 }
 
 // Deep reports a value that is not deeply equal to the wanted one; nil differs from empty.
 func Deep(t T, got, want any, what ...any) {
-	t.Helper()
 	if !reflect.DeepEqual(got, want) {
+		t.Helper()
 		t.Error(differ(got, want, what))
 	}
 }
 
 // That reports, in the words of the format, that something does not hold.
 func That(t T, holds bool, format string, args ...any) {
-	t.Helper()
 	if !holds {
+		t.Helper()
 		t.Error(fmt.Sprintf(format, args...))
 	}
 }
 
 // MustThat ends the test where something does not hold.
 func MustThat(t T, holds bool, format string, args ...any) {
-	t.Helper()
 	if !holds {
+		t.Helper()
 		t.Fatal(fmt.Sprintf(format, args...))
 	}
 }
 
 // ErrorIs reports an error of another kind than the wanted one.
 func ErrorIs(t T, err, want error, what ...any) {
-	t.Helper()
 	if !errors.Is(err, want) {
+		t.Helper()
 		t.Error(differ(err, want, what))
 	}
 }
 
 // MustErrorIs ends the test at an error of another kind than the wanted one.
 func MustErrorIs(t T, err, want error, what ...any) {
-	t.Helper()
 	if !errors.Is(err, want) {
+		t.Helper()
 		t.Fatal(differ(err, want, what))
 	}
 }
 
 // Diff reports where the wanted value and the one there is differ.
 func Diff(t T, want, got any, options ...cmp.Option) {
-	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Helper()
 		t.Error("-want +got\n", diff)
 	}
 }
 
 // MustDiff ends the test where the wanted value and the one there is differ.
 func MustDiff(t T, want, got any, options ...cmp.Option) {
-	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Helper()
 		t.Fatal("-want +got\n", diff)
 	}
 }

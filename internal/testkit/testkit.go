@@ -21,18 +21,19 @@ type T interface {
 	Fatal(args ...any)
 }
 
-// Must ends the test at an error. A format and its arguments may say what was done.
+// Must ends the test at an error. A format and its arguments may say what was done. Like all checks
+// here it calls Helper only when it reports, so that benchmarks can use it in their loops.
 func Must(t T, err error, what ...any) {
-	t.Helper()
 	if err != nil {
+		t.Helper()
 		t.Fatal(labelled(what) + err.Error())
 	}
 }
 
 // Check reports an error, and lets the test go on.
 func Check(t T, err error, what ...any) {
-	t.Helper()
 	if err != nil {
+		t.Helper()
 		t.Error(labelled(what) + err.Error())
 	}
 }
@@ -40,8 +41,10 @@ func Check(t T, err error, what ...any) {
 // Value is the value of a call that must not fail: testkit.Value(os.Open(name))(t).
 func Value[V any](v V, err error) func(T) V {
 	return func(t T) V {
-		t.Helper()
-		Must(t, err)
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
 		return v
 	}
 }
