@@ -139,26 +139,30 @@ func (h *Hub) Partition(_ context.Context, id string) (hub.PartitionInfo, error)
 	return info, nil
 }
 
-// Send appends events with these texts; a text like "key:text" is also its event's key's.
+// Send appends events with these texts at once; a text like "key:text" is also its event's key's.
 func (h *Hub) Send(id string, texts ...string) {
-	for _, text := range texts {
-		ev := event.Text(text)
-		if key, _, found := strings.Cut(text, ":"); found {
-			ev.Key = key
+	h.with(id, func(p *partition) {
+		for _, text := range texts {
+			ev := event.Text(text)
+			if key, _, found := strings.Cut(text, ":"); found {
+				ev.Key = key
+			}
+			p.append(ev)
 		}
-		h.append(id, ev)
-	}
+	})
 }
 
-// SendN appends n events that have their numbers as texts, with these keys in turn.
+// SendN appends n events at once that have their numbers as texts, with these keys in turn.
 func (h *Hub) SendN(id string, n int, keys ...string) {
-	for i := range n {
-		ev := event.Text(strconv.Itoa(i))
-		if len(keys) > 0 {
-			ev.Key = keys[i%len(keys)]
+	h.with(id, func(p *partition) {
+		for i := range n {
+			ev := event.Text(strconv.Itoa(i))
+			if len(keys) > 0 {
+				ev.Key = keys[i%len(keys)]
+			}
+			p.append(ev)
 		}
-		h.append(id, ev)
-	}
+	})
 }
 
 // SendAll appends n events to each partition.
@@ -167,8 +171,6 @@ func (h *Hub) SendAll(n int) {
 		h.SendN(id, n)
 	}
 }
-
-func (h *Hub) append(id string, ev event.Event) { h.with(id, func(p *partition) { p.append(ev) }) }
 
 func (p *partition) append(ev event.Event) {
 	n := p.next()
