@@ -130,11 +130,13 @@ func (l *loop) count(ctx context.Context, news bool) error {
 	} else {
 		l.pause = min(max(2*l.pause, leastPause), mostPause)
 	}
-	interval := l.m.cfg.Poll
+	l.readAt, l.readTurns, l.reportedAt, l.nextRead = l.tried, l.triedTurns, time.Time{}, l.tried.Add(l.m.cfg.Poll)
 	if l.watched.Load() && !l.m.doubts() {
-		interval *= watchedPoll
+		l.nextRead = l.tried.Add(watchedPoll * l.m.cfg.Poll)
+		if whole := l.nextRead.Add(-time.Duration(l.nextRead.Nanosecond())); whole.After(l.tried) {
+			l.nextRead = whole // a hundred idle circuits in one process wake it once a second
+		}
 	}
-	l.readAt, l.readTurns, l.reportedAt, l.nextRead = l.tried, l.triedTurns, time.Time{}, l.tried.Add(interval)
 	return nil
 }
 
