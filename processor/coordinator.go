@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 // coordinator makes the rounds: renew, read, decide, write. It alone writes leases and the
@@ -139,7 +140,7 @@ func (in *instance) insist(ctx context.Context, doing string, try func(context.C
 			return err
 		}
 		in.report(doing, err)
-		if err := sleep(ctx, in.cfg.Backoff.delay(failures)); err != nil {
+		if err := sleep.For(ctx, in.cfg.Backoff.delay(failures), nil); err != nil {
 			return err
 		}
 	}
@@ -172,7 +173,7 @@ func (c *coordinator) leave() error {
 		}
 		if err != nil {
 			c.report("renew and release leases", err)
-			sleep(ctx, jitter(c.cfg.Renew/10))
+			sleep.For(ctx, jitter(c.cfg.Renew/10), nil)
 		}
 	}
 	err := c.abandon()
@@ -287,7 +288,7 @@ func (in *instance) watch(ctx context.Context, changed chan<- struct{}) {
 		if time.Since(began) > in.cfg.Lease {
 			failures = 1
 		}
-		if sleep(ctx, in.cfg.Backoff.delay(failures)) != nil {
+		if sleep.For(ctx, in.cfg.Backoff.delay(failures), nil) != nil {
 			return
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 // ledger keeps the checkpoint of one partition: what is marked as done, what is stored, and
@@ -232,7 +234,7 @@ func (l *ledger) flush(ctx context.Context) error {
 			return err
 		}
 		l.report("save checkpoint", err)
-		if sleep(ctx, l.backoff.delay(failures)) != nil {
+		if sleep.For(ctx, l.backoff.delay(failures), nil) != nil {
 			return err
 		}
 	}
@@ -386,18 +388,6 @@ func (l *ledger) acquire(ctx context.Context) error {
 }
 
 func (l *ledger) release() { <-l.asking }
-
-// sleep waits unless ctx ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}
 
 // intend gives the checkpoint that a handler is about to store by itself, and up to where
 // everything is stored already.

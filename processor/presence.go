@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 // heartbeat is this instance's presence: the record by which the others see that it lives. The
@@ -51,7 +53,7 @@ func (a *heartbeat) duplicate() error {
 // unchanged.
 func (a *heartbeat) observe(ctx context.Context, there Entry) (Entry, error) {
 	for end := time.Now().Add(a.watchFor()); time.Now().Before(end); {
-		if err := sleep(ctx, min(a.cfg.Renew/4, time.Until(end))); err != nil {
+		if err := sleep.For(ctx, min(a.cfg.Renew/4, time.Until(end)), nil); err != nil {
 			return Entry{}, err
 		}
 		now, err := a.read(ctx)

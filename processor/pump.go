@@ -8,6 +8,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/panics"
+	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 // pump works on one partition for as long as this instance owns it: it opens the reader, calls the
@@ -112,7 +113,7 @@ func (p *pump) run() {
 			p.trouble = troubles{}
 		}
 		if wait := p.recover(err, &p.trouble); wait > 0 {
-			sleep(read, wait)
+			sleep.For(read, wait, nil)
 		}
 	}
 	if p.last.end != nil { // it was given up at rest

@@ -3,6 +3,8 @@ package processor
 import (
 	"context"
 	"errors"
+
+	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 // deliver calls the handler with a batch until it is done, in order: nothing else of the
@@ -26,7 +28,7 @@ func (p *pump) deliver(s *scope, b *Batch) error {
 		default:
 			b.Attempt++
 		}
-		if err := sleep(b.gen.ctx, p.in.cfg.Backoff.delay(failures)); err != nil {
+		if err := sleep.For(b.gen.ctx, p.in.cfg.Backoff.delay(failures), nil); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@ package processor
 import (
 	"context"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 // surveyEvery is how often hub and store are asked for what nobody reports: new partitions, how
@@ -12,7 +14,7 @@ const surveyEvery = 30 * time.Second
 // survey is the watchdog's goroutine.
 func (in *instance) survey(ctx context.Context) {
 	every := min(surveyEvery, max(in.cfg.StallAfter/4, time.Millisecond))
-	for sleep(ctx, jitter(every)) == nil {
+	for sleep.For(ctx, jitter(every), nil) == nil {
 		if err := in.learn(ctx); err != nil && ctx.Err() == nil {
 			in.report("ask for the hub's partitions", err)
 		}

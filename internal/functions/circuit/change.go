@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -48,7 +49,7 @@ func Change(ctx context.Context, s processor.Store, g processor.Group, function 
 		if !errors.Is(err, processor.ErrConflict) {
 			unsure = append(unsure, wrote)
 		}
-		if len(unsure) == maxUnsure || sleep(ctx, pause) != nil {
+		if len(unsure) == maxUnsure || sleep.For(ctx, pause, nil) != nil {
 			return notKnown(err)
 		}
 	}

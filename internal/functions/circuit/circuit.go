@@ -2,7 +2,6 @@ package circuit
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"log/slog"
 	"sync/atomic"
@@ -79,17 +78,5 @@ func (m *Member) wakeRun() {
 	select {
 	case m.wake <- struct{}{}:
 	default: // it is about to look anyway
-	}
-}
-
-// sleep waits, or gives ctx's cause.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
 	}
 }

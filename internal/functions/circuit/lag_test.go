@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -152,7 +153,7 @@ type retiring struct{ *faulty }
 
 func (retiring) Watch(ctx context.Context, _ processor.Group, ready func(), _ chan<- struct{}) error {
 	ready()
-	_ = sleep(ctx, 10*time.Second)
+	_ = sleep.For(ctx, 10*time.Second, nil)
 	return fmt.Errorf("this server: %w", errors.ErrUnsupported)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/memory"
 )
@@ -334,7 +335,7 @@ func (v *view) draw() (fate, time.Duration) {
 
 func (v *view) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
 	fate, takes := v.draw()
-	if err := sleep(ctx, takes); err != nil || fate != good {
+	if err := sleep.For(ctx, takes, nil); err != nil || fate != good {
 		return nil, errDown
 	}
 	return v.Store.Entries(ctx, g, prefix)
@@ -353,7 +354,7 @@ func (v *view) Remove(ctx context.Context, g processor.Group, f processor.Entry)
 
 func (v *view) write(ctx context.Context, write func(context.Context) (processor.Entry, error)) (processor.Entry, error) {
 	fate, takes := v.draw()
-	if sleep(ctx, takes) != nil || fate == denied {
+	if sleep.For(ctx, takes, nil) != nil || fate == denied {
 		return processor.Entry{}, errDown
 	}
 	if fate == late {
@@ -378,7 +379,7 @@ func (v watchedView) Watch(ctx context.Context, g processor.Group, ready func(),
 	defer watching.Wait()
 	watching.Go(func() {
 		defer cancel()
-		for sleep(ctx, time.Second) == nil && !v.ledger.isStorm() {
+		for sleep.For(ctx, time.Second, nil) == nil && !v.ledger.isStorm() {
 			continue
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 // probe is this member's part in a half-open circuit.
@@ -93,7 +94,7 @@ func (m *Member) Probed(ctx context.Context, p Pass, ok bool, s breaker.Sample) 
 		if err == nil {
 			return nil
 		}
-		if sleep(ctx, pause) != nil {
+		if sleep.For(ctx, pause, nil) != nil {
 			return fmt.Errorf("store the end of a probe of circuit %s: %w: it is tried further", m.cfg.Function, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/processor/memory"
 )
 
@@ -246,7 +247,7 @@ func (a *actor) work(ctx context.Context, dice *rand.Rand) {
 			a.try(ctx, dice, p)
 			continue
 		}
-		if sleep(ctx, time.Duration(dice.Int64N(int64(time.Second)))) != nil {
+		if sleep.For(ctx, time.Duration(dice.Int64N(int64(time.Second))), nil) != nil {
 			return
 		}
 		if a.s.isIll() || dice.IntN(50) == 0 {
@@ -257,9 +258,9 @@ func (a *actor) work(ctx context.Context, dice *rand.Rand) {
 
 // try is a probe: most end soon, some are given back, some outlast the member.
 func (a *actor) try(ctx context.Context, dice *rand.Rand, p Pass) {
-	err := sleep(ctx, time.Duration(dice.Int64N(int64(3*time.Second))))
+	err := sleep.For(ctx, time.Duration(dice.Int64N(int64(3*time.Second))), nil)
 	if dice.IntN(20) == 0 {
-		err = sleep(ctx, 5*time.Minute)
+		err = sleep.For(ctx, 5*time.Minute, nil)
 	}
 	if err != nil || dice.IntN(6) == 0 {
 		a.s.ledger.returned(p.Term)

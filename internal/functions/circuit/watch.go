@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -49,7 +50,7 @@ func (l *loop) watch(ctx context.Context) {
 		if time.Since(began) > mostWatchPause {
 			pause = firstWatchPause
 		}
-		if sleep(ctx, pause) != nil {
+		if sleep.For(ctx, pause, nil) != nil {
 			return
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -297,12 +297,7 @@ func (r *reader) rests(ctx context.Context, err error) {
 	r.source.log.Log(ctx, level, "reading is interrupted and goes on by itself",
 		"hub", r.source.name, "group", r.cfg.Group, "partition", r.cfg.Partition, "error", err)
 	r.pause = min(max(2*r.pause, firstPause), maxPause)
-	timer := time.NewTimer(r.pause/2 + rand.N(r.pause/2+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.until(ctx).Done():
-	}
+	sleep.About(r.until(ctx), r.pause)
 }
 
 // reopen reads on by another cursor. The place at the partition stays.

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 const (
@@ -40,10 +42,10 @@ func (l *lane) run(ctx context.Context) {
 			return
 		}
 		if wait := l.wait(it, time.Now()); wait > 0 {
-			pause(ctx, wait, l.bell)
+			sleep.For(ctx, wait, l.bell)
 		} else if err := l.attempt(ctx, it); err != nil && ctx.Err() == nil {
 			l.cfg.Log.Warn("a notice cannot be claimed, and that is tried again", "to", it.receiver(), "error", err)
-			pause(ctx, troublePause, nil)
+			sleep.For(ctx, troublePause, nil)
 		}
 	}
 	l.endLane(l)
@@ -95,7 +97,7 @@ func (l *lane) attempt(ctx context.Context, it item) error {
 		return err
 	}
 	if claimed == nil { // it has changed since, which we shall soon be told
-		pause(ctx, troublePause, l.bell)
+		sleep.For(ctx, troublePause, l.bell)
 		return nil
 	}
 	sending, cancel := context.WithTimeout(ctx, most)
@@ -121,7 +123,7 @@ func (l *lane) settle(ctx context.Context, led *ledger, it item, claimed string,
 			return
 		}
 		s.cfg.Log.Warn("what came of a notice could not be stored, and that is tried again", append(logItem(led, it), "outcome", o, "error", err)...)
-		pause(ctx, troublePause, nil)
+		sleep.For(ctx, troublePause, nil)
 	}
 }
 

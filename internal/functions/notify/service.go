@@ -90,14 +90,3 @@ func (s *Service) Test(ctx context.Context, target string) error {
 	s.metrics.count(mediumOf(target), sent)
 	return nil
 }
-
-// pause waits, or until ctx ends, or the bell rings if there is one.
-func pause(ctx context.Context, d time.Duration, bell <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-bell:
-	case <-timer.C:
-	}
-}

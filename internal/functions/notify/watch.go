@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -49,7 +50,7 @@ func persist(ctx context.Context, log *slog.Logger, trouble string, do func() er
 		if time.Since(began) > troubleMax { // it had worked meanwhile
 			wait = troublePause
 		}
-		pause(ctx, wait, nil)
+		sleep.For(ctx, wait, nil)
 		wait = min(2*wait, troubleMax)
 	}
 }
@@ -89,7 +90,7 @@ func (s *Service) noteSurely(ctx context.Context, c Circuit) {
 			return
 		}
 		log.Warn("a change of a circuit could not be stored, and that is tried again")
-		pause(ctx, wait, nil)
+		sleep.For(ctx, wait, nil)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/local"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
@@ -57,7 +58,7 @@ func (k *supervisor) Run(ctx context.Context) error {
 			if err := k.cfg.Groups.Follow(ctx, isReady); err != nil {
 				k.log.Warn("changes of groups are not reported to functions, and that is tried again", "error", err)
 				isReady()
-				mirror.Pause(ctx, followPause)
+				sleep.About(ctx, followPause)
 			}
 		}
 	})

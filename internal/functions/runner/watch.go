@@ -14,8 +14,8 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -46,7 +46,7 @@ func (k *circuits) Watch(ctx context.Context, report func(notify.Circuit)) error
 			return fmt.Errorf("watch circuits: %w", err)
 		}
 		k.log.Warn("watch of the circuits was lost, beginning anew", "error", err)
-		mirror.Pause(ctx, lostPause)
+		sleep.About(ctx, lostPause)
 	}
 }
 

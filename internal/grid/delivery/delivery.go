@@ -227,15 +227,3 @@ const (
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
 )
-
-// pause waits, and reports whether it was not interrupted.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 // take disposes of what has fallen due in the retry logs: to its lane, where that can take it, or
@@ -32,7 +33,7 @@ func (s *Service) take(ctx context.Context, due []retrylog.Entry) {
 			return // what is left is handed out again after the next start
 		}
 		s.log.Warn("cannot put events that are due into parked logs, trying again", "after", wait, "error", failed)
-		if !pause(ctx, wait) {
+		if sleep.For(ctx, wait, nil) != nil {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/filter"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -53,7 +54,7 @@ func (f *feed) run(ctx context.Context) {
 		if time.Since(began) > longestPause {
 			wait = firstPause
 		}
-		if !pause(ctx, wait) {
+		if sleep.For(ctx, wait, nil) != nil {
 			return
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 // How often Run does what it does by itself.
@@ -84,7 +85,7 @@ func (r *reconciler) follow(ctx context.Context) {
 			began := time.Now()
 			r.reconcile(ctx)
 			if took := time.Since(began); took > time.Millisecond {
-				pause(ctx, breaths*took)
+				sleep.For(ctx, breaths*took, nil)
 			}
 		case <-again:
 			again = nil

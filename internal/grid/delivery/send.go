@@ -9,6 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -211,7 +212,7 @@ func (b *batch) insist(doing string, deliveries []pending.Delivery, put func([]p
 		}
 		l.s.log.Warn("cannot "+doing+", trying again", "subscription", b.terms.sub.Name,
 			"events", len(deliveries), "after", wait, "error", err)
-		pause(b.shift.taking, wait)
+		sleep.For(b.shift.taking, wait, nil)
 	}
 }
 

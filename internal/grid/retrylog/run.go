@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -69,7 +70,7 @@ func (t *Logs) handOut(ctx context.Context, take func(ctx context.Context, due [
 					until = next
 				}
 			}
-			pause(ctx, until.Sub(now), t.wake)
+			sleep.For(ctx, until.Sub(now), t.wake)
 		}
 	}
 	return nil
@@ -125,17 +126,6 @@ func (t *Logs) nextDue(now time.Time) (best *retryLog) {
 	return best
 }
 
-// pause waits for that long, or until wake or ctx says otherwise.
-func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-wake:
-	case <-ctx.Done():
-	}
-}
-
 // saveWhileMoving saves cursors when they move, and then not for a while.
 func (t *Logs) saveWhileMoving(ctx context.Context) {
 	wait := saveEvery
@@ -152,7 +142,7 @@ func (t *Logs) saveWhileMoving(ctx context.Context) {
 			t.log.Warn("cursors of waiting events not saved, they are tried again", "in", wait, "error", err)
 			signal(t.dirty)
 		}
-		pause(ctx, wait, nil)
+		sleep.For(ctx, wait, nil)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -26,7 +27,7 @@ func (t *Logs) countAll(ctx context.Context) {
 		if len(left) == 0 || ctx.Err() != nil {
 			return
 		}
-		pause(ctx, wait, nil)
+		sleep.For(ctx, wait, nil)
 	}
 }
 

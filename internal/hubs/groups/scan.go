@@ -10,8 +10,8 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groupentry"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -206,7 +206,7 @@ const (
 func (o *owners) await(ctx context.Context, c meta.Change, prefix string) (f GroupEntry, err error) {
 	err = errNobody
 	for try := 0; try < ownerTries && errors.Is(err, errNobody) && ctx.Err() == nil; try++ {
-		mirror.Pause(ctx, ownerPause<<min(try, 3))
+		sleep.About(ctx, ownerPause<<min(try, 3))
 		f, err = o.entry(ctx, c, []string{prefix})
 	}
 	return f, err

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -94,7 +94,7 @@ func (k *Registry) Follow(ctx context.Context, ready func()) error {
 			return err
 		}
 		k.log.Warn("watch of the groups was lost, beginning anew", "error", err)
-		mirror.Pause(ctx, lostPause)
+		sleep.About(ctx, lostPause)
 	}
 }
 

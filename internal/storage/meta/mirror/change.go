@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -190,24 +190,11 @@ func Uncontested(ctx context.Context, change func() error) (err error) {
 		if err = change(); !errors.Is(err, meta.ErrConflict) {
 			return err
 		}
-		if !Pause(ctx, min(firstPause<<try, maxPause)) {
+		if sleep.About(ctx, min(firstPause<<try, maxPause)) != nil {
 			break
 		}
 	}
 	// Also where ctx has ended: its own error would say that the outcome is unknown, and after a
 	// conflict nothing was changed.
 	return fmt.Errorf("others keep changing it: %w", err)
-}
-
-// Pause waits for about that long, so that those who met do not meet again. False means that ctx
-// has ended.
-func Pause(ctx context.Context, about time.Duration) bool {
-	timer := time.NewTimer(about/2 + rand.N(about/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

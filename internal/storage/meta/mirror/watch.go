@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -25,7 +26,7 @@ func (t *Table[T]) Run(ctx context.Context) error {
 			return fmt.Errorf("watch %s: %w", t.cfg.Name, err)
 		}
 		t.cfg.Log.Warn("a watch of definitions was lost, beginning anew", "definitions", t.cfg.Name, "error", err)
-		Pause(ctx, lostPause)
+		sleep.About(ctx, lostPause)
 	}
 }
 
