@@ -94,7 +94,8 @@ func (c *coordinator) renew(ctx context.Context) error {
 	}
 	if due {
 		c.renewAt = start.Add(jitter(c.cfg.Renew))
-		if whole := c.renewAt.Add(-time.Duration(c.renewAt.Nanosecond())); start.Before(c.settled) && whole.After(start) {
+		whole := c.renewAt.Add(-time.Duration(c.renewAt.Nanosecond()))
+		if !c.settled.IsZero() && whole.After(start) {
 			c.renewAt = whole // a hundred idle instances in one process wake it once a second
 		}
 	}

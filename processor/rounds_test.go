@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -110,4 +111,35 @@ func TestAStoreThatNotifiesOfChangesAllTheTimeIsNotAskedAllTheTime(t *testing.T)
 	if rounds := reads / 3 / 4; rounds > 5*60+20 {
 		t.Errorf("each instance has made %d rounds in a minute", rounds)
 	}
+}
+
+// subscribed is a store that reports changes, of which there are none.
+type subscribed struct {
+	processor.Store
+	renewed []time.Time
+}
+
+func (*subscribed) Subscribe(context.Context, processor.Group, func()) error { return nil }
+
+func (s *subscribed) Claim(ctx context.Context, g processor.Group, leases []processor.Lease) ([]processor.Lease, error) {
+	s.renewed = append(s.renewed, time.Now())
+	return s.Store.Claim(ctx, g, leases)
+}
+
+// P1: idle instances that are alone renew at full seconds, so that many of them in one process
+// wake it together, and in time.
+func TestIdleInstancesRenewTogether(t *testing.T) {
+	bubble(t, 1, func(w *world) {
+		cfg, store := w.config("a"), &subscribed{Store: w.store}
+		cfg.Store = store
+		time.Sleep(time.Second / 3)
+		w.start(cfg, w.note)
+		after(time.Hour)
+		for i, at := range store.renewed[3:] {
+			if gap := at.Sub(store.renewed[i+2]); at.Nanosecond() != 0 || gap > 10*time.Second {
+				t.Fatalf("renewed at %v, %v after the last time", at, gap)
+			}
+		}
+		testkit.That(t, len(store.renewed) > 360, "renewed %d times", len(store.renewed))
+	})
 }
