@@ -52,11 +52,11 @@ func startAMQP(cmd *exec.Cmd) (*amqpServer, error) {
 // poisonHub is for what a function cannot handle.
 const poisonHub = "poison"
 
-// startYard starts the real program with a hub of so many partitions.
-func startYard(ctx context.Context, name, dir, sync string, partitions int) (*amqpServer, error) {
+// startYard starts the real program with a hub of so many partitions, and what else is configured.
+func startYard(ctx context.Context, name, dir, sync string, partitions int, more string) (*amqpServer, error) {
 	data := filepath.Join(dir, "data")
 	file := filepath.Join(dir, "eventyard.yaml")
-	text := fmt.Sprintf("hubs:\n  - name: %s\n    partitions: %d\n  - name: %s\n    partitions: 1\n", hubName, partitions, poisonHub)
+	text := fmt.Sprintf("hubs:\n  - name: %s\n    partitions: %d\n  - name: %s\n    partitions: 1\n%s", hubName, partitions, poisonHub, more)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (b *bench) program(ctx context.Context) (string, error) {
 // onYard is a contender that works against a yard.
 func onYard(name, program, sync string, partitions int, work amqpWork) contender {
 	return contender{name, func(ctx context.Context, dir string, lim limit) (t tally, err error) {
-		s, err := startYard(ctx, program, dir, sync, partitions)
+		s, err := startYard(ctx, program, dir, sync, partitions, "")
 		if err != nil {
 			return tally{}, err
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/functions"
@@ -16,8 +17,8 @@ import (
 )
 
 // measureFunctions reads a filled hub with a processor that checkpoints each batch, and with
-// functions, in Go and over HTTP: what retries, breaker and records cost while nothing goes wrong.
-// Then it lets every event fail.
+// functions, in Go, over HTTP, and the yard's own: what retries, breaker and records cost while
+// nothing goes wrong. Then it lets every event fail.
 func measureFunctions(ctx context.Context, b *bench) error {
 	program, err := b.program(ctx)
 	if err != nil {
@@ -40,12 +41,16 @@ func measureFunctions(ctx context.Context, b *bench) error {
 		onYard("function in Go", program, "os", processorPartitions, filled(events, functionInGo)),
 		onYard("processor that posts bodies as large with a bare HTTP client", program, "os", processorPartitions, filled(events, processAndPost)),
 		onYard("function over HTTP", program, "os", processorPartitions, filled(events, functionOverHTTP)),
+		contender{"the yard's own function over HTTP", func(ctx context.Context, dir string, _ limit) (tally, error) {
+			return functionOfYard(ctx, program, dir, events)
+		}},
 		onYard("function whose events all fail, put away one by one", program, "os", processorPartitions, filled(max(events/100, 10), functionOfPoison)))
 	if err != nil {
 		return err
 	}
 	b.report.goal("function in Go / processor with a checkpoint for each batch", r[1].rate().over(r[0].rate()), "×", atLeast(0.90))
 	b.report.goal("function over HTTP / processor that posts with a bare HTTP client", r[3].rate().over(r[2].rate()), "×", target{})
+	b.report.goal("the yard's own function over HTTP / processor that posts with a bare HTTP client", r[4].rate().over(r[2].rate()), "×", target{})
 	b.report.rates(fmt.Sprintf("Functions: %d partitions, events of 1 KiB, batches of %d", processorPartitions, processorBatch), r,
 		"Allocations are the clients'. The time counts from the first event. What is put away one by one is, for each event, a call, a look at the circuit, two entries, a letter and a checkpoint, each durable before the next.")
 	return nil
@@ -101,6 +106,40 @@ func functionOverHTTP(ctx context.Context, s *amqpServer, c *consumed) error {
 		}
 		return err
 	}, functions.Binding{Poison: "none"})
+}
+
+// functionOfYard is a function that the yard runs itself. It is configured when the hub has been
+// filled.
+func functionOfYard(ctx context.Context, program, dir string, perPartition int) (t tally, err error) {
+	s, err := startYard(ctx, program, dir, "os", processorPartitions, "")
+	if err != nil {
+		return tally{}, err
+	}
+	err = fillOverAMQP(ctx, s, processorPartitions, eventBytes, perPartition)
+	if err = errors.Join(err, s.stop()); err != nil {
+		return tally{}, err
+	}
+	c := newConsumed(int64(perPartition) * processorPartitions)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		first, _ := strconv.Atoi(r.Header.Get("Eventyard-First-Sequence"))
+		last, _ := strconv.Atoi(r.Header.Get("Eventyard-Last-Sequence"))
+		c.add(last - first + 1)
+	}))
+	defer receiver.Close()
+	s, err = startYard(ctx, program, dir, "os", processorPartitions, fmt.Sprintf(
+		"functions:\n  - name: bench\n    hub: %s\n    endpoint: %s\n    batch: %d\n    poison: none\n",
+		hubName, receiver.URL, processorBatch))
+	if err != nil {
+		return tally{}, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	select {
+	case <-c.done:
+		return c.tally(), nil
+	case <-ctx.Done():
+		return tally{}, context.Cause(ctx)
+	}
 }
 
 // startReceiver starts a program that reads what comes and says that it is done.
