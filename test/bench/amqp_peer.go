@@ -197,7 +197,7 @@ func (p *peer) attach(r *wire.Reader) error {
 	if a.Role == wire.RoleReceiver {
 		answer.InitialDeliveryCount, answer.MaxMessageSize = wire.Some(uint32(0)), wire.Opt[uint64]{}
 		answer.SenderSettleMode = wire.Some(wire.SenderSettled)
-		p.addresses[id] = a.Source.Address.Value
+		p.addresses[id], p.position = a.Source.Address.Value, 0 // a link counts its own deliveries
 		if a.Source.Address.Value == "$cbs" {
 			p.replies = id
 		}
