@@ -146,7 +146,7 @@ var answers = []answer{
 	{name: "wire.ErrMalformed", match: is(wire.ErrMalformed), condition: condDecode},
 	{name: "wire.ErrTooDeep", match: is(wire.ErrTooDeep), condition: condDecode},
 	{name: "wire.ErrMissing", match: is(wire.ErrMissing), condition: condDecode},
-	{name: "wire.ErrOrder", match: is(wire.ErrOrder), condition: condDecode},
+	{name: "wire.ErrSection", match: is(wire.ErrSection), condition: condDecode},
 	{name: "wire.ErrText", match: is(wire.ErrText), condition: condDecode},
 	{name: "wire.ErrUnsupported", match: is(wire.ErrUnsupported), condition: condDecode},
 }

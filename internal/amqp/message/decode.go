@@ -12,7 +12,8 @@ import (
 //
 // What is well-formed AMQP can be decoded, also where a sender did not keep to the standard: a
 // property of the wrong type is found among the System values, a name that is no text is spelled as
-// text. An annotation with the name of a standard property is left out.
+// text. An annotation with the name of a standard property is left out. An event whose body is null
+// has neither a Body nor a Value.
 func Decode(stored []byte) (event.Event, error) {
 	m, err := wire.Sections(stored)
 	var e event.Event
@@ -107,11 +108,13 @@ func decodeBody(e *event.Event, m wire.Message) error {
 	r := wire.NewReader(m.Body)
 	switch m.BodyKind {
 	case wire.BodyData:
-		e.Body = make([]byte, 0, len(m.Body))
 		for r.Len() > 0 {
 			data, err := r.ReadData()
 			if err != nil {
 				return err
+			}
+			if e.Body == nil && data != nil { // stays nil where there is nothing but null
+				e.Body = make([]byte, 0, len(m.Body))
 			}
 			e.Body = append(e.Body, data...)
 		}
@@ -140,8 +143,8 @@ func readSection(r *wire.Reader) (any, error) {
 }
 
 // Body gives the bytes of an event whose body is a single data section, as nearly all
-// are, without decoding the rest. They are a part of stored. It allocates nothing. For
-// all other events it says false, and Decode has to do.
+// are, without decoding the rest. They are a part of stored, nil if the section holds null. It
+// allocates nothing. For all other events it says false, and Decode has to do.
 func Body(stored []byte) ([]byte, bool) {
 	m, err := wire.Sections(stored)
 	if err != nil || m.BodyKind != wire.BodyData || m.BodyCount != 1 {

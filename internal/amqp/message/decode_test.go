@@ -74,6 +74,11 @@ func TestKindsOfBody(t *testing.T) {
 		{"one data section", data, []byte("x"), nil, true},
 		{"one in front of a footer", join(data, section(t, wire.DescriptorFooter, wire.Map{})), []byte("x"), nil, true},
 		{"an empty data section", section(t, wire.DescriptorData, []byte{}), []byte{}, nil, true},
+		{"a data section that holds null", section(t, wire.DescriptorData, nil), nil, nil, true},
+		{"null between data sections", join(data, section(t, wire.DescriptorData, nil), data), []byte("xx"), nil, false},
+		{"a sequence that is null", section(t, wire.DescriptorSequence, nil), nil, []any{nil}, false},
+		{"a value with an int for its descriptor", section(t, wire.DescriptorValue, wire.Described{Descriptor: int32(5), Value: "v"}), nil,
+			wire.Described{Descriptor: int32(5), Value: "v"}, false},
 		{"several data sections", join(data, data, data), []byte("xxx"), nil, false},
 		{"one sequence", section(t, wire.DescriptorSequence, []any{"a"}), nil, []any{[]any{"a"}}, false},
 		{"two sequences", join(section(t, wire.DescriptorSequence, []any{"a"}), section(t, wire.DescriptorSequence, []any{})), nil,
@@ -194,6 +199,9 @@ func FuzzDecode(f *testing.F) {
 	testkit.Must(f, err)
 	f.Add(stored)
 	f.Add(section(f, wire.DescriptorSequence, []any{"a", nil}))
+	f.Add(section(f, wire.DescriptorData, nil))
+	f.Add(section(f, wire.DescriptorValue, wire.Described{Descriptor: int32(5), Value: "v"}))
+	f.Add(join(section(f, wire.DescriptorFooter, wire.Map{}), section(f, wire.DescriptorData, []byte("x"))))
 	f.Add(join(section(f, wire.DescriptorProperties, []any{int32(1)}), section(f, wire.DescriptorValue, wire.Map{{Key: nil, Value: 1}})))
 	f.Fuzz(func(t *testing.T, stored []byte) {
 		_, sectionsErr := wire.Sections(stored)

@@ -146,10 +146,10 @@ func appendDescriptor(dst []byte, descriptor any) ([]byte, error) {
 	switch d := descriptor.(type) {
 	case uint64:
 		return AppendDescriptor(dst, Descriptor(d)), nil
-	case Symbol:
-		return AppendSymbol(append(dst, byte(CodeDescribed)), d), checkSymbol(d)
-	default:
+	case nil, []any, Map, Array, Described:
 		return dst, fmt.Errorf("encode descriptor of type %T: %w", descriptor, ErrUnsupported)
+	default:
+		return appendAny(append(dst, byte(CodeDescribed)), d, 0)
 	}
 }
 

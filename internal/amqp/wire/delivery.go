@@ -95,7 +95,7 @@ func splitStored(stored []byte) (s storedParts, err error) {
 		next, _ = r.shortDescriptor()
 	}
 	if s.tail = r.Rest(); len(s.tail) > 0 && next < DescriptorProperties {
-		return s, r.fail(r.off, "stored message", ErrOrder)
+		return s, r.fail(r.off, "stored message", ErrSection)
 	}
 	return s, nil
 }

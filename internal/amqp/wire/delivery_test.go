@@ -142,13 +142,13 @@ func TestWhatNormalizeDoesNotWriteIsNotDelivered(t *testing.T) {
 		stored []byte
 		err    error
 	}{
-		{"delivery annotations", join(section(t, DescriptorDeliveryAnnotations, Map{}), data), ErrOrder},
-		{"two headers", join(header, header, data), ErrOrder},
-		{"a header behind annotations", join(section(t, DescriptorMessageAnnotations, Map{}), header), ErrOrder},
-		{"a performative", section(t, DescriptorTransfer, []any{}), ErrOrder},
-		{"a name for a descriptor", symbolic(data, "amqp:data:binary"), ErrOrder},
-		{"two bytes", []byte{0x00, 0x53}, ErrOrder},
-		{"no section", []byte("hello"), ErrOrder},
+		{"delivery annotations", join(section(t, DescriptorDeliveryAnnotations, Map{}), data), ErrSection},
+		{"two headers", join(header, header, data), ErrSection},
+		{"a header behind annotations", join(section(t, DescriptorMessageAnnotations, Map{}), header), ErrSection},
+		{"a performative", section(t, DescriptorTransfer, []any{}), ErrSection},
+		{"a name for a descriptor", symbolic(data, "amqp:data:binary"), ErrSection},
+		{"two bytes", []byte{0x00, 0x53}, ErrSection},
+		{"no section", []byte("hello"), ErrSection},
 		{"a header that is a map", section(t, DescriptorHeader, Map{}), ErrType},
 		{"annotations that are a list", join(header, section(t, DescriptorMessageAnnotations, []any{})), ErrType},
 		{"a header cut off", header[:len(header)-1], ErrTruncated},

@@ -17,8 +17,9 @@ var (
 	ErrTooDeep = errors.New("values are nested too deeply")
 	// ErrMissing: a list ends before a field that has to be there, or the field is null.
 	ErrMissing = errors.New("mandatory field is missing")
-	// ErrOrder: a message's sections are not in the order the standard asks for.
-	ErrOrder = errors.New("section out of order")
+	// ErrSection: a message has a section twice, bodies of two kinds, or something that is no
+	// section; or a stored message has its sections in another order than Normalize gives them.
+	ErrSection = errors.New("section that cannot be here")
 )
 
 // Why a Go value cannot be encoded.

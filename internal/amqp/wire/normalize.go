@@ -12,7 +12,8 @@ const headerKept = 4
 //   - no delivery annotations, which are meant for the next hop only;
 //   - message annotations without the hub's own;
 //   - everything else byte for byte, except that a section's descriptor is always in
-//     the short form 00 53 xx, the only one that every client understands.
+//     the short form 00 53 xx, the only one that every client understands, and that the
+//     sections are in the standard's order, the only one that every client expects.
 //
 // A section of which nothing is left is not written. A message that is in this form
 // already comes out as it is. After an error dst is returned as it was.
@@ -31,7 +32,7 @@ func Stored(dst, msg []byte) (out, stored []byte, own Own, err error) {
 	if err != nil {
 		return dst, nil, Own{}, err
 	}
-	if len(m.Tail) == len(msg) && !m.longDescriptor {
+	if len(m.Tail) == len(msg) && !m.longDescriptor { // has a Tail, hence is in order
 		return dst, msg[:len(msg):len(msg)], Own{}, nil
 	}
 	out, own, err = normalize(dst, &m)
@@ -47,12 +48,14 @@ func normalize(dst []byte, m *Message) ([]byte, Own, error) {
 	if err != nil {
 		return dst, Own{}, err
 	}
-	if !m.longDescriptor {
+	if !m.longDescriptor && !m.disordered {
 		return append(out, m.Tail...), own, nil
 	}
-	for r := NewReader(m.Tail); r.Len() > 0; {
-		if out, err = appendSection(out, &r); err != nil {
-			return dst, Own{}, err
+	for _, sections := range [...][]byte{m.Properties, m.ApplicationProperties, m.Body, m.Footer} {
+		for r := NewReader(sections); r.Len() > 0; {
+			if out, err = appendSection(out, &r); err != nil {
+				return dst, Own{}, err
+			}
 		}
 	}
 	return out, own, nil

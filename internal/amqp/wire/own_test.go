@@ -68,7 +68,7 @@ func TestBrokenSectionsAreRefused(t *testing.T) {
 		if own, err := m.Own(); err == nil {
 			t.Errorf("%s: it says %+v", name, own)
 		}
-		for _, m := range []Message{{MessageAnnotations: b}, {Header: b}, {Tail: append(b, 0), longDescriptor: true}} {
+		for _, m := range []Message{{MessageAnnotations: b}, {Header: b}, {Body: append(b, 0), longDescriptor: true}} {
 			if out, _, err := normalize([]byte("before"), &m); err == nil || string(out) != "before" {
 				t.Errorf("%s: %q, %v", name, out, err)
 			}

@@ -174,17 +174,9 @@ func (r *Reader) anyArray(c Code, depth int) (any, error) {
 
 // descriptor decodes a descriptor, its leading zero byte already read.
 func (r *Reader) descriptor() (any, error) {
-	c, err := r.code("descriptor")
+	c, err := r.descriptorCode()
 	if err != nil {
 		return nil, err
 	}
-	switch c.widest() {
-	case CodeSymbol32:
-		b, err := r.variable(c)
-		return Symbol(b), err
-	case CodeUlong:
-		return r.ulong(c)
-	default:
-		return nil, r.wrong(r.off-1, c, "descriptor of type symbol or ulong")
-	}
+	return r.anyBody(c, 0)
 }

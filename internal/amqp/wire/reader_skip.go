@@ -118,19 +118,26 @@ func (r *Reader) skipArray(c Code, depth int) error {
 
 // skipDescriptor passes a descriptor, its leading zero byte already read.
 func (r *Reader) skipDescriptor() error {
-	c, err := r.code("descriptor")
+	c, err := r.descriptorCode()
 	if err != nil {
 		return err
 	}
-	switch c.widest() {
-	case CodeSymbol32:
-		_, err = r.variable(c)
-	case CodeUlong:
-		_, err = r.ulong(c)
-	default:
-		err = r.wrong(r.off-1, c, "descriptor of type symbol or ulong")
+	return r.skipBody(c, 0)
+}
+
+// descriptorCode reads the constructor of a descriptor. The standard has symbols and ulongs, and
+// reserves all else (§1.2); clients write ints, too, and every simple value harms as little. Null is
+// none, and what holds other values is refused: nobody writes it, and it could nest without end.
+func (r *Reader) descriptorCode() (Code, error) {
+	c, err := r.code("descriptor")
+	if err != nil {
+		return 0, err
 	}
-	return err
+	switch c.widest() {
+	case 0, CodeNull, CodeList32, CodeMap32, CodeArray32:
+		return 0, r.wrong(r.off-1, c, "descriptor that is a simple value")
+	}
+	return c, nil
 }
 
 // tooDeep refuses to go inside one more value.

@@ -135,6 +135,10 @@ func TestMalformedValuesAreRefused(t *testing.T) {
 		{"array of described described values", "e0 06 01 00 53 01 00 40", 6, ErrMalformed},
 		{"array with a bad boolean", "e0 03 01 56 07", 4, ErrMalformed},
 		{"null as descriptor", "00 40 40", 1, ErrType},
+		{"a list as descriptor", "00 45 40", 1, ErrType},
+		{"a described value as descriptor", "00 00 53 01 40 40", 1, ErrType},
+		{"a descriptor of no type", "00 3f 40", 1, ErrMalformed},
+		{"a descriptor cut off", "00 71 00 40", 2, ErrTruncated},
 		{"descriptor without value", "00 53 01", 3, ErrTruncated},
 	} {
 		t.Run(c.name, func(t *testing.T) {

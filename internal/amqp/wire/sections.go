@@ -16,7 +16,8 @@ const (
 )
 
 // Message is an encoded message taken apart. Each field is a sub-slice with whole
-// sections, descriptors included; nil where the message has no such section.
+// sections, descriptors included; nil where the message has no such section. A data or sequence
+// section may hold null in place of its bytes or its list: one client's event without a body.
 type Message struct {
 	Header                []byte
 	DeliveryAnnotations   []byte
@@ -29,19 +30,26 @@ type Message struct {
 	BodyCount int
 	Footer    []byte
 
-	// Tail is everything from the properties to the end: what no hub on the way may change.
+	// Tail is everything from the properties to the end: what no hub on the way may change. Nil
+	// where the sections are not in the standard's order.
 	Tail []byte
 
-	// longDescriptor: some section's descriptor is not in the form 00 53 xx.
-	longDescriptor bool
+	// longDescriptor: some section's descriptor is not in the form 00 53 xx. disordered: the
+	// sections are not in the standard's order.
+	longDescriptor, disordered bool
 }
 
 // Sections finds the sections of an encoded message. It decodes nothing and allocates
-// nothing, but looks at every value, so that what it lets through can be read later:
-// sections are in order, each of its proper type, and everything inside well-formed.
+// nothing, but looks at every value, so that what it lets through can be read later: each section
+// is there once and of its proper type, bodies are of one kind and in a row, and everything inside
+// is well-formed.
+//
+// The standard also wants the sections in the order of their numbers (§3.2). That is not asked for:
+// rhea writes the footer before the body, and pyamqp the delivery annotations behind everything.
 func Sections(msg []byte) (Message, error) {
 	var (
 		m    Message
+		seen sectionSet
 		last Descriptor
 		r    = NewReader(msg)
 	)
@@ -51,17 +59,19 @@ func Sections(msg []byte) (Message, error) {
 		if err != nil {
 			return Message{}, err
 		}
-		if !mayFollow(last, d) {
-			return Message{}, r.fail(start, "section in its place", ErrOrder)
+		if !seen.add(d, last) {
+			return Message{}, r.fail(start, "section that can be here", ErrSection)
 		}
-		if r.off-start != smallDescriptorBytes {
-			m.longDescriptor = true
-		}
+		m.disordered = m.disordered || d < last
+		m.longDescriptor = m.longDescriptor || r.off-start != smallDescriptorBytes
 		if err := r.skipSection(d); err != nil {
 			return Message{}, err
 		}
 		m.position(d, last, msg, start, r.off)
 		last = d
+	}
+	if m.disordered {
+		m.Tail = nil
 	}
 	return m, nil
 }
@@ -70,22 +80,26 @@ func Sections(msg []byte) (Message, error) {
 // as long: the numbers start at 0x70, and so are never zero.
 const smallDescriptorBytes = 3
 
-// mayFollow knows the order of sections. Their numbers rise in that order, so only the
-// bodies need a second thought: they may be repeated but not mixed.
-func mayFollow(last, next Descriptor) bool {
-	switch {
-	case next < DescriptorHeader || next > DescriptorFooter:
-		return false
-	case next == last:
-		return next == DescriptorData || next == DescriptorSequence
-	case isBody(last) && isBody(next):
-		return false
-	default:
-		return next > last
-	}
-}
+// sectionSet has a bit for each section that a message has.
+type sectionSet uint16
 
-func isBody(d Descriptor) bool { return d >= DescriptorData && d <= DescriptorValue }
+const bodySections sectionSet = 1<<(DescriptorData-DescriptorHeader) |
+	1<<(DescriptorSequence-DescriptorHeader) | 1<<(DescriptorValue-DescriptorHeader)
+
+// add reports whether a section may come behind the one that came last. None may come twice,
+// but for data and sequences, which may be repeated in a row; kinds of bodies are not mixed.
+func (s *sectionSet) add(d, last Descriptor) bool {
+	if d < DescriptorHeader || d > DescriptorFooter {
+		return false
+	}
+	bit := sectionSet(1) << (d - DescriptorHeader)
+	taken := *s & bit
+	if bit&bodySections != 0 {
+		taken = *s & bodySections
+	}
+	*s |= bit
+	return taken == 0 || d == last && (d == DescriptorData || d == DescriptorSequence)
+}
 
 // skipSection passes a section's value, which has to be of the section's type.
 func (r *Reader) skipSection(d Descriptor) error {
@@ -102,7 +116,8 @@ func (r *Reader) skipSection(d Descriptor) error {
 	if err != nil {
 		return err
 	}
-	if c.widest() != want {
+	nothing := c == CodeNull && (d == DescriptorData || d == DescriptorSequence)
+	if c.widest() != want && !nothing {
 		return r.wrong(r.off, c, want.typeName())
 	}
 	return r.Skip()
@@ -137,8 +152,8 @@ func (m *Message) position(d, last Descriptor, msg []byte, start, end int) {
 	}
 }
 
-// ReadData reads one data section and gives its bytes, which it shares with the reader.
-// The sections of a batch's body are read one by one this way.
+// ReadData reads one data section and gives its bytes, which it shares with the reader; nil if it
+// holds null. The sections of a batch's body are read one by one this way.
 func (r *Reader) ReadData() ([]byte, error) {
 	at := r.off
 	d, err := r.ReadDescriptor()
@@ -147,6 +162,9 @@ func (r *Reader) ReadData() ([]byte, error) {
 	}
 	if d != DescriptorData {
 		return nil, r.fail(at, "data section", ErrMalformed)
+	}
+	if r.TryNull() {
+		return nil, nil
 	}
 	return r.ReadBinary()
 }

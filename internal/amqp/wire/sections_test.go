@@ -74,6 +74,8 @@ func TestKindsOfBody(t *testing.T) {
 		{"two sequences", join(sequence, sequence), BodySequence, 2},
 		{"a value", join(value, footer), BodyValue, 1},
 		{"a value of null", section(t, DescriptorValue, nil), BodyValue, 1},
+		{"a data section that holds null", section(t, DescriptorData, nil), BodyData, 1},
+		{"a sequence that is null", section(t, DescriptorSequence, nil), BodySequence, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, err := Sections(c.msg)
@@ -85,6 +87,46 @@ func TestKindsOfBody(t *testing.T) {
 	}
 }
 
+// H3: sections in any order are found, and stored in the standard's.
+func TestSectionsInAnyOrder(t *testing.T) {
+	header := section(t, DescriptorHeader, []any{true})
+	delivery := section(t, DescriptorDeliveryAnnotations, Map{{Symbol("d"), 1}})
+	annotations := section(t, DescriptorMessageAnnotations, Map{{Symbol("m"), 1}, {Symbol(AnnotationPartitionKey), "key"}})
+	mine := section(t, DescriptorMessageAnnotations, Map{{Symbol("m"), 1}})
+	properties := section(t, DescriptorProperties, []any{"id"})
+	application := section(t, DescriptorApplicationProperties, Map{{"a", 1}})
+	data := section(t, DescriptorData, []byte("body"))
+	nothing := section(t, DescriptorData, nil)
+	footer := section(t, DescriptorFooter, Map{{Symbol("f"), 1}})
+	for _, c := range []struct {
+		name      string
+		msg, want []byte
+	}{
+		{"rhea: the footer before the body", join(header, annotations, properties, application, footer, data, data),
+			join(header, mine, properties, application, data, data, footer)},
+		{"rhea: the same without a body's bytes", join(header, annotations, footer, nothing), join(header, mine, nothing, footer)},
+		{"pyamqp: delivery annotations at the end", join(header, annotations, properties, data, footer, delivery),
+			join(header, mine, properties, data, footer)},
+		{"all from the last to the first", join(footer, data, application, properties, annotations, delivery, header),
+			join(header, mine, properties, application, data, footer)},
+		{"with names for descriptors", join(symbolic(footer, "amqp:footer:map"), symbolic(data, "amqp:data:binary"), annotations),
+			join(mine, data, footer)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := testkit.Value(Sections(c.msg))(t)
+			testkit.Equal(t, m.Tail == nil, true, "there is a tail of sections in disorder")
+			stored, own, err := Normalize(nil, c.msg)
+			testkit.Must(t, err)
+			testkit.Slices(t, stored, c.want)
+			testkit.Equal(t, string(own.Key), "key")
+			checkStored(t, c.msg, c.want, own)
+			ordered := testkit.Value(Sections(stored))(t)
+			testkit.Equal(t, ordered.disordered, false, "what is stored is in disorder")
+			testkit.Must(t, testkit.Err(AppendDelivery(nil, &Delivery{}, stored)))
+		})
+	}
+}
+
 func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 	header := section(t, DescriptorHeader, []any{})
 	annotations := section(t, DescriptorMessageAnnotations, Map{})
@@ -92,23 +134,27 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 	data := section(t, DescriptorData, []byte("x"))
 	sequence := section(t, DescriptorSequence, []any{})
 	value := section(t, DescriptorValue, 1)
+	footer := section(t, DescriptorFooter, Map{})
 	for _, c := range []struct {
 		name string
 		msg  []byte
 		err  error
 	}{
-		{"annotations before the header", join(annotations, header), ErrOrder},
-		{"properties behind the body", join(data, properties), ErrOrder},
-		{"two headers", join(header, header), ErrOrder},
-		{"two values", join(value, value), ErrOrder},
-		{"data and sequence", join(data, sequence), ErrOrder},
-		{"data and value", join(data, value), ErrOrder},
-		{"sequence and data", join(sequence, data), ErrOrder},
-		{"a section that is none", section(t, 0x79, Map{}), ErrOrder},
-		{"a performative", section(t, 0x14, []any{}), ErrOrder},
+		{"two headers", join(header, header), ErrSection},
+		{"two headers around others", join(header, properties, data, header), ErrSection},
+		{"annotations on both sides of the body", join(annotations, data, annotations), ErrSection},
+		{"data on both sides of a footer", join(data, footer, data), ErrSection},
+		{"data and value on both sides of a footer", join(data, footer, value), ErrSection},
+		{"two values", join(value, value), ErrSection},
+		{"data and sequence", join(data, sequence), ErrSection},
+		{"data and value", join(data, value), ErrSection},
+		{"sequence and data", join(sequence, data), ErrSection},
+		{"a section that is none", section(t, 0x79, Map{}), ErrSection},
+		{"a performative", section(t, 0x14, []any{}), ErrSection},
 		{"a section of unknown name", unhex(t, "00 a3 01 61 40"), ErrMalformed},
 		{"data that is a string", section(t, DescriptorData, "x"), ErrType},
-		{"data that is null", section(t, DescriptorData, nil), ErrType},
+		{"annotations that are null", section(t, DescriptorMessageAnnotations, nil), ErrType},
+		{"properties that are null", section(t, DescriptorProperties, nil), ErrType},
 		{"a header that is a map", section(t, DescriptorHeader, Map{}), ErrType},
 		{"properties that are an array", section(t, DescriptorProperties, Array{Of: CodeUint}), ErrType},
 		{"annotations that are a list", section(t, DescriptorMessageAnnotations, []any{}), ErrType},

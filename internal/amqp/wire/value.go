@@ -48,7 +48,7 @@ type Array struct {
 	// Of names the type of the elements by its widest constructor (CodeUint, never
 	// CodeSmallUint). The encoder picks the encoding.
 	Of Code
-	// Descriptor, when not nil, is a Symbol or uint64 and describes every element.
+	// Descriptor, when not nil, is as in Described and describes every element.
 	Descriptor any
 	// Values are of the Go type that goes with Of.
 	Values []any
@@ -56,7 +56,8 @@ type Array struct {
 
 // Described is a value with the descriptor that gives it its meaning.
 type Described struct {
-	// Descriptor is a Symbol or a uint64; the standard reserves all other types.
+	// Descriptor is a Symbol or a uint64. The standard reserves all other types; those that hold
+	// no other values are taken and written as well, because there are clients that use them.
 	Descriptor any
 	Value      any
 }

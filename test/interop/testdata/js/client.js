@@ -179,6 +179,27 @@ async function annotated() {
   proved("AMQP values, sequences and data, properties and annotations come back as sent");
 }
 
+async function withoutBody() {
+  const { lastEnqueuedSequenceNumber: sequenceNumber } = await withProducer((client) => client.getPartitionProperties("3"));
+  const sent = [
+    { body: null },
+    { body: undefined, properties: { of: "nothing" } },
+    // rhea writes the footer before the body.
+    { bodyType: "data", body: null, footer: { foot: "note" }, messageAnnotations: { "x-ours": "kept" } },
+    { bodyType: "data", body: Buffer.from("data"), footer: { foot: "note" }, deliveryAnnotations: { hop: 1 } },
+    { bodyType: "sequence", body: null },
+    { bodyType: "value", body: null },
+  ];
+  await withProducer((client) => client.sendBatch(sent, { partitionId: "3" }));
+  const events = await read(sent.length, { partition: "3", position: { sequenceNumber } });
+  assert.deepEqual(events.map((event) => event.body), [null, null, null, "data", null, null].map((body) => (body ? Buffer.from(body) : body)));
+  assert.deepEqual(events[1].properties, { of: "nothing" });
+  for (const event of events.slice(2, 4)) assert.deepEqual({ ...event.getRawAmqpMessage().footer }, { foot: "note" });
+  assert.equal(events[2].getRawAmqpMessage().messageAnnotations["x-ours"], "kept");
+  assert.equal(events[2].getRawAmqpMessage().bodyType, "data");
+  proved("events without a body come back so, and footers that were written before the body");
+}
+
 async function ownerLevels() {
   const where = { partition: "0", group: "readers" };
   await reading({ ...where, ownerLevel: 5 }, async (first) => {
@@ -264,4 +285,4 @@ async function access() {
   proved("an unknown hub is not found");
 }
 
-yard.run([sending, largeBatch, keys, positions, annotated, ownerLevels, information, idempotent, access]);
+yard.run([sending, largeBatch, keys, positions, annotated, withoutBody, ownerLevels, information, idempotent, access]);
