@@ -119,7 +119,7 @@ var answers = []answer{
 	{name: "auth.ErrRevoked", match: is(auth.ErrRevoked), condition: condUnauthorized, text: saying(textRevoked)},
 	{name: "auth.ErrAudience", match: is(auth.ErrAudience), condition: condUnauthorized, text: saying(textAudience)},
 	{name: "auth.ErrUnsupported", match: is(auth.ErrUnsupported), condition: condUnauthorized},
-	{name: "auth.ErrMalformed", match: is(auth.ErrMalformed), condition: condArgument},
+	{name: "auth.ErrMalformed", match: is(auth.ErrMalformed), condition: condUnauthorized},
 	{name: "auth.ErrRights", match: is(auth.ErrRights), condition: condArgument},
 	{name: "auth.ErrConnectionString", match: is(auth.ErrConnectionString), condition: condArgument},
 	{name: "access.ErrNotFound", match: is(access.ErrNotFound), condition: condUnauthorized, text: saying(textSignature)},

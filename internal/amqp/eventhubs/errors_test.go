@@ -146,7 +146,7 @@ func TestErrorsAreReportedByConditionAndText(t *testing.T) {
 		{"a token that is over", &auth.ExpiredError{At: time.Unix(1700000000, 0)},
 			condUnauthorized, "ExpiredToken: The token is expired. Expiration time: 2023-11-14T22:13:20Z."},
 		{"a token for something else", auth.ErrAudience, condUnauthorized, "InvalidAudience: The authorization header contains a token with a wrong audience."},
-		{"a token that is none", auth.ErrMalformed, condArgument, ""},
+		{"a token that is none", auth.ErrMalformed, condUnauthorized, ""},
 		{"bytes that are no message", &wire.DecodeError{Offset: 3, Want: "value", Err: wire.ErrTruncated}, condDecode, ""},
 		{"what is told already", &wire.Error{Condition: condNotAllowed, Description: "No."}, condNotAllowed, "No."},
 		{"what nobody knows is ours, and stays ours", errors.New("password is hunter2"), condInternal, "The yard could not do it; its log has more."},

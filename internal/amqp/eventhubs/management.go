@@ -40,13 +40,8 @@ func (p *peer) read(ctx context.Context, at entity, q *request) ([]byte, error) 
 	if at.hub == "" {
 		return nil, &amqp.Error{Condition: condArgument, Description: "The request names no hub."}
 	}
-	// Any right to the hub will do, put on the connection or brought along.
-	if wanted := auth.At(at.hub, wordManagement); !p.rights.allow(wanted, 0) {
-		g, err := p.handler.cfg.Access.Token(ctx, q.token, "")
-		if err != nil || !g.Allows(wanted, 0, time.Now()) {
-			at.partition = ""
-			return nil, at.unauthorized(auth.Listen)
-		}
+	if err := p.mayManage(ctx, at, q.token); err != nil {
+		return nil, err
 	}
 	if q.kind == typeHub {
 		hub, err := p.handler.cfg.Broker.Hub(at.hub)
@@ -60,6 +55,26 @@ func (p *peer) read(ctx context.Context, at entity, q *request) ([]byte, error) 
 		return nil, err
 	}
 	return appendPartition(nil, info), nil
+}
+
+// mayManage checks for a right to a hub; any will do. A request that brings a token is judged by
+// that alone, whatever was put on the connection before: one whose key has been changed to a wrong
+// one is refused, as it would be on a new connection.
+func (p *peer) mayManage(ctx context.Context, at entity, token string) error {
+	wanted := auth.At(at.hub, wordManagement)
+	allowed := p.rights.allow(wanted, 0)
+	if token != "" {
+		g, err := p.handler.cfg.Access.Token(ctx, token, "")
+		if err != nil {
+			return err
+		}
+		allowed = g.Allows(wanted, 0, time.Now())
+	}
+	if !allowed {
+		at.partition = ""
+		return at.unauthorized(auth.Listen)
+	}
+	return nil
 }
 
 // appendHub writes the description of a hub. Every value has to be of exactly

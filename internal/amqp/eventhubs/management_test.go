@@ -144,9 +144,15 @@ func TestRightsToReadAHub(t *testing.T) {
 		{"brought along, for its management", "", sasToken("amqps://h/orders/$management", "listens", time.Hour), 200, "OK"},
 		{"brought along, beside one to another hub", "elsewhere", sasToken("sb://localhost/orders", "listens", time.Hour), 200, "OK"},
 		{"brought along, but for another hub", "", sasToken("sb://localhost/other", "elsewhere", time.Hour), 401, refused},
-		{"brought along, but expired", "", sasToken("sb://localhost/orders", "listens", -time.Hour), 401, refused},
-		{"brought along, but wrong", "", auth.Sign("sb://localhost/orders", "listens", "wrong", time.Now().Add(time.Hour)), 401, refused},
-		{"put before, though what is brought is wrong", "listens", "nonsense", 200, "OK"},
+		{"brought along, but expired", "", sasToken("sb://localhost/orders", "listens", -time.Hour), 401, "ExpiredToken: "},
+		{"brought along, but wrong", "", auth.Sign("sb://localhost/orders", "listens", "wrong", time.Now().Add(time.Hour)), 401, textSignature},
+		// Who brings a token is judged by it, whatever was put before.
+		{"put before, while what is brought is signed with another key", "listens",
+			auth.Sign("sb://localhost/orders", "listens", "wrong", time.Now().Add(time.Hour)), 401, textSignature},
+		{"put before, while what is brought has expired", "listens", sasToken("sb://localhost/orders", "listens", -time.Hour), 401, "ExpiredToken: "},
+		{"put before, while what is brought is for another hub", "listens", sasToken("sb://localhost/other", "elsewhere", time.Hour), 401, refused},
+		{"put before, while what is brought is malformed", "listens", "SharedAccessSignature sr=x", 401, "Token is malformed: it lacks sig"},
+		{"put before, while what is brought is no token", auth.RootPolicy, "nonsense", 401, "Tokens of this kind are not accepted"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {

@@ -107,7 +107,7 @@ func TestTheFiveClients(t *testing.T) {
 			// Each link in a session of its own, as .NET does.
 			info := s.ask(c, 1, wordManagement, wire.Map{
 				{Key: "operation", Value: "READ"}, {Key: "name", Value: "orders"}, {Key: "type", Value: typeHub},
-				{Key: "security_token", Value: "whatever"},
+				{Key: "security_token", Value: sasToken("sb://localhost/orders", auth.RootPolicy, time.Hour)},
 			}, nil)
 			if info.status["status-code"] != int32(200) {
 				t.Fatalf("READ is answered with %v", info.status)

@@ -5,6 +5,7 @@ const { randomUUID } = require("node:crypto");
 const {
   EventHubProducerClient, EventHubConsumerClient, EventHubBufferedProducerClient, earliestEventPosition, latestEventPosition,
 } = require("@azure/event-hubs");
+const { AzureNamedKeyCredential } = require("@azure/core-auth");
 const yard = require("./yard.js");
 const { proved } = yard;
 
@@ -281,8 +282,30 @@ async function access() {
   await one(yard.signed(yard.connection));
   await yard.refused(one(yard.signed(yard.connection, -60)), /Unauthorized|ExpiredToken/);
   proved("a connection string that has only a signature works, without any SASL; an expired one is refused");
+  for (const [part, broken] of [[/&sig=[^&]*/, ""], [/&se=/, "&se=x"], [/&sig=/, "&sig=x"], [/sr=[^&]*/, "sr=x%zz"]]) {
+    await yard.refused(one(yard.signed(yard.connection).replace(part, broken)), /UnauthorizedError.*Token is malformed: /);
+  }
+  proved("a malformed signature is unauthorized, whatever is wrong with it");
   await yard.refused(one(yard.connection.replace(`EntityPath=${yard.hub}`, "EntityPath=no-such-hub")), /MessagingEntityNotFoundError/);
   proved("an unknown hub is not found");
 }
 
-yard.run([sending, largeBatch, keys, positions, annotated, withoutBody, ownerLevels, information, idempotent, access]);
+// A credential whose key is changed works with TLS only: there is no other way to name the yard.
+async function rotation() {
+  const { Endpoint, SharedAccessKeyName: name, SharedAccessKey: key, UseDevelopmentEmulator } = yard.parts(yard.connection);
+  if (UseDevelopmentEmulator) return;
+  const credential = new AzureNamedKeyCredential(name, key);
+  const client = new EventHubProducerClient(new URL(Endpoint).host, yard.hub, credential, yard.options());
+  try {
+    await client.getPartitionIds();
+    credential.update(name, "d3Jvbmc=");
+    await yard.refused(client.getPartitionIds(), /UnauthorizedError.*InvalidSignature/);
+    credential.update(name, key);
+    await client.getPartitionIds();
+  } finally {
+    await client.close();
+  }
+  proved("a key that is changed to a wrong one is refused at the next question, and the right one taken again");
+}
+
+yard.run([sending, largeBatch, keys, positions, annotated, withoutBody, ownerLevels, information, idempotent, access, rotation]);

@@ -86,7 +86,7 @@ function run(steps) {
 }
 
 module.exports = {
-  LIMIT, KEYS, Mailbox, options, signed, proved, refused, run,
+  LIMIT, KEYS, Mailbox, options, parts, signed, proved, refused, run,
   connection: process.env.YARD_CONNECTION,
   listener: process.env.YARD_LISTENER,
   sender: process.env.YARD_SENDER,
