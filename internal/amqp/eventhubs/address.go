@@ -38,8 +38,8 @@ const (
 type address struct {
 	node node
 	hub  string
-	// group and partition are empty where the address has none. A publisher's name is
-	// read and has no meaning here: it only names the sender of events.
+	// group, partition and publisher are empty where the address has none. A publisher's name is
+	// the partition key of what it sends.
 	group, partition, publisher string
 }
 

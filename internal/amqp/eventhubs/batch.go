@@ -96,8 +96,30 @@ func (b *batch) add(msg []byte) error {
 // target says where the events go: to the partition of the link's address if it has one,
 // else to that of the envelope's key. Events that have a key of their own keep it, and
 // where the envelope has none but all of them the same, it is as good.
-func (b *batch) target(partition string) broker.Target {
-	return broker.Target{Partition: partition, Key: string(b.key)}
+//
+// On a publisher's link, whose address names no partition, the publisher's name is the key, as over
+// HTTP: who may send as one publisher only cannot pass for another, nor reach its partition.
+func (b *batch) target(at address) (broker.Target, error) {
+	if at.publisher == "" {
+		return broker.Target{Partition: at.partition, Key: string(b.key)}, nil
+	}
+	if err := checkPublisher(at.publisher, b.key); err != nil {
+		return broker.Target{}, err
+	}
+	for i := range b.events {
+		if err := checkPublisher(at.publisher, b.events[i].Key); err != nil {
+			return broker.Target{}, err
+		}
+	}
+	return broker.Target{Key: at.publisher}, nil
+}
+
+func checkPublisher(name string, key []byte) error {
+	if len(key) > 0 && string(key) != name {
+		return fmt.Errorf("%w: the key is %.64q, the publisher %.64q; send without a key, or to the hub's own address",
+			errPublisher, key, name)
+	}
+	return nil
 }
 
 // reset lets go of what the events hold.

@@ -64,7 +64,7 @@ func TestBatchesAreTakenApart(t *testing.T) {
 			if string(b.key) != tt.key || strings.Join(events, "|") != strings.Join(tt.events, "|") {
 				t.Errorf("key %q, events %q\nwant %q, %q", b.key, events, tt.key, tt.events)
 			}
-			if to := b.target("3"); to.Partition != "3" || to.Key != tt.key {
+			if to, err := b.target(address{partition: "3"}); err != nil || to.Partition != "3" || to.Key != tt.key {
 				t.Errorf("target is %+v", to)
 			}
 		})

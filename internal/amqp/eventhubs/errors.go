@@ -54,6 +54,8 @@ var (
 	errFormat = errors.New("the message cannot be read as events")
 	// errNumbers: an idempotent producer's events are not numbered as they have to be.
 	errNumbers = errors.New("the events are not numbered as an idempotent producer's")
+	// errPublisher: events on a publisher's link have another key than its name.
+	errPublisher = errors.New("a publisher's events have its name for their partition key")
 )
 
 // answer is how one error of the layers beneath is reported to a client.
@@ -138,6 +140,7 @@ var answers = []answer{
 
 	{name: "eventhubs.errSelector", match: is(errSelector), condition: condArgument},
 	{name: "eventhubs.errTooManyGrants", match: is(errTooManyGrants), condition: condArgument},
+	{name: "eventhubs.errPublisher", match: is(errPublisher), condition: condArgument},
 	{name: "eventhubs.errNumbers", match: is(errNumbers), condition: condArgument},
 	{name: "eventhubs.errFormat", match: is(errFormat), condition: condDecode},
 	{name: "wire.DecodeError", match: as[*wire.DecodeError], condition: condDecode},

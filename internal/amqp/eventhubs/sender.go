@@ -32,6 +32,10 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 		return amqp.Terminus{}, &amqp.Error{Condition: condArgument, Description: "A sender's address has the form " +
 			"HUB, HUB/Partitions/ID or HUB/Publishers/NAME."}
 	}
+	if a.publisher != "" && a.partition != "" {
+		return amqp.Terminus{}, &amqp.Error{Condition: condArgument, Description: "A publisher sends to the partition of " +
+			"its name: leave the partition out of the address, or the publisher."}
+	}
 	at := p.entity(a)
 	if err := p.authorize(at, auth.Send); err != nil {
 		return amqp.Terminus{}, err
@@ -103,7 +107,10 @@ func (s *sender) Deliver(d *amqp.Delivery) {
 
 func (s *sender) submit(ctx context.Context, b *batch) (*broker.Pending, error) {
 	if s.producer == nil {
-		to := b.target(s.at.partition)
+		to, err := b.target(s.at.address)
+		if err != nil {
+			return nil, err
+		}
 		to.Created = s.hub.Created
 		return s.peer.handler.cfg.Broker.Submit(ctx, s.at.hub, to, b.events)
 	}
