@@ -89,6 +89,7 @@ func isClosed(c <-chan struct{}) bool {
 type outcome struct {
 	judgement
 	err      error // as the handler returned it, or made of its panic
+	began    int64 // by the endpoint's time
 	timedOut bool
 	// cancelled: the partition was taken away meanwhile, and nothing counts but that so many
 	// events, the first ones, are done.
@@ -113,7 +114,12 @@ func (f *function) invoke(ctx context.Context, b *Batch, leaving <-chan struct{}
 			c.warning.Stop()
 		}
 	}()
+	at := f.needs.begin()
 	out := c.outcome(ctx, panics.Call(func() error { return f.handler(c, b) }))
+	out.began = at
+	if !out.cancelled && out.succeeded(len(b.Events)) {
+		f.needs.succeeded(at)
+	}
 	f.counts.call(b, out)
 	return out
 }
@@ -131,7 +137,10 @@ func (c *call) outcome(parent context.Context, err error) outcome {
 		}
 	case out.timedOut && !c.credible(err):
 		out.err = fmt.Errorf("%w: no end within %v", late(err), c.fn.Timeout)
-		out.judgement = judgement{whole: triage.Result{Verdict: triage.Failed, Reason: reason(out.err)}}
+		out.judgement = judgement{whole: judgeOne(out.err)}
+		if !isDown(out.whole.Verdict) { // that nothing was reached may be believed: it does not say that anything is done
+			out.whole = triage.Result{Verdict: triage.Failed, Reason: reason(out.err)}
+		}
 	default:
 		out.judgement = judge(err, c.batch.Events)
 	}
@@ -148,8 +157,13 @@ func (c *call) credible(err error) bool {
 
 // late is the error of what was under way when the time was up.
 func late(err error) error {
-	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	down := (*unavailable)(nil)
+	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	switch {
+	case err == nil, ended && !errors.As(err, &down):
 		return ErrTimeout
+	case errors.Is(err, ErrTimeout):
+		return err
 	}
 	return fmt.Errorf("%w: %w", ErrTimeout, err)
 }

@@ -13,8 +13,8 @@
 // many hosts with the same functions as you like, wherever: they share the partitions, and events
 // of a partition come in order, at least once. A handler gets batches, or single events with Each,
 // or is a program in any language with HTTP. What it returns is the verdict: nil is done,
-// RetryAfter, Poison, Skip and *Results say what else, and any other error, a panic or a time-out
-// follows the policy.
+// RetryAfter, Poison, Unavailable, Skip and *Results say what else, and any other error, a panic or
+// a time-out follows the policy.
 //
 // # What becomes of a batch
 //
@@ -42,6 +42,12 @@
 // because the partition is taken away (stop, handoff, lost lease) counts for nothing, whatever it
 // returns: the events come again with the attempts they had. Only what Each had finished before
 // that is done.
+//
+// A program that cannot be reached, and what a handler says is Unavailable, is no event's fault: it
+// uses up no retries and puts nothing away. The events wait, with back-off; the breaker counts that
+// once it has lasted for longer than the retries. Where a connection was there and broke, or the
+// program answers 502, 503 or 504, the event may be the cause after all: it counts as failed if calls
+// for other events of the function succeed between its attempts, here at this instance.
 //
 // Attempts are stored beside the checkpoint and survive restarts. So do calls in which an instance
 // died, once events have failed or owners have died at the same place three times: from then on

@@ -36,6 +36,7 @@ type function struct {
 	log     *slog.Logger // with function, hub and group
 
 	open    atomic.Bool // the circuit is not closed, as far as it is known here
+	needs   endpoint
 	counts  counts
 	last    lastError
 	bad     sparing // of failed calls

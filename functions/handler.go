@@ -10,8 +10,8 @@ import (
 )
 
 // Handler is called with a batch. nil means that all of it is done. An error is the verdict on it,
-// however it is wrapped: RetryAfter, Poison, Skip, or *Results for single events; anything else,
-// and a panic, follows the binding's Retry.
+// however it is wrapped: RetryAfter, Poison, Unavailable, Skip, or *Results for single events;
+// anything else, and a panic, follows the binding's Retry.
 //
 // ctx ends at the binding's Timeout (its cause is ErrTimeout), and what is returned after that is a
 // failed attempt. It also ends when the partition is taken away: by a stop, a handoff to another
@@ -44,8 +44,9 @@ func (b *Batch) ID(ev event.Event) string {
 
 // Each makes a Handler of a function for single events, which are handled one after the other. When
 // one fails, those before it are done and those behind it wait, untouched. It may return
-// RetryAfter, Poison and Skip. The binding's Timeout is for each event, and when the partition is
-// to be given up, or the circuit is not closed, no further event is begun: nothing is done twice.
+// RetryAfter, Poison, Unavailable and Skip. The binding's Timeout is for each event, and when the
+// partition is to be given up, or the circuit is not closed, no further event is begun: nothing is
+// done twice.
 //
 // Attempt(ctx) tells the attempt and ID(ctx) the stable id.
 func Each(handle func(ctx context.Context, ev event.Event) error) Handler {

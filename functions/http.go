@@ -60,7 +60,10 @@ func (f *httpFunction) handle(ctx context.Context, b *Batch) error {
 	answer, err := f.caller.Do(ctx, invoke.Call{
 		Function: b.Function, Hub: b.Hub, Group: b.Group, Partition: b.Partition, Attempt: b.Attempt, Epoch: b.Epoch, Events: b.Events,
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, invoke.ErrNotConnected):
+		return &unavailable{err, true}
+	case err != nil:
 		return err
 	}
 	return verdictOf(answer)
@@ -92,6 +95,12 @@ func wordOf(r invoke.Result) error {
 		return RetryAfter(r.Wait, said(r.Error))
 	case invoke.Poison:
 		return Poison(said(r.Error))
+	case invoke.Unavailable, invoke.Unreachable:
+		err := error(&unavailable{errors.New(r.Error), r.Verdict == invoke.Unreachable})
+		if r.Wait > 0 {
+			err = RetryAfter(r.Wait, err)
+		}
+		return err
 	}
 	return errors.New(r.Error)
 }

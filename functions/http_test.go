@@ -39,10 +39,10 @@ func TestAProgramIsCalledOverHTTP(t *testing.T) {
 	}{
 		{"200 is done", func(w http.ResponseWriter) {}, triage.Done},
 		{"500 has failed", func(w http.ResponseWriter) { w.WriteHeader(500) }, triage.Failed},
-		{"503 with Retry-After is later", func(w http.ResponseWriter) {
+		{"503 is unavailable", func(w http.ResponseWriter) {
 			w.Header().Set("Retry-After", "5")
 			w.WriteHeader(503)
-		}, triage.Later},
+		}, triage.Unavailable},
 	} {
 		answer = c.answer
 		err := handle(t.Context(), b)

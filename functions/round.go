@@ -24,6 +24,7 @@ import (
 // What is done from the left is checkpointed after each step.
 type round struct {
 	w     *worker
+	id    int64           // among those that make calls
 	ctx   context.Context // of ProcessEvents, which it does not outlive
 	b     *processor.Batch
 	stop  <-chan struct{} // as stopping says
@@ -40,12 +41,13 @@ type round struct {
 type part struct {
 	triage.Part
 	err      error // of the last call; nil: there was none in this process
+	since    int64 // when that ended, by the endpoint's time; 0: there was none
 	counted  bool  // the circuit has been told of the failure
 	intended bool  // its poison event was about to be written when somebody stopped
 }
 
 func newRound(ctx context.Context, w *worker, b *processor.Batch, stop <-chan struct{}) *round {
-	r := &round{w: w, ctx: ctx, b: b, stop: stop, done: make([]bool, len(b.Events)), term: -1, stale: -1}
+	r := &round{w: w, id: w.fn.needs.begin(), ctx: ctx, b: b, stop: stop, done: make([]bool, len(b.Events)), term: -1, stale: -1}
 	r.plan()
 	return r
 }

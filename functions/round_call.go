@@ -65,7 +65,7 @@ func (r *round) anew() {
 		if p.Do == triage.Finish || p.intended {
 			continue
 		}
-		p.Unit, p.Wait, p.counted = p.Anew(), 0, false
+		p.Unit, p.Wait, p.counted, p.since = p.Anew(), 0, false, 0
 		if !r.w.fn.policy.Condemned(p.Unit) {
 			p.Do = triage.Call
 		}
@@ -125,10 +125,13 @@ func (r *round) take(out outcome) error {
 	if out.cancelled {
 		return r.interrupted(u, out.finished)
 	}
-	parts := r.w.fn.policy.After(u, out.whole, out.each, rand.Float64())
-	list := make([]part, 0, len(parts)+len(r.parts)-1)
+	sight, now := r.w.fn.needs.ended(out, r.parts[0].since, r.id)
+	u, whole, each := sight.Judge(u, out.whole, out.each)
+	parts := r.w.fn.policy.After(u, whole, each, rand.Float64())
+	list, down := make([]part, 0, len(parts)+len(r.parts)-1), false
 	for _, p := range parts {
-		list = append(list, part{Part: p, err: cmp.Or(out.errs[p.Events.First()], out.err)})
+		down = down || p.Down
+		list = append(list, part{Part: p, err: cmp.Or(out.errs[p.Events.First()], out.err), since: now})
 	}
 	r.parts = append(list, r.parts[1:]...)
 	r.w.record.change(func(work *triage.Work) { work.Settle(parts) })
@@ -136,7 +139,7 @@ func (r *round) take(out outcome) error {
 		return nil
 	}
 	r.w.fn.failed(r.w.part.ID(), u, out)
-	if !r.w.fn.Breaker.Attempts {
+	if !r.w.fn.Breaker.Attempts && !down {
 		return nil
 	}
 	_, err := r.w.fn.circuit.Failed(r.ctx, 1, r.sample(u, out.err)) // what follows looks at the circuit anyway

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/functions/invoke"
 	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
@@ -20,6 +21,14 @@ func RetryAfter(d time.Duration, cause error) error {
 // only those go of which it is said when they are alone, or by Results. cause may be nil.
 func Poison(cause error) error { return &poisonous{cause} }
 
+// Unavailable says that what the function needs is down: a database, another program. No event is
+// put away for that: the events wait and are tried again, and the circuit breaker counts it once
+// that has lasted for longer than the retries. If cause shows that nothing was reached at all (a
+// connection refused, no such host, a failed TLS handshake) that is final. Otherwise the event may
+// be what brings it down: where calls for others succeed between its attempts it has failed as with
+// any other error. Around or within RetryAfter it is tried again after that time. cause may be nil.
+func Unavailable(cause error) error { return &unavailable{cause, invoke.NotReached(cause)} }
+
 // Skip is done with the events: they are counted as skipped, and neither tried again nor put away.
 func Skip(reason string) error { return &skipped{reason} }
 
@@ -27,7 +36,8 @@ func Skip(reason string) error { return &skipped{reason} }
 //
 //	return &functions.Results{Failed: map[int]error{3: err}}
 type Results struct {
-	// Failed has errors by place in Batch.Events. Each may be RetryAfter, Poison or Skip. What
+	// Failed has errors by place in Batch.Events. Each may be RetryAfter, Poison, Unavailable or
+	// Skip. What
 	// stands neither here nor in Untouched is done. The failed ones come again together, without
 	// the others, and when they have used up their retries each is put away, as it is known which
 	// they are.
@@ -74,6 +84,21 @@ type poisonous struct{ cause error }
 func (e *poisonous) Error() string { return spoken(e.cause, "the handler says that it is poison") }
 func (e *poisonous) Unwrap() error { return e.cause }
 
+type unavailable struct {
+	cause     error
+	unreached bool // nothing was reached: no event can be what brought it down
+}
+
+func (e *unavailable) Error() string { return spoken(e.cause, "what the function needs is down") }
+func (e *unavailable) Unwrap() error { return e.cause }
+
+func (e *unavailable) verdict() triage.Verdict {
+	if e.unreached {
+		return triage.Unreachable
+	}
+	return triage.Unavailable
+}
+
 type skipped struct{ reason string }
 
 func (e *skipped) Error() string { return "skipped: " + e.reason }
@@ -107,6 +132,7 @@ func judgeOne(err error) triage.Result {
 	var skip *skipped
 	var poison *poisonous
 	var later *retryAfter
+	var down *unavailable
 	switch {
 	case err == nil:
 		return triage.Result{Verdict: triage.Done}
@@ -114,6 +140,12 @@ func judgeOne(err error) triage.Result {
 		return triage.Result{Verdict: triage.Skip, Reason: skip.reason}
 	case errors.As(err, &poison):
 		return triage.Result{Verdict: triage.Poison, Reason: reason(err)}
+	case errors.As(err, &down):
+		r := triage.Result{Verdict: down.verdict(), Reason: reason(err)}
+		if errors.As(err, &later) {
+			r.Wait = later.wait
+		}
+		return r
 	case errors.As(err, &later):
 		return triage.Result{Verdict: triage.Later, Wait: later.wait, Reason: reason(err)}
 	}
@@ -152,16 +184,35 @@ func (j judgement) bad() bool {
 	if failing(j.whole.Verdict) {
 		return true
 	}
+	return j.any(failing)
+}
+
+func failing(v triage.Verdict) bool {
+	return v == triage.Failed || v == triage.Later || v == triage.Poison || isDown(v)
+}
+
+// isDown tells of a failure that may not be the events' fault.
+func isDown(v triage.Verdict) bool { return v == triage.Unavailable || v == triage.Unreachable }
+
+// down tells whether what the function needs was found to be down.
+func (j judgement) down() bool {
+	return isDown(j.whole.Verdict) || j.any(isDown)
+}
+
+// any tells whether a result of a single event is of a kind.
+func (j judgement) any(kind func(triage.Verdict) bool) bool {
 	for _, r := range j.each {
-		if failing(r.Verdict) {
+		if kind(r.Verdict) {
 			return true
 		}
 	}
 	return false
 }
 
-func failing(v triage.Verdict) bool {
-	return v == triage.Failed || v == triage.Later || v == triage.Poison
+// succeeded tells whether anything was done, of so many events.
+func (j judgement) succeeded(events int) bool {
+	good := func(v triage.Verdict) bool { return v == triage.Done || v == triage.Skip }
+	return good(j.whole.Verdict) && len(j.each) < events || j.any(good)
 }
 
 // done: every event is, and none was skipped.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -32,6 +33,14 @@ func TestAVerdictIsFoundThroughAnyWrapping(t *testing.T) {
 		{"poison without cause", Poison(nil), triage.Result{Verdict: triage.Poison, Reason: "the handler says that it is poison"}},
 		{"wrapped poison", fmt.Errorf("bill: %w", Poison(cause)), triage.Result{Verdict: triage.Poison, Reason: "bill: cause"}},
 		{"joined poison", errors.Join(cause, Poison(cause)), triage.Result{Verdict: triage.Poison, Reason: "cause\ncause"}},
+		{"unavailable", Unavailable(cause), triage.Result{Verdict: triage.Unavailable, Reason: "cause"}},
+		{"unavailable without cause", Unavailable(nil), triage.Result{Verdict: triage.Unavailable, Reason: "what the function needs is down"}},
+		{"nothing was reached", fmt.Errorf("bill: %w", Unavailable(fmt.Errorf("db: %w", &net.OpError{Op: "dial", Err: cause}))),
+			triage.Result{Verdict: triage.Unreachable, Reason: "bill: db: dial: cause"}},
+		{"unavailable, with a wait around it", RetryAfter(time.Minute, Unavailable(cause)),
+			triage.Result{Verdict: triage.Unavailable, Wait: time.Minute, Reason: "cause"}},
+		{"unavailable, with a wait in it", Unavailable(RetryAfter(time.Minute, cause)),
+			triage.Result{Verdict: triage.Unavailable, Wait: time.Minute, Reason: "cause"}},
 		{"skip", Skip("too old"), triage.Result{Verdict: triage.Skip, Reason: "too old"}},
 		{"wrapped skip", fmt.Errorf("bill: %w", Skip("too old")), triage.Result{Verdict: triage.Skip, Reason: "too old"}},
 	} {

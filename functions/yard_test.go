@@ -348,9 +348,9 @@ func TestInAYardAPoisonEventIsStoredExactlyOnceWhereverItsWriterDies(t *testing.
 					}
 					store, err := processor.StoreOf(client.Hub(name))
 					testkit.Must(t, err)
-					host := func(id string, s processor.Store) *functions.Host {
+					host := func(id string, s processor.Store, patience time.Duration) *functions.Host {
 						h := functions.NewHost(client, functions.Config{ID: id, Store: s, Log: slog.New(slog.DiscardHandler), OnError: func(error) {},
-							Lease: 600 * time.Millisecond, Renew: 200 * time.Millisecond, Poll: 50 * time.Millisecond, Stop: time.Second})
+							Lease: 600 * time.Millisecond, Renew: 200 * time.Millisecond, Poll: 50 * time.Millisecond, Stop: patience})
 						h.Handle("bill", functions.Each(func(_ context.Context, ev event.Event) error {
 							if string(ev.Body) == "bad" {
 								return errors.New("bad")
@@ -361,8 +361,8 @@ func TestInAYardAPoisonEventIsStoredExactlyOnceWhereverItsWriterDies(t *testing.
 					}
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
-					_ = host("a", &mortal{Store: store, die: n, made: made, kill: cancel}).Run(ctx)
-					next := host("b", store)
+					_ = host("a", &mortal{Store: store, die: n, made: made, kill: cancel}, time.Second).Run(ctx)
+					next := host("b", store, time.Minute)
 					stop := run(t, next)
 					testkit.Eventually(t, "all is done", func() bool {
 						list, err := store.Checkpoints(t.Context(), processor.Group{Namespace: client.Namespace(), Hub: name, Group: "$Default"})

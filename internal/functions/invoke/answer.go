@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -71,12 +72,19 @@ func (r *reading) bad(status int, s statement, err error, text string) Answer {
 	if err != nil {
 		text += " (" + err.Error() + ")"
 	}
-	if said.Verdict == Done {
+	switch {
+	case unavailable[status] && said.Verdict != Poison && said.Verdict != Skip:
+		said = Result{Verdict: Unavailable, Wait: cmp.Or(said.Wait, r.asked)}
+	case said.Verdict == Done:
 		said = r.later(Result{Verdict: Failed}, r.asked)
 	}
 	said.Error = shorten(text, maxErrorBytes)
 	return Answer{Result: said, Status: status}
 }
+
+// unavailable are statuses by which a program, or what stands before it, says that it cannot answer
+// at all, whatever it was asked.
+var unavailable = map[int]bool{http.StatusBadGateway: true, http.StatusServiceUnavailable: true, http.StatusGatewayTimeout: true}
 
 // later turns a failure with a wait into Later. Without one the policy says how long, and so it
 // does for "retry".

@@ -127,6 +127,7 @@ func TestASuccessThatCannotBeUnderstoodIsNone(t *testing.T) {
 func TestWhatIsNoSuccess(t *testing.T) {
 	failure := func(text string) Answer { return Answer{Result: Result{Verdict: Failed, Error: text}} }
 	later := func(wait time.Duration, text string) Answer { return Answer{Result: Result{Later, wait, text}} }
+	down := func(wait time.Duration, text string) Answer { return Answer{Result: Result{Unavailable, wait, text}} }
 	for _, c := range []struct {
 		name   string
 		status int
@@ -135,7 +136,12 @@ func TestWhatIsNoSuccess(t *testing.T) {
 		want   Answer
 	}{
 		{"nothing more", 500, nil, "", failure("answered 500 Internal Server Error")},
-		{"a page", 502, nil, "<html>\n <b>bad</b>\x00", failure("answered 502 Bad Gateway: <html> <b>bad</b>")},
+		{"a page", 502, nil, "<html>\n <b>bad</b>\x00", down(0, "answered 502 Bad Gateway: <html> <b>bad</b>")},
+		{"a gateway that waited in vain", 504, nil, "", down(0, "answered 504 Gateway Timeout")},
+		{"a framework's page", 503, nil, `{"status":503,"error":"Service Unavailable"}`, down(0, "answered 503 Service Unavailable: Service Unavailable")},
+		{"a gateway's words", 503, nil, `{"status":"error","message":"no upstream"}`, down(0, "answered 503 Service Unavailable: no upstream")},
+		{"down, and a wish in the body", 503, nil, `{"error":"busy","retryAfter":5}`, down(5*time.Second, "answered 503 Service Unavailable: busy")},
+		{"poison all the same", 503, nil, `{"status":"poison","error":"e"}`, Answer{Result: Result{Verdict: Poison, Error: "answered 503 Service Unavailable: e"}}},
 		{"an unknown status", 599, nil, "", failure("answered 599")},
 		{"an error in JSON", 500, nil, `{"error":"no money"}`, failure("answered 500 Internal Server Error: no money")},
 		{"an error object", 500, nil, `{"error":{"code":"X","message":"no money"}}`, failure("answered 500 Internal Server Error: no money")},
@@ -147,7 +153,7 @@ func TestWhatIsNoSuccess(t *testing.T) {
 		{"poison", 422, nil, `{"status":"poison","error":"e"}`, Answer{Result: Result{Verdict: Poison, Error: "answered 422 Unprocessable Entity: e"}}},
 		{"skip", 409, nil, `{"status":"skip","error":"e"}`, Answer{Result: Result{Verdict: Skip, Error: "answered 409 Conflict: e"}}},
 		{"a wish in the body", 500, http.Header{"Retry-After": {"9"}}, `{"status":"retry","error":"e","retryAfter":5}`, later(5*time.Second, "answered 500 Internal Server Error: e")},
-		{"a wish in seconds", 503, http.Header{"Retry-After": {"9"}}, "busy", later(9*time.Second, "answered 503 Service Unavailable: busy")},
+		{"a wish in seconds", 503, http.Header{"Retry-After": {"9"}}, "busy", down(9*time.Second, "answered 503 Service Unavailable: busy")},
 		{"a wish in seconds beside a word", 429, http.Header{"Retry-After": {"9"}}, `{"status":"failed","error":"e"}`, later(9*time.Second, "answered 429 Too Many Requests: e")},
 		{"a wish of too many seconds", 429, http.Header{"Retry-After": {"18446744073709551615"}}, "", later(time.Minute, "answered 429 Too Many Requests")},
 		{"a wish for a date", 429, http.Header{"Retry-After": {enqueued.Add(20 * time.Second).Format(http.TimeFormat)}}, "", later(20*time.Second-123*time.Millisecond, "answered 429 Too Many Requests")},
@@ -221,8 +227,8 @@ func FuzzAnswer(f *testing.F) {
 
 func checkResult(t *testing.T, r Result) {
 	t.Helper()
-	if r.Wait < 0 || r.Wait > time.Minute || (r.Verdict == Later) != (r.Wait > 0) || len(r.Error) > maxErrorBytes ||
-		!slices.Contains([]Verdict{Done, Failed, Later, Poison, Skip, Untouched}, r.Verdict) || (r.Error == "") != (r.Verdict == Done || r.Verdict == Untouched) {
+	if r.Wait < 0 || r.Wait > time.Minute || r.Verdict != Unavailable && (r.Verdict == Later) != (r.Wait > 0) || len(r.Error) > maxErrorBytes ||
+		!slices.Contains([]Verdict{Done, Failed, Later, Poison, Skip, Untouched, Unavailable}, r.Verdict) || (r.Error == "") != (r.Verdict == Done || r.Verdict == Untouched) {
 		t.Errorf("a result is %+v", r)
 	}
 }

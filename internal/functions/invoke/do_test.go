@@ -205,7 +205,8 @@ func takeRequest(conn net.Conn) {
 	}
 }
 
-// F2: no answer is a failed attempt.
+// F2, R7: no answer is a failed attempt, of which no event is guilty where there was no connection,
+// and perhaps none where it broke.
 func TestWhatGoesWrongOnTheWayIsAFailure(t *testing.T) {
 	quiet := log.New(io.Discard, "", 0)
 	tlsServer := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -215,6 +216,7 @@ func TestWhatGoesWrongOnTheWayIsAFailure(t *testing.T) {
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	closed := httptest.NewServer(nil)
 	closed.Close()
+	mute := listener(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) })
 	answers := func(text string) string {
 		return listener(t, func(conn net.Conn) {
 			takeRequest(conn)
@@ -223,24 +225,26 @@ func TestWhatGoesWrongOnTheWayIsAFailure(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, url string
+		want      Verdict
 		status    int
 		parts     []string
 	}{
-		{"nobody is there", closed.URL, 0, []string{"POST " + closed.URL + ": ", "refused", "start the program"}},
-		{"no such name", "http://no-such-host.invalid:1/", 0, []string{"no-such-host.invalid", "correct the host's name"}},
-		{"a certificate of nobody", tlsServer.URL, 0, []string{"certificate"}},
-		{"no TLS there", "https" + strings.TrimPrefix(plain.URL, "http"), 0, []string{"write http://"}},
-		{"it hangs up", answers(""), 0, []string{"the program closed the connection without an answer"}},
-		{"it talks of something else", answers("220 mail.example.com ready\r\n\r\n"), 0, []string{"malformed HTTP"}},
-		{"a success that is cut short", answers("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}"), 200, []string{"cut short", "nothing of the batch counts as done"}},
-		{"a success in pieces that is cut short", answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"), 200, []string{"cut short"}},
-		{"a failure that is cut short", answers("HTTP/1.1 500 No\r\nContent-Length: 100\r\n\r\n{}"), 500, []string{"cut short"}},
-		{"a success that is too long", answers("HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n" + strings.Repeat(" ", 2_000_000)), 200, []string{"more than 1048576 bytes"}},
-		{"a redirect to nowhere", answers("HTTP/1.1 302 Found\r\nLocation: ://\r\nContent-Length: 0\r\n\r\n"), 0, []string{"Location"}},
+		{"nobody is there", closed.URL, Unreachable, 0, []string{"POST " + closed.URL + ": ", "refused", "start the program"}},
+		{"no such name", "http://no-such-host.invalid:1/", Unreachable, 0, []string{"no-such-host.invalid", "correct the host's name"}},
+		{"a certificate of nobody", tlsServer.URL, Unreachable, 0, []string{"certificate"}},
+		{"no TLS there", "https" + strings.TrimPrefix(plain.URL, "http"), Unreachable, 0, []string{"write http://"}},
+		{"it hangs up in the midst of the handshake", "https" + strings.TrimPrefix(mute, "http"), Unreachable, 0, nil},
+		{"it hangs up", answers(""), Unavailable, 0, []string{"the program closed the connection without an answer"}},
+		{"it talks of something else", answers("220 mail.example.com ready\r\n\r\n"), Failed, 0, []string{"malformed HTTP"}},
+		{"a success that is cut short", answers("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}"), Unavailable, 200, []string{"cut short", "nothing of the batch counts as done"}},
+		{"a success in pieces that is cut short", answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"), Unavailable, 200, []string{"cut short"}},
+		{"a failure that is cut short", answers("HTTP/1.1 500 No\r\nContent-Length: 100\r\n\r\n{}"), Unavailable, 500, []string{"cut short"}},
+		{"a success that is too long", answers("HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n" + strings.Repeat(" ", 2_000_000)), Failed, 200, []string{"more than 1048576 bytes"}},
+		{"a redirect to nowhere", answers("HTTP/1.1 302 Found\r\nLocation: ://\r\nContent-Length: 0\r\n\r\n"), Failed, 0, []string{"Location"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := does(t, caller(t, Config{URL: c.url}), threeEvents())
-			wantFailed(t, a, c.status, c.parts...)
+			wantAs(t, c.want, a, c.status, c.parts...)
 			testkit.That(t, !strings.Contains(a.Error, "secret"), "it tells %q", a.Error)
 		})
 	}
@@ -261,7 +265,7 @@ func TestWaitsAreCapped(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
 	for most, want := range map[time.Duration]time.Duration{0: time.Hour, time.Second: time.Second} {
-		if a := does(t, caller(t, Config{URL: s.URL, MaxRetryAfter: most}), threeEvents()); a.Verdict != Later || a.Wait != want {
+		if a := does(t, caller(t, Config{URL: s.URL, MaxRetryAfter: most}), threeEvents()); a.Verdict != Unavailable || a.Wait != want {
 			t.Errorf("read %+v, want a wait of %v", a, want)
 		}
 	}
@@ -313,6 +317,21 @@ func TestAnEndedContextIsNoAnswer(t *testing.T) {
 			t.Errorf("it gave %+v, %v", a, err)
 		}
 	})
+}
+
+// R7: where the time is up before there is a connection that is known, too.
+func TestATimeOutOfTheConnectIsKnown(t *testing.T) {
+	late := errors.New("the call takes too long")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, late)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}}
+	a, err := caller(t, Config{URL: "http://program/?secret", Client: client}).Do(ctx, threeEvents())
+	if !errors.Is(err, late) || !errors.Is(err, ErrNotConnected) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("it gave %+v, %v", a, err)
+	}
 }
 
 func TestNoEventsAreNoCall(t *testing.T) {

@@ -1,15 +1,11 @@
 package invoke
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"syscall"
 )
 
@@ -25,23 +21,18 @@ func (c *Caller) explain(err error) string {
 func advice(err error) string {
 	_, dns := errors.AsType[*net.DNSError](err)
 	timeout, timed := errors.AsType[net.Error](err)
-	// The other side's certificate was not good enough.
-	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
-	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
-	_, host := errors.AsType[x509.HostnameError](err)
-	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "start the program, or correct the function's endpoint"
 	case dns:
 		return "correct the host's name in the function's endpoint"
-	case verification, unknown, host, invalid:
+	case badCertificate(err):
 		return "give the program a certificate that is trusted here, for the name in the function's endpoint"
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+	case errors.Is(err, http.ErrSchemeMismatch):
 		return "write http:// in the function's endpoint"
 	case timed && timeout.Timeout():
 		return "see why the program takes so long"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+	case broke(err):
 		return "the program closed the connection without an answer: its log tells why"
 	}
 	return "see that the program answers there"

@@ -67,8 +67,13 @@ func does(t testing.TB, c *Caller, call Call) Answer {
 // wantFailed wants the whole batch to have failed, with a text that has all parts.
 func wantFailed(t testing.TB, a Answer, status int, parts ...string) {
 	t.Helper()
-	if a.Verdict != Failed || a.Each != nil || a.Status != status || a.Wait != 0 {
-		t.Errorf("the answer is %+v, want a failure of all with status %d", a, status)
+	wantAs(t, Failed, a, status, parts...)
+}
+
+func wantAs(t testing.TB, want Verdict, a Answer, status int, parts ...string) {
+	t.Helper()
+	if a.Verdict != want || a.Each != nil || a.Status != status || a.Wait != 0 {
+		t.Errorf("the answer is %+v, want verdict %d on all with status %d", a, want, status)
 	}
 	for _, part := range parts {
 		testkit.That(t, strings.Contains(a.Error, part), "the text is %q, want %q in it", a.Error, part)

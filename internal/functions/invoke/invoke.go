@@ -7,6 +7,8 @@ package invoke
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -83,6 +85,10 @@ const (
 	Poison
 	Skip
 	Untouched // of single events only, and never of all
+	// Unavailable: 502, 503 or 504, or the connection broke before the answer was there in full.
+	// Result.Wait is what the program asks for; 0: nothing.
+	Unavailable
+	Unreachable // there was no connection
 )
 
 // Result is a verdict on all events, or on one.
@@ -101,8 +107,9 @@ type Answer struct {
 	Status int // 0: there was no answer
 }
 
-// Do calls. Its error is ctx's own, by its cause, and nothing else: all that the other side or the
-// network does wrong is a Failed answer with a text that says what to do. An answer that is there
+// Do calls. Its error is ctx's own, by its cause (and ErrNotConnected where that is so), and nothing
+// else: all that the other side or the network does wrong is an answer, Failed, Unavailable or
+// Unreachable, with a text that says what to do. An answer that is there
 // in full counts, also when ctx ends at that moment. Nothing of the events is looked at after it
 // has returned.
 //
@@ -134,18 +141,22 @@ func (c *Caller) Close() {
 // exchange sends what is written and reads the answer.
 func (c *Caller) exchange(ctx context.Context, call *Call, l *loan) (Answer, error) {
 	var response *http.Response
+	var reach reach
 	body, err := l.open()
 	if err == nil {
-		r := blank.WithContext(ctx)
+		r := blank.WithContext(reach.trace(ctx))
 		r.URL, r.Header = c.url, c.headerOf(call)
 		r.Body, r.GetBody, r.ContentLength = body, l.open, int64(len(l.body))
 		response, err = c.client.Do(r)
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return Answer{}, context.Cause(ctx)
+		switch {
+		case ctx.Err() == nil:
+			return failedAs(reach.failed(err), 0, c.explain(err)), nil
+		case reach.connecting.Load():
+			return Answer{}, fmt.Errorf("%w: %w to %s://%s", context.Cause(ctx), ErrNotConnected, c.url.Scheme, c.url.Host)
 		}
-		return failed(0, c.explain(err)), nil
+		return Answer{}, context.Cause(ctx)
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusSwitchingProtocols {
@@ -155,13 +166,19 @@ func (c *Caller) exchange(ctx context.Context, call *Call, l *loan) (Answer, err
 		if ctx.Err() != nil {
 			return Answer{}, context.Cause(ctx)
 		}
-		return failed(response.StatusCode, c.explainAnswer(response, err)), nil
+		verdict := Unavailable
+		if errors.Is(err, errTooLong) {
+			verdict = Failed
+		}
+		return failedAs(verdict, response.StatusCode, c.explainAnswer(response, err)), nil
 	}
 	r := reading{call: call, maxWait: c.cfg.MaxRetryAfter, now: time.Now()}
 	return r.answer(response.StatusCode, response.Header, l.answer), nil
 }
 
 // failed is an answer for all events.
-func failed(status int, text string) Answer {
-	return Answer{Result: Result{Verdict: Failed, Error: shorten(text, maxErrorBytes)}, Status: status}
+func failed(status int, text string) Answer { return failedAs(Failed, status, text) }
+
+func failedAs(v Verdict, status int, text string) Answer {
+	return Answer{Result: Result{Verdict: v, Error: shorten(text, maxErrorBytes)}, Status: status}
 }

@@ -336,7 +336,7 @@ func TestACircuitThatOpens(t *testing.T) {
 		y.program.set(func(p *program) {
 			p.answer = func(string, []string) int {
 				if ill.Load() {
-					return http.StatusServiceUnavailable
+					return http.StatusInternalServerError
 				}
 				return http.StatusOK
 			}

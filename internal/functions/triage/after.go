@@ -18,12 +18,19 @@ const (
 	Poison            // put away without further tries
 	Skip              // done, in a way: counted
 	Untouched         // not tried: it comes again with the attempts it had
+	// Unavailable: what the function needs was reached and broke down, or said that it cannot.
+	// Nobody is guilty of that; where others succeed meanwhile Sight.Judge makes it Failed or Later.
+	Unavailable
+	Unreachable // what the function needs was not reached: nobody is guilty of that
 )
+
+// Verdicts is how many there are.
+const Verdicts = Unreachable + 1
 
 // Result is a verdict and its circumstances.
 type Result struct {
 	Verdict Verdict
-	Wait    time.Duration // Later's
+	Wait    time.Duration // Later's, and of what is down; 0: as the policy says
 	Reason  string
 }
 
@@ -43,6 +50,9 @@ type Part struct {
 	Wait time.Duration
 	// Skipped: Finish by Skip.
 	Skipped bool
+	// Down: what the function needs has been down for longer than the policy's retries, which the
+	// breaker counts as a failure. The events are not to blame.
+	Down bool
 }
 
 // After says what becomes of a unit after a call (F3, F4). whole is for all events but those that
@@ -56,6 +66,9 @@ type Part struct {
 //     what fails there for another reason has not been tried enough; of one: PutAway.
 //   - a Halved unit of several events that failed: halves again; of one: called once more, soon, if there are
 //     retries at all, then PutAway. Later in a Halved unit waits and calls again while Used is within the policy: a program that is busy says nothing against an event.
+//   - Unavailable and Unreachable use up nothing: Call with Attempts and Down one higher, after the policy's wait; once there
+//     were as many as it has retries after a back-off, and Part.Down. Several events that are Unavailable are halved then: if some
+//     succeed that tells of the others.
 //   - results of their own: the failed ones stay together in one unit (Attempts+1); when used up each is PutAway, since it is known
 //     which. Untouched ones are a unit of their own with the numbers they had; if that is all of them, they wait, as nothing would
 //     come of calling at once.
@@ -90,17 +103,17 @@ func (p Policy) After(u Unit, whole Result, each map[int64]Result, random float6
 }
 
 // verdicts are events by verdict.
-type verdicts [Untouched + 1]ranges.Set
+type verdicts [Verdicts]ranges.Set
 
 // sortOut gives the events that have results of their own by verdict, and the rest, which failed
 // together; where the rest did not fail it is the same as if each had that result.
 func sortOut(events ranges.Set, whole Result, each map[int64]Result) (by verdicts, rest ranges.Set) {
 	rest = events
 	if len(each) > 0 {
-		var numbers [Untouched + 1][]int64
+		var numbers [Verdicts][]int64
 		for n, r := range each {
 			v := r.Verdict
-			if v < Done || v > Untouched {
+			if v < Done || v >= Verdicts {
 				v = Failed // none of ours: nothing is done with for want of a name
 			}
 			if events.Has(n) {
@@ -138,6 +151,14 @@ func (p Policy) afterOwn(u Unit, by verdicts, each map[int64]Result, random floa
 			wait = max(wait, each[n].Wait)
 		}
 	}
+	if down := by[Unavailable].Union(by[Unreachable]); len(down) > 0 { // it is known which: nothing is to be found out by halves
+		first := each[down.First()]
+		for n := range down.All() {
+			first.Wait = max(first.Wait, each[n].Wait)
+		}
+		first.Verdict = Unreachable
+		parts = append(parts, p.afterDown(u.part(down), first, random)...)
+	}
 	for n := range away.All() {
 		parts = append(parts, Part{Unit: u.part(ranges.SetOf(n)).failed(each[n].Reason), Do: PutAway})
 	}
@@ -149,6 +170,9 @@ func (p Policy) afterOwn(u Unit, by verdicts, each map[int64]Result, random floa
 
 // afterWhole is for events that failed together.
 func (p Policy) afterWhole(u Unit, r Result, random float64) []Part {
+	if r.Verdict == Unavailable || r.Verdict == Unreachable {
+		return p.afterDown(u, r, random)
+	}
 	used := u.Used
 	u = u.failed(r.Reason)
 	switch {
@@ -164,4 +188,19 @@ func (p Policy) afterWhole(u Unit, r Result, random float64) []Part {
 		u.Halved, u.Used = true, 0
 	}
 	return u.divide()
+}
+
+// afterDown is for events whose call failed through no fault of theirs.
+func (p Policy) afterDown(u Unit, r Result, random float64) []Part {
+	u = u.down(r.Reason)
+	parts := []Part{{Unit: u, Do: Call}}
+	again := p.Retries < 0 || u.Down <= p.Retries
+	if !again && r.Verdict == Unavailable && u.Events.Len() > 1 {
+		parts = u.divide()
+	}
+	parts[0].Wait, parts[0].Down = p.downWait(u.Down, random), !again
+	if r.Wait > 0 {
+		parts[0].Wait = r.Wait
+	}
+	return parts
 }

@@ -31,6 +31,9 @@ func (p Part) show() string {
 	if p.Skipped {
 		s += " skipped"
 	}
+	if p.Down {
+		s += " counts"
+	}
 	return s
 }
 
@@ -42,6 +45,12 @@ func (u Unit) show() string {
 	}
 	if u.Ended > 0 {
 		s += fmt.Sprintf(" e%d", u.Ended)
+	}
+	if u.Down > 0 {
+		s += fmt.Sprintf(" down%d", u.Down)
+	}
+	if u.Accused {
+		s += " accused"
 	}
 	if u.Halved {
 		s += " halved"
@@ -191,7 +200,7 @@ func TestAfterResultsOfTheirOwn(t *testing.T) {
 func TestPartsAreThePartition(t *testing.T) {
 	results := rapid.Custom(func(t *rapid.T) Result {
 		return Result{
-			Verdict: Verdict(rapid.IntRange(-1, 6).Draw(t, "verdict")),
+			Verdict: Verdict(rapid.IntRange(-1, int(Verdicts)).Draw(t, "verdict")),
 			Wait:    time.Duration(rapid.IntRange(-1, 5).Draw(t, "wait")), Reason: "r",
 		}
 	})

@@ -32,6 +32,12 @@ const (
 	// untouchedWait is the least wait where a call touched nothing: it would be made again and
 	// again.
 	untouchedWait = time.Second
+	// firstDown is the least wait where something has been down for longer than the retries last;
+	// it doubles up to mostDown, or the policy's Delay if that is longer. Once it is back events are
+	// not to wait for much longer; and as each such call counts, a breaker with usual numbers is to
+	// hear of an outage that lasts.
+	firstDown = 250 * time.Millisecond
+	mostDown  = time.Second
 )
 
 // Wait is before retry n, counted from 1; random is in [0,1).
@@ -46,6 +52,18 @@ func (p Policy) Wait(n int, random float64) time.Duration {
 	}
 	least := wait - wait/5
 	return least + min(time.Duration(0.4*random*float64(wait)), limit-least)
+}
+
+// downWait is after n calls in a row, counted from 1, that failed through no fault of their events:
+// the policy's waits, and when it has no more a back-off.
+func (p Policy) downWait(n int, random float64) time.Duration {
+	wait := p.Wait(n, random)
+	if p.Retries < 0 || n <= p.Retries {
+		return wait
+	}
+	backoff := firstDown << min(n-p.Retries-1, 8)
+	wait = min(max(wait, backoff), max(mostDown, p.Delay))
+	return wait - time.Duration(0.2*random*float64(wait)) // so that partitions do not march in step
 }
 
 // limit is the longest wait.

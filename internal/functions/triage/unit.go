@@ -20,6 +20,10 @@ type Unit struct {
 	Deaths  int `json:"deaths,omitempty"`
 	Counted int `json:"counted,omitempty"`
 	Ended   int `json:"ended,omitempty"`
+	// Down are the last calls in a row that failed through no fault of these events; Accused: others
+	// have succeeded between them, so that it may be their fault after all (Sight.Judge).
+	Down    int  `json:"down,omitempty"`
+	Accused bool `json:"accused,omitempty"`
 	// Calling: a call has begun, and nothing more is known.
 	Calling bool `json:"calling,omitempty"`
 	// Halved: the whole had used up its retries, and this is a part of it: one call decides whether
@@ -46,7 +50,7 @@ func (u Unit) Tries() int { return min(u.Attempts+u.Deaths, maxCount) }
 // Anew gives the unit with a fresh round of tries, as after a circuit was closed. What it went
 // through stays known, and what its instances die of has nothing to do with a circuit.
 func (u Unit) Anew() Unit {
-	u.Used, u.Halved, u.Calling = 0, false, false
+	u.Used, u.Halved, u.Calling, u.Down, u.Accused = 0, false, false, 0, false
 	return u
 }
 
@@ -66,10 +70,24 @@ func (u Unit) part(events ranges.Set) Unit {
 	return u
 }
 
-// failed is the unit after a call that failed: one that has ended, so that it may not be what its
-// instances died of.
+// failed is the unit after a call that failed.
 func (u Unit) failed(reason string) Unit {
-	u.Attempts, u.Used = min(u.Attempts+1, maxCount), min(u.Used+1, maxCount)
+	u = u.ended(reason)
+	u.Used, u.Down = min(u.Used+1, maxCount), 0
+	return u
+}
+
+// down is the unit after a call that failed through no fault of its events: it uses up no retry.
+func (u Unit) down(reason string) Unit {
+	u = u.ended(reason)
+	u.Down = min(u.Down+1, maxCount)
+	return u
+}
+
+// ended is the unit after a call that came to nothing and has ended, so that it may not be what its
+// instances died of.
+func (u Unit) ended(reason string) Unit {
+	u.Attempts = min(u.Attempts+1, maxCount)
 	u.Calling, u.Reason = false, shorten(reason, maxReasonBytes)
 	if u.Deaths > 0 {
 		u.Ended = min(u.Ended+1, acquitted)

@@ -156,9 +156,9 @@ func checkUnits(units []Unit) error {
 		switch {
 		case len(u.Events) == 0 || !u.Events.Valid():
 			return fmt.Errorf("unit %d: its events %.64v are no set", i, u.Events)
-		case !isCount(u.Attempts) || !isCount(u.Used) || !isCount(u.Deaths) || !isCount(u.Counted) || !isCount(u.Ended):
-			return fmt.Errorf("unit %d: attempts %d, used %d, deaths %d, counted %d or ended %d is impossible",
-				i, u.Attempts, u.Used, u.Deaths, u.Counted, u.Ended)
+		case !isCount(u.Attempts) || !isCount(u.Used) || !isCount(u.Deaths) || !isCount(u.Counted) || !isCount(u.Ended) || !isCount(u.Down):
+			return fmt.Errorf("unit %d: attempts %d, used %d, deaths %d, counted %d, ended %d or down %d is impossible",
+				i, u.Attempts, u.Used, u.Deaths, u.Counted, u.Ended, u.Down)
 		case i > 0 && u.Events.First() < units[i-1].Events.First():
 			return fmt.Errorf("unit %d is out of order", i)
 		}
