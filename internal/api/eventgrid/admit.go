@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/topickey"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -16,7 +18,7 @@ import (
 var (
 	errNoCredential = notLetIn("the request shows neither a key nor a token",
 		"show one of the topic's keys in the header aeg-sas-key, a token made with one in aeg-sas-token, or a policy of the namespace or a bearer token in Authorization")
-	errKey = notLetIn("the key is none of the topic's",
+	errKey = notLetIn("the key is none of the topic's, or there is no such topic",
 		"use key1 or key2 of this topic: eventyard topic show NAME, or POST /topics/NAME/listKeys, shows them to who may manage; a key that was made anew ended the old one")
 	errKeysDisabled = notLetIn("the topic takes neither access keys nor signatures made with them",
 		"use a policy of the namespace or a bearer token, or set disableLocalAuth of the topic to false")
@@ -57,32 +59,46 @@ func (c *call) Admit() error {
 	case c.Route.Need.Reach == frame.Nobody:
 		return nil
 	case !c.Route.Need.TopicKey:
-		return c.admitPolicy()
+		return c.admitPolicy(c.Route.Need)
 	}
+	return c.admitTo(c.Route.Need)
+}
+
+// admitTo lets in to the topic of the path. Whoever shows nothing that is good hears the same of
+// every name, whether it is a topic's or not, and waits as long: in place of a topic that is not
+// there stands one whose keys nobody knows.
+func (c *call) admitTo(need frame.Need) error {
 	shown, err := credentialOf(c.R)
 	if err != nil {
 		return err
 	}
-	if c.topic, err = c.handler.cfg.Topics.Topic(c.names.topic); err != nil {
+	topic, missing := c.handler.cfg.Topics.Topic(c.names.topic)
+	if missing != nil {
+		topic = c.handler.nowhere
+	} else {
+		c.topic = topic
+	}
+	if err := c.admitShown(shown, &topic, need); err != nil {
 		return err
 	}
+	return missing
+}
+
+func (c *call) admitShown(shown credential, topic *topics.Topic, need frame.Need) error {
 	switch shown.scheme {
 	case byKey:
-		return c.admitKey(shown.text)
+		return admitKey(shown.text, topic)
 	case byNamespaceKey: // for those who use this form keys are a namespace's: those of the root policy, too
-		wrong := c.admitKey(shown.text)
-		if wrong == nil {
-			return nil
-		}
+		wrong := admitKey(shown.text, topic)
 		grant, err := c.handler.cfg.Access.Key(auth.RootPolicy, shown.text)
-		if err != nil {
+		if wrong == nil || err != nil {
 			return wrong
 		}
-		return c.allow(grant)
+		return allow(grant, need)
 	case byToken:
-		return c.admitToken(shown.text)
+		return c.admitToken(shown.text, topic)
 	}
-	return c.admitPolicy()
+	return c.admitPolicy(need)
 }
 
 // credentialOf finds what a request shows (reference §2 and §19). The first that is there counts.
@@ -120,55 +136,43 @@ func shownKey(key string) (credential, error) {
 	return credential{byKey, key}, nil
 }
 
-func (c *call) admitKey(key string) error {
-	if c.topic.DisableKeys {
-		return errKeysDisabled
-	}
-	if !topickey.Equal(key, c.topic.Key1, c.topic.Key2) {
+// admitKey tells of keys that are disabled only to who has one.
+func admitKey(key string, topic *topics.Topic) error {
+	switch {
+	case !topickey.Equal(key, topic.Key1, topic.Key2):
 		return errKey
+	case topic.DisableKeys:
+		return errKeysDisabled
 	}
 	return nil
 }
 
-func (c *call) admitToken(text string) error {
-	if c.topic.DisableKeys {
-		return errKeysDisabled
-	}
-	token, err := topickey.Check(text, time.Now(), c.topic.Key1, c.topic.Key2)
-	if err != nil {
+func (c *call) admitToken(text string, topic *topics.Topic) error {
+	token, err := topickey.Check(text, time.Now(), topic.Key1, topic.Key2)
+	switch {
+	case err != nil:
 		return err
+	case topic.DisableKeys:
+		return errKeysDisabled
+	case !token.Covers(c.target(topic)):
+		return notLetIn(fmt.Sprintf("the token was made for another resource: it is for %.128q", token.Resource), "make one for the URL that you publish to")
 	}
-	for _, url := range c.urls() {
-		if token.Covers(url) {
-			return nil
-		}
-	}
-	return notLetIn(fmt.Sprintf("the token was made for another resource: it is for %.128q", token.Resource), "make one for the URL that you publish to")
+	return nil
 }
 
-// urls are those by which what is asked for is known, here and to the outside: a signature is
-// good for any of them.
-func (c *call) urls() (urls []string) {
-	here := "https://" + c.R.Host
-	bases := []string{here + "/topics/" + c.topic.Name}
-	if public := c.handler.cfg.Endpoint(c.R, c.topic.Name); public != "" {
-		bases = append(bases, strings.TrimSuffix(public, "/api/events"))
+// target is what the route is for, and by which names: the one that the client uses, and the one
+// that clients are told.
+func (c *call) target(topic *topics.Topic) topickey.Target {
+	at := topickey.Target{Topic: topic.Name, Subscription: c.names.subscription, Hosts: []string{c.R.Host}}
+	if public, err := url.Parse(c.handler.cfg.Endpoint(c.R, topic.Name)); err == nil && public.Host != "" {
+		at.Hosts = append(at.Hosts, public.Host)
+		at.Prefix = strings.TrimSuffix(strings.TrimSuffix(public.Path, "/api/events"), "/topics/"+topic.Name)
 	}
-	for _, base := range bases {
-		if c.names.subscription != "" {
-			urls = append(urls, base+"/eventsubscriptions/"+c.names.subscription)
-			continue
-		}
-		urls = append(urls, base+"/api/events", base+"/events")
-	}
-	if c.names.subscription == "" {
-		urls = append(urls, here+c.R.URL.EscapedPath())
-	}
-	return urls
+	return at
 }
 
 // admitPolicy lets in who has the right by a policy of the namespace, or a bearer token.
-func (c *call) admitPolicy() error {
+func (c *call) admitPolicy(need frame.Need) error {
 	grant, err := frame.Authenticate(c.handler.cfg.Access, c.R)
 	if errors.Is(err, frame.ErrNoToken) {
 		return errNoCredential
@@ -176,20 +180,20 @@ func (c *call) admitPolicy() error {
 	if err != nil {
 		return err
 	}
-	return c.allow(grant)
+	return allow(grant, need)
 }
 
 // allow tells whether a grant is enough. Topics belong to the namespace.
-func (c *call) allow(grant auth.Grant) error {
-	now, need := time.Now(), c.Route.Need.OneOf[0]
+func allow(grant auth.Grant, need frame.Need) error {
+	now, right := time.Now(), need.OneOf[0]
 	switch {
-	case grant.Allows(auth.Entity{}, need, now):
+	case grant.Allows(auth.Entity{}, right, now):
 		return nil
 	case grant.Allows(auth.Entity{}, 0, now):
 		return &frame.Refusal{
 			Status: http.StatusForbidden, Code: "InsufficientRights", Next: "use a policy that has the right",
 			Detail: fmt.Sprintf("the policy gives too few rights: it takes %s, and %q gives %s to the namespace",
-				strings.Join(need.Names(), " and "), grant.Holder, grant.Rights(auth.Entity{})),
+				strings.Join(right.Names(), " and "), grant.Holder, grant.Rights(auth.Entity{})),
 		}
 	}
 	return fmt.Errorf("%w: what %q shows is not for the whole namespace", auth.ErrAudience, grant.Holder)

@@ -88,7 +88,8 @@ func TestWhoMayPublish(t *testing.T) {
 		{"a token to a topic without keys", "/topics/closed/api/events", header("aeg-sas-token", token(here)), 401, "Unauthorized"},
 		{"its key as a namespace's", "/topics/closed/api/events", header("Authorization", "SharedAccessKey "+key1), 401, "Unauthorized"},
 		{"a policy to a topic without keys", "/topics/closed/api/events", asPolicy("sender"), 200, ""},
-		{"a topic that is not there", "/topics/nowhere/api/events", withKey, 404, "ResourceNotFound"},
+		{"a topic that is not there", "/topics/nowhere/api/events", withKey, 401, "Unauthorized"},
+		{"a topic that is not there, and a policy", "/topics/nowhere/api/events", asPolicy("sender"), 404, "ResourceNotFound"},
 		{"a topic that is not there, and nothing shown", "/topics/nowhere/api/events", nil, 401, "Unauthorized"},
 	} {
 		t.Run(test.what, func(t *testing.T) {

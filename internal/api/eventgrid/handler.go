@@ -19,6 +19,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
@@ -99,6 +100,8 @@ type Handler struct {
 	cfg     Config
 	routes  []route // read only
 	metrics *metrics
+	// nowhere stands for topics that are not there. Nobody knows its keys.
+	nowhere topics.Topic
 }
 
 // New makes the API. It listens on nothing: give what API returns to a frame.
@@ -107,7 +110,10 @@ func New(cfg Config) *Handler {
 		panic("eventgrid: the API needs topics, somebody to pull from, and access")
 	}
 	cfg = cfg.withDefaults()
-	return &Handler{cfg: cfg, routes: routes(cfg), metrics: newMetrics(cfg.Metrics)}
+	return &Handler{
+		cfg: cfg, routes: routes(cfg), metrics: newMetrics(cfg.Metrics),
+		nowhere: topics.Topic{Name: "nowhere", Key1: topickey.New(), Key2: topickey.New()},
+	}
 }
 
 // API is what a frame serves.

@@ -71,15 +71,14 @@ var inputSchemas = map[schema.Kind]string{
 	schema.EventGrid: "EventGridEvent", schema.CloudEvents: "CloudEventV10", schema.Custom: "CustomInputEvent",
 }
 
-// publishOptions tells what a topic takes (reference §1).
+// publishOptions tells how to publish (reference §1), and what the topic takes to who may publish
+// there: to others all names are alike.
 func (c *call) publishOptions() error {
-	topic, err := c.handler.cfg.Topics.Topic(c.names.topic)
-	if err != nil {
-		return err
-	}
 	h := c.Header()
 	h.Set("Allow", "POST, OPTIONS")
 	h.Set("api-supported-versions", publishVersion)
-	h.Set("aeg-input-event-schema", inputSchemas[topic.Schema])
+	if c.admitTo(toPublish) == nil {
+		h.Set("aeg-input-event-schema", inputSchemas[c.topic.Schema])
+	}
 	return c.reply(http.StatusOK, "", nil)
 }

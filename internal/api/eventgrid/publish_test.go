@@ -186,16 +186,20 @@ func TestPublishNotifiesWhatStorageSaid(t *testing.T) {
 	}
 }
 
-// OPTIONS tells what a topic takes, to everybody (reference §1).
+// OPTIONS tells how to publish to everybody (reference §1), and what a topic takes to who may.
 func TestPublishOptions(t *testing.T) {
 	y := newYard(t)
 	for topic, takes := range map[string]string{"orders": "EventGridEvent", "clouds": "CloudEventV10", "mapped": "CustomInputEvent"} {
-		got := y.ask("OPTIONS", "/topics/"+topic+"/api/events", "").want(200)
+		got := y.ask("OPTIONS", "/topics/"+topic+"/api/events", "", withKey).want(200)
 		for name, want := range map[string]string{"Allow": "POST, OPTIONS", "api-supported-versions": "2018-01-01", "aeg-input-event-schema": takes} {
 			testkit.Equal(t, got.Header.Get(name), want, "%s: %s", topic, name)
 		}
 	}
-	y.ask("OPTIONS", "/topics/nowhere/api/events", "").refused(404, "ResourceNotFound")
+	for _, topic := range []string{"orders", "nowhere"} {
+		got := y.ask("OPTIONS", "/topics/"+topic+"/api/events", "").want(200)
+		testkit.Equal(t, got.Header.Get("Allow"), "POST, OPTIONS", "%s", topic)
+		testkit.Equal(t, got.Header.Get("aeg-input-event-schema"), "", "the schema of %s, told to everybody", topic)
+	}
 }
 
 // A client that leaves is not answered, but one that a stopping yard gave up on is.

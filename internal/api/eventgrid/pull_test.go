@@ -230,7 +230,7 @@ func TestSettlingThatIsRefused(t *testing.T) {
 		{"a delay that is too long", jobs + ":release?releaseDelayInSeconds=3601", `{"lockTokens":["a"]}`, 400, "InvalidQueryParameterValue"},
 		{"a delay backwards", jobs + ":release?releaseDelayInSeconds=-1", `{"lockTokens":["a"]}`, 400, "InvalidQueryParameterValue"},
 		{"a subscription that is not there", "/topics/clouds/eventsubscriptions/none:acknowledge", `{"lockTokens":["a"]}`, 404, "ResourceNotFound"},
-		{"a topic that is not there", "/topics/none/eventsubscriptions/jobs:acknowledge", `{"lockTokens":["a"]}`, 404, "ResourceNotFound"},
+		{"a topic that is not there", "/topics/none/eventsubscriptions/jobs:acknowledge", `{"lockTokens":["a"]}`, 401, "Unauthorized"},
 		{"another topic's", "/topics/orders/eventsubscriptions/jobs:acknowledge", `{"lockTokens":["a"]}`, 404, "ResourceNotFound"},
 	} {
 		t.Run(test.what, func(t *testing.T) {

@@ -176,7 +176,8 @@ func TestKeysAndTopicsThatEnd(t *testing.T) { // G12
 	y.ask("POST", path, "[]", header("aeg-sas-key", renewed.Key1)).want(200)
 	y.ask("POST", path, "[]", header("aeg-sas-key", key2)).want(200)
 	testkit.Must(t, y.topicRegistry.DeleteTopic(t.Context(), "orders"))
-	y.ask("POST", path, "["+event("a")+"]", header("aeg-sas-key", key2)).refused(404, "ResourceNotFound")
+	y.ask("POST", path, "["+event("a")+"]", header("aeg-sas-key", key2)).refused(401, "Unauthorized")
+	y.ask("POST", path, "["+event("a")+"]", asPolicy("sender")).refused(404, "ResourceNotFound")
 }
 
 // G11: a link that an endpoint was sent confirms it once, while it is good.

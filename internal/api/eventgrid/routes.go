@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -51,7 +52,7 @@ func routes(cfg Config) []route {
 
 func publishRoutes(maxBytes int64) (list []route) {
 	publish := frame.Route{Method: "POST", Name: "Publish", Need: toPublish, MaxBody: maxBytes}
-	options := frame.Route{Method: "OPTIONS", Name: "PublishOptions", Need: frame.Open("publishers ask it before they show a key; it tells a topic's schema")}
+	options := frame.Route{Method: "OPTIONS", Name: "PublishOptions", Need: frame.Open("publishers ask it before they show a key; only to who shows one it tells of the topic")}
 	for _, path := range []string{"/topics/{topic}/api/events", "/topics/{topic}/events", "/api/events", "/"} {
 		publish.Path, options.Path = path, path
 		list = append(list,
@@ -187,7 +188,7 @@ func (c *call) nameByHost() error {
 	if c.Route.Name != "Publish" && c.Route.Name != "PublishOptions" || c.names.topic != "" {
 		return nil
 	}
-	if c.names.topic = topicOfHost(c.R.Host); c.names.topic == "" {
+	if c.names.topic = topickey.TopicOfHost(c.R.Host); c.names.topic == "" {
 		return &frame.Refusal{
 			Status: http.StatusNotFound, Code: codeNotFound,
 			Detail: "neither the path nor the host's first label names a topic",

@@ -2,12 +2,11 @@ package eventgrid
 
 import (
 	"cmp"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -24,35 +23,11 @@ func Serves(r *http.Request) bool {
 	path := auth.Fold(strings.TrimSuffix(r.URL.Path, "/"))
 	switch {
 	case path == "":
-		return r.Method == http.MethodPost && topicOfHost(r.Host) != "" && r.URL.Query().Get("api-version") == publishVersion
+		return r.Method == http.MethodPost && topickey.TopicOfHost(r.Host) != "" && r.URL.Query().Get("api-version") == publishVersion
 	case path == "/topics", path == "/api/events", strings.HasPrefix(path, "/topics/"):
 		return true
 	}
 	return strings.HasPrefix(path, "/subscriptions/") && strings.Contains(path+"/", provider)
-}
-
-// topicOfHost gives the first label of a host's name, if it may name a topic: ORDERS.localhost.
-// The client library that keeps nothing but the host of a URL tells topics apart that way.
-func topicOfHost(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return ""
-	}
-	label, rest, _ := strings.Cut(strings.TrimSuffix(host, "."), ".")
-	if rest == "" || !isName(label) {
-		return ""
-	}
-	return label
-}
-
-// isName tells whether a text could be a topic's name: a host, or a token for one, may be anything.
-func isName(text string) bool {
-	foreign := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
-	}
-	return len(text) >= 3 && len(text) <= 50 && !strings.ContainsFunc(text, foreign)
 }
 
 // ofHubs stands in paths for a topic, where a subscription's events come from a hub. It is too

@@ -67,8 +67,11 @@ type wording struct {
 // the certain one that caused it. The last row is for what no other knows: that is our own fault.
 var table = slices.Concat(guardRows, authRows, blobRows, storageRows, brokerRows, policyRows, groupRows, gridRows, functionRows, ownRows)
 
-// guardRows are for what the guard keeps out.
+// guardRows are for what is kept out before anything else of the request is looked at.
 var guardRows = []row{
+	{match: is(errHost), status: 400, kind: "invalid-host", title: "The Host of the request is no host", next: hostNext,
+		grid: wording{code: "InvalidHost", next: hostNext},
+		blob: wording{code: "InvalidHeaderValue"}},
 	{match: is(errForeignHost), status: 403, kind: "foreign-host", title: "This listener answers to local names only",
 		next: "use http://127.0.0.1 or http://localhost with the listener's port",
 		grid: wording{code: "ForeignHost", detail: "this yard answers to local names only",
@@ -81,6 +84,7 @@ var guardRows = []row{
 }
 
 const (
+	hostNext           = "send the name or the address that the yard is reached at, and its port"
 	internalNext       = "the yard's log has more; if it was a send, the events may or may not have been stored"
 	gridInternalDetail = "the yard could not do it"
 	gridInternalNext   = "look into the yard's log for the request's id; if it was a publication, its events may or may not have been stored"

@@ -1,6 +1,6 @@
 // Package frame is what every HTTP request to a yard passes through, whichever API it is for: the
-// guard against web pages, the search for its route, admission, recovery from panics, the answer
-// to an error, and observation.
+// check of its host, the guard against web pages, the search for its route, admission, recovery
+// from panics, the answer to an error, and observation.
 //
 // An API brings its routes, each with what it needs of a caller (route.go, need.go), and the form
 // in which it speaks. What an error of the services means is the same everywhere and stands in one
@@ -134,6 +134,9 @@ func (f *Frame) serve(api *API, w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *Frame) answer(api *API, c *Call, x Exchange) error {
+	if err := checkHost(c.R.Host); err != nil {
+		return err
+	}
 	if err := f.guard.check(api, c.R); err != nil {
 		return err
 	}

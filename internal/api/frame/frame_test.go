@@ -262,3 +262,34 @@ func TestDrain(t *testing.T) {
 		t.Errorf("%d bytes were left", body.Len())
 	}
 }
+
+// R1: whatever listener and protocol a request came by, its Host is a host and a port and nothing
+// else, before anybody reads a topic or an account from it, or compares a scope with it.
+func TestHostIsAHost(t *testing.T) {
+	plain := func(a *API) {
+		*a = Plain("plain", nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }), a.Routes...)
+	}
+	open, _, _ := newFrame(t, Config{})
+	own, _, _ := newFrame(t, Config{}, plain)
+	for _, tt := range []struct {
+		host   string
+		status int
+	}{
+		{"", 200}, {"localhost", 200}, {"LocalHost.:8080", 200}, {"yard.example.com:443", 200}, {"my_yard:8080", 200}, {"xn--hte-0ma.example", 200},
+		{"127.0.0.1", 200}, {"[::1]:8080", 200}, {"[2001:db8::1]", 200}, {"yard:", 200}, {"a.b", 200},
+
+		{"yard/topics/orders/api/events?", 400}, {"yard?x", 400}, {"yard#x", 400}, {"yard/", 400}, {"/yard", 400}, {"yard\\x", 400},
+		{"user@yard", 400}, {"user:key@yard", 400}, {"yard:80/x", 400}, {"yard:x", 400}, {"yard:0", 400}, {"yard:65536", 400}, {"yard:+80", 400},
+		{"yard:1:2", 400}, {"::1", 400}, {"[::1", 400}, {"::1]", 400}, {"[::1]x", 400}, {"[::1%eth0]", 400}, {"[fe80::1%/topics/orders?]", 400}, {"[127.0.0.1]", 400},
+		{"yard..example", 400}, {".yard", 400}, {".", 400}, {"yard example", 400}, {"yard,other", 400}, {"yard%2fx", 400}, {"hütte.example", 400},
+		{"yard\r\nx", 400}, {"yard\x00", 400}, {strings.Repeat("a", 260), 400},
+	} {
+		t.Run(tt.host, func(t *testing.T) {
+			to := func(r *http.Request) { r.Host = tt.host }
+			if got := ask(open, "GET", to); got.Code != tt.status || got.Code == 400 && got.Body.String() != "invalid-host" {
+				t.Errorf("answered %d %s", got.Code, got.Body)
+			}
+			testkit.Equal(t, ask(own, "GET", to).Code, tt.status, "by an API that guards itself")
+		})
+	}
+}

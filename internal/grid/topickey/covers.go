@@ -1,24 +1,90 @@
 package topickey
 
 import (
+	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 )
 
-// Covers reports whether a token for a resource is good for a URL: the same, or beneath it by
-// whole path segments; scheme, case, default ports and a trailing slash do not matter, nor does a
-// query. A verb after a colon (topics/orders:publish) is beneath what stands before it.
-func (t Token) Covers(url string) bool {
-	resource, ok := parseResource(t.Resource)
+// Target is what a request is for, as its route says: publishing to a topic, or receiving from one
+// of its subscriptions.
+type Target struct {
+	Topic string
+	// Subscription is the one that is received from; empty: it publishes.
+	Subscription string
+	// Hosts are the names, with ports, that the yard is known by to the client; Prefix is the path
+	// before that of the yard, where it is behind another server, and mostly empty.
+	Hosts  []string
+	Prefix string
+}
+
+// Covers reports whether a token is good for a target: whether its resource is the yard, the topic,
+// or the operation. Scheme, case, default ports and a trailing slash do not matter.
+//
+// The resource is read, and what it names is compared with what the route names. No URL is made of
+// the request to be compared: whoever sends it would have a say in what it means.
+func (t Token) Covers(at Target) bool {
+	r, ok := parseResource(t.Resource)
+	if !ok || !slices.ContainsFunc(at.Hosts, func(host string) bool { return plainHost(host) == r.host }) {
+		return false
+	}
+	prefix, ok := pathSegments(at.Prefix)
 	if !ok {
 		return false
 	}
-	target, ok := parseResource(url)
-	if !ok || target.host != resource.host || len(target.segments) < len(resource.segments) {
-		return false
+	rest := r.segments
+	if len(rest) >= len(prefix) && slices.Equal(rest[:len(prefix)], prefix) {
+		rest = rest[len(prefix):]
+	} else if slices.Equal(rest, prefix[:min(len(rest), len(prefix))]) {
+		rest = nil // what the yard is beneath
 	}
-	return slices.Equal(resource.segments, target.segments[:len(resource.segments)])
+	switch topic := strings.ToLower(at.Topic); {
+	case len(rest) == 0 || len(rest) == 1 && rest[0] == "topics":
+		return true
+	case rest[0] == "topics":
+		return rest[1] == topic && at.operation(rest[2:])
+	default:
+		return strings.ToLower(TopicOfHost(r.host)) == topic && at.operation(rest)
+	}
+}
+
+// operation reports whether a path beneath a topic is that of what is to be done, or above it.
+func (at Target) operation(path []string) bool {
+	if at.Subscription != "" {
+		whole := []string{"eventsubscriptions", strings.ToLower(at.Subscription)}
+		return len(path) <= len(whole) && slices.Equal(path, whole[:len(path)])
+	}
+	switch strings.Join(path, "/") {
+	case "", "api", "api/events", "events", ":publish":
+		return true
+	}
+	return false
+}
+
+// TopicOfHost gives the first label of a host's name, if it may name a topic: ORDERS.localhost.
+// The client library that keeps nothing but the host of a URL tells topics apart that way.
+func TopicOfHost(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return ""
+	}
+	label, rest, _ := strings.Cut(strings.TrimSuffix(host, "."), ".")
+	if rest == "" || !isName(label) {
+		return ""
+	}
+	return label
+}
+
+// isName tells whether a text could be a topic's name: a host, or a token for one, may be anything.
+func isName(text string) bool {
+	foreign := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
+	}
+	return len(text) >= 3 && len(text) <= 50 && !strings.ContainsFunc(text, foreign)
 }
 
 // resource is a URL as far as it matters here, in lower case.
@@ -27,8 +93,7 @@ type resource struct {
 	segments []string
 }
 
-// parseResource refuses what could be read as another resource by whoever routes the request: names
-// of users, and steps upwards.
+// parseResource refuses what could be read as another resource: names of users, and steps upwards.
 func parseResource(text string) (resource, bool) {
 	if !strings.Contains(text, "://") {
 		text = "https://" + text
@@ -37,14 +102,20 @@ func parseResource(text string) (resource, bool) {
 	if err != nil || u.Host == "" || u.User != nil {
 		return resource{}, false
 	}
-	// Both default ports are left out whatever the scheme, which matters to neither side: whoever
-	// serves the request may be behind a proxy that has taken TLS off.
-	host := strings.ToLower(u.Host)
-	if port := u.Port(); port == "80" || port == "443" {
-		host = strings.TrimSuffix(host, ":"+port)
-	}
 	segments, ok := pathSegments(u.EscapedPath())
-	return resource{host: host, segments: segments}, ok
+	return resource{host: plainHost(u.Host), segments: segments}, ok
+}
+
+// plainHost is a host to be compared. Both default ports are left out whatever the scheme, which
+// matters to neither side: whoever serves the request may be behind a proxy that has taken TLS off.
+func plainHost(host string) string {
+	host = strings.ToLower(host)
+	for _, port := range []string{":80", ":443"} {
+		if name, found := strings.CutSuffix(host, port); found && !strings.HasSuffix(name, ":") {
+			return name
+		}
+	}
+	return host
 }
 
 func pathSegments(path string) ([]string, bool) {

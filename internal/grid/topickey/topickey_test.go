@@ -64,54 +64,71 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// G12: what a token is good for.
+// G12: what a token is good for: the route's own topic and operation, and what is above them.
 func TestCovers(t *testing.T) {
-	const topic = "https://grid.test/orders/api/events"
+	publish := Target{Topic: "Orders", Hosts: []string{"grid.test"}}
+	pull := Target{Topic: "Orders", Subscription: "Jobs", Hosts: []string{"grid.test"}}
+	byHost := Target{Topic: "orders", Hosts: []string{"127.0.0.1:8080", "orders.grid.test:8443"}}
+	behind := Target{Topic: "orders", Hosts: []string{"grid.test"}, Prefix: "/our/yard"}
+	number := Target{Topic: "127", Hosts: []string{"127.0.0.1"}}
 	for _, tt := range []struct {
-		what, resource, url string
-		want                bool
+		what, resource string
+		at             Target
+		want           bool
 	}{
-		{"itself", topic, topic, true},
-		{"with a query", topic, topic + "?api-version=2018-01-01", true},
-		{"a trailing slash of the URL", topic, topic + "/", true},
-		{"a trailing slash of the resource", topic + "/", topic, true},
-		{"another scheme", topic, "http://grid.test/orders/api/events", true},
-		{"another case", topic, "HTTPS://Grid.Test/Orders/API/events", true},
-		{"the default port", topic, "https://grid.test:443/orders/api/events", true},
-		{"the default port of http", topic, "http://grid.test:80/orders/api/events", true},
-		{"the default port of http, asked behind another scheme", "http://grid.test:80/orders", "https://grid.test:80/orders/api/events", true},
-		{"the default port of https, asked behind another scheme", "https://grid.test:443/orders", "http://grid.test:443/orders/api/events", true},
-		{"a resource without its scheme", "grid.test/orders/api/events", topic, true},
-		{"an escape that need not be", "https://grid.test/o%72ders", topic, true},
-		{"the host", "https://grid.test", topic, true},
-		{"the host with a slash", "https://grid.test/", topic, true},
-		{"the path above", "https://grid.test/orders", topic, true},
-		{"a topic, for its verbs", "https://grid.test/topics/orders", "https://grid.test/topics/orders:publish", true},
-		{"a topic, for its subscriptions", "https://grid.test/topics/orders", "https://grid.test/topics/orders/eventsubscriptions/s:receive", true},
-		{"a subscription, for its verbs", "https://grid.test/topics/orders/eventsubscriptions/s", "https://grid.test/topics/orders/eventsubscriptions/s:receive", true},
-		{"one verb, for itself", "https://grid.test/topics/orders:publish", "https://grid.test/topics/orders:publish", true},
+		{"the topic, to publish", "https://grid.test/topics/orders", publish, true},
+		{"the topic, to receive", "https://grid.test/topics/orders", pull, true},
+		{"the endpoint", "https://grid.test/topics/orders/api/events", publish, true},
+		{"the shorter one", "https://grid.test/topics/orders/events", publish, true},
+		{"a namespace's", "https://grid.test/topics/orders:publish", publish, true},
+		{"half of the endpoint's path", "https://grid.test/topics/orders/api", publish, true},
+		{"the subscription", "https://grid.test/topics/orders/eventsubscriptions/jobs", pull, true},
+		{"all subscriptions", "https://grid.test/topics/orders/eventSubscriptions", pull, true},
+		{"all topics", "https://grid.test/topics", pull, true},
+		{"the host", "https://grid.test", publish, true},
+		{"the host with a slash, to receive", "https://grid.test/", pull, true},
+		{"a trailing slash", "https://grid.test/topics/orders/", publish, true},
+		{"another scheme", "http://grid.test/topics/orders", publish, true},
+		{"no scheme", "grid.test/topics/orders", publish, true},
+		{"another case", "HTTPS://Grid.Test/Topics/ORDERS/API/events", publish, true},
+		{"a default port", "https://grid.test:443/topics/orders", publish, true},
+		{"the default port of another scheme", "https://grid.test:80/topics/orders", publish, true},
+		{"an escape that need not be", "https://grid.test/topics/o%72ders", publish, true},
+		{"a host that names the topic", "https://orders.grid.test:8443/api/events", byHost, true},
+		{"a host that names the topic, all of it", "https://orders.grid.test:8443/", byHost, true},
+		{"behind another server", "https://grid.test/our/yard/topics/orders/api/events", behind, true},
+		{"all that is there", "https://grid.test/our", behind, true},
+		{"asked without the other server", "https://grid.test/topics/orders", behind, true},
 
-		{"one verb, for another", "https://grid.test/topics/orders:publish", "https://grid.test/topics/orders:receive", false},
-		{"half a segment", "https://grid.test/ord", topic, false},
-		{"a topic whose name goes on", "https://grid.test/topics/orders", "https://grid.test/topics/orders2:publish", false},
-		{"the path beneath", topic + "/x", topic, false},
-		{"another topic", "https://grid.test/invoices/api/events", topic, false},
-		{"another host", "https://other.test/orders/api/events", topic, false},
-		{"a host that goes on", "https://grid.test.evil.test/orders/api/events", topic, false},
-		{"half a host", "https://grid.tes", topic, false},
-		{"another port", topic, "https://grid.test:8443/orders/api/events", false},
-		{"another port that ends alike", topic, "https://grid.test:8080/orders/api/events", false},
-		{"a slash that is escaped", "https://grid.test/orders/api", "https://grid.test/orders%2Fapi/events", false},
-		{"steps upwards", "https://grid.test/orders", "https://grid.test/orders/../invoices", false},
-		{"steps upwards, escaped", "https://grid.test/orders", "https://grid.test/orders/%2e%2e/invoices", false},
-		{"a user's name", "https://grid.test@evil.test", "https://evil.test", false},
-		{"no host", "https:///orders", topic, false},
-		{"nothing", "", topic, false},
-		{"no URL", topic, "::", false},
+		{"publishing does not receive", "https://grid.test/topics/orders/api/events", pull, false},
+		{"nor does a namespace's", "https://grid.test/topics/orders:publish", pull, false},
+		{"receiving does not publish", "https://grid.test/topics/orders/eventsubscriptions/jobs", publish, false},
+		{"all subscriptions do not publish", "https://grid.test/topics/orders/eventsubscriptions", publish, false},
+		{"another subscription", "https://grid.test/topics/orders/eventsubscriptions/job", pull, false},
+		{"one verb of it", "https://grid.test/topics/orders/eventsubscriptions/jobs:receive", pull, false},
+		{"another verb", "https://grid.test/topics/orders:receive", publish, false},
+		{"another topic", "https://grid.test/topics/invoices", publish, false},
+		{"half a name", "https://grid.test/topics/order", publish, false},
+		{"a name that goes on", "https://grid.test/topics/orders2", publish, false},
+		{"a path beneath", "https://grid.test/topics/orders/api/events/x", publish, false},
+		{"another path", "https://grid.test/orders/api/events", publish, false},
+		{"another host", "https://other.test/topics/orders", publish, false},
+		{"a host that goes on", "https://grid.test.evil.test/topics/orders", publish, false},
+		{"half a host", "https://grid.tes", publish, false},
+		{"another port", "https://grid.test:8443/topics/orders", publish, false},
+		{"a host that names another topic", "https://others.grid.test:8443/api/events", byHost, false},
+		{"an address that names none", "https://127.0.0.1/api/events", number, false},
+		{"another server's", "https://grid.test/our/shop/topics/orders", behind, false},
+		{"a slash that is escaped", "https://grid.test/topics%2Forders", publish, false},
+		{"steps upwards", "https://grid.test/topics/x/../orders", publish, false},
+		{"steps upwards, escaped", "https://grid.test/topics/%2e%2e/topics/orders", publish, false},
+		{"a user's name", "https://evil.test@grid.test", publish, false},
+		{"no host", "https:///topics/orders", publish, false},
+		{"nothing", "", publish, false},
+		{"no URL", "::", publish, false},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			testkit.Equal(t, (Token{Resource: tt.resource}).Covers(tt.url), tt.want,
-				"%s for %s", tt.resource, tt.url)
+			testkit.Equal(t, (Token{Resource: tt.resource}).Covers(tt.at), tt.want, "%s for %+v", tt.resource, tt.at)
 		})
 	}
 }
