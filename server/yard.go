@@ -264,7 +264,7 @@ func (y *yard) openFunctions(ctx context.Context) (err error) {
 		CheckTarget:   notices.CheckTarget,
 		Targets:       cfg.Notify.To,
 		Topics:        y.topics.Registry,
-		CheckTopic:    func(topic string) error { _, err := y.topics.Topic(topic); return err },
+		CheckTopic:    y.checkPoisonTopic,
 		Instance:      instance, Stop: min(max(cfg.Grace/2, time.Second), functionGrace), Log: log, Metrics: y.registry,
 	})
 	if err != nil {
@@ -290,6 +290,15 @@ func (y *yard) openFunctions(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// checkPoisonTopic says why poison cannot go to a topic.
+func (y *yard) checkPoisonTopic(name string) error {
+	t, err := y.topics.Topic(name)
+	if err == nil && t.Name == topics.YardEvents {
+		err = fmt.Errorf("%w: only the yard publishes there", topics.ErrReserved)
+	}
+	return err
 }
 
 // validationURL is the link that the owner of an endpoint opens to agree; empty where no listener

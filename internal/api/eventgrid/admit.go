@@ -24,6 +24,12 @@ var (
 		"use a policy of the namespace or a bearer token, or set disableLocalAuth of the topic to false")
 )
 
+// errYardsOwn: nobody may publish there, whatever is shown.
+var errYardsOwn = &frame.Refusal{
+	Status: http.StatusForbidden, Code: "ResourceReserved", Detail: "only the yard itself publishes to " + topics.YardEvents,
+	Next: "publish to a topic of your own; receiving from this one is as with any other",
+}
+
 func notLetIn(detail, next string) error {
 	return &frame.Refusal{Status: http.StatusUnauthorized, Code: "Unauthorized", Detail: detail, Next: next}
 }
@@ -80,6 +86,9 @@ func (c *call) admitTo(need frame.Need) error {
 	}
 	if err := c.admitShown(shown, &topic, need); err != nil {
 		return err
+	}
+	if missing == nil && topic.Name == topics.YardEvents && need.OneOf[0] == auth.Send {
+		return errYardsOwn
 	}
 	return missing
 }

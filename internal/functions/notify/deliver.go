@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // sender sends notices and events, once. Its fields never change after Open.
@@ -39,7 +37,7 @@ func (s *sender) deliver(ctx context.Context, l *ledger, it item) error {
 		if err != nil {
 			return fmt.Errorf("compose an event: %w", err)
 		}
-		return s.cfg.Topics.Publish(ctx, topics.YardEvents, [][]byte{event})
+		return s.cfg.Topics.Announce(ctx, [][]byte{event})
 	}
 	// What is gone has no definition any more; that it is gone is told to those who were its
 	// targets.

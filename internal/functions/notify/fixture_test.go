@@ -250,14 +250,14 @@ func (w *world) attempt(receiver string) error {
 	return nil
 }
 
-// Publish is the grid.
-func (w *world) Publish(_ context.Context, topic string, events [][]byte) error {
+// Announce is the grid.
+func (w *world) Announce(_ context.Context, events [][]byte) error {
 	if err := w.attempt("grid"); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	testkit.That(w.t, topic == "yard-events" && len(events) == 1, "%d events published to %s", len(events), topic)
+	testkit.Equal(w.t, len(events), 1, "events announced")
 	var e published
 	testkit.Check(w.t, json.Unmarshal(events[0], &e))
 	w.events = append(w.events, e)

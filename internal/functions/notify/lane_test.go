@@ -561,7 +561,7 @@ func TestManyAtOnceAreSentAFewAtATime(t *testing.T) {
 
 type publisherFunc func() error
 
-func (f publisherFunc) Publish(context.Context, string, [][]byte) error { return f() }
+func (f publisherFunc) Announce(context.Context, [][]byte) error { return f() }
 
 // What cannot be stored ever must not keep others from being noticed.
 func TestAnImpossibleNameHoldsUpNobody(t *testing.T) {

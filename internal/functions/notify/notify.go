@@ -75,7 +75,7 @@ type Circuit struct {
 // Publisher is the grid; changes are published to topics.YardEvents. It takes an event in the form
 // of Event Grid's schema as topics stores it.
 type Publisher interface {
-	Publish(ctx context.Context, topic string, events [][]byte) error
+	Announce(ctx context.Context, events [][]byte) error
 }
 
 // Config is the service's.

@@ -51,7 +51,7 @@ func (s *Service) announce(ctx context.Context, sub *topics.Subscription, l load
 		},
 	})
 	if err == nil {
-		err = s.cfg.Topics.Publish(ctx, topics.YardEvents, [][]byte{event})
+		err = s.cfg.Topics.Announce(ctx, [][]byte{event})
 	}
 	if err != nil {
 		s.cfg.Log.Warn("a write of dead letters could not be announced", "subscription", sub.Name, "error", err)

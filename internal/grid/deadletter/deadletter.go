@@ -37,7 +37,7 @@ var ErrNotFound = errors.New("no such dead letter")
 type Topics interface {
 	Snapshot() *topics.Snapshot
 	OnChange(f func()) (stop func())
-	Publish(ctx context.Context, topic string, events [][]byte) error
+	Announce(ctx context.Context, events [][]byte) error
 }
 
 // Broker is what it asks of the broker.

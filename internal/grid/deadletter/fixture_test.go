@@ -196,11 +196,11 @@ func (d *definitions) OnChange(f func()) func() {
 	return func() {}
 }
 
-func (d *definitions) Publish(_ context.Context, topic string, events [][]byte) error {
+func (d *definitions) Announce(_ context.Context, events [][]byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range events {
-		d.published = append(d.published, topic+" "+string(e))
+		d.published = append(d.published, topics.YardEvents+" "+string(e))
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ var (
 	ErrNotFound      = errors.New("no such subscription")
 	// ErrAmbiguous: several sources have a subscription of that name; say which is meant.
 	ErrAmbiguous = errors.New("several subscriptions have that name")
-	// ErrReserved: the yard's own topic stays.
+	// ErrReserved: the yard's own topic stays, and nobody else publishes to it.
 	ErrReserved = errors.New("the topic is the yard's own")
 	// ErrHandshake: the endpoint did not agree. Nothing was created or changed.
 	ErrHandshake = errors.New("endpoint validation failed")

@@ -17,10 +17,24 @@ import (
 // Publish stores events (as schema.Read gives them) in the topic's log, whole or not at all; they
 // are durable when it returns. No events are stored at once.
 //
-// Errors: ErrTopicNotFound, and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among
-// them. After eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any
-// other they are not.
+// Errors: ErrTopicNotFound, ErrReserved (YardEvents: receivers take its events for the yard's own
+// word), and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among them. After
+// eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any other they
+// are not.
 func (k *topicRegistry) Publish(ctx context.Context, topic string, events [][]byte) error {
+	if auth.Fold(topic) == YardEvents {
+		return fmt.Errorf("publish to topic %q: %w: only the yard publishes there, use another topic", topic, ErrReserved)
+	}
+	return k.store(ctx, topic, events)
+}
+
+// Announce stores events of the yard's own in YardEvents, in the stored form of Event Grid's schema.
+// Errors are those of Publish.
+func (k *topicRegistry) Announce(ctx context.Context, events [][]byte) error {
+	return k.store(ctx, YardEvents, events)
+}
+
+func (k *topicRegistry) store(ctx context.Context, topic string, events [][]byte) error {
 	live := k.view.live.Load()
 	t := live.Topics[auth.Fold(topic)]
 	if t == nil {

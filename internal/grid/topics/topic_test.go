@@ -91,6 +91,18 @@ func TestYardEventsIsMadeOnceAndStays(t *testing.T) {
 	}
 }
 
+// R1: receivers of yard-events take its events for the yard's own word. Nobody else publishes there.
+func TestOnlyTheYardPublishesToYardEvents(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	for _, name := range []string{YardEvents, "Yard-Events"} {
+		wantError(t, k.Publish(t.Context(), name, [][]byte{[]byte("{}")}), ErrReserved, "use another topic")
+	}
+	testkit.Must(t, k.Announce(t.Context(), [][]byte{[]byte("{}")}))
+	own := testkit.Value(k.Topic(YardEvents))(t)
+	bounds := testkit.Value(testkit.Value(k.Log(&own))(t).Bounds(t.Context()))(t)
+	testkit.Equal(t, int(bounds.Next-bounds.First), 1, "events there")
+}
+
 // Several nodes that start at once have one yard-events.
 func TestYardEventsOfSeveralNodes(t *testing.T) {
 	y := newYard(t)
