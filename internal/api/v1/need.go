@@ -9,15 +9,15 @@ import (
 
 // What routes need. Whoever may send to a hub or listen to it may also look at it.
 var (
-	toProbe        = frame.Open("probes have no token, and learn only whether the yard answers")
-	toRefuse       = frame.Open("nothing is done but to say what is wrong")
-	anyGrant       = frame.Of(frame.Any)
-	namespaceGrant = frame.Of(frame.Namespace)
-	manageAll      = frame.Of(frame.Namespace, auth.Manage)
-	manageHub      = frame.Of(frame.Hub, auth.Manage)
-	sendToHub      = frame.Of(frame.Hub, auth.Send)
-	listenToHub    = frame.Of(frame.Hub, auth.Listen)
-	lookAtHub      = frame.Of(frame.Hub, auth.Send, auth.Listen)
+	toProbe     = frame.Open("probes have no token, and learn only whether the yard answers")
+	toRefuse    = frame.Open("nothing is done but to say what is wrong")
+	anyGrant    = frame.Of(frame.Any)
+	listenToAll = frame.Of(frame.Namespace, auth.Listen)
+	manageAll   = frame.Of(frame.Namespace, auth.Manage)
+	manageHub   = frame.Of(frame.Hub, auth.Manage)
+	sendToHub   = frame.Of(frame.Hub, auth.Send)
+	listenToHub = frame.Of(frame.Hub, auth.Listen)
+	lookAtHub   = frame.Of(frame.Hub, auth.Send, auth.Listen)
 )
 
 // entityOf is what rights to a request are judged by. That of a REST call is narrower than

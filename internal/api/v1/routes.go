@@ -135,7 +135,7 @@ func (d *Handler) routes() []route {
 
 		{method: "GET", path: "/healthz", need: toProbe, serve: d.healthy},
 		{method: "GET", path: "/readyz", need: toProbe, serve: d.ready},
-		{method: "GET", path: "/metrics", need: namespaceGrant, serve: d.showMetrics},
+		{method: "GET", path: "/metrics", need: listenToAll, serve: d.showMetrics},
 	}
 }
 
