@@ -16,7 +16,7 @@ type FunctionRequest struct {
 	Group    string  `json:"group,omitempty"`
 	Endpoint *string `json:"endpoint,omitempty"`
 	// Format is cloudevents or eventhubs. Headers replace all that there were; their values are
-	// secrets.
+	// secrets, and have to be given again with another endpoint.
 	Format  *string           `json:"format,omitempty"`
 	Headers map[string]string `json:"headers,omitzero"`
 
@@ -45,11 +45,15 @@ type FunctionRequest struct {
 	ProbeMax      *string `json:"probeMax,omitempty"`
 	CountAttempts *bool   `json:"countAttempts,omitempty"`
 
-	// Notify are mailto: and http(s): URLs.
+	// Notify are mailto: and http(s): URLs. One that ends with HiddenPath is the present one.
 	Notify []string `json:"notify,omitzero"`
 	// Target is how many waiting events are worth one instance.
 	Target *int `json:"target,omitempty"`
 }
+
+// HiddenPath stands for what is behind the host of a webhook's URL that is shown. Written back, it
+// means what is there.
+const HiddenPath = "/..."
 
 // Retries is a number of calls after the first; Forever never gives up.
 type Retries int
@@ -91,22 +95,23 @@ type Function struct {
 	// Counts are since this yard started.
 	Counts FunctionCounts `json:"counts"`
 
-	Batch         int      `json:"batch"`
-	MinBatch      int      `json:"minBatch,omitempty"`
-	MaxWait       string   `json:"maxWait,omitempty"`
-	Lanes         int      `json:"lanes,omitempty"`
-	Start         string   `json:"start"`
-	Timeout       string   `json:"timeout"`
-	Retries       int      `json:"retries"`
-	RetryDelay    string   `json:"retryDelay"`
-	RetryMaxDelay string   `json:"retryMaxDelay,omitempty"`
-	Exponential   bool     `json:"exponential"`
-	Breaker       string   `json:"breaker"`
-	Probe         string   `json:"probe,omitempty"`
-	ProbeMax      string   `json:"probeMax,omitempty"`
-	CountAttempts bool     `json:"countAttempts,omitempty"`
-	Notify        []string `json:"notify,omitempty"`
-	Target        int      `json:"target"`
+	Batch         int    `json:"batch"`
+	MinBatch      int    `json:"minBatch,omitempty"`
+	MaxWait       string `json:"maxWait,omitempty"`
+	Lanes         int    `json:"lanes,omitempty"`
+	Start         string `json:"start"`
+	Timeout       string `json:"timeout"`
+	Retries       int    `json:"retries"`
+	RetryDelay    string `json:"retryDelay"`
+	RetryMaxDelay string `json:"retryMaxDelay,omitempty"`
+	Exponential   bool   `json:"exponential"`
+	Breaker       string `json:"breaker"`
+	Probe         string `json:"probe,omitempty"`
+	ProbeMax      string `json:"probeMax,omitempty"`
+	CountAttempts bool   `json:"countAttempts,omitempty"`
+	// Notify shows no more of webhooks than the host.
+	Notify []string `json:"notify,omitempty"`
+	Target int      `json:"target"`
 
 	Created time.Time `json:"created"`
 }

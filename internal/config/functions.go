@@ -46,7 +46,7 @@ func checkTarget(found *complaints, key, target string) {
 		return
 	}
 	if !isWebURL(target) {
-		found.add(key, "%q: write it like mailto:ops@example.com or https://hooks.example.com/abc", target)
+		found.add(key, "%.10q… is neither: write it like mailto:ops@example.com or https://hooks.example.com/abc", target) // the rest may be secret
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/grid"
 	"github.com/eventyard/eventyard/hub"
@@ -256,11 +257,19 @@ func differences(at string, want, got any) (all []string) {
 			all = append(all, differences(fmt.Sprintf("%s[%d]", at, i), w[i], g[i])...)
 		}
 	default:
-		if want != got {
+		if want != got && !hidden(want, got) {
 			all = append(all, fmt.Sprintf("%s: %v instead of %v", at, got, want))
 		}
 	}
 	return all
+}
+
+// hidden tells a URL of which only the host is shown now: its path is a secret.
+func hidden(want, got any) bool {
+	url, _ := want.(string)
+	text, _ := got.(string)
+	host, short := strings.CutSuffix(text, admin.HiddenPath)
+	return short && strings.HasPrefix(url, host+"/")
 }
 
 func (y *yard) keys(t *testing.T) {

@@ -5,8 +5,10 @@ package define
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
@@ -23,6 +25,9 @@ func Apply(r admin.FunctionRequest, d *runner.Definition) error {
 	setText(&d.Name, r.Name)
 	setText(&d.Hub, r.Hub)
 	setText(&d.Group, r.Group)
+	if err := checkMove(r, *d); err != nil {
+		return err
+	}
 	set(&d.Endpoint, r.Endpoint)
 	set(&d.Format, r.Format)
 	if r.Headers != nil {
@@ -38,10 +43,10 @@ func Apply(r admin.FunctionRequest, d *runner.Definition) error {
 	set(&d.Exponential, r.Exponential)
 	set(&d.Poison, r.Poison)
 	set(&d.Breaker.Attempts, r.CountAttempts)
-	if r.Notify != nil {
-		d.Notify = slices.Clone(r.Notify)
-	}
 	set(&d.Target, r.Target)
+	if err := applyNotify(r.Notify, d); err != nil {
+		return err
+	}
 	if err := applyTimes(r, d); err != nil {
 		return err
 	}
@@ -49,6 +54,48 @@ func Apply(r admin.FunctionRequest, d *runner.Definition) error {
 		d.RetryDelay = triage.DefaultDelay // where nothing is said of retries at all their waits double
 	}
 	return nil
+}
+
+// checkMove keeps the values of headers, which are never shown, from where somebody moves the
+// function to: who may change it is not told them, nor who else listens there.
+func checkMove(r admin.FunctionRequest, d runner.Definition) error {
+	if r.Endpoint == nil || *r.Endpoint == d.Endpoint || r.Headers != nil || len(d.Headers) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: endpoint: the function has headers, whose values are hidden and not sent elsewhere unless they are given again: "+
+		"give headers with the endpoint, or empty ones", runner.ErrInvalid)
+}
+
+// applyNotify takes what Show shows of a target for the target.
+func applyNotify(given []string, d *runner.Definition) error {
+	if given == nil {
+		return nil
+	}
+	known := map[string][]string{} // by how they are shown; several may look alike
+	for _, target := range d.Notify {
+		known[showTarget(target)] = append(known[showTarget(target)], target)
+	}
+	d.Notify = make([]string, len(given))
+	for i, target := range given {
+		if strings.HasSuffix(target, admin.HiddenPath) {
+			alike := known[target]
+			if len(alike) == 0 {
+				return fmt.Errorf("%w: notify: the path is hidden, and that of another webhook is not known: write the whole URL", runner.ErrInvalid)
+			}
+			target, known[target] = alike[0], alike[1:]
+		}
+		d.Notify[i] = target
+	}
+	return nil
+}
+
+// showTarget hides what is behind the host of a webhook: in those of chats it is what lets in.
+func showTarget(target string) string {
+	u, err := url.Parse(target)
+	if err != nil || u.Host == "" || strings.Trim(u.EscapedPath(), "/") == "" && u.RawQuery == "" && u.User == nil {
+		return target
+	}
+	return u.Scheme + "://" + u.Host + admin.HiddenPath
 }
 
 func applyTimes(r admin.FunctionRequest, d *runner.Definition) error {
@@ -92,8 +139,13 @@ func setText(to *string, text string) {
 	}
 }
 
-// Show writes a function in the words of requests, without the values of its headers.
+// Show writes a function in the words of requests, without the values of its headers and the
+// secrets in its targets.
 func Show(f runner.Function) admin.Function {
+	var notify []string
+	for _, target := range f.Notify {
+		notify = append(notify, showTarget(target))
+	}
 	s := admin.Function{
 		Name: f.Name, Hub: f.Hub, Group: f.Group, Endpoint: f.Endpoint, Format: f.Format, Headers: slices.Sorted(maps.Keys(f.Headers)),
 		State: f.State, Problem: f.Problem, Failures: f.Failures, Circuit: ShowState(f.Circuit), Partitions: f.Partitions,
@@ -101,7 +153,7 @@ func Show(f runner.Function) admin.Function {
 		Batch: f.Batch, MinBatch: f.MinBatch, MaxWait: showDuration(f.MaxWait), Lanes: f.Lanes, Start: f.Start, Timeout: showDuration(f.Timeout),
 		RetryDelay: showDuration(f.RetryDelay), RetryMaxDelay: showDuration(f.RetryMax), Exponential: f.Exponential,
 		Breaker: showBreaker(f.Breaker), Probe: showDuration(f.Breaker.Probe), ProbeMax: showDuration(f.Breaker.ProbeMax),
-		CountAttempts: f.Breaker.Attempts, Notify: f.Notify, Target: f.Target, Created: f.Created,
+		CountAttempts: f.Breaker.Attempts, Notify: notify, Target: f.Target, Created: f.Created,
 	}
 	if f.Retries != nil {
 		s.Retries = *f.Retries

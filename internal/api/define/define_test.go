@@ -96,6 +96,47 @@ func TestWhatIsShownCanBeGivenAgain(t *testing.T) {
 	}
 }
 
+// R1: the values of headers are never shown, so that they do not go where somebody else listens.
+func TestHeadersDoNotMove(t *testing.T) {
+	_, err := applied(t, `{"endpoint":"http://elsewhere/"}`, every())
+	if testkit.ErrorIs(t, err, runner.ErrInvalid); err != nil && strings.Contains(err.Error(), "secret") {
+		t.Errorf("told is %v", err)
+	}
+	for text, want := range map[string]map[string]string{
+		`{"endpoint":"http://elsewhere/","headers":{"B":"new"}}`: {"B": "new"},
+		`{"endpoint":"http://elsewhere/","headers":{}}`:          {},
+		`{"endpoint":"http://x/"}`:                               {"A": "secret"},
+		`{"batch":5}`:                                            {"A": "secret"},
+	} {
+		got, err := applied(t, text, every())
+		testkit.Check(t, err, "%s", text)
+		testkit.Diff(t, want, got.Headers)
+	}
+	none := every()
+	none.Headers = nil
+	testkit.Check(t, testkit.Err(applied(t, `{"endpoint":"http://elsewhere/"}`, none)), "without headers")
+}
+
+// R1: in the URLs of chats the path is what lets in. It is not shown, and may be written back so.
+func TestTargetsAreShownWithoutTheirSecrets(t *testing.T) {
+	d := every()
+	d.Notify = []string{
+		"mailto:a@b", "https://chat.example/services/SECRET1", "https://chat.example/services/SECRET2", "https://plain.example/", "https://q.example?k=SECRET3",
+	}
+	shown := Show(runner.Function{Definition: d}).Notify
+	testkit.Slices(t, shown, []string{"mailto:a@b", "https://chat.example/...", "https://chat.example/...", "https://plain.example/", "https://q.example/..."})
+	back, err := json.Marshal(admin.FunctionRequest{Notify: shown})
+	testkit.Must(t, err)
+	got, err := applied(t, string(back), d)
+	testkit.Must(t, err)
+	testkit.Slices(t, got.Notify, d.Notify)
+	for _, text := range []string{
+		`{"notify":["https://elsewhere.example/..."]}`, `{"notify":["http://chat.example/..."]}`, `{"notify":["https://q.example/...","https://q.example/..."]}`,
+	} {
+		testkit.ErrorIs(t, testkit.Err(applied(t, text, d)), runner.ErrInvalid, "%s", text)
+	}
+}
+
 func TestBadWordsAreRefused(t *testing.T) {
 	for _, text := range []string{
 		`{"timeout":"soon"}`, `{"breaker":"100"}`, `{"breaker":"0/30s"}`, `{"breaker":"-1/30s"}`, `{"breaker":"5/0s"}`, `{"breaker":"a/30s"}`, `{"probe":"x"}`,

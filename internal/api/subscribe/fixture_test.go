@@ -22,7 +22,7 @@ const (
 )
 
 // secrets are in the settings that full makes.
-var secrets = []string{"QUERYSECRET", "HEADERSECRET", "OAUTHSECRET", "KEYSECRET", "SASSECRET", "ACCOUNTSECRET", hmacKey, privateKey}
+var secrets = []string{"QUERYSECRET", "HEADERSECRET", "OAUTHSECRET", "KEYSECRET", "SASSECRET", "ACCOUNTSECRET", "TOKENURLSECRET", hmacKey, privateKey}
 
 var never = time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)
 
@@ -31,7 +31,7 @@ func full() topics.Settings {
 	return topics.Settings{
 		Webhook: &egress.Endpoint{
 			URL: "https://example.com/hook?code=QUERYSECRET", CA: "CAPEM", SkipVerify: true, Cert: "CERTPEM", Key: "KEYSECRET", MinTLS: "1.3",
-			OAuth: &egress.OAuth{TokenURL: "https://login/token", ClientID: "me", Secret: "OAUTHSECRET", Scope: "s", Audience: "a"},
+			OAuth: &egress.OAuth{TokenURL: "https://login/token?code=TOKENURLSECRET", ClientID: "me", Secret: "OAUTHSECRET", Scope: "s", Audience: "a"},
 		},
 		Filter: filter.Config{
 			EventTypes: []string{"old"}, SubjectBeginsWith: "/old", SubjectEndsWith: ".old", SubjectCaseSensitive: true, Arrays: true,

@@ -45,7 +45,7 @@ func Show(s topics.Subscription, secrets bool) admin.Subscription {
 	shown.MutualTLS, shown.CustomCA, shown.SkipVerify, shown.MinTLS = hook.Cert != "", hook.CA != "", hook.SkipVerify, hook.MinTLS
 	if hook.OAuth != nil {
 		shown.OAuth = new(admin.OAuth(*hook.OAuth))
-		shown.OAuth.Secret = ""
+		shown.OAuth.TokenURL, shown.OAuth.Secret = hideQuery(hook.OAuth.TokenURL), ""
 	}
 	return shown
 }

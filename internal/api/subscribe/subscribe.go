@@ -107,23 +107,32 @@ func applyTrust(r admin.SubscriptionRequest, s *topics.Settings) error {
 	set(r.Key, &hook.Key)
 	set(r.MinTLS, &hook.MinTLS)
 	if r.OAuth != nil {
-		hook.OAuth = newOAuth(*r.OAuth, hook.OAuth)
+		var err error
+		if hook.OAuth, err = newOAuth(*r.OAuth, hook.OAuth); err != nil {
+			return err
+		}
 	}
 	s.Webhook = &hook
 	return nil
 }
 
 // newOAuth keeps a secret that was not given where it is asked for by the same client at the same
-// place.
-func newOAuth(given admin.OAuth, present *egress.OAuth) *egress.OAuth {
+// place, and the query of that place where it is written as Show shows it.
+func newOAuth(given admin.OAuth, present *egress.OAuth) (*egress.OAuth, error) {
 	if given == (admin.OAuth{}) {
-		return nil
+		return nil, nil
 	}
 	o := egress.OAuth(given)
+	if strings.HasSuffix(o.TokenURL, admin.HiddenQuery) {
+		if present == nil || o.TokenURL != hideQuery(present.TokenURL) {
+			return nil, invalid("oauth.tokenUrl", "the query is hidden, and that of another URL is not known: write the whole URL")
+		}
+		o.TokenURL = present.TokenURL
+	}
 	if present != nil && o.Secret == "" && o.TokenURL == present.TokenURL && o.ClientID == present.ClientID {
 		o.Secret = present.Secret
 	}
-	return &o
+	return &o, nil
 }
 
 func applySigning(r admin.SubscriptionRequest, s *topics.Settings) error {

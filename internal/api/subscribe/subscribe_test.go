@@ -166,13 +166,14 @@ func TestSecretsDoNotMove(t *testing.T) {
 		"a query that nobody has ever given":   `{"endpoint":"https://example.com/other?..."}`,
 		"the signature to a deeper container":  `{"deadLetter":"blob:https://account/dead/er?..."}`,
 		"the place in another kind of writing": `{"deadLetter":"folder:x?..."}`,
+		"the query to another token URL":       `{"oauth":{"tokenUrl":"https://elsewhere?...","clientId":"me"}}`,
 	} {
 		s := full()
 		if err := Apply(request(t, text), &s); !errors.Is(err, topics.ErrInvalid) || !strings.Contains(err.Error(), "write the whole URL") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, oauth := range []string{`{"tokenUrl":"https://elsewhere","clientId":"me"}`, `{"tokenUrl":"https://login/token","clientId":"you"}`} {
+	for _, oauth := range []string{`{"tokenUrl":"https://elsewhere","clientId":"me"}`, `{"tokenUrl":"https://login/token","clientId":"me"}`, `{"tokenUrl":"https://login/token?...","clientId":"you"}`} {
 		testkit.Equal(t, applied(t, `{"oauth":`+oauth+`}`, full()).Webhook.OAuth.Secret, "",
 			"%s gets the secret", oauth)
 	}
