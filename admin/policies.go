@@ -14,8 +14,8 @@ type Policy struct {
 	Name         string   `json:"name"`
 	Rights       []string `json:"rights"`
 	Created      Time     `json:"created"`
-	PrimaryKey   string   `json:"primaryKey"`
-	SecondaryKey string   `json:"secondaryKey"`
+	PrimaryKey   string   `json:"primaryKey,omitempty"`
+	SecondaryKey string   `json:"secondaryKey,omitempty"`
 	// ConnectionStrings is nil where the yard has no AMQP listener.
 	ConnectionStrings *ConnectionStrings `json:"connectionStrings,omitempty"`
 }

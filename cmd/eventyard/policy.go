@@ -75,13 +75,21 @@ func (c policyCommands) create() *cobra.Command {
 	})
 }
 
-// list shows no keys to whoever looks over a shoulder. Programs get them.
+// list shows no keys to whoever looks over a shoulder, or reads a log. Programs may ask for them.
 func (c policyCommands) list() *cobra.Command {
 	var hub string
+	var showKeys bool
 	cmd := &cobra.Command{Use: "list", Short: "List the policies of the namespace, or of a hub"}
+	cmd.Flags().BoolVar(&showKeys, "show-keys", false, "with -o json: their keys and connection strings, too")
 	c.addHubFlag(cmd, &hub)
 	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Policy, error) {
-		return client.Policies(cmd.Context(), hub)
+		list, err := client.Policies(cmd.Context(), hub)
+		for i := range list {
+			if p := &list[i]; !showKeys {
+				p.PrimaryKey, p.SecondaryKey, p.ConnectionStrings = "", "", nil
+			}
+		}
+		return list, err
 	}, "there are none; create one with: eventyard policy create NAME --hub HUB --rights send",
 		[]string{"POLICY", "RIGHTS", "CREATED"}, func(p admin.Policy) []string {
 			return []string{p.Name, strings.Join(p.Rights, ", "), showTime(p.Created)}
