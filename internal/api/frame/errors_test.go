@@ -311,3 +311,20 @@ func TestUnknownOutcomeHasNoRetryAfter(t *testing.T) {
 		}
 	}
 }
+
+// R1: what a client is told holds no path of the machine, in any form.
+func TestAnswersHoldNoPaths(t *testing.T) {
+	const path = "/var/lib/yard/logs/orders-x/0/00.seg"
+	for _, err := range []error{
+		fmt.Errorf("append orders/0: sync segment: %w", &fs.PathError{Op: "sync", Path: path, Err: errors.New("input/output error")}),
+		fmt.Errorf("roll: %w", errors.Join(errors.New("other"), &os.LinkError{Op: "rename", Old: path, New: path + ".new", Err: errors.New("no space left")})),
+		fmt.Errorf("%w: %w", eventlog.ErrNoSpace, &fs.PathError{Op: "write", Path: path, Err: errors.New("no space left")}),
+		fmt.Errorf("%w: %w", blob.ErrNoSpace, &fs.PathError{Op: "write", Path: path, Err: errors.New("no space left")}),
+	} {
+		for _, wire := range []Wire{Problem, EventGrid, Blob} {
+			if said := Judge(wire, err); strings.Contains(said.Detail, "/var/lib") || said.Detail == "" || !errors.Is(said.Cause, err) {
+				t.Errorf("form %d tells %q", wire, said.Detail)
+			}
+		}
+	}
+}
