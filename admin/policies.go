@@ -86,13 +86,18 @@ type ConnectionStringQuery struct {
 	Key string
 	// TLS asks for a listener with or without; nil means what is usual for the yard.
 	TLS *bool
-	// Blob asks for that of the blob account, which has no hub and no other policy.
-	Blob bool
+	// Blob asks for that of the blob account, which has no hub and no policy. With Container it
+	// holds a signature for that container alone, with Permissions (empty: rcwdl) for a time of
+	// Expires, a duration (empty: 90d).
+	Blob                            bool
+	Container, Permissions, Expires string
 }
 
 func (q ConnectionStringQuery) values() url.Values {
 	v := url.Values{}
-	for name, value := range map[string]string{"hub": q.Hub, "policy": q.Policy, "key": q.Key} {
+	for name, value := range map[string]string{
+		"hub": q.Hub, "policy": q.Policy, "key": q.Key, "container": q.Container, "permissions": q.Permissions, "expires": q.Expires,
+	} {
 		if value != "" {
 			v.Set(name, value)
 		}

@@ -54,6 +54,9 @@ type Config struct {
 	Host string
 	TLS  TLS
 	OIDC OIDC
+	// BlobRootKeys says whether the keys of the root policy open blobs, besides the blob account's
+	// own: on, off, or auto, as it was left at run time. Empty means auto.
+	BlobRootKeys string
 	// AcceptAnyJWT takes every bearer token with all rights. It is refused when any listener
 	// is beyond loopback.
 	AcceptAnyJWT bool
@@ -128,6 +131,7 @@ func (c Config) withDefaults() Config {
 	c.HTTP, c.HTTPS = cmp.Or(c.HTTP, usual.HTTP), cmp.Or(c.HTTPS, usual.HTTPS)
 	c.AMQPIdleTimeout = cmp.Or(c.AMQPIdleTimeout, time.Duration(usual.AMQPIdleTimeout))
 	c.AMQPMaxConnections = cmp.Or(c.AMQPMaxConnections, usual.AMQPMaxConnections)
+	c.BlobRootKeys = cmp.Or(c.BlobRootKeys, usual.Blob.RootKeys)
 	c.Grace = cmp.Or(c.Grace, service.DefaultGrace)
 	c.Log = cmp.Or(c.Log, slog.Default())
 	return c
@@ -149,7 +153,7 @@ func (c Config) validate() error {
 	settings.AllowPlaintext, settings.AcceptAnyJWT = c.AllowPlaintext, c.AcceptAnyJWT
 	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = quantity.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
 	settings.Host, settings.TLS, settings.OIDC = c.Host, config.TLS(c.TLS), config.OIDC(c.OIDC)
-	settings.PublicURL = c.PublicURL
+	settings.PublicURL, settings.Blob.RootKeys = c.PublicURL, c.BlobRootKeys
 	settings.Topics, settings.Subscriptions, settings.Functions, settings.Policies = c.Topics, c.Subscriptions, c.Functions, c.Policies
 	settings.Notify = c.Notify.settings()
 	if err := settings.Check(); err != nil {

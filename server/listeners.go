@@ -107,7 +107,8 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		Broker: y.broker, Groups: y.groups, Version: cfg.Version, Engine: y.storage.Engine,
 		Access:    &rootRegistry{y.access, y.root, log},
 		Listeners: s.Addresses, Endpoint: y.open.endpointFor(cfg.Host), BlobEndpoint: y.open.blobEndpointFor(cfg.Host),
-		Log: log, Registry: y.registry, Stopping: stopping,
+		SignContainer: azureblob.SignContainer,
+		Log:           log, Registry: y.registry, Stopping: stopping,
 		Grid: &v1.Grid{
 			Topics: y.topics, Delivery: y.delivery, Dead: y.dead, Endpoint: y.publishURL, ValidationURL: y.validationURL,
 		},

@@ -40,6 +40,8 @@ import (
 )
 
 const (
+	// usualRootKeys leaves it as it is who may use the blob endpoint.
+	usualRootKeys = "auto"
 	// blobDir has the larger bodies of blobs, in the data folder.
 	blobDir = "blobs"
 	// deliveryGrace is how long requests to endpoints may go on when the yard stops, after the
@@ -138,6 +140,11 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	if mode := cfg.BlobRootKeys; mode != usualRootKeys {
+		if _, err := y.access.AllowRootKeys(ctx, mode == "on"); err != nil {
+			return err
+		}
 	}
 	// Before the configured policies: only what exists by now could have been read.
 	if y.secrets, err = y.openSecrets(ctx); err != nil {

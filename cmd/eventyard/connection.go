@@ -22,7 +22,8 @@ be trusted, see eventyard cert export.
 
 With --blob it prints what the Azure Blob Storage clients take, for the yard's own blob
 endpoint: the checkpoint stores of these libraries work with it in place of a storage
-account. Its key is that of the root policy, which is good for all blobs.`
+account. Its key is the blob account's own and opens all blobs, and nothing else; with
+--container it holds no key but a signature that is good for one container.`
 
 // connectionCommand is `eventyard connection-string`.
 type connectionCommand struct{ *cli }
@@ -36,15 +37,22 @@ func (c connectionCommand) command() *cobra.Command {
 		Long:  connectionStringHelp,
 		Example: `  eventyard connection-string --hub orders
   eventyard connection-string --hub orders --policy till --tls
-  eventyard connection-string --blob`,
+  eventyard connection-string --blob
+  eventyard connection-string --blob --container checkpoints --expires 30d`,
 	}
 	cmd.Flags().StringVar(&query.Policy, "policy", auth.RootPolicy, "`name` of the policy, the hub's or the namespace's")
 	cmd.Flags().BoolVar(&secondary, "secondary", false, "with the secondary key, not the primary one")
 	cmd.Flags().BoolVar(&tls, "tls", false, "for the listener with TLS; --tls=false for the one without (default: what fits the yard)")
 	cmd.Flags().BoolVar(&query.Blob, "blob", false, "for blob storage clients and their checkpoint stores")
+	cmd.Flags().StringVar(&query.Container, "container", "", "with --blob: for this `container` alone")
+	cmd.Flags().StringVar(&query.Permissions, "permissions", "", "with --container: `some` of r(ead), c(reate), w(rite), d(elete) and l(ist) (default rcwdl)")
+	cmd.Flags().StringVar(&query.Expires, "expires", "", "with --container: how long it is good, a `duration` (default 90d)")
 	c.addHubFlag(cmd, &query.Hub)
 	cmd.Flags().Lookup("hub").Usage = "the `hub` that the client uses"
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) (shown shownConnection, err error) {
+		if query.Container == "" && query.Permissions+query.Expires != "" || query.Container != "" && !query.Blob {
+			return shown, usagef(cmd, "--container needs --blob, --permissions and --expires need --container")
+		}
 		query.Key = keyName(secondary)
 		if cmd.Flags().Changed("tls") {
 			query.TLS = &tls

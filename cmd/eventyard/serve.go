@@ -183,6 +183,7 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		AMQPMaxConnections: cfg.AMQPMaxConnections,
 		TLS:                server.TLS(cfg.TLS),
 		OIDC:               server.OIDC(cfg.OIDC),
+		BlobRootKeys:       cfg.Blob.RootKeys,
 
 		Host:      cfg.Host,
 		Namespace: cfg.Namespace,

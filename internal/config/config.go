@@ -36,6 +36,7 @@ type Config struct {
 
 	TLS  TLS  `key:"tls"`
 	OIDC OIDC `key:"oidc"`
+	Blob Blob `key:"blob"`
 
 	AMQPIdleTimeout    quantity.Duration `key:"amqpIdleTimeout"`
 	AMQPMaxConnections int               `key:"amqpMaxConnections"`
@@ -66,6 +67,11 @@ type TLS struct {
 type OIDC struct {
 	Issuer   string `key:"issuer"`
 	Audience string `key:"audience"`
+}
+
+// Blob says who may use the blob endpoint.
+type Blob struct {
+	RootKeys string `key:"rootKeys"`
 }
 
 // Log says what is logged, and how.

@@ -62,6 +62,10 @@ var rows = []row{
 		"OpenID Connect issuer whose bearer tokens are taken besides shared-access signatures. Empty: none are."},
 	{"oidc.audience", "TEXT", "",
 		"What such a token has to be made for: its claim aud."},
+	{"blob.rootKeys", "MODE", "auto",
+		"Whether the keys of the root policy open the blobs of this yard, besides the blob account's own: on or off. " +
+			"auto: as eventyard blob root-keys has left it; on at first in a yard from before the account had keys of its " +
+			"own, off in others."},
 	{"amqpIdleTimeout", "DURATION", "60s",
 		"How long an AMQP client may be silent before it counts as gone: 5s to 1h. Clients send a sign of life at " +
 			"half of it."},

@@ -34,6 +34,7 @@ func (c Config) validate(reserved []string) complaints {
 	c.validateListeners(&found)
 	c.validateTrust(&found)
 	c.validateNames(&found)
+	oneOf(&found, "blob.rootKeys", c.Blob.RootKeys, "auto", "on", "off")
 	oneOf(&found, "log.level", c.Log.Level, "debug", "info", "warn", "error")
 	oneOf(&found, "log.format", c.Log.Format, "text", "json")
 	c.validateHubs(&found, reserved)

@@ -141,7 +141,7 @@ func TestTermsOfSignatures(t *testing.T) { // H9
 			for name, value := range test.change {
 				q.Set(name, value)
 			}
-			q.Set("sig", sum(t, y.key(), serviceText(q, "/blob/eventyard/box/b")))
+			q.Set("sig", sum(t, y.key(), documentedText(q, "/blob/eventyard/box/b")))
 			got := y.ask("GET", "/blob/eventyard/box/b?"+q.Encode(), nil, nil)
 			if got.StatusCode != test.status {
 				t.Errorf("status %d, want %d: %s", got.StatusCode, test.status, text(t, got))
@@ -156,8 +156,8 @@ func TestTermsOfSignatures(t *testing.T) { // H9
 	}
 }
 
-// serviceText is what is signed for a container or blob, by the documented rule.
-func serviceText(q url.Values, resource string) string {
+// documentedText is what is signed for a container or blob, by the documented rule.
+func documentedText(q url.Values, resource string) string {
 	names := "sp st se RESOURCE si sip spr sv sr snapshot ses rscc rscd rsce rscl rsct"
 	switch {
 	case q.Get("sv") < "2018-11-09":
@@ -240,16 +240,75 @@ func TestSharedKeyLite(t *testing.T) { // H9
 	}
 }
 
-// A key made anew is good at once, and the old one is not; the secondary one goes on.
+// A key made anew is good at once, and the old one is not, nor a signature made with it; the
+// secondary one goes on.
 func TestKeysMadeAnew(t *testing.T) { // H9
 	y := newYard(t)
 	const path = "/blob/eventyard?comp=list"
-	before, err := y.registry.Policy("", auth.RootPolicy)
-	testkit.Must(t, err)
-	_, err = y.registry.Regenerate(t.Context(), "", auth.RootPolicy, access.PrimaryKey)
-	testkit.Must(t, err)
+	y.container("box")
+	list := func(key string) int {
+		signature, err := SignContainer(key, "box", "l", time.Now().Add(time.Hour))
+		testkit.Must(t, err)
+		return y.ask("GET", "/blob/eventyard/box?restype=container&comp=list&"+signature, nil, nil).StatusCode
+	}
+	before := y.registry.Account()
+	testkit.Must(t, testkit.Err(y.registry.RegenerateAccount(t.Context(), access.PrimaryKey)))
 	for key, status := range map[string]int{before.Primary: 403, before.Secondary: 200, y.key(): 200} {
 		testkit.Equal(t, y.ask("GET", path, nil, nil, y.signed(Account, key)).StatusCode, status, "status")
+		testkit.Equal(t, list(key), status, "status by a signature")
+	}
+}
+
+// R1: the account's keys are its own. Those of the root policy open blobs only as long as an
+// operator lets them, for connection strings from before.
+func TestRootKeys(t *testing.T) {
+	y := newYard(t)
+	root, err := y.registry.Policy("", auth.RootPolicy)
+	testkit.Must(t, err)
+	status := func() int {
+		return y.ask("GET", "/blob/eventyard?comp=list", nil, nil, y.signed(Account, root.Secondary)).StatusCode
+	}
+	testkit.Equal(t, status(), 403, "in a new yard")
+	testkit.Must(t, testkit.Err(y.registry.AllowRootKeys(t.Context(), true)))
+	testkit.Equal(t, status(), 200, "where they are allowed")
+	testkit.Must(t, testkit.Err(y.registry.AllowRootKeys(t.Context(), false)))
+	testkit.Equal(t, status(), 403, "when they are turned off")
+	testkit.Equal(t, y.ask("GET", "/blob/eventyard?comp=list", nil, nil, y.own()).StatusCode, 200, "by the account's own")
+}
+
+// R1: a signature for a container is good there, for what it permits, and nowhere else; official
+// clients take it from a connection string.
+func TestSignaturesForAContainer(t *testing.T) {
+	y := newYard(t)
+	y.container("other")
+	client := func(permissions string) *container.Client {
+		signature, err := SignContainer(y.key(), "checkpoints", permissions, time.Now().Add(time.Hour))
+		testkit.Must(t, err)
+		text := "DefaultEndpointsProtocol=https;AccountName=eventyard;SharedAccessSignature=" + signature + ";BlobEndpoint=" + y.url() + ";"
+		c, err := azblob.NewClientFromConnectionString(text, &azblob.ClientOptions{ClientOptions: y.options()})
+		testkit.Must(t, err)
+		return c.ServiceClient().NewContainerClient("checkpoints")
+	}
+	y.container("checkpoints")
+	all := client("rcwdl")
+	_, err := all.NewBlockBlobClient("a").UploadBuffer(t.Context(), []byte("x"), nil)
+	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(all.NewListBlobsFlatPager(nil).NextPage(t.Context())))
+	testkit.Must(t, testkit.Err(all.NewBlobClient("a").GetProperties(t.Context(), nil)))
+	_, err = client("rl").NewBlockBlobClient("a").UploadBuffer(t.Context(), []byte("y"), nil)
+	wantCode(t, err, "AuthorizationPermissionMismatch")
+	signature, err := SignContainer(y.key(), "checkpoints", "rcwdl", time.Now().Add(time.Hour))
+	testkit.Must(t, err)
+	for _, path := range []string{"/blob/eventyard/other?restype=container&comp=list", "/blob/eventyard/other/a?", "/blob/eventyard?comp=list", "/blob/eventyard/checkpoints?restype=container"} {
+		testkit.Equal(t, y.ask("GET", path+"&"+signature, nil, nil).StatusCode, 403, "%s", path)
+	}
+	expired, err := SignContainer(y.key(), "checkpoints", "rcwdl", time.Now().Add(-time.Hour))
+	testkit.Must(t, err)
+	testkit.Equal(t, y.ask("GET", "/blob/eventyard/checkpoints?restype=container&comp=list&"+expired, nil, nil).StatusCode, 403, "when it has expired")
+	for _, bad := range [][3]string{{"", "box", "r"}, {"no base64!", "box", "r"}, {y.key(), "Box", "r"}, {y.key(), "a/b", "r"}, {y.key(), "box", ""}, {y.key(), "box", "rx"}} {
+		if signature, err := SignContainer(bad[0], bad[1], bad[2], time.Now()); err == nil {
+			t.Errorf("%q: signed as %s", bad, signature)
+		}
 	}
 }
 

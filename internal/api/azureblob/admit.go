@@ -10,7 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// Account is the account of every yard. Its keys are those of the root policy.
+// Account is the account of every yard. It has keys of its own.
 const Account = "eventyard"
 
 // DevelopmentAccount and DevelopmentAccountKey are those that everybody knows from the
@@ -24,16 +24,16 @@ const (
 const maxSkew = 15 * time.Minute
 
 // keysOf gives the keys of an account as they are now, so that one made anew is good, and
-// the old one is not, from the next request on. A key that somebody has chosen may be no
-// base64: such a one cannot be an account's.
+// the old one is not, from the next request on. Where the root policy's are good, too, one that
+// somebody has chosen may be no base64: such a one cannot be an account's.
 func (d *Handler) keysOf(account string) [][]byte {
 	texts := []string{DevelopmentAccountKey}
 	if account == Account {
-		root, err := d.cfg.Access.Policy("", auth.RootPolicy)
-		if err != nil {
-			return nil
+		own := d.cfg.Access.Account()
+		texts = []string{own.Primary, own.Secondary}
+		if root, err := d.cfg.Access.Policy("", auth.RootPolicy); err == nil && own.RootKeys {
+			texts = append(texts, root.Primary, root.Secondary)
 		}
-		texts = []string{root.Primary, root.Secondary}
 	}
 	var keys [][]byte
 	for _, text := range texts {

@@ -25,7 +25,6 @@ import (
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
-	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -77,9 +76,7 @@ func newYard(t testing.TB, change ...func(*Config, *access.Config)) *yard {
 func (y *yard) url() string { return y.server.URL + "/blob/eventyard" }
 
 func (y *yard) key() string {
-	p, err := y.registry.Policy("", auth.RootPolicy)
-	testkit.Must(y.t, err)
-	return p.Primary
+	return y.registry.Account().Primary
 }
 
 // options make a client that trusts the server and tries once.

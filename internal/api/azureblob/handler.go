@@ -28,6 +28,7 @@ const Prefix = "/blob/"
 
 // Access is what the listener asks of who keeps the keys.
 type Access interface {
+	Account() access.Account
 	Policy(hub, name string) (access.Policy, error)
 	Token(ctx context.Context, token, audience string) (auth.Grant, error)
 	Development() bool

@@ -1,11 +1,18 @@
 package azureblob
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
 // A shared-access signature is in the query of a request: what it permits, until when, and
@@ -65,7 +72,7 @@ func accountSAS(q url.Values, account string) (grant, string, error) {
 // of the request, and what was signed.
 func serviceSAS(q url.Values, c *call) (grant, string, error) {
 	g := grant{permissions: q.Get("sp"), overrides: q}
-	resource := "/blob/" + c.at.Account + "/" + c.at.Container
+	resource := containerResource(c.at.Account, c.at.Container)
 	switch q.Get("sr") {
 	case "b":
 		g.levels = string(atBlob)
@@ -75,6 +82,13 @@ func serviceSAS(q url.Values, c *call) (grant, string, error) {
 	default:
 		return grant{}, "", failed("the signature is for neither a container nor a blob")
 	}
+	return g, serviceText(q, resource), nil
+}
+
+func containerResource(account, container string) string { return "/blob/" + account + "/" + container }
+
+// serviceText is what is signed of a signature for one container or blob.
+func serviceText(q url.Values, resource string) string {
 	fields := []string{q.Get("sp"), q.Get("st"), q.Get("se"), resource, q.Get("si"), q.Get("sip"), q.Get("spr"), q.Get("sv")}
 	if q.Get("sv") >= resourceSAS {
 		fields = append(fields, q.Get("sr"), q.Get("snapshot"))
@@ -83,7 +97,33 @@ func serviceSAS(q url.Values, c *call) (grant, string, error) {
 		fields = append(fields, q.Get("ses"))
 	}
 	fields = append(fields, q.Get("rscc"), q.Get("rscd"), q.Get("rsce"), q.Get("rscl"), q.Get("rsct"))
-	return g, strings.Join(fields, "\n"), nil
+	return strings.Join(fields, "\n")
+}
+
+// containerPermissions are those that a signature for a container may have here: to read, write,
+// create, delete and list blobs.
+const containerPermissions = "rcwdl"
+
+// SignContainer makes a shared-access signature for one container of the account, to be used as the
+// query of URLs until it expires or the key is made anew.
+func SignContainer(key, container, permissions string, expires time.Time) (string, error) {
+	secret, err := DecodeKey(key)
+	switch {
+	case err != nil || len(secret) == 0:
+		return "", errors.New("sign for a container: the key is none of a blob account")
+	case permissions == "" || strings.Trim(permissions, containerPermissions) != "":
+		return "", fmt.Errorf("sign for a container: permissions %.32q: use some of %s", permissions, containerPermissions)
+	}
+	if err := blob.CheckContainer(container); err != nil {
+		return "", fmt.Errorf("sign for a container: %w", err)
+	}
+	q := url.Values{
+		"sv": {encryptedSAS}, "sr": {"c"}, "sp": {permissions}, "se": {expires.UTC().Format("2006-01-02T15:04:05Z")},
+	}
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(serviceText(q, containerResource(Account, container))))
+	q.Set("sig", base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	return q.Encode(), nil
 }
 
 // checkTerms checks when, from where and how a signature may be used.

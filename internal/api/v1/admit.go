@@ -26,6 +26,10 @@ type Access interface {
 	Create(ctx context.Context, p access.Policy) (access.Policy, error)
 	Regenerate(ctx context.Context, hub, name string, key access.Key) (access.Policy, error)
 	Delete(ctx context.Context, hub, name string) error
+
+	Account() access.Account
+	RegenerateAccount(ctx context.Context, key access.Key) (access.Account, error)
+	AllowRootKeys(ctx context.Context, allow bool) (access.Account, error)
 }
 
 var _ Access = (*access.Registry)(nil)

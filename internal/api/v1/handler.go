@@ -76,6 +76,9 @@ type Config struct {
 	// BlobEndpoint gives the URL of the blob account in the same way, over TLS or without.
 	// nil means that there is none.
 	BlobEndpoint func(r *http.Request, tls bool) string
+	// SignContainer makes a shared-access signature for a container with a key of the blob account.
+	// nil means that there is no blob endpoint, as above.
+	SignContainer func(key, container, permissions string, expires time.Time) (string, error)
 
 	// Log takes what the listener cannot tell its client. nil means slog.Default().
 	Log *slog.Logger

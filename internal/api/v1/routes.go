@@ -127,6 +127,10 @@ func (d *Handler) routes() []route {
 		{method: "POST", path: "/api/v1/hubs/{hub}/poison/redrive", need: manageAll, serve: functions(d.redrivePoison), stream: true},
 		{method: "POST", path: "/api/v1/notices/test", need: manageAll, serve: functions(d.testNotice), stream: true},
 
+		{method: "GET", path: "/api/v1/blob-account", need: manageAll, serve: d.getBlobAccount},
+		{method: "PATCH", path: "/api/v1/blob-account", need: manageAll, serve: d.updateBlobAccount},
+		{method: "POST", path: "/api/v1/blob-account/regenerate", need: manageAll, serve: d.regenerateBlobKey},
+
 		{method: "GET", path: "/api/v1/connection-string", need: manageAll, serve: d.getConnectionString},
 
 		{method: "POST", path: "/{hub}/messages", need: sendToHub, serve: d.postMessages, maxBody: eventBytes, eventHubs: true},

@@ -144,9 +144,16 @@ func (k *Registry) Regenerate(ctx context.Context, hub, name string, key Key) (P
 	return changed, nil
 }
 
-// RegenerateRoot makes both keys of the root policy anew, in one step: for keys that
-// others may have seen.
+// RegenerateRoot makes both keys of the root policy anew, in one step, and those of the blob
+// account before: for keys that others may have seen.
 func (k *Registry) RegenerateRoot(ctx context.Context) (Policy, error) {
+	_, err := k.changeAccount(ctx, "regenerate the keys of the blob account", func(a *Account) error {
+		a.Primary, a.Secondary = newKey(), newKey()
+		return nil
+	})
+	if err != nil {
+		return Policy{}, err
+	}
 	changed, err := k.renew(ctx, level{}.key(auth.RootPolicy), func(p *Policy) {
 		p.Primary, p.Secondary = newKey(), newKey()
 	})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,12 +42,13 @@ type Registry struct {
 	created     bool
 
 	policies  *mirror.Table[record]
+	accounts  *mirror.Table[Account]
 	live      atomic.Pointer[snapshot]
 	listeners mirror.Listeners // are called after live was replaced
 }
 
-// Open reads the policies; on first start it makes the root policy with fresh keys. It
-// starts no goroutine; Run does the rest.
+// Open reads the policies; on first start it makes the root policy and the blob account with fresh
+// keys. It starts no goroutine; Run does the rest.
 func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	switch {
 	case cfg.Meta == nil || cfg.Hub == nil:
@@ -64,6 +66,9 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	}
 	k.policies = mirror.New(mirror.Config[record]{
 		Store: cfg.Meta, Prefix: policiesPrefix, Name: "policies", Decode: decode, Encode: record.encode, Apply: k.show, Log: cfg.Log,
+	})
+	k.accounts = mirror.New(mirror.Config[Account]{
+		Store: cfg.Meta, Prefix: accountsPrefix, Name: "accounts", Decode: decodeAccount, Encode: Account.encode, Log: cfg.Log,
 	})
 	if err := k.load(ctx); err != nil {
 		return nil, fmt.Errorf("open access: %w", err)
@@ -84,8 +89,9 @@ func (k *Registry) load(ctx context.Context) error {
 		return err
 	}
 	key := level{}.key(auth.RootPolicy)
-	if _, exists := k.policies.Get(key); exists {
-		return nil
+	_, exists := k.policies.Get(key)
+	if err := k.loadAccount(ctx, !exists); err != nil || exists {
+		return err
 	}
 	root := record{Policy: Policy{
 		Name: auth.RootPolicy, Rights: auth.Manage, Primary: newKey(), Secondary: newKey(), Created: now(),
@@ -105,7 +111,17 @@ func (k *Registry) load(ctx context.Context) error {
 // Without it the registry knows only its own.
 func (k *Registry) Run(ctx context.Context) error {
 	k.sweep(ctx)
-	return k.policies.Run(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	var accounts error
+	var both sync.WaitGroup
+	both.Go(func() {
+		defer cancel()
+		accounts = k.accounts.Run(ctx)
+	})
+	policies := k.policies.Run(ctx)
+	cancel()
+	both.Wait()
+	return errors.Join(policies, accounts)
 }
 
 // now has the precision that clients are shown.

@@ -10,7 +10,7 @@ import (
 
 // CreateContainer makes a container, or says that there is one.
 func (s *Service) CreateContainer(ctx context.Context, at Path, metadata map[string]string) (Container, error) {
-	if err := checkContainerName(at.Container); err != nil {
+	if err := CheckContainer(at.Container); err != nil {
 		return Container{}, err
 	}
 	if err := checkMetadata(metadata); err != nil {
@@ -33,7 +33,7 @@ func (s *Service) CreateContainer(ctx context.Context, at Path, metadata map[str
 
 // container finds one, whose id is what its blobs are beneath.
 func (s *Service) container(ctx context.Context, at Path) (*containerRecord, error) {
-	if checkContainerName(at.Container) != nil {
+	if CheckContainer(at.Container) != nil {
 		return nil, ErrContainerNotFound
 	}
 	c, _, err := get[containerRecord](ctx, s, containerKey(at.Account, at.Container))
@@ -57,7 +57,7 @@ func (s *Service) Container(ctx context.Context, at Path, when Conditions) (Cont
 
 // changeContainer lets one that exists be changed, if it meets the conditions but for the lease.
 func (s *Service) changeContainer(ctx context.Context, at Path, when Conditions, how func(*containerRecord) (*containerRecord, error)) (old, changed *containerRecord, err error) {
-	if checkContainerName(at.Container) != nil {
+	if CheckContainer(at.Container) != nil {
 		return nil, nil, ErrContainerNotFound
 	}
 	return change(ctx, s, containerKey(at.Account, at.Container), func(old *containerRecord) (*containerRecord, error) {

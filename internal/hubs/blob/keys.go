@@ -106,9 +106,9 @@ func listPrefix(container, prefix string) string {
 	return narrow
 }
 
-// checkContainerName wants 3 to 63 small letters, digits and single hyphens between them,
-// or one of the names with a '$'.
-func checkContainerName(name string) error {
+// CheckContainer wants 3 to 63 small letters, digits and single hyphens between them for a
+// container's name, or one of the names with a '$'. Errors wrap ErrName.
+func CheckContainer(name string) error {
 	switch name {
 	case "$root", "$web", "$logs":
 		return nil

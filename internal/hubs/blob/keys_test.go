@@ -15,7 +15,7 @@ func TestContainerNames(t *testing.T) {
 		"ab": false, "a--b": false, "-ab": false, "ab-": false, "aBc": false, "a_b": false, "a/b": false, "$logz": false, strings.Repeat("a", 64): false,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := checkContainerName(name); (err == nil) != valid {
+			if err := CheckContainer(name); (err == nil) != valid {
 				t.Errorf("%q: %v, want valid %t", name, err, valid)
 			}
 		})

@@ -527,15 +527,15 @@ func (w *world) moreFunctions(y upgrade.Yard) error {
 
 // BlobClient gives a client of the yard's blobs.
 func BlobClient(ctx context.Context, y upgrade.Yard) (*azblob.Client, error) {
-	answer, err := y.Do(ctx, http.MethodGet, "/api/v1/policies/"+upgrade.Policy, nil)
+	answer, err := y.Do(ctx, http.MethodGet, "/api/v1/blob-account", nil)
 	if err != nil {
 		return nil, err
 	}
-	var policy struct{ PrimaryKey string }
-	if err := json.Unmarshal(answer, &policy); err != nil || policy.PrimaryKey == "" {
+	var account struct{ PrimaryKey string }
+	if err := json.Unmarshal(answer, &account); err != nil || account.PrimaryKey == "" {
 		return nil, errors.Join(err, errors.New("no key"))
 	}
-	credential, err := azblob.NewSharedKeyCredential("eventyard", policy.PrimaryKey)
+	credential, err := azblob.NewSharedKeyCredential("eventyard", account.PrimaryKey)
 	if err != nil {
 		return nil, err
 	}

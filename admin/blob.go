@@ -1,0 +1,39 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+)
+
+// BlobAccount is the account of the yard's blob endpoint with its keys, as the yard shows it.
+type BlobAccount struct {
+	// Name and Endpoint are empty where the yard has no HTTP listener.
+	Name     string `json:"name,omitempty"`
+	Endpoint string `json:"endpoint,omitempty"`
+	// RootKeys: the keys of the root policy open blobs, too, as they did before the account had
+	// keys of its own.
+	RootKeys     bool   `json:"rootKeys"`
+	Created      Time   `json:"created"`
+	PrimaryKey   string `json:"primaryKey,omitempty"`
+	SecondaryKey string `json:"secondaryKey,omitempty"`
+}
+
+// BlobAccountRequest changes the blob account. Nil says nothing.
+type BlobAccountRequest struct {
+	RootKeys *bool `json:"rootKeys,omitempty"`
+}
+
+// BlobAccount shows the blob account.
+func (c *Client) BlobAccount(ctx context.Context) (BlobAccount, error) {
+	return one[BlobAccount](ctx, c, request{method: http.MethodGet, path: []string{"blob-account"}})
+}
+
+// UpdateBlobAccount changes the blob account.
+func (c *Client) UpdateBlobAccount(ctx context.Context, r BlobAccountRequest) (BlobAccount, error) {
+	return one[BlobAccount](ctx, c, request{method: http.MethodPatch, path: []string{"blob-account"}, body: r})
+}
+
+// RegenerateBlobKey makes one of the account's keys anew: primary or secondary.
+func (c *Client) RegenerateBlobKey(ctx context.Context, key string) (BlobAccount, error) {
+	return one[BlobAccount](ctx, c, request{method: http.MethodPost, path: []string{"blob-account", "regenerate"}, body: KeyChoice{key}})
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/spf13/cobra"
+)
+
+const blobHelp = `The yard has a blob endpoint with one account, for checkpoint stores and other clients of
+Azure Blob Storage. The account has two keys of its own, which open its blobs and nothing
+else; eventyard connection-string --blob prints what such clients are configured with, and
+with --container a connection string that is good for one container only.
+
+Before the account had keys of its own, those of the root policy were good for it. Connection
+strings of that time go on until: eventyard blob root-keys off.`
+
+// blobCommands are those of `eventyard blob`.
+type blobCommands struct{ *cli }
+
+func (c blobCommands) command() *cobra.Command {
+	return family(&cobra.Command{Use: "blob", Short: "Show the blob account, replace its keys", Long: blobHelp},
+		c.show(), c.regenerate(), c.rootKeys())
+}
+
+func (c blobCommands) show() *cobra.Command {
+	var showKeys bool
+	cmd := &cobra.Command{Use: "show", Short: "Show the blob account"}
+	cmd.Flags().BoolVar(&showKeys, "show-keys", false, "with its keys")
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) (admin.BlobAccount, error) {
+		account, err := client.BlobAccount(cmd.Context())
+		if !showKeys {
+			account.PrimaryKey, account.SecondaryKey = "", ""
+		}
+		return account, err
+	}, func(a admin.BlobAccount) error {
+		if err := c.printf("account    %s\nendpoint   %s\ncreated    %s\nroot keys  %s\n",
+			cmp.Or(a.Name, "-"), cmp.Or(a.Endpoint, "-"), showTime(a.Created), onOff(a.RootKeys)); err != nil || !showKeys {
+			return err
+		}
+		return c.printf("primary    %s\nsecondary  %s\n", a.PrimaryKey, a.SecondaryKey)
+	})
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func (c blobCommands) regenerate() *cobra.Command {
+	var key string
+	cmd := &cobra.Command{Use: "regenerate", Short: "Replace one of the account's keys; the old one ends at once"}
+	cmd.Flags().StringVar(&key, "key", keyName(false), "which `key`: primary or secondary")
+	completeFlags(cmd, cobra.FixedCompletions([]string{keyName(false), keyName(true)}, cobra.ShellCompDirectiveNoFileComp), "key")
+	yes := addYesFlag(cmd)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) (admin.BlobAccount, error) {
+		if key != keyName(false) && key != keyName(true) {
+			return admin.BlobAccount{}, usagef(cmd, "--key: %q is neither primary nor secondary", key)
+		}
+		question := fmt.Sprintf("Replace the %s key of the blob account? Clients that use the old one, or a signature made with it, lose access.", key)
+		if err := c.confirm(cmd, *yes, question); err != nil {
+			return admin.BlobAccount{}, err
+		}
+		return client.RegenerateBlobKey(cmd.Context(), key)
+	}, func(admin.BlobAccount) error {
+		return c.printf("the %s key of the blob account is a new one\n", key)
+	})
+}
+
+const rootKeysHelp = `Say whether the keys of the root policy open blobs. They did before the blob account had keys
+of its own. Give clients that still use such a connection string another one, from
+eventyard connection-string --blob, then turn this off: a checkpoint store then holds no key
+that manages the yard. The setting blob.rootKeys, where it is given, overrides this at each start.`
+
+func (c blobCommands) rootKeys() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "root-keys STATE", Short: "Say whether the root policy's keys open blobs", Long: rootKeysHelp,
+		Example:   "  eventyard blob root-keys off",
+		ValidArgs: []string{"on", "off"},
+	}
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.BlobAccount, error) {
+		on := args[0] == "on"
+		if !on && args[0] != "off" {
+			return admin.BlobAccount{}, usagef(cmd, "%q is neither on nor off", args[0])
+		}
+		return client.UpdateBlobAccount(cmd.Context(), admin.BlobAccountRequest{RootKeys: &on})
+	}, func(a admin.BlobAccount) error {
+		if a.RootKeys {
+			return c.printf("the keys of the root policy open blobs\n")
+		}
+		return c.printf("the keys of the root policy open no blobs; the account's own do\n")
+	})
+}

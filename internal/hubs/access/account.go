@@ -1,0 +1,112 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
+)
+
+// The blob account is an entry of its own: its keys open blobs and nothing else.
+const (
+	accountsPrefix = "accounts/"
+	blobAccount    = accountsPrefix + "blob"
+)
+
+// Account is the keys of the blob account. They are base64, as clients of storage want it.
+type Account struct {
+	Primary   string    `json:"primary"`
+	Secondary string    `json:"secondary"`
+	Created   time.Time `json:"created"`
+	// RootKeys: the keys of the root policy are good for it, too. They were its only ones once, so
+	// that connection strings of that time go on until an operator turns them off. In yards that
+	// have had an account from their beginning they never are, unless an operator wants it.
+	RootKeys bool `json:"rootKeys,omitempty"`
+}
+
+// encode cannot fail: the fields are plain values.
+func (a Account) encode() []byte {
+	value, err := json.Marshal(a)
+	if err != nil {
+		panic(fmt.Sprintf("encode the blob account: %v", err))
+	}
+	return value
+}
+
+// decodeAccount's errors name the key, never the value.
+func decodeAccount(e meta.Entry) (Account, error) {
+	var a Account
+	if err := json.Unmarshal(e.Value, &a); err != nil {
+		return Account{}, fmt.Errorf("read blob account %s: %w", e.Key, err)
+	}
+	if e.Key == blobAccount && (a.Primary == "" || a.Secondary == "") {
+		return Account{}, fmt.Errorf("read blob account %s: it lacks a key", e.Key)
+	}
+	return a, nil
+}
+
+// loadAccount reads the account, or makes it. It comes before the root policy is made, whose absence
+// says that the yard is new: a start that is cut short between the two gives no rights away.
+func (k *Registry) loadAccount(ctx context.Context, newYard bool) error {
+	if err := k.accounts.Load(ctx); err != nil {
+		return err
+	}
+	if _, exists := k.accounts.Get(blobAccount); exists {
+		return nil
+	}
+	made := Account{Primary: newKey(), Secondary: newKey(), Created: now(), RootKeys: !newYard}
+	_, err := k.accounts.Put(ctx, mirror.Item[Account]{Key: blobAccount, Value: made})
+	if errors.Is(err, meta.ErrConflict) { // another node was faster
+		return k.accounts.Load(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("make the keys of the blob account: %w", err)
+	}
+	return nil
+}
+
+// Account gives the keys of the blob account as they are now.
+func (k *Registry) Account() Account {
+	account, _ := k.accounts.Get(blobAccount)
+	return account.Value
+}
+
+// RegenerateAccount makes one of the account's keys anew. When it returns the old one is good for
+// nothing, nor are signatures made with it.
+func (k *Registry) RegenerateAccount(ctx context.Context, key Key) (Account, error) {
+	return k.changeAccount(ctx, "regenerate the "+string(key)+" key of the blob account", func(a *Account) error {
+		switch key {
+		case PrimaryKey:
+			a.Primary = newKey()
+		case SecondaryKey:
+			a.Secondary = newKey()
+		default:
+			return fmt.Errorf("%w: key %.32q, use %s or %s", ErrInvalid, string(key), PrimaryKey, SecondaryKey)
+		}
+		return nil
+	})
+}
+
+// AllowRootKeys says whether the keys of the root policy are good for the blob account.
+func (k *Registry) AllowRootKeys(ctx context.Context, allow bool) (Account, error) {
+	return k.changeAccount(ctx, "allow or refuse the root policy's keys for blobs", func(a *Account) error {
+		if a.RootKeys == allow {
+			return mirror.ErrUnchanged
+		}
+		a.RootKeys = allow
+		return nil
+	})
+}
+
+func (k *Registry) changeAccount(ctx context.Context, what string, how func(*Account) error) (Account, error) {
+	changed, err := k.accounts.Change(ctx, blobAccount, how)
+	if err != nil {
+		return Account{}, fmt.Errorf("%s: %w", what, err)
+	}
+	k.log.Info("blob account changed", "change", what, "rootKeys", changed.Value.RootKeys)
+	return changed.Value, nil
+}
