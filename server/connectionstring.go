@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -35,38 +34,10 @@ func (r *rootString) keep() (auth.ConnectionString, error) {
 	}
 	kept := r.at
 	kept.Policy, kept.Key = root.Name, root.Primary
-	if err := replaceFile(r.dir, ConnectionStringFile, kept.String()+"\n"); err != nil {
+	if err := vfs.ReplaceFile(r.dir, ConnectionStringFile, kept.String()+"\n"); err != nil {
 		return auth.ConnectionString{}, fmt.Errorf("keep the connection string: %w", err)
 	}
 	return kept, nil
-}
-
-// unfinishedSuffix ends the name of a file that is still being written.
-const unfinishedSuffix = ".new"
-
-// replaceFile writes a file anew as a whole, for its owner only, and durably. A crash
-// leaves the old one or the new one, and perhaps an unfinished one beside it, which the
-// next call removes. No two calls for one name may run at once.
-func replaceFile(dir vfs.FS, name, text string) error {
-	unfinished := name + unfinishedSuffix
-	if err := dir.Remove(unfinished); err != nil && !vfs.IsNotExist(err) {
-		return err
-	}
-	f, err := dir.Create(unfinished)
-	if err != nil {
-		return err
-	}
-	if _, err = f.WriteAt([]byte(text), 0); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = dir.Rename(unfinished, name)
-	}
-	if err != nil {
-		_ = dir.Remove(unfinished)
-		return err
-	}
-	return dir.SyncDir(".")
 }
 
 // rootRegistry is the registry of policies as the HTTP listener has it: when the key of the root

@@ -36,15 +36,15 @@ func TestTheConnectionStringSurvivesAPowerCut(t *testing.T) {
 	for cut := range 12 {
 		for seed := range uint64(20) {
 			disk := vfs.NewMem()
-			testkit.Must(t, replaceFile(disk, ConnectionStringFile, before))
+			testkit.Must(t, vfs.ReplaceFile(disk, ConnectionStringFile, before))
 			disk.FailAfter(cut)
-			err := replaceFile(disk, ConnectionStringFile, after)
+			err := vfs.ReplaceFile(disk, ConnectionStringFile, after)
 			found := disk.CutPower(rand.New(rand.NewPCG(seed, 1)))
 			got := content(t, found, ConnectionStringFile)
 			if got != after && (err == nil || got != before) {
 				t.Fatalf("cut after %d operations, seed %d: found %q, the call said %v", cut, seed, got, err)
 			}
-			testkit.Must(t, replaceFile(found, ConnectionStringFile, "newer\n"),
+			testkit.Must(t, vfs.ReplaceFile(found, ConnectionStringFile, "newer\n"),
 				"cut after %d operations, seed %d", cut, seed)
 			if left, err := found.List("."); err != nil || len(left) != 1 {
 				t.Fatalf("cut after %d operations, seed %d: left are %v, %v", cut, seed, left, err)
@@ -57,7 +57,7 @@ func TestTheConnectionStringSurvivesAPowerCut(t *testing.T) {
 func TestAConnectionStringThatCannotBeKept(t *testing.T) {
 	for _, kind := range []vfs.OpKind{vfs.OpCreate, vfs.OpWrite, vfs.OpSync, vfs.OpRename} {
 		disk := vfs.NewMem()
-		testkit.Must(t, replaceFile(disk, ConnectionStringFile, "old"))
+		testkit.Must(t, vfs.ReplaceFile(disk, ConnectionStringFile, "old"))
 		broken := errors.New("broken")
 		faulty := vfs.NewFaulty(disk)
 		faulty.Inject(func(op vfs.Op) error {
@@ -66,7 +66,7 @@ func TestAConnectionStringThatCannotBeKept(t *testing.T) {
 			}
 			return nil
 		})
-		testkit.ErrorIs(t, replaceFile(faulty, ConnectionStringFile, "new"), broken, "%v fails: error", kind)
+		testkit.ErrorIs(t, vfs.ReplaceFile(faulty, ConnectionStringFile, "new"), broken, "%v fails: error", kind)
 		left, err := disk.List(".")
 		if err != nil || len(left) != 1 || content(t, disk, ConnectionStringFile) != "old" {
 			t.Errorf("%v fails: left are %v, %v", kind, left, err)
@@ -79,7 +79,7 @@ func TestAConnectionStringThatCannotBeKept(t *testing.T) {
 func TestAnUnfinishedConnectionStringIsRemoved(t *testing.T) {
 	cfg := quick(t)
 	start(t, cfg).shutdown()
-	unfinished := filepath.Join(cfg.DataDir, ConnectionStringFile+unfinishedSuffix)
+	unfinished := filepath.Join(cfg.DataDir, ConnectionStringFile+vfs.UnfinishedSuffix)
 	testkit.Must(t, os.WriteFile(unfinished, []byte("SharedAccessKey=old"), 0o600))
 	if found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir}); err != nil || len(found.Foreign) != 0 {
 		t.Errorf("found %+v, %v", found, err)

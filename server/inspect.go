@@ -5,6 +5,7 @@ import (
 	"io/fs"
 
 	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // Inspection says how to look into a data folder.
@@ -42,7 +43,7 @@ type Findings struct {
 func Inspect(ctx context.Context, in Inspection) (Findings, error) {
 	found, err := storage.Inspect(ctx, storageOf(in.DataDir), storage.Inspection{
 		Own: []string{
-			ConnectionStringFile, ConnectionStringFile + unfinishedSuffix, CertificateDir, blobDir, NodeFile, NodeFile + unfinishedSuffix,
+			ConnectionStringFile, ConnectionStringFile + vfs.UnfinishedSuffix, CertificateDir, blobDir, NodeFile, NodeFile + vfs.UnfinishedSuffix,
 		},
 		Known:       func(path string, entry fs.DirEntry) bool { return entry.IsDir() && hasDeadLetters(path) },
 		MaxLogBytes: in.MaxLogBytes, Progress: in.Progress,

@@ -31,7 +31,7 @@ func node(dataDir string) (string, error) {
 	}
 	machine, _ := os.Hostname() // the id begins with it, if there is one
 	id := runner.NewInstance(machine)
-	if err := replaceFile(vfs.OS(dataDir), NodeFile, id+"\n"); err != nil {
+	if err := vfs.ReplaceFile(vfs.OS(dataDir), NodeFile, id+"\n"); err != nil {
 		return "", fmt.Errorf("keep this node's id: %w", err)
 	}
 	return id, nil
