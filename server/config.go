@@ -38,6 +38,8 @@ type Config struct {
 	SyncInterval time.Duration
 	// SegmentBytes is the size of a partition's files; zero means 64 MiB.
 	SegmentBytes int64
+	// Secrets is where the key comes from that seals secrets in DataDir.
+	Secrets Secrets
 
 	// AMQP, AMQPS, HTTP and HTTPS are the addresses of the listeners, or Off. Port 0 picks a
 	// free one. Empty means 127.0.0.1 with port 5672, 5671, 8080 and 8443.
@@ -88,6 +90,21 @@ type Config struct {
 	Version string
 	// Log takes what an operator should know; nil means slog.Default().
 	Log *slog.Logger
+}
+
+// Secrets says where the secret key comes from: 32 random bytes as base64, or several lines of them,
+// the newest first, which seals; the others only open what was sealed before. At most one is given;
+// none means the file secret.key in DataDir, which is made.
+type Secrets struct {
+	// Key is the key itself, KeyFile the file that holds it, KeyCommand a command of the shell that
+	// prints it.
+	Key, KeyFile, KeyCommand string
+}
+
+// Rotate puts a new key before the old one in the file that holds it, and gives its name. The next
+// start seals everything with it. The error is fs.ErrNotExist where there is no file yet.
+func (s Secrets) Rotate(dataDir string) (file string, err error) {
+	return storage.SecretKey(s).Rotate(Config{DataDir: dataDir}.withDefaults().DataDir)
 }
 
 // TLS names the files with the certificates of the listeners with TLS.
@@ -164,7 +181,8 @@ func (c Config) validate() error {
 
 // storage is how events and definitions are kept.
 func (c Config) storage(metrics prometheus.Registerer) storage.Config {
-	return storage.Config{Sync: c.Sync, SyncInterval: c.SyncInterval, SegmentBytes: c.SegmentBytes, Log: c.Log, Metrics: metrics}
+	return storage.Config{Sync: c.Sync, SyncInterval: c.SyncInterval, SegmentBytes: c.SegmentBytes,
+		SecretKey: storage.SecretKey(c.Secrets), Log: c.Log, Metrics: metrics}
 }
 
 // ReservedNames are the first path segments that the yard keeps for itself: no hub has

@@ -100,7 +100,8 @@ func (c serveCommand) sayReady(cfg config.Config, s *server.Server) {
 // readyEnd is the last line about a yard that is ready.
 const readyEnd = "Ctrl-C stops it."
 
-// sayAccess prints what clients are let in by. A key that is a secret is shown once.
+// sayAccess prints what clients are let in by. A key that is a secret is not shown: what is printed
+// here often ends in the log of a container.
 func (c serveCommand) sayAccess(reported server.Access) {
 	switch {
 	case reported.Development:
@@ -109,11 +110,8 @@ func (c serveCommand) sayAccess(reported server.Access) {
 				"and the keys of " + auth.RootPolicy + " will be made anew at the next start beyond loopback"})
 		}
 		fmt.Fprintf(c.stdout, "Every listener is on loopback, so every user and program of this machine may use it, with this connection string:\n  %s\n", reported.ConnectionString)
-	case reported.First:
-		c.warn(renewal(reported))
-		fmt.Fprintf(c.stdout, "Others can reach this yard. This connection string has all rights and is shown only now; %s keeps it:\n  %s\n",
-			absolute(reported.File), reported.ConnectionString)
 	default:
+		c.warn(renewal(reported))
 		fmt.Fprintf(c.stdout, "Others can reach this yard. A connection string with all rights is in %s\n", absolute(reported.File))
 	}
 }
@@ -172,6 +170,7 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		Sync:         cfg.Sync,
 		SyncInterval: time.Duration(cfg.SyncInterval),
 		SegmentBytes: int64(cfg.SegmentBytes),
+		Secrets:      server.Secrets(cfg.Secrets),
 		AMQP:         cfg.AMQP,
 		AMQPS:        cfg.AMQPS,
 		HTTP:         cfg.HTTP,

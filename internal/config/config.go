@@ -34,6 +34,8 @@ type Config struct {
 	Host      string `key:"host"`
 	PublicURL string `key:"publicUrl"`
 
+	Secrets Secrets `key:"secrets"`
+
 	TLS  TLS  `key:"tls"`
 	OIDC OIDC `key:"oidc"`
 	Blob Blob `key:"blob"`
@@ -54,6 +56,13 @@ type Config struct {
 	Subscriptions []admin.SubscriptionRequest `key:"subscriptions"`
 
 	Functions []admin.FunctionRequest `key:"functions"`
+}
+
+// Secrets says where the key comes from that seals secrets in the data folder.
+type Secrets struct {
+	Key        string `key:"key"`
+	KeyFile    string `key:"keyFile"`
+	KeyCommand string `key:"keyCommand"`
 }
 
 // TLS says which certificates the listeners with TLS show and want.

@@ -50,6 +50,14 @@ var rows = []row{
 	{"publicUrl", "URL", "",
 		"URL under which others reach this yard, for links and for the endpoints of topics. Empty: the address of the " +
 			"HTTP listener."},
+	{"secrets.key", "TEXT", "",
+		"Secret key that seals access keys, signing keys, headers and the like in the data folder: 32 random bytes as " +
+			"base64, or several lines of them, the newest first; better given as EVENTYARD_SECRETS_KEY than on a command line."},
+	{"secrets.keyFile", "FILE", "",
+		"File that holds the secret key. Empty: secret.key in the data folder, which is made; a backup without it " +
+			"shows nobody a secret."},
+	{"secrets.keyCommand", "COMMAND", "",
+		"Command of the shell that prints the secret key, such as one of a key-management service."},
 	{"tls.certFile", "FILE", "",
 		"Certificate of the listeners with TLS, with its chain, as PEM; read again when it changes. Empty: the yard " +
 			"makes one of its own, signed by an authority of its own (eventyard cert export)."},

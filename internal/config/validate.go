@@ -61,6 +61,9 @@ func (c Config) validateStorage(found *complaints) {
 	default:
 		found.add("engine", "%q is no engine: only disk", c.Engine)
 	}
+	if s := c.Secrets; s.Key != "" && s.KeyFile+s.KeyCommand != "" || s.KeyFile != "" && s.KeyCommand != "" {
+		found.add("secrets", "the secret key comes from one place: give key, keyFile or keyCommand")
+	}
 	oneOf(found, "sync", c.Sync, "always", "interval", "os")
 	between(found, "syncInterval", c.SyncInterval, time.Millisecond, time.Minute)
 	if c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,7 +25,7 @@ const (
 )
 
 // openDisk opens the engine first: its lock tells at once whether another yard has the folder.
-func openDisk(folder string, cfg Config) (*Storage, error) {
+func openDisk(ctx context.Context, folder string, cfg Config) (*Storage, error) {
 	sync, err := disk.ParseSync(cfg.Sync)
 	if err != nil {
 		return nil, err
@@ -48,7 +49,23 @@ func openDisk(folder string, cfg Config) (*Storage, error) {
 	}
 	// The engine is closed before the store that its hubs are in.
 	end := func() error { return errors.Join(engine.Close(), store.Close()) }
-	return &Storage{Log: engine, Meta: store, Engine: "disk", close: end}, nil
+	secured, n, err := cfg.SecretKey.seal(ctx, folder, store)
+	if err == nil && n > 0 { // as they were before they are still in free pages of the file
+		cfg.Log.Info("secrets in the meta store were sealed with the newest secret key", "entries", n)
+		if err = store.Close(); err == nil {
+			if err := bolt.Compact(filepath.Join(folder, metaName)); err != nil {
+				cfg.Log.Warn("what was there before secrets were sealed is still in the file", "error", err)
+			}
+			store, err = bolt.Open(metaConfig(folder, cfg, true))
+		}
+		if err == nil {
+			secured, _, err = cfg.SecretKey.seal(ctx, folder, store)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return &Storage{Log: engine, Meta: secured, Engine: "disk", close: end}, nil
 }
 
 // metaConfig is of the store of definitions. It is durable in every sync mode: what a power cut may

@@ -80,7 +80,7 @@ func (f *Findings) lookAround(folder string, in Inspection) error {
 	if err != nil {
 		return err
 	}
-	own := append([]string{lockName, metaName, logDir, journalDir, spareDir, trashDir}, in.Own...)
+	own := append([]string{lockName, metaName, SecretKeyFile, SecretKeyFile + vfs.UnfinishedSuffix, logDir, journalDir, spareDir, trashDir}, in.Own...)
 	known := false
 	for _, entry := range entries {
 		switch {

@@ -37,6 +37,8 @@ type Config struct {
 	SyncInterval time.Duration
 	// SegmentBytes is the size of a partition's files.
 	SegmentBytes int64
+	// SecretKey is where the key comes from that seals secrets.
+	SecretKey SecretKey
 	// Log takes what an operator should know. Metrics takes the engine's counts.
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -45,7 +47,7 @@ type Config struct {
 // Check tells what is wrong with the configuration by itself.
 func (c Config) Check() error {
 	_, err := disk.ParseSync(c.Sync)
-	return err
+	return errors.Join(err, c.SecretKey.Check())
 }
 
 // Storage is the two contracts, opened.
@@ -67,12 +69,12 @@ func Disk(folder string) string { return diskScheme + folder }
 const diskScheme = "disk://"
 
 // Open opens the storage at a URL, and makes it where there is none.
-func Open(_ context.Context, url string, cfg Config) (*Storage, error) {
+func Open(ctx context.Context, url string, cfg Config) (*Storage, error) {
 	folder, err := folderOf(url)
 	if err != nil {
 		return nil, err
 	}
-	return openDisk(folder, cfg)
+	return openDisk(ctx, folder, cfg)
 }
 
 // folderOf gives the folder of a URL. All that follows the scheme is its name, as the system writes

@@ -1,0 +1,130 @@
+// Package sealed is a meta.Store that encrypts the values of another. A copy of the files without
+// the secret key gives nobody an access key, a signing key, a password or a header.
+package sealed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// plain are the prefixes of entries that hold no secret and stay as they are: most change all the
+// time. What is not named here is sealed, so that a new kind of entry is safe unless somebody has
+// decided that it need not be.
+var plain = []string{
+	"hubs/", "groups/", "producers/", "records/", "blobs/",
+	"grid/cursors/", "grid/dead/", "poison/",
+}
+
+// Store seals what is written and opens what is read. Values that are not sealed, from before there
+// was a key, are read as they are.
+type Store struct {
+	meta.Store
+	keys *Keys
+}
+
+// New wraps a store.
+func New(inner meta.Store, keys *Keys) *Store { return &Store{inner, keys} }
+
+func isPlain(key string) bool {
+	return slices.ContainsFunc(plain, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+// Get opens the value.
+func (s *Store) Get(ctx context.Context, key string) (meta.Entry, error) {
+	e, err := s.Store.Get(ctx, key)
+	if err != nil {
+		return e, err
+	}
+	e.Value, _, err = s.keys.open(key, e.Value)
+	return e, err
+}
+
+// List opens all values.
+func (s *Store) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
+	list, err := s.Store.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range list {
+		if list[i].Value, _, err = s.keys.open(e.Key, e.Value); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// CompareAndSet seals the value, unless it is of a kind that holds no secret.
+func (s *Store) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
+	if !isPlain(key) {
+		value = s.keys.seal(key, value)
+	}
+	return s.Store.CompareAndSet(ctx, key, expected, value)
+}
+
+// Watch opens the values of changes.
+func (s *Store) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
+	w, err := s.Store.Watch(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	return &watcher{w, s.keys}, nil
+}
+
+type watcher struct {
+	meta.Watcher
+	keys *Keys
+}
+
+func (w *watcher) Next() ([]meta.Change, error) {
+	changes, err := w.Watcher.Next()
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range changes {
+		if c.Deleted {
+			continue
+		}
+		if changes[i].Value, _, err = w.keys.open(c.Key, c.Value); err != nil {
+			return nil, err
+		}
+	}
+	return changes, nil
+}
+
+// Reseal seals with the newest key what is not sealed with it, and gives how many entries that
+// were. It is for the start, before anybody else uses the store; what another node changes meanwhile
+// is sealed by that.
+func (s *Store) Reseal(ctx context.Context) (n int, err error) {
+	list, err := s.Store.List(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range list {
+		value, newest, err := s.keys.open(e.Key, e.Value)
+		if err != nil {
+			return n, err
+		}
+		if newest || isPlain(e.Key) && !isSealed(e.Value) {
+			continue
+		}
+		switch _, err := s.CompareAndSet(ctx, e.Key, e.Revision, value); {
+		case errors.Is(err, meta.ErrConflict):
+		case err != nil:
+			return n, fmt.Errorf("seal %s: %w", e.Key, err)
+		default:
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Some tells whether anything in a store is sealed.
+func Some(ctx context.Context, inner meta.Store) (bool, error) {
+	list, err := inner.List(ctx, "")
+	return slices.ContainsFunc(list, func(e meta.Entry) bool { return isSealed(e.Value) }), err
+}

@@ -1,0 +1,123 @@
+package sealed
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+func keysOf(t *testing.T, lines ...string) *Keys {
+	t.Helper()
+	keys, err := ParseKeys(strings.Join(lines, "\n"))
+	testkit.Must(t, err)
+	return keys
+}
+
+// R5: a value can be read back by whoever has the key, from its own entry alone.
+func TestValuesAreSealed(t *testing.T) {
+	first, second := NewKey(), NewKey()
+	inner := metatest.NewMemory()
+	store := New(inner, keysOf(t, first))
+	secret := []byte(`{"key":"hunter2"}`)
+	revision, err := store.CompareAndSet(t.Context(), "policies/send", 0, secret)
+	testkit.Must(t, err)
+	_, err = store.CompareAndSet(t.Context(), "records/1/2/lease/0", 0, []byte("seen"))
+	testkit.Must(t, err)
+
+	raw, err := inner.Get(t.Context(), "policies/send")
+	testkit.Must(t, err)
+	testkit.That(t, !bytes.Contains(raw.Value, []byte("hunter2")), "stored %q", raw.Value)
+	hot, err := inner.Get(t.Context(), "records/1/2/lease/0")
+	testkit.Must(t, err)
+	testkit.Equal(t, string(hot.Value), "seen", "what is no secret")
+
+	got, err := store.Get(t.Context(), "policies/send")
+	testkit.Must(t, err)
+	testkit.Equal(t, string(got.Value), string(secret), "read back")
+	testkit.Equal(t, got.Revision, revision, "its revision")
+
+	_, err = New(inner, keysOf(t, second)).Get(t.Context(), "policies/send")
+	testkit.ErrorIs(t, err, ErrUnknownKey, "with another key")
+	got, err = New(inner, keysOf(t, second, first)).Get(t.Context(), "policies/send")
+	testkit.Must(t, err)
+	testkit.Equal(t, string(got.Value), string(secret), "with the old key behind a new one")
+
+	_, err = inner.CompareAndSet(t.Context(), "policies/all", 0, raw.Value)
+	testkit.Must(t, err)
+	_, err = store.Get(t.Context(), "policies/all")
+	testkit.That(t, err != nil, "a value moved to another entry is read as %v", err)
+}
+
+// R5: with a new key, and with the first, everything is sealed anew, once.
+func TestReseal(t *testing.T) {
+	inner := metatest.NewMemory()
+	for _, key := range []string{"policies/a", "hubs/h", "functions/f"} {
+		_, err := inner.CompareAndSet(t.Context(), key, 0, []byte("text of "+key))
+		testkit.Must(t, err)
+	}
+	first, second := NewKey(), NewKey()
+	for _, step := range []struct {
+		keys []string
+		want int
+	}{{[]string{first}, 2}, {[]string{first}, 0}, {[]string{second, first}, 2}, {[]string{second}, 0}} {
+		store := New(inner, keysOf(t, step.keys...))
+		n, err := store.Reseal(t.Context())
+		testkit.Must(t, err)
+		testkit.Equal(t, n, step.want, "sealed with %d keys", len(step.keys))
+		list, err := store.List(t.Context(), "")
+		testkit.Must(t, err)
+		for _, e := range list {
+			testkit.Equal(t, string(e.Value), "text of "+e.Key, "listed")
+		}
+	}
+	_, err := New(inner, keysOf(t, first)).Reseal(t.Context())
+	testkit.ErrorIs(t, err, ErrUnknownKey, "with the old key alone")
+}
+
+// R5: changes are opened for those who watch.
+func TestWatchOpens(t *testing.T) {
+	store := New(metatest.NewMemory(), keysOf(t, NewKey()))
+	watch, err := store.Watch(t.Context(), "policies/")
+	testkit.Must(t, err)
+	_, err = watch.Next()
+	testkit.Must(t, err)
+	revision, err := store.CompareAndSet(t.Context(), "policies/a", 0, []byte("one"))
+	testkit.Must(t, err)
+	changes, err := watch.Next()
+	testkit.Must(t, err)
+	testkit.Equal(t, string(changes[0].Value), "one", "watched")
+	testkit.Must(t, store.Delete(t.Context(), "policies/a", revision))
+	changes, err = watch.Next()
+	testkit.Must(t, err)
+	testkit.That(t, changes[0].Deleted && changes[0].Value == nil, "watched %v", changes)
+}
+
+func TestKeysAreRefused(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n\n", "short", NewKey() + "\nnot a key"} {
+		_, err := ParseKeys(text)
+		testkit.That(t, err != nil, "%q is taken", text)
+	}
+}
+
+// Whatever is in the file, opening it is an error and no panic.
+func FuzzOpen(f *testing.F) {
+	keys, err := ParseKeys(NewKey())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(keys.seal("a", []byte("value")))
+	f.Add([]byte(magic))
+	f.Add([]byte("{}"))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		opened, newest, err := keys.open("a", value)
+		if err == nil && !newest && !bytes.Equal(opened, value) {
+			t.Errorf("%q was opened as %q", value, opened)
+		}
+	})
+}
+
+var _ meta.Store = (*Store)(nil)

@@ -1,0 +1,140 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// SecretKeyFile is the file of the secret keys in a folder, unless they come from elsewhere.
+const SecretKeyFile = "secret.key"
+
+// SecretKey says where the secret keys come from that seal entries with secrets. At most one is
+// given; none means the file SecretKeyFile beside the data, which is made.
+type SecretKey struct {
+	// Key is the keys themselves, KeyFile the name of a file that holds them, KeyCommand a command
+	// of the shell that prints them. One key a line, the newest first: it seals, the others only
+	// open.
+	Key, KeyFile, KeyCommand string
+}
+
+// Check tells what is wrong with it by itself.
+func (k SecretKey) Check() error {
+	given := 0
+	for _, source := range []string{k.Key, k.KeyFile, k.KeyCommand} {
+		if source != "" {
+			given++
+		}
+	}
+	if given > 1 {
+		return errors.New("the secret key comes from one place: give the key, a file or a command")
+	}
+	if k.Key != "" {
+		_, err := sealed.ParseKeys(k.Key)
+		return err
+	}
+	return nil
+}
+
+// read gives the keys; fs.ErrNotExist where the file beside the data is yet to be made.
+func (k SecretKey) read(ctx context.Context, folder string) (*sealed.Keys, error) {
+	text, from := []byte(k.Key), "the secret key"
+	switch {
+	case k.Key != "":
+	case k.KeyCommand != "":
+		from = "the output of the secret key's command"
+		command := exec.CommandContext(ctx, "sh", "-c", k.KeyCommand)
+		var stderr strings.Builder
+		command.Stderr = &stderr
+		output, err := command.Output()
+		if err != nil {
+			return nil, fmt.Errorf("run the secret key's command: %w: %.500s", err, strings.TrimSpace(stderr.String()))
+		}
+		text = output
+	default:
+		from = k.path(folder)
+		info, err := os.Stat(from)
+		if err != nil {
+			return nil, fmt.Errorf("read the secret key: %w", err)
+		}
+		if info.Mode().Perm()&0o077 != 0 {
+			return nil, fmt.Errorf("read the secret key: others can read %s too: chmod 600 %s", from, from)
+		}
+		if text, err = os.ReadFile(from); err != nil {
+			return nil, fmt.Errorf("read the secret key: %w", err)
+		}
+	}
+	keys, err := sealed.ParseKeys(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return keys, nil
+}
+
+func (k SecretKey) path(folder string) string {
+	if k.KeyFile != "" {
+		return k.KeyFile
+	}
+	return filepath.Join(folder, SecretKeyFile)
+}
+
+// Rotate puts a new key before those in the file. The next start seals everything with it. Where
+// there is no file it fails with fs.ErrNotExist.
+func (k SecretKey) Rotate(folder string) (file string, err error) {
+	if k.Key != "" || k.KeyCommand != "" {
+		return "", errors.New("the secret key does not come from a file: put a new key before the old one where it comes from")
+	}
+	file = k.path(folder)
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return file, err
+	}
+	if _, err := sealed.ParseKeys(string(old)); err != nil {
+		return file, fmt.Errorf("%s: %w", file, err)
+	}
+	return file, vfs.ReplaceFile(vfs.OS(filepath.Dir(file)), filepath.Base(file), sealed.NewKey()+"\n"+string(old))
+}
+
+// seal gives the store that seals secrets, in which all are sealed with the newest key, and how
+// many that concerned just now.
+func (k SecretKey) seal(ctx context.Context, folder string, inner meta.Store) (*sealed.Store, int, error) {
+	keys, err := k.read(ctx, folder)
+	if errors.Is(err, fs.ErrNotExist) && k.KeyFile == "" {
+		keys, err = k.create(ctx, folder, inner)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	store := sealed.New(inner, keys)
+	n, err := store.Reseal(ctx)
+	if errors.Is(err, sealed.ErrUnknownKey) {
+		err = fmt.Errorf("%w (they are in %s, unless the yard was started with --secrets-key-file or --secrets-key-command)", err, SecretKeyFile)
+	}
+	return store, n, err
+}
+
+// create makes the file beside the data, durably, before anything is sealed with its key. Where
+// something is sealed already its key is lost, and another one would hide that.
+func (k SecretKey) create(ctx context.Context, folder string, inner meta.Store) (*sealed.Keys, error) {
+	file := k.path(folder)
+	switch some, err := sealed.Some(ctx, inner); {
+	case err != nil:
+		return nil, err
+	case some:
+		return nil, fmt.Errorf("%s is missing, and the data was sealed with its key: restore the file, or give the key by --secrets-key-file or --secrets-key-command", file)
+	}
+	text := sealed.NewKey() + "\n"
+	if err := vfs.ReplaceFile(vfs.OS(folder), SecretKeyFile, text); err != nil {
+		return nil, fmt.Errorf("make the secret key: %w", err)
+	}
+	return sealed.ParseKeys(text)
+}
