@@ -41,26 +41,11 @@ type slot struct {
 
 // take lets a receiver in, or says why not. Whom it evicts has been notified when it returns.
 func (ps *slots) take(ctx context.Context, r *Receiver) error {
-	ps.mu.Lock()
-	p := ps.all[r.at]
-	if p == nil {
-		p = &slot{turn: make(chan struct{}, 1)}
-		ps.all[r.at] = p
+	p, leave, err := ps.enter(ctx, r.at)
+	if err != nil {
+		return err
 	}
-	p.coming++
-	ps.mu.Unlock()
-	defer func() {
-		ps.mu.Lock()
-		defer ps.mu.Unlock()
-		p.coming--
-		ps.tidyLocked(r.at, p)
-	}()
-	select {
-	case p.turn <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-p.turn }()
+	defer leave()
 	evicted, err := ps.seat(p, r)
 	for _, old := range evicted {
 		if old.evict != nil {
@@ -68,6 +53,55 @@ func (ps *slots) take(ctx context.Context, r *Receiver) error {
 		}
 	}
 	return err
+}
+
+// disconnect evicts all who have an epoch, in favour of nobody.
+func (ps *slots) disconnect(ctx context.Context, at slotID) (int, error) {
+	p, leave, err := ps.enter(ctx, at)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	ps.mu.Lock()
+	var evicted []*Receiver
+	for _, r := range slices.Clone(p.seated) {
+		if r.claim.epoch != nil {
+			evicted = append(evicted, r)
+			ps.unseatLocked(p, r)
+		}
+	}
+	ps.mu.Unlock()
+	for _, old := range evicted {
+		if old.evict != nil {
+			old.evict(old.claim.evictedBy(claim{"an operator", old.claim.epoch}))
+		}
+	}
+	return len(evicted), nil
+}
+
+// enter waits for the turn at a slot, which leave gives back.
+func (ps *slots) enter(ctx context.Context, at slotID) (p *slot, leave func(), err error) {
+	ps.mu.Lock()
+	p = ps.all[at]
+	if p == nil {
+		p = &slot{turn: make(chan struct{}, 1)}
+		ps.all[at] = p
+	}
+	p.coming++
+	ps.mu.Unlock()
+	gone := func() {
+		ps.mu.Lock()
+		defer ps.mu.Unlock()
+		p.coming--
+		ps.tidyLocked(at, p)
+	}
+	select {
+	case p.turn <- struct{}{}:
+		return p, func() { <-p.turn; gone() }, nil
+	case <-ctx.Done():
+		gone()
+		return nil, nil, context.Cause(ctx)
+	}
 }
 
 // tidyLocked forgets a slot that nobody has or wants.

@@ -42,3 +42,19 @@ func (ps *slots) present(at slotID) (there []ReceiverInfo) {
 	}
 	return there
 }
+
+// Disconnect ends those receivers of a group's partition at this node that have an epoch, for an
+// operator, and tells how many there were: each keeps everybody with a lower one from the
+// partition. They are notified when it returns. A *NotFoundError if there is no such partition or
+// group.
+func (b *Broker) Disconnect(ctx context.Context, hub, group, partition string) (int, error) {
+	h, _, err := b.locate(hub, partition)
+	if err != nil {
+		return 0, err
+	}
+	g, err := b.groups.get(ctx, h, group)
+	if err != nil {
+		return 0, err
+	}
+	return b.slots.disconnect(ctx, slotID{log: h.log, group: g.Name, partition: partition})
+}
