@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/define"
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
+	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/functions/runner"
@@ -120,7 +121,9 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 			return fmt.Errorf("configured hub %s: %w", h.Name, err)
 		}
 	}
-	y.groups, err = groups.New(groups.Config{Meta: y.storage.Meta, Broker: y.broker, Log: log, Metrics: y.registry})
+	y.groups, err = groups.New(groups.Config{
+		Meta: y.storage.Meta, Broker: y.broker, Circuit: circuit.ByInstance, Log: log, Metrics: y.registry,
+	})
 	if err != nil {
 		return err
 	}

@@ -131,6 +131,8 @@ var answers = []answer{
 
 	{name: "processor.ErrFenced", match: is(processor.ErrFenced), condition: condFenced},
 	{name: "processor.ErrConflict", match: is(processor.ErrConflict), condition: condConflict},
+	{name: "groups.ErrForbidden", match: is(groups.ErrForbidden), condition: condUnauthorized},
+	{name: "groups.ErrBehind", match: is(groups.ErrBehind), condition: condBusy},
 	{name: "groups.ErrInvalid", match: is(groups.ErrInvalid), condition: condArgument},
 	{name: "groups.ErrTooManyEntries", match: is(groups.ErrTooManyEntries), condition: condTooMany},
 	{name: "groups.ErrOutOfRange", match: is(groups.ErrOutOfRange), condition: condRange},

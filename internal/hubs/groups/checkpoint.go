@@ -25,6 +25,11 @@ func (g group) checkpoints(ctx context.Context) ([]processor.Checkpoint, error) 
 
 // Begin raises the fence to the lease's epoch and gives the checkpoint.
 func (k *Registry) Begin(ctx context.Context, of processor.Group, l processor.Lease) (processor.Checkpoint, error) {
+	return k.BeginBy(ctx, k.itself, of, l)
+}
+
+// BeginBy is Begin for a client, whose lease it has to be.
+func (k *Registry) BeginBy(ctx context.Context, by Caller, of processor.Group, l processor.Lease) (processor.Checkpoint, error) {
 	g, err := k.find(ctx, of)
 	if err != nil {
 		return processor.Checkpoint{}, err
@@ -33,7 +38,7 @@ func (k *Registry) Begin(ctx context.Context, of processor.Group, l processor.Le
 		return processor.Checkpoint{}, err
 	}
 	for {
-		if err := g.holds(ctx, l); err != nil {
+		if err := g.holds(ctx, by, l); err != nil {
 			return processor.Checkpoint{}, err
 		}
 		record, revision, err := g.checkpoint(ctx, l.Partition)
@@ -86,19 +91,29 @@ func (g group) write(ctx context.Context, partition string, expected meta.Revisi
 
 // Save stores a checkpoint under a lease.
 func (k *Registry) Save(ctx context.Context, of processor.Group, l processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error) {
+	return k.SaveBy(ctx, k.itself, of, l, c)
+}
+
+// SaveBy is Save for a client, whose lease it has to be.
+func (k *Registry) SaveBy(ctx context.Context, by Caller, of processor.Group, l processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error) {
 	c.Partition = l.Partition
 	g, err := k.findFor(ctx, of, c)
 	if err != nil {
 		return processor.Checkpoint{}, err
 	}
-	if err := g.holds(ctx, l); err != nil {
+	if err := g.holds(ctx, by, l); err != nil {
 		return processor.Checkpoint{}, err
 	}
 	expected, fence, ok := fencedRevisionOf(c.Version)
-	switch {
-	case !ok:
+	if !ok {
 		return processor.Checkpoint{}, processor.ErrConflict
-	case fence > l.Epoch:
+	}
+	if !by.Operator { // what stands in the version it may have made up
+		if fence, err = g.fence(ctx, l.Partition, expected, fence); err != nil {
+			return processor.Checkpoint{}, err
+		}
+	}
+	if fence > l.Epoch {
 		return processor.Checkpoint{}, processor.ErrFenced
 	}
 	c.Epoch = l.Epoch
@@ -114,10 +129,27 @@ func (k *Registry) Save(ctx context.Context, of processor.Group, l processor.Lea
 	case record.Fence > l.Epoch:
 		return processor.Checkpoint{}, processor.ErrFenced
 	}
-	if err := g.holds(ctx, l); err != nil {
+	if err := g.holds(ctx, by, l); err != nil {
 		return processor.Checkpoint{}, err
 	}
 	return processor.Checkpoint{}, processor.ErrConflict
+}
+
+// fence gives that of a checkpoint in the revision given. Of one that is not there any more it is
+// whatever was said: the comparison fails.
+func (g group) fence(ctx context.Context, partition string, expected meta.Revision, said int64) (int64, error) {
+	record, revision, err := g.checkpoint(ctx, partition)
+	switch {
+	case err != nil:
+		return 0, err
+	case revision == expected:
+		return record.Fence, nil
+	case revision == 0:
+		return 0, processor.ErrConflict
+	case revision < expected:
+		return 0, fmt.Errorf("checkpoint of partition %s: %w", partition, ErrBehind)
+	}
+	return said, nil
 }
 
 // Force stores a checkpoint for an operator. The fence stays as it is.

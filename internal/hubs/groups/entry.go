@@ -39,6 +39,11 @@ func (g group) dated(ctx context.Context, prefix string) ([]datedEntry, error) {
 // Put stores an entry on condition of its version. ErrTooManyEntries where a new one would be
 // one too many, or they would measure too much together.
 func (k *Registry) Put(ctx context.Context, of processor.Group, e processor.Entry) (processor.Entry, error) {
+	return k.PutBy(ctx, k.itself, of, e)
+}
+
+// PutBy is Put for a client. ErrForbidden where the entry is not the client's to write.
+func (k *Registry) PutBy(ctx context.Context, by Caller, of processor.Group, e processor.Entry) (processor.Entry, error) {
 	if err := checkEntry(groupentry.Check(e.Key, e.Value)); err != nil {
 		return processor.Entry{}, err
 	}
@@ -50,7 +55,12 @@ func (k *Registry) Put(ctx context.Context, of processor.Group, e processor.Entr
 	if !ok {
 		return processor.Entry{}, processor.ErrConflict
 	}
-	key, record := g.Prefix+entryPrefix+e.Key, encode(entryRecord{V: recordVersion, Put: now(), Value: e.Value})
+	if !by.Operator {
+		if err := g.mayChange(ctx, by, actPut, e, expected); err != nil {
+			return processor.Entry{}, err
+		}
+	}
+	key, record := g.Prefix+entryPrefix+e.Key, encode(entryRecord{V: recordVersion, Put: now(), Value: e.Value, bond: by.bond()})
 	more := size{1, len(record)}
 	if expected != 0 {
 		more = size{0, len(record) - k.entryBytes(ctx, key)}
@@ -107,6 +117,11 @@ func (g group) admit(ctx context.Context, more size) error {
 
 // Remove deletes an entry on condition of its version.
 func (k *Registry) Remove(ctx context.Context, of processor.Group, e processor.Entry) error {
+	return k.RemoveBy(ctx, k.itself, of, e)
+}
+
+// RemoveBy is Remove for a client. ErrForbidden where the entry is not the client's to remove.
+func (k *Registry) RemoveBy(ctx context.Context, by Caller, of processor.Group, e processor.Entry) error {
 	if err := checkEntry(groupentry.CheckKey(e.Key)); err != nil {
 		return err
 	}
@@ -120,6 +135,11 @@ func (k *Registry) Remove(ctx context.Context, of processor.Group, e processor.E
 	expected, ok := revisionOf(e.Version)
 	if !ok {
 		return processor.ErrConflict
+	}
+	if !by.Operator {
+		if err := g.mayChange(ctx, by, actRemove, e, expected); err != nil {
+			return err
+		}
 	}
 	key := g.Prefix + entryPrefix + e.Key
 	had := k.entryBytes(ctx, key)

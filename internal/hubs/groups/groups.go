@@ -26,6 +26,14 @@
 // either names a revision from before, and loses the comparison, or one with the fence, and
 // is refused. That Save looks at the lease besides is for the contract's sake: whoever lost
 // the partition learns it before the new owner begins.
+//
+// # Who may change what
+//
+// Within the yard's process everybody may. Clients come as a Caller (ClaimBy, PutBy, …): what they
+// may do without the right to manage is the table mayListen, by whose a record is to them. That is
+// judged by the very revision that the compare-and-set then expects, so that nothing can change in
+// between; where this node has only read an older one nothing is judged, and ErrBehind is the
+// answer. Nothing that such a client says of a version is believed.
 package groups
 
 import (
@@ -33,6 +41,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -66,6 +75,7 @@ type Broker interface {
 	GroupGone(ctx context.Context, r broker.GroupRecords) bool
 	Partition(ctx context.Context, hub, partition string) (broker.PartitionInfo, error)
 	Receivers(ctx context.Context, hub, group string) ([]broker.ReceiverInfo, error)
+	Disconnect(ctx context.Context, hub, group, partition string) (int, error)
 	Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error)
 }
 
@@ -81,6 +91,11 @@ type Config struct {
 	// MaxEntryBytes is what a group's entries may measure together, as they are stored; 0 means
 	// DefaultMaxEntryBytes.
 	MaxEntryBytes int
+	// Circuit judges how an instance of a function that the yard does not run changes its circuit
+	// (CircuitPrefix), without the right to manage: an error says why it may not, and else it is in
+	// the name of the instance given, if any. before is nil where there is no record. nil means
+	// that only operators change circuits.
+	Circuit func(before, after []byte) (instance string, err error)
 	// Log takes what the registry carries on from; nil means slog.Default().
 	Log *slog.Logger
 	// Metrics is where lag and ownership are collected; nil means nowhere.
@@ -94,10 +109,14 @@ type Config struct {
 // and so is $Default; the errors are a *broker.NotFoundError where there is no such hub,
 // group or partition.
 type Registry struct {
-	meta   meta.Store
-	broker Broker
-	log    *slog.Logger
-	tally  *tally
+	meta    meta.Store
+	broker  Broker
+	log     *slog.Logger
+	tally   *tally
+	circuit func(before, after []byte) (instance string, err error)
+	itself  Caller
+	// up is since when instances can renew what they hold.
+	up time.Time
 
 	subscribers subscribers
 }
@@ -113,7 +132,8 @@ func New(cfg Config) (*Registry, error) {
 		return nil, errors.New("keep groups: both a meta store and a broker are required")
 	}
 	k := &Registry{
-		meta: cfg.Meta, broker: cfg.Broker, log: cmp.Or(cfg.Log, slog.Default()),
+		meta: cfg.Meta, broker: cfg.Broker, log: cmp.Or(cfg.Log, slog.Default()), circuit: cfg.Circuit,
+		itself: itself(), up: now(),
 		tally: &tally{
 			most:   size{cmp.Or(cfg.MaxEntries, DefaultMaxEntries), cmp.Or(cfg.MaxEntryBytes, DefaultMaxEntryBytes)},
 			groups: make(map[string]counted),

@@ -30,6 +30,7 @@ type leaseRecord struct {
 	Epoch    int64     `json:"epoch"`
 	Acquired time.Time `json:"acquired"`
 	Renewed  time.Time `json:"renewed"`
+	bond
 }
 
 func (r leaseRecord) version() int { return r.V }
@@ -56,6 +57,7 @@ type entryRecord struct {
 	V     int       `json:"v"`
 	Put   time.Time `json:"put"`
 	Value []byte    `json:"value,omitempty"`
+	bond
 }
 
 func (r entryRecord) version() int { return r.V }

@@ -180,12 +180,6 @@ func (g group) renewed(ctx context.Context) ([]processor.Lease, []datedEntry, er
 	return leases, presence, err
 }
 
-// Keys of the entries that processors write.
-const (
-	nextPrefix     = "next/"
-	presencePrefix = "presence/"
-)
-
 func (g group) row(ctx context.Context, o observation, partition string, now time.Time) (Row, error) {
 	info, err := g.k.broker.Partition(ctx, g.Hub.Name, partition)
 	if err != nil {

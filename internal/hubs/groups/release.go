@@ -1,0 +1,69 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
+	"github.com/eventyard/eventyard/processor"
+)
+
+// Released is what an operator took a partition from.
+type Released struct {
+	Partition string
+	// Lease is the one that was there; without a version if there was none.
+	Lease processor.Lease
+	// Disconnected is how many receivers with an epoch were, at this node.
+	Disconnected int
+}
+
+// Release takes a partition from whoever has it, for an operator: the lease is removed, epochs
+// begin at 1 again, and receivers with an epoch are disconnected. The checkpoint's position stays.
+// Who had the partition learns it with its next renewal, or write, and may take it again like
+// anybody else. A *broker.NotFoundError where there is no such partition.
+func (k *Registry) Release(ctx context.Context, hub, name, partition string) (Released, error) {
+	done := Released{Partition: partition}
+	g, err := k.find(ctx, processor.Group{Hub: hub, Group: name})
+	if err != nil {
+		return done, err
+	}
+	if err := g.has(partition); err != nil {
+		return done, err
+	}
+	// The lease first: who has none cannot raise the fence again.
+	if err := mirror.Uncontested(ctx, func() (err error) { done.Lease, err = g.dropLease(ctx, partition); return err }); err != nil {
+		return done, fmt.Errorf("release partition %s: %w", partition, err)
+	}
+	if err := mirror.Uncontested(ctx, func() error { return g.dropFence(ctx, partition) }); err != nil {
+		return done, fmt.Errorf("release partition %s: %w", partition, err)
+	}
+	done.Disconnected, err = k.broker.Disconnect(ctx, g.Hub.Name, g.Group.Name, partition)
+	return done, err
+}
+
+// dropLease removes a lease; meta.ErrConflict if it is another meanwhile.
+func (g group) dropLease(ctx context.Context, partition string) (processor.Lease, error) {
+	had, err := g.lease(ctx, partition)
+	if err != nil || had.revision == 0 {
+		return processor.Lease{Partition: partition}, err
+	}
+	err = g.k.meta.Delete(ctx, g.Prefix+leasePrefix+partition, had.revision)
+	if errors.Is(err, meta.ErrNotFound) {
+		err = nil
+	}
+	return had.lease(partition, had.revision), err
+}
+
+// dropFence takes a checkpoint's fence away. The position is nobody's then, as after an operator's
+// move.
+func (g group) dropFence(ctx context.Context, partition string) error {
+	record, revision, err := g.checkpoint(ctx, partition)
+	if err != nil || revision == 0 {
+		return err
+	}
+	record.Fence, record.Epoch = 0, 0
+	_, err = g.write(ctx, partition, revision, record)
+	return err
+}
