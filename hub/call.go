@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/Azure/go-amqp"
 
@@ -12,8 +13,8 @@ import (
 
 // The processor reaches a yard's store by this; for a program it is nothing to call.
 func init() {
-	groupwire.CallHub = func(ctx context.Context, h any, operation string, body []byte) ([]byte, error) {
-		return h.(*Hub).call(ctx, operation, body)
+	groupwire.CallHub = func(ctx context.Context, h any, c groupwire.Call) ([]byte, error) {
+		return h.(*Hub).call(ctx, c)
 	}
 }
 
@@ -22,7 +23,7 @@ func init() {
 //
 // The connection is retried, but a request is sent once: one whose reply did not come, for whatever
 // reason, may have been carried out. The reply is waited for as long as ctx allows.
-func (h *Hub) call(ctx context.Context, operation string, body []byte) ([]byte, error) {
+func (h *Hub) call(ctx context.Context, c groupwire.Call) ([]byte, error) {
 	err := h.named()
 	var answer []byte
 	var sent error // of the request, once that was sent
@@ -32,15 +33,15 @@ func (h *Hub) call(ctx context.Context, operation string, body []byte) ([]byte, 
 			if err != nil {
 				return err
 			}
-			if err := conn.keep(ready, h.client.at.audience(h.name)); err != nil {
+			if err := h.keepForCalls(ready, conn, c.Group); err != nil {
 				return err
 			}
 			if _, err := conn.exchangeWith(ready, groupwire.Node); err != nil {
 				return notYard(err)
 			}
 			r, err := conn.ask(ctx, groupwire.Node, &amqp.Message{
-				ApplicationProperties: map[string]any{"operation": operation, "name": h.name},
-				Data:                  [][]byte{body},
+				ApplicationProperties: c.Properties(h.name),
+				Data:                  [][]byte{c.Body},
 			})
 			if _, unsent := errors.AsType[*unsentError](err); unsent {
 				return err
@@ -60,7 +61,21 @@ func (h *Hub) call(ctx context.Context, operation string, body []byte) ([]byte, 
 	default:
 		err = judge(sent, asking).err
 	}
-	return nil, fmt.Errorf("call %s of hub %s: %w", operation, h.name, err)
+	return nil, fmt.Errorf("call %s of hub %s: %w", c.Operation, h.name, err)
+}
+
+// keepForCalls has a token put for the hub; where that is refused because it is good for one group
+// only, then for the group.
+func (h *Hub) keepForCalls(ctx context.Context, conn *connection, group string) error {
+	narrow := h.client.at.audience(h.name + "/ConsumerGroups/" + group)
+	if group != "" && conn.grants.use(narrow, time.Now(), 0) {
+		return nil
+	}
+	err := conn.keep(ctx, h.client.at.audience(h.name))
+	if group != "" && errors.Is(err, ErrUnauthorized) {
+		return conn.keep(ctx, narrow)
+	}
+	return err
 }
 
 // notYard makes what a hub says about a node that it does not have into ErrNotYard. Azure may call

@@ -8,9 +8,11 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/amqp/eventhubs"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -143,4 +145,19 @@ func TestOnlyAYardCanBeCalled(t *testing.T) {
 		h := client.Hub("h")
 		wantError(t, testkit.Err(h.Call(t.Context(), "leases", []byte(`{"group":"g"}`))), hub.ErrNotYard)
 	})
+}
+
+// R1: a token that is good for one group is enough for what the yard keeps of that group.
+func TestCallsWithATokenForOneGroup(t *testing.T) {
+	y := start(t)
+	endpoint, _, _ := strings.Cut(y.ConnectionString(), ";")
+	cs, err := auth.ParseConnectionString(y.ConnectionString())
+	testkit.Must(t, err)
+	resource := "sb://" + cs.Host() + "/h/ConsumerGroups/g"
+	client := y.dial(t, endpoint+";SharedAccessSignature="+auth.Sign(resource, cs.Policy, cs.Key, time.Now().Add(time.Hour))+
+		";UseDevelopmentEmulator=true", hub.Config{})
+	for range 2 {
+		testkit.Must(t, testkit.Err(client.Hub("h").Call(t.Context(), "leases", []byte(`{"group":"g"}`))))
+	}
+	testkit.ErrorIs(t, testkit.Err(client.Hub("h").Call(t.Context(), "leases", []byte(`{"group":"$Default"}`))), hub.ErrUnauthorized)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -18,7 +19,7 @@ func BreakConnection(c *Client) {
 
 // Call is what a processor's store is made of.
 func (h *Hub) Call(ctx context.Context, operation string, body []byte) ([]byte, error) {
-	return h.call(ctx, operation, body)
+	return h.call(ctx, groupwire.Call{Operation: operation, Group: groupwire.GroupOf(body), Body: body})
 }
 
 // EndRequests ends one link of the pair by which a node is asked, EndReplies the other.

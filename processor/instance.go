@@ -125,5 +125,5 @@ func (in *instance) ownPumps() []*pump {
 
 // storeContext bounds one call of the store.
 func (in *instance) storeContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, in.cfg.storeTimeout())
+	return context.WithTimeout(times{in.cfg.Lease, in.cfg.Renew}.in(ctx), in.cfg.storeTimeout())
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/sleep"
 )
 
@@ -38,8 +39,11 @@ func (a *heartbeat) announce(ctx context.Context) error {
 		}
 	}
 	err = a.put(ctx, there.Version)
-	if errors.Is(err, ErrConflict) && there.Version != "" && !a.isOurs(there) {
+	switch left := there.Version != "" && !a.isOurs(there); {
+	case left && errors.Is(err, ErrConflict):
 		return a.duplicate()
+	case left && errors.Is(err, hub.ErrUnauthorized): // to a yard's clock it may live
+		return fmt.Errorf("take over the presence that an earlier instance has left: %v", err) // not %w: it passes
 	}
 	return err
 }
@@ -70,7 +74,11 @@ func (a *heartbeat) observe(ctx context.Context, there Entry) (Entry, error) {
 	return there, nil
 }
 
-func (a *heartbeat) watchFor() time.Duration { return a.cfg.Renew * 3 / 2 }
+func (a *heartbeat) watchFor() time.Duration { return watchFor(a.cfg.Renew) }
+
+// watchFor is how long a presence that is renewed so often is unchanged before it is taken for one
+// that was left behind.
+func watchFor(renew time.Duration) time.Duration { return renew * 3 / 2 }
 
 // read reads the presence of our id; no Version: there is none.
 func (a *heartbeat) read(ctx context.Context) (Entry, error) {

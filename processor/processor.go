@@ -126,7 +126,7 @@ func storeOf(h Hub, configured Store) (Store, error) {
 		h = wrapper.Unwrap()
 	}
 	if h, ok := h.(*hub.Hub); ok {
-		return &yard{hubCaller{h}}, nil
+		return newYard(h), nil
 	}
 	return nil, errors.New("this hub keeps no leases and checkpoints: set a store")
 }

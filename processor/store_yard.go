@@ -2,9 +2,15 @@ package processor
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
@@ -13,19 +19,44 @@ import (
 // caller is a hub that answers on its node $yard: a *hub.Hub, or one of a test.
 type caller interface {
 	Name() string
-	Call(ctx context.Context, operation string, body []byte) ([]byte, error)
+	Call(ctx context.Context, c groupwire.Call) ([]byte, error)
 }
 
 type hubCaller struct{ *hub.Hub }
 
-func (c hubCaller) Call(ctx context.Context, operation string, body []byte) ([]byte, error) {
-	return groupwire.CallHub(ctx, c.Hub, operation, body)
+func (c hubCaller) Call(ctx context.Context, q groupwire.Call) ([]byte, error) {
+	return groupwire.CallHub(ctx, c.Hub, q)
 }
 
 // yard is the store of the yard that has the hub, reached over the hub's connection. It keeps
-// nothing itself. The right to listen is enough for all of it but Force, which takes an operator:
-// that is errors.ErrUnsupported here.
-type yard struct{ hub caller }
+// nothing itself. The right to listen is enough for what an instance does with what it holds
+// itself: there an acquisition raises the epoch by one, whatever is asked for, and a lease that
+// another process holds and renews is left out. Force takes an operator, and is
+// errors.ErrUnsupported here.
+type yard struct {
+	hub caller
+	// namespace is that of the hub, process what its secrets are made of.
+	namespace string
+	process   []byte
+}
+
+func newYard(h *hub.Hub) *yard {
+	return &yard{hub: hubCaller{h}, namespace: h.Namespace(), process: processSecret()}
+}
+
+// processSecret is what this process is known by to yards: who does not know it cannot renew,
+// release or take what the process's instances hold. It lives as long as the process does.
+var processSecret = sync.OnceValue(func() []byte { return []byte(rand.Text() + rand.Text()) })
+
+// secret is what a group's yard is shown: each another, so that no yard learns what could be shown
+// to another.
+func (y *yard) secret(g Group) string {
+	g.Namespace, g.Hub = y.namespace, y.hub.Name()
+	g = g.Canonical()
+	mac := hmac.New(sha256.New, y.process)
+	fmt.Fprintf(mac, "%q %q %q", g.Namespace, g.Hub, g.Group)
+	return hex.EncodeToString(mac.Sum(nil))
+}
 
 var (
 	_ Store   = (*yard)(nil)
@@ -37,6 +68,24 @@ func (y *yard) Leases(ctx context.Context, g Group) ([]Lease, error) {
 	return translate(r.Leases, leaseOf), err
 }
 
+// times are how long a lease lasts and how often what an instance holds is written again. They come
+// with the context of a processor's calls: by them the yard knows how long an instance can be silent
+// and alive, and a store that wraps this one need not know of it.
+type times struct{ lease, renew time.Duration }
+
+type timesKey struct{}
+
+func (t times) in(ctx context.Context) context.Context { return context.WithValue(ctx, timesKey{}, t) }
+
+// timesOf are those of the processor that calls; else the defaults.
+func timesOf(ctx context.Context) times {
+	if t, ok := ctx.Value(timesKey{}).(times); ok {
+		return t
+	}
+	c := Config{}.withDefaults()
+	return times{c.Lease, c.Renew}
+}
+
 // claimBytes is about how much of leases one request holds.
 const claimBytes = groupwire.MaxRequestBytes * 3 / 4
 
@@ -46,7 +95,7 @@ func (y *yard) Claim(ctx context.Context, g Group, leases []Lease) ([]Lease, err
 	for rest := leases; len(rest) > 0; {
 		n := claimFits(rest)
 		q := groupwire.ClaimRequest{About: groupwire.About{Group: g.Group}, Leases: translate(rest[:n], wireLease)}
-		r, err := askYard[groupwire.ClaimReply](ctx, y, groupwire.OpClaim, g, q)
+		r, err := askYardFor[groupwire.ClaimReply](ctx, y, groupwire.OpClaim, g, q, timesOf(ctx).lease)
 		written = append(written, translate(r.Leases, leaseOf)...)
 		switch {
 		case err != nil:
@@ -112,9 +161,17 @@ func (y *yard) Entries(ctx context.Context, g Group, prefix string) ([]Entry, er
 	}
 }
 
+// entryLasts is after how long another instance may remove an entry that nobody has written again:
+// as those of functions do with the counts of the dead.
+const entryLasts = 10 * time.Minute
+
 func (y *yard) Put(ctx context.Context, g Group, f Entry) (Entry, error) {
 	q := groupwire.PutRequest{About: groupwire.About{Group: g.Group}, Entry: wireEntry(f)}
-	r, err := askYard[groupwire.EntryReply](ctx, y, groupwire.OpPut, g, q)
+	lasts := entryLasts
+	if strings.HasPrefix(f.Key, presencePrefix) {
+		lasts = watchFor(timesOf(ctx).renew)
+	}
+	r, err := askYardFor[groupwire.EntryReply](ctx, y, groupwire.OpPut, g, q, lasts)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -154,13 +211,20 @@ func (y *yard) Watch(ctx context.Context, g Group, ready func(), changed chan<- 
 
 // askYard makes a request and reads its reply, whose status says which of the store's errors it is.
 func askYard[R any](ctx context.Context, y *yard, operation string, g Group, q groupwire.Request) (R, error) {
+	return askYardFor[R](ctx, y, operation, g, q, 0)
+}
+
+// askYardFor is askYard for what is to count as alive for so long.
+func askYardFor[R any](ctx context.Context, y *yard, operation string, g Group, q groupwire.Request, lasts time.Duration) (R, error) {
 	var r, none R
 	body, err := groupwire.EncodeRequest(q)
 	if err == nil && !strings.EqualFold(y.hub.Name(), g.Hub) {
 		err = fmt.Errorf("this is the store of the hub %s, not of %s", y.hub.Name(), g.Hub)
 	}
 	if err == nil {
-		body, err = y.hub.Call(ctx, operation, body)
+		body, err = y.hub.Call(ctx, groupwire.Call{
+			Operation: operation, Group: g.Group, Body: body, Secret: y.secret(g), Lasts: lasts,
+		})
 	}
 	if err == nil {
 		r, err = groupwire.DecodeReply[R](body)

@@ -84,6 +84,7 @@ func TestYardStore(t *testing.T) {
 			storetest.RunWith(t, open, storetest.Options{
 				AnyNamespace: true,
 				FewRaces:     true, // package groups has them all
+				EpochsByOne:  true,
 				Prepare:      func(t *testing.T, g processor.Group) { yard.Hub(t, g.Hub, storetest.Partitions, g.Group) },
 				Peer:         func(t *testing.T, _ processor.Store) processor.Store { return open(t) },
 			})
@@ -108,9 +109,9 @@ type counted struct {
 	calls atomic.Int64
 }
 
-func (c *counted) Call(ctx context.Context, operation string, body []byte) ([]byte, error) {
+func (c *counted) Call(ctx context.Context, q groupwire.Call) ([]byte, error) {
 	c.calls.Add(1)
-	return groupwire.CallHub(ctx, c.Hub, operation, body)
+	return groupwire.CallHub(ctx, c.Hub, q)
 }
 
 // P1: a thousand leases are renewed by one request, and what does not go into one goes into
@@ -182,10 +183,10 @@ type scripted []func(operation string) (string, error)
 
 func (s *scripted) Name() string { return group.Hub }
 
-func (s *scripted) Call(_ context.Context, operation string, _ []byte) ([]byte, error) {
+func (s *scripted) Call(_ context.Context, c groupwire.Call) ([]byte, error) {
 	next := (*s)[0]
 	*s = (*s)[1:]
-	body, err := next(operation)
+	body, err := next(c.Operation)
 	return []byte(body), err
 }
 

@@ -179,12 +179,12 @@ func TestTheYardsOwnStore(t *testing.T) {
 	client, err := hub.Dial(t.Context(), cs.String(), hub.Config{Log: r.cfg.Log})
 	testkit.Must(t, err)
 	defer client.Close()
-	body := []byte(`{"group":"$Default","leases":[{"partition":"0","owner":"me","epoch":3}]}`)
-	testkit.Must(t, testkit.Err(groupwire.CallHub(t.Context(), client.Hub("h"), "claim", body)))
+	body := []byte(`{"group":"$Default","leases":[{"partition":"0","owner":"me","epoch":1}]}`)
+	testkit.Must(t, testkit.Err(groupwire.CallHub(t.Context(), client.Hub("h"), groupwire.Call{Operation: "claim", Body: body})))
 	store, err := r.Store(t.Context())
 	testkit.Must(t, err)
 	leases, err := store.Leases(t.Context(), processor.Group{Hub: "h", Group: "$Default"})
-	if err != nil || len(leases) != 1 || leases[0].Owner != "me" || leases[0].Epoch != 3 {
+	if err != nil || len(leases) != 1 || leases[0].Owner != "me" || leases[0].Epoch != 1 {
 		t.Errorf("leases are %+v, %v", leases, err)
 	}
 	_ = client.Close()

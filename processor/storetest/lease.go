@@ -219,6 +219,7 @@ func (f *fixture) claim(l processor.Lease) processor.Lease {
 // claimAll writes leases and wants all of them written, in order.
 func (f *fixture) claimAll(leases ...processor.Lease) []processor.Lease {
 	f.Helper()
+	leases = f.climbed(leases)
 	won, err := f.store.Claim(f.ctx, f.group, leases)
 	if err != nil {
 		f.Fatalf("claim %+v: %v", leases, err)
@@ -233,6 +234,26 @@ func (f *fixture) claimAll(leases ...processor.Lease) []processor.Lease {
 		}
 	}
 	return won
+}
+
+// climbed gives the leases once only one step is left to their epochs, where a store takes no more
+// at once.
+func (f *fixture) climbed(leases []processor.Lease) []processor.Lease {
+	f.Helper()
+	if !f.opt.EpochsByOne {
+		return leases
+	}
+	leases = slices.Clone(leases)
+	for i, l := range leases {
+		for epoch := f.leases()[l.Partition].Epoch + 1; epoch < l.Epoch; epoch++ {
+			won, err := f.store.Claim(f.ctx, f.group, []processor.Lease{{Partition: l.Partition, Owner: "former", Epoch: epoch, Version: leases[i].Version}})
+			if err != nil || len(won) != 1 {
+				f.Fatalf("climb to epoch %d of partition %s: %v, %v", epoch, l.Partition, won, err)
+			}
+			leases[i].Version = won[0].Version
+		}
+	}
+	return leases
 }
 
 // claimLost writes a lease and wants it left out.

@@ -40,6 +40,8 @@ type Options struct {
 	AnyNamespace bool
 	// NotifiesRenewals: who watches is also told of what changes nothing.
 	NotifiesRenewals bool
+	// EpochsByOne: an acquisition raises the epoch by one, whatever it asks for.
+	EpochsByOne bool
 	// LateWatch: a watch may begin at a replica that has yet to hear of the last writes, and so
 	// report as new what was written just before it began.
 	LateWatch bool

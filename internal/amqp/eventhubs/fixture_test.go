@@ -46,6 +46,7 @@ type yard struct {
 type setup struct {
 	bearer  access.TokenVerifier
 	groups  func(Groups) Groups
+	circuit func(before, after []byte) (string, error)
 	handler Config
 }
 
@@ -63,7 +64,7 @@ func newYard(t testing.TB, change ...func(*setup)) *yard {
 		Meta: hubs.Meta, Hub: y.created, Development: true, Bearer: s.bearer, Log: y.log.Logger,
 	})
 	testkit.Must(t, err)
-	y.groups = testkit.Value(groups.New(groups.Config{Meta: hubs.Meta, Broker: y.broker, Log: y.log.Logger}))(t)
+	y.groups = testkit.Value(groups.New(groups.Config{Meta: hubs.Meta, Broker: y.broker, Circuit: s.circuit, Log: y.log.Logger}))(t)
 	s.handler.Groups = s.groups(y.groups)
 	s.handler.Broker, s.handler.Access, s.handler.Log, s.handler.Metrics = y.broker, y.policies, y.log.Logger, y.registry
 	handler := testkit.Value(New(s.handler))(t)

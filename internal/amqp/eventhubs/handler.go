@@ -25,6 +25,9 @@ type Config struct {
 	Access *access.Registry
 	// Groups is what stands behind $yard; nil: there is no such node.
 	Groups Groups
+	// Reserved tells the groups of functions that the yard itself runs: no client changes anything
+	// there, whatever its rights. nil: there are none.
+	Reserved func(hub, group string) bool
 	// MaxMessageBytes of a publication; zero means 1 MiB.
 	MaxMessageBytes int
 	// TokenTimeout is how long a connection may have no rights, from its beginning or since
@@ -66,6 +69,9 @@ func New(cfg Config) (*Handler, error) {
 	cfg.MaxMessageBytes = cmp.Or(cfg.MaxMessageBytes, 1<<20)
 	cfg.TokenTimeout = cmp.Or(cfg.TokenTimeout, time.Minute)
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	if cfg.Reserved == nil {
+		cfg.Reserved = func(string, string) bool { return false }
+	}
 	return &Handler{cfg: cfg, metrics: metrics, batches: sync.Pool{New: func() any { return new(batch) }}}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 )
 
 // request is a message to $cbs or $management, as far as anything depends on it.
@@ -16,6 +17,8 @@ type request struct {
 	session uint16
 
 	operation, kind, name, partition, token string
+	// secret and lasts are of a processor's instance: see package groupwire.
+	secret, lasts string
 	// body is the text of a value; empty if it is anything else.
 	body string
 	// size is that of the whole message.
@@ -106,6 +109,10 @@ func (q *request) readApplicationProperties(section []byte) error {
 			q.partition, err = readText(&r)
 		case "security_token":
 			q.token, err = readText(&r)
+		case groupwire.PropertySecret:
+			q.secret, err = readText(&r)
+		case groupwire.PropertyLasts:
+			q.lasts, err = readText(&r)
 		default:
 			err = r.Skip()
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -45,17 +46,18 @@ var (
 )
 
 // Groups is what stands behind $yard: the leases, checkpoints and entries of consumer
-// groups, as processor.Store and processor.Watcher say. To force a checkpoint is not among
-// it: that takes more than the right to listen, and another listener.
+// groups, as processor.Store and processor.Watcher say; what changes them takes who asks, and
+// decides whether that one may. To force a checkpoint is not among it: that is for another
+// listener.
 type Groups interface {
 	Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error)
-	Claim(ctx context.Context, g processor.Group, leases []processor.Lease) ([]processor.Lease, error)
+	ClaimBy(ctx context.Context, by groups.Caller, g processor.Group, leases []processor.Lease) ([]processor.Lease, error)
 	Checkpoints(ctx context.Context, g processor.Group) ([]processor.Checkpoint, error)
-	Begin(ctx context.Context, g processor.Group, lease processor.Lease) (processor.Checkpoint, error)
-	Save(ctx context.Context, g processor.Group, lease processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error)
+	BeginBy(ctx context.Context, by groups.Caller, g processor.Group, lease processor.Lease) (processor.Checkpoint, error)
+	SaveBy(ctx context.Context, by groups.Caller, g processor.Group, lease processor.Lease, c processor.Checkpoint) (processor.Checkpoint, error)
 	Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error)
-	Put(ctx context.Context, g processor.Group, f processor.Entry) (processor.Entry, error)
-	Remove(ctx context.Context, g processor.Group, f processor.Entry) error
+	PutBy(ctx context.Context, by groups.Caller, g processor.Group, f processor.Entry) (processor.Entry, error)
+	RemoveBy(ctx context.Context, by groups.Caller, g processor.Group, f processor.Entry) error
 	processor.Watcher
 }
 
@@ -169,12 +171,14 @@ func (n *yardNode) answer(ctx context.Context, q *request, body []byte) reply {
 	at := p.entity(address{node: nodeYard, hub: strings.Trim(q.name, "/")})
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	g := &guard{entity: at.scope(), need: auth.Listen, end: end}
+	// A token that is good for one group reaches what is kept of that group.
+	of := address{node: nodeHub, hub: at.hub, group: groupwire.GroupOf(body)}.scope()
+	g := &guard{entity: of, need: auth.Listen, end: end}
 	if !p.rights.watch(g) {
 		return p.failure(at, at.unauthorized(auth.Listen))
 	}
 	defer p.rights.unwatch(g)
-	data, err := n.perform(ctx, at, q, body)
+	data, err := n.perform(ctx, at, q, body, p.rights.allow(of, auth.Manage))
 	if err == nil {
 		return reply{status: groupwire.StatusOK, description: "OK", data: data}
 	}
@@ -189,8 +193,8 @@ func (n *yardNode) answer(ctx context.Context, q *request, body []byte) reply {
 }
 
 // perform does what is asked for and gives the body of the reply.
-func (n *yardNode) perform(ctx context.Context, at entity, q *request, body []byte) ([]byte, error) {
-	do, ok := operations[q.operation]
+func (n *yardNode) perform(ctx context.Context, at entity, q *request, body []byte, manages bool) ([]byte, error) {
+	op, ok := operations[q.operation]
 	if !ok {
 		return nil, &amqp.Error{Condition: condArgument, Description: fmt.Sprintf("%s does not know the operation '%s': it knows %s.",
 			wordYard, shown(q.operation), strings.Join(groupwire.Operations(), ", "))}
@@ -202,7 +206,12 @@ func (n *yardNode) perform(ctx context.Context, at entity, q *request, body []by
 	if err != nil {
 		return nil, err
 	}
-	answer, err := do(ctx, n, hub.Name, body)
+	secret, lasts, err := groupwire.ReadSecret(q.secret, q.lasts)
+	if err != nil {
+		return nil, err
+	}
+	by := groups.Caller{Operator: manages, Hash: groups.HashOf(secret), Lasts: lasts}
+	answer, err := op.do(ctx, n, by, hub.Name, body)
 	if err != nil {
 		return nil, err
 	}

@@ -3,31 +3,52 @@ package eventhubs
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/processor"
 )
 
-// operation does what a request to $yard asks for and gives the reply's body.
-type operation func(ctx context.Context, n *yardNode, hub string, body []byte) (any, error)
+// operation is what a request to $yard may ask for. All take the right to listen to the group; what
+// besides decides whether a change is made is package groups' business, by groups.Caller.
+type operation struct {
+	// do does it and gives the reply's body.
+	do func(ctx context.Context, n *yardNode, by groups.Caller, hub string, body []byte) (any, error)
+	// writes: it changes something, and so is refused in groups that are the yard's own.
+	writes bool
+}
 
 // operations are what $yard knows.
 var operations = map[string]operation{
-	groupwire.OpLeases:      on((*yardNode).leases),
-	groupwire.OpClaim:       on((*yardNode).claim),
-	groupwire.OpCheckpoints: on((*yardNode).checkpoints),
-	groupwire.OpBegin:       on((*yardNode).beginLease),
-	groupwire.OpSave:        on((*yardNode).save),
-	groupwire.OpEntries:     on((*yardNode).entries),
-	groupwire.OpPut:         on((*yardNode).put),
-	groupwire.OpRemove:      on((*yardNode).remove),
-	groupwire.OpWatch:       on((*yardNode).watch),
+	groupwire.OpLeases:      reading((*yardNode).leases),
+	groupwire.OpClaim:       writing((*yardNode).claim),
+	groupwire.OpCheckpoints: reading((*yardNode).checkpoints),
+	groupwire.OpBegin:       writing((*yardNode).beginLease),
+	groupwire.OpSave:        writing((*yardNode).save),
+	groupwire.OpEntries:     reading((*yardNode).entries),
+	groupwire.OpPut:         writing((*yardNode).put),
+	groupwire.OpRemove:      writing((*yardNode).remove),
+	groupwire.OpWatch:       reading((*yardNode).watch),
+}
+
+// reading is an operation that changes nothing.
+func reading[Q groupwire.Request](do func(*yardNode, context.Context, processor.Group, Q) (any, error)) operation {
+	return on(false, func(n *yardNode, ctx context.Context, _ groups.Caller, g processor.Group, q Q) (any, error) {
+		return do(n, ctx, g, q)
+	})
+}
+
+// writing is one that does.
+func writing[Q groupwire.Request](do func(*yardNode, context.Context, groups.Caller, processor.Group, Q) (any, error)) operation {
+	return on(true, do)
 }
 
 // on reads the request and finds its group, which has to exist.
-func on[Q groupwire.Request](do func(*yardNode, context.Context, processor.Group, Q) (any, error)) operation {
-	return func(ctx context.Context, n *yardNode, hub string, body []byte) (any, error) {
+func on[Q groupwire.Request](writes bool, do func(*yardNode, context.Context, groups.Caller, processor.Group, Q) (any, error)) operation {
+	return operation{writes: writes, do: func(ctx context.Context, n *yardNode, by groups.Caller, hub string, body []byte) (any, error) {
 		q, err := groupwire.DecodeRequest[Q](body)
 		if err != nil {
 			return nil, err
@@ -37,8 +58,13 @@ func on[Q groupwire.Request](do func(*yardNode, context.Context, processor.Group
 		if err != nil {
 			return nil, err
 		}
-		return do(n, ctx, processor.Group{Namespace: b.Namespace(), Hub: hub, Group: group.Name}, q)
-	}
+		if writes && n.peer.handler.cfg.Reserved(hub, group.Name) {
+			return nil, &amqp.Error{Condition: condUnauthorized, Description: fmt.Sprintf(
+				"The consumer group '%s' of '%s' is that of a function which the yard runs: nobody else changes anything there. Use a group of your own.",
+				group.Name, hub)}
+		}
+		return do(n, ctx, by, processor.Group{Namespace: b.Namespace(), Hub: hub, Group: group.Name}, q)
+	}}
 }
 
 func (n *yardNode) leases(ctx context.Context, g processor.Group, _ groupwire.LeasesRequest) (any, error) {
@@ -47,8 +73,8 @@ func (n *yardNode) leases(ctx context.Context, g processor.Group, _ groupwire.Le
 }
 
 // claim reports what was written also where something went wrong on the way.
-func (n *yardNode) claim(ctx context.Context, g processor.Group, q groupwire.ClaimRequest) (any, error) {
-	written, err := n.groups.Claim(ctx, g, each(q.Leases, readLease))
+func (n *yardNode) claim(ctx context.Context, by groups.Caller, g processor.Group, q groupwire.ClaimRequest) (any, error) {
+	written, err := n.groups.ClaimBy(ctx, by, g, each(q.Leases, readLease))
 	if err != nil && len(written) == 0 {
 		return nil, err
 	}
@@ -66,13 +92,13 @@ func (n *yardNode) checkpoints(ctx context.Context, g processor.Group, _ groupwi
 	return groupwire.CheckpointsReply{Checkpoints: each(all, replyCheckpoint)}, err
 }
 
-func (n *yardNode) beginLease(ctx context.Context, g processor.Group, q groupwire.BeginRequest) (any, error) {
-	c, err := n.groups.Begin(ctx, g, readLease(q.Lease))
+func (n *yardNode) beginLease(ctx context.Context, by groups.Caller, g processor.Group, q groupwire.BeginRequest) (any, error) {
+	c, err := n.groups.BeginBy(ctx, by, g, readLease(q.Lease))
 	return groupwire.CheckpointReply{Checkpoint: replyCheckpoint(c)}, err
 }
 
-func (n *yardNode) save(ctx context.Context, g processor.Group, q groupwire.SaveRequest) (any, error) {
-	c, err := n.groups.Save(ctx, g, readLease(q.Lease), readCheckpoint(q.Checkpoint))
+func (n *yardNode) save(ctx context.Context, by groups.Caller, g processor.Group, q groupwire.SaveRequest) (any, error) {
+	c, err := n.groups.SaveBy(ctx, by, g, readLease(q.Lease), readCheckpoint(q.Checkpoint))
 	return groupwire.CheckpointReply{Checkpoint: replyCheckpoint(c)}, err
 }
 
@@ -90,14 +116,14 @@ func (n *yardNode) entries(ctx context.Context, g processor.Group, q groupwire.E
 	return page(all, q.After), nil
 }
 
-func (n *yardNode) put(ctx context.Context, g processor.Group, q groupwire.PutRequest) (any, error) {
-	f, err := n.groups.Put(ctx, g, readEntry(q.Entry))
+func (n *yardNode) put(ctx context.Context, by groups.Caller, g processor.Group, q groupwire.PutRequest) (any, error) {
+	f, err := n.groups.PutBy(ctx, by, g, readEntry(q.Entry))
 	f.Value = nil // who put it knows it
 	return groupwire.EntryReply{Entry: replyEntry(f)}, err
 }
 
-func (n *yardNode) remove(ctx context.Context, g processor.Group, q groupwire.RemoveRequest) (any, error) {
-	return groupwire.RemoveReply{}, n.groups.Remove(ctx, g, readEntry(q.Entry))
+func (n *yardNode) remove(ctx context.Context, by groups.Caller, g processor.Group, q groupwire.RemoveRequest) (any, error) {
+	return groupwire.RemoveReply{}, n.groups.RemoveBy(ctx, by, g, readEntry(q.Entry))
 }
 
 func (n *yardNode) watch(ctx context.Context, g processor.Group, q groupwire.WatchRequest) (any, error) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	goamqp "github.com/Azure/go-amqp"
 
@@ -22,6 +23,8 @@ import (
 type yardCalls struct {
 	*rpc
 	last    int
+	secret  string                     // sent with each, unless it is empty
+	lasts   time.Duration              // the same
 	replies map[string]*goamqp.Message // that came before they were asked for
 }
 
@@ -39,8 +42,8 @@ func (c *yardCalls) start(operation, hub string, body any) string {
 		data, err = json.Marshal(body)
 		testkit.Must(c.t, err)
 	}
-	m := &goamqp.Message{Data: [][]byte{data}, ApplicationProperties: map[string]any{"operation": operation, "name": hub}}
-	return c.startMessage(m)
+	call := groupwire.Call{Operation: operation, Secret: c.secret, Lasts: c.lasts}
+	return c.startMessage(&goamqp.Message{Data: [][]byte{data}, ApplicationProperties: call.Properties(hub)})
 }
 
 func (c *yardCalls) startMessage(m *goamqp.Message) string {

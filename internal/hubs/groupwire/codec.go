@@ -28,6 +28,15 @@ func DecodeRequest[T Request](body []byte) (T, error) {
 	return r, nil
 }
 
+// GroupOf gives the group that a request names, whatever else is in it; empty if it names none.
+func GroupOf(body []byte) string {
+	var a About
+	if len(body) > MaxRequestBytes || json.Unmarshal(body, &a) != nil {
+		return ""
+	}
+	return a.Group
+}
+
 // EncodeReply writes a reply's body. Error: ErrTooLarge.
 func EncodeReply(r any) ([]byte, error) { return encode(r, MaxReplyBytes) }
 
