@@ -62,7 +62,7 @@ type listeners struct {
 func (s *Server) newListeners(in *inside) (*listeners, error) {
 	y, cfg, log := in.yard, s.cfg, s.cfg.Log
 	front, err := eventhubs.New(eventhubs.Config{
-		Broker: y.broker, Access: y.access, Groups: y.groups, Log: log, Metrics: y.registry,
+		Broker: y.broker, Access: y.access, Groups: y.groups, Reserved: y.runner.Reserved, Log: log, Metrics: y.registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the AMQP listener: %w", err)

@@ -21,6 +21,7 @@ type catalog struct {
 	cfg         Config
 	log         *slog.Logger
 	definitions *mirror.Table[*entry]
+	groups      groupsInUse
 }
 
 // put stores an entry in place of what was read before, and gives what is in use then.

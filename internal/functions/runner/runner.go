@@ -117,7 +117,11 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		jobs: make(map[string]*job), hubs: local.New(cfg.Broker, cfg.Log),
 	}}
 	c.definitions = mirror.New(mirror.Config[*entry]{
-		Store: cfg.Meta, Prefix: keyPrefix, Name: "functions", Encode: (*entry).encode, Apply: k.applied, Log: cfg.Log,
+		Store: cfg.Meta, Prefix: keyPrefix, Name: "functions", Encode: (*entry).encode, Log: cfg.Log,
+		Apply: func(updates []mirror.Update[*entry]) {
+			c.groups.apply(updates)
+			k.applied(updates)
+		},
 		Decode: func(e meta.Entry) (*entry, error) { return decode(e), nil },
 	})
 	if err := k.definitions.Load(ctx); err != nil {
