@@ -66,6 +66,22 @@ type Instance struct {
 	Started    *Time  `json:"started,omitempty"`
 }
 
+// Released is what a partition was taken from.
+type Released struct {
+	Partition string `json:"partition"`
+	// Owner is empty if nobody had the partition; Epoch is that of the lease.
+	Owner string `json:"owner,omitempty"`
+	Epoch int64  `json:"epoch,omitempty"`
+	// Disconnected is how many readers with an epoch were.
+	Disconnected int `json:"disconnected"`
+}
+
+// ReleasePartition takes a partition from whoever has it: the lease is removed, epochs begin at 1
+// again, and readers with an epoch are disconnected. The checkpoint's position stays.
+func (c *Client) ReleasePartition(ctx context.Context, hub, group, partition string) (Released, error) {
+	return one[Released](ctx, c, request{method: http.MethodDelete, path: []string{"hubs", hub, "groups", group, "ownership", partition}})
+}
+
 // Ownership asks for the table. target is how many events of lag one instance is trusted with;
 // 0 leaves it to the yard.
 func (c *Client) Ownership(ctx context.Context, hub, group string, target int) (Ownership, error) {

@@ -11,8 +11,8 @@ import (
 type groupCommands struct{ *cli }
 
 func (c groupCommands) command() *cobra.Command {
-	return family(&cobra.Command{Use: "group", Short: "Create, list, show and delete consumer groups"},
-		c.create(), c.list(), c.show(), c.delete())
+	return family(&cobra.Command{Use: "group", Short: "Create, list, show and delete consumer groups, and release partitions"},
+		c.create(), c.list(), c.show(), c.release(), c.delete())
 }
 
 func (c groupCommands) create() *cobra.Command {
@@ -32,6 +32,31 @@ func (c groupCommands) list() *cobra.Command {
 			return client.Groups(cmd.Context(), args[0])
 		}, "", []string{"GROUP", "CREATED"}, func(g admin.Group) []string {
 			return []string{g.Name, showTime(g.Created)}
+		})
+}
+
+const groupReleaseHelp = `Take a partition of a group from whoever has it: its lease is removed, epochs begin at 1 again, and
+readers with an epoch are disconnected. Checkpoints stay. Instances of a processor that are alive
+take the partition again by themselves.
+
+It is for a partition that nobody can read because of an epoch that is too high, or that an
+instance keeps which should not. Who is to be kept out for good needs another policy or key.`
+
+func (c groupCommands) release() *cobra.Command {
+	return c.deleting(&cobra.Command{
+		Use: "release HUB GROUP PARTITION", Short: "Take a partition from whoever has it", Long: groupReleaseHelp,
+		Example: "  eventyard group release orders billing 3",
+	},
+		func(cmd *cobra.Command, client *admin.Client, args []string) (deletion, error) {
+			which := fmt.Sprintf("partition %s of group %s of hub %s", args[2], args[1], args[0])
+			return deletion{
+				question: "Take " + which + " from whoever has it?",
+				do: func() error {
+					_, err := client.ReleasePartition(cmd.Context(), args[0], args[1], args[2])
+					return err
+				},
+				done: "released " + which,
+			}, nil
 		})
 }
 

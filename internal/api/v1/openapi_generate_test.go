@@ -80,6 +80,7 @@ var components = []component{
 	{name: "CheckpointTarget", of: reflect.TypeFor[admin.Target]()},
 	{name: "CheckpointMove", of: reflect.TypeFor[admin.CheckpointMove]()},
 	{name: "Moved", of: reflect.TypeFor[admin.Moved]()},
+	{name: "Released", of: reflect.TypeFor[admin.Released]()},
 	{name: "MovedList", of: reflect.TypeFor[admin.MovedList]()},
 	{name: "OwnedPartition", of: reflect.TypeFor[admin.OwnedPartition]()},
 	{name: "Instance", of: reflect.TypeFor[admin.Instance]()},

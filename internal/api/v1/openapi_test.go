@@ -227,6 +227,7 @@ func everyOperation(t *testing.T, y *gridYard) {
 		{416, "PUT", hub + "/groups/billing/checkpoints/0", `{"to":{"sequence":99}}`, nil},
 		{200, "GET", hub + "/groups/billing/checkpoints", nil, nil},
 		{200, "GET", hub + "/groups/billing/ownership", nil, nil},
+		{200, "DELETE", hub + "/groups/billing/ownership/0", nil, nil},
 		{201, "POST", "/shop%2Forders/messages", "text", []string{"Content-Type", "text/plain", "Color", "red"}},
 		{201, "POST", "/shop%2Forders/partitions/1/messages", `[{"Body":"x"}]`, []string{"Content-Type", batchType}},
 		{201, "POST", "/shop%2Forders/publishers/me/messages", "text", []string{"Content-Type", "text/plain"}},

@@ -21,6 +21,7 @@ type Groups interface {
 	Table(ctx context.Context, hub, group string) (groups.Table, error)
 	Checkpoints(ctx context.Context, g processor.Group) ([]processor.Checkpoint, error)
 	Move(ctx context.Context, hub, group string, steps []groups.Step, cfg groups.MoveConfig) ([]groups.Moved, error)
+	Release(ctx context.Context, hub, group, partition string) (groups.Released, error)
 	Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error
 }
 

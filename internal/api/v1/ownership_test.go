@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,11 +97,44 @@ func TestOwnershipErrors(t *testing.T) {
 	y.as(basic(sender.Name, sender.Primary)).refused(403, "insufficient-rights", "GET", ownershipPath, nil)
 }
 
+// R1, H5: an operator takes a partition from whoever keeps others from it, and nobody else does.
+func TestReleaseAPartition(t *testing.T) {
+	y := newYard(t)
+	y.owned(1)
+	var evicted atomic.Bool
+	wedge := broker.ReceiverConfig{
+		Hub: "orders", Group: "billing", Partition: "0", At: eventlog.Latest(), Epoch: new(int64(math.MaxInt64)), Name: "wedge",
+		Evict: func(*broker.EvictedError) { evicted.Store(true) },
+	}
+	r, err := y.broker.Receive(t.Context(), wedge)
+	testkit.Must(t, err)
+	defer r.Cursor.Close()
+	plain := broker.ReceiverConfig{Hub: "orders", Group: "billing", Partition: "0", At: eventlog.Latest(), Name: "plain"}
+	other, err := y.broker.Receive(t.Context(), broker.ReceiverConfig{Hub: "orders", Group: "billing", Partition: "1", At: eventlog.Latest(), Epoch: new(int64(1))})
+	testkit.Must(t, err)
+	defer other.Cursor.Close()
+	defer other.Close()
+	listener := y.policy("orders", "listens", auth.Listen)
+	y.as(basic(listener.Name, listener.Primary)).refused(403, "insufficient-rights", "DELETE", ownershipPath+"/0", nil)
+	testkit.That(t, !evicted.Load(), "it was evicted")
+	released := read[admin.Released](t, y.want(200, "DELETE", ownershipPath+"/0", nil))
+	testkit.Equal(t, released.Disconnected, 1, "disconnected")
+	testkit.That(t, evicted.Load() && released.Owner != "" && released.Epoch > 0, "released %+v", released)
+	again, err := y.broker.Receive(t.Context(), plain)
+	testkit.Must(t, err, "it is not free")
+	again.Close()
+	again.Cursor.Close()
+	testkit.Equal(t, read[admin.Released](t, y.want(200, "DELETE", ownershipPath+"/0", nil)), admin.Released{Partition: "0"}, "what nobody has")
+	y.refused(404, "not-found", "DELETE", ownershipPath+"/9", nil)
+	y.refused(404, "not-found", "DELETE", "/api/v1/hubs/orders/groups/none/ownership/0", nil)
+}
+
 // A yard without a registry says so.
 func TestAYardThatKeepsNoGroups(t *testing.T) {
 	y := newYard(t, func(c *Config) { c.Groups = nil })
 	y.hub("orders", 1)
 	y.refused(501, "not-kept-here", "GET", "/api/v1/hubs/orders/groups/$Default/ownership", nil)
+	y.refused(501, "not-kept-here", "DELETE", "/api/v1/hubs/orders/groups/$Default/ownership/0", nil)
 	y.refused(501, "not-kept-here", "GET", "/api/v1/hubs/orders/groups/$Default/checkpoints", nil)
 	y.refused(501, "not-kept-here", "PUT", "/api/v1/hubs/orders/groups/$Default/checkpoints/0", `{"to":{"latest":true}}`)
 	y.refused(501, "not-kept-here", "POST", "/api/v1/hubs/orders/groups/$Default/checkpoints", `{"checkpoints":[]}`)
