@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/eventyard/eventyard/internal/hubs/access"
@@ -59,6 +60,9 @@ func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 		want.Secondary = cmp.Or(want.Secondary, there.Secondary)
 		if want.Rights == there.Rights && want.Primary == there.Primary && want.Secondary == there.Secondary {
 			return nil
+		}
+		if part := auth.AmbiguousPart(p.Name); part != "" { // it could not be made anew
+			return fmt.Errorf("%w: it differs, and its name has %q in it: declare one of another name", access.ErrInvalid, part)
 		}
 		if want.Primary != there.Primary || want.Secondary != there.Secondary {
 			y.cfg.Log.Warn("the declared keys of a policy replace those it had, made or given at run time or declared before; who uses the old ones is let in no more",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -15,11 +16,19 @@ import (
 //
 // Errors: ErrExists, ErrInvalid, *broker.NotFoundError (hub), the store's.
 func (k *Registry) Create(ctx context.Context, d Definition) (Function, error) {
-	e, err := k.create(ctx, d)
+	e, err := k.createNamed(ctx, d)
 	if err != nil {
 		return Function{}, fmt.Errorf("create function %.120q: %w", d.Name, err)
 	}
 	return k.function(ctx, e, true), nil
+}
+
+// createNamed refuses names that other programs may take for others. What is there keeps its name.
+func (k *Registry) createNamed(ctx context.Context, d Definition) (*entry, error) {
+	if part := auth.AmbiguousPart(d.Name); part != "" {
+		return nil, invalid("name %.120q has %q in it: choose one without", d.Name, part)
+	}
+	return k.create(ctx, d)
 }
 
 func (k *Registry) create(ctx context.Context, d Definition) (*entry, error) {
@@ -123,7 +132,7 @@ func (k *Registry) Ensure(ctx context.Context, d Definition) error {
 func (k *Registry) ensure(ctx context.Context, d Definition) error {
 	there, err := k.get(ctx, d.Name)
 	if errors.Is(err, ErrNotFound) || err == nil && there.Deleting {
-		_, err = k.create(ctx, d)
+		_, err = k.createNamed(ctx, d)
 		return err
 	}
 	if err != nil {

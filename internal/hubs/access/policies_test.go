@@ -128,6 +128,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"a long name", Policy{Name: strings.Repeat("a", 65), Rights: auth.Send}, ErrInvalid},
 		{"a slash in the name", Policy{Name: "a/b", Rights: auth.Send}, ErrInvalid},
 		{"a blank in the name", Policy{Name: "a b", Rights: auth.Send}, ErrInvalid},
+		{"two dots in the name", Policy{Name: "a..b", Rights: auth.Send}, ErrInvalid},
 		{"a dot at the beginning", Policy{Name: ".a", Rights: auth.Send}, ErrInvalid},
 		{"a dash at the end", Policy{Name: "a-", Rights: auth.Send}, ErrInvalid},
 		{"a letter beyond ASCII", Policy{Name: "größe", Rights: auth.Send}, ErrInvalid},

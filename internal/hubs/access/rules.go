@@ -13,6 +13,9 @@ func check(p Policy) error {
 	if err := auth.CheckPolicyName(p.Name); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
+	if part := auth.AmbiguousPart(p.Name); part != "" {
+		return fmt.Errorf("%w: the name %.80q has %q in it: choose one without", ErrInvalid, p.Name, part)
+	}
 	if p.Rights == 0 || p.Rights&^auth.Manage != 0 {
 		return fmt.Errorf("%w: name at least one right of Send, Listen and Manage", ErrInvalid)
 	}

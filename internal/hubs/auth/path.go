@@ -67,6 +67,21 @@ func ReservedSegment(name string) string {
 	return segment
 }
 
+// AmbiguousPart gives the part of a name that other programs may read as something else where it
+// stands in a path or a host: steps upwards, an empty segment, or a dot at a segment's end. Empty if
+// there is none. Nothing new gets such a name; what has one from before keeps it.
+func AmbiguousPart(name string) string {
+	for _, part := range []string{"..", "//", "./"} {
+		if strings.Contains(name, part) {
+			return part
+		}
+	}
+	if strings.HasSuffix(name, ".") {
+		return "."
+	}
+	return ""
+}
+
 // cutHub gives the hub of a path and the segment that ends it, empty if none does. The
 // first segment ends nothing: there would be no hub.
 func cutHub(path string) (hub, segment string) {

@@ -165,3 +165,12 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
+
+// R1: names that a path or a host would turn into others.
+func TestAmbiguousPart(t *testing.T) {
+	for name, want := range map[string]string{
+		"orders": "", "a/b.c-d_e/f": "", "v1.2": "", ".a": "", "a..b": "..", "a/../b": "..", "..": "..", "a//b": "//", "a./b": "./", "a.": ".", "a/b.": ".",
+	} {
+		testkit.Equal(t, AmbiguousPart(name), want, "%q", name)
+	}
+}

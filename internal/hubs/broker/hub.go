@@ -102,6 +102,11 @@ func (b *Broker) CreateHub(ctx context.Context, cfg HubConfig) (Hub, error) {
 	if err != nil {
 		return Hub{}, fmt.Errorf("create hub: %w", err)
 	}
+	if err := checkNewName(def.Name); err != nil {
+		if _, missing := b.Hub(def.Name); missing != nil { // one from before keeps its name
+			return Hub{}, fmt.Errorf("create hub: hub %w", err)
+		}
+	}
 	err = mirror.Uncontested(ctx, func() error {
 		// The store decides who is first. Only when the name is taken, look at by whom.
 		_, conflict := b.definitions.Put(ctx, mirror.Item[definition]{Key: hubKey(fold(def.Name)), Value: def})

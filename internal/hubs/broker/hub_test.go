@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -316,4 +317,19 @@ func TestUpdatesOfOneHubAtOnce(t *testing.T) {
 func ExampleHub_PartitionIDs() {
 	fmt.Println(Hub{Name: "orders", Partitions: 4}.PartitionIDs())
 	// Output: [0 1 2 3]
+}
+
+// R1: nothing new gets a name that other programs may take for another; R4: what has one keeps it.
+func TestAmbiguousNames(t *testing.T) {
+	b := newYard(t).open(t)
+	for _, name := range []string{"a//b", "a..b", "a/../b", "a./b"} {
+		testkit.ErrorIs(t, testkit.Err(b.CreateHub(t.Context(), HubConfig{Name: name})), ErrInvalidName, "hub %q", name)
+		testkit.ErrorIs(t, testkit.Err(b.EnsureHub(t.Context(), HubConfig{Name: name}, nil)), ErrInvalidName, "configured hub %q", name)
+	}
+	older := testkit.Value(define(HubConfig{Name: "a//b", Partitions: 1}))(t)
+	testkit.Must(t, testkit.Err(b.definitions.Put(t.Context(), mirror.Item[definition]{Key: hubKey("a//b"), Value: older})))
+	testkit.ErrorIs(t, testkit.Err(b.CreateHub(t.Context(), HubConfig{Name: "a//b"})), ErrHubExists)
+	testkit.Check(t, testkit.Err(b.EnsureHub(t.Context(), HubConfig{Name: "a//b", Partitions: 1}, []string{"billing"})))
+	testkit.ErrorIs(t, testkit.Err(b.CreateGroup(t.Context(), "a//b", "x..y")), ErrInvalidName, "group")
+	testkit.Check(t, b.DeleteHub(t.Context(), "a//b"))
 }

@@ -36,6 +36,14 @@ func checkHubName(name string) error {
 	return nil
 }
 
+// checkNewName refuses what other programs may read as another name, for what is not there yet.
+func checkNewName(name string) error {
+	if part := auth.AmbiguousPart(name); part != "" {
+		return fmt.Errorf("%.64q: %w: it has %q in it, choose a name without", name, ErrInvalidName, part)
+	}
+	return nil
+}
+
 // isDefaultGroup: $Default is found whatever its case, since clients and
 // configurations spell it both ways.
 func isDefaultGroup(name string) bool { return fold(name) == "$default" }

@@ -21,7 +21,7 @@ func TestHubNames(t *testing.T) {
 		{"digits at both ends are fine", "1orders9", nil},
 		{"upper case is kept", "Orders", nil},
 		{"word characters, dash, dot and slash are allowed inside", "a_b-c.d/e", nil},
-		{"slashes may follow each other", "a//b", nil},
+		{"slashes may follow each other, in names from before", "a//b", nil},
 		{"256 characters are allowed", strings.Repeat("a", 256), nil},
 		{"257 are not", strings.Repeat("a", 257), ErrInvalidName},
 		{"nothing is no name", "", ErrInvalidName},
