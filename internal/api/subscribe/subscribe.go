@@ -62,7 +62,7 @@ func applyTarget(r admin.SubscriptionRequest, s *topics.Settings) error {
 	case given > 1:
 		return invalid("endpoint", "a subscription has one target: give an endpoint, a hub, or pull")
 	case r.Endpoint != nil:
-		return applyWebhook(*r.Endpoint, s)
+		return applyWebhook(r, s)
 	case r.Hub != nil:
 		s.Hub, s.Webhook, s.Pull, s.Keys = *r.Hub, nil, nil, nil
 	case r.Pull != nil:
@@ -76,8 +76,9 @@ func applyTarget(r admin.SubscriptionRequest, s *topics.Settings) error {
 }
 
 // applyWebhook changes a copy: the present definition is not ours.
-func applyWebhook(url string, s *topics.Settings) error {
+func applyWebhook(r admin.SubscriptionRequest, s *topics.Settings) error {
 	var hook egress.Endpoint
+	url := *r.Endpoint
 	if s.Webhook != nil {
 		hook = *s.Webhook
 	}
@@ -86,6 +87,11 @@ func applyWebhook(url string, s *topics.Settings) error {
 			return invalid("endpoint", "the query is hidden, and that of another URL is not known: write the whole URL, like https://example.com/hook?code=KEY")
 		}
 		url = hook.URL
+	}
+	if r.OAuth == nil || r.OAuth.TokenURL != "" && r.OAuth.Secret == "" { // it stays, or its secret does
+		if err := topics.CheckMove(hook, url); err != nil {
+			return err
+		}
 	}
 	hook.URL = url
 	s.Webhook, s.Hub, s.Pull = &hook, "", nil

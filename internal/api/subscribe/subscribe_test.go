@@ -115,7 +115,7 @@ func TestAnotherTargetTakesTheTarget(t *testing.T) {
 	}
 }
 
-// The certificates and tokens of a webhook stay when its URL changes.
+// The certificates and tokens of a webhook stay when its URL changes, at the same server.
 func TestAnotherURLKeepsTheTrust(t *testing.T) {
 	got := applied(t, `{"endpoint":"https://example.com/v2"}`, full())
 	want := full()
@@ -134,9 +134,9 @@ func TestKeysAreMade(t *testing.T) {
 
 // Event Grid's shape is read over what is there, and what stands beside it counts as well.
 func TestPropertiesInEventGridsShape(t *testing.T) {
-	got := applied(t, `{"properties":{"destination":{"endpointType":"WebHook","properties":{"endpointUrl":"https://arm/","maxEventsPerBatch":10,"preferredBatchSizeInKilobytes":5}},
+	got := applied(t, `{"properties":{"destination":{"endpointType":"WebHook","properties":{"endpointUrl":"https://example.com/arm","maxEventsPerBatch":10,"preferredBatchSizeInKilobytes":5}},
 		"filter":{"includedEventTypes":["t"]},"retryPolicy":{"maxDeliveryAttempts":4,"eventTimeToLiveInMinutes":5}},"orderBy":"data.id","attempts":5}`, full())
-	if got.Webhook.URL != "https://arm/" || got.MaxEvents != 10 || got.Filter.EventTypes[0] != "t" || got.Retry.TimeToLive != 5*time.Minute {
+	if got.Webhook.URL != "https://example.com/arm" || got.MaxEvents != 10 || got.Filter.EventTypes[0] != "t" || got.Retry.TimeToLive != 5*time.Minute {
 		t.Errorf("of the shape is left %+v", got)
 	}
 	if got.OrderBy != "data.id" || got.Retry.MaxAttempts != 5 || got.Webhook.Key != "KEYSECRET" {
@@ -184,6 +184,28 @@ func TestSecretsDoNotMove(t *testing.T) {
 		"a header that is secret no more shows its value")
 }
 
+// R1: nobody is shown the secret that gets tokens, so that the tokens do not go where somebody else
+// listens.
+func TestTokensDoNotMove(t *testing.T) {
+	for _, text := range []string{
+		`{"endpoint":"https://elsewhere/hook"}`, `{"endpoint":"http://example.com/hook"}`, `{"endpoint":"https://example.com:444/hook"}`,
+		`{"endpoint":"https://elsewhere/hook","oauth":{"tokenUrl":"https://login/token?...","clientId":"me"}}`,
+		`{"properties":{"destination":{"endpointType":"WebHook","properties":{"endpointUrl":"https://elsewhere/hook"}}}}`,
+	} {
+		s := full()
+		testkit.ErrorIs(t, Apply(request(t, text), &s), topics.ErrInvalid, "%s", text)
+	}
+	for text, secret := range map[string]string{
+		`{"endpoint":"https://example.com/hook?code=new"}`:                                                            "OAUTHSECRET",
+		`{"endpoint":"https://elsewhere/hook","oauth":{"tokenUrl":"https://t","clientId":"me","secret":"NEWSECRET"}}`: "NEWSECRET",
+	} {
+		testkit.Equal(t, applied(t, text, full()).Webhook.OAuth.Secret, secret, "%s", text)
+	}
+	if s := applied(t, `{"endpoint":"https://elsewhere/hook","oauth":{}}`, full()); s.Webhook.OAuth != nil {
+		t.Errorf("it has %+v", s.Webhook.OAuth)
+	}
+}
+
 // Each error says which field, and how it is written.
 func TestErrorsNameTheFieldAndShowARightValue(t *testing.T) {
 	for _, tt := range []struct{ what, body, field, right string }{
@@ -226,7 +248,7 @@ func TestThePresentDefinitionIsNotChanged(t *testing.T) {
 	present := full()
 	for _, text := range []string{
 		everything, `{"hub":"archive"}`, `{"pull":{}}`, `{"sign":"hmac"}`, `{"oauth":{}}`, `{"ca":""}`, `{"retryFloors":{"503":"x"}}`,
-		`{"properties":{"destination":{"endpointType":"WebHook","properties":{"endpointUrl":"https://arm/","deliveryAttributeMappings":[{"name":"A","type":"Static","properties":{"value":"1"}}]}},
+		`{"properties":{"destination":{"endpointType":"WebHook","properties":{"endpointUrl":"https://example.com/arm","deliveryAttributeMappings":[{"name":"A","type":"Static","properties":{"value":"1"}}]}},
 			"filter":{"advancedFilters":[{"operatorType":"IsNotNull","key":"data.x","value":null}]},"labels":["arm"]}}`,
 	} {
 		copied := present

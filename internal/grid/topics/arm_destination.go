@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 
@@ -93,6 +94,9 @@ func (d *armDestination) webhook(s *Settings) error {
 	}
 	switch {
 	case p.EndpointURL != "":
+		if err := CheckMove(hook, p.EndpointURL); err != nil {
+			return err
+		}
 		hook.URL = p.EndpointURL
 	case p.EndpointBaseURL != "" && p.EndpointBaseURL != baseURL(hook.URL):
 		return invalid("endpointBaseUrl is not that of the present endpoint: give the whole endpointUrl")
@@ -106,6 +110,24 @@ func (d *armDestination) webhook(s *Settings) error {
 	}
 	s.Webhook, s.Hub, s.Pull = &hook, "", nil
 	return nil
+}
+
+// CheckMove keeps tokens that OAuth gets for one server from another: the secret that gets them is
+// never shown, and who moves a webhook need not know it.
+func CheckMove(present egress.Endpoint, to string) error {
+	if present.OAuth == nil || serverOf(present.URL) == serverOf(to) {
+		return nil
+	}
+	return invalid("endpoint: the webhook has OAuth, whose tokens are not sent elsewhere unless its secret is given again: give oauth with the endpoint, or an empty one")
+}
+
+// serverOf is the server of a URL; empty for what is none, which is refused elsewhere.
+func serverOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
 // baseURL is what may be shown of a webhook's URL: keys are kept in the query.
