@@ -25,7 +25,7 @@
 //	          ▼                                      │ no
 //	     wait; nothing moves                         ▼
 //	                          several events: halves, left to right; one call decides on a part of several
-//	                          one event:      count the failure ──▶ circuit still closed? ─ no ─▶ it stays undone
+//	                          one event:      does the circuit allow one failure more? ─ no ─▶ it stays undone
 //	                                                                     │ yes
 //	                                                                     ▼
 //	                                                    poison event in the poison hub ──▶ checkpoint
@@ -68,9 +68,9 @@
 // starts, nothing is put away, no checkpoint moves, and leases are kept. Calls under way end
 // normally: their events are done, and their checkpoint follows after the circuit was closed, with
 // the next one or when the partition is idle, or when it is given up, so that the next owner does
-// not do them again. What was decided before is still written: a poison event that was about to be,
-// and a checkpoint that was marked (Checkpoints.Every or Events). After closing, everything that
-// had failed gets a fresh round of retries.
+// not do them again. What was decided before is still written: poison events that were about to be,
+// N at most over all instances, and a checkpoint that was marked (Checkpoints.Every or Events).
+// After closing, everything that had failed gets a fresh round of retries.
 //
 // # What is put away, and how often
 //

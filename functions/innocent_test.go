@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/pipe"
 )
@@ -228,7 +229,7 @@ func TestTheEventThatBringsItsProgramDownIsPutAway(t *testing.T) {
 					}
 					after(200 * time.Millisecond)
 				}
-				after(time.Minute)
+				after(20 * time.Minute) // each crash takes its time, and who comes first after it is chance
 				w.wantAll("0/3")
 				in.stop()
 				after(time.Minute) // for the last restart
@@ -288,4 +289,50 @@ func TestTheBreakerCountsWhatIsDownForLongerThanTheRetries(t *testing.T) {
 		w.wantAway()
 		in.stop()
 	})
+}
+
+// R7, F5: with any number of instances ten are put away, and the eleventh opens the circuit; what
+// was found guilty together is one question.
+func TestNoMoreArePutAwayThanTheBreakerAllows(t *testing.T) {
+	for _, k := range []int{1, 2, 5} {
+		for name, handle := range map[string]Handler{
+			"whole batches":  func(context.Context, *Batch) error { return errBad },
+			"events by name": func(_ context.Context, b *Batch) error { return &Results{Failed: failAll(b)} },
+			"one by one":     Each(func(context.Context, event.Event) error { return errBad }),
+		} {
+			t.Run(fmt.Sprintf("%d instances, %s", k, name), func(t *testing.T) {
+				bubble(t, 10, func(w *world) {
+					b := binding()
+					b.MaxBatch, b.Retry, b.Breaker = 8, None(), Breaker{Failures: 10, Within: 30 * time.Second}
+					var hosts []*instance
+					for i := range k {
+						hosts = append(hosts, w.start(fmt.Sprint("host-", i), handle, b))
+					}
+					after(2 * time.Minute)
+					for range 2 {
+						before := len(w.poisonEvents())
+						for id := range 10 {
+							w.orders.SendN(fmt.Sprint(id), 20)
+						}
+						after(time.Minute)
+						w.wantState("open")
+						testkit.Equal(t, len(w.poisonEvents())-before, 10, "events put away")
+						testkit.Must(t, hosts[0].Resume(w.t.Context(), "bill"))
+						after(time.Millisecond)
+					}
+					for _, h := range hosts {
+						h.stop()
+					}
+				})
+			})
+		}
+	}
+}
+
+func failAll(b *Batch) map[int]error {
+	all := map[int]error{}
+	for i := range b.Events {
+		all[i] = errBad
+	}
+	return all
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/panics"
 )
@@ -14,9 +15,8 @@ import (
 // sinkTimeout bounds one try of writing a poison event.
 const sinkTimeout = 30 * time.Second
 
-// putAway writes an event's poison event, or drops it where there is no place for poison events;
-// false: the circuit is not closed, and nothing was done. It takes as long as it takes: the
-// checkpoint waits.
+// putAway writes an event's poison event, or drops it where there is no place for poison events. It
+// takes as long as it takes: the checkpoint waits.
 //
 //	store the intent ─▶ write the poison event ─▶ store that it is away
 //
@@ -24,55 +24,50 @@ const sinkTimeout = 30 * time.Second
 // so that a hub which knows producers' numbers has it once, however often and wherever somebody
 // died in between. One event at a time is put away, as the next number is free only when this one
 // is known to be taken.
-func (w *worker) putAway(ctx context.Context, leaving <-chan struct{}, u triage.Unit, l PoisonEvent) (away bool, err error) {
+func (w *worker) putAway(ctx context.Context, leaving <-chan struct{}, u triage.Unit, l PoisonEvent) error {
 	if err := acquire(ctx, leaving, w.away); err != nil {
-		return false, err
+		return err
 	}
 	defer func() { <-w.away }()
 	defer w.fn.waiting.set(w.part.ID(), "")
-	if !w.record.look().Intended(u) { // else it was decided before, and the poison event may be written already
-		may, err := w.mayPutAway(ctx, leaving)
-		if !may || err != nil {
-			return false, err
-		}
-	}
 	if w.writer == nil {
 		w.record.change(func(work *triage.Work) { work.Drop(u.Events) })
 		w.fn.counts.dropped.Add(1)
 		w.fn.putAway.warn(w.fn.log, "an event was dropped: the function has no target for poison events",
 			"id", l.ID, "attempts", l.Attempts, keyError, l.Reason)
-		return true, nil
+		return nil
 	}
 	var intent triage.Intent
 	w.record.change(func(work *triage.Work) { intent = work.Intend(u, w.writer.partition(), newProducer()) })
 	if err := w.persist(ctx, leaving); err != nil {
-		return false, err
+		return err
 	}
 	if err := w.write(ctx, leaving, intent, l); err != nil {
-		return false, err
+		return err
 	}
 	w.record.change(func(work *triage.Work) { work.Sent(l.Sequence) })
 	if err := w.persist(ctx, leaving); err != nil {
-		return false, err
+		return err
 	}
 	w.fn.counts.poisoned.Add(1)
 	w.fn.putAway.warn(w.fn.log, "an event was put away", "id", l.ID, "to", w.fn.target.String(), "attempts", l.Attempts, keyError, l.Reason)
-	return true, nil
+	return nil
 }
 
-// mayPutAway looks at the circuit as it is in the store.
-func (w *worker) mayPutAway(ctx context.Context, leaving <-chan struct{}) (bool, error) {
+// mayPutAway asks the circuit for leave to put events away, of which it says how many, the first,
+// may be, and for which term.
+func (w *worker) mayPutAway(ctx context.Context, leaving <-chan struct{}, s []breaker.Sample) (allowed int, term int64, err error) {
 	for failures := 1; ; failures++ {
-		may, err := w.fn.circuit.MayPutAway(ctx)
+		allowed, term, err = w.fn.circuit.MayPutAway(ctx, len(s), s...)
 		if err == nil {
-			return may, nil
+			return allowed, term, nil
 		}
 		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
+			return 0, 0, context.Cause(ctx)
 		}
 		w.report("look at the circuit before an event is put away", err)
 		if err := sleep(ctx, leaving, backoff(failures)); err != nil {
-			return false, err
+			return 0, 0, err
 		}
 	}
 }

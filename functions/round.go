@@ -18,7 +18,7 @@ import (
 // one thing with the first of them.
 //
 //	Call     wait ─▶ gate ─▶ call ─▶ the parts that package triage makes of it take its place
-//	PutAway  count the failure ─▶ circuit still closed ─▶ poison event ─▶ done
+//	PutAway  the circuit gives leave ─▶ poison event ─▶ done
 //	Finish   done
 //
 // What is done from the left is checkpointed after each step.
@@ -42,7 +42,8 @@ type part struct {
 	triage.Part
 	err      error // of the last call; nil: there was none in this process
 	since    int64 // when that ended, by the endpoint's time; 0: there was none
-	counted  bool  // the circuit has been told of the failure
+	allowed  bool  // the circuit has given leave to put it away,
+	term     int64 // in this term
 	intended bool  // its poison event was about to be written when somebody stopped
 }
 

@@ -4,21 +4,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/functions/triage"
 )
 
-// putAway is of a guilty event: the failure is counted, and if that or another opens the circuit it
-// stays undone.
+// putAway is of a guilty event: the circuit is asked for leave, and if it is not closed, or this
+// failure is too many, the event stays undone. One that was intended has had leave, and its poison
+// event may be written already.
 func (r *round) putAway(p *part) error {
 	ev := r.events(p.Events)[0]
-	if !p.intended && !p.counted && !r.w.fn.Breaker.Attempts {
-		p.counted = true
-		open, err := r.w.fn.circuit.Failed(r.ctx, 1, r.sample(p.Unit, p.err))
-		if err := r.notify("count the failure", err); err != nil {
+	if !p.intended {
+		if err := r.ask(); err != nil {
 			return err
 		}
-		if open {
+		if !p.allowed || !r.w.fn.circuit.Stands(p.term) {
 			return r.stay()
 		}
 	}
@@ -31,15 +31,31 @@ func (r *round) putAway(p *part) error {
 	if p.err != nil { // else it failed elsewhere, and the record has a short form
 		l.Reason, l.Stack = reason(p.err), stackOf(p.err)
 	}
-	away, err := w.putAway(r.ctx, r.b.Leaving(), u, l)
-	switch {
-	case err != nil:
+	if err := w.putAway(r.ctx, r.b.Leaving(), u, l); err != nil {
 		return err
-	case !away:
-		return r.stay()
 	}
 	r.finish()
 	return nil
+}
+
+// ask asks for leave to put the first part away, together with all that follow it and are guilty,
+// too: that is one question and one round of the store for all of them.
+func (r *round) ask() error {
+	if r.parts[0].allowed {
+		return nil
+	}
+	var samples []breaker.Sample
+	for _, p := range r.parts {
+		if p.Do != triage.PutAway || p.intended || p.allowed {
+			break
+		}
+		samples = append(samples, r.sample(p.Unit, p.err))
+	}
+	allowed, term, err := r.w.mayPutAway(r.ctx, r.b.Leaving(), samples)
+	for i := range allowed {
+		r.parts[i].allowed, r.parts[i].term = true, term
+	}
+	return err
 }
 
 // stay leaves the guilty event undone, since the circuit is not closed: it is tried anew after

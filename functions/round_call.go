@@ -65,7 +65,7 @@ func (r *round) anew() {
 		if p.Do == triage.Finish || p.intended {
 			continue
 		}
-		p.Unit, p.Wait, p.counted, p.since = p.Anew(), 0, false, 0
+		p.Unit, p.Wait, p.allowed, p.since = p.Anew(), 0, false, 0
 		if !r.w.fn.policy.Condemned(p.Unit) {
 			p.Do = triage.Call
 		}

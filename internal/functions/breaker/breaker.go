@@ -60,6 +60,9 @@ type Record struct {
 	// Untried: the last probe was given back without a call, so that the next need not wait as
 	// long.
 	Untried bool `json:"untried,omitempty"`
+	// Decided is, while it is closed, how many failures instances had in all when they last decided
+	// that an event may be put away, by instance: only where their tally may not show it yet.
+	Decided map[string]int64 `json:"decided,omitempty"`
 	// Policy is that of whoever changed the record last, for show.
 	Policy Policy `json:"policy,omitzero"`
 }
@@ -72,7 +75,7 @@ func (r Record) Closed() bool { return r.State == Closed || r.State == "" }
 type Tally struct {
 	Term    int64    `json:"term"`
 	Buckets []Bucket `json:"buckets,omitempty"` // the oldest first
-	// Total counts since the instance started, for show.
+	// Total counts all, from when the instance first started.
 	Total int64 `json:"total"`
 }
 

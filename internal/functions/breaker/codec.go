@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -60,6 +62,8 @@ func (r Record) check() error {
 		return fmt.Errorf("term %d", r.Term)
 	case r.Failures < 0 || r.Trips < 0:
 		return fmt.Errorf("%d failures and %d trips", r.Failures, r.Trips)
+	case slices.ContainsFunc(slices.Collect(maps.Values(r.Decided)), func(n int64) bool { return n < 0 || n > maxTerm }):
+		return fmt.Errorf("decided %v", r.Decided)
 	case len(r.Incident) > maxNameBytes || len(r.Prober) > maxNameBytes:
 		return fmt.Errorf("an incident of %d bytes and a prober of %d", len(r.Incident), len(r.Prober))
 	}

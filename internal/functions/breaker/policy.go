@@ -63,5 +63,28 @@ func (p Policy) ProbeWait(r Record) (time.Duration, bool) {
 	return wait, true
 }
 
+// Counts is how many failures it makes if so many events are put away: none where their attempts
+// were counted before.
+func (p Policy) Counts(events int) int {
+	if p.Attempts {
+		return 0
+	}
+	return events
+}
+
+// Room is how many of so many events may be put away when there are so many failures: as many as
+// leave the circuit closed.
+func (p Policy) Room(failures, events int) int {
+	switch {
+	case p.Failures < 0:
+		return events
+	case p.Attempts && !p.tripped(failures):
+		return events
+	case p.Attempts:
+		return 0
+	}
+	return min(events, max(p.Failures-failures, 0))
+}
+
 // tripped tells whether so many failures open a circuit: more than, not as many as.
 func (p Policy) tripped(failures int) bool { return p.Failures >= 0 && failures > p.Failures }

@@ -33,9 +33,7 @@ func (w *Window) Add(term int64, n int, now time.Time) {
 	if n <= 0 {
 		return
 	}
-	if term != w.term {
-		w.term, w.buckets, w.grain = term, w.buckets[:0], 0
-	}
+	w.Turn(term)
 	w.total += int64(n)
 	w.grain = max(w.grain, leastGrain)
 	if i := len(w.buckets) - 1; i >= 0 && now.Sub(w.buckets[i].first) < w.grain {
@@ -48,6 +46,19 @@ func (w *Window) Add(term int64, n int, now time.Time) {
 	}
 	w.buckets = append(w.buckets, span{first: now, last: now, n: plus(0, n)})
 }
+
+// Turn begins another term: failures of the last are forgotten.
+func (w *Window) Turn(term int64) {
+	if term != w.term {
+		w.term, w.buckets, w.grain = term, w.buckets[:0], 0
+	}
+}
+
+// Total is how many failures there were in all.
+func (w *Window) Total() int64 { return w.total }
+
+// GoOn counts on from a number that was reached before.
+func (w *Window) GoOn(total int64) { w.total = max(w.total, total) }
 
 // coarsen makes one bucket of each two. It is as old as its newest failure: what is counted too
 // long is counted for less than a grain more, and that is a sixtieth of the window at most.

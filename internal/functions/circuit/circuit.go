@@ -54,7 +54,8 @@ type Member struct {
 	*knowledge
 	cfg Config
 	// wake has room for one: Run has something to do before its time.
-	wake chan struct{}
+	wake  chan struct{}
+	queue queue
 	// running: Run stores what there is to store.
 	running atomic.Bool
 	// asking is held, by having sent to it, from before the record is read or written until what

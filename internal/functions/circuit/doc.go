@@ -31,20 +31,28 @@
 //
 // Before the first good read nothing is known and no call passes. Later the last known state stays:
 // a closed circuit stays closed for calls, since most outages of a store have nothing to do with
-// the function, and failures are counted in memory. But MayPutAway asks the store itself and fails,
-// so that nothing is put away meanwhile. A record that cannot be read is the same as a store that
+// the function, and failures are counted in memory. But MayPutAway needs the store and fails, so
+// that nothing is put away meanwhile. A record that cannot be read is the same as a store that
 // is away, and never a closed circuit.
 //
 // # When a read lags behind
 //
 // A replica may give a record that is older than the one a member knows. By its lower term it is
-// known, and heeded only if it stays: then it was removed, and begun anew. What a member has not
-// heard of yet it cannot miss; so MayPutAway is as fresh as the store's reads are.
+// known, and heeded only if it stays: then it was removed, and begun anew. MayPutAway writes the
+// record from the version that it read, which an older one does not allow.
+//
+// # No more than the policy allows
+//
+// If each instance put away what its own count allows, k of them would put away k times as many
+// before they heard of each other. So a put-away is decided on by compare-and-set of the record: it
+// is read, then all tallies are, and how many failures this instance has then is written into it
+// (breaker.Record.Decided), until its tally shows as many. All decisions of a term have an order so,
+// and each counts what was decided before.
 //
 // # Who writes when
 //
 //	Run        the tally, at most four times a second; the record when it is due; a probe's end that could not be stored yet
 //	Failed     the record, when these failures are too many
-//	MayPutAway the record, when what is known here is too much and nobody has opened it yet
+//	MayPutAway has Run write the record: what it allows, or that it is open
 //	Probed     the record
 package circuit

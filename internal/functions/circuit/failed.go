@@ -7,9 +7,8 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
 
-// Failed counts failures and decides at once with what is known here; true: the circuit is not
-// closed (any more), and what failed is not to be put away. A failure of the prober's is for Probed
-// instead.
+// Failed counts failures that put nothing away, and decides at once with what is known here; true:
+// the circuit is not closed (any more). A failure of the prober's is for Probed instead.
 //
 // With an error these are too many, and that could not be stored: they are counted all the same and
 // not to be given again. Run goes on trying, and MayPutAway allows nothing before it is known what
@@ -19,21 +18,6 @@ func (m *Member) Failed(ctx context.Context, n int, s ...breaker.Sample) (open b
 	m.wakeRun() // the others want to know, too
 	err = m.openIfDue(ctx)
 	return m.gate.Load() == nil, err
-}
-
-// MayPutAway reads the circuit from the store, not from memory: true if it was closed at some
-// moment since the call began, as far as the store's reads go. It stands before every put-away:
-// none is decided on once the circuit is open, though one that was decided on just before may still
-// be under way. Where more failures are known here than the circuit allows, it is opened first:
-// what trips it stays undone.
-func (m *Member) MayPutAway(ctx context.Context) (bool, error) {
-	if err := m.look(ctx); err != nil {
-		return false, err
-	}
-	if err := m.openIfDue(ctx); err != nil {
-		return false, err
-	}
-	return m.gate.Load() != nil, nil
 }
 
 // openIfDue opens a closed circuit if there are too many failures.

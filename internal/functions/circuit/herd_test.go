@@ -79,13 +79,13 @@ func TestFiftyThatWouldProbeAreQuiet(t *testing.T) {
 
 // F8: partitions that put away at the same time share what is read after all of them have asked.
 func TestQuestionsShareAnAnswer(t *testing.T) {
-	inWorld(t, five, func(t *testing.T, w *world) {
+	inWorld(t, many, func(t *testing.T, w *world) {
 		a := w.start("a")
 		a.store.slow("entries circuit", 2*time.Second)
 		began, answers := time.Now(), make(chan time.Duration, 16)
 		for range cap(answers) {
 			go func() {
-				if may, err := a.MayPutAway(t.Context()); !may || err != nil {
+				if may, _, err := a.MayPutAway(t.Context(), 1); may != 1 || err != nil {
 					t.Errorf("may put away: %v, %v", may, err)
 				}
 				answers <- time.Since(began)

@@ -113,6 +113,7 @@ func (k *knowledge) adopt(r breaker.Record, version processor.Version) (was brea
 	}
 	if r.Closed() {
 		k.samples = nil
+		k.window.Turn(r.Term)
 		k.gate.Store(&Pass{Term: r.Term})
 	} else {
 		k.gate.Store(nil)
@@ -123,24 +124,25 @@ func (k *knowledge) adopt(r breaker.Record, version processor.Version) (was brea
 	return was, true
 }
 
-// count adds failures under the present term. While the circuit is not closed that term counts for
-// nothing: what was under way when it opened says no more than what opened it.
+// count adds failures, while the circuit is closed: what was under way when it opened says no more
+// than what opened it.
 func (k *knowledge) count(n int, s []breaker.Sample) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.known {
-		return // nobody was let through
+	if !k.known || !k.record.Closed() {
+		return
 	}
 	k.window.Add(k.record.Term, n, time.Now())
 	k.samples = breaker.Newest(append(k.samples, s...))
 }
 
-// tally is what is to be shared of this instance's failures, and whether anybody counts them.
-func (k *knowledge) tally(now time.Time) (t breaker.Tally, counts bool) {
+// tally is what is to be shared of this instance's failures, whether anybody counts, and whether
+// they count these.
+func (k *knowledge) tally(now time.Time) (t breaker.Tally, closed, counts bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t = k.window.Tally(k.policy.Within, now)
-	return t, k.record.Closed() && t.Term == k.record.Term
+	t, closed = k.window.Tally(k.policy.Within, now), k.record.Closed()
+	return t, closed, closed && t.Term == k.record.Term
 }
 
 // observed takes what the others count.

@@ -28,15 +28,16 @@ type ledger struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	writes         []write
-	failures       []failure
-	passes         map[int64]string // probes given, by term
-	outcomes       map[int64]string // how they ended
-	living         map[string]bool
-	storm          bool
-	stormEnd       time.Time
-	away, openings int
-	broken         []string
+	writes   []write
+	failures []failure
+	passes   map[int64]string // probes given, by term
+	outcomes map[int64]string // how they ended
+	living   map[string]bool
+	storm    bool
+	stormEnd time.Time
+	away     []away
+	openings int
+	broken   []string
 }
 
 type write struct {
@@ -48,9 +49,18 @@ type write struct {
 // failure was counted in one of the terms.
 type failure struct {
 	by          string
-	at          time.Time
-	n           int
+	began, at   time.Time
+	n           int // at most; those that were not allowed to be put away may have been counted nowhere
+	sure        int
 	first, last int64
+}
+
+// away is events that were allowed to be put away.
+type away struct {
+	by   string
+	at   time.Time
+	n    int
+	term int64
 }
 
 func newLedger(plan schedule, store *memory.Store) *ledger {
@@ -168,13 +178,23 @@ func (l *ledger) outcome(term int64, how string) {
 	l.outcomes[term] = how
 }
 
-// putAway is allowed if the circuit was closed at some moment of the question.
-func (l *ledger) putAway(by string, asked time.Time) {
+// putAway is allowed if the circuit was closed at some moment of the question, and no more within
+// the window than the policy allows (R7), as far as those who have allowed it still live.
+func (l *ledger) putAway(by string, asked time.Time, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.away++
 	for i, w := range l.writes {
 		if w.r.Closed() && (i+1 == len(l.writes) || !l.writes[i+1].at.Before(asked)) {
+			l.away = append(l.away, away{by, time.Now(), n, w.r.Term})
+			sum := 0
+			for _, a := range l.away {
+				if a.term == w.r.Term && l.living[a.by] && time.Since(a.at) < l.plan.policy.Within {
+					sum += a.n
+				}
+			}
+			if sum > l.plan.policy.Failures {
+				l.breaksLocked("%v: %s was allowed to put away %d, which makes %d in term %d", time.Since(l.began), by, n, sum, w.r.Term)
+			}
 			return
 		}
 	}
@@ -185,13 +205,15 @@ func (l *ledger) putAway(by string, asked time.Time) {
 // and of the living.
 func (l *ledger) count(term int64, after, until time.Time, sure bool) (n int) {
 	for _, f := range l.failures {
-		if f.at.Before(after) || f.at.After(until) || f.first > term || f.last < term {
+		if f.at.Before(after) || f.began.After(until) || f.first > term || f.last < term {
 			continue
 		}
-		if sure && (f.first != f.last || !l.living[f.by]) {
-			continue
+		switch {
+		case !sure:
+			n += f.n
+		case f.first == f.last && l.living[f.by] && !f.began.Before(after) && !f.at.After(until):
+			n += f.sure
 		}
-		n += f.n
 	}
 	return n
 }
@@ -221,6 +243,9 @@ func (l *ledger) judge() {
 		was, is := l.writes[i-1], l.writes[i]
 		if is.r.Term == was.r.Term && is.r.State == breaker.HalfOpen && is.by == was.r.Prober {
 			continue // it lives
+		}
+		if is.r.Term == was.r.Term && is.r.Closed() && was.r.Closed() && is.r.Decided[is.by] > 0 {
+			continue // it allows something to be put away
 		}
 		if is.r.Term != was.r.Term+1 {
 			l.breaksLocked("%v: term %d after %d", is.at.Sub(l.began), is.r.Term, was.r.Term)

@@ -13,6 +13,8 @@ import (
 type sighting struct {
 	version processor.Version // empty: it is gone
 	changed time.Time         // when version was first seen
+	last    breaker.Tally     // in that version
+	unknown bool              // how old that was when it was seen
 	// seen is the newest form whose age is known; no time: none.
 	seen breaker.Seen
 }
@@ -35,6 +37,10 @@ const (
 // that is long ago its ages are not known, and what was known before goes on counting until it
 // changes again.
 func (l *loop) observe(found []processor.Entry, now time.Time) (news bool) {
+	if l.readAt.IsZero() { // an earlier life of this instance may have decided what its tally does not show
+		record, _ := l.m.present()
+		l.m.goOn(record.Decided[l.ownName()])
+	}
 	fresh := l.fresh(now)
 	there := map[string]bool{}
 	for _, f := range found {
@@ -46,6 +52,7 @@ func (l *loop) observe(found []processor.Entry, now time.Time) (news bool) {
 		if l.readAt.IsZero() { // what an earlier life of this instance has left, which the others count by its age
 			l.own.written, _ = breaker.DecodeTally(f.Value)
 			l.own.at = now
+			l.m.goOn(l.own.written.Total)
 		}
 		l.own.version, l.own.unsure = f.Version, false
 	}
@@ -76,6 +83,9 @@ func (l *loop) fresh(now time.Time) bool {
 	if l.readAt.IsZero() {
 		return false
 	}
+	if l.asked && l.watched.Load() && l.turns.Load() == l.readTurns { // whatever changed was reported, or is about to be
+		return true
+	}
 	since := l.readAt
 	if l.reportedAt.After(since) && l.turns.Load() == l.readTurns { // else there may have been something that was not reported
 		since = l.reportedAt
@@ -94,6 +104,7 @@ func (l *loop) observeOne(f processor.Entry, fresh bool, now time.Time) (news bo
 	}
 	s.version, s.changed = f.Version, now
 	t, err := breaker.DecodeTally(f.Value)
+	s.last, s.unknown = t, !fresh
 	if err != nil {
 		l.m.cfg.Log.Debug("failures of another instance cannot be read, they are not counted", "entry", f.Key, "error", err)
 	} else if fresh {

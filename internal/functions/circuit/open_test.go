@@ -16,13 +16,13 @@ var five = breaker.Policy{Failures: 5, Within: 30 * time.Second}
 func TestMoreThanSoManyOpenItAndNotSoMany(t *testing.T) { // F5
 	inWorld(t, five, func(t *testing.T, w *world) {
 		a := w.start("a")
-		a.failed(5, false)
-		a.mayPutAway(true)
-		a.failed(1, true)
+		a.failed(3, false)
+		a.putsAway(1, 1)
+		a.putsAway(3, 1) // the next two are too many
 		a.mayPutAway(false)
 		a.is(breaker.Open)
-		if r := w.stored(); r.State != breaker.Open || r.Term != 1 || r.Incident == "" || r.By != "a" || r.Failures != 6 ||
-			len(r.Samples) != 2 || r.Policy != five {
+		if r := w.stored(); r.State != breaker.Open || r.Term != 1 || r.Incident == "" || r.By != "a" || r.Failures != 7 ||
+			len(r.Samples) != 3 || r.Policy != five {
 			t.Errorf("%+v", r)
 		}
 		a.failed(3, true)
@@ -146,14 +146,15 @@ func TestALostAnswerOpensItOnce(t *testing.T) { // F5
 func TestWhatCouldNotBeOpenedIsOpenedLater(t *testing.T) { // F5
 	inWorld(t, five, func(t *testing.T, w *world) {
 		a := w.start("a")
-		a.store.set(a.store.deny, "put circuit", 3)
+		a.store.set(a.store.deny, "put circuit", 1000)
 		if open, err := a.Failed(t.Context(), 6); open || !errors.Is(err, errDown) {
 			t.Fatalf("%v, %v", open, err)
 		}
-		if may, err := a.MayPutAway(t.Context()); may || !errors.Is(err, errDown) {
+		if may, _, err := a.MayPutAway(t.Context(), 1); may > 0 || !errors.Is(err, errDown) {
 			t.Fatalf("with too many failures, and none to hear of it, it may put away: %v, %v", may, err)
 		}
-		pass(time.Second)
+		a.store.set(a.store.deny, "put circuit", 0)
+		pass(2 * time.Second)
 		a.is(breaker.Open)
 	})
 }
@@ -209,7 +210,7 @@ func TestWhileTheStoreIsAwayTheLastKnownStateStays(t *testing.T) { // F5
 		a.store.setDown(true)
 		pass(time.Minute)
 		testkit.That(t, a.wait().passed(), "closed, it lets no calls through")
-		if may, err := a.MayPutAway(t.Context()); may || !errors.Is(err, errDown) {
+		if may, _, err := a.MayPutAway(t.Context(), 1); may > 0 || !errors.Is(err, errDown) {
 			t.Errorf("may put away: %v, %v", may, err)
 		}
 		if open, err := a.Failed(t.Context(), 5); open || err != nil {
@@ -247,7 +248,7 @@ func TestARecordThatCannotBeReadIsNoClosedCircuit(t *testing.T) { // F5
 		w.put("circuit/"+function, `?`)
 		pass(time.Second)
 		a.is(breaker.Closed)
-		if may, err := a.MayPutAway(t.Context()); may || !errors.Is(err, breaker.ErrUnreadable) {
+		if may, _, err := a.MayPutAway(t.Context(), 1); may > 0 || !errors.Is(err, breaker.ErrUnreadable) {
 			t.Errorf("may put away: %v, %v", may, err)
 		}
 		if _, err := Change(t.Context(), w.store, group, function, nil); !errors.Is(err, breaker.ErrUnreadable) {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/eventyard/eventyard/processor"
 )
 
 const (
@@ -13,6 +15,8 @@ const (
 	// ours; while they bring nothing new it grows to mostPause.
 	leastPause = 100 * time.Millisecond
 	mostPause  = 400 * time.Millisecond
+	// askAgain is before the store is read again for those whom what it has does not tell enough.
+	askAgain = 100 * time.Millisecond
 	// firstPause is before something is tried again that the store refused; it doubles up to
 	// Config.Poll.
 	firstPause = 50 * time.Millisecond
@@ -30,13 +34,14 @@ const (
 // passes. One Run at a time.
 func (m *Member) Run(ctx context.Context) error {
 	m.running.Store(true)
-	l := &loop{m: m, reported: make(chan struct{}, 1), watches: make(chan struct{}, 1), seen: map[string]*sighting{}}
+	l := &loop{m: m, reported: make(chan struct{}, 1), watches: make(chan struct{}, 1), seen: map[string]*sighting{}, decided: map[string]decision{}}
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	if !l.subscribe(ctx) {
 		watching.Go(func() { l.watch(ctx) })
 	}
 	l.run(ctx)
+	m.queue.end()
 	m.running.Store(false)
 	l.goodbye(context.WithoutCancel(ctx))
 	return nil
@@ -59,16 +64,18 @@ type loop struct {
 	triedTurns, readTurns   int64 // turns at these times
 	pause                   time.Duration
 
-	seen  map[string]*sighting // by key
-	swept time.Time
-	own   ownTally
+	seen    map[string]*sighting // by key
+	decided map[string]decision  // by instance: what the tallies of others do not show yet
+	swept   time.Time
+	own     ownTally
+	asked   bool // somebody wants to put events away
 
 	trouble trouble
 }
 
 func (l *loop) run(ctx context.Context) {
 	for {
-		if !time.Now().Before(l.trouble.until) {
+		if !time.Now().Before(l.trouble.until) || !l.m.queue.empty() { // who asks takes its time itself
 			err := l.work(ctx)
 			switch {
 			case ctx.Err() != nil: // it says nothing of the store
@@ -104,17 +111,28 @@ func (l *loop) run(ctx context.Context) {
 // without the tallies there is just less to decide by.
 func (l *loop) work(ctx context.Context) error {
 	var uncounted error
-	if began := time.Now(); !began.Before(l.nextRead) {
+	var version processor.Version
+	asked := l.m.queue.take() // what they are told is read after they asked
+	l.asked = len(asked) > 0
+	if began := time.Now(); len(asked) > 0 || !began.Before(l.nextRead) {
 		l.tried, l.triedTurns = began, l.turns.Load()
 		_, before := l.m.present()
 		if err := l.m.look(ctx); err != nil {
+			answer(asked, permission{err: err})
 			return err
 		}
-		_, version := l.m.present()
+		_, version = l.m.present()
 		uncounted = l.count(ctx, version != before)
 	}
 	l.m.endUnwanted()
 	err := errors.Join(uncounted, l.m.settle(ctx), l.m.decide(ctx), l.m.prove(ctx), l.writeTally(ctx))
+	switch {
+	case len(asked) == 0:
+	case uncounted != nil:
+		answer(asked, permission{err: uncounted})
+	default:
+		err = errors.Join(err, l.permit(ctx, asked, version))
+	}
 	l.sweep(ctx)
 	return err
 }
@@ -143,13 +161,16 @@ func (l *loop) count(ctx context.Context, news bool) error {
 // idle is how long there is nothing to do. It is never nothing, so that a mistake in what is due
 // would not take the machine.
 func (l *loop) idle(now time.Time) time.Duration {
-	due := l.nextRead
+	due, asked := l.nextRead, !l.m.queue.empty()
+	if again := l.tried.Add(askAgain); asked && again.Before(due) { // they were put off
+		due = again
+	}
 	for _, at := range []time.Time{l.tallyDue(now), l.m.decisionDue(now)} {
 		if at.Before(due) {
 			due = at
 		}
 	}
-	if due.Before(l.trouble.until) {
+	if due.Before(l.trouble.until) && !asked {
 		due = l.trouble.until
 	}
 	return max(due.Sub(now), time.Millisecond)

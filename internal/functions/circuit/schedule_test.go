@@ -92,7 +92,7 @@ func (s *drama) report() {
 	l := s.ledger
 	l.judge()
 	s.t.Logf("seed %d (%+v): %d changes, %d openings, %d probes, %d failures, %d put away", s.seed, s.plan,
-		len(l.writes), l.openings, len(l.passes), len(l.failures), l.away)
+		len(l.writes), l.openings, len(l.passes), len(l.failures), len(l.away))
 	for _, b := range l.broken {
 		s.t.Error(b)
 	}
@@ -272,21 +272,19 @@ func (a *actor) try(ctx context.Context, dice *rand.Rand, p Pass) {
 	_ = a.m.Probed(ctx, p, ok, breaker.Sample{Error: "still no"})
 }
 
-// fail tells of a failure, and puts the event away if it may.
+// fail tells of failures: of attempts, or of events that are put away if they may.
 func (a *actor) fail(ctx context.Context, dice *rand.Rand) {
 	before, _ := a.m.Record()
-	n := 1 + dice.IntN(2)
+	n := 1 + dice.IntN(3)
 	began := time.Now()
-	open, err := a.m.Failed(ctx, n, breaker.Sample{At: began, Error: "no"})
+	allowed, err := n, error(nil)
+	if dice.IntN(4) == 0 {
+		_, _ = a.m.Failed(ctx, n, breaker.Sample{At: began, Error: "no"})
+	} else if allowed, _, err = a.m.MayPutAway(ctx, n, breaker.Sample{At: began, Error: "no"}); err == nil && allowed > 0 {
+		a.s.ledger.putAway(a.id, began, allowed)
+	}
 	after, _ := a.m.Record()
-	a.s.ledger.failed(failure{by: a.id, at: began, n: n, first: before.Term, last: after.Term})
-	if open || err != nil || ctx.Err() != nil {
-		return
-	}
-	began = time.Now()
-	if may, err := a.m.MayPutAway(ctx); err == nil && may {
-		a.s.ledger.putAway(a.id, began)
-	}
+	a.s.ledger.failed(failure{by: a.id, at: time.Now(), began: began, n: n, sure: allowed, first: before.Term, last: after.Term})
 }
 
 // check: in good weather everybody knows what was stored a second ago.

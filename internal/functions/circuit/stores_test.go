@@ -2,7 +2,10 @@ package circuit_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,6 +88,7 @@ func TestRealStores(t *testing.T) {
 			t.Parallel()
 			peer := open(t)
 			together(t, peer(), run(t, "a", peer()), run(t, "b", peer()))
+			rush(t, peer)
 		})
 	}
 }
@@ -99,6 +103,36 @@ func yard(t *testing.T) func() processor.Store {
 	}
 }
 
+// rush: five members at once put away as much as they may, which is five events (R7).
+func rush(t *testing.T, peer func() processor.Store) {
+	var away atomic.Int64
+	var running sync.WaitGroup
+	var all []member
+	for i := range 5 {
+		m := run(t, fmt.Sprint("m", i), peer())
+		m.await(t, breaker.Closed)
+		all = append(all, m)
+	}
+	for _, m := range all {
+		for range 2 {
+			running.Go(func() {
+				for n := 1; n > 0; {
+					var err error
+					n, _, err = m.MayPutAway(t.Context(), 1)
+					testkit.Check(t, err)
+					away.Add(int64(n))
+				}
+			})
+		}
+	}
+	running.Wait()
+	testkit.Equal(t, away.Load(), 5, "events put away")
+	for _, m := range all {
+		m.await(t, breaker.Open)
+		m.stop()
+	}
+}
+
 func together(t *testing.T, s processor.Store, a, b member) {
 	a.await(t, breaker.Closed)
 	b.await(t, breaker.Closed)
@@ -108,7 +142,7 @@ func together(t *testing.T, s processor.Store, a, b member) {
 	if one, other := a.await(t, breaker.Open), b.await(t, breaker.Open); one.Incident != other.Incident || one.Failures != 6 {
 		t.Errorf("%+v and %+v", one, other)
 	}
-	if may, err := a.MayPutAway(t.Context()); may || err != nil {
+	if may, _, err := a.MayPutAway(t.Context(), 1); may > 0 || err != nil {
 		t.Errorf("may put away: %v, %v", may, err)
 	}
 	all, err := circuit.Read(t.Context(), s, group, "")

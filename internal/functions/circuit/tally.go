@@ -27,12 +27,15 @@ type ownTally struct {
 // when there are none, for show. While the circuit is not closed nobody counts, and nothing is
 // written.
 func (l *loop) tallyDue(now time.Time) time.Time {
-	t, counts := l.m.tally(now)
+	t, closed, counts := l.m.tally(now)
 	due, within := now.Add(never), l.m.cfg.Policy.Within
 	switch {
 	case l.readAt.IsZero(): // what is there is not known yet
-	case !counts:
+	case !closed:
 	case l.own.version == "":
+		due = now
+	case !counts:
+	case l.asked && t.Term != l.own.written.Term: // what is decided is told by how many more there are than it shows
 		due = now
 	case len(t.Buckets) == 0 && len(l.own.written.Buckets) > 0:
 		due = l.own.at.Add(within)
@@ -40,7 +43,7 @@ func (l *loop) tallyDue(now time.Time) time.Time {
 	case t.Total != l.own.written.Total:
 		due = now
 	default: // its ages are proven then to those who could not know when it was written
-		due = l.own.at.Add(max(within/10, writeEvery))
+		due = l.own.at.Add(l.rewriteEvery())
 	}
 	if soonest := l.own.tried.Add(writeEvery); due.Before(soonest) {
 		return soonest
@@ -63,7 +66,7 @@ func (l *loop) writeTally(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	now = time.Now()
-	t, _ := l.m.tally(now)
+	t, _, _ := l.m.tally(now)
 	l.own.tried = now
 	f, err := l.m.cfg.Store.Put(ctx, l.m.cfg.Group, processor.Entry{Key: l.ownKey(), Value: breaker.EncodeTally(t), Version: l.own.version})
 	if err != nil {
