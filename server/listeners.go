@@ -19,6 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	v1 "github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/functions/notify"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // Bounds on what a slow or idle HTTP client may cost. Streams move their own write
@@ -68,8 +69,9 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		return nil, fmt.Errorf("make the AMQP listener: %w", err)
 	}
 	server, err := amqp.New(amqp.Config{
-		Handler: front, Auth: front, IdleTimeout: cfg.AMQPIdleTimeout, MaxConnections: cfg.AMQPMaxConnections,
-		Log: log, Metrics: y.registry,
+		Handler: front, Auth: front, IdleTimeout: cfg.AMQPIdleTimeout,
+		Admission: admission.New(admission.Limits{}).Listener(cfg.AMQPMaxConnections),
+		Log:       log, Metrics: y.registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the AMQP server: %w", err)

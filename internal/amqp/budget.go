@@ -3,6 +3,8 @@ package amqp
 import (
 	"fmt"
 	"sync/atomic"
+
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // budget is memory that all connections share: what one alone may have, times as many as
@@ -27,7 +29,9 @@ func (b *budget) giveBack(n int) { b.used.Add(int64(-n)) }
 type reassembly struct {
 	held int // bytes
 	all  *budget
-	pool *partPool
+	// permit is where a stranger's are counted as well.
+	permit *admission.Permit
+	pool   *partPool
 }
 
 // grow gives a buffer with what buf holds and with room for size bytes: twice as much as it had,
@@ -41,7 +45,11 @@ func (r *reassembly) grow(buf []byte, size int, maxMessage uint64) ([]byte, erro
 	if limit := max(uint64(maxPartBytes), maxMessage); uint64(r.held+room-was) > limit {
 		return buf, fmt.Errorf("%w: %d bytes are allowed", errPartsFull, limit)
 	}
+	if !r.permit.Hold(room - was) {
+		return buf, errAllPartsFull
+	}
 	if !r.all.take(room - was) {
+		r.permit.Free(room - was)
 		return buf, errAllPartsFull
 	}
 	r.held += room - was
@@ -54,5 +62,6 @@ func (r *reassembly) grow(buf []byte, size int, maxMessage uint64) ([]byte, erro
 func (r *reassembly) free(buf []byte) {
 	r.held -= cap(buf)
 	r.all.giveBack(cap(buf))
+	r.permit.Free(cap(buf))
 	r.pool.put(buf)
 }

@@ -10,7 +10,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
+
+// DefaultConnections is how many clients may be connected at once, unless Config.Admission says
+// otherwise.
+const DefaultConnections = 10_000
 
 // Config is how a server behaves. Zero fields mean the default beside them.
 type Config struct {
@@ -38,10 +43,12 @@ type Config struct {
 	// its heartbeats, but does not read: that costs little, and it may be busy. A machine
 	// that has vanished is noticed long before.
 	WriteTimeout time.Duration
-	// MaxConnections at once; 10000. MaxSessions and MaxLinks of one connection; 4999, as Event
-	// Hubs has it, and 2048: a processor may read all partitions of a large hub over one
-	// connection.
-	MaxConnections, MaxSessions, MaxLinks int
+	// Admission says how many connections may be at once, and keeps strangers and clients apart;
+	// nil means one with the defaults, and DefaultConnections for clients.
+	Admission *admission.Listener
+	// MaxSessions and MaxLinks of one connection; 4999, as Event Hubs has it, and 2048: a processor
+	// may read all partitions of a large hub over one connection. A stranger may have far less.
+	MaxSessions, MaxLinks int
 
 	// Log nil means slog.Default().
 	Log     *slog.Logger
@@ -56,9 +63,11 @@ func (c Config) withDefaults() Config {
 	orElse(&c.IdleTimeout, time.Minute)
 	orElse(&c.OpenTimeout, 10*time.Second)
 	orElse(&c.WriteTimeout, 10*time.Minute)
-	orElse(&c.MaxConnections, 10_000)
 	orElse(&c.MaxSessions, 4999)
 	orElse(&c.MaxLinks, 2048)
+	if c.Admission == nil {
+		c.Admission = admission.New(admission.Limits{}).Listener(DefaultConnections)
+	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	return c
 }
@@ -81,7 +90,7 @@ func (c Config) validate() error {
 	if c.IdleTimeout < time.Millisecond || c.OpenTimeout < 0 || c.WriteTimeout < 0 {
 		return errors.New("amqp: a time-out is negative, or less than a millisecond")
 	}
-	if c.MaxConnections < 0 || c.MaxSessions < 0 || c.MaxLinks < 0 {
+	if c.MaxSessions < 0 || c.MaxLinks < 0 {
 		return errors.New("amqp: a limit is negative")
 	}
 	if c.MaxSessions > 1<<15 || c.MaxLinks > 1<<20 {

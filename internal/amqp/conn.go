@@ -6,9 +6,11 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // Conn is one connection. Its state is divided by owner: what the reading goroutine alone has is
@@ -19,8 +21,12 @@ type Conn struct {
 	nc     net.Conn
 	id     string
 	log    *slog.Logger
-	// refusal is sent to the peer when it opens a connection that is beyond a limit.
+	// refusal is sent to the peer when it opens a connection that has no permit.
 	refusal *Error
+	// permit is the connection's in the account of all; nil with a refusal.
+	permit *admission.Permit
+	// known: the peer has shown a right. What it may have until then is in limits.go.
+	known atomic.Bool
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -42,7 +48,7 @@ type Conn struct {
 	deadlines deadlines
 }
 
-func newConn(ctx context.Context, s *Server, nc net.Conn, id string) *Conn {
+func newConn(ctx context.Context, s *Server, nc net.Conn, id string, permit *admission.Permit) *Conn {
 	remote := ""
 	if a := nc.RemoteAddr(); a != nil {
 		remote = a.String()
@@ -51,6 +57,7 @@ func newConn(ctx context.Context, s *Server, nc net.Conn, id string) *Conn {
 		server:    s,
 		nc:        nc,
 		id:        id,
+		permit:    permit,
 		log:       s.cfg.Log.With("conn", id, "remote", remote),
 		frameSize: wire.MinMaxFrameBytes,
 		sessions:  sessions{byChannel: map[uint16]*session{}},
@@ -59,8 +66,8 @@ func newConn(ctx context.Context, s *Server, nc net.Conn, id string) *Conn {
 	c.handshake.conn = c
 	c.reader = reader{
 		conn:  c,
-		in:    newInput(nc, int(min(s.cfg.MaxFrameBytes, strangerFrameBytes)), s.reading, s.metrics.bytesIn),
-		parts: reassembly{all: &s.parts, pool: &s.partBuffers},
+		in:    newInput(nc, int(min(s.cfg.MaxFrameBytes, openFrameBytes)), s.strangers, s.metrics.bytesIn),
+		parts: reassembly{permit: permit, all: &s.parts, pool: &s.partBuffers},
 	}
 	c.writer.conn, c.writer.wrote = c, time.Now()
 	// When ctx ends the connection is closed politely, and its own context ends then.
@@ -79,6 +86,39 @@ func (c *Conn) Identity() Identity { return c.handshake.identity }
 
 // Context ends when the connection does.
 func (c *Conn) Context() context.Context { return c.ctx }
+
+// Know says that the peer has shown a right: it is a client from now on, with all that clients may
+// have. It may be called again, from any goroutine. Where there is no permit for one more client the
+// error is what to close the connection with.
+func (c *Conn) Know() error {
+	if c.known.Load() {
+		return nil
+	}
+	if err := c.permit.Know(); err != nil {
+		c.server.metrics.refuse(reasonConnections)
+		return errorFull(err)
+	}
+	c.known.Store(true)
+	return nil
+}
+
+// Known reports whether the peer has shown a right.
+func (c *Conn) Known() bool { return c.known.Load() }
+
+// Hold takes memory for what is kept for the peer. It is false, and takes nothing, where that is too
+// much for a stranger; what a client may have is for the caller to bound.
+func (c *Conn) Hold(bytes int) bool { return c.permit.Hold(bytes) }
+
+// Free gives back what was held.
+func (c *Conn) Free(bytes int) { c.permit.Free(bytes) }
+
+// allowed is a limit, as it holds for a client or for a stranger.
+func (c *Conn) allowed(client, stranger int) int {
+	if c.known.Load() {
+		return client
+	}
+	return min(client, stranger)
+}
 
 // Log is narrowed to the connection.
 func (c *Conn) Log() *slog.Logger { return c.log }
@@ -147,7 +187,7 @@ func (c *Conn) frameLocked(t wire.FrameType, channel uint16, body func(dst []byt
 func (c *Conn) answeredLocked(buf []byte, mark wire.Mark) {
 	c.out.buf = buf
 	c.out.signal()
-	if !c.out.answers.add(len(buf) - int(mark)) {
+	if !c.out.answers.add(len(buf)-int(mark), c.allowed(maxAnswerBytes, strangerAnswerBytes)) {
 		c.refuse(errOutputFull)
 		c.closeLocked(asError(errOutputFull))
 	}

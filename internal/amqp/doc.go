@@ -63,6 +63,10 @@
 //	             their handles 256 KiB, encoded
 //	tables       links and sessions up to their limits, and as many again that were refused
 //
+// A peer that has shown no right yet, of which the handler tells by Know, is a stranger and has far
+// less (limits.go): few sessions and links, small frames, and what is unfinished is also counted in
+// an account that all strangers share, and in that of its address (package admission).
+//
 // What sinks hold of deliveries that are not settled is theirs to bound, by not returning
 // from Deliver. Credit asks the peer for moderation, but nobody makes it obey.
 //

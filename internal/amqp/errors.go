@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // The conditions of the standard (§2.8.15 to §2.8.18) that we or our handlers send.
@@ -175,6 +176,22 @@ func errorTooLarge(id uint32, size, limit uint64) *Error {
 func errorIdle(milliseconds int64, container string) *Error {
 	return &Error{Condition: ConditionConnectionForced, Description: fmt.Sprintf(
 		"The connection was inactive for more than the allowed %d milliseconds and is closed by container '%s'.", milliseconds, container)}
+}
+
+// errorFull is for connections that there is no permit for. A stranger's is free again soon, so that
+// clients are to come again.
+func errorFull(err error) *Error {
+	condition := ConditionConnectionForced
+	if full, ok := errors.AsType[*admission.FullError](err); ok && full.Kind == admission.Clients {
+		condition = ConditionResourceLimitExceeded
+	}
+	return &Error{Condition: condition, Description: "The connection is refused: " + err.Error() + ". Please wait and try again."}
+}
+
+// errorEvicted is for a stranger that makes room for another.
+func errorEvicted() *Error {
+	return &Error{Condition: ConditionConnectionForced, Description: "The connection makes room for another, because it has shown no token yet. " +
+		"Please try again."}
 }
 
 func errorStopping() *Error {

@@ -37,12 +37,18 @@ func receive[T any](t testing.TB, from <-chan T, what string) T {
 
 // handler is a Handler made of functions; nil ones accept.
 type handler struct {
+	strangers    bool // peers have shown no right
 	connected    func(c *Conn) error
 	attach       func(l *Link) (Terminus, error)
 	disconnected func()
 }
 
 func (h *handler) Connected(c *Conn) (Peer, error) {
+	if !h.strangers {
+		if err := c.Know(); err != nil {
+			return nil, err
+		}
+	}
 	if h.connected != nil {
 		if err := h.connected(c); err != nil {
 			return nil, err

@@ -223,7 +223,7 @@ func TestLargeFrameBeforeTheOpen(t *testing.T) {
 	f := serve(t, accept(nil, nil))
 	p := f.raw()
 	p.write(wire.ProtocolAMQP[:])
-	ask[wire.Open](p, 0, &wire.Open{ContainerID: strings.Repeat("x", strangerFrameBytes)})
+	ask[wire.Open](p, 0, &wire.Open{ContainerID: strings.Repeat("x", openFrameBytes)})
 	p.expectClose(ConditionFramingError)
 
 	p = f.raw() // all at once, and more than the small buffer holds
@@ -236,9 +236,9 @@ func TestLargeFrameBeforeTheOpen(t *testing.T) {
 	expect[wire.Attach](p)
 }
 
-func TestStrangersInputStaysSmall(t *testing.T) {
+func TestInputStaysSmallBeforeTheOpen(t *testing.T) {
 	frame := appendFrame(nil, 0, make([]byte, 3000), nil)
-	in := inputOf(bytes.NewReader(bytes.Repeat(frame, 10)), strangerFrameBytes, newBufferPool(128<<10))
+	in := inputOf(bytes.NewReader(bytes.Repeat(frame, 10)), openFrameBytes, newBufferPool(128<<10))
 	for range 10 {
 		_, body, err := in.frame()
 		if err != nil || len(body) != 3000 || in.large != nil {

@@ -23,11 +23,12 @@ import (
 // one short read for each time that it catches up.
 type input struct {
 	nc    net.Conn
-	max   int // the largest frame; grows when the peer has opened
+	max   int // the largest frame; grows when the peer has opened, and when it has shown a right
 	count prometheus.Counter
 	pool  *bufferPool
 	small []byte
-	large *box // nil while small is in use
+	large *box        // nil while small is in use
+	from  *bufferPool // where large is from
 
 	// buf is small or large; what is unread is buf[begin:end].
 	buf        []byte
@@ -115,9 +116,15 @@ func (in *input) makeRoom(need int) {
 	switch {
 	case len(unread) == 0:
 		in.giveBack()
-	case in.large == nil && in.max > len(in.small) && (need > len(in.small) || in.end == len(in.small)):
-		in.large = in.pool.get()
+	case in.max > len(in.buf) && (need > len(in.buf) || in.end == len(in.buf)):
+		outgrown, from := in.large, in.from // a stranger's, or none
+		in.large, in.from = in.pool.get(), in.pool
 		in.buf = in.large.bytes
+		defer func() {
+			if outgrown != nil {
+				from.put(outgrown)
+			}
+		}()
 	}
 	in.begin, in.end = 0, copy(in.buf, unread)
 }
@@ -125,7 +132,7 @@ func (in *input) makeRoom(need int) {
 // giveBack returns to the small buffer; whatever is unread is lost.
 func (in *input) giveBack() {
 	if in.large != nil {
-		in.pool.put(in.large)
+		in.from.put(in.large)
 		in.large = nil
 	}
 	in.buf, in.begin, in.end = in.small, 0, 0

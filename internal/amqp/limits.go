@@ -12,9 +12,9 @@ const (
 	// smallReadBytes is the buffer that a connection reads with while little comes in, and
 	// all that an idle one has.
 	smallReadBytes = 4 << 10
-	// strangerFrameBytes is the largest frame that we take before the open. It fits the
+	// openFrameBytes is the largest frame that we take before the open. It fits the
 	// small buffer, so that nothing more is lent to who has not said what he wants.
-	strangerFrameBytes = smallReadBytes
+	openFrameBytes = smallReadBytes
 	// readAheadBytes is how much more than one frame the large buffer holds.
 	readAheadBytes = 64 << 10
 
@@ -69,7 +69,7 @@ const (
 	// acknowledged, has been seen by the source within it.
 	dryWait = 2 * time.Millisecond
 
-	// maxRefusing connections beyond MaxConnections are refused by an error; more are just closed.
+	// maxRefusing connections that have no permit are refused by an error; more are just closed.
 	maxRefusing = 64
 
 	// A vanished machine is noticed within 30 s (H7). On an open connection that is by what we
@@ -84,9 +84,26 @@ const (
 	keepAliveProbes   = 3
 )
 
+// What a stranger may have: a peer that has shown no right. It is what any client needs to show
+// one, a session with a pair of links, and some more for those who begin early with the rest. What
+// is held for it besides is taken from the account of strangers (package admission).
+const (
+	// strangerFrameBytes is the largest frame: the largest token fits, with what is around it.
+	strangerFrameBytes = 40 << 10
+	// StrangerSessions and StrangerLinks of one connection. A handle is not beyond strangerHandle:
+	// tables are as long as the highest.
+	StrangerSessions = 8
+	StrangerLinks    = 8
+	strangerHandle   = 255
+	// strangerAnswerBytes is how much of answers may wait to be written.
+	strangerAnswerBytes = freeAnswerBytes
+	// strangerHeirBytes is how much of attaches may wait for their handles.
+	strangerHeirBytes = maxAttachBytes
+)
+
 // Why a peer was refused something: the label of the metric.
 const (
-	reasonConnections = "connections"   // more than MaxConnections
+	reasonConnections = "connections"   // no permit for one more
 	reasonSessions    = "sessions"      // more than MaxSessions
 	reasonLinks       = "links"         // more than MaxLinks
 	reasonHeader      = "header"        // not the protocol, or a version that is not ours

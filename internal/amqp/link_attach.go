@@ -40,7 +40,7 @@ func readAttachHead(r *wire.Reader) (*wire.Attach, error) {
 // attach asks the handler for a link, and answers (§2.7.3). body is the attach's encoding.
 func (s *session) attach(a *wire.Attach, body []byte) error {
 	c := s.conn
-	if a.Handle > c.server.cfg.handleMax() {
+	if int64(a.Handle) > int64(c.allowed(int(c.server.cfg.handleMax()), strangerHandle)) {
 		return fmt.Errorf("%w: %d", errHandleMax, a.Handle)
 	}
 	if l, _ := s.link(a.Handle); l != nil {
@@ -72,7 +72,7 @@ func (l *Link) bequeath(handle uint32, body []byte) error {
 	c := l.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.state != linkEnded || l.heir != nil || len(body) > min(maxAttachBytes, maxHeirBytes-c.sessions.heirs) {
+	if l.state != linkEnded || l.heir != nil || len(body) > min(maxAttachBytes, c.allowed(maxHeirBytes, strangerHeirBytes)-c.sessions.heirs) {
 		return fmt.Errorf("%w: %d", errHandleInUse, handle)
 	}
 	l.heir = body
@@ -85,7 +85,7 @@ func (s *session) add(l *Link) error {
 	c := s.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sessions.links >= 2*c.server.cfg.MaxLinks {
+	if c.sessions.links >= 2*c.allowed(c.server.cfg.MaxLinks, StrangerLinks) {
 		return errLinks
 	}
 	c.sessions.links++
@@ -108,7 +108,7 @@ func (s *session) admit(l *Link, size int) (Terminus, error) {
 	switch {
 	case size > maxAttachBytes:
 		return Terminus{}, fmt.Errorf("%w: %d bytes, %d are allowed", errAttachSize, size, maxAttachBytes)
-	case s.conn.sessions.links > s.conn.server.cfg.MaxLinks:
+	case s.conn.sessions.links > s.conn.allowed(s.conn.server.cfg.MaxLinks, StrangerLinks):
 		return Terminus{}, errLinks
 	case a.Target != nil && a.Target.Coordinator:
 		return Terminus{}, errCoordinator

@@ -107,13 +107,14 @@ type answers struct {
 	overflow        bool // there were too many; which was reported
 }
 
-// add counts bytes of an answer. It is false, once, where that is too much.
-func (a *answers) add(n int) bool {
+// add counts bytes of an answer. It is false, once, where that is too much: more than limit, or
+// than the budget has.
+func (a *answers) add(n, limit int) bool {
 	a.waiting += n
 	if a.overflow {
 		return true
 	}
-	a.overflow = a.waiting > maxAnswerBytes
+	a.overflow = a.waiting > limit
 	for !a.overflow && a.waiting > freeAnswerBytes+a.reserved {
 		if a.overflow = !a.all.take(answerStepBytes); !a.overflow {
 			a.reserved += answerStepBytes

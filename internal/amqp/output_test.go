@@ -26,7 +26,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			all := budget{limit: int64(tt.limit)}
 			a := answers{all: &all}
 			for i, n := range tt.add {
-				if fits := a.add(n); fits != tt.fits[i] {
+				if fits := a.add(n, maxAnswerBytes); fits != tt.fits[i] {
 					t.Errorf("answer %d: %v, want %v", i, fits, tt.fits[i])
 				}
 			}
@@ -48,9 +48,9 @@ func TestAnswersAreBounded(t *testing.T) {
 func TestAnswersGiveBackEverything(t *testing.T) {
 	all := budget{limit: 1 << 30}
 	a := answers{all: &all}
-	a.add(freeAnswerBytes + 1)
+	a.add(freeAnswerBytes+1, maxAnswerBytes)
 	a.take()
-	a.add(freeAnswerBytes + 1)
+	a.add(freeAnswerBytes+1, maxAnswerBytes)
 	testkit.MustEqual(t, all.used.Load(), 2*answerStepBytes, "bytes are used")
 	if a.giveBack(); all.used.Load() != 0 {
 		t.Errorf("%d bytes are used at the end", all.used.Load())

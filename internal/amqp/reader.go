@@ -76,6 +76,7 @@ func (r *reader) say(err error) {
 // next takes one frame and does what it asks. What is wrong with a session or a link is
 // dealt with here; an error ends the connection.
 func (r *reader) next() error {
+	r.welcome()
 	h, body, err := r.in.frame()
 	if err != nil {
 		return err
@@ -129,6 +130,14 @@ func (r *reader) next() error {
 	}
 }
 
+// welcome takes what clients may send from a peer that was a stranger. A stranger hears that it is
+// none any more before it sends anything of that.
+func (r *reader) welcome() {
+	if c := r.conn; r.in.pool != c.server.reading && c.known.Load() {
+		r.in.max, r.in.pool = int(c.server.cfg.MaxFrameBytes), c.server.reading
+	}
+}
+
 // onOpen answers the peer's open and asks the handler for its side, unless the connection is
 // refused.
 func (r *reader) onOpen(args *wire.Reader) error {
@@ -145,7 +154,7 @@ func (r *reader) onOpen(args *wire.Reader) error {
 		return fmt.Errorf("%w: %d", errPeerFrameSize, size)
 	}
 	c.frameSize = int(min(ours, o.MaxFrameSize.Or(ours)))
-	r.in.max = int(ours)
+	r.in.max = c.allowed(int(ours), strangerFrameBytes)
 	c.hostname = o.Hostname.Value
 	c.answerOpen()
 	c.beatFor(o.IdleTimeout)
@@ -194,11 +203,13 @@ func (r *reader) onBegin(channel uint16, args *wire.Reader) error {
 		return fmt.Errorf("%w: %d", errChannelMax, channel)
 	case c.sessions.byChannel[channel] != nil:
 		return fmt.Errorf("%w: %d", errChannelInUse, channel)
-	case len(c.sessions.byChannel) >= 2*c.server.cfg.MaxSessions:
+	}
+	most := c.allowed(c.server.cfg.MaxSessions, StrangerSessions)
+	if len(c.sessions.byChannel) >= 2*most {
 		return errSessions
 	}
 	s := c.begin(channel, &b)
-	if c.sessions.live > c.server.cfg.MaxSessions {
+	if c.sessions.live > most {
 		c.refuse(errSessions)
 		s.end(asError(errSessions))
 	}

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // Server serves connections.
@@ -22,6 +24,7 @@ type Server struct {
 	container string // our container id
 	metrics   *metrics
 	reading   *bufferPool // large buffers to read with
+	strangers *bufferPool // the same for strangers
 	writing   *bufferPool // what waits to be written
 	// partBuffers hold unfinished messages; parts counts what they take.
 	partBuffers partPool
@@ -36,7 +39,7 @@ type Server struct {
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	conns     map[*Conn]struct{}
-	serving   int // those of conns within MaxConnections
+	serving   int // those of conns that have a permit
 	lastID    uint64
 	watching  bool // a timer will call watch
 	stopping  bool
@@ -61,7 +64,9 @@ func New(cfg Config) (*Server, error) {
 		metrics:   m,
 		reading:   newBufferPool(int(cfg.MaxFrameBytes) + readAheadBytes),
 		writing:   newBufferPool(smallReadBytes),
-		parts:     budget{limit: max(maxAllPartBytes, int64(min(cfg.MaxMessageBytes, math.MaxInt64)))},
+		parts: budget{limit: max(maxAllPartBytes, int64(min(cfg.MaxMessageBytes, math.MaxInt64/2))) +
+			int64(cfg.Admission.Limits().StrangerBytes)},
+		strangers: newBufferPool(strangerFrameBytes),
 		answers:   budget{limit: maxAllAnswerBytes},
 		listeners: map[net.Listener]struct{}{},
 		conns:     map[*Conn]struct{}{},
@@ -130,44 +135,48 @@ func (s *Server) accept(ctx context.Context, l net.Listener) (net.Conn, error) {
 
 // ServeConn serves one connection until it ends, and closes it. When ctx ends it is
 // closed as by Stop.
-func (s *Server) ServeConn(ctx context.Context, nc net.Conn) { s.serve(ctx, nc, nil) }
+func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
+	permit, full := s.cfg.Admission.Enter(bottom(nc).RemoteAddr())
+	s.serve(ctx, nc, nil, permit, full)
+}
 
-// serve is given the TLS layer where the connection does not know it itself.
-func (s *Server) serve(ctx context.Context, nc net.Conn, state *tls.ConnectionState) {
-	c := s.admit(ctx, nc)
+// serve is given the TLS layer where the connection does not know it itself, and a permit, which it
+// gives back, or why there is none.
+func (s *Server) serve(ctx context.Context, nc net.Conn, state *tls.ConnectionState, permit *admission.Permit, full error) {
+	defer permit.Leave()
+	c := s.admit(ctx, nc, permit, full)
 	if c == nil {
 		nc.Close()
 		return
 	}
 	defer s.leave(c)
+	permit.OnEvict(func() { c.Close(errorEvicted()) })
 	c.handshake.tls = state
 	defer context.AfterFunc(ctx, func() { c.Close(errorStopping()) })()
 	c.run(ctx)
 }
 
-// admit makes the connection, nil when there is no room for it. Some beyond the limit
-// are served only to be refused by an error.
-func (s *Server) admit(ctx context.Context, nc net.Conn) *Conn {
+// admit makes the connection, nil when there is no room for it. Some that have no permit are served
+// only to be refused by an error.
+func (s *Server) admit(ctx context.Context, nc net.Conn, permit *admission.Permit, full error) *Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {
 		return nil
 	}
-	within := s.serving < s.cfg.MaxConnections
-	if !within {
+	if full != nil {
 		s.metrics.refuse(reasonConnections)
 		if len(s.conns)-s.serving >= maxRefusing {
 			return nil
 		}
 	}
 	s.lastID++
-	c := newConn(ctx, s, nc, strconv.FormatUint(s.lastID, 10))
-	if within {
+	c := newConn(ctx, s, nc, strconv.FormatUint(s.lastID, 10), permit)
+	if full == nil {
 		s.serving++
 		s.metrics.connections.Inc()
 	} else {
-		c.refusal = &Error{Condition: ConditionResourceLimitExceeded, Description: fmt.Sprintf(
-			"The server has as many connections as it allows, which is %d.", s.cfg.MaxConnections)}
+		c.refusal = errorFull(full)
 	}
 	s.conns[c] = struct{}{}
 	s.watchLocked()

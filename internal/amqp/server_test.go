@@ -16,6 +16,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 func TestConfigs(t *testing.T) {
@@ -50,19 +51,41 @@ func TestConfigs(t *testing.T) {
 	}
 }
 
-// Beyond the limit a peer is told so; when too many ask at once they are just closed.
-func TestTooManyConnections(t *testing.T) {
-	connected := make(chan struct{}, 10)
-	h := accept(&sink{}, nil)
-	h.connected = func(*Conn) error { connected <- struct{}{}; return nil }
-	f := serve(t, h, func(c *Config) { c.MaxConnections, c.Auth = 1, checker{} })
+// Beyond the limit a client is told so when it shows a right, whoever else is there.
+func TestTooManyClients(t *testing.T) {
+	f := serve(t, accept(&sink{}, nil), func(c *Config) { c.Admission = admission.New(admission.Limits{}).Listener(1) })
 	first := f.raw()
 	first.open()
-	receive(t, connected, "Connected")
-
 	refused := f.raw()
 	refused.open()
 	refused.expectClose(ConditionResourceLimitExceeded)
+	refused.send(0, &wire.Close{})
+	refused.expectGone()
+	testkit.Equal(t, f.refused(reasonConnections), 1, "refused")
+	// Who leaves makes room, as soon as the server has noticed.
+	first.leave()
+	for opened := false; !opened; {
+		p := f.raw()
+		p.open()
+		p.send(0, newBegin())
+		_, opened = p.next().body.(*wire.Begin)
+		p.leave()
+	}
+}
+
+// Beyond the limit a stranger is told so; when too many ask at once they are just closed.
+func TestTooManyStrangers(t *testing.T) {
+	h := accept(&sink{}, nil)
+	h.strangers = true
+	f := serve(t, h, func(c *Config) {
+		c.Admission, c.Auth = admission.New(admission.Limits{Strangers: 1}).Listener(10), checker{}
+	})
+	first := f.raw()
+	first.open()
+
+	refused := f.raw()
+	refused.open()
+	refused.expectClose(ConditionConnectionForced) // clients come again
 	refused.send(0, &wire.Close{})
 	refused.expectGone()
 	// Whatever it shows, nobody looks at it.
@@ -79,13 +102,13 @@ func TestTooManyConnections(t *testing.T) {
 		t.Errorf("%d connections are held", n)
 	}
 	testkit.Equal(t, testutil.ToFloat64(f.server.metrics.connections), 1, "connections are shown")
-	// Who leaves makes room, as soon as the server has noticed.
-	first.leave()
-	for len(connected) == 0 {
-		nc := f.pipe()
-		azure.NewConn(t.Context(), nc, nil)
-		nc.Close()
+	// Who becomes a client makes room for the next.
+	for c := range f.conns() {
+		if c.refusal == nil {
+			testkit.Must(t, c.Know())
+		}
 	}
+	f.raw().open()
 }
 
 func TestServeEndsWithItsListenerContextOrServer(t *testing.T) {

@@ -17,14 +17,13 @@ var subprotocols = []string{"AMQPWSB10", "amqp"}
 // ServeHTTP serves AMQP over a WebSocket. Which paths are for it is the caller's to say. Inside is
 // the same stream of bytes as on TCP; the borders of the WebSocket's messages mean nothing.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	full := s.stopping || s.serving >= s.cfg.MaxConnections
-	s.mu.Unlock()
-	if full {
+	permit, err := s.cfg.Admission.Enter(remoteAddress(r.RemoteAddr))
+	if err != nil {
 		s.metrics.refuse(reasonConnections)
-		http.Error(w, "the server takes no more AMQP connections for now", http.StatusServiceUnavailable)
+		http.Error(w, "the server takes no more AMQP connections for now: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
+	defer permit.Leave()
 	hijacked := &hijackWriter{ResponseWriter: w}
 	ws, err := websocket.Accept(hijacked, r, &websocket.AcceptOptions{Subprotocols: subprotocols})
 	if err != nil {
@@ -35,8 +34,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hijacked.conn.SetDeadline(time.Time{})
 	// The end of the request's context closes politely, which takes a connection that works.
 	stream := websocket.NetConn(context.WithoutCancel(r.Context()), ws, websocket.MessageBinary)
-	s.serve(r.Context(), &webConn{Conn: stream, under: hijacked.conn}, r.TLS)
+	s.serve(r.Context(), &webConn{Conn: stream, under: hijacked.conn}, r.TLS, permit, nil)
 }
+
+// remoteAddress is a client's address as http.Request has it.
+type remoteAddress string
+
+func (remoteAddress) Network() string  { return "tcp" }
+func (a remoteAddress) String() string { return string(a) }
 
 // hijackWriter remembers the connection that is taken over.
 type hijackWriter struct {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // web is the server behind HTTP.
@@ -93,7 +95,7 @@ func TestWebSocketText(t *testing.T) {
 }
 
 func TestNotAWebSocket(t *testing.T) {
-	f := serve(t, accept(nil, nil), func(c *Config) { c.MaxConnections = 1 })
+	f := serve(t, accept(nil, nil), func(c *Config) { c.Admission = admission.New(admission.Limits{Strangers: 1}).Listener(1) })
 	web := f.web((*httptest.Server).Start)
 	get := func() (int, string) {
 		t.Helper()
@@ -105,7 +107,10 @@ func TestNotAWebSocket(t *testing.T) {
 	if status, _ := get(); status != http.StatusUpgradeRequired {
 		t.Errorf("got %d", status)
 	}
-	f.raw().open()
+	f.pipe() // a stranger, that says nothing
+	for len(f.conns()) == 0 {
+		runtime.Gosched()
+	}
 	if status, body := get(); status != http.StatusServiceUnavailable || !strings.Contains(body, "no more AMQP connections") {
 		t.Errorf("got %d, %q", status, body)
 	}

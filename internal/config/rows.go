@@ -78,7 +78,7 @@ var rows = []row{
 		"How long an AMQP client may be silent before it counts as gone: 5s to 1h. Clients send a sign of life at " +
 			"half of it."},
 	{"amqpMaxConnections", "NUMBER", "10000",
-		"The most AMQP connections at once."},
+		"The most AMQP connections of clients at once. Connections that have shown no token are bounded apart."},
 	{"grid.allow", "CIDRS", "",
 		"Networks that webhooks may be in although they are private, loopback or otherwise special, with commas " +
 			"between: 10.0.0.0/8,192.168.1.7/32. While every listener is on loopback this machine may be reached without " +

@@ -33,7 +33,7 @@ func (p *peer) putToken(ctx context.Context, q *request) reply {
 	at := p.entity(parseAudience(q.name))
 	g, err := p.checkToken(ctx, at, q)
 	if err == nil {
-		err = p.rights.add(g)
+		err = p.grant(g)
 	}
 	if err != nil {
 		p.handler.metrics.tokens.WithLabelValues("refused").Inc()

@@ -19,6 +19,8 @@ const (
 	// maxUntakenBytes bounds the replies that the client has not taken: while there are so
 	// many, no more of its requests are handled.
 	maxUntakenBytes = 256 << 10
+	// strangerUntakenBytes is the same for strangers.
+	strangerUntakenBytes = 32 << 10
 	// exchangeOverheadBytes is what a request or a reply counts besides its own bytes.
 	exchangeOverheadBytes = 512
 )
@@ -98,7 +100,7 @@ func (s *requestSink) Deliver(d *amqp.Delivery) {
 	e := &errand{request: q, delivery: d}
 	x.mu.Lock()
 	e.to = x.routeLocked(q)
-	full := x.queued > 0 && x.queued+e.cost() > maxQueuedBytes
+	full := x.queued > 0 && x.queued+e.cost() > maxQueuedBytes || !x.peer.conn.Hold(e.cost())
 	if !full {
 		x.queued += e.cost()
 		s.queue = append(s.queue, e)
@@ -153,6 +155,7 @@ func (s *requestSink) pop() *errand {
 	s.queue[0] = nil
 	s.queue = s.queue[1:]
 	x.queued -= e.cost()
+	x.peer.conn.Free(e.cost())
 	if e.to == nil && !s.closed {
 		e.to = x.routeLocked(e.request)
 	}
@@ -179,8 +182,12 @@ func (s *requestSink) awaitRoom(ctx context.Context, e *errand) bool {
 // roomLocked reports whether there is room for a reply. A link all of whose replies were
 // taken is not held up by the others, within reason.
 func (x *exchange) roomLocked(to *replySource) bool {
-	return to == nil || to.closed || x.untaken < x.maxUntaken ||
-		len(to.queue) == 0 && x.untaken < 2*x.maxUntaken
+	most := x.maxUntaken
+	if !x.peer.conn.Known() {
+		most = min(most, strangerUntakenBytes)
+	}
+	return to == nil || to.closed || x.untaken < most ||
+		len(to.queue) == 0 && x.untaken < 2*most
 }
 
 // Closed forgets the requests that nobody has looked at yet.
@@ -190,6 +197,7 @@ func (s *requestSink) Closed() {
 	defer x.mu.Unlock()
 	for _, e := range s.queue {
 		x.queued -= e.cost()
+		x.peer.conn.Free(e.cost())
 	}
 	s.queue, s.closed = nil, true
 	s.poke()

@@ -19,6 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 	"github.com/eventyard/eventyard/internal/transport/pipe"
 )
 
@@ -48,6 +49,8 @@ type setup struct {
 	groups  func(Groups) Groups
 	circuit func(before, after []byte) (string, error)
 	handler Config
+	// admission nil: the server's own.
+	admission *admission.Listener
 }
 
 func newYard(t testing.TB, change ...func(*setup)) *yard {
@@ -68,7 +71,7 @@ func newYard(t testing.TB, change ...func(*setup)) *yard {
 	s.handler.Groups = s.groups(y.groups)
 	s.handler.Broker, s.handler.Access, s.handler.Log, s.handler.Metrics = y.broker, y.policies, y.log.Logger, y.registry
 	handler := testkit.Value(New(s.handler))(t)
-	server, err := amqp.New(amqp.Config{Handler: handler, Auth: handler, Log: y.log.Logger, Metrics: y.registry})
+	server, err := amqp.New(amqp.Config{Handler: handler, Auth: handler, Admission: s.admission, Log: y.log.Logger, Metrics: y.registry})
 	testkit.Must(t, err)
 	testkit.Run(t, func(ctx context.Context) error { return server.Serve(ctx, y.listener) })
 	return y

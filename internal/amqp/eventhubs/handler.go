@@ -18,6 +18,10 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
+// DefaultTokenTimeout is how long a stranger may stay. Clients put their token as soon as they are
+// connected, and have it then, or fetch it meanwhile.
+const DefaultTokenTimeout = 30 * time.Second
+
 // Config is what the listener works with.
 type Config struct {
 	// Broker and Access are required.
@@ -31,7 +35,7 @@ type Config struct {
 	// MaxMessageBytes of a publication; zero means 1 MiB.
 	MaxMessageBytes int
 	// TokenTimeout is how long a connection may have no rights, from its beginning or since
-	// it lost them, before it is closed; zero means a minute.
+	// it lost them, before it is closed; zero means DefaultTokenTimeout.
 	TokenTimeout time.Duration
 	// Log is used where no connection is known; nil means slog.Default().
 	Log *slog.Logger
@@ -67,7 +71,7 @@ func New(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("make the AMQP listener: %w", err)
 	}
 	cfg.MaxMessageBytes = cmp.Or(cfg.MaxMessageBytes, 1<<20)
-	cfg.TokenTimeout = cmp.Or(cfg.TokenTimeout, time.Minute)
+	cfg.TokenTimeout = cmp.Or(cfg.TokenTimeout, DefaultTokenTimeout)
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Reserved == nil {
 		cfg.Reserved = func(string, string) bool { return false }
@@ -80,7 +84,7 @@ func New(cfg Config) (*Handler, error) {
 func (d *Handler) Connected(c *amqp.Conn) (amqp.Peer, error) {
 	p := newPeer(d, c)
 	if g, ok := c.Identity().Value.(auth.Grant); ok {
-		if err := p.rights.add(g); err != nil {
+		if err := p.grant(g); err != nil {
 			p.Disconnected()
 			return nil, err
 		}

@@ -68,7 +68,9 @@ func (p *peer) Attach(l *amqp.Link) (amqp.Terminus, error) {
 	case a.node == nodeClaims:
 		t, err = p.attachClaims(l)
 	case a.node == nodeManagement:
-		t = p.management.attach(l) // a connection may have several
+		// A connection may have several, also before it has put a token: one client attaches them
+		// first. Rights are checked with each request.
+		t = p.management.attach(l)
 	case a.node == nodeYard:
 		t, err = p.attachYard(l, a)
 	case a.node == nodeNone:
@@ -107,6 +109,15 @@ func sends(l *amqp.Link) bool { return l.Request().Role == wire.RoleSender }
 // entity is what errors say of an address.
 func (p *peer) entity(a address) entity {
 	return entity{host: p.conn.Hostname(), namespace: p.handler.cfg.Broker.Namespace(), address: a}
+}
+
+// grant takes in what the client has shown: from the first on it is no stranger any more. Where there
+// is no permit for one more client it stays one.
+func (p *peer) grant(g auth.Grant) error {
+	if err := p.conn.Know(); err != nil {
+		return err
+	}
+	return p.rights.add(g)
 }
 
 // authorize checks for a right to a link's entity.

@@ -204,14 +204,14 @@ func TestConnectionsWithoutATokenEnd(t *testing.T) {
 		idle, refused, late, logged := y.dial(nil), y.dial(nil), y.dial(nil), y.sessionAs("ours")
 		wrong := newRPC(t, newSession(t, refused), "$cbs")
 		wantStatus(t, wrong.ask(putToken("sb://localhost/orders", "SharedAccessSignature sr=x")), 401, "")
-		time.Sleep(time.Minute - 1)
+		time.Sleep(DefaultTokenTimeout - 1)
 		authorizeAs(t, late, auth.RootPolicy, "sb://localhost/orders", time.Hour)
 		sender := newSender(t, newSession(t, late), "orders", nil)
 		time.Sleep(time.Nanosecond)
 		for what, conn := range map[string]*goamqp.Conn{"idle": idle, "refused": refused} {
 			<-conn.Done()
 			remote := remoteError(t, conn.Err())
-			if string(remote.Condition) != string(condConnectionForced) || !strings.Contains(remote.Description, "no rights for 1m0s: put a token at $cbs") {
+			if string(remote.Condition) != string(condConnectionForced) || !strings.Contains(remote.Description, "no rights for 30s: put a token at $cbs") {
 				t.Errorf("%s: ended with %v", what, remote)
 			}
 		}
@@ -220,7 +220,7 @@ func TestConnectionsWithoutATokenEnd(t *testing.T) {
 		testkit.Must(t, sender.Send(t.Context(), text("x"), nil))
 		testkit.Must(t, newSender(t, logged, "orders", nil).Send(t.Context(), text("x"), nil))
 		testkit.Must(t, y.policies.Delete(t.Context(), "", "ours"))
-		time.Sleep(time.Minute + time.Millisecond) // not at the same moment as the end
+		time.Sleep(DefaultTokenTimeout + time.Millisecond) // not at the same moment as the end
 		if _, err := logged.NewSender(t.Context(), "orders", nil); err == nil || !strings.Contains(err.Error(), string(condConnectionForced)) {
 			t.Errorf("who lost his rights is told %v", err)
 		}

@@ -1,0 +1,75 @@
+package eventhubs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	goamqp "github.com/Azure/go-amqp"
+
+	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/admission"
+)
+
+// R5: a connection that has shown nothing reaches $cbs, and $management without getting an answer
+// there, and has few links; once it has put a token it has what clients have.
+func TestStrangersReachFewNodes(t *testing.T) {
+	y := newOrders(t, 1)
+	conn := y.dial(nil)
+	s := newSession(t, conn)
+	for _, node := range []string{"$yard", "orders", "nowhere"} {
+		_, err := s.NewSender(t.Context(), node, nil)
+		wantError(t, err, condUnauthorized, "Unauthorized access. ")
+		_, err = s.NewReceiver(t.Context(), node, nil)
+		wantError(t, err, condUnauthorized, "Unauthorized access. ")
+	}
+	// Java attaches these before it puts its token.
+	asked := newRPC(t, s, "$management")
+	wantStatus(t, asked.ask(read(typeHub, "orders")), 401, "Unauthorized access. 'Listen' claim(s) are required")
+	for range amqp.StrangerSessions - 1 {
+		newSession(t, conn)
+	}
+	full := testkit.Value(conn.NewSession(t.Context(), nil))(t)
+	_, err := full.NewSender(t.Context(), "$cbs", nil)
+	testkit.Equal(t, err != nil && strings.Contains(err.Error(), "too many sessions"), true, "the error is %v", err)
+
+	wantStatus(t, newRPC(t, s, "$cbs").ask(putToken("sb://localhost/orders", sasToken("sb://localhost/orders", auth.RootPolicy, time.Hour))), 202, "Accepted")
+	wantStatus(t, asked.ask(read(typeHub, "orders")), 200, "OK")
+	for range 10 * amqp.StrangerSessions {
+		newRPC(t, newSession(t, conn), "$management")
+	}
+}
+
+// R5: strangers that ask too much are turned away, and clients are not.
+func TestRequestsOfStrangersAreBounded(t *testing.T) {
+	y := newYard(t, func(s *setup) {
+		s.admission = admission.New(admission.Limits{StrangerBytes: 2 * exchangeOverheadBytes}).Listener(10)
+	})
+	y.hub("orders", 1)
+	c := newRPC(t, newSession(t, y.dial(nil)), "$cbs")
+	m := putToken("sb://localhost/orders", "SharedAccessSignature "+strings.Repeat("x", 2*exchangeOverheadBytes))
+	wantStatus(t, c.ask(m), 503, "Too many requests are waiting")
+	client := newRPC(t, y.session(), "$cbs")
+	m.Properties = &goamqp.MessageProperties{ReplyTo: &client.replyTo}
+	wantStatus(t, client.ask(m), 401, "Token is malformed")
+}
+
+// A client that there is no permit for is told so, by its token or by its key.
+func TestNoPermitForOneMoreClient(t *testing.T) {
+	y := newYard(t, func(s *setup) { s.admission = admission.New(admission.Limits{}).Listener(1) })
+	y.hub("orders", 1)
+	first := y.dial(&goamqp.ConnOptions{SASLType: goamqp.SASLTypePlain(auth.RootPolicy, keyOf(auth.RootPolicy)), HostName: "localhost"})
+	newSender(t, newSession(t, first), "orders", nil)
+
+	second := y.dial(nil)
+	s := newSession(t, second)
+	token := sasToken("sb://localhost/orders", auth.RootPolicy, time.Hour)
+	c := newRPC(t, s, "$cbs")
+	wantStatus(t, c.ask(putToken("sb://localhost/orders", token)), 500, "The connection is refused: ")
+	testkit.Must(t, first.Close())
+	testkit.Eventually(t, "a permit", func() bool {
+		return c.ask(putToken("sb://localhost/orders", token)).ApplicationProperties["status-code"] == int32(202)
+	})
+}

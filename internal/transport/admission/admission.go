@@ -1,0 +1,359 @@
+// Package admission keeps the one account of who is connected to a yard, whatever the listener:
+// strangers, who have shown no right yet, and clients, who have. Each kind has permits of its own, so
+// that strangers, however many, take none from clients. Among strangers those of one address have a
+// share only; and where there is no permit left for strangers, the oldest of the address that has
+// most makes room for one of an address that has fewer. So it takes as many machines as there are
+// permits to keep a newcomer out.
+//
+// A stranger also has little memory: what a listener holds for it, such as an unfinished message or
+// a request that waits, is taken from an account of the strangers and of the address. What a client
+// may have is the listener's to say.
+//
+// It is bookkeeping alone: no I/O, no clock, no goroutine. How long somebody may stay a stranger is
+// the listener's to say as well.
+package admission
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+)
+
+// Limits are how many strangers may be connected at once, to all listeners together, and what they
+// may make a yard hold. Zero fields mean the default beside them.
+type Limits struct {
+	// Strangers is how many connections may have shown no right, and AddressStrangers how many of
+	// those may be of one address; DefaultStrangers, DefaultAddressStrangers.
+	Strangers, AddressStrangers int
+	// StrangerBytes is what is held for strangers, and AddressBytes for those of one address;
+	// DefaultStrangerBytes, DefaultAddressBytes.
+	StrangerBytes, AddressBytes int
+}
+
+// The defaults. A client is a stranger for as long as it takes to show a token, some milliseconds
+// mostly: so few permits let many clients in each second, also after a restart, also where all of
+// them come from one address.
+const (
+	DefaultStrangers        = 1024
+	DefaultAddressStrangers = 256
+	DefaultStrangerBytes    = 32 << 20
+	DefaultAddressBytes     = 8 << 20
+)
+
+func (l Limits) withDefaults() Limits {
+	for _, field := range []struct {
+		value   *int
+		without int
+	}{
+		{&l.Strangers, DefaultStrangers}, {&l.AddressStrangers, DefaultAddressStrangers},
+		{&l.StrangerBytes, DefaultStrangerBytes}, {&l.AddressBytes, DefaultAddressBytes},
+	} {
+		if *field.value == 0 {
+			*field.value = field.without
+		}
+	}
+	return l
+}
+
+// FullError: there is no permit left of that kind.
+type FullError struct {
+	// Kind is which.
+	Kind Kind
+	// Limit is how many there are.
+	Limit int
+}
+
+// Kind is a kind of permits.
+type Kind string
+
+const (
+	Clients          Kind = "clients"
+	Strangers        Kind = "strangers"
+	AddressStrangers Kind = "strangers of one address"
+)
+
+func (e *FullError) Error() string {
+	switch e.Kind {
+	case Clients:
+		return fmt.Sprintf("there are as many connections as are allowed, which is %d", e.Limit)
+	case AddressStrangers:
+		return fmt.Sprintf("%d connections from this address have shown no token yet, and no more are allowed", e.Limit)
+	default:
+		return fmt.Sprintf("%d connections have shown no token yet, and no more are allowed", e.Limit)
+	}
+}
+
+// Ledger is the account. All its methods, and those of its listeners and permits, may be called by
+// many goroutines at once.
+type Ledger struct {
+	limits Limits
+
+	mu sync.Mutex
+	// All of these are guarded by mu, and so are the clients of the listeners.
+	strangers account
+	byAddress map[netip.Prefix]*account
+}
+
+// Listener is one way into the yard. Its clients have permits of their own; strangers share those of
+// the ledger with the strangers of all other listeners.
+type Listener struct {
+	ledger  *Ledger
+	limit   int
+	clients int
+}
+
+// account is what strangers have: all of them, or those of one address.
+type account struct {
+	permits, bytes int
+	// oldest are an address's, in the order in which they came.
+	oldest []*Permit
+}
+
+// New makes an empty ledger.
+func New(limits Limits) *Ledger {
+	return &Ledger{limits: limits.withDefaults(), byAddress: map[netip.Prefix]*account{}}
+}
+
+// Listener adds a listener with permits for so many clients.
+func (l *Ledger) Listener(clients int) *Listener { return &Listener{ledger: l, limit: clients} }
+
+// Limits are those of the ledger.
+func (g *Listener) Limits() Limits { return g.ledger.limits }
+
+// Enter gives a stranger a permit. It may end at any time until its holder is known: see OnEvict.
+// Connections whose address is none of IP, such as those within the process, have no share of an
+// address, and stay. The error is a *FullError.
+func (g *Listener) Enter(remote net.Addr) (*Permit, error) {
+	p, evicted, err := g.enter(remote)
+	evicted.end()
+	return p, err
+}
+
+func (g *Listener) enter(remote net.Addr) (p, evicted *Permit, err error) {
+	l := g.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p = &Permit{listener: g, ledger: l}
+	already := 0
+	if from, ok := sharer(remote); ok {
+		a := l.byAddress[from]
+		if a == nil {
+			a = &account{}
+		}
+		if already = a.permits; already >= l.limits.AddressStrangers {
+			return nil, nil, &FullError{Kind: AddressStrangers, Limit: l.limits.AddressStrangers}
+		}
+		p.from, p.address = from, a
+	}
+	if l.strangers.permits >= l.limits.Strangers {
+		if evicted = l.crowdedLocked(already + 1); evicted == nil {
+			return nil, nil, &FullError{Kind: Strangers, Limit: l.limits.Strangers}
+		}
+		evicted.leaveLocked()
+		evicted.kind = gone
+	}
+	l.strangers.permits++
+	if p.address != nil {
+		p.address.permits++
+		p.address.oldest = append(p.address.oldest, p)
+		l.byAddress[p.from] = p.address
+	}
+	return p, evicted, nil
+}
+
+// crowdedLocked gives the oldest permit of the address that has most, and more than so many; nil if
+// there is none.
+func (l *Ledger) crowdedLocked(than int) *Permit {
+	var most *account
+	for _, a := range l.byAddress {
+		if a.permits > than && (most == nil || a.permits > most.permits) {
+			most = a
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	return most.oldest[0]
+}
+
+// sharer is who shares the permits of an address: a machine's own address, or with IPv6 the network
+// of which a machine may use any address.
+func sharer(remote net.Addr) (netip.Prefix, bool) {
+	if remote == nil {
+		return netip.Prefix{}, false
+	}
+	at, err := netip.ParseAddrPort(remote.String())
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	address, bits := at.Addr().Unmap().WithZone(""), 32
+	if address.Is6() {
+		bits = 64
+	}
+	prefix, err := address.Prefix(bits)
+	return prefix, err == nil
+}
+
+// Permit is one connection's. The nil Permit is that of a client: it may have anything, and is nobody's.
+type Permit struct {
+	listener *Listener
+	ledger   *Ledger
+	from     netip.Prefix
+	// address is the account of from; nil where there is none.
+	address *account
+
+	// Guarded by the ledger's mutex.
+	kind  kind
+	bytes int
+	// onEvict is called when the permit is taken away; evicted: it was.
+	onEvict func()
+	evicted bool
+}
+
+// kind is what the holder of a permit is.
+type kind uint8
+
+const (
+	stranger kind = iota
+	client
+	gone
+)
+
+// OnEvict has f called, once, when the permit is taken away, and at once if it was already. f ends
+// the connection and must not wait for that.
+func (p *Permit) OnEvict(f func()) {
+	if p == nil {
+		return
+	}
+	p.ledger.mu.Lock()
+	p.onEvict = f
+	evicted := p.evicted
+	p.ledger.mu.Unlock()
+	if evicted {
+		f()
+	}
+}
+
+// end tells the holder that its permit was taken away. No lock is held.
+func (p *Permit) end() {
+	if p == nil {
+		return
+	}
+	p.ledger.mu.Lock()
+	p.evicted = true
+	f := p.onEvict
+	p.ledger.mu.Unlock()
+	if f != nil {
+		f()
+	}
+}
+
+// Known reports whether the holder has shown a right.
+func (p *Permit) Known() bool {
+	if p == nil {
+		return true
+	}
+	p.ledger.mu.Lock()
+	defer p.ledger.mu.Unlock()
+	return p.kind != stranger
+}
+
+// Know makes a stranger a client, who has shown a right. It may be called again. Where there is no
+// permit for one more client the holder stays a stranger, and the error is a *FullError; so it is for
+// one whose permit was taken away.
+func (p *Permit) Know() error {
+	if p == nil {
+		return nil
+	}
+	l := p.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch p.kind {
+	case client:
+		return nil
+	case gone:
+		return &FullError{Kind: Strangers, Limit: l.limits.Strangers}
+	}
+	if g := p.listener; g.clients >= g.limit {
+		return &FullError{Kind: Clients, Limit: g.limit}
+	}
+	p.leaveLocked()
+	p.kind = client
+	p.listener.clients++
+	return nil
+}
+
+// Hold takes memory for a stranger. It is false, and takes nothing, where that would be too much
+// for its address or for all strangers. For a client it is true and counts nothing.
+func (p *Permit) Hold(bytes int) bool {
+	if p == nil {
+		return true
+	}
+	l := p.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.kind != stranger {
+		return true
+	}
+	if l.strangers.bytes+bytes > l.limits.StrangerBytes || p.address != nil && p.address.bytes+bytes > l.limits.AddressBytes {
+		return false
+	}
+	p.addLocked(bytes)
+	return true
+}
+
+// Free gives memory back that was held. What was held by a stranger who has become a client since
+// was given back then.
+func (p *Permit) Free(bytes int) {
+	if p == nil {
+		return
+	}
+	p.ledger.mu.Lock()
+	defer p.ledger.mu.Unlock()
+	if p.kind == stranger {
+		p.addLocked(-bytes)
+	}
+}
+
+// Leave gives the permit back, with all that is held. It may be called again.
+func (p *Permit) Leave() {
+	if p == nil {
+		return
+	}
+	l := p.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch p.kind {
+	case stranger:
+		p.leaveLocked()
+	case client:
+		p.listener.clients--
+	}
+	p.kind = gone
+}
+
+// addLocked changes what is held.
+func (p *Permit) addLocked(bytes int) {
+	p.bytes += bytes
+	p.ledger.strangers.bytes += bytes
+	if p.address != nil {
+		p.address.bytes += bytes
+	}
+}
+
+// leaveLocked takes the permit out of the strangers' account.
+func (p *Permit) leaveLocked() {
+	p.addLocked(-p.bytes)
+	p.ledger.strangers.permits--
+	a := p.address
+	if a == nil {
+		return
+	}
+	at := slices.Index(a.oldest, p)
+	a.oldest = slices.Delete(a.oldest, at, at+1)
+	if a.permits--; a.permits == 0 {
+		delete(p.ledger.byAddress, p.from)
+	}
+}

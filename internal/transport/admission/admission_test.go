@@ -1,0 +1,206 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+type address string
+
+func (address) Network() string  { return "test" }
+func (a address) String() string { return string(a) }
+
+func enter(t testing.TB, l *Listener, from address) *Permit {
+	t.Helper()
+	return testkit.Value(l.Enter(from))(t)
+}
+
+// wantFull holds an error against the kind of permits that there are none of.
+func wantFull(t testing.TB, err error, kind Kind, limit int) {
+	t.Helper()
+	full, ok := errors.AsType[*FullError](err)
+	testkit.MustEqual(t, ok, true, "the error is %v", err)
+	testkit.Equal(t, *full, FullError{Kind: kind, Limit: limit})
+}
+
+func wantCount(t testing.TB, l *Listener, clients, strangers int) {
+	t.Helper()
+	testkit.Equal(t, l.clients, clients, "clients")
+	testkit.Equal(t, l.ledger.strangers.permits, strangers, "strangers")
+}
+
+// R5: strangers take no permit from clients, nor one address those of others.
+func TestPermits(t *testing.T) {
+	l := New(Limits{Strangers: 3, AddressStrangers: 2}).Listener(2)
+	first := enter(t, l, "10.0.0.1:1")
+	second := enter(t, l, "10.0.0.1:2")
+	_, err := l.Enter(address("10.0.0.1:3"))
+	wantFull(t, err, AddressStrangers, 2)
+	other := enter(t, l, "10.0.0.2:1")
+	_, err = l.Enter(address("10.0.0.2:2"))
+	wantFull(t, err, Strangers, 3) // as many as the other address has
+	wantCount(t, l, 0, 3)
+
+	testkit.Must(t, first.Know())
+	testkit.Must(t, first.Know(), "again")
+	testkit.Equal(t, first.Known(), true)
+	testkit.Equal(t, second.Known(), false)
+	third := enter(t, l, "10.0.0.1:4") // in place of the one that is known now
+	testkit.Must(t, third.Know())
+	wantFull(t, second.Know(), Clients, 2)
+	testkit.Equal(t, second.Known(), false, "one for whom there is no permit is known")
+	wantCount(t, l, 2, 2)
+
+	first.Leave()
+	first.Leave()
+	testkit.Must(t, second.Know())
+	wantFull(t, first.Know(), Strangers, 3) // who has left
+	wantCount(t, l, 2, 1)
+	for _, p := range []*Permit{second, third, other} {
+		p.Leave()
+	}
+	wantCount(t, l, 0, 0)
+	testkit.Equal(t, len(l.ledger.byAddress), 0, "addresses are remembered for ever")
+}
+
+// R5: what strangers may make a yard hold is bounded, for one address and for all.
+func TestBytes(t *testing.T) {
+	l := New(Limits{StrangerBytes: 100, AddressBytes: 60}).Listener(10)
+	a, b := enter(t, l, "10.0.0.1:1"), enter(t, l, "10.0.0.1:2")
+	c, inside := enter(t, l, "10.0.0.2:1"), enter(t, l, "pipe")
+	testkit.Equal(t, a.Hold(40), true)
+	testkit.Equal(t, b.Hold(21), false, "more than the address may have")
+	testkit.Equal(t, b.Hold(20), true)
+	testkit.Equal(t, c.Hold(41), false, "more than all may have")
+	testkit.Equal(t, inside.Hold(40), true)
+	testkit.Equal(t, c.Hold(1), false, "more than all may have")
+	a.Free(10)
+	testkit.Equal(t, c.Hold(10), true)
+
+	testkit.Must(t, a.Know()) // its 30 bytes count no more
+	testkit.Equal(t, a.Hold(1<<40), true, "a client's memory is its listener's to bound")
+	testkit.Equal(t, c.Hold(30), true)
+	a.Free(1 << 40)
+	a.Free(30) // of what it held before
+	testkit.Equal(t, c.Hold(1), false)
+	for _, p := range []*Permit{a, b, c, inside} {
+		p.Leave()
+	}
+	testkit.Equal(t, l.ledger.strangers.permits+l.ledger.strangers.bytes, 0)
+}
+
+// R5: where strangers have all permits, one of the address that has most makes room for a newcomer.
+func TestNewcomersDisplaceTheCrowd(t *testing.T) {
+	l := New(Limits{Strangers: 4}).Listener(10)
+	var evicted []string
+	comes := func(from address) *Permit {
+		p := enter(t, l, from)
+		p.OnEvict(func() { evicted = append(evicted, string(from)) })
+		return p
+	}
+	crowd := []*Permit{comes("10.0.0.1:1"), comes("10.0.0.1:2"), comes("10.0.0.1:3")}
+	inside := comes("pipe")
+	testkit.Equal(t, crowd[0].Hold(10), true)
+	comes("10.0.0.2:1")
+	testkit.Slices(t, evicted, []string{"10.0.0.1:1"})
+	testkit.Equal(t, l.ledger.strangers.bytes, 0, "bytes of one that was evicted")
+	wantFull(t, crowd[0].Know(), Strangers, 4)
+	testkit.Must(t, crowd[1].Know()) // a client is never evicted
+	comes("10.0.0.2:2")
+	comes("10.0.0.3:1") // the second address has most now
+	testkit.Slices(t, evicted, []string{"10.0.0.1:1", "10.0.0.2:1"})
+	wantCount(t, l, 1, 4)
+
+	// Where each address has one, nobody makes room; nor do connections without an address.
+	_, err := l.Enter(address("10.0.0.4:1"))
+	wantFull(t, err, Strangers, 4)
+	crowd[0].Leave()
+	inside.Leave()
+	wantCount(t, l, 1, 3)
+	called := false
+	crowd[0].OnEvict(func() { called = true })
+	testkit.Equal(t, called, true, "who asks too late is told")
+}
+
+// Strangers share their permits over all listeners; clients have those of their own listener.
+func TestListeners(t *testing.T) {
+	all := New(Limits{Strangers: 2})
+	a, b := all.Listener(1), all.Listener(1)
+	one, two := enter(t, a, "10.0.0.1:1"), enter(t, b, "10.0.0.2:1")
+	_, err := b.Enter(address("10.0.0.3:1"))
+	wantFull(t, err, Strangers, 2)
+	testkit.Must(t, one.Know())
+	testkit.Must(t, two.Know())
+	wantFull(t, enter(t, a, "10.0.0.1:1").Know(), Clients, 1)
+}
+
+// Who shares the permits of an address.
+func TestSharers(t *testing.T) {
+	for _, c := range []struct {
+		remote net.Addr
+		want   string // empty: nobody
+	}{
+		{address("10.0.0.1:5"), "10.0.0.1/32"},
+		{address("[::ffff:10.0.0.1]:5"), "10.0.0.1/32"},
+		{address("[2001:db8:1:2:3::4]:5"), "2001:db8:1:2::/64"},
+		{address("[fe80::1%eth0]:5"), "fe80::/64"},
+		{address("yard"), ""},
+		{address(""), ""},
+		{nil, ""},
+	} {
+		got := ""
+		if prefix, ok := sharer(c.remote); ok {
+			got = prefix.String()
+		}
+		testkit.Equal(t, got, c.want, "%v", c.remote)
+	}
+}
+
+// Nobody's permit may have anything.
+func TestNobodysPermit(t *testing.T) {
+	var p *Permit
+	testkit.Must(t, p.Know())
+	testkit.Equal(t, p.Known() && p.Hold(1<<40), true)
+	p.Free(1)
+	p.Leave()
+}
+
+func TestDefaults(t *testing.T) {
+	testkit.Equal(t, New(Limits{Strangers: 7}).Listener(1).Limits(), Limits{
+		Strangers: 7, AddressStrangers: DefaultAddressStrangers,
+		StrangerBytes: DefaultStrangerBytes, AddressBytes: DefaultAddressBytes,
+	})
+}
+
+// Many come and go at once, and nothing is left.
+func TestStorm(t *testing.T) {
+	l := New(Limits{Strangers: 20, AddressStrangers: 5, StrangerBytes: 100, AddressBytes: 50}).Listener(10)
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			for n := range 100 {
+				p, err := l.Enter(address(fmt.Sprintf("10.0.0.%d:%d", i%7, n)))
+				if err != nil {
+					continue
+				}
+				held := p.Hold(n)
+				if n%2 == 0 {
+					_ = p.Know()
+				}
+				if held {
+					p.Free(n)
+				}
+				p.Leave()
+			}
+		})
+	}
+	all.Wait()
+	wantCount(t, l, 0, 0)
+	testkit.Equal(t, l.ledger.strangers.permits+l.ledger.strangers.bytes, 0)
+	testkit.Equal(t, len(l.ledger.byAddress), 0)
+}
