@@ -45,6 +45,10 @@ type Terminus struct {
 	Credit uint32
 	// Settled answers that a source sends settled whatever was asked.
 	Settled bool
+	// OnDemand is for sources that mostly have nothing to send: Run is called after each
+	// Link.Wake, sends what there is and returns nil, and the link goes on. So it costs no
+	// goroutine while there is nothing.
+	OnDemand bool
 	// Offered and Properties go into the answer.
 	Offered    []wire.Symbol
 	Properties wire.Map
@@ -66,7 +70,8 @@ type Sink interface {
 // Source gives messages to a peer.
 type Source interface {
 	// Run sends by l.Send until ctx ends, in a goroutine of its own, begun when the attach has been
-	// answered. What it returns ends the link with it, unless the link has ended already.
+	// answered. What it returns ends the link with it, unless the link has ended already. See
+	// Terminus.OnDemand for another way.
 	Run(ctx context.Context, l *Link) error
 	// Closed is called once, when the link has ended for whatever reason, before the peer is
 	// answered. Run may still be on its way out: its ctx has ended, and what it sends is discarded.

@@ -4,7 +4,8 @@
 //
 // # Goroutines
 //
-// A connection has two, and one more for each source:
+// A connection has two, and one more for each source, or while it has something to send if it runs
+// on demand:
 //
 //	reading   ServeConn's caller (reader). It owns the sessions and links, takes one frame at a
 //	          time, and calls the handler: Connected, Attach, Deliver, Closed,

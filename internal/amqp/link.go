@@ -58,18 +58,76 @@ func (l *Link) Conn() *Conn { return l.session.conn }
 func (l *Link) Session() uint16 { return l.session.channel }
 
 // run is a source's goroutine.
-func (l *Link) run(source Source) {
+func (l *Link) run(source Source) { l.ended(l.runOnce(source)) }
+
+// runOnce is a source's Run. Its panic ends the connection.
+func (l *Link) runOnce(source Source) (err error) {
 	c := l.session.conn
-	var err error
 	if failed := c.guarded("Run", func() { err = source.Run(l.out.ctx, l) }); failed != nil {
 		c.refuse(failed)
 		c.Close(asError(failed))
 	}
+	return err
+}
+
+// ended ends the link with what its source's Run returned.
+func (l *Link) ended(err error) {
+	c := l.session.conn
 	l.closeTerminus()
 	if err != nil && l.out.ctx.Err() == nil {
 		c.log.Log(c.ctx, levelOf(err), "AMQP link ended", "link", l.request.Name, "error", err)
 	}
 	l.Detach(asError(err))
+}
+
+// Wake has a source that runs on demand look for something to send, from any goroutine: its Run
+// begins after this, or once more if it runs. On a link that has ended it does nothing.
+func (l *Link) Wake() {
+	c := l.session.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.out == nil || l.out.demand == nil {
+		return // not attached yet: whoever attaches it looks then
+	}
+	l.out.demand.wanted = true
+	l.meetLocked()
+}
+
+// demand is what a source has that runs on demand. Guarded by Conn.mu.
+type demand struct {
+	source Source
+	// wanted: Run has to look. running: a goroutine is at it.
+	wanted, running bool
+}
+
+// meetLocked begins a run that is wanted, if none is under way.
+func (l *Link) meetLocked() {
+	d := l.out.demand
+	if !d.wanted || d.running || l.state != linkAttached {
+		return
+	}
+	d.running = true
+	l.session.conn.runs.Go(l.runOnDemand)
+}
+
+// runOnDemand is the goroutine of a source that runs on demand: it ends when nothing is wanted.
+func (l *Link) runOnDemand() {
+	for l.takeDemand() {
+		if err := l.runOnce(l.out.demand.source); err != nil || l.out.ctx.Err() != nil {
+			l.ended(err)
+			return
+		}
+	}
+}
+
+func (l *Link) takeDemand() bool {
+	c, d := l.session.conn, l.out.demand
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d.running = d.wanted && l.state == linkAttached; d.running {
+		d.wanted = false
+	}
+	return d.running
 }
 
 // Detach ends the link from our side, from any goroutine; nothing is sent on it after.

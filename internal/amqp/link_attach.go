@@ -181,8 +181,14 @@ func (l *Link) accept(t Terminus) error {
 			limit:    cmp.Or(t.Credit, defaultCredit),
 		}, t.Sink
 	} else {
-		l.out, l.terminus = &outgoing{link: l, wake: make(chan struct{}, 1)}, t.Source
-		l.out.ctx, l.out.cancel = context.WithCancelCause(c.ctx)
+		out := &outgoing{link: l, wake: make(chan struct{}, 1)}
+		if t.OnDemand {
+			out.demand = &demand{source: t.Source, wanted: true} // for what came before
+		}
+		out.ctx, out.cancel = context.WithCancelCause(c.ctx)
+		c.mu.Lock() // Wake may look already
+		l.out, l.terminus = out, t.Source
+		c.mu.Unlock()
 	}
 	if err := l.start(&answer); err != nil {
 		if l.out != nil {
@@ -191,7 +197,14 @@ func (l *Link) accept(t Terminus) error {
 		l.closeTerminus()
 		return err
 	}
-	if l.out != nil {
+	switch {
+	case l.out == nil:
+	case t.OnDemand:
+		l.forget()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		l.meetLocked()
+	default:
 		l.forget()
 		c.runs.Go(func() { l.run(t.Source) })
 	}

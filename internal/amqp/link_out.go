@@ -17,6 +17,7 @@ type outgoing struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wake   chan struct{} // holds one; look again what there is
+	demand *demand       // nil unless the source runs on demand
 
 	// Guarded by Conn.mu.
 	count  uint32 // deliveries begun, modulo 2^32

@@ -1,8 +1,10 @@
 package amqp
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
@@ -137,4 +139,43 @@ func TestStrangersMakeRoom(t *testing.T) {
 	first.expectClose(ConditionConnectionForced)
 	ask[wire.Begin](second, 0, newBegin())
 	ask[wire.Begin](newcomer, 0, newBegin())
+}
+
+// R5: a link whose source has nothing to send costs no goroutine; when it is woken it sends.
+func TestSourcesOnDemand(t *testing.T) {
+	const links = 500
+	attached := make(chan *Link, links)
+	var out source
+	out.run = func(ctx context.Context, l *Link) error {
+		if l.Request().Name != "talks" {
+			return nil
+		}
+		_, err := l.Send(ctx, 1, func(dst []byte, _ int) []byte { return append(dst, "x"...) })
+		return err
+	}
+	h := &handler{attach: func(l *Link) (Terminus, error) {
+		attached <- l
+		return Terminus{Source: &out, OnDemand: true}, nil
+	}}
+	p := serve(t, h).raw()
+	p.begin()
+	before := runtime.NumGoroutine()
+	for n := range uint32(links) {
+		ask[wire.Attach](p, 0, receiver(fmt.Sprint("r", n), n))
+		receive(t, attached, "link")
+	}
+	testkit.Eventually(t, "links without goroutines", func() bool { return runtime.NumGoroutine() <= before+5 })
+
+	ask[wire.Attach](p, 0, receiver("talks", links))
+	l := receive(t, attached, "link")
+	p.send(0, credit(links, 0, 10)) // what the first look found
+	expect[wire.Transfer](p)
+	for range 5 {
+		l.Wake()
+		expect[wire.Transfer](p)
+	}
+	p.send(0, &wire.Detach{Handle: links, Closed: true})
+	p.expectDetach(links, "")
+	l.Wake() // nobody is there any more
+	testkit.Equal(t, out.closed.Load(), 1, "closed")
 }

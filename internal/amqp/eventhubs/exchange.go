@@ -224,10 +224,7 @@ func (x *exchange) reply(e *errand, message []byte, expected bool) bool {
 	}
 	s.queue = append(s.queue, message)
 	x.untaken += len(message) + exchangeOverheadBytes
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.link.Wake()
 	return true
 }
 

@@ -13,36 +13,29 @@ type replySource struct {
 	link     *amqp.Link
 	// target is the address by which requests may ask for this link.
 	target string
-	// queue and closed are guarded by the exchange's mutex. wake has room for one word that
-	// the queue is not empty any more.
+	// queue and closed are guarded by the exchange's mutex.
 	queue  [][]byte
 	closed bool
-	wake   chan struct{}
 }
 
 // attachReplies accepts a link for replies.
 func (x *exchange) attachReplies(l *amqp.Link) amqp.Terminus {
-	s := &replySource{exchange: x, link: l, wake: make(chan struct{}, 1)}
+	s := &replySource{exchange: x, link: l}
 	if target := l.Request().Target; target != nil {
 		s.target = target.Address.Value
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.replies = append(x.replies, s)
-	return amqp.Terminus{Source: s}
+	return amqp.Terminus{Source: s, OnDemand: true}
 }
 
-// Run sends replies in the order of their requests.
+// Run sends the replies that there are, in the order of their requests.
 func (s *replySource) Run(ctx context.Context, l *amqp.Link) error {
 	for {
 		message := s.head()
 		if message == nil {
-			select {
-			case <-s.wake:
-				continue
-			case <-ctx.Done():
-				return nil
-			}
+			return nil
 		}
 		_, err := l.Send(ctx, 1, func(dst []byte, _ int) []byte { return append(dst, message...) })
 		if err != nil {

@@ -1,6 +1,7 @@
 package eventhubs
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,21 @@ func TestRequestsOfStrangersAreBounded(t *testing.T) {
 	client := newRPC(t, y.session(), "$cbs")
 	m.Properties = &goamqp.MessageProperties{ReplyTo: &client.replyTo}
 	wantStatus(t, client.ask(m), 401, "Token is malformed")
+}
+
+// R5: links to nodes that answer requests cost no goroutine while nobody asks.
+func TestLinksThatNobodyAsksOn(t *testing.T) {
+	y := newOrders(t, 1)
+	s := y.session()
+	newRPC(t, s, "$management").ask(read(typeHub, "orders"))
+	const pairs = 200
+	// The client's own: one for each link.
+	before := runtime.NumGoroutine()
+	for range pairs {
+		newRPC(t, s, "$management")
+		newRPC(t, s, "$yard")
+	}
+	testkit.Eventually(t, "links without goroutines", func() bool { return runtime.NumGoroutine() <= before+4*pairs+10 })
 }
 
 // A client that there is no permit for is told so, by its token or by its key.
