@@ -24,7 +24,7 @@ type rootString struct {
 	mu sync.Mutex
 }
 
-// keep writes the file with the key as it is now, and gives what it wrote.
+// keep writes the file with the key as it is now, and gives what it wrote, or was to write.
 func (r *rootString) keep() (auth.ConnectionString, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,7 @@ func (r *rootString) keep() (auth.ConnectionString, error) {
 	kept := r.at
 	kept.Policy, kept.Key = root.Name, root.Primary
 	if err := vfs.ReplaceFile(r.dir, ConnectionStringFile, kept.String()+"\n"); err != nil {
-		return auth.ConnectionString{}, fmt.Errorf("keep the connection string: %w", err)
+		return kept, fmt.Errorf("keep the connection string: %w", err)
 	}
 	return kept, nil
 }

@@ -39,12 +39,11 @@ type Findings struct {
 }
 
 // Inspect verifies all that a data folder holds, changing nothing. The error is
-// fs.ErrNotExist where there is no such folder, or nothing in it yet.
+// fs.ErrNotExist where there is no such folder, or nothing in it yet; ErrForeign or ErrNewerData
+// where serve would refuse it.
 func Inspect(ctx context.Context, in Inspection) (Findings, error) {
 	found, err := storage.Inspect(ctx, storageOf(in.DataDir), storage.Inspection{
-		Own: []string{
-			ConnectionStringFile, ConnectionStringFile + vfs.UnfinishedSuffix, CertificateDir, blobDir, NodeFile, NodeFile + vfs.UnfinishedSuffix,
-		},
+		Own:         ownNames(),
 		Known:       func(path string, entry fs.DirEntry) bool { return entry.IsDir() && hasDeadLetters(path) },
 		MaxLogBytes: in.MaxLogBytes, Progress: in.Progress,
 	})
@@ -53,6 +52,13 @@ func Inspect(ctx context.Context, in Inspection) (Findings, error) {
 
 // Running tells whether a yard runs on a data folder; empty means eventyard-data.
 func Running(dataDir string) (bool, error) { return storage.InUse(storageOf(dataDir)) }
+
+// ownNames are what a yard has in the data folder beside its storage.
+func ownNames() []string {
+	return []string{
+		ConnectionStringFile, ConnectionStringFile + vfs.UnfinishedSuffix, CertificateDir, blobDir, NodeFile, NodeFile + vfs.UnfinishedSuffix,
+	}
+}
 
 func storageOf(dataDir string) string {
 	return storage.Disk(Config{DataDir: dataDir}.withDefaults().DataDir)

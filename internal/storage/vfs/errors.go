@@ -10,6 +10,9 @@ import (
 // any more; go on with what CutPower or CrashProcess returned.
 var ErrPowerLost = errors.New("power lost")
 
+// errNotAFile: a link or a folder has a name that a file should have.
+var errNotAFile = errors.New("it is not a file: move it away")
+
 // heldError is ErrLocked with the holder's process id, so that an operator knows what to look for.
 type heldError struct{ pid int }
 

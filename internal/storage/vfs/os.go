@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,8 +21,8 @@ const (
 )
 
 // OS is the real disk below the folder root, which need not exist yet: MkdirAll(".")
-// makes it. Links inside root are followed, so an operator may put a folder on
-// another disk; names themselves cannot lead out of root.
+// makes it. Root itself may be a symbolic link; below it none leads out of it, whatever
+// names are in the way: such an operation fails.
 func OS(root string) FS { return &osFS{root: root} }
 
 type osFS struct {
@@ -40,11 +41,11 @@ func (d *osFS) Open(name string) (File, error) {
 }
 
 func (d *osFS) open(op, name string, flags int) (File, error) {
-	path, err := d.path(op, name)
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, flags, filePerm)
+	var f *os.File
+	err := d.within(op, name, func(root *os.Root, local string) (err error) {
+		f, err = root.OpenFile(local, flags, filePerm)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -52,44 +53,62 @@ func (d *osFS) open(op, name string, flags int) (File, error) {
 }
 
 func (d *osFS) Rename(oldName, newName string) error {
-	from, err := d.pathBelow("rename", oldName)
+	to, err := localBelow("rename", newName)
 	if err != nil {
 		return err
 	}
-	to, err := d.pathBelow("rename", newName)
-	if err != nil {
-		return err
-	}
-	return os.Rename(from, to)
+	return d.below("rename", oldName, func(root *os.Root, local string) error { return root.Rename(local, to) })
 }
 
 func (d *osFS) Remove(name string) error {
-	path, err := d.pathBelow("remove", name)
-	if err != nil {
-		return err
-	}
-	return os.Remove(path)
+	return d.below("remove", name, (*os.Root).Remove)
 }
 
 func (d *osFS) RemoveAll(name string) error {
-	path, err := d.pathBelow("removeall", name)
-	if err != nil {
-		return err
+	err := d.below("removeall", name, (*os.Root).RemoveAll)
+	if IsNotExist(err) {
+		return nil
 	}
-	return os.RemoveAll(path)
+	return err
 }
 
 func (d *osFS) MkdirAll(name string) error {
-	path, err := d.path("mkdir", name)
-	if err != nil {
-		return err
-	}
 	d.making.Lock()
 	defer d.making.Unlock()
-	return mkdirDurably(path)
+	if err := mkdirDurably(d.root); err != nil {
+		return err
+	}
+	return d.within("mkdir", name, func(root *os.Root, local string) error {
+		for at, c := range local + string(filepath.Separator) {
+			if c != filepath.Separator {
+				continue
+			}
+			if err := mkdirIn(root, local[:at]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// mkdirDurably makes the folder, its parents first, and syncs where it made one.
+// mkdirIn makes a folder whose parent is there, and syncs that.
+func mkdirIn(root *os.Root, local string) error {
+	info, err := root.Stat(local)
+	if err == nil && !info.IsDir() {
+		return pathError("mkdir", local, syscall.ENOTDIR)
+	}
+	if err == nil || !IsNotExist(err) {
+		return err
+	}
+	// Another process may have been faster. Its sync may be still to come, so ours
+	// is done all the same.
+	if err := root.Mkdir(local, dirPerm); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncIn(root, filepath.Dir(local))
+}
+
+// mkdirDurably makes the root, its parents first, and syncs where it made one.
 func mkdirDurably(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
@@ -105,57 +124,61 @@ func mkdirDurably(path string) error {
 	if err := mkdirDurably(parent); err != nil {
 		return err
 	}
-	// Another process may have been faster. Its sync may be still to come, so ours
-	// is done all the same.
-	if err := os.Mkdir(path, dirPerm); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(path, dirPerm); err != nil && !errors.Is(err, fs.ErrExist) { // as in mkdirIn
 		return err
 	}
 	return syncDir(parent)
 }
 
-func (d *osFS) List(dir string) ([]Entry, error) {
-	path, err := d.path("list", dir)
-	if err != nil {
-		return nil, err
-	}
-	found, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]Entry, 0, len(found))
-	for _, f := range found {
-		info, err := f.Info()
-		if IsNotExist(err) {
-			continue // removed while we were listing
-		}
+func (d *osFS) List(dir string) (entries []Entry, err error) {
+	err = d.within("list", dir, func(root *os.Root, local string) error {
+		f, err := root.Open(local)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		entry := Entry{Name: f.Name(), Dir: f.IsDir()}
-		if !entry.Dir {
-			entry.Bytes = info.Size()
+		defer f.Close()
+		found, err := f.ReadDir(-1)
+		if err != nil {
+			return err
 		}
-		entries = append(entries, entry)
-	}
-	return entries, nil
+		entries = make([]Entry, 0, len(found))
+		for _, f := range found {
+			info, err := f.Info()
+			if IsNotExist(err) {
+				continue // removed while we were listing
+			}
+			if err != nil {
+				return err
+			}
+			entry := Entry{Name: f.Name(), Dir: info.IsDir(), Other: !info.IsDir() && !info.Mode().IsRegular()}
+			if info.Mode().IsRegular() {
+				entry.Bytes = info.Size()
+			}
+			entries = append(entries, entry)
+		}
+		slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+		return nil
+	})
+	return entries, err
 }
 
 func (d *osFS) SyncDir(dir string) error {
-	path, err := d.path("syncdir", dir)
-	if err != nil {
-		return err
-	}
-	return syncDir(path)
+	return d.within("syncdir", dir, syncIn)
 }
 
 // Lock holds the lock by the open file, so it ends with the process however that
 // ends. The file stays behind: removing it would let two holders have one each.
 func (d *osFS) Lock(name string) (io.Closer, error) {
-	path, err := d.path("lock", name)
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, filePerm)
+	var f *os.File
+	err := d.within("lock", name, func(root *os.Root, local string) error {
+		// Through a link the holder's id would be written over somebody's file.
+		if info, err := root.Lstat(local); err == nil && !info.Mode().IsRegular() {
+			return errNotAFile
+		}
+		var err error
+		f, err = root.OpenFile(local, os.O_RDWR|os.O_CREATE, filePerm)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +186,7 @@ func (d *osFS) Lock(name string) (io.Closer, error) {
 		if errors.Is(err, ErrLocked) {
 			err = holder(f)
 		}
-		return nil, errors.Join(pathError("lock", path, err), f.Close())
+		return nil, errors.Join(pathError("lock", f.Name(), err), f.Close())
 	}
 	if err := writeHolder(f); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -171,21 +194,46 @@ func (d *osFS) Lock(name string) (io.Closer, error) {
 	return &osLock{file: f}, nil
 }
 
-// path gives the operating system's path of a name that stays below root.
-func (d *osFS) path(op, name string) (string, error) {
+// within does something to a name that stays below root. Its errors name the whole path.
+func (d *osFS) within(op, name string, do func(root *os.Root, local string) error) error {
 	local, err := filepath.Localize(name)
 	if err != nil {
-		return "", pathError(op, name, fs.ErrInvalid)
+		return pathError(op, name, fs.ErrInvalid)
 	}
-	return filepath.Join(d.root, local), nil
+	root, err := os.OpenRoot(d.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	err = do(root, local)
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		err = path.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
+	if err != nil {
+		return pathError(op, filepath.Join(d.root, local), err)
+	}
+	return nil
 }
 
-// pathBelow is path for what must not be done to root itself.
-func (d *osFS) pathBelow(op, name string) (string, error) {
-	if name == "." {
+// below is within for what must not be done to root itself.
+func (d *osFS) below(op, name string, do func(root *os.Root, local string) error) error {
+	if _, err := localBelow(op, name); err != nil {
+		return err
+	}
+	return d.within(op, name, do)
+}
+
+func localBelow(op, name string) (string, error) {
+	local, err := filepath.Localize(name)
+	if err != nil || name == "." {
 		return "", pathError(op, name, fs.ErrInvalid)
 	}
-	return d.path(op, name)
+	return local, nil
 }
 
 // osLock is a held lock.
@@ -208,7 +256,8 @@ func writeHolder(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return fmt.Errorf("write holder of lock: %w", err)
 	}
-	if _, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	if err != nil && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) { // nor is a full disk a reason not to start
 		return fmt.Errorf("write holder of lock: %w", err)
 	}
 	return nil

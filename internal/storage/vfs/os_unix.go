@@ -42,6 +42,15 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
+// syncIn is syncDir for a folder below a root.
+func syncIn(root *os.Root, local string) error {
+	dir, err := root.Open(local)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
 // FreeBytes tells how much can still be written to the disk that holds the folder.
 func FreeBytes(dir string) (int64, error) {
 	var stat unix.Statfs_t

@@ -28,6 +28,12 @@ func syncDir(path string) error {
 	return err
 }
 
+// syncIn is syncDir for a folder below a root.
+func syncIn(root *os.Root, local string) error {
+	_, err := root.Stat(local)
+	return err
+}
+
 // FreeBytes tells how much can still be written to the disk that holds the folder.
 func FreeBytes(dir string) (int64, error) {
 	name, err := windows.UTF16PtrFromString(dir)

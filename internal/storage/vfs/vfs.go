@@ -40,10 +40,16 @@ type FS interface {
 
 // Entry is one name in a folder.
 type Entry struct {
-	Name  string
-	Dir   bool
+	Name string
+	Dir  bool
+	// Other: neither a folder nor a file, but a symbolic link, a socket or the like. Storage makes
+	// none of these.
+	Other bool
 	Bytes int64
 }
+
+// IsFile tells whether the name is that of a file.
+func (e Entry) IsFile() bool { return !e.Dir && !e.Other }
 
 // File is an open file. ReadAt and WriteAt may be called by many goroutines at once.
 type File interface {
