@@ -175,7 +175,7 @@ func (f *files) beginSweep() ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if !e.Dir && isBody(e.Name) {
+		if e.IsFile() && isBody(e.Name) {
 			names = append(names, e.Name)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"strconv"
 
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -94,7 +93,7 @@ func (c *check) find() error {
 			return err
 		}
 		for _, dir := range numbers {
-			if _, err := strconv.ParseUint(path.Base(dir), 10, 31); err != nil {
+			if !isPartitionName(path.Base(dir)) {
 				c.report.Foreign = append(c.report.Foreign, dir)
 				continue
 			}

@@ -144,7 +144,7 @@ func (p *partition) waiting() int {
 func (s *segments) write(g *group) error {
 	offset := s.active.tail.Offset
 	if offset > segment.HeaderBytes && offset+int64(len(g.buf)) > s.segmentBytes() {
-		if err := s.roll(); err != nil {
+		if err := s.roll(false); err != nil {
 			return fmt.Errorf("begin a segment: %w", err)
 		}
 	}

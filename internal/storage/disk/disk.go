@@ -29,14 +29,11 @@ package disk
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
-	"path"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,6 +94,9 @@ type Config struct {
 	SyncInterval time.Duration
 	// SegmentBytes is the size of a full segment; zero means DefaultSegmentBytes.
 	SegmentBytes int64
+	// Claimed is called once the folder is this process's alone and before anything in it is
+	// changed; its error ends Open. Nil means nothing.
+	Claimed func() error
 	// NoJournal makes every partition sync its own file, however many commit at once. It is
 	// there to measure what the journal gains.
 	NoJournal bool
@@ -133,17 +133,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Where things are in the data folder.
-const (
-	lockName   = "LOCK"
-	logDir     = "log"
-	journalDir = "journal"
-	spareDir   = "spare"
-	trashDir   = "trash"
-
-	journalSuffix = ".jnl"
-)
-
 // Engine implements eventlog.Engine.
 type Engine struct {
 	cfg     Config
@@ -176,7 +165,7 @@ var _ eventlog.Engine = (*Engine)(nil)
 // it. Partitions are opened when they are first used.
 func Open(cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
-	lock, err := claim(cfg.FS)
+	lock, reserve, err := claim(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open data folder %s: %w", cfg.Dir, err)
 	}
@@ -188,44 +177,37 @@ func Open(cfg Config) (*Engine, error) {
 		removed:    make(map[string]bool),
 		done:       make(chan struct{}),
 	}
-	e.spares = &spares{e: e}
+	e.spares = &spares{e: e, reserve: reserve}
 	e.journal = &journal{e: e, off: cfg.NoJournal}
 	e.journal.cond.L = &e.journal.mu
 	e.groups.New = func() any { return new(group) }
 	e.chunks.New = func() any { return new(chunk) }
 	e.tickets.New = func() any { return &ticket{settled: make(chan outcome, 1)} }
+	if err := e.spares.restock(); err != nil { // retention tries again
+		e.log.Warn("on a full disk the newest segments cannot be removed", "error", err)
+	}
 	return e, nil
 }
 
-// claim takes the folder's lock and makes it ready.
-func claim(fs vfs.FS) (io.Closer, error) {
-	if err := fs.MkdirAll(logDir); err != nil {
-		return nil, err
+// claim takes the folder's lock and makes it ready. It gives the reserve of spares, if there is one.
+func claim(cfg Config) (lock io.Closer, reserve string, err error) {
+	if err := cfg.FS.MkdirAll("."); err != nil {
+		return nil, "", err
 	}
-	lock, err := fs.Lock(lockName)
+	if lock, err = cfg.FS.Lock(lockName); err != nil {
+		return nil, "", err
+	}
+	if cfg.Claimed != nil {
+		err = cfg.Claimed()
+	}
+	if err == nil {
+		reserve, err = tidy(cfg.FS, cfg.Log)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if err := tidy(fs); err != nil {
 		lock.Close()
-		return nil, err
+		return nil, "", err
 	}
-	return lock, nil
-}
-
-// tidy clears what earlier processes left, and does the journal again.
-func tidy(fs vfs.FS) error {
-	for _, dir := range []string{trashDir, spareDir} {
-		if err := fs.RemoveAll(dir); err != nil {
-			return err
-		}
-	}
-	for _, dir := range []string{spareDir, journalDir} {
-		if err := fs.MkdirAll(dir); err != nil {
-			return err
-		}
-	}
-	return redo(fs)
+	return lock, reserve, nil
 }
 
 // Partition gives a partition's handle; see eventlog.Engine.
@@ -261,8 +243,7 @@ func (e *Engine) handle(id eventlog.PartitionID) (*partition, error) {
 	return p, nil
 }
 
-// Remove deletes a log; see eventlog.Engine. The folder is first moved aside in one step,
-// so that a crash leaves either the whole log or none of it.
+// Remove deletes a log; see eventlog.Engine.
 func (e *Engine) Remove(ctx context.Context, log string) error {
 	if err := checkID(eventlog.PartitionID{Log: log}); err != nil {
 		return err
@@ -279,23 +260,6 @@ func (e *Engine) Remove(ctx context.Context, log string) error {
 		return fmt.Errorf("remove log %s: %w", log, err)
 	}
 	return nil
-}
-
-func (e *Engine) throwAway(log string) error {
-	trash := path.Join(trashDir, log)
-	if err := e.fs.MkdirAll(trashDir); err != nil {
-		return err
-	}
-	if err := e.fs.RemoveAll(trash); err != nil {
-		return err
-	}
-	if err := e.fs.Rename(path.Join(logDir, log), trash); err != nil && !vfs.IsNotExist(err) {
-		return err
-	}
-	if err := errors.Join(e.fs.SyncDir(logDir), e.fs.SyncDir(trashDir)); err != nil {
-		return err
-	}
-	return e.fs.RemoveAll(trash)
 }
 
 // forget takes a log's partitions out of the map, for good: its name is not used again.
@@ -369,17 +333,8 @@ func (e *Engine) Close() error {
 }
 
 func checkID(id eventlog.PartitionID) error {
-	ok := len(id.Log) >= 1 && len(id.Log) <= 120 && id.Number >= 0
-	for i, c := range []byte(id.Log) {
-		letter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
-		ok = ok && (letter || i > 0 && (c == '-' || c == '_'))
-	}
-	if !ok {
+	if !isLogName(id.Log) || id.Number < 0 {
 		return fmt.Errorf("partition %s: not a storage name", id)
 	}
 	return nil
-}
-
-func partitionDir(id eventlog.PartitionID) string {
-	return path.Join(logDir, id.Log, strconv.Itoa(id.Number))
 }

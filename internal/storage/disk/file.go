@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
@@ -48,20 +46,6 @@ type file struct {
 	pinned  bool     // guarded by mu: the active segment keeps its handle
 	loaded  bool     // guarded by mu: head and tail are known
 	dropped bool     // guarded by mu
-}
-
-const suffix = ".seg"
-
-func fileName(base eventlog.Sequence) string { return fmt.Sprintf("%020d%s", base, suffix) }
-
-// parseName reads the base from a file's name.
-func parseName(name string) (eventlog.Sequence, bool) {
-	digits, ok := strings.CutSuffix(name, suffix)
-	if !ok || len(digits) != 20 {
-		return 0, false
-	}
-	base, err := strconv.ParseInt(digits, 10, 64)
-	return eventlog.Sequence(base), err == nil && base >= 0
 }
 
 // acquire opens the segment for a reader, loading what it needs to know. The reader calls release.

@@ -1,11 +1,9 @@
 package disk
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -208,7 +206,7 @@ func (j *journal) inBackgroundLocked(f func()) {
 
 // makeFile makes one more file. Everyone syncs for itself until it is there.
 func (j *journal) makeFile() {
-	f := &journalFile{name: path.Join(journalDir, rand.Text()+journalSuffix)}
+	f := &journalFile{name: newJournalName()}
 	err := j.create(f)
 	j.mu.Lock()
 	defer j.mu.Unlock()

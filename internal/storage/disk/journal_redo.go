@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -19,7 +18,7 @@ func redo(fs vfs.FS) error {
 	}
 	var names []string
 	for _, entry := range entries {
-		if strings.HasSuffix(entry.Name, journalSuffix) && !entry.Dir {
+		if isJournal(entry.Name) && entry.IsFile() {
 			names = append(names, path.Join(journalDir, entry.Name))
 		}
 	}

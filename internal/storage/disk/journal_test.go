@@ -143,7 +143,7 @@ func TestOddJournalFilesAreHarmless(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mem := vfs.NewMem()
 			testkit.Must(t, mem.MkdirAll("journal"))
-			f := testkit.Value(mem.Create("journal/odd.jnl"))(t)
+			f := testkit.Value(mem.Create("journal/ABCDEFGHIJKLMNOPQRSTUVWXYZ.jnl"))(t)
 			testkit.Must(t, testkit.Err(f.WriteAt(content, 0)))
 			p := mustPartition(t, mustOpen(t, config(disk.Always, mem)), eventlog.Retention{})
 			mustAppend(t, p, name)

@@ -39,7 +39,7 @@ func (s *segments) recover() error {
 		return err
 	}
 	for _, name := range foreign {
-		s.log.Warn("foreign file in the data folder is left alone", "file", name)
+		reportForeign(s.log, name)
 	}
 	s.files = files
 	if len(s.files) == 0 {
@@ -75,6 +75,9 @@ func listSegments(fs vfs.FS, dir string) (files []*file, foreign []string, err e
 			foreign = append(foreign, name)
 			continue
 		}
+		if entry.Other { // somebody may have moved the segment elsewhere: it must not look empty
+			return nil, nil, fmt.Errorf("%s is a link or a device: put the file itself there", name)
+		}
 		if n := len(files); n > 0 {
 			files[n-1].stop = base
 		}
@@ -85,7 +88,7 @@ func listSegments(fs vfs.FS, dir string) (files []*file, foreign []string, err e
 
 // begin starts a segment behind the given end.
 func (s *segments) begin(after segment.Tail) error {
-	f, err := s.createFile(after)
+	f, err := s.createFile(after, false)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,9 @@ const wakesPerRound = 8
 
 // applyRetention is one round over all partitions.
 func (e *Engine) applyRetention(ctx context.Context) {
+	if err := e.spares.restock(); err != nil && !isNoSpace(err) {
+		e.log.Warn("retention", "error", err)
+	}
 	wakes := wakesPerRound
 	for _, p := range e.known() {
 		if ctx.Err() != nil {
@@ -73,7 +76,7 @@ func (s *segments) removeOld(now time.Time) error {
 			return err
 		}
 		if oldest == s.active {
-			if err := s.roll(); err != nil {
+			if err := s.roll(true); err != nil {
 				return err
 			}
 		}
@@ -148,10 +151,8 @@ func (s *segments) eraseCondemned() error {
 	if f == nil {
 		return nil
 	}
-	unread := f.drop()
-	size := s.e.cfg.SegmentBytes
-	if unread && f.bytes >= size/2 && f.bytes <= 2*size {
-		kept, err := s.e.spares.keep(f.name)
+	if unread := f.drop(); unread {
+		kept, err := s.e.spares.keep(f, s.id)
 		if err != nil {
 			return fmt.Errorf("keep %s: %w", f.name, err)
 		}

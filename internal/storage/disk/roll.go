@@ -52,15 +52,16 @@ func (s *segments) zeroAhead(end int64) {
 }
 
 // roll makes a new segment the active one and seals the old. The caller holds the token.
-// After a *refusal the old one can be written on; after any other error it must not be.
-func (s *segments) roll() error {
+// After a *refusal the old one can be written on; after any other error it must not be. If the old
+// one is to go, it must succeed also where there is no room.
+func (s *segments) roll(must bool) error {
 	old := s.active
 	if s.e.cfg.Sync == Interval { // or power loss could leave a hole before the new one
 		if err := s.syncTo(old, old.tail.Offset); err != nil {
 			return err
 		}
 	}
-	next, err := s.createFile(old.tail)
+	next, err := s.createFile(old.tail, must)
 	_, refused := errors.AsType[*refusal](err)
 	s.mu.Lock()
 	switch {
@@ -130,14 +131,14 @@ func (s *segments) writeTrailer(f *file) error {
 // aside and gets its name last, in one step, over whatever has that name: whoever finds a
 // segment on disk takes everything from its base on in the one before for void, so that the
 // name may never stand for anything but a whole segment, and may never go away again. A
-// failure before that is a *refusal: nothing has happened.
-func (s *segments) createFile(after segment.Tail) (*file, error) {
+// failure before that is a *refusal: nothing has happened. If it must be, the reserve is used.
+func (s *segments) createFile(after segment.Tail, must bool) (*file, error) {
 	base := eventlog.Sequence(after.Next)
 	f := &file{fs: s.e.fs, name: path.Join(s.dir, fileName(base)), base: base, stop: -1}
 	f.head = segment.Head{Salt: newSalt(), Base: after.Next, BaseTime: after.LastTime}
 	f.tail = segment.Tail{Offset: segment.HeaderBytes, Next: after.Next, LastTime: after.LastTime}
 	f.pinned, f.loaded = true, true
-	aside, err := s.e.spares.build(f)
+	aside, err := s.e.spares.build(f, must)
 	if err == nil {
 		err = s.e.fs.Rename(aside, f.name)
 	}
@@ -160,7 +161,7 @@ func (s *segments) createFile(after segment.Tail) (*file, error) {
 // nothing in it was ever acknowledged: then its name is needed. What has gathered keeps its
 // numbers, which follow what is visible.
 func (p *partition) mendLocked() error {
-	next, err := p.createFile(p.active.tail)
+	next, err := p.createFile(p.active.tail, false)
 	if err != nil {
 		return err
 	}
