@@ -3,6 +3,7 @@ package bolt
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"go.etcd.io/bbolt"
 
@@ -24,6 +25,20 @@ func Check(path string) error {
 		return fmt.Errorf("check meta store %s: %w", path, err)
 	}
 	return nil
+}
+
+// IsStore tells whether a file is bbolt's; of one that another process has open, or that cannot be
+// read, it is assumed.
+func IsStore(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	db, err := openToRead(path)
+	if err == nil {
+		err = db.Close()
+	}
+	return !errors.Is(err, ErrCorrupt)
 }
 
 func checkDatabase(db *database) error {

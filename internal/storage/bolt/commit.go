@@ -124,7 +124,21 @@ func (s *Store) commitChanges(changes []*change) {
 		answerAll(changes, err)
 		return
 	}
-	err := s.update(func(tx *bbolt.Tx) error { return apply(tx, changes) })
+	err := s.update(func(tx *bbolt.Tx) error {
+		full := s.room.hold(tx.Size(), needOf(changes))
+		if full != nil && asFull(full) == nil {
+			return full
+		}
+		return apply(tx, changes, full)
+	})
+	if len(changes) > 1 && err != nil && asFull(err) != nil && s.untouched() {
+		// Together they want more than the reserve has. One by one each finds the pages that those
+		// before it have freed.
+		for _, c := range changes {
+			s.commitChanges([]*change{c})
+		}
+		return
+	}
 	switch {
 	case err == nil:
 		s.publish(changes)
@@ -137,8 +151,9 @@ func (s *Store) commitChanges(changes []*change) {
 }
 
 // apply judges each change against the transaction's state, in which those before it
-// have been made already, and makes it or notes why not.
-func apply(tx *bbolt.Tx, changes []*change) error {
+// have been made already, and makes it or notes why not. If the disk is full it makes only those
+// that the reserve is for.
+func apply(tx *bbolt.Tx, changes []*change, full error) error {
 	entries := tx.Bucket(entriesBucket())
 	sum, err := loadTally(tx)
 	if err != nil {
@@ -153,6 +168,9 @@ func apply(tx *bbolt.Tx, changes []*change) error {
 		}
 		if c.err == nil && revision != c.expected {
 			c.err = meta.ErrConflict
+		}
+		if c.err == nil && full != nil && !c.frugal(present) {
+			c.err = fmt.Errorf("%w: what is left is for deletions and small changes: %w", meta.ErrNoSpace, full)
 		}
 		if c.err != nil {
 			continue
@@ -215,7 +233,7 @@ type doubt struct {
 // fail answers for a commit that failed. Everyone gets the error, also who lost a
 // comparison: it was made against a state that did not come to be.
 func (s *Store) fail(changes []*change, cause error) {
-	if seen, err := s.db.revision(); err == nil && uint64(seen) == s.durable.Load() {
+	if s.untouched() {
 		// It has left no trace. A full disk is a refusal and no doubt; of any other failure we
 		// rather promise nothing.
 		err := fmt.Errorf("%w: %w", meta.ErrUncertain, cause)
@@ -232,6 +250,12 @@ func (s *Store) fail(changes []*change, cause error) {
 		}
 	}
 	answerAll(changes, fmt.Errorf("%w: %w", meta.ErrUncertain, cause))
+}
+
+// untouched tells whether a commit that failed has left no trace.
+func (s *Store) untouched() bool {
+	seen, err := s.db.revision()
+	return err == nil && uint64(seen) == s.durable.Load()
 }
 
 // settle ends a doubt: afterwards the changes are durable or were never made. The

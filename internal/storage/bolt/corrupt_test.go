@@ -59,7 +59,7 @@ func wantFoundOrHarmless(t *testing.T, what, path string, content []byte, now, b
 	if checked != nil && !errors.Is(checked, ErrCorrupt) && !errors.Is(checked, ErrFormat) {
 		t.Errorf("%s: Check gave %v, want ErrCorrupt", what, checked)
 	}
-	s, err := Open(Config{Path: path, NoSync: true})
+	s, err := Open(Config{Path: path, NoSync: true, ReserveBytes: -1})
 	if err != nil {
 		if checked == nil {
 			t.Errorf("%s: Check passed, Open gave %v", what, err)

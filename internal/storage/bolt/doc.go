@@ -28,6 +28,9 @@
 // more until the doubt is settled: the meta pages are written once again, which makes their sync
 // mean something. Open does the same, for a doubt that the last process left behind.
 //
+// Behind the pages in use the file has room that was written already, so that on a full disk
+// deletions still find pages: see reserve.
+//
 // # Locks
 //
 // In the order in which they may be taken: Store.commit, Store.gate, Store.mu,

@@ -204,7 +204,7 @@ func removeUnfinished(path string) error {
 		return err
 	}
 	for _, entry := range entries {
-		if !strings.HasPrefix(entry.Name(), filepath.Base(path)+newSuffix) {
+		if !entry.Type().IsRegular() || !IsUnfinished(entry.Name(), filepath.Base(path)) {
 			continue
 		}
 		err := os.Remove(filepath.Join(filepath.Dir(path), entry.Name()))
@@ -213,6 +213,12 @@ func removeUnfinished(path string) error {
 		}
 	}
 	return nil
+}
+
+// IsUnfinished knows the names that a creation cut short leaves beside the store's own, base.
+func IsUnfinished(name, base string) bool {
+	number, ok := strings.CutPrefix(name, base+newSuffix)
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 func syncDir(dir string) error {

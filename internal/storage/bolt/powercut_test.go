@@ -29,7 +29,7 @@ const (
 func TestAPowerCutLeavesTheStateBeforeOrAfterACommit(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	path, imagePath := storePath(t), storePath(t)
-	s := openStore(t, Config{Path: path, NoSync: true})
+	s := openStore(t, Config{Path: path, NoSync: true, ReserveBytes: 64 << 10})
 	entriesBucket := make(map[string]meta.Entry)
 	pageBytes := s.db.Info().PageSize
 
@@ -136,7 +136,7 @@ func wantImage(t *testing.T, name, path string, image []byte, states ...map[stri
 	t.Helper()
 	testkit.Must(t, os.WriteFile(path, image, 0o600))
 	testkit.Must(t, Check(path), "%s", name)
-	s := openStore(t, Config{Path: path, NoSync: true})
+	s := openStore(t, Config{Path: path, NoSync: true, ReserveBytes: 64 << 10})
 	defer func() { _ = s.Close() }()
 	entries, err := s.List(t.Context(), "")
 	testkit.Must(t, err, "%s", name)

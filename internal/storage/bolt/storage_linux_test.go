@@ -166,7 +166,7 @@ func liveWithAFullDisk(dir string) error {
 		return err
 	}
 	path := filepath.Join(dir, "meta.db")
-	s, err := Open(Config{Path: path})
+	s, err := Open(Config{Path: path, ReserveBytes: 96 << 10})
 	if err != nil {
 		return err
 	}
@@ -174,11 +174,16 @@ func liveWithAFullDisk(dir string) error {
 	if err != nil {
 		return err
 	}
+	if s, err = emptyDisk(s, path, stored); err != nil {
+		return err
+	}
 	if err := os.Remove(ballast); err != nil {
 		return err
 	}
-	if _, err := s.CompareAndSet(context.Background(), fullKey(stored), 0, make([]byte, 8<<10)); err != nil {
-		return fmt.Errorf("with room again: %w", err)
+	for i := range stored {
+		if _, err := s.CompareAndSet(context.Background(), fullKey(i), 0, make([]byte, 8<<10)); err != nil {
+			return fmt.Errorf("with room again: %w", err)
+		}
 	}
 	return errors.Join(s.Close(), Check(path))
 }
@@ -205,4 +210,38 @@ func fillDisk(s *Store) (stored int, err error) {
 		_, err = s.CompareAndSet(ctx, fullKey(stored), 0, make([]byte, 8<<10))
 	}
 	return stored, nil
+}
+
+// emptyDisk deletes all entries from a disk without a byte of room, and begins with another store on
+// the same file, since a yard may be started then.
+func emptyDisk(s *Store, path string, stored int) (*Store, error) {
+	ctx := context.Background()
+	// The last crumbs are somebody else's.
+	crumbs, err := os.Create(filepath.Join(filepath.Dir(path), "crumbs"))
+	for err == nil {
+		_, err = crumbs.Write(make([]byte, 1<<10))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	if s, err = Open(Config{Path: path, ReserveBytes: 96 << 10}); err != nil {
+		return nil, err
+	}
+	for i := range stored {
+		there, err := s.Get(ctx, fullKey(i))
+		if err != nil {
+			return nil, err
+		}
+		marked, err := s.CompareAndSet(ctx, there.Key, there.Revision, append(there.Value[:1<<10], " is being deleted"...))
+		if err != nil {
+			return nil, fmt.Errorf("mark %d of %d: %w", i, stored, err)
+		}
+		if err := s.Delete(ctx, there.Key, marked); err != nil {
+			return nil, fmt.Errorf("delete %d of %d: %w", i, stored, err)
+		}
+	}
+	return s, nil
 }

@@ -28,6 +28,9 @@ type Config struct {
 	// whole file, not just the newest changes, because a meta page can reach the disk
 	// before the pages it refers to. Zero: durable.
 	NoSync bool
+	// ReserveBytes is how much room is kept for changes on a full disk; zero means
+	// DefaultReserveBytes, a negative number none.
+	ReserveBytes int64
 	// Log is told when a change in doubt was settled; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -48,7 +51,8 @@ type Store struct {
 	update func(func(*bbolt.Tx) error) error
 	// resync settles doubt; tests make it fail. Used with commit held.
 	resync func() error
-	doubt  *doubt // guarded by commit; nil unless a change's fate is unknown
+	doubt  *doubt  // guarded by commit; nil unless a change's fate is unknown
+	room   reserve // guarded by commit
 
 	// gate is held for reading by read transactions and for writing while doubt is
 	// settled, which wants no reader left on pages that may be used again.
@@ -69,6 +73,7 @@ var _ meta.Store = (*Store)(nil)
 // second, wraps vfs.ErrLocked; when the file is damaged, ErrCorrupt.
 func Open(cfg Config) (*Store, error) {
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	cfg.ReserveBytes = max(cmp.Or(cfg.ReserveBytes, DefaultReserveBytes), 0)
 	db, err := openDatabase(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open meta store %s: %w", cfg.Path, err)
@@ -83,6 +88,13 @@ func Open(cfg Config) (*Store, error) {
 		db:     db,
 		update: db.Update,
 		resync: db.resync,
+		room:   reserve{file: db.file, sync: db.file.Sync, size: cfg.ReserveBytes},
+	}
+	if cfg.NoSync {
+		s.room.sync = func() error { return nil }
+	}
+	if err := s.reserveRoom(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open meta store %s: %w", cfg.Path, err), db.Close())
 	}
 	s.durable.Store(uint64(revision))
 	return s, nil
