@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -81,7 +82,9 @@ func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 func (y *yard) describeAccess(ctx context.Context) error {
 	y.root = &rootString{dir: vfs.OS(y.cfg.DataDir), at: y.open.connectTo(y.cfg.Host), policies: y.access}
 	kept, err := y.root.keep()
-	if err != nil {
+	if errors.Is(err, syscall.ENOSPC) { // who starts on a full disk wants to free some
+		y.cfg.Log.Warn("the connection string in the data folder is an old one", "error", err)
+	} else if err != nil {
 		return err
 	}
 	y.reported = Access{

@@ -181,8 +181,11 @@ func (c Config) validate() error {
 
 // storage is how events and definitions are kept.
 func (c Config) storage(metrics prometheus.Registerer) storage.Config {
-	return storage.Config{Sync: c.Sync, SyncInterval: c.SyncInterval, SegmentBytes: c.SegmentBytes,
-		SecretKey: storage.SecretKey(c.Secrets), Log: c.Log, Metrics: metrics}
+	return storage.Config{
+		Sync: c.Sync, SyncInterval: c.SyncInterval, SegmentBytes: c.SegmentBytes,
+		SecretKey: storage.SecretKey(c.Secrets), Own: ownNames(), Program: "eventyard " + c.Version,
+		Log: c.Log, Metrics: metrics,
+	}
 }
 
 // ReservedNames are the first path segments that the yard keeps for itself: no hub has

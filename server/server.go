@@ -18,6 +18,10 @@ var (
 	ErrLocked = storage.ErrLocked
 	// ErrUsed: a server runs once; make another.
 	ErrUsed = errors.New("this server has run already")
+	// ErrForeign: the data folder holds files of others and no yard's data. ErrNewerData: a newer
+	// version has written it.
+	ErrForeign   = storage.ErrForeign
+	ErrNewerData = storage.ErrNewerData
 	// ErrMetaLost: the data folder holds events, but not the file that says whose they
 	// are. It comes with fs.ErrNotExist.
 	ErrMetaLost = storage.ErrMetaLost

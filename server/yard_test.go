@@ -48,7 +48,7 @@ func TestAFileInPositionOfTheFolder(t *testing.T) {
 	testkit.Must(t, os.WriteFile(cfg.DataDir, nil, 0o600))
 	s, err := New(cfg)
 	testkit.Must(t, err)
-	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "make data folder") {
+	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "look into the data folder") {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -56,6 +56,10 @@ func nextFor(err error) string {
 		return "another yard uses this data folder: stop it, or choose another folder with --data"
 	case errors.Is(err, server.ErrMetaLost):
 		return nextForMetaLost
+	case errors.Is(err, server.ErrForeign):
+		return "name a folder that is the yard's alone with --data"
+	case errors.Is(err, server.ErrNewerData):
+		return "install that version, or choose another folder with --data"
 	case errors.As(err, new(*server.ListenerError)):
 		return nextForListeners(err)
 	case errors.Is(err, fs.ErrPermission):

@@ -24,10 +24,22 @@ const (
 	trashDir   = "trash"
 )
 
-// openDisk opens the engine first: its lock tells at once whether another yard has the folder.
+// storageNames are all that storage has in a folder.
+func storageNames() []string {
+	return []string{
+		markName, markName + vfs.UnfinishedSuffix, SecretKeyFile, SecretKeyFile + vfs.UnfinishedSuffix,
+		lockName, metaName, logDir, journalDir, spareDir, trashDir,
+	}
+}
+
+// openDisk opens the engine first: its lock tells at once whether another yard has the folder. A
+// folder that cannot be used is not touched.
 func openDisk(ctx context.Context, folder string, cfg Config) (*Storage, error) {
 	sync, err := disk.ParseSync(cfg.Sync)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := admit(folder, cfg.Own); err != nil {
 		return nil, err
 	}
 	if err := vfs.OS(folder).MkdirAll("."); err != nil { // durably, for its owner only
@@ -35,6 +47,7 @@ func openDisk(ctx context.Context, folder string, cfg Config) (*Storage, error) 
 	}
 	engine, err := disk.Open(disk.Config{
 		Dir: folder, Sync: sync, SyncInterval: cfg.SyncInterval, SegmentBytes: cfg.SegmentBytes, Log: cfg.Log, Metrics: cfg.Metrics,
+		Claimed: func() error { return putMark(folder, cfg) },
 	})
 	if err != nil {
 		return nil, err
@@ -94,7 +107,7 @@ func hasLogs(folder string) (bool, error) {
 		return false, fmt.Errorf("look for logs: %w", err)
 	}
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return e.IsDir() && e.Name() != "lost+found"
+		return e.IsDir() && e.Name() != lostFound
 	}), nil
 }
 
@@ -104,9 +117,12 @@ func InUse(url string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// No lock is made where there is none.
+	// No lock is made where there is none, and none of others is taken.
 	if _, err := os.Stat(filepath.Join(folder, lockName)); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
+	}
+	if found, err := examine(folder, nil); err != nil || found.kind == foreign {
+		return false, err
 	}
 	lock, err := vfs.OS(folder).Lock(lockName)
 	if errors.Is(err, vfs.ErrLocked) {

@@ -47,7 +47,7 @@ type Findings struct {
 }
 
 // Inspect verifies all that storage holds, changing nothing. The error is fs.ErrNotExist where
-// there is none, or nothing in it yet.
+// there is none, or nothing in it yet; ErrForeign or ErrNewerData where Open would give that.
 func Inspect(ctx context.Context, url string, in Inspection) (Findings, error) {
 	folder, err := folderOf(url)
 	if err != nil {
@@ -76,23 +76,23 @@ func Inspect(ctx context.Context, url string, in Inspection) (Findings, error) {
 
 // lookAround finds what does not belong to a yard, and how large the rest is.
 func (f *Findings) lookAround(folder string, in Inspection) error {
+	found, err := admit(folder, in.Own)
+	if err != nil {
+		return err
+	}
+	if found.kind == empty {
+		return fmt.Errorf("there is no yard's data in it: %w", fs.ErrNotExist)
+	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
-	own := append([]string{lockName, metaName, SecretKeyFile, SecretKeyFile + vfs.UnfinishedSuffix, logDir, journalDir, spareDir, trashDir}, in.Own...)
-	known := false
+	own := append(storageNames(), in.Own...)
 	for _, entry := range entries {
-		switch {
-		case slices.Contains(own, entry.Name()):
-			known = true
-		case in.Known != nil && in.Known(filepath.Join(folder, entry.Name()), entry):
-		default:
-			f.Foreign = append(f.Foreign, entry.Name())
+		if slices.Contains(own, entry.Name()) || in.Known != nil && in.Known(filepath.Join(folder, entry.Name()), entry) {
+			continue
 		}
-	}
-	if !known {
-		return fmt.Errorf("there is no yard's data in it: %w", fs.ErrNotExist)
+		f.Foreign = append(f.Foreign, entry.Name())
 	}
 	f.LogBytes, err = folderBytes(filepath.Join(folder, logDir))
 	return err

@@ -27,6 +27,10 @@ var (
 	// ErrMetaLost: the folder holds events, but not the file that says whose they are. It comes
 	// with fs.ErrNotExist.
 	ErrMetaLost = errors.New(metaName + " is missing")
+	// ErrForeign: the folder is not empty, and it is not a yard's.
+	ErrForeign = errors.New("not the data folder of a yard")
+	// ErrNewerData: the folder has a format that only newer versions of the program know.
+	ErrNewerData = errors.New("data of a newer version")
 )
 
 // Config says how storage is kept. Zero values have an engine's defaults.
@@ -39,6 +43,11 @@ type Config struct {
 	SegmentBytes int64
 	// SecretKey is where the key comes from that seals secrets.
 	SecretKey SecretKey
+	// Own are the names of what the yard has beside its storage in the folder. No link may have one
+	// of them.
+	Own []string
+	// Program is who opens it, with its version: the mark of a folder names it.
+	Program string
 	// Log takes what an operator should know. Metrics takes the engine's counts.
 	Log     *slog.Logger
 	Metrics prometheus.Registerer

@@ -55,6 +55,7 @@ func TestOlderFolders(t *testing.T) {
 			y := open(t, base)
 			// In this order: what is asked first is changed by what follows.
 			t.Run("the answers are the same", y.answers)
+			t.Run("the folder has its mark", y.mark)
 			t.Run("keys let in", y.keys)
 			t.Run("blobs are there", y.blobs)
 			t.Run("producers go on, exactly once", y.producers)
@@ -65,6 +66,14 @@ func TestOlderFolders(t *testing.T) {
 			t.Run("dead letters are in their folder", y.folder)
 			t.Run("functions go on, and poison events can be sent again", y.functions)
 		})
+	}
+}
+
+// mark: a folder from before there were marks has one after its first start. // R6
+func (y *yard) mark(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(y.data, "eventyard-data.json"))
+	if err != nil || !strings.HasPrefix(string(text), `{"format":1,`) {
+		t.Errorf("the mark is %q, %v", text, err)
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 
 // ownNames are what the yard itself keeps in the data folder, up to a dot: nobody else writes
 // there.
-var ownNames = []string{"log", "journal", "spare", "trash", "blobs", "tls", "meta", "lock", "connection-string", "node"}
+var ownNames = []string{"log", "journal", "spare", "trash", "blobs", "tls", "meta", "lock", "connection-string", "node", "eventyard-data"}
 
 // folder writes files to a folder, at rest inside base: the data folder, or one that was allowed.
 type folder struct{ base, rest string }

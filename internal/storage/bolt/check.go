@@ -27,18 +27,27 @@ func Check(path string) error {
 	return nil
 }
 
-// IsStore tells whether a file is bbolt's; of one that another process has open, or that cannot be
-// read, it is assumed.
+// IsStore tells whether a file is a store, be it of another version's form or damaged. Of one that
+// another process has open, or that cannot be read, it is assumed.
 func IsStore(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
 	db, err := openToRead(path)
-	if err == nil {
-		err = db.Close()
+	if err != nil {
+		return !errors.Is(err, ErrCorrupt)
 	}
-	return !errors.Is(err, ErrCorrupt)
+	defer db.Close()
+	if inspect(db) != nil {
+		return true // bbolt's, but damaged
+	}
+	ours := false
+	err = db.View(func(tx *bbolt.Tx) error {
+		ours = tx.Bucket(aboutBucket()) != nil && tx.Bucket(entriesBucket()) != nil
+		return nil
+	})
+	return ours || err != nil
 }
 
 func checkDatabase(db *database) error {

@@ -1,0 +1,191 @@
+package storage
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/eventyard/eventyard/internal/storage/bolt"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// Format is the newest form of a data folder that this program knows, and the one it writes. It
+// rises when an older program could not read, or would damage, what a newer one writes anywhere in
+// the folder. docs/internals/format/folder.md says what each of them has.
+const Format = 1
+
+// markName is that of the file by which a folder is known as a yard's. It is the first thing in it.
+const markName = "eventyard-data.json"
+
+// lostFound is a folder of the file system's, where one begins.
+const lostFound = "lost+found"
+
+// mark is its content.
+type mark struct {
+	// Format is the form of all that is in the folder.
+	Format int `json:"format"`
+	// Program wrote the folder in this form first. Who cannot read it names this one.
+	Program string `json:"program,omitempty"`
+}
+
+// kind is what a folder is.
+type kind int
+
+const (
+	// empty: nothing is in it, or it is not there, or a first start was cut short.
+	empty kind = iota
+	// marked: it is a yard's.
+	marked
+	// unmarked: it is a yard's from before there was a mark.
+	unmarked
+	// foreign: it is somebody else's.
+	foreign
+)
+
+// examined is what was found in a folder.
+type examined struct {
+	kind kind
+	mark mark // if it is marked
+	// names are what is in it, but for what a start cut short leaves.
+	names []string
+}
+
+// examine finds out what a folder is, changing nothing. Own are the names of what a yard has beside
+// its storage.
+func examine(folder string, own []string) (examined, error) {
+	var found examined
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return found, nil
+	}
+	if err != nil {
+		return found, fmt.Errorf("look into the data folder: %w", err)
+	}
+	there := map[string]fs.DirEntry{}
+	for _, entry := range entries {
+		there[entry.Name()] = entry
+		if !isRemnant(folder, entry) {
+			found.names = append(found.names, entry.Name())
+		}
+	}
+	switch {
+	case there[markName] != nil && there[markName].Type().IsRegular():
+		found.kind = marked
+		if found.mark, err = readMark(filepath.Join(folder, markName)); err != nil {
+			return found, err
+		}
+	case len(found.names) == 0:
+	case there[metaName] != nil && bolt.IsStore(filepath.Join(folder, metaName)):
+		found.kind = unmarked
+	default:
+		found.kind = foreign
+		return found, nil
+	}
+	return found, noLinks(folder, there, append(storageNames(), own...))
+}
+
+// noLinks refuses links where a yard has its files: they would lead it to those of others.
+func noLinks(folder string, there map[string]fs.DirEntry, own []string) error {
+	for _, name := range own {
+		if entry := there[name]; entry != nil && !entry.IsDir() && !entry.Type().IsRegular() {
+			return fmt.Errorf("%s is a link or a device: the yard follows no links in its data folder: put the file or folder itself there, or move it away",
+				filepath.Join(folder, name))
+		}
+	}
+	return nil
+}
+
+// isRemnant tells whether something may be what a first start leaves that was cut short, or belongs
+// to the file system.
+func isRemnant(folder string, entry fs.DirEntry) bool {
+	name := entry.Name()
+	switch {
+	case name == lostFound && entry.IsDir():
+		return true
+	case name == lockName && entry.Type().IsRegular():
+		text, err := os.ReadFile(filepath.Join(folder, name)) // a process id
+		return err == nil && len(text) <= 20 && strings.Trim(string(text), "0123456789\r\n") == ""
+	case slices.Contains([]string{logDir, journalDir, spareDir, trashDir}, name) && entry.IsDir():
+		inside, err := os.ReadDir(filepath.Join(folder, name))
+		return err == nil && (len(inside) == 0 || len(inside) == 1 && inside[0].Name() == lostFound)
+	}
+	return entry.Type().IsRegular() && (name == markName+vfs.UnfinishedSuffix || bolt.IsUnfinished(name, metaName))
+}
+
+func readMark(file string) (mark, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return mark{}, fmt.Errorf("read the mark of the data folder: %w", err)
+	}
+	var m mark
+	if err := json.Unmarshal(text, &m); err != nil || m.Format < 1 {
+		return mark{}, fmt.Errorf("%s is damaged: restore it from a backup, or remove it: the next start writes it anew if %s is there", file, metaName)
+	}
+	return m, nil
+}
+
+// refusal says why a folder cannot be used; nil if it can.
+func (e examined) refusal(folder string) error {
+	switch {
+	case e.kind == foreign:
+		hint := ""
+		if slices.Contains(e.names, logDir) {
+			hint = "; if it is that of an older yard, restore its " + metaName
+		}
+		return fmt.Errorf("%w: %s holds %s, and no %s: use an empty folder, or one that does not exist yet%s",
+			ErrForeign, folder, someOf(e.names), markName, hint)
+	case e.kind == marked && e.mark.Format > Format:
+		by := cmp.Or(e.mark.Program, "a newer eventyard")
+		return fmt.Errorf("%w: %s has data format %d, written by %s; this program knows formats up to %d: run %s, or a newer one",
+			ErrNewerData, folder, e.mark.Format, by, Format, by)
+	}
+	return nil
+}
+
+// someOf names a few of many.
+func someOf(names []string) string {
+	const most = 3
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// admit finds out whether the folder can be used, changing nothing.
+func admit(folder string, own []string) (examined, error) {
+	found, err := examine(folder, own)
+	if err == nil {
+		err = found.refusal(folder)
+	}
+	return found, err
+}
+
+// putMark marks the folder, before anything else is written there. The caller has its lock.
+func putMark(folder string, cfg Config) error {
+	found, err := admit(folder, cfg.Own) // again: another process may have been here before the lock
+	if err != nil || found.kind == marked {
+		return err
+	}
+	text, err := json.Marshal(mark{Format: Format, Program: cfg.Program})
+	if err != nil {
+		return err
+	}
+	err = vfs.ReplaceFile(vfs.OS(folder), markName, string(text)+"\n")
+	if found.kind == unmarked && errors.Is(err, syscall.ENOSPC) { // it is known without, too
+		cmp.Or(cfg.Log, slog.Default()).Warn("data folder is marked at a later start", "error", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("mark the data folder: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package storage
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// plant puts files into a folder: by their names, "/" at the end for a folder, "-> TARGET" as the
+// content of a link.
+func plant(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		target, link := strings.CutPrefix(files[name], "-> ")
+		switch {
+		case strings.HasSuffix(name, "/"):
+			testkit.Must(t, os.MkdirAll(path, 0o700))
+		case link:
+			testkit.Must(t, os.Symlink(target, path))
+		default:
+			testkit.Must(t, os.WriteFile(path, []byte(files[name]), 0o600))
+		}
+	}
+}
+
+// R6: a folder of others is refused, with what to do, and nothing in it is touched.
+func TestAFolderOfOthersIsRefused(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"a home":                      {".profile": "export A=1", "notes.txt": "shopping"},
+		"a folder":                    {"photos/": ""},
+		"names that we use":           {"trash/old.txt": "mine", "spare/wheel.txt": "mine", "log/today.txt": "mine", "journal/dear.txt": "mine"},
+		"files like ours":             {"spare/000001.seg": "mine", "trash/orders-1/0/00000000000000000000.seg": "mine"},
+		"another program's lock":      {"LOCK": "held by somebody"},
+		"another program's meta.db":   {"meta.db": "SQLite format 3", "log/": ""},
+		"meta.db alone":               {"meta.db": ""},
+		"a link":                      {"data": "-> /"},
+		"a link in the mark's place":  {markName: "-> /etc/passwd"},
+		"a link in the lock's place":  {"LOCK": "-> /etc/passwd"},
+		"events without their hubs":   {"LOCK": "", "log/orders-1/0/00000000000000000000.seg": "events"},
+		"what looks like a new store": {"meta.db.new-mine": "mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			plant(t, dir, files)
+			before := testkit.Tree(t, dir)
+			_, err := Open(t.Context(), Disk(dir), quick)
+			testkit.ErrorIs(t, err, ErrForeign)
+			if err != nil && !strings.Contains(err.Error(), "use an empty folder, or one that does not exist yet") {
+				t.Errorf("%v: it does not say what to do", err)
+			}
+			testkit.ErrorIs(t, testkit.Err(Inspect(t.Context(), Disk(dir), Inspection{})), ErrForeign)
+			if used, err := InUse(Disk(dir)); used || err != nil {
+				t.Errorf("in use: %v, %v", used, err)
+			}
+			testkit.Deep(t, testkit.Tree(t, dir), before)
+		})
+	}
+	theirs := t.TempDir() // another program's bbolt file of that name
+	db := testkit.Value(bbolt.Open(filepath.Join(theirs, metaName), 0o600, nil))(t)
+	testkit.Must(t, db.Close())
+	testkit.ErrorIs(t, testkit.Err(Open(t.Context(), Disk(theirs), quick)), ErrForeign)
+	if _, err := Open(t.Context(), Disk("/"), quick); !errors.Is(err, ErrForeign) {
+		t.Errorf("the root of all files: %v", err)
+	}
+}
+
+// R6: what is empty may be used, also where a first start was cut short.
+func TestAnEmptyFolderIsTaken(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"nothing":              {},
+		"a new disk":           {"lost+found/": ""},
+		"a start cut short":    {"LOCK": "4711\n", "log/": "", "journal/": "", "spare/": "", "trash/": "", "meta.db.new-123": "half", markName + ".new": "{"},
+		"a start just stopped": {"LOCK": ""},
+		"disks in it":          {"log/lost+found/": "", "journal/": ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			plant(t, dir, files)
+			testkit.ErrorIs(t, testkit.Err(Inspect(t.Context(), Disk(dir), Inspection{})), fs.ErrNotExist)
+			cfg := quick
+			cfg.Program = "eventyard v9"
+			testkit.Must(t, open(t, Disk(dir), cfg).Close())
+			text := testkit.Value(os.ReadFile(filepath.Join(dir, markName)))(t)
+			testkit.Equal(t, string(text), "{\"format\":1,\"program\":\"eventyard v9\"}\n", "the mark")
+			testkit.Must(t, open(t, Disk(dir), quick).Close())
+		})
+	}
+}
+
+// R6: the mark is the first thing in a folder.
+func TestNothingIsWrittenBeforeTheMark(t *testing.T) {
+	dir := t.TempDir()
+	testkit.Must(t, os.Chmod(dir, 0o700))
+	if err := putMark(dir, quick); err != nil {
+		t.Fatal(err)
+	}
+	entries := testkit.Value(os.ReadDir(dir))(t)
+	if len(entries) != 1 || entries[0].Name() != markName {
+		t.Errorf("found %v", entries)
+	}
+}
+
+// R6: who is too old for the data says which version it needs, and changes nothing.
+func TestNewerDataIsRefused(t *testing.T) {
+	url := filled(t)
+	plant(t, folder(t, url), map[string]string{markName: `{"format":2,"program":"eventyard v7.1","more":[]}`})
+	before := testkit.Tree(t, folder(t, url))
+	_, opened := Open(t.Context(), url, quick)
+	_, inspected := Inspect(t.Context(), url, Inspection{})
+	for _, err := range []error{opened, inspected} {
+		testkit.ErrorIs(t, err, ErrNewerData)
+		for _, want := range []string{"format 2", "up to 1", "run eventyard v7.1, or a newer one"} {
+			if err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: it lacks %q", err, want)
+			}
+		}
+	}
+	testkit.Deep(t, testkit.Tree(t, folder(t, url)), before)
+}
+
+func TestADamagedMarkIsNotGuessed(t *testing.T) {
+	url := filled(t)
+	for _, text := range []string{"", "{", `{"format":0}`, `{"format":"1"}`, "\x00\x00\x00"} {
+		plant(t, folder(t, url), map[string]string{markName: text})
+		if _, err := Open(t.Context(), url, quick); err == nil || !strings.Contains(err.Error(), "is damaged: restore it from a backup, or remove it") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	testkit.Must(t, os.Remove(filepath.Join(folder(t, url), markName)))
+	testkit.Must(t, open(t, url, quick).Close())
+}
+
+// R6: folders from before the mark are known by their meta.db, and get it.
+func TestAnOlderFolderIsMarked(t *testing.T) {
+	url := filled(t)
+	plain := filepath.Join(folder(t, url), markName)
+	testkit.Must(t, os.Remove(plain))
+	plant(t, folder(t, url), map[string]string{"notes.txt": "mine"})
+	if found, err := Inspect(t.Context(), url, Inspection{}); err != nil || found.Events != 1 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	s := open(t, url, quick)
+	if entry, err := s.Meta.Get(t.Context(), "k"); err != nil || string(entry.Value) != "v" {
+		t.Errorf("found %q, %v", entry.Value, err)
+	}
+	testkit.Must(t, s.Close())
+	testkit.Must(t, testkit.Err(os.Stat(plain)))
+}
+
+// R6: links would lead the yard to files of others.
+func TestLinksUnderTheYardsNamesAreRefused(t *testing.T) {
+	for _, name := range append(storageNames(), "blobs") {
+		t.Run(name, func(t *testing.T) {
+			url, outside := filled(t), t.TempDir()
+			plant(t, outside, map[string]string{"file": "theirs", "000001.seg": "theirs", "orders-1/0/00000000000000000000.seg": "theirs"})
+			target := outside
+			if filepath.Ext(name) != "" || name == lockName {
+				target = filepath.Join(outside, "file")
+			}
+			before := testkit.Tree(t, outside)
+			path := filepath.Join(folder(t, url), name)
+			testkit.Must(t, os.RemoveAll(path))
+			testkit.Must(t, os.Symlink(target, path))
+			cfg := quick
+			cfg.Own = []string{"blobs"}
+			if _, err := Open(t.Context(), url, cfg); err == nil || !strings.Contains(err.Error(), "move it away") && !errors.Is(err, ErrForeign) {
+				t.Errorf("opened with %v", err)
+			}
+			testkit.Deep(t, testkit.Tree(t, outside), before)
+			testkit.Equal(t, testkit.Tree(t, path)[path], "link: "+target, "the link")
+		})
+	}
+}
