@@ -50,6 +50,10 @@ crash: ## A long run of power cuts (CRASHSEEDS=100000) and kill -9
 sim: ## Simulated hours of the processor library, with faults (SIMSEEDS=5000), beyond what test runs
 	go test ./test/sim -run TestSimulatedHours -sim.first=1000 -sim.seeds=$(SIMSEEDS) -sim.time=1h -timeout 24h
 
+.PHONY: soak
+soak: ## What takes long or needs root: a full disk (ext4 and tmpfs of its own). It says what this machine refuses
+	go test ./test/soak -soak -count=1 -v -timeout 3h
+
 .PHONY: fuzz
 fuzz: ## Fuzz each decoder for FUZZTIME (30s)
 	@for pkg in $$(go list ./...); do \

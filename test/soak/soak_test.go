@@ -1,0 +1,16 @@
+package soak
+
+import (
+	"flag"
+	"testing"
+)
+
+var wanted = flag.Bool("soak", false, "run the checks that take long")
+
+// long ends a test that was not asked for.
+func long(t *testing.T) {
+	t.Helper()
+	if !*wanted {
+		t.Skip("it takes long: make soak runs it")
+	}
+}
