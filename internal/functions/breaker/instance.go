@@ -14,7 +14,7 @@ var (
 )
 
 // ByInstance judges a change of the record that an instance makes: it may write what Decide, Probed
-// and Returned give, but not what Hold and Resume do. It gives the instance in whose name the
+// and Returned give, and Decided of a closed one, but not what Hold and Resume do. It gives the instance in whose name the
 // change is, if it matters who makes it: that which tries, or has tried, an event.
 func ByInstance(before, after Record) (instance string, err error) {
 	again := after
@@ -22,6 +22,8 @@ func ByInstance(before, after Record) (instance string, err error) {
 	switch from, to := before.State, after.State; {
 	case from == HalfOpen && reflect.DeepEqual(again, before): // the prober shows that it lives
 		return before.Prober, nil
+	case before.Closed() && after.Closed() && before.decides(after):
+		return "", nil
 	case from == Held:
 		return "", errHeld
 	case to == Held:
@@ -41,4 +43,11 @@ func ByInstance(before, after Record) (instance string, err error) {
 		return before.Prober, nil
 	}
 	return "", errResumes
+}
+
+// decides tells whether a closed record that replaces another differs only in what was decided on
+// put-aways.
+func (r Record) decides(after Record) bool {
+	after.State, after.Decided, after.Policy = r.State, r.Decided, r.Policy
+	return reflect.DeepEqual(after, r)
 }

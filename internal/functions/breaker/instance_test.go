@@ -36,6 +36,10 @@ func TestByInstance(t *testing.T) {
 		err           error
 	}{
 		{"it opens", closed, open, "", nil},
+		{"something may be put away", closed, with(closed, func(r *Record) { r.State, r.Decided = Closed, map[string]int64{"a": 1} }), "", nil},
+		{"something more may be", with(closed, func(r *Record) { r.Decided = map[string]int64{"a": 1} }), with(closed, func(r *Record) { r.Policy = policy }), "", nil},
+		{"something may be put away, and the reason is another", closed, with(closed, func(r *Record) { r.Reason = "mended" }), "", errTerm},
+		{"something may be put away by an open one", open, with(open, func(r *Record) { r.Decided = map[string]int64{"a": 1} }), "", errTerm},
 		{"it is tried", open, half, "a", nil},
 		{"another tries", half, decide(policy, half), "a", nil},
 		{"the prober lives", half, with(half, func(r *Record) { r.Policy = Policy{} }), "a", nil},
