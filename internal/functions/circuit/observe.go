@@ -19,8 +19,8 @@ type sighting struct {
 	seen breaker.Seen
 }
 
-// A tally that has not changed for so long is a dead instance's, or of one that has had no failure
-// for as long and writes another with its next.
+// A tally that has not changed for so long is a dead instance's: a living one that is not alone
+// writes it again in half the time.
 const (
 	staleWindows = 10
 	staleLeast   = 10 * time.Minute
@@ -121,8 +121,7 @@ func (l *loop) sweep(ctx context.Context) {
 		return
 	}
 	l.swept = now
-	stale := max(staleWindows*l.m.cfg.Policy.Within, staleLeast)
-	left := sweepMost
+	stale, left := l.stale(), sweepMost
 	for key, s := range l.seen { // in any order, so that members begin with different ones
 		if s.version == "" || now.Sub(s.changed) < stale {
 			continue
@@ -136,6 +135,8 @@ func (l *loop) sweep(ctx context.Context) {
 		} // after a conflict another was quicker, or it lives
 	}
 }
+
+func (l *loop) stale() time.Duration { return max(staleWindows*l.m.cfg.Policy.Within, staleLeast) }
 
 func (l *loop) remove(ctx context.Context, f processor.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -39,7 +39,9 @@ func (l *loop) tallyDue(now time.Time) time.Time {
 		due = now
 	case len(t.Buckets) == 0 && len(l.own.written.Buckets) > 0:
 		due = l.own.at.Add(within)
-	case len(t.Buckets) == 0:
+	case len(t.Buckets) == 0 && len(l.seen) == 0:
+	case len(t.Buckets) == 0: // before others take it for a dead instance's
+		due = l.own.at.Add(l.stale() / 2)
 	case t.Total != l.own.written.Total:
 		due = now
 	default: // its ages are proven then to those who could not know when it was written
