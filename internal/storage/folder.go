@@ -1,16 +1,21 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
@@ -56,29 +61,59 @@ func openDisk(ctx context.Context, folder string, cfg Config) (*Storage, error) 
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	store, err := bolt.Open(metaConfig(folder, cfg, kept))
+	store, closeMeta, err := openMeta(ctx, folder, cfg, kept)
 	if err != nil {
-		return nil, errors.Join(metaLost(folder, err), engine.Close())
+		return nil, errors.Join(err, engine.Close())
 	}
 	// The engine is closed before the store that its hubs are in.
-	end := func() error { return errors.Join(engine.Close(), store.Close()) }
-	secured, n, err := cfg.SecretKey.seal(ctx, folder, store)
-	if err == nil && n > 0 { // as they were before they are still in free pages of the file
-		cfg.Log.Info("secrets in the meta store were sealed with the newest secret key", "entries", n)
-		if err = store.Close(); err == nil {
-			if err := bolt.Compact(filepath.Join(folder, metaName)); err != nil {
-				cfg.Log.Warn("what was there before secrets were sealed is still in the file", "error", err)
-			}
-			store, err = bolt.Open(metaConfig(folder, cfg, true))
-		}
-		if err == nil {
-			secured, _, err = cfg.SecretKey.seal(ctx, folder, store)
-		}
+	end := func() error { return errors.Join(engine.Close(), closeMeta()) }
+	return &Storage{Log: engine, Meta: store, Engine: "disk", close: end}, nil
+}
+
+// openMeta opens the store of definitions, in which secrets are sealed. What cannot be sealed for
+// want of space is at a later start: that the yard starts is how space is made.
+func openMeta(ctx context.Context, folder string, cfg Config, hasLogs bool) (meta.Store, func() error, error) {
+	store, err := bolt.Open(metaConfig(folder, cfg, hasLogs))
+	if err != nil {
+		return nil, nil, metaLost(folder, err)
+	}
+	log := cmp.Or(cfg.Log, slog.Default())
+	const later = "secrets in the meta store are sealed at a later start"
+	keys, err := cfg.SecretKey.keys(ctx, folder, store)
+	if errors.Is(err, syscall.ENOSPC) {
+		log.Warn(later, "error", err)
+		return store, store.Close, nil
 	}
 	if err != nil {
-		return nil, errors.Join(err, end())
+		return nil, nil, errors.Join(err, store.Close())
 	}
-	return &Storage{Log: engine, Meta: secured, Engine: "disk", close: end}, nil
+	secured := sealed.New(store, keys)
+	due, err := secured.Reseal(ctx)
+	switch {
+	case errors.Is(err, meta.ErrNoSpace):
+		log.Warn(later, "error", err)
+		return secured, store.Close, nil
+	case err != nil:
+		return nil, nil, errors.Join(err, store.Close())
+	case !due:
+		return secured, store.Close, nil
+	}
+	// What they were before is still in free pages of the file.
+	if err := store.Close(); err != nil {
+		return nil, nil, err
+	}
+	stale := bolt.Compact(filepath.Join(folder, metaName))
+	if store, err = bolt.Open(metaConfig(folder, cfg, true)); err != nil {
+		return nil, nil, errors.Join(err, stale)
+	}
+	secured = sealed.New(store, keys)
+	if stale == nil {
+		stale = secured.Compacted(ctx)
+	}
+	if stale != nil {
+		log.Warn("what secrets were before they were sealed is still in the meta store's file; the next start rewrites it", "error", stale)
+	}
+	return secured, store.Close, nil
 }
 
 // metaConfig is of the store of definitions. It is durable in every sync mode: what a power cut may

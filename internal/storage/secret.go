@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -66,8 +67,9 @@ func (k SecretKey) read(ctx context.Context, folder string) (*sealed.Keys, error
 		if err != nil {
 			return nil, fmt.Errorf("read the secret key: %w", err)
 		}
-		if info.Mode().Perm()&0o077 != 0 {
-			return nil, fmt.Errorf("read the secret key: others can read %s too: chmod 600 %s", from, from)
+		// A group may have been given it by who runs the yard, as volumes and credentials are.
+		if info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
+			return nil, fmt.Errorf("read the secret key: everybody can read %s: chmod 600 %s", from, from)
 		}
 		if text, err = os.ReadFile(from); err != nil {
 			return nil, fmt.Errorf("read the secret key: %w", err)
@@ -104,22 +106,13 @@ func (k SecretKey) Rotate(folder string) (file string, err error) {
 	return file, vfs.ReplaceFile(vfs.OS(filepath.Dir(file)), filepath.Base(file), sealed.NewKey()+"\n"+string(old))
 }
 
-// seal gives the store that seals secrets, in which all are sealed with the newest key, and how
-// many that concerned just now.
-func (k SecretKey) seal(ctx context.Context, folder string, inner meta.Store) (*sealed.Store, int, error) {
+// keys gives the keys for a store, and makes the file that is to hold them where there is none.
+func (k SecretKey) keys(ctx context.Context, folder string, inner meta.Store) (*sealed.Keys, error) {
 	keys, err := k.read(ctx, folder)
 	if errors.Is(err, fs.ErrNotExist) && k.KeyFile == "" {
-		keys, err = k.create(ctx, folder, inner)
+		return k.create(ctx, folder, inner)
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	store := sealed.New(inner, keys)
-	n, err := store.Reseal(ctx)
-	if errors.Is(err, sealed.ErrUnknownKey) {
-		err = fmt.Errorf("%w (they are in %s, unless the yard was started with --secrets-key-file or --secrets-key-command)", err, SecretKeyFile)
-	}
-	return store, n, err
+	return keys, err
 }
 
 // create makes the file beside the data, durably, before anything is sealed with its key. Where

@@ -56,7 +56,7 @@ func TestSecretsAreSealedAtRest(t *testing.T) {
 		key  SecretKey
 		want string
 	}{
-		{"others can read it", func() error { return os.Chmod(file, 0o640) }, SecretKey{}, "chmod 600"},
+		{"others can read it", func() error { return os.Chmod(file, 0o604) }, SecretKey{}, "chmod 600"},
 		{"the file is gone", func() error { return os.Remove(file) }, SecretKey{}, "restore the file"},
 		{"another key", nil, SecretKey{Key: sealed.NewKey()}, "give the secret keys that this data was written with"},
 		{"a file that is not there", nil, SecretKey{KeyFile: file + "-not"}, "no such file"},

@@ -22,8 +22,8 @@ func Compact(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	if err := inspect(from); err != nil { // what bbolt reads by itself it trusts
+	defer func() { err = errors.Join(err, from.Close()) }() // again, where it was closed, does nothing
+	if err := inspect(from); err != nil {                   // what bbolt reads by itself it trusts
 		return err
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+newSuffix+"*")
@@ -39,7 +39,7 @@ func Compact(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(bbolt.Compact(to.DB, from.DB, 0), to.Sync(), to.Close()); err != nil {
+	if err := errors.Join(bbolt.Compact(to.DB, from.DB, 0), to.Sync(), to.Close(), from.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(name, path); err != nil {

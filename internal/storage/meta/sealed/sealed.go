@@ -96,31 +96,47 @@ func (w *watcher) Next() ([]meta.Change, error) {
 	return changes, nil
 }
 
-// Reseal seals with the newest key what is not sealed with it, and gives how many entries that
-// were. It is for the start, before anybody else uses the store; what another node changes meanwhile
-// is sealed by that.
-func (s *Store) Reseal(ctx context.Context) (n int, err error) {
+// compactKey is the key of an entry that is there from before values are sealed anew until the
+// store's file was rewritten, also where a crash comes between.
+const compactKey = "storage/compact"
+
+// Reseal seals with the newest key what is not sealed with it. due: the file is to be rewritten, as
+// its free pages hold values as they were before; Compacted is to be called then. It is for the
+// start, before anybody else uses the store; what another node changes meanwhile is sealed by that.
+func (s *Store) Reseal(ctx context.Context) (due bool, err error) {
 	list, err := s.Store.List(ctx, "")
 	if err != nil {
-		return 0, err
+		return false, err
 	}
+	due = slices.ContainsFunc(list, func(e meta.Entry) bool { return e.Key == compactKey })
 	for _, e := range list {
 		value, newest, err := s.keys.open(e.Key, e.Value)
 		if err != nil {
-			return n, err
+			return due, err
 		}
-		if newest || isPlain(e.Key) && !isSealed(e.Value) {
+		if newest || isPlain(e.Key) && !isSealed(e.Value) || len(value)+s.keys.Overhead() > meta.MaxValueBytes {
 			continue
 		}
-		switch _, err := s.CompareAndSet(ctx, e.Key, e.Revision, value); {
-		case errors.Is(err, meta.ErrConflict):
-		case err != nil:
-			return n, fmt.Errorf("seal %s: %w", e.Key, err)
-		default:
-			n++
+		if !due {
+			if _, err := s.CompareAndSet(ctx, compactKey, 0, []byte("{}")); err != nil && !errors.Is(err, meta.ErrConflict) {
+				return false, fmt.Errorf("seal secrets: %w", err)
+			}
+			due = true
+		}
+		if _, err := s.CompareAndSet(ctx, e.Key, e.Revision, value); err != nil && !errors.Is(err, meta.ErrConflict) {
+			return due, fmt.Errorf("seal %s: %w", e.Key, err)
 		}
 	}
-	return n, nil
+	return due, nil
+}
+
+// Compacted notes that the file was rewritten.
+func (s *Store) Compacted(ctx context.Context) error {
+	e, err := s.Get(ctx, compactKey)
+	if err == nil {
+		err = s.Delete(ctx, compactKey, e.Revision)
+	}
+	return err
 }
 
 // Some tells whether anything in a store is sealed.
