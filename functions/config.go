@@ -23,7 +23,7 @@ type Config struct {
 	// that share functions share it.
 	Store processor.Store
 	// ID names this instance; empty: a generated one. An instance with an id of its own that comes
-	// back soon keeps its partitions.
+	// back soon keeps its partitions, as with processor.Config.ID.
 	ID string
 	// Lease, Renew, Poll, Handoff and Stop are the processor's, with its defaults (30 s, 10 s,
 	// Renew, 20 s, 20 s). Poll is also how often the circuit is looked at in a store that cannot be

@@ -42,7 +42,7 @@ func (a *heartbeat) announce(ctx context.Context) error {
 	switch left := there.Version != "" && !a.isOurs(there); {
 	case left && errors.Is(err, ErrConflict):
 		return a.duplicate()
-	case left && errors.Is(err, hub.ErrUnauthorized): // to a yard's clock it may live
+	case errors.Is(err, hub.ErrUnauthorized) && (left || a.hasLeases(ctx)): // to a yard it lives until its leases have run out
 		return fmt.Errorf("take over the presence that an earlier instance has left: %v", err) // not %w: it passes
 	}
 	return err
@@ -93,6 +93,14 @@ func (a *heartbeat) read(ctx context.Context) (Entry, error) {
 		return Entry{}, nil
 	}
 	return entries[i], nil
+}
+
+// hasLeases tells whether leases are known to be in our name.
+func (a *heartbeat) hasLeases(ctx context.Context) bool {
+	ctx, cancel := a.storeContext(ctx)
+	defer cancel()
+	leases, err := a.store.Leases(ctx, a.group)
+	return err == nil && slices.ContainsFunc(leases, func(l Lease) bool { return l.Owner == a.id })
 }
 
 func (a *heartbeat) isOurs(f Entry) bool {

@@ -53,34 +53,64 @@ func TestInstancesOfDifferentProcessesShareAHub(t *testing.T) {
 	yard := servertest.Start(t, servertest.Listeners, func(c *server.Config) { c.Policies = []server.Policy{listener} })
 	yard.Hub(t, "orders", 4)
 	orders := dialAs(t, yard, listener).Hub("orders")
-	start := func(id, process string) (*processor.Processor, *severed, func()) {
-		store := &severed{Store: processor.YardStoreOfProcess(orders, process)}
-		p := processor.New(orders, processor.Config{ID: id, Store: store, Log: slog.New(slog.DiscardHandler),
-			Lease: 3 * time.Second, Renew: time.Second, Poll: 100 * time.Millisecond, Stop: 5 * time.Second,
-			OnError: func(err error) {
-				if errors.Is(err, hub.ErrUnauthorized) {
-					t.Errorf("%s: %v", id, err)
-				}
-			}})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			_ = p.Run(ctx, func(context.Context, *processor.Batch) error { return nil })
-		}()
-		stop := func() { cancel(); <-ended }
-		t.Cleanup(stop)
-		return p, store, stop
-	}
-	a, _, _ := start("a", "the first process")
+	a, _, _ := startProcess(t, orders, "a", "the first process")
 	testkit.Eventually(t, "a reads all", func() bool { return owned(a) == 4 })
-	b, cut, stop := start("b", "the second process")
+	b, cut, stop := startProcess(t, orders, "b", "the second process")
 	testkit.Eventually(t, "a hands over to b", func() bool { return owned(a) == 2 && owned(b) == 2 })
 	cut.cut.Store(true) // b dies, to the yard
 	testkit.Eventually(t, "a takes what b held", func() bool { return owned(a) == 4 })
 	stop()
-	b, _, _ = start("b", "the third process")
+	b, _, _ = startProcess(t, orders, "b", "the third process")
 	testkit.Eventually(t, "b is back", func() bool { return owned(a) == 2 && owned(b) == 2 })
+}
+
+// startProcess runs an instance in a process of its own, as far as the yard can tell.
+func startProcess(t *testing.T, orders *hub.Hub, id, process string) (*processor.Processor, *severed, func()) {
+	store := &severed{Store: processor.YardStoreOfProcess(orders, process)}
+	p := processor.New(orders, processor.Config{ID: id, Store: store, Log: slog.New(slog.DiscardHandler),
+		Lease: 3 * time.Second, Renew: time.Second, Poll: 100 * time.Millisecond, Stop: 5 * time.Second,
+		OnError: func(err error) {
+			if errors.Is(err, hub.ErrUnauthorized) {
+				t.Errorf("%s: %v", id, err)
+			}
+		}})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := p.Run(ctx, func(context.Context, *processor.Batch) error { return nil }); ctx.Err() == nil {
+			t.Errorf("%s ended: %v", id, err)
+		}
+	}()
+	stop := func() { cancel(); <-ended }
+	t.Cleanup(stop)
+	return p, store, stop
+}
+
+// R1, P3: an instance that is alone, died and comes back under its id goes on when its leases
+// have run out, whether its presence is still there or not.
+func TestAnInstanceComesBackToAYard(t *testing.T) {
+	t.Parallel()
+	for what, present := range map[string]bool{"its presence is there": true, "only its leases are": false} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			yard := servertest.Start(t, servertest.Listeners, func(c *server.Config) { c.Policies = []server.Policy{listener} })
+			yard.Hub(t, "orders", 2)
+			orders := dialAs(t, yard, listener).Hub("orders")
+			group := processor.Group{Hub: "orders", Group: "$Default"}
+			a, first, stop := startProcess(t, orders, "a", "the first process")
+			testkit.Eventually(t, "it reads all", func() bool { return owned(a) == 2 })
+			first.cut.Store(true)
+			stop()
+			if !present {
+				for _, f := range testkit.Value(first.Entries(t.Context(), group, "presence/"))(t) {
+					testkit.Must(t, first.Store.Remove(t.Context(), group, f))
+				}
+			}
+			a, _, _ = startProcess(t, orders, "a", "the second process")
+			testkit.Eventually(t, "it is back", func() bool { return owned(a) == 2 })
+		})
+	}
 }
 
 // R1: each yard, hub and group is shown another secret, and all requests of a process the same.

@@ -157,15 +157,14 @@ func TestEntriesAreForWhoWroteThem(t *testing.T) {
 }
 
 // R1, P3: what a dead instance held is taken once its time is over, with the epoch raised by one;
-// its earlier presence is another life's then, which has its leases.
+// its earlier presence is another life's then, which has its leases, unless they were taken.
 func TestWhatTheDeadHeldIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		b, again := s.as("b's secret", leaseTime), s.as("a's next secret", presenceTime)
-		time.Sleep(presenceTime - time.Millisecond)
+		time.Sleep(leaseTime - time.Millisecond)
 		testkit.ErrorIs(t, testkit.Err(s.PutBy(t.Context(), again, s.g, s.presence)), ErrForbidden, "too early")
 		time.Sleep(time.Millisecond)
-		s.refused(again, processor.Lease{Partition: "0", Owner: "a", Epoch: 2, Version: s.lease.Version}, "before it is present")
 		testkit.Must(t, testkit.Err(s.PutBy(t.Context(), again, s.g, s.presence)), "the next life is present")
 		adopted := s.claim(again, processor.Lease{Partition: "0", Owner: "a", Epoch: 2, Version: s.lease.Version})
 		s.refused(s.a, adopted, "the earlier life renews")
@@ -175,6 +174,25 @@ func TestWhatTheDeadHeldIsTaken(t *testing.T) {
 		taken := s.claim(b, processor.Lease{Partition: "0", Owner: "b", Epoch: math.MaxInt64, Version: adopted.Version})
 		testkit.Equal(t, taken.Epoch, 3, "the epoch rises by one")
 		s.refused(again, adopted, "the former owner renews")
+	})
+}
+
+// R1: an instance that is silent for a while keeps its presence as long as it has a lease, for who
+// gets the presence gets the leases.
+func TestThePresenceOfWhoHasLeasesIsNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		time.Sleep(presenceTime)
+		for what, by := range s.strangers() {
+			testkit.ErrorIs(t, testkit.Err(s.PutBy(t.Context(), by, s.g, s.presence)), ErrForbidden, "%s puts it", what)
+			testkit.ErrorIs(t, s.RemoveBy(t.Context(), by, s.g, s.presence), ErrForbidden, "%s removes it", what)
+			s.refused(by, s.lease, what+" renews")
+			testkit.ErrorIs(t, testkit.Err(s.SaveBy(t.Context(), by, s.g, s.lease, s.checkpoint)), processor.ErrFenced, "%s saves", what)
+		}
+		s.presence = testkit.Value(s.PutBy(t.Context(), s.as("a's secret", presenceTime), s.g, s.presence))(t)
+		s.claim(s.a, processor.Lease{Partition: "0", Epoch: 1, Version: s.lease.Version})
+		time.Sleep(presenceTime)
+		testkit.Must(t, testkit.Err(s.PutBy(t.Context(), s.as("another secret", 0), s.g, s.presence)), "it has none any more")
 	})
 }
 

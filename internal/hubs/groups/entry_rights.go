@@ -117,11 +117,13 @@ func (g group) isAnother(ctx context.Context, by Caller, instance string) (bool,
 	return !said.Leaving, err
 }
 
-// mayChangePresence: an instance's own, or what one has left behind. A presence that is not there
-// is nobody's, unless leases show that the instance lives.
+// mayChangePresence: an instance's own, or what one has left behind. A presence that is not there,
+// or that was not renewed for long, is out of reach while leases show that the instance lives: they
+// last longer, and who has the presence has them.
 func (g group) mayChangePresence(ctx context.Context, by Caller, act act, had *entryRecord, instance string) (bool, error) {
-	if had != nil {
-		return mayListen[act][by.whoseEntry(had, g.k.up, now())], nil
+	w := by.whoseEntry(had, g.k.up, now())
+	if may := mayListen[act][w]; had != nil && (w == own || !may) {
+		return may, nil
 	}
 	free := true
 	_, err := list(ctx, g, "leases", leasePrefix, "", func(r leaseRecord, _ string, _ meta.Revision) struct{} {
