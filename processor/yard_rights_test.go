@@ -87,8 +87,8 @@ func startProcess(t *testing.T, orders *hub.Hub, id, process string) (*processor
 	return p, store, stop
 }
 
-// R1, P3: an instance that is alone, died and comes back under its id goes on when its leases
-// have run out, whether its presence is still there or not.
+// R1, P3, F5: an instance that is alone, died and comes back under its id goes on when its leases
+// have run out, whether its presence is still there or not, and with its count of failures.
 func TestAnInstanceComesBackToAYard(t *testing.T) {
 	t.Parallel()
 	for what, present := range map[string]bool{"its presence is there": true, "only its leases are": false} {
@@ -100,6 +100,7 @@ func TestAnInstanceComesBackToAYard(t *testing.T) {
 			group := processor.Group{Hub: "orders", Group: "$Default"}
 			a, first, stop := startProcess(t, orders, "a", "the first process")
 			testkit.Eventually(t, "it reads all", func() bool { return owned(a) == 2 })
+			tally := testkit.Value(first.Put(t.Context(), group, processor.Entry{Key: "failures/f/a", Value: []byte("{}")}))(t)
 			first.cut.Store(true)
 			stop()
 			if !present {
@@ -107,8 +108,9 @@ func TestAnInstanceComesBackToAYard(t *testing.T) {
 					testkit.Must(t, first.Store.Remove(t.Context(), group, f))
 				}
 			}
-			a, _, _ = startProcess(t, orders, "a", "the second process")
+			a, second, _ := startProcess(t, orders, "a", "the second process")
 			testkit.Eventually(t, "it is back", func() bool { return owned(a) == 2 })
+			testkit.Must(t, testkit.Err(second.Put(t.Context(), group, tally)), "its count")
 		})
 	}
 }

@@ -196,6 +196,24 @@ func TestThePresenceOfWhoHasLeasesIsNotTaken(t *testing.T) {
 	})
 }
 
+// R1, F5: an instance that comes back under its id counts on at once, however long its earlier
+// count is to last.
+func TestTheNextLifeWritesItsTally(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		tally := testkit.Value(s.PutBy(t.Context(), s.as("a's secret", maxLasts), s.g, processor.Entry{Key: "failures/f/a", Value: []byte("{}")}))(t)
+		time.Sleep(leaseTime)
+		again, b := s.as("a's next secret", maxLasts), s.as("b's secret", maxLasts)
+		testkit.ErrorIs(t, testkit.Err(s.PutBy(t.Context(), again, s.g, tally)), ErrForbidden, "before it is present")
+		testkit.Must(t, testkit.Err(s.PutBy(t.Context(), again, s.g, s.presence)))
+		testkit.Must(t, testkit.Err(s.PutBy(t.Context(), b, s.g, processor.Entry{Key: "presence/b"})))
+		testkit.ErrorIs(t, testkit.Err(s.PutBy(t.Context(), b, s.g, tally)), ErrForbidden, "another puts it")
+		tally = testkit.Value(s.PutBy(t.Context(), again, s.g, tally))(t)
+		testkit.ErrorIs(t, testkit.Err(s.PutBy(t.Context(), s.a, s.g, tally)), ErrForbidden, "the earlier life puts it")
+		testkit.Must(t, s.RemoveBy(t.Context(), again, s.g, tally))
+	})
+}
+
 // R1: a yard that was away has heard nothing from anybody: all have their time anew.
 func TestAYardThatWasAwayGivesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

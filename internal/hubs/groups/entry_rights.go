@@ -18,6 +18,7 @@ const (
 	presencePrefix = "presence/" // + instance
 	nextPrefix     = "next/"     // + partition: which instance asks for it
 	workPrefix     = "work/"     // + function/partition: for who has the partition
+	tallyPrefix    = "failures/" // + function/instance: its count
 	CircuitPrefix  = "circuit/"  // + function: for all instances, by Config.Circuit
 )
 
@@ -42,6 +43,8 @@ func (g group) mayChange(ctx context.Context, by Caller, act act, e processor.En
 		may, err = g.mayChangeWish(ctx, by, had, e.Value)
 	case workPrefix:
 		may, err = g.mayChangeWork(ctx, by, e.Key)
+	case tallyPrefix:
+		may, err = g.mayChangeTally(ctx, by, act, had, e.Key)
 	case CircuitPrefix:
 		return g.mayChangeCircuit(ctx, by, act, had, e)
 	default:
@@ -170,6 +173,20 @@ func (g group) mayChangeWork(ctx context.Context, by Caller, key string) (bool, 
 		return false, err
 	}
 	return g.mayWriteUnder(ctx, by, l)
+}
+
+// mayChangeTally: an instance's own, also by its presence, or what one has left behind. A key that
+// was shortened names no instance; then the secret decides.
+func (g group) mayChangeTally(ctx context.Context, by Caller, act act, had *entryRecord, key string) (bool, error) {
+	w := by.whoseEntry(had, g.k.up, now())
+	if w == anothers || w == abandoned {
+		p, err := g.presence(ctx, key[strings.LastIndexByte(key, '/')+1:])
+		if err != nil {
+			return false, err
+		}
+		w = by.byPresence(w, p)
+	}
+	return mayListen[act][w], nil
 }
 
 // mayChangeCircuit: what instances find out, but not what operators decide.

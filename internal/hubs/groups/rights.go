@@ -64,13 +64,17 @@ func (c Caller) whoseEntry(e *entryRecord, up, now time.Time) whose {
 	return e.judge(c, e.Put, up, now)
 }
 
-// whoseLease judges a lease. It is its owner's also by the owner's presence, if that was taken over
-// from an earlier life under the same id: of which nothing was heard for long.
+// whoseLease judges a lease. It is its owner's also by the owner's presence.
 func (c Caller) whoseLease(l leaseRecord, presence *entryRecord, up, now time.Time) whose {
 	if l.Owner == "" {
 		return nobodys
 	}
-	w := l.judge(c, l.Renewed, up, now)
+	return c.byPresence(l.judge(c, l.Renewed, up, now), presence)
+}
+
+// byPresence is what another's record is to who has the presence of the instance that it names: an
+// earlier life wrote it under the same id, of which nothing was heard for long.
+func (c Caller) byPresence(w whose, presence *entryRecord) whose {
 	if (w == anothers || w == abandoned) && c.Hash != "" && presence != nil && presence.Hash == c.Hash {
 		return own
 	}
