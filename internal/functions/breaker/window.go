@@ -11,6 +11,9 @@ const (
 	leastGrain = time.Millisecond
 	// maxCount is where sums stop, so that no tally, however strange, can overflow them.
 	maxCount = 1 << 30
+	// maxTotal is the highest total that is counted on from: it leaves room up to what a record may
+	// hold.
+	maxTotal = maxTerm / 2
 )
 
 // Window counts one instance's own failures by when they were, on its own monotonic clock. The zero
@@ -57,8 +60,9 @@ func (w *Window) Turn(term int64) {
 // Total is how many failures there were in all.
 func (w *Window) Total() int64 { return w.total }
 
-// GoOn counts on from a number that was reached before.
-func (w *Window) GoOn(total int64) { w.total = max(w.total, total) }
+// GoOn counts on from a number that was reached before. No instance reaches maxTotal by counting:
+// who wrote more must not make it write a record that nobody can read.
+func (w *Window) GoOn(total int64) { w.total = max(w.total, min(total, maxTotal)) }
 
 // coarsen makes one bucket of each two. It is as old as its newest failure: what is counted too
 // long is counted for less than a grain more, and that is a sixtieth of the window at most.

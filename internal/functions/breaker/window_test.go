@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -49,6 +50,20 @@ func TestAnotherTermForgetsTheFailuresBefore(t *testing.T) { // F5
 	if got := w.Tally(time.Minute, at(time.Second)); got.Count() != 1 || got.Term != 3 {
 		t.Errorf("no failure at all changed it to %+v", got)
 	}
+}
+
+// R1: whatever total somebody wrote in its name, an instance's next decision can be read.
+func TestATotalThatNobodyReachesIsNotGoneOnFrom(t *testing.T) {
+	for _, total := range []int64{maxTotal + 1, maxTerm, math.MaxInt64} {
+		var w Window
+		w.GoOn(total)
+		w.Add(0, 100, time.Now())
+		testkit.Must(t, testkit.Err(DecodeRecord(EncodeRecord(Record{Decided: map[string]int64{"a": w.Total()}}))), "after %d", total)
+	}
+	var w Window
+	w.GoOn(7)
+	w.GoOn(3)
+	testkit.Equal(t, w.Total(), 7)
 }
 
 func TestSumOfWhatOthersHaveWritten(t *testing.T) { // F5
