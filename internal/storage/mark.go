@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -180,7 +179,7 @@ func putMark(folder string, cfg Config) error {
 		return err
 	}
 	err = vfs.ReplaceFile(vfs.OS(folder), markName, string(text)+"\n")
-	if found.kind == unmarked && errors.Is(err, syscall.ENOSPC) { // it is known without, too
+	if found.kind == unmarked && vfs.IsNoSpace(err) { // it is known without, too
 		cmp.Or(cfg.Log, slog.Default()).Warn("data folder is marked at a later start", "error", err)
 		return nil
 	}

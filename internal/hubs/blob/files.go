@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
@@ -89,7 +88,7 @@ func (f *files) take(body io.Reader, inline int) (_ written, release func(), err
 	w.bytes, err = f.write(w.file, io.MultiReader(strings.NewReader(string(head[:n])), body))
 	if err != nil {
 		release()
-		if errors.Is(err, syscall.ENOSPC) {
+		if vfs.IsNoSpace(err) {
 			err = fmt.Errorf("%w: %w", ErrNoSpace, err)
 		}
 		return written{}, nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
@@ -226,7 +225,7 @@ func (r *refusal) Unwrap() error { return r.error }
 // takeBack makes sure that nothing of a failed write can be found later. Where it
 // cannot, the failure stays what it was: the end of this segment.
 func (s *segments) takeBack(offset int64, err error) error {
-	if !isNoSpace(err) {
+	if !vfs.IsNoSpace(err) {
 		return err
 	}
 	s.e.spares.purge()
@@ -274,7 +273,7 @@ func (p *partition) failLocked(g *group, err error) {
 		p.fenceLocked(err)
 		err = fmt.Errorf("%w: %w", eventlog.ErrUncertain, err)
 	}
-	if isNoSpace(err) {
+	if vfs.IsNoSpace(err) {
 		p.e.noSpace(err)
 	}
 	g.settle(fmt.Errorf("append %s at %d: %w", p.id, p.visible.next, err))
@@ -295,14 +294,10 @@ func (g *group) settle(err error) {
 
 // classify gives a full disk the contract's name.
 func classify(err error) error {
-	if isNoSpace(err) {
+	if vfs.IsNoSpace(err) {
 		return fmt.Errorf("%w: %w", eventlog.ErrNoSpace, err)
 	}
 	return err
-}
-
-func isNoSpace(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // noSpace counts a refusal, and reports it to the operator once in a while.

@@ -56,6 +56,36 @@ func numbered(t *testing.T, e *disk.Engine, n int) eventlog.Partition {
 	return testkit.Value(e.Partition(eventlog.PartitionID{Log: first.Log, Number: n}, eventlog.Retention{}))(t)
 }
 
+// R6: a folder of an older version, without trash, is opened on a full disk: its spares go first, and
+// logs can be removed.
+func TestAFullDiskWithoutTrash(t *testing.T) {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		mem := vfs.NewMem()
+		e := mustOpen(t, config(disk.Always, mem))
+		fill(t, mustPartition(t, e, eventlog.Retention{}), 0, 50)
+		testkit.Must(t, e.Close())
+		testkit.Must(t, mem.Remove("trash"))
+		spare := testkit.Value(mem.Create("spare/000001.seg"))(t)
+		testkit.Must(t, spare.Close())
+		faulty := vfs.NewFaulty(mem)
+		freed := false
+		faulty.Inject(func(op vfs.Op) error {
+			switch {
+			case op.Kind == vfs.OpRemove:
+				freed = true
+			case op.Kind == vfs.OpMkdirAll && op.Name == "trash":
+				testkit.Equal(t, freed, true, "spares were removed before trash is made")
+				return full
+			}
+			return nil
+		})
+		e = mustOpen(t, config(disk.Always, faulty))
+		testkit.Must(t, e.Remove(t.Context(), first.Log))
+		testkit.Equal(t, len(testkit.Value(mem.List("log"))(t)), 0, "folders of logs")
+		testkit.Must(t, e.Close())
+	}
+}
+
 // R6: a log goes although there is no room to move it aside.
 func TestAFullDiskLetsALogBeRemoved(t *testing.T) {
 	mem := vfs.NewMem()

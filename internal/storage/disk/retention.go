@@ -17,7 +17,7 @@ const wakesPerRound = 8
 
 // applyRetention is one round over all partitions.
 func (e *Engine) applyRetention(ctx context.Context) {
-	if err := e.spares.restock(); err != nil && !isNoSpace(err) {
+	if err := e.spares.restock(); err != nil && !vfs.IsNoSpace(err) {
 		e.log.Warn("retention", "error", err)
 	}
 	wakes := wakesPerRound

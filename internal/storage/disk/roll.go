@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // A sync into blocks that were written before costs a third of one into a growing file
@@ -143,7 +144,7 @@ func (s *segments) createFile(after segment.Tail, must bool) (*file, error) {
 		err = s.e.fs.Rename(aside, f.name)
 	}
 	if err != nil {
-		if isNoSpace(err) {
+		if vfs.IsNoSpace(err) {
 			s.e.spares.purge()
 		}
 		s.e.spares.discard(aside, f.handle)

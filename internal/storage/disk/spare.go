@@ -63,7 +63,7 @@ func (s *spares) restock() error {
 // there is one, or of the reserve if it must be. It gives the name to be renamed.
 func (s *spares) build(f *file, must bool) (name string, err error) {
 	name, err = s.fill(f, s.open)
-	if must && isNoSpace(err) {
+	if must && vfs.IsNoSpace(err) {
 		s.discard(name, f.handle)
 		s.purge()
 		return s.fill(f, s.openReserve)

@@ -11,26 +11,30 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
-// tidy makes the engine's folders, all of them: on a full disk there is no room for another. It
-// removes what earlier processes left there, but for the reserve, which it gives, and does the
-// journal again.
+// tidy removes what earlier processes left in the engine's folders, but for the reserve, which it
+// gives, makes the folders, all of them, since on a full disk there is no room for another later,
+// and does the journal again. It frees room before it takes some. Older versions made no trash: on a
+// full disk the yard starts without, too.
 func tidy(fs vfs.FS, log *slog.Logger) (reserve string, err error) {
-	for _, dir := range []string{logDir, journalDir, spareDir, trashDir} {
-		if err := fs.MkdirAll(dir); err != nil {
-			return "", err
-		}
-	}
 	if err := clearTrash(fs, log); err != nil {
 		return "", err
 	}
 	if reserve, err = clearSpares(fs, log); err != nil {
 		return "", err
 	}
+	for _, dir := range []string{logDir, journalDir, spareDir, trashDir} {
+		if err := fs.MkdirAll(dir); err != nil && !(dir == trashDir && vfs.IsNoSpace(err)) {
+			return "", err
+		}
+	}
 	return reserve, redo(fs)
 }
 
 func clearTrash(fs vfs.FS, log *slog.Logger) error {
 	entries, err := fs.List(trashDir)
+	if vfs.IsNotExist(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -47,6 +51,9 @@ func clearTrash(fs vfs.FS, log *slog.Logger) error {
 
 func clearSpares(fs vfs.FS, log *slog.Logger) (reserve string, err error) {
 	entries, err := fs.List(spareDir)
+	if vfs.IsNotExist(err) {
+		return "", nil
+	}
 	if err != nil {
 		return "", err
 	}
@@ -95,11 +102,14 @@ func (e *Engine) throwAway(log string) error {
 		err := e.moveAside(dir, trash)
 		if err == nil {
 			dir = trash
-		} else if !isNoSpace(err) && !isTaken(err) {
+		} else if !vfs.IsNoSpace(err) && !isTaken(err) {
 			return err
 		}
 	}
-	if err := errors.Join(e.fs.SyncDir(logDir), e.fs.SyncDir(trashDir)); err != nil {
+	if err := e.fs.SyncDir(logDir); err != nil {
+		return err
+	}
+	if err := e.fs.SyncDir(trashDir); err != nil && !vfs.IsNotExist(err) { // there was no room to make it
 		return err
 	}
 	return erase(e.fs, dir, e.log)

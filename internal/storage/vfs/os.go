@@ -257,7 +257,7 @@ func writeHolder(f *os.File) error {
 		return fmt.Errorf("write holder of lock: %w", err)
 	}
 	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	if err != nil && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) { // nor is a full disk a reason not to start
+	if err != nil && !IsNoSpace(err) { // nor is a full disk a reason not to start
 		return fmt.Errorf("write holder of lock: %w", err)
 	}
 	return nil

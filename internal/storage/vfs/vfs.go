@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"syscall"
 )
 
 // ErrLocked: another process holds the lock file.
@@ -65,3 +66,8 @@ type File interface {
 
 // IsNotExist reports whether err says that the file is not there.
 func IsNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// IsNoSpace reports whether an error means that the disk is full, or the owner's share of it.
+func IsNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
