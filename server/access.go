@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"syscall"
 
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -43,8 +42,8 @@ type Access struct {
 	Readable []Policy
 }
 
-// ensurePolicy makes a policy what the configuration says. One that differs is made
-// anew; a crash in between is mended by the next start.
+// ensurePolicy makes a policy what the configuration says. One that differs is replaced in one step,
+// so that it is never missing, and on a full disk, too.
 func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 	rights, err := auth.ParseRights(p.Rights)
 	if err != nil {
@@ -62,16 +61,15 @@ func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 		if want.Rights == there.Rights && want.Primary == there.Primary && want.Secondary == there.Secondary {
 			return nil
 		}
-		if part := auth.AmbiguousPart(p.Name); part != "" { // it could not be made anew
+		if part := auth.AmbiguousPart(p.Name); part != "" { // it could not be made
 			return fmt.Errorf("%w: it differs, and its name has %q in it: declare one of another name", access.ErrInvalid, part)
 		}
 		if want.Primary != there.Primary || want.Secondary != there.Secondary {
 			y.cfg.Log.Warn("the declared keys of a policy replace those it had, made or given at run time or declared before; who uses the old ones is let in no more",
 				"policy", there.Name, "hub", there.Hub)
 		}
-		if err := y.access.Delete(ctx, p.Hub, p.Name); err != nil {
-			return err
-		}
+		_, err = y.access.Replace(ctx, want)
+		return err
 	}
 	_, err = y.access.Create(ctx, want)
 	return err
@@ -82,7 +80,7 @@ func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 func (y *yard) describeAccess(ctx context.Context) error {
 	y.root = &rootString{dir: vfs.OS(y.cfg.DataDir), at: y.open.connectTo(y.cfg.Host), policies: y.access}
 	kept, err := y.root.keep()
-	if errors.Is(err, syscall.ENOSPC) { // who starts on a full disk wants to free some
+	if vfs.IsNoSpace(err) { // who starts on a full disk wants to free some
 		y.cfg.Log.Warn("the connection string in the data folder is an old one", "error", err)
 	} else if err != nil {
 		return err

@@ -160,7 +160,7 @@ func TestADeclaredKeyThatReplacesAnotherIsReported(t *testing.T) {
 		r.shutdown()
 		text := log.String()
 		reported := strings.Contains(text, "level=WARN") && strings.Contains(text, "policy=p")
-		if reported != want || strings.Contains(text, "policy created") != want {
+		if reported != want || strings.Contains(text, "policy replaced") != want {
 			t.Errorf("want told %v, the log is:\n%s", want, text)
 		}
 	}

@@ -144,7 +144,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if mode := cfg.BlobRootKeys; mode != usualRootKeys {
+	if mode := cfg.BlobRootKeys; mode != usualRootKeys && y.access.Account().Primary != "" { // or a later start does so
 		if _, err := y.access.AllowRootKeys(ctx, mode == "on"); err != nil {
 			return err
 		}

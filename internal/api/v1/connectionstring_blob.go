@@ -2,6 +2,7 @@ package v1
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // What a signature for a container is, where the request says nothing else: all that a checkpoint
@@ -35,6 +37,9 @@ func (d *Handler) getBlobConnectionString(w http.ResponseWriter, r *http.Request
 	key := account.Primary
 	if which == access.SecondaryKey {
 		key = account.Secondary
+	}
+	if key == "" {
+		return fmt.Errorf("%w: there was none to make the blob account: it is made at the next start", meta.ErrNoSpace)
 	}
 	at, err := d.choose(r, d.cfg.BlobEndpoint, "HTTP listener")
 	if err != nil {

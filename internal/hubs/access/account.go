@@ -50,7 +50,8 @@ func decodeAccount(e meta.Entry) (Account, error) {
 }
 
 // loadAccount reads the account, or makes it. It comes before the root policy is made, whose absence
-// says that the yard is new: a start that is cut short between the two gives no rights away.
+// says that the yard is new: a start that is cut short between the two gives no rights away. Where an
+// older yard has no room for it, it is made at a later start, and nobody's keys are good until then.
 func (k *Registry) loadAccount(ctx context.Context, newYard bool) error {
 	if err := k.accounts.Load(ctx); err != nil {
 		return err
@@ -63,13 +64,18 @@ func (k *Registry) loadAccount(ctx context.Context, newYard bool) error {
 	if errors.Is(err, meta.ErrConflict) { // another node was faster
 		return k.accounts.Load(ctx)
 	}
+	if errors.Is(err, meta.ErrNoSpace) && !newYard { // who starts on a full disk wants to free some
+		k.log.Warn("the blob account is made at a later start; until then blobs are refused to all who show an account key", "error", err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("make the keys of the blob account: %w", err)
 	}
 	return nil
 }
 
-// Account gives the keys of the blob account as they are now.
+// Account gives the keys of the blob account as they are now; they are empty where there was no room
+// to make it.
 func (k *Registry) Account() Account {
 	account, _ := k.accounts.Get(blobAccount)
 	return account.Value
@@ -104,6 +110,9 @@ func (k *Registry) AllowRootKeys(ctx context.Context, allow bool) (Account, erro
 
 func (k *Registry) changeAccount(ctx context.Context, what string, how func(*Account) error) (Account, error) {
 	changed, err := k.accounts.Change(ctx, blobAccount, how)
+	if errors.Is(err, meta.ErrNotFound) {
+		err = fmt.Errorf("%w: there was none to make the account: it is made at the next start", meta.ErrNoSpace)
+	}
 	if err != nil {
 		return Account{}, fmt.Errorf("%s: %w", what, err)
 	}

@@ -70,6 +70,33 @@ func TestAStartCutShortAfterTheAccount(t *testing.T) {
 	testkit.Equal(t, k.Account().RootKeys, false, "root keys")
 }
 
+// R6: an older yard starts on a full disk, where there is no room for the account. Nobody has its keys
+// until a later start makes it. A new yard without room does not start: its root policy would pass
+// for that of an older one.
+func TestNoRoomForTheAccount(t *testing.T) {
+	store := metatest.NewMemory()
+	faulty := metatest.NewFaulty(store)
+	faulty.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpSet && op.Key == blobAccount {
+			return meta.ErrNoSpace
+		}
+		return nil
+	})
+	_, err := Open(t.Context(), Config{Meta: faulty, Hub: newHubs().find, Log: testkit.Quiet()})
+	testkit.ErrorIs(t, err, meta.ErrNoSpace)
+	testkit.Equal(t, len(stored(t, store)), 0, "policies of a new yard")
+
+	open(t, Config{Meta: store})
+	forgetAccount(t, store)
+	k := open(t, Config{Meta: faulty})
+	testkit.Equal(t, k.Account(), Account{})
+	testkit.ErrorIs(t, testkit.Err(k.AllowRootKeys(t.Context(), true)), meta.ErrNoSpace)
+	testkit.ErrorIs(t, testkit.Err(k.RegenerateAccount(t.Context(), PrimaryKey)), meta.ErrNoSpace)
+	testkit.Must(t, testkit.Err(k.RegenerateRoot(t.Context())))
+	made := open(t, Config{Meta: store}).Account()
+	testkit.Equal(t, made.Primary != "" && made.RootKeys, true, "it is made later")
+}
+
 // H9: one key is made anew while clients use the other. Keys that others may have seen go together.
 func TestKeysOfTheAccountAreMadeAnew(t *testing.T) {
 	k := open(t, Config{})

@@ -108,9 +108,7 @@ func (k *Registry) define(p Policy) (record, error) {
 	if list, _ := k.Policies(p.Hub); len(list) >= MaxPolicies {
 		return record{}, fmt.Errorf("%w: there are %d already, delete one first", ErrInvalid, len(list))
 	}
-	if p.Rights > auth.Send|auth.Listen {
-		p.Rights = auth.Manage // which implies the others
-	}
+	p.Rights = implied(p.Rights)
 	p.Primary = cmp.Or(p.Primary, newKey())
 	p.Secondary = cmp.Or(p.Secondary, newKey())
 	p.Created = now()
@@ -147,12 +145,14 @@ func (k *Registry) Regenerate(ctx context.Context, hub, name string, key Key) (P
 // RegenerateRoot makes both keys of the root policy anew, in one step, and those of the blob
 // account before: for keys that others may have seen.
 func (k *Registry) RegenerateRoot(ctx context.Context) (Policy, error) {
-	_, err := k.changeAccount(ctx, "regenerate the keys of the blob account", func(a *Account) error {
-		a.Primary, a.Secondary = newKey(), newKey()
-		return nil
-	})
-	if err != nil {
-		return Policy{}, err
+	if _, exists := k.accounts.Get(blobAccount); exists { // or nobody has seen its keys
+		_, err := k.changeAccount(ctx, "regenerate the keys of the blob account", func(a *Account) error {
+			a.Primary, a.Secondary = newKey(), newKey()
+			return nil
+		})
+		if err != nil {
+			return Policy{}, err
+		}
 	}
 	changed, err := k.renew(ctx, level{}.key(auth.RootPolicy), func(p *Policy) {
 		p.Primary, p.Secondary = newKey(), newKey()
@@ -162,6 +162,45 @@ func (k *Registry) RegenerateRoot(ctx context.Context) (Policy, error) {
 	}
 	k.log.Info("keys of the root policy made anew", "policy", changed.Name)
 	return changed, nil
+}
+
+// Replace gives a policy the rights and keys of p, in one step: what p has no key for keeps its own.
+// When it returns whatever stands on the policy as it was ends. The root policy cannot be replaced.
+// Errors: ErrNotFound, ErrInvalid, ErrRootPolicy, the store's.
+func (k *Registry) Replace(ctx context.Context, p Policy) (Policy, error) {
+	if err := check(p); err != nil {
+		return Policy{}, fmt.Errorf("replace policy: %w", err)
+	}
+	at, err := k.level(p.Hub)
+	if err != nil {
+		return Policy{}, err
+	}
+	if isRoot(p.Hub, p.Name) {
+		return Policy{}, ErrRootPolicy
+	}
+	changed, err := k.renew(ctx, at.key(p.Name), func(there *Policy) {
+		there.Name, there.Rights = p.Name, implied(p.Rights)
+		there.Primary, there.Secondary = cmp.Or(p.Primary, there.Primary), cmp.Or(p.Secondary, there.Secondary)
+		there.Created = now()
+	})
+	if errors.Is(err, meta.ErrNotFound) {
+		return Policy{}, notFound(p.Hub, p.Name)
+	}
+	if err != nil {
+		return Policy{}, fmt.Errorf("replace policy %q: %w", p.Name, err)
+	}
+	k.log.Info("policy replaced", "policy", changed.Name, "hub", changed.Hub, "rights", changed.Rights)
+	return changed, nil
+}
+
+func isRoot(hub, name string) bool { return hub == "" && auth.Fold(name) == auth.Fold(auth.RootPolicy) }
+
+// implied adds the rights that others imply.
+func implied(rights auth.Rights) auth.Rights {
+	if rights > auth.Send|auth.Listen {
+		return auth.Manage
+	}
+	return rights
 }
 
 func (k *Registry) renew(ctx context.Context, key string, how func(*Policy)) (Policy, error) {
@@ -179,7 +218,7 @@ func (k *Registry) Delete(ctx context.Context, hub, name string) error {
 	if err != nil {
 		return err
 	}
-	if hub == "" && auth.Fold(name) == auth.Fold(auth.RootPolicy) {
+	if isRoot(hub, name) {
 		return ErrRootPolicy
 	}
 	err = k.policies.Remove(ctx, at.key(name))

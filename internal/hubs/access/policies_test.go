@@ -216,6 +216,45 @@ func TestRegenerateAmongOthers(t *testing.T) {
 	})
 }
 
+// R6: a policy is replaced by one change, so that it stays as it was where there is no room.
+func TestReplace(t *testing.T) {
+	store := metatest.NewFaulty(metatest.NewMemory())
+	k := open(t, Config{Meta: store, Hub: newHubs("orders").find})
+	before := mustCreate(t, k, "orders", "p", auth.Send)
+	want := Policy{Hub: "orders", Name: "P", Rights: auth.Listen, Primary: "another-key-of-the-policy"}
+	changes := 0
+	full := meta.ErrNoSpace
+	store.Inject(func(op metatest.Op) error {
+		if op.Changes() {
+			changes++
+			return full
+		}
+		return nil
+	})
+	testkit.ErrorIs(t, testkit.Err(k.Replace(t.Context(), want)), meta.ErrNoSpace)
+	testkit.Equal(t, testkit.Value(k.Policy("orders", "p"))(t), before)
+	full = nil
+	after := testkit.Value(k.Replace(t.Context(), want))(t)
+	testkit.Equal(t, changes, 2, "one change each")
+	testkit.Equal(t, after, testkit.Value(k.Policy("orders", "p"))(t))
+	want.Secondary, want.Created = before.Secondary, after.Created
+	testkit.Equal(t, after, want)
+
+	for what, call := range map[string]struct {
+		p    Policy
+		want error
+	}{
+		"no such policy":  {Policy{Hub: "orders", Name: "q", Rights: auth.Send}, ErrNotFound},
+		"no such hub":     {Policy{Hub: "nosuch", Name: "p", Rights: auth.Send}, ErrNotFound},
+		"no rights":       {Policy{Hub: "orders", Name: "p"}, ErrInvalid},
+		"the root policy": {Policy{Name: auth.RootPolicy, Rights: auth.Manage}, ErrRootPolicy},
+	} {
+		if _, err := k.Replace(t.Context(), call.p); !errors.Is(err, call.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 func TestDelete(t *testing.T) {
 	store := metatest.NewMemory()
 	k := open(t, Config{Meta: store, Hub: newHubs("orders").find})
