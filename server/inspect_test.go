@@ -6,8 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/grid/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -79,6 +84,25 @@ func TestInspectWhereNoYardWas(t *testing.T) {
 			"%s", name)
 		if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 			t.Errorf("%s: something was made in it", name)
+		}
+	}
+}
+
+// What a yard has in its data folder is refused as a folder for dead letters.
+func TestDeadLettersKeepOffTheYardsOwn(t *testing.T) {
+	cfg := everyListener(t)
+	r := start(t, cfg)
+	defer r.shutdown()
+	entries, err := os.ReadDir(cfg.DataDir)
+	testkit.Must(t, err)
+	names := append(ownNames(), storage.SecretKeyFile, storage.SecretKeyFile+vfs.UnfinishedSuffix)
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	for _, name := range names {
+		err := deadletter.Config{DataDir: cfg.DataDir}.CheckTarget(topics.Target{Kind: topics.TargetFolder, Where: name})
+		if err == nil || !strings.Contains(err.Error(), "is the yard's own") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

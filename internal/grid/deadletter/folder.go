@@ -24,9 +24,16 @@ const (
 	dirPerm  = 0o700
 )
 
-// ownNames are what the yard itself keeps in the data folder, up to a dot: nobody else writes
-// there.
-var ownNames = []string{"log", "journal", "spare", "trash", "blobs", "tls", "meta", "lock", "connection-string", "node", "eventyard-data"}
+// ownNames are what the yard itself keeps in the data folder, as they are or with more behind a dot:
+// nobody else writes there.
+var ownNames = []string{
+	"log", "journal", "spare", "trash", "blobs", "tls", "meta", "lock", "connection-string", "node", "eventyard-data", "secret.key",
+}
+
+func isOwn(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(ownNames, func(own string) bool { return name == own || strings.HasPrefix(name, own+".") })
+}
 
 // folder writes files to a folder, at rest inside base: the data folder, or one that was allowed.
 type folder struct{ base, rest string }
@@ -48,8 +55,7 @@ func (c Config) folder(dir string) (target, error) {
 	}
 	if base, rest, ok := beneath(root, real); ok && rest != "." {
 		first, _, _ := strings.Cut(filepath.ToSlash(rest), "/")
-		plain, _, _ := strings.Cut(first, ".")
-		if slices.ContainsFunc(ownNames, func(own string) bool { return strings.EqualFold(plain, own) }) {
+		if isOwn(first) {
 			return nil, fmt.Errorf("%w: dead-letter folder %s: %s in the data folder is the yard's own: choose another, like folder:dead", topics.ErrInvalid, dir, first)
 		}
 		return folder{base, rest}, nil

@@ -42,7 +42,7 @@ func TestHubsWithOddNamesHaveFiles(t *testing.T) {
 // What the yard keeps in its data folder is its own.
 func TestTheYardsOwnFoldersAreRefused(t *testing.T) {
 	y := newYard(t)
-	for _, own := range []string{"log", "journal", "spare", "trash", "blobs", "tls", "TLS/x", "meta.db", "LOCK", "lock", "connection-string", "connection-string.part", "node", "node.new", "eventyard-data.json"} {
+	for _, own := range []string{"log", "journal", "spare", "trash", "blobs", "tls", "TLS/x", "meta.db", "LOCK", "lock", "connection-string", "connection-string.part", "node", "node.new", "eventyard-data.json", "secret.key", "Secret.key.new/x"} {
 		if err := y.cfg.CheckTarget(topics.Target{Kind: topics.TargetFolder, Where: own}); !errors.Is(err, topics.ErrInvalid) {
 			t.Errorf("folder %s: %v", own, err)
 		}
