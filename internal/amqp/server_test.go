@@ -80,20 +80,26 @@ func TestTooManyStrangers(t *testing.T) {
 	f := serve(t, h, func(c *Config) {
 		c.Admission, c.Auth = admission.New(admission.Limits{Strangers: 1}).Listener(10), checker{}
 	})
-	first := f.raw()
+	pipe := func() net.Conn {
+		client, server := net.Pipe()
+		f.serveConn(addressed{server, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}}) // one within the process is never refused
+		return client
+	}
+	raw := func() *rawPeer { return newRawPeer(t, pipe()) }
+	first := raw()
 	first.open()
 
-	refused := f.raw()
+	refused := raw()
 	refused.open()
 	refused.expectClose(ConditionConnectionForced) // clients come again
 	refused.send(0, &wire.Close{})
 	refused.expectGone()
 	// Whatever it shows, nobody looks at it.
-	_, err := azure.NewConn(t.Context(), f.pipe(), &azure.ConnOptions{SASLType: azure.SASLTypePlain("x", "y")})
+	_, err := azure.NewConn(t.Context(), pipe(), &azure.ConnOptions{SASLType: azure.SASLTypePlain("x", "y")})
 	testkit.Must(t, err)
 
 	for range 2 * maxRefusing {
-		f.raw()
+		raw()
 	}
 	for f.refused(reasonConnections) < 2+2*maxRefusing {
 		runtime.Gosched()
@@ -108,7 +114,7 @@ func TestTooManyStrangers(t *testing.T) {
 			testkit.Must(t, c.Know())
 		}
 	}
-	f.raw().open()
+	raw().open()
 }
 
 func TestServeEndsWithItsListenerContextOrServer(t *testing.T) {

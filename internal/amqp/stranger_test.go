@@ -31,7 +31,7 @@ func (p *rawPeer) become(id uint32) {
 	expect[wire.Disposition](p)
 }
 
-// R5: before any right has been shown there are few sessions and links.
+// R2: before any right has been shown there are few sessions and links.
 func TestStrangersHaveFewSessionsAndLinks(t *testing.T) {
 	p := strange(t, admission.Limits{}).raw()
 	p.attachSender()
@@ -54,7 +54,7 @@ func TestStrangersHaveFewSessionsAndLinks(t *testing.T) {
 	}
 }
 
-// R5: tables are as long as the highest handle, which is low before a right has been shown.
+// R2: tables are as long as the highest handle, which is low before a right has been shown.
 func TestStrangersHaveLowHandles(t *testing.T) {
 	p := strange(t, admission.Limits{}).raw()
 	p.begin()
@@ -62,7 +62,7 @@ func TestStrangersHaveLowHandles(t *testing.T) {
 	p.expectClose(ConditionFramingError)
 }
 
-// R5: before any right has been shown frames are small, though large enough for any token. A client
+// R2: before any right has been shown frames are small, though large enough for any token. A client
 // that has shown one may send what it was told it may, whatever was in the buffer.
 func TestStrangersHaveSmallFrames(t *testing.T) {
 	p := strange(t, admission.Limits{}).raw()
@@ -82,7 +82,7 @@ func TestStrangersHaveSmallFrames(t *testing.T) {
 	p.expectClose(ConditionFramingError)
 }
 
-// R5: what strangers have not finished takes no room from clients, nor that of one connection all.
+// R2: what strangers have not finished takes no room from clients, nor that of one connection all.
 func TestUnfinishedMessagesOfStrangers(t *testing.T) {
 	f := strange(t, admission.Limits{StrangerBytes: 300 << 10})
 	first, second, client := f.raw(), f.raw(), f.raw()
@@ -122,7 +122,7 @@ type addressed struct {
 
 func (a addressed) RemoteAddr() net.Addr { return a.from }
 
-// R5: where strangers have all permits, one of the address that has most makes room.
+// R2: where strangers have all permits, one of the address that has most makes room.
 func TestStrangersMakeRoom(t *testing.T) {
 	f := strange(t, admission.Limits{Strangers: 2})
 	from := func(ip string) *rawPeer {
@@ -141,7 +141,7 @@ func TestStrangersMakeRoom(t *testing.T) {
 	ask[wire.Begin](newcomer, 0, newBegin())
 }
 
-// R5: a link whose source has nothing to send costs no goroutine; when it is woken it sends.
+// R2: a link whose source has nothing to send costs no goroutine; when it is woken it sends.
 func TestSourcesOnDemand(t *testing.T) {
 	const links = 500
 	attached := make(chan *Link, links)

@@ -20,7 +20,7 @@ func withKey(m *goamqp.Message, key string) *goamqp.Message {
 	return m
 }
 
-// R5: who may send as one publisher only sends with its name for the key, as over HTTP.
+// R1: who may send as one publisher only sends with its name for the key, as over HTTP.
 func TestPublishersAreHeldToTheirKey(t *testing.T) {
 	const partitions = 8
 	y := newOrders(t, partitions)

@@ -14,7 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
-// R5: a connection that has shown nothing reaches $cbs, and $management without getting an answer
+// R2: a connection that has shown nothing reaches $cbs, and $management without getting an answer
 // there, and has few links; once it has put a token it has what clients have.
 func TestStrangersReachFewNodes(t *testing.T) {
 	y := newOrders(t, 1)
@@ -43,7 +43,7 @@ func TestStrangersReachFewNodes(t *testing.T) {
 	}
 }
 
-// R5: strangers that ask too much are turned away, and clients are not.
+// R2: strangers that ask too much are turned away, and clients are not.
 func TestRequestsOfStrangersAreBounded(t *testing.T) {
 	y := newYard(t, func(s *setup) {
 		s.admission = admission.New(admission.Limits{StrangerBytes: 2 * exchangeOverheadBytes}).Listener(10)
@@ -57,7 +57,7 @@ func TestRequestsOfStrangersAreBounded(t *testing.T) {
 	wantStatus(t, client.ask(m), 401, "Token is malformed")
 }
 
-// R5: links to nodes that answer requests cost no goroutine while nobody asks.
+// R2: links to nodes that answer requests cost no goroutine while nobody asks.
 func TestLinksThatNobodyAsksOn(t *testing.T) {
 	y := newOrders(t, 1)
 	s := y.session()

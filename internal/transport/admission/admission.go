@@ -2,8 +2,9 @@
 // strangers, who have shown no right yet, and clients, who have. Each kind has permits of its own, so
 // that strangers, however many, take none from clients. Among strangers those of one address have a
 // share only; and where there is no permit left for strangers, the oldest of the address that has
-// most makes room for one of an address that has fewer. So it takes as many machines as there are
-// permits to keep a newcomer out.
+// most makes room for one of an address that has fewer. Where each address has one, the oldest of all
+// makes room: with IPv6 one machine may have as many addresses as there are permits. So nobody keeps
+// a newcomer out, and who shows a right soon is in before its turn to make room comes.
 //
 // A stranger also has little memory: what a listener holds for it, such as an unfinished message or
 // a request that waits, is taken from an account of the strangers and of the address. What a client
@@ -94,6 +95,8 @@ type Ledger struct {
 	// All of these are guarded by mu, and so are the clients of the listeners.
 	strangers account
 	byAddress map[netip.Prefix]*account
+	// entered is how many strangers ever came.
+	entered uint64
 }
 
 // Listener is one way into the yard. Its clients have permits of their own; strangers share those of
@@ -124,7 +127,7 @@ func (g *Listener) Limits() Limits { return g.ledger.limits }
 
 // Enter gives a stranger a permit. It may end at any time until its holder is known: see OnEvict.
 // Connections whose address is none of IP, such as those within the process, have no share of an
-// address, and stay. The error is a *FullError.
+// address, stay, and are never refused. The error is a *FullError.
 func (g *Listener) Enter(remote net.Addr) (*Permit, error) {
 	p, evicted, err := g.enter(remote)
 	evicted.end()
@@ -148,13 +151,22 @@ func (g *Listener) enter(remote net.Addr) (p, evicted *Permit, err error) {
 		p.from, p.address = from, a
 	}
 	if l.strangers.permits >= l.limits.Strangers {
-		if evicted = l.crowdedLocked(already + 1); evicted == nil {
+		than := 0 // for one of a new address anybody makes room
+		if already > 0 {
+			than = already + 1
+		}
+		evicted = l.crowdedLocked(than)
+		switch {
+		case evicted != nil:
+			evicted.leaveLocked()
+			evicted.kind = gone
+		case p.address != nil:
 			return nil, nil, &FullError{Kind: Strangers, Limit: l.limits.Strangers}
 		}
-		evicted.leaveLocked()
-		evicted.kind = gone
 	}
 	l.strangers.permits++
+	l.entered++
+	p.number = l.entered
 	if p.address != nil {
 		p.address.permits++
 		p.address.oldest = append(p.address.oldest, p)
@@ -163,12 +175,13 @@ func (g *Listener) enter(remote net.Addr) (p, evicted *Permit, err error) {
 	return p, evicted, nil
 }
 
-// crowdedLocked gives the oldest permit of the address that has most, and more than so many; nil if
-// there is none.
+// crowdedLocked gives the oldest permit of the address that has most, and more than so many; of
+// several such addresses the oldest of all. Nil if there is none.
 func (l *Ledger) crowdedLocked(than int) *Permit {
 	var most *account
 	for _, a := range l.byAddress {
-		if a.permits > than && (most == nil || a.permits > most.permits) {
+		if a.permits > than && (most == nil || a.permits > most.permits ||
+			a.permits == most.permits && a.oldest[0].number < most.oldest[0].number) {
 			most = a
 		}
 	}
@@ -201,6 +214,8 @@ type Permit struct {
 	listener *Listener
 	ledger   *Ledger
 	from     netip.Prefix
+	// number is its place in the order in which all strangers came.
+	number uint64
 	// address is the account of from; nil where there is none.
 	address *account
 
@@ -248,16 +263,6 @@ func (p *Permit) end() {
 	if f != nil {
 		f()
 	}
-}
-
-// Known reports whether the holder has shown a right.
-func (p *Permit) Known() bool {
-	if p == nil {
-		return true
-	}
-	p.ledger.mu.Lock()
-	defer p.ledger.mu.Unlock()
-	return p.kind != stranger
 }
 
 // Know makes a stranger a client, who has shown a right. It may be called again. Where there is no
