@@ -68,7 +68,7 @@ func TestInstancesOfDifferentProcessesShareAHub(t *testing.T) {
 func startProcess(t *testing.T, orders *hub.Hub, id, process string) (*processor.Processor, *severed, func()) {
 	store := &severed{Store: processor.YardStoreOfProcess(orders, process)}
 	p := processor.New(orders, processor.Config{ID: id, Store: store, Log: slog.New(slog.DiscardHandler),
-		Lease: 3 * time.Second, Renew: time.Second, Poll: 100 * time.Millisecond, Stop: 5 * time.Second,
+		Lease: 3 * time.Second, Renew: time.Second, Poll: 100 * time.Millisecond, Stop: time.Second,
 		OnError: func(err error) {
 			if errors.Is(err, hub.ErrUnauthorized) {
 				t.Errorf("%s: %v", id, err)
