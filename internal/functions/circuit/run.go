@@ -151,8 +151,8 @@ func (l *loop) count(ctx context.Context, news bool) error {
 	l.readAt, l.readTurns, l.reportedAt, l.nextRead = l.tried, l.triedTurns, time.Time{}, l.tried.Add(l.m.cfg.Poll)
 	if l.watched.Load() && !l.m.doubts() {
 		l.nextRead = l.tried.Add(watchedPoll * l.m.cfg.Poll)
-		if whole := l.nextRead.Add(-time.Duration(l.nextRead.Nanosecond())); whole.After(l.tried) {
-			l.nextRead = whole // a hundred idle circuits in one process wake it once a second
+		if part := time.Duration(l.nextRead.Nanosecond()); part > 0 && watchedPoll*l.m.cfg.Poll > time.Second {
+			l.nextRead = l.nextRead.Add(time.Second - part) // idle circuits in one process wake it together
 		}
 	}
 	return nil
