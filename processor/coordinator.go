@@ -50,6 +50,7 @@ type holding struct {
 type bar struct {
 	failures int
 	until    time.Time
+	left     time.Time // when it was left to others, where there are any
 }
 
 // run is the instance's life. It returns when all that it started has ended.

@@ -246,6 +246,16 @@ func (s *situation) first() bool {
 	return true
 }
 
+// others: another instance lives that might take what we leave.
+func (s *situation) others() bool {
+	for id, i := range s.instances {
+		if id != s.self && i.living() {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *situation) owns(instance string) bool {
 	for _, l := range s.leases {
 		if l.Owner == instance {

@@ -180,7 +180,11 @@ func (c *coordinator) forgetEnded(h *holding) {
 		c.barred[p.id] = b
 	}
 	b.failures++
-	b.until = time.Now().Add(c.cfg.Backoff.delay(b.failures))
+	now := time.Now()
+	b.until = now.Add(c.cfg.Backoff.delay(b.failures))
+	if !errors.Is(why, errRefused) { // a higher epoch helps then, not another instance
+		b.left = now
+	}
 }
 
 // look reads the records and judges them.
@@ -296,7 +300,16 @@ func (c *coordinator) situation(w world) *situation {
 	for id := range c.held {
 		s.held[id] = true
 	}
+	// Others hear of a release, wait until it is nobody's turn, and take it; alone there is nobody to
+	// wait for.
+	var othersTake time.Duration
+	if s.others() {
+		othersTake = c.gap() + 2*s.released
+	}
 	for id, b := range c.barred {
+		if end := b.left.Add(othersTake); b.until.Before(end) {
+			b.until = end
+		}
 		s.barred[id] = w.now.Before(b.until)
 	}
 	return s
