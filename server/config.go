@@ -136,10 +136,6 @@ type Retention struct {
 	Bytes int64
 }
 
-// Policy is a shared-access policy that must exist. Keys that are not given are made. Its fields:
-// go doc admin.PolicyRequest.
-type Policy = admin.PolicyRequest
-
 func (c Config) withDefaults() Config {
 	usual := config.Default()
 	c.DataDir, c.Sync = cmp.Or(c.DataDir, usual.Data), cmp.Or(c.Sync, usual.Sync)
@@ -171,7 +167,18 @@ func (c Config) validate() error {
 	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = quantity.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
 	settings.Host, settings.TLS, settings.OIDC = c.Host, config.TLS(c.TLS), config.OIDC(c.OIDC)
 	settings.PublicURL, settings.Blob.RootKeys = c.PublicURL, c.BlobRootKeys
-	settings.Topics, settings.Subscriptions, settings.Functions, settings.Policies = c.Topics, c.Subscriptions, c.Functions, c.Policies
+	for _, t := range c.Topics {
+		settings.Topics = append(settings.Topics, admin.TopicRequest(t))
+	}
+	for _, s := range c.Subscriptions {
+		settings.Subscriptions = append(settings.Subscriptions, admin.SubscriptionRequest(s))
+	}
+	for _, f := range c.Functions {
+		settings.Functions = append(settings.Functions, admin.FunctionRequest(f))
+	}
+	for _, p := range c.Policies {
+		settings.Policies = append(settings.Policies, admin.PolicyRequest(p))
+	}
 	settings.Notify = c.Notify.settings()
 	if err := settings.Check(); err != nil {
 		return err

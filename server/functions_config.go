@@ -33,14 +33,11 @@ type SMTP struct {
 	TLS, CAFile string
 }
 
-// Function is a function that must exist. Its fields: go doc admin.FunctionRequest.
-type Function = admin.FunctionRequest
-
 // validateFunctions looks at what can be wrong with functions by themselves.
 func (c Config) validateFunctions() error {
 	for _, f := range c.Functions {
 		var d runner.Definition
-		err := define.Apply(f, &d)
+		err := define.Apply(admin.FunctionRequest(f), &d)
 		if err == nil {
 			err = runner.Check(d)
 		}

@@ -41,16 +41,13 @@ type Grid struct {
 	DeadLetterFolders []string
 }
 
-// Topic is a topic that must exist. Its fields: go doc admin.TopicRequest.
-type Topic = admin.TopicRequest
-
 // validateGrid looks at what can be wrong with topics and subscriptions by themselves.
 func (c Config) validateGrid() error {
 	if c.Grid.Jitter > maxJitter {
 		return fmt.Errorf("a jitter of %v: give at most %v, a share of the waits", c.Grid.Jitter, maxJitter)
 	}
 	for _, t := range c.Topics {
-		if err := subscribe.ApplyTopic(t, new(topics.Topic)); err != nil {
+		if err := subscribe.ApplyTopic(admin.TopicRequest(t), new(topics.Topic)); err != nil {
 			return fmt.Errorf("topic %s: %w", t.Name, err)
 		}
 	}
@@ -64,10 +61,6 @@ func (c Config) validateGrid() error {
 
 // maxJitter leaves half of a wait at least.
 const maxJitter = 0.5
-
-// Subscription is a subscription that must exist. It is made once the yard is up, since its
-// endpoint is asked first. Its fields: go doc admin.SubscriptionRequest.
-type Subscription = admin.SubscriptionRequest
 
 // defaultOrigin is the name that receivers written for Azure know.
 const defaultOrigin = "eventgrid.azure.net"

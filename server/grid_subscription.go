@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
@@ -90,7 +91,7 @@ func (y *yard) ensureSubscription(ctx context.Context, s Subscription) (topics.S
 // settingsOf reads what is configured; what is wrong with it by itself is an error that wraps
 // topics.ErrInvalid.
 func settingsOf(s Subscription) (settings topics.Settings, err error) {
-	if err := subscribe.Apply(s, &settings); err != nil {
+	if err := subscribe.Apply(admin.SubscriptionRequest(s), &settings); err != nil {
 		return settings, err
 	}
 	if err := settings.Retry.Check(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/define"
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
@@ -203,7 +204,7 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 		if there, err := defined.Topic(t.Name); err == nil { // what the configuration does not mention stays
 			want.Mapping, want.DisableKeys, want.Tags = there.Mapping, there.DisableKeys, there.Tags
 		}
-		err := subscribe.ApplyTopic(t, &want)
+		err := subscribe.ApplyTopic(admin.TopicRequest(t), &want)
 		if err == nil {
 			_, err = defined.EnsureTopic(ctx, topics.TopicConfig{Topic: want})
 		}
@@ -291,7 +292,7 @@ func (y *yard) openFunctions(ctx context.Context) (err error) {
 	}
 	for _, f := range cfg.Functions {
 		var d runner.Definition
-		err := define.Apply(f, &d)
+		err := define.Apply(admin.FunctionRequest(f), &d)
 		if err == nil {
 			err = y.runner.Ensure(ctx, d)
 		}

@@ -187,20 +187,29 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		Host:      cfg.Host,
 		Namespace: cfg.Namespace,
 		Hubs:      configuredHubs(cfg.Hubs),
-		Policies:  cfg.Policies,
+		Policies:  configured(cfg.Policies, func(p admin.PolicyRequest) server.Policy { return server.Policy(p) }),
 		PublicURL: cfg.PublicURL,
 		Grid:      gridConfig(cfg.Grid),
-		Topics:    cfg.Topics,
+		Topics:    configured(cfg.Topics, func(t admin.TopicRequest) server.Topic { return server.Topic(t) }),
 		Grace:     grace,
 		Version:   thisBuild().Version,
 		Log:       newLogger(c.stderr, cfg.Log),
 
-		Subscriptions: cfg.Subscriptions,
-		Functions:     cfg.Functions,
+		Subscriptions: configured(cfg.Subscriptions, func(s admin.SubscriptionRequest) server.Subscription { return server.Subscription(s) }),
+		Functions:     configured(cfg.Functions, func(f admin.FunctionRequest) server.Function { return server.Function(f) }),
 		Notify: server.Notify{
 			To: cfg.Notify.Targets(), LinkLife: time.Duration(cfg.Notify.LinkLife), SMTP: server.SMTP(cfg.Notify.SMTP),
 		},
 	}
+}
+
+// configured puts the definitions of the configuration into the server's words.
+func configured[A, B any](list []A, of func(A) B) []B {
+	var all []B
+	for _, d := range list {
+		all = append(all, of(d))
+	}
+	return all
 }
 
 // gridConfig translates zeros: those of the settings mean none, those of the server its defaults.

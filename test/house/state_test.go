@@ -34,6 +34,7 @@ var large = map[string]string{
 	"admin/Function":              definition,
 	"admin/Subscription":          definition,
 	"admin/SubscriptionRequest":   definition,
+	"server/Subscription":         definition,
 	"internal/amqp/wire/Reader":   "one method for each type of AMQP, over a slice and a position",
 	"internal/api/azureblob/call": operations,
 	"internal/api/eventgrid/call": operations,

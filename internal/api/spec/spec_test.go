@@ -13,7 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/definitions.md anew")
+var update = flag.Bool("update", false, "write docs/reference/definitions.md and server/definitions.go anew")
 
 // Every field of a request has a row, and every row has a field.
 func TestRowsAndTypesSayTheSame(t *testing.T) {
