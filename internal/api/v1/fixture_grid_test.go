@@ -121,6 +121,7 @@ func (y *gridYard) publish(topic string, ids ...string) {
 		testkit.Must(y.t, err)
 		stored = append(stored, events...)
 	}
+	y.settle() // what was changed before is known to all
 	testkit.Must(y.t, y.topics.Publish(y.t.Context(), topic, stored))
 	y.settle()
 }
