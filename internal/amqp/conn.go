@@ -25,6 +25,8 @@ type Conn struct {
 	refusal *Error
 	// permit is the connection's in the account of all; nil with a refusal.
 	permit *admission.Permit
+	// serving: it has a permit. Guarded by the server's mutex.
+	serving bool
 	// known: the peer has shown a right. What it may have until then is in limits.go.
 	known atomic.Bool
 

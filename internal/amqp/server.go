@@ -150,7 +150,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, state *tls.ConnectionSt
 		return
 	}
 	defer s.leave(c)
-	permit.OnEvict(func() { c.Close(errorEvicted()) })
+	permit.OnEvict(func() { s.evict(c) })
 	c.handshake.tls = state
 	defer context.AfterFunc(ctx, func() { c.Close(errorStopping()) })()
 	c.run(ctx)
@@ -173,6 +173,7 @@ func (s *Server) admit(ctx context.Context, nc net.Conn, permit *admission.Permi
 	s.lastID++
 	c := newConn(ctx, s, nc, strconv.FormatUint(s.lastID, 10), permit)
 	if full == nil {
+		c.serving = true
 		s.serving++
 		s.metrics.connections.Inc()
 	} else {
@@ -183,14 +184,34 @@ func (s *Server) admit(ctx context.Context, nc net.Conn, permit *admission.Permi
 	return c
 }
 
+// evict ends a connection whose permit was taken away: some by an error, and when these are too many
+// at once without a word.
+func (s *Server) evict(c *Conn) {
+	s.mu.Lock()
+	polite := len(s.conns)-s.serving < maxRefusing
+	s.unserveLocked(c)
+	s.mu.Unlock()
+	if polite {
+		c.Close(errorEvicted())
+		return
+	}
+	c.cut(errEnded)
+}
+
+// unserveLocked counts a connection as one without a permit. It may be called again.
+func (s *Server) unserveLocked(c *Conn) {
+	if c.serving {
+		c.serving = false
+		s.serving--
+		s.metrics.connections.Dec()
+	}
+}
+
 func (s *Server) leave(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
-	if c.refusal == nil {
-		s.serving--
-		s.metrics.connections.Dec()
-	}
+	s.unserveLocked(c)
 	if s.stopping && len(s.conns) == 0 {
 		close(s.stopped)
 	}

@@ -82,12 +82,11 @@ func TestTooManyStrangers(t *testing.T) {
 	})
 	pipe := func() net.Conn {
 		client, server := net.Pipe()
-		f.serveConn(addressed{server, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}}) // one within the process is never refused
+		f.serveConn(addressed{server, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}})
 		return client
 	}
 	raw := func() *rawPeer { return newRawPeer(t, pipe()) }
-	first := raw()
-	first.open()
+	f.raw().open() // one within the process, which makes no room for others
 
 	refused := raw()
 	refused.open()

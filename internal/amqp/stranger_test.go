@@ -141,6 +141,29 @@ func TestStrangersMakeRoom(t *testing.T) {
 	ask[wire.Begin](newcomer, 0, newBegin())
 }
 
+// R2: a flood from one address has no more connections than its share, and some that are told to
+// go; who shows a right is let in.
+func TestAFloodFromOneAddress(t *testing.T) {
+	const share = 4
+	f := strange(t, admission.Limits{AddressStrangers: share})
+	from := func() *rawPeer {
+		client, server := net.Pipe()
+		f.serveConn(addressed{server, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}})
+		return newRawPeer(t, client)
+	}
+	for range 3 * maxRefusing {
+		from()
+	}
+	testkit.Eventually(t, "all have come and few are held", func() bool {
+		f.server.mu.Lock()
+		defer f.server.mu.Unlock()
+		return f.server.lastID == 3*maxRefusing && len(f.server.conns) <= share+maxRefusing
+	})
+	p := from()
+	p.open()
+	ask[wire.Begin](p, 0, newBegin())
+}
+
 // R2: a link whose source has nothing to send costs no goroutine; when it is woken it sends.
 func TestSourcesOnDemand(t *testing.T) {
 	const links = 500

@@ -1,10 +1,10 @@
 // Package admission keeps the one account of who is connected to a yard, whatever the listener:
 // strangers, who have shown no right yet, and clients, who have. Each kind has permits of its own, so
 // that strangers, however many, take none from clients. Among strangers those of one address have a
-// share only; and where there is no permit left for strangers, the oldest of the address that has
-// most makes room for one of an address that has fewer. Where each address has one, the oldest of all
-// makes room: with IPv6 one machine may have as many addresses as there are permits. So nobody keeps
-// a newcomer out, and who shows a right soon is in before its turn to make room comes.
+// share only. A newcomer gets a permit all the same: where its address has its share, the oldest of
+// that address makes room; where there is no permit left for strangers, the oldest of the address
+// that has most, or of the newcomer's own if no other has more. So nobody keeps a newcomer out, and
+// who shows a right soon is in before its turn to make room comes.
 //
 // A stranger also has little memory: what a listener holds for it, such as an unfinished message or
 // a request that waits, is taken from an account of the strangers and of the address. What a client
@@ -70,20 +70,15 @@ type FullError struct {
 type Kind string
 
 const (
-	Clients          Kind = "clients"
-	Strangers        Kind = "strangers"
-	AddressStrangers Kind = "strangers of one address"
+	Clients   Kind = "clients"
+	Strangers Kind = "strangers"
 )
 
 func (e *FullError) Error() string {
-	switch e.Kind {
-	case Clients:
+	if e.Kind == Clients {
 		return fmt.Sprintf("there are as many connections as are allowed, which is %d", e.Limit)
-	case AddressStrangers:
-		return fmt.Sprintf("%d connections from this address have shown no token yet, and no more are allowed", e.Limit)
-	default:
-		return fmt.Sprintf("%d connections have shown no token yet, and no more are allowed", e.Limit)
 	}
+	return fmt.Sprintf("%d connections have shown no token yet, and no more are allowed", e.Limit)
 }
 
 // Ledger is the account. All its methods, and those of its listeners and permits, may be called by
@@ -127,7 +122,8 @@ func (g *Listener) Limits() Limits { return g.ledger.limits }
 
 // Enter gives a stranger a permit. It may end at any time until its holder is known: see OnEvict.
 // Connections whose address is none of IP, such as those within the process, have no share of an
-// address, stay, and are never refused. The error is a *FullError.
+// address, stay, and are never refused. Others are only if those have all permits: the error is a
+// *FullError.
 func (g *Listener) Enter(remote net.Addr) (*Permit, error) {
 	p, evicted, err := g.enter(remote)
 	evicted.end()
@@ -139,53 +135,50 @@ func (g *Listener) enter(remote net.Addr) (p, evicted *Permit, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p = &Permit{listener: g, ledger: l}
-	already := 0
+	own := &account{} // of nobody, for who has no address
 	if from, ok := sharer(remote); ok {
-		a := l.byAddress[from]
-		if a == nil {
-			a = &account{}
+		if a := l.byAddress[from]; a != nil {
+			own = a
 		}
-		if already = a.permits; already >= l.limits.AddressStrangers {
-			return nil, nil, &FullError{Kind: AddressStrangers, Limit: l.limits.AddressStrangers}
-		}
-		p.from, p.address = from, a
+		p.from, p.address = from, own
 	}
-	if l.strangers.permits >= l.limits.Strangers {
-		than := 0 // for one of a new address anybody makes room
-		if already > 0 {
-			than = already + 1
-		}
-		evicted = l.crowdedLocked(than)
-		switch {
-		case evicted != nil:
-			evicted.leaveLocked()
-			evicted.kind = gone
-		case p.address != nil:
+	switch {
+	case own.permits >= l.limits.AddressStrangers:
+		evicted = own.oldest[0]
+	case l.strangers.permits >= l.limits.Strangers:
+		if evicted = l.crowdedLocked(own); evicted == nil && p.address != nil {
 			return nil, nil, &FullError{Kind: Strangers, Limit: l.limits.Strangers}
 		}
+	}
+	if evicted != nil {
+		evicted.leaveLocked()
+		evicted.kind = gone
 	}
 	l.strangers.permits++
 	l.entered++
 	p.number = l.entered
 	if p.address != nil {
-		p.address.permits++
-		p.address.oldest = append(p.address.oldest, p)
-		l.byAddress[p.from] = p.address
+		own.permits++
+		own.oldest = append(own.oldest, p)
+		l.byAddress[p.from] = own
 	}
 	return p, evicted, nil
 }
 
-// crowdedLocked gives the oldest permit of the address that has most, and more than so many; of
-// several such addresses the oldest of all. Nil if there is none.
-func (l *Ledger) crowdedLocked(than int) *Permit {
-	var most *account
+// crowdedLocked gives the oldest permit of the address that has most; of several such addresses the
+// oldest of all. A newcomer's own comes first, unless the other will have more even then. Nil if no
+// address has any.
+func (l *Ledger) crowdedLocked(own *account) *Permit {
+	most := own
 	for _, a := range l.byAddress {
-		if a.permits > than && (most == nil || a.permits > most.permits ||
-			a.permits == most.permits && a.oldest[0].number < most.oldest[0].number) {
+		if own.permits > 0 && a.permits <= own.permits+1 {
+			continue
+		}
+		if most == own || a.permits > most.permits || a.permits == most.permits && a.oldest[0].number < most.oldest[0].number {
 			most = a
 		}
 	}
-	if most == nil {
+	if most.permits == 0 {
 		return nil
 	}
 	return most.oldest[0]

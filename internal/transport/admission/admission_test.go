@@ -39,11 +39,7 @@ func TestPermits(t *testing.T) {
 	l := New(Limits{Strangers: 3, AddressStrangers: 2}).Listener(2)
 	first := enter(t, l, "10.0.0.1:1")
 	second := enter(t, l, "10.0.0.1:2")
-	_, err := l.Enter(address("10.0.0.1:3"))
-	wantFull(t, err, AddressStrangers, 2)
 	other := enter(t, l, "10.0.0.2:1")
-	_, err = l.Enter(address("10.0.0.2:2"))
-	wantFull(t, err, Strangers, 3) // as many as the other address has
 	wantCount(t, l, 0, 3)
 
 	testkit.Must(t, first.Know())
@@ -63,6 +59,24 @@ func TestPermits(t *testing.T) {
 	}
 	wantCount(t, l, 0, 0)
 	testkit.Equal(t, len(l.ledger.byAddress), 0, "addresses are remembered for ever")
+}
+
+// R2: nobody keeps a newcomer out, not even one of its own address.
+func TestTheOldestOfAFullAddressMakesRoom(t *testing.T) {
+	l := New(Limits{Strangers: 10, AddressStrangers: 2}).Listener(2)
+	var evicted []string
+	comes := func(from address) *Permit {
+		p := enter(t, l, from)
+		p.OnEvict(func() { evicted = append(evicted, string(from)) })
+		return p
+	}
+	known := comes("10.0.0.1:1")
+	testkit.Must(t, known.Know())
+	for _, from := range []address{"10.0.0.1:2", "10.0.0.2:1", "10.0.0.1:3", "10.0.0.1:4", "10.0.0.1:5"} {
+		comes(from)
+	}
+	testkit.Slices(t, evicted, []string{"10.0.0.1:2", "10.0.0.1:3"})
+	wantCount(t, l, 1, 3)
 }
 
 // R2: what strangers may make a yard hold is bounded, for one address and for all.
@@ -117,8 +131,8 @@ func TestNewcomersDisplaceTheCrowd(t *testing.T) {
 	comes("10.0.0.4:1")
 	comes("[2001:db8:0:1::1]:1")
 	testkit.Slices(t, evicted[2:], []string{"10.0.0.1:3", "10.0.0.2:2"})
-	_, err := l.Enter(address("10.0.0.4:2")) // it has one already
-	wantFull(t, err, Strangers, 4)
+	comes("10.0.0.4:2") // no other address has more
+	testkit.Slices(t, evicted[4:], []string{"10.0.0.4:1"})
 	crowd[0].Leave()
 	inside.Leave()
 	wantCount(t, l, 1, 3)
@@ -148,11 +162,13 @@ func TestListeners(t *testing.T) {
 	all := New(Limits{Strangers: 2})
 	a, b := all.Listener(1), all.Listener(1)
 	one, two := enter(t, a, "10.0.0.1:1"), enter(t, b, "10.0.0.2:1")
-	_, err := b.Enter(address("10.0.0.2:2"))
-	wantFull(t, err, Strangers, 2)
-	testkit.Must(t, one.Know())
+	evicted := false
+	one.OnEvict(func() { evicted = true })
+	enter(t, b, "10.0.0.3:1")
+	testkit.Equal(t, evicted, true, "a stranger of the other listener")
 	testkit.Must(t, two.Know())
-	wantFull(t, enter(t, a, "10.0.0.1:1").Know(), Clients, 1)
+	testkit.Must(t, enter(t, a, "10.0.0.1:2").Know())
+	wantFull(t, enter(t, a, "10.0.0.1:3").Know(), Clients, 1)
 }
 
 // Who shares the permits of an address.
