@@ -1,0 +1,37 @@
+package admission
+
+import (
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// R2: whatever the limit, connections leave storage its descriptors, and everybody has some.
+func TestDivide(t *testing.T) {
+	for limit := 80; limit < 200_000; limit += 1 + limit/7 {
+		s := Divide(limit, 10_000, 10_000)
+		used := ownDescriptors + s.Storage + s.Strangers + min(outgoingDescriptors, (limit-ownDescriptors)/8)
+		for _, clients := range s.Clients {
+			used += clients
+			testkit.That(t, clients >= 1 && clients <= 10_000, "%d clients of %d descriptors", clients, limit)
+		}
+		testkit.That(t, used <= limit, "%d of %d descriptors are given away", used, limit)
+		testkit.That(t, s.Storage >= 8 && s.Strangers >= 2, "%+v of %d descriptors", s, limit)
+	}
+	for _, c := range []struct {
+		limit, storage, strangers, amqp, http int
+	}{
+		{0, 4096, 1024, 10_000, 10_000},
+		{512, 224, 56, 56, 56},
+		{1024, 480, 120, 120, 120},
+		{20_000, 4096, 1024, 6384, 6384},
+		{1 << 20, 4096, 1024, 10_000, 10_000},
+	} {
+		s := Divide(c.limit, 10_000, 10_000)
+		testkit.Equal(t, s.Storage, c.storage, "storage of %d", c.limit)
+		testkit.Equal(t, s.Strangers, c.strangers, "strangers of %d", c.limit)
+		testkit.Slices(t, s.Clients, []int{c.amqp, c.http}, "clients of %d", c.limit)
+	}
+	testkit.Slices(t, Divide(1024, 100, 1000).Clients, []int{21, 218})
+	testkit.Equal(t, Divide(512).Limits(), Limits{Strangers: 56, AddressStrangers: 14})
+}
