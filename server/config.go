@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -50,6 +51,9 @@ type Config struct {
 	AMQPIdleTimeout time.Duration
 	// AMQPMaxConnections at once; zero means 10,000.
 	AMQPMaxConnections int
+	// HTTPMaxConnections of clients at once; zero means 10,000. Of both there are fewer where the
+	// process may not have so many descriptors.
+	HTTPMaxConnections int
 
 	// Host is the name under which others reach the yard: in its own certificate and in
 	// connection strings. Empty means the address of the listener, or this machine's name.
@@ -90,6 +94,15 @@ type Config struct {
 	Version string
 	// Log takes what an operator should know; nil means slog.Default().
 	Log *slog.Logger
+
+	// descriptors is how many the process may have; zero means its limit. Set by tests.
+	descriptors int
+}
+
+// shares divides the descriptors of the process: storage comes before connections. Its clients are
+// those of AMQP and of HTTP.
+func (c Config) shares() admission.Shares {
+	return admission.Divide(cmp.Or(c.descriptors, descriptorLimit()), c.AMQPMaxConnections, c.HTTPMaxConnections)
 }
 
 // Secrets says where the secret key comes from: 32 random bytes as base64, or several lines of them,
@@ -144,6 +157,7 @@ func (c Config) withDefaults() Config {
 	c.HTTP, c.HTTPS = cmp.Or(c.HTTP, usual.HTTP), cmp.Or(c.HTTPS, usual.HTTPS)
 	c.AMQPIdleTimeout = cmp.Or(c.AMQPIdleTimeout, time.Duration(usual.AMQPIdleTimeout))
 	c.AMQPMaxConnections = cmp.Or(c.AMQPMaxConnections, usual.AMQPMaxConnections)
+	c.HTTPMaxConnections = cmp.Or(c.HTTPMaxConnections, usual.HTTPMaxConnections)
 	c.BlobRootKeys = cmp.Or(c.BlobRootKeys, usual.Blob.RootKeys)
 	c.Grace = cmp.Or(c.Grace, service.DefaultGrace)
 	c.Log = cmp.Or(c.Log, slog.Default())
@@ -165,6 +179,7 @@ func (c Config) validate() error {
 	settings.AMQP, settings.AMQPS, settings.HTTP, settings.HTTPS = c.AMQP, c.AMQPS, c.HTTP, c.HTTPS
 	settings.AllowPlaintext, settings.AcceptAnyJWT = c.AllowPlaintext, c.AcceptAnyJWT
 	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = quantity.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
+	settings.HTTPMaxConnections = c.HTTPMaxConnections
 	settings.Host, settings.TLS, settings.OIDC = c.Host, config.TLS(c.TLS), config.OIDC(c.OIDC)
 	settings.PublicURL, settings.Blob.RootKeys = c.PublicURL, c.BlobRootKeys
 	for _, t := range c.Topics {

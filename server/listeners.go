@@ -43,6 +43,8 @@ type listeners struct {
 	http   *http.Server
 	// api answers every request.
 	api *frame.Frame
+	// visitors are the connections of the HTTP server.
+	visitors *visitors
 	// development: guarded against web pages, as the key is known to everybody.
 	development bool
 	host        string      // the operator's name for the yard; empty if none
@@ -68,9 +70,15 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the AMQP listener: %w", err)
 	}
+	shares := cfg.shares()
+	if shares.Clients[0] < cfg.AMQPMaxConnections || shares.Clients[1] < cfg.HTTPMaxConnections {
+		log.Info("the limit of open files allows fewer connections than configured: raise it, or configure fewer",
+			"amqp", shares.Clients[0], "http", shares.Clients[1])
+	}
+	ledger := admission.New(shares.Limits())
 	server, err := amqp.New(amqp.Config{
 		Handler: front, Auth: front, IdleTimeout: cfg.AMQPIdleTimeout,
-		Admission: admission.New(admission.Limits{}).Listener(cfg.AMQPMaxConnections),
+		Admission: ledger.Listener(shares.Clients[0]),
 		Log:       log, Metrics: y.registry,
 	})
 	if err != nil {
@@ -80,6 +88,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	requests, cut := context.WithCancel(context.Background())
 	d := &listeners{
 		open: y.open, inside: in, amqp: server, development: y.open.development(), host: cfg.Host,
+		visitors: newVisitors(ledger.Listener(shares.Clients[1]), y.registry),
 		stopping: stopping, announce: func() { announce(errStopping) }, cut: cut,
 	}
 	var secure *tls.Config // of the HTTP server
@@ -116,11 +125,15 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		},
 		Functions: y.runner, Poison: y.box, Notices: y.notices,
 	}).APIs()...)
-	d.api = frame.New(frame.Config{LoopbackOnly: d.development, Host: cfg.Host, Stopping: stopping, Log: log}, apis...)
+	d.api = frame.New(frame.Config{
+		LoopbackOnly: d.development, Host: cfg.Host, Visitors: d.visitors, Stopping: stopping, Log: log,
+	}, apis...)
 	d.http = &http.Server{
 		Handler:           d,
 		TLSConfig:         secure,
 		BaseContext:       func(net.Listener) context.Context { return requests },
+		ConnContext:       d.visitors.come,
+		ConnState:         d.visitors.changed,
 		ReadHeaderTimeout: headerTimeout,
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,

@@ -52,6 +52,7 @@ func start(t *testing.T, cfg Config) *running {
 	t.Cleanup(func() {
 		stop()
 		http.DefaultClient.CloseIdleConnections()
+		<-s.ended // or it would write into a folder that is being removed
 	})
 	select {
 	case <-s.Started():

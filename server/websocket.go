@@ -34,5 +34,10 @@ func (d *listeners) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a web page of "+r.Host+" may not connect to this yard: use 127.0.0.1 or localhost", http.StatusForbidden)
 		return
 	}
+	if r.ProtoMajor == 1 && r.Body == http.NoBody {
+		// The connection gets a permit of AMQP, or is closed as soon as it has its answer.
+		w.Header().Set("Connection", "close")
+		d.visitors.leave(r)
+	}
 	d.amqp.ServeHTTP(w, r)
 }

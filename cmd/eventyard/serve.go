@@ -180,6 +180,7 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		AcceptAnyJWT:       cfg.AcceptAnyJWT,
 		AMQPIdleTimeout:    time.Duration(cfg.AMQPIdleTimeout),
 		AMQPMaxConnections: cfg.AMQPMaxConnections,
+		HTTPMaxConnections: cfg.HTTPMaxConnections,
 		TLS:                server.TLS(cfg.TLS),
 		OIDC:               server.OIDC(cfg.OIDC),
 		BlobRootKeys:       cfg.Blob.RootKeys,

@@ -25,9 +25,9 @@ func TestLimitsAreDocumented(t *testing.T) {
 		fmt.Sprintf("a client that reads nothing of what it is sent | %.0f min", cfg.WriteTimeout.Minutes()),
 
 		fmt.Sprintf("connections, of one address | %s, %s", thousands(admission.DefaultStrangers), thousands(admission.DefaultAddressStrangers)),
-		fmt.Sprintf("sessions and links of a connection | %d and %d", StrangerSessions, StrangerLinks),
-		fmt.Sprintf("frame | %d KiB", strangerFrameBytes>>10),
-		fmt.Sprintf("unfinished messages and waiting requests of all, of one address | %d MiB, %d MiB",
+		fmt.Sprintf("AMQP: sessions and links of a connection | %d and %d", StrangerSessions, StrangerLinks),
+		fmt.Sprintf("AMQP: frame | %d KiB", strangerFrameBytes>>10),
+		fmt.Sprintf("AMQP: unfinished messages and waiting requests of all, of one address | %d MiB, %d MiB",
 			strangers.StrangerBytes>>20, strangers.AddressBytes>>20),
 	} {
 		testkit.Equal(t, strings.Contains(guide, "\n| "+row+" |\n"), true, "the guide has the row: %s", row)

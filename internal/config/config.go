@@ -42,6 +42,7 @@ type Config struct {
 
 	AMQPIdleTimeout    quantity.Duration `key:"amqpIdleTimeout"`
 	AMQPMaxConnections int               `key:"amqpMaxConnections"`
+	HTTPMaxConnections int               `key:"httpMaxConnections"`
 
 	Grid   Grid   `key:"grid"`
 	Notify Notify `key:"notify"`

@@ -92,6 +92,9 @@ func (c Config) validateListeners(found *complaints) {
 	if c.AMQPMaxConnections < 1 {
 		found.add("amqpMaxConnections", "%d is not at least 1", c.AMQPMaxConnections)
 	}
+	if c.HTTPMaxConnections < 1 {
+		found.add("httpMaxConnections", "%d is not at least 1", c.HTTPMaxConnections)
+	}
 }
 
 // minIdleTimeout is what the .NET client insists on: it refuses servers that ask for less.

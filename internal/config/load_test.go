@@ -134,6 +134,7 @@ func TestWhatIsWrongIsSaidWithItsPosition(t *testing.T) {
 		"an idle time-out that .NET refuses":            {flags: map[string]string{"amqp-idle-timeout": "4s"}, want: []string{"amqpIdleTimeout: 4s is not between 5s and 1h"}},
 		"an idle time-out too long":                     {flags: map[string]string{"amqp-idle-timeout": "2h"}, want: []string{"amqpIdleTimeout: 2h is not between 5s and 1h"}},
 		"no connections":                                {flags: map[string]string{"amqp-max-connections": "0"}, want: []string{"amqpMaxConnections: 0 is not at least 1"}},
+		"no HTTP connections":                           {flags: map[string]string{"http-max-connections": "0"}, want: []string{"httpMaxConnections: 0 is not at least 1"}},
 		"a policy without a name":                       {file: "policies:\n  - rights: [send]\n", want: []string{"eventyard.yaml:2:", "policies[0].name: the policy needs a name"}},
 		"a policy of the yard's own name":               {file: "policies:\n  - name: rootmanagesharedaccesskey\n    rights: [send]\n", want: []string{"eventyard.yaml:2:11: policies[0].name: RootManageSharedAccessKey is the yard's own"}},
 		"a policy with a bad name":                      {file: "policies: [{name: a/b, rights: [send]}]\n", want: []string{`"a/b" is no name`}},

@@ -79,6 +79,9 @@ var rows = []row{
 			"half of it."},
 	{"amqpMaxConnections", "NUMBER", "10000",
 		"The most AMQP connections of clients at once. Connections that have shown no token are bounded apart."},
+	{"httpMaxConnections", "NUMBER", "10000",
+		"The most HTTP connections of clients at once, bounded likewise. Of both there are fewer where the limit of open " +
+			"files does not allow so many."},
 	{"grid.allow", "CIDRS", "",
 		"Networks that webhooks may be in although they are private, loopback or otherwise special, with commas " +
 			"between: 10.0.0.0/8,192.168.1.7/32. While every listener is on loopback this machine may be reached without " +

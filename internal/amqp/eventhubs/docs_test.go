@@ -14,8 +14,8 @@ func TestLimitsAreDocumented(t *testing.T) {
 	guide := string(testkit.Value(os.ReadFile("../../../docs/guides/operating.md"))(t))
 	for _, row := range []string{
 		fmt.Sprintf("publications of a connection that are not stored yet | %d MiB; then its sender waits", maxUnderWay>>20),
-		fmt.Sprintf("time to show a right | %.0f s", DefaultTokenTimeout.Seconds()),
-		fmt.Sprintf("nodes | `%s`, and `%s` without an answer", wordClaims, wordManagement),
+		fmt.Sprintf("AMQP: time to show a right | %.0f s", DefaultTokenTimeout.Seconds()),
+		fmt.Sprintf("AMQP: nodes | `%s`, and `%s` without an answer", wordClaims, wordManagement),
 	} {
 		testkit.Equal(t, strings.Contains(guide, "\n| "+row+" |\n"), true, "the guide has the row: %s", row)
 	}

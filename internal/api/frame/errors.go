@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // Refusal is an error as clients are wording it. An API makes those of its own, and the table those
@@ -81,9 +82,17 @@ var guardRows = []row{
 		next: "send the request from a program, or from a page that this yard serves",
 		grid: wording{code: "CrossOrigin", next: "send the request from a program, or from a page that this yard serves"},
 		blob: wording{code: "AuthorizationFailure"}},
+	{match: as[*admission.FullError], status: 503, kind: "too-many-connections", title: "There are too many connections", retryAfter: fullRetry,
+		next: fullNext,
+		grid: wording{code: "Busy", next: fullNext},
+		blob: wording{code: "ServerBusy"}},
 }
 
+// fullRetry is when one whose connection there is no room for may come again.
+const fullRetry = 5 * time.Second
+
 const (
+	fullNext           = "try again in a moment; close connections that are not used, or raise httpMaxConnections and the limit of open files"
 	hostNext           = "send the name or the address that the yard is reached at, and its port"
 	internalNext       = "the yard's log has more; if it was a send, the events may or may not have been stored"
 	gridInternalDetail = "the yard could not do it"

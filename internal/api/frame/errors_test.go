@@ -28,6 +28,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -36,7 +37,8 @@ var beneath = map[string][]Wire{
 	"hubs/access": {Problem}, "hubs/auth": {Problem, EventGrid}, "hubs/broker": {Problem}, "hubs/groups": {Problem}, "hubs/blob": {Blob},
 	"grid/deadletter": {Problem}, "grid/delivery": {Problem, EventGrid}, "grid/topics": {Problem, EventGrid}, "grid/topickey": {EventGrid},
 	"storage/eventlog": {Problem, EventGrid}, "storage/meta": {Problem, EventGrid},
-	"functions/runner": {Problem}, "functions/poison/box": {Problem},
+	"transport/admission": {Problem, EventGrid, Blob},
+	"functions/runner":    {Problem}, "functions/poison/box": {Problem},
 }
 
 // The table knows every error that the layers beneath can be told apart by: each exported sentinel
@@ -173,6 +175,7 @@ func TestErrorsByStatus(t *testing.T) {
 	}{
 		{"a foreign host is forbidden", errForeignHost, "403 foreign-host", "403 ForeignHost", "403 AuthorizationFailure"},
 		{"and so is another origin", errCrossOrigin, "403 cross-origin", "403 CrossOrigin", "403 AuthorizationFailure"},
+		{"no room for one more connection is told apart from a busy service", &admission.FullError{Kind: admission.Clients, Limit: 9}, "503 too-many-connections", "503 Busy", "503 ServerBusy"},
 
 		{"a hub that is not there is not found", &broker.NotFoundError{Kind: broker.KindHub, Name: "x"}, "404 not-found", "404 ResourceNotFound", ""},
 		{"a hub that is there already is a conflict", broker.ErrHubExists, "409 hub-exists", "", ""},

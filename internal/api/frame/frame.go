@@ -25,11 +25,24 @@ type Config struct {
 	// Host is a name that the operator has given the yard, as good as one of this machine's; empty
 	// if none.
 	Host string
+	// Visitors keeps account of the connections that requests come by; nil: nobody does.
+	Visitors Visitors
 	// Stopping ends when the yard begins to stop. It is a field because it belongs to the frame's
 	// life and to no request. nil means never.
 	Stopping context.Context
 	// Log takes what a client cannot be told. nil means slog.Default().
 	Log *slog.Logger
+}
+
+// Visitors tells clients from strangers, who have shown no right yet. Both methods are called once the
+// head of a request has been judged, and may be called by many goroutines at once.
+type Visitors interface {
+	// Know is told that the sender of a request has shown a right. Its error says why the request is
+	// not served all the same.
+	Know(w http.ResponseWriter, r *http.Request) error
+	// Bear allows an answer to a request that has shown none, until done is called; not ok: the
+	// connection has too many of these already, and the request is cut off.
+	Bear(w http.ResponseWriter, r *http.Request) (done func(), ok bool)
 }
 
 // API is one set of routes and the form in which they speak.
@@ -128,12 +141,37 @@ func (f *Frame) serve(api *API, w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	defer f.survive(api, c, x)
-	if err := f.answer(api, c, x); err != nil {
+	shown, err := f.admit(api, c, x)
+	if !shown && f.cfg.Visitors != nil {
+		done, ok := f.cfg.Visitors.Bear(w, r)
+		if !ok {
+			panic(http.ErrAbortHandler)
+		}
+		defer done()
+	}
+	if err == nil {
+		c.Admitted = true
+		err = x.Serve()
+	}
+	if err != nil {
 		f.refuse(api, c, x, err)
 	}
 }
 
-func (f *Frame) answer(api *API, c *Call, x Exchange) error {
+// admit finds the route and lets the caller in, or says why not. Shown: the caller has shown a right,
+// which an open route does not ask for.
+func (f *Frame) admit(api *API, c *Call, x Exchange) (shown bool, err error) {
+	if err := f.enter(api, c, x); err != nil || c.Route.Need.Reach <= Nobody {
+		return false, err
+	}
+	if f.cfg.Visitors == nil {
+		return true, nil
+	}
+	err = f.cfg.Visitors.Know(c, c.R)
+	return err == nil, err
+}
+
+func (f *Frame) enter(api *API, c *Call, x Exchange) error {
 	if err := checkHost(c.R.Host); err != nil {
 		return err
 	}
@@ -143,11 +181,7 @@ func (f *Frame) answer(api *API, c *Call, x Exchange) error {
 	if err := x.Find(); err != nil {
 		return err
 	}
-	if err := x.Admit(); err != nil {
-		return err
-	}
-	c.Admitted = true
-	return x.Serve()
+	return x.Admit()
 }
 
 // refuse answers with an error, unless nobody is left to hear it. What only an operator can mend

@@ -1,0 +1,35 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/admission"
+)
+
+// R7: the limits that the guide names are those that hold.
+func TestLimitsAreDocumented(t *testing.T) {
+	guide := string(testkit.Value(os.ReadFile("../docs/guides/operating.md"))(t))
+	testkit.Equal(t, bodyTimeout, answerTimeout)
+	testkit.Equal(t, bodyTimeout, idleTimeout)
+	cfg := Config{}.withDefaults()
+	for _, row := range []string{
+		fmt.Sprintf("connections of clients | %d,000 (`--http-max-connections`); then 503", cfg.HTTPMaxConnections/1000),
+		fmt.Sprintf("head of a request | %d KiB, %.0f s", maxHeaderBytes>>10, headerTimeout.Seconds()),
+		fmt.Sprintf("time for a body, for an answer, between requests | %.0f min", bodyTimeout.Minutes()),
+		fmt.Sprintf("HTTP: time for a whole request with its answer | %.0f s", strangerTimeout.Seconds()),
+		fmt.Sprintf("HTTP: time between requests | %.0f s", strangerIdle.Seconds()),
+		fmt.Sprintf("HTTP/2: requests at once | %d", strangerRequests),
+	} {
+		testkit.Equal(t, strings.Contains(guide, "\n| "+row+" |\n"), true, "the guide has the row: %s", row)
+	}
+	// The limit of open files that the guide names is the least that is enough.
+	const enough = 27_232
+	testkit.Equal(t, strings.Contains(guide, "need a limit of 27,232."), true)
+	wants := []int{cfg.AMQPMaxConnections, cfg.HTTPMaxConnections}
+	testkit.Slices(t, admission.Divide(enough, wants...).Clients, wants)
+	testkit.That(t, admission.Divide(enough-1, wants...).Clients[0] < wants[0], "less is enough")
+}

@@ -1,0 +1,174 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/transport/admission"
+)
+
+// What the HTTP connection of a stranger may have: one by which no request came yet that was let in.
+const (
+	// strangerTimeout is for a whole request and its answer, from the first byte or from connecting;
+	// strangerIdle is between them: probes of load balancers come once a minute at the least.
+	strangerTimeout = 30 * time.Second
+	strangerIdle    = 75 * time.Second
+	// strangerRequests may be answered at once, over HTTP/2.
+	strangerRequests = 4
+)
+
+// visitors are the connections of the HTTP server, each with its permit in the account of all
+// listeners. It is the server's ConnContext and ConnState and the frame's Visitors.
+type visitors struct {
+	permits *admission.Listener
+	open    prometheus.Gauge
+	refused prometheus.Counter
+
+	mu sync.Mutex
+	// all is guarded by mu.
+	all map[net.Conn]*visitor
+}
+
+// visitor is one connection.
+type visitor struct {
+	permit *admission.Permit
+	// known: a right was shown by it. It is never taken back.
+	known atomic.Bool
+	// hurry ends the connection if it stays a stranger's.
+	hurry *time.Timer
+	// answering is how many requests without a right are being answered.
+	answering atomic.Int32
+}
+
+// visitorKey is where a request's context has its visitor.
+type visitorKey struct{}
+
+func newVisitors(permits *admission.Listener, metrics prometheus.Registerer) *visitors {
+	v := &visitors{
+		permits: permits, all: map[net.Conn]*visitor{},
+		open: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "eventyard_http_connections", Help: "HTTP connections that are open, without those of WebSockets."}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "eventyard_http_connections_refused_total", Help: "HTTP connections that were closed at once, because there were too many."}),
+	}
+	metrics.MustRegister(v.open, v.refused)
+	return v
+}
+
+// come is called for each new connection, before anything is read from it.
+func (v *visitors) come(ctx context.Context, conn net.Conn) context.Context {
+	permit, err := v.permits.Enter(conn.RemoteAddr())
+	if err != nil {
+		v.refused.Inc()
+		turnAway(conn)
+		return ctx // by which no request will come
+	}
+	at := &visitor{permit: permit}
+	at.hurry = time.AfterFunc(strangerTimeout, func() {
+		if !at.known.Load() {
+			cut(conn)
+		}
+	})
+	permit.OnEvict(func() { cut(conn) })
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.all[conn] = at
+	v.open.Inc()
+	return context.WithValue(ctx, visitorKey{}, at)
+}
+
+// changed is called when a connection begins to be used, rests or ends.
+func (v *visitors) changed(conn net.Conn, state http.ConnState) {
+	v.mu.Lock()
+	at := v.all[conn]
+	over := at != nil && (state == http.StateClosed || state == http.StateHijacked)
+	if over {
+		delete(v.all, conn)
+		v.open.Dec()
+	}
+	v.mu.Unlock()
+	switch {
+	case over:
+		at.hurry.Stop()
+		at.permit.Leave() // who has taken it over has a permit of its own
+	case at == nil || at.known.Load():
+	case state == http.StateActive:
+		at.hurry.Reset(strangerTimeout)
+	case state == http.StateIdle:
+		at.hurry.Reset(strangerIdle)
+	}
+}
+
+// Know makes a connection a client's.
+func (v *visitors) Know(w http.ResponseWriter, r *http.Request) error {
+	at := visitorOf(r)
+	if at == nil || at.known.Load() {
+		return nil
+	}
+	if err := at.permit.Know(); err != nil {
+		w.Header().Set("Connection", "close") // it might find room by another, which has left
+		return err
+	}
+	at.known.Store(true)
+	at.hurry.Stop()
+	return nil
+}
+
+// Bear bounds what HTTP/2 lets a stranger ask for at once.
+func (v *visitors) Bear(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
+	at := visitorOf(r)
+	if at == nil || at.known.Load() {
+		return func() {}, true
+	}
+	if at.answering.Add(1) > strangerRequests {
+		at.answering.Add(-1)
+		return nil, false
+	}
+	return func() {
+		if r.ProtoMajor == 2 {
+			// What the client has not taken yet counts, also of its own body.
+			_ = r.Body.Close()
+			_ = http.NewResponseController(w).Flush()
+		}
+		at.answering.Add(-1)
+	}, true
+}
+
+// leave gives up the permit of a request's connection, which is about to get one of another listener
+// or to be closed.
+func (v *visitors) leave(r *http.Request) {
+	if at := visitorOf(r); at != nil {
+		at.permit.Leave()
+	}
+}
+
+func visitorOf(r *http.Request) *visitor {
+	at, _ := r.Context().Value(visitorKey{}).(*visitor)
+	return at
+}
+
+// turnAway closes a new connection; without TLS it says why, which the connection has room for.
+func turnAway(conn net.Conn) {
+	if beneath(conn) == conn {
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n")
+	}
+	cut(conn)
+}
+
+// cut closes a connection without the ceremonies of TLS, for which the client may have no time.
+func cut(conn net.Conn) { _ = beneath(conn).Close() }
+
+func beneath(conn net.Conn) net.Conn {
+	if layered, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		return layered.NetConn()
+	}
+	return conn
+}

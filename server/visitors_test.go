@@ -1,0 +1,319 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/admission"
+)
+
+// R2: anonymous connections, whatever they do, keep nobody out who shows a right, nor probes.
+func TestAnonymousConnectionsKeepNobodyOut(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere loopback has one address only")
+	}
+	cfg := everyListener(t)
+	cfg.descriptors = 256
+	shares := cfg.withDefaults().shares()
+	r := start(t, cfg)
+	r.want(201, "POST", "/api/v1/hubs", `{"name":"h"}`)
+	secure := r.trust()
+	secure.NextProtos, secure.ServerName = []string{"h2"}, "localhost"
+	// Strangers make room for each other at any time, so that their errors mean nothing.
+	attack := func(from *net.Dialer, listener string, begin func(net.Conn)) {
+		conn, err := from.Dial("tcp", r.host(listener))
+		if err != nil {
+			return
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		begin(conn)
+	}
+	says := func(text string) func(net.Conn) {
+		return func(conn net.Conn) { _, _ = io.WriteString(conn, text) }
+	}
+	streams := func(conn net.Conn) {
+		newStreams(t, tls.Client(conn, secure)).ask(50, "/api/v1/openapi.json", false)
+	}
+	good := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: r.trust(), ForceAttemptHTTP2: true}}
+	for round := range 8 {
+		from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+round))}}
+		for range shares.Strangers {
+			attack(from, "http", says(""))
+			attack(from, "http", says("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "))
+			attack(from, "http", says("POST /api/v1/hubs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"))
+			attack(from, "https", says(""))
+		}
+		attack(from, "https", streams)
+		for _, listener := range []string{"http", "https"} {
+			request := r.request("GET", "/api/v1/hubs", nil)
+			request.URL.Scheme, request.URL.Host = listener, r.host(listener)
+			response := testkit.Value(good.Do(request))(t)
+			testkit.Must(t, response.Body.Close())
+			testkit.Equal(t, response.StatusCode, 200, "%s in round %d", listener, round)
+		}
+		r.want(201, "POST", "/api/v1/hubs/h/events", `{"events":[{"body":"x"}]}`) // on a connection that is kept
+		response := testkit.Value(good.Get(r.url + "/healthz"))(t)
+		testkit.Must(t, response.Body.Close())
+		testkit.Equal(t, response.StatusCode, 200, "a probe in round %d", round)
+	}
+	testkit.Must(t, send(t.Context(), r.session("http", auth.RootPolicy, auth.DevelopmentKey), "h", "over a WebSocket"))
+	testkit.Must(t, send(t.Context(), r.session("amqp", auth.RootPolicy, auth.DevelopmentKey), "h", "over AMQP"))
+	var open int
+	metrics := r.want(200, "GET", "/metrics", "")
+	at := strings.Index(metrics, "\neventyard_http_connections ")
+	_ = testkit.Value(fmt.Sscan(strings.Fields(metrics[at:])[1], &open))(t)
+	testkit.That(t, open <= shares.Strangers+shares.Clients[1], "%d connections are open", open)
+}
+
+// R2: with HTTP/2 a stranger has few requests answered at once, and a right shown ends that.
+func TestStreamsOfStrangers(t *testing.T) {
+	r := start(t, everyListener(t))
+	secure := r.trust()
+	secure.NextProtos = []string{"h2"}
+	conn := testkit.Value(tls.Dial("tcp", r.host("https"), secure))(t)
+	defer conn.Close()
+	s := newStreams(t, conn)
+	s.ask(20, "/api/v1/openapi.json", false)
+	s.wait(strangerRequests, 20-strangerRequests)
+	s.ask(1, "/api/v1/hubs", true)
+	s.wait(strangerRequests+1, 20-strangerRequests)
+	s.ask(20, "/api/v1/openapi.json", false)
+	s.wait(strangerRequests+21, 20-strangerRequests)
+}
+
+// streams asks over HTTP/2 and takes no body.
+type streams struct {
+	t              *testing.T
+	framer         *http2.Framer
+	next           uint32
+	answered, ends int
+}
+
+func newStreams(t *testing.T, conn net.Conn) *streams {
+	_, _ = io.WriteString(conn, http2.ClientPreface)
+	s := &streams{t: t, framer: http2.NewFramer(conn, conn), next: 1}
+	_ = s.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	return s
+}
+
+func (s *streams) ask(n int, path string, right bool) {
+	for range n {
+		var head bytes.Buffer
+		encoder := hpack.NewEncoder(&head)
+		for _, field := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", path}} {
+			testkit.Must(s.t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
+		}
+		if right {
+			request := testkit.Value(http.NewRequest("GET", "/", nil))(s.t)
+			request.SetBasicAuth(auth.RootPolicy, auth.DevelopmentKey)
+			testkit.Must(s.t, encoder.WriteField(hpack.HeaderField{Name: "authorization", Value: request.Header.Get("Authorization")}))
+		}
+		_ = s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: s.next, BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true})
+		s.next += 2
+	}
+}
+
+// wait reads until so many requests have an answer, of which no body is taken, and so many were cut off.
+func (s *streams) wait(answered, ends int) {
+	s.t.Helper()
+	for s.answered < answered || s.ends < ends {
+		frame := testkit.Value(s.framer.ReadFrame())(s.t)
+		switch frame := frame.(type) {
+		case *http2.HeadersFrame:
+			s.answered++
+		case *http2.RSTStreamFrame:
+			s.ends++
+		case *http2.GoAwayFrame:
+			s.t.Fatalf("closed: %v", frame)
+		}
+	}
+	testkit.Equal(s.t, s.answered, answered, "requests that are answered")
+	testkit.Equal(s.t, s.ends, ends, "requests that are cut off")
+}
+
+// R2: clients are bounded as well. Who comes too late is told, and is in when another has left.
+func TestTooManyHTTPClients(t *testing.T) {
+	cfg := quick(t)
+	cfg.HTTPMaxConnections = 1
+	r := start(t, cfg)
+	own, others := &http.Transport{}, &http.Client{Transport: &http.Transport{}}
+	defer others.CloseIdleConnections()
+	ask := func(c *http.Client) (int, string, string) {
+		response := testkit.Value(c.Do(r.request("GET", "/api/v1/hubs", nil)))(t)
+		defer response.Body.Close()
+		body := testkit.Value(io.ReadAll(response.Body))(t)
+		return response.StatusCode, response.Header.Get("Retry-After"), string(body)
+	}
+	status, _, _ := ask(&http.Client{Transport: own})
+	testkit.Equal(t, status, 200)
+	for range 3 {
+		status, again, body := ask(others)
+		testkit.Equal(t, status, 503)
+		testkit.Equal(t, again, "5", "Retry-After")
+		testkit.That(t, strings.Contains(body, "too-many-connections"), "told %s", body)
+	}
+	response := testkit.Value(others.Get(r.url + "/readyz"))(t)
+	testkit.Must(t, response.Body.Close())
+	testkit.Equal(t, response.StatusCode, 200)
+	own.CloseIdleConnections()
+	testkit.Eventually(t, "room for another", func() bool { status, _, _ := ask(others); return status == 200 })
+}
+
+// R2: how long a connection is kept that shows no right, whatever it does; probes keep theirs, and
+// clients, too.
+func TestHowLongStrangersStay(t *testing.T) {
+	const probe = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	const client = "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: yes\r\n\r\n"
+	for _, c := range []struct {
+		what, sends string
+		stays       time.Duration
+	}{
+		{"says nothing", "", headerTimeout},
+		{"never ends its head", "GET / HTTP/1.1\r\nHost: ", headerTimeout},
+		{"never sends its body", "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n", strangerTimeout},
+		{"has asked once", probe, strangerIdle},
+		{"has shown a right", client, idleTimeout},
+		{"has shown a right and goes on without", client + probe, idleTimeout},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := newPorch(t, admission.Limits{})
+				conn, began := y.dial("10.0.0.1"), time.Now()
+				_, err := io.WriteString(conn, c.sends)
+				testkit.Must(t, err)
+				_, _ = io.Copy(io.Discard, conn)
+				testkit.Equal(t, time.Since(began), c.stays)
+				y.empty()
+			})
+		})
+	}
+	t.Run("a probe", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			y := newPorch(t, admission.Limits{})
+			conn := y.dial("10.0.0.1")
+			answers := bufio.NewReader(conn)
+			for range 10 {
+				_, err := io.WriteString(conn, probe)
+				testkit.Must(t, err)
+				response := testkit.Value(http.ReadResponse(answers, nil))(t)
+				testkit.Equal(t, response.StatusCode, 200)
+				_, err = io.Copy(io.Discard, response.Body)
+				testkit.Must(t, err)
+				time.Sleep(time.Minute)
+			}
+			testkit.Must(t, conn.Close())
+			y.empty()
+		})
+	})
+}
+
+// R2: who makes room is closed; who finds none, because all permits are of this process, is told.
+func TestStrangersOfHTTPMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newPorch(t, admission.Limits{Strangers: 1})
+		first := y.dial("10.0.0.1")
+		second := y.dial("10.0.0.1")
+		_, err := first.Read(make([]byte, 1))
+		testkit.ErrorIs(t, err, io.EOF)
+		_, err = io.WriteString(second, "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: yes\r\n\r\n")
+		testkit.Must(t, err)
+		testkit.Equal(t, testkit.Value(http.ReadResponse(bufio.NewReader(second), nil))(t).StatusCode, 200)
+
+		y.dial("inside")
+		refused := y.dial("10.0.0.2")
+		testkit.Equal(t, testkit.Value(http.ReadResponse(bufio.NewReader(refused), nil))(t).StatusCode, 503)
+		testkit.Equal(t, testutil.ToFloat64(y.refused), 1)
+	})
+}
+
+// porch is the HTTP server's own part, which lets everybody in that shows anything.
+type porch struct {
+	*visitors
+	t     *testing.T
+	conns chan net.Conn
+}
+
+func newPorch(t *testing.T, limits admission.Limits) *porch {
+	y := &porch{newVisitors(admission.New(limits).Listener(10), prometheus.NewRegistry()), t, make(chan net.Conn)}
+	server := &http.Server{
+		ConnContext: y.come, ConnState: y.changed, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "" {
+				testkit.Must(t, y.Know(w, r))
+				return
+			}
+			done, ok := y.Bear(w, r)
+			testkit.Equal(t, ok, true)
+			done()
+		}),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(y) }()
+	t.Cleanup(func() {
+		testkit.Must(t, server.Close())
+		testkit.ErrorIs(t, <-ended, http.ErrServerClosed)
+	})
+	return y
+}
+
+func (y *porch) dial(from string) net.Conn {
+	client, server := net.Pipe()
+	y.t.Cleanup(func() { _ = client.Close() })
+	y.conns <- distant{server, address(from)}
+	return client
+}
+
+// empty waits until all connections have ended.
+func (y *porch) empty() {
+	y.t.Helper()
+	synctest.Wait()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	testkit.Equal(y.t, len(y.all), 0, "connections that are kept")
+	testkit.Equal(y.t, testutil.ToFloat64(y.open), 0)
+}
+
+func (y *porch) Accept() (net.Conn, error) {
+	conn, ok := <-y.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+func (y *porch) Close() error   { close(y.conns); return nil }
+func (y *porch) Addr() net.Addr { return address("porch") }
+
+// distant is a connection that says where it comes from.
+type distant struct {
+	net.Conn
+	from address
+}
+
+func (d distant) RemoteAddr() net.Addr { return d.from }
+
+type address string
+
+func (address) Network() string { return "test" }
+func (a address) String() string {
+	if net.ParseIP(string(a)) != nil {
+		return net.JoinHostPort(string(a), "1")
+	}
+	return string(a)
+}
