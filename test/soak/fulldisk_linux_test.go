@@ -52,7 +52,7 @@ func emptyAFullDisk(t *testing.T, disk, mode string) {
 	y = startYard(t, disk, mode)
 	thief.wantNothingFree()
 
-	y.want(507, "POST", "/api/v1/hubs/kept/events", event(100_000))
+	y.want(507, "POST", "/api/v1/hubs/kept/events", eventOf(100_000))
 	y.want(200, "PATCH", "/api/v1/hubs/short", `{"retention":{"age":"1s"}}`)
 	for partition := range 4 {
 		y.waitForEmpty("short", partition)
@@ -125,7 +125,7 @@ func (y *yard) want(status int, method, path, body string) string {
 	return answer
 }
 
-func event(bytes int) string {
+func eventOf(bytes int) string {
 	return fmt.Sprintf(`{"events":[{"body":%q}]}`, strings.Repeat("x", bytes))
 }
 
@@ -134,7 +134,7 @@ func event(bytes int) string {
 func (y *yard) publish(hub string, events, bytes int) (acknowledged int) {
 	y.t.Helper()
 	for acknowledged != events {
-		status, answer := y.do("POST", "/api/v1/hubs/"+hub+"/events", event(bytes))
+		status, answer := y.do("POST", "/api/v1/hubs/"+hub+"/events", eventOf(bytes))
 		if status == 507 && events < 0 {
 			return acknowledged
 		}

@@ -1,0 +1,325 @@
+package soak
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/amqp/wire"
+)
+
+// attackVariable makes this program a crowd of hostile clients: attacks a second, then the addresses
+// of the listeners.
+const attackVariable = "EVENTYARD_TEST_ATTACK"
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(attackVariable); what != "" {
+		var c crowd
+		if _, err := fmt.Sscan(what, &c.aSecond, &c.amqp, &c.amqps, &c.http); err != nil {
+			panic(err)
+		}
+		c.attack(os.Stdin)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// crowd is all hostile clients together.
+type crowd struct {
+	aSecond           int
+	amqp, amqps, http string
+
+	mu    sync.Mutex
+	ended map[string]int // by kind and end; guarded by mu
+}
+
+const (
+	// hold is how long an attack lasts that the yard does nothing about.
+	hold = 10 * time.Second
+	// addresses is how many hostile clients come from, besides where the good ones are.
+	addresses = 100
+	// mostAttacks are under way at once, so that the attackers do not run out of descriptors.
+	mostAttacks = 5000
+)
+
+// attack begins attacks in turn until the input ends, and then says how all of them fared.
+func (c *crowd) attack(until io.Reader) {
+	c.ended = map[string]int{}
+	stop := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, until)
+		close(stop)
+	}()
+	var all sync.WaitGroup
+	turns := make(chan struct{}, mostAttacks)
+	ticks := time.NewTicker(time.Second / time.Duration(c.aSecond))
+	defer ticks.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			all.Wait()
+			c.report()
+			return
+		case <-ticks.C:
+		}
+		kind := attacks[i%len(attacks)]
+		select {
+		case turns <- struct{}{}:
+		default:
+			c.count("none: too many are under way")
+			continue
+		}
+		all.Go(func() {
+			defer func() { <-turns }()
+			c.count(kind.name + ": " + c.once(kind.on(c), kind.do, stop))
+		})
+	}
+}
+
+// once connects from some address and attacks; it says how that ended.
+func (c *crowd) once(address string, do func(a *attacker) error, stop <-chan struct{}) string {
+	from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+rand.IntN(addresses)))}
+	conn, err := (&net.Dialer{LocalAddr: from, Timeout: hold}).Dial("tcp", address)
+	if err != nil {
+		return "no connection"
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(hold))
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-stop:
+			_ = conn.SetDeadline(time.Now())
+		case <-over:
+		}
+	}()
+	a := &attacker{Conn: conn, in: bufio.NewReader(conn), stop: stop}
+	if err := do(a); err != nil {
+		if ne, ok := err.(net.Error); ok && ne.Timeout() {
+			return "held to its end"
+		}
+		return "cut off by the yard"
+	}
+	return "done"
+}
+
+func (c *crowd) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended[what]++
+}
+
+func (c *crowd) report() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var lines []string
+	for what, n := range c.ended {
+		lines = append(lines, fmt.Sprintf("  %s: %d", what, n))
+	}
+	slices.Sort(lines)
+	fmt.Println(strings.Join(lines, "\n"))
+}
+
+// attacker is one connection of a hostile client.
+type attacker struct {
+	net.Conn
+	in   *bufio.Reader
+	stop <-chan struct{}
+}
+
+func onAMQP(c *crowd) string  { return c.amqp }
+func onAMQPS(c *crowd) string { return c.amqps }
+func onHTTP(c *crowd) string  { return c.http }
+
+var attacks = []struct {
+	name string
+	on   func(*crowd) string
+	do   func(a *attacker) error
+}{
+	{"AMQP, silent", onAMQP, (*attacker).drain},
+	{"AMQP, open and silent", onAMQP, func(a *attacker) error {
+		if err := a.open(); err != nil {
+			return err
+		}
+		return a.drain()
+	}},
+	{"AMQP, links without a token", onAMQP, func(a *attacker) error { return a.links("$management") }},
+	{"AMQP, links to a hub without a token", onAMQP, func(a *attacker) error { return a.links("orders") }},
+	{"AMQP, a message without an end", onAMQP, (*attacker).endlessMessage},
+	{"AMQP, noise in frames", onAMQP, (*attacker).noise},
+	{"AMQP, a large frame in small parts", onAMQP, func(a *attacker) error {
+		return a.slowly(append([]byte("AMQP\x00\x01\x00\x00"), 0, 16, 0, 0, 2, 0, 0, 0))
+	}},
+	{"AMQPS, no handshake", onAMQPS, (*attacker).drain},
+	{"AMQPS, a handshake and an end", onAMQPS, func(a *attacker) error {
+		return tls.Client(a, &tls.Config{InsecureSkipVerify: true}).Handshake()
+	}},
+	{"HTTP, silent", onHTTP, (*attacker).drain},
+	{"HTTP, a header in small parts", onHTTP, func(a *attacker) error {
+		return a.slowly([]byte("GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: "))
+	}},
+	{"HTTP, a body in small parts", onHTTP, func(a *attacker) error {
+		return a.slowly([]byte("POST /api/v1/hubs/orders/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n"))
+	}},
+	{"HTTP, wrong keys", onHTTP, func(a *attacker) error {
+		return a.repeat("GET /api/v1/hubs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic Um9vdDp3cm9uZw==\r\n\r\n")
+	}},
+	{"HTTP, a page again and again", onHTTP, func(a *attacker) error {
+		return a.repeat("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	}},
+	{"HTTP, noise", onHTTP, func(a *attacker) error {
+		if _, err := fmt.Fprintf(a, "POST /%x?%x HTTP/1.1\r\nHost: localhost\r\n%x: \x00\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n", rand.Uint64(), rand.Uint64(), rand.Uint64()); err != nil {
+			return err
+		}
+		return a.drain()
+	}},
+	{"WebSocket, open and silent", onHTTP, func(a *attacker) error {
+		if _, err := io.WriteString(a, "GET /$servicebus/websocket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: AMQPWSB10\r\n\r\n"); err != nil {
+			return err
+		}
+		return a.drain()
+	}},
+}
+
+// drain reads until the yard ends it, or there is no more time.
+func (a *attacker) drain() error {
+	_, err := io.Copy(io.Discard, a.in)
+	if err == nil {
+		err = io.EOF
+	}
+	return err
+}
+
+// slowly sends a beginning and then a byte now and then.
+func (a *attacker) slowly(beginning []byte) error {
+	for part := beginning; ; part = []byte{'x'} {
+		if _, err := a.Write(part); err != nil {
+			return err
+		}
+		select {
+		case <-a.stop:
+			return nil
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// repeat sends a request and reads what comes, a hundred times.
+func (a *attacker) repeat(request string) error {
+	buffer := make([]byte, 4096)
+	for range 100 {
+		if _, err := io.WriteString(a, request); err != nil {
+			return err
+		}
+		if _, err := a.in.Read(buffer); err != nil {
+			return err
+		}
+		select {
+		case <-a.stop:
+			return nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func (a *attacker) send(t wire.FrameType, performative func(dst []byte) []byte) error {
+	dst, frame := wire.BeginFrame(nil, t, 0)
+	_, err := a.Write(wire.EndFrame(performative(dst), frame))
+	return err
+}
+
+// open opens an AMQP connection with a session, anonymously and without waiting for answers.
+func (a *attacker) open() error {
+	if _, err := a.Write(wire.ProtocolSASL[:]); err != nil {
+		return err
+	}
+	if err := a.send(wire.FrameSASL, func(dst []byte) []byte {
+		return wire.AppendSASLInit(dst, &wire.SASLInit{Mechanism: "ANONYMOUS"})
+	}); err != nil {
+		return err
+	}
+	if _, err := a.Write(wire.ProtocolAMQP[:]); err != nil {
+		return err
+	}
+	if err := a.send(wire.FrameAMQP, func(dst []byte) []byte {
+		return wire.AppendOpen(dst, &wire.Open{ContainerID: "hostile", Hostname: wire.Some("localhost")})
+	}); err != nil {
+		return err
+	}
+	return a.send(wire.FrameAMQP, func(dst []byte) []byte {
+		return wire.AppendBegin(dst, &wire.Begin{IncomingWindow: 1 << 30, OutgoingWindow: 1 << 30})
+	})
+}
+
+func (a *attacker) attach(handle uint32, to string) error {
+	return a.send(wire.FrameAMQP, func(dst []byte) []byte {
+		return wire.AppendAttach(dst, &wire.Attach{Name: fmt.Sprint("link ", handle), Handle: handle, Role: wire.RoleSender,
+			Source: &wire.Source{}, Target: &wire.Target{Address: wire.Some(to)}, InitialDeliveryCount: wire.Some(uint32(0))})
+	})
+}
+
+func (a *attacker) links(to string) error {
+	if err := a.open(); err != nil {
+		return err
+	}
+	for handle := range uint32(2000) {
+		if err := a.attach(handle, to); err != nil {
+			return err
+		}
+	}
+	return a.drain()
+}
+
+func (a *attacker) endlessMessage() error {
+	if err := a.open(); err != nil {
+		return err
+	}
+	if err := a.attach(0, "$cbs"); err != nil {
+		return err
+	}
+	noise := make([]byte, 32<<10)
+	for i := range 1000 {
+		err := a.send(wire.FrameAMQP, func(dst []byte) []byte {
+			t := &wire.Transfer{Handle: 0, More: true}
+			if i == 0 {
+				t.DeliveryID, t.DeliveryTag = wire.Some(uint32(0)), []byte{1}
+			}
+			return append(wire.AppendTransfer(dst, t), noise...)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return a.drain()
+}
+
+// noise opens a connection and then sends what a frame might hold, but wrong.
+func (a *attacker) noise() error {
+	if err := a.open(); err != nil {
+		return err
+	}
+	for range 100 {
+		err := a.send(wire.FrameAMQP, func(dst []byte) []byte {
+			for range rand.IntN(60) {
+				dst = append(dst, byte(rand.Uint32()))
+			}
+			return dst
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return a.drain()
+}

@@ -1,0 +1,261 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// R2: clients who know their key are served while strangers do their worst, each kind of them from
+// many addresses. Nothing that was acknowledged is missing. In the long run each kind of client keeps
+// four fifths of its rate, and its 99th percentile within three times what it was.
+func TestGoodClientsBesideHostileOnes(t *testing.T) {
+	calm, storm, attacks := time.Second, 3*time.Second, 60
+	if *wanted {
+		calm, storm, attacks = *soakFor/6, *soakFor*5/6, 400
+	}
+	y := startProgram(t)
+	status, err := y.request(http.DefaultClient, "POST", "/api/v1/hubs", `{"name":"orders","partitions":4}`)
+	testkit.Must(t, err)
+	testkit.MustEqual(t, status, http.StatusCreated, "status of a new hub")
+	good := y.serveGoodClients(t)
+	before := good.measure(t, calm)
+	crowd := y.attack(t, attacks)
+	during := good.measure(t, storm)
+	said := crowd()
+	good.stop()
+
+	acknowledged, read := good.total(), y.count(t)
+	if read < acknowledged {
+		t.Errorf("%d events were acknowledged and %d are there", acknowledged, read)
+	}
+	t.Logf("attacks, by kind and how they ended:\n%s", said)
+	for i, kind := range goodKinds {
+		b, d := before[i], during[i]
+		t.Logf("%s: %.1f a second, p99 %v; beside hostile clients %.1f, p99 %v", kind.name, b.rate, b.p99, d.rate, d.p99)
+		if *wanted && (d.rate < 0.8*b.rate || d.p99 > 3*b.p99) {
+			t.Errorf("%s: below four fifths of its rate, or more than three times its p99", kind.name)
+		}
+	}
+}
+
+// program is the yard as a process of its own.
+type program struct{ http, amqp, amqps, connection string }
+
+func startProgram(t *testing.T) *program {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "eventyard")
+	out, err := exec.Command("go", "build", "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard").CombinedOutput()
+	testkit.Must(t, err, "%s", out)
+	process := exec.Command(binary, "serve", "--data", filepath.Join(t.TempDir(), "data"),
+		"--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0", "--amqps", "127.0.0.1:0", "--https", "off", "--log-level", "error")
+	process.Stderr = os.Stderr
+	stdout := testkit.Value(process.StdoutPipe())(t)
+	testkit.Must(t, process.Start())
+	t.Cleanup(func() {
+		testkit.Check(t, process.Process.Signal(os.Interrupt))
+		testkit.Check(t, process.Wait(), "the yard stops")
+	})
+	y, lines := &program{}, bufio.NewScanner(stdout)
+	for _, listener := range []struct {
+		name string
+		at   *string
+	}{{"amqp", &y.amqp}, {"amqps", &y.amqps}, {"http", &y.http}} {
+		for *listener.at == "" && lines.Scan() {
+			if fields := strings.Fields(lines.Text()); len(fields) == 2 && fields[0] == listener.name {
+				_, *listener.at, _ = strings.Cut(fields[1], "://")
+			}
+		}
+		testkit.MustEqual(t, *listener.at != "", true, "the yard opens its listener %s", listener.name)
+	}
+	go func() { _, _ = io.Copy(io.Discard, stdout) }()
+	y.connection = fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s;UseDevelopmentEmulator=true",
+		y.amqp, auth.RootPolicy, auth.DevelopmentKey)
+	return y
+}
+
+func (y *program) request(client *http.Client, method, path, body string) (status int, err error) {
+	request, err := http.NewRequest(method, "http://"+y.http+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	request.SetBasicAuth(auth.RootPolicy, auth.DevelopmentKey)
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}
+
+// goodKinds are what clients do who know their key, once in each period.
+var goodKinds = []struct {
+	name   string
+	period time.Duration
+	open   func(ctx context.Context, y *program) (send func() error, end func(), err error)
+}{
+	{"AMQP, connected", 10 * time.Millisecond, func(ctx context.Context, y *program) (func() error, func(), error) {
+		client, err := hub.Dial(ctx, y.connection, hub.Config{})
+		if err != nil {
+			return nil, nil, err
+		}
+		orders := client.Hub("orders")
+		return func() error { return orders.Send(ctx, event.Event{Body: []byte("an order")}) }, func() { _ = client.Close() }, nil
+	}},
+	{"AMQP, a connection each time", 200 * time.Millisecond, func(ctx context.Context, y *program) (func() error, func(), error) {
+		return func() error {
+			client, err := hub.Dial(ctx, y.connection, hub.Config{})
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			return client.Hub("orders").Send(ctx, event.Event{Body: []byte("an order")})
+		}, func() {}, nil
+	}},
+	{"HTTP, connected", 10 * time.Millisecond, func(_ context.Context, y *program) (func() error, func(), error) {
+		client := &http.Client{Transport: &http.Transport{}}
+		return func() error { return y.publish(client) }, client.CloseIdleConnections, nil
+	}},
+	{"HTTP, a connection each time", 200 * time.Millisecond, func(_ context.Context, y *program) (func() error, func(), error) {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		return func() error { return y.publish(client) }, func() {}, nil
+	}},
+}
+
+func (y *program) publish(client *http.Client) error {
+	status, err := y.request(client, "POST", "/api/v1/hubs/orders/events", `{"events":[{"body":"an order"}]}`)
+	if err == nil && status != http.StatusCreated && status != http.StatusOK && status != http.StatusAccepted {
+		err = fmt.Errorf("status %d", status)
+	}
+	return err
+}
+
+// goodClients are one of each kind.
+type goodClients struct {
+	stop func()
+
+	mu    sync.Mutex
+	took  [][]time.Duration // by kind, since the last measurement; guarded by mu
+	acked int               // guarded by mu
+}
+
+func (y *program) serveGoodClients(t *testing.T) *goodClients {
+	t.Helper()
+	g := &goodClients{took: make([][]time.Duration, len(goodKinds))}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	g.stop = func() { cancel(); all.Wait() }
+	t.Cleanup(g.stop)
+	for i, kind := range goodKinds {
+		send, end, err := kind.open(t.Context(), y)
+		testkit.Must(t, err, "%s", kind.name)
+		all.Go(func() {
+			defer end()
+			ticks := time.NewTicker(kind.period)
+			defer ticks.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-ticks.C:
+				}
+				began := time.Now()
+				if err := send(); err != nil {
+					t.Logf("%s: %v", kind.name, err)
+					continue
+				}
+				g.mu.Lock()
+				g.took[i] = append(g.took[i], time.Since(began))
+				g.acked++
+				g.mu.Unlock()
+			}
+		})
+	}
+	return g
+}
+
+func (g *goodClients) total() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.acked
+}
+
+// served: each kind has been, since the last measurement.
+func (g *goodClients) served() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !slices.ContainsFunc(g.took, func(took []time.Duration) bool { return len(took) == 0 })
+}
+
+// figures are of one kind of clients in a period.
+type figures struct {
+	rate float64
+	p99  time.Duration
+}
+
+func (g *goodClients) measure(t *testing.T, period time.Duration) []figures {
+	g.mu.Lock()
+	g.took = make([][]time.Duration, len(goodKinds))
+	g.mu.Unlock()
+	began := time.Now()
+	<-time.After(period)
+	testkit.Eventually(t, "each kind of client is served", g.served)
+	period = time.Since(began)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := make([]figures, len(goodKinds))
+	for i, took := range g.took {
+		slices.Sort(took)
+		all[i].rate = float64(len(took)) / period.Seconds()
+		if len(took) > 0 {
+			all[i].p99 = took[len(took)*99/100]
+		}
+	}
+	return all
+}
+
+// count is how many events the hub has taken.
+func (y *program) count(t *testing.T) (n int) {
+	t.Helper()
+	client := testkit.Value(hub.Dial(t.Context(), y.connection, hub.Config{}))(t)
+	defer client.Close()
+	for id := range 4 {
+		info := testkit.Value(client.Hub("orders").Partition(t.Context(), fmt.Sprint(id)))(t)
+		n += int(info.Last + 1)
+	}
+	return n
+}
+
+// attack runs hostile clients in a process of their own, so many attacks a second; the function that
+// it gives ends them and says how they fared.
+func (y *program) attack(t *testing.T, aSecond int) (end func() string) {
+	t.Helper()
+	process := exec.Command(os.Args[0])
+	process.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s %s", attackVariable, aSecond, y.amqp, y.amqps, y.http))
+	process.Stderr = os.Stderr
+	stdin := testkit.Value(process.StdinPipe())(t)
+	stdout := testkit.Value(process.StdoutPipe())(t)
+	testkit.Must(t, process.Start())
+	return sync.OnceValue(func() string {
+		testkit.Must(t, stdin.Close())
+		said := testkit.Value(io.ReadAll(stdout))(t)
+		testkit.Must(t, process.Wait(), "the attackers")
+		return string(said)
+	})
+}
