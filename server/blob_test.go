@@ -2,7 +2,9 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,9 +12,11 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 
+	"github.com/eventyard/eventyard/internal/api/azureblob"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -83,5 +87,102 @@ func TestBlobEndpoints(t *testing.T) {
 	}
 	if status, _ := y.do("GET", "/api/v1/connection-string?blob=perhaps", ""); status != http.StatusBadRequest {
 		t.Errorf("perhaps: %d", status)
+	}
+}
+
+// The account is found by its name beneath the yard's, in Azure's form, plain and with the yard's
+// own certificate, also on loopback, where names of strangers are refused. No path of another
+// listener is in the way of a container there.
+func TestBlobsByName(t *testing.T) { // P8, R1
+	cfg := everyListener(t)
+	cfg.Host = "Yard.Example"
+	y := start(t, cfg)
+	defer y.shutdown()
+	for _, listener := range []string{"http", "https"} {
+		t.Run(listener, func(t *testing.T) {
+			transport := &http.Transport{TLSClientConfig: y.trust(), DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", y.host(listener))
+			}}
+			defer transport.CloseIdleConnections()
+			named := func(host string) *azblob.Client {
+				connection := accountOf(y.blobConnection()) + "DefaultEndpointsProtocol=" + listener + ";EndpointSuffix=" + host
+				client, err := azblob.NewClientFromConnectionString(connection, &azblob.ClientOptions{ClientOptions: azcore.ClientOptions{
+					Transport: &http.Client{Transport: transport}, Retry: policy.RetryOptions{MaxRetries: -1},
+				}})
+				testkit.Must(t, err)
+				return client
+			}
+			client := named("yard.example")
+			for _, container := range []string{"box", "topics", "api", "metrics"} {
+				name := container + "-" + listener
+				testkit.Must(t, testkit.Err(client.CreateContainer(t.Context(), name, nil)))
+				testkit.Must(t, testkit.Err(client.UploadBuffer(t.Context(), name, "events", []byte("x"), nil)))
+			}
+			testkit.Check(t, testkit.Err(client.CreateContainer(t.Context(), "topics", nil)), "a container with the name of a path")
+			testkit.Must(t, testkit.Err(client.DeleteContainer(t.Context(), "topics", nil)))
+			if listener == "http" {
+				_, err := named("evil.example").CreateContainer(t.Context(), "stranger", nil)
+				if !bloberror.HasCode(err, bloberror.AuthorizationFailure) {
+					t.Errorf("by the name of a stranger: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// accountOf is the name and the key in a connection string.
+func accountOf(connection string) (account string) {
+	for part := range strings.SplitSeq(connection, ";") {
+		if strings.HasPrefix(part, "Account") {
+			account += part + ";"
+		}
+	}
+	return account
+}
+
+// A listener in the storage emulator's place serves its account to whoever has its well-known key,
+// and nothing else of the yard; it is there only where it was asked for, and only on loopback.
+func TestDevelopmentStorage(t *testing.T) { // P8, R1
+	cfg := quick(t)
+	cfg.DevStorage = "127.0.0.1:0"
+	y := start(t, cfg)
+	defer y.shutdown()
+	at := y.Addresses()["devStorage"]
+	client, err := azblob.NewClientFromConnectionString("DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey="+
+		azureblob.DevelopmentAccountKey+";BlobEndpoint="+at+"/devstoreaccount1;",
+		&azblob.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: http.DefaultClient}})
+	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(client.CreateContainer(t.Context(), "api", nil)))
+	testkit.Must(t, testkit.Err(client.UploadBuffer(t.Context(), "api", "v1/hubs", []byte("x"), nil)))
+	got := make([]byte, 1)
+	testkit.Must(t, testkit.Err(client.DownloadBuffer(t.Context(), "api", "v1/hubs", got, nil)))
+	testkit.Equal(t, string(got), "x", "the blob")
+	for _, path := range []string{"/api/v1/hubs", "/metrics", "/health/live", "/"} {
+		request := y.request("GET", path, nil)
+		request.URL.Host = strings.TrimPrefix(at, "http://")
+		response, err := http.DefaultClient.Do(request)
+		testkit.Must(t, err)
+		testkit.Must(t, response.Body.Close())
+		if response.StatusCode < 400 || response.Header.Get("x-ms-error-code") == "" {
+			t.Errorf("%s answers %d there, not as the blob service", path, response.StatusCode)
+		}
+	}
+	if status, _ := y.do("GET", "/devstoreaccount1?comp=list", ""); status == http.StatusOK {
+		t.Error("the other listeners serve the path, too")
+	}
+	if text := y.Access().ConnectionString; strings.Contains(text, strings.TrimPrefix(at, "http://")) {
+		t.Errorf("the connection string leads there: %s", text)
+	}
+
+	for _, change := range []func(*Config){
+		func(c *Config) { c.HTTPS = "0.0.0.0:0" },
+		func(c *Config) { c.DevStorage, c.AllowPlaintext = "0.0.0.0:0", true },
+	} {
+		cfg := quick(t)
+		cfg.DevStorage = "127.0.0.1:0"
+		change(&cfg)
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "devStorage") {
+			t.Errorf("beyond loopback: %v", err)
+		}
 	}
 }

@@ -45,6 +45,9 @@ type Config struct {
 	// AMQP, AMQPS, HTTP and HTTPS are the addresses of the listeners, or Off. Port 0 picks a
 	// free one. Empty means 127.0.0.1 with port 5672, 5671, 8080 and 8443.
 	AMQP, AMQPS, HTTP, HTTPS string
+	// DevStorage is the address of a listener in the place of the official storage emulator, whose
+	// key everybody knows. It is refused when any listener is beyond loopback. Empty means Off.
+	DevStorage string
 	// AllowPlaintext lets the listeners without TLS listen beyond loopback.
 	AllowPlaintext bool
 	// AMQPIdleTimeout is how long an AMQP client may be silent; zero means 60 s.
@@ -155,6 +158,7 @@ func (c Config) withDefaults() Config {
 	c.Namespace, c.Version = cmp.Or(c.Namespace, usual.Namespace), cmp.Or(c.Version, "development")
 	c.AMQP, c.AMQPS = cmp.Or(c.AMQP, usual.AMQP), cmp.Or(c.AMQPS, usual.AMQPS)
 	c.HTTP, c.HTTPS = cmp.Or(c.HTTP, usual.HTTP), cmp.Or(c.HTTPS, usual.HTTPS)
+	c.DevStorage = cmp.Or(c.DevStorage, usual.DevStorage)
 	c.AMQPIdleTimeout = cmp.Or(c.AMQPIdleTimeout, time.Duration(usual.AMQPIdleTimeout))
 	c.AMQPMaxConnections = cmp.Or(c.AMQPMaxConnections, usual.AMQPMaxConnections)
 	c.HTTPMaxConnections = cmp.Or(c.HTTPMaxConnections, usual.HTTPMaxConnections)
@@ -177,6 +181,7 @@ func (c Config) validate() error {
 	// default there.
 	settings := config.Default()
 	settings.AMQP, settings.AMQPS, settings.HTTP, settings.HTTPS = c.AMQP, c.AMQPS, c.HTTP, c.HTTPS
+	settings.DevStorage = c.DevStorage
 	settings.AllowPlaintext, settings.AcceptAnyJWT = c.AllowPlaintext, c.AcceptAnyJWT
 	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = quantity.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
 	settings.HTTPMaxConnections = c.HTTPMaxConnections

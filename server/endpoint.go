@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/api/azureblob"
+	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -20,7 +21,7 @@ var standardPorts = map[string]string{"amqp": "5672", "amqps": "5671", "http": "
 // connectTo gives the part of a connection string that says where the yard is: the best
 // listener among those that clients elsewhere can reach or, in development, here.
 func (o openListeners) connectTo(host string) auth.ConnectionString {
-	reachable := slices.Clone(o)
+	reachable := slices.DeleteFunc(slices.Clone(o), func(d openListener) bool { return d.Name == config.DevStorage })
 	best := []string{"amqp", "amqps", "https", "http"} // plain is the simplest here, and the worst elsewhere
 	if !o.development() {
 		reachable = slices.DeleteFunc(reachable, func(d openListener) bool { return d.OnLoopback() })
@@ -147,8 +148,8 @@ func (o openListeners) resumeBase(cfg Config) string {
 	return cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), reachable.httpBase(cfg, nil, true), reachable.httpBase(cfg, nil, false), o.linkBase(cfg))
 }
 
-// tlsAddresses are the addresses by which clients find the TLS listeners: those they are bound to,
-// and those in the configuration.
+// tlsAddresses are the addresses by which clients find the TLS listeners, besides the host: those
+// they are bound to, those in the configuration, and the blob account's name.
 func (o openListeners) tlsAddresses(cfg Config) []string {
 	var addresses []string
 	for _, d := range o {
@@ -158,6 +159,9 @@ func (o openListeners) tlsAddresses(cfg Config) []string {
 	}
 	if len(addresses) == 0 {
 		return nil
+	}
+	if _, err := netip.ParseAddr(cfg.Host); err != nil && cfg.Host != "" && !strings.HasPrefix(cfg.Host, "*") {
+		addresses = append(addresses, azureblob.HostPrefix+"."+cfg.Host)
 	}
 	for _, d := range cfg.listeners() {
 		if d.TLS && d.Open() {

@@ -12,7 +12,7 @@ import (
 
 // ListenerError: a listener could not be opened.
 type ListenerError struct {
-	// Listener is its name: amqp, amqps, http or https.
+	// Listener is its name: amqp, amqps, http, https or devStorage.
 	Listener string
 	Address  string
 	Err      error
@@ -69,9 +69,9 @@ func listenAt(cfg Config, asked config.Listener) (openListener, error) {
 	bound := asked
 	bound.Address = listener.Addr().String()
 	err = bound.CheckPlaintext(cfg.AllowPlaintext)
-	if err == nil && cfg.AcceptAnyJWT {
-		if err = bound.CheckAnyJWT(); err != nil {
-			err = fmt.Errorf("every token is taken: %w", err)
+	if err == nil && (cfg.AcceptAnyJWT || cfg.DevStorage != Off) {
+		if err = bound.CheckDevelopment(); err != nil {
+			err = fmt.Errorf("every token, or a key that everybody knows, is taken: %w", err)
 		}
 	}
 	if err != nil {
@@ -104,7 +104,7 @@ func CheckAddress(address string) error {
 }
 
 func (c Config) listeners() []config.Listener {
-	return config.Config{AMQP: c.AMQP, AMQPS: c.AMQPS, HTTP: c.HTTP, HTTPS: c.HTTPS}.Listeners()
+	return config.Config{AMQP: c.AMQP, AMQPS: c.AMQPS, HTTP: c.HTTP, HTTPS: c.HTTPS, DevStorage: c.DevStorage}.Listeners()
 }
 
 // close may be called more than once.

@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	v1 "github.com/eventyard/eventyard/internal/api/v1"
+	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
@@ -41,8 +42,8 @@ type listeners struct {
 	inside *inside
 	amqp   *amqp.Server
 	http   *http.Server
-	// api answers every request.
-	api *frame.Frame
+	// api answers every request but those of devStorage's listener, which emulator answers.
+	api, emulator *frame.Frame
 	// visitors are the connections of the HTTP server.
 	visitors *visitors
 	// development: guarded against web pages, as the key is known to everybody.
@@ -99,8 +100,10 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		secure = d.tls.Clone()
 		secure.NextProtos = []string{"h2", "http/1.1"}
 	}
+	blobs := azureblob.New(azureblob.Config{Blobs: y.blobs, Access: y.access, Log: log, Metrics: y.registry})
 	link := frame.Open("the link's signed token is what lets in")
 	apis := []frame.API{
+		blobs.API(), // first: the account's host has no paths but blobs'
 		d.webSockets(),
 		frame.Plain("notices", notify.Serves, y.notices,
 			frame.Route{Method: http.MethodGet, Path: notify.PathPrefix + "{token}", Need: link},
@@ -112,7 +115,6 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 			},
 			Stopping: stopping, Log: log, Metrics: y.registry,
 		}).API(),
-		azureblob.New(azureblob.Config{Blobs: y.blobs, Access: y.access, Log: log, Metrics: y.registry}).API(),
 	}
 	apis = append(apis, v1.New(v1.Config{
 		Broker: y.broker, Groups: y.groups, Version: cfg.Version, Engine: y.storage.Engine,
@@ -125,13 +127,15 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		},
 		Functions: y.runner, Poison: y.box, Notices: y.notices,
 	}).APIs()...)
-	d.api = frame.New(frame.Config{
-		LoopbackOnly: d.development, Host: cfg.Host, Visitors: d.visitors, Stopping: stopping, Log: log,
-	}, apis...)
+	around := frame.Config{LoopbackOnly: d.development, Host: cfg.Host, Visitors: d.visitors, Stopping: stopping, Log: log}
+	d.api, d.emulator = frame.New(around, apis...), frame.New(around, blobs.Emulator())
 	d.http = &http.Server{
-		Handler:           d,
-		TLSConfig:         secure,
-		BaseContext:       func(net.Listener) context.Context { return requests },
+		Handler:   d,
+		TLSConfig: secure,
+		BaseContext: func(l net.Listener) context.Context {
+			_, emulator := l.(emulatorListener)
+			return context.WithValue(requests, emulatorListener{}, emulator)
+		},
 		ConnContext:       d.visitors.come,
 		ConnState:         d.visitors.changed,
 		ReadHeaderTimeout: headerTimeout,
@@ -181,6 +185,8 @@ func (d *listeners) serve(ctx context.Context, listener openListener) error {
 		err = d.amqp.Serve(ctx, tls.NewListener(listener.listener, d.tls))
 	case "http":
 		err = d.http.Serve(listener.listener)
+	case config.DevStorage:
+		err = d.http.Serve(emulatorListener{listener.listener})
 	case "https":
 		err = d.http.ServeTLS(listener.listener, "", "")
 	}
@@ -219,5 +225,12 @@ func (d *listeners) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Body != http.NoBody {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	}
+	if emulator, _ := r.Context().Value(emulatorListener{}).(bool); emulator {
+		d.emulator.ServeHTTP(w, r)
+		return
+	}
 	d.api.ServeHTTP(w, r)
 }
+
+// emulatorListener marks the requests of the devStorage listener.
+type emulatorListener struct{ net.Listener }

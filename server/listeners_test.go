@@ -219,6 +219,7 @@ func TestTwoYardsCannotShareAddresses(t *testing.T) {
 	first := start(t, everyListener(t))
 	cfg := everyListener(t)
 	cfg.AMQP, cfg.AMQPS, cfg.HTTP, cfg.HTTPS = first.host("amqp"), first.host("amqps"), first.host("http"), first.host("https")
+	cfg.DevStorage = cfg.HTTP
 	s, err := New(cfg)
 	testkit.Must(t, err)
 	err = s.Run(t.Context())

@@ -102,7 +102,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	defer in.close()
 	addresses := map[string]string{}
 	for _, d := range open {
-		addresses[d.Name] = d.Name + "://" + d.Address // the schemes are the listeners' names
+		addresses[d.Name] = d.URL()
 	}
 	s.mu.Lock()
 	s.addresses, s.access, s.inside = addresses, y.reported, in

@@ -51,6 +51,7 @@ func start(t *testing.T, cfg Config) *running {
 	go func() { r.ended <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
+		<-s.ended // its folder is removed next
 		http.DefaultClient.CloseIdleConnections()
 		<-s.ended // or it would write into a folder that is being removed
 	})

@@ -184,6 +184,7 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		TLS:                server.TLS(cfg.TLS),
 		OIDC:               server.OIDC(cfg.OIDC),
 		BlobRootKeys:       cfg.Blob.RootKeys,
+		DevStorage:         cfg.DevStorage,
 
 		Host:      cfg.Host,
 		Namespace: cfg.Namespace,

@@ -21,11 +21,12 @@ type Config struct {
 	SyncInterval quantity.Duration `key:"syncInterval"`
 	SegmentBytes quantity.Size     `key:"segmentBytes"`
 
-	AMQP  string `key:"amqp"`
-	AMQPS string `key:"amqps"`
-	HTTP  string `key:"http"`
-	HTTPS string `key:"https"`
-	Kafka string `key:"kafka"`
+	AMQP       string `key:"amqp"`
+	AMQPS      string `key:"amqps"`
+	HTTP       string `key:"http"`
+	HTTPS      string `key:"https"`
+	DevStorage string `key:"devStorage"`
+	Kafka      string `key:"kafka"`
 
 	AllowPlaintext bool `key:"allowPlaintext"`
 	AcceptAnyJWT   bool `key:"acceptAnyJwt"`

@@ -22,7 +22,20 @@ type Listener struct {
 func (c Config) Listeners() []Listener {
 	return []Listener{
 		{"amqp", c.AMQP, false}, {"amqps", c.AMQPS, true}, {"http", c.HTTP, false}, {"https", c.HTTPS, true},
+		{DevStorage, c.DevStorage, false},
 	}
+}
+
+// DevStorage is the listener in the place of the official storage emulator.
+const DevStorage = "devStorage"
+
+// URL is what clients call the listener. But for one the schemes are the names.
+func (d Listener) URL() string {
+	scheme := d.Name
+	if scheme == DevStorage {
+		scheme = "http"
+	}
+	return scheme + "://" + d.Address
 }
 
 // Open tells whether the listener is to be opened.
@@ -63,8 +76,8 @@ func (d Listener) CheckPlaintext(allowed bool) error {
 		"use %ss, or set allowPlaintext if everybody in between is trusted", d.Address, d.Name)
 }
 
-// CheckAnyJWT refuses to take every bearer token where others can reach the listener.
-func (d Listener) CheckAnyJWT() error {
+// CheckDevelopment refuses what lets everybody in where others can reach the listener.
+func (d Listener) CheckDevelopment() error {
 	if d.OnLoopback() {
 		return nil
 	}
@@ -83,9 +96,14 @@ func (c Config) validateListeners(found *complaints) {
 			found.addError(listener.Name, err)
 			continue
 		}
-		found.addError(listener.Name, listener.CheckPlaintext(c.AllowPlaintext))
+		if listener.Name != DevStorage { // which has a stricter rule
+			found.addError(listener.Name, listener.CheckPlaintext(c.AllowPlaintext))
+		}
 		if c.AcceptAnyJWT {
-			found.addError("acceptAnyJwt", listener.CheckAnyJWT())
+			found.addError("acceptAnyJwt", listener.CheckDevelopment())
+		}
+		if c.DevStorage != Off {
+			found.addError(DevStorage, listener.CheckDevelopment())
 		}
 	}
 	between(found, "amqpIdleTimeout", c.AMQPIdleTimeout, minIdleTimeout, time.Hour)

@@ -215,12 +215,12 @@ func TestAVariableThatIsNoSettingIsAWarning(t *testing.T) {
 func TestWhatIsOnLoopback(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "127.9.9.9:80", "[::1]:8080", "localhost:8080", "LOCALHOST:1", "[::ffff:127.0.0.1]:1"} {
 		d := Listener{Name: "http", Address: address}
-		if !d.OnLoopback() || d.Check() != nil || d.CheckPlaintext(false) != nil || d.CheckAnyJWT() != nil {
+		if !d.OnLoopback() || d.Check() != nil || d.CheckPlaintext(false) != nil || d.CheckDevelopment() != nil {
 			t.Errorf("%s: %v, %v", address, d.Check(), d.CheckPlaintext(false))
 		}
 	}
 	for _, address := range []string{":0", "0.0.0.0:80", "[::]:8080", "yard.example.com:1", "localhost.example.com:1", "10.0.0.1:1", "127.0.0.1"} {
-		if d := (Listener{Name: "http", Address: address}); d.OnLoopback() || d.CheckPlaintext(false) == nil || d.CheckAnyJWT() == nil {
+		if d := (Listener{Name: "http", Address: address}); d.OnLoopback() || d.CheckPlaintext(false) == nil || d.CheckDevelopment() == nil {
 			t.Errorf("%s counts as loopback", address)
 		}
 	}

@@ -34,6 +34,10 @@ var rows = []row{
 			"allowPlaintext."},
 	{"https", "ADDR", "127.0.0.1:8443",
 		"Address of the HTTP listener with TLS, or off; it also takes AMQP over WebSockets."},
+	{"devStorage", "ADDR", "off",
+		"Address of a listener in the place of the official storage emulator, for storage clients with " +
+			"UseDevelopmentStorage=true: 127.0.0.1:10000; or off. Everybody knows its key: it is refused when any listener is " +
+			"beyond loopback."},
 	{"kafka", "ADDR", "off",
 		"Address of the Kafka listener, or off. Not built yet: only off."},
 	{"allowPlaintext", "", "false",

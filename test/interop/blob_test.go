@@ -43,6 +43,19 @@ func TestJavaScriptBlobs(t *testing.T) {
 	runNode(t, "blob.js", env)
 }
 
+// TestJavaScriptDevelopmentStorage works with blobs of a yard in the place of the official storage
+// emulator, which the client finds by itself. // P8
+func TestJavaScriptDevelopmentStorage(t *testing.T) {
+	t.Parallel()
+	node(t)
+	inNamespace(t, func(t *testing.T) {
+		y := startYard(t, layout{hubs: map[string]int{"shared": 1}, settings: []string{`devStorage: "127.0.0.1:10000"`}})
+		env := y.onPlain(t, "amqp", "shared")
+		env["YARD_BLOBS"] = "UseDevelopmentStorage=true"
+		runNode(t, "blob.js", env)
+	})
+}
+
 // TestJavaBlobs has a processor of the official library for Java keep its checkpoints in the
 // yard. The library takes the account out of the URL that it was given, and puts the
 // container in its place. // P8

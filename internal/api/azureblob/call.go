@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
@@ -23,6 +24,8 @@ const defaultVersion = "2021-12-02"
 type call struct {
 	*frame.Call
 	handler *Handler
+	// emulator: the path begins with the account.
+	emulator bool
 
 	query url.Values
 	at    blob.Path
@@ -71,6 +74,8 @@ func (c *call) locate() (err error) {
 	path := rawPath(c.R)
 	if account, ok := accountOfHost(c.R.Host); ok {
 		path = Prefix + account + path
+	} else if c.emulator {
+		path = Prefix + strings.TrimPrefix(path, "/")
 	} else if path, err = withAccount(path); err != nil {
 		return err
 	}
@@ -107,7 +112,7 @@ func parseQuery(text string) (url.Values, error) {
 
 // accountOfHost gives the account that a host's name begins with, as in Azure: ACCOUNT.blob.DOMAIN.
 func accountOfHost(host string) (string, bool) {
-	account, rest, _ := strings.Cut(host, ".")
+	account, rest, _ := strings.Cut(auth.Fold(host), ".")
 	known := account == Account || account == DevelopmentAccount
 	return account, known && strings.HasPrefix(rest, "blob.")
 }

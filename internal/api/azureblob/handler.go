@@ -1,6 +1,6 @@
 // Package azureblob is the part of the Azure Blob REST API that checkpoint
-// stores and other small users of it need, under /blob/ACCOUNT/CONTAINER/BLOB or at a host
-// ACCOUNT.blob.DOMAIN. It translates and keeps no state: every call ends in a
+// stores and other small users of it need, under /blob/ACCOUNT/CONTAINER/BLOB, at a host
+// ACCOUNT.blob.DOMAIN, or under /ACCOUNT/CONTAINER/BLOB in the storage emulator's place. It translates and keeps no state: every call ends in a
 // blob.Service, and a 2xx answer to a write means that it is stored.
 //
 // A request is found in one table (operations.go), let in by a shared key, a shared-access
@@ -25,6 +25,9 @@ import (
 
 // Prefix is that of all paths of this listener.
 const Prefix = "/blob/"
+
+// HostPrefix and a dot stand before the yard's name in a host that is the account's.
+const HostPrefix = Account + ".blob"
 
 // Access is what the listener asks of who keeps the keys.
 type Access interface {
@@ -94,10 +97,23 @@ func New(cfg Config) *Handler {
 
 // API is what a frame serves.
 func (d *Handler) API() frame.API {
-	api := frame.API{Name: "azureblob", Serves: Serves}
+	api := frame.API{Name: "azureblob", Serves: Serves, Beneath: []string{HostPrefix, DevelopmentAccount + ".blob"}}
 	api.Begin = func(c *frame.Call) frame.Exchange { return d.newCall(c) }
 	for _, rt := range d.routes {
 		api.Routes = append(api.Routes, rt)
+	}
+	return api
+}
+
+// Emulator is the same for a listener in the place of the official storage emulator, where a path
+// begins with the account: what UseDevelopmentStorage=true leads to.
+func (d *Handler) Emulator() frame.API {
+	api := d.API()
+	api.Serves = nil
+	api.Begin = func(c *frame.Call) frame.Exchange {
+		call := d.newCall(c)
+		call.emulator = true
+		return call
 	}
 	return api
 }

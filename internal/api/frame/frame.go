@@ -56,6 +56,9 @@ type API struct {
 	Routes []Route
 	// Begin makes the exchange of one request.
 	Begin func(*Call) Exchange
+	// Beneath are names of its own beneath the yard's: a Host of one of them, a dot and the yard's
+	// name is as good as the yard's name.
+	Beneath []string
 	// Unguarded: it keeps web pages out by itself.
 	Unguarded bool
 	// Trusts tells requests that name a foreign origin and are no page's all the same; nil: none.

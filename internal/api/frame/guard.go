@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
@@ -33,11 +34,18 @@ func (g guard) check(api *API, r *http.Request) error {
 	if api.Unguarded {
 		return nil
 	}
-	if g.loopbackOnly && !auth.IsLocalName(r.Host, g.host) {
+	if g.loopbackOnly && !g.isOwn(api, r.Host) {
 		return fmt.Errorf("the request came for host %s, which is %w: it could be a web page that points its own name here", r.Host, errForeignHost)
 	}
 	if err := g.crossOrigin.Check(r); err != nil && (api.Trusts == nil || !api.Trusts(r)) {
 		return fmt.Errorf("%w: %w", errCrossOrigin, err)
 	}
 	return nil
+}
+
+// isOwn tells whether a host is this machine, or a name that the operator has given the yard.
+func (g guard) isOwn(api *API, host string) bool {
+	return auth.IsLocalName(host, g.host) || g.host != "" && slices.ContainsFunc(api.Beneath, func(name string) bool {
+		return auth.IsLocalName(host, name+"."+g.host)
+	})
 }
