@@ -79,13 +79,11 @@ func TestGridManager(t *testing.T) {
 	m := manager{y, underManager}
 	topic := m.call(t, "PUT", "/topics/orders", managedTopic, http.StatusCreated)
 	expect(t, "the topic made", topic, map[string]any{
-		"name": "orders", "type": "Microsoft.EventGrid/topics", "tags.team": "shop", "properties.provisioningState": "Succeeded", "properties.inputSchema": "CustomEventSchema",
+		"name": "orders", "type": "Microsoft.EventGrid/topics", "location": "westeurope", "tags.team": "shop", "properties.provisioningState": "Succeeded", "properties.inputSchema": "CustomEventSchema",
 		"properties.inputSchemaMapping.properties.eventType.sourceField": "kind", "properties.inputSchemaMapping.properties.subject.defaultValue": "none",
 		"properties.disableLocalAuth": false,
 	})
-	if id, _ := topic["id"].(string); !strings.HasSuffix(id, "/providers/Microsoft.EventGrid/topics/orders") {
-		t.Errorf("the topic's id is %v", topic["id"])
-	}
+	testkit.Equal(t, topic["id"], any(underManager+"/topics/orders"), "the topic's id")
 	keys := m.call(t, "POST", "/topics/orders/listKeys", "", http.StatusOK)
 	changed := m.call(t, "POST", "/topics/orders/regenerateKey", `{"keyName":"key2"}`, http.StatusOK)
 	if keys["key1"] == nil || keys["key1"] != changed["key1"] || keys["key2"] == changed["key2"] {
@@ -142,7 +140,7 @@ func managedChanges(t *testing.T, m manager, h *hook) {
 	t.Helper()
 	one := "/topics/orders/eventSubscriptions/billing"
 	// A PATCH has no frame, and leaves what it does not name.
-	patched := m.call(t, "PATCH", one, `{"labels":["c"],"retryPolicy":{"maxDeliveryAttempts":5,"eventTimeToLiveInMinutes":30}}`, http.StatusOK)
+	patched := m.call(t, "PATCH", one, `{"labels":["c"],"retryPolicy":{"maxDeliveryAttempts":5,"eventTimeToLiveInMinutes":30}}`, http.StatusCreated)
 	expect(t, "what was patched", patched, map[string]any{"properties.labels": "[c]", "properties.retryPolicy.maxDeliveryAttempts": 5, "properties.filter.subjectBeginsWith": "/SHOPS"})
 	older := m.call(t, "GET", "/topics/orders/providers/Microsoft.EventGrid/eventSubscriptions/billing", "", http.StatusOK)
 	expect(t, "by the older path", older, map[string]any{"properties.labels": "[c]"})

@@ -147,5 +147,13 @@ func (c *call) show(document any, err error) error {
 	return c.replyJSON(http.StatusOK, document)
 }
 
+// showChanged is show for what was changed.
+func (c *call) showChanged(document any, err error) error {
+	if err == nil && c.route.created {
+		return c.replyJSON(http.StatusCreated, document)
+	}
+	return c.show(document, err)
+}
+
 // shorten keeps what a client wrote from filling an answer.
 func shorten(text string) string { return fmt.Sprintf("%.128q", text) }

@@ -52,7 +52,10 @@ func (p pattern) write(t *testing.T, n names) string {
 	var b strings.Builder
 	for _, s := range p {
 		b.WriteByte('/')
-		name := map[string]string{"topic": n.topic, "subscription": n.subscription, "hub": n.hub}[s.name]
+		name := map[string]string{
+			"topic": n.topic, "subscription": n.subscription, "hub": n.hub, "account": n.account, "group": n.group,
+			"namespace": n.namespace, "location": n.location, "topicType": n.topicType,
+		}[s.name]
 		switch {
 		case s.name == "":
 			b.WriteString(s.word)

@@ -32,14 +32,16 @@ func (c *call) listSubscriptions() error {
 	}
 	values := []any{}
 	for _, s := range all {
-		values = append(values, topics.RenderSubscriptionARM(s))
+		if c.lists(s) {
+			values = append(values, c.showSubscription(s))
+		}
 	}
 	return c.replyList(values)
 }
 
 func (c *call) getSubscription() error {
 	s, err := c.subscription()
-	return c.show(topics.RenderSubscriptionARM(s), err)
+	return c.show(c.showSubscription(s), err)
 }
 
 // putSubscription makes a subscription or replaces its settings. The endpoint is asked whether
@@ -120,7 +122,7 @@ func (c *call) changeSubscription(text []byte, base func(topics.Settings) topics
 		}
 		return err
 	})
-	return c.show(topics.RenderSubscriptionARM(s), err)
+	return c.showChanged(c.showSubscription(s), err)
 }
 
 func (c *call) createSubscription(text []byte) error {
@@ -133,7 +135,7 @@ func (c *call) createSubscription(text []byte) error {
 	if err != nil {
 		return err
 	}
-	return c.replyJSON(http.StatusCreated, topics.RenderSubscriptionARM(s))
+	return c.replyJSON(http.StatusCreated, c.showSubscription(s))
 }
 
 func (c *call) deleteSubscription() error {

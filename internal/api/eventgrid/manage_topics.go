@@ -49,6 +49,7 @@ func (c *call) showTopic(t topics.Topic) any {
 		scheme = "https://"
 	}
 	own := scheme + c.R.Host + "/topics/" + t.Name + "/api/events"
+	t.Resource = c.moved(t.Resource, t.Group)
 	return topics.RenderTopicARM(t, cmp.Or(c.handler.cfg.Endpoint(c.R, t.Name), own))
 }
 
@@ -67,7 +68,7 @@ func (c *call) putTopic() error {
 	switch {
 	case missing == nil || errors.Is(err, topics.ErrTopicExists):
 		t, err = c.handler.cfg.Topics.EnsureTopic(c.R.Context(), cfg)
-		return c.show(c.showTopic(t), err)
+		return c.showChanged(c.showTopic(t), err)
 	case err != nil:
 		return err
 	}
@@ -84,7 +85,7 @@ func (c *call) topicConfig() (topics.TopicConfig, error) {
 	if err != nil {
 		return topics.TopicConfig{}, err
 	}
-	cfg.Name = c.names.topic
+	cfg.Name, cfg.Group = c.names.topic, c.group()
 	if c.route.namespaced && cfg.Schema == "" {
 		cfg.Schema = schema.CloudEvents
 	}
@@ -102,6 +103,7 @@ func (c *call) updateTopic() error {
 		return err
 	}
 	t, err := c.handler.cfg.Topics.UpdateTopic(c.R.Context(), c.names.topic, func(t *topics.Topic) error {
+		t.Location = cmp.Or(asked.Location, t.Location)
 		if mentions(text, "tags") {
 			t.Tags = asked.Tags
 		}

@@ -11,7 +11,11 @@ import (
 )
 
 // names are those that a path has in it, as the client wrote them, unescaped.
-type names struct{ topic, subscription, hub string }
+type names struct {
+	topic, subscription, hub string
+	// Of the resource manager's paths.
+	account, group, namespace, location, topicType string
+}
 
 // pattern is a path of the table, taken apart. Its words are in lower case.
 type pattern []segment
@@ -89,6 +93,16 @@ func (p pattern) match(path []string) (names, bool) {
 			found.subscription = name
 		case "hub":
 			found.hub = name
+		case "account":
+			found.account = name
+		case "group":
+			found.group = name
+		case "namespace":
+			found.namespace = name
+		case "location":
+			found.location = name
+		case "topicType":
+			found.topicType = name
 		}
 	}
 	return found, true

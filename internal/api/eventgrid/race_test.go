@@ -68,7 +68,7 @@ func TestSubscriptionsAreChangedByTwo(t *testing.T) {
 				_, err := y.topicRegistry.Update(t.Context(), source, "mailer", func(s *topics.Settings) error { s.Concurrency = 3; return nil })
 				testkit.Must(t, err)
 			})
-			y.ask(method, grid+"/topics/orders/eventSubscriptions/mailer", body, asRoot).want(200)
+			y.ask(method, grid+"/topics/orders/eventSubscriptions/mailer", body, asRoot).want(201)
 			s, err := y.topicRegistry.Find(source, "mailer")
 			if err != nil || s.Concurrency != 3 || len(s.Labels) != 1 {
 				t.Errorf("it has a concurrency of %d and labels %v, %v", s.Concurrency, s.Labels, err)
@@ -87,7 +87,7 @@ func TestSubscriptionsAreMadeByTwo(t *testing.T) {
 		_, err := y.topicRegistry.Create(t.Context(), source, "mailer", topics.Settings{Webhook: &egress.Endpoint{URL: "https://mail.example/hook"}, Concurrency: 3})
 		testkit.Must(t, err)
 	})
-	y.ask("PUT", path, hook, asRoot).want(200)
+	y.ask("PUT", path, hook, asRoot).want(201)
 	if s, err := y.topicRegistry.Find(source, "mailer"); err != nil || s.Concurrency != 3 || len(s.Labels) != 1 {
 		t.Errorf("it has a concurrency of %d and labels %v, %v", s.Concurrency, s.Labels, err)
 	}

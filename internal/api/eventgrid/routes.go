@@ -20,6 +20,8 @@ type route struct {
 	// manager: it is the resource manager's, which frames lists. namespaced: its topics are a
 	// namespace's, and take CloudEvents if nothing else is said.
 	manager, namespaced bool
+	// created: a change is answered 201, as if it were made anew, since its clients take no other.
+	created bool
 	// silentHead: HEAD is answered as if there were nothing, as Event Grid does (reference §1).
 	silentHead bool
 }
@@ -103,6 +105,10 @@ func managerRoutes() []route {
 		managed("GET", ofAccount+ofProvider+"/topics", "ListTopics", (*call).listTopics),
 		managed("GET", ofAccount+ofProvider+"/eventSubscriptions", "ListSubscriptions", (*call).listSubscriptions),
 		managed("GET", ofGroup+ofProvider+"/eventSubscriptions", "ListSubscriptions", (*call).listSubscriptions),
+		managed("GET", ofGroup+ofProvider+"/namespaces/{namespace}", "GetNamespace", (*call).getNamespace),
+		managed("GET", ofProvider+"/topicTypes", "ListTopicTypes", (*call).listTopicTypes),
+		managed("GET", ofProvider+"/topicTypes/{topicType}", "GetTopicType", (*call).getTopicType),
+		managed("GET", ofProvider+"/topicTypes/{topicType}/eventTypes", "ListEventTypes", (*call).listEventTypes),
 		subscriptionRoutes(ofHub+ofProvider+"/eventSubscriptions"),
 	)
 	list = append(list, scopeRoutes(ofGroup+ofProvider+"/topics")...)
@@ -110,8 +116,13 @@ func managerRoutes() []route {
 		rt.namespaced = true
 		list = append(list, rt)
 	}
+	for _, of := range []string{ofAccount, ofGroup} {
+		for _, part := range []string{"/topicTypes/{topicType}", "/locations/{location}", "/locations/{location}/topicTypes/{topicType}"} {
+			list = append(list, managed("GET", of+ofProvider+part+"/eventSubscriptions", "ListSubscriptions", (*call).listSubscriptions)...)
+		}
+	}
 	for i := range list {
-		list[i].manager = true
+		list[i].manager, list[i].created = true, !list[i].namespaced
 	}
 	return list
 }

@@ -54,6 +54,11 @@ func TestPathsAreFound(t *testing.T) {
 		{"GET", "/subscriptions/0-1/providers/Microsoft.EventGrid/eventSubscriptions", "ListSubscriptions", "", "", ""},
 		{"GET", manager + "/providers/Microsoft.EventGrid/eventSubscriptions", "ListSubscriptions", "", "", ""},
 		{"GET", manager + "/providers/Microsoft.EventGrid/topics", "ListTopics", "", "", ""},
+		{"GET", manager + "/providers/Microsoft.EventGrid/namespaces/yard", "GetNamespace", "", "", ""},
+		{"GET", manager + "/providers/Microsoft.EventGrid/locations/westeurope/eventSubscriptions", "ListSubscriptions", "", "", ""},
+		{"GET", "/subscriptions/0-1/providers/Microsoft.EventGrid/topicTypes/Microsoft.EventGrid.Topics/eventSubscriptions", "ListSubscriptions", "", "", ""},
+		{"GET", "/providers/Microsoft.EventGrid/topicTypes", "ListTopicTypes", "", "", ""},
+		{"GET", "/providers/Microsoft.EventGrid/topicTypes/Microsoft.EventGrid.Topics/eventTypes", "ListEventTypes", "", "", ""},
 		{"PUT", manager + "/providers/microsoft.eventgrid/topics/orders", "PutTopic", "orders", "", ""},
 		{"PATCH", manager + "/providers/Microsoft.EventGrid/topics/orders", "UpdateTopic", "orders", "", ""},
 		{"POST", manager + "/providers/Microsoft.EventGrid/topics/orders/listKeys", "ListKeys", "orders", "", ""},
@@ -70,7 +75,7 @@ func TestPathsAreFound(t *testing.T) {
 			r := httptest.NewRequest(test.method, "https://bare.localhost"+test.path, nil)
 			c := d.newCall(&frame.Call{ResponseWriter: httptest.NewRecorder(), R: r})
 			testkit.Must(t, c.Find())
-			if want := (names{test.topic, test.subscription, test.hub}); c.Route.Name != test.name || c.names != want {
+			if got := [3]string{c.names.topic, c.names.subscription, c.names.hub}; c.Route.Name != test.name || got != [3]string{test.topic, test.subscription, test.hub} {
 				t.Errorf("found %s %+v", c.Route.Name, c.names)
 			}
 			if !Serves(r) {

@@ -27,7 +27,7 @@ func Serves(r *http.Request) bool {
 	case path == "/topics", path == "/api/events", strings.HasPrefix(path, "/topics/"):
 		return true
 	}
-	return strings.HasPrefix(path, "/subscriptions/") && strings.Contains(path+"/", provider)
+	return strings.HasPrefix(path, "/subscriptions/") && strings.Contains(path+"/", provider) || strings.HasPrefix(path, provider)
 }
 
 // ofHubs stands in paths for a topic, where a subscription's events come from a hub. It is too

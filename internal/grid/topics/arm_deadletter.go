@@ -53,7 +53,7 @@ func (d *armDeadLetter) target(present Target) (Target, error) {
 	case strings.EqualFold(d.EndpointType, "Folder"):
 		target = Target{Kind: TargetFolder, Where: p.Path}
 	case strings.EqualFold(d.EndpointType, "EventHub"):
-		target = Target{Kind: TargetHub, Where: hubName(p.EventHub, p.ResourceID)}
+		target = Target{Kind: TargetHub, Where: hubName(p.EventHub, p.ResourceID), Resource: givenHub(p.EventHub, p.ResourceID, present.Resource)}
 	default:
 		return Target{}, invalid("deadLetterDestination: endpointType %.40q: write StorageBlob, Folder, EventHub or Yard", d.EndpointType)
 	}

@@ -65,6 +65,7 @@ func parseDestination(d *armDestination, s *Settings) error {
 		if name == "" {
 			return invalid("an EventHub destination names no hub: give eventHub, a hub of this yard, or a resourceId that ends in its name")
 		}
+		s.HubResource = givenHub(p.EventHub, p.ResourceID, s.HubResource)
 		s.Hub, s.Webhook, s.Pull, s.Keys, s.Binary = name, nil, nil, nil, false
 	}
 	s.Headers, s.MaxEvents, s.PreferredKiB = headers, d.Properties.MaxEvents, d.Properties.PreferredKiB
@@ -147,6 +148,15 @@ func hubName(name, resource string) string {
 		return resource[at+len(before):]
 	}
 	return resource[strings.LastIndexByte(resource, '/')+1:]
+}
+
+// givenHub is the id of a hub to be shown. One beside a hub's name, which only the yard writes, is
+// what the yard has shown.
+func givenHub(name, resource, present string) string {
+	if name != "" {
+		return present
+	}
+	return resource
 }
 
 // headers reads delivery properties. A secret that is hidden is the present one.

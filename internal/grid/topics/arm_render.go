@@ -61,7 +61,11 @@ func RenderSubscriptionARM(s Subscription) any {
 	if s.Source.Hub != "" {
 		id = s.Resource + "/providers/Microsoft.EventGrid/eventSubscriptions/" + s.Name
 	}
-	return object{"id": id, "name": s.Name, "type": "Microsoft.EventGrid/eventSubscriptions", "properties": properties}
+	kind := "Microsoft.EventGrid/eventSubscriptions"
+	if s.Pull != nil {
+		kind = typeOf(id)
+	}
+	return object{"id": id, "name": s.Name, "type": kind, "properties": properties}
 }
 
 // provisioningStates: only who gets events has succeeded. All other states have failed.
@@ -82,7 +86,7 @@ func renderDestination(s Subscription) object {
 	}
 	properties["preferredBatchSizeInKilobytes"] = cmp.Or(s.PreferredKiB, defaultPreferredKiB)
 	if s.Hub != "" {
-		properties["eventHub"], properties["resourceId"] = s.Hub, hubResource(s, s.Hub)
+		properties["eventHub"], properties["resourceId"] = s.Hub, hubResource(s, s.Hub, s.HubResource)
 		return object{"endpointType": "EventHub", "properties": properties}
 	}
 	if s.Webhook != nil {
@@ -92,10 +96,14 @@ func renderDestination(s Subscription) object {
 	return object{"endpointType": "WebHook", "properties": properties}
 }
 
-// hubResource names a hub in the namespace that the source is in.
-func hubResource(s Subscription, hub string) string {
+// hubResource is a hub's id as it was given or, where it was not, one in the group that the source
+// is in.
+func hubResource(s Subscription, hub, given string) string {
+	if given != "" && hubName("", given) == hub {
+		return given
+	}
 	group, _, _ := strings.Cut(s.Resource, "/providers/")
-	return HubResource(path.Base(group), hub)
+	return MoveResource(HubResource(path.Base(group), hub), group, "")
 }
 
 func renderHeaders(headers []Header) []object {
@@ -123,7 +131,7 @@ func renderDeadLetter(s Subscription) any {
 	case TargetFolder:
 		return object{"endpointType": "Folder", "properties": object{"path": d.Where}}
 	case TargetHub:
-		return object{"endpointType": "EventHub", "properties": object{"eventHub": d.Where, "resourceId": hubResource(s, d.Where)}}
+		return object{"endpointType": "EventHub", "properties": object{"eventHub": d.Where, "resourceId": hubResource(s, d.Where, d.Resource)}}
 	case TargetBlob:
 		container := baseURL(d.Where)
 		return object{"endpointType": "StorageBlob", "properties": object{

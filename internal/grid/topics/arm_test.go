@@ -37,7 +37,7 @@ func TestParseTopicARM(t *testing.T) {
 			"disableLocalAuth": true, "minimumTlsVersionAllowed": "1.2", "endpoint": "https://x", "provisioningState": "Succeeded"
 		}}`))
 	want := TopicConfig{Topic{
-		Name: "orders", Schema: schema.Custom, DisableKeys: true, Tags: map[string]string{"team": "a"},
+		Name: "orders", Schema: schema.Custom, DisableKeys: true, Tags: map[string]string{"team": "a"}, Location: "westeurope",
 		Mapping: schema.Mapping{
 			ID: schema.Field{Source: "orderId"}, EventTime: schema.Field{Source: "at"}, EventType: schema.Field{Source: "kind", Default: "order"},
 			Subject: schema.Field{Source: "path", Default: "none"}, DataVersion: schema.Field{Default: "1.0"},
@@ -46,7 +46,7 @@ func TestParseTopicARM(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	for _, little := range []string{"", "{}", `{"location":"x"}`, `{"properties":{"inputSchema":null,"inputSchemaMapping":null}}`, `{"properties":null}`} {
+	for _, little := range []string{"", "{}", `{"location":"local"}`, `{"properties":{"inputSchema":null,"inputSchemaMapping":null}}`, `{"properties":null}`} {
 		if got, err := ParseTopicARM([]byte(little)); err != nil || cmp.Diff(TopicConfig{}, got) != "" {
 			t.Errorf("%s: got %+v, %v", little, got, err)
 		}
@@ -122,9 +122,9 @@ func TestSubscriptionPartsInARM(t *testing.T) {
 		name, properties string
 		want             Settings
 	}{
-		{"a hub by its resource", `{"destination":{"endpointType":"EventHub","properties":{"resourceId":"` + hubID + `"}}}`, Settings{Hub: "sensors"}},
+		{"a hub by its resource", `{"destination":{"endpointType":"EventHub","properties":{"resourceId":"` + hubID + `"}}}`, Settings{Hub: "sensors", HubResource: hubID}},
 		{"a hub of ours", `{"destination":{"endpointType":"eventhub","properties":{"eventHub":"a/b"}}}`, Settings{Hub: "a/b"}},
-		{"with an identity", `{"destination":null,"deliveryWithResourceIdentity":{"identity":{"type":"SystemAssigned"},"destination":{"endpointType":"EventHub","properties":{"resourceId":"` + hubID + `"}}}}`, Settings{Hub: "sensors"}},
+		{"with an identity", `{"destination":null,"deliveryWithResourceIdentity":{"identity":{"type":"SystemAssigned"},"destination":{"endpointType":"EventHub","properties":{"resourceId":"` + hubID + `"}}}}`, Settings{Hub: "sensors", HubResource: hubID}},
 		{"no batching by default", `{"destination":{"endpointType":"EventHub","properties":{"eventHub":"x","maxEventsPerBatch":1,"preferredBatchSizeInKilobytes":64}}}`, Settings{Hub: "x"}},
 		{"batching by size alone", `{"destination":{"endpointType":"EventHub","properties":{"eventHub":"x","preferredBatchSizeInKilobytes":64}}}`, Settings{Hub: "x", PreferredKiB: 64}},
 		{"pulled", `{"deliveryConfiguration":{"deliveryMode":"Queue","queue":{"receiveLockDurationInSeconds":120,"maxDeliveryCount":7,"eventTimeToLive":"P1D"}},"eventDeliverySchema":"CloudEventSchemaV1_0"}`,
@@ -135,7 +135,7 @@ func TestSubscriptionPartsInARM(t *testing.T) {
 			Settings{Hub: "x", Retry: retry.Policy{MaxAttempts: 4, TimeToLive: 90 * time.Minute}, Filter: filter.Config{EventTypes: []string{"a"}, Advanced: []filter.Condition{{Operator: "IsNotNull", Key: "data.x"}}}}},
 		{"the Edge edition's time to live", `{"retryPolicy":{"eventExpiryInMinutes":120}}`, Settings{Retry: retry.Policy{TimeToLive: 2 * time.Hour}}},
 		{"dead letters in a folder", `{"deadLetterDestination":{"endpointType":"Folder","properties":{"path":"dead"}}}`, Settings{DeadLetter: Target{Kind: TargetFolder, Where: "dead"}}},
-		{"dead letters in a hub", `{"deadLetterDestination":{"endpointType":"EventHub","properties":{"resourceId":"` + hubID + `"}}}`, Settings{DeadLetter: Target{Kind: TargetHub, Where: "sensors"}}},
+		{"dead letters in a hub", `{"deadLetterDestination":{"endpointType":"EventHub","properties":{"resourceId":"` + hubID + `"}}}`, Settings{DeadLetter: Target{Kind: TargetHub, Where: "sensors", Resource: hubID}}},
 		{"dead letters in the yard", `{"deadLetterDestination":{"endpointType":"Yard"}}`, Settings{DeadLetter: Target{Kind: TargetYard}}},
 		{"dead letters in a container", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"blobContainerUrl":"https://a/c?sig=x"}}}`, Settings{DeadLetter: Target{Kind: TargetBlob, Where: "https://a/c?sig=x"}}},
 		{"in an account with a signature", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"https://a/?sig=x","blobContainerName":"c"}}}`, Settings{DeadLetter: Target{Kind: TargetBlob, Where: "https://a/c?sig=x"}}},

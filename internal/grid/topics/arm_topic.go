@@ -2,7 +2,9 @@ package topics
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"path"
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -40,6 +42,7 @@ func reads[T any](what string, take func(T, *Settings) error) parser {
 func ParseTopicARM(body []byte) (TopicConfig, error) {
 	var doc struct {
 		Name       string            `json:"name"`
+		Location   string            `json:"location"`
 		Tags       map[string]string `json:"tags"`
 		Properties struct {
 			InputSchema        string `json:"inputSchema"`
@@ -60,7 +63,10 @@ func ParseTopicARM(body []byte) (TopicConfig, error) {
 	if p := doc.Properties; p.PublicNetworkAccess != "" && !strings.EqualFold(p.PublicNetworkAccess, "Enabled") || len(p.InboundIPRules) > 0 {
 		return TopicConfig{}, invalid("publicNetworkAccess and inboundIpRules: a topic is open to all addresses that reach the yard: leave them out, and keep others off by a firewall")
 	}
-	cfg := TopicConfig{Topic{Name: doc.Name, Tags: doc.Tags, DisableKeys: doc.Properties.DisableLocalAuth}}
+	if strings.EqualFold(doc.Location, DefaultLocation) {
+		doc.Location = ""
+	}
+	cfg := TopicConfig{Topic{Name: doc.Name, Tags: doc.Tags, Location: doc.Location, DisableKeys: doc.Properties.DisableLocalAuth}}
 	if m := doc.Properties.InputSchemaMapping; m != nil {
 		if m.Type != "" && !strings.EqualFold(m.Type, "Json") {
 			return TopicConfig{}, invalid("inputSchemaMappingType %.32q: write Json", m.Type)
@@ -72,6 +78,32 @@ func ParseTopicARM(body []byte) (TopicConfig, error) {
 		cfg.Schema, err = schema.ParseKind(name)
 	}
 	return cfg, invalidIf("inputSchema", err)
+}
+
+// DefaultLocation is that of what was given none.
+const DefaultLocation = "local"
+
+// MoveResource gives a resource id another beginning, /subscriptions/ID/resourceGroups/NAME, and
+// another namespace; empty ones stay as they are. A topic gets into a namespace by it.
+func MoveResource(resource, group, namespace string) string {
+	present, rest, _ := strings.Cut(resource, "/providers/")
+	if kind, name, ok := strings.Cut(rest, "/topics/"); ok && namespace != "" {
+		rest = kind + "/namespaces/" + namespace + "/topics/" + name
+	} else if kind, name, ok := strings.Cut(rest, "/eventhubs/"); ok && namespace != "" {
+		rest = path.Dir(kind) + "/" + namespace + "/eventhubs/" + name
+	}
+	return cmp.Or(group, present) + "/providers/" + rest
+}
+
+// typeOf is the type in a resource id: every other word behind the provider.
+func typeOf(resource string) string {
+	_, rest, _ := strings.Cut(resource, "/providers/")
+	words := strings.Split(rest, "/")
+	kind := words[0]
+	for i := 1; i < len(words); i += 2 {
+		kind += "/" + words[i]
+	}
+	return kind
 }
 
 // RenderTopicARM shows a topic as management calls do, without its keys; endpoint is where it is
@@ -93,7 +125,7 @@ func RenderTopicARM(t Topic, endpoint string) any {
 		tags = map[string]string{}
 	}
 	return object{
-		"id": t.Resource, "name": t.Name, "type": "Microsoft.EventGrid/topics", "location": "local",
+		"id": t.Resource, "name": t.Name, "type": typeOf(t.Resource), "location": cmp.Or(t.Location, DefaultLocation),
 		"tags": tags, "properties": properties,
 	}
 }

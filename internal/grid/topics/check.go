@@ -37,6 +37,7 @@ const (
 	maxTags          = 50
 	maxTagNameBytes  = 512
 	maxTagValueBytes = 256
+	maxGroupBytes    = 512
 	// maxSettingsBytes leaves room for a proposal beside them, and for what else is stored.
 	maxSettingsBytes = meta.MaxValueBytes/2 - 16<<10
 )
@@ -365,6 +366,9 @@ func checkTopic(t Topic) error {
 	}
 	if len(t.Tags) > maxTags {
 		return invalid("topic %q: %d tags: give at most %d", t.Name, len(t.Tags), maxTags)
+	}
+	if len(t.Location) > maxTagValueBytes || len(t.Group) > maxGroupBytes {
+		return invalid("topic %q: give it a location of at most %d bytes, and a subscription and resource group of at most %d", t.Name, maxTagValueBytes, maxGroupBytes)
 	}
 	for name, value := range t.Tags {
 		if name == "" || len(name) > maxTagNameBytes || len(value) > maxTagValueBytes {

@@ -20,7 +20,7 @@ import (
 
 // TopicConfig describes a topic to be made. Empty keys are made.
 type TopicConfig struct {
-	Topic // Name, Schema (empty: EventGrid), Mapping, Key1, Key2, DisableKeys, Tags count
+	Topic // Name, Schema (empty: EventGrid), Mapping, Key1, Key2, DisableKeys, Tags, Location, Group count
 }
 
 // Names of a topic's keys.
@@ -65,6 +65,7 @@ func (k *topicRegistry) CreateTopic(ctx context.Context, cfg TopicConfig) (Topic
 	t := &topicRecord{Topic: Topic{
 		Name: cfg.Name, ID: newID(), Schema: cmp.Or(cfg.Schema, schema.EventGrid), Mapping: cfg.Mapping,
 		Key1: cfg.Key1, Key2: cfg.Key2, Created: now(), DisableKeys: cfg.DisableKeys, Tags: cfg.Tags,
+		Location: cfg.Location, Group: cfg.Group,
 	}}
 	err := checkTopic(t.Topic)
 	// Several who create at once may all see room for one more: the bound is there for the memory.
@@ -109,7 +110,8 @@ func (k *topicRegistry) clear(ctx context.Context, name string) error {
 }
 
 // EnsureTopic makes it, or changes what may be changed (all but the schema) and differs. Keys
-// that are not given stay, and so does the mapping where not even a schema is given.
+// that are not given stay, and so do location and group, and the mapping where not even a schema is
+// given.
 func (k *topicRegistry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
 	for try := 1; ; try++ {
 		t, err := k.changeTopic(ctx, cfg.Name, func(t *Topic) error {
@@ -121,6 +123,7 @@ func (k *topicRegistry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic
 			}
 			t.Key1, t.Key2 = cmp.Or(cfg.Key1, t.Key1), cmp.Or(cfg.Key2, t.Key2)
 			t.DisableKeys, t.Tags = cfg.DisableKeys, cfg.Tags
+			t.Location, t.Group = cmp.Or(cfg.Location, t.Location), cmp.Or(cfg.Group, t.Group)
 			return checkTopic(*t)
 		})
 		if err == nil {

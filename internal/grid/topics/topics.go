@@ -39,6 +39,10 @@ type Topic struct {
 	DisableKeys bool `json:"disableKeys,omitempty"`
 	// Tags are the user's.
 	Tags map[string]string `json:"tags,omitempty"`
+	// Location and Group are what the resource manager was told, and mean nothing here: a region,
+	// and /subscriptions/ID/resourceGroups/NAME. Empty: it was told nothing.
+	Location string `json:"location,omitempty"`
+	Group    string `json:"group,omitempty"`
 	// Resource is the id that deliveries carry as topic:
 	// /subscriptions/GUID/resourceGroups/NAMESPACE/providers/Microsoft.EventGrid/topics/NAME.
 	// It follows from the rest and is not stored.
@@ -113,6 +117,8 @@ type Settings struct {
 	Webhook *egress.Endpoint `json:"webhook,omitempty"`
 	Hub     string           `json:"hub,omitempty"`
 	Pull    *Pull            `json:"pull,omitempty"`
+	// HubResource is the hub's id as the resource manager was given it, to be shown.
+	HubResource string `json:"hubResource,omitempty"`
 
 	Filter filter.Config `json:"filter,omitzero"`
 	// Output is the delivery schema; empty: schema.DefaultOutput. Binary is CloudEvents' binary
@@ -178,4 +184,6 @@ type Target struct {
 	Where string `json:"where,omitempty"`
 	// Key is the storage account's key, where the URL has no signature of its own.
 	Key string `json:"key,omitempty"`
+	// Resource is the id of the hub as the resource manager was given it, to be shown.
+	Resource string `json:"resource,omitempty"`
 }
