@@ -1,0 +1,90 @@
+package server_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/server"
+	"github.com/eventyard/eventyard/servertest"
+)
+
+// R2: a stranger says anything to each listener: as AMQP inside TLS or WebSockets, in the place of
+// the TLS handshake, or in that of a WebSocket's frames. Nothing panics, and what was begun ends.
+func FuzzStrangers(f *testing.F) {
+	const sasl = "AMQP\x03\x01\x00\x00"
+	anonymous := sasl + "\x00\x00\x00\x1c\x02\x01\x00\x00\x00\x53\x41\xc0\x0f\x02\xa3\x09ANONYMOUS\xa0\x00"
+	open := anonymous + "AMQP\x00\x01\x00\x00" + "\x00\x00\x00\x14\x02\x00\x00\x00\x00\x53\x10\xc0\x07\x02\xa1\x01a\xa1\x01b"
+	for _, said := range []string{
+		"", sasl, anonymous, open, open + "\x00\x00\x00\x08\x02\x00\x00\x00", open + "\xff\xff\xff\xff\x02\x00\x00\x00",
+		open + "\x00\x00\x00\x17\x02\x00\x00\x00\x00\x53\x11\xc0\x0a\x04\x40\x43\x52\xff\x52\xff",
+		"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03", "\x16\x03\x01\xff\xff", "\x82\x08" + sasl, "\x82\x88\x01\x02\x03\x04" + sasl,
+		"\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\x88\x80\x00\x00\x00\x00", "\x89\x80\x00\x00\x00\x00", "GET / HTTP/1.1\r\n\r\n",
+	} {
+		for way := range strangersWays {
+			f.Add(byte(way), []byte(said))
+		}
+	}
+	log := new(testkit.Buffer)
+	yard := servertest.Start(f, servertest.Listeners, func(c *server.Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	at := map[string]string{}
+	for _, listener := range []string{"amqp", "amqps", "http", "https"} {
+		_, at[listener], _ = strings.Cut(yard.Addresses()[listener], "://")
+	}
+	f.Fuzz(func(t *testing.T, way byte, said []byte) {
+		conn, err := strangersWays[int(way)%len(strangersWays)](t.Context(), at)
+		testkit.Must(t, err)
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		go func() { // it may end in the middle of it
+			_, _ = conn.Write(said)
+			if half, ok := conn.(interface{ CloseWrite() error }); ok {
+				_ = half.CloseWrite()
+				return
+			}
+			_ = conn.Close() // a WebSocket has no half
+		}()
+		if _, err := io.Copy(io.Discard, conn); err != nil && strings.Contains(err.Error(), "i/o timeout") {
+			t.Errorf("the yard goes on waiting after %q", said)
+		}
+		if strings.Contains(log.String(), "panic") {
+			t.Fatalf("the yard says: %s", log.String())
+		}
+	})
+}
+
+// strangersWays are how a stranger gets to say something.
+var strangersWays = []func(ctx context.Context, at map[string]string) (net.Conn, error){
+	func(_ context.Context, at map[string]string) (net.Conn, error) { return net.Dial("tcp", at["amqp"]) },
+	func(_ context.Context, at map[string]string) (net.Conn, error) { return net.Dial("tcp", at["amqps"]) },
+	func(_ context.Context, at map[string]string) (net.Conn, error) {
+		return tls.Dial("tcp", at["amqps"], &tls.Config{InsecureSkipVerify: true})
+	},
+	func(ctx context.Context, at map[string]string) (net.Conn, error) {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		ws, _, err := websocket.Dial(ctx, "wss://"+at["https"]+"/$servicebus/websocket",
+			&websocket.DialOptions{HTTPClient: client, Subprotocols: []string{"AMQPWSB10"}})
+		if err != nil {
+			return nil, err
+		}
+		return websocket.NetConn(ctx, ws, websocket.MessageBinary), nil
+	},
+	func(_ context.Context, at map[string]string) (net.Conn, error) { // the frames are the stranger's own
+		conn, err := net.Dial("tcp", at["http"])
+		if err != nil {
+			return nil, err
+		}
+		_, err = io.WriteString(conn, "GET /$servicebus/websocket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: AMQPWSB10\r\n\r\n")
+		return conn, err
+	},
+}
