@@ -186,3 +186,34 @@ func TestDevelopmentStorage(t *testing.T) { // P8, R1
 		}
 	}
 }
+
+// G8: dead letters go to a container of the yard's own account, named as Azure names one, by its
+// resource id; a storage client reads them there. An account that nobody told the yard of is refused.
+func TestDeadLettersByResourceID(t *testing.T) {
+	hook := newReceiver(t)
+	hook.status.Store(http.StatusBadRequest) // never again
+	cfg := quick(t)
+	cfg.Grid.DeadLetterDelay = -1
+	y := start(t, cfg)
+	defer y.shutdown()
+	const group = "/subscriptions/s/resourceGroups/g/providers"
+	y.want(201, "PUT", group+"/Microsoft.EventGrid/topics/orders", `{"location":"westeurope"}`)
+	subscription := func(account string) string {
+		return `{"properties":{"destination":{"endpointType":"WebHook","properties":{"endpointUrl":"` + hook.URL + `"}},"deadLetterDestination":{"endpointType":"StorageBlob",
+			"properties":{"resourceId":"` + group + `/Microsoft.Storage/storageAccounts/` + account + `","blobContainerName":"dead"}}}}`
+	}
+	path := group + "/Microsoft.EventGrid/topics/orders/eventSubscriptions/billing"
+	if answer := y.want(400, "PUT", path, subscription("elsewhere")); !strings.Contains(answer, "grid.deadAccounts") {
+		t.Errorf("an account that nobody told of: %s", answer)
+	}
+	client := y.blobClient()
+	testkit.Must(t, testkit.Err(client.CreateContainer(t.Context(), "dead", nil)))
+	y.want(201, "PUT", path, subscription("eventyard"))
+	testkit.Equal(t, y.subscription("billing").DeadLetter, "blob:eventyard/dead", "the target as the yard writes it")
+	y.publish("orders", "lost")
+	hook.await(hook.got, "lost")
+	testkit.Eventually(t, "the dead letter is in the container", func() bool {
+		page, err := client.NewListBlobsFlatPager("dead", nil).NextPage(t.Context())
+		return err == nil && len(page.Segment.BlobItems) == 1 && strings.HasPrefix(*page.Segment.BlobItems[0].Name, "ORDERS/BILLING/")
+	})
+}

@@ -78,8 +78,8 @@ type Subscription struct {
 	// MaxRetryAfter: The longest wait that a receiver may ask for by Retry-After, a duration;
 	// negative: its wish is not honoured. Default: 1h.
 	MaxRetryAfter *string
-	// DeadLetter: Where undeliverable events go: yard, folder:DIR, blob:URL or hub:NAME. Default:
-	// none, they are dropped.
+	// DeadLetter: Where undeliverable events go: yard, folder:DIR, blob:URL,
+	// blob:ACCOUNT/CONTAINER or hub:NAME. Default: none, they are dropped.
 	DeadLetter *string
 	// DeadLetterKey: Key of the storage account, where the URL has no signature.
 	DeadLetterKey *string

@@ -7,6 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
+	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
@@ -39,12 +40,18 @@ type Grid struct {
 	DeadLetterDelay, DeadLetterGiveUp, DeadLetterKeep time.Duration
 	// DeadLetterFolders are those outside the data folder that may be written to.
 	DeadLetterFolders []string
+	// DeadLetterAccounts are connection strings of storage accounts that dead letters may be written
+	// to by the account's name. The yard's own account need not be here.
+	DeadLetterAccounts []string
 }
 
 // validateGrid looks at what can be wrong with topics and subscriptions by themselves.
 func (c Config) validateGrid() error {
 	if c.Grid.Jitter > maxJitter {
 		return fmt.Errorf("a jitter of %v: give at most %v, a share of the waits", c.Grid.Jitter, maxJitter)
+	}
+	if _, err := c.Grid.accounts(); err != nil {
+		return err
 	}
 	for _, t := range c.Topics {
 		if err := subscribe.ApplyTopic(admin.TopicRequest(t), new(topics.Topic)); err != nil {
@@ -57,6 +64,18 @@ func (c Config) validateGrid() error {
 		}
 	}
 	return nil
+}
+
+// accounts reads DeadLetterAccounts.
+func (g Grid) accounts() (list []deadletter.Account, err error) {
+	for _, connection := range g.DeadLetterAccounts {
+		account, err := deadletter.ParseAccount(connection)
+		if err != nil {
+			return nil, fmt.Errorf("storage accounts of dead letters: %w", err)
+		}
+		list = append(list, account)
+	}
+	return list, nil
 }
 
 // maxJitter leaves half of a wait at least.

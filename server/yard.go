@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/azureblob"
 	"github.com/eventyard/eventyard/internal/api/define"
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
@@ -183,9 +184,14 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 	}
 	origin := cmp.Or(cfg.Origin, defaultOrigin)
 	asker := handshake.New(handshake.Config{Client: y.client, Origin: origin, Timeout: cfg.Timeout, Log: log})
+	accounts, err := cfg.accounts()
+	if err != nil {
+		return err
+	}
 	// Topics check the targets of dead letters, which need topics to be open.
 	dead := deadletter.Config{
 		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, DataDir: y.cfg.DataDir,
+		Blobs: y.blobs, BlobAccount: azureblob.Account, Accounts: accounts,
 		AllowDirs: cfg.DeadLetterFolders, Transport: y.client.Transport(), Delay: cfg.DeadLetterDelay,
 		GiveUp: cfg.DeadLetterGiveUp, Keep: cfg.DeadLetterKeep, Log: log, Metrics: y.registry,
 	}

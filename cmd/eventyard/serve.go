@@ -225,7 +225,7 @@ func gridConfig(cfg config.Grid) server.Grid {
 		Jitter: float64(cfg.JitterPercent) / 100, ProbationAfter: cfg.ProbationAfter, ProbationCap: time.Duration(cfg.ProbationCap),
 		ValidationWindow: time.Duration(cfg.ValidationWindow), Origin: cfg.Origin, TopicRetention: time.Duration(cfg.TopicRetention),
 		DeadLetterDelay: orNone(time.Duration(cfg.DeadLetterDelay)), DeadLetterGiveUp: time.Duration(cfg.DeadLetterGiveUp),
-		DeadLetterKeep: time.Duration(cfg.DeadLetterKeep), DeadLetterFolders: cfg.Folders(),
+		DeadLetterKeep: time.Duration(cfg.DeadLetterKeep), DeadLetterFolders: cfg.Folders(), DeadLetterAccounts: cfg.Accounts(),
 	}
 	if grid.Jitter == 0 {
 		grid.Jitter = -1

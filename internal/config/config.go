@@ -93,19 +93,20 @@ type Log struct {
 
 // Grid says how events are pushed to webhooks.
 type Grid struct {
-	Allow             string            `key:"allow"`
-	Timeout           quantity.Duration `key:"timeout"`
-	LateWindow        quantity.Duration `key:"lateWindow"`
-	JitterPercent     int               `key:"jitterPercent"`
-	ProbationAfter    int               `key:"probationAfter"`
-	ProbationCap      quantity.Duration `key:"probationCap"`
-	ValidationWindow  quantity.Duration `key:"validationWindow"`
-	Origin            string            `key:"origin"`
-	TopicRetention    quantity.Duration `key:"topicRetention"`
-	DeadLetterDelay   quantity.Duration `key:"deadDelay"`
-	DeadLetterGiveUp  quantity.Duration `key:"deadGiveUp"`
-	DeadLetterKeep    quantity.Duration `key:"deadKeep"`
-	DeadLetterFolders string            `key:"deadFolders"`
+	Allow              string            `key:"allow"`
+	Timeout            quantity.Duration `key:"timeout"`
+	LateWindow         quantity.Duration `key:"lateWindow"`
+	JitterPercent      int               `key:"jitterPercent"`
+	ProbationAfter     int               `key:"probationAfter"`
+	ProbationCap       quantity.Duration `key:"probationCap"`
+	ValidationWindow   quantity.Duration `key:"validationWindow"`
+	Origin             string            `key:"origin"`
+	TopicRetention     quantity.Duration `key:"topicRetention"`
+	DeadLetterDelay    quantity.Duration `key:"deadDelay"`
+	DeadLetterGiveUp   quantity.Duration `key:"deadGiveUp"`
+	DeadLetterKeep     quantity.Duration `key:"deadKeep"`
+	DeadLetterFolders  string            `key:"deadFolders"`
+	DeadLetterAccounts string            `key:"deadAccounts"`
 }
 
 // Off closes a listener.

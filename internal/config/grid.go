@@ -31,6 +31,9 @@ func (g Grid) Networks() ([]netip.Prefix, error) {
 // Folders reads DeadLetterFolders.
 func (g Grid) Folders() []string { return splitList(g.DeadLetterFolders) }
 
+// Accounts reads DeadLetterAccounts.
+func (g Grid) Accounts() []string { return splitList(g.DeadLetterAccounts) }
+
 func splitList(text string) (items []string) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {

@@ -115,6 +115,10 @@ var rows = []row{
 		"How long the yard keeps dead letters for listing and redriving."},
 	{"grid.deadFolders", "DIRS", "",
 		"Folders outside the data folder that dead letters may be written to, with commas between."},
+	{"grid.deadAccounts", "TEXTS", "",
+		"Connection strings of storage accounts that dead letters may be written to by the account's name or resource " +
+			"id, with commas between; better given as EVENTYARD_GRID_DEAD_ACCOUNTS than on a command line. The yard's own " +
+			"account need not be here."},
 	{"notify.to", "URLS", "",
 		"Who is notified when the circuit of any function opens, besides those that the function names: " +
 			"mailto:ops@example.com and webhooks' URLs, with commas between."},

@@ -61,9 +61,14 @@ func TestOfficialManager(t *testing.T) {
 	destination := &armeventgrid.EventHubEventSubscriptionDestination{
 		EndpointType: to.Ptr(armeventgrid.EndpointTypeEventHub), Properties: &armeventgrid.EventHubEventSubscriptionDestinationProperties{ResourceID: to.Ptr(hub)},
 	}
+	const account = "/subscriptions/other/resourceGroups/data/providers/Microsoft.Storage/storageAccounts/eventyard"
+	dead := &armeventgrid.StorageBlobDeadLetterDestination{
+		EndpointType: to.Ptr(armeventgrid.DeadLetterEndPointTypeStorageBlob),
+		Properties:   &armeventgrid.StorageBlobDeadLetterDestinationProperties{ResourceID: to.Ptr(account), BlobContainerName: to.Ptr("dead")},
+	}
 	for range 2 {
 		poller, err := subs.BeginCreateOrUpdate(t.Context(), *got.ID, "billing", armeventgrid.EventSubscription{
-			Properties: &armeventgrid.EventSubscriptionProperties{Destination: destination},
+			Properties: &armeventgrid.EventSubscriptionProperties{Destination: destination, DeadLetterDestination: dead},
 		}, nil)
 		ended(t, poller, err)
 	}
@@ -77,6 +82,8 @@ func TestOfficialManager(t *testing.T) {
 	testkit.Equal(t, *read.Properties.Topic, *got.ID, "what the subscription is of")
 	testkit.Equal(t, *read.Properties.Labels[0], "d", "the label")
 	testkit.Equal(t, *read.Properties.Destination.(*armeventgrid.EventHubEventSubscriptionDestination).Properties.ResourceID, hub, "the hub")
+	shown := read.Properties.DeadLetterDestination.(*armeventgrid.StorageBlobDeadLetterDestination).Properties
+	testkit.Equal(t, *shown.ResourceID+" "+*shown.BlobContainerName, account+" dead", "where dead letters go")
 
 	for location, want := range map[string]int{"westeurope": 1, "eastus": 0} {
 		page, err := subs.NewListRegionalBySubscriptionPager(location, nil).NextPage(t.Context())

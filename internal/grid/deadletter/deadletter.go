@@ -56,6 +56,11 @@ type Config struct {
 	AllowDirs []string
 	// Transport reaches blob storage; it is the guarded one. nil: blob storage cannot be used.
 	Transport http.RoundTripper
+	// Blobs are the yard's own, whose account is BlobAccount; nil: it has none. Accounts are others
+	// that targets may name.
+	Blobs       Blobs
+	BlobAccount string
+	Accounts    []Account
 	// Delay is how long letters are gathered before they are written (zero: 5 min; negative: at
 	// once), GiveUp how long a target may be out of reach (zero: 4 h), Keep how long the yard's own
 	// copies are kept (zero: 30 days). MaxRedrives per event without force, zero: 3.

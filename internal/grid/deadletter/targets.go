@@ -30,6 +30,9 @@ func (c Config) targetOf(t topics.Target) (target, error) {
 	case topics.TargetFolder:
 		return c.folder(t.Where)
 	case topics.TargetBlob:
+		if account, container, ok := t.Account(); ok {
+			return c.named(account, container)
+		}
 		return newContainer(t, c.Transport)
 	case topics.TargetHub:
 		return hubTarget{c.Broker, t.Where}, nil

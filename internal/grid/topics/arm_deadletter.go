@@ -2,11 +2,12 @@ package topics
 
 import (
 	"net/url"
+	"path"
 	"strings"
 )
 
-// armDeadLetter is where dead letters go. All but StorageBlob with an account's resource id is
-// ours.
+// armDeadLetter is where dead letters go. All but StorageBlob with resourceId and blobContainerName
+// is ours.
 type armDeadLetter struct {
 	EndpointType string `json:"endpointType"`
 	Properties   struct {
@@ -81,14 +82,20 @@ func (d *armDeadLetter) container(present Target) (Target, error) {
 		where = u.JoinPath(p.ContainerName).String()
 	}
 	target := Target{Kind: TargetBlob, Where: where, Key: p.AccountKey}
+	if !isURL(p.ResourceID) {
+		target.Resource = p.ResourceID
+	}
 	if err := target.check(); err != nil {
 		return Target{}, err
 	}
 	if present.Kind == TargetBlob && where == baseURL(present.Where) && target.Key == "" {
 		return present, nil
 	}
-	if target.Key == "" && p.ContainerURL == "" && !isURL(p.ResourceID) {
-		return Target{}, invalid("deadLetterDestination: the yard has no identity in Azure: give the container's blobContainerUrl with a signature, or the account's key as accountKey")
+	if target.Key == "" && p.ContainerURL == "" && target.Resource != "" { // no identity opens it: the yard has to know it
+		target.Where = path.Base(target.Resource) + "/" + p.ContainerName
+		if _, _, ok := target.Account(); !ok {
+			return Target{}, invalid("deadLetterDestination: %.80q are no names of a storage account and a container", target.Where)
+		}
 	}
 	return target, nil
 }

@@ -134,9 +134,17 @@ func renderDeadLetter(s Subscription) any {
 		return object{"endpointType": "EventHub", "properties": object{"eventHub": d.Where, "resourceId": hubResource(s, d.Where, d.Resource)}}
 	case TargetBlob:
 		container := baseURL(d.Where)
-		return object{"endpointType": "StorageBlob", "properties": object{
-			"blobContainerUrl": container, "blobContainerName": path.Base(container),
-		}}
+		shown := object{"blobContainerName": path.Base(container)}
+		if account, _, ok := d.Account(); ok {
+			group, _, _ := strings.Cut(s.Resource, "/providers/")
+			shown["resourceId"] = group + "/providers/Microsoft.Storage/storageAccounts/" + account
+		} else {
+			shown["blobContainerUrl"] = container
+		}
+		if d.Resource != "" {
+			shown["resourceId"] = d.Resource
+		}
+		return object{"endpointType": "StorageBlob", "properties": shown}
 	}
 	return nil
 }

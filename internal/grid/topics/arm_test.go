@@ -139,7 +139,8 @@ func TestSubscriptionPartsInARM(t *testing.T) {
 		{"dead letters in the yard", `{"deadLetterDestination":{"endpointType":"Yard"}}`, Settings{DeadLetter: Target{Kind: TargetYard}}},
 		{"dead letters in a container", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"blobContainerUrl":"https://a/c?sig=x"}}}`, Settings{DeadLetter: Target{Kind: TargetBlob, Where: "https://a/c?sig=x"}}},
 		{"in an account with a signature", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"https://a/?sig=x","blobContainerName":"c"}}}`, Settings{DeadLetter: Target{Kind: TargetBlob, Where: "https://a/c?sig=x"}}},
-		{"in an account of Azure", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"` + azure + `","blobContainerName":"c","accountKey":"k"}}}`, Settings{DeadLetter: Target{Kind: TargetBlob, Where: "https://acct.blob.core.windows.net/c", Key: "k"}}},
+		{"in an account of Azure", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"` + azure + `","blobContainerName":"c","accountKey":"k"}}}`, Settings{DeadLetter: Target{Kind: TargetBlob, Where: "https://acct.blob.core.windows.net/c", Key: "k", Resource: azure}}},
+		{"in an account that the yard knows", `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"` + azure + `","blobContainerName":"dead"}}}`, Settings{DeadLetter: Target{Kind: TargetBlob, Where: "acct/dead", Resource: azure}}},
 		{"with an identity there", `{"deadLetterWithResourceIdentity":{"deadLetterDestination":{"endpointType":"Yard"}}}`, Settings{DeadLetter: Target{Kind: TargetYard}}},
 		{"of a queue", `{"deliveryConfiguration":{"queue":{"deadLetterDestinationWithResourceIdentity":{"deadLetterDestination":{"endpointType":"Yard"}}}}}`, Settings{Pull: &Pull{}, DeadLetter: Target{Kind: TargetYard}}},
 		{"no expiry, in other words", `{"expirationTimeUtc":"0001-01-01T00:00:00"}`, Settings{}},
@@ -175,7 +176,7 @@ func TestSubscriptionsInARMThatAreNotAllowed(t *testing.T) {
 		"ISO 8601":                       `{"deliveryConfiguration":{"queue":{"eventTimeToLive":"1d"}}}`,
 		"StorageBlob, Folder":            `{"deadLetterDestination":{"endpointType":"Tape"}}`,
 		"blobContainerName":              `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"https://a"}}}`,
-		"no identity in Azure":           `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"/x/acct","blobContainerName":"c"}}}`,
+		"storage account":                `{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"/x/acct","blobContainerName":"c"}}}`,
 		"write yard":                     `{"deadLetterDestination":{"endpointType":"Folder"}}`,
 		"deadLetterWithResourceIdentity": `{"deadLetterWithResourceIdentity":7}`,
 	} {
@@ -335,6 +336,7 @@ func FuzzParseSubscriptionARM(f *testing.F) {
 		`{"properties":{"destination":{"endpointType":"EventHub","properties":{"resourceId":"/a/b"}},"retryPolicy":{"maxDeliveryAttempts":3,"eventTimeToLiveInMinutes":7},"labels":["x"]}}`,
 		`{"properties":{"deliveryConfiguration":{"deliveryMode":"Queue","queue":{"eventTimeToLive":"PT1.5M"}},"filtersConfiguration":{"filters":[{"operatorType":"a","key":"b","values":[1]}]}}}`,
 		`{"properties":{"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"https://a?b","blobContainerName":"c"}},"expirationTimeUtc":"2030-01-01","eventDeliverySchema":"custominputschema"}}`,
+		`{"properties":{"destination":{"endpointType":"EventHub","properties":{"resourceId":"/a/b"}},"deadLetterDestination":{"endpointType":"StorageBlob","properties":{"resourceId":"/x/storageAccounts/acct","blobContainerName":"dead"}}}}`,
 		`{"properties":{"filter":{"subjectBeginsWith":"a","advancedFilters":[{"operatorType":"NumberIn","key":"k","values":[1]}]}}}`,
 	} {
 		f.Add([]byte(seed))

@@ -2,6 +2,7 @@ package topics
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -14,7 +15,7 @@ const (
 )
 
 // targetRule says what to write, for errors.
-const targetRule = "write yard, folder:DIR, blob:URL (a container's), hub:NAME or none"
+const targetRule = "write yard, folder:DIR, blob:URL (a container's), blob:ACCOUNT/CONTAINER (of an account that the yard knows), hub:NAME or none"
 
 // ParseTarget reads yard, folder:DIR, blob:URL, hub:NAME; none, or nothing, is no target.
 func ParseTarget(text string) (Target, error) {
@@ -43,6 +44,12 @@ func (t Target) check() error {
 		}
 		return nil
 	case TargetBlob: // whose URL is never repeated: it may have a signature in it
+		if _, _, ok := t.Account(); ok {
+			if t.Key != "" {
+				return invalid("dead letters: %s is in an account that the yard knows: leave out the key, or write the container's URL", t.Where)
+			}
+			return nil
+		}
 		u, err := url.Parse(t.Where)
 		switch {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
@@ -56,6 +63,20 @@ func (t Target) check() error {
 	}
 	return invalid("dead letters: %.32q is no kind of target: %s", t.Kind, targetRule)
 }
+
+// Account gives account and container of a blob target that has no URL: the yard knows the account.
+func (t Target) Account() (account, container string, ok bool) {
+	account, container, ok = strings.Cut(t.Where, "/")
+	return account, container, ok && t.Kind == TargetBlob && IsAccount(account) && isContainer.MatchString(container)
+}
+
+// IsAccount tells whether a storage account may have that name.
+func IsAccount(name string) bool { return isAccount.MatchString(name) }
+
+var (
+	isAccount   = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
+	isContainer = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{2,62}$`)
+)
 
 // String is what ParseTarget reads, with the query of a URL hidden, and without the key.
 func (t Target) String() string {

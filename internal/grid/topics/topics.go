@@ -180,10 +180,11 @@ type Target struct {
 	// Kind is empty (none: they are dropped), "yard" (kept in the yard only), "folder", "blob" or
 	// "hub".
 	Kind string `json:"kind,omitempty"`
-	// Where is the folder, the container's URL or the hub.
+	// Where is the folder, the container's URL or ACCOUNT/CONTAINER, or the hub.
 	Where string `json:"where,omitempty"`
 	// Key is the storage account's key, where the URL has no signature of its own.
 	Key string `json:"key,omitempty"`
-	// Resource is the id of the hub as the resource manager was given it, to be shown.
+	// Resource is the id of the hub or the storage account as the resource manager was given it, to
+	// be shown.
 	Resource string `json:"resource,omitempty"`
 }
