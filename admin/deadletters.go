@@ -16,6 +16,7 @@ type DeadLetter struct {
 	EventType   string     `json:"eventType"`
 	Subject     string     `json:"subject,omitempty"`
 	Reason      string     `json:"reason"`
+	Advice      string     `json:"advice,omitempty"` // what to do about the reason, where that is not plain
 	Attempts    int        `json:"attempts"`
 	Outcome     string     `json:"lastOutcome,omitempty"`
 	Status      int        `json:"lastStatus,omitempty"`

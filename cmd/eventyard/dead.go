@@ -39,7 +39,7 @@ func (f *choiceFlags) addTo(cmd *cobra.Command) {
 }
 
 // deadReasons are all there are.
-var deadReasons = []string{retry.ReasonAttempts, retry.ReasonAge, retry.ReasonRefused}
+var deadReasons = []string{retry.ReasonAttempts, retry.ReasonAge, retry.ReasonRefused, retry.ReasonHops}
 
 // check refuses a reason that no letter has.
 func (f *choiceFlags) check(cmd *cobra.Command) error {

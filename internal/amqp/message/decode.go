@@ -147,7 +147,34 @@ func readSection(r *wire.Reader) (any, error) {
 // allocates nothing. For all other events it says false, and Decode has to do.
 func Body(stored []byte) ([]byte, bool) {
 	m, err := wire.Sections(stored)
-	if err != nil || m.BodyKind != wire.BodyData || m.BodyCount != 1 {
+	if err != nil {
+		return nil, false
+	}
+	return singleBody(m)
+}
+
+// BodyAndProperties is Body with the application properties, nil if there are none. It allocates
+// for these alone.
+func BodyAndProperties(stored []byte) (body []byte, properties map[string]any, ok bool) {
+	m, err := wire.Sections(stored)
+	if err != nil {
+		return nil, nil, false
+	}
+	err = eachPair(m.ApplicationProperties, func(name string, v any) {
+		if properties == nil {
+			properties = make(map[string]any)
+		}
+		properties[name] = v
+	})
+	if err != nil {
+		return nil, nil, false
+	}
+	body, ok = singleBody(m)
+	return body, properties, ok
+}
+
+func singleBody(m wire.Message) ([]byte, bool) {
+	if m.BodyKind != wire.BodyData || m.BodyCount != 1 {
 		return nil, false
 	}
 	r := wire.NewReader(m.Body)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
@@ -59,7 +60,8 @@ func (c *call) store(cloudEventsOnly bool) error {
 	if len(events) == 0 { // an empty array: nothing to store is stored
 		return nil
 	}
-	if err := c.handler.cfg.Topics.Publish(c.R.Context(), c.topic.Name, events); err != nil {
+	ctx := hops.With(c.R.Context(), hops.OfHeader(c.R.Header))
+	if err := c.handler.cfg.Topics.Publish(ctx, c.topic.Name, events); err != nil {
 		return err
 	}
 	c.handler.metrics.published.WithLabelValues(c.topic.Name, stored).Add(float64(len(events)))

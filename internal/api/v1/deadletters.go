@@ -10,6 +10,8 @@ import (
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
+	"github.com/eventyard/eventyard/internal/grid/hops"
+	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
@@ -96,6 +98,9 @@ func showLetter(l *deadletter.Letter, s *topics.Subscription) admin.DeadLetter {
 		Number: l.Number, Reason: l.Reason, Attempts: l.Attempts, Outcome: string(l.LastOutcome), Status: l.LastStatus,
 		Published: l.Published.UTC(), LastAttempt: spec.TimeIfAny(l.LastAttempt), Died: l.Died.UTC(), Written: l.Written,
 		Redriven: spec.TimeIfAny(l.Redriven), Redrives: l.Redrives,
+	}
+	if l.Reason == retry.ReasonHops {
+		shown.Advice = hops.Advice
 	}
 	var e schema.Envelope
 	if err := e.Scan(l.Form, l.Delivery.Event); err != nil {

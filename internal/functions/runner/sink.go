@@ -5,6 +5,7 @@ import (
 
 	"github.com/eventyard/eventyard/functions"
 	"github.com/eventyard/eventyard/internal/functions/poison"
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
@@ -35,6 +36,7 @@ func (s topicSink) Put(ctx context.Context, l functions.PoisonEvent) error {
 	if err != nil {
 		return err
 	}
+	ctx = hops.With(ctx, hops.OfProperties(l.Event.Properties))
 	return s.cfg.Topics.Publish(ctx, s.topic, [][]byte{event})
 }
 

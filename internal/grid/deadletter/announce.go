@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
@@ -51,7 +52,11 @@ func (s *Service) announce(ctx context.Context, sub *topics.Subscription, l load
 		},
 	})
 	if err == nil {
-		err = s.cfg.Topics.Announce(ctx, [][]byte{event})
+		passed := 0 // a write is a hop: its announcement may be what leads to the next
+		for i := range l.letters {
+			passed = max(passed, l.letters[i].Hops)
+		}
+		err = s.cfg.Topics.Announce(hops.With(ctx, passed+1), [][]byte{event})
 	}
 	if err != nil {
 		s.cfg.Log.Warn("a write of dead letters could not be announced", "subscription", sub.Name, "error", err)

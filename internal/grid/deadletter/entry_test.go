@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -201,21 +202,26 @@ func TestAnUnreadableLogIsNotTheTargetsFault(t *testing.T) {
 func TestOddLettersDoNotHoldUpTheOthers(t *testing.T) {
 	large := fmt.Sprintf(`{"id":"e2","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":"%s"}`,
 		strings.Repeat("x", eventlog.MaxBatchBytes-400))
+	const plain = `{"id":"e2","subject":"/s","eventType":"order","eventTime":"2026-01-31T12:00:00Z","data":1}`
 	for what, c := range map[string]struct {
 		form    schema.Form
 		event   string
+		hops    int
 		sent    int
 		has     string // the last that is sent
 		written string
 	}{
-		"that cannot be read":     {schema.EventGridForm, "{", 2, `"e3"`, ""},
-		"too large for a hub":     {schema.EventGridForm, large, 2, `"e3"`, ""},
-		"that died of its schema": {schema.CloudEventForm, `{"specversion":"1.0","id":"e2","source":"/s","type":"order","data":1}`, 3, `"e3"`, "hub failures"},
+		"that cannot be read":     {schema.EventGridForm, "{", 0, 2, `"e3"`, ""},
+		"too large for a hub":     {schema.EventGridForm, large, 0, 2, `"e3"`, ""},
+		"that died of its schema": {schema.CloudEventForm, `{"specversion":"1.0","id":"e2","source":"/s","type":"order","data":1}`, 0, 3, `"e3"`, "hub failures"},
+		"that ended a loop":       {schema.EventGridForm, plain, hops.Max, 3, `"e3"`, "hub failures"},
+		// R4: or hubs of dead letters would fill each other
+		"that was a dead letter of a loop": {schema.EventGridForm, plain, hops.Max + 1, 2, `"e3"`, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			withTarget(t, "hub:failures", func(t *testing.T, y *yard, sub *topics.Subscription) {
 				odd := letter(sub, 2)
-				odd.Form, odd.Event = c.form, []byte(c.event)
+				odd.Form, odd.Event, odd.Hops = c.form, []byte(c.event), c.hops
 				for _, p := range []pending.Delivery{letter(sub, 1), odd, letter(sub, 3)} {
 					testkit.Must(t, y.Put(t.Context(), sub, []pending.Delivery{p}))
 				}
@@ -226,7 +232,7 @@ func TestOddLettersDoNotHoldUpTheOthers(t *testing.T) {
 				page := y.list(sub.ID, Query{})
 				testkit.MustEqual(t, len(page.Letters), 3, "listed")
 				testkit.Equal(t, page.Letters[1].Written, c.written, "written to")
-				if c.written != "" && !strings.Contains(y.hubs.sent[1], `"deadletterreason":"UndeliverableDueToClientError"`) {
+				if strings.Contains(what, "schema") && !strings.Contains(y.hubs.sent[1], `"deadletterreason":"UndeliverableDueToClientError"`) {
 					t.Errorf("sent %v", y.hubs.sent)
 				}
 			})

@@ -111,6 +111,7 @@ func (l *Letter) anew() pending.Delivery {
 	p.Alive = time.Now().UTC().Truncate(time.Millisecond)
 	p.Attempts, p.LastAttempt, p.LastOutcome, p.LastStatus = 0, time.Time{}, "", 0
 	p.Due, p.Reason = time.Time{}, ""
+	p.Hops = 0 // whoever redrives what went round has ended the loop, or it ends again
 	p.Redrives++
 	return p
 }

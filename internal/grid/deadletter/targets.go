@@ -7,6 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -68,7 +69,8 @@ func (h hubTarget) write(ctx context.Context, _ string, l load) (put, error) {
 			return put{}, fmt.Errorf("write dead letter %d: %w", l.letters[i].Number, err)
 		}
 		room := len(stored) + eventlog.EventOverheadBytes
-		if room > eventlog.MaxBatchBytes {
+		// A letter that came from dead letters of a loop would feed the loop.
+		if room > eventlog.MaxBatchBytes || l.letters[i].Hops > hops.Max {
 			at.without = append(at.without, l.letters[i].Number)
 			continue
 		}
@@ -106,6 +108,7 @@ func asEvent(l *load, i int) ([]byte, error) {
 		Properties: map[string]any{
 			"deadLetterReason": letter.Reason, "deliveryAttempts": int64(letter.Attempts),
 			"lastDeliveryOutcome": string(letter.LastOutcome), "subscription": letter.Subscription, "subscriptionName": l.subscription,
+			hops.Name: int32(letter.Hops + 1),
 		},
 	})
 }

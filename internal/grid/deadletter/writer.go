@@ -157,7 +157,7 @@ func (s *Service) writeSome(ctx context.Context, b *box, sub *topics.Subscriptio
 	if n := len(unwritable); n > 0 {
 		b.drop(int64(n))
 		s.metrics.unwritable.WithLabelValues(sub.DeadLetter.Kind).Add(float64(n))
-		s.cfg.Log.Error("dead letters cannot be written: they are unreadable, or too large for their target; the yard keeps them",
+		s.cfg.Log.Error("dead letters cannot be written: they are unreadable, too large for their target, or would go round a loop of subscriptions again; the yard keeps them",
 			"subscription", sub.Name, "letters", n, "first", unwritable[0])
 	}
 	b.wrote(write{First: l.first, Next: l.next, Where: at.show, Without: unwritable})

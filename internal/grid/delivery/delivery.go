@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
@@ -111,6 +112,8 @@ type Service struct {
 	late    lates
 	// complained is the second in which an unreadable event was last logged.
 	complained atomic.Int64
+	// loops bounds how often an event that went round is logged.
+	loops rate.Sometimes
 	// stopping is closed when Run is to end.
 	stopping chan struct{}
 	// changed and unsaved notify Run's goroutine that definitions have changed, or marks have
@@ -132,7 +135,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{
 		cfg: cfg, log: cfg.Log, clock: newClock(), stopping: make(chan struct{}),
 		changed: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
-		lanes: make(map[string]*lane),
+		lanes: make(map[string]*lane), loops: rate.Sometimes{Interval: time.Minute},
 	}
 	s.budget = newBudget(cfg.MemoryBytes, s.clock)
 	s.pumps.crew = &s.crew

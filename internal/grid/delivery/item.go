@@ -36,6 +36,7 @@ type arrival struct {
 	form      schema.Form
 	raw       []byte // borrowed
 	body      *body  // the copy, made for the first lane that takes it
+	hops      int
 }
 
 func (a *arrival) item(l *lane, t *track) *item {
@@ -46,7 +47,7 @@ func (a *arrival) item(l *lane, t *track) *item {
 	b.charge(itemBytes)
 	return &item{track: t, body: a.body.share(), Delivery: pending.Delivery{
 		Subscription: l.id, Source: a.source, Partition: a.partition, Sequence: a.n,
-		Published: a.time, Alive: a.time, Form: a.form, Event: a.body.bytes,
+		Published: a.time, Alive: a.time, Hops: a.hops, Form: a.form, Event: a.body.bytes,
 	}}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -38,6 +39,7 @@ type origin interface {
 type reading struct {
 	envelope schema.Envelope
 	scratch  []byte
+	hops     int
 }
 
 // openOrigin finds the origin of subscriptions, and its resource id.
@@ -94,10 +96,11 @@ func (o *topicOrigin) cursor(ctx context.Context, _ int, at int64) (eventlog.Cur
 }
 
 func (o *topicOrigin) scan(r *reading, _ int, _ int64, _ time.Time, stored *eventlog.Event) error {
-	event, ok := message.Body(stored.Message)
+	event, properties, ok := message.BodyAndProperties(stored.Message)
 	if !ok {
 		return errors.New("the stored event has no body of bytes")
 	}
+	r.hops = hops.OfProperties(properties)
 	if err := r.envelope.Scan(o.form, event); err != nil {
 		return err
 	}
@@ -139,6 +142,7 @@ func (o *hubOrigin) scan(r *reading, partition int, n int64, at time.Time, store
 	if err != nil {
 		return err
 	}
+	r.hops = hops.OfProperties(ev.Properties)
 	r.scratch, err = schema.FromHub(r.scratch[:0], schema.HubEvent{
 		Namespace: o.namespace, Hub: o.hub.Name, Partition: strconv.Itoa(partition), Sequence: n,
 		Enqueued: at, Key: string(stored.Key), Event: ev,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
@@ -95,6 +96,11 @@ func (b *batch) judge(items []*item, result webhook.Result, now time.Time) {
 	}
 	var again []key
 	for _, f := range fates {
+		if f.verdict.Reason == retry.ReasonHops {
+			b.lane.s.loops.Do(func() {
+				b.lane.s.log.Warn("events go round in a loop of subscriptions", "subscription", b.terms.sub.Name, "advice", hops.Advice)
+			})
+		}
 		if f.verdict.Do != retry.Again {
 			b.giveUp(f.items, f.verdict.Reason)
 			continue

@@ -33,6 +33,8 @@ type Delivery struct {
 	// and was sent again.
 	Reason   string
 	Redrives int
+	// Hops is how often the event was passed on before: package hops.
+	Hops int
 	// Form and Event are the stored event.
 	Form  schema.Form
 	Event []byte

@@ -14,10 +14,10 @@ import (
 
 // The stored form, all numbers as varints, signed ones zigzagged:
 //
-//	version   1 byte, 1
+//	version   1 byte: 1, or 2 where the event has hops
 //	form      1 byte
 //	lengths   of subscription, source, last outcome, reason, event: unsigned
-//	numbers   partition, sequence, attempts, last status, redrives
+//	numbers   partition, sequence, attempts, last status, redrives; in version 2 hops
 //	times     published in Unix milliseconds; alive, last attempt, due as
 //	          milliseconds after published
 //	texts     in the order of their lengths, then the event, to the end
@@ -29,11 +29,12 @@ import (
 // release: nothing is wrong with the pending delivery, and it must not be thrown away.
 const (
 	version    = 1
+	hopped     = 2
 	maxVersion = 31
 )
 
 // maxHeadBytes is the most that stands before the texts.
-const maxHeadBytes = 2 + 14*binary.MaxVarintLen64
+const maxHeadBytes = 2 + 15*binary.MaxVarintLen64
 
 // ErrInvalid: the bytes are not a pending delivery that Append has written.
 var ErrInvalid = errors.New("not a stored pending delivery")
@@ -49,13 +50,22 @@ func (p *Delivery) Bytes() int {
 // Append writes it behind dst. The form begins with a version byte.
 func (p *Delivery) Append(dst []byte) []byte {
 	dst = slices.Grow(dst, p.Bytes())
-	dst = append(dst, version, byte(p.Form))
+	form := byte(version)
+	if p.Hops > 0 {
+		form = hopped
+	}
+	dst = append(dst, form, byte(p.Form))
 	for _, n := range [...]int{len(p.Subscription), len(p.Source), len(p.LastOutcome), len(p.Reason), len(p.Event)} {
 		dst = binary.AppendUvarint(dst, uint64(n))
 	}
+	for _, n := range [...]int64{int64(p.Partition), p.Sequence, int64(p.Attempts), int64(p.LastStatus), int64(p.Redrives)} {
+		dst = binary.AppendVarint(dst, n)
+	}
+	if form == hopped {
+		dst = binary.AppendVarint(dst, int64(p.Hops))
+	}
 	published := p.Published.UnixMilli()
 	for _, n := range [...]int64{
-		int64(p.Partition), p.Sequence, int64(p.Attempts), int64(p.LastStatus), int64(p.Redrives),
 		published, p.Alive.UnixMilli() - published, p.LastAttempt.UnixMilli() - published, p.Due.UnixMilli() - published,
 	} {
 		dst = binary.AppendVarint(dst, n)
@@ -73,9 +83,9 @@ func Parse(b []byte) (Delivery, error) {
 		return Delivery{}, fmt.Errorf("%w: it has %d bytes", ErrInvalid, len(b))
 	}
 	switch {
-	case b[0] > version && b[0] <= maxVersion:
-		return Delivery{}, fmt.Errorf("%w: its version is %d, known is %d: %w", ErrInvalid, b[0], version, ErrNewer)
-	case b[0] != version:
+	case b[0] > hopped && b[0] <= maxVersion:
+		return Delivery{}, fmt.Errorf("%w: its version is %d, known is %d: %w", ErrInvalid, b[0], hopped, ErrNewer)
+	case b[0] < version || b[0] > hopped:
 		return Delivery{}, fmt.Errorf("%w: there is no version %d", ErrInvalid, b[0])
 	}
 	r := reader{rest: b[2:]}
@@ -83,6 +93,11 @@ func Parse(b []byte) (Delivery, error) {
 	p := Delivery{
 		Form: schema.Form(b[1]), Partition: r.integer(), Sequence: r.number(), Attempts: r.integer(),
 		LastStatus: r.integer(), Redrives: r.integer(),
+	}
+	if b[0] == hopped {
+		if p.Hops = r.integer(); p.Hops <= 0 {
+			r.fail("it is of version 2 and has no hops")
+		}
 	}
 	published := r.number()
 	p.Published = fromMilli(published)

@@ -42,6 +42,7 @@ func TestStored(t *testing.T) {
 		{"a dead letter that was redriven", func(p *pending.Delivery) {
 			p.Reason, p.Redrives, p.Alive = retry.ReasonAge, 2, published.Add(24*time.Hour)
 		}},
+		{"one that was passed on", func(p *pending.Delivery) { p.Hops = 3 }},
 		{"a CloudEvent", func(p *pending.Delivery) { p.Form = schema.CloudEventForm }},
 		{"an event of a MiB", func(p *pending.Delivery) { p.Event = bytes.Repeat([]byte("x"), 1<<20) }},
 		{"an outcome that nobody knows", func(p *pending.Delivery) { p.LastOutcome = "Größe" }},
@@ -132,7 +133,8 @@ func TestParseRefuses(t *testing.T) {
 		words  string
 	}{
 		{"nothing", nil, "0 bytes"},
-		{"a version of tomorrow", change(0, 2), "newer release"},
+		{"the form with hops, without any", change(0, 2), "bytes are left"},
+		{"a version of tomorrow", change(0, 3), "newer release"},
 		{"the last version there can be", change(0, 31), "newer release"},
 		{"what has no version", change(0, 0), "no version 0"},
 		{"a text", []byte("what?"), "no version 119"},

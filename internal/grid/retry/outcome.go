@@ -18,8 +18,9 @@ const (
 	OnProbation     Outcome = "Probation"
 	Canceled        Outcome = "Canceled"
 	Aborted         Outcome = "Aborted"
-	Full            Outcome = "Full"     // a hub whose storage has no room
-	Disabled        Outcome = "Disabled" // the endpoint said not to send any more
+	Full            Outcome = "Full"         // a hub whose storage has no room
+	Disabled        Outcome = "Disabled"     // the endpoint said not to send any more
+	LoopDetected    Outcome = "LoopDetected" // it was not sent: package hops
 )
 
 // Classify names the outcome of an HTTP status (reference §11). Only 200 to 204 are Delivered.
@@ -53,10 +54,10 @@ var unambiguous = map[Outcome]int{
 }
 
 // Ill reports whether an outcome is a sign of illness: 400, 413 and success are not, nor what we
-// did ourselves (Canceled, Aborted, Probation).
+// did ourselves (Canceled, Aborted, Probation, LoopDetected).
 func Ill(o Outcome) bool {
 	switch o {
-	case Delivered, BadRequest, PayloadTooLarge, OnProbation, Canceled, Aborted:
+	case Delivered, BadRequest, PayloadTooLarge, OnProbation, Canceled, Aborted, LoopDetected:
 		return false
 	}
 	return true

@@ -34,6 +34,7 @@ const (
 	ReasonAttempts = "MaxDeliveryAttemptsExceeded"
 	ReasonAge      = "TimeToLiveExceeded"
 	ReasonRefused  = "UndeliverableDueToClientError"
+	ReasonHops     = "HopLimitExceeded"
 )
 
 // Verdict is what becomes of an event.
@@ -55,6 +56,8 @@ func Judge(p Policy, a Attempt) Verdict {
 	switch {
 	case a.Outcome == Delivered, a.Outcome == "" && Classify(a.Status) == Delivered:
 		return Verdict{Do: Done}
+	case a.Outcome == LoopDetected:
+		return Verdict{Do: GiveUp, Reason: ReasonHops}
 	case p.refused(status):
 		return Verdict{Do: GiveUp, Reason: ReasonRefused}
 	case a.Number >= p.attempts():

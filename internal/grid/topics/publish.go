@@ -9,13 +9,14 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // Publish stores events (as schema.Read gives them) in the topic's log, whole or not at all; they
-// are durable when it returns. No events are stored at once.
+// are durable when it returns. No events are stored at once. The events have the hops of ctx.
 //
 // Errors: ErrTopicNotFound, ErrReserved (YardEvents: receivers take its events for the yard's own
 // word), and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among them. After
@@ -60,14 +61,21 @@ func (k *topicRegistry) store(ctx context.Context, topic string, events [][]byte
 // buffers are what batches are written into; the engine has copied them when it has taken one.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// messageBytes is the most that an event measures beside its body.
-const messageBytes = 64
+// messageBytes is the most that an event measures beside its body, hopBytes what its hops add.
+const (
+	messageBytes = 64
+	hopBytes     = 32
+)
 
 // publish writes all messages behind each other into one buffer, and appends them as one batch.
 func publish(ctx context.Context, log eventlog.Partition, form schema.Form, events [][]byte) (err error) {
-	size := 0
+	size, each := 0, messageBytes
+	var properties map[string]any
+	if n := hops.Of(ctx); n > 0 {
+		each, properties = each+hopBytes, map[string]any{hops.Name: int32(n)}
+	}
 	for _, e := range events {
-		size += messageBytes + len(e)
+		size += each + len(e)
 	}
 	if size > eventlog.MaxBatchBytes {
 		return fmt.Errorf("%w: %d events take about %d bytes as they are stored, at most %d are allowed",
@@ -83,7 +91,7 @@ func publish(ctx context.Context, log eventlog.Partition, form schema.Form, even
 	batch, dst := eventlog.Batch{Events: make([]eventlog.Event, len(events))}, *buffer
 	for i, e := range events {
 		begin := len(dst)
-		if dst, err = message.Append(dst, event.Event{Body: e, ContentType: contentType}); err != nil {
+		if dst, err = message.Append(dst, event.Event{Body: e, ContentType: contentType, Properties: properties}); err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
 		batch.Events[i].Message = dst[begin:len(dst):len(dst)]

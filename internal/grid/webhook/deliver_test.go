@@ -15,6 +15,7 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -345,4 +346,19 @@ func TestBuffersAreNotSharedByDeliveries(t *testing.T) {
 			t.Fatalf("event %d arrived changed", i)
 		}
 	}
+}
+
+// R4: an event that was passed on too often is not sent, and takes no other of its batch with it.
+func TestAnEventThatWentRoundIsNotSent(t *testing.T) {
+	r := newReceiver(t, nil)
+	c := newSender(t)
+	o := prepare(t, c, subscription(r.url, schema.EventGrid, func(s *topics.Settings) { s.MaxEvents = 9 }))
+	round, last := eventGrid(1), eventGrid(2)
+	round.Hops, last.Hops = hops.Max, hops.Max-1
+	got := c.Deliver(t.Context(), o, []*pending.Delivery{round})
+	testkit.Equal(t, got.Outcome, retry.LoopDetected, "the outcome: %s", got.Err)
+	testkit.Equal(t, c.Deliver(t.Context(), o, []*pending.Delivery{round, last}).Outcome, retry.PayloadTooLarge, "the batch's outcome")
+	testkit.Equal(t, c.Deliver(t.Context(), o, []*pending.Delivery{last}).Outcome, retry.Delivered, "the other's outcome")
+	header, _ := r.last(t)
+	testkit.Equal(t, header.Header.Get(hops.Name), "8", "hops that were sent")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -24,7 +25,7 @@ func (c *Sender) publish(ctx context.Context, o *Order, batch []*pending.Deliver
 	began := time.Now()
 	events, key, err := o.hubEvents(batch)
 	if err != nil {
-		return unwritable(err, began, len(batch))
+		return undeliverable(retry.BadRequest, err.Error(), began, len(batch))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
 	defer cancel()
@@ -80,6 +81,7 @@ func (w *writer) properties(o *Order, one []*pending.Delivery) map[string]any {
 			all[d.name] = text
 		}
 	}
+	all[hops.Name] = int32(one[0].Hops + 1)
 	return all
 }
 

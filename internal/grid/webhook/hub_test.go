@@ -67,7 +67,7 @@ func TestEventsIntoAHub(t *testing.T) {
 		delete(m.Properties, "aeg-output-event-id")
 		testkit.Diff(t, map[string]any{
 			"aeg-event-type": "Notification", "aeg-subscription-name": "BILLING-1", "aeg-metadata-version": "1", "aeg-data-version": fmt.Sprint("1.", n),
-			"aeg-delivery-count": []string{"0", "3"}[i], "env": "prod", "region": "eu",
+			"aeg-delivery-count": []string{"0", "3"}[i], "env": "prod", "region": "eu", "Eventyard-Hops": int32(1),
 		}, m.Properties)
 	}
 	testkit.Equal(t, len(ids), 2, "ids are %v", ids)

@@ -7,9 +7,11 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -65,9 +67,12 @@ type Result struct {
 // ends. Nothing of the batch is looked at after that.
 //
 // An event that cannot be written in the schema asked for is a BadRequest of our own: it will
-// never do. In a batch it is PayloadTooLarge, as of a batch that is to be taken apart, so that
-// it takes no other with it.
+// never do; one that was passed on too often is LoopDetected. In a batch it is PayloadTooLarge, as
+// of a batch that is to be taken apart, so that it takes no other with it.
 func (c *Sender) Deliver(ctx context.Context, o *Order, batch []*pending.Delivery) Result {
+	if slices.ContainsFunc(batch, func(p *pending.Delivery) bool { return p.Hops >= hops.Max }) {
+		return undeliverable(retry.LoopDetected, hops.Advice, time.Now(), len(batch))
+	}
 	if o.hub != "" {
 		return c.publish(ctx, o, batch)
 	}
@@ -76,7 +81,7 @@ func (c *Sender) Deliver(ctx context.Context, o *Order, batch []*pending.Deliver
 	header, err := w.request(o, batch, began)
 	if err != nil {
 		w.free()
-		return unwritable(err, began, len(batch))
+		return undeliverable(retry.BadRequest, err.Error(), began, len(batch))
 	}
 	return o.result(c.cfg.Client.Do(ctx, egress.Request{
 		Endpoint: o.endpoint, Route: o.route, Method: http.MethodPost, Header: header,
@@ -84,12 +89,11 @@ func (c *Sender) Deliver(ctx context.Context, o *Order, batch []*pending.Deliver
 	}))
 }
 
-func unwritable(err error, began time.Time, events int) Result {
-	outcome := retry.BadRequest
+func undeliverable(outcome retry.Outcome, why string, began time.Time, events int) Result {
 	if events > 1 {
 		outcome = retry.PayloadTooLarge
 	}
-	return Result{Outcome: outcome, Began: began, Err: err.Error()}
+	return Result{Outcome: outcome, Began: began, Err: why}
 }
 
 // result reads what a receiver answered.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/transport/egress"
@@ -61,10 +62,10 @@ func (w *writer) request(o *Order, batch []*pending.Delivery, now time.Time) (ht
 	if err := w.scan(o, first); err != nil {
 		return nil, err
 	}
-	// What requests have in common, with room for what this one has of its own: three headers of
+	// What requests have in common, with room for what this one has of its own: four headers of
 	// ours, two that the client adds, and three of a signature. To make a map larger than need be
 	// costs as much as all that is put into it.
-	room := len(o.header) + len(o.dynamic) + 5
+	room := len(o.header) + len(o.dynamic) + 6
 	if o.signer != nil {
 		room += 3
 	}
@@ -85,11 +86,12 @@ func (w *writer) request(o *Order, batch []*pending.Delivery, now time.Time) (ht
 	if err := w.write(o, batch, header); err != nil {
 		return nil, err
 	}
-	attempts := 0
+	attempts, passed := 0, 0
 	for _, p := range batch {
-		attempts = max(attempts, p.Attempts)
+		attempts, passed = max(attempts, p.Attempts), max(passed, p.Hops)
 	}
 	header[headerDeliveryCount] = countValue(attempts)
+	header[hops.Name] = countValue(passed + 1)
 	id := w.identity(batch)
 	if len(batch) == 1 {
 		w.set(header, headerOutputID, id)
