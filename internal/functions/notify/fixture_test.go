@@ -109,6 +109,11 @@ func (c *circuits) Targets(processor.Group, string) []string {
 	return slices.Clone(c.targets)
 }
 
+// Own is all that no client made up.
+func (c *circuits) Own(_ processor.Group, function string) bool {
+	return !strings.HasPrefix(function, "invented")
+}
+
 func (c *circuits) Lag(context.Context, processor.Group) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -41,7 +41,7 @@ func (l *lane) run(ctx context.Context) {
 		if !more {
 			return
 		}
-		if wait := l.wait(it, time.Now()); wait > 0 {
+		if wait := l.turn(it, time.Now()); wait > 0 {
 			sleep.For(ctx, wait, l.bell)
 		} else if err := l.attempt(ctx, it); err != nil && ctx.Err() == nil {
 			l.cfg.Log.Warn("a notice cannot be claimed, and that is tried again", "to", it.receiver(), "error", err)
@@ -49,6 +49,22 @@ func (l *lane) run(ctx context.Context) {
 		}
 	}
 	l.endLane(l)
+}
+
+// turn is how long the head has to wait, for itself and for what others of its target have got.
+func (l *lane) turn(it item, now time.Time) time.Duration {
+	if wait := l.wait(it, now); wait > 0 || it.Kind == kindEvent {
+		return wait
+	}
+	there, ok := l.ledgers.Get(l.id.key)
+	own := ok && l.cfg.Circuits.Own(there.Value.Group, there.Value.Function)
+	wait := l.paces.take(own, it.Target, now)
+	if wait > 0 {
+		l.paces.waiting.Do(func() {
+			l.cfg.Log.Warn("there are more notices than are sent at once, and they wait: look at the circuits with eventyard circuit list", "to", it.receiver())
+		})
+	}
+	return wait
 }
 
 // wait is how long the head is to be left alone. What another process left behind is tried at once

@@ -18,7 +18,7 @@
 // People are told once when an incident begins, however often it is tried and fails; once more if
 // an operator holds it; and when it has ended. Who could not be told of the beginning before it
 // ended is told of both at once. Incidents that follow each other for long are told now and then
-// (pace.go). A held circuit has no link: what an operator stopped on purpose is resumed by an
+// (pace.go), and no target gets more than so many, whatever there is to tell (paces.go). A held circuit has no link: what an operator stopped on purpose is resumed by an
 // operator, and the notice says by whom it was held and which command ends that.
 package notify
 
@@ -61,6 +61,8 @@ type Circuits interface {
 	Resume(ctx context.Context, g processor.Group, function, incident, by string) (Circuit, bool, error)
 	// Targets are where notices of this function go: mailto: and http(s): URLs.
 	Targets(g processor.Group, function string) []string
+	// Own reports whether the yard itself runs this function; others are programs of clients.
+	Own(g processor.Group, function string) bool
 	// Lag is how many events wait; -1: unknown.
 	Lag(ctx context.Context, g processor.Group) int64
 }

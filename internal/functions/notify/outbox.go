@@ -13,6 +13,7 @@ type outbox struct {
 	// node names this process in claims; a new one at every start.
 	node  string
 	slots slots
+	paces *paces
 	// ledgers are as last seen. A ledger in it is never changed.
 	ledgers *mirror.Table[*ledger]
 

@@ -50,7 +50,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	cfg = cfg.withDefaults()
 	sends := &sender{cfg: cfg}
-	s := &Service{sends, &outbox{sender: sends, node: rand.Text(), lanes: map[laneID]*lane{}}, &pages{sends}}
+	s := &Service{sends, &outbox{sender: sends, node: rand.Text(), paces: newPaces(), lanes: map[laneID]*lane{}}, &pages{sends}}
 	s.follow(cfg.Meta)
 	var err error
 	if s.mailer, err = newMailer(cfg.SMTP); err != nil {

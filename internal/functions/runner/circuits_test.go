@@ -248,6 +248,7 @@ func TestTargets(t *testing.T) {
 		{processor.Group{Hub: "orders", Group: "resizer"}, "Resize", "mailto:all@example.test"},
 		{processor.Group{Hub: "orders", Group: "resizer"}, "other", "mailto:all@example.test"},
 	} {
+		testkit.Equal(t, k.Own(test.group, test.function), strings.Contains(test.want, "ada"), "own of %s", test.function)
 		testkit.Equal(t, strings.Join(k.Targets(test.group, test.function), " "), test.want,
 			"%v %s", test.group, test.function)
 	}

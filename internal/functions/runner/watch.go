@@ -147,8 +147,8 @@ func (k *circuits) Resume(ctx context.Context, g processor.Group, function, inci
 // definition, if it is one of the yard's.
 func (k *circuits) Targets(g processor.Group, function string) []string {
 	targets := slices.Clone(k.cfg.Targets)
-	e := k.known(keyOf(function))
-	if e == nil || e.Name != function || !sameGroup(e.group(""), g) {
+	e := k.definition(g, function)
+	if e == nil {
 		return targets
 	}
 	for _, target := range e.Notify {
@@ -157,6 +157,19 @@ func (k *circuits) Targets(g processor.Group, function string) []string {
 		}
 	}
 	return targets
+}
+
+// Own reports whether this is one of the yard's functions.
+func (k *circuits) Own(g processor.Group, function string) bool {
+	return k.definition(g, function) != nil
+}
+
+// definition is that of a circuit's function; nil: it is none of the yard's.
+func (k *circuits) definition(g processor.Group, function string) *entry {
+	if e := k.known(keyOf(function)); e != nil && e.Name == function && sameGroup(e.group(""), g) {
+		return e
+	}
+	return nil
 }
 
 // Lag is how many events wait in a group; -1: unknown.
