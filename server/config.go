@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage"
 	"github.com/eventyard/eventyard/internal/transport/admission"
@@ -100,6 +101,8 @@ type Config struct {
 
 	// descriptors is how many the process may have; zero means its limit. Set by tests.
 	descriptors int
+	// failurePace is of wrong keys; zero means the usual one. Set by tests.
+	failurePace quota.Rate
 }
 
 // shares divides the descriptors of the process: storage comes before connections. Its clients are

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // Routes are all that a yard of this configuration serves over HTTP. Its folder is made and left.
@@ -22,3 +23,6 @@ func Routes(ctx context.Context, cfg Config) ([]frame.Route, error) {
 	}
 	return all.api.Routes(), y.close()
 }
+
+// AnyFailures lets wrong keys be shown without a wait, for tests that show many.
+func AnyFailures(cfg *Config) { cfg.failurePace = quota.Rate{PerSecond: 1e6, Burst: 1e6} }

@@ -127,7 +127,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		},
 		Functions: y.runner, Poison: y.box, Notices: y.notices,
 	}).APIs()...)
-	around := frame.Config{LoopbackOnly: d.development, Host: cfg.Host, Visitors: d.visitors, Stopping: stopping, Log: log}
+	around := frame.Config{LoopbackOnly: d.development, Host: cfg.Host, Visitors: d.visitors, Refused: y.access.Refused, Stopping: stopping, Log: log}
 	d.api, d.emulator = frame.New(around, apis...), frame.New(around, blobs.Emulator())
 	d.http = &http.Server{
 		Handler:   d,

@@ -138,7 +138,7 @@ type rightsYard struct {
 
 func newRightsYard(t *testing.T) *rightsYard {
 	t.Helper()
-	y := &rightsYard{Yard: servertest.Start(t, servertest.Listeners), t: t}
+	y := &rightsYard{Yard: servertest.Start(t, servertest.Listeners, server.AnyFailures), t: t}
 	base, err := url.Parse(y.Addresses()["http"])
 	testkit.Must(t, err)
 	y.base = base

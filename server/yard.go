@@ -137,7 +137,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 		y.passes.others = y.bearer
 	}
 	y.access, err = access.Open(ctx, access.Config{
-		Meta: y.storage.Meta, Development: y.open.development(), AnyBearer: cfg.AcceptAnyJWT, Bearer: y.passes, Log: log,
+		Meta: y.storage.Meta, Development: y.open.development(), AnyBearer: cfg.AcceptAnyJWT, Bearer: y.passes, FailurePace: cfg.failurePace, Log: log,
 		Hub: func(name string) (created time.Time, exists bool) {
 			hub, err := y.broker.Hub(name)
 			return hub.Created, err == nil

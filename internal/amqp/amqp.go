@@ -103,8 +103,8 @@ type Identity struct {
 // Authenticator checks what a mechanism brings along. It is asked for PLAIN and EXTERNAL
 // only; an error refuses the connection with the SASL outcome auth.
 type Authenticator interface {
-	// Plain is given user and password.
-	Plain(ctx context.Context, user, password string) (any, error)
+	// Plain is given user and password, and the address that they come from.
+	Plain(ctx context.Context, from, user, password string) (any, error)
 	// External is given the state of the TLS layer, whose client certificate has been verified.
-	External(ctx context.Context, state tls.ConnectionState) (any, error)
+	External(ctx context.Context, from string, state tls.ConnectionState) (any, error)
 }

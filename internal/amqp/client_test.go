@@ -248,7 +248,7 @@ func TestAzureClientHearsThatTheServerStops(t *testing.T) {
 // passwords knows one user.
 type passwords struct{}
 
-func (passwords) Plain(_ context.Context, user, password string) (any, error) {
+func (passwords) Plain(_ context.Context, _, user, password string) (any, error) {
 	if user != "policy" || password != "key" {
 		return nil, errors.New("wrong password")
 	}

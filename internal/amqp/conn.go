@@ -51,16 +51,12 @@ type Conn struct {
 }
 
 func newConn(ctx context.Context, s *Server, nc net.Conn, id string, permit *admission.Permit) *Conn {
-	remote := ""
-	if a := nc.RemoteAddr(); a != nil {
-		remote = a.String()
-	}
 	c := &Conn{
 		server:    s,
 		nc:        nc,
 		id:        id,
 		permit:    permit,
-		log:       s.cfg.Log.With("conn", id, "remote", remote),
+		log:       s.cfg.Log.With("conn", id, "remote", remoteOf(nc)),
 		frameSize: wire.MinMaxFrameBytes,
 		sessions:  sessions{byChannel: map[uint16]*session{}},
 		out:       output{pool: s.writing, answers: answers{all: &s.answers}, wake: make(chan struct{}, 1)},
@@ -75,6 +71,16 @@ func newConn(ctx context.Context, s *Server, nc net.Conn, id string, permit *adm
 	// When ctx ends the connection is closed politely, and its own context ends then.
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return c
+}
+
+// Remote is the peer's address; empty if it has none.
+func (c *Conn) Remote() string { return remoteOf(c.nc) }
+
+func remoteOf(nc net.Conn) string {
+	if a := nc.RemoteAddr(); a != nil {
+		return a.String()
+	}
+	return ""
 }
 
 // ID is unique among the server's connections.

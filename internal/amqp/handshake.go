@@ -186,7 +186,7 @@ func (h *handshake) check(init wire.SASLInit) (value any, err error) {
 	case auth == nil || init.Mechanism == mechanismExternal && !h.certified():
 		return nil, errMechanism
 	case init.Mechanism == mechanismExternal:
-		return auth.External(c.ctx, *h.tls)
+		return auth.External(c.ctx, c.Remote(), *h.tls)
 	}
 	// PLAIN (RFC 4616): whom to act for, user, password, with zero bytes between them. Whom to act
 	// for is ignored: there is nobody else to be.
@@ -194,5 +194,5 @@ func (h *handshake) check(init wire.SASLInit) (value any, err error) {
 	if len(parts) != 3 || len(parts[1]) == 0 {
 		return nil, errPlainResponse
 	}
-	return auth.Plain(c.ctx, string(parts[1]), string(parts[2]))
+	return auth.Plain(c.ctx, c.Remote(), string(parts[1]), string(parts[2]))
 }

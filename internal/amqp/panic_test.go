@@ -76,7 +76,7 @@ func TestPanics(t *testing.T) {
 // panicking is an authenticator.
 type panicking struct{ checker }
 
-func (panicking) Plain(context.Context, string, string) (any, error) { panic("oops") }
+func (panicking) Plain(context.Context, string, string, string) (any, error) { panic("oops") }
 
 func TestPanicOfAnAuthenticator(t *testing.T) {
 	f := serve(t, accept(nil, nil), func(c *Config) { c.Auth = panicking{} })

@@ -22,7 +22,7 @@ import (
 // checker knows one user, and certificates by their common name.
 type checker struct{ passwords }
 
-func (checker) External(_ context.Context, state tls.ConnectionState) (any, error) {
+func (checker) External(_ context.Context, _ string, state tls.ConnectionState) (any, error) {
 	name := state.VerifiedChains[0][0].Subject.CommonName
 	if name == "" {
 		return nil, errors.New("nobody")

@@ -94,24 +94,24 @@ func (d *Handler) Connected(c *amqp.Conn) (amqp.Peer, error) {
 }
 
 // Plain takes a policy's name and key.
-func (d *Handler) Plain(_ context.Context, user, password string) (any, error) {
+func (d *Handler) Plain(ctx context.Context, from, user, password string) (any, error) {
 	g, err := d.cfg.Access.Key(user, password)
 	if err != nil {
-		d.cfg.Log.Debug("log in refused", "policy", shown(user), "error", err)
+		d.cfg.Access.Refused(ctx, from, err)
 		return nil, fmt.Errorf("log in as %.64q: %w", user, err)
 	}
 	return g, nil
 }
 
 // External takes a client certificate whose common name is a policy's.
-func (d *Handler) External(_ context.Context, state tls.ConnectionState) (any, error) {
+func (d *Handler) External(ctx context.Context, from string, state tls.ConnectionState) (any, error) {
 	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
 		return nil, errors.New("log in by certificate: none was verified")
 	}
 	name := state.VerifiedChains[0][0].Subject.CommonName
 	g, err := d.cfg.Access.Named(name)
 	if err != nil {
-		d.cfg.Log.Debug("log in by certificate refused", "policy", shown(name), "error", err)
+		d.cfg.Access.Refused(ctx, from, err)
 		return nil, fmt.Errorf("log in by certificate of %.64q: %w", name, err)
 	}
 	return g, nil

@@ -106,12 +106,12 @@ func TestLoggingInWithACertificate(t *testing.T) {
 	state := func(name string) tls.ConnectionState {
 		return tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: name}}}}}
 	}
-	got := testkit.Value(handler.External(t.Context(), state("device")))(t)
+	got := testkit.Value(handler.External(t.Context(), "", state("device")))(t)
 	if g := got.(auth.Grant); !g.Allows(auth.At("orders"), auth.Send, time.Now()) || g.Allows(auth.At("orders"), auth.Listen, time.Now()) {
 		t.Errorf("the grant is %+v", g)
 	}
-	testkit.ErrorIs(t, testkit.Err(handler.External(t.Context(), state("stranger"))), auth.ErrSignature, "a stranger is")
-	if _, err := handler.External(t.Context(), tls.ConnectionState{}); err == nil {
+	testkit.ErrorIs(t, testkit.Err(handler.External(t.Context(), "", state("stranger"))), auth.ErrSignature, "a stranger is")
+	if _, err := handler.External(t.Context(), "", tls.ConnectionState{}); err == nil {
 		t.Error("no certificate was accepted")
 	}
 }

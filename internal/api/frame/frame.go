@@ -27,6 +27,9 @@ type Config struct {
 	Host string
 	// Visitors keeps account of the connections that requests come by; nil: nobody does.
 	Visitors Visitors
+	// Refused is told of requests whose key or token is not good, and returns when they may be
+	// answered; nil: at once.
+	Refused func(ctx context.Context, from string, err error)
 	// Stopping ends when the yard begins to stop. It is a field because it belongs to the frame's
 	// life and to no request. nil means never.
 	Stopping context.Context
@@ -192,6 +195,9 @@ func (f *Frame) enter(api *API, c *Call, x Exchange) error {
 func (f *Frame) refuse(api *API, c *Call, x Exchange, err error) {
 	said := x.Judge(err)
 	c.Refused = &said
+	if f.cfg.Refused != nil && !c.Admitted && failedLogin(c.R, said) {
+		f.cfg.Refused(c.R.Context(), c.R.RemoteAddr, err)
+	}
 	if said.Status == http.StatusInternalServerError {
 		f.cfg.Log.Error("request could not be served", c.about(api, "error", err)...)
 	}

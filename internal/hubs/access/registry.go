@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -28,7 +29,9 @@ type Config struct {
 	AnyBearer bool
 	// Bearer checks bearer tokens; nil: none is accepted (unless AnyBearer).
 	Bearer TokenVerifier
-	// Log reports what changed; nil means slog.Default().
+	// FailurePace is what an address has of failures before their answers wait; zero: a default.
+	FailurePace quota.Rate
+	// Log reports what changed and who was refused; nil means slog.Default().
 	Log *slog.Logger
 }
 
@@ -40,6 +43,7 @@ type Registry struct {
 	bearer      TokenVerifier
 	log         *slog.Logger
 	created     bool
+	*failures
 
 	policies  *mirror.Table[record]
 	accounts  *mirror.Table[Account]
@@ -63,6 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		anyBearer:   cfg.AnyBearer,
 		bearer:      cfg.Bearer,
 		log:         cfg.Log,
+		failures:    newFailures(cfg.Log, cmp.Or(cfg.FailurePace, failurePace)),
 	}
 	k.policies = mirror.New(mirror.Config[record]{
 		Store: cfg.Meta, Prefix: policiesPrefix, Name: "policies", Decode: decode, Encode: record.encode, Apply: k.show, Log: cfg.Log,

@@ -184,22 +184,12 @@ func (l *Ledger) crowdedLocked(own *account) *Permit {
 	return most.oldest[0]
 }
 
-// sharer is who shares the permits of an address: a machine's own address, or with IPv6 the network
-// of which a machine may use any address.
+// sharer is who shares the permits of an address.
 func sharer(remote net.Addr) (netip.Prefix, bool) {
 	if remote == nil {
 		return netip.Prefix{}, false
 	}
-	at, err := netip.ParseAddrPort(remote.String())
-	if err != nil {
-		return netip.Prefix{}, false
-	}
-	address, bits := at.Addr().Unmap().WithZone(""), 32
-	if address.Is6() {
-		bits = 64
-	}
-	prefix, err := address.Prefix(bits)
-	return prefix, err == nil
+	return Address(remote.String())
 }
 
 // Permit is one connection's. The nil Permit is that of a client: it may have anything, and is nobody's.
