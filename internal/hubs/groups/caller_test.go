@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
@@ -257,6 +258,9 @@ func TestOperators(t *testing.T) {
 	wedged = s.claim(operator, wedged)
 	s.refused(s.a, processor.Lease{Partition: "0", Owner: "a", Epoch: math.MaxInt64, Version: wedged.Version}, "it cannot rise")
 	testkit.Must(t, s.RemoveBy(t.Context(), operator, s.g, s.presence))
+	work := triage.Work{Epoch: math.MaxInt64, Instance: "b", Begun: 5, Producer: 3, Number: 4}
+	testkit.Must(t, testkit.Err(s.PutBy(t.Context(), operator, s.g, processor.Entry{Key: "work/bill/0", Value: testkit.Value(triage.EncodeWork(work))(t)})))
+	testkit.Must(t, testkit.Err(s.PutBy(t.Context(), operator, s.g, processor.Entry{Key: "work/bill/1", Value: testkit.Value(triage.EncodeWork(work))(t)})))
 
 	released := testkit.Value(s.Release(t.Context(), "orders", "g", "0"))(t)
 	testkit.Equal(t, released.Lease.Epoch, math.MaxInt64, "released")
@@ -264,6 +268,11 @@ func TestOperators(t *testing.T) {
 	c := testkit.Value(s.BeginBy(t.Context(), s.a, s.g, l))(t)
 	testkit.Equal(t, c.Sequence, 7, "the checkpoint stays")
 	testkit.Must(t, testkit.Err(s.SaveBy(t.Context(), s.a, s.g, l, c)))
+	for i, e := range testkit.Value(s.Entries(t.Context(), s.g, "work/bill/"))(t) {
+		begun, _ := testkit.Value(triage.DecodeWork(e.Value))(t).Begin(triage.Policy{}, 1, "a", 7)
+		testkit.Equal(t, begun.Owned(1, "a"), i == 0, "a function's work on partition %d begins at epoch 1 again", i)
+		testkit.Equal(t, begun.Number, 4, "what was put away stays recorded")
+	}
 	testkit.Must(t, testkit.Err(s.Release(t.Context(), "orders", "g", "1")), "what nobody has")
 	testkit.That(t, testkit.Err(s.Release(t.Context(), "orders", "g", "9")) != nil, "a partition that is not there")
 }

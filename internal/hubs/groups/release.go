@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
@@ -19,8 +21,9 @@ type Released struct {
 	Disconnected int
 }
 
-// Release takes a partition from whoever has it, for an operator: the lease is removed, epochs
-// begin at 1 again, and receivers with an epoch are disconnected. The checkpoint's position stays.
+// Release takes a partition from its owner, for an operator: the lease is removed, epochs begin at 1
+// again, also those of functions' work, and receivers with an epoch are disconnected. The
+// checkpoint's position stays, and so does what functions have recorded of events.
 // Who had the partition learns it with its next renewal, or write, and may take it again like
 // anybody else. A *broker.NotFoundError where there is no such partition.
 func (k *Registry) Release(ctx context.Context, hub, name, partition string) (Released, error) {
@@ -37,6 +40,9 @@ func (k *Registry) Release(ctx context.Context, hub, name, partition string) (Re
 		return done, fmt.Errorf("release partition %s: %w", partition, err)
 	}
 	if err := mirror.Uncontested(ctx, func() error { return g.dropFence(ctx, partition) }); err != nil {
+		return done, fmt.Errorf("release partition %s: %w", partition, err)
+	}
+	if err := mirror.Uncontested(ctx, func() error { return g.dropWorkEpochs(ctx, partition) }); err != nil {
 		return done, fmt.Errorf("release partition %s: %w", partition, err)
 	}
 	done.Disconnected, err = k.broker.Disconnect(ctx, g.Hub.Name, g.Group.Name, partition)
@@ -66,4 +72,30 @@ func (g group) dropFence(ctx context.Context, partition string) error {
 	record.Fence, record.Epoch = 0, 0
 	_, err = g.write(ctx, partition, revision, record)
 	return err
+}
+
+// dropWorkEpochs lets every function that works on a partition begin with any epoch. That the last
+// owner is cut off is no death of its program.
+func (g group) dropWorkEpochs(ctx context.Context, partition string) error {
+	of := processor.Group{Hub: g.Hub.Name, Group: g.Group.Name}
+	entries, err := g.k.Entries(ctx, of, workPrefix)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		work, err := triage.DecodeWork(e.Value)
+		if !strings.HasSuffix(e.Key, "/"+partition) || err != nil { // what cannot be read is begun again anyway
+			continue
+		}
+		work.Epoch, work.Clean = 0, true
+		if e.Value, err = triage.EncodeWork(work); err != nil {
+			return err
+		}
+		if _, err := g.k.Put(ctx, of, e); errors.Is(err, processor.ErrConflict) {
+			return meta.ErrConflict
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
