@@ -88,7 +88,10 @@ func openMeta(ctx context.Context, folder string, cfg Config, hasLogs bool) (met
 		return nil, nil, errors.Join(err, store.Close())
 	}
 	secured := sealed.New(store, keys)
-	due, err := secured.Reseal(ctx)
+	entries, due, err := secured.Reseal(ctx)
+	if entries > 0 {
+		log.Info("secrets were sealed with the newest secret key; older keys are needed only to restore backups from before", "entries", entries)
+	}
 	switch {
 	case errors.Is(err, meta.ErrNoSpace):
 		log.Warn(later, "error", err)

@@ -183,7 +183,7 @@ func (k *circuits) one(ctx context.Context, hub, group, function string) (Circui
 	case len(found) == 0 && broken != nil:
 		return Circuit{}, broken
 	case len(found) == 0:
-		return Circuit{}, fmt.Errorf("%w: `eventyard circuit list` shows all; a function that runs elsewhere has one once it had a failure", ErrNoCircuit)
+		return Circuit{}, ErrNoCircuit
 	case len(found) == 1:
 		return found[0], nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/functions"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/processor"
 )
 
 // retold is how soon the same trouble is worth another line, and maxTold how much of it is
@@ -36,11 +37,14 @@ type ear struct {
 func (e *ear) heard(err error) {
 	where := &functions.Error{Err: err}
 	_ = errors.As(err, &where)
-	level := slog.LevelWarn
+	level, text := slog.LevelWarn, "a function continues after an error"
 	if where.Step == functions.StepCall || !e.isNews(where.Partition+" "+where.Doing) {
 		level = slog.LevelDebug // one failed call is a counter
 	}
-	e.log.Log(context.Background(), level, "a function goes on after an error",
+	if errors.Is(err, processor.ErrMoved) {
+		level, text = slog.LevelInfo, "a function continues from the moved checkpoint"
+	}
+	e.log.Log(context.Background(), level, text,
 		"function", where.Function, "partition", where.Partition, "doing", where.Doing, "error", where.Err)
 	_, missing := errors.AsType[*broker.NotFoundError](err)
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/functions"
 
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/processor"
 )
 
 // A line says once whose it is.
@@ -65,6 +66,14 @@ func TestTroubleThatLastsIsReportedNowAndThen(t *testing.T) {
 			t.Errorf("in ten minutes there are %d lines, and %d are remembered", n, len(e.reported))
 		}
 	})
+}
+
+// An operator's move is not trouble.
+func TestAMovedCheckpointIsNoWarning(t *testing.T) {
+	var lines testkit.Buffer
+	e := &ear{log: slog.New(slog.NewTextHandler(&lines, nil))}
+	e.heard(&functions.Error{Function: "resize", Partition: "3", Doing: "start again", Err: processor.ErrMoved})
+	testkit.That(t, strings.Contains(lines.String(), `level=INFO msg="a function continues from the moved checkpoint"`), "the line is %s", lines.String())
 }
 
 // A definition that cannot be read is told of once, not by each who looks at the list.

@@ -100,34 +100,36 @@ func (w *watcher) Next() ([]meta.Change, error) {
 // store's file was rewritten, also where a crash comes between.
 const compactKey = "storage/compact"
 
-// Reseal seals with the newest key what is not sealed with it. due: the file is to be rewritten, as
-// its free pages hold values as they were before; Compacted is to be called then. It is for the
-// start, before anybody else uses the store; what another node changes meanwhile is sealed by that.
-func (s *Store) Reseal(ctx context.Context) (due bool, err error) {
+// Reseal seals with the newest key what is not sealed with it, and counts these entries. due: the
+// file is to be rewritten, as its free pages hold values as they were before; Compacted is to be
+// called then. It is for the start, before anybody else uses the store; what another node changes
+// meanwhile is sealed by that.
+func (s *Store) Reseal(ctx context.Context) (entries int, due bool, err error) {
 	list, err := s.Store.List(ctx, "")
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	due = slices.ContainsFunc(list, func(e meta.Entry) bool { return e.Key == compactKey })
 	for _, e := range list {
 		value, newest, err := s.keys.open(e.Key, e.Value)
 		if err != nil {
-			return due, err
+			return entries, due, err
 		}
 		if newest || isPlain(e.Key) && !isSealed(e.Value) || len(value)+s.keys.Overhead() > meta.MaxValueBytes {
 			continue
 		}
 		if !due {
 			if _, err := s.CompareAndSet(ctx, compactKey, 0, []byte("{}")); err != nil && !errors.Is(err, meta.ErrConflict) {
-				return false, fmt.Errorf("seal secrets: %w", err)
+				return 0, false, fmt.Errorf("seal secrets: %w", err)
 			}
 			due = true
 		}
 		if _, err := s.CompareAndSet(ctx, e.Key, e.Revision, value); err != nil && !errors.Is(err, meta.ErrConflict) {
-			return due, fmt.Errorf("seal %s: %w", e.Key, err)
+			return entries, due, fmt.Errorf("seal %s: %w", e.Key, err)
 		}
+		entries++
 	}
-	return due, nil
+	return entries, due, nil
 }
 
 // Compacted notes that the file was rewritten.

@@ -61,14 +61,16 @@ func TestReseal(t *testing.T) {
 	}
 	first, second := NewKey(), NewKey()
 	for _, step := range []struct {
-		keys  []string
-		crash bool // before the file is rewritten
-		want  bool
-	}{{[]string{first}, true, true}, {[]string{first}, false, true}, {[]string{first}, false, false},
-		{[]string{second, first}, false, true}, {[]string{second}, false, false}} {
+		keys    []string
+		crash   bool // before the file is rewritten
+		want    bool
+		entries int
+	}{{[]string{first}, true, true, 2}, {[]string{first}, false, true, 0}, {[]string{first}, false, false, 0},
+		{[]string{second, first}, false, true, 2}, {[]string{second}, false, false, 0}} {
 		store := New(inner, keysOf(t, step.keys...))
-		due, err := store.Reseal(t.Context())
+		entries, due, err := store.Reseal(t.Context())
 		testkit.Must(t, err)
+		testkit.Equal(t, entries, step.entries, "%d keys: sealed", len(step.keys))
 		testkit.Equal(t, due, step.want, "%d keys: the file is to be rewritten", len(step.keys))
 		if due && !step.crash {
 			testkit.Must(t, store.Compacted(t.Context()))
@@ -81,7 +83,7 @@ func TestReseal(t *testing.T) {
 			}
 		}
 	}
-	_, err := New(inner, keysOf(t, first)).Reseal(t.Context())
+	_, _, err := New(inner, keysOf(t, first)).Reseal(t.Context())
 	testkit.ErrorIs(t, err, ErrUnknownKey, "with the old key alone")
 }
 
