@@ -3,6 +3,16 @@
 // HTTP API under /api/v1; the types here are that API's JSON, and the server itself reads and
 // writes them.
 //
+//	client, err := admin.New(admin.Config{}) // a yard on this machine
+//	_, err = client.CreateHub(ctx, admin.HubRequest{Name: "orders"})
+//	one, err := admin.Event{Body: []byte("hello")}.Encode()
+//	sent, err := client.Send(ctx, "orders", admin.Batch{Events: []json.RawMessage{one}, Key: "customer-42"})
+//	for ev, err := range client.Read(ctx, admin.Query{Hub: "orders"}, nil) {
+//		… // ev is JSON: partition, sequence, body, …
+//	}
+//
+// It sends and reads for tools and tests; programs that handle events use package hub or processor.
+//
 // Errors that the yard answers with are *Problems, with what to try next.
 package admin
 
@@ -37,7 +47,7 @@ type Config struct {
 	// looked at: it leads to another listener.
 	ConnectionString string
 	// Policy and Key do the same for the whole namespace. With neither, nor a connection
-	// string, the key is used that is good for a yard on loopback.
+	// string, the key is used that is valid for a yard on loopback.
 	Policy, Key string
 	// RootCAs are the authorities to trust at https; nil means the system's.
 	RootCAs *x509.CertPool

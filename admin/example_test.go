@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -49,6 +50,53 @@ func Example() {
 	// hub "nowhere" does not exist: create it first, or check its spelling
 }
 
+// Send events and read them. Events are JSON in both directions; Event writes it.
+func ExampleClient_Send() {
+	address, stop := exampleYard()
+	defer stop()
+	ctx := context.Background()
+	client, err := admin.New(admin.Config{Server: address})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+	if _, err := client.CreateHub(ctx, admin.HubRequest{Name: "orders", Partitions: new(1)}); err != nil {
+		panic(err)
+	}
+
+	var batch admin.Batch
+	for _, text := range []string{"hello", "world"} {
+		one, err := admin.Event{Body: []byte(text), Properties: map[string]any{"tone": "kind"}}.Encode()
+		if err != nil {
+			panic(err)
+		}
+		batch.Events = append(batch.Events, one)
+	}
+	sent, err := client.Send(ctx, "orders", batch) // nil means that all of them are stored
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(sent.Count, "events in partition", sent.Partition)
+
+	for line, err := range client.Read(ctx, admin.Query{Hub: "orders"}, nil) {
+		if err != nil {
+			panic(err)
+		}
+		var ev struct {
+			Sequence int64
+			Body     string
+		}
+		if err := json.Unmarshal(line, &ev); err != nil {
+			panic(err)
+		}
+		fmt.Println(ev.Sequence, ev.Body)
+	}
+	// Output:
+	// 2 events in partition 0
+	// 0 hello
+	// 1 world
+}
+
 // exampleYard runs a yard and gives the address of its HTTP listener.
 func exampleYard() (address string, stop func()) {
 	dir, err := os.MkdirTemp("", "yard")
@@ -64,7 +112,11 @@ func exampleYard() (address string, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- yard.Run(ctx) }()
-	<-yard.Started()
+	select {
+	case err := <-ended: // a port is in use, say
+		panic(err)
+	case <-yard.Started():
+	}
 	return yard.Addresses()["http"], func() {
 		cancel()
 		<-ended

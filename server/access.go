@@ -22,20 +22,16 @@ const (
 
 // Access is what clients need to be let in.
 type Access struct {
-	// Development: every listener is on loopback, and the well-known key is good for all rights.
+	// Development: every listener is on loopback, and the well-known key has all rights.
 	Development bool
 	// ServedOthers: it is in development now, and at its last start others could reach it.
-	// Its root policy's keys are made anew when they can again.
+	// Its root policy gets new keys when they can again.
 	ServedOthers bool
 	// ConnectionString is the root policy's; in development with the well-known key.
 	ConnectionString string
 	// File is where the root policy's connection string is kept, with its own key.
 	File string
-	// First: others can reach this yard, and nobody was shown this connection string yet.
-	// It is true once for each key.
-	First bool
-	// Renewed: the root policy's keys were made anew, because the yard was in development
-	// before, where everybody on this machine could read them.
+	// Renewed: the root policy has new keys, because the yard was in development before, where everybody on this machine could read them.
 	Renewed bool
 	// Readable are the other policies whose keys could be read then, and are as they
 	// were; only names and rights are given.
@@ -76,7 +72,7 @@ func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 }
 
 // describeAccess keeps the root policy's connection string in the data folder, and finds out what
-// is to be told of it. It comes last: what is to be told only once counts as told from then on.
+// to report of it. It comes last: what is reported only once counts as reported from then on.
 func (y *yard) describeAccess(ctx context.Context) error {
 	y.root = &rootString{dir: vfs.OS(y.cfg.DataDir), at: y.open.connectTo(y.cfg.Host), policies: y.access}
 	kept, err := y.root.keep()
@@ -94,6 +90,6 @@ func (y *yard) describeAccess(ctx context.Context) error {
 		y.reported.ConnectionString, y.reported.ServedOthers = kept.String(), y.secrets.served
 		return nil
 	}
-	y.reported.First, y.reported.Renewed, y.reported.Readable = !y.secrets.shown, y.secrets.renewed, y.stillReadable()
+	y.reported.Renewed, y.reported.Readable = y.secrets.renewed, y.stillReadable()
 	return y.noteKeys(ctx, rootKeys{Development: false})
 }

@@ -32,13 +32,17 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- yard.Run(ctx) }()
-	<-yard.Started()
+	select {
+	case err := <-ended: // a port is in use, say
+		panic(err)
+	case <-yard.Started():
+	}
 
 	request, err := http.NewRequest("POST", yard.Addresses()["http"]+"/orders/messages", strings.NewReader("hello"))
 	if err != nil {
 		panic(err)
 	}
-	request.SetBasicAuth("RootManageSharedAccessKey", "SAS_KEY_VALUE") // as good as any on loopback
+	request.SetBasicAuth("RootManageSharedAccessKey", "SAS_KEY_VALUE") // valid on loopback
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		panic(err)

@@ -19,16 +19,13 @@ const rootKeysEntry = "server/root-keys"
 // rootKeys is that entry.
 type rootKeys struct {
 	// Development: the yard was in development after the keys were made, so that
-	// everybody on this machine could read them. Else they were shown to the operator,
-	// once, when others could first reach the yard.
+	// everybody on this machine could read them. Else only its operator could.
 	Development bool `json:"development"`
 }
 
 // secrets is what is known about keys when a yard starts.
 type secrets struct {
-	// shown: the root policy's keys were shown to the operator, and could be read by nobody else.
-	shown bool
-	// renewed: they could be read, and were made anew.
+	// renewed: the root policy's keys could be read, and were replaced.
 	renewed bool
 	// served: others could reach the yard when it was last started, and now nobody can.
 	served bool
@@ -52,7 +49,7 @@ func (y *yard) openSecrets(ctx context.Context) (secrets, error) {
 	case err != nil:
 		return secrets{}, err
 	case !noted.Development:
-		return secrets{shown: true}, nil
+		return secrets{}, nil
 	}
 	// Should the yard stop before it has told of the new keys, the next start makes them
 	// anew once more: the entry stays as it is until then.

@@ -1,5 +1,19 @@
 // Package server is the whole yard in your process: storage, hubs and listeners, wired
 // together and run as one. The eventyard command is a thin shell around it.
+//
+//	yard, err := server.New(server.Config{DataDir: "data", Hubs: []server.Hub{{Name: "orders", Partitions: 4}}})
+//	…
+//	ended := make(chan error, 1)
+//	go func() { ended <- yard.Run(ctx) }()
+//	select {
+//	case err := <-ended: // it could not start
+//		return err
+//	case <-yard.Started():
+//	}
+//	client, err := yard.Dial(ctx, hub.Config{}) // all rights, without a socket
+//	err = client.Hub("orders").Send(ctx, event.Event{Body: []byte("hello")})
+//
+// When ctx ends the yard stops, and Run returns. For tests there is package servertest.
 package server
 
 import (
@@ -16,7 +30,7 @@ import (
 var (
 	// ErrLocked: another yard uses the data folder.
 	ErrLocked = storage.ErrLocked
-	// ErrUsed: a server runs once; make another.
+	// ErrUsed: a server runs once; create another.
 	ErrUsed = errors.New("this server has run already")
 	// ErrForeign: the data folder holds files of others and no yard's data. ErrNewerData: a newer
 	// version has written it.
@@ -51,7 +65,8 @@ func New(cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, started: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
-// Started is closed once every listener is open.
+// Started is closed once every listener is open. It is never closed if Run fails before that: wait
+// for Run's error as well, as the package's example does.
 func (s *Server) Started() <-chan struct{} { return s.started }
 
 // Addresses gives the URL of each open listener by the listener's name. It is empty before Started.
@@ -68,8 +83,12 @@ func (s *Server) Access() Access {
 	return s.access
 }
 
-// Run serves until ctx ends and everything is closed again. Requests under way may finish within
-// the grace period. The order of stopping is: functions, listeners close, links and requests drain,
+// Run serves until ctx ends and everything is closed again; then it returns nil. If the yard cannot
+// start the error is, by errors.Is or errors.As, a *ListenerError (an address is in use, say),
+// ErrLocked, ErrForeign, ErrNewerData, ErrMetaLost, ErrUsed for a second Run, or one of the disk, of
+// a certificate or of a definition in the configuration.
+//
+// Requests in progress may finish within the grace period. The order of stopping is: functions, listeners close, links and requests drain,
 // delivery to webhooks stops, dead letters, topics, access, the broker, the engine, the meta store.
 func (s *Server) Run(ctx context.Context) (err error) {
 	s.mu.Lock()

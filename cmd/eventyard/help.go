@@ -30,14 +30,15 @@ the endpoint and key of a topic:
   eventyard connection-string --hub orders
   eventyard topic show shop
 
-For other machines a yard has TLS and a key of its own, which serve prints once:
+For other machines a yard has TLS and a key of its own, which is in the file
+DATA/connection-string:
 
   eventyard serve --amqps :5671 --https :8443 --host yard.example.com
   eventyard cert export eventyard-ca.pem                   for its clients to trust
 
   export EVENTYARD_SERVER=https://yard.example.com:8443    on one of those machines
   export EVENTYARD_CA=eventyard-ca.pem
-  export EVENTYARD_CONNECTION_STRING=@FILE                 with what was printed
+  export EVENTYARD_CONNECTION_STRING=@FILE                 with a copy of that file
   eventyard hub list`
 
 // usageTemplate is cobra's, with the flags wrapped to a readable width and without

@@ -163,16 +163,16 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 
 // A yard with many policies says how many, and fills no screen with them.
 func TestSomePoliciesAreNamed(t *testing.T) {
-	reported := server.Access{First: true, Readable: []server.Policy{{Name: "a"}, {Name: "b", Hub: "h"}}}
+	reported := server.Access{Readable: []server.Policy{{Name: "a"}, {Name: "b", Hub: "h"}}}
 	if got := renewal(reported); got != nil {
 		t.Errorf("nothing was renewed: %q", got)
 	}
 	reported.Renewed = true
-	if got := renewal(reported); len(got) != 2 || !strings.Contains(got[1], "still good: a, b of hub h; make") {
+	if got := renewal(reported); len(got) != 2 || !strings.Contains(got[1], "still valid: a, b of hub h; replace") {
 		t.Errorf("said %q", got)
 	}
 	reported.Readable = slices.Repeat(reported.Readable, 4)
-	if got := renewal(reported); len(got) != 2 || !strings.Contains(got[1], ", a and 3 more; make") {
+	if got := renewal(reported); len(got) != 2 || !strings.Contains(got[1], ", a and 3 more; replace") {
 		t.Errorf("said %q", got)
 	}
 	reported.Readable = nil

@@ -17,19 +17,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const serveHelp = `Run a yard until it is told to stop: by Ctrl-C, or SIGTERM. Requests under way may
-finish; a second signal ends it at once.
+const serveHelp = `Run a yard until Ctrl-C or SIGTERM stops it. Requests in progress may finish; a second
+signal ends it at once.
 
 Clients of Azure Event Hubs connect to the AMQP listeners, with the connection string that is
 printed. While every listener is on loopback the well-known key of the official emulator is
-good; beyond it real keys are needed, and TLS, unless --allow-plaintext says otherwise:
+valid; beyond it real keys are needed, and TLS, unless --allow-plaintext is given:
 
   eventyard serve --amqps :5671 --https :8443 --host yard.example.com
 
 An address like :5671 stands for all of this machine's, 0.0.0.0:5671 for those of IPv4,
-[::]:5671 for those of IPv6. When others can first reach the yard it prints a connection
-string with all rights, once. If the yard was on loopback before, where everybody on this
-machine could read its keys, those of the root policy are made anew.
+[::]:5671 for those of IPv6. A connection string with all rights is in the file
+DATA/connection-string; serve prints the file's path, not the key. If the yard was on loopback
+before, where everybody on this machine could read its keys, the root policy gets new ones.
 
 Every flag is also a setting in eventyard.yaml and a variable; eventyard config doc
 prints them all. Flags win over variables, and these over the file.`
@@ -106,8 +106,8 @@ func (c serveCommand) sayAccess(reported server.Access) {
 	switch {
 	case reported.Development:
 		if reported.ServedOthers {
-			c.warn([]string{"others could reach this yard before; this start is in development, where the well-known key is good for all rights, " +
-				"and the keys of " + auth.RootPolicy + " will be made anew at the next start beyond loopback"})
+			c.warn([]string{"others could reach this yard before; this start is in development, where the well-known key has all rights, " +
+				"and " + auth.RootPolicy + " will get new keys at the next start beyond loopback"})
 		}
 		fmt.Fprintf(c.stdout, "Every listener is on loopback, so every user and program of this machine may use it, with this connection string:\n  %s\n", reported.ConnectionString)
 	default:
@@ -121,13 +121,13 @@ func renewal(reported server.Access) (warnings []string) {
 	if !reported.Renewed {
 		return nil
 	}
-	warnings = append(warnings, "the keys of "+auth.RootPolicy+" were made anew, and the old ones let nobody in any more: "+
+	warnings = append(warnings, auth.RootPolicy+" has new keys, and the old ones are no longer valid: "+
 		"while every listener was on loopback, every user and program of this machine could read them")
 	if len(reported.Readable) == 0 {
 		return warnings
 	}
-	return append(warnings, "the keys of other policies could be read as well, and are still good: "+namePolicies(reported.Readable)+
-		"; make both keys of each anew with: eventyard policy regenerate POLICY [--hub HUB] [--key secondary]")
+	return append(warnings, "the keys of other policies could be read as well, and are still valid: "+namePolicies(reported.Readable)+
+		"; replace both keys of each with: eventyard policy regenerate POLICY [--hub HUB] [--key secondary]")
 }
 
 // namePolicies names some of many.
