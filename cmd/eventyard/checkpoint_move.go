@@ -29,8 +29,9 @@ const moveHelp = `--to says which event is to be the next one handled:
                            counts within one partition
   offset:1041              the one behind the event with that offset, as a checkpoint has it
 
-Partitions that are owned are left alone, unless --force says otherwise: their owners then
-go on from the new place by themselves. --dry-run only tells what would be done.`
+If any of the partitions is owned nothing is moved, unless --force is given: owners then continue
+from the new position by themselves. A function of the yard always owns its partitions, also
+while it is paused. --dry-run only shows what would be done.`
 
 // checkpointMove is one such command's flags.
 type checkpointMove struct {
@@ -56,7 +57,7 @@ func (c checkpointCommands) move(d direction) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&m.to, "to", "", "`position` of the next event to be handled")
 	cmd.Flags().StringSliceVar(&m.partitions, "partition", nil, "only these `partitions`")
-	cmd.Flags().BoolVar(&m.Force, "force", false, "also where a partition is owned")
+	cmd.Flags().BoolVar(&m.Force, "force", false, "even if a partition is owned")
 	cmd.Flags().BoolVar(&m.DryRun, "dry-run", false, "only show what would be done")
 	m.form.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
@@ -181,14 +182,14 @@ func (d direction) right(m admin.Moved) bool {
 func explainMove(err error, hub, to string) error {
 	switch {
 	case isProblem(err, "owned"):
-		return &advisedError{err.Error(), "stop the processors first, or say --force: owners then continue from the new position; eventyard group show names them"}
+		return &advisedError{err.Error(), "stop the processors first, or use --force, which a function of the yard always needs: owners then continue from the new position; eventyard group show names them"}
 	case isProblem(err, "position-out-of-range") && to != "":
 		return &advisedError{fmt.Sprintf("hub %s has no event at %s", hub, to),
 			"eventyard hub show " + hub + " shows the numbers of its partitions; earliest and latest always fit"}
 	case isProblem(err, "invalid-record"):
 		return &advisedError{err.Error(), "take numbers as eventyard checkpoint list and eventyard hub show print them"}
 	case isProblem(err, "bad-request"):
-		return &advisedError{err.Error(), "say --force if you know that these positions fit this hub"}
+		return &advisedError{err.Error(), "use --force if you know that these positions fit this hub"}
 	}
 	return err
 }
@@ -216,7 +217,7 @@ func (c checkpointCommands) printMoves(m *checkpointMove, plan movePlan) error {
 	case m.DryRun:
 		defer fmt.Fprintln(c.stderr, "nothing was moved: this was a dry run")
 	case m.Force:
-		defer fmt.Fprintln(c.stderr, "owners go on from there when they next save a checkpoint; idle ones find out within half a minute")
+		defer fmt.Fprintln(c.stderr, "owners continue from there when they next save a checkpoint; idle ones within half a minute")
 	}
 	return t.flush()
 }

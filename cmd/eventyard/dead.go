@@ -65,7 +65,7 @@ func (c deadCommands) list() *cobra.Command {
 		return letters, err
 	}, func(letters []admin.DeadLetter) error {
 		head := []string{"NUMBER", "DIED", "EVENT", "TYPE", "REASON", "ATTEMPTS", "LAST", "WRITTEN TO", "REDRIVEN"}
-		if err := printTable(c.cli, letters, "there are no dead letters here", head, deadRow); err != nil {
+		if err := printTable(c.cli, letters, "there are no dead letters here; --redriven lists those that were redriven, too", head, deadRow); err != nil {
 			return err
 		}
 		if more {

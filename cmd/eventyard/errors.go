@@ -108,15 +108,13 @@ func nextForProblem(p *admin.Problem) string {
 		return "say whose is meant with --topic or --source-hub"
 	case "dead-letter-not-found":
 		return "eventyard dead list SUBSCRIPTION shows them"
-	case "handshake-failed":
-		return "let the endpoint answer the handshake, or say --skip-validation if it is your own"
 	case "function-not-found":
 		return "eventyard function list shows the yard's own; one that runs in a program of yours is stopped with eventyard circuit open NAME, and resumed with eventyard circuit close NAME"
 	case "circuit-not-found":
-		return "eventyard circuit list shows the circuits; give --hub and --group for a function that has had no trouble yet"
+		return "eventyard circuit list shows the circuits; a function in a program of yours has one after its first failure, until then give --hub and --group"
 	case "ambiguous-circuit":
 		return "say which is meant with --hub and --group"
-	case "invalid-definition", "invalid-function":
+	case "invalid-definition", "invalid-function", "handshake-failed":
 		return "" // it says what to write
 	case "position-past-end":
 		return "begin again with --from earliest, or with --from latest to skip what is there"

@@ -170,18 +170,22 @@ func showAge(now admin.Time, at *admin.Time) string {
 }
 
 func showSequence(c *admin.Checkpoint) string {
-	if c == nil || c.Sequence == nil {
+	if c == nil || c.Sequence == nil || beforeAll(c) {
 		return "-"
 	}
 	return strconv.FormatInt(*c.Sequence, 10)
 }
 
 func showOffset(c *admin.Checkpoint) string {
-	if c == nil || c.Offset == "" {
+	if c == nil || c.Offset == "" || beforeAll(c) {
 		return "-"
 	}
 	return oneLine(c.Offset)
 }
+
+// beforeAll tells whether the checkpoint is the one before a partition's first event, as a rewind to
+// earliest leaves it.
+func beforeAll(c *admin.Checkpoint) bool { return c.Sequence != nil && *c.Sequence < 0 }
 
 // showReaders names who reads besides the owner.
 func showReaders(p admin.OwnedPartition) string {

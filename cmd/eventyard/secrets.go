@@ -10,8 +10,8 @@ import (
 )
 
 const rotateSecretHelp = `Put a new secret key before the old one in the file that holds it. Access keys, signing keys,
-headers and the like are sealed with it when the yard is started the next time; until then
-nothing changes. Backups from before need the old line: keep it as long as you keep them.
+headers and the like are encrypted with it at the next start of the yard; until then nothing
+changes. Backups from before need the old line: keep it as long as you keep them.
 
 No yard is asked. Where the key comes from a command or a variable, put a new one before the
 old one there.`
@@ -20,13 +20,13 @@ old one there.`
 type secretsCommands struct{ *cli }
 
 func (c secretsCommands) command() *cobra.Command {
-	return family(&cobra.Command{Use: "secrets", Short: "Rotate the key that seals secrets in the data folder"}, c.rotate())
+	return family(&cobra.Command{Use: "secrets", Short: "Rotate the key that encrypts secrets in the data folder"}, c.rotate())
 }
 
 func (c secretsCommands) rotate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rotate",
-		Short:   "Make a new secret key, which the next start seals everything with",
+		Short:   "Make a new secret key, for the next start to encrypt all secrets with",
 		Long:    rotateSecretHelp,
 		Example: "  eventyard secrets rotate --data /var/lib/eventyard",
 		Args:    cobra.NoArgs,
@@ -43,7 +43,7 @@ func (c secretsCommands) rotate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printf("A new key is in %s. Start the yard anew: it seals everything with it.\n", file)
+			return c.printf("A new key is in %s. Restart the yard: it encrypts all secrets with the new key.\n", file)
 		},
 	}
 	f := cmd.Flags()

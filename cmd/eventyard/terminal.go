@@ -73,13 +73,13 @@ func (p *progress) clear() {
 	}
 }
 
-// confirm asks before something is destroyed. Where nobody can be asked, --yes is the answer.
+// confirm asks before something is destroyed. Without a terminal it takes --yes.
 func (c *cli) confirm(cmd *cobra.Command, yes bool, question string) error {
 	if yes {
 		return nil
 	}
 	if !isTerminal(c.stdin) {
-		return usagef(cmd, "this cannot be undone, and nobody can be asked here: say --yes")
+		return usagef(cmd, "this cannot be undone, and there is no terminal to confirm on: use --yes")
 	}
 	fmt.Fprintf(c.stderr, "%s [y/N] ", question)
 	answer, err := ask(cmd.Context(), c.stdin)

@@ -4,7 +4,7 @@
 //
 //	eventyard hub create shop --partitions 4
 //	eventyard group create shop receipts
-//	eventyard hub create receipts-poison --partitions 1
+//	eventyard hub create receipts-poison --partitions 1 --retention-age 0
 //	go run ./examples/function                     # in several shells
 //	eventyard send shop one two bad three panic
 //	eventyard poison list receipts-poison
