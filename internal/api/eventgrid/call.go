@@ -98,15 +98,15 @@ func (c *call) body() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// tooLarge says how much a body may have. What is taken beyond the limit is no promise.
+// tooLarge says how much a body may have, of a publication in the words that Event Grid's clients
+// know.
 func (c *call) tooLarge() error {
 	said := &frame.Refusal{
 		Status: http.StatusRequestEntityTooLarge, Code: codeTooLarge,
 		Detail: fmt.Sprintf("the body is too large, it may have at most %d bytes", c.Route.MaxBody), Next: "make it smaller",
 	}
 	if c.publishes() {
-		limit := c.handler.cfg.MaxBytes
-		said.Detail = fmt.Sprintf("the body is too large, a publication may have at most %d bytes (%.1f MiB) and %d events", limit, float64(limit)/(1<<20), maxEvents)
+		said.Detail = fmt.Sprintf("The maximum size (%d) has been exceeded", c.Route.MaxBody)
 		said.Next = "split it into several smaller requests; an event that is too large alone has to become smaller"
 	}
 	return said

@@ -68,8 +68,7 @@ type Config struct {
 	// Endpoint is the publish URL of a topic as a client of this request reaches it. nil, or
 	// an empty answer, means that it is made of the request itself.
 	Endpoint func(r *http.Request, topic string) string
-	// MaxBytes of a publication; zero: 1 MiB. A little more is taken, as Event Grid does
-	// (1,049,600 in all for 1 MiB).
+	// MaxBytes of a publication; zero: 1,536,000, as Event Grid has it.
 	MaxBytes int
 	// Stopping ends long polls. It is a field because it belongs to the listener's life and to no
 	// request. nil means never.
@@ -84,7 +83,7 @@ func (c Config) withDefaults() Config {
 	if c.Endpoint == nil {
 		c.Endpoint = func(*http.Request, string) string { return "" }
 	}
-	c.MaxBytes = cmp.Or(c.MaxBytes, 1<<20)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 1_536_000)
 	if c.Stopping == nil {
 		c.Stopping = context.Background()
 	}

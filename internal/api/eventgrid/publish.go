@@ -9,9 +9,9 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
-// Event Grid takes a little more than it says (reference §4), and so do we: who counts the
-// events and forgets the brackets and commas is not refused.
-const slackBytes = 1 << 10
+// maxEventBytes is how large an event may be: a little more than 1 MiB, as Event Grid has it
+// (reference §4).
+const maxEventBytes = 1<<20 + 1<<10
 
 // maxEvents is how many one publication may have.
 const maxEvents = 5000
@@ -43,7 +43,6 @@ func (c *call) publishToNamespace() error {
 
 // store reads a publication and has it made durable.
 func (c *call) store(cloudEventsOnly bool) error {
-	most := c.handler.cfg.MaxBytes + slackBytes
 	body, err := c.body()
 	if err != nil {
 		return err
@@ -51,7 +50,7 @@ func (c *call) store(cloudEventsOnly bool) error {
 	events, err := schema.Read(schema.Publication{
 		Kind: c.topic.Schema, Mapping: c.topic.Mapping, TopicID: c.topic.Resource, TopicName: c.topic.Name,
 		Header: c.R.Header, Body: body, Now: time.Now(), NewID: frame.NewID,
-		MaxEvents: maxEvents, MaxEventBytes: most, CloudEventsOnly: cloudEventsOnly,
+		MaxEvents: maxEvents, MaxEventBytes: maxEventBytes, CloudEventsOnly: cloudEventsOnly,
 	})
 	if err != nil {
 		return err

@@ -111,8 +111,9 @@ func TestPublicationsThatAreRefused(t *testing.T) { // G12
 		{"a content type that CloudEvents have not", "clouds", cloud("a"), contentType("text/xml"), 415, "InvalidContentType"},
 		{"a body that is packed", "orders", "[]", header("Content-Encoding", "gzip"), 415, "InvalidContentEncoding"},
 		{"too many events", "orders", "[" + strings.Repeat(event("a")+",", maxEvents) + event("a") + "]", contentType("application/json"), 413, "PayloadTooLarge"},
-		{"too much", "orders", `["` + strings.Repeat("x", 1<<20+slackBytes) + `"]`, contentType("application/json"), 413, "PayloadTooLarge"},
-		{"too much of unknown length", "orders", `["` + strings.Repeat("x", 1<<20+slackBytes) + `"]`, func(r *http.Request) {
+		{"an event that is too large", "orders", "[" + strings.Replace(event("a"), `{"n":1}`, `"`+strings.Repeat("x", maxEventBytes)+`"`, 1) + "]", contentType("application/json"), 413, "PayloadTooLarge"},
+		{"too much", "orders", `["` + strings.Repeat("x", 1_536_000) + `"]`, contentType("application/json"), 413, "PayloadTooLarge"},
+		{"too much of unknown length", "orders", `["` + strings.Repeat("x", 1_536_000) + `"]`, func(r *http.Request) {
 			r.ContentLength = -1
 			r.Body = io.NopCloser(io.MultiReader(r.Body, strings.NewReader(" ")))
 		}, 413, "PayloadTooLarge"},
@@ -135,17 +136,20 @@ func TestPublicationsThatAreRefused(t *testing.T) { // G12
 // As much as is allowed is taken, in one event or in many.
 func TestTheMostThatIsTaken(t *testing.T) {
 	y := newYard(t)
-	large := strings.Replace(event("a"), `{"n":1}`, `"`+strings.Repeat("x", 1<<20-200)+`"`, 1)
-	y.ask("POST", "/topics/orders/api/events", "["+large+"]", withKey, contentType("application/json")).want(200)
+	large := strings.Replace(event("a"), `{"n":1}`, `"`+strings.Repeat("x", maxEventBytes-200)+`"`, 1)
+	rest := strings.Replace(event("a"), `{"n":1}`, `"`+strings.Repeat("x", 1_536_000-3-len(large)-len(event("a"))+len(`{"n":1}`)-2)+`"`, 1)
+	most := "[" + large + "," + rest + "]"
+	testkit.Equal(t, len(most), 1_536_000, "bytes")
+	y.ask("POST", "/topics/orders/api/events", most, withKey, contentType("application/json")).want(200)
+	stores := newRealYard(t)
+	stores.topic("orders", schema.EventGrid)
+	stores.ask("POST", "/topics/orders/api/events", most, asRoot, contentType("application/json")).want(200)
 	many := "[" + strings.Repeat(`{"id":"a","subject":"s","eventType":"t","eventTime":"2026-01-02T03:04:05Z"},`, maxEvents-1) + event("a") + "]"
 	y.ask("POST", "/topics/orders/api/events", many, withKey, contentType("application/json")).want(200)
-	testkit.Equal(t, len(y.topics.stored("orders")), maxEvents+1, "stored")
-	small := newYard(t, func(c *Config) { c.MaxBytes = 1 })
-	small.ask("POST", "/topics/orders/api/events", "["+event("a")+"]", withKey, contentType("application/json")).want(200)
-	small.ask("POST", "/topics/orders/api/events", "["+event("a")+strings.Repeat(" ", slackBytes)+"]", withKey, contentType("application/json")).refused(413, "PayloadTooLarge")
+	testkit.Equal(t, len(y.topics.stored("orders")), maxEvents+2, "stored")
 	for _, length := range []int64{-1, 2 << 20} { // unknown until it has come, or told
 		text := y.ask("POST", "/topics/orders/api/events", "["+strings.Repeat(" ", 2<<20-2)+"]", withKey, func(r *http.Request) { r.ContentLength = length }).refused(413, "PayloadTooLarge")
-		if !strings.Contains(text, "at most 1048576 bytes (1.0 MiB) and 5000 events") || !strings.Contains(text, "split") || strings.Contains(text, "http:") {
+		if !strings.HasPrefix(text, "The maximum size (1536000) has been exceeded: ") || !strings.Contains(text, "split") || strings.Contains(text, "http:") {
 			t.Errorf("told %s", text)
 		}
 	}

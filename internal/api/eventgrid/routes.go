@@ -44,7 +44,7 @@ const (
 
 // routes is the whole API. It is searched from the top; publishing comes first.
 func routes(cfg Config) []route {
-	list := slices.Concat(publishRoutes(int64(cfg.MaxBytes)+slackBytes), pullRoutes(), edgeRoutes(), managerRoutes())
+	list := slices.Concat(publishRoutes(int64(cfg.MaxBytes)), pullRoutes(), edgeRoutes(), managerRoutes())
 	for i := range list {
 		list[i].pattern = newPattern(list[i].Path)
 		list[i].MaxBody = cmp.Or(list[i].MaxBody, maxManageBytes)
