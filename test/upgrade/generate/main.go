@@ -60,6 +60,10 @@ func generate(ctx context.Context, binary, commit, base string, kill bool) error
 	if err := os.CopyFS(twin, os.DirFS(data)); err != nil {
 		return err
 	}
+	// A yard reads no secret key that others can read, and a copy has other rights.
+	if err := os.Chmod(filepath.Join(twin, "secret.key"), 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := record(ctx, binary, twin, m); err != nil {
 		return fmt.Errorf("record its answers: %w", err)
 	}
