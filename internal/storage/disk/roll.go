@@ -16,8 +16,11 @@ import (
 // (ARCHITECTURE.md has the figures). So small groups find zeros ahead of them, in steps
 // that grow with the segment: a partition with little in it takes little room.
 const (
-	zeroAheadMin = 256 << 10
-	zeroAheadMax = 4 << 20
+	// blockBytes is what file systems give at once: the first step fills a block.
+	blockBytes = 4 << 10
+	// zeroAheadDouble is up to where each step doubles the segment; beyond, steps are a quarter of it.
+	zeroAheadDouble = 256 << 10
+	zeroAheadMax    = 4 << 20
 	// largeWrite grows the file by itself: zeroing for it would double the bytes written.
 	largeWrite = 64 << 10
 )
@@ -43,13 +46,19 @@ func (s *segments) zeroAhead(end int64) {
 	if s.e.cfg.Sync != Always || end < a.allocated || end-a.tail.Offset >= largeWrite {
 		return
 	}
-	size := min(max(end/4, zeroAheadMin), zeroAheadMax, max(s.segmentBytes()-end, 0))
-	if size == 0 {
+	size := min(preallocated(end), s.segmentBytes()) - end
+	if size <= 0 {
 		return
 	}
 	if n, err := a.handle.WriteAt(zeros[:size], end); err == nil {
 		a.allocated = end + int64(n)
 	}
+}
+
+// preallocated is how far a segment is written with zeros whose batches end at the given offset.
+func preallocated(end int64) int64 {
+	ahead := min(max(end/4, min(end, zeroAheadDouble)), zeroAheadMax-blockBytes)
+	return (end + ahead + blockBytes - 1) &^ (blockBytes - 1)
 }
 
 // roll makes a new segment the active one and seals the old. The caller holds the token.
