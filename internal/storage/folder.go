@@ -51,7 +51,8 @@ func openDisk(ctx context.Context, folder string, cfg Config) (*Storage, error) 
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
 	engine, err := disk.Open(disk.Config{
-		Dir: folder, Sync: sync, SyncInterval: cfg.SyncInterval, SegmentBytes: cfg.SegmentBytes, Log: cfg.Log, Metrics: cfg.Metrics,
+		Dir: folder, Sync: sync, SyncInterval: cfg.SyncInterval, SegmentBytes: cfg.SegmentBytes,
+		OpenSegments: cfg.OpenSegments, Log: cfg.Log, Metrics: cfg.Metrics,
 		Claimed: func() error { return putMark(folder, cfg) },
 	})
 	if err != nil {

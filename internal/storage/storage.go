@@ -41,6 +41,8 @@ type Config struct {
 	SyncInterval time.Duration
 	// SegmentBytes is the size of a partition's files.
 	SegmentBytes int64
+	// OpenSegments is how many of these files are open at most.
+	OpenSegments int
 	// SecretKey is where the key comes from that seals secrets.
 	SecretKey SecretKey
 	// Own are the names of what the yard has beside its storage in the folder. No link may have one

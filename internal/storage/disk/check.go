@@ -39,7 +39,7 @@ func Check(ctx context.Context, cfg Config, progress func(Progress)) (Report, er
 		return Report{}, fmt.Errorf("check %s: %w", cfg.Dir, err)
 	}
 	defer lock.Close()
-	if err := redo(cfg.FS); err != nil && !vfs.IsNotExist(err) {
+	if err := redo(cfg.FS, cfg.OpenSegments); err != nil && !vfs.IsNotExist(err) {
 		return Report{}, fmt.Errorf("check %s: %w", cfg.Dir, err)
 	}
 	c := &check{fs: cfg.FS, progress: progress}
@@ -130,7 +130,7 @@ func (c *check) folders(dir string) (dirs []string, err error) {
 
 // segment reads one file through. Its trailer, if it has one, has to agree.
 func (c *check) segment(f *file) error {
-	handle, err := c.fs.Open(f.name)
+	handle, err := c.fs.Open(f.name())
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (c *check) segment(f *file) error {
 			return failed
 		}
 		if held || f.stop >= 0 {
-			c.problem("%s: %v: events from %d on cannot be read", f.name, err, f.base)
+			c.problem("%s: %v: events from %d on cannot be read", f.name(), err, f.base)
 		}
 		return nil
 	}
@@ -153,7 +153,7 @@ func (c *check) segment(f *file) error {
 	c.report.Events += found.Next - head.Base
 	for _, hole := range found.Holes {
 		c.report.Events -= hole.Next - hole.First
-		c.problem("%s at offset %d: checksum does not match: events %d to %d cannot be read", f.name, hole.From, hole.First, hole.Next-1)
+		c.problem("%s at offset %d: checksum does not match: events %d to %d cannot be read", f.name(), hole.From, hole.First, hole.Next-1)
 	}
 	// A segment ends neither before the next one begins, nor before its own trailer says.
 	want := int64(f.stop)
@@ -161,7 +161,7 @@ func (c *check) segment(f *file) error {
 		want = tail.Next
 	}
 	if want >= 0 && found.Next < want {
-		c.problem("%s at offset %d: checksum does not match: events %d to %d cannot be read", f.name, found.Offset, found.Next, want-1)
+		c.problem("%s at offset %d: checksum does not match: events %d to %d cannot be read", f.name(), found.Offset, found.Next, want-1)
 	}
 	return c.bodies(f, handle, head, found)
 }
@@ -186,7 +186,7 @@ func (c *check) bodies(f *file, handle vfs.File, head segment.Head, found segmen
 			return err
 		default:
 			if events, err = decodeEvents(events[:0], batch.Body, batch.Count); err != nil {
-				c.problem("%s at offset %d: %v", f.name, at, err)
+				c.problem("%s at offset %d: %v", f.name(), at, err)
 			}
 		}
 	}

@@ -148,12 +148,17 @@ func (s *segments) write(g *group) error {
 		}
 	}
 	a := s.active
-	s.mu.Lock()
-	durable := a.durable
-	s.mu.Unlock()
 	offset = a.tail.Offset
-	segment.Seal(g.buf, a.head.Salt, offset, durable)
-	if _, err := a.handle.WriteAt(g.buf, offset); err != nil {
+	segment.Seal(g.buf, a.head.Salt, offset, a.durable.Load())
+	handle, err := a.use()
+	if err != nil {
+		return &refusal{err}
+	}
+	if _, err = handle.WriteAt(g.buf, offset); err == nil {
+		a.written.Store(offset + int64(len(g.buf))) // while it is in use, or it might be closed before its sync
+	}
+	a.unuse()
+	if err != nil {
 		return s.takeBack(offset, fmt.Errorf("write segment: %w", err))
 	}
 	if s.e.cfg.Sync != Always {
@@ -177,35 +182,9 @@ func (s *segments) makeDurable(a *file, offset int64, g *group) error {
 	a.allocated = max(a.allocated, end)
 	s.e.syncs <- struct{}{}
 	defer func() { <-s.e.syncs }()
-	if err := s.sync(a); err != nil {
+	if err := a.sync(); err != nil {
 		return fmt.Errorf("sync segment: %w", err)
 	}
-	return nil
-}
-
-// errDoubtful: an earlier sync of the segment failed.
-var errDoubtful = errors.New("an earlier sync failed")
-
-// sync is the one way to sync a segment. After one has failed, what the page cache says of
-// the segment proves nothing any more, and no later sync succeeds. They run one by one,
-// because the operating system tells an error to one of them only.
-func (s *segments) sync(f *file) error {
-	f.syncing.Lock()
-	defer f.syncing.Unlock()
-	s.mu.Lock()
-	reached, doubtful := f.tail.Offset, f.doubtful
-	s.mu.Unlock()
-	if doubtful {
-		return errDoubtful
-	}
-	err := s.e.timedSync(f.handle)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil {
-		f.doubtful = true
-		return err
-	}
-	f.durable = max(f.durable, reached)
 	return nil
 }
 
@@ -230,7 +209,7 @@ func (s *segments) takeBack(offset int64, err error) error {
 	}
 	s.e.spares.purge()
 	a := s.active
-	if a.handle.Truncate(offset) != nil || s.sync(a) != nil {
+	if a.do(func(handle vfs.File) error { return handle.Truncate(offset) }) != nil || a.sync() != nil {
 		return err
 	}
 	a.allocated = offset
@@ -248,9 +227,6 @@ func (p *partition) succeedLocked(g *group) {
 		}
 	}
 	p.visible = endOf(a.tail)
-	if p.e.cfg.Sync == Always && !g.shared && !a.doubtful {
-		a.durable = a.tail.Offset // the sync ran before the tail moved
-	}
 	m := p.e.metrics
 	m.groups.Inc()
 	m.batches.Add(float64(len(g.tickets)))

@@ -180,7 +180,7 @@ func (c *cursor) enter() (bool, error) {
 		offset, limit = f.lookup().Sequence(int64(c.nextSeq)), f.tail.Offset
 	}
 	c.file = f
-	c.scan.Reset(f.handle, f.head.Salt, offset, limit, nil)
+	c.scan.Reset(f, f.head.Salt, offset, limit, nil)
 	c.borrow()
 	return true, nil
 }
@@ -215,12 +215,17 @@ func (c *cursor) decode(b segment.Batch) (eventlog.Run, error) {
 }
 
 // passDamage deals with bytes that are no batch. Damage before the cursor's position is
-// passed by; damage at it is an error that says where one could go on.
+// passed by; damage at it is an error that says where one could go on. A segment that was removed,
+// and closed since, is left for those that are there.
 func (c *cursor) passDamage(offset int64, reason error) error {
 	f := c.file
+	if errors.Is(reason, errDropped) {
+		c.leave()
+		return nil
+	}
 	if !errors.Is(reason, segment.ErrInvalid) && !errors.Is(reason, errBody) && !errors.Is(reason, io.EOF) {
 		c.leave()
-		return fmt.Errorf("read %s: %w", f.name, reason)
+		return fmt.Errorf("read %s: %w", f.name(), reason)
 	}
 	c.p.mu.Lock()
 	next := f.stop
@@ -228,7 +233,11 @@ func (c *cursor) passDamage(offset int64, reason error) error {
 		next = c.p.visible.next
 	}
 	c.p.mu.Unlock()
-	batch, at, err := segment.Resync(f.handle, f.head.Salt, offset+1, c.scan.Limit())
+	batch, at, err := segment.Resync(f, f.head.Salt, offset+1, c.scan.Limit())
+	if errors.Is(err, errDropped) {
+		c.leave()
+		return nil
+	}
 	if err == nil {
 		next = eventlog.Sequence(batch.First)
 		if next <= c.nextSeq {
@@ -242,7 +251,7 @@ func (c *cursor) passDamage(offset int64, reason error) error {
 		reason = segment.ErrInvalid // there should be more than there is
 	}
 	return &eventlog.CorruptError{
-		Where: fmt.Sprintf("%s at offset %d", f.name, offset),
+		Where: fmt.Sprintf("%s at offset %d", f.name(), offset),
 		First: c.nextSeq, Next: max(next, eventlog.NoSequence), Reason: reason.Error(),
 	}
 }
@@ -342,7 +351,7 @@ func (p *partition) searchTime(ms int64) (eventlog.Sequence, error) {
 
 // firstSince reads a segment from offset to limit for the first batch of that time.
 func firstSince(f *file, ms, offset, limit int64, otherwise eventlog.Sequence) (eventlog.Sequence, error) {
-	scan := segment.NewScanner(f.handle, f.head.Salt, offset, limit, nil)
+	scan := segment.NewScanner(f, f.head.Salt, offset, limit, nil)
 	for {
 		batch, err := scan.Next()
 		switch {
@@ -351,13 +360,13 @@ func firstSince(f *file, ms, offset, limit int64, otherwise eventlog.Sequence) (
 		case errors.Is(err, io.EOF):
 			return otherwise, nil
 		case errors.Is(err, segment.ErrInvalid):
-			_, at, err := segment.Resync(f.handle, f.head.Salt, scan.Offset()+1, limit)
+			_, at, err := segment.Resync(f, f.head.Salt, scan.Offset()+1, limit)
 			if err != nil {
 				return otherwise, nil
 			}
 			scan.MoveTo(at)
 		case err != nil:
-			return 0, fmt.Errorf("read %s: %w", f.name, err)
+			return 0, fmt.Errorf("read %s: %w", f.name(), err)
 		}
 	}
 }

@@ -76,6 +76,7 @@ func ParseSync(name string) (SyncMode, error) {
 const (
 	DefaultSegmentBytes = 64 << 20
 	DefaultSyncInterval = time.Second
+	DefaultOpenSegments = 512
 	minSegmentBytes     = 4 << 10
 	// maxSyncs bounds how many partitions sync at once. More would cost a thread each
 	// and gain nothing: beyond this the device is the limit and waiting makes groups larger.
@@ -94,6 +95,9 @@ type Config struct {
 	SyncInterval time.Duration
 	// SegmentBytes is the size of a full segment; zero means DefaultSegmentBytes.
 	SegmentBytes int64
+	// OpenSegments is how many segments are open at most; zero means DefaultOpenSegments. The lock,
+	// the journal and operations on names take some thirty descriptors more.
+	OpenSegments int
 	// Claimed is called once the folder is this process's alone and before anything in it is
 	// changed; its error ends Open. Nil means nothing.
 	Claimed func() error
@@ -124,6 +128,9 @@ func (c Config) withDefaults() Config {
 		c.SegmentBytes = DefaultSegmentBytes
 	}
 	c.SegmentBytes = max(c.SegmentBytes, minSegmentBytes)
+	if c.OpenSegments <= 0 {
+		c.OpenSegments = DefaultOpenSegments
+	}
 	if c.RetentionInterval <= 0 {
 		c.RetentionInterval = 10 * time.Second
 	}
@@ -140,6 +147,7 @@ type Engine struct {
 	log     *slog.Logger
 	metrics *metrics
 	lock    io.Closer
+	handles *handles
 	spares  *spares
 	journal *journal
 	syncs   chan struct{} // a place for each sync of a segment that may run at once
@@ -177,6 +185,7 @@ func Open(cfg Config) (*Engine, error) {
 		removed:    make(map[string]bool),
 		done:       make(chan struct{}),
 	}
+	e.handles = newHandles(cfg.OpenSegments, e.metrics.openSegments)
 	e.spares = &spares{e: e, reserve: reserve}
 	e.journal = &journal{e: e, off: cfg.NoJournal}
 	e.journal.cond.L = &e.journal.mu
@@ -201,7 +210,7 @@ func claim(cfg Config) (lock io.Closer, reserve string, err error) {
 		err = cfg.Claimed()
 	}
 	if err == nil {
-		reserve, err = tidy(cfg.FS, cfg.Log)
+		reserve, err = tidy(cfg)
 	}
 	if err != nil {
 		lock.Close()
@@ -236,7 +245,8 @@ func (e *Engine) handle(id eventlog.PartitionID) (*partition, error) {
 	}
 	p := e.partitions[id]
 	if p == nil {
-		p = &partition{segments: segments{e: e, id: id, dir: partitionDir(id), log: e.log.With("partition", id.String())}}
+		p = &partition{segments: segments{e: e, id: id, dir: partitionDir(id)}}
+		p.p = p
 		p.idle.L = &p.mu
 		e.partitions[id] = p
 	}

@@ -26,11 +26,12 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// config has small segments, so that tests roll often, and quick background work.
+// config has small segments, so that tests roll often, few of them open, so that they are closed and
+// opened again in the midst of everything, and quick background work.
 func config(mode disk.SyncMode, fs vfs.FS) disk.Config {
 	return disk.Config{
 		FS: fs, Sync: mode, SyncInterval: time.Millisecond,
-		SegmentBytes: 32 << 10, RetentionInterval: time.Millisecond,
+		SegmentBytes: 32 << 10, RetentionInterval: time.Millisecond, OpenSegments: 2,
 		Log: testkit.Quiet(),
 	}
 }

@@ -163,11 +163,6 @@ func (j *journal) leadLocked() {
 	case err == nil:
 		f.offset += int64(len(g.buf))
 		for _, m := range g.marks {
-			if _, ok := f.marks[m.f]; !ok { // held, as by a reader: it is known to be open
-				m.f.mu.Lock()
-				m.f.refs++
-				m.f.mu.Unlock()
-			}
 			f.marks[m.f] = m
 		}
 	case f != nil:
@@ -261,14 +256,6 @@ func (j *journal) write(f *journalFile, g *journalGroup) error {
 	return nil
 }
 
-// letGo ends the hold on the segments that the file has entries of.
-func (f *journalFile) letGo() {
-	for _, m := range f.marks {
-		m.f.release()
-	}
-	f.marks = nil
-}
-
 // abandonLocked gives a file up under which storage failed, and the journal with it. What
 // the file holds of earlier groups may still be needed: it stays on disk, to be done again
 // at the next start.
@@ -278,7 +265,7 @@ func (j *journal) abandonLocked(f *journalFile, err error) {
 	if f == j.current {
 		j.current = nil
 	}
-	f.letGo()
+	f.marks = nil
 	f.handle.Close()
 }
 
@@ -286,7 +273,7 @@ func (j *journal) abandonLocked(f *journalFile, err error) {
 func (j *journal) checkpoint(f *journalFile) {
 	var failed error
 	// Always in the same order, so that a test's seed does the same things each time.
-	marks := slices.SortedFunc(maps.Values(f.marks), func(a, b mark) int { return strings.Compare(a.f.name, b.f.name) })
+	marks := slices.SortedFunc(maps.Values(f.marks), func(a, b mark) int { return strings.Compare(a.f.name(), b.f.name()) })
 	for _, m := range marks {
 		if err := m.s.syncTo(m.f, m.offset); err != nil {
 			failed = err
@@ -298,7 +285,7 @@ func (j *journal) checkpoint(f *journalFile) {
 		j.abandonLocked(f, failed)
 		return
 	}
-	f.letGo()
+	f.marks = nil
 	j.free = append(j.free, f)
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // redo does all entries of all journal files again, syncs the segments they concern, and
-// removes the files. It runs before anything is opened.
-func redo(fs vfs.FS) error {
+// removes the files. It runs before anything is opened, and has so many segments open at once.
+func redo(fs vfs.FS, atOnce int) error {
 	entries, err := fs.List(journalDir)
 	if err != nil {
 		return err
@@ -25,26 +25,15 @@ func redo(fs vfs.FS) error {
 	if len(names) == 0 {
 		return nil
 	}
-	r := redoing{fs: fs, files: map[string]vfs.File{}}
-	defer func() {
-		for _, handle := range r.files {
-			if handle != nil {
-				handle.Close()
-			}
-		}
-	}()
+	r := redoing{fs: fs, atOnce: atOnce, files: map[string]vfs.File{}}
+	defer r.close()
 	for _, name := range names {
 		if err := r.file(name); err != nil {
 			return fmt.Errorf("do %s again: %w", name, err)
 		}
 	}
-	for name, handle := range r.files {
-		if handle == nil {
-			continue
-		}
-		if err := handle.Sync(); err != nil {
-			return fmt.Errorf("sync %s: %w", name, err)
-		}
+	if err := r.sync(); err != nil {
+		return err
 	}
 	if r.unsure {
 		return nil
@@ -59,7 +48,8 @@ func redo(fs vfs.FS) error {
 
 // redoing is one run of redo.
 type redoing struct {
-	fs vfs.FS
+	fs     vfs.FS
+	atOnce int
 	// files are the segments in use by name; nil for one that is gone or lives another life.
 	files map[string]vfs.File
 	// unsure is set when a segment's header is damaged beyond repair.
@@ -87,11 +77,39 @@ func (r *redoing) file(name string) error {
 	})
 }
 
+// sync makes what was written durable.
+func (r *redoing) sync() error {
+	for name, handle := range r.files {
+		if handle == nil {
+			continue
+		}
+		if err := handle.Sync(); err != nil {
+			return fmt.Errorf("sync %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (r *redoing) close() {
+	for _, handle := range r.files {
+		if handle != nil {
+			handle.Close()
+		}
+	}
+	clear(r.files)
+}
+
 func (r *redoing) segment(e entry) (vfs.File, error) {
 	name := path.Join(partitionDir(e.id), fileName(e.base))
 	life := fmt.Sprintf("%s %x", name, e.salt)
 	if handle, ok := r.files[life]; ok {
 		return handle, nil
+	}
+	if len(r.files) >= r.atOnce {
+		if err := r.sync(); err != nil {
+			return nil, err
+		}
+		r.close()
 	}
 	handle, err := r.fs.Open(name)
 	if vfs.IsNotExist(err) {

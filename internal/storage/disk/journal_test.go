@@ -80,7 +80,9 @@ func TestSharedSyncsSurvivePowerLoss(t *testing.T) {
 func TestPartitionsShareSyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faulty := vfs.NewFaulty(vfs.NewMem())
-		e := mustOpen(t, disk.Journaling(config(disk.Always, faulty), 1<<20, true))
+		cfg := disk.Journaling(config(disk.Always, faulty), 1<<20, true)
+		cfg.OpenSegments = 100 // all of them: to close one takes a sync
+		e := mustOpen(t, cfg)
 		manyPartitions(t, e, 1) // opens them
 		before := faulty.Count(vfs.OpSync)
 		release := make(chan struct{})

@@ -53,8 +53,8 @@ type partition struct {
 type segments struct {
 	e   *Engine
 	id  eventlog.PartitionID
+	p   *partition // whose they are
 	dir string
-	log *slog.Logger
 
 	mu sync.Mutex
 	// All below is guarded by mu. The token's holder may read files and active without it, since
@@ -75,6 +75,8 @@ type segments struct {
 	retain eventlog.Retention
 	trim   eventlog.Sequence
 }
+
+func (s *segments) logger() *slog.Logger { return s.e.log.With("partition", s.id.String()) }
 
 // end is a position in the log.
 type end struct {
@@ -244,7 +246,7 @@ func (p *partition) closeFiles() {
 	p.mu.Unlock()
 	if whole && a.tail.Offset > segment.HeaderBytes {
 		if err := p.writeTrailer(a); err != nil {
-			p.log.Warn("last sync", "error", err)
+			p.logger().Warn("last sync", "error", err)
 		}
 	}
 	p.mu.Lock()

@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path"
 
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
@@ -39,19 +40,17 @@ func (s *segments) recover() error {
 		return err
 	}
 	for _, name := range foreign {
-		reportForeign(s.log, name)
+		reportForeign(s.logger(), name)
 	}
 	s.files = files
 	if len(s.files) == 0 {
 		return s.begin(segment.Tail{})
 	}
-	last := s.files[len(s.files)-1]
-	handle, err := s.e.fs.Open(last.name)
-	if err != nil {
-		return err
+	for _, f := range s.files {
+		f.p = s.p
 	}
-	last.handle = handle
-	head, err := readHead(handle, last.base, last.bytes)
+	last := s.files[len(s.files)-1]
+	head, err := readHead(last, last.base, last.bytes)
 	switch {
 	case err == nil:
 		return s.resume(last, head)
@@ -81,7 +80,7 @@ func listSegments(fs vfs.FS, dir string) (files []*file, foreign []string, err e
 		if n := len(files); n > 0 {
 			files[n-1].stop = base
 		}
-		files = append(files, &file{fs: fs, name: name, base: base, stop: -1, bytes: entry.Bytes})
+		files = append(files, &file{dir: dir, base: base, stop: -1, bytes: entry.Bytes})
 	}
 	return files, foreign, nil
 }
@@ -101,26 +100,40 @@ func (s *segments) begin(after segment.Tail) error {
 // which is cut off, else by reading it through. It makes sure that what was found stays, and that
 // nothing else comes back.
 func (s *segments) resume(f *file, head segment.Head) error {
-	tail, index, err := segment.ReadIndex(f.handle, head.Salt, f.bytes)
+	tail, index, err := segment.ReadIndex(f, head.Salt, f.bytes)
 	durable := tail.Offset
 	if err != nil {
-		found, err := segment.Recover(f.handle, head, f.bytes, -1)
+		found, err := segment.Recover(f, head, f.bytes, -1)
 		if err != nil {
 			return err
 		}
 		for _, hole := range found.Holes {
 			s.e.metrics.corruptions.Inc()
-			s.log.Error("damaged bytes in a segment", "segment", f.name, "from", hole.From, "to", hole.To,
+			s.logger().Error("damaged bytes in a segment", "segment", f.name(), "from", hole.From, "to", hole.To,
 				"firstLost", hole.First, "next", hole.Next)
 		}
 		tail, index, durable = found.Tail, found.Index, found.Durable
 	}
 	f.head, f.tail, f.index = head, tail, index
 	f.allocated, f.pinned, f.loaded = tail.Offset, true, true
+	if err := f.do(func(handle vfs.File) error { return settle(handle, f.bytes, durable, f.tail.Offset) }); err != nil {
+		return err
+	}
+	f.written.Store(f.tail.Offset)
+	f.durable.Store(f.tail.Offset)
+	if err := s.e.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	s.active = f
+	return nil
+}
+
+// settle makes what was found in a newest segment, up to an offset, all that there is, for good.
+func settle(handle vfs.File, bytes, durable, end int64) error {
 	// Whatever stands behind the end was never acknowledged. It must not be found again
 	// later, behind new batches that happen to end where it begins.
-	if f.bytes > f.tail.Offset {
-		if err := f.handle.Truncate(f.tail.Offset); err != nil {
+	if bytes > end {
+		if err := handle.Truncate(end); err != nil {
 			return err
 		}
 	}
@@ -128,18 +141,10 @@ func (s *segments) resume(f *file, head segment.Head) error {
 	// not the machine. It is about to be shown to readers, so it has to be durable: the
 	// bytes and the file's name. A sync alone would not do: if an earlier one failed, the
 	// page cache holds bytes that it takes for written and are not.
-	if err := rewrite(f.handle, durable, f.tail.Offset); err != nil {
+	if err := rewrite(handle, durable, end); err != nil {
 		return err
 	}
-	if err := f.handle.Sync(); err != nil {
-		return err
-	}
-	f.durable = f.tail.Offset
-	if err := s.e.fs.SyncDir(s.dir); err != nil {
-		return err
-	}
-	s.active = f
-	return nil
+	return handle.Sync()
 }
 
 // rewrite writes a stretch of a file anew, as it is.
@@ -161,7 +166,7 @@ func rewrite(handle vfs.File, from, to int64) error {
 // replaceEmpty puts a new segment in the place of a newest one without events whose header
 // is damaged. If there is something in it all the same, it is left for a person to look at.
 func (s *segments) replaceEmpty(f *file, reason error) error {
-	if held, err := holdsData(f.handle, f.bytes); err != nil || held {
+	if held, err := holdsData(f, f.bytes); err != nil || held {
 		return errors.Join(f.corrupt(f.base, eventlog.NoSequence, reason), err)
 	}
 	f.drop()
@@ -178,7 +183,7 @@ func (s *segments) replaceEmpty(f *file, reason error) error {
 }
 
 // holdsData reports whether anything but zeros stands behind the header.
-func holdsData(handle vfs.File, bytes int64) (bool, error) {
+func holdsData(handle io.ReaderAt, bytes int64) (bool, error) {
 	buf := make([]byte, 64<<10)
 	for at := int64(segment.HeaderBytes); at < bytes; at += int64(len(buf)) {
 		n, err := handle.ReadAt(buf[:min(int64(len(buf)), bytes-at)], at)

@@ -49,14 +49,14 @@ func (p *partition) applyRetention() {
 		return
 	}
 	if err := p.openLocked(); err != nil {
-		p.log.Error("retention", "error", err)
+		p.logger().Error("retention", "error", err)
 		return
 	}
 	p.takeTokenLocked()
 	if p.gone == nil {
 		p.mu.Unlock()
 		if err := p.removeOld(time.Now()); err != nil {
-			p.log.Error("retention", "error", err)
+			p.logger().Error("retention", "error", err)
 		}
 		p.mu.Lock()
 	}
@@ -154,18 +154,18 @@ func (s *segments) eraseCondemned() error {
 	if unread := f.drop(); unread {
 		kept, err := s.e.spares.keep(f, s.id)
 		if err != nil {
-			return fmt.Errorf("keep %s: %w", f.name, err)
+			return fmt.Errorf("keep %s: %w", f.name(), err)
 		}
 		if kept {
 			s.condemned = nil
 			return nil
 		}
 	}
-	if err := s.e.fs.Remove(f.name); err != nil && !vfs.IsNotExist(err) {
-		return fmt.Errorf("remove %s: %w", f.name, err)
+	if err := s.e.fs.Remove(f.name()); err != nil && !vfs.IsNotExist(err) {
+		return fmt.Errorf("remove %s: %w", f.name(), err)
 	}
 	if err := s.e.fs.SyncDir(s.dir); err != nil {
-		return fmt.Errorf("remove %s: %w", f.name, err)
+		return fmt.Errorf("remove %s: %w", f.name(), err)
 	}
 	s.condemned = nil
 	return nil
@@ -194,30 +194,20 @@ func (p *partition) syncLate() {
 		return
 	}
 	if err := p.syncTo(a, reached); err != nil {
-		p.log.Error("late sync: events since the last one may not survive power loss", "error", err)
+		p.logger().Error("late sync: events since the last one may not survive power loss", "error", err)
 	}
 }
 
 // syncTo makes a segment durable up to an offset at least, unless it has been removed. If
 // it cannot, the segment is not written any more.
 func (s *segments) syncTo(f *file, offset int64) error {
-	s.mu.Lock()
-	durable := f.durable
-	s.mu.Unlock()
-	if durable >= offset {
+	if f.durable.Load() >= offset || f.dropped.Load() {
 		return nil
 	}
-	err := f.acquire()
-	if errors.Is(err, errDropped) {
-		return nil
-	}
-	if err == nil {
-		defer f.release()
-		s.e.syncs <- struct{}{}
-		defer func() { <-s.e.syncs }()
-		err = s.sync(f)
-	}
-	if err == nil {
+	s.e.syncs <- struct{}{}
+	err := f.sync()
+	<-s.e.syncs
+	if err == nil || errors.Is(err, errDropped) {
 		return nil
 	}
 	s.mu.Lock()
@@ -225,5 +215,5 @@ func (s *segments) syncTo(f *file, offset int64) error {
 	if f == s.active {
 		s.fenceLocked(err)
 	}
-	return fmt.Errorf("sync %s: %w", f.name, err)
+	return fmt.Errorf("sync %s: %w", f.name(), err)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"path"
 
 	"github.com/eventyard/eventyard/internal/storage/disk/segment"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -50,8 +49,12 @@ func (s *segments) zeroAhead(end int64) {
 	if size <= 0 {
 		return
 	}
-	if n, err := a.handle.WriteAt(zeros[:size], end); err == nil {
-		a.allocated = end + int64(n)
+	err := a.do(func(handle vfs.File) error {
+		_, err := handle.WriteAt(zeros[:size], end)
+		return err
+	})
+	if err == nil {
+		a.allocated = end + size
 	}
 }
 
@@ -86,7 +89,7 @@ func (s *segments) roll(must bool) error {
 	}
 	// Without its index a segment is as good, only slower to open: a failure is logged and no more.
 	if err := s.writeTrailer(old); err != nil {
-		s.log.Warn("segment left without its index", "segment", old.name, "error", err)
+		s.logger().Warn("segment left without its index", "segment", old.name(), "error", err)
 	}
 	old.unpin()
 	return nil
@@ -98,7 +101,7 @@ func (s *segments) fenceLocked(err error) {
 	}
 	s.broken = true
 	s.e.metrics.fences.Inc()
-	s.log.Error("partition fenced: its newest segment is left, writing goes on in a new one",
+	s.logger().Error("partition fenced: its newest segment is left, writing goes on in a new one",
 		"error", err, "next", s.visible.next)
 }
 
@@ -117,17 +120,18 @@ func (s *segments) retireActiveLocked(next *file) {
 // writeTrailer ends a segment with its index.
 func (s *segments) writeTrailer(f *file) error {
 	trailer := segment.AppendTrailer(nil, f.head.Salt, f.tail, f.index)
-	if _, err := f.handle.WriteAt(trailer, f.tail.Offset); err != nil {
-		return err
-	}
 	bytes := f.tail.Offset + int64(len(trailer))
-	if err := f.handle.Truncate(bytes); err != nil {
-		return err
-	}
-	if s.e.cfg.Sync != OS {
-		if err := s.sync(f); err != nil {
+	err := f.do(func(handle vfs.File) error {
+		if _, err := handle.WriteAt(trailer, f.tail.Offset); err != nil {
 			return err
 		}
+		return handle.Truncate(bytes)
+	})
+	if err == nil && s.e.cfg.Sync != OS {
+		err = f.sync()
+	}
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
 	f.mu.Lock()
@@ -144,25 +148,31 @@ func (s *segments) writeTrailer(f *file) error {
 // failure before that is a *refusal: nothing has happened. If it must be, the reserve is used.
 func (s *segments) createFile(after segment.Tail, must bool) (*file, error) {
 	base := eventlog.Sequence(after.Next)
-	f := &file{fs: s.e.fs, name: path.Join(s.dir, fileName(base)), base: base, stop: -1}
+	f := &file{p: s.p, dir: s.dir, base: base, stop: -1}
 	f.head = segment.Head{Salt: newSalt(), Base: after.Next, BaseTime: after.LastTime}
 	f.tail = segment.Tail{Offset: segment.HeaderBytes, Next: after.Next, LastTime: after.LastTime}
+	f.written.Store(segment.HeaderBytes)
+	f.durable.Store(segment.HeaderBytes)
 	f.pinned, f.loaded = true, true
-	aside, err := s.e.spares.build(f, must)
+	s.e.handles.take()
+	aside, handle, err := s.e.spares.build(f, must)
 	if err == nil {
-		err = s.e.fs.Rename(aside, f.name)
+		err = s.e.fs.Rename(aside, f.name())
 	}
 	if err != nil {
 		if vfs.IsNoSpace(err) {
 			s.e.spares.purge()
 		}
-		s.e.spares.discard(aside, f.handle)
-		return nil, &refusal{fmt.Errorf("create %s: %w", f.name, err)}
+		s.e.spares.discard(aside, handle)
+		s.e.handles.give(f)
+		return nil, &refusal{fmt.Errorf("create %s: %w", f.name(), err)}
 	}
 	if err := errors.Join(s.e.fs.SyncDir(s.dir), s.e.fs.SyncDir(spareDir)); err != nil {
-		f.handle.Close()
-		return nil, fmt.Errorf("create %s: %w", f.name, err)
+		handle.Close()
+		s.e.handles.give(f)
+		return nil, fmt.Errorf("create %s: %w", f.name(), err)
 	}
+	f.adopt(handle, idle)
 	return f, nil
 }
 
@@ -183,7 +193,7 @@ func (p *partition) mendLocked() error {
 		p.files = append(p.files[:len(p.files)-2], next)
 	}
 	p.broken = false
-	p.log.Info("partition mended", "next", p.next)
+	p.logger().Info("partition mended", "next", p.next)
 	return nil
 }
 

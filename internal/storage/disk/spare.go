@@ -3,7 +3,6 @@ package disk
 import (
 	"errors"
 	"fmt"
-	"path"
 	"sync"
 	"time"
 
@@ -61,39 +60,35 @@ func (s *spares) restock() error {
 
 // build prepares the segment f aside: header written and synced, out of a spare file if
 // there is one, or of the reserve if it must be. It gives the name to be renamed.
-func (s *spares) build(f *file, must bool) (name string, err error) {
-	name, err = s.fill(f, s.open)
+func (s *spares) build(f *file, must bool) (name string, handle vfs.File, err error) {
+	name, handle, err = s.fill(f, s.open)
 	if must && vfs.IsNoSpace(err) {
-		s.discard(name, f.handle)
+		s.discard(name, handle)
 		s.purge()
 		return s.fill(f, s.openReserve)
 	}
-	return name, err
+	return name, handle, err
 }
 
 // fill writes the segment's beginning into the file that open gives, or a new one.
-func (s *spares) fill(f *file, open func() (string, vfs.File)) (name string, err error) {
-	name, f.handle = open()
-	if f.handle == nil {
+func (s *spares) fill(f *file, open func() (string, vfs.File)) (name string, handle vfs.File, err error) {
+	name, handle = open()
+	if handle == nil {
 		name = newSpareName()
-		if f.handle, err = s.e.fs.Create(name); err != nil {
-			return name, err
+		if handle, err = s.e.fs.Create(name); err != nil {
+			return name, nil, err
 		}
 	}
-	if f.allocated, err = f.handle.Bytes(); err != nil {
-		return name, err
+	if f.allocated, err = handle.Bytes(); err != nil {
+		return name, handle, err
 	}
 	// The first batch of an earlier life must not stand behind the new header: if that
 	// were damaged one day, it would be rebuilt from there.
 	start := append(segment.AppendHead(nil, f.head), make([]byte, segment.BatchHeaderBytes)...)
-	if _, err := f.handle.WriteAt(start, 0); err != nil {
-		return name, err
+	if _, err := handle.WriteAt(start, 0); err != nil {
+		return name, handle, err
 	}
-	if err := f.handle.Sync(); err != nil {
-		return name, err
-	}
-	f.durable = segment.HeaderBytes
-	return name, nil
+	return name, handle, handle.Sync()
 }
 
 // open takes a spare file, if there is one that can be opened.
@@ -165,10 +160,10 @@ func (s *spares) keep(f *file, id eventlog.PartitionID) (bool, error) {
 // takeLocked gives a removed segment another name. Before it may be used again, or cut, its old
 // name has to be gone for good: after power loss it would stand there with another content.
 func (s *spares) takeLocked(f *file, name string) error {
-	if err := s.e.fs.Rename(f.name, name); err != nil && !vfs.IsNotExist(err) {
+	if err := s.e.fs.Rename(f.name(), name); err != nil && !vfs.IsNotExist(err) {
 		return err
 	}
-	return errors.Join(s.e.fs.SyncDir(path.Dir(f.name)), s.e.fs.SyncDir(spareDir))
+	return errors.Join(s.e.fs.SyncDir(f.dir), s.e.fs.SyncDir(spareDir))
 }
 
 // shrinkLocked frees what the reserve has beyond its size.

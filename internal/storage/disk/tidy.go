@@ -15,7 +15,8 @@ import (
 // gives, makes the folders, all of them, since on a full disk there is no room for another later,
 // and does the journal again. It frees room before it takes some. Older versions made no trash: on a
 // full disk the yard starts without, too.
-func tidy(fs vfs.FS, log *slog.Logger) (reserve string, err error) {
+func tidy(cfg Config) (reserve string, err error) {
+	fs, log := cfg.FS, cfg.Log
 	if err := clearTrash(fs, log); err != nil {
 		return "", err
 	}
@@ -27,7 +28,7 @@ func tidy(fs vfs.FS, log *slog.Logger) (reserve string, err error) {
 			return "", err
 		}
 	}
-	return reserve, redo(fs)
+	return reserve, redo(fs, cfg.OpenSegments)
 }
 
 func clearTrash(fs vfs.FS, log *slog.Logger) error {

@@ -23,10 +23,14 @@ const (
 // OS is the real disk below the folder root, which need not exist yet: MkdirAll(".")
 // makes it. Root itself may be a symbolic link; below it none leads out of it, whatever
 // names are in the way: such an operation fails.
-func OS(root string) FS { return &osFS{root: root} }
+//
+// An operation on a name has about three descriptors open for a moment. Eight run at once, so that
+// many of them do not take the descriptors that others need.
+func OS(root string) FS { return &osFS{root: root, turns: make(chan struct{}, 8)} }
 
 type osFS struct {
-	root string
+	root  string
+	turns chan struct{}
 	// making is held by MkdirAll, so that nobody finds a folder there whose name is
 	// not durable yet.
 	making sync.Mutex
@@ -200,6 +204,8 @@ func (d *osFS) within(op, name string, do func(root *os.Root, local string) erro
 	if err != nil {
 		return pathError(op, name, fs.ErrInvalid)
 	}
+	d.turns <- struct{}{}
+	defer func() { <-d.turns }()
 	root, err := os.OpenRoot(d.root)
 	if err != nil {
 		return err

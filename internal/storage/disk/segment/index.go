@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"sort"
-
-	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // IndexEvery is how many bytes of batches lie between two index entries, at least.
@@ -86,7 +85,7 @@ func AppendTrailer(dst []byte, salt uint64, tail Tail, x Index) []byte {
 }
 
 // ReadIndex reads a sealed file's trailer and index and checks their sum.
-func ReadIndex(f vfs.File, salt uint64, size int64) (Tail, Index, error) {
+func ReadIndex(f io.ReaderAt, salt uint64, size int64) (Tail, Index, error) {
 	tail, entries, err := readTrailer(f, salt, size)
 	if err != nil {
 		return Tail{}, nil, err
@@ -111,7 +110,7 @@ func ReadIndex(f vfs.File, salt uint64, size int64) (Tail, Index, error) {
 }
 
 // readTrailer trusts only what fits the file's size and salt.
-func readTrailer(f vfs.File, salt uint64, size int64) (Tail, int, error) {
+func readTrailer(f io.ReaderAt, salt uint64, size int64) (Tail, int, error) {
 	if size < HeaderBytes+trailerBytes {
 		return Tail{}, 0, ErrNoTrailer
 	}

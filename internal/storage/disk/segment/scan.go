@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // chunkBytes is how much a scan reads at once.
@@ -16,7 +14,7 @@ const chunkBytes = 256 << 10
 // Scanner reads a segment's batches in order, checking each. The zero value is not
 // usable; see NewScanner. It never reads at or past Limit.
 type Scanner struct {
-	file  vfs.File
+	file  io.ReaderAt
 	salt  uint64
 	limit int64
 	// offset is where the next batch stands; buf holds the file's bytes from bufAt on.
@@ -26,14 +24,14 @@ type Scanner struct {
 }
 
 // NewScanner reads from offset up to limit, using buf's memory for its chunks.
-func NewScanner(f vfs.File, salt uint64, offset, limit int64, buf []byte) *Scanner {
+func NewScanner(f io.ReaderAt, salt uint64, offset, limit int64, buf []byte) *Scanner {
 	s := &Scanner{}
 	s.Reset(f, salt, offset, limit, buf)
 	return s
 }
 
 // Reset makes the scanner anew.
-func (s *Scanner) Reset(f vfs.File, salt uint64, offset, limit int64, buf []byte) {
+func (s *Scanner) Reset(f io.ReaderAt, salt uint64, offset, limit int64, buf []byte) {
 	*s = Scanner{file: f, salt: salt, limit: limit, offset: offset, bufAt: offset, buf: buf[:0]}
 }
 
@@ -115,7 +113,7 @@ func (s *Scanner) MoveTo(offset int64) {
 
 // Resync finds the first valid batch of the segment at or behind offset and below
 // limit. It answers io.EOF where there is none.
-func Resync(f vfs.File, salt uint64, offset, limit int64) (Batch, int64, error) {
+func Resync(f io.ReaderAt, salt uint64, offset, limit int64) (Batch, int64, error) {
 	var needle [8]byte
 	binary.LittleEndian.PutUint64(needle[:], salt)
 	buf := make([]byte, chunkBytes)
@@ -167,7 +165,7 @@ type Found struct {
 // had been durable: then the damage is a hole and the scan goes on behind it. A batch
 // that does not continue the numbering ends it too. Events from stop on (a following
 // segment's base; negative: none) are void and not counted.
-func Recover(f vfs.File, head Head, size, stop int64) (Found, error) {
+func Recover(f io.ReaderAt, head Head, size, stop int64) (Found, error) {
 	found := Found{Tail: Tail{Offset: HeaderBytes, Next: head.Base, LastTime: head.BaseTime}}
 	s := NewScanner(f, head.Salt, HeaderBytes, size, make([]byte, 0, chunkBytes))
 	for stop < 0 || found.Next < stop {
@@ -202,7 +200,7 @@ func (f *Found) take(b Batch, at int64) {
 
 // hole looks behind an invalid place for a batch that vouches for it, which need not be the
 // first valid one: those written together with the damaged bytes say nothing of them.
-func (f *Found) hole(file vfs.File, salt uint64, at, size int64) (next int64, ok bool, err error) {
+func (f *Found) hole(file io.ReaderAt, salt uint64, at, size int64) (next int64, ok bool, err error) {
 	s := NewScanner(file, salt, at, size, nil)
 	var first *Batch // behind the damage
 	for {
@@ -240,7 +238,7 @@ func (f *Found) hole(file vfs.File, salt uint64, at, size int64) (next int64, ok
 
 // SalvageHead rebuilds the header of a file whose header is damaged from any batch that is
 // intact and can be of the segment that the file's name says.
-func SalvageHead(f vfs.File, base, size int64) (Head, bool) {
+func SalvageHead(f io.ReaderAt, base, size int64) (Head, bool) {
 	h := make([]byte, BatchHeaderBytes)
 	for at := int64(HeaderBytes); at+BatchHeaderBytes <= size; at += Align {
 		if _, err := f.ReadAt(h, at); err != nil {

@@ -1,0 +1,127 @@
+package disk_test
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// watched counts the files that are open, by name, and what was written to them and not synced.
+type watched struct {
+	mu       sync.Mutex
+	open     map[string]int
+	unsynced map[string]bool
+	most     int // segments open at once
+	lost     []string
+}
+
+func watch(faulty *vfs.Faulty) *watched {
+	w := &watched{open: map[string]int{}, unsynced: map[string]bool{}}
+	faulty.Inject(func(op vfs.Op) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch op.Kind {
+		case vfs.OpOpen, vfs.OpCreate:
+			w.open[op.Name]++
+			w.most = max(w.most, w.segments())
+		case vfs.OpWrite:
+			w.unsynced[op.Name] = true
+		case vfs.OpSync:
+			w.unsynced[op.Name] = false
+		case vfs.OpClose:
+			if w.open[op.Name]--; w.open[op.Name] == 0 {
+				delete(w.open, op.Name)
+			}
+			if w.unsynced[op.Name] {
+				w.lost = append(w.lost, op.Name)
+			}
+		}
+		return nil
+	})
+	return w
+}
+
+// segments are the open ones, with those that are being made.
+func (w *watched) segments() (n int) {
+	for name, count := range w.open {
+		if path.Ext(name) == ".seg" || strings.HasPrefix(name, "spare/") {
+			n += count
+		}
+	}
+	return n
+}
+
+// R3: however many partitions are written and read, by however many at once, no more segments than
+// allowed are open; each is synced before it is closed, as its mode promises; and nothing is lost.
+func TestOpenSegmentsAreBounded(t *testing.T) {
+	for _, mode := range []disk.SyncMode{disk.Always, disk.Interval} {
+		for _, journal := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v, journal %t", mode, journal), func(t *testing.T) {
+				faulty := vfs.NewFaulty(vfs.NewMem())
+				w := watch(faulty)
+				cfg := config(mode, faulty)
+				if cfg.NoJournal = !journal; journal {
+					cfg = disk.Journaling(cfg, 64<<10, false)
+				}
+				cfg.OpenSegments = 5
+				e := mustOpen(t, cfg)
+				const partitions, rounds, writers = 60, 4, 6
+				var wg sync.WaitGroup
+				for writer := range writers {
+					wg.Go(func() {
+						for i := range partitions * rounds {
+							p := numbered(t, e, (i*(writer+1)+writer)%partitions)
+							mustAppend(t, p, fmt.Sprint(writer, i))
+							testkit.Check(t, testkit.Err(readFrom(t, p, eventlog.Earliest())))
+						}
+					})
+				}
+				wg.Wait()
+				w.mu.Lock()
+				testkit.That(t, w.most <= 5+1, "%d segments were open at once", w.most) // and the reserve, once
+				testkit.Equal(t, len(w.lost), 0, "segments that were closed with something unsynced")
+				w.mu.Unlock()
+				testkit.Must(t, e.Close())
+				testkit.Equal(t, len(w.open), 0, "files left open")
+				e = mustOpen(t, cfg)
+				stored := 0
+				for n := range partitions {
+					texts := testkit.Value(readFrom(t, numbered(t, e, n), eventlog.Earliest()))(t)
+					stored += len(texts)
+				}
+				testkit.Equal(t, stored, writers*rounds*partitions, "events stored")
+			})
+		}
+	}
+}
+
+// R3: readers that wait at the end of a partition, or have stopped in its midst, hold no segment open.
+func TestReadersHoldNoSegmentOpen(t *testing.T) {
+	faulty := vfs.NewFaulty(vfs.NewMem())
+	w := watch(faulty)
+	e := mustOpen(t, config(disk.Always, faulty))
+	var cursors []eventlog.Cursor
+	for n := range 20 {
+		p := numbered(t, e, n)
+		fill(t, p, 0, 100) // several segments
+		c := testkit.Value(p.Cursor(t.Context(), eventlog.Earliest()))(t)
+		defer c.Close()
+		testkit.Must(t, testkit.Err(c.TryNext(t.Context())))
+		cursors = append(cursors, c)
+	}
+	testkit.That(t, w.segments() <= 2, "%d segments are open", w.segments())
+	for _, c := range cursors {
+		for at := 1; at < 100; at++ {
+			run := testkit.Value(c.TryNext(t.Context()))(t)
+			testkit.Equal(t, run.First, eventlog.Sequence(at), "then it reads")
+		}
+	}
+	testkit.That(t, w.most <= 2+1, "%d segments were open at once", w.most)
+}
