@@ -104,7 +104,7 @@ func (p *powerCut) somePages() []byte {
 	image := p.grown()
 	for at := 2 * p.pageBytes; at < len(image); at += sectorBytes {
 		if p.random.IntN(2) == 0 {
-			copy(image[at:at+sectorBytes], p.after[at:])
+			copy(image[at:min(at+sectorBytes, len(image))], p.after[at:])
 		}
 	}
 	return image
