@@ -212,7 +212,7 @@ func (c Config) validate() error {
 // storage is how events and definitions are kept.
 func (c Config) storage(metrics prometheus.Registerer) storage.Config {
 	return storage.Config{
-		Sync: c.Sync, SyncInterval: c.SyncInterval, SegmentBytes: c.SegmentBytes,
+		Sync: c.Sync, SyncInterval: c.SyncInterval, SegmentBytes: c.SegmentBytes, OpenSegments: c.shares().Storage,
 		SecretKey: storage.SecretKey(c.Secrets), Own: ownNames(), Program: "eventyard " + c.Version,
 		Log: c.Log, Metrics: metrics,
 	}
