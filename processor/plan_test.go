@@ -190,3 +190,30 @@ func TestAForeignOwnersSurplusIsTakenWithoutAsking(t *testing.T) {
 		t.Errorf("greedy: planned %q", planned(d))
 	}
 }
+
+// P2: what failed here is left to others, if there are any, until they have had their turn.
+func TestWhatFailedHereIsLeftToOthers(t *testing.T) {
+	const renew, poll = 10 * time.Second, 10 * time.Second
+	left := time.Unix(1000, 0)
+	for _, c := range []struct {
+		name  string
+		other instanceSeen
+		bar   bar
+		after time.Duration
+		want  bool
+	}{
+		{"alone only the back-off counts", instanceSeen{dead: true}, bar{until: left.Add(time.Second), left: left}, time.Second, false},
+		{"who leaves takes nothing", instanceSeen{presence: presence{Leaving: true}}, bar{until: left.Add(time.Second), left: left}, time.Second, false},
+		{"others have to hear of it", instanceSeen{}, bar{until: left.Add(time.Second), left: left}, 4*poll + renew/50 - 1, true},
+		{"but are not waited for longer", instanceSeen{}, bar{until: left.Add(time.Second), left: left}, 4*poll + renew/50, false},
+		{"a longer back-off counts", instanceSeen{}, bar{until: left.Add(time.Hour), left: left}, time.Hour - 1, true},
+		{"what the hub refused is not left to them", instanceSeen{}, bar{until: left.Add(time.Second)}, time.Second, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := &instance{id: "me", cfg: Config{Renew: renew, Poll: poll}}
+			co := &coordinator{instance: in, presence: &heartbeat{instance: in}, barred: map[string]*bar{"0": &c.bar}}
+			s := co.situation(world{now: left.Add(c.after), instances: map[string]instanceSeen{"me": {}, "other": c.other}})
+			testkit.Equal(t, s.barred["0"], c.want)
+		})
+	}
+}
