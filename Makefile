@@ -54,6 +54,12 @@ sim: ## Simulated hours of the processor library, with faults (SIMSEEDS=5000), b
 soak: ## What takes long or needs root: a full disk (ext4 and tmpfs of its own), and an hour of hostile clients. It says what this machine refuses
 	go test ./test/soak -soak -count=1 -v -timeout 3h
 
+.PHONY: generate
+generate: ## Write what follows from other files: definitions of package server, OpenAPI, references
+	go test ./internal/api/spec -count=1 -run UpToDate -update
+	go test ./internal/api/v1 -count=1 -run UpToDate -update
+	go test ./cmd/eventyard -count=1 -run UpToDate -update
+
 .PHONY: fuzz
 fuzz: ## Fuzz each decoder for FUZZTIME (30s)
 	@for pkg in $$(go list ./...); do \
