@@ -8,6 +8,8 @@ CRASHSEEDS ?= 100000
 SIMSEEDS ?= 5000
 INTEROP ?= .
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+VULNDB ?= https://vuln.go.dev
 
 .PHONY: help
 help: ## Show this list
@@ -73,7 +75,12 @@ bench: ## Measure, beside raw writing and NATS JetStream, and write docs/benchma
 	go run ./test/bench -write docs/benchmarks.md
 
 .PHONY: lint
-lint: ## vet, gofmt and staticcheck
+lint: ## vet, gofmt, staticcheck and, where its database (VULNDB) can be reached, govulncheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
+	@if curl -fsS -m 30 -o /dev/null $(VULNDB)/index/db.json; then \
+	  echo "go run $(GOVULNCHECK) ./..."; go run $(GOVULNCHECK) -db $(VULNDB) ./...; \
+	else \
+	  echo "govulncheck was not run: its database $(VULNDB) cannot be reached from here"; \
+	fi
