@@ -88,6 +88,27 @@ func (c *cursor) Next(ctx context.Context) (eventlog.Run, error) {
 	}
 }
 
+// Await calls for whoever waits; see eventlog.Cursor.
+func (c *cursor) Await(wake func()) (stop func()) {
+	p := c.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone != nil || p.visible.next > c.nextSeq {
+		wake()
+		return func() {}
+	}
+	if p.awaiting == nil {
+		p.awaiting = map[*waiter]struct{}{}
+	}
+	w := &waiter{wake}
+	p.awaiting[w] = struct{}{}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.awaiting, w)
+	}
+}
+
 // TryNext gives what there is; see eventlog.Cursor.
 func (c *cursor) TryNext(ctx context.Context) (eventlog.Run, error) {
 	if c.closed {

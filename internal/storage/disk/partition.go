@@ -46,7 +46,12 @@ type partition struct {
 	room chan struct{}
 	// wake is closed when there is more to read, or no more ever; nil while nobody waits.
 	wake chan struct{}
+	// awaiting are called where wake is closed.
+	awaiting map[*waiter]struct{}
 }
+
+// waiter is told that there is more to read.
+type waiter struct{ wake func() }
 
 // segments are what a partition has on disk. Only the holder of the partition's token changes them
 // and does I/O, under mu where others read.
@@ -288,6 +293,10 @@ func (p *partition) wakeReadersLocked() {
 		close(p.wake)
 		p.wake = nil
 	}
+	for w := range p.awaiting {
+		w.wake()
+	}
+	p.awaiting = nil
 }
 
 func (p *partition) makeRoomLocked() {

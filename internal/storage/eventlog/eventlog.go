@@ -199,6 +199,12 @@ type Cursor interface {
 	// end is never before what this process has seen acknowledged.
 	TryNext(ctx context.Context) (Run, error)
 
+	// Await has wake called, once, when Next has something to say: at once if it has already. It is
+	// called with locks of the engine held, so that it must neither wait nor use the engine. stop
+	// takes it back, also when the cursor is closed, which does not end it; a call may be under way
+	// when stop returns. Waker waits so at many cursors.
+	Await(wake func()) (stop func())
+
 	// At is the number of the next event to be given.
 	At() Sequence
 

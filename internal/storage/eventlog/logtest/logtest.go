@@ -34,6 +34,7 @@ func Run(t *testing.T, open Open) {
 		{"a cursor begins inside a batch", testInsideBatch},
 		{"a cursor waits at the end and is woken", testWaits},
 		{"a waiting cursor ends with its context", testCancel},
+		{"who waits without a goroutine is woken once", testAwait},
 		{"submitted batches keep their order without waiting", testPipeline},
 		{"a context that has ended: Submit stores or says so", testSubmitContext},
 		{"a cancelled wait leaves a whole batch or none", testWaitContext},

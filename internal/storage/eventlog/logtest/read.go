@@ -170,3 +170,41 @@ func testApart(t *testing.T, f *fixture) {
 	f.wantRest(f.partition(1), eventlog.Earliest(), "second")
 	f.wantRest(other, eventlog.Earliest(), "third")
 }
+
+// testAwait: who waits without a goroutine is woken once, by what comes and by the end.
+func testAwait(t *testing.T, f *fixture) {
+	p := f.partition(0)
+	f.append(p, "0")
+	woken := make(chan string, 10)
+	await := func(who string, at eventlog.Position) (stop func()) {
+		c := f.cursor(p, at)
+		stop = c.Await(func() { woken <- who })
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return stop
+	}
+	await("there", eventlog.Earliest())
+	if got := <-woken; got != "there" {
+		t.Fatalf("%s was woken", got)
+	}
+	stopped := await("stopped", eventlog.Latest())
+	late := await("late", eventlog.Latest())
+	stopped()
+	f.append(p, "1")
+	if got := <-woken; got != "late" {
+		t.Fatalf("%s was woken", got)
+	}
+	late() // too late, which does no harm
+	f.append(p, "2")
+	await("removed", eventlog.Latest())
+	if err := f.Remove(t.Context(), "orders-1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-woken; got != "removed" {
+		t.Fatalf("%s was woken", got)
+	}
+	if len(woken) > 0 {
+		t.Errorf("%s was woken, too", <-woken)
+	}
+}
