@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -86,6 +87,7 @@ var answers = []answer{
 	{name: "broker.EpochError", match: as[*broker.EpochError], condition: condStolen, text: from(textEpoch)},
 	{name: "broker.EvictedError", match: as[*broker.EvictedError], condition: condStolen, text: from(textEvicted)},
 	{name: "broker.ReceiverQuotaError", match: as[*broker.ReceiverQuotaError], condition: condLimit, text: from(textQuota)},
+	{name: "admission.QuotaError", match: as[*admission.QuotaError], condition: condLimit},
 	{name: "broker.ErrProducerFenced", match: is(broker.ErrProducerFenced), condition: condProducerEpoch},
 	{name: "broker.ErrOutOfOrder", match: is(broker.ErrOutOfOrder), condition: condOutOfOrder},
 	{name: "broker.ErrKeyTooLong", match: is(broker.ErrKeyTooLong), condition: condArgument},

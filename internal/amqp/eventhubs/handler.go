@@ -16,11 +16,18 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // DefaultTokenTimeout is how long a stranger may stay. Clients put their token as soon as they are
 // connected, and have it then, or fetch it meanwhile.
 const DefaultTokenTimeout = 30 * time.Second
+
+// How many receivers there may be at once: those of one policy or token, and all.
+const (
+	MaxReceiversOfOne = 16_384
+	MaxReceivers      = 65_536
+)
 
 // Config is what the listener works with.
 type Config struct {
@@ -32,6 +39,9 @@ type Config struct {
 	// Reserved tells the groups of functions that the yard itself runs: no client changes anything
 	// there, whatever its rights. nil: there are none.
 	Reserved func(hub, group string) bool
+	// Receivers bounds how many there are at once, by policy or token and in all; nil means
+	// MaxReceiversOfOne and MaxReceivers.
+	Receivers *admission.Quota
 	// MaxMessageBytes of a publication; zero means 1 MiB.
 	MaxMessageBytes int
 	// TokenTimeout is how long a connection may have no rights, from its beginning or since
@@ -73,6 +83,9 @@ func New(cfg Config) (*Handler, error) {
 	cfg.MaxMessageBytes = cmp.Or(cfg.MaxMessageBytes, 1<<20)
 	cfg.TokenTimeout = cmp.Or(cfg.TokenTimeout, DefaultTokenTimeout)
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	if cfg.Receivers == nil {
+		cfg.Receivers = admission.NewQuota("receivers", MaxReceiversOfOne, MaxReceivers)
+	}
 	if cfg.Reserved == nil {
 		cfg.Reserved = func(string, string) bool { return false }
 	}

@@ -33,6 +33,8 @@ type receiver struct {
 	metrics   bool
 	delivered prometheus.Counter
 	unwatch   func()
+	// giveBack ends its part of the quota of receivers.
+	giveBack func()
 
 	mu sync.Mutex
 	// seat is the broker's receiver. Set before the link is accepted.
@@ -58,7 +60,17 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if err != nil {
 		return amqp.Terminus{}, err
 	}
-	r := &receiver{peer: p, link: l, at: at, hub: hub}
+	giveBack, err := p.handler.cfg.Receivers.Take(p.rights.account(at.scope(), auth.Listen), 1)
+	if err != nil {
+		return amqp.Terminus{}, err
+	}
+	r := &receiver{peer: p, link: l, at: at, hub: hub, giveBack: giveBack}
+	accepted := false
+	defer func() {
+		if !accepted {
+			giveBack()
+		}
+	}()
 	err = r.sit(l.Request())
 	if refused, ok := errors.AsType[*broker.EpochError](err); ok {
 		// As if robbed at once: one client that is refused outright makes a new connection
@@ -75,6 +87,7 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 		_ = r.seat.Cursor.Close()
 		return amqp.Terminus{}, err
 	}
+	accepted = true
 	return amqp.Terminus{Source: r, Settled: true}, nil
 }
 
@@ -123,6 +136,7 @@ func (r *receiver) evict(err *broker.EvictedError) {
 // Closed gives the partition up at once.
 func (r *receiver) Closed() {
 	r.unwatch()
+	defer r.giveBack()
 	r.mu.Lock()
 	r.closed = true
 	running := r.running

@@ -1,6 +1,7 @@
 package eventhubs
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 const firstPartition = "orders/ConsumerGroups/$Default/Partitions/0"
@@ -362,4 +364,31 @@ func (y *yard) metric(name string) float64 {
 		}
 	}
 	return sum
+}
+
+// R2: receivers are bounded by policy and in all. Who is refused is told, and one that ends makes room.
+func TestReceiversAreBounded(t *testing.T) {
+	y := newYard(t, func(s *setup) { s.handler.Receivers = admission.NewQuota("receivers", 2, 10) })
+	y.hub("orders", 1)
+	s := y.session()
+	first := newReceiver(t, s, firstPartition, listening{})
+	newReceiver(t, s, firstPartition, listening{})
+	attach := func() error {
+		r, err := s.NewReceiver(t.Context(), firstPartition, nil)
+		if err == nil {
+			err = r.Close(t.Context())
+		}
+		return err
+	}
+	err := attach()
+	refused, ok := errors.AsType[*goamqp.Error](err)
+	testkit.MustEqual(t, ok, true, "refused by %v", err)
+	testkit.Equal(t, refused.Condition, goamqp.ErrCondResourceLimitExceeded)
+	testkit.That(t, strings.Contains(refused.Description, "This policy or token has as many receivers as one may have, which is 2"), "told %s", refused.Description)
+	testkit.Must(t, first.Close(t.Context()))
+	for range 3 { // also one that is refused for another reason leaves nothing behind
+		_, err := s.NewReceiver(t.Context(), "orders/ConsumerGroups/nobody/Partitions/0", nil)
+		testkit.That(t, err != nil, "a group that is not there")
+		testkit.Eventually(t, "room for another", func() bool { return attach() == nil })
+	}
 }

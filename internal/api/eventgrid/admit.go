@@ -84,6 +84,7 @@ func (c *call) admitTo(need frame.Need) error {
 	} else {
 		c.topic = topic
 	}
+	c.Holder = "topic " + c.names.topic // unless it is a policy's
 	if err := c.admitShown(shown, &topic, need); err != nil {
 		return err
 	}
@@ -189,6 +190,7 @@ func (c *call) admitPolicy(need frame.Need) error {
 	if err != nil {
 		return err
 	}
+	c.Holder = grant.Account()
 	return allow(grant, need)
 }
 

@@ -24,6 +24,9 @@ type Call struct {
 	ID string
 	// Route is the one that was found, or one named "none".
 	Route Route
+	// Holder is whom the request is counted for, as Admit has found it: a policy, a topic whose key was
+	// shown, or the subject of a token.
+	Holder string
 	// Admitted: the caller was let in.
 	Admitted bool
 	// Refused is what the client was told, or would have been if it had not left; nil: it was

@@ -86,6 +86,10 @@ var guardRows = []row{
 		next: fullNext,
 		grid: wording{code: "Busy", next: fullNext},
 		blob: wording{code: "ServerBusy"}},
+	{match: as[*admission.QuotaError], status: 429, kind: "too-many-readers", title: "Too much is being read at once", retryAfter: fullRetry,
+		next: quotaNext,
+		grid: wording{code: "TooManyRequests", next: quotaNext},
+		blob: wording{code: "ServerBusy"}},
 }
 
 // fullRetry is when one whose connection there is no room for may come again.
@@ -93,6 +97,7 @@ const fullRetry = 5 * time.Second
 
 const (
 	fullNext           = "try again in a moment; close connections that are not used, or raise httpMaxConnections and the limit of open files"
+	quotaNext          = "end requests that are not needed, or try again in a moment; docs/guides/operating.md has the limits"
 	hostNext           = "send the name or the address that the yard is reached at, and its port"
 	internalNext       = "the yard's log has more; if it was a send, the events may or may not have been stored"
 	gridInternalDetail = "the yard could not do it"

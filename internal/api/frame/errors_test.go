@@ -176,6 +176,7 @@ func TestErrorsByStatus(t *testing.T) {
 		{"a foreign host is forbidden", errForeignHost, "403 foreign-host", "403 ForeignHost", "403 AuthorizationFailure"},
 		{"and so is another origin", errCrossOrigin, "403 cross-origin", "403 CrossOrigin", "403 AuthorizationFailure"},
 		{"no room for one more connection is told apart from a busy service", &admission.FullError{Kind: admission.Clients, Limit: 9}, "503 too-many-connections", "503 Busy", "503 ServerBusy"},
+		{"too much at once is for the caller to end", &admission.QuotaError{What: "requests", Limit: 9}, "429 too-many-readers", "429 TooManyRequests", "429 ServerBusy"},
 
 		{"a hub that is not there is not found", &broker.NotFoundError{Kind: broker.KindHub, Name: "x"}, "404 not-found", "404 ResourceNotFound", ""},
 		{"a hub that is there already is a conflict", broker.ErrHubExists, "409 hub-exists", "", ""},

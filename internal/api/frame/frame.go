@@ -13,7 +13,11 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // Config says how a frame serves.
@@ -30,12 +34,21 @@ type Config struct {
 	// Refused is told of requests whose key or token is not good, and returns when they may be
 	// answered; nil: at once.
 	Refused func(ctx context.Context, from string, err error)
+	// Long bounds how many requests of readers to long routes are served at once, by holder and in
+	// all. nil means MaxLongOfOne and MaxLong.
+	Long *admission.Quota
 	// Stopping ends when the yard begins to stop. It is a field because it belongs to the frame's
 	// life and to no request. nil means never.
 	Stopping context.Context
 	// Log takes what a client cannot be told. nil means slog.Default().
 	Log *slog.Logger
 }
+
+// How many requests of readers may wait or stream at once: those of one policy or token, and all.
+const (
+	MaxLongOfOne = 2048
+	MaxLong      = 8192
+)
 
 // Visitors tells clients from strangers, who have shown no right yet. Both methods are called once the
 // head of a request has been judged, and may be called by many goroutines at once.
@@ -99,6 +112,9 @@ func New(cfg Config, apis ...API) *Frame {
 	if cfg.Stopping == nil {
 		cfg.Stopping = context.Background()
 	}
+	if cfg.Long == nil {
+		cfg.Long = admission.NewQuota("waiting or streaming requests", MaxLongOfOne, MaxLong)
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
@@ -157,11 +173,24 @@ func (f *Frame) serve(api *API, w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		c.Admitted = true
-		err = x.Serve()
+		err = f.answer(c, x)
 	}
 	if err != nil {
 		f.refuse(api, c, x, err)
 	}
+}
+
+// answer serves a request that was let in. A reader that may take its time is counted meanwhile; what
+// operators do is not, so that no reader keeps them out.
+func (f *Frame) answer(c *Call, x Exchange) error {
+	if c.Route.Long && slices.ContainsFunc(c.Route.Need.OneOf, func(r auth.Rights) bool { return r != auth.Manage }) {
+		giveBack, err := f.cfg.Long.Take(c.Holder, 1)
+		if err != nil {
+			return err
+		}
+		defer giveBack()
+	}
+	return x.Serve()
 }
 
 // admit finds the route and lets the caller in, or says why not. Shown: the caller has shown a right,

@@ -55,6 +55,7 @@ func (x *exchange) Admit() error {
 	if err != nil {
 		return err
 	}
+	x.Holder = grant.Account()
 	a := admission{grant: grant, need: x.route.need, entity: entityOf(x.route, x.R), at: now}
 	if err := a.check(); err != nil {
 		return err

@@ -58,6 +58,15 @@ type Grant struct {
 	stands func(Scope) bool
 }
 
+// Account is who the grant's use is counted for: its policy, by the name of its registry, or the
+// subject of a bearer token.
+func (g Grant) Account() string {
+	if len(g.Scopes) > 0 && g.Scopes[0].Basis.Policy != "" {
+		return g.Scopes[0].Basis.Policy
+	}
+	return g.Holder
+}
+
 // While gives the grant with a view of what its scopes stand on: stands reports whether all of a
 // scope's basis is still there. It is called each time, so that a grant ends in the moment in
 // which its basis does. A grant without a view allows nothing.
