@@ -153,7 +153,7 @@ func (x *export) write(id string, run eventlog.Run, last eventlog.Sequence) erro
 		if run.First+eventlog.Sequence(i) > last || x.done() {
 			return nil
 		}
-		line := x.format.appendEvent(x.out.scratch[:0], id, run, i)
+		line := x.format.appendEvent(x.out.scratch().line[:0], id, run, i)
 		if err := x.line(line); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	quota "github.com/eventyard/eventyard/internal/transport/admission" // v1 has an admission of its own
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -137,6 +138,8 @@ type Handler struct {
 	calls   map[string]*route // the Event Hubs calls, by path; read only
 	// unrouted answers where there is nothing.
 	unrouted *route
+	// followed are the partitions that tails follow.
+	followed *quota.Quota
 }
 
 // New makes the API. It listens on nothing: give what APIs returns to a frame.
@@ -145,7 +148,7 @@ func New(cfg Config) *Handler {
 		panic("v1: the API needs both a broker and access")
 	}
 	cfg = cfg.withDefaults()
-	d := &Handler{cfg: cfg, metrics: newMetrics(cfg.Registry)}
+	d := &Handler{cfg: cfg, metrics: newMetrics(cfg.Registry), followed: quota.NewQuota("partitions in tails", maxFollowedByOne, maxFollowed)}
 	d.register()
 	return d
 }

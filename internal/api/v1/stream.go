@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -16,20 +17,29 @@ const maxScratchBytes = 256 << 10
 
 // stream is an answer of no known length. It is used by the request's own goroutine
 // only. Each write has a deadline of its own, so that a stream may last for days and
-// a reader who takes nothing is still let go.
+// a reader who takes nothing is still let go. It has memory only from a write to the next flush.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	buf     *bufio.Writer
 	timeout time.Duration
-	// scratch is for whoever composes a line.
-	scratch []byte
+	// memory is nil while nothing is to be sent.
+	memory *streamMemory
 }
+
+// streamMemory is what a stream is composed in.
+type streamMemory struct {
+	buf *bufio.Writer
+	// line is for whoever composes one.
+	line []byte
+}
+
+var streamMemories = sync.Pool{New: func() any {
+	return &streamMemory{buf: bufio.NewWriterSize(nil, streamBufferBytes)}
+}}
 
 // newStream begins an answer; the header goes out with the first flush.
 func newStream(w http.ResponseWriter, contentType string, timeout time.Duration) *stream {
 	s := &stream{w: w, control: http.NewResponseController(w), timeout: timeout}
-	s.buf = bufio.NewWriterSize(deadlineWriter{s}, streamBufferBytes)
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-store")
@@ -38,20 +48,35 @@ func newStream(w http.ResponseWriter, contentType string, timeout time.Duration)
 	return s
 }
 
+// scratch is memory to compose in, until the next flush.
+func (s *stream) scratch() *streamMemory {
+	if s.memory == nil {
+		s.memory = streamMemories.Get().(*streamMemory)
+		s.memory.buf.Reset(deadlineWriter{s})
+	}
+	return s.memory
+}
+
 // write takes bytes, to be sent when there are enough of them or at the next flush.
-// Composed in scratch, they leave it for the next.
+// Composed in a line of scratch, they leave it for the next.
 func (s *stream) write(p []byte) error {
-	_, err := s.buf.Write(p)
+	m := s.scratch()
+	_, err := m.buf.Write(p)
 	if cap(p) <= maxScratchBytes {
-		s.scratch = p[:0]
+		m.line = p[:0]
 	}
 	return err
 }
 
-// flush sends everything on its way.
+// flush sends everything on its way, and gives the memory back.
 func (s *stream) flush() error {
-	if err := s.buf.Flush(); err != nil {
-		return err
+	if s.memory != nil {
+		err := s.memory.buf.Flush()
+		s.memory.buf.Reset(nil)
+		streamMemories.Put(s.memory)
+		if s.memory = nil; err != nil {
+			return err
+		}
 	}
 	s.extend()
 	return s.control.Flush()
@@ -59,7 +84,7 @@ func (s *stream) flush() error {
 
 // send writes a text and sends it on its way.
 func (s *stream) send(text string) error {
-	if err := s.write([]byte(text)); err != nil {
+	if err := s.write(append(s.scratch().line[:0], text...)); err != nil {
 		return err
 	}
 	return s.flush()

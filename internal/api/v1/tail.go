@@ -3,8 +3,8 @@ package v1
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
@@ -17,160 +17,189 @@ import (
 // hub is deleted, the token expires or is revoked or the yard stops. But for the first of these,
 // the last thing it sends is an event named end, with the reason and where to resume.
 //
-// One goroutine per partition waits at its cursor and encodes; the request's own
-// goroutine writes. Between them is a channel without a buffer, so a slow client
-// holds up the readers. Only as many of these as there are seats hold events in
-// memory, each the run at its cursor and at most two encoded events.
+// The request's own goroutine does it all: it gives partitions that have something their turns, one
+// after the other, and waits at all others at once. So a partition at rest costs its position and
+// some words in the waker, and of all others one has a cursor, whatever the client takes.
 func (d *Handler) tail(w http.ResponseWriter, r *http.Request, q hubQuery) error {
+	leave, err := d.followed.Take(grantOf(r).Account(), len(q.partitions))
+	if err != nil {
+		return err
+	}
+	defer leave()
 	t, err := d.openTail(r.Context(), q)
 	if err != nil {
 		return err
 	}
+	defer t.waker.Stop()
 	ctx, cancel, err := d.untilOver(r)
 	if err != nil {
-		t.close()
 		return err
 	}
 	defer cancel()
 	d.metrics.tails.Inc()
 	defer d.metrics.tails.Dec()
 
-	reading, stop := context.WithCancel(ctx)
-	var readers sync.WaitGroup
-	for _, r := range t.readers {
-		readers.Go(func() { r.read(reading) })
-	}
-	defer readers.Wait()
-	defer stop()
 	t.out = newStream(w, "text/event-stream", d.cfg.WriteTimeout)
-	if err := t.write(ctx, q.count, d.cfg.Heartbeat); err != nil && r.Context().Err() == nil {
-		reason := endReason(err)
-		if reason == endFailed || reason == endDamaged {
-			d.logOurs("following a hub broke off", err, "hub", q.hub)
-		}
-		t.out.sayEnd(endJSON{Reason: reason, Detail: frame.Words(err), Resume: string(appendPositions(nil, t.partitions, t.next))})
+	err = t.run(ctx, d.cfg.Heartbeat)
+	if errors.Is(err, errClientGone) || r.Context().Err() != nil {
+		return nil
 	}
+	reason := endReason(err)
+	if reason == endFailed || reason == endDamaged {
+		d.logOurs("following a hub broke off", err, "hub", q.hub)
+	}
+	t.out.sayEnd(endJSON{Reason: reason, Detail: frame.Words(err), Resume: string(appendPositions(nil, t.partitions, t.next))})
 	return nil
 }
 
-// tail is one client's live view of a hub.
+// tail is one client's live view of a hub. It belongs to the request's goroutine.
 type tail struct {
 	hubQuery
-	broker  Broker
-	readers []*reader // each its own goroutine's, once it runs
-	pieces  chan piece
-	seats   chan *seat
-
-	// next is where each partition goes on, out the client's stream. Both belong to
-	// the request's goroutine.
+	broker Broker
+	// waker waits at the partitions that have nothing to give; ready are the others, in the order
+	// of their turns. Both know them by their place in partitions.
+	waker *eventlog.Waker
+	ready []int
+	// next is where each partition goes on.
 	next []eventlog.Sequence
 	out  *stream
+	sent int
 }
 
-// piece is what a reader hands to the writer: an event, or, with no data, the word
-// that it has caught up, or its error.
-type piece struct {
-	partition int
-	next      eventlog.Sequence
-	data      []byte
-	err       error
-}
+// How many partitions all tails may follow at once: those of one policy or token, and all.
+const (
+	maxFollowedByOne = 65_536
+	maxFollowed      = 262_144
+)
 
-// openTail opens all cursors first, so that what is wrong is told by a status.
+// turnBytes is what a partition gives, about, before it is another's turn.
+const turnBytes = 1 << 20
+
+// openTail finds all positions first, so that what is wrong is told by a status.
 func (d *Handler) openTail(ctx context.Context, q hubQuery) (*tail, error) {
-	seats := min(maxSeats, len(q.partitions))
-	t := &tail{hubQuery: q, broker: d.cfg.Broker, pieces: make(chan piece), seats: make(chan *seat, seats)}
-	for range seats {
-		t.seats <- new(seat)
-	}
+	t := &tail{hubQuery: q, broker: d.cfg.Broker, waker: eventlog.NewWaker(), next: make([]eventlog.Sequence, len(q.partitions))}
 	for i, partition := range q.partitions {
 		cursor, err := q.cursor(ctx, t.broker, partition, q.from.of(partition))
 		if err != nil {
-			t.close()
+			t.waker.Stop()
 			return nil, err
 		}
-		t.readers = append(t.readers, &reader{tail: t, index: i, cursor: cursor, position: cursor.At()})
-		t.next = append(t.next, cursor.At())
+		t.next[i] = cursor.At()
+		t.waker.Wait(i, cursor)
+		_ = cursor.Close()
 	}
 	return t, nil
-}
-
-func (t *tail) close() {
-	for _, r := range t.readers {
-		r.close()
-	}
-}
-
-func (t *tail) hand(ctx context.Context, p piece) bool {
-	select {
-	case t.pieces <- p:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // errCounted: the client has got as many events as it asked for.
 var errCounted = errors.New("as many events as asked for")
 
-// write sends what the readers hand over until there is a reason to end, and gives
-// it. A failed write ends the request, for the client is gone.
-func (t *tail) write(ctx context.Context, count int, heartbeat time.Duration) error {
+// run gives what comes until there is a reason to end, and says which. What was given is sent when
+// there is nothing more to give.
+func (t *tail) run(ctx context.Context, heartbeat time.Duration) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	// An id without an event comes first: a client that loses the connection before the first
 	// event, having asked for the latest, would come back at a later latest.
-	if t.out.send(string(appendPositions([]byte("id: "), t.partitions, t.next))+"\n\n") != nil {
-		return nil
+	if err := t.out.send(string(appendPositions([]byte("id: "), t.partitions, t.next)) + "\n\n"); err != nil {
+		return errClientGone
 	}
-	sent := 0
 	for {
-		var err error
+		if t.ready = t.waker.Woken(t.ready); len(t.ready) > 0 {
+			if err := t.turn(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if t.out.memory != nil && t.out.flush() != nil {
+			return errClientGone
+		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-beat.C:
-			err = t.out.send(": still here\n\n")
-		case p := <-t.pieces:
-			switch {
-			case p.err != nil:
-				return t.failed(ctx, p)
-			case p.data == nil && t.out.buf.Buffered() > 0:
-				err = t.out.flush()
-			case p.data == nil: // caught up, and nothing to send
-			default:
-				sent++
-				err = t.event(p)
+			if t.out.send(": still here\n\n") != nil {
+				return errClientGone
 			}
-		}
-		if err != nil {
-			return nil
-		}
-		if sent == count && count > 0 {
-			return errCounted
+		case <-t.waker.C():
 		}
 	}
 }
 
-// failed gives the reason that counts when a reader fails: an error that came with
+// turn gives what the next partition has: it is waited at then, or has another turn after all others.
+func (t *tail) turn(ctx context.Context) error {
+	i := t.ready[0]
+	t.ready = t.ready[:copy(t.ready, t.ready[1:])]
+	cursor, err := t.cursor(ctx, t.broker, t.partitions[i], eventlog.At(t.next[i]))
+	if err != nil {
+		return t.failed(ctx, i, err)
+	}
+	defer cursor.Close()
+	for given := 0; given < turnBytes; {
+		run, err := cursor.TryNext(ctx)
+		if err != nil {
+			return t.failed(ctx, i, err)
+		}
+		if len(run.Events) == 0 {
+			t.waker.Wait(i, cursor)
+			return nil
+		}
+		n, err := t.give(ctx, i, run)
+		if err != nil {
+			return err
+		}
+		given += n
+	}
+	t.ready = append(t.ready, i)
+	return nil
+}
+
+// give writes the events of a run, and tells how many bytes they are.
+func (t *tail) give(ctx context.Context, i int, run eventlog.Run) (bytes int, err error) {
+	for at := range run.Events {
+		if ctx.Err() != nil {
+			return bytes, context.Cause(ctx)
+		}
+		t.next[i] = run.First + eventlog.Sequence(at) + 1
+		text := append(t.out.scratch().line[:0], "id: "...)
+		text = appendPositions(text, t.partitions, t.next)
+		text = append(text, "\nevent: event\ndata: "...)
+		head := len(text)
+		text = t.format.appendEvent(text, t.partitions[i], run, at)
+		bytes += len(text) - head
+		if t.out.write(append(text, '\n', '\n')) != nil {
+			return bytes, errClientGone
+		}
+		if t.sent++; t.sent == t.count {
+			return bytes, errCounted
+		}
+	}
+	return bytes, nil
+}
+
+// failed gives the reason that counts when reading fails: an error that came with
 // the end of the context is not its own.
-func (t *tail) failed(ctx context.Context, p piece) error {
+func (t *tail) failed(ctx context.Context, i int, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if damage, ok := errors.AsType[*eventlog.CorruptError](p.err); ok && damage.Next > t.next[p.partition] {
-		t.next[p.partition] = damage.Next // whoever resumes goes on behind it
+	if damage, ok := errors.AsType[*eventlog.CorruptError](err); ok && damage.Next > t.next[i] {
+		t.next[i] = damage.Next // whoever resumes goes on behind it
 	}
-	return p.err
+	return err
 }
 
-func (t *tail) event(p piece) error {
-	t.next[p.partition] = p.next
-	text := append(t.out.scratch[:0], "id: "...)
-	text = appendPositions(text, t.partitions, t.next)
-	text = append(text, "\nevent: event\ndata: "...)
-	text = append(text, p.data...)
-	return t.out.write(append(text, '\n', '\n'))
+// cursor opens a cursor in the hub that was asked for. One that was deleted meanwhile
+// and created anew has the same name and other events.
+func (q hubQuery) cursor(ctx context.Context, b Broker, partition string, at eventlog.Position) (eventlog.Cursor, error) {
+	cursor, err := b.Cursor(ctx, q.hub, q.group, partition, at)
+	if hub, missing := b.Hub(q.hub); missing == nil && hub.Created.Equal(q.created) {
+		return cursor, err
+	}
+	if err == nil {
+		_ = cursor.Close()
+	}
+	return nil, fmt.Errorf("read %s/%s: %w", q.hub, partition, eventlog.ErrRemoved)
 }
 
 // Why a tail ends.
