@@ -53,7 +53,7 @@ sim: ## Simulated hours of the processor library, with faults (SIMSEEDS=5000), b
 	go test ./test/sim -run TestSimulatedHours -sim.first=1000 -sim.seeds=$(SIMSEEDS) -sim.time=1h -timeout 24h
 
 .PHONY: soak
-soak: ## What takes long or needs root: a full disk (ext4 and tmpfs of its own), and an hour of hostile clients. It says what this machine refuses
+soak: ## What takes long or needs root: a full disk (ext4 and tmpfs of its own), 100,000 partitions, and an hour of hostile clients. It says what this machine refuses
 	go test ./test/soak -soak -count=1 -v -timeout 3h
 
 .PHONY: generate

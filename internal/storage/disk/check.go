@@ -157,8 +157,8 @@ func (c *check) segment(f *file) error {
 	}
 	// A segment ends neither before the next one begins, nor before its own trailer says.
 	want := int64(f.stop)
-	if tail, _, err := segment.ReadIndex(handle, head.Salt, f.bytes); err == nil && want < 0 {
-		want = tail.Next
+	if trailer, err := segment.ReadTrailer(handle, head.Salt, f.bytes); err == nil && want < 0 {
+		want = trailer.Next
 	}
 	if want >= 0 && found.Next < want {
 		c.problem("%s at offset %d: checksum does not match: events %d to %d cannot be read", f.name(), found.Offset, found.Next, want-1)

@@ -148,6 +148,11 @@ func (s *segments) write(g *group) error {
 		}
 	}
 	a := s.active
+	if a.sealed {
+		if err := s.unseal(a); err != nil {
+			return &refusal{err}
+		}
+	}
 	offset = a.tail.Offset
 	segment.Seal(g.buf, a.head.Salt, offset, a.durable.Load())
 	handle, err := a.use()

@@ -37,7 +37,7 @@ var _ eventlog.Cursor = (*cursor)(nil)
 // Cursor opens a reader; see eventlog.Partition.
 func (p *partition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
 	p.mu.Lock()
-	if err := p.openLocked(); err != nil {
+	if err := p.lookLocked(); err != nil {
 		p.mu.Unlock()
 		return nil, err
 	}
@@ -339,6 +339,10 @@ func (p *partition) searchTime(ms int64) (eventlog.Sequence, error) {
 	if p.gone != nil {
 		p.mu.Unlock()
 		return 0, p.gone
+	}
+	if p.active == nil {
+		p.mu.Unlock()
+		return 0, nil // it has never been written
 	}
 	files, active, visible := slices.Clone(p.files), p.active, p.visible
 	offset := active.index.Time(ms)

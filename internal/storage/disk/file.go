@@ -38,6 +38,9 @@ type file struct {
 	index segment.Index
 	// allocated has been written to, if only with zeros; of the token's holder.
 	allocated int64
+	// sealed: the active segment ends with its trailer, which goes before the next write; of the
+	// token's holder, changed under the partition's mu.
+	sealed bool
 	// written is the end of what was written, durable of what is known to be on disk. While written
 	// is ahead the segment stays open, but in sync mode OS.
 	written, durable atomic.Int64
@@ -107,9 +110,9 @@ func (f *file) load() error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", f.name(), err)
 	}
-	tail, _, err := segment.ReadIndex(f, head.Salt, f.bytes)
-	if err == nil && tail.Next == int64(f.stop) {
-		f.head, f.tail, f.loaded = head, tail, true
+	trailer, err := segment.ReadTrailer(f, head.Salt, f.bytes)
+	if err == nil && trailer.Next == int64(f.stop) {
+		f.head, f.tail, f.loaded = head, trailer.Tail, true
 		return nil
 	}
 	found, err := segment.Recover(f, head, f.bytes, int64(f.stop))
@@ -128,11 +131,11 @@ func (f *file) lookup() segment.Index {
 	if index != nil {
 		return index
 	}
-	_, index, err := segment.ReadIndex(f, f.head.Salt, bytes)
+	trailer, err := segment.ReadTrailer(f, f.head.Salt, bytes)
 	if err != nil {
 		return nil // an index only saves reading: without one the search begins at the front
 	}
-	return index
+	return trailer.Index
 }
 
 // unpin ends the segment's time as the active one.

@@ -108,6 +108,7 @@ func (f *file) adopt(handle vfs.File, users int32) {
 // first: once it is closed, nobody hears that it could not be written. If somebody else came
 // meanwhile it stays open.
 func (f *file) giveWay() {
+	f.p.trySeal(f)
 	if f.unsynced() {
 		if err := f.sync(); err != nil {
 			f.p.logger().Error("sync before closing: events since the last one may not survive power loss", "segment", f.name(), "error", err)

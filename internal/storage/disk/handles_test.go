@@ -13,17 +13,18 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// watched counts the files that are open, by name, and what was written to them and not synced.
+// watched counts the files that are open, by name, and the writes to each that were not synced.
 type watched struct {
 	mu       sync.Mutex
 	open     map[string]int
-	unsynced map[string]bool
-	most     int // segments open at once
+	unsynced map[string]int
+	wrote    map[string]int64 // the end of the newest write
+	most     int              // segments open at once
 	lost     []string
 }
 
 func watch(faulty *vfs.Faulty) *watched {
-	w := &watched{open: map[string]int{}, unsynced: map[string]bool{}}
+	w := &watched{open: map[string]int{}, unsynced: map[string]int{}, wrote: map[string]int64{}}
 	faulty.Inject(func(op vfs.Op) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -32,14 +33,19 @@ func watch(faulty *vfs.Faulty) *watched {
 			w.open[op.Name]++
 			w.most = max(w.most, w.segments())
 		case vfs.OpWrite:
-			w.unsynced[op.Name] = true
+			w.unsynced[op.Name]++
+			w.wrote[op.Name] = op.Offset + op.Bytes
+		case vfs.OpTruncate:
+			if op.Bytes == w.wrote[op.Name] { // a trailer, which need not be synced
+				w.unsynced[op.Name]--
+			}
 		case vfs.OpSync:
-			w.unsynced[op.Name] = false
+			w.unsynced[op.Name] = 0
 		case vfs.OpClose:
 			if w.open[op.Name]--; w.open[op.Name] == 0 {
 				delete(w.open, op.Name)
 			}
-			if w.unsynced[op.Name] {
+			if w.unsynced[op.Name] > 0 {
 				w.lost = append(w.lost, op.Name)
 			}
 		}

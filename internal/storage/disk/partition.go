@@ -28,8 +28,8 @@ type partition struct {
 
 	// gone is set when the partition has ended for good: closed or removed.
 	gone error
-	// opened: the folder has been read.
-	opened bool
+	// looked: it is known what there is on disk. active is nil where there is nothing.
+	looked bool
 	// next and lastTime run ahead of visible by what is under way.
 	next     eventlog.Sequence
 	lastTime int64
@@ -178,7 +178,7 @@ func (p *partition) enqueueLocked(b eventlog.Batch) *ticket {
 func (p *partition) Bounds(ctx context.Context) (eventlog.Bounds, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.openLocked(); err != nil {
+	if err := p.lookLocked(); err != nil {
 		return eventlog.Bounds{}, err
 	}
 	b := eventlog.Bounds{First: p.firstLocked(), Next: p.visible.next, Bytes: p.bytesLocked()}
@@ -188,13 +188,20 @@ func (p *partition) Bounds(ctx context.Context) (eventlog.Bounds, error) {
 	return b, nil
 }
 
-func (s *segments) firstLocked() eventlog.Sequence { return s.files[0].base }
+func (s *segments) firstLocked() eventlog.Sequence {
+	if len(s.files) == 0 {
+		return 0
+	}
+	return s.files[0].base
+}
 
 // bytesLocked counts what holds events: not what is only preallocated.
 func (s *segments) bytesLocked() int64 {
 	n := s.visible.offset
-	for _, f := range s.files[:len(s.files)-1] {
-		n += f.bytes
+	for _, f := range s.files {
+		if f != s.active {
+			n += f.bytes
+		}
 	}
 	return n
 }
@@ -202,7 +209,7 @@ func (s *segments) bytesLocked() int64 {
 // Trim allows removal; see eventlog.Partition. Whole segments go, with the next round of retention.
 func (p *partition) Trim(ctx context.Context, below eventlog.Sequence) error {
 	p.mu.Lock()
-	err := p.openLocked()
+	err := p.lookLocked()
 	if err == nil {
 		p.trim = max(p.trim, below)
 	}
@@ -242,21 +249,40 @@ func (p *partition) end(reason error) {
 	p.makeRoomLocked()
 }
 
-// closeFiles leaves the files of an ended partition as a clean stop should: the newest
-// segment with its index, so that the next start does not have to read it, and synced, but
-// in sync mode OS, which leaves that to the operating system.
+// closeFiles leaves the files of an ended partition as a clean stop should: the newest segment sealed.
 func (p *partition) closeFiles() {
 	p.mu.Lock()
 	a, whole := p.active, p.active != nil && !p.broken
 	p.mu.Unlock()
-	if whole && a.tail.Offset > segment.HeaderBytes {
-		if err := p.writeTrailer(a); err != nil {
+	if whole {
+		if err := p.seal(a); err != nil {
 			p.logger().Warn("last sync", "error", err)
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dropFilesLocked()
+}
+
+// trySeal seals the active segment before it is closed for another, unless somebody writes or is about
+// to: it must not wait, since those who open a segment may hold locks of other partitions. Having the
+// token, it waits only for those who hold the lock for moments.
+func (p *partition) trySeal(f *file) {
+	if !p.mu.TryLock() {
+		return
+	}
+	free := f == p.active && !p.committing && p.fill == nil && p.waiters == 0 && !p.broken && p.gone == nil
+	p.committing = p.committing || free
+	p.mu.Unlock()
+	if !free {
+		return
+	}
+	if err := p.seal(f); err != nil {
+		p.logger().Warn("segment closed without its index", "segment", f.name(), "error", err)
+	}
+	p.mu.Lock()
+	p.releaseTokenLocked()
+	p.mu.Unlock()
 }
 
 func (s *segments) dropFilesLocked() {

@@ -11,10 +11,11 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
-// openLocked reads the partition's folder at its first use. Only the newest segment is
-// read through; the others are known by their names until somebody reads them.
-func (p *partition) openLocked() error {
-	if p.gone != nil || p.opened {
+// lookLocked finds out what the partition holds, at its first use. After a clean stop the newest
+// segment's trailer tells, and nothing is changed; else it is read through. The others are known by
+// their names until somebody reads them. Where there is none, none is made.
+func (p *partition) lookLocked() error {
+	if p.gone != nil || p.looked {
 		return p.gone
 	}
 	if err := p.recover(); err != nil {
@@ -24,18 +25,36 @@ func (p *partition) openLocked() error {
 		p.files, p.active = nil, nil
 		return fmt.Errorf("open %s: %w", p.id, classify(err))
 	}
-	p.visible = endOf(p.active.tail)
+	if p.active != nil {
+		p.visible = endOf(p.active.tail)
+	}
 	p.next, p.lastTime = p.visible.next, p.visible.lastTime
-	p.opened = true
+	p.looked = true
 	return nil
 }
 
-// recover finds the segments and makes the newest one ready to be written.
-func (s *segments) recover() error {
-	if err := s.e.fs.MkdirAll(s.dir); err != nil {
+// openLocked is lookLocked for a writer, for whom there has to be a segment.
+func (p *partition) openLocked() error {
+	if err := p.lookLocked(); err != nil || p.active != nil {
 		return err
 	}
+	err := p.e.fs.MkdirAll(p.dir)
+	if err == nil {
+		err = p.begin(segment.Tail{})
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", p.id, classify(err))
+	}
+	p.visible = endOf(p.active.tail)
+	return nil
+}
+
+// recover finds the segments, if there are any, and makes the newest one ready to be written.
+func (s *segments) recover() error {
 	files, foreign, err := listSegments(s.e.fs, s.dir)
+	if vfs.IsNotExist(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -44,7 +63,7 @@ func (s *segments) recover() error {
 	}
 	s.files = files
 	if len(s.files) == 0 {
-		return s.begin(segment.Tail{})
+		return nil
 	}
 	for _, f := range s.files {
 		f.p = s.p
@@ -96,12 +115,17 @@ func (s *segments) begin(after segment.Tail) error {
 	return nil
 }
 
-// resume makes the newest segment the active one again: after a clean stop by its trailer,
-// which is cut off, else by reading it through. It makes sure that what was found stays, and that
-// nothing else comes back.
+// resume makes the newest segment the active one again. If its trailer says that all in it is durable
+// it stays as it is. Else it is read through, or what an older version's trailer says is taken, and
+// then it is made sure that what was found stays, and that nothing else comes back.
 func (s *segments) resume(f *file, head segment.Head) error {
-	tail, index, err := segment.ReadIndex(f, head.Salt, f.bytes)
-	durable := tail.Offset
+	trailer, err := segment.ReadTrailer(f, head.Salt, f.bytes)
+	if f.bytes == segment.HeaderBytes {
+		trailer.Tail = segment.Tail{Offset: segment.HeaderBytes, Next: head.Base, LastTime: head.BaseTime}
+		trailer.Durable, err = true, nil
+	}
+	tail, index, durable := trailer.Tail, trailer.Index, trailer.Offset
+	f.sealed = err == nil && trailer.Durable
 	if err != nil {
 		found, err := segment.Recover(f, head, f.bytes, -1)
 		if err != nil {
@@ -116,16 +140,17 @@ func (s *segments) resume(f *file, head segment.Head) error {
 	}
 	f.head, f.tail, f.index = head, tail, index
 	f.allocated, f.pinned, f.loaded = tail.Offset, true, true
+	f.written.Store(tail.Offset)
+	f.durable.Store(tail.Offset)
+	s.active = f
+	if f.sealed {
+		f.allocated = f.bytes
+		return nil
+	}
 	if err := f.do(func(handle vfs.File) error { return settle(handle, f.bytes, durable, f.tail.Offset) }); err != nil {
 		return err
 	}
-	f.written.Store(f.tail.Offset)
-	f.durable.Store(f.tail.Offset)
-	if err := s.e.fs.SyncDir(s.dir); err != nil {
-		return err
-	}
-	s.active = f
-	return nil
+	return s.e.fs.SyncDir(s.dir)
 }
 
 // settle makes what was found in a newest segment, up to an offset, all that there is, for good.

@@ -11,31 +11,29 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
-// wakesPerRound bounds how many partitions that nobody has used yet are opened in a round
-// of retention: what they hold has to go too some day, but a start is not to open them all.
-const wakesPerRound = 8
+// looksPerRound bounds how many partitions that nobody has used yet are looked at in a round of
+// retention: what they hold has to go too some day, but a start is not to look at them all.
+const looksPerRound = 128
 
 // applyRetention is one round over all partitions.
 func (e *Engine) applyRetention(ctx context.Context) {
 	if err := e.spares.restock(); err != nil && !vfs.IsNoSpace(err) {
 		e.log.Warn("retention", "error", err)
 	}
-	wakes := wakesPerRound
+	looks := looksPerRound
 	for _, p := range e.known() {
 		if ctx.Err() != nil {
 			return
 		}
 		p.mu.Lock()
-		opened := p.opened
+		due := p.retain != (eventlog.Retention{}) || p.trim > 0
+		looked := p.looked
 		p.mu.Unlock()
-		if !opened {
-			if wakes == 0 {
-				continue
-			}
-			if files, _, err := listSegments(e.fs, p.dir); err != nil || len(files) == 0 {
-				continue // nobody has used it yet, and it has nothing to lose
-			}
-			wakes--
+		if !due || !looked && looks == 0 {
+			continue
+		}
+		if !looked {
+			looks--
 		}
 		p.applyRetention()
 	}
@@ -48,9 +46,12 @@ func (p *partition) applyRetention() {
 	if p.gone != nil || p.retain == (eventlog.Retention{}) && p.trim == 0 {
 		return
 	}
-	if err := p.openLocked(); err != nil {
+	if err := p.lookLocked(); err != nil {
 		p.logger().Error("retention", "error", err)
 		return
+	}
+	if p.active == nil {
+		return // nobody has used it yet, and it has nothing to lose
 	}
 	p.takeTokenLocked()
 	if p.gone == nil {

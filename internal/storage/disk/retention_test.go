@@ -94,7 +94,7 @@ func TestASegmentThatCannotBeReadForAMomentIsNotTakenForOld(t *testing.T) {
 
 // TestRetentionReachesPartitionsThatNobodyUses, a few in each round. // H4
 func TestRetentionReachesPartitionsThatNobodyUses(t *testing.T) {
-	const partitions = 40
+	const partitions = 600
 	synctest.Test(t, func(t *testing.T) {
 		mem := vfs.NewMem()
 		id := func(n int) eventlog.PartitionID { return eventlog.PartitionID{Log: "many-1", Number: n} }
@@ -108,6 +108,7 @@ func TestRetentionReachesPartitionsThatNobodyUses(t *testing.T) {
 		faulty := vfs.NewFaulty(mem)
 		cfg := config(disk.Always, faulty)
 		cfg.RetentionInterval = 10 * time.Second
+		cfg.OpenSegments = partitions
 		e = mustOpen(t, cfg)
 		for n := range partitions {
 			testkit.Must(t, testkit.Err(e.Partition(id(n), eventlog.Retention{Age: time.Hour})))

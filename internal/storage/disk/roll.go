@@ -117,16 +117,62 @@ func (s *segments) retireActiveLocked(next *file) {
 	s.visible = endOf(next.tail)
 }
 
-// writeTrailer ends a segment with its index.
-func (s *segments) writeTrailer(f *file) error {
-	trailer := segment.AppendTrailer(nil, f.head.Salt, f.tail, f.index)
+// putTrailer ends a segment with its index. It gives the size of the file.
+func (f *file) putTrailer() (int64, error) {
+	trailer := segment.AppendTrailer(nil, f.head.Salt, segment.Trailer{
+		Tail: f.tail, Index: f.index, Durable: f.durable.Load() >= f.tail.Offset,
+	})
 	bytes := f.tail.Offset + int64(len(trailer))
-	err := f.do(func(handle vfs.File) error {
+	return bytes, f.do(func(handle vfs.File) error {
 		if _, err := handle.WriteAt(trailer, f.tail.Offset); err != nil {
 			return err
 		}
 		return handle.Truncate(bytes)
 	})
+}
+
+// seal leaves the active segment so that whoever looks at the partition next, in this process or
+// another, knows what it holds without reading it through, changing it or syncing it: all that is in
+// it durable, but in sync mode OS, and then its trailer. That need not be durable: without, the segment
+// is read. The caller holds the token.
+func (s *segments) seal(f *file) error {
+	if f.sealed {
+		return nil
+	}
+	if f.unsynced() {
+		if err := f.sync(); err != nil {
+			return err
+		}
+	}
+	if f.doubtful.Load() {
+		return errDoubtful
+	}
+	bytes, err := int64(segment.HeaderBytes), error(nil)
+	if f.tail.Offset > bytes {
+		bytes, err = f.putTrailer()
+	} else { // an empty one is known by its size
+		err = f.do(func(handle vfs.File) error { return handle.Truncate(bytes) })
+	}
+	s.mu.Lock()
+	f.sealed, f.allocated = true, bytes
+	s.mu.Unlock()
+	return err
+}
+
+// unseal takes the trailer off, for the next write. The caller holds the token.
+func (s *segments) unseal(f *file) error {
+	if err := f.do(func(handle vfs.File) error { return handle.Truncate(f.tail.Offset) }); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	f.sealed, f.allocated = false, f.tail.Offset
+	s.mu.Unlock()
+	return nil
+}
+
+// writeTrailer ends a segment that is full with its index.
+func (s *segments) writeTrailer(f *file) error {
+	bytes, err := f.putTrailer()
 	if err == nil && s.e.cfg.Sync != OS {
 		err = f.sync()
 	}

@@ -64,69 +64,84 @@ type Tail struct {
 	LastTime int64
 }
 
-// AppendTrailer encodes the index and the trailer, to be written at tail.Offset; the
+// Trailer is what a sealed file ends with.
+type Trailer struct {
+	Tail
+	Index Index
+	// Durable says that all before the index was on disk when it was written. What older versions
+	// sealed does not say so.
+	Durable bool
+}
+
+const flagDurable = 1
+
+// AppendTrailer encodes the index and the trailer, to be written at t.Offset; the
 // file ends with them.
-func AppendTrailer(dst []byte, salt uint64, tail Tail, x Index) []byte {
+func AppendTrailer(dst []byte, salt uint64, t Trailer) []byte {
+	var flags uint64
+	if t.Durable {
+		flags = flagDurable
+	}
 	start := len(dst)
-	for _, e := range x {
+	for _, e := range t.Index {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(e.First))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(e.Time))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(e.Offset))
 	}
 	dst = append(dst, indexMagic...)
 	dst = binary.LittleEndian.AppendUint64(dst, salt)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(tail.Offset))
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(tail.Next))
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(tail.LastTime))
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(x)))
-	dst = binary.LittleEndian.AppendUint64(dst, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(t.Offset))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(t.Next))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(t.LastTime))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(t.Index)))
+	dst = binary.LittleEndian.AppendUint64(dst, flags)
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
-// ReadIndex reads a sealed file's trailer and index and checks their sum.
-func ReadIndex(f io.ReaderAt, salt uint64, size int64) (Tail, Index, error) {
-	tail, entries, err := readTrailer(f, salt, size)
+// ReadTrailer reads a sealed file's trailer and index and checks their sum.
+func ReadTrailer(f io.ReaderAt, salt uint64, size int64) (Trailer, error) {
+	t, entries, err := readTrailer(f, salt, size)
 	if err != nil {
-		return Tail{}, nil, err
+		return Trailer{}, err
 	}
 	b := make([]byte, entries*entryBytes+trailerBytes)
-	if _, err := f.ReadAt(b, tail.Offset); err != nil {
-		return Tail{}, nil, fmt.Errorf("read index: %w", err)
+	if _, err := f.ReadAt(b, t.Offset); err != nil {
+		return Trailer{}, fmt.Errorf("read index: %w", err)
 	}
 	if crc32.Checksum(b[:len(b)-4], castagnoli) != binary.LittleEndian.Uint32(b[len(b)-4:]) {
-		return Tail{}, nil, ErrNoTrailer
+		return Trailer{}, ErrNoTrailer
 	}
-	x := make(Index, entries)
-	for i := range x {
+	t.Index = make(Index, entries)
+	for i := range t.Index {
 		e := b[i*entryBytes:]
-		x[i] = Entry{
+		t.Index[i] = Entry{
 			First:  int64(binary.LittleEndian.Uint64(e)),
 			Time:   int64(binary.LittleEndian.Uint64(e[8:])),
 			Offset: int64(binary.LittleEndian.Uint64(e[16:])),
 		}
 	}
-	return tail, x, nil
+	return t, nil
 }
 
 // readTrailer trusts only what fits the file's size and salt.
-func readTrailer(f io.ReaderAt, salt uint64, size int64) (Tail, int, error) {
+func readTrailer(f io.ReaderAt, salt uint64, size int64) (Trailer, int, error) {
 	if size < HeaderBytes+trailerBytes {
-		return Tail{}, 0, ErrNoTrailer
+		return Trailer{}, 0, ErrNoTrailer
 	}
 	var b [trailerBytes]byte
 	if _, err := f.ReadAt(b[:], size-trailerBytes); err != nil {
-		return Tail{}, 0, fmt.Errorf("read trailer: %w", err)
+		return Trailer{}, 0, fmt.Errorf("read trailer: %w", err)
 	}
-	tail := Tail{
+	t := Trailer{Tail: Tail{
 		Offset:   int64(binary.LittleEndian.Uint64(b[16:])),
 		Next:     int64(binary.LittleEndian.Uint64(b[24:])),
 		LastTime: int64(binary.LittleEndian.Uint64(b[32:])),
-	}
+	}, Durable: binary.LittleEndian.Uint64(b[48:])&flagDurable != 0}
 	entries := binary.LittleEndian.Uint64(b[40:])
 	if string(b[:8]) != indexMagic || binary.LittleEndian.Uint64(b[8:]) != salt || entries > maxEntries ||
-		tail.Offset < HeaderBytes || tail.Offset+int64(entries)*entryBytes+trailerBytes != size {
-		return Tail{}, 0, ErrNoTrailer
+		t.Offset < HeaderBytes || t.Offset+int64(entries)*entryBytes+trailerBytes != size {
+		return Trailer{}, 0, ErrNoTrailer
 	}
-	return tail, int(entries), nil
+	return t, int(entries), nil
 }

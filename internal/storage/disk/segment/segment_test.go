@@ -163,16 +163,16 @@ func TestTrailerRoundTrip(t *testing.T) {
 	f, _, offsets := build(t, "first", "second")
 	tail := segment.Tail{Offset: offsets[2], Next: 102, LastTime: 1001}
 	index := segment.Index{{First: 100, Time: 1000, Offset: 64}, {First: 101, Time: 1001, Offset: offsets[1]}}
-	write(t, f, segment.AppendTrailer(nil, salt, tail, index), tail.Offset)
-	got, x, err := segment.ReadIndex(f, salt, size(t, f))
-	if err != nil || got != tail || len(x) != 2 || x[0] != index[0] || x[1] != index[1] {
-		t.Errorf("got %+v %+v, %v", got, x, err)
-	}
-	testkit.ErrorIs(t, testkit.Err3(segment.ReadIndex(f, salt+1, size(t, f))), segment.ErrNoTrailer,
+	write(t, f, segment.AppendTrailer(nil, salt, segment.Trailer{Tail: tail, Index: index, Durable: true}), tail.Offset)
+	got := testkit.Value(segment.ReadTrailer(f, salt, size(t, f)))(t)
+	testkit.Equal(t, got.Tail, tail)
+	testkit.Slices(t, got.Index, index)
+	testkit.That(t, got.Durable, "that all is durable is lost")
+	testkit.ErrorIs(t, testkit.Err(segment.ReadTrailer(f, salt+1, size(t, f))), segment.ErrNoTrailer,
 		"another segment's trailer")
 	for at := tail.Offset; at < size(t, f); at++ {
 		flip(t, f, at)
-		if _, _, err := segment.ReadIndex(f, salt, size(t, f)); err == nil {
+		if _, err := segment.ReadTrailer(f, salt, size(t, f)); err == nil {
 			t.Errorf("a flipped bit at %d of the trailer goes unnoticed", at-tail.Offset)
 		}
 		flip(t, f, at)
@@ -249,7 +249,7 @@ func FuzzRecover(f *testing.F) {
 	seed := make([]byte, size(f, file))
 	testkit.Must(f, testkit.Err(file.ReadAt(seed, 0)))
 	f.Add(seed)
-	f.Add(append(bytes.Clone(seed), segment.AppendTrailer(nil, salt, segment.Tail{Offset: offsets[3], Next: 103}, nil)...))
+	f.Add(append(bytes.Clone(seed), segment.AppendTrailer(nil, salt, segment.Trailer{Tail: segment.Tail{Offset: offsets[3], Next: 103}})...))
 	f.Add(seed[:len(seed)-5])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := vfs.NewMem().Create("a.seg")
@@ -263,8 +263,8 @@ func FuzzRecover(f *testing.F) {
 		if err != nil || found.Offset > max(int64(len(data)), segment.HeaderBytes) || found.Next < head.Base {
 			t.Fatalf("%+v, %v of %d bytes", found, err, len(data))
 		}
-		if tail, index, err := segment.ReadIndex(file, head.Salt, int64(len(data))); err == nil {
-			_ = fmt.Sprint(tail, index.Sequence(101), index.Time(1))
+		if got, err := segment.ReadTrailer(file, head.Salt, int64(len(data))); err == nil {
+			_ = fmt.Sprint(got.Tail, got.Index.Sequence(101), got.Index.Time(1))
 		}
 	})
 }

@@ -1,0 +1,103 @@
+package disk_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// changes counts the operations that change something on disk, or take a sync.
+func changes(faulty *vfs.Faulty) (n int) {
+	for _, kind := range []vfs.OpKind{
+		vfs.OpCreate, vfs.OpRename, vfs.OpRemove, vfs.OpMkdirAll, vfs.OpSyncDir, vfs.OpWrite, vfs.OpSync, vfs.OpTruncate,
+	} {
+		n += faulty.Count(kind)
+	}
+	return n
+}
+
+// R3: two thousand partitions run with 64 open segments. Each has one file of one block. After a
+// stop it is known what they hold, and they are read, without a sync or a change on disk; those that
+// nobody has written have no file, and get none by being looked at.
+func TestManyPartitionsAreKnownWithoutOpeningThem(t *testing.T) {
+	const partitions = 2000
+	mem := vfs.NewMem()
+	faulty := vfs.NewFaulty(mem)
+	w := watch(faulty)
+	cfg := config(disk.Always, faulty)
+	cfg.OpenSegments = 64
+	e := mustOpen(t, cfg)
+	for n := range partitions {
+		mustAppend(t, numbered(t, e, n), fmt.Sprint("event of ", n))
+	}
+	testkit.Must(t, e.Close())
+	for n := range partitions {
+		files := testkit.Value(mem.List(fmt.Sprint("log/orders-1/", n)))(t)
+		testkit.MustEqual(t, len(files), 1, "files of a partition")
+		testkit.That(t, files[0].Bytes <= 4<<10, "%d bytes for one event", files[0].Bytes)
+	}
+	e = mustOpen(t, cfg)
+	before := changes(faulty)
+	for n := range 2 * partitions {
+		p, want := numbered(t, e, n), 1
+		if n >= partitions {
+			want = 0
+		}
+		b := testkit.Value(p.Bounds(t.Context()))(t)
+		testkit.MustEqual(t, fmt.Sprint(b.First, b.Next, b.LastTime.IsZero()), fmt.Sprint(0, want, want == 0), "partition %d", n)
+		texts := testkit.Value(readFrom(t, p, eventlog.Earliest()))(t)
+		testkit.MustEqual(t, len(texts), want, "events read")
+		testkit.Must(t, p.Trim(t.Context(), 0))
+	}
+	testkit.Equal(t, changes(faulty)-before, 0, "changes on disk and syncs")
+	for n := range partitions {
+		mustAppend(t, numbered(t, e, n), "another")
+	}
+	wantTexts(t, numbered(t, e, 7), "event of 7", "another")
+	testkit.That(t, w.most <= 64+1, "%d segments were open at once", w.most) // and the reserve, once
+	testkit.Must(t, e.Close())
+	testkit.Equal(t, len(w.open), 0, "files left open")
+}
+
+// R3, H3: a partition that was emptied keeps its numbers, and is known without opening it too.
+func TestAnEmptiedPartitionIsKnownWithoutOpeningIt(t *testing.T) {
+	faulty := vfs.NewFaulty(vfs.NewMem())
+	cfg := config(disk.Always, faulty)
+	e := mustOpen(t, cfg)
+	fill(t, numbered(t, e, 0), 0, 3)
+	testkit.Must(t, numbered(t, e, 0).Trim(t.Context(), 3))
+	testkit.Must(t, e.Close())
+	e = mustOpen(t, cfg)
+	before := changes(faulty)
+	b := testkit.Value(numbered(t, e, 0).Bounds(t.Context()))(t)
+	testkit.Equal(t, fmt.Sprint(b.First, b.Next, b.LastTime.IsZero()), "3 3 false", "bounds")
+	testkit.Equal(t, changes(faulty)-before, 0, "changes on disk and syncs")
+	mustAppend(t, numbered(t, e, 0), "next")
+	wantTexts(t, numbered(t, e, 0), "next")
+}
+
+// What was left to the operating system to sync is synced before it is shown by a yard that promises
+// more; after a crash the segment is read, and what it holds synced.
+func TestWhatMayNotBeDurableIsSyncedBeforeItIsShown(t *testing.T) {
+	for name, leave := range map[string]func(e *disk.Engine, mem *vfs.Mem) *vfs.Mem{
+		"stopped": func(e *disk.Engine, mem *vfs.Mem) *vfs.Mem { testkit.Must(t, e.Close()); return mem },
+		"crashed": func(_ *disk.Engine, mem *vfs.Mem) *vfs.Mem { return mem.CrashProcess() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem := vfs.NewMem()
+			e := mustOpen(t, config(disk.OS, mem))
+			fill(t, numbered(t, e, 0), 0, 3)
+			mem = leave(e, mem)
+			e = mustOpen(t, config(disk.Always, mem))
+			b := testkit.Value(numbered(t, e, 0).Bounds(t.Context()))(t)
+			testkit.Equal(t, b.Next, 3)
+			after := mem.CutPower(newRand(1))
+			texts := testkit.Value(readFrom(t, numbered(t, mustOpen(t, config(disk.Always, after)), 0), eventlog.Earliest()))(t)
+			testkit.Equal(t, len(texts), 3, "events after power loss")
+		})
+	}
+}
