@@ -33,7 +33,7 @@ func (c *Client) UpdateBlobAccount(ctx context.Context, r BlobAccountRequest) (B
 	return one[BlobAccount](ctx, c, request{method: http.MethodPatch, path: []string{"blob-account"}, body: r})
 }
 
-// RegenerateBlobKey makes one of the account's keys anew: primary or secondary.
+// RegenerateBlobKey replaces one of the account's keys: primary or secondary.
 func (c *Client) RegenerateBlobKey(ctx context.Context, key string) (BlobAccount, error) {
 	return one[BlobAccount](ctx, c, request{method: http.MethodPost, path: []string{"blob-account", "regenerate"}, body: KeyChoice{key}})
 }

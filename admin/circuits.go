@@ -18,7 +18,7 @@ type Circuit struct {
 	Total     int64            `json:"total"`
 	Instances map[string]int64 `json:"instances,omitempty"` // failures in all, by instance
 	Lag       *int64           `json:"lag,omitempty"`
-	// Yard tells whether the yard runs the function itself.
+	// Yard: the yard runs the function itself.
 	Yard bool `json:"yard"`
 }
 

@@ -61,7 +61,7 @@ type DeadLetterChoice struct {
 	Redriven bool `json:"redriven,omitempty"`
 }
 
-// All tells whether it chooses all that were not redriven.
+// All reports whether it chooses all that were not redriven.
 func (c DeadLetterChoice) All() bool { return reflect.DeepEqual(c, DeadLetterChoice{}) }
 
 // RedriveRequest delivers dead letters to their subscription again.
@@ -119,7 +119,7 @@ func (c *Client) Redrive(ctx context.Context, s SubscriptionRef, r RedriveReques
 	return one[Redriven](ctx, c.patient(handshakePatience), s.request(http.MethodPost, r, "redrive"))
 }
 
-// Purge deletes dead letters and tells how many.
+// Purge deletes dead letters and returns how many.
 func (c *Client) Purge(ctx context.Context, s SubscriptionRef, choice DeadLetterChoice) (int, error) {
 	done, err := one[Purged](ctx, c, s.request(http.MethodPost, choice, "purge"))
 	return done.Purged, err

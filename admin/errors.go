@@ -85,7 +85,7 @@ func (e *UnreachableError) Error() string { return fmt.Sprintf("ask %s: %v", e.S
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// IsCut tells whether the other side ended the connection before it had answered, as it
+// IsCut reports whether the other side ended the connection before it had answered, as it
 // does where the process ends.
 func IsCut(err error) bool {
 	for _, cut := range []error{io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {

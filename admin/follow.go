@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// Notice tells whoever reads a hub that something happened between two events.
+// Notice informs a reader of a hub that something happened between two events.
 type Notice struct {
 	// Lost is why the tail broke off; nil means that it is back.
 	Lost error
@@ -17,7 +17,7 @@ type Notice struct {
 	Skipped bool
 }
 
-// Follow gives every event from the start on and goes on with each new one, until ctx
+// Follow gives every event from the start on and continues with each new one, until ctx
 // ends, the count is reached, the hub is deleted, or the yard refuses. A tail that
 // breaks off is asked for again from the last position, so that no event is missed
 // and none comes twice; notice, if not nil, hears of it. Only the first attempt may

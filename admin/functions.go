@@ -30,7 +30,7 @@ type FunctionRequest struct {
 	Start   *string `json:"start,omitempty"`
 	Timeout *string `json:"timeout,omitempty"`
 
-	// Retries after the first call; -1: for ever.
+	// Retries after the first call; -1: forever.
 	Retries       *Retries `json:"retries,omitempty"`
 	RetryDelay    *string  `json:"retryDelay,omitempty"`
 	RetryMaxDelay *string  `json:"retryMaxDelay,omitempty"`
@@ -39,7 +39,7 @@ type FunctionRequest struct {
 	// Poison is where events go that used up their retries: a hub, topic:NAME or none.
 	Poison *string `json:"poison,omitempty"`
 	// Breaker is like 100/30s, or off. Probe is how long an open circuit waits before it tries an
-	// event; 0: for ever.
+	// event; 0: forever.
 	Breaker       *string `json:"breaker,omitempty"`
 	Probe         *string `json:"probe,omitempty"`
 	ProbeMax      *string `json:"probeMax,omitempty"`

@@ -15,7 +15,7 @@ type Hub struct {
 	Groups       []string  `json:"groups"`
 }
 
-// Retention says when events are removed; zero keeps for ever.
+// Retention says when events are removed; zero keeps forever.
 type Retention struct {
 	Age   string `json:"age"`
 	Bytes int64  `json:"bytes"`

@@ -31,7 +31,7 @@ type Recommended struct {
 // OwnedPartition is one row of the table.
 type OwnedPartition struct {
 	Partition string `json:"partition"`
-	// Owner is empty if nobody has the partition; Alive tells whether it renewed lately.
+	// Owner is empty if nobody has the partition; Alive: it renewed lately.
 	Owner    string `json:"owner,omitempty"`
 	Alive    bool   `json:"alive"`
 	Epoch    int64  `json:"epoch,omitempty"`
@@ -42,7 +42,7 @@ type OwnedPartition struct {
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	First      int64       `json:"first"`
 	Last       int64       `json:"last"`
-	// LagEvents and LagSeconds are nil where the checkpoint does not tell the event.
+	// LagEvents and LagSeconds are nil where the checkpoint does not name the event.
 	LagEvents  *int64   `json:"lagEvents,omitempty"`
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
 	// BeyondEnd: the checkpoint cannot be right.
@@ -76,7 +76,7 @@ type Released struct {
 	Disconnected int `json:"disconnected"`
 }
 
-// ReleasePartition takes a partition from whoever has it: the lease is removed, epochs begin at 1
+// ReleasePartition takes a partition from its owner: the lease is removed, epochs begin at 1
 // again, and readers with an epoch are disconnected. The checkpoint's position stays.
 func (c *Client) ReleasePartition(ctx context.Context, hub, group, partition string) (Released, error) {
 	return one[Released](ctx, c, request{method: http.MethodDelete, path: []string{"hubs", hub, "groups", group, "ownership", partition}})

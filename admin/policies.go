@@ -66,7 +66,7 @@ func (c *Client) CreatePolicy(ctx context.Context, hub string, r PolicyRequest) 
 	return one[Policy](ctx, c, request{method: http.MethodPost, path: policyPath(hub), body: r})
 }
 
-// RegeneratePolicy makes one of its keys anew: primary or secondary.
+// RegeneratePolicy replaces one of its keys: primary or secondary.
 func (c *Client) RegeneratePolicy(ctx context.Context, hub, name, key string) (Policy, error) {
 	return one[Policy](ctx, c, request{method: http.MethodPost, path: policyPath(hub, name, "regenerate"), body: KeyChoice{key}})
 }

@@ -87,7 +87,7 @@ func (b Batch) encode() (json.RawMessage, error) {
 	return append(body, target[1:]...), nil
 }
 
-// Sent tells where a batch was stored.
+// Sent is where a batch was stored.
 type Sent struct {
 	Partition string `json:"partition"`
 	First     int64  `json:"first"`

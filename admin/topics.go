@@ -44,7 +44,7 @@ type Topic struct {
 	Bytes  int64 `json:"bytes"`
 }
 
-// TopicKeys are the access keys of a topic; both are good at any time.
+// TopicKeys are the access keys of a topic; both are valid at any time.
 type TopicKeys struct {
 	Key1 string `json:"key1"`
 	Key2 string `json:"key2"`

@@ -11,7 +11,7 @@ import "time"
 //	e.Properties = map[string]any{"sensor": "front door", "battery": 0.87}
 //
 // An event that was read has both. Publishing it again takes its System values along;
-// partition, sequence number, offset and time are given anew.
+// partition, sequence number, offset and time are new.
 //
 // Events travel as AMQP 1.0 messages, and values keep their types on the way: an int32 comes back
 // as an int32, a time.Time as a time.Time in UTC, to the millisecond. The values that may stand in

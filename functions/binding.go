@@ -33,7 +33,7 @@ type Binding struct {
 	Lanes int
 	// Timeout of a call, within Each of each event; 0: 60 s. A call whose time is up has failed,
 	// whatever it returns. It is waited for all the same, since no event is handled twice at once:
-	// a call that does not heed its context keeps its partition standing.
+	// a call that ignores its context blocks its partition.
 	Timeout time.Duration
 
 	// Retry is what follows a failed call; zero: five retries, the first after 250 ms, doubling.

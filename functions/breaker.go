@@ -21,7 +21,7 @@ type Breaker struct {
 	// if that is longer). 0: it stays open until somebody resumes it.
 	Probe, ProbeMax time.Duration
 	// Attempts counts every failed call. By default only events that have used up their retries
-	// count; but with retries for ever, which nothing uses up, calls do.
+	// count; but with unlimited retries, which nothing uses up, calls do.
 	Attempts bool
 }
 

@@ -197,7 +197,7 @@ func (c *call) warn() {
 	if c.over {
 		return
 	}
-	c.fn.log.Warn("a call does not heed the end of its context and keeps its partition standing: let the handler return when ctx.Done() is closed",
+	c.fn.log.Warn("a call ignores the end of its context and blocks its partition: let the handler return when ctx.Done() is closed",
 		keyPartition, c.batch.Partition, "first", c.batch.Events[0].Sequence, "late", c.patience)
 	c.patience *= 2
 	c.warning.Reset(c.patience / 2)

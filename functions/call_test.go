@@ -152,7 +152,7 @@ func TestAStubbornCallIsWaitedForAndComplainedOf(t *testing.T) {
 		}, b)
 		after(4 * time.Minute)
 		w.wantCalls("0:0 1")
-		if log := w.logged(); !strings.Contains(log, "does not heed the end of its context") || strings.Count(log, "\n") > 6 {
+		if log := w.logged(); !strings.Contains(log, "ignores the end of its context") || strings.Count(log, "\n") > 6 {
 			t.Errorf("logged %s", log)
 		}
 		after(time.Minute + 500*time.Millisecond)

@@ -29,11 +29,11 @@ type Config struct {
 	// Renew, 20 s, 20 s). Poll is also how often the circuit is looked at in a store that cannot be
 	// watched; there 0 means 1 s.
 	Lease, Renew, Poll, Handoff, Stop time.Duration
-	// OnError is told of everything that went wrong and was carried on from, each failed call
+	// OnError gets every error that the host continues after, each failed call
 	// included: an *Error says where. Calls may overlap. nil: it is logged. Of failed calls the
 	// first and then one a minute are logged anyway, for each function.
 	OnError func(error)
-	// OnCircuit is told when this instance sees that a circuit has changed; it is quick. nil:
+	// OnCircuit is called when this instance sees that a circuit has changed; it is quick. nil:
 	// nobody, but each change is logged anyway.
 	OnCircuit func(Circuit)
 	// Log; nil: slog.Default().

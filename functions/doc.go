@@ -1,5 +1,5 @@
-// Package functions runs handlers that survive bad events, bad code and bad days: retries that
-// keep order, poison events put away, and a circuit breaker shared by all instances.
+// Package functions runs handlers reliably in spite of broken events, bugs and outages: with retries
+// that keep order, poison events put away, and a circuit breaker shared by all instances.
 //
 //	host := functions.NewHost(client, functions.Config{})
 //	host.Handle("resize", functions.Each(resize), functions.Binding{
@@ -16,7 +16,7 @@
 // RetryAfter, Poison, Unavailable, Skip and *Results say what else, and any other error, a panic or
 // a time-out follows the policy.
 //
-// # What becomes of a batch
+// # Life of a batch
 //
 //	          ┌──────────── the policy's wait, in place ─────────────┐
 //	          ▼                                                      │
@@ -30,11 +30,11 @@
 //	                                                                     ▼
 //	                                                    poison event in the poison hub ──▶ checkpoint
 //
-// An event that is found this way is called once more, alone, before it is put away: what failed
-// beside it, or a passing trouble, costs no innocent event its place. Nothing else of the partition
-// is handled meanwhile (with Binding.Lanes: of the lane), so that order holds; other partitions are
-// not concerned. The checkpoint passes an event when it is done, skipped, put away or dropped, and
-// not before.
+// An event that is found this way is called once more, alone, before it is put away, so that no
+// good event is put away because of another one or of a transient failure. Nothing else of the
+// partition is handled meanwhile (with Binding.Lanes: of the lane), so that order holds; other
+// partitions are not concerned. The checkpoint passes an event when it is done, skipped, put away
+// or dropped, and not before.
 //
 // # What counts, and what does not
 //
@@ -50,10 +50,10 @@
 // for other events of the function succeed between its attempts, here at this instance.
 //
 // Attempts are stored beside the checkpoint and survive restarts. So do calls in which an instance
-// died, once events have failed or owners have died at the same place three times: from then on
+// died, once events have failed or owners have died at the same event three times: from then on
 // calls are recorded before they are made, those for events that may have killed are the only ones
-// of their host, and an event that kills whoever handles it ends in the poison hub like any other.
-// A single death is held against nobody.
+// of their host, and an event that kills every instance that handles it ends in the poison hub like
+// any other. A single death puts nothing away.
 //
 // # The circuit
 //
@@ -65,7 +65,7 @@
 //	any ── Hold ──▶ held ── Resume ──▶ closed
 //
 // Its state is one record in the store, which all instances watch. While it is not closed no call
-// starts, nothing is put away, no checkpoint moves, and leases are kept. Calls under way end
+// starts, nothing is put away, no checkpoint moves, and leases are kept. Calls in progress end
 // normally: their events are done, and their checkpoint follows after the circuit was closed, with
 // the next one or when the partition is idle, or when it is given up, so that the next owner does
 // not do them again. What was decided before is still written: poison events that were about to be,
@@ -75,11 +75,11 @@
 // # What is put away, and how often
 //
 // An event that has used up its retries becomes a poison event: the event as it was, with the
-// reason, the attempts and its stable id. Into a yard's hub it is written exactly once, whoever
-// dies whenever: that it is about to be written, and under which number, is stored before, and a
-// yard stores each number once. Into any other place (PoisonTo) it is written at least once, with
-// the same id. As long as it cannot be written the partition waits. Redriving a poison event
-// publishes the event again for this function alone; others pass over it.
+// reason, the attempts and its stable id. Into a yard's hub it is written exactly once, whichever
+// instance dies at any time: that it is about to be written, and under which number, is stored
+// before, and a yard stores each number once. Into any other target (PoisonTo) it is written at
+// least once, with the same id. As long as it cannot be written the partition waits. Redriving a
+// poison event publishes the event again for this function alone; others skip it.
 //
 // # What is stored
 //

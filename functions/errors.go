@@ -6,9 +6,9 @@ import (
 	"github.com/eventyard/eventyard/internal/panics"
 )
 
-// ErrTimeout is why a call's context ends when its Timeout is up: context.Cause tells it from a
-// partition that is taken away, which ends with processor.ErrLeaseLost, ErrHandoff or ErrShutdown.
-// It is also a context.DeadlineExceeded.
+// ErrTimeout is why a call's context ends when its Timeout is up: context.Cause distinguishes it
+// from a partition that is taken away, which ends with processor.ErrLeaseLost, ErrHandoff or
+// ErrShutdown. It is also a context.DeadlineExceeded.
 var ErrTimeout error = timeout{}
 
 type timeout struct{}
@@ -17,16 +17,16 @@ func (timeout) Error() string        { return "the call took too long" }
 func (timeout) Is(target error) bool { return target == context.DeadlineExceeded }
 func (timeout) Timeout() bool        { return true }
 
-// Step is what was being done when something went wrong, for who branches on it.
+// Step is what was being done when something went wrong, for callers that branch on it.
 type Step int
 
 const (
 	StepOther   Step = iota // reading, leases, checkpoints, the circuit
 	StepCall                // the function was called
-	StepPutAway             // an event was written to where poison goes
+	StepPutAway             // an event was written to the poison target
 )
 
-// Error is an error with its place, as Config.OnError is told.
+// Error is an error with its function and partition, as Config.OnError gets it.
 type Error struct {
 	Function  string
 	Partition string // empty: of none in particular

@@ -48,7 +48,7 @@ func (b *Batch) ID(ev event.Event) string {
 // partition is to be given up, or the circuit is not closed, no further event is begun: nothing is
 // done twice.
 //
-// Attempt(ctx) tells the attempt and ID(ctx) the stable id.
+// Attempt(ctx) gives the attempt and ID(ctx) the stable id.
 func Each(handle func(ctx context.Context, ev event.Event) error) Handler {
 	return func(ctx context.Context, b *Batch) error {
 		c, ours := ctx.Value(callKey{}).(*call)
@@ -121,7 +121,7 @@ func Attempt(ctx context.Context) int {
 }
 
 // ID is the stable id of the event that Each handles, function/hub/partition/sequence; empty
-// outside of Each. It tells the event under way: keep the id rather than ctx.
+// outside of Each. It is that of the event in progress: keep the id rather than ctx.
 func ID(ctx context.Context) string {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {

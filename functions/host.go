@@ -51,7 +51,7 @@ func NewHostIn(space Namespace, cfg Config) *Host {
 func (h *Host) ID() string { return h.id }
 
 // Handle adds a function, before Run: later it panics. Names are 1 to 100 letters, digits, '-', '_'
-// and '.', and not . or .. alone. What is wrong with it Run tells.
+// and '.', and not . or .. alone. Run returns what is wrong with it.
 func (h *Host) Handle(name string, handler Handler, b Binding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +131,7 @@ func (h *Host) start() ([]*function, error) {
 	return h.functions, nil
 }
 
-// Hold opens a function's circuit for all instances: no further call starts, calls under way end,
+// Hold opens a function's circuit for all instances: no further call starts, calls in progress end,
 // checkpoints stay, until Resume. Run has begun. Where the circuit is in a yard's store it takes the
 // right Manage, and so does Resume.
 func (h *Host) Hold(ctx context.Context, function, reason string) error {
@@ -140,7 +140,7 @@ func (h *Host) Hold(ctx context.Context, function, reason string) error {
 	})
 }
 
-// Resume closes a function's circuit for all instances, whoever or whatever opened it. Each goes on
+// Resume closes a function's circuit for all instances, whatever opened it. Each continues
 // from its checkpoint, and events that had failed get a fresh round of retries. Run has begun.
 func (h *Host) Resume(ctx context.Context, function string) error {
 	return h.change(ctx, function, func(r breaker.Record) (breaker.Record, bool) {

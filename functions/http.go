@@ -21,7 +21,7 @@ type HTTPConfig struct {
 }
 
 // HTTP is a handler that calls a program in any language: docs/guides/functions-http.md has what is
-// sent and what may be answered. A URL or format that makes no sense is told by Host.Run.
+// sent and what may be answered. A URL or format that makes no sense is an error of Host.Run.
 func HTTP(url string, cfg HTTPConfig) Handler {
 	f := &httpFunction{}
 	f.caller, f.err = invoke.New(invoke.Config{URL: url, Format: invoke.Format(cfg.Format), Header: cfg.Header, Client: cfg.Client})

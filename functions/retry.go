@@ -18,7 +18,7 @@ const Forever = -1
 // The zero Retry means the default: five retries, the first after 250 ms, doubling. To try once say
 // None.
 type Retry struct {
-	// Retries are the calls after the first; negative: for ever.
+	// Retries are the calls after the first; negative: forever.
 	Retries int
 	// Delay is before each retry; with Exponential it doubles each time up to Max, with jitter of a
 	// fifth either way. Max 0 means 1 min, or Delay if that is longer.
@@ -57,7 +57,7 @@ func (r Retry) validate() error {
 	case r.Exponential && r.Max > 0 && r.Max < r.Delay:
 		return fmt.Errorf("Retry: Max %v is below Delay %v", r.Max, r.Delay)
 	case r.Retries < 0 && r.Delay == 0:
-		return errors.New("Retry: retries for ever need a Delay, as in Fixed(Forever, time.Second)")
+		return errors.New("Retry: unlimited retries need a Delay, as in Fixed(Forever, time.Second)")
 	}
 	return nil
 }

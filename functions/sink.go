@@ -8,13 +8,13 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/poison"
 )
 
-// Sink is a place for poison events. It is used by many goroutines at once.
+// Sink is a target for poison events. It is used by many goroutines at once.
 type Sink interface {
 	// Put returns nil once the poison event is durable. Until it does the event's partition waits.
 	// It may be called again for the same poison event, by another instance too, after an error or
 	// a crash; the poison event's ID is then the same.
-	Put(ctx context.Context, l PoisonEvent) error
-	// String names the place.
+	Put(ctx context.Context, p PoisonEvent) error
+	// String names the target.
 	String() string
 }
 
@@ -39,10 +39,10 @@ type PoisonEvent struct {
 }
 
 // full is the poison event in the form that hubs and topics get.
-func (l PoisonEvent) full() poison.Record {
+func (p PoisonEvent) full() poison.Record {
 	return poison.Record{
-		ID: l.ID, Function: l.Function, Hub: l.Hub, Group: l.Group, Partition: l.Partition, Sequence: l.Sequence,
-		Offset: l.Event.Offset, Enqueued: l.Event.Enqueued, Reason: l.Reason, Stack: l.Stack,
-		Attempts: l.Attempts, Deaths: l.Deaths, At: l.At, Instance: l.Instance, Event: l.Event,
+		ID: p.ID, Function: p.Function, Hub: p.Hub, Group: p.Group, Partition: p.Partition, Sequence: p.Sequence,
+		Offset: p.Event.Offset, Enqueued: p.Event.Enqueued, Reason: p.Reason, Stack: p.Stack,
+		Attempts: p.Attempts, Deaths: p.Deaths, At: p.At, Instance: p.Instance, Event: p.Event,
 	}
 }

@@ -45,7 +45,7 @@ type Status struct {
 	// with a part of these partitions.
 	Lag         int64
 	Recommended int
-	// Waiting tells for what a partition waits whose poison cannot be written, and what to do about
+	// Waiting says for what a partition waits whose poison cannot be written, and what to do about
 	// it; empty: for nothing.
 	Waiting string
 	// LastError is the newest error, of a call or of anything else, and stays when all is well
@@ -54,7 +54,7 @@ type Status struct {
 	LastErrorAt time.Time
 }
 
-// Status tells of each function, in the order of Handle. Before Run there is nothing to tell.
+// Status reports on each function, in the order of Handle. Before Run it is empty.
 func (h *Host) Status() []Status {
 	var all []Status
 	for _, f := range h.started() {

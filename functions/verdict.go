@@ -36,13 +36,12 @@ func Skip(reason string) error { return &skipped{reason} }
 //
 //	return &functions.Results{Failed: map[int]error{3: err}}
 type Results struct {
-	// Failed has errors by place in Batch.Events. Each may be RetryAfter, Poison, Unavailable or
-	// Skip. What
-	// stands neither here nor in Untouched is done. The failed ones come again together, without
-	// the others, and when they have used up their retries each is put away, as it is known which
-	// they are.
+	// Failed has errors by index in Batch.Events. Each may be RetryAfter, Poison, Unavailable or
+	// Skip. Events neither here nor in Untouched are done. The failed ones come again together,
+	// without the others, and when they have used up their retries each is put away, as it is known
+	// which they are.
 	Failed map[int]error
-	// Untouched are places of events that were not tried: they come again behind the failed ones
+	// Untouched are indexes of events that were not tried: they come again behind the failed ones
 	// with the attempts they had. A call that leaves all untouched is made again after a while.
 	Untouched []int
 }

@@ -94,7 +94,7 @@ func NewClient(cfg Config) (*Client, error) {
 // or too large for one (ErrTooLarge; on Azure 1 MB), splitting them is the caller's. Answers
 // that pass (408, 429, 5xx) and broken connections are tried again, with the same ids.
 //
-// After an error the events may have been stored nevertheless: an answer can be lost. Whoever
+// After an error the events may have been stored nevertheless: an answer can be lost. A caller that
 // publishes them again gives them the same ids (ID, or NewID), so that receivers know them.
 func (c *Client) Publish(ctx context.Context, events ...Event) error {
 	if len(events) == 0 {
@@ -128,8 +128,8 @@ func (c *Client) Publish(ctx context.Context, events ...Event) error {
 	return nil
 }
 
-// Sign makes a shared-access signature for Config.Signature: whoever has it can publish to the
-// endpoint until it expires, without knowing the key.
+// Sign makes a shared-access signature for Config.Signature: any program that has it can publish to
+// the endpoint until it expires, without knowing the key.
 func Sign(endpoint, key string, expires time.Time) (string, error) {
 	u, err := parseEndpoint(endpoint)
 	if err != nil {

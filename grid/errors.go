@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What callers branch on. A *CallError is one of these by errors.Is.
+// Errors. A *CallError is one of these by errors.Is.
 var (
 	// ErrUnauthorized: the key, signature or token does not allow it (401, 403).
 	ErrUnauthorized = errors.New("not authorized")

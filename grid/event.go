@@ -15,8 +15,8 @@ import (
 
 // Event is one event, in whichever schema it travels.
 type Event struct {
-	// ID tells an event from all others of its source, and is how receivers know repeats. Empty:
-	// Publish makes one.
+	// ID distinguishes an event from all others of its source, and is how receivers know repeats.
+	// Empty: Publish makes one.
 	ID string
 	// Type says what happened, such as "order.placed". Required to publish.
 	Type string

@@ -34,7 +34,7 @@ type PullConfig struct {
 //
 // An event that was received is locked: nobody else gets it, for as long as the subscription
 // says (a minute if nothing else was said). Within that time it is to be acknowledged, released
-// or rejected, or its lock renewed; else it comes again, to whoever asks next.
+// or rejected, or its lock renewed; else it comes again, to the next receiver.
 type PullClient struct {
 	base   string // up to the verb
 	caller *caller

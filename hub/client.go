@@ -90,7 +90,7 @@ func (c *Client) knock(ctx context.Context) error {
 // Namespace is the fully qualified name of the namespace, without a port.
 func (c *Client) Namespace() string { return c.at.name }
 
-// Close ends all that the client has open: calls under way and readers end with ErrClosed. Safe
+// Close ends all that the client has open: calls in progress and readers end with ErrClosed. Safe
 // twice.
 func (c *Client) Close() error {
 	c.mu.Lock()

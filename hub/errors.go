@@ -8,7 +8,7 @@ import (
 	"github.com/Azure/go-amqp"
 )
 
-// What callers branch on. Each is wrapped by an error that has the hub's own words.
+// Errors. Each is wrapped by an error that has the hub's own words.
 var (
 	// ErrClosed: the client or reader was closed.
 	ErrClosed = errors.New("closed")
@@ -22,8 +22,8 @@ var (
 	// named partition.
 	ErrMixedKeys = errors.New("events of one batch have one key")
 	// ErrOutOfOrder: a producer's number is neither the next one nor that of an event which it has
-	// stored. So speaks a hub that was made anew, or that has forgotten a producer unused for long:
-	// begin again at 0, as another.
+	// stored. A hub that was recreated returns this, and one that has forgotten a producer unused
+	// for long: begin again at 0, as another producer.
 	ErrOutOfOrder = errors.New("the producer's numbers are out of order")
 	// ErrProducerFenced: a later epoch of the same producer has begun.
 	ErrProducerFenced = errors.New("a newer epoch of this producer exists")

@@ -13,8 +13,8 @@ import (
 // capabilityProducer asks a hub to look at the numbers of events.
 const capabilityProducer = "com.microsoft:idempotent-producer"
 
-// ProducerConfig names a producer of one partition. ID and Epoch are the caller's to keep: whoever
-// goes on under the same ones after a crash stores nothing twice.
+// ProducerConfig names a producer of one partition. ID and Epoch are the caller's to keep: a program
+// that continues with the same ones after a crash stores nothing twice.
 type ProducerConfig struct {
 	Partition string
 	// ID is not negative. A random one is nobody else's.
@@ -80,7 +80,7 @@ func onWire(number int32) int32 { return int32((int64(number) + 1) & math.MaxInt
 // stored; but behind both comes 0.
 func offWire(reported int32) int32 { return max(reported, 0) - 1 }
 
-// Last asks the hub for the newest number stored; -1: none. What is under way when it is asked is
+// Last asks the hub for the newest number stored; -1: none. What is in progress when it is asked is
 // waited for.
 func (p *Producer) Last(ctx context.Context) (last int32, err error) {
 	err = p.retry(ctx, func(ctx context.Context) error {
@@ -134,7 +134,7 @@ func (p *Producer) retry(ctx context.Context, do func(context.Context) error) er
 	return err
 }
 
-// Close ends its link; calls under way end with ErrClosed. Safe twice.
+// Close ends its link; calls in progress end with ErrClosed. Safe twice.
 func (p *Producer) Close(ctx context.Context) error {
 	p.life.end()
 	if err := p.to.close(ctx); err != nil {

@@ -52,11 +52,11 @@ func (e Epoch) Number() (number int64, ok bool) { return e.number, e.set }
 type Reader interface {
 	// Next waits for events and appends to dst what has come, at least one and at most max (where
 	// max is not above 0: one). What it gives belongs to the caller. When the connection breaks it
-	// reconnects and goes on behind the last event given, trying until ctx ends, since nothing is
+	// reconnects and continues behind the last event given, trying until ctx ends, since nothing is
 	// lost by waiting. What cannot pass by waiting is an error, which every later call returns as
 	// well: ErrEvicted, ErrRefused, ErrNotFound, ErrUnauthorized, ErrOutOfRange, ErrClosed. With
 	// ctx's error dst is returned as it was, and no event is lost: a later Next gives it.
-	// ErrUnreadable stands for one event, and a later Next goes on behind it.
+	// ErrUnreadable stands for one event, and a later Next continues behind it.
 	Next(ctx context.Context, dst []event.Event, max int) ([]event.Event, error)
 
 	// LastEnqueued is the newest event of the partition as the hub reported it with its last

@@ -37,17 +37,17 @@ type Config struct {
 	// MaxBatch is the most events of one call; 0 means 100. Prefetch is how many the hub
 	// sends ahead; 0 means 300, and it is at least MaxBatch.
 	MaxBatch, Prefetch int
-	// MinBatch is how many events are waited for, MaxWait at most; 0 means 1: whatever there is.
-	// Lanes do not heed it.
+	// MinBatch is how many events to wait for, for at most MaxWait; 0 means 1: whatever there is.
+	// It has no effect with Lanes.
 	MinBatch int
 	// MaxWait is how long an idle partition waits before, with CallWhenIdle, the handler is called
-	// with an empty batch, and how long MinBatch is waited for; 0 means 1 s.
+	// with an empty batch, and how long to wait for MinBatch; 0 means 1 s.
 	MaxWait      time.Duration
 	CallWhenIdle bool
 	// Start says where a partition without checkpoint begins; nil means hub.Earliest. It is
 	// asked only then. hub.Latest is checkpointed at once, so that nothing is missed from then on.
 	Start func(partition string) hub.Position
-	// OutOfRange says where a partition goes on whose checkpoint cannot be right: beyond the end,
+	// OutOfRange says where a partition continues whose checkpoint cannot be right: beyond the end,
 	// or of an earlier hub of that name; also where Start gives a position beyond the end. It is
 	// reported in any case.
 	OutOfRange OutOfRange
@@ -62,8 +62,8 @@ type Config struct {
 	// finish its call and release it, before it is taken; 0 means 20 s.
 	Handoff time.Duration
 	// Stop is how long Run takes at most to return when its context has ended; 0 means 20 s.
-	// Calls have three quarters of it before their contexts end. A call that does not
-	// heed that either is left behind, and its partition waits for its lease to end.
+	// Calls have three quarters of it before their contexts end. A call that ignores
+	// that, too, is left behind, and its partition waits for its lease to end.
 	Stop time.Duration
 
 	// Checkpoints says when checkpoints are written.
@@ -74,14 +74,14 @@ type Config struct {
 
 	// Backoff is between the calls for a batch that failed.
 	Backoff Backoff
-	// Continue goes on past a batch that failed, after reporting to OnError: the old Event
+	// Continue skips a batch that failed, after reporting to OnError: the old Event
 	// Processor Host's way. By default the batch comes again until it succeeds.
 	Continue bool
 	// HandlerTimeout ends the context of a call that takes longer; 0 means 10 min, negative none. A
-	// call that does not heed it for another Lease loses its partition.
+	// call that ignores it for another Lease loses its partition.
 	HandlerTimeout time.Duration
 	// StallAfter is how long a partition may have events to read and get none before its
-	// reader is opened anew, and after as long again the partition released; 0 means 2 min.
+	// reader is reopened, and after as long again the partition released; 0 means 2 min.
 	StallAfter time.Duration
 
 	// OnError gets every error: an *Error says of which partition and in doing

@@ -24,7 +24,7 @@
 //	checkpoint   of each partition: everything up to here is done
 //	entry         presence/INSTANCE, rewritten by each living instance; next/PARTITION: who wants it
 //
-// # Who lives
+// # Liveness
 //
 // Every Config.Renew an instance rewrites its presence, and its leases in one call. Nobody looks at
 // times: a record is dead when its version has not changed for Config.Lease on the observer's own
@@ -47,8 +47,8 @@
 //
 // # How a partition moves
 //
-//	thief                        owner
-//	put next/3 = thief ────────▶ starts no further call, lets the one under way end (of
+//	new owner                    owner
+//	put next/3 = its id ───────▶ starts no further call, lets the one in progress end (of
 //	                             lanes, those that are behind others catch up with them)
 //	                             (after Config.Handoff its context ends with ErrHandoff)
 //	                             closes the reader, calls Close(Handoff), writes what is marked
@@ -78,7 +78,7 @@
 // context.Cause says which: ErrLeaseLost when the lease could not be renewed in time (the call
 // counts for nothing, whatever it returns), ErrHandoff and ErrShutdown when the time to end in good
 // order is over (nil still counts while the lease is proven), ErrHandlerTimeout when the call took
-// too long (it has failed). A call that heeds none of it for another Config.Lease loses the
+// too long (it has failed). A call that ignores this for another Config.Lease loses the
 // partition; it is not called a second time meanwhile.
 //
 // # Calls that wait
@@ -86,6 +86,6 @@
 // A call may take as long as it likes where Config.HandlerTimeout is negative: the lease is renewed
 // meanwhile, and events that wait behind it are no stall. Before its context ends it is notified by
 // Batch.Leaving, which is closed as soon as draining begins or the partition is to start again:
-// whoever waits in the middle of a batch, as for something that is down, gives it back then with
+// a handler that waits in the middle of a batch, as for something that is down, then returns
 // ErrUndone, and the partition moves at once and not after Config.Handoff.
 package processor

@@ -8,7 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/panics"
 )
 
-// What callers branch on. Each of the first four is also what context.Cause gives in a handler
+// Errors. Each of the first four is also what context.Cause gives in a handler
 // whose context has ended.
 var (
 	// ErrLeaseLost: the lease could not be renewed in time, or another instance has it.
@@ -33,8 +33,8 @@ var (
 	// end; Config.OutOfRange says what is done.
 	ErrBadStart = errors.New("the start position does not fit the partition")
 	// ErrUndone is for handlers to return: the batch is not finished, mostly because Batch.Leaving
-	// was closed. It is no failure, reported to nobody and counted as no attempt; Config.Continue
-	// does not go past it. If the partition stays here after all, the whole batch comes again,
+	// was closed. It is no failure, is not reported and counts as no attempt; Config.Continue does
+	// not skip it. If the partition stays here after all, the whole batch comes again,
 	// after Config.Backoff.First.
 	ErrUndone = errors.New("the batch was given back undone")
 	// ErrStalled: a partition has made no progress for too long, and is released.

@@ -50,7 +50,7 @@ type Lag struct {
 }
 
 // Instance is a processor that is present, or owns a partition. Whether it lives shows only in
-// time: whoever does rewrites its leases and its presence.
+// time: an instance that does rewrites its leases and its presence.
 type Instance struct {
 	ID string
 	// Present: it has announced itself. Owners that are no processors of ours have not.

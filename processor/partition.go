@@ -61,11 +61,11 @@ type Batch struct {
 }
 
 // Leaving is closed when no further call will start: the partition is to be given up, or it starts
-// again because its checkpoint was moved or the hub made anew. A handler that waits in the middle
-// of its work, maybe for longer than Config.Handoff allows, stops waiting then and returns
-// ErrUndone, so that the partition goes on elsewhere at once; what it has checkpointed stays. Who
-// does not wait need not look: with Lanes a call may even begin with it closed, to catch up with
-// what other lanes have done.
+// again because its checkpoint was moved or the hub was recreated. A handler that waits in the
+// middle of its work, maybe for longer than Config.Handoff allows, stops waiting then and returns
+// ErrUndone, so that the partition continues elsewhere at once; what it has checkpointed stays. A
+// handler that does not wait can ignore it: with Lanes a call may even begin with it closed, to
+// catch up with what other lanes have done.
 func (b *Batch) Leaving() <-chan struct{} {
 	if b.gen == nil { // made by somebody's test
 		return nil
@@ -76,8 +76,7 @@ func (b *Batch) Leaving() <-chan struct{} {
 // Checkpoint records that everything up to the newest event of the batch is done. With
 // Checkpoints.Every or Events it only marks it. With Lanes it counts for the batch's lane, and what
 // is stored is the newest event before which every lane is done. When the store cannot be reached
-// it tries on until ctx ends. An error that is ErrLeaseLost, ErrFenced or ErrMoved means that it is
-// in vain.
+// it retries until ctx ends. After ErrLeaseLost, ErrFenced or ErrMoved do not retry.
 func (b *Batch) Checkpoint(ctx context.Context) error {
 	if b.end.seq < 0 {
 		return nil

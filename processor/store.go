@@ -71,13 +71,13 @@ type Entry struct {
 	Version Version
 }
 
-// What callers branch on. Everything else that a store answers means that nothing is known:
+// Errors. Everything else that a store answers means that nothing is known:
 // the write may have been made or not.
 var (
 	// ErrConflict: the record is not in the expected version. Nothing was written.
 	ErrConflict = errors.New("the record was changed by someone else")
 	// ErrFenced: the lease under which a checkpoint was to be saved is no longer the
-	// partition's. Nothing was written, and trying again is in vain.
+	// partition's. Nothing was written: do not retry.
 	ErrFenced = errors.New("another instance has taken the partition")
 )
 
@@ -125,7 +125,7 @@ type Store interface {
 	// operator's move: Begin again and decide.
 	Save(ctx context.Context, g Group, lease Lease, c Checkpoint) (Checkpoint, error)
 
-	// Force stores a checkpoint for an operator: whoever owns the partition, on condition of
+	// Force stores a checkpoint for an operator, with any owner of the partition, on condition of
 	// c.Version alone (as Checkpoints gave it; empty: there is none). An owner's next Save finds
 	// ErrConflict.
 	Force(ctx context.Context, g Group, c Checkpoint) (Checkpoint, error)
@@ -135,18 +135,18 @@ type Store interface {
 
 	// Put stores an entry on condition of its Version (empty: it must not exist) and gives
 	// it with the new one. ErrConflict.
-	Put(ctx context.Context, g Group, f Entry) (Entry, error)
+	Put(ctx context.Context, g Group, e Entry) (Entry, error)
 
 	// Remove deletes an entry on condition of its Version, which is not empty. ErrConflict,
 	// also where it does not exist.
-	Remove(ctx context.Context, g Group, f Entry) error
+	Remove(ctx context.Context, g Group, e Entry) error
 }
 
 // Watcher is a Store that reports when something changes, so that nobody has to poll. Stores
 // without it are asked every Config.Renew, or Config.Poll.
 type Watcher interface {
 	// Watch sends on changed, without ever blocking, after leases or entries of the group have
-	// changed, whoever did it (several changes may be reported as one), until ctx
+	// changed, by anybody (several changes may be reported as one), until ctx
 	// ends; it returns then, or earlier with an error if it cannot go on, and changes
 	// may have been missed: read, and watch again.
 	//

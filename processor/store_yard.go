@@ -165,23 +165,23 @@ func (y *yard) Entries(ctx context.Context, g Group, prefix string) ([]Entry, er
 // as those of functions do with the counts of the dead.
 const entryLasts = 10 * time.Minute
 
-func (y *yard) Put(ctx context.Context, g Group, f Entry) (Entry, error) {
-	q := groupwire.PutRequest{About: groupwire.About{Group: g.Group}, Entry: wireEntry(f)}
+func (y *yard) Put(ctx context.Context, g Group, e Entry) (Entry, error) {
+	q := groupwire.PutRequest{About: groupwire.About{Group: g.Group}, Entry: wireEntry(e)}
 	lasts := entryLasts
-	if strings.HasPrefix(f.Key, presencePrefix) {
+	if strings.HasPrefix(e.Key, presencePrefix) {
 		lasts = watchFor(timesOf(ctx).renew)
 	}
 	r, err := askYardFor[groupwire.EntryReply](ctx, y, groupwire.OpPut, g, q, lasts)
 	if err != nil {
 		return Entry{}, err
 	}
-	f.Version = Version(r.Entry.Version)
-	return f, nil
+	e.Version = Version(r.Entry.Version)
+	return e, nil
 }
 
-func (y *yard) Remove(ctx context.Context, g Group, f Entry) error {
-	f.Value = nil
-	q := groupwire.RemoveRequest{About: groupwire.About{Group: g.Group}, Entry: wireEntry(f)}
+func (y *yard) Remove(ctx context.Context, g Group, e Entry) error {
+	e.Value = nil
+	q := groupwire.RemoveRequest{About: groupwire.About{Group: g.Group}, Entry: wireEntry(e)}
 	_, err := askYard[groupwire.RemoveReply](ctx, y, groupwire.OpRemove, g, q)
 	return err
 }
@@ -264,12 +264,12 @@ func checkpointOf(c groupwire.Checkpoint) Checkpoint {
 	}
 }
 
-func wireEntry(f Entry) groupwire.Entry {
-	return groupwire.Entry{Key: f.Key, Value: f.Value, Version: string(f.Version)}
+func wireEntry(e Entry) groupwire.Entry {
+	return groupwire.Entry{Key: e.Key, Value: e.Value, Version: string(e.Version)}
 }
 
-func entryOf(f groupwire.Entry) Entry {
-	return Entry{Key: f.Key, Value: f.Value, Version: Version(f.Version)}
+func entryOf(e groupwire.Entry) Entry {
+	return Entry{Key: e.Key, Value: e.Value, Version: Version(e.Version)}
 }
 
 func translate[A, B any](all []A, f func(A) B) []B {

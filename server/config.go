@@ -88,7 +88,7 @@ type Config struct {
 	Topics        []Topic
 	Subscriptions []Subscription
 	// Functions must exist: what is missing is created before the listeners open, what differs is
-	// made as it stands here. Notify says who is told when one of them stops.
+	// made as it stands here. Notify says who is notified when one of them stops.
 	Functions []Function
 	Notify    Notify
 
@@ -148,7 +148,7 @@ type Hub struct {
 	Groups []string
 }
 
-// Retention says when events may be removed. Zero fields keep for ever.
+// Retention says when events may be removed. Zero fields keep forever.
 type Retention struct {
 	Age time.Duration
 	// Bytes is for each partition.

@@ -18,11 +18,11 @@ type Topic struct {
 	// Mapping: JSON that says where events of a custom schema have what an envelope needs.
 	Mapping json.RawMessage
 	// Key1: The first access key, 16 to 256 characters of ASCII without blanks and semicolons.
-	// Default: made.
+	// Default: generated.
 	Key1 string
-	// Key2: The second access key, likewise. Default: made.
+	// Key2: The second access key, likewise. Default: generated.
 	Key2 string
-	// DisableKeys: Refuse both keys: only bearer tokens and policies of the yard remain good.
+	// DisableKeys: Refuse both keys: only bearer tokens and policies of the yard stay valid.
 	DisableKeys *bool
 	// Properties: Event Grid's own management shape; the other fields override it.
 	Properties json.RawMessage
@@ -76,7 +76,7 @@ type Subscription struct {
 	// 400,401,403,404,413.
 	NoRetry admin.Statuses
 	// MaxRetryAfter: The longest wait that a receiver may ask for by Retry-After, a duration;
-	// negative: its wish is not honoured. Default: 1h.
+	// negative: Retry-After is ignored. Default: 1h.
 	MaxRetryAfter *string
 	// DeadLetter: Where undeliverable events go: yard, folder:DIR, blob:URL,
 	// blob:ACCOUNT/CONTAINER or hub:NAME. Default: none, they are dropped.
@@ -102,7 +102,7 @@ type Subscription struct {
 	OAuth  *admin.OAuth
 	// Timeout: How long an answer may take, a duration from 100ms to 30m. Default: 30s.
 	Timeout *string
-	// Concurrency: Requests under way at once, 1 to 1000. Default: 16.
+	// Concurrency: Requests in progress at once, 1 to 1000. Default: 16.
 	Concurrency *int
 	// Rate: Requests a second at most. Default: any.
 	Rate *float64
@@ -131,8 +131,8 @@ type Function struct {
 	Name string
 	// Hub: Name of the hub whose events it gets. Required.
 	Hub string
-	// Group: Consumer group that it reads as, made if it is missing. Default: one of the
-	// function's name.
+	// Group: Consumer group that it reads as, created if missing. Default: one of the function's
+	// name.
 	Group string
 	// Endpoint: URL that is called with batches of events. Required.
 	Endpoint *string
@@ -143,11 +143,11 @@ type Function struct {
 	Headers map[string]string
 	// Batch: The most events of a call, 1 to 10000. Default: 100.
 	Batch *int
-	// MinBatch: So many events are waited for, the maximum wait at most, 1 to 10000. Default: 1.
+	// MinBatch: Wait for this many events, for at most maxWait, 1 to 10000. Default: 1.
 	MinBatch *int
-	// MaxWait: How long the minimum batch is waited for, a duration. Default: 1s.
+	// MaxWait: How long to wait for minBatch events, a duration. Default: 1s.
 	MaxWait *string
-	// Lanes: So many calls at once for each partition, events of one key in order, 1 to 1024.
+	// Lanes: This many calls at once for each partition, events of one key in order, 1 to 1024.
 	// Default: 1.
 	Lanes *int
 	// Start: Where partitions without checkpoint begin: earliest, latest or a time. Default:
@@ -155,8 +155,7 @@ type Function struct {
 	Start *string
 	// Timeout: How long a call may take, a duration. Default: 60s.
 	Timeout *string
-	// Retries: Calls after the first, or forever. Default: 5, doubling, if nothing is said of
-	// retries.
+	// Retries: Calls after the first, or forever. Default: 5, doubling, if no retry field is set.
 	Retries *admin.Retries
 	// RetryDelay: Wait before each retry, a duration. Default: 250ms.
 	RetryDelay *string
@@ -165,7 +164,7 @@ type Function struct {
 	// Exponential: Double the delay each time, with jitter.
 	Exponential *bool
 	// Poison: Where events go that used up their retries: a hub, topic:NAME or none. Default: the
-	// hub NAME-poison, which is made.
+	// hub NAME-poison, which is created.
 	Poison *string
 	// Breaker: More than so many failures in that time open the circuit; or off. Default: 100/30s.
 	Breaker *string
@@ -191,9 +190,9 @@ type Policy struct {
 	// Rights: What it allows: send, listen, manage; manage is all of them. Required.
 	Rights []string
 	// PrimaryKey: Its first key, 16 to 256 characters of ASCII without blanks and semicolons.
-	// Default: made.
+	// Default: generated.
 	PrimaryKey string
-	// SecondaryKey: Its second key, likewise. Default: made.
+	// SecondaryKey: Its second key, likewise. Default: generated.
 	SecondaryKey string
 	Hub          string
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/runner"
 )
 
-// Notify says who is told when a circuit opens, and how mail is sent. The zero value tells nobody.
+// Notify says who is notified when a circuit opens, and how mail is sent. The zero value: nobody.
 type Notify struct {
-	// To are mailto: and http(s): URLs that are told of all functions' circuits.
+	// To are mailto: and http(s): URLs that are notified of all functions' circuits.
 	To []string
-	// LinkLife is how long the link in a notice is good; zero means 72 h.
+	// LinkLife is how long the link in a notice is valid; zero means 72 h.
 	LinkLife time.Duration
 	SMTP     SMTP
 }

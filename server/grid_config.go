@@ -27,7 +27,7 @@ type Grid struct {
 	// means 10, negative never. ProbationCap is the longest it waits for a probe; zero means 3 h.
 	ProbationAfter int
 	ProbationCap   time.Duration
-	// ValidationWindow is how long a validation link is good; zero means 10 min.
+	// ValidationWindow is how long a validation link is valid; zero means 10 min.
 	ValidationWindow time.Duration
 	// Origin is how the yard names itself to CloudEvents endpoints; empty means
 	// eventgrid.azure.net, which receivers written for Azure allow.

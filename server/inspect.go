@@ -28,7 +28,7 @@ type Findings struct {
 	Meta error
 	// LogBytes is the size of all files with events.
 	LogBytes int64
-	// LogRead tells whether they were read through; the rest is known only then.
+	// LogRead: they were read through; the rest is known only then.
 	LogRead              bool
 	Partitions, Segments int
 	Events               int64
@@ -50,7 +50,7 @@ func Inspect(ctx context.Context, in Inspection) (Findings, error) {
 	return Findings(found), err
 }
 
-// Running tells whether a yard runs on a data folder; empty means eventyard-data.
+// Running reports whether a yard runs on a data folder; empty means eventyard-data.
 func Running(dataDir string) (bool, error) { return storage.InUse(storageOf(dataDir)) }
 
 // ownNames are what a yard has in the data folder beside its storage.

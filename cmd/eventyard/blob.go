@@ -11,10 +11,10 @@ import (
 const blobHelp = `The yard has a blob endpoint with one account, for checkpoint stores and other clients of
 Azure Blob Storage. The account has two keys of its own, which open its blobs and nothing
 else; eventyard connection-string --blob prints what such clients are configured with, and
-with --container a connection string that is good for one container only.
+with --container a connection string that is valid for one container only.
 
-Before the account had keys of its own, those of the root policy were good for it. Connection
-strings of that time go on until: eventyard blob root-keys off.`
+Before the account had keys of its own, those of the root policy were valid for it. Connection
+strings of that time stay valid until: eventyard blob root-keys off.`
 
 // blobCommands are those of `eventyard blob`.
 type blobCommands struct{ *cli }

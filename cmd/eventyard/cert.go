@@ -66,7 +66,7 @@ func describeCertificates(cfg config.Config) (certs.Info, error) {
 	if cfg.TLS.CertFile == "" && errors.Is(err, fs.ErrNotExist) {
 		return certs.Info{}, &advisedError{
 			"there are no certificates in " + cfg.Data + " yet",
-			"a yard makes them when it first opens a listener with TLS: eventyard serve; if its data folder is another, say --data",
+			"a yard makes them when it first opens a listener with TLS: eventyard serve; if its data folder is another, use --data",
 		}
 	}
 	return info, err
@@ -140,7 +140,7 @@ func (c certCommands) export() *cobra.Command {
 
 func (c certCommands) exportAuthority(cfg config.Config, args []string) error {
 	if cfg.TLS.CertFile != "" {
-		return &advisedError{"the certificate is not the yard's own but " + cfg.TLS.CertFile, "clients have to trust whoever issued it"}
+		return &advisedError{"the certificate is not the yard's own but " + cfg.TLS.CertFile, "clients have to trust its issuer"}
 	}
 	info, err := describeCertificates(cfg)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 )
 
 const checkpointHelp = `A checkpoint is how far a consumer group has come with a partition: everything up to its
-event is done, and whoever owns the partition next goes on behind it. These are the checkpoints of processors that keep
-them in the yard; those kept in blobs, PostgreSQL, Redis or NATS are not seen here.`
+event is done, and the partition's next owner continues behind it. These are the checkpoints of
+processors that keep them in the yard; those kept in blobs, PostgreSQL, Redis or NATS are not
+seen here.`
 
 // checkpointCommands are those of `eventyard checkpoint`.
 type checkpointCommands struct{ *cli }

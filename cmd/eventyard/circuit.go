@@ -88,7 +88,7 @@ func (c circuitCommands) setState(what string) *cobra.Command {
 	}
 	change := (*admin.Client).OpenCircuit
 	if what == "close" {
-		cmd.Short, change = "Let a function go on in every instance, each from its checkpoint", (*admin.Client).CloseCircuit
+		cmd.Short, change = "Resume a function in every instance, each from its checkpoint", (*admin.Client).CloseCircuit
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for others to see")
 	c.addCircuitFlags(cmd, &flags)

@@ -13,17 +13,17 @@ where the yard is, a policy, its key and, with --hub, the hub. It holds a secret
 each program a policy of its own, with no more rights than it needs.
 
 While every listener of a yard is on loopback, the well-known key of the official emulator is
-good for everything there, and who is let in by it is given it: the same connection string
+valid for everything there, and clients that use it get it here: the same connection string
 that serve prints. --policy and --secondary ask for the yard's own keys.
 
-For a listener without TLS it says UseDevelopmentEmulator=true, which is how these clients
-are told to do without. With --tls it leads to the listener with TLS: its certificate has to
+For a listener without TLS it says UseDevelopmentEmulator=true, which makes these clients
+do without. With --tls it leads to the listener with TLS: its certificate has to
 be trusted, see eventyard cert export.
 
 With --blob it prints what the Azure Blob Storage clients take, for the yard's own blob
 endpoint: the checkpoint stores of these libraries work with it in place of a storage
 account. Its key is the blob account's own and opens all blobs, and nothing else; with
---container it holds no key but a signature that is good for one container.`
+--container it holds no key but a signature that is valid for one container.`
 
 // connectionCommand is `eventyard connection-string`.
 type connectionCommand struct{ *cli }
@@ -46,7 +46,7 @@ func (c connectionCommand) command() *cobra.Command {
 	cmd.Flags().BoolVar(&query.Blob, "blob", false, "for blob storage clients and their checkpoint stores")
 	cmd.Flags().StringVar(&query.Container, "container", "", "with --blob: for this `container` alone")
 	cmd.Flags().StringVar(&query.Permissions, "permissions", "", "with --container: `some` of r(ead), c(reate), w(rite), d(elete) and l(ist) (default rcwdl)")
-	cmd.Flags().StringVar(&query.Expires, "expires", "", "with --container: how long it is good, a `duration` (default 90d)")
+	cmd.Flags().StringVar(&query.Expires, "expires", "", "with --container: how long it is valid, a `duration` (default 90d)")
 	c.addHubFlag(cmd, &query.Hub)
 	cmd.Flags().Lookup("hub").Usage = "the `hub` that the client uses"
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) (shown shownConnection, err error) {

@@ -44,7 +44,7 @@ func (c deadCommands) redrive() *cobra.Command {
 		}
 		fmt.Fprintf(c.stdout, "%s %s\n", word, counted(done.Redriven, "event"))
 		if done.Skipped > 0 {
-			fmt.Fprintf(c.stderr, "%s came back too often: mend the receiver, then say --force\n", counted(done.Skipped, "event"))
+			fmt.Fprintf(c.stderr, "%s came back too often: fix the receiver, then use --force\n", counted(done.Skipped, "event"))
 		}
 		return nil
 	})

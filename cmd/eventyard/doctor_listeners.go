@@ -126,14 +126,14 @@ func (d *doctor) examineCertificates() {
 	if err == nil && !own {
 		_, err = tls.LoadX509KeyPair(d.cfg.TLS.CertFile, d.cfg.TLS.KeyFile)
 	}
-	text := fmt.Sprintf("the certificate for %s is good until %s", oneLine(strings.Join(info.Names, ", ")), showTime(info.NotAfter))
+	text := fmt.Sprintf("the certificate for %s is valid until %s", oneLine(strings.Join(info.Names, ", ")), showTime(info.NotAfter))
 	switch left := time.Until(info.NotAfter); {
 	case own && errors.As(err, new(*advisedError)):
 		d.note("tls", fine, "", "there is no certificate yet; serve will make one")
 	case err != nil:
 		d.note("tls", problem, "see whether the files of certificate and key are whole and belong together", "%v", err)
 	case !own && left <= 0:
-		d.note("tls", problem, "get a new one: clients refuse this", "%s", strings.Replace(text, " is good ", " was good ", 1))
+		d.note("tls", problem, "get a new one: clients refuse this", "%s", strings.Replace(text, " is valid ", " was valid ", 1))
 	case !own && left < soon:
 		d.note("tls", warning, "get a new one in time; it is read when its file changes", "%s", text)
 	default:

@@ -63,7 +63,7 @@ func nextFor(err error) string {
 	case errors.As(err, new(*server.ListenerError)):
 		return nextForListeners(err)
 	case errors.Is(err, fs.ErrPermission):
-		return "check the owner and the permissions; eventyard doctor tells more"
+		return "check the owner and the permissions; eventyard doctor says more"
 	}
 	return ""
 }
@@ -82,7 +82,7 @@ func isProblem(err error, kind string) bool {
 }
 
 // nextForMetaLost is what to do where the events are there and their hubs are not.
-const nextForMetaLost = "restore meta.db from a copy; or, to begin anew without these events, move the folder log elsewhere"
+const nextForMetaLost = "restore meta.db from a copy; or, to start over without these events, move the folder log elsewhere"
 
 // nextForProblem puts into the words of the command line what the yard says in those
 // of its HTTP API.
@@ -93,7 +93,7 @@ func nextForProblem(p *admin.Problem) string {
 	case "policy-not-found":
 		return "eventyard policy list shows the policies of the namespace, with --hub those of a hub"
 	case "root-policy":
-		return "make its keys anew to lock out whoever has them: eventyard policy regenerate " + auth.RootPolicy
+		return "replace its keys to lock out everybody who has them: eventyard policy regenerate " + auth.RootPolicy
 	case "no-endpoint":
 		return "eventyard serve opens such a listener with --amqp or --amqps, and for blobs with --http or --https"
 	case "not-found":
@@ -119,7 +119,7 @@ func nextForProblem(p *admin.Problem) string {
 	case "position-past-end":
 		return "begin again with --from earliest, or with --from latest to skip what is there"
 	case "damaged-events":
-		return "eventyard doctor, while the yard is stopped, tells which files are damaged"
+		return "eventyard doctor, while the yard is stopped, lists the damaged files"
 	}
 	if p.Status == http.StatusUnauthorized {
 		return nextForUnauthorized
@@ -178,7 +178,7 @@ func nextForLost(lost *admin.UnreachableError) string {
 	case errors.Is(lost, io.EOF) || admin.IsCut(lost):
 		return "the yard went away: it was stopped or killed; start it with eventyard serve, and look what is there with eventyard hub show"
 	case errors.Is(lost, context.DeadlineExceeded):
-		return "the yard did not answer in time; eventyard doctor may tell why"
+		return "the yard did not answer in time; eventyard doctor may show why"
 	case errors.Is(lost, context.Canceled):
 		return ""
 	case errors.Is(lost, http.ErrSchemeMismatch):
@@ -196,7 +196,7 @@ func nextForCertificate(err error) string {
 	case errors.As(err, new(x509.HostnameError)):
 		return "ask for the yard by a name that its certificate has, which eventyard cert show lists; eventyard serve --host NAME adds one"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "see with eventyard cert show how long the certificate is good, and whether the clocks of both machines are right"
+		return "see with eventyard cert show how long the certificate is valid, and whether the clocks of both machines are right"
 	}
 	return "trust the yard's authority: eventyard cert export FILE, where its data folder is, then --ca FILE or " + config.EnvCA + "=FILE here (other programs: SSL_CERT_FILE=FILE)"
 }

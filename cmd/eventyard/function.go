@@ -136,12 +136,12 @@ func (c functionCommands) pause() *cobra.Command {
 		if was.State == "paused" {
 			return was.Name + " was paused already" + circuitReason(was.Circuit, "")
 		}
-		return "paused " + was.Name + "; it goes on where it stopped with: eventyard function resume " + was.Name
+		return "paused " + was.Name + "; it continues where it stopped with: eventyard function resume " + was.Name
 	})
 }
 
 func (c functionCommands) resume() *cobra.Command {
-	cmd := &cobra.Command{Use: "resume NAME", Short: "Let it go on from its checkpoint"}
+	cmd := &cobra.Command{Use: "resume NAME", Short: "Resume it from its checkpoint"}
 	return c.changing(cmd, (*admin.Client).ResumeFunction, func(was admin.Function) string {
 		if was.Circuit.State == "closed" {
 			return was.Name + " was not stopped"

@@ -52,7 +52,7 @@ func printFunction(w io.Writer, f admin.Function) error {
 	p.add("breaker", "%s; %s", showBreakerOf(f), showFailures(f.Failures, f.Circuit.State))
 	addCircuit(p, f.Circuit)
 	if f.Circuit.State != "closed" {
-		p.add("", "it goes on with: eventyard function resume %s", f.Name)
+		p.add("", "it continues with: eventyard function resume %s", f.Name)
 	}
 	if f.LastError != "" && f.LastErrorAt != nil {
 		p.add("last error", "%s: %s", showTime(*f.LastErrorAt), oneLine(f.LastError))
@@ -79,7 +79,7 @@ func showFunctionLag(f admin.Function) string {
 func showRetries(f admin.Function) string {
 	times := strconv.Itoa(f.Retries)
 	if f.Retries < 0 {
-		times = "for ever"
+		times = "forever"
 	}
 	if f.Retries == 0 {
 		return "none"

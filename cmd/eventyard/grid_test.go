@@ -77,7 +77,7 @@ func TestSubscriptionsInWords(t *testing.T) {
 	for _, want := range []string{
 		"subscription  billing of hub clicks\n", `state         disabled: the endpoint\nasked for it` + "\n", "retry         1 attempt within 1h\n",
 		"dead letters  folder:dead, 1,200 kept, 3 yet to be written; they cannot be written: no space\n", "matched       12,345\n",
-		"delivered     1 in 1 request\n", "failed        2 Busy, 1 NotFound\n", "dropped       0\n", "under way     1, 2 queued, 3,000 parked, 4 not yet looked at\n",
+		"delivered     1 in 1 request\n", "failed        2 Busy, 1 NotFound\n", "dropped       0\n", "in progress   1, 2 queued, 3,000 parked, 4 not yet looked at\n",
 		"waiting       5 for 10s, 6 for 1h\n", "oldest        published 1m", "endpoint      probation, 12 failures in a row, the last Busy; nothing is sent for 1m",
 		"(eventyard subscription probe ends that)\n",
 	} {

@@ -35,22 +35,22 @@ func (c groupCommands) list() *cobra.Command {
 		})
 }
 
-const groupReleaseHelp = `Take a partition of a group from whoever has it: its lease is removed, epochs begin at 1 again, and
+const groupReleaseHelp = `Take a partition of a group from its owner: its lease is removed, epochs begin at 1 again, and
 readers with an epoch are disconnected. Checkpoints stay. Instances of a processor that are alive
 take the partition again by themselves.
 
 It is for a partition that nobody can read because of an epoch that is too high, or that an
-instance keeps which should not. Who is to be kept out for good needs another policy or key.`
+instance keeps which should not. To keep a client out for good, change its policy or key.`
 
 func (c groupCommands) release() *cobra.Command {
 	return c.deleting(&cobra.Command{
-		Use: "release HUB GROUP PARTITION", Short: "Take a partition from whoever has it", Long: groupReleaseHelp,
+		Use: "release HUB GROUP PARTITION", Short: "Take a partition from its owner", Long: groupReleaseHelp,
 		Example: "  eventyard group release orders billing 3",
 	},
 		func(cmd *cobra.Command, client *admin.Client, args []string) (deletion, error) {
 			which := fmt.Sprintf("partition %s of group %s of hub %s", args[2], args[1], args[0])
 			return deletion{
-				question: "Take " + which + " from whoever has it?",
+				question: "Take " + which + " from its owner?",
 				do: func() error {
 					_, err := client.ReleasePartition(cmd.Context(), args[0], args[1], args[2])
 					return err

@@ -16,10 +16,10 @@ import (
 
 const groupShowHelp = `Show who owns the partitions of a group, since when, how far each has come and how much
 is behind. Owners are the instances of processors that keep their leases in the yard; under
-OTHER READERS stands whoever else reads at this moment, as with an SDK of Azure's; how far those
+OTHER READERS are those that read at this moment without a lease, as with an SDK of Azure's; how far those
 are is known only to where they keep their checkpoints.
 
-With --watch the table is shown anew whenever it changes.`
+With --watch the table is shown again whenever it changes.`
 
 func (c groupCommands) show() *cobra.Command {
 	var form output

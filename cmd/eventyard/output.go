@@ -118,7 +118,7 @@ func showRetention(age string, bytes int64) string {
 		parts = append(parts, quantity.FormatSize(bytes)+" a partition")
 	}
 	if len(parts) == 0 {
-		return "for ever"
+		return "forever"
 	}
 	return strings.Join(parts, ", ")
 }

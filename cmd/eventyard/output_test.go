@@ -38,7 +38,7 @@ func TestRetentionForPeople(t *testing.T) {
 		bytes int64
 		want  string
 	}{
-		{"168h0m0s", 0, "7d"}, {"36h0m0s", 1 << 30, "36h, 1GiB a partition"}, {"0s", 0, "for ever"}, {"0s", 5, "5 a partition"},
+		{"168h0m0s", 0, "7d"}, {"36h0m0s", 1 << 30, "36h, 1GiB a partition"}, {"0s", 0, "forever"}, {"0s", 5, "5 a partition"},
 	} {
 		testkit.Equal(t, showRetention(test.age, test.bytes), test.want,
 			"%s, %d is written", test.age, test.bytes)
@@ -142,7 +142,7 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 		"no key":            {&admin.Problem{Type: "urn:eventyard:problem:no-token", Title: "T", Status: 401}, 1, "EVENTYARD_CONNECTION_STRING=@DATA/connection-string"},
 		"no authority":      {unverified(x509.UnknownAuthorityError{}), 1, "trust the yard's authority: eventyard cert export"},
 		"another name":      {unverified(x509.HostnameError{Certificate: &x509.Certificate{}}), 1, "eventyard serve --host NAME adds one"},
-		"an old one":        {unverified(x509.CertificateInvalidError{Reason: x509.Expired}), 1, "how long the certificate is good"},
+		"an old one":        {unverified(x509.CertificateInvalidError{Reason: x509.Expired}), 1, "how long the certificate is valid"},
 		"too few rights":    {problem("insufficient-rights"), 1, "eventyard policy list"},
 		"no such policy":    {problem("policy-not-found"), 1, "eventyard policy list"},
 		"no permission":     {fmt.Errorf("make: %w", fs.ErrPermission), 1, "eventyard doctor"},

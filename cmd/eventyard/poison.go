@@ -94,7 +94,7 @@ are given. They go to the partition of their key, or the one they were in. Funct
 pass over them; other readers of that hub see them a second time. An event that was redriven three times
 already needs --force.
 
-Whoever may send to a poison hub chooses which hub the events there name. Where they name several,
+Anybody with Send on a poison hub chooses which hub the events there name. Where they name several,
 --source says which is meant.`
 
 func (c poisonCommands) redrive() *cobra.Command {

@@ -13,8 +13,8 @@ import (
 
 const policyHelp = `A shared-access policy is a name with two keys and some of the rights send, listen and
 manage, to the whole namespace or to one hub. Clients are let in by a policy's name and
-key, which their connection string holds. There are two keys so that one can be made
-anew while clients use the other.`
+key, which their connection string holds. There are two keys so that one can be
+replaced while clients use the other.`
 
 // policyCommands are those of `eventyard policy`.
 type policyCommands struct{ *cli }

@@ -22,7 +22,7 @@ import (
 )
 
 const readHelp = `Read a hub's events: those that are there now or, with --follow, also those that
-come. A tail that loses its yard waits for it and goes on where it was, without a
+come. A tail that loses its yard waits for it and continues where it was, without a
 gap and without a repeat.
 
 --from says where to begin:
@@ -56,7 +56,7 @@ func (c readCommand) command() *cobra.Command {
 	f.StringVar(&from, "from", "earliest", "`position` to begin at")
 	f.StringSliceVarP(&query.Partitions, "partition", "p", nil, "`ids` of the partitions to read, separated by commas (default all)")
 	f.StringVarP(&query.Group, "group", "g", "", "consumer `group` to read as (default $Default)")
-	f.BoolVarP(&follow, "follow", "f", false, "go on with new events as they come")
+	f.BoolVarP(&follow, "follow", "f", false, "continue with new events as they come")
 	f.IntVarP(&query.Count, "count", "n", 0, "end after so many events")
 	form.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {

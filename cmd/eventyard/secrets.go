@@ -38,7 +38,7 @@ func (c secretsCommands) rotate() *cobra.Command {
 			file, err := server.Secrets(cfg.Secrets).Rotate(cfg.Data)
 			if errors.Is(err, fs.ErrNotExist) {
 				return &advisedError{"there is no secret key in " + file + " yet",
-					"a yard makes it when it first starts: eventyard serve; if its data folder is another, say --data"}
+					"a yard makes it when it first starts: eventyard serve; if its data folder is another, use --data"}
 			}
 			if err != nil {
 				return err

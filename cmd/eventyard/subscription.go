@@ -162,7 +162,7 @@ func (c subscriptionCommands) pause(word string, paused bool) *cobra.Command {
 	cmd := &cobra.Command{Use: word + " SUBSCRIPTION", Short: "Let events wait (their time to live runs on)"}
 	done := "paused"
 	if !paused {
-		cmd.Short, done = "Let deliveries go on after a pause", "going on with"
+		cmd.Short, done = "Resume deliveries after a pause", "resumed"
 	}
 	source.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
@@ -223,9 +223,9 @@ func showProbed(before admin.Subscription) string {
 func (c subscriptionCommands) rotate() *cobra.Command {
 	var source sourceFlags
 	var algorithm, overlap string
-	cmd := &cobra.Command{Use: "rotate-key SUBSCRIPTION", Short: "Make a new signing key; the present ones go on for a while"}
+	cmd := &cobra.Command{Use: "rotate-key SUBSCRIPTION", Short: "Make a new signing key; the present ones stay valid for a while"}
 	cmd.Flags().StringVar(&algorithm, "algorithm", "", "`hmac` or ed25519; that of the present key if not given, hmac if there is none")
-	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the present keys go on signing, a `duration`")
+	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the present keys still sign, a `duration`")
 	source.addTo(cmd)
 	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.SigningKey, error) {
 		before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)

@@ -20,7 +20,7 @@ import (
 const subscriptionShowHelp = `Show a subscription and how its deliveries go: what matched, what was delivered, what failed and how,
 what waits for its next attempt, how well its endpoint is. Counts are those since the yard started.
 
-With --watch it is shown anew every second. eventyard subscription attempts shows single requests.`
+With --watch it is shown again every second. eventyard subscription attempts shows single requests.`
 
 func (c subscriptionCommands) show() *cobra.Command {
 	var source sourceFlags
@@ -215,7 +215,7 @@ func showDeliveries(line func(name, format string, args ...any), s admin.Deliver
 	line("failed", "%s", showCounts(s.Failed))
 	line("dropped", "%s", showCounts(s.Dropped))
 	line("dead-lettered", "%s", showCounts(s.DeadLettered))
-	under := "under way"
+	under := "in progress"
 	if pull {
 		under = "locked"
 	}

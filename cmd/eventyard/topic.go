@@ -70,7 +70,7 @@ func (c topicCommands) printTopicAccess(t admin.Topic) error {
 		return nil
 	}
 	if t.DisableKeys {
-		fmt.Fprintln(c.stdout, "keys      disabled: neither is good until eventyard topic update "+t.Name+" --enable-keys")
+		fmt.Fprintln(c.stdout, "keys      disabled: neither is valid until eventyard topic update "+t.Name+" --enable-keys")
 	}
 	return c.printf("key1      %s\nkey2      %s\n", t.Keys.Key1, t.Keys.Key2)
 }
@@ -114,7 +114,7 @@ func (c topicCommands) update() *cobra.Command {
 	var request admin.TopicRequest
 	cmd := &cobra.Command{
 		Use:     "update TOPIC",
-		Short:   "Change a topic's mapping, or whether its keys are good",
+		Short:   "Change a topic's mapping, or whether its keys are valid",
 		Example: "  eventyard topic update orders --disable-keys\n  eventyard topic update orders --enable-keys",
 	}
 	addDefinitionFlags(cmd, spec.Topic, spec.Update, &request)
@@ -136,7 +136,7 @@ func (c topicCommands) key() *cobra.Command {
 		Short:   "Replace one of a topic's keys",
 		Example: "  eventyard topic regenerate orders --key key2",
 	}
-	cmd.Flags().StringVar(&key, "key", "key1", "`key1` or key2; the other goes on being good")
+	cmd.Flags().StringVar(&key, "key", "key1", "`key1` or key2; the other stays valid")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Topic, error) {
 		return client.RegenerateTopicKey(cmd.Context(), args[0], key)
 	}, func(t admin.Topic) error {

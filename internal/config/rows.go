@@ -101,7 +101,7 @@ var rows = []row{
 	{"grid.probationCap", "DURATION", "3h",
 		"The longest an endpoint on probation waits before it is tried again."},
 	{"grid.validationWindow", "DURATION", "10m",
-		"How long the link is good that agrees for an endpoint."},
+		"How long the link is valid that agrees for an endpoint."},
 	{"grid.origin", "NAME", "eventgrid.azure.net",
 		"Name by which CloudEvents endpoints are asked whether they agree (WebHook-Request-Origin). Receivers written " +
 			"for Azure allow the default."},
@@ -123,7 +123,7 @@ var rows = []row{
 		"Who is notified when the circuit of any function opens, besides those that the function names: " +
 			"mailto:ops@example.com and webhooks' URLs, with commas between."},
 	{"notify.linkLife", "DURATION", "72h",
-		"How long the link in a notice is good that resumes the function."},
+		"How long the link in a notice is valid that resumes the function."},
 	{"notify.smtp.addr", "HOST:PORT", "",
 		"Server that takes mail, such as smtp.example.com:587. Empty: no mail is sent."},
 	{"notify.smtp.from", "ADDRESS", "",

@@ -14,7 +14,7 @@ var Hub = Definition{
 		{Name: "name", Value: "name", Required: true, Help: "its name, 1 to 256 letters, digits, '-', '_', '.' and '/', with a letter or digit at both ends; case is ignored",
 			Not: Create | Update, Because: nameIsAnArgument},
 		{Name: "partitions", Value: "number", Help: "number of partitions, which cannot be changed later", Min: 1, Max: 1024, Default: "4", Not: Update, Because: "it cannot be changed later"},
-		{Name: "retention.age", Value: "duration", Help: "remove events older than this, like 24h or 7d; 0 keeps them for ever", Default: "7d", set: setAge},
+		{Name: "retention.age", Value: "duration", Help: "remove events older than this, like 24h or 7d; 0 keeps them forever", Default: "7d", set: setAge},
 		{Name: "retention.bytes", Value: "size", Help: "remove the oldest events of a partition while it holds more, like 1GiB; 0: no limit", Default: "0", set: setBytes},
 		{Name: "groups", Value: "name", Help: "consumer groups that must exist besides $Default", Not: API | Create | Update, Because: "groups have calls and commands of their own"},
 	},

@@ -14,8 +14,8 @@ var Policy = Definition{
 		{Name: "name", Value: "name", Required: true, Help: "its name", Not: Create | Update, Because: nameIsAnArgument},
 		{Name: "hub", Value: "hub", Help: "hub that it is for", Default: "the whole namespace", Not: API | Update, Because: "the path of the call says it"},
 		{Name: "rights", Value: "rights", Help: "what it allows: send, listen, manage; manage is all of them", Required: true, set: setRights, Not: Update, Because: neverChanged},
-		{Name: "primaryKey", Value: "text", Help: "its first key, 16 to 256 characters of ASCII without blanks and semicolons", Default: "made", Secret: true, Not: Update, Because: neverChanged},
-		{Name: "secondaryKey", Value: "text", Help: "its second key, likewise", Default: "made", Secret: true, Not: Update, Because: neverChanged},
+		{Name: "primaryKey", Value: "text", Help: "its first key, 16 to 256 characters of ASCII without blanks and semicolons", Default: "generated", Secret: true, Not: Update, Because: neverChanged},
+		{Name: "secondaryKey", Value: "text", Help: "its second key, likewise", Default: "generated", Secret: true, Not: Update, Because: neverChanged},
 	},
 }
 

@@ -40,7 +40,7 @@ var Subscription = Definition{
 		{Name: "retryFloors", Flag: "retry-floor", Value: "status", Help: "least wait after a status, like 503=5s or other=1s"},
 		{Name: "noRetry", Value: "statuses", Help: "statuses that are given up at once, like 400,413, or none", Default: "400,401,403,404,413"},
 		{Name: "maxRetryAfter", Value: "duration", Default: "1h", check: isWait,
-			Help: "the longest wait that a receiver may ask for by Retry-After, a duration; negative: its wish is not honoured"},
+			Help: "the longest wait that a receiver may ask for by Retry-After, a duration; negative: Retry-After is ignored"},
 		{Name: "deadLetter", Value: "place", Help: "where undeliverable events go: yard, folder:DIR, blob:URL, blob:ACCOUNT/CONTAINER or hub:NAME", Default: "none, they are dropped"},
 		{Name: "deadLetterKey", Value: "text", Help: "key of the storage account, where the URL has no signature", Secret: true},
 
@@ -61,7 +61,7 @@ var Subscription = Definition{
 		{Name: "oauth.audience", Flag: "oauth-audience", Value: "audience", Help: "audience to ask for", Needs: "oauth.tokenUrl"},
 
 		{Name: "timeout", Value: "duration", Help: "how long an answer may take, a duration from 100ms to 30m", Default: "30s", check: isWait},
-		{Name: "concurrency", Value: "number", Help: "requests under way at once", Min: 1, Max: 1000, Default: "16"},
+		{Name: "concurrency", Value: "number", Help: "requests in progress at once", Min: 1, Max: 1000, Default: "16"},
 		{Name: "rate", Value: "number", Help: "requests a second at most", Default: "any"},
 		{Name: "orderBy", Value: "path", Help: "deliver events with the same value of this path, like subject or data.id, one after another"},
 		{Name: "expires", Value: "time", Help: "when the subscription ends, a time like 2027-01-31T18:00:00Z"},
