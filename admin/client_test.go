@@ -167,7 +167,7 @@ func TestAProblemComesWithWhatToTry(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotAYardIsReportedSo(t *testing.T) {
+func TestAnswersOfOtherServersAreStrangerErrors(t *testing.T) {
 	for name, yard := range map[string]http.HandlerFunc{
 		"a page in place of JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
 		"a foreign error":         func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) },

@@ -43,7 +43,7 @@ type Binding struct {
 	// NAME-poison, with the function's name. It has to exist. In a yard's hub each is stored
 	// exactly once. NoPoison drops and counts them.
 	Poison string
-	// PoisonTo is another place for them: Topic, Hub (also for hubs that take no producers'
+	// PoisonTo is another target for them: Topic, Hub (also for hubs that take no producers'
 	// numbers, as a yard's do), or one of your own.
 	PoisonTo Sink
 	// Breaker is when to stop, for all instances; zero: on more than 100 failures in 30 s.

@@ -124,7 +124,7 @@ func (f *function) misbound(ctx context.Context) error {
 	return nil
 }
 
-// findTarget sees to it that there is a place for poison before anything can turn into it. A
+// findTarget sees to it that there is a target for poison before anything can turn into it. A
 // namespace that does not answer is waited for.
 func (f *function) findTarget(ctx context.Context) error {
 	if f.PoisonTo != nil {

@@ -15,7 +15,7 @@ import (
 // sinkTimeout bounds one try of writing a poison event.
 const sinkTimeout = 30 * time.Second
 
-// putAway writes an event's poison event, or drops it where there is no place for poison events. It
+// putAway writes an event's poison event, or drops it where there is no target for them. It
 // takes as long as it takes: the checkpoint waits.
 //
 //	store the intent ─▶ write the poison event ─▶ store that it is away

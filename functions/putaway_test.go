@@ -110,8 +110,8 @@ func TestAPoisonHubWithFewerPartitionsThanBefore(t *testing.T) {
 	})
 }
 
-// The letters of a partition keep their order: they go to one partition, by its number.
-func TestLettersGoToThePartitionOfTheSameNumber(t *testing.T) {
+// The poison events of a partition keep their order: they go to one partition, by its number.
+func TestPoisonGoesToThePartitionOfTheSameNumber(t *testing.T) {
 	bubble(t, 5, func(w *world) {
 		w.poison = w.space.make("bill-poison", 3)
 		b := binding()
@@ -129,7 +129,7 @@ func TestLettersGoToThePartitionOfTheSameNumber(t *testing.T) {
 			}
 			slices.Sort(from)
 			if got := strings.Join(from, " "); got != want {
-				t.Errorf("in partition %s are letters of %s, want %s", p, got, want)
+				t.Errorf("in partition %s are poison events of %s, want %s", p, got, want)
 			}
 		}
 		in.stop()
@@ -175,7 +175,7 @@ func (s *memorySink) Put(_ context.Context, l PoisonEvent) error {
 	return nil
 }
 
-// F4: any other place.
+// F4: any other target.
 func TestAnotherTargetForPoison(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		sink := &memorySink{fail: 3}

@@ -61,9 +61,9 @@ func TestLogLinesSayEachThingOnce(t *testing.T) {
 	})
 }
 
-// F4: while poison cannot be written it is told for what the partition waits, and what to do about
-// it.
-func TestWhatAPartitionWaitsForIsReported(t *testing.T) {
+// F4: while poison cannot be written, the status and OnError say what the partition waits for, and
+// what to do about it.
+func TestWhatAPartitionWaitsForIsShown(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.orders.Send("0", "bad", "ok")
 		b := binding()

@@ -31,7 +31,8 @@ func (p *hubTarget) String() string { return "hub " + p.hub.Name() }
 
 func (p *hubTarget) writer(partition string) writer { return &hubWriter{target: p, from: partition} }
 
-// to is where the letters of one source partition go, always the same, so that their order is kept.
+// to is where the poison events of one source partition go, always the same, so that their order
+// is kept.
 func (p *hubTarget) to(partition string) string {
 	n, err := strconv.ParseUint(partition, 10, 32)
 	if err != nil {
@@ -107,7 +108,7 @@ func (w *hubWriter) close(ctx context.Context) {
 	}
 }
 
-// Hub is a place for poison events in any hub, such as one in another namespace. A poison event is
+// Hub is a target of poison events in any hub, such as one in another namespace. A poison event is
 // there at least once: after a crash it may be there again with the same ID. For a hub of the
 // function's own namespace Binding.Poison is better, as a yard stores each poison event once.
 func Hub(h *hub.Hub) Sink { return plainHub{h} }

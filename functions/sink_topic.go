@@ -9,7 +9,7 @@ import (
 	"github.com/eventyard/eventyard/grid"
 )
 
-// Topic is a place for poison events in a grid topic, which is the client's; topic is its name, for
+// Topic is a target of poison events in a grid topic, which is the client's; topic is its name, for
 // those who read logs. A poison event is an event of type Eventyard.EventPoisoned whose data tells
 // whence it came and why, with the original's body. It is there at least once: after a crash it may
 // be there again with the same id.

@@ -8,14 +8,14 @@ import (
 
 // target is where a function's poison goes.
 type target interface {
-	// writer gives what writes the letters of one partition of the function's hub.
+	// writer gives what writes the poison events of one partition of the function's hub.
 	writer(partition string) writer
 	String() string
 }
 
-// writer writes the letters of one partition, one after the other.
+// writer writes the poison events of one partition, one after the other.
 type writer interface {
-	// partition is where in the place they go; empty: it has no partitions.
+	// partition is where in the target they go; empty: it has no partitions.
 	partition() string
 	// put writes a poison event. nil: it is durable.
 	put(ctx context.Context, intent triage.Intent, l PoisonEvent) error

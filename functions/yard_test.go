@@ -193,7 +193,7 @@ func TestInAYardAProgramIsCalledOverHTTP(t *testing.T) {
 }
 
 // F4: without the poison hub Run says so at once, and how to make it.
-func TestInAYardAMissingPoisonHubIsReportedAtOnce(t *testing.T) {
+func TestInAYardAMissingPoisonHubIsAnErrorAtOnce(t *testing.T) {
 	yard := servertest.Start(t)
 	yard.Hub(t, "orders", 1)
 	host := functions.NewHost(yard.Dial(t), quiet())
@@ -204,9 +204,9 @@ func TestInAYardAMissingPoisonHubIsReportedAtOnce(t *testing.T) {
 	}
 }
 
-// What is mistyped is what is told, before anything that is missing because of it, and without a
+// The error names what is mistyped, before anything that is missing because of it, and without a
 // word about the store.
-func TestInAYardAMistypedHubOrGroupIsReported(t *testing.T) {
+func TestInAYardAMistypedHubOrGroupIsAnError(t *testing.T) {
 	yard := servertest.Start(t)
 	yard.Hub(t, "orders", 1)
 	for _, c := range []struct{ hub, group, want string }{

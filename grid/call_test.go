@@ -191,7 +191,7 @@ func TestTokens(t *testing.T) {
 }
 
 // Without an expiry a token is kept for 15 minutes; one that cannot be had ends the call.
-func TestTokensThatNotifyNothing(t *testing.T) {
+func TestTokensWithoutAnExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		b := newBearer(func(context.Context) (string, time.Time, error) { asked++; return "t", time.Time{}, nil })

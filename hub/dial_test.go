@@ -79,7 +79,7 @@ func TestACertificateThatNobodyKnowsIsNotTrusted(t *testing.T) {
 }
 
 // H9
-func TestDialNotifiesThatAKeyIsWrong(t *testing.T) {
+func TestDialRefusesAWrongKey(t *testing.T) {
 	y := start(t)
 	for _, entity := range []string{"", "h"} {
 		c := y.at(t, "amqp")

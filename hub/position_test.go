@@ -7,8 +7,8 @@ import (
 	"github.com/eventyard/eventyard/hub"
 )
 
-// A position tells what it was made of, and nothing that it was not.
-func TestPositionsNotifyWhatTheyAreOf(t *testing.T) {
+// A position gives back what it was made of, and nothing that it was not.
+func TestPositionsGiveBackWhatTheyWereMadeOf(t *testing.T) {
 	then := time.Unix(1, 0)
 	for _, c := range []struct {
 		position  hub.Position

@@ -12,8 +12,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// H4: reading starts wherever it is told to.
-func TestReadingStartsWhereItIsReportedTo(t *testing.T) {
+// H4
+func TestReadingStartsAtAnyPosition(t *testing.T) {
 	y := start(t)
 	testkit.Must(t, y.hub.SendTo(t.Context(), "0", numbers(0, 3)...))
 	before := next(t, open(t, y.hub, hub.ReadConfig{Partition: "0"}), 3)
@@ -51,7 +51,7 @@ func TestReadingStartsWhereItIsReportedTo(t *testing.T) {
 	}
 }
 
-func TestPositionsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidPositionsAreRefused(t *testing.T) {
 	y := start(t)
 	testkit.Must(t, y.hub.SendTo(t.Context(), "0", numbers(0, 3)...))
 	for _, from := range []hub.Position{hub.After(3), hub.At(99), hub.AfterOffset("99"), hub.AfterOffset("x'y"), hub.AtOffset("")} {
@@ -117,7 +117,7 @@ func TestALowerEpochIsRefused(t *testing.T) {
 	wantBodies(t, next(t, wantOther, 1), "x")
 }
 
-// H6: five plain readers, and no sixth; a place is free once its reader is closed.
+// H6: five plain readers, and no sixth; a slot is free once its reader is closed.
 func TestTheSixthPlainReaderIsRefused(t *testing.T) {
 	y := start(t)
 	var readers []hub.Reader
@@ -136,7 +136,7 @@ func TestTheSixthPlainReaderIsRefused(t *testing.T) {
 }
 
 // H10
-func TestAHubNotifiesAboutItself(t *testing.T) {
+func TestInfoOfAHubAndItsPartitions(t *testing.T) {
 	y := start(t)
 	info, err := y.hub.Info(t.Context())
 	testkit.Must(t, err)

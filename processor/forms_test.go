@@ -177,7 +177,7 @@ func TestEndingTheLoopOverBatchesReleasesThePartitionAndTheBatchIsNotDone(t *tes
 	})
 }
 
-func TestThePullFormNotifiesOfALostLease(t *testing.T) {
+func TestThePullFormReportsALostLease(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		cfg, cut := w.faulty("a")
 		p := processor.New(w.hub, cfg)

@@ -47,7 +47,7 @@ type running struct {
 	done   chan error
 }
 
-// quick is a configuration as the tests want it: what they do not say is the default.
+// config is a configuration as the tests want it: what they do not say is the default.
 func (w *world) config(id string) processor.Config {
 	return processor.Config{ID: id, Store: w.store, OnError: w.onError, OnState: w.onState, Log: slog.New(slog.DiscardHandler)}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestStatesThatAreReported(t *testing.T) {
+func TestHealthReportsEachChangeOfState(t *testing.T) {
 	wrong := errors.New("wrong")
 	for name, c := range map[string]struct {
 		change func(h *health)

@@ -116,7 +116,7 @@ func TestAnOffsetThatTheHubDoesNotKnowFollowsTheConfiguration(t *testing.T) {
 	})
 }
 
-func TestEventsThatRetentionTookAreReportedAsAGap(t *testing.T) {
+func TestEventsRemovedByRetentionAreAGap(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.hub.SendN("0", 10)
 		w.force("0", 2)
@@ -264,7 +264,7 @@ func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAskin
 	})
 }
 
-func TestStatusNotifiesTheLagInEventsAndInTime(t *testing.T) {
+func TestStatusShowsTheLagInEventsAndInTime(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		cfg := w.config("a")
 		cfg.MaxBatch = 1

@@ -106,7 +106,7 @@ func TestAGroupAtRestAsksItsStoreLittle(t *testing.T) {
 
 // A store that tells of changes all the time, as while a large group becomes even, is not asked all
 // the time.
-func TestAStoreThatNotifiesOfChangesAllTheTimeIsNotAskedAllTheTime(t *testing.T) {
+func TestAStoreThatReportsManyChangesIsNotReadForEach(t *testing.T) {
 	reads, _ := load(t, 16, 4, 10*time.Millisecond)
 	if rounds := reads / 3 / 4; rounds > 5*60+20 {
 		t.Errorf("each instance has made %d rounds in a minute", rounds)

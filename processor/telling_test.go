@@ -58,7 +58,7 @@ func TestANormalStopOfThePullFormLogsNoWarning(t *testing.T) {
 }
 
 // P10
-func TestAnOperatorsMoveIsReportedOnce(t *testing.T) {
+func TestAMoveByAnOperatorIsReportedOnce(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		a := w.start(w.config("a"), w.note)
 		w.feed(time.Second, "0", 5)
@@ -123,7 +123,7 @@ func (w *world) crash(id string) {
 }
 
 // P11: a store that is down at the end is told of, as ever, and no error of the run.
-func TestALeaseThatCouldNotBeReleasedIsReportedToOnError(t *testing.T) {
+func TestALeaseThatCannotBeReleasedIsReported(t *testing.T) {
 	bubble(t, 2, func(w *world) {
 		cfg, cut := w.faulty("a")
 		a := w.start(cfg, w.note)
@@ -136,7 +136,7 @@ func TestALeaseThatCouldNotBeReleasedIsReportedToOnError(t *testing.T) {
 
 // P4, P5: an event that cannot be decoded is told of and passed, and nothing else is; a partition
 // that ends in one is not taken for stalled.
-func TestAnUnreadableEventIsReportedAndNothingElseIsPassed(t *testing.T) {
+func TestAnUnreadableEventIsReportedAndPassed(t *testing.T) {
 	for _, lanes := range []int{0, 2} {
 		bubble(t, 1, func(w *world) {
 			cfg := w.config("a")

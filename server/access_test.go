@@ -143,8 +143,8 @@ func TestConfiguredPolicies(t *testing.T) {
 	second.shutdown()
 }
 
-// A declared key that undoes what was made at run time is told of; what is as it was, not.
-func TestADeclaredKeyThatReplacesAnotherIsReported(t *testing.T) {
+// A declared key that undoes what was made at run time is logged; one that changes nothing is not.
+func TestADeclaredKeyThatReplacesAnotherIsLogged(t *testing.T) {
 	cfg := quick(t)
 	cfg.Policies = []Policy{{Name: "p", Rights: []string{"send"}, PrimaryKey: "the-declared-key-of-p"}}
 	first := start(t, cfg)

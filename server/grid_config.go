@@ -35,7 +35,7 @@ type Grid struct {
 	// TopicRetention is how long topics keep events; zero means 48 h.
 	TopicRetention time.Duration
 	// DeadLetterDelay is how long dead letters are gathered; zero means 5 min, negative not at
-	// all. DeadLetterGiveUp is how long their place may be out of reach; zero means 4 h.
+	// all. DeadLetterGiveUp is how long their target may be out of reach; zero means 4 h.
 	// DeadLetterKeep is how long the yard keeps its own copies; zero means 30 days.
 	DeadLetterDelay, DeadLetterGiveUp, DeadLetterKeep time.Duration
 	// DeadLetterFolders are those outside the data folder that may be written to.

@@ -109,7 +109,7 @@ func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
 }
 
 // Whoever reads the log of a configured yard finds the link in it.
-func TestAPendingConfiguredSubscriptionNotifiesItsLink(t *testing.T) {
+func TestTheLinkOfAPendingSubscriptionIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, log := definitions(t, func(context.Context, topics.Subscription) topics.Agreement { return topics.Agreement{Awaiting: true} })
 		y.ensuring(t, log, Subscription{Name: "billing", Topic: "orders", Endpoint: new("http://x/")})

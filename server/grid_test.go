@@ -319,7 +319,7 @@ func TestADeadLetterFolderIsNotForeign(t *testing.T) {
 	}
 }
 
-func TestDeadLettersAreReportedFromForeignFiles(t *testing.T) {
+func TestDeadLettersAreDistinguishedFromForeignFiles(t *testing.T) {
 	const letter = "ORDERS/BILLING/2026/1/31/12/x.json"
 	for name, tt := range map[string]struct {
 		files []string
@@ -373,7 +373,7 @@ func TestStoppingWhileAnEndpointHangs(t *testing.T) {
 }
 
 // G11: an endpoint hears that its subscription, or its topic, is gone.
-func TestEndpointsAreReportedOfTheEnd(t *testing.T) {
+func TestEndpointsHearOfTheEndOfTheirSubscription(t *testing.T) {
 	hook := newReceiver(t)
 	r := start(t, quick(t))
 	r.want(201, "POST", "/api/v1/topics", `{"name":"orders"}`)

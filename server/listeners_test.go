@@ -269,7 +269,7 @@ func TestTheOperatorsCertificate(t *testing.T) {
 }
 
 // A client that is connected hears of the end, whatever way it came.
-func TestStoppingNotifiesAMQPClients(t *testing.T) {
+func TestStoppingClosesAMQPConnectionsWithAReason(t *testing.T) {
 	r := start(t, everyListener(t))
 	var all []*goamqp.Conn
 	for _, way := range ways {

@@ -185,7 +185,7 @@ func TestAllListenersMayBeOff(t *testing.T) {
 	r.shutdown()
 }
 
-func TestInfoNotifiesTheListeners(t *testing.T) {
+func TestInfoShowsTheListeners(t *testing.T) {
 	cfg := quick(t)
 	cfg.Version, cfg.Namespace = "1.2.3", "ours"
 	r := start(t, cfg)

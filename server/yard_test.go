@@ -43,7 +43,7 @@ func TestAFolderWithoutLogsMayBeginAnew(t *testing.T) {
 	start(t, cfg).shutdown()
 }
 
-func TestAFileInPositionOfTheFolder(t *testing.T) {
+func TestAFileWhereTheDataFolderBelongs(t *testing.T) {
 	cfg := quick(t)
 	testkit.Must(t, os.WriteFile(cfg.DataDir, nil, 0o600))
 	s, err := New(cfg)

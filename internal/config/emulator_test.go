@@ -32,7 +32,7 @@ func TestAnEditedConfigJSONIsReadWithWarnings(t *testing.T) {
 	testkit.Diff(t, want, got.Warnings)
 }
 
-func TestTheEmulatorsFileIsReportedByItsContent(t *testing.T) {
+func TestTheEmulatorsFileIsRecognizedByItsContent(t *testing.T) {
 	for content, want := range map[string]bool{
 		`{"UserConfig":{}}`:                true,
 		"\xef\xbb\xbf{\"UserConfig\": {}}": true,

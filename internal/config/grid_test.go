@@ -114,7 +114,7 @@ subscriptions:
 	testkit.Diff(t, want, c.Subscriptions)
 }
 
-func TestWhatIsWrongWithAGridIsReported(t *testing.T) {
+func TestErrorsInAGridAreReported(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, tt := range map[string]struct{ text, want string }{
 		"a network that is none":        {"grid: {allow: nowhere}", `grid.allow: "nowhere" is no network: write it like 10.0.0.0/8`},

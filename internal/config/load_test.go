@@ -91,7 +91,7 @@ hubs:
 	testkit.Diff(t, want, got.Config.Hubs)
 }
 
-func TestWhatIsWrongIsSaidWithItsPosition(t *testing.T) {
+func TestErrorsAreReportedWithTheirPosition(t *testing.T) {
 	for name, test := range map[string]struct {
 		file    string
 		environ []string
@@ -331,7 +331,7 @@ func checkReading(t *testing.T, data []byte) {
 	}
 }
 
-// A name that the yard keeps for itself is told where it stands, as others are.
+// The error for a name that the yard keeps for itself has its line and column, as others have.
 func TestReservedNamesAreReportedWithTheirPosition(t *testing.T) {
 	from := Sources{File: write(t, "c.yaml", "hubs:\n  - name: fine\n  - name: API/x\n"), ReservedNames: []string{"api"}}
 	_, err := Load(from)

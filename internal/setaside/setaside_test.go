@@ -117,7 +117,7 @@ func TestAMarkThatIsOlderThanTheEvent(t *testing.T) {
 	}
 }
 
-func TestEntriesThatAreNoLeaves(t *testing.T) {
+func TestEntriesThatAreNotLeavesAreErrors(t *testing.T) {
 	b := load(t, metatest.NewMemory())
 	for name, value := range map[string]string{
 		"x": `{}`, "": `{}`, "-1": `{}`, "1/2": `{}`, fmt.Sprint(int64(math.MaxInt64 / LeafSize)): `{}`, "0": `{"Redriven":7}`, "1": ``,

@@ -42,7 +42,7 @@ func TestADifferenceIsReported(t *testing.T) {
 	}
 }
 
-func TestAStructureIsReportedByItsDifference(t *testing.T) {
+func TestAStructureThatDiffersIsReported(t *testing.T) {
 	for name, compare := range map[string]func(T, any, any){
 		"goes on": func(d T, a, b any) { Diff(d, a, b) }, "ends": func(d T, a, b any) { MustDiff(d, a, b) },
 	} {

@@ -29,7 +29,7 @@ func (d *double) end() {
 
 var errTest = errors.New("no")
 
-func TestWhatIsReported(t *testing.T) {
+func TestFailuresThatAreReported(t *testing.T) {
 	until := func(err error) func(context.Context) error {
 		return func(ctx context.Context) error {
 			<-ctx.Done()

@@ -26,8 +26,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// TestCluster runs the suite on a Cluster, which refuses scripts whose keys lie in different slots.
-// // P8
+// P8: the suite on a Cluster, which refuses scripts whose keys lie in different slots.
 func TestCluster(t *testing.T) {
 	addr := parts.RedisCluster(t)
 	open := func(t *testing.T) processor.Store {

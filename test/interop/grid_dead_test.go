@@ -22,7 +22,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// deadPlace is a container that dead letters are written to.
+// deadContainer is one that dead letters are written to.
 type deadContainer struct {
 	url, key  string // key is empty where the URL has a signature
 	container *container.Client

@@ -266,9 +266,8 @@ func (w weather) checkDead(t *testing.T, dead []admin.DeadLetter, shown admin.Su
 	}
 }
 
-// TestGridForbiddenPlaces names endpoints that nobody may name, though this machine may be reached.
-// // G7
-func TestGridForbiddenPositions(t *testing.T) {
+// G7: endpoints that nobody may name are refused, though loopback is allowed here.
+func TestGridForbiddenEndpoints(t *testing.T) {
 	t.Parallel()
 	y := startGrid(t)
 	y.topic(t, "orders", "eventgrid")

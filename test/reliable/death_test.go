@@ -101,14 +101,14 @@ func dieAtCircuit(r *trial, point string) {
 	if found.State != want && (want != breaker.Closed || found.State != "") {
 		r.t.Errorf("the worker died %s, and the circuit is %+v", point, found)
 	}
-	letters := len(r.rawLetters())
-	if letters != d.Failures {
-		r.t.Errorf("%d events are put away, not %d: the one that opens the circuit stays", letters, d.Failures)
+	poisoned := len(r.poisonEvents())
+	if poisoned != d.Failures {
+		r.t.Errorf("%d events are put away, not %d: the one that opens the circuit stays", poisoned, d.Failures)
 	}
 	d.Die, d.ResumeWhenOpen = "", false
 	second := r.start("second", brief, d)
 	if want == breaker.Open {
-		r.wantSeenOpen(found, letters)
+		r.wantSeenOpen(found, poisoned)
 	}
 	r.settle(r.closeCircuit)
 	second.stop(r.t)
@@ -118,7 +118,7 @@ func dieAtCircuit(r *trial, point string) {
 
 // wantSeenOpen: the second worker knows of the circuit that the first has opened, takes the
 // partitions, and does nothing with them.
-func (r *trial) wantSeenOpen(found breaker.Record, letters int) {
+func (r *trial) wantSeenOpen(found breaker.Record, poisoned int) {
 	r.t.Helper()
 	until(r.t, "the second worker to own everything", func() (bool, string) {
 		leases, err := r.store.Leases(r.t.Context(), r.group)
@@ -147,8 +147,8 @@ func (r *trial) wantSeenOpen(found breaker.Record, letters int) {
 			r.t.Errorf("the circuit was open, and there was %v", e)
 		}
 	}
-	if again := len(r.rawLetters()); again != letters {
-		r.t.Errorf("%d events were put away while the circuit was open", again-letters)
+	if again := len(r.poisonEvents()); again != poisoned {
+		r.t.Errorf("%d events were put away while the circuit was open", again-poisoned)
 	}
 }
 
@@ -218,7 +218,7 @@ func dieAtEachWrite(r *trial) {
 	r.t.Logf("%d workers have died", deaths)
 	_ = p.cmd.Process.Kill() // unless it has died of its last write just now
 	<-p.gone
-	away := sequences(r.judge().letters)["0"]
+	away := sequences(r.judge().poisoned)["0"]
 	for _, want := range []int64{2, 5, 6} {
 		found := false
 		for _, n := range away {

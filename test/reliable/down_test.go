@@ -94,7 +94,7 @@ type opened struct {
 	link        string
 	incident    string
 	checkpoints map[string]int64
-	letters     int
+	poisoned    int
 	pressed     int64 // when the button was, on the machine's clock
 }
 
@@ -104,7 +104,7 @@ func (r *trial) standstill(mail *mailServer) opened {
 	r.waitForQuiet()
 	o := opened{incident: r.circuit().Record.Incident}
 	o.checkpoints = r.yard.position(r.t, r.name, groupName).checkpoints()
-	o.letters = len(r.rawLetters())
+	o.poisoned = len(r.poisonEvents())
 	until(r.t, "a mail with a link", func() (bool, string) {
 		var subjects []string
 		o.link, subjects = mail.find(r.t, r.name)
@@ -121,11 +121,11 @@ func (r *trial) standstill(mail *mailServer) opened {
 	if again := r.yard.position(r.t, r.name, groupName).checkpoints(); !maps.Equal(again, o.checkpoints) {
 		r.t.Errorf("checkpoints moved while the circuit was open: %v, then %v", o.checkpoints, again)
 	}
-	if again := len(r.rawLetters()); again != o.letters {
-		r.t.Errorf("%d events were put away before the circuit was open, and %d after", o.letters, again-o.letters)
+	if again := len(r.poisonEvents()); again != o.poisoned {
+		r.t.Errorf("%d events were put away before the circuit was open, and %d after", o.poisoned, again-o.poisoned)
 	}
-	if most := instances*threshold + partitions; o.letters > most {
-		r.t.Errorf("%d events were put away before the circuit opened", o.letters)
+	if most := instances*threshold + partitions; o.poisoned > most {
+		r.t.Errorf("%d events were put away before the circuit opened", o.poisoned)
 	}
 	return o
 }
@@ -202,10 +202,10 @@ func (r *trial) stopAndLock(link string, stop func()) {
 // judgeOpen looks at the time between opening and closing, and at where work went on. // F5, F7
 func (r *trial) judgeOpen(v verdict, o opened) {
 	r.t.Helper()
-	if len(v.letters) != o.letters {
-		r.t.Errorf("%d events were put away before the circuit was open, and %d in the end", o.letters, len(v.letters))
+	if len(v.poisoned) != o.poisoned {
+		r.t.Errorf("%d events were put away before the circuit was open, and %d in the end", o.poisoned, len(v.poisoned))
 	}
-	r.t.Logf("%s: %d events were put away before the circuit opened", r.name, o.letters)
+	r.t.Logf("%s: %d events were put away before the circuit opened", r.name, o.poisoned)
 	open := r.seen(breaker.Open)
 	next, resumed := r.undone(v, o.pressed), map[string]entry{}
 	for _, e := range r.notes() {
@@ -232,7 +232,7 @@ func (r *trial) undone(v verdict, at int64) []int64 {
 	for i := range r.sent {
 		settled[id(i)] = map[int64]bool{}
 	}
-	for partition, all := range sequences(v.letters) {
+	for partition, all := range sequences(v.poisoned) {
 		for _, n := range all {
 			settled[partition][n] = true
 		}

@@ -17,19 +17,19 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// poison event is an event in a poison hub, read as anybody would.
-type letter struct {
+// poisonEvent is an event in a poison hub, read as anybody would.
+type poisonEvent struct {
 	partition        string
 	sequence         int64
 	attempts, deaths int64
 	event            event.Event
 }
 
-// poison events reads a poison hub and judges each poison event: it is there once, and says why and
-// whence. // F4
-func (r *trial) letters() []letter {
+// F4: poisoned reads a poison hub and judges each poison event: it is there once, and says why and
+// whence.
+func (r *trial) poisoned() []poisonEvent {
 	r.t.Helper()
-	all := r.rawLetters()
+	all := r.poisonEvents()
 	seen := map[string]bool{}
 	for _, l := range all {
 		p := l.event.Properties
@@ -51,11 +51,11 @@ func (r *trial) letters() []letter {
 	return all
 }
 
-// rawLetters are all events of the poison hub.
-func (r *trial) rawLetters() (all []letter) {
+// poisonEvents are all events of the poison hub.
+func (r *trial) poisonEvents() (all []poisonEvent) {
 	r.t.Helper()
 	for _, ev := range readHub(r.t, r.yard.client.Hub(r.poison())) {
-		l := letter{partition: fmt.Sprint(ev.Properties["poison-partition"]), event: ev}
+		l := poisonEvent{partition: fmt.Sprint(ev.Properties["poison-partition"]), event: ev}
 		l.sequence = r.number(ev, "poison-sequence")
 		l.attempts = r.number(ev, "poison-attempts")
 		if ev.Properties["poison-deaths"] != nil {
@@ -101,9 +101,9 @@ func readHub(t *testing.T, h *hub.Hub) (all []event.Event) {
 }
 
 // sequences are the poison events' by partition, in order.
-func sequences(letters []letter) map[string][]int64 {
+func sequences(poisoned []poisonEvent) map[string][]int64 {
 	all := map[string][]int64{}
-	for _, l := range letters {
+	for _, l := range poisoned {
 		all[l.partition] = append(all[l.partition], l.sequence)
 	}
 	for _, one := range all {
@@ -115,7 +115,7 @@ func sequences(letters []letter) map[string][]int64 {
 // verdict is what a trial came to.
 type verdict struct {
 	events, repeats int64
-	letters         []letter
+	poisoned        []poisonEvent
 	// finished is when the last event of each partition was done, on the machine's clock.
 	finished []int64
 }
@@ -124,8 +124,8 @@ type verdict struct {
 // each partition all in order. // F2, F3, F4
 func (r *trial) judge() verdict {
 	r.t.Helper()
-	v := verdict{letters: r.letters(), finished: make([]int64, len(r.sent))}
-	away := sequences(v.letters)
+	v := verdict{poisoned: r.poisoned(), finished: make([]int64, len(r.sent))}
+	away := sequences(v.poisoned)
 	byPartition := map[string][]entry{}
 	for _, e := range r.notes() {
 		if e.what == "ok" && e.function == r.name {
@@ -192,7 +192,7 @@ func judgePartition(done []entry, away []int64, events int64) (v partitionVerdic
 // wantLetters compares what was put away with what should have been.
 func (v verdict) wantLetters(t *testing.T, want map[string][]int64) {
 	t.Helper()
-	if got := sequences(v.letters); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := sequences(v.poisoned); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("put away were %v, not %v", got, want)
 	}
 }

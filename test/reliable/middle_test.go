@@ -115,7 +115,7 @@ func (r *trial) wantNothingDone() {
 			r.t.Errorf("there was %v", e)
 		}
 	}
-	if n := len(r.rawLetters()); n > 0 {
+	if n := len(r.poisonEvents()); n > 0 {
 		r.t.Errorf("%d events were put away", n)
 	}
 	checkpoints, err := r.store.Checkpoints(r.t.Context(), r.group)
@@ -138,12 +138,12 @@ func stopWhileOpen(r *trial) {
 		return s.State == breaker.Open, fmt.Sprintf("%+v", s)
 	})
 	first.stop(r.t)
-	found, letters := r.circuit().Record, len(r.rawLetters())
-	if letters != d.Failures {
-		r.t.Errorf("%d events are put away, not %d: the one that opens the circuit stays", letters, d.Failures)
+	found, poisoned := r.circuit().Record, len(r.poisonEvents())
+	if poisoned != d.Failures {
+		r.t.Errorf("%d events are put away, not %d: the one that opens the circuit stays", poisoned, d.Failures)
 	}
 	second := r.start("second", time.Minute, d)
-	r.wantSeenOpen(found, letters)
+	r.wantSeenOpen(found, poisoned)
 	r.settle(r.closeCircuit)
 	second.stop(r.t)
 	r.judge().wantLetters(r.t, map[string][]int64{"0": {3, 6, 9, 12}})
@@ -170,7 +170,7 @@ func loseThePoisonHub(r *trial) {
 	r.settle(nothing)
 	p.stop(r.t)
 	// The poison event of the fourth went with the hub it was in.
-	testkit.Equal(r.t, fmt.Sprint(sequences(r.letters())), "map[0:[15]]", "put away")
+	testkit.Equal(r.t, fmt.Sprint(sequences(r.poisoned())), "map[0:[15]]", "put away")
 }
 
 func (r *trial) waitForNote(what, text string) {
@@ -198,17 +198,17 @@ func probe(r *trial) {
 		s, putting := r.circuit().Record, r.beingPutAway() // as they may be which were decided on before it opened
 		return s.Trips >= 2 && putting == 0, fmt.Sprintf("%+v, %d put-aways", s, putting)
 	})
-	letters := len(r.rawLetters())
+	poisoned := len(r.poisonEvents())
 	down.start()
 	r.settle(nothing)
 	first.stop(r.t)
 	second.stop(r.t)
 	v := r.judge()
-	if len(v.letters) != letters {
-		r.t.Errorf("%d events were put away before the circuit opened, and %d after", letters, len(v.letters)-letters)
+	if len(v.poisoned) != poisoned {
+		r.t.Errorf("%d events were put away before the circuit opened, and %d after", poisoned, len(v.poisoned)-poisoned)
 	}
 	r.wantClosed()
-	r.t.Logf("%d events were put away before the circuit opened", letters)
+	r.t.Logf("%d events were put away before the circuit opened", poisoned)
 }
 
 // dieInProbe has the instance killed that tries an event; another one tries in its place, if only
@@ -225,15 +225,15 @@ func dieInProbe(r *trial) {
 	}
 	r.start("first", brief, d).died(r.t)
 	down.start()
-	letters := len(r.rawLetters())
+	poisoned := len(r.poisonEvents())
 	d.Die = ""
 	began := time.Now()
 	second := r.start("second", brief, d)
 	r.settle(nothing)
 	second.stop(r.t)
 	r.t.Logf("all was done %v after the prober had died", time.Since(began))
-	if v := r.judge(); len(v.letters) != letters {
-		r.t.Errorf("%d events were put away before the circuit opened, and %d after", letters, len(v.letters)-letters)
+	if v := r.judge(); len(v.poisoned) != poisoned {
+		r.t.Errorf("%d events were put away before the circuit opened, and %d after", poisoned, len(v.poisoned)-poisoned)
 	}
 	r.wantClosed()
 }

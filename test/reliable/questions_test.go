@@ -23,9 +23,8 @@ type pace struct {
 	lasting time.Duration
 }
 
-// TestAHundredASecond asks the three questions that everybody has who processes events in order:
+// F2 to F8: TestAHundredASecond asks the three questions that everybody has who processes events in order:
 // what does a broken event do, what does bad code do, and what does a bad day of something else do?
-// // F2, F3, F4, F5, F6, F7, F8
 func TestAHundredASecond(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)
@@ -36,8 +35,7 @@ func TestAHundredASecond(t *testing.T) {
 	t.Run("a downstream that is down", func(t *testing.T) { t.Parallel(); askDown(t, y, mail, p) })
 }
 
-// TestTenThousandASecond asks the same at a hundred times the pace, one question after the other.
-// // F2, F3, F4, F5, F6, F7, F8
+// F2 to F8: TestTenThousandASecond asks the same at a hundred times the pace, one question after the other.
 func TestTenThousandASecond(t *testing.T) {
 	mail := startMail(t)
 	y := startYard(t, false, mail.settings())
@@ -75,7 +73,7 @@ func askBroken(t *testing.T, y *yard, p pace) {
 	stop()
 	v := r.judge()
 	v.wantLetters(t, map[string][]int64{"0": {20, 21, 120}, "1": {50}})
-	for _, l := range v.letters {
+	for _, l := range v.poisoned {
 		if l.attempts < 4 || l.event.Properties["poison-reason"] != "this event is broken" || string(l.event.Body) != fmt.Sprintf("%s/%d broken", l.partition, l.sequence) {
 			t.Errorf("poison event of %s/%d: %d attempts, %v, %q", l.partition, l.sequence, l.attempts, l.event.Properties, l.event.Body)
 		}
@@ -115,7 +113,7 @@ func askPanics(t *testing.T, y *yard, p pace, d duty) {
 func (r *trial) wantOnce(v verdict) {
 	r.t.Helper()
 	lost := lostLeases(r.notes())
-	r.t.Logf("%s: %d events, %d put away, %d repeats, %d notes of lost leases", r.name, v.events, len(v.letters), v.repeats, lost)
+	r.t.Logf("%s: %d events, %d put away, %d repeats, %d notes of lost leases", r.name, v.events, len(v.poisoned), v.repeats, lost)
 	if v.repeats > 0 && lost == 0 {
 		r.t.Errorf("%d events were done twice, though nobody died", v.repeats)
 	}

@@ -136,5 +136,5 @@ func (s *storm) calmDown() {
 		}
 	}
 	r.t.Logf("%d workers were killed; the circuit opened %d times; of %d events %d were put away, and %d done twice",
-		s.kills, len(incidents), v.events, len(v.letters), v.repeats)
+		s.kills, len(incidents), v.events, len(v.poisoned), v.repeats)
 }

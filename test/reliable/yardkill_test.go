@@ -99,20 +99,20 @@ func (d *dying) waitForPhases(kill int) {
 				attempts = max(attempts, e.attempt)
 			}
 		}
-		letters := 0
+		poisoned := 0
 		for i := range 2 {
 			info, err := d.yard.client.Hub(d.putting.poison()).Partition(d.t.Context(), id(i))
 			if err != nil {
 				return false, err.Error()
 			}
-			letters += int(info.Last + 1)
+			poisoned += int(info.Last + 1)
 		}
 		state := d.tripped.circuit().Record
 		if state.State == breaker.Open && d.incident == "" {
 			d.incident = state.Incident
 		}
-		ready := attempts >= 2+2*kill && letters > puttingAway*(kill+1)/5 && state.State == breaker.Open
-		found = fmt.Sprintf("attempt %d, %d poison events, circuit %s", attempts, letters, state.State)
+		ready := attempts >= 2+2*kill && poisoned > puttingAway*(kill+1)/5 && state.State == breaker.Open
+		found = fmt.Sprintf("attempt %d, %d poison events, circuit %s", attempts, poisoned, state.State)
 		return ready, found
 	})
 	d.t.Logf("in trouble: %s", found)
@@ -144,7 +144,7 @@ func (d *dying) judge() {
 	d.t.Helper()
 	v := d.retrying.judge()
 	v.wantLetters(d.t, map[string][]int64{"0": {5}})
-	for _, l := range v.letters {
+	for _, l := range v.poisoned {
 		if l.attempts < 11 {
 			d.t.Errorf("the poison event says %d attempts", l.attempts)
 		}

@@ -48,7 +48,7 @@ func (l *line) Partition(ctx context.Context, id string) (hub.PartitionInfo, err
 	}, err
 }
 
-// Open takes a place at the broker. It takes a moment, and now and then longer or fails.
+// Open takes a slot at the broker. It takes a moment, and now and then longer or fails.
 func (l *line) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, error) {
 	if err := l.run.gate.pass(); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func hubError(err error) error {
 	return err
 }
 
-// reader is a place at the broker.
+// reader is a slot at the broker.
 type reader struct {
 	line      *line
 	partition string
@@ -250,7 +250,7 @@ func (r *reader) Close(context.Context) error {
 	return nil
 }
 
-// drop frees the place.
+// drop frees the slot.
 func (r *reader) drop() {
 	r.once.Do(func() {
 		r.end(hub.ErrClosed)

@@ -63,7 +63,7 @@ func wantStatus(t testing.TB, m *goamqp.Message, code int32, text string) {
 	}
 }
 
-// authorize puts a good token for a policy on a connection.
+// authorizeAs puts a good token for a policy on a connection.
 func authorizeAs(t testing.TB, conn *goamqp.Conn, policy, resource string, life time.Duration) {
 	t.Helper()
 	s := newSession(t, conn)

@@ -94,9 +94,9 @@ func TestEpochRules(t *testing.T) {
 	}
 }
 
-// H7: a place is free the moment its receiver has gone, whichever way: by detaching, with
+// H7: a slot is free the moment its receiver has gone, whichever way: by detaching, with
 // its session, or with its connection. Groups and partitions do not know each other.
-func TestPositionsAreFreedAtOnce(t *testing.T) {
+func TestSlotsAreFreedAtOnce(t *testing.T) {
 	y := newYard(t)
 	y.hub("orders", 2, "other")
 	y.store("orders", "0", "x")

@@ -113,7 +113,7 @@ var somewhere = entity{host: "localhost:5672", namespace: "yard", address: hubAt
 
 // Each error has the condition that clients act on, however deep it is wrapped, and the
 // words that they look for.
-func TestErrorsAreReportedByConditionAndText(t *testing.T) {
+func TestErrorsHaveConditionAndText(t *testing.T) {
 	tests := []struct {
 		what      string
 		err       error

@@ -10,7 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// message encodes a message of sections, each given by its descriptor and value.
+// encode encodes a message of sections, each given by its descriptor and value.
 func encode(t testing.TB, sections ...any) []byte {
 	t.Helper()
 	var msg []byte

@@ -95,7 +95,7 @@ func TestTheFilterIsFoundWhateverItsDescriptor(t *testing.T) {
 }
 
 // The text names what was asked for, not the position that it came to.
-func TestTextsOfPositionsPastTheEnd(t *testing.T) {
+func TestErrorTextsOfPositionsPastTheEnd(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"amqp.annotation.x-opt-sequence-number > '488'", "The supplied sequence number '488' is invalid. The last sequence number in the system is '482'"},
 		{"amqp.annotation.x-opt-sequence-number >= 488", "The supplied sequence number '488' is invalid. The last sequence number in the system is '482'"},

@@ -434,7 +434,7 @@ func FuzzParseCall(f *testing.F) {
 
 // P1: whatever owners call themselves and positions measure that the yard takes, it can tell all of
 // them of as many partitions as a hub may have.
-func TestYardNotifiesAllOfALargeGroup(t *testing.T) {
+func TestYardListsAllOfALargeGroup(t *testing.T) {
 	const partitions = 1024
 	y := newYard(t)
 	y.hub("wide", partitions)

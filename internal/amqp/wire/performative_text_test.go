@@ -66,7 +66,7 @@ func TestStatesOfOthersAreNotWritten(t *testing.T) {
 	}
 }
 
-func TestErrorsNotifyConditionAndDescription(t *testing.T) {
+func TestErrorsShowConditionAndDescription(t *testing.T) {
 	if got := (&Error{Condition: "amqp:not-found", Description: "no such hub"}).Error(); got != "amqp:not-found: no such hub" {
 		t.Error(got)
 	}

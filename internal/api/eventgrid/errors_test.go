@@ -25,7 +25,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 		"requests are counted as failed by us")
 }
 
-func TestAnUnfinishedConfigPanics(t *testing.T) {
+func TestAConfigWithoutTopicsPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("a listener without topics was made")

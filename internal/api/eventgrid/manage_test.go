@@ -398,7 +398,7 @@ func TestSubscriptionsAreDeleted(t *testing.T) {
 }
 
 // A configured endpoint is what clients are told.
-func TestTheEndpointThatIsReported(t *testing.T) {
+func TestAConfiguredEndpointIsShownToClients(t *testing.T) {
 	y := newRealYard(t, func(c *Config) {
 		c.Endpoint = func(_ *http.Request, topic string) string { return "https://grid.example/" + topic }
 	})

@@ -156,7 +156,7 @@ func TestTheMostThatIsTaken(t *testing.T) {
 }
 
 // G1: nothing is acknowledged that is not stored, and the answer says what became of it.
-func TestPublishNotifiesWhatStorageSaid(t *testing.T) {
+func TestPublishAnswersErrorsOfStorage(t *testing.T) {
 	for _, test := range []struct {
 		what       string
 		err        error

@@ -10,7 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// ErrRights: the token is good for the place, but not for what is to be done there.
+// ErrRights: the token is for the entity, but lacks the right that the call requires.
 var ErrRights = errors.New("the token gives too few rights")
 
 // Reach is how far a grant has to reach for a route.
@@ -89,7 +89,7 @@ func (n Need) Rights() string {
 	return strings.Join(names, " or ")
 }
 
-// Check tells why a grant is not enough for a place.
+// Check says why a grant is not enough for an entity.
 func (n Need) Check(g auth.Grant, at auth.Entity, now time.Time) error {
 	if n.Reach == Any {
 		if g.Stands() {

@@ -20,7 +20,7 @@ func subscription() topics.Subscription {
 	}
 }
 
-func TestShowNotifiesEverythingButSecrets(t *testing.T) {
+func TestShowGivesEverythingButSecrets(t *testing.T) {
 	want := admin.Subscription{
 		Name: "billing", ID: "abc", Topic: "orders", State: "pending", Why: "because", Created: never, Updated: never,
 		Endpoint: "https://example.com/hook?...", Schema: "cloudevents", Binary: true,

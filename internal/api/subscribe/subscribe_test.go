@@ -102,7 +102,7 @@ func TestEmptyTakesAway(t *testing.T) {
 }
 
 // A subscription has one target, and another takes its place, with what only the old one had.
-func TestAnotherTargetTakesTheTarget(t *testing.T) {
+func TestANewTargetReplacesTheOld(t *testing.T) {
 	hub := applied(t, `{"hub":"archive"}`, full())
 	if hub.Hub != "archive" || hub.Webhook != nil || hub.Keys != nil {
 		t.Errorf("got %+v", hub)

@@ -18,7 +18,7 @@ type WordError struct{ Detail, Next string }
 func (e *WordError) Error() string { return e.Detail + ": " + e.Next }
 
 // ApplyTopic writes a request over a topic: Event Grid's shape first, where it is given, then the
-// rest. Its errors are *WordErrors, or wrap topics.ErrInvalid.
+// rest. Its errors are of type *WordError, or wrap topics.ErrInvalid.
 func ApplyTopic(r admin.TopicRequest, t *topics.Topic) error {
 	if err := applyTopicProperties(r.Properties, t); err != nil {
 		return err

@@ -23,7 +23,7 @@ func (f failing) Publish(context.Context, string, broker.Target, []eventlog.Even
 }
 
 // H2: what storage says of a send reaches the client by status, and when to try again.
-func TestSendNotifiesWhatStorageSaid(t *testing.T) {
+func TestSendAnswersErrorsOfStorage(t *testing.T) {
 	for _, tt := range []struct {
 		what       string
 		err        error

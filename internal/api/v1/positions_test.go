@@ -43,7 +43,7 @@ func TestPositionsAreCompact(t *testing.T) {
 	}
 }
 
-func TestPositionsThatAreNone(t *testing.T) {
+func TestInvalidPositions(t *testing.T) {
 	for _, s := range []string{"", "p1.", "p1.A", "p1.AA", "p1.AAA", "p1.AAEA====", "p1.AAEB", "p1.AAEAAAEA", "p1._w", "p2.AAEA", "p1.gAgBAA", "0:1,0:2", ":1", "0:-1"} {
 		if got, ok := parsePositions(s); ok {
 			t.Errorf("%q gives %v", s, got)

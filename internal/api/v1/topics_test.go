@@ -54,7 +54,7 @@ func TestATopicIsShownWithWhatAPublisherNeeds(t *testing.T) {
 }
 
 // A topic's events are counted.
-func TestATopicNotifiesWhatItKeeps(t *testing.T) {
+func TestATopicShowsHowManyEventsItKeeps(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
 		y.subscribe("orders", "one", `"pull":{}`)
 		y.publish("orders", "1", "2", "3")

@@ -158,7 +158,7 @@ func (retiring) Watch(ctx context.Context, _ processor.Group, ready func(), _ ch
 }
 
 // F5: a store that reports changes by itself is read when it does, and else rarely.
-func TestAStoreThatReportsChangesIsReadThen(t *testing.T) {
+func TestAStoreIsReadWhenItReportsAChange(t *testing.T) {
 	inWorld(t, five, func(t *testing.T, w *world) {
 		f := newFaulty(w.store)
 		store := &reporting{faulty: f}

@@ -345,7 +345,7 @@ func TestACircuitMayNeverOpenByItself(t *testing.T) {
 	})
 }
 
-func TestTheFirstReadNotifiesOfAnOpenCircuit(t *testing.T) {
+func TestTheFirstReadReportsAHeldCircuit(t *testing.T) {
 	inWorld(t, five, func(t *testing.T, w *world) {
 		w.hold()
 		testkit.Equal(t, w.start("a").heard(), "closed→held", "heard")

@@ -366,7 +366,7 @@ func TestAPassThatIsNoProbeEndsNothing(t *testing.T) {
 	})
 }
 
-func TestAContextThatHasEndedNotifiesWhy(t *testing.T) { // F2
+func TestAnEndedContextGivesItsCause(t *testing.T) { // F2
 	inWorld(t, probes, func(t *testing.T, w *world) {
 		a := opened(w, "a")[0]
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -224,7 +224,7 @@ func TestWhatADeadInstanceWroteDuringAnOutageDoesNotCount(t *testing.T) { // F5
 	})
 }
 
-func TestWhatTheStoreNotifiesOfIsNewHoweverLongItWasQuiet(t *testing.T) { // F5
+func TestFailuresReportedByTheStoreCountAfterASilence(t *testing.T) { // F5
 	inWorld(t, five, func(t *testing.T, w *world) {
 		a, b := w.start("a"), w.start("b")
 		for range 3 {
@@ -236,7 +236,7 @@ func TestWhatTheStoreNotifiesOfIsNewHoweverLongItWasQuiet(t *testing.T) { // F5
 	})
 }
 
-func TestWhatIsReportedAfterAnOutageSaysNothingOfWhatWasWrittenInIt(t *testing.T) { // F5
+func TestFailuresWrittenDuringAnOutageAreNotNew(t *testing.T) { // F5
 	inWorld(t, five, func(t *testing.T, w *world) {
 		a := w.startPolling("a")
 		f := newFaulty(w.store)
@@ -369,7 +369,7 @@ func TestKeysFit(t *testing.T) {
 	}
 }
 
-func TestAStoreThatStaysAwayIsReportedNowAndThen(t *testing.T) {
+func TestAStoreThatStaysAwayIsLoggedNowAndThen(t *testing.T) {
 	inWorld(t, five, func(t *testing.T, w *world) {
 		lines := map[slog.Level]int{}
 		f := newFaulty(w.store)

@@ -18,7 +18,7 @@ type reading struct {
 	now     time.Time
 	// asked is what the header Retry-After asks for; 0: nothing.
 	asked time.Duration
-	// places are those of events by id and by sequence number, made when they are first asked for.
+	// ids and sequences give the indices of events; each is made when it is first asked for.
 	ids       map[string]int
 	sequences map[int64]int
 }

@@ -76,7 +76,7 @@ func TestASuccessThatBreaksOffIsNone(t *testing.T) {
 }
 
 // F2: what says that it failed has failed, in whatever words.
-func TestASuccessThatNotifiesOfAnErrorIsNone(t *testing.T) {
+func TestASuccessWithAnErrorInItsBodyIsAFailure(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"error":"no money"}`:                                  "no money",
 		`{"error":{"code":5,"message":"no money"}}`:             "no money",
@@ -127,7 +127,7 @@ func TestSwitchingProtocolsIsAFailure(t *testing.T) {
 	}
 }
 
-func TestARedirectDoesNotNotifySecrets(t *testing.T) {
+func TestARedirectDoesNotShowSecrets(t *testing.T) {
 	for location, want := range map[string]string{
 		"https://user:secret@x/y?secret#secret": "https://x/y", "/login?secret": "/login", "https://x/%zz?secret": "", "": "",
 	} {

@@ -101,7 +101,7 @@ type Result struct {
 // Answer is what came of a call.
 type Answer struct {
 	Result
-	// Each has verdicts on single events by their place; nil: Result is for all. With it, events
+	// Each has verdicts on single events by their index; nil: Result is for all. With it, events
 	// that are not there are done.
 	Each   map[int]Result
 	Status int // 0: there was no answer

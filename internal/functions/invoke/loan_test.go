@@ -18,8 +18,8 @@ func (h *hasty) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody, Request: r}, nil
 }
 
-// poison events is a call with a body of so many bytes at least.
-func letters(char string, size int) Call { return callOf(event.Text(strings.Repeat(char, size))) }
+// repeated is a call with a body of so many times the character.
+func repeated(char string, size int) Call { return callOf(event.Text(strings.Repeat(char, size))) }
 
 func TestNoCallSeesTheBytesOfAnother(t *testing.T) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -28,10 +28,10 @@ func TestNoCallSeesTheBytesOfAnother(t *testing.T) {
 			transport := &hasty{}
 			c := caller(t, Config{URL: "http://x/", Client: &http.Client{Transport: transport}})
 			for _, char := range alphabet {
-				does(t, c, letters(string(char), size))
+				does(t, c, repeated(string(char), size))
 			}
 			for i, r := range transport.requests {
-				if got, want := readAll(t, r.Body), written(t, CloudEvents, letters(alphabet[i:i+1], size)); got != want {
+				if got, want := readAll(t, r.Body), written(t, CloudEvents, repeated(alphabet[i:i+1], size)); got != want {
 					t.Errorf("the body of call %s is %.60s…", alphabet[i:i+1], got)
 				}
 				r.Body.Close()
@@ -44,7 +44,7 @@ func TestNoCallSeesTheBytesOfAnother(t *testing.T) {
 func TestABodyIsGivenBackWhenNobodyReadsIt(t *testing.T) {
 	transport := &hasty{}
 	c := caller(t, Config{URL: "http://x/", Client: &http.Client{Transport: transport}})
-	does(t, c, letters("A", smallBytes+1))
+	does(t, c, repeated("A", smallBytes+1))
 	r := transport.requests[0]
 	again, err := r.GetBody()
 	if err != nil {

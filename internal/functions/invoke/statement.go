@@ -54,8 +54,8 @@ func parseStatement(body []byte) (statement, error) {
 		err = json.Unmarshal(body, &s)
 	case '[':
 		err = checkArray(body)
-	default: // what is not written in UTF-8 has zeros between its letters
-		if letters := bytes.ReplaceAll(body, []byte{0}, nil); len(letters) < len(body) && seemsToJudge(letters) {
+	default: // what is not written in UTF-8 has zeros between its characters
+		if text := bytes.ReplaceAll(body, []byte{0}, nil); len(text) < len(body) && seemsToJudge(text) {
 			err = errors.New("it is not written in UTF-8")
 		}
 	}

@@ -1,6 +1,6 @@
 // Package local is the hubs of a yard for the functions that run in its own process: what package
 // hub is over AMQP, without a connection. Events come from the broker's cursors and are decoded
-// where they lie; receivers take their places at the broker, so that epochs, take-over and quotas
+// where they lie; receivers take their slots at the broker, so that epochs, take-over and quotas
 // (H5 to H7) are the same for all who read, by whatever way. Nobody is asked for rights.
 //
 // Errors are those of package hub that callers branch on, wrapped around the broker's own.

@@ -53,7 +53,7 @@ type reader struct {
 	cancel       context.CancelFunc // ends wait; nil: there is none
 }
 
-// Open takes a place at the partition; it is the reader's when Open returns.
+// Open takes a slot at the partition; it is the reader's when Open returns.
 func (s *source) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, error) {
 	r := &reader{source: s, cfg: cfg}
 	r.cfg.Group = cmp.Or(r.cfg.Group, broker.DefaultGroup)
@@ -86,7 +86,7 @@ func (r *reader) sit(ctx context.Context) error {
 	return nil
 }
 
-// evict is called by the broker when another reader takes the place. A Next under way gives nothing
+// evict is called by the broker when another reader takes the slot. A Next under way gives nothing
 // from then on.
 func (r *reader) evict(err *broker.EvictedError) {
 	r.mu.Lock()
@@ -300,7 +300,7 @@ func (r *reader) rests(ctx context.Context, err error) {
 	sleep.About(r.until(ctx), r.pause)
 }
 
-// reopen reads on by another cursor. The place at the partition stays.
+// reopen reads on by another cursor. The slot at the partition stays.
 func (r *reader) reopen(ctx context.Context, at eventlog.Sequence) error {
 	h, err := r.source.broker.Hub(r.source.name)
 	if err == nil && !h.Created.Equal(r.created) {
@@ -345,7 +345,7 @@ func (r *reader) LastEnqueued() (hub.LastEnqueued, bool) {
 	return hub.LastEnqueued{Sequence: int64(info.Last), Offset: info.LastOffset, Enqueued: info.LastTime}, true
 }
 
-// Close frees the place at once.
+// Close frees the slot at once.
 func (r *reader) Close(context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -150,7 +150,7 @@ func TestAStartTriesAtOnceWhatHadFailed(t *testing.T) {
 
 // A receiver that could not be told before the incident ended is told of both at once, and of
 // nothing that is not so any more.
-func TestWhoCouldNotBeNotifiedInTimeIsNotifiedOfTheEnd(t *testing.T) {
+func TestATargetNotReachedInTimeIsNotifiedOfTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat, pager)
 		w.setDown(only(pager))
@@ -254,7 +254,7 @@ func TestAStopGivesTheClaimBack(t *testing.T) {
 
 // Targets come from definitions only: one that was taken out is told nothing more, though not
 // before all nodes know.
-func TestATargetThatWasTakenOutIsNotifiedNothingMore(t *testing.T) {
+func TestARemovedTargetGetsNoMoreNotices(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat, pager)
 		w.setDown(only(pager))
@@ -352,7 +352,7 @@ func TestARemovedFunctionIsForgotten(t *testing.T) {
 
 // Who was told that it stopped hears that it is gone, although its definition went with it, and so
 // does the grid.
-func TestTheEndOfAFunctionIsNotifiedToItsOwnTargets(t *testing.T) {
+func TestTargetsAreNotifiedOfTheEndOfTheirFunction(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
 		defer w.run(w.open())()
@@ -391,7 +391,7 @@ func TestWhatIsGoneIsForgottenHereToo(t *testing.T) {
 	})
 }
 
-// Whoever may write a group's facts must not be able to silence the notices of the others.
+// Whoever may write a group's entries must not be able to silence the notices of the others.
 func TestACircuitThatCannotBeReadHoldsUpNobody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)

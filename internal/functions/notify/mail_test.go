@@ -105,7 +105,7 @@ func aNotice(change ...func(*notice)) notice {
 }
 
 // F6
-func TestAMailNotifiesAllThatPeopleNeed(t *testing.T) {
+func TestAMailSaysAllThatPeopleNeed(t *testing.T) {
 	n := aNotice()
 	raw, err := testMailer(t).compose(n, "boss@example.com", noon)
 	testkit.Must(t, err)
@@ -150,7 +150,7 @@ func TestMessageIDsStayAndThread(t *testing.T) {
 	}
 }
 
-// What functions and whoever writes facts call things must not become headers, elements or links.
+// What functions and whoever writes entries call things must not become headers, elements or links.
 func TestEvilTextsStayTexts(t *testing.T) {
 	const injected = "x\r\nBcc: all@example.com\r\n\r\n<script>alert(1)</script><a href=\"https://evil.example\">resume</a>"
 	evil := func(n *notice) {

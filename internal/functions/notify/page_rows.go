@@ -7,10 +7,10 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
 
-// fact is one of the few that a page shows large.
+// row is one of the few figures that a page shows large.
 type row struct{ Label, Value, Note string }
 
-// facts are what decides whether to press the button: how much failed, how much waits, for how
+// rows are what decides whether to press the button: how much failed, how much waits, for how
 // long.
 func rows(r breaker.Record, lag int64, now time.Time) []row {
 	var all []row

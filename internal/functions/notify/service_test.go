@@ -21,7 +21,7 @@ import (
 
 // F6: each change is one event; people hear of an incident's beginning and end, and not of each
 // probe.
-func TestPeopleAreNotifiedOncePerIncidentAndTheGridOfEachChange(t *testing.T) {
+func TestPeopleAreNotifiedOfIncidentsAndTheGridOfEachChange(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
 		defer w.run(w.open())()
@@ -52,7 +52,7 @@ func TestPeopleAreNotifiedOncePerIncidentAndTheGridOfEachChange(t *testing.T) {
 	})
 }
 
-func TestAnEventNotifiesAllButTheLink(t *testing.T) {
+func TestAnEventHoldsAllButTheLink(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
 		stop := w.run(w.open())
@@ -117,8 +117,8 @@ func TestEventIDsStay(t *testing.T) {
 	testkit.That(t, eventID(resizers, "crop", r) != id, "another function's has the same id")
 }
 
-// An operator's hold is told, and has no link.
-func TestAHoldIsNotifiedWithoutALink(t *testing.T) {
+// An operator's hold is notified, and has no link.
+func TestTheNoticeOfAHoldHasNoLink(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
 		defer w.run(w.open())()
@@ -146,7 +146,7 @@ func TestAHoldIsNotifiedWithoutALink(t *testing.T) {
 	})
 }
 
-func TestWithoutAnAddressTheCommandIsNotified(t *testing.T) {
+func TestWithoutAnAddressTheNoticeNamesTheCommand(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat)
 		w.cfg.Link = nil
@@ -394,7 +394,7 @@ func (s *mortalStore) CompareAndSet(ctx context.Context, key string, expected me
 	return 0, errors.New("the process is dead")
 }
 
-func TestMetricsNotifyKindAndOutcome(t *testing.T) {
+func TestMetricsCountByKindAndOutcome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, chat, pager)
 		registry := prometheus.NewRegistry()

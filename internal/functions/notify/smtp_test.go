@@ -442,7 +442,7 @@ func TestAStopEndsAMailUnderWay(t *testing.T) {
 }
 
 // What is refused for good is asked seldom, what is refused for now soon.
-func TestRefusalsForGoodAreNotifiedFromThoseForNow(t *testing.T) {
+func TestPermanentRefusalsAreRetriedLessOften(t *testing.T) {
 	for line, final := range map[string]bool{"550 no such user": true, "450 mailbox busy": false} {
 		err := scripted(t, []string{"220 hello", "250 post", "250 ok", line}).send(t.Context(), "boss@example.com", nil)
 		var r *refusal

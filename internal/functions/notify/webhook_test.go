@@ -99,7 +99,7 @@ func TestOnly2xxIsSuccess(t *testing.T) {
 }
 
 // What a function's name or an operator's can do in a chat: nothing.
-func TestChatsAreNotifiedPlainWords(t *testing.T) {
+func TestChatsGetPlainText(t *testing.T) {
 	n := aNotice(func(n *notice) {
 		n.Kind, n.Link, n.Function = kindHeld, "", "<!channel> @here *f* `x` <https://evil.example|resume>"
 		n.Record.By = "<@U123>\nBob"

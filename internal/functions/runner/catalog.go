@@ -74,7 +74,7 @@ func (k *catalog) known(key string) *entry {
 	return there.Value
 }
 
-// provide makes what the function needs and may not be there: its group, and the default place for
+// provide makes what the function needs and may not be there: its group, and the default target of
 // poison. That keeps poison events for ever: they are few, and nobody should lose one for having
 // been on holiday.
 func (k *catalog) provide(ctx context.Context, d Definition) error {

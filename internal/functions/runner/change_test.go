@@ -205,7 +205,7 @@ func TestAHubMadeAnewWithoutItsGroup(t *testing.T) {
 	})
 }
 
-// F4: the place for poison that the yard has made it makes again.
+// F4: the yard makes the default target of poison again.
 func TestTheYardsOwnPoisonHubIsMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)

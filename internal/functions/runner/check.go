@@ -213,5 +213,5 @@ func (k *Registry) vet(d Definition) (Definition, error) {
 	return d, nil
 }
 
-// ownPoison: the place is the default one, which is made where it is missing.
+// ownPoison: the target is the default one, which is made where it is missing.
 func (d Definition) ownPoison() bool { return auth.Fold(d.Poison) == auth.Fold(d.Name+poisonSuffix) }

@@ -139,7 +139,7 @@ func (y *yard) send(hub, partition string, bodies ...string) {
 	}
 }
 
-// open opens the circuit of a function as a host does.
+// trip opens the circuit of a function as a host does.
 func (y *yard) trip(g processor.Group, function string) breaker.Record {
 	y.t.Helper()
 	r, err := circuit.Change(y.t.Context(), y.groups, g, function, func(r breaker.Record) (breaker.Record, bool) {

@@ -48,7 +48,7 @@ func TestLogLinesHaveEachAttributeOnce(t *testing.T) {
 }
 
 // A store that fails is worth a line, and not one for each time it was asked.
-func TestTroubleThatLastsIsReportedNowAndThen(t *testing.T) {
+func TestAnErrorThatLastsIsLoggedNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines testkit.Buffer
 		e := &ear{log: slog.New(slog.NewTextHandler(&lines, nil))}
@@ -76,8 +76,8 @@ func TestAMovedCheckpointIsNoWarning(t *testing.T) {
 	testkit.That(t, strings.Contains(lines.String(), `level=INFO msg="a function continues from the moved checkpoint"`), "the line is %s", lines.String())
 }
 
-// A definition that cannot be read is told of once, not by each who looks at the list.
-func TestABrokenDefinitionIsReportedOnce(t *testing.T) {
+// A definition that cannot be read is logged once, not by each who looks at the list.
+func TestABrokenDefinitionIsLoggedOnce(t *testing.T) {
 	var lines testkit.Buffer
 	y := newYard(t)
 	_, err := y.meta.CompareAndSet(t.Context(), "functions/broken", 0, []byte("{"))

@@ -581,7 +581,7 @@ func TestACircuitHeldBeforeAHostRuns(t *testing.T) {
 	})
 }
 
-func TestForgettingEntriesOfAGroupThatIsGone(t *testing.T) {
+func TestDeletingAFunctionRemovesEntriesOfADeletedGroup(t *testing.T) {
 	y := newYard(t)
 	k := y.open()
 	f := y.create(k, resize())

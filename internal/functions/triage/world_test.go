@@ -126,7 +126,7 @@ func (w *world) live() {
 // judge looks at what has become of all.
 func (w *world) judge() {
 	for n, ev := range w.events {
-		away := w.hub.letters(int64(n))
+		away := w.hub.count(int64(n))
 		switch {
 		case ev.nature.innocent() && away > 0:
 			w.broken("%d is innocent and was put away", n)
@@ -151,7 +151,7 @@ func (w *world) succeeded(n int64) {
 	ev := w.events[n]
 	if !ev.handled && w.style != results && w.style != anyStyle { // there the program chooses the order
 		for i, before := range w.events[:n] {
-			if (w.lanes == 1 || before.key == ev.key) && !before.handled && !before.passed && w.hub.letters(int64(i)) == 0 {
+			if (w.lanes == 1 || before.key == ev.key) && !before.handled && !before.passed && w.hub.count(int64(i)) == 0 {
 				w.broken("%d was handled before %d", n, i)
 			}
 		}
@@ -162,7 +162,7 @@ func (w *world) succeeded(n int64) {
 // poisonHub stores each number of a producer once, and misses none.
 type poisonHub struct{ stored []Intent }
 
-func (h *poisonHub) letters(n int64) (count int) {
+func (h *poisonHub) count(n int64) (count int) {
 	for _, i := range h.stored {
 		if i.Sequence == n {
 			count++

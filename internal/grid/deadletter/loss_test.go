@@ -83,7 +83,7 @@ func (y *yard) damage(id string, offset int64) {
 
 // Where the log lost its end (power was cut, and the yard was told not to wait for the disk) its
 // numbers are given anew. What was known of the old ones does not hold for the new.
-func TestAnEntryThatIsAheadOfTheLogHidesNothing(t *testing.T) {
+func TestAnEntryAheadOfTheLogHidesNoDeadLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		testkit.Must(t, y.engine.Close())

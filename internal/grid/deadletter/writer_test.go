@@ -104,8 +104,8 @@ func TestLettersSurviveARestart(t *testing.T) {
 	})
 }
 
-// Each write is announced on the yard's own topic, but not those of that topic's own subscriptions.
-// // G8
+// G8: each write is announced on the yard's own topic, but not those of that topic's own
+// subscriptions.
 func TestWritesAreAnnounced(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		defer y.run()()
@@ -125,9 +125,9 @@ func TestWritesAreAnnounced(t *testing.T) {
 	})
 }
 
-// A hub has no blobs: what is told of a write there says nothing about any, and who reads the hub
+// A hub has no blobs: the event about a write there names none, and who reads the hub
 // learns the subscription's name.
-func TestWhatIsReportedAboutHubs(t *testing.T) { // G8
+func TestAWriteToAHubIsAnnouncedWithoutBlobs(t *testing.T) { // G8
 	bubble(t, func(t *testing.T, y *yard) {
 		defer y.run()()
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)

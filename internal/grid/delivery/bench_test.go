@@ -101,7 +101,7 @@ func BenchmarkLane(b *testing.B) {
 	}
 }
 
-// receiver is a fast local web server.
+// fastReceiver is a fast local web server.
 func fastReceiver(b *testing.B, count *atomic.Int64) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

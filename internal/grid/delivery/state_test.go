@@ -255,7 +255,7 @@ func (y *yard) replace(f meta.Entry, old, with string) {
 	wait()
 }
 
-func TestCursorsOfAsManySubscriptionsAsThereMayBeAreOneEntry(t *testing.T) {
+func TestTheCursorsOfAllSubscriptionsFitOneEntry(t *testing.T) {
 	value := []byte{cursorVersion}
 	want := make(saved)
 	for i := range topics.MaxSubscriptions {

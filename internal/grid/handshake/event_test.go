@@ -157,7 +157,7 @@ func TestTheDeletionNotice(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotReportedOfADeletion(t *testing.T) {
+func TestEndpointsThatGetNoDeletionNotice(t *testing.T) {
 	e := newEndpoint(t, func(http.ResponseWriter, *http.Request) {})
 	a := newAsker(t, egress.Config{Loopback: true})
 	pending, failed := subscription(e.url, schema.EventGrid), subscription(e.url, schema.EventGrid)

@@ -14,7 +14,7 @@ import (
 
 // Endpoints are notified of a deletion, of their subscription or of its topic; who deletes waits
 // for none of them, and what fails is notified to nobody.
-func TestEndpointsAreNotifiedOfDeletions(t *testing.T) {
+func TestEndpointsGetDeletionNotices(t *testing.T) {
 	y := hubstest.Open(t, storagetest.Config{})
 	definitions, err := topics.Open(t.Context(), topics.Config{Engine: y.Engine, Meta: y.Meta, Broker: y.Broker, Log: testkit.Quiet()})
 	testkit.Must(t, err)

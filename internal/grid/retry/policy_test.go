@@ -141,8 +141,8 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// The places are names of logs on disk: whoever moves them must move what waits there.
-func TestPositionsAreKept(t *testing.T) {
+// The steps are names of logs on disk: whoever changes them must move what waits there.
+func TestStepsKeepTheirNumbers(t *testing.T) {
 	for wait, want := range map[time.Duration]int{
 		100 * time.Millisecond: 0, time.Second: 3, 10 * time.Second: 7, time.Minute: 12, 10 * time.Minute: 18,
 		time.Hour: 23, 12 * time.Hour: 30, 24 * time.Hour: 32,

@@ -116,7 +116,7 @@ func TestParkedGivesAboutSoManyBytes(t *testing.T) {
 }
 
 // What is no pending delivery is passed, and does not make a parked log seem empty.
-func TestStrangersOnAParked(t *testing.T) {
+func TestForeignEventsInAParkedLog(t *testing.T) {
 	y := newYard(t, Config{})
 	s := y.Parked("s")
 	y.shelve(s, "a")

@@ -101,7 +101,7 @@ func TestNestingIsBounded(t *testing.T) {
 	}
 }
 
-func TestErrorsNotifyWhere(t *testing.T) {
+func TestErrorsHoldTheByteTheyAreAt(t *testing.T) {
 	for body, at := range map[string]int{`[1,2 3]`: 5, `{"a":tru}`: 5, `"abc`: 4, "[\"a\xff\"]": 3, `[1] 2`: 4, ``: 0, `{"a":"\q"}`: 6} {
 		t.Run(body, func(t *testing.T) {
 			_, err := validJSON([]byte(body))

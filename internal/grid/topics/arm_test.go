@@ -114,7 +114,7 @@ func TestParseSubscriptionARM(t *testing.T) {
 	testkit.Diff(t, want, got)
 }
 
-// G8: everything that a target or a place can be written as.
+// G8: everything that an endpoint or a target of dead letters can be written as.
 func TestSubscriptionPartsInARM(t *testing.T) {
 	hubID := "/subscriptions/x/resourceGroups/y/providers/Microsoft.EventHub/namespaces/n/eventhubs/sensors"
 	azure := "/subscriptions/x/resourceGroups/y/providers/Microsoft.Storage/storageAccounts/acct"
@@ -381,7 +381,7 @@ func TestHubsByTheirResource(t *testing.T) {
 }
 
 // What belongs to webhooks alone does not stand in the way of who turns one into something else.
-func TestTurnAWebhookIntoSomethingElse(t *testing.T) {
+func TestAWebhookCanBecomeAnotherKindOfEndpoint(t *testing.T) {
 	y := newYard(t)
 	y.Hub(t, "sensors", 1)
 	k := y.open(t, Config{}, "orders")

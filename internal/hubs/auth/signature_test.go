@@ -12,7 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// good is a token known to be right: its signature was computed elsewhere.
+// goodToken is known to be right: its signature was computed elsewhere.
 const (
 	goodKey   = "SAS_KEY_VALUE"
 	goodSig   = "%2B6CYBfqphx3YsxmkZ0NzSckljHE3xsybAiCwXx%2Bqy5o%3D"

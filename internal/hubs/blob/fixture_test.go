@@ -54,7 +54,7 @@ func (y *yard) put(name string, body []byte, when Conditions) Blob {
 	return b
 }
 
-// read gives a whole body.
+// body reads a whole body.
 func (y *yard) body(name string) ([]byte, error) {
 	return readAll(y.t.Context(), y.Service, in(name))
 }

@@ -13,7 +13,7 @@ import (
 
 // H2: who comes back is told the number that it gave, though more is stored than it knows
 // of: it numbers anew from the answer, and what it sends again has to meet its old numbers.
-func TestProducerIsReportedItsOwnNumber(t *testing.T) {
+func TestAReturningProducerGetsTheNumberItGave(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
 	p := mustBegin(t, b, "orders", ProducerConfig{})

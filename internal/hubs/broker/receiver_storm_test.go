@@ -9,7 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// hall watches a place from outside: who has been let in and not been told to go.
+// hall watches a slot from outside: who has been let in and not been told to go.
 type hall struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -40,7 +40,7 @@ func (h *hall) enter(v *visitor) {
 	}
 }
 
-// leave is called before the place is freed.
+// leave is called before the slot is freed.
 func (h *hall) leave(v *visitor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +72,7 @@ func TestReceiverStorm(t *testing.T) {
 	if h.evicted == 0 {
 		t.Error("nobody was ever evicted")
 	}
-	testkit.Equal(t, len(b.slots.all), 0, "places are kept")
+	testkit.Equal(t, len(b.slots.all), 0, "slots are kept")
 }
 
 // party sends visitors in and calls them back, in no order.

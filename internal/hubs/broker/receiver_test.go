@@ -28,7 +28,7 @@ func (r *reader) evictions() []*EvictedError {
 	return slices.Clone(r.watched)
 }
 
-// receive asks for a place at partition 0 of hub "orders".
+// receive asks for a slot at partition 0 of hub "orders".
 func receive(t *testing.T, b *Broker, group, name string, epoch *int64) (*reader, error) {
 	t.Helper()
 	r := &reader{}
@@ -59,7 +59,7 @@ func refusedByEpoch(err error) bool {
 	return errors.As(err, &refusal)
 }
 
-// H5: a receiver loses its place to one of an equal or higher epoch, and is told once, by
+// H5: a receiver loses its slot to one of an equal or higher epoch, and is told once, by
 // the time the other has it.
 func TestEpochTakesTheSlot(t *testing.T) {
 	b := newYard(t).open(t)
@@ -79,9 +79,9 @@ func TestEpochTakesTheSlot(t *testing.T) {
 	if got := second.evictions(); len(got) != 0 {
 		t.Errorf("those refused disturbed the second: %v", got)
 	}
-	first.Close() // it lost its place already: this frees nobody's
+	first.Close() // it lost its slot already: this frees nobody's
 	if _, err := receive(t, b, DefaultGroup, "fifth", nil); !refusedByEpoch(err) {
-		t.Errorf("an evicted one's Close freed the place of another: %v", err)
+		t.Errorf("an evicted one's Close freed the slot of another: %v", err)
 	}
 	third := mustReceive(t, b, DefaultGroup, "third", new(int64(5)))
 	if len(first.evictions()) != 1 || len(second.evictions()) != 1 {
@@ -92,7 +92,7 @@ func TestEpochTakesTheSlot(t *testing.T) {
 	testkit.Check(t, testkit.Err(receive(t, b, DefaultGroup, "low", new(int64(0)))), "an epoch that is gone still counts")
 }
 
-// H6, H7: five without epoch, not six; the place of one that leaves is free at once; an
+// H6, H7: five without epoch, not six; the slot of one that leaves is free at once; an
 // epoch evicts them all; and when it is gone they may come again.
 func TestReceiversWithoutEpoch(t *testing.T) {
 	b := newYard(t).open(t)
@@ -117,7 +117,7 @@ func TestReceiversWithoutEpoch(t *testing.T) {
 	mustReceive(t, b, DefaultGroup, "", nil)
 }
 
-// H1, H5: a place belongs to a group and a partition of one hub. $Default is one group in
+// H1, H5: a slot belongs to a group and a partition of one hub. $Default is one group in
 // any case, others differ by it.
 func TestSlotsAreApart(t *testing.T) {
 	b := newYard(t).open(t)
@@ -166,7 +166,7 @@ func TestReceiveRefusals(t *testing.T) {
 }
 
 // H5: a hub created anew has none of the old one's receivers, and those of a deleted
-// group keep their places until they close.
+// group keep their slots until they close.
 func TestReceiversOfWhatIsDeleted(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1, "billing")
@@ -186,7 +186,7 @@ func TestReceiversOfWhatIsDeleted(t *testing.T) {
 	fresh := mustReceive(t, b, DefaultGroup, "", new(int64(0)))
 	old.Close()
 	if _, err := receive(t, b, DefaultGroup, "", nil); !refusedByEpoch(err) {
-		t.Errorf("the old hub's receiver freed a place of the new one: %v", err)
+		t.Errorf("the old hub's receiver freed a slot of the new one: %v", err)
 	}
 	if len(fresh.evictions())+len(old.evictions()) > 0 {
 		t.Error("receivers of different hubs met")
@@ -207,7 +207,7 @@ func TestReceiveFromTheEnd(t *testing.T) {
 }
 
 // H10: the newest event is told beside deliveries.
-func TestReceiverNotifiesTheNewest(t *testing.T) {
+func TestAReceiverKnowsTheNewestEvent(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "Orders", 1)
 	r := mustReceive(t, b, DefaultGroup, "", nil)
@@ -267,7 +267,7 @@ func TestNewcomersTakeTurns(t *testing.T) {
 	})
 }
 
-// H5: closing inside the eviction, and closing twice, is fine; places that nobody has or
+// H5: closing inside the eviction, and closing twice, is fine; slots that nobody has or
 // wants are forgotten; the gauge counts those who have one.
 func TestSlotsAreForgotten(t *testing.T) {
 	y := newYard(t)
@@ -291,6 +291,6 @@ func TestSlotsAreForgotten(t *testing.T) {
 		r.Close()
 	}
 	if count() != 0 || len(b.slots.all) != 0 {
-		t.Errorf("%v receivers are counted, %d places are kept", count(), len(b.slots.all))
+		t.Errorf("%v receivers are counted, %d slots are kept", count(), len(b.slots.all))
 	}
 }

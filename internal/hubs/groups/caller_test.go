@@ -128,7 +128,7 @@ func (s *stage) key(t *testing.T, rest string) string {
 }
 
 // R1, P1: a presence, and a wish, is for the instance whose it is.
-func TestEntriesAreForWhoWroteThem(t *testing.T) {
+func TestEntriesBelongToWhoeverWroteThem(t *testing.T) {
 	s := newStage(t)
 	wish := func(instance string) []byte {
 		return testkit.Value(json.Marshal(map[string]string{"instance": instance}))(t)

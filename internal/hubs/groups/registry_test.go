@@ -134,7 +134,7 @@ func TestEntriesAreBounded(t *testing.T) {
 
 // P8: a group's entries measure no more together than a yard can read at once; what is removed or
 // made smaller makes room.
-func TestEntriesAreBoundedByWhatTheyMeasure(t *testing.T) {
+func TestEntriesAreBoundedInBytes(t *testing.T) {
 	y := newYard(t, nil)
 	k, err := New(Config{Meta: y.meta, Broker: y.broker, MaxEntryBytes: 10_000, Log: testkit.Quiet()})
 	testkit.Must(t, err)
@@ -302,7 +302,7 @@ func TestALaterFormatIsRefused(t *testing.T) {
 }
 
 // Many renewals at once are a few durable writes, and all or those that fail are known.
-func TestAFailedClaimNotifiesWhatWasWritten(t *testing.T) {
+func TestAFailedClaimGivesTheLeasesThatWereWritten(t *testing.T) {
 	y := newYard(t, nil)
 	g := y.group(t, "orders", "billing", 100)
 	failing := metatest.NewFaulty(y.meta)

@@ -90,7 +90,7 @@ func TestEntriesThatCannotBeReadDoNotHideOthers(t *testing.T) {
 }
 
 // "Cannot be read" is never "does not exist".
-func TestAStoreThatDoesNotAnswerIsNotOneWithoutEntries(t *testing.T) {
+func TestAFailingStoreIsNotTakenForAnEmptyOne(t *testing.T) {
 	store, silent := metatest.NewFaulty(metatest.NewMemory()), errors.New("no answer")
 	y := newYard(t, store)
 	y.putEntry(t, y.group(t, "orders", "billing", 1), "circuit/a", "1")
@@ -106,7 +106,7 @@ func TestAStoreThatDoesNotAnswerIsNotOneWithoutEntries(t *testing.T) {
 	}
 }
 
-// F6: changes of circuits are told, whoever makes them.
+// F6: changes of circuits are reported, whoever makes them.
 func TestEntriesAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, nil)
@@ -144,7 +144,7 @@ func TestEntriesAreFollowed(t *testing.T) {
 	})
 }
 
-// F6: an entry may be told before the hub is that it is of, where another node made it.
+// F6: an entry may be reported before its hub is, where another node made both.
 func TestAnEntryOfAHubNotKnownYetIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := metatest.NewMemory()

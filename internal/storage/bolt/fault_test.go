@@ -79,7 +79,7 @@ func TestACommitThatFailsIsNeverAnsweredWithSuccess(t *testing.T) {
 	}
 }
 
-func TestEveryoneInAFailedCommitIsReportedSo(t *testing.T) {
+func TestAFailedCommitIsAnErrorForAllOfIt(t *testing.T) {
 	s := openStore(t, Config{})
 	mend := failBefore(s, syscall.EIO)
 	held := holdCommits(s)

@@ -73,7 +73,7 @@ func TestAStoreIsNotCreatedWithoutItsFolder(t *testing.T) {
 	testkit.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestASecondOpenerIsReportedThatTheStoreIsLocked(t *testing.T) {
+func TestAnOpenStoreIsLocked(t *testing.T) {
 	path := storePath(t)
 	s := openStore(t, Config{Path: path})
 	testkit.ErrorIs(t, testkit.Err(Open(Config{Path: path})), vfs.ErrLocked, "second Open")
@@ -170,7 +170,7 @@ func TestABatchIsBounded(t *testing.T) {
 	testkit.Equal(t, held.count(), 3, "commits were made")
 }
 
-func TestASlowWatcherIsReportedOneChangePerKey(t *testing.T) {
+func TestASlowWatcherGetsOneChangePerKey(t *testing.T) {
 	s := openStore(t, Config{NoSync: true})
 	watcher, err := s.Watch(t.Context(), "k/")
 	testkit.Must(t, err)

@@ -56,7 +56,7 @@ func TestFailAfterLetsExactlySoManyOperationsPass(t *testing.T) {
 	}
 }
 
-func TestFailAfterNotifiesReadsApart(t *testing.T) {
+func TestFailAfterCountsChangesAndNotReads(t *testing.T) {
 	m := vfs.NewMem()
 	f := createWith(t, m, "f", "x")
 	m.FailAfter(0)

@@ -87,7 +87,7 @@ func TestOddSpellingsAreRefusedEvenWhereAllowed(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAURLIsReportedWithoutItsSecrets(t *testing.T) {
+func TestErrorsAboutAURLHideItsSecrets(t *testing.T) {
 	c := newClient(t, Config{})
 	for _, text := range []string{"http://10.0.0.1/path?code=SECRET", "ftp://example.com/?code=SECRET", "http://example.com:99999/?code=SECRET", "http://exa mple.com/?code=SECRET"} {
 		if err := c.Check(Endpoint{URL: text}); err == nil || strings.Contains(err.Error(), "SECRET") {
@@ -117,7 +117,7 @@ func FuzzCheckHost(f *testing.F) {
 	})
 }
 
-func TestIdentitiesNotifyEndpointsApart(t *testing.T) {
+func TestDifferentEndpointsHaveDifferentIdentities(t *testing.T) {
 	base := Endpoint{URL: "https://example.com/a", CA: "ca", Cert: "cert", Key: "key", OAuth: &OAuth{"t", "c", "s", "o", "a"}, MinTLS: "1.2"}
 	same := base
 	same.OAuth = &OAuth{"t", "c", "s", "o", "a"}

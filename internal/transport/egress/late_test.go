@@ -43,7 +43,7 @@ func late() Request {
 	return Request{Endpoint: Endpoint{URL: "http://receiver.example/"}, Method: "POST", Body: []byte("x"), Timeout: 30 * time.Second, Late: 3 * time.Minute}
 }
 
-// G5: a late success is told, after the caller has gone on.
+// G5: a late success is reported, after the caller has gone on.
 func TestALateAnswerIsReported(t *testing.T) {
 	for name, x := range map[string]struct {
 		after  time.Duration

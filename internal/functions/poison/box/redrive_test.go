@@ -384,7 +384,7 @@ func TestAnyCourseOfRedrives(t *testing.T) {
 		next := 0
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			if rapid.Bool().Draw(rt, "die") {
-				for range rapid.IntRange(1, 30).Draw(rt, "letters") {
+				for range rapid.IntRange(1, 30).Draw(rt, "poison events") {
 					l := poisonEvent(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "function"), next)
 					y.die("bad", strconv.Itoa(rapid.IntRange(0, 1).Draw(rt, "partition")), l)
 					left[l.ID] = true
