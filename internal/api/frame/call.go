@@ -67,7 +67,7 @@ func (c *Call) Drain() {
 
 // about is what the log says of a call, and more.
 func (c *Call) about(api *API, more ...any) []any {
-	attrs := []any{"api", api.Name, "operation", c.Route.Name, "method", c.R.Method, "path", c.R.URL.Path}
+	attrs := []any{"api", api.Name, "operation", c.Route.Label(), "method", c.R.Method, "path", c.R.URL.Path}
 	if c.ID != "" {
 		attrs = append(attrs, "request", c.ID)
 	}

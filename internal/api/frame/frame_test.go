@@ -145,6 +145,12 @@ func TestTheFirstFailureEndsARequest(t *testing.T) {
 		"requests were counted as failed by us")
 }
 
+// A route without a name, as those of v1 are, is logged by its path.
+func TestARouteWithoutANameIsLoggedByItsPath(t *testing.T) {
+	c := &Call{R: httptest.NewRequest("GET", "/things/1", nil), Route: Route{Method: "GET", Path: "/things/{id}"}}
+	testkit.Slices(t, c.about(&API{Name: "v1"})[:4], []any{"api", "v1", "operation", "/things/{id}"})
+}
+
 // A panic costs its own request and no other; an answer that has begun is cut off.
 func TestPanicsAreAnswered(t *testing.T) {
 	f, x, log := newFrame(t, Config{})
