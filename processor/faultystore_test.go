@@ -93,7 +93,7 @@ func (f *faulty) Save(ctx context.Context, g processor.Group, l processor.Lease,
 }
 
 func (f *faulty) Entries(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
-	return call(f, "facts", func() ([]processor.Entry, error) { return f.Store.Entries(ctx, g, prefix) })
+	return call(f, "entries", func() ([]processor.Entry, error) { return f.Store.Entries(ctx, g, prefix) })
 }
 
 func (f *faulty) Put(ctx context.Context, g processor.Group, entry processor.Entry) (processor.Entry, error) {

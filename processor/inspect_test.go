@@ -61,7 +61,7 @@ func TestInspectWantsAStoreAndAllOfItsAnswers(t *testing.T) {
 			t.Error("no store is no error")
 		}
 		down := newFaulty(w.store)
-		for _, op := range []string{"facts", "leases", "checkpoints"} {
+		for _, op := range []string{"entries", "leases", "checkpoints"} {
 			down.set(down.deny, op, 1)
 			if table, err := processor.Inspect(t.Context(), w.hub, down, ""); err == nil {
 				t.Errorf("%s are not to be had: %+v", op, table)

@@ -64,11 +64,11 @@ func TestAGroupThatIsRemovedLaterIsWaitedFor(t *testing.T) {
 		gone.why = hub.ErrNotFound
 		w.start(cfg, w.note)
 		after(time.Second)
-		gone.set(gone.deny, "facts", 1000)
+		gone.set(gone.deny, "entries", 1000)
 		w.hub.Cut("0", hub.ErrNotFound)
 		after(20 * time.Second)
 		w.wantReported(hub.ErrNotFound)
-		gone.set(gone.deny, "facts", 0)
+		gone.set(gone.deny, "entries", 0)
 		w.feed(time.Minute, "0", 3)
 		w.wantAll()
 	})

@@ -27,7 +27,7 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 		"Begin":       func(ctx context.Context) error { _, err := s.Begin(ctx, g, l); return err },
 		"Save":        func(ctx context.Context) error { _, err := s.Save(ctx, g, l, c); return err },
 		"Force":       func(ctx context.Context) error { _, err := s.Force(ctx, g, c); return err },
-		"Facts":       func(ctx context.Context) error { _, err := s.Entries(ctx, g, ""); return err },
+		"Entries":     func(ctx context.Context) error { _, err := s.Entries(ctx, g, ""); return err },
 		"Put":         func(ctx context.Context) error { _, err := s.Put(ctx, g, entry); return err },
 		"Remove":      func(ctx context.Context) error { return s.Remove(ctx, g, entry) },
 	}

@@ -182,7 +182,7 @@ func manyEntries(f *fixture) {
 }
 
 func entriesApart(f *fixture) {
-	entry := f.put(processor.Entry{Key: "0", Value: []byte("fact")})
+	entry := f.put(processor.Entry{Key: "0", Value: []byte("entry")})
 	l := f.claim(lease("0", "a", 1))
 	c := f.begin(l)
 	c.Sequence = 8

@@ -73,7 +73,7 @@ func RunWith(t *testing.T, open func(t *testing.T) processor.Store, opt Options)
 		tests []test
 	}{
 		{"leases", leaseTests}, {"checkpoints", checkpointTests}, {"fences", fenceTests},
-		{"facts", entryTests}, {"groups", groupTests}, {"contexts", contextTests},
+		{"entries", entryTests}, {"groups", groupTests}, {"contexts", contextTests},
 		{"watch", watchTests}, {"races", raceTests},
 	} {
 		t.Run(part.name, func(t *testing.T) {

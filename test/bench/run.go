@@ -44,7 +44,7 @@ func measurements() []measurement {
 		{"start", measureStart},
 		{"ingest", measureIngest},
 		{"egress", measureEgress},
-		{"door", measureListener},
+		{"listener", measureListener},
 		{"processor", measureProcessor},
 		{"balance", measureBalance},
 		{"grid", measureGrid},

@@ -26,6 +26,7 @@ const (
 const (
 	definition = "a definition: one field for each setting, and no state that changes"
 	operations = "one method for each operation, over a few fields that never change"
+	oneCall    = "one method for each operation on a single request, whose goroutine alone has its few fields"
 )
 
 // large are the types that may hold more, each with its reason.
@@ -36,8 +37,8 @@ var large = map[string]string{
 	"admin/SubscriptionRequest":   definition,
 	"server/Subscription":         definition,
 	"internal/amqp/wire/Reader":   "one method for each type of AMQP, over a slice and a position",
-	"internal/api/azureblob/call": operations,
-	"internal/api/eventgrid/call": operations,
+	"internal/api/azureblob/call": oneCall,
+	"internal/api/eventgrid/call": oneCall,
 	"internal/api/v1/Handler":     operations,
 	"internal/config/Config":      definition,
 	"server/Config":               definition,

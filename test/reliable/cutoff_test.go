@@ -57,7 +57,7 @@ func cutOff(r *trial, attempt int) {
 	first.stop(r.t)
 	second.stop(r.t)
 	v := r.judge()
-	v.wantLetters(r.t, map[string][]int64{"0": {7, 8, 9}, "1": {12, 14}})
+	v.wantPoisoned(r.t, map[string][]int64{"0": {7, 8, 9}, "1": {12, 14}})
 	r.t.Logf("%d events were done twice", v.repeats)
 }
 

@@ -57,7 +57,7 @@ func dieAndGoOn(r *trial, point string) {
 	r.settle(nothing)
 	second.stop(r.t)
 	v := r.judge()
-	v.wantLetters(r.t, map[string][]int64{"0": {7, 8}, "1": {12}})
+	v.wantPoisoned(r.t, map[string][]int64{"0": {7, 8}, "1": {12}})
 	if point == inRetry {
 		r.wantAttemptsGoOn()
 	}
@@ -112,7 +112,7 @@ func dieAtCircuit(r *trial, point string) {
 	}
 	r.settle(r.closeCircuit)
 	second.stop(r.t)
-	r.judge().wantLetters(r.t, map[string][]int64{"0": {3, 6, 9, 12, 15, 18}})
+	r.judge().wantPoisoned(r.t, map[string][]int64{"0": {3, 6, 9, 12, 15, 18}})
 	r.wantClosed()
 }
 
@@ -191,7 +191,7 @@ func dieOfOneEvent(r *trial) {
 		p = r.start("worker", brief, d)
 	})
 	p.stop(r.t)
-	r.judge().wantLetters(r.t, map[string][]int64{"0": {6}})
+	r.judge().wantPoisoned(r.t, map[string][]int64{"0": {6}})
 	r.t.Logf("one event has cost %d workers", deaths)
 }
 

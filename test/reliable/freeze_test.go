@@ -47,7 +47,7 @@ func freezeAndGoOn(r *trial, point string) {
 	first.stop(r.t)
 	second.stop(r.t)
 	v := r.judge()
-	v.wantLetters(r.t, map[string][]int64{"0": {7, 8}, "1": {12}})
+	v.wantPoisoned(r.t, map[string][]int64{"0": {7, 8}, "1": {12}})
 	r.t.Logf("%d events were done twice", v.repeats)
 }
 

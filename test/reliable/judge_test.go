@@ -189,8 +189,8 @@ func judgePartition(done []entry, away []int64, events int64) (v partitionVerdic
 	return v
 }
 
-// wantLetters compares what was put away with what should have been.
-func (v verdict) wantLetters(t *testing.T, want map[string][]int64) {
+// wantPoisoned compares what was put away with what should have been.
+func (v verdict) wantPoisoned(t *testing.T, want map[string][]int64) {
 	t.Helper()
 	if got := sequences(v.poisoned); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("put away were %v, not %v", got, want)

@@ -146,7 +146,7 @@ func stopWhileOpen(r *trial) {
 	r.wantSeenOpen(found, poisoned)
 	r.settle(r.closeCircuit)
 	second.stop(r.t)
-	r.judge().wantLetters(r.t, map[string][]int64{"0": {3, 6, 9, 12}})
+	r.judge().wantPoisoned(r.t, map[string][]int64{"0": {3, 6, 9, 12}})
 }
 
 // loseThePoisonHub: while there is no place for a poison event its partition waits, and the other

@@ -72,7 +72,7 @@ func askBroken(t *testing.T, y *yard, p pace) {
 	r.settle(nothing)
 	stop()
 	v := r.judge()
-	v.wantLetters(t, map[string][]int64{"0": {20, 21, 120}, "1": {50}})
+	v.wantPoisoned(t, map[string][]int64{"0": {20, 21, 120}, "1": {50}})
 	for _, l := range v.poisoned {
 		if l.attempts < 4 || l.event.Properties["poison-reason"] != "this event is broken" || string(l.event.Body) != fmt.Sprintf("%s/%d broken", l.partition, l.sequence) {
 			t.Errorf("poison event of %s/%d: %d attempts, %v, %q", l.partition, l.sequence, l.attempts, l.event.Properties, l.event.Body)
@@ -93,7 +93,7 @@ func askPanics(t *testing.T, y *yard, p pace, d duty) {
 	r.settle(nothing)
 	stop()
 	v := r.judge()
-	v.wantLetters(t, map[string][]int64{})
+	v.wantPoisoned(t, map[string][]int64{})
 	r.wantOnce(v)
 	r.wantClosed()
 	r.logFinish(v, sent, func(int) bool { return true })

@@ -36,7 +36,7 @@ func TestYardRunsAFunctionAndDies(t *testing.T) {
 	r.settle(nothing)
 	r.extra = w.notes
 	v := r.judge()
-	v.wantLetters(t, map[string][]int64{"0": {31}})
+	v.wantPoisoned(t, map[string][]int64{"0": {31}})
 	for _, l := range v.poisoned {
 		if reason := fmt.Sprint(l.event.Properties["poison-reason"]); !strings.Contains(reason, "500") {
 			t.Errorf("the poison event says %q, and nothing of the status 500", reason)

@@ -128,7 +128,7 @@ func (s *storm) calmDown() {
 			}
 		}
 	}
-	v.wantLetters(r.t, want)
+	v.wantPoisoned(r.t, want)
 	incidents := map[string]bool{}
 	for _, e := range r.notes() {
 		if e.what == "circuit" && strings.HasPrefix(e.rest, "open ") {

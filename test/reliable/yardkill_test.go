@@ -143,7 +143,7 @@ func (r *trial) wantOpenStill() {
 func (d *dying) judge() {
 	d.t.Helper()
 	v := d.retrying.judge()
-	v.wantLetters(d.t, map[string][]int64{"0": {5}})
+	v.wantPoisoned(d.t, map[string][]int64{"0": {5}})
 	for _, l := range v.poisoned {
 		if l.attempts < 11 {
 			d.t.Errorf("the poison event says %d attempts", l.attempts)
@@ -153,8 +153,8 @@ func (d *dying) judge() {
 	for n := range int64(puttingAway) {
 		want[fmt.Sprint(n%2)] = append(want[fmt.Sprint(n%2)], n)
 	}
-	d.putting.judge().wantLetters(d.t, want)
-	d.tripped.judge().wantLetters(d.t, map[string][]int64{"0": {3, 6, 9, 12, 15, 18}})
+	d.putting.judge().wantPoisoned(d.t, want)
+	d.tripped.judge().wantPoisoned(d.t, map[string][]int64{"0": {3, 6, 9, 12, 15, 18}})
 	d.tripped.wantClosed()
 	for _, r := range d.all() {
 		d.t.Logf("%s: %d notes of lost leases", r.name, lostLeases(r.notes()))

@@ -41,7 +41,7 @@ var Subscription = Definition{
 		{Name: "noRetry", Value: "statuses", Help: "statuses that are given up at once, like 400,413, or none", Default: "400,401,403,404,413"},
 		{Name: "maxRetryAfter", Value: "duration", Default: "1h", check: isWait,
 			Help: "the longest wait that a receiver may ask for by Retry-After, a duration; negative: Retry-After is ignored"},
-		{Name: "deadLetter", Value: "place", Help: "where undeliverable events go: yard, folder:DIR, blob:URL, blob:ACCOUNT/CONTAINER or hub:NAME", Default: "none, they are dropped"},
+		{Name: "deadLetter", Value: "target", Help: "where undeliverable events go: yard, folder:DIR, blob:URL, blob:ACCOUNT/CONTAINER or hub:NAME", Default: "none, they are dropped"},
 		{Name: "deadLetterKey", Value: "text", Help: "key of the storage account, where the URL has no signature", Secret: true},
 
 		{Name: "headers", Flag: "header", Value: "NAME=VALUE", Help: "header of each request, NAME=VALUE, or NAME={data.path} from the event"},

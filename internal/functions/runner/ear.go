@@ -13,22 +13,21 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
-// retold is how soon the same trouble is worth another line, and maxTold how much of it is
-// remembered.
+// repeatAfter is how soon the same error is worth another warning, and maxReported how many errors
+// are remembered.
 const (
-	retold      = time.Minute
+	repeatAfter = time.Minute
 	maxReported = 1000
 )
 
-// ear hears what a host carries on from, and logs it: the same trouble is a warning once in a
-// while.
+// ear logs the errors that a host carries on from: the same one is a warning once in a while.
 type ear struct {
 	log *slog.Logger
 	// lost is called with what a host cannot carry on from by itself, though it tries: its hub or
 	// group is gone, or the log was closed.
 	lost func(error)
-	// placeless is called when the hub for poison is gone.
-	placeless func()
+	// targetLost is called when the hub for poison is gone.
+	targetLost func()
 
 	mu       sync.Mutex
 	reported map[string]time.Time // by partition and what was being done; guarded by mu
@@ -50,7 +49,7 @@ func (e *ear) heard(err error) {
 	switch {
 	case where.Step == functions.StepPutAway:
 		if errors.Is(err, hub.ErrNotFound) {
-			e.placeless()
+			e.targetLost()
 		}
 	case missing || errors.Is(err, hub.ErrClosed):
 		e.lost(where.Err)
@@ -61,7 +60,7 @@ func (e *ear) isNews(what string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	if at, reported := e.reported[what]; reported && now.Sub(at) < retold {
+	if at, reported := e.reported[what]; reported && now.Sub(at) < repeatAfter {
 		return false
 	}
 	if e.reported == nil || len(e.reported) >= maxReported {

@@ -174,7 +174,7 @@ func (k *supervisor) newHost(j *job, d Definition, stop context.CancelCauseFunc)
 	if topic, is := d.poisonTopic(); is {
 		sink = topicSink{k.catalog, topic}
 	}
-	ear := &ear{log: k.log, lost: func(err error) { stop(lostError{err}) }, placeless: func() {
+	ear := &ear{log: k.log, lost: func(err error) { stop(lostError{err}) }, targetLost: func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		j.adrift = true

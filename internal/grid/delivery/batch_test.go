@@ -252,7 +252,7 @@ func TestTimeToLiveIsLookedAtWhenAnAttemptFallsDue(t *testing.T) {
 // G8
 func TestWithoutATargetEventsAreDroppedAndCounted(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		id := y.orders("placeless", func(s *topics.Settings) { s.DeadLetter = topics.Target{} })
+		id := y.orders("targetless", func(s *topics.Settings) { s.DeadLetter = topics.Target{} })
 		y.sender.always(status(400))
 		y.publish("orders", "a", "b")
 		wait()

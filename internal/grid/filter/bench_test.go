@@ -74,7 +74,7 @@ func crowdEvent() *schema.Envelope {
 		Subject: []byte("/tenants/4711/pictures/image-4711.jpg"), Topic: "/subscriptions/x/topics/y",
 		Data: []byte(`{"tenant":"tenant-4711","path":"/a/4711/The Quick Brown Fox Jumps","paid":true,"tags":["New","tag-4711","tag-12"],
 			"lines":[{"sku":"AB-1","count":3,"price":9.99},{"sku":"AB-2","count":1,"price":19.99},{"sku":"AB-3","count":12,"price":0.49}],
-			"note":"please leave it at the door, \"thank you\"","customer":{"name":"Jane Doe","id":4711,"address":{"street":"Long Street 1","city":"Springfield","zip":"12345"}},
+			"note":"please leave it at the gate, \"thank you\"","customer":{"name":"Jane Doe","id":4711,"address":{"street":"Long Street 1","city":"Springfield","zip":"12345"}},
 			"total":12.5,"currency":"EUR","history":["created","checked","packed"]}`),
 	}
 }

@@ -85,9 +85,9 @@ func (m *model) restart() {
 }
 
 func (m *model) putSome(r *rapid.T) {
-	position := rapid.IntRange(0, len(m.cfg.Ladder)-1).Draw(r, "tier")
+	position := rapid.IntRange(0, len(m.cfg.Ladder)-1).Draw(r, "retry log")
 	var batch []pending.Delivery
-	for range rapid.IntRange(1, 3).Draw(r, "parcels") {
+	for range rapid.IntRange(1, 3).Draw(r, "deliveries") {
 		m.last++
 		batch = append(batch, thing(fmt.Sprint(m.last)))
 	}

@@ -116,7 +116,7 @@ type owners struct {
 
 // entry reads a record; errOther for one that is no such entry.
 func (o *owners) entry(ctx context.Context, c meta.Change, prefixes []string) (GroupEntry, error) {
-	at, key, ok := strings.Cut(c.Key, "/fact/")
+	at, key, ok := strings.Cut(c.Key, "/"+entryPrefix)
 	if !ok || strings.Count(at, "/") != 2 ||
 		!slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 		return GroupEntry{}, errOther
