@@ -46,8 +46,8 @@
 // A program that cannot be reached, and what a handler says is Unavailable, is no event's fault: it
 // uses up no retries and puts nothing away. The events wait, with back-off; the breaker counts that
 // once it has lasted for longer than the retries. Where a connection was there and broke, or the
-// program answers 502, 503 or 504, the event may be the cause after all: it counts as failed if calls
-// for other events of the function succeed between its attempts, here at this instance.
+// program answers 502, 503 or 504, the event may be the cause after all: it counts as failed if
+// calls for other events of the function succeed between its attempts, here at this instance.
 //
 // Attempts are stored beside the checkpoint and survive restarts. So do calls in which an instance
 // died, once events have failed or owners have died at the same event three times: from then on

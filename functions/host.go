@@ -132,8 +132,8 @@ func (h *Host) start() ([]*function, error) {
 }
 
 // Hold opens a function's circuit for all instances: no further call starts, calls in progress end,
-// checkpoints stay, until Resume. Run has begun. Where the circuit is in a yard's store it takes the
-// right Manage, and so does Resume.
+// checkpoints stay, until Resume. Run has begun. Where the circuit is in a yard's store it takes
+// the right Manage, and so does Resume.
 func (h *Host) Hold(ctx context.Context, function, reason string) error {
 	return h.change(ctx, function, func(r breaker.Record) (breaker.Record, bool) {
 		return breaker.Hold(r, strings.ToLower(rand.Text()), h.id, reason, time.Now())

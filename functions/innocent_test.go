@@ -272,8 +272,8 @@ func TestWhatIsUnavailableForOneEventAlone(t *testing.T) {
 	}
 }
 
-// R7, F5: an endpoint that is down for less than the retries last is no failure for the breaker, and
-// after that each attempt is one.
+// R7, F5: an endpoint that is down for less than the retries last is no failure for the breaker,
+// and after that each attempt is one.
 func TestTheBreakerCountsWhatIsDownForLongerThanTheRetries(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		w.orders.SendN("0", 10)

@@ -17,8 +17,8 @@ import (
 	"github.com/eventyard/eventyard/servertest"
 )
 
-// R1, F5, F7: a host needs the rights to listen and to send: its circuit opens, probes and closes by
-// itself; but to hold it takes an operator.
+// R1, F5, F7: a host needs the rights to listen and to send: its circuit opens, probes and closes
+// by itself; but to hold it takes an operator.
 func TestAHostNeedsNoRightToManage(t *testing.T) {
 	worker := server.Policy{Name: "worker", Rights: []string{"listen", "send"}, PrimaryKey: "worker-key-of-a-length-that-is-allowed-0123456789"}
 	yard := servertest.Start(t, servertest.Listeners, func(c *server.Config) { c.Policies = []server.Policy{worker} })

@@ -31,7 +31,8 @@ type Config struct {
 	// ID names this instance in the group; empty means a generated one. An instance with an id of
 	// its own that comes back soon keeps its partitions; a yard gives them to another process only
 	// when the leases have run out, unless it has the right to manage. Two at once are
-	// ErrDuplicateID. It is made of letters, digits, '-', '_', '.', ':' and '$', at most 150 of them.
+	// ErrDuplicateID. It is made of letters, digits, '-', '_', '.', ':' and '$', at most 150 of
+	// them.
 	ID string
 
 	// MaxBatch is the most events of one call; 0 means 100. Prefetch is how many the hub

@@ -42,8 +42,8 @@ func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 			looked = append(looked, answer)
 		}
 	}
-	// Rounds are nine tenths of Renew apart at least; what the last write took must not make this one
-	// wait for another round, or the presence would look like one that was left behind.
+	// Rounds are nine tenths of Renew apart at least; what the last write took must not make this
+	// one wait for another round, or the presence would look like one that was left behind.
 	if time.Since(c.presence.at) >= c.cfg.Renew*3/4 {
 		if err := c.presence.write(ctx); err != nil {
 			return time.Time{}, &Error{"", "renew presence", err}
@@ -300,8 +300,8 @@ func (c *coordinator) situation(w world) *situation {
 	for id := range c.held {
 		s.held[id] = true
 	}
-	// Others hear of a release, wait until it is nobody's turn, and take it; alone there is nobody to
-	// wait for.
+	// Others hear of a release, wait until it is nobody's turn, and take it; alone there is nobody
+	// to wait for.
 	var othersTake time.Duration
 	if s.others() {
 		othersTake = c.gap() + 2*s.released

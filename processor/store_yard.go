@@ -69,8 +69,8 @@ func (y *yard) Leases(ctx context.Context, g Group) ([]Lease, error) {
 }
 
 // times are how long a lease lasts and how often what an instance holds is written again. They come
-// with the context of a processor's calls: by them the yard knows how long an instance can be silent
-// and alive, and a store that wraps this one need not know of it.
+// with the context of a processor's calls: by them the yard knows how long an instance can be
+// silent and alive, and a store that wraps this one need not know of it.
 type times struct{ lease, renew time.Duration }
 
 type timesKey struct{}

@@ -38,8 +38,8 @@ type Access struct {
 	Readable []Policy
 }
 
-// ensurePolicy makes a policy what the configuration says. One that differs is replaced in one step,
-// so that it is never missing, and on a full disk, too.
+// ensurePolicy makes a policy what the configuration says. One that differs is replaced in one
+// step, so that it is never missing, and on a full disk, too.
 func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 	rights, err := auth.ParseRights(p.Rights)
 	if err != nil {

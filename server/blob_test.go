@@ -188,7 +188,8 @@ func TestDevelopmentStorage(t *testing.T) { // P8, R1
 }
 
 // G8: dead letters go to a container of the yard's own account, named as Azure names one, by its
-// resource id; a storage client reads them there. An account that nobody told the yard of is refused.
+// resource id; a storage client reads them there. An account that nobody told the yard of is
+// refused.
 func TestDeadLettersByResourceID(t *testing.T) {
 	hook := newReceiver(t)
 	hook.status.Store(http.StatusBadRequest) // never again

@@ -22,9 +22,9 @@ func TestAFolderOfOthersIsRefused(t *testing.T) {
 	testkit.Deep(t, testkit.Tree(t, cfg.DataDir), before)
 }
 
-// R6: in a yard's folder files of others stay as they are, also in the folders of blobs, certificates
-// and dead letters, and no link is followed: a whole life of a yard, twice. Package storage has the
-// same for the folders of events.
+// R6: in a yard's folder files of others stay as they are, also in the folders of blobs,
+// certificates and dead letters, and no link is followed: a whole life of a yard, twice. Package
+// storage has the same for the folders of events.
 func TestFilesOfOthersInTheDataFolderAreLeftAlone(t *testing.T) {
 	cfg, outside := everyListener(t), t.TempDir()
 	start(t, cfg).shutdown()

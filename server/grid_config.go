@@ -40,8 +40,8 @@ type Grid struct {
 	DeadLetterDelay, DeadLetterGiveUp, DeadLetterKeep time.Duration
 	// DeadLetterFolders are those outside the data folder that may be written to.
 	DeadLetterFolders []string
-	// DeadLetterAccounts are connection strings of storage accounts that dead letters may be written
-	// to by the account's name. The yard's own account need not be here.
+	// DeadLetterAccounts are connection strings of storage accounts that dead letters may be
+	// written to by the account's name. The yard's own account need not be here.
 	DeadLetterAccounts []string
 }
 

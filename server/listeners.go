@@ -95,8 +95,9 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	var secure *tls.Config // of the HTTP server
 	if y.certs != nil {
 		d.tls = y.certs.TLS()
-		// One server behind a plain and a TLS listener makes itself ready for HTTP/2 only if that is
-		// named before either begins. WebSockets come over HTTP/1.1, for which their clients ask.
+		// One server behind a plain and a TLS listener makes itself ready for HTTP/2 only if that
+		// is named before either begins. WebSockets come over HTTP/1.1, for which their clients
+		// ask.
 		secure = d.tls.Clone()
 		secure.NextProtos = []string{"h2", "http/1.1"}
 	}

@@ -25,9 +25,9 @@ import (
 	"github.com/eventyard/eventyard/servertest"
 )
 
-// R1: every route of the yard, asked with every kind of credential, lets in whom testdata/rights.txt
-// says, and nobody else. The file is written by hand, so that a route that declares too little does
-// not decide by itself what is right; a route that is not in it fails.
+// R1: every route of the yard, asked with every kind of credential, lets in whom
+// testdata/rights.txt says, and nobody else. The file is written by hand, so that a route that
+// declares too little does not decide by itself what is right; a route that is not in it fails.
 func TestRightsOverHTTP(t *testing.T) {
 	y := newRightsYard(t)
 	cfg := y.Config

@@ -14,10 +14,12 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
-// What the HTTP connection of a stranger may have: one by which no request came yet that was let in.
+// What the HTTP connection of a stranger may have: one by which no request came yet that was let
+// in.
 const (
-	// strangerTimeout is for a whole request and its answer, from the first byte or from connecting;
-	// strangerIdle is between them: probes of load balancers come once a minute at the least.
+	// strangerTimeout is for a whole request and its answer, from the first byte or from
+	// connecting; strangerIdle is between them: probes of load balancers come once a minute at the
+	// least.
 	strangerTimeout = 30 * time.Second
 	strangerIdle    = 75 * time.Second
 	// strangerRequests may be answered at once, over HTTP/2.
@@ -141,8 +143,8 @@ func (v *visitors) Bear(w http.ResponseWriter, r *http.Request) (done func(), ok
 	}, true
 }
 
-// leave gives up the permit of a request's connection, which is about to get one of another listener
-// or to be closed.
+// leave gives up the permit of a request's connection, which is about to get one of another
+// listener or to be closed.
 func (v *visitors) leave(r *http.Request) {
 	if at := visitorOf(r); at != nil {
 		at.permit.Leave()

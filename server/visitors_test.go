@@ -130,7 +130,8 @@ func (s *streams) ask(n int, path string, right bool) {
 	}
 }
 
-// wait reads until so many requests have an answer, of which no body is taken, and so many were cut off.
+// wait reads until so many requests have an answer, of which no body is taken, and so many were cut
+// off.
 func (s *streams) wait(answered, ends int) {
 	s.t.Helper()
 	for s.answered < answered || s.ends < ends {

@@ -13,8 +13,9 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// R1: what a function of the yard keeps in its group is out of every client's reach: who may listen,
-// and even who may manage, cannot make it pass over events, hold its circuit or take its partitions.
+// R1: what a function of the yard keeps in its group is out of every client's reach: who may
+// listen, and even who may manage, cannot make it pass over events, hold its circuit or take its
+// partitions.
 func TestFunctionsOfTheYardAreOutOfReach(t *testing.T) {
 	hook := newReceiver(t)
 	cfg := everyListener(t)

@@ -96,8 +96,8 @@ func (c *Conn) Identity() Identity { return c.handshake.identity }
 func (c *Conn) Context() context.Context { return c.ctx }
 
 // Know says that the peer has shown a right: it is a client from now on, with all that clients may
-// have. It may be called again, from any goroutine. Where there is no permit for one more client the
-// error is what to close the connection with.
+// have. It may be called again, from any goroutine. Where there is no permit for one more client
+// the error is what to close the connection with.
 func (c *Conn) Know() error {
 	if c.known.Load() {
 		return nil
@@ -113,8 +113,8 @@ func (c *Conn) Know() error {
 // Known reports whether the peer has shown a right.
 func (c *Conn) Known() bool { return c.known.Load() }
 
-// Hold takes memory for what is kept for the peer. It is false, and takes nothing, where that is too
-// much for a stranger; what a client may have is for the caller to bound.
+// Hold takes memory for what is kept for the peer. It is false, and takes nothing, where that is
+// too much for a stranger; what a client may have is for the caller to bound.
 func (c *Conn) Hold(bytes int) bool { return c.permit.Hold(bytes) }
 
 // Free gives back what was held.

@@ -178,8 +178,8 @@ func errorIdle(milliseconds int64, container string) *Error {
 		"The connection was inactive for more than the allowed %d milliseconds and is closed by container '%s'.", milliseconds, container)}
 }
 
-// errorFull is for connections that there is no permit for. A stranger's is free again soon, so that
-// clients are to come again.
+// errorFull is for connections that there is no permit for. A stranger's is free again soon, so
+// that clients are to come again.
 func errorFull(err error) *Error {
 	condition := ConditionConnectionForced
 	if full, ok := errors.AsType[*admission.FullError](err); ok && full.Kind == admission.Clients {

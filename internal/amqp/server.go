@@ -184,8 +184,8 @@ func (s *Server) admit(ctx context.Context, nc net.Conn, permit *admission.Permi
 	return c
 }
 
-// evict ends a connection whose permit was taken away: some by an error, and when these are too many
-// at once without a word.
+// evict ends a connection whose permit was taken away: some by an error, and when these are too
+// many at once without a word.
 func (s *Server) evict(c *Conn) {
 	s.mu.Lock()
 	polite := len(s.conns)-s.serving < maxRefusing

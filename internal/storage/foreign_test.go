@@ -44,8 +44,8 @@ func TestFilesOfOthersInTheFolderAreLeftAlone(t *testing.T) {
 	}
 }
 
-// strangers puts files of others, and links to such, into every folder that storage has, under names
-// of all kinds, and gives what is to stay.
+// strangers puts files of others, and links to such, into every folder that storage has, under
+// names of all kinds, and gives what is to stay.
 func strangers(t *testing.T, dir, outside string) map[string]string {
 	t.Helper()
 	const segment, random = "00000000000000000000.seg", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -13,7 +13,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// withSecret opens a folder with a secret in its meta store, which has to be there after the first time.
+// withSecret opens a folder with a secret in its meta store, which has to be there after the first
+// time.
 func withSecret(t *testing.T, folder string, key SecretKey) error {
 	t.Helper()
 	s, err := Open(t.Context(), Disk(folder), Config{Sync: "os", SecretKey: key, Log: slog.New(slog.DiscardHandler)})

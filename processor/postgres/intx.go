@@ -19,8 +19,8 @@ import (
 //   - The transaction locks the checkpoint's row and looks at its version and the lease
 //     before work runs, and again at the lease after.
 //   - An error of work, or a panic, rolls it back; the batch comes again.
-//   - When the answer to the commit is lost, that is an error, too, and the batch comes again. The lock
-//     waits for the first transaction's end, and the row shows how it ended: if it was
+//   - When the answer to the commit is lost, that is an error, too, and the batch comes again. The
+//     lock waits for the first transaction's end, and the row shows how it ended: if it was
 //     committed, work does not run a second time.
 //   - A new owner of the partition waits in Begin for the transaction's end, or ends it
 //     (Config.Evict), and so reads the checkpoint that goes with what was written.

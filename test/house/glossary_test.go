@@ -49,8 +49,8 @@ var fixed = map[string][]string{
 }
 
 // Identifiers use the words of docs/reference/glossary.md, and none of those that it avoids; and so
-// does each literal of the program, as it may be the name of a metric, a label, a flag or a field, or
-// a part of an error, a log line or a help text.
+// does each literal of the program, as it may be the name of a metric, a label, a flag or a field,
+// or a part of an error, a log line or a help text.
 func TestWordsAreThoseOfTheGlossary(t *testing.T) {
 	words := avoidedWords(t)
 	if len(words) < 10 {

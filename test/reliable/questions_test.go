@@ -23,8 +23,9 @@ type pace struct {
 	lasting time.Duration
 }
 
-// F2 to F8: TestAHundredASecond asks the three questions that everybody has who processes events in order:
-// what does a broken event do, what does bad code do, and what does a bad day of something else do?
+// F2 to F8: TestAHundredASecond asks the three questions that everybody has who processes events in
+// order: what does a broken event do, what does bad code do, and what does a bad day of something
+// else do?
 func TestAHundredASecond(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)
@@ -35,7 +36,8 @@ func TestAHundredASecond(t *testing.T) {
 	t.Run("a downstream that is down", func(t *testing.T) { t.Parallel(); askDown(t, y, mail, p) })
 }
 
-// F2 to F8: TestTenThousandASecond asks the same at a hundred times the pace, one question after the other.
+// F2 to F8: TestTenThousandASecond asks the same at a hundred times the pace, one question after
+// the other.
 func TestTenThousandASecond(t *testing.T) {
 	mail := startMail(t)
 	y := startYard(t, false, mail.settings())

@@ -17,8 +17,8 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
-// attackVariable makes this program a crowd of hostile clients: attacks a second, then the addresses
-// of the listeners.
+// attackVariable makes this program a crowd of hostile clients: attacks a second, then the
+// addresses of the listeners.
 const attackVariable = "EVENTYARD_TEST_ATTACK"
 
 func TestMain(m *testing.M) {

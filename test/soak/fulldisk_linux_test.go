@@ -22,9 +22,9 @@ import (
 	"github.com/eventyard/eventyard/server"
 )
 
-// R6: a disk without a free byte can be emptied, although somebody else takes every byte that becomes
-// free: the yard starts, deletes a hub, shortens a retention and applies it. With room again it goes
-// on, and nothing that was acknowledged is lost.
+// R6: a disk without a free byte can be emptied, although somebody else takes every byte that
+// becomes free: the yard starts, deletes a hub, shortens a retention and applies it. With room
+// again it goes on, and nothing that was acknowledged is lost.
 func TestAFullDiskCanBeEmptied(t *testing.T) {
 	long(t)
 	for _, kind := range []string{"ext4", "tmpfs"} {

@@ -22,8 +22,8 @@ import (
 )
 
 // R2: clients who know their key are served while strangers do their worst, each kind of them from
-// many addresses. Nothing that was acknowledged is missing. In the long run each kind of client keeps
-// four fifths of its rate, and its 99th percentile within three times what it was.
+// many addresses. Nothing that was acknowledged is missing. In the long run each kind of client
+// keeps four fifths of its rate, and its 99th percentile within three times what it was.
 func TestGoodClientsBesideHostileOnes(t *testing.T) {
 	calm, storm, attacks := time.Second, 3*time.Second, 60
 	if *wanted {
@@ -242,8 +242,8 @@ func (y *program) count(t *testing.T) (n int) {
 	return n
 }
 
-// attack runs hostile clients in a process of their own, so many attacks a second; the function that
-// it gives ends them and says how they fared.
+// attack runs hostile clients in a process of their own, so many attacks a second; the function
+// that it gives ends them and says how they fared.
 func (y *program) attack(t *testing.T, aSecond int) (end func() string) {
 	t.Helper()
 	process := exec.Command(os.Args[0])

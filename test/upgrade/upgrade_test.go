@@ -302,8 +302,8 @@ func (y *yard) keys(t *testing.T) {
 	}
 }
 
-// blobs are opened by what a connection string of then has: a key of the root policy, in folders from
-// before the account had keys of its own.
+// blobs are opened by what a connection string of then has: a key of the root policy, in folders
+// from before the account had keys of its own.
 func (y *yard) blobs(t *testing.T) {
 	var account, policy struct {
 		PrimaryKey string

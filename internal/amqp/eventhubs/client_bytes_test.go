@@ -9,9 +9,9 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// H3, H8: messages as the clients' own encoders write them. What Event Hubs takes from them is taken,
-// stored, and given back with its sections in order, with what is the hub's added and what was for
-// the way here left out.
+// H3, H8: messages as the clients' own encoders write them. What Event Hubs takes from them is
+// taken, stored, and given back with its sections in order, with what is the hub's added and what
+// was for the way here left out.
 func TestWhatClientsWrite(t *testing.T) {
 	for _, tt := range []struct {
 		what, sent, header, annotations, rest string

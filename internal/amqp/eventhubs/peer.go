@@ -111,8 +111,8 @@ func (p *peer) entity(a address) entity {
 	return entity{host: p.conn.Hostname(), namespace: p.handler.cfg.Broker.Namespace(), address: a}
 }
 
-// grant takes in what the client has shown: from the first on it is no stranger any more. Where there
-// is no permit for one more client it stays one.
+// grant takes in what the client has shown: from the first on it is no stranger any more. Where
+// there is no permit for one more client it stays one.
 func (p *peer) grant(g auth.Grant) error {
 	if err := p.conn.Know(); err != nil {
 		return err

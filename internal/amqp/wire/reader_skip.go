@@ -126,8 +126,8 @@ func (r *Reader) skipDescriptor() error {
 }
 
 // descriptorCode reads the constructor of a descriptor. The standard has symbols and ulongs, and
-// reserves all else (§1.2); clients write ints, too, and every simple value harms as little. Null is
-// none, and what holds other values is refused: nobody writes it, and it could nest without end.
+// reserves all else (§1.2); clients write ints, too, and every simple value harms as little. Null
+// is none, and what holds other values is refused: nobody writes it, and it could nest without end.
 func (r *Reader) descriptorCode() (Code, error) {
 	c, err := r.code("descriptor")
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package azureblob is the part of the Azure Blob REST API that checkpoint
-// stores and other small users of it need, under /blob/ACCOUNT/CONTAINER/BLOB, at a host
-// ACCOUNT.blob.DOMAIN, or under /ACCOUNT/CONTAINER/BLOB in the storage emulator's place. It translates and keeps no state: every call ends in a
-// blob.Service, and a 2xx answer to a write means that it is stored.
+// Package azureblob is the part of the Azure Blob REST API that checkpoint stores and other small
+// users of it need, under /blob/ACCOUNT/CONTAINER/BLOB, at a host ACCOUNT.blob.DOMAIN, or under
+// /ACCOUNT/CONTAINER/BLOB in the storage emulator's place. It translates and keeps no state: every
+// call ends in a blob.Service, and a 2xx answer to a write means that it is stored.
 //
 // A request is found in one table (operations.go), let in by a shared key, a shared-access
 // signature or a bearer token (admit.go), and served by a frame; errors have the service's form

@@ -97,8 +97,8 @@ func TestOfficialManager(t *testing.T) {
 	}
 }
 
-// G12: what the official client asks of a yard as of a service: its kinds of topics, and a namespace
-// of any name, with topics and subscriptions that are shown as its own.
+// G12: what the official client asks of a yard as of a service: its kinds of topics, and a
+// namespace of any name, with topics and subscriptions that are shown as its own.
 func TestOfficialManagerOfANamespace(t *testing.T) {
 	y := newRealYard(t)
 	types := y.manages().NewTopicTypesClient()

@@ -51,8 +51,8 @@ func Authenticate(access Access, r *http.Request) (auth.Grant, error) {
 	return auth.Grant{}, fmt.Errorf("%w: the Authorization header begins with %.32q", auth.ErrUnsupported, scheme)
 }
 
-// failedLogin reports whether a request was refused for the key or token that it shows, by whichever
-// API: for none at all, or for one with too few rights, nobody has to wait.
+// failedLogin reports whether a request was refused for the key or token that it shows, by
+// whichever API: for none at all, or for one with too few rights, nobody has to wait.
 func failedLogin(r *http.Request, said Refusal) bool {
 	if said.Status != http.StatusUnauthorized && said.Code != "AuthenticationFailed" {
 		return false

@@ -14,8 +14,9 @@ var (
 )
 
 // ByInstance judges a change of the record that an instance makes: it may write what Decide, Probed
-// and Returned give, and Decided of a closed one, but not what Hold and Resume do. It gives the instance in whose name the
-// change is, if it matters who makes it: that which tries, or has tried, an event.
+// and Returned give, and Decided of a closed one, but not what Hold and Resume do. It gives the
+// instance in whose name the change is, if it matters who makes it: that which tries, or has tried,
+// an event.
 func ByInstance(before, after Record) (instance string, err error) {
 	again := after
 	again.Policy = before.Policy

@@ -7,8 +7,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// R1, F7: what Decide, Probed and Returned make is an instance's to write, what Hold and Resume make
-// an operator's.
+// R1, F7: what Decide, Probed and Returned make is an instance's to write, what Hold and Resume
+// make an operator's.
 func TestByInstance(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	policy := Policy{Failures: 1, Probe: time.Second}

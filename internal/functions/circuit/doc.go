@@ -46,8 +46,8 @@
 // If each instance put away what its own count allows, k of them would put away k times as many
 // before they heard of each other. So a put-away is decided on by compare-and-set of the record: it
 // is read, then all tallies are, and how many failures this instance has then is written into it
-// (breaker.Record.Decided), until its tally shows as many. All decisions of a term have an order so,
-// and each counts what was decided before.
+// (breaker.Record.Decided), until its tally shows as many. All decisions of a term have an order
+// so, and each counts what was decided before.
 //
 // # Who writes when
 //

@@ -95,15 +95,15 @@ func answer(list []*request, p permission) {
 	}
 }
 
-// MayPutAway asks for leave to put events away that have failed, one at least, and says how many of them, the
-// first, may be: fewer than were asked for if the circuit is not closed (any more). Over all
-// instances no more than the policy's failures are allowed within its time, and the one that is too
-// many opens the circuit.
+// MayPutAway asks for leave to put events away that have failed, one at least, and says how many of
+// them, the first, may be: fewer than were asked for if the circuit is not closed (any more). Over
+// all instances no more than the policy's failures are allowed within its time, and the one that is
+// too many opens the circuit.
 //
 // Run decides, for all who have asked meanwhile together, by a round of the store: it reads the
-// record, then all tallies, and announces in the record what it allows, on condition that the record
-// is still the same. So all decisions of all instances have an order, and each knows those before
-// it. An error means that the store could not be asked, and nothing was allowed.
+// record, then all tallies, and announces in the record what it allows, on condition that the
+// record is still the same. So all decisions of all instances have an order, and each knows those
+// before it. An error means that the store could not be asked, and nothing was allowed.
 //
 // Events that are allowed are counted as failures, unless the policy counts attempts. Leave is for
 // the term in which the circuit was closed then, as Stands tells.
@@ -132,8 +132,8 @@ const (
 	// maxLagging is how many instances may have decided something that their tallies do not show
 	// yet, so that the record stays small.
 	maxLagging = 32
-	// maxRewrite is how often an instance with failures in the window writes its tally again, however
-	// long the window is: so long others wait who do not know how old it is.
+	// maxRewrite is how often an instance with failures in the window writes its tally again,
+	// however long the window is: so long others wait who do not know how old it is.
 	maxRewrite = 10 * time.Second
 )
 
@@ -196,8 +196,8 @@ func (l *loop) permit(ctx context.Context, asked []*request, version processor.V
 	return nil
 }
 
-// unsure is after a write that was not answered, or refused since somebody else was quicker: then it
-// is all decided anew.
+// unsure is after a write that was not answered, or refused since somebody else was quicker: then
+// it is all decided anew.
 func (l *loop) unsure(asked []*request, err error) error {
 	if errors.Is(err, processor.ErrConflict) {
 		l.again(asked)

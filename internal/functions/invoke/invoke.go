@@ -107,11 +107,10 @@ type Answer struct {
 	Status int // 0: there was no answer
 }
 
-// Do calls. Its error is ctx's own, by its cause (and ErrNotConnected where that is so), and nothing
-// else: all that the other side or the network does wrong is an answer, Failed, Unavailable or
-// Unreachable, with a text that says what to do. An answer that is there
-// in full counts, also when ctx ends at that moment. Nothing of the events is looked at after it
-// has returned.
+// Do calls. Its error is ctx's own, by its cause (and ErrNotConnected where that is so), and
+// nothing else: all that the other side or the network does wrong is an answer, Failed, Unavailable
+// or Unreachable, with a text that says what to do. An answer that is there in full counts, also
+// when ctx ends at that moment. Nothing of the events is looked at after it has returned.
 //
 // A request may arrive twice: where a kept connection turns out to be closed before a byte of the
 // answer came, it is sent once more over another.

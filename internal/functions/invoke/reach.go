@@ -50,8 +50,8 @@ func broke(err error) bool {
 }
 
 // reach knows how far a request has come: an error alone does not always tell. A program that hangs
-// up in the midst of a TLS handshake was not reached. One that dies of a request on a kept connection
-// was, although the transport tries another connection then, which is refused.
+// up in the midst of a TLS handshake was not reached. One that dies of a request on a kept
+// connection was, although the transport tries another connection then, which is refused.
 type reach struct{ connecting, connected atomic.Bool }
 
 // trace has the transport tell of its connections.

@@ -18,8 +18,9 @@
 // People are told once when an incident begins, however often it is tried and fails; once more if
 // an operator holds it; and when it has ended. Who could not be told of the beginning before it
 // ended is told of both at once. Incidents that follow each other for long are told now and then
-// (pace.go), and no target gets more than so many, whatever there is to tell (paces.go). A held circuit has no link: what an operator stopped on purpose is resumed by an
-// operator, and the notice says by whom it was held and which command ends that.
+// (pace.go), and no target gets more than so many, whatever there is to tell (paces.go). A held
+// circuit has no link: what an operator stopped on purpose is resumed by an operator, and the
+// notice says by whom it was held and which command ends that.
 package notify
 
 import (

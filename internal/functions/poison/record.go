@@ -5,13 +5,15 @@
 // and why it was put away. So it can be read by any reader of hubs, and the original can be had
 // back whole:
 //
-//   - The properties named below are the poison event's, whatever the original had under these names: a function that reads a
-//     poison hub may fail on a poison event, which then becomes a poison event about a poison event. What the original had is kept
-//     under a longer name (nested), level by level, and Read gives it back.
+//   - The properties named below are the poison event's, whatever the original had under these
+//     names: a function that reads a poison hub may fail on a poison event, which then becomes a
+//     poison event about a poison event. What the original had is kept under a longer name
+//     (nested), level by level, and Read gives it back.
 //   - Any other property stays the original's, also where its name begins with "poison-".
-//   - Whatever an event is made of, its poison event can be written: values that no message can carry are put into words (fit), and
-//     what makes a poison event too large is left out, the least needed first (message.go). Beside an event that fills a hub's
-//     limit to the last few hundred bytes nothing has room: its poison event only says where it is (message.go).
+//   - Whatever an event is made of, its poison event can be written: values that no message can
+//     carry are put into words (fit), and what makes a poison event too large is left out, the
+//     least needed first (message.go). Beside an event that fills a hub's limit to the last few
+//     hundred bytes nothing has room: its poison event only says where it is (message.go).
 package poison
 
 import (

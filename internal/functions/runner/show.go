@@ -42,8 +42,8 @@ type Function struct {
 	Partitions             int
 	// Counts of this node since it started.
 	Counts functions.Status
-	// Poison target in full: hub NAME, topic:NAME or none; Poisoned how many poison events are there
-	// and not redriven, -1: unknown, and PoisonedMore that not all were counted.
+	// Poison target in full: hub NAME, topic:NAME or none; Poisoned how many poison events are
+	// there and not redriven, -1: unknown, and PoisonedMore that not all were counted.
 	PoisonTarget string
 	Poisoned     int
 	PoisonedMore bool

@@ -19,7 +19,8 @@ const (
 	Skip              // done, in a way: counted
 	Untouched         // not tried: it comes again with the attempts it had
 	// Unavailable: what the function needs was reached and broke down, or said that it cannot.
-	// Nobody is guilty of that; where others succeed meanwhile Sight.Judge makes it Failed or Later.
+	// Nobody is guilty of that; where others succeed meanwhile Sight.Judge makes it Failed or
+	// Later.
 	Unavailable
 	Unreachable // what the function needs was not reached: nobody is guilty of that
 )
@@ -60,18 +61,23 @@ type Part struct {
 // one of them.
 //
 //   - all done: one Finish.
-//   - a whole unit that failed: Call with Attempts and Used one higher, after the policy's wait; retries used up and more than one
-//     event: two halves, left and right, Halved, called at once; one event: PutAway.
-//   - Poison of several events without results of their own: halves at once, which have the tries that the whole had left, since
-//     what fails there for another reason has not been tried enough; of one: PutAway.
-//   - a Halved unit of several events that failed: halves again; of one: called once more, soon, if there are
-//     retries at all, then PutAway. Later in a Halved unit waits and calls again while Used is within the policy: a program that is busy says nothing against an event.
-//   - Unavailable and Unreachable use up nothing: Call with Attempts and Down one higher, after the policy's wait; once there
-//     were as many as it has retries after a back-off, and Part.Down. Several events that are Unavailable are halved then: if some
-//     succeed that tells of the others.
-//   - results of their own: the failed ones stay together in one unit (Attempts+1); when used up each is PutAway, since it is known
-//     which. Untouched ones are a unit of their own with the numbers they had; if that is all of them, they wait, as nothing would
-//     come of calling at once.
+//   - a whole unit that failed: Call with Attempts and Used one higher, after the policy's wait;
+//     retries used up and more than one event: two halves, left and right, Halved, called at once;
+//     one event: PutAway.
+//   - Poison of several events without results of their own: halves at once, which have the tries
+//     that the whole had left, since what fails there for another reason has not been tried enough;
+//     of one: PutAway.
+//   - a Halved unit of several events that failed: halves again; of one: called once more, soon, if
+//     there are retries at all, then PutAway. Later in a Halved unit waits and calls again while
+//     Used is within the policy: a program that is busy says nothing against an event.
+//   - Unavailable and Unreachable use up nothing: Call with Attempts and Down one higher, after the
+//     policy's wait; once there were as many as it has retries after a back-off, and Part.Down.
+//     Several events that are Unavailable are halved then: if some succeed that tells of the
+//     others.
+//   - results of their own: the failed ones stay together in one unit (Attempts+1); when used up
+//     each is PutAway, since it is known which. Untouched ones are a unit of their own with the
+//     numbers they had; if that is all of them, they wait, as nothing would come of calling at
+//     once.
 func (p Policy) After(u Unit, whole Result, each map[int64]Result, random float64) []Part {
 	u.Calling = false
 	by, rest := sortOut(u.Events, whole, each)

@@ -37,8 +37,8 @@ func (e *Endpoint) Down(at, by int64) {
 // Now is the time, for the next See.
 func (e *Endpoint) Now() int64 { return e.now }
 
-// See gives what the others show to a caller whose last call for the same events ended at a time; 0:
-// there was none.
+// See gives what the others show to a caller whose last call for the same events ended at a time;
+// 0: there was none.
 func (e *Endpoint) See(since, by int64) Sight {
 	s := Sight{Well: since > 0 && e.good > since}
 	for _, f := range e.down {
@@ -55,9 +55,9 @@ type Sight struct {
 	Ill bool
 }
 
-// Judge says whether events are guilty of an endpoint's being Unavailable: if others succeed between
-// their calls, and from then on as long as it is not down for the others, too. Guilty ones have
-// Failed, or ask for Later, as any other. What is Unreachable is nobody's fault.
+// Judge says whether events are guilty of an endpoint's being Unavailable: if others succeed
+// between their calls, and from then on as long as it is not down for the others, too. Guilty ones
+// have Failed, or ask for Later, as any other. What is Unreachable is nobody's fault.
 func (s Sight) Judge(u Unit, whole Result, each map[int64]Result) (Unit, Result, map[int64]Result) {
 	broke := whole.Verdict == Unavailable
 	for _, r := range each {

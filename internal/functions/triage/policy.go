@@ -33,9 +33,9 @@ const (
 	// again.
 	untouchedWait = time.Second
 	// firstDown is the least wait where something has been down for longer than the retries last;
-	// it doubles up to mostDown, or the policy's Delay if that is longer. Once it is back events are
-	// not to wait for much longer; and as each such call counts, a breaker with usual numbers is to
-	// hear of an outage that lasts.
+	// it doubles up to mostDown, or the policy's Delay if that is longer. Once it is back events
+	// are not to wait for much longer; and as each such call counts, a breaker with usual numbers
+	// is to hear of an outage that lasts.
 	firstDown = 250 * time.Millisecond
 	mostDown  = time.Second
 )

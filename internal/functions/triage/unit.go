@@ -20,8 +20,8 @@ type Unit struct {
 	Deaths  int `json:"deaths,omitempty"`
 	Counted int `json:"counted,omitempty"`
 	Ended   int `json:"ended,omitempty"`
-	// Down are the last calls in a row that failed through no fault of these events; Accused: others
-	// have succeeded between them, so that it may be their fault after all (Sight.Judge).
+	// Down are the last calls in a row that failed through no fault of these events; Accused:
+	// others have succeeded between them, so that it may be their fault after all (Sight.Judge).
 	Down    int  `json:"down,omitempty"`
 	Accused bool `json:"accused,omitempty"`
 	// Calling: a call has begun, and nothing more is known.

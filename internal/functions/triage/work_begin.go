@@ -10,12 +10,15 @@ import "slices"
 // of a unit); they stay recorded until then.
 //
 //   - The last owner ended Clean: nobody died, whatever was under way was cancelled.
-//   - The record is of a higher epoch, or of this one by another: it is given as it is, which Owned shows. The caller has lost the lease.
+//   - The record is of a higher epoch, or of this one by another: it is given as it is, which Owned
+//     shows. The caller has lost the lease.
 //   - It is of this owner: nobody died; the checkpoint may have been moved.
-//   - The checkpoint is higher than the record's: what it has passed is forgotten, whoever moved it. An Intent among that is abandoned.
-//   - It is lower: an operator has rewound it, or the hub is another one of that name. Then everything is to be done again, and what is
-//     known of events, which may be others, is forgotten: attempts, what is away, and the Intent. What fails again is put away again,
-//     under the same id.
+//   - The checkpoint is higher than the record's: what it has passed is forgotten, whoever moved
+//     it. An Intent among that is abandoned.
+//   - It is lower: an operator has rewound it, or the hub is another one of that name. Then
+//     everything is to be done again, and what is known of events, which may be others, is
+//     forgotten: attempts, what is away, and the Intent. What fails again is put away again, under
+//     the same id.
 func (w Work) Begin(p Policy, epoch int64, instance string, checkpoint int64) (next Work, due []Part) {
 	switch {
 	case w.Epoch == 0 && w.Instance == "": // there is no record yet

@@ -24,8 +24,8 @@ const (
 	dirPerm  = 0o700
 )
 
-// ownNames are what the yard itself keeps in the data folder, as they are or with more behind a dot:
-// nobody else writes there.
+// ownNames are what the yard itself keeps in the data folder, as they are or with more behind a
+// dot: nobody else writes there.
 var ownNames = []string{
 	"log", "journal", "spare", "trash", "blobs", "tls", "meta", "lock", "connection-string", "node", "eventyard-data", "secret.key",
 }

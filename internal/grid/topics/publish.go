@@ -29,8 +29,8 @@ func (k *topicRegistry) Publish(ctx context.Context, topic string, events [][]by
 	return k.store(ctx, topic, events)
 }
 
-// Announce stores events of the yard's own in YardEvents, in the stored form of Event Grid's schema.
-// Errors are those of Publish.
+// Announce stores events of the yard's own in YardEvents, in the stored form of Event Grid's
+// schema. Errors are those of Publish.
 func (k *topicRegistry) Announce(ctx context.Context, events [][]byte) error {
 	return k.store(ctx, YardEvents, events)
 }

@@ -91,7 +91,8 @@ func TestYardEventsIsMadeOnceAndStays(t *testing.T) {
 	}
 }
 
-// R1: receivers of yard-events take its events for the yard's own word. Nobody else publishes there.
+// R1: receivers of yard-events take its events for the yard's own word. Nobody else publishes
+// there.
 func TestOnlyTheYardPublishesToYardEvents(t *testing.T) {
 	k := newYard(t).open(t, Config{})
 	for _, name := range []string{YardEvents, "Yard-Events"} {

@@ -49,9 +49,10 @@ func decodeAccount(e meta.Entry) (Account, error) {
 	return a, nil
 }
 
-// loadAccount reads the account, or makes it. It comes before the root policy is made, whose absence
-// says that the yard is new: a start that is cut short between the two gives no rights away. Where an
-// older yard has no room for it, it is made at a later start, and nobody's keys are good until then.
+// loadAccount reads the account, or makes it. It comes before the root policy is made, whose
+// absence says that the yard is new: a start that is cut short between the two gives no rights
+// away. Where an older yard has no room for it, it is made at a later start, and nobody's keys are
+// good until then.
 func (k *Registry) loadAccount(ctx context.Context, newYard bool) error {
 	if err := k.accounts.Load(ctx); err != nil {
 		return err
@@ -74,8 +75,8 @@ func (k *Registry) loadAccount(ctx context.Context, newYard bool) error {
 	return nil
 }
 
-// Account gives the keys of the blob account as they are now; they are empty where there was no room
-// to make it.
+// Account gives the keys of the blob account as they are now; they are empty where there was no
+// room to make it.
 func (k *Registry) Account() Account {
 	account, _ := k.accounts.Get(blobAccount)
 	return account.Value

@@ -70,9 +70,9 @@ func TestAStartCutShortAfterTheAccount(t *testing.T) {
 	testkit.Equal(t, k.Account().RootKeys, false, "root keys")
 }
 
-// R6: an older yard starts on a full disk, where there is no room for the account. Nobody has its keys
-// until a later start makes it. A new yard without room does not start: its root policy would pass
-// for that of an older one.
+// R6: an older yard starts on a full disk, where there is no room for the account. Nobody has its
+// keys until a later start makes it. A new yard without room does not start: its root policy would
+// pass for that of an older one.
 func TestNoRoomForTheAccount(t *testing.T) {
 	store := metatest.NewMemory()
 	faulty := metatest.NewFaulty(store)

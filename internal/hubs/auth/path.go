@@ -68,8 +68,8 @@ func ReservedSegment(name string) string {
 }
 
 // AmbiguousPart gives the part of a name that other programs may read as something else where it
-// stands in a path or a host: steps upwards, an empty segment, or a dot at a segment's end. Empty if
-// there is none. Nothing new gets such a name; what has one from before keeps it.
+// stands in a path or a host: steps upwards, an empty segment, or a dot at a segment's end. Empty
+// if there is none. Nothing new gets such a name; what has one from before keeps it.
 func AmbiguousPart(name string) string {
 	for _, part := range []string{"..", "//", "./"} {
 		if strings.Contains(name, part) {

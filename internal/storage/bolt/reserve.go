@@ -18,8 +18,8 @@ const (
 	// smallValue is the size up to which an entry may still be replaced by a larger one when there
 	// is no more room.
 	smallValue = 4 << 10
-	// pagesOfChange bounds the bytes of pages that a small change copies, twice over: leaf, branches
-	// and buckets.
+	// pagesOfChange bounds the bytes of pages that a small change copies, twice over: leaf,
+	// branches and buckets.
 	pagesOfChange = 64 << 10
 )
 

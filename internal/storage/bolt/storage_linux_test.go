@@ -212,8 +212,8 @@ func fillDisk(s *Store) (stored int, err error) {
 	return stored, nil
 }
 
-// emptyDisk deletes all entries from a disk without a byte of room, and begins with another store on
-// the same file, since a yard may be started then.
+// emptyDisk deletes all entries from a disk without a byte of room, and begins with another store
+// on the same file, since a yard may be started then.
 func emptyDisk(s *Store, path string, stored int) (*Store, error) {
 	ctx := context.Background()
 	// The last crumbs are somebody else's.

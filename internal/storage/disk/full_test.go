@@ -56,8 +56,8 @@ func numbered(t *testing.T, e *disk.Engine, n int) eventlog.Partition {
 	return testkit.Value(e.Partition(eventlog.PartitionID{Log: first.Log, Number: n}, eventlog.Retention{}))(t)
 }
 
-// R6: a folder of an older version, without trash, is opened on a full disk: its spares go first, and
-// logs can be removed.
+// R6: a folder of an older version, without trash, is opened on a full disk: its spares go first,
+// and logs can be removed.
 func TestAFullDiskWithoutTrash(t *testing.T) {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		mem := vfs.NewMem()

@@ -5,10 +5,10 @@ import "errors"
 // UnfinishedSuffix ends the name of a file that ReplaceFile is still writing.
 const UnfinishedSuffix = ".new"
 
-// ReplaceFile writes a file anew as a whole, for its owner only, and durably. A crash leaves the old
-// one or the new one, and perhaps an unfinished one beside it, which the next call removes. One that
-// has the text already is left as it is: a full disk is no reason to fail. No two calls for one
-// name may run at once.
+// ReplaceFile writes a file anew as a whole, for its owner only, and durably. A crash leaves the
+// old one or the new one, and perhaps an unfinished one beside it, which the next call removes. One
+// that has the text already is left as it is: a full disk is no reason to fail. No two calls for
+// one name may run at once.
 func ReplaceFile(dir FS, name, text string) error {
 	unfinished := name + UnfinishedSuffix
 	if err := dir.Remove(unfinished); err != nil && !IsNotExist(err) {

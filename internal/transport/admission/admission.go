@@ -1,10 +1,10 @@
 // Package admission keeps the one account of who is connected to a yard, whatever the listener:
-// strangers, who have shown no right yet, and clients, who have. Each kind has permits of its own, so
-// that strangers, however many, take none from clients. Among strangers those of one address have a
-// share only. A newcomer gets a permit all the same: where its address has its share, the oldest of
-// that address makes room; where there is no permit left for strangers, the oldest of the address
-// that has most, or of the newcomer's own if no other has more. So nobody keeps a newcomer out, and
-// who shows a right soon is in before its turn to make room comes.
+// strangers, who have shown no right yet, and clients, who have. Each kind has permits of its own,
+// so that strangers, however many, take none from clients. Among strangers those of one address
+// have a share only. A newcomer gets a permit all the same: where its address has its share, the
+// oldest of that address makes room; where there is no permit left for strangers, the oldest of the
+// address that has most, or of the newcomer's own if no other has more. So nobody keeps a newcomer
+// out, and who shows a right soon is in before its turn to make room comes.
 //
 // A stranger also has little memory: what a listener holds for it, such as an unfinished message or
 // a request that waits, is taken from an account of the strangers and of the address. What a client
@@ -94,8 +94,8 @@ type Ledger struct {
 	entered uint64
 }
 
-// Listener is one way into the yard. Its clients have permits of their own; strangers share those of
-// the ledger with the strangers of all other listeners.
+// Listener is one way into the yard. Its clients have permits of their own; strangers share those
+// of the ledger with the strangers of all other listeners.
 type Listener struct {
 	ledger  *Ledger
 	limit   int
@@ -192,7 +192,8 @@ func sharer(remote net.Addr) (netip.Prefix, bool) {
 	return Address(remote.String())
 }
 
-// Permit is one connection's. The nil Permit is that of a client: it may have anything, and is nobody's.
+// Permit is one connection's. The nil Permit is that of a client: it may have anything, and is
+// nobody's.
 type Permit struct {
 	listener *Listener
 	ledger   *Ledger
@@ -249,8 +250,8 @@ func (p *Permit) end() {
 }
 
 // Know makes a stranger a client, who has shown a right. It may be called again. Where there is no
-// permit for one more client the holder stays a stranger, and the error is a *FullError; so it is for
-// one whose permit was taken away.
+// permit for one more client the holder stays a stranger, and the error is a *FullError; so it is
+// for one whose permit was taken away.
 func (p *Permit) Know() error {
 	if p == nil {
 		return nil

@@ -127,7 +127,8 @@ func TestNewcomersDisplaceTheCrowd(t *testing.T) {
 	testkit.Slices(t, evicted, []string{"10.0.0.1:1", "10.0.0.2:1"})
 	wantCount(t, l, 1, 4)
 
-	// Where each address has one, the oldest of all makes room; connections without an address do not.
+	// Where each address has one, the oldest of all makes room; connections without an address do
+	// not.
 	comes("10.0.0.4:1")
 	comes("[2001:db8:0:1::1]:1")
 	testkit.Slices(t, evicted[2:], []string{"10.0.0.1:3", "10.0.0.2:2"})
