@@ -34,7 +34,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		"a nil middleware":   {func(h *Host) { h.Handle("f", ok, Binding{Hub: "orders", Middleware: []Middleware{nil}}) }, "Middleware has a nil"},
 		"a time-out below 0": {func(h *Host) { h.Handle("f", ok, Binding{Hub: "orders", Timeout: -1}) }, "Timeout is -1ns"},
 		"lanes below 0":      {func(h *Host) { h.Handle("f", ok, Binding{Hub: "orders", Lanes: -1}) }, "not below zero"},
-		"a policy":           {func(h *Host) { h.Handle("f", ok, Binding{Hub: "orders", Retry: Fixed(Forever, 0)}) }, "for ever need a Delay"},
+		"a policy":           {func(h *Host) { h.Handle("f", ok, Binding{Hub: "orders", Retry: Fixed(Forever, 0)}) }, "unlimited retries need a Delay"},
 		"a max": {func(h *Host) {
 			h.Handle("f", ok, Binding{Hub: "orders", Retry: Retry{Retries: 1, Delay: 2, Max: 1, Exponential: true}})
 		}, "Max 1ns is below"},
