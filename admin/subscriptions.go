@@ -128,8 +128,8 @@ const HiddenQuery = "?..."
 type Pull struct {
 	// Lock is how long received events belong to their receiver, a duration; empty: 60s.
 	Lock string `json:"lock,omitempty"`
-	// MaxDeliveries of an event, 1 to 10; zero: 10.
-	MaxDeliveries int `json:"maxDeliveries,omitempty"`
+	// MaxDeliveries of an event, 1 to 10; nil: 10.
+	MaxDeliveries *int `json:"maxDeliveries,omitempty"`
 }
 
 // Header of a delivery has a Value, or takes it from a Field of the event. A secret one is never

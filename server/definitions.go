@@ -28,7 +28,8 @@ type Topic struct {
 	Properties json.RawMessage
 }
 
-// Subscription is a subscription that must exist. Nil fields have their default, or stay as they are.
+// Subscription is a subscription that must exist. Nil fields have their default, or stay as
+// they are. It is made once the yard is up, since its endpoint is asked first.
 type Subscription struct {
 	// Name: Its name, 3 to 64 letters, digits and '-'. Required.
 	Name string
@@ -65,7 +66,7 @@ type Subscription struct {
 	PreferredKiB *int
 	// Attempts: Attempts for each event, 1 to 30. Default: 30.
 	Attempts *int
-	// TTL: How long an event may be tried, a duration up to 24h. Default: 24h.
+	// TTL: How long an event may be tried, a duration, 1s to 24h. Default: 24h.
 	TTL *string
 	// RetrySchedule: Waits between attempts, like 1s,2s,5s, the last repeated; it also sets the
 	// least waits by status to zero. Default: 10s,30s,1m,5m,10m,30m,1h,3h,6h,12h.
@@ -75,8 +76,8 @@ type Subscription struct {
 	// NoRetry: Statuses that are given up at once, like 400,413, or none. Default:
 	// 400,401,403,404,413.
 	NoRetry admin.Statuses
-	// MaxRetryAfter: The longest wait that a receiver may ask for by Retry-After, a duration;
-	// negative: Retry-After is ignored. Default: 1h.
+	// MaxRetryAfter: The longest wait that a receiver may ask for by Retry-After, a duration,
+	// negative to ignore Retry-After, at most 24h. Default: 1h.
 	MaxRetryAfter *string
 	// DeadLetter: Where undeliverable events go: yard, folder:DIR, blob:URL,
 	// blob:ACCOUNT/CONTAINER or hub:NAME. Default: none, they are dropped.
@@ -99,12 +100,15 @@ type Subscription struct {
 	SkipVerify *bool
 	// MinTLS: Least TLS version to the endpoint: 1.2 or 1.3.
 	MinTLS *string
-	OAuth  *admin.OAuth
-	// Timeout: How long an answer may take, a duration from 100ms to 30m. Default: 30s.
+	// OAuth: An object. tokenUrl: URL to get a bearer token from, by client credentials; clientId:
+	// client id for it; secret: client secret for it; scope: scope to ask for; audience: audience
+	// to ask for.
+	OAuth *admin.OAuth
+	// Timeout: How long an answer may take, a duration, 100ms to 30m. Default: 30s.
 	Timeout *string
 	// Concurrency: Requests in progress at once, 1 to 1000. Default: 16.
 	Concurrency *int
-	// Rate: Requests a second at most. Default: any.
+	// Rate: Requests a second at most, 0.00001 to 1000000; 0: any. Default: 0.
 	Rate *float64
 	// OrderBy: Deliver events with the same value of this path, like subject or data.id, one after
 	// another.
@@ -115,7 +119,7 @@ type Subscription struct {
 	SkipValidation *bool
 	// DisableOnGone: Stop for good when the endpoint answers 410.
 	DisableOnGone *bool
-	// Labels: Label of the subscription.
+	// Labels: Label of the subscription, at most 256 characters.
 	Labels []string
 	// FromStart: Deliver also what the source holds already.
 	FromStart *bool
@@ -145,7 +149,7 @@ type Function struct {
 	Batch *int
 	// MinBatch: Wait for this many events, for at most maxWait, 1 to 10000. Default: 1.
 	MinBatch *int
-	// MaxWait: How long to wait for minBatch events, a duration. Default: 1s.
+	// MaxWait: How long to wait for minBatch events, a duration, at most 24h. Default: 1s.
 	MaxWait *string
 	// Lanes: This many calls at once for each partition, events of one key in order, 1 to 1024.
 	// Default: 1.
@@ -153,13 +157,14 @@ type Function struct {
 	// Start: Where partitions without checkpoint begin: earliest, latest or a time. Default:
 	// earliest.
 	Start *string
-	// Timeout: How long a call may take, a duration. Default: 60s.
+	// Timeout: How long a call may take, a duration, 1ms to 24h. Default: 60s.
 	Timeout *string
 	// Retries: Calls after the first, or forever. Default: 5, doubling, if no retry field is set.
 	Retries *admin.Retries
-	// RetryDelay: Wait before each retry, a duration. Default: 250ms.
+	// RetryDelay: Wait before each retry, a duration, at most 24h. Default: 250ms.
 	RetryDelay *string
-	// RetryMaxDelay: The longest wait where the delay doubles, a duration. Default: 1m.
+	// RetryMaxDelay: The longest wait where the delay doubles, a duration, at most 24h. Default:
+	// 1m.
 	RetryMaxDelay *string
 	// Exponential: Double the delay each time, with jitter.
 	Exponential *bool
@@ -168,10 +173,11 @@ type Function struct {
 	Poison *string
 	// Breaker: More than so many failures in that time open the circuit; or off. Default: 100/30s.
 	Breaker *string
-	// Probe: How long an open circuit waits before it tries an event, a duration; 0: until
-	// somebody resumes it. Default: 0.
+	// Probe: How long an open circuit waits before it tries an event, a duration, at most 24h; 0:
+	// until somebody resumes it. Default: 0.
 	Probe *string
-	// ProbeMax: The longest such wait, as it doubles each time, a duration. Default: 5m.
+	// ProbeMax: The longest such wait, as it doubles each time, a duration, at most 24h. Default:
+	// 5m.
 	ProbeMax *string
 	// CountAttempts: Count failed attempts for the breaker, not only events that used up their
 	// retries.
@@ -194,5 +200,6 @@ type Policy struct {
 	PrimaryKey string
 	// SecondaryKey: Its second key, likewise. Default: generated.
 	SecondaryKey string
-	Hub          string
+	// Hub: Hub that it is for. Default: the whole namespace.
+	Hub string
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -94,8 +93,5 @@ func settingsOf(s Subscription) (settings topics.Settings, err error) {
 	if err := subscribe.Apply(admin.SubscriptionRequest(s), &settings); err != nil {
 		return settings, err
 	}
-	if err := settings.Retry.Check(); err != nil {
-		return settings, fmt.Errorf("%w: retry: %w", topics.ErrInvalid, err)
-	}
-	return settings, nil
+	return settings, settings.Check()
 }

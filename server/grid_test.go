@@ -412,8 +412,14 @@ func TestAGridThatCannotBeConfiguredSo(t *testing.T) {
 		"a time-out that is none":     {with(Subscription{Endpoint: new("http://x"), Timeout: new("X")}), "500ms"},
 		"a place that is none":        {with(Subscription{Pull: &admin.Pull{}, DeadLetter: new("bin")}), "folder:DIR"},
 		"a time to live that is none": {with(Subscription{Pull: &admin.Pull{}, TTL: new("soon")}), "24h"},
-		"too long a life":             {with(Subscription{Pull: &admin.Pull{}, TTL: new("48h")}), "subscription billing: definition is not allowed: retry: time to live"},
+		"too long a life":             {with(Subscription{Pull: &admin.Pull{}, TTL: new("48h")}), "subscriptions[0].ttl: 48h: give 1s to 24h"},
 		"too many attempts":           {with(Subscription{Pull: &admin.Pull{}, Attempts: new(31)}), "1 to 30"},
+		"too short a time-out":        {with(Subscription{Endpoint: new("http://x"), Timeout: new("1ms")}), "100ms to 30m"},
+		"a rate below zero":           {with(Subscription{Endpoint: new("http://x"), Rate: new(-1.0)}), "0.00001 to 1000000"},
+		"a TLS that nobody knows":     {with(Subscription{Endpoint: new("http://x"), MinTLS: new("9")}), "1.2 or 1.3"},
+		"no attempts":                 {with(Subscription{Endpoint: new("http://x"), Attempts: new(0)}), "1 to 30"},
+		"an empty label":              {with(Subscription{Endpoint: new("http://x"), Labels: []string{""}}), "subscription billing: definition is not allowed: a label is empty"},
+		"a header of the yard's":      {with(Subscription{Endpoint: new("http://x"), Headers: admin.Headers{{Name: "aeg-x", Value: "1"}}}), "choose another"},
 		"too much jitter":             {Config{Grid: Grid{Jitter: 0.6}}, "jitter of 0.6"},
 	} {
 		if _, err := New(tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {

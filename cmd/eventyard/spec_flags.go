@@ -83,7 +83,7 @@ func (f *fieldFlag) Set(text string) (err error) {
 		}
 	}
 	if err == nil {
-		err = f.row.CheckGiven(text)
+		err = f.row.Check(text)
 	}
 	if err == nil {
 		err = f.row.Set(f.request, text)

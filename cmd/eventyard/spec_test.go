@@ -30,7 +30,7 @@ var declared = map[string]string{
 // samples are values that other fields would refuse.
 var samples = map[string]string{
 	"duration": "5s", "durations": "1s,2s", "size": "1GiB", "status": "503=5s", "statuses": "400,413", "NAME=VALUE": "X-Env=prod", "header": "X-Env: prod",
-	"100/30s": "7/5s", "format": "eventhubs", "target": "mailto:ops@example.com", "URL": "http://other/", "text": "0123456789abcdef", "rights": "listen", "JSON": "",
+	"100/30s": "7/5s", "schema": "cloudevents", "format": "eventhubs", "target": "mailto:ops@example.com", "URL": "http://other/", "text": "0123456789abcdef", "rights": "listen", "JSON": "",
 }
 
 // Whatever a definition can be told, flags, file and API are told in the same words and understand
@@ -69,6 +69,9 @@ func TestFlagsFileAndAPIUnderstandTheSame(t *testing.T) {
 func sample(d spec.Definition, row spec.Field) string {
 	if text := samples[row.Value]; text != "" {
 		return text
+	}
+	if len(row.OneOf) > 0 {
+		return row.OneOf[0]
 	}
 	switch kind := d.Kind(row); {
 	case kind == reflect.TypeFor[json.RawMessage]():

@@ -114,7 +114,11 @@ func (c subscriptionCommands) showSubscription(w io.Writer, form output, s admin
 	if s.Pull != nil {
 		line("schema", "%s", s.Schema)
 		// what counts for who receives instead of attempts
-		line("lock", "%s, given %s at most, within %s", cmp.Or(s.Pull.Lock, "1m"), counted(cmp.Or(s.Pull.MaxDeliveries, 10), "time"), s.Retry.TTL)
+		deliveries := 10
+		if s.Pull.MaxDeliveries != nil {
+			deliveries = *s.Pull.MaxDeliveries
+		}
+		line("lock", "%s, given %s at most, within %s", cmp.Or(s.Pull.Lock, "1m"), counted(deliveries, "time"), s.Retry.TTL)
 	} else {
 		line("schema", "%s%s", s.Schema, showBatch(s))
 		line("retry", "%s", showPolicy(s.Retry))

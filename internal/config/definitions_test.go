@@ -30,7 +30,7 @@ functions:
 `)})
 	testkit.Must(t, err)
 	want := admin.SubscriptionRequest{
-		Name: "billing", Topic: "orders", Pull: &admin.Pull{Lock: "90s", MaxDeliveries: 5},
+		Name: "billing", Topic: "orders", Pull: &admin.Pull{Lock: "90s", MaxDeliveries: new(5)},
 		Filters: []admin.Filter{"data.k IsNull", `{"operatorType":"NumberIn","key":"data.n","values":[1,2.5,true,"x",null]}`},
 		Headers: admin.Headers{{Name: "X-Env", Value: "prod"}, {Name: "X-Key", Value: "abc", Secret: true}}, RetryFloors: admin.Floors{"503": "5s"},
 		NoRetry: admin.Statuses{}, Labels: []string{}, Rate: new(1.5),

@@ -116,9 +116,6 @@ func (c Config) validateHubs(found *complaints, reserved []string) {
 		} else {
 			first[name] = i
 		}
-		if hub.Partitions != nil && *hub.Partitions == 0 {
-			found.add(key+".partitions", "a hub has at least 1 partition")
-		}
 		checkDefinition(found, key, spec.Hub, &hub)
 		for j, group := range hub.Groups {
 			if !IsName(group) && !strings.EqualFold(group, "$Default") {

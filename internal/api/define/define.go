@@ -22,6 +22,9 @@ import (
 // Apply writes a request over a definition: what is not given stays. What is wrong with the words
 // is an error that wraps runner.ErrInvalid; what is wrong with the whole is the runner's to say.
 func Apply(r admin.FunctionRequest, d *runner.Definition) error {
+	if err := spec.Function.CheckFirst(&r); err != nil {
+		return fmt.Errorf("%w: %w", runner.ErrInvalid, err)
+	}
 	setText(&d.Name, r.Name)
 	setText(&d.Hub, r.Hub)
 	setText(&d.Group, r.Group)

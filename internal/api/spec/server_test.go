@@ -21,13 +21,16 @@ func TestServersDefinitionsAreUpToDate(t *testing.T) {
 		"package server\n\nimport (\n\t\"encoding/json\"\n\n\t\"github.com/eventyard/eventyard/admin\"\n)\n")
 	for _, d := range []Definition{Topic, Subscription, Function, Policy} {
 		kind := strings.ToUpper(d.Name[:1]) + d.Name[1:]
-		fmt.Fprintf(out, "\n// %s is a %s that must exist. Nil fields have their default, or stay as they are.\ntype %s struct {\n", kind, d.Name, kind)
+		about := kind + " is a " + d.Name + " that must exist. Nil fields have their default, or stay as they are."
+		if d.Name == Subscription.Name {
+			about += " It is made once the yard is up, since its endpoint is asked first."
+		}
+		fmt.Fprintf(out, "\n%stype %s struct {\n", comment(about), kind)
 		for i := range d.Type.NumField() {
 			field := d.Type.Field(i)
-			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if row, ok := d.Field(key); ok {
-				out.WriteString(comment(field.Name + ": " + row.Sentence()))
-			}
+			text := meaning(d, Names(d.Type)[i])
+			testkit.That(t, text != "", "%s.%s has no comment", kind, field.Name)
+			out.WriteString(comment(field.Name + ": " + text))
 			fmt.Fprintf(out, "%s %s\n", field.Name, field.Type)
 		}
 		out.WriteString("}\n")
@@ -40,6 +43,23 @@ func TestServersDefinitionsAreUpToDate(t *testing.T) {
 	got, err := os.ReadFile(name)
 	testkit.Must(t, err)
 	testkit.Equal(t, string(got), string(want), "server/definitions.go is out of date; go test ./internal/api/spec -update writes it")
+}
+
+// meaning is the help of a field; of an object without a row of its own, what it consists of.
+func meaning(d Definition, key string) string {
+	if row, ok := d.Field(key); ok {
+		return row.Sentence()
+	}
+	var parts []string
+	for _, row := range d.Fields {
+		if name, of := strings.CutPrefix(row.Name, key+"."); of {
+			parts = append(parts, name+": "+row.Help)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "An object. " + strings.Join(parts, "; ") + "."
 }
 
 // comment breaks a text into lines of a comment.

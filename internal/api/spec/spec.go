@@ -1,16 +1,20 @@
 // Package spec says, once for each definition (hub, topic, subscription, function, policy), which
 // fields it has. A field is one row: its name, what it means, its range and default, and where it
 // may be set. From the rows follow the flags of the command line with their help, the keys of the
-// configuration file, the checks of both, the reference pages, and the descriptions in the API's
-// schema. The Go types of the fields, and with them the JSON, are package admin's.
+// configuration file, the checks of both and of the API's requests, the reference pages, and
+// descriptions and bounds in the API's schema. The Go types of the fields, and with them the JSON, are package admin's.
 package spec
 
 import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
+
+	"github.com/eventyard/eventyard/internal/config/quantity"
 )
 
 // Definition is a kind of thing that users define.
@@ -37,8 +41,14 @@ type Field struct {
 	Value string
 	// Help is a phrase that goes on behind the name: "attempts for each event".
 	Help string
-	// Min and Max bound a number; zero: no bound.
-	Min, Max int
+	// Min and Max bound a number; zero: no bound. Zero says what 0 means where it is allowed
+	// although Min is above it.
+	Min, Max float64
+	Zero     string
+	// Least and Most bound a duration; zero: no bound. A duration of zero stands for the default.
+	Least, Most time.Duration
+	// Length is how many characters a text may have, each of them where there are several; zero: any.
+	Length int
 	// OneOf are the words that are allowed; none: any.
 	OneOf []string
 	// Default is what holds if the field is not given, as a text or a phrase; empty: nothing.
@@ -161,8 +171,11 @@ func (f Field) Sentence() string {
 // phrase is the help with what is allowed.
 func (f Field) phrase() string {
 	text := f.Help
-	if f.bounded() {
+	if f.Bounded() {
 		text += ", " + f.span()
+	}
+	if f.Zero != "" {
+		text += "; 0: " + f.Zero
 	}
 	if len(f.OneOf) > 0 {
 		text += ": " + either(f.OneOf)
@@ -175,11 +188,24 @@ func either(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-func (f Field) bounded() bool { return f.Min != 0 || f.Max != 0 }
-
-func (f Field) span() string {
-	if f.Max == 0 {
-		return fmt.Sprintf("at least %d", f.Min)
-	}
-	return fmt.Sprintf("%d to %d", f.Min, f.Max)
+// Bounded tells whether the row has a range.
+func (f Field) Bounded() bool {
+	return f.Min != 0 || f.Max != 0 || f.Least != 0 || f.Most != 0 || f.Length != 0
 }
+
+// span is the range in words.
+func (f Field) span() string {
+	switch {
+	case f.Length != 0:
+		return fmt.Sprintf("at most %d characters", f.Length)
+	case f.Least != 0:
+		return quantity.FormatHours(f.Least) + " to " + quantity.FormatHours(f.Most)
+	case f.Most != 0:
+		return "at most " + quantity.FormatHours(f.Most)
+	case f.Max == 0:
+		return "at least " + formatNumber(f.Min)
+	}
+	return formatNumber(f.Min) + " to " + formatNumber(f.Max)
+}
+
+func formatNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

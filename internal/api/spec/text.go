@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config/quantity"
+	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
 // Set reads a text, as a flag or a configuration file has it, into a field of a definition, which
@@ -114,30 +116,41 @@ func Names(t reflect.Type) []string {
 	return names
 }
 
-// Check judges a value, as a text, by the row alone: its range, its words and its form. Zero and
-// nothing stand for the default.
+// Check judges a value, as a text, by the row alone: its range, its words and its form. Nothing
+// stands for the default.
 func (f Field) Check(text string) error {
-	if text == "" || text == "0" && f.bounded() {
+	if text == "" {
 		return nil
 	}
-	if n, err := strconv.Atoi(text); err == nil && f.bounded() && (n < f.Min || f.Max != 0 && n > f.Max) {
-		return &ValueError{Value: text, Reason: "give " + f.span()}
-	}
 	if len(f.OneOf) > 0 && !slices.ContainsFunc(f.OneOf, func(word string) bool { return strings.EqualFold(word, text) }) {
-		return &ValueError{Value: strconv.Quote(text), Reason: "give " + either(f.OneOf)}
+		return &ValueError{Value: fmt.Sprintf("%.64q", text), Reason: "give " + either(f.OneOf)}
 	}
 	if f.check != nil {
-		return f.check(text)
+		if err := f.check(text); err != nil {
+			return err
+		}
+	}
+	if f.Bounded() && !f.within(text) {
+		reason := "give " + f.span()
+		if f.Zero != "" {
+			reason += "; 0: " + f.Zero
+		}
+		return &ValueError{Value: fmt.Sprintf("%.64s", text), Reason: reason}
 	}
 	return nil
 }
 
-// CheckGiven is Check for somebody who writes a zero and means it.
-func (f Field) CheckGiven(text string) error {
-	if text == "0" && f.Min > 0 {
-		return &ValueError{Value: text, Reason: "give " + f.span()}
+// within tells whether a value is in the range; what cannot be read is refused elsewhere.
+func (f Field) within(text string) bool {
+	if f.Length != 0 {
+		return utf8.RuneCountInString(text) <= f.Length
 	}
-	return f.Check(text)
+	if f.Least != 0 || f.Most != 0 {
+		d, err := quantity.ParseSigned(text)
+		return err != nil || d == 0 || (f.Least == 0 || d >= f.Least) && d <= f.Most
+	}
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	return errors.Is(err, strconv.ErrSyntax) || n == 0 && f.Zero != "" || n >= f.Min && (f.Max == 0 || n <= f.Max) // nor NaN
 }
 
 // ValueError is a value that is out of its range.
@@ -145,34 +158,79 @@ type ValueError struct{ Value, Reason string }
 
 func (e *ValueError) Error() string { return e.Value + ": " + e.Reason }
 
-// Check judges all fields of a request by their rows and tells what is wrong, by name.
+// Check judges all fields of a request by their rows and tells what is wrong, by name. A number that
+// is given as zero is a zero; nil is what was not given.
 func (d Definition) Check(definition any) map[string]error {
 	wrong := map[string]error{}
 	for _, f := range d.Fields {
-		text, given := f.text(reflect.ValueOf(definition).Elem())
-		if !given {
-			continue
-		}
-		if err := f.Check(text); err != nil {
-			wrong[f.Name] = err
+		for _, text := range f.texts(reflect.ValueOf(definition).Elem()) {
+			if err := f.Check(text); err != nil {
+				wrong[f.Name] = err
+			}
 		}
 	}
 	return wrong
 }
 
-// text gives a field that has a single value as a text.
-func (f Field) text(v reflect.Value) (text string, given bool) {
+// CheckFirst gives the first of what Check finds, in the order of the rows, with its name.
+func (d Definition) CheckFirst(definition any) error {
+	wrong := d.Check(definition)
+	for _, f := range d.Fields {
+		if err := wrong[f.Name]; err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+// CheckValue judges a stored value by the row of a name. Zero stands for the default.
+func (d Definition) CheckValue(name string, value any) error {
+	f, ok := d.Field(name)
+	if !ok {
+		panic(fmt.Sprintf("spec: %s has no field %s", d.Name, name))
+	}
+	v := reflect.ValueOf(value)
+	text, _ := textOf(v)
+	if wait, is := value.(time.Duration); is {
+		text = quantity.FormatHours(wait)
+	}
+	if v.IsZero() {
+		return nil
+	}
+	if err := f.Check(text); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// texts gives a field that has single values as texts; none if it was not given.
+func (f Field) texts(v reflect.Value) []string {
 	for name := range strings.SplitSeq(f.Name, ".") {
 		if v = reflect.Indirect(v); !v.IsValid() || v.Kind() != reflect.Struct {
-			return "", false
+			return nil
 		}
 		v = v.Field(slices.Index(Names(v.Type()), name))
 	}
-	switch v = reflect.Indirect(v); v.Kind() {
+	if list, is := v.Interface().([]string); is {
+		return list
+	}
+	if v = reflect.Indirect(v); !v.IsValid() {
+		return nil
+	}
+	if text, ok := textOf(v); ok {
+		return []string{text}
+	}
+	return nil
+}
+
+func textOf(v reflect.Value) (text string, ok bool) {
+	switch v.Kind() {
 	case reflect.String:
 		return v.String(), true
 	case reflect.Int, reflect.Int64:
 		return strconv.FormatInt(v.Int(), 10), true
+	case reflect.Float64:
+		return formatNumber(v.Float()), true
 	}
 	return "", false
 }
@@ -339,6 +397,12 @@ func ParseRetries(text string) (admin.Retries, error) {
 	return admin.Retries(n), nil
 }
 
+// BreakerLeast and BreakerMost bound the time in which a breaker counts.
+const (
+	BreakerLeast = 100 * time.Millisecond
+	BreakerMost  = 24 * time.Hour
+)
+
 // ParseBreaker reads "100/30s" as more than a hundred failures within thirty seconds, and "off" as
 // -1.
 func ParseBreaker(text string) (failures int, within time.Duration, err error) {
@@ -351,8 +415,8 @@ func ParseBreaker(text string) (failures int, within time.Duration, err error) {
 		return 0, 0, fmt.Errorf("%q: write it like 100/30s: more than a hundred failures within thirty seconds, or off", text)
 	}
 	within, err = quantity.ParseDuration(strings.TrimSpace(window))
-	if err != nil || within <= 0 {
-		return 0, 0, fmt.Errorf("%q: write it like 100/30s: the time behind the slash is above zero", text)
+	if err != nil || within < BreakerLeast || within > BreakerMost {
+		return 0, 0, fmt.Errorf("%q: write it like 100/30s: the time behind the slash is %v to %v", text, BreakerLeast, quantity.FormatHours(BreakerMost))
 	}
 	if failures == 0 {
 		return 0, 0, fmt.Errorf("%q: at least 1 failure has to be allowed, as 0 stands for the default", text)
@@ -367,6 +431,11 @@ func isWait(text string) error {
 
 func isDuration(text string) error {
 	_, err := quantity.ParseDuration(text)
+	return err
+}
+
+func isSchema(text string) error {
+	_, err := schema.ParseKind(text)
 	return err
 }
 

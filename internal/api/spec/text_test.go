@@ -2,10 +2,12 @@ package spec
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -84,26 +86,43 @@ func TestTextsAreReadByTheTypeOfTheirField(t *testing.T) {
 	}
 }
 
-// Zero and nothing stand for the default, but not on a command line.
+// Nothing stands for the default; zero does where a duration may be given, or the row says so.
 func TestRangesAndWords(t *testing.T) {
 	for _, tt := range []struct {
 		of          Definition
 		field, text string
-		good, given bool
+		good        bool
 	}{
-		{Subscription, "attempts", "", true, true}, {Subscription, "attempts", "0", true, false}, {Subscription, "attempts", "30", true, true},
-		{Subscription, "attempts", "31", false, false}, {Subscription, "attempts", "-1", false, false}, {Subscription, "ttl", "2d", true, true},
-		{Subscription, "ttl", "soon", false, false}, {Function, "format", "EventHubs", true, true}, {Function, "format", "xml", false, false},
-		{Function, "target", "1000000", true, true}, {Function, "target", "-1", false, false}, {Function, "breaker", "0/5s", false, false},
-		{Function, "breaker", "off", true, true}, {Function, "breaker", "5/0s", false, false}, {Function, "timeout", "x", false, false},
+		{Subscription, "attempts", "", true}, {Subscription, "attempts", "0", false}, {Subscription, "attempts", "30", true},
+		{Subscription, "attempts", "31", false}, {Subscription, "attempts", "-1", false}, {Subscription, "ttl", "2d", false}, {Subscription, "ttl", "1d", true},
+		{Subscription, "ttl", "soon", false}, {Subscription, "ttl", "0", true}, {Subscription, "ttl", "-1s", false}, {Subscription, "maxRetryAfter", "-1s", true},
+		{Subscription, "rate", "0", true}, {Subscription, "rate", "-1", false}, {Subscription, "rate", "NaN", false}, {Subscription, "rate", "1e999", false},
+		{Subscription, "minTls", "1.3", true}, {Subscription, "minTls", "9", false}, {Subscription, "sign", "HMAC", true}, {Subscription, "sign", "rsa", false},
+		{Subscription, "schema", "CloudEventSchemaV1_0", true}, {Subscription, "schema", "xml", false},
+		{Subscription, "labels", strings.Repeat("ü", 256), true}, {Subscription, "labels", strings.Repeat("x", 257), false},
+		{Function, "format", "EventHubs", true}, {Function, "format", "xml", false}, {Function, "target", "1000000", true}, {Function, "target", "-1", false},
+		{Function, "breaker", "0/5s", false}, {Function, "breaker", "off", true}, {Function, "breaker", "5/0s", false}, {Function, "breaker", "5/25h", false},
+		{Function, "timeout", "x", false}, {Function, "probe", "0", true},
 	} {
 		row, _ := tt.of.Field(tt.field)
-		if err, given := row.Check(tt.text), row.CheckGiven(tt.text); (err == nil) != tt.good || (given == nil) != tt.given {
-			t.Errorf("%s %q: %v, on a command line %v", tt.field, tt.text, err, given)
-		}
+		testkit.Equal(t, row.Check(tt.text) == nil, tt.good, "%s %q", tt.field, tt.text)
 	}
-	if wrong := Function.Check(&admin.FunctionRequest{Batch: new(10_001), Timeout: new("x"), Lanes: new(1)}); len(wrong) != 2 || wrong["batch"] == nil || wrong["timeout"] == nil {
+	request := &admin.FunctionRequest{Batch: new(10_001), Timeout: new("x"), Lanes: new(1), MinBatch: new(0)}
+	wrong := Function.Check(request)
+	if len(wrong) != 3 || wrong["batch"] == nil || wrong["timeout"] == nil || wrong["minBatch"] == nil {
 		t.Errorf("found %v", wrong)
+	}
+	testkit.Equal(t, Function.CheckFirst(request).Error(), "batch: 10001: give 1 to 10000", "the first")
+	testkit.Check(t, Function.CheckFirst(&admin.FunctionRequest{}), "nothing is wrong with nothing")
+}
+
+// A stored zero is the default.
+func TestStoredValuesAreJudgedByTheRow(t *testing.T) {
+	for _, good := range []any{0, 1, 5000} {
+		testkit.Check(t, Subscription.CheckValue("maxEvents", good), "%v", good)
+	}
+	for value, name := range map[any]string{5001: "maxEvents", -1: "maxEvents", 99 * time.Millisecond: "timeout", math.Inf(1): "rate"} {
+		testkit.That(t, Subscription.CheckValue(name, value) != nil, "%s %v is accepted", name, value)
 	}
 }
 

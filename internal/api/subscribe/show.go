@@ -32,7 +32,10 @@ func Show(s topics.Subscription, secrets bool) admin.Subscription {
 		shown.DeadLetter = s.DeadLetter.String()
 	}
 	if s.Pull != nil {
-		shown.Pull = &admin.Pull{Lock: durationIfAny(s.Pull.Lock), MaxDeliveries: s.Pull.MaxDeliveries}
+		shown.Pull = &admin.Pull{Lock: durationIfAny(s.Pull.Lock)}
+		if n := s.Pull.MaxDeliveries; n != 0 {
+			shown.Pull.MaxDeliveries = &n
+		}
 	}
 	hook := s.Webhook
 	if hook == nil {

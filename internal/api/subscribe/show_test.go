@@ -61,7 +61,7 @@ func TestSecretsAreShownOnRequest(t *testing.T) {
 
 func TestShowingFillsInDefaults(t *testing.T) {
 	shown := Show(topics.Subscription{Source: topics.Source{Hub: "h"}, Settings: topics.Settings{Pull: &topics.Pull{Lock: 90 * time.Second, MaxDeliveries: 3}}}, false)
-	want := admin.Subscription{SourceHub: "h", Pull: &admin.Pull{Lock: "1m30s", MaxDeliveries: 3}, Retry: admin.RetryPolicy{Attempts: 30, TTL: "24h"}}
+	want := admin.Subscription{SourceHub: "h", Pull: &admin.Pull{Lock: "1m30s", MaxDeliveries: new(3)}, Retry: admin.RetryPolicy{Attempts: 30, TTL: "24h"}}
 	testkit.Diff(t, want, shown)
 	// That nothing is given up is told from what is usual.
 	none := showRetry(retry.Policy{NoRetry: []int{}, Floors: map[int]time.Duration{0: time.Second}})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
@@ -18,8 +19,12 @@ import (
 
 // Apply writes a request over settings: Event Grid's shape first, where it is given, then the rest.
 // What the request leaves out stays, and so does a secret of which it has what Show shows. Errors
-// say which field cannot be read and how it is written; they wrap topics.ErrInvalid.
+// say which field cannot be read, or is out of its range, and how it is written; they wrap
+// topics.ErrInvalid.
 func Apply(r admin.SubscriptionRequest, s *topics.Settings) error {
+	if err := spec.Subscription.CheckFirst(&r); err != nil {
+		return fmt.Errorf("%w: %w", topics.ErrInvalid, err)
+	}
 	for _, step := range []func(admin.SubscriptionRequest, *topics.Settings) error{
 		applyProperties, applyTarget, applyTrust, applySigning, applyFilter, applyRetry, applyDeadLetter, applyRest,
 	} {
@@ -66,11 +71,16 @@ func applyTarget(r admin.SubscriptionRequest, s *topics.Settings) error {
 	case r.Hub != nil:
 		s.Hub, s.Webhook, s.Pull, s.Keys = *r.Hub, nil, nil, nil
 	case r.Pull != nil:
-		pull := &topics.Pull{MaxDeliveries: r.Pull.MaxDeliveries}
+		pull := &topics.Pull{}
+		set(r.Pull.MaxDeliveries, &pull.MaxDeliveries)
 		if err := duration("pull.lock", &r.Pull.Lock, &pull.Lock); err != nil {
 			return err
 		}
-		s.Pull, s.Webhook, s.Hub, s.Keys = pull, nil, "", nil
+		if s.Pull != nil {
+			s.Pull = pull
+			return nil
+		}
+		s.SetPull(pull)
 	}
 	return nil
 }

@@ -82,12 +82,17 @@ func TestWhatIsLeftOutStays(t *testing.T) {
 // Empty takes away: then what the yard does by itself is in force again.
 func TestEmptyTakesAway(t *testing.T) {
 	emptied := applied(t, `{"types":[],"subjectBeginsWith":"","subjectEndsWith":"","subjectCaseSensitive":false,"filters":[],"arrays":false,"schema":"",
-		"binary":false,"attempts":0,"ttl":"","retrySchedule":"","retryFloors":{},"maxRetryAfter":"","maxEvents":0,"preferredKib":0,"deadLetter":"",
-		"expires":"","headers":[],"signingKeys":[],"ca":"","skipVerify":false,"cert":"","key":"","oauth":{},"minTls":"","timeout":"","concurrency":0,
+		"binary":false,"ttl":"","retrySchedule":"","retryFloors":{},"maxRetryAfter":"","deadLetter":"",
+		"expires":"","headers":[],"signingKeys":[],"ca":"","skipVerify":false,"cert":"","key":"","oauth":{},"minTls":"","timeout":"",
 		"rate":0,"orderBy":"","fromStart":false,"skipValidation":false,"disableOnGone":false,"paused":false,"labels":[]}`, full())
 	got, err := json.Marshal(emptied)
-	if want := `{"webhook":{"url":"https://example.com/hook?code=QUERYSECRET"},"retry":{"noRetry":[418]}}`; err != nil || string(got) != want {
+	if want := `{"webhook":{"url":"https://example.com/hook?code=QUERYSECRET"},"retry":{"maxAttempts":7,"noRetry":[418]},"maxEvents":9,"preferredKib":10,"concurrency":3}`; err != nil || string(got) != want {
 		t.Errorf("left is %s, %v", got, err)
+	}
+	// A number is not taken away: its default is written out.
+	for _, text := range []string{`{"attempts":0}`, `{"maxEvents":0}`, `{"preferredKib":0}`, `{"concurrency":0}`, `{"pull":{"maxDeliveries":0}}`} {
+		s := full()
+		testkit.ErrorIs(t, Apply(request(t, text), &s), topics.ErrInvalid, "%s", text)
 	}
 	// Of statuses that are given up, none is something else than the usual ones.
 	if s := applied(t, `{"noRetry":[]}`, full()); s.Retry.NoRetry == nil || len(s.Retry.NoRetry) != 0 {
@@ -109,6 +114,9 @@ func TestANewTargetReplacesTheOld(t *testing.T) {
 	}
 	pull := applied(t, `{"pull":{"lock":"2m","maxDeliveries":4}}`, hub)
 	testkit.Equal(t, pull.Hub, "", "got %+v", pull)
+	testkit.Check(t, pull.Check(), "what is only for what is pushed is left")
+	locked := applied(t, `{"pull":{"lock":"3m"}}`, pull)
+	testkit.Equal(t, locked.Labels[0], "old", "the labels are still there")
 	testkit.Equal(t, *pull.Pull, (topics.Pull{Lock: 2 * time.Minute, MaxDeliveries: 4}), "got %+v", pull)
 	if again := applied(t, `{"endpoint":"https://x/"}`, pull); again.Pull != nil || again.Webhook.URL != "https://x/" {
 		t.Errorf("got %+v", again)

@@ -183,8 +183,31 @@ func (c component) describe(property *ordered, name string, t reflect.Type) {
 		}
 		property.set("enum", words)
 	}
+	if ok && c.request {
+		c.bound(property, row)
+	}
 	if c.request && (c.prefix == "" || t.Kind() == reflect.Pointer) {
 		property.set("nullable", true)
+	}
+}
+
+// bound adds the range of the row, of each element where there are several. Where zero is allowed
+// besides, it is the minimum.
+func (c component) bound(property *ordered, row spec.Field) {
+	if items, isList := property.members["items"].(*ordered); isList {
+		property = items
+	}
+	if row.Min != 0 {
+		property.set("minimum", row.Min)
+		if row.Zero != "" {
+			property.set("minimum", 0)
+		}
+	}
+	if row.Max != 0 {
+		property.set("maximum", row.Max)
+	}
+	if row.Length != 0 {
+		property.set("maxLength", row.Length)
 	}
 }
 

@@ -365,10 +365,10 @@ func TestRangesOfSubscriptionsAreThoseOfTheSpec(t *testing.T) {
 			if row.Max == 0 {
 				continue
 			}
-			for n, status := range map[int]int{row.Min: 200, row.Max: 200, row.Max + 1: 400, -1: 400} {
-				path, body := billingPath, fmt.Sprintf("{%q:%d}", row.Name, n)
+			for n, status := range map[float64]int{row.Min: 200, row.Max: 200, row.Max + 1: 400, row.Min - 1: 400} {
+				path, body := billingPath, fmt.Sprintf("{%q:%v}", row.Name, n)
 				if name, of := strings.CutPrefix(row.Name, "pull."); of {
-					path, body = "/api/v1/subscriptions/puller", fmt.Sprintf(`{"pull":{%q:%d}}`, name, n)
+					path, body = "/api/v1/subscriptions/puller", fmt.Sprintf(`{"pull":{%q:%v}}`, name, n)
 				}
 				y.want(status, "PATCH", path, body)
 			}

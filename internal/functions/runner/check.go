@@ -4,25 +4,21 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 	"unicode/utf8"
 
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/functions/invoke"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
-// Bounds of definitions.
+// Bounds of definitions; what one field may be is in the rows of the spec.
 const (
 	maxNameCharacters   = 100
-	maxBatch            = 10_000
-	maxLanes            = 1024
 	maxHeaders          = 50
 	maxHeaderNameBytes  = 256
 	maxHeaderValueBytes = 8 << 10
 	maxNotify           = 50
 	maxEndpointBytes    = 4 << 10
-	maxDuration         = 24 * time.Hour
-	minWithin           = 100 * time.Millisecond
 )
 
 // invalid is an error that wraps ErrInvalid.
@@ -54,7 +50,7 @@ func (d Definition) check() error {
 	if _, err := d.position(); err != nil {
 		return invalid("%w", err)
 	}
-	for _, check := range []func() error{d.checkNumbers, d.checkTimes, d.checkHeaders, d.checkPoison} {
+	for _, check := range []func() error{d.checkRanges, d.checkNumbers, d.checkTimes, d.checkHeaders, d.checkPoison} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -78,39 +74,38 @@ func alphanumeric(r rune) bool {
 
 func (d Definition) checkNumbers() error {
 	switch {
-	case d.Batch < 1 || d.Batch > maxBatch:
-		return invalid("batch %d: use 1 to %d", d.Batch, maxBatch)
-	case d.MinBatch < 1 || d.MinBatch > d.Batch:
+	case d.MinBatch > d.Batch:
 		return invalid("minimum batch %d: use 1 to the batch of %d", d.MinBatch, d.Batch)
-	case d.Lanes < 1 || d.Lanes > maxLanes:
-		return invalid("lanes %d: use 1 to %d", d.Lanes, maxLanes)
 	case d.Lanes > 1 && d.MinBatch > 1:
 		return invalid("a minimum batch of %d and %d lanes: lanes do not wait for a batch to fill, leave out one of them", d.MinBatch, d.Lanes)
-	case d.Target < 0:
-		return invalid("target %d: use 1 or more waiting events for an instance", d.Target)
 	case len(d.Notify) > maxNotify:
 		return invalid("%d targets for notices: use at most %d", len(d.Notify), maxNotify)
 	}
 	return nil
 }
 
-func (d Definition) checkTimes() error {
-	for _, t := range []struct {
-		name string
-		d    time.Duration
-		min  time.Duration
+// checkRanges holds a definition to the ranges of the spec.
+func (d Definition) checkRanges() error {
+	for _, field := range []struct {
+		name  string
+		value any
 	}{
-		{"maximum wait", d.MaxWait, 1}, {"timeout", d.Timeout, time.Millisecond}, {"retry delay", d.RetryDelay, 1}, {"longest retry delay", d.RetryMax, 0},
-		{"probe", d.Breaker.Probe, 0}, {"longest probe", d.Breaker.ProbeMax, 0},
+		{"batch", d.Batch}, {"minBatch", d.MinBatch}, {"lanes", d.Lanes}, {"target", d.Target},
+		{"maxWait", d.MaxWait}, {"timeout", d.Timeout}, {"retryDelay", d.RetryDelay}, {"retryMaxDelay", d.RetryMax},
+		{"probe", d.Breaker.Probe}, {"probeMax", d.Breaker.ProbeMax},
 	} {
-		if t.d < t.min || t.d > maxDuration {
-			return invalid("%s %v: use a time above zero, of at most %v", t.name, t.d, maxDuration)
+		if err := spec.Function.CheckValue(field.name, field.value); err != nil {
+			return invalid("%w", err)
 		}
 	}
+	return nil
+}
+
+func (d Definition) checkTimes() error {
 	b := d.Breaker
 	switch {
-	case b.Failures >= 0 && (b.Within < minWithin || b.Within > maxDuration):
-		return invalid("the breaker counts within %v: use %v to %v", b.Within, minWithin, maxDuration)
+	case b.Failures >= 0 && (b.Within < spec.BreakerLeast || b.Within > spec.BreakerMost):
+		return invalid("the breaker counts within %v: use %v to %v", b.Within, spec.BreakerLeast, spec.BreakerMost)
 	case b.ProbeMax > 0 && b.ProbeMax < b.Probe:
 		return invalid("the longest probe %v is shorter than the first %v: use a longer one, or leave it out", b.ProbeMax, b.Probe)
 	case d.RetryMax > 0 && d.RetryMax < d.RetryDelay:

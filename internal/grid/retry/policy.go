@@ -63,8 +63,8 @@ type Limits struct {
 
 // The bounds of what has no limit of its own in Limits.
 const (
-	minTimeToLive = time.Second
-	maxWait       = 24 * time.Hour
+	MinTimeToLive = time.Second
+	MaxWait       = 24 * time.Hour
 	maxSteps      = 100
 )
 
@@ -79,26 +79,26 @@ func (p Policy) CheckWithin(l Limits) error {
 	if n := p.attempts(); n < 1 || n > l.MaxAttempts {
 		return fmt.Errorf("max attempts of %d: give 1 to %d%s", n, l.MaxAttempts, orZero(DefaultAttempts, l.MaxAttempts))
 	}
-	if d := p.timeToLive(); d < minTimeToLive || d > l.TimeToLive {
-		return fmt.Errorf("time to live of %v: give %v to %v%s", d, minTimeToLive, l.TimeToLive, orZero(DefaultTimeToLive, l.TimeToLive))
+	if d := p.timeToLive(); d < MinTimeToLive || d > l.TimeToLive {
+		return fmt.Errorf("time to live of %v: give %v to %v%s", d, MinTimeToLive, l.TimeToLive, orZero(DefaultTimeToLive, l.TimeToLive))
 	}
-	if p.MaxRetryAfter > maxWait {
-		return fmt.Errorf("max Retry-After of %v: give at most %v, or a negative one so that it is not honoured", p.MaxRetryAfter, maxWait)
+	if p.MaxRetryAfter > MaxWait {
+		return fmt.Errorf("max Retry-After of %v: give at most %v, or a negative one so that it is not honoured", p.MaxRetryAfter, MaxWait)
 	}
 	if len(p.Schedule) > maxSteps {
 		return fmt.Errorf("a schedule of %d waits: give at most %d, the last is repeated", len(p.Schedule), maxSteps)
 	}
 	for i, d := range p.Schedule {
-		if d <= 0 || d > maxWait {
-			return fmt.Errorf("wait %d of the schedule is %v: give more than zero and at most %v", i+1, d, maxWait)
+		if d <= 0 || d > MaxWait {
+			return fmt.Errorf("wait %d of the schedule is %v: give more than zero and at most %v", i+1, d, MaxWait)
 		}
 	}
 	for _, status := range slices.Sorted(maps.Keys(p.Floors)) {
 		if status != 0 && !isStatus(status) {
 			return fmt.Errorf("a least wait for status %d: give 100 to 599, or 0 for all others", status)
 		}
-		if d := p.Floors[status]; d < 0 || d > maxWait {
-			return fmt.Errorf("a least wait of %v for status %d: give 0 to %v", d, status, maxWait)
+		if d := p.Floors[status]; d < 0 || d > MaxWait {
+			return fmt.Errorf("a least wait of %v for status %d: give 0 to %v", d, status, MaxWait)
 		}
 	}
 	for _, status := range p.NoRetry {

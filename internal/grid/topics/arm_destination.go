@@ -45,6 +45,13 @@ const (
 	defaultPreferredKiB = 64
 )
 
+// tidyBatches stores nothing of what means nothing.
+func (s *Settings) tidyBatches() {
+	if s.MaxEvents == defaultMaxEvents && s.PreferredKiB == defaultPreferredKiB {
+		s.MaxEvents, s.PreferredKiB = 0, 0
+	}
+}
+
 // parseDestination replaces the target and what belongs to it. Null leaves it: a target there
 // has to be.
 func parseDestination(d *armDestination, s *Settings) error {
@@ -69,9 +76,7 @@ func parseDestination(d *armDestination, s *Settings) error {
 		s.Hub, s.Webhook, s.Pull, s.Keys, s.Binary = name, nil, nil, nil, false
 	}
 	s.Headers, s.MaxEvents, s.PreferredKiB = headers, d.Properties.MaxEvents, d.Properties.PreferredKiB
-	if s.MaxEvents == defaultMaxEvents && s.PreferredKiB == defaultPreferredKiB {
-		s.MaxEvents, s.PreferredKiB = 0, 0
-	}
+	s.tidyBatches()
 	return err
 }
 

@@ -2,10 +2,11 @@ package topics
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/api/spec"
 )
 
 // armQueue and armPush are the two ways in which a namespace's topic delivers (reference §18).
@@ -43,6 +44,9 @@ func parseDeliveryConfiguration(d *armDelivery, s *Settings) error {
 	return invalid("deliveryMode %.32q: write Queue or Push", d.Mode)
 }
 
+// defaultDeliveries is also the most.
+const defaultDeliveries = 10
+
 // parse also empties what is only for events that are pushed.
 func (q *armQueue) parse(s *Settings) error {
 	if q == nil {
@@ -50,25 +54,21 @@ func (q *armQueue) parse(s *Settings) error {
 	}
 	pull := &Pull{}
 	if q.LockSeconds != nil {
-		if *q.LockSeconds < 1 || *q.LockSeconds > int64(maxLock/time.Second) {
+		pull.Lock = time.Duration(min(*q.LockSeconds, math.MaxInt32)) * time.Second
+		if *q.LockSeconds < 1 || spec.Subscription.CheckValue("pull.lock", pull.Lock) != nil {
 			return invalid("receiveLockDurationInSeconds of %d: give 60 to 300", *q.LockSeconds)
 		}
-		pull.Lock = time.Duration(*q.LockSeconds) * time.Second
 	}
 	if q.MaxCount != nil {
 		if *q.MaxCount < 1 {
-			return invalid("maxDeliveryCount of %d: give 1 to %d", *q.MaxCount, maxDeliveries)
+			return invalid("maxDeliveryCount of %d: give 1 to %d", *q.MaxCount, defaultDeliveries)
 		}
 		pull.MaxDeliveries = *q.MaxCount
 	}
 	if err := s.parseTimeToLive(q.TimeToLive); err != nil {
 		return err
 	}
-	s.Pull, s.Webhook, s.Hub = pull, nil, ""
-	s.Retry = retry.Policy{TimeToLive: s.Retry.TimeToLive}
-	s.Output, s.Binary, s.MaxEvents, s.PreferredKiB = "", false, 0, 0
-	s.Headers, s.Keys = nil, nil
-	s.Timeout, s.Concurrency, s.Rate, s.OrderBy = 0, 0, 0, ""
+	s.SetPull(pull)
 	return parseDeadLetterIfAny(q.DeadLetter, s)
 }
 

@@ -31,7 +31,7 @@ func RenderSubscriptionARM(s Subscription) any {
 	if s.Pull != nil {
 		queue := object{
 			"receiveLockDurationInSeconds": int64(cmp.Or(s.Pull.Lock, time.Minute) / time.Second),
-			"maxDeliveryCount":             cmp.Or(s.Pull.MaxDeliveries, maxDeliveries),
+			"maxDeliveryCount":             cmp.Or(s.Pull.MaxDeliveries, defaultDeliveries),
 			"eventTimeToLive":              isoDuration(ttl),
 		}
 		if dead != nil {

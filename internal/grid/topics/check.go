@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -17,21 +18,10 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// Bounds of settings.
+// Bounds of settings; what one field may be is in the rows of the spec.
 const (
-	maxBatchEvents   = 5000
-	maxPreferredKiB  = 1024
-	maxConcurrency   = 1000
-	minRate          = 1.0 / (24 * 60 * 60) // what is slower outlives no event
-	maxRate          = 1_000_000
-	minTimeout       = 100 * time.Millisecond
-	maxTimeout       = 30 * time.Minute
-	minLock          = time.Second
-	maxLock          = 24 * time.Hour
-	maxDeliveries    = 10
 	maxKeys          = 10
 	maxLabels        = 100
-	maxLabelBytes    = 256
 	maxPathBytes     = 512
 	maxURLBytes      = 8192
 	maxTags          = 50
@@ -63,6 +53,7 @@ func (k *rules) complete(s *Settings, at origin) {
 			s.Hub = h.Name
 		}
 	}
+	s.tidyBatches()
 	s.Expires = s.Expires.UTC()
 	s.Retry.Resource = s.Hub != ""
 }
@@ -71,15 +62,55 @@ func (k *rules) complete(s *Settings, at origin) {
 // them.
 func (k *rules) vet(s Settings, at origin, was Subscription) (Settings, error) {
 	k.complete(&s, at)
-	for _, err := range []error{
-		s.checkTarget(), s.checkTransport(), s.checkPaths(at), k.checkRetry(s), s.checkOutput(at), s.checkBatches(), s.checkHeaders(),
-		s.checkKeys(), s.checkPull(), s.checkLimits(was), k.checkHubs(s, at), s.checkSize(),
-	} {
+	for _, err := range []error{s.check(k.limits), s.checkPaths(at), s.checkSchemas(at), s.checkExpiry(was), k.checkHubs(s, at)} {
 		if err != nil {
 			return Settings{}, err
 		}
 	}
 	return s, k.checkElsewhere(s, was)
+}
+
+// Check says what is wrong with settings by themselves, before there is a yard that they could be
+// stored in. Errors wrap ErrInvalid.
+func (s Settings) Check() error {
+	s.tidyBatches()
+	return s.check(retry.Limits{})
+}
+
+func (s Settings) check(limits retry.Limits) error {
+	for _, err := range []error{
+		s.checkTarget(), s.checkTransport(), s.checkForms(), s.checkRetry(limits), s.checkOutput(), s.checkRanges(), s.checkBatches(),
+		s.checkHeaders(), s.checkKeys(), s.checkPull(), s.checkLabels(), s.DeadLetter.check(), s.checkSize(),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRanges holds the settings that Event Grid's management shape or a program can say, too, to
+// the ranges of the spec; what only a request says was judged by its row when it was read.
+func (s Settings) checkRanges() error {
+	type setting struct {
+		name  string
+		value any
+	}
+	settings := []setting{
+		{"maxEvents", s.MaxEvents}, {"preferredKib", s.PreferredKiB}, {"timeout", s.Timeout}, {"concurrency", s.Concurrency}, {"rate", s.Rate},
+	}
+	if s.Pull != nil {
+		settings = append(settings, setting{"pull.lock", s.Pull.Lock}, setting{"pull.maxDeliveries", s.Pull.MaxDeliveries})
+	}
+	for _, label := range s.Labels {
+		settings = append(settings, setting{"labels", label})
+	}
+	for _, one := range settings {
+		if err := spec.Subscription.CheckValue(one.name, one.value); err != nil {
+			return invalid("%w", err)
+		}
+	}
+	return nil
 }
 
 func (s Settings) checkTarget() error {
@@ -139,39 +170,43 @@ func inTheClear(u *url.URL) bool {
 	return name != "localhost" && !strings.HasSuffix(name, ".localhost") && (err != nil || !address.Unmap().IsLoopback())
 }
 
-func (k *rules) checkRetry(s Settings) error {
+func (s Settings) checkRetry(limits retry.Limits) error {
 	policy := s.Retry
 	if s.Pull != nil {
 		policy.MaxAttempts = 1 // that is Pull.MaxDeliveries, whatever the limit
 	}
-	return invalidIf("retry", policy.CheckWithin(k.limits))
+	return invalidIf("retry", policy.CheckWithin(limits))
 }
 
-func (s Settings) checkOutput(at origin) error {
-	_, err := schema.ParseKind(string(s.Output))
-	if err == nil {
-		err = schema.Compatible(at.input, s.Output, at.Hub != "")
+// checkOutput leaves alone what is not known yet: the output follows from the source.
+func (s Settings) checkOutput() error {
+	if s.Output != "" {
+		if _, err := schema.ParseKind(string(s.Output)); err != nil {
+			return invalid("output: %w", err)
+		}
 	}
 	switch {
-	case err != nil:
-		return invalid("output: %w", err)
-	case s.Pull != nil && s.Output != schema.CloudEvents:
+	case s.Pull != nil && s.Output != schema.CloudEvents && s.Output != "":
 		return invalid("output %s: who pulls gets CloudEvents, leave it out", s.Output)
 	case s.Binary && s.Hub != "":
 		return invalid("a hub has no binary mode: leave it out")
-	case s.Binary && s.Output != schema.CloudEvents:
+	}
+	return nil
+}
+
+// checkSchemas compares what is delivered with what the source has.
+func (s Settings) checkSchemas(at origin) error {
+	if err := schema.Compatible(at.input, s.Output, at.Hub != ""); err != nil {
+		return invalid("output: %w", err)
+	}
+	if s.Binary && s.Output != schema.CloudEvents {
 		return invalid("binary mode is CloudEvents': set the output to %s, or leave binary out", schema.CloudEvents)
 	}
 	return nil
 }
 
 func (s Settings) checkBatches() error {
-	switch {
-	case s.MaxEvents < 0 || s.MaxEvents > maxBatchEvents:
-		return invalid("%d events in a batch: give 1 to %d", s.MaxEvents, maxBatchEvents)
-	case s.PreferredKiB < 0 || s.PreferredKiB > maxPreferredKiB:
-		return invalid("batches of %d KiB: give 1 to %d", s.PreferredKiB, maxPreferredKiB)
-	case s.Binary && (s.MaxEvents > 1 || s.PreferredKiB > 0):
+	if s.Binary && (s.MaxEvents > 1 || s.PreferredKiB > 0) {
 		return invalid("binary mode has one event in a request: leave out the batching, or binary")
 	}
 	return nil
@@ -190,16 +225,20 @@ func (s Settings) checkKeys() error {
 	return invalidIf("signing keys", err)
 }
 
+// SetPull lets clients receive. What is only for events that are pushed goes with the target that
+// there was.
+func (s *Settings) SetPull(p *Pull) {
+	s.Pull, s.Webhook, s.Hub = p, nil, ""
+	s.Retry = retry.Policy{TimeToLive: s.Retry.TimeToLive}
+	s.Output, s.Binary, s.MaxEvents, s.PreferredKiB = "", false, 0, 0
+	s.Headers, s.Keys = nil, nil
+	s.Timeout, s.Concurrency, s.Rate, s.OrderBy = 0, 0, 0, ""
+}
+
 // checkPull also refuses what would have no effect on who pulls.
 func (s Settings) checkPull() error {
 	if s.Pull == nil {
 		return nil
-	}
-	if lock := s.Pull.Lock; lock != 0 && (lock < minLock || lock > maxLock) {
-		return invalid("a lock of %v: give %v to %v", lock, minLock, maxLock)
-	}
-	if n := s.Pull.MaxDeliveries; n < 0 || n > maxDeliveries {
-		return invalid("%d deliveries at most: give 1 to %d", n, maxDeliveries)
 	}
 	p := s.Retry
 	for _, pushed := range []struct {
@@ -218,22 +257,17 @@ func (s Settings) checkPull() error {
 	return nil
 }
 
-func (s Settings) checkLimits(was Subscription) error {
-	switch {
-	case s.Timeout != 0 && (s.Timeout < minTimeout || s.Timeout > maxTimeout):
-		return invalid("a time-out of %v: give %v to %v", s.Timeout, minTimeout, maxTimeout)
-	case s.Concurrency < 0 || s.Concurrency > maxConcurrency:
-		return invalid("a concurrency of %d: give 1 to %d", s.Concurrency, maxConcurrency)
-	case s.Rate != 0 && !(s.Rate >= minRate && s.Rate <= maxRate): // nor NaN
-		return invalid("a rate of %v requests a second: give at least one a day (%.6f) and at most %d, or 0 for any", s.Rate, minRate, maxRate)
-	case len(s.Labels) > maxLabels:
+func (s Settings) checkLabels() error {
+	if len(s.Labels) > maxLabels {
 		return invalid("%d labels: give at most %d", len(s.Labels), maxLabels)
 	}
-	for _, l := range s.Labels {
-		if l == "" || len(l) > maxLabelBytes {
-			return invalid("label %.32q...: give 1 to %d bytes", l, maxLabelBytes)
-		}
+	if slices.Contains(s.Labels, "") {
+		return invalid("a label is empty: write something, or leave it out")
 	}
+	return nil
+}
+
+func (s Settings) checkExpiry(was Subscription) error {
 	// A time that has passed may stay as it is.
 	if s.Expires.IsZero() || time.Now().Before(s.Expires) || was.State != "" && s.Expires.Equal(was.Expires) {
 		return nil
@@ -250,18 +284,21 @@ func checkPath(what, path string) error {
 	return nil
 }
 
+// checkForms looks at how the filter and the order are written.
+func (s Settings) checkForms() error {
+	if _, err := filter.Compile(s.Filter); err != nil {
+		return invalid("%w", err)
+	}
+	if s.OrderBy == "" {
+		return nil
+	}
+	return checkPath("order by", s.OrderBy)
+}
+
 // checkPaths looks at what names fields of an event: the filter, headers, and the order. It refuses
 // what leads nowhere in any event of the source: a filter would let nothing through, or everything,
 // and nobody would know why.
 func (s Settings) checkPaths(at origin) error {
-	if _, err := filter.Compile(s.Filter); err != nil {
-		return invalid("%w", err)
-	}
-	if s.OrderBy != "" {
-		if err := checkPath("order by", s.OrderBy); err != nil {
-			return err
-		}
-	}
 	for _, c := range s.Filter.Advanced {
 		if err := at.checkPath("filter on", c.Key); err != nil {
 			return err
@@ -323,9 +360,6 @@ func (s Settings) checkSize() error {
 
 // checkElsewhere has folders and addresses checked by those who know them.
 func (k *rules) checkElsewhere(s Settings, was Subscription) error {
-	if err := s.DeadLetter.check(); err != nil {
-		return err
-	}
 	if s.DeadLetter.Kind != "" {
 		if err := k.checkTarget(s.DeadLetter); errors.Is(err, ErrInvalid) {
 			return err
