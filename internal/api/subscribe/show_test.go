@@ -64,7 +64,7 @@ func TestShowingFillsInDefaults(t *testing.T) {
 	want := admin.Subscription{SourceHub: "h", Pull: &admin.Pull{Lock: "1m30s", MaxDeliveries: new(3)}, Retry: admin.RetryPolicy{Attempts: 30, TTL: "24h"}}
 	testkit.Diff(t, want, shown)
 	// That nothing is given up is told from what is usual.
-	none := showRetry(retry.Policy{NoRetry: []int{}, Floors: map[int]time.Duration{0: time.Second}})
+	none := showPolicy(retry.Policy{NoRetry: []int{}, Floors: map[int]time.Duration{0: time.Second}})
 	if none.NoRetry == nil || none.Floors["other"] != "1s" {
 		t.Errorf("shown is %+v", none)
 	}

@@ -73,7 +73,7 @@ func (d *Handler) createSubscription(w http.ResponseWriter, r *http.Request) err
 func (d *Handler) showMade(s topics.Subscription, q admin.SubscriptionRequest) admin.Subscription {
 	shown := d.showDefinition(s, false)
 	if q.Sign != nil {
-		shown.Signing = subscribe.ShowKeys(s, true)
+		shown.Signing = subscribe.ShowKeys(s.Settings, true)
 	}
 	return shown
 }
@@ -206,12 +206,12 @@ func (d *Handler) rotateSigningKey(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	algorithm := signature.HMAC
-	for _, key := range subscribe.ShowKeys(s, false) {
+	for _, key := range subscribe.ShowKeys(s.Settings, false) {
 		algorithm = key.Algorithm // the newest is the last
 	}
 	s, err = d.cfg.Grid.Topics.RotateKey(r.Context(), s.Source, s.Name, cmp.Or(strings.ToLower(q.Algorithm), algorithm), overlap)
 	shown := d.showDefinition(s, false)
-	shown.Signing = subscribe.ShowKeys(s, true)
+	shown.Signing = subscribe.ShowKeys(s.Settings, true)
 	return answer(w, shown, err)
 }
 

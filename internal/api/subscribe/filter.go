@@ -3,11 +3,9 @@ package subscribe
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/grid/filter"
-	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
@@ -44,40 +42,8 @@ func readCondition(text string) (c filter.Condition, err error) {
 	return c, nil
 }
 
-func applyRetry(r admin.SubscriptionRequest, s *topics.Settings) error {
-	set(r.Attempts, &s.Retry.MaxAttempts)
-	if err := duration("ttl", r.TTL, &s.Retry.TimeToLive); err != nil {
-		return err
+func showFilter(s topics.Settings, _ bool, shown *admin.Subscription) {
+	if filter, err := json.Marshal(s.Filter); err == nil && string(filter) != "{}" {
+		shown.Filter = filter
 	}
-	if err := duration("maxRetryAfter", r.MaxRetryAfter, &s.Retry.MaxRetryAfter); err != nil {
-		return err
-	}
-	if r.RetrySchedule != nil {
-		s.Retry.Schedule = nil
-		if *r.RetrySchedule != "" {
-			steps, err := retry.ParseSchedule(*r.RetrySchedule)
-			if err != nil {
-				return invalid("retrySchedule", "%v", err)
-			}
-			s.Retry.Schedule = steps
-		}
-	}
-	if r.NoRetry != nil {
-		s.Retry.NoRetry = r.NoRetry
-	}
-	if r.RetryFloors == nil {
-		return nil
-	}
-	s.Retry.Floors = nil
-	for status, least := range r.RetryFloors {
-		code, d, err := retry.ParseFloor(status + "=" + least)
-		if err != nil {
-			return invalid("retryFloors", "%v", err)
-		}
-		if s.Retry.Floors == nil {
-			s.Retry.Floors = map[int]time.Duration{}
-		}
-		s.Retry.Floors[code] = d
-	}
-	return nil
 }
