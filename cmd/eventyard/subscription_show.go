@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/spf13/cobra"
 )
 
@@ -96,7 +98,7 @@ func (c subscriptionCommands) showSubscription(w io.Writer, form output, s admin
 		return writeJSON(w, s)
 	}
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%-14s%s\n", name, oneLine(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(w, "%-13s %s\n", name, oneLine(fmt.Sprintf(format, args...)))
 	}
 	line("subscription", "%s of %s", s.Name, showSource(s))
 	state := s.State
@@ -147,7 +149,13 @@ func showSigning(k admin.SigningKey) string {
 	return text
 }
 
-// showExtras tells what few subscriptions ask for.
+// shownInWords are the fields that have a line of their own.
+var shownInWords = []string{
+	"name", "topic", "sourceHub", "endpoint", "hub", "pull", "schema", "maxEvents", "preferredKib", "deadLetter", "headers", "orderBy", "rate", "expires",
+}
+
+// showExtras tells what few subscriptions ask for: other fields that are set have a line by their
+// name in the API and in the file.
 func showExtras(line func(name, format string, args ...any), s admin.Subscription) {
 	if s.OrderBy != "" {
 		line("in order of", "%s", s.OrderBy)
@@ -158,8 +166,16 @@ func showExtras(line func(name, format string, args ...any), s admin.Subscriptio
 	if s.Expires != nil {
 		line("ends", "%s", showTime(*s.Expires))
 	}
-	if len(s.Labels) > 0 {
-		line("labels", "%s", strings.Join(s.Labels, ", "))
+	v := reflect.ValueOf(s)
+	for i, name := range spec.Names(v.Type()) {
+		if _, isField := spec.Subscription.Field(name); !isField || slices.Contains(shownInWords, name) || v.Field(i).IsZero() {
+			continue
+		}
+		value := v.Field(i).Interface()
+		if list, is := value.([]string); is {
+			value = strings.Join(list, ", ")
+		}
+		line(name, "%v", value)
 	}
 }
 
