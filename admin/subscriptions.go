@@ -78,9 +78,11 @@ type SubscriptionRequest struct {
 	Expires *string `json:"expires,omitempty"`
 	// SkipValidation trusts the endpoint without a handshake; DisableOnGone stops for good when it
 	// answers 410.
-	SkipValidation *bool    `json:"skipValidation,omitempty"`
-	DisableOnGone  *bool    `json:"disableOnGone,omitempty"`
-	Labels         []string `json:"labels,omitzero"`
+	SkipValidation *bool `json:"skipValidation,omitempty"`
+	DisableOnGone  *bool `json:"disableOnGone,omitempty"`
+	// Description is for people: what it is for, and whom to ask about it.
+	Description *string  `json:"description,omitempty"`
+	Labels      []string `json:"labels,omitzero"`
 	// FromStart delivers also what the source holds when the subscription becomes active.
 	FromStart *bool `json:"fromStart,omitempty"`
 	Paused    *bool `json:"paused,omitempty"`
@@ -190,6 +192,7 @@ type Subscription struct {
 	Concurrency  int          `json:"concurrency,omitempty"`
 	Rate         float64      `json:"rate,omitempty"`
 	OrderBy      string       `json:"orderBy,omitempty"`
+	Description  string       `json:"description,omitempty"`
 	Labels       []string     `json:"labels,omitempty"`
 
 	SkipValidation bool `json:"skipValidation,omitempty"`

@@ -119,6 +119,8 @@ type Subscription struct {
 	SkipValidation *bool
 	// DisableOnGone: Stop for good when the endpoint answers 410.
 	DisableOnGone *bool
+	// Description: What it is for, and whom to ask about it, at most 256 characters.
+	Description *string
 	// Labels: Label of the subscription, at most 256 characters.
 	Labels []string
 	// FromStart: Deliver also what the source holds already.

@@ -70,6 +70,7 @@ var Subscription = Definition{
 		{Name: "expires", Value: "time", Help: "when the subscription ends, a time like 2027-01-31T18:00:00Z"},
 		{Name: "skipValidation", Help: "trust the endpoint without asking it"},
 		{Name: "disableOnGone", Help: "stop for good when the endpoint answers 410"},
+		{Name: "description", Value: "text", Help: "what it is for, and whom to ask about it", Length: 256},
 		{Name: "labels", Flag: "label", Value: "label", Help: "label of the subscription", Length: 256},
 		{Name: "fromStart", Help: "deliver also what the source holds already", Not: Update, Because: "it counts when the subscription becomes active for the first time"},
 		{Name: "paused", Help: "let events wait; their time to live runs on", Not: Create | Update, Because: "the commands pause and resume say it"},

@@ -50,7 +50,7 @@ func full() topics.Settings {
 		},
 		Keys:    []signature.Key{{Text: hmacKey, Expires: never}, {Text: privateKey}},
 		Timeout: time.Second, Concurrency: 3, Rate: 2.5, OrderBy: "subject", FromStart: true, SkipValidation: true, DisableOnGone: true, Paused: true,
-		Labels: []string{"old"},
+		Description: "about", Labels: []string{"old"},
 	}
 }
 

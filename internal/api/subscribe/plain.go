@@ -37,6 +37,7 @@ func applyPlain(r admin.SubscriptionRequest, s *topics.Settings) (err error) {
 	set(r.SkipValidation, &s.SkipValidation)
 	set(r.DisableOnGone, &s.DisableOnGone)
 	set(r.Paused, &s.Paused)
+	set(r.Description, &s.Description)
 	if r.Labels != nil {
 		s.Labels = copyOf(r.Labels)
 	}
@@ -50,5 +51,5 @@ func showPlain(s topics.Settings, _ bool, shown *admin.Subscription) {
 	shown.OrderBy = s.OrderBy
 	shown.Expires = spec.TimeIfAny(s.Expires)
 	shown.SkipValidation, shown.DisableOnGone = s.SkipValidation, s.DisableOnGone
-	shown.Labels = s.Labels
+	shown.Description, shown.Labels = s.Description, s.Labels
 }

@@ -33,7 +33,7 @@ func TestShowGivesEverythingButSecrets(t *testing.T) {
 		Headers:   []admin.Header{{Name: "X-Old", Value: "old"}, {Name: "X-Secret", Secret: true}, {Name: "X-Field", Field: "data.region"}},
 		OAuth:     &admin.OAuth{TokenURL: "https://login/token?...", ClientID: "me", Scope: "s", Audience: "a"},
 		MutualTLS: true, CustomCA: true, SkipVerify: true, MinTLS: "1.3", Timeout: "1s", Concurrency: 3, Rate: 2.5, OrderBy: "subject",
-		Labels: []string{"old"}, SkipValidation: true, DisableOnGone: true,
+		Description: "about", Labels: []string{"old"}, SkipValidation: true, DisableOnGone: true,
 	}
 	public, err := signature.Key{Text: privateKey}.Public()
 	testkit.Must(t, err)

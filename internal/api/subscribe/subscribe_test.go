@@ -31,7 +31,7 @@ const everything = `{"name":"billing","topic":"orders","sourceHub":"h","endpoint
 	"signingKeys":["` + hmacKey + `"],"ca":"NEWCA","skipVerify":false,"cert":"NEWCERT","key":"NEWKEY",
 	"oauth":{"tokenUrl":"https://t","clientId":"c","secret":"s","scope":"sc","audience":"au"},"minTls":"1.2",
 	"timeout":"500ms","concurrency":8,"rate":1.5,"orderBy":"data.id","fromStart":false,"skipValidation":false,"disableOnGone":false,"paused":false,
-	"labels":["l"]}`
+	"description":"what for","labels":["l"]}`
 
 // G2, G6, G9, G10, G13: what was asked for is what is stored, whatever was there before.
 func TestEveryFieldOfARequestIsRead(t *testing.T) {
@@ -65,7 +65,7 @@ func TestEveryFieldOfARequestIsRead(t *testing.T) {
 		Expires: time.Date(2030, 1, 31, 18, 0, 0, 0, time.UTC),
 		Headers: []topics.Header{{Name: "X-Env", Value: "prod"}, {Name: "X-Region", Field: "data.region"}, {Name: "x-secret", Value: "HEADERSECRET", Secret: true}},
 		Keys:    []signature.Key{{Text: hmacKey}},
-		Timeout: 500 * time.Millisecond, Concurrency: 8, Rate: 1.5, OrderBy: "data.id", Labels: []string{"l"},
+		Timeout: 500 * time.Millisecond, Concurrency: 8, Rate: 1.5, OrderBy: "data.id", Description: "what for", Labels: []string{"l"},
 	}
 	testkit.Diff(t, want, applied(t, everything, full()))
 }
@@ -84,7 +84,7 @@ func TestEmptyTakesAway(t *testing.T) {
 	emptied := applied(t, `{"types":[],"subjectBeginsWith":"","subjectEndsWith":"","subjectCaseSensitive":false,"filters":[],"arrays":false,"schema":"",
 		"binary":false,"ttl":"","retrySchedule":"","retryFloors":{},"maxRetryAfter":"","deadLetter":"",
 		"expires":"","headers":[],"signingKeys":[],"ca":"","skipVerify":false,"cert":"","key":"","oauth":{},"minTls":"","timeout":"",
-		"rate":0,"orderBy":"","fromStart":false,"skipValidation":false,"disableOnGone":false,"paused":false,"labels":[]}`, full())
+		"rate":0,"orderBy":"","fromStart":false,"skipValidation":false,"disableOnGone":false,"paused":false,"description":"","labels":[]}`, full())
 	got, err := json.Marshal(emptied)
 	if want := `{"webhook":{"url":"https://example.com/hook?code=QUERYSECRET"},"retry":{"maxAttempts":7,"noRetry":[418]},"maxEvents":9,"preferredKib":10,"concurrency":3}`; err != nil || string(got) != want {
 		t.Errorf("left is %s, %v", got, err)

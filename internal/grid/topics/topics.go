@@ -152,9 +152,11 @@ type Settings struct {
 	SkipValidation bool `json:"skipValidation,omitempty"`
 	// DisableOnGone stops for good when the endpoint answers 410, or asks for it by the header
 	// webhook-delivery: disable.
-	DisableOnGone bool     `json:"disableOnGone,omitempty"`
-	Paused        bool     `json:"paused,omitempty"`
-	Labels        []string `json:"labels,omitempty"`
+	DisableOnGone bool `json:"disableOnGone,omitempty"`
+	Paused        bool `json:"paused,omitempty"`
+	// Description is for people, at most 256 characters.
+	Description string   `json:"description,omitempty"`
+	Labels      []string `json:"labels,omitempty"`
 }
 
 // Pull is a subscription that is not pushed: clients receive and acknowledge.
