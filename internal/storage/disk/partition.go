@@ -260,8 +260,12 @@ func (p *partition) closeFiles() {
 		}
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dropFilesLocked()
+	files := p.files
+	p.files = nil
+	p.mu.Unlock()
+	for _, f := range files { // without the lock: one that is being loaded is waited for
+		f.drop()
+	}
 }
 
 // trySeal seals the active segment before it is closed for another, unless somebody writes or is about
