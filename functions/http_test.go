@@ -44,11 +44,13 @@ func TestAProgramIsCalledOverHTTP(t *testing.T) {
 			w.WriteHeader(503)
 		}, triage.Unavailable},
 	} {
-		answer = c.answer
-		err := handle(t.Context(), b)
-		if j := judge(err, b.Events); j.whole.Verdict != c.want {
-			t.Errorf("%s: %+v of %v", c.name, j, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			answer = c.answer
+			err := handle(t.Context(), b)
+			if j := judge(err, b.Events); j.whole.Verdict != c.want {
+				t.Errorf("%+v of %v", j, err)
+			}
+		})
 	}
 	if len(events) != 2 || events[1]["id"] != "bill/orders/7/1" || got.Header.Get("X-Key") != "secret" {
 		t.Errorf("sent %v with %v", events, got.Header)

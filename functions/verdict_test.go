@@ -44,9 +44,11 @@ func TestAVerdictIsFoundThroughAnyWrapping(t *testing.T) {
 		{"skip", Skip("too old"), triage.Result{Verdict: triage.Skip, Reason: "too old"}},
 		{"wrapped skip", fmt.Errorf("bill: %w", Skip("too old")), triage.Result{Verdict: triage.Skip, Reason: "too old"}},
 	} {
-		if got := judge(c.err, nil); got.whole != c.want || got.each != nil {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := judge(c.err, nil); got.whole != c.want || got.each != nil {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
 	}
 	if !errors.Is(RetryAfter(1, cause), cause) || !errors.Is(Poison(cause), cause) || !errors.Is(&Results{Failed: map[int]error{1: cause}}, cause) {
 		t.Error("the cause is not found")

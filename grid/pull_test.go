@@ -89,10 +89,12 @@ func TestSettle(t *testing.T) {
 		{c.RenewLocks(ctx, "a", "b"), "renewLock", "api-version=2024-06-01"},
 	}
 	for i, call := range calls {
-		r := (*seen)[i]
-		if call.err != nil || r.path != "POST /topics/or ders/eventsubscriptions/billing:"+call.verb || r.query != call.query || r.body != `{"lockTokens":["a","b"]}` {
-			t.Errorf("%s: %v, asked %s?%s %s", call.verb, call.err, r.path, r.query, r.body)
-		}
+		t.Run(call.verb+"?"+call.query, func(t *testing.T) {
+			r := (*seen)[i]
+			if call.err != nil || r.path != "POST /topics/or ders/eventsubscriptions/billing:"+call.verb || r.query != call.query || r.body != `{"lockTokens":["a","b"]}` {
+				t.Errorf("%v, asked %s?%s %s", call.err, r.path, r.query, r.body)
+			}
+		})
 	}
 	if err := c.Acknowledge(ctx); err != nil || len(*seen) != len(calls) {
 		t.Errorf("nothing to settle: %v", err)

@@ -25,16 +25,18 @@ func TestPositionsGiveBackWhatTheyWereMadeOf(t *testing.T) {
 		{position: hub.AfterOffset("x"), sequence: -1, offset: "x"},
 		{position: hub.Since(then), sequence: -1, at: then},
 	} {
-		sequence, in, numbered := c.position.Sequence()
-		if numbered != (c.sequence >= 0) || numbered && (sequence != c.sequence || in != c.inclusive) {
-			t.Errorf("%v: sequence %d, %v, %v", c.position, sequence, in, numbered)
-		}
-		offset, in, placed := c.position.Offset()
-		if placed != (c.offset != "") || placed && (offset != c.offset || in != c.inclusive) {
-			t.Errorf("%v: offset %q, %v, %v", c.position, offset, in, placed)
-		}
-		if at, dated := c.position.Time(); dated != !c.at.IsZero() || !at.Equal(c.at) {
-			t.Errorf("%v: time %v, %v", c.position, at, dated)
-		}
+		t.Run(c.position.String(), func(t *testing.T) {
+			sequence, in, numbered := c.position.Sequence()
+			if numbered != (c.sequence >= 0) || numbered && (sequence != c.sequence || in != c.inclusive) {
+				t.Errorf("sequence %d, %v, %v", sequence, in, numbered)
+			}
+			offset, in, placed := c.position.Offset()
+			if placed != (c.offset != "") || placed && (offset != c.offset || in != c.inclusive) {
+				t.Errorf("offset %q, %v, %v", offset, in, placed)
+			}
+			if at, dated := c.position.Time(); dated != !c.at.IsZero() || !at.Equal(c.at) {
+				t.Errorf("time %v, %v", at, dated)
+			}
+		})
 	}
 }

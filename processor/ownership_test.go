@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +83,8 @@ func TestWhatContextsEndWithIsOneOfFewCauses(t *testing.T) {
 		{ErrStalled, ErrHandoff}, {errLetGo, ErrHandoff}, {nil, ErrHandoff}, {ErrShutdown, ErrShutdown},
 		{timedOut{errors.New("late")}, ErrHandlerTimeout}, {ErrLeaseLost, ErrLeaseLost},
 	} {
-		testkit.Equal(t, publicCause(c.why), c.want, "%v", c.why)
+		t.Run(fmt.Sprint(c.why), func(t *testing.T) {
+			testkit.Equal(t, publicCause(c.why), c.want)
+		})
 	}
 }

@@ -31,10 +31,12 @@ func TestWhenABatchIsEnough(t *testing.T) {
 		"after a long call, at once":   {3, time.Hour, true, 0},
 		"nothing, a long call is over": {0, time.Hour, true, time.Second},
 	} {
-		call, until := g.enough(c.have, quiet, first, quiet.Add(c.now))
-		if call != c.call || c.until != 0 && !until.Equal(quiet.Add(c.until)) {
-			t.Errorf("%s: %v until %v", name, call, until.Sub(quiet))
-		}
+		t.Run(name, func(t *testing.T) {
+			call, until := g.enough(c.have, quiet, first, quiet.Add(c.now))
+			if call != c.call || c.until != 0 && !until.Equal(quiet.Add(c.until)) {
+				t.Errorf("%v until %v", call, until.Sub(quiet))
+			}
+		})
 	}
 }
 
@@ -54,10 +56,12 @@ func TestWhenMarkedCheckpointsAreDue(t *testing.T) {
 		"enough events before the time": {Checkpoints{Every: time.Hour, Events: 10}, 10, 0, true, false},
 		"time before enough events":     {Checkpoints{Every: time.Second, Events: 10}, 1, time.Second, true, true},
 	} {
-		due, at := c.policy.due(c.events, first, first.Add(c.after))
-		if due != c.due || c.timed == at.IsZero() {
-			t.Errorf("%s: %v at %v", name, due, at)
-		}
+		t.Run(name, func(t *testing.T) {
+			due, at := c.policy.due(c.events, first, first.Add(c.after))
+			if due != c.due || c.timed == at.IsZero() {
+				t.Errorf("%v at %v", due, at)
+			}
+		})
 	}
 }
 
@@ -123,9 +127,11 @@ func TestTheLagIsInEventsAndInTime(t *testing.T) {
 		"more than was told of":  {position{seq: 12, at: at.Add(time.Second)}, nowhere, 0, 0},
 		"a clock that went back": {position{seq: 9, at: at.Add(time.Second)}, nowhere, 1, 0},
 	} {
-		if events, d := lag(c.done, c.before, newest); events != c.events || d != c.time {
-			t.Errorf("%s: %d events, %v", name, events, d)
-		}
+		t.Run(name, func(t *testing.T) {
+			if events, d := lag(c.done, c.before, newest); events != c.events || d != c.time {
+				t.Errorf("%d events, %v", events, d)
+			}
+		})
 	}
 }
 
@@ -147,7 +153,9 @@ func TestTheWatchdogsRule(t *testing.T) {
 		"opened anew once, but it has read since":    {ago(5), ago(3), ago(4), stallReopen},
 		"opened anew in an earlier stall, same wait": {ago(2), ago(60), ago(30), stallReopen},
 	} {
-		testkit.Equal(t, judgeStall(c.behind, c.waiting, c.reopened, now, 2*time.Minute), c.want, "%s", name)
+		t.Run(name, func(t *testing.T) {
+			testkit.Equal(t, judgeStall(c.behind, c.waiting, c.reopened, now, 2*time.Minute), c.want)
+		})
 	}
 }
 
@@ -276,7 +284,9 @@ func TestHowLongChangesAreLeftAloneDependsOnTheGroupsSize(t *testing.T) {
 		{100, 1000, 20 * time.Millisecond, 1100 * time.Millisecond},
 		{1000, 1024, 20 * time.Millisecond, 10 * time.Second}, // Renew
 	} {
-		k := coordinator{instance: &instance{cfg: Config{}.withDefaults()}, lastTook: c.took, load: c.instances * (c.instances + c.partitions)}
-		testkit.Equal(t, k.gap(), c.want, "%d instances, %d partitions", c.instances, c.partitions)
+		t.Run(fmt.Sprintf("%d instances, %d partitions, took %v", c.instances, c.partitions, c.took), func(t *testing.T) {
+			k := coordinator{instance: &instance{cfg: Config{}.withDefaults()}, lastTook: c.took, load: c.instances * (c.instances + c.partitions)}
+			testkit.Equal(t, k.gap(), c.want)
+		})
 	}
 }

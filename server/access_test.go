@@ -239,11 +239,13 @@ func TestBearerTokens(t *testing.T) {
 		"everybody's":          {func(c *Config) { c.AcceptAnyJWT = true }, http.StatusOK},
 		"an issuer's, ill now": {func(c *Config) { c.OIDC = OIDC{Issuer: issuer.URL, Audience: "yard"} }, http.StatusServiceUnavailable},
 	} {
-		cfg := quick(t)
-		test.set(&cfg)
-		r := start(t, cfg)
-		testkit.Equal(t, r.bearer(), test.want, "%s: answered", name)
-		r.shutdown()
+		t.Run(name, func(t *testing.T) {
+			cfg := quick(t)
+			test.set(&cfg)
+			r := start(t, cfg)
+			testkit.Equal(t, r.bearer(), test.want, "answered")
+			r.shutdown()
+		})
 	}
 }
 

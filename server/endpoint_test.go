@@ -42,9 +42,11 @@ func TestWhereConnectionStringsLead(t *testing.T) {
 		"for others at an address": {map[string]string{"amqps": "10.1.2.3:5671"}, "", "sb://10.1.2.3/", false},
 		"for others by our name":   {map[string]string{"amqps": "0.0.0.0:5671"}, "", "sb://" + machine + "/", false},
 	} {
-		if got := listenersAt(test.open).connectTo(test.host); got.Endpoint != test.want || got.Emulator != test.emulator {
-			t.Errorf("%s: %+v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := listenersAt(test.open).connectTo(test.host); got.Endpoint != test.want || got.Emulator != test.emulator {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 
@@ -62,7 +64,8 @@ func TestTheEndpointOfWhoAsks(t *testing.T) {
 		"here":                {all, "yard", false, "sb://127.0.0.1/"},
 		"no such listener":    {map[string]string{"https": "0.0.0.0:8443"}, "", true, ""},
 	} {
-		testkit.Equal(t, listenersAt(test.open).endpointFor(test.host)(request, test.tls), test.want,
-			"%s", name)
+		t.Run(name, func(t *testing.T) {
+			testkit.Equal(t, listenersAt(test.open).endpointFor(test.host)(request, test.tls), test.want)
+		})
 	}
 }

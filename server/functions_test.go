@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -76,7 +77,9 @@ func TestLinksOfNoticesLeadToTheBestListener(t *testing.T) {
 		"http://192.0.2.1:8080":      {openListeners{listener("http", "192.0.2.1:8080"), listener("https", "127.0.0.1:8443")}, ""},
 		"":                           {openListeners{listener("amqp", "192.0.2.1:5672")}, ""},
 	} {
-		testkit.Equal(t, test.open.resumeBase(Config{PublicURL: test.public}), want)
+		t.Run(fmt.Sprintf("%q", want), func(t *testing.T) {
+			testkit.Equal(t, test.open.resumeBase(Config{PublicURL: test.public}), want)
+		})
 	}
 }
 

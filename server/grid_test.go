@@ -335,17 +335,19 @@ func TestDeadLettersAreDistinguishedFromForeignFiles(t *testing.T) {
 		"files by date":                 {[]string{"2026/1/31/12/x.json"}, false},
 		"other files in such folders":   {[]string{"a/b/2026/1/31/12/x.csv"}, false},
 	} {
-		dir := t.TempDir()
-		for _, file := range tt.files {
-			full := filepath.Join(dir, file)
-			testkit.Must(t, os.MkdirAll(filepath.Dir(full), 0o700))
-			if strings.HasSuffix(file, "/") {
-				testkit.Must(t, os.MkdirAll(full, 0o700))
-			} else if err := os.WriteFile(full, nil, 0o600); err != nil {
-				t.Fatal(err)
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, file := range tt.files {
+				full := filepath.Join(dir, file)
+				testkit.Must(t, os.MkdirAll(filepath.Dir(full), 0o700))
+				if strings.HasSuffix(file, "/") {
+					testkit.Must(t, os.MkdirAll(full, 0o700))
+				} else if err := os.WriteFile(full, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		testkit.Equal(t, hasDeadLetters(dir), tt.want, "%s", name)
+			testkit.Equal(t, hasDeadLetters(dir), tt.want)
+		})
 	}
 }
 
@@ -422,8 +424,10 @@ func TestAGridThatCannotBeConfiguredSo(t *testing.T) {
 		"a header of the yard's":      {with(Subscription{Endpoint: new("http://x"), Headers: admin.Headers{{Name: "aeg-x", Value: "1"}}}), "choose another"},
 		"too much jitter":             {Config{Grid: Grid{Jitter: 0.6}}, "jitter of 0.6"},
 	} {
-		if _, err := New(tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := New(tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the error is %v", err)
+			}
+		})
 	}
 }

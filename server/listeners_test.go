@@ -169,20 +169,22 @@ func TestWhoMayOpenAWebSocket(t *testing.T) {
 		"a page of another origin":   {"127.0.0.1", "http://evil.example.com", http.StatusForbidden},
 		"a page that rebinds a name": {"evil.example.com", "http://evil.example.com", http.StatusForbidden},
 	} {
-		request := r.request("GET", webSocketPath, nil)
-		request.Host = test.host
-		for key, value := range map[string]string{
-			"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
-			"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol": "amqp", "Origin": test.origin,
-		} {
-			if value != "" {
-				request.Header.Set(key, value)
+		t.Run(name, func(t *testing.T) {
+			request := r.request("GET", webSocketPath, nil)
+			request.Host = test.host
+			for key, value := range map[string]string{
+				"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+				"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol": "amqp", "Origin": test.origin,
+			} {
+				if value != "" {
+					request.Header.Set(key, value)
+				}
 			}
-		}
-		response, err := http.DefaultClient.Do(request)
-		testkit.Must(t, err)
-		response.Body.Close()
-		testkit.Equal(t, response.StatusCode, test.want, "%s is answered %s", name, response.Status)
+			response, err := http.DefaultClient.Do(request)
+			testkit.Must(t, err)
+			response.Body.Close()
+			testkit.Equal(t, response.StatusCode, test.want, "it is answered %s", response.Status)
+		})
 	}
 	r.shutdown()
 }

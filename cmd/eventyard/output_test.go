@@ -40,8 +40,9 @@ func TestRetentionForPeople(t *testing.T) {
 	}{
 		{"168h0m0s", 0, "7d"}, {"36h0m0s", 1 << 30, "36h, 1GiB a partition"}, {"0s", 0, "forever"}, {"0s", 5, "5 a partition"},
 	} {
-		testkit.Equal(t, showRetention(test.age, test.bytes), test.want,
-			"%s, %d is written", test.age, test.bytes)
+		t.Run(fmt.Sprintf("%s, %d bytes", test.age, test.bytes), func(t *testing.T) {
+			testkit.Equal(t, showRetention(test.age, test.bytes), test.want)
+		})
 	}
 }
 

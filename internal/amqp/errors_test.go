@@ -83,10 +83,12 @@ func TestErrorsAsThePeerHearsThem(t *testing.T) {
 		{"a stranger", io.ErrNoProgress, ConditionInternalError, slog.LevelWarn},
 	}
 	for _, tt := range tests {
-		if got := asError(tt.err); got.Condition != tt.want || got.Description == "" {
-			t.Errorf("%s: got %v", tt.name, got)
-		}
-		testkit.Equal(t, levelOf(tt.err), tt.level, "%s: level", tt.name)
+		t.Run(tt.name, func(t *testing.T) {
+			if got := asError(tt.err); got.Condition != tt.want || got.Description == "" {
+				t.Errorf("got %v", got)
+			}
+			testkit.Equal(t, levelOf(tt.err), tt.level, "level")
+		})
 	}
 	if asError(nil) != nil {
 		t.Error("no error is told as one")

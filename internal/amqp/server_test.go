@@ -36,11 +36,13 @@ func TestConfigs(t *testing.T) {
 		{"more sessions than channels", func(c *Config) { c.MaxSessions = 1 << 16 }, false},
 	}
 	for _, tt := range tests {
-		cfg := good
-		tt.change(&cfg)
-		if _, err := New(cfg); (err == nil) != tt.ok {
-			t.Errorf("%s: %v", tt.name, err)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := good
+			tt.change(&cfg)
+			if _, err := New(cfg); (err == nil) != tt.ok {
+				t.Errorf("the error is %v", err)
+			}
+		})
 	}
 	registry := prometheus.NewRegistry()
 	cfg := good

@@ -29,7 +29,9 @@ func TestWhoOwesAnAnswer(t *testing.T) {
 		{"has no room for what was sent, and said so", tcpState{unacked: true, sent: time.Minute, heard: time.Minute}, false},
 	}
 	for _, tt := range tests {
-		testkit.Equal(t, tt.state.owes(), tt.want, "%s", tt.name)
+		t.Run(tt.name, func(t *testing.T) {
+			testkit.Equal(t, tt.state.owes(), tt.want)
+		})
 	}
 }
 

@@ -66,11 +66,13 @@ func TestFunctionsThatCannotStandTogether(t *testing.T) {
 		{"the default group in two spellings", []admin.FunctionRequest{of("a", "h", "$Default"), of("b", "h", "$default")}, `functions[1].group`},
 		{"a name that is a path", []admin.FunctionRequest{of("..", "h", "g")}, `functions[0].name`},
 	} {
-		c := Default()
-		c.Functions = test.functions
-		if err := c.Check(); err == nil != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: %v", test.name, err)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			c := Default()
+			c.Functions = test.functions
+			if err := c.Check(); err == nil != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
 	}
 }
 
@@ -82,13 +84,15 @@ func TestWordsOfFunctions(t *testing.T) {
 		{"forever", "off", true}, {"Forever", "OFF", true}, {"0", "100/30s", true}, {"5", "7 / 1m30s", true}, {"", "", true},
 		{"never", "", false}, {"-1", "", false}, {"", "100", false}, {"", "0/30s", false}, {"", "100/soon", false}, {"", "100/0s", false}, {"", "-1/30s", false},
 	} {
-		text := fmt.Sprintf("functions: [{name: a, hub: h, endpoint: 'http://x/', retries: %q, breaker: %q}]", test.retries, test.breaker)
-		if test.retries == "" {
-			text = fmt.Sprintf("functions: [{name: a, hub: h, endpoint: 'http://x/', breaker: %q}]", test.breaker)
-		}
-		if _, err := Load(Sources{File: write(t, "c.yaml", text)}); (err == nil) != test.good {
-			t.Errorf("retries %q, breaker %q: %v", test.retries, test.breaker, err)
-		}
+		t.Run(fmt.Sprintf("retries %q, breaker %q", test.retries, test.breaker), func(t *testing.T) {
+			text := fmt.Sprintf("functions: [{name: a, hub: h, endpoint: 'http://x/', retries: %q, breaker: %q}]", test.retries, test.breaker)
+			if test.retries == "" {
+				text = fmt.Sprintf("functions: [{name: a, hub: h, endpoint: 'http://x/', breaker: %q}]", test.breaker)
+			}
+			if _, err := Load(Sources{File: write(t, "c.yaml", text)}); (err == nil) != test.good {
+				t.Errorf("got %v, want it good: %t", err, test.good)
+			}
+		})
 	}
 }
 

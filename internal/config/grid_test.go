@@ -140,9 +140,11 @@ func TestErrorsInAGridAreReported(t *testing.T) {
 		"one that is there twice":       {"subscriptions: [{name: a, topic: t, pull: true}, {name: A, topic: T, hub: h}]", "subscriptions[1].name: A is already subscriptions[0], of the same source"},
 		"a public URL with a query":     {"publicUrl: https://x/?y=z", "publicUrl: "},
 	} {
-		if _, err := Load(Sources{File: write(t, "c.yaml", tt.text)}); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := Load(Sources{File: write(t, "c.yaml", tt.text)}); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
 	}
 	both := "subscriptions: [{name: a, topic: t, pull: true}, {name: a, sourceHub: t, pull: true}]"
 	testkit.Check(t, testkit.Err(Load(Sources{File: write(t, "c.yaml", both)})),

@@ -356,8 +356,10 @@ func TestWhoIsToBlame(t *testing.T) {
 		"both":            {Sources{File: file, Flags: map[string]string{"http": ":8080"}}, true},
 		"a file not here": {Sources{File: "nowhere.yaml"}, false},
 	} {
-		if _, err := Load(test.from); BlamesFlag(err) != test.want {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := Load(test.from); BlamesFlag(err) != test.want {
+				t.Errorf("%v blames a flag: %t", err, !test.want)
+			}
+		})
 	}
 }

@@ -111,9 +111,11 @@ func TestAMarkThatIsOlderThanTheEvent(t *testing.T) {
 		since int64
 		want  bool
 	}{{999, true}, {1000, true}, {1001, false}} {
-		if _, got := b.Marks().Redriven(7, time.UnixMilli(test.since)); got != test.want {
-			t.Errorf("of an event of %d: %t", test.since, got)
-		}
+		t.Run(fmt.Sprintf("an event of %d", test.since), func(t *testing.T) {
+			if _, got := b.Marks().Redriven(7, time.UnixMilli(test.since)); got != test.want {
+				t.Errorf("redriven: %t", got)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package eventhubs
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -83,7 +84,9 @@ func TestAudiences(t *testing.T) {
 		{"", address{}},
 	}
 	for _, tt := range tests {
-		testkit.Diff(t, tt.want, parseAudience(tt.text), cmp.AllowUnexported(address{}))
+		t.Run(fmt.Sprintf("%q", tt.text), func(t *testing.T) {
+			testkit.Diff(t, tt.want, parseAudience(tt.text), cmp.AllowUnexported(address{}))
+		})
 	}
 }
 

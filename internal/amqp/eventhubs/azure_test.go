@@ -137,9 +137,11 @@ func TestAzureStartPositions(t *testing.T) {
 		"after the year one":  {azeventhubs.StartPosition{EnqueuedTime: ptr(time.Time{})}, "a"},
 		"after the number -1": {azeventhubs.StartPosition{SequenceNumber: ptr(int64(-1))}, "a"},
 	} {
-		p := y.partition(c, "0", &azeventhubs.PartitionClientOptions{StartPosition: tt.at})
-		testkit.Equal(t, string(receiveAll(t, p, 1)[0].Body), tt.want, "%s it reads", what)
-		testkit.Must(t, p.Close(t.Context()))
+		t.Run(what, func(t *testing.T) {
+			p := y.in(t).partition(c, "0", &azeventhubs.PartitionClientOptions{StartPosition: tt.at})
+			testkit.Equal(t, string(receiveAll(t, p, 1)[0].Body), tt.want, "it reads")
+			testkit.Must(t, p.Close(t.Context()))
+		})
 	}
 }
 

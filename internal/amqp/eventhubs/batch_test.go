@@ -83,15 +83,16 @@ func TestMessagesThatAreNoEvents(t *testing.T) {
 		"a batch that is cut off":      {formatBatch, plain(t, "1")[:4]},
 		"keys that are no map":         {formatBatch, encode(t, wire.DescriptorMessageAnnotations, "x")},
 	} {
-		var b batch
-		err := b.decode(tt.format, tt.msg)
-		if err == nil {
-			t.Errorf("%s was taken", what)
-			continue
-		}
-		if reported, _ := judge(somewhere, err); reported.Condition != condDecode {
-			t.Errorf("%s is told as %s: %v", what, reported.Condition, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			var b batch
+			err := b.decode(tt.format, tt.msg)
+			if err == nil {
+				t.Fatal("it was taken")
+			}
+			if reported, _ := judge(somewhere, err); reported.Condition != condDecode {
+				t.Errorf("it is told as %s: %v", reported.Condition, err)
+			}
+		})
 	}
 }
 

@@ -174,7 +174,9 @@ func TestReadingFromEverywhere(t *testing.T) {
 	// The position was fixed before the attach was answered: this is new to all of them.
 	y.store("orders", "0", "new")
 	for _, a := range all {
-		testkit.Equal(t, texts(receive(t, a.r, len(strings.Fields(a.want)))), a.want, "from %q it reads", a.from)
+		t.Run(fmt.Sprintf("from %q", a.from), func(t *testing.T) {
+			testkit.Equal(t, texts(receive(t, a.r, len(strings.Fields(a.want)))), a.want, "it reads")
+		})
 	}
 }
 
@@ -230,8 +232,10 @@ func TestReceiversThatAreRefused(t *testing.T) {
 		{firstPartition, listening{epoch: "one"}, condArgument, "The link property com.microsoft:epoch is no number that it can be."},
 	}
 	for _, tt := range tests {
-		_, err := s.NewReceiver(t.Context(), tt.address, tt.l.options())
-		wantError(t, err, tt.condition, tt.text)
+		t.Run(fmt.Sprintf("%s from %q, epoch %v", tt.address, tt.l.from, tt.l.epoch), func(t *testing.T) {
+			_, err := s.NewReceiver(t.Context(), tt.address, tt.l.options())
+			wantError(t, err, tt.condition, tt.text)
+		})
 	}
 	// Whoever is refused took nobody's place: an epoch that cannot read evicts nobody.
 	r := newReceiver(t, s, firstPartition, listening{})

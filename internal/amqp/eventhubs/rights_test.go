@@ -84,7 +84,9 @@ func TestRightsReachWhatIsBeneath(t *testing.T) {
 		{"orders", auth.Manage, false},
 	}
 	for _, tt := range tests {
-		testkit.Equal(t, r.allow(auth.EntityOf(tt.path), tt.need), tt.want, "%s to %q", tt.need, tt.path)
+		t.Run(fmt.Sprintf("%s to %q", tt.need, tt.path), func(t *testing.T) {
+			testkit.Equal(t, r.allow(auth.EntityOf(tt.path), tt.need), tt.want)
+		})
 	}
 }
 

@@ -102,8 +102,10 @@ func TestErrorTextsOfPositionsPastTheEnd(t *testing.T) {
 		{"amqp.annotation.x-opt-offset > '99999999999999999999'", "The supplied offset '99999999999999999999' is invalid. The last offset in the system is '482'"},
 	}
 	for _, tt := range tests {
-		s := testkit.Value(parseSelector(tt.text))(t)
-		testkit.Equal(t, s.textPastEnd(&eventlog.PositionError{Asked: 489, Last: 482}), tt.want, "%q is refused with", tt.text)
+		t.Run(tt.text, func(t *testing.T) {
+			s := testkit.Value(parseSelector(tt.text))(t)
+			testkit.Equal(t, s.textPastEnd(&eventlog.PositionError{Asked: 489, Last: 482}), tt.want, "it is refused with")
+		})
 	}
 }
 

@@ -205,8 +205,10 @@ func TestSendersThatAreRefused(t *testing.T) {
 		{"orders/ConsumerGroups/$Default/Partitions/0", condArgument, "A sender's address has the form HUB, "},
 	}
 	for _, tt := range tests {
-		_, err := s.NewSender(t.Context(), tt.address, nil)
-		wantError(t, err, tt.condition, tt.text)
+		t.Run(tt.address, func(t *testing.T) {
+			_, err := s.NewSender(t.Context(), tt.address, nil)
+			wantError(t, err, tt.condition, tt.text)
+		})
 	}
 	testkit.Must(t, newSender(t, s, "orders/Publishers/me", nil).Send(t.Context(), text("x"), nil))
 }

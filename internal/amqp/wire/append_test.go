@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -83,13 +84,10 @@ func TestGoValuesWithoutATypeOfTheirOwnTakeTheNearest(t *testing.T) {
 		{Array{Of: CodeLong, Values: []any{int(7)}}, Array{Of: CodeLong, Values: []any{int64(7)}}},
 		{Array{Of: CodeUlong, Values: []any{uint(7)}}, Array{Of: CodeUlong, Values: []any{uint64(7)}}},
 	} {
-		encoded, err := AppendAny(nil, c.value)
-		if err != nil {
-			t.Errorf("%#v: %v", c.value, err)
-			continue
-		}
-		r := NewReader(encoded)
-		testkit.Deep(t, testkit.Value(r.ReadAny())(t), c.want, "%#v came back as", c.value)
+		t.Run(fmt.Sprintf("%#v", c.value), func(t *testing.T) {
+			r := NewReader(testkit.Value(AppendAny(nil, c.value))(t))
+			testkit.Deep(t, testkit.Value(r.ReadAny())(t), c.want, "it came back as")
+		})
 	}
 }
 

@@ -92,10 +92,12 @@ func TestOfficialPublisherIsRefused(t *testing.T) {
 		status int
 		code   string
 	}{{keyErr, 401, "Unauthorized"}, {schemaErr, 400, "BadRequest"}, {spaceErr, 503, "Busy"}} {
-		var reported *azcore.ResponseError
-		if !errors.As(test.err, &reported) || reported.StatusCode != test.status || reported.ErrorCode != test.code {
-			t.Errorf("got %v, want %d %s", test.err, test.status, test.code)
-		}
+		t.Run(test.code, func(t *testing.T) {
+			var reported *azcore.ResponseError
+			if !errors.As(test.err, &reported) || reported.StatusCode != test.status || reported.ErrorCode != test.code {
+				t.Errorf("got %v, want %d", test.err, test.status)
+			}
+		})
 	}
 }
 

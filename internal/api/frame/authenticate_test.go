@@ -3,6 +3,7 @@ package frame
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -65,9 +66,11 @@ func TestNeedsAreChecked(t *testing.T) {
 		{Of(Hub, auth.Listen), auth.At("other"), auth.ErrAudience, `not for "other"`},
 		{Of(Namespace), auth.Entity{}, auth.ErrAudience, "not for the whole namespace"},
 	} {
-		if err := tt.need.Check(listener, tt.at, time.Now()); !errors.Is(err, tt.err) || err != nil && !strings.Contains(err.Error(), tt.word) {
-			t.Errorf("%s at %v: %v", tt.need, tt.at, err)
-		}
+		t.Run(fmt.Sprintf("%s at %q", tt.need, tt.at.Path), func(t *testing.T) {
+			if err := tt.need.Check(listener, tt.at, time.Now()); !errors.Is(err, tt.err) || err != nil && !strings.Contains(err.Error(), tt.word) {
+				t.Errorf("the error is %v", err)
+			}
+		})
 	}
 	if err := Of(Any).Check(auth.Grant{Holder: "nobody"}.While(func(auth.Scope) bool { return false }), auth.Entity{}, time.Now()); !errors.Is(err, ErrRights) {
 		t.Errorf("a grant of nothing: %v", err)

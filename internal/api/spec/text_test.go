@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -104,8 +105,10 @@ func TestRangesAndWords(t *testing.T) {
 		{Function, "breaker", "0/5s", false}, {Function, "breaker", "off", true}, {Function, "breaker", "5/0s", false}, {Function, "breaker", "5/25h", false},
 		{Function, "timeout", "x", false}, {Function, "probe", "0", true},
 	} {
-		row, _ := tt.of.Field(tt.field)
-		testkit.Equal(t, row.Check(tt.text) == nil, tt.good, "%s %q", tt.field, tt.text)
+		t.Run(fmt.Sprintf("%s %.20q", tt.field, tt.text), func(t *testing.T) {
+			row, _ := tt.of.Field(tt.field)
+			testkit.Equal(t, row.Check(tt.text) == nil, tt.good, "it is taken")
+		})
 	}
 	request := &admin.FunctionRequest{Batch: new(10_001), Timeout: new("x"), Lanes: new(1), MinBatch: new(0)}
 	wrong := Function.Check(request)

@@ -51,10 +51,18 @@ func mappingOf(t *testing.T, text string) (m schema.Mapping) {
 
 func TestKeysThatSignAlike(t *testing.T) {
 	hmac, private := []signature.Key{{Text: hmacKey}}, []signature.Key{{Text: privateKey}}
-	for _, tt := range []struct {
+	for name, tt := range map[string]struct {
 		keys, others []signature.Key
 		same         bool
-	}{{hmac, hmac, true}, {private, private, true}, {hmac, private, false}, {nil, hmac, false}, {hmac, nil, false}} {
-		testkit.Equal(t, SameAlgorithm(tt.keys, tt.others), tt.same, "%v and %v", tt.keys, tt.others)
+	}{
+		"HMAC and HMAC":       {hmac, hmac, true},
+		"private and private": {private, private, true},
+		"HMAC and private":    {hmac, private, false},
+		"none and HMAC":       {nil, hmac, false},
+		"HMAC and none":       {hmac, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Equal(t, SameAlgorithm(tt.keys, tt.others), tt.same)
+		})
 	}
 }

@@ -90,7 +90,9 @@ func TestCheckpointMovesRefused(t *testing.T) {
 		{400, "bad-request", checkpointsPath + "/0", `{"to":{"time":"yesterday"}}`},
 		{400, "bad-request", checkpointsPath + "/0", `{"where":{}}`},
 	} {
-		y.refused(tt.status, tt.kind, "PUT", tt.path, tt.body)
+		t.Run(tt.path+" "+tt.body, func(t *testing.T) {
+			y.in(t).refused(tt.status, tt.kind, "PUT", tt.path, tt.body)
+		})
 	}
 	for body, says := range map[string]string{ // in the words of the API, not in those of the program
 		`{"to":{"time":"yesterday"}}`: `"yesterday" is no time`, `{"to":{"time":5}}`: "a time is a JSON string", `{"force":1}`: `field "force" cannot be a JSON number`,

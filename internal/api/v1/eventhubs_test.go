@@ -2,6 +2,7 @@ package v1
 
 import (
 	"encoding/xml"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -203,7 +204,9 @@ func TestRESTLimit(t *testing.T) {
 	y := newYard(t)
 	y.hub("orders", 1)
 	for _, tt := range []struct{ size, status int }{{1<<20 - 64, 201}, {1 << 20, 413}, {1<<20 + 1, 413}} {
-		y.want(tt.status, "POST", "/orders/messages", strings.Repeat("x", tt.size), "Content-Type", "text/plain")
+		t.Run(fmt.Sprintf("%d bytes", tt.size), func(t *testing.T) {
+			y.in(t).want(tt.status, "POST", "/orders/messages", strings.Repeat("x", tt.size), "Content-Type", "text/plain")
+		})
 	}
 	if got := y.stored("orders", "0"); len(got) != 1 || len(got[0].Body) != 1<<20-64 {
 		t.Errorf("%d events were stored", len(got))

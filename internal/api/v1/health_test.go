@@ -61,7 +61,9 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 		{"none", "GET", "4xx"},
 		{"/api/v1/hubs/{hub}", "other", "4xx"},
 	} {
-		testkit.Equal(t, y.counted(tt.route, tt.method, tt.class), 1, "%v requests", tt)
+		t.Run(tt.method+" "+tt.route+" "+tt.class, func(t *testing.T) {
+			testkit.Equal(t, y.counted(tt.route, tt.method, tt.class), 1, "requests")
+		})
 	}
 	shown := string(y.want(200, "GET", "/metrics", nil).body)
 	for _, name := range []string{"eventyard_http_requests_total", "eventyard_http_request_duration_seconds_bucket", "eventyard_http_tail_readers 0"} {

@@ -150,13 +150,15 @@ func TestPoliciesHaveConnectionStrings(t *testing.T) {
 	y.hub("orders", 1)
 	y.policy("orders", "sender", auth.Send)
 	got := read[admin.Policy](t, y.want(200, "GET", "/api/v1/hubs/orders/policies/sender", nil))
-	for _, tt := range []struct{ text, key string }{
-		{got.ConnectionStrings.Primary, got.PrimaryKey}, {got.ConnectionStrings.Secondary, got.SecondaryKey},
+	for name, tt := range map[string]struct{ text, key string }{
+		"primary": {got.ConnectionStrings.Primary, got.PrimaryKey}, "secondary": {got.ConnectionStrings.Secondary, got.SecondaryKey},
 	} {
-		parsed, err := auth.ParseConnectionString(tt.text)
-		testkit.Must(t, err)
-		want := auth.ConnectionString{Endpoint: "sb://localhost:5672/", Policy: "sender", Key: tt.key, Hub: "orders", Emulator: true}
-		testkit.Diff(t, want, parsed)
+		t.Run(name, func(t *testing.T) {
+			parsed, err := auth.ParseConnectionString(tt.text)
+			testkit.Must(t, err)
+			want := auth.ConnectionString{Endpoint: "sb://localhost:5672/", Policy: "sender", Key: tt.key, Hub: "orders", Emulator: true}
+			testkit.Diff(t, want, parsed)
+		})
 	}
 }
 

@@ -135,7 +135,9 @@ func TestDefaults(t *testing.T) {
 		{Policy{Probe: time.Hour}, Policy{Failures: 100, Within: 30 * time.Second, Probe: time.Hour, ProbeMax: time.Hour}},
 		{Policy{Probe: time.Hour, ProbeMax: time.Minute}, Policy{Failures: 100, Within: 30 * time.Second, Probe: time.Hour, ProbeMax: time.Hour}},
 	} {
-		testkit.Equal(t, tt.is.WithDefaults(), tt.want, "%+v", tt.is)
+		t.Run(fmt.Sprintf("%+v", tt.is), func(t *testing.T) {
+			testkit.Equal(t, tt.is.WithDefaults(), tt.want)
+		})
 	}
 	longest := Policy{Probe: 1<<63 - 1}
 	if wait, ok := longest.ProbeWait(Record{Trips: 100}); !ok || wait != 1<<63-1 {

@@ -60,8 +60,10 @@ func TestByInstance(t *testing.T) {
 		{"the incident is another", open, with(half, func(r *Record) { r.Incident = "j" }), "", errTerm},
 	}
 	for _, tt := range tests {
-		instance, err := ByInstance(tt.before, tt.after)
-		testkit.Equal(t, err, tt.err, "%s", tt.what)
-		testkit.Equal(t, instance, tt.instance, "%s", tt.what)
+		t.Run(tt.what, func(t *testing.T) {
+			instance, err := ByInstance(tt.before, tt.after)
+			testkit.Equal(t, err, tt.err, "error")
+			testkit.Equal(t, instance, tt.instance, "instance")
+		})
 	}
 }

@@ -87,7 +87,9 @@ func TestSumOfWhatOthersHaveWritten(t *testing.T) { // F5
 		{"sums do not overflow", tally(2, Bucket{Count: 1 << 62}, Bucket{Count: 1 << 62}), []Seen{{tally(2, Bucket{Count: 1 << 62}), at(0)}}, maxCount},
 		{"ages do not overflow", tally(2), []Seen{{tally(2, Bucket{Age: 1<<63 - 1, Count: 1}), at(-200 * 365 * 24 * time.Hour)}}, 0},
 	} {
-		testkit.Equal(t, Sum(2, within, tt.own, tt.others, at(0)), tt.want, "%s", tt.name)
+		t.Run(tt.name, func(t *testing.T) {
+			testkit.Equal(t, Sum(2, within, tt.own, tt.others, at(0)), tt.want)
+		})
 	}
 }
 

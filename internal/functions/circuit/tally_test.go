@@ -359,9 +359,11 @@ func TestKeysFit(t *testing.T) {
 		{"resize", long, "failures/resize/" + long},
 		{name, strings.Repeat("i", 90), "failures/" + name + "/" + strings.Repeat("i", 90)},
 	} {
-		if got := tallyKey(tt.function, tt.instance); got != tt.want || groupentry.CheckKey(got) != nil {
-			t.Errorf("%s", got)
-		}
+		t.Run(fmt.Sprintf("a function of %d bytes, an instance of %d", len(tt.function), len(tt.instance)), func(t *testing.T) {
+			if got := tallyKey(tt.function, tt.instance); got != tt.want || groupentry.CheckKey(got) != nil {
+				t.Errorf("%s", got)
+			}
+		})
 	}
 	one, other := tallyKey(name, long), tallyKey(name, longer)
 	if one == other || groupentry.CheckKey(one) != nil || groupentry.CheckKey(other) != nil || len(one) != groupentry.MaxKeyBytes {

@@ -321,7 +321,9 @@ func TestWhatWeCallOurselves(t *testing.T) {
 		{"yard.example.com", at("192.0.2.7"), "yard.example.com"}, {"3f2a91c0", at("192.0.2.7"), "[192.0.2.7]"}, {"", at("192.0.2.7"), "[192.0.2.7]"},
 		{"my_yard.example.com", at("192.0.2.7"), "[192.0.2.7]"}, {"yard.example.com\r\nRSET", at("fe80::1"), "[IPv6:fe80::1]"}, {"yard", &net.UnixAddr{}, "localhost"},
 	} {
-		want(t, "name", ehloName(test.host, test.at), test.is)
+		t.Run(fmt.Sprintf("%q at %v", test.host, test.at), func(t *testing.T) {
+			want(t, "name", ehloName(test.host, test.at), test.is)
+		})
 	}
 }
 
@@ -450,17 +452,22 @@ func TestPermanentRefusalsAreRetriedLessOften(t *testing.T) {
 	}
 	s := &sender{cfg: Config{}.withDefaults()}
 	for _, test := range []struct {
+		name     string
 		failures int
 		err      error
 		wait     time.Duration
 	}{
-		{0, errors.New("x"), 5 * time.Second}, {3, errors.New("x"), 10 * time.Minute}, {99, errors.New("x"), 30 * time.Minute},
-		{0, fmt.Errorf("wrapped: %w", &refusal{error: errors.New("x"), final: true}), 30 * time.Minute},
-		{0, &refusal{error: errors.New("x"), after: time.Minute}, time.Minute}, {1, &refusal{error: errors.New("x"), after: time.Second}, 30 * time.Second},
-		{0, &refusal{error: errors.New("x"), after: 1000 * time.Hour}, time.Hour},
+		{"at first", 0, errors.New("x"), 5 * time.Second},
+		{"after some failures", 3, errors.New("x"), 10 * time.Minute},
+		{"after many failures", 99, errors.New("x"), 30 * time.Minute},
+		{"a permanent refusal", 0, fmt.Errorf("wrapped: %w", &refusal{error: errors.New("x"), final: true}), 30 * time.Minute},
+		{"a refusal for longer than the wait", 0, &refusal{error: errors.New("x"), after: time.Minute}, time.Minute},
+		{"a refusal for less than the wait", 1, &refusal{error: errors.New("x"), after: time.Second}, 30 * time.Second},
+		{"a refusal for too long", 0, &refusal{error: errors.New("x"), after: 1000 * time.Hour}, time.Hour},
 	} {
-		testkit.Equal(t, s.delay(test.failures, test.err), test.wait,
-			"after %d failures and %+v", test.failures, test.err)
+		t.Run(test.name, func(t *testing.T) {
+			testkit.Equal(t, s.delay(test.failures, test.err), test.wait, "wait")
+		})
 	}
 }
 

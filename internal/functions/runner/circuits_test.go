@@ -248,9 +248,10 @@ func TestTargets(t *testing.T) {
 		{processor.Group{Hub: "orders", Group: "resizer"}, "Resize", "mailto:all@example.test"},
 		{processor.Group{Hub: "orders", Group: "resizer"}, "other", "mailto:all@example.test"},
 	} {
-		testkit.Equal(t, k.Own(test.group, test.function), strings.Contains(test.want, "ada"), "own of %s", test.function)
-		testkit.Equal(t, strings.Join(k.Targets(test.group, test.function), " "), test.want,
-			"%v %s", test.group, test.function)
+		t.Run(fmt.Sprintf("%s of %s/%s", test.function, test.group.Hub, test.group.Group), func(t *testing.T) {
+			testkit.Equal(t, k.Own(test.group, test.function), strings.Contains(test.want, "ada"), "has targets of its own")
+			testkit.Equal(t, strings.Join(k.Targets(test.group, test.function), " "), test.want, "targets")
+		})
 	}
 	testkit.Must(t, k.Delete(t.Context(), "resize"))
 	if got := k.Targets(processor.Group{Hub: "orders", Group: "resizer"}, "resize"); len(got) != 1 {

@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -146,10 +147,12 @@ func TestBeginOfTheWrongOwner(t *testing.T) {
 		epoch    int64
 		instance string
 	}{{6, "a"}, {6, "b"}, {7, "b"}, {0, ""}} {
-		next, due := last.Begin(Policy{}, owner.epoch, owner.instance, 9)
-		if !cmp.Equal(next, last) || due != nil || next.Owned(owner.epoch, owner.instance) {
-			t.Errorf("%v began with %v, %v", owner, next, due)
-		}
+		t.Run(fmt.Sprintf("%q in epoch %d", owner.instance, owner.epoch), func(t *testing.T) {
+			next, due := last.Begin(Policy{}, owner.epoch, owner.instance, 9)
+			if !cmp.Equal(next, last) || due != nil || next.Owned(owner.epoch, owner.instance) {
+				t.Errorf("began with %v, %v", next, due)
+			}
+		})
 	}
 }
 
@@ -324,18 +327,20 @@ func TestCallsThatEndLiftTheSuspicion(t *testing.T) {
 		"after a death of a fresh": {[]Unit{{Events: set("10-12"), Calling: true}}, 3, acquitted},
 		"under suspicion":          {nil, 3, 1},
 	} {
-		w, _ := Work{Epoch: 7, Instance: "a", Begun: 9, Stalls: test.stalls, Units: test.units}.Begin(p, 8, "b", 9)
-		for range test.ends {
-			u := w.Plan([]int64{10, 11, 12})[0]
-			if !w.Wary(u) {
-				t.Errorf("%s: %v is not called alone", name, u.show())
+		t.Run(name, func(t *testing.T) {
+			w, _ := Work{Epoch: 7, Instance: "a", Begun: 9, Stalls: test.stalls, Units: test.units}.Begin(p, 8, "b", 9)
+			for range test.ends {
+				u := w.Plan([]int64{10, 11, 12})[0]
+				if !w.Wary(u) {
+					t.Errorf("%v is not called alone", u.show())
+				}
+				w.Settle(p.After(u, failed, nil, 0.5))
 			}
-			w.Settle(p.After(u, failed, nil, 0.5))
-		}
-		if u := w.Plan([]int64{10, 11, 12})[0]; w.Wary(u) || !w.Recorded(u) || u.Counted > 0 {
-			t.Errorf("%s: after %d calls that ended %v is called alone, or not recorded", name, test.ends, u.show())
-		}
-		testkit.Equal(t, w.Wary(w.Plan([]int64{13})[0]), w.Suspect(), "%s: another is called alone", name)
+			if u := w.Plan([]int64{10, 11, 12})[0]; w.Wary(u) || !w.Recorded(u) || u.Counted > 0 {
+				t.Errorf("after %d calls that ended %v is called alone, or not recorded", test.ends, u.show())
+			}
+			testkit.Equal(t, w.Wary(w.Plan([]int64{13})[0]), w.Suspect(), "another is called alone")
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -217,9 +218,11 @@ func TestAccountsOfContainers(t *testing.T) {
 		{"https://account.blob.core.windows.net/dead?sv=1", "", false},
 		{"https://account.blob.core.windows.net/dead?secret", "", false},
 	} {
-		err := y.cfg.CheckTarget(topics.Target{Kind: topics.TargetBlob, Where: c.where, Key: c.key})
-		if (err == nil) != c.good || err != nil && (!errors.Is(err, topics.ErrInvalid) || strings.Contains(err.Error(), "secret")) {
-			t.Errorf("%s: %v", c.where, err)
-		}
+		t.Run(fmt.Sprintf("%s with the key %q", c.where, c.key), func(t *testing.T) {
+			err := y.cfg.CheckTarget(topics.Target{Kind: topics.TargetBlob, Where: c.where, Key: c.key})
+			if (err == nil) != c.good || err != nil && (!errors.Is(err, topics.ErrInvalid) || strings.Contains(err.Error(), "secret")) {
+				t.Errorf("got %v, want it good: %t", err, c.good)
+			}
+		})
 	}
 }

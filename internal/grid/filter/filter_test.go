@@ -276,14 +276,16 @@ func TestKeys(t *testing.T) {
 		{cloud, "level", "5"}, {cloud, "LEVEL", "5"}, {cloud, "flag", "true"}, {cloud, "nothing", ""}, {cloud, "word", "word"},
 		{cloud, "eventid", "mine"}, {cloud, "twice", "one"},
 	} {
-		want, _ := json.Marshal([]string{tt.want})
-		c := condition("StringIn", tt.key, string(want))
-		if tt.want == "" {
-			c = condition("IsNullOrUndefined", tt.key, "")
-		}
-		if !mustCompile(t, Config{Advanced: []Condition{c}}).Match(tt.e) {
-			t.Errorf("%s is not %q on %s", tt.key, tt.want, tt.e.Data)
-		}
+		t.Run(fmt.Sprintf("%s of the %v", tt.key, tt.e.Form), func(t *testing.T) {
+			want, _ := json.Marshal([]string{tt.want})
+			c := condition("StringIn", tt.key, string(want))
+			if tt.want == "" {
+				c = condition("IsNullOrUndefined", tt.key, "")
+			}
+			if !mustCompile(t, Config{Advanced: []Condition{c}}).Match(tt.e) {
+				t.Errorf("it is not %q on %s", tt.want, tt.e.Data)
+			}
+		})
 	}
 }
 

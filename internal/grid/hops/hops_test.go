@@ -1,6 +1,7 @@
 package hops
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -13,7 +14,9 @@ func TestCounts(t *testing.T) {
 		property any
 		want     int
 	}{{nil, 0}, {int32(3), 3}, {int64(3), 3}, {uint8(3), 3}, {3.0, 3}, {"3", 3}, {"", 0}, {"-3", 0}, {"99999", 0}, {3.5, 0}, {[]any{3}, 0}} {
-		testkit.Equal(t, OfProperties(map[string]any{Name: tt.property}), tt.want, "hops of %v", tt.property)
+		t.Run(fmt.Sprintf("%T(%v)", tt.property, tt.property), func(t *testing.T) {
+			testkit.Equal(t, OfProperties(map[string]any{Name: tt.property}), tt.want, "hops")
+		})
 	}
 	testkit.Equal(t, OfProperties(nil), 0, "hops of no properties")
 	testkit.Equal(t, OfHeader(http.Header{"Eventyard-Hops": {"4"}}), 4, "hops of a header")

@@ -258,13 +258,15 @@ func TestAttemptsWithinTimeToLive(t *testing.T) {
 		want int
 	}{{24 * time.Hour, 11}, {30 * time.Minute, 6}, {time.Minute, 3}, {time.Second, 1}}
 	for _, tt := range tests {
-		p := Policy{TimeToLive: tt.ttl}
-		now, attempts := published, 0
-		for !Expired(p, published, now) {
-			attempts++
-			now = now.Add(Judge(p, answered(500, attempts)).Wait)
-		}
-		testkit.Equal(t, attempts, tt.want, "%v allows", tt.ttl)
+		t.Run(tt.ttl.String(), func(t *testing.T) {
+			p := Policy{TimeToLive: tt.ttl}
+			now, attempts := published, 0
+			for !Expired(p, published, now) {
+				attempts++
+				now = now.Add(Judge(p, answered(500, attempts)).Wait)
+			}
+			testkit.Equal(t, attempts, tt.want, "attempts")
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -54,10 +55,12 @@ func TestWhatCanBeDeliveredAsWhat(t *testing.T) {
 		{CloudEvents, Custom, true, "events of a hub"},
 		{EventGrid, "", false, "use eventgrid"},
 	} {
-		err := Compatible(c.in, c.out, c.hub)
-		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
-			t.Errorf("%s as %s, hub %t: %v; want %q", c.in, c.out, c.hub, err, c.wrong)
-		}
+		t.Run(fmt.Sprintf("%s as %q, hub %t", c.in, c.out, c.hub), func(t *testing.T) {
+			err := Compatible(c.in, c.out, c.hub)
+			if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("got %v, want %q", err, c.wrong)
+			}
+		})
 	}
 	for _, in := range []Kind{EventGrid, CloudEvents, Custom} {
 		testkit.Check(t, Compatible(in, DefaultOutput(in), false), "the default is not possible")
@@ -77,7 +80,9 @@ func TestContentTypesOfDeliveries(t *testing.T) {
 		{CloudEvents, false, "application/cloudevents+json; charset=utf-8"},
 		{CloudEvents, true, "application/cloudevents-batch+json; charset=utf-8"},
 	} {
-		testkit.Equal(t, ContentType(c.out, c.batched), c.want, "%s, batched %t", c.out, c.batched)
+		t.Run(fmt.Sprintf("%s, batched %t", c.out, c.batched), func(t *testing.T) {
+			testkit.Equal(t, ContentType(c.out, c.batched), c.want)
+		})
 	}
 }
 

@@ -185,36 +185,37 @@ func TestSettingsThatAreAllowed(t *testing.T) {
 	hmac, _ := signature.New(signature.HMAC)
 	ed25519, _ := signature.New(signature.Ed25519)
 	for i, test := range []struct {
+		name   string
 		source Source
 		output schema.Kind
 		s      Settings
 	}{
-		{topic("orders"), schema.EventGrid, hook("https://example.com")},
-		{topic("customs"), schema.EventGrid, hook("https://example.com")},
-		{topic("clouds"), schema.CloudEvents, hook("https://example.com")},
-		{Source{Hub: "sensors"}, schema.CloudEvents, hook("https://example.com")},
-		{Source{Hub: "sensors"}, schema.EventGrid, with(func(s *Settings) { s.Output = schema.EventGrid })},
-		{topic("orders"), schema.CloudEvents, with(func(s *Settings) { s.Output, s.Binary, s.MaxEvents = schema.CloudEvents, true, 1 })},
-		{topic("customs"), schema.Custom, with(func(s *Settings) { s.Output = schema.Custom })},
-		{topic("orders"), schema.CloudEvents, Settings{Pull: &Pull{Lock: time.Second, MaxDeliveries: 10}}},
-		{topic("clouds"), schema.CloudEvents, Settings{Pull: &Pull{}, Output: schema.CloudEvents, DeadLetter: Target{Kind: TargetYard}}},
-		{topic("customs"), schema.CloudEvents, Settings{Pull: &Pull{}}},
-		{Source{Hub: "sensors"}, schema.CloudEvents, Settings{Hub: "elsewhere", DeadLetter: Target{Kind: TargetHub, Where: "elsewhere"}}},
-		{topic("orders"), schema.EventGrid, filtered("Topic")},
-		{topic("orders"), schema.EventGrid, filtered("EVENTTYPE")},
-		{topic("orders"), schema.EventGrid, filtered("source")},
-		{topic("customs"), schema.EventGrid, filtered("dataVersion")},
-		{topic("customs"), schema.EventGrid, filtered("Data.total")},
-		{topic("orders"), schema.EventGrid, filtered("data")},
-		{topic("clouds"), schema.CloudEvents, filtered("tenant")},
-		{Source{Hub: "sensors"}, schema.CloudEvents, filtered("partitionkey")},
-		{topic("clouds"), schema.CloudEvents, with(func(s *Settings) { s.OrderBy, s.Headers = "tenant", []Header{{Name: "X", Field: "tenant"}} })},
-		{topic("orders"), schema.EventGrid, with(func(s *Settings) { s.OrderBy, s.Headers = "Subject", []Header{{Name: "X", Field: "eventTime"}} })},
-		{topic("orders"), schema.EventGrid, with(func(s *Settings) {
+		{"a topic", topic("orders"), schema.EventGrid, hook("https://example.com")},
+		{"a topic of custom events", topic("customs"), schema.EventGrid, hook("https://example.com")},
+		{"a topic of CloudEvents", topic("clouds"), schema.CloudEvents, hook("https://example.com")},
+		{"a hub", Source{Hub: "sensors"}, schema.CloudEvents, hook("https://example.com")},
+		{"a hub as Event Grid events", Source{Hub: "sensors"}, schema.EventGrid, with(func(s *Settings) { s.Output = schema.EventGrid })},
+		{"binary CloudEvents", topic("orders"), schema.CloudEvents, with(func(s *Settings) { s.Output, s.Binary, s.MaxEvents = schema.CloudEvents, true, 1 })},
+		{"custom events as they are", topic("customs"), schema.Custom, with(func(s *Settings) { s.Output = schema.Custom })},
+		{"pull", topic("orders"), schema.CloudEvents, Settings{Pull: &Pull{Lock: time.Second, MaxDeliveries: 10}}},
+		{"pull of CloudEvents with dead letters", topic("clouds"), schema.CloudEvents, Settings{Pull: &Pull{}, Output: schema.CloudEvents, DeadLetter: Target{Kind: TargetYard}}},
+		{"pull of custom events", topic("customs"), schema.CloudEvents, Settings{Pull: &Pull{}}},
+		{"from hub to hub", Source{Hub: "sensors"}, schema.CloudEvents, Settings{Hub: "elsewhere", DeadLetter: Target{Kind: TargetHub, Where: "elsewhere"}}},
+		{"a filter by topic", topic("orders"), schema.EventGrid, filtered("Topic")},
+		{"a filter by type in another case", topic("orders"), schema.EventGrid, filtered("EVENTTYPE")},
+		{"a filter by source", topic("orders"), schema.EventGrid, filtered("source")},
+		{"a filter by data version", topic("customs"), schema.EventGrid, filtered("dataVersion")},
+		{"a filter within custom data", topic("customs"), schema.EventGrid, filtered("Data.total")},
+		{"a filter by data", topic("orders"), schema.EventGrid, filtered("data")},
+		{"a filter by an extension", topic("clouds"), schema.CloudEvents, filtered("tenant")},
+		{"a filter by partition key", Source{Hub: "sensors"}, schema.CloudEvents, filtered("partitionkey")},
+		{"order and header of an extension", topic("clouds"), schema.CloudEvents, with(func(s *Settings) { s.OrderBy, s.Headers = "tenant", []Header{{Name: "X", Field: "tenant"}} })},
+		{"order and header of an attribute", topic("orders"), schema.EventGrid, with(func(s *Settings) { s.OrderBy, s.Headers = "Subject", []Header{{Name: "X", Field: "eventTime"}} })},
+		{"a webhook and tokens of this machine", topic("orders"), schema.EventGrid, with(func(s *Settings) {
 			s.Webhook.URL, s.Webhook.OAuth = "http://localhost:7071/hook", &egress.OAuth{TokenURL: "http://[::1]:1/token"}
 		})},
-		{topic("orders"), schema.EventGrid, with(func(s *Settings) { s.Webhook.CA = "x" })},
-		{topic("orders"), schema.EventGrid, with(func(s *Settings) {
+		{"an authority of its own", topic("orders"), schema.EventGrid, with(func(s *Settings) { s.Webhook.CA = "x" })},
+		{"everything at its limit", topic("orders"), schema.EventGrid, with(func(s *Settings) {
 			s.MaxEvents, s.PreferredKiB, s.Timeout, s.Concurrency, s.Rate, s.OrderBy = 5000, 1024, 30*time.Minute, 1000, 0.5, "data.a.b"
 			s.Retry = retry.Policy{MaxAttempts: 30, TimeToLive: 24 * time.Hour, Schedule: []time.Duration{time.Second}}
 			s.Headers = []Header{{Name: "Authorization", Value: strings.Repeat("x", 4096), Secret: true}, {Name: "X", Field: "data.x"}}
@@ -224,10 +225,12 @@ func TestSettingsThatAreAllowed(t *testing.T) {
 			s.DeadLetter = Target{Kind: TargetBlob, Where: "https://a.blob.core.windows.net/dead?sig=x"}
 		})},
 	} {
-		made, err := k.Create(t.Context(), test.source, fmt.Sprintf("sub-%d", i), test.s)
-		if err != nil || made.Output != test.output {
-			t.Errorf("%d: %s, %v", i, made.Output, err)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			made, err := k.Create(t.Context(), test.source, fmt.Sprintf("sub-%d", i), test.s)
+			if err != nil || made.Output != test.output {
+				t.Errorf("%s, %v, want %s", made.Output, err, test.output)
+			}
+		})
 	}
 }
 

@@ -299,20 +299,23 @@ func TestEventsThatCannotBeWritten(t *testing.T) {
 	c := newSender(t)
 	broken := packed(9, schema.EventGridForm, `{"id":`)
 	timeless := packed(9, schema.CloudEventForm, `{"specversion":"1.0","id":"1","source":"/","type":"t"}`)
-	for _, p := range []*pending.Delivery{broken, timeless} {
+	for what, p := range map[string]*pending.Delivery{"broken": broken, "timeless": timeless} {
 		o := prepare(t, c, subscription(r.url, schema.EventGrid, func(s *topics.Settings) { s.MaxEvents = 9 }))
 		for _, x := range []struct {
+			where string
 			batch []*pending.Delivery
 			want  retry.Outcome
 		}{
-			{[]*pending.Delivery{p}, retry.BadRequest},
-			{[]*pending.Delivery{eventGrid(1), p}, retry.PayloadTooLarge},
-			{[]*pending.Delivery{p, eventGrid(1)}, retry.PayloadTooLarge},
+			{"alone", []*pending.Delivery{p}, retry.BadRequest},
+			{"last", []*pending.Delivery{eventGrid(1), p}, retry.PayloadTooLarge},
+			{"first", []*pending.Delivery{p, eventGrid(1)}, retry.PayloadTooLarge},
 		} {
-			got := c.Deliver(t.Context(), o, x.batch)
-			if got.Outcome != x.want || got.Status != 0 || got.Err == "" || got.Began.IsZero() {
-				t.Errorf("%+v", got)
-			}
+			t.Run(what+", "+x.where, func(t *testing.T) {
+				got := c.Deliver(t.Context(), o, x.batch)
+				if got.Outcome != x.want || got.Status != 0 || got.Err == "" || got.Began.IsZero() {
+					t.Errorf("%+v", got)
+				}
+			})
 		}
 	}
 	if len(r.got) > 0 {

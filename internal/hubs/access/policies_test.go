@@ -189,7 +189,9 @@ func TestRegenerate(t *testing.T) {
 		"a name no policy has":  {"", "a//b", PrimaryKey, ErrNotFound},
 		"a name without an end": {"", strings.Repeat("x", 4000), PrimaryKey, ErrNotFound},
 	} {
-		testkit.ErrorIs(t, testkit.Err(k.Regenerate(t.Context(), call.hub, call.name, call.key)), call.want, "%s", what)
+		t.Run(what, func(t *testing.T) {
+			testkit.ErrorIs(t, testkit.Err(k.Regenerate(t.Context(), call.hub, call.name, call.key)), call.want)
+		})
 	}
 }
 
@@ -249,9 +251,11 @@ func TestReplace(t *testing.T) {
 		"no rights":       {Policy{Hub: "orders", Name: "p"}, ErrInvalid},
 		"the root policy": {Policy{Name: auth.RootPolicy, Rights: auth.Manage}, ErrRootPolicy},
 	} {
-		if _, err := k.Replace(t.Context(), call.p); !errors.Is(err, call.want) {
-			t.Errorf("%s: %v", what, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			if _, err := k.Replace(t.Context(), call.p); !errors.Is(err, call.want) {
+				t.Errorf("got %v, want %v", err, call.want)
+			}
+		})
 	}
 }
 
@@ -274,7 +278,9 @@ func TestDelete(t *testing.T) {
 		"no name":          {"", "", ErrNotFound},
 		"a hub's namesake": {"orders", auth.RootPolicy, ErrNotFound},
 	} {
-		testkit.ErrorIs(t, k.Delete(t.Context(), call.hub, call.name), call.want, "%s", what)
+		t.Run(what, func(t *testing.T) {
+			testkit.ErrorIs(t, k.Delete(t.Context(), call.hub, call.name), call.want)
+		})
 	}
 	mustCreate(t, k, "orders", "p", auth.Listen)
 	testkit.Equal(t, testkit.Value(k.Policy("orders", "p"))(t).Rights, auth.Listen)

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -85,7 +86,9 @@ func TestPathOf(t *testing.T) {
 		{[]string{"a%2Fb"}, "a%2fb"},
 	}
 	for _, tt := range tests {
-		testkit.Equal(t, PathOf(tt.parts...), tt.want, "%q", tt.parts)
+		t.Run(fmt.Sprintf("%q", tt.parts), func(t *testing.T) {
+			testkit.Equal(t, PathOf(tt.parts...), tt.want)
+		})
 	}
 }
 
@@ -132,14 +135,18 @@ func TestReservedSegment(t *testing.T) {
 
 func TestAt(t *testing.T) {
 	tests := []struct {
-		got, want Entity
+		hub   string
+		parts []string
+		want  Entity
 	}{
-		{At("Orders"), Entity{"orders", "orders"}},
-		{At("a/B", "Partitions", "0"), Entity{"a/b", "a/b/partitions/0"}},
-		{At(""), Entity{}},
+		{"Orders", nil, Entity{"orders", "orders"}},
+		{"a/B", []string{"Partitions", "0"}, Entity{"a/b", "a/b/partitions/0"}},
+		{"", nil, Entity{}},
 	}
 	for _, tt := range tests {
-		testkit.Equal(t, tt.got, tt.want)
+		t.Run(fmt.Sprintf("%q %q", tt.hub, tt.parts), func(t *testing.T) {
+			testkit.Equal(t, At(tt.hub, tt.parts...), tt.want)
+		})
 	}
 }
 

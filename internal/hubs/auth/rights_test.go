@@ -45,8 +45,10 @@ func TestRightsAsText(t *testing.T) {
 		{Manage, []string{"Manage"}, "Manage"},
 	}
 	for _, tt := range tests {
-		testkit.Slices(t, tt.rights.Names(), tt.names, "names of %d", tt.rights)
-		testkit.Equal(t, tt.rights.String(), tt.text, "text of %d", tt.rights)
+		t.Run(tt.text, func(t *testing.T) {
+			testkit.Slices(t, tt.rights.Names(), tt.names, "names")
+			testkit.Equal(t, tt.rights.String(), tt.text, "text")
+		})
 	}
 }
 

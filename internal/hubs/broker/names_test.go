@@ -130,21 +130,24 @@ func TestPartitionNames(t *testing.T) {
 
 func TestWhatIsNotThereIsNamed(t *testing.T) {
 	tests := []struct {
+		name string
 		err  *NotFoundError
 		want string
 	}{
-		{&NotFoundError{Kind: KindHub, Hub: "orders", Name: "orders"},
+		{"a hub", &NotFoundError{Kind: KindHub, Hub: "orders", Name: "orders"},
 			`hub "orders" does not exist: create it first, or check its spelling`},
-		{&NotFoundError{Kind: KindPartition, Hub: "orders", Name: "9", Partitions: 4},
+		{"a partition among several", &NotFoundError{Kind: KindPartition, Hub: "orders", Name: "9", Partitions: 4},
 			`partition "9" of hub "orders" does not exist: it has partitions 0 to 3`},
-		{&NotFoundError{Kind: KindPartition, Hub: "orders", Name: "1", Partitions: 1},
+		{"a partition beside the only one", &NotFoundError{Kind: KindPartition, Hub: "orders", Name: "1", Partitions: 1},
 			`partition "1" of hub "orders" does not exist: it has only partition 0`},
-		{&NotFoundError{Kind: KindGroup, Hub: "orders", Name: "billing"},
+		{"a group", &NotFoundError{Kind: KindGroup, Hub: "orders", Name: "billing"},
 			`consumer group "billing" of hub "orders" does not exist: create it first, or use $Default`},
-		{&NotFoundError{Kind: KindGroup, Hub: "orders", Name: "billing", Similar: "Billing"},
+		{"a group in another case", &NotFoundError{Kind: KindGroup, Hub: "orders", Name: "billing", Similar: "Billing"},
 			`consumer group "billing" of hub "orders" does not exist: there is "Billing", and case matters here`},
 	}
 	for _, tt := range tests {
-		testkit.Equal(t, tt.err.Error(), tt.want)
+		t.Run(tt.name, func(t *testing.T) {
+			testkit.Equal(t, tt.err.Error(), tt.want)
+		})
 	}
 }

@@ -175,20 +175,23 @@ func TestProducersBehindDamage(t *testing.T) {
 		mustStore(t, p, first, "x")
 	}
 	for _, tt := range []struct {
+		name   string
 		damage eventlog.CorruptError
 		last   int32
 	}{
-		{eventlog.CorruptError{First: 1, Next: 3}, 3},
-		{eventlog.CorruptError{First: 1, Next: eventlog.NoSequence}, 0},
+		{"in the middle", eventlog.CorruptError{First: 1, Next: 3}, 3},
+		{"to the end", eventlog.CorruptError{First: 1, Next: eventlog.NoSequence}, 0},
 	} {
-		y.Engine.Inject(func(op logtest.Op) error {
-			if op.Kind == logtest.OpNext && op.At >= tt.damage.First && (op.At < tt.damage.Next || tt.damage.Next == eventlog.NoSequence) {
-				return fmt.Errorf("read: %w", &tt.damage)
-			}
-			return nil
+		t.Run(tt.name, func(t *testing.T) {
+			y.Engine.Inject(func(op logtest.Op) error {
+				if op.Kind == logtest.OpNext && op.At >= tt.damage.First && (op.At < tt.damage.Next || tt.damage.Next == eventlog.NoSequence) {
+					return fmt.Errorf("read: %w", &tt.damage)
+				}
+				return nil
+			})
+			got := mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
+			testkit.Equal(t, got.Last(), tt.last, "last")
 		})
-		got := mustBegin(t, y.open(t), "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
-		testkit.Equal(t, got.Last(), tt.last, "%v: last", &tt.damage)
 	}
 	y.Engine.Fail(errors.New("disk on fire"), logtest.OpNext)
 	if _, err := y.open(t).Producer(t.Context(), "orders", "0", ProducerConfig{}); err == nil {

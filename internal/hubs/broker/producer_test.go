@@ -68,7 +68,9 @@ func TestProducerRefusals(t *testing.T) {
 		{"a key that is no text", keyed("\xff"), ErrInvalidKey},
 	}
 	for _, tt := range tests {
-		testkit.ErrorIs(t, testkit.Err(p.Submit(t.Context(), 0, tt.events)), tt.is, "%s", tt.what)
+		t.Run(tt.what, func(t *testing.T) {
+			testkit.ErrorIs(t, testkit.Err(p.Submit(t.Context(), 0, tt.events)), tt.is)
+		})
 	}
 	for what, at := range map[string][2]string{KindHub: {"nowhere", "0"}, KindPartition: {"orders", "1"}} {
 		wantNotFound(t, testkit.Err(b.Producer(t.Context(), at[0], at[1], ProducerConfig{})), what, "%s", what)

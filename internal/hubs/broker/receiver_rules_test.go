@@ -61,19 +61,22 @@ func TestWhoMayRead(t *testing.T) {
 // H5, H6, H7: the errors say who is in the way and what to do.
 func TestReceiverErrorsNameTheOther(t *testing.T) {
 	tests := []struct {
+		name string
 		err  error
 		want []string
 	}{
-		{&EpochError{Name: "new", Epoch: new(int64(1)), OldName: "old", OldEpoch: 7}, []string{`"new"`, "epoch 1", `"old"`, "epoch 7", "as high or higher"}},
-		{&EpochError{OldEpoch: 7}, []string{"without epoch", "epoch 7", "use an epoch too"}},
-		{&EvictedError{Name: "old", Epoch: new(int64(3)), NewName: "new", NewEpoch: 4}, []string{`"old"`, "epoch 3", `"new"`, "epoch 4"}},
-		{&ReceiverQuotaError{Limit: 5, Names: []string{"a", ""}}, []string{"5", `"a"`, `""`}},
+		{"an epoch too low", &EpochError{Name: "new", Epoch: new(int64(1)), OldName: "old", OldEpoch: 7}, []string{`"new"`, "epoch 1", `"old"`, "epoch 7", "as high or higher"}},
+		{"no epoch beside one", &EpochError{OldEpoch: 7}, []string{"without epoch", "epoch 7", "use an epoch too"}},
+		{"evicted", &EvictedError{Name: "old", Epoch: new(int64(3)), NewName: "new", NewEpoch: 4}, []string{`"old"`, "epoch 3", `"new"`, "epoch 4"}},
+		{"too many", &ReceiverQuotaError{Limit: 5, Names: []string{"a", ""}}, []string{"5", `"a"`, `""`}},
 	}
 	for _, tt := range tests {
-		for _, want := range tt.want {
-			if !strings.Contains(tt.err.Error(), want) {
-				t.Errorf("%T says %q, without %q", tt.err, tt.err, want)
+		t.Run(tt.name, func(t *testing.T) {
+			for _, want := range tt.want {
+				if !strings.Contains(tt.err.Error(), want) {
+					t.Errorf("%T says %q, without %q", tt.err, tt.err, want)
+				}
 			}
-		}
+		})
 	}
 }

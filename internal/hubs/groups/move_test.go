@@ -73,7 +73,9 @@ func TestMovesThatMakeNoSense(t *testing.T) {
 		{"two places at once", []Step{{"0", Target{Latest: true, Earliest: true}}}, ErrInvalid},
 		{"one partition twice", []Step{valid, valid}, ErrInvalid},
 	} {
-		testkit.ErrorIs(t, testkit.Err(y.Move(t.Context(), g.Hub, g.Group, tt.steps, MoveConfig{Force: true})), tt.want, "%s", tt.name)
+		t.Run(tt.name, func(t *testing.T) {
+			testkit.ErrorIs(t, testkit.Err(y.Move(t.Context(), g.Hub, g.Group, tt.steps, MoveConfig{Force: true})), tt.want)
+		})
 	}
 	if _, err := y.Move(t.Context(), g.Hub, g.Group, []Step{{"2", Target{Latest: true}}}, MoveConfig{}); !isNotFound(err, broker.KindPartition) {
 		t.Error(err)

@@ -31,10 +31,12 @@ func TestNames(t *testing.T) {
 		{processor.Group{Hub: "orders", Group: "$DEFAULT"}, "b"},
 		{processor.Group{Hub: "Orders", Group: "$default"}, "b"},
 	} {
-		leases, err := y.Leases(t.Context(), tt.g)
-		if err != nil || len(leases) != 1 || leases[0].Owner != tt.owner {
-			t.Errorf("%+v has %+v, %v", tt.g, leases, err)
-		}
+		t.Run(fmt.Sprintf("%s of %s", tt.g.Group, tt.g.Hub), func(t *testing.T) {
+			leases, err := y.Leases(t.Context(), tt.g)
+			if err != nil || len(leases) != 1 || leases[0].Owner != tt.owner {
+				t.Errorf("%+v has %+v, %v", tt.g, leases, err)
+			}
+		})
 	}
 	for _, tt := range []struct {
 		g    processor.Group
@@ -44,8 +46,10 @@ func TestNames(t *testing.T) {
 		{processor.Group{Hub: "orders", Group: "Billing"}, broker.KindGroup},
 		{processor.Group{Hub: "orders", Group: ""}, broker.KindGroup},
 	} {
-		wantNotFound(t, testkit.Err(y.Leases(t.Context(), tt.g)), tt.kind, "%+v", tt.g)
-		wantNotFound(t, y.Watch(t.Context(), tt.g, func() {}, nil), tt.kind, "watch of %+v", tt.g)
+		t.Run(fmt.Sprintf("%q of %s", tt.g.Group, tt.g.Hub), func(t *testing.T) {
+			wantNotFound(t, testkit.Err(y.Leases(t.Context(), tt.g)), tt.kind, "leases")
+			wantNotFound(t, y.Watch(t.Context(), tt.g, func() {}, nil), tt.kind, "watch")
+		})
 	}
 }
 

@@ -68,7 +68,9 @@ func TestWhoseARecordIs(t *testing.T) {
 		{"to an older client another older one's", older, bond{}, 0, long, anybodys},
 	}
 	for _, tt := range tests {
-		testkit.Equal(t, tt.b.judge(tt.by, now.Add(-tt.written), tt.up, now), tt.want, "%s", tt.what)
+		t.Run(tt.what, func(t *testing.T) {
+			testkit.Equal(t, tt.b.judge(tt.by, now.Add(-tt.written), tt.up, now), tt.want)
+		})
 	}
 	testkit.Equal(t, me.whoseEntry(nil, long, now), nobodys, "no entry")
 	lease := leaseRecord{Owner: "x", Renewed: now, bond: bound("you", time.Minute)}
@@ -100,8 +102,10 @@ func TestEpochsRiseByOne(t *testing.T) {
 		{math.MaxInt64 - 1, math.MaxInt64, "a", math.MaxInt64, actTake, true},
 		{math.MaxInt64, math.MaxInt64, "a", math.MaxInt64, actRenew, true},
 	} {
-		l, act, rises := raised(leaseRecord{Epoch: tt.had, Owner: "a"}, processor.Lease{Owner: tt.owner, Epoch: tt.asked})
-		got := fmt.Sprint(l.Epoch, act, rises)
-		testkit.Equal(t, got, fmt.Sprint(tt.epoch, tt.act, tt.rises), "from %d to %d by %q", tt.had, tt.asked, tt.owner)
+		t.Run(fmt.Sprintf("from %d to %d by %q", tt.had, tt.asked, tt.owner), func(t *testing.T) {
+			l, act, rises := raised(leaseRecord{Epoch: tt.had, Owner: "a"}, processor.Lease{Owner: tt.owner, Epoch: tt.asked})
+			got := fmt.Sprint(l.Epoch, act, rises)
+			testkit.Equal(t, got, fmt.Sprint(tt.epoch, tt.act, tt.rises))
+		})
 	}
 }

@@ -129,7 +129,9 @@ func TestLagAtTheEdges(t *testing.T) {
 		{"older than what is kept", 3, info(8, 9), 2},
 		{"all removed", 3, info(10, 9), 0},
 	} {
-		testkit.Equal(t, pending(tt.done, tt.info), tt.want, "%s", tt.name)
+		t.Run(tt.name, func(t *testing.T) {
+			testkit.Equal(t, pending(tt.done, tt.info), tt.want)
+		})
 	}
 	y := newYard(t, nil)
 	g := y.group(t, "orders", "billing", 1)

@@ -101,8 +101,10 @@ func TestAFullDiskRefusesWhatTakesRoom(t *testing.T) {
 		{"large", large, 10<<10 + 1, true},
 		{"large", large, 10 << 10, false},
 	} {
-		_, err := s.CompareAndSet(t.Context(), test.key, test.revision, make([]byte, test.bytes))
-		testkit.Equal(t, errors.Is(err, meta.ErrNoSpace), test.refused, "%s with %d bytes is refused: %v", test.key, test.bytes, err)
+		t.Run(fmt.Sprintf("%s with %d bytes", test.key, test.bytes), func(t *testing.T) {
+			_, err := s.CompareAndSet(t.Context(), test.key, test.revision, make([]byte, test.bytes))
+			testkit.Equal(t, errors.Is(err, meta.ErrNoSpace), test.refused, "refused: %v", err)
+		})
 	}
 	s.room.file = &fullFile{s.db.file, 0, syscall.EIO}
 	if _, err := s.CompareAndSet(t.Context(), "new", 0, nil); !errors.Is(err, meta.ErrUncertain) || !errors.Is(err, syscall.EIO) {

@@ -186,11 +186,13 @@ func TestSharers(t *testing.T) {
 		{address(""), ""},
 		{nil, ""},
 	} {
-		got := ""
-		if prefix, ok := sharer(c.remote); ok {
-			got = prefix.String()
-		}
-		testkit.Equal(t, got, c.want, "%v", c.remote)
+		t.Run(fmt.Sprintf("%#v", c.remote), func(t *testing.T) {
+			got := ""
+			if prefix, ok := sharer(c.remote); ok {
+				got = prefix.String()
+			}
+			testkit.Equal(t, got, c.want)
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -27,10 +28,12 @@ func TestDivide(t *testing.T) {
 		{20_000, 4096, 1024, 6384, 6384},
 		{1 << 20, 4096, 1024, 10_000, 10_000},
 	} {
-		s := Divide(c.limit, 10_000, 10_000)
-		testkit.Equal(t, s.Storage, c.storage, "storage of %d", c.limit)
-		testkit.Equal(t, s.Strangers, c.strangers, "strangers of %d", c.limit)
-		testkit.Slices(t, s.Clients, []int{c.amqp, c.http}, "clients of %d", c.limit)
+		t.Run(fmt.Sprintf("%d descriptors", c.limit), func(t *testing.T) {
+			s := Divide(c.limit, 10_000, 10_000)
+			testkit.Equal(t, s.Storage, c.storage, "storage")
+			testkit.Equal(t, s.Strangers, c.strangers, "strangers")
+			testkit.Slices(t, s.Clients, []int{c.amqp, c.http}, "clients")
+		})
 	}
 	testkit.Slices(t, Divide(1024, 100, 1000).Clients, []int{21, 218})
 	testkit.Equal(t, Divide(512).Limits(), Limits{Strangers: 56, AddressStrangers: 14})

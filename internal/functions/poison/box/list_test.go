@@ -110,10 +110,12 @@ func TestShow(t *testing.T) {
 		"a/orders/1/7": {"1/301", "again"},
 		"a/orders/1/8": {"3/0", "no"},
 	} {
-		e, err := y.Show(t.Context(), "bad", id)
-		if at := fmt.Sprintf("%s/%d", e.PoisonPartition, e.PoisonSequence); err != nil || at != want.reference || e.Reason != want.reason || e.ID != id {
-			t.Errorf("%s: got %s %s, %v", id, at, e.Reason, err)
-		}
+		t.Run(id, func(t *testing.T) {
+			e, err := y.Show(t.Context(), "bad", id)
+			if at := fmt.Sprintf("%s/%d", e.PoisonPartition, e.PoisonSequence); err != nil || at != want.reference || e.Reason != want.reason || e.ID != id {
+				t.Errorf("got %s %s, %v", at, e.Reason, err)
+			}
+		})
 	}
 	for _, id := range []string{"a/orders/1/9", "", "x", "a/orders/x/9", "a/orders/-1/9"} {
 		testkit.ErrorIs(t, testkit.Err(y.Show(t.Context(), "bad", id)), ErrNoPoisonEvent, "%q", id)

@@ -195,16 +195,20 @@ func TestIndexFindsWhereToBegin(t *testing.T) {
 	for _, tt := range []struct{ sequence, want int64 }{
 		{0, 64}, {19, 64}, {20, 64 + segment.IndexEvery}, {21, 64 + segment.IndexEvery}, {5000, x[49].Offset}, {-1, 64},
 	} {
-		if got := x.Sequence(tt.sequence); got != tt.want {
-			t.Errorf("event %d: begin at %d, want %d", tt.sequence, got, tt.want)
-		}
+		t.Run(fmt.Sprintf("event %d", tt.sequence), func(t *testing.T) {
+			if got := x.Sequence(tt.sequence); got != tt.want {
+				t.Errorf("begin at %d, want %d", got, tt.want)
+			}
+		})
 	}
 	for _, tt := range []struct{ ms, want int64 }{
 		{0, 64}, {1000, 64}, {1001, 64}, {1002, 64}, {1003, 64 + segment.IndexEvery}, {9999, x[49].Offset},
 	} {
-		if got := x.Time(tt.ms); got != tt.want {
-			t.Errorf("time %d: begin at %d, want %d", tt.ms, got, tt.want)
-		}
+		t.Run(fmt.Sprintf("time %d", tt.ms), func(t *testing.T) {
+			if got := x.Time(tt.ms); got != tt.want {
+				t.Errorf("begin at %d, want %d", got, tt.want)
+			}
+		})
 	}
 	if got := (segment.Index)(nil).Sequence(5); got != segment.HeaderBytes {
 		t.Errorf("without an index one begins at the front, not at %d", got)
