@@ -47,6 +47,8 @@ type Op struct {
 	// Offset and Bytes are the position and size of an OpRead or OpWrite; Bytes is also
 	// the new length of an OpTruncate.
 	Offset, Bytes int64
+	// Data is what an OpWrite writes; not to be kept or changed.
+	Data []byte
 	// N numbers the operations of this kind, beginning with 1.
 	N int
 }
@@ -185,7 +187,7 @@ func (f *faultyFile) ReadAt(p []byte, offset int64) (n int, err error) {
 }
 
 func (f *faultyFile) WriteAt(p []byte, offset int64) (n int, err error) {
-	err = f.fs.do(Op{Kind: OpWrite, Name: f.name, Offset: offset, Bytes: int64(len(p))}, func() error {
+	err = f.fs.do(Op{Kind: OpWrite, Name: f.name, Offset: offset, Bytes: int64(len(p)), Data: p}, func() error {
 		n, err = f.inner.WriteAt(p, offset)
 		return err
 	})

@@ -76,7 +76,7 @@ func TestTheInjectedFunctionSeesEveryOperation(t *testing.T) {
 		{Kind: vfs.OpSyncDir, Name: ".", N: 1},
 		{Kind: vfs.OpLock, Name: "LOCK", N: 1},
 		{Kind: vfs.OpRead, Name: "f", Offset: 1, Bytes: 1, N: 1},
-		{Kind: vfs.OpWrite, Name: "f", Offset: 3, Bytes: 2, N: 2},
+		{Kind: vfs.OpWrite, Name: "f", Offset: 3, Bytes: 2, Data: []byte{0, 0}, N: 2},
 		{Kind: vfs.OpSync, Name: "f", N: 1},
 		{Kind: vfs.OpTruncate, Name: "f", Bytes: 9, N: 1},
 		{Kind: vfs.OpBytes, Name: "f", N: 1},
