@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -138,17 +139,22 @@ func (o *Order) Size(p *pending.Delivery) int {
 }
 
 // Group is equal for pending deliveries that may share a batch: dynamic headers are resolved per
-// event; "" where there are none.
+// event, and the count of hops is one for all of a request, or an event would count the hops of
+// another. It is "" for an event without either.
 func (o *Order) Group(p *pending.Delivery) string {
+	passed := ""
+	if p.Hops > 0 {
+		passed = strconv.Itoa(p.Hops)
+	}
 	if len(o.dynamic) == 0 && o.key.field == "" {
-		return ""
+		return passed
 	}
 	w := newWriter()
 	defer w.free()
 	if w.scan(o, p) != nil {
 		return "unreadable" // it is not delivered with others
 	}
-	return w.group(o)
+	return passed + w.group(o)
 }
 
 // OrderKey is the value of OrderBy for ordered delivery; "" where the event has none.

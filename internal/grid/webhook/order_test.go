@@ -169,6 +169,11 @@ func TestGroups(t *testing.T) {
 	}
 	testkit.Equal(t, seen[o.Group(packed(1, schema.EventGridForm, "nonsense"))], "",
 		"what cannot be read is with others")
+	passed := event(`{}`)
+	passed.Hops = 7
+	for _, o := range []*Order{plain, o} {
+		testkit.That(t, o.Group(passed) != o.Group(event(`{}`)), "an event counts the hops of another")
+	}
 }
 
 // A definition that says nothing about its schema is older than its topic's.
