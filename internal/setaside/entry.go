@@ -39,11 +39,18 @@ func (c Codec[T]) Read(e meta.Entry) (Entry[T], error) {
 	return Entry[T]{value, e.Revision}, nil
 }
 
+// maxConflicts is how often a change is tried anew. Each conflict means that somebody else's change
+// was stored, so that so many are the sign of a store that contradicts itself.
+const maxConflicts = 1000
+
+// errConflicts: there were so many.
+var errConflicts = errors.New("the entry changed whenever it was to be written: try again")
+
 // Change stores an entry with a change, which how makes to a copy of the value: it replaces lists
 // and does not write into them. Neither what others changed meanwhile nor an earlier change whose
 // outcome was unknown is overwritten: then how is called again, with what is there.
 func (c Codec[T]) Change(ctx context.Context, store meta.Store, key string, from Entry[T], how func(*T)) (Entry[T], error) {
-	for {
+	for range maxConflicts {
 		next := from.Value
 		how(&next)
 		value, err := c.Encode(next)
@@ -69,11 +76,12 @@ func (c Codec[T]) Change(ctx context.Context, store meta.Store, key string, from
 			}
 		}
 	}
+	return from, fmt.Errorf("change entry %s: %w", key, errConflicts)
 }
 
 // Remove deletes an entry, whatever its revision.
 func Remove(ctx context.Context, store meta.Store, key string) error {
-	for {
+	for range maxConflicts {
 		there, err := store.Get(ctx, key)
 		if errors.Is(err, meta.ErrNotFound) {
 			return nil
@@ -85,4 +93,5 @@ func Remove(ctx context.Context, store meta.Store, key string) error {
 			return err
 		}
 	}
+	return fmt.Errorf("remove entry %s: %w", key, errConflicts)
 }

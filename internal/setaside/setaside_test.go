@@ -278,3 +278,19 @@ func TestATurnIsOneCallersAtATime(t *testing.T) {
 		give()
 	}
 }
+
+// R2: a store that says of each change that there was another first is not asked for ever.
+func TestConflictsEnd(t *testing.T) {
+	store := metatest.NewFaulty(metatest.NewMemory())
+	codec := JSON[int]()
+	there := testkit.Value(codec.Change(t.Context(), store, "aside/n", Entry[int]{}, func(n *int) { *n = 1 }))(t)
+	store.Inject(func(op metatest.Op) error {
+		if op.Changes() {
+			return meta.ErrConflict
+		}
+		return nil
+	})
+	_, err := codec.Change(t.Context(), store, "aside/n", there, func(n *int) { *n = 2 })
+	testkit.ErrorIs(t, err, errConflicts)
+	testkit.ErrorIs(t, Remove(t.Context(), store, "aside/n"), errConflicts)
+}
