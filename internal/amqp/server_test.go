@@ -53,12 +53,20 @@ func TestConfigs(t *testing.T) {
 	}
 }
 
+// distant is a connection of another machine's.
+func (f *fixture) distant() net.Conn {
+	client, server := net.Pipe()
+	f.serveConn(addressed{server, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}})
+	return client
+}
+
 // Beyond the limit a client is told so when it shows a right, whoever else is there.
 func TestTooManyClients(t *testing.T) {
 	f := serve(t, accept(&sink{}, nil), func(c *Config) { c.Admission = admission.New(admission.Limits{}).Listener(1) })
-	first := f.raw()
+	raw := func() *rawPeer { return newRawPeer(t, f.distant()) }
+	first := raw()
 	first.open()
-	refused := f.raw()
+	refused := raw()
 	refused.open()
 	refused.expectClose(ConditionResourceLimitExceeded)
 	refused.send(0, &wire.Close{})
@@ -67,7 +75,7 @@ func TestTooManyClients(t *testing.T) {
 	// Who leaves makes room, as soon as the server has noticed.
 	first.leave()
 	for opened := false; !opened; {
-		p := f.raw()
+		p := raw()
 		p.open()
 		p.send(0, newBegin())
 		_, opened = p.next().body.(*wire.Begin)
@@ -82,12 +90,7 @@ func TestTooManyStrangers(t *testing.T) {
 	f := serve(t, h, func(c *Config) {
 		c.Admission, c.Auth = admission.New(admission.Limits{Strangers: 1}).Listener(10), checker{}
 	})
-	pipe := func() net.Conn {
-		client, server := net.Pipe()
-		f.serveConn(addressed{server, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}})
-		return client
-	}
-	raw := func() *rawPeer { return newRawPeer(t, pipe()) }
+	raw := func() *rawPeer { return newRawPeer(t, f.distant()) }
 	f.raw().open() // one within the process, which makes no room for others
 
 	refused := raw()
@@ -96,7 +99,7 @@ func TestTooManyStrangers(t *testing.T) {
 	refused.send(0, &wire.Close{})
 	refused.expectGone()
 	// Whatever it shows, nobody looks at it.
-	_, err := azure.NewConn(t.Context(), pipe(), &azure.ConnOptions{SASLType: azure.SASLTypePlain("x", "y")})
+	_, err := azure.NewConn(t.Context(), f.distant(), &azure.ConnOptions{SASLType: azure.SASLTypePlain("x", "y")})
 	testkit.Must(t, err)
 
 	for range 2 * maxRefusing {

@@ -3,6 +3,8 @@ package eventhubs
 import (
 	"context"
 	"log/slog"
+	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -51,6 +53,8 @@ type setup struct {
 	handler Config
 	// admission nil: the server's own.
 	admission *admission.Listener
+	// remote is where all connections come from; empty: from this process.
+	remote string
 }
 
 func newYard(t testing.TB, change ...func(*setup)) *yard {
@@ -73,9 +77,30 @@ func newYard(t testing.TB, change ...func(*setup)) *yard {
 	handler := testkit.Value(New(s.handler))(t)
 	server, err := amqp.New(amqp.Config{Handler: handler, Auth: handler, Admission: s.admission, Log: y.log.Logger, Metrics: y.registry})
 	testkit.Must(t, err)
-	testkit.Run(t, func(ctx context.Context) error { return server.Serve(ctx, y.listener) })
+	testkit.Run(t, func(ctx context.Context) error { return server.Serve(ctx, distant{y.listener, s.remote}) })
 	return y
 }
+
+// distant is a listener whose connections come from elsewhere, unless that is empty.
+type distant struct {
+	net.Listener
+	remote string
+}
+
+func (d distant) Accept() (net.Conn, error) {
+	conn, err := d.Listener.Accept()
+	if err != nil || d.remote == "" {
+		return conn, err
+	}
+	return distantConn{conn, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(d.remote))}, nil
+}
+
+type distantConn struct {
+	net.Conn
+	remote net.Addr
+}
+
+func (c distantConn) RemoteAddr() net.Addr { return c.remote }
 
 func (y *yard) created(name string) (time.Time, bool) {
 	hub, err := y.broker.Hub(name)

@@ -74,7 +74,9 @@ func TestLinksThatNobodyAsksOn(t *testing.T) {
 
 // A client that there is no permit for is told so, by its token or by its key.
 func TestNoPermitForOneMoreClient(t *testing.T) {
-	y := newYard(t, func(s *setup) { s.admission = admission.New(admission.Limits{}).Listener(1) })
+	y := newYard(t, func(s *setup) {
+		s.admission, s.remote = admission.New(admission.Limits{}).Listener(1), "192.0.2.1:1000"
+	})
 	y.hub("orders", 1)
 	first := y.dial(&goamqp.ConnOptions{SASLType: goamqp.SASLTypePlain(auth.RootPolicy, keyOf(auth.RootPolicy)), HostName: "localhost"})
 	newSender(t, newSession(t, first), "orders", nil)

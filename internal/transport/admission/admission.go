@@ -122,8 +122,8 @@ func (g *Listener) Limits() Limits { return g.ledger.limits }
 
 // Enter gives a stranger a permit. It may end at any time until its holder is known: see OnEvict.
 // Connections whose address is none of IP, such as those within the process, have no share of an
-// address, stay, and are never refused. Others are only if those have all permits: the error is a
-// *FullError.
+// address, stay, and are never refused, nor do they count among the clients. Others are refused
+// only if those have all permits: the error is a *FullError.
 func (g *Listener) Enter(remote net.Addr) (*Permit, error) {
 	p, evicted, err := g.enter(remote)
 	evicted.end()
@@ -265,12 +265,14 @@ func (p *Permit) Know() error {
 	case gone:
 		return &FullError{Kind: Strangers, Limit: l.limits.Strangers}
 	}
-	if g := p.listener; g.clients >= g.limit {
+	if g := p.listener; p.address != nil && g.clients >= g.limit {
 		return &FullError{Kind: Clients, Limit: g.limit}
 	}
 	p.leaveLocked()
 	p.kind = client
-	p.listener.clients++
+	if p.address != nil {
+		p.listener.clients++
+	}
 	return nil
 }
 
@@ -318,7 +320,9 @@ func (p *Permit) Leave() {
 	case stranger:
 		p.leaveLocked()
 	case client:
-		p.listener.clients--
+		if p.address != nil {
+			p.listener.clients--
+		}
 	}
 	p.kind = gone
 }

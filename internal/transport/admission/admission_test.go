@@ -61,6 +61,23 @@ func TestPermits(t *testing.T) {
 	testkit.Equal(t, len(l.ledger.byAddress), 0, "addresses are remembered for ever")
 }
 
+// R2: what dials its own yard takes no permit of those who come from outside.
+func TestThisProcessIsNotCounted(t *testing.T) {
+	l := New(Limits{Strangers: 1}).Listener(1)
+	for range 3 {
+		inside := enter(t, l, "pipe")
+		testkit.Must(t, inside.Know())
+		defer inside.Leave()
+	}
+	wantCount(t, l, 0, 0)
+	outside := enter(t, l, "10.0.0.1:1")
+	testkit.Must(t, outside.Know())
+	late := enter(t, l, "pipe")
+	testkit.Must(t, late.Know())
+	late.Leave()
+	wantCount(t, l, 1, 0)
+}
+
 // R2: nobody keeps a newcomer out, not even one of its own address.
 func TestTheOldestOfAFullAddressMakesRoom(t *testing.T) {
 	l := New(Limits{Strangers: 10, AddressStrangers: 2}).Listener(2)
