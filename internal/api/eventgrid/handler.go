@@ -117,18 +117,10 @@ func New(cfg Config) *Handler {
 
 // API is what a frame serves.
 func (d *Handler) API() frame.API {
-	api := frame.API{Name: "eventgrid", Serves: Serves, Trusts: isDelivery}
+	api := frame.API{Name: "eventgrid", Serves: Serves}
 	api.Begin = func(c *frame.Call) frame.Exchange { return d.newCall(c) }
 	for _, rt := range d.routes {
 		api.Routes = append(api.Routes, rt.Route)
 	}
 	return api
-}
-
-// isDelivery tells a grid that delivers CloudEvents to a topic of ours: it names itself in Origin,
-// as pages do, and in a header of its own (reference §9), which no page can send to another origin
-// that does not agree to it beforehand (CORS). Browsers that say where a request comes from are
-// believed.
-func isDelivery(r *http.Request) bool {
-	return r.Header.Get("WebHook-Request-Origin") != "" && r.Header.Get("Sec-Fetch-Site") == ""
 }

@@ -77,8 +77,6 @@ type API struct {
 	Beneath []string
 	// Unguarded: it keeps web pages out by itself.
 	Unguarded bool
-	// Trusts tells requests that name a foreign origin and are no page's all the same; nil: none.
-	Trusts func(*http.Request) bool
 }
 
 // Exchange is one request as its API sees it. The frame calls the methods in this order, on the

@@ -106,14 +106,14 @@ func TestHostMustBeLocal(t *testing.T) {
 	}
 }
 
-// Web pages of other origins change nothing, unless the API knows that it is no page.
+// Web pages of other origins change nothing; a grid that delivers is no page.
 func TestForeignPagesChangeNothing(t *testing.T) {
-	f, _, _ := newFrame(t, Config{}, func(a *API) { a.Trusts = func(r *http.Request) bool { return r.Header.Get("Grid") != "" } })
+	f, _, _ := newFrame(t, Config{})
 	foreign := func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }
 	if got := ask(f, "POST", foreign); got.Code != 403 || got.Body.String() != "cross-origin" {
 		t.Errorf("answered %d %s", got.Code, got.Body)
 	}
-	if got := ask(f, "POST", foreign, func(r *http.Request) { r.Header.Set("Grid", "yes") }); got.Code != 200 {
+	if got := ask(f, "POST", foreign, func(r *http.Request) { r.Header.Set("WebHook-Request-Origin", "grid.example") }); got.Code != 200 {
 		t.Errorf("a grid was answered %d", got.Code)
 	}
 	testkit.Equal(t, ask(f, "GET", foreign).Code, 200, "a page that only looks was answered")
@@ -196,7 +196,7 @@ func TestEndedRequests(t *testing.T) {
 func TestTheFirstAPIThatServesGetsTheRequest(t *testing.T) {
 	page := func(text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == "BREW" {
+			if r.Method == "POST" {
 				panic("no coffee")
 			}
 			_, _ = w.Write([]byte(text))
@@ -206,19 +206,28 @@ func TestTheFirstAPIThatServesGetsTheRequest(t *testing.T) {
 		return func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, prefix) }
 	}
 	row := Route{Method: "GET", Path: "/a", Need: Open("a test")}
-	f := New(Config{Log: slog.New(slog.DiscardHandler)}, Plain("one", beneath("/a"), page("one"), row), Plain("two", beneath("/a/b"), page("two"), row), Plain("three", beneath("/c"), page("three"), row))
+	post := Route{Method: "POST", Path: "/a", Need: Open("a test")}
+	f := New(Config{Log: slog.New(slog.DiscardHandler)}, Plain("one", beneath("/a"), page("one"), row, post), Plain("two", beneath("/a/b"), page("two"), row), Plain("three", beneath("/c"), page("three"), row))
 	for path, want := range map[string]string{"/a/b": "one", "/c": "three", "/d": "404 page not found\n"} {
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		testkit.Equal(t, w.Body.String(), want, "%s was answered %q", path, w.Body)
 	}
 	w := httptest.NewRecorder()
-	f.ServeHTTP(w, httptest.NewRequest("BREW", "/a", nil))
+	f.ServeHTTP(w, httptest.NewRequest("POST", "/a", nil))
 	if w.Code != 500 || strings.Contains(w.Body.String(), "coffee") {
 		t.Errorf("a panic was answered %d %s", w.Code, w.Body)
 	}
-	if all := f.Routes(); len(all) != 3 || all[2].API != "three" {
+	if all := f.Routes(); len(all) != 4 || all[3].API != "three" {
 		t.Errorf("the table is %v", all)
+	}
+	for method, status := range map[string]int{"HEAD": 200, "BREW": 405, "DELETE": 405, "OPTIONS": 405} { // R1
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest(method, "/a", nil))
+		testkit.Equal(t, w.Code, status, method)
+		if status == 405 {
+			testkit.Equal(t, w.Header().Get("Allow"), "GET, POST", method)
+		}
 	}
 }
 

@@ -2,12 +2,13 @@ package frame
 
 import (
 	"net/http"
-	"slices"
+	"strings"
 	"time"
 )
 
 // Plain is an API of a handler that speaks for itself, to people or in another protocol: it answers
-// errors and keeps web pages out by itself. Of the frame it has the table and the recovery.
+// errors and keeps web pages out by itself. Of the frame it has the table, which says what methods
+// there are, and the recovery.
 func Plain(name string, serves func(*http.Request) bool, handler http.Handler, routes ...Route) API {
 	return API{Name: name, Serves: serves, Routes: routes, Unguarded: true, Begin: func(c *Call) Exchange {
 		return &plain{Call: c, handler: handler, routes: routes}
@@ -21,10 +22,21 @@ type plain struct {
 }
 
 func (p *plain) Find() error {
-	if i := slices.IndexFunc(p.routes, func(rt Route) bool { return rt.Method == p.R.Method }); i >= 0 {
-		p.Route = p.routes[i]
+	asked := p.R.Method
+	if asked == http.MethodHead {
+		asked = http.MethodGet
 	}
-	return nil
+	var allowed []string
+	for _, rt := range p.routes {
+		if rt.Method == asked {
+			p.Route = rt
+			return nil
+		}
+		allowed = append(allowed, rt.Method)
+	}
+	methods := strings.Join(allowed, ", ")
+	p.Header().Set("Allow", methods)
+	return &Refusal{Status: http.StatusMethodNotAllowed, Detail: "use " + methods}
 }
 
 func (p *plain) Admit() error { return nil }

@@ -17,6 +17,8 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 		{"a page elsewhere", []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{"a page on another port", []string{"Sec-Fetch-Site", "same-site"}, 403},
 		{"an old browser with a foreign origin", []string{"Origin", "http://evil.example"}, 403},
+		{"a grid that delivers", []string{"Origin", "eventgrid.azure.net", "WebHook-Request-Origin", "eventgrid.azure.net"}, 201},
+		{"a page that claims to be one", []string{"Sec-Fetch-Site", "cross-site", "Origin", "http://evil.example", "WebHook-Request-Origin", "eventgrid.azure.net"}, 403},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			y := newYard(t)
