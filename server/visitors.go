@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
@@ -109,13 +110,13 @@ func (v *visitors) changed(conn net.Conn, state http.ConnState) {
 }
 
 // Know makes a connection a client's.
-func (v *visitors) Know(w http.ResponseWriter, r *http.Request) error {
-	at := visitorOf(r)
+func (v *visitors) Know(c *frame.Call) error {
+	at := visitorOf(c.R)
 	if at == nil || at.known.Load() {
 		return nil
 	}
 	if err := at.permit.Know(); err != nil {
-		w.Header().Set("Connection", "close") // it might find room by another, which has left
+		c.Header().Set("Connection", "close") // it might find room by another, which has left
 		return err
 	}
 	at.known.Store(true)
@@ -124,8 +125,8 @@ func (v *visitors) Know(w http.ResponseWriter, r *http.Request) error {
 }
 
 // Bear bounds what HTTP/2 lets a stranger ask for at once.
-func (v *visitors) Bear(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
-	at := visitorOf(r)
+func (v *visitors) Bear(c *frame.Call) (done func(), ok bool) {
+	at := visitorOf(c.R)
 	if at == nil || at.known.Load() {
 		return func() {}, true
 	}
@@ -134,10 +135,10 @@ func (v *visitors) Bear(w http.ResponseWriter, r *http.Request) (done func(), ok
 		return nil, false
 	}
 	return func() {
-		if r.ProtoMajor == 2 {
+		if c.R.ProtoMajor == 2 && c.Status() != 0 { // else it is being cut off, which a flush would take for an answer
 			// What the client has not taken yet counts, also of its own body.
-			_ = r.Body.Close()
-			_ = http.NewResponseController(w).Flush()
+			_ = c.R.Body.Close()
+			_ = http.NewResponseController(c).Flush()
 		}
 		at.answering.Add(-1)
 	}, true

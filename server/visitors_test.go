@@ -6,8 +6,10 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/admission"
@@ -244,6 +247,34 @@ func TestStrangersOfHTTPMakeRoom(t *testing.T) {
 	})
 }
 
+// R2: a handler that panics before it has answered answers 500, and one that cuts its answer off
+// answers nothing, to a stranger over HTTP/2 too.
+func TestAStrangerHearsOfAPanic(t *testing.T) {
+	v := newVisitors(admission.New(admission.Limits{}).Listener(10), prometheus.NewRegistry())
+	fails := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/cut" {
+			panic(http.ErrAbortHandler)
+		}
+		panic("of a test")
+	})
+	server := httptest.NewUnstartedServer(frame.New(frame.Config{Visitors: v, Log: testkit.Quiet()},
+		frame.Plain("test", nil, fails, frame.Route{Method: "GET", Path: "/", Need: frame.Open("a test")})))
+	server.Config.ConnContext, server.Config.ConnState, server.EnableHTTP2 = v.come, v.changed, true
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	server.StartTLS()
+	defer server.Close()
+	for range 2 * strangerRequests {
+		answer := testkit.Value(server.Client().Get(server.URL + "/"))(t)
+		_ = answer.Body.Close()
+		testkit.Equal(t, answer.Proto, "HTTP/2.0")
+		testkit.Equal(t, answer.StatusCode, 500)
+		answer, err := server.Client().Get(server.URL + "/cut")
+		if err == nil {
+			t.Fatalf("what was cut off is answered %s", answer.Status)
+		}
+	}
+}
+
 // porch is the HTTP server's own part, which lets everybody in that shows anything.
 type porch struct {
 	*visitors
@@ -256,11 +287,12 @@ func newPorch(t *testing.T, limits admission.Limits) *porch {
 	server := &http.Server{
 		ConnContext: y.come, ConnState: y.changed, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c := &frame.Call{ResponseWriter: w, R: r}
 			if r.Header.Get("Authorization") != "" {
-				testkit.Must(t, y.Know(w, r))
+				testkit.Must(t, y.Know(c))
 				return
 			}
-			done, ok := y.Bear(w, r)
+			done, ok := y.Bear(c)
 			testkit.Equal(t, ok, true)
 			done()
 		}),

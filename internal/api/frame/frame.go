@@ -55,10 +55,11 @@ const (
 type Visitors interface {
 	// Know is told that the sender of a request has shown a right. Its error says why the request is
 	// not served all the same.
-	Know(w http.ResponseWriter, r *http.Request) error
-	// Bear allows an answer to a request that has shown none, until done is called; not ok: the
-	// connection has too many of these already, and the request is cut off.
-	Bear(w http.ResponseWriter, r *http.Request) (done func(), ok bool)
+	Know(c *Call) error
+	// Bear allows an answer to a request that has shown none, until done is called, when the answer
+	// has been written or cut off; not ok: the connection has too many of these already, and the
+	// request is cut off.
+	Bear(c *Call) (done func(), ok bool)
 }
 
 // API is one set of routes and the form in which they speak.
@@ -160,14 +161,16 @@ func (f *Frame) serve(api *API, w http.ResponseWriter, r *http.Request) {
 			f.cfg.Log.Debug("request answered", c.about(api, "status", c.status, "took", took)...)
 		}
 	}()
+	done := func() {}
+	defer func() { done() }() // when the answer is whole, also one that says that the handler has panicked
 	defer f.survive(api, c, x)
 	shown, err := f.admit(api, c, x)
 	if !shown && f.cfg.Visitors != nil {
-		done, ok := f.cfg.Visitors.Bear(w, r)
+		end, ok := f.cfg.Visitors.Bear(c)
 		if !ok {
 			panic(http.ErrAbortHandler)
 		}
-		defer done()
+		done = end
 	}
 	if err == nil {
 		c.Admitted = true
@@ -200,7 +203,7 @@ func (f *Frame) admit(api *API, c *Call, x Exchange) (shown bool, err error) {
 	if f.cfg.Visitors == nil {
 		return true, nil
 	}
-	err = f.cfg.Visitors.Know(c, c.R)
+	err = f.cfg.Visitors.Know(c)
 	return err == nil, err
 }
 
