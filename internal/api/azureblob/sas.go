@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 )
 
@@ -137,7 +138,7 @@ func checkTerms(q url.Values, c *call) error {
 	}
 	end, ok := parseSASTime(q.Get("se"))
 	if !ok || !now.Before(end) {
-		return failed("the signature has expired")
+		return fmt.Errorf("%w: %w", auth.ErrExpired, failed("the signature has expired"))
 	}
 	if text := q.Get("sip"); text != "" && !fromAddress(text, c.R.RemoteAddr) {
 		return failed("the signature is not for this address")

@@ -10,12 +10,14 @@ package frame
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"slices"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
@@ -226,7 +228,11 @@ func (f *Frame) refuse(api *API, c *Call, x Exchange, err error) {
 	said := x.Judge(err)
 	c.Refused = &said
 	if f.cfg.Refused != nil && !c.Admitted && failedLogin(c.R, said) {
-		f.cfg.Refused(c.R.Context(), c.R.RemoteAddr, err)
+		reason := err
+		if errors.Is(err, topickey.ErrExpired) {
+			reason = fmt.Errorf("%w: %w", auth.ErrExpired, err) // a token like any other
+		}
+		f.cfg.Refused(c.R.Context(), c.R.RemoteAddr, reason)
 	}
 	if said.Status == http.StatusInternalServerError {
 		f.cfg.Log.Error("request could not be served", c.about(api, "error", err)...)

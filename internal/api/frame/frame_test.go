@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -143,6 +145,28 @@ func TestTheFirstFailureEndsARequest(t *testing.T) {
 	}
 	testkit.Equal(t, testutil.ToFloat64(x.metrics.Requests.WithLabelValues("Thing", "500")), 1,
 		"requests were counted as failed by us")
+}
+
+// inGrid is an exchange of Event Grid's API.
+type inGrid struct{ *exchange }
+
+func (inGrid) Judge(err error) Refusal { return Judge(EventGrid, err) }
+
+// R4: a topic's token that has expired was good once, as any other that has: nobody guesses by it.
+func TestTheEndOfATopicsTokenIsNoGuess(t *testing.T) {
+	var told []error
+	cfg := Config{Refused: func(_ context.Context, _ string, err error) { told = append(told, err) }}
+	f, x, _ := newFrame(t, cfg, func(a *API) {
+		begin := a.Begin
+		a.Begin = func(c *Call) Exchange { return inGrid{begin(c).(*exchange)} }
+	})
+	withToken := func(r *http.Request) { r.Header.Set("aeg-sas-token", "r=x&e=1&s=y") }
+	for _, x.admit = range []error{topickey.ErrSignature, fmt.Errorf("%w since 1970", topickey.ErrExpired)} {
+		testkit.Equal(t, ask(f, "GET", withToken).Code, 401)
+	}
+	testkit.MustEqual(t, len(told), 2)
+	testkit.Equal(t, errors.Is(told[0], auth.ErrExpired), false)
+	testkit.ErrorIs(t, told[1], auth.ErrExpired)
 }
 
 // A route without a name, as those of v1 are, is logged by its path.
