@@ -58,8 +58,7 @@ func (p *peer) checkToken(ctx context.Context, at entity, q *request) (auth.Gran
 	}
 	g, err := p.handler.cfg.Access.Token(ctx, q.body, q.name)
 	if err != nil {
-		p.handler.cfg.Access.Refused(ctx, p.conn.Remote(), err)
-		return auth.Grant{}, err
+		return auth.Grant{}, p.late(err)
 	}
 	if at.hub != "" { // only a client with a good token learns that a hub does not exist
 		if _, err := p.handler.cfg.Broker.Hub(at.hub); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	goamqp "github.com/Azure/go-amqp"
@@ -150,4 +151,43 @@ func TestOnePairOfLinksToTheClaims(t *testing.T) {
 	_, err = other.NewReceiver(t.Context(), "$cbs", nil)
 	wantError(t, err, condNotAllowed, "A link to connection '")
 	newRPC(t, y.session(), "$cbs") // another connection is another matter
+}
+
+// R4: a bad token is refused the later the more there were; a good one behind it is accepted at
+// once, and so is what follows.
+func TestAGoodTokenDoesNotWaitForBadOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const bad = 20 + maxLate // more than an address has at once
+		y := newYard(t, func(s *setup) { s.remote = "192.0.2.1:1000" })
+		y.hub("orders", 1)
+		s := newSession(t, y.dial(nil))
+		c := newRPC(t, s, "$cbs")
+		c.sender = newSenderAgain(t, c.sender, s)
+		put := func(id, token string) {
+			m := putToken("sb://localhost/orders", token)
+			m.Properties = &goamqp.MessageProperties{MessageID: id}
+			testkit.Must(t, c.sender.Send(t.Context(), m, nil))
+		}
+		wrong := auth.Sign("sb://localhost/orders", auth.RootPolicy, keyOf("wrong"), time.Now().Add(time.Hour))
+		began := time.Now()
+		for range bad {
+			put("bad", wrong)
+		}
+		put("good", sasToken("sb://localhost/orders", auth.RootPolicy, time.Hour))
+		late := 0
+		for range bad + 1 {
+			reply := receive(t, c.receiver, 1)[0]
+			if reply.Properties.CorrelationID == "good" {
+				testkit.Equal(t, time.Since(began), 0, "the good one has waited")
+				testkit.Equal(t, reply.ApplicationProperties["status-code"], any(int32(202)))
+				newSender(t, s, "orders", nil)
+				continue
+			}
+			testkit.Equal(t, reply.ApplicationProperties["status-code"], any(int32(401)))
+			if time.Since(began) > 0 {
+				late++
+			}
+		}
+		testkit.Equal(t, late, maxLate, "refusals that came late")
+	})
 }

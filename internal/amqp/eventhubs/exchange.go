@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/eventyard/eventyard/internal/amqp"
+	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 const (
@@ -23,6 +24,9 @@ const (
 	strangerUntakenBytes = 32 << 10
 	// exchangeOverheadBytes is what a request or a reply counts besides its own bytes.
 	exchangeOverheadBytes = 512
+	// maxLate is how many refusals of a connection wait for their time beside each other; beyond
+	// that, whoever shows so many bad tokens waits with everything that it asks.
+	maxLate = 16
 )
 
 var errTooManyRequests = &amqp.Error{
@@ -36,7 +40,8 @@ var errTooManyRequests = &amqp.Error{
 //
 // The requests of a link are handled one after the other, in a goroutine that lives while there are
 // any; so replies are in order, and neither a slow answer nor a client that takes no replies holds
-// up what else is read from the connection. A request is settled when it has been handled: so the
+// up what else is read from the connection. Only the refusal of a bad token that has to wait holds
+// up nothing: a good token behind it is accepted at once. A request is settled when it has been handled: so the
 // link's credit bounds how many wait, and a client may have any number of them to ask.
 type exchange struct {
 	peer   *peer
@@ -134,13 +139,36 @@ func (s *requestSink) drain() {
 		if !s.awaitRoom(ctx, e) {
 			return // the connection has ended
 		}
-		a := x.handle(ctx, e.request)
-		// One client waits for both, and all of them expect to hear this first.
-		e.delivery.Accept()
-		if !x.reply(e, a.append(nil, e.id), true) {
-			x.peer.log.Debug("reply has nowhere to go", "replyTo", shown(e.replyTo), "operation", shown(e.operation))
+		if a := x.handle(ctx, e.request); a.after == 0 {
+			x.answer(e, a)
+		} else if !x.answerLate(ctx, e, a) {
+			return
 		}
 	}
+}
+
+func (x *exchange) answer(e *errand, a reply) {
+	// One client waits for both, and all of them expect to hear this first.
+	e.delivery.Accept()
+	if !x.reply(e, a.append(nil, e.id), true) {
+		x.peer.log.Debug("reply has nowhere to go", "replyTo", shown(e.replyTo), "operation", shown(e.operation))
+	}
+}
+
+// answerLate answers when it is time, while the caller goes on; false: the connection has ended.
+func (x *exchange) answerLate(ctx context.Context, e *errand, a reply) bool {
+	select {
+	case x.peer.lateRefusals <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	x.peer.work.Go(func() {
+		defer func() { <-x.peer.lateRefusals }()
+		if sleep.For(ctx, a.after, nil) == nil {
+			x.answer(e, a)
+		}
+	})
+	return true
 }
 
 func (s *requestSink) pop() *errand {

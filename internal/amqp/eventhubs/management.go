@@ -66,8 +66,7 @@ func (p *peer) mayManage(ctx context.Context, at entity, token string) error {
 	if token != "" {
 		g, err := p.handler.cfg.Access.Token(ctx, token, "")
 		if err != nil {
-			p.handler.cfg.Access.Refused(ctx, p.conn.Remote(), err)
-			return err
+			return p.late(err)
 		}
 		allowed = g.Allows(wanted, 0, time.Now())
 	}

@@ -2,6 +2,7 @@ package eventhubs
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -26,13 +27,15 @@ type peer struct {
 	claims, management *exchange
 	yard               *yardNode // nil: there is none
 	budget             *budget
+	// lateRefusals has room for maxLate.
+	lateRefusals chan struct{}
 	// work counts the goroutines that the peer has begun.
 	work sync.WaitGroup
 }
 
 // newPeer makes a peer whose rights follow the policies.
 func newPeer(d *Handler, c *amqp.Conn) *peer {
-	p := &peer{handler: d, conn: c, log: c.Log(), budget: newBudget()}
+	p := &peer{handler: d, conn: c, log: c.Log(), budget: newBudget(), lateRefusals: make(chan struct{}, maxLate)}
 	p.ignore = d.cfg.Access.OnChange(p.rights.review)
 	p.rights.await(d.cfg.TokenTimeout, p.giveUp)
 	p.claims = &exchange{peer: p, handle: p.putToken, maxUntaken: maxUntakenBytes}
@@ -156,7 +159,24 @@ func (p *peer) explain(at entity, err error) *amqp.Error {
 // failure is explain for errors that go into a reply.
 func (p *peer) failure(at entity, err error) reply {
 	reported := p.explain(at, err)
-	return reply{status: statusOf(reported.Condition), description: reported.Description, condition: reported.Condition}
+	said := reply{status: statusOf(reported.Condition), description: reported.Description, condition: reported.Condition}
+	if late, ok := errors.AsType[*lateError](err); ok {
+		said.after = late.wait
+	}
+	return said
+}
+
+// lateError is of a token that is not good, and that its client is told of a while later.
+type lateError struct {
+	error
+	wait time.Duration
+}
+
+func (e *lateError) Unwrap() error { return e.error }
+
+// late has the failures of the connection's address counted, and told the later the more there are.
+func (p *peer) late(err error) error {
+	return &lateError{err, p.handler.cfg.Access.RefusedFor(p.conn.Remote(), err)}
 }
 
 // property looks for a value in a link's properties.

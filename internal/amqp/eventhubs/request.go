@@ -2,6 +2,7 @@ package eventhubs
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
@@ -147,6 +148,8 @@ type reply struct {
 	// body is the encoded value; nil: null. data, where it is not nil, is the body instead,
 	// as bytes.
 	body, data []byte
+	// after is how late it may be sent at the earliest, for who may be guessing.
+	after time.Duration
 }
 
 // append writes the message. Status and description stand there under two names each,

@@ -54,12 +54,17 @@ func newFailures(log *slog.Logger, pace quota.Rate) *failures {
 // host:port. It returns when the client may be told, or ctx ends. Who has no address, inside the
 // process, does not wait, and nobody does for what is no fault of the token.
 func (f *failures) Refused(ctx context.Context, from string, err error) {
-	if errors.Is(err, auth.ErrUnavailable) || errors.Is(err, auth.ErrAudience) {
-		return
-	}
-	if wait := f.note(from, err, time.Now()); wait > 0 {
+	if wait := f.RefusedFor(from, err); wait > 0 {
 		sleep.For(ctx, wait, nil)
 	}
+}
+
+// RefusedFor is Refused for who has more to do meanwhile: it returns how long to wait.
+func (f *failures) RefusedFor(from string, err error) time.Duration {
+	if errors.Is(err, auth.ErrUnavailable) || errors.Is(err, auth.ErrAudience) {
+		return 0
+	}
+	return f.note(from, err, time.Now())
 }
 
 // note counts and logs a failure, and gives how long its answer has to wait.
