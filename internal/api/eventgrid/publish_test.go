@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -152,6 +154,34 @@ func TestTheMostThatIsTaken(t *testing.T) {
 		if !strings.HasPrefix(text, "The maximum size (1536000) has been exceeded: ") || !strings.Contains(text, "split") || strings.Contains(text, "http:") {
 			t.Errorf("told %s", text)
 		}
+	}
+}
+
+// G12: as many bytes in as many events as are allowed fit into storage, whatever the schema and
+// however many hops are behind them.
+func TestTheMostIsStored(t *testing.T) {
+	y := newRealYard(t)
+	for kind, one := range map[schema.Kind]string{
+		schema.EventGrid:   `{"id":"a","subject":"s","eventType":"t","eventTime":"2026-01-02T03:04:05Z","data":"%s"}`,
+		schema.CloudEvents: `{"specversion":"1.0","id":"a","source":"/s","type":"t","data":"%s"}`,
+		schema.Custom:      `{"data":"%s"}`,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			name := "of-" + string(kind)
+			y.topic(name, kind)
+			const largest = 1_536_000
+			share := (largest-2)/maxEvents - 1
+			full := fmt.Sprintf(one, strings.Repeat("x", share-len(one)+len("%s")))
+			events := slices.Repeat([]string{full}, maxEvents)
+			rest := largest - 2 - (maxEvents*(len(full)+1) - 1)
+			events[0] = strings.Replace(full, "xx", strings.Repeat("x", rest+2), 1)
+			body, form := "["+strings.Join(events, ",")+"]", "application/json"
+			testkit.MustEqual(t, len(body), largest)
+			if kind == schema.CloudEvents {
+				form = "application/cloudevents-batch+json"
+			}
+			y.ask("POST", "/topics/"+name+"/api/events", body, asRoot, contentType(form), header(hops.Name, "5")).want(200)
+		})
 	}
 }
 

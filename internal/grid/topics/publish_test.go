@@ -73,8 +73,8 @@ func TestPublishRefusesWhatIsTooLarge(t *testing.T) {
 	k := newYard(t).open(t, Config{}, "orders")
 	big := []byte(strings.Repeat("x", 1<<20))
 	testkit.Check(t, k.Publish(t.Context(), "orders", [][]byte{big}), "one of 1 MiB")
-	err := k.Publish(t.Context(), "orders", [][]byte{big, big})
-	wantError(t, err, eventlog.ErrTooLarge, "at most 1572864")
+	err := k.Publish(t.Context(), "orders", [][]byte{big, big, big})
+	wantError(t, err, eventlog.ErrTooLarge, "at most 3145728")
 	testkit.Check(t, k.Publish(t.Context(), "orders", nil), "none")
 	testkit.Equal(t, len(stored(t, k, "orders")), 1, "are stored")
 }

@@ -319,8 +319,8 @@ func BenchmarkPublish(b *testing.B) {
 func TestTooLargeSaysHowMuch(t *testing.T) {
 	b := newYard(t).open(t)
 	mustCreate(t, b, "orders", 1)
-	const want = "batch is too large: 20000 events with their partition keys take 2740000 bytes, at most 1572864 are allowed"
-	batch := func() []eventlog.Event { return slices.Repeat(events("x"), 20000) }
+	const want = "batch is too large: 25000 events with their partition keys take 3425000 bytes, at most 3145728 are allowed"
+	batch := func() []eventlog.Event { return slices.Repeat(events("x"), 25000) }
 	if _, err := b.Publish(t.Context(), "orders", Target{Key: strings.Repeat("k", 128)}, batch()); !errors.Is(err, eventlog.ErrTooLarge) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
