@@ -154,8 +154,8 @@ func (inGrid) Judge(err error) Refusal { return Judge(EventGrid, err) }
 
 // R4: a topic's token that has expired was good once, as any other that has: nobody guesses by it.
 func TestTheEndOfATopicsTokenIsNoGuess(t *testing.T) {
-	var told []error
-	cfg := Config{Refused: func(_ context.Context, _ string, err error) { told = append(told, err) }}
+	var reasons []error
+	cfg := Config{Refused: func(_ context.Context, _ string, err error) { reasons = append(reasons, err) }}
 	f, x, _ := newFrame(t, cfg, func(a *API) {
 		begin := a.Begin
 		a.Begin = func(c *Call) Exchange { return inGrid{begin(c).(*exchange)} }
@@ -164,9 +164,9 @@ func TestTheEndOfATopicsTokenIsNoGuess(t *testing.T) {
 	for _, x.admit = range []error{topickey.ErrSignature, fmt.Errorf("%w since 1970", topickey.ErrExpired)} {
 		testkit.Equal(t, ask(f, "GET", withToken).Code, 401)
 	}
-	testkit.MustEqual(t, len(told), 2)
-	testkit.Equal(t, errors.Is(told[0], auth.ErrExpired), false)
-	testkit.ErrorIs(t, told[1], auth.ErrExpired)
+	testkit.MustEqual(t, len(reasons), 2)
+	testkit.Equal(t, errors.Is(reasons[0], auth.ErrExpired), false)
+	testkit.ErrorIs(t, reasons[1], auth.ErrExpired)
 }
 
 // A route without a name, as those of v1 are, is logged by its path.
