@@ -12,7 +12,14 @@ type Hub struct {
 	PartitionIDs []string  `json:"partitionIds"`
 	Created      Time      `json:"created"`
 	Retention    Retention `json:"retention"`
+	Quota        Quota     `json:"quota,omitzero"`
 	Groups       []string  `json:"groups"`
+}
+
+// Quota is what may be published in a second; zero: no limit.
+type Quota struct {
+	Events int   `json:"events,omitempty"`
+	Bytes  int64 `json:"bytes,omitempty"`
 }
 
 // Retention says when events are removed; zero keeps forever.
@@ -26,6 +33,7 @@ type HubRequest struct {
 	Name       string            `json:"name,omitempty"`
 	Partitions *int              `json:"partitions,omitempty"`
 	Retention  *RetentionRequest `json:"retention,omitempty"`
+	Quota      *QuotaRequest     `json:"quota,omitempty"`
 	// Groups must exist besides $Default. They are for the configuration of a yard: the API has
 	// calls of their own.
 	Groups []string `json:"-" key:"groups"`
@@ -35,6 +43,12 @@ type HubRequest struct {
 type RetentionRequest struct {
 	Age   *string `json:"age,omitempty"`
 	Bytes *int64  `json:"bytes,omitempty"`
+}
+
+// QuotaRequest has the parts of a quota that are to be set.
+type QuotaRequest struct {
+	Events *int   `json:"events,omitempty"`
+	Bytes  *int64 `json:"bytes,omitempty"`
 }
 
 // Hubs lists all hubs by name.

@@ -144,9 +144,14 @@ type Hub struct {
 	Partitions int
 	// Retention says when events are removed; nil means after DefaultRetentionAge, or as it is.
 	Retention *Retention
+	// Quota bounds what is published in a second; nil means no limit, or as it is.
+	Quota *Quota
 	// Groups are consumer groups besides $Default.
 	Groups []string
 }
+
+// Quota is what may be published in a second; zero means any number.
+type Quota struct{ Events, Bytes int64 }
 
 // Retention says when events may be removed. Zero fields keep forever.
 type Retention struct {
@@ -239,6 +244,9 @@ func (h Hub) config() broker.HubConfig {
 	cfg := broker.HubConfig{Name: h.Name, Partitions: h.Partitions}
 	if h.Retention != nil {
 		cfg.Retention = &broker.Retention{Age: h.Retention.Age, Bytes: h.Retention.Bytes}
+	}
+	if h.Quota != nil {
+		cfg.Quota = &quota.Limit{Events: h.Quota.Events, Bytes: h.Quota.Bytes}
 	}
 	return cfg
 }

@@ -98,13 +98,13 @@ func (c hubCommands) update() *cobra.Command {
 	var request admin.HubRequest
 	cmd := &cobra.Command{
 		Use:     "update HUB",
-		Short:   "Change how long a hub keeps its events",
+		Short:   "Change how long a hub keeps its events, and its quota",
 		Example: "  eventyard hub update orders --retention-age 30d",
 	}
 	addDefinitionFlags(cmd, spec.Hub, spec.Update, &request)
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Hub, error) {
-		if request.Retention == nil {
-			return admin.Hub{}, usagef(cmd, "nothing to change: give --retention-age or --retention-bytes")
+		if request.Retention == nil && request.Quota == nil {
+			return admin.Hub{}, usagef(cmd, "nothing to change: give --retention-age, --retention-bytes, --quota-events or --quota-bytes")
 		}
 		return client.UpdateHub(cmd.Context(), args[0], request)
 	}, func(hub admin.Hub) error { return c.printHub("changed", hub) })

@@ -250,6 +250,15 @@ func configuredHubs(hubs []admin.HubRequest) []server.Hub {
 		if h.Partitions != nil {
 			all[i].Partitions = *h.Partitions
 		}
+		if q := h.Quota; q != nil {
+			all[i].Quota = &server.Quota{}
+			if q.Events != nil {
+				all[i].Quota.Events = int64(*q.Events)
+			}
+			if q.Bytes != nil {
+				all[i].Quota.Bytes = *q.Bytes
+			}
+		}
 		if h.Retention == nil {
 			continue
 		}

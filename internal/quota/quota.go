@@ -19,23 +19,14 @@ type Rate struct {
 //
 // What is taken may be more than there is, as long as there is anything: then the bucket owes, and
 // gives nothing until that is made up for. So a batch larger than the burst passes, the average
-// holds, and nobody has to know the size of what comes before it is there. All that is kept is when
-// the bucket would be full again (GCRA, as telephone networks call it).
+// holds, and nobody has to know the size of what comes before it is there.
 type Bucket struct {
-	mu   sync.Mutex
-	rate Rate      // guarded by mu
-	full time.Time // guarded by mu
+	mu    sync.Mutex
+	level level // guarded by mu
 }
 
 // New makes a full bucket.
-func New(rate Rate) *Bucket { return &Bucket{rate: rate} }
-
-// Set changes the rate; what was taken stays taken.
-func (b *Bucket) Set(rate Rate) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.rate = rate
-}
+func New(rate Rate) *Bucket { return &Bucket{level: level{rate: rate}} }
 
 // Wait is how long it takes until something can be had; zero: now.
 func (b *Bucket) Wait(now time.Time) time.Duration {
@@ -44,7 +35,7 @@ func (b *Bucket) Wait(now time.Time) time.Duration {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.waitLocked(now)
+	return b.level.wait(now)
 }
 
 // Take takes n if there is anything, else nothing, and says how long to wait; zero: it has.
@@ -54,9 +45,9 @@ func (b *Bucket) Take(n float64, now time.Time) time.Duration {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wait := b.waitLocked(now)
+	wait := b.level.wait(now)
 	if wait == 0 {
-		b.chargeLocked(n, now)
+		b.level.charge(n, now)
 	}
 	return wait
 }
@@ -68,23 +59,41 @@ func (b *Bucket) Charge(n float64, now time.Time) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.chargeLocked(n, now)
+	b.level.charge(n, now)
 }
 
 // IsFull reports whether the bucket is as a new one would be.
 func (b *Bucket) IsFull(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.full.After(now)
+	return !b.level.full.After(now)
 }
 
-// waitLocked is never more than an hour: nobody is told to come
-// back next year for one absurd batch, nor by a clock that was set back.
-func (b *Bucket) waitLocked(now time.Time) time.Duration {
-	if b.rate.PerSecond <= 0 || !b.full.After(now) {
+// level is what a bucket holds. All that is kept is when it would be full again (GCRA, as telephone
+// networks call it).
+type level struct {
+	rate Rate
+	full time.Time
+}
+
+// set changes the rate; what was taken stays taken, and is made up for at the new rate.
+func (l *level) set(rate Rate, now time.Time) {
+	if owed := l.full.Sub(now); owed > 0 && l.rate.PerSecond > 0 {
+		taken := owed.Seconds() * l.rate.PerSecond
+		l.rate, l.full = rate, now
+		l.charge(taken, now)
+		return
+	}
+	l.rate, l.full = rate, now
+}
+
+// wait is never more than an hour: nobody is told to come back next year for one absurd batch, nor
+// by a clock that was set back.
+func (l *level) wait(now time.Time) time.Duration {
+	if l.rate.PerSecond <= 0 || !l.full.After(now) {
 		return 0
 	}
-	missing := b.full.Sub(now) - b.takes(b.rate.Burst) + rounding
+	missing := l.full.Sub(now) - l.takes(l.rate.Burst) + rounding
 	if missing <= 0 {
 		return 0
 	}
@@ -94,21 +103,22 @@ func (b *Bucket) waitLocked(now time.Time) time.Duration {
 // rounding is what many small sums of times may be wrong by.
 const rounding = time.Microsecond
 
-func (b *Bucket) chargeLocked(n float64, now time.Time) {
-	if b.rate.PerSecond <= 0 || n <= 0 {
+// charge takes n, or gives back what is less than zero.
+func (l *level) charge(n float64, now time.Time) {
+	if l.rate.PerSecond <= 0 {
 		return
 	}
-	if b.full.Before(now) {
-		b.full = now
+	if l.full.Before(now) {
+		l.full = now
 	}
-	if most := now.Add(b.takes(b.rate.Burst) + time.Hour); b.full.Add(b.takes(n)).Before(most) {
-		b.full = b.full.Add(b.takes(n))
+	if most := now.Add(l.takes(l.rate.Burst) + time.Hour); l.full.Add(l.takes(n)).Before(most) {
+		l.full = l.full.Add(l.takes(n))
 	} else {
-		b.full = most
+		l.full = most
 	}
 }
 
 // takes is how long it takes to make up for n.
-func (b *Bucket) takes(n float64) time.Duration {
-	return time.Duration(min(n/b.rate.PerSecond, math.MaxInt32) * float64(time.Second))
+func (l *level) takes(n float64) time.Duration {
+	return time.Duration(min(n/l.rate.PerSecond, math.MaxInt32) * float64(time.Second))
 }

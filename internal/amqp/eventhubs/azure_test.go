@@ -316,3 +316,23 @@ func TestAzureProcessor(t *testing.T) {
 		testkit.Must(t, <-ended)
 	}
 }
+
+// R4: the client takes server-busy for what it is: it waits, and everything arrives.
+func TestTheAzureClientWaitsForAQuota(t *testing.T) {
+	y := newOrders(t, 1)
+	testkit.Must(t, testkit.Err(y.broker.UpdateHub(t.Context(), "orders", broker.HubChange{QuotaEvents: ptr(int64(20))})))
+	p := testkit.Value(azeventhubs.NewProducerClientFromConnectionString(connectionString(auth.RootPolicy), "", &azeventhubs.ProducerClientOptions{
+		NewWebSocketConn: y.azureDial, RetryOptions: azeventhubs.RetryOptions{MaxRetries: 100, RetryDelay: 50 * time.Millisecond, MaxRetryDelay: 500 * time.Millisecond},
+	}))(t)
+	defer func() { _ = p.Close(context.Background()) }()
+	to := &azeventhubs.EventDataBatchOptions{PartitionID: ptr("0")}
+	for i := range 3 { // the first is half as much again as a second is worth
+		events := make([]*azeventhubs.EventData, 30)
+		for j := range events {
+			events[j] = &azeventhubs.EventData{Body: fmt.Append(nil, i, j)}
+		}
+		sendBatch(t, p, to, events...)
+	}
+	info := testkit.Value(y.broker.Partition(t.Context(), "orders", "0"))(t)
+	testkit.Equal(t, info.Last-info.First+1, 90, "events")
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/transport/admission"
@@ -96,6 +97,8 @@ var answers = []answer{
 	{name: "broker.ErrReservedName", match: is(broker.ErrReservedName), condition: condArgument},
 	{name: "broker.ErrInvalidPartitionCount", match: is(broker.ErrInvalidPartitionCount), condition: condRange},
 	{name: "broker.ErrInvalidRetention", match: is(broker.ErrInvalidRetention), condition: condRange},
+	{name: "broker.ErrInvalidQuota", match: is(broker.ErrInvalidQuota), condition: condRange},
+	{name: "quota.Error", match: as[*quota.Error], condition: condBusy, text: from(textThrottled)},
 	{name: "broker.ErrHubExists", match: is(broker.ErrHubExists), condition: condNotAllowed},
 	{name: "broker.ErrGroupExists", match: is(broker.ErrGroupExists), condition: condNotAllowed},
 	{name: "broker.ErrDefaultGroup", match: is(broker.ErrDefaultGroup), condition: condNotAllowed},

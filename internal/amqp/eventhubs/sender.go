@@ -2,13 +2,16 @@ package eventhubs
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // senderCredit is how many messages a client may send ahead.
@@ -24,7 +27,16 @@ type sender struct {
 	// producer is set where the client numbers its events, so that none is stored twice.
 	producer *broker.Producer
 	unwatch  func()
+	// busy refuses everything up to a time; nil: nothing. Both are the connection's reader's only.
+	busy  error
+	until time.Time
 }
+
+// hold is how long a link takes nothing after a quota refused a message. What the client had sent
+// behind it, before it could hear of that, must not overtake it: the client sends again from the
+// first that was refused. Longer than that it need not be: the quota itself refuses until there is
+// room.
+const hold = time.Second
 
 // attachSender accepts a link to a hub or to one of its partitions.
 func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
@@ -81,6 +93,11 @@ func (s *sender) Deliver(d *amqp.Delivery) {
 		d.Accept()
 		return
 	}
+	if s.busy != nil && time.Now().Before(s.until) {
+		s.refuse(d, s.busy)
+		return
+	}
+	s.busy = nil
 	size := len(d.Payload)
 	ctx := s.peer.conn.Context()
 	if err := s.peer.budget.take(ctx, size); err != nil {
@@ -90,6 +107,9 @@ func (s *sender) Deliver(d *amqp.Delivery) {
 	pending, err := s.submit(ctx, b)
 	if err != nil {
 		s.peer.budget.give(size)
+		if _, full := errors.AsType[*quota.Error](err); full {
+			s.busy, s.until = err, time.Now().Add(hold)
+		}
 		s.refuse(d, err)
 		return
 	}

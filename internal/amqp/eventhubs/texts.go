@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // The texts of errors are a part of the protocol: some clients distinguish one error from
@@ -129,6 +130,12 @@ func textEpoch(e *broker.EpochError) string {
 func textQuota(e *broker.ReceiverQuotaError) string {
 	return fmt.Sprintf("Exceeded the maximum number of allowed receivers per partition in a consumer group which is %d. "+
 		"List of connected receivers - %s.", e.Limit, strings.Join(each(e.Names, receiverName), ", "))
+}
+
+// textThrottled begins as D.
+func textThrottled(e *quota.Error) string {
+	return fmt.Sprintf("The request was terminated because the entity is being throttled. Error code : 50002. "+
+		"Please wait %d seconds and try again: %s.", int(e.Seconds().Seconds()), e.Error())
 }
 
 // textProducerState is for an idempotent producer's link.

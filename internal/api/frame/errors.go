@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
@@ -137,7 +138,11 @@ func (r row) refusal(wire Wire, err error) Refusal {
 	said := r.grid
 	switch wire {
 	case Problem:
-		return Refusal{Status: r.status, Code: r.kind, Title: r.title, Detail: Words(err), Next: r.next, RetryAfter: r.retryAfter, Cause: err}
+		after := r.retryAfter
+		if full, ok := errors.AsType[*quota.Error](err); ok {
+			after = full.Seconds()
+		}
+		return Refusal{Status: r.status, Code: r.kind, Title: r.title, Detail: Words(err), Next: r.next, RetryAfter: after, Cause: err}
 	case Blob:
 		said = r.blob
 	}

@@ -1,10 +1,13 @@
 package frame
 
 import (
+	"time"
+
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -21,6 +24,10 @@ var brokerRows = []row{
 		next: "ask for 1 to 1024 partitions"},
 	{match: is(broker.ErrInvalidRetention), status: 400, kind: "invalid-retention", title: "That is no retention",
 		next: `give an age such as "168h" and a number of bytes; 0 keeps for ever`},
+	{match: is(broker.ErrInvalidQuota), status: 400, kind: "invalid-quota", title: "That is no quota",
+		next: "give a number of events and of bytes a second; 0: no limit"},
+	{match: as[*quota.Error], status: 429, kind: "throttled", title: "The quota is used up", retryAfter: time.Second,
+		next: "wait as long as Retry-After says, or raise the quota of the hub"},
 	{match: is(broker.ErrKeyTooLong), status: 400, kind: "key-too-long", title: "The partition key is too long",
 		next: "use a key of at most 128 characters"},
 	{match: is(broker.ErrInvalidKey), status: 400, kind: "invalid-key", title: "The partition key is not text",

@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // maxManagementBytes bounds the body of a request whose route says nothing else.
@@ -83,6 +84,15 @@ func (d *Handler) createHub(w http.ResponseWriter, r *http.Request) error {
 	if bytes != nil {
 		cfg.Retention.Bytes = *bytes
 	}
+	if l := q.Quota; l != nil {
+		cfg.Quota = &quota.Limit{}
+		if l.Events != nil {
+			cfg.Quota.Events = int64(*l.Events)
+		}
+		if l.Bytes != nil {
+			cfg.Quota.Bytes = *l.Bytes
+		}
+	}
 	hub, err := d.cfg.Broker.CreateHub(r.Context(), cfg)
 	if err != nil {
 		return err
@@ -119,6 +129,11 @@ func (d *Handler) updateHub(w http.ResponseWriter, r *http.Request) error {
 	if change.Age, change.Bytes, err = readRetention(q.Retention); err != nil {
 		return err
 	}
+	if q.Quota != nil {
+		if change.QuotaBytes = q.Quota.Bytes; q.Quota.Events != nil {
+			change.QuotaEvents = new(int64(*q.Quota.Events))
+		}
+	}
 	if hub, err = d.cfg.Broker.UpdateHub(r.Context(), hub.Name, change); err != nil {
 		return err
 	}
@@ -138,6 +153,7 @@ func (d *Handler) showHub(ctx context.Context, hub broker.Hub) (admin.Hub, error
 		PartitionIDs: hub.PartitionIDs(),
 		Created:      admin.Time{Time: hub.Created},
 		Retention:    admin.Retention{Age: hub.Retention.Age.String(), Bytes: hub.Retention.Bytes},
+		Quota:        admin.Quota{Events: int(hub.Quota.Events), Bytes: hub.Quota.Bytes},
 		Groups:       make([]string, len(groups)),
 	}
 	for i, g := range groups {

@@ -21,6 +21,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
@@ -232,6 +233,7 @@ type hubs struct {
 	// properties are those of the events.
 	properties []map[string]any
 	fail       error
+	quota      *quota.Meter // nil: none
 	// takes is how long a hub takes, whatever the caller's context says.
 	takes time.Duration
 	under atomic.Int64
@@ -253,6 +255,10 @@ func (h *hubs) Publish(_ context.Context, hub string, _ broker.Target, events []
 	defer h.mu.Unlock()
 	if h.fail != nil {
 		return broker.Published{}, h.fail
+	}
+	batch := eventlog.Batch{Events: events}
+	if err := quota.Take(len(events), batch.Bytes(), time.Now(), h.quota); err != nil {
+		return broker.Published{}, err
 	}
 	for _, e := range events {
 		h.sent = append(h.sent, hub+" "+string(e.Message))

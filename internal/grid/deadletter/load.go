@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // Bounds of one write: large, but not so that a target would refuse it.
@@ -57,6 +59,18 @@ func (l *load) add(letter Letter, sub *topics.Subscription, topic string) {
 	l.letters, l.shown, l.ends = append(l.letters, letter), shown, append(l.ends, len(shown))
 }
 
+// without gives the load without its last letters.
+func (l load) without(last int) load {
+	if last == 0 {
+		return l
+	}
+	kept := len(l.letters) - last
+	l.next = l.letters[kept].Number
+	l.letters, l.ends = l.letters[:kept], l.ends[:kept]
+	l.unreadable = slices.DeleteFunc(l.unreadable, func(number int64) bool { return number >= l.next })
+	return l
+}
+
 // showDead writes a letter in the subscription's schema, spelled as that does (G8). An event that
 // cannot be written in it may have died of just that: it is written in its own.
 func showDead(dst []byte, l *Letter, sub *topics.Subscription, topic string) ([]byte, error) {
@@ -99,7 +113,10 @@ func (b *box) oldest(ctx context.Context) (died time.Time, found bool, err error
 // gather reads the letters to be written next. Those that were purged are passed over. Where the
 // log cannot be read on, what was read is taken.
 func (b *box) gather(ctx context.Context, sub *topics.Subscription, topic string) (load, error) {
-	marks := b.book.Marks()
+	marks, most := b.book.Marks(), maxWriteBytes
+	if sub.DeadLetter.Kind == topics.TargetHub {
+		most = eventlog.MaxBatchBytes // it takes no more
+	}
 	l := load{first: b.reached(), subscription: sub.Name}
 	var err error
 	l.next, err = b.walk(ctx, l.first, func(number int64, died time.Time, message []byte) bool {
@@ -112,7 +129,7 @@ func (b *box) gather(ctx context.Context, sub *topics.Subscription, topic string
 		} else {
 			l.add(letter, sub, topic)
 		}
-		return len(l.letters) < maxWriteLetters && len(l.shown) < maxWriteBytes
+		return len(l.letters) < maxWriteLetters && len(l.shown) < most
 	})
 	if len(l.letters) > 0 {
 		err = nil

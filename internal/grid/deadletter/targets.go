@@ -23,6 +23,7 @@ type target interface {
 type put struct {
 	show, url, subject string
 	bytes              int
+	left               int     // how many of the load, the last, are still to be written
 	without            []int64 // letters that do not fit there
 }
 
@@ -52,8 +53,8 @@ func (c Config) CheckTarget(t topics.Target) error {
 	return err
 }
 
-// hubTarget sends letters to a hub, an event each. Where only some could be sent all are sent
-// again, with the same ids.
+// hubTarget sends letters to a hub, an event each, and as many as one batch takes: it is stored
+// whole or not at all, so that nothing is sent twice where a hub refuses, as for its quota.
 type hubTarget struct {
 	broker Broker
 	hub    string
@@ -75,10 +76,8 @@ func (h hubTarget) write(ctx context.Context, _ string, l load) (put, error) {
 			continue
 		}
 		if size+room > eventlog.MaxBatchBytes {
-			if err := h.send(ctx, batch); err != nil {
-				return put{}, err
-			}
-			batch, size = nil, 0
+			at.left = len(l.letters) - i
+			break
 		}
 		batch, size, at.bytes = append(batch, eventlog.Event{Message: stored}), size+room, at.bytes+len(l.body(i))
 	}

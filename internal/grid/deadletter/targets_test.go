@@ -14,8 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -225,4 +227,28 @@ func TestAccountsOfContainers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// R4: a hub that has a quota gets every letter, once and in order, as fast as it takes them. That is
+// no trouble with it.
+func TestAHubWithAQuotaGetsEveryLetterOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.hubs.quota = quota.NewMeter("hub")
+		y.hubs.quota.Set(quota.Limit{Bytes: 10_000}, time.Now())
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		large := strings.Repeat("x", 200_000)
+		for n := range 40 {
+			l := letter(sub, n)
+			l.Event = []byte(strings.Replace(string(l.Event), `"/s"`, `"/`+large+`"`, 1))
+			testkit.Must(t, y.Put(t.Context(), sub, []pending.Delivery{l}))
+		}
+		defer y.run()()
+		pass(time.Hour) // 8 MB take 800 s, longer than one write may
+		testkit.MustEqual(t, len(y.hubs.sent), 40, "letters")
+		for n, sent := range y.hubs.sent {
+			testkit.Equal(t, strings.Contains(sent, fmt.Sprintf(`"id":"e%d"`, n)), true, "letter %d is in its place", n)
+		}
+		counts := y.counts(sub.ID)
+		testkit.Slices(t, []any{counts.Unwritten, counts.Dropped, counts.Problem}, []any{int64(0), int64(0), ""}, "counts")
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -45,6 +46,10 @@ func (w *writer) run(ctx context.Context) {
 		done, err := w.step(ctx, b, sub)
 		if errors.Is(err, eventlog.ErrRemoved) && !errors.As(err, new(targetError)) {
 			done, err = true, nil // the letters themselves are gone, and not a hub that they go to
+		}
+		if full, ok := errors.AsType[*quota.Error](err); ok { // of the hub that they go to, which is none of its troubles
+			w.wait(ctx, full.Wait)
+			continue
 		}
 		if err != nil {
 			w.s.troubled(ctx, b, sub, err)
@@ -147,6 +152,7 @@ func (s *Service) writeSome(ctx context.Context, b *box, sub *topics.Subscriptio
 		if at, err = s.writeTo(ctx, sub, l); err != nil {
 			return targetError{err}
 		}
+		l = l.without(at.left)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
@@ -177,7 +183,7 @@ func (s *Service) writeTo(ctx context.Context, sub *topics.Subscription, l load)
 		return at, err
 	}
 	s.metrics.writes.WithLabelValues(sub.DeadLetter.Kind, "written").Inc()
-	s.metrics.letters.WithLabelValues(sub.DeadLetter.Kind).Add(float64(len(l.letters) - len(at.without)))
+	s.metrics.letters.WithLabelValues(sub.DeadLetter.Kind).Add(float64(len(l.letters) - at.left - len(at.without)))
 	return at, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -34,6 +35,9 @@ func (c *Sender) publish(ctx context.Context, o *Order, batch []*pending.Deliver
 	if err != nil {
 		r.Outcome, r.Status = hubOutcome(ctx, err)
 		r.Err = err.Error()
+	}
+	if full, ok := errors.AsType[*quota.Error](err); ok {
+		r.RetryAfter = full.Wait
 	}
 	return r
 }
@@ -89,7 +93,10 @@ func (w *writer) properties(o *Order, one []*pending.Delivery) map[string]any {
 // counts as failed: it comes once more.
 func hubOutcome(ctx context.Context, err error) (retry.Outcome, int) {
 	var missing *broker.NotFoundError
+	var full *quota.Error
 	switch cause := context.Cause(ctx); {
+	case errors.As(err, &full):
+		return retry.Busy, http.StatusTooManyRequests
 	case errors.As(err, &missing):
 		return retry.NotFound, http.StatusNotFound
 	case errors.Is(err, eventlog.ErrTooLarge):

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -122,6 +123,7 @@ func TestWhatHubsAnswer(t *testing.T) {
 		"too large":              {eventlog.ErrTooLarge, retry.PayloadTooLarge, 413},
 		"a key that is too long": {broker.ErrKeyTooLong, retry.BadRequest, 400},
 		"a key that is no text":  {broker.ErrInvalidKey, retry.BadRequest, 400},
+		"a used up quota":        {&quota.Error{What: "hub"}, retry.Busy, 429},
 		"no room":                {eventlog.ErrNoSpace, retry.Full, 0},
 		"nobody knows":           {eventlog.ErrUncertain, retry.GenericError, 0},
 		"the engine is closed":   {eventlog.ErrClosed, retry.Canceled, 0},

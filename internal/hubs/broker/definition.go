@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -17,6 +18,7 @@ type definition struct {
 	Partitions int             `json:"partitions"`
 	Created    time.Time       `json:"created"`
 	Retention  storedRetention `json:"retention"`
+	Quota      quota.Limit     `json:"quota,omitzero"`
 	// State is empty, or stateDeleting from the moment a deletion is decided.
 	State string `json:"state,omitempty"`
 }
@@ -51,7 +53,7 @@ func (d definition) deleting() bool { return d.State == stateDeleting }
 // hub is what users are shown. decodeDefinition has seen to it that all can be read.
 func (d definition) hub() Hub {
 	retention, _ := d.Retention.retention()
-	return Hub{Name: d.Name, Partitions: d.Partitions, Created: d.Created, Retention: retention}
+	return Hub{Name: d.Name, Partitions: d.Partitions, Created: d.Created, Retention: retention, Quota: d.Quota}
 }
 
 func decodeDefinition(e meta.Entry) (definition, error) {

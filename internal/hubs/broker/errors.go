@@ -16,6 +16,8 @@ var (
 	ErrInvalidPartitionCount = errors.New("partition count is not allowed")
 	// ErrInvalidRetention: an age or size below zero.
 	ErrInvalidRetention = errors.New("retention is not allowed")
+	// ErrInvalidQuota: a number of events or bytes below zero.
+	ErrInvalidQuota = errors.New("quota is not allowed")
 	// ErrHubExists: the name is taken, maybe in another spelling.
 	ErrHubExists = errors.New("hub exists already")
 	// ErrGroupExists: the hub has that group already.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
@@ -26,6 +27,8 @@ type HubConfig struct {
 	Partitions int
 	// Retention nil means DefaultRetentionAge and any size.
 	Retention *Retention
+	// Quota bounds what is published; nil means no limit, or as it is.
+	Quota *quota.Limit
 }
 
 // HubChange says what to change of a hub; nil fields stay.
@@ -33,6 +36,8 @@ type HubChange struct {
 	// Age and Bytes are those of the retention, each changed by itself.
 	Age   *time.Duration
 	Bytes *int64
+	// QuotaEvents and QuotaBytes are those of the quota, likewise.
+	QuotaEvents, QuotaBytes *int64
 	// Partitions other than the present number are refused with ErrPartitionsFixed:
 	// keys would move and order would be lost.
 	Partitions *int
@@ -49,6 +54,17 @@ func (c HubChange) over(r Retention) Retention {
 	return r
 }
 
+// overQuota gives the quota as it is after the change.
+func (c HubChange) overQuota(l quota.Limit) quota.Limit {
+	if c.QuotaEvents != nil {
+		l.Events = *c.QuotaEvents
+	}
+	if c.QuotaBytes != nil {
+		l.Bytes = *c.QuotaBytes
+	}
+	return l
+}
+
 // Hub is what there is to know of a hub.
 type Hub struct {
 	// Name is the spelling it was created with.
@@ -56,6 +72,7 @@ type Hub struct {
 	Partitions int
 	Created    time.Time
 	Retention  Retention
+	Quota      quota.Limit
 }
 
 // PartitionIDs are "0" to "n-1".
@@ -150,13 +167,28 @@ func define(cfg HubConfig) (definition, error) {
 	if err := checkRetention(retention); err != nil {
 		return definition{}, fmt.Errorf("hub %q: %w", cfg.Name, err)
 	}
+	var limit quota.Limit
+	if cfg.Quota != nil {
+		limit = *cfg.Quota
+	}
+	if err := checkQuota(limit); err != nil {
+		return definition{}, fmt.Errorf("hub %q: %w", cfg.Name, err)
+	}
 	return definition{
 		Name:       cfg.Name,
 		Log:        logName(cfg.Name),
 		Partitions: partitions,
 		Created:    now(),
 		Retention:  storeRetention(retention),
+		Quota:      limit,
 	}, nil
+}
+
+func checkQuota(l quota.Limit) error {
+	if l.Events < 0 || l.Bytes < 0 {
+		return fmt.Errorf("%w: %d events, %d bytes: use zero for no limit", ErrInvalidQuota, l.Events, l.Bytes)
+	}
+	return nil
 }
 
 func checkRetention(r Retention) error {
@@ -179,14 +211,17 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 	if err := checkRetention(change.over(Retention{})); err != nil {
 		return Hub{}, fmt.Errorf("update hub %q: %w", name, err)
 	}
+	if err := checkQuota(change.overQuota(quota.Limit{})); err != nil {
+		return Hub{}, fmt.Errorf("update hub %q: %w", name, err)
+	}
 	if !wellFormed(name) {
 		return Hub{}, hubNotFound(name)
 	}
 	unchanged := false
 	there, err := b.definitions.Change(ctx, hubKey(fold(name)), func(d *definition) error {
 		present := d.hub()
-		retention := change.over(present.Retention)
-		unchanged = retention == present.Retention
+		retention, limit := change.over(present.Retention), change.overQuota(present.Quota)
+		unchanged = retention == present.Retention && limit == present.Quota
 		switch {
 		case d.deleting():
 			return meta.ErrNotFound
@@ -195,7 +230,7 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 		case unchanged:
 			return mirror.ErrUnchanged
 		}
-		d.Retention = storeRetention(retention)
+		d.Retention, d.Quota = storeRetention(retention), limit
 		return nil
 	})
 	if errors.Is(err, meta.ErrNotFound) {
@@ -206,13 +241,14 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 	}
 	h := there.Value.hub()
 	if !unchanged {
-		b.log.Info("retention of hub changed", "hub", h.Name, "age", h.Retention.Age, "bytes", h.Retention.Bytes)
+		b.log.Info("retention or quota of hub changed", "hub", h.Name, "age", h.Retention.Age, "bytes", h.Retention.Bytes,
+			"quotaEvents", h.Quota.Events, "quotaBytes", h.Quota.Bytes)
 	}
 	return h, nil
 }
 
 // EnsureHub sees to it that a hub from a configuration file exists, with its groups.
-// What is missing is made, a retention that is given and differs is changed, a
+// What is missing is made, a retention or quota that is given and differs is changed, a
 // differing number of partitions is ErrPartitionsFixed. Nothing is deleted.
 func (b *Broker) EnsureHub(ctx context.Context, cfg HubConfig, groups []string) (Hub, error) {
 	h, err := b.CreateHub(ctx, cfg)
@@ -221,6 +257,9 @@ func (b *Broker) EnsureHub(ctx context.Context, cfg HubConfig, groups []string) 
 		var change HubChange
 		if cfg.Retention != nil {
 			change.Age, change.Bytes = &cfg.Retention.Age, &cfg.Retention.Bytes
+		}
+		if cfg.Quota != nil {
+			change.QuotaEvents, change.QuotaBytes = &cfg.Quota.Events, &cfg.Quota.Bytes
 		}
 		if cfg.Partitions != 0 {
 			change.Partitions = &cfg.Partitions

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -78,6 +79,9 @@ func failureReason(err error) string {
 	}
 	if missing, ok := errors.AsType[*NotFoundError](err); ok {
 		return missing.Kind + "_not_found"
+	}
+	if _, ok := errors.AsType[*quota.Error](err); ok {
+		return "throttled"
 	}
 	for _, f := range failureReasons {
 		if errors.Is(err, f.err) {

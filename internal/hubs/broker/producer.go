@@ -3,7 +3,9 @@ package broker
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -75,8 +77,8 @@ func (p *Producer) Last() int32 { return p.last }
 // It may have to wait, until ctx ends, also for a new epoch that is about to begin, or
 // until it is known what became of a batch before it.
 //
-// When a batch is not stored, none of those submitted behind it is. Where storage or
-// patience failed, the same batch is to be submitted again, under the same numbers: also,
+// When a batch is not stored, none of those submitted behind it is. Where storage,
+// patience or room in a quota failed, the same batch is to be submitted again, under the same numbers: also,
 // and above all, where it is unknown whether it was stored.
 func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Event) (*Pending, error) {
 	l := p.ledger
@@ -90,6 +92,9 @@ func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Ev
 	case pending.bytes > eventlog.MaxBatchBytes:
 		err = tooLarge(pending)
 	case err == nil:
+		if err = quota.Take(pending.count, pending.bytes, time.Now(), l.hub.quota); err != nil {
+			break
+		}
 		if err = l.submit(ctx, p, pending, first, events); err == nil {
 			return pending, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -41,7 +42,7 @@ type Published struct {
 // What was certainly not stored is appended again, up to a limit: one who waits has
 // nothing else under way that it could overtake.
 //
-// Errors: *NotFoundError, ErrKeyTooLong, ErrInvalidKey, and the engine's. After
+// Errors: *NotFoundError, ErrKeyTooLong, ErrInvalidKey, *quota.Error, and the engine's. After
 // eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any other they
 // are not.
 func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (stored Published, err error) {
@@ -133,6 +134,9 @@ func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eve
 	p.bytes = batch.Bytes() // first: what is appended belongs to the engine
 	if p.bytes > eventlog.MaxBatchBytes {
 		return p, p.failure(tooLarge(&p))
+	}
+	if err := quota.Take(p.count, p.bytes, time.Now(), h.quota); err != nil {
+		return p, p.failure(err)
 	}
 	if p.receipt, err = h.partitions[p.partition].Submit(ctx, batch); err != nil {
 		return p, p.failure(err)

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"sync/atomic"
+	"time"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -31,6 +33,8 @@ type hub struct {
 	// earlier definitions.
 	turn    *atomic.Uint64
 	metrics hubMetrics
+	// quota is shared likewise.
+	quota *quota.Meter
 }
 
 // find looks a hub up in any spelling; nil if there is none.
@@ -73,13 +77,16 @@ func (r *registry) show(updates []mirror.Update[definition]) {
 func (r *registry) assemble(old *hub, def definition) *hub {
 	h := &hub{Hub: def.hub(), log: def.Log}
 	if old != nil && old.log == def.Log {
-		h.turn, h.metrics = old.turn, old.metrics
+		h.turn, h.metrics, h.quota = old.turn, old.metrics, old.quota
 	} else {
 		if old != nil {
 			r.metrics.drop(old.Name)
 		}
-		h.turn = new(atomic.Uint64)
+		h.turn, h.quota = new(atomic.Uint64), quota.NewMeter(fmt.Sprintf("hub %q", h.Name))
 		h.metrics = hubMetrics{r.metrics.events.WithLabelValues(h.Name), r.metrics.bytes.WithLabelValues(h.Name)}
+	}
+	if old == nil || old.Quota != h.Quota || old.log != h.log {
+		h.quota.Set(h.Quota, time.Now())
 	}
 	// This also gives the engine a changed retention, of which the newest call counts; calls are in
 	// the order of the revisions, as those of show are.

@@ -14,7 +14,9 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/setaside"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -219,8 +221,16 @@ func (r *redrive) publishSome(ctx context.Context, p *delivery, poisonEvents []i
 		}
 		events[n] = eventlog.Event{Key: []byte(ev.Key), Message: encoded}
 	}
-	_, err := r.box.cfg.Broker.Publish(ctx, p.hub, broker.Target{Partition: p.partition}, events)
-	return err
+	for {
+		_, err := r.box.cfg.Broker.Publish(ctx, p.hub, broker.Target{Partition: p.partition}, events)
+		full, throttled := errors.AsType[*quota.Error](err)
+		if !throttled {
+			return err
+		}
+		if err := sleep.For(ctx, full.Wait, nil); err != nil {
+			return err
+		}
+	}
 }
 
 func (r *redrive) notify(e Entry, err error) {

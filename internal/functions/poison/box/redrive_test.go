@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,26 @@ func TestRedrive(t *testing.T) {
 		if len(ev) != 1 || ev[0].Key != "customer-42" || ev[0].Properties["x"] != int32(1) || poison.For(ev[0]) != "a" || ev[0].Properties[poison.PropertyRedriven] != int32(1) {
 			t.Errorf("the event with a key is %+v", ev)
 		}
+	})
+}
+
+// R4: a redrive waits for the quota of the hub that it goes to: nothing is lost, or comes out of
+// order.
+func TestARedriveWaitsForAQuota(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, y *yard) {
+		y.die("bad", "0", poisonEvent("a", 1), poisonEvent("a", 2), poisonEvent("a", 3))
+		y.wantRedriven(RedriveConfig{Query: Query{Limit: 10}}, 3, 0)
+		one := int64(1)
+		testkit.Must(t, testkit.Err(y.broker.UpdateHub(t.Context(), "orders", broker.HubChange{QuotaEvents: &one})))
+		for n := range 20 {
+			y.die("bad", "0", poisonEvent("a", 10+n))
+		}
+		y.wantRedriven(RedriveConfig{}, 20, 0)
+		y.die("bad", "0", poisonEvent("a", 30))
+		y.wantRedriven(RedriveConfig{}, 1, 0)
+		got := bodies(y.events("orders")["1"])
+		testkit.Equal(t, strings.HasSuffix(got, " 28 29 30"), true, "the events are %s", got)
+		testkit.Equal(t, len(strings.Fields(got)), 24, "events")
 	})
 }
 

@@ -1,0 +1,67 @@
+package eventhubs
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	goamqp "github.com/Azure/go-amqp"
+
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// R4: what a client sends behind a message that a quota refused, before it can hear of that, is
+// refused, too, whether events are numbered or not: sent again in order it is stored in order. Other
+// links of the connection do not wait.
+func TestNothingOvertakesWhatAQuotaRefused(t *testing.T) {
+	for name, options := range map[string]*goamqp.SenderOptions{"plain": nil, "numbered": idempotent(nil, nil, nil)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := newOrders(t, 1)
+				y.hub("others", 1)
+				testkit.Must(t, testkit.Err(y.broker.UpdateHub(t.Context(), "orders", broker.HubChange{QuotaEvents: ptr(int64(10))})))
+				s := y.session()
+				sender, other := newSender(t, s, "orders/Partitions/0", options), newSender(t, s, "others", nil)
+				send := func(n int) goamqp.SendReceipt {
+					m := text(fmt.Sprint(n))
+					if options != nil {
+						m = identityOf(t, sender).numbers(t, int32(n+1), fmt.Sprint(n))
+					}
+					return testkit.Value(sender.SendWithReceipt(t.Context(), m, nil))(t)
+				}
+				refused := func(r goamqp.SendReceipt) bool {
+					rejected, is := testkit.Value(r.Wait(t.Context()))(t).(*goamqp.StateRejected)
+					if is {
+						wantError(t, rejected.Error, condBusy, "")
+					}
+					return is
+				}
+				var want []string
+				for n := range 30 {
+					want = append(want, fmt.Sprint(n))
+				}
+				ahead, next := 5, 0
+				for next < len(want) { // it pipelines, and goes back to the first that was refused
+					var receipts []goamqp.SendReceipt
+					for n := next; n < min(next+ahead, len(want)); n++ {
+						receipts = append(receipts, send(n))
+						time.Sleep(30 * time.Millisecond) // on the way there is room again
+					}
+					for _, r := range receipts {
+						if refused(r) {
+							began := time.Now()
+							testkit.Must(t, other.Send(t.Context(), text("x"), nil))
+							testkit.Equal(t, time.Since(began), 0, "wait of another link")
+							time.Sleep(time.Second)
+							break
+						}
+						next++
+					}
+				}
+				testkit.Diff(t, want, y.stored("orders", "0"))
+			})
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package quota
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limit is what may be published in a second; zero: any number.
+type Limit struct {
+	Events int64 `json:"events,omitempty"`
+	Bytes  int64 `json:"bytes,omitempty"`
+}
+
+// Error: more is published than a quota allows. Nothing of it was taken.
+type Error struct {
+	// What has the quota, in words; Of is what there is too much of.
+	What, Of string
+	// Wait is when there is room again.
+	Wait time.Duration
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("the quota of %s for %s a second is used up: wait %v and try again, or raise it", e.What, e.Of, e.Seconds())
+}
+
+// Seconds is the wait as clients are told it, in whole seconds.
+func (e *Error) Seconds() time.Duration {
+	return max((e.Wait - rounding + time.Second - 1).Truncate(time.Second), time.Second)
+}
+
+// Meter holds the quota of one thing. Each limit gives what a second is worth at once. A nil Meter
+// has no limit, and one without a limit takes no lock.
+type Meter struct {
+	what    string
+	limited atomic.Bool
+
+	mu            sync.Mutex
+	events, bytes level // guarded by mu
+}
+
+// NewMeter makes one; what is for errors, such as: hub "orders".
+func NewMeter(what string) *Meter { return &Meter{what: what} }
+
+// Set changes the limits; what was taken stays taken.
+func (m *Meter) Set(l Limit, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events.set(Rate{PerSecond: float64(l.Events), Burst: float64(l.Events)}, now)
+	m.bytes.set(Rate{PerSecond: float64(l.Bytes), Burst: float64(l.Bytes)}, now)
+	m.limited.Store(l != Limit{})
+}
+
+// Take takes room for a batch of every meter, or of none, and then says with an *Error when there
+// is some.
+func Take(events, bytes int, now time.Time, meters ...*Meter) error {
+	for i, m := range meters {
+		if err := m.take(events, bytes, now); err != nil {
+			for _, taken := range meters[:i] {
+				taken.charge(-events, -bytes, now)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Meter) take(events, bytes int, now time.Time) error {
+	if m == nil || !m.limited.Load() {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of, wait := "events", m.events.wait(now)
+	if w := m.bytes.wait(now); w > wait {
+		of, wait = "bytes", w
+	}
+	if wait > 0 {
+		return &Error{What: m.what, Of: of, Wait: wait}
+	}
+	m.events.charge(float64(events), now)
+	m.bytes.charge(float64(bytes), now)
+	return nil
+}
+
+func (m *Meter) charge(events, bytes int, now time.Time) {
+	if m == nil || !m.limited.Load() {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events.charge(float64(events), now)
+	m.bytes.charge(float64(bytes), now)
+}

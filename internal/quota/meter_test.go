@@ -1,0 +1,77 @@
+package quota
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// taken tells what came of a batch: that it was taken, or by what it was refused, and for how long.
+func taken(err error) string {
+	full, ok := errors.AsType[*Error](err)
+	if !ok {
+		return "taken"
+	}
+	return full.What + ": " + full.Of + " " + full.Seconds().String()
+}
+
+func newMeter(what string, l Limit) *Meter {
+	m := NewMeter(what)
+	m.Set(l, start)
+	return m
+}
+
+// R4: whichever limit is used up counts, and the error says which, and for how long.
+func TestAMeterHoldsBothLimits(t *testing.T) {
+	m := newMeter("hub", Limit{Events: 10, Bytes: 1000})
+	take := func(events, bytes int, at time.Duration) string { return taken(Take(events, bytes, start.Add(at), m)) }
+	testkit.Equal(t, take(1, 3000, 0), "taken", "the first")
+	testkit.Equal(t, take(1, 1, time.Millisecond), "hub: bytes 2s", "the second")
+	testkit.Equal(t, take(30, 1, 3*time.Second), "taken", "after a while")
+	testkit.Equal(t, take(1, 1, 3*time.Second), "hub: events 2s", "after many events")
+	m.Set(Limit{}, start.Add(3*time.Second))
+	testkit.Equal(t, take(1e9, 1e9, 3*time.Second), "taken", "without a limit")
+	testkit.Equal(t, Take(1, 1, start, nil, nil), nil, "the error without a meter")
+}
+
+// R4: what was taken stays taken when the limit changes, and is made up for at the new rate.
+func TestDebtIsMadeUpForAtTheNewRate(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit int64
+		want  string
+	}{
+		"ten times the rate": {1000, "hub: events 1s"}, // 1,100 events, of which 1,000 come at once
+		"the same":           {100, "hub: events 10s"},
+		"a tenth":            {10, "hub: events 1m49s"},
+		"no limit":           {0, "taken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMeter("hub", Limit{Events: 100})
+			testkit.Must(t, Take(1100, 1, start, m))
+			m.Set(Limit{Events: c.limit}, start)
+			testkit.Equal(t, taken(Take(1, 1, start, m)), c.want)
+		})
+	}
+	m := newMeter("hub", Limit{Events: 1})
+	m.Set(Limit{Events: 10}, start.Add(time.Hour))
+	testkit.Equal(t, taken(Take(10, 1, start.Add(time.Hour), m)), "taken", "by one that owes nothing")
+}
+
+// R4: a batch is charged to all its meters or to none.
+func TestAllMetersOrNone(t *testing.T) {
+	hub, policy := newMeter("hub", Limit{Events: 100}), newMeter("policy", Limit{Bytes: 10})
+	testkit.Must(t, Take(1, 20, start, hub, policy))
+	for range 500 {
+		testkit.Equal(t, taken(Take(1, 1, start, hub, policy)), "policy: bytes 1s")
+	}
+	testkit.Equal(t, taken(Take(99, 1, start, hub, nil)), "taken", "what is left of the hub's")
+	testkit.Equal(t, taken(Take(1, 1, start, hub, nil)), "hub: events 1s", "no more")
+}
+
+// Without a limit a batch costs no memory, nor with one that has room.
+func TestTakingAllocatesNothing(t *testing.T) {
+	none, wide := NewMeter("hub"), newMeter("policy", Limit{Events: 1e9, Bytes: 1e12})
+	testkit.Equal(t, testing.AllocsPerRun(100, func() { _ = Take(1, 1, start, none, wide, nil) }), 0, "allocations")
+}
