@@ -19,6 +19,8 @@ type TopicRequest struct {
 	Key2 string `json:"key2,omitempty"`
 	// DisableKeys refuses both keys: only bearer tokens and policies of the yard remain good.
 	DisableKeys *bool `json:"disableKeys,omitempty"`
+	// Quota has the parts of the topic's quota that are to be set.
+	Quota *QuotaRequest `json:"quota,omitempty"`
 	// Properties is Event Grid's own management shape; the fields above override it.
 	Properties json.RawMessage `json:"properties,omitempty"`
 }
@@ -37,6 +39,7 @@ type Topic struct {
 	Resource      string          `json:"resource"`
 	Mapping       json.RawMessage `json:"mapping,omitempty"`
 	DisableKeys   bool            `json:"disableKeys,omitempty"`
+	Quota         Quota           `json:"quota,omitzero"`
 	Created       time.Time       `json:"created"`
 	Subscriptions int             `json:"subscriptions"`
 	// Events and Bytes are what the topic holds at present.

@@ -24,6 +24,9 @@ type Topic struct {
 	Key2 string
 	// DisableKeys: Refuse both keys: only bearer tokens and policies of the yard stay valid.
 	DisableKeys *bool
+	// Quota: An object. events: events a second that may be published; 0: no limit; bytes: bytes a
+	// second that may be published, like 1MiB; 0: no limit.
+	Quota *admin.QuotaRequest
 	// Properties: Event Grid's own management shape; the other fields override it.
 	Properties json.RawMessage
 }

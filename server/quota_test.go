@@ -3,12 +3,15 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	goamqp "github.com/Azure/go-amqp"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -25,13 +28,9 @@ func TestWhatClientsHearOfAQuota(t *testing.T) {
 	// A minute's worth at once, so that the hub makes up for it for longer than the test takes.
 	r.want(201, "POST", "/api/v1/hubs/orders/events", "["+strings.Repeat(`{"body":"x"},`, 99)+`{"body":"x"}]`)
 
-	response, err := http.DefaultClient.Do(r.request("POST", "/api/v1/hubs/orders/events", strings.NewReader(`[{"body":"x"}]`)))
-	testkit.Must(t, err)
-	response.Body.Close()
-	testkit.Equal(t, response.StatusCode, http.StatusTooManyRequests, "status")
-	testkit.That(t, response.Header.Get("Retry-After") != "", "there is no Retry-After")
+	testkit.Equal(t, r.throttled("/api/v1/hubs/orders/events", `[{"body":"x"}]`), "429 throttled", "over HTTP")
 
-	err = send(t.Context(), r.session("amqp", auth.RootPolicy, auth.DevelopmentKey), "orders", "x")
+	err := send(t.Context(), r.session("amqp", auth.RootPolicy, auth.DevelopmentKey), "orders", "x")
 	refused, ok := errors.AsType[*goamqp.Error](err)
 	testkit.MustEqual(t, ok, true, "the error is %v", err)
 	testkit.Equal(t, string(refused.Condition), "com.microsoft:server-busy", "condition")
@@ -39,5 +38,47 @@ func TestWhatClientsHearOfAQuota(t *testing.T) {
 	r.want(200, "PATCH", "/api/v1/hubs/orders", `{"quota":{"events":0}}`)
 	r.want(201, "POST", "/api/v1/hubs/orders/events", `[{"body":"x"}]`)
 	r.want(400, "PATCH", "/api/v1/hubs/orders", `{"quota":{"bytes":-1}}`)
+	r.shutdown()
+}
+
+// throttled sends something that is to be refused for a quota, and gives status and code.
+func (r *running) throttled(path, body string) string {
+	r.t.Helper()
+	request := r.request("POST", path, strings.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	testkit.Must(r.t, err)
+	defer response.Body.Close()
+	wait, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	testkit.That(r.t, err == nil && wait > 0, "Retry-After is %q", response.Header.Get("Retry-After"))
+	var said struct {
+		Type  string
+		Error struct {
+			Code    string
+			Details []struct{ Code, Message string }
+		}
+	}
+	testkit.Must(r.t, json.NewDecoder(response.Body).Decode(&said))
+	return fmt.Sprint(response.StatusCode, " ", said.Type[strings.LastIndexByte(said.Type, ':')+1:], said.Error.Code)
+}
+
+// R4: whoever publishes more than a topic's quota gets Event Grid's answer, until an operator raises
+// it. What a topic's definition does not mention stays, also by Event Grid's own calls.
+func TestWhatPublishersHearOfAQuota(t *testing.T) {
+	cfg := everyListener(t)
+	events := 1
+	cfg.Topics = []Topic{{Name: "sales", Quota: &admin.QuotaRequest{Events: &events}}}
+	r := start(t, cfg)
+	testkit.Equal(t, r.topic("sales").Quota, admin.Quota{Events: 1}, "the quota")
+	const path, event = "/topics/sales/api/events", `{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z","dataVersion":"1"}`
+	r.want(200, "POST", path, "["+strings.Repeat(event+",", 99)+event+"]")
+	testkit.Equal(t, r.throttled(path, "["+event+"]"), "429 TooManyRequests", "refused")
+
+	r.want(200, "PATCH", "/api/v1/topics/sales", `{"quota":{"bytes":1000000}}`)
+	testkit.Equal(t, r.topic("sales").Quota, admin.Quota{Events: 1, Bytes: 1_000_000}, "the quota")
+	testkit.Equal(t, r.throttled(path, "["+event+"]"), "429 TooManyRequests", "refused still")
+	r.want(200, "PATCH", "/api/v1/topics/sales", `{"quota":{"events":0}}`)
+	r.want(200, "POST", path, "["+event+"]")
+	r.want(400, "PATCH", "/api/v1/topics/sales", `{"quota":{"bytes":-1}}`)
 	r.shutdown()
 }

@@ -114,7 +114,7 @@ func (c topicCommands) update() *cobra.Command {
 	var request admin.TopicRequest
 	cmd := &cobra.Command{
 		Use:     "update TOPIC",
-		Short:   "Change a topic's mapping, or whether its keys are valid",
+		Short:   "Change a topic's mapping, its quota, or whether its keys are valid",
 		Example: "  eventyard topic update orders --disable-keys\n  eventyard topic update orders --enable-keys",
 	}
 	addDefinitionFlags(cmd, spec.Topic, spec.Update, &request)
@@ -122,8 +122,8 @@ func (c topicCommands) update() *cobra.Command {
 		if given := cmd.Flags().Changed; given("disable-keys") && given("enable-keys") {
 			return admin.Topic{}, usagef(cmd, "give --disable-keys or --enable-keys, not both")
 		}
-		if request.Mapping == nil && request.DisableKeys == nil {
-			return admin.Topic{}, usagef(cmd, "nothing to change: give --mapping, --disable-keys or --enable-keys")
+		if request.Mapping == nil && request.DisableKeys == nil && request.Quota == nil {
+			return admin.Topic{}, usagef(cmd, "nothing to change: give --mapping, --disable-keys, --enable-keys, --quota-events or --quota-bytes")
 		}
 		return client.UpdateTopic(cmd.Context(), args[0], request)
 	}, func(t admin.Topic) error { return c.printTopic("changed", t) })

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -235,6 +236,9 @@ func (c *call) Refuse(said frame.Refusal) {
 	h.Set("x-ms-error-code", said.Code)
 	if said.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="eventyard"`)
+	}
+	if said.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(said.RetryAfter.Seconds())))
 	}
 	if said.Status == http.StatusNotModified {
 		_ = c.reply(said.Status)

@@ -67,6 +67,7 @@ func (c *call) putTopic() error {
 	}
 	switch {
 	case missing == nil || errors.Is(err, topics.ErrTopicExists):
+		cfg.Quota = t.Quota // which Event Grid knows nothing of
 		t, err = c.handler.cfg.Topics.EnsureTopic(c.R.Context(), cfg)
 		return c.showChanged(c.showTopic(t), err)
 	case err != nil:

@@ -18,6 +18,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -101,10 +102,17 @@ func TestOfficialPublisherIsRefused(t *testing.T) {
 	}
 }
 
-// A yard that is full for a moment is tried again by the official client itself.
+// A yard that is full for a moment, or a quota that is used up (R4), is tried again by the official
+// client itself.
 func TestOfficialPublisherTriesAgain(t *testing.T) {
+	for _, trouble := range []error{eventlog.ErrFenced, &quota.Error{What: "topic", Of: "events", Wait: time.Minute}} {
+		t.Run(trouble.Error(), func(t *testing.T) { triesAgain(t, trouble) })
+	}
+}
+
+func triesAgain(t *testing.T, trouble error) {
 	y := newYard(t)
-	y.topics.fails = eventlog.ErrFenced
+	y.topics.fails = trouble
 	transport := mend{y}
 	client, err := azeventgrid.NewClientWithSharedKeyCredential(y.server.URL+"/topics/orders/api/events", azcore.NewKeyCredential(key1),
 		&azeventgrid.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: transport, Retry: policy.RetryOptions{RetryDelay: time.Millisecond}}})

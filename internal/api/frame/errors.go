@@ -135,20 +135,19 @@ func (r row) matches(wire Wire) bool {
 }
 
 func (r row) refusal(wire Wire, err error) Refusal {
-	said := r.grid
+	said, after := r.grid, r.retryAfter
+	if full, ok := errors.AsType[*quota.Error](err); ok {
+		after = full.Seconds()
+	}
 	switch wire {
 	case Problem:
-		after := r.retryAfter
-		if full, ok := errors.AsType[*quota.Error](err); ok {
-			after = full.Seconds()
-		}
 		return Refusal{Status: r.status, Code: r.kind, Title: r.title, Detail: Words(err), Next: r.next, RetryAfter: after, Cause: err}
 	case Blob:
 		said = r.blob
 	}
 	return Refusal{
 		Status: cmp.Or(said.status, r.status), Code: said.code, Detail: cmp.Or(said.detail, textOf(err)), Next: said.next,
-		RetryAfter: cmp.Or(said.retryAfter, r.retryAfter), Cause: err,
+		RetryAfter: cmp.Or(said.retryAfter, after), Cause: err,
 	}
 }
 

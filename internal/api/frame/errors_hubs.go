@@ -11,6 +11,8 @@ import (
 	"github.com/eventyard/eventyard/processor"
 )
 
+const quotaUsedNext = "nothing was stored: wait as long as Retry-After says, then send it again"
+
 // brokerRows are for what the broker says.
 var brokerRows = []row{
 	{match: as[*broker.NotFoundError], status: 404, kind: "not-found", title: "It does not exist",
@@ -27,7 +29,9 @@ var brokerRows = []row{
 	{match: is(broker.ErrInvalidQuota), status: 400, kind: "invalid-quota", title: "That is no quota",
 		next: "give a number of events and of bytes a second; 0: no limit"},
 	{match: as[*quota.Error], status: 429, kind: "throttled", title: "The quota is used up", retryAfter: time.Second,
-		next: "wait as long as Retry-After says, or raise the quota of the hub"},
+		next: quotaUsedNext,
+		grid: wording{code: "TooManyRequests", next: quotaUsedNext},
+		blob: wording{status: 503, code: "ServerBusy"}},
 	{match: is(broker.ErrKeyTooLong), status: 400, kind: "key-too-long", title: "The partition key is too long",
 		next: "use a key of at most 128 characters"},
 	{match: is(broker.ErrInvalidKey), status: 400, kind: "invalid-key", title: "The partition key is not text",

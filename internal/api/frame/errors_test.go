@@ -184,7 +184,7 @@ func TestErrorsByStatus(t *testing.T) {
 		{"a bad name is the client's to mend", broker.ErrInvalidName, "400 invalid-name", "", ""},
 		{"too much is too large", eventlog.ErrTooLarge, "413 too-large", "413 PayloadTooLarge", ""},
 		{"a body beyond its bound is, too", &http.MaxBytesError{Limit: 1}, "413 too-large", "413 PayloadTooLarge", ""},
-		{"a quota that is used up is too many requests", &quota.Error{What: "hub", Of: "bytes"}, "429 throttled", "", ""},
+		{"a quota that is used up is too many requests", &quota.Error{What: "hub", Of: "bytes"}, "429 throttled", "429 TooManyRequests", "503 ServerBusy"},
 		{"a full disk is insufficient storage, or busy", eventlog.ErrNoSpace, "507 no-space", "503 Busy", ""},
 		{"a full store, too", meta.ErrNoSpace, "507 no-space", "503 Busy", ""},
 		{"doubt is told as doubt", eventlog.ErrUncertain, "503 outcome-unknown", "503 OutcomeUnknown", ""},

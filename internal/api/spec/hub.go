@@ -16,8 +16,7 @@ var Hub = Definition{
 		{Name: "partitions", Value: "number", Help: "number of partitions, which cannot be changed later", Min: 1, Max: 1024, Default: "4", Not: Update, Because: "it cannot be changed later"},
 		{Name: "retention.age", Value: "duration", Help: "remove events older than this, like 24h or 7d; 0 keeps them forever", Default: "7d", set: setAge},
 		{Name: "retention.bytes", Value: "size", Help: "remove the oldest events of a partition while it holds more, like 1GiB; 0: no limit", Default: "0", set: setBytes},
-		{Name: "quota.events", Value: "number", Help: "events a second that may be published; 0: no limit", Max: 1_000_000_000, Default: "0"},
-		{Name: "quota.bytes", Value: "size", Help: "bytes a second that may be published, like 1MiB; 0: no limit", Default: "0", set: setQuotaBytes},
+		quotaEvents, quotaBytes,
 		{Name: "groups", Value: "name", Help: "consumer groups that must exist besides $Default", Not: API | Create | Update, Because: "groups have calls and commands of their own"},
 	},
 }
@@ -45,20 +44,4 @@ func retentionOf(definition any) *admin.RetentionRequest {
 		hub.Retention = new(admin.RetentionRequest)
 	}
 	return hub.Retention
-}
-
-func setQuotaBytes(definition any, text string) error {
-	bytes, err := quantity.ParseSize(text)
-	if err == nil {
-		quotaOf(definition).Bytes = &bytes
-	}
-	return err
-}
-
-func quotaOf(definition any) *admin.QuotaRequest {
-	hub := definition.(*admin.HubRequest)
-	if hub.Quota == nil {
-		hub.Quota = new(admin.QuotaRequest)
-	}
-	return hub.Quota
 }

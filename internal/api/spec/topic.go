@@ -17,6 +17,7 @@ var Topic = Definition{
 		{Name: "key2", Value: "text", Help: "the second access key, likewise", Default: "generated", Secret: true, Not: Update, Because: "regenerate replaces it"},
 		{Name: "disableKeys", Help: "refuse both keys: only bearer tokens and policies of the yard stay valid"},
 		{Name: "disableKeys", Flag: "enable-keys", Help: "accept the keys again", set: setEnableKeys, Not: API | File | Create, Because: "it undoes disableKeys"},
+		quotaEvents, quotaBytes,
 		{Name: "properties", Value: "JSON", Help: "Event Grid's own management shape; the other fields override it", Not: Create | Update, Because: "it is an object"},
 	},
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
@@ -39,6 +40,7 @@ func ApplyTopic(r admin.TopicRequest, t *topics.Topic) error {
 	}
 	t.Key1, t.Key2 = cmp.Or(r.Key1, t.Key1), cmp.Or(r.Key2, t.Key2)
 	set(r.DisableKeys, &t.DisableKeys)
+	spec.ApplyQuota(r.Quota, &t.Quota)
 	return nil
 }
 

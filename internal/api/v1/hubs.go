@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -84,15 +85,8 @@ func (d *Handler) createHub(w http.ResponseWriter, r *http.Request) error {
 	if bytes != nil {
 		cfg.Retention.Bytes = *bytes
 	}
-	if l := q.Quota; l != nil {
-		cfg.Quota = &quota.Limit{}
-		if l.Events != nil {
-			cfg.Quota.Events = int64(*l.Events)
-		}
-		if l.Bytes != nil {
-			cfg.Quota.Bytes = *l.Bytes
-		}
-	}
+	cfg.Quota = new(quota.Limit)
+	spec.ApplyQuota(q.Quota, cfg.Quota)
 	hub, err := d.cfg.Broker.CreateHub(r.Context(), cfg)
 	if err != nil {
 		return err
@@ -153,7 +147,7 @@ func (d *Handler) showHub(ctx context.Context, hub broker.Hub) (admin.Hub, error
 		PartitionIDs: hub.PartitionIDs(),
 		Created:      admin.Time{Time: hub.Created},
 		Retention:    admin.Retention{Age: hub.Retention.Age.String(), Bytes: hub.Retention.Bytes},
-		Quota:        admin.Quota{Events: int(hub.Quota.Events), Bytes: hub.Quota.Bytes},
+		Quota:        spec.ShowQuota(hub.Quota),
 		Groups:       make([]string, len(groups)),
 	}
 	for i, g := range groups {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -105,7 +106,7 @@ func (d *Handler) showTopic(r *http.Request, t topics.Topic) (admin.Topic, error
 	plain, secure := d.cfg.Grid.Endpoint(r, t.Name, false), d.cfg.Grid.Endpoint(r, t.Name, true)
 	shown := admin.Topic{
 		Name: t.Name, Schema: string(t.Schema), Endpoint: cmp.Or(plain, secure), Keys: &admin.TopicKeys{Key1: t.Key1, Key2: t.Key2},
-		Resource: t.Resource, DisableKeys: t.DisableKeys, Created: t.Created,
+		Resource: t.Resource, DisableKeys: t.DisableKeys, Quota: spec.ShowQuota(t.Quota), Created: t.Created,
 	}
 	if plain != "" {
 		shown.SecureEndpoint = secure

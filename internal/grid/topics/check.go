@@ -386,6 +386,9 @@ func checkTopic(t Topic) error {
 	if kind, err := schema.ParseKind(string(t.Schema)); err != nil || kind != t.Schema {
 		return invalid("topic %q: schema %.32q: write %s, %s or %s", t.Name, t.Schema, schema.EventGrid, schema.CloudEvents, schema.Custom)
 	}
+	if t.Quota.Events < 0 || t.Quota.Bytes < 0 {
+		return invalid("topic %q: a quota of %d events and %d bytes: use 0 for no limit", t.Name, t.Quota.Events, t.Quota.Bytes)
+	}
 	if t.Schema != schema.Custom && t.Mapping != (schema.Mapping{}) {
 		return invalid("topic %q: a mapping is for custom events: leave it out, or set the schema to %s", t.Name, schema.Custom)
 	}

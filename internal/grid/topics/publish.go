@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -19,14 +21,31 @@ import (
 // are durable when it returns. No events are stored at once. The events have the hops of ctx.
 //
 // Errors: ErrTopicNotFound, ErrReserved (YardEvents: receivers take its events for the yard's own
-// word), and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among them. After
+// word), *quota.Error, and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among them. After
 // eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any other they
 // are not.
 func (k *topicRegistry) Publish(ctx context.Context, topic string, events [][]byte) error {
 	if auth.Fold(topic) == YardEvents {
 		return fmt.Errorf("publish to topic %q: %w: only the yard publishes there, use another topic", topic, ErrReserved)
 	}
+	if err := k.takeRoom(topic, events); err != nil {
+		return fmt.Errorf("publish to topic %q: %w", topic, err)
+	}
 	return k.store(ctx, topic, events)
+}
+
+// takeRoom takes what events need of the topic's quota.
+func (k *topicRegistry) takeRoom(topic string, events [][]byte) error {
+	live := k.view.live.Load()
+	t := live.Topics[auth.Fold(topic)]
+	if t == nil {
+		return nil // store says so
+	}
+	size := 0
+	for _, e := range events {
+		size += len(e)
+	}
+	return quota.Take(len(events), size, time.Now(), live.logs[t.ID].quota)
 }
 
 // Announce stores events of the yard's own in YardEvents, in the stored form of Event Grid's

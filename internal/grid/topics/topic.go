@@ -20,7 +20,7 @@ import (
 
 // TopicConfig describes a topic to be made. Empty keys are made.
 type TopicConfig struct {
-	Topic // Name, Schema (empty: EventGrid), Mapping, Key1, Key2, DisableKeys, Tags, Location, Group count
+	Topic // Name, Schema (empty: EventGrid), Mapping, Key1, Key2, DisableKeys, Quota, Tags, Location, Group count
 }
 
 // Names of a topic's keys.
@@ -64,7 +64,7 @@ func (k *topicRegistry) Topic(name string) (Topic, error) {
 func (k *topicRegistry) CreateTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
 	t := &topicRecord{Topic: Topic{
 		Name: cfg.Name, ID: newID(), Schema: cmp.Or(cfg.Schema, schema.EventGrid), Mapping: cfg.Mapping,
-		Key1: cfg.Key1, Key2: cfg.Key2, Created: now(), DisableKeys: cfg.DisableKeys, Tags: cfg.Tags,
+		Key1: cfg.Key1, Key2: cfg.Key2, Created: now(), DisableKeys: cfg.DisableKeys, Quota: cfg.Quota, Tags: cfg.Tags,
 		Location: cfg.Location, Group: cfg.Group,
 	}}
 	err := checkTopic(t.Topic)
@@ -122,7 +122,7 @@ func (k *topicRegistry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic
 				t.Mapping = cfg.Mapping
 			}
 			t.Key1, t.Key2 = cmp.Or(cfg.Key1, t.Key1), cmp.Or(cfg.Key2, t.Key2)
-			t.DisableKeys, t.Tags = cfg.DisableKeys, cfg.Tags
+			t.DisableKeys, t.Quota, t.Tags = cfg.DisableKeys, cfg.Quota, cfg.Tags
 			t.Location, t.Group = cmp.Or(cfg.Location, t.Location), cmp.Or(cfg.Group, t.Group)
 			return checkTopic(*t)
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
@@ -37,6 +38,8 @@ type Topic struct {
 	Created time.Time `json:"created"`
 	// DisableKeys refuses keys and signatures made with them (disableLocalAuth).
 	DisableKeys bool `json:"disableKeys,omitempty"`
+	// Quota bounds what is published.
+	Quota quota.Limit `json:"quota,omitzero"`
 	// Tags are the user's.
 	Tags map[string]string `json:"tags,omitempty"`
 	// Location and Group are what the resource manager was told, and mean nothing here: a region,

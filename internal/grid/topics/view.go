@@ -2,12 +2,15 @@ package topics
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -41,6 +44,8 @@ type live struct {
 type topicLog struct {
 	eventlog.Partition
 	err error // why there is none
+	// quota is the same as long as the topic is, whatever its limits.
+	quota *quota.Meter
 }
 
 func newView(open func(*Topic) (eventlog.Partition, error)) *view {
@@ -142,10 +147,15 @@ func (d *draft) changeTopic(old, now *Topic) {
 	}
 	d.next.Topics[auth.Fold(now.Name)] = now
 	if old != nil && now.ID == old.ID {
+		if now.Quota != old.Quota {
+			d.next.logs[now.ID].quota.Set(now.Quota, time.Now())
+		}
 		return
 	}
 	log, err := d.v.open(now)
-	d.next.logs[now.ID] = topicLog{log, err}
+	limit := quota.NewMeter(fmt.Sprintf("topic %q", now.Name))
+	limit.Set(now.Quota, time.Now())
+	d.next.logs[now.ID] = topicLog{log, err, limit}
 	if members := d.v.members[now.ID]; len(members) > 0 {
 		d.copySubscriptions()
 		d.next.BySource[now.ID] = members
