@@ -24,7 +24,7 @@ const (
 // makes it. Root itself may be a symbolic link; below it none leads out of it, whatever
 // names are in the way: such an operation fails.
 //
-// An operation on a name has about three descriptors open for a moment. Eight run at once, so that
+// An operation on a name has up to three descriptors open for a moment. Eight run at once, so that
 // many of them do not take the descriptors that others need.
 func OS(root string) FS { return &osFS{root: root, turns: make(chan struct{}, 8)} }
 
@@ -46,14 +46,29 @@ func (d *osFS) Open(name string) (File, error) {
 
 func (d *osFS) open(op, name string, flags int) (File, error) {
 	var f *os.File
-	err := d.within(op, name, func(root *os.Root, local string) (err error) {
-		f, err = root.OpenFile(local, flags, filePerm)
+	err := d.named(op, name, func(local string) (err error) {
+		f, err = d.openBelow(local, flags)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return osFile{f}, nil
+}
+
+// openBelow opens a file or folder: in one step where the operating system can, since an os.Root
+// opens each folder on the way. What that refuses, the os.Root judges.
+func (d *osFS) openBelow(local string, flags int) (*os.File, error) {
+	f, err := openBeneath(d.root, local, flags)
+	if err == nil || IsNotExist(err) {
+		return f, err
+	}
+	root, err := os.OpenRoot(d.root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile(local, flags, filePerm)
 }
 
 func (d *osFS) Rename(oldName, newName string) error {
@@ -135,8 +150,8 @@ func mkdirDurably(path string) error {
 }
 
 func (d *osFS) List(dir string) (entries []Entry, err error) {
-	err = d.within("list", dir, func(root *os.Root, local string) error {
-		f, err := root.Open(local)
+	err = d.named("list", dir, func(local string) error {
+		f, err := d.openBelow(local, os.O_RDONLY)
 		if err != nil {
 			return err
 		}
@@ -146,19 +161,20 @@ func (d *osFS) List(dir string) (entries []Entry, err error) {
 			return err
 		}
 		entries = make([]Entry, 0, len(found))
-		for _, f := range found {
-			info, err := f.Info()
+		for _, entry := range found {
+			mode, bytes, err := statIn(f, entry)
 			if IsNotExist(err) {
 				continue // removed while we were listing
 			}
 			if err != nil {
 				return err
 			}
-			entry := Entry{Name: f.Name(), Dir: info.IsDir(), Other: !info.IsDir() && !info.Mode().IsRegular()}
-			if info.Mode().IsRegular() {
-				entry.Bytes = info.Size()
+			if !mode.IsRegular() {
+				bytes = 0
 			}
-			entries = append(entries, entry)
+			entries = append(entries, Entry{
+				Name: entry.Name(), Dir: mode.IsDir(), Other: !mode.IsDir() && !mode.IsRegular(), Bytes: bytes,
+			})
 		}
 		slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 		return nil
@@ -198,20 +214,27 @@ func (d *osFS) Lock(name string) (io.Closer, error) {
 	return &osLock{file: f}, nil
 }
 
-// within does something to a name that stays below root. Its errors name the whole path.
+// within does something to a name that stays below root.
 func (d *osFS) within(op, name string, do func(root *os.Root, local string) error) error {
+	return d.named(op, name, func(local string) error {
+		root, err := os.OpenRoot(d.root)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		return do(root, local)
+	})
+}
+
+// named does something to a name when it is its turn. Its errors name the whole path.
+func (d *osFS) named(op, name string, do func(local string) error) error {
 	local, err := filepath.Localize(name)
 	if err != nil {
 		return pathError(op, name, fs.ErrInvalid)
 	}
 	d.turns <- struct{}{}
 	defer func() { <-d.turns }()
-	root, err := os.OpenRoot(d.root)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	err = do(root, local)
+	err = do(local)
 	var path *fs.PathError
 	var link *os.LinkError
 	switch {

@@ -3,6 +3,7 @@ package vfs
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,4 +31,40 @@ func syncData(f *os.File) error {
 		return pathError("sync", f.Name(), syncErr)
 	}
 	return nil
+}
+
+// openBeneath opens a name below root, where no link on the way leads out of it.
+func openBeneath(root, local string, flags int) (*os.File, error) {
+	at, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(at)
+	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	if flags&os.O_CREATE != 0 {
+		how.Mode = filePerm
+	}
+	fd, err := unix.Openat2(at, local, &how)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(root, local)), nil
+}
+
+// statIn tells what an entry of an open folder is: of that folder, whatever has its name by now.
+func statIn(dir *os.File, entry fs.DirEntry) (mode fs.FileMode, bytes int64, err error) {
+	if entry.IsDir() {
+		return fs.ModeDir, 0, nil
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), entry.Name(), &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return 0, 0, err
+	}
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return 0, stat.Size, nil
+	case unix.S_IFDIR:
+		return fs.ModeDir, 0, nil
+	}
+	return fs.ModeIrregular, 0, nil
 }

@@ -95,3 +95,33 @@ func TestFreeBytes(t *testing.T) {
 	_, err = vfs.FreeBytes(t.TempDir() + "/no")
 	wantError(t, err, fs.ErrNotExist)
 }
+
+// R6: a link is followed within the root, and refused where it leads out of it.
+func TestNoLinkLeadsOutOfTheRoot(t *testing.T) {
+	parent := t.TempDir()
+	d := vfs.OS(parent + "/root")
+	testkit.Must(t, d.MkdirAll("inside"))
+	testkit.Must(t, create(t, d, "inside/f").Close())
+	testkit.Must(t, os.Mkdir(parent+"/outside", 0o700))
+	testkit.Must(t, os.WriteFile(parent+"/outside/f", nil, 0o600))
+	link := func(to, name string) {
+		if err := os.Symlink(to, parent+"/root/"+name); err != nil {
+			t.Skip("links cannot be made here: ", err)
+		}
+	}
+	link("inside", "within")
+	link("../outside", "beside")
+	link(parent+"/outside", "away")
+	link("../outside/f", "file")
+
+	testkit.Must(t, testkit.Value(d.Open("within/f"))(t).Close())
+	wantList(t, d, "within", "f")
+	for _, name := range []string{"beside/f", "away/f", "file"} {
+		testkit.That(t, testkit.Err(d.Open(name)) != nil, "%s was opened", name)
+	}
+	for _, name := range []string{"beside", "away"} {
+		testkit.That(t, testkit.Err(d.List(name)) != nil, "%s was listed", name)
+		testkit.That(t, testkit.Err(d.Create(name+"/new")) != nil, "a file was made in %s", name)
+	}
+	testkit.Equal(t, len(testkit.Value(os.ReadDir(parent+"/outside"))(t)), 1, "files outside")
+}
