@@ -29,7 +29,7 @@ type pkg struct {
 var floors = [][]string{
 	{"internal/testkit"},
 	{"internal/setaside/ranges"},
-	{"internal/amqp/wire", "internal/hubs/auth", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/groupentry", "internal/storage/vfs", "internal/grid/hops", "internal/quota", "internal/grid/retry", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/functions/breaker", "internal/functions/triage", "internal/config/quantity", "internal/service", "internal/panics", "internal/sleep", "internal/transport/pipe", "internal/transport/admission"},
+	{"internal/amqp/wire", "internal/hubs/auth", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/groupentry", "internal/storage/vfs", "internal/grid/hops", "internal/quota", "internal/grid/retry", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/functions/breaker", "internal/functions/triage", "internal/config/quantity", "internal/service", "internal/panics", "internal/parallel", "internal/sleep", "internal/transport/pipe", "internal/transport/admission"},
 	{"admin", "event", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/...", "internal/hubs/access/oidc"},
 	{"internal/amqp/message", "internal/storage/eventlog", "internal/storage/meta", "internal/grid/schema"},
 	{"internal/api/spec", "internal/storage/eventlog/logtest", "internal/storage/meta/metatest", "internal/storage/meta/mirror", "internal/storage/meta/sealed", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison"},

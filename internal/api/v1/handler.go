@@ -41,6 +41,7 @@ type Broker interface {
 
 	Publish(ctx context.Context, hub string, to broker.Target, events []eventlog.Event) (broker.Published, error)
 	Partition(ctx context.Context, hub, partition string) (broker.PartitionInfo, error)
+	Partitions(ctx context.Context, hub string) ([]broker.PartitionInfo, error)
 	Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error)
 }
 

@@ -15,17 +15,8 @@ func showPartition(p broker.PartitionInfo) admin.Partition {
 }
 
 func (d *Handler) listPartitions(w http.ResponseWriter, r *http.Request) error {
-	hub, err := d.cfg.Broker.Hub(r.PathValue("hub"))
-	if err != nil {
-		return err
-	}
-	partitions := make([]broker.PartitionInfo, hub.Partitions)
-	for i, id := range hub.PartitionIDs() {
-		if partitions[i], err = d.cfg.Broker.Partition(r.Context(), hub.Name, id); err != nil {
-			return err
-		}
-	}
-	return answerList(w, "partitions", partitions, showPartition, nil)
+	partitions, err := d.cfg.Broker.Partitions(r.Context(), r.PathValue("hub"))
+	return answerList(w, "partitions", partitions, showPartition, err)
 }
 
 func (d *Handler) getPartition(w http.ResponseWriter, r *http.Request) error {

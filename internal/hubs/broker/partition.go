@@ -1,11 +1,13 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/parallel"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -32,11 +34,34 @@ func (b *Broker) Partition(ctx context.Context, hub, partition string) (Partitio
 	if err != nil {
 		return PartitionInfo{}, err
 	}
+	return b.look(ctx, h, number)
+}
+
+// looksAtOnce bounds how many partitions of a hub are looked at together. The first look at each
+// after a start goes to storage.
+const looksAtOnce = 8
+
+// Partitions tells what each partition of a hub holds, in order.
+func (b *Broker) Partitions(ctx context.Context, hub string) ([]PartitionInfo, error) {
+	h, err := b.find(hub)
+	if err == nil {
+		err = h.broken
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, errs := make([]PartitionInfo, h.Partitions), make([]error, h.Partitions)
+	parallel.Each(h.Partitions, looksAtOnce, func(i int) { all[i], errs[i] = b.look(ctx, h, i) })
+	return all, cmp.Or(errs...)
+}
+
+func (b *Broker) look(ctx context.Context, h *hub, number int) (PartitionInfo, error) {
+	id := strconv.Itoa(number)
 	bounds, err := h.partitions[number].Bounds(ctx)
 	if err != nil {
-		return PartitionInfo{}, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, partition, err))
+		return PartitionInfo{}, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, id, err))
 	}
-	return partitionInfo(h.Name, partition, bounds, now()), nil
+	return partitionInfo(h.Name, id, bounds, now()), nil
 }
 
 func partitionInfo(hub, id string, bounds eventlog.Bounds, at time.Time) PartitionInfo {

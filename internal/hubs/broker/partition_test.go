@@ -49,6 +49,12 @@ func TestPartition(t *testing.T) {
 	if p.First != 0 || p.Last != 2 || p.LastOffset != "2" || p.Empty || !p.LastTime.Equal(stored.Time) {
 		t.Errorf("with three events: %+v", p)
 	}
+	all := testkit.Value(b.Partitions(t.Context(), "orders"))(t)
+	testkit.Equal(t, len(all), 2, "partitions")
+	for i, one := range []PartitionInfo{testkit.Value(b.Partition(t.Context(), "orders", "0"))(t), p} {
+		all[i].Retrieved = one.Retrieved
+		testkit.Diff(t, one, all[i])
+	}
 	for _, id := range []string{"2", "x", ""} {
 		wantNotFound(t, testkit.Err(b.Partition(t.Context(), "orders", id)), KindPartition, "%q", id)
 	}

@@ -58,6 +58,10 @@ const (
 	DefaultMaxEntryBytes = 16 << 20
 )
 
+// maxAtOnce bounds how many changes one call has under way. The store makes one durable
+// write of those that arrive while another is under way.
+const maxAtOnce = 64
+
 // What callers branch on, beside the errors of processor.Store and the broker.
 var (
 	// ErrInvalid: a record that was to be written is not of the form allowed.

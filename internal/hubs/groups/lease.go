@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/eventyard/eventyard/internal/parallel"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -53,7 +54,7 @@ func (k *Registry) ClaimBy(ctx context.Context, by Caller, of processor.Group, l
 		return nil, err
 	}
 	outcomes := make([]outcome, len(leases))
-	atOnce(len(leases), func(i int) { outcomes[i] = g.claimBy(ctx, by, who, recorded[leases[i].Partition], leases[i]) })
+	parallel.Each(len(leases), maxAtOnce, func(i int) { outcomes[i] = g.claimBy(ctx, by, who, recorded[leases[i].Partition], leases[i]) })
 	var won []processor.Lease
 	var first []created
 	var errs []error

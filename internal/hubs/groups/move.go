@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/parallel"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -79,7 +80,7 @@ func (k *Registry) Move(ctx context.Context, hub, name string, steps []Step, cfg
 		return plan, err
 	}
 	errs := make([]error, len(plan))
-	atOnce(len(plan), func(i int) { plan[i], errs[i] = g.move(ctx, steps[i], plan[i], cfg) })
+	parallel.Each(len(plan), maxAtOnce, func(i int) { plan[i], errs[i] = g.move(ctx, steps[i], plan[i], cfg) })
 	var moved []Moved
 	for i, err := range errs {
 		if err == nil {

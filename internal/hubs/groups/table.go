@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/balance"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/parallel"
 	"github.com/eventyard/eventyard/processor"
 )
 
@@ -101,7 +102,7 @@ func (k *Registry) Table(ctx context.Context, hub, name string) (Table, error) {
 		Partitions: make([]Row, g.Hub.Partitions),
 	}
 	ids, errs := g.Hub.PartitionIDs(), make([]error, len(t.Partitions))
-	atOnce(len(ids), func(i int) { t.Partitions[i], errs[i] = g.row(ctx, all, ids[i], t.At) })
+	parallel.Each(len(ids), maxAtOnce, func(i int) { t.Partitions[i], errs[i] = g.row(ctx, all, ids[i], t.At) })
 	t.Instances = all.instances(t.At)
 	return t, joined(errs)
 }
