@@ -40,6 +40,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/parallel"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
@@ -336,9 +337,8 @@ func (e *Engine) Close() error {
 	}
 	e.committers.Wait()
 	e.journal.close()
-	for _, p := range e.known() {
-		p.closeFiles()
-	}
+	known := e.known()
+	parallel.Each(len(known), maxSyncs, func(i int) { known[i].closeFiles() })
 	return e.lock.Close()
 }
 

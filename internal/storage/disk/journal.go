@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/parallel"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
@@ -87,6 +89,8 @@ const (
 	// journalFrom is how many partitions have to be committing for the journal to pay. One
 	// alone is better off with its own sync: it writes each byte once.
 	journalFrom = 3
+	// checkpointSyncs bounds how many segments are synced at once while others commit.
+	checkpointSyncs = 4
 	// retryJournal is how long everyone syncs for itself after no file could be made.
 	retryJournal = time.Minute
 )
@@ -173,7 +177,7 @@ func (j *journal) leadLocked() {
 	j.cond.Broadcast()
 	if err == nil && f.offset >= j.e.cfg.journalBytes {
 		j.current = nil
-		j.inBackgroundLocked(func() { j.checkpoint(f) })
+		j.inBackgroundLocked(func() { j.checkpoint(f, checkpointSyncs) })
 	}
 }
 
@@ -269,16 +273,16 @@ func (j *journal) abandonLocked(f *journalFile, err error) {
 	f.handle.Close()
 }
 
-// checkpoint syncs every segment that the file has entries of and frees the file.
-func (j *journal) checkpoint(f *journalFile) {
-	var failed error
+// checkpoint syncs every segment that the file has entries of, so many at once, and frees the file.
+func (j *journal) checkpoint(f *journalFile, atOnce int) {
 	// Always in the same order, so that a test's seed does the same things each time.
 	marks := slices.SortedFunc(maps.Values(f.marks), func(a, b mark) int { return strings.Compare(a.f.name(), b.f.name()) })
-	for _, m := range marks {
-		if err := m.s.syncTo(m.f, m.offset); err != nil {
-			failed = err
-		}
+	if j.e.cfg.journalInline {
+		atOnce = 1
 	}
+	errs := make([]error, len(marks))
+	parallel.Each(len(marks), atOnce, func(i int) { errs[i] = marks[i].s.syncTo(marks[i].f, marks[i].offset) })
+	failed := cmp.Or(errs...)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if failed != nil {
@@ -297,7 +301,7 @@ func (j *journal) close() {
 	j.off, j.current = true, nil
 	j.mu.Unlock()
 	if current != nil {
-		j.checkpoint(current)
+		j.checkpoint(current, maxSyncs)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

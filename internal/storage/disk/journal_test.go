@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -222,5 +223,41 @@ func TestAFullJournalIsUsedAgain(t *testing.T) {
 	fill(t, p, 20, 30)
 	if shared < 5 {
 		t.Errorf("%d of 10 appends went by way of the journal", shared)
+	}
+}
+
+// R3: a stop syncs what it owes to many partitions together, whoever owes it.
+func TestAStopSyncsManySegmentsAtOnce(t *testing.T) {
+	for _, mode := range []disk.SyncMode{disk.Always, disk.Interval} {
+		t.Run(mode.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const partitions = 128
+				mem := vfs.NewMem()
+				faulty := vfs.NewFaulty(mem)
+				cfg := disk.Journaling(config(mode, faulty), 1<<20, false)
+				cfg.OpenSegments = 2 * partitions // all of them: to close one takes a sync
+				e := mustOpen(t, cfg)
+				for range 2 { // the first of all has the journal made
+					for n := range partitions {
+						mustAppend(t, numbered(t, e, n), "x")
+					}
+					synctest.Wait()
+				}
+				before, began := faulty.Count(vfs.OpSync), time.Now()
+				faulty.Inject(func(op vfs.Op) error {
+					if op.Kind == vfs.OpSync {
+						time.Sleep(time.Second)
+					}
+					return nil
+				})
+				testkit.Must(t, e.Close())
+				testkit.Equal(t, faulty.Count(vfs.OpSync)-before, partitions, "syncs")
+				testkit.Equal(t, time.Since(began), partitions/32*time.Second, "with 32 at once they take")
+				e = mustOpen(t, config(mode, mem.CutPower(newRand(1))))
+				for n := range partitions {
+					wantTexts(t, numbered(t, e, n), "x", "x")
+				}
+			})
+		})
 	}
 }
