@@ -1,6 +1,7 @@
 package disk_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -100,4 +101,37 @@ func TestWhatMayNotBeDurableIsSyncedBeforeItIsShown(t *testing.T) {
 			testkit.Equal(t, len(texts), 3, "events after power loss")
 		})
 	}
+}
+
+// R3, H3: a stop in sync mode OS leaves a trailer of which nobody knows whether what stands before it is
+// on disk. After power loss the partition ends with the last event that is there; what is missing
+// before that is said to be missing.
+func TestAfterAStopWithoutASyncAPartitionEndsWhereItsEventsDo(t *testing.T) {
+	short := 0
+	for seed := range uint64(200) {
+		mem := vfs.NewMem()
+		e := mustOpen(t, config(disk.OS, mem))
+		fill(t, numbered(t, e, 0), 0, 20)
+		testkit.Must(t, e.Close())
+		p := numbered(t, mustOpen(t, config(disk.OS, mem.CutPower(newRand(seed)))), 0)
+		end := testkit.Value(p.Bounds(t.Context()))(t).Next
+		if end < 20 {
+			short++
+		}
+		for at := eventlog.Sequence(0); at < end; {
+			texts, err := readFrom(t, p, eventlog.At(at))
+			var lost *eventlog.CorruptError
+			switch at += eventlog.Sequence(len(texts)); {
+			case err == nil:
+				testkit.MustEqual(t, at, end, "seed %d: the end", seed)
+			case errors.As(err, &lost):
+				testkit.That(t, lost.First == at && lost.Next < end, "seed %d: nothing follows what is lost, though the end is %d: %v", seed, end, err)
+				at = lost.Next
+			default:
+				testkit.Must(t, err, "seed %d", seed)
+			}
+		}
+		mustAppend(t, p, "goes on")
+	}
+	testkit.That(t, short > 0, "no power loss cost the last event")
 }

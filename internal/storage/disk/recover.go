@@ -116,8 +116,8 @@ func (s *segments) begin(after segment.Tail) error {
 }
 
 // resume makes the newest segment the active one again. If its trailer says that all in it is durable
-// it stays as it is. Else it is read through, or what an older version's trailer says is taken, and
-// then it is made sure that what was found stays, and that nothing else comes back.
+// it stays as it is. Else it is read through, and it is made sure that what was found stays, and that
+// nothing else comes back.
 func (s *segments) resume(f *file, head segment.Head) error {
 	trailer, err := segment.ReadTrailer(f, head.Salt, f.bytes)
 	if f.bytes == segment.HeaderBytes {
@@ -126,15 +126,10 @@ func (s *segments) resume(f *file, head segment.Head) error {
 	}
 	tail, index, durable := trailer.Tail, trailer.Index, trailer.Offset
 	f.sealed = err == nil && trailer.Durable
-	if err != nil {
-		found, err := segment.Recover(f, head, f.bytes, -1)
+	if !f.sealed {
+		found, err := s.readThrough(f, head, trailer)
 		if err != nil {
 			return err
-		}
-		for _, hole := range found.Holes {
-			s.e.metrics.corruptions.Inc()
-			s.logger().Error("damaged bytes in a segment", "segment", f.name(), "from", hole.From, "to", hole.To,
-				"firstLost", hole.First, "next", hole.Next)
 		}
 		tail, index, durable = found.Tail, found.Index, found.Durable
 	}
@@ -151,6 +146,29 @@ func (s *segments) resume(f *file, head segment.Head) error {
 		return err
 	}
 	return s.e.fs.SyncDir(s.dir)
+}
+
+// readThrough finds what the newest segment holds. Its trailer is zero if it has none.
+func (s *segments) readThrough(f *file, head segment.Head, trailer segment.Trailer) (found segment.Found, err error) {
+	if trailer.Offset == 0 {
+		found, err = segment.Recover(f, head, f.bytes, -1)
+	} else {
+		found, err = segment.RecoverSealed(f, head, trailer)
+		found.Durable = found.Offset // a sync will do: had one failed, there were no trailer
+	}
+	if err != nil {
+		return found, err
+	}
+	for _, hole := range found.Holes {
+		s.e.metrics.corruptions.Inc()
+		s.logger().Error("damaged bytes in a segment", "segment", f.name(), "from", hole.From, "to", hole.To,
+			"firstLost", hole.First, "next", hole.Next)
+	}
+	if found.Next < trailer.Next {
+		s.logger().Error("the newest events are gone: power was lost before they were on disk", "segment", f.name(),
+			"firstLost", found.Next, "next", trailer.Next)
+	}
+	return found, nil
 }
 
 // settle makes what was found in a newest segment, up to an offset, all that there is, for good.

@@ -158,6 +158,8 @@ type Found struct {
 	Durable int64
 	Index   Index
 	Holes   []Hole
+	// whole is an offset up to which all had been written, as a trailer says.
+	whole int64
 }
 
 // Recover reads a segment that was not sealed, from its header to where its batches
@@ -166,7 +168,17 @@ type Found struct {
 // that does not continue the numbering ends it too. Events from stop on (a following
 // segment's base; negative: none) are void and not counted.
 func Recover(f io.ReaderAt, head Head, size, stop int64) (Found, error) {
-	found := Found{Tail: Tail{Offset: HeaderBytes, Next: head.Base, LastTime: head.BaseTime}}
+	return recoverTo(f, head, size, stop, 0)
+}
+
+// RecoverSealed is Recover for a segment whose trailer does not say that all before it was durable.
+// Damage is a hole if anything follows it; what is missing at the end, power loss has taken.
+func RecoverSealed(f io.ReaderAt, head Head, t Trailer) (Found, error) {
+	return recoverTo(f, head, t.Offset, -1, t.Offset)
+}
+
+func recoverTo(f io.ReaderAt, head Head, size, stop, whole int64) (Found, error) {
+	found := Found{Tail: Tail{Offset: HeaderBytes, Next: head.Base, LastTime: head.BaseTime}, whole: whole}
 	s := NewScanner(f, head.Salt, HeaderBytes, size, make([]byte, 0, chunkBytes))
 	for stop < 0 || found.Next < stop {
 		at := s.Offset()
@@ -228,7 +240,7 @@ func (f *Found) hole(file io.ReaderAt, salt uint64, at, size int64) (next int64,
 		if first == nil {
 			first, next = &batch, offset
 		}
-		if batch.DurableTo(offset) > at {
+		if batch.DurableTo(offset) > at || f.whole > at {
 			f.Holes = append(f.Holes, Hole{From: at, To: next, First: f.Next, Next: first.First})
 			f.Next, f.Offset = first.First, next
 			return next, true, nil

@@ -151,6 +151,18 @@ func TestDamageThatNoLaterBatchVouchesForIsTheEnd(t *testing.T) {
 	}
 }
 
+// H3: of what was sealed and not durable, damage costs what it hit, and power loss the end.
+func TestASealedSegmentEndsWithItsLastBatch(t *testing.T) {
+	f, head, offsets := build(t, "first", "second", "third", "fourth")
+	trailer := segment.Trailer{Tail: segment.Tail{Offset: offsets[4], Next: 104}}
+	write(t, f, []byte{0xff}, offsets[0]+66)
+	write(t, f, []byte{0xff}, offsets[3]+66)
+	found := testkit.Value(segment.RecoverSealed(f, head, trailer))(t)
+	testkit.Slices(t, found.Holes, []segment.Hole{{From: offsets[0], To: offsets[1], First: 100, Next: 101}})
+	testkit.Equal(t, found.Next, 103)
+	testkit.Equal(t, found.Offset, offsets[3])
+}
+
 func TestWhatAFollowingSegmentVoidsIsNotCounted(t *testing.T) {
 	f, head, offsets := build(t, "first", "second", "third")
 	found, err := segment.Recover(f, head, size(t, f), 102)
