@@ -69,11 +69,12 @@ func (h *handles) longestUnusedLocked() *file {
 	return nil
 }
 
-// add puts an open segment on the list.
+// add puts an open segment on the list. It may be idle, with nobody about to use it.
 func (h *handles) add(f *file) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f.element = h.used.PushBack(f)
+	h.free.Broadcast()
 }
 
 // give frees the place of a segment, which may be on the list.

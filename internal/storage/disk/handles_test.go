@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -133,4 +134,32 @@ func TestReadersHoldNoSegmentOpen(t *testing.T) {
 		}
 	}
 	testkit.That(t, w.most <= 2+1, "%d segments were open at once", w.most)
+}
+
+// R3: who waits for a place gets that of a segment which was made meanwhile and is not used yet.
+func TestASegmentThatWasMadeGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faulty := vfs.NewFaulty(vfs.NewMem())
+		cfg := config(disk.Always, faulty)
+		cfg.OpenSegments = 1
+		e := mustOpen(t, cfg)
+		mustAppend(t, numbered(t, e, 1), "there")
+		testkit.Must(t, e.Close())
+		e = mustOpen(t, cfg)
+		defer e.Close()
+		made := make(chan struct{})
+		faulty.Inject(func(op vfs.Op) error {
+			if op.Kind == vfs.OpRename {
+				<-made
+			}
+			return nil
+		})
+		var wg sync.WaitGroup
+		wg.Go(func() { testkit.Check(t, testkit.Err(numbered(t, e, 0).Submit(t.Context(), text("new")))) })
+		synctest.Wait() // it has the place, and makes its segment
+		wg.Go(func() { wantTexts(t, numbered(t, e, 1), "there") })
+		synctest.Wait() // it waits for the place
+		close(made)
+		wg.Wait()
+	})
 }
