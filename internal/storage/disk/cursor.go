@@ -206,7 +206,8 @@ func (c *cursor) enter() (bool, error) {
 	return true, nil
 }
 
-// fileOfLocked finds the segment that holds a number: the last one whose base is not past it.
+// fileOfLocked finds the segment that holds a number: the last one whose base is not past it. There
+// is at least one segment.
 func (s *segments) fileOfLocked(nextSeq eventlog.Sequence) *file {
 	i := sort.Search(len(s.files), func(i int) bool { return s.files[i].base > nextSeq })
 	return s.files[max(i-1, 0)]

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"testing"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -30,4 +31,17 @@ func TestACursorWhoseEventsAreRemovedAsItGoesToThem(t *testing.T) {
 	if run, err := opened.TryNext(t.Context()); err != nil || run.First != 1 || len(run.Events) != 1 {
 		t.Errorf("then it read %+v, %v", run, err)
 	}
+}
+
+// H4: a search that goes on beside a damaged segment, while the partition is closed, says so.
+func TestASearchByTimeWhileThePartitionCloses(t *testing.T) {
+	e := testkit.Value(Open(Config{FS: vfs.NewMem(), Log: testkit.Quiet()}))(t)
+	opened := testkit.Value(e.Partition(eventlog.PartitionID{Log: "orders-1"}, eventlog.Retention{}))(t)
+	testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), opened, eventlog.Batch{Events: []eventlog.Event{{Message: []byte("x")}}})))
+	p := opened.(*partition)
+	testkit.Must(t, e.Close())
+	_, err := p.beginningOf(1) // where it stood as the segments were let go
+	testkit.ErrorIs(t, err, errDropped)
+	_, err = p.sequenceAt(time.Now()) // where it goes on
+	testkit.ErrorIs(t, err, eventlog.ErrClosed)
 }

@@ -135,6 +135,10 @@ func (s *segments) lastOf(f *file) (segment.Tail, error) {
 // header has it.
 func (s *segments) beginningOf(base eventlog.Sequence) (segment.Tail, error) {
 	s.mu.Lock()
+	if len(s.files) == 0 { // they were let go meanwhile
+		s.mu.Unlock()
+		return segment.Tail{}, errDropped
+	}
 	next, active := s.fileOfLocked(base), s.active
 	s.mu.Unlock()
 	if next != active {
