@@ -111,6 +111,17 @@ func (c Config) shares() admission.Shares {
 	return admission.Divide(cmp.Or(c.descriptors, descriptorLimit()), c.AMQPMaxConnections, c.HTTPMaxConnections)
 }
 
+// fewConnections of a kind is what a yard should not be left with unawares.
+const fewConnections = 100
+
+// lacks: there are fewer connections than somebody asked for, or few.
+func (c Config) lacks(s admission.Shares) bool {
+	usual := config.Default()
+	lack := func(have, want, usual int) bool { return have < want && (want != usual || have < fewConnections) }
+	return lack(s.Clients[0], c.AMQPMaxConnections, usual.AMQPMaxConnections) ||
+		lack(s.Clients[1], c.HTTPMaxConnections, usual.HTTPMaxConnections)
+}
+
 // Secrets says where the secret key comes from: 32 random bytes as base64, or several lines of them,
 // the newest first, which seals; the others only open what was sealed before. At most one is given;
 // none means the file secret.key in DataDir, which is made.

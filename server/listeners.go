@@ -72,8 +72,8 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		return nil, fmt.Errorf("make the AMQP listener: %w", err)
 	}
 	shares := cfg.shares()
-	if shares.Clients[0] < cfg.AMQPMaxConnections || shares.Clients[1] < cfg.HTTPMaxConnections {
-		log.Info("the limit of open files allows fewer connections than configured: raise it, or configure fewer",
+	if cfg.lacks(shares) {
+		log.Warn("the limit of open files allows few connections: raise it, or configure fewer",
 			"amqp", shares.Clients[0], "http", shares.Clients[1])
 	}
 	ledger := admission.New(shares.Limits())
