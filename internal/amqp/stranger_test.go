@@ -136,8 +136,8 @@ func TestStrangersMakeRoom(t *testing.T) {
 	second.open()
 	newcomer := from("10.0.0.2")
 	newcomer.open()
-	first.expectClose(ConditionConnectionForced)
-	ask[wire.Begin](second, 0, newBegin())
+	second.expectClose(ConditionConnectionForced)
+	ask[wire.Begin](first, 0, newBegin())
 	ask[wire.Begin](newcomer, 0, newBegin())
 }
 

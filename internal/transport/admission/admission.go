@@ -1,10 +1,15 @@
 // Package admission keeps the one account of who is connected to a yard, whatever the listener:
 // strangers, who have shown no right yet, and clients, who have. Each kind has permits of its own,
 // so that strangers, however many, take none from clients. Among strangers those of one address
-// have a share only. A newcomer gets a permit all the same: where its address has its share, the
-// oldest of that address makes room; where there is no permit left for strangers, the oldest of the
-// address that has most, or of the newcomer's own if no other has more. So nobody keeps a newcomer
-// out, and who shows a right soon is in before its turn to make room comes.
+// have a share only. A newcomer gets a permit all the same: where its address has its share, one of
+// that address makes room; where there is no permit left for strangers, one of the address that has
+// most, or of the newcomer's own if no other has more.
+//
+// Who makes room is the one in the middle of those who are there, by the order in which they came. So
+// nobody keeps a newcomer out: it stays until half as many others have come, which is enough to show a
+// right where somebody just holds connections open. And when more come than that, as all clients do
+// after a restart, some behind one address, the older half is left in peace, shows its rights and goes,
+// and others come to be the older half: whatever the crowd, it gets in.
 //
 // A stranger also has little memory: what a listener holds for it, such as an unfinished message or
 // a request that waits, is taken from an account of the strangers and of the address. What a client
@@ -90,8 +95,6 @@ type Ledger struct {
 	// All of these are guarded by mu, and so are the clients of the listeners.
 	strangers account
 	byAddress map[netip.Prefix]*account
-	// entered is how many strangers ever came.
-	entered uint64
 }
 
 // Listener is one way into the yard. Its clients have permits of their own; strangers share those
@@ -105,8 +108,16 @@ type Listener struct {
 // account is what strangers have: all of them, or those of one address.
 type account struct {
 	permits, bytes int
-	// oldest are an address's, in the order in which they came.
-	oldest []*Permit
+	// inOrder are those that can make room, in the order in which they came.
+	inOrder []*Permit
+}
+
+// middle is who makes room.
+func (a *account) middle() *Permit { return a.inOrder[len(a.inOrder)/2] }
+
+func (a *account) remove(p *Permit) {
+	at := slices.Index(a.inOrder, p)
+	a.inOrder = slices.Delete(a.inOrder, at, at+1)
 }
 
 // New makes an empty ledger.
@@ -144,7 +155,7 @@ func (g *Listener) enter(remote net.Addr) (p, evicted *Permit, err error) {
 	}
 	switch {
 	case own.permits >= l.limits.AddressStrangers:
-		evicted = own.oldest[0]
+		evicted = own.middle()
 	case l.strangers.permits >= l.limits.Strangers:
 		if evicted = l.crowdedLocked(own); evicted == nil && p.address != nil {
 			return nil, nil, &FullError{Kind: Strangers, Limit: l.limits.Strangers}
@@ -155,33 +166,33 @@ func (g *Listener) enter(remote net.Addr) (p, evicted *Permit, err error) {
 		evicted.kind = gone
 	}
 	l.strangers.permits++
-	l.entered++
-	p.number = l.entered
 	if p.address != nil {
 		own.permits++
-		own.oldest = append(own.oldest, p)
+		own.inOrder = append(own.inOrder, p)
+		l.strangers.inOrder = append(l.strangers.inOrder, p)
 		l.byAddress[p.from] = own
 	}
 	return p, evicted, nil
 }
 
-// crowdedLocked gives the oldest permit of the address that has most; of several such addresses the
-// oldest of all. A newcomer's own comes first, unless the other will have more even then. Nil if no
-// address has any.
+// crowdedLocked gives the permit that makes room of the address that has most; of several such
+// addresses it is the next from the middle of all permits on. A newcomer's own address comes first,
+// unless the other will have more even then. Nil if no address has any.
 func (l *Ledger) crowdedLocked(own *account) *Permit {
-	most := own
+	most := 0
 	for _, a := range l.byAddress {
-		if own.permits > 0 && a.permits <= own.permits+1 {
-			continue
-		}
-		if most == own || a.permits > most.permits || a.permits == most.permits && a.oldest[0].number < most.oldest[0].number {
-			most = a
+		most = max(most, a.permits)
+	}
+	if own.permits > 0 && most <= own.permits+1 {
+		return own.middle()
+	}
+	all := l.strangers.inOrder
+	for i := range all {
+		if a := all[(len(all)/2+i)%len(all)].address; a.permits == most {
+			return a.middle()
 		}
 	}
-	if most.permits == 0 {
-		return nil
-	}
-	return most.oldest[0]
+	return nil
 }
 
 // sharer is who shares the permits of an address.
@@ -198,8 +209,6 @@ type Permit struct {
 	listener *Listener
 	ledger   *Ledger
 	from     netip.Prefix
-	// number is its place in the order in which all strangers came.
-	number uint64
 	// address is the account of from; nil where there is none.
 	address *account
 
@@ -344,8 +353,8 @@ func (p *Permit) leaveLocked() {
 	if a == nil {
 		return
 	}
-	at := slices.Index(a.oldest, p)
-	a.oldest = slices.Delete(a.oldest, at, at+1)
+	a.remove(p)
+	p.ledger.strangers.remove(p)
 	if a.permits--; a.permits == 0 {
 		delete(p.ledger.byAddress, p.from)
 	}

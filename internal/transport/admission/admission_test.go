@@ -3,6 +3,7 @@ package admission
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -79,8 +80,8 @@ func TestThisProcessIsNotCounted(t *testing.T) {
 }
 
 // R2: nobody keeps a newcomer out, not even one of its own address.
-func TestTheOldestOfAFullAddressMakesRoom(t *testing.T) {
-	l := New(Limits{Strangers: 10, AddressStrangers: 2}).Listener(2)
+func TestTheMiddleOfAFullAddressMakesRoom(t *testing.T) {
+	l := New(Limits{Strangers: 10, AddressStrangers: 4}).Listener(2)
 	var evicted []string
 	comes := func(from address) *Permit {
 		p := enter(t, l, from)
@@ -89,11 +90,11 @@ func TestTheOldestOfAFullAddressMakesRoom(t *testing.T) {
 	}
 	known := comes("10.0.0.1:1")
 	testkit.Must(t, known.Know())
-	for _, from := range []address{"10.0.0.1:2", "10.0.0.2:1", "10.0.0.1:3", "10.0.0.1:4", "10.0.0.1:5"} {
+	for _, from := range []address{"10.0.0.1:2", "10.0.0.2:1", "10.0.0.1:3", "10.0.0.1:4", "10.0.0.1:5", "10.0.0.1:6", "10.0.0.1:7"} {
 		comes(from)
 	}
-	testkit.Slices(t, evicted, []string{"10.0.0.1:2", "10.0.0.1:3"})
-	wantCount(t, l, 1, 3)
+	testkit.Slices(t, evicted, []string{"10.0.0.1:4", "10.0.0.1:5"})
+	wantCount(t, l, 1, 5)
 }
 
 // R2: what strangers may make a yard hold is bounded, for one address and for all.
@@ -133,29 +134,29 @@ func TestNewcomersDisplaceTheCrowd(t *testing.T) {
 	}
 	crowd := []*Permit{comes("10.0.0.1:1"), comes("10.0.0.1:2"), comes("10.0.0.1:3")}
 	inside := comes("pipe")
-	testkit.Equal(t, crowd[0].Hold(10), true)
+	testkit.Equal(t, crowd[1].Hold(10), true)
 	comes("10.0.0.2:1")
-	testkit.Slices(t, evicted, []string{"10.0.0.1:1"})
+	testkit.Slices(t, evicted, []string{"10.0.0.1:2"})
 	testkit.Equal(t, l.ledger.strangers.bytes, 0, "bytes of one that was evicted")
-	wantFull(t, crowd[0].Know(), Strangers, 4)
-	testkit.Must(t, crowd[1].Know()) // a client is never evicted
+	wantFull(t, crowd[1].Know(), Strangers, 4)
+	testkit.Must(t, crowd[0].Know()) // a client is never evicted
 	comes("10.0.0.2:2")
 	comes("10.0.0.3:1") // the second address has most now
-	testkit.Slices(t, evicted, []string{"10.0.0.1:1", "10.0.0.2:1"})
+	testkit.Slices(t, evicted, []string{"10.0.0.1:2", "10.0.0.2:2"})
 	wantCount(t, l, 1, 4)
 
-	// Where each address has one, the oldest of all makes room; connections without an address do
+	// Where each address has one, the middle of all makes room; connections without an address do
 	// not.
 	comes("10.0.0.4:1")
 	comes("[2001:db8:0:1::1]:1")
-	testkit.Slices(t, evicted[2:], []string{"10.0.0.1:3", "10.0.0.2:2"})
+	testkit.Slices(t, evicted[2:], []string{"10.0.0.2:1", "10.0.0.3:1"})
 	comes("10.0.0.4:2") // no other address has more
 	testkit.Slices(t, evicted[4:], []string{"10.0.0.4:1"})
-	crowd[0].Leave()
+	crowd[1].Leave()
 	inside.Leave()
 	wantCount(t, l, 1, 3)
 	called := false
-	crowd[0].OnEvict(func() { called = true })
+	crowd[1].OnEvict(func() { called = true })
 	testkit.Equal(t, called, true, "who asks too late is told")
 }
 
@@ -181,12 +182,12 @@ func TestListeners(t *testing.T) {
 	a, b := all.Listener(1), all.Listener(1)
 	one, two := enter(t, a, "10.0.0.1:1"), enter(t, b, "10.0.0.2:1")
 	evicted := false
-	one.OnEvict(func() { evicted = true })
-	enter(t, b, "10.0.0.3:1")
+	two.OnEvict(func() { evicted = true })
+	third := enter(t, a, "10.0.0.3:1")
 	testkit.Equal(t, evicted, true, "a stranger of the other listener")
-	testkit.Must(t, two.Know())
-	testkit.Must(t, enter(t, a, "10.0.0.1:2").Know())
-	wantFull(t, enter(t, a, "10.0.0.1:3").Know(), Clients, 1)
+	testkit.Must(t, third.Know())
+	testkit.Must(t, enter(t, b, "10.0.0.2:2").Know())
+	wantFull(t, one.Know(), Clients, 1)
 }
 
 // Who shares the permits of an address.
@@ -227,6 +228,61 @@ func TestDefaults(t *testing.T) {
 		Strangers: 7, AddressStrangers: DefaultAddressStrangers,
 		StrangerBytes: DefaultStrangerBytes, AddressBytes: DefaultAddressBytes,
 	})
+}
+
+// R2: when many times more clients come back at once than there are permits, and each needs a while
+// to show its token, all of them get in, also beside others who never show one.
+func TestAllOfAStormGetIn(t *testing.T) {
+	const clients, handshake, pause = 3000, 30, 50 // of time, whose unit is a turn of the loop
+	apart := func(i int) address { return address(fmt.Sprintf("10.1.%d.%d:1", i/250, i%250)) }
+	together := func(int) address { return "10.0.0.1:1" }
+	for _, tt := range []struct {
+		name string
+		from func(client int) address
+		// idle connections are opened by others in each turn, and closed after stay turns.
+		idle, stay int
+	}{
+		{"behind one address", together, 0, 0},
+		{"behind one address, beside idle connections", together, 2, 300},
+		{"each at its own address", apart, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := New(Limits{}).Listener(clients)
+			random := rand.New(rand.NewPCG(1, 2))
+			type client struct {
+				permit  *Permit
+				evicted bool
+				turn    int // when it came, or comes again
+			}
+			all, idle := make([]client, clients), []*Permit{}
+			in, turn := 0, 0
+			for i := range all {
+				all[i].turn = random.IntN(pause)
+			}
+			for ; in < clients && turn < 100*pause; turn++ {
+				for range tt.idle {
+					idle = append(idle, enter(t, l, tt.from(0)))
+					if old := len(idle) - tt.idle*tt.stay; old >= 0 {
+						idle[old].Leave()
+					}
+				}
+				for i := range all {
+					switch c := &all[i]; {
+					case c.permit == nil && turn >= c.turn:
+						*c = client{permit: enter(t, l, tt.from(i)), turn: turn}
+						c.permit.OnEvict(func() { c.evicted = true })
+					case c.evicted:
+						*c = client{turn: turn + pause/2 + random.IntN(pause)}
+					case c.permit != nil && turn == c.turn+handshake:
+						testkit.Must(t, c.permit.Know())
+						in++
+					}
+				}
+			}
+			testkit.Equal(t, in, clients, "clients that got in")
+			t.Logf("it took %d turns", turn)
+		})
+	}
 }
 
 // Many come and go at once, and nothing is left.
