@@ -33,22 +33,28 @@ func syncData(f *os.File) error {
 	return nil
 }
 
-// openBeneath opens a name below root, where no link on the way leads out of it.
+// openBeneath opens a name below root, where no link on the way leads out of it. Most often there is
+// none at all, and one call does.
 func openBeneath(root, local string, flags int) (*os.File, error) {
-	at, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(at)
-	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	name := filepath.Join(root, local)
+	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	if flags&os.O_CREATE != 0 {
 		how.Mode = filePerm
 	}
-	fd, err := unix.Openat2(at, local, &how)
+	fd, err := unix.Openat2(unix.AT_FDCWD, name, &how)
+	if err == unix.ELOOP {
+		var at int
+		if at, err = unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+			return nil, err
+		}
+		defer unix.Close(at)
+		how.Resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS
+		fd, err = unix.Openat2(at, local, &how)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), filepath.Join(root, local)), nil
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // statIn tells what an entry of an open folder is: of that folder, whatever has its name by now.

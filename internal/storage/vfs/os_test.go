@@ -96,7 +96,7 @@ func TestFreeBytes(t *testing.T) {
 	wantError(t, err, fs.ErrNotExist)
 }
 
-// R6: a link is followed within the root, and refused where it leads out of it.
+// R6: a link is followed within the root, and on the way to it, and refused where it leads out of it.
 func TestNoLinkLeadsOutOfTheRoot(t *testing.T) {
 	parent := t.TempDir()
 	d := vfs.OS(parent + "/root")
@@ -116,6 +116,11 @@ func TestNoLinkLeadsOutOfTheRoot(t *testing.T) {
 
 	testkit.Must(t, testkit.Value(d.Open("within/f"))(t).Close())
 	wantList(t, d, "within", "f")
+	link(".", "../linked")
+	linked := vfs.OS(parent + "/linked/root")
+	testkit.Must(t, testkit.Value(linked.Open("inside/f"))(t).Close())
+	wantList(t, linked, "inside", "f")
+	testkit.That(t, testkit.Err(linked.Open("beside/f")) != nil, "beside/f was opened")
 	for _, name := range []string{"beside/f", "away/f", "file"} {
 		testkit.That(t, testkit.Err(d.Open(name)) != nil, "%s was opened", name)
 	}
