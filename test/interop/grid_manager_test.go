@@ -157,6 +157,17 @@ func managedChanges(t *testing.T, m manager, h *hook) {
 	m.call(t, "GET", "/topics/orders", "", http.StatusNotFound)
 }
 
+// TestGridManagerPython works with the official management library for Python. // G6, G9, G12
+func TestGridManagerPython(t *testing.T) {
+	t.Parallel()
+	interpreter := python(t)
+	y := startGrid(t, quickGrid, "acceptAnyJwt: true")
+	env := y.onPlain(t, "amqp", "arrivals")
+	env["YARD_SERVER"], env["YARD_CA"] = "https://"+y.hostPort(t, "https"), y.authority(t)
+	env["YARD_HOOK"] = newHook(t, nil).URL
+	runPython(t, interpreter, "manager_client.py", env)
+}
+
 // TestGridManagedNamespace makes a topic and a queue of a namespace by the resource manager's JSON,
 // and receives from it. // G12
 func TestGridManagedNamespace(t *testing.T) {

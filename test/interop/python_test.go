@@ -59,7 +59,7 @@ func runPython(t *testing.T, interpreter, name string, env map[string]string, pa
 
 // The parts that another transport could break.
 var (
-	blockingTransport = []string{"sending", "large_batch", "latest", "fidelity", "epochs", "information"}
+	blockingTransport = []string{"sending", "large_batch", "latest", "fidelity", "epochs", "information", "rotation"}
 	asyncioTransport  = []string{"sending", "latest", "epochs", "information"}
 )
 

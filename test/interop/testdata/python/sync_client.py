@@ -7,9 +7,10 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
+from azure.core.credentials import AzureNamedKeyCredential
 from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
-from azure.eventhub.exceptions import ConnectionLostError, EventHubError
+from azure.eventhub.exceptions import AuthenticationError, ConnectionLostError, EventHubError
 
 import yard
 from yard import holds, proved, same
@@ -218,6 +219,33 @@ def fidelity():
     proved("every AMQP section and body type comes back as sent")
 
 
+def unusual():
+    sent = [
+        # pyamqp writes the delivery annotations last.
+        AmqpAnnotatedMessage(data_body=b"body", delivery_annotations={"hop": 1}, footer={"foot": "note"}),
+        # It takes a tuple for a described value, whose descriptor is an int here.
+        AmqpAnnotatedMessage(value_body=(5, "described")),
+        AmqpAnnotatedMessage(value_body={"inside": [(5, "described")]}),
+        AmqpAnnotatedMessage(sequence_body=[[(5, "described"), 1]]),
+        AmqpAnnotatedMessage(data_body=[b"", b""]),
+        AmqpAnnotatedMessage(data_body=b"after"),
+    ]
+    with producer() as client:
+        start = client.get_partition_properties("3")["last_enqueued_sequence_number"]
+        client.send_batch(sent, partition_id="3")
+    events = [event.raw_amqp_message for event in read(len(sent), partition="3", position=start)]
+    late, described, inside, sequence, empty, after = events
+    same(list(late.body), [b"body"], "body before delivery annotations")
+    same({yard.text(k): yard.text(v) for k, v in late.footer.items()}, {"foot": "note"}, "footer before delivery annotations")
+    # It reads a described value without its descriptor.
+    same(described.body, b"described", "described value")
+    same(inside.body, {b"inside": [b"described"]}, "described value in a map")
+    same([list(part) for part in sequence.body], [[b"described", 1]], "described value in a sequence")
+    same(list(empty.body), [b"", b""], "empty data sections")
+    same(list(after.body), [b"after"], "event after them")
+    proved("delivery annotations behind the body, described values with an int for their descriptor, and empty data are taken")
+
+
 def epochs():
     """Uses a partition that has events, in a group where nobody else reads."""
     where = dict(partition="0", group="readers")
@@ -324,14 +352,43 @@ def access():
     expired = yard.changed(yard.CONNECTION, SharedAccessSignature=yard.signature(yard.CONNECTION, -60), **signed)
     refused("authentication failed", expired)
     proved("a wrong key and an expired signature are refused; a signature made by hand is taken")
+    for part, broken in [("&sig=", "&sig=x"), ("&se=", "&se=x"), ("&skn=", "&other="), ("sr=", "sr=%zz"), ("SharedAccessSignature ", "x")]:
+        token = yard.signature(yard.CONNECTION).replace(part, broken)
+        try:
+            send_one(yard.changed(yard.CONNECTION, SharedAccessSignature=token, **signed))
+        except AuthenticationError:
+            continue
+        raise AssertionError(f"{token!r} was taken")
+    proved("a malformed signature is an authentication error, whatever is wrong with it")
     missing = yard.changed(yard.CONNECTION, EntityPath="no-such-hub")
     refused("", missing)  # the library hides what the yard said about it
     proved("an unknown hub is refused, at once")
 
 
+def rotation():
+    """With TLS only: a credential whose key is changed needs the name of a namespace."""
+    if not yard.options().get("connection_verify"):
+        return
+    found = yard.parts(yard.CONNECTION)
+    name, key = found["SharedAccessKeyName"], found["SharedAccessKey"]
+    credential = AzureNamedKeyCredential(name, key)
+    with EventHubProducerClient(found["Endpoint"].removeprefix("sb://"), yard.hub(), credential, **yard.options()) as client:
+        same(len(client.get_partition_ids()), 4, "partitions")
+        credential.update(name, "wrong")
+        try:
+            client.get_partition_ids()
+        except AuthenticationError:
+            credential.update(name, key)
+        else:
+            raise AssertionError("a question with a wrong key was answered")
+        same(len(client.get_partition_ids()), 4, "partitions, with the right key again")
+    proved("a key that is changed to a wrong one is refused at the next question, and the right one taken again")
+
+
 def main():
     for part in yard.chosen([
-        sending, large_batch, too_large, keys, positions, latest, fidelity, epochs, five_readers, information, buffered, access,
+        sending, large_batch, too_large, keys, positions, latest, fidelity, unusual, epochs, five_readers, information, buffered,
+        access, rotation,
     ]):
         part()
 
