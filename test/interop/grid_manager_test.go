@@ -157,15 +157,30 @@ func managedChanges(t *testing.T, m manager, h *hook) {
 	m.call(t, "GET", "/topics/orders", "", http.StatusNotFound)
 }
 
-// TestGridManagerPython works with the official management library for Python. // G6, G9, G12
-func TestGridManagerPython(t *testing.T) {
-	t.Parallel()
-	interpreter := python(t)
+// managerEnvironment tells a script where a yard is that has nothing to manage yet.
+func managerEnvironment(t *testing.T) map[string]string {
+	t.Helper()
 	y := startGrid(t, quickGrid, "acceptAnyJwt: true")
 	env := y.onPlain(t, "amqp", "arrivals")
 	env["YARD_SERVER"], env["YARD_CA"] = "https://"+y.hostPort(t, "https"), y.authority(t)
 	env["YARD_HOOK"] = newHook(t, nil).URL
-	runPython(t, interpreter, "manager_client.py", env)
+	return env
+}
+
+// TestGridManagerPython works with the official management library for Python. // G6, G9, G12
+func TestGridManagerPython(t *testing.T) {
+	t.Parallel()
+	interpreter := python(t)
+	runPython(t, interpreter, "manager_client.py", managerEnvironment(t))
+}
+
+// TestGridManagerJavaScript works with the official management library for JavaScript. // G6, G9, G12
+func TestGridManagerJavaScript(t *testing.T) {
+	t.Parallel()
+	node(t)
+	env := managerEnvironment(t)
+	env["NODE_EXTRA_CA_CERTS"] = env["YARD_CA"]
+	runNode(t, "manager.js", env)
 }
 
 // TestGridManagedNamespace makes a topic and a queue of a namespace by the resource manager's JSON,
