@@ -48,7 +48,7 @@ func (c *call) store(cloudEventsOnly bool) error {
 		return err
 	}
 	events, err := schema.Read(schema.Publication{
-		Kind: c.topic.Schema, Mapping: c.topic.Mapping, TopicID: c.topic.Resource, TopicName: c.topic.Name,
+		Kind: c.topic.Schema, Mapping: c.topic.Mapping, TopicID: c.topic.Resource, TopicName: c.topic.Name, Domain: c.topic.Domain != nil,
 		Header: c.R.Header, Body: body, Now: time.Now(), NewID: frame.NewID,
 		MaxEvents: maxEvents, MaxEventBytes: maxEventBytes, CloudEventsOnly: cloudEventsOnly,
 	})

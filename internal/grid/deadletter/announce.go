@@ -28,6 +28,7 @@ type announcedData struct {
 	Subscription  string `json:"subscription"`
 	Topic         string `json:"topic,omitempty"`
 	SourceHub     string `json:"sourceHub,omitempty"`
+	DomainTopic   string `json:"domainTopic,omitempty"`
 	Letters       int    `json:"letters"`
 	Reason        string `json:"reason"` // of the first
 }
@@ -47,7 +48,7 @@ func (s *Service) announce(ctx context.Context, sub *topics.Subscription, l load
 		ID: l.letters[0].guid(sub.ID), Subject: w.subject, EventType: kind, EventTime: time.Now().UTC().Format(time.RFC3339Nano),
 		Data: announcedData{
 			API: api, ContentType: "application/json", ContentLength: w.bytes, BlobType: blob, URL: w.url,
-			Subscription: sub.Name, Topic: sub.Source.Topic, SourceHub: sub.Source.Hub,
+			Subscription: sub.Name, Topic: sub.Source.Topic, DomainTopic: sub.Source.DomainTopic, SourceHub: sub.Source.Hub,
 			Letters: len(l.letters) - len(w.without), Reason: l.letters[0].Reason,
 		},
 	})

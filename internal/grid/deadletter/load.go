@@ -145,6 +145,8 @@ func name(sub *topics.Subscription, l load) string {
 	if source == "" {
 		// Hubs' names have slashes, and dots between them.
 		source = strings.ReplaceAll(sub.Source.Hub, "/", "-")
+	} else if sub.Source.DomainTopic != "" {
+		source += "/" + sub.Source.DomainTopic
 	}
 	return fmt.Sprintf("%s/%s/%d/%d/%d/%d/%s.json", strings.ToUpper(source), strings.ToUpper(sub.Name),
 		at.Year(), at.Month(), at.Day(), at.Hour(), l.letters[0].guid(sub.ID))

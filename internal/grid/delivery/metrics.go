@@ -84,9 +84,10 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	now := time.Now()
 	for _, l := range lanes {
 		st, _, _ := l.stats(now)
-		name := l.termsNow().sub.Name
+		sub := l.termsNow().sub
+		source, name := labelOf(sub.Source), sub.Name
 		put := func(metric string, kind prometheus.ValueType, value float64, more ...string) {
-			to <- prometheus.MustNewConstMetric(c.lanes[metric], kind, value, append([]string{l.source.label, name}, more...)...)
+			to <- prometheus.MustNewConstMetric(c.lanes[metric], kind, value, append([]string{source, name}, more...)...)
 		}
 		put("matched_events_total", prometheus.CounterValue, float64(st.Matched))
 		put("delivered_events_total", prometheus.CounterValue, float64(st.Delivered))

@@ -31,7 +31,7 @@ func (r *reconciler) openSource(ctx context.Context, snap *topics.Snapshot, sub 
 	if err != nil {
 		return nil, err
 	}
-	src := &source{id: sub.SourceID, label: labelOf(sub.Source), resource: resource, origin: o, lanes: make(map[string]*lane), stale: true}
+	src := &source{id: sub.SourceID, label: labelOf(topics.Source{Topic: sub.Source.Topic, Hub: sub.Source.Hub}), resource: resource, origin: o, lanes: make(map[string]*lane), stale: true}
 	for p := range o.partitions() {
 		src.feeds = append(src.feeds, &feed{
 			s: r.s, origin: o, source: src.id, partition: p, log: r.s.log.With("source", src.label, "partition", p),
@@ -59,6 +59,9 @@ func (src *source) measure(ctx context.Context) error {
 func labelOf(s topics.Source) string {
 	if s.Hub != "" {
 		return "hub/" + s.Hub
+	}
+	if s.DomainTopic != "" {
+		return s.Topic + ":" + s.DomainTopic
 	}
 	return s.Topic
 }

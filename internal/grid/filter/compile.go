@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/eventyard/eventyard/internal/grid/schema"
 )
 
 // Compile checks a filter (names, operands, limits of reference §8) and makes it ready. Errors
@@ -12,6 +14,11 @@ func Compile(cfg Config) (*Filter, error) {
 	f := &Filter{}
 	if err := f.addTypes(cfg.EventTypes); err != nil {
 		return nil, err
+	}
+	if cfg.DomainTopic != "" {
+		c := cond{slot: f.slot(key{name: schema.DomainTopicKey}), test: testEqual, texts: []text{newText(cfg.DomainTopic)}}
+		c.gather()
+		f.conds = append(f.conds, c)
 	}
 	begins, ends := testBegins, testEnds
 	if cfg.SubjectCaseSensitive {

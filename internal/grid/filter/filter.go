@@ -54,6 +54,9 @@ type Config struct {
 	// Arrays is enableAdvancedFilteringOnArrays.
 	Arrays   bool        `json:"enableAdvancedFilteringOnArrays,omitempty"`
 	Advanced []Condition `json:"advancedFilters,omitempty"`
+	// DomainTopic takes events of this topic of a domain only; empty: all. No user writes it: it
+	// follows from what a subscription is of.
+	DomainTopic string `json:"-"`
 }
 
 // Condition is one advanced filter.

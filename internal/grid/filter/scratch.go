@@ -49,7 +49,7 @@ func (s *scratch) load(l *layout, e *schema.Envelope) {
 		text, isTopic := e.Text(a.attribute)
 		if isTopic && e.Topic != "" {
 			v := &s.values[a.slot]
-			v.room = append(v.room[:0], e.Topic...)
+			v.room = append(v.room[:0], e.TopicID()...)
 			text = v.room
 		}
 		if text != nil {

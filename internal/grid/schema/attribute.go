@@ -19,6 +19,7 @@ const (
 	attrMetadataVersion
 	attrData
 	attrBase64
+	attrDomainTopic
 
 	// attrOther is a name that is none of ours.
 	attrOther

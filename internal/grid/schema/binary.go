@@ -19,7 +19,7 @@ func Binary(e *Envelope) (header http.Header, body []byte, err error) {
 	if e.Form == CloudEventForm {
 		e.setOwnHeaders(header)
 	} else {
-		setAttribute(header, "source", e.Topic)
+		setAttribute(header, "source", e.TopicID())
 		if s, ok := parseStamp(e.Time); ok {
 			setAttribute(header, "time", string(s.append(nil)))
 		}

@@ -9,6 +9,9 @@ const maxExtensions = 128
 type draft struct {
 	attributes [attrOther][]byte
 	extensions []Member
+	// domainTopic is the name of the topic of a domain that it is for; empty: none, or the source
+	// says it.
+	domainTopic string
 	// seen has a bit for each attribute that was there, be it as null.
 	seen uint16
 }
@@ -86,6 +89,9 @@ func (d *draft) appendStored(dst []byte, form Form) []byte {
 		if string(x.Value) != "null" {
 			dst = appendRawMember(dst, string(x.Name), x.Value)
 		}
+	}
+	if d.domainTopic != "" {
+		dst = appendTextMember(dst, "topic", d.domainTopic)
 	}
 	if data := d.attributes[attrData]; data != nil {
 		dst = appendRawMember(dst, "data", data)

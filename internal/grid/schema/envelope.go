@@ -17,12 +17,15 @@ type Envelope struct {
 	ID, Subject, Type, Time, Source []byte
 	// DataVersion is Event Grid's; DataSchema, ContentType are CloudEvents'.
 	DataVersion, DataSchema, ContentType []byte
+	// DomainTopic is the name of the topic of a domain that an event in Event Grid's form is for;
+	// nil: it is of no domain.
+	DomainTopic []byte
 	// Extensions are CloudEvents' other attributes: value is raw JSON.
 	Extensions []Member
 	// Data is the raw JSON of data, nil if there is none; Base64 is the text of data_base64
 	// (unquoted), nil if there is none.
 	Data, Base64 []byte
-	// Topic is the topic's resource id, which is not stored: whoever scans fills it in
+	// Topic is the resource id of the topic or domain, which is not stored: whoever scans fills it in
 	// before filters or writers look. It stays as it is from one Scan to the next.
 	Topic string
 
@@ -117,7 +120,7 @@ func (e *Envelope) member(r *reader, a Attribute, name []byte) error {
 		value, err := r.raw(2)
 		e.Extensions = append(e.Extensions, Member{name, value})
 		return err
-	case a >= attrTexts && a != attrSpecVersion && a != attrBase64:
+	case a >= attrTexts && a != attrSpecVersion && a != attrBase64 && a != attrTopic:
 		return r.fail("a member that this form does not have")
 	case r.peek() != '"':
 		return r.fail("a string should stand here")
@@ -129,6 +132,8 @@ func (e *Envelope) member(r *reader, a Attribute, name []byte) error {
 		return err
 	case a == attrBase64:
 		e.Base64 = t.bytes()
+	case a == attrTopic:
+		e.DomainTopic = t.bytes()
 	default:
 		*e.slot(a), e.spans[a] = t.bytes(), span{start, r.i}
 	}

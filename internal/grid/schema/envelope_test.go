@@ -85,7 +85,7 @@ func TestWhatIsNotStoredIsNotScanned(t *testing.T) {
 	}{
 		{EventGridForm, ``}, {EventGridForm, `{`}, {EventGridForm, `{}`}, {EventGridForm, `[]`}, {EventGridForm, `null`}, {0, `{"id":"1"}`},
 		{EventGridForm, `{"id":"1","subject":"s","eventType":"t"}`},
-		{EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"now","topic":"x"}`},
+		{EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"now","metadataVersion":"1"}`},
 		{EventGridForm, `{"id":1,"subject":"s","eventType":"t","eventTime":"now"}`},
 		{EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"now","data":1`},
 		{EventGridForm, `{"id":"1","subject":"s","eventType":"t","eventTime":"now","data":}`},

@@ -41,16 +41,21 @@ var fields = map[string]field{
 // FindAttribute gives the attribute of a name in lower case, as Field knows it, but for data; own
 // says that no extension can have the name, known whether there is one.
 func FindAttribute(name string) (a Attribute, own, known bool) {
+	if name == DomainTopicKey {
+		return attrDomainTopic, true, true
+	}
 	f, known := fields[name]
 	return f.attribute, f.own, known && f.attribute != attrData
 }
 
 // Text is the text of an attribute that FindAttribute gave; nil where the event has none. Of
-// isTopic it is Topic, which is no bytes.
+// isTopic it is TopicID, which is no bytes.
 func (e *Envelope) Text(a Attribute) (text []byte, isTopic bool) {
 	switch {
 	case a == attrTopic, a == attrSource && e.Form != CloudEventForm:
 		return nil, true
+	case a == attrDomainTopic:
+		return e.domainTopic(), false
 	case a == attrSpecVersion:
 		return rawSpecVersion[1:4], false
 	case a == attrMetadataVersion:
@@ -137,7 +142,7 @@ func (e *Envelope) field(a Attribute) []byte {
 	case e.Topic == "":
 		return nil
 	}
-	return appendQuoted(make([]byte, 0, len(e.Topic)+2), e.Topic)
+	return appendQuoted(nil, e.TopicID())
 }
 
 // lookup follows a path of member names through objects.

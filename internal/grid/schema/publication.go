@@ -21,6 +21,9 @@ type Publication struct {
 	Mapping   Mapping
 	TopicID   string
 	TopicName string
+	// Domain: it is a domain's, whose events say which of its topics they are for. TopicName is the
+	// domain's name.
+	Domain bool
 	// Header is the request's: content type, ce-* attributes.
 	Header http.Header
 	Body   []byte
@@ -193,6 +196,9 @@ func (s *store) event() error {
 		if err = d.read(&s.r, EventGridForm, refuseUnknown); err == nil {
 			err = s.checkEventGrid(d)
 		}
+	}
+	if err == nil && s.p.Domain {
+		err = s.p.address(&s.draft)
 	}
 	if err != nil {
 		return err

@@ -58,7 +58,11 @@ func (p *Publication) readBinary() ([]byte, error) {
 	}
 	contentType := p.Header.Get("Content-Type")
 	d.attributes[attrContentType] = appendQuoted(nil, contentType)
-	if err := d.checkCloudEvent(); err != nil {
+	err := d.checkCloudEvent()
+	if err == nil && p.Domain {
+		err = p.address(&d)
+	}
+	if err != nil {
 		return nil, asHeaderError(err)
 	}
 	if isJSON(mediaType(contentType)) {

@@ -52,10 +52,10 @@ func (s *store) checkEventGrid(d *draft) error {
 	return nil
 }
 
-// checkTopic takes this topic's names, and none.
+// checkTopic takes this topic's names, and none. What events of a domain say is looked at later.
 func (s *store) checkTopic(property string, t []byte) error {
 	name := string(t)
-	if name == "" || strings.EqualFold(name, s.p.TopicID) || strings.EqualFold(name, s.p.TopicName) {
+	if s.p.Domain || name == "" || strings.EqualFold(name, s.p.TopicID) || strings.EqualFold(name, s.p.TopicName) {
 		return nil
 	}
 	return refuse("the property '%s' is '%s', which is not the topic that it was sent to: leave it out, or use '%s'", property, brief(t), s.p.TopicID)

@@ -35,7 +35,7 @@ func appendEventGrid(dst []byte, e *Envelope, d *DeadLetter) ([]byte, error) {
 		return dst, errors.New("write event in EventGridSchema: it has no time: choose CloudEventSchemaV1_0")
 	}
 	dst = append(dst, `{"topic":`...)
-	dst = appendQuoted(dst, e.Topic)
+	dst = appendQuoted(dst, e.TopicID())
 	for _, n := range EventGridForm.attributes() {
 		dst = append(append(dst, ','), n.key...)
 		dst = e.appendAttribute(dst, n.attribute)
@@ -96,7 +96,7 @@ func (e *Envelope) appendOwnAttributes(dst []byte, d *DeadLetter) []byte {
 // appendConverted writes an Event Grid event's attributes as a CloudEvent's (reference §7).
 func (e *Envelope) appendConverted(dst []byte) []byte {
 	dst = e.appendAttribute(appendMember(dst, "id"), attrID)
-	dst = appendTextMember(dst, "source", e.Topic)
+	dst = appendTextMember(dst, "source", e.TopicID())
 	dst = e.appendAttribute(appendMember(dst, "type"), attrType)
 	if len(e.Subject) > 0 {
 		dst = e.appendAttribute(appendMember(dst, "subject"), attrSubject)

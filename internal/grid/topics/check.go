@@ -62,7 +62,7 @@ func (k *rules) complete(s *Settings, at origin) {
 // them.
 func (k *rules) vet(s Settings, at origin, was Subscription) (Settings, error) {
 	k.complete(&s, at)
-	for _, err := range []error{s.check(k.limits), s.checkPaths(at), s.checkSchemas(at), s.checkExpiry(was), k.checkHubs(s, at)} {
+	for _, err := range []error{s.check(k.limits), s.checkPaths(at), s.checkSchemas(at), s.checkExpiry(was), s.checkDomain(at), k.checkHubs(s, at)} {
 		if err != nil {
 			return Settings{}, err
 		}
@@ -400,6 +400,9 @@ func checkTopic(t Topic) error {
 	}
 	if err != nil {
 		return invalid("topic %q: %w", t.Name, err)
+	}
+	if err := t.Domain.check(); err != nil {
+		return err
 	}
 	if len(t.Tags) > maxTags {
 		return invalid("topic %q: %d tags: give at most %d", t.Name, len(t.Tags), maxTags)

@@ -45,12 +45,19 @@ const (
 
 func topicKey(name string) string { return topicsPrefix + auth.Fold(name) }
 
-// subscriptionKeys are those of one source.
+// domainTopicSegment begins the segment of a domain topic, so that none is a subscription's name.
+const domainTopicSegment = "@"
+
+// subscriptionKeys are those of one source; of a domain also those of its topics.
 func subscriptionKeys(s Source) string {
 	if s.Hub != "" {
 		return hubSubscriptionsPrefix + url.PathEscape(auth.Fold(s.Hub)) + "/"
 	}
-	return topicSubscriptionsPrefix + url.PathEscape(auth.Fold(s.Topic)) + "/"
+	keys := topicSubscriptionsPrefix + url.PathEscape(auth.Fold(s.Topic)) + "/"
+	if s.DomainTopic != "" {
+		keys += domainTopicSegment + auth.Fold(s.DomainTopic) + "/"
+	}
+	return keys
 }
 
 func subscriptionKey(s Source, name string) string { return subscriptionKeys(s) + auth.Fold(name) }
@@ -86,6 +93,15 @@ func TopicResource(namespace, topic string) string {
 	return resourceGroup(namespace) + "/providers/Microsoft.EventGrid/topics/" + topic
 }
 
+// domainResource is that of a domain, or of one of its topics.
+func domainResource(namespace, domain, topic string) string {
+	id := resourceGroup(namespace) + "/providers/Microsoft.EventGrid/domains/" + domain
+	if topic != "" {
+		id += "/topics/" + topic
+	}
+	return id
+}
+
 // HubResource is that of a hub.
 func HubResource(namespace, hub string) string {
 	return resourceGroup(namespace) + "/providers/Microsoft.EventHub/namespaces/" + namespace + "/eventhubs/" + hub
@@ -99,6 +115,9 @@ func resourceGroup(namespace string) string {
 func (s Source) String() string {
 	if s.Hub != "" {
 		return fmt.Sprintf("hub %.80q", s.Hub)
+	}
+	if s.DomainTopic != "" {
+		return fmt.Sprintf("topic %.80q of domain %.80q", s.DomainTopic, s.Topic)
 	}
 	return fmt.Sprintf("topic %.80q", s.Topic)
 }

@@ -17,6 +17,8 @@ import (
 type origin struct {
 	Source // in its own spelling
 	id     string
+	// domain is that of a topic; nil: it is none.
+	domain *Domain
 	// input is the schema of its events; hubs' are made into CloudEvents.
 	input schema.Kind
 	// log is a topic's, partitions how many a hub has.
@@ -34,7 +36,7 @@ type sources struct {
 // find gives a source that exists. Errors: ErrInvalid, ErrTopicNotFound, *broker.NotFoundError.
 func (k *sources) find(s Source) (origin, error) {
 	switch {
-	case s.Topic != "" && s.Hub != "" || s == (Source{}):
+	case (s.Topic == "") == (s.Hub == "") || s.Hub != "" && s.DomainTopic != "":
 		return origin{}, invalid("name a topic or a hub, and only one of them, as the source")
 	case s.Hub != "":
 		h, err := k.broker.Hub(s.Hub)
@@ -48,7 +50,17 @@ func (k *sources) find(s Source) (origin, error) {
 	if t == nil {
 		return origin{}, topicNotFound(s.Topic)
 	}
-	return origin{Source: Source{Topic: t.Name}, id: t.ID, input: t.Schema, log: live.logs[t.ID]}, nil
+	at := origin{Source: Source{Topic: t.Name, Domain: t.Domain != nil}, id: t.ID, domain: t.Domain, input: t.Schema, log: live.logs[t.ID]}
+	if s.DomainTopic != "" {
+		if t.Domain == nil {
+			return origin{}, invalid("topic %q is no domain, so that it has no topics: leave the domain topic out, or name a domain", t.Name)
+		}
+		if err := checkDomainTopic(s.DomainTopic); err != nil {
+			return origin{}, err
+		}
+		at.DomainTopic = s.DomainTopic
+	}
+	return at, nil
 }
 
 // present finds the source that a subscription was made for.

@@ -53,7 +53,7 @@ func (k *sources) decodeTopic(e meta.Entry) (*topicRecord, error) {
 	if t.key() != e.Key || !isID(t.ID) || t.Key1 == "" || t.Key2 == "" || t.Schema == "" {
 		return nil, fmt.Errorf("read topic %s: it names topic %q with id %q, or lacks a key or its schema", e.Key, t.Name, t.ID)
 	}
-	t.Resource = TopicResource(k.namespace, t.Name)
+	t.Resource = k.resource(Source{Topic: t.Name, Domain: t.Domain != nil})
 	return t, nil
 }
 
@@ -76,6 +76,9 @@ func (k *sources) decodeSubscription(e meta.Entry) (*record, error) {
 func (k *sources) resource(s Source) string {
 	if s.Hub != "" {
 		return HubResource(k.namespace, s.Hub)
+	}
+	if s.Domain {
+		return domainResource(k.namespace, s.Topic, s.DomainTopic)
 	}
 	return TopicResource(k.namespace, s.Topic)
 }

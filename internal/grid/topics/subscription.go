@@ -30,7 +30,9 @@ func (k *Registry) Find(source Source, name string) (Subscription, error) {
 	}
 	// The table is a moment ahead of what readers see, who then see the one that is being replaced.
 	its, err := k.choose(snapshot, source)
-	named := func(s *Subscription) bool { return auth.Fold(s.Name) == auth.Fold(name) }
+	named := func(s *Subscription) bool {
+		return auth.Fold(s.Name) == auth.Fold(name) && auth.Fold(s.Source.DomainTopic) == auth.Fold(source.DomainTopic)
+	}
 	if i := slices.IndexFunc(its, named); i >= 0 {
 		return k.sources.shown(its[i]), nil
 	}
@@ -58,7 +60,8 @@ func (k *Registry) findAnywhere(name string) (Subscription, error) {
 	return k.sources.shown(found), nil
 }
 
-// Subscriptions of a source, or (zero source) all, by name. They are as Find gives them.
+// Subscriptions of a source (a domain's with those of its topics), or (zero source) all, by name.
+// They are as Find gives them.
 func (k *Registry) Subscriptions(source Source) ([]Subscription, error) {
 	chosen, err := k.choose(k.Snapshot(), source)
 	if err != nil && len(chosen) == 0 {
@@ -81,6 +84,11 @@ func (k *Registry) choose(snapshot *Snapshot, source Source) ([]*Subscription, e
 		return slices.Collect(maps.Values(snapshot.Subscriptions)), nil
 	}
 	at, err := k.sources.find(source)
+	if source.DomainTopic != "" {
+		return slices.DeleteFunc(slices.Clone(snapshot.BySource[at.id]), func(s *Subscription) bool {
+			return auth.Fold(s.Source.DomainTopic) != auth.Fold(source.DomainTopic)
+		}), err
+	}
 	if source.Topic != "" {
 		return snapshot.BySource[at.id], err
 	}

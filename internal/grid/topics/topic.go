@@ -20,7 +20,7 @@ import (
 
 // TopicConfig describes a topic to be made. Empty keys are made.
 type TopicConfig struct {
-	Topic // Name, Schema (empty: EventGrid), Mapping, Key1, Key2, DisableKeys, Quota, Tags, Location, Group count
+	Topic // Name, Schema (empty: EventGrid), Mapping, Key1, Key2, DisableKeys, Quota, Domain, Tags, Location, Group count
 }
 
 // Names of a topic's keys.
@@ -65,7 +65,7 @@ func (k *topicRegistry) CreateTopic(ctx context.Context, cfg TopicConfig) (Topic
 	t := &topicRecord{Topic: Topic{
 		Name: cfg.Name, ID: newID(), Schema: cmp.Or(cfg.Schema, schema.EventGrid), Mapping: cfg.Mapping,
 		Key1: cfg.Key1, Key2: cfg.Key2, Created: now(), DisableKeys: cfg.DisableKeys, Quota: cfg.Quota, Tags: cfg.Tags,
-		Location: cfg.Location, Group: cfg.Group,
+		Location: cfg.Location, Group: cfg.Group, Domain: cfg.Domain,
 	}}
 	err := checkTopic(t.Topic)
 	// Several who create at once may all see room for one more: the bound is there for the memory.
@@ -109,9 +109,9 @@ func (k *topicRegistry) clear(ctx context.Context, name string) error {
 	return nil
 }
 
-// EnsureTopic makes it, or changes what may be changed (all but the schema) and differs. Keys
-// that are not given stay, and so do location and group, and the mapping where not even a schema is
-// given.
+// EnsureTopic makes it, or changes what may be changed (all but the schema, and whether it is a
+// domain) and differs. Keys that are not given stay, and so do location and group, the topics of a
+// domain, and the mapping where not even a schema is given.
 func (k *topicRegistry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
 	for try := 1; ; try++ {
 		t, err := k.changeTopic(ctx, cfg.Name, func(t *Topic) error {
@@ -120,6 +120,12 @@ func (k *topicRegistry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic
 			}
 			if cfg.Schema != "" || cfg.Mapping != (schema.Mapping{}) {
 				t.Mapping = cfg.Mapping
+			}
+			if err := t.checkDomain(cfg.Domain); err != nil {
+				return err
+			}
+			if cfg.Domain != nil {
+				t.Domain.ManualCreate, t.Domain.ManualDelete = cfg.Domain.ManualCreate, cfg.Domain.ManualDelete
 			}
 			t.Key1, t.Key2 = cmp.Or(cfg.Key1, t.Key1), cmp.Or(cfg.Key2, t.Key2)
 			t.DisableKeys, t.Quota, t.Tags = cfg.DisableKeys, cfg.Quota, cfg.Tags
@@ -140,13 +146,16 @@ func (k *topicRegistry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic
 }
 
 // UpdateTopic changes a topic that is there, and makes none. change is given it as it is, and again
-// if somebody else was faster; its name, id and schema stay.
+// if somebody else was faster; its name, id and schema stay, and whether it is a domain.
 //
 // Errors: ErrTopicNotFound, ErrInvalid, change's own, the store's.
 func (k *topicRegistry) UpdateTopic(ctx context.Context, name string, change func(*Topic) error) (Topic, error) {
 	t, err := k.changeTopic(ctx, name, func(t *Topic) error {
 		was := *t
 		if err := change(t); err != nil {
+			return err
+		}
+		if err := was.checkDomain(t.Domain); err != nil {
 			return err
 		}
 		t.Name, t.ID, t.Created, t.Resource = was.Name, was.ID, was.Created, was.Resource

@@ -40,6 +40,8 @@ type Topic struct {
 	DisableKeys bool `json:"disableKeys,omitempty"`
 	// Quota bounds what is published.
 	Quota quota.Limit `json:"quota,omitzero"`
+	// Domain makes it a domain; nil: it is none. That is fixed when it is created.
+	Domain *Domain `json:"domain,omitempty"`
 	// Tags are the user's.
 	Tags map[string]string `json:"tags,omitempty"`
 	// Location and Group are what the resource manager was told, and mean nothing here: a region,
@@ -47,15 +49,19 @@ type Topic struct {
 	Location string `json:"location,omitempty"`
 	Group    string `json:"group,omitempty"`
 	// Resource is the id that deliveries carry as topic:
-	// /subscriptions/GUID/resourceGroups/NAMESPACE/providers/Microsoft.EventGrid/topics/NAME.
-	// It follows from the rest and is not stored.
+	// /subscriptions/GUID/resourceGroups/NAMESPACE/providers/Microsoft.EventGrid/topics/NAME, of a
+	// domain domains/NAME. It follows from the rest and is not stored.
 	Resource string `json:"-"`
 }
 
-// Source is where a subscription's events come from: exactly one is set.
+// Source is where a subscription's events come from: a topic or a hub.
 type Source struct {
 	Topic string `json:"topic,omitempty"`
-	Hub   string `json:"hub,omitempty"`
+	// DomainTopic is one of the topics of the domain Topic; empty: all of them.
+	DomainTopic string `json:"domainTopic,omitempty"`
+	// Domain says that Topic is a domain. Nobody has to say it: it follows from the topic.
+	Domain bool   `json:"domain,omitempty"`
+	Hub    string `json:"hub,omitempty"`
 }
 
 // State of a subscription.
