@@ -37,7 +37,30 @@ func (d *Handler) newCall(c *frame.Call) *call {
 	return &call{Call: c, handler: d}
 }
 
-func (c *call) Serve() error { return c.route.serve(c) }
+func (c *call) Serve() error {
+	if !c.hasItsKind() {
+		err := fmt.Errorf("%w: %.64q is a domain under topics, or a topic under domains: use the other path", topics.ErrTopicNotFound, c.names.topic)
+		if c.R.Method == http.MethodDelete {
+			return c.replyDeleted(err, topics.ErrTopicNotFound)
+		}
+		return err
+	}
+	return c.route.serve(c)
+}
+
+// hasItsKind: management tells topics from domains by the path. To make one whose name the other
+// has is refused later, and better.
+func (c *call) hasItsKind() bool {
+	makes := c.Route.Name == "PutTopic"
+	if c.Route.Need.Reach != frame.Namespace || c.Route.Need.TopicKey || c.names.topic == "" || makes {
+		return true
+	}
+	t, err := c.handler.cfg.Topics.Topic(c.names.topic)
+	return err != nil || c.isListed(t)
+}
+
+// isListed tells whether a topic is of the kind that the path is about.
+func (c *call) isListed(t topics.Topic) bool { return c.route.domain == (t.Domain != nil) }
 
 // parameter gives a value of the query, whose names clients write in any case.
 func (c *call) parameter(name string) (string, bool) {

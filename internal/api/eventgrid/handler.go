@@ -33,6 +33,7 @@ type Topics interface {
 	UpdateTopic(ctx context.Context, name string, change func(*topics.Topic) error) (topics.Topic, error)
 	DeleteTopic(ctx context.Context, name string) error
 	RegenerateKey(ctx context.Context, topic, key string) (topics.Topic, error)
+	DomainTopics(domain string) ([]string, error)
 	Publish(ctx context.Context, topic string, events [][]byte) error
 	Find(source topics.Source, name string) (topics.Subscription, error)
 	Subscriptions(source topics.Source) ([]topics.Subscription, error)

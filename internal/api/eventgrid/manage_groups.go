@@ -45,9 +45,12 @@ func (c *call) topicOf(s topics.Subscription) topics.Topic {
 // was given no location is at any.
 func (c *call) lists(s topics.Subscription) bool {
 	if c.names.topicType != "" {
-		if t, ok := findTopicType(c.names.topicType); !ok || t.ofHubs != (s.Source.Hub != "") {
+		if t, ok := findTopicType(c.names.topicType); !ok || !t.has(s.Source) {
 			return false
 		}
+	}
+	if c.names.topic != "" && c.names.domainTopic == "" && s.Source.DomainTopic != "" {
+		return false // a domain's own are listed apart from those of its topics
 	}
 	at := c.topicOf(s).Location
 	return c.names.location == "" || at == "" || sameLocation(at, c.names.location)
@@ -77,12 +80,13 @@ func (c *call) getNamespace() error {
 // topicType is a kind of source.
 type topicType struct {
 	name, provider, display string
-	ofHubs                  bool
+	has                     func(topics.Source) bool
 }
 
 var topicTypes = []topicType{
-	{"Microsoft.EventGrid.Topics", "Microsoft.EventGrid", "Event Grid Topics", false},
-	{"Microsoft.EventHub.Namespaces", "Microsoft.EventHub", "Event Hubs Namespaces", true},
+	{"Microsoft.EventGrid.Topics", "Microsoft.EventGrid", "Event Grid Topics", func(s topics.Source) bool { return s.Topic != "" && !s.Domain }},
+	{"Microsoft.EventGrid.Domains", "Microsoft.EventGrid", "Event Grid Domains", func(s topics.Source) bool { return s.Domain }},
+	{"Microsoft.EventHub.Namespaces", "Microsoft.EventHub", "Event Hubs Namespaces", func(s topics.Source) bool { return s.Hub != "" }},
 }
 
 func findTopicType(name string) (topicType, bool) {

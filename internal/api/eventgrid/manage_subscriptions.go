@@ -17,7 +17,7 @@ const handshakeTime = 5 * time.Minute
 
 // source is what the path names; the zero one where it names neither topic nor hub.
 func (c *call) source() topics.Source {
-	return topics.Source{Topic: c.names.topic, Hub: c.names.hub}
+	return topics.Source{Topic: c.names.topic, DomainTopic: c.names.domainTopic, Hub: c.names.hub}
 }
 
 // subscription finds the one that the path names.

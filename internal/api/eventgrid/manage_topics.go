@@ -31,7 +31,9 @@ func (c *call) replyList(values []any) error {
 func (c *call) listTopics() error {
 	values := []any{}
 	for _, t := range c.handler.cfg.Topics.Topics() {
-		values = append(values, c.showTopic(t))
+		if c.isListed(t) {
+			values = append(values, c.showTopic(t))
+		}
 	}
 	return c.replyList(values)
 }
@@ -87,6 +89,11 @@ func (c *call) topicConfig() (topics.TopicConfig, error) {
 		return topics.TopicConfig{}, err
 	}
 	cfg.Name, cfg.Group = c.names.topic, c.group()
+	if !c.route.domain {
+		cfg.Domain = nil
+	} else if cfg.Domain == nil {
+		cfg.Domain = &topics.Domain{}
+	}
 	if c.route.namespaced && cfg.Schema == "" {
 		cfg.Schema = schema.CloudEvents
 	}
@@ -110,6 +117,14 @@ func (c *call) updateTopic() error {
 		}
 		if mentions(text, "properties", "disableLocalAuth") {
 			t.DisableKeys = asked.DisableKeys
+		}
+		if asked.Domain != nil && t.Domain != nil {
+			if mentions(text, "properties", "autoCreateTopicWithFirstSubscription") {
+				t.Domain.ManualCreate = asked.Domain.ManualCreate
+			}
+			if mentions(text, "properties", "autoDeleteTopicWithLastSubscription") {
+				t.Domain.ManualDelete = asked.Domain.ManualDelete
+			}
 		}
 		return nil
 	})

@@ -12,7 +12,8 @@ import (
 
 // names are those that a path has in it, as the client wrote them, unescaped.
 type names struct {
-	topic, subscription, hub string
+	topic, subscription, hub string // topic is also a domain's
+	domainTopic              string
 	// Of the resource manager's paths.
 	account, group, namespace, location, topicType string
 }
@@ -23,7 +24,7 @@ type pattern []segment
 // segment is a word, or a name with a verb behind a colon (none: empty).
 type segment struct {
 	word string
-	name string // topic, subscription, hub, or one that nobody looks at; empty: it is a word
+	name string // topic, subscription, and so on, or one that nobody looks at; empty: it is a word
 	verb string
 }
 
@@ -89,6 +90,8 @@ func (p pattern) match(path []string) (names, bool) {
 		switch s.name {
 		case "topic":
 			found.topic = name
+		case "domainTopic":
+			found.domainTopic = name
 		case "subscription":
 			found.subscription = name
 		case "hub":

@@ -20,6 +20,8 @@ type route struct {
 	// manager: it is the resource manager's, which frames lists. namespaced: its topics are a
 	// namespace's, and take CloudEvents if nothing else is said.
 	manager, namespaced bool
+	// domain: its topics are domains.
+	domain bool
 	// created: a change is answered 201, as if it were made anew, since its clients take no other.
 	created bool
 	// silentHead: HEAD is answered as if there were nothing, as Event Grid does (reference §1).
@@ -116,6 +118,7 @@ func managerRoutes() []route {
 		rt.namespaced = true
 		list = append(list, rt)
 	}
+	list = append(list, domainRoutes()...)
 	for _, of := range []string{ofAccount, ofGroup} {
 		for _, part := range []string{"/topicTypes/{topicType}", "/locations/{location}", "/locations/{location}/topicTypes/{topicType}"} {
 			list = append(list, managed("GET", of+ofProvider+part+"/eventSubscriptions", "ListSubscriptions", (*call).listSubscriptions)...)
@@ -123,6 +126,26 @@ func managerRoutes() []route {
 	}
 	for i := range list {
 		list[i].manager, list[i].created = true, !list[i].namespaced
+	}
+	return list
+}
+
+// domainRoutes are those of domains, which are topics in all but their path, and of their topics.
+func domainRoutes() []route {
+	const base = ofGroup + ofProvider + "/domains"
+	const all, one = base + "/{topic}/topics", base + "/{topic}/topics/{domainTopic}"
+	list := slices.Concat(
+		managed("GET", ofAccount+ofProvider+"/domains", "ListDomains", (*call).listTopics),
+		scopeRoutes(base),
+		managed("GET", all, "ListDomainTopics", (*call).listDomainTopics),
+		managed("GET", one, "GetDomainTopic", (*call).getDomainTopic),
+		managed("PUT", one, "PutDomainTopic", (*call).putDomainTopic),
+		managed("DELETE", one, "DeleteDomainTopic", (*call).deleteDomainTopic),
+		subscriptionRoutes(one+"/eventSubscriptions"),
+		subscriptionRoutes(one+ofProvider+"/eventSubscriptions"),
+	)
+	for i := range list {
+		list[i].domain = true
 	}
 	return list
 }

@@ -107,7 +107,7 @@ func TestPathsThatAreNone(t *testing.T) {
 		{"GET of a namespace's publish", "GET", "/topics/clouds:publish", 405, "MethodNotAllowed", "POST"},
 		{"HEAD of a validation link, which changes nothing", "HEAD", "/topics/orders/validate?id=a&token=b", 405, "", "POST, GET"},
 		{"POST to a topic", "POST", "/topics/orders", 405, "MethodNotAllowed", "PUT, GET, DELETE"},
-		{"another provider", "GET", manager + "/providers/Microsoft.EventGrid/domains/orders", 404, "ResourceNotFound", ""},
+		{"another provider", "GET", manager + "/providers/Microsoft.EventGrid/partnerTopics/orders", 404, "ResourceNotFound", ""},
 		{"bytes that are no text", "GET", "/topics/%ff", 400, "InvalidUri", ""},
 		{"a path without end", "GET", "/topics/" + strings.Repeat("x", 3000), 400, "InvalidUri", ""},
 	} {

@@ -34,6 +34,8 @@ func (c *call) validate() error {
 	source := "topic " + s.Source.Topic
 	if s.Source.Hub != "" {
 		source = "hub " + s.Source.Hub
+	} else if s.Source.DomainTopic != "" {
+		source = "topic " + s.Source.DomainTopic + " of domain " + s.Source.Topic
 	}
 	message := fmt.Sprintf("The endpoint of subscription %s is confirmed: events of %s are delivered to it from now on.", s.Name, source)
 	if wantsPage(c.R) {

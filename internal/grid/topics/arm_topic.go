@@ -38,7 +38,8 @@ func reads[T any](what string, take func(T, *Settings) error) parser {
 }
 
 // ParseTopicARM reads a topic as management calls write it. What it leaves out is empty in the
-// configuration: its name, too, which is in the path there.
+// configuration: its name, too, which is in the path there. The path also says whether it
+// is a domain: Domain is there only where the body has words for it.
 func ParseTopicARM(body []byte) (TopicConfig, error) {
 	var doc struct {
 		Name       string            `json:"name"`
@@ -51,6 +52,8 @@ func ParseTopicARM(body []byte) (TopicConfig, error) {
 				Properties schema.Mapping `json:"properties"`
 			} `json:"inputSchemaMapping"`
 			DisableLocalAuth    bool              `json:"disableLocalAuth"`
+			AutoCreate          *bool             `json:"autoCreateTopicWithFirstSubscription"`
+			AutoDelete          *bool             `json:"autoDeleteTopicWithLastSubscription"`
 			PublicNetworkAccess string            `json:"publicNetworkAccess"`
 			InboundIPRules      []json.RawMessage `json:"inboundIpRules"`
 		} `json:"properties"`
@@ -67,6 +70,9 @@ func ParseTopicARM(body []byte) (TopicConfig, error) {
 		doc.Location = ""
 	}
 	cfg := TopicConfig{Topic{Name: doc.Name, Tags: doc.Tags, Location: doc.Location, DisableKeys: doc.Properties.DisableLocalAuth}}
+	if create, del := doc.Properties.AutoCreate, doc.Properties.AutoDelete; create != nil || del != nil {
+		cfg.Domain = &Domain{ManualCreate: create != nil && !*create, ManualDelete: del != nil && !*del}
+	}
 	if m := doc.Properties.InputSchemaMapping; m != nil {
 		if m.Type != "" && !strings.EqualFold(m.Type, "Json") {
 			return TopicConfig{}, invalid("inputSchemaMappingType %.32q: write Json", m.Type)
@@ -117,6 +123,10 @@ func RenderTopicARM(t Topic, endpoint string) any {
 		"publicNetworkAccess": "Enabled",
 		"disableLocalAuth":    t.DisableKeys,
 	}
+	if t.Domain != nil {
+		properties["autoCreateTopicWithFirstSubscription"] = !t.Domain.ManualCreate
+		properties["autoDeleteTopicWithLastSubscription"] = !t.Domain.ManualDelete
+	}
 	if t.Mapping != (schema.Mapping{}) {
 		properties["inputSchemaMapping"] = object{"inputSchemaMappingType": "Json", "properties": t.Mapping}
 	}
@@ -128,4 +138,10 @@ func RenderTopicARM(t Topic, endpoint string) any {
 		"id": t.Resource, "name": t.Name, "type": typeOf(t.Resource), "location": cmp.Or(t.Location, DefaultLocation),
 		"tags": tags, "properties": properties,
 	}
+}
+
+// RenderDomainTopicARM shows a topic of the domain with a resource id.
+func RenderDomainTopicARM(domain, name string) any {
+	id := domain + "/topics/" + name
+	return object{"id": id, "name": name, "type": typeOf(id), "properties": object{"provisioningState": "Succeeded"}}
 }
