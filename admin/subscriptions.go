@@ -16,6 +16,8 @@ type SubscriptionRequest struct {
 	// Topic or SourceHub is where the events come from.
 	Topic     string `json:"topic,omitempty"`
 	SourceHub string `json:"sourceHub,omitempty"`
+	// DomainTopic is one of the topics of the domain Topic; empty: all.
+	DomainTopic string `json:"domainTopic,omitempty"`
 	// Endpoint is the URL of a webhook, Hub a hub of the yard; Pull lets clients receive. Give one
 	// of them.
 	Endpoint *string `json:"endpoint,omitempty"`
@@ -158,6 +160,8 @@ type Subscription struct {
 	ID        string `json:"id"`
 	Topic     string `json:"topic,omitempty"`
 	SourceHub string `json:"sourceHub,omitempty"`
+	// DomainTopic is one of the topics of the domain Topic; empty: all, or it is no domain.
+	DomainTopic string `json:"domainTopic,omitempty"`
 	// State is pending, active, paused, failed, disabled or expired.
 	State   string    `json:"state"`
 	Why     string    `json:"why,omitempty"`
@@ -271,8 +275,8 @@ type Attempt struct {
 }
 
 // SubscriptionRef names a subscription. Topic or Hub, its source, is needed only where several
-// sources have a subscription of that name.
-type SubscriptionRef struct{ Name, Topic, Hub string }
+// sources have a subscription of that name; DomainTopic is one of the topics of the domain Topic.
+type SubscriptionRef struct{ Name, Topic, Hub, DomainTopic string }
 
 func (s SubscriptionRef) query() url.Values {
 	v := url.Values{}
@@ -281,6 +285,9 @@ func (s SubscriptionRef) query() url.Values {
 	}
 	if s.Hub != "" {
 		v.Set("hub", s.Hub)
+	}
+	if s.DomainTopic != "" {
+		v.Set("domainTopic", s.DomainTopic)
 	}
 	return v
 }

@@ -45,9 +45,9 @@ func TestGridRequestsAreWhatTheAPITakes(t *testing.T) {
 			return err
 		}, "GET", "/api/v1/subscriptions?hub=shop%2Forders", ""},
 		"show one": {func(c *Client, ctx context.Context) error {
-			_, err := c.Subscription(ctx, SubscriptionRef{Name: "x", Topic: "t"}, false)
+			_, err := c.Subscription(ctx, SubscriptionRef{Name: "x", Topic: "t", DomainTopic: "d"}, false)
 			return err
-		}, "GET", "/api/v1/subscriptions/x?topic=t", ""},
+		}, "GET", "/api/v1/subscriptions/x?domainTopic=d&topic=t", ""},
 		"with secrets": {func(c *Client, ctx context.Context) error { _, err := c.Subscription(ctx, billing, true); return err }, "GET", "/api/v1/subscriptions/billing?hub=shop%2Forders&secrets=true", ""},
 		"subscribe": {func(c *Client, ctx context.Context) error {
 			_, err := c.CreateSubscription(ctx, SubscriptionRequest{Name: "x", Topic: "t", Types: []string{"a"}})

@@ -12,6 +12,9 @@ type TopicRequest struct {
 	Name string `json:"name,omitempty"`
 	// Schema is eventgrid, cloudevents or custom; empty: eventgrid. It cannot be changed.
 	Schema string `json:"schema,omitempty"`
+	// Domain makes a domain of it: each event names the topic of the domain that it is for. It
+	// cannot be changed.
+	Domain *bool `json:"domain,omitempty"`
 	// Mapping says where events of a custom schema have what an envelope needs.
 	Mapping json.RawMessage `json:"mapping,omitempty"`
 	// Key1 and Key2 have 16 to 256 ASCII characters, without blanks and semicolons.
@@ -36,12 +39,16 @@ type Topic struct {
 	// Keys is nil in lists.
 	Keys *TopicKeys `json:"keys,omitempty"`
 	// Resource is the id that events of Event Grid's schema carry as topic.
-	Resource      string          `json:"resource"`
-	Mapping       json.RawMessage `json:"mapping,omitempty"`
-	DisableKeys   bool            `json:"disableKeys,omitempty"`
-	Quota         Quota           `json:"quota,omitzero"`
-	Created       time.Time       `json:"created"`
-	Subscriptions int             `json:"subscriptions"`
+	Resource string          `json:"resource"`
+	Mapping  json.RawMessage `json:"mapping,omitempty"`
+	// Domain: it is one. DomainTopics are its topics: those that have subscriptions, and those that
+	// were made by themselves; nil in lists.
+	Domain        bool      `json:"domain,omitempty"`
+	DomainTopics  []string  `json:"domainTopics,omitempty"`
+	DisableKeys   bool      `json:"disableKeys,omitempty"`
+	Quota         Quota     `json:"quota,omitzero"`
+	Created       time.Time `json:"created"`
+	Subscriptions int       `json:"subscriptions"`
 	// Events and Bytes are what the topic holds at present.
 	Events int64 `json:"events"`
 	Bytes  int64 `json:"bytes"`

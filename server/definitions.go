@@ -15,6 +15,9 @@ type Topic struct {
 	// Schema: What is published: eventgrid, cloudevents or custom; it cannot be changed later.
 	// Default: eventgrid.
 	Schema string
+	// Domain: Make it a domain: each event names the topic of the domain that it is for; it cannot
+	// be changed later.
+	Domain *bool
 	// Mapping: JSON that says where events of a custom schema have what an envelope needs.
 	Mapping json.RawMessage
 	// Key1: The first access key, 16 to 256 characters of ASCII without blanks and semicolons.
@@ -40,6 +43,8 @@ type Subscription struct {
 	Topic string
 	// SourceHub: Name of the hub that they come from instead.
 	SourceHub string
+	// DomainTopic: Name of the one topic that they come from where the topic is a domain.
+	DomainTopic string
 	// Endpoint: URL of the webhook that gets them.
 	Endpoint *string
 	// Hub: Name of the hub that gets them instead.

@@ -75,7 +75,7 @@ func (y *yard) ensureSubscription(ctx context.Context, s Subscription) (topics.S
 	if err != nil {
 		return topics.Subscription{}, err
 	}
-	source := topics.Source{Topic: s.Topic, Hub: s.SourceHub}
+	source := topics.Source{Topic: s.Topic, DomainTopic: s.DomainTopic, Hub: s.SourceHub}
 	if there, err := y.topics.Find(source, s.Name); err == nil {
 		if s.Paused == nil {
 			settings.Paused = there.Paused

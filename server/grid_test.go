@@ -120,11 +120,11 @@ func (r *running) awaitState(of topics.Source, name string, state topics.State) 
 	}
 }
 
-// publish sends an event the way Event Grid's clients do.
-func (r *running) publish(topic, id string) {
+// publish sends an event the way Event Grid's clients do; more is members that it has besides.
+func (r *running) publish(topic, id string, more ...string) {
 	r.t.Helper()
 	shown := r.topic(topic)
-	body := fmt.Sprintf(`[{"id":%q,"subject":"/s","eventType":"t","eventTime":"2026-01-02T03:04:05Z","dataVersion":"1","data":{"n":10}}]`, id)
+	body := fmt.Sprintf(`[{%s"id":%q,"subject":"/s","eventType":"t","eventTime":"2026-01-02T03:04:05Z","dataVersion":"1","data":{"n":10}}]`, strings.Join(more, ""), id)
 	request, err := http.NewRequest("POST", r.url+"/topics/"+topic+"/api/events", strings.NewReader(body))
 	testkit.Must(r.t, err)
 	request.Header.Set("aeg-sas-key", shown.Keys.Key1)

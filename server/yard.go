@@ -208,7 +208,7 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 	for _, t := range y.cfg.Topics {
 		want := topics.Topic{Name: t.Name}
 		if there, err := defined.Topic(t.Name); err == nil { // what the configuration does not mention stays
-			want.Mapping, want.DisableKeys, want.Quota, want.Tags = there.Mapping, there.DisableKeys, there.Quota, there.Tags
+			want.Mapping, want.DisableKeys, want.Quota, want.Tags, want.Domain = there.Mapping, there.DisableKeys, there.Quota, there.Tags, there.Domain
 		}
 		err := subscribe.ApplyTopic(admin.TopicRequest(t), &want)
 		if err == nil {

@@ -21,15 +21,16 @@ func (c subscriptionCommands) command() *cobra.Command {
 }
 
 // sourceFlags say whose subscription is meant where its name alone does not.
-type sourceFlags struct{ topic, hub string }
+type sourceFlags struct{ topic, hub, domainTopic string }
 
 func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.topic, "topic", "", "`name` of its topic, where several sources have a subscription of that name")
 	cmd.Flags().StringVar(&f.hub, "source-hub", "", "`name` of its source hub, likewise")
+	cmd.Flags().StringVar(&f.domainTopic, "domain-topic", "", "with --topic: `name` of its topic of that domain")
 }
 
 func (f *sourceFlags) which(name string) admin.SubscriptionRef {
-	return admin.SubscriptionRef{Name: name, Topic: f.topic, Hub: f.hub}
+	return admin.SubscriptionRef{Name: name, Topic: f.topic, Hub: f.hub, DomainTopic: f.domainTopic}
 }
 
 const subscriptionCreateHelp = `Subscribe an endpoint to the events of a topic (--topic) or of a hub (--source-hub). The name of a
@@ -62,6 +63,7 @@ func (c subscriptionCommands) create() *cobra.Command {
 		Long:  subscriptionCreateHelp,
 		Example: `  eventyard subscription create billing --topic orders --endpoint https://billing.example.com/hook
   eventyard subscription create large --topic orders --endpoint http://127.0.0.1:9000/ --filter 'data.total NumberGreaterThan 100' --dead-letter yard
+  eventyard subscription create eu-billing --topic shop --domain-topic eu-west --endpoint http://127.0.0.1:9000/
   eventyard subscription create audit --source-hub orders --endpoint http://127.0.0.1:9000/ --max-events 100`,
 	}
 	addDefinitionFlags(cmd, spec.Subscription, spec.Create, &request)
@@ -100,6 +102,7 @@ func (c subscriptionCommands) list() *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List subscriptions"}
 	cmd.Flags().StringVar(&source.topic, "topic", "", "only those of the topic of this `name`")
 	cmd.Flags().StringVar(&source.hub, "source-hub", "", "only those of the hub of this `name`")
+	cmd.Flags().StringVar(&source.domainTopic, "domain-topic", "", "with --topic: only those of the topic of this `name` of that domain")
 	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Subscription, error) {
 		return client.Subscriptions(cmd.Context(), source.which(""))
 	}, noSubscriptions+"TOPIC --endpoint URL", subscriptionHead, subscriptionRow)
@@ -120,6 +123,9 @@ const noDeadLetters = "none (dropped)"
 func showSource(s admin.Subscription) string {
 	if s.SourceHub != "" {
 		return "hub " + s.SourceHub
+	}
+	if s.DomainTopic != "" {
+		return "topic " + s.DomainTopic + " of domain " + s.Topic
 	}
 	return "topic " + s.Topic
 }
@@ -147,8 +153,8 @@ func (c subscriptionCommands) update() *cobra.Command {
 		if err := checkTogether(cmd, spec.Subscription, spec.Update); err != nil {
 			return admin.Subscription{}, err
 		}
-		which := admin.SubscriptionRef{Name: args[0], Topic: request.Topic, Hub: request.SourceHub}
-		request.Topic, request.SourceHub = "", ""
+		which := admin.SubscriptionRef{Name: args[0], Topic: request.Topic, Hub: request.SourceHub, DomainTopic: request.DomainTopic}
+		request.Topic, request.SourceHub, request.DomainTopic = "", "", ""
 		if reflect.DeepEqual(request, admin.SubscriptionRequest{}) {
 			return admin.Subscription{}, usagef(cmd, "nothing to change: give what is to be different, like --ttl 2h")
 		}
@@ -255,7 +261,7 @@ func (c subscriptionCommands) delete() *cobra.Command {
 		return deletion{
 			question: fmt.Sprintf("Delete subscription %s of %s with what waits for it and its dead letters in the yard, for good?", s.Name, showSource(s)),
 			do: func() error {
-				return client.DeleteSubscription(cmd.Context(), admin.SubscriptionRef{Name: s.Name, Topic: s.Topic, Hub: s.SourceHub})
+				return client.DeleteSubscription(cmd.Context(), admin.SubscriptionRef{Name: s.Name, Topic: s.Topic, Hub: s.SourceHub, DomainTopic: s.DomainTopic})
 			},
 			done: "deleted subscription " + s.Name,
 		}, err

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/spec"
@@ -24,7 +25,11 @@ Its name has 3 to 50 letters, digits and '-'.
 
 The schema says what is taken: eventgrid, cloudevents, or custom, which is any JSON objects; a
 mapping file then says where they have what an envelope needs, as in
-{"eventType":{"sourceField":"kind","defaultValue":"order"},"subject":{"sourceField":"path"}}.`
+{"eventType":{"sourceField":"kind","defaultValue":"order"},"subject":{"sourceField":"path"}}.
+
+A domain is a topic whose events each name a topic of the domain: in topic or, as CloudEvents, in
+source. Subscriptions get all of them (--topic), or those of one topic (--domain-topic), which needs
+not be made.`
 
 func (c topicCommands) create() *cobra.Command {
 	var request admin.TopicRequest
@@ -32,7 +37,7 @@ func (c topicCommands) create() *cobra.Command {
 		Use:     "create TOPIC",
 		Short:   "Create a topic",
 		Long:    topicCreateHelp,
-		Example: "  eventyard topic create orders\n  eventyard topic create readings --schema cloudevents",
+		Example: "  eventyard topic create orders\n  eventyard topic create readings --schema cloudevents\n  eventyard topic create shop --domain",
 	}
 	addDefinitionFlags(cmd, spec.Topic, spec.Create, &request)
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Topic, error) {
@@ -46,8 +51,15 @@ func (c topicCommands) create() *cobra.Command {
 }
 
 func (c topicCommands) printTopic(done string, t admin.Topic) error {
-	fmt.Fprintf(c.stdout, "%s topic %s, which takes %s\n", done, t.Name, schemaName(t.Schema))
+	fmt.Fprintf(c.stdout, "%s %s %s, which takes %s\n", done, topicKind(t), t.Name, schemaName(t.Schema))
 	return c.printTopicAccess(t)
+}
+
+func topicKind(t admin.Topic) string {
+	if t.Domain {
+		return "domain"
+	}
+	return "topic"
 }
 
 // schemaName is how people call a schema.
@@ -80,7 +92,11 @@ func (c topicCommands) list() *cobra.Command {
 		func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Topic, error) {
 			return client.Topics(cmd.Context())
 		}, "", []string{"TOPIC", "SCHEMA", "SUBSCRIPTIONS", "EVENTS", "BYTES", "CREATED"}, func(t admin.Topic) []string {
-			return []string{t.Name, t.Schema, strconv.Itoa(t.Subscriptions), thousands(t.Events), roughBytes(t.Bytes), showTime(t.Created)}
+			schema := t.Schema
+			if t.Domain {
+				schema += " (domain)"
+			}
+			return []string{t.Name, schema, strconv.Itoa(t.Subscriptions), thousands(t.Events), roughBytes(t.Bytes), showTime(t.Created)}
 		})
 }
 
@@ -100,8 +116,11 @@ func (c topicCommands) show() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.stdout, "topic     %s\nschema    %s\ncreated   %s\nevents    %s, %s\n", topic.Name, topic.Schema, showTime(topic.Created),
+		fmt.Fprintf(c.stdout, "%-9s %s\nschema    %s\ncreated   %s\nevents    %s, %s\n", topicKind(topic), topic.Name, topic.Schema, showTime(topic.Created),
 			thousands(topic.Events), roughBytes(topic.Bytes))
+		if len(topic.DomainTopics) > 0 {
+			fmt.Fprintf(c.stdout, "topics    %s\n", strings.Join(topic.DomainTopics, ", "))
+		}
 		if err := c.printTopicAccess(topic); err != nil {
 			return err
 		}

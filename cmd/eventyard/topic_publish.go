@@ -13,10 +13,12 @@ import (
 )
 
 const topicPublishHelp = `Publish one event to a topic, as a program would: at its endpoint, with its key. The data is JSON,
-or text. For topics with a custom schema the data is the whole event.`
+or text. For topics with a custom schema the data is the whole event. An event of a domain names one
+of its topics: --domain-topic NAME.`
 
 func (c topicCommands) publish() *cobra.Command {
 	var event grid.Event
+	var domainTopic string
 	cmd := &cobra.Command{
 		Use:     "publish TOPIC [DATA]",
 		Short:   "Publish an event",
@@ -26,11 +28,18 @@ func (c topicCommands) publish() *cobra.Command {
 	cmd.Flags().StringVar(&event.Type, "type", "eventyard.test", "the event's `type`")
 	cmd.Flags().StringVar(&event.Subject, "subject", "/", "its `subject`")
 	cmd.Flags().StringVar(&event.Source, "source", "/eventyard/cli", "its `source`, for CloudEvents")
+	cmd.Flags().StringVar(&domainTopic, "domain-topic", "", "`name` of the topic of a domain that it is for")
 	cmd.Flags().StringVar(&event.ID, "id", "", "its `id`; made if not given")
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
 		topic, err := client.Topic(cmd.Context(), args[0])
 		if err != nil {
 			return err
+		}
+		if topic.Domain != (domainTopic != "") && topic.Schema != "custom" {
+			return usagef(cmd, "an event of a domain names one of its topics, and no other does: give --domain-topic with a domain only")
+		}
+		if domainTopic != "" {
+			event.Source = domainTopic
 		}
 		if len(args) > 1 {
 			event.Data = asData(args[1])
@@ -68,7 +77,9 @@ func (c topicCommands) publishTo(cmd *cobra.Command, topic admin.Topic, event gr
 	case "custom":
 		cfg.Schema = grid.Custom
 	default:
-		event.Source = "" // which the yard fills in
+		if !topic.Domain {
+			event.Source = "" // which the yard fills in
+		}
 	}
 	trusted, err := c.authorities()
 	if err != nil {

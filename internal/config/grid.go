@@ -97,7 +97,7 @@ func (c Config) validateTopics(found *complaints) {
 
 // validateSubscriptions does the same, and looks at ranges.
 func (c Config) validateSubscriptions(found *complaints) {
-	type identity struct{ topic, hub, name string }
+	type identity struct{ topic, domainTopic, hub, name string }
 	first := map[identity]int{}
 	for i, s := range c.Subscriptions {
 		at := fmt.Sprintf("subscriptions[%d]", i)
@@ -118,7 +118,7 @@ func (c Config) validateSubscriptions(found *complaints) {
 			found.add(at, "%s needs one of endpoint, hub and pull", s.Name)
 		}
 		checkDefinition(found, at, spec.Subscription, &s)
-		is := identity{strings.ToLower(s.Topic), strings.ToLower(s.SourceHub), strings.ToLower(s.Name)}
+		is := identity{strings.ToLower(s.Topic), strings.ToLower(s.DomainTopic), strings.ToLower(s.SourceHub), strings.ToLower(s.Name)}
 		if j, twice := first[is]; twice {
 			found.add(at+".name", "%s is already subscriptions[%d], of the same source; case makes no difference", s.Name, j)
 			continue

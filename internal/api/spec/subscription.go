@@ -16,6 +16,7 @@ var Subscription = Definition{
 		{Name: "name", Value: "name", Required: true, Help: "its name, 3 to 64 letters, digits and '-'", Not: Create | Update, Because: nameIsAnArgument},
 		{Name: "topic", Value: "name", Help: "name of the topic that the events come from"},
 		{Name: "sourceHub", Value: "name", Help: "name of the hub that they come from instead"},
+		{Name: "domainTopic", Value: "name", Help: "name of the one topic that they come from where the topic is a domain", Needs: "topic"},
 
 		{Name: "endpoint", Value: "URL", Help: "URL of the webhook that gets them"},
 		{Name: "hub", Value: "name", Help: "name of the hub that gets them instead"},

@@ -12,6 +12,7 @@ var Topic = Definition{
 	Fields: []Field{
 		{Name: "name", Value: "name", Required: true, Help: "its name, 3 to 50 letters, digits and '-'", Not: Create | Update, Because: nameIsAnArgument},
 		{Name: "schema", Value: "schema", Help: "what is published: eventgrid, cloudevents or custom; it cannot be changed later", Default: "eventgrid", Not: Update, Because: "it cannot be changed"},
+		{Name: "domain", Help: "make it a domain: each event names the topic of the domain that it is for; it cannot be changed later", Not: Update, Because: "it cannot be changed"},
 		{Name: "mapping", Value: "file", Help: "JSON that says where events of a custom schema have what an envelope needs"},
 		{Name: "key1", Value: "text", Help: "the first access key, 16 to 256 characters of ASCII without blanks and semicolons", Default: "generated", Secret: true, Not: Update, Because: "regenerate replaces it"},
 		{Name: "key2", Value: "text", Help: "the second access key, likewise", Default: "generated", Secret: true, Not: Update, Because: "regenerate replaces it"},

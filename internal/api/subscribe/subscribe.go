@@ -52,7 +52,7 @@ func Apply(r admin.SubscriptionRequest, s *topics.Settings) error {
 // what receivers check signatures with: for those who may manage it and ask for it.
 func Show(s topics.Subscription, secrets bool) admin.Subscription {
 	shown := admin.Subscription{
-		Name: s.Name, ID: s.ID, Topic: s.Source.Topic, SourceHub: s.Source.Hub, State: string(s.State), Why: s.Why,
+		Name: s.Name, ID: s.ID, Topic: s.Source.Topic, SourceHub: s.Source.Hub, DomainTopic: s.Source.DomainTopic, State: string(s.State), Why: s.Why,
 		Created: s.Created, Updated: s.Updated,
 	}
 	for _, part := range parts {

@@ -21,6 +21,13 @@ func (e *WordError) Error() string { return e.Detail + ": " + e.Next }
 // ApplyTopic writes a request over a topic: Event Grid's shape first, where it is given, then the
 // rest. Its errors are of type *WordError, or wrap topics.ErrInvalid.
 func ApplyTopic(r admin.TopicRequest, t *topics.Topic) error {
+	switch {
+	case r.Domain == nil:
+	case !*r.Domain:
+		t.Domain = nil
+	case t.Domain == nil:
+		t.Domain = &topics.Domain{}
+	}
 	if err := applyTopicProperties(r.Properties, t); err != nil {
 		return err
 	}
@@ -64,6 +71,17 @@ func applyTopicProperties(properties json.RawMessage, t *topics.Topic) error {
 	if _, ok := mentioned["disableLocalAuth"]; ok {
 		t.DisableKeys = asked.DisableKeys
 	}
+	if asked.Domain == nil || t.Domain == nil {
+		return nil
+	}
+	domain := *t.Domain // it may be what readers see
+	if _, ok := mentioned["autoCreateTopicWithFirstSubscription"]; ok {
+		domain.ManualCreate = asked.Domain.ManualCreate
+	}
+	if _, ok := mentioned["autoDeleteTopicWithLastSubscription"]; ok {
+		domain.ManualDelete = asked.Domain.ManualDelete
+	}
+	t.Domain = &domain
 	return nil
 }
 

@@ -29,6 +29,7 @@ type Topics interface {
 	UpdateTopic(ctx context.Context, name string, change func(*topics.Topic) error) (topics.Topic, error)
 	Topic(name string) (topics.Topic, error)
 	Topics() []topics.Topic
+	DomainTopics(domain string) ([]string, error)
 	DeleteTopic(ctx context.Context, name string) error
 	RegenerateKey(ctx context.Context, topic, key string) (topics.Topic, error)
 	Log(t *topics.Topic) (eventlog.Partition, error)

@@ -18,14 +18,17 @@ import (
 )
 
 // A subscription is found by its name and, where several sources have one of that name, by
-// the query: topic=NAME or hub=NAME.
+// the query: topic=NAME, with domainTopic=NAME for one of a domain's topics, or hub=NAME.
 
 // sourceOf reads the query; the zero source means any.
 func sourceOf(r *http.Request) (topics.Source, error) {
 	query := r.URL.Query()
-	s := topics.Source{Topic: query.Get("topic"), Hub: query.Get("hub")}
+	s := topics.Source{Topic: query.Get("topic"), DomainTopic: query.Get("domainTopic"), Hub: query.Get("hub")}
 	if s.Topic != "" && s.Hub != "" {
 		return s, badRequest("leave one of them out", "a subscription's events come from a topic or from a hub, not from both")
+	}
+	if s.DomainTopic != "" && s.Topic == "" {
+		return s, badRequest("name the domain by topic", "a domain topic is that of a domain")
 	}
 	return s, nil
 }
@@ -57,13 +60,15 @@ func (d *Handler) createSubscription(w http.ResponseWriter, r *http.Request) err
 	if err := subscribe.Apply(q, &settings); err != nil {
 		return err
 	}
-	s, err := d.cfg.Grid.Topics.Create(r.Context(), topics.Source{Topic: q.Topic, Hub: q.SourceHub}, q.Name, settings)
+	s, err := d.cfg.Grid.Topics.Create(r.Context(), topics.Source{Topic: q.Topic, DomainTopic: q.DomainTopic, Hub: q.SourceHub}, q.Name, settings)
 	if err != nil {
 		return err
 	}
 	query := url.Values{"topic": {s.Source.Topic}}
 	if s.Source.Hub != "" {
 		query = url.Values{"hub": {s.Source.Hub}}
+	} else if s.Source.DomainTopic != "" {
+		query.Set("domainTopic", s.Source.DomainTopic)
 	}
 	return created(w, "subscriptions/"+url.PathEscape(s.Name)+"?"+query.Encode(), d.showMade(s, q))
 }
@@ -143,6 +148,7 @@ func (d *Handler) updateSubscription(w http.ResponseWriter, r *http.Request) err
 	}
 	for _, field := range []struct{ name, given, is string }{ // what tells subscriptions apart
 		{"name", q.Name, s.Name}, {"topic", q.Topic, s.Source.Topic}, {"sourceHub", q.SourceHub, s.Source.Hub},
+		{"domainTopic", q.DomainTopic, s.Source.DomainTopic},
 	} {
 		if field.given != "" && !strings.EqualFold(field.given, field.is) {
 			return badRequest("leave it out, or create another subscription", "%s of a subscription cannot be changed", field.name)

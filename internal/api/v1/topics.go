@@ -26,7 +26,7 @@ func (d *Handler) listTopics(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		shown.Keys = nil // who wants a key asks for one topic
+		shown.Keys, shown.DomainTopics = nil, nil // who wants them asks for one topic
 		list = append(list, shown)
 	}
 	return writeJSON(w, http.StatusOK, map[string][]admin.Topic{"topics": list})
@@ -113,6 +113,12 @@ func (d *Handler) showTopic(r *http.Request, t topics.Topic) (admin.Topic, error
 	}
 	if t.Mapping != (schema.Mapping{}) {
 		shown.Mapping, _ = json.Marshal(t.Mapping)
+	}
+	if shown.Domain = t.Domain != nil; shown.Domain {
+		var err error
+		if shown.DomainTopics, err = d.cfg.Grid.Topics.DomainTopics(t.Name); err != nil {
+			return shown, err
+		}
 	}
 	subscriptions, err := d.cfg.Grid.Topics.Subscriptions(topics.Source{Topic: t.Name})
 	if err != nil {
