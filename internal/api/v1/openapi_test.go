@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -298,6 +299,7 @@ func everyOperation(t *testing.T, y *gridYard) {
 		{204, "DELETE", hub, nil, nil},
 	}
 	for _, s := range steps {
+		synctest.Wait() // what was made is delivered to a moment later
 		y.want(s.status, s.method, s.path, s.body, s.header...)
 		if strings.HasSuffix(s.path, "/probe") { // for attempts and dead letters to look at
 			y.hook.set(true, 400)
