@@ -79,13 +79,13 @@ func (a azurite) signature() url.Values {
 	}
 }
 
-// selfSigned makes a certificate for a host, and a file of it for those who are to trust it.
-func selfSigned(t *testing.T, host string) (tls.Certificate, string) {
+// selfSigned makes a certificate for hosts, and a file of it for those who are to trust it.
+func selfSigned(t *testing.T, hosts ...string) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	testkit.Must(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{host}, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), DNSNames: hosts, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

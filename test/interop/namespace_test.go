@@ -101,7 +101,8 @@ func furnishNamespace() error {
 	if err := hosts.Chmod(0o644); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(hosts, "127.0.0.1 localhost\n::1 localhost\n%s %s\n", namespaceAddress, namespaceHost); err != nil {
+	if _, err := fmt.Fprintf(hosts, "127.0.0.1 localhost\n::1 localhost\n%s %s %s\n%s %s %s\n",
+		namespaceAddress, namespaceHost, suiteHost, azureAddress, azureManager, azureBlobs); err != nil {
 		return err
 	}
 	if err := unix.Mount(hosts.Name(), "/etc/hosts", "", unix.MS_BIND, ""); err != nil {

@@ -45,6 +45,8 @@ type layout struct {
 	settings []string
 	// address to listen at in the namespace; namespaceAddress if empty.
 	address string
+	// host is the yard's name in the namespace; namespaceHost if empty.
+	host string
 	// build is checkedBuild if nil.
 	build *build
 }
@@ -91,7 +93,7 @@ func (l layout) config(data string) string {
 		lines = append(lines, fmt.Sprintf("%s: %q", listener, address))
 	}
 	if inside() {
-		lines = append(lines, "host: "+namespaceHost)
+		lines = append(lines, "host: "+cmp.Or(l.host, namespaceHost))
 	}
 	lines = append(lines, "hubs:")
 	for hub, partitions := range l.hubs {
