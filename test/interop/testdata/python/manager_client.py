@@ -1,12 +1,14 @@
-"""The official management library for Python, with topics, subscriptions and namespaces of a yard."""
+"""The official management library for Python, with topics, subscriptions, domains and namespaces of a yard."""
 
 import os
 import time
 
-from azure.core.credentials import AccessToken
+from azure.core.credentials import AccessToken, AzureKeyCredential
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
+from azure.eventgrid import EventGridEvent, EventGridPublisherClient
 from azure.mgmt.eventgrid import EventGridManagementClient
 from azure.mgmt.eventgrid.models import (
+    Domain,
     EventSubscription,
     EventSubscriptionFilter,
     EventSubscriptionUpdateParameters,
@@ -109,6 +111,28 @@ def subscriptions(client):
         raise AssertionError("the topic is still there")
 
 
+def domains(client):
+    made = client.domains.begin_create_or_update(GROUP, "shops", Domain(location="northeurope", tags={"team": "shop"})).result()
+    for domain in (made, client.domains.get(GROUP, "shops")):
+        same((domain.name, domain.location, domain.tags, domain.provisioning_state), ("shops", "northeurope", {"team": "shop"}, "Succeeded"), "the domain")
+    client.domain_topics.begin_create_or_update(GROUP, "shops", "eu-west").result()
+    same([topic.name for topic in client.domain_topics.list_by_domain(GROUP, "shops")], ["eu-west"], "topics of the domain")
+    hook = EventSubscription(destination=WebHookEventSubscriptionDestination(endpoint_url=os.environ["YARD_HOOK"]))
+    client.domain_event_subscriptions.begin_create_or_update(GROUP, "shops", "all", hook).result()
+    client.domain_topic_event_subscriptions.begin_create_or_update(GROUP, "shops", "eu-west", "one", hook).result()
+    change = EventSubscriptionUpdateParameters(labels=["b"])
+    changed = client.domain_topic_event_subscriptions.begin_update(GROUP, "shops", "eu-west", "one", change).result()
+    same(changed.labels, ["b"], "labels that were changed")
+    same([one.name for one in client.domain_event_subscriptions.list(GROUP, "shops")], ["all"], "subscriptions of the domain")
+    same([one.name for one in client.domain_topic_event_subscriptions.list(GROUP, "shops", "eu-west")], ["one"], "subscriptions of its topic")
+    key = client.domains.list_shared_access_keys(GROUP, "shops").key1
+    event = EventGridEvent(topic="eu-west", subject="/shops/1", event_type="order.placed", data={"total": 42}, data_version="1")
+    with EventGridPublisherClient(made.endpoint, AzureKeyCredential(key), connection_verify=os.environ["YARD_CA"]) as publisher:
+        publisher.send([event])
+    client.domains.begin_delete(GROUP, "shops").result()
+    proved("a domain, its topics and the subscriptions of both are managed, and events published to it by topic")
+
+
 def namespaces(client):
     namespace = client.namespaces.get(GROUP, "shop")
     same((namespace.name, namespace.provisioning_state), ("shop", "Succeeded"), "the namespace")
@@ -122,6 +146,7 @@ def main():
     ) as client:
         topics(client)
         subscriptions(client)
+        domains(client)
         namespaces(client)
 
 
