@@ -44,6 +44,33 @@ func TestFilesOfOthersInTheFolderAreLeftAlone(t *testing.T) {
 	}
 }
 
+// R6: a link that stays within the folder is not followed either. Two partitions would write one
+// file, and removing a log would remove another's segments.
+func TestALinkToAnotherLogOrPartitionIsNotFollowed(t *testing.T) {
+	const refused = "is a link, and links in the folder are not followed: move what it leads to in its place, or mount that there"
+	dir := filepath.Join(t.TempDir(), "data")
+	live(t, dir, quick, "orders-1", false)
+	plant(t, dir, map[string]string{logDir + "/orders-1/2": "-> 0", logDir + "/other-1": "-> orders-1"})
+	before := testkit.Tree(t, filepath.Join(dir, logDir))
+	s := open(t, Disk(dir), quick)
+	batch := eventlog.Batch{Events: []eventlog.Event{{Message: []byte("x")}}}
+	for _, id := range []eventlog.PartitionID{{Log: "orders-1", Number: 2}, {Log: "other-1"}} {
+		partition := testkit.Value(s.Log.Partition(id, eventlog.Retention{}))(t)
+		for name, err := range map[string]error{
+			"append": testkit.Err(eventlog.Append(t.Context(), partition, batch)), "bounds": testkit.Err(partition.Bounds(t.Context())),
+		} {
+			if err == nil || !strings.Contains(err.Error(), refused) {
+				t.Errorf("%s of %s: %v", name, id, err)
+			}
+		}
+	}
+	if err := s.Log.Remove(t.Context(), "other-1"); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("remove: %v", err)
+	}
+	testkit.Must(t, s.Close())
+	testkit.Deep(t, testkit.Tree(t, filepath.Join(dir, logDir)), before)
+}
+
 // strangers puts files of others, and links to such, into every folder that storage has, under
 // names of all kinds, and gives what is to stay.
 func strangers(t *testing.T, dir, outside string) map[string]string {

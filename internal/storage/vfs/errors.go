@@ -13,6 +13,14 @@ var ErrPowerLost = errors.New("power lost")
 // errNotAFile: a link or a folder has a name that a file should have.
 var errNotAFile = errors.New("it is not a file: move it away")
 
+// linkError: a name below the root is a link.
+type linkError struct{ local string }
+
+func (e linkError) Error() string {
+	return e.local + " is a link, and links in the folder are not followed: " +
+		"move what it leads to in its place, or mount that there"
+}
+
 // heldError is ErrLocked with the holder's process id, so that an operator knows what to look for.
 type heldError struct{ pid int }
 

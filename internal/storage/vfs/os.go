@@ -21,8 +21,8 @@ const (
 )
 
 // OS is the real disk below the folder root, which need not exist yet: MkdirAll(".")
-// makes it. Root itself may be a symbolic link; below it none leads out of it, whatever
-// names are in the way: such an operation fails.
+// makes it. Root itself may be a symbolic link; below it none is followed: an operation on a
+// name with one in its way fails. Two names of one file would be written by two owners.
 //
 // An operation on a name has up to three descriptors open for a moment. Eight run at once, so that
 // many of them do not take the descriptors that others need.
@@ -60,7 +60,7 @@ func (d *osFS) open(op, name string, flags int) (File, error) {
 // opens each folder on the way. What that refuses, the os.Root judges.
 func (d *osFS) openBelow(local string, flags int) (*os.File, error) {
 	f, err := openBeneath(d.root, local, flags)
-	if err == nil || IsNotExist(err) {
+	if err == nil || IsNotExist(err) || errors.Is(err, fs.ErrExist) {
 		return f, err
 	}
 	root, err := os.OpenRoot(d.root)
@@ -68,7 +68,50 @@ func (d *osFS) openBelow(local string, flags int) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
+	way := local
+	if flags&os.O_EXCL != 0 {
+		way = filepath.Dir(local) // if the name is a link it is taken
+	}
+	if err := refuseLinks(root, way); err != nil {
+		return nil, err
+	}
 	return root.OpenFile(local, flags, filePerm)
+}
+
+// refuseLinks fails where a name, or a folder on its way, is a link. One that is put there after it
+// has looked does not lead out of the root.
+func refuseLinks(root *os.Root, local string) error {
+	for at, c := range local + string(filepath.Separator) {
+		if c != filepath.Separator {
+			continue
+		}
+		info, err := root.Lstat(local[:at])
+		if IsNotExist(err) {
+			return nil // nor is what would be in it
+		}
+		if err != nil {
+			return err
+		}
+		if isLink(info) {
+			return linkError{local[:at]}
+		}
+	}
+	return nil
+}
+
+func isLink(info fs.FileInfo) bool { return info.Mode()&fs.ModeSymlink != 0 }
+
+// reach fails where a folder is a link or has one on its way. What else may be wrong with it, who
+// works in it will find.
+func (d *osFS) reach(local string) error {
+	dir, err := d.openBelow(local, os.O_RDONLY)
+	if err == nil {
+		return dir.Close()
+	}
+	if _, ok := errors.AsType[linkError](err); ok {
+		return err
+	}
+	return nil
 }
 
 func (d *osFS) Rename(oldName, newName string) error {
@@ -76,7 +119,12 @@ func (d *osFS) Rename(oldName, newName string) error {
 	if err != nil {
 		return err
 	}
-	return d.below("rename", oldName, func(root *os.Root, local string) error { return root.Rename(local, to) })
+	return d.below("rename", oldName, func(root *os.Root, local string) error {
+		if err := d.reach(filepath.Dir(to)); err != nil {
+			return err
+		}
+		return root.Rename(local, to)
+	})
 }
 
 func (d *osFS) Remove(name string) error {
@@ -102,7 +150,7 @@ func (d *osFS) MkdirAll(name string) error {
 			if c != filepath.Separator {
 				continue
 			}
-			if err := mkdirIn(root, local[:at]); err != nil {
+			if err := d.mkdirIn(root, local[:at]); err != nil {
 				return err
 			}
 		}
@@ -111,12 +159,14 @@ func (d *osFS) MkdirAll(name string) error {
 }
 
 // mkdirIn makes a folder whose parent is there, and syncs that.
-func mkdirIn(root *os.Root, local string) error {
-	info, err := root.Stat(local)
-	if err == nil && !info.IsDir() {
-		return pathError("mkdir", local, syscall.ENOTDIR)
-	}
-	if err == nil || !IsNotExist(err) {
+func (d *osFS) mkdirIn(root *os.Root, local string) error {
+	info, err := root.Lstat(local)
+	switch {
+	case err == nil && isLink(info):
+		return linkError{local}
+	case err == nil && !info.IsDir():
+		return syscall.ENOTDIR
+	case err == nil || !IsNotExist(err):
 		return err
 	}
 	// Another process may have been faster. Its sync may be still to come, so ours
@@ -124,7 +174,7 @@ func mkdirIn(root *os.Root, local string) error {
 	if err := root.Mkdir(local, dirPerm); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncIn(root, filepath.Dir(local))
+	return d.syncBelow(filepath.Dir(local))
 }
 
 // mkdirDurably makes the root, its parents first, and syncs where it made one.
@@ -146,7 +196,7 @@ func mkdirDurably(path string) error {
 	if err := os.Mkdir(path, dirPerm); err != nil && !errors.Is(err, fs.ErrExist) { // as in mkdirIn
 		return err
 	}
-	return syncDir(parent)
+	return syncOpened(os.Open(parent))
 }
 
 func (d *osFS) List(dir string) (entries []Entry, err error) {
@@ -183,7 +233,18 @@ func (d *osFS) List(dir string) (entries []Entry, err error) {
 }
 
 func (d *osFS) SyncDir(dir string) error {
-	return d.within("syncdir", dir, syncIn)
+	return d.named("syncdir", dir, d.syncBelow)
+}
+
+func (d *osFS) syncBelow(local string) error {
+	return syncOpened(d.openBelow(local, os.O_RDONLY))
+}
+
+func syncOpened(dir *os.File, err error) error {
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncNames(dir), dir.Close())
 }
 
 // Lock holds the lock by the open file, so it ends with the process however that
@@ -191,12 +252,12 @@ func (d *osFS) SyncDir(dir string) error {
 func (d *osFS) Lock(name string) (io.Closer, error) {
 	var f *os.File
 	err := d.within("lock", name, func(root *os.Root, local string) error {
-		// Through a link the holder's id would be written over somebody's file.
-		if info, err := root.Lstat(local); err == nil && !info.Mode().IsRegular() {
+		// What is not a file, such as a pipe, is not opened; a link is refused with what to do.
+		if info, err := root.Lstat(local); err == nil && !isLink(info) && !info.Mode().IsRegular() {
 			return errNotAFile
 		}
 		var err error
-		f, err = root.OpenFile(local, os.O_RDWR|os.O_CREATE, filePerm)
+		f, err = d.openBelow(local, os.O_RDWR|os.O_CREATE)
 		return err
 	})
 	if err != nil {
@@ -249,12 +310,18 @@ func (d *osFS) named(op, name string, do func(local string) error) error {
 	return nil
 }
 
-// below is within for what must not be done to root itself.
+// below is within for what is done to an entry of a folder, a link as well as any other, and must
+// not be done to root itself.
 func (d *osFS) below(op, name string, do func(root *os.Root, local string) error) error {
 	if _, err := localBelow(op, name); err != nil {
 		return err
 	}
-	return d.within(op, name, do)
+	return d.within(op, name, func(root *os.Root, local string) error {
+		if err := d.reach(filepath.Dir(local)); err != nil {
+			return err
+		}
+		return do(root, local)
+	})
 }
 
 func localBelow(op, name string) (string, error) {

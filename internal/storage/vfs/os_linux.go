@@ -33,8 +33,8 @@ func syncData(f *os.File) error {
 	return nil
 }
 
-// openBeneath opens a name below root, where no link on the way leads out of it. Most often there is
-// none at all, and one call does.
+// openBeneath opens a name below root, where nothing is a link: unix.ELOOP if something is. Most often
+// the way to root has none either, and one call does.
 func openBeneath(root, local string, flags int) (*os.File, error) {
 	name := filepath.Join(root, local)
 	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
@@ -48,7 +48,7 @@ func openBeneath(root, local string, flags int) (*os.File, error) {
 			return nil, err
 		}
 		defer unix.Close(at)
-		how.Resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS
+		how.Resolve |= unix.RESOLVE_BENEATH
 		fd, err = unix.Openat2(at, local, &how)
 	}
 	if err != nil {

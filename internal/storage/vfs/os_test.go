@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -96,37 +97,55 @@ func TestFreeBytes(t *testing.T) {
 	wantError(t, err, fs.ErrNotExist)
 }
 
-// R6: a link is followed within the root, and on the way to it, and refused where it leads out of it.
-func TestNoLinkLeadsOutOfTheRoot(t *testing.T) {
+// R6: below the root no link is followed, not even one that stays within: two partitions would
+// write one file, and removing one name would remove what has another. (It was followed once.) Root
+// itself and the way to it may be links.
+func TestNoLinkBelowTheRootIsFollowed(t *testing.T) {
 	parent := t.TempDir()
-	d := vfs.OS(parent + "/root")
-	testkit.Must(t, d.MkdirAll("inside"))
-	testkit.Must(t, create(t, d, "inside/f").Close())
+	plain := vfs.OS(parent + "/root")
+	testkit.Must(t, plain.MkdirAll("inside/folder"))
+	testkit.Must(t, create(t, plain, "inside/f").Close())
+	testkit.Must(t, create(t, plain, "own").Close())
 	testkit.Must(t, os.Mkdir(parent+"/outside", 0o700))
 	testkit.Must(t, os.WriteFile(parent+"/outside/f", nil, 0o600))
-	link := func(to, name string) {
+	links := map[string]string{ // by name, what they lead to
+		"within": "inside", "beside": "../outside", "away": parent + "/outside", "inside/again": "folder",
+		"file": "inside/f", "file-beside": "../outside/f", "nowhere": "missing", "circle": "circle", "../linked": ".",
+	}
+	for name, to := range links {
 		if err := os.Symlink(to, parent+"/root/"+name); err != nil {
 			t.Skip("links cannot be made here: ", err)
 		}
 	}
-	link("inside", "within")
-	link("../outside", "beside")
-	link(parent+"/outside", "away")
-	link("../outside/f", "file")
-
-	testkit.Must(t, testkit.Value(d.Open("within/f"))(t).Close())
-	wantList(t, d, "within", "f")
-	link(".", "../linked")
-	linked := vfs.OS(parent + "/linked/root")
-	testkit.Must(t, testkit.Value(linked.Open("inside/f"))(t).Close())
-	wantList(t, linked, "inside", "f")
-	testkit.That(t, testkit.Err(linked.Open("beside/f")) != nil, "beside/f was opened")
-	for _, name := range []string{"beside/f", "away/f", "file"} {
-		testkit.That(t, testkit.Err(d.Open(name)) != nil, "%s was opened", name)
+	delete(links, "../linked")
+	before := testkit.Tree(t, parent)
+	for way, d := range map[string]vfs.FS{"plain": plain, "by a link": vfs.OS(parent + "/linked/root")} {
+		t.Run(way, func(t *testing.T) {
+			testkit.Must(t, testkit.Value(d.Open("inside/f"))(t).Close())
+			wantList(t, d, "inside", "again", "f", "folder/")
+			testkit.Must(t, d.SyncDir("inside"))
+			for name := range links {
+				for op, err := range map[string]error{
+					"open": testkit.Err(d.Open(name)), "open below": testkit.Err(d.Open(name + "/f")),
+					"list": testkit.Err(d.List(name)), "sync": d.SyncDir(name), "make": d.MkdirAll(name), "make below": d.MkdirAll(name + "/new/folder"),
+					"create below": testkit.Err(d.Create(name + "/new")), "lock": testkit.Err(d.Lock(name)), "lock below": testkit.Err(d.Lock(name + "/LOCK")),
+					"remove below": d.Remove(name + "/f"), "remove all below": d.RemoveAll(name + "/f"),
+					"rename from below": d.Rename(name+"/f", "own"), "rename to below": d.Rename("own", name+"/f"),
+				} {
+					want := filepath.FromSlash(name) + " is a link, and links in the folder are not followed: move what it leads to in its place, or mount that there"
+					if err == nil || !strings.Contains(err.Error(), want) {
+						t.Errorf("%s %s: got %v, want %q in it", op, name, err, want)
+					}
+				}
+				wantError(t, testkit.Err(d.Create(name)), fs.ErrExist)
+			}
+		})
 	}
-	for _, name := range []string{"beside", "away"} {
-		testkit.That(t, testkit.Err(d.List(name)) != nil, "%s was listed", name)
-		testkit.That(t, testkit.Err(d.Create(name+"/new")) != nil, "a file was made in %s", name)
-	}
+	testkit.Deep(t, testkit.Tree(t, parent), before)
+	// A link itself is an entry like others.
+	testkit.Must(t, plain.Rename("within", "moved"))
+	testkit.Must(t, plain.Remove("moved"))
+	testkit.Must(t, plain.RemoveAll("beside"))
+	wantList(t, plain, "inside", "again", "f", "folder/")
 	testkit.Equal(t, len(testkit.Value(os.ReadDir(parent+"/outside"))(t)), 1, "files outside")
 }

@@ -33,23 +33,8 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// syncDir makes the names in a folder durable.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// syncIn is syncDir for a folder below a root.
-func syncIn(root *os.Root, local string) error {
-	dir, err := root.Open(local)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
+// syncNames makes the names in an open folder durable.
+func syncNames(dir *os.File) error { return dir.Sync() }
 
 // FreeBytes tells how much can still be written to the disk that holds the folder.
 func FreeBytes(dir string) (int64, error) {

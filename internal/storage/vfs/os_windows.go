@@ -22,17 +22,8 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// syncDir has nothing to do: NTFS journals names by itself, and Windows offers no sync of a folder.
-func syncDir(path string) error {
-	_, err := os.Stat(path)
-	return err
-}
-
-// syncIn is syncDir for a folder below a root.
-func syncIn(root *os.Root, local string) error {
-	_, err := root.Stat(local)
-	return err
-}
+// syncNames has nothing to do: NTFS journals names by itself, and Windows offers no sync of a folder.
+func syncNames(*os.File) error { return nil }
 
 // FreeBytes tells how much can still be written to the disk that holds the folder.
 func FreeBytes(dir string) (int64, error) {
