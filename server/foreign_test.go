@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/certs"
 )
 
 // R6: a folder of others is refused, and nothing in it touched.
@@ -66,4 +67,22 @@ func TestFilesOfOthersInTheDataFolderAreLeftAlone(t *testing.T) {
 		testkit.Holds(t, before, cfg.DataDir)
 	}
 	testkit.Deep(t, testkit.Tree(t, outside), map[string]string{outside: "folder", file: "file: theirs"})
+}
+
+// R6: certificates of the operator's are given by settings. A link in the place of one that the
+// yard makes would be read through, and replaced when the certificate is renewed.
+func TestALinkInTheFolderOfCertificatesIsRefused(t *testing.T) {
+	cfg := everyListener(t)
+	start(t, cfg).shutdown()
+	for _, name := range certs.OwnFiles() {
+		path, theirs := filepath.Join(cfg.DataDir, CertificateDir, name), filepath.Join(t.TempDir(), name)
+		testkit.Must(t, os.Rename(path, theirs))
+		testkit.Must(t, os.Symlink(theirs, path))
+		err := testkit.Value(New(cfg))(t).Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), path+" is a link or a device") {
+			t.Errorf("%s: %v", name, err)
+		}
+		testkit.Must(t, os.Rename(theirs, path)) // over the link
+	}
+	start(t, cfg).shutdown()
 }

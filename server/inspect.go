@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"io/fs"
+	"path/filepath"
 
 	"github.com/eventyard/eventyard/internal/storage"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/transport/certs"
 )
 
 // Inspection says how to look into a data folder.
@@ -55,9 +57,13 @@ func Running(dataDir string) (bool, error) { return storage.InUse(storageOf(data
 
 // ownNames are what a yard has in the data folder beside its storage.
 func ownNames() []string {
-	return []string{
+	names := []string{
 		ConnectionStringFile, ConnectionStringFile + vfs.UnfinishedSuffix, CertificateDir, blobDir, NodeFile, NodeFile + vfs.UnfinishedSuffix,
 	}
+	for _, file := range certs.OwnFiles() {
+		names = append(names, filepath.Join(CertificateDir, file))
+	}
+	return names
 }
 
 func storageOf(dataDir string) string {

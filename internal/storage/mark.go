@@ -88,13 +88,15 @@ func examine(folder string, own []string) (examined, error) {
 		found.kind = foreign
 		return found, nil
 	}
-	return found, noLinks(folder, there, append(storageNames(), own...))
+	return found, noLinks(folder, append(storageNames(), own...))
 }
 
-// noLinks refuses links where a yard has its files: they would lead it to those of others.
-func noLinks(folder string, there map[string]fs.DirEntry, own []string) error {
+// noLinks refuses links where a yard has its files: they would lead it to those of others. A folder
+// comes before what is in it.
+func noLinks(folder string, own []string) error {
 	for _, name := range own {
-		if entry := there[name]; entry != nil && !entry.IsDir() && !entry.Type().IsRegular() {
+		info, err := os.Lstat(filepath.Join(folder, name))
+		if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 			return fmt.Errorf("%s is a link or a device: the yard follows no links in its data folder: put the file or folder itself there, or move it away",
 				filepath.Join(folder, name))
 		}
@@ -135,12 +137,15 @@ func readMark(file string) (mark, error) {
 func (e examined) refusal(folder string) error {
 	switch {
 	case e.kind == foreign:
-		hint := ""
-		if slices.Contains(e.names, logDir) {
+		lacks, hint := "no "+markName, ""
+		switch {
+		case slices.Contains(e.names, markName):
+			lacks, hint = markName+" in it is a link or a folder, not a file", "; if it is that of a yard, put the file itself there"
+		case slices.Contains(e.names, logDir):
 			hint = "; if it is that of an older yard, restore its " + metaName
 		}
-		return fmt.Errorf("%w: %s holds %s, and no %s: use an empty folder, or one that does not exist yet%s",
-			ErrForeign, folder, someOf(e.names), markName, hint)
+		return fmt.Errorf("%w: %s holds %s, and %s: use an empty folder, or one that does not exist yet%s",
+			ErrForeign, folder, someOf(e.names), lacks, hint)
 	case e.kind == marked && e.mark.Format > Format:
 		by := cmp.Or(e.mark.Program, "a newer eventyard")
 		return fmt.Errorf("%w: %s has data format %d, written by %s; this program knows formats up to %d: run %s, or a newer one",

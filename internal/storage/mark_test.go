@@ -59,6 +59,9 @@ func TestAFolderOfOthersIsRefused(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), "use an empty folder, or one that does not exist yet") {
 				t.Errorf("%v: it does not say what to do", err)
 			}
+			if files[markName] != "" && (err == nil || !strings.Contains(err.Error(), markName+" in it is a link or a folder, not a file")) {
+				t.Errorf("%v: it does not say that the mark is a link", err)
+			}
 			testkit.ErrorIs(t, testkit.Err(Inspect(t.Context(), Disk(dir), Inspection{})), ErrForeign)
 			if used, err := InUse(Disk(dir)); used || err != nil {
 				t.Errorf("in use: %v, %v", used, err)
@@ -160,7 +163,7 @@ func TestAnOlderFolderIsMarked(t *testing.T) {
 
 // R6: links would lead the yard to files of others.
 func TestLinksUnderTheYardsNamesAreRefused(t *testing.T) {
-	for _, name := range append(storageNames(), "blobs") {
+	for _, name := range append(storageNames(), "blobs", "tls/ca-key.pem") {
 		t.Run(name, func(t *testing.T) {
 			url, outside := filled(t), t.TempDir()
 			plant(t, outside, map[string]string{"file": "theirs", "000001.seg": "theirs", "orders-1/0/00000000000000000000.seg": "theirs"})
@@ -171,9 +174,10 @@ func TestLinksUnderTheYardsNamesAreRefused(t *testing.T) {
 			before := testkit.Tree(t, outside)
 			path := filepath.Join(folder(t, url), name)
 			testkit.Must(t, os.RemoveAll(path))
+			testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 			testkit.Must(t, os.Symlink(target, path))
 			cfg := quick
-			cfg.Own = []string{"blobs"}
+			cfg.Own = []string{"blobs", "tls", "tls/ca-key.pem"}
 			if _, err := Open(t.Context(), url, cfg); err == nil || !strings.Contains(err.Error(), "move it away") && !errors.Is(err, ErrForeign) {
 				t.Errorf("opened with %v", err)
 			}

@@ -90,12 +90,15 @@ func (k SecretKey) path(folder string) string {
 }
 
 // Rotate puts a new key before those in the file. The next start seals everything with it. Where
-// there is no file it fails with fs.ErrNotExist.
+// there is no file it fails with fs.ErrNotExist; for a folder that cannot be used, as Open would.
 func (k SecretKey) Rotate(folder string) (file string, err error) {
 	if k.Key != "" || k.KeyCommand != "" {
 		return "", errors.New("the secret key does not come from a file: put a new key before the old one where it comes from")
 	}
 	file = k.path(folder)
+	if _, err := admit(folder, nil); err != nil {
+		return file, err
+	}
 	old, err := os.ReadFile(file)
 	if err != nil {
 		return file, err

@@ -106,3 +106,28 @@ func TestSecretKeyRotates(t *testing.T) {
 	testkit.Must(t, withSecret(t, folder, SecretKey{Key: newest}))
 	testkit.ErrorIs(t, withSecret(t, folder, SecretKey{Key: oldest}), sealed.ErrUnknownKey, "with the old key")
 }
+
+// R6: a key is not rotated in a folder that a start would refuse: of a newer version, of others, or
+// with links.
+func TestSecretKeyOfARefusedFolderStaysAsItIs(t *testing.T) {
+	key := sealed.NewKey() + "\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"a newer format": {map[string]string{markName: `{"format":2,"program":"eventyard v7.1"}`, SecretKeyFile: key}, "run eventyard v7.1, or a newer one"},
+		"of others":      {map[string]string{"notes.txt": "mine", SecretKeyFile: key}, "not the data folder of a yard"},
+		"a linked key":   {map[string]string{markName: `{"format":1}`, "theirs": key, SecretKeyFile: "-> theirs"}, "is a link or a device"},
+		"a linked mark":  {map[string]string{"theirs": `{"format":1}`, markName: "-> theirs", SecretKeyFile: key}, markName + " in it is a link"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			plant(t, dir, c.files)
+			before := testkit.Tree(t, dir)
+			if _, err := (SecretKey{}).Rotate(dir); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+			testkit.Deep(t, testkit.Tree(t, dir), before)
+		})
+	}
+}

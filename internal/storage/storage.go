@@ -45,8 +45,8 @@ type Config struct {
 	OpenSegments int
 	// SecretKey is where the key comes from that seals secrets.
 	SecretKey SecretKey
-	// Own are the names of what the yard has beside its storage in the folder. No link may have one
-	// of them.
+	// Own are the names of what the yard has beside its storage in the folder, those of folders
+	// before those of their files. No link may have one of them.
 	Own []string
 	// Program is who opens it, with its version: the mark of a folder names it.
 	Program string

@@ -45,6 +45,9 @@ const (
 	keyFile   = "key.pem"
 )
 
+// OwnFiles are the names of the files in a Config's Dir.
+func OwnFiles() []string { return []string{caFile, caKeyFile, certFile, keyFile} }
+
 // operators reports whether the certificate is the operator's.
 func (c Config) operators() bool { return c.CertFile != "" || c.KeyFile != "" }
 
