@@ -45,9 +45,9 @@ type Terminus struct {
 	Credit uint32
 	// Settled answers that a source sends settled whatever was asked.
 	Settled bool
-	// OnDemand is for sources that mostly have nothing to send: Run is called after each
-	// Link.Wake, sends what there is and returns nil, and the link goes on. So it costs no
-	// goroutine while there is nothing.
+	// OnDemand is for sources that may have nothing to send, or none who wants it: Run is called when
+	// the link is attached and after each Link.Wake, sends what there is and is wanted, and returns
+	// nil, and the link goes on. So it costs no goroutine meanwhile.
 	OnDemand bool
 	// Offered and Properties go into the answer.
 	Offered    []wire.Symbol

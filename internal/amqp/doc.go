@@ -13,7 +13,9 @@
 //	writing   (writer) writes what waits in the output, sends heartbeats, and watches for silence
 //	          and for machines that have vanished. While it is in the midst of a write, a
 //	          timer of the server's watches in its place.
-//	a source  its Run. Send appends to the output; it never touches the network.
+//	a source  its Run. Send appends to the output; it never touches the network. On demand it
+//	          begins when the source is woken, by itself or by credit that it has asked for,
+//	          and lingers for a moment, so that a busy link keeps its goroutine.
 //
 // The reading goroutine starts the others and returns when they have ended. Deliveries are
 // settled, links detached and connections closed by any goroutine.

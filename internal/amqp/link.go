@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
@@ -19,6 +20,8 @@ type Link struct {
 	// in or out is set when the link has been accepted, as the peer sends or receives.
 	in  *incoming
 	out *outgoing
+	// demand is of a source that runs on demand.
+	demand demand
 
 	terminus interface{ Closed() } // nil until the link has been accepted
 	closed   sync.Once             // around terminus.Closed
@@ -81,53 +84,108 @@ func (l *Link) ended(err error) {
 }
 
 // Wake has a source that runs on demand look for something to send, from any goroutine: its Run
-// begins after this, or once more if it runs. On a link that has ended it does nothing.
+// begins after this, or once more if it runs. On a link that has ended it does nothing. It takes no
+// lock and never waits, so that whoever has something new may call it with locks of his own held.
 func (l *Link) Wake() {
-	c := l.session.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if l.out == nil || l.out.demand == nil {
-		return // not attached yet: whoever attaches it looks then
+	switch was := l.demand.state.Or(demandWanted); {
+	case was&demandWanted != 0: // somebody has seen to it
+	case was&demandLingers != 0:
+		l.demand.again <- struct{}{} // which has room: who sets the first of these comes here alone
+	case was&demandRuns == 0:
+		go l.meet()
 	}
-	l.out.demand.wanted = true
-	l.meetLocked()
 }
 
-// demand is what a source has that runs on demand. Guarded by Conn.mu.
+// demand is what a source has that runs on demand.
 type demand struct {
-	source Source
-	// wanted: Run has to look. running: a goroutine is at it.
-	wanted, running bool
+	// state are the flags below. While it is not zero there is one goroutine, or the link is not
+	// attached yet, or it has ended.
+	state atomic.Uint32
+	// again has room for one, for the goroutine that lingers.
+	again chan struct{}
+	// source is nil for others, and until the link is accepted; running: the goroutine will close the
+	// terminus if the link ends. Both are guarded by Conn.mu.
+	source  Source
+	running bool
 }
 
-// meetLocked begins a run that is wanted, if none is under way.
-func (l *Link) meetLocked() {
-	d := l.out.demand
-	if !d.wanted || d.running || l.state != linkAttached {
+// pendingLocked: Run has been asked for, and has not begun yet.
+func (d *demand) pendingLocked() bool {
+	return d.source != nil && d.state.Load()&demandWanted != 0
+}
+
+const (
+	// demandWanted: Run has to look.
+	demandWanted = 1 << iota
+	// demandRuns: the goroutine is at it, or about to be. demandLingers: it waits for more to do.
+	demandRuns
+	demandLingers
+)
+
+// demandLinger is how long the goroutine stays when nothing is wanted. A link that is woken more
+// often is spared a new one, and the growth of its stack, each time.
+const demandLinger = 50 * time.Millisecond
+
+// meet is the goroutine of a source that runs on demand: it ends a while after nothing is wanted.
+func (l *Link) meet() {
+	if !l.demandGoesOn(true) {
 		return
 	}
-	d.running = true
-	l.session.conn.runs.Go(l.runOnDemand)
-}
-
-// runOnDemand is the goroutine of a source that runs on demand: it ends when nothing is wanted.
-func (l *Link) runOnDemand() {
-	for l.takeDemand() {
-		if err := l.runOnce(l.out.demand.source); err != nil || l.out.ctx.Err() != nil {
+	defer l.session.conn.runs.Done()
+	timer := time.NewTimer(demandLinger)
+	defer timer.Stop()
+	for l.demandGoesOn(false) {
+		l.demand.state.Store(demandRuns) // what was wanted until here, this run looks for
+		if err := l.runOnce(l.demand.source); err != nil || l.out.ctx.Err() != nil {
 			l.ended(err)
 			return
 		}
+		if !l.linger(timer) {
+			return
+		}
 	}
+	l.closeTerminus()
 }
 
-func (l *Link) takeDemand() bool {
-	c, d := l.session.conn, l.out.demand
+// demandGoesOn is false when the link has ended; first counts the goroutine.
+func (l *Link) demandGoesOn(first bool) bool {
+	c := l.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if d.running = d.wanted && l.state == linkAttached; d.running {
-		d.wanted = false
+	l.demand.running = l.state == linkAttached
+	if first && l.demand.running {
+		c.runs.Add(1)
 	}
-	return d.running
+	return l.demand.running
+}
+
+// linger waits until something is wanted, or the link ends. It is false when it was in vain: the next
+// who wants something begins another goroutine.
+func (l *Link) linger(timer *time.Timer) bool {
+	d := &l.demand
+	if !d.state.CompareAndSwap(demandRuns, demandRuns|demandLingers) {
+		return true
+	}
+	timer.Reset(demandLinger)
+	select {
+	case <-d.again:
+		return true
+	case <-l.out.ctx.Done():
+		return true
+	case <-timer.C:
+	}
+	c := l.session.conn
+	c.mu.Lock()
+	d.running = false // first: from the next line on another may set it
+	ended := l.state != linkAttached
+	c.mu.Unlock()
+	if ended || !d.state.CompareAndSwap(demandRuns|demandLingers, 0) {
+		if !ended {
+			<-d.again
+		}
+		return true
+	}
+	return false
 }
 
 // Detach ends the link from our side, from any goroutine; nothing is sent on it after.
@@ -149,6 +207,9 @@ func (l *Link) detachLocked(err *Error) {
 	}
 	l.endLocked()
 	l.appendDetachLocked(err)
+	if l.demand.source != nil && !l.demand.running { // there is no Run whose end would do it
+		l.session.conn.runs.Go(l.closeTerminus)
+	}
 }
 
 func (l *Link) appendDetachLocked(err *Error) {

@@ -50,6 +50,7 @@ func (s *session) attach(a *wire.Attach, body []byte) error {
 		Name: a.Name, Handle: a.Handle, Role: a.Role, InitialDeliveryCount: a.InitialDeliveryCount,
 	}}
 	l.asked.Store(a)
+	l.demand.state.Store(demandWanted) // for what there is when it is attached
 	defer l.forget()
 	if err := s.add(l); err != nil {
 		return err
@@ -182,12 +183,12 @@ func (l *Link) accept(t Terminus) error {
 		}, t.Sink
 	} else {
 		out := &outgoing{link: l, wake: make(chan struct{}, 1)}
-		if t.OnDemand {
-			out.demand = &demand{source: t.Source, wanted: true} // for what came before
-		}
 		out.ctx, out.cancel = context.WithCancelCause(c.ctx)
 		c.mu.Lock() // Wake may look already
 		l.out, l.terminus = out, t.Source
+		if t.OnDemand {
+			l.demand.source, l.demand.again = t.Source, make(chan struct{}, 1)
+		}
 		c.mu.Unlock()
 	}
 	if err := l.start(&answer); err != nil {
@@ -201,9 +202,7 @@ func (l *Link) accept(t Terminus) error {
 	case l.out == nil:
 	case t.OnDemand:
 		l.forget()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		l.meetLocked()
+		go l.meet()
 	default:
 		l.forget()
 		c.runs.Go(func() { l.run(t.Source) })

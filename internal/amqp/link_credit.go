@@ -109,8 +109,8 @@ func (o *outgoing) drainUnlessBusy(set uint64) {
 	defer s.conn.mu.Unlock()
 	switch {
 	case o.link.state != linkAttached || o.drain.set != set:
-	case o.rest != nil || o.queued || o.blocked && s.outgoing == 0:
-	case o.blocked:
+	case o.rest != nil || o.queued || (o.blocked || o.hungry) && s.outgoing == 0:
+	case o.blocked || o.link.demand.pendingLocked():
 		o.drainOnLocked() // it has been woken, and has not got on yet
 	default:
 		o.drainedLocked()

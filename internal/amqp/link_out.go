@@ -17,7 +17,6 @@ type outgoing struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wake   chan struct{} // holds one; look again what there is
-	demand *demand       // nil unless the source runs on demand
 
 	// Guarded by Conn.mu.
 	count  uint32 // deliveries begun, modulo 2^32
@@ -29,12 +28,17 @@ type outgoing struct {
 	drain  draining
 
 	blocked    bool // Send or WaitCredit waits
+	hungry     bool // the source is to be woken when the peer wants a message
 	queued     bool // in linkQueue
 	next, prev *outgoing
 }
 
-// wakeUp lets a waiting Send look again.
+// wakeUp lets a waiting Send look again, or a source that has found no credit.
 func (o *outgoing) wakeUp() {
+	if o.hungry && o.wantedLocked() {
+		o.hungry = false
+		o.link.Wake()
+	}
 	select {
 	case o.wake <- struct{}{}:
 	default:
@@ -92,6 +96,19 @@ func (l *Link) WaitCredit(ctx context.Context) error {
 		}
 	}
 	return ErrLinkEnded
+}
+
+// Wanted reports whether a message could be sent as far as the peer is concerned. If not, it wakes the
+// source when one could be: for sources that run on demand, as WaitCredit is for others.
+func (l *Link) Wanted() bool {
+	c := l.session.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.sourceLocked() != nil {
+		return false
+	}
+	l.out.hungry = !l.out.wantedLocked()
+	return !l.out.hungry
 }
 
 // sourceLocked refuses what is no source's link, or is none yet.

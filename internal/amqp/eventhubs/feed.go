@@ -4,16 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// feed moves events from a cursor to a link. It belongs to one goroutine. Once it runs it
+// feed moves events from a cursor to a link. It belongs to the receiver's Run. Once it runs it
 // allocates nothing for an event.
 type feed struct {
 	*receiver
 	cursor eventlog.Cursor
+	// wake and appendEvent are functions of the feed's own, made once: making one is an allocation.
+	wake        func()
+	appendEvent func([]byte, int) []byte
+	// awaiting: the cursor will call wake.
+	awaiting atomic.Bool
 
 	// events are those of the run that are not sent yet; first is the number of the first of them.
 	events   []eventlog.Event
@@ -24,54 +30,76 @@ type feed struct {
 	bad eventlog.Sequence
 }
 
-// run gives events until something ends it.
+func newFeed(r *receiver) *feed {
+	f := &feed{receiver: r, cursor: r.seat.Cursor, bad: eventlog.NoSequence}
+	f.appendEvent = f.append
+	f.wake = func() {
+		f.awaiting.Store(false)
+		r.link.Wake()
+	}
+	return f
+}
+
+// run gives events until there are none, or nobody wants any; then the link is woken when that has
+// changed.
 func (f *feed) run(ctx context.Context) error {
-	f.bad = eventlog.NoSequence
-	appendEvent := f.appendEvent // once: making it is an allocation
-	for {
-		// First credit, then events: what nobody may be given need not be in memory.
-		if err := f.link.WaitCredit(ctx); err != nil {
-			return err
+	// First credit, then events: what nobody may be given need not be in memory.
+	for f.link.Wanted() {
+		if len(f.events) == 0 {
+			if err := f.fetch(ctx); err != nil {
+				return err
+			}
 		}
-		run, err := f.cursor.TryNext(ctx)
-		if err == nil && len(run.Events) == 0 {
+		if len(f.events) == 0 {
 			f.link.Drained() // the client may want the rest of its credit back
-			run, err = f.cursor.Next(ctx)
+			f.rest()
+			return nil
 		}
-		if damage, ok := errors.AsType[*eventlog.CorruptError](err); ok {
-			err = f.pass(ctx, damage)
-		}
-		if err != nil {
+		if err := f.send(ctx); err != nil {
 			return err
 		}
-		if err := f.send(ctx, run, appendEvent); err != nil {
+	}
+	return nil
+}
+
+// fetch gets the next events, if there are any.
+func (f *feed) fetch(ctx context.Context) error {
+	for {
+		run, err := f.cursor.TryNext(ctx)
+		damage, damaged := errors.AsType[*eventlog.CorruptError](err)
+		if !damaged {
+			f.events, f.first = run.Events, run.First
+			f.reported.EnqueuedTime = run.Time.UnixMilli()
+			return err
+		}
+		if err := f.pass(ctx, damage); err != nil {
 			return err
 		}
 	}
 }
 
-// send gives a run, in as many steps as credit and windows ask for.
-func (f *feed) send(ctx context.Context, run eventlog.Run, appendEvent func([]byte, int) []byte) error {
-	f.events, f.first = run.Events, run.First
-	f.reported.EnqueuedTime = run.Time.UnixMilli()
-	for len(f.events) > 0 {
-		if err := f.look(ctx); err != nil {
-			return err
-		}
-		n, err := f.link.Send(ctx, len(f.events), appendEvent)
-		f.events, f.first = f.events[n:], f.first+eventlog.Sequence(n)
-		f.delivered.Add(float64(n))
-		if f.bad != eventlog.NoSequence { // locks were held when it was found
-			f.peer.handler.metrics.damage.Inc()
-			f.peer.log.Error("a stored event cannot be read and was sent without its contents",
-				"hub", f.at.hub, "partition", f.at.partition, "sequence", int64(f.bad))
-			f.bad = eventlog.NoSequence
-		}
-		if err != nil {
-			return err
-		}
+// rest waits for more, unless that is so already.
+func (f *feed) rest() {
+	if !f.awaiting.Swap(true) {
+		f.await(f.wake)
 	}
-	return nil
+}
+
+// send gives what credit and windows allow of the events that were fetched.
+func (f *feed) send(ctx context.Context) error {
+	if err := f.look(ctx); err != nil {
+		return err
+	}
+	n, err := f.link.Send(ctx, len(f.events), f.appendEvent)
+	f.events, f.first = f.events[n:], f.first+eventlog.Sequence(n)
+	f.delivered.Add(float64(n))
+	if f.bad != eventlog.NoSequence { // locks were held when it was found
+		f.peer.handler.metrics.damage.Inc()
+		f.peer.log.Error("a stored event cannot be read and was sent without its contents",
+			"hub", f.at.hub, "partition", f.at.partition, "sequence", int64(f.bad))
+		f.bad = eventlog.NoSequence
+	}
+	return err
 }
 
 // look finds out what the newest event is, for who wants to hear it: when it can be
@@ -79,9 +107,6 @@ func (f *feed) send(ctx context.Context, run eventlog.Run, appendEvent func([]by
 func (f *feed) look(ctx context.Context) error {
 	if !f.metrics {
 		return nil
-	}
-	if err := f.link.WaitCredit(ctx); err != nil {
-		return err
 	}
 	info, err := f.seat.Newest(ctx)
 	if err != nil {
@@ -96,9 +121,9 @@ func (f *feed) look(ctx context.Context) error {
 	return nil
 }
 
-// appendEvent writes one of the events as the client gets it. One that is not as it was
+// append writes one of the events as the client gets it. One that is not as it was
 // stored cannot be shown, and keeps its position all the same: it comes without a body.
-func (f *feed) appendEvent(dst []byte, i int) []byte {
+func (f *feed) append(dst []byte, i int) []byte {
 	event := &f.events[i]
 	f.reported.Sequence = int64(f.first) + int64(i)
 	f.reported.Key = nil

@@ -24,7 +24,7 @@ func TestDeliveringAllocatesNothing(t *testing.T) {
 		f.reported.Metrics = metrics
 		if n := testing.AllocsPerRun(100, func() {
 			for i := range f.events {
-				buf = f.appendEvent(buf[:0], i)
+				buf = f.append(buf[:0], i)
 			}
 		}); n > 0 {
 			t.Errorf("%v allocations", n)

@@ -36,13 +36,17 @@ type receiver struct {
 	// giveBack ends its part of the quota of receivers.
 	giveBack func()
 
-	mu sync.Mutex
-	// seat is the broker's receiver. Set before the link is accepted.
+	// seat is the broker's receiver, feed what moves its events. Set before the link is accepted.
 	seat *broker.Receiver
-	// running: Run has begun, and the cursor is its own. closed: the link has ended.
-	// evicted: another receiver has replaced it. Guarded by mu.
-	running, closed bool
-	evicted         *broker.EvictedError
+	feed *feed
+
+	mu sync.Mutex
+	// begun: Run has been called. running: it is, and the cursor is its own. closed: the link has
+	// ended. evicted: another receiver has replaced it. stop ends the last wait for events. All are
+	// guarded by mu.
+	begun, running, closed bool
+	evicted                *broker.EvictedError
+	stop                   func()
 }
 
 // attachReceiver accepts a link from a partition. Its position is fixed when it returns,
@@ -87,8 +91,9 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 		_ = r.seat.Cursor.Close()
 		return amqp.Terminus{}, err
 	}
+	r.feed = newFeed(r)
 	accepted = true
-	return amqp.Terminus{Source: r, Settled: true}, nil
+	return amqp.Terminus{Source: r, Settled: true, OnDemand: true}, nil
 }
 
 // sit becomes a receiver of the partition.
@@ -126,9 +131,9 @@ func (r *receiver) sit(request *wire.Attach) error {
 func (r *receiver) evict(err *broker.EvictedError) {
 	r.mu.Lock()
 	r.evicted = err
-	running := r.running
+	begun := r.begun
 	r.mu.Unlock()
-	if running {
+	if begun {
 		r.link.Detach(r.peer.explain(r.at, err))
 	}
 }
@@ -139,11 +144,14 @@ func (r *receiver) Closed() {
 	defer r.giveBack()
 	r.mu.Lock()
 	r.closed = true
-	running := r.running
+	running, stop := r.running, r.stop
 	r.mu.Unlock()
 	r.seat.Close()
+	if stop != nil {
+		stop()
+	}
 	if !running {
-		_ = r.seat.Cursor.Close()
+		_ = r.feed.cursor.Close()
 	}
 }
 
@@ -154,25 +162,45 @@ func (r *receiver) begin() (ok bool, err error) {
 	if r.closed {
 		return false, nil
 	}
-	r.running = true
+	r.begun = true
 	if r.evicted != nil {
 		return false, r.evicted
 	}
+	r.running = true
 	return true, nil
 }
 
-// Run sends events until the link ends.
+// end gives the cursor back, or closes it where the link has ended meanwhile.
+func (r *receiver) end() {
+	r.mu.Lock()
+	r.running = false
+	closed := r.closed
+	r.mu.Unlock()
+	if closed {
+		_ = r.feed.cursor.Close()
+	}
+}
+
+// await has the link woken when there are events behind those that it has.
+func (r *receiver) await(wake func()) {
+	stop := r.feed.cursor.Await(wake)
+	r.mu.Lock()
+	closed := r.closed
+	r.stop = stop
+	r.mu.Unlock()
+	if closed {
+		stop()
+	}
+}
+
+// Run sends the events that there are, as long as the client wants any.
 func (r *receiver) Run(ctx context.Context, _ *amqp.Link) error {
 	ok, err := r.begin()
-	if !ok && err == nil {
-		return nil
+	if ok {
+		defer r.end()
+		err = r.feed.run(ctx)
 	}
-	f := feed{receiver: r, cursor: r.seat.Cursor}
-	defer func() { _ = f.cursor.Close() }() // not always the first one
-	if err == nil {
-		err = f.run(ctx)
-	}
-	if ctx.Err() != nil {
+	if err == nil || ctx.Err() != nil {
 		return nil
 	}
 	if errors.Is(err, eventlog.ErrRemoved) {
