@@ -18,6 +18,7 @@ type Policy struct {
 	SecondaryKey string   `json:"secondaryKey,omitempty"`
 	// ConnectionStrings is nil where the yard has no AMQP listener.
 	ConnectionStrings *ConnectionStrings `json:"connectionStrings,omitempty"`
+	Quota             Quota              `json:"quota,omitzero"`
 }
 
 // ConnectionStrings are ready to be used, one with each key.
@@ -32,9 +33,16 @@ type PolicyRequest struct {
 	Rights       []string `json:"rights"`
 	PrimaryKey   string   `json:"primaryKey,omitempty"`
 	SecondaryKey string   `json:"secondaryKey,omitempty"`
+	// Quota bounds what all who show its keys publish together.
+	Quota *QuotaRequest `json:"quota,omitempty"`
 	// Hub is the hub that it is for, empty: the namespace. It is for the configuration of a yard:
 	// calls name it in their path.
 	Hub string `json:"-" key:"hub"`
+}
+
+// PolicyChange has what can be changed of a policy.
+type PolicyChange struct {
+	Quota *QuotaRequest `json:"quota,omitempty"`
 }
 
 // KeyChoice names one of two keys: primary or secondary of a policy, key1 or key2 of a topic.
@@ -64,6 +72,11 @@ func (c *Client) Policy(ctx context.Context, hub, name string) (Policy, error) {
 // CreatePolicy makes one.
 func (c *Client) CreatePolicy(ctx context.Context, hub string, r PolicyRequest) (Policy, error) {
 	return one[Policy](ctx, c, request{method: http.MethodPost, path: policyPath(hub), body: r})
+}
+
+// UpdatePolicy changes one.
+func (c *Client) UpdatePolicy(ctx context.Context, hub, name string, change PolicyChange) (Policy, error) {
+	return one[Policy](ctx, c, request{method: http.MethodPatch, path: policyPath(hub, name), body: change})
 }
 
 // RegeneratePolicy replaces one of its keys: primary or secondary.

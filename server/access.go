@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
@@ -47,6 +49,8 @@ func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 	}
 	want := access.Policy{Hub: p.Hub, Name: p.Name, Rights: rights, Primary: p.PrimaryKey, Secondary: p.SecondaryKey}
 	there, err := y.access.Policy(p.Hub, p.Name)
+	want.Quota = there.Quota
+	spec.ApplyQuota(p.Quota, &want.Quota)
 	switch {
 	case errors.Is(err, access.ErrNotFound):
 	case err != nil:
@@ -55,7 +59,8 @@ func (y *yard) ensurePolicy(ctx context.Context, p Policy) error {
 		want.Primary = cmp.Or(want.Primary, there.Primary)
 		want.Secondary = cmp.Or(want.Secondary, there.Secondary)
 		if want.Rights == there.Rights && want.Primary == there.Primary && want.Secondary == there.Secondary {
-			return nil
+			_, err = y.access.Limit(ctx, p.Hub, p.Name, func(l *quota.Limit) { *l = want.Quota })
+			return err
 		}
 		if part := auth.AmbiguousPart(p.Name); part != "" { // it could not be made
 			return fmt.Errorf("%w: it differs, and its name has %q in it: declare one of another name", access.ErrInvalid, part)

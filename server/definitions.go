@@ -210,6 +210,9 @@ type Policy struct {
 	PrimaryKey string
 	// SecondaryKey: Its second key, likewise. Default: generated.
 	SecondaryKey string
+	// Quota: An object. events: events a second that may be published; 0: no limit; bytes: bytes a
+	// second that may be published, like 1MiB; 0: no limit.
+	Quota *admin.QuotaRequest
 	// Hub: Hub that it is for. Default: the whole namespace.
 	Hub string
 }

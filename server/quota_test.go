@@ -41,10 +41,14 @@ func TestWhatClientsHearOfAQuota(t *testing.T) {
 	r.shutdown()
 }
 
-// throttled sends something that is to be refused for a quota, and gives status and code.
-func (r *running) throttled(path, body string) string {
+// throttled sends something that is to be refused for a quota, and gives status and code. as is a
+// policy's name and key; nothing: the root policy's.
+func (r *running) throttled(path, body string, as ...string) string {
 	r.t.Helper()
 	request := r.request("POST", path, strings.NewReader(body))
+	if len(as) > 0 {
+		request.SetBasicAuth(as[0], as[1])
+	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	testkit.Must(r.t, err)
@@ -80,5 +84,44 @@ func TestWhatPublishersHearOfAQuota(t *testing.T) {
 	r.want(200, "PATCH", "/api/v1/topics/sales", `{"quota":{"events":0}}`)
 	r.want(200, "POST", path, "["+event+"]")
 	r.want(400, "PATCH", "/api/v1/topics/sales", `{"quota":{"bytes":-1}}`)
+	r.shutdown()
+}
+
+// R4: the quota of a policy is for all that its holders publish, over every protocol, and nobody
+// else's. A configuration may set it, and what it does not mention stays.
+func TestTheQuotaOfAPolicyHoldsForEveryProtocol(t *testing.T) {
+	const key = "a-key-of-a-length-that-is-allowed-0123456789"
+	cfg, events := everyListener(t), 1
+	cfg.Hubs, cfg.Topics = []Hub{{Name: "orders", Partitions: 1}}, []Topic{{Name: "sales"}}
+	cfg.Policies = []Policy{{Name: "till", Rights: []string{"send"}, PrimaryKey: key, Quota: &admin.QuotaRequest{Events: &events}}}
+	r := start(t, cfg)
+	batch := r.request("POST", "/api/v1/hubs/orders/events", strings.NewReader("["+strings.Repeat(`{"body":"x"},`, 999)+`{"body":"x"}]`))
+	batch.SetBasicAuth("till", key)
+	response, err := http.DefaultClient.Do(batch)
+	testkit.Must(t, err)
+	response.Body.Close()
+	testkit.Equal(t, response.StatusCode, http.StatusCreated, "what is worth a quarter of an hour")
+
+	const one, grid = `[{"body":"x"}]`, `[{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z","dataVersion":"1"}]`
+	testkit.Equal(t, r.throttled("/api/v1/hubs/orders/events", one, "till", key), "429 throttled", "over HTTP")
+	testkit.Equal(t, r.throttled("/topics/sales/api/events", grid, "till", key), "429 TooManyRequests", "to a topic")
+	refused, ok := errors.AsType[*goamqp.Error](send(t.Context(), r.session("amqp", "till", key), "orders", "x"))
+	testkit.MustEqual(t, ok, true, "refused over AMQP")
+	testkit.Equal(t, string(refused.Condition), "com.microsoft:server-busy", "over AMQP")
+	r.want(201, "POST", "/api/v1/hubs/orders/events", one)
+	r.want(200, "POST", "/topics/sales/api/events", grid)
+
+	listed := r.want(200, "GET", "/api/v1/policies", "")
+	testkit.That(t, strings.Contains(listed, `"quota":{"events":1}`), "listed is %s", listed)
+	r.want(400, "PATCH", "/api/v1/policies/till", `{"quota":{"events":-1}}`)
+	r.want(400, "PATCH", "/api/v1/policies/till", `{"rights":["manage"]}`)
+	r.want(200, "PATCH", "/api/v1/policies/till", `{"quota":{"events":0,"bytes":1000000}}`)
+	testkit.Must(t, send(t.Context(), r.session("amqp", "till", key), "orders", "x"))
+	r.shutdown()
+
+	cfg.Policies[0].Quota = nil
+	r = start(t, cfg)
+	shown := r.want(200, "GET", "/api/v1/policies/till", "")
+	testkit.That(t, strings.Contains(shown, `"quota":{"bytes":1000000}`), "after a restart it is %s", shown)
 	r.shutdown()
 }

@@ -20,8 +20,8 @@ replaced while clients use the other.`
 type policyCommands struct{ *cli }
 
 func (c policyCommands) command() *cobra.Command {
-	return family(&cobra.Command{Use: "policy", Short: "Create, list, show, regenerate and delete shared-access policies", Long: policyHelp},
-		c.create(), c.list(), c.show(), c.regenerate(), c.delete())
+	return family(&cobra.Command{Use: "policy", Short: "Create, list, show, change, regenerate and delete shared-access policies", Long: policyHelp},
+		c.create(), c.list(), c.show(), c.update(), c.regenerate(), c.delete())
 }
 
 // addHubFlag gives a command the hub whose policies it is about.
@@ -106,6 +106,24 @@ func (c policyCommands) show() *cobra.Command {
 		return c.printf("policy     %s\nhub        %s\nrights     %s\ncreated    %s\nprimary    %s\nsecondary  %s\n",
 			p.Name, cmp.Or(p.Hub, "-"), strings.Join(p.Rights, ", "), showTime(p.Created), p.PrimaryKey, p.SecondaryKey)
 	})
+}
+
+func (c policyCommands) update() *cobra.Command {
+	var hub string
+	var request admin.PolicyRequest
+	cmd := &cobra.Command{
+		Use:     "update POLICY",
+		Short:   "Change the quota of all who use a policy",
+		Example: "  eventyard policy update till --hub orders --quota-events 100",
+	}
+	addDefinitionFlags(cmd, spec.Policy, spec.Update, &request)
+	c.addHubFlag(cmd, &hub)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Policy, error) {
+		if request.Quota == nil {
+			return admin.Policy{}, usagef(cmd, "nothing to change: give --quota-events or --quota-bytes")
+		}
+		return client.UpdatePolicy(cmd.Context(), hub, args[0], admin.PolicyChange{Quota: request.Quota})
+	}, func(p admin.Policy) error { return c.printf("changed %s\n", describePolicy(p.Name, p.Hub)) })
 }
 
 func (c policyCommands) regenerate() *cobra.Command {

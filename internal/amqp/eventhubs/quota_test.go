@@ -8,7 +8,9 @@ import (
 
 	goamqp "github.com/Azure/go-amqp"
 
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -64,4 +66,25 @@ func TestNothingOvertakesWhatAQuotaRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// R4: the quota of a policy holds for all its links together, whether events are numbered or not, and
+// for nobody else's.
+func TestTheQuotaOfAPolicyHoldsForAllItsLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newOrders(t, 1)
+		y.hub("others", 1)
+		y.policy("", "till", auth.Send)
+		s := y.sessionAs("till")
+		numbered, plain := newSender(t, s, "orders/Partitions/0", idempotent(nil, nil, nil)), newSender(t, y.sessionAs("till"), "others", nil)
+		testkit.Must(t, testkit.Err(y.policies.Limit(t.Context(), "", "till", func(l *quota.Limit) { l.Events = 3 }))) // links stand already
+		testkit.Must(t, numbered.Send(t.Context(), identityOf(t, numbered).numbers(t, 1, "a", "b"), nil))
+		testkit.Must(t, plain.Send(t.Context(), text("c"), nil))
+		testkit.Must(t, newSender(t, y.session(), "orders", nil).Send(t.Context(), text("d"), nil))
+		wantError(t, plain.Send(t.Context(), text("e"), nil), condBusy, `The request was terminated because the entity is being throttled. Error code : 50002. Please wait 1 seconds and try again: the quota of policy "till" for events a second`)
+		wantError(t, numbered.Send(t.Context(), identityOf(t, numbered).numbers(t, 3, "f"), nil), condBusy, "")
+		time.Sleep(time.Second)
+		testkit.Must(t, numbered.Send(t.Context(), identityOf(t, numbered).numbers(t, 3, "f"), nil))
+		testkit.Diff(t, []string{"a", "b", "d", "f"}, y.stored("orders", "0"))
+	})
 }

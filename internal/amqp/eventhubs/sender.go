@@ -24,6 +24,8 @@ type sender struct {
 	at   entity
 	// hub is what the link's address found: one of the same name made later is another.
 	hub broker.Hub
+	// quota is that of the policy which let the link in.
+	quota *quota.Meter
 	// producer is set where the client numbers its events, so that none is stored twice.
 	producer *broker.Producer
 	unwatch  func()
@@ -60,9 +62,9 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 		return amqp.Terminus{}, &broker.NotFoundError{Kind: broker.KindPartition, Hub: hub.Name, Name: a.partition, Partitions: hub.Partitions}
 	}
 	t := amqp.Terminus{MaxMessageBytes: uint64(p.handler.cfg.MaxMessageBytes), Credit: senderCredit}
-	s := &sender{peer: p, link: l, at: at, hub: hub}
+	s := &sender{peer: p, link: l, at: at, hub: hub, quota: p.handler.cfg.Access.Quota(p.rights.account(at.scope(), auth.Send))}
 	if slices.Contains(l.Request().DesiredCapabilities, capabilityIdempotent) {
-		if s.producer, err = p.openProducer(l, a); err != nil {
+		if s.producer, err = p.openProducer(l, a, s.quota); err != nil {
 			return amqp.Terminus{}, err
 		}
 		// The client wants its numbers in exactly these types.
@@ -131,7 +133,7 @@ func (s *sender) submit(ctx context.Context, b *batch) (*broker.Pending, error) 
 		if err != nil {
 			return nil, err
 		}
-		to.Created = s.hub.Created
+		to.Created, to.Quota = s.hub.Created, s.quota
 		return s.peer.handler.cfg.Broker.Submit(ctx, s.at.hub, to, b.events)
 	}
 	first, err := b.numbers.check(s.producer.ID(), s.producer.Epoch())

@@ -104,6 +104,7 @@ func (c *call) admitShown(shown credential, topic *topics.Topic, need frame.Need
 		if wrong == nil || err != nil {
 			return wrong
 		}
+		c.Holder = grant.Account()
 		return allow(grant, need)
 	case byToken:
 		return c.admitToken(shown.text, topic)

@@ -5,12 +5,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // taker stores nothing.
 type taker struct{ *memory }
 
-func (taker) Publish(context.Context, string, [][]byte) error { return nil }
+func (taker) Publish(context.Context, string, [][]byte, *quota.Meter) error { return nil }
 
 // BenchmarkPublish is what the listener itself costs for one event.
 func BenchmarkPublish(b *testing.B) {

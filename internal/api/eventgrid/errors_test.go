@@ -5,13 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // panicking is definitions with a mistake in them.
 type panicking struct{ *memory }
 
-func (panicking) Publish(context.Context, string, [][]byte) error { panic("index out of range") }
+func (panicking) Publish(context.Context, string, [][]byte, *quota.Meter) error {
+	panic("index out of range")
+}
 
 // A panic is told in Event Grid's form, and only the log has what it was.
 func TestPanicsAreAnswered(t *testing.T) {

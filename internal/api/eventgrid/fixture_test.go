@@ -24,6 +24,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -250,7 +251,7 @@ func (m *memory) setTopic(t topics.Topic) {
 	m.topics[auth.Fold(t.Name)] = t
 }
 
-func (m *memory) Publish(_ context.Context, topic string, events [][]byte) error {
+func (m *memory) Publish(_ context.Context, topic string, events [][]byte, _ *quota.Meter) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.fails != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // Topics is what the listener asks of the definitions. All methods may be called by many
@@ -34,7 +35,7 @@ type Topics interface {
 	DeleteTopic(ctx context.Context, name string) error
 	RegenerateKey(ctx context.Context, topic, key string) (topics.Topic, error)
 	DomainTopics(domain string) ([]string, error)
-	Publish(ctx context.Context, topic string, events [][]byte) error
+	Publish(ctx context.Context, topic string, events [][]byte, by *quota.Meter) error
 	Find(source topics.Source, name string) (topics.Subscription, error)
 	Subscriptions(source topics.Source) ([]topics.Subscription, error)
 	Create(ctx context.Context, source topics.Source, name string, s topics.Settings) (topics.Subscription, error)
@@ -58,6 +59,8 @@ var _ Puller = (*delivery.Service)(nil)
 type Access interface {
 	frame.Access
 	Development() bool
+	// Quota gives the meter of what an account publishes; nil: it has none.
+	Quota(account string) *quota.Meter
 }
 
 // Config says what the listener serves.

@@ -16,6 +16,7 @@ var Policy = Definition{
 		{Name: "rights", Value: "rights", Help: "what it allows: send, listen, manage; manage is all of them", Required: true, set: setRights, Not: Update, Because: neverChanged},
 		{Name: "primaryKey", Value: "text", Help: "its first key, 16 to 256 characters of ASCII without blanks and semicolons", Default: "generated", Secret: true, Not: Update, Because: neverChanged},
 		{Name: "secondaryKey", Value: "text", Help: "its second key, likewise", Default: "generated", Secret: true, Not: Update, Because: neverChanged},
+		quotaEvents, quotaBytes,
 	},
 }
 

@@ -30,6 +30,8 @@ func quotaOf(definition any) *admin.QuotaRequest {
 		at = &request.Quota
 	case *admin.TopicRequest:
 		at = &request.Quota
+	case *admin.PolicyRequest:
+		at = &request.Quota
 	default:
 		panic(fmt.Sprintf("a %T has no quota", definition))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // Access is what the listener asks of the registry of policies. All methods may be called by
@@ -16,6 +17,8 @@ import (
 type Access interface {
 	frame.Access
 	Development() bool
+	// Quota gives the meter of what an account publishes; nil: it has none.
+	Quota(account string) *quota.Meter
 
 	// OnChange has f called after every change of the policies, until stop is called and
 	// perhaps once more then. f is quick and changes none.
@@ -25,6 +28,7 @@ type Access interface {
 	Policy(hub, name string) (access.Policy, error)
 	Create(ctx context.Context, p access.Policy) (access.Policy, error)
 	Regenerate(ctx context.Context, hub, name string, key access.Key) (access.Policy, error)
+	Limit(ctx context.Context, hub, name string, how func(*quota.Limit)) (access.Policy, error)
 	Delete(ctx context.Context, hub, name string) error
 
 	Account() access.Account

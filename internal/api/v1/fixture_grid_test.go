@@ -122,7 +122,7 @@ func (y *gridYard) publish(topic string, ids ...string) {
 		stored = append(stored, events...)
 	}
 	y.settle() // what was changed before is known to all
-	testkit.Must(y.t, y.topics.Publish(y.t.Context(), topic, stored))
+	testkit.Must(y.t, y.topics.Publish(y.t.Context(), topic, stored, nil))
 	y.settle()
 }
 

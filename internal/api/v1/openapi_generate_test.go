@@ -92,6 +92,7 @@ var components = []component{
 	{name: "Policy", of: reflect.TypeFor[admin.Policy](), rows: spec.Policy},
 	{name: "PolicyList", of: reflect.TypeFor[admin.Policy](), list: "policies"},
 	{name: "PolicyRequest", of: reflect.TypeFor[admin.PolicyRequest](), rows: spec.Policy, request: true},
+	{name: "PolicyChange", of: reflect.TypeFor[admin.PolicyChange]()},
 	{name: "KeyChoice", of: reflect.TypeFor[admin.KeyChoice]()},
 	{name: "ConnectionString", of: reflect.TypeFor[admin.ConnectionString]()},
 	{name: "BlobAccount", of: reflect.TypeFor[admin.BlobAccount]()},

@@ -5,8 +5,10 @@ import (
 	"net/url"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // The handlers of policies serve those of the namespace and those of a hub alike; which
@@ -34,9 +36,9 @@ func (d *Handler) createPolicy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	made, err := d.cfg.Access.Create(r.Context(), access.Policy{
-		Hub: hub, Name: q.Name, Rights: rights, Primary: q.PrimaryKey, Secondary: q.SecondaryKey,
-	})
+	asked := access.Policy{Hub: hub, Name: q.Name, Rights: rights, Primary: q.PrimaryKey, Secondary: q.SecondaryKey}
+	spec.ApplyQuota(q.Quota, &asked.Quota)
+	made, err := d.cfg.Access.Create(r.Context(), asked)
 	if err != nil {
 		return err
 	}
@@ -53,6 +55,20 @@ func (d *Handler) getPolicy(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p, err := d.cfg.Access.Policy(hub, r.PathValue("policy"))
+	return answer(w, d.showPolicy(r, p), err)
+}
+
+// updatePolicy changes the quota, which is all that can be changed.
+func (d *Handler) updatePolicy(w http.ResponseWriter, r *http.Request) error {
+	var q admin.PolicyChange
+	if err := readJSON(r, &q); err != nil {
+		return err
+	}
+	hub, err := d.policyHub(r)
+	if err != nil {
+		return err
+	}
+	p, err := d.cfg.Access.Limit(r.Context(), hub, r.PathValue("policy"), func(l *quota.Limit) { spec.ApplyQuota(q.Quota, l) })
 	return answer(w, d.showPolicy(r, p), err)
 }
 
@@ -106,7 +122,7 @@ func parseKey(text string) (access.Key, error) {
 func (d *Handler) showPolicy(r *http.Request, p access.Policy) admin.Policy {
 	shown := admin.Policy{
 		Hub: p.Hub, Name: p.Name, Rights: p.Rights.Names(), Created: admin.Time{Time: p.Created},
-		PrimaryKey: p.Primary, SecondaryKey: p.Secondary,
+		PrimaryKey: p.Primary, SecondaryKey: p.Secondary, Quota: spec.ShowQuota(p.Quota),
 	}
 	if at := d.usual(r, d.cfg.Endpoint); at.address != "" {
 		shown.ConnectionStrings = &admin.ConnectionStrings{

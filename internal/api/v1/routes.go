@@ -81,12 +81,14 @@ func (d *Handler) routes() []route {
 		{method: "GET", path: "/api/v1/policies", need: manageAll, serve: d.listPolicies},
 		{method: "POST", path: "/api/v1/policies", need: manageAll, serve: d.createPolicy},
 		{method: "GET", path: "/api/v1/policies/{policy}", need: manageAll, serve: d.getPolicy},
+		{method: "PATCH", path: "/api/v1/policies/{policy}", need: manageAll, serve: d.updatePolicy},
 		{method: "DELETE", path: "/api/v1/policies/{policy}", need: manageAll, serve: d.deletePolicy},
 		{method: "POST", path: "/api/v1/policies/{policy}/regenerate", need: manageAll, serve: d.regeneratePolicy},
 
 		{method: "GET", path: "/api/v1/hubs/{hub}/policies", need: manageHub, serve: d.listPolicies},
 		{method: "POST", path: "/api/v1/hubs/{hub}/policies", need: manageHub, serve: d.createPolicy},
 		{method: "GET", path: "/api/v1/hubs/{hub}/policies/{policy}", need: manageHub, serve: d.getPolicy},
+		{method: "PATCH", path: "/api/v1/hubs/{hub}/policies/{policy}", need: manageHub, serve: d.updatePolicy},
 		{method: "DELETE", path: "/api/v1/hubs/{hub}/policies/{policy}", need: manageHub, serve: d.deletePolicy},
 		{method: "POST", path: "/api/v1/hubs/{hub}/policies/{policy}/regenerate", need: manageHub, serve: d.regeneratePolicy},
 

@@ -39,7 +39,7 @@ func (d *Handler) publish(r *http.Request, hub string, to broker.Target, events 
 	if err := stillLetIn(r); err != nil {
 		return broker.Published{}, err
 	}
-	to.Created = found.Created
+	to.Created, to.Quota = found.Created, d.cfg.Access.Quota(grantOf(r).Account())
 	return d.cfg.Broker.Publish(r.Context(), hub, to, events)
 }
 

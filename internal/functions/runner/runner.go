@@ -30,6 +30,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -64,7 +65,7 @@ type Config struct {
 	// Publish is the grid, for poison to topics; CheckTopic says whether there is one. A grid that
 	// also has topics.Registry's Topic is asked for the schema; else it is Event Grid's.
 	Topics interface {
-		Publish(ctx context.Context, topic string, events [][]byte) error
+		Publish(ctx context.Context, topic string, events [][]byte, by *quota.Meter) error
 	}
 	CheckTopic func(topic string) error
 	Box        *box.Box

@@ -37,7 +37,7 @@ func (s topicSink) Put(ctx context.Context, l functions.PoisonEvent) error {
 		return err
 	}
 	ctx = hops.With(ctx, hops.OfProperties(l.Event.Properties))
-	return s.cfg.Topics.Publish(ctx, s.topic, [][]byte{event})
+	return s.cfg.Topics.Publish(ctx, s.topic, [][]byte{event}, nil)
 }
 
 func (s topicSink) String() string { return topicPrefix + s.topic }

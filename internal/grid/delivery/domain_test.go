@@ -18,7 +18,7 @@ func (y *yard) publishFor(domain, topic string, ids ...string) {
 	for _, id := range ids {
 		events = append(events, []byte(strings.Replace(string(eventOf(id)), `"data"`, `"topic":"`+topic+`","data"`, 1)))
 	}
-	testkit.Must(y.t, y.topics.Publish(y.t.Context(), domain, events))
+	testkit.Must(y.t, y.topics.Publish(y.t.Context(), domain, events, nil))
 }
 
 // G1, G12: a domain's subscriptions get every event, those of its topics the events of theirs, at

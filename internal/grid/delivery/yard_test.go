@@ -207,7 +207,7 @@ func (y *yard) publish(topic string, ids ...string) {
 	for i, id := range ids {
 		events[i] = eventOf(id)
 	}
-	testkit.Must(y.t, y.topics.Publish(y.t.Context(), topic, events))
+	testkit.Must(y.t, y.topics.Publish(y.t.Context(), topic, events, nil))
 }
 
 // eventOf is an event whose type is what stands before a slash of its id, and whose subject is

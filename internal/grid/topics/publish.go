@@ -18,24 +18,25 @@ import (
 )
 
 // Publish stores events (as schema.Read gives them) in the topic's log, whole or not at all; they
-// are durable when it returns. No events are stored at once. The events have the hops of ctx.
+// are durable when it returns. No events are stored at once. The events have the hops of ctx. by is the
+// quota of who publishes, besides the topic's; nil: none.
 //
 // Errors: ErrTopicNotFound, ErrReserved (YardEvents: receivers take its events for the yard's own
 // word), *quota.Error, and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among them. After
 // eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any other they
 // are not.
-func (k *topicRegistry) Publish(ctx context.Context, topic string, events [][]byte) error {
+func (k *topicRegistry) Publish(ctx context.Context, topic string, events [][]byte, by *quota.Meter) error {
 	if auth.Fold(topic) == YardEvents {
 		return fmt.Errorf("publish to topic %q: %w: only the yard publishes there, use another topic", topic, ErrReserved)
 	}
-	if err := k.takeRoom(topic, events); err != nil {
+	if err := k.takeRoom(topic, events, by); err != nil {
 		return fmt.Errorf("publish to topic %q: %w", topic, err)
 	}
 	return k.store(ctx, topic, events)
 }
 
-// takeRoom takes what events need of the topic's quota.
-func (k *topicRegistry) takeRoom(topic string, events [][]byte) error {
+// takeRoom takes what events need of the topic's quota, and of who publishes.
+func (k *topicRegistry) takeRoom(topic string, events [][]byte, by *quota.Meter) error {
 	live := k.view.live.Load()
 	t := live.Topics[auth.Fold(topic)]
 	if t == nil {
@@ -45,7 +46,7 @@ func (k *topicRegistry) takeRoom(topic string, events [][]byte) error {
 	for _, e := range events {
 		size += len(e)
 	}
-	return quota.Take(len(events), size, time.Now(), live.logs[t.ID].quota)
+	return quota.Take(len(events), size, time.Now(), live.logs[t.ID].quota, by)
 }
 
 // Announce stores events of the yard's own in YardEvents, in the stored form of Event Grid's

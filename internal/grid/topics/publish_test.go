@@ -41,7 +41,7 @@ func TestPublishDependsOnTheLog(t *testing.T) {
 				return err
 			})
 			k := y.open(t, Config{Engine: engine}, "orders")
-			testkit.ErrorIs(t, k.Publish(t.Context(), "orders", [][]byte{[]byte("{}")}), test.want)
+			testkit.ErrorIs(t, k.Publish(t.Context(), "orders", [][]byte{[]byte("{}")}, nil), test.want)
 			testkit.Equal(t, len(stored(t, k, "orders")), test.stored, "stored")
 		})
 	}
@@ -72,10 +72,10 @@ func TestWhatIsPublished(t *testing.T) {
 func TestPublishRefusesWhatIsTooLarge(t *testing.T) {
 	k := newYard(t).open(t, Config{}, "orders")
 	big := []byte(strings.Repeat("x", 1<<20))
-	testkit.Check(t, k.Publish(t.Context(), "orders", [][]byte{big}), "one of 1 MiB")
-	err := k.Publish(t.Context(), "orders", [][]byte{big, big, big})
+	testkit.Check(t, k.Publish(t.Context(), "orders", [][]byte{big}, nil), "one of 1 MiB")
+	err := k.Publish(t.Context(), "orders", [][]byte{big, big, big}, nil)
 	wantError(t, err, eventlog.ErrTooLarge, "at most 3145728")
-	testkit.Check(t, k.Publish(t.Context(), "orders", nil), "none")
+	testkit.Check(t, k.Publish(t.Context(), "orders", nil, nil), "none")
 	testkit.Equal(t, len(stored(t, k, "orders")), 1, "are stored")
 }
 
@@ -87,7 +87,7 @@ func TestPublishersAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for j := range 20 {
 				e := fmt.Sprintf("%d-%d-%s", i, j, strings.Repeat(string(rune('a'+i)), 100*j))
-				testkit.Check(t, k.Publish(t.Context(), "orders", [][]byte{[]byte(e), []byte(e)}))
+				testkit.Check(t, k.Publish(t.Context(), "orders", [][]byte{[]byte(e), []byte(e)}, nil))
 			}
 		})
 	}
@@ -112,6 +112,6 @@ func BenchmarkPublish(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		testkit.Must(b, k.Publish(b.Context(), "orders", events))
+		testkit.Must(b, k.Publish(b.Context(), "orders", events, nil))
 	}
 }

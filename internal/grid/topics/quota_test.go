@@ -16,7 +16,7 @@ func TestTheQuotaOfATopic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newYard(t).open(t, Config{})
 		testkit.Must(t, testkit.Err(k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "orders", Quota: quota.Limit{Events: 2}}})))
-		publish := func() error { return k.Publish(t.Context(), "Orders", [][]byte{[]byte(`{"id":"1"}`)}) }
+		publish := func() error { return k.Publish(t.Context(), "Orders", [][]byte{[]byte(`{"id":"1"}`)}, nil) }
 		testkit.Must(t, publish())
 		testkit.Must(t, publish())
 		full, ok := errors.AsType[*quota.Error](publish())

@@ -96,7 +96,7 @@ func TestYardEventsIsMadeOnceAndStays(t *testing.T) {
 func TestOnlyTheYardPublishesToYardEvents(t *testing.T) {
 	k := newYard(t).open(t, Config{})
 	for _, name := range []string{YardEvents, "Yard-Events"} {
-		wantError(t, k.Publish(t.Context(), name, [][]byte{[]byte("{}")}), ErrReserved, "use another topic")
+		wantError(t, k.Publish(t.Context(), name, [][]byte{[]byte("{}")}, nil), ErrReserved, "use another topic")
 	}
 	testkit.Must(t, k.Announce(t.Context(), [][]byte{[]byte("{}")}))
 	own := testkit.Value(k.Topic(YardEvents))(t)
@@ -233,7 +233,7 @@ func expectGone(t *testing.T, k *Registry, gone Topic) {
 	_, key := k.RegenerateKey(t.Context(), gone.Name, "key1")
 	for what, err := range map[string]error{
 		"Topic": byName, "Find": find, "Subscriptions": list, "Create": create, "Ensure": ensure, "Update": update, "Log": log,
-		"RegenerateKey": key, "Publish": k.Publish(t.Context(), gone.Name, [][]byte{[]byte("{}")}),
+		"RegenerateKey": key, "Publish": k.Publish(t.Context(), gone.Name, [][]byte{[]byte("{}")}, nil),
 		"Delete": k.Delete(t.Context(), topic(gone.Name), "mailer"), "DeleteTopic": k.DeleteTopic(t.Context(), gone.Name),
 	} {
 		testkit.ErrorIs(t, err, ErrTopicNotFound, "%s", what)

@@ -183,7 +183,7 @@ func stir(t *testing.T, k *Registry, all *consents) {
 			break
 		}
 	default:
-		err = k.Publish(ctx, "topic-0", [][]byte{[]byte("{}")})
+		err = k.Publish(ctx, "topic-0", [][]byte{[]byte("{}")}, nil)
 	}
 	for _, fine := range []error{
 		nil, ErrTopicExists, ErrTopicNotFound, ErrExists, ErrNotFound, ErrHandshake, ErrToken, ErrInvalid, errSuperseded, meta.ErrConflict,

@@ -90,7 +90,7 @@ func mustPublish(t testing.TB, k *Registry, topic string, events ...string) {
 	for i, e := range events {
 		batch[i] = []byte(e)
 	}
-	testkit.Must(t, k.Publish(t.Context(), topic, batch))
+	testkit.Must(t, k.Publish(t.Context(), topic, batch, nil))
 }
 
 // topic is a source, hook settings with a webhook.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // MaxPolicies is the most that the namespace, or one hub, may have.
@@ -30,6 +31,8 @@ type Policy struct {
 	Primary   string
 	Secondary string
 	Created   time.Time
+	// Quota bounds what all who show its keys publish together.
+	Quota quota.Limit
 }
 
 // Key is which of the two keys of a policy.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -142,6 +143,36 @@ func (k *Registry) Regenerate(ctx context.Context, hub, name string, key Key) (P
 	return changed, nil
 }
 
+// Limit changes the quota of a policy, and nothing that stands on it. Errors: ErrNotFound,
+// ErrInvalid, the store's.
+func (k *Registry) Limit(ctx context.Context, hub, name string, how func(*quota.Limit)) (Policy, error) {
+	at, err := k.level(hub)
+	if err != nil {
+		return Policy{}, err
+	}
+	unchanged := false
+	changed, err := k.policies.Change(ctx, at.key(name), func(r *record) error {
+		was := r.Quota
+		if how(&r.Quota); r.Quota == was {
+			unchanged = true
+			return mirror.ErrUnchanged
+		}
+		unchanged = false
+		return checkQuota(r.Quota)
+	})
+	if errors.Is(err, meta.ErrNotFound) {
+		return Policy{}, notFound(hub, name)
+	}
+	if err != nil {
+		return Policy{}, fmt.Errorf("limit policy %q: %w", name, err)
+	}
+	p := changed.Value.Policy
+	if !unchanged {
+		k.log.Info("quota of policy changed", "policy", p.Name, "hub", p.Hub, "events", p.Quota.Events, "bytes", p.Quota.Bytes)
+	}
+	return p, nil
+}
+
 // RegenerateRoot makes both keys of the root policy anew, in one step, and those of the blob
 // account before: for keys that others may have seen.
 func (k *Registry) RegenerateRoot(ctx context.Context) (Policy, error) {
@@ -164,7 +195,7 @@ func (k *Registry) RegenerateRoot(ctx context.Context) (Policy, error) {
 	return changed, nil
 }
 
-// Replace gives a policy the rights and keys of p, in one step: what p has no key for keeps its
+// Replace gives a policy the rights, quota and keys of p, in one step: what p has no key for keeps its
 // own. When it returns whatever stands on the policy as it was ends. The root policy cannot be
 // replaced. Errors: ErrNotFound, ErrInvalid, ErrRootPolicy, the store's.
 func (k *Registry) Replace(ctx context.Context, p Policy) (Policy, error) {
@@ -180,6 +211,7 @@ func (k *Registry) Replace(ctx context.Context, p Policy) (Policy, error) {
 	}
 	changed, err := k.renew(ctx, at.key(p.Name), func(there *Policy) {
 		there.Name, there.Rights = p.Name, implied(p.Rights)
+		there.Quota = p.Quota
 		there.Primary, there.Secondary = cmp.Or(p.Primary, there.Primary), cmp.Or(p.Secondary, there.Secondary)
 		there.Created = now()
 	})

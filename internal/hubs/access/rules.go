@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // check reports whether a policy may be made as it is asked for.
@@ -19,6 +20,9 @@ func check(p Policy) error {
 	if p.Rights == 0 || p.Rights&^auth.Manage != 0 {
 		return fmt.Errorf("%w: name at least one right of Send, Listen and Manage", ErrInvalid)
 	}
+	if err := checkQuota(p.Quota); err != nil {
+		return err
+	}
 	for _, key := range []string{p.Primary, p.Secondary} {
 		if key == "" {
 			continue
@@ -26,6 +30,13 @@ func check(p Policy) error {
 		if err := auth.CheckKey(key); err != nil {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
+	}
+	return nil
+}
+
+func checkQuota(l quota.Limit) error {
+	if l.Events < 0 || l.Bytes < 0 {
+		return fmt.Errorf("%w: a quota of %d events and %d bytes: use 0 for no limit", ErrInvalid, l.Events, l.Bytes)
 	}
 	return nil
 }

@@ -1,7 +1,11 @@
 package access
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
@@ -11,14 +15,36 @@ type snapshot struct {
 	byName map[string][]record // by folded name, of all levels
 }
 
+// quotaOf gives the meter of a policy: the one that it has, if it was there before.
+func (s *snapshot) quotaOf(key string, r record) *quota.Meter {
+	if s != nil {
+		if old, there := s.byKey[key]; there && old.Created.Equal(r.Created) {
+			if old.Quota != r.Quota {
+				old.quota.Set(r.Quota, time.Now())
+			}
+			return old.quota
+		}
+	}
+	m := quota.NewMeter(fmt.Sprintf("policy %q", r.Name))
+	m.Set(r.Quota, time.Now())
+	return m
+}
+
+// Quota gives the meter of what an account publishes, as auth.Grant.Account names it; nil: it is no
+// policy's.
+func (k *Registry) Quota(account string) *quota.Meter { return k.live.Load().byKey[account].quota }
+
 // show replaces the snapshot after policies have changed, and has the listeners called.
 func (k *Registry) show([]mirror.Update[record]) {
 	all := k.policies.Items()
 	live := &snapshot{byKey: make(map[string]record, len(all)), byName: make(map[string][]record)}
+	before := k.live.Load()
 	for _, p := range all {
-		live.byKey[p.Key] = p.Value
-		name := auth.Fold(p.Value.Name)
-		live.byName[name] = append(live.byName[name], p.Value)
+		r := p.Value
+		r.quota = before.quotaOf(p.Key, r)
+		live.byKey[p.Key] = r
+		name := auth.Fold(r.Name)
+		live.byName[name] = append(live.byName[name], r)
 	}
 	k.live.Store(live)
 	k.listeners.Notify()

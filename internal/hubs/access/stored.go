@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -48,6 +49,8 @@ type record struct {
 	Policy
 	// level is where it belongs.
 	level level
+	// quota is the same as long as the policy is, whatever its limits; nil but in a snapshot.
+	quota *quota.Meter
 }
 
 func (r record) key() string { return r.level.key(r.Name) }
@@ -62,13 +65,15 @@ type storedPolicy struct {
 	Primary    string     `json:"primary"`
 	Secondary  string     `json:"secondary"`
 	Created    time.Time  `json:"created"`
+	// Quota is absent where there is none.
+	Quota quota.Limit `json:"quota,omitzero"`
 }
 
 // encode cannot fail: the fields are plain values.
 func (r record) encode() []byte {
 	stored := storedPolicy{
 		Name: r.Name, Hub: r.Hub, Rights: r.Rights.Names(),
-		Primary: r.Primary, Secondary: r.Secondary, Created: r.Created,
+		Primary: r.Primary, Secondary: r.Secondary, Created: r.Created, Quota: r.Quota,
 	}
 	if r.Hub != "" {
 		stored.HubCreated = &r.level.created
@@ -93,7 +98,7 @@ func decode(e meta.Entry) (record, error) {
 	r := record{
 		Policy: Policy{
 			Hub: stored.Hub, Name: stored.Name, Rights: rights,
-			Primary: stored.Primary, Secondary: stored.Secondary, Created: stored.Created,
+			Primary: stored.Primary, Secondary: stored.Secondary, Created: stored.Created, Quota: stored.Quota,
 		},
 		level: level{hub: auth.Fold(stored.Hub)},
 	}

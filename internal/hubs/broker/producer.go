@@ -21,6 +21,8 @@ type ProducerConfig struct {
 	// at 1, with -1 at 0. One that has goes on where it was, whatever it says, and hears by its
 	// batches when it is wrong; only a new epoch may begin at 0 again, by -1.
 	Last *int32
+	// Quota is that of who publishes, besides the hub's; nil: none.
+	Quota *quota.Meter
 }
 
 // Producer publishes to one partition with numbers of its own, so that what is sent
@@ -32,6 +34,7 @@ type Producer struct {
 	account *account
 	epoch   int16
 	last    int32
+	quota   *quota.Meter
 }
 
 // Producer begins a producer's epoch, or goes on with it. When it returns what lower
@@ -55,6 +58,7 @@ func (b *Broker) Producer(ctx context.Context, hub, partition string, cfg Produc
 	if err != nil {
 		return nil, b.gone(h, fmt.Errorf("begin producer of %s/%s: %w", h.Name, partition, err))
 	}
+	producer.quota = cfg.Quota
 	return producer, nil
 }
 
@@ -92,7 +96,7 @@ func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Ev
 	case pending.bytes > eventlog.MaxBatchBytes:
 		err = tooLarge(pending)
 	case err == nil:
-		if err = quota.Take(pending.count, pending.bytes, time.Now(), l.hub.quota); err != nil {
+		if err = quota.Take(pending.count, pending.bytes, time.Now(), l.hub.quota, p.quota); err != nil {
 			break
 		}
 		if err = l.submit(ctx, p, pending, first, events); err == nil {

@@ -19,6 +19,8 @@ type Target struct {
 	Partition string
 	// Key is also stored with every event that has none of its own.
 	Key string
+	// Quota is that of who publishes, besides the hub's; nil: none.
+	Quota *quota.Meter
 	// Created is that of the hub which is meant: one made later under its name is not found.
 	// Zero means whichever has the name.
 	Created time.Time
@@ -135,7 +137,7 @@ func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eve
 	if p.bytes > eventlog.MaxBatchBytes {
 		return p, p.failure(tooLarge(&p))
 	}
-	if err := quota.Take(p.count, p.bytes, time.Now(), h.quota); err != nil {
+	if err := quota.Take(p.count, p.bytes, time.Now(), h.quota, to.Quota); err != nil {
 		return p, p.failure(err)
 	}
 	if p.receipt, err = h.partitions[p.partition].Submit(ctx, batch); err != nil {
