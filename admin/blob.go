@@ -16,11 +16,27 @@ type BlobAccount struct {
 	Created      Time   `json:"created"`
 	PrimaryKey   string `json:"primaryKey,omitempty"`
 	SecondaryKey string `json:"secondaryKey,omitempty"`
+	// Quota is what the account takes in a second.
+	Quota BlobQuota `json:"quota,omitzero"`
+}
+
+// BlobQuota is what a blob account takes in a second: requests, and bytes that are written. Zero: no
+// limit.
+type BlobQuota struct {
+	Requests int   `json:"requests,omitempty"`
+	Bytes    int64 `json:"bytes,omitempty"`
+}
+
+// BlobQuotaRequest has the parts of a quota that are to be set.
+type BlobQuotaRequest struct {
+	Requests *int   `json:"requests,omitempty"`
+	Bytes    *int64 `json:"bytes,omitempty"`
 }
 
 // BlobAccountRequest changes the blob account. Nil says nothing.
 type BlobAccountRequest struct {
-	RootKeys *bool `json:"rootKeys,omitempty"`
+	RootKeys *bool             `json:"rootKeys,omitempty"`
+	Quota    *BlobQuotaRequest `json:"quota,omitempty"`
 }
 
 // BlobAccount shows the blob account.

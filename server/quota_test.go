@@ -8,7 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/admin"
@@ -124,4 +128,46 @@ func TestTheQuotaOfAPolicyHoldsForEveryProtocol(t *testing.T) {
 	shown := r.want(200, "GET", "/api/v1/policies/till", "")
 	testkit.That(t, strings.Contains(shown, `"quota":{"bytes":1000000}`), "after a restart it is %s", shown)
 	r.shutdown()
+}
+
+// R4: the blob account's clients hear of its quota what Azure tells them, 503 ServerBusy with
+// Retry-After, for which they wait by themselves. The quota stays over a restart.
+func TestTheQuotaOfTheBlobAccount(t *testing.T) {
+	cfg := everyListener(t)
+	r := start(t, cfg)
+	r.want(400, "PATCH", "/api/v1/blob-account", `{"quota":{"bytes":-1}}`)
+	r.want(200, "PATCH", "/api/v1/blob-account", `{"quota":{"bytes":1000,"requests":1000}}`)
+	r.shutdown()
+
+	r = start(t, cfg)
+	var account admin.BlobAccount
+	testkit.Must(t, json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/blob-account", "")), &account))
+	testkit.Equal(t, account.Quota, admin.BlobQuota{Requests: 1000, Bytes: 1000}, "the quota after a restart")
+	var heard []string
+	client := testkit.Value(azblob.NewClientFromConnectionString(r.blobConnection(), &azblob.ClientOptions{ClientOptions: azcore.ClientOptions{
+		Retry: policy.RetryOptions{RetryDelay: time.Millisecond},
+		PerRetryPolicies: []policy.Policy{hearing(func(answer *http.Response) {
+			heard = append(heard, fmt.Sprint(answer.StatusCode, " ", answer.Header.Get("x-ms-error-code")))
+			if wait, _ := strconv.Atoi(answer.Header.Get("Retry-After")); wait > 100 { // which the test is spared
+				answer.Header.Del("Retry-After")
+				r.want(200, "PATCH", "/api/v1/blob-account", `{"quota":{"bytes":0}}`)
+			}
+		})},
+	}}))(t)
+	testkit.Must(t, testkit.Err(client.CreateContainer(t.Context(), "files", nil)))
+	testkit.Must(t, testkit.Err(client.UploadBuffer(t.Context(), "files", "large", make([]byte, 1_000_000), nil)))
+	testkit.Must(t, testkit.Err(client.UploadBuffer(t.Context(), "files", "small", make([]byte, 10), nil)))
+	testkit.Slices(t, heard, []string{"201 ", "201 ", "503 ServerBusy", "201 "}, "answers")
+	r.shutdown()
+}
+
+// hearing tells of each answer.
+type hearing func(*http.Response)
+
+func (h hearing) Do(r *policy.Request) (*http.Response, error) {
+	answer, err := r.Next()
+	if err == nil {
+		h(answer)
+	}
+	return answer, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/spf13/cobra"
 )
 
@@ -20,8 +21,8 @@ strings of that time stay valid until: eventyard blob root-keys off.`
 type blobCommands struct{ *cli }
 
 func (c blobCommands) command() *cobra.Command {
-	return family(&cobra.Command{Use: "blob", Short: "Show the blob account, replace its keys", Long: blobHelp},
-		c.show(), c.regenerate(), c.rootKeys())
+	return family(&cobra.Command{Use: "blob", Short: "Show and change the blob account, replace its keys", Long: blobHelp},
+		c.show(), c.update(), c.regenerate(), c.rootKeys())
 }
 
 func (c blobCommands) show() *cobra.Command {
@@ -41,6 +42,23 @@ func (c blobCommands) show() *cobra.Command {
 		}
 		return c.printf("primary    %s\nsecondary  %s\n", a.PrimaryKey, a.SecondaryKey)
 	})
+}
+
+func (c blobCommands) update() *cobra.Command {
+	var request admin.BlobAccountRequest
+	cmd := &cobra.Command{
+		Use: "update", Short: "Change the quota of the blob account",
+		Example: "  eventyard blob update --quota-requests 500 --quota-bytes 10MiB",
+	}
+	addDefinitionFlags(cmd, spec.BlobAccount, spec.Update, &request)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) (admin.BlobAccount, error) {
+		if request.Quota == nil {
+			return admin.BlobAccount{}, usagef(cmd, "nothing to change: give --quota-requests or --quota-bytes")
+		}
+		account, err := client.UpdateBlobAccount(cmd.Context(), request)
+		account.PrimaryKey, account.SecondaryKey = "", ""
+		return account, err
+	}, func(admin.BlobAccount) error { return c.printf("changed the blob account\n") })
 }
 
 func onOff(on bool) string {

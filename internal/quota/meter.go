@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Limit is what may be published in a second; zero: any number.
+// Limit is what may be published in a second; zero: any number. Where there are no events, it is
+// requests that are counted as such.
 type Limit struct {
 	Events int64 `json:"events,omitempty"`
 	Bytes  int64 `json:"bytes,omitempty"`
@@ -34,14 +35,15 @@ func (e *Error) Seconds() time.Duration {
 // has no limit, and one without a limit takes no lock.
 type Meter struct {
 	what    string
+	unit    string
 	limited atomic.Bool
 
 	mu            sync.Mutex
 	events, bytes level // guarded by mu
 }
 
-// NewMeter makes one; what is for errors, such as: hub "orders".
-func NewMeter(what string) *Meter { return &Meter{what: what} }
+// NewMeter makes one; what and unit are for errors, such as: hub "orders", events.
+func NewMeter(what, unit string) *Meter { return &Meter{what: what, unit: unit} }
 
 // Set changes the limits; what was taken stays taken.
 func (m *Meter) Set(l Limit, now time.Time) {
@@ -72,7 +74,7 @@ func (m *Meter) take(events, bytes int, now time.Time) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of, wait := "events", m.events.wait(now)
+	of, wait := m.unit, m.events.wait(now)
 	if w := m.bytes.wait(now); w > wait {
 		of, wait = "bytes", w
 	}

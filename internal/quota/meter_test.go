@@ -18,7 +18,7 @@ func taken(err error) string {
 }
 
 func newMeter(what string, l Limit) *Meter {
-	m := NewMeter(what)
+	m := NewMeter(what, "events")
 	m.Set(l, start)
 	return m
 }
@@ -72,6 +72,6 @@ func TestAllMetersOrNone(t *testing.T) {
 
 // Without a limit a batch costs no memory, nor with one that has room.
 func TestTakingAllocatesNothing(t *testing.T) {
-	none, wide := NewMeter("hub"), newMeter("policy", Limit{Events: 1e9, Bytes: 1e12})
+	none, wide := NewMeter("hub", "events"), newMeter("policy", Limit{Events: 1e9, Bytes: 1e12})
 	testkit.Equal(t, testing.AllocsPerRun(100, func() { _ = Take(1, 1, start, none, wide, nil) }), 0, "allocations")
 }

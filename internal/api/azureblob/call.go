@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // defaultVersion is for clients that do not say which version of the API they speak. All versions
@@ -180,6 +181,9 @@ func parsePath(path string) (blob.Path, level, error) {
 // Serve refuses first what a request asks for and this listener does not have, rather than do half
 // of it.
 func (c *call) Serve() error {
+	if err := quota.Take(1, int(max(c.R.ContentLength, 0)), time.Now(), c.handler.cfg.Access.AccountQuota()); err != nil {
+		return err
+	}
 	for _, name := range []string{"snapshot", "versionid", "prevsnapshot"} {
 		if c.query.Get(name) != "" {
 			return refusal(http.StatusBadRequest, "UnsupportedQueryParameter", "blobs have neither snapshots nor versions here: leave out "+name)

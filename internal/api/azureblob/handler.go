@@ -20,6 +20,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -32,6 +33,7 @@ const HostPrefix = Account + ".blob"
 // Access is what the listener asks of who keeps the keys.
 type Access interface {
 	Account() access.Account
+	AccountQuota() *quota.Meter
 	Policy(hub, name string) (access.Policy, error)
 	Token(ctx context.Context, token, audience string) (auth.Grant, error)
 	Development() bool

@@ -32,6 +32,7 @@ type Access interface {
 	Delete(ctx context.Context, hub, name string) error
 
 	Account() access.Account
+	LimitAccount(ctx context.Context, how func(*quota.Limit)) (access.Account, error)
 	RegenerateAccount(ctx context.Context, key access.Key) (access.Account, error)
 	AllowRootKeys(ctx context.Context, allow bool) (access.Account, error)
 }

@@ -5,7 +5,9 @@ import (
 	"path"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // showBlobAccount shows the account with its keys: who may see it at all has Manage.
@@ -13,7 +15,7 @@ func (d *Handler) showBlobAccount(r *http.Request, a access.Account) admin.BlobA
 	at := d.usual(r, d.cfg.BlobEndpoint)
 	return admin.BlobAccount{
 		Name: accountName(at.address), Endpoint: at.address, RootKeys: a.RootKeys, Created: admin.Time{Time: a.Created},
-		PrimaryKey: a.Primary, SecondaryKey: a.Secondary,
+		PrimaryKey: a.Primary, SecondaryKey: a.Secondary, Quota: spec.ShowBlobQuota(a.Quota),
 	}
 }
 
@@ -34,10 +36,17 @@ func (d *Handler) updateBlobAccount(w http.ResponseWriter, r *http.Request) erro
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
-	if q.RootKeys == nil {
-		return badRequest(`send {"rootKeys":false} to end connection strings that hold a key of the root policy`, "the request changes nothing")
+	if q.RootKeys == nil && q.Quota == nil {
+		return badRequest(`send {"rootKeys":false} to end connection strings that hold a key of the root policy, or {"quota":{"requests":100}}`, "the request changes nothing")
 	}
-	a, err := d.cfg.Access.AllowRootKeys(r.Context(), *q.RootKeys)
+	a := d.cfg.Access.Account()
+	var err error
+	if q.Quota != nil {
+		a, err = d.cfg.Access.LimitAccount(r.Context(), func(l *quota.Limit) { spec.ApplyBlobQuota(q.Quota, l) })
+	}
+	if q.RootKeys != nil && err == nil {
+		a, err = d.cfg.Access.AllowRootKeys(r.Context(), *q.RootKeys)
+	}
 	return answer(w, d.showBlobAccount(r, a), err)
 }
 

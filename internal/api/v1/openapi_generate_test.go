@@ -96,7 +96,7 @@ var components = []component{
 	{name: "KeyChoice", of: reflect.TypeFor[admin.KeyChoice]()},
 	{name: "ConnectionString", of: reflect.TypeFor[admin.ConnectionString]()},
 	{name: "BlobAccount", of: reflect.TypeFor[admin.BlobAccount]()},
-	{name: "BlobAccountRequest", of: reflect.TypeFor[admin.BlobAccountRequest](), request: true},
+	{name: "BlobAccountRequest", of: reflect.TypeFor[admin.BlobAccountRequest](), rows: spec.BlobAccount, request: true},
 	{name: "Problem", of: reflect.TypeFor[admin.Problem]()},
 	{name: "ProblemLine", of: reflect.TypeFor[admin.ProblemLine]()},
 	{name: "Topic", of: reflect.TypeFor[admin.Topic](), rows: spec.Topic},

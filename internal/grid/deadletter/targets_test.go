@@ -233,7 +233,7 @@ func TestAccountsOfContainers(t *testing.T) {
 // no trouble with it.
 func TestAHubWithAQuotaGetsEveryLetterOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
-		y.hubs.quota = quota.NewMeter("hub")
+		y.hubs.quota = quota.NewMeter("hub", "events")
 		y.hubs.quota.Set(quota.Limit{Bytes: 10_000}, time.Now())
 		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
 		large := strings.Repeat("x", 200_000)

@@ -153,7 +153,7 @@ func (d *draft) changeTopic(old, now *Topic) {
 		return
 	}
 	log, err := d.v.open(now)
-	limit := quota.NewMeter(fmt.Sprintf("topic %q", now.Name))
+	limit := quota.NewMeter(fmt.Sprintf("topic %q", now.Name), "events")
 	limit.Set(now.Quota, time.Now())
 	d.next.logs[now.ID] = topicLog{log, err, limit}
 	if members := d.v.members[now.ID]; len(members) > 0 {

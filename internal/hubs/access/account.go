@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -26,6 +27,8 @@ type Account struct {
 	// that connection strings of that time go on until an operator turns them off. In yards that
 	// have had an account from their beginning they never are, unless an operator wants it.
 	RootKeys bool `json:"rootKeys,omitempty"`
+	// Quota bounds the requests, and the bytes that are written.
+	Quota quota.Limit `json:"quota,omitzero"`
 }
 
 // encode cannot fail: the fields are plain values.
@@ -96,6 +99,28 @@ func (k *Registry) RegenerateAccount(ctx context.Context, key Key) (Account, err
 		}
 		return nil
 	})
+}
+
+// LimitAccount changes the quota of the blob account.
+func (k *Registry) LimitAccount(ctx context.Context, how func(*quota.Limit)) (Account, error) {
+	return k.changeAccount(ctx, "limit the blob account", func(a *Account) error {
+		was := a.Quota
+		if how(&a.Quota); a.Quota == was {
+			return mirror.ErrUnchanged
+		}
+		return checkQuota(a.Quota)
+	})
+}
+
+// AccountQuota gives the meter of the blob account.
+func (k *Registry) AccountQuota() *quota.Meter { return k.blobs }
+
+func (k *Registry) showAccount(updates []mirror.Update[Account]) {
+	for _, u := range updates {
+		if u.Key == blobAccount && u.Old.Value.Quota != u.New.Value.Quota {
+			k.blobs.Set(u.New.Value.Quota, time.Now())
+		}
+	}
 }
 
 // AllowRootKeys says whether the keys of the root policy are good for the blob account.

@@ -47,6 +47,7 @@ type Registry struct {
 
 	policies  *mirror.Table[record]
 	accounts  *mirror.Table[Account]
+	blobs     *quota.Meter // of the blob account
 	live      atomic.Pointer[snapshot]
 	listeners mirror.Listeners // are called after live was replaced
 }
@@ -67,13 +68,14 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		anyBearer:   cfg.AnyBearer,
 		bearer:      cfg.Bearer,
 		log:         cfg.Log,
+		blobs:       quota.NewMeter("the blob account", "requests"),
 		failures:    newFailures(cfg.Log, cmp.Or(cfg.FailurePace, failurePace)),
 	}
 	k.policies = mirror.New(mirror.Config[record]{
 		Store: cfg.Meta, Prefix: policiesPrefix, Name: "policies", Decode: decode, Encode: record.encode, Apply: k.show, Log: cfg.Log,
 	})
 	k.accounts = mirror.New(mirror.Config[Account]{
-		Store: cfg.Meta, Prefix: accountsPrefix, Name: "accounts", Decode: decodeAccount, Encode: Account.encode, Log: cfg.Log,
+		Store: cfg.Meta, Prefix: accountsPrefix, Name: "accounts", Decode: decodeAccount, Encode: Account.encode, Apply: k.showAccount, Log: cfg.Log,
 	})
 	if err := k.load(ctx); err != nil {
 		return nil, fmt.Errorf("open access: %w", err)

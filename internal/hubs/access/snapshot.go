@@ -25,7 +25,7 @@ func (s *snapshot) quotaOf(key string, r record) *quota.Meter {
 			return old.quota
 		}
 	}
-	m := quota.NewMeter(fmt.Sprintf("policy %q", r.Name))
+	m := quota.NewMeter(fmt.Sprintf("policy %q", r.Name), "events")
 	m.Set(r.Quota, time.Now())
 	return m
 }

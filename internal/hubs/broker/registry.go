@@ -82,7 +82,7 @@ func (r *registry) assemble(old *hub, def definition) *hub {
 		if old != nil {
 			r.metrics.drop(old.Name)
 		}
-		h.turn, h.quota = new(atomic.Uint64), quota.NewMeter(fmt.Sprintf("hub %q", h.Name))
+		h.turn, h.quota = new(atomic.Uint64), quota.NewMeter(fmt.Sprintf("hub %q", h.Name), "events")
 		h.metrics = hubMetrics{r.metrics.events.WithLabelValues(h.Name), r.metrics.bytes.WithLabelValues(h.Name)}
 	}
 	if old == nil || old.Quota != h.Quota || old.log != h.log {
