@@ -20,8 +20,8 @@ type BlobAccount struct {
 	Quota BlobQuota `json:"quota,omitzero"`
 }
 
-// BlobQuota is what a blob account takes in a second: requests, and bytes that are written. Zero: no
-// limit.
+// BlobQuota is what a blob account takes in a second: requests, and bytes that are written. Zero:
+// no limit.
 type BlobQuota struct {
 	Requests int   `json:"requests,omitempty"`
 	Bytes    int64 `json:"bytes,omitempty"`

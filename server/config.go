@@ -55,6 +55,9 @@ type Config struct {
 	AMQPIdleTimeout time.Duration
 	// AMQPMaxConnections at once; zero means 10,000.
 	AMQPMaxConnections int
+	// Quota is what all hubs and topics take together in a second. Zero fields mean a default that
+	// is far above what a machine stores, those below zero no limit.
+	Quota Quota
 	// HTTPMaxConnections of clients at once; zero means 10,000. Of both there are fewer where the
 	// process may not have so many descriptors.
 	HTTPMaxConnections int
@@ -181,6 +184,8 @@ func (c Config) withDefaults() Config {
 	c.AMQPIdleTimeout = cmp.Or(c.AMQPIdleTimeout, time.Duration(usual.AMQPIdleTimeout))
 	c.AMQPMaxConnections = cmp.Or(c.AMQPMaxConnections, usual.AMQPMaxConnections)
 	c.HTTPMaxConnections = cmp.Or(c.HTTPMaxConnections, usual.HTTPMaxConnections)
+	c.Quota.Events = cmp.Or(c.Quota.Events, int64(usual.Quota.Events))
+	c.Quota.Bytes = cmp.Or(c.Quota.Bytes, int64(usual.Quota.Bytes))
 	c.BlobRootKeys = cmp.Or(c.BlobRootKeys, usual.Blob.RootKeys)
 	c.Grace = cmp.Or(c.Grace, service.DefaultGrace)
 	c.Log = cmp.Or(c.Log, slog.Default())

@@ -130,6 +130,21 @@ func TestTheQuotaOfAPolicyHoldsForEveryProtocol(t *testing.T) {
 	r.shutdown()
 }
 
+// R4: the quota of the yard is for all that is published, to whatever hub or topic.
+func TestTheQuotaOfTheWholeYard(t *testing.T) {
+	usual := Config{}.withDefaults().Quota
+	testkit.That(t, usual.Events > 10_000_000 && usual.Bytes > 10<<30, "the default %+v is within what a machine may store", usual)
+	cfg := everyListener(t)
+	cfg.Quota = Quota{Events: 1, Bytes: -1}
+	cfg.Hubs, cfg.Topics = []Hub{{Name: "orders", Partitions: 1}, {Name: "others", Partitions: 1}}, []Topic{{Name: "sales"}}
+	r := start(t, cfg)
+	r.want(201, "POST", "/api/v1/hubs/orders/events", "["+strings.Repeat(`{"body":"x"},`, 999)+`{"body":"x"}]`)
+	testkit.Equal(t, r.throttled("/api/v1/hubs/others/events", `[{"body":"x"}]`), "429 throttled", "another hub")
+	testkit.Equal(t, r.throttled("/topics/sales/api/events",
+		`[{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z","dataVersion":"1"}]`), "429 TooManyRequests", "a topic")
+	r.shutdown()
+}
+
 // R4: the blob account's clients hear of its quota what Azure tells them, 503 ServerBusy with
 // Retry-After, for which they wait by themselves. The quota stays over a restart.
 func TestTheQuotaOfTheBlobAccount(t *testing.T) {

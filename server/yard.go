@@ -33,6 +33,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -62,6 +63,7 @@ type yard struct {
 	registry *prometheus.Registry
 	storage  *storage.Storage
 
+	quota    *quota.Meter // of all that is published
 	broker   *broker.Broker
 	groups   *groups.Registry
 	access   *access.Registry
@@ -112,8 +114,10 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 // openHubs opens hubs, groups, policies, certificates and blobs.
 func (y *yard) openHubs(ctx context.Context) (err error) {
 	cfg, log := y.cfg, y.cfg.Log
+	y.quota = quota.NewMeter("the yard", "events")
+	y.quota.Set(quota.Limit{Events: max(cfg.Quota.Events, 0), Bytes: max(cfg.Quota.Bytes, 0)}, time.Now())
 	y.broker, err = broker.Open(ctx, broker.Config{
-		Engine: y.storage.Log, Meta: y.storage.Meta, Namespace: cfg.Namespace, Log: log, Metrics: y.registry,
+		Engine: y.storage.Log, Meta: y.storage.Meta, Namespace: cfg.Namespace, Quota: y.quota, Log: log, Metrics: y.registry,
 	})
 	if err != nil {
 		return err
@@ -197,7 +201,7 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 	}
 	defined, err := topics.Open(ctx, topics.Config{
 		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, Validate: asker, ValidationURL: y.validationURL,
-		ValidationWindow: cfg.ValidationWindow, Retention: cfg.TopicRetention, Log: log,
+		ValidationWindow: cfg.ValidationWindow, Retention: cfg.TopicRetention, Quota: y.quota, Log: log,
 		CheckTarget:   dead.CheckTarget,
 		CheckEndpoint: func(s topics.Subscription) error { return y.client.Check(*s.Webhook) },
 	})

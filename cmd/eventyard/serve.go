@@ -181,6 +181,7 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		AMQPIdleTimeout:    time.Duration(cfg.AMQPIdleTimeout),
 		AMQPMaxConnections: cfg.AMQPMaxConnections,
 		HTTPMaxConnections: cfg.HTTPMaxConnections,
+		Quota:              server.Quota{Events: orNone(int64(cfg.Quota.Events)), Bytes: orNone(int64(cfg.Quota.Bytes))},
 		TLS:                server.TLS(cfg.TLS),
 		OIDC:               server.OIDC(cfg.OIDC),
 		BlobRootKeys:       cfg.Blob.RootKeys,
@@ -236,11 +237,12 @@ func gridConfig(cfg config.Grid) server.Grid {
 	return grid
 }
 
-func orNone(d time.Duration) time.Duration {
-	if d == 0 {
+// orNone gives a setting as the server has it, whose zero is its default.
+func orNone[T ~int64](n T) T {
+	if n == 0 {
 		return -1
 	}
-	return d
+	return n
 }
 
 func configuredHubs(hubs []admin.HubRequest) []server.Hub {

@@ -45,6 +45,8 @@ type Config struct {
 	AMQPMaxConnections int               `key:"amqpMaxConnections"`
 	HTTPMaxConnections int               `key:"httpMaxConnections"`
 
+	Quota Quota `key:"quota"`
+
 	Grid   Grid   `key:"grid"`
 	Notify Notify `key:"notify"`
 
@@ -78,6 +80,12 @@ type TLS struct {
 type OIDC struct {
 	Issuer   string `key:"issuer"`
 	Audience string `key:"audience"`
+}
+
+// Quota is what the whole yard takes in a second.
+type Quota struct {
+	Events int           `key:"events"`
+	Bytes  quantity.Size `key:"bytes"`
 }
 
 // Blob says who may use the blob endpoint.

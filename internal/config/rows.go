@@ -86,6 +86,11 @@ var rows = []row{
 	{"httpMaxConnections", "NUMBER", "10000",
 		"The most HTTP connections of clients at once, bounded likewise. Of both there are fewer where the limit of open " +
 			"files does not allow so many."},
+	{"quota.events", "NUMBER", "50000000",
+		"Events a second that may be published to all hubs and topics together; 0: no limit. Hubs, topics and policies " +
+			"can have quotas of their own."},
+	{"quota.bytes", "SIZE", "32GiB",
+		"Bytes a second that may be published to all of them; 0: no limit."},
 	{"grid.allow", "CIDRS", "",
 		"Networks that webhooks may be in although they are private, loopback or otherwise special, with commas " +
 			"between: 10.0.0.0/8,192.168.1.7/32. While every listener is on loopback this machine may be reached without " +

@@ -68,8 +68,8 @@ func TestNothingOvertakesWhatAQuotaRefused(t *testing.T) {
 	}
 }
 
-// R4: the quota of a policy holds for all its links together, whether events are numbered or not, and
-// for nobody else's.
+// R4: the quota of a policy holds for all its links together, whether events are numbered or not,
+// and for nobody else's.
 func TestTheQuotaOfAPolicyHoldsForAllItsLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newOrders(t, 1)

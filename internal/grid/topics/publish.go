@@ -18,13 +18,13 @@ import (
 )
 
 // Publish stores events (as schema.Read gives them) in the topic's log, whole or not at all; they
-// are durable when it returns. No events are stored at once. The events have the hops of ctx. by is the
-// quota of who publishes, besides the topic's; nil: none.
+// are durable when it returns. No events are stored at once. The events have the hops of ctx. by is
+// the quota of who publishes, besides the topic's; nil: none.
 //
 // Errors: ErrTopicNotFound, ErrReserved (YardEvents: receivers take its events for the yard's own
-// word), *quota.Error, and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among them. After
-// eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any other they
-// are not.
+// word), *quota.Error, and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among them.
+// After eventlog.ErrUncertain or ctx's own error the events may be stored or not; after any other
+// they are not.
 func (k *topicRegistry) Publish(ctx context.Context, topic string, events [][]byte, by *quota.Meter) error {
 	if auth.Fold(topic) == YardEvents {
 		return fmt.Errorf("publish to topic %q: %w: only the yard publishes there, use another topic", topic, ErrReserved)
@@ -46,7 +46,7 @@ func (k *topicRegistry) takeRoom(topic string, events [][]byte, by *quota.Meter)
 	for _, e := range events {
 		size += len(e)
 	}
-	return quota.Take(len(events), size, time.Now(), live.logs[t.ID].quota, by)
+	return quota.Take(len(events), size, time.Now(), live.logs[t.ID].quota, by, k.quota)
 }
 
 // Announce stores events of the yard's own in YardEvents, in the stored form of Event Grid's

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
@@ -74,6 +75,8 @@ type Config struct {
 	MaxTimeToLive time.Duration
 	MaxAttempts   int
 	Retention     time.Duration
+	// Quota bounds what is published to all topics; nil: nothing does.
+	Quota *quota.Meter
 	// Log receives what changed; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -117,7 +120,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		return nil, errors.New("open topics: an engine, a meta store and a broker are required")
 	}
 	cfg = cfg.withDefaults()
-	topics := &topicRegistry{engine: cfg.Engine, retention: cfg.Retention, log: cfg.Log}
+	topics := &topicRegistry{engine: cfg.Engine, retention: cfg.Retention, quota: cfg.Quota, log: cfg.Log}
 	topics.view = newView(topics.openLog)
 	k := &Registry{
 		topicRegistry: topics,

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
@@ -34,6 +35,7 @@ const (
 type topicRegistry struct {
 	engine        eventlog.Engine
 	retention     time.Duration // of the topics' logs
+	quota         *quota.Meter  // of all topics, and of who else shares it
 	topics        *mirror.Table[*topicRecord]
 	subscriptions *mirror.Table[*record]
 	view          *view

@@ -195,8 +195,8 @@ func (k *Registry) RegenerateRoot(ctx context.Context) (Policy, error) {
 	return changed, nil
 }
 
-// Replace gives a policy the rights, quota and keys of p, in one step: what p has no key for keeps its
-// own. When it returns whatever stands on the policy as it was ends. The root policy cannot be
+// Replace gives a policy the rights, quota and keys of p, in one step: what p has no key for keeps
+// its own. When it returns whatever stands on the policy as it was ends. The root policy cannot be
 // replaced. Errors: ErrNotFound, ErrInvalid, ErrRootPolicy, the store's.
 func (k *Registry) Replace(ctx context.Context, p Policy) (Policy, error) {
 	if err := check(p); err != nil {

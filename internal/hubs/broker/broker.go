@@ -21,6 +21,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
@@ -47,6 +48,8 @@ type Config struct {
 	Meta   meta.Store
 	// Namespace is the name that hubs are found under by clients. Empty means "eventyard".
 	Namespace string
+	// Quota bounds what is published to all hubs; nil: nothing does.
+	Quota *quota.Meter
 	// Log takes what the broker did; nil means slog.Default().
 	Log *slog.Logger
 	// Metrics is where its counters are registered; nil means nowhere.
@@ -58,6 +61,7 @@ type Broker struct {
 	namespace string
 	engine    eventlog.Engine
 	meta      meta.Store
+	quota     *quota.Meter
 	log       *slog.Logger
 	metrics   *metrics
 	// definitions are all that this node knows, hubs what users see of them.
@@ -82,6 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		namespace: cmp.Or(cfg.Namespace, "eventyard"),
 		engine:    cfg.Engine,
 		meta:      cfg.Meta,
+		quota:     cfg.Quota,
 		log:       cmp.Or(cfg.Log, slog.Default()),
 		metrics:   metrics,
 		hubs:      &registry{engine: cfg.Engine, metrics: metrics},

@@ -82,8 +82,8 @@ func (p *Producer) Last() int32 { return p.last }
 // until it is known what became of a batch before it.
 //
 // When a batch is not stored, none of those submitted behind it is. Where storage,
-// patience or room in a quota failed, the same batch is to be submitted again, under the same numbers: also,
-// and above all, where it is unknown whether it was stored.
+// patience or room in a quota failed, the same batch is to be submitted again, under the same
+// numbers: also, and above all, where it is unknown whether it was stored.
 func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Event) (*Pending, error) {
 	l := p.ledger
 	batch := eventlog.Batch{Events: events}
@@ -96,7 +96,7 @@ func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Ev
 	case pending.bytes > eventlog.MaxBatchBytes:
 		err = tooLarge(pending)
 	case err == nil:
-		if err = quota.Take(pending.count, pending.bytes, time.Now(), l.hub.quota, p.quota); err != nil {
+		if err = quota.Take(pending.count, pending.bytes, time.Now(), l.hub.quota, p.quota, l.broker.quota); err != nil {
 			break
 		}
 		if err = l.submit(ctx, p, pending, first, events); err == nil {

@@ -137,7 +137,7 @@ func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eve
 	if p.bytes > eventlog.MaxBatchBytes {
 		return p, p.failure(tooLarge(&p))
 	}
-	if err := quota.Take(p.count, p.bytes, time.Now(), h.quota, to.Quota); err != nil {
+	if err := quota.Take(p.count, p.bytes, time.Now(), h.quota, to.Quota, b.quota); err != nil {
 		return p, p.failure(err)
 	}
 	if p.receipt, err = h.partitions[p.partition].Submit(ctx, batch); err != nil {
