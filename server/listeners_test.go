@@ -19,6 +19,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/certs"
 )
 
 // saslHeader is how clients begin.
@@ -255,13 +256,12 @@ func TestOneAddressIsTaken(t *testing.T) {
 
 // The operator's own certificate is shown at every listener with TLS.
 func TestTheOperatorsCertificate(t *testing.T) {
-	made := start(t, everyListener(t)) // to have a certificate of somebody's
-	trusted := made.trust()
-	made.shutdown()
-	dir := filepath.Join(made.cfg.DataDir, CertificateDir)
-	cfg := everyListener(t)
+	cfg, dir := everyListener(t), t.TempDir()
+	testkit.Must(t, testkit.Err(certs.Open(certs.Config{Dir: dir, Log: cfg.Log}))) // to have a certificate of somebody's
 	cfg.TLS = TLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
 	r := start(t, cfg)
+	trusted := &tls.Config{RootCAs: x509.NewCertPool()}
+	trusted.RootCAs.AppendCertsFromPEM(testkit.Value(os.ReadFile(filepath.Join(dir, "ca.pem")))(t))
 	for _, listener := range []string{"amqps", "https"} {
 		conn, err := tls.Dial("tcp", r.host(listener), trusted)
 		testkit.Must(t, err, "%s", listener)

@@ -164,12 +164,17 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 			return fmt.Errorf("configured policy %s: %w", p.Name, err)
 		}
 	}
-	if addresses := y.open.tlsAddresses(cfg); len(addresses) > 0 {
-		y.certs, err = certs.Open(certs.Config{
-			Dir: filepath.Join(cfg.DataDir, CertificateDir), Host: cfg.Host, Addresses: addresses,
-			CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile, ClientCAFile: cfg.TLS.ClientCAFile, Log: log,
-		})
-		if err != nil {
+	addresses := y.open.tlsAddresses(cfg)
+	certificates := certs.Config{
+		Dir: filepath.Join(cfg.DataDir, CertificateDir), Host: cfg.Host, Addresses: addresses,
+		CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile, ClientCAFile: cfg.TLS.ClientCAFile, Log: log,
+	}
+	if keys := y.storage.Keys; keys != nil {
+		certificates.Keys = keys
+	}
+	certs.SealKeys(certificates)
+	if len(addresses) > 0 {
+		if y.certs, err = certs.Open(certificates); err != nil {
 			return err
 		}
 	}

@@ -62,31 +62,31 @@ func openDisk(ctx context.Context, folder string, cfg Config) (*Storage, error) 
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	store, closeMeta, err := openMeta(ctx, folder, cfg, kept)
+	store, keys, closeMeta, err := openMeta(ctx, folder, cfg, kept)
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
 	// The engine is closed before the store that its hubs are in.
 	end := func() error { return errors.Join(engine.Close(), closeMeta()) }
-	return &Storage{Log: engine, Meta: store, Engine: "disk", close: end}, nil
+	return &Storage{Log: engine, Meta: store, Keys: keys, Engine: "disk", close: end}, nil
 }
 
 // openMeta opens the store of definitions, in which secrets are sealed. What cannot be sealed for
 // want of space is at a later start: that the yard starts is how space is made.
-func openMeta(ctx context.Context, folder string, cfg Config, hasLogs bool) (meta.Store, func() error, error) {
+func openMeta(ctx context.Context, folder string, cfg Config, hasLogs bool) (meta.Store, *sealed.Keys, func() error, error) {
 	store, err := bolt.Open(metaConfig(folder, cfg, hasLogs))
 	if err != nil {
-		return nil, nil, metaLost(folder, err)
+		return nil, nil, nil, metaLost(folder, err)
 	}
 	log := cmp.Or(cfg.Log, slog.Default())
 	const later = "secrets in the meta store are sealed at a later start"
 	keys, err := cfg.SecretKey.keys(ctx, folder, store)
 	if errors.Is(err, syscall.ENOSPC) {
 		log.Warn(later, "error", err)
-		return store, store.Close, nil
+		return store, nil, store.Close, nil
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, store.Close())
+		return nil, nil, nil, errors.Join(err, store.Close())
 	}
 	secured := sealed.New(store, keys)
 	entries, due, err := secured.Reseal(ctx)
@@ -96,19 +96,19 @@ func openMeta(ctx context.Context, folder string, cfg Config, hasLogs bool) (met
 	switch {
 	case errors.Is(err, meta.ErrNoSpace):
 		log.Warn(later, "error", err)
-		return secured, store.Close, nil
+		return secured, keys, store.Close, nil
 	case err != nil:
-		return nil, nil, errors.Join(err, store.Close())
+		return nil, nil, nil, errors.Join(err, store.Close())
 	case !due:
-		return secured, store.Close, nil
+		return secured, keys, store.Close, nil
 	}
 	// What they were before is still in free pages of the file.
 	if err := store.Close(); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	stale := bolt.Compact(filepath.Join(folder, metaName))
 	if store, err = bolt.Open(metaConfig(folder, cfg, true)); err != nil {
-		return nil, nil, errors.Join(err, stale)
+		return nil, nil, nil, errors.Join(err, stale)
 	}
 	secured = sealed.New(store, keys)
 	if stale == nil {
@@ -117,7 +117,7 @@ func openMeta(ctx context.Context, folder string, cfg Config, hasLogs bool) (met
 	if stale != nil {
 		log.Warn("what secrets were before they were sealed is still in the meta store's file; the next start rewrites it", "error", stale)
 	}
-	return secured, store.Close, nil
+	return secured, keys, store.Close, nil
 }
 
 // metaConfig is of the store of definitions. It is durable in every sync mode: what a power cut may

@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
@@ -65,6 +66,9 @@ func (c Config) Check() error {
 type Storage struct {
 	Log  eventlog.Engine
 	Meta meta.Store
+	// Keys seal what else is secret in the folder; nil where they could not be made for want of
+	// space.
+	Keys *sealed.Keys
 	// Engine is what clients are told of it: disk.
 	Engine string
 

@@ -94,8 +94,8 @@ func newSerial() *big.Int {
 // The certificate stands beside its key, in the same file, so that no crash can part them;
 // the file that clients are given is a copy. A key that stands alone belongs to the
 // certificate of that copy.
-func readAuthority(certFile, keyFile string) (*authority, error) {
-	key, err := readKey(keyFile)
+func readAuthority(certFile, keyFile string, keys Keys) (*authority, error) {
+	key, err := readKey(keyFile, keys)
 	if errors.Is(err, fs.ErrNotExist) {
 		key, keyFile = nil, certFile
 	} else if err != nil {

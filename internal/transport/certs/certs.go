@@ -33,6 +33,8 @@ type Config struct {
 	// ClientCAFile holds the authorities of client certificates; empty: none is asked for.
 	// It is read once.
 	ClientCAFile string
+	// Keys seal the private keys of the yard's own; nil: they are written in clear.
+	Keys Keys
 	// Log reports what was made, renewed or could not be read; nil means slog.Default().
 	Log *slog.Logger
 }

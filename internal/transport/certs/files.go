@@ -43,7 +43,7 @@ const soon = 14 * 24 * time.Hour
 // is tried again only when the files have changed, and reported only once.
 func (f *files) load() (*tls.Certificate, error) {
 	f.seen = f.look()
-	pair, err := tls.LoadX509KeyPair(f.cfg.CertFile, f.cfg.KeyFile)
+	pair, err := readPair(f.cfg.CertFile, f.cfg.KeyFile, f.cfg.Keys)
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s with key %s: %w", f.cfg.CertFile, f.cfg.KeyFile, err)
 	}

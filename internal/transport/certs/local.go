@@ -81,7 +81,7 @@ func (l *local) load() (*tls.Certificate, error) {
 // its key and certificate, then the copy for clients: a crash in between leaves an old
 // copy, or none, which the next start mends.
 func (l *local) authority() (*authority, error) {
-	ca, err := readAuthority(l.cfg.own(caFile), l.cfg.own(caKeyFile))
+	ca, err := readAuthority(l.cfg.own(caFile), l.cfg.own(caKeyFile), l.cfg.Keys)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -95,7 +95,7 @@ func (l *local) authority() (*authority, error) {
 	if ca, err = newAuthority(time.Now()); err != nil {
 		return nil, fmt.Errorf("make an authority: %w", err)
 	}
-	if err := writeKey(l.cfg.own(caKeyFile), ca.key, ca.cert); err != nil {
+	if err := writeKey(l.cfg.own(caKeyFile), l.cfg.Keys, ca.key, ca.cert); err != nil {
 		return nil, err
 	}
 	if err := l.copyAuthority(ca); err != nil {
@@ -116,7 +116,7 @@ func (l *local) copyAuthority(ca *authority) error {
 // present reads the certificate there is, and says why it has to be made anew; empty if
 // it need not.
 func (l *local) present(ca *authority, wanted names) (*tls.Certificate, string) {
-	pair, err := tls.LoadX509KeyPair(l.cfg.own(certFile), l.cfg.own(keyFile))
+	pair, err := readPair(l.cfg.own(certFile), l.cfg.own(keyFile), l.cfg.Keys)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, "there is none"
@@ -149,7 +149,7 @@ func (l *local) issue(ca *authority, wanted names, reason string) (*tls.Certific
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
-	if err := writeKey(l.cfg.own(keyFile), key); err != nil {
+	if err := writeKey(l.cfg.own(keyFile), l.cfg.Keys, key); err != nil {
 		return nil, err
 	}
 	if err := writeCert(l.cfg.own(certFile), cert); err != nil {

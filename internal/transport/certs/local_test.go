@@ -140,8 +140,8 @@ func TestDamage(t *testing.T) {
 	noCert := strings.ReplaceAll(noKey, "PRIVATE KEY", "CERTIFICATE")
 	bare := func(t *testing.T, dir string) { // as it was kept before
 		file := filepath.Join(dir, "ca-key.pem")
-		key := testkit.Value(readKey(file))(t)
-		testkit.Must(t, writeKey(file, key))
+		key := testkit.Value(readKey(file, nil))(t)
+		testkit.Must(t, writeKey(file, nil, key))
 	}
 	both := func(first, second func(*testing.T, string)) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {

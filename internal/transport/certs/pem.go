@@ -2,6 +2,7 @@ package certs
 
 import (
 	"crypto"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -17,7 +18,7 @@ const (
 )
 
 func readCert(file string) (*x509.Certificate, error) {
-	der, err := readBlock(file, certBlock)
+	der, err := readBlock(file, nil, certBlock)
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +29,8 @@ func readCert(file string) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-func readKey(file string) (crypto.Signer, error) {
-	der, err := readBlock(file, keyBlock)
+func readKey(file string, keys Keys) (crypto.Signer, error) {
+	der, err := readBlock(file, keys, keyBlock)
 	if err != nil {
 		return nil, err
 	}
@@ -48,28 +49,68 @@ func readKey(file string) (crypto.Signer, error) {
 var errNoBlock = errors.New("it holds no PEM block")
 
 // readBlock gives the first block of a kind.
-func readBlock(file, kind string) ([]byte, error) {
-	text, err := os.ReadFile(file)
+func readBlock(file string, keys Keys, kind string) ([]byte, error) {
+	blocks, _, err := readBlocks(file, keys)
 	if err != nil {
 		return nil, err
 	}
+	for _, b := range blocks {
+		if b.Type == kind {
+			return b.Bytes, nil
+		}
+	}
+	return nil, fmt.Errorf("read %s: %w %q", file, errNoBlock, kind)
+}
+
+// readBlocks gives all blocks, with the sealed ones opened if there are keys, and whether every
+// private key is sealed with the newest of them.
+func readBlocks(file string, keys Keys) (blocks []*pem.Block, safe bool, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, false, err
+	}
+	safe = true
 	for {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			return nil, fmt.Errorf("read %s: %w %q", file, errNoBlock, kind)
+		var b *pem.Block
+		if b, text = pem.Decode(text); b == nil {
+			return blocks, safe, nil
 		}
-		if block.Type == kind {
-			return block.Bytes, nil
+		newest := !isSecret(b)
+		if b.Type == sealedBlock && keys != nil {
+			var inner []byte
+			if inner, newest, err = keys.Open(sealedAs(file), b.Bytes); err != nil {
+				return nil, false, fmt.Errorf("read %s: %w", file, err)
+			}
+			if b, _ = pem.Decode(inner); b == nil {
+				return nil, false, fmt.Errorf("read %s: %w in what is sealed", file, errNoBlock)
+			}
 		}
+		blocks, safe = append(blocks, b), safe && newest
 	}
 }
 
+func readPair(certFile, keyFile string, keys Keys) (tls.Certificate, error) {
+	cert, err := os.ReadFile(certFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	blocks, _, err := readBlocks(keyFile, keys)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	var key []byte
+	for _, b := range blocks {
+		key = append(key, pem.EncodeToMemory(b)...)
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
 func writeCert(file string, cert *x509.Certificate) error {
-	return writeBlocks(file, 0o644, block(cert))
+	return writeBlocks(file, 0o644, nil, block(cert))
 }
 
 // writeKey may take the certificate of the key along, so that the two are one file.
-func writeKey(file string, key crypto.Signer, with ...*x509.Certificate) error {
+func writeKey(file string, keys Keys, key crypto.Signer, with ...*x509.Certificate) error {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
@@ -78,14 +119,14 @@ func writeKey(file string, key crypto.Signer, with ...*x509.Certificate) error {
 	for _, cert := range with {
 		blocks = append(blocks, block(cert))
 	}
-	return writeBlocks(file, 0o600, blocks...)
+	return writeBlocks(file, 0o600, keys, blocks...)
 }
 
 func block(cert *x509.Certificate) *pem.Block { return &pem.Block{Type: certBlock, Bytes: cert.Raw} }
 
 // writeBlocks replaces a file as a whole: who reads it sees the old or the new, and so
-// does who starts after a crash.
-func writeBlocks(file string, mode fs.FileMode, blocks ...*pem.Block) (err error) {
+// does who starts after a crash. Private keys are sealed if there are keys for it.
+func writeBlocks(file string, mode fs.FileMode, keys Keys, blocks ...*pem.Block) (err error) {
 	temp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.tmp")
 	if err != nil {
 		return err
@@ -97,6 +138,9 @@ func writeBlocks(file string, mode fs.FileMode, blocks ...*pem.Block) (err error
 	}()
 	err = temp.Chmod(mode)
 	for _, b := range blocks {
+		if isSecret(b) && keys != nil {
+			b = &pem.Block{Type: sealedBlock, Bytes: keys.Seal(sealedAs(file), pem.EncodeToMemory(b))}
+		}
 		err = errors.Join(err, pem.Encode(temp, b))
 	}
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {

@@ -96,7 +96,7 @@ func makePair(t *testing.T, ca *authority, dir, host string) (certFile, keyFile 
 	certFile, keyFile = filepath.Join(dir, "site.pem"), filepath.Join(dir, "site-key.pem")
 	cert, key, err := ca.issue(names{common: host, hosts: []string{host}}, time.Now())
 	testkit.Must(t, err)
-	testkit.Must(t, errors.Join(writeCert(certFile, cert), writeKey(keyFile, key)))
+	testkit.Must(t, errors.Join(writeCert(certFile, cert), writeKey(keyFile, nil, key)))
 	return certFile, keyFile
 }
 

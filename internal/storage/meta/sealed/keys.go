@@ -75,7 +75,8 @@ func ParseKeys(text string) (*Keys, error) {
 // Overhead is how much longer a value is when it is sealed.
 func (k *Keys) Overhead() int { return head + k.aeads[0].NonceSize() + k.aeads[0].Overhead() }
 
-func (k *Keys) seal(key string, value []byte) []byte {
+// Seal encrypts a value with the newest key. It can be opened under the same key of an entry only.
+func (k *Keys) Seal(key string, value []byte) []byte {
 	sealed := make([]byte, 0, k.Overhead()+len(value))
 	sealed = append(append(sealed, magic...), k.ids[0]...)
 	sealed = sealed[:head+k.aeads[0].NonceSize()]
@@ -85,9 +86,9 @@ func (k *Keys) seal(key string, value []byte) []byte {
 
 func isSealed(value []byte) bool { return bytes.HasPrefix(value, []byte(magic)) }
 
-// open gives the value, and whether it is as the newest key seals it. One that is not sealed is
+// Open gives the value, and whether it is as the newest key seals it. One that is not sealed is
 // given as it is.
-func (k *Keys) open(key string, value []byte) (_ []byte, newest bool, err error) {
+func (k *Keys) Open(key string, value []byte) (_ []byte, newest bool, err error) {
 	if !isSealed(value) {
 		return value, false, nil
 	}

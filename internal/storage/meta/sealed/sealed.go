@@ -40,7 +40,7 @@ func (s *Store) Get(ctx context.Context, key string) (meta.Entry, error) {
 	if err != nil {
 		return e, err
 	}
-	e.Value, _, err = s.keys.open(key, e.Value)
+	e.Value, _, err = s.keys.Open(key, e.Value)
 	return e, err
 }
 
@@ -51,7 +51,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
 		return nil, err
 	}
 	for i, e := range list {
-		if list[i].Value, _, err = s.keys.open(e.Key, e.Value); err != nil {
+		if list[i].Value, _, err = s.keys.Open(e.Key, e.Value); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +61,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
 // CompareAndSet seals the value, unless it is of a kind that holds no secret.
 func (s *Store) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
 	if !isPlain(key) {
-		value = s.keys.seal(key, value)
+		value = s.keys.Seal(key, value)
 	}
 	return s.Store.CompareAndSet(ctx, key, expected, value)
 }
@@ -89,7 +89,7 @@ func (w *watcher) Next() ([]meta.Change, error) {
 		if c.Deleted {
 			continue
 		}
-		if changes[i].Value, _, err = w.keys.open(c.Key, c.Value); err != nil {
+		if changes[i].Value, _, err = w.keys.Open(c.Key, c.Value); err != nil {
 			return nil, err
 		}
 	}
@@ -111,7 +111,7 @@ func (s *Store) Reseal(ctx context.Context) (entries int, due bool, err error) {
 	}
 	due = slices.ContainsFunc(list, func(e meta.Entry) bool { return e.Key == compactKey })
 	for _, e := range list {
-		value, newest, err := s.keys.open(e.Key, e.Value)
+		value, newest, err := s.keys.Open(e.Key, e.Value)
 		if err != nil {
 			return entries, due, err
 		}

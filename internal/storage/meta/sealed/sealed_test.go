@@ -118,11 +118,11 @@ func FuzzOpen(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(keys.seal("a", []byte("value")))
+	f.Add(keys.Seal("a", []byte("value")))
 	f.Add([]byte(magic))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		opened, newest, err := keys.open("a", value)
+		opened, newest, err := keys.Open("a", value)
 		if err == nil && !newest && !bytes.Equal(opened, value) {
 			t.Errorf("%q was opened as %q", value, opened)
 		}
