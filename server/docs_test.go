@@ -23,6 +23,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 		fmt.Sprintf("HTTP: time for a whole request with its answer | %.0f s", strangerTimeout.Seconds()),
 		fmt.Sprintf("HTTP: time between requests | %.0f s", strangerIdle.Seconds()),
 		fmt.Sprintf("HTTP/2: requests at once | %d", strangerRequests),
+		fmt.Sprintf("HTTP/2: requests beyond that, until the connection is closed | %d", strangerExcess),
 	} {
 		testkit.Equal(t, strings.Contains(guide, "\n| "+row+" |\n"), true, "the guide has the row: %s", row)
 	}

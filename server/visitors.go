@@ -23,8 +23,10 @@ const (
 	// least.
 	strangerTimeout = 30 * time.Second
 	strangerIdle    = 75 * time.Second
-	// strangerRequests may be answered at once, over HTTP/2.
+	// strangerRequests may be answered at once, over HTTP/2. Those beyond it are cut off, and with the
+	// last of strangerExcess the connection.
 	strangerRequests = 4
+	strangerExcess   = 100
 )
 
 // visitors are the connections of the HTTP server, each with its permit in the account of all
@@ -46,8 +48,11 @@ type visitor struct {
 	known atomic.Bool
 	// hurry ends the connection if it stays a stranger's.
 	hurry *time.Timer
-	// answering is how many requests without a right are being answered.
-	answering atomic.Int32
+	// answering is how many requests without a right are being answered, excess how many were cut
+	// off.
+	answering, excess atomic.Int32
+	// cut closes the connection.
+	cut func()
 }
 
 // visitorKey is where a request's context has its visitor.
@@ -73,13 +78,13 @@ func (v *visitors) come(ctx context.Context, conn net.Conn) context.Context {
 		turnAway(conn)
 		return ctx // by which no request will come
 	}
-	at := &visitor{permit: permit}
+	at := &visitor{permit: permit, cut: func() { cut(conn) }}
 	at.hurry = time.AfterFunc(strangerTimeout, func() {
 		if !at.known.Load() {
-			cut(conn)
+			at.cut()
 		}
 	})
-	permit.OnEvict(func() { cut(conn) })
+	permit.OnEvict(at.cut)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.all[conn] = at
@@ -132,6 +137,9 @@ func (v *visitors) Bear(c *frame.Call) (done func(), ok bool) {
 	}
 	if at.answering.Add(1) > strangerRequests {
 		at.answering.Add(-1)
+		if at.excess.Add(1) >= strangerExcess {
+			at.cut()
+		}
 		return nil, false
 	}
 	return func() {

@@ -101,6 +101,25 @@ func TestStreamsOfStrangers(t *testing.T) {
 	s.wait(strangerRequests+21, 20-strangerRequests)
 }
 
+// R2: a connection of a stranger who asks for more and more is closed.
+func TestAStrangerWithTooManyStreams(t *testing.T) {
+	r := start(t, everyListener(t))
+	secure := r.trust()
+	secure.NextProtos = []string{"h2"}
+	conn := testkit.Value(tls.Dial("tcp", r.host("https"), secure))(t)
+	defer conn.Close()
+	s := newStreams(t, conn)
+	s.ask(strangerRequests, "/api/v1/openapi.json", false)
+	for range strangerExcess {
+		s.ask(1, "/api/v1/openapi.json", false)
+	}
+	for {
+		if _, err := s.framer.ReadFrame(); err != nil {
+			return
+		}
+	}
+}
+
 // streams asks over HTTP/2 and takes no body.
 type streams struct {
 	t              *testing.T

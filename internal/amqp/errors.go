@@ -66,6 +66,7 @@ var (
 	errOutputFull     = errors.New("too many answers wait for the peer to take them")
 	errPartsFull      = errors.New("too much of unfinished messages on the connection")
 	errAllPartsFull   = errors.New("the server holds too much of unfinished messages for now")
+	errStrangerBytes  = errors.New("too much was sent before a right was shown: put a token to $cbs first")
 	errPanic          = errors.New("the server made a mistake; its log has more")
 )
 
@@ -128,6 +129,7 @@ var faults = []fault{
 	{"errOutputFull", errOutputFull, ConditionResourceLimitExceeded, scopeConnection, reasonOutput},
 	{"errPartsFull", errPartsFull, ConditionResourceLimitExceeded, scopeConnection, reasonParts},
 	{"errAllPartsFull", errAllPartsFull, ConditionResourceLimitExceeded, scopeLink, reasonParts},
+	{"errStrangerBytes", errStrangerBytes, ConditionResourceLimitExceeded, scopeConnection, reasonStranger},
 	{"errPanic", errPanic, ConditionInternalError, scopeConnection, reasonPanic},
 }
 

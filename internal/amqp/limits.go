@@ -95,6 +95,8 @@ const (
 	StrangerSessions = 8
 	StrangerLinks    = 8
 	strangerHandle   = 255
+	// strangerBytes is how much it may send in all: many tries with the largest token.
+	strangerBytes = 1 << 20
 	// strangerAnswerBytes is how much of answers may wait to be written.
 	strangerAnswerBytes = freeAnswerBytes
 	// strangerHeirBytes is how much of attaches may wait for their handles.
@@ -119,6 +121,7 @@ const (
 	reasonProtocol    = "protocol"      // a frame that is not allowed where it came
 	reasonMessageSize = "message_size"  // a message beyond the link's limit
 	reasonParts       = "parts"         // too much of unfinished messages
+	reasonStranger    = "stranger"      // more than a stranger may send
 	reasonAttach      = "attach"        // an attach beyond our limit
 	reasonPanic       = "panic"         // our own fault
 )

@@ -17,6 +17,8 @@ type reader struct {
 	in    *input
 	peer  Peer       // nil until the connection is open
 	parts reassembly // of unfinished messages
+	// strange is how many bytes a stranger has sent.
+	strange int
 }
 
 // run goes through the layers and then takes frames, until there is a reason to end.
@@ -80,6 +82,11 @@ func (r *reader) next() error {
 	h, body, err := r.in.frame()
 	if err != nil {
 		return err
+	}
+	if !r.conn.known.Load() {
+		if r.strange += int(h.Size); r.strange > strangerBytes {
+			return errStrangerBytes
+		}
 	}
 	if h.Type != wire.FrameAMQP {
 		return fmt.Errorf("%w: %d where AMQP's 0 is due", errFrameType, h.Type)

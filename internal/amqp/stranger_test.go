@@ -82,6 +82,29 @@ func TestStrangersHaveSmallFrames(t *testing.T) {
 	p.expectClose(ConditionFramingError)
 }
 
+// R2: a stranger that sends without end is cut off, though nothing of it is kept; who has shown a
+// right is not.
+func TestStrangersSendLittleInAll(t *testing.T) {
+	part := message(0, 0)
+	part.More = true
+	p := strange(t, admission.Limits{}).raw()
+	p.attachSender()
+	for range strangerBytes / 30_000 {
+		p.transfer(0, part, make([]byte, 30_000))
+	}
+	p.transfer(0, part, make([]byte, 30_000))
+	p.expectClose(ConditionResourceLimitExceeded)
+
+	p = strange(t, admission.Limits{}).raw()
+	p.attachSender()
+	p.become(0)
+	part.DeliveryID = wire.Some(uint32(1))
+	for range strangerBytes/30_000 + 1 {
+		p.transfer(0, part, make([]byte, 30_000))
+	}
+	p.barrier()
+}
+
 // R2: what strangers have not finished takes no room from clients, nor that of one connection all.
 func TestUnfinishedMessagesOfStrangers(t *testing.T) {
 	f := strange(t, admission.Limits{StrangerBytes: 300 << 10})
