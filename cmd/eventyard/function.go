@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ Names have 1 to 100 letters, digits, '-', '_' and '.'.`
 
 func (c functionCommands) create() *cobra.Command {
 	var request admin.FunctionRequest
+	var at admin.Checkpoints
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a function",
@@ -52,9 +54,16 @@ func (c functionCommands) create() *cobra.Command {
 			return admin.Function{}, usagef(cmd, "which events, and who is called? give --hub and --endpoint")
 		}
 		request.Name = args[0]
+		at, _ = client.Checkpoints(cmd.Context(), request.Hub, cmp.Or(request.Group, request.Name)) // a new group has none
 		made, err := client.CreateFunction(cmd.Context(), request)
 		return made, adviseExisting(err, args[0])
-	}, func(f admin.Function) error { return c.printFunctionMade("created", f) })
+	}, func(f admin.Function) error {
+		if err := c.printFunctionMade("created", f); err != nil || len(at.Checkpoints) == 0 {
+			return err
+		}
+		return c.printf("the group has checkpoints, for %d of its partitions: the function continues there; see them with: eventyard checkpoint list %s %s\n",
+			len(at.Checkpoints), f.Hub, f.Group)
+	})
 }
 
 // adviseExisting says how to see the function that has the name, which may be spelled otherwise.

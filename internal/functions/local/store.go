@@ -3,6 +3,8 @@ package local
 import (
 	"bytes"
 	"context"
+	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -29,6 +31,9 @@ import (
 type Store struct {
 	*groups.Registry
 	id string
+	// function is the one whose records have to be the yard's own; empty: whatever is there counts.
+	function string
+	log      *slog.Logger
 
 	mu    sync.Mutex
 	views map[processor.Group]*view // guarded by mu
@@ -43,6 +48,15 @@ var (
 // NewStore makes one for an instance.
 func NewStore(k *groups.Registry, instance string) *Store {
 	return &Store{Registry: k, id: instance, views: map[processor.Group]*view{}}
+}
+
+// NewStoreOf makes one for an instance of a function, which believes nothing that clients wrote of
+// the function's work, failures and circuit: before the group was the function's they could, and
+// made it pass over events. What they left is removed.
+func NewStoreOf(k *groups.Registry, instance, function string, log *slog.Logger) *Store {
+	s := NewStore(k, instance)
+	s.function, s.log = function, log
+	return s
 }
 
 // How often a renewal is written that nobody else is there to see: a presence often enough for
@@ -189,7 +203,7 @@ func (v *view) standsLocked(r *standing, version processor.Version, rewrite time
 // Entries sees who is present.
 func (s *Store) Entries(ctx context.Context, g processor.Group, prefix string) (_ []processor.Entry, err error) {
 	if prefix != presences && prefix != nexts {
-		return s.Registry.Entries(ctx, g, prefix)
+		return s.believed(ctx, g, prefix)
 	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -364,4 +378,28 @@ func (s *Store) Remove(ctx context.Context, g processor.Group, f processor.Entry
 	defer v.forget()
 	f.Version = stored(f.Version)
 	return s.Registry.Remove(ctx, g, f)
+}
+
+// believed reads entries without those of the function that a client wrote, and removes these.
+func (s *Store) believed(ctx context.Context, g processor.Group, prefix string) ([]processor.Entry, error) {
+	if s.function == "" {
+		return s.Registry.Entries(ctx, g, prefix)
+	}
+	all, clients, err := s.EntriesByWriter(ctx, g, prefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range clients {
+		kind, rest, _ := strings.Cut(f.Key, "/")
+		if name, _, _ := strings.Cut(rest, "/"); name != s.function || !groups.OfFunctions(f.Key) {
+			all = append(all, f)
+			continue
+		}
+		s.log.Warn("a client had left a record of a function of the yard, it is removed",
+			"hub", g.Hub, "group", g.Group, "function", s.function, "record", kind)
+		if err := s.Registry.Remove(ctx, g, f); err != nil && !errors.Is(err, processor.ErrConflict) { // another was quicker
+			return nil, err
+		}
+	}
+	return all, nil
 }

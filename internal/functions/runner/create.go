@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
+	"github.com/eventyard/eventyard/processor"
 )
 
 // Create stores a definition, with defaults filled in; makes the group and the default poison hub
@@ -45,13 +47,18 @@ func (k *Registry) create(ctx context.Context, d Definition) (*entry, error) {
 	if err := k.provide(ctx, d); err != nil {
 		return nil, err
 	}
-	d.Created = now()
-	d.Since = d.since(Definition{})
-	e, err := k.insert(ctx, &entry{stored: stored{Definition: d}, key: keyOf(d.Name)})
+	all, err := k.cfg.Groups.Checkpoints(ctx, d.group(""))
 	if err != nil {
 		return nil, err
 	}
-	k.log.Info("function created", "function", d.Name, "hub", d.Hub, "group", d.Group)
+	at := slices.DeleteFunc(all, func(c processor.Checkpoint) bool { return c.Updated.IsZero() })
+	d.Created = now()
+	d.Since = d.since(Definition{})
+	e, err := k.insert(ctx, &entry{stored: stored{Definition: d, OwnRecords: true}, key: keyOf(d.Name)})
+	if err != nil {
+		return nil, err
+	}
+	k.log.Info("function created", "function", d.Name, "hub", d.Hub, "group", d.Group, "continues_at_checkpoints", len(at))
 	return e, nil
 }
 

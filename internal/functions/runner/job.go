@@ -143,7 +143,7 @@ func (k *supervisor) host(ctx context.Context, j *job, e *entry) error {
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	h := k.newHost(j, e.Definition, stop)
+	h := k.newHost(j, e, stop)
 	k.mu.Lock()
 	j.ran, j.host, j.problem, j.stop = &e.Definition, h, nil, stop
 	if !k.keepsLocked(j) { // it has changed since it was looked at
@@ -169,7 +169,11 @@ func (k *supervisor) host(ctx context.Context, j *job, e *entry) error {
 
 // newHost has a frame of its own: what it puts together would else stay on the stack of each idle
 // function.
-func (k *supervisor) newHost(j *job, d Definition, stop context.CancelCauseFunc) *functions.Host {
+func (k *supervisor) newHost(j *job, e *entry, stop context.CancelCauseFunc) *functions.Host {
+	d, store := e.Definition, local.NewStore(k.cfg.Groups, k.id)
+	if e.OwnRecords {
+		store = local.NewStoreOf(k.cfg.Groups, k.id, d.Name, k.log)
+	}
 	var sink functions.Sink
 	if topic, is := d.poisonTopic(); is {
 		sink = topicSink{k.catalog, topic}
@@ -181,7 +185,7 @@ func (k *supervisor) newHost(j *job, d Definition, stop context.CancelCauseFunc)
 		k.report()
 	}}
 	h := functions.NewHostIn(k.hubs, functions.Config{
-		Store: local.NewStore(k.cfg.Groups, k.id), ID: k.id, Lease: k.cfg.Lease, Stop: k.cfg.Stop, Log: k.log, OnError: ear.heard,
+		Store: store, ID: k.id, Lease: k.cfg.Lease, Stop: k.cfg.Stop, Log: k.log, OnError: ear.heard,
 	})
 	handler := functions.HTTP(d.Endpoint, functions.HTTPConfig{Format: d.Format, Header: d.header(), Client: k.cfg.HTTP})
 	h.Handle(d.Name, handler, d.binding(sink))

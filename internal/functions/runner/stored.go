@@ -24,6 +24,9 @@ type stored struct {
 	Definition
 	// Deleting is set from the moment a deletion is decided.
 	Deleting bool `json:"deleting,omitempty"`
+	// OwnRecords: hosts believe only what the yard itself wrote of its work, failures and circuit.
+	// Functions from before such records were marked have it not set.
+	OwnRecords bool `json:"ownRecords,omitempty"`
 }
 
 // entry is what is known of a key. It is never changed, only replaced.

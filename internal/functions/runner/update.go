@@ -56,7 +56,7 @@ func (k *Registry) change(ctx context.Context, there *entry, d Definition) (*ent
 		return nil, err
 	}
 	e := *there
-	e.stored = stored{Definition: d}
+	e.Definition = d
 	changed, err := k.put(ctx, &e)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type Caller struct {
 	// Lasts is for how long what it writes counts as an instance's that lives, unless it is
 	// written again; 0 means AliveWithin.
 	Lasts time.Duration
+	// yard: it is this process itself.
+	yard bool
 }
 
 // maxLasts bounds Caller.Lasts: what nobody writes any more is not to be kept from others for long.
@@ -47,7 +49,7 @@ func HashOf(secret string) string {
 }
 
 // itself is the yard's own process, of which clients know no secret.
-func itself() Caller { return Caller{Operator: true, Hash: HashOf(rand.Text())} }
+func itself() Caller { return Caller{Operator: true, Hash: HashOf(rand.Text()), yard: true} }
 
 // bond is what a record has of who wrote it.
 type bond struct {

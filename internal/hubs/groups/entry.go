@@ -19,9 +19,31 @@ func (k *Registry) Entries(ctx context.Context, of processor.Group, prefix strin
 	if err != nil {
 		return nil, err
 	}
-	return list(ctx, g, "entries", entryPrefix, prefix, func(r entryRecord, key string, revision meta.Revision) processor.Entry {
-		return processor.Entry{Key: key, Value: r.Value, Version: versionOf(revision)}
+	return list(ctx, g, "entries", entryPrefix, prefix, shown)
+}
+
+func shown(r entryRecord, key string, revision meta.Revision) processor.Entry {
+	return processor.Entry{Key: key, Value: r.Value, Version: versionOf(revision)}
+}
+
+// EntriesByWriter is Entries, apart by who wrote them last: the yard's own process, or a client.
+func (k *Registry) EntriesByWriter(ctx context.Context, of processor.Group, prefix string) (yards, clients []processor.Entry, err error) {
+	if err := checkEntry(groupentry.CheckPrefix(prefix)); err != nil {
+		return nil, nil, err
+	}
+	g, err := k.find(ctx, of)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = list(ctx, g, "entries", entryPrefix, prefix, func(r entryRecord, key string, revision meta.Revision) struct{} {
+		to := &clients
+		if r.Yard {
+			to = &yards
+		}
+		*to = append(*to, shown(r, key, revision))
+		return struct{}{}
 	})
+	return yards, clients, err
 }
 
 // datedEntry is an entry with the time at which it was put.
@@ -60,7 +82,7 @@ func (k *Registry) PutBy(ctx context.Context, by Caller, of processor.Group, e p
 			return processor.Entry{}, err
 		}
 	}
-	key, record := g.Prefix+entryPrefix+e.Key, encode(entryRecord{V: recordVersion, Put: now(), Value: e.Value, bond: by.bond()})
+	key, record := g.Prefix+entryPrefix+e.Key, encode(entryRecord{V: recordVersion, Put: now(), Value: e.Value, Yard: by.yard, bond: by.bond()})
 	more := size{1, len(record)}
 	if expected != 0 {
 		more = size{0, len(record) - k.entryBytes(ctx, key)}

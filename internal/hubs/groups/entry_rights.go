@@ -22,6 +22,17 @@ const (
 	CircuitPrefix  = "circuit/"  // + function: for all instances, by Config.Circuit
 )
 
+// OfFunctions tells whether an entry is of a kind that only the hosts of functions read. Those of
+// functions that the yard runs are shown to no client.
+func OfFunctions(key string) bool {
+	kind, _, _ := strings.Cut(key, "/")
+	switch kind + "/" {
+	case workPrefix, tallyPrefix, CircuitPrefix:
+		return true
+	}
+	return false
+}
+
 // mayChange wants a client that is no operator to be allowed to put or remove an entry, whose
 // present record is the one that the comparison will find.
 func (g group) mayChange(ctx context.Context, by Caller, act act, e processor.Entry, expected meta.Revision) error {

@@ -57,6 +57,8 @@ type entryRecord struct {
 	V     int       `json:"v"`
 	Put   time.Time `json:"put"`
 	Value []byte    `json:"value,omitempty"`
+	// Yard: the yard's own process wrote it, of whatever node and life, and no client.
+	Yard bool `json:"yard,omitempty"`
 	bond
 }
 
