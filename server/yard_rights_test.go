@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
@@ -27,6 +28,8 @@ func TestFunctionsOfTheYardAreOutOfReach(t *testing.T) {
 	testkit.Must(t, err)
 	listening := cs
 	listening.Policy, listening.Key, listening.Hub = "reader", cfg.Policies[0].PrimaryKey, "orders"
+	r.want(http.StatusCreated, "POST", "/api/v1/hubs/orders/events", `[{"body":{"n":0}}]`)
+	hook.await(hook.got, `"n":0`)                        // its work and its count are there
 	for _, who := range []string{"listens", "manages"} { // who manages leaves records that others meet
 		cs := map[string]auth.ConnectionString{"listens": listening, "manages": cs}[who]
 		client, err := hub.Dial(t.Context(), cs.String(), hub.Config{Log: r.cfg.Log})
@@ -53,6 +56,17 @@ func TestFunctionsOfTheYardAreOutOfReach(t *testing.T) {
 				testkit.Equal(t, errors.Is(err, hub.ErrUnauthorized), !may, "%s writes a %s in %s: %v", who, what, group, err)
 			}
 			testkit.Must(t, call(groupwire.OpEntries, group, groupwire.EntriesRequest{About: about}), "%s reads %s", who, group)
+		}
+		for _, prefix := range []string{"", "work/", "failures/", "circuit/"} {
+			reply, err := groupwire.CallHub(t.Context(), client.Hub("orders"), groupwire.Call{
+				Operation: groupwire.OpEntries, Group: "billing",
+				Body: testkit.Value(json.Marshal(groupwire.EntriesRequest{About: groupwire.About{Group: "billing"}, Prefix: prefix}))(t),
+			})
+			testkit.Must(t, err)
+			for _, kind := range []string{"work/", "failures/", "circuit/"} {
+				testkit.That(t, !strings.Contains(string(reply), kind), "%s reads %s of the function: %s", who, kind, reply)
+			}
+			testkit.Equal(t, strings.Contains(string(reply), "presence/"), prefix == "", "%s sees instances by %q", who, prefix)
 		}
 	}
 	r.want(http.StatusCreated, "POST", "/api/v1/hubs/orders/events", `[{"body":{"n":1}}]`)

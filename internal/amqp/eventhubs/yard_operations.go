@@ -109,9 +109,13 @@ func (n *yardNode) entries(ctx context.Context, g processor.Group, q groupwire.E
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	reserved := n.peer.handler.cfg.Reserved(g.Hub, g.Group)
 	all, err := n.groups.Entries(ctx, g, q.Prefix)
 	if err != nil {
 		return nil, err
+	}
+	if reserved || n.peer.handler.cfg.Reserved(g.Hub, g.Group) { // a function may have come, or gone, meanwhile
+		all = slices.DeleteFunc(all, func(f processor.Entry) bool { return groups.OfFunctions(f.Key) })
 	}
 	return page(all, q.After), nil
 }
