@@ -289,7 +289,8 @@ func TestAnEventThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// F4: numbers are stored once, by whichever way and however often they are sent.
+// F4, R1: numbers are stored once, however often they are sent, here as over AMQP; but who has the
+// same id there is another.
 func TestProducersAreTheSameAsOverAMQP(t *testing.T) {
 	bothWays(t, func(t *testing.T, y *yard, one, other functions.Namespace) {
 		send := func(space functions.Namespace, number int32, epoch int16, text string) error {
@@ -300,29 +301,34 @@ func TestProducersAreTheSameAsOverAMQP(t *testing.T) {
 			return p.Send(t.Context(), number, ev)
 		}
 		testkit.Must(t, send(one, 0, 0, "a"))
-		testkit.Must(t, send(other, 0, 0, "a again"))
-		testkit.Must(t, send(other, 1, 0, "b"))
+		testkit.Must(t, send(one, 0, 0, "a again"))
+		testkit.Must(t, send(one, 1, 0, "b"))
 		testkit.Must(t, send(one, 1, 0, "b again"))
 		testkit.Must(t, send(one, 2, 0, "c"))
-		if err := send(other, 7, 0, "x"); kind(err) != hub.ErrOutOfOrder {
+		if err := send(one, 7, 0, "x"); kind(err) != hub.ErrOutOfOrder {
 			t.Errorf("out of order it hears %v", err)
 		}
 		testkit.Must(t, send(one, 3, 1, "d"))
-		if err := send(other, 4, 0, "x"); kind(err) != hub.ErrProducerFenced {
+		if err := send(one, 4, 0, "x"); kind(err) != hub.ErrProducerFenced {
 			t.Errorf("of an old epoch it hears %v", err)
 		}
 		if err := send(one, 4, 1, strings.Repeat("x", 1<<20)); kind(err) != hub.ErrTooLarge {
 			t.Errorf("too large it hears %v", err)
 		}
 		testkit.That(t, send(one, -1, 1, "x") != nil, "a number below zero is taken")
+		if other == one {
+			testkit.Must(t, send(one, 4, 1, "e"))
+		} else {
+			testkit.Must(t, send(other, 0, 0, "e"))
+		}
 		r, err := one.Hub("orders").Open(t.Context(), hub.ReadConfig{Partition: "0"})
 		testkit.Must(t, err)
 		defer r.Close(context.Background())
 		var got []string
-		for _, ev := range read(t, r, 4) {
+		for _, ev := range read(t, r, 5) {
 			got = append(got, string(ev.Body)+" "+ev.Key)
 		}
-		testkit.Equal(t, strings.Join(got, ", "), "a key-a, b key-b, c key-c, d key-d", "stored")
+		testkit.Equal(t, strings.Join(got, ", "), "a key-a, b key-b, c key-c, d key-d, e key-e", "stored")
 	})
 }
 

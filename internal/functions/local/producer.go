@@ -91,7 +91,7 @@ func (p *producer) begin(ctx context.Context) (*broker.Producer, error) {
 	if p.open != nil {
 		return p.open, nil
 	}
-	open, err := p.source.broker.Producer(ctx, p.source.name, p.cfg.Partition, broker.ProducerConfig{ID: &p.cfg.ID, Epoch: &p.cfg.Epoch})
+	open, err := p.source.broker.Producer(ctx, p.source.name, p.cfg.Partition, broker.ProducerConfig{ID: &p.cfg.ID, Epoch: &p.cfg.Epoch, Yard: true})
 	p.open = open
 	return open, err
 }

@@ -23,6 +23,25 @@ type ProducerConfig struct {
 	Last *int32
 	// Quota is that of who publishes, besides the hub's; nil: none.
 	Quota *quota.Meter
+	// Yard: it is one inside the yard's process. Its id is counted from yardIDs on, where nobody
+	// else's is: who learns the id cannot publish in its name, so that what it publishes passes for
+	// a repeat.
+	Yard bool
+}
+
+// yardIDs is the lowest id of producers inside the yard's process.
+const yardIDs = 1 << 62
+
+// apart gives the config with an id that is the caller's to use.
+func (c ProducerConfig) apart() (ProducerConfig, error) {
+	switch {
+	case c.ID == nil:
+	case c.Yard:
+		c.ID = new(*c.ID | yardIDs)
+	case *c.ID >= yardIDs:
+		return c, fmt.Errorf("producer %d: ids from %d on are the yard's own, choose a lower one: %w", *c.ID, int64(yardIDs), ErrProducerFenced)
+	}
+	return c, nil
 }
 
 // Producer publishes to one partition with numbers of its own, so that what is sent
@@ -47,10 +66,13 @@ type Producer struct {
 // A partition remembers maxProducers producers, for producerLife; those unused for longer, or
 // longest, are forgotten once nobody holds them any more, and may begin as if they were new.
 //
-// Errors: ErrProducerFenced where no epoch is left, ErrOutOfOrder for a Last that is no
+// Errors: ErrProducerFenced where no epoch is left or the id is one of the yard's own, ErrOutOfOrder for a Last that is no
 // number, *NotFoundError, the store's and the engine's.
 func (b *Broker) Producer(ctx context.Context, hub, partition string, cfg ProducerConfig) (*Producer, error) {
 	h, number, err := b.locate(hub, partition)
+	if err == nil {
+		cfg, err = cfg.apart()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -329,3 +329,19 @@ func TestProducersAreForgotten(t *testing.T) {
 	mustStore(t, again, 2, "c")
 	testkit.ErrorIs(t, testkit.Err(store(t.Context(), old, 2, "x")), ErrProducerFenced, "the old one beside one that began anew")
 }
+
+// R1: who learns the id of a producer inside the yard's process publishes nothing in its name: what
+// the yard then publishes is no repeat.
+func TestTheYardsProducersAreApart(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	for _, id := range []int64{0, 7} {
+		yard := mustBegin(t, b, "orders", ProducerConfig{ID: new(id), Epoch: new(int16(0)), Yard: true})
+		client := mustBegin(t, b, "orders", ProducerConfig{ID: new(id), Epoch: new(int16(0))})
+		mustStore(t, client, 1, "decoy")
+		_, err := b.Producer(t.Context(), "orders", "0", ProducerConfig{ID: new(yard.ID())})
+		testkit.ErrorIs(t, err, ErrProducerFenced, "a client begins %d", yard.ID())
+		stored := mustStore(t, yard, 1, "put away")
+		testkit.That(t, stored.First != eventlog.NoSequence, "%d passes for a repeat", id)
+	}
+}
