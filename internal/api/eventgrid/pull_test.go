@@ -270,9 +270,12 @@ func TestPullErrors(t *testing.T) {
 // A long poll outlives the time that the server gives other answers and bodies.
 func TestLongPollsOutliveTheServersPatience(t *testing.T) {
 	y := newYard(t)
-	impatient := httptest.NewUnstartedServer(y.frame)
-	impatient.Config.WriteTimeout, impatient.Config.ReadTimeout = 200*time.Millisecond, 200*time.Millisecond
-	impatient.StartTLS()
+	// As WriteTimeout and ReadTimeout do, but for the handshake, which takes as long as it takes.
+	impatient := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ends, connection := time.Now().Add(200*time.Millisecond), http.NewResponseController(w)
+		testkit.Check(t, errors.Join(connection.SetReadDeadline(ends), connection.SetWriteDeadline(ends)))
+		y.frame.ServeHTTP(w, r)
+	}))
 	defer impatient.Close()
 	there := y.in(t)
 	there.server = impatient
