@@ -154,10 +154,19 @@ func TestCallsWithATokenForOneGroup(t *testing.T) {
 	cs, err := auth.ParseConnectionString(y.ConnectionString())
 	testkit.Must(t, err)
 	resource := "sb://" + cs.Host() + "/h/ConsumerGroups/g"
-	client := y.dial(t, endpoint+";SharedAccessSignature="+auth.Sign(resource, cs.Policy, cs.Key, time.Now().Add(time.Hour))+
-		";UseDevelopmentEmulator=true", hub.Config{})
-	for range 2 {
-		testkit.Must(t, testkit.Err(client.Hub("h").Call(t.Context(), "leases", []byte(`{"group":"g"}`))))
+	signed := endpoint + ";SharedAccessSignature=" + auth.Sign(resource, cs.Policy, cs.Key, time.Now().Add(time.Hour)) +
+		";UseDevelopmentEmulator=true"
+	for _, connection := range []string{signed, signed + ";EntityPath=H"} {
+		client := y.dial(t, connection, hub.Config{})
+		for range 2 {
+			testkit.Must(t, testkit.Err(client.Hub("h").Call(t.Context(), "leases", []byte(`{"group":"g"}`))))
+		}
+		for _, other := range []string{"$Default", "g/sub", "G", "g/partitions/0"} {
+			err := testkit.Err(client.Hub("h").Call(t.Context(), "leases", []byte(`{"group":"`+other+`"}`)))
+			testkit.ErrorIs(t, err, hub.ErrUnauthorized, "group %s", other)
+		}
 	}
-	testkit.ErrorIs(t, testkit.Err(client.Hub("h").Call(t.Context(), "leases", []byte(`{"group":"$Default"}`))), hub.ErrUnauthorized)
+	// For another hub it is refused at once.
+	_, err = hub.Dial(t.Context(), signed+";EntityPath=other", hub.Config{})
+	testkit.ErrorIs(t, err, hub.ErrUnauthorized)
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // Client is a connection to a namespace. All its methods, and those of Hub, may be called by many
@@ -15,6 +17,7 @@ type Client struct {
 	cfg    Config
 	at     endpoint
 	entity string // the connection string's hub; empty if it has none
+	gate   string // the audience that Dial shows a token for
 	tokens tokens
 	life   life // until Close
 
@@ -63,13 +66,19 @@ func newClient(connectionString string, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	gate := at.audience(parsed.Hub)
+	// A signature may be for less than the hub, such as one group: it is shown for that.
+	if signed, err := auth.ParseSignature(parsed.Signature); err == nil && parsed.Hub != "" &&
+		auth.HubOf(signed.Path) == auth.At(parsed.Hub).Hub {
+		gate = signed.Resource
+	}
 	return &Client{
-		cfg: cfg.withDefaults(), at: at, entity: parsed.Hub, tokens: tokens, life: newLife(),
+		cfg: cfg.withDefaults(), at: at, entity: parsed.Hub, gate: gate, tokens: tokens, life: newLife(),
 		senders: make(map[string]*sender),
 	}, nil
 }
 
-// knock puts a token, for the hub or, where none is named, for the namespace. Clients of Event Hubs
+// knock puts a token, for the hub, or what of it the token is for, or, where none is named, for the namespace. Clients of Event Hubs
 // never ask for the latter: a namespace that refuses only so wide an audience has found nothing
 // wrong with the key.
 func (c *Client) knock(ctx context.Context) error {
@@ -77,7 +86,7 @@ func (c *Client) knock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = conn.authorize(ctx, c.at.audience(c.entity))
+	err = conn.authorize(ctx, c.gate)
 	if answer, ok := errors.AsType[*CallError](err); ok && c.entity == "" {
 		meaning, passing := answer.judge()
 		if !passing && (meaning != ErrUnauthorized || strings.HasPrefix(answer.Description, "InvalidAudience")) {

@@ -151,5 +151,17 @@ func (a address) path() string {
 // scope is the address in the form that rights are judged by: with the hub that the link
 // will work on.
 func (a address) scope() auth.Entity {
-	return auth.Entity{Hub: auth.PathOf(a.hub), Path: auth.PathOf(a.path())}
+	switch {
+	case a.node == nodeManagement:
+		return auth.At(a.hub, wordManagement)
+	case a.node == nodeYard:
+		return auth.At(a.hub, wordYard)
+	case a.group != "":
+		return auth.At(a.hub, wordGroups, a.group, wordPartitions, a.partition)
+	case a.publisher != "":
+		return auth.At(a.hub, wordPublishers, a.publisher)
+	case a.partition != "":
+		return auth.At(a.hub, wordPartitions, a.partition)
+	}
+	return auth.At(a.hub)
 }

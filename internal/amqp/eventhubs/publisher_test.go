@@ -28,7 +28,7 @@ func TestPublishersAreHeldToTheirKey(t *testing.T) {
 	conn := y.dial(nil)
 	authorizeAs(t, conn, "sends", "sb://localhost/orders/publishers/device-7", time.Hour)
 	s := newSession(t, conn)
-	for _, elsewhere := range []string{"orders", "orders/Partitions/0", "orders/Publishers/device-8", "orders/Publishers/device-77"} {
+	for _, elsewhere := range []string{"orders", "orders/Partitions/0", "orders/Publishers/device-8", "orders/Publishers/device-77", "orders/Publishers/DEVICE-7"} {
 		_, err := s.NewSender(t.Context(), elsewhere, nil)
 		wantError(t, err, condUnauthorized, "Unauthorized access. 'Send' claim(s) are required")
 	}
@@ -63,6 +63,15 @@ func TestPublishersAreHeldToTheirKey(t *testing.T) {
 		if id := strconv.Itoa(p); id != home {
 			testkit.Equal(t, len(y.stored("orders", id)), 0, "events in partition %s", id)
 		}
+	}
+}
+
+// R1: a publisher has a name that means the same everywhere.
+func TestPublishersHavePlainNames(t *testing.T) {
+	y := newOrders(t, 1)
+	for _, bad := range []string{"..", "a..b", "abc."} {
+		_, err := y.session().NewSender(t.Context(), "orders/publishers/"+bad, nil)
+		wantError(t, err, condArgument, "Publisher \""+bad+"\": name is not allowed: ")
 	}
 }
 

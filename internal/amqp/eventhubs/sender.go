@@ -54,6 +54,9 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if err := p.authorize(at, auth.Send); err != nil {
 		return amqp.Terminus{}, err
 	}
+	if err := broker.CheckPublisher(a.publisher); err != nil {
+		return amqp.Terminus{}, err
+	}
 	hub, err := p.handler.cfg.Broker.Hub(a.hub)
 	if err != nil {
 		return amqp.Terminus{}, err

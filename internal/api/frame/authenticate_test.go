@@ -66,7 +66,7 @@ func TestNeedsAreChecked(t *testing.T) {
 		{Of(Hub, auth.Listen), auth.At("other"), auth.ErrAudience, `not for "other"`},
 		{Of(Namespace), auth.Entity{}, auth.ErrAudience, "not for the whole namespace"},
 	} {
-		t.Run(fmt.Sprintf("%s at %q", tt.need, tt.at.Path), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s at %q", tt.need, tt.at.String()), func(t *testing.T) {
 			if err := tt.need.Check(listener, tt.at, time.Now()); !errors.Is(err, tt.err) || err != nil && !strings.Contains(err.Error(), tt.word) {
 				t.Errorf("the error is %v", err)
 			}

@@ -112,5 +112,5 @@ func showEntity(at auth.Entity) string {
 	if at.Hub == "" {
 		return "the whole namespace"
 	}
-	return fmt.Sprintf("%q", at.Path)
+	return fmt.Sprintf("%q", at)
 }

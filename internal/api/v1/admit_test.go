@@ -161,7 +161,13 @@ func TestRESTTokensAreAsNarrowAsTheirResource(t *testing.T) {
 		t.Helper()
 		y.as(signed(resource, time.Hour)).want(status, "POST", path, "x", "Content-Type", "text/plain")
 	}
-	post(201, "/shop/orders/publishers/Dev1/messages", "shop/orders/publishers/dev1")
+	post(201, "/Shop/orders/Publishers/Dev1/messages", "shop/orders/publishers/Dev1")
+	for _, other := range []string{"dev1", "DEV1", "Dev1%2Fx", "Dev1.", ".."} { // R1
+		post(401, "/shop/orders/publishers/"+other+"/messages", "shop/orders/publishers/Dev1")
+	}
+	for _, bad := range []string{"a%2Fb", "..", "a..b", "a%2F%2Fb", "abc."} { // R1
+		y.want(400, "POST", "/shop/orders/publishers/"+bad+"/messages", "x", "Content-Type", "text/plain")
+	}
 	post(201, "/shop%2Forders/partitions/1/messages", "shop/orders/partitions/1")
 	post(201, "/shop/orders/publishers/dev1/messages", "shop/orders")
 	post(401, "/shop/orders/publishers/dev2/messages", "shop/orders/publishers/dev1")

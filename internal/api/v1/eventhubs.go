@@ -76,6 +76,9 @@ const batchType = "application/vnd.microsoft.servicebus.json"
 // of all it sends.
 func (d *Handler) postMessages(w http.ResponseWriter, r *http.Request) error {
 	a, _ := parseAddress(r.URL.EscapedPath())
+	if err := broker.CheckPublisher(a.publisher); err != nil {
+		return badRequest("name the publisher with letters, digits, '-', '_' and '.'", "%v", err)
+	}
 	box := outbox{limit: d.cfg.MaxEventBytes}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -2,28 +2,10 @@ package auth
 
 import (
 	"crypto/sha256"
-	"strings"
 	"time"
 )
 
-// Entity is what a right is needed for: a hub, or something in one. The zero Entity is the
-// namespace.
-type Entity struct {
-	// Hub is the hub that is worked on, and Path its path or one beneath it, both as
-	// PathOf makes them. They are two because names of hubs may have slashes: a path
-	// alone does not show whether a/b is the hub of that name or a part of a.
-	Hub, Path string
-}
-
-// At gives the entity of a hub or of something in it, such as At("Orders", "Partitions", "0").
-func At(hub string, parts ...string) Entity {
-	return Entity{Hub: PathOf(hub), Path: PathOf(append([]string{hub}, parts...)...)}
-}
-
-// EntityOf gives the entity of a path, as Path makes it.
-func EntityOf(path string) Entity { return Entity{Hub: HubOf(path), Path: path} }
-
-// Scope is rights to everything at or beneath a path, within one hub.
+// Scope is rights to an entity and all that is in it.
 type Scope struct {
 	// Path is a hub, or something beneath one, as Path makes it; empty is the whole namespace.
 	Path   string
@@ -82,14 +64,12 @@ func (g Grant) Allows(p Entity, need Rights, now time.Time) bool {
 	return rights != 0 && rights.Has(need) && !g.Expired(now)
 }
 
-// Rights gives those to an entity, whatever the time: of every scope that lies in its hub
-// and whose path is the same or a prefix of its path, segment by segment. A scope whose
-// hub does not exist reaches no other hub for that.
+// Rights gives those to an entity, whatever the time: of every scope that it is or lies in. A scope
+// whose hub does not exist reaches no other hub for that.
 func (g Grant) Rights(p Entity) Rights {
 	var rights Rights
 	for _, s := range g.Scopes {
-		reaches := s.Path == "" || covers(s.Path, p.Path) && HubOf(s.Path) == p.Hub
-		if reaches && g.inForce(s) {
+		if EntityOf(s.Path).covers(p) && g.inForce(s) {
 			rights |= s.Rights
 		}
 	}
@@ -124,9 +104,3 @@ func (g Grant) Expired(now time.Time) bool { return !g.Expires.IsZero() && !now.
 
 // inForce reports whether a scope still stands.
 func (g Grant) inForce(s Scope) bool { return g.stands != nil && g.stands(s) }
-
-// covers reports whether a path is a prefix of another, segment by segment.
-func covers(prefix, path string) bool {
-	rest, ok := strings.CutPrefix(path, prefix)
-	return ok && (rest == "" || rest[0] == '/')
-}

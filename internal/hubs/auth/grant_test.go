@@ -38,7 +38,7 @@ func TestGrantAllows(t *testing.T) {
 		{"but not for none", one("orders", 0), At("orders"), 0, false},
 		{"each scope counts where it reaches", several, At("b"), Listen, true},
 		{"and not elsewhere", several, At("b"), Send, false},
-		{"scopes that meet add up", several, At("a", "publishers", "x", "y"), Send | Listen, true},
+		{"scopes that meet add up", several, At("a", "publishers", "x"), Send | Listen, true},
 		{"but only where they meet", several, At("a"), Send | Listen, false},
 		{"a moment before its end it is good", until(now.Add(time.Nanosecond)), At("x"), Send, true},
 		{"at its end it is over", until(now), At("x"), Send, false},
@@ -64,14 +64,49 @@ func TestGrantDoesNotReachIntoAnotherHub(t *testing.T) {
 		{"not the hub of a longer name", "a", At("a/b"), false},
 		{"nor what is in that", "a", At("a/b", "partitions", "0"), false},
 		{"the longer one has its own", "a/b", At("a/b", "partitions", "0"), true},
-		{"and not what a hub of the shorter name has there", "a/b", Entity{Hub: "a", Path: "a/b"}, false},
-		{"a part of a hub is no hub that is named like it", "a/partitions/0", Entity{Hub: "a/partitions/0", Path: "a/partitions/0"}, false},
-		{"nor is such a hub's scope that part", "a/consumergroups", Entity{Hub: "a/consumergroups/g", Path: "a/consumergroups/g"}, false},
+		{"and not what a hub of the shorter name has there", "a/b", At("a", "b"), false},
+		{"a part of a hub is no hub that is named like it", "a/partitions/0", At("a/partitions/0"), false},
+		{"nor is such a hub's scope that part", "a/consumergroups", At("a/consumergroups/g"), false},
 		{"the namespace has all", "", At("a/b"), true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			grant := Grant{Scopes: []Scope{{Path: tt.scope, Rights: Send}}}.While(always)
+			testkit.Equal(t, grant.Allows(tt.entity, Send, time.Now()), tt.want)
+		})
+	}
+}
+
+// R1: names of groups and publishers count as a whole, and in their case where that makes another.
+func TestGrantComparesWholeNames(t *testing.T) {
+	tests := []struct {
+		what, resource string
+		entity         Entity
+		want           bool
+	}{
+		{"a publisher's is for it", "H/Publishers/dev1", At("h", "publishers", "dev1"), true},
+		{"not for another case, which is another key", "h/publishers/dev1", At("h", "publishers", "DEV1"), false},
+		{"nor the other way round", "h/publishers/Dev1", At("h", "publishers", "dev1"), false},
+		{"but its own case is kept", "h/publishers/Dev1", At("H", "Publishers", "Dev1"), true},
+		{"not for a longer name with a slash", "h/publishers/dev1", At("h", "publishers", "dev1/x"), false},
+		{"a group's is for it", "h/consumergroups/g1", At("h", "ConsumerGroups", "g1"), true},
+		{"and for its partitions", "h/consumergroups/g1", At("h", "ConsumerGroups", "g1", "Partitions", "0"), true},
+		{"not for a group of a longer name", "h/consumergroups/g1", At("h", "ConsumerGroups", "g1/sub"), false},
+		{"nor for the partitions of that", "h/consumergroups/g1", At("h", "ConsumerGroups", "g1/sub", "Partitions", "0"), false},
+		{"nor for one that is named like a partition of it", "h/consumergroups/g1", At("h", "ConsumerGroups", "g1/partitions/0"), false},
+		{"the longer name has its own", "h/consumergroups/g1/sub", At("h", "ConsumerGroups", "g1/sub", "Partitions", "0"), true},
+		{"and not the shorter one's", "h/consumergroups/g1/sub", At("h", "ConsumerGroups", "g1"), false},
+		{"another case is another group", "h/consumergroups/g1", At("h", "ConsumerGroups", "G1"), false},
+		{"except the default group's", "h/consumergroups/$DEFAULT", At("h", "ConsumerGroups", "$Default", "Partitions", "0"), true},
+		{"a partition of a group is that one", "h/ConsumerGroups/g/Partitions/1", At("h", "consumergroups", "g", "partitions", "1"), true},
+		{"and no other", "h/ConsumerGroups/g/Partitions/1", At("h", "consumergroups", "g", "partitions", "11"), false},
+		{"nor the group", "h/ConsumerGroups/g/Partitions/1", At("h", "consumergroups", "g"), false},
+		{"all groups are all", "h/consumergroups/", At("h", "consumergroups", "g/x"), true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			path := testkit.Value(Path("sb://ns/" + tt.resource))(t)
+			grant := Grant{Scopes: []Scope{{Path: path, Rights: Send}}}.While(always)
 			testkit.Equal(t, grant.Allows(tt.entity, Send, time.Now()), tt.want)
 		})
 	}

@@ -11,13 +11,14 @@ import (
 var schemes = []string{"sb", "amqp", "amqps", "http", "https", "ws", "wss"}
 
 // Path is the part of a resource's URI that rights are judged by: without scheme, user, host, port
-// and query, in lower case, unescaped, without slashes at its ends. The scheme may be missing. A
-// bare host name is the namespace: the empty path. Errors wrap ErrMalformed.
+// and query, unescaped, without slashes at its ends, in lower case but for the names of groups and
+// publishers. The scheme may be missing. A bare host name is the namespace: the empty path. Errors
+// wrap ErrMalformed.
 //
 // A path without a host cannot be distinguished from a host: for those there is PathOf.
 func Path(uri string) (string, error) {
 	path, err := PathAsWritten(uri)
-	return Fold(path), err
+	return PathOf(path), err
 }
 
 // PathAsWritten is Path in the case in which it was written, to be shown.
@@ -46,25 +47,25 @@ func PathAsWritten(uri string) (string, error) {
 // PathOf gives the path of something whose name is known, such as a hub's, or the address of a
 // link: PathOf("Orders", "Partitions", "0") is orders/partitions/0. Slashes inside the parts stay.
 func PathOf(parts ...string) string {
-	return Fold(strings.Trim(strings.Join(parts, "/"), "/"))
+	return EntityOf(strings.Trim(strings.Join(parts, "/"), "/")).String()
 }
 
 // parts are the segments that stand between the name of a hub and what is in it.
-var parts = []string{"consumergroups", "messages", "partitions", "publishers"}
+var parts = []string{partGroups, partMessages, partPartitions, partPublishers}
 
 // HubOf gives the name of the hub that a path, as Path makes it, lies in: what stands
 // before the first segment that marks a part of a hub. No hub's name has such a segment,
 // but for the first, so that this needs no look at the hubs there are.
 func HubOf(path string) string {
-	hub, _ := cutHub(path)
+	hub, _, _ := cutHub(path)
 	return hub
 }
 
 // ReservedSegment gives the first segment of a name, in any case, that no hub's name may have: what
 // is behind it would pass for a part of the hub before it. Empty if there is none.
 func ReservedSegment(name string) string {
-	_, segment := cutHub(Fold(name))
-	return segment
+	_, segment, _ := cutHub(name)
+	return Fold(segment)
 }
 
 // AmbiguousPart gives the part of a name that other programs may read as something else where it
@@ -82,17 +83,18 @@ func AmbiguousPart(name string) string {
 	return ""
 }
 
-// cutHub gives the hub of a path and the segment that ends it, empty if none does. The
-// first segment ends nothing: there would be no hub.
-func cutHub(path string) (hub, segment string) {
+// cutHub gives the hub of a path, the segment that ends it, in any case, and what is behind that;
+// both are empty if none does. The first segment ends nothing: there would be no hub.
+func cutHub(path string) (hub, segment, rest string) {
 	at := 0
 	for segment := range strings.SplitSeq(path, "/") {
-		if at > 0 && (strings.HasPrefix(segment, "$") || slices.Contains(parts, segment)) {
-			return strings.TrimRight(path[:at], "/"), segment
+		end := at + len(segment)
+		if at > 0 && (strings.HasPrefix(segment, "$") || slices.Contains(parts, Fold(segment))) {
+			return strings.TrimRight(path[:at], "/"), segment, strings.TrimPrefix(path[end:], "/")
 		}
-		at += len(segment) + 1
+		at = end + 1
 	}
-	return path, ""
+	return path, "", ""
 }
 
 // Fold gives the form in which paths and names are compared: lower case. Only ASCII is

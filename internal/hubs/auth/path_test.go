@@ -41,6 +41,8 @@ func TestPath(t *testing.T) {
 		{"a plus is a plus", "sb://ns/a+b", "a+b"},
 		{"escapes are undone once", "sb://ns/a%2525", "a%25"},
 		{"upper case is folded", "sb://NS/ORDERS", "orders"},
+		{"but not in the name of a publisher", "sb://ns/ORDERS/Publishers/Dev1", "orders/publishers/Dev1"},
+		{"nor in that of a group", "sb://ns/ORDERS/ConsumerGroups/Bill/X/Partitions/0", "orders/consumergroups/Bill/X/partitions/0"},
 		{"but nothing beyond ASCII", "sb://ns/\u212Aelvin", "\u212Aelvin"},
 		{"another scheme inside the path is part of it", "ns/a", "a"},
 	}
@@ -115,7 +117,7 @@ func TestHubOf(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.path, func(t *testing.T) {
 			testkit.Equal(t, HubOf(tt.path), tt.want, "%q lies in", tt.path)
-			testkit.Equal(t, EntityOf(tt.path), (Entity{Hub: tt.want, Path: tt.path}), "%q is the place", tt.path)
+			testkit.Equal(t, EntityOf(tt.path).Hub, tt.want, "%q is judged in", tt.path)
 		})
 	}
 }
@@ -139,8 +141,10 @@ func TestAt(t *testing.T) {
 		parts []string
 		want  Entity
 	}{
-		{"Orders", nil, Entity{"orders", "orders"}},
-		{"a/B", []string{"Partitions", "0"}, Entity{"a/b", "a/b/partitions/0"}},
+		{"Orders", nil, Entity{Hub: "orders"}},
+		{"a/B", []string{"Partitions", "0"}, Entity{Hub: "a/b", Part: "partitions", Name: "0"}},
+		{"h", []string{"ConsumerGroups", "G", "Partitions", "0"}, Entity{Hub: "h", Part: "consumergroups", Name: "G", Partition: "0"}},
+		{"h", []string{"ConsumerGroups", "$Default", "Partitions", ""}, Entity{Hub: "h", Part: "consumergroups", Name: "$default"}},
 		{"", nil, Entity{}},
 	}
 	for _, tt := range tests {
@@ -153,7 +157,7 @@ func TestAt(t *testing.T) {
 // A path is made of any text without a panic, has the form that covers expects, and is
 // its own path.
 func FuzzPath(f *testing.F) {
-	for _, seed := range []string{"", "sb://ns/Orders/", "ns", "a://b", "ns/%2f%2F", "ns/%", "sb://ns/a?b#c", "ns//\xff"} {
+	for _, seed := range []string{"", "sb://ns/Orders/", "ns", "a://b", "ns/%2f%2F", "ns/%", "sb://ns/a?b#c", "ns//\xff", "ns/A//Publishers//B", "ns/a/ConsumerGroups//Partitions/0", "ns/a/$X/Y"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, uri string) {
@@ -167,7 +171,8 @@ func FuzzPath(f *testing.F) {
 		if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") || PathOf(path) != path {
 			t.Errorf("%q gives %q", uri, path)
 		}
-		if !covers(path, path) || path != "" && covers(path, "") || !strings.HasPrefix(path, HubOf(path)) || path != "" && HubOf(path) == "" {
+		e := EntityOf(path)
+		if !e.covers(e) || path != "" && e.covers(Entity{}) || !strings.HasPrefix(path, HubOf(path)) || path != "" && HubOf(path) == "" {
 			t.Errorf("%q is not covered as it should be", path)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 // What a listener branches on. Everything else that a call returns is the log's or the
 // store's own error, wrapped with what was being done.
 var (
-	// ErrInvalidName: the name of a hub or group is not of the form allowed.
+	// ErrInvalidName: the name of a hub, group or publisher is not of the form allowed.
 	ErrInvalidName = errors.New("name is not allowed")
 	// ErrReservedName: the hub's name would hide a path of the HTTP listener.
 	ErrReservedName = errors.New("name is reserved")

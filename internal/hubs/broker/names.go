@@ -44,6 +44,18 @@ func checkNewName(name string) error {
 	return nil
 }
 
+// CheckPublisher refuses a publisher's name that other programs may read as another, or as that of
+// something in it. Empty is none. The error wraps ErrInvalidName.
+func CheckPublisher(name string) error {
+	if strings.Contains(name, "/") {
+		return fmt.Errorf("publisher %.64q: %w: it has a slash in it, choose a name without", name, ErrInvalidName)
+	}
+	if err := checkNewName(name); err != nil {
+		return fmt.Errorf("publisher %w", err)
+	}
+	return nil
+}
+
 // isDefaultGroup: $Default is found whatever its case, since clients and
 // configurations spell it both ways.
 func isDefaultGroup(name string) bool { return fold(name) == "$default" }
