@@ -18,7 +18,7 @@ const headerKept = 4
 // A section of which nothing is left is not written. A message that is in this form
 // already comes out as it is. After an error dst is returned as it was.
 func Normalize(dst, msg []byte) ([]byte, Own, error) {
-	m, err := Sections(msg)
+	m, err := newSections(msg)
 	if err != nil {
 		return dst, Own{}, err
 	}
@@ -28,7 +28,7 @@ func Normalize(dst, msg []byte) ([]byte, Own, error) {
 // Stored is Normalize without the copy where none is needed: the stored form is a part of
 // out, which is dst and what was appended, or it is msg itself and dst was left alone.
 func Stored(dst, msg []byte) (out, stored []byte, own Own, err error) {
-	m, err := Sections(msg)
+	m, err := newSections(msg)
 	if err != nil {
 		return dst, nil, Own{}, err
 	}

@@ -20,6 +20,8 @@ type Reader struct {
 	buf  []byte
 	off  int
 	free int // array elements without bytes, seen so far
+	// incoming has Skip refuse maps with keys that are no simple values.
+	incoming bool
 }
 
 // NewReader reads from b, which must not change meanwhile.

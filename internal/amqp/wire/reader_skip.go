@@ -92,12 +92,32 @@ func (r *Reader) skipCompound(c Code, depth int) error {
 	if err != nil {
 		return err
 	}
-	for range s.Count {
+	keys := r.incoming && c.widest() == CodeMap32
+	for i := range s.Count {
+		if keys && i%2 == 0 {
+			if err := r.checkKey(); err != nil {
+				return err
+			}
+		}
 		if err := r.skip(depth + 1); err != nil {
 			return err
 		}
 	}
 	return r.Leave(s)
+}
+
+// checkKey refuses a map's key that is described or holds other values. In many languages such a
+// thing cannot be the key of a map: their clients stop at it for good.
+func (r *Reader) checkKey() error {
+	c, err := r.Peek()
+	if err != nil {
+		return err
+	}
+	switch c.widest() {
+	case 0, CodeList32, CodeMap32, CodeArray32:
+		return r.wrong(r.off, c, "simple value as the key of a map")
+	}
+	return nil
 }
 
 func (r *Reader) skipArray(c Code, depth int) error {

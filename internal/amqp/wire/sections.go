@@ -1,5 +1,7 @@
 package wire
 
+import "cmp"
+
 // BodyKind is which of the three kinds of body a message has (§3.2).
 type BodyKind uint8
 
@@ -46,12 +48,19 @@ type Message struct {
 //
 // The standard also wants the sections in the order of their numbers (§3.2). That is not asked for:
 // rhea writes the footer before the body, and pyamqp the delivery annotations behind everything.
-func Sections(msg []byte) (Message, error) {
+func Sections(msg []byte) (Message, error) { return sections(Reader{buf: msg}) }
+
+// newSections is Sections for a message that comes in, and refuses what stops clients for good that
+// read it: application properties whose keys are not strings (§3.2.5), and maps with keys that are
+// no simple values. What was stored before there was this rule can still be read.
+func newSections(msg []byte) (Message, error) { return sections(Reader{buf: msg, incoming: true}) }
+
+func sections(r Reader) (Message, error) {
 	var (
 		m    Message
 		seen sectionSet
 		last Descriptor
-		r    = NewReader(msg)
+		msg  = r.buf
 	)
 	for r.Len() > 0 {
 		start := r.off
@@ -120,7 +129,29 @@ func (r *Reader) skipSection(d Descriptor) error {
 	if c.widest() != want && !nothing {
 		return r.wrong(r.off, c, want.typeName())
 	}
+	if r.incoming && d == DescriptorApplicationProperties {
+		return r.skipApplicationProperties()
+	}
 	return r.Skip()
+}
+
+// skipApplicationProperties passes a map whose keys have to be strings.
+func (r *Reader) skipApplicationProperties() error {
+	s, err := r.EnterMap()
+	if err != nil {
+		return err
+	}
+	for range s.Count / 2 {
+		if c, err := r.Peek(); err != nil || c.widest() != CodeString32 {
+			return cmp.Or(err, r.wrong(r.off, c, "string as the key of an application property"))
+		}
+		for range 2 { // key and value
+			if err := r.skip(1); err != nil {
+				return err
+			}
+		}
+	}
+	return r.Leave(s)
 }
 
 // position enters the section msg[start:end].

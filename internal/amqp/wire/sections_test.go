@@ -172,6 +172,65 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
+// R1, H8: what stops clients of several languages for good is not taken in; where it was stored before,
+// it can be read.
+func TestKeysThatStopReadersAreNotTaken(t *testing.T) {
+	data := section(t, DescriptorData, []byte("x"))
+	properties := func(key any) []byte {
+		return join(section(t, DescriptorApplicationProperties, Map{{"good", 1}, {key, "v"}}), data)
+	}
+	of := func(d Descriptor, value any) []byte { return join(section(t, d, value), data) }
+	value := func(v any) []byte { return section(t, DescriptorValue, v) }
+	inner := Map{{Map{{"a", "b"}}, "c"}}
+	for name, msg := range map[string][]byte{
+		"an uint":                         properties(uint32(5)),
+		"bytes":                           properties([]byte("k")),
+		"null":                            properties(nil),
+		"a list":                          properties([]any{}),
+		"a float":                         properties(float32(1)),
+		"a symbol":                        properties(Symbol("k")),
+		"a described string":              properties(Described{uint64(1), "k"}),
+		"a map in a body":                 value(inner),
+		"a list in a body":                value(Map{{[]any{"a"}, "c"}}),
+		"a described value in a body":     value(Map{{Described{uint64(1), "a"}, "c"}}),
+		"an array deep in a body":         value([]any{[]any{Map{{"a", Map{{Array{Of: CodeUint, Values: []any{uint32(1)}}, 1}}}}}}),
+		"a map in an array of a body":     value(Array{Of: CodeMap32, Values: []any{inner}}),
+		"a map in a sequence":             section(t, DescriptorSequence, []any{inner}),
+		"a map in annotations":            of(DescriptorMessageAnnotations, Map{{Map{}, 1}}),
+		"a map in a value of annotations": of(DescriptorMessageAnnotations, Map{{Symbol("a"), inner}}),
+		"a map in a property":             of(DescriptorApplicationProperties, Map{{"a", inner}}),
+		"a list in the footer":            of(DescriptorFooter, Map{{[]any{}, 1}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := Normalize(nil, msg)
+			testkit.ErrorIs(t, err, ErrType)
+			_, _, _, err = Stored(nil, msg)
+			testkit.ErrorIs(t, err, ErrType)
+			testkit.Must(t, testkit.Err(Sections(msg)))
+		})
+	}
+}
+
+// What the SDKs can write is taken, whoever cannot read it.
+func TestKeysAndValuesOfEverySimpleTypeAreTaken(t *testing.T) {
+	for name, value := range map[string]any{
+		"null": nil, "a char": Char('x'), "a decimal": Decimal128{1}, "an uuid": UUID{1}, "bytes": []byte("b"), "a symbol": Symbol("s"),
+		"a list": []any{1, "a"}, "an array": Array{Of: CodeString32, Values: []any{"a"}}, "a described value": Described{Symbol("d"), "v"},
+		"a map": Map{{"s", 1}, {Symbol("y"), 2}, {[]byte("b"), 3}, {uint32(4), 4}, {nil, 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, msg := range [][]byte{
+				join(section(t, DescriptorApplicationProperties, Map{{"k", value}}), section(t, DescriptorData, []byte("x"))),
+				section(t, DescriptorValue, value),
+			} {
+				stored, _, err := Normalize(nil, msg)
+				testkit.Must(t, err)
+				testkit.Slices(t, stored, msg)
+			}
+		})
+	}
+}
+
 // What Sections gives can be appended to without writing over its neighbour.
 func TestSectionsDoNotReachIntoEachOther(t *testing.T) {
 	header, body := section(t, DescriptorHeader, []any{true}), section(t, DescriptorData, []byte("x"))
