@@ -140,7 +140,7 @@ func TestErrorsHaveConditionAndText(t *testing.T) {
 		{"a producer whose time is over", broker.ErrProducerFenced, condProducerEpoch, ""},
 		{"a producer that skips", broker.ErrOutOfOrder, condOutOfOrder, ""},
 		{"damage", &eventlog.CorruptError{Where: "segment", First: 3, Next: 7, Reason: "bad checksum"},
-			condInternal, "While doing: segment: bad checksum: events 3 to 6 cannot be read, go on at 7."},
+			condInternal, "Stored events are damaged: events 3 to 6 cannot be read, go on at 7."},
 		{"a lost race", meta.ErrConflict, condBusy, ""},
 		{"a bad signature", auth.ErrSignature, condUnauthorized, "InvalidSignature: The token has an invalid signature."},
 		{"a token that is over", &auth.ExpiredError{At: time.Unix(1700000000, 0)},

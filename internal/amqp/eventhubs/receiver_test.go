@@ -339,7 +339,7 @@ func TestDamageWithNothingBehindItEndsTheLink(t *testing.T) {
 	r := newReceiver(t, y.session(), firstPartition, listening{})
 	receive(t, r, 1)
 	_, err := r.Receive(t.Context(), nil)
-	wantError(t, err, condInternal, "Segment 0: checksum: event 1 and those after it cannot be read.")
+	wantError(t, err, condInternal, "Stored events are damaged: event 1 and those after it cannot be read.")
 }
 
 // An event whose bytes are not what the listener stores has its place all the same.

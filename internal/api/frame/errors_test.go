@@ -324,11 +324,13 @@ func TestAnswersHoldNoPaths(t *testing.T) {
 	for _, err := range []error{
 		fmt.Errorf("append orders/0: sync segment: %w", &fs.PathError{Op: "sync", Path: path, Err: errors.New("input/output error")}),
 		fmt.Errorf("roll: %w", errors.Join(errors.New("other"), &os.LinkError{Op: "rename", Old: path, New: path + ".new", Err: errors.New("no space left")})),
+		fmt.Errorf("read logs/orders-x/0/00.seg: %w", &fs.PathError{Op: "read", Path: path, Err: errors.New("input/output error")}),
+		fmt.Errorf("read orders/0: %w", &eventlog.CorruptError{Where: "logs/orders-x/0/00.seg at offset 7", Reason: "bad checksum", First: 3, Next: 7}),
 		fmt.Errorf("%w: %w", eventlog.ErrNoSpace, &fs.PathError{Op: "write", Path: path, Err: errors.New("no space left")}),
 		fmt.Errorf("%w: %w", blob.ErrNoSpace, &fs.PathError{Op: "write", Path: path, Err: errors.New("no space left")}),
 	} {
 		for _, wire := range []Wire{Problem, EventGrid, Blob} {
-			if said := Judge(wire, err); strings.Contains(said.Detail, "/var/lib") || said.Detail == "" || !errors.Is(said.Cause, err) {
+			if said := Judge(wire, err); strings.Contains(said.Detail, "/var/lib") || strings.Contains(said.Detail, ".seg") || said.Detail == "" || !errors.Is(said.Cause, err) {
 				t.Errorf("form %d tells %q", wire, said.Detail)
 			}
 		}

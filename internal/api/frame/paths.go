@@ -4,22 +4,30 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// textOf is an error in its own words, without the paths of this machine: those are for the log.
+// textOf is an error in its own words, without the paths of this machine and the names of files in
+// the data folder: those are for the log.
 func textOf(err error) string {
 	text := err.Error()
 	for _, path := range pathsIn(err) {
-		if path != "" && path != "." {
-			text = strings.ReplaceAll(text, path, "a file of the yard")
+		// Who wraps the error of the operating system names the file from the data folder on.
+		for rest, more := path, true; more && rest != "" && rest != "."; _, rest, more = strings.Cut(rest, "/") {
+			if rest == path || strings.Contains(rest, "/") {
+				text = strings.ReplaceAll(text, rest, "a file of the yard")
+			}
 		}
 	}
 	return text
 }
 
-// pathsIn are those that an error, or what it wraps, has from the operating system.
+// pathsIn are those that an error, or what it wraps, has from the operating system or from storage.
 func pathsIn(err error) (paths []string) {
 	switch e := err.(type) {
+	case *eventlog.CorruptError:
+		paths = append(paths, e.Where)
 	case *fs.PathError:
 		paths = append(paths, e.Path)
 	case *os.LinkError:

@@ -47,9 +47,12 @@ type CorruptError struct {
 	Reason      string
 }
 
-func (e *CorruptError) Error() string {
+func (e *CorruptError) Error() string { return e.Where + ": " + e.Reason + ": " + e.Lost() }
+
+// Lost says which events cannot be read, without what only those understand who can see the storage.
+func (e *CorruptError) Lost() string {
 	if e.Next == NoSequence {
-		return fmt.Sprintf("%s: %s: event %d and those after it cannot be read", e.Where, e.Reason, e.First)
+		return fmt.Sprintf("event %d and those after it cannot be read", e.First)
 	}
-	return fmt.Sprintf("%s: %s: events %d to %d cannot be read, go on at %d", e.Where, e.Reason, e.First, e.Next-1, e.Next)
+	return fmt.Sprintf("events %d to %d cannot be read, go on at %d", e.First, e.Next-1, e.Next)
 }
