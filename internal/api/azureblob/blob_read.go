@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc64"
+	"maps"
 	"net/http"
 	"strconv"
 
@@ -17,7 +18,7 @@ import (
 const maxRangeChecksum = 4 << 20
 
 // getBlob shows a body, or a range of it.
-func (c *call) getBlob() error {
+func (c *call) getBlob() (err error) {
 	when, err := c.conditions()
 	if err != nil {
 		return err
@@ -36,6 +37,13 @@ func (c *call) getBlob() error {
 		c.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", body.Bytes))
 		return err
 	}
+	plain := c.Header().Clone()
+	defer func() {
+		if err != nil { // the body cannot be read: what was to be told of it is not
+			clear(c.Header())
+			maps.Copy(c.Header(), plain)
+		}
+	}()
 	status := http.StatusOK
 	c.sendBlob(body.Blob)
 	if part != nil {
@@ -47,14 +55,20 @@ func (c *call) getBlob() error {
 	}
 	c.sendMD5(body.Blob, part != nil)
 	c.Header().Set("Content-Length", strconv.FormatInt(length, 10))
-	_ = c.reply(status)
-	if err := body.WriteRange(&download{c: c}, offset, length); err != nil {
-		if c.R.Context().Err() == nil {
-			c.handler.cfg.Log.Debug("a blob was not sent to its end", "request", c.ID, "error", err)
-		}
-		panic(http.ErrAbortHandler) // so that nobody takes it for whole
+	to := &download{c: c, status: status}
+	err = body.WriteRange(to, offset, length)
+	switch {
+	case err == nil:
+		to.begin() // of an empty body nothing was written
+		return nil
+	case !to.begun:
+		return err
+	case to.err == nil && c.R.Context().Err() == nil:
+		c.handler.cfg.Log.Error("a blob's body cannot be read to its end", "request", c.ID, "error", err)
+	default:
+		c.handler.cfg.Log.Debug("a blob was not sent to its end", "request", c.ID, "error", err)
 	}
-	return nil
+	panic(http.ErrAbortHandler) // so that nobody takes it for whole
 }
 
 // sendMD5 tells that of the whole body, by another name where only a part is sent.

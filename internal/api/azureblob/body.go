@@ -153,16 +153,29 @@ func (c *call) sendChecksum(u *upload, sum []byte) {
 	}
 }
 
-// download writes a body, and lets a client take its time while it takes anything.
+// download writes a body, and lets a client take its time while it takes anything. The answer
+// begins with the first bytes: until then it can still be an error.
 type download struct {
-	c    *call
-	next time.Time
+	c      *call
+	status int
+	next   time.Time
+	begun  bool
+	err    error // the connection's
 }
 
-func (d *download) Write(p []byte) (int, error) {
+func (d *download) begin() {
+	if !d.begun {
+		d.begun = true
+		_ = d.c.reply(d.status)
+	}
+}
+
+func (d *download) Write(p []byte) (n int, err error) {
+	d.begin()
 	if now := time.Now(); now.After(d.next) {
 		_ = http.NewResponseController(d.c.Call).SetWriteDeadline(now.Add(d.c.handler.cfg.Patience))
 		d.next = now.Add(d.c.handler.cfg.Patience / 8)
 	}
-	return d.c.Write(p)
+	n, d.err = d.c.Write(p)
+	return n, d.err
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -85,5 +86,40 @@ func TestTheDiskMayBeSlow(t *testing.T) {
 	y.frame.ServeHTTP(w, r)
 	if w.Code != 201 || w.read.Before(began.Add(diskTime)) {
 		t.Errorf("status %d, the client is given up after %v", w.Code, w.read.Sub(began))
+	}
+}
+
+// R1: a blob whose body is not there any more is an error that a client can understand.
+func TestABodyThatIsGone(t *testing.T) {
+	y := newYard(t)
+	box := y.container("box")
+	for name, body := range map[string]string{"gone": strings.Repeat("body", 50_000), "nothing": ""} {
+		testkit.Must(t, testkit.Err(y.client().UploadBuffer(t.Context(), "box", name, []byte(body), nil)))
+	}
+	y.loseBodies(".")
+	for _, headers := range []map[string]string{nil, {"x-ms-range": "bytes=0-0"}, {"x-ms-range": "bytes=0-0", "x-ms-range-get-content-md5": "true"}} {
+		got := y.ask("GET", "/blob/eventyard/box/gone", nil, headers, y.own())
+		text, _ := io.ReadAll(got.Body)
+		if got.StatusCode != 500 || got.Header.Get("x-ms-error-code") != "InternalError" || !strings.Contains(string(text), "<Code>InternalError</Code>") {
+			t.Errorf("got %d %v %s", got.StatusCode, got.Header, text)
+		}
+		for _, name := range []string{"ETag", "Content-Range", "x-ms-blob-type", "Content-Md5"} {
+			testkit.Equal(t, got.Header.Get(name), "", "%s", name)
+		}
+	}
+	testkit.Must(t, testkit.Err(box.NewBlobClient("nothing").DownloadStream(t.Context(), nil)))
+}
+
+// loseBodies removes every file in a folder.
+func (y *yard) loseBodies(folder string) {
+	y.t.Helper()
+	entries := testkit.Value(y.fs.List(folder))(y.t)
+	for _, e := range entries {
+		name := path.Join(folder, e.Name)
+		if e.Dir {
+			y.loseBodies(name)
+			continue
+		}
+		testkit.Must(y.t, y.fs.Remove(name))
 	}
 }
