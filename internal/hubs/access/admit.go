@@ -48,7 +48,8 @@ func (k *Registry) grant(ctx context.Context, token string) (auth.Grant, error) 
 	case k.anyBearer:
 		return auth.Grant{Scopes: []auth.Scope{{Rights: auth.Manage}}, Holder: "any bearer"}, nil
 	case k.bearer == nil:
-		return auth.Grant{}, fmt.Errorf("%w: no issuer of bearer tokens is configured", auth.ErrUnsupported)
+		return auth.Grant{}, fmt.Errorf("%w: it does not begin with %q, and no issuer of bearer tokens is configured",
+			auth.ErrUnsupported, "SharedAccessSignature ")
 	}
 	grant, err := k.bearer.Verify(ctx, token)
 	if err != nil {
