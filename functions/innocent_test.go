@@ -188,6 +188,31 @@ func TestNoEventIsPutAwayForWhatIsDown(t *testing.T) {
 	}
 }
 
+// R7, F5: an outage that lasts opens the default circuit, with one partition, too; nothing is put
+// away, and a probe closes it when the program is back.
+func TestALastingOutageOpensTheDefaultCircuit(t *testing.T) {
+	for name, retry := range map[string]Retry{"few": Fixed(2, 50*time.Millisecond), "forever": Fixed(Forever, 10*time.Second)} {
+		t.Run(name, func(t *testing.T) {
+			withProgram(t, 1, fine, func(w *world, p *program, handle Handler) {
+				w.orders.SendN("0", 20)
+				b := binding()
+				b.Retry, b.Breaker = retry, Breaker{Probe: 10 * time.Second}
+				in := w.start("a", handle, b)
+				after(25 * time.Second)
+				w.wantState("closed")
+				after(20 * time.Second)
+				testkit.That(t, w.state() != "closed", "the circuit is closed")
+				w.wantAway()
+				p.start()
+				after(time.Minute)
+				w.wantState("closed")
+				w.wantAll()
+				in.stop()
+			})
+		})
+	}
+}
+
 // R7, F4: an event that brings its program down is found and put away, since others succeed between
 // its attempts; whoever was beside it is not.
 func TestTheEventThatBringsItsProgramDownIsPutAway(t *testing.T) {

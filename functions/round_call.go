@@ -127,6 +127,10 @@ func (r *round) take(out outcome) error {
 	}
 	sight, now := r.w.fn.needs.ended(out, r.parts[0].since, r.id)
 	u, whole, each := sight.Judge(u, out.whole, out.each)
+	outage := judgement{whole: whole, each: each}.down() // and no event's fault
+	if !outage || out.succeeded(int(u.Events.Len())) {
+		r.w.fn.circuit.FoundUp()
+	}
 	parts := r.w.fn.policy.After(u, whole, each, rand.Float64())
 	list, down := make([]part, 0, len(parts)+len(r.parts)-1), false
 	for _, p := range parts {
@@ -139,10 +143,17 @@ func (r *round) take(out outcome) error {
 		return nil
 	}
 	r.w.fn.failed(r.w.part.ID(), u, out)
-	if !r.w.fn.Breaker.Attempts && !down {
+	failures, count := 0, r.w.fn.circuit.Failed
+	if r.w.fn.Breaker.Attempts || down {
+		failures = 1
+	}
+	switch {
+	case outage:
+		count = r.w.fn.circuit.FoundDown
+	case failures == 0:
 		return nil
 	}
-	_, err := r.w.fn.circuit.Failed(r.ctx, 1, r.sample(u, out.err)) // what follows looks at the circuit anyway
+	_, err := count(r.ctx, failures, r.sample(u, out.err)) // what follows looks at the circuit anyway
 	return r.notify("count the failure", err)
 }
 

@@ -3,6 +3,8 @@
 //
 //	from       when                                                      to
 //	Closed     more than Failures within Within, over all instances      Open
+//	Closed     for Within, calls found nothing but a program that is     Open
+//	           down, in all instances that call it
 //	Open       its wait is over and an instance has an event to try      HalfOpen, that instance is the prober
 //	HalfOpen   the event was handled                                     Closed
 //	HalfOpen   the event failed, or could not be tried                   Open
@@ -77,6 +79,11 @@ type Tally struct {
 	Buckets []Bucket `json:"buckets,omitempty"` // the oldest first
 	// Total counts all, from when the instance first started.
 	Total int64 `json:"total"`
+	// Down is for how long, from the first such call to the last, all calls found that what the
+	// function needs is down; 0: the last did not. Up is how long ago, when the tally was written, a
+	// call last found otherwise; 0: longer than the window.
+	Down time.Duration `json:"down,omitempty"`
+	Up   time.Duration `json:"up,omitempty"`
 }
 
 // Bucket is failures of about one age.

@@ -10,8 +10,9 @@ type View struct {
 	Record Record
 	// Unchanged is how long the record has been seen as it is, on the instance's own clock.
 	Unchanged time.Duration
-	// Failures is Sum's; Samples the newest errors known here.
+	// Failures is Sum's, Down is AllDown's; Samples the newest errors known here.
 	Failures int
+	Down     bool
 	Samples  []Sample
 	// Self is the instance; Ready: it has an event to try.
 	Self  string
@@ -27,14 +28,14 @@ type View struct {
 const ProbeDeadline = 12 * time.Second
 
 // Decide gives the record that is to replace the present one, and whether any is. Closed opens on
-// more than p.Failures. Open becomes HalfOpen after the (doubled) Probe, by an instance that is
-// Ready, which is then the Prober. A HalfOpen record whose prober has done nothing for
-// ProbeDeadline passes to an instance that is Ready. Held stays.
+// more than p.Failures, or when all is Down. Open becomes HalfOpen after the (doubled) Probe, by an
+// instance that is Ready, which is then the Prober. A HalfOpen record whose prober has done nothing
+// for ProbeDeadline passes to an instance that is Ready. Held stays.
 func Decide(p Policy, v View) (Record, bool) {
 	p = p.WithDefaults()
 	switch r := v.Record; {
 	case r.Closed():
-		if p.tripped(v.Failures) {
+		if p.tripped(v.Failures) || v.Down && p.Failures >= 0 {
 			return opened(p, v), true
 		}
 	case r.State == Open:
@@ -53,6 +54,9 @@ func opened(p Policy, v View) Record {
 	r := v.Record.begin(v.Incident, v.Now)
 	r.Failures, r.Samples, r.Policy = v.Failures, Newest(v.Samples), p
 	reason := fmt.Sprintf("%d failures within %v, more than %d", v.Failures, p.Within, p.Failures)
+	if !p.tripped(v.Failures) {
+		reason = fmt.Sprintf("for %v every call found that what the function needs is down", p.Within)
+	}
 	return r.next(Open, v.Self, reason, v.Now)
 }
 

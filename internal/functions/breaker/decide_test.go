@@ -28,6 +28,10 @@ func TestDecide(t *testing.T) { // F5, F7
 		{"more than the default opens it", Policy{}, View{Failures: 101}, Open},
 		{"a negative number never does", Policy{Failures: -1}, View{Failures: 1 << 20}, ""},
 		{"closed by name is closed, too", Policy{Failures: 10}, View{Record: Record{State: Closed, Term: 8}, Failures: 11}, Open},
+		{"nothing but what is down opens it, however few they are", Policy{Failures: 10}, View{Down: true, Failures: 2}, Open},
+		{"also of none", Policy{Failures: 10}, View{Down: true}, Open},
+		{"not one that never opens by itself", Policy{Failures: -1}, View{Down: true}, ""},
+		{"nor one that is held", Policy{}, View{Down: true, Record: Record{State: Held, Term: 7}}, ""},
 		{"whether it is ready has nothing to do with opening", Policy{Failures: 10}, View{Failures: 11, Ready: true}, Open},
 
 		{"without a probe it stays open", Policy{}, View{Record: open, Ready: true, Unchanged: 1000 * time.Hour}, ""},

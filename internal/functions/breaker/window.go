@@ -23,6 +23,10 @@ type Window struct {
 	total   int64
 	grain   time.Duration // how long a bucket may last; doubled when there are too many
 	buckets []span        // the oldest first
+	// down is of the calls since the last that did not find what the function needs down; n is 0
+	// where there are none. up is when that one ended; zero: there was none.
+	down span
+	up   time.Time
 }
 
 // span is a bucket in the making.
@@ -50,10 +54,22 @@ func (w *Window) Add(term int64, n int, now time.Time) {
 	w.buckets = append(w.buckets, span{first: now, last: now, n: plus(0, n)})
 }
 
+// FoundDown notes, under a term, that a call found what the function needs down.
+func (w *Window) FoundDown(term int64, now time.Time) {
+	w.Turn(term)
+	if w.down.n == 0 {
+		w.down = span{first: now, n: 1}
+	}
+	w.down.last = now
+}
+
+// FoundUp notes that a call did not, whatever else came of it.
+func (w *Window) FoundUp(now time.Time) { w.down, w.up = span{}, now }
+
 // Turn begins another term: failures of the last are forgotten.
 func (w *Window) Turn(term int64) {
 	if term != w.term {
-		w.term, w.buckets, w.grain = term, w.buckets[:0], 0
+		w.term, w.buckets, w.grain, w.down = term, w.buckets[:0], 0, span{}
 	}
 }
 
@@ -82,6 +98,12 @@ func (w *Window) coarsen() {
 func (w *Window) Tally(within time.Duration, now time.Time) Tally {
 	w.forget(within, now)
 	t := Tally{Term: w.term, Total: w.total}
+	if w.down.n > 0 {
+		t.Down = max(w.down.last.Sub(w.down.first), 1)
+	}
+	if age := now.Sub(w.up); age < within && !w.up.IsZero() {
+		t.Up = max(age, 1)
+	}
 	if len(w.buckets) == 0 {
 		return t
 	}
@@ -119,6 +141,21 @@ func Sum(term int64, within time.Duration, own Tally, others []Seen, now time.Ti
 		n = plus(n, o.Tally.younger(term, within, max(now.Sub(o.At), 0)))
 	}
 	return n
+}
+
+// AllDown tells whether an instance's calls of a term have found for a whole window that what the
+// function needs is down, and no other instance's found otherwise in that time: a machine that
+// cannot reach it while others can stops nobody else.
+func AllDown(term int64, within time.Duration, own Tally, others []Seen, now time.Time) bool {
+	if own.Term != term || own.Down < within {
+		return false
+	}
+	for _, o := range others {
+		if o.Tally.Up > 0 && o.Tally.Up < within-max(now.Sub(o.At), 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // younger counts the failures of a term that are younger than within when the tally is so old.

@@ -141,3 +141,37 @@ func TestTheWindowAgainstAListOfAll(t *testing.T) { // F5
 		}
 	})
 }
+
+// F5, R7: a whole window in which calls found nothing but what is down, here, and in which nobody
+// found otherwise.
+func TestAllDown(t *testing.T) {
+	const within = 30 * time.Second
+	var w Window
+	down := func(term int64, others ...Seen) bool {
+		return AllDown(term, within, w.Tally(within, at(time.Minute)), others, at(time.Minute))
+	}
+	w.FoundDown(3, at(0))
+	testkit.That(t, !down(3), "one call is no window")
+	w.FoundDown(3, at(within-1))
+	testkit.That(t, !down(3), "not the whole window")
+	w.FoundDown(3, at(within))
+	testkit.That(t, down(3), "the whole window")
+	testkit.That(t, !down(4), "it is another term's")
+	ago := func(up, seen time.Duration) Seen { return Seen{Tally: Tally{Up: up}, At: at(time.Minute - seen)} }
+	testkit.That(t, !down(3, ago(0, 0), ago(1, within-2)), "another has reached it")
+	testkit.That(t, down(3, ago(0, 0), ago(1, within-1), ago(within, 0)), "none has lately")
+	read, err := DecodeTally(EncodeTally(w.Tally(within, at(time.Minute))))
+	testkit.Must(t, err)
+	testkit.Equal(t, read.Down, within, "it is shared")
+	w.FoundUp(at(40 * time.Second))
+	testkit.That(t, !down(3), "it was up")
+	testkit.Equal(t, w.Tally(within, at(time.Minute)).Up, 20*time.Second, "since it was up")
+	testkit.Equal(t, w.Tally(within, at(70*time.Second)).Up, 0, "that is too long ago")
+	w.FoundDown(3, at(0))
+	w.FoundDown(3, at(within))
+	w.Turn(4)
+	testkit.That(t, !down(4), "a term begins with none")
+	for _, bad := range []string{`{"down":-1}`, `{"up":-1}`} {
+		testkit.ErrorIs(t, testkit.Err(DecodeTally([]byte(bad))), ErrUnreadable, "%s", bad)
+	}
+}

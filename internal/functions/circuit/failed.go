@@ -20,6 +20,13 @@ func (m *Member) Failed(ctx context.Context, n int, s ...breaker.Sample) (open b
 	return m.gate.Load() == nil, err
 }
 
+// FoundDown counts n failures like Failed, which may be none, of a call that found what the function
+// needs down. If that lasts for the policy's whole window the circuit opens, however few they are.
+func (m *Member) FoundDown(ctx context.Context, n int, s ...breaker.Sample) (open bool, err error) {
+	m.foundDown()
+	return m.Failed(ctx, n, s...)
+}
+
 // openIfDue opens a closed circuit if there are too many failures.
 func (m *Member) openIfDue(ctx context.Context) error {
 	if m.gate.Load() == nil {

@@ -2,6 +2,7 @@ package circuit
 
 import (
 	"crypto/rand"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,9 +57,11 @@ func (k *knowledge) failuresLocked(now time.Time) int {
 
 // viewLocked is what is known here; an incident's name is added where one begins.
 func (k *knowledge) viewLocked(now time.Time) breaker.View {
+	within := k.policy.Within
 	return breaker.View{
-		Record: k.record, Unchanged: now.Sub(k.since), Failures: k.failuresLocked(now), Samples: k.samples,
-		Self: k.self, Ready: k.waiting > 0, Now: now,
+		Record: k.record, Unchanged: now.Sub(k.since), Failures: k.failuresLocked(now),
+		Down:    breaker.AllDown(k.record.Term, within, k.window.Tally(within, now), k.others, now),
+		Samples: k.samples, Self: k.self, Ready: k.waiting > 0, Now: now,
 	}
 }
 
@@ -134,6 +137,29 @@ func (k *knowledge) count(n int, s []breaker.Sample) {
 	}
 	k.window.Add(k.record.Term, n, time.Now())
 	k.samples = breaker.Newest(append(k.samples, s...))
+}
+
+// foundDown notes that a call found what the function needs down, while the circuit is closed.
+func (k *knowledge) foundDown() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known && k.record.Closed() {
+		k.window.FoundDown(k.record.Term, time.Now())
+	}
+}
+
+// FoundUp notes that a call reached what the function needs, whatever came of it.
+func (k *knowledge) FoundUp() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.window.FoundUp(time.Now())
+}
+
+// othersDown tells whether another instance shows calls that found nothing but what is down.
+func (k *knowledge) othersDown() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.ContainsFunc(k.others, func(o breaker.Seen) bool { return o.Tally.Down > 0 && o.Tally.Term == k.record.Term })
 }
 
 // tally is what is to be shared of this instance's failures, whether anybody counts, and whether
