@@ -58,7 +58,7 @@ func TestRequestsThatNobodyWantsTheReplyTo(t *testing.T) {
 // while it takes any, and else on the request.
 func TestRequestsBeyondCredit(t *testing.T) {
 	y, held := slowYard(t)
-	c := y.rawAs("")
+	c := y.rawAs(auth.RootPolicy)
 	c.attachPair("$cbs", "me")
 	c.credit(0, 1, 0, 10)
 	request := requestOf(t, "held", "", strings.Repeat("x", 30_000))
@@ -85,7 +85,7 @@ func TestRequestsBeyondCredit(t *testing.T) {
 // What has no way back, or an end that takes nothing, is rejected where it is too much.
 func TestRequestsBeyondCreditWithoutReplies(t *testing.T) {
 	y, held := slowYard(t)
-	c := y.rawAs("")
+	c := y.rawAs(auth.RootPolicy)
 	c.accepted(0, wire.Attach{Name: "alone", Role: wire.RoleSender, Source: &wire.Source{}, Target: &wire.Target{Address: wire.Some("$cbs")}})
 	request := requestOf(t, "held", "", strings.Repeat("x", 30_000))
 	fit := maxQueuedBytes/(len(request)+exchangeOverheadBytes) + 1
