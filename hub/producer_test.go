@@ -113,7 +113,7 @@ func TestAProducersEventsAreWhatTheyWere(t *testing.T) {
 	y := start(t)
 	partitions := map[string]*hub.Producer{}
 	for _, partition := range []string{"0", "1"} {
-		partitions[partition] = y.hub.Producer(hub.ProducerConfig{Partition: partition, ID: 1<<62 - 1, Epoch: math.MaxInt16})
+		partitions[partition] = y.hub.Producer(hub.ProducerConfig{Partition: partition, ID: math.MaxInt64, Epoch: math.MaxInt16})
 	}
 	sent := []event.Event{
 		event.Text("plain"),

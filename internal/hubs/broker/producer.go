@@ -23,23 +23,20 @@ type ProducerConfig struct {
 	Last *int32
 	// Quota is that of who publishes, besides the hub's; nil: none.
 	Quota *quota.Meter
-	// Yard: it is one inside the yard's process. Its id is counted from yardIDs on, where nobody
-	// else's is: who learns the id cannot publish in its name, so that what it publishes passes for
-	// a repeat.
+	// Yard: it is one inside the yard's process. Its id becomes a negative one, which nobody else can
+	// have: who learns the id cannot publish in its name, so that what it publishes passes for a
+	// repeat.
 	Yard bool
 }
-
-// yardIDs is the lowest id of producers inside the yard's process.
-const yardIDs = 1 << 62
 
 // apart gives the config with an id that is the caller's to use.
 func (c ProducerConfig) apart() (ProducerConfig, error) {
 	switch {
 	case c.ID == nil:
+	case *c.ID < 0:
+		return c, fmt.Errorf("producer %d: ids below 0 are the yard's own: %w", *c.ID, ErrProducerFenced)
 	case c.Yard:
-		c.ID = new(*c.ID | yardIDs)
-	case *c.ID >= yardIDs:
-		return c, fmt.Errorf("producer %d: ids from %d on are the yard's own, choose a lower one: %w", *c.ID, int64(yardIDs), ErrProducerFenced)
+		c.ID = new(^*c.ID)
 	}
 	return c, nil
 }
