@@ -11,6 +11,9 @@ const (
 	leastGrain = time.Millisecond
 	// maxCount is where sums stop, so that no tally, however strange, can overflow them.
 	maxCount = 1 << 30
+	// maxGap is how far apart calls may be that find something down, to say anything of the time
+	// between them. Attempts wait less; an instance without partitions makes none.
+	maxGap = 5 * time.Minute
 	// maxTotal is the highest total that is counted on from: it leaves room up to what a record may
 	// hold.
 	maxTotal = maxTerm / 2
@@ -57,7 +60,7 @@ func (w *Window) Add(term int64, n int, now time.Time) {
 // FoundDown notes, under a term, that a call found what the function needs down.
 func (w *Window) FoundDown(term int64, now time.Time) {
 	w.Turn(term)
-	if w.down.n == 0 {
+	if w.down.n == 0 || now.Sub(w.down.last) > maxGap {
 		w.down = span{first: now, n: 1}
 	}
 	w.down.last = now
@@ -98,7 +101,7 @@ func (w *Window) coarsen() {
 func (w *Window) Tally(within time.Duration, now time.Time) Tally {
 	w.forget(within, now)
 	t := Tally{Term: w.term, Total: w.total}
-	if w.down.n > 0 {
+	if w.down.n > 0 && now.Sub(w.down.last) <= maxGap {
 		t.Down = max(w.down.last.Sub(w.down.first), 1)
 	}
 	if age := now.Sub(w.up); age < within && !w.up.IsZero() {

@@ -150,8 +150,9 @@ func TestAllDown(t *testing.T) {
 	down := func(term int64, others ...Seen) bool {
 		return AllDown(term, within, w.Tally(within, at(time.Minute)), others, at(time.Minute))
 	}
+	w.FoundDown(3, at(-time.Hour))
 	w.FoundDown(3, at(0))
-	testkit.That(t, !down(3), "one call is no window")
+	testkit.That(t, !down(3), "one call is no window, nor one of long ago")
 	w.FoundDown(3, at(within-1))
 	testkit.That(t, !down(3), "not the whole window")
 	w.FoundDown(3, at(within))
