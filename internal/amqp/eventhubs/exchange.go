@@ -1,8 +1,10 @@
 package eventhubs
 
 import (
+	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/eventyard/eventyard/internal/amqp"
@@ -17,6 +19,8 @@ const (
 	// maxQueuedBytes bounds the requests to a node that nobody has handled yet: what a
 	// client has credit for, if its tokens are not very long.
 	maxQueuedBytes = 1 << 20
+	// maxLateBytes is the most that is kept of a request whose refusal waits.
+	maxLateBytes = 4 << 10
 	// maxUntakenBytes bounds the replies that the client has not taken: while there are so
 	// many, no more of its requests are handled.
 	maxUntakenBytes = 256 << 10
@@ -155,8 +159,21 @@ func (x *exchange) answer(e *errand, a reply) {
 	}
 }
 
-// answerLate answers when it is time, while the caller goes on; false: the connection has ended.
+// answerLate answers when it is time, while the caller goes on; false: the connection has ended. Of
+// the request it keeps what the answer needs. If that is much, the caller waits: what is held here
+// counts nowhere.
 func (x *exchange) answerLate(ctx context.Context, e *errand, a reply) bool {
+	if len(e.id)+len(e.replyTo)+len(e.operation) > maxLateBytes {
+		if sleep.For(ctx, a.after, nil) != nil {
+			return false
+		}
+		x.answer(e, a)
+		return true
+	}
+	e.delivery.Payload = nil
+	e.request = &request{
+		id: bytes.Clone(e.id), replyTo: strings.Clone(e.replyTo), session: e.session, operation: strings.Clone(e.operation),
+	}
 	select {
 	case x.peer.lateRefusals <- struct{}{}:
 	case <-ctx.Done():

@@ -47,6 +47,8 @@ type yard struct {
 
 // setup may be changed before a yard is opened.
 type setup struct {
+	// idle is how long a client may be silent; zero: as long as elsewhere.
+	idle    time.Duration
 	bearer  access.TokenVerifier
 	groups  func(Groups) Groups
 	circuit func(before, after []byte) (string, error)
@@ -75,7 +77,7 @@ func newYard(t testing.TB, change ...func(*setup)) *yard {
 	s.handler.Groups = s.groups(y.groups)
 	s.handler.Broker, s.handler.Access, s.handler.Log, s.handler.Metrics = y.broker, y.policies, y.log.Logger, y.registry
 	handler := testkit.Value(New(s.handler))(t)
-	server, err := amqp.New(amqp.Config{Handler: handler, Auth: handler, Admission: s.admission, Log: y.log.Logger, Metrics: y.registry})
+	server, err := amqp.New(amqp.Config{Handler: handler, Auth: handler, Admission: s.admission, IdleTimeout: s.idle, Log: y.log.Logger, Metrics: y.registry})
 	testkit.Must(t, err)
 	testkit.Run(t, func(ctx context.Context) error { return server.Serve(ctx, distant{y.listener, s.remote}) })
 	return y

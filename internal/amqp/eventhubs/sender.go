@@ -36,8 +36,7 @@ type sender struct {
 
 // hold is how long a link takes nothing after a quota refused a message. What the client had sent
 // behind it, before it could hear of that, must not overtake it: the client sends again from the
-// first that was refused. Longer than that it need not be: the quota itself refuses until there is
-// room.
+// first that was refused. What is under way for longer may; only numbered events are safe from that.
 const hold = time.Second
 
 // attachSender accepts a link to a hub or to one of its partitions.
