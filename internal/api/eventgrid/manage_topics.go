@@ -69,6 +69,9 @@ func (c *call) putTopic() error {
 	}
 	switch {
 	case missing == nil || errors.Is(err, topics.ErrTopicExists):
+		if missing != nil { // somebody else has just made it
+			t, _ = c.handler.cfg.Topics.Topic(cfg.Name)
+		}
 		cfg.Quota = t.Quota // which Event Grid knows nothing of
 		t, err = c.handler.cfg.Topics.EnsureTopic(c.R.Context(), cfg)
 		return c.showChanged(c.showTopic(t), err)
