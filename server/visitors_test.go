@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -113,11 +115,12 @@ func TestAStrangerWithTooManyStreams(t *testing.T) {
 	for range strangerExcess {
 		s.ask(1, "/api/v1/openapi.json", false)
 	}
-	for {
-		if _, err := s.framer.ReadFrame(); err != nil {
-			return
-		}
+	testkit.Must(t, conn.SetReadDeadline(time.Now().Add(strangerTimeout/2)))
+	var err error
+	for err == nil {
+		_, err = s.framer.ReadFrame()
 	}
+	testkit.That(t, !errors.Is(err, os.ErrDeadlineExceeded), "the connection is still open")
 }
 
 // streams asks over HTTP/2 and takes no body.
