@@ -36,8 +36,8 @@ func (c blobCommands) show() *cobra.Command {
 		}
 		return account, err
 	}, func(a admin.BlobAccount) error {
-		if err := c.printf("account    %s\nendpoint   %s\ncreated    %s\nroot keys  %s\n",
-			cmp.Or(a.Name, "-"), cmp.Or(a.Endpoint, "-"), showTime(a.Created), onOff(a.RootKeys)); err != nil || !showKeys {
+		if err := c.printf("account    %s\nendpoint   %s\ncreated    %s\nroot keys  %s\n%s",
+			cmp.Or(a.Name, "-"), cmp.Or(a.Endpoint, "-"), showTime(a.Created), onOff(a.RootKeys), quotaRow(11, a.Quota.Requests, "requests", a.Quota.Bytes)); err != nil || !showKeys {
 			return err
 		}
 		return c.printf("primary    %s\nsecondary  %s\n", a.PrimaryKey, a.SecondaryKey)
@@ -58,7 +58,9 @@ func (c blobCommands) update() *cobra.Command {
 		account, err := client.UpdateBlobAccount(cmd.Context(), request)
 		account.PrimaryKey, account.SecondaryKey = "", ""
 		return account, err
-	}, func(admin.BlobAccount) error { return c.printf("changed the blob account\n") })
+	}, func(a admin.BlobAccount) error {
+		return c.printf("changed the blob account\n%s", quotaRow(len("quota "), a.Quota.Requests, "requests", a.Quota.Bytes))
+	})
 }
 
 func onOff(on bool) string {

@@ -38,8 +38,9 @@ func (c hubCommands) create() *cobra.Command {
 }
 
 func (c hubCommands) printHub(done string, hub admin.Hub) error {
-	return c.printf("%s hub %s with %s; events are kept: %s\n", done, hub.Name,
-		counted(hub.Partitions, "partition"), showRetention(hub.Retention.Age, hub.Retention.Bytes))
+	return c.printf("%s hub %s with %s; events are kept: %s\n%s", done, hub.Name,
+		counted(hub.Partitions, "partition"), showRetention(hub.Retention.Age, hub.Retention.Bytes),
+		quotaRow(len("quota "), hub.Quota.Events, "events", hub.Quota.Bytes))
 }
 
 func (c hubCommands) list() *cobra.Command {
@@ -71,9 +72,9 @@ func (c hubCommands) show() *cobra.Command {
 			return shown, err
 		}, func(hub shownHub) error {
 			_, bytes := contents(hub.Contents)
-			fmt.Fprintf(c.stdout, "hub         %s\ncreated     %s\nkept        %s\ngroups      %s\npartitions  %d\nevents      %s, %s\n\n",
+			fmt.Fprintf(c.stdout, "hub         %s\ncreated     %s\nkept        %s\ngroups      %s\npartitions  %d\nevents      %s, %s\n%s\n",
 				hub.Name, showTime(hub.Created), showRetention(hub.Retention.Age, hub.Retention.Bytes),
-				strings.Join(hub.Groups, ", "), hub.Partitions, thousands(hub.Events), roughBytes(bytes))
+				strings.Join(hub.Groups, ", "), hub.Partitions, thousands(hub.Events), roughBytes(bytes), quotaRow(12, hub.Quota.Events, "events", hub.Quota.Bytes))
 			head := []string{"PARTITION", "EVENTS", "FIRST", "LAST", "BYTES", "LAST ENQUEUED"}
 			return printTable(c.cli, hub.Contents, "", head, func(p admin.Partition) []string {
 				first, last := "-", "-"

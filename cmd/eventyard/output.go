@@ -123,6 +123,21 @@ func showRetention(age string, bytes int64) string {
 	return strings.Join(parts, ", ")
 }
 
+// quotaRow is a line about a quota under a label of some width; nothing where there is none.
+func quotaRow(width, events int, of string, bytes int64) string {
+	parts := []string{}
+	if events > 0 {
+		parts = append(parts, thousands(int64(events))+" "+of)
+	}
+	if bytes > 0 {
+		parts = append(parts, quantity.FormatSize(bytes))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%-*s%s a second\n", width, "quota", strings.Join(parts, ", "))
+}
+
 func showTime(t interface{ UTC() time.Time }) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }

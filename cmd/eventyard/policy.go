@@ -103,8 +103,9 @@ func (c policyCommands) show() *cobra.Command {
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Policy, error) {
 		return client.Policy(cmd.Context(), hub, args[0])
 	}, func(p admin.Policy) error {
-		return c.printf("policy     %s\nhub        %s\nrights     %s\ncreated    %s\nprimary    %s\nsecondary  %s\n",
-			p.Name, cmp.Or(p.Hub, "-"), strings.Join(p.Rights, ", "), showTime(p.Created), p.PrimaryKey, p.SecondaryKey)
+		return c.printf("policy     %s\nhub        %s\nrights     %s\ncreated    %s\n%sprimary    %s\nsecondary  %s\n",
+			p.Name, cmp.Or(p.Hub, "-"), strings.Join(p.Rights, ", "), showTime(p.Created),
+			quotaRow(11, p.Quota.Events, "events", p.Quota.Bytes), p.PrimaryKey, p.SecondaryKey)
 	})
 }
 
@@ -123,7 +124,9 @@ func (c policyCommands) update() *cobra.Command {
 			return admin.Policy{}, usagef(cmd, "nothing to change: give --quota-events or --quota-bytes")
 		}
 		return client.UpdatePolicy(cmd.Context(), hub, args[0], admin.PolicyChange{Quota: request.Quota})
-	}, func(p admin.Policy) error { return c.printf("changed %s\n", describePolicy(p.Name, p.Hub)) })
+	}, func(p admin.Policy) error {
+		return c.printf("changed %s\n%s", describePolicy(p.Name, p.Hub), quotaRow(len("quota "), p.Quota.Events, "events", p.Quota.Bytes))
+	})
 }
 
 func (c policyCommands) regenerate() *cobra.Command {

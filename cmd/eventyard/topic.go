@@ -116,8 +116,8 @@ func (c topicCommands) show() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.stdout, "%-9s %s\nschema    %s\ncreated   %s\nevents    %s, %s\n", topicKind(topic), topic.Name, topic.Schema, showTime(topic.Created),
-			thousands(topic.Events), roughBytes(topic.Bytes))
+		fmt.Fprintf(c.stdout, "%-9s %s\nschema    %s\ncreated   %s\nevents    %s, %s\n%s", topicKind(topic), topic.Name, topic.Schema, showTime(topic.Created),
+			thousands(topic.Events), roughBytes(topic.Bytes), quotaRow(10, topic.Quota.Events, "events", topic.Quota.Bytes))
 		if len(topic.DomainTopics) > 0 {
 			fmt.Fprintf(c.stdout, "topics    %s\n", strings.Join(topic.DomainTopics, ", "))
 		}
