@@ -66,8 +66,11 @@ func (c Config) validateStorage(found *complaints) {
 	}
 	oneOf(found, "sync", c.Sync, "always", "interval", "os")
 	between(found, "syncInterval", c.SyncInterval, time.Millisecond, time.Minute)
-	if c.Quota.Events < 0 || c.Quota.Bytes < 0 {
-		found.add("quota", "%d events and %s are less than nothing: use 0 for no limit", c.Quota.Events, c.Quota.Bytes)
+	if c.Quota.Events < 0 {
+		found.add("quota.events", "%d is less than nothing: use 0 for no limit", c.Quota.Events)
+	}
+	if c.Quota.Bytes < 0 {
+		found.add("quota.bytes", "%s is less than nothing: use 0 for no limit", c.Quota.Bytes)
 	}
 	if c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes {
 		found.add("segmentBytes", "%s is not between %s and %s", c.SegmentBytes, quantity.Size(minSegmentBytes), quantity.Size(maxSegmentBytes))
