@@ -49,7 +49,7 @@ var Subscription = Definition{
 		{Name: "deadLetterKey", Value: "text", Help: "key of the storage account, where the URL has no signature", Secret: true},
 
 		{Name: "headers", Flag: "header", Value: "NAME=VALUE", Help: "header of each request, NAME=VALUE, or NAME={data.path} from the event"},
-		{Name: "headers", Flag: "secret-header", Value: "NAME=VALUE", Help: "the same, never shown again", set: setSecretHeader,
+		{Name: "headers", Flag: "secret-header", Value: "NAME=VALUE", Help: "the same, hidden unless secrets are asked for, and never sent to another receiver", set: setSecretHeader,
 			Not: API | File, Because: "there a header says itself that it is secret"},
 		{Name: "sign", Value: "algorithm", Help: "make a key and sign requests (Standard Webhooks)", OneOf: []string{signature.HMAC, signature.Ed25519, "none"}},
 		{Name: "signingKeys", Flag: "signing-key", Value: "key", Help: "sign with this key, whsec_… or whsk_…", Secret: true},

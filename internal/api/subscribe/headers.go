@@ -27,6 +27,22 @@ func applyHeaders(r admin.SubscriptionRequest, s *topics.Settings) error {
 	return nil
 }
 
+// checkHeaders refuses a new target for secret headers whose values the request does not give again.
+func checkHeaders(r admin.SubscriptionRequest, present, changed topics.Settings) error {
+	given := map[string]bool{}
+	for _, h := range r.Headers {
+		given[strings.ToLower(h.Name)] = h.Value != ""
+	}
+	for _, h := range changed.Headers {
+		if h.Secret && h.Value != "" && !given[strings.ToLower(h.Name)] {
+			if err := topics.CheckHeaderMove(present, changed, h.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func showHeaders(s topics.Settings, secrets bool, shown *admin.Subscription) {
 	for _, h := range s.Headers {
 		if h.Secret && !secrets {

@@ -40,12 +40,13 @@ func Apply(r admin.SubscriptionRequest, s *topics.Settings) error {
 	if err := applyProperties(r, s); err != nil {
 		return err
 	}
+	present := *s
 	for _, part := range parts {
 		if err := part.apply(r, s); err != nil {
 			return err
 		}
 	}
-	return nil
+	return checkHeaders(r, present, *s)
 }
 
 // Show gives a subscription without its secrets. With secrets it has the webhook's whole URL and

@@ -22,7 +22,7 @@ import (
 
 // everything has each field of a request but those that are another kind of target, a key to be
 // made, or Event Grid's shape.
-const everything = `{"name":"billing","topic":"orders","sourceHub":"h","domainTopic":"d","endpoint":"https://new/hook",
+const everything = `{"name":"billing","topic":"orders","sourceHub":"h","domainTopic":"d","endpoint":"https://example.com/new",
 	"types":["a","b"],"subjectBeginsWith":"/n","subjectEndsWith":".n","subjectCaseSensitive":false,
 	"filters":["data.k NumberGreaterThan 5",{"operatorType":"StringIn","key":"data.c","values":["x","y"]}],"arrays":false,
 	"schema":"EventGridSchema","binary":false,"attempts":3,"ttl":"1d","retrySchedule":"1s,2s,5s","retryFloors":{"503":"5s","other":"1s"},
@@ -47,7 +47,7 @@ func TestEveryFieldOfARequestIsRead(t *testing.T) {
 	}
 	want := topics.Settings{
 		Webhook: &egress.Endpoint{
-			URL: "https://new/hook", CA: "NEWCA", Cert: "NEWCERT", Key: "NEWKEY", MinTLS: "1.2",
+			URL: "https://example.com/new", CA: "NEWCA", Cert: "NEWCERT", Key: "NEWKEY", MinTLS: "1.2",
 			OAuth: &egress.OAuth{TokenURL: "https://t", ClientID: "c", Secret: "s", Scope: "sc", Audience: "au"},
 		},
 		Filter: filter.Config{
@@ -108,7 +108,7 @@ func TestEmptyTakesAway(t *testing.T) {
 
 // A subscription has one target, and another takes its place, with what only the old one had.
 func TestANewTargetReplacesTheOld(t *testing.T) {
-	hub := applied(t, `{"hub":"archive"}`, full())
+	hub := applied(t, `{"hub":"archive","headers":[]}`, full())
 	if hub.Hub != "archive" || hub.Webhook != nil || hub.Keys != nil {
 		t.Errorf("got %+v", hub)
 	}
@@ -192,6 +192,49 @@ func TestSecretsDoNotMove(t *testing.T) {
 		"a header that is secret no more shows its value")
 }
 
+// R1, R5: the value of a secret header goes to the receiver it was given for, and to no other.
+func TestSecretHeadersDoNotMove(t *testing.T) {
+	bare := func() topics.Settings { // without OAuth, which does not move either
+		s := full()
+		hook := *s.Webhook
+		hook.OAuth = nil
+		s.Webhook = &hook
+		return s
+	}
+	arm := func(url, value string) string {
+		return `{"properties":{"destination":{"endpointType":"WebHook","properties":{"endpointUrl":"` + url + `",
+			"deliveryAttributeMappings":[{"name":"X-Secret","type":"Static","properties":{"value":"` + value + `","isSecret":true}}]}}}}`
+	}
+	for name, text := range map[string]string{
+		"another host":                      `{"endpoint":"https://elsewhere/hook"}`,
+		"another scheme":                    `{"endpoint":"http://example.com/hook"}`,
+		"another port":                      `{"endpoint":"https://example.com:444/hook"}`,
+		"a hub":                             `{"hub":"orders"}`,
+		"named without its value":           `{"endpoint":"https://elsewhere/hook","headers":[{"name":"X-SECRET","secret":true}]}`,
+		"Event Grid's shape":                arm("https://elsewhere/hook", "Hidden"),
+		"Event Grid's shape, without value": arm("https://elsewhere/hook", ""),
+		"another host beside Event Grid's shape": `{"endpoint":"https://elsewhere/hook",` +
+			arm("https://example.com/hook", "Hidden")[1:],
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := bare()
+			err := Apply(request(t, text), &s)
+			if !errors.Is(err, topics.ErrInvalid) || !strings.Contains(err.Error(), "unless it is given again") {
+				t.Errorf("%v, and the headers are %+v", err, s.Headers)
+			}
+		})
+	}
+	for name, text := range map[string]string{
+		"another path":            `{"endpoint":"https://example.com/another"}`,
+		"given again":             `{"endpoint":"https://elsewhere/hook","headers":[{"name":"X-Secret","value":"NEW","secret":true}]}`,
+		"left out":                `{"endpoint":"https://elsewhere/hook","headers":[]}`,
+		"given again for a hub":   `{"hub":"orders","headers":[{"name":"X-Secret","value":"NEW","secret":true}]}`,
+		"given in the grid's way": arm("https://elsewhere/hook", "NEW"),
+	} {
+		t.Run(name, func(t *testing.T) { applied(t, text, bare()) })
+	}
+}
+
 // R1: nobody is shown the secret that gets tokens, so that the tokens do not go where somebody else
 // listens.
 func TestTokensDoNotMove(t *testing.T) {
@@ -204,12 +247,12 @@ func TestTokensDoNotMove(t *testing.T) {
 		testkit.ErrorIs(t, Apply(request(t, text), &s), topics.ErrInvalid, "%s", text)
 	}
 	for text, secret := range map[string]string{
-		`{"endpoint":"https://example.com/hook?code=new"}`:                                                            "OAUTHSECRET",
-		`{"endpoint":"https://elsewhere/hook","oauth":{"tokenUrl":"https://t","clientId":"me","secret":"NEWSECRET"}}`: "NEWSECRET",
+		`{"endpoint":"https://example.com/hook?code=new"}`:                                                                         "OAUTHSECRET",
+		`{"endpoint":"https://elsewhere/hook","oauth":{"tokenUrl":"https://t","clientId":"me","secret":"NEWSECRET"},"headers":[]}`: "NEWSECRET",
 	} {
 		testkit.Equal(t, applied(t, text, full()).Webhook.OAuth.Secret, secret, "%s", text)
 	}
-	if s := applied(t, `{"endpoint":"https://elsewhere/hook","oauth":{}}`, full()); s.Webhook.OAuth != nil {
+	if s := applied(t, `{"endpoint":"https://elsewhere/hook","oauth":{},"headers":[]}`, full()); s.Webhook.OAuth != nil {
 		t.Errorf("it has %+v", s.Webhook.OAuth)
 	}
 }

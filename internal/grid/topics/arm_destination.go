@@ -58,24 +58,20 @@ func parseDestination(d *armDestination, s *Settings) error {
 	if d == nil {
 		return nil
 	}
-	headers, err := d.headers(s.Headers)
-	if err != nil {
-		return err
-	}
-	switch p := d.Properties; {
+	present := *s
+	var err error
+	switch {
 	case strings.EqualFold(d.EndpointType, "WebHook"):
 		err = d.webhook(s)
 	case !strings.EqualFold(d.EndpointType, "EventHub"):
-		return invalid("endpointType %.40q: events go to a WebHook or an EventHub; a function or another service is reached by its URL, as a WebHook", d.EndpointType)
+		err = invalid("endpointType %.40q: events go to a WebHook or an EventHub; a function or another service is reached by its URL, as a WebHook", d.EndpointType)
 	default:
-		name := hubName(p.EventHub, p.ResourceID)
-		if name == "" {
-			return invalid("an EventHub destination names no hub: give eventHub, a hub of this yard, or a resourceId that ends in its name")
-		}
-		s.HubResource = givenHub(p.EventHub, p.ResourceID, s.HubResource)
-		s.Hub, s.Webhook, s.Pull, s.Keys, s.Binary = name, nil, nil, nil, false
+		err = d.hub(s)
 	}
-	s.Headers, s.MaxEvents, s.PreferredKiB = headers, d.Properties.MaxEvents, d.Properties.PreferredKiB
+	if err == nil {
+		s.Headers, err = d.headers(present, *s)
+	}
+	s.MaxEvents, s.PreferredKiB = d.Properties.MaxEvents, d.Properties.PreferredKiB
 	s.tidyBatches()
 	return err
 }
@@ -87,6 +83,17 @@ type armIdentityDestination struct {
 
 func parseIdentityDestination(d armIdentityDestination, s *Settings) error {
 	return parseDestination(d.Destination, s)
+}
+
+func (d *armDestination) hub(s *Settings) error {
+	p := d.Properties
+	name := hubName(p.EventHub, p.ResourceID)
+	if name == "" {
+		return invalid("an EventHub destination names no hub: give eventHub, a hub of this yard, or a resourceId that ends in its name")
+	}
+	s.HubResource = givenHub(p.EventHub, p.ResourceID, s.HubResource)
+	s.Hub, s.Webhook, s.Pull, s.Keys, s.Binary = name, nil, nil, nil, false
+	return nil
 }
 
 func (d *armDestination) webhook(s *Settings) error {
@@ -127,6 +134,26 @@ func CheckMove(present egress.Endpoint, to string) error {
 	return invalid("endpoint: the webhook has OAuth, whose tokens are not sent elsewhere unless its secret is given again: give oauth with the endpoint, or an empty one")
 }
 
+// CheckHeaderMove keeps the value of a secret header from another receiver than the one it was given
+// for. It is asked of each that a change of the target does not give again.
+func CheckHeaderMove(present, changed Settings, name string) error {
+	if present.receiver() == changed.receiver() {
+		return nil
+	}
+	return invalid("headers: the value of %.64q is secret and is not sent to another receiver unless it is given again: give it together with the new target, or leave the header out", name)
+}
+
+// receiver tells who gets what is sent: a server, or those who read a hub or pull.
+func (s Settings) receiver() string {
+	switch {
+	case s.Webhook != nil:
+		return serverOf(s.Webhook.URL)
+	case s.Hub != "":
+		return "hub " + strings.ToLower(s.Hub)
+	}
+	return ""
+}
+
 // serverOf is the server of a URL; empty for what is none, which is refused elsewhere.
 func serverOf(text string) string {
 	u, err := url.Parse(text)
@@ -164,8 +191,9 @@ func givenHub(name, resource, present string) string {
 	return resource
 }
 
-// headers reads delivery properties. A secret that is hidden is the present one.
-func (d *armDestination) headers(present []Header) ([]Header, error) {
+// headers reads delivery properties. A secret that is hidden is the present one, if the receiver
+// stays.
+func (d *armDestination) headers(present, changed Settings) ([]Header, error) {
 	var headers []Header
 	for _, a := range d.Properties.Attributes {
 		h := Header{Name: a.Name}
@@ -174,8 +202,11 @@ func (d *armDestination) headers(present []Header) ([]Header, error) {
 			h.Value, h.Secret = a.Properties.Value, a.Properties.IsSecret
 			if h.Secret && (h.Value == "" || h.Value == hidden) {
 				h.Value = ""
-				if i := slices.IndexFunc(present, func(p Header) bool { return p.Secret && strings.EqualFold(p.Name, h.Name) }); i >= 0 {
-					h.Value = present[i].Value
+				if i := slices.IndexFunc(present.Headers, func(p Header) bool { return p.Secret && strings.EqualFold(p.Name, h.Name) }); i >= 0 {
+					if err := CheckHeaderMove(present, changed, h.Name); err != nil {
+						return nil, err
+					}
+					h.Value = present.Headers[i].Value
 				}
 			}
 		case strings.EqualFold(a.Type, "Dynamic"):
