@@ -38,6 +38,8 @@ type Access struct {
 	// Readable are the other policies whose keys could be read then, and are as they
 	// were; only names and rights are given.
 	Readable []Policy
+	// ReadableTopics are the topics whose keys could be read then, and are as they were.
+	ReadableTopics []string
 }
 
 // ensurePolicy makes a policy what the configuration says. One that differs is replaced in one
@@ -96,5 +98,6 @@ func (y *yard) describeAccess(ctx context.Context) error {
 		return nil
 	}
 	y.reported.Renewed, y.reported.Readable = y.secrets.renewed, y.stillReadable()
+	y.reported.ReadableTopics = y.secrets.topics
 	return y.noteKeys(ctx, rootKeys{Development: false})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -31,6 +32,21 @@ type secrets struct {
 	served bool
 	// readable are the other policies that could be read.
 	readable []access.Policy
+	// topics are those whose keys could be read.
+	topics []string
+}
+
+// readTopics notes those that have a key from the time when everybody could read it, before the
+// configuration makes more of them. Nobody publishes to the yard's own by a key.
+func (s *secrets) readTopics(all []topics.Topic) {
+	if !s.renewed {
+		return
+	}
+	for _, t := range all {
+		if t.Name != topics.YardEvents && !t.DisableKeys {
+			s.topics = append(s.topics, t.Name)
+		}
+	}
 }
 
 // openSecrets notes, before any listener is open, that everybody on this machine will be able

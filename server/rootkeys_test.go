@@ -44,6 +44,8 @@ func TestKeysOfDevelopmentEndBeyondLoopback(t *testing.T) {
 	here := start(t, cfg)
 	here.want(201, "POST", "/api/v1/policies", `{"name":"reports","rights":["Listen"]}`)
 	here.want(201, "POST", "/api/v1/hubs/h/policies", `{"name":"till","rights":["Send"]}`)
+	here.want(201, "POST", "/api/v1/topics", `{"name":"shop"}`)
+	cfg.Topics = []Topic{{Name: "made-later"}}
 	if here.Access().ServedOthers {
 		t.Error("a fresh yard is said to have served others")
 	}
@@ -58,6 +60,9 @@ func TestKeysOfDevelopmentEndBeyondLoopback(t *testing.T) {
 		}
 		if i == 0 && !slices.EqualFunc(reported.Readable, []Policy{{Name: "reports"}, {Name: "till", Hub: "h"}}, samePolicy) || i == 1 && reported.Readable != nil {
 			t.Errorf("start %d: the policies that stay are %+v", i, reported.Readable)
+		}
+		if i == 0 && !slices.Equal(reported.ReadableTopics, []string{"shop"}) || i == 1 && reported.ReadableTopics != nil {
+			t.Errorf("start %d: the topics with keys that could be read are %q", i, reported.ReadableTopics)
 		}
 		for _, key := range []string{root.PrimaryKey, root.SecondaryKey, auth.DevelopmentKey} {
 			testkit.Equal(t, r.status(auth.RootPolicy, key), http.StatusUnauthorized,

@@ -214,6 +214,7 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 		return fmt.Errorf("open topics: %w", err)
 	}
 	y.topics = handshake.NewRegistry(defined, asker, log)
+	y.secrets.readTopics(defined.Topics())
 	for _, t := range y.cfg.Topics {
 		want := topics.Topic{Name: t.Name}
 		if there, err := defined.Topic(t.Name); err == nil { // what the configuration does not mention stays

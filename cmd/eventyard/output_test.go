@@ -176,7 +176,11 @@ func TestSomePoliciesAreNamed(t *testing.T) {
 	if got := renewal(reported); len(got) != 2 || !strings.Contains(got[1], ", a and 3 more; replace") {
 		t.Errorf("said %q", got)
 	}
-	reported.Readable = nil
+	reported.Readable, reported.ReadableTopics = nil, []string{"shop", "till"}
+	if got := renewal(reported); len(got) != 2 || !strings.Contains(got[1], "topics could be read as well, and are still valid: shop, till; replace") {
+		t.Errorf("said %q", got)
+	}
+	reported.ReadableTopics = nil
 	if got := renewal(reported); len(got) != 1 {
 		t.Errorf("said %q", got)
 	}

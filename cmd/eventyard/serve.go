@@ -123,21 +123,25 @@ func renewal(reported server.Access) (warnings []string) {
 	}
 	warnings = append(warnings, auth.RootPolicy+" has new keys, and the old ones are no longer valid: "+
 		"while every listener was on loopback, every user and program of this machine could read them")
-	if len(reported.Readable) == 0 {
-		return warnings
+	if len(reported.Readable) > 0 {
+		var policies []string
+		for _, p := range reported.Readable {
+			policies = append(policies, strings.TrimPrefix(describePolicy(p.Name, p.Hub), "policy "))
+		}
+		warnings = append(warnings, "the keys of other policies could be read as well, and are still valid: "+nameSome(policies)+
+			"; replace both keys of each with: eventyard policy regenerate POLICY [--hub HUB] [--key secondary]")
 	}
-	return append(warnings, "the keys of other policies could be read as well, and are still valid: "+namePolicies(reported.Readable)+
-		"; replace both keys of each with: eventyard policy regenerate POLICY [--hub HUB] [--key secondary]")
+	if len(reported.ReadableTopics) > 0 {
+		warnings = append(warnings, "the keys of topics could be read as well, and are still valid: "+nameSome(reported.ReadableTopics)+
+			"; replace both keys of each with: eventyard topic regenerate TOPIC [--key key2]")
+	}
+	return warnings
 }
 
-// namePolicies names some of many.
-func namePolicies(policies []server.Policy) string {
-	var names []string
-	for _, p := range policies[:min(len(policies), mostNamed)] {
-		names = append(names, strings.TrimPrefix(describePolicy(p.Name, p.Hub), "policy "))
-	}
-	text := strings.Join(names, ", ")
-	if more := len(policies) - len(names); more > 0 {
+// nameSome names some of many.
+func nameSome(names []string) string {
+	text := strings.Join(names[:min(len(names), mostNamed)], ", ")
+	if more := len(names) - mostNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
