@@ -187,6 +187,11 @@ func (k *circuits) one(ctx context.Context, hub, group, function string) (Circui
 	case len(found) == 1:
 		return found[0], nil
 	}
+	if hub == "" && group == "" { // the name alone means the yard's own: anybody who may listen can make one beside it
+		if own := slices.DeleteFunc(slices.Clone(found), func(c Circuit) bool { return !c.Here }); len(own) == 1 {
+			return own[0], nil
+		}
+	}
 	positions := make([]string, len(found))
 	for i, c := range found {
 		positions[i] = fmt.Sprintf("group %q of hub %q", c.Group, c.Hub)

@@ -116,6 +116,7 @@ func TestShowCircuit(t *testing.T) {
 	testkit.Must(t, testkit.Err(y.broker.CreateGroup(t.Context(), "images", "b")))
 	y.trip(one, "show")
 	y.trip(other, "show")
+	y.trip(one, "resize") // whoever may listen there can do that
 	for _, test := range []struct {
 		name                 string
 		hub, group, function string
@@ -124,6 +125,7 @@ func TestShowCircuit(t *testing.T) {
 	}{
 		{"by the name alone", "", "", "resize", "orders/resizer", nil},
 		{"with hub and group", "ORDERS", "resizer", "resize", "orders/resizer", nil},
+		{"the yard's own in another group", "images", "a", "resize", "images/a", nil},
 		{"one of two by its group", "", "b", "show", "images/b", nil},
 		{"one of two without", "images", "", "show", "", ErrAmbiguous},
 		{"a group in another case", "images", "B", "show", "", ErrNoCircuit},
