@@ -112,7 +112,7 @@ func entryVersions(f *fixture) {
 func entryKeys(f *fixture) {
 	var want []processor.Entry
 	for _, key := range []string{
-		"a", "A", "a/b", "a/B", "a.b", "a:b", "a-b", "a_b", "a$b", "$", "0", "a/b/c/d/e", "end.", "a/.", "a/..", ".a",
+		"a", "A", "a/b", "a/B", "a.b", "a:b", "a-b", "a_b", "a$b", "$", "0", "a/b/c/d/e", "end.", "a/..b", ".a",
 		"presence/Host-1:8080_x.y$z", "x/" + strings.Repeat("k", maxKey-2), strings.Repeat("0123456789", maxKey/10),
 	} {
 		want = append(want, f.put(processor.Entry{Key: key, Value: []byte("of " + key)}))

@@ -57,7 +57,7 @@ func (b *Broker) CreateGroup(ctx context.Context, hub, group string) (Group, err
 	if !wellFormed(group) {
 		return Group{}, fmt.Errorf("create group of hub %q: consumer group %.64q: %w: %s", h.Name, group, ErrInvalidName, nameRule)
 	}
-	if err := checkNewName(group); err != nil {
+	if err := checkNewGroup(group); err != nil {
 		if _, missing := b.Group(ctx, hub, group); missing != nil { // one from before keeps its name
 			return Group{}, fmt.Errorf("create group of hub %q: consumer group %w", h.Name, err)
 		}

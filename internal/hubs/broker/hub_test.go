@@ -331,5 +331,8 @@ func TestAmbiguousNames(t *testing.T) {
 	testkit.ErrorIs(t, testkit.Err(b.CreateHub(t.Context(), HubConfig{Name: "a//b"})), ErrHubExists)
 	testkit.Check(t, testkit.Err(b.EnsureHub(t.Context(), HubConfig{Name: "a//b", Partitions: 1}, []string{"billing"})))
 	testkit.ErrorIs(t, testkit.Err(b.CreateGroup(t.Context(), "a//b", "x..y")), ErrInvalidName, "group")
+	for _, group := range []string{"billing/partitions/0", "a/ConsumerGroups/b", "a/messages"} { // a token names partition 0 of billing by it
+		testkit.ErrorIs(t, testkit.Err(b.CreateGroup(t.Context(), "a//b", group)), ErrReservedName, "group %q", group)
+	}
 	testkit.Check(t, b.DeleteHub(t.Context(), "a//b"))
 }

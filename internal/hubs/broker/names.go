@@ -44,6 +44,14 @@ func checkNewName(name string) error {
 	return nil
 }
 
+// checkNewGroup refuses as well what tokens and addresses name a part of another group by.
+func checkNewGroup(name string) error {
+	if segment := auth.ReservedSegment(name); segment != "" {
+		return fmt.Errorf("%.64q: %w: behind %q addresses name a part of a group, choose another word there", name, ErrReservedName, "/"+segment)
+	}
+	return checkNewName(name)
+}
+
 // CheckPublisher refuses a publisher's name that other programs may read as another, or as that of
 // something in it. Empty is none. The error wraps ErrInvalidName.
 func CheckPublisher(name string) error {

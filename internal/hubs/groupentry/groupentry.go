@@ -17,10 +17,16 @@ const (
 // ErrInvalid: the key, prefix or value is not of the form that stores allow.
 var ErrInvalid = errors.New("invalid entry")
 
-// Check tells whether an entry may be stored.
+// Check tells whether an entry may be stored. A step upwards in its key would be read as another key
+// where keys are shown as paths; one that has such a key from before can still be read and removed.
 func Check(key string, value []byte) error {
 	if err := CheckKey(key); err != nil {
 		return err
+	}
+	for segment := range strings.SplitSeq(key, "/") {
+		if segment == "." || segment == ".." {
+			return fmt.Errorf("entry %q: %w: no segment of a key is %q", key, ErrInvalid, segment)
+		}
 	}
 	if len(value) > MaxValueBytes {
 		return fmt.Errorf("entry %q: %w: its value has %d bytes, at most %d are allowed", key, ErrInvalid, len(value), MaxValueBytes)

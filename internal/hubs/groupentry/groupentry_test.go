@@ -10,7 +10,7 @@ import (
 
 func TestKeysAreSegmentsOfPlainLetters(t *testing.T) {
 	for key, valid := range map[string]bool{
-		"a": true, "presence/Host-1:80_x.y$z": true, "a/b/c": true, "..": true, strings.Repeat("k", 200): true,
+		"a": true, "presence/Host-1:80_x.y$z": true, "a/b/c": true, "a..b": true, "..": false, "a/../b": false, "a/.": false, strings.Repeat("k", 200): true,
 		"": false, "/": false, "/a": false, "a/": false, "a//b": false, "a b": false, "ä": false, "a\x00": false,
 		"a\xff": false, "a%": false, "a*": false, strings.Repeat("k", 201): false,
 	} {
