@@ -11,6 +11,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/groupwire"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -21,7 +22,7 @@ import (
 type credential struct{ audience, token string }
 
 // credentials are the columns of testdata/access.txt.
-func credentials() map[string]credential {
+func (y *yard) credentials() map[string]credential {
 	const host, orders, stock = "sb://localhost/", "sb://localhost/orders", "sb://localhost/stock"
 	made := func(resource, policy string, life time.Duration) credential {
 		return credential{resource, sasToken(resource, policy, life)}
@@ -38,6 +39,8 @@ func credentials() map[string]credential {
 		"group2":    made(orders+"/ConsumerGroups/audit", "listens", time.Hour),
 		"publisher": made(orders+"/Publishers/device-7", "sends", time.Hour),
 		"key":       {orders, auth.Sign(orders, "manages", keyOf("sends"), time.Now().Add(time.Hour))},
+		"topic":     {host, testkit.Value(topickey.Sign("https://localhost/topics/shop/api/events", topickey.New(), time.Now().Add(time.Hour)))(y.t)},
+		"blob":      {host, auth.Sign(host, auth.RootPolicy, y.policies.Account().Primary, time.Now().Add(time.Hour))},
 		"expired":   made(host, auth.RootPolicy, -time.Hour),
 		"malformed": {host, unsigned + "&se=9999999999&skn=" + auth.RootPolicy},
 	}
@@ -80,7 +83,7 @@ func TestAccessOfEveryNode(t *testing.T) {
 	y.policy("orders", "manages", auth.Manage)
 	y.policy("stock", "stocks", auth.Manage)
 	names, lines := readAccess(t)
-	all := credentials()
+	all := y.credentials()
 	testkit.Equal(t, len(names), len(all), "columns")
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
