@@ -65,8 +65,9 @@ type listeners struct {
 // newListeners puts the AMQP server and the API in front of a yard.
 func (s *Server) newListeners(in *inside) (*listeners, error) {
 	y, cfg, log := in.yard, s.cfg, s.cfg.Log
+	memory := admission.DefaultMemory()
 	front, err := eventhubs.New(eventhubs.Config{
-		Broker: y.broker, Access: y.access, Groups: y.groups, Reserved: y.runner.Reserved, Log: log, Metrics: y.registry,
+		Broker: y.broker, Access: y.access, Groups: y.groups, Reserved: y.runner.Reserved, Memory: memory, Log: log, Metrics: y.registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the AMQP listener: %w", err)
@@ -79,8 +80,8 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	ledger := admission.New(shares.Limits())
 	server, err := amqp.New(amqp.Config{
 		Handler: front, Auth: front, IdleTimeout: cfg.AMQPIdleTimeout,
-		Admission: ledger.Listener(shares.Clients[0]),
-		Log:       log, Metrics: y.registry,
+		Admission: ledger.Listener(shares.Clients[0]), Memory: memory,
+		Log: log, Metrics: y.registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the AMQP server: %w", err)
@@ -122,7 +123,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		Access:    &rootRegistry{y.access, y.root, log},
 		Listeners: s.Addresses, Endpoint: y.open.endpointFor(cfg.Host), BlobEndpoint: y.open.blobEndpointFor(cfg.Host),
 		SignContainer: azureblob.SignContainer,
-		Log:           log, Registry: y.registry, Stopping: stopping,
+		Memory:        memory, Log: log, Registry: y.registry, Stopping: stopping,
 		Grid: &v1.Grid{
 			Topics: y.topics, Delivery: y.delivery, Dead: y.dead, Endpoint: y.publishURL, ValidationURL: y.validationURL,
 		},

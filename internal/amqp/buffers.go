@@ -7,6 +7,14 @@ type bufferPool struct{ pool sync.Pool }
 
 type box struct{ bytes []byte }
 
+// size is how much is in it; nil has nothing.
+func (b *box) size() int {
+	if b == nil {
+		return 0
+	}
+	return len(b.bytes)
+}
+
 // newBufferPool lends buffers of that size, or of what they have grown to.
 func newBufferPool(size int) *bufferPool {
 	return &bufferPool{sync.Pool{New: func() any { return &box{make([]byte, size)} }}}

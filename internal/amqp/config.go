@@ -46,6 +46,8 @@ type Config struct {
 	// Admission says how many connections may be at once, and keeps strangers and clients apart;
 	// nil means one with the defaults, and DefaultConnections for clients.
 	Admission *admission.Listener
+	// Memory bounds what clients have not taken yet; nil means one with the defaults.
+	Memory *admission.Memory
 	// MaxSessions and MaxLinks of one connection; 4999, as Event Hubs has it, and 2048: a processor
 	// may read all partitions of a large hub over one connection. A stranger may have far less.
 	MaxSessions, MaxLinks int
@@ -67,6 +69,9 @@ func (c Config) withDefaults() Config {
 	orElse(&c.MaxLinks, 2048)
 	if c.Admission == nil {
 		c.Admission = admission.New(admission.Limits{}).Listener(DefaultConnections)
+	}
+	if c.Memory == nil {
+		c.Memory = admission.DefaultMemory()
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	return c

@@ -48,6 +48,8 @@ type Conn struct {
 	sessions  sessions
 	pulse     pulse
 	deadlines deadlines
+	// untaken counts what is being written; nil until the peer has shown a right.
+	untaken *admission.Share
 }
 
 func newConn(ctx context.Context, s *Server, nc net.Conn, id string, permit *admission.Permit) *Conn {
@@ -96,9 +98,10 @@ func (c *Conn) Identity() Identity { return c.handshake.identity }
 func (c *Conn) Context() context.Context { return c.ctx }
 
 // Know says that the peer has shown a right: it is a client from now on, with all that clients may
-// have. It may be called again, from any goroutine. Where there is no permit for one more client
-// the error is what to close the connection with.
-func (c *Conn) Know() error {
+// have. What it does not take is counted for the holder, such as the policy that it came with. It may
+// be called again, from any goroutine. Where there is no permit for one more client the error is what
+// to close the connection with.
+func (c *Conn) Know(holder string) error {
 	if c.known.Load() {
 		return nil
 	}
@@ -107,8 +110,17 @@ func (c *Conn) Know() error {
 		return errorFull(err)
 	}
 	c.known.Store(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.untaken == nil {
+		c.untaken = c.server.cfg.Memory.Share(holder, c.CutOff)
+	}
 	return nil
 }
+
+// CutOff ends the connection at once, for a peer that does not take what it is sent. It takes no lock
+// and does not wait.
+func (c *Conn) CutOff() { bottom(c.nc).Close() }
 
 // Known reports whether the peer has shown a right.
 func (c *Conn) Known() bool { return c.known.Load() }

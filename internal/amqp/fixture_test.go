@@ -45,7 +45,7 @@ type handler struct {
 
 func (h *handler) Connected(c *Conn) (Peer, error) {
 	if !h.strangers {
-		if err := c.Know(); err != nil {
+		if err := c.Know("somebody"); err != nil {
 			return nil, err
 		}
 	}

@@ -115,7 +115,7 @@ func TestTooManyStrangers(t *testing.T) {
 	// Who becomes a client makes room for the next.
 	for c := range f.conns() {
 		if c.refusal == nil {
-			testkit.Must(t, c.Know())
+			testkit.Must(t, c.Know("somebody"))
 		}
 	}
 	raw().open()

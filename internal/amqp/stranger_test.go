@@ -16,7 +16,7 @@ import (
 func strange(t testing.TB, limits admission.Limits) *fixture {
 	h := accept(&sink{deliver: func(d *Delivery) {
 		if string(d.Payload) == "known" {
-			testkit.Check(t, d.link.Conn().Know())
+			testkit.Check(t, d.link.Conn().Know("somebody"))
 		}
 		d.Accept()
 	}}, &source{})

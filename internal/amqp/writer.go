@@ -30,6 +30,7 @@ type pulse struct {
 // write. Its panic costs this connection only.
 func (w *writer) run() {
 	c := w.conn
+	defer w.forget()
 	var failed error
 	if err := c.guarded("writing", func() { failed = w.write() }); err != nil {
 		c.refuse(err)
@@ -88,7 +89,20 @@ func (w *writer) takeAll(wrote bool) (b *box, finish bool) {
 	b = c.out.take()
 	c.out.asleep = b == nil
 	c.out.queue.next()
+	if c.untaken != nil {
+		c.untaken.Count(b.size())
+	}
 	return b, c.out.finish
+}
+
+// forget counts nothing any more.
+func (w *writer) forget() {
+	c := w.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.untaken != nil {
+		c.untaken.Give()
+	}
 }
 
 // writeBytes gives the peer WriteTimeout for each piece, and again whenever it has taken

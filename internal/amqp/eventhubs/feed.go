@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // feed moves events from a cursor to a link. It belongs to the receiver's Run. Once it runs it
@@ -15,6 +16,11 @@ import (
 type feed struct {
 	*receiver
 	cursor eventlog.Cursor
+	// share is what the cursor holds of the memory that all readers have. Without it there is no
+	// cursor: resume is where the next one begins.
+	share   *admission.Share
+	dropped bool
+	resume  eventlog.Sequence
 	// wake and appendEvent are functions of the feed's own, made once: making one is an allocation.
 	wake        func()
 	appendEvent func([]byte, int) []byte
@@ -30,14 +36,20 @@ type feed struct {
 	bad eventlog.Sequence
 }
 
-func newFeed(r *receiver) *feed {
-	f := &feed{receiver: r, cursor: r.seat.Cursor, bad: eventlog.NoSequence}
+func newFeed(r *receiver, share *admission.Share) *feed {
+	f := &feed{receiver: r, cursor: r.seat.Cursor, share: share, bad: eventlog.NoSequence}
 	f.appendEvent = f.append
 	f.wake = func() {
 		f.awaiting.Store(false)
 		r.link.Wake()
 	}
 	return f
+}
+
+// close frees what the feed holds.
+func (f *feed) close() {
+	_ = f.cursor.Close()
+	f.share.Give()
 }
 
 // run gives events until there are none, or nobody wants any; then the link is woken when that has
@@ -64,18 +76,46 @@ func (f *feed) run(ctx context.Context) error {
 
 // fetch gets the next events, if there are any.
 func (f *feed) fetch(ctx context.Context) error {
+	if err := f.hold(ctx); err != nil {
+		return err
+	}
 	for {
 		run, err := f.cursor.TryNext(ctx)
 		damage, damaged := errors.AsType[*eventlog.CorruptError](err)
 		if !damaged {
 			f.events, f.first = run.Events, run.First
 			f.reported.EnqueuedTime = run.Time.UnixMilli()
+			f.share.Keep(eventlog.HeldBytes(run))
 			return err
 		}
 		if err := f.pass(ctx, damage); err != nil {
 			return err
 		}
 	}
+}
+
+// hold takes memory for what is fetched next. Who has to wait for it holds none meanwhile.
+func (f *feed) hold(ctx context.Context) error {
+	if !f.share.TryTake(eventlog.MaxHeldBytes) {
+		f.drop()
+		if err := f.share.Take(ctx, eventlog.MaxHeldBytes); err != nil {
+			return err
+		}
+	}
+	if f.dropped {
+		return f.reopen(ctx, f.resume)
+	}
+	return nil
+}
+
+// drop gives the memory back, with what was fetched and not sent: it is read again.
+func (f *feed) drop() {
+	if !f.dropped {
+		f.resume = f.cursor.At() - eventlog.Sequence(len(f.events))
+		_ = f.cursor.Close()
+		f.events, f.dropped = nil, true
+	}
+	f.share.Give()
 }
 
 // rest waits for more, unless that is so already.
@@ -146,6 +186,12 @@ func (f *feed) pass(ctx context.Context, damage *eventlog.CorruptError) error {
 	if damage.Next == eventlog.NoSequence {
 		return damage
 	}
+	_ = f.cursor.Close()
+	return f.reopen(ctx, damage.Next)
+}
+
+// reopen reads on from a number, in the hub that the link's address found.
+func (f *feed) reopen(ctx context.Context, at eventlog.Sequence) error {
 	hub, err := f.peer.handler.cfg.Broker.Hub(f.at.hub)
 	if err != nil {
 		return err
@@ -153,11 +199,10 @@ func (f *feed) pass(ctx context.Context, damage *eventlog.CorruptError) error {
 	if !hub.Created.Equal(f.hub.Created) {
 		return fmt.Errorf("read %s/%s: %w", f.at.hub, f.at.partition, eventlog.ErrRemoved)
 	}
-	cursor, err := f.peer.handler.cfg.Broker.Cursor(ctx, f.at.hub, f.at.group, f.at.partition, eventlog.At(damage.Next))
+	cursor, err := f.peer.handler.cfg.Broker.Cursor(ctx, f.at.hub, f.at.group, f.at.partition, eventlog.At(at))
 	if err != nil {
 		return err
 	}
-	_ = f.cursor.Close()
-	f.cursor = cursor
+	f.cursor, f.dropped = cursor, false
 	return nil
 }

@@ -42,6 +42,8 @@ type Config struct {
 	// Receivers bounds how many there are at once, by policy or token and in all; nil means
 	// MaxReceiversOfOne and MaxReceivers.
 	Receivers *admission.Quota
+	// Memory bounds what is read for receivers and not sent yet; nil means one with the defaults.
+	Memory *admission.Memory
 	// MaxMessageBytes of a publication; zero means 1 MiB.
 	MaxMessageBytes int
 	// TokenTimeout is how long a connection may have no rights, from its beginning or since
@@ -85,6 +87,9 @@ func New(cfg Config) (*Handler, error) {
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Receivers == nil {
 		cfg.Receivers = admission.NewQuota("receivers", MaxReceiversOfOne, MaxReceivers)
+	}
+	if cfg.Memory == nil {
+		cfg.Memory = admission.DefaultMemory()
 	}
 	if cfg.Reserved == nil {
 		cfg.Reserved = func(string, string) bool { return false }

@@ -117,7 +117,7 @@ func (p *peer) entity(a address) entity {
 // grant takes in what the client has shown: from the first on it is no stranger any more. Where
 // there is no permit for one more client it stays one.
 func (p *peer) grant(g auth.Grant) error {
-	if err := p.conn.Know(); err != nil {
+	if err := p.conn.Know(g.Account()); err != nil {
 		return err
 	}
 	return p.rights.add(g)

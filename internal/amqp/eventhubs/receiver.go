@@ -64,7 +64,8 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if err != nil {
 		return amqp.Terminus{}, err
 	}
-	giveBack, err := p.handler.cfg.Receivers.Take(p.rights.account(at.scope(), auth.Listen), 1)
+	holder := p.rights.account(at.scope(), auth.Listen)
+	giveBack, err := p.handler.cfg.Receivers.Take(holder, 1)
 	if err != nil {
 		return amqp.Terminus{}, err
 	}
@@ -91,7 +92,7 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 		_ = r.seat.Cursor.Close()
 		return amqp.Terminus{}, err
 	}
-	r.feed = newFeed(r)
+	r.feed = newFeed(r, p.handler.cfg.Memory.Share(holder, r.press))
 	accepted = true
 	return amqp.Terminus{Source: r, Settled: true, OnDemand: true}, nil
 }
@@ -151,7 +152,7 @@ func (r *receiver) Closed() {
 		stop()
 	}
 	if !running {
-		_ = r.feed.cursor.Close()
+		r.feed.close()
 	}
 }
 
@@ -177,7 +178,21 @@ func (r *receiver) end() {
 	closed := r.closed
 	r.mu.Unlock()
 	if closed {
-		_ = r.feed.cursor.Close()
+		r.feed.close()
+	}
+}
+
+// press is called while others wait for memory, and this one has kept its own for long. A client that
+// wants nothing now loses nothing: what it has not got is read again. One that does not take what it
+// is being sent is cut off.
+func (r *receiver) press() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.running:
+		r.link.Conn().CutOff()
+	case !r.closed:
+		r.feed.drop()
 	}
 }
 

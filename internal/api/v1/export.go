@@ -29,6 +29,8 @@ func (d *Handler) export(w http.ResponseWriter, r *http.Request, q hubQuery) err
 	}
 	defer cancel()
 	x := &export{hubQuery: q, handler: d, out: newStream(w, "application/x-ndjson", d.cfg.WriteTimeout), left: q.count}
+	x.out.reading = d.newReading(w, r)
+	defer x.out.reading.end()
 	for i, partition := range q.partitions {
 		if err := x.partition(ctx, partition, ends[i]); err != nil {
 			x.breakOff(ctx, err)
@@ -107,14 +109,20 @@ func (x *export) partition(ctx context.Context, id string, last eventlog.Sequenc
 
 // stretch writes what there is from a position up to and with last.
 func (x *export) stretch(ctx context.Context, id string, at eventlog.Position, last eventlog.Sequence) error {
-	cursor, err := x.cursor(ctx, x.handler.cfg.Broker, id, at)
+	cursor, err := x.open(ctx, id, at)
 	if err != nil {
 		return err
 	}
-	defer cursor.Close()
+	defer func() { _ = cursor.Close() }()
 	for cursor.At() <= last && !x.done() {
 		if err := context.Cause(ctx); err != nil {
 			return err
+		}
+		if !x.out.reading.share.TryTake(maxRunBytes) {
+			_ = cursor.Close()
+			if cursor, err = x.open(ctx, id, eventlog.At(cursor.At())); err != nil {
+				return err
+			}
 		}
 		run, err := x.next(ctx, id, cursor, last)
 		if err != nil {
@@ -123,11 +131,20 @@ func (x *export) stretch(ctx context.Context, id string, at eventlog.Position, l
 		if len(run.Events) == 0 {
 			return nil
 		}
+		x.out.reading.share.Keep(runBytes(run))
 		if err := x.write(id, run, last); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// open opens a cursor once there is memory for what it reads.
+func (x *export) open(ctx context.Context, id string, at eventlog.Position) (eventlog.Cursor, error) {
+	if err := x.out.reading.hold(ctx, maxRunBytes); err != nil {
+		return nil, err
+	}
+	return x.cursor(ctx, x.handler.cfg.Broker, id, at)
 }
 
 // next gives the next run. Where there is none although the end is not reached, either

@@ -98,6 +98,8 @@ type Config struct {
 	// MaxEventBytes bounds what one send may store, and the body of a REST send. 0
 	// means 1048576, as Event Hubs has it.
 	MaxEventBytes int
+	// Memory bounds what is read for clients and not taken yet; nil means one with the defaults.
+	Memory *quota.Memory
 	// WriteTimeout is how long a reader of a stream may leave one write waiting before
 	// it is let go. 0 means 30 s.
 	WriteTimeout time.Duration
@@ -124,6 +126,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Stopping == nil {
 		c.Stopping = context.Background()
+	}
+	if c.Memory == nil {
+		c.Memory = quota.DefaultMemory()
 	}
 	c.MaxEventBytes = cmp.Or(c.MaxEventBytes, 1<<20)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 30*time.Second)

@@ -41,14 +41,20 @@ func (d *Handler) readPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer cancel()
 	p := newPage(q, cursor)
-	if err := p.fill(ctx, cursor); err != nil {
+	reading := d.newReading(w, r)
+	defer reading.end()
+	if err := p.fill(ctx, cursor, reading); err != nil {
 		return err
 	}
 	if r.Context().Err() != nil {
 		return r.Context().Err()
 	}
+	_ = cursor.Close()
+	reading.share.Keep(cap(p.buf))
 	// The wait may have used up the server's own time-out for writing.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d.cfg.WriteTimeout))
+	if err := reading.extend(d.cfg.WriteTimeout); err != nil {
+		return err
+	}
 	frame.Reply(w, http.StatusOK, "application/json", p.finish())
 	return nil
 }
@@ -144,22 +150,27 @@ func newPage(q pageQuery, cursor eventlog.Cursor) *page {
 
 // fill takes what is there and, if that is nothing, waits for more. An error behind
 // events that are already on the page is left for the next page to find.
-func (p *page) fill(ctx context.Context, cursor eventlog.Cursor) error {
-	err := p.take(ctx, cursor)
-	if err != nil || p.count > 0 || p.query.wait == 0 {
-		return p.unlessFilled(err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, p.query.wait)
+func (p *page) fill(ctx context.Context, cursor eventlog.Cursor, reading *reading) error {
+	waiting, cancel := context.WithTimeout(ctx, p.query.wait)
 	defer cancel()
-	run, err := cursor.Next(ctx)
-	if ctx.Err() != nil && err != nil {
-		return nil // time is up, the token has ended, the yard is stopping, or the client is gone
+	for {
+		if err := reading.hold(ctx, maxPageBytes+maxRunBytes); err != nil {
+			return err
+		}
+		err := p.take(ctx, cursor)
+		if err != nil || p.count > 0 || p.query.wait == 0 {
+			return p.unlessFilled(err)
+		}
+		reading.share.Give() // who waits at the end holds nothing
+		woken := make(chan struct{})
+		stop := cursor.Await(func() { close(woken) })
+		select {
+		case <-woken:
+		case <-waiting.Done():
+			stop()
+			return nil // time is up, the token has ended, the yard is stopping, or the client is gone
+		}
 	}
-	if err != nil {
-		return err
-	}
-	p.add(run)
-	return p.unlessFilled(p.take(ctx, cursor))
 }
 
 func (p *page) unlessFilled(err error) error {

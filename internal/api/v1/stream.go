@@ -22,6 +22,8 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
+	// reading is nil for streams that read no events.
+	reading *reading
 	// memory is nil while nothing is to be sent.
 	memory *streamMemory
 }
@@ -78,7 +80,9 @@ func (s *stream) flush() error {
 			return err
 		}
 	}
-	s.extend()
+	if err := s.extend(); err != nil {
+		return err
+	}
 	return s.control.Flush()
 }
 
@@ -104,11 +108,19 @@ func (s *stream) sayEnd(end endJSON) {
 }
 
 // extend gives the next write its time. A writer without deadlines has none to set.
-func (s *stream) extend() { _ = s.control.SetWriteDeadline(time.Now().Add(s.timeout)) }
+func (s *stream) extend() error {
+	if s.reading != nil {
+		return s.reading.extend(s.timeout)
+	}
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.timeout))
+	return nil
+}
 
 type deadlineWriter struct{ s *stream }
 
 func (d deadlineWriter) Write(p []byte) (int, error) {
-	d.s.extend()
+	if err := d.s.extend(); err != nil {
+		return 0, err
+	}
 	return d.s.w.Write(p)
 }

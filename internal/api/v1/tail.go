@@ -40,6 +40,8 @@ func (d *Handler) tail(w http.ResponseWriter, r *http.Request, q hubQuery) error
 	defer d.metrics.tails.Dec()
 
 	t.out = newStream(w, "text/event-stream", d.cfg.WriteTimeout)
+	t.out.reading = d.newReading(w, r)
+	defer t.out.reading.end()
 	err = t.run(ctx, d.cfg.Heartbeat)
 	if errors.Is(err, errClientGone) || r.Context().Err() != nil {
 		return nil
@@ -130,6 +132,10 @@ func (t *tail) run(ctx context.Context, heartbeat time.Duration) error {
 func (t *tail) turn(ctx context.Context) error {
 	i := t.ready[0]
 	t.ready = t.ready[:copy(t.ready, t.ready[1:])]
+	if err := t.out.reading.hold(ctx, maxRunBytes); err != nil {
+		return err
+	}
+	defer t.out.reading.share.Give()
 	cursor, err := t.cursor(ctx, t.broker, t.partitions[i], eventlog.At(t.next[i]))
 	if err != nil {
 		return t.failed(ctx, i, err)
@@ -144,6 +150,7 @@ func (t *tail) turn(ctx context.Context) error {
 			t.waker.Wait(i, cursor)
 			return nil
 		}
+		t.out.reading.share.Keep(runBytes(run))
 		n, err := t.give(ctx, i, run)
 		if err != nil {
 			return err

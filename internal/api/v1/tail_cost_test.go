@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -122,6 +123,8 @@ func TestLimitsAreDocumented(t *testing.T) {
 			thousands(frame.MaxLongOfOne), thousands(frame.MaxLong)),
 		fmt.Sprintf("partitions that tails follow, of one policy or token, of all | %s, %s; then 429",
 			thousands(maxFollowedByOne), thousands(maxFollowed)),
+		fmt.Sprintf("bytes that were read for clients and not taken yet, of one policy or token, of all | %d MiB, %d MiB; then readers wait, and who has taken nothing for %d s is cut off",
+			quota.MaxReadBytesOfOne>>20, quota.MaxReadBytes>>20, quota.DefaultPatience/time.Second),
 	} {
 		testkit.Equal(t, strings.Contains(guide, "\n| "+row+" |\n"), true, "the guide has the row: %s", row)
 	}

@@ -25,6 +25,16 @@ type Memory struct {
 	waiting  list.List // of *wish, the oldest first
 }
 
+// What readers may hold by default: those of one holder, and all. A share is safe for DefaultPatience.
+const (
+	MaxReadBytesOfOne = 64 << 20
+	MaxReadBytes      = 256 << 20
+	DefaultPatience   = 5 * time.Second
+)
+
+// DefaultMemory makes one with the defaults.
+func DefaultMemory() *Memory { return NewMemory(MaxReadBytesOfOne, MaxReadBytes, DefaultPatience) }
+
 // NewMemory makes one of so many bytes.
 func NewMemory(each, all int, patience time.Duration) *Memory {
 	m := &Memory{each: each, all: all, patience: patience, byHolder: map[string]int{}}
@@ -53,8 +63,8 @@ type wish struct {
 	granted chan struct{} // closed
 }
 
-// Share gives a reader its own, with nothing in it. Cut ends what the reader does, and must neither
-// wait nor use the memory: others call it when the share was kept for too long.
+// Share gives a reader its own, with nothing in it. Cut ends what the reader does, and must not wait
+// for it: others call it when the share was kept for too long, or had been a moment before.
 func (m *Memory) Share(holder string, cut func()) *Share {
 	return &Share{memory: m, holder: holder, cut: cut}
 }
@@ -99,8 +109,16 @@ func (s *Share) Take(ctx context.Context, bytes int) error {
 	}
 }
 
-// Keep changes the share to so many bytes, which are in memory whether there is room or not. Unlike
-// taking it makes it no younger.
+// Count makes the share so many bytes, which are in memory whether there is room or not.
+func (s *Share) Count(bytes int) {
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.setLocked(bytes)
+	m.grantLocked()
+}
+
+// Keep is Count for a part of what was taken. It makes the share no younger.
 func (s *Share) Keep(bytes int) {
 	m := s.memory
 	m.mu.Lock()
@@ -114,13 +132,7 @@ func (s *Share) Keep(bytes int) {
 }
 
 // Give gives everything back. It may be called again.
-func (s *Share) Give() {
-	m := s.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s.setLocked(0)
-	m.grantLocked()
-}
+func (s *Share) Give() { s.Count(0) }
 
 // atMost: what is larger than all there is waits for all there is.
 func (m *Memory) atMost(bytes int) int { return min(bytes, m.each, m.all) }
@@ -175,6 +187,15 @@ func (m *Memory) grantLocked() {
 // makeRoom cuts off who stands in the way of a wish: the oldest share of its holder, if that one has
 // no room, else the oldest of all. It tells when to try again.
 func (m *Memory) makeRoom(w *wish) time.Duration {
+	s, again := m.inTheWay(w)
+	if s != nil {
+		s.cut()
+	}
+	return again
+}
+
+// inTheWay finds who is to be cut off, if anybody, and notes it.
+func (m *Memory) inTheWay(w *wish) (who *Share, again time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ofHolder := m.byHolder[w.share.holder]+w.bytes > m.each
@@ -183,11 +204,10 @@ func (m *Memory) makeRoom(w *wish) time.Duration {
 			continue
 		}
 		if age := time.Since(s.since); age < m.patience {
-			return m.patience - age
+			return nil, m.patience - age
 		}
 		s.told = true
-		s.cut()
-		return time.Millisecond // then the next, unless this was enough
+		return s, time.Millisecond // then the next, unless this was enough
 	}
-	return m.patience
+	return nil, m.patience
 }

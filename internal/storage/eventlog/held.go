@@ -1,0 +1,16 @@
+package eventlog
+
+// What a cursor holds in memory: nothing at the end, else what it last read ahead, or the largest
+// batch of that, whichever is more. Who has many readers counts it.
+const (
+	readAheadBytes = 256 << 10
+	MaxHeldBytes   = readAheadBytes + MaxBatchBytes
+)
+
+// HeldBytes is about what a cursor holds that has given the run.
+func HeldBytes(r Run) int {
+	if len(r.Events) == 0 {
+		return 0
+	}
+	return max(Batch{Events: r.Events}.Bytes(), readAheadBytes)
+}
