@@ -48,6 +48,9 @@ func (k *Registry) Create(ctx context.Context, source Source, name string, s Set
 // one more: the bound is there for the memory.
 func (k *Registry) draw(source Source, name string, s Settings) (*record, origin, error) {
 	at, err := k.sources.find(source)
+	if err == nil {
+		at.DomainTopic, err = k.sources.domainTopicOf(at)
+	}
 	if err != nil {
 		return nil, at, err
 	}

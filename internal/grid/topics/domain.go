@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -110,16 +111,36 @@ func (k *Registry) DomainTopics(domain string) ([]string, error) {
 	return slices.Sorted(maps.Values(names)), nil
 }
 
-// openDomainTopic is called before a subscription is made: its topic has to be there, or is made
-// with it.
+// domainTopic gives a topic of a domain that is there, made or subscribed to, in its own spelling.
+func (k *sources) domainTopic(id string, d *Domain, name string) (string, bool) {
+	if i := d.find(name); i >= 0 {
+		return d.Topics[i], true
+	}
+	for _, s := range k.view.live.Load().BySource[id] {
+		if strings.EqualFold(s.Source.DomainTopic, name) {
+			return s.Source.DomainTopic, true
+		}
+	}
+	return name, false
+}
+
+// domainTopicOf decides on the domain topic of a new subscription: one that is there is meant in
+// any case, and another is made by the subscription where that is allowed.
+func (k *sources) domainTopicOf(at origin) (string, error) {
+	if at.DomainTopic == "" {
+		return "", nil
+	}
+	name, there := k.domainTopic(at.id, at.domain, at.DomainTopic)
+	if !there && at.domain.ManualCreate {
+		return "", fmt.Errorf("%w: domain %q has no topic %.64q, and subscriptions make none there: make it first", ErrTopicNotFound, at.Topic, name)
+	}
+	return name, nil
+}
+
+// openDomainTopic is called before a subscription is made, which makes its topic for good where
+// topics stay.
 func (k *Registry) openDomainTopic(ctx context.Context, at origin) error {
-	if at.DomainTopic == "" || at.domain.find(at.DomainTopic) >= 0 {
-		return nil
-	}
-	if at.domain.ManualCreate {
-		return fmt.Errorf("%w: domain %q has no topic %.64q, and subscriptions make none there: make it first", ErrTopicNotFound, at.Topic, at.DomainTopic)
-	}
-	if !at.domain.ManualDelete {
+	if at.DomainTopic == "" || !at.domain.ManualDelete || at.domain.find(at.DomainTopic) >= 0 {
 		return nil
 	}
 	_, err := k.UpdateTopic(ctx, at.Topic, func(t *Topic) error {

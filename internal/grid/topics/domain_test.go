@@ -24,6 +24,13 @@ func domainTopics(t testing.TB, k *Registry, domain string) string {
 	return strings.Join(names, " ")
 }
 
+// setDomain changes how the topics of a domain come and go.
+func setDomain(t testing.TB, k *Registry, name string, d Domain) {
+	t.Helper()
+	_, err := k.EnsureTopic(t.Context(), TopicConfig{Topic{Name: name, Domain: &d}})
+	testkit.Must(t, err)
+}
+
 // G12: subscriptions of a domain and of its topics stand side by side, by the same name, also after
 // a restart; a topic is there as long as somebody subscribes to it, and goes with the domain.
 func TestSubscriptionsOfADomainAndOfItsTopics(t *testing.T) {
@@ -74,6 +81,21 @@ func TestTopicsOfADomainByThemselves(t *testing.T) {
 	t1, err := k.UpdateTopic(t.Context(), "shop", func(t *Topic) error { t.Domain.Remove("US-east"); t.Domain.Add("eu-WEST"); return nil })
 	testkit.Must(t, err)
 	testkit.Slices(t, t1.Domain.Topics, []string{"eu-west"})
+}
+
+// G12: a topic that is there by its subscription is there for further ones, too, also where
+// subscriptions make none any more, and however they write it.
+func TestATopicThatASubscriptionMadeIsThere(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	mustDomain(t, k, "shop", Domain{})
+	mustCreate(t, k, of("shop", "eu-west"), "billing", hook("https://a.example"))
+	setDomain(t, k, "shop", Domain{ManualCreate: true})
+	testkit.Equal(t, domainTopics(t, k, "shop"), "eu-west", "topics")
+	made := mustCreate(t, k, of("shop", "EU-West"), "shipping", hook("https://a.example"))
+	testkit.Equal(t, made.Source.DomainTopic, "eu-west", "its topic")
+	testkit.Must(t, k.Delete(t.Context(), of("shop", "eu-west"), "billing"))
+	mustCreate(t, k, of("shop", "eu-west"), "billing", hook("https://a.example"))
+	testkit.ErrorIs(t, testkit.Err(k.Create(t.Context(), of("shop", "us-east"), "billing", hook("https://a.example"))), ErrTopicNotFound)
 }
 
 // What a domain cannot be, and what cannot be one, is refused.
