@@ -19,9 +19,6 @@ import (
 // store's.
 func (k *Registry) Create(ctx context.Context, source Source, name string, s Settings) (Subscription, error) {
 	r, at, err := k.draw(source, name, s)
-	if err == nil {
-		err = k.openDomainTopic(ctx, at)
-	}
 	if err != nil {
 		return Subscription{}, fmt.Errorf("create subscription: %w", err)
 	}

@@ -2,6 +2,7 @@ package topics
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,20 +14,21 @@ import (
 
 // Domain is what a topic has that is a domain: its events say which of the domain's topics they are
 // for, and a subscription is of the domain, and gets them all, or of one of its topics. All of it is
-// one log and one feed. A domain topic is there if somebody made it, or as long as it has a
+// one log and one feed. A domain topic is there if it is in Topics, or as long as it has a
 // subscription; whether it is there makes no difference to publishers.
 type Domain struct {
-	// Topics are those that somebody made, at most MaxDomainTopics.
+	// Topics are those that are there without a subscription, at most MaxDomainTopics; some of
+	// those that have one are among them.
 	Topics []string `json:"topics,omitempty"`
-	// ManualCreate: only topics that somebody made can have subscriptions
-	// (autoCreateTopicWithFirstSubscription is false). ManualDelete: those that a subscription
-	// made stay without it, too (autoDeleteTopicWithLastSubscription is false).
+	// ManualCreate: subscriptions make no topics (autoCreateTopicWithFirstSubscription is false).
+	// ManualDelete: topics stay when their last subscription goes
+	// (autoDeleteTopicWithLastSubscription is false); else they go with it, however they were made.
 	ManualCreate bool `json:"manualCreate,omitempty"`
 	ManualDelete bool `json:"manualDelete,omitempty"`
 }
 
-// MaxDomainTopics is the most topics of a domain that can be made by themselves. Those that
-// subscriptions make have no bound but MaxSubscriptions.
+// MaxDomainTopics is the most topics of a domain that can be there without a subscription. Those
+// that go with their last one have no bound but MaxSubscriptions.
 const MaxDomainTopics = 1000
 
 // find gives the index of a topic that was made, -1 if there is none.
@@ -48,12 +50,23 @@ func (d *Domain) Remove(name string) {
 	}
 }
 
+// release is for a subscription of a topic that is about to be deleted. It need not be the last one:
+// as long as there are others it makes no difference whether the topic is in Topics, and who deletes
+// two at once need not know which of them is the last.
+func (d *Domain) release(name string) {
+	if d.ManualDelete {
+		d.Add(name)
+	} else {
+		d.Remove(name)
+	}
+}
+
 func (d *Domain) check() error {
 	if d == nil {
 		return nil
 	}
-	if n := len(d.Topics); n > MaxDomainTopics {
-		return invalid("the domain would have %d topics that were made by themselves, at most %d are allowed: let subscriptions make them, or delete some", n, MaxDomainTopics)
+	if err := checkTopicsThatStay(len(d.Topics)); err != nil {
+		return err
 	}
 	for _, name := range d.Topics {
 		if err := checkDomainTopic(name); err != nil {
@@ -99,24 +112,29 @@ func (k *Registry) DomainTopics(domain string) ([]string, error) {
 	if at.domain == nil {
 		return nil, invalid("topic %q is no domain", at.Topic)
 	}
+	return slices.Sorted(maps.Values(k.view.domainTopics(at.id, at.domain))), nil
+}
+
+// domainTopics gives a domain's topics by folded name.
+func (v *view) domainTopics(id string, d *Domain) map[string]string {
 	names := make(map[string]string)
-	for _, s := range k.Snapshot().BySource[at.id] {
+	for _, s := range v.live.Load().BySource[id] {
 		if name := s.Source.DomainTopic; name != "" && names[auth.Fold(name)] == "" {
 			names[auth.Fold(name)] = name
 		}
 	}
-	for _, name := range at.domain.Topics {
+	for _, name := range d.Topics {
 		names[auth.Fold(name)] = name
 	}
-	return slices.Sorted(maps.Values(names)), nil
+	return names
 }
 
 // domainTopic gives a topic of a domain that is there, made or subscribed to, in its own spelling.
-func (k *sources) domainTopic(id string, d *Domain, name string) (string, bool) {
+func (v *view) domainTopic(id string, d *Domain, name string) (string, bool) {
 	if i := d.find(name); i >= 0 {
 		return d.Topics[i], true
 	}
-	for _, s := range k.view.live.Load().BySource[id] {
+	for _, s := range v.live.Load().BySource[id] {
 		if strings.EqualFold(s.Source.DomainTopic, name) {
 			return s.Source.DomainTopic, true
 		}
@@ -130,24 +148,47 @@ func (k *sources) domainTopicOf(at origin) (string, error) {
 	if at.DomainTopic == "" {
 		return "", nil
 	}
-	name, there := k.domainTopic(at.id, at.domain, at.DomainTopic)
-	if !there && at.domain.ManualCreate {
+	name, there := k.view.domainTopic(at.id, at.domain, at.DomainTopic)
+	switch {
+	case there || !at.domain.ManualCreate && !at.domain.ManualDelete:
+		return name, nil
+	case at.domain.ManualCreate:
 		return "", fmt.Errorf("%w: domain %q has no topic %.64q, and subscriptions make none there: make it first", ErrTopicNotFound, at.Topic, name)
 	}
-	return name, nil
+	return name, checkTopicsThatStay(1 + len(k.view.domainTopics(at.id, at.domain)))
 }
 
-// openDomainTopic is called before a subscription is made, which makes its topic for good where
-// topics stay.
-func (k *Registry) openDomainTopic(ctx context.Context, at origin) error {
-	if at.DomainTopic == "" || !at.domain.ManualDelete || at.domain.find(at.DomainTopic) >= 0 {
+// checkDomainSize refuses a change by which too many topics would stay without subscriptions. Several
+// who create at once may all see room for one more: the bound is there for the memory.
+func (k *topicRegistry) checkDomainSize(t *Topic) error {
+	if t.Domain == nil || !t.Domain.ManualDelete {
 		return nil
 	}
-	_, err := k.UpdateTopic(ctx, at.Topic, func(t *Topic) error {
-		if t.Domain != nil { // else another has its name by now, and the update is refused
-			t.Domain.Add(at.DomainTopic)
+	return checkTopicsThatStay(len(k.view.domainTopics(t.ID, t.Domain)))
+}
+
+func checkTopicsThatStay(n int) error {
+	if n > MaxDomainTopics {
+		return invalid("the domain would have %d topics that stay without subscriptions, at most %d are allowed: delete some, or let them go with their last subscription", n, MaxDomainTopics)
+	}
+	return nil
+}
+
+// releaseDomainTopic has a topic stay, or go with its last subscription, before one of its
+// subscriptions is deleted: a crash in between leaves a topic that is there by its subscription. A
+// domain that is gone has no topics to keep.
+func (k *topicRegistry) releaseDomainTopic(ctx context.Context, r *record) error {
+	if r.Source.DomainTopic == "" {
+		return nil
+	}
+	_, err := k.changeTopic(ctx, r.Source.Topic, func(t *Topic) error {
+		if t.ID == r.SourceID && t.Domain != nil {
+			t.Domain.release(r.Source.DomainTopic)
 		}
 		return nil
 	})
+	if errors.Is(err, ErrTopicNotFound) {
+		return nil
+	}
 	return err
 }

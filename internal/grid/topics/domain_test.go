@@ -98,6 +98,76 @@ func TestATopicThatASubscriptionMadeIsThere(t *testing.T) {
 	testkit.ErrorIs(t, testkit.Err(k.Create(t.Context(), of("shop", "us-east"), "billing", hook("https://a.example"))), ErrTopicNotFound)
 }
 
+// G12: what happens to a topic when its last subscription goes is what the domain says then, however
+// the topic was made.
+func TestATopicAndItsLastSubscription(t *testing.T) {
+	for name, c := range map[string]struct {
+		topics      []string
+		first, then Domain
+		want        string
+	}{
+		"it goes":                             {want: ""},
+		"it goes, though it was made":         {topics: []string{"eu-west"}, want: ""},
+		"it stays where topics stay":          {first: Domain{ManualDelete: true}, then: Domain{ManualDelete: true}, want: "eu-west"},
+		"it stays where they stay by now":     {then: Domain{ManualDelete: true}, want: "eu-west"},
+		"it goes where they go by now":        {first: Domain{ManualDelete: true}, want: ""},
+		"it stays where none is made, either": {topics: []string{"eu-west"}, then: Domain{ManualCreate: true, ManualDelete: true}, want: "eu-west"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			k := y.open(t, Config{})
+			c.first.Topics = append([]string{"made"}, c.topics...)
+			mustDomain(t, k, "shop", c.first)
+			for _, name := range []string{"billing", "shipping"} {
+				mustCreate(t, k, of("shop", "eu-west"), name, hook("https://a.example"))
+			}
+			testkit.Must(t, k.Delete(t.Context(), of("shop", "eu-west"), "billing"))
+			testkit.Equal(t, domainTopics(t, k, "shop"), "eu-west made", "topics with one left")
+			setDomain(t, k, "shop", c.then)
+			testkit.ErrorIs(t, k.Delete(t.Context(), of("shop", "made"), "shipping"), ErrNotFound)
+			testkit.Must(t, k.Delete(t.Context(), of("shop", "EU-WEST"), "shipping"))
+			for _, k := range []*Registry{k, y.open(t, Config{})} {
+				testkit.Equal(t, domainTopics(t, k, "shop"), strings.TrimSpace(c.want+" made"), "topics")
+			}
+		})
+	}
+}
+
+// G11: an endpoint that refuses leaves no domain topic, either, and takes none along.
+func TestEndpointRefusesADomainTopic(t *testing.T) {
+	d := newDoorstep(t)
+	d.listener.says(Agreement{Why: "no"})
+	for name, flags := range map[string]Domain{"auto": {Topics: []string{"made"}}, "manual": {Topics: []string{"made"}, ManualDelete: true}} {
+		mustDomain(t, d.Registry, name, flags)
+		for _, topic := range []string{"made", "eu-west"} {
+			testkit.ErrorIs(t, testkit.Err(d.Create(t.Context(), of(name, topic), "mailer", hook(example))), ErrHandshake)
+		}
+		testkit.Equal(t, domainTopics(t, d.Registry, name), "made", "topics of %s", name)
+	}
+}
+
+// Where topics stay, those that subscriptions make count for the bound, too.
+func TestTopicsThatStayAreBounded(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	var most []string
+	for i := range MaxDomainTopics - 1 {
+		most = append(most, fmt.Sprintf("topic-%d", i))
+	}
+	mustDomain(t, k, "shop", Domain{Topics: most})
+	mustCreate(t, k, of("shop", "eu-west"), "billing", hook("https://a.example"))
+	setDomain(t, k, "shop", Domain{ManualDelete: true})
+	create := func() error {
+		return testkit.Err(k.Create(t.Context(), of("shop", "us-east"), "billing", hook("https://a.example")))
+	}
+	wantError(t, create(), ErrInvalid, "1001 topics")
+	setDomain(t, k, "shop", Domain{})
+	testkit.Must(t, create())
+	_, err := k.EnsureTopic(t.Context(), TopicConfig{Topic{Name: "shop", Domain: &Domain{ManualDelete: true}}})
+	wantError(t, err, ErrInvalid, "1001 topics")
+	_, err = k.UpdateTopic(t.Context(), "shop", func(t *Topic) error { t.Domain.ManualDelete = true; return nil })
+	wantError(t, err, ErrInvalid, "1001 topics")
+}
+
 // What a domain cannot be, and what cannot be one, is refused.
 func TestWhatDomainsRefuse(t *testing.T) {
 	k := newYard(t).open(t, Config{}, "plain")

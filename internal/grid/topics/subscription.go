@@ -102,14 +102,21 @@ func (k *Registry) choose(snapshot *Snapshot, source Source) ([]*Subscription, e
 	return its, err
 }
 
-// Delete removes it. What it leaves elsewhere (cursors, parked logs, dead letters) is cleaned up by
+// Delete removes it, and with the last one of a domain topic that topic, unless it is to stay. What it
+// leaves elsewhere (cursors, parked logs, dead letters) is cleaned up by
 // those who hear of it by OnChange.
 func (k *Registry) Delete(ctx context.Context, source Source, name string) error {
 	key, err := k.keyOf(source, name)
 	if err != nil {
 		return err
 	}
-	err = k.subscriptions.Remove(ctx, key)
+	there, err := k.subscriptions.Read(ctx, key)
+	if err == nil {
+		err = k.releaseDomainTopic(ctx, there.Value)
+	}
+	if err == nil {
+		err = k.subscriptions.Remove(ctx, key)
+	}
 	if errors.Is(err, meta.ErrNotFound) {
 		return notFound(source, name)
 	}

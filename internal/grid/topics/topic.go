@@ -132,7 +132,7 @@ func (k *topicRegistry) EnsureTopic(ctx context.Context, cfg TopicConfig) (Topic
 			t.Key1, t.Key2 = cmp.Or(cfg.Key1, t.Key1), cmp.Or(cfg.Key2, t.Key2)
 			t.DisableKeys, t.Quota, t.Tags = cfg.DisableKeys, cfg.Quota, cfg.Tags
 			t.Location, t.Group = cmp.Or(cfg.Location, t.Location), cmp.Or(cfg.Group, t.Group)
-			return checkTopic(*t)
+			return cmp.Or(checkTopic(*t), k.checkDomainSize(t))
 		})
 		if err == nil {
 			return t, nil
@@ -165,7 +165,7 @@ func (k *topicRegistry) UpdateTopic(ctx context.Context, name string, change fun
 			return schemaIsFixed(was.Schema, t.Schema)
 		}
 		t.Key1, t.Key2 = cmp.Or(t.Key1, was.Key1), cmp.Or(t.Key2, was.Key2)
-		return checkTopic(*t)
+		return cmp.Or(checkTopic(*t), k.checkDomainSize(t))
 	})
 	if err != nil {
 		return Topic{}, fmt.Errorf("change topic %q: %w", name, err)
