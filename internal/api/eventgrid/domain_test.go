@@ -169,3 +169,44 @@ func TestTopicsAndDomainsAreDistinguished(t *testing.T) {
 		y.ask("GET", under+path, "", asRoot).want(200)
 	}
 }
+
+// toHub is the body of a subscription that needs no handshake.
+const toHub = `{"properties":{"destination":{"endpointType":"EventHub","properties":{"resourceId":"/subscriptions/x/resourceGroups/y/providers/Microsoft.EventHub/namespaces/ns/eventhubs/a/b"}}}}`
+
+// A domain topic is spelt as whoever made it spelt it, by itself or by a subscription, in every
+// answer: infrastructure tools take another spelling for a change.
+func TestTheSpellingOfADomainTopic(t *testing.T) {
+	y := newRealYard(t)
+	y.domain("market", schema.EventGrid)
+	const under = shop + "/providers/Microsoft.EventGrid/domains/market/topics"
+	y.ask("PUT", under+"/made", "{}", asRoot).want(201)
+	y.ask("PUT", under+"/EU-West/eventSubscriptions/billing", toHub, asRoot).want(201)
+	type resource struct{ ID, Name string }
+	want := []resource{{under + "/EU-West", "EU-West"}, {under + "/made", "made"}}
+	for _, method := range []string{"GET", "PUT", "GET"} {
+		for i, path := range []string{"/eu-west", "/MADE"} {
+			var got resource
+			y.ask(method, under+path, "", asRoot).json(&got)
+			testkit.Equal(t, got, want[i], "%s %s", method, path)
+		}
+		var all struct{ Value []resource }
+		y.ask("GET", under, "", asRoot).want(200).json(&all)
+		testkit.Slices(t, all.Value, want)
+	}
+	var sub resource
+	y.ask("PUT", under+"/MADE/eventSubscriptions/shipping", toHub, asRoot).want(201).json(&sub)
+	testkit.Equal(t, sub.ID, under+"/made/eventSubscriptions/shipping", "a subscription's id")
+}
+
+// G12: what is listed as a topic of the domain takes subscriptions, also after subscriptions make
+// none any more.
+func TestSubscribingToAListedTopic(t *testing.T) {
+	y := newRealYard(t)
+	y.domain("market", schema.EventGrid)
+	const id = shop + "/providers/Microsoft.EventGrid/domains/market"
+	y.ask("PUT", id+"/topics/eu-west/eventSubscriptions/billing", toHub, asRoot).want(201)
+	y.ask("PATCH", id, `{"properties":{"autoCreateTopicWithFirstSubscription":false}}`, asRoot).want(200)
+	y.ask("GET", id+"/topics/eu-west", "", asRoot).want(200)
+	y.ask("PUT", id+"/topics/eu-west/eventSubscriptions/shipping", toHub, asRoot).want(201)
+	y.ask("PUT", id+"/topics/us-east/eventSubscriptions/billing", toHub, asRoot).refused(404, "ResourceNotFound")
+}

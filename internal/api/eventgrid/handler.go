@@ -35,6 +35,7 @@ type Topics interface {
 	DeleteTopic(ctx context.Context, name string) error
 	RegenerateKey(ctx context.Context, topic, key string) (topics.Topic, error)
 	DomainTopics(domain string) ([]string, error)
+	MakeDomainTopic(ctx context.Context, domain, name string) (string, error)
 	Publish(ctx context.Context, topic string, events [][]byte, by *quota.Meter) error
 	Find(source topics.Source, name string) (topics.Subscription, error)
 	Subscriptions(source topics.Source) ([]topics.Subscription, error)

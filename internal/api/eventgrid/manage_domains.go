@@ -46,13 +46,8 @@ func (c *call) showDomainTopic(name string) any {
 }
 
 func (c *call) putDomainTopic() error {
-	_, err := c.handler.cfg.Topics.UpdateTopic(c.R.Context(), c.names.topic, func(t *topics.Topic) error {
-		if t.Domain != nil {
-			t.Domain.Add(c.names.domainTopic)
-		}
-		return nil
-	})
-	return c.showChanged(c.showDomainTopic(c.names.domainTopic), err)
+	name, err := c.handler.cfg.Topics.MakeDomainTopic(c.R.Context(), c.names.topic, c.names.domainTopic)
+	return c.showChanged(c.showDomainTopic(name), err)
 }
 
 // deleteDomainTopic deletes its subscriptions, too, by which it would be there.

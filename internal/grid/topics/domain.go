@@ -115,6 +115,22 @@ func (k *Registry) DomainTopics(domain string) ([]string, error) {
 	return slices.Sorted(maps.Values(k.view.domainTopics(at.id, at.domain))), nil
 }
 
+// MakeDomainTopic has a topic of a domain be there without a subscription, and gives its name as it
+// is spelt: that of one that is there stays. It is durable when the call returns.
+//
+// Errors: ErrTopicNotFound, ErrInvalid, the store's.
+func (k *topicRegistry) MakeDomainTopic(ctx context.Context, domain, name string) (string, error) {
+	_, err := k.UpdateTopic(ctx, domain, func(t *Topic) error {
+		if t.Domain == nil {
+			return invalid("topic %q is no domain", t.Name)
+		}
+		name, _ = k.view.domainTopic(t.ID, t.Domain, name)
+		t.Domain.Add(name)
+		return nil
+	})
+	return name, err
+}
+
 // domainTopics gives a domain's topics by folded name.
 func (v *view) domainTopics(id string, d *Domain) map[string]string {
 	names := make(map[string]string)
