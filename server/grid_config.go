@@ -54,7 +54,12 @@ func (c Config) validateGrid() error {
 		return err
 	}
 	for _, t := range c.Topics {
-		if err := subscribe.ApplyTopic(admin.TopicRequest(t), new(topics.Topic)); err != nil {
+		want := topics.Topic{Name: t.Name}
+		err := subscribe.ApplyTopic(admin.TopicRequest(t), &want)
+		if err == nil {
+			err = topics.TopicConfig{Topic: want}.Check()
+		}
+		if err != nil {
 			return fmt.Errorf("topic %s: %w", t.Name, err)
 		}
 	}

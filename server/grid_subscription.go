@@ -75,8 +75,7 @@ func (y *yard) ensureSubscription(ctx context.Context, s Subscription) (topics.S
 	if err != nil {
 		return topics.Subscription{}, err
 	}
-	source := topics.Source{Topic: s.Topic, DomainTopic: s.DomainTopic, Hub: s.SourceHub}
-	if there, err := y.topics.Find(source, s.Name); err == nil {
+	if there, err := y.topics.Find(s.source(), s.Name); err == nil {
 		if s.Paused == nil {
 			settings.Paused = there.Paused
 		}
@@ -84,7 +83,11 @@ func (y *yard) ensureSubscription(ctx context.Context, s Subscription) (topics.S
 			settings.Keys = there.Keys
 		}
 	}
-	return y.topics.Ensure(ctx, source, s.Name, settings)
+	return y.topics.Ensure(ctx, s.source(), s.Name, settings)
+}
+
+func (s Subscription) source() topics.Source {
+	return topics.Source{Topic: s.Topic, DomainTopic: s.DomainTopic, Hub: s.SourceHub}
 }
 
 // settingsOf reads what is configured; what is wrong with it by itself is an error that wraps
@@ -93,5 +96,5 @@ func settingsOf(s Subscription) (settings topics.Settings, err error) {
 	if err := subscribe.Apply(admin.SubscriptionRequest(s), &settings); err != nil {
 		return settings, err
 	}
-	return settings, settings.Check()
+	return settings, topics.CheckSubscription(s.source(), s.Name, settings)
 }

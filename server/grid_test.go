@@ -401,6 +401,9 @@ func TestAGridThatCannotBeConfiguredSo(t *testing.T) {
 		s.Name, s.Topic = "billing", "orders"
 		return Config{Subscriptions: []Subscription{s}}
 	}
+	named := func(name, domainTopic string) Config {
+		return Config{Subscriptions: []Subscription{{Name: name, Topic: "orders", DomainTopic: domainTopic, Pull: &admin.Pull{}}}}
+	}
 	for name, tt := range map[string]struct {
 		cfg  Config
 		want string
@@ -422,6 +425,13 @@ func TestAGridThatCannotBeConfiguredSo(t *testing.T) {
 		"no attempts":                 {with(Subscription{Endpoint: new("http://x"), Attempts: new(0)}), "1 to 30"},
 		"an empty label":              {with(Subscription{Endpoint: new("http://x"), Labels: []string{""}}), "subscription billing: definition is not allowed: a label is empty"},
 		"a header of the yard's":      {with(Subscription{Endpoint: new("http://x"), Headers: admin.Headers{{Name: "aeg-x", Value: "1"}}}), "choose another"},
+		"a topic's name too short":    {Config{Topics: []Topic{{Name: "ab"}}}, "topics[0].name: \"ab\": use 3 to 50"},
+		"a topic's reserved name":     {Config{Topics: []Topic{{Name: "system-x"}}}, "do not begin with"},
+		"a key too short":             {Config{Topics: []Topic{{Name: "orders", Key1: "short"}}}, "a key has 16 to 256"},
+		"a mapping for no custom":     {Config{Topics: []Topic{{Name: "orders", Schema: "eventgrid", Mapping: []byte(`{"id":{"sourceField":"x"}}`)}}}, "a mapping is for custom events"},
+		"a subscription's short name": {named("eu", ""), "subscriptions[0].name: \"eu\": use 3 to 64"},
+		"a domain topic that is none": {named("billing", "a b"), "subscriptions[0].domainTopic: \"a b\": use 3 to 128"},
+		"pull of a domain topic":      {named("billing", "eu-west"), "are pushed"},
 		"too much jitter":             {Config{Grid: Grid{Jitter: 0.6}}, "jitter of 0.6"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -76,8 +76,8 @@ func between(found *complaints, key string, d quantity.Duration, least, most tim
 	}
 }
 
-// validateTopics finds what is missing or there twice; the rest is judged where definitions are
-// kept.
+// validateTopics finds what is missing or there twice, and looks at names; the rest is judged where
+// definitions are kept.
 func (c Config) validateTopics(found *complaints) {
 	first := map[string]int{}
 	for i, t := range c.Topics {
@@ -86,6 +86,7 @@ func (c Config) validateTopics(found *complaints) {
 			found.add(at, "it needs a name")
 			continue
 		}
+		checkDefinition(found, at, spec.Topic, &t)
 		name := strings.ToLower(t.Name)
 		if j, twice := first[name]; twice {
 			found.add(at+".name", "topic %q is already topics[%d]; case makes no difference", t.Name, j)

@@ -138,6 +138,10 @@ func TestErrorsInAGridAreReported(t *testing.T) {
 		"no target":                     {"subscriptions: [{name: a, topic: t}]", "subscriptions[0]: a needs one of endpoint, hub and pull"},
 		"two targets":                   {"subscriptions: [{name: a, topic: t, hub: h, pull: true}]", "subscriptions[0]: a needs one of endpoint, hub and pull"},
 		"one that is there twice":       {"subscriptions: [{name: a, topic: t, pull: true}, {name: A, topic: T, hub: h}]", "subscriptions[1].name: A is already subscriptions[0], of the same source"},
+		"too short a name":              {"subscriptions: [{name: eu, topic: t, pull: true}]", "c.yaml:1:24: subscriptions[0].name: \"eu\": use 3 to 64 letters, digits and '-'"},
+		"a domain topic that is none":   {"subscriptions: [{name: abc, topic: t, domainTopic: a b, pull: true}]", "subscriptions[0].domainTopic: \"a b\": use 3 to 128"},
+		"a topic with too short a name": {"topics: [{name: ab}]", "topics[0].name: \"ab\": use 3 to 50 letters, digits and '-'"},
+		"a topic of a reserved name":    {"topics: [{name: System-x}]", "topics[0].name: \"System-x\": names do not begin with \"system\""},
 		"a public URL with a query":     {"publicUrl: https://x/?y=z", "publicUrl: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +150,7 @@ func TestErrorsInAGridAreReported(t *testing.T) {
 			}
 		})
 	}
-	both := "subscriptions: [{name: a, topic: t, pull: true}, {name: a, sourceHub: t, pull: true}]"
+	both := "subscriptions: [{name: abc, topic: t, pull: true}, {name: abc, sourceHub: t, pull: true}]"
 	testkit.Check(t, testkit.Err(Load(Sources{File: write(t, "c.yaml", both)})),
 		"the same name of two sources")
 }

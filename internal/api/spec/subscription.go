@@ -13,10 +13,10 @@ import (
 var Subscription = Definition{
 	Name: "subscription", Type: reflect.TypeFor[admin.SubscriptionRequest](),
 	Fields: []Field{
-		{Name: "name", Value: "name", Required: true, Help: "its name, 3 to 64 letters, digits and '-'", Not: Create | Update, Because: nameIsAnArgument},
+		{Name: "name", Value: "name", Required: true, Help: "its name, " + gridName(MaxSubscriptionName), Not: Create | Update, Because: nameIsAnArgument, check: CheckSubscriptionName},
 		{Name: "topic", Value: "name", Help: "name of the topic that the events come from"},
 		{Name: "sourceHub", Value: "name", Help: "name of the hub that they come from instead"},
-		{Name: "domainTopic", Value: "name", Help: "name of the one topic that they come from where the topic is a domain", Needs: "topic"},
+		{Name: "domainTopic", Value: "name", Help: "name of the one topic that they come from where the topic is a domain", Needs: "topic", check: CheckDomainTopic},
 
 		{Name: "endpoint", Value: "URL", Help: "URL of the webhook that gets them"},
 		{Name: "hub", Value: "name", Help: "name of the hub that gets them instead"},

@@ -10,7 +10,7 @@ import (
 var Topic = Definition{
 	Name: "topic", Type: reflect.TypeFor[admin.TopicRequest](),
 	Fields: []Field{
-		{Name: "name", Value: "name", Required: true, Help: "its name, 3 to 50 letters, digits and '-'", Not: Create | Update, Because: nameIsAnArgument},
+		{Name: "name", Value: "name", Required: true, Help: "its name, " + gridName(maxTopicName), Not: Create | Update, Because: nameIsAnArgument, check: CheckTopicName},
 		{Name: "schema", Value: "schema", Help: "what is published: eventgrid, cloudevents or custom; it cannot be changed later", Default: "eventgrid", Not: Update, Because: "it cannot be changed"},
 		{Name: "domain", Help: "make it a domain: each event names the topic of the domain that it is for; it cannot be changed later", Not: Update, Because: "it cannot be changed"},
 		{Name: "mapping", Value: "file", Help: "JSON that says where events of a custom schema have what an envelope needs"},

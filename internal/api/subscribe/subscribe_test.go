@@ -22,7 +22,7 @@ import (
 
 // everything has each field of a request but those that are another kind of target, a key to be
 // made, or Event Grid's shape.
-const everything = `{"name":"billing","topic":"orders","sourceHub":"h","domainTopic":"d","endpoint":"https://example.com/new",
+const everything = `{"name":"billing","topic":"orders","sourceHub":"h","domainTopic":"dom","endpoint":"https://example.com/new",
 	"types":["a","b"],"subjectBeginsWith":"/n","subjectEndsWith":".n","subjectCaseSensitive":false,
 	"filters":["data.k NumberGreaterThan 5",{"operatorType":"StringIn","key":"data.c","values":["x","y"]}],"arrays":false,
 	"schema":"EventGridSchema","binary":false,"attempts":3,"ttl":"1d","retrySchedule":"1s,2s,5s","retryFloors":{"503":"5s","other":"1s"},

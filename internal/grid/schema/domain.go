@@ -11,14 +11,14 @@ import (
 
 // Bounds of a domain topic's name.
 const (
-	minDomainTopic = 3
+	MinDomainTopic = 3
 	MaxDomainTopic = 128
 )
 
 // IsDomainTopic says whether a text can be a domain topic's name: 3 to 128 letters, digits, '-',
 // '_' and '.', but for dots at either end and side by side.
 func IsDomainTopic(name string) bool {
-	return len(name) >= minDomainTopic && len(name) <= MaxDomainTopic && strings.TrimLeft(name, alphanumeric+"-_.") == "" &&
+	return len(name) >= MinDomainTopic && len(name) <= MaxDomainTopic && strings.TrimLeft(name, alphanumeric+"-_.") == "" &&
 		strings.Trim(name, ".") == name && !strings.Contains(name, "..")
 }
 

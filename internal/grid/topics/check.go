@@ -62,7 +62,7 @@ func (k *rules) complete(s *Settings, at origin) {
 // them.
 func (k *rules) vet(s Settings, at origin, was Subscription) (Settings, error) {
 	k.complete(&s, at)
-	for _, err := range []error{s.check(k.limits), s.checkPaths(at), s.checkSchemas(at), s.checkExpiry(was), s.checkDomain(at), k.checkHubs(s, at)} {
+	for _, err := range []error{s.check(k.limits), s.checkPaths(at), s.checkSchemas(at), s.checkExpiry(was), s.checkDomain(at.Source), k.checkHubs(s, at)} {
 		if err != nil {
 			return Settings{}, err
 		}
@@ -375,13 +375,8 @@ func (k *rules) checkElsewhere(s Settings, was Subscription) error {
 }
 
 func checkTopic(t Topic) error {
-	if !wellFormed(t.Name, maxTopicCharacters) {
-		return invalid("topic %.80q: use %d to %d letters, digits and '-'", t.Name, minNameCharacters, maxTopicCharacters)
-	}
-	for _, beginning := range reservedBeginnings {
-		if strings.HasPrefix(auth.Fold(t.Name), beginning) {
-			return invalid("topic %.80q: names do not begin with %q, choose another beginning", t.Name, beginning)
-		}
+	if err := spec.CheckTopicName(t.Name); err != nil {
+		return invalidIf("topic", err)
 	}
 	if kind, err := schema.ParseKind(string(t.Schema)); err != nil || kind != t.Schema {
 		return invalid("topic %q: schema %.32q: write %s, %s or %s", t.Name, t.Schema, schema.EventGrid, schema.CloudEvents, schema.Custom)

@@ -47,7 +47,9 @@ func (s Settings) checkHeaders() error {
 
 func (s Settings) checkHeaderName(name, folded string) error {
 	// RFC 9110's rule for names of fields.
-	unfit := func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) }
+	unfit := func(r rune) bool {
+		return (r|0x20 < 'a' || r|0x20 > 'z') && !strings.ContainsRune("0123456789!#$%&'*+-.^_`|~", r)
+	}
 	if name == "" || len(name) > maxHeaderNameBytes || strings.ContainsFunc(name, unfit) {
 		return invalid("header %.80q: give a name of letters, digits and '-'", name)
 	}

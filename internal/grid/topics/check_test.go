@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -322,7 +323,7 @@ func TestLargestDefinitionCanBeStored(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(s.encode()), err)
 	}
 	r := &record{Subscription: full(t), Proposal: &proposal{Settings: s.clone(), Validation: Validation{Code: NewUUID(), Token: NewUUID(), Until: now()}}}
-	r.Name, r.Source, r.Settings = strings.Repeat("n", maxSubscriptionCharacters), Source{Hub: strings.Repeat("h", 256)}, s
+	r.Name, r.Source, r.Settings = strings.Repeat("n", spec.MaxSubscriptionName), Source{Hub: strings.Repeat("h", 256)}, s
 	for range 1024 {
 		r.Starts = append(r.Starts, math.MaxInt64)
 	}

@@ -1,10 +1,12 @@
 package topics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
@@ -41,6 +43,16 @@ func (k *Registry) Create(ctx context.Context, source Source, name string, s Set
 	return r.Subscription, nil
 }
 
+// CheckSubscription says what is wrong with a subscription by itself, before there is a yard that it
+// could be made in. Errors wrap ErrInvalid. Create refuses the same, and what only a yard can know.
+func CheckSubscription(source Source, name string, s Settings) error {
+	err := invalidIf("subscription", spec.CheckSubscriptionName(name))
+	if source.DomainTopic != "" {
+		err = cmp.Or(err, checkDomainTopic(source.DomainTopic), s.checkDomain(source))
+	}
+	return cmp.Or(err, s.Check())
+}
+
 // draw makes a definition of what was asked for. Several who create at once may all see room for
 // one more: the bound is there for the memory.
 func (k *Registry) draw(source Source, name string, s Settings) (*record, origin, error) {
@@ -48,11 +60,11 @@ func (k *Registry) draw(source Source, name string, s Settings) (*record, origin
 	if err == nil {
 		at.DomainTopic, err = k.sources.domainTopicOf(at)
 	}
+	if err == nil {
+		err = invalidIf("subscription", spec.CheckSubscriptionName(name))
+	}
 	if err != nil {
 		return nil, at, err
-	}
-	if !wellFormed(name, maxSubscriptionCharacters) {
-		return nil, at, invalid("subscription %.80q: use %d to %d letters, digits and '-'", name, minNameCharacters, maxSubscriptionCharacters)
 	}
 	r := &record{Subscription: Subscription{
 		Name: name, ID: newID(), Source: at.Source, SourceID: at.id, Created: now(), Resource: k.sources.resource(at.Source),

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -77,10 +77,7 @@ func (d *Domain) check() error {
 }
 
 func checkDomainTopic(name string) error {
-	if !schema.IsDomainTopic(name) {
-		return invalid("domain topic %.80q: use 3 to %d letters, digits, '-', '_' and single dots within", name, schema.MaxDomainTopic)
-	}
-	return nil
+	return invalidIf("domain topic", spec.CheckDomainTopic(name))
 }
 
 // checkDomain refuses to make a domain of a topic, or the reverse.
@@ -95,7 +92,7 @@ func (t *Topic) checkDomain(asked *Domain) error {
 }
 
 // checkDomain: the clients that pull name a topic and a subscription, and no domain topic.
-func (s Settings) checkDomain(at origin) error {
+func (s Settings) checkDomain(at Source) error {
 	if at.DomainTopic != "" && s.Pull != nil {
 		return invalid("events of a domain topic are pushed: pull from the domain, with a filter, or give a webhook or a hub")
 	}

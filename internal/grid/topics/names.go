@@ -14,27 +14,6 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// Bounds of names.
-const (
-	minNameCharacters         = 3
-	maxTopicCharacters        = 50
-	maxSubscriptionCharacters = 64
-)
-
-// reservedBeginnings are those that no topic's name has, in any case (reference §4).
-var reservedBeginnings = []string{"microsoft", "eventgrid", "system"}
-
-func wellFormed(name string, most int) bool {
-	if len(name) < minNameCharacters || len(name) > most {
-		return false
-	}
-	return !strings.ContainsFunc(name, func(r rune) bool { return !alphanumeric(r) && r != '-' })
-}
-
-func alphanumeric(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-}
-
 // Keys of the store. A hub's name is one segment: its slashes are escaped.
 const (
 	topicsPrefix             = "grid/topics/"

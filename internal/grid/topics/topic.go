@@ -111,6 +111,19 @@ func (k *topicRegistry) clear(ctx context.Context, name string) error {
 	return nil
 }
 
+// Check says what is wrong with a topic by itself, before there is a yard that it could be made in.
+// Errors wrap ErrInvalid. Where no schema is given but a mapping, that may be of a custom topic that is
+// there.
+func (cfg TopicConfig) Check() error {
+	if cfg.Schema == "" {
+		cfg.Schema = schema.EventGrid
+		if cfg.Mapping != (schema.Mapping{}) {
+			cfg.Schema = schema.Custom
+		}
+	}
+	return checkTopic(cfg.Topic)
+}
+
 // EnsureTopic makes it, or changes what may be changed (all but the schema, and whether it is a
 // domain) and differs. Keys that are not given stay, and so do location and group, the topics of a
 // domain, and the mapping where not even a schema is given.
