@@ -40,7 +40,7 @@ func (p *peer) read(ctx context.Context, at entity, q *request) ([]byte, error) 
 	if at.hub == "" {
 		return nil, &amqp.Error{Condition: condArgument, Description: "The request names no hub."}
 	}
-	if err := p.mayManage(ctx, at, q.token); err != nil {
+	if err := p.mayManage(ctx, at, q); err != nil {
 		return nil, err
 	}
 	if q.kind == typeHub {
@@ -58,13 +58,13 @@ func (p *peer) read(ctx context.Context, at entity, q *request) ([]byte, error) 
 }
 
 // mayManage checks for a right to a hub; any will do. A request that brings a token is judged by
-// that alone, whatever was put on the connection before: one whose key has been changed to a wrong
-// one is refused, as it would be on a new connection.
-func (p *peer) mayManage(ctx context.Context, at entity, token string) error {
+// that alone, whatever was put on the connection before and whatever is wrong with it: one whose key
+// has been changed to a wrong one is refused, as it would be on a new connection.
+func (p *peer) mayManage(ctx context.Context, at entity, q *request) error {
 	wanted := auth.At(at.hub, wordManagement)
 	allowed := p.rights.allow(wanted, 0)
-	if token != "" {
-		g, err := p.handler.cfg.Access.Token(ctx, token, "")
+	if q.hasToken {
+		g, err := p.handler.cfg.Access.Token(ctx, q.token, "")
 		if err != nil {
 			return p.late(err)
 		}

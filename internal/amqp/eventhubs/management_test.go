@@ -131,15 +131,15 @@ func TestRightsToReadAHub(t *testing.T) {
 	tests := []struct {
 		what   string
 		policy string // logged in as; empty: nobody
-		token  string // brought along
+		token  any    // brought along; nil: none
 		code   int32
 		text   string
 	}{
-		{"to send", "sends", "", 200, "OK"},
-		{"to listen", "listens", "", 200, "OK"},
-		{"of the root", auth.RootPolicy, "", 200, "OK"},
-		{"to another hub", "elsewhere", "", 401, refused},
-		{"none", "", "", 401, refused},
+		{"to send", "sends", nil, 200, "OK"},
+		{"to listen", "listens", nil, 200, "OK"},
+		{"of the root", auth.RootPolicy, nil, 200, "OK"},
+		{"to another hub", "elsewhere", nil, 401, refused},
+		{"none", "", nil, 401, refused},
 		{"brought along, for the hub", "", sasToken("sb://localhost/orders", "sends", time.Hour), 200, "OK"},
 		{"brought along, for its management", "", sasToken("amqps://h/orders/$management", "listens", time.Hour), 200, "OK"},
 		{"brought along, beside one to another hub", "elsewhere", sasToken("sb://localhost/orders", "listens", time.Hour), 200, "OK"},
@@ -153,6 +153,9 @@ func TestRightsToReadAHub(t *testing.T) {
 		{"put before, while what is brought is for another hub", "listens", sasToken("sb://localhost/other", "elsewhere", time.Hour), 401, refused},
 		{"put before, while what is brought is malformed", "listens", "SharedAccessSignature sr=x", 401, "Token is malformed: it lacks sig"},
 		{"put before, while what is brought is no token", auth.RootPolicy, "nonsense", 401, "Tokens of this kind are not accepted"},
+		{"put before, while what is brought is empty", auth.RootPolicy, "", 401, "Token is malformed"},
+		{"put before, while what is brought is bytes", auth.RootPolicy, []byte(sasToken("sb://localhost/orders", "sends", time.Hour)), 401, "Token is malformed"},
+		{"put before, while what is brought is a number", auth.RootPolicy, int32(1), 401, "Token is malformed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
@@ -162,7 +165,7 @@ func TestRightsToReadAHub(t *testing.T) {
 				s = y.sessionAs(tt.policy)
 			}
 			for _, m := range []*goamqp.Message{read(typeHub, "orders"), read(typePartition, "orders", "partition", "0")} {
-				if tt.token != "" {
+				if tt.token != nil {
 					m.ApplicationProperties["security_token"] = tt.token
 				}
 				wantStatus(t, newRPC(t, s, "$management").ask(m), tt.code, tt.text)

@@ -17,7 +17,11 @@ type request struct {
 	// session is that of the link it came on.
 	session uint16
 
-	operation, kind, name, partition, token string
+	operation, kind, name, partition string
+	// token is what the request brings to be judged by, where hasToken; it is empty if that is no
+	// text. Null is none.
+	token    string
+	hasToken bool
 	// secret and lasts are of a processor's instance: see package groupwire.
 	secret, lasts string
 	// body is the text of a value; empty if it is anything else.
@@ -109,7 +113,9 @@ func (q *request) readApplicationProperties(section []byte) error {
 		case "partition":
 			q.partition, err = readText(&r)
 		case "security_token":
-			q.token, err = readText(&r)
+			if q.hasToken = !r.TryNull(); q.hasToken {
+				q.token, err = readText(&r)
+			}
 		case groupwire.PropertySecret:
 			q.secret, err = readText(&r)
 		case groupwire.PropertyLasts:

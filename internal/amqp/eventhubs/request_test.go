@@ -36,7 +36,7 @@ func TestRequestsAreRead(t *testing.T) {
 	got := testkit.Value(parseRequest(msg))(t)
 	want := &request{
 		id: []byte{0x53, 7}, replyTo: "me", operation: "put-token", kind: "jwt", name: "sb://host/hub",
-		token: "t", body: "token", size: len(msg),
+		token: "t", hasToken: true, body: "token", size: len(msg),
 	}
 	testkit.Diff(t, want, got, cmp.AllowUnexported(request{}))
 }
@@ -127,4 +127,19 @@ func FuzzRequest(f *testing.F) {
 		}
 		testkit.Must(t, testkit.Err(wire.Sections((&reply{}).append(nil, q.id))), "the reply cannot be read")
 	})
+}
+
+// A token of the wrong type is one that was brought, and good for nothing; null is none.
+func TestTokensOfRequests(t *testing.T) {
+	for _, tt := range []struct {
+		value any
+		token string
+		has   bool
+	}{
+		{"t", "t", true}, {wire.Symbol("t"), "t", true}, {"", "", true}, {int32(1), "", true}, {[]byte("t"), "", true}, {nil, "", false},
+	} {
+		properties := wire.Map{{Key: "security_token", Value: tt.value}, {Key: "name", Value: "orders"}}
+		q := testkit.Value(parseRequest(encode(t, wire.DescriptorApplicationProperties, properties)))(t)
+		testkit.That(t, q.token == tt.token && q.hasToken == tt.has && q.name == "orders", "%v: %+v", tt.value, q)
+	}
 }
