@@ -32,7 +32,7 @@ var floors = [][]string{
 	{"internal/amqp/wire", "internal/hubs/auth", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/groupentry", "internal/storage/vfs", "internal/grid/hops", "internal/quota", "internal/grid/retry", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/functions/breaker", "internal/functions/triage", "internal/config/quantity", "internal/service", "internal/panics", "internal/parallel", "internal/sleep", "internal/transport/pipe", "internal/transport/admission"},
 	{"admin", "event", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/...", "internal/hubs/access/oidc"},
 	{"internal/amqp/message", "internal/storage/eventlog", "internal/storage/meta", "internal/grid/schema"},
-	{"internal/api/spec", "internal/storage/eventlog/logtest", "internal/storage/meta/metatest", "internal/storage/meta/mirror", "internal/storage/meta/sealed", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison"},
+	{"internal/api/spec", "internal/storage/eventlog/logtest", "internal/storage/jetstream/frames", "internal/storage/meta/metatest", "internal/storage/meta/mirror", "internal/storage/meta/sealed", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison"},
 	{"internal/config", "internal/storage/disk", "internal/storage/bolt", "internal/testkit/fakehub", "processor", "internal/grid/retrylog"},
 	{"internal/storage", "internal/storage/storagetest", "internal/hubs/broker", "internal/hubs/access", "processor/legacy", "processor/internal/stores", "internal/functions/circuit"},
 	{"internal/hubs/groups", "internal/hubs/hubstest", "internal/hubs/blob", "processor/...", "internal/grid/topics", "functions", "internal/functions/poison/box"},
@@ -109,6 +109,7 @@ var forbidden = []struct {
 	{from: "internal/hubs/groupwire", to: "processor", because: "it is the wire between a processor and the yard, and knows neither"},
 	{from: "internal/storage/eventlog", to: "internal/storage/disk", because: "nothing file-shaped may leak into the contract"},
 	{from: "internal/storage/eventlog", to: "internal/storage/vfs", because: "nothing file-shaped may leak into the contract"},
+	{from: "internal/storage/jetstream/frames", to: "internal/storage/meta", because: "the rule is a function of frames, and reads nothing else"},
 	{from: "internal/storage/meta", to: "internal/storage/vfs", because: "nothing file-shaped may leak into the contract"},
 }
 
