@@ -7,6 +7,29 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/jetstream/frames"
 )
 
+// What is done for each frame needs no memory.
+func TestFramesAreHandledWithoutAllocating(t *testing.T) {
+	batches := []frames.Batch{{Events: 2, Body: make([]byte, 1000)}, {Events: 1}}
+	buf, p, i := make([]byte, 0, 4096), frames.NewPartition(), 0
+	p.Apply(1, data(ann, 0, 0, 1, 1))
+	allocs := testing.AllocsPerRun(100, func() {
+		i++
+		h := frames.Header{Writer: ann, Q: uint64(i)}
+		h.Base, h.Time = p.Stamp(frames.StreamSeq(i), int64(i))
+		buf = frames.AppendData(buf[:0], h, batches)
+		f, err := frames.Decode(buf)
+		if err != nil || p.Apply(frames.StreamSeq(i+1), f.Header).Outcome != frames.Counted {
+			t.Fatal("void, or no frame: ", err)
+		}
+		for _, b := range f.All() {
+			i += 0 * b.Events
+		}
+	})
+	if limit := 1.0; allocs >= limit { // the history grows a few times at first
+		t.Errorf("%v allocations for each frame", allocs)
+	}
+}
+
 func BenchmarkApply(b *testing.B) {
 	p := frames.NewPartition()
 	b.ReportAllocs()

@@ -39,6 +39,13 @@ func (s State) Stable() eventlog.Sequence { return s.Next }
 // Held is the size of what is kept.
 func (s State) Held() int64 { return s.Bytes - s.Head.Bytes }
 
+// Before reports whether a fold that begins with this state comes to the event with this number:
+// a reader looks for the newest mark of which it holds.
+func (s State) Before(number eventlog.Sequence) bool { return s.Next <= number }
+
+// BeforeTime is Before for the first event enqueued at a time, in milliseconds, or later.
+func (s State) BeforeTime(time int64) bool { return s.Time < time }
+
 // Head is the logical beginning of a partition: retention moves it, marks carry it, and what lies
 // before it may be removed when it suits the storage.
 type Head struct {

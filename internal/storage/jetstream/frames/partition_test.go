@@ -293,6 +293,19 @@ func TestAStampAgreesWithTheFold(t *testing.T) {
 	}
 }
 
+// Where a reader that looks for a number or a time may begin.
+func TestAStateIsBefore(t *testing.T) {
+	p := frames.NewPartition()
+	testkit.That(t, p.State().Before(0) && p.State().BeforeTime(1), "the start is before all")
+	p.Apply(1, data(ann, 0, 0, 3, 50))
+	for number, want := range map[eventlog.Sequence]bool{2: false, 3: true, 4: true} {
+		testkit.Equal(t, p.State().Before(number), want, "before number %d", number)
+	}
+	for time, want := range map[int64]bool{49: false, 50: false, 51: true} { // the last event is of 50, and so may be the next
+		testkit.Equal(t, p.State().BeforeTime(time), want, "before time %d", time)
+	}
+}
+
 // Rows of writers that nobody remembers are not kept for ever.
 func TestTheTableOfWritersIsBounded(t *testing.T) {
 	p := frames.NewPartition()
