@@ -87,3 +87,19 @@ func BenchmarkDecodeHeader(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkWriter takes a batch through the window: submitted, sent, acknowledged, folded.
+func BenchmarkWriter(b *testing.B) {
+	w, a, body := frames.NewWriter(ann), frames.Actions{}, make([]byte, 100)
+	b.ReportAllocs()
+	for i := frames.StreamSeq(1); b.Loop(); i++ {
+		w.Submit(frames.Batch{Events: 1, Body: body})
+		w.Take(&a)
+		w.Acknowledged(a.Frames[0].ID, i)
+		w.Folded(i, []frames.Seen{{At: i, Header: a.Frames[0].Header, Verdict: frames.Verdict{Outcome: frames.Counted}}})
+		w.Take(&a)
+		if len(a.Answers) != 1 {
+			b.Fatal("not confirmed")
+		}
+	}
+}

@@ -28,6 +28,30 @@ func TestEveryWriterOfAStream(t *testing.T) {
 	})
 }
 
+// C2: likewise where little is written, and days pass while frames are on their way: writers are
+// forgotten, and what they have sent is not taken for a beginning.
+func TestFramesThatAreHeldUpForDays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(2)
+		w.claim(t, w.nodes[0])
+		all := w.actions()
+		actions := map[string]func(*rapid.T){
+			"submit": func(t *rapid.T) { m := draw(t, w.writers, "writer"); w.submit(m, 1); w.drive(t, m) },
+			"a day":  func(t *rapid.T) { w.clock += 25 * hour },
+		}
+		for _, name := range []string{"store", "store, and again later", "time out", "fold", "acknowledge"} {
+			actions[name] = all[name]
+		}
+		t.Repeat(actions)
+		w.heal(t)
+		settled := w.check(t)
+		for len(w.net) > 0 {
+			w.store(take(t, &w.net, "late packet"), 0)
+		}
+		testkit.Diff(t, settled, w.check(t))
+	})
+}
+
 // C1: a reader that has missed a frame that counts knows it with the first frame whose writer had
 // folded that one.
 func TestAMissingFrameIsFoundByTheNextBase(t *testing.T) {

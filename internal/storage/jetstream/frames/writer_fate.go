@@ -161,6 +161,7 @@ func (w *Writer) resolve(void func(*flight)) {
 			void(f)
 		}
 	}
+	clear(w.flights)
 	w.flights = w.flights[:0]
 }
 
