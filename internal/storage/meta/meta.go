@@ -9,8 +9,10 @@ package meta
 
 import "context"
 
-// Revision orders the changes of a store. Each change gets a higher one than every
-// change before it, whatever the key. Zero means that the key does not exist.
+// Revision orders the changes of one key. Each change of a key, its deletion among them,
+// gets a higher one than every change of that key before it. Revisions of different keys
+// say nothing about each other: a store may keep its keys in several places that count
+// for themselves. Zero means that the key does not exist.
 type Revision uint64
 
 // MaxKeyBytes and MaxValueBytes bound what one entry may measure.
