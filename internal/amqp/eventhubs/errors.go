@@ -115,6 +115,7 @@ var answers = []answer{
 	{name: "eventlog.ErrClosed", match: is(eventlog.ErrClosed), condition: condBusy, text: saying(textStopping)},
 
 	{name: "meta.ErrNoSpace", match: is(meta.ErrNoSpace), condition: condBusy, text: saying(textNoSpaceChange)},
+	{name: "meta.ErrUnavailable", match: is(meta.ErrUnavailable), condition: condBusy, text: saying(textOutOfReachChange)},
 	{name: "meta.ErrClosed", match: is(meta.ErrClosed), condition: condBusy, text: saying(textStopping)},
 	{name: "meta.ErrConflict", match: is(meta.ErrConflict), condition: condBusy},
 	{name: "meta.ErrWatchLost", match: is(meta.ErrWatchLost), condition: condBusy},

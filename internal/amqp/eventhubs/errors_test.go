@@ -142,6 +142,8 @@ func TestErrorsHaveConditionAndText(t *testing.T) {
 		{"damage", &eventlog.CorruptError{Where: "segment", First: 3, Next: 7, Reason: "bad checksum"},
 			condInternal, "Stored events are damaged: events 3 to 6 cannot be read, go on at 7."},
 		{"a lost race", meta.ErrConflict, condBusy, ""},
+		{"a store out of reach comes back", meta.ErrUnavailable, condBusy, // C5
+			"The request was terminated because storage is out of reach: nothing was changed. Please wait and try again."},
 		{"a bad signature", auth.ErrSignature, condUnauthorized, "InvalidSignature: The token has an invalid signature."},
 		{"a token that is over", &auth.ExpiredError{At: time.Unix(1700000000, 0)},
 			condUnauthorized, "ExpiredToken: The token is expired. Expiration time: 2023-11-14T22:13:20Z."},

@@ -170,5 +170,6 @@ const (
 	textStopping        = "The yard is stopping. Please try again when it is back."
 	textNoSpace         = "The request was terminated because storage is full: nothing was stored. " +
 		"Free space, or shorten a hub's retention; writing resumes by itself."
-	textNoSpaceChange = "The request was terminated because storage is full: nothing was changed."
+	textNoSpaceChange    = "The request was terminated because storage is full: nothing was changed."
+	textOutOfReachChange = "The request was terminated because storage is out of reach: nothing was changed. Please wait and try again."
 )

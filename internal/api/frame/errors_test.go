@@ -187,6 +187,7 @@ func TestErrorsByStatus(t *testing.T) {
 		{"a quota that is used up is too many requests", &quota.Error{What: "hub", Of: "bytes"}, "429 throttled", "429 TooManyRequests", "503 ServerBusy"},
 		{"a full disk is insufficient storage, or busy", eventlog.ErrNoSpace, "507 no-space", "503 Busy", ""},
 		{"a full store, too", meta.ErrNoSpace, "507 no-space", "503 Busy", ""},
+		{"a store out of reach comes back", meta.ErrUnavailable, "503 storage-unavailable", "503 Busy", "503 ServerBusy"},
 		{"doubt is told as doubt", eventlog.ErrUncertain, "503 outcome-unknown", "503 OutcomeUnknown", ""},
 		{"of changes, too", meta.ErrUncertain, "503 outcome-unknown", "503 OutcomeUnknown", ""},
 		{"doubt goes before its certain cause", fmt.Errorf("%w: %w", eventlog.ErrUncertain, eventlog.ErrNoSpace), "503 outcome-unknown", "503 OutcomeUnknown", ""},
@@ -282,6 +283,16 @@ func TestOwnRefusalsStay(t *testing.T) {
 func TestADeletedHubIsNoRemovedLog(t *testing.T) {
 	if said := Judge(Problem, fmt.Errorf("read orders/0: %w", eventlog.ErrRemoved)); said.Detail != "read orders/0: the hub was deleted" {
 		t.Errorf("detail is %q", said.Detail)
+	}
+}
+
+// C5: what was refused because the store is out of reach may be asked for again, and clients are told
+// when.
+func TestAnUnavailableStoreSaysWhenToComeBack(t *testing.T) {
+	for _, wire := range []Wire{Problem, EventGrid, Blob} {
+		if said := Judge(wire, fmt.Errorf("create hub: %w", meta.ErrUnavailable)); said.Status != 503 || said.RetryAfter <= 0 {
+			t.Errorf("form %d: %+v", wire, said)
+		}
 	}
 }
 

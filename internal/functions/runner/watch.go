@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -14,40 +13,33 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
-	"github.com/eventyard/eventyard/internal/sleep"
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
-
-// lostPause is how long to wait before a watch that was lost begins anew.
-const lostPause = 250 * time.Millisecond
 
 // Watch, Circuit, Resume, Targets and Lag are for notices.
 
 // Watch tells the circuits of all groups as they are, and then each change, until ctx ends. One
-// whose function was deleted is told as one that never was open. A watch that is lost begins anew;
-// what happened meanwhile is told as one change. It returns early where the store cannot be watched
+// whose function was deleted is told as one that never was open. A watch that is lost, or whose
+// store is out of reach, begins anew; what happened meanwhile is told as one change. It returns early where the store cannot be watched
 // at all.
 func (k *circuits) Watch(ctx context.Context, report func(notify.Circuit)) error {
 	w := watcher{log: k.log, report: report, seen: map[functionKey]notify.Circuit{}}
-	for {
+	err := mirror.Follow(ctx, func(ctx context.Context, begun func()) error {
 		first := true
-		err := k.cfg.Groups.FollowEntries(ctx, circuit.Prefix, func(entries []groups.GroupEntry) {
+		return k.cfg.Groups.FollowEntries(ctx, circuit.Prefix, func(entries []groups.GroupEntry) {
 			w.take(entries)
 			if first {
+				begun()
 				w.dropMissing(entries)
 			}
 			first = false
 		})
-		if ctx.Err() != nil {
-			return nil
-		}
-		if !errors.Is(err, meta.ErrWatchLost) {
-			return fmt.Errorf("watch circuits: %w", err)
-		}
-		k.log.Warn("watch of the circuits was lost, beginning anew", "error", err)
-		sleep.About(ctx, lostPause)
+	}, func(err error) { k.log.Warn("watch of the circuits was lost, beginning anew", "error", err) })
+	if err != nil {
+		return fmt.Errorf("watch circuits: %w", err)
 	}
+	return nil
 }
 
 // watcher knows what was told, so that only changes are.

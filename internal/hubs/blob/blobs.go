@@ -73,7 +73,7 @@ func (s *Service) Put(ctx context.Context, at Path, body io.Reader, content Cont
 // file stays, and a sweep finds out.
 var refusals = []error{
 	ErrBlobExists, ErrOverwrite, ErrConditionNotMet, ErrLeaseNeeded, ErrLeaseOther, ErrLeaseAbsent, ErrLeaseLost, ErrBlockList,
-	meta.ErrConflict, meta.ErrNotFound, meta.ErrInvalid, meta.ErrNoSpace,
+	meta.ErrConflict, meta.ErrNotFound, meta.ErrInvalid, meta.ErrNoSpace, meta.ErrUnavailable,
 }
 
 func certain(err error) bool {

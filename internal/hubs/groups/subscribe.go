@@ -5,16 +5,12 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/processor"
 )
-
-// lostPause is about how long to wait before a watch that was lost begins anew.
-const lostPause = 250 * time.Millisecond
 
 // subscribers hear of changes by one watch of all groups: a thousand functions in the yard would
 // else have two thousand goroutines that wait for something to happen.
@@ -77,25 +73,18 @@ func (s *subscribers) removeLocked(one *subscriber) bool {
 }
 
 // Follow notifies subscribers of changes until ctx ends; it calls ready once they can subscribe. A
-// watch that is lost begins anew, and all are notified. One Follow at a time; an error means that
+// watch that is lost, or whose store is out of reach, begins anew, and all are notified. One Follow at a time; an error means that
 // nobody is notified any more.
 func (k *Registry) Follow(ctx context.Context, ready func()) error {
 	s := &k.subscribers
 	defer s.follow(false)
-	for {
-		err := k.follow(ctx, func() {
+	return mirror.Follow(ctx, func(ctx context.Context, begun func()) error {
+		return k.follow(ctx, func() {
+			begun()
 			s.follow(true)
 			ready()
 		})
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case !errors.Is(err, meta.ErrWatchLost):
-			return err
-		}
-		k.log.Warn("watch of the groups was lost, beginning anew", "error", err)
-		sleep.About(ctx, lostPause)
-	}
+	}, func(err error) { k.log.Warn("watch of the groups was lost, beginning anew", "error", err) })
 }
 
 func (s *subscribers) follow(is bool) {

@@ -15,6 +15,9 @@ var (
 	// ErrNoSpace: storage is full. Nothing was changed; reads go on, and the same change
 	// succeeds once there is room.
 	ErrNoSpace = errors.New("no space left for entries")
+	// ErrUnavailable: the store is out of reach, as when its servers have no majority.
+	// Nothing was changed, and the same call succeeds once they are back.
+	ErrUnavailable = errors.New("meta store is out of reach")
 	// ErrUncertain: storage failed under the change. It may or may not have been made.
 	ErrUncertain = errors.New("outcome of the change is unknown")
 	// ErrWatchLost: the watch may have missed a change, as when the connection to the

@@ -41,7 +41,8 @@ type Change struct {
 // given and taken belong to the caller.
 type Store interface {
 	// Get reads one entry. It may be stale, but never older than what this process
-	// has seen the store acknowledge. Errors: ErrNotFound, ErrInvalid, ErrClosed.
+	// has seen the store acknowledge. Errors: ErrNotFound, ErrInvalid, ErrClosed;
+	// ErrUnavailable where the store cannot be read that far.
 	Get(ctx context.Context, key string) (Entry, error)
 
 	// List reads all entries whose key begins with prefix, in byte order of the keys.
@@ -50,8 +51,8 @@ type Store interface {
 
 	// CompareAndSet stores value if the key's revision is the expected one (zero: if
 	// the key does not exist) and gives the new revision. It is durable when it
-	// returns. Errors: ErrConflict, ErrInvalid, ErrNoSpace, ErrClosed; nothing was
-	// changed. ErrUncertain, or ctx's own error: it may have been.
+	// returns. Errors: ErrConflict, ErrInvalid, ErrNoSpace, ErrUnavailable, ErrClosed;
+	// nothing was changed. ErrUncertain, or ctx's own error: it may have been.
 	//
 	// After ErrConflict the reads of this process are at least as new as what conflicted,
 	// so that to read and try again gets on and does not lose to the same state twice.
@@ -84,6 +85,7 @@ type Watcher interface {
 	// deleted before may be told as deleted.
 	//
 	// After the watch's context has ended, or the store was closed, it gives that error.
-	// A watch that may have missed something gives ErrWatchLost rather than go on.
+	// A watch that may have missed something gives ErrWatchLost rather than go on; one that
+	// cannot be kept up gives ErrUnavailable. Both are mended by watching again.
 	Next() ([]Change, error)
 }

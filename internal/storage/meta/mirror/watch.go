@@ -10,28 +10,48 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// lostPause is about how long a watch that was lost waits before it begins anew.
-const lostPause = 320 * time.Millisecond
+// How long a watch that has ended waits, about, before it begins anew: the first pause, and what it
+// grows to while none begins.
+const (
+	lostPause    = 320 * time.Millisecond
+	maxLostPause = 5 * time.Second
+)
 
-// Run follows what others change, until ctx ends, and returns nil then. A watch that is lost begins
-// anew; one that fails otherwise ends Run. Without Run the table knows what Load read and what was
-// changed through it.
-func (t *Table[T]) Run(ctx context.Context) error {
-	for {
-		err := t.follow(ctx)
+// Follow watches until ctx ends, and returns nil then. Where watch ends because the watch was lost
+// or the store is out of reach, it begins anew after a pause, which grows until a watch has begun;
+// warn hears of the first of the errors in a row. Another error ends Follow, which returns it.
+// watch calls begun once it has the present state.
+func Follow(ctx context.Context, watch func(ctx context.Context, begun func()) error, warn func(error)) error {
+	for pause := lostPause; ; pause = min(2*pause, maxLostPause) {
+		failed := pause > lostPause
+		err := watch(ctx, func() { pause, failed = lostPause, false })
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case !errors.Is(err, meta.ErrWatchLost):
-			return fmt.Errorf("watch %s: %w", t.cfg.Name, err)
+		case !errors.Is(err, meta.ErrWatchLost) && !errors.Is(err, meta.ErrUnavailable):
+			return err
+		case !failed:
+			warn(err)
 		}
-		t.cfg.Log.Warn("a watch of definitions was lost, beginning anew", "definitions", t.cfg.Name, "error", err)
-		sleep.About(ctx, lostPause)
+		sleep.About(ctx, pause)
 	}
 }
 
+// Run follows what others change, until ctx ends, and returns nil then. A watch that is lost, and
+// one that cannot begin because the store is out of reach, begins anew; one that fails otherwise
+// ends Run. Without Run the table knows what Load read and what was changed through it.
+func (t *Table[T]) Run(ctx context.Context) error {
+	err := Follow(ctx, t.follow, func(err error) {
+		t.cfg.Log.Warn("a watch of definitions was lost, beginning anew", "definitions", t.cfg.Name, "error", err)
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", t.cfg.Name, err)
+	}
+	return nil
+}
+
 // follow is one watch: it takes over the present state and then every change, until it fails.
-func (t *Table[T]) follow(ctx context.Context) error {
+func (t *Table[T]) follow(ctx context.Context, begun func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	deleted := t.deletions()
@@ -49,6 +69,7 @@ func (t *Table[T]) follow(ctx context.Context) error {
 			if err := t.dropMissing(ctx, changes, deleted); err != nil {
 				return err
 			}
+			begun()
 		}
 	}
 }

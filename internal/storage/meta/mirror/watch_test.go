@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -262,6 +263,53 @@ func TestWatchFails(t *testing.T) {
 			}
 		}
 	})
+}
+
+// C5: while the store is out of reach a table goes on with what it knows and says so once; it asks
+// less and less often, and catches up by itself.
+func TestTheStoreIsOutOfReach(t *testing.T) {
+	for _, kind := range []metatest.OpKind{metatest.OpWatch, metatest.OpNext, metatest.OpGet} {
+		t.Run(kind.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore()
+				other := load(t, s.beside())
+				other.put("goes", "1")
+				x := load(t, s)
+				var log testkit.Buffer
+				x.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+				other.delete("goes")
+				other.put("comes", "1")
+				s.Inject(func(op metatest.Op) error {
+					if op.Kind == kind {
+						return fmt.Errorf("no majority: %w", meta.ErrUnavailable)
+					}
+					return nil
+				})
+				x.run()
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				if _, ok := x.Get(prefix + "goes"); !ok {
+					t.Error("what is known is forgotten")
+				}
+				tries := s.Count(kind)
+				if least, most := int(10*time.Minute/maxLostPause), int(20*time.Minute/maxLostPause)+10; tries < least || tries > most {
+					t.Errorf("%d tries in ten minutes, want %d to %d", tries, least, most)
+				}
+				if lines := strings.Count(log.String(), "level=WARN"); lines != 1 {
+					t.Errorf("%d warnings:\n%s", lines, log.String())
+				}
+				s.Inject(nil)
+				time.Sleep(maxLostPause)
+				synctest.Wait()
+				x.want(1, map[string]string{"comes": "1"})
+				s.cut() // the next trouble is another
+				synctest.Wait()
+				if lines := strings.Count(log.String(), "level=WARN"); lines != 2 {
+					t.Errorf("%d warnings after the watch was lost once more", lines)
+				}
+			})
+		})
+	}
 }
 
 // Run ends where it is: while it watches, and while it waits to watch again. Another catches up.
