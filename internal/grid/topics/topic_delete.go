@@ -73,8 +73,12 @@ func (k *topicRegistry) finishDeletion(ctx context.Context, marked mirror.Item[*
 // be changed. Who creates one meanwhile notices the deletion and takes it back. Those of another
 // topic of that name, made since somebody else finished this deletion, stay.
 func (k *topicRegistry) removeSubscriptions(ctx context.Context, t *Topic) error {
+	keys := subscriptionKeys(Source{Topic: t.Name})
+	if err := k.subscriptions.Fresh(ctx, keys); err != nil { // as does who creates one, before standing looks
+		return err
+	}
 	for range mirror.MaxTries {
-		its, err := k.subscriptions.List(ctx, subscriptionKeys(Source{Topic: t.Name}))
+		its, err := k.subscriptions.List(ctx, keys)
 		if err != nil {
 			return err
 		}
@@ -108,9 +112,12 @@ func (k *topicRegistry) resumeDeletions(ctx context.Context) error {
 	return nil
 }
 
-// standing reads from the store whether the topic of a subscription is there: ErrTopicNotFound
-// where it is gone, being deleted, or was made anew.
+// standing reads from the store, as it is now, whether the topic of a subscription is there:
+// ErrTopicNotFound where it is gone, being deleted, or was made anew.
 func (k *topicRegistry) standing(ctx context.Context, r *record) error {
+	if err := k.topics.Fresh(ctx, topicsPrefix); err != nil {
+		return err
+	}
 	there, err := k.topics.Read(ctx, topicKey(r.Source.Topic))
 	if errors.Is(err, meta.ErrNotFound) || err == nil && (there.Value.ID != r.SourceID || there.Value.Deleting) {
 		return topicNotFound(r.Source.Topic)

@@ -386,6 +386,39 @@ func TestSubscriptionOfATopicThatIsDeletedMeanwhile(t *testing.T) {
 	}
 }
 
+// C4: who creates a subscription looks for its topic after Fresh, and who deletes the topic lists
+// after Fresh, so that one of them sees the other.
+func TestLooksForTheOtherSideAreFresh(t *testing.T) {
+	y := newYard(t)
+	y.open(t, Config{}, "orders")
+	store := metatest.NewFaulty(y.Memory)
+	k := y.open(t, Config{Meta: store})
+	var asked []string
+	note := func(op metatest.Op) error {
+		if op.Kind != metatest.OpNext {
+			asked = append(asked, op.Kind.String()+" "+op.Key)
+		}
+		return nil
+	}
+	order := func(what string, want ...string) {
+		t.Helper()
+		rest := asked
+		for _, w := range want {
+			i := slices.IndexFunc(rest, func(op string) bool { return strings.HasPrefix(op, w) })
+			if i < 0 {
+				t.Fatalf("%s: %q is not in its turn among %q", what, w, asked)
+			}
+			rest = rest[i+1:]
+		}
+		asked = nil
+	}
+	store.Inject(note)
+	mustCreate(t, k, topic("orders"), "mailer", hook(example))
+	order("create", "set "+subscriptionsPrefix, "fresh "+topicsPrefix, "get "+topicsPrefix)
+	testkit.Must(t, k.DeleteTopic(t.Context(), "orders"))
+	order("delete", "set "+topicsPrefix, "fresh "+subscriptionsPrefix, "list "+subscriptionsPrefix)
+}
+
 // A node that finishes a deletion late, when others have finished it and made the topic anew,
 // harms nothing of the new one.
 func TestDeletionIsFinishedLate(t *testing.T) {

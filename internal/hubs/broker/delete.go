@@ -77,8 +77,11 @@ func (b *Broker) finishDeletion(ctx context.Context, marked mirror.Item[definiti
 // deleteEntries removes what the store has about a hub or group that is being deleted, until
 // nothing is left: what is changed between the list and the deletion is deleted in the
 // next round, and what is gone cannot be changed. Who creates one of them meanwhile notices
-// the deletion and takes it back.
+// the deletion and takes it back; see Broker.refresh.
 func deleteEntries(ctx context.Context, store meta.Store, prefix string) error {
+	if err := store.Fresh(ctx, prefix); err != nil {
+		return fmt.Errorf("list %s: %w", prefix, err)
+	}
 	for range mirror.MaxTries {
 		entries, err := store.List(ctx, prefix)
 		if err != nil {

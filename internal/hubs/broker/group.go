@@ -77,9 +77,24 @@ func (b *Broker) CreateGroup(ctx context.Context, hub, group string) (Group, err
 	return g.Group, nil
 }
 
-// wasDeleted reports whether the hub was deleted under us. The deletion may have listed
-// the groups just before ours came, and would leave it behind for ever.
+// wasDeleted reports whether the hub was deleted under us: who has created something of it asks,
+// since the deletion may have listed what there is just before, and would leave it behind for ever.
 func (b *Broker) wasDeleted(ctx context.Context, h *hub) bool {
+	b.refresh(ctx, hubsPrefix)
+	return b.seemsDeleted(ctx, h)
+}
+
+// refresh is called between writing a record and looking for the deletion that may have missed it.
+// The other side does so between its mark and its list (deleteEntries), so at least one sees the
+// other. Where that fails the look is as good as it can be.
+func (b *Broker) refresh(ctx context.Context, prefix string) {
+	if err := b.meta.Fresh(ctx, prefix); err != nil {
+		b.log.Warn("whether a hub or group was deleted meanwhile is not certain, a record of it may stay behind", "error", err)
+	}
+}
+
+// seemsDeleted is for who has changed what the deletion knows of anyway.
+func (b *Broker) seemsDeleted(ctx context.Context, h *hub) bool {
 	there, err := b.read(ctx, h.Name)
 	if err != nil {
 		return errors.Is(err, meta.ErrNotFound)
@@ -172,6 +187,7 @@ func (b *Broker) GroupGone(ctx context.Context, r GroupRecords) bool {
 	if r.id == defaultIncarnation {
 		return false
 	}
+	b.refresh(ctx, groupKeys(r.log))
 	entry, err := b.meta.Get(ctx, groupKey(r.log, r.Group.Name))
 	if err != nil {
 		return errors.Is(err, meta.ErrNotFound)

@@ -93,16 +93,20 @@ func (l *ledger) save(ctx context.Context) error {
 }
 
 // write stores the snapshot if it is still the one we know, and takes it back if the hub was
-// deleted under us; see wasDeleted.
+// deleted under us; see wasDeleted. A snapshot that was there before the deletion finds.
 func (l *ledger) write(ctx context.Context) error {
 	s, changes := l.accounts.snapshot()
 	revision, err := l.broker.meta.CompareAndSet(ctx, l.key(), l.revision, s.encode())
 	if err != nil {
 		return fmt.Errorf("write producers: %w", err)
 	}
+	deleted := l.broker.seemsDeleted
+	if l.revision == 0 {
+		deleted = l.broker.wasDeleted
+	}
 	l.revision, l.saved, l.savedChanges = revision, s.upTo, changes
 	l.accounts.written(s)
-	if !l.broker.wasDeleted(ctx, l.hub) {
+	if !deleted(ctx, l.hub) {
 		return nil
 	}
 	if err := l.broker.meta.Delete(ctx, l.key(), l.revision); err != nil && !mirror.GoneOrChanged(err) {

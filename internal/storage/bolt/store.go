@@ -135,6 +135,22 @@ func (s *Store) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
 	return entries, nil
 }
 
+// Fresh has nothing to wait for: nobody else has the file.
+func (s *Store) Fresh(ctx context.Context, prefix string) error {
+	if err := meta.CheckPrefix(prefix); err != nil {
+		return fmt.Errorf("fresh: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("fresh %q: %w", prefix, err)
+	}
+	select {
+	case <-s.closed:
+		return fmt.Errorf("fresh %q: %w", prefix, meta.ErrClosed)
+	default:
+		return nil
+	}
+}
+
 // CompareAndSet stores a value if the key's revision is the expected one.
 func (s *Store) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
 	if err := errors.Join(meta.CheckKey(key), meta.CheckValue(value)); err != nil {

@@ -49,6 +49,17 @@ type Store interface {
 	// The prefix is empty or ends in '/'. Stale as Get.
 	List(ctx context.Context, prefix string) ([]Entry, error)
 
+	// Fresh waits until the reads of this process under prefix, which is empty or ends in
+	// '/', are not older than the call: they see whatever was acknowledged to anyone before
+	// it began. Errors: ErrInvalid, ErrClosed, ErrUnavailable, or ctx's own; reads are
+	// stale as ever then.
+	//
+	// It is for two sides that must not miss each other, each of which writes a key of its
+	// own and then looks for the other's, as who makes a record of a group and who deletes
+	// the group do. Both call Fresh between the two, so that at least one of them sees the
+	// other. It may cost a durable write: whoever lets a compare-and-set decide needs none.
+	Fresh(ctx context.Context, prefix string) error
+
 	// CompareAndSet stores value if the key's revision is the expected one (zero: if
 	// the key does not exist) and gives the new revision. It is durable when it
 	// returns. Errors: ErrConflict, ErrInvalid, ErrNoSpace, ErrUnavailable, ErrClosed;

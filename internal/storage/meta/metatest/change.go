@@ -133,6 +133,7 @@ func testInvalid(t *testing.T, s meta.Store) {
 		wantError(t, "list", err, meta.ErrInvalid)
 		_, err = s.Watch(ctx, prefix)
 		wantError(t, "watch", err, meta.ErrInvalid)
+		wantError(t, "fresh", s.Fresh(ctx, prefix), meta.ErrInvalid)
 	}
 	_, err := s.CompareAndSet(ctx, "large", 0, make([]byte, meta.MaxValueBytes+1))
 	wantError(t, "set a value too large", err, meta.ErrInvalid)

@@ -68,6 +68,7 @@ func testEndedContext(t *testing.T, s meta.Store) {
 	wantNilOr(t, "get", err, context.Canceled)
 	_, err = s.List(ended, "")
 	wantNilOr(t, "list", err, context.Canceled)
+	wantNilOr(t, "fresh", s.Fresh(ended, ""), context.Canceled)
 	_, err = s.CompareAndSet(ended, "a", revision, []byte("two"))
 	wantNilOr(t, "set", err, context.Canceled)
 	if watcher, err := s.Watch(ended, ""); err == nil {
@@ -126,6 +127,7 @@ func testClosed(t *testing.T, s meta.Store) {
 	_, err = s.CompareAndSet(t.Context(), "a", revision, nil)
 	wantError(t, "set", err, meta.ErrClosed)
 	wantError(t, "delete", s.Delete(t.Context(), "a", revision), meta.ErrClosed)
+	wantError(t, "fresh", s.Fresh(t.Context(), ""), meta.ErrClosed)
 	_, err = s.Watch(t.Context(), "")
 	wantError(t, "watch", err, meta.ErrClosed)
 }

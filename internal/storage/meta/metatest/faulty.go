@@ -22,17 +22,18 @@ const (
 	OpDelete
 	OpWatch
 	OpNext
+	OpFresh
 )
 
 // String is the kind as tests print it.
 func (k OpKind) String() string {
-	return [...]string{"get", "list", "set", "delete", "watch", "next"}[k]
+	return [...]string{"get", "list", "set", "delete", "watch", "next", "fresh"}[k]
 }
 
 // Op is an operation about to be done.
 type Op struct {
 	Kind OpKind
-	// Key is the key; of OpList, OpWatch and OpNext the prefix.
+	// Key is the key; of OpList, OpWatch, OpNext and OpFresh the prefix.
 	Key string
 	// Expected is the revision that an OpSet or OpDelete expects, Value what an OpSet is to store.
 	Expected meta.Revision
@@ -149,6 +150,11 @@ func (d *Faulty) List(ctx context.Context, prefix string) (entries []meta.Entry,
 		return err
 	})
 	return entries, err
+}
+
+// Fresh implements meta.Store.
+func (d *Faulty) Fresh(ctx context.Context, prefix string) error {
+	return d.do(Op{Kind: OpFresh, Key: prefix}, func() error { return d.inner.Fresh(ctx, prefix) })
 }
 
 // CompareAndSet implements meta.Store.

@@ -39,6 +39,7 @@ func TestInject(t *testing.T) {
 			_, err := s.Watch(ctx, "a/")
 			return err
 		},
+		OpFresh: func(ctx context.Context, s meta.Store) error { return s.Fresh(ctx, "a/") },
 		OpNext: func(ctx context.Context, s meta.Store) error {
 			w, err := s.Watch(ctx, "a/")
 			if err == nil {

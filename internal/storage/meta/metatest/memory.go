@@ -85,6 +85,11 @@ func (s *Memory) List(ctx context.Context, prefix string) ([]meta.Entry, error) 
 	return entries, nil
 }
 
+// Fresh has nothing to wait for: everybody reads the same entries.
+func (s *Memory) Fresh(ctx context.Context, prefix string) error {
+	return errors.Join(ctx.Err(), meta.CheckPrefix(prefix))
+}
+
 // CompareAndSet stores a value if the key's revision is the expected one.
 func (s *Memory) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
 	if err := errors.Join(meta.CheckKey(key), meta.CheckValue(value)); err != nil {

@@ -45,6 +45,15 @@ func (t *Table[T]) List(ctx context.Context, prefix string) ([]Item[T], error) {
 	return items, nil
 }
 
+// Fresh has List and Read see whatever was stored under the prefix before the call, by whomever;
+// see meta.Store. The copy may be older all the same.
+func (t *Table[T]) Fresh(ctx context.Context, prefix string) error {
+	if err := t.cfg.Store.Fresh(ctx, prefix); err != nil {
+		return fmt.Errorf("read %s: %w", t.cfg.Name, err)
+	}
+	return nil
+}
+
 // Read reads an entry from the store, since only its revision is good for a change. It changes
 // nothing in the copy. Errors: meta.ErrNotFound, also for what can be no key; Decode's; the
 // store's.
