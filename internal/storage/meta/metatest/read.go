@@ -88,20 +88,20 @@ func testListState(t *testing.T, s meta.Store) {
 	}
 }
 
-// One writer goes on while readers note the newest acknowledged revision before each
-// read: what they get must not be older.
+// One writer goes on while readers note the newest acknowledged revision before each read: what they
+// get must not be older. They read a few times after each change, and not all the time: a store with
+// servers in this process needs its turns.
 func testReadYourWrites(t *testing.T, s meta.Store) {
+	const reads = 5
 	var acknowledged atomic.Uint64
 	acknowledged.Store(uint64(mustSet(t, s, "k/counter", 0, "0")))
-	done := make(chan struct{})
 	var readers sync.WaitGroup
-	for range 4 {
+	wake := make([]chan struct{}, 4)
+	for i := range wake {
+		wake[i] = make(chan struct{}, 1)
 		readers.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
+			for range wake[i] {
+				for range reads {
 					readBoth(t, s, &acknowledged)
 				}
 			}
@@ -116,8 +116,16 @@ func testReadYourWrites(t *testing.T, s meta.Store) {
 		}
 		revision = next
 		acknowledged.Store(uint64(next))
+		for _, reader := range wake {
+			select {
+			case reader <- struct{}{}:
+			default: // it is at it
+			}
+		}
 	}
-	close(done)
+	for _, reader := range wake {
+		close(reader)
+	}
 	readers.Wait()
 }
 

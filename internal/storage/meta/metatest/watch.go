@@ -252,7 +252,7 @@ func testWatchSlow(t *testing.T, s meta.Store) {
 // Watches begin while writers create keys, each changed only once: a change that falls
 // between a watch's state and its first change, and is missed there, is never told.
 func testWatchGap(t *testing.T, s meta.Store) {
-	const writers, keys, most = 4, 50, 1000
+	const writers, keys, most = 4, 50, 200
 	revisions := make([]meta.Revision, writers*keys)
 	keyOf := func(i int) string { return fmt.Sprintf("k/%03d", i) }
 	var all sync.WaitGroup
