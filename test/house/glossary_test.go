@@ -31,21 +31,22 @@ type avoided struct{ word, folder string }
 // fixed are names in literals that hold an avoided word and cannot change, by folder: they are
 // stored, or sent and received by others, or another's.
 var fixed = map[string][]string{
-	"admin":                     {`json:"doors`},
-	"event":                     {"door opened", "front door"}, // of a house
-	"hub":                       {"front door"},
-	"internal/api/azureblob":    {"tier"}, // Azure's
-	"internal/api/frame":        {"too-many-facts"},
-	"internal/functions/notify": {`json:"told`},
-	"internal/grid/deadletter":  {`json:"place`},
-	"internal/grid/retrylog":    {"grid-tiers", "grid/tiers/", "tier-", "grid/shelves/", "shelf-"},
-	"internal/hubs/groups":      {"fact/"},
-	"internal/hubs/groupwire":   {"facts", `json:"fact`},
-	"internal/storage/bolt":     {"facts"},
-	"processor/azblob":          {"eventyard/fact/"},
-	"processor/natskv":          {"fact."},
-	"processor/postgres":        {"{facts}", "facts"},
-	"processor/redis":           {"facts"},
+	"admin":                              {`json:"doors`},
+	"event":                              {"door opened", "front door"}, // of a house
+	"hub":                                {"front door"},
+	"internal/api/azureblob":             {"tier"}, // Azure's
+	"internal/api/frame":                 {"too-many-facts"},
+	"internal/functions/notify":          {`json:"told`},
+	"internal/grid/deadletter":           {`json:"place`},
+	"internal/grid/retrylog":             {"grid-tiers", "grid/tiers/", "tier-", "grid/shelves/", "shelf-"},
+	"internal/hubs/groups":               {"fact/"},
+	"internal/hubs/groupwire":            {"facts", `json:"fact`},
+	"internal/storage/bolt":              {"facts"},
+	"internal/storage/jetstream/entries": {"places/", "grid/tiers/", "grid/shelves/"},
+	"processor/azblob":                   {"eventyard/fact/"},
+	"processor/natskv":                   {"fact."},
+	"processor/postgres":                 {"{facts}", "facts"},
+	"processor/redis":                    {"facts"},
 }
 
 // Identifiers use the words of docs/reference/glossary.md, and none of those that it avoids; and so

@@ -1,0 +1,268 @@
+package entries
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eventyard/eventyard/internal/sleep"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// CompareAndSet stores a value if the key's revision is the expected one.
+func (s *Store) CompareAndSet(ctx context.Context, key string, expected meta.Revision, v []byte) (meta.Revision, error) {
+	if err := errors.Join(meta.CheckKey(key), meta.CheckValue(v)); err != nil {
+		return 0, fmt.Errorf("set: %w", err)
+	}
+	revision, err := s.change(ctx, message{kind: value, key: key, value: bytes.Clone(v)}, expected)
+	if err != nil {
+		return 0, fmt.Errorf("set %q at revision %d: %w", key, expected, err)
+	}
+	return revision, nil
+}
+
+// Delete removes a key if its revision is the expected one.
+func (s *Store) Delete(ctx context.Context, key string, expected meta.Revision) error {
+	if err := meta.CheckKey(key); err != nil {
+		return fmt.Errorf("delete: %w", err)
+	}
+	if expected == 0 {
+		return fmt.Errorf("delete %q: %w: the expected revision is zero", key, meta.ErrInvalid)
+	}
+	if _, err := s.change(ctx, message{kind: deletion, key: key}, expected); err != nil {
+		return fmt.Errorf("delete %q at revision %d: %w", key, expected, err)
+	}
+	return nil
+}
+
+// maxTries bounds how often a key is created in vain because its deletion was not the newest.
+const maxTries = 16
+
+// change makes a change, on condition that the newest message of the key is the one that the
+// revision stands for.
+func (s *Store) change(caller context.Context, m message, expected meta.Revision) (meta.Revision, error) {
+	if err := s.usable(); err != nil {
+		return 0, err
+	}
+	if err := caller.Err(); err != nil {
+		return 0, err
+	}
+	ctx, cancel := s.bounded(caller)
+	defer cancel()
+	b := s.buckets[s.layout.bucketOf(m.key)]
+	m.nonce = rand.Uint64()
+	for range maxTries {
+		it, _ := s.replica.state(m.key)
+		var possible bool
+		if m.before, possible = expectation(it, expected); !possible {
+			return 0, s.conflict(ctx, b, it, expected)
+		}
+		encoded := m.encode()
+		seq, err := s.send(ctx, s.layout.subject(b.name, m.key), encoded, s.condition(m))
+		var wrong *wrongSequence
+		switch {
+		case err == nil:
+			m.seq = seq
+			b.acknowledged(m)
+			s.announce(b, seq, encoded)
+			return m.revision(), nil
+		case errors.Is(err, errDoubt) && caller.Err() != nil:
+			return 0, caller.Err()
+		case errors.Is(err, errDoubt):
+			return s.resolve(caller, b, m, err)
+		case !errors.As(err, &wrong):
+			return 0, plainly(caller, err)
+		}
+		if err := s.learn(ctx, b, m, wrong.at); err != nil {
+			return 0, plainly(caller, err)
+		}
+		if it, _ := s.replica.state(m.key); expected != 0 || it.kind == value {
+			return 0, meta.ErrConflict
+		}
+	}
+	return 0, fmt.Errorf("%w: the key keeps changing", meta.ErrConflict)
+}
+
+// expectation gives the sequence that the newest message of a key must have for the change to be
+// made, zero for none; false: it is known to be another. The item is what we know of the key, which
+// may be old.
+func expectation(it item, expected meta.Revision) (before uint64, possible bool) {
+	seq := uint64(expected / 2)
+	switch {
+	case expected == 0 && it.kind == deletion && !it.forgotten:
+		return it.seq, true
+	case expected == 0:
+		return 0, true
+	case expected%2 == 1, it.seq > seq, it.seq == seq && it.kind == deletion:
+		return 0, false
+	}
+	return seq, true
+}
+
+// conflict is for an expectation that cannot hold. Reads must be as new as the revision that the
+// caller knows of, from wherever.
+func (s *Store) conflict(ctx context.Context, b *bucket, it item, expected meta.Revision) error {
+	if it.revision() < expected {
+		if err := s.fresh(ctx, []string{b.name}); err != nil {
+			return err
+		}
+	}
+	return meta.ErrConflict
+}
+
+// learn waits until reads are as new as what a change has met. That it met nothing means that the
+// deletion it expected has been forgotten.
+func (s *Store) learn(ctx context.Context, b *bucket, m message, at uint64) error {
+	if at == 0 {
+		s.replica.forget(m.key, m.before)
+		return nil
+	}
+	return b.wait(ctx, at)
+}
+
+// resolve finds out what became of a change of which nothing was heard: behind a barrier the newest
+// state of the key is the change, or something that took its place, or neither.
+func (s *Store) resolve(caller context.Context, b *bucket, m message, doubt error) (meta.Revision, error) {
+	ctx, cancel := s.bounded(caller)
+	defer cancel()
+	seq, err := s.barrier(ctx, b)
+	if err == nil {
+		err = b.wait(ctx, seq)
+	}
+	if err != nil {
+		if caller.Err() != nil {
+			return 0, caller.Err()
+		}
+		return 0, fmt.Errorf("%w: %v, %v", meta.ErrUncertain, doubt, err)
+	}
+	it, _ := s.replica.state(m.key)
+	switch {
+	case it.nonce == m.nonce && it.seq > m.before:
+		b.acknowledged(it.message)
+		return it.revision(), nil
+	case it.seq > m.before && it.before == m.before:
+		return 0, meta.ErrConflict // it replaced what we expected, so ours did not, and never will
+	}
+	return 0, fmt.Errorf("%w: %v", meta.ErrUncertain, doubt)
+}
+
+// headerBytes is more than the headers of a message measure, ours and those of an answer.
+const headerBytes = 4 << 10
+
+// Headers of a write.
+const (
+	expectHeader = "Nats-Expected-Last-Subject-Sequence"
+	lifeHeader   = "Nats-TTL"
+)
+
+func (s *Store) condition(m message) nats.Header {
+	h := nats.Header{expectHeader: {strconv.FormatUint(m.before, 10)}}
+	if m.kind == deletion {
+		h.Set(lifeHeader, s.cfg.deletionLife.String())
+	}
+	return h
+}
+
+// What may become of one request to store a message.
+var (
+	// errBusy: another write of the key is in process, which may fail or succeed.
+	errBusy = errors.New("another write of the key is in process")
+	// errNobody: there is no connection, or no leader; nothing was handed over.
+	errNobody = errors.New("nobody takes it")
+	// errDoubt: it was handed over, and nothing was heard.
+	errDoubt = errors.New("no answer")
+)
+
+// wrongSequence: the newest message of the key is another than expected; zero: there is none.
+type wrongSequence struct{ at uint64 }
+
+func (e *wrongSequence) Error() string { return fmt.Sprintf("the key is at sequence %d", e.at) }
+
+// answerTime is how long an answer to a write is waited for.
+const answerTime = 5 * time.Second
+
+// send stores a message, if its headers allow, and gives its sequence. It tries again while that is
+// safe. Errors: *wrongSequence, errDoubt, meta's, and the cause of ctx's end.
+func (s *Store) send(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		seq, err := s.take(ctx, subject, encoded, header)
+		if !errors.Is(err, errBusy) && !errors.Is(err, errNobody) {
+			return seq, err
+		}
+		if ended := sleep.About(ctx, pause); ended != nil {
+			return 0, ended // nothing was handed over by the last try, nor stored by the others
+		}
+	}
+}
+
+func (s *Store) request(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+	if !s.conn.IsConnected() { // what is sent now would be sent later, when nobody waits for it
+		return 0, errNobody
+	}
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	answer, err := s.conn.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Header: header, Data: encoded})
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return 0, errNobody
+	case err != nil:
+		return 0, fmt.Errorf("%w: %v", errDoubt, err)
+	}
+	return judge(answer.Data)
+}
+
+// Errors of JetStream's, by their codes.
+const (
+	codeWrongSequence = 10071
+	codeBusy          = 10164
+)
+
+// fullCodes are for servers or accounts without room, the store's failure to write among them.
+var fullCodes = map[int]bool{10002: true, 10023: true, 10047: true, 10077: true}
+
+// judge reads the answer to a write.
+func judge(answer []byte) (uint64, error) {
+	var ack struct {
+		Seq   uint64 `json:"seq"`
+		Error *struct {
+			Code        int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(answer, &ack); err != nil || ack.Error == nil && ack.Seq == 0 {
+		return 0, fmt.Errorf("%w that can be read: %.100q", errDoubt, answer)
+	}
+	if ack.Error == nil {
+		return ack.Seq, nil
+	}
+	switch code := ack.Error.Code; {
+	case code == codeBusy:
+		return 0, errBusy
+	case code == codeWrongSequence:
+		_, number, _ := strings.Cut(ack.Error.Description, ": ")
+		at, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			return 0, errBusy // the next try names it
+		}
+		return 0, &wrongSequence{at}
+	case fullCodes[code]:
+		return 0, fmt.Errorf("%w: %s (%d)", meta.ErrNoSpace, ack.Error.Description, code)
+	}
+	return 0, fmt.Errorf("%w: %s (%d)", meta.ErrUnavailable, ack.Error.Description, ack.Error.Code)
+}
+
+// announce tells the other nodes. What they miss they find in the stream.
+func (s *Store) announce(b *bucket, seq uint64, encoded []byte) {
+	_ = s.conn.Publish(s.layout.announcements(b.name), announce(seq, encoded))
+}

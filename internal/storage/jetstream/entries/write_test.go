@@ -1,0 +1,200 @@
+package entries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// C1, C5: what becomes of a change whose answer never comes.
+func TestNoAnswer(t *testing.T) {
+	servers := natstest.Start(t, 1)
+	const key = "records/log/id/lease/0"
+	var s, other *Store
+	var before meta.Revision
+	land := func(ctx context.Context, subject string, encoded []byte, header nats.Header) {
+		testkit.Must(t, testkit.Err(s.request(ctx, subject, encoded, header)))
+	}
+	rival := func(times int) {
+		revision := before
+		for i := range times {
+			revision = set(t, other, key, revision, fmt.Sprint("rival ", i))
+		}
+	}
+	tests := []struct {
+		name string
+		// happens in place of the write, to which nobody answers
+		happens func(ctx context.Context, subject string, encoded []byte, header nats.Header)
+		want    error
+		value   string
+	}{
+		{"it was stored", land, nil, "mine"},
+		{"it was lost", func(context.Context, string, []byte, nats.Header) {}, meta.ErrUncertain, "before"},
+		{"another took its place", func(context.Context, string, []byte, nats.Header) { rival(1) }, meta.ErrConflict, "rival 0"},
+		{"several others did", func(context.Context, string, []byte, nats.Header) { rival(3) }, meta.ErrUncertain, "rival 2"},
+		{"it was stored and replaced", func(ctx context.Context, subject string, encoded []byte, header nats.Header) {
+			land(ctx, subject, encoded, header)
+			testkit.Must(t, other.Fresh(ctx, "records/"))
+			e := testkit.Value(other.Get(ctx, key))(t)
+			set(t, other, key, e.Revision, "rival behind")
+		}, meta.ErrUncertain, "rival behind"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := yard(t, servers)
+			s, other = open(t, servers.Dial(t, 0), cfg), open(t, servers.Dial(t, 0), cfg)
+			before = set(t, s, key, 0, "before")
+			testkit.Must(t, other.Fresh(t.Context(), ""))
+			s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+				if subject != s.layout.subject(s.layout.bucketOf(key), key) {
+					return s.request(ctx, subject, encoded, header)
+				}
+				tt.happens(ctx, subject, encoded, header)
+				return 0, errDoubt
+			}
+			revision, err := s.CompareAndSet(t.Context(), key, before, []byte("mine"))
+			testkit.ErrorIs(t, err, tt.want)
+			if e, err := s.Get(t.Context(), key); err != nil || string(e.Value) != tt.value || tt.want == nil && e.Revision != revision {
+				t.Errorf("read %q at %d, %v, want %q", e.Value, e.Revision, err, tt.value)
+			}
+		})
+	}
+}
+
+// C5: a busy key is tried again, a store without a leader too, and what was never handed over is not
+// in doubt.
+func TestRefusalsThatPass(t *testing.T) {
+	servers := natstest.Start(t, 1)
+	for _, refusal := range []error{errBusy, errNobody} {
+		cfg := yard(t, servers)
+		cfg.patience = 2 * time.Second
+		s := open(t, servers.Dial(t, 0), cfg)
+		refusals := 5
+		s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+			if refusals--; refusals >= 0 {
+				return 0, refusal
+			}
+			return s.request(ctx, subject, encoded, header)
+		}
+		revision := set(t, s, "hubs/orders", 0, "1")
+		refusals = 1 << 30
+		testkit.ErrorIs(t, testkit.Err(s.CompareAndSet(t.Context(), "hubs/orders", revision, nil)), meta.ErrUnavailable, "%v for ever", refusal)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errors.New("the caller has left"))
+		testkit.ErrorIs(t, s.Delete(ctx, "hubs/orders", revision), context.DeadlineExceeded, "a caller who leaves")
+		cancel()
+		refusals = 0
+		testkit.Must(t, s.Delete(t.Context(), "hubs/orders", revision))
+	}
+}
+
+func TestJudge(t *testing.T) {
+	refused := func(code int, text string) string {
+		return fmt.Sprintf(`{"error":{"code":400,"err_code":%d,"description":%q},"stream":"s","seq":0}`, code, text)
+	}
+	tests := []struct {
+		name, answer string
+		seq          uint64
+		want         error
+	}{
+		{"it is stored", `{"stream":"s","seq":7}`, 7, nil},
+		{"the key is busy", refused(10164, "wrong last sequence"), 0, errBusy},
+		{"the servers are full", refused(10047, "insufficient storage resources available"), 0, meta.ErrNoSpace},
+		{"the account is full", refused(10002, "resource limits exceeded for account"), 0, meta.ErrNoSpace},
+		{"the system is not there for now", refused(10008, "JetStream system temporarily unavailable"), 0, meta.ErrUnavailable},
+		{"anything else", refused(10999, "something new"), 0, meta.ErrUnavailable},
+		{"another sequence without its number", refused(10071, "wrong last sequence"), 0, errBusy},
+		{"no answer of JetStream's", "+OK", 0, errDoubt},
+		{"an answer without a sequence", `{}`, 0, errDoubt},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			seq, err := judge([]byte(tt.answer))
+			testkit.ErrorIs(t, err, tt.want)
+			testkit.Equal(t, seq, tt.seq)
+		})
+	}
+	_, err := judge([]byte(refused(10071, "wrong last sequence: 42")))
+	if wrong, ok := errors.AsType[*wrongSequence](err); !ok || wrong.at != 42 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExpectation(t *testing.T) {
+	at := func(seq uint64, k kind) item { return item{message: message{seq: seq, kind: k, key: "k"}} }
+	forgotten := at(5, deletion)
+	forgotten.forgotten = true
+	tests := []struct {
+		name     string
+		known    item
+		expected meta.Revision
+		before   uint64
+		possible bool
+	}{
+		{"nothing is known, and it is to be created", item{}, 0, 0, true},
+		{"its deletion is known", at(5, deletion), 0, 5, true},
+		{"its deletion was found out, and is no message", forgotten, 0, 0, true},
+		{"a value is known, which may be gone by now", at(5, value), 0, 0, true},
+		{"the value is the one expected", at(5, value), 10, 5, true},
+		{"a later one is known", at(6, value), 10, 0, false},
+		{"we are behind", at(4, value), 10, 5, true},
+		{"it was deleted since", at(6, deletion), 10, 0, false},
+		{"it was found to be deleted", forgotten, 10, 0, false},
+		{"a deletion is no expectation", at(5, deletion), 11, 0, false},
+		{"whether it is known or not", item{}, 11, 0, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			before, possible := expectation(tt.known, tt.expected)
+			if before != tt.before || possible != tt.possible {
+				t.Errorf("got %d, %t", before, possible)
+			}
+		})
+	}
+}
+
+func TestReadPart(t *testing.T) {
+	header := func(pairs string) nats.Header {
+		h := nats.Header{}
+		for _, pair := range strings.Fields(pairs) {
+			name, v, _ := strings.Cut(pair, "=")
+			h.Set(name, v)
+		}
+		return h
+	}
+	tests := []struct {
+		name     string
+		header   string
+		previous uint64
+		want     part
+		refused  bool
+	}{
+		{"the first message", "Nats-Sequence=4 Nats-Subject=a Nats-Last-Sequence=0 Nats-Num-Pending=2", 0, part{seq: 4, subject: "a", pending: 2}, false},
+		{"one behind another", "Nats-Sequence=9 Nats-Subject=b Nats-Last-Sequence=4", 4, part{seq: 9, subject: "b"}, false},
+		{"one whose neighbour was lost", "Nats-Sequence=9 Nats-Subject=b Nats-Last-Sequence=7", 4, part{}, true},
+		{"the end", "Status=204 Nats-Last-Sequence=9 Nats-Num-Pending=0", 9, part{last: true}, false},
+		{"the end of a part", "Status=204 Nats-Last-Sequence=9 Nats-Num-Pending=3", 9, part{last: true, pending: 3}, false},
+		{"the end, and the message before it was lost", "Status=204 Nats-Last-Sequence=9", 4, part{}, true},
+		{"nothing is there", "Status=404", 0, part{last: true}, false},
+		{"an answer that breaks off", "Status=404", 4, part{}, true},
+		{"nobody is there", "Status=503", 0, part{}, true},
+		{"a request that is refused", "Status=408 Description=Bad", 0, part{}, true},
+		{"a message without a sequence", "Nats-Subject=a", 0, part{}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := readPart(header(tt.header), tt.previous)
+			if got != tt.want || (err != nil) != tt.refused {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
