@@ -2,6 +2,7 @@ package entries
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 )
 
@@ -51,14 +52,21 @@ func (s *Store) writeBarriers(ctx context.Context, b *bucket) {
 func (s *Store) writeBarrier(ctx context.Context, b *bucket) (uint64, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	m := message{kind: barrier, nonce: rand.Uint64()}
-	encoded := m.encode()
-	seq, err := s.send(ctx, s.layout.barrier(b.name), encoded, nil)
-	if err != nil {
-		return 0, err
+	for {
+		m := message{kind: barrier, nonce: rand.Uint64()}
+		encoded := m.encode()
+		seq, err := s.send(ctx, s.layout.barrier(b.name), encoded, nil)
+		switch {
+		case err == nil:
+			m.seq = seq
+			b.receive(m)
+			s.announce(b, seq, encoded)
+			return seq, nil
+		case !errors.Is(err, errDoubt):
+			return 0, err
+		case ctx.Err() != nil:
+			return 0, context.Cause(ctx)
+		}
+		// One too many does no harm.
 	}
-	m.seq = seq
-	b.receive(m)
-	s.announce(b, seq, encoded)
-	return seq, nil
 }

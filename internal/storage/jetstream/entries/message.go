@@ -44,11 +44,11 @@ func (m message) revision() meta.Revision {
 // deletionAfter is the least revision of a deletion that follows a value's.
 func deletionAfter(r meta.Revision) meta.Revision { return r + 1 }
 
-// change is the message as a watch reports it.
+// change is the message as a watch reports it. It shares the value.
 func (m message) change() meta.Change {
-	c := meta.Change{Entry: meta.Entry{Key: m.key, Revision: m.revision()}, Deleted: m.kind == deletion}
-	if !c.Deleted {
-		c.Value = append([]byte{}, m.value...)
+	c := meta.Change{Entry: meta.Entry{Key: m.key, Revision: m.revision(), Value: m.value}, Deleted: m.kind == deletion}
+	if c.Deleted {
+		c.Value = nil
 	}
 	return c
 }

@@ -59,11 +59,11 @@ func (r *replica) apply(bucket string, round int, now time.Time, messages ...mes
 		if m.kind == deletion {
 			it.gone = now
 		}
-		r.putLocked(it, m.change())
+		r.putLocked(it)
 	}
 }
 
-func (r *replica) putLocked(it *item, c meta.Change) {
+func (r *replica) putLocked(it *item) {
 	r.items[it.key] = it
 	if it.kind == deletion {
 		r.live.remove(it.key)
@@ -75,7 +75,7 @@ func (r *replica) putLocked(it *item, c meta.Change) {
 			continue
 		}
 		for w := range r.watchers[it.key[:n]] {
-			w.note(c)
+			w.note(it.change())
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (r *replica) sweep(bucket string, round int, now time.Time) (deleted int) {
 		}
 		deleted++
 		gone := &item{message: message{seq: it.seq, kind: deletion, key: key}, bucket: bucket, round: round, gone: now, forgotten: true}
-		r.putLocked(gone, gone.change())
+		r.putLocked(gone)
 	}
 	return deleted
 }

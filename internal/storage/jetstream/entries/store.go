@@ -97,6 +97,9 @@ func (s *Store) prepare(ctx context.Context) error {
 		return nil
 	default:
 	}
+	if !s.conn.IsConnected() {
+		return fmt.Errorf("%w: there is no connection to a NATS server", meta.ErrUnavailable)
+	}
 	if most := s.conn.MaxPayload(); most < maxMessageBytes+headerBytes {
 		return fmt.Errorf("the NATS servers take messages of at most %d bytes: set max_payload to 8MB", most)
 	}

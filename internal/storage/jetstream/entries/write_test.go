@@ -75,24 +75,27 @@ func TestNoAnswer(t *testing.T) {
 func TestRefusalsThatPass(t *testing.T) {
 	servers := natstest.Start(t, 1)
 	for _, refusal := range []error{errBusy, errNobody} {
-		cfg := yard(t, servers)
-		cfg.patience = 2 * time.Second
-		s := open(t, servers.Dial(t, 0), cfg)
-		refusals := 5
-		s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
-			if refusals--; refusals >= 0 {
-				return 0, refusal
+		t.Run(refusal.Error(), func(t *testing.T) {
+			t.Parallel()
+			cfg := yard(t, servers)
+			cfg.patience = 3 * time.Second
+			s := open(t, servers.Dial(t, 0), cfg)
+			refusals := 5
+			s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+				if refusals--; refusals >= 0 {
+					return 0, refusal
+				}
+				return s.request(ctx, subject, encoded, header)
 			}
-			return s.request(ctx, subject, encoded, header)
-		}
-		revision := set(t, s, "hubs/orders", 0, "1")
-		refusals = 1 << 30
-		testkit.ErrorIs(t, testkit.Err(s.CompareAndSet(t.Context(), "hubs/orders", revision, nil)), meta.ErrUnavailable, "%v for ever", refusal)
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errors.New("the caller has left"))
-		testkit.ErrorIs(t, s.Delete(ctx, "hubs/orders", revision), context.DeadlineExceeded, "a caller who leaves")
-		cancel()
-		refusals = 0
-		testkit.Must(t, s.Delete(t.Context(), "hubs/orders", revision))
+			revision := set(t, s, "hubs/orders", 0, "1")
+			refusals = 1 << 30
+			testkit.ErrorIs(t, testkit.Err(s.CompareAndSet(t.Context(), "hubs/orders", revision, nil)), meta.ErrUnavailable, "for ever")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errors.New("the caller has left"))
+			testkit.ErrorIs(t, s.Delete(ctx, "hubs/orders", revision), context.DeadlineExceeded, "a caller who leaves")
+			cancel()
+			refusals = 0
+			testkit.Must(t, s.Delete(t.Context(), "hubs/orders", revision))
+		})
 	}
 }
 
