@@ -167,6 +167,7 @@ const (
 	textDeadline        = "The operation did not end within its time; it may or may not have been done."
 	textCanceled        = "The operation was cancelled; it may or may not have been done."
 	textFenced          = "The partition's writer was replaced: nothing was stored. Please send again."
+	textOutOfReach      = "Storage is out of reach at present: nothing was stored. Please wait and try again."
 	textStopping        = "The yard is stopping. Please try again when it is back."
 	textNoSpace         = "The request was terminated because storage is full: nothing was stored. " +
 		"Free space, or shorten a hub's retention; writing resumes by itself."

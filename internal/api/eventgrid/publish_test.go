@@ -200,6 +200,7 @@ func TestPublishAnswersErrorsOfStorage(t *testing.T) {
 		{"in doubt for want of space", fmt.Errorf("%w: %w", eventlog.ErrUncertain, eventlog.ErrNoSpace), 503, "OutcomeUnknown", "", 0},
 		{"given up", context.DeadlineExceeded, 503, "OutcomeUnknown", "", 0},
 		{"fenced", eventlog.ErrFenced, 503, "Busy", "1", 0},
+		{"out of reach", eventlog.ErrUnavailable, 503, "Busy", "5", 0}, // C5
 		{"stopping", eventlog.ErrClosed, 503, "Stopping", "5", 0},
 		{"too large for storage", eventlog.ErrTooLarge, 413, "PayloadTooLarge", "", 0},
 		{"deleted meanwhile", topics.ErrTopicNotFound, 404, "ResourceNotFound", "", 0},

@@ -35,6 +35,7 @@ func TestSendAnswersErrorsOfStorage(t *testing.T) {
 		{"in doubt", eventlog.ErrUncertain, 503, "", 0},
 		{"given up", context.DeadlineExceeded, 503, "", 0},
 		{"fenced", eventlog.ErrFenced, 503, "1", 0},
+		{"out of reach", eventlog.ErrUnavailable, 503, "5", 0}, // C5
 		{"broken", errors.New("the disk caught fire"), 500, "", 2},
 	} {
 		t.Run(tt.what, func(t *testing.T) {

@@ -237,7 +237,7 @@ func TestTroubleOfTheLog(t *testing.T) {
 		y.texts("0", "a", "b", "c", "d")
 		r := y.open(y.local, hub.ReadConfig{Partition: "0"})
 		broken := errors.New("the disk is away")
-		y.fail(broken, broken, broken)
+		y.fail(broken, eventlog.ErrUnavailable, broken) // C5
 		began := time.Now()
 		if got := read(t, r, 1); string(got[0].Body) != "a" || time.Since(began) < 3*firstPause {
 			t.Errorf("it gives %s after %v", got[0].Body, time.Since(began))

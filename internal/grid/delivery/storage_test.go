@@ -80,20 +80,25 @@ func TestACrashWhileTheDiskIsFullLosesNothing(t *testing.T) {
 	})
 }
 
+// C5: and go on by themselves once they can be kept.
 func TestDeadLettersThatCannotBeKeptWait(t *testing.T) {
-	bubble(t, func(t *testing.T, y *yard) {
-		id := y.orders("receiver")
-		y.sender.always(status(400))
-		y.dead.refuses(eventlog.ErrNoSpace)
-		y.publish("orders", ids("e", 40)...)
-		after(time.Minute)
-		y.wantStats(id, func(st Stats) bool { return st.DeadLettered[retry.ReasonRefused] == 0 })
-		y.wantRequests("", 16, "one for each worker: the others wait")
-		y.dead.refuses(nil)
-		after(time.Minute)
-		wantIDs(t, "dead", y.dead.ids(""), ids("e", 40))
-		testkit.Equal(t, len(y.dead.all()), 40, "letters of 40 events")
-	})
+	for what, refusal := range map[string]error{"full": eventlog.ErrNoSpace, "out of reach": eventlog.ErrUnavailable} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, y *yard) {
+				id := y.orders("receiver")
+				y.sender.always(status(400))
+				y.dead.refuses(refusal)
+				y.publish("orders", ids("e", 40)...)
+				after(time.Minute)
+				y.wantStats(id, func(st Stats) bool { return st.DeadLettered[retry.ReasonRefused] == 0 })
+				y.wantRequests("", 16, "one for each worker: the others wait")
+				y.dead.refuses(nil)
+				after(time.Minute)
+				wantIDs(t, "dead", y.dead.ids(""), ids("e", 40))
+				testkit.Equal(t, len(y.dead.all()), 40, "letters of 40 events")
+			})
+		})
+	}
 }
 
 // An event that no retry log can hold is retried in place.

@@ -85,6 +85,24 @@ func TestCursorsInDoubt(t *testing.T) {
 	})
 }
 
+// C5: storage that is out of reach for an hour refuses puts and holds up what waits; both go on by
+// themselves.
+func TestStorageOutOfReach(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.put(10*time.Second, thing("a"))
+		y.restart()
+		y.faults.Fail(eventlog.ErrUnavailable, logtest.OpSubmit, logtest.OpBounds, logtest.OpCursor, logtest.OpNext, logtest.OpTrim)
+		y.run()
+		y.wantAfter(time.Hour, "")
+		testkit.ErrorIs(t, y.Put(t.Context(), time.Minute, things(1)), eventlog.ErrUnavailable, "a put into a retry log")
+		testkit.ErrorIs(t, y.Parked("s").Put(t.Context(), things(1)), eventlog.ErrUnavailable, "a put on a parked log")
+		y.faults.Inject(nil)
+		done(y.wantAfter(time.Minute, "a"))
+		y.put(time.Minute, thing("b"))
+		done(y.wantAfter(time.Minute, "b"))
+	})
+}
+
 // A full disk refuses puts and nothing else; they succeed once there is room.
 func TestAFullDisk(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {

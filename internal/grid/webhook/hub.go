@@ -103,6 +103,8 @@ func hubOutcome(ctx context.Context, err error) (retry.Outcome, int) {
 		return retry.PayloadTooLarge, http.StatusRequestEntityTooLarge
 	case errors.Is(err, broker.ErrKeyTooLong), errors.Is(err, broker.ErrInvalidKey):
 		return retry.BadRequest, http.StatusBadRequest
+	case errors.Is(err, eventlog.ErrUnavailable):
+		return retry.Busy, http.StatusServiceUnavailable
 	case errors.Is(err, eventlog.ErrNoSpace):
 		return retry.Full, 0
 	case cause == errTimeout:

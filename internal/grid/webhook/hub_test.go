@@ -125,6 +125,7 @@ func TestWhatHubsAnswer(t *testing.T) {
 		"a key that is no text":  {broker.ErrInvalidKey, retry.BadRequest, 400},
 		"a used up quota":        {&quota.Error{What: "hub"}, retry.Busy, 429},
 		"no room":                {eventlog.ErrNoSpace, retry.Full, 0},
+		"storage out of reach":   {eventlog.ErrUnavailable, retry.Busy, 503},
 		"nobody knows":           {eventlog.ErrUncertain, retry.GenericError, 0},
 		"the engine is closed":   {eventlog.ErrClosed, retry.Canceled, 0},
 		"something else":         {errors.New("disk on fire"), retry.GenericError, 0},

@@ -102,6 +102,7 @@ var failureReasons = []struct {
 	{eventlog.ErrTooLarge, "too_large"},
 	{eventlog.ErrEmptyBatch, "empty"},
 	{eventlog.ErrNoSpace, "no_space"},
+	{eventlog.ErrUnavailable, "unavailable"},
 	{eventlog.ErrFenced, "fenced"},
 	{eventlog.ErrRemoved, "removed"},
 	{eventlog.ErrClosed, "closed"},

@@ -73,6 +73,7 @@ func TestFailureReasons(t *testing.T) {
 		"too_large":           eventlog.ErrTooLarge,
 		"empty":               eventlog.ErrEmptyBatch,
 		"no_space":            eventlog.ErrNoSpace,
+		"unavailable":         fmt.Errorf("%w: %w", eventlog.ErrUnavailable, context.DeadlineExceeded),
 		"fenced":              eventlog.ErrFenced,
 		"removed":             eventlog.ErrRemoved,
 		"closed":              eventlog.ErrClosed,

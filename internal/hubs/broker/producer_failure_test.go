@@ -15,7 +15,7 @@ import (
 // H2: a batch that is refused, and all that gathered behind it, may be sent again, and
 // nothing is stored twice or left out.
 func TestProducerAfterARefusal(t *testing.T) {
-	for _, refusal := range []error{eventlog.ErrFenced, eventlog.ErrNoSpace} {
+	for _, refusal := range []error{eventlog.ErrFenced, eventlog.ErrNoSpace, eventlog.ErrUnavailable} {
 		synctest.Test(t, func(t *testing.T) {
 			y, held := newYard(t), make(chan struct{})
 			b := y.open(t)

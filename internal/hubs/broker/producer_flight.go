@@ -62,7 +62,7 @@ func copyEvents(events []eventlog.Event) []eventlog.Event {
 
 // refusals are the errors of an append that has certainly stored nothing.
 var refusals = []error{
-	eventlog.ErrFenced, eventlog.ErrNoSpace, eventlog.ErrRemoved,
+	eventlog.ErrFenced, eventlog.ErrNoSpace, eventlog.ErrUnavailable, eventlog.ErrRemoved,
 	eventlog.ErrClosed, eventlog.ErrTooLarge, eventlog.ErrEmptyBatch,
 }
 

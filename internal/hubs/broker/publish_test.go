@@ -148,6 +148,7 @@ func TestPublishAgain(t *testing.T) {
 		{"a removed log is looked up again", once(eventlog.ErrRemoved), nil, 2},
 		{"doubt is passed on", always(eventlog.ErrUncertain), eventlog.ErrUncertain, 1},
 		{"also when fencing was its cause", always(fmt.Errorf("%w: %w", eventlog.ErrFenced, eventlog.ErrUncertain)), eventlog.ErrUncertain, 1},
+		{"storage out of reach is, too", always(eventlog.ErrUnavailable), eventlog.ErrUnavailable, 1}, // C5
 		{"a full disk is passed on", always(eventlog.ErrNoSpace), eventlog.ErrNoSpace, 1},
 		{"an impatient caller is not asked again", always(context.DeadlineExceeded), context.DeadlineExceeded, 1},
 	}

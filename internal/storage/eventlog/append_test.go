@@ -50,6 +50,7 @@ func TestAppendIsMadeAgain(t *testing.T) {
 		{"but not for ever", []error{fenced, fenced, fenced, fenced, fenced}, eventlog.ErrFenced, eventlog.MaxAppends},
 		{"what is uncertain is not", []error{eventlog.ErrUncertain}, eventlog.ErrUncertain, 1},
 		{"also when it was fenced", []error{fenced, fmt.Errorf("%w: %w", eventlog.ErrUncertain, fenced)}, eventlog.ErrUncertain, 2},
+		{"what met storage out of reach is not", []error{eventlog.ErrUnavailable}, eventlog.ErrUnavailable, 1},
 		{"what was removed is not", []error{eventlog.ErrRemoved}, eventlog.ErrRemoved, 1},
 		{"nor is what its client no longer waits for", []error{fenced, context.Canceled}, context.Canceled, 2},
 	}

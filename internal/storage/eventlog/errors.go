@@ -21,6 +21,9 @@ var (
 	// ErrFenced: the partition's writer was replaced before this batch reached the
 	// log. Nothing was stored; append it again.
 	ErrFenced = errors.New("partition writer was fenced")
+	// ErrUnavailable: storage is out of reach, or not ready yet. Nothing was stored; the
+	// same call succeeds once it is back.
+	ErrUnavailable = errors.New("storage is unavailable")
 	// ErrUncertain: storage failed under the batch. It may or may not be stored.
 	ErrUncertain = errors.New("outcome of the append is unknown")
 )

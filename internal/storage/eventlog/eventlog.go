@@ -124,7 +124,9 @@ func (b Bounds) Empty() bool { return b.First == b.Next }
 // Last is the newest number ever given, NoSequence if none was.
 func (b Bounds) Last() Sequence { return b.Next - 1 }
 
-// Engine stores logs. All methods may be called by many goroutines at once.
+// Engine stores logs. All methods may be called by many goroutines at once. Where storage is
+// elsewhere, every method that takes a context may answer ErrUnavailable, of engines, partitions and
+// cursors alike: it did nothing, and whoever goes on waits a little and calls again.
 type Engine interface {
 	// Partition gives the handle of a partition, which comes into being with its
 	// first use. It does no I/O, so ten thousand handles cost little. The same id
@@ -154,8 +156,8 @@ type Partition interface {
 	// waits, until ctx ends, only while too much is under way already. Somebody has to
 	// call Wait on the receipt for the batch to make progress.
 	//
-	// Errors: ErrTooLarge, ErrEmptyBatch, ErrNoSpace, ErrRemoved, ErrClosed, ctx's, or
-	// that of the storage. After any of them nothing was stored.
+	// Errors: ErrTooLarge, ErrEmptyBatch, ErrNoSpace, ErrUnavailable, ErrRemoved, ErrClosed,
+	// ctx's, or that of the storage. After any of them nothing was stored.
 	Submit(ctx context.Context, b Batch) (Receipt, error)
 
 	// Cursor opens a reader at a position. A number that retention has removed means
@@ -178,8 +180,8 @@ type Receipt interface {
 	// once. A write under way is not interrupted by ctx. When a batch is refused, those submitted
 	// behind it before anyone was told are refused too; one submitted later may be stored, so that
 	// who pipelines and wants order waits for what is under way before it goes on after a refusal.
-	// Errors: ErrNoSpace, ErrFenced, ErrRemoved, ErrClosed mean that nothing was stored;
-	// ErrUncertain, or ctx's own error, that the batch may or may not be stored, whole, now or a
+	// Errors: ErrNoSpace, ErrUnavailable, ErrFenced, ErrRemoved, ErrClosed mean that nothing was
+	// stored, unless the error is ErrUncertain as well; ErrUncertain, or ctx's own error, that the batch may or may not be stored, whole, now or a
 	// little later. Nothing in doubt becomes readable before its fate is settled. After
 	// ErrUncertain, what a Bounds asked for later does not show never becomes readable in this
 	// process, and never at all once a batch submitted after that is stored: who looks, does not
