@@ -55,7 +55,7 @@ func TestALinkToAnotherLogOrPartitionIsNotFollowed(t *testing.T) {
 	s := open(t, Disk(dir), quick)
 	batch := eventlog.Batch{Events: []eventlog.Event{{Message: []byte("x")}}}
 	for _, id := range []eventlog.PartitionID{{Log: "orders-1", Number: 2}, {Log: "other-1"}} {
-		partition := testkit.Value(s.Log.Partition(id, eventlog.Retention{}))(t)
+		partition := testkit.Value(s.Log.Partition(id))(t)
 		for name, err := range map[string]error{
 			"append": testkit.Err(eventlog.Append(t.Context(), partition, batch)), "bounds": testkit.Err(partition.Bounds(t.Context())),
 		} {
@@ -110,7 +110,7 @@ func live(t *testing.T, dir string, cfg Config, log string, remove bool) {
 	s := open(t, Disk(dir), cfg)
 	var next eventlog.Sequence
 	for _, id := range []eventlog.PartitionID{{Log: "orders-1"}, {Log: log}, {Log: log, Number: 1}} {
-		partition := testkit.Value(s.Log.Partition(id, eventlog.Retention{}))(t)
+		partition := testkit.Value(s.Log.Partition(id))(t)
 		for range 6 {
 			for range 4 {
 				result := testkit.Value(eventlog.Append(t.Context(), partition, eventlog.Batch{Events: []eventlog.Event{{Message: []byte(strings.Repeat("x", 1000))}}}))(t)

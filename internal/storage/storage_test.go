@@ -29,7 +29,7 @@ func filled(t *testing.T) string {
 	url := Disk(filepath.Join(t.TempDir(), "below", "data"))
 	s := open(t, url, Config{Sync: "always", Log: quick.Log})
 	testkit.Must(t, testkit.Err(s.Meta.CompareAndSet(t.Context(), "k", 0, []byte("v"))))
-	partition := testkit.Value(s.Log.Partition(eventlog.PartitionID{Log: "orders"}, eventlog.Retention{}))(t)
+	partition := testkit.Value(s.Log.Partition(eventlog.PartitionID{Log: "orders"}))(t)
 	receipt := testkit.Value(partition.Submit(t.Context(), eventlog.Batch{Events: []eventlog.Event{{Message: []byte("hello")}}}))(t)
 	testkit.Must(t, testkit.Err(receipt.Wait(t.Context())))
 	testkit.Must(t, s.Close())

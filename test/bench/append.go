@@ -107,10 +107,13 @@ func openEngine(cfg disk.Config, n int) (*disk.Engine, []eventlog.Partition, err
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := e.Provide(context.Background(), logName, eventlog.Shape{Partitions: n}); err != nil {
+		return nil, nil, errors.Join(err, e.Close())
+	}
 	parts := make([]eventlog.Partition, n)
 	for i := range parts {
 		id := eventlog.PartitionID{Log: logName, Number: i}
-		if parts[i], err = e.Partition(id, eventlog.Retention{}); err != nil {
+		if parts[i], err = e.Partition(id); err != nil {
 			return nil, nil, errors.Join(fmt.Errorf("partition %s: %w", id, err), e.Close())
 		}
 	}

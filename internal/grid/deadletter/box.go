@@ -48,6 +48,10 @@ type box struct {
 	meta      meta.Store
 	redriving setaside.Turn
 
+	// retaining is held while the engine is told how long letters are kept.
+	retaining sync.Mutex
+	retained  *eventlog.Retention // guarded by retaining: what the engine was told last; nil: nothing yet
+
 	// changing is held while entries are being changed. It is taken before mu.
 	changing sync.Mutex
 	gone     bool           // guarded by changing: the subscription was deleted
@@ -59,7 +63,6 @@ type box struct {
 	unnoted *write                // guarded by mu: was written, which is still to be noted
 	trouble string                // guarded by mu: why nothing is written at present; empty: nothing is wrong
 	dropped int64                 // guarded by mu: given up since the start
-	forever bool                  // guarded by mu: retention does not remove letters at present
 }
 
 // state is the entry about the letters' way to their target.

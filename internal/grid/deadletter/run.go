@@ -71,7 +71,7 @@ func (s *Service) catchUp(ctx context.Context, writers *sync.WaitGroup) {
 			writes := s.writers[b.id] != nil
 			s.mu.Unlock()
 			if !writes {
-				s.retain(b, false)
+				s.retain(ctx, b, false)
 			}
 			continue
 		}

@@ -73,6 +73,9 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 func (s *Service) load(ctx context.Context, e meta.Entry) error {
 	id, _, isLeaf := strings.Cut(strings.TrimPrefix(e.Key, entryPrefix), "/")
 	b, err := s.openBox(id)
+	if err == nil {
+		err = s.provide(ctx, b)
+	}
 	if errors.Is(err, eventlog.ErrRemoved) {
 		return s.cfg.Meta.Delete(ctx, e.Key, e.Revision) // a removal that was interrupted
 	}
@@ -86,41 +89,59 @@ func (s *Service) load(ctx context.Context, e meta.Entry) error {
 	return err
 }
 
-// openBox gives the box of a subscription, and makes it if need be. What it holds is not removed
-// for its age before somebody has looked whether it has been written.
+// openBox gives the box of a subscription, and makes it if need be.
 func (s *Service) openBox(id string) (*box, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b := s.boxes[id]; b != nil {
 		return b, nil
 	}
-	log, err := s.cfg.Engine.Partition(eventlog.PartitionID{Log: logOf(id)}, eventlog.Retention{})
+	log, err := s.cfg.Engine.Partition(eventlog.PartitionID{Log: logOf(id)})
 	if err != nil {
 		return nil, err
 	}
 	b := &box{
-		id: id, log: log, meta: s.cfg.Meta, redriving: setaside.NewTurn(), forever: true,
+		id: id, log: log, meta: s.cfg.Meta, redriving: setaside.NewTurn(),
 		book: setaside.NewBook(s.cfg.Meta, entryPrefix+id+"/", leafCodec),
 	}
 	s.boxes[id] = b
 	return b, nil
 }
 
-// retain lets the engine remove letters that are old, or keeps it from that.
-func (s *Service) retain(b *box, forever bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.forever == forever {
-		return
+// provide has the engine provide a box's log, unless it has. What the log holds is not removed for
+// its age before somebody has looked whether it has been written.
+func (s *Service) provide(ctx context.Context, b *box) error {
+	b.retaining.Lock()
+	defer b.retaining.Unlock()
+	if b.retained != nil {
+		return nil
 	}
+	return s.retainLocked(ctx, b, eventlog.Retention{})
+}
+
+// retain lets the engine remove letters that are old, or keeps it from that. Where it cannot, that is
+// left to the next call: until then they are kept as before.
+func (s *Service) retain(ctx context.Context, b *box, forever bool) {
 	retention := eventlog.Retention{Age: s.cfg.Keep}
 	if forever {
 		retention = eventlog.Retention{}
 	}
-	// It fails only where there is nothing left to be kept or removed.
-	if _, err := s.cfg.Engine.Partition(eventlog.PartitionID{Log: logOf(b.id)}, retention); err == nil {
-		b.forever = forever
+	b.retaining.Lock()
+	defer b.retaining.Unlock()
+	if b.retained != nil && *b.retained == retention {
+		return
 	}
+	if err := s.retainLocked(ctx, b, retention); err != nil && !errors.Is(err, eventlog.ErrRemoved) && ctx.Err() == nil {
+		s.cfg.Log.Warn("cannot change for how long dead letters are kept, trying again", "subscription", b.id, "error", err)
+	}
+}
+
+func (s *Service) retainLocked(ctx context.Context, b *box, r eventlog.Retention) error {
+	err := s.cfg.Engine.Provide(ctx, logOf(b.id), eventlog.Shape{Partitions: 1, Kind: eventlog.KindDeadLetters, Retention: r})
+	if err == nil {
+		b.retained = &r
+	}
+	return err
 }
 
 // box gives that of a subscription; nil if it never had a dead letter.
@@ -139,6 +160,9 @@ func (s *Service) Put(ctx context.Context, sub *topics.Subscription, deliveries 
 	}
 	b, err := s.openBox(sub.ID)
 	if err == nil {
+		err = s.provide(ctx, b)
+	}
+	if err == nil {
 		err = b.prepare(ctx)
 	}
 	if err == nil {
@@ -151,7 +175,7 @@ func (s *Service) Put(ctx context.Context, sub *topics.Subscription, deliveries 
 		return fmt.Errorf("keep dead letters of subscription %s: %w", sub.Name, err)
 	}
 	if !written(sub.DeadLetter) {
-		s.retain(b, false)
+		s.retain(ctx, b, false)
 		return nil
 	}
 	s.mu.Lock()

@@ -57,7 +57,7 @@ func (w *writer) run(ctx context.Context) {
 			w.failures++
 		}
 		if done && w.s.endWriter(w) {
-			w.s.retain(b, false)
+			w.s.retain(ctx, b, false)
 			return
 		}
 	}
@@ -86,7 +86,7 @@ func (w *writer) step(ctx context.Context, b *box, sub *topics.Subscription) (do
 		return err == nil, err
 	}
 	// While the oldest are young the log may lose what is far older; else they are held.
-	w.s.retain(b, time.Since(died) > w.s.cfg.Keep/2)
+	w.s.retain(ctx, b, time.Since(died) > w.s.cfg.Keep/2)
 	if left := time.Until(died.Add(w.s.cfg.Delay)); left > 0 {
 		w.wait(ctx, left)
 		return false, nil

@@ -70,7 +70,7 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		y := newYard(t, Config{Metrics: registry})
 		y.put(time.Second, thing("a"))
-		part, err := y.engine.Partition(y.logs[1].id, eventlog.Retention{})
+		part, err := y.engine.Partition(y.logs[1].id)
 		testkit.Must(t, err)
 		_, err = eventlog.Append(t.Context(), part, eventlog.Batch{Events: []eventlog.Event{{Message: []byte("what?")}, {}}})
 		testkit.Must(t, err)

@@ -91,7 +91,7 @@ func TestStorageOutOfReach(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.put(10*time.Second, thing("a"))
 		y.restart()
-		y.faults.Fail(eventlog.ErrUnavailable, logtest.OpSubmit, logtest.OpBounds, logtest.OpCursor, logtest.OpNext, logtest.OpTrim)
+		y.faults.Fail(eventlog.ErrUnavailable, logtest.OpProvide, logtest.OpSubmit, logtest.OpBounds, logtest.OpCursor, logtest.OpNext, logtest.OpTrim)
 		y.run()
 		y.wantAfter(time.Hour, "")
 		testkit.ErrorIs(t, y.Put(t.Context(), time.Minute, things(1)), eventlog.ErrUnavailable, "a put into a retry log")
@@ -272,8 +272,8 @@ type lateEngine struct {
 	late chan struct{}
 }
 
-func (e lateEngine) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	p, err := e.Engine.Partition(id, r)
+func (e lateEngine) Partition(id eventlog.PartitionID) (eventlog.Partition, error) {
+	p, err := e.Engine.Partition(id)
 	return latePartition{p, e.late}, err
 }
 

@@ -49,9 +49,9 @@ type retryLog struct {
 	scanned, scanEnd int64
 }
 
-func newRetryLog(t *Logs, position int, wait time.Duration, room int) *retryLog {
+func newRetryLog(t *Logs, position int, wait time.Duration, shape eventlog.Shape, room int) *retryLog {
 	r := &retryLog{position: position, wait: wait, ahead: ahead{room: room}}
-	r.init(t, eventlog.PartitionID{Log: retryLogsLog, Number: position}, t.books[0], retryLogName(position))
+	r.init(t, eventlog.PartitionID{Log: retryLogsLog, Number: position}, shape, t.books[0], retryLogName(position))
 	r.waitMS = wait.Milliseconds()
 	r.atEnd = !r.used.Load()
 	r.opened, r.finished = r.toCount, r.uncount

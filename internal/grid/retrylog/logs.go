@@ -146,12 +146,14 @@ func Open(ctx context.Context, cfg Config) (*Logs, error) {
 	for name := range known {
 		positions = max(positions, retryLogPosition(name)+1)
 	}
+	// The waits are partitions of one log, which has to keep what waits longest.
+	shape := eventlog.Shape{Partitions: positions, Kind: eventlog.RetryKind(cfg.Ladder[len(cfg.Ladder)-1])}
 	for position := range positions {
 		wait := time.Duration(known[retryLogName(position)].WaitMS) * time.Millisecond
 		if position < len(cfg.Ladder) {
 			wait = cfg.Ladder[position]
 		}
-		t.logs = append(t.logs, newRetryLog(t, position, wait, max(aheadBytes/positions, aheadBytesMin)))
+		t.logs = append(t.logs, newRetryLog(t, position, wait, shape, max(aheadBytes/positions, aheadBytesMin)))
 	}
 	if err := t.metrics.register(cfg.Metrics, t); err != nil {
 		return nil, err
@@ -225,7 +227,8 @@ func (t *Logs) Parked(subscription string) *Parked {
 	s := t.parkedLogs[subscription]
 	if s == nil {
 		s = &Parked{}
-		s.init(t, eventlog.PartitionID{Log: "shelf-" + subscription}, t.parkedBook(subscription), subscription)
+		shape := eventlog.Shape{Partitions: 1, Kind: eventlog.KindParked}
+		s.init(t, eventlog.PartitionID{Log: "shelf-" + subscription}, shape, t.parkedBook(subscription), subscription)
 		t.parkedLogs[subscription] = s
 	}
 	return s

@@ -27,10 +27,11 @@ const (
 // queue is a log of pending deliveries with a cursor: what retry logs and parked logs have in
 // common.
 type queue struct {
-	t    *Logs
-	id   eventlog.PartitionID
-	book *book
-	name string // in the book
+	t     *Logs
+	id    eventlog.PartitionID
+	shape eventlog.Shape // the log's
+	book  *book
+	name  string // in the book
 	// used: the book has a cursor of it. Without one there is no log.
 	used atomic.Bool
 	// opened is called once, before the first use, with the bounds of what is not done, and
@@ -51,8 +52,8 @@ type queue struct {
 	waitMS, oldWaitMS, oldLongestMS, oldEnd int64
 }
 
-func (q *queue) init(t *Logs, id eventlog.PartitionID, b *book, name string) {
-	q.t, q.id, q.book, q.name = t, id, b, name
+func (q *queue) init(t *Logs, id eventlog.PartitionID, shape eventlog.Shape, b *book, name string) {
+	q.t, q.id, q.shape, q.book, q.name = t, id, shape, b, name
 	_, known := b.find(name)
 	q.used.Store(known)
 }
@@ -65,7 +66,10 @@ func (q *queue) open(ctx context.Context) (eventlog.Partition, error) {
 		return q.part, nil
 	}
 	// First of all, since it fails where the log was removed for good.
-	part, err := q.t.cfg.Engine.Partition(q.id, eventlog.Retention{})
+	part, err := q.t.cfg.Engine.Partition(q.id)
+	if err == nil {
+		err = q.t.cfg.Engine.Provide(ctx, q.id.Log, q.shape)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -261,9 +262,9 @@ type retaining struct {
 	age time.Duration
 }
 
-func (e *retaining) Partition(id eventlog.PartitionID, r eventlog.Retention) (eventlog.Partition, error) {
-	e.age = r.Age
-	return e.Engine.Partition(id, r)
+func (e *retaining) Provide(ctx context.Context, log string, shape eventlog.Shape) error {
+	e.age = shape.Retention.Age
+	return e.Engine.Provide(ctx, log, shape)
 }
 
 // What stood before a check became stricter, or its hub was deleted, may stand; but nothing new

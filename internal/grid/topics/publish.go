@@ -129,6 +129,31 @@ func (k *topicRegistry) Log(t *Topic) (eventlog.Partition, error) {
 	return log.Partition, log.err
 }
 
+// openLog gives the handle of a topic's log, and leaves it to provide that the engine makes one.
 func (k *topicRegistry) openLog(t *Topic) (eventlog.Partition, error) {
-	return k.engine.Partition(LogOf(t), eventlog.Retention{Age: k.retention})
+	k.logs.Add(LogOf(t).Log, eventlog.Shape{Partitions: 1, Kind: eventlog.KindTopic, Retention: eventlog.Retention{Age: k.retention}})
+	return k.engine.Partition(LogOf(t))
+}
+
+// provide has the engine provide the log of a new topic.
+func (k *topicRegistry) provide(ctx context.Context, t *Topic) error {
+	if err := k.logs.Provide(ctx, LogOf(t).Log); err != nil && !errors.Is(err, eventlog.ErrRemoved) { // else it was deleted meanwhile
+		return fmt.Errorf("it is stored, but its log is not ready yet: %w", err)
+	}
+	return nil
+}
+
+// provideAll has it provide the logs of all topics. One that it cannot now is left to Run, so that
+// the others are not kept waiting for it.
+func (k *topicRegistry) provideAll(ctx context.Context) error {
+	err := k.logs.ProvideAll(ctx)
+	if err != nil && ctx.Err() == nil {
+		k.unprovided(err)
+		return nil
+	}
+	return err
+}
+
+func (k *topicRegistry) unprovided(err error) {
+	k.log.Warn("the storage of a topic is not ready; trying again", "error", err)
 }

@@ -120,7 +120,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		return nil, errors.New("open topics: an engine, a meta store and a broker are required")
 	}
 	cfg = cfg.withDefaults()
-	topics := &topicRegistry{engine: cfg.Engine, retention: cfg.Retention, quota: cfg.Quota, log: cfg.Log}
+	topics := &topicRegistry{engine: cfg.Engine, logs: eventlog.NewProvider(cfg.Engine), retention: cfg.Retention, quota: cfg.Quota, log: cfg.Log}
 	topics.view = newView(topics.openLog)
 	k := &Registry{
 		topicRegistry: topics,
@@ -159,11 +159,10 @@ func (k *Registry) load(ctx context.Context) error {
 	if err := k.subscriptions.Load(ctx); err != nil {
 		return err
 	}
-	if err := k.topics.Load(ctx); err != nil {
-		return err
-	}
-	if err := k.resumeDeletions(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{k.topics.Load, k.provideAll, k.resumeDeletions} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	logs := k.view.live.Load().logs
 	left := slices.DeleteFunc(k.subscriptions.Items(), func(s mirror.Item[*record]) bool {
@@ -178,13 +177,16 @@ func (k *Registry) load(ctx context.Context) error {
 	}
 	_, err := k.CreateTopic(ctx, TopicConfig{Topic{Name: YardEvents}})
 	if errors.Is(err, ErrTopicExists) { // another node was the first
-		err = k.topics.Load(ctx)
+		if err = k.topics.Load(ctx); err == nil {
+			err = k.provideAll(ctx)
+		}
 	}
 	return err
 }
 
-// Run follows what other nodes change, gives up handshakes whose time is over, and ends
-// subscriptions that expire, until ctx ends, and returns nil then.
+// Run follows what other nodes change, has logs provided that the engine could not provide before,
+// gives up handshakes whose time is over, and ends subscriptions that expire, until ctx ends, and
+// returns nil then.
 func (k *Registry) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -197,6 +199,7 @@ func (k *Registry) Run(ctx context.Context) error {
 		})
 	}
 	parts.Go(func() { k.keepTime(ctx) })
+	parts.Go(func() { k.logs.Run(ctx, k.unprovided) })
 	parts.Wait()
 	return errors.Join(errs[:]...)
 }

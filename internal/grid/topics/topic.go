@@ -34,8 +34,9 @@ const (
 // with the topic they are of. It is the part of a Registry that topics concern.
 type topicRegistry struct {
 	engine        eventlog.Engine
-	retention     time.Duration // of the topics' logs
-	quota         *quota.Meter  // of all topics, and of who else shares it
+	logs          *eventlog.Provider // behind the view, which must not wait
+	retention     time.Duration      // of the topics' logs
+	quota         *quota.Meter       // of all topics, and of who else shares it
 	topics        *mirror.Table[*topicRecord]
 	subscriptions *mirror.Table[*record]
 	view          *view
@@ -62,7 +63,8 @@ func (k *topicRegistry) Topic(name string) (Topic, error) {
 
 // CreateTopic makes a topic; it is durable and ready for events when the call returns. If the
 // name is taken it is ErrTopicExists; if a topic of that name is still being deleted, its
-// deletion is finished first.
+// deletion is finished first. After eventlog.ErrUnavailable the topic may be there all the same, and
+// becomes ready by itself once storage can be reached.
 func (k *topicRegistry) CreateTopic(ctx context.Context, cfg TopicConfig) (Topic, error) {
 	t := &topicRecord{Topic: Topic{
 		Name: cfg.Name, ID: newID(), Schema: cmp.Or(cfg.Schema, schema.EventGrid), Mapping: cfg.Mapping,
@@ -86,6 +88,9 @@ func (k *topicRegistry) CreateTopic(ctx context.Context, cfg TopicConfig) (Topic
 		}
 		return err
 	})
+	if err == nil {
+		err = k.provide(ctx, &t.Topic)
+	}
 	if err != nil {
 		return Topic{}, fmt.Errorf("create topic %q: %w", cfg.Name, err)
 	}

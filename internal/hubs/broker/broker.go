@@ -89,7 +89,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		quota:     cfg.Quota,
 		log:       cmp.Or(cfg.Log, slog.Default()),
 		metrics:   metrics,
-		hubs:      &registry{engine: cfg.Engine, metrics: metrics},
+		hubs:      &registry{engine: cfg.Engine, metrics: metrics, logs: eventlog.NewProvider(cfg.Engine)},
 		groups:    groupStore{cfg.Meta},
 		slots:     &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
 	}
@@ -98,7 +98,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 	b.definitions = mirror.New(mirror.Config[definition]{
 		Store: cfg.Meta, Prefix: hubsPrefix, Name: "hubs", Decode: decodeDefinition, Encode: encode[definition], Apply: b.hubs.show, Log: b.log,
 	})
-	for _, step := range []func(context.Context) error{b.definitions.Load, b.resumeDeletions, b.resumeGroupDeletions} {
+	for _, step := range []func(context.Context) error{b.definitions.Load, b.provideAll, b.resumeDeletions, b.resumeGroupDeletions} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("open broker: %w", err)
 		}
@@ -108,6 +108,29 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 
 // Namespace is the name that clients find the hubs under.
 func (b *Broker) Namespace() string { return b.namespace }
+
+// provideAll has the engine provide the logs of all hubs. One that it cannot now is left to Run, so
+// that the others are not kept waiting for it.
+func (b *Broker) provideAll(ctx context.Context) error {
+	err := b.hubs.logs.ProvideAll(ctx)
+	if err != nil && ctx.Err() == nil {
+		b.unprovided(err)
+		return nil
+	}
+	return err
+}
+
+func (b *Broker) unprovided(err error) {
+	b.log.Warn("the storage of a hub is not ready, or does not know its retention; trying again", "error", err)
+}
+
+// provide has the engine provide the log of a hub that was made or changed.
+func (b *Broker) provide(ctx context.Context, log string) error {
+	if err := b.hubs.logs.Provide(ctx, log); err != nil && !errors.Is(err, eventlog.ErrRemoved) { // else it was deleted meanwhile
+		return fmt.Errorf("it is stored, but its log is not ready yet: %w", err)
+	}
+	return nil
+}
 
 // resumeDeletions finishes what a crash interrupted. A hub that cannot be removed now
 // is gone for users all the same, so the others are not kept waiting for it.
@@ -130,12 +153,14 @@ func (b *Broker) resumeDeletions(ctx context.Context) error {
 
 // Run follows the changes that other nodes make, until ctx ends, and returns nil
 // then. Without it the broker knows only its own. It also keeps what is known of
-// producers close to the end of the log, for a fast start.
+// producers close to the end of the log, for a fast start, and has logs provided that
+// the engine could not provide before.
 func (b *Broker) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
 	defer keeping.Wait()
 	defer stop()
 	keeping.Go(func() { b.ledgers.run(ctx) })
+	keeping.Go(func() { b.hubs.logs.Run(ctx, b.unprovided) })
 	return b.definitions.Run(ctx)
 }

@@ -113,7 +113,8 @@ func (b *Broker) find(name string) (*hub, error) {
 
 // CreateHub makes a hub; it is durable and ready for events when the call returns. If
 // the name is taken it is ErrHubExists; if a hub of that name is still being deleted,
-// its deletion is finished first.
+// its deletion is finished first. After eventlog.ErrUnavailable the hub may be there all the same,
+// and becomes ready by itself once storage can be reached.
 func (b *Broker) CreateHub(ctx context.Context, cfg HubConfig) (Hub, error) {
 	def, err := define(cfg)
 	if err != nil {
@@ -144,6 +145,9 @@ func (b *Broker) CreateHub(ctx context.Context, cfg HubConfig) (Hub, error) {
 		}
 		return conflict
 	})
+	if err == nil {
+		err = b.provide(ctx, def.Log)
+	}
 	if err != nil {
 		return Hub{}, fmt.Errorf("create hub %q: %w", cfg.Name, err)
 	}
@@ -235,6 +239,9 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 	})
 	if errors.Is(err, meta.ErrNotFound) {
 		return Hub{}, hubNotFound(name)
+	}
+	if err == nil {
+		err = b.provide(ctx, there.Value.Log)
 	}
 	if err != nil {
 		return Hub{}, fmt.Errorf("update hub %q: %w", name, err)

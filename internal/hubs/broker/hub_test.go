@@ -1,17 +1,20 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -215,21 +218,44 @@ func TestEngineFollowsRetention(t *testing.T) {
 	mustCreate(t, b, "orders", 2)
 	want := Retention{Bytes: 1 << 20}
 	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", HubChange{Age: &want.Age, Bytes: &want.Bytes})))
-	for i := range 2 {
-		if got := spy.newest[i]; got != want {
-			t.Errorf("partition %d is kept by %v, want %v", i, got, want)
-		}
-	}
+	testkit.Equal(t, spy.newest, eventlog.Shape{Partitions: 2, Kind: eventlog.KindHub, Retention: want}, "the log")
+	spy.newest = eventlog.Shape{}
+	open(t, Config{Engine: spy, Meta: y.Memory})
+	testkit.Equal(t, spy.newest, eventlog.Shape{Partitions: 2, Kind: eventlog.KindHub, Retention: want}, "the log after a start")
 }
 
 type retentionSpy struct {
 	eventlog.Engine
-	newest [2]Retention // by partition; written under the registry's lock
+	newest eventlog.Shape // written by one at a time
 }
 
-func (s *retentionSpy) Partition(id eventlog.PartitionID, r Retention) (eventlog.Partition, error) {
-	s.newest[id.Number] = r
-	return s.Engine.Partition(id, r)
+func (s *retentionSpy) Provide(ctx context.Context, log string, shape eventlog.Shape) error {
+	s.newest = shape
+	return s.Engine.Provide(ctx, log, shape)
+}
+
+// C5: a hub whose log cannot be provided is stored, and ready once the log can be; also at a start.
+func TestLogsAreProvidedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		b := y.open(t)
+		y.Engine.Fail(eventlog.ErrUnavailable, logtest.OpProvide)
+		_, err := b.CreateHub(t.Context(), HubConfig{Name: "orders", Partitions: 1, Retention: &Retention{Age: time.Hour}})
+		testkit.ErrorIs(t, err, eventlog.ErrUnavailable, "create")
+		testkit.Must(t, testkit.Err(b.Hub("orders")))
+		_, err = b.UpdateHub(t.Context(), "orders", HubChange{Age: new(time.Minute)})
+		testkit.ErrorIs(t, err, eventlog.ErrUnavailable, "update")
+		b = y.open(t)
+		defer testkit.Run(t, b.Run)()
+		time.Sleep(time.Minute)
+		before := y.Engine.Count(logtest.OpProvide)
+		y.Engine.Inject(nil)
+		time.Sleep(2 * time.Second)
+		testkit.Equal(t, y.Engine.Count(logtest.OpProvide), before+1, "calls until it is provided")
+		testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", HubChange{Age: new(time.Minute)})))
+		time.Sleep(time.Minute)
+		testkit.Equal(t, y.Engine.Count(logtest.OpProvide), before+1, "calls when nothing has changed")
+	})
 }
 
 // H1: a configuration file makes what is missing and is never quietly ignored.

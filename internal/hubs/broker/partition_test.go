@@ -135,6 +135,6 @@ func TestClosedEngine(t *testing.T) {
 	mustCreate(t, b, "orders", 1)
 	testkit.Must(t, y.Engine.Close())
 	testkit.ErrorIs(t, testkit.Err(b.Publish(t.Context(), "orders", Target{}, events("x"))), eventlog.ErrClosed, "publish")
-	mustCreate(t, b, "late", 1)
+	testkit.ErrorIs(t, testkit.Err(b.CreateHub(t.Context(), HubConfig{Name: "late", Partitions: 1})), eventlog.ErrClosed, "create")
 	testkit.ErrorIs(t, testkit.Err(b.Partition(t.Context(), "late", "0")), eventlog.ErrClosed, "a hub made after that")
 }

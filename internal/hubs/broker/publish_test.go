@@ -266,7 +266,9 @@ func TestPublishStormWithDeletes(t *testing.T) {
 // nowhere is an engine that stores nothing, to measure the broker alone.
 type nowhere struct{ eventlog.Engine }
 
-func (nowhere) Partition(eventlog.PartitionID, eventlog.Retention) (eventlog.Partition, error) {
+func (nowhere) Provide(context.Context, string, eventlog.Shape) error { return nil }
+
+func (nowhere) Partition(eventlog.PartitionID) (eventlog.Partition, error) {
 	return nowherePartition{}, nil
 }
 

@@ -16,6 +16,8 @@ import (
 type registry struct {
 	engine  eventlog.Engine
 	metrics *metrics
+	// logs are provided behind show, which must not wait.
+	logs *eventlog.Provider
 	// live holds the hubs by folded name.
 	live atomic.Pointer[map[string]*hub]
 }
@@ -88,11 +90,13 @@ func (r *registry) assemble(old *hub, def definition) *hub {
 	if old == nil || old.Quota != h.Quota || old.log != h.log {
 		h.quota.Set(h.Quota, time.Now())
 	}
-	// This also gives the engine a changed retention, of which the newest call counts; calls are in
-	// the order of the revisions, as those of show are.
+	if old == nil || old.log != h.log || old.Retention != h.Retention {
+		// Of several the newest counts; they are in the order of the revisions, as the calls of show are.
+		r.logs.Add(h.log, eventlog.Shape{Partitions: h.Partitions, Kind: eventlog.KindHub, Retention: h.Retention})
+	}
 	h.partitions = make([]eventlog.Partition, 0, h.Partitions)
 	for i := range h.Partitions {
-		p, err := r.engine.Partition(eventlog.PartitionID{Log: h.log, Number: i}, h.Retention)
+		p, err := r.engine.Partition(eventlog.PartitionID{Log: h.log, Number: i})
 		if err != nil {
 			h.partitions, h.broken = nil, fmt.Errorf("open partition %d of hub %q: %w", i, h.Name, err)
 			break

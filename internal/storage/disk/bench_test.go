@@ -56,7 +56,7 @@ func appendAll(b *testing.B, e *disk.Engine, writers, partitions int, batch even
 	var wg sync.WaitGroup
 	b.ResetTimer()
 	for w := range writers {
-		p, err := e.Partition(eventlog.PartitionID{Log: "bench-1", Number: w % partitions}, eventlog.Retention{})
+		p, err := e.Partition(eventlog.PartitionID{Log: "bench-1", Number: w % partitions})
 		testkit.Must(b, err)
 		share := b.N / writers
 		if w < b.N%writers {
@@ -77,7 +77,7 @@ func appendAll(b *testing.B, e *disk.Engine, writers, partitions int, batch even
 // BenchmarkRead reads events of 1 KiB back through a cursor; one operation is a batch of 100.
 func BenchmarkRead(b *testing.B) {
 	e := benchEngine(b, disk.OS)
-	p, err := e.Partition(eventlog.PartitionID{Log: "bench-1"}, eventlog.Retention{})
+	p, err := e.Partition(eventlog.PartitionID{Log: "bench-1"})
 	testkit.Must(b, err)
 	batch := benchBatch(100)
 	for range 5000 {

@@ -170,7 +170,10 @@ func (y *yard) open() bool {
 	}
 	y.engine = engine
 	for _, m := range y.parts {
-		if m.p, err = engine.Partition(m.id, y.retention()); err != nil {
+		if err = engine.Provide(y.t.Context(), m.id.Log, eventlog.Shape{Partitions: 64, Retention: y.retention()}); err == nil {
+			m.p, err = engine.Partition(m.id)
+		}
+		if err != nil {
 			y.t.Fatalf("seed %d: %v", y.seed, err)
 		}
 		if _, err := m.p.Bounds(y.t.Context()); err != nil {
@@ -374,7 +377,7 @@ func (y *yard) afterLoss() {
 	testkit.Must(y.t, err, "seed %d", y.seed)
 	defer engine.Close()
 	for _, m := range y.parts {
-		m.p, err = engine.Partition(m.id, eventlog.Retention{})
+		m.p, err = engine.Partition(m.id)
 		testkit.Must(y.t, err, "seed %d", y.seed)
 		_, err := y.contents(m)
 		var damage *eventlog.CorruptError
@@ -418,7 +421,7 @@ func (y *yard) useDoomed() {
 
 func (y *yard) openDoomed() {
 	var err error
-	if y.doomed.p, err = y.engine.Partition(y.doomed.id, eventlog.Retention{}); err != nil {
+	if y.doomed.p, err = y.engine.Partition(y.doomed.id); err != nil {
 		y.t.Errorf("seed %d: %v: %v", y.seed, y.doomed.id, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestACursorWhoseEventsAreRemovedAsItGoesToThem(t *testing.T) {
 	e := testkit.Value(Open(Config{FS: vfs.NewMem(), Log: testkit.Quiet()}))(t)
 	defer e.Close()
-	p := testkit.Value(e.Partition(eventlog.PartitionID{Log: "orders-1"}, eventlog.Retention{}))(t)
+	p := testkit.Value(e.Partition(eventlog.PartitionID{Log: "orders-1"}))(t)
 	batch := func() eventlog.Batch { return eventlog.Batch{Events: []eventlog.Event{{Message: []byte("x")}}} }
 	testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), p, batch())))
 	opened := testkit.Value(p.Cursor(t.Context(), eventlog.Earliest()))(t)
@@ -36,7 +36,7 @@ func TestACursorWhoseEventsAreRemovedAsItGoesToThem(t *testing.T) {
 // H4: a search that goes on beside a damaged segment, while the partition is closed, says so.
 func TestASearchByTimeWhileThePartitionCloses(t *testing.T) {
 	e := testkit.Value(Open(Config{FS: vfs.NewMem(), Log: testkit.Quiet()}))(t)
-	opened := testkit.Value(e.Partition(eventlog.PartitionID{Log: "orders-1"}, eventlog.Retention{}))(t)
+	opened := testkit.Value(e.Partition(eventlog.PartitionID{Log: "orders-1"}))(t)
 	testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), opened, eventlog.Batch{Events: []eventlog.Event{{Message: []byte("x")}}})))
 	p := opened.(*partition)
 	testkit.Must(t, e.Close())

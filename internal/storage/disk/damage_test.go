@@ -146,7 +146,8 @@ func TestASegmentUsedAgainShowsNothingOfItsEarlierLife(t *testing.T) {
 		donor := mustPartition(t, e, eventlog.Retention{})
 		fill(t, donor, 0, 100)
 		heir := eventlog.PartitionID{Log: "others-1"}
-		p := testkit.Value(e.Partition(heir, eventlog.Retention{Age: time.Millisecond}))(t)
+		testkit.Must(t, e.Provide(t.Context(), heir.Log, eventlog.Shape{Partitions: 1, Retention: eventlog.Retention{Age: time.Millisecond}}))
+		p := testkit.Value(e.Partition(heir))(t)
 		fill(t, p, 0, 30)
 		if err := donor.Trim(t.Context(), 60); err != nil { // its oldest segments are kept for use again
 			t.Fatal(err)
@@ -157,7 +158,7 @@ func TestASegmentUsedAgainShowsNothingOfItsEarlierLife(t *testing.T) {
 		}
 		e.Close()
 		testkit.Must(t, mem.Corrupt("log/others-1/0/00000000000000000030.seg", 20, 1))
-		p = testkit.Value(mustOpen(t, cfg).Partition(heir, eventlog.Retention{}))(t)
+		p = testkit.Value(mustOpen(t, cfg).Partition(heir))(t)
 		if got, _ := readFrom(t, p, eventlog.Earliest()); len(got) > 0 {
 			t.Errorf("%d events of another partition are there, the first is %.4q", len(got), got[0])
 		}

@@ -163,6 +163,7 @@ type Engine struct {
 
 	mu         sync.Mutex
 	partitions map[eventlog.PartitionID]*partition // guarded by mu
+	logs       map[string]*provided                // guarded by mu: of all partitions, and what else was provided
 	removed    map[string]bool                     // guarded by mu: logs that are gone
 	closed     bool                                // guarded by mu
 	done       chan struct{}                       // closed when Close has ended
@@ -183,6 +184,7 @@ func Open(cfg Config) (*Engine, error) {
 		metrics:    newMetrics(cfg.Metrics),
 		syncs:      make(chan struct{}, maxSyncs),
 		partitions: make(map[eventlog.PartitionID]*partition),
+		logs:       make(map[string]*provided),
 		removed:    make(map[string]bool),
 		done:       make(chan struct{}),
 	}
@@ -220,40 +222,6 @@ func claim(cfg Config) (lock io.Closer, reserve string, err error) {
 	return lock, reserve, nil
 }
 
-// Partition gives a partition's handle; see eventlog.Engine.
-func (e *Engine) Partition(id eventlog.PartitionID, retention eventlog.Retention) (eventlog.Partition, error) {
-	if err := checkID(id); err != nil {
-		return nil, err
-	}
-	p, err := e.handle(id)
-	if err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.retain = retention
-	return p, nil
-}
-
-func (e *Engine) handle(id eventlog.PartitionID) (*partition, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, eventlog.ErrClosed
-	}
-	if e.removed[id.Log] {
-		return nil, eventlog.ErrRemoved
-	}
-	p := e.partitions[id]
-	if p == nil {
-		p = &partition{segments: segments{e: e, id: id, dir: partitionDir(id)}}
-		p.p = p
-		p.idle.L = &p.mu
-		e.partitions[id] = p
-	}
-	return p, nil
-}
-
 // Remove deletes a log; see eventlog.Engine.
 func (e *Engine) Remove(ctx context.Context, log string) error {
 	if err := checkID(eventlog.PartitionID{Log: log}); err != nil {
@@ -283,6 +251,7 @@ func (e *Engine) forget(log string) ([]*partition, error) {
 	}
 	e.committers.Add(1)
 	e.removed[log] = true
+	delete(e.logs, log)
 	var gone []*partition
 	for id, p := range e.partitions {
 		if id.Log == log {

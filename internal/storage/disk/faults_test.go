@@ -23,7 +23,8 @@ var first = eventlog.PartitionID{Log: "orders-1", Number: 0}
 
 func mustPartition(t *testing.T, e *disk.Engine, r eventlog.Retention) eventlog.Partition {
 	t.Helper()
-	p := testkit.Value(e.Partition(first, r))(t)
+	testkit.Must(t, e.Provide(t.Context(), first.Log, eventlog.Shape{Partitions: 64, Retention: r}))
+	p := testkit.Value(e.Partition(first))(t)
 	return p
 }
 
@@ -306,7 +307,7 @@ func TestHandlesCostNothingUntilUsed(t *testing.T) {
 	e := mustOpen(t, config(disk.Always, mem))
 	before := mem.Ops()
 	for i := range 10_000 {
-		testkit.Must(t, testkit.Err(e.Partition(eventlog.PartitionID{Log: "many-1", Number: i}, eventlog.Retention{})))
+		testkit.Must(t, testkit.Err(e.Partition(eventlog.PartitionID{Log: "many-1", Number: i})))
 	}
 	if n := mem.Ops() - before; n != 0 {
 		t.Errorf("10,000 handles took %d operations on disk", n)

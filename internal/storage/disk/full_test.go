@@ -53,7 +53,7 @@ func TestAFullDiskCanBeTrimmed(t *testing.T) {
 
 func numbered(t *testing.T, e *disk.Engine, n int) eventlog.Partition {
 	t.Helper()
-	return testkit.Value(e.Partition(eventlog.PartitionID{Log: first.Log, Number: n}, eventlog.Retention{}))(t)
+	return testkit.Value(e.Partition(eventlog.PartitionID{Log: first.Log, Number: n}))(t)
 }
 
 // R6: a folder of an older version, without trash, is opened on a full disk: its spares go first,

@@ -24,7 +24,7 @@ func manyPartitions(t *testing.T, e *disk.Engine, each int) (acked [16]map[event
 	for n := range acked {
 		acked[n] = map[eventlog.Sequence]string{}
 		var mu sync.Mutex
-		p, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}, eventlog.Retention{})
+		p, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: n})
 		testkit.Must(t, err)
 		for w := range 2 {
 			wg.Go(func() {
@@ -49,7 +49,7 @@ func manyPartitions(t *testing.T, e *disk.Engine, each int) (acked [16]map[event
 func wantAcked(t *testing.T, e *disk.Engine, acked [16]map[eventlog.Sequence]string) {
 	t.Helper()
 	for n := range acked {
-		p, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}, eventlog.Retention{})
+		p, err := e.Partition(eventlog.PartitionID{Log: "many-1", Number: n})
 		testkit.Must(t, err)
 		got, err := readFrom(t, p, eventlog.Earliest())
 		testkit.Check(t, err, "partition %d", n)
@@ -96,7 +96,7 @@ func TestPartitionsShareSyncs(t *testing.T) {
 		})
 		var wg sync.WaitGroup
 		for n := range 16 {
-			p := testkit.Value(e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}, eventlog.Retention{}))(t)
+			p := testkit.Value(e.Partition(eventlog.PartitionID{Log: "many-1", Number: n}))(t)
 			wg.Go(func() { mustAppend(t, p, "x") })
 			synctest.Wait() // it waits for its sync, or for that of those before it
 		}

@@ -59,6 +59,7 @@ type segments struct {
 	e   *Engine
 	id  eventlog.PartitionID
 	p   *partition // whose they are
+	log *provided  // what was said of the log, which all its partitions share
 	dir string
 
 	mu sync.Mutex
@@ -76,9 +77,8 @@ type segments struct {
 	// visible is the end of what was acknowledged: in the active segment, the number
 	// that follows, and the newest enqueued time.
 	visible end
-	// retain and trim say what may be removed.
-	retain eventlog.Retention
-	trim   eventlog.Sequence
+	// trim says what may be removed, besides retention.
+	trim eventlog.Sequence
 }
 
 func (s *segments) logger() *slog.Logger { return s.e.log.With("partition", s.id.String()) }

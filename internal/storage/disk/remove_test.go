@@ -31,7 +31,7 @@ func TestNobodyGetsAHandleOfALogThatIsBeingRemoved(t *testing.T) {
 	faulty.Inject(func(op vfs.Op) error {
 		if op.Kind == vfs.OpRename && strings.HasPrefix(op.To, "trash") {
 			asked = true
-			testkit.ErrorIs(t, testkit.Err(e.Partition(first, eventlog.Retention{})), eventlog.ErrRemoved,
+			testkit.ErrorIs(t, testkit.Err(e.Partition(first)), eventlog.ErrRemoved,
 				"a handle while the log goes")
 		}
 		return nil
@@ -40,7 +40,7 @@ func TestNobodyGetsAHandleOfALogThatIsBeingRemoved(t *testing.T) {
 	if !asked {
 		t.Error("the log was not moved aside")
 	}
-	testkit.ErrorIs(t, testkit.Err(e.Partition(first, eventlog.Retention{})), eventlog.ErrRemoved,
+	testkit.ErrorIs(t, testkit.Err(e.Partition(first)), eventlog.ErrRemoved,
 		"a handle afterwards")
 }
 

@@ -26,7 +26,7 @@ func (e *Engine) applyRetention(ctx context.Context) {
 			return
 		}
 		p.mu.Lock()
-		due := p.retain != (eventlog.Retention{}) || p.trim > 0
+		due := p.log.retention() != (eventlog.Retention{}) || p.trim > 0
 		looked := p.looked
 		p.mu.Unlock()
 		if !due || !looked && looks == 0 {
@@ -43,7 +43,7 @@ func (e *Engine) applyRetention(ctx context.Context) {
 func (p *partition) applyRetention() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.gone != nil || p.retain == (eventlog.Retention{}) && p.trim == 0 {
+	if p.gone != nil || p.log.retention() == (eventlog.Retention{}) && p.trim == 0 {
 		return
 	}
 	if err := p.lookLocked(); err != nil {
@@ -91,7 +91,7 @@ func (s *segments) removeOld(now time.Time) error {
 // surplus is the oldest segment, if it is to go.
 func (s *segments) surplus(now time.Time) (*file, error) {
 	s.mu.Lock()
-	oldest, retain, trim, bytes, broken := s.files[0], s.retain, s.trim, s.bytesLocked(), s.broken
+	oldest, retain, trim, bytes, broken := s.files[0], s.log.retention(), s.trim, s.bytesLocked(), s.broken
 	s.mu.Unlock()
 	if oldest == s.active && (broken || oldest.tail.Offset == segment.HeaderBytes) {
 		return nil, nil

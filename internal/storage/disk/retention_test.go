@@ -100,7 +100,7 @@ func TestRetentionReachesPartitionsThatNobodyUses(t *testing.T) {
 		id := func(n int) eventlog.PartitionID { return eventlog.PartitionID{Log: "many-1", Number: n} }
 		e := mustOpen(t, config(disk.Always, mem))
 		for n := range partitions {
-			p := testkit.Value(e.Partition(id(n), eventlog.Retention{}))(t)
+			p := testkit.Value(e.Partition(id(n)))(t)
 			mustAppend(t, p, "x")
 		}
 		e.Close()
@@ -110,8 +110,9 @@ func TestRetentionReachesPartitionsThatNobodyUses(t *testing.T) {
 		cfg.RetentionInterval = 10 * time.Second
 		cfg.OpenSegments = partitions
 		e = mustOpen(t, cfg)
+		testkit.Must(t, e.Provide(t.Context(), "many-1", eventlog.Shape{Partitions: partitions, Retention: eventlog.Retention{Age: time.Hour}}))
 		for n := range partitions {
-			testkit.Must(t, testkit.Err(e.Partition(id(n), eventlog.Retention{Age: time.Hour})))
+			testkit.Must(t, testkit.Err(e.Partition(id(n))))
 		}
 		before := faulty.Count(vfs.OpOpen)
 		runFor(t, e, 15*time.Second) // one round
@@ -120,7 +121,7 @@ func TestRetentionReachesPartitionsThatNobodyUses(t *testing.T) {
 		}
 		runFor(t, e, 5*time.Minute)
 		for n := range partitions {
-			p := testkit.Value(e.Partition(id(n), eventlog.Retention{}))(t)
+			p := testkit.Value(e.Partition(id(n)))(t)
 			if b, err := p.Bounds(t.Context()); err != nil || !b.Empty() || b.Next != 1 {
 				t.Errorf("partition %d: %+v, %v: what is old was to go", n, b, err)
 			}

@@ -30,10 +30,8 @@ var zeros [zeroAheadMax]byte
 // size, segments have to be smaller still, since only whole ones are removed.
 func (s *segments) segmentBytes() int64 {
 	size := s.e.cfg.SegmentBytes
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.retain.Bytes > 0 {
-		size = min(size, max(s.retain.Bytes/8, minSegmentBytes))
+	if keep := s.log.retention().Bytes; keep > 0 {
+		size = min(size, max(keep/8, minSegmentBytes))
 	}
 	return size
 }

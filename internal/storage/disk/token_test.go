@@ -129,12 +129,15 @@ func TestASlowDiskOfOnePartitionHoldsUpNoOther(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = p.Bounds(t.Context()) })
 	<-held
-	for range 4 { // the same handle again, as a changed retention asks for
-		wg.Go(func() { _, _ = e.Partition(first, eventlog.Retention{Bytes: 1}) })
+	for range 4 { // the same handle again, and a changed retention
+		wg.Go(func() {
+			_ = e.Provide(t.Context(), first.Log, eventlog.Shape{Partitions: 64, Retention: eventlog.Retention{Bytes: 1}})
+			_, _ = e.Partition(first)
+		})
 	}
 	for n := range 100 {
 		runtime.Gosched()
-		other := testkit.Value(e.Partition(eventlog.PartitionID{Log: "others-1", Number: n}, eventlog.Retention{}))(t)
+		other := testkit.Value(e.Partition(eventlog.PartitionID{Log: "others-1", Number: n}))(t)
 		mustAppend(t, other, "x")
 	}
 	close(release)

@@ -128,10 +128,26 @@ func (b Bounds) Last() Sequence { return b.Next - 1 }
 // elsewhere, every method that takes a context may answer ErrUnavailable, of engines, partitions and
 // cursors alike: it did nothing, and whoever goes on waits a little and calls again.
 type Engine interface {
+	// Provide makes a log, or changes it. It is called before the log is used, by each process that
+	// uses it and at each start, since an engine need not remember it for longer than it is open; and
+	// again where the retention is to be another. It can be repeated: the newest call's retention
+	// counts for all partitions, from now on; their number only rises, so that fewer than before
+	// change nothing; and the kind stays that of the first call. When it returns, this is as durable
+	// as the engine needs it to be. Where nothing is new to the engine it costs no I/O, else it may
+	// block, until ctx ends; no matter how many partitions there are, it is one step for each log.
+	//
+	// Errors: ErrRemoved, ErrClosed, ErrUnavailable, ctx's, or that of the storage. After the last
+	// three it may have been done or not: call it again.
+	Provide(ctx context.Context, log string, shape Shape) error
+
 	// Partition gives the handle of a partition, which comes into being with its
 	// first use. It does no I/O, so ten thousand handles cost little. The same id
-	// gives the same partition; retention is as of the newest call.
-	Partition(id PartitionID, retention Retention) (Partition, error)
+	// gives the same partition. Retention covers those that have a handle.
+	//
+	// The log need not have been provided yet. As long as it was not, an engine either answers every
+	// use of the partition with ErrUnavailable, or serves it and removes nothing but by Trim and
+	// Remove. A number that a provided log does not have is an error, here or at the first use.
+	Partition(id PartitionID) (Partition, error)
 
 	// Remove deletes all partitions of a log, for good. Their handles and cursors answer ErrRemoved
 	// from then on, and so does Partition for that log: a first use, also on a node that has not

@@ -23,7 +23,7 @@ func TestReader(t *testing.T) {
 	open := func() (*disk.Engine, eventlog.Partition) {
 		engine, err := disk.Open(disk.Config{FS: mem})
 		must(t, err)
-		log, err := engine.Partition(id, eventlog.Retention{})
+		log, err := engine.Partition(id)
 		must(t, err)
 		return engine, log
 	}

@@ -16,6 +16,7 @@ type OpKind int
 // one log. OpNext is both of a cursor's.
 const (
 	OpPartition OpKind = iota
+	OpProvide
 	OpRemove
 	OpSubmit
 	OpWait
@@ -29,7 +30,7 @@ const (
 // Op is an operation about to be done.
 type Op struct {
 	Kind OpKind
-	ID   eventlog.PartitionID // of OpRemove the log alone
+	ID   eventlog.PartitionID // of OpProvide and OpRemove the log alone
 	// N numbers the operations of this kind, beginning with 1; that of an OpWait is its OpSubmit's.
 	N int
 	// At is where the cursor of an OpNext stands.
@@ -109,10 +110,15 @@ func (f *Faulty) do(op *Op, do func() error) error {
 	return lost.error
 }
 
+// Provide implements eventlog.Engine.
+func (f *Faulty) Provide(ctx context.Context, log string, shape eventlog.Shape) error {
+	return f.do(&Op{Kind: OpProvide, ID: eventlog.PartitionID{Log: log}}, func() error { return f.Engine.Provide(ctx, log, shape) })
+}
+
 // Partition implements eventlog.Engine.
-func (f *Faulty) Partition(id eventlog.PartitionID, r eventlog.Retention) (p eventlog.Partition, err error) {
+func (f *Faulty) Partition(id eventlog.PartitionID) (p eventlog.Partition, err error) {
 	err = f.do(&Op{Kind: OpPartition, ID: id}, func() error {
-		p, err = f.Engine.Partition(id, r)
+		p, err = f.Engine.Partition(id)
 		return err
 	})
 	if err != nil {

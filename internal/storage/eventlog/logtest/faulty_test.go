@@ -18,7 +18,7 @@ func TestFaulty(t *testing.T) {
 	defer engine.Close()
 	f, broken := logtest.NewFaulty(engine), errors.New("broken")
 	id := eventlog.PartitionID{Log: "x"}
-	log, err := f.Partition(id, eventlog.Retention{})
+	log, err := f.Partition(id)
 	testkit.Must(t, err)
 	batch := eventlog.Batch{Events: []eventlog.Event{{Message: []byte("a")}}}
 	cursor := func(read func(eventlog.Cursor) error) error {
@@ -29,7 +29,8 @@ func TestFaulty(t *testing.T) {
 		return errors.Join(read(c), c.Close(), c.Close())
 	}
 	operations := map[logtest.OpKind]func() error{
-		logtest.OpPartition: func() error { _, err := f.Partition(id, eventlog.Retention{}); return err },
+		logtest.OpPartition: func() error { _, err := f.Partition(id); return err },
+		logtest.OpProvide:   func() error { return f.Provide(t.Context(), id.Log, eventlog.Shape{Partitions: 1}) },
 		logtest.OpSubmit:    func() error { _, err := eventlog.Append(t.Context(), log, batch); return err },
 		logtest.OpWait:      func() error { _, err := eventlog.Append(t.Context(), log, batch); return err },
 		logtest.OpBounds:    func() error { _, err := log.Bounds(t.Context()); return err },
@@ -54,7 +55,7 @@ func TestFaulty(t *testing.T) {
 		}
 	}
 	f.Inject(nil)
-	log, err = f.Partition(eventlog.PartitionID{Log: "y"}, eventlog.Retention{})
+	log, err = f.Partition(eventlog.PartitionID{Log: "y"})
 	testkit.Must(t, err)
 	f.Fail(logtest.Unheard(broken), logtest.OpWait)
 	_ = operations[logtest.OpWait]()

@@ -56,8 +56,11 @@ func testClose(t *testing.T, f *fixture) {
 	if _, err := eventlog.Append(t.Context(), p, batchOf("b")); !errors.Is(err, eventlog.ErrClosed) {
 		t.Errorf("an append: %v", err)
 	}
-	if _, err := f.Partition(eventlog.PartitionID{Log: "x"}, eventlog.Retention{}); !errors.Is(err, eventlog.ErrClosed) {
+	if _, err := f.Partition(eventlog.PartitionID{Log: "x"}); !errors.Is(err, eventlog.ErrClosed) {
 		t.Errorf("a partition: %v", err)
+	}
+	if err := f.Provide(t.Context(), "x", eventlog.Shape{Partitions: 1}); !errors.Is(err, eventlog.ErrClosed) {
+		t.Errorf("a log: %v", err)
 	}
 }
 
@@ -199,10 +202,8 @@ func testSeeking(t *testing.T, f *fixture) {
 		{"orders-1", func() error { return f.Remove(t.Context(), "orders-1") }, eventlog.ErrRemoved},
 		{"orders-2", f.Close, eventlog.ErrClosed},
 	} {
-		p, err := f.Partition(eventlog.PartitionID{Log: tt.log}, eventlog.Retention{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f.provide(tt.log, eventlog.Shape{Partitions: 1})
+		p := f.handle(tt.log, 0)
 		for range 100 {
 			f.append(p, string(bytes.Repeat([]byte("x"), 1000)))
 		}

@@ -53,6 +53,8 @@ func Run(t *testing.T, open Open) {
 		{"trim never removes what is at or above", testTrim},
 		{"trim past the end keeps the numbers", testTrimPastTheEnd},
 		{"a cursor that is overtaken goes on", testOvertaken},
+		{"a log is provided before or after its first use, and again", testProvide},
+		{"a shape that cannot be is refused", testShapes},
 		{"retention by age removes and keeps the numbers", testRetentionByAge},
 		{"retention by size removes the oldest and keeps the numbers", testRetention},
 		{"producer marks come back with their batch", testProducer},
@@ -79,7 +81,20 @@ func (f *fixture) partition(n int) eventlog.Partition {
 
 func (f *fixture) keeping(n int, r eventlog.Retention) eventlog.Partition {
 	f.t.Helper()
-	p, err := f.Partition(eventlog.PartitionID{Log: "orders-1", Number: n}, r)
+	f.provide("orders-1", eventlog.Shape{Partitions: 4, Retention: r})
+	return f.handle("orders-1", n)
+}
+
+func (f *fixture) provide(log string, shape eventlog.Shape) {
+	f.t.Helper()
+	if err := f.Provide(f.t.Context(), log, shape); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) handle(log string, n int) eventlog.Partition {
+	f.t.Helper()
+	p, err := f.Partition(eventlog.PartitionID{Log: log, Number: n})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -159,10 +159,8 @@ func testBounds(t *testing.T, f *fixture) {
 }
 
 func testApart(t *testing.T, f *fixture) {
-	other, err := f.Partition(eventlog.PartitionID{Log: "orders-2", Number: 0}, eventlog.Retention{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.provide("orders-2", eventlog.Shape{Partitions: 1})
+	other := f.handle("orders-2", 0)
 	f.append(f.partition(0), "first")
 	f.append(f.partition(1), "second")
 	f.append(other, "third")
