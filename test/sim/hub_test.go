@@ -185,7 +185,7 @@ func (r *reader) Next(ctx context.Context, dst []event.Event, most int) ([]event
 	n := min(most, len(r.ahead))
 	dst = append(dst, r.ahead[:n]...)
 	r.ahead = r.ahead[n:]
-	r.look(ctx)
+	r.look()
 	return dst, nil
 }
 
@@ -225,11 +225,8 @@ func (r *reader) fill(ctx context.Context) error {
 	return nil
 }
 
-func (r *reader) look(ctx context.Context) {
-	info, err := r.position.Newest(ctx)
-	if err != nil {
-		return
-	}
+func (r *reader) look() {
+	info := r.position.Newest()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.newest = hub.LastEnqueued{Sequence: int64(info.Last), Offset: info.LastOffset, Enqueued: info.LastTime}

@@ -127,9 +127,7 @@ func (f *feed) rest() {
 
 // send gives what credit and windows allow of the events that were fetched.
 func (f *feed) send(ctx context.Context) error {
-	if err := f.look(ctx); err != nil {
-		return err
-	}
+	f.look()
 	n, err := f.link.Send(ctx, len(f.events), f.appendEvent)
 	f.events, f.first = f.events[n:], f.first+eventlog.Sequence(n)
 	f.delivered.Add(float64(n))
@@ -144,21 +142,17 @@ func (f *feed) send(ctx context.Context) error {
 
 // look finds out what the newest event is, for who wants to hear it: when it can be
 // reported, which may be long after the events were fetched.
-func (f *feed) look(ctx context.Context) error {
+func (f *feed) look() {
 	if !f.metrics {
-		return nil
+		return
 	}
-	info, err := f.seat.Newest(ctx)
-	if err != nil {
-		return err
-	}
+	info := f.seat.Newest()
 	f.newest = wire.DeliveryMetrics{
 		LastSequence: int64(info.Last),
 		LastTime:     info.LastTime.UnixMilli(),
 		Retrieved:    info.Retrieved.UnixMilli(),
 	}
 	f.reported.Metrics = &f.newest
-	return nil
 }
 
 // append writes one of the events as the client gets it. One that is not as it was

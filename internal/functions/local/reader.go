@@ -338,10 +338,7 @@ func (r *reader) LastEnqueued() (hub.LastEnqueued, bool) {
 	if !r.given {
 		return hub.LastEnqueued{}, false
 	}
-	info, err := r.seat.Newest(context.Background())
-	if err != nil {
-		return hub.LastEnqueued{}, false
-	}
+	info := r.seat.Newest()
 	return hub.LastEnqueued{Sequence: int64(info.Last), Offset: info.LastOffset, Enqueued: info.LastTime}, true
 }
 

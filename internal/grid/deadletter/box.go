@@ -182,7 +182,7 @@ func (b *box) prepare(ctx context.Context) error {
 		if b.isReady() {
 			return nil
 		}
-		bounds, err := b.log.Bounds(ctx)
+		bounds, err := b.log.Sealed(ctx)
 		if err != nil {
 			return err
 		}

@@ -114,6 +114,25 @@ func TestAnEntryAheadOfTheLogHidesNoDeadLetters(t *testing.T) {
 	})
 }
 
+// C4: a node that has not heard of the newest letters yet forgets nothing of what became of them.
+func TestANodeThatIsBehindForgetsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
+		stop := y.run()
+		y.die(sub, 0, 1, 2, 3)
+		pass(6 * time.Minute)
+		y.purge(sub.ID, Query{Numbers: []int64{1, 3}})
+		stop()
+		y.reopen()
+		y.faults.Behind(4)
+		y.die(sub, 4)
+		y.faults.Behind(0)
+		testkit.Slices(t, numbersOf(y.list(sub.ID, Query{})), []int64{0, 2, 4}, "letters that are listed")
+		testkit.Equal(t, y.counts(sub.ID).Unwritten, 1, "letters to be written")
+	})
+}
+
 // cutPower leaves of the disk what survives, and the engine as it is.
 func (y *yard) cutPower(rnd *rand.Rand) {
 	if rnd == nil {

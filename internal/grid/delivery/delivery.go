@@ -44,6 +44,7 @@ type Broker interface {
 	Hub(name string) (broker.Hub, error)
 	Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error)
 	Partition(ctx context.Context, hub, partition string) (broker.PartitionInfo, error)
+	End(ctx context.Context, hub, partition string) (eventlog.Sequence, error)
 }
 
 // Sender carries batches.

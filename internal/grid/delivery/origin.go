@@ -28,6 +28,8 @@ type origin interface {
 	partitions() int
 	// bounds are the oldest number kept and the one that comes next.
 	bounds(ctx context.Context, partition int) (first, next int64, err error)
+	// end is the number that comes next, proven: nothing that is stored lies at it or behind it.
+	end(ctx context.Context, partition int) (int64, error)
 	// cursor opens a reader at a number that is not past the end.
 	cursor(ctx context.Context, partition int, at int64) (eventlog.Cursor, error)
 	// scan looks at a stored event. What e holds is part of stored or of the reading's own
@@ -91,6 +93,11 @@ func (o *topicOrigin) bounds(ctx context.Context, _ int) (first, next int64, err
 	return int64(b.First), int64(b.Next), err
 }
 
+func (o *topicOrigin) end(ctx context.Context, _ int) (int64, error) {
+	b, err := o.log.Sealed(ctx)
+	return int64(b.Next), err
+}
+
 func (o *topicOrigin) cursor(ctx context.Context, _ int, at int64) (eventlog.Cursor, error) {
 	return o.log.Cursor(ctx, eventlog.At(eventlog.Sequence(at)))
 }
@@ -121,6 +128,11 @@ func (o *hubOrigin) partitions() int { return o.hub.Partitions }
 func (o *hubOrigin) bounds(ctx context.Context, partition int) (first, next int64, err error) {
 	info, err := o.broker.Partition(ctx, o.hub.Name, strconv.Itoa(partition))
 	return max(int64(info.First), 0), int64(info.Last) + 1, err
+}
+
+func (o *hubOrigin) end(ctx context.Context, partition int) (int64, error) {
+	end, err := o.broker.End(ctx, o.hub.Name, strconv.Itoa(partition))
+	return int64(end), err
 }
 
 // cursor makes sure that the hub is still the same: one made anew under the old name has other

@@ -41,16 +41,17 @@ func (r *reconciler) openSource(ctx context.Context, snap *topics.Snapshot, sub 
 }
 
 // measure finds where the partitions end. Nobody begins beyond: a mark there is of events that
-// were lost, with the power and before they were synced, and new ones will have their numbers.
+// were lost, with the power and before they were synced, and new ones will have their numbers. So
+// the ends have to be proven.
 func (src *source) measure(ctx context.Context) error {
 	var ends []int64
 	for p := range src.feeds {
-		_, next, err := src.origin.bounds(ctx, p)
+		end, err := src.origin.end(ctx, p)
 		if err != nil {
 			src.ends = nil
 			return fmt.Errorf("look for the end of partition %d: %w", p, err)
 		}
-		ends = append(ends, next)
+		ends = append(ends, end)
 	}
 	src.ends = ends
 	return nil

@@ -101,6 +101,27 @@ func TestDeadLettersThatCannotBeKeptWait(t *testing.T) {
 	}
 }
 
+// C4: a node that has not heard of the newest events yet delivers none of them again, and takes none
+// for lost.
+func TestANodeThatIsBehindRepeatsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.orders("receiver")
+		y.sender.always(ok())
+		y.publish("orders", ids("e", 10)...)
+		after(time.Minute)
+		y.stop()
+		y.Engine.Behind(10)
+		y.start()
+		after(time.Minute)
+		y.publish("orders", "last")
+		after(time.Minute)
+		y.Engine.Behind(0)
+		after(time.Minute)
+		wantIDs(t, "delivered", y.sender.delivered(""), append(ids("e", 10), "last"))
+		y.wantRequests("", 11, "one for each event")
+	})
+}
+
 // An event that no retry log can hold is retried in place.
 func TestWhatIsTooLargeForARetryLogWaitsInMemory(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {

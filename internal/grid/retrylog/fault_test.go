@@ -103,6 +103,21 @@ func TestStorageOutOfReach(t *testing.T) {
 	})
 }
 
+// C4: a node that has not heard of the newest entries yet takes none that is done for lost.
+func TestANodeThatIsBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.run()
+		y.put(time.Second, thing("a"), thing("b"), thing("c"))
+		done(y.wantAfter(time.Second, "a b c"))
+		y.restart()
+		y.faults.Behind(3)
+		y.run()
+		y.wantAfter(time.Minute, "")
+		y.put(time.Second, thing("d"))
+		done(y.wantAfter(time.Second, "d"))
+	})
+}
+
 // A full disk refuses puts and nothing else; they succeed once there is room.
 func TestAFullDisk(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {

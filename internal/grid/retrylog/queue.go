@@ -80,7 +80,7 @@ func (q *queue) open(ctx context.Context) (eventlog.Partition, error) {
 			return nil, err
 		}
 	}
-	bounds, err := part.Bounds(ctx)
+	bounds, err := part.Sealed(ctx)
 	if err != nil {
 		return nil, err
 	}

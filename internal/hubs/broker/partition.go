@@ -37,6 +37,21 @@ func (b *Broker) Partition(ctx context.Context, hub, partition string) (Partitio
 	return b.look(ctx, h, number)
 }
 
+// End gives the number that the next event of a partition will get, proven as by
+// eventlog.Partition's Sealed: for who is about to forget what it knows of that number and those
+// behind it. Errors as for Partition.
+func (b *Broker) End(ctx context.Context, hub, partition string) (eventlog.Sequence, error) {
+	h, number, err := b.locate(hub, partition)
+	if err != nil {
+		return 0, err
+	}
+	bounds, err := h.partitions[number].Sealed(ctx)
+	if err != nil {
+		return 0, b.gone(h, fmt.Errorf("find the end of %s/%s: %w", h.Name, partition, err))
+	}
+	return bounds.Next, nil
+}
+
 // looksAtOnce bounds how many partitions of a hub are looked at together. The first look at each
 // after a start goes to storage.
 const looksAtOnce = 8

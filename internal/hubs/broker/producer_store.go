@@ -46,7 +46,7 @@ func (l *ledger) restore(ctx context.Context, entry meta.Entry) error {
 	}
 	l.accounts.restore(s)
 	l.revision, l.saved = entry.Revision, s.upTo
-	bounds, err := l.partition.Bounds(ctx)
+	bounds, err := l.partition.Sealed(ctx)
 	if err != nil {
 		return err
 	}

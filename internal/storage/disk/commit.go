@@ -232,6 +232,7 @@ func (p *partition) succeedLocked(g *group) {
 		}
 	}
 	p.visible = endOf(a.tail)
+	p.noteLocked()
 	m := p.e.metrics
 	m.groups.Inc()
 	m.batches.Add(float64(len(g.tickets)))

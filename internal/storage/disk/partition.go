@@ -62,6 +62,8 @@ type segments struct {
 	log *provided  // what was said of the log, which all its partitions share
 	dir string
 
+	known known
+
 	mu sync.Mutex
 	// All below is guarded by mu. The token's holder may read files and active without it, since
 	// only the holder changes them.
@@ -181,11 +183,7 @@ func (p *partition) Bounds(ctx context.Context) (eventlog.Bounds, error) {
 	if err := p.lookLocked(); err != nil {
 		return eventlog.Bounds{}, err
 	}
-	b := eventlog.Bounds{First: p.firstLocked(), Next: p.visible.next, Bytes: p.bytesLocked()}
-	if b.Next > 0 {
-		b.LastTime = time.UnixMilli(p.visible.lastTime).UTC()
-	}
-	return b, nil
+	return eventlog.Bounds{First: p.firstLocked(), Next: p.visible.next, LastTime: p.lastTimeLocked(), Bytes: p.bytesLocked()}, nil
 }
 
 func (s *segments) firstLocked() eventlog.Sequence {

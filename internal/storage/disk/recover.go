@@ -30,6 +30,7 @@ func (p *partition) lookLocked() error {
 	}
 	p.next, p.lastTime = p.visible.next, p.visible.lastTime
 	p.looked = true
+	p.noteLocked()
 	return nil
 }
 

@@ -83,6 +83,7 @@ func (s *segments) removeOld(now time.Time) error {
 		}
 		s.mu.Lock()
 		s.files = s.files[1:]
+		s.noteLocked()
 		s.mu.Unlock()
 		s.condemned = oldest
 	}

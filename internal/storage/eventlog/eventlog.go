@@ -182,8 +182,19 @@ type Partition interface {
 	Cursor(ctx context.Context, at Position) (Cursor, error)
 
 	// Bounds tells what there is to read. Only what was acknowledged counts, and all that
-	// this process has seen acknowledged.
+	// this process has seen acknowledged. Where storage is elsewhere it may be old by a moment: what
+	// was acknowledged to another process just now can be missing.
 	Bounds(ctx context.Context) (Bounds, error)
+
+	// Sealed is Bounds, proven: whatever was acknowledged to anyone before the call lies below Next.
+	// It is for who is about to forget what it knows of numbers from Next on, since they will be given
+	// to other events. It may cost a write, of which readers see nothing. Errors: as of Submit.
+	Sealed(ctx context.Context) (Bounds, error)
+
+	// Peek is what this process knows of the bounds, Bytes left out: never less than what it has seen
+	// acknowledged, or was given by a cursor. It does no I/O and never waits for any. Before the
+	// partition's first use here it is the zero value; after its end it stays what it was.
+	Peek() Bounds
 
 	// Trim allows everything below the number to be removed. The engine may keep
 	// some of it for a while, and never removes what is at or above.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -12,7 +13,7 @@ import (
 // OpKind tells the operations of a Faulty apart.
 type OpKind int
 
-// One kind for each method of partitions, receipts and cursors, and those of engines that concern
+// One kind for each method that may fail of partitions, receipts and cursors, and those of engines that concern
 // one log. OpNext is both of a cursor's.
 const (
 	OpPartition OpKind = iota
@@ -21,6 +22,7 @@ const (
 	OpSubmit
 	OpWait
 	OpBounds
+	OpSealed
 	OpTrim
 	OpCursor
 	OpNext
@@ -40,6 +42,7 @@ type Op struct {
 // Faulty is an engine that fails on purpose, in the manner of vfs.Faulty and metatest.Faulty.
 type Faulty struct {
 	eventlog.Engine
+	behind atomic.Int64 // see Behind
 
 	mu     sync.Mutex
 	inject func(Op) error // guarded by mu
@@ -71,6 +74,10 @@ func (f *Faulty) Fail(err error, kinds ...OpKind) {
 		return nil
 	})
 }
+
+// Behind makes bounds old by so many events, as those of a node that has not heard of the newest; but
+// not sealed ones.
+func (f *Faulty) Behind(events int) { f.behind.Store(int64(events)) }
 
 // Count tells how many operations of a kind were begun.
 func (f *Faulty) Count(kind OpKind) int {
@@ -162,6 +169,15 @@ func (r *refused) Wait(context.Context) (eventlog.Appended, error) {
 func (p *faultyPartition) Bounds(ctx context.Context) (b eventlog.Bounds, err error) {
 	err = p.f.do(&Op{Kind: OpBounds, ID: p.id}, func() error {
 		b, err = p.Partition.Bounds(ctx)
+		return err
+	})
+	b.Next = max(b.First, b.Next-eventlog.Sequence(p.f.behind.Load()))
+	return b, err
+}
+
+func (p *faultyPartition) Sealed(ctx context.Context) (b eventlog.Bounds, err error) {
+	err = p.f.do(&Op{Kind: OpSealed, ID: p.id}, func() error {
+		b, err = p.Partition.Sealed(ctx)
 		return err
 	})
 	return b, err

@@ -34,6 +34,7 @@ func TestFaulty(t *testing.T) {
 		logtest.OpSubmit:    func() error { _, err := eventlog.Append(t.Context(), log, batch); return err },
 		logtest.OpWait:      func() error { _, err := eventlog.Append(t.Context(), log, batch); return err },
 		logtest.OpBounds:    func() error { _, err := log.Bounds(t.Context()); return err },
+		logtest.OpSealed:    func() error { _, err := log.Sealed(t.Context()); return err },
 		logtest.OpTrim:      func() error { return log.Trim(t.Context(), 0) },
 		logtest.OpCursor:    func() error { return cursor(func(eventlog.Cursor) error { return nil }) },
 		logtest.OpNext: func() error {
@@ -61,5 +62,11 @@ func TestFaulty(t *testing.T) {
 	_ = operations[logtest.OpWait]()
 	if bounds, err := log.Bounds(t.Context()); err != nil || bounds.Next != 1 {
 		t.Errorf("what nobody heard of: %d events are stored, %v", bounds.Next, err)
+	}
+	f.Behind(5)
+	old, err := log.Bounds(t.Context())
+	sealed, sealing := log.Sealed(t.Context())
+	if err != nil || sealing != nil || old.Next != 0 || sealed.Next != 1 {
+		t.Errorf("a node that is behind: bounds %+v, %v, sealed %+v, %v", old, err, sealed, sealing)
 	}
 }

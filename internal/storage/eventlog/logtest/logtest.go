@@ -41,6 +41,8 @@ func Run(t *testing.T, open Open) {
 		{"many writers: dense, each in its own order, nothing twice", testManyWriters},
 		{"many readers see the same", testManyReaders},
 		{"bounds follow appends", testBounds},
+		{"sealed bounds are the bounds of all that was acknowledged", testSealed},
+		{"what a process has seen it knows without asking", testPeek},
 		{"partitions and logs are apart", testApart},
 		{"the caller's memory is its own again after Submit", testOwnership},
 		{"a removed log is gone, for open handles too", testRemove},
