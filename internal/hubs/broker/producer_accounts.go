@@ -27,6 +27,8 @@ const (
 type accounts struct {
 	repeats prometheus.Counter
 	limit   int
+	// sole: only this process appends to the partition.
+	sole bool
 
 	mu sync.Mutex
 	// All below is guarded by mu, and so are the accounts themselves.
@@ -35,7 +37,8 @@ type accounts struct {
 	// changes counts all that a snapshot would have to hold.
 	changes uint64
 	// seen: every batch below this number that was stored by a producer is in the
-	// accounts, but for flights that have not landed and those in doubt.
+	// accounts, but for flights that have not landed and those in doubt. It moves by reading, and
+	// by what is stored here; what others store in between would else be taken for known.
 	seen eventlog.Sequence
 }
 
@@ -48,9 +51,15 @@ type accounts struct {
 // does not promise for batches that are under way together.
 type account struct {
 	id int64
+	// record has epoch unknown before anything is known of the producer.
 	record
-	// kept: a restart would find the epoch again.
-	kept bool
+	// kept: a restart would find the epoch again. rival: it turned out that another node has begun the
+	// epoch, too, before it was kept.
+	kept, rival bool
+	// claim is what batches go with. claimed: as far as anyone here knows it holds, so that nobody
+	// else stores anything for the producer, and the record is all there is.
+	claim   eventlog.Claim
+	claimed bool
 	// air is the flight under way, queue the one that gathers behind it. Nil: none.
 	air, queue *flight
 	// doubt is a flight of which nobody knows whether it was stored; nil: there is none.
@@ -68,23 +77,27 @@ func (a *account) idle() bool { return a.air == nil && a.doubt == nil && a.halte
 var (
 	errDoubt     = errors.New("it is not known what is stored")
 	errForgotten = errors.New("the producer was forgotten")
+	errUnclaimed = errors.New("others may have stored something for the producer")
 )
 
 // submit judges a batch. It returns a flight that the caller has to start, or what has to end
-// first; with neither of them the batch travels with a flight, or was stored before.
-func (as *accounts) submit(who *Producer, p *Pending, first int32, events []eventlog.Event) (start *flight, wait <-chan struct{}, err error) {
+// first; with neither of them the batch travels with a flight, or was stored before. sure: the
+// producer was claimed after the batch was sent.
+func (as *accounts) submit(who *Producer, p *Pending, first int32, events []eventlog.Event, sure bool) (start *flight, wait <-chan struct{}, err error) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	a := as.byID[who.account.id]
 	switch {
 	case a == nil:
 		return nil, nil, errForgotten
-	case a.epoch != who.epoch:
+	case a.epoch != who.epoch && a.epoch != unknown:
 		return nil, nil, fenced(who.epoch, a.epoch)
 	case a.halted != nil:
 		return nil, a.halted, nil
 	case a.doubt != nil:
 		return nil, nil, errDoubt
+	case !a.claimed:
+		return nil, nil, errUnclaimed
 	}
 	outlook := a.record // when all that is under way is stored
 	for _, f := range []*flight{a.air, a.queue} {
@@ -94,6 +107,11 @@ func (as *accounts) submit(who *Producer, p *Pending, first int32, events []even
 	}
 	repeat, err := outlook.judge(first, p.count)
 	switch {
+	case err != nil && !sure && a.air != nil:
+		return nil, a.air.landed, nil
+	case err != nil && !sure: // its numbers may follow what was stored by way of another node
+		a.claimed = false
+		return nil, nil, errUnclaimed
 	case err != nil:
 		return nil, nil, err
 	case repeat:
@@ -129,7 +147,7 @@ func (as *accounts) repeatLocked(a *account, p *Pending, first int32) {
 }
 
 func (as *accounts) newFlightLocked(a *account, first int32) *flight {
-	return &flight{account: a, epoch: a.epoch, first: first, floor: as.seen, landed: make(chan struct{})}
+	return &flight{account: a, epoch: a.epoch, claim: a.claim, first: first, floor: as.seen, landed: make(chan struct{})}
 }
 
 // land ends a flight that was stored and gives the next one, which the caller has to start.
@@ -143,7 +161,9 @@ func (as *accounts) land(f *flight, stored eventlog.Appended) (next *flight) {
 		a.used, a.kept = stored.Time.Unix(), true
 	}
 	as.changes++
-	as.seen = max(as.seen, stored.First+eventlog.Sequence(f.count))
+	if as.sole || stored.First == as.seen {
+		as.seen = max(as.seen, stored.First+eventlog.Sequence(f.count))
+	}
 	if next = a.queue; next != nil {
 		next.floor = as.seen
 	}
@@ -153,12 +173,18 @@ func (as *accounts) land(f *flight, stored eventlog.Appended) (next *flight) {
 }
 
 // crash ends a flight that was not stored, or of which that is not known. Nothing that
-// gathered behind it is stored.
-func (as *accounts) crash(f *flight, err error, doubt bool) {
+// gathered behind it is stored. lost: the claim may be another's by now.
+func (as *accounts) crash(f *flight, err error, doubt, lost bool) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	a := f.account
 	f.err = err
+	if !as.sole {
+		// What another node stored may have been read here meanwhile, and left alone because of the
+		// flight; see learn.
+		as.seen = min(as.seen, f.floor)
+		a.claimed = a.claimed && !lost
+	}
 	if doubt || f.again {
 		a.doubt = f
 	}
@@ -212,15 +238,17 @@ func (as *accounts) resume(a *account) *flight {
 	defer as.mu.Unlock()
 	f := a.doubt
 	a.doubt = nil
-	switch {
+	switch end := ahead(f.first, f.count-1); {
 	case a.epoch != f.epoch: // another node's has begun: it is for that one to say
 		return nil
-	case a.last == ahead(f.first, f.count-1):
+	case a.last == end && !a.none:
 		a.recent = record{}.extend(f.first, f.count, f.parts).recent // the log could not say
+		return nil
+	case f.first != ahead(a.last, 1): // its sender went on by way of another node
 		return nil
 	}
 	a.air = &flight{
-		account: a, epoch: f.epoch, first: f.first, count: f.count, bytes: f.bytes, parts: f.parts,
+		account: a, epoch: f.epoch, claim: a.claim, first: f.first, count: f.count, bytes: f.bytes, parts: f.parts,
 		events: f.events, floor: f.floor, again: true, landed: make(chan struct{}),
 	}
 	return a.air
@@ -240,8 +268,9 @@ func (as *accounts) outranked(cfg ProducerConfig) (a *account, last int32) {
 	return a, a.last
 }
 
-// halt stops a producer from sending anything more until it is released. One that is not
-// known gets an account, which is not in the ledger yet, and where id is nil an id that nobody has.
+// halt stops a producer from sending anything more until it is released. One that is not known gets
+// an account, which goes again unless something is known by then, and where id is nil an id that
+// nobody has.
 func (as *accounts) halt(id *int64) (a *account, release func()) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
@@ -249,15 +278,16 @@ func (as *accounts) halt(id *int64) (a *account, release func()) {
 		for id = new(rand.Int64N(maxID)); as.byID[*id] != nil; *id = rand.Int64N(maxID) {
 		}
 	}
-	if a = as.byID[*id]; a == nil {
-		return &account{id: *id}, func() {}
-	}
+	a = as.findOrAddLocked(*id)
 	a.halted = make(chan struct{})
 	return a, func() {
 		as.mu.Lock()
 		defer as.mu.Unlock()
 		close(a.halted)
 		a.halted = nil
+		if a.epoch == unknown {
+			delete(as.byID, a.id)
+		}
 	}
 }
 
@@ -266,14 +296,14 @@ func (as *accounts) enter(a *account, cfg ProducerConfig) (fresh record, kept bo
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	var present *record
-	if as.byID[a.id] == a {
+	if a.epoch != unknown {
 		present = &a.record
 	}
 	if fresh, err = begin(present, cfg); err != nil {
 		return record{}, false, err
 	}
+	a.rival = false
 	if present == nil {
-		as.addLocked(a)
 		a.kept = fresh.epoch == 0 // as if it had never been here
 	} else if fresh.epoch != a.epoch {
 		a.kept = false
@@ -294,7 +324,7 @@ func (as *accounts) remember(a *account) *account {
 	if present := as.byID[a.id]; present != nil {
 		return present
 	}
-	a.used = time.Now().Unix()
+	a.used, a.claimed = time.Now().Unix(), false
 	as.addLocked(a)
 	as.changes++
 	return a
@@ -318,7 +348,7 @@ func (as *accounts) learn(run eventlog.Run) {
 func (as *accounts) findOrAddLocked(id int64) *account {
 	a := as.byID[id]
 	if a == nil {
-		a = &account{id: id, record: record{epoch: -1}}
+		a = &account{id: id, record: record{epoch: unknown}}
 		as.addLocked(a)
 	}
 	return a
@@ -376,11 +406,18 @@ func (as *accounts) floorLocked() eventlog.Sequence {
 	return floor
 }
 
-// setSeen says up to where the log was read.
+// setSeen says up to where the log was read, where nothing else is known.
 func (as *accounts) setSeen(seen eventlog.Sequence) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	as.seen = seen
+}
+
+// saw says that the log was read from seen or before up to a number.
+func (as *accounts) saw(next eventlog.Sequence) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.seen = max(as.seen, next)
 }
 
 // restore replaces all accounts by those of a snapshot.
@@ -394,14 +431,20 @@ func (as *accounts) restore(s snapshot) {
 	as.seen = s.upTo
 }
 
-// merge takes in what another has written: its epochs fence ours.
+// merge takes in what another has written: its epochs fence ours, and in the same epoch it may know
+// of more, which retention has removed from the log by now.
 func (as *accounts) merge(s snapshot) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	as.seen = min(as.seen, s.upTo)
 	for id, theirs := range s.producers {
-		if a := as.findOrAddLocked(id); theirs.epoch > a.epoch {
+		a := as.findOrAddLocked(id)
+		same := theirs.epoch == a.epoch
+		if same && !a.kept {
+			a.rival, a.kept = true, true
+		}
+		if theirs.epoch > a.epoch || same && a.air == nil && a.doubt == nil && theirs.beyond(a.record) {
 			a.record, a.kept = theirs, true
+			as.seen = min(as.seen, s.upTo)
 		}
 	}
 }
@@ -412,7 +455,7 @@ func (as *accounts) snapshot() (s snapshot, changes uint64) {
 	defer as.mu.Unlock()
 	s = snapshot{upTo: as.floorLocked(), producers: make(map[int64]record, len(as.byID))}
 	for id, a := range as.byID {
-		if !a.blank() {
+		if !a.blank() && a.epoch != unknown {
 			s.producers[id] = a.record
 		}
 	}

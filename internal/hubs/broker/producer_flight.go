@@ -11,6 +11,7 @@ import (
 type flight struct {
 	account *account
 	epoch   int16
+	claim   eventlog.Claim
 	first   int32
 	count   int
 	bytes   int
@@ -39,7 +40,9 @@ func (f *flight) join(p *Pending, events []eventlog.Event) {
 }
 
 func (f *flight) batch() eventlog.Batch {
-	return eventlog.Batch{Events: f.events, Producer: eventlog.Producer{ID: f.account.id, Epoch: f.epoch, First: f.first, Set: true}}
+	return eventlog.Batch{
+		Events: f.events, Producer: eventlog.Producer{ID: f.account.id, Epoch: f.epoch, First: f.first, Set: true}, Claim: f.claim,
+	}
 }
 
 // copyEvents makes the events outlive the bytes that they were given with.

@@ -29,9 +29,9 @@ import (
 // crash at the latest. But an engine settles what is in doubt before it stores anything
 // behind it; so the batch is appended again, and when that is answered all is known.
 //
-// All of it holds because one node writes to a partition. The snapshot changes by
-// compare-and-set all the same: what another has written there counts as much as what
-// we know, and its epochs fence ours.
+// Where several nodes append to a partition, a producer is one node's at a time: see
+// producer_claims.go. The snapshot changes by compare-and-set: what another has written there
+// counts as much as what we know, and its epochs fence ours.
 type ledger struct {
 	broker    *Broker
 	hub       *hub
@@ -79,20 +79,9 @@ func (l *ledger) begin(ctx context.Context, cfg ProducerConfig) (*Producer, erro
 	} else {
 		a, release := l.accounts.halt(cfg.ID)
 		defer release()
-		if err := l.drain(ctx, a); err != nil {
-			return nil, err
-		}
-		if err := l.settleDoubt(ctx, a); err != nil {
-			return nil, err
-		}
-		fresh, kept, err := l.accounts.enter(a, cfg)
+		fresh, err := l.enter(ctx, a, cfg)
 		if err != nil {
-			return nil, fmt.Errorf("producer %d: %w", a.id, err)
-		}
-		if !kept {
-			if err := l.save(ctx); err != nil {
-				return nil, err
-			}
+			return nil, err
 		}
 		// Not what the account says by now: another node's epoch may have been faster.
 		p.account, p.epoch, p.last = a, fresh.epoch, fresh.last
@@ -105,8 +94,8 @@ func (l *ledger) begin(ctx context.Context, cfg ProducerConfig) (*Producer, erro
 
 // submit lets a batch travel with a flight, or finds the flight that stores it already.
 func (l *ledger) submit(ctx context.Context, who *Producer, p *Pending, first int32, events []eventlog.Event) error {
-	for {
-		start, wait, err := l.accounts.submit(who, p, first, events)
+	for sure := l.accounts.sole; ; {
+		start, wait, err := l.accounts.submit(who, p, first, events, sure)
 		switch {
 		case start != nil:
 			return l.start(ctx, start)
@@ -114,8 +103,9 @@ func (l *ledger) submit(ctx context.Context, who *Producer, p *Pending, first in
 			err = until(ctx, wait)
 		case err == nil:
 			return nil
-		case errors.Is(err, errDoubt), errors.Is(err, errForgotten):
+		case errors.Is(err, errDoubt), errors.Is(err, errForgotten), errors.Is(err, errUnclaimed):
 			err = l.recall(ctx, who.account)
+			sure = true
 		}
 		if err != nil {
 			return err
@@ -123,13 +113,21 @@ func (l *ledger) submit(ctx context.Context, who *Producer, p *Pending, first in
 	}
 }
 
-// recall takes a producer up again that was forgotten, and clears up its flight in doubt.
+// recall takes a producer up again that was forgotten, or claimed by another node, and clears up its
+// flight in doubt.
 func (l *ledger) recall(ctx context.Context, a *account) error {
 	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
 	defer l.endTurn()
-	return l.settleDoubt(ctx, l.accounts.remember(a))
+	a = l.accounts.remember(a)
+	if l.accounts.doubtOf(a) != nil {
+		return l.settleDoubt(ctx, a)
+	}
+	if l.accounts.holds(a) { // by now
+		return nil
+	}
+	return l.claim(ctx, a)
 }
 
 // until waits for a channel to be closed.
@@ -155,15 +153,10 @@ func (l *ledger) drain(ctx context.Context, a *account) error {
 // settleDoubt reads the log for a flight in doubt and, where it is not found there,
 // sends it off again.
 func (l *ledger) settleDoubt(ctx context.Context, a *account) error {
-	f := l.accounts.doubtOf(a)
-	if f == nil {
+	if l.accounts.doubtOf(a) == nil {
 		return nil
 	}
-	bounds, err := l.partition.Bounds(ctx)
-	if err != nil {
-		return fmt.Errorf("look for what was stored: %w", err)
-	}
-	if err := l.read(ctx, f.floor, bounds.Next); err != nil {
+	if err := l.claim(ctx, a); err != nil { // behind it nothing of the flight comes to light any more
 		return fmt.Errorf("look for what was stored: %w", err)
 	}
 	again := l.accounts.resume(a)
@@ -229,7 +222,7 @@ func (l *ledger) start(ctx context.Context, f *flight) error {
 	if ctx.Err() != nil { // others may wait for it who have not lost patience
 		reported = fmt.Errorf("%w: its sender gave up", eventlog.ErrFenced)
 	}
-	l.accounts.crash(f, reported, false)
+	l.accounts.crash(f, reported, false, lost(err))
 	return err
 }
 
@@ -238,7 +231,7 @@ func (l *ledger) follow(f *flight, receipt eventlog.Receipt) {
 	for {
 		stored, err := receipt.Wait(context.Background())
 		if err != nil {
-			l.accounts.crash(f, err, !certain(err))
+			l.accounts.crash(f, err, !certain(err), lost(err))
 			return
 		}
 		l.hub.metrics.published(f.count, f.bytes)
@@ -246,7 +239,7 @@ func (l *ledger) follow(f *flight, receipt eventlog.Receipt) {
 			return
 		}
 		if receipt, err = l.partition.Submit(context.Background(), f.batch()); err != nil {
-			l.accounts.crash(f, err, false)
+			l.accounts.crash(f, err, false, lost(err))
 			return
 		}
 	}

@@ -38,8 +38,10 @@ func (ls *ledgers) of(h *hub, number int) *ledger {
 	if l == nil {
 		l = &ledger{
 			broker: ls.broker, hub: h, number: number, partition: h.partitions[number],
-			accounts: accounts{repeats: ls.broker.metrics.repeats, limit: maxProducers, byID: make(map[int64]*account)},
-			turn:     make(chan struct{}, 1),
+			accounts: accounts{
+				repeats: ls.broker.metrics.repeats, limit: maxProducers, sole: h.partitions[number].Sole(), byID: make(map[int64]*account),
+			},
+			turn: make(chan struct{}, 1),
 		}
 		ls.all[id] = l
 	}

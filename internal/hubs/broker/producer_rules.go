@@ -16,6 +16,9 @@ func ahead(n int32, by int) int32 { return int32((int64(n) + int64(by)) & math.M
 // distance is how many steps it is from one number ahead to another.
 func distance(from, to int32) int64 { return (int64(to) - int64(from)) & math.MaxInt32 }
 
+// unknown stands for the epoch of a producer that nobody has heard of.
+const unknown int16 = -1
+
 // maxRun bounds how far back a repeat is recognised: half the circle of numbers, so that
 // behind and ahead are never confused.
 const maxRun = 1 << 30
@@ -42,6 +45,15 @@ type record struct {
 	recent recent
 	// used is when it last did something, in Unix seconds.
 	used int64
+}
+
+// beyond: it knows of more stored events than another of the same epoch.
+func (r record) beyond(other record) bool {
+	if r.none || r.run == 0 {
+		return false
+	}
+	by := distance(other.last, r.last)
+	return other.none || other.run == 0 || by > 0 && by < maxRun
 }
 
 // blank: it could as well not be known.

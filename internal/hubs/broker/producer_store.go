@@ -137,6 +137,11 @@ func (l *ledger) tend(ctx context.Context, slack int64) error {
 	if err != nil {
 		return err
 	}
+	if !l.accounts.sole {
+		if err := l.catchUp(ctx, l.accounts.unread(nil), bounds.Next); err != nil {
+			return err
+		}
+	}
 	floor, changes := l.accounts.advance(bounds.Next, time.Now())
 	// Where the log is smaller than it was, retention has removed some, and nobody knows by how
 	// much it has grown.

@@ -19,7 +19,8 @@ var (
 	// the same append succeeds once there is room.
 	ErrNoSpace = errors.New("no space left for events")
 	// ErrFenced: the partition's writer was replaced before this batch reached the
-	// log. Nothing was stored; append it again.
+	// log, or the batch's claim was lost. Nothing was stored; append it again, with a new claim if it
+	// had one.
 	ErrFenced = errors.New("partition writer was fenced")
 	// ErrUnavailable: storage is out of reach, or not ready yet. Nothing was stored; the
 	// same call succeeds once it is back.

@@ -62,6 +62,8 @@ type Producer struct {
 type Batch struct {
 	Events   []Event
 	Producer Producer
+	// Claim is the producer's, where there is one; see [Partition.Claim].
+	Claim Claim
 }
 
 // Bytes is the room the batch's keys and messages take, plus a little for each event.
@@ -195,6 +197,19 @@ type Partition interface {
 	// acknowledged, or was given by a cursor. It does no I/O and never waits for any. Before the
 	// partition's first use here it is the zero value; after its end it stays what it was.
 	Peek() Bounds
+
+	// Claim makes the caller's process the only one that appends for a producer: batches of that
+	// producer that others have submitted, or submit from now on, with an older claim or with none,
+	// are below the claim's Next, or never stored. Whoever claims reads up to there and knows what the
+	// producer has stored; that stays so for as long as the claim holds. Another process that claims
+	// ends it: batches with it are ErrFenced from then on. Whether an earlier claim of the same process
+	// holds any longer is not said. A producer that nobody has claimed needs no claim. It may cost a
+	// write. Errors: as of Submit.
+	Claim(ctx context.Context, producer int64) (Claim, error)
+
+	// Sole: no process but this one can append to the partition, so that all it holds beyond what
+	// there was at first was appended here. It does no I/O, and does not change.
+	Sole() bool
 
 	// Trim allows everything below the number to be removed. The engine may keep
 	// some of it for a while, and never removes what is at or above.

@@ -23,6 +23,7 @@ const (
 	OpWait
 	OpBounds
 	OpSealed
+	OpClaim
 	OpTrim
 	OpCursor
 	OpNext
@@ -181,6 +182,14 @@ func (p *faultyPartition) Sealed(ctx context.Context) (b eventlog.Bounds, err er
 		return err
 	})
 	return b, err
+}
+
+func (p *faultyPartition) Claim(ctx context.Context, producer int64) (c eventlog.Claim, err error) {
+	err = p.f.do(&Op{Kind: OpClaim, ID: p.id}, func() error {
+		c, err = p.Partition.Claim(ctx, producer)
+		return err
+	})
+	return c, err
 }
 
 func (p *faultyPartition) Trim(ctx context.Context, below eventlog.Sequence) error {

@@ -35,6 +35,7 @@ func TestFaulty(t *testing.T) {
 		logtest.OpWait:      func() error { _, err := eventlog.Append(t.Context(), log, batch); return err },
 		logtest.OpBounds:    func() error { _, err := log.Bounds(t.Context()); return err },
 		logtest.OpSealed:    func() error { _, err := log.Sealed(t.Context()); return err },
+		logtest.OpClaim:     func() error { _, err := log.Claim(t.Context(), 1); return err },
 		logtest.OpTrim:      func() error { return log.Trim(t.Context(), 0) },
 		logtest.OpCursor:    func() error { return cursor(func(eventlog.Cursor) error { return nil }) },
 		logtest.OpNext: func() error {

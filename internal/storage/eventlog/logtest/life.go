@@ -179,6 +179,7 @@ func testEveryCallAfterClose(t *testing.T, f *fixture) {
 		"Remove":  func() error { return f.Remove(t.Context(), "orders-1") },
 		"Bounds":  func() error { _, err := p.Bounds(t.Context()); return err },
 		"Sealed":  func() error { _, err := p.Sealed(t.Context()); return err },
+		"Claim":   func() error { _, err := p.Claim(t.Context(), 1); return err },
 		"Cursor":  func() error { _, err := p.Cursor(t.Context(), eventlog.Earliest()); return err },
 		"Since":   func() error { _, err := p.Cursor(t.Context(), eventlog.Since(time.Time{})); return err },
 		"Trim":    func() error { return p.Trim(t.Context(), 1) },

@@ -60,6 +60,7 @@ func Run(t *testing.T, open Open) {
 		{"retention by age removes and keeps the numbers", testRetentionByAge},
 		{"retention by size removes the oldest and keeps the numbers", testRetention},
 		{"producer marks come back with their batch", testProducer},
+		{"a claim knows what was stored before, and lets its owner append", testClaim},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
