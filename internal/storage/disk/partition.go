@@ -162,10 +162,14 @@ func (p *partition) waitForRoomLocked(ctx context.Context) error {
 }
 
 func (p *partition) enqueueLocked(b eventlog.Batch) *ticket {
+	return p.enqueueAtLocked(b, max(time.Now().UnixMilli(), p.lastTime))
+}
+
+// enqueueAtLocked gives a batch the next number and a time, which is not before the last one's.
+func (p *partition) enqueueAtLocked(b eventlog.Batch, now int64) *ticket {
 	if p.fill == nil {
 		p.fill = p.e.groups.Get().(*group)
 	}
-	now := max(time.Now().UnixMilli(), p.lastTime)
 	start := len(p.fill.buf)
 	p.fill.buf = appendBatch(p.fill.buf, b, p.next, now)
 	t := p.e.tickets.Get().(*ticket)

@@ -1,0 +1,80 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/disk/segment"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+var _ eventlog.Importer = (*partition)(nil)
+
+// BeginAt makes a segment that begins at the number, the first of all; see eventlog.Importer. Its
+// name appears in one step, and is all there is to it: after power loss it is there, or nothing is.
+func (p *partition) BeginAt(ctx context.Context, first eventlog.Sequence, newest time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.lookLocked(); err != nil {
+		return err
+	}
+	if err := eventlog.CheckBegin(eventlog.Bounds{Next: p.next}, first); err != nil {
+		return fmt.Errorf("begin %s: %w", p.id, err)
+	}
+	if first == 0 {
+		return nil
+	}
+	if p.active != nil { // without an event; a second one behind it would leave a gap
+		return fmt.Errorf("begin %s at %d: the partition was used before: remove its log, and take another", p.id, first)
+	}
+	err := p.e.fs.MkdirAll(p.dir)
+	if err == nil {
+		err = p.begin(segment.Tail{Next: int64(first), LastTime: max(newest.UnixMilli(), 0)})
+	}
+	if err != nil {
+		p.looked = false // the segment may be there all the same
+		return fmt.Errorf("begin %s at %d: %w", p.id, first, classify(err))
+	}
+	p.visible = endOf(p.active.tail)
+	p.next, p.lastTime = p.visible.next, p.visible.lastTime
+	p.noteLocked()
+	return nil
+}
+
+// Import gives a batch the number and time that it had; see eventlog.Importer.
+func (p *partition) Import(ctx context.Context, run eventlog.Run) (eventlog.Receipt, error) {
+	b := eventlog.Batch{Events: run.Events, Producer: run.Producer}
+	size, err := checkBatch(b)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.fitsLocked(run); err != nil { // before a segment is made for it
+		return nil, err
+	}
+	if err := p.readyToWriteLocked(); err != nil {
+		return nil, err
+	}
+	for p.fill != nil && len(p.fill.buf)+size > maxPendingBytes {
+		if err := p.waitForRoomLocked(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.fitsLocked(run); err != nil { // something may have failed meanwhile
+		return nil, err
+	}
+	return p.enqueueAtLocked(b, run.Time.UnixMilli()), nil
+}
+
+// fitsLocked: the run goes on where the partition ends, with what is under way.
+func (p *partition) fitsLocked(run eventlog.Run) error {
+	if err := p.lookLocked(); err != nil {
+		return err
+	}
+	if err := eventlog.CheckImport(p.next, time.UnixMilli(p.lastTime), run); err != nil {
+		return fmt.Errorf("import into %s: %w", p.id, err)
+	}
+	return nil
+}
