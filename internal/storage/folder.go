@@ -54,6 +54,7 @@ func openDisk(ctx context.Context, folder string, cfg Config) (*Storage, error) 
 		Dir: folder, Sync: sync, SyncInterval: cfg.SyncInterval, SegmentBytes: cfg.SegmentBytes,
 		OpenSegments: cfg.OpenSegments, Log: cfg.Log, Metrics: cfg.Metrics,
 		Claimed: func() error { return putMark(folder, cfg) },
+		Renew:   func() error { return renewMark(folder, cfg) },
 	})
 	if err != nil {
 		return nil, err

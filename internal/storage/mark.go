@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +18,7 @@ import (
 // Format is the newest form of a data folder that this program knows, and the one it writes. It
 // rises when an older program could not read, or would damage, what a newer one writes anywhere in
 // the folder. docs/internals/format/folder.md says what each of them has.
-const Format = 1
+const Format = 2
 
 // markName is that of the file by which a folder is known as a yard's. It is the first thing in it.
 const markName = "eventyard-data.json"
@@ -173,22 +172,36 @@ func admit(folder string, own []string) (examined, error) {
 	return found, err
 }
 
-// putMark marks the folder, before anything else is written there. The caller has its lock.
+// putMark marks an empty folder, before anything else is written there. The caller has its lock.
 func putMark(folder string, cfg Config) error {
 	found, err := admit(folder, cfg.Own) // again: another process may have been here before the lock
-	if err != nil || found.kind == marked {
+	if err != nil || found.kind != empty {
 		return err
 	}
+	return writeMark(folder, cfg)
+}
+
+// renewMark marks a folder that is of an older format, or from before the mark, with the present
+// one. Nothing in it has to be converted: what only the present format has stands beside what was
+// there, and is written from then on. The caller has the folder's lock.
+func renewMark(folder string, cfg Config) error {
+	found, err := admit(folder, cfg.Own)
+	if err != nil || found.kind == marked && found.mark.Format == Format {
+		return err
+	}
+	return writeMark(folder, cfg)
+}
+
+func writeMark(folder string, cfg Config) error {
 	text, err := json.Marshal(mark{Format: Format, Program: cfg.Program})
 	if err != nil {
 		return err
 	}
-	err = vfs.ReplaceFile(vfs.OS(folder), markName, string(text)+"\n")
-	if found.kind == unmarked && vfs.IsNoSpace(err) { // it is known without, too
-		cmp.Or(cfg.Log, slog.Default()).Warn("data folder is marked at a later start", "error", err)
-		return nil
+	dir := cfg.markIn
+	if dir == nil {
+		dir = vfs.OS(folder)
 	}
-	if err != nil {
+	if err := vfs.ReplaceFile(dir, markName, string(text)+"\n"); err != nil {
 		return fmt.Errorf("mark the data folder: %w", err)
 	}
 	return nil

@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.etcd.io/bbolt"
 
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -95,7 +97,7 @@ func TestAnEmptyFolderIsTaken(t *testing.T) {
 			cfg.Program = "eventyard v9"
 			testkit.Must(t, open(t, Disk(dir), cfg).Close())
 			text := testkit.Value(os.ReadFile(filepath.Join(dir, markName)))(t)
-			testkit.Equal(t, string(text), "{\"format\":1,\"program\":\"eventyard v9\"}\n", "the mark")
+			testkit.Equal(t, string(text), "{\"format\":2,\"program\":\"eventyard v9\"}\n", "the mark")
 			testkit.Must(t, open(t, Disk(dir), quick).Close())
 		})
 	}
@@ -117,13 +119,13 @@ func TestNothingIsWrittenBeforeTheMark(t *testing.T) {
 // R6: who is too old for the data says which version it needs, and changes nothing.
 func TestNewerDataIsRefused(t *testing.T) {
 	url := filled(t)
-	plant(t, folder(t, url), map[string]string{markName: `{"format":2,"program":"eventyard v7.1","more":[]}`})
+	plant(t, folder(t, url), map[string]string{markName: `{"format":3,"program":"eventyard v7.1","more":[]}`})
 	before := testkit.Tree(t, folder(t, url))
 	_, opened := Open(t.Context(), url, quick)
 	_, inspected := Inspect(t.Context(), url, Inspection{})
 	for _, err := range []error{opened, inspected} {
 		testkit.ErrorIs(t, err, ErrNewerData)
-		for _, want := range []string{"format 2", "up to 1", "run eventyard v7.1, or a newer one"} {
+		for _, want := range []string{"format 3", "up to 2", "run eventyard v7.1, or a newer one"} {
 			if err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: it lacks %q", err, want)
 			}
@@ -159,6 +161,98 @@ func TestAnOlderFolderIsMarked(t *testing.T) {
 	}
 	testkit.Must(t, s.Close())
 	testkit.Must(t, testkit.Err(os.Stat(plain)))
+}
+
+// R6: a folder of an older format gets the present mark at its first start, durably, and from then on
+// names the program that wrote it so first.
+func TestAnOlderFormatIsRaised(t *testing.T) {
+	for name, text := range map[string]string{"format 1": `{"format":1,"program":"eventyard v1"}`, "before the mark": ""} {
+		t.Run(name, func(t *testing.T) {
+			url := olderFolder(t, text)
+			cfg := quick
+			for _, cfg.Program = range []string{"eventyard v2", "eventyard v3"} {
+				testkit.Must(t, open(t, url, cfg).Close())
+				testkit.Equal(t, readFile(t, url, markName), "{\"format\":2,\"program\":\"eventyard v2\"}\n", "after a start of "+cfg.Program)
+			}
+		})
+	}
+}
+
+// R6: a start that is cut short anywhere in the change of the mark leaves the old one or the new one,
+// and the next start goes on.
+func TestTheMarkIsRaisedInOneStep(t *testing.T) {
+	const old = `{"format":1,"program":"eventyard v1"}`
+	for n, failed := 1, true; failed; n++ {
+		url := olderFolder(t, old)
+		plant(t, folder(t, url), map[string]string{markName + vfs.UnfinishedSuffix: "{"})
+		faulty, cfg, left := vfs.NewFaulty(vfs.OS(folder(t, url))), quick, n
+		cfg.markIn = faulty
+		faulty.Inject(func(op vfs.Op) error {
+			if left--; left == 0 {
+				return syscall.EIO
+			}
+			return nil
+		})
+		s, err := Open(t.Context(), url, cfg)
+		failed = left <= 0
+		text := readFile(t, url, markName)
+		switch {
+		case err == nil: // also where it could not look whether there is something to do
+			testkit.Equal(t, text, "{\"format\":2}\n", "operation %d failed", n)
+			testkit.Must(t, s.Close())
+		case !errors.Is(err, syscall.EIO) || text != old && text != "{\"format\":2}\n":
+			t.Errorf("operation %d failed: the mark is %q, %v", n, text, err)
+		}
+		testkit.Must(t, open(t, url, quick).Close())
+		testkit.Equal(t, readFile(t, url, markName), "{\"format\":2}\n", "at last")
+	}
+}
+
+// R6: a full disk does not keep a yard of an older format from starting; it stays readable for the
+// older version until there is room for the mark.
+func TestAFullDiskKeepsTheOlderFormat(t *testing.T) {
+	for name, text := range map[string]string{"format 1": `{"format":1}`, "before the mark": ""} {
+		t.Run(name, func(t *testing.T) {
+			url := olderFolder(t, text)
+			faulty, cfg := vfs.NewFaulty(vfs.OS(folder(t, url))), quick
+			cfg.markIn = faulty
+			faulty.Inject(func(op vfs.Op) error {
+				if op.Kind == vfs.OpCreate || op.Kind == vfs.OpWrite {
+					return syscall.ENOSPC
+				}
+				return nil
+			})
+			s := open(t, url, cfg)
+			if entry, err := s.Meta.Get(t.Context(), "k"); err != nil || string(entry.Value) != "v" {
+				t.Errorf("found %q, %v", entry.Value, err)
+			}
+			testkit.Must(t, s.Close())
+			if text == "" {
+				testkit.ErrorIs(t, testkit.Err(os.Stat(filepath.Join(folder(t, url), markName))), fs.ErrNotExist)
+			} else {
+				testkit.Equal(t, readFile(t, url, markName), text, "the mark")
+			}
+			faulty.Inject(nil)
+			testkit.Must(t, open(t, url, cfg).Close())
+			testkit.Equal(t, readFile(t, url, markName), "{\"format\":2}\n", "the mark when there is room")
+		})
+	}
+}
+
+// olderFolder is the URL of storage with an older mark; none if it is empty.
+func olderFolder(t *testing.T, text string) string {
+	t.Helper()
+	url := filled(t)
+	testkit.Must(t, os.Remove(filepath.Join(folder(t, url), markName)))
+	if text != "" {
+		plant(t, folder(t, url), map[string]string{markName: text})
+	}
+	return url
+}
+
+func readFile(t *testing.T, url, name string) string {
+	t.Helper()
+	return string(testkit.Value(os.ReadFile(filepath.Join(folder(t, url), name)))(t))
 }
 
 // R6: links would lead the yard to files of others.

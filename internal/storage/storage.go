@@ -54,6 +54,9 @@ type Config struct {
 	// Log takes what an operator should know. Metrics takes the engine's counts.
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+
+	// markIn is where the mark is written; nil means in the folder. For tests.
+	markIn vfs.FS
 }
 
 // Check tells what is wrong with the configuration by itself.

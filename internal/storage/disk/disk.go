@@ -102,6 +102,11 @@ type Config struct {
 	// Claimed is called once the folder is this process's alone and before anything in it is
 	// changed; its error ends Open. Nil means nothing.
 	Claimed func() error
+	// Renew makes the folder known as one of the present format. Before it has succeeded nothing is
+	// written that an older version does not know. Open calls it when it has made what room it can,
+	// and ends with its error unless that is a lack of room: then it is called again when there may
+	// be some. Nil means that there is nothing to do.
+	Renew func() error
 	// NoJournal makes every partition sync its own file, however many commit at once. It is
 	// there to measure what the journal gains.
 	NoJournal bool
@@ -151,6 +156,7 @@ type Engine struct {
 	handles *handles
 	spares  *spares
 	journal *journal
+	renewal *renewal
 	syncs   chan struct{} // a place for each sync of a segment that may run at once
 	busy    atomic.Int32  // how many partitions are committing
 	// reportedNoSpace is when the log was last told that storage is full, in Unix seconds.
@@ -175,12 +181,12 @@ var _ eventlog.Engine = (*Engine)(nil)
 // it. Partitions are opened when they are first used.
 func Open(cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
-	lock, reserve, err := claim(cfg)
+	lock, reserve, renewal, err := claim(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open data folder %s: %w", cfg.Dir, err)
 	}
 	e := &Engine{
-		cfg: cfg, fs: cfg.FS, log: cfg.Log, lock: lock,
+		cfg: cfg, fs: cfg.FS, log: cfg.Log, lock: lock, renewal: renewal,
 		metrics:    newMetrics(cfg.Metrics),
 		syncs:      make(chan struct{}, maxSyncs),
 		partitions: make(map[eventlog.PartitionID]*partition),
@@ -202,12 +208,12 @@ func Open(cfg Config) (*Engine, error) {
 }
 
 // claim takes the folder's lock and makes it ready. It gives the reserve of spares, if there is one.
-func claim(cfg Config) (lock io.Closer, reserve string, err error) {
+func claim(cfg Config) (lock io.Closer, reserve string, renewal *renewal, err error) {
 	if err := cfg.FS.MkdirAll("."); err != nil {
-		return nil, "", err
+		return nil, "", nil, err
 	}
 	if lock, err = cfg.FS.Lock(lockName); err != nil {
-		return nil, "", err
+		return nil, "", nil, err
 	}
 	if cfg.Claimed != nil {
 		err = cfg.Claimed()
@@ -215,11 +221,14 @@ func claim(cfg Config) (lock io.Closer, reserve string, err error) {
 	if err == nil {
 		reserve, err = tidy(cfg)
 	}
+	if err == nil {
+		renewal, err = renewFolder(cfg)
+	}
 	if err != nil {
 		lock.Close()
-		return nil, "", err
+		return nil, "", nil, err
 	}
-	return lock, reserve, nil
+	return lock, reserve, renewal, nil
 }
 
 // Remove deletes a log; see eventlog.Engine.

@@ -20,6 +20,9 @@ func (e *Engine) applyRetention(ctx context.Context) {
 	if err := e.spares.restock(); err != nil && !vfs.IsNoSpace(err) {
 		e.log.Warn("retention", "error", err)
 	}
+	if err := e.renewal.try(); err != nil && !vfs.IsNoSpace(err) {
+		e.log.Warn("data folder keeps its older format", "error", err)
+	}
 	looks := looksPerRound
 	for _, p := range e.known() {
 		if ctx.Err() != nil {
