@@ -144,7 +144,7 @@ func (j *journal) append(part int, b eventlog.Batch) error {
 // encode writes a batch as the engine does, with its partition before it.
 func (it *journalItem) encode(b eventlog.Batch, first int64) {
 	dst := binary.LittleEndian.AppendUint64(it.buf[:0], uint64(it.part))
-	dst = segment.Reserve(dst)
+	dst = segment.Reserve(dst, 0)
 	for i := range b.Events {
 		e := &b.Events[i]
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(e.Message)))

@@ -22,11 +22,9 @@ type group struct {
 
 // ticket implements eventlog.Receipt. It is used again after Wait.
 type ticket struct {
-	p      *partition
-	first  eventlog.Sequence
-	timeMS int64
-	count  int // events
-	bytes  int // room in the segment
+	p     *partition
+	info  segment.Info
+	bytes int // room in the segment
 	// settled has room for the one outcome, so that settling never waits.
 	settled chan outcome
 }
@@ -57,7 +55,7 @@ func (t *ticket) Wait(ctx context.Context) (eventlog.Appended, error) {
 
 func (t *ticket) finish(o outcome) (eventlog.Appended, error) {
 	p := t.p
-	done := eventlog.Appended{First: t.first, Time: time.UnixMilli(t.timeMS).UTC()}
+	done := eventlog.Appended{First: eventlog.Sequence(t.info.First), Time: time.UnixMilli(t.info.Time).UTC()}
 	t.p = nil
 	p.e.tickets.Put(t)
 	if o.err != nil {
@@ -226,10 +224,7 @@ func (p *partition) succeedLocked(g *group) {
 	a := p.active
 	before := p.visible.next
 	for _, t := range g.tickets {
-		a.index = a.index.Add(segment.Entry{First: int64(t.first), Time: t.timeMS, Offset: a.tail.Offset})
-		a.tail = segment.Tail{
-			Offset: a.tail.Offset + int64(t.bytes), Next: int64(t.first) + int64(t.count), LastTime: t.timeMS,
-		}
+		a.index = a.tail.Take(a.index, t.info, int64(t.bytes))
 	}
 	p.visible = endOf(a.tail)
 	p.noteLocked()

@@ -119,7 +119,7 @@ func TestABodyThatIsNoEventsCostsOneBatch(t *testing.T) {
 		if i == 1 {
 			body = "nonsense that is no event"
 		}
-		b := segment.Finish(append(segment.Reserve(nil), body...), 0, segment.Info{First: int64(i), Count: 1, Time: 1})
+		b := segment.Finish(append(segment.Reserve(nil, 0), body...), 0, segment.Info{First: int64(i), Count: 1, Time: 1})
 		segment.Seal(b, salt, int64(len(content)), int64(len(content)))
 		content = append(content, b...)
 	}

@@ -14,10 +14,19 @@ const eventHeaderBytes = eventlog.EventOverheadBytes
 
 var errBody = errors.New("batch body is malformed")
 
+// infoOf is what a batch's header says that gets this number and time.
+func infoOf(b eventlog.Batch, first eventlog.Sequence, timeMS int64) segment.Info {
+	return segment.Info{
+		First: int64(first), Count: len(b.Events), Time: timeMS,
+		HasProducer: b.Producer.Set, ProducerID: b.Producer.ID,
+		ProducerEpoch: b.Producer.Epoch, ProducerFirst: b.Producer.First,
+	}
+}
+
 // appendBatch encodes a batch, all but what depends on its place in a file.
-func appendBatch(dst []byte, b eventlog.Batch, first eventlog.Sequence, timeMS int64) []byte {
+func appendBatch(dst []byte, b eventlog.Batch, info segment.Info) []byte {
 	start := len(dst)
-	dst = segment.Reserve(dst)
+	dst = segment.Reserve(dst, info.Form)
 	for i := range b.Events {
 		e := &b.Events[i]
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(e.Message)))
@@ -25,11 +34,7 @@ func appendBatch(dst []byte, b eventlog.Batch, first eventlog.Sequence, timeMS i
 		dst = append(dst, e.Key...)
 		dst = append(dst, e.Message...)
 	}
-	return segment.Finish(dst, start, segment.Info{
-		First: int64(first), Count: len(b.Events), Time: timeMS,
-		HasProducer: b.Producer.Set, ProducerID: b.Producer.ID,
-		ProducerEpoch: b.Producer.Epoch, ProducerFirst: b.Producer.First,
-	})
+	return segment.Finish(dst, start, info)
 }
 
 // decodeEvents lists the events of a body in dst, as parts of the body.

@@ -62,7 +62,7 @@ func FuzzJournal(f *testing.F) {
 // fuzzSegment is a segment with one batch.
 func fuzzSegment() []byte {
 	content := segment.AppendHead(nil, segment.Head{Salt: fuzzSalt})
-	b := append(segment.Reserve(nil), "\x01\x00\x00\x00\x00\x00\x00\x00a"...)
+	b := append(segment.Reserve(nil, 0), "\x01\x00\x00\x00\x00\x00\x00\x00a"...)
 	b = segment.Finish(b, 0, segment.Info{Count: 1, Time: 1})
 	segment.Seal(b, fuzzSalt, segment.HeaderBytes, segment.HeaderBytes)
 	return append(content, b...)

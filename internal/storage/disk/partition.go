@@ -171,11 +171,12 @@ func (p *partition) enqueueAtLocked(b eventlog.Batch, now int64) *ticket {
 		p.fill = p.e.groups.Get().(*group)
 	}
 	start := len(p.fill.buf)
-	p.fill.buf = appendBatch(p.fill.buf, b, p.next, now)
 	t := p.e.tickets.Get().(*ticket)
-	t.p, t.first, t.timeMS, t.count, t.bytes = p, p.next, now, len(b.Events), len(p.fill.buf)-start
+	t.p, t.info = p, infoOf(b, p.next, now)
+	p.fill.buf = appendBatch(p.fill.buf, b, t.info)
+	t.bytes = len(p.fill.buf) - start
 	p.fill.tickets = append(p.fill.tickets, t)
-	p.next += eventlog.Sequence(t.count)
+	p.next += eventlog.Sequence(t.info.Count)
 	p.lastTime = now
 	return t
 }

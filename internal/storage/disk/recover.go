@@ -122,7 +122,7 @@ func (s *segments) begin(after segment.Tail) error {
 func (s *segments) resume(f *file, head segment.Head) error {
 	trailer, err := segment.ReadTrailer(f, head.Salt, f.bytes)
 	if f.bytes == segment.HeaderBytes {
-		trailer.Tail = segment.Tail{Offset: segment.HeaderBytes, Next: head.Base, LastTime: head.BaseTime}
+		trailer.Tail = head.Begin()
 		trailer.Durable, err = true, nil
 	}
 	tail, index, durable := trailer.Tail, trailer.Index, trailer.Offset

@@ -118,7 +118,7 @@ func (s *segments) retireActiveLocked(next *file) {
 // putTrailer ends a segment with its index. It gives the size of the file.
 func (f *file) putTrailer() (int64, error) {
 	trailer := segment.AppendTrailer(nil, f.head.Salt, segment.Trailer{
-		Tail: f.tail, Index: f.index, Durable: f.durable.Load() >= f.tail.Offset,
+		Tail: f.tail, Index: f.index, Durable: f.durable.Load() >= f.tail.Offset, Old: !f.p.e.renewal.done.Load(),
 	})
 	bytes := f.tail.Offset + int64(len(trailer))
 	return bytes, f.do(func(handle vfs.File) error {
@@ -194,7 +194,7 @@ func (s *segments) createFile(after segment.Tail, must bool) (*file, error) {
 	base := eventlog.Sequence(after.Next)
 	f := &file{p: s.p, dir: s.dir, base: base, stop: -1}
 	f.head = segment.Head{Salt: newSalt(), Base: after.Next, BaseTime: after.LastTime}
-	f.tail = segment.Tail{Offset: segment.HeaderBytes, Next: after.Next, LastTime: after.LastTime}
+	f.tail = f.head.Begin()
 	f.written.Store(segment.HeaderBytes)
 	f.durable.Store(segment.HeaderBytes)
 	f.pinned, f.loaded = true, true

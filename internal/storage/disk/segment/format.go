@@ -21,12 +21,14 @@ import (
 const (
 	HeaderBytes      = 64
 	BatchHeaderBytes = 64
+	FormHeaderBytes  = 72 // of a batch in a form of its own
 	Align            = 8
 )
 
 const (
 	fileMagic  = "EVYARDS1"
 	batchMagic = 0x31425945 // "EYB1"
+	formMagic  = 0x32425945 // "EYB2"
 )
 
 // ErrHeader: the file does not begin with a segment header.

@@ -178,7 +178,7 @@ func RecoverSealed(f io.ReaderAt, head Head, t Trailer) (Found, error) {
 }
 
 func recoverTo(f io.ReaderAt, head Head, size, stop, whole int64) (Found, error) {
-	found := Found{Tail: Tail{Offset: HeaderBytes, Next: head.Base, LastTime: head.BaseTime}, whole: whole}
+	found := Found{Tail: head.Begin(), whole: whole}
 	s := NewScanner(f, head.Salt, HeaderBytes, size, make([]byte, 0, chunkBytes))
 	for stop < 0 || found.Next < stop {
 		at := s.Offset()
@@ -205,8 +205,8 @@ func recoverTo(f io.ReaderAt, head Head, size, stop, whole int64) (Found, error)
 }
 
 func (f *Found) take(b Batch, at int64) {
-	f.Index = f.Index.Add(Entry{First: b.First, Time: b.Time, Offset: at})
-	f.Offset, f.Next, f.LastTime = at+int64(b.Bytes), b.First+int64(b.Count), b.Time
+	f.Offset = at
+	f.Index = f.Tail.Take(f.Index, b.Info, int64(b.Bytes))
 	f.Durable = max(f.Durable, b.DurableTo(at))
 }
 
@@ -251,8 +251,9 @@ func (f *Found) hole(file io.ReaderAt, salt uint64, at, size int64) (next int64,
 // SalvageHead rebuilds the header of a file whose header is damaged from any batch that is
 // intact and can be of the segment that the file's name says.
 func SalvageHead(f io.ReaderAt, base, size int64) (Head, bool) {
-	h := make([]byte, BatchHeaderBytes)
+	buf := make([]byte, FormHeaderBytes)
 	for at := int64(HeaderBytes); at+BatchHeaderBytes <= size; at += Align {
+		h := buf[:min(FormHeaderBytes, size-at)]
 		if _, err := f.ReadAt(h, at); err != nil {
 			return Head{}, false
 		}

@@ -32,7 +32,7 @@ func build(t testing.TB, bodies ...string) (f vfs.File, head segment.Head, offse
 }
 
 func encode(info segment.Info, body string) []byte {
-	b := segment.Reserve(nil)
+	b := segment.Reserve(nil, info.Form)
 	return segment.Finish(append(b, body...), 0, info)
 }
 
@@ -65,6 +65,8 @@ func TestBatchRoundTrip(t *testing.T) {
 	for _, want := range []segment.Info{
 		{First: 7, Count: 3, Time: 1700000000000},
 		{First: 0, Count: 1, HasProducer: true, ProducerID: -9, ProducerEpoch: -2, ProducerFirst: 1 << 30},
+		{First: 7, Count: 3, Time: 1700000000000, Form: 1, MaxTime: -1},
+		{First: 1 << 40, Count: 1 << 30, Form: 255, MaxTime: 1 << 50, HasProducer: true, ProducerID: 9, ProducerEpoch: 1, ProducerFirst: 0},
 	} {
 		for _, body := range []string{"", "x", "12345678", string(bytes.Repeat([]byte("long"), 5000))} {
 			b := encode(want, body)
