@@ -22,6 +22,7 @@ import (
 // idioms are names that hold an avoided word in another sense.
 var idioms = map[string]string{
 	"inPlace": "retried in place: where it is",
+	"Place":   "a frame is placed: it is given its number and time",
 }
 
 // avoided is a word of the glossary's last column, and the folder that it is avoided in: all

@@ -108,6 +108,7 @@ var answers = []answer{
 	{name: "eventlog.PositionError", match: as[*eventlog.PositionError], condition: condArgument},
 	{name: "eventlog.CorruptError", match: as[*eventlog.CorruptError], condition: condInternal,
 		text: from(func(e *eventlog.CorruptError) string { return "Stored events are damaged: " + e.Lost() + "." })},
+	{name: "eventlog.ErrForm", match: is(eventlog.ErrForm), condition: condNotImplemented},
 	{name: "eventlog.ErrEmptyBatch", match: is(eventlog.ErrEmptyBatch), condition: condArgument},
 	{name: "eventlog.ErrTooLarge", match: is(eventlog.ErrTooLarge), condition: condMessageSize},
 	{name: "eventlog.ErrNoSpace", match: is(eventlog.ErrNoSpace), condition: condBusy, text: saying(textNoSpace)},

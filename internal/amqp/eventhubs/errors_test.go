@@ -138,6 +138,7 @@ func TestErrorsHaveConditionAndText(t *testing.T) {
 		{"also where it did not answer in time", fmt.Errorf("%w: %w", eventlog.ErrUnavailable, context.DeadlineExceeded), condBusy, ""},
 		{"unless something may have been stored", fmt.Errorf("%w: %w", eventlog.ErrUncertain, eventlog.ErrUnavailable), condTimeout, ""},
 		{"a replaced writer has a successor", eventlog.ErrFenced, condBusy, ""},
+		{"events in another form", eventlog.ErrForm, condNotImplemented, "While doing: events are in a form that is not known here."},
 		{"too much for the log", eventlog.ErrTooLarge, condMessageSize, "While doing: batch is too large."},
 		{"a key that is too long", broker.ErrKeyTooLong, condArgument, ""},
 		{"a producer whose time is over", broker.ErrProducerFenced, condProducerEpoch, ""},

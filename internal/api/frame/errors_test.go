@@ -200,6 +200,7 @@ func TestErrorsByStatus(t *testing.T) {
 		{"unless something may have been stored", fmt.Errorf("%w: %w", eventlog.ErrUncertain, eventlog.ErrUnavailable), "503 outcome-unknown", "503 OutcomeUnknown", ""},
 		{"a replaced writer can be tried again", eventlog.ErrFenced, "503 writer-replaced", "503 Busy", ""},
 		{"a position past the end does not fit, or is ours", &eventlog.PositionError{Asked: 9, Last: 3}, "416 position-past-end", "500 InternalError", ""},
+		{"another form is not for this reader", eventlog.ErrForm, "501 another-form", "500 InternalError", ""},
 		{"damage is ours", &eventlog.CorruptError{Where: "segment"}, "500 damaged-events", "500 InternalError", ""},
 		{"a deleted log is a deleted hub or topic", eventlog.ErrRemoved, "410 hub-deleted", "404 ResourceNotFound", ""},
 		{"a closed log means stopping", eventlog.ErrClosed, "503 stopping", "503 Stopping", ""},

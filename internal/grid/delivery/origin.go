@@ -99,7 +99,11 @@ func (o *topicOrigin) end(ctx context.Context, _ int) (int64, error) {
 }
 
 func (o *topicOrigin) cursor(ctx context.Context, _ int, at int64) (eventlog.Cursor, error) {
-	return o.log.Cursor(ctx, eventlog.At(eventlog.Sequence(at)))
+	c, err := o.log.Cursor(ctx, eventlog.At(eventlog.Sequence(at)))
+	if err != nil {
+		return nil, err
+	}
+	return eventlog.EventsOnly(c), nil
 }
 
 func (o *topicOrigin) scan(r *reading, _ int, _ int64, _ time.Time, stored *eventlog.Event) error {

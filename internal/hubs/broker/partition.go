@@ -97,9 +97,9 @@ func partitionInfo(hub, id string, bounds eventlog.Bounds, at time.Time) Partiti
 	return info
 }
 
-// Cursor opens a reader of a partition for a group. Groups have no part in what is
-// read, only in who reads: the cursor is the engine's own. When the hub is deleted it
-// answers eventlog.ErrRemoved.
+// Cursor opens a reader of a partition's events for a group. Groups have no part in what is
+// read, only in who reads. When the hub is deleted it answers eventlog.ErrRemoved, and
+// eventlog.ErrForm where events are in a form of their own.
 //
 // Errors: *NotFoundError, *eventlog.PositionError, and the engine's others.
 func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error) {
@@ -110,11 +110,20 @@ func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at ev
 	if _, err := b.groups.get(ctx, h, group); err != nil {
 		return nil, err
 	}
-	cursor, err := h.partitions[number].Cursor(ctx, at)
+	cursor, err := h.cursor(ctx, number, at)
 	if err != nil {
 		return nil, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, partition, err))
 	}
 	return cursor, nil
+}
+
+// cursor is where every reader of a hub's events gets its cursor.
+func (h *hub) cursor(ctx context.Context, number int, at eventlog.Position) (eventlog.Cursor, error) {
+	cursor, err := h.partitions[number].Cursor(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return eventlog.EventsOnly(cursor), nil
 }
 
 // locate finds a hub and a partition of it by name.

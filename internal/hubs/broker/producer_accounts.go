@@ -340,7 +340,7 @@ func (as *accounts) learn(run eventlog.Run) {
 	defer as.mu.Unlock()
 	if a := as.findOrAddLocked(run.Producer.ID); a.air == nil {
 		as.changes++
-		a.record = a.record.learn(run.Producer, len(run.Events), run.Time.Unix())
+		a.record = a.record.learn(run.Producer, run.Len(), run.Time.Unix())
 		a.kept = a.kept || a.epoch == run.Producer.Epoch
 	}
 }

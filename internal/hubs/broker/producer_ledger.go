@@ -199,7 +199,7 @@ func (l *ledger) readRun(ctx context.Context, from *eventlog.Sequence, to eventl
 	defer cursor.Close()
 	for *from < to {
 		run, err := cursor.TryNext(ctx)
-		if err != nil || len(run.Events) == 0 {
+		if err != nil || run.Len() == 0 {
 			return err
 		}
 		l.accounts.learn(run)

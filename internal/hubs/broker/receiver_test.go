@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -202,6 +203,22 @@ func TestReceiveFromTheEnd(t *testing.T) {
 	run, err := r.Cursor.TryNext(t.Context())
 	if err != nil || len(run.Events) != 1 || string(run.Events[0].Message) != "after" {
 		t.Errorf("got %+v, %v", run, err)
+	}
+}
+
+// K4: readers of a hub's events come to a frame, and are told so: it is not the end.
+func TestReadersOfEventsMeetAFrame(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	mustPublish(t, b, "orders", Target{}, "event")
+	receiver := mustReceive(t, b, DefaultGroup, "", nil).Cursor
+	cursor := testkit.Value(b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Latest()))(t)
+	h, _, err := b.locate("orders", "0")
+	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), h.partitions[0], logtest.Opaque(2, "frame"))))
+	for name, c := range map[string]eventlog.Cursor{"a receiver": receiver, "a cursor": cursor} {
+		testkit.ErrorIs(t, testkit.Err(c.TryNext(t.Context())), eventlog.ErrForm, name)
+		testkit.Equal(t, c.At(), 1, name)
 	}
 }
 

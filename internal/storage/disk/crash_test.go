@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -55,6 +56,7 @@ func powerCuts(t *testing.T, seed uint64) {
 	if rnd.IntN(24) == 0 {
 		y.large, y.segmentBytes, y.keepBytes = true, 256<<10, 1<<20
 	}
+	y.frames = rnd.IntN(3)
 	for i := range 1 + rnd.IntN(3) {
 		y.parts = append(y.parts, &model{id: eventlog.PartitionID{Log: "crash-1", Number: i}})
 	}
@@ -85,6 +87,8 @@ type yard struct {
 	// alike makes all batches the same size, so that what an earlier life left behind the
 	// end lies exactly where a new batch ends.
 	alike bool
+	// frames is how often batches are frames: never, in every second case, always.
+	frames int
 	// large makes some batches larger than what is written by way of the journal.
 	large        bool
 	segmentBytes int64
@@ -113,10 +117,11 @@ type model struct {
 }
 
 // In a batch's id: alike says that it has the one size of all such batches, large that it
-// is one of more than 64 KiB.
+// is one of more than 64 KiB, framed that it is a frame.
 const (
-	alike = 1 << 63
-	large = 1 << 62
+	alike  = 1 << 63
+	large  = 1 << 62
+	framed = 1 << 61
 )
 
 // batch is an appended batch: its bodies follow from its id.
@@ -263,6 +268,9 @@ func (y *yard) append(m *model) {
 		}
 		if y.large && y.rnd.IntN(4) == 0 {
 			b.id = y.nextID | large
+		}
+		if y.rnd.IntN(2) < y.frames {
+			b.id |= framed
 		}
 		r, err := m.p.Submit(y.t.Context(), b.encode())
 		if err != nil {
@@ -528,8 +536,14 @@ func (y *yard) contents(m *model) ([]batch, error) {
 	var found []batch
 	for next := c.At(); ; {
 		run, err := c.TryNext(y.t.Context())
-		if err != nil || len(run.Events) == 0 {
+		if err != nil || run.Len() == 0 {
 			return found, err
+		}
+		testkit.Equal(y.t, run.First, next, "seed %d: %v: event: follows %d", y.seed, m.id, next-1)
+		next = run.Next()
+		if run.Form != eventlog.FormEvents {
+			found = append(found, y.frame(m, run))
+			continue
 		}
 		b := batch{id: binary.LittleEndian.Uint64(run.Events[0].Message), first: run.First, count: len(run.Events)}
 		for i, e := range b.encode().Events {
@@ -537,10 +551,22 @@ func (y *yard) contents(m *model) ([]batch, error) {
 				y.t.Errorf("seed %d: %v: event %d of batch %d has another body", y.seed, m.id, i, b.id)
 			}
 		}
-		testkit.Equal(y.t, run.First, next, "seed %d: %v: event: follows %d", y.seed, m.id, next-1)
-		next = run.Next()
 		found = append(found, b)
 	}
+}
+
+// frame checks the body of a frame, and that it knows its place.
+func (y *yard) frame(m *model, run eventlog.Run) batch {
+	text, err := logtest.OpaqueText(run)
+	if err != nil || len(text) < 8 {
+		y.t.Errorf("seed %d: %v: at %d: %q, %v", y.seed, m.id, run.First, text, err)
+		return batch{}
+	}
+	b := batch{id: binary.LittleEndian.Uint64([]byte(text)), first: run.First, count: run.Count}
+	if want := string(b.encode().Raw[len(run.Raw)-len(text):]); text != want || run.Skip > 0 {
+		y.t.Errorf("seed %d: %v: frame %d has another body, or lacks %d events", y.seed, m.id, b.id, run.Skip)
+	}
+	return b
 }
 
 // encode makes a batch whose bodies depend on its id, its count and nothing else.
@@ -562,5 +588,12 @@ func (b batch) encode() eventlog.Batch {
 		}
 		out.Events = append(out.Events, eventlog.Event{Key: fmt.Append(nil, b.id%7), Message: message})
 	}
-	return out
+	if b.id&framed == 0 {
+		return out
+	}
+	var text []byte
+	for _, e := range out.Events {
+		text = append(text, e.Message...)
+	}
+	return logtest.Opaque(b.count, string(text))
 }

@@ -66,7 +66,7 @@ func (p *partition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.
 func (c *cursor) Next(ctx context.Context) (eventlog.Run, error) {
 	for {
 		run, err := c.TryNext(ctx)
-		if err != nil || len(run.Events) > 0 {
+		if err != nil || run.Len() > 0 {
 			return run, err
 		}
 		p := c.p
@@ -130,7 +130,7 @@ func (c *cursor) TryNext(ctx context.Context) (eventlog.Run, error) {
 			}
 			continue
 		}
-		if len(run.Events) > 0 {
+		if run.Len() > 0 {
 			c.nextSeq = run.Next()
 			return run, nil
 		}
@@ -222,12 +222,17 @@ func (c *cursor) decode(b segment.Batch) (eventlog.Run, error) {
 	if skip < 0 {
 		return eventlog.Run{}, segment.ErrInvalid
 	}
-	events, err := decodeEvents(c.events[:0], b.Body, b.Count)
-	c.events = events
-	if err != nil {
-		return eventlog.Run{}, err
+	run := eventlog.Run{First: c.nextSeq, Time: time.UnixMilli(b.Time).UTC()}
+	if b.Form == 0 {
+		events, err := decodeEvents(c.events[:0], b.Body, b.Count)
+		c.events = events
+		if err != nil {
+			return eventlog.Run{}, err
+		}
+		run.Events = events[skip:]
+	} else {
+		run.Form, run.Raw, run.Count, run.Skip = eventlog.Form(b.Form), b.Body[:len(b.Body):len(b.Body)], b.Count, int(skip)
 	}
-	run := eventlog.Run{First: c.nextSeq, Time: time.UnixMilli(b.Time).UTC(), Events: events[skip:]}
 	if b.HasProducer {
 		run.Producer = eventlog.Producer{
 			ID: b.ProducerID, Epoch: b.ProducerEpoch, First: b.ProducerFirst + int32(skip), Set: true,

@@ -16,17 +16,29 @@ var errBody = errors.New("batch body is malformed")
 
 // infoOf is what a batch's header says that gets this number and time.
 func infoOf(b eventlog.Batch, first eventlog.Sequence, timeMS int64) segment.Info {
-	return segment.Info{
-		First: int64(first), Count: len(b.Events), Time: timeMS,
+	info := segment.Info{
+		First: int64(first), Count: b.Len(), Time: timeMS,
 		HasProducer: b.Producer.Set, ProducerID: b.Producer.ID,
 		ProducerEpoch: b.Producer.Epoch, ProducerFirst: b.Producer.First,
+		Form: uint8(b.Form), MaxTime: timeMS,
 	}
+	if !b.MaxTime.IsZero() {
+		info.MaxTime = b.MaxTime.UnixMilli()
+	}
+	return info
 }
 
 // appendBatch encodes a batch, all but what depends on its place in a file.
 func appendBatch(dst []byte, b eventlog.Batch, info segment.Info) []byte {
 	start := len(dst)
 	dst = segment.Reserve(dst, info.Form)
+	if b.Form != eventlog.FormEvents {
+		dst = append(dst, b.Raw...)
+		if raw := dst[len(dst)-len(b.Raw):]; b.Place != nil {
+			b.Place(raw[:len(raw):len(raw)], eventlog.Sequence(info.First), info.Time)
+		}
+		return segment.Finish(dst, start, info)
+	}
 	for i := range b.Events {
 		e := &b.Events[i]
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(e.Message)))
@@ -61,17 +73,8 @@ func decodeEvents(dst []eventlog.Event, body []byte, count int) ([]eventlog.Even
 
 // checkBatch refuses what the contract refuses, and measures the rest.
 func checkBatch(b eventlog.Batch) (size int, err error) {
-	if len(b.Events) == 0 {
-		return 0, eventlog.ErrEmptyBatch
+	if err := b.Check(); err != nil {
+		return 0, err
 	}
-	for i := range b.Events {
-		if len(b.Events[i].Key) > eventlog.MaxKeyBytes {
-			return 0, eventlog.ErrTooLarge
-		}
-	}
-	size = b.Bytes()
-	if size > eventlog.MaxBatchBytes {
-		return 0, eventlog.ErrTooLarge
-	}
-	return size + segment.BatchHeaderBytes + segment.Align, nil
+	return b.Bytes() + segment.FormHeaderBytes + segment.Align, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -45,7 +46,7 @@ func fill(t *testing.T, p eventlog.Partition, from, to int) {
 	}
 }
 
-// readFrom gives the texts from a position to the end, and the error that ended it.
+// readFrom gives the texts from a position to the end, one of a frame, and the error that ended it.
 func readFrom(t *testing.T, p eventlog.Partition, at eventlog.Position) (texts []string, err error) {
 	t.Helper()
 	c, err := p.Cursor(t.Context(), at)
@@ -53,11 +54,14 @@ func readFrom(t *testing.T, p eventlog.Partition, at eventlog.Position) (texts [
 	defer c.Close()
 	for {
 		run, err := c.TryNext(t.Context())
-		if err != nil || len(run.Events) == 0 {
+		if err != nil || run.Len() == 0 {
 			return texts, err
 		}
 		for _, e := range run.Events {
 			texts = append(texts, string(e.Message))
+		}
+		if run.Form != eventlog.FormEvents {
+			texts = append(texts, testkit.Value(logtest.OpaqueText(run))(t))
 		}
 	}
 }

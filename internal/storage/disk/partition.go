@@ -104,6 +104,11 @@ func (p *partition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Rece
 	if err != nil {
 		return nil, err
 	}
+	if b.Form != eventlog.FormEvents {
+		if err := p.e.renewal.try(); err != nil {
+			return nil, fmt.Errorf("append %s: %w", p.id, classify(err))
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.readyToWriteLocked(); err != nil {

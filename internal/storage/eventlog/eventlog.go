@@ -60,15 +60,32 @@ type Producer struct {
 
 // Batch is what is appended: stored whole or not at all, in order.
 type Batch struct {
+	// Events are the batch's, if its form is FormEvents.
 	Events   []Event
 	Producer Producer
 	// Claim is the producer's, where there is one; see [Partition.Claim].
 	Claim Claim
+
+	// Form, if it is not the zero value FormEvents, says that the batch is a frame: Count events in
+	// a form of their own, in Raw.
+	Form  Form
+	Raw   []byte
+	Count int
+	// MaxTime is the greatest create time of a frame's events, in whole milliseconds. The zero time,
+	// and all single events, have the enqueued time.
+	MaxTime time.Time
+	// Place fills in what a frame holds of its own place: the number of its first event and the
+	// enqueued time in milliseconds. What a run gives has been placed. It is called with a copy of
+	// Raw, by the engine that stores it or whenever it is read, with locks of the engine held: it
+	// neither waits nor uses the engine, changes no lengths, and depends on nothing but its
+	// arguments. Nil means that there is nothing to fill in.
+	Place func(raw []byte, first Sequence, ms int64)
 }
 
-// Bytes is the room the batch's keys and messages take, plus a little for each event.
+// Bytes is the room the batch's keys and messages take, plus a little for each event; of a frame the
+// length of Raw.
 func (b Batch) Bytes() int {
-	n := 0
+	n := len(b.Raw)
 	for i := range b.Events {
 		n += EventOverheadBytes + len(b.Events[i].Key) + len(b.Events[i].Message)
 	}
@@ -81,18 +98,25 @@ const EventOverheadBytes = 8
 // Run is a stretch of consecutive events that were appended together, as a cursor
 // gives it: a whole batch, or the rest of one when the cursor began inside it.
 type Run struct {
-	// First is the number of Events[0]; Events[i] has First+i.
+	// First is the number of Events[0]; Events[i] has First+i. Of a frame it is that of the first
+	// event that is given.
 	First Sequence
 	// Time is when the batch was enqueued, in whole milliseconds; it never goes
 	// backwards inside a partition.
 	Time time.Time
-	// Producer is the batch's, with First moved to Events[0].
+	// Producer is the batch's, with First moved to the run's.
 	Producer Producer
 	Events   []Event
+
+	// Form, if it is not FormEvents, says that the run is a frame: Raw is the whole of it, with Count
+	// events, of which Skip come before First. The cursor began inside it, or they were given.
+	Form        Form
+	Raw         []byte
+	Count, Skip int
 }
 
 // Next is the number that follows the run.
-func (r Run) Next() Sequence { return r.First + Sequence(len(r.Events)) }
+func (r Run) Next() Sequence { return r.First + Sequence(r.Len()) }
 
 // Appended tells where a batch was stored.
 type Appended struct {
@@ -125,6 +149,10 @@ func (b Bounds) Empty() bool { return b.First == b.Next }
 
 // Last is the newest number ever given, NoSequence if none was.
 func (b Bounds) Last() Sequence { return b.Next - 1 }
+
+// Stable is where readers of committed events end: the first number whose fate a transaction has
+// still to decide. There are no transactions yet, so that it is Next.
+func (b Bounds) Stable() Sequence { return b.Next }
 
 // Engine stores logs. All methods may be called by many goroutines at once. Where storage is
 // elsewhere, every method that takes a context may answer ErrUnavailable, of engines, partitions and
@@ -174,12 +202,12 @@ type Partition interface {
 	// waits, until ctx ends, only while too much is under way already. Somebody has to
 	// call Wait on the receipt for the batch to make progress.
 	//
-	// Errors: ErrTooLarge, ErrEmptyBatch, ErrNoSpace, ErrUnavailable, ErrRemoved, ErrClosed,
-	// ctx's, or that of the storage. After any of them nothing was stored.
+	// Errors: ErrTooLarge, ErrEmptyBatch, ErrForm, ErrNoSpace, ErrUnavailable, ErrRemoved,
+	// ErrClosed, ctx's, or that of the storage. After any of them nothing was stored.
 	Submit(ctx context.Context, b Batch) (Receipt, error)
 
-	// Cursor opens a reader at a position. A number that retention has removed means
-	// the oldest kept. One past the end is a *PositionError. Latest is fixed when
+	// Cursor opens a reader at a position, which gives batches of every form; see EventsOnly. A number
+	// that retention has removed means the oldest kept. One past the end is a *PositionError. Latest is fixed when
 	// Cursor returns: it gives every event submitted after that.
 	Cursor(ctx context.Context, at Position) (Cursor, error)
 
@@ -239,7 +267,7 @@ type Cursor interface {
 	// ErrClosed, *CorruptError, or ctx's. An error moves nothing.
 	Next(ctx context.Context) (Run, error)
 
-	// TryNext is Next without the waiting: at the end it gives a run without events. The
+	// TryNext is Next without the waiting: at the end it gives a run without events, by Run.Len. The
 	// end is never before what this process has seen acknowledged.
 	TryNext(ctx context.Context) (Run, error)
 

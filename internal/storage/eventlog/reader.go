@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// Reader reads a log forward, from any position, and goes on behind damage. It opens a cursor when
+// Reader reads a log of single events forward, from any position, and goes on behind damage. Other
+// forms are ErrForm, behind which it does not go. It opens a cursor when
 // it needs one and not before: an open cursor holds memory and perhaps a file. One goroutine uses
 // it at a time.
 type Reader struct {
@@ -30,7 +31,7 @@ func (r *Reader) Seek(ctx context.Context, at Position) error {
 	if err != nil {
 		return err
 	}
-	r.cursor, r.at = cursor, cursor.At()
+	r.cursor, r.at = EventsOnly(cursor), cursor.At()
 	return nil
 }
 

@@ -61,6 +61,15 @@ func Run(t *testing.T, open Open) {
 		{"retention by size removes the oldest and keeps the numbers", testRetention},
 		{"producer marks come back with their batch", testProducer},
 		{"a claim knows what was stored before, and lets its owner append", testClaim},
+		{"frames come back as they were sent, placed, among events", testFrames},
+		{"a frame's memory is its caller's own again after Submit", testFrameOwnership},
+		{"a cursor begins inside a frame", testInsideFrame},
+		{"an empty, oversized or mixed-up frame is refused", testFrameRefusals},
+		{"create times do not mislead who reads by enqueued time", testFrameTimes},
+		{"frames and events are there after reopening", testFramesReopen},
+		{"retention removes whole frames", testFramesRetention},
+		{"many writers of frames and events", testFramesOfManyWriters},
+		{"who reads events only is told of a frame", testEventsOnly},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

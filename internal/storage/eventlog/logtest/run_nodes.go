@@ -40,8 +40,8 @@ func RunNodes(t *testing.T, open func(t *testing.T) (a, b eventlog.Engine)) {
 	}
 }
 
-// texts reads n events, waiting for them.
-func (f *fixture) texts(c eventlog.Cursor, n int) (texts []string) {
+// nextTexts reads n events, waiting for them.
+func (f *fixture) nextTexts(c eventlog.Cursor, n int) (texts []string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 	defer cancel()
@@ -57,9 +57,9 @@ func (f *fixture) texts(c eventlog.Cursor, n int) (texts []string) {
 	return texts
 }
 
-func (f *fixture) wantTexts(c eventlog.Cursor, want ...string) {
+func (f *fixture) wantNext(c eventlog.Cursor, want ...string) {
 	f.t.Helper()
-	if got := f.texts(c, len(want)); !slices.Equal(got, want) {
+	if got := f.nextTexts(c, len(want)); !slices.Equal(got, want) {
 		f.t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -96,7 +96,7 @@ func testAppendHere(t *testing.T, a, b *fixture) {
 	case <-time.After(patience):
 		t.Error("who waits without a goroutine was not woken")
 	}
-	a.wantTexts(a.cursor(here, eventlog.Earliest()), "a", "b", "c")
+	a.wantNext(a.cursor(here, eventlog.Earliest()), "a", "b", "c")
 }
 
 // testPositionsThere: positions are those of all that was acknowledged, to whomever. // C1, C2
@@ -108,7 +108,7 @@ func testPositionsThere(t *testing.T, a, b *fixture) {
 		if latest.At() != n+1 {
 			t.Fatalf("after event %d here the latest there is %d", n, latest.At())
 		}
-		b.wantTexts(b.cursor(there, eventlog.At(n)), fmt.Sprint(n))
+		b.wantNext(b.cursor(there, eventlog.At(n)), fmt.Sprint(n))
 		if c := b.cursor(there, eventlog.After(n)); c.At() != n+1 {
 			t.Fatalf("after event %d a cursor stands at %d", n, c.At())
 		}
@@ -141,8 +141,8 @@ func testRivals(t *testing.T, a, b *fixture) {
 	}
 	wg.Wait()
 	total := 2 * writers * each * 2
-	here := a.texts(a.cursor(parts[0], eventlog.Earliest()), total)
-	if there := b.texts(b.cursor(parts[1], eventlog.Earliest()), total); !slices.Equal(here, there) {
+	here := a.nextTexts(a.cursor(parts[0], eventlog.Earliest()), total)
+	if there := b.nextTexts(b.cursor(parts[1], eventlog.Earliest()), total); !slices.Equal(here, there) {
 		t.Fatal("the two read differently")
 	}
 	next := make([]int, 2*writers)
@@ -182,7 +182,7 @@ func testBoundsThere(t *testing.T, a, b *fixture) {
 	if got.First != 0 || !got.LastTime.Equal(done.Time) {
 		t.Errorf("bounds %+v after %+v", got, done)
 	}
-	b.wantTexts(b.cursor(there, eventlog.Earliest()), "a", "b")
+	b.wantNext(b.cursor(there, eventlog.Earliest()), "a", "b")
 	if p := there.Peek(); p.Next != 2 || !p.LastTime.Equal(done.Time) {
 		t.Errorf("after reading it knows %+v", p)
 	}
@@ -223,7 +223,7 @@ func testClaims(t *testing.T, a, b *fixture) {
 		nodes[i].append(p, "plain")
 	}
 	for i, p := range parts {
-		got := nodes[i].texts(nodes[i].cursor(p, eventlog.Earliest()), int(next)+4)
+		got := nodes[i].nextTexts(nodes[i].cursor(p, eventlog.Earliest()), int(next)+4)
 		if slices.Contains(got, "fenced") || len(got) != int(next)+4 {
 			t.Errorf("node %d reads %q", i, got)
 		}
@@ -299,7 +299,7 @@ func testClaimants(t *testing.T, a, b *fixture) {
 	wg.Wait()
 	p := a.partition(0)
 	a.wantSealed(p, total)
-	for n, text := range a.texts(a.cursor(p, eventlog.Earliest()), total) {
+	for n, text := range a.nextTexts(a.cursor(p, eventlog.Earliest()), total) {
 		if text != fmt.Sprint(n) {
 			t.Fatalf("event %d is %q", n, text)
 		}
@@ -336,7 +336,7 @@ func testTrimHere(t *testing.T, a, b *fixture) {
 	if done := b.append(there, "d"); done.First != 3 {
 		t.Errorf("the next event got %d", done.First)
 	}
-	a.wantTexts(a.cursor(here, eventlog.At(3)), "d")
+	a.wantNext(a.cursor(here, eventlog.At(3)), "d")
 }
 
 // H4
@@ -404,5 +404,5 @@ func testClosedHere(t *testing.T, a, b *fixture) {
 	if done := b.append(there, "b"); done.First != 1 {
 		t.Errorf("the next event got %d", done.First)
 	}
-	b.wantTexts(b.cursor(there, eventlog.Earliest()), "a", "b")
+	b.wantNext(b.cursor(there, eventlog.Earliest()), "a", "b")
 }

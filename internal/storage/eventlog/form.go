@@ -1,0 +1,118 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Form says what the events of a batch are kept as. Engines keep every form, and look into none.
+// Number 2 is reserved for control frames, which end transactions and take one number each that
+// readers of events pass over. Tests have numbers from 128 on.
+type Form uint8
+
+const (
+	// FormEvents: single events, each its AMQP sections, in Batch.Events.
+	FormEvents Form = iota
+	// FormKafka: a Kafka record batch, as its producer made it, in Batch.Raw.
+	FormKafka
+)
+
+func (f Form) String() string {
+	switch f {
+	case FormEvents:
+		return "events"
+	case FormKafka:
+		return "kafka"
+	}
+	return fmt.Sprintf("form %d", uint8(f))
+}
+
+// ErrForm: the events are stored in a form that this reader does not know, or a batch is of two
+// forms at once.
+var ErrForm = errors.New("events are in a form that is not known here")
+
+// Len is how many events the batch has.
+func (b Batch) Len() int {
+	if b.Form == FormEvents {
+		return len(b.Events)
+	}
+	return b.Count
+}
+
+// Check refuses what no engine stores: ErrEmptyBatch, ErrTooLarge, and ErrForm for a batch that has
+// both events and raw bytes.
+func (b Batch) Check() error {
+	raw := len(b.Raw) > 0 || b.Count != 0 || b.Place != nil
+	switch {
+	case b.Form == FormEvents && raw || b.Form != FormEvents && len(b.Events) > 0:
+		return fmt.Errorf("%w: %s, and also what another form has", ErrForm, b.Form)
+	case b.Len() <= 0 || b.Form != FormEvents && len(b.Raw) == 0:
+		return ErrEmptyBatch
+	case b.Len() > math.MaxInt32 || b.Bytes() > MaxBatchBytes:
+		return ErrTooLarge
+	}
+	for i := range b.Events {
+		if len(b.Events[i].Key) > MaxKeyBytes {
+			return ErrTooLarge
+		}
+	}
+	return nil
+}
+
+// Len is how many events the run gives: from First on.
+func (r Run) Len() int {
+	if r.Form == FormEvents {
+		return len(r.Events)
+	}
+	return r.Count - r.Skip
+}
+
+// EventsOnly makes a cursor for readers of single events out of one that gives every form. Where
+// another form comes it answers ErrForm and stays there: to such a reader a run of raw bytes would
+// look like the end. Every reader of events gets its cursor by it, those of hubs at the broker.
+func EventsOnly(c Cursor) Cursor { return &eventsOnly{Cursor: c} }
+
+type eventsOnly struct {
+	Cursor
+	// refused is set where the inner cursor has moved past what was refused, which begins at at.
+	refused error
+	at      Sequence
+}
+
+func (c *eventsOnly) Next(ctx context.Context) (Run, error) { return c.admit(ctx, c.Cursor.Next) }
+
+func (c *eventsOnly) TryNext(ctx context.Context) (Run, error) { return c.admit(ctx, c.Cursor.TryNext) }
+
+func (c *eventsOnly) admit(ctx context.Context, next func(context.Context) (Run, error)) (Run, error) {
+	if c.refused != nil {
+		return Run{}, c.refused
+	}
+	run, err := next(ctx)
+	if err == nil && run.Form != FormEvents {
+		return Run{}, c.refuse(run)
+	}
+	return run, err
+}
+
+func (c *eventsOnly) refuse(run Run) error {
+	c.at = run.First
+	c.refused = fmt.Errorf("%w: %d to %d are %s", ErrForm, run.First, run.Next()-1, run.Form)
+	return c.refused
+}
+
+func (c *eventsOnly) Await(wake func()) (stop func()) {
+	if c.refused != nil {
+		wake()
+		return func() {}
+	}
+	return c.Cursor.Await(wake)
+}
+
+func (c *eventsOnly) At() Sequence {
+	if c.refused != nil {
+		return c.at
+	}
+	return c.Cursor.At()
+}
