@@ -309,7 +309,7 @@ func (p latePartition) Submit(_ context.Context, b eventlog.Batch) (eventlog.Rec
 	return lateReceipt{}, nil
 }
 
-type lateReceipt struct{}
+type lateReceipt struct{ eventlog.Receipt }
 
 func (lateReceipt) Wait(ctx context.Context) (eventlog.Appended, error) {
 	<-ctx.Done()

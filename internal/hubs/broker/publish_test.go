@@ -278,7 +278,7 @@ func (nowherePartition) Submit(context.Context, eventlog.Batch) (eventlog.Receip
 	return noReceipt{}, nil
 }
 
-type noReceipt struct{}
+type noReceipt struct{ eventlog.Receipt }
 
 func (noReceipt) Wait(context.Context) (eventlog.Appended, error) { return eventlog.Appended{}, nil }
 

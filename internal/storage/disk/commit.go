@@ -31,6 +31,17 @@ type ticket struct {
 
 type outcome struct{ err error }
 
+// Start has somebody commit; see eventlog.Receipt.
+func (t *ticket) Start() {
+	p := t.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fill != nil && !p.committing && p.waiters == 0 {
+		p.committing = true
+		p.startDrainLocked()
+	}
+}
+
 // Wait returns when the batch is durable; see eventlog.Receipt. The waiter commits by
 // itself if nobody else does.
 func (t *ticket) Wait(ctx context.Context) (eventlog.Appended, error) {
@@ -123,6 +134,9 @@ func (p *partition) commitGroup() {
 	}
 	p.mu.Unlock()
 	clear(g.tickets)
+	if cap(g.buf) > 2*maxPendingBytes { // what many batches submitted together needed is not kept
+		g.buf = nil
+	}
 	g.tickets, g.buf, g.shared = g.tickets[:0], g.buf[:0], false
 	p.e.groups.Put(g)
 }

@@ -253,44 +253,62 @@ func (y *yard) step(m *model) {
 	}
 }
 
-// append submits some batches and then waits for them.
+// append submits some batches, one by one or together, and then waits for them.
 func (y *yard) append(m *model) {
-	type pending struct {
-		batch
-		receipt eventlog.Receipt
-	}
-	var under []pending
+	var under []batch
+	var receipts []eventlog.Receipt
+	together := y.rnd.IntN(3) == 0
+	var all []eventlog.Batch
 	for range 1 + y.rnd.IntN(4) {
-		y.nextID++
-		b := batch{id: y.nextID, count: 1 + y.rnd.IntN(5)}
-		if y.alike {
-			b = batch{id: y.nextID | alike, count: 2}
-		}
-		if y.large && y.rnd.IntN(4) == 0 {
-			b.id = y.nextID | large
-		}
-		if y.rnd.IntN(2) < y.frames {
-			b.id |= framed
+		b := y.newBatch()
+		if together {
+			under, all = append(under, b), append(all, b.encode())
+			continue
 		}
 		r, err := m.p.Submit(y.t.Context(), b.encode())
 		if err != nil {
 			m.bury(b)
 			continue
 		}
-		under = append(under, pending{b, r})
+		under, receipts = append(under, b), append(receipts, r)
 	}
-	for _, u := range under {
-		done, err := u.receipt.Wait(y.t.Context())
-		u.first = done.First
-		switch {
-		case err == nil:
-			m.store(y, u.batch)
-		case errors.Is(err, eventlog.ErrUncertain):
-			m.doubt(u.batch)
-		default:
-			m.bury(u.batch)
+	if together {
+		var err error
+		if receipts, err = m.p.SubmitAll(y.t.Context(), all); err != nil {
+			for _, b := range under {
+				m.bury(b)
+			}
+			return
 		}
 	}
+	for i, b := range under {
+		done, err := receipts[i].Wait(y.t.Context())
+		b.first = done.First
+		switch {
+		case err == nil:
+			m.store(y, b)
+		case errors.Is(err, eventlog.ErrUncertain):
+			m.doubt(b)
+		default:
+			m.bury(b)
+		}
+	}
+}
+
+// newBatch is one that was never sent.
+func (y *yard) newBatch() batch {
+	y.nextID++
+	b := batch{id: y.nextID, count: 1 + y.rnd.IntN(5)}
+	if y.alike {
+		b = batch{id: y.nextID | alike, count: 2}
+	}
+	if y.large && y.rnd.IntN(4) == 0 {
+		b.id = y.nextID | large
+	}
+	if y.rnd.IntN(2) < y.frames {
+		b.id |= framed
+	}
+	return b
 }
 
 func (m *model) store(y *yard, b batch) {

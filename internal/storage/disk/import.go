@@ -44,9 +44,11 @@ func (p *partition) BeginAt(ctx context.Context, first eventlog.Sequence, newest
 
 // Import gives a batch the number and time that it had; see eventlog.Importer.
 func (p *partition) Import(ctx context.Context, run eventlog.Run) (eventlog.Receipt, error) {
-	b := eventlog.Batch{Events: run.Events, Producer: run.Producer}
-	size, err := checkBatch(b)
-	if err != nil {
+	b := eventlog.Batch{Events: run.Events, Producer: run.Producer, Form: run.Form, Raw: run.Raw, Count: run.Count}
+	if err := b.Check(); err != nil {
+		return nil, err
+	}
+	if err := p.mayHold(b.Form); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -54,13 +56,8 @@ func (p *partition) Import(ctx context.Context, run eventlog.Run) (eventlog.Rece
 	if err := p.fitsLocked(run); err != nil { // before a segment is made for it
 		return nil, err
 	}
-	if err := p.readyToWriteLocked(); err != nil {
+	if err := p.admitLocked(ctx, encodedBytes(b)); err != nil {
 		return nil, err
-	}
-	for p.fill != nil && len(p.fill.buf)+size > maxPendingBytes {
-		if err := p.waitForRoomLocked(ctx); err != nil {
-			return nil, err
-		}
 	}
 	if err := p.fitsLocked(run); err != nil { // something may have failed meanwhile
 		return nil, err

@@ -100,26 +100,67 @@ var _ eventlog.Partition = (*partition)(nil)
 
 // Submit gives the batch its number; see eventlog.Partition.
 func (p *partition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
-	size, err := checkBatch(b)
-	if err != nil {
+	if err := b.Check(); err != nil {
 		return nil, err
 	}
-	if b.Form != eventlog.FormEvents {
-		if err := p.e.renewal.try(); err != nil {
-			return nil, fmt.Errorf("append %s: %w", p.id, classify(err))
-		}
+	if err := p.mayHold(b.Form); err != nil {
+		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.readyToWriteLocked(); err != nil {
+	if err := p.admitLocked(ctx, encodedBytes(b)); err != nil {
 		return nil, err
+	}
+	return p.enqueueLocked(b), nil
+}
+
+// SubmitAll gives batches their numbers; see eventlog.Partition. All of them are part of one group,
+// so that one write stores them, or power loss a prefix.
+func (p *partition) SubmitAll(ctx context.Context, batches []eventlog.Batch) ([]eventlog.Receipt, error) {
+	if err := eventlog.CheckAll(batches); err != nil {
+		return nil, err
+	}
+	size := 0
+	for i := range batches {
+		if err := p.mayHold(batches[i].Form); err != nil {
+			return nil, err
+		}
+		size += encodedBytes(batches[i])
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.admitLocked(ctx, size); err != nil {
+		return nil, err
+	}
+	receipts := make([]eventlog.Receipt, len(batches))
+	for i := range batches {
+		receipts[i] = p.enqueueLocked(batches[i])
+	}
+	return receipts, nil
+}
+
+// mayHold sees to it that the folder is known as one that may have such batches.
+func (p *partition) mayHold(form eventlog.Form) error {
+	if form == eventlog.FormEvents {
+		return nil
+	}
+	if err := p.e.renewal.try(); err != nil {
+		return fmt.Errorf("append %s: %w", p.id, classify(err))
+	}
+	return nil
+}
+
+// admitLocked returns when so many bytes may join the group that is being gathered.
+func (p *partition) admitLocked(ctx context.Context, size int) error {
+	if err := p.readyToWriteLocked(); err != nil {
+		return err
 	}
 	for p.fill != nil && len(p.fill.buf)+size > maxPendingBytes {
 		if err := p.waitForRoomLocked(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return p.enqueueLocked(b), nil
+	return nil
 }
 
 // readyToWriteLocked opens the partition at its first use and mends it after a failure.

@@ -9,6 +9,29 @@ import (
 // MaxAppends bounds how often Again appends what was certainly not stored.
 const MaxAppends = 4
 
+// MaxSubmitBytes is the most that batches submitted together may measure: the five batches that an
+// idempotent producer may have under way.
+const MaxSubmitBytes = 5 * MaxBatchBytes
+
+// CheckAll refuses what no engine stores of batches that are submitted together; see Batch.Check. No
+// batches at all are ErrEmptyBatch, too many bytes ErrTooLarge.
+func CheckAll(batches []Batch) error {
+	if len(batches) == 0 {
+		return ErrEmptyBatch
+	}
+	total := 0
+	for i := range batches {
+		if err := batches[i].Check(); err != nil {
+			return err
+		}
+		total += batches[i].Bytes()
+	}
+	if total > MaxSubmitBytes {
+		return ErrTooLarge
+	}
+	return nil
+}
+
 // Append submits one batch and waits for it. Where the partition's writer was replaced before the
 // batch got there it was certainly not stored, and is appended again, up to a limit: who waits has
 // nothing else under way that it could overtake.

@@ -30,6 +30,8 @@ func (p *scripted) Submit(context.Context, eventlog.Batch) (eventlog.Receipt, er
 
 type receipt struct{ err error }
 
+func (receipt) Start() {}
+
 func (r receipt) Wait(context.Context) (eventlog.Appended, error) {
 	if r.err != nil {
 		return eventlog.Appended{}, r.err

@@ -200,15 +200,22 @@ type Partition interface {
 	// waiting for the storage. Nothing is promised until the receipt says so. The
 	// batch's bytes have been copied when it returns: listeners use their buffers again. It
 	// waits, until ctx ends, only while too much is under way already. Somebody has to
-	// call Wait on the receipt for the batch to make progress.
+	// call Wait or Start on the receipt for the batch to make progress.
 	//
 	// Errors: ErrTooLarge, ErrEmptyBatch, ErrForm, ErrNoSpace, ErrUnavailable, ErrRemoved,
 	// ErrClosed, ctx's, or that of the storage. After any of them nothing was stored.
 	Submit(ctx context.Context, b Batch) (Receipt, error)
 
+	// SubmitAll is Submit for batches that follow each other, at most MaxSubmitBytes together. After
+	// an error none of them was submitted. Else each has a receipt with its own number; they are
+	// stored in order, and what is stored of them is always a prefix, whatever fails: once the
+	// receipt of one says that it was not stored, so do those behind it. An engine whose partitions
+	// have several writers may store batches of others between them.
+	SubmitAll(ctx context.Context, batches []Batch) ([]Receipt, error)
+
 	// Cursor opens a reader at a position, which gives batches of every form; see EventsOnly. A number
-	// that retention has removed means the oldest kept. One past the end is a *PositionError. Latest is fixed when
-	// Cursor returns: it gives every event submitted after that.
+	// that retention has removed means the oldest kept. One past the end is a *PositionError. Latest is
+	// fixed when Cursor returns: it gives every event submitted after that.
 	Cursor(ctx context.Context, at Position) (Cursor, error)
 
 	// Bounds tells what there is to read. Only what was acknowledged counts, and all that
@@ -246,7 +253,12 @@ type Partition interface {
 
 // Receipt is the promise of one submitted batch.
 type Receipt interface {
-	// Wait returns once the batch is as durable as the engine promises, and is to be called exactly
+	// Start has the batch stored without waiting for it, and neither blocks nor fails. Who commits to
+	// many partitions at once starts all of them before waiting for the first, and who does not want
+	// to know the outcome starts only. It is not to be called after Wait.
+	Start()
+
+	// Wait returns once the batch is as durable as the engine promises, and is to be called at most
 	// once. A write under way is not interrupted by ctx. When a batch is refused, those submitted
 	// behind it before anyone was told are refused too; one submitted later may be stored, so that
 	// who pipelines and wants order waits for what is under way before it goes on after a refusal.

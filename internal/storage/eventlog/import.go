@@ -32,6 +32,8 @@ var errImport = errors.New("it cannot be imported")
 // event is of a time; nil: it can.
 func CheckImport(next Sequence, newest time.Time, run Run) error {
 	switch {
+	case run.Skip > 0:
+		return fmt.Errorf("%w: event %d is inside a frame, which comes whole or not at all", errImport, run.First)
 	case run.First > next:
 		return fmt.Errorf("%w: event %d leaves a gap behind %d", errImport, run.First, next-1)
 	case run.First < next:
@@ -118,7 +120,7 @@ func copyRuns(ctx context.Context, from Partition, to Importer, at, end Sequence
 	}
 	for cursor.At() < end && settle(importsAtOnce-1) == nil {
 		run, failed := cursor.TryNext(ctx)
-		if failed == nil && len(run.Events) == 0 {
+		if failed == nil && run.Len() == 0 {
 			break
 		}
 		var receipt Receipt
@@ -129,7 +131,7 @@ func copyRuns(ctx context.Context, from Partition, to Importer, at, end Sequence
 			err = failed
 			break
 		}
-		under, counts = append(under, receipt), append(counts, int64(len(run.Events)))
+		under, counts = append(under, receipt), append(counts, int64(run.Len()))
 	}
 	err = settle(0)
 	return stored, err

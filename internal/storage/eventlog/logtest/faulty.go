@@ -35,6 +35,7 @@ type Op struct {
 	Kind OpKind
 	ID   eventlog.PartitionID // of OpProvide and OpRemove the log alone
 	// N numbers the operations of this kind, beginning with 1; that of an OpWait is its OpSubmit's.
+	// SubmitAll is one OpSubmit.
 	N int
 	// At is where the cursor of an OpNext stands.
 	At eventlog.Sequence
@@ -161,6 +162,30 @@ func (p *faultyPartition) Submit(ctx context.Context, b eventlog.Batch) (r event
 	}
 	return &faultyReceipt{Receipt: r, p: p, n: op.N}, nil
 }
+
+// SubmitAll is one operation, an OpSubmit, whose number all its receipts have.
+func (p *faultyPartition) SubmitAll(ctx context.Context, batches []eventlog.Batch) (all []eventlog.Receipt, err error) {
+	op := &Op{Kind: OpSubmit, ID: p.id}
+	err = p.f.do(op, func() error {
+		all, err = p.Partition.SubmitAll(ctx, batches)
+		return err
+	})
+	if refusal, ok := errors.AsType[*refused](err); ok {
+		all = make([]eventlog.Receipt, len(batches))
+		for i := range all {
+			all[i] = refusal
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i] = &faultyReceipt{Receipt: all[i], p: p, n: op.N}
+	}
+	return all, nil
+}
+
+// Start implements eventlog.Receipt.
+func (r *refused) Start() {}
 
 // Wait implements eventlog.Receipt.
 func (r *refused) Wait(context.Context) (eventlog.Appended, error) {

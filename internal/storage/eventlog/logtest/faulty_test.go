@@ -56,6 +56,20 @@ func TestFaulty(t *testing.T) {
 			}
 		}
 	}
+	for _, inject := range []error{nil, broken, logtest.Unheard(broken), logtest.Refused(broken)} {
+		f.Fail(inject, logtest.OpSubmit)
+		before := f.Count(logtest.OpSubmit)
+		all, err := log.SubmitAll(t.Context(), []eventlog.Batch{batch, batch})
+		for _, r := range all {
+			r.Start()
+			_, waited := r.Wait(t.Context())
+			err = errors.Join(err, waited)
+		}
+		if (err != nil) != (inject != nil) || err != nil && !errors.Is(err, broken) {
+			t.Errorf("batches together told to end in %v: %v", inject, err)
+		}
+		testkit.Equal(t, f.Count(logtest.OpSubmit)-before, 1, "submits")
+	}
 	f.Inject(nil)
 	log, err = f.Partition(eventlog.PartitionID{Log: "y"})
 	testkit.Must(t, err)

@@ -69,6 +69,10 @@ func Run(t *testing.T, open Open) {
 		{"frames and events are there after reopening", testFramesReopen},
 		{"retention removes whole frames", testFramesRetention},
 		{"many writers of frames and events", testFramesOfManyWriters},
+		{"batches submitted together are stored in order, each with its number", testSubmitAll},
+		{"of batches submitted together none or all are refused", testSubmitAllRefused},
+		{"batches submitted together: a prefix is stored when the log ends", testSubmitAllAtTheEnd},
+		{"who starts need not wait", testStart},
 		{"who reads events only is told of a frame", testEventsOnly},
 	}
 	for _, tt := range tests {

@@ -134,6 +134,9 @@ type claimReceipt struct {
 	batch eventlog.Batch
 }
 
+// Start does nothing: Wait does it all, since nobody here stores without waiting.
+func (r *claimReceipt) Start() {}
+
 // Wait stores the batch, if its claim holds.
 func (r *claimReceipt) Wait(ctx context.Context) (done eventlog.Appended, err error) {
 	nodes := r.p.node.nodes
