@@ -114,6 +114,7 @@ func (c *cursor) TryNext(ctx context.Context) (eventlog.Run, error) {
 	if c.closed {
 		return eventlog.Run{}, eventlog.ErrClosed
 	}
+	c.events = c.events[:0]
 	for {
 		if ok, err := c.position(); err != nil || !ok {
 			return eventlog.Run{}, err
@@ -224,12 +225,13 @@ func (c *cursor) decode(b segment.Batch) (eventlog.Run, error) {
 	}
 	run := eventlog.Run{First: c.nextSeq, Time: time.UnixMilli(b.Time).UTC()}
 	if b.Form == 0 {
-		events, err := decodeEvents(c.events[:0], b.Body, b.Count)
-		c.events = events
+		before := len(c.events)
+		events, err := decodeEvents(c.events, b.Body, b.Count)
 		if err != nil {
 			return eventlog.Run{}, err
 		}
-		run.Events = events[skip:]
+		c.events = events
+		run.Events = events[before+int(skip):]
 	} else {
 		run.Form, run.Raw, run.Count, run.Skip = eventlog.Form(b.Form), b.Body[:len(b.Body):len(b.Body)], b.Count, int(skip)
 	}

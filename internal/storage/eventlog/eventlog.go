@@ -283,10 +283,28 @@ type Cursor interface {
 	// end is never before what this process has seen acknowledged.
 	TryNext(ctx context.Context) (Run, error)
 
+	// TryNextAll is TryNext for as many runs as one read of the storage gives, appended to to. They
+	// measure at most max bytes together, as Batch.Bytes does, but there is at least one where there
+	// is something; where there is nothing to comes back as it was. All of them stay valid until the
+	// next call. An error behind a run is left to the next call.
+	TryNextAll(ctx context.Context, to []Run, max int) ([]Run, error)
+
+	// Extents tells what comes next, from headers alone, and moves nothing: as many runs as measure
+	// at most max bytes together, but at least one where there is something, appended to to. So who
+	// has to say how long an answer is before it sends it need not have it in memory. What is read
+	// then is just that, unless retention overtakes the cursor or what is stored is damaged, which
+	// headers do not tell. Errors are those of TryNext.
+	Extents(ctx context.Context, to []Extent, max int) ([]Extent, error)
+
+	// Rest gives back the memory that the cursor reads into, until the next call: for who has many
+	// cursors, and reads few of them at a time. What a run holds ends with it.
+	Rest()
+
 	// Await has wake called, once, when Next has something to say: at once if it has already. It is
 	// called with locks of the engine held, so that it must neither wait nor use the engine. stop
 	// takes it back, also when the cursor is closed, which does not end it; a call may be under way
-	// when stop returns. Waker waits so at many cursors.
+	// when stop returns. Waker waits so at many cursors, which is how one goroutine is told of many
+	// partitions.
 	Await(wake func()) (stop func())
 
 	// At is the number of the next event to be given.

@@ -69,6 +69,20 @@ func (r Run) Len() int {
 	return r.Count - r.Skip
 }
 
+// Extent is what headers tell of a run.
+type Extent struct {
+	First Sequence
+	Form  Form
+	// Count and Skip are a frame's. Of single events Skip is how many of the batch's Count come
+	// before First.
+	Count, Skip int
+	// Bytes is what the whole batch measures, by Batch.Bytes: of a frame, the length of Run.Raw.
+	Bytes int
+}
+
+// Next is the number that follows the run.
+func (e Extent) Next() Sequence { return e.First + Sequence(e.Count-e.Skip) }
+
 // EventsOnly makes a cursor for readers of single events out of one that gives every form. Where
 // another form comes it answers ErrForm and stays there: to such a reader a run of raw bytes would
 // look like the end. Every reader of events gets its cursor by it, those of hubs at the broker.
@@ -94,6 +108,31 @@ func (c *eventsOnly) admit(ctx context.Context, next func(context.Context) (Run,
 		return Run{}, c.refuse(run)
 	}
 	return run, err
+}
+
+func (c *eventsOnly) TryNextAll(ctx context.Context, to []Run, max int) ([]Run, error) {
+	if c.refused != nil {
+		return to, c.refused
+	}
+	before := len(to)
+	to, err := c.Cursor.TryNextAll(ctx, to, max)
+	for i := before; i < len(to); i++ {
+		if to[i].Form == FormEvents {
+			continue
+		}
+		if err := c.refuse(to[i]); i == before {
+			return to[:i], err
+		}
+		return to[:i], nil
+	}
+	return to, err
+}
+
+func (c *eventsOnly) Extents(ctx context.Context, to []Extent, max int) ([]Extent, error) {
+	if c.refused != nil {
+		return to, c.refused
+	}
+	return c.Cursor.Extents(ctx, to, max)
 }
 
 func (c *eventsOnly) refuse(run Run) error {

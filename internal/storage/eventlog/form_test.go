@@ -65,6 +65,11 @@ func (r *runs) TryNext(context.Context) (run eventlog.Run, err error) {
 	return run, nil
 }
 
+func (r *runs) TryNextAll(_ context.Context, to []eventlog.Run, _ int) ([]eventlog.Run, error) {
+	to, r.left = append(to, r.left...), nil
+	return to, nil
+}
+
 func (r *runs) Next(ctx context.Context) (eventlog.Run, error) { return r.TryNext(ctx) }
 
 func (r *runs) At() eventlog.Sequence { return r.at }
@@ -97,8 +102,20 @@ func TestEventsOnly(t *testing.T) {
 	c.Await(func() { woken = true })()
 	testkit.That(t, woken, "who waits is not told that there is something to say")
 
+	c = eventlog.EventsOnly(list())
+	got := testkit.Value(c.TryNextAll(t.Context(), nil, 1<<20))(t)
+	testkit.Equal(t, len(got), 1, "runs before the frame")
+	testkit.ErrorIs(t, testkit.Err(c.TryNextAll(t.Context(), nil, 1<<20)), eventlog.ErrForm)
+	testkit.ErrorIs(t, testkit.Err(c.Extents(t.Context(), nil, 1<<20)), eventlog.ErrForm)
+	testkit.Equal(t, c.At(), 5, "where it stays")
+	frame := list()
+	frame.left = frame.left[1:]
+	none, err := eventlog.EventsOnly(frame).TryNextAll(t.Context(), nil, 1<<20)
+	testkit.ErrorIs(t, err, eventlog.ErrForm)
+	testkit.Equal(t, len(none), 0, "runs where the frame comes first")
+
 	r := eventlog.NewReader(func(context.Context, eventlog.Position) (eventlog.Cursor, error) { return list(), nil }, 0)
-	run, _, err := r.Next(t.Context())
+	run, _, err = r.Next(t.Context())
 	testkit.Must(t, err)
 	testkit.Equal(t, run.Len(), 3)
 	_, damage, err := r.Next(t.Context())

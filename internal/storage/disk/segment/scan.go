@@ -76,16 +76,63 @@ func (s *Scanner) Next() (Batch, error) {
 		if s.offset+int64(need) > s.limit {
 			return Batch{}, ErrInvalid
 		}
-		if err := s.fill(need); err != nil {
+		if err := s.fill(need, chunkBytes); err != nil {
 			return Batch{}, err
 		}
 	}
 }
 
-// fill makes buf hold at least need bytes from offset on, reading a whole chunk.
-func (s *Scanner) fill(need int) error {
+// Skim gives what the header of the batch at the offset says, and moves behind it without reading
+// its body, of which it gives the length. Where it has to read it reads so many bytes ahead, for the
+// headers that follow.
+func (s *Scanner) Skim(ahead int) (info Info, body int, err error) {
+	for {
+		h, need, err := header(s.buf[min(int(s.offset-s.bufAt), len(s.buf)):], s.salt)
+		if err == nil {
+			if s.offset+int64(batchBytes(h)) > s.limit {
+				return Info{}, 0, ErrInvalid
+			}
+			s.offset += int64(batchBytes(h))
+			return parseInfo(h), int(binary.LittleEndian.Uint32(h[offBodyBytes:])), nil
+		}
+		if !errors.Is(err, ErrShort) {
+			return Info{}, 0, err
+		}
+		if s.offset >= s.limit {
+			return Info{}, 0, io.EOF
+		}
+		if s.offset+int64(need) > s.limit {
+			return Info{}, 0, ErrInvalid
+		}
+		if err := s.fill(need, max(ahead, FormHeaderBytes)); err != nil {
+			return Info{}, 0, err
+		}
+	}
+}
+
+// Ahead reads so many bytes from the offset on, as far as there are any, with one read. What goes
+// wrong with it, Next meets again.
+func (s *Scanner) Ahead(bytes int) {
+	want := int(min(int64(bytes), s.limit-s.offset))
+	if len(s.buf)-int(s.offset-s.bufAt) < want {
+		_ = s.fill(want, want)
+	}
+}
+
+// Held tells the length of the body of the batch at the offset if Next gives it without reading.
+func (s *Scanner) Held() (body int, ok bool) {
+	b := s.buf[min(int(s.offset-s.bufAt), len(s.buf)):]
+	h, _, err := header(b, s.salt)
+	if err != nil || len(b) < batchBytes(h) {
+		return 0, false
+	}
+	return int(binary.LittleEndian.Uint32(h[offBodyBytes:])), true
+}
+
+// fill makes buf hold at least need bytes from offset on, reading more ahead.
+func (s *Scanner) fill(need, ahead int) error {
 	kept := copy(s.buf[:cap(s.buf)], s.buf[min(int(s.offset-s.bufAt), len(s.buf)):])
-	want := int(min(int64(max(need, chunkBytes)), s.limit-s.offset))
+	want := int(min(int64(max(need, ahead)), s.limit-s.offset))
 	if cap(s.buf) < want {
 		grown := make([]byte, want)
 		copy(grown, s.buf[:kept])

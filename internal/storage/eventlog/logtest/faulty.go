@@ -13,8 +13,8 @@ import (
 // OpKind tells the operations of a Faulty apart.
 type OpKind int
 
-// One kind for each method that may fail of partitions, receipts and cursors, and those of engines that concern
-// one log. OpNext is both of a cursor's.
+// One kind for each method that may fail of partitions, receipts and cursors, and those of engines
+// that concern one log. OpNext is each of a cursor's that read.
 const (
 	OpPartition OpKind = iota
 	OpProvide
@@ -266,6 +266,28 @@ func (c *faultyCursor) next(ctx context.Context, next func(context.Context) (eve
 		return err
 	})
 	return run, err
+}
+
+func (c *faultyCursor) TryNextAll(ctx context.Context, to []eventlog.Run, max int) (runs []eventlog.Run, err error) {
+	err = c.p.f.do(&Op{Kind: OpNext, ID: c.p.id, At: c.At()}, func() error {
+		runs, err = c.Cursor.TryNextAll(ctx, to, max)
+		return err
+	})
+	if err != nil {
+		return to, err
+	}
+	return runs, nil
+}
+
+func (c *faultyCursor) Extents(ctx context.Context, to []eventlog.Extent, max int) (extents []eventlog.Extent, err error) {
+	err = c.p.f.do(&Op{Kind: OpNext, ID: c.p.id, At: c.At()}, func() error {
+		extents, err = c.Cursor.Extents(ctx, to, max)
+		return err
+	})
+	if err != nil {
+		return to, err
+	}
+	return extents, nil
 }
 
 // Close counts once, however often it is called.

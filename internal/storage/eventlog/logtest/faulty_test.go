@@ -70,6 +70,19 @@ func TestFaulty(t *testing.T) {
 		}
 		testkit.Equal(t, f.Count(logtest.OpSubmit)-before, 1, "submits")
 	}
+	for name, read := range map[string]func(eventlog.Cursor) error{
+		"TryNextAll": func(c eventlog.Cursor) error { return testkit.Err(c.TryNextAll(t.Context(), nil, 100)) },
+		"Extents":    func(c eventlog.Cursor) error { return testkit.Err(c.Extents(t.Context(), nil, 100)) },
+	} {
+		for _, inject := range []error{nil, broken, logtest.Unheard(broken)} {
+			f.Fail(inject, logtest.OpNext)
+			before := f.Count(logtest.OpNext)
+			if err := cursor(read); (err != nil) != (inject != nil) || err != nil && !errors.Is(err, broken) {
+				t.Errorf("%s told to end in %v: %v", name, inject, err)
+			}
+			testkit.Equal(t, f.Count(logtest.OpNext)-before, 1, name)
+		}
+	}
 	f.Inject(nil)
 	log, err = f.Partition(eventlog.PartitionID{Log: "y"})
 	testkit.Must(t, err)

@@ -73,6 +73,10 @@ func Run(t *testing.T, open Open) {
 		{"of batches submitted together none or all are refused", testSubmitAllRefused},
 		{"batches submitted together: a prefix is stored when the log ends", testSubmitAllAtTheEnd},
 		{"who starts need not wait", testStart},
+		{"extents are what is read then", testExtents},
+		{"extents begin inside a frame, and see what has come", testExtentsInside},
+		{"many runs at once are those that come one by one", testTryNextAll},
+		{"extents of what has ended", testExtentsAfterTheEnd},
 		{"who reads events only is told of a frame", testEventsOnly},
 	}
 	for _, tt := range tests {
