@@ -53,9 +53,12 @@ func (p *partition) Cursor(ctx context.Context, at eventlog.Position) (eventlog.
 		}
 		nextSeq = max(seq, first)
 	}
-	if t, ok := at.Time(); ok {
+	search := p.searchOf(at)
+	for search != nil {
 		var err error
-		if nextSeq, err = p.sequenceAt(t); err != nil {
+		if nextSeq, err = search(); err == nil {
+			break
+		} else if !errors.Is(err, errDropped) { // else it is looked for again, in what is there now
 			return nil, err
 		}
 	}
@@ -328,20 +331,7 @@ func (c *cursor) leave() {
 	}
 }
 
-// sequenceAt finds the first event of that time or later, or the end.
-func (p *partition) sequenceAt(t time.Time) (eventlog.Sequence, error) {
-	ms := t.UnixMilli()
-	if t.After(time.UnixMilli(ms)) {
-		ms++
-	}
-	for {
-		nextSeq, err := p.searchTime(ms)
-		if !errors.Is(err, errDropped) {
-			return nextSeq, err
-		}
-	}
-}
-
+// searchTime finds the first event of that time or later, or the end.
 func (p *partition) searchTime(ms int64) (eventlog.Sequence, error) {
 	p.mu.Lock()
 	if p.gone != nil {

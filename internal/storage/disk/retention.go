@@ -151,7 +151,7 @@ func (s *segments) beginningOf(base eventlog.Sequence) (segment.Tail, error) {
 		}
 		defer next.release()
 	}
-	return segment.Tail{Next: int64(base), LastTime: next.head.BaseTime}, nil
+	return segment.Tail{Next: int64(base), LastTime: next.head.BaseTime, MaxTime: segment.NoTime}, nil
 }
 
 // eraseCondemned takes the segment that was last dropped off the disk, or keeps it for use again.

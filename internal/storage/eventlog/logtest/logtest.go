@@ -77,6 +77,8 @@ func Run(t *testing.T, open Open) {
 		{"extents begin inside a frame, and see what has come", testExtentsInside},
 		{"many runs at once are those that come one by one", testTryNextAll},
 		{"extents of what has ended", testExtentsAfterTheEnd},
+		{"a cursor begins at a create time", testCreated},
+		{"a cursor begins at a create time after reopening, and when some is removed", testCreatedLater},
 		{"who reads events only is told of a frame", testEventsOnly},
 	}
 	for _, tt := range tests {
