@@ -12,6 +12,9 @@ import (
 // message. Numbers are little-endian.
 const eventHeaderBytes = eventlog.EventOverheadBytes
 
+// headroom is what a batch takes at most beyond what it measures.
+const headroom = segment.FormHeaderBytes + segment.Align
+
 var errBody = errors.New("batch body is malformed")
 
 // infoOf is what a batch's header says that gets this number and time.
@@ -69,9 +72,4 @@ func decodeEvents(dst []eventlog.Event, body []byte, count int) ([]eventlog.Even
 		return dst, errBody
 	}
 	return dst, nil
-}
-
-// encodedBytes is the room that a batch takes at most.
-func encodedBytes(b eventlog.Batch) int {
-	return b.Bytes() + segment.FormHeaderBytes + segment.Align
 }

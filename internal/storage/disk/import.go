@@ -45,7 +45,8 @@ func (p *partition) BeginAt(ctx context.Context, first eventlog.Sequence, newest
 // Import gives a batch the number and time that it had; see eventlog.Importer.
 func (p *partition) Import(ctx context.Context, run eventlog.Run) (eventlog.Receipt, error) {
 	b := eventlog.Batch{Events: run.Events, Producer: run.Producer, Form: run.Form, Raw: run.Raw, Count: run.Count}
-	if err := b.Check(); err != nil {
+	size, err := b.Check()
+	if err != nil {
 		return nil, err
 	}
 	if err := p.mayHold(b.Form); err != nil {
@@ -56,7 +57,7 @@ func (p *partition) Import(ctx context.Context, run eventlog.Run) (eventlog.Rece
 	if err := p.fitsLocked(run); err != nil { // before a segment is made for it
 		return nil, err
 	}
-	if err := p.admitLocked(ctx, encodedBytes(b)); err != nil {
+	if err := p.admitLocked(ctx, size); err != nil {
 		return nil, err
 	}
 	if err := p.fitsLocked(run); err != nil { // something may have failed meanwhile

@@ -100,7 +100,8 @@ var _ eventlog.Partition = (*partition)(nil)
 
 // Submit gives the batch its number; see eventlog.Partition.
 func (p *partition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Receipt, error) {
-	if err := b.Check(); err != nil {
+	size, err := b.Check()
+	if err != nil {
 		return nil, err
 	}
 	if err := p.mayHold(b.Form); err != nil {
@@ -108,7 +109,7 @@ func (p *partition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Rece
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.admitLocked(ctx, encodedBytes(b)); err != nil {
+	if err := p.admitLocked(ctx, size+headroom); err != nil {
 		return nil, err
 	}
 	return p.enqueueLocked(b), nil
@@ -117,19 +118,18 @@ func (p *partition) Submit(ctx context.Context, b eventlog.Batch) (eventlog.Rece
 // SubmitAll gives batches their numbers; see eventlog.Partition. All of them are part of one group,
 // so that one write stores them, or power loss a prefix.
 func (p *partition) SubmitAll(ctx context.Context, batches []eventlog.Batch) ([]eventlog.Receipt, error) {
-	if err := eventlog.CheckAll(batches); err != nil {
+	size, err := eventlog.CheckAll(batches)
+	if err != nil {
 		return nil, err
 	}
-	size := 0
 	for i := range batches {
 		if err := p.mayHold(batches[i].Form); err != nil {
 			return nil, err
 		}
-		size += encodedBytes(batches[i])
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.admitLocked(ctx, size); err != nil {
+	if err := p.admitLocked(ctx, size+len(batches)*headroom); err != nil {
 		return nil, err
 	}
 	receipts := make([]eventlog.Receipt, len(batches))

@@ -13,23 +13,23 @@ const MaxAppends = 4
 // idempotent producer may have under way.
 const MaxSubmitBytes = 5 * MaxBatchBytes
 
-// CheckAll refuses what no engine stores of batches that are submitted together; see Batch.Check. No
-// batches at all are ErrEmptyBatch, too many bytes ErrTooLarge.
-func CheckAll(batches []Batch) error {
+// CheckAll refuses what no engine stores of batches that are submitted together, and measures others;
+// see Batch.Check. No batches at all are ErrEmptyBatch, too many bytes ErrTooLarge.
+func CheckAll(batches []Batch) (size int, err error) {
 	if len(batches) == 0 {
-		return ErrEmptyBatch
+		return 0, ErrEmptyBatch
 	}
-	total := 0
 	for i := range batches {
-		if err := batches[i].Check(); err != nil {
-			return err
+		one, err := batches[i].Check()
+		if err != nil {
+			return 0, err
 		}
-		total += batches[i].Bytes()
+		size += one
 	}
-	if total > MaxSubmitBytes {
-		return ErrTooLarge
+	if size > MaxSubmitBytes {
+		return 0, ErrTooLarge
 	}
-	return nil
+	return size, nil
 }
 
 // Append submits one batch and waits for it. Where the partition's writer was replaced before the

@@ -42,23 +42,24 @@ func (b Batch) Len() int {
 }
 
 // Check refuses what no engine stores: ErrEmptyBatch, ErrTooLarge, and ErrForm for a batch that has
-// both events and raw bytes.
-func (b Batch) Check() error {
+// both events and raw bytes. Of others it gives what Bytes does.
+func (b Batch) Check() (size int, err error) {
 	raw := len(b.Raw) > 0 || b.Count != 0 || b.Place != nil
 	switch {
 	case b.Form == FormEvents && raw || b.Form != FormEvents && len(b.Events) > 0:
-		return fmt.Errorf("%w: %s, and also what another form has", ErrForm, b.Form)
+		return 0, fmt.Errorf("%w: %s, and also what another form has", ErrForm, b.Form)
 	case b.Len() <= 0 || b.Form != FormEvents && len(b.Raw) == 0:
-		return ErrEmptyBatch
-	case b.Len() > math.MaxInt32 || b.Bytes() > MaxBatchBytes:
-		return ErrTooLarge
+		return 0, ErrEmptyBatch
 	}
 	for i := range b.Events {
 		if len(b.Events[i].Key) > MaxKeyBytes {
-			return ErrTooLarge
+			return 0, ErrTooLarge
 		}
 	}
-	return nil
+	if size = b.Bytes(); size > MaxBatchBytes || b.Len() > math.MaxInt32 {
+		return 0, ErrTooLarge
+	}
+	return size, nil
 }
 
 // Len is how many events the run gives: from First on.

@@ -32,8 +32,10 @@ func TestBatchCheck(t *testing.T) {
 		"a frame with events, too": {eventlog.Batch{Events: one, Form: eventlog.FormKafka, Raw: raw, Count: 1}, eventlog.ErrForm},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := tt.batch.Check(); tt.want == nil {
+			size, err := tt.batch.Check()
+			if tt.want == nil {
 				testkit.Must(t, err)
+				testkit.Equal(t, size, tt.batch.Bytes(), "size")
 			} else {
 				testkit.ErrorIs(t, err, tt.want)
 			}
