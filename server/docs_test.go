@@ -27,6 +27,8 @@ func TestLimitsAreDocumented(t *testing.T) {
 	} {
 		testkit.Equal(t, strings.Contains(guide, "\n| "+row+" |\n"), true, "the guide has the row: %s", row)
 	}
+	testkit.Equal(t, admission.Divide(0).Outgoing, 2048)
+	testkit.Equal(t, strings.Contains(guide, "connections to webhooks and functions\nan eighth (2,048)"), true)
 	// The limit of open files that the guide names is the least that is enough.
 	const enough = 27_232
 	testkit.Equal(t, strings.Contains(guide, "need a limit of 27,232."), true)

@@ -186,7 +186,8 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 func (y *yard) openGrid(ctx context.Context) (err error) {
 	cfg, log := y.cfg.Grid, y.cfg.Log
 	y.client, err = egress.New(egress.Config{
-		Allow: cfg.Allow, Loopback: y.open.development(), UserAgent: "eventyard/" + y.cfg.Version, Log: log,
+		Allow: cfg.Allow, Loopback: y.open.development(), UserAgent: "eventyard/" + y.cfg.Version,
+		Connections: y.cfg.shares().Outgoing, Log: log, Metrics: y.registry,
 	})
 	if err != nil {
 		return fmt.Errorf("open the client of webhooks: %w", err)

@@ -7,6 +7,9 @@ type Shares struct {
 	Storage int
 	// Strangers is how many connections may have shown no right, at all listeners.
 	Strangers int
+	// Outgoing is how many connections to others there may be, at least two: to webhooks, functions and
+	// issuers of tokens.
+	Outgoing int
 	// Clients is how many connections of clients each listener may have, in the order of Divide's
 	// arguments.
 	Clients []int
@@ -17,21 +20,22 @@ type Shares struct {
 const (
 	ownDescriptors      = 64
 	storageDescriptors  = 4096
-	outgoingDescriptors = 2048 // to webhooks, functions and issuers of tokens
+	outgoingDescriptors = 2048
 )
 
 // Divide gives each its share of so many descriptors; 0: there is no limit. Of what the yard itself
 // needs not, storage has half, outgoing connections and strangers an eighth each, and clients what
 // is left: as many as each listener wants, or that much in proportion.
 func Divide(descriptors int, wants ...int) Shares {
-	s := Shares{Storage: storageDescriptors, Strangers: DefaultStrangers, Clients: wants}
+	s := Shares{Storage: storageDescriptors, Strangers: DefaultStrangers, Outgoing: outgoingDescriptors, Clients: wants}
 	if descriptors == 0 {
 		return s
 	}
 	rest := max(descriptors-ownDescriptors, 16)
 	s.Storage = min(s.Storage, rest/2)
 	s.Strangers = min(s.Strangers, rest/8)
-	rest -= s.Storage + s.Strangers + min(outgoingDescriptors, rest/8)
+	s.Outgoing = min(s.Outgoing, rest/8)
+	rest -= s.Storage + s.Strangers + s.Outgoing
 	all := 0
 	for _, want := range wants {
 		all += want

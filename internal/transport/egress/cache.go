@@ -52,6 +52,17 @@ func (c *cache[K, V]) get(key K) (V, error) {
 	return value, nil
 }
 
+// all gives what is kept.
+func (c *cache[K, V]) all() []V {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	values := make([]V, 0, len(c.items))
+	for _, item := range c.items {
+		values = append(values, item.value)
+	}
+	return values
+}
+
 func (c *cache[K, V]) dropLocked(key K) {
 	if c.forget != nil {
 		c.forget(c.items[key].value)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 )
 
@@ -15,15 +16,18 @@ const (
 	handshakeTime = 10 * time.Second
 )
 
-// dialer makes guarded connections.
+// dialer makes guarded connections, within the share that all of them have.
 type dialer struct {
 	net.Dialer
+	share *share
+	// shortage is called when somebody has to wait, and must not.
+	shortage func()
 	// lookup is the tests' resolver; nil: the net.Dialer resolves.
 	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-func newDialer(cfg Config, g *guard) *dialer {
-	d := &dialer{Dialer: net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second, Control: g.control}}
+func newDialer(cfg Config, g *guard, s *share, shortage func()) *dialer {
+	d := &dialer{share: s, shortage: shortage, Dialer: net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second, Control: g.control}}
 	switch r := cfg.Resolver.(type) {
 	case nil:
 	case *net.Resolver:
@@ -34,8 +38,51 @@ func newDialer(cfg Config, g *guard) *dialer {
 	return d
 }
 
-// DialContext tries a name's addresses one after another where the tests resolve.
+// DialContext waits until a connection may be made: as long as the request whose turn it is wants
+// one, or ctx lasts.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	held, err := d.take(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := d.dial(ctx, network, address)
+	if err != nil {
+		d.share.give(held, dialCost)
+		return nil, err
+	}
+	d.share.give(held, dialCost-connCost)
+	return &sharedConn{Conn: conn, giveBack: sync.OnceFunc(func() { d.share.give(held, connCost) })}, nil
+}
+
+// take gets what it takes to make a connection.
+func (d *dialer) take(ctx context.Context, address string) (*holder, error) {
+	w := d.share.ask(address)
+	select {
+	case <-w.granted:
+		return w.holder, nil
+	default:
+	}
+	t, _ := ctx.Value(turnKey{}).(*turn)
+	if t == nil { // nobody comes this way without one; ctx is all there is then
+		t = &turn{}
+	}
+	t.waiting.Store(true)
+	d.shortage()
+	select {
+	case <-w.granted:
+	case <-ctx.Done():
+	case <-t.request:
+	case <-t.over:
+	}
+	if d.share.withdraw(w) {
+		return nil, errShort
+	}
+	t.proceed()
+	return w.holder, nil
+}
+
+// dial tries a name's addresses one after another where the tests resolve.
+func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if _, literal := netip.ParseAddr(host); d.lookup == nil || err != nil || literal == nil {
 		return d.Dialer.DialContext(ctx, network, address)
@@ -53,4 +100,15 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 		errs = append(errs, err)
 	}
 	return nil, errors.Join(errs...)
+}
+
+// sharedConn gives back what it took of the share when it is closed.
+type sharedConn struct {
+	net.Conn
+	giveBack func()
+}
+
+func (c *sharedConn) Close() error {
+	defer c.giveBack()
+	return c.Conn.Close()
 }

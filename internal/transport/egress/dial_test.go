@@ -237,7 +237,7 @@ func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
 		t.Errorf("got %d (%v) and %d requests at the proxy", a.Status, a.Err, town.breakIn.Load())
 	}
 	// The environment is read only once in a process: an earlier test may have done so.
-	if c.Transport().(*http.Transport).Proxy != nil {
+	if c.Transport().(*sharing).Proxy != nil {
 		t.Error("the transport asks for a proxy")
 	}
 }

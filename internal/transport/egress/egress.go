@@ -14,6 +14,9 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Config says where requests may go.
@@ -27,6 +30,9 @@ type Config struct {
 	UserAgent string
 	// MaxLate bounds requests that go on after their time-out, zero: 1,000.
 	MaxLate int
+	// Connections is how many there may be at once, to all endpoints together; zero: 2,048. While one
+	// is being made it counts twice.
+	Connections int
 	// Resolver and Transport are for tests; nil: the real ones. A *net.Resolver is used where
 	// the real one would be. With a Transport of one's own nothing is guarded.
 	Resolver interface {
@@ -34,18 +40,23 @@ type Config struct {
 	}
 	Transport http.RoundTripper
 	Log       *slog.Logger
+	// Metrics takes the client's metrics; nil: nobody does.
+	Metrics prometheus.Registerer
 }
 
 // Client sends. All methods may be called by many goroutines at once.
 type Client struct {
 	cfg    Config
 	guard  *guard
+	share  *share
 	dialer *dialer
 	// trusts and purses are shared by endpoints: connections by those with the same trust and
 	// certificate, tokens by those that get them the same way.
 	trusts *cache[trust, http.RoundTripper]
 	purses *cache[grant, *purse]
 
+	// relieving: a goroutine makes room for those who wait (relief.go).
+	relieving atomic.Bool
 	// work goes to workers that wait for some (worker.go).
 	work chan *exchange
 	// stopping ends with Close; requests and token calls under way end with it.
@@ -63,15 +74,20 @@ type Client struct {
 func New(cfg Config) (*Client, error) {
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, "eventyard")
 	cfg.MaxLate = cmp.Or(cfg.MaxLate, 1000)
+	cfg.Connections = cmp.Or(cfg.Connections, 2048)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	guard, err := newGuard(cfg)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, guard: guard, dialer: newDialer(cfg, guard), work: make(chan *exchange), late: map[*exchange]struct{}{}}
+	c := &Client{cfg: cfg, guard: guard, share: newShare(cfg.Connections), work: make(chan *exchange), late: map[*exchange]struct{}{}}
+	c.dialer = newDialer(cfg, guard, c.share, c.shortage)
 	c.trusts = newCache(maxCached, c.connect, closeIdle)
 	c.purses = newCache(maxCached, c.openPurse, nil)
 	c.stopping, c.stop = context.WithCancel(context.Background())
+	if cfg.Metrics != nil {
+		c.share.measure(cfg.Metrics)
+	}
 	return c, nil
 }
 

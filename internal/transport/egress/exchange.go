@@ -43,6 +43,7 @@ type exchange struct {
 	ended  bool         // guarded by mu: answer is final
 	answer Answer       // guarded by mu
 	hook   func(Answer) // guarded by mu: who gets a late answer
+	turn   *turn        // guarded by mu: of the present round trip
 }
 
 // newExchange takes the request over.
@@ -79,10 +80,21 @@ func (x *exchange) overdue() {
 	case x.ended:
 	case x.headed:
 		x.end(errBody)
+	case x.turn != nil && x.turn.waiting.Load():
+		x.end(errShort)
 	case x.late == nil && x.done != nil && x.client.keepLate(x):
 		x.leaveLocked()
 	default:
 		x.end(errTimeout)
+	}
+}
+
+// resume sets the time anew: it was spent on a wait for a connection.
+func (x *exchange) resume() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.ended && !x.headed && x.late == nil {
+		x.timer.Reset(x.ask.Timeout)
 	}
 }
 
@@ -148,7 +160,11 @@ func authorized(h http.Header, token string) http.Header {
 
 // post is one round trip.
 func (x *exchange) post(header http.Header) (*http.Response, error) {
-	r := blank.WithContext(x.ctx)
+	ctx, turn := withTurn(x.ctx, x.resume)
+	x.mu.Lock()
+	x.turn = turn
+	x.mu.Unlock()
+	r := blank.WithContext(turn.traced(ctx))
 	r.Method, r.URL, r.Header = x.ask.Method, x.ask.Route.url, header
 	if len(x.body.bytes) > 0 {
 		body, err := x.body.open()
@@ -186,8 +202,8 @@ func (x *exchange) read(response *http.Response) []byte {
 
 // explain says what we were doing. The path and the query are left out: secrets are kept there.
 func (x *exchange) explain(err error) error {
-	if cause := context.Cause(x.ctx); cause == errTimeout {
-		err = fmt.Errorf("%w within %v", errTimeout, x.ask.Timeout)
+	if cause := context.Cause(x.ctx); cause == errTimeout || cause == errShort {
+		err = fmt.Errorf("%w within %v", cause, x.ask.Timeout)
 	}
 	u := x.ask.Route.url
 	return fmt.Errorf("%s %s://%s: %w", x.ask.Method, u.Scheme, u.Host, inBrief(err))

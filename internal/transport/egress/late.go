@@ -68,11 +68,12 @@ func (x *exchange) leaveLocked() {
 	}
 }
 
-// keepLate takes over an exchange whose caller leaves, unless there are too many.
+// keepLate takes over an exchange whose caller leaves, unless there are too many, or others wait for
+// its connection.
 func (c *Client) keepLate(x *exchange) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed || c.share.waiting.Load() > 0 {
 		return false
 	}
 	if len(c.late) >= c.cfg.MaxLate {
@@ -81,4 +82,13 @@ func (c *Client) keepLate(x *exchange) bool {
 	}
 	c.late[x] = struct{}{}
 	return true
+}
+
+// endLate ends what goes on late: others wait for its connections.
+func (c *Client) endLate() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for x := range c.late {
+		x.end(errTimeout)
+	}
 }

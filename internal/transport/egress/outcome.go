@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"syscall"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
 )
@@ -36,12 +37,12 @@ func outcomeOf(ctx context.Context, err error) retry.Outcome {
 	switch cause := context.Cause(ctx); {
 	case cause == errTimeout:
 		return retry.TimedOut
-	case cause != nil:
+	case cause != nil: // errShort, too
 		return retry.Canceled
 	}
 	var dns *net.DNSError
 	switch {
-	case errors.Is(err, errClosed):
+	case errors.Is(err, errClosed), errors.Is(err, errShort), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return retry.Canceled
 	case errors.Is(err, errToken): // whatever was wrong, it was not with the endpoint
 		return retry.GenericError

@@ -23,7 +23,8 @@ type Request struct {
 	// no more; nil: nobody wants to know.
 	Body    []byte
 	Release func()
-	// Timeout is for the answer's head; zero: 30 s. Late is how much longer than Timeout in all
+	// Timeout is for the answer's head; zero: 30 s. Who has to wait for a connection to be free waits
+	// that long at most, and has all of it afterwards. Late is how much longer than Timeout in all
 	// the request may go on in the background (3 min in all by default: Late is counted from the
 	// beginning); zero: not at all.
 	Timeout time.Duration
@@ -81,7 +82,8 @@ func (a Answer) Then(f func(Answer)) {
 //
 // ResolutionError: the host's name has no address. SocketError: no connection, or it broke, or
 // the address is not allowed. TimedOut: no answer in time. Canceled: ctx ended, or the client
-// was closed. GenericError: the endpoint cannot be used, or no token could be got for it, which
+// was closed, or no connection was free within the time: the yard may have so many only, and the
+// endpoint has nothing to do with that. GenericError: the endpoint cannot be used, or no token could be got for it, which
 // is no fault of its own.
 func (c *Client) Do(ctx context.Context, r Request) Answer {
 	began := time.Now()

@@ -34,7 +34,7 @@ func (c *Client) connect(t trust) (http.RoundTripper, error) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
-	return &http.Transport{
+	return &sharing{share: c.share, Transport: &http.Transport{
 		DialContext:         c.dialer.DialContext,
 		TLSClientConfig:     config,
 		TLSHandshakeTimeout: handshakeTime,
@@ -42,12 +42,12 @@ func (c *Client) connect(t trust) (http.RoundTripper, error) {
 		// A connection shared by many requests that has died has to be noticed: without pings
 		// each of them would run into its time-out.
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
-		MaxIdleConns:           4096,
-		MaxIdleConnsPerHost:    1024,
+		MaxIdleConns:           c.share.limit,
+		MaxIdleConnsPerHost:    max(c.share.limit/2, 1),
 		IdleConnTimeout:        time.Minute,
 		MaxResponseHeaderBytes: 256 << 10,
 		DisableCompression:     true,
-	}, nil
+	}}, nil
 }
 
 // closeIdle closes the connections that nobody uses at the moment.
