@@ -57,7 +57,7 @@ func (p *partition) Import(ctx context.Context, run eventlog.Run) (eventlog.Rece
 	if err := p.fitsLocked(run); err != nil { // before a segment is made for it
 		return nil, err
 	}
-	if err := p.admitLocked(ctx, size); err != nil {
+	if err := p.admitLocked(ctx, size+headroom); err != nil {
 		return nil, err
 	}
 	if err := p.fitsLocked(run); err != nil { // something may have failed meanwhile

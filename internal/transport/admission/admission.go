@@ -11,8 +11,8 @@
 // after a restart, some behind one address, the older half is left in peace, shows its rights and goes,
 // and others come to be the older half: whatever the crowd, it gets in.
 //
-// A stranger also has little memory: what a listener holds for it, such as an unfinished message or
-// a request that waits, is taken from an account of the strangers and of the address. What a client
+// A stranger also has little memory: what a listener holds for it, such as an unfinished message, the
+// head of a request or a request that waits, is taken from an account of the strangers and of the address. What a client
 // may have is the listener's to say.
 //
 // It is bookkeeping alone: no I/O, no clock, no goroutine. How long somebody may stay a stranger is
@@ -285,38 +285,6 @@ func (p *Permit) Know() error {
 	return nil
 }
 
-// Hold takes memory for a stranger. It is false, and takes nothing, where that would be too much
-// for its address or for all strangers. For a client it is true and counts nothing.
-func (p *Permit) Hold(bytes int) bool {
-	if p == nil {
-		return true
-	}
-	l := p.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p.kind != stranger {
-		return true
-	}
-	if l.strangers.bytes+bytes > l.limits.StrangerBytes || p.address != nil && p.address.bytes+bytes > l.limits.AddressBytes {
-		return false
-	}
-	p.addLocked(bytes)
-	return true
-}
-
-// Free gives memory back that was held. What was held by a stranger who has become a client since
-// was given back then.
-func (p *Permit) Free(bytes int) {
-	if p == nil {
-		return
-	}
-	p.ledger.mu.Lock()
-	defer p.ledger.mu.Unlock()
-	if p.kind == stranger {
-		p.addLocked(-bytes)
-	}
-}
-
 // Leave gives the permit back, with all that is held. It may be called again.
 func (p *Permit) Leave() {
 	if p == nil {
@@ -334,15 +302,6 @@ func (p *Permit) Leave() {
 		}
 	}
 	p.kind = gone
-}
-
-// addLocked changes what is held.
-func (p *Permit) addLocked(bytes int) {
-	p.bytes += bytes
-	p.ledger.strangers.bytes += bytes
-	if p.address != nil {
-		p.address.bytes += bytes
-	}
 }
 
 // leaveLocked takes the permit out of the strangers' account.

@@ -1,0 +1,213 @@
+package admission
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+)
+
+// Memory bounds the bytes that were read for clients and that they have not taken yet: of one holder,
+// such as a policy, and of all. Who needs some waits for it. Waiting alone would let clients that take
+// nothing keep everybody waiting, so that while somebody waits those are cut off who have kept theirs
+// the longest, and for longer than a client needs that takes what it is sent. Its methods may be
+// called by many goroutines at once.
+type Memory struct {
+	each, all int
+	// patience is for how long a share is safe.
+	patience time.Duration
+
+	mu sync.Mutex
+	// All below is guarded by mu.
+	used     int
+	byHolder map[string]int
+	kept     Share     // the head of a ring of those that have bytes, the oldest first
+	waiting  list.List // of *wish, the oldest first
+}
+
+// What readers may hold by default: those of one holder, and all. A share is safe for DefaultPatience.
+const (
+	MaxReadBytesOfOne = 64 << 20
+	MaxReadBytes      = 256 << 20
+	DefaultPatience   = 5 * time.Second
+)
+
+// DefaultMemory makes one with the defaults.
+func DefaultMemory() *Memory { return NewMemory(MaxReadBytesOfOne, MaxReadBytes, DefaultPatience) }
+
+// NewMemory makes one of so many bytes.
+func NewMemory(each, all int, patience time.Duration) *Memory {
+	m := &Memory{each: each, all: all, patience: patience, byHolder: map[string]int{}}
+	m.kept.older, m.kept.younger = &m.kept, &m.kept
+	return m
+}
+
+// Share is what one reader has of the memory. One goroutine uses it at a time.
+type Share struct {
+	memory *Memory
+	holder string
+	cut    func()
+
+	// All below is guarded by memory.mu.
+	bytes int
+	since time.Time // when they were last taken
+	told  bool      // cut was called since
+	// older and younger are its neighbours in the ring; nil while it has nothing.
+	older, younger *Share
+}
+
+// wish is what somebody waits for.
+type wish struct {
+	share   *Share
+	bytes   int
+	granted chan struct{} // closed
+}
+
+// Share gives a reader its own, with nothing in it. Cut ends what the reader does, and must not wait
+// for it: others call it when the share was kept for too long, or had been a moment before.
+func (m *Memory) Share(holder string, cut func()) *Share {
+	return &Share{memory: m, holder: holder, cut: cut}
+}
+
+// TryTake makes the share so many bytes, whatever it had, if there is room and nobody waits.
+func (s *Share) TryTake(bytes int) bool {
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if bytes = m.atMost(bytes); m.waiting.Len() > 0 || !s.fitsLocked(bytes) {
+		return false
+	}
+	s.setLocked(bytes)
+	return true
+}
+
+// Take is TryTake that waits until there is room, or ctx ends. It has nothing meanwhile.
+func (s *Share) Take(ctx context.Context, bytes int) error {
+	m := s.memory
+	w := &wish{share: s, bytes: m.atMost(bytes), granted: make(chan struct{})}
+	m.mu.Lock()
+	s.setLocked(0)
+	place := m.waiting.PushBack(w)
+	m.grantLocked()
+	m.mu.Unlock()
+	timer := time.NewTimer(m.patience)
+	defer timer.Stop()
+	for {
+		select {
+		case <-w.granted:
+			return nil
+		case <-timer.C:
+			timer.Reset(m.makeRoom(w))
+		case <-ctx.Done():
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.waiting.Remove(place)
+			s.setLocked(0) // it may have been granted meanwhile
+			m.grantLocked()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Count makes the share so many bytes, which are in memory whether there is room or not.
+func (s *Share) Count(bytes int) {
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.setLocked(bytes)
+	m.grantLocked()
+}
+
+// Keep is Count for a part of what was taken. It makes the share no younger.
+func (s *Share) Keep(bytes int) {
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if bytes > 0 && s.younger != nil {
+		s.addLocked(bytes - s.bytes)
+	} else {
+		s.setLocked(bytes)
+	}
+	m.grantLocked()
+}
+
+// Give gives everything back. It may be called again.
+func (s *Share) Give() { s.Count(0) }
+
+// atMost: what is larger than all there is waits for all there is.
+func (m *Memory) atMost(bytes int) int { return min(bytes, m.each, m.all) }
+
+func (s *Share) fitsLocked(bytes int) bool {
+	m, more := s.memory, bytes-s.bytes
+	return m.used+more <= m.all && m.byHolder[s.holder]+more <= m.each
+}
+
+// setLocked gives the share so many bytes, and makes it the youngest of all.
+func (s *Share) setLocked(bytes int) {
+	s.addLocked(bytes - s.bytes)
+	if s.younger != nil {
+		s.older.younger, s.younger.older = s.younger, s.older
+		s.older, s.younger = nil, nil
+	}
+	if bytes == 0 {
+		return
+	}
+	head := &s.memory.kept
+	s.since, s.told = time.Now(), false
+	s.older, s.younger = head.older, head
+	s.older.younger, s.younger.older = s, s
+}
+
+func (s *Share) addLocked(bytes int) {
+	m := s.memory
+	s.bytes += bytes
+	m.used += bytes
+	if m.byHolder[s.holder] += bytes; m.byHolder[s.holder] == 0 {
+		delete(m.byHolder, s.holder)
+	}
+}
+
+// grantLocked lets those go on for whom there is room now, in the order in which they came. Nobody
+// waits behind those whose own holder has no room.
+func (m *Memory) grantLocked() {
+	for e := m.waiting.Front(); e != nil; {
+		w, next := e.Value.(*wish), e.Next()
+		if m.used+w.bytes > m.all {
+			return
+		}
+		if w.share.fitsLocked(w.bytes) {
+			m.waiting.Remove(e)
+			w.share.setLocked(w.bytes)
+			close(w.granted)
+		}
+		e = next
+	}
+}
+
+// makeRoom cuts off who stands in the way of a wish: the oldest share of its holder, if that one has
+// no room, else the oldest of all. It tells when to try again.
+func (m *Memory) makeRoom(w *wish) time.Duration {
+	s, again := m.inTheWay(w)
+	if s != nil {
+		s.cut()
+	}
+	return again
+}
+
+// inTheWay finds who is to be cut off, if anybody, and notes it.
+func (m *Memory) inTheWay(w *wish) (who *Share, again time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ofHolder := m.byHolder[w.share.holder]+w.bytes > m.each
+	for s := m.kept.younger; s != &m.kept; s = s.younger {
+		if s.told || s.cut == nil || ofHolder && s.holder != w.share.holder {
+			continue
+		}
+		if age := time.Since(s.since); age < m.patience {
+			return nil, m.patience - age
+		}
+		s.told = true
+		return s, time.Millisecond // then the next, unless this was enough
+	}
+	return nil, m.patience
+}
