@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
@@ -19,6 +20,10 @@ func TestLimitsAreDocumented(t *testing.T) {
 	for _, row := range []string{
 		fmt.Sprintf("connections of clients | %d,000 (`--http-max-connections`); then 503", cfg.HTTPMaxConnections/1000),
 		fmt.Sprintf("head of a request | %d KiB, %.0f s", maxHeaderBytes>>10, headerTimeout.Seconds()),
+		fmt.Sprintf("fields in the head of a request | %d; then 431", frame.MaxFields),
+		fmt.Sprintf("HTTP/2: requests at once of a connection | %d", maxStreams),
+		fmt.Sprintf("HTTP/2: requests under way, then no more are read | %d", strangerBacklog),
+		fmt.Sprintf("HTTP: head of a request that is always read, with TLS | %d KiB, %d KiB", strangerHead>>10, strangerSecure>>10),
 		fmt.Sprintf("time for a body, for an answer, between requests | %.0f min", bodyTimeout.Minutes()),
 		fmt.Sprintf("HTTP: time for a whole request with its answer | %.0f s", strangerTimeout.Seconds()),
 		fmt.Sprintf("HTTP: time between requests | %.0f s", strangerIdle.Seconds()),
@@ -27,6 +32,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 	} {
 		testkit.Equal(t, strings.Contains(guide, "\n| "+row+" |\n"), true, "the guide has the row: %s", row)
 	}
+	testkit.Equal(t, strings.Contains(guide, fmt.Sprintf(", %d times its size,", headFactor)), true)
 	testkit.Equal(t, admission.Divide(0).Outgoing, 2048)
 	testkit.Equal(t, strings.Contains(guide, "connections to webhooks and functions\nan eighth (2,048)"), true)
 	// The limit of open files that the guide names is the least that is enough.

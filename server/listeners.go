@@ -26,11 +26,12 @@ import (
 // Bounds on what a slow or idle HTTP client may cost. Streams move their own write
 // deadline along with each write, and a WebSocket that was taken over has none of these.
 const (
-	headerTimeout  = 10 * time.Second
-	bodyTimeout    = 2 * time.Minute
-	answerTimeout  = 2 * time.Minute
-	idleTimeout    = 2 * time.Minute
-	maxHeaderBytes = 64 << 10
+	headerTimeout = 10 * time.Second
+	bodyTimeout   = 2 * time.Minute
+	answerTimeout = 2 * time.Minute
+	idleTimeout   = 2 * time.Minute
+	// maxStreams of a connection may be under way at once. Clients that want more open another.
+	maxStreams = 100
 )
 
 // listeners are all listeners of a yard: one AMQP server behind the AMQP listeners and the
@@ -144,6 +145,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return d, nil
@@ -186,11 +188,11 @@ func (d *listeners) serve(ctx context.Context, listener openListener) error {
 	case "amqps":
 		err = d.amqp.Serve(ctx, tls.NewListener(listener.listener, d.tls))
 	case "http":
-		err = d.http.Serve(listener.listener)
+		err = d.http.Serve(headListener{listener.listener})
 	case config.DevStorage:
-		err = d.http.Serve(emulatorListener{listener.listener})
+		err = d.http.Serve(emulatorListener{headListener{listener.listener}})
 	case "https":
-		err = d.http.ServeTLS(listener.listener, "", "")
+		err = d.http.ServeTLS(headListener{listener.listener}, "", "")
 	}
 	if ctx.Err() != nil || d.stopping.Err() != nil || errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -224,8 +226,13 @@ func (d *listeners) stop(ctx context.Context) error {
 func (d *listeners) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.active.RLock()
 	defer d.active.RUnlock()
-	if r.Body != http.NoBody {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	defer d.visitors.ask(r)()
+	if r.ContentLength != 0 {
+		body := http.NewResponseController(w)
+		_ = body.SetReadDeadline(time.Now().Add(bodyTimeout))
+		if r.ProtoMajor == 2 { // or the deadline keeps a request that was taken back until it comes
+			defer func() { _ = body.SetReadDeadline(time.Time{}) }()
+		}
 	}
 	if emulator, _ := r.Context().Value(emulatorListener{}).(bool); emulator {
 		d.emulator.ServeHTTP(w, r)

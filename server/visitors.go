@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -24,7 +25,7 @@ const (
 	strangerTimeout = 30 * time.Second
 	strangerIdle    = 75 * time.Second
 	// strangerRequests may be answered at once, over HTTP/2. Those beyond it are cut off, and with the
-	// last of strangerExcess the connection.
+	// last of strangerExcess, among which those count that the stranger takes back, the connection.
 	strangerRequests = 4
 	strangerExcess   = 100
 )
@@ -48,9 +49,11 @@ type visitor struct {
 	known atomic.Bool
 	// hurry ends the connection if it stays a stranger's.
 	hurry *time.Timer
-	// answering is how many requests without a right are being answered, excess how many were cut
-	// off.
-	answering, excess atomic.Int32
+	// asked is how many requests are under way, answering how many of them are being answered without a
+	// right, excess how many were cut off.
+	asked, answering, excess atomic.Int32
+	// head is what it sends of a request's.
+	head head
 	// cut closes the connection.
 	cut func()
 }
@@ -79,6 +82,8 @@ func (v *visitors) come(ctx context.Context, conn net.Conn) context.Context {
 		return ctx // by which no request will come
 	}
 	at := &visitor{permit: permit, cut: func() { cut(conn) }}
+	at.head.of = at
+	at.head.come(conn)
 	at.hurry = time.AfterFunc(strangerTimeout, func() {
 		if !at.known.Load() {
 			at.cut()
@@ -111,6 +116,9 @@ func (v *visitors) changed(conn net.Conn, state http.ConnState) {
 		at.hurry.Reset(strangerTimeout)
 	case state == http.StateIdle:
 		at.hurry.Reset(strangerIdle)
+		if at.asked.Load() == 0 { // over HTTP/2 requests that were taken back may be under way still
+			at.head.begin()
+		}
 	}
 }
 
@@ -126,6 +134,7 @@ func (v *visitors) Know(c *frame.Call) error {
 	}
 	at.known.Store(true)
 	at.hurry.Stop()
+	at.head.wake()
 	return nil
 }
 
@@ -135,14 +144,17 @@ func (v *visitors) Bear(c *frame.Call) (done func(), ok bool) {
 	if at == nil || at.known.Load() {
 		return func() {}, true
 	}
-	if at.answering.Add(1) > strangerRequests {
+	cost := 0
+	if c.R.ProtoMajor == 2 { // else the connection has paid for it
+		cost = costOf(c.R)
+	}
+	if at.answering.Add(1) > strangerRequests || !at.permit.Claim(cost) {
 		at.answering.Add(-1)
-		if at.excess.Add(1) >= strangerExcess {
-			at.cut()
-		}
+		at.exceed()
 		return nil, false
 	}
 	return func() {
+		defer at.permit.Free(cost)
 		if c.R.ProtoMajor == 2 && c.Status() != 0 { // else it is being cut off, which a flush would take for an answer
 			// What the client has not taken yet counts, also of its own body.
 			_ = c.R.Body.Close()
@@ -150,6 +162,35 @@ func (v *visitors) Bear(c *frame.Call) (done func(), ok bool) {
 		}
 		at.answering.Add(-1)
 	}, true
+}
+
+// exceed counts what a stranger has asked for in excess, and ends the connection if that is too much.
+func (at *visitor) exceed() {
+	if at.excess.Add(1) >= strangerExcess {
+		at.cut()
+	}
+}
+
+// ask is called with each request, before it is judged, and done after it. One that the client has
+// taken back meanwhile has cost as much as any other, and bounds of what is under way at once do not
+// count it.
+func (v *visitors) ask(r *http.Request) (done func()) {
+	at := visitorOf(r)
+	if at == nil || at.known.Load() {
+		return func() {}
+	}
+	at.asked.Add(1)
+	at.head.looked(r)
+	return func() {
+		if r.ProtoMajor == 2 && !at.known.Load() && r.Context().Err() != nil {
+			at.exceed()
+		}
+		if left := at.asked.Add(-1); left == 0 && r.ProtoMajor == 2 {
+			at.head.begin()
+		} else if left == strangerBacklog-1 {
+			at.head.wake()
+		}
+	}
 }
 
 // leave gives up the permit of a request's connection, which is about to get one of another
@@ -167,7 +208,7 @@ func visitorOf(r *http.Request) *visitor {
 
 // turnAway closes a new connection; without TLS it says why, which the connection has room for.
 func turnAway(conn net.Conn) {
-	if beneath(conn) == conn {
+	if _, secure := conn.(*tls.Conn); !secure {
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n")
 	}
@@ -178,8 +219,8 @@ func turnAway(conn net.Conn) {
 func cut(conn net.Conn) { _ = beneath(conn).Close() }
 
 func beneath(conn net.Conn) net.Conn {
-	if layered, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		return layered.NetConn()
+	if secure, ok := conn.(*tls.Conn); ok {
+		return secure.NetConn()
 	}
 	return conn
 }

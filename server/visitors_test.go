@@ -123,6 +123,27 @@ func TestAStrangerWithTooManyStreams(t *testing.T) {
 	testkit.That(t, !errors.Is(err, os.ErrDeadlineExceeded), "the connection is still open")
 }
 
+// R2: so is one of a stranger who asks and takes it back, again and again.
+func TestAStrangerWhoTakesRequestsBack(t *testing.T) {
+	r := start(t, everyListener(t))
+	secure := r.trust()
+	secure.NextProtos = []string{"h2"}
+	conn := testkit.Value(tls.Dial("tcp", r.host("https"), secure))(t)
+	defer conn.Close()
+	s := newStreams(t, conn)
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(strangerTimeout/2)))
+	var err error
+	for range 1000 * strangerExcess {
+		if s.ask(1, "/api/v1/openapi.json", false); err == nil {
+			err = s.framer.WriteRSTStream(s.next-2, http2.ErrCodeCancel)
+		}
+		if err != nil {
+			break
+		}
+	}
+	testkit.That(t, err != nil && !errors.Is(err, os.ErrDeadlineExceeded), "the connection is still open")
+}
+
 // streams asks over HTTP/2 and takes no body.
 type streams struct {
 	t              *testing.T
@@ -309,9 +330,12 @@ func newPorch(t *testing.T, limits admission.Limits) *porch {
 	server := &http.Server{
 		ConnContext: y.come, ConnState: y.changed, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer y.ask(r)()
 			c := &frame.Call{ResponseWriter: w, R: r}
 			if r.Header.Get("Authorization") != "" {
 				testkit.Must(t, y.Know(c))
+				n, _ := io.Copy(io.Discard, r.Body)
+				fmt.Fprint(w, n)
 				return
 			}
 			done, ok := y.Bear(c)
@@ -320,7 +344,7 @@ func newPorch(t *testing.T, limits admission.Limits) *porch {
 		}),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(y) }()
+	go func() { ended <- server.Serve(headListener{y}) }()
 	t.Cleanup(func() {
 		testkit.Must(t, server.Close())
 		testkit.ErrorIs(t, <-ended, http.ErrServerClosed)

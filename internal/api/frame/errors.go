@@ -71,6 +71,9 @@ var table = slices.Concat(guardRows, authRows, blobRows, storageRows, brokerRows
 
 // guardRows are for what is kept out before anything else of the request is looked at.
 var guardRows = []row{
+	{match: is(errFields), status: 431, kind: "too-many-fields", title: "The request has too many header fields", next: fieldsNext,
+		grid: wording{code: "RequestHeaderFieldsTooLarge", next: fieldsNext},
+		blob: wording{code: "RequestHeaderFieldsTooLarge"}},
 	{match: is(errHost), status: 400, kind: "invalid-host", title: "The Host of the request is no host", next: hostNext,
 		grid: wording{code: "InvalidHost", next: hostNext},
 		blob: wording{code: "InvalidHeaderValue"}},
@@ -100,6 +103,7 @@ const (
 	fullNext           = "try again in a moment; close connections that are not used, or raise httpMaxConnections and the limit of open files"
 	quotaNext          = "end requests that are not needed, or try again in a moment; docs/guides/operating.md has the limits"
 	hostNext           = "send the name or the address that the yard is reached at, and its port"
+	fieldsNext         = "send fewer header fields"
 	internalNext       = "the yard's log has more; if it was a send, the events may or may not have been stored"
 	gridInternalDetail = "the yard could not do it"
 	gridInternalNext   = "look into the yard's log for the request's id; if it was a publication, its events may or may not have been stored"

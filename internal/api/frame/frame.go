@@ -210,6 +210,9 @@ func (f *Frame) admit(api *API, c *Call, x Exchange) (shown bool, err error) {
 }
 
 func (f *Frame) enter(api *API, c *Call, x Exchange) error {
+	if err := checkFields(c.R.Header); err != nil {
+		return err
+	}
 	if err := checkHost(c.R.Host); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package frame
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -13,6 +14,24 @@ var errHost = errors.New("is no host")
 
 // maxHostBytes is the longest that a name can be, with a port.
 const maxHostBytes = 253 + len(":65535")
+
+// MaxFields is how many fields the head of a request may have. Real ones have some twenty.
+const MaxFields = 200
+
+// errFields: the head of the request has more than that.
+var errFields = fmt.Errorf("the head of the request has more than %d fields", MaxFields)
+
+// checkFields bounds what everybody who looks through them has to do.
+func checkFields(h http.Header) error {
+	fields := 0
+	for _, values := range h {
+		fields += len(values)
+	}
+	if fields > MaxFields {
+		return errFields
+	}
+	return nil
+}
 
 // checkHost refuses a Host (:authority in HTTP/2) that is more or less than a host and a port.
 // Names of topics and accounts are read from it, scopes of tokens are compared with it, and URLs in
