@@ -24,7 +24,7 @@ const attackVariable = "EVENTYARD_TEST_ATTACK"
 func TestMain(m *testing.M) {
 	if what := os.Getenv(attackVariable); what != "" {
 		var c crowd
-		if _, err := fmt.Sscan(what, &c.aSecond, &c.amqp, &c.amqps, &c.http); err != nil {
+		if _, err := fmt.Sscan(what, &c.aSecond, &c.amqp, &c.amqps, &c.http, &c.https); err != nil {
 			panic(err)
 		}
 		c.attack(os.Stdin)
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 
 // crowd is all hostile clients together.
 type crowd struct {
-	aSecond           int
-	amqp, amqps, http string
+	aSecond                  int
+	amqp, amqps, http, https string
 
 	mu    sync.Mutex
 	ended map[string]int // by kind and end; guarded by mu
@@ -140,6 +140,7 @@ type attacker struct {
 func onAMQP(c *crowd) string  { return c.amqp }
 func onAMQPS(c *crowd) string { return c.amqps }
 func onHTTP(c *crowd) string  { return c.http }
+func onHTTPS(c *crowd) string { return c.https }
 
 var attacks = []struct {
 	name string
@@ -171,6 +172,24 @@ var attacks = []struct {
 	{"HTTP, a body in small parts", onHTTP, func(a *attacker) error {
 		return a.slowly([]byte("POST /api/v1/hubs/orders/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n"))
 	}},
+	{"HTTP, a head of many fields", onHTTP, func(a *attacker) error {
+		if _, err := io.WriteString(a, "GET / HTTP/1.1\r\nHost: localhost\r\n"+manyFields()); err != nil {
+			return err
+		}
+		return a.drain()
+	}},
+	{"HTTPS, no handshake", onHTTPS, (*attacker).drain},
+	{"HTTPS, a head of many fields", onHTTPS, func(a *attacker) error {
+		secure := tls.Client(a, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+		if _, err := io.WriteString(secure, "GET / HTTP/1.1\r\nHost: localhost\r\n"+manyFields()); err != nil {
+			return err
+		}
+		return a.drain()
+	}},
+	{"HTTP/2, large heads", onHTTPS, func(a *attacker) error { return a.streams(4, 12, false) }},
+	{"HTTP/2, a head without an end", onHTTPS, (*attacker).endlessHead},
+	{"HTTP/2, many requests", onHTTPS, func(a *attacker) error { return a.streams(1000, 0, false) }},
+	{"HTTP/2, requests that are taken back", onHTTPS, func(a *attacker) error { return a.streams(1000, 0, true) }},
 	{"HTTP, wrong keys", onHTTP, func(a *attacker) error {
 		return a.repeat("GET /api/v1/hubs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic Um9vdDp3cm9uZw==\r\n\r\n")
 	}},

@@ -55,7 +55,7 @@ func TestGoodClientsBesideHostileOnes(t *testing.T) {
 }
 
 // program is the yard as a process of its own.
-type program struct{ http, amqp, amqps, connection string }
+type program struct{ http, https, amqp, amqps, connection string }
 
 func startProgram(t *testing.T) *program {
 	t.Helper()
@@ -63,7 +63,7 @@ func startProgram(t *testing.T) *program {
 	out, err := exec.Command("go", "build", "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard").CombinedOutput()
 	testkit.Must(t, err, "%s", out)
 	process := exec.Command(binary, "serve", "--data", filepath.Join(t.TempDir(), "data"),
-		"--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0", "--amqps", "127.0.0.1:0", "--https", "off", "--log-level", "error")
+		"--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0", "--amqps", "127.0.0.1:0", "--https", "127.0.0.1:0", "--log-level", "error")
 	process.Stderr = os.Stderr
 	stdout := testkit.Value(process.StdoutPipe())(t)
 	testkit.Must(t, process.Start())
@@ -75,7 +75,7 @@ func startProgram(t *testing.T) *program {
 	for _, listener := range []struct {
 		name string
 		at   *string
-	}{{"amqp", &y.amqp}, {"amqps", &y.amqps}, {"http", &y.http}} {
+	}{{"amqp", &y.amqp}, {"amqps", &y.amqps}, {"http", &y.http}, {"https", &y.https}} {
 		for *listener.at == "" && lines.Scan() {
 			if fields := strings.Fields(lines.Text()); len(fields) == 2 && fields[0] == listener.name {
 				_, *listener.at, _ = strings.Cut(fields[1], "://")
@@ -247,7 +247,7 @@ func (y *program) count(t *testing.T) (n int) {
 func (y *program) attack(t *testing.T, aSecond int) (end func() string) {
 	t.Helper()
 	process := exec.Command(os.Args[0])
-	process.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s %s", attackVariable, aSecond, y.amqp, y.amqps, y.http))
+	process.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s %s %s", attackVariable, aSecond, y.amqp, y.amqps, y.http, y.https))
 	process.Stderr = os.Stderr
 	stdin := testkit.Value(process.StdinPipe())(t)
 	stdout := testkit.Value(process.StdoutPipe())(t)
