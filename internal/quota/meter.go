@@ -45,7 +45,8 @@ type Meter struct {
 // NewMeter makes one; what and unit are for errors, such as: hub "orders", events.
 func NewMeter(what, unit string) *Meter { return &Meter{what: what, unit: unit} }
 
-// Set changes the limits; what was taken stays taken.
+// Set changes the limits. What was taken within the old ones is within the new ones, too; what is owed
+// beyond them is made up for at the new rate, or forgiven where there is no limit any more.
 func (m *Meter) Set(l Limit, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -36,21 +36,27 @@ func TestAMeterHoldsBothLimits(t *testing.T) {
 	testkit.Equal(t, Take(1, 1, start, nil, nil), nil, "the error without a meter")
 }
 
-// R4: what was taken stays taken when the limit changes, and is made up for at the new rate.
-func TestDebtIsMadeUpForAtTheNewRate(t *testing.T) {
+// R4: another limit changes nothing for who kept to the old one: the part of the burst that is used
+// stays that part, and no more events than were taken. What was owed is owed, and made up for at the
+// new rate.
+func TestAnotherLimit(t *testing.T) {
 	for name, c := range map[string]struct {
-		limit int64
-		want  string
+		taken, limit int
+		want         string
 	}{
-		"ten times the rate": {1000, "hub: events 1s"}, // 1,100 events, of which 1,000 come at once
-		"the same":           {100, "hub: events 10s"},
-		"a tenth":            {10, "hub: events 1m49s"},
-		"no limit":           {0, "taken"},
+		"within it, ten times the rate":      {99, 1000, "taken"},
+		"within it, a hundredth of the rate": {99, 1, "taken"},
+		"all of it, ten times the rate":      {100, 1000, "taken"},
+		"all of it, a hundredth of the rate": {100, 1, "hub: events 1s"},
+		"beyond it, ten times the rate":      {1100, 1000, "hub: events 1s"}, // 1,100 events, of which 1,000 come at once
+		"beyond it, the same":                {1100, 100, "hub: events 10s"},
+		"beyond it, a tenth of the rate":     {1100, 10, "hub: events 1m40s"},
+		"beyond it, no limit":                {1100, 0, "taken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMeter("hub", Limit{Events: 100})
-			testkit.Must(t, Take(1100, 1, start, m))
-			m.Set(Limit{Events: c.limit}, start)
+			testkit.Must(t, Take(c.taken, 1, start, m))
+			m.Set(Limit{Events: int64(c.limit)}, start)
 			testkit.Equal(t, taken(Take(1, 1, start, m)), c.want)
 		})
 	}

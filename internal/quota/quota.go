@@ -76,15 +76,20 @@ type level struct {
 	full time.Time
 }
 
-// set changes the rate; what was taken stays taken, and is made up for at the new rate.
+// set changes the rate. Who kept to the old one owes nothing under the new one: the part of the burst
+// that was used stays that part, or what it was where the burst grows. What was owed beyond the burst
+// is, and is made up for at the new rate.
 func (l *level) set(rate Rate, now time.Time) {
-	if owed := l.full.Sub(now); owed > 0 && l.rate.PerSecond > 0 {
-		taken := owed.Seconds() * l.rate.PerSecond
-		l.rate, l.full = rate, now
-		l.charge(taken, now)
+	old, used := l.rate, l.full.Sub(now).Seconds()*l.rate.PerSecond
+	l.rate, l.full = rate, now
+	if used <= 0 || old.PerSecond <= 0 {
 		return
 	}
-	l.rate, l.full = rate, now
+	within := min(used, old.Burst)
+	if rate.Burst < old.Burst {
+		within *= rate.Burst / old.Burst
+	}
+	l.charge(within+max(used-old.Burst, 0), now)
 }
 
 // wait is never more than an hour: nobody is told to come back next year for one absurd batch, nor
