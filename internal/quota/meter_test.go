@@ -65,6 +65,23 @@ func TestAnotherLimit(t *testing.T) {
 	testkit.Equal(t, taken(Take(10, 1, start.Add(time.Hour), m)), "taken", "by one that owes nothing")
 }
 
+// R4: however large a batch is the average holds, although nobody is told to come back later than in
+// an hour. An operator who takes the limit away forgives what is owed.
+func TestALargeBatchIsMadeUpForAsAWhole(t *testing.T) {
+	m := newMeter("hub", Limit{Events: 1})
+	take := func(at time.Duration) string { return taken(Take(1, 1, start.Add(at), m)) }
+	testkit.Must(t, Take(69_231, 1, start, m))
+	testkit.Equal(t, take(0), "hub: events 1h0m0s", "at once")
+	testkit.Equal(t, take(time.Hour), "hub: events 1h0m0s", "after an hour")
+	testkit.Equal(t, take(69_220*time.Second), "hub: events 10s", "near the end")
+	testkit.Equal(t, take(69_231*time.Second), "taken", "when it is made up for")
+
+	testkit.Must(t, Take(69_231, 1, start.Add(100_000*time.Second), m))
+	m.Set(Limit{}, start.Add(100_000*time.Second))
+	m.Set(Limit{Events: 1}, start.Add(100_000*time.Second))
+	testkit.Equal(t, take(100_000*time.Second), "taken", "after a time without a limit")
+}
+
 // R4: a batch is charged to all its meters or to none.
 func TestAllMetersOrNone(t *testing.T) {
 	hub, policy := newMeter("hub", Limit{Events: 100}), newMeter("policy", Limit{Bytes: 10})

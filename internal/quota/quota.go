@@ -19,7 +19,8 @@ type Rate struct {
 //
 // What is taken may be more than there is, as long as there is anything: then the bucket owes, and
 // gives nothing until that is made up for. So a batch larger than the burst passes, the average
-// holds, and nobody has to know the size of what comes before it is there.
+// holds, and nobody has to know the size of what comes before it is there. A Bucket is for the pace of
+// what comes one by one, and is charged also when it is empty: it owes no more than maxWait.
 type Bucket struct {
 	mu    sync.Mutex
 	level level // guarded by mu
@@ -47,7 +48,7 @@ func (b *Bucket) Take(n float64, now time.Time) time.Duration {
 	defer b.mu.Unlock()
 	wait := b.level.wait(now)
 	if wait == 0 {
-		b.level.charge(n, now)
+		b.chargeLocked(n, now)
 	}
 	return wait
 }
@@ -59,7 +60,14 @@ func (b *Bucket) Charge(n float64, now time.Time) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.chargeLocked(n, now)
+}
+
+func (b *Bucket) chargeLocked(n float64, now time.Time) {
 	b.level.charge(n, now)
+	if most := now.Add(b.level.takes(b.level.rate.Burst) + maxWait); b.level.full.After(most) {
+		b.level.full = most
+	}
 }
 
 // IsFull reports whether the bucket is as a new one would be.
@@ -92,8 +100,10 @@ func (l *level) set(rate Rate, now time.Time) {
 	l.charge(within+max(used-old.Burst, 0), now)
 }
 
-// wait is never more than an hour: nobody is told to come back next year for one absurd batch, nor
-// by a clock that was set back.
+// maxWait is how long anybody is told to wait: nobody comes back next year, and the limit may be
+// another by then. Who comes back earlier than a debt is made up for is told once more.
+const maxWait = time.Hour
+
 func (l *level) wait(now time.Time) time.Duration {
 	if l.rate.PerSecond <= 0 || !l.full.After(now) {
 		return 0
@@ -102,7 +112,7 @@ func (l *level) wait(now time.Time) time.Duration {
 	if missing <= 0 {
 		return 0
 	}
-	return min(missing, time.Hour)
+	return min(missing, maxWait)
 }
 
 // rounding is what many small sums of times may be wrong by.
@@ -116,14 +126,16 @@ func (l *level) charge(n float64, now time.Time) {
 	if l.full.Before(now) {
 		l.full = now
 	}
-	if most := now.Add(l.takes(l.rate.Burst) + time.Hour); l.full.Add(l.takes(n)).Before(most) {
-		l.full = l.full.Add(l.takes(n))
-	} else {
+	l.full = l.full.Add(l.takes(n))
+	if most := now.Add(maxSum); l.full.After(most) {
 		l.full = most
 	}
 }
 
+// maxSum is as far ahead as times can be reckoned with without care.
+const maxSum = math.MaxInt32 * time.Second
+
 // takes is how long it takes to make up for n.
 func (l *level) takes(n float64) time.Duration {
-	return time.Duration(min(n/l.rate.PerSecond, math.MaxInt32) * float64(time.Second))
+	return time.Duration(min(n/l.rate.PerSecond, maxSum.Seconds()) * float64(time.Second))
 }

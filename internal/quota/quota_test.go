@@ -40,12 +40,15 @@ func TestNoLimit(t *testing.T) {
 	}
 }
 
-// Neither an absurd batch nor a clock that was set back shuts anybody out for longer than an hour.
+// Neither absurd demands nor a clock that was set back shut anybody out of a bucket for longer than an
+// hour.
 func TestTheLongestWait(t *testing.T) {
 	b := New(Rate{PerSecond: 1, Burst: 1})
 	b.Charge(1e300, start)
 	testkit.That(t, b.Wait(start) <= time.Hour, "the wait is %v", b.Wait(start))
 	testkit.That(t, b.Wait(start.Add(-1000*time.Hour)) <= time.Hour, "the wait is %v", b.Wait(start.Add(-1000*time.Hour)))
+	testkit.Equal(t, b.Take(1e300, start.Add(time.Hour+time.Second)), 0, "wait after an hour")
+	testkit.Equal(t, b.Wait(start.Add(2*time.Hour+2*time.Second)), 0, "wait after another")
 }
 
 // R4: over any stretch no more than the burst, the rate and one batch are given, whoever asks.
