@@ -56,17 +56,37 @@ func (m *Meter) Set(l Limit, now time.Time) {
 }
 
 // Take takes room for a batch of every meter, or of none, and then says with an *Error when there
-// is some.
+// is some. A limit that is used up refuses nobody who asks for none of it.
 func Take(events, bytes int, now time.Time, meters ...*Meter) error {
 	for i, m := range meters {
 		if err := m.take(events, bytes, now); err != nil {
-			for _, taken := range meters[:i] {
-				taken.charge(-events, -bytes, now)
-			}
+			Charge(-events, -bytes, now, meters[:i]...)
 			return err
 		}
 	}
 	return nil
+}
+
+// Charge takes of every meter whatever there is, for what is known only when it has come. Less than
+// nothing is given back, for what was taken in vain.
+func Charge(events, bytes int, now time.Time, meters ...*Meter) {
+	for _, m := range meters {
+		if m != nil && m.limited.Load() {
+			m.mu.Lock()
+			m.chargeLocked(events, bytes, now)
+			m.mu.Unlock()
+		}
+	}
+}
+
+// Room says whether Take would take anything, with its *Error, and takes nothing.
+func (m *Meter) Room(events, bytes int, now time.Time) error {
+	if m == nil || !m.limited.Load() {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.roomLocked(events, bytes, now)
 }
 
 func (m *Meter) take(events, bytes int, now time.Time) error {
@@ -75,24 +95,30 @@ func (m *Meter) take(events, bytes int, now time.Time) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of, wait := m.unit, m.events.wait(now)
-	if w := m.bytes.wait(now); w > wait {
-		of, wait = "bytes", w
+	err := m.roomLocked(events, bytes, now)
+	if err == nil {
+		m.chargeLocked(events, bytes, now)
+	}
+	return err
+}
+
+func (m *Meter) roomLocked(events, bytes int, now time.Time) error {
+	of, wait := m.unit, time.Duration(0)
+	if events > 0 {
+		wait = m.events.wait(now)
+	}
+	if bytes > 0 {
+		if w := m.bytes.wait(now); w > wait {
+			of, wait = "bytes", w
+		}
 	}
 	if wait > 0 {
 		return &Error{What: m.what, Of: of, Wait: wait}
 	}
-	m.events.charge(float64(events), now)
-	m.bytes.charge(float64(bytes), now)
 	return nil
 }
 
-func (m *Meter) charge(events, bytes int, now time.Time) {
-	if m == nil || !m.limited.Load() {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *Meter) chargeLocked(events, bytes int, now time.Time) {
 	m.events.charge(float64(events), now)
 	m.bytes.charge(float64(bytes), now)
 }

@@ -93,6 +93,22 @@ func TestAllMetersOrNone(t *testing.T) {
 	testkit.Equal(t, taken(Take(1, 1, start, hub, nil)), "hub: events 1s", "no more")
 }
 
+// R4: what is known only when it has come is charged then, and what was in vain is given back. Who
+// asks for none of what is used up is not refused.
+func TestWhatIsChargedLater(t *testing.T) {
+	m := newMeter("account", Limit{Events: 2, Bytes: 10})
+	testkit.Must(t, m.Room(0, 1_000_000, start))
+	Charge(0, 30, start, m, nil)
+	testkit.Equal(t, taken(m.Room(0, 1, start)), "account: bytes 2s", "room for bytes")
+	testkit.Equal(t, taken(Take(1, 0, start, m)), "taken", "a request without bytes")
+	Charge(0, -25, start, m, nil)
+	testkit.Equal(t, taken(Take(1, 5, start, m)), "taken", "what was given back")
+	testkit.Equal(t, taken(Take(0, 5, start, m)), "account: bytes 1s", "more than that")
+	Charge(-1_000, -1_000, start, m)
+	testkit.Equal(t, taken(Take(3, 11, start, m)), "taken", "all that there is")
+	testkit.Equal(t, taken(Take(1, 1, start, m)), "account: events 1s", "more than there can be")
+}
+
 // Without a limit a batch costs no memory, nor with one that has room.
 func TestTakingAllocatesNothing(t *testing.T) {
 	none, wide := NewMeter("hub", "events"), newMeter("policy", Limit{Events: 1e9, Bytes: 1e12})

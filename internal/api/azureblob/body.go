@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/blob"
+	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // crcTable is for the polynomial of the service.
@@ -49,6 +50,9 @@ func (c *call) newUpload() (_ *upload, done func(), err error) {
 		return nil, nil, refusal(http.StatusLengthRequired, "MissingContentLengthHeader", "the request does not say how long its body is")
 	case u.left > c.Route.MaxBody:
 		return nil, nil, blob.ErrTooLarge
+	}
+	if err := c.handler.cfg.Access.AccountQuota().Room(0, int(u.left), u.began); err != nil {
+		return nil, nil, err
 	}
 	if u.wantMD5, err = announced(c.R, "Content-MD5", md5.Size, "InvalidMd5"); err != nil {
 		return nil, nil, err
@@ -107,6 +111,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	}
 	n, err := u.c.R.Body.Read(p)
 	u.left, u.received = u.left-int64(n), u.received+int64(n)
+	quota.Charge(0, n, time.Now(), u.c.handler.cfg.Access.AccountQuota())
 	for _, sum := range []hash.Hash{u.md5, u.crc} {
 		if sum != nil {
 			sum.Write(p[:n])

@@ -179,9 +179,9 @@ func parsePath(path string) (blob.Path, level, error) {
 }
 
 // Serve refuses first what a request asks for and this listener does not have, rather than do half
-// of it.
+// of it. The quota is charged with the request; an upload charges it with the bytes that come.
 func (c *call) Serve() error {
-	if err := quota.Take(1, int(max(c.R.ContentLength, 0)), time.Now(), c.handler.cfg.Access.AccountQuota()); err != nil {
+	if err := quota.Take(1, 0, time.Now(), c.handler.cfg.Access.AccountQuota()); err != nil {
 		return err
 	}
 	for _, name := range []string{"snapshot", "versionid", "prevsnapshot"} {
