@@ -16,6 +16,7 @@ type Pending struct {
 	partition int
 	count     int
 	bytes     int
+	paid      charge
 
 	// receipt is the engine's, for a publication without producer.
 	receipt eventlog.Receipt
@@ -23,6 +24,8 @@ type Pending struct {
 	// it. Nil where they were stored before they were submitted.
 	flight *flight
 	offset int
+	// repeat: a producer's events were submitted before.
+	repeat bool
 }
 
 // Wait returns once the events are as durable as the engine promises. It is to be called
@@ -31,6 +34,7 @@ func (p *Pending) Wait(ctx context.Context) (Published, error) {
 	stored, err := p.wait(ctx)
 	if err != nil {
 		err = p.broker.gone(p.hub, err)
+		p.paid.ended(err)
 		p.broker.metrics.failed(err)
 	}
 	return stored, err

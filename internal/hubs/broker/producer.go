@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -115,10 +114,14 @@ func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Ev
 	case pending.bytes > eventlog.MaxBatchBytes:
 		err = tooLarge(pending)
 	case err == nil:
-		if err = quota.Take(pending.count, pending.bytes, time.Now(), l.hub.quota, p.quota, l.broker.quota); err != nil {
+		if err = pending.paid.take(pending, p.quota); err != nil {
 			break
 		}
-		if err = l.submit(ctx, p, pending, first, events); err == nil {
+		err = l.submit(ctx, p, pending, first, events)
+		if err != nil || pending.repeat {
+			pending.paid.refund()
+		}
+		if err == nil {
 			return pending, nil
 		}
 		err = fmt.Errorf("producer %d: %w", p.account.id, err)

@@ -134,6 +134,7 @@ func (as *accounts) submit(who *Producer, p *Pending, first int32, events []even
 // before that is stored before it.
 func (as *accounts) repeatLocked(a *account, p *Pending, first int32) {
 	as.repeats.Add(float64(p.count))
+	p.repeat = true
 	end := ahead(first, p.count-1)
 	for _, f := range []*flight{a.air, a.queue} {
 		if f == nil {

@@ -49,9 +49,10 @@ type Published struct {
 // are not.
 func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []eventlog.Event) (stored Published, err error) {
 	var p Pending
+	var paid charge
 	if err = prepare(hub, to, events); err == nil {
 		err = eventlog.Again(func() (err error) {
-			if p, err = b.submit(ctx, hub, to, events); err == nil {
+			if p, err = b.submit(ctx, hub, to, events, &paid); err == nil {
 				stored, err = p.wait(ctx)
 			}
 			return err
@@ -59,6 +60,7 @@ func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []ev
 		err = b.gone(p.hub, err)
 	}
 	if err != nil {
+		paid.ended(err)
 		b.metrics.failed(err)
 	}
 	return stored, err
@@ -75,21 +77,24 @@ func (b *Broker) Publish(ctx context.Context, hub string, to Target, events []ev
 // under way and then sends again, from the first that was refused.
 func (b *Broker) Submit(ctx context.Context, hub string, to Target, events []eventlog.Event) (*Pending, error) {
 	var p Pending
+	var paid charge
 	err := prepare(hub, to, events)
 	if err == nil {
 		// Where a hub was deleted and made anew between finding and using it, this goes on with the
 		// new one. Nothing overtakes anything by that: what is under way to the old one is lost
 		// with it.
 		err = eventlog.Again(func() (err error) {
-			p, err = b.submit(ctx, hub, to, events)
+			p, err = b.submit(ctx, hub, to, events, &paid)
 			return err
 		}, eventlog.ErrFenced, eventlog.ErrRemoved)
 		err = b.gone(p.hub, err)
 	}
 	if err != nil {
+		paid.refund()
 		b.metrics.failed(err)
 		return nil, err
 	}
+	p.paid = paid
 	return &p, nil
 }
 
@@ -116,8 +121,8 @@ func prepare(hub string, to Target, events []eventlog.Event) error {
 }
 
 // submit hands a batch to the engine once. The hub is looked up each time: it may have
-// been created anew since the last.
-func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eventlog.Event) (Pending, error) {
+// been created anew since the last. The charge is one for all times.
+func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eventlog.Event, paid *charge) (Pending, error) {
 	h, err := b.find(hub)
 	if err != nil {
 		return Pending{}, err
@@ -137,7 +142,7 @@ func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eve
 	if p.bytes > eventlog.MaxBatchBytes {
 		return p, p.failure(tooLarge(&p))
 	}
-	if err := quota.Take(p.count, p.bytes, time.Now(), h.quota, to.Quota, b.quota); err != nil {
+	if err := paid.take(&p, to.Quota); err != nil {
 		return p, p.failure(err)
 	}
 	if p.receipt, err = h.partitions[p.partition].Submit(ctx, batch); err != nil {
