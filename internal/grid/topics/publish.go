@@ -29,24 +29,23 @@ func (k *topicRegistry) Publish(ctx context.Context, topic string, events [][]by
 	if auth.Fold(topic) == YardEvents {
 		return fmt.Errorf("publish to topic %q: %w: only the yard publishes there, use another topic", topic, ErrReserved)
 	}
-	if err := k.takeRoom(topic, events, by); err != nil {
-		return fmt.Errorf("publish to topic %q: %w", topic, err)
-	}
-	return k.store(ctx, topic, events)
-}
-
-// takeRoom takes what events need of the topic's quota, and of who publishes.
-func (k *topicRegistry) takeRoom(topic string, events [][]byte, by *quota.Meter) error {
-	live := k.view.live.Load()
+	live, size := k.view.live.Load(), 0
 	t := live.Topics[auth.Fold(topic)]
 	if t == nil {
-		return nil // store says so
+		return topicNotFound(topic)
 	}
-	size := 0
 	for _, e := range events {
 		size += len(e)
 	}
-	return quota.Take(len(events), size, time.Now(), live.logs[t.ID].quota, by, k.quota)
+	meters := []*quota.Meter{live.logs[t.ID].quota, by, k.quota}
+	if err := quota.Take(len(events), size, time.Now(), meters...); err != nil {
+		return fmt.Errorf("publish to topic %q: %w", topic, err)
+	}
+	err := k.store(ctx, topic, events)
+	if err != nil && !errors.Is(err, eventlog.ErrUncertain) && ctx.Err() == nil {
+		quota.Charge(-len(events), -size, time.Now(), meters...) // nothing was stored for it
+	}
+	return err
 }
 
 // Announce stores events of the yard's own in YardEvents, in the stored form of Event Grid's

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/quota"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -41,4 +43,36 @@ func TestTheQuotaOfATopic(t *testing.T) {
 		}
 		testkit.Equal(t, len(stored(t, k, "orders")), 5, "stored")
 	})
+}
+
+// R4: events that were certainly not stored are not charged; those in doubt are.
+func TestATopicsQuotaIsChargedForWhatIsStored(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer error
+		left   int // of ten
+	}{
+		"stored": {nil, 7}, "refused": {logtest.Refused(eventlog.ErrNoSpace), 10}, "in doubt": {logtest.Refused(eventlog.ErrUncertain), 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := newYard(t)
+				engine := logtest.NewFaulty(y.Engine)
+				k := y.open(t, Config{Engine: engine})
+				made := testkit.Value(k.CreateTopic(t.Context(), TopicConfig{Topic{Name: "orders", Quota: quota.Limit{Events: 10}}}))(t)
+				engine.Inject(func(op logtest.Op) error {
+					if op.Kind == logtest.OpSubmit {
+						return c.answer
+					}
+					return nil
+				})
+				one := []byte(`{"id":"1"}`)
+				testkit.Equal(t, k.Publish(t.Context(), "orders", [][]byte{one, one, one}, nil) == nil, c.answer == nil, "it is stored")
+				left, meter := 0, k.view.live.Load().logs[made.ID].quota
+				for quota.Take(1, 0, time.Now(), meter) == nil {
+					left++
+				}
+				testkit.Equal(t, left, c.left, "events that are left")
+			})
+		})
+	}
 }
