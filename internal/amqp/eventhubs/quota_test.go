@@ -8,6 +8,7 @@ import (
 
 	goamqp "github.com/Azure/go-amqp"
 
+	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/quota"
@@ -87,4 +88,50 @@ func TestTheQuotaOfAPolicyHoldsForAllItsLinks(t *testing.T) {
 		testkit.Must(t, numbered.Send(t.Context(), identityOf(t, numbered).numbers(t, 3, "f"), nil))
 		testkit.Diff(t, []string{"a", "b", "d", "f"}, y.stored("orders", "0"))
 	})
+}
+
+// R4: a link that lives on by another policy than it was attached with is counted for that one.
+func TestALinkIsCountedForThePolicyItStandsOn(t *testing.T) {
+	const resource = "sb://localhost/orders"
+	for what, end := range map[string]func(y *yard) error{
+		"the first policy is deleted": func(y *yard) error { return y.policies.Delete(y.t.Context(), "orders", "first") },
+		"its key is made anew": func(y *yard) error {
+			return testkit.Err(y.policies.Regenerate(y.t.Context(), "orders", "first", access.PrimaryKey))
+		},
+		"its token has expired": func(*yard) error { time.Sleep(time.Minute + 2*grace); return nil },
+	} {
+		for name, options := range map[string]*goamqp.SenderOptions{"plain": nil, "numbered": idempotent(nil, nil, nil)} {
+			t.Run(what+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					y := newOrders(t, 1)
+					y.policy("orders", "first", auth.Send)
+					y.policy("orders", "second", auth.Send)
+					testkit.Must(t, testkit.Err(y.policies.Limit(t.Context(), "orders", "second", func(l *quota.Limit) { l.Events = 1 })))
+					conn := y.dial(nil)
+					authorizeAs(t, conn, "first", resource, time.Minute)
+					authorizeAs(t, conn, "second", resource, time.Hour)
+					sender := newSender(t, newSession(t, conn), "orders/Partitions/0", options)
+					sent := 0
+					send := func() error {
+						m := text(fmt.Sprint(sent))
+						if options != nil {
+							m = identityOf(t, sender).numbers(t, int32(sent+1), fmt.Sprint(sent))
+						}
+						err := sender.Send(t.Context(), m, nil)
+						if err == nil {
+							sent++
+						}
+						return err
+					}
+					for range 10 {
+						testkit.Must(t, send())
+					}
+					testkit.Must(t, end(y))
+					synctest.Wait()
+					testkit.Must(t, send())
+					wantError(t, send(), condBusy, "")
+				})
+			})
+		}
+	}
 }

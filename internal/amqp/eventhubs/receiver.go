@@ -64,8 +64,8 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if err != nil {
 		return amqp.Terminus{}, err
 	}
-	holder := p.rights.account(at.scope(), auth.Listen)
-	giveBack, err := p.handler.cfg.Receivers.Take(holder, 1)
+	by, _ := p.rights.granted(at.scope(), auth.Listen)
+	giveBack, err := p.handler.cfg.Receivers.Take(by.Account(), 1)
 	if err != nil {
 		return amqp.Terminus{}, err
 	}
@@ -92,7 +92,7 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 		_ = r.seat.Cursor.Close()
 		return amqp.Terminus{}, err
 	}
-	r.feed = newFeed(r, p.handler.cfg.Memory.Share(holder, r.press))
+	r.feed = newFeed(r, p.handler.cfg.Memory.Share(by.Account(), r.press))
 	accepted = true
 	return amqp.Terminus{Source: r, Settled: true, OnDemand: true}, nil
 }

@@ -78,17 +78,17 @@ func (r *rights) allow(at auth.Entity, need auth.Rights) bool {
 	return slices.ContainsFunc(r.grants, func(g auth.Grant) bool { return g.Allows(at, need, now) })
 }
 
-// account is whose grant of a right to an entity is counted; empty where there is none.
-func (r *rights) account(at auth.Entity, need auth.Rights) string {
+// granted gives the grant by which a right to an entity is used and counted: the first that is good.
+func (r *rights) granted(at auth.Entity, need auth.Rights) (g auth.Grant, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	for _, g := range r.grants {
 		if g.Allows(at, need, now) {
-			return g.Account()
+			return g, true
 		}
 	}
-	return ""
+	return auth.Grant{}, false
 }
 
 // any reports whether anything at all was granted that is still good.

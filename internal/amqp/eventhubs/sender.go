@@ -24,8 +24,10 @@ type sender struct {
 	at   entity
 	// hub is what the link's address found: one of the same name made later is another.
 	hub broker.Hub
-	// quota is that of the policy which let the link in.
-	quota *quota.Meter
+	// scope is what the link needs a right to, and grant that by which it is used: the connection's
+	// reader's only.
+	scope auth.Entity
+	grant auth.Grant
 	// producer is set where the client numbers its events, so that none is stored twice.
 	producer *broker.Producer
 	unwatch  func()
@@ -64,7 +66,8 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 		return amqp.Terminus{}, &broker.NotFoundError{Kind: broker.KindPartition, Hub: hub.Name, Name: a.partition, Partitions: hub.Partitions}
 	}
 	t := amqp.Terminus{MaxMessageBytes: uint64(p.handler.cfg.MaxMessageBytes), Credit: senderCredit}
-	s := &sender{peer: p, link: l, at: at, hub: hub, quota: p.handler.cfg.Access.Quota(p.rights.account(at.scope(), auth.Send))}
+	s := &sender{peer: p, link: l, at: at, hub: hub, scope: at.scope()}
+	s.grant, _ = p.rights.granted(s.scope, auth.Send)
 	if slices.Contains(l.Request().DesiredCapabilities, capabilityIdempotent) {
 		if s.producer, err = p.openProducer(l, a, s.quota); err != nil {
 			return amqp.Terminus{}, err
@@ -135,7 +138,7 @@ func (s *sender) submit(ctx context.Context, b *batch) (*broker.Pending, error) 
 		if err != nil {
 			return nil, err
 		}
-		to.Created, to.Quota = s.hub.Created, s.quota
+		to.Created, to.Quota = s.hub.Created, s.quota()
 		return s.peer.handler.cfg.Broker.Submit(ctx, s.at.hub, to, b.events)
 	}
 	first, err := b.numbers.check(s.producer.ID(), s.producer.Epoch())
@@ -148,6 +151,18 @@ func (s *sender) submit(ctx context.Context, b *batch) (*broker.Pending, error) 
 		}
 	}
 	return s.producer.Submit(ctx, first, b.events)
+}
+
+// quota is that of the policy by which the link is used: the one that it was attached with, and when
+// its grant has expired or was revoked the one by which the link lives on. Where there is none the
+// link is about to end.
+func (s *sender) quota() *quota.Meter {
+	if !s.grant.Allows(s.scope, auth.Send, time.Now()) {
+		if another, ok := s.peer.rights.granted(s.scope, auth.Send); ok {
+			s.grant = another
+		}
+	}
+	return s.peer.handler.cfg.Access.Quota(s.grant.Account())
 }
 
 // refuse rejects a message. Where the hub is gone the link goes with it: no message on

@@ -41,10 +41,12 @@ type Grant struct {
 }
 
 // Account is who the grant's use is counted for: its policy, by the name of its registry, or the
-// subject of a bearer token.
+// subject of a bearer token. Of several policies it is the first that it still stands on.
 func (g Grant) Account() string {
-	if len(g.Scopes) > 0 && g.Scopes[0].Basis.Policy != "" {
-		return g.Scopes[0].Basis.Policy
+	for _, s := range g.Scopes {
+		if s.Basis.Policy != "" && g.inForce(s) {
+			return s.Basis.Policy
+		}
 	}
 	return g.Holder
 }

@@ -52,6 +52,20 @@ func TestGrantAllows(t *testing.T) {
 	}
 }
 
+// R4: a grant by several policies is counted for the first that is still there.
+func TestWhoAGrantIsCountedFor(t *testing.T) {
+	gone := map[string]bool{}
+	stands := func(s Scope) bool { return !gone[s.Basis.Policy] }
+	scope := func(policy string) Scope { return Scope{Rights: Send, Basis: Basis{Policy: policy}} }
+	g := Grant{Scopes: []Scope{scope("a"), scope("b")}, Holder: "till"}.While(stands)
+	testkit.Equal(t, g.Account(), "a")
+	gone["a"] = true
+	testkit.Equal(t, g.Account(), "b", "without the first")
+	gone["b"] = true
+	testkit.Equal(t, g.Account(), "till", "without either")
+	testkit.Equal(t, Grant{Scopes: []Scope{scope("")}, Holder: "somebody"}.While(stands).Account(), "somebody", "a bearer token's")
+}
+
 // H9: names of hubs may have slashes, so one hub's name may be the beginning of another's
 // without being above it, whether it exists or not.
 func TestGrantDoesNotReachIntoAnotherHub(t *testing.T) {

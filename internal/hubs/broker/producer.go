@@ -20,8 +20,9 @@ type ProducerConfig struct {
 	// at 1, with -1 at 0. One that has goes on where it was, whatever it says, and hears by its
 	// batches when it is wrong; only a new epoch may begin at 0 again, by -1.
 	Last *int32
-	// Quota is that of who publishes, besides the hub's; nil: none.
-	Quota *quota.Meter
+	// Quota gives that of who publishes, besides the hub's: Submit asks each time, since it may be
+	// another by then. Nil, or giving nil: none.
+	Quota func() *quota.Meter
 	// Yard: it is one inside the yard's process. Its id becomes a negative one, which nobody else can
 	// have: who learns the id cannot publish in its name, so that what it publishes passes for a
 	// repeat.
@@ -49,7 +50,7 @@ type Producer struct {
 	account *account
 	epoch   int16
 	last    int32
-	quota   *quota.Meter
+	quota   func() *quota.Meter
 }
 
 // Producer begins a producer's epoch, or goes on with it. When it returns what lower
@@ -76,7 +77,9 @@ func (b *Broker) Producer(ctx context.Context, hub, partition string, cfg Produc
 	if err != nil {
 		return nil, b.gone(h, fmt.Errorf("begin producer of %s/%s: %w", h.Name, partition, err))
 	}
-	producer.quota = cfg.Quota
+	if producer.quota = cfg.Quota; cfg.Quota == nil {
+		producer.quota = func() *quota.Meter { return nil }
+	}
 	return producer, nil
 }
 
@@ -114,7 +117,7 @@ func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Ev
 	case pending.bytes > eventlog.MaxBatchBytes:
 		err = tooLarge(pending)
 	case err == nil:
-		if err = pending.paid.take(pending, p.quota); err != nil {
+		if err = pending.paid.take(pending, p.quota()); err != nil {
 			break
 		}
 		err = l.submit(ctx, p, pending, first, events)

@@ -99,14 +99,14 @@ func TestAQuotaIsChargedForWhatIsStored(t *testing.T) {
 		return testkit.Err(pending.Wait(ctx))
 	}
 	produce := func(ctx context.Context, b *Broker, by *quota.Meter) error {
-		p, err := b.Producer(ctx, "orders", "0", ProducerConfig{Last: atZero, Quota: by})
+		p, err := b.Producer(ctx, "orders", "0", ProducerConfig{Last: atZero, Quota: func() *quota.Meter { return by }})
 		if err != nil {
 			return err
 		}
 		return testkit.Err(store(ctx, p, 0, "a", "b", "c", "d"))
 	}
 	repeat := func(ctx context.Context, b *Broker, by *quota.Meter) error {
-		p, err := b.Producer(ctx, "orders", "0", ProducerConfig{Last: atZero, Quota: by})
+		p, err := b.Producer(ctx, "orders", "0", ProducerConfig{Last: atZero, Quota: func() *quota.Meter { return by }})
 		if err != nil {
 			return err
 		}
