@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -158,8 +159,9 @@ type Hub struct {
 	Partitions int
 	// Retention says when events are removed; nil means after DefaultRetentionAge, or as it is.
 	Retention *Retention
-	// Quota bounds what is published in a second; nil means no limit, or as it is.
-	Quota *Quota
+	// Quota bounds what is published in a second; nil means no limit, or as it is, and so do its nil
+	// fields.
+	Quota *admin.QuotaRequest
 	// Groups are consumer groups besides $Default.
 	Groups []string
 }
@@ -167,11 +169,11 @@ type Hub struct {
 // Quota is what may be published in a second; zero means any number.
 type Quota struct{ Events, Bytes int64 }
 
-// Retention says when events may be removed. Zero fields keep forever.
+// Retention says when events may be removed. Zero keeps forever; nil means as usual, or as it is.
 type Retention struct {
-	Age time.Duration
+	Age *time.Duration
 	// Bytes is for each partition.
-	Bytes int64
+	Bytes *int64
 }
 
 func (c Config) withDefaults() Config {
@@ -259,10 +261,8 @@ func (h Hub) validate() error {
 func (h Hub) config() broker.HubConfig {
 	cfg := broker.HubConfig{Name: h.Name, Partitions: h.Partitions}
 	if h.Retention != nil {
-		cfg.Retention = &broker.Retention{Age: h.Retention.Age, Bytes: h.Retention.Bytes}
+		cfg.Age, cfg.Bytes = h.Retention.Age, h.Retention.Bytes
 	}
-	if h.Quota != nil {
-		cfg.Quota = &quota.Limit{Events: h.Quota.Events, Bytes: h.Quota.Bytes}
-	}
+	cfg.QuotaEvents, cfg.QuotaBytes = spec.QuotaParts(h.Quota)
 	return cfg
 }

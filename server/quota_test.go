@@ -23,8 +23,8 @@ import (
 // R4: whoever publishes more than a hub's quota hears it the way its library knows: over HTTP 429
 // with Retry-After, over AMQP server-busy.
 func TestWhatClientsHearOfAQuota(t *testing.T) {
-	cfg := everyListener(t)
-	cfg.Hubs = []Hub{{Name: "orders", Partitions: 1, Quota: &Quota{Events: 1}}}
+	cfg, one := everyListener(t), 1
+	cfg.Hubs = []Hub{{Name: "orders", Partitions: 1, Quota: &admin.QuotaRequest{Events: &one}}}
 	r := start(t, cfg)
 	var shown struct{ Quota struct{ Events, Bytes int64 } }
 	testkit.Must(t, json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/hubs/orders", "")), &shown))

@@ -119,7 +119,7 @@ func TestEventsAreStillThereAfterARestart(t *testing.T) {
 func TestConfiguredHubsExist(t *testing.T) {
 	cfg := quick(t)
 	cfg.Hubs = []Hub{
-		{Name: "orders", Partitions: 3, Retention: &Retention{Age: time.Hour, Bytes: 1 << 20}, Groups: []string{"billing", "$default"}},
+		{Name: "orders", Partitions: 3, Retention: &Retention{Age: new(time.Hour), Bytes: new(int64(1 << 20))}, Groups: []string{"billing", "$default"}},
 		{Name: "plain"},
 	}
 	for range 2 { // the second start finds them there

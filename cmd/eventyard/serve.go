@@ -252,28 +252,17 @@ func orNone[T ~int64](n T) T {
 func configuredHubs(hubs []admin.HubRequest) []server.Hub {
 	all := make([]server.Hub, len(hubs))
 	for i, h := range hubs {
-		all[i] = server.Hub{Name: h.Name, Groups: slices.Clone(h.Groups)}
+		all[i] = server.Hub{Name: h.Name, Quota: h.Quota, Groups: slices.Clone(h.Groups)}
 		if h.Partitions != nil {
 			all[i].Partitions = *h.Partitions
-		}
-		if q := h.Quota; q != nil {
-			all[i].Quota = &server.Quota{}
-			if q.Events != nil {
-				all[i].Quota.Events = int64(*q.Events)
-			}
-			if q.Bytes != nil {
-				all[i].Quota.Bytes = *q.Bytes
-			}
 		}
 		if h.Retention == nil {
 			continue
 		}
-		all[i].Retention = &server.Retention{Age: server.DefaultRetentionAge}
+		all[i].Retention = &server.Retention{Bytes: h.Retention.Bytes}
 		if h.Retention.Age != nil {
-			all[i].Retention.Age, _ = time.ParseDuration(*h.Retention.Age) // written by the spec
-		}
-		if h.Retention.Bytes != nil {
-			all[i].Retention.Bytes = *h.Retention.Bytes
+			age, _ := time.ParseDuration(*h.Retention.Age) // written by the spec
+			all[i].Retention.Age = &age
 		}
 	}
 	return all

@@ -41,16 +41,25 @@ func quotaOf(definition any) *admin.QuotaRequest {
 	return *at
 }
 
-// ApplyQuota writes a request over a limit; nil changes nothing.
-func ApplyQuota(r *admin.QuotaRequest, l *quota.Limit) {
+// QuotaParts gives the parts of a quota that a request sets, nil for those that it does not.
+func QuotaParts(r *admin.QuotaRequest) (events, bytes *int64) {
 	if r == nil {
-		return
+		return nil, nil
 	}
 	if r.Events != nil {
-		l.Events = int64(*r.Events)
+		events = new(int64(*r.Events))
 	}
-	if r.Bytes != nil {
-		l.Bytes = *r.Bytes
+	return events, r.Bytes
+}
+
+// ApplyQuota writes a request over a limit; nil changes nothing.
+func ApplyQuota(r *admin.QuotaRequest, l *quota.Limit) {
+	events, bytes := QuotaParts(r)
+	if events != nil {
+		l.Events = *events
+	}
+	if bytes != nil {
+		l.Bytes = *bytes
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/quota"
 )
 
 // maxManagementBytes bounds the body of a request whose route says nothing else.
@@ -67,7 +66,7 @@ func (d *Handler) createHub(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
-	cfg := broker.HubConfig{Name: q.Name, Retention: &broker.Retention{Age: broker.DefaultRetentionAge}}
+	cfg := broker.HubConfig{Name: q.Name}
 	if q.Partitions != nil {
 		// The broker takes zero for "as usual"; whoever writes a 0 means it.
 		if *q.Partitions == 0 {
@@ -75,18 +74,11 @@ func (d *Handler) createHub(w http.ResponseWriter, r *http.Request) error {
 		}
 		cfg.Partitions = *q.Partitions
 	}
-	age, bytes, err := readRetention(q.Retention)
-	if err != nil {
+	var err error
+	if cfg.Age, cfg.Bytes, err = readRetention(q.Retention); err != nil {
 		return err
 	}
-	if age != nil {
-		cfg.Retention.Age = *age
-	}
-	if bytes != nil {
-		cfg.Retention.Bytes = *bytes
-	}
-	cfg.Quota = new(quota.Limit)
-	spec.ApplyQuota(q.Quota, cfg.Quota)
+	cfg.QuotaEvents, cfg.QuotaBytes = spec.QuotaParts(q.Quota)
 	hub, err := d.cfg.Broker.CreateHub(r.Context(), cfg)
 	if err != nil {
 		return err
@@ -123,11 +115,7 @@ func (d *Handler) updateHub(w http.ResponseWriter, r *http.Request) error {
 	if change.Age, change.Bytes, err = readRetention(q.Retention); err != nil {
 		return err
 	}
-	if q.Quota != nil {
-		if change.QuotaBytes = q.Quota.Bytes; q.Quota.Events != nil {
-			change.QuotaEvents = new(int64(*q.Quota.Events))
-		}
-	}
+	change.QuotaEvents, change.QuotaBytes = spec.QuotaParts(q.Quota)
 	if hub, err = d.cfg.Broker.UpdateHub(r.Context(), hub.Name, change); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -87,7 +88,7 @@ func (k *catalog) provide(ctx context.Context, d Definition) error {
 	if !d.ownPoison() {
 		return nil
 	}
-	_, err := k.cfg.Broker.CreateHub(ctx, broker.HubConfig{Name: d.Poison, Partitions: 1, Retention: &broker.Retention{}})
+	_, err := k.cfg.Broker.CreateHub(ctx, broker.HubConfig{Name: d.Poison, Partitions: 1, Age: new(time.Duration(0))})
 	switch {
 	case errors.Is(err, broker.ErrHubExists):
 		return nil

@@ -25,10 +25,17 @@ type HubConfig struct {
 	Name string
 	// Partitions is 1 to MaxPartitions; zero means DefaultPartitions.
 	Partitions int
-	// Retention nil means DefaultRetentionAge and any size.
-	Retention *Retention
-	// Quota bounds what is published; nil means no limit, or as it is.
-	Quota *quota.Limit
+	// Age and Bytes are those of the retention; nil means DefaultRetentionAge, and any size.
+	Age   *time.Duration
+	Bytes *int64
+	// QuotaEvents and QuotaBytes bound what is published; nil means no limit.
+	QuotaEvents, QuotaBytes *int64
+}
+
+// settings gives what is said of a hub's settings: EnsureHub changes these of one that exists, and
+// nothing else.
+func (c HubConfig) settings() HubChange {
+	return HubChange{Age: c.Age, Bytes: c.Bytes, QuotaEvents: c.QuotaEvents, QuotaBytes: c.QuotaBytes}
 }
 
 // HubChange says what to change of a hub; nil fields stay.
@@ -164,16 +171,9 @@ func define(cfg HubConfig) (definition, error) {
 	if partitions < 1 || partitions > MaxPartitions {
 		return definition{}, fmt.Errorf("hub %q: %w: %d, use 1 to %d", cfg.Name, ErrInvalidPartitionCount, partitions, MaxPartitions)
 	}
-	retention := Retention{Age: DefaultRetentionAge}
-	if cfg.Retention != nil {
-		retention = *cfg.Retention
-	}
+	retention, limit := cfg.settings().over(Retention{Age: DefaultRetentionAge}), cfg.settings().overQuota(quota.Limit{})
 	if err := checkRetention(retention); err != nil {
 		return definition{}, fmt.Errorf("hub %q: %w", cfg.Name, err)
-	}
-	var limit quota.Limit
-	if cfg.Quota != nil {
-		limit = *cfg.Quota
 	}
 	if err := checkQuota(limit); err != nil {
 		return definition{}, fmt.Errorf("hub %q: %w", cfg.Name, err)
@@ -255,19 +255,13 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 }
 
 // EnsureHub sees to it that a hub from a configuration file exists, with its groups.
-// What is missing is made, a retention or quota that is given and differs is changed, a
-// differing number of partitions is ErrPartitionsFixed. Nothing is deleted.
+// What is missing is made, each part of the retention and the quota that is given and differs is
+// changed, a differing number of partitions is ErrPartitionsFixed. Nothing is deleted.
 func (b *Broker) EnsureHub(ctx context.Context, cfg HubConfig, groups []string) (Hub, error) {
 	h, err := b.CreateHub(ctx, cfg)
 	if errors.Is(err, ErrHubExists) {
 		// Only what the configuration gives explicitly is changed.
-		var change HubChange
-		if cfg.Retention != nil {
-			change.Age, change.Bytes = &cfg.Retention.Age, &cfg.Retention.Bytes
-		}
-		if cfg.Quota != nil {
-			change.QuotaEvents, change.QuotaBytes = &cfg.Quota.Events, &cfg.Quota.Bytes
-		}
+		change := cfg.settings()
 		if cfg.Partitions != 0 {
 			change.Partitions = &cfg.Partitions
 		}

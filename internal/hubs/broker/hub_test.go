@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
@@ -33,14 +34,14 @@ func TestCreateHub(t *testing.T) {
 			Hub{Name: "orders", Partitions: DefaultPartitions, Retention: Retention{Age: DefaultRetentionAge}}, nil},
 		{"the spelling is kept", HubConfig{Name: "Orders", Partitions: 1},
 			Hub{Name: "Orders", Partitions: 1, Retention: Retention{Age: DefaultRetentionAge}}, nil},
-		{"zero retention keeps for ever", HubConfig{Name: "a/b", Partitions: MaxPartitions, Retention: &forever},
+		{"zero retention keeps for ever", HubConfig{Name: "a/b", Partitions: MaxPartitions, Age: &forever.Age, Bytes: &forever.Bytes},
 			Hub{Name: "a/b", Partitions: MaxPartitions}, nil},
-		{"retention can be by age and size", HubConfig{Name: "x", Partitions: 2, Retention: &Retention{Age: 1500 * time.Millisecond, Bytes: 1 << 40}},
+		{"retention can be by age and size", HubConfig{Name: "x", Partitions: 2, Age: new(1500 * time.Millisecond), Bytes: new(int64(1 << 40))},
 			Hub{Name: "x", Partitions: 2, Retention: Retention{Age: 1500 * time.Millisecond, Bytes: 1 << 40}}, nil},
 		{"more partitions than allowed are refused", HubConfig{Name: "x", Partitions: MaxPartitions + 1}, Hub{}, ErrInvalidPartitionCount},
 		{"fewer than one are refused", HubConfig{Name: "x", Partitions: -1}, Hub{}, ErrInvalidPartitionCount},
-		{"a negative age is refused", HubConfig{Name: "x", Retention: &Retention{Age: -1}}, Hub{}, ErrInvalidRetention},
-		{"a negative size is refused", HubConfig{Name: "x", Retention: &Retention{Bytes: -1}}, Hub{}, ErrInvalidRetention},
+		{"a negative age is refused", HubConfig{Name: "x", Age: new(time.Duration(-1))}, Hub{}, ErrInvalidRetention},
+		{"a negative size is refused", HubConfig{Name: "x", Bytes: new(int64(-1))}, Hub{}, ErrInvalidRetention},
 		{"a bad name is refused", HubConfig{Name: "no blanks"}, Hub{}, ErrInvalidName},
 		{"a reserved name is refused", HubConfig{Name: "Metrics/x"}, Hub{}, ErrReservedName},
 	}
@@ -275,10 +276,12 @@ func TestEnsureHub(t *testing.T) {
 	if h, err := b.EnsureHub(t.Context(), HubConfig{Name: "ORDERS"}, nil); err != nil || h.Partitions != 2 || h.Name != "orders" {
 		t.Errorf("without a number: got %+v, %v", h, err)
 	}
-	cfg.Retention = &Retention{Age: time.Hour}
-	if h, err := b.EnsureHub(t.Context(), cfg, nil); err != nil || h.Retention != *cfg.Retention {
-		t.Errorf("with another retention: got %+v, %v", h, err)
-	}
+	// What an operator has set stays where the file says nothing of it.
+	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", HubChange{Bytes: new(int64(1 << 20)), QuotaBytes: new(int64(1000))})))
+	cfg.Age, cfg.QuotaEvents = new(time.Hour), new(int64(5000))
+	h := testkit.Value(b.EnsureHub(t.Context(), cfg, nil))(t)
+	testkit.Equal(t, h.Retention, Retention{Age: time.Hour, Bytes: 1 << 20}, "the retention")
+	testkit.Equal(t, h.Quota, quota.Limit{Events: 5000, Bytes: 1000}, "the quota")
 	cfg.Partitions = 3
 	testkit.ErrorIs(t, testkit.Err(b.EnsureHub(t.Context(), cfg, nil)), ErrPartitionsFixed, "with another number")
 	if _, err := b.EnsureHub(t.Context(), HubConfig{Name: "new"}, []string{"no good"}); !errors.Is(err, ErrInvalidName) {

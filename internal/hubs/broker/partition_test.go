@@ -96,7 +96,7 @@ func TestRetentionOfIdlePartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		b := y.open(t)
-		if _, err := b.CreateHub(t.Context(), HubConfig{Name: "orders", Partitions: 2, Retention: &Retention{Age: time.Hour}}); err != nil {
+		if _, err := b.CreateHub(t.Context(), HubConfig{Name: "orders", Partitions: 2, Age: new(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		mustPublish(t, b, "orders", Target{Partition: "1"}, "a", "b")

@@ -19,7 +19,7 @@ import (
 func TestTheQuotaOfAHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t).open(t)
-		testkit.Must(t, testkit.Err(y.CreateHub(t.Context(), HubConfig{Name: "Orders", Partitions: 2, Quota: &quota.Limit{Events: 10}})))
+		testkit.Must(t, testkit.Err(y.CreateHub(t.Context(), HubConfig{Name: "Orders", Partitions: 2, QuotaEvents: new(int64(10))})))
 		testkit.Must(t, testkit.Err(y.CreateHub(t.Context(), HubConfig{Name: "others"})))
 		publish := func(hub string, events ...string) error {
 			return testkit.Err(y.Publish(t.Context(), hub, Target{}, storagetest.Events(events...)))
@@ -145,7 +145,7 @@ func TestAQuotaIsChargedForWhatIsStored(t *testing.T) {
 				by.Set(limit, time.Now())
 				y := newYard(t)
 				b := open(t, Config{Engine: y.Engine, Meta: y.Meta, Quota: all})
-				testkit.Must(t, testkit.Err(b.CreateHub(t.Context(), HubConfig{Name: "orders", Partitions: 1, Quota: &limit})))
+				testkit.Must(t, testkit.Err(b.CreateHub(t.Context(), HubConfig{Name: "orders", Partitions: 1, QuotaEvents: &limit.Events, QuotaBytes: &limit.Bytes})))
 				y.Engine.Inject(c.answer)
 				testkit.ErrorIs(t, c.do(t.Context(), b, by), c.want)
 				for what, m := range map[string]*quota.Meter{"hub": b.hubs.find("orders").quota, "policy": by, "yard": all} {
