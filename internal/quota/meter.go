@@ -31,6 +31,12 @@ func (e *Error) Seconds() time.Duration {
 	return max((e.Wait - rounding + time.Second - 1).Truncate(time.Second), time.Second)
 }
 
+// Pause is how long a part of the yard waits that publishes by itself: it asks again now and then,
+// since an operator may have raised the quota.
+func (e *Error) Pause() time.Duration { return min(e.Wait, maxPause) }
+
+const maxPause = 10 * time.Second
+
 // Meter holds the quota of one thing. Each limit gives what a second is worth at once. A nil Meter
 // has no limit, and one without a limit takes no lock.
 type Meter struct {

@@ -252,3 +252,20 @@ func TestAHubWithAQuotaGetsEveryLetterOnce(t *testing.T) {
 		testkit.Slices(t, []any{counts.Unwritten, counts.Dropped, counts.Problem}, []any{int64(0), int64(0), ""}, "counts")
 	})
 }
+
+// R4: a raised quota holds at once also for who has been waiting for the old one.
+func TestLettersDoNotWaitForAQuotaThatWasRaised(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		y.hubs.quota = quota.NewMeter("hub", "events")
+		y.hubs.quota.Set(quota.Limit{Events: 1}, time.Now())
+		testkit.Must(t, quota.Take(5_000, 1, time.Now(), y.hubs.quota))
+		sub := y.subscribe("billing", "hub:failures", schema.EventGrid)
+		y.die(sub, 1)
+		defer y.run()()
+		pass(10 * time.Minute)
+		testkit.Equal(t, len(y.hubs.sent), 0, "letters while the quota is used up")
+		y.hubs.quota.Set(quota.Limit{}, time.Now())
+		pass(10 * time.Second)
+		testkit.Equal(t, len(y.hubs.sent), 1, "letters when there is none")
+	})
+}

@@ -48,7 +48,7 @@ func (w *writer) run(ctx context.Context) {
 			done, err = true, nil // the letters themselves are gone, and not a hub that they go to
 		}
 		if full, ok := errors.AsType[*quota.Error](err); ok { // of the hub that they go to, which is none of its troubles
-			w.wait(ctx, full.Wait)
+			w.wait(ctx, full.Pause())
 			continue
 		}
 		if err != nil {

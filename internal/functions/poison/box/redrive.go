@@ -227,7 +227,7 @@ func (r *redrive) publishSome(ctx context.Context, p *delivery, poisonEvents []i
 		if !throttled {
 			return err
 		}
-		if err := sleep.For(ctx, full.Wait, nil); err != nil {
+		if err := sleep.For(ctx, full.Pause(), nil); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/setaside"
@@ -70,6 +71,27 @@ func TestARedriveWaitsForAQuota(t *testing.T) {
 		got := bodies(y.events("orders")["1"])
 		testkit.Equal(t, strings.HasSuffix(got, " 28 29 30"), true, "the events are %s", got)
 		testkit.Equal(t, len(strings.Fields(got)), 24, "events")
+	})
+}
+
+// R4: a raised quota holds at once also for who has been waiting for the old one.
+func TestARedriveDoesNotWaitForAQuotaThatWasRaised(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, y *yard) {
+		limit := func(events int64) {
+			testkit.Must(t, testkit.Err(y.broker.UpdateHub(t.Context(), "orders", broker.HubChange{QuotaEvents: &events})))
+		}
+		limit(1)
+		many := make([]eventlog.Event, 5_000)
+		for i := range many {
+			many[i] = eventlog.Event{Key: []byte("k"), Message: testkit.Value(message.Append(nil, event.Event{}))(t)}
+		}
+		testkit.Must(t, testkit.Err(y.broker.Publish(t.Context(), "orders", broker.Target{}, many)))
+		y.die("bad", "0", poisonEvent("a", 1))
+		began := time.Now()
+		time.AfterFunc(10*time.Minute, func() { limit(0) })
+		y.wantRedriven(RedriveConfig{}, 1, 0)
+		took := time.Since(began)
+		testkit.That(t, took >= 10*time.Minute && took <= 10*time.Minute+10*time.Second, "it took %v", took)
 	})
 }
 
