@@ -14,6 +14,8 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
@@ -173,4 +175,39 @@ func TestDeliveryIntoAHub(t *testing.T) {
 		after(time.Second)
 		testkit.Equal(t, y.stats(id).Delivered, 11)
 	})
+}
+
+// R4: what the quota of a hub refuses was not tried: it uses no attempt, and its time to live runs.
+func TestAHubsQuotaUsesNoAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		raised    time.Duration // when the quota is taken away
+		delivered int64
+		dropped   map[string]int64
+	}{
+		"raised in time":  {10 * time.Minute, 3, map[string]int64{}},
+		"raised too late": {2 * time.Hour, 0, map[string]int64{retry.ReasonAge: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, y *yard) {
+				y.realParts()
+				y.Hub(y.t, "target", 1)
+				limit := func(events int64) {
+					testkit.Must(t, testkit.Err(y.Broker.UpdateHub(t.Context(), "target", broker.HubChange{QuotaEvents: &events})))
+				}
+				limit(1)
+				testkit.Must(t, testkit.Err(y.Broker.Publish(t.Context(), "target", broker.Target{}, storagetest.Events(ids("x", 10_000)...))))
+				id := y.orders("to-hub", resource, func(s *topics.Settings) {
+					s.DeadLetter, s.Retry = topics.Target{}, retry.Policy{MaxAttempts: 1, TimeToLive: time.Hour}
+				})
+				y.publish("orders", ids("e", 3)...)
+				after(c.raised)
+				limit(0)
+				testkit.Must(t, y.service.Probe(id))
+				after(time.Minute)
+				st := y.stats(id)
+				testkit.Equal(t, st.Delivered, c.delivered, "delivered")
+				testkit.Diff(t, c.dropped, st.Dropped)
+			})
+		})
+	}
 }

@@ -80,12 +80,14 @@ func (b *batch) judge(items []*item, result webhook.Result, now time.Time) {
 	}
 	var fates []fate // mostly one
 	for _, it := range items {
-		it.Attempts++
+		if !result.Untried {
+			it.Attempts++
+		}
 		it.LastAttempt, it.LastOutcome, it.LastStatus = result.Began, result.Outcome, result.Status
 		verdict := retry.Verdict{Do: retry.GiveUp, Reason: retry.ReasonRefused}
 		if !result.Abort {
 			verdict = retry.Judge(b.terms.policy, retry.Attempt{
-				Number: it.Attempts, Status: result.Status, Outcome: result.Outcome, RetryAfter: result.RetryAfter,
+				Number: it.Attempts, Status: result.Status, Outcome: result.Outcome, RetryAfter: result.RetryAfter, Untried: result.Untried,
 			})
 		}
 		i := slices.IndexFunc(fates, func(f fate) bool { return f.verdict == verdict })

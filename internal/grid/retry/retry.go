@@ -18,6 +18,9 @@ type Attempt struct {
 	Outcome Outcome
 	// RetryAfter is what the receiver asked for; zero: nothing.
 	RetryAfter time.Duration
+	// Untried: a quota of the yard's own refused it before anybody was asked. It is no attempt, so
+	// that Number does not count it, and is tried again however many there were.
+	Untried bool
 }
 
 // Action is what to do with an event.
@@ -58,9 +61,9 @@ func Judge(p Policy, a Attempt) Verdict {
 		return Verdict{Do: Done}
 	case a.Outcome == LoopDetected:
 		return Verdict{Do: GiveUp, Reason: ReasonHops}
-	case p.refused(status):
+	case !a.Untried && p.refused(status):
 		return Verdict{Do: GiveUp, Reason: ReasonRefused}
-	case a.Number >= p.attempts():
+	case !a.Untried && a.Number >= p.attempts():
 		return Verdict{Do: GiveUp, Reason: ReasonAttempts}
 	}
 	return Verdict{Do: Again, Wait: max(p.step(a.Number), p.floor(status), p.asked(status, a.RetryAfter))}

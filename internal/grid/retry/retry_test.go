@@ -316,3 +316,13 @@ func TestIll(t *testing.T) {
 		testkit.Equal(t, Ill(outcome), want, "%s: %v", outcome, !want)
 	}
 }
+
+// R4: what was not tried is tried again, however many attempts there were and whatever is given up at
+// once.
+func TestWhatWasNotTried(t *testing.T) {
+	p := Policy{MaxAttempts: 1, NoRetry: []int{429}}
+	for number := range 3 {
+		got := Judge(p, Attempt{Number: number, Status: 429, Outcome: Busy, RetryAfter: time.Minute, Untried: true})
+		testkit.Equal(t, got, (Verdict{Do: Again, Wait: time.Minute}), "after %d attempts", number)
+	}
+}

@@ -37,7 +37,7 @@ func (c *Sender) publish(ctx context.Context, o *Order, batch []*pending.Deliver
 		r.Err = err.Error()
 	}
 	if full, ok := errors.AsType[*quota.Error](err); ok {
-		r.RetryAfter = full.Wait
+		r.RetryAfter, r.Untried = full.Pause(), true
 	}
 	return r
 }

@@ -57,6 +57,8 @@ type Result struct {
 	// Disable and Abort: the receiver asked for no more events at all (webhook-delivery: disable,
 	// or 410 where the subscription takes that for it), or no more of this one (abort-message).
 	Disable, Abort bool
+	// Untried: a quota of the yard's own refused it, which is no attempt at a delivery.
+	Untried bool
 	// Late receives how a delivery that timed out ended: one result, then it is closed. nil where
 	// it does not go on.
 	Late <-chan Result
