@@ -130,6 +130,24 @@ func TestTheQuotaOfAPolicyHoldsForEveryProtocol(t *testing.T) {
 	r.shutdown()
 }
 
+// R4: the API takes no quota that a row does not allow, nor do the file and the flags.
+func TestTheBoundsOfAQuota(t *testing.T) {
+	r := start(t, everyListener(t))
+	r.want(201, "POST", "/api/v1/hubs", `{"name":"orders"}`)
+	r.want(201, "POST", "/api/v1/topics", `{"name":"sales"}`)
+	r.want(201, "POST", "/api/v1/policies", `{"name":"till","rights":["send"]}`)
+	for _, path := range []string{"hubs/orders", "topics/sales", "policies/till", "blob-account"} {
+		for bytes, status := range map[string]int{"1099511627776": 200, "1099511627777": 400, "9223372036854775807": 400, "-1": 400} {
+			r.want(status, "PATCH", "/api/v1/"+path, `{"quota":{"bytes":`+bytes+`}}`)
+		}
+	}
+	for _, path := range []string{"hubs", "topics"} {
+		r.want(400, "POST", "/api/v1/"+path, `{"name":"other","quota":{"bytes":1099511627777}}`)
+	}
+	r.want(400, "POST", "/api/v1/policies", `{"name":"other","rights":["send"],"quota":{"events":1000000001}}`)
+	r.shutdown()
+}
+
 // R4: the quota of the yard is for all that is published, to whatever hub or topic.
 func TestTheQuotaOfTheWholeYard(t *testing.T) {
 	usual := Config{}.withDefaults().Quota

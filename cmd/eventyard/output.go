@@ -108,6 +108,18 @@ func roughBytes(n int64) string {
 	return fmt.Sprintf("%.1f %s", size, units[unit])
 }
 
+// exactBytes writes a size that somebody has set: 5MiB where a unit divides it, else 5,000,000 bytes
+// (4.8 MiB).
+func exactBytes(n int64) string {
+	switch text := quantity.FormatSize(n); {
+	case text != strconv.FormatInt(n, 10):
+		return text
+	case n < 1024:
+		return counted(n, "byte")
+	}
+	return counted(n, "byte") + " (" + roughBytes(n) + ")"
+}
+
 // showRetention writes when events are removed.
 func showRetention(age string, bytes int64) string {
 	parts := []string{}
@@ -115,7 +127,7 @@ func showRetention(age string, bytes int64) string {
 		parts = append(parts, quantity.FormatDuration(d))
 	}
 	if bytes > 0 {
-		parts = append(parts, quantity.FormatSize(bytes)+" a partition")
+		parts = append(parts, exactBytes(bytes)+" a partition")
 	}
 	if len(parts) == 0 {
 		return "forever"
@@ -130,7 +142,7 @@ func quotaRow(width, events int, of string, bytes int64) string {
 		parts = append(parts, thousands(int64(events))+" "+of)
 	}
 	if bytes > 0 {
-		parts = append(parts, quantity.FormatSize(bytes))
+		parts = append(parts, exactBytes(bytes))
 	}
 	if len(parts) == 0 {
 		return ""

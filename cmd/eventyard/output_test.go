@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 	"syscall"
@@ -30,6 +31,12 @@ func TestNumbersForPeople(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 1 << 30: "1.0 GiB", 200 << 20: "200 MiB"} {
 		testkit.Equal(t, roughBytes(n), want, "%d is written", n)
 	}
+	for n, want := range map[int64]string{
+		1: "1 byte", 1000: "1,000 bytes", 1024: "1KiB", 5 << 20: "5MiB", 5_000_000: "5,000,000 bytes (4.8 MiB)",
+		math.MaxInt64: "9,223,372,036,854,775,807 bytes (8.0 EiB)",
+	} {
+		testkit.Equal(t, exactBytes(n), want, "%d is written", n)
+	}
 }
 
 func TestRetentionForPeople(t *testing.T) {
@@ -38,7 +45,7 @@ func TestRetentionForPeople(t *testing.T) {
 		bytes int64
 		want  string
 	}{
-		{"168h0m0s", 0, "7d"}, {"36h0m0s", 1 << 30, "36h, 1GiB a partition"}, {"0s", 0, "forever"}, {"0s", 5, "5 a partition"},
+		{"168h0m0s", 0, "7d"}, {"36h0m0s", 1 << 30, "36h, 1GiB a partition"}, {"0s", 0, "forever"}, {"0s", 5, "5 bytes a partition"},
 	} {
 		t.Run(fmt.Sprintf("%s, %d bytes", test.age, test.bytes), func(t *testing.T) {
 			testkit.Equal(t, showRetention(test.age, test.bytes), test.want)

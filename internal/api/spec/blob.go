@@ -15,7 +15,7 @@ var BlobAccount = Definition{
 	Fields: []Field{
 		{Name: "rootKeys", Help: "whether the keys of the root policy open blobs, too", Not: File | Create | Update, Because: "it has a command and a setting of its own"},
 		{Name: "quota.requests", Value: "number", Help: "requests a second that are taken; 0: no limit", Max: 1_000_000_000, Default: "0", Not: File | Create, Because: "nobody makes it"},
-		{Name: "quota.bytes", Value: "size", Help: "bytes a second that may be written, like 1MiB; 0: no limit", Default: "0", set: setBlobBytes, Not: File | Create, Because: "nobody makes it"},
+		{Name: "quota.bytes", Value: "size", Help: "bytes a second that may be written, like 1MiB; 0: no limit", Max: maxQuotaBytes, Default: "0", set: setBlobBytes, Not: File | Create, Because: "nobody makes it"},
 	},
 }
 

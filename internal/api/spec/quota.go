@@ -8,10 +8,13 @@ import (
 	"github.com/eventyard/eventyard/internal/quota"
 )
 
+// maxQuotaBytes is far above what any machine stores in a second.
+const maxQuotaBytes = 1 << 40
+
 // The rows of a quota, wherever there is one.
 var (
 	quotaEvents = Field{Name: "quota.events", Value: "number", Help: "events a second that may be published; 0: no limit", Max: 1_000_000_000, Default: "0"}
-	quotaBytes  = Field{Name: "quota.bytes", Value: "size", Help: "bytes a second that may be published, like 1MiB; 0: no limit", Default: "0", set: setQuotaBytes}
+	quotaBytes  = Field{Name: "quota.bytes", Value: "size", Help: "bytes a second that may be published, like 1MiB; 0: no limit", Max: maxQuotaBytes, Default: "0", set: setQuotaBytes}
 )
 
 func setQuotaBytes(definition any, text string) error {
@@ -39,6 +42,11 @@ func quotaOf(definition any) *admin.QuotaRequest {
 		*at = new(admin.QuotaRequest)
 	}
 	return *at
+}
+
+// CheckQuota judges the quota of a request by the rows; nil is good.
+func CheckQuota(r *admin.QuotaRequest) error {
+	return Hub.CheckFirst(&admin.HubRequest{Quota: r})
 }
 
 // QuotaParts gives the parts of a quota that a request sets, nil for those that it does not.

@@ -204,6 +204,8 @@ func (f Field) span() string {
 		return "at most " + quantity.FormatHours(f.Most)
 	case f.Max == 0:
 		return "at least " + formatNumber(f.Min)
+	case f.Value == "size":
+		return quantity.FormatSize(int64(f.Min)) + " to " + quantity.FormatSize(int64(f.Max))
 	}
 	return formatNumber(f.Min) + " to " + formatNumber(f.Max)
 }

@@ -86,3 +86,12 @@ func (f Field) exceptions() string {
 	}
 	return strings.Join(names, ", ") + ": " + f.Because
 }
+
+// A size is bounded whatever its unit.
+func TestTheBoundOfASize(t *testing.T) {
+	for text, good := range map[string]bool{"0": true, "5MiB": true, "1TiB": true, "1024GiB": true, "1025GiB": false, "2TiB": false, "1099511627777": false, "-1": false} {
+		err := quotaBytes.Check(text)
+		testkit.Equal(t, err == nil, good, "%s: %v", text, err)
+	}
+	testkit.Equal(t, quotaBytes.Check("2TiB").Error(), "2TiB: give 0 to 1TiB")
+}

@@ -150,6 +150,10 @@ func (f Field) within(text string) bool {
 		return err != nil || d == 0 || (f.Least == 0 || d >= f.Least) && d <= f.Most
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if f.Value == "size" && err != nil {
+		size, err := quantity.ParseSize(text)
+		return err != nil || float64(size) >= f.Min && float64(size) <= f.Max
+	}
 	return errors.Is(err, strconv.ErrSyntax) || n == 0 && f.Zero != "" || n >= f.Min && (f.Max == 0 || n <= f.Max) // nor NaN
 }
 

@@ -47,6 +47,9 @@ func ApplyTopic(r admin.TopicRequest, t *topics.Topic) error {
 	}
 	t.Key1, t.Key2 = cmp.Or(r.Key1, t.Key1), cmp.Or(r.Key2, t.Key2)
 	set(r.DisableKeys, &t.DisableKeys)
+	if err := spec.CheckQuota(r.Quota); err != nil {
+		return fmt.Errorf("%w: %w", topics.ErrInvalid, err)
+	}
 	spec.ApplyQuota(r.Quota, &t.Quota)
 	return nil
 }

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"fmt"
 	"net/http"
 	"path"
 
@@ -38,6 +39,9 @@ func (d *Handler) updateBlobAccount(w http.ResponseWriter, r *http.Request) erro
 	}
 	if q.RootKeys == nil && q.Quota == nil {
 		return badRequest(`send {"rootKeys":false} to end connection strings that hold a key of the root policy, or {"quota":{"requests":100}}`, "the request changes nothing")
+	}
+	if err := spec.BlobAccount.CheckFirst(&q); err != nil {
+		return fmt.Errorf("limit the blob account: %w: %w", access.ErrInvalid, err)
 	}
 	a := d.cfg.Access.Account()
 	var err error

@@ -78,6 +78,9 @@ func (d *Handler) createHub(w http.ResponseWriter, r *http.Request) error {
 	if cfg.Age, cfg.Bytes, err = readRetention(q.Retention); err != nil {
 		return err
 	}
+	if err := spec.CheckQuota(q.Quota); err != nil {
+		return fmt.Errorf("create hub %q: %w: %w", q.Name, broker.ErrInvalidQuota, err)
+	}
 	cfg.QuotaEvents, cfg.QuotaBytes = spec.QuotaParts(q.Quota)
 	hub, err := d.cfg.Broker.CreateHub(r.Context(), cfg)
 	if err != nil {
@@ -114,6 +117,9 @@ func (d *Handler) updateHub(w http.ResponseWriter, r *http.Request) error {
 	change := broker.HubChange{Partitions: q.Partitions}
 	if change.Age, change.Bytes, err = readRetention(q.Retention); err != nil {
 		return err
+	}
+	if err := spec.CheckQuota(q.Quota); err != nil {
+		return fmt.Errorf("update hub %q: %w: %w", hub.Name, broker.ErrInvalidQuota, err)
 	}
 	change.QuotaEvents, change.QuotaBytes = spec.QuotaParts(q.Quota)
 	if hub, err = d.cfg.Broker.UpdateHub(r.Context(), hub.Name, change); err != nil {

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -37,6 +38,9 @@ func (d *Handler) createPolicy(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	asked := access.Policy{Hub: hub, Name: q.Name, Rights: rights, Primary: q.PrimaryKey, Secondary: q.SecondaryKey}
+	if err := spec.CheckQuota(q.Quota); err != nil {
+		return fmt.Errorf("create policy %q: %w: %w", q.Name, access.ErrInvalid, err)
+	}
 	spec.ApplyQuota(q.Quota, &asked.Quota)
 	made, err := d.cfg.Access.Create(r.Context(), asked)
 	if err != nil {
@@ -67,6 +71,9 @@ func (d *Handler) updatePolicy(w http.ResponseWriter, r *http.Request) error {
 	hub, err := d.policyHub(r)
 	if err != nil {
 		return err
+	}
+	if err := spec.CheckQuota(q.Quota); err != nil {
+		return fmt.Errorf("limit policy %q: %w: %w", r.PathValue("policy"), access.ErrInvalid, err)
 	}
 	p, err := d.cfg.Access.Limit(r.Context(), hub, r.PathValue("policy"), func(l *quota.Limit) { spec.ApplyQuota(q.Quota, l) })
 	return answer(w, d.showPolicy(r, p), err)
