@@ -88,15 +88,19 @@ func (l *Link) ended(err error) {
 // lock and never waits, so that whoever has something new may call it with locks of his own held.
 func (l *Link) Wake() {
 	switch was := l.demand.state.Or(demandWanted); {
-	case was&demandWanted != 0: // somebody has seen to it
+	case was&(demandWanted|demandEnded) != 0: // somebody has seen to it, or nobody has to
 	case was&demandLingers != 0:
 		l.demand.again <- struct{}{} // which has room: who sets the first of these comes here alone
 	case was&demandRuns == 0:
-		go l.meet()
+		go l.meet() // Conn.runs counts the link
 	}
 }
 
 // demand is what a source has that runs on demand.
+//
+// Its goroutines come and go, and whoever wakes the link may be anybody, at any time: so it is the
+// link that Conn.runs counts, from its attach on. It is taken off when it has ended by its goroutine,
+// or, where it has none, by who ends it; the flags say which of them.
 type demand struct {
 	// state are the flags below. While it is not zero there is one goroutine, or the link is not
 	// attached yet, or it has ended.
@@ -120,7 +124,16 @@ const (
 	// demandRuns: the goroutine is at it, or about to be. demandLingers: it waits for more to do.
 	demandRuns
 	demandLingers
+	// demandEnded: the link has, and no goroutine begins any more. It stays.
+	demandEnded
 )
+
+// endLocked comes once, when an attached link ends.
+func (d *demand) endLocked(runs *sync.WaitGroup) {
+	if was := d.state.Or(demandEnded); d.source != nil && was == 0 {
+		runs.Done()
+	}
+}
 
 // demandLinger is how long the goroutine stays when nothing is wanted. A link that is woken more
 // often is spared a new one, and the growth of its stack, each time.
@@ -128,34 +141,31 @@ const demandLinger = 50 * time.Millisecond
 
 // meet is the goroutine of a source that runs on demand: it ends a while after nothing is wanted.
 func (l *Link) meet() {
-	if !l.demandGoesOn(true) {
-		return
-	}
-	defer l.session.conn.runs.Done()
 	timer := time.NewTimer(demandLinger)
 	defer timer.Stop()
-	for l.demandGoesOn(false) {
-		l.demand.state.Store(demandRuns) // what was wanted until here, this run looks for
+	state := &l.demand.state
+	for l.demandGoesOn() {
+		// What was wanted until here, this run looks for.
+		state.Or(demandRuns)
+		state.And(demandRuns | demandEnded)
 		if err := l.runOnce(l.demand.source); err != nil || l.out.ctx.Err() != nil {
 			l.ended(err)
-			return
+			break
 		}
 		if !l.linger(timer) {
 			return
 		}
 	}
 	l.closeTerminus()
+	l.session.conn.runs.Done()
 }
 
-// demandGoesOn is false when the link has ended; first counts the goroutine.
-func (l *Link) demandGoesOn(first bool) bool {
+// demandGoesOn is false when the link has ended.
+func (l *Link) demandGoesOn() bool {
 	c := l.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.demand.running = l.state == linkAttached
-	if first && l.demand.running {
-		c.runs.Add(1)
-	}
 	return l.demand.running
 }
 
@@ -179,13 +189,17 @@ func (l *Link) linger(timer *time.Timer) bool {
 	d.running = false // first: from the next line on another may set it
 	ended := l.state != linkAttached
 	c.mu.Unlock()
-	if ended || !d.state.CompareAndSwap(demandRuns|demandLingers, 0) {
-		if !ended {
-			<-d.again
-		}
+	if ended {
 		return true
 	}
-	return false
+	if d.state.CompareAndSwap(demandRuns|demandLingers, 0) {
+		return false
+	}
+	select { // somebody was faster
+	case <-d.again:
+	case <-l.out.ctx.Done():
+	}
+	return true
 }
 
 // Detach ends the link from our side, from any goroutine; nothing is sent on it after.
@@ -225,6 +239,7 @@ func (l *Link) endLocked() {
 		return
 	}
 	l.state = linkEnded
+	l.demand.endLocked(&l.session.conn.runs)
 	l.session.conn.server.metrics.linksOf(l.request.Role).Dec()
 	if o := l.out; o != nil {
 		o.rest = nil

@@ -202,6 +202,7 @@ func (l *Link) accept(t Terminus) error {
 	case l.out == nil:
 	case t.OnDemand:
 		l.forget()
+		c.runs.Add(1) // for the link, as long as it may be woken
 		go l.meet()
 	default:
 		l.forget()
