@@ -272,14 +272,15 @@ func TestLongPollsOutliveTheServersPatience(t *testing.T) {
 	y := newYard(t)
 	// As WriteTimeout and ReadTimeout do, but for the handshake, which takes as long as it takes.
 	impatient := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ends, connection := time.Now().Add(200*time.Millisecond), http.NewResponseController(w)
+		ends, connection := time.Now().Add(2*time.Second), http.NewResponseController(w)
 		testkit.Check(t, errors.Join(connection.SetReadDeadline(ends), connection.SetWriteDeadline(ends)))
 		y.frame.ServeHTTP(w, r)
 	}))
 	defer impatient.Close()
 	there := y.in(t)
 	there.server = impatient
-	if got := there.ask("POST", jobs+":receive?maxWaitTime=1", "", withKey).want(200); got.text != `{"value":[]}` {
+	// Well after that, so that neither a slow machine nor a deadline that is forgotten passes for the other.
+	if got := there.ask("POST", jobs+":receive?maxWaitTime=5", "", withKey).want(200); got.text != `{"value":[]}` {
 		t.Errorf("received %s", got.text)
 	}
 }
