@@ -34,7 +34,9 @@ func (p *program) start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listener = pipe.NewListener("program")
-	p.server = &http.Server{Handler: p.answer}
+	p.server = &http.Server{Handler: p.answer, Protocols: new(http.Protocols)}
+	p.server.Protocols.SetHTTP1(true)
+	p.server.Protocols.SetUnencryptedHTTP2(true)
 	go p.server.Serve(p.listener)
 }
 
@@ -68,11 +70,19 @@ func (p *program) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return listener.Dial(ctx)
 }
 
+// Protocols by which a program is called.
+const (
+	http1 = "HTTP/1.1"
+	http2 = "HTTP/2.0"
+)
+
 // withProgram runs a test in a bubble with a program that does not run yet.
-func withProgram(t *testing.T, partitions int, answer http.HandlerFunc, test func(w *world, p *program, handle Handler)) {
+func withProgram(t *testing.T, protocol string, partitions int, answer http.HandlerFunc, test func(w *world, p *program, handle Handler)) {
 	bubble(t, partitions, func(w *world) {
 		p := &program{answer: answer}
-		transport := &http.Transport{DialContext: p.dial}
+		transport := &http.Transport{DialContext: p.dial, Protocols: new(http.Protocols)}
+		transport.Protocols.SetHTTP1(protocol == http1)
+		transport.Protocols.SetUnencryptedHTTP2(protocol == http2)
 		test(w, p, HTTP("http://program/", HTTPConfig{Client: &http.Client{Transport: transport}}))
 		p.crash()
 		transport.CloseIdleConnections()
@@ -98,7 +108,7 @@ func (w *world) wantAll(away ...string) {
 
 // R7, F4: a program that starts a second too late costs no event, and no operator's time.
 func TestAProgramThatStartsTooLateCostsNoEvent(t *testing.T) {
-	withProgram(t, 4, fine, func(w *world, p *program, handle Handler) {
+	withProgram(t, http1, 4, fine, func(w *world, p *program, handle Handler) {
 		for id := range 4 {
 			w.orders.SendN(fmt.Sprint(id), 50)
 		}
@@ -118,74 +128,94 @@ func TestAProgramThatStartsTooLateCostsNoEvent(t *testing.T) {
 // R7, F4: while what a function needs is down nothing is put away for it, however long that lasts;
 // the breaker counts it.
 func TestNoEventIsPutAwayForWhatIsDown(t *testing.T) {
-	status := func(code int) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
+	status := func(code int) func(*program, http.ResponseWriter, *http.Request) {
+		return func(_ *program, w http.ResponseWriter, r *http.Request) {
 			fine(w, r)
 			w.WriteHeader(code)
 		}
 	}
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-	for name, c := range map[string]struct {
-		answer http.HandlerFunc // nil: nobody listens
-		hangs  bool
-		goes   error // of a Go handler; nil: it is the program
-	}{
-		"nobody listens":                    {},
-		"the connection takes too long":     {hangs: true},
-		"502":                               {answer: status(502)},
-		"503":                               {answer: status(503)},
-		"504":                               {answer: status(504)},
-		"503 with a wish":                   {answer: func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Retry-After", "1"); status(503)(w, r) }},
-		"it hangs up":                       {answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
+	for name, c := range map[string]breakdown{
+		"nobody listens":                {},
+		"the connection takes too long": {hangs: true},
+		"502":                           {answer: status(502)},
+		"503":                           {answer: status(503)},
+		"504":                           {answer: status(504)},
+		"503 with a wish": {answer: func(p *program, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			status(503)(p, w, r)
+		}},
+		"it hangs up":          {answer: func(*program, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
+		"it dies, and is back": {answer: func(p *program, _ http.ResponseWriter, _ *http.Request) { p.crash(); p.start() }},
+		"it breaks off in its answer": {answer: func(p *program, w http.ResponseWriter, r *http.Request) {
+			fine(w, r)
+			w.Write([]byte("{"))
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}},
 		"a Go handler":                      {goes: Unavailable(errBad)},
 		"a Go handler that reached nothing": {goes: fmt.Errorf("store: %w", Unavailable(refused))},
 		"a Go handler with a wish":          {goes: RetryAfter(time.Second, Unavailable(nil))},
 	} {
-		t.Run(name, func(t *testing.T) {
-			well := false
-			answer := func(w http.ResponseWriter, r *http.Request) {
-				if well || c.answer == nil {
-					fine(w, r)
-					return
-				}
-				c.answer(w, r)
+		for _, protocol := range []string{http1, http2} {
+			if c.goes == nil || protocol == http1 {
+				t.Run(name+" over "+protocol, func(t *testing.T) { c.putsNothingAway(t, protocol) })
 			}
-			withProgram(t, 2, answer, func(w *world, p *program, handle Handler) {
-				if c.answer != nil {
-					p.start()
-				}
-				p.setHangs(c.hangs)
-				if c.goes != nil {
-					handle = func(context.Context, *Batch) error {
-						if well {
-							return nil
-						}
-						return c.goes
-					}
-				}
-				w.orders.SendN("0", 20)
-				w.orders.SendN("1", 20)
-				b := binding()
-				b.MaxBatch, b.Retry, b.Timeout, b.Breaker = 8, Fixed(2, 50*time.Millisecond), 5*time.Second, Breaker{Failures: 10, Within: 2 * time.Minute}
-				in := w.start("a", handle, b)
-				after(10 * time.Minute)
-				w.wantAway()
-				w.wantState("open")
-				if errs := in.Status()[0].Circuit.Errors; len(errs) == 0 {
-					t.Errorf("the circuit has no errors to show")
-				}
-				well = true
-				p.setHangs(false)
-				if c.answer == nil {
-					p.start()
-				}
-				testkit.Must(t, in.Resume(w.t.Context(), "bill"))
-				after(time.Minute)
-				w.wantAll()
-				in.stop()
-			})
-		})
+		}
 	}
+}
+
+// breakdown is a way to be down.
+type breakdown struct {
+	answer func(*program, http.ResponseWriter, *http.Request) // nil: nobody listens
+	hangs  bool
+	goes   error // of a Go handler; nil: it is the program
+}
+
+// putsNothingAway has a program, or a Go handler, be down by it for ten minutes.
+func (c breakdown) putsNothingAway(t *testing.T, protocol string) {
+	well := false
+	withProgram(t, protocol, 2, fine, func(w *world, p *program, handle Handler) {
+		p.answer = func(w http.ResponseWriter, r *http.Request) {
+			if well || c.answer == nil {
+				fine(w, r)
+				return
+			}
+			c.answer(p, w, r)
+		}
+		if c.answer != nil {
+			p.start()
+		}
+		p.setHangs(c.hangs)
+		if c.goes != nil {
+			handle = func(context.Context, *Batch) error {
+				if well {
+					return nil
+				}
+				return c.goes
+			}
+		}
+		w.orders.SendN("0", 20)
+		w.orders.SendN("1", 20)
+		b := binding()
+		b.MaxBatch, b.Retry, b.Timeout, b.Breaker = 8, Fixed(2, 50*time.Millisecond), 5*time.Second, Breaker{Failures: 10, Within: 2 * time.Minute}
+		in := w.start("a", handle, b)
+		after(10 * time.Minute)
+		w.wantAway()
+		w.wantState("open")
+		if errs := in.Status()[0].Circuit.Errors; len(errs) == 0 {
+			t.Errorf("the circuit has no errors to show")
+		}
+		well = true
+		p.setHangs(false)
+		if c.answer == nil {
+			p.start()
+		}
+		testkit.Must(t, in.Resume(w.t.Context(), "bill"))
+		after(time.Minute)
+		w.wantAll()
+		in.stop()
+	})
 }
 
 // R7, F5: an outage that lasts opens the default circuit, with one partition, too; nothing is put
@@ -193,7 +223,7 @@ func TestNoEventIsPutAwayForWhatIsDown(t *testing.T) {
 func TestALastingOutageOpensTheDefaultCircuit(t *testing.T) {
 	for name, retry := range map[string]Retry{"few": Fixed(2, 50*time.Millisecond), "forever": Fixed(Forever, 10*time.Second)} {
 		t.Run(name, func(t *testing.T) {
-			withProgram(t, 1, fine, func(w *world, p *program, handle Handler) {
+			withProgram(t, http1, 1, fine, func(w *world, p *program, handle Handler) {
 				w.orders.SendN("0", 20)
 				b := binding()
 				b.Retry, b.Breaker = retry, Breaker{Probe: 10 * time.Second}
@@ -216,10 +246,7 @@ func TestALastingOutageOpensTheDefaultCircuit(t *testing.T) {
 // R7, F4: an event that brings its program down is found and put away, since others succeed between
 // its attempts; whoever was beside it is not.
 func TestTheEventThatBringsItsProgramDownIsPutAway(t *testing.T) {
-	for name, c := range map[string]struct {
-		partitions, batch int
-		restart           time.Duration // 0: only the connection breaks
-	}{
+	for name, c := range map[string]killer{
 		"in one partition, among others of its batch":     {1, 20, 300 * time.Millisecond},
 		"alone, beside other partitions":                  {3, 1, 300 * time.Millisecond},
 		"in a batch, beside other partitions":             {3, 5, time.Second},
@@ -227,40 +254,51 @@ func TestTheEventThatBringsItsProgramDownIsPutAway(t *testing.T) {
 		"where the program survives, beside partitions":   {4, 1, 0},
 		"where the program takes longer than the retries": {2, 10, 5 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var p *program
-			answer := func(rw http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				if !strings.Contains(string(body), "deadly") {
-					return
-				}
-				if c.restart > 0 {
-					p.crash()
-					time.AfterFunc(c.restart, p.start)
-				}
-				panic(http.ErrAbortHandler)
-			}
-			withProgram(t, c.partitions, answer, func(w *world, program *program, handle Handler) {
-				p = program
-				p.start()
-				b := binding()
-				b.MaxBatch, b.Retry, b.Breaker = c.batch, Fixed(2, 50*time.Millisecond), Breaker{Off: true}
-				in := w.start("a", handle, b)
-				after(time.Second)
-				w.orders.Send("0", "a", "b", "c", "deadly", "d", "e", "f", "g", "h", "i")
-				for i := range 300 { // the others have something to do all the while
-					for id := 1; id < c.partitions; id++ {
-						w.orders.Send(fmt.Sprint(id), fmt.Sprint("event ", i))
-					}
-					after(200 * time.Millisecond)
-				}
-				after(20 * time.Minute) // each crash takes its time, and who comes first after it is chance
-				w.wantAll("0/3")
-				in.stop()
-				after(time.Minute) // for the last restart
-			})
-		})
+		for _, protocol := range []string{http1, http2} {
+			t.Run(name+" over "+protocol, func(t *testing.T) { c.isFound(t, protocol) })
+		}
 	}
+}
+
+// killer is an event that its program does not survive, or the connection by which it came, and how
+// it is called.
+type killer struct {
+	partitions, batch int
+	restart           time.Duration // 0: only the connection breaks
+}
+
+func (c killer) isFound(t *testing.T, protocol string) {
+	var p *program
+	answer := func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), "deadly") {
+			return
+		}
+		if c.restart > 0 {
+			p.crash()
+			time.AfterFunc(c.restart, p.start)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	withProgram(t, protocol, c.partitions, answer, func(w *world, program *program, handle Handler) {
+		p = program
+		p.start()
+		b := binding()
+		b.MaxBatch, b.Retry, b.Breaker = c.batch, Fixed(2, 50*time.Millisecond), Breaker{Off: true}
+		in := w.start("a", handle, b)
+		after(time.Second)
+		w.orders.Send("0", "a", "b", "c", "deadly", "d", "e", "f", "g", "h", "i")
+		for i := range 300 { // the others have something to do all the while
+			for id := 1; id < c.partitions; id++ {
+				w.orders.Send(fmt.Sprint(id), fmt.Sprint("event ", i))
+			}
+			after(200 * time.Millisecond)
+		}
+		after(20 * time.Minute) // each crash takes its time, and who comes first after it is chance
+		w.wantAll("0/3")
+		in.stop()
+		after(time.Minute) // for the last restart
+	})
 }
 
 // R7: of what a Go handler says the same holds: others that succeed make it the event's fault, but

@@ -11,14 +11,14 @@ import (
 
 // explain says why there is no answer, and what to do. The URL's path and query are left out:
 // secrets are kept there.
-func (c *Caller) explain(err error) string {
+func (c *Caller) explain(v Verdict, err error) string {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
-	return fmt.Sprintf("POST %s://%s: %v: %s", c.url.Scheme, c.url.Host, err, advice(err))
+	return fmt.Sprintf("POST %s://%s: %v: %s", c.url.Scheme, c.url.Host, err, advice(v, err))
 }
 
-func advice(err error) string {
+func advice(v Verdict, err error) string {
 	_, dns := errors.AsType[*net.DNSError](err)
 	timeout, timed := errors.AsType[net.Error](err)
 	switch {
@@ -32,7 +32,7 @@ func advice(err error) string {
 		return "write http:// in the function's endpoint"
 	case timed && timeout.Timeout():
 		return "see why the program takes so long"
-	case broke(err):
+	case v == Unavailable:
 		return "the program closed the connection without an answer: its log tells why"
 	}
 	return "see that the program answers there"

@@ -151,7 +151,8 @@ func (c *Caller) exchange(ctx context.Context, call *Call, l *loan) (Answer, err
 	if err != nil {
 		switch {
 		case ctx.Err() == nil:
-			return failedAs(reach.failed(err), 0, c.explain(err)), nil
+			verdict := reach.failed(err)
+			return failedAs(verdict, 0, c.explain(verdict, err)), nil
 		case reach.connecting.Load():
 			return Answer{}, fmt.Errorf("%w: %w to %s://%s", context.Cause(ctx), ErrNotConnected, c.url.Scheme, c.url.Host)
 		}
