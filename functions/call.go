@@ -88,8 +88,9 @@ func isClosed(c <-chan struct{}) bool {
 // outcome is what came of a call.
 type outcome struct {
 	judgement
-	err      error // as the handler returned it, or made of its panic
-	began    int64 // by the endpoint's time
+	err      error     // as the handler returned it, or made of its panic
+	began    int64     // by the endpoint's time
+	clock    time.Time // when it began, by the clock
 	timedOut bool
 	// cancelled: the partition was taken away meanwhile, and nothing counts but that so many
 	// events, the first ones, are done.
@@ -116,9 +117,9 @@ func (f *function) invoke(ctx context.Context, b *Batch, leaving <-chan struct{}
 	}()
 	at := f.needs.begin()
 	out := c.outcome(ctx, panics.Call(func() error { return f.handler(c, b) }))
-	out.began = at
+	out.began, out.clock = at, c.began
 	if !out.cancelled && out.succeeded(len(b.Events)) {
-		f.needs.succeeded(at)
+		f.needs.succeeded(at, c.began)
 	}
 	f.counts.call(b, out)
 	return out

@@ -2,6 +2,7 @@ package functions
 
 import (
 	"sync"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/triage"
 )
@@ -20,20 +21,27 @@ func (e *endpoint) begin() int64 {
 }
 
 // succeeded is told of a call that began at a time.
-func (e *endpoint) succeeded(at int64) {
+func (e *endpoint) succeeded(at int64, began time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.shown.Succeeded(at)
+	e.shown.Succeeded(at, began)
 }
 
-// ended is told of a call by somebody that failed, the last one of which for these events ended
-// since. It gives what the others have met, and the time.
-func (e *endpoint) ended(out outcome, since, by int64) (triage.Sight, int64) {
+// ended is told of a call by somebody for so many events, the last one of which ended since. It
+// gives what the others have met, here and elsewhere, and the next since.
+func (e *endpoint) ended(out outcome, events int64, since triage.Since, by int64, elsewhere triage.Elsewhere) (triage.Sight, triage.Since) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	sight := e.shown.See(since, by)
+	sight, now := e.shown.See(triage.Ended{Since: since, By: by, Alone: events == 1, Broke: out.broke(), Now: time.Now()}, elsewhere)
 	if out.down() {
 		e.shown.Down(out.began, by)
 	}
-	return sight, e.shown.Now()
+	return sight, now
+}
+
+// anew is when the circuit was closed again.
+func (e *endpoint) anew() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.shown.Anew()
 }

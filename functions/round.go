@@ -40,11 +40,11 @@ type round struct {
 // part is some events of the batch and what is to be done with them.
 type part struct {
 	triage.Part
-	err      error // of the last call; nil: there was none in this process
-	since    int64 // when that ended, by the endpoint's time; 0: there was none
-	allowed  bool  // the circuit has given leave to put it away,
-	term     int64 // in this term
-	intended bool  // its poison event was about to be written when somebody stopped
+	err      error        // of the last call; nil: there was none in this process
+	since    triage.Since // when that ended
+	allowed  bool         // the circuit has given leave to put it away,
+	term     int64        // in this term
+	intended bool         // its poison event was about to be written when somebody stopped
 }
 
 func newRound(ctx context.Context, w *worker, b *processor.Batch, stop <-chan struct{}) *round {

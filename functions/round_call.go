@@ -60,12 +60,13 @@ func (r *round) gate() (circuit.Pass, error) {
 // anew gives all parts a fresh round of tries: what failed while the circuit was open, or before it
 // opened, says little about them. An event that instances die of is not called again all the same.
 func (r *round) anew() {
+	r.w.fn.needs.anew()
 	for i := range r.parts {
 		p := &r.parts[i]
 		if p.Do == triage.Finish || p.intended {
 			continue
 		}
-		p.Unit, p.Wait, p.allowed, p.since = p.Anew(), 0, false, 0
+		p.Unit, p.Wait, p.allowed, p.since = p.Anew(), 0, false, triage.Since{}
 		if !r.w.fn.policy.Condemned(p.Unit) {
 			p.Do = triage.Call
 		}
@@ -125,10 +126,15 @@ func (r *round) take(out outcome) error {
 	if out.cancelled {
 		return r.interrupted(u, out.finished)
 	}
-	sight, now := r.w.fn.needs.ended(out, r.parts[0].since, r.id)
+	var elsewhere triage.Elsewhere
+	elsewhere.Good, elsewhere.Down = r.w.fn.circuit.Elsewhere()
+	sight, now := r.w.fn.needs.ended(out, u.Events.Len(), r.parts[0].since, r.id, elsewhere)
 	u, whole, each := sight.Judge(u, out.whole, out.each)
 	outage := judgement{whole: whole, each: each}.down() // and no event's fault
-	if !outage || out.succeeded(int(u.Events.Len())) {
+	switch {
+	case out.succeeded(int(u.Events.Len())):
+		r.w.fn.circuit.Succeeded(out.clock)
+	case !outage:
 		r.w.fn.circuit.FoundUp()
 	}
 	parts := r.w.fn.policy.After(u, whole, each, rand.Float64())

@@ -198,6 +198,12 @@ func (j judgement) down() bool {
 	return isDown(j.whole.Verdict) || j.any(isDown)
 }
 
+// broke tells whether what the function needs was reached and broke down.
+func (j judgement) broke() bool {
+	unavailable := func(v triage.Verdict) bool { return v == triage.Unavailable }
+	return unavailable(j.whole.Verdict) || j.any(unavailable)
+}
+
 // any tells whether a result of a single event is of a kind.
 func (j judgement) any(kind func(triage.Verdict) bool) bool {
 	for _, r := range j.each {

@@ -88,7 +88,7 @@ func (w *worker) plain(ctx context.Context, b *processor.Batch, stop <-chan stru
 	out := w.fn.invoke(ctx, w.batch(b.Events, 1), stop)
 	w.fn.host.solo.end()
 	if !out.cancelled && out.done() {
-		w.fn.circuit.FoundUp()
+		w.fn.circuit.Succeeded(out.clock)
 		w.fn.counts.done.Add(int64(len(b.Events)))
 		return w.checkpoint(ctx, b)
 	}

@@ -84,6 +84,9 @@ type Tally struct {
 	// call last found otherwise; 0: longer than the window.
 	Down time.Duration `json:"down,omitempty"`
 	Up   time.Duration `json:"up,omitempty"`
+	// Good is how long ago, when the tally was written, the newest call began that succeeded; 0:
+	// there was none.
+	Good time.Duration `json:"good,omitempty"`
 }
 
 // Bucket is failures of about one age.

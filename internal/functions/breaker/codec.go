@@ -103,8 +103,8 @@ func DecodeTally(b []byte) (Tally, error) {
 	if t.Term < 0 || t.Term > maxTerm || t.Total < 0 {
 		return Tally{}, fmt.Errorf("tally of failures: %w: term %d, total %d", ErrUnreadable, t.Term, t.Total)
 	}
-	if t.Down < 0 || t.Up < 0 {
-		return Tally{}, fmt.Errorf("tally of failures: %w: down for %v, up %v ago", ErrUnreadable, t.Down, t.Up)
+	if t.Down < 0 || t.Up < 0 || t.Good < 0 {
+		return Tally{}, fmt.Errorf("tally of failures: %w: down for %v, up %v ago, good %v ago", ErrUnreadable, t.Down, t.Up, t.Good)
 	}
 	for _, b := range t.Buckets {
 		if b.Age < 0 || b.Count < 0 {

@@ -27,9 +27,10 @@ type Window struct {
 	grain   time.Duration // how long a bucket may last; doubled when there are too many
 	buckets []span        // the oldest first
 	// down is of the calls since the last that did not find what the function needs down; n is 0
-	// where there are none. up is when that one ended; zero: there was none.
-	down span
-	up   time.Time
+	// where there are none. up is when that one ended, good when the newest began that succeeded;
+	// zero: there was none.
+	down     span
+	up, good time.Time
 }
 
 // span is a bucket in the making.
@@ -69,6 +70,14 @@ func (w *Window) FoundDown(term int64, now time.Time) {
 // FoundUp notes that a call did not, whatever else came of it.
 func (w *Window) FoundUp(now time.Time) { w.down, w.up = span{}, now }
 
+// Succeeded is FoundUp by a call that began at a time and did something.
+func (w *Window) Succeeded(began, now time.Time) {
+	w.FoundUp(now)
+	if began.After(w.good) {
+		w.good = began
+	}
+}
+
 // Turn begins another term: failures of the last are forgotten.
 func (w *Window) Turn(term int64) {
 	if term != w.term {
@@ -106,6 +115,9 @@ func (w *Window) Tally(within time.Duration, now time.Time) Tally {
 	}
 	if age := now.Sub(w.up); age < within && !w.up.IsZero() {
 		t.Up = max(age, 1)
+	}
+	if !w.good.IsZero() {
+		t.Good = max(now.Sub(w.good), 1)
 	}
 	if len(w.buckets) == 0 {
 		return t
@@ -159,6 +171,17 @@ func AllDown(term int64, within time.Duration, own Tally, others []Seen, now tim
 		}
 	}
 	return true
+}
+
+// NewestDown is when, on the observer's clock, another instance was last seen whose calls of a term
+// had found to the last that what the function needs is down; zero: none was within.
+func NewestDown(term int64, within time.Duration, others []Seen, now time.Time) (at time.Time) {
+	for _, o := range others {
+		if o.Tally.Down > 0 && o.Tally.Term == term && now.Sub(o.At) < within && o.At.After(at) {
+			at = o.At
+		}
+	}
+	return at
 }
 
 // younger counts the failures of a term that are younger than within when the tally is so old.

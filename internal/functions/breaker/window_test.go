@@ -176,3 +176,42 @@ func TestAllDown(t *testing.T) {
 		testkit.ErrorIs(t, testkit.Err(DecodeTally([]byte(bad))), ErrUnreadable, "%s", bad)
 	}
 }
+
+// R7: that a call succeeded is shared by when it began, and kept for as long as nothing newer has.
+func TestASuccessIsSharedByWhenItBegan(t *testing.T) {
+	const within = 30 * time.Second
+	var w Window
+	good := func(now time.Duration) time.Duration {
+		t.Helper()
+		read, err := DecodeTally(EncodeTally(w.Tally(within, at(now))))
+		testkit.Must(t, err)
+		return read.Good
+	}
+	testkit.Equal(t, good(0), 0, "none")
+	w.FoundUp(at(time.Second))
+	testkit.Equal(t, good(time.Second), 0, "an answer is no success")
+	w.Succeeded(at(2*time.Second), at(7*time.Second))
+	testkit.Equal(t, good(7*time.Second), 5*time.Second, "it took a while")
+	w.Succeeded(at(time.Second), at(8*time.Second))
+	testkit.Equal(t, good(8*time.Second), 6*time.Second, "one that ended later, but began before")
+	w.Turn(9)
+	w.FoundDown(9, at(9*time.Second))
+	testkit.Equal(t, good(2*time.Minute), 118*time.Second, "whatever comes then")
+	w.Succeeded(at(3*time.Minute), at(3*time.Minute))
+	testkit.Equal(t, good(3*time.Minute), 1, "it is never none again")
+	old, err := DecodeTally([]byte(`{"term":3,"total":5,"down":7}`))
+	testkit.Must(t, err, "of a version without it")
+	testkit.Equal(t, old.Good, 0)
+	testkit.ErrorIs(t, testkit.Err(DecodeTally([]byte(`{"good":-1}`))), ErrUnreadable)
+}
+
+// R7: of those that found nothing but what is down the newest counts, within the window.
+func TestNewestDown(t *testing.T) {
+	down := func(term int64, seen time.Duration) Seen {
+		return Seen{Tally: Tally{Term: term, Down: 1}, At: at(seen)}
+	}
+	others := []Seen{down(3, 5*time.Second), down(3, 9*time.Second), down(2, 20*time.Second), {Tally: Tally{Term: 3, Up: 1}, At: at(25 * time.Second)}}
+	testkit.Equal(t, NewestDown(3, 30*time.Second, others, at(26*time.Second)), at(9*time.Second))
+	testkit.Equal(t, NewestDown(3, 30*time.Second, others, at(39*time.Second)), time.Time{}, "it is long ago")
+	testkit.Equal(t, NewestDown(4, 30*time.Second, others, at(26*time.Second)), time.Time{}, "of another term")
+}

@@ -27,6 +27,13 @@
 // until it has aged, also if its instance has left. While the circuit is not closed nobody counts,
 // and no tally is written.
 //
+// # What succeeds elsewhere
+//
+// A tally also tells how long ago the newest call began that succeeded. There the reverse holds: it
+// must not be taken for younger than it is, since an event is found guilty by it. So it is dated
+// from the read before the one that found it, less the time that the write may have taken. It is
+// written again only while somebody finds what the function needs down.
+//
 // # When the store is away
 //
 // Before the first good read nothing is known and no call passes. Later the last known state stays:

@@ -68,3 +68,41 @@ func TestAnAnswerEndsAnOutage(t *testing.T) {
 		a.is(breaker.Closed)
 	})
 }
+
+// R7: while one finds it down, it learns of what succeeds elsewhere, some seconds later and never
+// as younger than it is, and of those that find it down, too.
+func TestWhatIsMetElsewhereIsKnown(t *testing.T) {
+	for name, start := range map[string]func(*world, string) *played{"watched": (*world).start, "polled": (*world).startPolling} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, hundred, func(t *testing.T, w *world) {
+				a, b := start(w, "a"), start(w, "b")
+				b.Succeeded(time.Now())
+				pass(20 * time.Second)
+				good, _ := a.Elsewhere()
+				testkit.That(t, good.IsZero(), "it is told where nobody needs it")
+				first := time.Now()
+				for range 40 {
+					began := time.Now()
+					pass(700 * time.Millisecond)
+					b.Succeeded(began)
+					a.findsDown(time.Second, 0)
+					good, down := a.Elsewhere()
+					testkit.That(t, !good.After(began), "a success is said to be younger by %v", good.Sub(began))
+					testkit.That(t, down.IsZero(), "it is down elsewhere")
+				}
+				good, _ = a.Elsewhere()
+				testkit.That(t, good.After(first), "no success is known since %v", time.Since(first))
+				for range 8 {
+					b.findsDown(time.Second, 0)
+					a.findsDown(time.Second, 0)
+				}
+				good, down := a.Elsewhere()
+				testkit.That(t, down.After(good), "it is not down elsewhere")
+				b.Succeeded(time.Now())
+				a.findsDown(3*time.Second, 0)
+				_, down = a.Elsewhere()
+				testkit.That(t, down.IsZero(), "it is still down elsewhere")
+			})
+		})
+	}
+}

@@ -30,6 +30,7 @@ type knowledge struct {
 	window  breaker.Window
 	samples []breaker.Sample // of this term
 	others  []breaker.Seen   // never changed, only replaced
+	good    time.Time        // a call of another instance that succeeded began then, or later; zero: none
 	waiting int              // how many have an event to try
 	probe   probe
 }
@@ -155,6 +156,23 @@ func (k *knowledge) FoundUp() {
 	k.window.FoundUp(time.Now())
 }
 
+// Succeeded is FoundUp by a call that began at a time and did something.
+func (k *knowledge) Succeeded(began time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.window.Succeeded(began, time.Now())
+}
+
+// Elsewhere is what other instances have met lately, on this one's clock: when, at the earliest, the
+// newest call began that is known to have succeeded, and when one was last seen that has found
+// nothing but what is down since. Zero: none. They tell while somebody finds it down, so that it
+// may be some seconds before a success is known.
+func (k *knowledge) Elsewhere() (good, down time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.good, breaker.NewestDown(k.record.Term, k.policy.Within, k.others, time.Now())
+}
+
 // othersDown tells whether another instance shows calls that found nothing but what is down.
 func (k *knowledge) othersDown() bool {
 	k.mu.Lock()
@@ -171,11 +189,14 @@ func (k *knowledge) tally(now time.Time) (t breaker.Tally, closed, counts bool) 
 	return t, closed, closed && t.Term == k.record.Term
 }
 
-// observed takes what the others count.
-func (k *knowledge) observed(others []breaker.Seen) {
+// observed takes what the others count, and when a call of theirs succeeded.
+func (k *knowledge) observed(others []breaker.Seen, good time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.others = others
+	if good.After(k.good) {
+		k.good = good
+	}
 }
 
 // due is what the record is to become by what is known here; false: it is to stay.

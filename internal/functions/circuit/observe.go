@@ -17,6 +17,8 @@ type sighting struct {
 	unknown bool              // how old that was when it was seen
 	// seen is the newest form whose age is known; no time: none.
 	seen breaker.Seen
+	// good is when its newest call that succeeded began, at the earliest; zero: none is known.
+	good time.Time
 }
 
 // A tally that has not changed for so long is a dead instance's: a living one that is not alone
@@ -60,7 +62,11 @@ func (l *loop) observe(found []processor.Entry, now time.Time) (news bool) {
 		l.own.version, l.own.unsure = "", false
 	}
 	var others []breaker.Seen
+	var good time.Time
 	for key, s := range l.seen {
+		if s.good.After(good) {
+			good = s.good
+		}
 		if !there[key] {
 			s.version = ""
 			if now.Sub(s.seen.At) > l.m.cfg.Policy.Within { // gone, and it counts for nothing
@@ -72,7 +78,7 @@ func (l *loop) observe(found []processor.Entry, now time.Time) (news bool) {
 			others = append(others, s.seen)
 		}
 	}
-	l.m.observed(others)
+	l.m.observed(others, good)
 	return news
 }
 
@@ -105,6 +111,9 @@ func (l *loop) observeOne(f processor.Entry, fresh bool, now time.Time) (news bo
 	s.version, s.changed = f.Version, now
 	t, err := breaker.DecodeTally(f.Value)
 	s.last, s.unknown = t, !fresh
+	if t.Good > 0 && !l.readAt.IsZero() { // it was not there when that read began, but may have been on its way
+		s.good = l.readAt.Add(-callTimeout - t.Good)
+	}
 	if err != nil {
 		l.m.cfg.Log.Debug("failures of another instance cannot be read, they are not counted", "entry", f.Key, "error", err)
 	} else if fresh {

@@ -35,7 +35,7 @@ func (l *loop) tallyDue(now time.Time) time.Time {
 	case l.own.version == "":
 		due = now
 	case !counts:
-	case t.Down > 0 && l.own.written.Down == 0: // those who reach it are to say so
+	case (t.Down > 0) != (l.own.written.Down > 0): // those who reach it are to say so, and to stop
 		due = now
 	case l.asked && t.Term != l.own.written.Term: // what is decided is told by how many more there are than it shows
 		due = now
@@ -49,8 +49,8 @@ func (l *loop) tallyDue(now time.Time) time.Time {
 	default: // its ages are proven then to those who could not know when it was written
 		due = l.own.at.Add(l.rewriteEvery())
 	}
-	if again := l.own.at.Add(l.rewriteEvery()); closed && t.Up > 0 && again.Before(due) && l.m.othersDown() {
-		due = again // they are not to take for down everywhere what is well from here
+	if again := l.own.at.Add(l.rewriteEvery()); closed && again.Before(due) && (counts && t.Down > 0 || t.Up > 0 && l.m.othersDown()) {
+		due = again // nobody is to take for down everywhere what is well from here, nor the reverse
 	}
 	if soonest := l.own.tried.Add(writeEvery); due.Before(soonest) {
 		return soonest

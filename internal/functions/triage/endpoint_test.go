@@ -32,6 +32,8 @@ func TestWhoseFaultItIs(t *testing.T) {
 		{"others have succeeded, and then found it down", Sight{Well: true, Ill: true}, false, cut, nil, Failed, true},
 		{"others have succeeded before", Sight{}, true, cut, nil, Failed, true},
 		{"others have succeeded before, and found it down since", Sight{Ill: true}, true, cut, nil, Unavailable, true},
+		{"others have succeeded elsewhere", Sight{Elsewhere: true}, false, cut, nil, Failed, false},
+		{"it was not reached by one of whom others elsewhere speak", Sight{Elsewhere: true}, false, refused, nil, Unreachable, false},
 		{"it was not reached", Sight{Well: true}, false, refused, nil, Unreachable, false},
 		{"it was not reached by one who is accused", Sight{Well: true}, true, refused, nil, Unreachable, true},
 		{"it failed as any other", Sight{}, false, failed, nil, Failed, false},
@@ -54,46 +56,47 @@ func TestWhoseFaultItIs(t *testing.T) {
 // R7: what others show counts by when their calls began.
 func TestWhatOthersShow(t *testing.T) {
 	const me, other, third = 101, 102, 103
+	mine := func(e *Endpoint) Since { // a call of mine that found it down has ended
+		e.Down(e.Begin(), me)
+		_, since := e.See(Ended{By: me, Broke: true}, Elsewhere{})
+		return since
+	}
+	good := func(e *Endpoint) { e.Succeeded(e.Begin(), time.Time{}) }
 	for _, test := range []struct {
 		name string
-		play func(e *Endpoint) (since int64)
+		play func(e *Endpoint) Since
 		want Sight
 	}{
-		{"nothing", func(e *Endpoint) int64 { return 0 }, Sight{}},
-		{"there was no call before", func(e *Endpoint) int64 { e.Succeeded(e.Begin()); return 0 }, Sight{}},
-		{"a call that began and succeeded since", func(e *Endpoint) int64 {
-			e.Down(e.Begin(), me)
-			since := e.Now()
-			e.Succeeded(e.Begin())
+		{"nothing", func(e *Endpoint) Since { return Since{} }, Sight{}},
+		{"there was no call before", func(e *Endpoint) Since { good(e); return Since{} }, Sight{}},
+		{"a call that began and succeeded since", func(e *Endpoint) Since {
+			since := mine(e)
+			good(e)
 			return since
 		}, Sight{Well: true}},
-		{"a call that was under way", func(e *Endpoint) int64 {
+		{"a call that was under way", func(e *Endpoint) Since {
 			long := e.Begin()
-			e.Down(e.Begin(), me)
-			since := e.Now()
-			e.Succeeded(long)
+			since := mine(e)
+			e.Succeeded(long, time.Time{})
 			return since
 		}, Sight{}},
-		{"another finds it down", func(e *Endpoint) int64 {
+		{"another finds it down", func(e *Endpoint) Since {
 			e.Down(e.Begin(), other)
-			e.Down(e.Begin(), me)
-			return e.Now()
+			return mine(e)
 		}, Sight{Ill: true}},
-		{"only one oneself", func(e *Endpoint) int64 {
-			e.Down(e.Begin(), me)
-			e.Down(e.Begin(), me)
-			return e.Now()
+		{"only one oneself", func(e *Endpoint) Since {
+			mine(e)
+			return mine(e)
 		}, Sight{}},
-		{"another found it down, and then it was well", func(e *Endpoint) int64 {
+		{"another found it down, and then it was well", func(e *Endpoint) Since {
 			e.Down(e.Begin(), other)
-			e.Succeeded(e.Begin())
-			e.Down(e.Begin(), me)
-			return e.Now()
+			good(e)
+			return mine(e)
 		}, Sight{}},
-		{"of many the newest count", func(e *Endpoint) int64 {
+		{"of many the newest count", func(e *Endpoint) Since {
 			e.Down(e.Begin(), third)
-			since := e.Now()
-			e.Succeeded(e.Begin())
+			_, since := e.See(Ended{By: me, Broke: true}, Elsewhere{})
+			good(e)
 			e.Down(e.Begin(), other)
 			e.Down(e.Begin(), me)
 			return since
@@ -101,9 +104,95 @@ func TestWhatOthersShow(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var e Endpoint
-			testkit.Equal(t, e.See(test.play(&e), me), test.want)
+			got, _ := e.See(Ended{Since: test.play(&e), By: me, Broke: true}, Elsewhere{})
+			testkit.Equal(t, got, test.want)
 		})
 	}
+}
+
+// R7: what succeeds elsewhere counts for one event, after a call of its own that broke, and not while
+// it is down for others.
+func TestWhatOthersShowElsewhere(t *testing.T) {
+	const me, other = 101, 102
+	start := time.Now()
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	// call is one of mine for one event, that ends in so many seconds.
+	call := func(s int) Ended { return Ended{By: me, Alone: true, Broke: true, Now: at(s)} }
+	good := func(s int) Elsewhere { return Elsewhere{Good: at(s)} }
+	for _, test := range []struct {
+		name  string
+		first Ended
+		play  func(e *Endpoint)
+		then  Elsewhere
+		want  Sight
+	}{
+		{"a success since", call(0), nil, good(1), Sight{Elsewhere: true}},
+		{"a success before", call(2), nil, good(1), Sight{}},
+		{"none", call(0), nil, Elsewhere{}, Sight{}},
+		{"a success since, and then it is down there", call(0), nil, Elsewhere{Good: at(1), Down: at(2)}, Sight{Ill: true}},
+		{"it was down there, and then a success", call(0), nil, Elsewhere{Good: at(2), Down: at(1)}, Sight{Elsewhere: true}},
+		{"down there, and well here since", call(0), func(e *Endpoint) { e.Succeeded(e.Begin(), at(3)) }, Elsewhere{Down: at(2)}, Sight{Well: true}},
+		{"a success there, but down for others here", call(0), func(e *Endpoint) { e.Down(e.Begin(), other) }, good(1), Sight{Ill: true}},
+		{"a success since a call that reached nothing", Ended{By: me, Alone: true, Now: at(0)}, nil, good(1), Sight{Elsewhere: true}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var e Endpoint
+			e.Begin()
+			_, since := e.See(test.first, Elsewhere{})
+			if test.play != nil {
+				test.play(&e)
+			}
+			next := call(9)
+			next.Since = since
+			got, _ := e.See(next, test.then)
+			testkit.Equal(t, got, test.want)
+		})
+	}
+	t.Run("it becomes known late", func(t *testing.T) {
+		var e Endpoint
+		c := call(0)
+		for s := range 5 {
+			c.Now = at(s)
+			_, c.Since = e.See(c, good(-1))
+		}
+		sight, since := e.See(c, good(2)) // since the third
+		testkit.Equal(t, sight, Sight{Elsewhere: true})
+		c.Since = since
+		sight, _ = e.See(c, good(3))
+		testkit.Equal(t, sight, Sight{}, "it counts once")
+		sight, _ = e.See(c, good(9))
+		testkit.Equal(t, sight, Sight{Elsewhere: true}, "and again for the same event")
+	})
+	t.Run("of several events none, nor one that did not break it", func(t *testing.T) {
+		var e Endpoint
+		c := call(0)
+		_, c.Since = e.See(c, Elsewhere{})
+		several, unreached := c, c
+		several.Alone, unreached.Broke = false, false
+		for _, c := range []Ended{several, unreached} {
+			sight, _ := e.See(c, good(1))
+			testkit.Equal(t, sight, Sight{})
+		}
+		sight, _ := e.See(c, good(1))
+		testkit.Equal(t, sight, Sight{Elsewhere: true}, "one alone is guilty after that")
+	})
+	t.Run("the next only after a success here", func(t *testing.T) {
+		var e Endpoint
+		guilty := func(s int) bool {
+			e.Begin()
+			c := call(s)
+			_, c.Since = e.See(c, Elsewhere{})
+			c.Now = at(s + 1)
+			sight, _ := e.See(c, good(s+1))
+			return sight.Elsewhere
+		}
+		testkit.That(t, guilty(10), "the first is guilty")
+		testkit.That(t, !guilty(20), "the second is not")
+		e.Succeeded(e.Begin(), at(30))
+		testkit.That(t, guilty(40), "after a success one is")
+		e.Anew()
+		testkit.That(t, guilty(50), "after the circuit was closed one is")
+	})
 }
 
 // R7, F3, F4: it uses up no retry and puts nothing away; after the retries it is waited for with
