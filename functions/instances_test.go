@@ -155,3 +155,33 @@ func TestAnInstanceThatIsCutOffPutsHardlyAnythingAway(t *testing.T) {
 		})
 	}
 }
+
+// F5: an outage opens the circuit also where attempts are hours apart, because the program or the
+// policy wants it so.
+func TestAnOutageWithLongWaitsOpensTheCircuit(t *testing.T) {
+	down := errors.New("503")
+	for name, c := range map[string]struct {
+		retry Retry
+		err   error
+		every time.Duration
+	}{
+		"by Retry-After":  {Fixed(2, time.Second), RetryAfter(time.Hour, Unavailable(down)), time.Hour},
+		"by the policy":   {Fixed(2, 24*time.Hour), Unavailable(down), 24 * time.Hour},
+		"by one for ever": {Fixed(Forever, 10*time.Minute), Unavailable(down), 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 1, func(w *world) {
+				b := binding()
+				b.Retry = c.retry
+				in := w.start("a", func(context.Context, *Batch) error { return c.err }, b)
+				w.orders.SendN("0", 1)
+				after(c.every / 2)
+				w.wantState("closed")
+				after(c.every)
+				w.wantState("open")
+				w.wantAway()
+				in.stop()
+			})
+		})
+	}
+}

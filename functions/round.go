@@ -173,6 +173,7 @@ func (r *round) tidy() error {
 // leave gives the batch back. What is done is checkpointed, even while the circuit is not closed:
 // the next owner shall not do it again.
 func (r *round) leave(err error) error {
+	r.w.fn.circuit.GaveUp()
 	if r.low > r.mark {
 		_ = r.b.CheckpointAt(r.ctx, r.b.Events[r.low-1]) // in vain if the lease is lost or the checkpoint was moved
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/triage"
@@ -138,9 +139,9 @@ func (r *round) take(out outcome) error {
 		r.w.fn.circuit.FoundUp()
 	}
 	parts := r.w.fn.policy.After(u, whole, each, rand.Float64())
-	list, down := make([]part, 0, len(parts)+len(r.parts)-1), false
+	list, down, wait := make([]part, 0, len(parts)+len(r.parts)-1), false, time.Duration(0)
 	for _, p := range parts {
-		down = down || p.Down
+		down, wait = down || p.Down, max(wait, p.Wait)
 		list = append(list, part{Part: p, err: cmp.Or(out.errs[p.Events.First()], out.err), since: now})
 	}
 	r.parts = append(list, r.parts[1:]...)
@@ -149,17 +150,16 @@ func (r *round) take(out outcome) error {
 		return nil
 	}
 	r.w.fn.failed(r.w.part.ID(), u, out)
-	failures, count := 0, r.w.fn.circuit.Failed
+	failures, err := 0, error(nil)
 	if r.w.fn.Breaker.Attempts || down {
 		failures = 1
 	}
-	switch {
+	switch { // what follows looks at the circuit anyway
 	case outage:
-		count = r.w.fn.circuit.FoundDown
-	case failures == 0:
-		return nil
+		_, err = r.w.fn.circuit.FoundDown(r.ctx, wait, failures, r.sample(u, out.err))
+	case failures > 0:
+		_, err = r.w.fn.circuit.Failed(r.ctx, failures, r.sample(u, out.err))
 	}
-	_, err := count(r.ctx, failures, r.sample(u, out.err)) // what follows looks at the circuit anyway
 	return r.notify("count the failure", err)
 }
 

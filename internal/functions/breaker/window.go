@@ -11,9 +11,10 @@ const (
 	leastGrain = time.Millisecond
 	// maxCount is where sums stop, so that no tally, however strange, can overflow them.
 	maxCount = 1 << 30
-	// maxGap is how far apart calls may be that find something down, to say anything of the time
-	// between them. Attempts wait less; an instance without partitions makes none.
-	maxGap = 5 * time.Minute
+	// slack is how much later than it was to be the next call may end, after one that found
+	// something down: for both to say anything of the time between them. An instance without
+	// partitions makes no calls.
+	slack = 5 * time.Minute
 	// maxTotal is the highest total that is counted on from: it leaves room up to what a record may
 	// hold.
 	maxTotal = maxTerm / 2
@@ -27,10 +28,10 @@ type Window struct {
 	grain   time.Duration // how long a bucket may last; doubled when there are too many
 	buckets []span        // the oldest first
 	// down is of the calls since the last that did not find what the function needs down; n is 0
-	// where there are none. up is when that one ended, good when the newest began that succeeded;
+	// where there are none; the next such call is expected by then. up is when that one ended, good when the newest began that succeeded;
 	// zero: there was none.
-	down     span
-	up, good time.Time
+	down           span
+	next, up, good time.Time
 }
 
 // span is a bucket in the making.
@@ -58,13 +59,29 @@ func (w *Window) Add(term int64, n int, now time.Time) {
 	w.buckets = append(w.buckets, span{first: now, last: now, n: plus(0, n)})
 }
 
-// FoundDown notes, under a term, that a call found what the function needs down.
-func (w *Window) FoundDown(term int64, now time.Time) {
+// FoundDown notes, under a term, that a call found what the function needs down, and how long is
+// waited before the next for the same events. Waits are up to hours: a program or a policy may ask
+// for that.
+func (w *Window) FoundDown(term int64, wait time.Duration, now time.Time) {
 	w.Turn(term)
-	if w.down.n == 0 || now.Sub(w.down.last) > maxGap {
-		w.down = span{first: now, n: 1}
+	if !w.isDown(now) {
+		w.down, w.next = span{first: now, n: 1}, now
 	}
 	w.down.last = now
+	if next := now.Add(max(wait, 0) + slack); next.After(w.next) {
+		w.next = next
+	}
+}
+
+// isDown: all calls found it, and there was none to be that has not been.
+func (w *Window) isDown(now time.Time) bool { return w.down.n > 0 && !now.After(w.next) }
+
+// GaveUp notes that events are another instance's from now on, perhaps those for whose next call is
+// waited.
+func (w *Window) GaveUp(now time.Time) {
+	if next := now.Add(slack); next.Before(w.next) {
+		w.next = next
+	}
 }
 
 // FoundUp notes that a call did not, whatever else came of it.
@@ -110,7 +127,7 @@ func (w *Window) coarsen() {
 func (w *Window) Tally(within time.Duration, now time.Time) Tally {
 	w.forget(within, now)
 	t := Tally{Term: w.term, Total: w.total}
-	if w.down.n > 0 && now.Sub(w.down.last) <= maxGap {
+	if w.isDown(now) {
 		t.Down = max(w.down.last.Sub(w.down.first), 1)
 	}
 	if age := now.Sub(w.up); age < within && !w.up.IsZero() {

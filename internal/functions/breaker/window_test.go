@@ -150,12 +150,12 @@ func TestAllDown(t *testing.T) {
 	down := func(term int64, others ...Seen) bool {
 		return AllDown(term, within, w.Tally(within, at(time.Minute)), others, at(time.Minute))
 	}
-	w.FoundDown(3, at(-time.Hour))
-	w.FoundDown(3, at(0))
+	w.FoundDown(3, time.Minute, at(-time.Hour))
+	w.FoundDown(3, 0, at(0))
 	testkit.That(t, !down(3), "one call is no window, nor one of long ago")
-	w.FoundDown(3, at(within-1))
+	w.FoundDown(3, 0, at(within-1))
 	testkit.That(t, !down(3), "not the whole window")
-	w.FoundDown(3, at(within))
+	w.FoundDown(3, 0, at(within))
 	testkit.That(t, down(3), "the whole window")
 	testkit.That(t, !down(4), "it is another term's")
 	ago := func(up, seen time.Duration) Seen { return Seen{Tally: Tally{Up: up}, At: at(time.Minute - seen)} }
@@ -168,8 +168,8 @@ func TestAllDown(t *testing.T) {
 	testkit.That(t, !down(3), "it was up")
 	testkit.Equal(t, w.Tally(within, at(time.Minute)).Up, 20*time.Second, "since it was up")
 	testkit.Equal(t, w.Tally(within, at(70*time.Second)).Up, 0, "that is too long ago")
-	w.FoundDown(3, at(0))
-	w.FoundDown(3, at(within))
+	w.FoundDown(3, 0, at(0))
+	w.FoundDown(3, 0, at(within))
 	w.Turn(4)
 	testkit.That(t, !down(4), "a term begins with none")
 	for _, bad := range []string{`{"down":-1}`, `{"up":-1}`} {
@@ -195,7 +195,7 @@ func TestASuccessIsSharedByWhenItBegan(t *testing.T) {
 	w.Succeeded(at(time.Second), at(8*time.Second))
 	testkit.Equal(t, good(8*time.Second), 6*time.Second, "one that ended later, but began before")
 	w.Turn(9)
-	w.FoundDown(9, at(9*time.Second))
+	w.FoundDown(9, 0, at(9*time.Second))
 	testkit.Equal(t, good(2*time.Minute), 118*time.Second, "whatever comes then")
 	w.Succeeded(at(3*time.Minute), at(3*time.Minute))
 	testkit.Equal(t, good(3*time.Minute), 1, "it is never none again")
@@ -214,4 +214,36 @@ func TestNewestDown(t *testing.T) {
 	testkit.Equal(t, NewestDown(3, 30*time.Second, others, at(26*time.Second)), at(9*time.Second))
 	testkit.Equal(t, NewestDown(3, 30*time.Second, others, at(39*time.Second)), time.Time{}, "it is long ago")
 	testkit.Equal(t, NewestDown(4, 30*time.Second, others, at(26*time.Second)), time.Time{}, "of another term")
+}
+
+// F5: calls that are far apart tell of the time between them if that was to be, and not where
+// nothing more was expected.
+func TestALongWaitIsNoSilence(t *testing.T) {
+	const within, wait = 30 * time.Second, 2 * time.Hour
+	for _, c := range []struct {
+		name string
+		play func(w *Window)
+		then time.Duration // when the next call finds it down
+		want bool
+	}{
+		{"in time", nil, wait + time.Minute, true},
+		{"just in time", nil, wait + slack, true},
+		{"too late", nil, wait + slack + 1, false},
+		{"before its time, another's", nil, time.Minute, true},
+		{"another's waits are shorter", func(w *Window) { w.FoundDown(3, time.Second, at(time.Second)) }, wait, true},
+		{"it was up meanwhile", func(w *Window) { w.FoundUp(at(time.Minute)) }, wait, false},
+		{"it was given up", func(w *Window) { w.GaveUp(at(time.Minute)) }, wait, false},
+		{"one was given up, and there are others", func(w *Window) { w.GaveUp(at(time.Minute)) }, time.Minute + slack, true},
+		{"it was given up when it was long due", func(w *Window) { w.GaveUp(at(wait + slack)) }, wait + slack + 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var w Window
+			w.FoundDown(3, wait, at(0))
+			if c.play != nil {
+				c.play(&w)
+			}
+			w.FoundDown(3, wait, at(c.then))
+			testkit.Equal(t, AllDown(3, within, w.Tally(within, at(c.then)), nil, at(c.then)), c.want)
+		})
+	}
 }

@@ -14,7 +14,7 @@ var hundred = breaker.Policy{Failures: 100, Within: 30 * time.Second}
 func (p *played) findsDown(d time.Duration, n int) {
 	p.w.t.Helper()
 	for range int(d / time.Second) {
-		testkit.Must(p.w.t, testkit.Err(p.FoundDown(p.w.t.Context(), n)))
+		testkit.Must(p.w.t, testkit.Err(p.FoundDown(p.w.t.Context(), time.Second, n)))
 		pass(time.Second)
 	}
 }

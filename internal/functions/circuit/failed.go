@@ -3,6 +3,7 @@ package circuit
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 )
@@ -21,9 +22,10 @@ func (m *Member) Failed(ctx context.Context, n int, s ...breaker.Sample) (open b
 }
 
 // FoundDown counts n failures like Failed, which may be none, of a call that found what the function
-// needs down. If that lasts for the policy's whole window the circuit opens, however few they are.
-func (m *Member) FoundDown(ctx context.Context, n int, s ...breaker.Sample) (open bool, err error) {
-	m.foundDown()
+// needs down, after which so long is waited. If that lasts for the policy's whole window the circuit
+// opens, however few they are.
+func (m *Member) FoundDown(ctx context.Context, wait time.Duration, n int, s ...breaker.Sample) (open bool, err error) {
+	m.foundDown(wait)
 	return m.Failed(ctx, n, s...)
 }
 

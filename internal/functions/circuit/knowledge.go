@@ -140,13 +140,21 @@ func (k *knowledge) count(n int, s []breaker.Sample) {
 	k.samples = breaker.Newest(append(k.samples, s...))
 }
 
-// foundDown notes that a call found what the function needs down, while the circuit is closed.
-func (k *knowledge) foundDown() {
+// foundDown notes that a call found what the function needs down, while the circuit is closed, and
+// how long is waited then.
+func (k *knowledge) foundDown(wait time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.known && k.record.Closed() {
-		k.window.FoundDown(k.record.Term, time.Now())
+		k.window.FoundDown(k.record.Term, wait, time.Now())
 	}
+}
+
+// GaveUp notes that a partition is given up, with events that wait or not.
+func (k *knowledge) GaveUp() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.window.GaveUp(time.Now())
 }
 
 // FoundUp notes that a call reached what the function needs, whatever came of it.

@@ -49,7 +49,7 @@ func (l *loop) tallyDue(now time.Time) time.Time {
 	default: // its ages are proven then to those who could not know when it was written
 		due = l.own.at.Add(l.rewriteEvery())
 	}
-	if again := l.own.at.Add(l.rewriteEvery()); closed && again.Before(due) && (counts && t.Down > 0 || t.Up > 0 && l.m.othersDown()) {
+	if again := l.own.at.Add(l.rewriteEvery()); closed && again.Before(due) && (counts && t.Down > l.own.written.Down || t.Up > 0 && l.m.othersDown()) {
 		due = again // nobody is to take for down everywhere what is well from here, nor the reverse
 	}
 	if soonest := l.own.tried.Add(writeEvery); due.Before(soonest) {
