@@ -9,13 +9,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/nats-io/nats-server/v2/server"
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/processor/azblob"
 	"github.com/eventyard/eventyard/processor/memory"
+	"github.com/eventyard/eventyard/processor/natskv"
+	"github.com/eventyard/eventyard/processor/postgres"
 	storeredis "github.com/eventyard/eventyard/processor/redis"
 	"github.com/eventyard/eventyard/servertest"
 	"github.com/eventyard/eventyard/test/parts"
@@ -83,6 +91,27 @@ func TestRealStores(t *testing.T) {
 				return storeredis.New(client, storeredis.Config{})
 			}
 		},
+		"postgres": func(t *testing.T) func() processor.Store {
+			url := parts.Postgres(t)
+			return func() processor.Store {
+				pool, err := pgxpool.New(t.Context(), url+"&pool_max_conns=3")
+				testkit.Must(t, err)
+				t.Cleanup(pool.Close)
+				return postgres.New(pool, postgres.Config{})
+			}
+		},
+		"nats": nats,
+		"azurite": func(t *testing.T) func() processor.Store {
+			connection := parts.Azurite(t).Connection()
+			c, err := container.NewClientFromConnectionString(connection, "circuits", nil)
+			testkit.Must(t, err)
+			testkit.Must(t, testkit.Err(c.Create(t.Context(), nil)))
+			return func() processor.Store {
+				s, err := azblob.FromConnectionString(connection, "circuits", azblob.Config{})
+				testkit.Must(t, err)
+				return s
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,6 +129,28 @@ func yard(t *testing.T) func() processor.Store {
 		s, err := processor.StoreOf(y.Dial(t).Hub(group.Hub))
 		testkit.Must(t, err)
 		return s
+	}
+}
+
+// nats is a server in this process, with a connection for each.
+func nats(t *testing.T) func() processor.Store {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir()})
+	testkit.Must(t, err)
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	testkit.MustThat(t, s.ReadyForConnections(patience), "the server does not start")
+	return func() processor.Store {
+		conn, err := client.Connect(s.ClientURL())
+		testkit.Must(t, err)
+		t.Cleanup(conn.Close)
+		js, err := jetstream.New(conn)
+		testkit.Must(t, err)
+		store, err := natskv.New(t.Context(), js, natskv.Config{})
+		testkit.Must(t, err)
+		return store
 	}
 }
 
