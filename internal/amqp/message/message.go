@@ -75,8 +75,23 @@ func appendPair(dst []byte, key, value any) ([]byte, error) {
 	return wire.AppendAny(dst, value)
 }
 
+// Null is a Value for who writes an event that was read and had neither a Body nor a Value: its body
+// is null once more, where a new event with neither gets an empty one.
+type Null struct{}
+
+// Again gives an event that was read as it is to be written, so that a body that was null stays so.
+func Again(e event.Event) event.Event {
+	if e.Body == nil && e.Value == nil {
+		e.Value = Null{}
+	}
+	return e
+}
+
 // appendBody writes bytes, also when there are none: a message has to have a body.
 func appendBody(dst []byte, e event.Event) ([]byte, error) {
+	if e.Value == (Null{}) && e.Body == nil {
+		return wire.AppendNull(wire.AppendDescriptor(dst, wire.DescriptorData)), nil
+	}
 	if e.Value == nil {
 		return wire.AppendBinary(wire.AppendDescriptor(dst, wire.DescriptorData), e.Body), nil
 	}

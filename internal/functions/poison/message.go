@@ -29,7 +29,7 @@ const (
 // its id, and the key, which is the original's. Where even that does not fit, only a reference to
 // it goes.
 func (l Record) Message() event.Event {
-	ev := l.Event // what it is read with is put into properties
+	ev := message.Again(l.Event) // what it is read with is put into properties
 	ev.Key, ev.Partition, ev.Sequence, ev.Offset, ev.Enqueued = "", "", 0, "", time.Time{}
 	ev = fit(ev)
 	l.Reason, l.Stack = cut(l.Reason, maxReasonBytes), cut(l.Stack, maxStackBytes)

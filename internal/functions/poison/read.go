@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/amqp/message"
 )
 
 // Read is the other way; false: it is no poison event. The Event is the original again (key,
@@ -48,7 +49,7 @@ func Read(ev event.Event) (Record, bool) {
 // Redrive is the event to publish again: as the original, with the two properties of redriven
 // events.
 func (l Record) Redrive() event.Event {
-	ev := l.Event
+	ev := message.Again(l.Event)
 	ev.Properties = maps.Clone(ev.Properties)
 	if ev.Properties == nil {
 		ev.Properties = make(map[string]any, 2)

@@ -319,3 +319,28 @@ func FuzzRead(f *testing.F) {
 		testkit.Check(t, testkit.Err(l.JSON()))
 	})
 }
+
+// F4: an event whose body is null, as JavaScript's { body: null }, has none after it was put away and
+// redriven: to its readers that is another thing than an empty one.
+func TestANullBodyStaysNull(t *testing.T) {
+	null := []byte{0x00, 0x53, 0x75, 0x40} // a data section that holds null (AMQP 1.0, 3.2.6)
+	ev, err := message.Decode(null)
+	testkit.Must(t, err)
+	l := poisonEvent()
+	l.Event = ev
+	for range 2 {
+		away, err := message.Append(nil, l.Message())
+		testkit.Must(t, err)
+		testkit.That(t, bytes.HasSuffix(away, null), "the poison event is % x", away)
+		l = mustRead(t, through(t, l))
+		testkit.That(t, l.Event.Body == nil && l.Event.Value == nil, "it is read as %#v", l.Event)
+		again, err := message.Append(nil, l.Redrive())
+		testkit.Must(t, err)
+		testkit.That(t, bytes.HasSuffix(again, null), "what is redriven is % x", again)
+		l.Event, err = message.Decode(again)
+		testkit.Must(t, err)
+	}
+	l.Event = event.Bytes(nil)
+	l = mustRead(t, through(t, l))
+	testkit.That(t, l.Event.Body != nil && len(l.Event.Body) == 0, "an empty body is read as %#v", l.Event)
+}
