@@ -241,7 +241,7 @@ func TestLogsAreProvidedLater(t *testing.T) {
 		y := newYard(t)
 		b := y.open(t)
 		y.Engine.Fail(eventlog.ErrUnavailable, logtest.OpProvide)
-		_, err := b.CreateHub(t.Context(), HubConfig{Name: "orders", Partitions: 1, Retention: &Retention{Age: time.Hour}})
+		_, err := b.CreateHub(t.Context(), HubConfig{Name: "orders", Partitions: 1, Age: new(time.Hour)})
 		testkit.ErrorIs(t, err, eventlog.ErrUnavailable, "create")
 		testkit.Must(t, testkit.Err(b.Hub("orders")))
 		_, err = b.UpdateHub(t.Context(), "orders", HubChange{Age: new(time.Minute)})
