@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // list is the resource manager's frame around a list; there is never a next page.
@@ -90,6 +91,11 @@ func (c *call) topicConfig() (topics.TopicConfig, error) {
 	cfg, err := topics.ParseTopicARM(text)
 	if err != nil {
 		return topics.TopicConfig{}, err
+	}
+	for _, name := range []string{c.names.account, c.names.group} {
+		if part := auth.AmbiguousPart(name); part != "" {
+			return topics.TopicConfig{}, fmt.Errorf("%w: resource group or subscription %.64q: it has %q in it, choose a name without", topics.ErrInvalid, name, part)
+		}
 	}
 	cfg.Name, cfg.Group = c.names.topic, c.group()
 	if !c.route.domain {

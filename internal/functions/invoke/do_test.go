@@ -53,12 +53,29 @@ func TestAProgramIsCalledAndAnswers(t *testing.T) {
 			for name, want := range map[string]string{
 				"Content-Type": c.media, "Accept": "application/json", "User-Agent": "eventyard", "X-Env": "prod", "Eventyard-Function": "billing", "Eventyard-Hub": "orders",
 				"Eventyard-Group": "bills", "Eventyard-Partition": "3", "Eventyard-Attempt": "2", "Eventyard-Epoch": "5", "Eventyard-First-Sequence": "17",
-				"Eventyard-Last-Sequence": "19", "Idempotency-Key": "billing/orders/3/17-19",
+				"Eventyard-Last-Sequence": "19", "Eventyard-Hops": "1", "Idempotency-Key": "billing/orders/3/17-19",
 			} {
 				testkit.Equal(t, got.header.Get(name), want, "header %s", name)
 			}
 		})
 	}
+}
+
+// R7: a function whose program feeds the function's own hub does not go on for ever: what was passed
+// on too often is put away, without a call and without those beside it.
+func TestLoopsEnd(t *testing.T) {
+	var hops []string
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { hops = append(hops, r.Header.Get("Eventyard-Hops")) })
+	c := caller(t, Config{URL: s.URL})
+	passed := func(n any) event.Event { return event.Event{Properties: map[string]any{"Eventyard-Hops": n}} }
+	does(t, c, Call{Events: []event.Event{passed(int32(3)), {}, passed("7")}})
+	testkit.Diff(t, []string{"8"}, hops)
+	a := does(t, c, Call{Events: []event.Event{{}, passed(8), passed(1)}})
+	testkit.Equal(t, a.Each[0].Verdict, Untouched)
+	testkit.Equal(t, a.Each[1].Verdict, Poison)
+	testkit.Equal(t, a.Each[2].Verdict, Untouched)
+	testkit.Equal(t, does(t, c, Call{Events: []event.Event{passed(9)}}).Verdict, Poison)
+	testkit.Equal(t, len(hops), 1, "calls")
 }
 
 func TestKeysAreOfTheSameEventsOnly(t *testing.T) {

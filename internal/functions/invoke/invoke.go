@@ -121,6 +121,9 @@ func (c *Caller) Do(ctx context.Context, call Call) (Answer, error) {
 	if len(call.Events) == 0 {
 		return Answer{}, nil // nothing to do is done
 	}
+	if looped, any := endLoops(call.Events); any {
+		return looped, nil
+	}
 	l := borrow()
 	defer l.letGo()
 	if err := l.write(c.cfg.Format, &call); err != nil {

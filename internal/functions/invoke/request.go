@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/eventyard/eventyard/internal/grid/hops"
 )
 
 // blank is what requests are made of: WithContext is the only way to give them a context.
@@ -21,6 +23,7 @@ func (c *Caller) headerOf(call *Call) http.Header {
 		{"Eventyard-Epoch", strconv.FormatInt(call.Epoch, 10)},
 		{"Eventyard-First-Sequence", strconv.FormatInt(first, 10)},
 		{"Eventyard-Last-Sequence", strconv.FormatInt(last, 10)},
+		{hops.Name, strconv.Itoa(hopsOf(call.Events) + 1)},
 		// With this one net/http knows that to repeat the request on another connection does no
 		// harm.
 		{"Idempotency-Key", headerText(string(appendKey(nil, call)))},

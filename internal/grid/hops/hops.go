@@ -19,7 +19,7 @@ const Max = 8
 const Name = "Eventyard-Hops"
 
 // Advice is for who finds an event that has made too many.
-var Advice = fmt.Sprintf("the event was passed on %d times: subscriptions feed each other in a loop; "+
+var Advice = fmt.Sprintf("the event was passed on %d times: subscriptions or functions feed each other in a loop; "+
 	"change an endpoint or a filter of theirs, then redrive it", Max)
 
 // OfHeader is what a request says of its events.

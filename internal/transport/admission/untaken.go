@@ -49,9 +49,9 @@ type Share struct {
 	cut    func()
 
 	// All below is guarded by memory.mu.
-	bytes int
-	since time.Time // when they were last taken
-	told  bool      // cut was called since
+	bytes   int
+	since   time.Time // when they were last taken
+	pressed bool      // cut was called since
 	// older and younger are its neighbours in the ring; nil while it has nothing.
 	older, younger *Share
 }
@@ -87,7 +87,7 @@ func (s *Share) Take(ctx context.Context, bytes int) error {
 	w := &wish{share: s, bytes: m.atMost(bytes), granted: make(chan struct{})}
 	m.mu.Lock()
 	s.setLocked(0)
-	place := m.waiting.PushBack(w)
+	queued := m.waiting.PushBack(w)
 	m.grantLocked()
 	m.mu.Unlock()
 	timer := time.NewTimer(m.patience)
@@ -101,7 +101,7 @@ func (s *Share) Take(ctx context.Context, bytes int) error {
 		case <-ctx.Done():
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			m.waiting.Remove(place)
+			m.waiting.Remove(queued)
 			s.setLocked(0) // it may have been granted meanwhile
 			m.grantLocked()
 			return context.Cause(ctx)
@@ -153,7 +153,7 @@ func (s *Share) setLocked(bytes int) {
 		return
 	}
 	head := &s.memory.kept
-	s.since, s.told = time.Now(), false
+	s.since, s.pressed = time.Now(), false
 	s.older, s.younger = head.older, head
 	s.older.younger, s.younger.older = s, s
 }
@@ -200,13 +200,13 @@ func (m *Memory) inTheWay(w *wish) (who *Share, again time.Duration) {
 	defer m.mu.Unlock()
 	ofHolder := m.byHolder[w.share.holder]+w.bytes > m.each
 	for s := m.kept.younger; s != &m.kept; s = s.younger {
-		if s.told || s.cut == nil || ofHolder && s.holder != w.share.holder {
+		if s.pressed || s.cut == nil || ofHolder && s.holder != w.share.holder {
 			continue
 		}
 		if age := time.Since(s.since); age < m.patience {
 			return nil, m.patience - age
 		}
-		s.told = true
+		s.pressed = true
 		return s, time.Millisecond // then the next, unless this was enough
 	}
 	return nil, m.patience
