@@ -56,9 +56,9 @@ func (w *worker) putAway(ctx context.Context, leaving <-chan struct{}, u triage.
 
 // mayPutAway asks the circuit for leave to put events away, of which it says how many, the first,
 // may be, and for which term.
-func (w *worker) mayPutAway(ctx context.Context, leaving <-chan struct{}, s []breaker.Sample) (allowed int, term int64, err error) {
+func (w *worker) mayPutAway(ctx context.Context, leaving <-chan struct{}, called int64, s []breaker.Sample) (allowed int, term int64, err error) {
 	for failures := 1; ; failures++ {
-		allowed, term, err = w.fn.circuit.MayPutAway(ctx, len(s), s...)
+		allowed, term, err = w.fn.circuit.MayPutAway(ctx, called, len(s), s...)
 		if err == nil {
 			return allowed, term, nil
 		}

@@ -51,7 +51,7 @@ func (r *round) ask() error {
 		}
 		samples = append(samples, r.sample(p.Unit, p.err))
 	}
-	allowed, term, err := r.w.mayPutAway(r.ctx, r.b.Leaving(), samples)
+	allowed, term, err := r.w.mayPutAway(r.ctx, r.b.Leaving(), r.term, samples)
 	for i := range allowed {
 		r.parts[i].allowed, r.parts[i].term = true, term
 	}

@@ -228,7 +228,7 @@ func (p *played) knows(want int) {
 
 func (p *played) mayPutAway(want bool) {
 	p.w.t.Helper()
-	if got, _, err := p.MayPutAway(p.w.t.Context(), 1); err != nil || got == 1 != want {
+	if got, _, err := p.MayPutAway(p.w.t.Context(), AnyTerm, 1); err != nil || got == 1 != want {
 		p.w.t.Fatalf("%s may put away: %v, %v; want %v", p.id, got, err, want)
 	}
 }
@@ -236,7 +236,7 @@ func (p *played) mayPutAway(want bool) {
 // putsAway wants to put so many events away and wants to hear how many may be.
 func (p *played) putsAway(n, want int) {
 	p.w.t.Helper()
-	if got, _, err := p.MayPutAway(p.w.t.Context(), n, breaker.Sample{At: time.Now(), Error: "no"}); err != nil || got != want {
+	if got, _, err := p.MayPutAway(p.w.t.Context(), AnyTerm, n, breaker.Sample{At: time.Now(), Error: "no"}); err != nil || got != want {
 		p.w.t.Fatalf("%s may put away %d of %d, %v; want %d", p.id, got, n, err, want)
 	}
 }

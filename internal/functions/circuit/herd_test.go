@@ -85,7 +85,7 @@ func TestQuestionsShareAnAnswer(t *testing.T) {
 		began, answers := time.Now(), make(chan time.Duration, 16)
 		for range cap(answers) {
 			go func() {
-				if may, _, err := a.MayPutAway(t.Context(), 1); may != 1 || err != nil {
+				if may, _, err := a.MayPutAway(t.Context(), AnyTerm, 1); may != 1 || err != nil {
 					t.Errorf("may put away: %v, %v", may, err)
 				}
 				answers <- time.Since(began)

@@ -150,7 +150,7 @@ func TestWhatCouldNotBeOpenedIsOpenedLater(t *testing.T) { // F5
 		if open, err := a.Failed(t.Context(), 6); open || !errors.Is(err, errDown) {
 			t.Fatalf("%v, %v", open, err)
 		}
-		if may, _, err := a.MayPutAway(t.Context(), 1); may > 0 || !errors.Is(err, errDown) {
+		if may, _, err := a.MayPutAway(t.Context(), AnyTerm, 1); may > 0 || !errors.Is(err, errDown) {
 			t.Fatalf("with too many failures, and none to hear of it, it may put away: %v, %v", may, err)
 		}
 		a.store.set(a.store.deny, "put circuit", 0)
@@ -210,7 +210,7 @@ func TestWhileTheStoreIsAwayTheLastKnownStateStays(t *testing.T) { // F5
 		a.store.setDown(true)
 		pass(time.Minute)
 		testkit.That(t, a.wait().passed(), "closed, it lets no calls through")
-		if may, _, err := a.MayPutAway(t.Context(), 1); may > 0 || !errors.Is(err, errDown) {
+		if may, _, err := a.MayPutAway(t.Context(), AnyTerm, 1); may > 0 || !errors.Is(err, errDown) {
 			t.Errorf("may put away: %v, %v", may, err)
 		}
 		if open, err := a.Failed(t.Context(), 5); open || err != nil {
@@ -248,7 +248,7 @@ func TestARecordThatCannotBeReadIsNoClosedCircuit(t *testing.T) { // F5
 		w.put("circuit/"+function, `?`)
 		pass(time.Second)
 		a.is(breaker.Closed)
-		if may, _, err := a.MayPutAway(t.Context(), 1); may > 0 || !errors.Is(err, breaker.ErrUnreadable) {
+		if may, _, err := a.MayPutAway(t.Context(), AnyTerm, 1); may > 0 || !errors.Is(err, breaker.ErrUnreadable) {
 			t.Errorf("may put away: %v, %v", may, err)
 		}
 		if _, err := Change(t.Context(), w.store, group, function, nil); !errors.Is(err, breaker.ErrUnreadable) {

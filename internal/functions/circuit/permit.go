@@ -16,6 +16,7 @@ import (
 
 // request is of somebody who wants to put events away.
 type request struct {
+	term    int64 // of the calls that failed, or AnyTerm
 	events  int
 	samples []breaker.Sample
 	answer  chan permission // has room for one
@@ -105,10 +106,13 @@ func answer(list []*request, p permission) {
 // record is still the same. So all decisions of all instances have an order, and each knows those
 // before it. An error means that the store could not be asked, and nothing was allowed.
 //
+// Called is the term in which the calls were made: once the circuit was closed anew, what failed before says
+// nothing, and nothing is allowed for it, nor counted. AnyTerm is of events that were not called.
+//
 // Events that are allowed are counted as failures, unless the policy counts attempts. Leave is for
 // the term in which the circuit was closed then, as Stands tells.
-func (m *Member) MayPutAway(ctx context.Context, events int, s ...breaker.Sample) (allowed int, term int64, err error) {
-	r := &request{events: events, samples: s, answer: make(chan permission, 1)}
+func (m *Member) MayPutAway(ctx context.Context, called int64, events int, s ...breaker.Sample) (allowed int, term int64, err error) {
+	r := &request{term: called, events: events, samples: s, answer: make(chan permission, 1)}
 	m.queue.add(r)
 	m.wakeRun()
 	select {
@@ -127,6 +131,9 @@ func (m *Member) Stands(term int64) bool {
 	is, _ := m.present()
 	return is.Term == term && is.Closed() || is.Term == term+1 && is.State == breaker.Open
 }
+
+// AnyTerm is that of events that go back to no call.
+const AnyTerm = -1
 
 const (
 	// maxLagging is how many instances may have decided something that their tallies do not show
@@ -149,6 +156,9 @@ func (l *loop) permit(ctx context.Context, asked []*request, version processor.V
 	record, present := m.present()
 	if !record.Closed() {
 		answer(asked, permission{})
+		return nil
+	}
+	if asked = refuseEarlier(asked, record.Term); len(asked) == 0 {
 		return nil
 	}
 	wanted := 0
@@ -194,6 +204,18 @@ func (l *loop) permit(ctx context.Context, asked []*request, version processor.V
 	}
 	answer(asked, permission{})
 	return nil
+}
+
+// refuseEarlier answers requests of earlier terms, and gives the others.
+func refuseEarlier(asked []*request, term int64) (left []*request) {
+	for _, r := range asked {
+		if r.term != AnyTerm && r.term < term {
+			r.answer <- permission{}
+		} else {
+			left = append(left, r)
+		}
+	}
+	return left
 }
 
 // unsure is after a write that was not answered, or refused since somebody else was quicker: then

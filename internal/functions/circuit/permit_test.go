@@ -24,7 +24,7 @@ func (w *world) rush(all []*played, workers, stretch int) int {
 		for range workers {
 			running.Go(func() {
 				for {
-					n, _, err := m.MayPutAway(w.t.Context(), stretch, breaker.Sample{Error: "no"})
+					n, _, err := m.MayPutAway(w.t.Context(), AnyTerm, stretch, breaker.Sample{Error: "no"})
 					testkit.Must(w.t, err)
 					away.Add(int64(n))
 					if n < stretch {
@@ -37,6 +37,21 @@ func (w *world) rush(all []*played, workers, stretch int) int {
 	running.Wait()
 	pass(time.Second) // who was allowed a part hears of it before the rest opens the circuit
 	return int(away.Load())
+}
+
+// F5, F7: what failed before the circuit was closed anew is tried again, and neither put away nor
+// counted: whoever closed it has mended something.
+func TestFailuresOfEarlierTermsAreNotPutAway(t *testing.T) {
+	inWorld(t, ten, func(t *testing.T, w *world) {
+		a := w.start("a")
+		before, _ := a.Record()
+		testkit.Equal(t, w.rush([]*played{a}, 1, 1), 10, "events put away")
+		w.resume()
+		pass(2 * time.Second)
+		n, _, err := a.MayPutAway(t.Context(), before.Term, 1, breaker.Sample{Error: "of before"})
+		testkit.That(t, n == 0 && err == nil, "allowed %d, %v", n, err)
+		testkit.Equal(t, w.rush([]*played{a}, 1, 1), 10, "events put away after it")
+	})
 }
 
 // R7, F5: whatever the number of instances and however they hear of each other, ten are put away,
@@ -184,10 +199,10 @@ func TestWhoAsksInVainIsAnswered(t *testing.T) {
 			time.Sleep(time.Second)
 			cancel(errDown)
 		}()
-		_, _, err := a.MayPutAway(ctx, 1)
+		_, _, err := a.MayPutAway(ctx, AnyTerm, 1)
 		testkit.ErrorIs(t, err, errDown)
 		a.leave()
-		if n, _, err := a.MayPutAway(t.Context(), 1); n != 0 || !errors.Is(err, errEnded) {
+		if n, _, err := a.MayPutAway(t.Context(), AnyTerm, 1); n != 0 || !errors.Is(err, errEnded) {
 			t.Errorf("%d, %v", n, err)
 		}
 	})

@@ -376,7 +376,7 @@ func TestAnEndedContextGivesItsCause(t *testing.T) { // F2
 		w.resume()
 		pass(time.Second)
 		a.failed(5, false)
-		if _, _, err := a.MayPutAway(ctx, 1); err == nil {
+		if _, _, err := a.MayPutAway(ctx, AnyTerm, 1); err == nil {
 			t.Error("no error")
 		}
 	})

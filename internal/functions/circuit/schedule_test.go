@@ -280,7 +280,7 @@ func (a *actor) fail(ctx context.Context, dice *rand.Rand) {
 	allowed, err := n, error(nil)
 	if dice.IntN(4) == 0 {
 		_, _ = a.m.Failed(ctx, n, breaker.Sample{At: began, Error: "no"})
-	} else if allowed, _, err = a.m.MayPutAway(ctx, n, breaker.Sample{At: began, Error: "no"}); err == nil && allowed > 0 {
+	} else if allowed, _, err = a.m.MayPutAway(ctx, AnyTerm, n, breaker.Sample{At: began, Error: "no"}); err == nil && allowed > 0 {
 		a.s.ledger.putAway(a.id, began, allowed)
 	}
 	after, _ := a.m.Record()

@@ -169,7 +169,7 @@ func rush(t *testing.T, peer func() processor.Store) {
 			running.Go(func() {
 				for n := 1; n > 0; {
 					var err error
-					n, _, err = m.MayPutAway(t.Context(), 1)
+					n, _, err = m.MayPutAway(t.Context(), circuit.AnyTerm, 1)
 					testkit.Check(t, err)
 					away.Add(int64(n))
 				}
@@ -193,7 +193,7 @@ func together(t *testing.T, s processor.Store, a, b member) {
 	if one, other := a.await(t, breaker.Open), b.await(t, breaker.Open); one.Incident != other.Incident || one.Failures != 6 {
 		t.Errorf("%+v and %+v", one, other)
 	}
-	if may, _, err := a.MayPutAway(t.Context(), 1); may > 0 || err != nil {
+	if may, _, err := a.MayPutAway(t.Context(), circuit.AnyTerm, 1); may > 0 || err != nil {
 		t.Errorf("may put away: %v, %v", may, err)
 	}
 	all, err := circuit.Read(t.Context(), s, group, "")
