@@ -44,14 +44,15 @@ func StartRedis(t testing.TB, settings ...string) *RedisServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &RedisServer{Addr: net.JoinHostPort(ownLoopback(), "6379"), dir: dir, settings: settings}
+	s := &RedisServer{Addr: net.JoinHostPort(OwnLoopback(), "6379"), dir: dir, settings: settings}
 	t.Cleanup(func() { s.remove(t) })
 	s.Start(t)
 	return s
 }
 
-// ownLoopback is an address below 127 that nobody else is likely to have.
-func ownLoopback() string {
+// OwnLoopback is an address below 127 that nobody else is likely to have: a port of it that is
+// closed is still free when its server comes back.
+func OwnLoopback() string {
 	var b [3]byte
 	rand.Read(b[:])
 	return fmt.Sprintf("127.%d.%d.%d", 1+b[0]%254, b[1], 1+b[2]%254)

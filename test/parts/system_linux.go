@@ -1,11 +1,14 @@
 package parts
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -46,6 +49,29 @@ func detach(cmd *exec.Cmd, as *credential) {
 	if as != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(as.uid), Gid: uint32(as.gid)}
 	}
+}
+
+// freeze stops a process as it is, and thaw lets it go on.
+func freeze(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
+func thaw(pid int) error   { return syscall.Kill(pid, syscall.SIGCONT) }
+
+// isFrozen tells whether all threads of a process are stopped.
+func isFrozen(pid int) (bool, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		return false, fmt.Errorf("no process %d: %w", pid, os.ErrNotExist)
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if err != nil {
+			return false, nil // a thread that has just ended
+		}
+		// The state follows the name, which is in parentheses and may hold any character.
+		if _, state, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " "); !strings.HasPrefix(state, "T") {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // lockFile waits for the lock, which ends when the file is closed.
