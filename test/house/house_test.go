@@ -43,8 +43,8 @@ var floors = [][]string{
 	{"server"},
 	{"servertest"},
 	{"cmd/...", "examples/..."},
-	{"test/upgrade"},
-	{"test/..."},
+	{"test/upgrade", "test/parts"},
+	{"test/...", "internal/storage/jetstream/natstest"},
 }
 
 // Reasons that stand beside more than one edge.

@@ -40,7 +40,7 @@ func BenchmarkList(b *testing.B) {
 
 // BenchmarkChange is one writer at one server that syncs.
 func BenchmarkChange(b *testing.B) {
-	servers := natstest.Start(b, 1)
+	servers := natstest.Shared(b, 1)
 	s := open(b, servers.Dial(b, 0), yard(b, servers))
 	revision := testkit.Value(s.CompareAndSet(b.Context(), "hubs/a", 0, nil))(b)
 	for b.Loop() {

@@ -1,12 +1,10 @@
 package entries
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,7 +52,7 @@ func isGone(c meta.Change) bool { return c.Deleted }
 // C1, C5: a node that is cut off reads what it knows, refuses changes without having made them, and
 // goes on by itself: its watchers are told what changed meanwhile, deletions too.
 func TestANodeIsCutOff(t *testing.T) {
-	servers := natstest.Start(t, 3)
+	servers := natstest.Shared(t, 3)
 	cfg := yard(t, servers)
 	here := open(t, servers.Dial(t, 0), cfg)
 	cfg.patience = 3 * time.Second
@@ -64,7 +62,7 @@ func TestANodeIsCutOff(t *testing.T) {
 	testkit.Must(t, there.Fresh(t.Context(), ""))
 	w := beginWatch(t, there)
 
-	servers.Stop(2)
+	servers.Stop(t, 2)
 	testkit.Eventually(t, "the connection stays", func() bool { return !cut.IsConnected() })
 	set(t, here, "hubs/changes", changes, "2")
 	testkit.Must(t, here.Delete(t.Context(), "records/a/goes", goes))
@@ -95,7 +93,7 @@ func TestANodeIsCutOff(t *testing.T) {
 // C1: a node that was cut off for longer than deletions are remembered tells its watchers of them
 // all the same.
 func TestANodeIsCutOffForLong(t *testing.T) {
-	servers := natstest.Start(t, 3)
+	servers := natstest.Shared(t, 3)
 	cfg := yard(t, servers)
 	cfg.deletionLife = time.Second
 	here, cut := open(t, servers.Dial(t, 0), cfg), servers.DialOnly(t, 2)
@@ -103,7 +101,7 @@ func TestANodeIsCutOffForLong(t *testing.T) {
 	goes, stays := set(t, here, "hubs/goes", 0, "1"), set(t, here, "hubs/stays", 0, "1")
 	testkit.Must(t, there.Fresh(t.Context(), ""))
 	w := beginWatch(t, there)
-	servers.Stop(2)
+	servers.Stop(t, 2)
 	testkit.Eventually(t, "the connection stays", func() bool { return !cut.IsConnected() })
 	testkit.Must(t, here.Delete(t.Context(), "hubs/returns", set(t, here, "hubs/returns", 0, "1")))
 	testkit.Must(t, here.Delete(t.Context(), "hubs/goes", goes))
@@ -129,7 +127,7 @@ func TestANodeIsCutOffForLong(t *testing.T) {
 // C1: a change of a node that died before it could announce it is found, by who watches within about
 // a second; and so is one that is too large to be announced whole.
 func TestChangesThatNobodyAnnounces(t *testing.T) {
-	servers := natstest.Start(t, 1)
+	servers := natstest.Shared(t, 1)
 	cfg := yard(t, servers)
 	conn := servers.Dial(t, 0)
 	here, there := open(t, conn, cfg), open(t, servers.Dial(t, 0), cfg)
@@ -145,10 +143,10 @@ func TestChangesThatNobodyAnnounces(t *testing.T) {
 
 // C5: a server that restarts loses nothing, and all goes on by itself.
 func TestTheServerRestarts(t *testing.T) {
-	servers := natstest.Start(t, 1)
+	servers := natstest.Shared(t, 1)
 	s := open(t, servers.Dial(t, 0), yard(t, servers))
 	revision := set(t, s, "hubs/orders", 0, "1")
-	servers.Stop(0)
+	servers.Stop(t, 0)
 	servers.Restart(t, 0)
 	var err error
 	testkit.Eventually(t, "it does not go on", func() bool {
@@ -163,7 +161,7 @@ func TestTheServerRestarts(t *testing.T) {
 
 // C1: all servers at once may stop, and what was acknowledged is there when they are back.
 func TestAllServersRestart(t *testing.T) {
-	servers := natstest.Start(t, 3)
+	servers := natstest.Shared(t, 3)
 	cfg := yard(t, servers)
 	here, there := open(t, servers.Dial(t, 0), cfg), open(t, servers.Dial(t, 1), cfg)
 	want := map[string]meta.Revision{}
@@ -172,7 +170,7 @@ func TestAllServersRestart(t *testing.T) {
 		want[key] = set(t, here, key, 0, "1")
 	}
 	for i := range 3 {
-		servers.Stop(i)
+		servers.Stop(t, i)
 	}
 	for i := range 3 {
 		servers.Restart(t, i)
@@ -189,95 +187,9 @@ func TestAllServersRestart(t *testing.T) {
 	testkit.Equal(t, len(testkit.Value(fresh.List(t.Context(), "records/"))(t)), len(want), "entries")
 }
 
-// C1, C2: leaders that step down and servers that stop while three nodes write lose no acknowledged
-// change, make none twice, and all nodes agree in the end.
-func TestLeadersChangeUnderLoad(t *testing.T) {
-	servers := natstest.Start(t, 3)
-	cfg := yard(t, servers)
-	var nodes []*Store
-	for i := range 3 {
-		nodes = append(nodes, open(t, servers.Dial(t, i), cfg))
-	}
-	const shared = "records/log/id/count"
-	set(t, nodes[0], shared, 0, "0")
-	for _, s := range nodes {
-		testkit.Must(t, s.Fresh(t.Context(), ""))
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var acked, uncertain atomic.Int64
-	var writers sync.WaitGroup
-	for i := range 6 {
-		writers.Go(func() {
-			for ctx.Err() == nil {
-				_, err := increment(t.Context(), nodes[i%3], shared)
-				switch {
-				case err == nil:
-					acked.Add(1)
-				case errors.Is(err, meta.ErrUncertain):
-					uncertain.Add(1)
-				case !errors.Is(err, meta.ErrUnavailable) && !errors.Is(err, meta.ErrConflict):
-					t.Errorf("increment: %v", err)
-					return
-				}
-			}
-		})
-	}
-	conn := servers.Dial(t, 1)
-	more := func() {
-		t.Helper()
-		target := acked.Load() + 20
-		testkit.Eventually(t, "nothing is written any more", func() bool { return acked.Load() >= target })
-	}
-	for round := range 4 {
-		more()
-		for _, name := range nodes[0].layout.buckets() {
-			if err := natstest.StepDown(conn, nodes[0].layout.stream(name)); err != nil {
-				t.Logf("round %d: %v", round, err)
-			}
-		}
-	}
-	for i := range 2 {
-		more()
-		servers.Stop(i)
-		more()
-		servers.Restart(t, i)
-	}
-	more()
-	stop()
-	writers.Wait()
-	var last meta.Entry
-	for i, s := range nodes {
-		testkit.Must(t, s.Fresh(t.Context(), ""))
-		e := testkit.Value(s.Get(t.Context(), shared))(t)
-		var count int64
-		testkit.Must(t, testkit.Err(fmt.Sscan(string(e.Value), &count)))
-		if count < acked.Load() || count > acked.Load()+uncertain.Load() {
-			t.Errorf("node %d counts %d, acknowledged were %d and uncertain %d", i, count, acked.Load(), uncertain.Load())
-		}
-		if i > 0 && (e.Revision != last.Revision || string(e.Value) != string(last.Value)) {
-			t.Errorf("node %d has %+v, the one before %+v", i, e, last)
-		}
-		last = e
-	}
-	t.Logf("%d acknowledged, %d uncertain", acked.Load(), uncertain.Load())
-}
-
-func increment(ctx context.Context, s meta.Store, key string) (meta.Revision, error) {
-	e, err := s.Get(ctx, key)
-	if err != nil {
-		return 0, err
-	}
-	var n int64
-	if _, err := fmt.Sscan(string(e.Value), &n); err != nil {
-		return 0, err
-	}
-	return s.CompareAndSet(ctx, key, e.Revision, fmt.Append(nil, n+1))
-}
-
 // A large yard is loaded in several batches, and keeps the number of its buckets.
 func TestLoadingManyEntries(t *testing.T) {
-	servers := natstest.Start(t, 1)
+	servers := natstest.Shared(t, 1)
 	cfg := yard(t, servers)
 	s := open(t, servers.Dial(t, 0), cfg)
 	const entries = 2*batchMessages + 500

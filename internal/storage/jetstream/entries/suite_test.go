@@ -53,7 +53,7 @@ func yard(t testing.TB, servers *natstest.Servers) Config {
 func TestContract(t *testing.T) {
 	for what, n := range map[string]int{"one server": 1, "three servers": 3} {
 		t.Run(what, func(t *testing.T) {
-			servers := natstest.Start(t, n)
+			servers := natstest.Shared(t, n)
 			metatest.Run(t, func(t *testing.T) meta.Store {
 				return open(t, servers.Dial(t, 0), yard(t, servers))
 			})

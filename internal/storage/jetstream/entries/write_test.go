@@ -17,7 +17,7 @@ import (
 
 // C1, C5: what becomes of a change whose answer never comes.
 func TestNoAnswer(t *testing.T) {
-	servers := natstest.Start(t, 1)
+	servers := natstest.Shared(t, 1)
 	const key = "records/log/id/lease/0"
 	var s, other *Store
 	var before meta.Revision
@@ -73,7 +73,7 @@ func TestNoAnswer(t *testing.T) {
 // C5: a busy key is tried again, a store without a leader too, and what was never handed over is not
 // in doubt.
 func TestRefusalsThatPass(t *testing.T) {
-	servers := natstest.Start(t, 1)
+	servers := natstest.Shared(t, 1)
 	for _, refusal := range []error{errBusy, errNobody} {
 		t.Run(refusal.Error(), func(t *testing.T) {
 			t.Parallel()

@@ -1,139 +1,222 @@
-// Package natstest runs NATS servers with JetStream inside a test: one for speed, or three that are a
-// cluster. They sync before they acknowledge, as the servers of a yard must. A yard name of its own
-// for each test lets one cluster serve a whole suite.
+// Package natstest runs NATS servers with JetStream for tests: one for speed, or three that are a
+// cluster. They sync before they acknowledge, as the servers of a yard must. Each is a process of its
+// own, built without the race detector, so that races in the server's code do not fail our tests, and
+// so that it can be killed and frozen. They end with the test process, however that ends. A yard name
+// of its own for each test lets one cluster serve all tests of a package.
 package natstest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 // patience bounds every wait for servers: a cluster needs up to ten seconds to choose a leader after
 // one is lost.
 const patience = 60 * time.Second
 
-// Servers are those of one test, or of one suite.
+// Servers are those of one test, or those that the tests of a package share. One goroutine at a time
+// may stop, kill, freeze and restart them.
 type Servers struct {
 	// Replicas is how many copies of everything they can keep.
 	Replicas int
 
-	options []*server.Options
-	servers []*server.Server
+	all []*one
 }
 
 // Start runs n servers, 1 or 3, until the test ends.
 func Start(t testing.TB, n int) *Servers {
 	t.Helper()
-	s := &Servers{Replicas: n}
-	var routes []string
-	for i := range n {
-		o := &server.Options{
-			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true,
-			JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, MaxPayload: 8 << 20,
-		}
-		if n > 1 {
-			o.Cluster = server.ClusterOpts{Name: "yard", Host: "127.0.0.1", Port: -1}
-			o.Routes = server.RoutesFromStr(strings.Join(routes, ","))
-		}
-		s.options, s.servers = append(s.options, o), append(s.servers, nil)
-		s.run(t, i)
-		o.Port = s.port(i) // for when it comes back
-		if n > 1 {
-			o.Cluster.Port = s.servers[i].ClusterAddr().Port
-			routes = append(routes, "nats://"+s.servers[i].ClusterAddr().String())
-		}
-	}
-	for _, o := range s.options {
-		o.Routes = server.RoutesFromStr(strings.Join(routes, ","))
-	}
+	s, err := start(program(t), n)
+	testkit.Must(t, err)
 	t.Cleanup(func() {
-		for i := range s.servers {
-			s.Stop(i)
-		}
+		s.report(t)
+		testkit.Check(t, s.remove(), "remove the NATS servers")
 	})
-	s.WaitForLeader(t)
-	s.occupy(t)
 	return s
 }
 
-// occupy makes a stream that stays. A server that deletes its last stream removes the folder of all
-// of them a moment later, under one that is being made by then.
-func (s *Servers) occupy(t testing.TB) {
-	t.Helper()
-	js, err := jetstream.New(s.Dial(t, 0))
-	testkit.Must(t, err)
-	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "natstest", Subjects: []string{"natstest"}, Replicas: s.Replicas})
-	testkit.Must(t, err)
+var shared struct {
+	sync.Mutex
+	servers map[int]*Servers
 }
 
-func (s *Servers) run(t testing.TB, i int) {
+// Shared gives n servers, 1 or 3, that are started for the first test that asks and run until the
+// process ends. A test may stop, kill and freeze them if no other runs meanwhile: when it ends, all
+// are brought back and have all data.
+func Shared(t testing.TB, n int) *Servers {
 	t.Helper()
-	one, err := server.NewServer(s.options[i].Clone())
-	testkit.Must(t, err)
-	one.Start()
-	s.servers[i] = one
-	if !one.ReadyForConnections(patience) {
-		t.Fatal("the NATS server does not start")
+	path := program(t)
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.servers[n] == nil {
+		s, err := start(path, n)
+		testkit.Must(t, err)
+		if shared.servers == nil {
+			shared.servers = map[int]*Servers{}
+		}
+		shared.servers[n] = s
+	}
+	s := shared.servers[n]
+	t.Cleanup(func() {
+		s.report(t)
+		testkit.Check(t, s.heal(), "bring the NATS servers back")
+	})
+	return s
+}
+
+func start(program string, n int) (*Servers, error) {
+	s := &Servers{Replicas: n}
+	var routes []string
+	for i := range n {
+		o, err := newOne(program, fmt.Sprintf("n%d", i))
+		if err != nil {
+			return nil, errors.Join(err, s.remove())
+		}
+		s.all = append(s.all, o)
+		routes = append(routes, "nats://"+o.route)
+	}
+	if n == 1 {
+		routes = nil
+	}
+	for _, o := range s.all {
+		if err := o.configure(routes); err != nil {
+			return nil, errors.Join(err, s.remove())
+		}
+	}
+	if err := s.heal(); err != nil {
+		return nil, errors.Join(err, s.remove())
+	}
+	return s, nil
+}
+
+// heal has all servers run, with a leader and with all data.
+func (s *Servers) heal() error {
+	for _, o := range s.all {
+		if err := errors.Join(o.program.Thaw(), o.start()); err != nil {
+			return fmt.Errorf("server %s: %w", o.name, err)
+		}
+	}
+	conn, err := nats.Connect(s.urls(0), nats.Timeout(patience))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if err = s.occupy(js); err == nil || time.Now().After(deadline) {
+			return err
+		}
 	}
 }
 
-func (s *Servers) port(i int) int {
-	var port int
-	_, _ = fmt.Sscanf(s.servers[i].ClientURL()[strings.LastIndexByte(s.servers[i].ClientURL(), ':'):], ":%d", &port)
-	return port
+// occupy makes a stream that stays, which takes a leader and all servers. It also has a server keep
+// the folder of all streams: one that deletes its last stream removes that folder a moment later,
+// under one that is being made by then.
+func (s *Servers) occupy(js jetstream.JetStream) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "natstest", Subjects: []string{"natstest"}, Replicas: s.Replicas})
+	if err != nil {
+		return fmt.Errorf("the servers make no stream: %w", err)
+	}
+	cluster := stream.CachedInfo().Cluster
+	if len(s.all) == 1 {
+		return nil
+	}
+	if cluster == nil || cluster.Leader == "" || len(cluster.Replicas) != s.Replicas-1 {
+		return errors.New("the stream has no leader")
+	}
+	for _, r := range cluster.Replicas {
+		if !r.Current || r.Offline {
+			return fmt.Errorf("server %s is not up to date", r.Name)
+		}
+	}
+	return nil
 }
 
-// WaitForLeader waits until the servers can make streams.
-func (s *Servers) WaitForLeader(t testing.TB) {
+func (s *Servers) remove() error {
+	var errs []error
+	for _, o := range s.all {
+		errs = append(errs, o.program.Remove())
+	}
+	return errors.Join(errs...)
+}
+
+// report shows what the servers of a test that failed have printed last.
+func (s *Servers) report(t testing.TB) {
 	t.Helper()
-	if len(s.servers) == 1 {
+	if !t.Failed() {
 		return
 	}
-	testkit.Eventually(t, "the cluster has no leader", func() bool {
-		for _, one := range s.servers {
-			if one.Running() && one.JetStreamIsLeader() && len(one.JetStreamClusterPeers()) == len(s.servers) {
-				return true
-			}
-		}
-		return false
-	})
+	for _, o := range s.all {
+		t.Logf("server %s: %s", o.name, parts.Tail(o.program.Printed(), 3000))
+	}
 }
 
-// Stop shuts a server down; it may be down already.
-func (s *Servers) Stop(i int) {
-	s.servers[i].Shutdown()
-	s.servers[i].WaitForShutdown()
+// Stop shuts a server down in good order; it may be down already.
+func (s *Servers) Stop(t testing.TB, i int) {
+	t.Helper()
+	testkit.Must(t, s.all[i].program.End("TERM"))
 }
 
-// Restart starts a server that was stopped, with what it has on disk.
+// Kill ends a server at once, as kill -9 does; it may be down already.
+func (s *Servers) Kill(t testing.TB, i int) {
+	t.Helper()
+	testkit.Must(t, s.all[i].program.End("KILL"))
+}
+
+// Restart starts a server that was stopped or killed, with what it has on disk.
 func (s *Servers) Restart(t testing.TB, i int) {
 	t.Helper()
-	s.run(t, i)
+	testkit.Must(t, s.all[i].start())
+}
+
+// Freeze stops a server where it is: its connections stay, and nobody answers.
+func (s *Servers) Freeze(t testing.TB, i int) {
+	t.Helper()
+	testkit.Must(t, s.all[i].program.Freeze())
+}
+
+// Thaw lets a frozen server go on.
+func (s *Servers) Thaw(t testing.TB, i int) {
+	t.Helper()
+	testkit.Must(t, s.all[i].program.Thaw())
+}
+
+// urls are those of all servers, beginning with one of them.
+func (s *Servers) urls(first int) string {
+	urls := make([]string, len(s.all))
+	for i := range urls {
+		urls[i] = s.all[(first+i)%len(urls)].url()
+	}
+	return strings.Join(urls, ",")
 }
 
 // Dial connects to all servers, beginning with one of them, until the test ends.
 func (s *Servers) Dial(t testing.TB, first int) *nats.Conn {
 	t.Helper()
-	urls := make([]string, len(s.servers))
-	for i := range urls {
-		urls[i] = s.servers[(first+i)%len(urls)].ClientURL()
-	}
-	return dial(t, strings.Join(urls, ","))
+	return dial(t, s.urls(first))
 }
 
 // DialOnly connects to one server and never to another: who stops it cuts the connection.
 func (s *Servers) DialOnly(t testing.TB, i int) *nats.Conn {
 	t.Helper()
-	return dial(t, s.servers[i].ClientURL(), nats.IgnoreDiscoveredServers())
+	return dial(t, s.all[i].url(), nats.IgnoreDiscoveredServers())
 }
 
 func dial(t testing.TB, urls string, more ...nats.Option) *nats.Conn {
@@ -143,6 +226,24 @@ func dial(t testing.TB, urls string, more ...nats.Option) *nats.Conn {
 	testkit.Must(t, err)
 	t.Cleanup(conn.Close)
 	return conn
+}
+
+// Leader is the server that leads a stream, once there is one. It asks over a connection to servers
+// that answer.
+func (s *Servers) Leader(t testing.TB, conn *nats.Conn, stream string) int {
+	t.Helper()
+	js, err := jetstream.New(conn)
+	testkit.Must(t, err)
+	leader := 0
+	testkit.Eventually(t, "the stream has no leader", func() bool {
+		found, err := js.Stream(t.Context(), stream)
+		if err != nil || found.CachedInfo().Cluster == nil {
+			return false
+		}
+		_, err = fmt.Sscanf(found.CachedInfo().Cluster.Leader, "n%d", &leader)
+		return err == nil
+	})
+	return leader
 }
 
 // StepDown has the leader of a stream give up its office.

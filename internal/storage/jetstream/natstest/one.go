@@ -1,0 +1,78 @@
+package natstest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/test/parts"
+)
+
+// readyLine is what natsserver prints when clients can connect.
+const readyLine = "natsserver: ready"
+
+// one is a server: a process with a folder.
+type one struct {
+	name          string
+	client, route string // HOST:PORT
+	dir           string
+	program       *parts.Program
+}
+
+// newOne gives a server its folder and its addresses, and does not start it.
+func newOne(program, name string) (*one, error) {
+	dir, err := os.MkdirTemp("", "eventyard-nats-")
+	if err != nil {
+		return nil, err
+	}
+	o := &one{name: name, dir: dir}
+	o.program = parts.NewProgram(dir, program, o.configFile())
+	o.client, o.route, err = freePorts(parts.OwnLoopback())
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return o, nil
+}
+
+// freePorts has the kernel choose two ports of an address that no other server has.
+func freePorts(host string) (first, second string, err error) {
+	var ports [2]string
+	for i := range ports {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			return "", "", err
+		}
+		defer l.Close() // both are open at once, so that they differ
+		ports[i] = l.Addr().String()
+	}
+	return ports[0], ports[1], nil
+}
+
+func (o *one) url() string        { return "nats://" + o.client }
+func (o *one) configFile() string { return filepath.Join(o.dir, "nats.conf") }
+
+// configure writes the configuration file. A server without routes is alone.
+func (o *one) configure(routes []string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "server_name: %s\nlisten: %q\nmax_payload: %d\n", o.name, o.client, 8<<20)
+	fmt.Fprintf(&b, "jetstream { store_dir: %q, sync_interval: always }\n", filepath.Join(o.dir, "store"))
+	if len(routes) > 0 {
+		fmt.Fprintf(&b, "cluster { name: yard, listen: %q, routes: [%s] }\n", o.route, strings.Join(routes, ", "))
+	}
+	return os.WriteFile(o.configFile(), []byte(b.String()), 0o644)
+}
+
+// start runs the server until clients can connect, again while another has its port.
+func (o *one) start() error {
+	deadline := time.Now().Add(patience)
+	for {
+		err := o.program.Start(func(printed string) bool { return strings.Contains(printed, readyLine) })
+		if err == nil || !strings.Contains(err.Error(), "address already in use") || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
