@@ -82,6 +82,13 @@ func (l *load) more(t *testing.T) {
 	testkit.Eventually(t, "nothing is written any more", func() bool { return l.acked.Load() >= target })
 }
 
+// leader is the server that leads the stream of the entry.
+func (l *load) leader(t *testing.T) int {
+	t.Helper()
+	layout := l.nodes[0].layout
+	return l.servers.Leader(t, l.servers.Dial(t, 0), layout.stream(layout.bucketOf(counted)))
+}
+
 // finish ends the writers and compares: each acknowledged change counts once, each uncertain one at
 // most once, and all nodes agree.
 func (l *load) finish(t *testing.T) {
@@ -125,6 +132,34 @@ func TestLeadersChangeUnderLoad(t *testing.T) {
 		l.more(t)
 		l.servers.Restart(t, i)
 	}
+	l.more(t)
+	l.finish(t)
+}
+
+// C1: kill -9 of the server that leads, while three nodes write, loses no acknowledged change: not
+// when it goes, and not when it comes back with what it had on disk and another is killed.
+func TestAServerIsKilledUnderLoad(t *testing.T) {
+	l := startLoad(t)
+	for range 2 {
+		l.more(t)
+		leader := l.leader(t)
+		l.servers.Kill(t, leader)
+		l.more(t)
+		l.servers.Restart(t, leader)
+	}
+	l.more(t)
+	l.finish(t)
+}
+
+// C1, C2: a leader that is frozen is replaced, while its connections stay. When it goes on it takes
+// itself for the leader still: nothing that it answers then makes a change lost, or done twice.
+func TestAServerIsFrozenUnderLoad(t *testing.T) {
+	l := startLoad(t)
+	l.more(t)
+	leader := l.leader(t)
+	l.servers.Freeze(t, leader)
+	l.more(t)
+	l.servers.Thaw(t, leader)
 	l.more(t)
 	l.finish(t)
 }
