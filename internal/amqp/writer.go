@@ -95,6 +95,16 @@ func (w *writer) takeAll(wrote bool) (b *box, finish bool) {
 	return b, c.out.finish
 }
 
+// progress says that the peer takes what it is sent.
+func (w *writer) progress() {
+	c := w.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.untaken != nil {
+		c.untaken.Touch()
+	}
+}
+
 // forget counts nothing any more.
 func (w *writer) forget() {
 	c := w.conn
@@ -119,6 +129,9 @@ func (w *writer) writeBytes(b []byte) error {
 		n, err := c.nc.Write(b[:min(len(b), writeBytes)])
 		c.server.metrics.bytesOut.Add(float64(n))
 		b = b[n:]
+		if n > 0 && len(b) > 0 {
+			w.progress()
+		}
 		switch {
 		case err == nil || n > 0 && errors.Is(err, os.ErrDeadlineExceeded):
 		case time.Now().Before(deadline):

@@ -229,7 +229,7 @@ func TestBeginWaitsForTheFormerOwnersTransaction(t *testing.T) {
 // would end it. // P3
 func TestAFormerOwnerThatHangsInATransactionIsEvicted(t *testing.T) {
 	url := parts.Postgres(t)
-	s := New(connect(t, url), Config{Evict: 10 * time.Millisecond})
+	s := New(connect(t, url), Config{Evict: time.Second})
 	totals(t, s.pool)
 	a := take(t, New(connect(t, url), Config{}), "a", processor.Lease{})
 	var b *owner
@@ -250,7 +250,7 @@ func TestAFormerOwnerThatHangsInATransactionIsEvicted(t *testing.T) {
 func TestAnEarlierCallWhoseConnectionIsLostIsEvicted(t *testing.T) {
 	ctx := t.Context()
 	url := parts.Postgres(t)
-	s := New(connect(t, url), Config{Evict: 10 * time.Millisecond})
+	s := New(connect(t, url), Config{Evict: time.Second})
 	totals(t, s.pool)
 	o := take(t, s, "a", processor.Lease{})
 	lost, err := connect(t, url).Begin(ctx)

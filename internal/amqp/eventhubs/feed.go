@@ -55,6 +55,7 @@ func (f *feed) close() {
 // run gives events until there are none, or nobody wants any; then the link is woken when that has
 // changed.
 func (f *feed) run(ctx context.Context) error {
+	f.share.Touch()
 	// First credit, then events: what nobody may be given need not be in memory.
 	for f.link.Wanted() {
 		if len(f.events) == 0 {
@@ -130,6 +131,7 @@ func (f *feed) send(ctx context.Context) error {
 	f.look()
 	n, err := f.link.Send(ctx, len(f.events), f.appendEvent)
 	f.events, f.first = f.events[n:], f.first+eventlog.Sequence(n)
+	f.share.Touch()
 	f.delivered.Add(float64(n))
 	if f.bad != eventlog.NoSequence { // locks were held when it was found
 		f.peer.handler.metrics.damage.Inc()

@@ -55,7 +55,7 @@ func (d *Handler) readPage(w http.ResponseWriter, r *http.Request) error {
 	if err := reading.extend(d.cfg.WriteTimeout); err != nil {
 		return err
 	}
-	frame.Reply(w, http.StatusOK, "application/json", p.finish())
+	frame.Reply(pieces{w, reading}, http.StatusOK, "application/json", p.finish())
 	return nil
 }
 

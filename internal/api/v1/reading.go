@@ -71,3 +71,22 @@ func (g *reading) end() {
 	defer g.mu.Unlock()
 	g.over = true
 }
+
+// pieceBytes is what is written at once of an answer that is made as a whole.
+const pieceBytes = 64 << 10
+
+// pieces writes in pieces, so that a client that takes them, slowly, is known to.
+type pieces struct {
+	http.ResponseWriter
+	reading *reading
+}
+
+func (p pieces) Write(b []byte) (written int, err error) {
+	for len(b) > 0 && err == nil {
+		var n int
+		n, err = p.ResponseWriter.Write(b[:min(len(b), pieceBytes)])
+		written, b = written+n, b[n:]
+		p.reading.share.Touch()
+	}
+	return written, err
+}

@@ -122,5 +122,9 @@ func (d deadlineWriter) Write(p []byte) (int, error) {
 	if err := d.s.extend(); err != nil {
 		return 0, err
 	}
-	return d.s.w.Write(p)
+	n, err := d.s.w.Write(p)
+	if n > 0 && d.s.reading != nil {
+		d.s.reading.share.Touch()
+	}
+	return n, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/hops"
 )
 
 // Read is the other way; false: it is no poison event. The Event is the original again (key,
@@ -56,6 +57,7 @@ func (l Record) Redrive() event.Event {
 	}
 	ev.Properties[PropertyRedriven] = int32(min(l.Redriven, math.MaxInt32-1)) + 1
 	ev.Properties[PropertyRedriveFor] = l.Function
+	delete(ev.Properties, hops.Name) // whoever redrives what went round has ended the loop, or it ends again
 	return ev
 }
 

@@ -23,6 +23,8 @@ type Memory struct {
 	byHolder map[string]int
 	kept     Share     // the head of a ring of those that have bytes, the oldest first
 	waiting  list.List // of *wish, the oldest first
+	// waitingBy counts them by holder.
+	waitingBy map[string]int
 }
 
 // What readers may hold by default: those of one holder, and all. A share is safe for DefaultPatience.
@@ -37,7 +39,7 @@ func DefaultMemory() *Memory { return NewMemory(MaxReadBytesOfOne, MaxReadBytes,
 
 // NewMemory makes one of so many bytes.
 func NewMemory(each, all int, patience time.Duration) *Memory {
-	m := &Memory{each: each, all: all, patience: patience, byHolder: map[string]int{}}
+	m := &Memory{each: each, all: all, patience: patience, byHolder: map[string]int{}, waitingBy: map[string]int{}}
 	m.kept.older, m.kept.younger = &m.kept, &m.kept
 	return m
 }
@@ -69,16 +71,31 @@ func (m *Memory) Share(holder string, cut func()) *Share {
 	return &Share{memory: m, holder: holder, cut: cut}
 }
 
-// TryTake makes the share so many bytes, whatever it had, if there is room and nobody waits.
+// TryTake makes the share so many bytes, whatever it had, if there is room and nobody waits for it
+// already: of the same holder, or because there is none in all.
 func (s *Share) TryTake(bytes int) bool {
 	m := s.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if bytes = m.atMost(bytes); m.waiting.Len() > 0 || !s.fitsLocked(bytes) {
+	if bytes = m.atMost(bytes); m.waitingBy[s.holder] > 0 || m.crowdedLocked() || !s.fitsLocked(bytes) {
 		return false
 	}
 	s.setLocked(bytes)
 	return true
+}
+
+// crowdedLocked: the first who waits does so because there is no room in all.
+func (m *Memory) crowdedLocked() bool {
+	first := m.waiting.Front()
+	return first != nil && m.used+first.Value.(*wish).bytes > m.all
+}
+
+// Touch says that the client takes what it is sent: the share is as young as one taken now.
+func (s *Share) Touch() {
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.setLocked(s.bytes)
 }
 
 // Take is TryTake that waits until there is room, or ctx ends. It has nothing meanwhile.
@@ -88,6 +105,7 @@ func (s *Share) Take(ctx context.Context, bytes int) error {
 	m.mu.Lock()
 	s.setLocked(0)
 	queued := m.waiting.PushBack(w)
+	m.waitingBy[s.holder]++
 	m.grantLocked()
 	m.mu.Unlock()
 	timer := time.NewTimer(m.patience)
@@ -101,8 +119,12 @@ func (s *Share) Take(ctx context.Context, bytes int) error {
 		case <-ctx.Done():
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			m.waiting.Remove(queued)
-			s.setLocked(0) // it may have been granted meanwhile
+			select {
+			case <-w.granted:
+			default:
+				m.dequeueLocked(queued)
+			}
+			s.setLocked(0)
 			m.grantLocked()
 			return context.Cause(ctx)
 		}
@@ -176,11 +198,19 @@ func (m *Memory) grantLocked() {
 			return
 		}
 		if w.share.fitsLocked(w.bytes) {
-			m.waiting.Remove(e)
+			m.dequeueLocked(e)
 			w.share.setLocked(w.bytes)
 			close(w.granted)
 		}
 		e = next
+	}
+}
+
+func (m *Memory) dequeueLocked(e *list.Element) {
+	holder := e.Value.(*wish).share.holder
+	m.waiting.Remove(e)
+	if m.waitingBy[holder]--; m.waitingBy[holder] == 0 {
+		delete(m.waitingBy, holder)
 	}
 }
 

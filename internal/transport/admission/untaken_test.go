@@ -42,14 +42,22 @@ func TestWhoNeedsMemoryWaits(t *testing.T) {
 		got := make(chan error)
 		go func() { got <- second.Take(t.Context(), 30) }()
 		synctest.Wait()
-		testkit.That(t, !other.TryTake(1), "nobody goes before who waits")
-		testkit.Must(t, other.Take(t.Context(), 40)) // whose holder has room
+		testkit.That(t, !m.Share("a", nil).TryTake(0), "nobody of the holder goes before who waits")
+		testkit.That(t, other.TryTake(40), "another holder has room, and waits behind nobody")
+		late := m.Share("c", nil)
+		go func() { got <- late.Take(t.Context(), 10) }()
+		synctest.Wait()
+		testkit.That(t, !m.Share("d", nil).TryTake(0), "where there is none in all, nobody goes before who waits")
+		other.Give()
+		testkit.Must(t, <-got)
+		late.Give()
 		first.Give()
 		testkit.Must(t, <-got)
 		second.Give()
 		other.Give()
 		testkit.Equal(t, m.used, 0, "used")
 		testkit.Equal(t, len(m.byHolder), 0, "holders")
+		testkit.Equal(t, len(m.waitingBy), 0, "holders who wait")
 	})
 }
 
@@ -86,6 +94,23 @@ func TestWhoTakesNothingIsCutOff(t *testing.T) {
 		testkit.Equal(t, <-cut, "of another")
 		testkit.Equal(t, len(cut), 0, "more were cut off")
 		busy.Give()
+	})
+}
+
+// R2: a client that is slow, and takes what it is sent, is not cut off.
+func TestWhoTakesSlowlyIsNotCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(60, 60, patience)
+		slow := m.Share("a", func() { t.Error("it was cut off") })
+		testkit.That(t, slow.TryTake(60), "there is room")
+		got := make(chan error)
+		go func() { got <- m.Share("b", nil).Take(t.Context(), 10) }()
+		for range 10 {
+			time.Sleep(patience - time.Second)
+			slow.Touch()
+		}
+		slow.Give()
+		testkit.Must(t, <-got)
 	})
 }
 
