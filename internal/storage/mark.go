@@ -186,8 +186,15 @@ func putMark(folder string, cfg Config) error {
 // there, and is written from then on. The caller has the folder's lock.
 func renewMark(folder string, cfg Config) error {
 	found, err := admit(folder, cfg.Own)
-	if err != nil || found.kind == marked && found.mark.Format == Format {
+	if err != nil {
 		return err
+	}
+	if found.kind == marked && found.mark.Format == Format {
+		// Who replaced it may have been killed before its name was durable.
+		if err := cfg.markFolder(folder).SyncDir("."); err != nil {
+			return fmt.Errorf("sync the data folder: %w", err)
+		}
+		return nil
 	}
 	return writeMark(folder, cfg)
 }
@@ -197,12 +204,16 @@ func writeMark(folder string, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	dir := cfg.markIn
-	if dir == nil {
-		dir = vfs.OS(folder)
-	}
-	if err := vfs.ReplaceFile(dir, markName, string(text)+"\n"); err != nil {
+	if err := vfs.ReplaceFile(cfg.markFolder(folder), markName, string(text)+"\n"); err != nil {
 		return fmt.Errorf("mark the data folder: %w", err)
 	}
 	return nil
+}
+
+// markFolder is where the mark is written.
+func (c Config) markFolder(folder string) vfs.FS {
+	if c.markIn != nil {
+		return c.markIn
+	}
+	return vfs.OS(folder)
 }

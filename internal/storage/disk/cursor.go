@@ -145,6 +145,7 @@ func (c *cursor) TryNext(ctx context.Context) (eventlog.Run, error) {
 // segment if need be. False means that the end is reached.
 func (c *cursor) position() (bool, error) {
 	if c.file != nil && !c.scan.AtEnd() && !c.p.over.Load() {
+		c.borrow() // it may have rested
 		return true, nil
 	}
 	c.p.mu.Lock()
@@ -237,6 +238,7 @@ func (c *cursor) decode(b segment.Batch) (eventlog.Run, error) {
 		run.Events = events[before+int(skip):]
 	} else {
 		run.Form, run.Raw, run.Count, run.Skip = eventlog.Form(b.Form), b.Body[:len(b.Body):len(b.Body)], b.Count, int(skip)
+		run.MaxTime = time.UnixMilli(b.MaxTime).UTC()
 	}
 	if b.HasProducer {
 		run.Producer = eventlog.Producer{

@@ -44,7 +44,7 @@ func (p *partition) BeginAt(ctx context.Context, first eventlog.Sequence, newest
 
 // Import gives a batch the number and time that it had; see eventlog.Importer.
 func (p *partition) Import(ctx context.Context, run eventlog.Run) (eventlog.Receipt, error) {
-	b := eventlog.Batch{Events: run.Events, Producer: run.Producer, Form: run.Form, Raw: run.Raw, Count: run.Count}
+	b := eventlog.Batch{Events: run.Events, Producer: run.Producer, Form: run.Form, Raw: run.Raw, Count: run.Count, MaxTime: run.MaxTime}
 	size, err := b.Check()
 	if err != nil {
 		return nil, err

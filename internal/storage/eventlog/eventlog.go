@@ -113,6 +113,8 @@ type Run struct {
 	Form        Form
 	Raw         []byte
 	Count, Skip int
+	// MaxTime is the greatest create time of the frame's events; the zero time for events.
+	MaxTime time.Time
 }
 
 // Next is the number that follows the run.

@@ -35,7 +35,7 @@ func RunImport(t *testing.T, from, to Open) {
 	}
 }
 
-// fillMixed appends batches of all kinds: with keys, with producers, large and small.
+// fillMixed appends batches of all kinds: with keys, with producers, large and small, and frames.
 func (f *fixture) fillMixed(p eventlog.Partition, n int) {
 	f.t.Helper()
 	for i := range n {
@@ -46,6 +46,9 @@ func (f *fixture) fillMixed(p eventlog.Partition, n int) {
 				e.Key = []byte(fmt.Sprintf("key %d", i))
 			}
 			b.Events = append(b.Events, e)
+		}
+		if i%5 == 4 {
+			b = eventlog.Batch{Form: FormOpaque, Raw: []byte(fmt.Sprintf("frame %d", i)), Count: len(b.Events), MaxTime: time.UnixMilli(int64(1000 + i))}
 		}
 		if i%3 == 0 {
 			b.Producer = eventlog.Producer{ID: int64(i) - 5, Epoch: int16(i % 5), First: int32(10 * i), Set: true}
@@ -76,10 +79,11 @@ func runsOf(t *testing.T, p eventlog.Partition) (all []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(run.Events) == 0 {
+		if run.Len() == 0 {
 			return all
 		}
-		all = append(all, fmt.Sprintf("%d %d %+v %q", run.First, run.Time.UnixMilli(), run.Producer, run.Events))
+		all = append(all, fmt.Sprintf("%d %d %+v %q %v %q %d %d", run.First, run.Time.UnixMilli(), run.Producer, run.Events,
+			run.Form, run.Raw, run.Count, run.MaxTime.UnixMilli()))
 	}
 }
 
