@@ -19,6 +19,9 @@ type chunk struct{ buf []byte }
 
 const chunkBytes = 256 << 10
 
+// maxKeptEvents is how many a cursor at rest has room for.
+const maxKeptEvents = 1024
+
 // cursor implements eventlog.Cursor.
 type cursor struct {
 	p       *partition
@@ -320,7 +323,9 @@ func (c *cursor) rest() {
 		}
 		c.p.e.chunks.Put(c.chunk)
 		c.chunk = nil
-		clear(c.events[:cap(c.events)]) // they point into the memory
+		if clear(c.events[:cap(c.events)]); cap(c.events) > maxKeptEvents { // they point into the memory
+			c.events = nil
+		}
 	}
 }
 

@@ -12,5 +12,6 @@ func HeldBytes(r Run) int {
 	if len(r.Events) == 0 {
 		return 0
 	}
-	return max(Batch{Events: r.Events}.Bytes(), readAheadBytes)
+	const header = 48 // of an Event: two slices
+	return max(Batch{Events: r.Events}.Bytes(), readAheadBytes) + header*len(r.Events)
 }

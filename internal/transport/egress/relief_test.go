@@ -145,7 +145,7 @@ func TestAShortageIsNoFaultOfTheEndpoint(t *testing.T) {
 	hang(t, c, hanging, 1)
 	testkit.Eventually(t, "it hangs", func() bool { return hanging.count() == 1 })
 	healthy := serve(t, func(http.ResponseWriter, *http.Request) {})
-	a := c.Do(t.Context(), Request{Endpoint: Endpoint{URL: healthy}, Method: "POST", Body: []byte("x"), Timeout: 50 * time.Millisecond})
+	a := c.Do(t.Context(), Request{Endpoint: Endpoint{URL: healthy}, Method: "POST", Body: []byte("x"), Timeout: time.Second})
 	testkit.Equal(t, a.Outcome, retry.Canceled)
 	testkit.ErrorIs(t, a.Err, errShort)
 	for _, err := range []error{
@@ -163,7 +163,7 @@ func TestLateRequestsMakeRoom(t *testing.T) {
 	c := newClient(t, Config{Loopback: true, Connections: 2})
 	hanging := newDeaf(t)
 	a := c.Do(t.Context(), Request{Endpoint: Endpoint{URL: hanging.url()}, Method: "POST", Body: []byte("x"),
-		Timeout: 50 * time.Millisecond, Late: time.Hour})
+		Timeout: time.Second, Late: time.Hour})
 	testkit.MustEqual(t, a.Outcome, retry.TimedOut)
 	testkit.MustThat(t, a.Late != nil, "it does not go on: %v", a.Err)
 	healthy := serve(t, func(http.ResponseWriter, *http.Request) {})

@@ -133,10 +133,11 @@ func (s *Scanner) Held() (body int, ok bool) {
 func (s *Scanner) fill(need, ahead int) error {
 	kept := copy(s.buf[:cap(s.buf)], s.buf[min(int(s.offset-s.bufAt), len(s.buf)):])
 	want := int(min(int64(max(need, ahead)), s.limit-s.offset))
-	if cap(s.buf) < want {
-		grown := make([]byte, want)
-		copy(grown, s.buf[:kept])
-		s.buf = grown
+	// What a huge batch needed is not kept for small ones: readers count what they hold.
+	if huge := cap(s.buf) > 4*chunkBytes && want <= chunkBytes && kept <= want; huge || cap(s.buf) < want {
+		other := make([]byte, want)
+		copy(other, s.buf[:kept])
+		s.buf = other
 	}
 	s.bufAt = s.offset
 	n, err := s.file.ReadAt(s.buf[kept:want], s.offset+int64(kept))
