@@ -60,44 +60,64 @@ func resolved(dir string) string {
 // yardEvents is the topic that every yard has.
 const yardEvents = "yard-events"
 
-// notes tells of sources that the file does not declare: they may exist in the yard, or be
-// misspelt.
-func (l *loader) notes() (notes []string) {
-	topics, hubs := []string{yardEvents}, []string{}
-	for _, t := range l.config.Topics {
-		topics = append(topics, t.Name)
-	}
-	for _, h := range l.config.Hubs {
-		hubs = append(hubs, h.Name)
-	}
-	for i, s := range l.config.Subscriptions {
-		for _, source := range []struct {
-			key, kind, name string
-			declared        []string
-		}{{"topic", "topic", s.Topic, topics}, {"sourceHub", "hub", s.SourceHub, hubs}} {
-			if text := undeclared(source.kind, source.name, source.declared); text != "" {
-				key := fmt.Sprintf("subscriptions[%d].%s", i, source.key)
-				notes = append(notes, l.origin(key)+": "+key+": "+text)
+// use is a topic or hub that the file names, and what becomes of who names it where there is none.
+type use struct{ key, kind, name, without string }
+
+const (
+	waits     = "the subscription waits until the yard has"
+	refused   = "the subscription is refused unless the yard has"
+	noStart   = "the yard does not start unless it has"
+	hubPrefix = "hub:"
+)
+
+// uses are all topics and hubs that the file names.
+func (c Config) uses() (all []use) {
+	for i, s := range c.Subscriptions {
+		key := func(name string) string { return fmt.Sprintf("subscriptions[%d].%s", i, name) }
+		all = append(all, use{key("topic"), "topic", s.Topic, waits}, use{key("sourceHub"), "hub", s.SourceHub, waits})
+		if s.Hub != nil {
+			all = append(all, use{key("hub"), "hub", *s.Hub, refused})
+		}
+		if s.DeadLetter != nil {
+			if hub, ok := strings.CutPrefix(*s.DeadLetter, hubPrefix); ok {
+				all = append(all, use{key("deadLetter"), "hub", hub, refused})
 			}
 		}
 	}
-	for i, f := range l.config.Functions {
-		if text := undeclared("hub", f.Hub, hubs); text != "" {
-			key := fmt.Sprintf("functions[%d].hub", i)
-			text = strings.Replace(text, "the subscription waits until the yard has", "the yard does not start unless it has", 1)
-			notes = append(notes, l.origin(key)+": "+key+": "+text)
+	for i, f := range c.Functions {
+		all = append(all, use{fmt.Sprintf("functions[%d].hub", i), "hub", f.Hub, noStart})
+	}
+	for i, p := range c.Policies {
+		all = append(all, use{fmt.Sprintf("policies[%d].hub", i), "hub", p.Hub, noStart})
+	}
+	return all
+}
+
+// notes tells of topics and hubs that the file uses and does not declare: they may exist in the yard,
+// or be misspelt.
+func (l *loader) notes() (notes []string) {
+	declared := map[string][]string{"topic": {yardEvents}}
+	for _, t := range l.config.Topics {
+		declared["topic"] = append(declared["topic"], t.Name)
+	}
+	for _, h := range l.config.Hubs {
+		declared["hub"] = append(declared["hub"], h.Name)
+	}
+	for _, u := range l.config.uses() {
+		if text := u.undeclared(declared[u.kind]); text != "" {
+			notes = append(notes, l.origin(u.key)+": "+u.key+": "+text)
 		}
 	}
 	return notes
 }
 
 // undeclared says what to think of a name, or nothing where it is declared, or empty.
-func undeclared(kind, name string, declared []string) string {
-	if name == "" || slices.ContainsFunc(declared, func(one string) bool { return strings.EqualFold(one, name) }) {
+func (u use) undeclared(declared []string) string {
+	if u.name == "" || slices.ContainsFunc(declared, func(one string) bool { return strings.EqualFold(one, u.name) }) {
 		return ""
 	}
-	if near := DidYouMean(name, declared); near != "" {
-		return fmt.Sprintf("%s is not declared in this file; did you mean %s?", name, near)
+	if near := DidYouMean(u.name, declared); near != "" {
+		return fmt.Sprintf("%s is not declared in this file; did you mean %s?", u.name, near)
 	}
-	return fmt.Sprintf("%s is not declared in this file: the subscription waits until the yard has a %s of that name", name, kind)
+	return fmt.Sprintf("%s is not declared in this file: %s a %s of that name", u.name, u.without, u.kind)
 }

@@ -37,8 +37,8 @@ func TestDeadLetterFoldersThatAreElsewhere(t *testing.T) {
 	}
 }
 
-// Sources that a file does not declare may be there, or misspelt.
-func TestNotesOnSourcesThatAreNotDeclared(t *testing.T) {
+// Topics and hubs that a file does not declare may be there, or misspelt.
+func TestNotesOnWhatIsNotDeclared(t *testing.T) {
 	write(t, DefaultFile, `
 topics: [{name: orders}]
 hubs: [{name: clicks}]
@@ -48,12 +48,19 @@ subscriptions:
   - {name: fed, sourceHub: clicks, pull: true}
   - {name: near, topic: order, pull: true}
   - {name: far, sourceHub: payments, pull: true}
+  - {name: into, topic: orders, hub: click}
+  - {name: dead, topic: orders, pull: true, deadLetter: "hub:failures"}
+policies:
+  - {name: sender, hub: tills, rights: [send]}
 `)
 	loaded, err := Load(Sources{})
 	testkit.Must(t, err)
 	want := []string{
 		"eventyard.yaml:8:25: subscriptions[3].topic: order is not declared in this file; did you mean orders?",
 		"eventyard.yaml:9:28: subscriptions[4].sourceHub: payments is not declared in this file: the subscription waits until the yard has a hub of that name",
+		"eventyard.yaml:10:38: subscriptions[5].hub: click is not declared in this file; did you mean clicks?",
+		"eventyard.yaml:11:57: subscriptions[6].deadLetter: failures is not declared in this file: the subscription is refused unless the yard has a hub of that name",
+		"eventyard.yaml:13:25: policies[0].hub: tills is not declared in this file: the yard does not start unless it has a hub of that name",
 	}
 	if !slices.Equal(loaded.Notes, want) || len(loaded.Warnings) != 0 {
 		t.Errorf("the notes are %q, the warnings %q", loaded.Notes, loaded.Warnings)
