@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,13 +71,14 @@ func TestTheEventThatBringsItsProgramDownIsFoundByAnotherInstance(t *testing.T) 
 		"503 and a window of days":           {Breaker{Failures: 1000, Within: 48 * time.Hour}, Unavailable(errors.New("503")), []string{"0/3"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var back time.Time
+			var back atomic.Pointer[time.Time] // when the program is up again
+			back.Store(new(time.Time))
 			inPair(t, 1, c.breaker, func(_ string, ev event.Event) error {
 				switch {
-				case time.Now().Before(back):
+				case time.Now().Before(*back.Load()):
 					return &unavailable{errors.New("refused"), true}
 				case is(ev, "deadly"):
-					back = time.Now().Add(c.restart)
+					back.Store(new(time.Now().Add(c.restart)))
 					return c.err
 				}
 				return nil
@@ -107,18 +110,12 @@ func TestWhatIsDownForAllInstancesIsNoEventsFault(t *testing.T) {
 		"for less than the retries": {5 * time.Second, 80 * time.Millisecond, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var began time.Time
-			handle := func(_ string, ev event.Event) error {
-				if time.Since(began)%(c.up+c.down) >= c.up {
+			began := sync.OnceValue(time.Now) // in the bubble, by the first call of either instance
+			inPair(t, 1, Breaker{Failures: 1000}, func(string, event.Event) error {
+				if time.Since(began())%(c.up+c.down) >= c.up {
 					return Unavailable(errors.New("503"))
 				}
 				return nil
-			}
-			inPair(t, 1, Breaker{Failures: 1000}, func(host string, ev event.Event) error {
-				if began.IsZero() {
-					began = time.Now()
-				}
-				return handle(host, ev)
 			}, func(p *pair) {
 				busy := slices.DeleteFunc([]string{"0", "1"}, func(id string) bool { return slices.Contains(c.idle, id) })
 				for range 12 {
@@ -135,21 +132,21 @@ func TestWhatIsDownForAllInstancesIsNoEventsFault(t *testing.T) {
 func TestAnInstanceThatIsCutOffPutsHardlyAnythingAway(t *testing.T) {
 	for _, batch := range []int{1, 8} {
 		t.Run(fmt.Sprintf("batches of %d", batch), func(t *testing.T) {
-			cut := false
+			var cut atomic.Bool
 			inPair(t, batch, Breaker{Off: true}, func(host string, ev event.Event) error {
-				if cut && host == "a" {
+				if cut.Load() && host == "a" {
 					return Unavailable(errors.New("502 of a proxy"))
 				}
 				return nil
 			}, func(p *pair) {
 				p.traffic(time.Minute, "0", "1")
-				cut = true
+				cut.Store(true)
 				p.w.orders.SendN("0", 8) // together
 				p.w.orders.SendN("1", 8)
 				for range 2 {
 					p.traffic(30*time.Minute, "0", "1")
 					testkit.That(t, len(p.w.poisonEvents()) <= 1, "%d events were put away", len(p.w.poisonEvents()))
-					cut = false
+					cut.Store(false)
 				}
 			})
 		})
