@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -174,10 +175,10 @@ type breakdown struct {
 
 // putsNothingAway has a program, or a Go handler, be down by it for ten minutes.
 func (c breakdown) putsNothingAway(t *testing.T, protocol string) {
-	well := false
+	var well atomic.Bool
 	withProgram(t, protocol, 2, fine, func(w *world, p *program, handle Handler) {
 		p.answer = func(w http.ResponseWriter, r *http.Request) {
-			if well || c.answer == nil {
+			if well.Load() || c.answer == nil {
 				fine(w, r)
 				return
 			}
@@ -189,7 +190,7 @@ func (c breakdown) putsNothingAway(t *testing.T, protocol string) {
 		p.setHangs(c.hangs)
 		if c.goes != nil {
 			handle = func(context.Context, *Batch) error {
-				if well {
+				if well.Load() {
 					return nil
 				}
 				return c.goes
@@ -206,7 +207,7 @@ func (c breakdown) putsNothingAway(t *testing.T, protocol string) {
 		if errs := in.Status()[0].Circuit.Errors; len(errs) == 0 {
 			t.Errorf("the circuit has no errors to show")
 		}
-		well = true
+		well.Store(true)
 		p.setHangs(false)
 		if c.answer == nil {
 			p.start()
