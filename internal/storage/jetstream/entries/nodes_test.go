@@ -47,8 +47,6 @@ func isValue(v string) func(meta.Change) bool {
 	return func(c meta.Change) bool { return !c.Deleted && string(c.Value) == v }
 }
 
-func isGone(c meta.Change) bool { return c.Deleted }
-
 // C1, C5: a node that is cut off reads what it knows, refuses changes without having made them, and
 // goes on by itself: its watchers are told what changed meanwhile, deletions too.
 func TestANodeIsCutOff(t *testing.T) {
