@@ -35,8 +35,12 @@ func (c topicCommands) publish() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if topic.Domain != (domainTopic != "") && topic.Schema != "custom" {
-			return usagef(cmd, "an event of a domain names one of its topics, and no other does: give --domain-topic with a domain only")
+		switch {
+		case topic.Schema == "custom":
+		case topic.Domain && domainTopic == "":
+			return usagef(cmd, "%s is a domain, whose events name one of its topics: give --domain-topic NAME", topic.Name)
+		case !topic.Domain && domainTopic != "":
+			return usagef(cmd, "%s is no domain: leave --domain-topic out", topic.Name)
 		}
 		if domainTopic != "" {
 			event.Source = domainTopic
