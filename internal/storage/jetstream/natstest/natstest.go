@@ -38,7 +38,18 @@ type Servers struct {
 // Start runs n servers, 1 or 3, until the test ends.
 func Start(t testing.TB, n int) *Servers {
 	t.Helper()
-	s, err := start(program(t), n)
+	return run(t, program(t), make([]*parts.Host, n))
+}
+
+// StartOn runs a server on each of the hosts, 1 or 3, until the test ends.
+func StartOn(t testing.TB, hosts ...*parts.Host) *Servers {
+	t.Helper()
+	return run(t, program(t), hosts)
+}
+
+func run(t testing.TB, program string, hosts []*parts.Host) *Servers {
+	t.Helper()
+	s, err := start(program, hosts)
 	testkit.Must(t, err)
 	t.Cleanup(func() {
 		s.report(t)
@@ -61,7 +72,7 @@ func Shared(t testing.TB, n int) *Servers {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.servers[n] == nil {
-		s, err := start(path, n)
+		s, err := start(path, make([]*parts.Host, n))
 		testkit.Must(t, err)
 		if shared.servers == nil {
 			shared.servers = map[int]*Servers{}
@@ -76,18 +87,19 @@ func Shared(t testing.TB, n int) *Servers {
 	return s
 }
 
-func start(program string, n int) (*Servers, error) {
-	s := &Servers{Replicas: n}
+// start runs a server on each of the hosts, on this machine itself where one is nil.
+func start(program string, hosts []*parts.Host) (*Servers, error) {
+	s := &Servers{Replicas: len(hosts)}
 	var routes []string
-	for i := range n {
-		o, err := newOne(program, fmt.Sprintf("n%d", i))
+	for i, host := range hosts {
+		o, err := newOne(program, fmt.Sprintf("n%d", i), host)
 		if err != nil {
 			return nil, errors.Join(err, s.remove())
 		}
 		s.all = append(s.all, o)
 		routes = append(routes, "nats://"+o.route)
 	}
-	if n == 1 {
+	if len(hosts) == 1 {
 		routes = nil
 	}
 	for _, o := range s.all {
@@ -197,6 +209,9 @@ func (s *Servers) Thaw(t testing.TB, i int) {
 	t.Helper()
 	testkit.Must(t, s.all[i].program.Thaw())
 }
+
+// URLs are those of all servers, separated by commas.
+func (s *Servers) URLs() string { return s.urls(0) }
 
 // urls are those of all servers, beginning with one of them.
 func (s *Servers) urls(first int) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 // childVariable tells a copy of the test binary to run the server at that path, freeze it and wait to
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 	if path == "" {
 		os.Exit(m.Run())
 	}
-	s, err := start(path, 1)
+	s, err := start(path, make([]*parts.Host, 1))
 	if err == nil {
 		err = s.all[0].program.Freeze()
 	}
@@ -98,4 +99,25 @@ func TestSharedServersAreBroughtBack(t *testing.T) {
 		testkit.Check(t, err, "server %d", i)
 	}
 	s.Leader(t, s.Dial(t, 0), "natstest")
+}
+
+// C4: two of three servers go on while the third is cut off, and it catches up when it is joined.
+func TestServersOnHostsOfANetwork(t *testing.T) {
+	network := parts.NewNetwork(t, 3)
+	s := StartOn(t, network.Host(0), network.Host(1), network.Host(2))
+	js := testkit.Value(jetstream.New(s.Dial(t, 0)))(t)
+	testkit.Value(js.Publish(t.Context(), "natstest", nil))(t)
+	network.Host(2).Cut(t)
+	var last uint64
+	testkit.Eventually(t, "two servers do not go on", func() bool { // a leader that was cut off is replaced first
+		ack, err := js.Publish(t.Context(), "natstest", nil)
+		if err == nil {
+			last = ack.Sequence
+		}
+		return err == nil
+	})
+	network.Host(2).Join(t)
+	testkit.Must(t, s.heal())
+	stream := testkit.Value(js.Stream(t.Context(), "natstest"))(t)
+	testkit.That(t, stream.CachedInfo().State.LastSeq >= last, "what was acknowledged is there")
 }

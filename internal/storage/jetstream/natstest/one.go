@@ -23,13 +23,19 @@ type one struct {
 	program       *parts.Program
 }
 
-// newOne gives a server its folder and its addresses, and does not start it.
-func newOne(program, name string) (*one, error) {
+// newOne gives a server its folder and its addresses, and does not start it. No host means this
+// machine, at an address and at ports that nobody else has.
+func newOne(program, name string, host *parts.Host) (*one, error) {
 	dir, err := os.MkdirTemp("", "eventyard-nats-")
 	if err != nil {
 		return nil, err
 	}
 	o := &one{name: name, dir: dir}
+	if host != nil {
+		o.program = parts.NewProgram(dir, host.Args(program, o.configFile())...)
+		o.client, o.route = net.JoinHostPort(host.Address, "4222"), net.JoinHostPort(host.Address, "6222")
+		return o, nil
+	}
 	o.program = parts.NewProgram(dir, program, o.configFile())
 	o.client, o.route, err = freePorts(parts.OwnLoopback())
 	if err != nil {
