@@ -85,7 +85,8 @@ type Query struct {
 	From Seq
 	// Subject, unless it is empty, leaves out all messages of others.
 	Subject string
-	// MaxMessages and MaxBytes bound the answer; one message is given in any case.
+	// MaxMessages and MaxBytes bound the answer, which ends with the message that reaches one of them.
+	// Zero means as much as the storage gives at once.
 	MaxMessages, MaxBytes int
 }
 
@@ -95,7 +96,8 @@ type Part struct {
 	// More: there are others behind them that the query asks for.
 	More bool
 	// Through is the last sequence of the whole stream that the server had when it answered; 0 if it did
-	// not say. Up to there the messages, unless there are more, are all that there were.
+	// not say, as where it gave no message, not all, or those of one subject. Up to there the messages are
+	// all that there were.
 	Through Seq
 }
 
@@ -109,7 +111,8 @@ type State struct {
 
 // What can go wrong.
 var (
-	// ErrUnavailable: no server answers, or none that may decide. Nothing was done.
+	// ErrUnavailable: no server answers, or none that may decide. Nothing was published; what Make,
+	// Delete and Purge ask for may be done all the same.
 	ErrUnavailable = errors.New("no server answers")
 	// ErrUncertain: the message was handed over, and nothing was heard of it.
 	ErrUncertain = errors.New("no server has answered in time")
