@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/eventyard/eventyard/internal/sleep"
-	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/answers"
 )
 
 const (
@@ -135,18 +134,17 @@ func (s *Store) readOn(ctx context.Context, b *bucket) error {
 }
 
 // fetch reads messages of a stream from a sequence on, from whichever server answers. ended: it had
-// nothing behind them. Each message names the one before it, so that a lost one is noticed and not
-// taken for one that was replaced.
+// nothing behind them.
 func (s *Store) fetch(ctx context.Context, b *bucket, from uint64) (batch []message, ended bool, err error) {
 	if !s.conn.IsConnected() {
 		return nil, false, errNobody
 	}
 	inbox := s.conn.NewInbox()
-	answers, err := s.conn.SubscribeSync(inbox)
+	heard, err := s.conn.SubscribeSync(inbox)
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() { _ = answers.Unsubscribe() }()
+	defer func() { _ = heard.Unsubscribe() }()
 	ask, err := json.Marshal(map[string]uint64{"seq": from, "batch": batchMessages, "max_bytes": batchBytes})
 	if err != nil {
 		return nil, false, err
@@ -155,68 +153,32 @@ func (s *Store) fetch(ctx context.Context, b *bucket, from uint64) (batch []mess
 		return nil, false, err
 	}
 	for previous := uint64(0); ; {
-		msg, err := s.next(ctx, answers)
+		msg, err := s.next(ctx, heard)
 		if err != nil {
 			return nil, false, err
 		}
-		part, err := readPart(msg.Header, previous)
+		part, err := answers.ReadPart(msg.Header, previous)
 		if err != nil {
 			return nil, false, err
 		}
-		if part.last {
-			return batch, part.pending == 0, nil
+		if part.Last {
+			return batch, part.Pending == 0, nil
 		}
-		previous = part.seq
-		m, err := decode(part.seq, msg.Data)
-		if err == nil && m.kind != barrier && part.subject != s.layout.subject(b.name, m.key) {
-			err = fmt.Errorf("%w: key %q under subject %s", errMessage, m.key, part.subject)
+		previous = part.Seq
+		m, err := decode(part.Seq, msg.Data)
+		if err == nil && m.kind != barrier && part.Subject != s.layout.subject(b.name, m.key) {
+			err = fmt.Errorf("%w: key %q under subject %s", errMessage, m.key, part.Subject)
 		}
 		if err != nil {
 			s.log.Error("an entry cannot be read, going on without it", "bucket", b.name, "error", err)
-			m = message{seq: part.seq, kind: barrier}
+			m = message{seq: part.Seq, kind: barrier}
 		}
 		batch = append(batch, m)
 	}
 }
 
-func (s *Store) next(ctx context.Context, answers *nats.Subscription) (*nats.Msg, error) {
+func (s *Store) next(ctx context.Context, heard *nats.Subscription) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	return answers.NextMsgWithContext(ctx)
-}
-
-// part is one message of the answer to a batched direct get.
-type part struct {
-	seq     uint64
-	subject string
-	last    bool   // it is the end of the answer, and no message
-	pending uint64 // of the end: how many messages there are behind
-}
-
-// readPart reads the headers of a part that follows another, zero for none.
-func readPart(h nats.Header, previous uint64) (part, error) {
-	number := func(name string) uint64 {
-		n, _ := strconv.ParseUint(h.Get(name), 10, 64)
-		return n
-	}
-	p := part{seq: number("Nats-Sequence"), subject: h.Get("Nats-Subject"), pending: number("Nats-Num-Pending")}
-	switch status := h.Get("Status"); status {
-	case "":
-		if p.seq == 0 || number("Nats-Last-Sequence") != previous {
-			return part{}, fmt.Errorf("a message before sequence %d was lost on its way", p.seq)
-		}
-	case "204":
-		if p.last = true; number("Nats-Last-Sequence") != previous {
-			return part{}, errors.New("the last message was lost on its way")
-		}
-	case "404":
-		if p.last = true; previous != 0 {
-			return part{}, errors.New("the answer breaks off")
-		}
-	case "503":
-		return part{}, errNobody
-	default:
-		return part{}, fmt.Errorf("%w: a read is refused with %s %s", meta.ErrUnavailable, status, h.Get("Description"))
-	}
-	return p, nil
+	return heard.NextMsgWithContext(ctx)
 }

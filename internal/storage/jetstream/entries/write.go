@@ -3,7 +3,6 @@ package entries
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eventyard/eventyard/internal/sleep"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/answers"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -222,44 +222,29 @@ func (s *Store) request(ctx context.Context, subject string, encoded []byte, hea
 	return judge(answer.Data)
 }
 
-// Errors of JetStream's, by their codes.
-const (
-	codeWrongSequence = 10071
-	codeBusy          = 10164
-)
-
-// fullCodes are for servers or accounts without room, the store's failure to write among them.
-var fullCodes = map[int]bool{10002: true, 10023: true, 10047: true, 10077: true}
-
 // judge reads the answer to a write.
 func judge(answer []byte) (uint64, error) {
-	var ack struct {
-		Seq   uint64 `json:"seq"`
-		Error *struct {
-			Code        int    `json:"err_code"`
-			Description string `json:"description"`
-		} `json:"error"`
+	seq, err := answers.ReadAck(answer)
+	if err == nil {
+		return seq, nil
 	}
-	if err := json.Unmarshal(answer, &ack); err != nil || ack.Error == nil && ack.Seq == 0 {
-		return 0, fmt.Errorf("%w that can be read: %.100q", errDoubt, answer)
-	}
-	if ack.Error == nil {
-		return ack.Seq, nil
-	}
-	switch code := ack.Error.Code; {
-	case code == codeBusy:
+	refusal, is := errors.AsType[*answers.Refusal](err)
+	switch {
+	case !is, !refusal.Certain():
+		return 0, fmt.Errorf("%w that says: %v", errDoubt, err)
+	case refusal.Code == answers.CodeBusy:
 		return 0, errBusy
-	case code == codeWrongSequence:
-		_, number, _ := strings.Cut(ack.Error.Description, ": ")
+	case refusal.Code == answers.CodeWrongSequence:
+		_, number, _ := strings.Cut(refusal.Description, ": ")
 		at, err := strconv.ParseUint(number, 10, 64)
 		if err != nil {
 			return 0, errBusy // the next try names it
 		}
 		return 0, &wrongSequence{at}
-	case fullCodes[code]:
-		return 0, fmt.Errorf("%w: %s (%d)", meta.ErrNoSpace, ack.Error.Description, code)
+	case refusal.Full():
+		return 0, fmt.Errorf("%w: %w", meta.ErrNoSpace, refusal)
 	}
-	return 0, fmt.Errorf("%w: %s (%d)", meta.ErrUnavailable, ack.Error.Description, ack.Error.Code)
+	return 0, fmt.Errorf("%w: %w", meta.ErrUnavailable, refusal)
 }
 
 // announce tells the other nodes. What they miss they find in the stream.

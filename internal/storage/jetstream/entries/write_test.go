@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -112,8 +111,9 @@ func TestJudge(t *testing.T) {
 		{"the key is busy", refused(10164, "wrong last sequence"), 0, errBusy},
 		{"the servers are full", refused(10047, "insufficient storage resources available"), 0, meta.ErrNoSpace},
 		{"the account is full", refused(10002, "resource limits exceeded for account"), 0, meta.ErrNoSpace},
-		{"the system is not there for now", refused(10008, "JetStream system temporarily unavailable"), 0, meta.ErrUnavailable},
-		{"anything else", refused(10999, "something new"), 0, meta.ErrUnavailable},
+		{"too many write", refused(10167, "too many requests"), 0, meta.ErrUnavailable},
+		{"the store of the leader is closed", refused(10077, "store is closed"), 0, errDoubt},
+		{"anything else", refused(10999, "something new"), 0, errDoubt},
 		{"another sequence without its number", refused(10071, "wrong last sequence"), 0, errBusy},
 		{"no answer of JetStream's", "+OK", 0, errDoubt},
 		{"an answer without a sequence", `{}`, 0, errDoubt},
@@ -159,44 +159,6 @@ func TestExpectation(t *testing.T) {
 			before, possible := expectation(tt.known, tt.expected)
 			if before != tt.before || possible != tt.possible {
 				t.Errorf("got %d, %t", before, possible)
-			}
-		})
-	}
-}
-
-func TestReadPart(t *testing.T) {
-	header := func(pairs string) nats.Header {
-		h := nats.Header{}
-		for _, pair := range strings.Fields(pairs) {
-			name, v, _ := strings.Cut(pair, "=")
-			h.Set(name, v)
-		}
-		return h
-	}
-	tests := []struct {
-		name     string
-		header   string
-		previous uint64
-		want     part
-		refused  bool
-	}{
-		{"the first message", "Nats-Sequence=4 Nats-Subject=a Nats-Last-Sequence=0 Nats-Num-Pending=2", 0, part{seq: 4, subject: "a", pending: 2}, false},
-		{"one behind another", "Nats-Sequence=9 Nats-Subject=b Nats-Last-Sequence=4", 4, part{seq: 9, subject: "b"}, false},
-		{"one whose neighbour was lost", "Nats-Sequence=9 Nats-Subject=b Nats-Last-Sequence=7", 4, part{}, true},
-		{"the end", "Status=204 Nats-Last-Sequence=9 Nats-Num-Pending=0", 9, part{last: true}, false},
-		{"the end of a part", "Status=204 Nats-Last-Sequence=9 Nats-Num-Pending=3", 9, part{last: true, pending: 3}, false},
-		{"the end, and the message before it was lost", "Status=204 Nats-Last-Sequence=9", 4, part{}, true},
-		{"nothing is there", "Status=404", 0, part{last: true}, false},
-		{"an answer that breaks off", "Status=404", 4, part{}, true},
-		{"nobody is there", "Status=503", 0, part{}, true},
-		{"a request that is refused", "Status=408 Description=Bad", 0, part{}, true},
-		{"a message without a sequence", "Nats-Subject=a", 0, part{}, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := readPart(header(tt.header), tt.previous)
-			if got != tt.want || (err != nil) != tt.refused {
-				t.Errorf("got %+v, %v", got, err)
 			}
 		})
 	}
