@@ -33,6 +33,7 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s (%d)", r.Description, 
 const (
 	codeNoAccountRoom  = 10002
 	codeBadRequest     = 10003
+	codeNotLeader      = 10009
 	codeNoRoom         = 10023
 	codeTooManyStreams = 10027
 	codeNoStorage      = 10047
@@ -66,6 +67,11 @@ func (r *Refusal) Full() bool {
 		return limitReached[r.Description]
 	}
 	return false
+}
+
+// Passing: it is worth another try, as nobody leads for the moment.
+func (r *Refusal) Passing() bool {
+	return r.Status == 503 || r.Code == codeNotLeader || r.Code == codeTooMany
 }
 
 // Certain: a message that was refused so is not stored, and never will be. Of other refusals that
