@@ -42,8 +42,7 @@ func purgeTests() []test {
 			testkit.Equal(t, mustPublish(t, n.a, "s", "0", "next"), 11)
 			want := append(tt.left, "0:next")
 			testkit.Eventually(t, "what is left", func() bool { // a replica may not have purged yet
-				part, err := n.a.Read(t.Context(), "s", streams.Query{From: 1})
-				testkit.Must(t, err)
+				part := readPart(t, n.a, "s", streams.Query{From: 1})
 				return fmt.Sprint(texts(part.Messages)) == fmt.Sprint(want)
 			})
 		}})

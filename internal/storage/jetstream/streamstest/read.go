@@ -12,8 +12,7 @@ import (
 func readTests() []test {
 	return []test{
 		{"an empty stream", func(t *testing.T, n nodes) {
-			part, err := n.b.Read(t.Context(), "s", streams.Query{From: 1})
-			testkit.Must(t, err)
+			part := readPart(t, n.b, "s", streams.Query{From: 1})
 			testkit.That(t, len(part.Messages) == 0 && !part.More && part.Through == 0, "got %+v", part)
 			testkit.ErrorIs(t, testkit.Err(n.b.Last(t.Context(), "s", "")), streams.ErrNoMessage)
 			testkit.ErrorIs(t, testkit.Err(n.b.Last(t.Context(), "s", "0")), streams.ErrNoMessage)
@@ -28,8 +27,7 @@ func readTests() []test {
 				got := read(t, n.a, "s", streams.Query{From: streams.Seq(from)}, min(5, 6-from))
 				testkit.Equal(t, string(got[0].Data), fmt.Sprint(max(1, from)))
 			}
-			part, err := n.b.Read(t.Context(), "s", streams.Query{From: 6})
-			testkit.Must(t, err)
+			part := readPart(t, n.b, "s", streams.Query{From: 6})
 			testkit.That(t, len(part.Messages) == 0 && !part.More, "behind the end: %+v", part)
 		}},
 		{"one subject", func(t *testing.T, n nodes) {
@@ -38,17 +36,14 @@ func readTests() []test {
 			}
 			testkit.Slices(t, texts(read(t, n.b, "s", streams.Query{Subject: "1"}, 4)), []string{"1:1", "1:4", "1:7", "1:10"})
 			testkit.Slices(t, texts(read(t, n.b, "s", streams.Query{Subject: "1", From: 6, MaxMessages: 2}, 2)), []string{"1:7", "1:10"})
-			part, err := n.b.Read(t.Context(), "s", streams.Query{Subject: "none"})
-			testkit.Must(t, err)
+			part := readPart(t, n.b, "s", streams.Query{Subject: "none"})
 			testkit.That(t, len(part.Messages) == 0 && !part.More, "of no subject: %+v", part)
 		}},
 		{"limits", limits},
 		{"through", func(t *testing.T, n nodes) {
 			last := mustPublish(t, n.a, "s", "0", "1", "2", "3")
 			testkit.Eventually(t, "all is read", func() bool {
-				part, err := n.b.Read(t.Context(), "s", streams.Query{From: 2})
-				testkit.Must(t, err)
-				checkPart(t, streams.Query{From: 2}, part)
+				part := readPart(t, n.b, "s", streams.Query{From: 2})
 				return len(part.Messages) == 2 && !part.More && part.Through == last
 			})
 		}},
@@ -110,9 +105,7 @@ func limits(t *testing.T, n nodes) {
 	} {
 		t.Run(fmt.Sprintf("%+v", tt.q), func(t *testing.T) {
 			testkit.Eventually(t, "as much as the limits allow", func() bool { // a replica may lag
-				part, err := n.b.Read(t.Context(), "s", tt.q)
-				testkit.Must(t, err)
-				checkPart(t, tt.q, part)
+				part := readPart(t, n.b, "s", tt.q)
 				testkit.MustThat(t, len(part.Messages) <= tt.want, "got %d messages", len(part.Messages))
 				return len(part.Messages) == tt.want && part.More == tt.more
 			})

@@ -87,9 +87,7 @@ func mustPublish(t *testing.T, s streams.Storage, stream, subject string, texts 
 func read(t *testing.T, s streams.Storage, stream string, q streams.Query, n int) (all []streams.Message) {
 	t.Helper()
 	testkit.Eventually(t, fmt.Sprintf("%d messages of %+v", n, q), func() bool {
-		part, err := s.Read(t.Context(), stream, q)
-		testkit.Must(t, err, "read %+v", q)
-		checkPart(t, q, part)
+		part := readPart(t, s, stream, q)
 		all = append(all, part.Messages...)
 		if len(all) > 0 {
 			q.From = all[len(all)-1].Seq + 1
@@ -98,6 +96,21 @@ func read(t *testing.T, s streams.Storage, stream string, q streams.Query, n int
 	})
 	testkit.MustEqual(t, len(all), n, "messages")
 	return all
+}
+
+// readPart reads once more while no server answers: all of them have to hear that there is a stream.
+func readPart(t *testing.T, s streams.Storage, stream string, q streams.Query) (part streams.Part) {
+	t.Helper()
+	testkit.Eventually(t, "the stream cannot be read", func() bool {
+		var err error
+		if part, err = s.Read(t.Context(), stream, q); errors.Is(err, streams.ErrUnavailable) {
+			return false
+		}
+		testkit.Must(t, err, "read %+v", q)
+		return true
+	})
+	checkPart(t, q, part)
+	return part
 }
 
 // checkPart tests what holds of every part.
