@@ -141,8 +141,8 @@ func testExtentsAfterTheEnd(t *testing.T, f *fixture) {
 		{"orders-1", func() error { return f.Remove(t.Context(), "orders-1") }, eventlog.ErrRemoved},
 		{"orders-2", f.Close, eventlog.ErrClosed},
 	} {
-		p, err := f.Partition(eventlog.PartitionID{Log: tt.log})
-		testkit.Must(t, err)
+		f.provide(tt.log, eventlog.Shape{Partitions: 1})
+		p := f.handle(tt.log, 0)
 		f.append(p, "a")
 		c := f.cursor(p, eventlog.Earliest())
 		testkit.Must(t, testkit.Err(c.Extents(t.Context(), nil, 100)))
