@@ -1,0 +1,211 @@
+package logs
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/jetstream/frames"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
+)
+
+// sent is a message handed to the storage.
+type sent struct {
+	subject string
+	message []byte
+	w       *writer // nil: of nobody who counts
+	id      frames.FrameID
+	fence   bool
+	reply   chan<- ack // nil, or with room for one
+}
+
+// ack is what became of it.
+type ack struct {
+	*sent
+	seq streams.Seq
+	err error
+}
+
+// outbox is what a step of the feeder wants sent.
+type outbox struct {
+	messages  []*sent
+	announced []ack
+}
+
+// feed follows the stream until nobody uses it, or it ends.
+func (s *stream) feed(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		out, wait := s.stepLocked(ctx, time.Now())
+		over := s.closing && !s.errand.busy || s.idleLocked(time.Now())
+		if over {
+			s.stopLocked()
+		}
+		s.mu.Unlock()
+		s.send(out)
+		if over {
+			return
+		}
+		timer.Reset(wait)
+		select {
+		case <-s.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// stopLocked: the feeder ends. A later use begins anew.
+func (s *stream) stopLocked() {
+	if s.unheard != nil {
+		s.unheard()
+		s.unheard = nil
+	}
+	s.forgetLocked()
+	s.running = false
+	s.changedLocked()
+}
+
+// stepLocked does all that can be done now, and says how long there is nothing to do unless something
+// comes.
+func (s *stream) stepLocked(ctx context.Context, now time.Time) (out outbox, wait time.Duration) {
+	acks := s.acks
+	s.acks = nil
+	for _, a := range acks {
+		s.ackedLocked(a, now)
+		if a.err == nil {
+			out.announced = append(out.announced, a)
+		}
+	}
+	s.foldLocked(now)
+	wait = s.e.cfg.idle
+	for w := range s.active {
+		wait = min(wait, w.drive(now, &out))
+	}
+	s.changedLocked()
+	return out, max(min(wait, s.runErrandLocked(ctx, now)), time.Millisecond)
+}
+
+// ackedLocked takes notice of an answer of the storage.
+func (s *stream) ackedLocked(a ack, now time.Time) {
+	if a.err == nil {
+		s.line.add(hear(streams.Message{Seq: a.seq, Subject: a.subject, Data: a.message}))
+		s.e.cache.put(s.name, a.seq, a.message)
+		s.news = now
+	}
+	if a.w != nil {
+		a.w.acked(a, now)
+	}
+}
+
+// send hands messages to the storage in their order, then announces what was stored.
+func (s *stream) send(out outbox) {
+	for _, m := range out.messages {
+		s.publish(m)
+	}
+	var news []byte
+	for _, a := range out.announced {
+		if len(a.message) > maxAnnouncedMark && a.subject == markSubject {
+			continue
+		}
+		if news = appendAnnounced(news, a.seq, a.subject, a.message); len(news) > maxAnnounced-maxAnnouncedMark {
+			s.e.cfg.Storage.Announce(s.name, news)
+			news = nil
+		}
+	}
+	if news != nil {
+		s.e.cfg.Storage.Announce(s.name, news)
+	}
+}
+
+func (s *stream) publish(m *sent) {
+	s.e.cfg.Storage.Publish(s.name, m.subject, m.message, func(seq streams.Seq, err error) {
+		s.mu.Lock()
+		s.acks = append(s.acks, ack{m, seq, err})
+		s.mu.Unlock()
+		if m.reply != nil {
+			m.reply <- ack{m, seq, err}
+		}
+		s.rouse()
+	})
+}
+
+// hear takes notice of an announcement. One that cannot be read is missed, and found missing.
+func (s *stream) hear(data []byte) {
+	all, err := decodeAnnouncement(data)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	for _, h := range all {
+		s.line.add(h)
+	}
+	s.news = time.Now()
+	s.mu.Unlock()
+	s.rouse()
+}
+
+// foldLocked folds what is next in line, and tells writers and readers.
+func (s *stream) foldLocked(now time.Time) {
+	if !s.fold.loaded {
+		return
+	}
+	var changed []*part
+	for {
+		at := s.line.at
+		h, ok := s.line.take()
+		if !ok {
+			break
+		}
+		if s.unreadableLocked(h) {
+			s.line.at = at // it is read again
+			break
+		}
+		p := s.applyLocked(h, now)
+		if !s.fold.loaded { // it disagreed, and all is to be read anew
+			return
+		}
+		if p != nil && (len(changed) == 0 || changed[len(changed)-1] != p) {
+			changed = append(changed, p)
+		}
+	}
+	if !s.readyLocked() {
+		return
+	}
+	for _, p := range changed {
+		p.noteLocked()
+	}
+}
+
+// applyLocked folds one message. It gives the partition whose bounds may have changed.
+func (s *stream) applyLocked(h heard, now time.Time) *part {
+	if h.damaged != nil { // at every server that was asked: it is nothing to anybody who has not heard of it
+		return nil
+	}
+	if h.subject == markSubject {
+		s.applyMarkLocked(h)
+		return nil
+	}
+	s.fold.unmarked.Add(h.header.Bytes(), now.UnixMilli())
+	p := s.partLocked(h.subject)
+	before := p.fold.State()
+	verdict := p.fold.Apply(h.seq, h.header)
+	if verdict.Outcome == frames.Hole {
+		if s.fold.doubted != h.seq {
+			s.e.cfg.Log.Warn("frame disagrees with what was read; stream is read anew", "stream", s.name, "seq", h.seq)
+			s.fold.doubted = h.seq
+			s.forgetLocked()
+			return nil
+		}
+		verdict = p.fold.ApplyAnyway(h.seq, h.header)
+	}
+	p.seenLocked(frames.Seen{At: h.seq, Header: h.header, Verdict: verdict})
+	if verdict.Outcome != frames.Counted {
+		return nil
+	}
+	if before.Next == 0 {
+		p.began = h.seq
+	}
+	p.index.add(spot{seq: h.seq, first: verdict.First, events: h.header.Events, time: verdict.Time, before: before.Bytes}, s.e.cfg.indexFrames)
+	return p
+}

@@ -1,0 +1,219 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/frames"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
+)
+
+// seek puts a cursor at a position.
+func (c *cursor) seek(ctx context.Context, at eventlog.Position) error {
+	number, byNumber := at.Sequence()
+	if !byNumber && !at.IsEarliest() {
+		if err := c.part.sync(ctx); err != nil {
+			return err
+		}
+	}
+	b, err := c.part.bounds(ctx)
+	if err != nil {
+		return err
+	}
+	if byNumber && number > b.Next { // it may be known elsewhere
+		if err := c.part.sync(ctx); err != nil {
+			return err
+		}
+		if b, err = c.part.bounds(ctx); err != nil {
+			return err
+		}
+		if number > b.Next {
+			return &eventlog.PositionError{Asked: number, Last: b.Last()}
+		}
+	}
+	since, byTime := at.Time()
+	created, byCreated := at.Created()
+	switch {
+	case byNumber:
+		c.at = max(number, b.First)
+	case at.IsLatest():
+		c.at = b.Next
+	case byTime:
+		return c.seekTime(ctx, b, since)
+	case byCreated:
+		c.at = b.First
+		return c.seekBatch(ctx, b.Next, func(b *stored) bool { return !time.UnixMilli(b.created).Before(created) })
+	case at.IsGreatestCreated():
+		return c.seekGreatest(ctx, b)
+	default:
+		c.at = b.First
+	}
+	return nil
+}
+
+// seekTime goes to the first event enqueued at a time or later.
+func (c *cursor) seekTime(ctx context.Context, b eventlog.Bounds, since time.Time) error {
+	later := func(b *stored) bool { return !time.UnixMilli(b.time).Before(since) }
+	c.at = b.First
+	if b.LastTime.Before(since) {
+		c.at = b.Next
+		return nil
+	}
+	if found, ok := c.part.indexedSince(since); ok {
+		c.at = max(c.at, found.first)
+		return c.seekBatch(ctx, b.Next, later)
+	}
+	fold, err := c.part.foldBefore(ctx, func(s frames.State) bool { return time.UnixMilli(s.Time).Before(since) })
+	if err != nil {
+		return err
+	}
+	if next := fold.State().Next; next > c.at {
+		c.at, c.r.fold = next, fold
+	}
+	return c.seekBatch(ctx, b.Next, later)
+}
+
+// indexedSince gives the first frame of a time or later, if it is in the index.
+func (p *part) indexedSince(since time.Time) (found spot, ok bool) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if p.fold == nil {
+		return spot{}, false
+	}
+	oldest, _ := p.index.first()
+	return p.index.where(oldest.first <= p.fold.State().Head.First, func(s spot) bool { return !time.UnixMilli(s.time).Before(since) })
+}
+
+// seekBatch goes on to the first batch of which something holds, but not past end.
+func (c *cursor) seekBatch(ctx context.Context, end eventlog.Sequence, holds func(*stored) bool) error {
+	for c.at < end {
+		there, err := c.find(ctx, true)
+		if err != nil || !there {
+			return err
+		}
+		if b := &c.r.batches[0]; !holds(b) {
+			c.at = b.next()
+			continue
+		}
+		return nil
+	}
+	return nil
+}
+
+// seekGreatest goes to the first batch with the greatest create time.
+func (c *cursor) seekGreatest(ctx context.Context, b eventlog.Bounds) error {
+	greatest, found := int64(0), false
+	best := b.Next
+	c.at = b.First
+	err := c.seekBatch(ctx, b.Next, func(b *stored) bool {
+		if !found || b.created > greatest {
+			greatest, best, found = b.created, b.first, true
+		}
+		return false
+	})
+	c.r.rest()
+	c.at = best
+	return err
+}
+
+// foldBefore gives the partition's fold as of the newest mark of which something holds, which holds of
+// all marks before it, too; of none, as of the beginning, or of the oldest mark where that is gone.
+func (p *part) foldBefore(ctx context.Context, holds func(frames.State) bool) (*frames.Partition, error) {
+	state, err := p.s.e.cfg.Storage.State(ctx, p.s.name)
+	if err != nil {
+		return nil, p.storageError(ctx, err)
+	}
+	var best *frames.Mark
+	var oldest *frames.Mark
+	for low, high := state.First, state.Last+1; low < high; {
+		middle := low + (high-low)/2
+		mark, last, ok, err := p.s.marks().from(ctx, middle)
+		if err != nil {
+			return nil, p.storageError(ctx, err)
+		}
+		if !ok || last >= high {
+			high = middle
+			continue
+		}
+		kept, _ := mark.Find(p.subject)
+		if holds(kept.State) {
+			best, low = &mark, last+1
+		} else {
+			oldest, high = &mark, middle
+		}
+	}
+	switch {
+	case best != nil:
+		oldest = best
+	case state.First <= 1:
+		return frames.NewPartition(), nil
+	case oldest == nil:
+		return frames.Restore(state.First-1, frames.PartitionState{}), nil
+	}
+	kept, _ := oldest.Find(p.subject)
+	return frames.Restore(oldest.AsOf, kept), nil
+}
+
+// marks reads the marks of a stream.
+type marks struct {
+	storage streams.Storage
+	stream  string
+}
+
+func (s *stream) marks() marks { return marks{s.e.cfg.Storage, s.name} }
+
+// from gives the first whole mark at a sequence or later, and where it ends.
+func (s marks) from(ctx context.Context, from streams.Seq) (mark frames.Mark, last streams.Seq, ok bool, err error) {
+	var parts []frames.Mark
+	var writer frames.WriterID
+	for {
+		answer, err := s.storage.Read(ctx, s.stream, streams.Query{From: from, Subject: markSubject, MaxMessages: 1, MaxBytes: 1})
+		if err != nil || len(answer.Messages) == 0 {
+			return frames.Mark{}, 0, false, err
+		}
+		m := answer.Messages[0]
+		from = m.Seq + 1
+		frame, err := frames.Decode(m.Data)
+		if err != nil {
+			continue // another one will do
+		}
+		part, err := frames.DecodeMark(frame)
+		if err != nil {
+			continue
+		}
+		if part.Part == 0 || frame.Writer != writer || len(parts) == 0 || parts[0].AsOf != part.AsOf {
+			parts, writer = nil, frame.Writer
+		}
+		parts = append(parts, part)
+		if mark, ok := frames.JoinMarks(parts); ok {
+			return mark, m.Seq, true, nil
+		}
+	}
+}
+
+// newest gives the newest whole mark; the zero Mark, which is that of the beginning, if there is
+// none.
+func (s marks) newest(ctx context.Context) (frames.Mark, error) {
+	newest, err := s.storage.Last(ctx, s.stream, markSubject)
+	if errors.Is(err, streams.ErrNoMessage) {
+		return frames.Mark{}, nil
+	}
+	if err != nil {
+		return frames.Mark{}, err
+	}
+	if frame, err := frames.Decode(newest.Data); err == nil {
+		if mark, err := frames.DecodeMark(frame); err == nil && mark.Parts == 1 {
+			return mark, nil
+		}
+	}
+	var best frames.Mark // of several parts, or damaged: the newest that is whole
+	for from := streams.Seq(1); ; {
+		mark, last, ok, err := s.from(ctx, from)
+		if err != nil || !ok {
+			return best, err
+		}
+		best, from = mark, last+1
+	}
+}

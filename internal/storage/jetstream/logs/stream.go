@@ -1,0 +1,236 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/frames"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
+)
+
+// Times by which a stream is followed.
+const (
+	// patience is how long a batch waits for its fate, and a call for the storage.
+	patience = 20 * time.Second
+	// holeAge is how long what is missing may be on its way before it is read.
+	holeAge = 20 * time.Millisecond
+	// quietAge is how long a stream that somebody waits at is quiet before it is asked.
+	quietAge = time.Second
+	// retryPause is the pause after a call that failed, and between fences.
+	retryPause = 100 * time.Millisecond
+	// stalePause is the pause after an answer of a server that does not have the newest yet.
+	stalePause = 5 * time.Millisecond
+)
+
+// stream is one stream as this node follows it: what was heard of it, in order, and the folds of its
+// partitions. It is followed from its first use on until nobody has used it for a while, by one
+// goroutine, the feeder, which alone folds, drives the writers and publishes what they want sent.
+// Whatever others have for it they leave under mu, and wake it.
+type stream struct {
+	e    *Engine
+	name string
+	wake chan struct{}
+
+	mu sync.Mutex
+	// All guarded by mu.
+	parts    map[string]*part // by subject
+	line     line
+	fold     foldState
+	errand   errandState
+	acks     []ack
+	active   map[*writer]bool // those that wait for something
+	running  bool             // there is a feeder
+	closing  bool             // it is to end
+	touched  time.Time        // when the stream was last used
+	news     time.Time        // when something of it was last heard or read
+	waiting  int              // calls of until
+	watchers int              // cursors that wait
+	changed  chan struct{}    // closed when those who wait should look again; nil if nobody does
+	unheard  func()           // ends listening; nil while nobody listens
+}
+
+// foldState is how far the stream is folded.
+type foldState struct {
+	// loaded: the folds are those of a mark, or of the beginning, and of all behind it up to line.at.
+	loaded bool
+	// begun is the sequence where they began.
+	begun frames.StreamSeq
+	// least is what has to be folded before anybody is told anything: as much as was known before.
+	least    frames.StreamSeq
+	unmarked frames.Unmarked
+	marks    []markAt
+	// doubted is the frame whose base disagreed with the fold, for which it was begun anew.
+	doubted frames.StreamSeq
+}
+
+// newStream makes one that is not followed yet.
+func newStream(e *Engine, name string) *stream {
+	return &stream{e: e, name: name, wake: make(chan struct{}, 1), parts: map[string]*part{}, active: map[*writer]bool{}}
+}
+
+// rouse wakes the feeder.
+func (s *stream) rouse() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// useLocked has the stream followed from now on, for a while.
+func (s *stream) useLocked() {
+	s.touched = time.Now()
+	if s.running || s.closing {
+		return
+	}
+	s.running = true
+	s.news = s.touched
+	s.e.start(s.feed)
+}
+
+// readyLocked: what is folded is not less than what this process has known before.
+func (s *stream) readyLocked() bool { return s.fold.loaded && s.line.at >= s.fold.least }
+
+// partLocked gives a partition, which need not have a handle.
+func (s *stream) partLocked(subject string) *part {
+	p := s.parts[subject]
+	if p == nil {
+		p = &part{s: s, subject: subject}
+		if s.fold.loaded {
+			p.fold = frames.Restore(s.fold.begun, frames.PartitionState{})
+		}
+		s.parts[subject] = p
+	}
+	return p
+}
+
+// until waits until something holds, which is asked with the lock held, whenever anything has changed.
+// It gives up after patience with ErrUnavailable.
+func (s *stream) until(ctx context.Context, holds func() (bool, error)) error {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		changed, err := s.look(holds)
+		if changed == nil {
+			return err
+		}
+		select {
+		case <-changed:
+			err = nil
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-late.C:
+			err = fmt.Errorf("stream %s: %w", s.name, eventlog.ErrUnavailable)
+		}
+		s.mu.Lock()
+		s.waiting--
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// look asks once. It gives what to wait for, or nil.
+func (s *stream) look(holds func() (bool, error)) (changed chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ok, err := holds(); ok || err != nil {
+		return nil, err
+	}
+	s.useLocked()
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	s.waiting++
+	s.rouse()
+	return s.changed, nil
+}
+
+// changedLocked has those who wait look again.
+func (s *stream) changedLocked() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// foldedTo waits until the stream is folded up to a sequence that it has.
+func (p *part) foldedTo(ctx context.Context, seq streams.Seq) error {
+	s := p.s
+	return s.until(ctx, func() (bool, error) {
+		s.line.highest = max(s.line.highest, seq)
+		return s.readyLocked() && s.line.at >= seq, p.ended
+	})
+}
+
+// sync waits until all is folded that was acknowledged to anyone before the call, as far as the leader
+// knows, and until what this process had in doubt is settled.
+func (p *part) sync(ctx context.Context) error {
+	err := p.s.until(ctx, func() (bool, error) { return p.settledLocked(), p.ended })
+	if err != nil {
+		return err
+	}
+	last, err := p.s.e.cfg.Storage.Last(ctx, p.s.name, p.subject)
+	if errors.Is(err, streams.ErrNoMessage) {
+		err = nil
+	}
+	if err != nil {
+		return p.storageError(ctx, err)
+	}
+	return p.foldedTo(ctx, last.Seq)
+}
+
+// storageError gives what a caller hears of an error of the storage. A stream that is not there may
+// be that of a log which was removed.
+func (p *part) storageError(ctx context.Context, err error) error {
+	p.s.mu.Lock()
+	ended := p.ended
+	p.s.mu.Unlock()
+	switch {
+	case ended != nil:
+		return ended
+	case errors.Is(err, streams.ErrNoStream):
+		if log, ok := logOf(p.s.name, p.subject); ok && p.s.e.isRemoved(ctx, log) {
+			return eventlog.ErrRemoved
+		}
+	case errors.Is(err, streams.ErrClosed):
+		return eventlog.ErrClosed
+	case errors.Is(err, streams.ErrNoSpace):
+		return fmt.Errorf("stream %s: %w", p.s.name, eventlog.ErrNoSpace)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("stream %s: %w: %w", p.s.name, eventlog.ErrUnavailable, err)
+}
+
+// end stops following, and waits for nothing. What waits in the stream's partitions has ended before.
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+	s.rouse()
+}
+
+// idleLocked: nobody has used the stream for a while, and nothing is under way.
+func (s *stream) idleLocked(now time.Time) bool {
+	return now.Sub(s.touched) >= s.e.cfg.idle && s.waiting == 0 && s.watchers == 0 && len(s.active) == 0 && len(s.acks) == 0 && !s.errand.busy
+}
+
+// forgetLocked drops the folds, which are begun anew from a mark. Writers and what was known stay.
+func (s *stream) forgetLocked() {
+	for w := range s.active {
+		w.giveUp()
+	}
+	s.fold.least = max(s.fold.least, s.line.at, s.line.highest)
+	s.fold.loaded, s.fold.marks = false, nil
+	s.line.forget()
+	for _, p := range s.parts {
+		p.fold = nil
+		p.index.clear()
+		p.dropClaimsLocked()
+	}
+}
