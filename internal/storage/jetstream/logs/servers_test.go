@@ -1,0 +1,85 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natsstreams"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// serverYard is a yard on real servers, with a name of its own.
+type serverYard struct {
+	servers *natstest.Servers
+	name    string
+	store   *metatest.Memory
+}
+
+// newServerYard gives one whose streams are deleted when the test ends.
+func newServerYard(t *testing.T, servers *natstest.Servers) *serverYard {
+	y := &serverYard{servers: servers, name: natstest.Yard(), store: metatest.NewMemory()}
+	storage := y.dial(t, 0)
+	t.Cleanup(func() {
+		ctx := context.Background()
+		found, err := storage.Names(ctx)
+		for _, stream := range found {
+			err = errors.Join(err, storage.Delete(ctx, stream))
+		}
+		if err != nil {
+			t.Logf("delete streams: %v", err)
+		}
+	})
+	return y
+}
+
+func (y *serverYard) dial(t *testing.T, first int) *natsstreams.Storage {
+	t.Helper()
+	o := natsstreams.Options()
+	conns := natsstreams.Conns{Publish: y.servers.Dial(t, first, o...), Read: y.servers.Dial(t, first, o...), Control: y.servers.Dial(t, first, o...)}
+	s, err := natsstreams.Open(conns, natsstreams.Config{Yard: y.name, Replicas: y.servers.Replicas})
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Check(t, s.Close()) })
+	return s
+}
+
+// open gives an engine over connections that begin with a server.
+func (y *serverYard) open(t *testing.T, first int) *Engine {
+	t.Helper()
+	e := New(Config{
+		Storage: y.dial(t, first), Store: y.store, Fill: fillers, Replicas: y.servers.Replicas,
+		TendInterval: 10 * time.Millisecond, Log: testkit.Quiet(),
+	})
+	t.Cleanup(func() { testkit.Check(t, e.Close()) })
+	return e
+}
+
+func openServers(servers *natstest.Servers) logtest.Open {
+	return func(t *testing.T) (eventlog.Engine, func() eventlog.Engine) {
+		y := newServerYard(t, servers)
+		e := y.open(t, 0)
+		return e, func() eventlog.Engine {
+			testkit.Must(t, e.Close())
+			e = y.open(t, 1)
+			return e
+		}
+	}
+}
+
+// C1, C2, C7: the contract, on three servers.
+func TestContractOnServers(t *testing.T) {
+	servers := natstest.Shared(t, 3)
+	t.Run("one node", func(t *testing.T) { logtest.Run(t, openServers(servers)) })
+	t.Run("two nodes", func(t *testing.T) {
+		logtest.RunNodes(t, func(t *testing.T) (a, b eventlog.Engine) {
+			y := newServerYard(t, servers)
+			return y.open(t, 0), y.open(t, 2)
+		})
+	})
+	t.Run("import", func(t *testing.T) { logtest.RunImport(t, openDisk, openServers(servers)) })
+}
