@@ -16,7 +16,7 @@ import (
 func TestLateNodesPass(t *testing.T) {
 	metatest.RunNodes(t, func(*testing.T) (here, there meta.Store) {
 		s := metatest.NewMemory()
-		return metatest.NewLateNode(s, false), metatest.NewLateNode(s, false)
+		return metatest.NewLateNode(s), metatest.NewLateNode(s)
 	})
 }
 
@@ -26,7 +26,7 @@ func TestNodesThatAreNeverFreshAreFound(t *testing.T) {
 	if os.Getenv(brokenManner) == marker {
 		metatest.RunNodes(t, func(*testing.T) (here, there meta.Store) {
 			s := metatest.NewMemory()
-			return metatest.NewLateNode(s, true), metatest.NewLateNode(s, true)
+			return metatest.NewBrokenNode(s), metatest.NewBrokenNode(s)
 		})
 		return
 	}
@@ -45,10 +45,10 @@ func TestNodesThatAreNeverFreshAreFound(t *testing.T) {
 
 // A late node passes the rest of the contract, too: what it saw acknowledged it reads.
 func TestALateNodeKeepsTheContract(t *testing.T) {
-	metatest.Run(t, func(*testing.T) meta.Store { return metatest.NewLateNode(metatest.NewMemory(), false) })
+	metatest.Run(t, func(*testing.T) meta.Store { return metatest.NewLateNode(metatest.NewMemory()) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := metatest.NewLateNode(metatest.NewMemory(), false).Fresh(ctx, ""); !errors.Is(err, context.Canceled) {
+	if err := metatest.NewLateNode(metatest.NewMemory()).Fresh(ctx, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
