@@ -1,6 +1,8 @@
 // Package certs has the certificates of the listeners with TLS: a certificate authority of
 // the yard's own and a certificate signed by it, made on first start and renewed before
-// it ends, or those of the operator, read again when their files change.
+// it ends, or those of the operator, read again when their files change. The authority is in
+// files of the data folder (local.go) or, where a yard has several nodes, in a store that
+// they share (shared.go).
 package certs
 
 import (
@@ -21,6 +23,8 @@ import (
 type Config struct {
 	// Dir keeps the yard's own, in the data folder; made if it is not there.
 	Dir string
+	// Authority keeps the authority for all nodes of a yard, and Dir is not used; nil: it is in Dir.
+	Authority AuthorityStore
 	// Host is a further name for the yard's own certificate; localhost, the loopback
 	// addresses and this machine's name are always in it.
 	Host string
@@ -59,7 +63,7 @@ func (c Config) validate() error {
 	switch {
 	case c.operators() && (c.CertFile == "" || c.KeyFile == ""):
 		return errors.New("a certificate and its key are given together or not at all")
-	case !c.operators() && c.Dir == "":
+	case !c.operators() && c.Dir == "" && c.Authority == nil:
 		return errors.New("a folder to keep the certificates in is required")
 	}
 	return nil
@@ -95,6 +99,9 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open certificates: %w", err)
 	}
 	s := &Store{cfg: cfg, checked: time.Now(), source: &local{cfg: cfg}}
+	if cfg.Authority != nil {
+		s.source = &shared{cfg: cfg}
+	}
 	if cfg.operators() {
 		s.source = &files{cfg: cfg}
 	}
@@ -130,9 +137,10 @@ func (s *Store) TLS() *tls.Config {
 	return cfg
 }
 
-// CAFile is the file of the yard's own authority; empty with the operator's certificates.
+// CAFile is the file of the yard's own authority; empty with the operator's certificates, and where
+// all nodes share the authority.
 func (s *Store) CAFile() string {
-	if s.cfg.operators() {
+	if s.cfg.operators() || s.cfg.Authority != nil {
 		return ""
 	}
 	return s.cfg.own(caFile)

@@ -58,15 +58,29 @@ func describe(cfg Config) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	info.Subject, info.Issuer = cert.Subject.String(), cert.Issuer.String()
-	info.Names = namesOf(cert)
-	info.NotBefore, info.NotAfter = cert.NotBefore, cert.NotAfter
-	info.Fingerprint = fingerprint(cert)
+	info.show(cert)
 	return info, nil
 }
 
-// Info shows the certificates as they are in their files now.
-func (s *Store) Info() (Info, error) { return Describe(s.cfg) }
+func (i *Info) show(cert *x509.Certificate) {
+	i.Subject, i.Issuer = cert.Subject.String(), cert.Issuer.String()
+	i.Names = namesOf(cert)
+	i.NotBefore, i.NotAfter = cert.NotBefore, cert.NotAfter
+	i.Fingerprint = fingerprint(cert)
+}
+
+// Info shows the certificates as they are in their files now, or in memory where all nodes share
+// the authority.
+func (s *Store) Info() (Info, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if from, ok := s.source.(*shared); ok {
+		info := Info{CA: &CAInfo{Subject: from.ca.cert.Subject.String(), NotAfter: from.ca.cert.NotAfter, Fingerprint: fingerprint(from.ca.cert)}}
+		info.show(from.pair.Leaf)
+		return info, nil
+	}
+	return Describe(s.cfg)
+}
 
 func fingerprint(cert *x509.Certificate) string {
 	return strings.ReplaceAll(fmt.Sprintf("% X", sha256.Sum256(cert.Raw)), " ", ":")

@@ -86,7 +86,7 @@ func (l *local) authority() (*authority, error) {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, err
-	case time.Until(ca.cert.NotAfter) < renewBefore && ca.key != nil:
+	case ca.ends() && ca.key != nil:
 		l.cfg.Log.Warn("authority of the certificates nears its end and is made anew: give clients the new one",
 			"file", l.cfg.own(caFile), "until", ca.cert.NotAfter)
 	default:

@@ -31,9 +31,9 @@ func sealedAs(file string) string { return "tls/" + filepath.Base(file) }
 // clear from before they were sealed, or put there so, or sealed before a rotation. It is for each
 // start, with a listener with TLS or without: a later one may have the newest key only. What cannot
 // be sealed stays as it is, and the log says so. Without keys nothing happens, nor to the operator's
-// file.
+// file, nor where there is no folder.
 func SealKeys(cfg Config) {
-	if cfg.Keys == nil {
+	if cfg.Keys == nil || cfg.Dir == "" {
 		return
 	}
 	log := cmp.Or(cfg.Log, slog.Default())
