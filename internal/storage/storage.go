@@ -69,9 +69,16 @@ func (c Config) Check() error {
 type Storage struct {
 	Log  eventlog.Engine
 	Meta meta.Store
+	// Bodies keeps the larger bodies of blobs; nil where they are files in the folder.
+	Bodies Bodies
 	// Keys seal what else is secret in the folder; nil where they could not be made for want of
 	// space.
 	Keys *sealed.Keys
+	// Folder is that of this machine which holds everything; the yard has files of its own in it.
+	// Empty: other nodes share the storage, and there is none.
+	Folder string
+	// Local: nobody beyond this machine can reach the storage.
+	Local bool
 	// Engine is what clients are told of it: disk.
 	Engine string
 

@@ -1,0 +1,94 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
+	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
+)
+
+var (
+	// ErrNoSecretKey: several nodes are to share storage, and no secret key was given. None is made
+	// in silence: the next node would make another.
+	ErrNoSecretKey = errors.New("no secret key was given")
+	// ErrOtherSecretKey: the other nodes have a secret key that this one was not given.
+	ErrOtherSecretKey = sealed.ErrOtherKey
+)
+
+// Bodies keeps the larger bodies of blobs; package blob says what is asked of it.
+type Bodies interface {
+	Put(ctx context.Context, name string, body io.Reader) (bytes int64, err error)
+	Open(ctx context.Context, name string, offset, bytes int64) (body io.ReadCloser, stored int64, err error)
+	Remove(ctx context.Context, name string) error
+	List(ctx context.Context) (names []string, err error)
+}
+
+// Parts are what storage of several nodes is made of.
+type Parts struct {
+	Log eventlog.Engine
+	// Meta is the store without seals, and has been loaded.
+	Meta   meta.Store
+	Bodies Bodies
+	// Engine is what clients are told of it.
+	Engine string
+	// Local: nobody beyond this machine can reach it.
+	Local bool
+	// Close frees all of them; nil means that there is nothing to free.
+	Close func() error
+}
+
+// Share makes storage of parts that other nodes use as well. Secrets are sealed with the secret key
+// that all nodes are given. Errors: ErrNoSecretKey, ErrOtherSecretKey, the meta store's; the parts
+// are the caller's to close then.
+func Share(ctx context.Context, parts Parts, cfg Config) (*Storage, error) {
+	keys, err := cfg.SecretKey.given(ctx)
+	if err != nil {
+		return nil, err
+	}
+	store := sealed.New(parts.Meta, keys)
+	if err := store.Agree(ctx); err != nil {
+		return nil, err
+	}
+	// What another node has stored a moment ago is sealed anew as well, or an older key would be
+	// needed for good.
+	if err := store.Fresh(ctx, ""); err != nil {
+		return nil, err
+	}
+	entries, due, err := store.Reseal(ctx)
+	if err == nil && due { // there is no file to rewrite, and another node may have noted that already
+		if err = store.Compacted(ctx); mirror.GoneOrChanged(err) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if entries > 0 {
+		cmp.Or(cfg.Log, slog.Default()).Info("secrets were sealed with the newest secret key; older keys are needed until every node has it", "entries", entries)
+	}
+	end := parts.Close
+	if end == nil {
+		end = func() error { return nil }
+	}
+	return &Storage{
+		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Keys: keys, Engine: parts.Engine, Local: parts.Local, close: end,
+	}, nil
+}
+
+// given gives keys that come from elsewhere than a folder of this machine.
+func (k SecretKey) given(ctx context.Context) (*sealed.Keys, error) {
+	if k == (SecretKey{}) {
+		return nil, fmt.Errorf("%w: every node of a yard on NATS is given the same one, by --secrets-key-file, --secrets-key-command or EVENTYARD_SECRETS_KEY; make it with: openssl rand -base64 32", ErrNoSecretKey)
+	}
+	if err := k.Check(); err != nil {
+		return nil, err
+	}
+	return k.read(ctx, "")
+}
