@@ -29,6 +29,8 @@ type Account struct {
 	RootKeys bool `json:"rootKeys,omitempty"`
 	// Quota bounds the requests, and the bytes that are written.
 	Quota quota.Limit `json:"quota,omitzero"`
+	// Renewed is why both keys were last made anew at once, as RegenerateRoot was told it.
+	Renewed meta.Revision `json:"renewed,omitempty"`
 }
 
 // encode cannot fail: the fields are plain values.

@@ -174,30 +174,51 @@ func (k *Registry) Limit(ctx context.Context, hub, name string, how func(*quota.
 }
 
 // RegenerateRoot makes both keys of the root policy anew, in one step, and those of the blob
-// account before: for keys that others may have seen.
-func (k *Registry) RegenerateRoot(ctx context.Context) (Policy, error) {
+// account before: for keys that others may have seen. Why is the revision of the entry that says so;
+// where keys were made anew for it before, by this node or by another that starts at the same time,
+// they stay: two nodes end with the same keys. Zero makes them anew in any case.
+func (k *Registry) RegenerateRoot(ctx context.Context, why meta.Revision) (Policy, error) {
+	done := func(renewed meta.Revision) bool { return why != 0 && renewed >= why }
 	if _, exists := k.accounts.Get(blobAccount); exists { // or nobody has seen its keys
 		_, err := k.changeAccount(ctx, "regenerate the keys of the blob account", func(a *Account) error {
-			a.Primary, a.Secondary = newKey(), newKey()
+			if done(a.Renewed) {
+				return mirror.ErrUnchanged
+			}
+			a.Primary, a.Secondary, a.Renewed = newKey(), newKey(), why
 			return nil
 		})
 		if err != nil {
 			return Policy{}, err
 		}
 	}
-	changed, err := k.renew(ctx, level{}.key(auth.RootPolicy), func(p *Policy) {
-		p.Primary, p.Secondary = newKey(), newKey()
+	before := false
+	changed, err := k.policies.Change(ctx, level{}.key(auth.RootPolicy), func(r *record) error {
+		if before = done(r.renewed); before {
+			return mirror.ErrUnchanged
+		}
+		r.Primary, r.Secondary, r.renewed = newKey(), newKey(), why
+		return nil
 	})
+	if err == nil && before {
+		err = k.Reload(ctx) // what another node has made is known here from now on
+	}
 	if err != nil {
 		return Policy{}, fmt.Errorf("regenerate the keys of the root policy: %w", err)
 	}
-	k.log.Info("keys of the root policy made anew", "policy", changed.Name)
-	return changed, nil
+	if !before {
+		k.log.Info("keys of the root policy made anew", "policy", changed.Value.Name)
+	}
+	return changed.Value.Policy, nil
+}
+
+// RootRenewed is why the root policy's keys were last made anew, as RegenerateRoot was told it.
+func (k *Registry) RootRenewed() meta.Revision {
+	return k.live.Load().byKey[level{}.key(auth.RootPolicy)].renewed
 }
 
 // Replace gives a policy the rights, quota and keys of p, in one step: what p has no key for keeps
-// its own. When it returns whatever stands on the policy as it was ends. The root policy cannot be
-// replaced. Errors: ErrNotFound, ErrInvalid, ErrRootPolicy, the store's.
+// its own. When it returns whatever stands on the policy as it was ends; where it is as p says already,
+// as when another node has just replaced it, nothing does. The root policy cannot be replaced. Errors: ErrNotFound, ErrInvalid, ErrRootPolicy, the store's.
 func (k *Registry) Replace(ctx context.Context, p Policy) (Policy, error) {
 	if err := check(p); err != nil {
 		return Policy{}, fmt.Errorf("replace policy: %w", err)
@@ -209,11 +230,15 @@ func (k *Registry) Replace(ctx context.Context, p Policy) (Policy, error) {
 	if isRoot(p.Hub, p.Name) {
 		return Policy{}, ErrRootPolicy
 	}
-	changed, err := k.renew(ctx, at.key(p.Name), func(there *Policy) {
-		there.Name, there.Rights = p.Name, implied(p.Rights)
-		there.Quota = p.Quota
-		there.Primary, there.Secondary = cmp.Or(p.Primary, there.Primary), cmp.Or(p.Secondary, there.Secondary)
-		there.Created = now()
+	changed, err := k.policies.Change(ctx, at.key(p.Name), func(r *record) error {
+		was := r.Policy
+		r.Name, r.Rights, r.Quota = p.Name, implied(p.Rights), p.Quota
+		r.Primary, r.Secondary = cmp.Or(p.Primary, was.Primary), cmp.Or(p.Secondary, was.Secondary)
+		if r.Policy == was {
+			return mirror.ErrUnchanged
+		}
+		r.Created = now()
+		return nil
 	})
 	if errors.Is(err, meta.ErrNotFound) {
 		return Policy{}, notFound(p.Hub, p.Name)
@@ -221,8 +246,9 @@ func (k *Registry) Replace(ctx context.Context, p Policy) (Policy, error) {
 	if err != nil {
 		return Policy{}, fmt.Errorf("replace policy %q: %w", p.Name, err)
 	}
-	k.log.Info("policy replaced", "policy", changed.Name, "hub", changed.Hub, "rights", changed.Rights)
-	return changed, nil
+	now := changed.Value.Policy
+	k.log.Info("policy replaced", "policy", now.Name, "hub", now.Hub, "rights", now.Rights)
+	return now, nil
 }
 
 func isRoot(hub, name string) bool { return hub == "" && auth.Fold(name) == auth.Fold(auth.RootPolicy) }

@@ -114,6 +114,13 @@ func (k *Registry) load(ctx context.Context) error {
 	return nil
 }
 
+// Reload reads the policies and the blob account once more, for what other nodes have changed since
+// while Run does not follow them yet. What this process has seen conflict with its own changes is
+// among it.
+func (k *Registry) Reload(ctx context.Context) error {
+	return errors.Join(k.accounts.Load(ctx), k.policies.Load(ctx))
+}
+
 // Run follows the changes that other nodes make, until ctx ends, and returns nil then.
 // Without it the registry knows only its own.
 func (k *Registry) Run(ctx context.Context) error {

@@ -51,6 +51,9 @@ type record struct {
 	level level
 	// quota is the same as long as the policy is, whatever its limits; nil but in a snapshot.
 	quota *quota.Meter
+	// renewed is why both keys were last made anew at once, as RegenerateRoot was told it; zero if
+	// they never were.
+	renewed meta.Revision
 }
 
 func (r record) key() string { return r.level.key(r.Name) }
@@ -67,13 +70,15 @@ type storedPolicy struct {
 	Created    time.Time  `json:"created"`
 	// Quota is absent where there is none.
 	Quota quota.Limit `json:"quota,omitzero"`
+	// Renewed is record's.
+	Renewed meta.Revision `json:"renewed,omitempty"`
 }
 
 // encode cannot fail: the fields are plain values.
 func (r record) encode() []byte {
 	stored := storedPolicy{
 		Name: r.Name, Hub: r.Hub, Rights: r.Rights.Names(),
-		Primary: r.Primary, Secondary: r.Secondary, Created: r.Created, Quota: r.Quota,
+		Primary: r.Primary, Secondary: r.Secondary, Created: r.Created, Quota: r.Quota, Renewed: r.renewed,
 	}
 	if r.Hub != "" {
 		stored.HubCreated = &r.level.created
@@ -100,7 +105,7 @@ func decode(e meta.Entry) (record, error) {
 			Hub: stored.Hub, Name: stored.Name, Rights: rights,
 			Primary: stored.Primary, Secondary: stored.Secondary, Created: stored.Created, Quota: stored.Quota,
 		},
-		level: level{hub: auth.Fold(stored.Hub)},
+		level: level{hub: auth.Fold(stored.Hub)}, renewed: stored.Renewed,
 	}
 	if stored.HubCreated != nil {
 		r.level.created = *stored.HubCreated
