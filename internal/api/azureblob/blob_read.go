@@ -56,7 +56,7 @@ func (c *call) getBlob() (err error) {
 	c.sendMD5(body.Blob, part != nil)
 	c.Header().Set("Content-Length", strconv.FormatInt(length, 10))
 	to := &download{c: c, status: status}
-	err = body.WriteRange(to, offset, length)
+	err = body.WriteRange(c.R.Context(), to, offset, length)
 	switch {
 	case err == nil:
 		to.begin() // of an empty body nothing was written
@@ -94,7 +94,7 @@ func (c *call) sendRangeChecksum(body *blob.Body, offset, length int64) error {
 		return refusal(http.StatusBadRequest, "OutOfRangeInput", "a checksum is made of at most 4 MiB")
 	}
 	var buffer bytes.Buffer
-	if err := body.WriteRange(&buffer, offset, length); err != nil {
+	if err := body.WriteRange(c.R.Context(), &buffer, offset, length); err != nil {
 		return err
 	}
 	if wantMD5 {

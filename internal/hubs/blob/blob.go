@@ -4,9 +4,10 @@
 //
 // A blob is one entry in the meta store (record.go), and every change of it is one compare-and-set:
 // of two writers that saw the same state one wins, and the other looks again. A body of at most
-// InlineBytes is part of the entry. A larger one is a file, or one for each block, durable before
-// the entry that names it (files.go). So a crash can leave files that nobody names, which Run
-// collects (sweep.go), and never a name without its file.
+// InlineBytes is part of the entry. A larger one is kept apart, or each of its blocks is, durable
+// before the entry that names it (bodies.go): as a file (files.go), or where all nodes of a yard
+// find it. So a crash can leave bodies that nobody names, which Run collects (sweep.go), and never a
+// name without its body.
 //
 // Uncommitted blocks are entries of their own, beneath the state of the blob that they were
 // uploaded to (blocks.go). A write of the body gives the blob another state, and thereby

@@ -43,7 +43,7 @@ func (s *Service) Put(ctx context.Context, at Path, body io.Reader, content Cont
 	if err != nil {
 		return Blob{}, err
 	}
-	taken, release, err := s.files.take(body, InlineBytes)
+	taken, release, err := s.bodies.take(ctx, body, InlineBytes)
 	if err != nil {
 		return Blob{}, err
 	}
@@ -64,7 +64,10 @@ func (s *Service) Put(ctx context.Context, at Path, body io.Reader, content Cont
 	})
 	if err != nil && taken.file != "" && certain(err) {
 		release()
-		s.files.remove(taken.file)
+		s.bodies.remove(context.WithoutCancel(ctx), taken.file)
+	}
+	if err == nil && taken.file != "" {
+		err = s.bodies.confirm(ctx, taken.began, taken.file)
 	}
 	return stored, err
 }
@@ -134,7 +137,7 @@ func (s *Service) forget(ctx context.Context, container string, old *record, kep
 			gone = append(gone, b.File)
 		}
 	}
-	s.files.remove(slices.DeleteFunc(gone, func(name string) bool { return keep[name] })...)
+	s.bodies.remove(ctx, slices.DeleteFunc(gone, func(name string) bool { return keep[name] })...)
 }
 
 // modify changes a blob that exists, but for its body.

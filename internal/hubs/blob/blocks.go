@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
@@ -51,7 +52,7 @@ func (s *Service) PutBlock(ctx context.Context, at Path, id string, body io.Read
 	if err != nil {
 		return nil, err
 	}
-	block, release, err := s.files.take(body, -1)
+	block, release, err := s.bodies.take(ctx, body, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,10 @@ func (s *Service) PutBlock(ctx context.Context, at Path, id string, body io.Read
 	})
 	if err != nil && certain(err) {
 		release()
-		s.files.remove(block.file)
+		s.bodies.remove(context.WithoutCancel(ctx), block.file)
+	}
+	if err == nil {
+		err = s.bodies.confirm(ctx, block.began, block.file)
 	}
 	return block.md5, err
 }
@@ -128,12 +132,15 @@ func (s *Service) Commit(ctx context.Context, at Path, list []BlockName, content
 	}
 	release := func() {}
 	defer func() { release() }()
-	return s.replace(ctx, container, at.Blob, func(old *record) (*record, error) {
+	var began time.Time
+	var pieces []string
+	stored, err := s.replace(ctx, container, at.Blob, func(old *record) (*record, error) {
 		r, err := next(at.Blob, old, content, when)
 		if err != nil {
 			return nil, err
 		}
 		release() // of the try before
+		began = time.Now()
 		r.Pieces, release, err = s.resolve(ctx, container, old, list)
 		if err != nil {
 			return nil, err
@@ -141,8 +148,13 @@ func (s *Service) Commit(ctx context.Context, at Path, list []BlockName, content
 		for _, p := range r.Pieces {
 			r.Bytes += p.Bytes
 		}
+		pieces = r.files()
 		return r, nil
 	})
+	if err == nil {
+		err = s.bodies.confirm(ctx, began, pieces...)
+	}
+	return stored, err
 }
 
 // resolve finds the blocks of a list, and pins their files: a block uploaded anew leaves
@@ -165,7 +177,7 @@ func (s *Service) resolve(ctx context.Context, container string, old *record, li
 		if err != nil {
 			return nil, func() {}, err
 		}
-		release := s.files.pin((&record{Pieces: pieces}).files()...)
+		release := s.bodies.pin((&record{Pieces: pieces}).files()...)
 		if len(before) == 0 {
 			return pieces, release, nil
 		}

@@ -8,11 +8,11 @@ import (
 )
 
 // Body is a blob opened for reading. It stays what it was when the blob is replaced or
-// deleted. It is used by one goroutine, and closed by it.
+// deleted, on another node for an hour at least. It is used by one goroutine, and closed by it.
 type Body struct {
 	Blob
 	record  *record
-	files   *files
+	bodies  Bodies
 	release func()
 }
 
@@ -23,12 +23,12 @@ func (s *Service) Open(ctx context.Context, at Path, when Conditions) (*Body, er
 		if err != nil {
 			return nil, err
 		}
-		release := s.files.pin(r.files()...)
+		release := s.bodies.pin(r.files()...)
 		// The files may have gone before they were pinned. Who replaces the body removes
 		// them afterwards, and meets the pin if the state is still the same now.
 		again, _, err := get[record](ctx, s, blobKey(container, at.Blob))
 		if err == nil && again != nil && again.State == r.State {
-			return &Body{Blob: r.clone(), record: r, files: s.files, release: release}, nil
+			return &Body{Blob: r.clone(), record: r, bodies: s.bodies, release: release}, nil
 		}
 		release()
 		if err != nil {
@@ -41,7 +41,7 @@ func (s *Service) Open(ctx context.Context, at Path, when Conditions) (*Body, er
 func (b *Body) Close() { b.release() }
 
 // WriteRange writes some of the body to w. The error is ErrRange if there are not so many bytes.
-func (b *Body) WriteRange(w io.Writer, offset, bytes int64) error {
+func (b *Body) WriteRange(ctx context.Context, w io.Writer, offset, bytes int64) error {
 	if offset < 0 || bytes < 0 || bytes > b.Bytes-offset {
 		return ErrRange
 	}
@@ -58,7 +58,7 @@ func (b *Body) WriteRange(w io.Writer, offset, bytes int64) error {
 			continue
 		}
 		n := min(bytes, p.Bytes-offset)
-		if err := b.writePiece(w, p, offset, n); err != nil {
+		if err := b.writePiece(ctx, w, p, offset, n); err != nil {
 			return err
 		}
 		offset, bytes = 0, bytes-n
@@ -66,20 +66,16 @@ func (b *Body) WriteRange(w io.Writer, offset, bytes int64) error {
 	return nil
 }
 
-func (b *Body) writePiece(w io.Writer, p piece, offset, bytes int64) (err error) {
-	file, err := b.files.fs.Open(p.File)
+func (b *Body) writePiece(ctx context.Context, w io.Writer, p piece, offset, bytes int64) (err error) {
+	body, stored, err := b.bodies.Open(ctx, p.File, offset, bytes)
 	if err != nil {
 		return fmt.Errorf("open a blob's body: %w", err)
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	stored, err := file.Bytes()
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, body.Close()) }()
 	if stored != p.Bytes {
 		return fmt.Errorf("a blob's body, file %s, has %d bytes where %d were stored", p.File, stored, p.Bytes)
 	}
-	n, err := io.CopyBuffer(plainWriter{w}, io.NewSectionReader(file, offset, bytes), make([]byte, copyBytes))
+	n, err := io.CopyBuffer(plainWriter{w}, body, make([]byte, copyBytes))
 	if err == nil && n != bytes {
 		err = fmt.Errorf("a blob's body, file %s, ends at %d", p.File, offset+n)
 	}

@@ -1,104 +1,42 @@
 package blob
 
 import (
-	"crypto/md5"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
-	"sync"
 
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
 // unfinishedSuffix ends the name of a file that is still being written.
 const unfinishedSuffix = ".new"
 
-// copyBytes is how much of a body is in memory.
-const copyBytes = 128 << 10
+// files are bodies in a folder that one process has to itself, a file each.
+type files struct{ fs vfs.FS }
 
-// files are the bodies, one folder of them. A file is written once, under a name that is
-// never used again.
-//
-// Who writes a file that no entry names yet, or reads one that may be replaced meanwhile,
-// pins it. What is pinned is not removed: it is left to the next sweep.
-type files struct {
-	fs    vfs.FS
-	limit int64 // of one body; MaxPutBytes but in tests
+var _ Bodies = files{}
 
-	mu   sync.Mutex
-	pins map[string]int // guarded by mu
-	// touched are the names that were pinned at any time since the sweep under way began;
-	// nil while there is none. A pin that has ended by the time the sweep removes what it
-	// found without a name may have been that of a writer who has named it since.
-	touched map[string]bool // guarded by mu
-}
-
-func openFiles(fs vfs.FS) (*files, error) {
+func openFiles(fs vfs.FS) (files, error) {
 	if err := fs.MkdirAll("."); err != nil {
-		return nil, fmt.Errorf("make the folder of bodies: %w", err)
+		return files{}, fmt.Errorf("make the folder of bodies: %w", err)
 	}
-	return &files{fs: fs, limit: MaxPutBytes, pins: map[string]int{}}, nil
+	return files{fs}, nil
 }
 
-// pin keeps files until release is called, which is safe twice.
-func (f *files) pin(names ...string) (release func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, name := range names {
-		f.pins[name]++
-		if f.touched != nil {
-			f.touched[name] = true
-		}
+// Put makes a durable file, or none.
+func (f files) Put(_ context.Context, name string, body io.Reader) (int64, error) {
+	bytes, err := f.put(name, body)
+	if vfs.IsNoSpace(err) {
+		err = fmt.Errorf("%w: %w", meta.ErrNoSpace, err)
 	}
-	return sync.OnceFunc(func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		for _, name := range names {
-			if f.pins[name]--; f.pins[name] == 0 {
-				delete(f.pins, name)
-			}
-		}
-	})
+	return bytes, err
 }
 
-// written is a body, or a block, that was taken in.
-type written struct {
-	inline []byte // instead of a file, if it is small
-	file   string
-	bytes  int64
-	md5    []byte
-}
-
-// take reads a body to its end. What is larger than inline is in a file, durably, when it
-// returns, and pinned until release.
-func (f *files) take(body io.Reader, inline int) (_ written, release func(), err error) {
-	sum := md5.New()
-	body = io.TeeReader(io.LimitReader(cutReader{body}, f.limit+1), sum)
-	head := make([]byte, inline+1)
-	n, err := io.ReadFull(body, head)
-	if n <= inline && (err == io.EOF || err == io.ErrUnexpectedEOF) {
-		return written{inline: head[:n], bytes: int64(n), md5: sum.Sum(nil)}, func() {}, nil
-	}
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return written{}, nil, err
-	}
-	w := written{file: newID()}
-	release = f.pin(w.file)
-	w.bytes, err = f.write(w.file, io.MultiReader(strings.NewReader(string(head[:n])), body))
-	if err != nil {
-		release()
-		if vfs.IsNoSpace(err) {
-			err = fmt.Errorf("%w: %w", ErrNoSpace, err)
-		}
-		return written{}, nil, err
-	}
-	w.md5 = sum.Sum(nil)
-	return w, release, nil
-}
-
-// write makes a durable file, or none.
-func (f *files) write(name string, body io.Reader) (int64, error) {
+func (f files) put(name string, body io.Reader) (int64, error) {
 	unfinished := name + unfinishedSuffix
 	bytes, err := f.fill(unfinished, body)
 	if err == nil {
@@ -115,16 +53,13 @@ func (f *files) write(name string, body io.Reader) (int64, error) {
 	return bytes, nil
 }
 
-func (f *files) fill(name string, body io.Reader) (bytes int64, err error) {
+func (f files) fill(name string, body io.Reader) (bytes int64, err error) {
 	file, err := f.fs.Create(name)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	bytes, err = io.CopyBuffer(plainWriter{io.NewOffsetWriter(file, 0)}, body, make([]byte, copyBytes))
-	if err == nil && bytes > f.limit {
-		err = ErrTooLarge
-	}
 	if err != nil {
 		return 0, err
 	}
@@ -134,73 +69,50 @@ func (f *files) fill(name string, body io.Reader) (bytes int64, err error) {
 // plainWriter hides all but Write, so that a copy is done in pieces of our size.
 type plainWriter struct{ io.Writer }
 
-// remove deletes what nobody names any more. What is pinned, or fails, is left to the next sweep.
-func (f *files) remove(names ...string) {
-	for _, name := range names {
-		f.removeUnless(name, func() bool { return f.pins[name] > 0 })
+// Open opens the file.
+func (f files) Open(_ context.Context, name string, offset, bytes int64) (io.ReadCloser, int64, error) {
+	file, err := f.fs.Open(name)
+	if err != nil {
+		return nil, 0, err
 	}
-}
-
-// removeUnless calls wantedLocked under the lock, and holds that for one file only.
-func (f *files) removeUnless(name string, wantedLocked func() bool) (removed bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return !wantedLocked() && f.fs.Remove(name) == nil
-}
-
-// cutReader distinguishes a body that was cut short from one that has ended: readers here take
-// io.ErrUnexpectedEOF for the end of a body that is smaller than their buffer.
-type cutReader struct{ io.Reader }
-
-func (r cutReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	if err == io.ErrUnexpectedEOF {
-		err = ErrCutShort
+	stored, err := file.Bytes()
+	if err != nil {
+		return nil, 0, errors.Join(err, file.Close())
 	}
-	return n, err
+	return sectionReader{io.NewSectionReader(file, offset, bytes), file}, stored, nil
 }
 
-// beginSweep lists the files there are, and from then on notes what is pinned.
-func (f *files) beginSweep() ([]string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// sectionReader is a part of a file that is closed after it.
+type sectionReader struct {
+	io.Reader
+	io.Closer
+}
+
+// Remove deletes the file, finished or not.
+func (f files) Remove(_ context.Context, name string) error {
+	var errs []error
+	for _, file := range []string{name, name + unfinishedSuffix} {
+		if err := f.fs.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// List gives the files that are ours, finished or not.
+func (f files) List(context.Context) ([]string, error) {
 	entries, err := f.fs.List(".")
 	if err != nil {
-		return nil, fmt.Errorf("list bodies: %w", err)
-	}
-	f.touched = make(map[string]bool, len(f.pins))
-	for name := range f.pins {
-		f.touched[name] = true
+		return nil, err
 	}
 	var names []string
+	seen := make(map[string]bool)
 	for _, e := range entries {
-		if e.IsFile() && isBody(e.Name) {
-			names = append(names, e.Name)
+		name := strings.TrimSuffix(e.Name, unfinishedSuffix)
+		if e.IsFile() && isBody(name) && !seen[name] {
+			seen[name] = true
+			names = append(names, name)
 		}
 	}
 	return names, nil
-}
-
-// isBody keeps a sweep from what is not ours, whoever has put it there.
-func isBody(name string) bool {
-	id := strings.TrimSuffix(name, unfinishedSuffix)
-	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == ""
-}
-
-// endSweep removes the files of the list that no entry names, and returns how many.
-func (f *files) endSweep(names []string, named map[string]bool) int {
-	removed := 0
-	for _, name := range names {
-		id := strings.TrimSuffix(name, unfinishedSuffix)
-		if name == id && named[id] {
-			continue
-		}
-		if f.removeUnless(name, func() bool { return f.touched[id] }) {
-			removed++
-		}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.touched = nil
-	return removed
 }

@@ -66,7 +66,7 @@ func readAll(ctx context.Context, s *Service, at Path) ([]byte, error) {
 	}
 	defer b.Close()
 	var all bytes.Buffer
-	err = b.WriteRange(&all, 0, b.Bytes)
+	err = b.WriteRange(ctx, &all, 0, b.Bytes)
 	return all.Bytes(), err
 }
 

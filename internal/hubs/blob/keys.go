@@ -16,6 +16,7 @@ import (
 // Keys of the meta store. A container has an id besides its name, so that to delete its one entry
 // deletes all its blobs: none of another container of that name is beneath the same id.
 const (
+	allPrefix        = "blobs/"
 	containersPrefix = "blobs/containers/" // ACCOUNT/NAME
 	blobsPrefix      = "blobs/records/"    // CONTAINER-ID/NAME, segment by segment
 	longPrefix       = "blobs/long/"       // CONTAINER-ID/DIGEST: names too long for a key

@@ -17,8 +17,16 @@ import (
 type Config struct {
 	// Meta keeps the entries; required.
 	Meta meta.Store
-	// FS is the folder of the larger bodies, which holds nothing else; required.
-	FS vfs.FS
+	// FS is the folder of the larger bodies, which holds nothing else; required, unless Bodies are
+	// given, which other nodes have as well.
+	FS     vfs.FS
+	Bodies Bodies
+	// Grace is how long shared bodies stay that nobody names; zero means an hour. A write that takes
+	// longer between storing a body and naming it, or a read, may fail.
+	Grace time.Duration
+	// Tends tells whether this node clears away what is left; of nodes that share bodies only one
+	// should. Nil means that it does.
+	Tends func() bool
 	// SweepEvery is how often files without a name are looked for; zero means every hour.
 	SweepEvery time.Duration
 	// Log takes what was swept; nil means slog.Default().
@@ -27,24 +35,34 @@ type Config struct {
 
 // Service is a blob store. All methods may be called by many goroutines at once.
 type Service struct {
-	meta  meta.Store
-	files *files
-	every time.Duration
-	log   *slog.Logger
+	meta   meta.Store
+	bodies *held
+	tends  func() bool
+	every  time.Duration
+	log    *slog.Logger
 }
 
 // Open makes the folder. It starts no goroutine; Run does the rest.
 func Open(cfg Config) (*Service, error) {
-	if cfg.Meta == nil || cfg.FS == nil {
-		return nil, errors.New("open blobs: both a meta store and a folder are required")
+	if cfg.Meta == nil || (cfg.FS == nil) == (cfg.Bodies == nil) {
+		return nil, errors.New("open blobs: both a meta store and a folder, or bodies in its place, are required")
+	}
+	s := &Service{
+		meta: cfg.Meta, tends: cfg.Tends, every: cmp.Or(cfg.SweepEvery, time.Hour), log: cmp.Or(cfg.Log, slog.Default()),
+	}
+	if s.tends == nil {
+		s.tends = func() bool { return true }
+	}
+	if cfg.Bodies != nil {
+		s.bodies = newHeld(cfg.Bodies, cmp.Or(cfg.Grace, time.Hour))
+		return s, nil
 	}
 	files, err := openFiles(cfg.FS)
 	if err != nil {
 		return nil, fmt.Errorf("open blobs: %w", err)
 	}
-	return &Service{
-		meta: cfg.Meta, files: files, every: cmp.Or(cfg.SweepEvery, time.Hour), log: cmp.Or(cfg.Log, slog.Default()),
-	}, nil
+	s.bodies = newHeld(files, 0)
+	return s, nil
 }
 
 // get reads an entry; a nil one and revision zero if there is none.

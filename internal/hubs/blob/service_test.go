@@ -45,11 +45,11 @@ func TestARangeIsReadAcrossBlocks(t *testing.T) {
 	defer body.Close()
 	for _, part := range [][2]int64{{0, 3000}, {0, 1}, {999, 2}, {1000, 1000}, {500, 2000}, {2999, 1}, {3000, 0}} {
 		var got bytes.Buffer
-		testkit.Must(t, body.WriteRange(&got, part[0], part[1]))
+		testkit.Must(t, body.WriteRange(t.Context(), &got, part[0], part[1]))
 		testkit.Slices(t, got.Bytes(), all[part[0]:part[0]+part[1]], "range %v is not what was written", part)
 	}
 	for _, part := range [][2]int64{{0, 3001}, {-1, 1}, {3001, 0}} {
-		testkit.ErrorIs(t, body.WriteRange(io.Discard, part[0], part[1]), ErrRange, "range %v", part)
+		testkit.ErrorIs(t, body.WriteRange(t.Context(), io.Discard, part[0], part[1]), ErrRange, "range %v", part)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestAReaderFinishesWhatItBegan(t *testing.T) {
 			testkit.Must(t, end(y))
 			testkit.Must(t, y.Sweep(t.Context()))
 			var got bytes.Buffer
-			testkit.Must(t, body.WriteRange(&got, 0, body.Bytes))
+			testkit.Must(t, body.WriteRange(t.Context(), &got, 0, body.Bytes))
 			testkit.Slices(t, got.Bytes(), noise(1, large), "the reader got another body")
 			body.Close()
 			testkit.Must(t, y.Sweep(t.Context()))
@@ -250,7 +250,7 @@ func TestLimits(t *testing.T) {
 	if page, err := y.List(t.Context(), box, ListQuery{Prefix: "xx"}); err != nil || len(page.Blobs) != 1 || page.Blobs[0].Name != longest {
 		t.Errorf("the longest name is not listed: %v", err)
 	}
-	y.files.limit = 1 << 20
+	y.bodies.limit = 1 << 20
 	if _, err := y.Put(t.Context(), in("big"), bytes.NewReader(make([]byte, 1<<20+1)), Content{}, Conditions{}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a body that is too large: %v", err)
 	}

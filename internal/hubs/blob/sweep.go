@@ -15,9 +15,7 @@ func (s *Service) Run(ctx context.Context) error {
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
 	for {
-		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("bodies of blobs that nobody names may be left, looking again later", "error", err)
-		}
+		s.tend(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -26,26 +24,42 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
+// tend sweeps, if that is for this node to do.
+func (s *Service) tend(ctx context.Context) {
+	if !s.tends() {
+		s.bodies.nameless = nil // what has a name again meanwhile, and loses it, is looked at from then on
+		return
+	}
+	if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+		s.log.Warn("bodies of blobs that nobody names may be left, looking again later", "error", err)
+	}
+}
+
 // Sweep removes the entries of deleted containers, blocks that nobody can commit any more,
-// and the files that no entry names. No two may run at once.
+// and the bodies that no entry names. No two may run at once, nor with Run.
 //
-// The order of looking is what makes it safe. A file is there before the entry that names
+// The order of looking is what makes it safe. A body is there before the entry that names
 // it, a block's entry after that of its blob, a blob's after that of its container: so what
-// was found, and is not named by what is read later, has lost its name for good. A file
-// moves from a block's entry to its blob's: hence these are read in that order. Who writes
-// has its file pinned until it is named.
+// was found, and is not named by what is read later, has lost its name for good. A body
+// moves from a block's entry to its blob's: hence these are read in that order, and not before
+// they are fresh. Who writes has its body pinned until it is named, and on another node as long
+// as the grace lasts.
 func (s *Service) Sweep(ctx context.Context) error {
-	names, err := s.files.beginSweep()
+	names, err := s.bodies.beginSweep(ctx)
 	if err != nil {
 		return err
 	}
-	named, err := s.sweepEntries(ctx)
+	err = s.meta.Fresh(ctx, allPrefix)
+	var named map[string]bool
+	if err == nil {
+		named, err = s.sweepEntries(ctx)
+	}
 	if err != nil {
-		s.files.endSweep(nil, nil)
+		s.bodies.stopNoting()
 		return err
 	}
-	if removed := s.files.endSweep(names, named); removed > 0 {
-		s.log.Info("files of blobs that nobody names were removed", "files", removed)
+	if removed := s.bodies.endSweep(ctx, names, named); removed > 0 {
+		s.log.Info("bodies of blobs that nobody names were removed", "bodies", removed)
 	}
 	return nil
 }
