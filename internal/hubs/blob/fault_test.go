@@ -73,54 +73,55 @@ func TestADamagedFileIsNoticed(t *testing.T) {
 
 // Sweeps remove nothing that somebody reads, writes or commits at the time.
 func TestSweepsAndWritersTogether(t *testing.T) {
-	y := newYard(t)
-	var writers sync.WaitGroup
-	stop := make(chan struct{})
-	var sweeper sync.WaitGroup
-	sweeper.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			testkit.Check(t, y.Sweep(t.Context()))
-		}
-	})
-	for w := range 6 {
-		name := fmt.Sprint("blob-", w%3)
-		writers.Go(func() {
-			for i := range 60 {
-				body := noise(uint64(w), large)
-				switch i % 3 {
-				case 0:
-					_, err := y.Put(t.Context(), in(name), bytes.NewReader(body), Content{}, Conditions{})
-					check(t, err)
-				case 1:
-					_, err := y.PutBlock(t.Context(), in(name), "same", bytes.NewReader(body), Conditions{})
-					check(t, err)
-					_, err = y.Commit(t.Context(), in(name), blocks("same same"), Content{}, Conditions{})
-					check(t, err, ErrBlockList) // another has committed meanwhile
-				case 2:
-					got, err := readAll(t.Context(), y.Service, in(name))
-					check(t, err, ErrBlobNotFound)
-					if err == nil && len(got)%large != 0 {
-						t.Errorf("a body has %d bytes", len(got))
-					}
+	onBoth(t, func(t *testing.T, y *yard) {
+		var writers sync.WaitGroup
+		stop := make(chan struct{})
+		var sweeper sync.WaitGroup
+		sweeper.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
 				}
+				testkit.Check(t, y.Sweep(t.Context()))
 			}
 		})
-	}
-	writers.Wait()
-	close(stop)
-	sweeper.Wait()
-	for i := range 3 {
-		testkit.Check(t, testkit.Err(y.body(fmt.Sprint("blob-", i))))
-	}
-	testkit.Must(t, y.Sweep(t.Context()))
-	if got := y.fileCount(); got > 6 {
-		t.Errorf("%d files are left", got)
-	}
+		for w := range 6 {
+			name := fmt.Sprint("blob-", w%3)
+			writers.Go(func() {
+				for i := range 60 {
+					body := noise(uint64(w), large)
+					switch i % 3 {
+					case 0:
+						_, err := y.Put(t.Context(), in(name), bytes.NewReader(body), Content{}, Conditions{})
+						check(t, err)
+					case 1:
+						_, err := y.PutBlock(t.Context(), in(name), "same", bytes.NewReader(body), Conditions{})
+						check(t, err)
+						_, err = y.Commit(t.Context(), in(name), blocks("same same"), Content{}, Conditions{})
+						check(t, err, ErrBlockList) // another has committed meanwhile
+					case 2:
+						got, err := readAll(t.Context(), y.Service, in(name))
+						check(t, err, ErrBlobNotFound)
+						if err == nil && len(got)%large != 0 {
+							t.Errorf("a body has %d bytes", len(got))
+						}
+					}
+				}
+			})
+		}
+		writers.Wait()
+		close(stop)
+		sweeper.Wait()
+		for i := range 3 {
+			testkit.Check(t, testkit.Err(y.body(fmt.Sprint("blob-", i))))
+		}
+		testkit.Must(t, y.Sweep(t.Context()))
+		if got := y.fileCount(); got > 6 {
+			t.Errorf("%d files are left", got)
+		}
+	})
 }
 
 func check(t *testing.T, err error, allowed ...error) {

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/eventyard/eventyard/internal/storage/jetstream/bodies"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -22,8 +26,10 @@ type yard struct {
 	*Service
 	t    testing.TB
 	meta *metatest.Faulty
-	mem  *vfs.Mem
-	fs   *vfs.Faulty
+	// mem and fs have the bodies, unless they are shared.
+	mem    *vfs.Mem
+	fs     *vfs.Faulty
+	shared Bodies
 }
 
 var box = Path{Account: "a", Container: "box"}
@@ -38,11 +44,38 @@ func newYard(t testing.TB) *yard {
 	return y
 }
 
+// onBoth runs a test on each kind of bodies: files in memory, and those of a real NATS server.
+func onBoth(t *testing.T, test func(t *testing.T, y *yard)) {
+	t.Helper()
+	t.Run("files", func(t *testing.T) { test(t, newYard(t)) })
+	t.Run("NATS", func(t *testing.T) {
+		y := &yard{t: t, meta: metatest.NewFaulty(metatest.NewMemory()), shared: onServers(t)}
+		y.open()
+		testkit.Must(t, testkit.Err(y.CreateContainer(t.Context(), box, nil)))
+		test(t, y)
+	})
+}
+
+// onServers are the bodies of a new yard.
+func onServers(t *testing.T) *bodies.Store {
+	t.Helper()
+	servers := natstest.Shared(t, 1)
+	s := bodies.New(servers.Dial(t, 0), servers.Dial(t, 0), bodies.Config{Yard: natstest.Yard(), Replicas: servers.Replicas})
+	testkit.Must(t, s.Load(t.Context()))
+	return s
+}
+
 // open starts the store anew on what there is.
 func (y *yard) open() {
 	y.t.Helper()
-	y.fs = vfs.NewFaulty(y.mem)
-	s, err := Open(Config{Meta: y.meta, FS: y.fs, Log: testkit.Quiet()})
+	cfg := Config{Meta: y.meta, Log: testkit.Quiet()}
+	if y.shared != nil {
+		cfg.Bodies, cfg.Grace = y.shared, time.Nanosecond
+	} else {
+		y.fs = vfs.NewFaulty(y.mem)
+		cfg.FS = y.fs
+	}
+	s, err := Open(cfg)
 	testkit.Must(y.t, err)
 	y.Service = s
 }
@@ -77,9 +110,14 @@ func (y *yard) wantBody(name string, want []byte) {
 	}
 }
 
-// fileCount tells how many files there are.
+// fileCount tells how many bodies there are. Those that are shared go by the second sweep that finds
+// them without a name.
 func (y *yard) fileCount() int {
 	y.t.Helper()
+	if y.shared != nil {
+		testkit.Must(y.t, errors.Join(y.Sweep(y.t.Context()), y.Sweep(y.t.Context())))
+		return len(testkit.Value(y.shared.List(y.t.Context()))(y.t))
+	}
 	entries, err := y.mem.List(".")
 	testkit.Must(y.t, err)
 	return len(entries)

@@ -21,36 +21,38 @@ import (
 // A small body is in the meta store, a larger one in a file; both come back as they were,
 // also after a restart.
 func TestBodiesComeBack(t *testing.T) {
-	y := newYard(t)
-	sizes := []int{0, 1, InlineBytes, InlineBytes + 1, 3 * copyBytes}
-	for _, size := range sizes {
-		y.put(fmt.Sprint(size), noise(uint64(size), size), Conditions{})
-	}
-	testkit.Equal(t, y.fileCount(), 2, "there files")
-	y.open()
-	testkit.Must(t, y.Sweep(t.Context()))
-	for _, size := range sizes {
-		y.wantBody(fmt.Sprint(size), noise(uint64(size), size))
-	}
+	onBoth(t, func(t *testing.T, y *yard) {
+		sizes := []int{0, 1, InlineBytes, InlineBytes + 1, 3 * copyBytes}
+		for _, size := range sizes {
+			y.put(fmt.Sprint(size), noise(uint64(size), size), Conditions{})
+		}
+		testkit.Equal(t, y.fileCount(), 2, "there files")
+		y.open()
+		testkit.Must(t, y.Sweep(t.Context()))
+		for _, size := range sizes {
+			y.wantBody(fmt.Sprint(size), noise(uint64(size), size))
+		}
+	})
 }
 
 func TestARangeIsReadAcrossBlocks(t *testing.T) {
-	y := newYard(t)
-	all := noise(1, 3000)
-	for i, id := range []string{"x", "y", "z"} {
-		y.block("b", id, all[i*1000:(i+1)*1000])
-	}
-	testkit.Must(t, testkit.Err(y.Commit(t.Context(), in("b"), blocks("x y z"), Content{}, Conditions{})))
-	body := testkit.Value(y.Open(t.Context(), in("b"), Conditions{}))(t)
-	defer body.Close()
-	for _, part := range [][2]int64{{0, 3000}, {0, 1}, {999, 2}, {1000, 1000}, {500, 2000}, {2999, 1}, {3000, 0}} {
-		var got bytes.Buffer
-		testkit.Must(t, body.WriteRange(t.Context(), &got, part[0], part[1]))
-		testkit.Slices(t, got.Bytes(), all[part[0]:part[0]+part[1]], "range %v is not what was written", part)
-	}
-	for _, part := range [][2]int64{{0, 3001}, {-1, 1}, {3001, 0}} {
-		testkit.ErrorIs(t, body.WriteRange(t.Context(), io.Discard, part[0], part[1]), ErrRange, "range %v", part)
-	}
+	onBoth(t, func(t *testing.T, y *yard) {
+		all := noise(1, 3000)
+		for i, id := range []string{"x", "y", "z"} {
+			y.block("b", id, all[i*1000:(i+1)*1000])
+		}
+		testkit.Must(t, testkit.Err(y.Commit(t.Context(), in("b"), blocks("x y z"), Content{}, Conditions{})))
+		body := testkit.Value(y.Open(t.Context(), in("b"), Conditions{}))(t)
+		defer body.Close()
+		for _, part := range [][2]int64{{0, 3000}, {0, 1}, {999, 2}, {1000, 1000}, {500, 2000}, {2999, 1}, {3000, 0}} {
+			var got bytes.Buffer
+			testkit.Must(t, body.WriteRange(t.Context(), &got, part[0], part[1]))
+			testkit.Slices(t, got.Bytes(), all[part[0]:part[0]+part[1]], "range %v is not what was written", part)
+		}
+		for _, part := range [][2]int64{{0, 3001}, {-1, 1}, {3001, 0}} {
+			testkit.ErrorIs(t, body.WriteRange(t.Context(), io.Discard, part[0], part[1]), ErrRange, "range %v", part)
+		}
+	})
 }
 
 // A reader of a body that is replaced, or deleted, finishes its read; then its file goes.
@@ -60,8 +62,7 @@ func TestAReaderFinishesWhatItBegan(t *testing.T) {
 		"deleted":           func(y *yard) error { return y.Delete(y.t.Context(), in("b"), Conditions{}) },
 		"container deleted": func(y *yard) error { return y.DeleteContainer(y.t.Context(), box, Conditions{}) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			y := newYard(t)
+		onBoth(t, func(t *testing.T, y *yard) {
 			y.put("b", noise(1, large), Conditions{})
 			body := testkit.Value(y.Open(t.Context(), in("b"), Conditions{}))(t)
 			testkit.Must(t, end(y))
@@ -71,7 +72,7 @@ func TestAReaderFinishesWhatItBegan(t *testing.T) {
 			testkit.Slices(t, got.Bytes(), noise(1, large), "the reader got another body")
 			body.Close()
 			testkit.Must(t, y.Sweep(t.Context()))
-			testkit.Equal(t, y.fileCount(), map[string]int{"replaced": 1}[name], "files are left")
+			testkit.Equal(t, y.fileCount(), map[string]int{"replaced": 1}[name], "%s: files are left", name)
 		})
 	}
 }
@@ -168,33 +169,34 @@ func TestALeaseExpires(t *testing.T) {
 
 // A commit forgets what was uploaded and not committed; its own blocks can be used again.
 func TestBlocks(t *testing.T) {
-	y := newYard(t)
-	y.block("b", "1", noise(1, 100))
-	y.block("b", "2", noise(2, 100))
-	y.block("b", "2", noise(3, 100)) // in place of the other
-	y.block("b", "3", noise(4, 100))
-	testkit.ErrorIs(t, testkit.Err(y.Blob(t.Context(), in("b"), Conditions{})), ErrBlobNotFound, "blocks alone are a blob")
-	if page, err := y.List(t.Context(), box, ListQuery{}); err != nil || len(page.Blobs) != 0 {
-		t.Errorf("blocks alone are listed: %v, %v", page, err)
-	}
-	_, err := y.Commit(t.Context(), in("b"), blocks("2 1"), Content{}, Conditions{IfNoneMatch: "*"})
-	testkit.Must(t, err)
-	y.wantBody("b", append(noise(3, 100), noise(1, 100)...))
-	testkit.ErrorIs(t, testkit.Err(y.Commit(t.Context(), in("b"), blocks("3"), Content{}, Conditions{})), ErrBlockList, "a forgotten block")
-	y.block("b", "1", noise(5, 50))
-	_, err = y.Commit(t.Context(), in("b"), []BlockName{{"1", Committed}, {"1", Uncommitted}, {"2", Latest}, {"1", Latest}}, Content{}, Conditions{})
-	testkit.Must(t, err)
-	y.wantBody("b", bytes.Join([][]byte{noise(1, 100), noise(5, 50), noise(3, 100), noise(5, 50)}, nil))
-	list, err := y.Blocks(t.Context(), in("b"), Conditions{})
-	testkit.Must(t, err)
-	if len(list.CommittedBlocks) != 4 || len(list.UncommittedBlocks) != 0 {
-		t.Errorf("blocks are %+v", list)
-	}
-	testkit.Must(t, y.Sweep(t.Context()))
-	y.wantBody("b", bytes.Join([][]byte{noise(1, 100), noise(5, 50), noise(3, 100), noise(5, 50)}, nil))
-	testkit.Equal(t, y.fileCount(), 3, "files are left")
-	y.put("b", []byte("small"), Conditions{})
-	testkit.Equal(t, y.fileCount(), 0, "files are left of a body that was replaced")
+	onBoth(t, func(t *testing.T, y *yard) {
+		y.block("b", "1", noise(1, 100))
+		y.block("b", "2", noise(2, 100))
+		y.block("b", "2", noise(3, 100)) // in place of the other
+		y.block("b", "3", noise(4, 100))
+		testkit.ErrorIs(t, testkit.Err(y.Blob(t.Context(), in("b"), Conditions{})), ErrBlobNotFound, "blocks alone are a blob")
+		if page, err := y.List(t.Context(), box, ListQuery{}); err != nil || len(page.Blobs) != 0 {
+			t.Errorf("blocks alone are listed: %v, %v", page, err)
+		}
+		_, err := y.Commit(t.Context(), in("b"), blocks("2 1"), Content{}, Conditions{IfNoneMatch: "*"})
+		testkit.Must(t, err)
+		y.wantBody("b", append(noise(3, 100), noise(1, 100)...))
+		testkit.ErrorIs(t, testkit.Err(y.Commit(t.Context(), in("b"), blocks("3"), Content{}, Conditions{})), ErrBlockList, "a forgotten block")
+		y.block("b", "1", noise(5, 50))
+		_, err = y.Commit(t.Context(), in("b"), []BlockName{{"1", Committed}, {"1", Uncommitted}, {"2", Latest}, {"1", Latest}}, Content{}, Conditions{})
+		testkit.Must(t, err)
+		y.wantBody("b", bytes.Join([][]byte{noise(1, 100), noise(5, 50), noise(3, 100), noise(5, 50)}, nil))
+		list, err := y.Blocks(t.Context(), in("b"), Conditions{})
+		testkit.Must(t, err)
+		if len(list.CommittedBlocks) != 4 || len(list.UncommittedBlocks) != 0 {
+			t.Errorf("blocks are %+v", list)
+		}
+		testkit.Must(t, y.Sweep(t.Context()))
+		y.wantBody("b", bytes.Join([][]byte{noise(1, 100), noise(5, 50), noise(3, 100), noise(5, 50)}, nil))
+		testkit.Equal(t, y.fileCount(), 3, "files are left")
+		y.put("b", []byte("small"), Conditions{})
+		testkit.Equal(t, y.fileCount(), 0, "files are left of a body that was replaced")
+	})
 }
 
 // Blocks that nobody commits are kept for a week.
@@ -218,58 +220,61 @@ func TestBlocksThatNobodyCommitsGo(t *testing.T) {
 
 // A deleted container's blobs are gone with it, also if it is made anew.
 func TestADeletedContainerIsEmptyWhenMadeAnew(t *testing.T) {
-	y := newYard(t)
-	y.put("small", []byte("x"), Conditions{})
-	y.put("large", noise(1, large), Conditions{})
-	y.block("blocks", "1", noise(1, 10))
-	testkit.Must(t, y.DeleteContainer(t.Context(), box, Conditions{}))
-	testkit.ErrorIs(t, testkit.Err(y.Blob(t.Context(), in("small"), Conditions{})), ErrContainerNotFound, "a blob in no container")
-	testkit.Must(t, testkit.Err(y.CreateContainer(t.Context(), box, nil)))
-	if page, err := y.List(t.Context(), box, ListQuery{Uncommitted: true}); err != nil || len(page.Blobs) != 0 {
-		t.Errorf("the new one has %v, %v", page.Blobs, err)
-	}
-	testkit.Must(t, y.Sweep(t.Context()))
-	testkit.Equal(t, y.fileCount(), 0, "files are left")
+	onBoth(t, func(t *testing.T, y *yard) {
+		y.put("small", []byte("x"), Conditions{})
+		y.put("large", noise(1, large), Conditions{})
+		y.block("blocks", "1", noise(1, 10))
+		testkit.Must(t, y.DeleteContainer(t.Context(), box, Conditions{}))
+		testkit.ErrorIs(t, testkit.Err(y.Blob(t.Context(), in("small"), Conditions{})), ErrContainerNotFound, "a blob in no container")
+		testkit.Must(t, testkit.Err(y.CreateContainer(t.Context(), box, nil)))
+		if page, err := y.List(t.Context(), box, ListQuery{Uncommitted: true}); err != nil || len(page.Blobs) != 0 {
+			t.Errorf("the new one has %v, %v", page.Blobs, err)
+		}
+		testkit.Must(t, y.Sweep(t.Context()))
+		testkit.Equal(t, y.fileCount(), 0, "files are left")
+	})
 }
 
 func TestLimits(t *testing.T) {
-	y := newYard(t)
-	_, err := y.Put(t.Context(), in("b"), strings.NewReader(""), Content{Metadata: map[string]string{"a": strings.Repeat("x", MaxMetadataBytes)}}, Conditions{})
-	testkit.ErrorIs(t, err, ErrMetadata, "too much metadata")
-	for _, name := range []string{"a-b", "", "1a", "a b", "ä"} {
-		if _, err := y.SetMetadata(t.Context(), in("b"), map[string]string{name: ""}, Conditions{}); !errors.Is(err, ErrMetadata) {
-			t.Errorf("metadata %q: %v", name, err)
+	onBoth(t, func(t *testing.T, y *yard) {
+		_, err := y.Put(t.Context(), in("b"), strings.NewReader(""), Content{Metadata: map[string]string{"a": strings.Repeat("x", MaxMetadataBytes)}}, Conditions{})
+		testkit.ErrorIs(t, err, ErrMetadata, "too much metadata")
+		for _, name := range []string{"a-b", "", "1a", "a b", "ä"} {
+			if _, err := y.SetMetadata(t.Context(), in("b"), map[string]string{name: ""}, Conditions{}); !errors.Is(err, ErrMetadata) {
+				t.Errorf("metadata %q: %v", name, err)
+			}
 		}
-	}
-	if _, err := y.Put(t.Context(), in(strings.Repeat("x", MaxNameBytes+1)), strings.NewReader(""), Content{}, Conditions{}); !errors.Is(err, ErrName) {
-		t.Errorf("a long name: %v", err)
-	}
-	longest := strings.Repeat("x", MaxNameBytes)
-	y.put(longest, noise(1, large), Conditions{})
-	y.wantBody(longest, noise(1, large))
-	if page, err := y.List(t.Context(), box, ListQuery{Prefix: "xx"}); err != nil || len(page.Blobs) != 1 || page.Blobs[0].Name != longest {
-		t.Errorf("the longest name is not listed: %v", err)
-	}
-	y.bodies.limit = 1 << 20
-	if _, err := y.Put(t.Context(), in("big"), bytes.NewReader(make([]byte, 1<<20+1)), Content{}, Conditions{}); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("a body that is too large: %v", err)
-	}
-	y.put("big", make([]byte, 1<<20), Conditions{})
-	if _, err := y.Commit(t.Context(), in("b"), make([]BlockName, MaxBlocks+1), Content{}, Conditions{}); !errors.Is(err, ErrTooMany) {
-		t.Errorf("too many blocks: %v", err)
-	}
+		if _, err := y.Put(t.Context(), in(strings.Repeat("x", MaxNameBytes+1)), strings.NewReader(""), Content{}, Conditions{}); !errors.Is(err, ErrName) {
+			t.Errorf("a long name: %v", err)
+		}
+		longest := strings.Repeat("x", MaxNameBytes)
+		y.put(longest, noise(1, large), Conditions{})
+		y.wantBody(longest, noise(1, large))
+		if page, err := y.List(t.Context(), box, ListQuery{Prefix: "xx"}); err != nil || len(page.Blobs) != 1 || page.Blobs[0].Name != longest {
+			t.Errorf("the longest name is not listed: %v", err)
+		}
+		y.bodies.limit = 1 << 20
+		if _, err := y.Put(t.Context(), in("big"), bytes.NewReader(make([]byte, 1<<20+1)), Content{}, Conditions{}); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("a body that is too large: %v", err)
+		}
+		y.put("big", make([]byte, 1<<20), Conditions{})
+		if _, err := y.Commit(t.Context(), in("b"), make([]BlockName, MaxBlocks+1), Content{}, Conditions{}); !errors.Is(err, ErrTooMany) {
+			t.Errorf("too many blocks: %v", err)
+		}
+	})
 }
 
 // A body that breaks off is stored nowhere, however small it is.
 func TestABodyThatBreaksOffIsNotStored(t *testing.T) {
-	for _, size := range []int{10, large} {
-		y := newYard(t)
-		broken := io.MultiReader(bytes.NewReader(noise(1, size)), errorReader{io.ErrUnexpectedEOF})
-		testkit.ErrorIs(t, testkit.Err(y.Put(t.Context(), in("b"), broken, Content{}, Conditions{})), ErrCutShort, "after %d bytes", size)
-		if _, err := y.Blob(t.Context(), in("b"), Conditions{}); !errors.Is(err, ErrBlobNotFound) || y.fileCount() != 0 {
-			t.Errorf("after %d bytes there is something: %v, %d files", size, err, y.fileCount())
+	onBoth(t, func(t *testing.T, y *yard) {
+		for _, size := range []int{10, large} {
+			broken := io.MultiReader(bytes.NewReader(noise(1, size)), errorReader{io.ErrUnexpectedEOF})
+			testkit.ErrorIs(t, testkit.Err(y.Put(t.Context(), in("b"), broken, Content{}, Conditions{})), ErrCutShort, "after %d bytes", size)
+			if _, err := y.Blob(t.Context(), in("b"), Conditions{}); !errors.Is(err, ErrBlobNotFound) || y.fileCount() != 0 {
+				t.Errorf("after %d bytes there is something: %v, %d files", size, err, y.fileCount())
+			}
 		}
-	}
+	})
 }
 
 type errorReader struct{ err error }
