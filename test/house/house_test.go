@@ -32,8 +32,8 @@ var floors = [][]string{
 	{"internal/amqp/wire", "internal/hubs/auth", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/groupentry", "internal/storage/vfs", "internal/grid/hops", "internal/quota", "internal/grid/retry", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/functions/breaker", "internal/functions/triage", "internal/config/quantity", "internal/service", "internal/panics", "internal/parallel", "internal/sleep", "internal/transport/pipe", "internal/transport/admission"},
 	{"admin", "event", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/...", "internal/hubs/access/oidc"},
 	{"internal/amqp/message", "internal/storage/eventlog", "internal/storage/meta", "internal/grid/schema"},
-	{"internal/api/spec", "internal/storage/eventlog/logtest", "internal/storage/jetstream/answers", "internal/storage/jetstream/frames", "internal/storage/meta/metatest", "internal/storage/meta/mirror", "internal/storage/meta/sealed", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison"},
-	{"internal/config", "internal/storage/disk", "internal/storage/bolt", "internal/storage/jetstream/...", "internal/testkit/fakehub", "processor", "internal/grid/retrylog"},
+	{"internal/api/spec", "internal/storage/eventlog/logtest", "internal/storage/jetstream/answers", "internal/storage/jetstream/frames", "internal/storage/meta/metatest", "internal/storage/meta/mirror", "internal/storage/meta/sealed", "internal/cluster", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison"},
+	{"internal/config", "internal/storage/disk", "internal/storage/bolt", "internal/storage/jetstream/...", "internal/cluster/...", "internal/testkit/fakehub", "processor", "internal/grid/retrylog"},
 	{"internal/storage/jetstream/logs", "internal/storage/jetstream/model", "internal/storage/jetstream/natsstreams", "internal/storage/jetstream/streamstest"},
 	{"internal/storage", "internal/storage/storagetest", "internal/hubs/broker", "internal/hubs/access", "processor/legacy", "processor/internal/stores", "internal/functions/circuit"},
 	{"internal/hubs/groups", "internal/hubs/hubstest", "internal/hubs/blob", "processor/...", "internal/grid/topics", "functions", "internal/functions/poison/box"},
@@ -51,6 +51,7 @@ var floors = [][]string{
 // Reasons that stand beside more than one edge.
 const (
 	contracts = "services know the two contracts, never an engine: there are to be several"
+	wires     = "services ask other nodes by package cluster, whatever carries it"
 	strangers = "listeners do not know each other"
 	anyHub    = "it works with any hub, a yard's or Azure's, and reaches a yard by its listeners"
 	opener    = "only the package storage knows the engines, and opens them from a URL"
@@ -72,6 +73,9 @@ var forbidden = []struct {
 	{from: "internal/functions", to: "internal/storage/disk", because: contracts},
 	{from: "internal/functions", to: "internal/storage/bolt", because: contracts},
 	{from: "internal/functions", to: "internal/storage/jetstream", because: contracts},
+	{from: "internal/hubs", to: "internal/cluster/natswire", because: wires},
+	{from: "internal/grid", to: "internal/cluster/natswire", because: wires},
+	{from: "internal/functions", to: "internal/cluster/natswire", because: wires},
 	{from: "internal/api", to: "internal/storage/disk", because: opener},
 	{from: "internal/api", to: "internal/storage/bolt", because: opener},
 	{from: "internal/api", to: "internal/storage/jetstream", because: opener},
