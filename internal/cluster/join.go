@@ -132,7 +132,7 @@ func (n *Nodes) round(ctx context.Context) error {
 	// A store that does not answer must not keep us from the next try.
 	ctx, cancel := context.WithTimeout(ctx, WriteInterval)
 	defer cancel()
-	if time.Since(n.standing.Load().from) >= WriteInterval {
+	if time.Since(n.standing.Load().from) >= WriteInterval-LookInterval/2 { // the ticks are not exact
 		if err := n.write(ctx); err != nil {
 			return err
 		}

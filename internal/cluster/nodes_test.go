@@ -142,7 +142,7 @@ func TestAShortCutIsNoBreak(t *testing.T) {
 		before, _ := a.Standing()
 		for range 5 {
 			way.cut.Store(true)
-			time.Sleep(7 * time.Second)
+			time.Sleep(6 * time.Second)
 			way.cut.Store(false)
 			time.Sleep(cluster.WriteInterval + cluster.LookInterval)
 		}
