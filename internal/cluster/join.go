@@ -181,7 +181,7 @@ func (n *Nodes) review(ctx context.Context) error {
 // wrote notes a write that began at from.
 func (n *Nodes) wrote(from time.Time) {
 	before := *n.standing.Load()
-	after := before.wrote(from, time.Now())
+	after := before.wrote(n.presence.Counter, from, time.Now())
 	n.standing.Store(&after)
 	if after.term == before.term {
 		return

@@ -149,8 +149,13 @@ func (n *Nodes) Members() []Member {
 
 // Alive reports whether a node is alive, which is true of every node until it is seen to be dead:
 // it took its own entry away, or nothing of it has changed for DeadAfter, while this node could
-// read. What a dead node held may be taken. It does no I/O.
-func (n *Nodes) Alive(node Node) bool {
+// read. It does no I/O.
+func (n *Nodes) Alive(node Node) bool { return n.AliveIn(node, 0) }
+
+// AliveIn is Alive of a node that is known to have been in a term (see Standing). Who wants to take
+// what a node holds asks so, with the term in which that node wrote that it does: a node that was
+// dead and has come back holds it again, and its claim may be here before the news of its return.
+func (n *Nodes) AliveIn(node Node, term uint64) bool {
 	if node == n.self {
 		return true
 	}
@@ -159,14 +164,14 @@ func (n *Nodes) Alive(node Node) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.roster.alive(time.Now(), node)
+	return n.roster.alive(time.Now(), node, term)
 }
 
-// AwaitDeath waits until a node is seen to be dead. The error is ctx's cause.
-func (n *Nodes) AwaitDeath(ctx context.Context, node Node) error {
+// AwaitDeath waits until a node, which was in a term, is seen to be dead. The error is ctx's cause.
+func (n *Nodes) AwaitDeath(ctx context.Context, node Node, term uint64) error {
 	for {
 		changed := n.Changed()
-		if !n.Alive(node) {
+		if !n.AliveIn(node, term) {
 			return nil
 		}
 		select {
@@ -199,7 +204,9 @@ func (n *Nodes) MayAct() bool {
 }
 
 // Standing is MayAct with the number of the present term, which rises whenever the node was quiet
-// in between. Who took something in an earlier term looks whether it still has it.
+// in between. Who took something in an earlier term looks whether it still has it, and says in the
+// store that it holds it in the new one: until then others may take it from a node that they have
+// seen dead.
 func (n *Nodes) Standing() (term uint64, mayAct bool) {
 	if n.alone {
 		return 1, true

@@ -76,7 +76,7 @@ func TestNodesSeeEachOther(t *testing.T) {
 
 		way.cut.Store(true)
 		began := time.Now()
-		testkit.Must(t, a.AwaitDeath(t.Context(), c.Self()))
+		testkit.Must(t, a.AwaitDeath(t.Context(), c.Self(), 0))
 		if took := time.Since(began); took < cluster.QuietAfter || took > 20*time.Second {
 			t.Errorf("it was dead after %v", took)
 		}
@@ -122,7 +122,7 @@ func TestWhoIsCutOffIsQuietFirst(t *testing.T) {
 			}
 			way.cut.Store(false)
 			time.Sleep(2 * cluster.WriteInterval)
-			if after, ok := b.Standing(); !ok || after != term+1 {
+			if after, ok := b.Standing(); !ok || after <= term {
 				t.Errorf("it is back in term %d, may act: %t; it was in %d", after, ok, term)
 			}
 			leave()
@@ -246,7 +246,7 @@ func TestWhoWasReplacedEnds(t *testing.T) {
 		if first.MayAct() || !second.MayAct() {
 			t.Error("the wrong one may act")
 		}
-		testkit.Must(t, third.AwaitDeath(t.Context(), first.Self()))
+		testkit.Must(t, third.AwaitDeath(t.Context(), first.Self(), 0))
 		wantLive(t, third, "a", "c")
 	})
 }

@@ -15,7 +15,7 @@ const nodesPrefix = "nodes/"
 // presence is what a node writes about itself.
 type presence struct {
 	Incarnation string `json:"incarnation"`
-	// Counter rises with each write. Others look at no more than that it changes.
+	// Counter rises with each write, from 1.
 	Counter uint64    `json:"counter"`
 	Started time.Time `json:"started"`
 	Version string    `json:"version,omitempty"`
@@ -40,9 +40,9 @@ type sighting struct {
 	// since is when the counter was first seen as it is, by our clock; of a node that was never
 	// seen, when it was first asked for.
 	since time.Time
-	// listed: it has an entry now, as far as we know. seen: it once had.
-	listed, seen bool
-	dead         bool
+	// listed: it has an entry now, as far as we know.
+	listed bool
+	dead   bool
 }
 
 // roster is what a node has seen of all others, and what follows from it. It does no I/O and has
@@ -55,14 +55,16 @@ func (r roster) observe(now time.Time, found map[Node]presence) (changed bool) {
 	for node, p := range found {
 		s := r[node]
 		if s == nil {
-			s = &sighting{since: now, dead: true} // until the next line
+			s = &sighting{since: now}
 			r[node] = s
 		}
-		if !s.seen || s.Counter != p.Counter {
-			changed = changed || s.dead || !s.seen
+		changed = changed || !s.listed
+		if p.Counter > s.Counter {
+			changed = changed || s.dead
 			s.since, s.dead = now, false
 		}
-		s.presence, s.listed, s.seen = p, true, true
+		p.Counter = max(p.Counter, s.Counter)
+		s.presence, s.listed = p, true
 	}
 	ids := make(map[string]bool, len(found))
 	for node := range found {
@@ -120,20 +122,25 @@ func (r roster) forget(now time.Time) (left []Node) {
 	return left
 }
 
-// alive reports whether a node lives, as far as is known. One that nobody here has heard of lives
-// until it was looked for as long as for any other: its entry may not have reached us.
-func (r roster) alive(now time.Time, node Node) bool {
+// alive reports whether a node lives, as far as is known, of which we have read elsewhere that it
+// was in a term. That is as good as its entry, which may not have reached us: a node that nobody here
+// has heard of, or not of that term, lives until nothing has changed for as long as of any other.
+func (r roster) alive(now time.Time, node Node, term uint64) bool {
 	s := r[node]
 	if s == nil {
-		r[node] = &sighting{since: now}
-		return true
+		s = &sighting{since: now}
+		r[node] = s
+	}
+	if term > s.Counter {
+		s.Counter, s.since, s.dead = term, now, false
 	}
 	return !s.dead
 }
 
 // standing is how long a node may act.
 type standing struct {
-	// term counts the spans of time in which it could act without a break.
+	// term is the counter of the write that began the span of time in which it can act without a
+	// break. Zero: nothing was written.
 	term uint64
 	// from is when the last successful write began.
 	from time.Time
@@ -141,10 +148,10 @@ type standing struct {
 
 func (s standing) mayAct(now time.Time) bool { return s.term > 0 && now.Sub(s.from) < QuietAfter }
 
-// wrote is the standing after a write that began at from and was acknowledged at now.
-func (s standing) wrote(from, now time.Time) standing {
+// wrote is the standing after a write of the counter that began at from and was acknowledged at now.
+func (s standing) wrote(counter uint64, from, now time.Time) standing {
 	if !s.mayAct(now) { // also where it became quiet while it waited
-		s.term++
+		s.term = counter
 	}
 	s.from = from
 	return s

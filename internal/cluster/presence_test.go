@@ -48,12 +48,29 @@ func TestRoster(t *testing.T) {
 			r.observe(at(14), found{again: {Counter: 1}})
 		}, 15, []Node{a}, []Node{again}},
 		{"who was never seen lives for as long as anyone", func(r roster) {
-			r.alive(at(5), a)
+			r.alive(at(5), a, 0)
 			r.observe(at(6), found{})
 		}, 19.9, nil, []Node{a}},
 		{"and is dead then", func(r roster) {
-			r.alive(at(5), a)
+			r.alive(at(5), a, 0)
 			r.observe(at(6), found{})
+		}, 20, []Node{a}, nil},
+		{"a claim of a later term is a sign of life", func(r roster) {
+			r.observe(at(0), found{a: {Counter: 3}})
+			r.bury(at(15))
+			r.alive(at(20), a, 4)
+			r.observe(at(21), found{a: {Counter: 3}}) // a stale look
+		}, 34.9, nil, []Node{a}},
+		{"for as long as any other", func(r roster) {
+			r.observe(at(0), found{a: {Counter: 3}})
+			r.bury(at(15))
+			r.alive(at(20), a, 4)
+			r.observe(at(21), found{a: {Counter: 4}})
+		}, 35, []Node{a}, nil},
+		{"one of an earlier term is none", func(r roster) {
+			r.observe(at(0), found{a: {Counter: 3}})
+			r.bury(at(15))
+			r.alive(at(20), a, 3)
 		}, 20, []Node{a}, nil},
 		{"the dead stay dead while nothing changes", func(r roster) {
 			r.observe(at(0), found{a: {Counter: 1}})
@@ -67,12 +84,12 @@ func TestRoster(t *testing.T) {
 			test.run(r)
 			r.bury(at(test.now))
 			for _, node := range test.dead {
-				if r.alive(at(test.now), node) {
+				if r.alive(at(test.now), node, 0) {
 					t.Errorf("%s lives", node)
 				}
 			}
 			for _, node := range test.live {
-				if !r.alive(at(test.now), node) {
+				if !r.alive(at(test.now), node, 0) {
 					t.Errorf("%s is dead", node)
 				}
 			}
@@ -109,12 +126,12 @@ func TestStanding(t *testing.T) {
 		{0, 0, 1, 11},
 		{3, 4, 1, 14},   // counted from before the write
 		{6, 13, 1, 17},  // answered in time
-		{9, 18, 2, 20},  // quiet from 17 on
-		{40, 60, 3, 51}, // too late to be of use
-		{62, 62, 4, 73},
+		{9, 18, 4, 20},  // quiet from 17 on
+		{40, 60, 5, 51}, // too late to be of use
+		{62, 62, 6, 73},
 	}
 	for i, step := range steps {
-		s = s.wrote(at(step.from), at(step.to))
+		s = s.wrote(uint64(i+1), at(step.from), at(step.to))
 		if s.term != step.term {
 			t.Errorf("step %d: term %d, want %d", i, s.term, step.term)
 		}
