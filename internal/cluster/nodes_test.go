@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -311,4 +312,44 @@ func TestCheckID(t *testing.T) {
 	if _, err := cluster.New(cluster.Config{Store: metatest.NewMemory(), Wire: &clustertest.Network{}, ID: "a>"}); err == nil {
 		t.Error("a node with a bad ID was made")
 	}
+}
+
+// late is a node's way to a store whose reads are as old as the last time it had to be fresh, or
+// wrote something that conflicted.
+type late struct {
+	meta.Store
+	mu   sync.Mutex
+	seen []meta.Entry // guarded by mu
+}
+
+func (l *late) Fresh(ctx context.Context, prefix string) error {
+	entries, err := l.Store.List(ctx, "")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = entries
+	return err
+}
+
+func (l *late) List(context.Context, string) ([]meta.Entry, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.seen), nil
+}
+
+// C4: nobody is taken for dead because reads are old.
+func TestStaleReadsKillNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard()
+		way := y.reach()
+		a, _ := clustertest.Join(t, y.network, way, "a")
+		b, _ := clustertest.Join(t, y.network, &late{Store: y.entries}, "b")
+		for range 120 {
+			time.Sleep(time.Second)
+			if !b.Alive(a.Self()) {
+				t.Fatal("who lives is dead")
+			}
+		}
+		way.cut.Store(true)
+		testkit.Must(t, b.AwaitDeath(t.Context(), a.Self(), 0))
+	})
 }

@@ -40,6 +40,7 @@ var fixed = map[string][]string{
 	"internal/functions/notify":          {`json:"told`},
 	"internal/grid/deadletter":           {`json:"place`},
 	"internal/grid/retrylog":             {"grid-tiers", "grid/tiers/", "tier-", "grid/shelves/", "shelf-"},
+	"internal/hubs/broker":               {"places/"},
 	"internal/hubs/groups":               {"fact/"},
 	"internal/hubs/groupwire":            {"facts", `json:"fact`},
 	"internal/storage/bolt":              {"facts"},

@@ -21,8 +21,10 @@ type feed struct {
 	share   *admission.Share
 	dropped bool
 	resume  eventlog.Sequence
-	// wake and appendEvent are functions of the feed's own, made once: making one is an allocation.
+	// wake, unpause and appendEvent are functions of the feed's own, made once: making one is an
+	// allocation.
 	wake        func()
+	unpause     func()
 	appendEvent func([]byte, int) []byte
 	// awaiting: the cursor will call wake.
 	awaiting atomic.Bool
@@ -38,7 +40,7 @@ type feed struct {
 
 func newFeed(r *receiver, share *admission.Share) *feed {
 	f := &feed{receiver: r, cursor: r.seat.Cursor, share: share, bad: eventlog.NoSequence}
-	f.appendEvent = f.append
+	f.appendEvent, f.unpause = f.append, r.link.Wake
 	f.wake = func() {
 		f.awaiting.Store(false)
 		r.link.Wake()
@@ -58,6 +60,9 @@ func (f *feed) run(ctx context.Context) error {
 	f.share.Touch()
 	// First credit, then events: what nobody may be given need not be in memory.
 	for f.link.Wanted() {
+		if !f.seat.Ready(f.unpause) { // what was fetched is kept
+			return nil
+		}
 		if len(f.events) == 0 {
 			if err := f.fetch(ctx); err != nil {
 				return err

@@ -42,6 +42,10 @@ type reader struct {
 	unread error // of an event that could not be read; the next ones can
 	final  error // nothing more is to come
 
+	// ready has room for a sign that the reader, which was paused, may go on; unpause gives it.
+	ready   chan struct{}
+	unpause func()
+
 	// wait is the context of the last wait, made of one with the Done waitOf.
 	wait   context.Context
 	waitOf <-chan struct{}
@@ -55,7 +59,13 @@ type reader struct {
 
 // Open takes a slot at the partition; it is the reader's when Open returns.
 func (s *source) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, error) {
-	r := &reader{source: s, cfg: cfg}
+	r := &reader{source: s, cfg: cfg, ready: make(chan struct{}, 1)}
+	r.unpause = func() {
+		select {
+		case r.ready <- struct{}{}:
+		default:
+		}
+	}
 	r.cfg.Group = cmp.Or(r.cfg.Group, broker.DefaultGroup)
 	if err := r.sit(ctx); err != nil {
 		return nil, r.error(translate(err))
@@ -198,6 +208,15 @@ func (r *reader) take(ctx context.Context, dst []event.Event, most int) ([]event
 				return dst, err
 			}
 			r.rest = run
+		}
+		if !r.seat.Ready(r.unpause) {
+			if len(given) > len(dst) {
+				break
+			}
+			if err := sleep.For(r.until(ctx), maxPause, r.ready); err != nil {
+				return dst, err
+			}
+			continue
 		}
 		given = r.decode(given, min(most-(len(given)-len(dst)), len(r.rest.Events)))
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -48,6 +49,8 @@ type Config struct {
 	Meta   meta.Store
 	// Namespace is the name that hubs are found under by clients. Empty means "eventyard".
 	Namespace string
+	// Nodes are those that serve these hubs. Nil means that this is the only one.
+	Nodes *cluster.Nodes
 	// Quota bounds what is published to all hubs; nil: nothing does.
 	Quota *quota.Meter
 	// Log takes what the broker did; nil means slog.Default().
@@ -94,6 +97,9 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		slots:     &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
 	}
 	b.hubs.live.Store(&map[string]*hub{})
+	if cfg.Nodes != nil && !cfg.Nodes.Single() {
+		b.slots.shared = newSharing(b, cfg.Nodes)
+	}
 	b.ledgers = &ledgers{broker: b, all: make(map[eventlog.PartitionID]*ledger)}
 	b.definitions = mirror.New(mirror.Config[definition]{
 		Store: cfg.Meta, Prefix: hubsPrefix, Name: "hubs", Decode: decodeDefinition, Encode: encode[definition], Apply: b.hubs.show, Log: b.log,
@@ -154,13 +160,17 @@ func (b *Broker) resumeDeletions(ctx context.Context) error {
 // Run follows the changes that other nodes make, until ctx ends, and returns nil
 // then. Without it the broker knows only its own. It also keeps what is known of
 // producers close to the end of the log, for a fast start, and has logs provided that
-// the engine could not provide before.
+// the engine could not provide before. Where there are several nodes it also frees receivers' slots in
+// the store, and evicts those that have lost theirs elsewhere.
 func (b *Broker) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
 	defer keeping.Wait()
 	defer stop()
 	keeping.Go(func() { b.ledgers.run(ctx) })
+	if b.slots.shared != nil {
+		keeping.Go(func() { b.slots.shared.run(ctx) })
+	}
 	keeping.Go(func() { b.hubs.logs.Run(ctx, b.unprovided) })
 	return b.definitions.Run(ctx)
 }

@@ -84,6 +84,12 @@ func (b *Broker) wasDeleted(ctx context.Context, h *hub) bool {
 	return b.seemsDeleted(ctx, h)
 }
 
+// logWasDeleted is wasDeleted for who knows the hub by its log.
+func (b *Broker) logWasDeleted(ctx context.Context, log string) bool {
+	h := b.hubs.byLog()[log]
+	return h == nil || b.wasDeleted(ctx, h)
+}
+
 // refresh is called between writing a record and looking for the deletion that may have missed it.
 // The other side does so between its mark and its list (deleteEntries), so at least one sees the
 // other. Where that fails the look is as good as it can be.

@@ -19,19 +19,19 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// cluster is brokers on nodes of one storage, each with doubles of its own.
-type cluster struct {
+// fleet is brokers on nodes of one storage, each with doubles of its own.
+type fleet struct {
 	yard
 	nodes   *logtest.Nodes
 	doubles []yard
 	brokers []*Broker
 }
 
-// newCluster has a hub of one partition, and brokers that know it.
-func newCluster(t *testing.T, nodes int) *cluster {
+// newFleet has a hub of one partition, and brokers that know it.
+func newFleet(t *testing.T, nodes int) *fleet {
 	t.Helper()
 	y := newYard(t)
-	c := &cluster{yard: y, nodes: logtest.NewNodes(y.Engine)}
+	c := &fleet{yard: y, nodes: logtest.NewNodes(y.Engine)}
 	mustCreate(t, y.open(t), "orders", 1)
 	for range nodes {
 		c.join(t)
@@ -40,7 +40,7 @@ func newCluster(t *testing.T, nodes int) *cluster {
 }
 
 // join opens one more.
-func (c *cluster) join(t *testing.T) *Broker {
+func (c *fleet) join(t *testing.T) *Broker {
 	t.Helper()
 	y := c.yard.node()
 	y.Engine = logtest.NewFaulty(c.nodes.Node())
@@ -72,7 +72,7 @@ func insist(t *testing.T, p *Producer, first int32, messages ...string) Publishe
 
 // C2: what a producer sends again by way of another node is stored once, there and back.
 func TestRepeatsThroughAnotherNode(t *testing.T) {
-	c := newCluster(t, 2)
+	c := newFleet(t, 2)
 	var producers []*Producer
 	for _, b := range c.brokers {
 		producers = append(producers, mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(0)), Last: atZero}))
@@ -98,7 +98,7 @@ func TestRepeatsThroughAnotherNode(t *testing.T) {
 // C2: what one node knows of others' producers it knows after a start, too, and so does a new one.
 func TestANodeKnowsWhatOthersHaveStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 2)
+		c := newFleet(t, 2)
 		stop := []func(){testkit.Run(t, c.brokers[0].Run), testkit.Run(t, c.brokers[1].Run)}
 		begin := func(b *Broker, id int64) *Producer {
 			return mustBegin(t, b, "orders", ProducerConfig{ID: &id, Epoch: new(int16(0)), Last: atZero})
@@ -131,7 +131,7 @@ func TestANodeKnowsWhatOthersHaveStored(t *testing.T) {
 // through another.
 func TestAFrozenNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 2)
+		c := newFleet(t, 2)
 		cfg := ProducerConfig{ID: new(int64(7)), Epoch: new(int16(0)), Last: atZero}
 		frozen, awake := mustBegin(t, c.brokers[0], "orders", cfg), c.brokers[1]
 		mustStore(t, frozen, 0, "a")
@@ -158,7 +158,7 @@ func TestAFrozenNode(t *testing.T) {
 func TestDoubtAndAnotherNode(t *testing.T) {
 	for what, stored := range map[string]bool{"it was stored": true, "it was not": false} {
 		t.Run(what, func(t *testing.T) {
-			c := newCluster(t, 2)
+			c := newFleet(t, 2)
 			cfg := ProducerConfig{ID: new(int64(7)), Epoch: new(int16(0)), Last: atZero}
 			p := mustBegin(t, c.brokers[0], "orders", cfg)
 			doubt := error(eventlog.ErrUncertain)
@@ -181,7 +181,7 @@ func TestDoubtAndAnotherNode(t *testing.T) {
 
 // C2: an epoch that begins at one node ends the lower ones at all, also where it has stored nothing.
 func TestEpochsFenceAtAllNodes(t *testing.T) {
-	c := newCluster(t, 3)
+	c := newFleet(t, 3)
 	id := int64(7)
 	old := mustBegin(t, c.brokers[0], "orders", ProducerConfig{ID: &id, Last: atZero})
 	mustStore(t, old, 0, "a")
@@ -199,7 +199,7 @@ func TestEpochsFenceAtAllNodes(t *testing.T) {
 
 // C2: an epoch begins behind what the one before it stores by way of another node at the same time.
 func TestAnEpochBeginsBehindTheOneBefore(t *testing.T) {
-	c := newCluster(t, 2)
+	c := newFleet(t, 2)
 	id := int64(7)
 	old := mustBegin(t, c.brokers[0], "orders", ProducerConfig{ID: &id, Last: atZero})
 	mustStore(t, old, 0, "a")
@@ -232,7 +232,7 @@ func TestAnEpochBeginsBehindTheOneBefore(t *testing.T) {
 
 // C2: of two nodes that begin the same epoch at once, the one that is later to write it begins another.
 func TestAnEpochThatBothBegin(t *testing.T) {
-	c := newCluster(t, 2)
+	c := newFleet(t, 2)
 	id := int64(7)
 	mustStore(t, mustBegin(t, c.brokers[0], "orders", ProducerConfig{ID: &id, Last: atZero}), 0, "a")
 	var first *Producer
@@ -270,7 +270,7 @@ func TestWhatWasLeftAloneIsReadAgain(t *testing.T) {
 // C2: however many begin at once, and wherever, no two have the same epoch.
 func TestEpochsAreEachBegunOnce(t *testing.T) {
 	const nodes, each = 3, 10
-	c := newCluster(t, nodes)
+	c := newFleet(t, nodes)
 	var mu sync.Mutex
 	var epochs []int16
 	var wg sync.WaitGroup
@@ -305,7 +305,7 @@ func TestProducersOfManyNodes(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
-			c := newCluster(t, 3)
+			c := newFleet(t, 3)
 			for i, y := range c.doubles {
 				y.Engine.Inject(shaky(rand.New(rand.NewPCG(seed, uint64(10+i)))))
 			}

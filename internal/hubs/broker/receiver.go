@@ -3,8 +3,10 @@ package broker
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // ReceiverConfig says who wants to read a partition for a group.
@@ -15,8 +17,8 @@ type ReceiverConfig struct {
 	Epoch *int64
 	// Name is what others see of it in errors; empty if it has none.
 	Name string
-	// Evict is called once when another receiver takes the slot, before that one's Receive returns,
-	// with no lock held; nothing may be given to this one's client once it has returned. It may be
+	// Evict is called once when another receiver takes the slot, at whichever node, before that one's
+	// Receive returns, with no lock held; nothing may be given to this one's client once it has returned. It may be
 	// called a moment before Receive returns to the caller, and a moment after Close did: the other
 	// came at the same time. It must not ask for the same slot again. Nil: nobody is notified.
 	Evict func(err *EvictedError)
@@ -37,6 +39,16 @@ type Receiver struct {
 	at    slotID
 	// seated is guarded by slots.mu.
 	seated bool
+
+	// What follows is for slots that several nodes share; shared is nil otherwise. id names the
+	// receiver there, gone is closed when nothing more goes to its client, revision is that of the
+	// write by which it got the slot (zero: none yet; guarded by slots.mu), term the node's in which
+	// it was last confirmed.
+	shared   *sharing
+	id       string
+	gone     chan struct{}
+	revision meta.Revision
+	term     atomic.Uint64
 }
 
 // Receive takes a slot. Errors: *EpochError, *ReceiverQuotaError, *NotFoundError,

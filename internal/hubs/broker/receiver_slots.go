@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // slots is where the receivers of this node sit.
@@ -14,12 +16,12 @@ import (
 // whom it evicts have been notified. So when it begins to read, nobody before it still does:
 // also not one whom its predecessor evicted a moment ago and who is slow to go.
 //
-// One node decides by itself here. On a cluster the receivers of a slot become one entry
-// of the meta store, each with its node's presence: take then reads it, applies the same
-// rule, and a compare-and-set decides who was first; a watch brings the evictions to the
-// nodes of those who have to go.
+// On one machine that is all. Where a yard has several nodes the rule is applied to one entry of the
+// store for each slot, and this is what the node knows of its own receivers; see sharing.
 type slots struct {
 	seats prometheus.Gauge
+	// shared is nil on one machine.
+	shared *sharing
 
 	mu sync.Mutex
 	// all holds those that somebody has or wants. Guarded by mu.
@@ -37,10 +39,17 @@ type slot struct {
 	coming int
 	// seated are at most MaxReceivers. Guarded by slots.mu.
 	seated []*Receiver
+	// entry is the newest that is known of the slot where it is shared, as of revision. Guarded by
+	// slots.mu.
+	entry    slotEntry
+	revision meta.Revision
 }
 
 // take lets a receiver in, or says why not. Whom it evicts has been notified when it returns.
 func (ps *slots) take(ctx context.Context, r *Receiver) error {
+	if ps.shared != nil {
+		return ps.shared.take(ctx, r)
+	}
 	p, leave, err := ps.enter(ctx, r.at)
 	if err != nil {
 		return err
@@ -57,6 +66,9 @@ func (ps *slots) take(ctx context.Context, r *Receiver) error {
 
 // disconnect evicts all who have an epoch, in favour of nobody.
 func (ps *slots) disconnect(ctx context.Context, at slotID) (int, error) {
+	if ps.shared != nil {
+		return ps.shared.disconnect(ctx, at)
+	}
 	p, leave, err := ps.enter(ctx, at)
 	if err != nil {
 		return 0, err
@@ -73,7 +85,7 @@ func (ps *slots) disconnect(ctx context.Context, at slotID) (int, error) {
 	ps.mu.Unlock()
 	for _, old := range evicted {
 		if old.evict != nil {
-			old.evict(old.claim.evictedBy(claim{"an operator", old.claim.epoch}))
+			old.evict(old.claim.evictedBy(claim{operator, old.claim.epoch}))
 		}
 	}
 	return len(evicted), nil
@@ -106,7 +118,7 @@ func (ps *slots) enter(ctx context.Context, at slotID) (p *slot, leave func(), e
 
 // tidyLocked forgets a slot that nobody has or wants.
 func (ps *slots) tidyLocked(at slotID, p *slot) {
-	if p.coming == 0 && len(p.seated) == 0 {
+	if p.coming == 0 && len(p.seated) == 0 && ps.all[at] == p {
 		delete(ps.all, at)
 	}
 }
@@ -130,10 +142,14 @@ func (ps *slots) seat(p *slot, r *Receiver) ([]*Receiver, error) {
 	for _, old := range evicted {
 		ps.unseatLocked(p, old)
 	}
+	ps.seatLocked(p, r)
+	return evicted, nil
+}
+
+func (ps *slots) seatLocked(p *slot, r *Receiver) {
 	p.seated = append(p.seated, r)
 	r.seated = true
 	ps.seats.Inc()
-	return evicted, nil
 }
 
 func (ps *slots) unseatLocked(p *slot, r *Receiver) {
@@ -150,5 +166,30 @@ func (ps *slots) free(r *Receiver) {
 	}
 	p := ps.all[r.at]
 	ps.unseatLocked(p, r)
+	if r.shared != nil {
+		r.shared.forgetLocked(r)
+	}
+	ps.tidyLocked(r.at, p)
+}
+
+// expel evicts a receiver of a shared slot. It is silent when this returns, whoever was first to
+// evict it.
+func (ps *slots) expel(r *Receiver, why *EvictedError) {
+	ps.mu.Lock()
+	p, first := ps.all[r.at], r.seated
+	if first {
+		ps.unseatLocked(p, r)
+	}
+	ps.mu.Unlock()
+	if !first {
+		<-r.gone
+		return
+	}
+	if r.evict != nil {
+		r.evict(why)
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	r.shared.forgetLocked(r)
 	ps.tidyLocked(r.at, p)
 }

@@ -11,7 +11,7 @@ type ReceiverInfo struct {
 	Epoch *int64
 }
 
-// Receivers lists who reads for a group at this node, in order of the partitions. A
+// Receivers lists who reads for a group, at whichever node, in order of the partitions. A
 // *NotFoundError if there is no such hub or group.
 func (b *Broker) Receivers(ctx context.Context, hub, group string) ([]ReceiverInfo, error) {
 	h, err := b.find(hub)
@@ -23,6 +23,13 @@ func (b *Broker) Receivers(ctx context.Context, hub, group string) ([]ReceiverIn
 		return nil, err
 	}
 	var all []ReceiverInfo
+	if b.slots.shared != nil {
+		there, err := b.slots.shared.list(ctx, h.log, g.Name)
+		for _, partition := range h.PartitionIDs() {
+			all = append(all, there[partition]...)
+		}
+		return all, err
+	}
 	for _, partition := range h.PartitionIDs() {
 		all = append(all, b.slots.present(slotID{log: h.log, group: g.Name, partition: partition})...)
 	}
@@ -43,7 +50,7 @@ func (ps *slots) present(at slotID) (there []ReceiverInfo) {
 	return there
 }
 
-// Disconnect ends those receivers of a group's partition at this node that have an epoch, for an
+// Disconnect ends those receivers of a group's partition that have an epoch, at whichever node, for an
 // operator, and tells how many there were: each keeps everybody with a lower one from the
 // partition. They are notified when it returns. A *NotFoundError if there is no such partition or
 // group.
