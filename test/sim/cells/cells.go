@@ -4,6 +4,8 @@
 //
 //	hubs       how full cells get, how often a hub must move, and what a move copies
 //	lost       what the clients of a lost cell do to it when it comes back
+//	webhooks   how a backlog of webhooks drains, and how other subscriptions fare meanwhile
+//	directory  what calls meet while a hub moves and nodes do not know it yet
 //
 // A seed makes a run, and the same run each time. Tests fail only for what follows from a rule,
 // whatever chance does: nothing is lost or stored twice, what is moved fits, no work is done for

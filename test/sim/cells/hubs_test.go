@@ -20,7 +20,7 @@ const (
 	streamBytes = 0.08 * cellBytes // a second: a hub has as many streams as it needs, at most 16
 	copyBytes   = 0.1 * cellBytes  // a second: what a move may take of a cell
 	swing       = 0.5              // of a hub's mean: its day goes up and down so much
-	drift       = 0.001            // a day: half as much again in a year
+	drift       = 0.001            // a day: with the jumps, twice as much in a year
 	sigma       = 0.02             // a day: how much the growth of hubs differs
 	jumps       = 1.0 / 2000       // of hubs a day: three times the load from then on
 	churn       = 1.0 / 1000       // of hubs a day: one is deleted, and another comes
@@ -52,9 +52,9 @@ type yard struct {
 	cellOf []int
 	cells  []load
 
-	moves, stuck, hot int       // hubs moved; cells too full for want of room; cells beyond all they take
-	copied, largest   float64   // bytes, of all moves and of one
-	peaks             []float64 // of each cell on each day
+	moves, stuck    int       // hubs moved; cells that stayed too full for want of room
+	copied, largest float64   // bytes, of all moves and of one
+	peaks           []float64 // of each cell on each day
 }
 
 func newYard(cells, hubs, draws int) *yard {
@@ -113,9 +113,6 @@ func (y *yard) day(t *testing.T) {
 	for c := range y.cells {
 		total += y.cells[c].mean
 		y.peaks = append(y.peaks, y.cells[c].peak()/cellBytes)
-		if y.cells[c].peak() > cellBytes {
-			y.hot++
-		}
 	}
 	if total > 1.1*startFill*float64(len(y.cells)) {
 		y.cells = append(y.cells, load{})
@@ -168,8 +165,8 @@ func (y *yard) audit(t *testing.T) int {
 		again[c] = again[c].plus(y.hubs[h], 1)
 		streams[c] += min(16, 1+int(y.hubs[h].peak()/streamBytes))
 	}
-	for c := range again {
-		testkit.That(t, math.Abs(again[c].mean-y.cells[c].mean) < 100, "cell %d has %.0f bytes/s, and is thought to have %.0f", c, again[c].mean, y.cells[c].mean)
+	for c, is := range again {
+		testkit.That(t, math.Abs(is.mean-y.cells[c].mean) < 100, "cell %d has %.0f bytes/s, not %.0f", c, is.mean, y.cells[c].mean)
 	}
 	return slices.Max(streams)
 }
@@ -185,9 +182,8 @@ func (y *yard) checkBound(t *testing.T) (fullest, largest float64) {
 	for _, c := range y.cells {
 		fullest = max(fullest, c.peak())
 	}
-	if y.draws >= len(y.cells) {
-		testkit.That(t, fullest <= sum/float64(len(y.cells))+largest, "the fullest cell has %.0f bytes/s", fullest)
-	}
+	within := fullest <= sum/float64(len(y.cells))+largest
+	testkit.That(t, within || y.draws < len(y.cells), "the fullest cell has %.0f bytes/s", fullest)
 	return fullest / cellBytes, largest / cellBytes
 }
 
@@ -204,8 +200,8 @@ func TestHubsOverCells(t *testing.T) {
 					y.day(t)
 				}
 				y.audit(t)
-				t.Logf("start: fullest %.2f, largest hub %.2f of a cell, streams up to %d; %d days: %d cells, peaks p50 %.2f p99 %.2f most %.2f, %d cell-days past 1, %d without room; %.1f moves a week, %.0f GB a day, largest %.2f TB or %.0f h",
-					fullest, largest, streams, days, len(y.cells), quantile(y.peaks, 0.5), quantile(y.peaks, 0.99), quantile(y.peaks, 1), y.hot, y.stuck,
+				t.Logf("start: fullest %.2f, largest hub %.2f of a cell, streams up to %d; %d days: %d cells, peaks p50 %.2f p99 %.2f most %.2f; %d times no room; %.1f moves a week, %.0f GB a day, largest %.2f TB or %.0f h",
+					fullest, largest, streams, days, len(y.cells), quantile(y.peaks, 0.5), quantile(y.peaks, 0.99), quantile(y.peaks, 1), y.stuck,
 					7*float64(y.moves)/float64(days), y.copied/1e9/float64(days), y.largest/1e12, y.largest/copyBytes/3600)
 			})
 		}
