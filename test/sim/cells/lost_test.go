@@ -239,6 +239,7 @@ func TestALostCellComesBack(t *testing.T) {
 					c.run()
 					if limits { // whoever is served still waits, so all that the cell does is of use, and it can do more than what comes
 						testkit.That(t, c.connect.wasted+c.requests.wasted+c.repeats == 0, "served in vain: %d connections, %d batches, %d again", c.connect.wasted, c.requests.wasted, c.repeats)
+						testkit.That(t, c.connect.longest < admitted, "a connection waited %v", c.connect.longest)
 						testkit.That(t, c.caughtUp > 0, "%d are connected, %d behind, after %v", c.connected, c.behind(), c.now)
 					}
 					c.report(t)
