@@ -80,17 +80,18 @@ func newGrid(lanes, nodes, batch int) *grid {
 
 // step publishes, brings back what is due, and lets every node send.
 func (g *grid) step(t *testing.T, s int) {
+	now, due := timeOf(s), g.due[s]
 	for i := range g.lanes {
 		l := &g.lanes[i]
 		whole, part := math.Modf(l.parts + l.share*g.rates[s%len(g.rates)])
 		l.parts = part
 		l.add(cohort{published: s, n: int(whole)})
 		g.published += int(whole)
-		for _, c := range g.due[s][i] {
+		for _, c := range due[i] {
 			l.add(c)
 			g.waiting -= c.n
 		}
-		for len(l.queue) > 0 && retry.Expired(retry.Policy{}, timeOf(l.queue[0].published), timeOf(s)) {
+		for len(l.queue) > 0 && retry.Expired(retry.Policy{}, timeOf(l.queue[0].published), now) {
 			g.dead += l.take(l.queue[0].n)[0].n
 		}
 	}
@@ -108,9 +109,10 @@ func (g *grid) step(t *testing.T, s int) {
 func (g *grid) divide(t *testing.T, s, node int) {
 	type ask struct{ lane, requests int }
 	var asks []ask
+	now := timeOf(s)
 	for i := range g.lanes {
 		l := &g.lanes[i]
-		state := l.health.State(timeOf(s))
+		state := l.health.State(now)
 		if l.node != node || l.queued == 0 || state == retry.Waiting {
 			continue
 		}
@@ -126,7 +128,9 @@ func (g *grid) divide(t *testing.T, s, node int) {
 	for i, a := range asks {
 		gets := min(a.requests, left/(len(asks)-i))
 		left -= gets
-		testkit.That(t, gets == a.requests || gets >= fair, "step %d: a lane wants %d requests and gets %d, its share is %d", s, a.requests, gets, fair)
+		if gets < min(a.requests, fair) {
+			t.Errorf("step %d: a lane wants %d requests and gets %d, its share is %d", s, a.requests, gets, fair)
+		}
 		g.send(s, a.lane, gets)
 	}
 }
@@ -175,6 +179,9 @@ func (g *grid) attempt(s, i int, c cohort) {
 		how.Outcome, how.Status = retry.GenericError, 500
 	}
 	g.delivered += c.n - failed
+	if failed == 0 {
+		return
+	}
 	verdict := retry.Judge(retry.Policy{}, how)
 	if c.n = failed; verdict.Do == retry.GiveUp {
 		g.dead += failed
@@ -246,13 +253,13 @@ func (g *grid) String() string {
 // twice as long each time up to three hours; so it is found well within three hours.
 func TestWebhooksDrain(t *testing.T) {
 	for _, hours := range sized([][2]int{{12, 0}, {0, 4}}, [][2]int{{6, 0}, {12, 0}, {23, 0}, {0, 0}, {0, 4}, {0, 12}, {0, 22}}) {
-		for _, nodes := range sized([]int{1}, []int{1, 2, 4}) {
+		for _, nodes := range sized([]int{1}, []int{1, 4}) {
 			for _, batch := range sized([]int{1, 10}, []int{1, 10, 100}) {
 				t.Run(fmt.Sprintf("halted %d h, down %d h, %d nodes, batches of %d", hours[0], hours[1], nodes, batch), func(t *testing.T) {
 					g := newGrid(sized(50, 1000), nodes, batch)
 					g.halt, g.down = [2]int{hour, (1 + hours[0]) * hour}, [2]int{hour, (1 + hours[1]) * hour}
 					g.end = (max(hours[0], hours[1]) + 1) * hour
-					g.play(t, sized(24, 72)*hour)
+					g.play(t, sized(24, 48)*hour)
 					asked, found := 0, 0
 					for i := range g.lanes {
 						if l := &g.lanes[i]; l.asked > 0 {
