@@ -20,14 +20,15 @@ func sized[T any](usual, full T) T {
 	return usual
 }
 
-func hash(text string) uint32 {
+// hash is the one that shards are found by.
+func hash(text string) uint64 {
 	h := fnv.New32a()
 	h.Write([]byte(text))
-	return h.Sum32()
+	return uint64(h.Sum32())
 }
 
 // chance is a source of random numbers for one purpose.
-func chance(purpose string) *rand.Rand { return rand.New(rand.NewPCG(*seed, uint64(hash(purpose)))) }
+func chance(purpose string) *rand.Rand { return rand.New(rand.NewPCG(*seed, hash(purpose))) }
 
 // zipf gives n shares that sum to one and are as 1, 1/2, 1/3 …, in random order.
 func zipf(r *rand.Rand, n int) []float64 {

@@ -3,6 +3,7 @@ package cells
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -250,12 +251,8 @@ func TestALostCellComesBack(t *testing.T) {
 }
 
 func (c *comeBack) report(t *testing.T) {
-	t.Helper()
-	most := func(from, to time.Duration) (n float64) {
-		for _, tries := range c.tries[from/time.Second : to/time.Second] {
-			n = max(n, float64(tries)/connectRate/c.size)
-		}
-		return n
+	most := func(from, to time.Duration) float64 {
+		return float64(slices.Max(c.tries[from/time.Second:to/time.Second])) / connectRate / c.size
 	}
 	t.Logf("tries a second, in times of what the cell takes: %.1f when lost, %.1f after a minute, %.1f when back; %d of %d in after %v; %d behind after %v; in vain %d connections, %d batches, %d stored again; %d refused; waited up to %v and %v",
 		most(0, time.Minute), most(time.Minute, outage), most(outage, tooLong), c.connected, len(c.clients), c.lastIn.Round(time.Second), c.behind(), (c.now - outage).Round(time.Second),

@@ -41,7 +41,7 @@ type lane struct {
 	queued        int
 	parts, fails  float64 // of events still to be published, and of those that will fail
 	asked         int     // requests while its receiver was down
-	back, current int     // the steps when that had succeeded again, and when all was sent
+	back, current int     // the steps when that succeeded again (not yet: -1), and when all was sent
 }
 
 // grid is subscriptions on some nodes. In steps from halt[0] to halt[1] nothing is sent, from down[0]
@@ -52,7 +52,8 @@ type grid struct {
 	halt, down   [2]int
 	end          int                      // when all is well again
 	due          map[int]map[int][]cohort // by step and lane: what waits in retry logs
-	rates        [24 * 360]float64        // by step of a day
+	rates        [24 * 360]float64        // by step of a day, in parts of their sum
+	rated        float64                  // which is this
 
 	published, delivered, dead, waiting int
 	others, late                        int // first attempts of the others, and those after more than a minute
@@ -64,16 +65,12 @@ func newGrid(lanes, nodes, batch int) *grid {
 		node := int(hash(fmt.Sprint("subscription-", i))%shards) % nodes
 		g.lanes = append(g.lanes, lane{share: share, node: node, atRisk: i%10 == 3})
 	}
-	sum := 0.0
 	for s := range g.rates {
 		g.rates[s] = 1 + 0.6*math.Sin(2*math.Pi*float64(s)/float64(len(g.rates)))
 		if s >= 12*hour && s < 12*hour+hour/6 {
 			g.rates[s] = burst
 		}
-		sum += g.rates[s]
-	}
-	for s := range g.rates {
-		g.rates[s] *= webhooks / sum
+		g.rated += g.rates[s]
 	}
 	return g
 }
@@ -83,7 +80,7 @@ func (g *grid) step(t *testing.T, s int) {
 	now, due := timeOf(s), g.due[s]
 	for i := range g.lanes {
 		l := &g.lanes[i]
-		whole, part := math.Modf(l.parts + l.share*g.rates[s%len(g.rates)])
+		whole, part := math.Modf(l.parts + l.share*webhooks*g.rates[s%len(g.rates)]/g.rated)
 		l.parts = part
 		l.add(cohort{published: s, n: int(whole)})
 		g.published += int(whole)
@@ -138,24 +135,19 @@ func (g *grid) divide(t *testing.T, s, node int) {
 // send asks a receiver that is down one by one, and stops when it is on probation; others all at once.
 func (g *grid) send(s, i, requests int) {
 	l := &g.lanes[i]
-	if !g.isDown(l, s) {
-		for _, c := range l.take(requests * g.batch) {
-			g.attempt(s, i, c)
-		}
-		if l.asked > 0 && l.back == 0 {
-			l.back = s
-		}
-		l.health = l.health.After(retry.Probation{}, retry.Delivered, timeOf(s))
-		return
+	rounds, size, outcome := 1, requests*g.batch, retry.Delivered
+	if g.isDown(l, s) {
+		rounds, size, outcome = min(requests, concurrency), g.batch, retry.SocketError
+		l.back = -1
+	} else if l.back < 0 {
+		l.back = s
 	}
-	for range min(requests, concurrency) {
-		for _, c := range l.take(g.batch) {
+	for ; rounds > 0 && l.queued > 0 && l.health.State(timeOf(s)) != retry.Waiting; rounds-- {
+		for _, c := range l.take(size) {
 			g.attempt(s, i, c)
 		}
-		l.asked++
-		l.health = l.health.After(retry.Probation{}, retry.SocketError, timeOf(s))
-		if l.health.State(timeOf(s)) == retry.Waiting || l.queued == 0 {
-			return
+		if l.health = l.health.After(retry.Probation{}, outcome, timeOf(s)); outcome != retry.Delivered {
+			l.asked++
 		}
 	}
 }
@@ -217,15 +209,13 @@ func (l *lane) take(n int) (taken []cohort) {
 
 // play runs until a step, and notes when each lane has sent all that was older than a minute.
 func (g *grid) play(t *testing.T, until int) {
-	t.Helper()
 	for s := range until {
 		g.step(t, s)
 		queued := 0
 		for i := range g.lanes {
 			l := &g.lanes[i]
 			queued += l.queued
-			behind := len(l.queue) > 0 && s-l.queue[0].published > 6
-			if s >= g.end && l.current == 0 && !behind {
+			if s >= g.end && l.current == 0 && (len(l.queue) == 0 || since(s, l.queue[0].published) <= time.Minute) {
 				l.current = s
 			}
 		}
