@@ -6,6 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 30s
 CRASHSEEDS ?= 100000
 SIMSEEDS ?= 5000
+CELLSEED ?= 1
 INTEROP ?= .
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
@@ -55,6 +56,10 @@ crash: ## A long run of power cuts (CRASHSEEDS=100000) and kill -9
 .PHONY: sim
 sim: ## Simulated hours of the processor library, with faults (SIMSEEDS=5000), beyond what test runs
 	go test ./test/sim -run TestSimulatedHours -sim.first=1000 -sim.seeds=$(SIMSEEDS) -sim.time=1h -timeout 24h
+
+.PHONY: cells
+cells: ## The simulation of many cells at full size: the figures of docs/internals/scale.md (CELLSEED=1)
+	go test ./test/sim/cells -count=1 -v -cells.large -cells.seed=$(CELLSEED) -timeout 2h
 
 .PHONY: soak
 soak: ## What takes long or needs root: a full disk (ext4 and tmpfs of its own), 100,000 partitions, and an hour of hostile clients. It says what this machine refuses
