@@ -227,7 +227,7 @@ func (c *comeBack) behind() (n int) {
 
 // C5: a cell is lost for ten minutes, and all its clients try again.
 func TestALostCellComesBack(t *testing.T) {
-	size := sized(0.1, 1.0)
+	size := sized(0.05, 1.0)
 	for _, clients := range sized([]int{20_000}, []int{20_000, 100_000}) {
 		for _, s := range []sdk{
 			{"Go", 4 * time.Second, 120 * time.Second, 60 * time.Second},
