@@ -31,7 +31,8 @@ const (
 // Faults says what goes wrong by chance. The zero value is a storage without faults that answers at
 // once. Chances are from 0 to 1, for each publish, call or announcement.
 type Faults struct {
-	// Delay is how long a message takes at most, there and back again. Those of one node stay in order.
+	// Delay is how long a message takes at most, there and back again. Those of one node stay in order. A
+	// new stream is out of reach for twice as long.
 	Delay time.Duration
 
 	// Lost: what is published is lost before it is stored.

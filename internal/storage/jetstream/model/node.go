@@ -153,7 +153,7 @@ func (c *Cluster) ofLeader(name string, do func(*stream) error) func() error {
 func (n *Node) Make(ctx context.Context, name string, cfg streams.Config) error {
 	return n.ask(ctx, true, func() error {
 		if n.c.streams[name] == nil {
-			n.c.streams[name] = newStream(cfg)
+			n.c.streams[name] = newStream(cfg, time.Now().Add(n.c.upTo(2*n.c.faults.Delay)))
 		}
 		return nil
 	})
@@ -183,8 +183,11 @@ func (n *Node) Names(ctx context.Context) (names []string, err error) {
 func (n *Node) Read(ctx context.Context, name string, q streams.Query) (part streams.Part, err error) {
 	err = n.ask(ctx, false, func() error {
 		s := n.c.streams[name]
-		if s == nil {
+		switch {
+		case s == nil:
 			return streams.ErrNoStream
+		case s.heardOf.After(time.Now()):
+			return streams.ErrUnavailable
 		}
 		r := n.c.rand.IntN(len(s.replicas))
 		s.catchUp(r, time.Now().Add(-n.c.upTo(n.c.faults.Lag)))

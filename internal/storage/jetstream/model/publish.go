@@ -73,7 +73,7 @@ func (c *Cluster) arrive(f *flight) {
 	switch {
 	case c.down.After(now):
 		c.strand(f, c.down)
-	case s == nil: // servers cannot tell this from a stream that nobody leads
+	case s == nil, s.heardOf.After(now): // servers cannot tell this from a stream that nobody leads
 		f.n.answer(f, 0, streams.ErrUnavailable)
 	case s.leaderless.After(now):
 		if c.rand.IntN(2) == 0 {

@@ -16,6 +16,7 @@ type stream struct {
 	replicas   []replica
 	leader     int
 	leaderless time.Time // until when nobody leads
+	heardOf    time.Time // when all servers know that it is there
 }
 
 type stored struct {
@@ -41,12 +42,12 @@ type harm struct {
 	data    []byte
 }
 
-func newStream(cfg streams.Config) *stream {
+func newStream(cfg streams.Config, heardOf time.Time) *stream {
 	n := cfg.Replicas
 	if n <= 0 {
 		n = defaultReplicas
 	}
-	s := &stream{maxBytes: cfg.MaxBytes, replicas: make([]replica, n)}
+	s := &stream{maxBytes: cfg.MaxBytes, heardOf: heardOf, replicas: make([]replica, n)}
 	for i := range s.replicas {
 		s.replicas[i].harmed = map[streams.Seq]*harm{}
 	}

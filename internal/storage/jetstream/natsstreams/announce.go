@@ -2,6 +2,7 @@ package natsstreams
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -73,15 +74,20 @@ func (s *Storage) Listen(stream string, heard func(data []byte)) (stop func(), e
 	}
 	var stopped atomic.Bool
 	sub, err := s.control.Subscribe(s.names.announcements(stream), func(msg *nats.Msg) {
-		if !stopped.Load() && s.life.Err() == nil {
+		if !stopped.Load() {
 			heard(msg.Data)
 		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listen on stream %s: %w", stream, plain(err))
 	}
-	return func() {
+	end := func() {
 		stopped.Store(true)
 		_ = sub.Unsubscribe()
+	}
+	alone := context.AfterFunc(s.life, end)
+	return func() {
+		alone()
+		end()
 	}, nil
 }

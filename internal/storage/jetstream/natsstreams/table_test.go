@@ -46,10 +46,12 @@ func TestTable(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
-				number := uint64(len(all) + 1)
-				e := &entered{number: number, deadline: now.Add(patience)}
-				all = append(all, e)
-				testkit.MustThat(t, tab.add(waiting{"s", []byte("x"), e.deadline, func(streams.Seq, error) { reported = int(number) }}), "no room")
+				for range rapid.IntRange(1, 100).Draw(t, "messages") { // so that the ring grows and is used again
+					number := uint64(len(all) + 1)
+					e := &entered{number: number, deadline: now.Add(patience)}
+					all = append(all, e)
+					testkit.MustThat(t, tab.add(waiting{"s", []byte("x"), e.deadline, func(streams.Seq, error) { reported = int(number) }}), "no room")
+				}
 			},
 			"take": func(t *rapid.T) {
 				var want *entered
@@ -77,13 +79,16 @@ func TestTable(t *testing.T) {
 			},
 			"expire": func(t *rapid.T) {
 				now = now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond)
-				want := oldest()
-				if want != nil && want.deadline.After(now) {
-					want = nil
+				for more := true; more; {
+					want := oldest()
+					if want != nil && want.deadline.After(now) {
+						want = nil
+					}
+					done, handedOver := tab.expire(now)
+					testkit.MustEqual(t, handedOver, want != nil && want.taken)
+					call(done, want)
+					more = want != nil
 				}
-				done, handedOver := tab.expire(now)
-				testkit.MustEqual(t, handedOver, want != nil && want.taken)
-				call(done, want)
 			},
 			"": func(t *rapid.T) {
 				want := oldest()

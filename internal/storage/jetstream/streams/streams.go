@@ -35,7 +35,8 @@ type Config struct {
 // at once. Those that take a context block until ctx ends at most, and answer ErrUnavailable within
 // some seconds where the servers do not answer.
 type Storage interface {
-	// Make makes the stream unless it is there.
+	// Make makes the stream unless it is there. For a moment, publishes and reads of a new one may answer
+	// ErrUnavailable.
 	Make(ctx context.Context, stream string, cfg Config) error
 	// Delete removes a stream with all it holds. One that is not there is no error.
 	Delete(ctx context.Context, stream string) error
@@ -46,7 +47,8 @@ type Storage interface {
 	// once, from any goroutine, it may be before Publish returns: with the message's sequence once it
 	// is as durable as the storage promises, or with an error. ErrUnavailable, ErrNoSpace, ErrNoStream
 	// and ErrClosed say that it was not stored and never will be; after any other, ErrUncertain, it
-	// may be stored, now or later, or even twice. What one goroutine publishes to a stream is handed
+	// may be stored, now or later, or even twice. Storage that cannot tell a stream that is not there
+	// from one that nobody leads says ErrUnavailable. What one goroutine publishes to a stream is handed
 	// over in that order, which does not say that it is stored in it. The data must not change until
 	// done is called. done neither waits nor publishes.
 	Publish(stream, subject string, data []byte, done func(Seq, error))
@@ -65,11 +67,12 @@ type Storage interface {
 	// State is the leader's word on the whole stream.
 	State(ctx context.Context, stream string) (State, error)
 
-	// Purge removes the messages below a sequence: of one subject, or of all where it is empty.
+	// Purge removes the messages below a sequence: of one subject, or of all where it is empty. The first
+	// stops the stream while it goes on: better a thousand messages at a time.
 	Purge(ctx context.Context, stream, subject string, below Seq) error
 
-	// Announce tells all nodes that listen on the stream something, this one too. It may be lost,
-	// and never waits.
+	// Announce tells all nodes that listen on the stream something, this one too. It may be lost, and
+	// never waits; the data is the caller's again when it returns.
 	Announce(stream string, data []byte)
 	// Listen has heard called with each announcement for the stream until stop was called, one after
 	// the other. It may be called once more while stop returns. The data is valid during the call only.
