@@ -91,26 +91,27 @@ func (c *Cluster) SetFaults(faults Faults) {
 func (c *Cluster) Node(name string) *Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.network[name]
-	if l == nil {
-		l = &link{}
-		c.network[name] = l
-	}
-	n := &Node{c: c, link: l}
+	n := &Node{c: c, link: c.linkLocked(name)}
 	c.nodes = append(c.nodes, n)
 	return n
 }
 
+func (c *Cluster) linkLocked(node string) *link {
+	l := c.network[node]
+	if l == nil {
+		l = &link{}
+		c.network[node] = l
+	}
+	return l
+}
+
 // CutOff cuts all connections of a node for a time, which replaces what is left of a cut before: the
 // node does not know before some seconds have passed, what it publishes until then is in doubt, and
-// if the cut is shorter it arrives late. Zero ends a cut.
+// if the cut is shorter it arrives late. Zero ends a cut. Connections made meanwhile are cut, too.
 func (c *Cluster) CutOff(node string, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l, now := c.network[node], time.Now()
-	if l == nil {
-		return
-	}
+	l, now := c.linkLocked(node), time.Now()
 	if !l.cut(now) {
 		l.since = now
 	}

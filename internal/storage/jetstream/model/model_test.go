@@ -67,7 +67,6 @@ func TestWhatBecomesOfAPublish(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, tt.faults, func(t *testing.T, c *Cluster, n *Node) {
-				c.Node("b")
 				if tt.before != nil {
 					tt.before(c)
 				}

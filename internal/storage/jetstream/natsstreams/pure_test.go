@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eventyard/eventyard/internal/storage/jetstream/answers"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -139,4 +140,49 @@ func TestAStreamThatIsNotAsALogNeedsIt(t *testing.T) {
 	have := want
 	have.Replicas, have.MaxBytes, have.Description, have.Duplicates = 1, 1<<30, "mine", time.Minute
 	testkit.Check(t, unfit(want, have), "what a stream may differ in")
+}
+
+// C1: an answer of which a part was lost is none, whichever part it was.
+func TestPartsOfAnAnswer(t *testing.T) {
+	message := func(seq, previous int) nats.Header {
+		return nats.Header{"Nats-Sequence": {fmt.Sprint(seq)}, "Nats-Last-Sequence": {fmt.Sprint(previous)}, "Nats-Subject": {"y.a.l.s." + fmt.Sprint(seq%2)}}
+	}
+	end := func(previous, pending int) nats.Header {
+		return nats.Header{"Status": {"204"}, "Nats-Last-Sequence": {fmt.Sprint(previous)}, "Nats-Num-Pending": {fmt.Sprint(pending)}}
+	}
+	for _, tt := range []struct {
+		name  string
+		parts []nats.Header
+		got   string // sequences and subjects
+		more  bool
+		want  error
+	}{
+		{"whole", []nats.Header{message(3, 0), message(5, 3), end(5, 0)}, "[3:1 5:1]", false, nil},
+		{"more behind", []nats.Header{message(4, 0), end(4, 9)}, "[4:0]", true, nil},
+		{"nothing", []nats.Header{{"Status": {"404"}}}, "[]", false, nil},
+		{"the first is lost", []nats.Header{message(5, 3)}, "", false, streams.ErrUnavailable},
+		{"one is lost", []nats.Header{message(3, 0), message(6, 5)}, "", false, streams.ErrUnavailable},
+		{"the last is lost", []nats.Header{message(3, 0), end(5, 0)}, "", false, streams.ErrUnavailable},
+		{"all are lost", []nats.Header{end(5, 0)}, "", false, streams.ErrUnavailable},
+		{"nobody", []nats.Header{{"Status": {"503"}}}, "", false, answers.ErrNobody},
+		{"refused", []nats.Header{{"Status": {"408"}}}, "", false, streams.ErrUnavailable},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := &reading{prefix: "y.a.l.s."}
+			for i, h := range tt.parts {
+				testkit.Equal(t, g.take(&nats.Msg{Header: h}), i == len(tt.parts)-1, "the end at part %d", i)
+			}
+			testkit.ErrorIs(t, g.err, tt.want)
+			if tt.want == nil {
+				got := []string{}
+				for _, m := range g.messages {
+					got = append(got, fmt.Sprint(m.Seq, ":", m.Subject))
+				}
+				testkit.Equal(t, fmt.Sprint(got), tt.got)
+				testkit.Equal(t, g.more, tt.more)
+			}
+		})
+	}
+	foreign := &reading{prefix: "y.b.l.s."}
+	testkit.That(t, foreign.take(&nats.Msg{Header: message(1, 0)}) && foreign.err != nil, "a message of another stream is taken")
 }

@@ -86,8 +86,8 @@ func Open(conns Conns, cfg Config) (*Storage, error) {
 }
 
 // Close ends what waits, with streams.ErrClosed, and whatever comes later: only what was handed over
-// and not acknowledged is in doubt. It returns when nothing of the storage runs any more, and may be
-// called again.
+// and not acknowledged is in doubt. It returns when nothing of the storage runs any more, which a
+// server that takes nothing can delay by writeTime, and may be called again.
 func (s *Storage) Close() error {
 	s.end()
 	s.publisher.close()
