@@ -22,7 +22,6 @@ import (
 // fleet is brokers on nodes of one storage, each with doubles of its own.
 type fleet struct {
 	yard
-	nodes   *logtest.Nodes
 	doubles []yard
 	brokers []*Broker
 }
@@ -31,7 +30,7 @@ type fleet struct {
 func newFleet(t *testing.T, nodes int) *fleet {
 	t.Helper()
 	y := newYard(t)
-	c := &fleet{yard: y, nodes: logtest.NewNodes(y.Engine)}
+	c := &fleet{yard: y}
 	mustCreate(t, y.open(t), "orders", 1)
 	for range nodes {
 		c.join(t)
@@ -42,8 +41,7 @@ func newFleet(t *testing.T, nodes int) *fleet {
 // join opens one more.
 func (c *fleet) join(t *testing.T) *Broker {
 	t.Helper()
-	y := c.yard.node()
-	y.Engine = logtest.NewFaulty(c.nodes.Node())
+	y := yard{c.yard.Join(t)}
 	c.doubles, c.brokers = append(c.doubles, y), append(c.brokers, y.open(t))
 	return c.brokers[len(c.brokers)-1]
 }

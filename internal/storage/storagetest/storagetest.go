@@ -8,6 +8,11 @@
 //	s.Restart(t)                                         // another engine on the same files
 //
 // Tests that want a broker as well take hubstest, which stands on this.
+//
+// EVENTYARD_TEST_ENGINE chooses the engine: disk, which is the default; model, that of several nodes
+// over simulated servers; nats, the same over the servers that EVENTYARD_TEST_NATS names. A test that
+// brings a file system of its own has it on disk, and so does one in a bubble of testing/synctest
+// with nats: its clock does not wait for a network.
 package storagetest
 
 import (
@@ -30,7 +35,8 @@ type Storage struct {
 	// Memory is the meta store without the double: what a test changes here is counted nowhere.
 	Memory *metatest.Memory
 
-	cfg Config
+	open    func(testing.TB) eventlog.Engine
+	another func(testing.TB) eventlog.Engine
 }
 
 // Config is that of the engine.
@@ -40,15 +46,31 @@ type Config = disk.Config
 // segments of 64 KiB, a log that nobody reads.
 func Open(t testing.TB, cfg Config) *Storage {
 	t.Helper()
-	if cfg.FS == nil {
-		cfg.FS = vfs.NewMem()
-	}
-	cfg.SegmentBytes = cmp.Or(cfg.SegmentBytes, 64<<10)
 	cfg.Log = cmp.Or(cfg.Log, testkit.Quiet())
-	s := &Storage{Memory: metatest.NewMemory(), cfg: cfg}
+	s := &Storage{Memory: metatest.NewMemory()}
 	s.Meta = metatest.NewFaulty(s.Memory)
-	s.start(t)
+	switch engine := chosen(); {
+	case engine == onDisk || cfg.FS != nil || engine == onNATS && inBubble():
+		s.open = func(t testing.TB) eventlog.Engine { return openDisk(t, cfg) }
+		if cfg.FS == nil {
+			cfg.FS = vfs.NewMem()
+		}
+		cfg.SegmentBytes = cmp.Or(cfg.SegmentBytes, 64<<10)
+		s.start(t)
+		s.another = logtest.NewNodes(s.Engine).Open
+	default:
+		join := openNodes(t, engine, s.Memory, cfg.Log)
+		s.open, s.another = join(), func(t testing.TB) eventlog.Engine { return join()(t) }
+		s.start(t)
+	}
 	return s
+}
+
+func openDisk(t testing.TB, cfg Config) eventlog.Engine {
+	t.Helper()
+	engine, err := disk.Open(cfg)
+	testkit.Must(t, err)
+	return engine
 }
 
 // Restart closes the engine and opens another on the same files. The entries stay.
@@ -60,15 +82,24 @@ func (s *Storage) Restart(t testing.TB) {
 
 func (s *Storage) start(t testing.TB) {
 	t.Helper()
-	engine, err := disk.Open(s.cfg)
-	testkit.Must(t, err)
+	engine := s.open(t)
 	t.Cleanup(func() { testkit.Check(t, engine.Close()) })
 	s.Engine = logtest.NewFaulty(engine)
 }
 
 // Node gives other doubles over the same storage: what is injected there concerns nobody else.
 func (s *Storage) Node() *Storage {
-	return &Storage{Engine: logtest.NewFaulty(s.Engine), Meta: metatest.NewFaulty(s.Memory), Memory: s.Memory, cfg: s.cfg}
+	return &Storage{Engine: logtest.NewFaulty(s.Engine), Meta: metatest.NewFaulty(s.Memory), Memory: s.Memory, open: s.open, another: s.another}
+}
+
+// Join gives the storage as another process has it, with an engine of its own until the test ends.
+// On disk, where there can be only one, that is a double; see logtest.Nodes. Who joins did not see
+// what was stored before by an engine that was not one of the nodes.
+func (s *Storage) Join(t testing.TB) *Storage {
+	t.Helper()
+	engine := s.another(t)
+	t.Cleanup(func() { testkit.Check(t, engine.Close()) })
+	return &Storage{Engine: logtest.NewFaulty(engine), Meta: metatest.NewFaulty(s.Memory), Memory: s.Memory, open: s.open, another: s.another}
 }
 
 // Events makes an event of each message.

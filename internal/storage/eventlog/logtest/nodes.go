@@ -3,6 +3,7 @@ package logtest
 import (
 	"context"
 	"sync"
+	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -35,6 +36,9 @@ func (n *Nodes) Node() eventlog.Engine {
 	ctx, stop := context.WithCancelCause(context.Background())
 	return &node{Engine: n.engine, nodes: n, life: ctx, stop: stop}
 }
+
+// Open is Node, as what opens an engine for a test.
+func (n *Nodes) Open(testing.TB) eventlog.Engine { return n.Node() }
 
 type node struct {
 	eventlog.Engine

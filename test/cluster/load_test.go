@@ -1,0 +1,242 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azeventhubs/v2"
+
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+const (
+	// partitions is how many the hub of a load has.
+	partitions = 4
+	// senders of each kind; sender i begins at node i and goes on to the next after an error.
+	senders = 4
+	// tryTime is how long one attempt may take: longer than a server needs to lead again.
+	tryTime = 20 * time.Second
+	// pause keeps the load such that what was sent can be read in a few seconds, and all processes
+	// have a share of the machine.
+	pause = 20 * time.Millisecond
+)
+
+// load is senders at work on a hub of their own, until stop was called.
+type load struct {
+	yard    *yard
+	hub     string
+	records []*record
+	progress
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+}
+
+// progress is how the load gets on, while it runs.
+type progress struct {
+	mu      sync.Mutex
+	batches int
+	last    time.Time     // of the newest acknowledgement
+	longest time.Duration // without one
+}
+
+func (p *progress) note() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.batches++; p.batches > 1 {
+		p.longest = max(p.longest, now.Sub(p.last))
+	}
+	p.last = now
+}
+
+// count is how many batches and single events were acknowledged.
+func (p *progress) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.batches
+}
+
+// pausedFor is the longest time without an acknowledgement since the last call.
+func (p *progress) pausedFor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	longest := p.longest
+	p.longest = 0
+	return longest
+}
+
+// run makes a hub and starts senders to it by the official client, and idempotent producers.
+func (y *yard) run(t testing.TB, hub string) *load {
+	t.Helper()
+	y.createHub(t, hub, partitions)
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{yard: y, hub: hub, cancel: cancel}
+	for i := range senders {
+		official := &record{name: fmt.Sprintf("official%d", i), partition: i % partitions}
+		numbered := &record{name: fmt.Sprintf("numbered%d", i), partition: i % partitions, once: true}
+		l.records = append(l.records, official, numbered)
+		l.all.Go(func() { l.sendBatches(ctx, official, i) })
+		l.all.Go(func() { l.sendNumbered(ctx, numbered, i) })
+	}
+	t.Cleanup(l.stop)
+	return l
+}
+
+// stop ends the senders.
+func (l *load) stop() {
+	l.cancel()
+	l.all.Wait()
+}
+
+// acknowledged is how many events were, over all; call it when the load was stopped.
+func (l *load) acknowledged() (n int) {
+	for _, r := range l.records {
+		for _, s := range r.sent {
+			if s.acknowledged {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// text is the body of a sender's event.
+func (r *record) text(number int) string { return r.name + " " + strconv.Itoa(number) }
+
+// sendBatches sends batches of one to five events by the official client. A batch that was refused, or
+// of which nothing was heard, is sent again before the next one.
+func (l *load) sendBatches(ctx context.Context, r *record, at int) {
+	for ; ctx.Err() == nil; at++ {
+		client, err := azeventhubs.NewProducerClientFromConnectionString(l.yard.nodes[at%size].connection(), l.hub,
+			&azeventhubs.ProducerClientOptions{RetryOptions: azeventhubs.RetryOptions{MaxRetries: -1}})
+		if err != nil {
+			continue
+		}
+		for ctx.Err() == nil && r.sendBatch(ctx, client) == nil {
+			l.note()
+			idle(ctx, pause)
+		}
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		_ = client.Close(closing) // of one that has failed nothing more is expected
+		cancel()
+		idle(ctx, pause)
+	}
+}
+
+// sendBatch sends what was not acknowledged yet, or the next batch.
+func (r *record) sendBatch(ctx context.Context, client *azeventhubs.ProducerClient) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	first := len(r.sent)
+	for first > 0 && !r.sent[first-1].acknowledged {
+		first--
+	}
+	if first == len(r.sent) {
+		r.sent = append(r.sent, make([]sent, 1+first%5)...)
+	}
+	partition := strconv.Itoa(r.partition)
+	batch, err := client.NewEventDataBatch(ctx, &azeventhubs.EventDataBatchOptions{PartitionID: &partition})
+	if err != nil {
+		return err
+	}
+	for i := first; i < len(r.sent); i++ {
+		if err := batch.AddEventData(&azeventhubs.EventData{Body: []byte(r.text(i))}, nil); err != nil {
+			return err
+		}
+	}
+	for i := first; i < len(r.sent); i++ {
+		r.sent[i].attempts++
+	}
+	if err := client.SendEventDataBatch(ctx, batch, nil); err != nil {
+		return err
+	}
+	for i := first; i < len(r.sent); i++ {
+		r.sent[i].acknowledged = true
+	}
+	return nil
+}
+
+// sendNumbered sends single events of an idempotent producer, each until it is acknowledged.
+func (l *load) sendNumbered(ctx context.Context, r *record, at int) {
+	for ; ctx.Err() == nil; at++ {
+		dialing, cancel := context.WithTimeout(ctx, tryTime)
+		client, err := hub.Dial(dialing, l.yard.nodes[at%size].connection(), hub.Config{Retry: hub.Retry{Attempts: 1}, Log: testkit.Quiet()})
+		cancel()
+		if err != nil {
+			idle(ctx, pause)
+			continue
+		}
+		producer := client.Hub(l.hub).Producer(hub.ProducerConfig{Partition: strconv.Itoa(r.partition), ID: int64(1000 + r.partition)})
+		for ctx.Err() == nil && r.sendNumber(ctx, producer) == nil {
+			l.note()
+			idle(ctx, pause)
+		}
+		_ = client.Close() // of one that has failed nothing more is expected
+		idle(ctx, pause)
+	}
+}
+
+func (r *record) sendNumber(ctx context.Context, producer *hub.Producer) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	number := len(r.sent) - 1
+	if number < 0 || r.sent[number].acknowledged {
+		number++
+		r.sent = append(r.sent, sent{})
+	}
+	r.sent[number].attempts++
+	err := producer.Send(ctx, int32(number), event.Text(r.text(number)))
+	r.sent[number].acknowledged = err == nil
+	return err
+}
+
+// idle waits, or until ctx ends.
+func idle(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// read gives what each node has of each partition, from the first event to the last there is now.
+func (l *load) read(t testing.TB) (all []reading) {
+	t.Helper()
+	for _, n := range l.yard.nodes {
+		client := testkit.Value(hub.Dial(t.Context(), n.connection(), hub.Config{Log: testkit.Quiet()}))(t)
+		defer client.Close()
+		orders := client.Hub(l.hub)
+		for p := range partitions {
+			all = append(all, reading{node: n.name, partition: p, events: readAll(t, orders, strconv.Itoa(p))})
+		}
+	}
+	return all
+}
+
+func readAll(t testing.TB, orders *hub.Hub, partition string) (events []stored) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	info := testkit.Value(orders.Partition(ctx, partition))(t)
+	if info.Last < 0 {
+		return nil
+	}
+	for ev, err := range orders.Read(ctx, hub.ReadConfig{Partition: partition}) {
+		testkit.Must(t, err)
+		sender, number, _ := strings.Cut(string(ev.Body), " ")
+		n, err := strconv.Atoi(number)
+		testkit.Must(t, err)
+		events = append(events, stored{Sequence: ev.Sequence, Enqueued: ev.Enqueued.UnixMilli(), Sender: sender, Number: n})
+		if ev.Sequence >= info.Last {
+			break
+		}
+	}
+	testkit.Must(t, ctx.Err(), "read partition %s", partition)
+	return events
+}

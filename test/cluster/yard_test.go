@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
+)
+
+// size is how many nodes and servers there are.
+const size = 3
+
+// yard is three nodes on three servers.
+type yard struct {
+	servers *natstest.Servers
+	nodes   []*node
+	network *parts.Network // nil: all are at loopback addresses, and nothing can be cut
+}
+
+// node is a process of the yard.
+type node struct {
+	name       string
+	amqp, http string // HOST:PORT
+	program    *parts.Program
+	host       *parts.Host // nil without a network
+}
+
+// start runs the servers and the nodes until the test ends.
+func start(t testing.TB, network *parts.Network) *yard {
+	t.Helper()
+	y := &yard{network: network}
+	if network == nil {
+		y.servers = natstest.Start(t, size)
+	} else {
+		y.servers = natstest.StartOn(t, network.Host(0), network.Host(1), network.Host(2))
+	}
+	folder := t.TempDir()
+	binary := build(t, folder)
+	key := filepath.Join(folder, "secret.key")
+	testkit.Must(t, os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))
+	for i := range size {
+		n := &node{name: fmt.Sprintf("node%d", i)}
+		host := "127.0.0.1"
+		if network != nil {
+			n.host = network.Host(size + i)
+			host = n.host.Address
+		}
+		n.amqp, n.http = address(t, n.host, host, 5672), address(t, n.host, host, 8080)
+		dir := testkit.Value(os.MkdirTemp("", "eventyard-node-"))(t)
+		args := []string{binary, "serve", "--engine", y.servers.URLs(), "--yard", "test", "--node", n.name, "--secrets-key-file", key,
+			"--amqp", n.amqp, "--http", n.http, "--amqps", "off", "--https", "off", "--allow-plaintext"}
+		if n.host != nil {
+			args = n.host.Args(args...)
+		}
+		n.program = parts.NewProgram(dir, args...)
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("%s: %s", n.name, parts.Tail(n.program.Printed(), 6000))
+			}
+			testkit.Check(t, n.program.Remove())
+		})
+		y.nodes = append(y.nodes, n)
+	}
+	for _, n := range y.nodes {
+		testkit.Must(t, n.start())
+	}
+	return y
+}
+
+// build makes the program, with the race detector where the test has it.
+func build(t testing.TB, folder string) string {
+	t.Helper()
+	binary := filepath.Join(folder, "eventyard")
+	args := []string{"build", "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard"}
+	if raced {
+		args = append([]string{"build", "-race"}, args[1:]...)
+	}
+	out, err := exec.Command("go", args...).CombinedOutput()
+	testkit.Must(t, err, "%s", out)
+	return binary
+}
+
+// address is a listener's: with a port that is free, or the usual one on a host of its own.
+func address(t testing.TB, on *parts.Host, host string, usual int) string {
+	t.Helper()
+	if on != nil {
+		return fmt.Sprintf("%s:%d", host, usual)
+	}
+	l := testkit.Value(net.Listen("tcp", host+":0"))(t)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start runs the node until it serves; one that runs is left alone.
+func (n *node) start() error {
+	return n.program.Start(func(string) bool {
+		client := http.Client{Timeout: time.Second}
+		response, err := client.Get("http://" + n.http + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+}
+
+// connection is the connection string of the node.
+func (n *node) connection() string {
+	return fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s;UseDevelopmentEmulator=true",
+		n.amqp, auth.RootPolicy, auth.DevelopmentKey)
+}
+
+// request asks the node's HTTP API.
+func (n *node) request(ctx context.Context, method, path, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+n.http+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.SetBasicAuth(auth.RootPolicy, auth.DevelopmentKey)
+	return http.DefaultClient.Do(request)
+}
+
+// createHub makes a hub through the first node.
+func (y *yard) createHub(t testing.TB, name string, partitions int) {
+	t.Helper()
+	response := testkit.Value(y.nodes[0].request(t.Context(), "POST", "/api/v1/hubs", fmt.Sprintf(`{"name":%q,"partitions":%d}`, name, partitions)))(t)
+	defer response.Body.Close()
+	testkit.MustEqual(t, response.StatusCode, http.StatusCreated, "status of a new hub")
+}
