@@ -92,7 +92,8 @@ func (t *Table[T]) Put(ctx context.Context, item Item[T]) (Item[T], error) {
 }
 
 // Change reads an entry, lets it be changed and stores it, again if somebody else was faster. Where
-// how returns ErrUnchanged nothing is stored, and the entry is given as how left it; its other
+// how returns ErrUnchanged nothing is stored, and the entry is given as how left it; the copy has it
+// by then, also where another process has stored it and the watch has not reported it yet. Its other
 // errors are given back. So are Read's and Put's.
 func (t *Table[T]) Change(ctx context.Context, key string, how func(*T) error) (changed Item[T], err error) {
 	err = Uncontested(ctx, func() (err error) {
@@ -104,10 +105,30 @@ func (t *Table[T]) Change(ctx context.Context, key string, how func(*T) error) (
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, ErrUnchanged) {
+	if errors.Is(err, ErrUnchanged) {
+		err = t.learn(ctx, changed)
+	}
+	if err != nil {
 		return Item[T]{}, err
 	}
 	return changed, nil
+}
+
+// learn takes an entry into the copy that was read, if it is news. It is read once more: whoever was
+// given it may have changed it.
+func (t *Table[T]) learn(ctx context.Context, item Item[T]) error {
+	if t.revision(item.Key) >= item.Revision {
+		return nil
+	}
+	defer t.begin()()
+	again, err := t.Read(ctx, item.Key)
+	if errors.Is(err, meta.ErrNotFound) {
+		return nil // it has gone since, which the watch reports
+	}
+	if err == nil {
+		t.apply(state[T]{Item: again})
+	}
+	return err
 }
 
 // Delete removes an entry, if its revision is still the item's. Errors are the store's:

@@ -389,3 +389,30 @@ func stir(t *testing.T, x *table) {
 		t.Error(err)
 	}
 }
+
+// C4: who finds an entry as it should be, because another process has just made it so, has it in use
+// when the call returns: nobody follows the store yet while a yard starts.
+func TestWhatAnotherHasStoredIsInUse(t *testing.T) {
+	s := newStore()
+	x, other := load(t, s), load(t, s.beside())
+	other.put("orders", "1")
+	changed, err := x.Change(t.Context(), orders, func(v *string) error {
+		*v += " and what is not stored"
+		return ErrUnchanged
+	})
+	if err != nil || changed.Value != "1 and what is not stored" {
+		t.Errorf("got %+v, %v", changed, err)
+	}
+	x.want(1, map[string]string{"orders": "1"})
+	testkit.Must(t, testkit.Err(x.Change(t.Context(), orders, func(*string) error { return ErrUnchanged })))
+	x.want(1, map[string]string{"orders": "1"}) // no news
+	other.put("orders", "2")
+	s.InjectOnce(func(op metatest.Op) bool { return op.Kind == metatest.OpGet }, func(metatest.Op) error {
+		s.InjectOnce(func(op metatest.Op) bool { return op.Kind == metatest.OpGet }, func(metatest.Op) error {
+			other.delete("orders") // between the two reads
+			return nil
+		})
+		return nil
+	})
+	testkit.Must(t, testkit.Err(x.Change(t.Context(), orders, func(*string) error { return ErrUnchanged })))
+}

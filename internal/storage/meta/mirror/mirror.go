@@ -124,6 +124,13 @@ func (t *Table[T]) Get(key string) (item Item[T], exists bool) {
 	return item, item.Exists()
 }
 
+// revision is that of the newest state that is known of a key, its deletion among them.
+func (t *Table[T]) revision(key string) meta.Revision {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.known[key].Revision
+}
+
 // Items gives all entries of the copy, in no order.
 func (t *Table[T]) Items() []Item[T] {
 	t.mu.RLock()
