@@ -51,7 +51,8 @@ type Config struct {
 	Meta   meta.Store
 	Topics Topics
 	Broker Broker
-	// DataDir is where relative folders are; AllowDirs are others that may be used.
+	// DataDir is where relative folders are, empty where several nodes share a yard; AllowDirs are
+	// others that may be used.
 	DataDir   string
 	AllowDirs []string
 	// Transport reaches blob storage; it is the guarded one. nil: blob storage cannot be used.

@@ -41,6 +41,9 @@ type folder struct{ base, rest string }
 // folder finds a folder and refuses one that is elsewhere, be it by way of "..", or of a symbolic
 // link in the part of the path that exists.
 func (c Config) folder(dir string) (target, error) {
+	if c.DataDir == "" {
+		return c.sharedFolder(dir)
+	}
 	root, err := filepath.Abs(c.DataDir)
 	if err != nil {
 		return nil, err
@@ -60,13 +63,37 @@ func (c Config) folder(dir string) (target, error) {
 		}
 		return folder{base, rest}, nil
 	}
-	for _, allowed := range c.AllowDirs {
-		if base, rest, ok := beneath(allowed, real); ok {
-			return folder{base, rest}, nil
-		}
+	if found, ok := c.allowed(real); ok {
+		return found, nil
 	}
 	return nil, fmt.Errorf("%w: dead-letter folder %s is not inside the data folder: name one inside, or allow it with grid.deadFolders in eventyard.yaml (--grid-dead-folders)",
 		topics.ErrInvalid, dir)
+}
+
+// sharedFolder finds a folder where several nodes share a yard: each of them may write the next file,
+// so the operator has to name a file system that all of them have.
+func (c Config) sharedFolder(dir string) (target, error) {
+	if full := filepath.Clean(dir); filepath.IsAbs(full) {
+		real, err := resolve(full)
+		if err != nil {
+			return nil, fmt.Errorf("%w: dead-letter folder %s: %w", topics.ErrInvalid, dir, err)
+		}
+		if found, ok := c.allowed(real); ok {
+			return found, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: dead-letter folder %s: several nodes share this yard, and there is no data folder: use a container or a hub, or allow a folder that all nodes share with grid.deadFolders in eventyard.yaml (--grid-dead-folders), and name it with its full path",
+		topics.ErrInvalid, dir)
+}
+
+// allowed finds a folder without links inside one that the operator has allowed.
+func (c Config) allowed(real string) (folder, bool) {
+	for _, allowed := range c.AllowDirs {
+		if base, rest, ok := beneath(allowed, real); ok {
+			return folder{base, rest}, true
+		}
+	}
+	return folder{}, false
 }
 
 // beneath says whether a folder without links is inside another, and where there.

@@ -269,3 +269,15 @@ func TestLettersDoNotWaitForAQuotaThatWasRaised(t *testing.T) {
 		testkit.Equal(t, len(y.hubs.sent), 1, "letters when there is none")
 	})
 }
+
+// C4: where nodes share a yard, only a folder that the operator has allowed is a target: any node may
+// write the next file.
+func TestFoldersOfAYardWithoutOne(t *testing.T) {
+	allowed := t.TempDir()
+	t.Chdir(t.TempDir())
+	cfg := Config{AllowDirs: []string{allowed}}
+	for dir, ok := range map[string]bool{"dead": false, ".": false, "": false, t.TempDir(): false, filepath.Join(allowed, ".."): false, filepath.Join(allowed, "dead"): true} {
+		_, err := cfg.folder(dir)
+		testkit.Equal(t, err == nil, ok, "folder %q is taken: %v", dir, err)
+	}
+}
