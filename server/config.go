@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,6 +44,9 @@ type Config struct {
 	SegmentBytes int64
 	// Secrets is where the key comes from that seals secrets in DataDir.
 	Secrets Secrets
+	// Node is the name of this process among the nodes that share a yard; on one machine it says
+	// nothing. Empty means this machine's name.
+	Node string
 
 	// AMQP, AMQPS, HTTP and HTTPS are the addresses of the listeners, or Off. Port 0 picks a
 	// free one. Empty means 127.0.0.1 with port 5672, 5671, 8080 and 8443.
@@ -107,6 +111,8 @@ type Config struct {
 	descriptors int
 	// failurePace is of wrong keys; zero means the usual one. Set by tests.
 	failurePace quota.Rate
+	// share gives storage that other nodes use as well; nil means that it is in DataDir. Set by tests.
+	share func(context.Context, storage.Config) (*storage.Storage, error)
 }
 
 // shares divides the descriptors of the process: storage comes before connections. Its clients are
@@ -195,7 +201,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate() error {
-	if err := c.storage(nil).Check(); err != nil {
+	if err := errors.Join(c.storage(nil).Check(), c.validateNode()); err != nil {
 		return err
 	}
 	for _, h := range c.Hubs {
@@ -239,6 +245,14 @@ func (c Config) storage(metrics prometheus.Registerer) storage.Config {
 		SecretKey: storage.SecretKey(c.Secrets), Own: ownNames(), Program: "eventyard " + c.Version,
 		Log: c.Log, Metrics: metrics,
 	}
+}
+
+// openStorage opens what the yard keeps everything in.
+func (c Config) openStorage(ctx context.Context, metrics prometheus.Registerer) (*storage.Storage, error) {
+	if c.share != nil {
+		return c.share(ctx, c.storage(metrics))
+	}
+	return storage.Open(ctx, storage.Disk(c.DataDir), c.storage(metrics))
 }
 
 // ReservedNames are the first path segments that the yard keeps for itself: no hub has

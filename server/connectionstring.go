@@ -14,6 +14,7 @@ import (
 // rootString keeps the root policy's connection string in the data folder, which is how
 // an operator gets in.
 type rootString struct {
+	// dir is the data folder; nil: there is none, and nothing is written.
 	dir vfs.FS
 	// at is where the yard is, without policy and key.
 	at       auth.ConnectionString
@@ -34,6 +35,9 @@ func (r *rootString) keep() (auth.ConnectionString, error) {
 	}
 	kept := r.at
 	kept.Policy, kept.Key = root.Name, root.Primary
+	if r.dir == nil {
+		return kept, nil
+	}
 	if err := vfs.ReplaceFile(r.dir, ConnectionStringFile, kept.String()+"\n"); err != nil {
 		return kept, fmt.Errorf("keep the connection string: %w", err)
 	}

@@ -114,7 +114,7 @@ func (o openListeners) close() {
 	}
 }
 
-// development: nobody but this machine can reach the yard.
-func (o openListeners) development() bool {
+// onLoopback: nobody but this machine can reach the listeners.
+func (o openListeners) onLoopback() bool {
 	return !slices.ContainsFunc(o, func(d openListener) bool { return !d.OnLoopback() })
 }

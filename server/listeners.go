@@ -90,7 +90,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	stopping, announce := context.WithCancelCause(context.Background())
 	requests, cut := context.WithCancel(context.Background())
 	d := &listeners{
-		open: y.open, inside: in, amqp: server, development: y.open.development(), host: cfg.Host,
+		open: y.open, inside: in, amqp: server, development: y.development(), host: cfg.Host,
 		visitors: newVisitors(ledger.Listener(shares.Clients[1]), y.registry),
 		stopping: stopping, announce: func() { announce(errStopping) }, cut: cut,
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,8 +21,47 @@ const NodeFile = "node"
 
 var nodeID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// node reads the id, or makes one.
-func node(dataDir string) (string, error) {
+const maxNodeName = 64
+
+// instance is the id under which this process takes part in the groups of its yard's functions. Where
+// nodes share a yard there is no folder to keep it in, and another process of the same node is
+// another instance: it waits for the leases of one that was killed to run out.
+func (c Config) instance(folder string) (string, error) {
+	if folder == "" {
+		return runner.NewInstance(c.nodeName()), nil
+	}
+	return keptInstance(folder)
+}
+
+// nodeName is the name of this node among those that share a yard.
+func (c Config) nodeName() string {
+	if c.Node != "" {
+		return c.Node
+	}
+	machine, _ := os.Hostname()
+	return plainName(machine)
+}
+
+// plainName makes a node's name of a machine's, which may hold anything.
+func plainName(machine string) string {
+	name := strings.Map(func(r rune) rune {
+		if r < 128 && nodeID.MatchString(string(r)) {
+			return r
+		}
+		return '-'
+	}, machine)
+	return cmp.Or(name[:min(len(name), maxNodeName)], "node")
+}
+
+func (c Config) validateNode() error {
+	if c.Node != "" && !nodeID.MatchString(c.Node) {
+		return fmt.Errorf("node %q: use 1 to %d letters, digits, '.', '_' and '-'", c.Node, maxNodeName)
+	}
+	return nil
+}
+
+// keptInstance reads the id, or makes one.
+func keptInstance(dataDir string) (string, error) {
 	kept, err := os.ReadFile(filepath.Join(dataDir, NodeFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read this node's id: %w", err)

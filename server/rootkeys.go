@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
 // rootKeysEntry is the key of an entry in the meta store: who may know the root policy's
@@ -34,6 +35,11 @@ type secrets struct {
 	readable []access.Policy
 	// topics are those whose keys could be read.
 	topics []string
+
+	// revision is that of the entry which all this follows from; zero: there was none. settled: the
+	// entry is as it should be.
+	revision meta.Revision
+	settled  bool
 }
 
 // readTopics notes those that have a key from the time when everybody could read it, before the
@@ -50,30 +56,52 @@ func (s *secrets) readTopics(all []topics.Topic) {
 }
 
 // openSecrets notes, before any listener is open, that everybody on this machine will be able
-// to read keys; or makes anew what could be read, before others may use it.
+// to read keys; or makes anew what could be read, before others may use it. Several nodes may do so
+// at once: they end with the same keys.
+//
+// Nodes that share a yard should all be in development, or none: what one of them shows to everybody
+// on its machine is what the others are kept safe by, until the next of these starts.
 func (y *yard) openSecrets(ctx context.Context) (secrets, error) {
 	if len(y.open) == 0 {
-		return secrets{}, nil // nobody reads anything
+		return secrets{settled: true}, nil // nobody reads anything
 	}
-	noted, _, err := y.notedKeys(ctx)
+	if y.development() {
+		return y.noteDevelopment(ctx)
+	}
+	noted, revision, err := y.notedKeys(ctx)
 	switch {
-	case y.open.development():
-		return secrets{served: err == nil && !noted.Development}, y.noteKeys(ctx, rootKeys{Development: true})
-	case errors.Is(err, meta.ErrNotFound) && y.access.Created():
-		return secrets{}, nil
+	case errors.Is(err, meta.ErrNotFound) && (y.access.Created() || y.storage.Folder == ""):
+		return secrets{}, nil // nobody knows them; of nodes that start at once one has made them
 	case errors.Is(err, meta.ErrNotFound): // a start was cut short, or nothing was noted in those days
 	case err != nil:
 		return secrets{}, err
 	case !noted.Development:
-		return secrets{}, nil
+		return secrets{revision: revision, settled: true}, nil
 	}
-	// Should the yard stop before it has told of the new keys, the next start makes them
-	// anew once more: the entry stays as it is until then.
-	if _, err := y.access.RegenerateRoot(ctx); err != nil {
+	// Should the yard stop before it has told of the new keys, the next start does: the entry stays
+	// as it is until then.
+	if _, err := y.access.RegenerateRoot(ctx, revision); err != nil {
 		return secrets{}, err
 	}
 	readable := slices.DeleteFunc(y.access.All(), func(p access.Policy) bool { return p.Hub == "" && p.Name == auth.RootPolicy })
-	return secrets{renewed: true, readable: readable}, nil
+	return secrets{renewed: true, readable: readable, revision: revision}, nil
+}
+
+// noteDevelopment notes that everybody on this machine can read keys from now on: those that were made
+// since it was noted last as well.
+func (y *yard) noteDevelopment(ctx context.Context) (s secrets, err error) {
+	err = mirror.Uncontested(ctx, func() error {
+		noted, revision, err := y.notedKeys(ctx)
+		if err != nil && !errors.Is(err, meta.ErrNotFound) {
+			return err
+		}
+		s = secrets{served: err == nil && !noted.Development, settled: true}
+		if noted.Development && y.access.RootRenewed() < revision {
+			return nil
+		}
+		return y.noteKeys(ctx, rootKeys{Development: true}, revision)
+	})
+	return s, err
 }
 
 func (y *yard) notedKeys(ctx context.Context) (rootKeys, meta.Revision, error) {
@@ -88,15 +116,9 @@ func (y *yard) notedKeys(ctx context.Context) (rootKeys, meta.Revision, error) {
 	return noted, entry.Revision, nil
 }
 
-// noteKeys makes the entry what it should be. It is durable when the call returns.
-func (y *yard) noteKeys(ctx context.Context, want rootKeys) error {
-	noted, revision, err := y.notedKeys(ctx)
-	if err == nil && noted == want {
-		return nil
-	}
-	if err != nil && !errors.Is(err, meta.ErrNotFound) {
-		return err
-	}
+// noteKeys changes the entry, if its revision is still that one: meta.ErrConflict. It is durable when
+// the call returns.
+func (y *yard) noteKeys(ctx context.Context, want rootKeys, revision meta.Revision) error {
 	value, err := json.Marshal(want)
 	if err == nil {
 		_, err = y.storage.Meta.CompareAndSet(ctx, rootKeysEntry, revision, value)

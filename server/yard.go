@@ -96,7 +96,10 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 			err = errors.Join(err, y.close())
 		}
 	}()
-	if y.storage, err = storage.Open(ctx, storage.Disk(cfg.DataDir), cfg.storage(y.registry)); err != nil {
+	if y.storage, err = cfg.openStorage(ctx, y.registry); err != nil {
+		return nil, err
+	}
+	if err := y.checkDevelopment(); err != nil {
 		return nil, err
 	}
 	if err := y.openHubs(ctx); err != nil {
@@ -109,6 +112,18 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 		return nil, err
 	}
 	return y, y.describeAccess(ctx)
+}
+
+// development: nobody beyond this machine can reach the yard, nor what it keeps everything in.
+func (y *yard) development() bool { return y.open.onLoopback() && y.storage.Local }
+
+// checkDevelopment refuses what is for development only where storage can be reached by others. That
+// the listeners are on loopback was found out when they were opened.
+func (y *yard) checkDevelopment() error {
+	if y.development() || !y.cfg.AcceptAnyJWT && y.cfg.DevStorage == Off {
+		return nil
+	}
+	return errors.New("every token, or a key that everybody knows, is taken only in development: the servers that keep the data have to be on loopback, too")
 }
 
 // openHubs opens hubs, groups, policies, certificates and blobs.
@@ -141,7 +156,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 		y.passes.others = y.bearer
 	}
 	y.access, err = access.Open(ctx, access.Config{
-		Meta: y.storage.Meta, Development: y.open.development(), AnyBearer: cfg.AcceptAnyJWT, Bearer: y.passes, FailurePace: cfg.failurePace, Log: log,
+		Meta: y.storage.Meta, Development: y.development(), AnyBearer: cfg.AcceptAnyJWT, Bearer: y.passes, FailurePace: cfg.failurePace, Log: log,
 		Hub: func(name string) (created time.Time, exists bool) {
 			hub, err := y.broker.Hub(name)
 			return hub.Created, err == nil
@@ -166,8 +181,13 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 	}
 	addresses := y.open.tlsAddresses(cfg)
 	certificates := certs.Config{
-		Dir: filepath.Join(cfg.DataDir, CertificateDir), Host: cfg.Host, Addresses: addresses,
+		Host: cfg.Host, Addresses: addresses,
 		CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile, ClientCAFile: cfg.TLS.ClientCAFile, Log: log,
+	}
+	if folder := y.storage.Folder; folder != "" {
+		certificates.Dir = filepath.Join(folder, CertificateDir)
+	} else {
+		certificates.Authority = authorityEntries{y.storage.Meta}
 	}
 	if keys := y.storage.Keys; keys != nil {
 		certificates.Keys = keys
@@ -178,7 +198,13 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	y.blobs, err = blob.Open(blob.Config{Meta: y.storage.Meta, FS: vfs.OS(filepath.Join(cfg.DataDir, blobDir)), Log: log})
+	blobs := blob.Config{Meta: y.storage.Meta, Log: log}
+	if y.storage.Bodies != nil {
+		blobs.Bodies = y.storage.Bodies
+	} else {
+		blobs.FS = vfs.OS(filepath.Join(y.storage.Folder, blobDir))
+	}
+	y.blobs, err = blob.Open(blobs)
 	return err
 }
 
@@ -186,7 +212,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 func (y *yard) openGrid(ctx context.Context) (err error) {
 	cfg, log := y.cfg.Grid, y.cfg.Log
 	y.client, err = egress.New(egress.Config{
-		Allow: cfg.Allow, Loopback: y.open.development(), UserAgent: "eventyard/" + y.cfg.Version,
+		Allow: cfg.Allow, Loopback: y.development(), UserAgent: "eventyard/" + y.cfg.Version,
 		Connections: y.cfg.shares().Outgoing, Log: log, Metrics: y.registry,
 	})
 	if err != nil {
@@ -200,7 +226,7 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 	}
 	// Topics check the targets of dead letters, which need topics to be open.
 	dead := deadletter.Config{
-		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, DataDir: y.cfg.DataDir,
+		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, DataDir: y.storage.Folder,
 		Blobs: y.blobs, BlobAccount: azureblob.Account, Accounts: accounts,
 		AllowDirs: cfg.DeadLetterFolders, Transport: y.client.Transport(), Delay: cfg.DeadLetterDelay,
 		GiveUp: cfg.DeadLetterGiveUp, Keep: cfg.DeadLetterKeep, Log: log, Metrics: y.registry,
@@ -263,7 +289,7 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 func (y *yard) openFunctions(ctx context.Context) (err error) {
 	cfg, log := y.cfg, y.cfg.Log
 	y.box = box.New(box.Config{Broker: y.broker, Meta: y.storage.Meta, Log: log})
-	instance, err := node(cfg.DataDir)
+	instance, err := cfg.instance(y.storage.Folder)
 	if err != nil { // costs a few seconds after a crash, no more
 		log.Warn("this yard's functions wait for their leases to run out after a crash", "error", err)
 	}
@@ -363,7 +389,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 	}
 }
 
-// close frees the data folder.
+// close frees the storage.
 func (y *yard) close() error {
 	if y.bearer != nil {
 		y.bearer.Close()

@@ -100,8 +100,8 @@ func (c serveCommand) sayReady(cfg config.Config, s *server.Server) {
 // readyEnd is the last line about a yard that is ready.
 const readyEnd = "Ctrl-C stops it."
 
-// sayAccess prints what clients are let in by. A key that is a secret is not shown: what is printed
-// here often ends in the log of a container.
+// sayAccess prints what clients are let in by. A key that is a secret is not shown, unless there is no
+// file to keep it in: what is printed here often ends in the log of a container.
 func (c serveCommand) sayAccess(reported server.Access) {
 	switch {
 	case reported.Development:
@@ -110,6 +110,13 @@ func (c serveCommand) sayAccess(reported server.Access) {
 				"and " + auth.RootPolicy + " will get new keys at the next start beyond loopback"})
 		}
 		fmt.Fprintf(c.stdout, "Every listener is on loopback, so every user and program of this machine may use it, with this connection string:\n  %s\n", reported.ConnectionString)
+	case reported.File == "":
+		c.warn(renewal(reported))
+		if reported.Show {
+			fmt.Fprintf(c.stdout, "Others can reach this yard. This connection string has all rights, and no node shows it again:\n  %s\n", reported.ConnectionString)
+			return
+		}
+		fmt.Fprintln(c.stdout, "Others can reach this yard. The node that started first has shown a connection string with all rights.")
 	default:
 		c.warn(renewal(reported))
 		fmt.Fprintf(c.stdout, "Others can reach this yard. A connection string with all rights is in %s\n", absolute(reported.File))

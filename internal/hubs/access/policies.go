@@ -199,9 +199,6 @@ func (k *Registry) RegenerateRoot(ctx context.Context, why meta.Revision) (Polic
 		r.Primary, r.Secondary, r.renewed = newKey(), newKey(), why
 		return nil
 	})
-	if err == nil && before {
-		err = k.Reload(ctx) // what another node has made is known here from now on
-	}
 	if err != nil {
 		return Policy{}, fmt.Errorf("regenerate the keys of the root policy: %w", err)
 	}

@@ -1,0 +1,222 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// shared is storage without a folder that several nodes use: all have the same entries, and each
+// knows as few of them as it may. Events are each node's own, which is nobody's business here.
+type shared struct {
+	t       *testing.T
+	entries *metatest.Memory
+	local   bool
+	key     string
+}
+
+func newShared(t *testing.T) *shared {
+	t.Chdir(t.TempDir()) // to see that nothing is written there
+	return &shared{t: t, entries: metatest.NewMemory(), local: true, key: sealed.NewKey()}
+}
+
+// noBodies are nobody's.
+type noBodies struct{ storage.Bodies }
+
+func (noBodies) List(context.Context) ([]string, error) { return nil, nil }
+
+func (s *shared) config() Config {
+	return Config{
+		Log: testkit.Quiet(), HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off, Secrets: Secrets{Key: s.key},
+		share: func(ctx context.Context, cfg storage.Config) (*storage.Storage, error) {
+			engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: cfg.Log})
+			if err != nil {
+				return nil, err
+			}
+			return storage.Share(ctx, storage.Parts{
+				Log: engine, Meta: metatest.NewLateNode(s.entries), Bodies: noBodies{}, Engine: "nats", Local: s.local, Close: engine.Close,
+			}, cfg)
+		},
+	}
+}
+
+// startAll starts nodes at once: none goes on before all have opened the storage, so that each knows
+// it as it was before.
+func (s *shared) startAll(configs ...Config) []*running {
+	s.t.Helper()
+	nodes := make([]*running, len(configs))
+	var all, opened sync.WaitGroup
+	opened.Add(len(configs))
+	for i, cfg := range configs {
+		share := cfg.share
+		cfg.share = func(ctx context.Context, cfg storage.Config) (*storage.Storage, error) {
+			defer opened.Wait()
+			defer opened.Done()
+			return share(ctx, cfg)
+		}
+		all.Go(func() { nodes[i] = start(s.t, cfg) })
+	}
+	all.Wait()
+	if s.t.Failed() {
+		s.t.FailNow()
+	}
+	return nodes
+}
+
+// wantOneKey checks that all nodes let in by the same key of the root policy, that one of them shows
+// it, and that nothing was written to this machine. It gives that node's report.
+func (s *shared) wantOneKey(nodes []*running) (shown Access) {
+	s.t.Helper()
+	for _, r := range nodes {
+		if r.Access().Show {
+			testkit.Equal(s.t, shown.ConnectionString, "", "two nodes show the connection string")
+			shown = r.Access()
+		}
+	}
+	kept, err := auth.ParseConnectionString(shown.ConnectionString)
+	testkit.Must(s.t, err, "no node shows the connection string")
+	for i, r := range nodes {
+		testkit.Equal(s.t, r.status(auth.RootPolicy, kept.Key), http.StatusOK, "node %d answers the key that was shown", i)
+		testkit.Equal(s.t, r.status(auth.RootPolicy, auth.DevelopmentKey), http.StatusUnauthorized, "node %d answers the well-known key", i)
+		reported := testkit.Value(auth.ParseConnectionString(r.Access().ConnectionString))(s.t)
+		testkit.Equal(s.t, reported.Key, kept.Key, "node %d knows the key", i)
+		testkit.Equal(s.t, r.Access().File, "", "the file of the connection string")
+	}
+	testkit.Slices(s.t, testkit.Value(os.ReadDir("."))(s.t), nil, "files were written")
+	return shown
+}
+
+// C4: nodes that start at once on new storage have the same keys, policies and authority, and one of
+// them shows the root policy's connection string. A later start shows nothing.
+func TestNodesThatStartAtOnce(t *testing.T) {
+	s := newShared(t)
+	configs := make([]Config, 3)
+	for i := range configs {
+		configs[i] = outside(s.config())
+		configs[i].Hubs, configs[i].Topics = []Hub{{Name: "orders", Partitions: 2, Groups: []string{"billing"}}}, []Topic{{Name: "shop"}}
+		configs[i].Policies = []Policy{{Name: "reports", Rights: []string{"Listen"}}, {Name: "till", Rights: []string{"Send"}, PrimaryKey: strings.Repeat("k", 43) + "="}}
+	}
+	nodes := s.startAll(configs...)
+	shown := s.wantOneKey(nodes)
+	testkit.That(t, !shown.Renewed, "new keys are said to be made anew")
+	sealing := sealed.New(s.entries, testkit.Value(sealed.ParseKeys(s.key))(t))
+	text, _, err := authorityEntries{sealing}.Get(t.Context())
+	testkit.Must(t, err)
+	pool := x509.NewCertPool()
+	testkit.MustThat(t, pool.AppendCertsFromPEM(text), "there is no authority")
+	for _, r := range nodes {
+		conn, err := tls.Dial("tcp", strings.Replace(r.host("amqps"), "0.0.0.0", "127.0.0.1", 1), &tls.Config{RootCAs: pool, ServerName: "yard.example.com"})
+		testkit.Must(t, err)
+		testkit.Must(t, conn.Close())
+	}
+	policies := testkit.Value(sealing.List(t.Context(), "policies/"))(t)
+	testkit.Equal(t, len(policies), 3, "policies")
+	raw := testkit.Value(s.entries.Get(t.Context(), authorityEntry))(t)
+	testkit.That(t, !strings.Contains(string(raw.Value), "PRIVATE KEY"), "the authority's key is in clear")
+
+	later := start(t, configs[0])
+	testkit.That(t, !later.Access().Show, "a later start shows the connection string again")
+	testkit.Equal(t, later.Access().ConnectionString[strings.Index(later.Access().ConnectionString, ";"):],
+		shown.ConnectionString[strings.Index(shown.ConnectionString, ";"):], "its key")
+	testkit.Deep(t, testkit.Value(sealing.List(t.Context(), "policies/"))(t), policies, "policies after a later start")
+}
+
+// C4: keys that could be read in development are made anew once, however many nodes start beyond it.
+func TestNodesLeaveDevelopmentTogether(t *testing.T) {
+	s := newShared(t)
+	here := s.startAll(s.config(), s.config())
+	var root []string
+	for _, r := range here {
+		testkit.That(t, r.Access().Development, "it is not in development")
+		p := r.policy("/api/v1/policies/" + auth.RootPolicy)
+		root = append(root, p.PrimaryKey)
+		r.want(http.StatusOK, "GET", "/api/v1/policies", "")
+	}
+	testkit.Equal(t, root[0], root[1], "the root policy's key")
+	for _, r := range here {
+		r.shutdown()
+	}
+	for range 3 {
+		nodes := s.startAll(outside(s.config()), outside(s.config()), outside(s.config()))
+		shown := s.wantOneKey(nodes)
+		testkit.That(t, shown.Renewed, "the keys of development are still valid")
+		for _, r := range nodes {
+			testkit.Equal(t, r.status(auth.RootPolicy, root[0]), http.StatusUnauthorized, "a key of development is answered")
+			r.shutdown()
+		}
+		back := start(t, s.config())
+		root[0] = back.policy("/api/v1/policies/" + auth.RootPolicy).PrimaryKey
+		testkit.That(t, back.Access().ServedOthers, "it is not said that others were served")
+		back.shutdown()
+	}
+}
+
+// R5, C4: with servers that others can reach a yard is not in development, wherever it listens.
+func TestDevelopmentWantsStorageOnThisMachine(t *testing.T) {
+	s := newShared(t)
+	s.local = false
+	r := start(t, s.config())
+	testkit.That(t, !r.Access().Development, "it is in development")
+	s.wantOneKey([]*running{r})
+	for _, also := range []func(*Config){func(c *Config) { c.AcceptAnyJWT = true }, func(c *Config) { c.DevStorage = "127.0.0.1:0" }} {
+		cfg := s.config()
+		also(&cfg)
+		refused := testkit.Value(New(cfg))(t)
+		err := refused.Run(t.Context())
+		testkit.That(t, err != nil && strings.Contains(err.Error(), "only in development"), "it is %v", err)
+	}
+}
+
+// C4: a node without the yard's secret key does not start.
+func TestANodeWithAnotherSecretKey(t *testing.T) {
+	s := newShared(t)
+	start(t, s.config())
+	for key, want := range map[string]error{"": storage.ErrNoSecretKey, sealed.NewKey(): storage.ErrOtherSecretKey} {
+		cfg := s.config()
+		cfg.Secrets.Key = key
+		testkit.ErrorIs(t, testkit.Value(New(cfg))(t).Run(t.Context()), want)
+	}
+}
+
+// A node that finds out that another has ended the time of development meanwhile goes on with that
+// one's keys; nobody shows them twice.
+func TestDoubtAboutTheRootKeys(t *testing.T) {
+	s := newShared(t)
+	start(t, s.config()).shutdown()
+	cfg := outside(s.config())
+	share, tries := cfg.share, 0
+	cfg.share = func(ctx context.Context, storageConfig storage.Config) (*storage.Storage, error) {
+		opened, err := share(ctx, storageConfig)
+		if err != nil {
+			return nil, err
+		}
+		faulty := metatest.NewFaulty(opened.Meta)
+		faulty.Inject(func(op metatest.Op) error {
+			if op.Kind == metatest.OpSet && op.Key == rootKeysEntry {
+				if tries++; tries == 1 {
+					return meta.ErrConflict
+				}
+			}
+			return nil
+		})
+		opened.Meta = faulty
+		return opened, nil
+	}
+	r := start(t, cfg)
+	s.wantOneKey([]*running{r})
+	testkit.That(t, r.Access().Renewed && tries == 2, "after %d tries: %+v", tries, r.Access())
+}
