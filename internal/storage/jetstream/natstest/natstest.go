@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,6 +58,27 @@ func run(t testing.TB, program string, hosts []*parts.Host) *Servers {
 		testkit.Check(t, s.remove(), "remove the NATS servers")
 	})
 	return s
+}
+
+// StartAs runs one server with a configuration of the test's own, until the test ends, and gives its
+// URL. The configuration has to listen at the address and keep what it stores in the folder.
+func StartAs(t testing.TB, configure func(listen, folder string) string) (url string) {
+	t.Helper()
+	o, err := newOne(program(t), "n0")
+	testkit.Must(t, err)
+	s := &Servers{Replicas: 1, all: []*one{o}}
+	t.Cleanup(func() {
+		s.report(t)
+		testkit.Check(t, s.remove(), "remove the NATS server")
+	})
+	testkit.Must(t, os.WriteFile(o.configFile(), []byte(configure(o.client, filepath.Join(o.dir, "store"))), 0o600))
+	testkit.Must(t, o.start())
+	return o.url()
+}
+
+// URL gives all servers as one URL of storage.
+func (s *Servers) URL() string {
+	return "nats://" + strings.ReplaceAll(s.urls(0), "nats://", "")
 }
 
 var shared struct {

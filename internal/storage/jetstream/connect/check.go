@@ -1,0 +1,146 @@
+package connect
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// checkTime is how long the servers may take to answer what a check asks. A lost leader is replaced
+// within 4 to 9 seconds.
+const checkTime = 15 * time.Second
+
+// ErrUnavailable: the servers have no majority, or do not answer. To check again later helps.
+var ErrUnavailable = errors.New("the NATS servers do not answer")
+
+// Check finds out whether the servers keep what a yard promises. ErrUnfit: they do not, and the error
+// says for each setting the line to write. ErrUnavailable: they have no majority just now. Settings
+// that put events at risk are warnings with Unsafe. What could not be found out is a warning, too.
+func (c *Conns) Check(ctx context.Context, cfg Config) (Report, error) {
+	var r Report
+	for _, conn := range []*nats.Conn{c.Publish, c.Read, c.Control} {
+		r.add(Server{Name: conn.ConnectedServerName(), Version: conn.ConnectedServerVersion(), MaxPayload: conn.MaxPayload()})
+		r.Local = cfg.Local(append(conn.DiscoveredServers(), conn.ConnectedUrl()))
+	}
+	for _, monitor := range cfg.Monitors {
+		s, err := askMonitor(ctx, monitor)
+		if err != nil {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("the monitoring of a NATS server at %s cannot be read: %v", monitor, err))
+			continue
+		}
+		r.add(s)
+	}
+	if err := r.probe(ctx, c.Control, cfg); err != nil {
+		return r, err
+	}
+	problems, warnings := r.judge(cfg.Settings)
+	risks, err := verdict(problems, cfg.Unsafe)
+	r.Warnings = slices.Concat(r.Warnings, risks, warnings)
+	return r, err
+}
+
+// add takes in what is known of a server, beside what was known before.
+func (r *Report) add(s Server) {
+	i := slices.IndexFunc(r.Servers, func(there Server) bool { return there.Name == s.Name })
+	if i < 0 {
+		r.Servers = append(r.Servers, s)
+		return
+	}
+	if s.SyncKnown {
+		r.Servers[i].Sync, r.Servers[i].SyncKnown = s.Sync, true
+	}
+}
+
+// askMonitor reads how a server is set from its monitoring.
+func askMonitor(ctx context.Context, monitor string) (Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTime/3)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(monitor, "/")+"/varz", nil)
+	if err != nil {
+		return Server{}, err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return Server{}, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return Server{}, fmt.Errorf("it answers %s", response.Status)
+	}
+	var found struct {
+		Name       string `json:"server_name"`
+		Version    string `json:"version"`
+		MaxPayload int64  `json:"max_payload"`
+		JetStream  struct {
+			Config *struct {
+				SyncAlways bool `json:"sync_always"`
+			} `json:"config"`
+		} `json:"jetstream"`
+	}
+	const mostRead = 1 << 20
+	if err := json.NewDecoder(io.LimitReader(response.Body, mostRead)).Decode(&found); err != nil {
+		return Server{}, err
+	}
+	s := Server{Name: found.Name, Version: found.Version, MaxPayload: found.MaxPayload}
+	if found.JetStream.Config != nil {
+		s.Sync, s.SyncKnown = found.JetStream.Config.SyncAlways, true
+	}
+	return s, nil
+}
+
+// Codes of JetStream's errors.
+const (
+	codeNoPeers       = 10005
+	codeNoReplicas    = 10074
+	codeNotEnabled    = 10076
+	codeNotForAccount = 10039
+)
+
+// probe makes a stream as a yard's are and deletes it: that shows whether there is JetStream, a
+// majority, and a server for each replica.
+func (r *Report) probe(ctx context.Context, conn *nats.Conn, cfg Config) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	name := "Y_" + cfg.Yard + "_check_" + rand.Text()[:8]
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: name, Subjects: []string{"y." + cfg.Yard + ".check." + name}, Description: "a node of Eventyard looks whether it can start",
+		Storage: jetstream.MemoryStorage, Replicas: cfg.Replicas, MaxBytes: 1 << 10, MaxAge: time.Minute,
+	})
+	var refused jetstream.JetStreamError
+	switch {
+	case err == nil:
+		if err := js.DeleteStream(ctx, name); err != nil {
+			return fmt.Errorf("%w: delete stream %s: %w", ErrUnavailable, name, err)
+		}
+		return nil
+	case errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled):
+		r.NoJetStream = "no server answers for it"
+		return nil
+	case !errors.As(err, &refused) || refused.APIError() == nil:
+		return fmt.Errorf("%w: make stream %s: %w", ErrUnavailable, name, err)
+	}
+	switch said := refused.APIError(); said.ErrorCode {
+	case codeNotEnabled, codeNotForAccount:
+		r.NoJetStream = said.Description
+	case codeNoPeers, codeNoReplicas:
+		r.NoReplicas = said.Description
+	default:
+		return fmt.Errorf("make stream %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package connect
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// C8: what a server has to be, with the line to write.
+func TestJudge(t *testing.T) {
+	good := Server{Name: "n0", Version: "2.15.2", MaxPayload: 8 << 20, Sync: true, SyncKnown: true}
+	with := func(change func(*Server)) Report {
+		s := good
+		change(&s)
+		return Report{Servers: []Server{good, s}}
+	}
+	for name, tt := range map[string]struct {
+		found    Report
+		replicas int
+		problem  string // part of what is said; empty: none
+		risky    bool
+		warning  string
+	}{
+		"good":                  {found: Report{Servers: []Server{good}}},
+		"an old version":        {found: with(func(s *Server) { s.Version = "2.14.9" }), problem: "2.15 or later", risky: true},
+		"a newer version":       {found: with(func(s *Server) { s.Version = "3.0.0-beta" })},
+		"a version that is not": {found: with(func(s *Server) { s.Version = "nightly" }), problem: "2.15 or later", risky: true},
+		"small messages":        {found: with(func(s *Server) { s.MaxPayload = 1 << 20 }), problem: "max_payload: 8MB"},
+		"medium messages":       {found: with(func(s *Server) { s.MaxPayload = 4 << 20 }), warning: "max_payload: 8MB"},
+		"syncs later":           {found: with(func(s *Server) { s.Sync = false }), problem: "jetstream { sync_interval: always }", risky: true},
+		"sync is not known":     {found: with(func(s *Server) { s.Sync, s.SyncKnown = false, false }), warning: "sync_interval: always"},
+		"no JetStream":          {found: Report{Servers: []Server{good}, NoJetStream: "off"}, problem: "jetstream { store_dir"},
+		"too few servers":       {found: Report{Servers: []Server{good}, NoReplicas: "no peers"}, problem: "replicas=1"},
+		"one replica":           {found: Report{Servers: []Server{good}}, replicas: 1, warning: "a lost server loses"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			problems, warnings := tt.found.judge(Settings{Replicas: cmp.Or(tt.replicas, 3)})
+			_, err := verdict(problems, false)
+			testkit.Equal(t, err != nil, tt.problem != "", "refused: %v", err)
+			testkit.Equal(t, strings.Join(warnings, "") != "", tt.warning != "", "warned: %q", warnings)
+			testkit.That(t, strings.Contains(strings.Join(warnings, ""), tt.warning), "warned: %q", warnings)
+			if tt.problem == "" {
+				return
+			}
+			testkit.That(t, errors.Is(err, ErrUnfit) && strings.Contains(err.Error(), tt.problem), "it says %v", err)
+			testkit.Equal(t, strings.Contains(err.Error(), "--nats-unsafe"), tt.risky, "it offers to go on: %v", err)
+			risks, err := verdict(problems, true)
+			testkit.Equal(t, err == nil, tt.risky, "refused although unsafe: %v", err)
+			testkit.Equal(t, len(risks) > 0, tt.risky, "warned: %q", risks)
+		})
+	}
+}

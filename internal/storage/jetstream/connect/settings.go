@@ -1,0 +1,213 @@
+// Package connect reads where the NATS servers of a yard are and how they let in (settings.go, pure),
+// connects to them (dial.go), and finds out whether they keep what a yard promises (check.go;
+// judge.go, pure).
+package connect
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Settings say where the servers are, whose data is on them, and how they let in.
+type Settings struct {
+	// Servers are HOST:PORT. More are learnt from them.
+	Servers []string
+	// TLS: plain connections are refused.
+	TLS bool
+	// Yard is the name of the data among that of others on the same servers.
+	Yard string
+	// Replicas is how many servers keep each event: 1, 3 or 5.
+	Replicas int
+
+	// At most one of these lets in: a name with a password, a token, a file with a JWT and its key, a
+	// file with the seed of an nkey.
+	User, Password      string
+	Token               string
+	CredsFile, NKeyFile string
+	// CAFile has the authorities of the servers' certificates, empty: the system's. CertFile and
+	// KeyFile are this node's certificate, where the servers ask for one. All are PEM.
+	CAFile, CertFile, KeyFile string
+	// Monitors are the URLs of the servers' monitoring, by which it is found out how they are set.
+	Monitors []string
+}
+
+// Defaults of a URL that does not say otherwise.
+const (
+	DefaultYard     = "eventyard"
+	DefaultReplicas = 3
+	defaultPort     = "4222"
+)
+
+var yardName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+
+// IsURL tells whether a URL of storage is for this package to read.
+func IsURL(text string) bool {
+	return strings.HasPrefix(text, "nats://") || strings.HasPrefix(text, "tls://")
+}
+
+// usage is how a URL is written.
+const usage = "nats://HOST:PORT,HOST:PORT?yard=NAME&replicas=3, or tls://… to refuse plain connections"
+
+// Parse reads a URL:
+//
+//	nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT][,HOST[:PORT]…][?yard=NAME&replicas=N
+//	       &creds=FILE&nkey=FILE&ca=FILE&cert=FILE&key=FILE&monitor=URL…]
+//
+// Its errors are sentences for the operator, and hold no password or token.
+func Parse(text string) (Settings, error) {
+	scheme, rest, _ := strings.Cut(text, "://")
+	if !IsURL(text) {
+		return Settings{}, fmt.Errorf("storage on NATS servers is written %s", usage)
+	}
+	s := Settings{TLS: scheme == "tls", Yard: DefaultYard, Replicas: DefaultReplicas}
+	rest, query, _ := strings.Cut(rest, "?")
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		if err := s.readUser(rest[:at]); err != nil {
+			return Settings{}, err
+		}
+		rest = rest[at+1:]
+	}
+	rest = strings.TrimSuffix(rest, "/")
+	for server := range strings.SplitSeq(rest, ",") {
+		address, err := parseServer(server)
+		if err != nil {
+			return Settings{}, err
+		}
+		if !slices.Contains(s.Servers, address) {
+			s.Servers = append(s.Servers, address)
+		}
+	}
+	if err := s.readQuery(query); err != nil {
+		return Settings{}, err
+	}
+	return s, s.Check()
+}
+
+// readUser reads what stands before the '@'.
+func (s *Settings) readUser(text string) error {
+	user, password, both := strings.Cut(text, ":")
+	user, err := url.PathUnescape(user)
+	password, err2 := url.PathUnescape(password)
+	if err != nil || err2 != nil || user == "" || both && password == "" {
+		return errors.New("what stands before the '@' is USER:PASSWORD or TOKEN, with special characters as %XX")
+	}
+	if both {
+		s.User, s.Password = user, password
+	} else {
+		s.Token = user
+	}
+	return nil
+}
+
+// parseServer gives HOST:PORT.
+func parseServer(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		host, port = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"), defaultPort
+		if strings.ContainsAny(host, ":") && !isAddress(host) {
+			return "", fmt.Errorf("server %q: use HOST or HOST:PORT, with several divided by commas", text)
+		}
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if host == "" || strings.ContainsAny(host, " /\\?#@[]%\t\r\n") || err != nil || number == 0 {
+		return "", fmt.Errorf("server %q: use HOST or HOST:PORT, with several divided by commas", text)
+	}
+	return net.JoinHostPort(host, strconv.FormatUint(number, 10)), nil
+}
+
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// readQuery reads what stands behind the '?'.
+func (s *Settings) readQuery(text string) error {
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		return errors.New("what stands behind the '?' is NAME=VALUE, divided by '&', with special characters as %XX")
+	}
+	fields := map[string]*string{
+		"yard": &s.Yard, "creds": &s.CredsFile, "nkey": &s.NKeyFile, "ca": &s.CAFile, "cert": &s.CertFile, "key": &s.KeyFile,
+	}
+	for name, given := range values {
+		field := fields[name]
+		switch {
+		case name == "monitor":
+			s.Monitors = given
+			continue
+		case name != "replicas" && field == nil:
+			return fmt.Errorf("there is no setting %q of NATS servers: use yard, replicas, creds, nkey, ca, cert, key or monitor", name)
+		case len(given) > 1 || given[0] == "":
+			return fmt.Errorf("the setting %q of NATS servers is given once, with a value", name)
+		case field != nil:
+			*field = given[0]
+			continue
+		}
+		if s.Replicas, err = strconv.Atoi(given[0]); err != nil {
+			return fmt.Errorf("replicas=%.20q: use 1, 3 or 5", given[0])
+		}
+	}
+	return nil
+}
+
+// Check says what is wrong with the settings by themselves.
+func (s Settings) Check() error {
+	ways := 0
+	for _, way := range []string{s.User, s.Token, s.CredsFile, s.NKeyFile} {
+		if way != "" {
+			ways++
+		}
+	}
+	switch {
+	case len(s.Servers) == 0:
+		return fmt.Errorf("no NATS server is named: use %s", usage)
+	case !yardName.MatchString(s.Yard):
+		return fmt.Errorf("yard %.40q: use 1 to 32 letters, digits, '-' and '_'", s.Yard)
+	case s.Replicas != 1 && s.Replicas != 3 && s.Replicas != 5:
+		return fmt.Errorf("%d replicas: use 1, 3 or 5", s.Replicas)
+	case ways > 1:
+		return errors.New("one way lets in to the NATS servers: give USER:PASSWORD@, TOKEN@, creds= or nkey=")
+	case (s.CertFile == "") != (s.KeyFile == ""):
+		return errors.New("a certificate and its key are given together: cert= and key=")
+	}
+	for _, monitor := range s.Monitors {
+		if u, err := url.Parse(monitor); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return fmt.Errorf("monitor=%.80q: use the URL of a server's monitoring, such as http://HOST:8222", monitor)
+		}
+	}
+	return nil
+}
+
+// String names servers and yard, and no secret.
+func (s Settings) String() string {
+	scheme := "nats://"
+	if s.TLS {
+		scheme = "tls://"
+	}
+	return scheme + strings.Join(s.Servers, ",") + "?yard=" + s.Yard
+}
+
+// Local tells whether all servers, with those that they know of, are on this machine's loopback.
+func (s Settings) Local(discovered []string) bool {
+	for _, server := range slices.Concat(s.Servers, discovered) {
+		if _, after, found := strings.Cut(server, "://"); found {
+			server = after
+		}
+		host, _, err := net.SplitHostPort(server)
+		if err != nil {
+			host = server
+		}
+		ip, err := netip.ParseAddr(host)
+		if !strings.EqualFold(host, "localhost") && (err != nil || !ip.Unmap().IsLoopback()) {
+			return false
+		}
+	}
+	return true
+}
