@@ -42,6 +42,7 @@ type Nodes struct {
 	log   *slog.Logger
 
 	standing atomic.Pointer[standing]
+	others   atomic.Int64 // how many other nodes are alive
 
 	mu sync.Mutex
 	// handlers by subject, guarded by mu.
@@ -114,13 +115,8 @@ func (n *Nodes) Live() []Node {
 	return live
 }
 
-// Count is how many nodes Live gives.
-func (n *Nodes) Count() int {
-	if n.alone {
-		return 1
-	}
-	return len(n.Live())
-}
+// Count is how many nodes Live gives. It takes no lock.
+func (n *Nodes) Count() int { return int(n.others.Load()) + 1 }
 
 // Member is a node as people want to see it.
 type Member struct {
@@ -191,6 +187,13 @@ func (n *Nodes) Changed() <-chan struct{} {
 }
 
 func (n *Nodes) notifyLocked() {
+	others := int64(0)
+	for _, s := range n.roster {
+		if s.listed && !s.dead {
+			others++
+		}
+	}
+	n.others.Store(others)
 	close(n.changed)
 	n.changed = make(chan struct{})
 }

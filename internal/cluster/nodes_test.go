@@ -51,8 +51,8 @@ func ids(nodes *cluster.Nodes) (ids []string) {
 
 func wantLive(t *testing.T, nodes *cluster.Nodes, want ...string) {
 	t.Helper()
-	if got := ids(nodes); !slices.Equal(got, want) {
-		t.Errorf("%s sees %q, want %q", nodes.Self().ID, got, want)
+	if got := ids(nodes); !slices.Equal(got, want) || nodes.Count() != len(want) {
+		t.Errorf("%s sees %q, and counts %d; want %q", nodes.Self().ID, got, nodes.Count(), want)
 	}
 }
 

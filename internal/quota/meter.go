@@ -42,23 +42,60 @@ const maxPause = 10 * time.Second
 type Meter struct {
 	what    string
 	unit    string
+	nodes   func() int // nil: this is the only one
 	limited atomic.Bool
 
 	mu            sync.Mutex
 	events, bytes level // guarded by mu
+	limit         Limit // guarded by mu
+	share         int   // of how many nodes the levels are a share; guarded by mu
 }
 
 // NewMeter makes one; what and unit are for errors, such as: hub "orders", events.
 func NewMeter(what, unit string) *Meter { return &Meter{what: what, unit: unit} }
+
+// Among makes the limits those of several nodes together, of which this one takes an equal share: nodes
+// says how many there are, each time that something is taken, and must be quick. It is called before
+// the meter is used, and gives the meter back. Nil: there is one node.
+func (m *Meter) Among(nodes func() int) *Meter {
+	m.nodes = nodes
+	return m
+}
 
 // Set changes the limits. What was taken within the old ones is within the new ones, too; what is owed
 // beyond them is made up for at the new rate, or forgiven where there is no limit any more.
 func (m *Meter) Set(l Limit, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.events.set(Rate{PerSecond: float64(l.Events), Burst: float64(l.Events)}, now)
-	m.bytes.set(Rate{PerSecond: float64(l.Bytes), Burst: float64(l.Bytes)}, now)
+	m.limit = l
+	m.setLocked(m.among(), now)
 	m.limited.Store(l != Limit{})
+}
+
+// among is how many nodes share the limits.
+func (m *Meter) among() int {
+	if m.nodes == nil {
+		return 1
+	}
+	return max(m.nodes(), 1)
+}
+
+func (m *Meter) setLocked(share int, now time.Time) {
+	m.share = share
+	m.events.set(part(m.limit.Events, share), now)
+	m.bytes.set(part(m.limit.Bytes, share), now)
+}
+
+func part(limit int64, share int) Rate {
+	n := float64(limit) / float64(share)
+	return Rate{PerSecond: n, Burst: n}
+}
+
+// adaptLocked takes another share where nodes have come or gone.
+func (m *Meter) adaptLocked(now time.Time) {
+	if share := m.among(); share != m.share {
+		m.setLocked(share, now)
+	}
 }
 
 // Take takes room for a batch of every meter, or of none, and then says with an *Error when there
@@ -109,6 +146,7 @@ func (m *Meter) take(events, bytes int, now time.Time) error {
 }
 
 func (m *Meter) roomLocked(events, bytes int, now time.Time) error {
+	m.adaptLocked(now)
 	of, wait := m.unit, time.Duration(0)
 	if events > 0 {
 		wait = m.events.wait(now)
@@ -125,6 +163,7 @@ func (m *Meter) roomLocked(events, bytes int, now time.Time) error {
 }
 
 func (m *Meter) chargeLocked(events, bytes int, now time.Time) {
+	m.adaptLocked(now)
 	m.events.charge(float64(events), now)
 	m.bytes.charge(float64(bytes), now)
 }

@@ -114,3 +114,38 @@ func TestTakingAllocatesNothing(t *testing.T) {
 	none, wide := NewMeter("hub", "events"), newMeter("policy", Limit{Events: 1e9, Bytes: 1e12})
 	testkit.Equal(t, testing.AllocsPerRun(100, func() { _ = Take(1, 1, start, none, wide, nil) }), 0, "allocations")
 }
+
+// C8: nodes share a limit, and one that is alone has all of it.
+func TestMeterAmongNodes(t *testing.T) {
+	now := time.Unix(1000, 0)
+	nodes := 1
+	m := NewMeter("hub", "events").Among(func() int { return nodes })
+	m.Set(Limit{Events: 90}, now)
+	// taken is what can be had in ten seconds by ones, after a rest.
+	taken := func() (n int) {
+		now = now.Add(time.Minute)
+		for end := now.Add(10 * time.Second); now.Before(end); now = now.Add(time.Millisecond) {
+			if Take(1, 0, now, m) == nil {
+				n++
+			}
+		}
+		return n
+	}
+	for _, nodes = range []int{1, 2, 3, 1, 0} {
+		want := 90 / max(nodes, 1) * 11 // a second's worth at once, and ten seconds
+		if got := taken(); got < want-5 || got > want+5 {
+			t.Errorf("%d nodes: %d, want about %d", nodes, got, want)
+		}
+	}
+	// Who kept to the share that it had owes nothing when it becomes smaller.
+	now = now.Add(time.Minute)
+	nodes = 1
+	if err := Take(90, 0, now, m); err != nil {
+		t.Fatal(err)
+	}
+	nodes = 3
+	now = now.Add(100 * time.Millisecond)
+	if err := Take(1, 0, now, m); err != nil {
+		t.Errorf("a share that became smaller: %v", err)
+	}
+}

@@ -75,8 +75,10 @@ type Config struct {
 	MaxTimeToLive time.Duration
 	MaxAttempts   int
 	Retention     time.Duration
-	// Quota bounds what is published to all topics; nil: nothing does.
+	// Quota bounds what is published to all topics; nil: nothing does. Nodes says how many nodes share
+	// the topics' own quotas; nil: there is one.
 	Quota *quota.Meter
+	Nodes func() int
 	// Log receives what changed; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -122,6 +124,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	cfg = cfg.withDefaults()
 	topics := &topicRegistry{engine: cfg.Engine, logs: eventlog.NewProvider(cfg.Engine), retention: cfg.Retention, quota: cfg.Quota, log: cfg.Log}
 	topics.view = newView(topics.openLog)
+	topics.view.nodes = cfg.Nodes
 	k := &Registry{
 		topicRegistry: topics,
 		sources:       sources{broker: cfg.Broker, namespace: cfg.Broker.Namespace(), view: topics.view},

@@ -21,7 +21,9 @@ import (
 type view struct {
 	// open gives a topic's log.
 	open func(*Topic) (eventlog.Partition, error)
-	live atomic.Pointer[live]
+	// nodes says how many nodes share the quotas; nil: there is one.
+	nodes func() int
+	live  atomic.Pointer[live]
 	// listeners are called after live was replaced.
 	listeners mirror.Listeners
 	deadlines *deadlines
@@ -153,7 +155,7 @@ func (d *draft) changeTopic(old, now *Topic) {
 		return
 	}
 	log, err := d.v.open(now)
-	limit := quota.NewMeter(fmt.Sprintf("topic %q", now.Name), "events")
+	limit := quota.NewMeter(fmt.Sprintf("topic %q", now.Name), "events").Among(d.v.nodes)
 	limit.Set(now.Quota, time.Now())
 	d.next.logs[now.ID] = topicLog{log, err, limit}
 	if members := d.v.members[now.ID]; len(members) > 0 {

@@ -31,6 +31,8 @@ type Config struct {
 	Bearer TokenVerifier
 	// FailurePace is what an address has of failures before their answers wait; zero: a default.
 	FailurePace quota.Rate
+	// Nodes says how many nodes share the quotas; nil: there is one.
+	Nodes func() int
 	// Log reports what changed and who was refused; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -41,6 +43,7 @@ type Registry struct {
 	development bool
 	anyBearer   bool
 	bearer      TokenVerifier
+	nodes       func() int
 	log         *slog.Logger
 	created     bool
 	*failures
@@ -67,8 +70,9 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		development: cfg.Development,
 		anyBearer:   cfg.AnyBearer,
 		bearer:      cfg.Bearer,
+		nodes:       cfg.Nodes,
 		log:         cfg.Log,
-		blobs:       quota.NewMeter("the blob account", "requests"),
+		blobs:       quota.NewMeter("the blob account", "requests").Among(cfg.Nodes),
 		failures:    newFailures(cfg.Log, cmp.Or(cfg.FailurePace, failurePace)),
 	}
 	k.policies = mirror.New(mirror.Config[record]{

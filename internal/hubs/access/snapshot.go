@@ -16,7 +16,7 @@ type snapshot struct {
 }
 
 // quotaOf gives the meter of a policy: the one that it has, if it was there before.
-func (s *snapshot) quotaOf(key string, r record) *quota.Meter {
+func (s *snapshot) quotaOf(key string, r record, nodes func() int) *quota.Meter {
 	if s != nil {
 		if old, there := s.byKey[key]; there && old.Created.Equal(r.Created) {
 			if old.Quota != r.Quota {
@@ -25,7 +25,7 @@ func (s *snapshot) quotaOf(key string, r record) *quota.Meter {
 			return old.quota
 		}
 	}
-	m := quota.NewMeter(fmt.Sprintf("policy %q", r.Name), "events")
+	m := quota.NewMeter(fmt.Sprintf("policy %q", r.Name), "events").Among(nodes)
 	m.Set(r.Quota, time.Now())
 	return m
 }
@@ -41,7 +41,7 @@ func (k *Registry) show([]mirror.Update[record]) {
 	before := k.live.Load()
 	for _, p := range all {
 		r := p.Value
-		r.quota = before.quotaOf(p.Key, r)
+		r.quota = before.quotaOf(p.Key, r, k.nodes)
 		live.byKey[p.Key] = r
 		name := auth.Fold(r.Name)
 		live.byName[name] = append(live.byName[name], r)

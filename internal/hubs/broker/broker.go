@@ -51,7 +51,8 @@ type Config struct {
 	Namespace string
 	// Nodes are those that serve these hubs. Nil means that this is the only one.
 	Nodes *cluster.Nodes
-	// Quota bounds what is published to all hubs; nil: nothing does.
+	// Quota bounds what is published to all hubs; nil: nothing does. Of the hubs' own quotas a node
+	// takes an equal share.
 	Quota *quota.Meter
 	// Log takes what the broker did; nil means slog.Default().
 	Log *slog.Logger
@@ -99,6 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 	b.hubs.live.Store(&map[string]*hub{})
 	if cfg.Nodes != nil && !cfg.Nodes.Single() {
 		b.slots.shared = newSharing(b, cfg.Nodes)
+		b.hubs.nodes = cfg.Nodes.Count
 	}
 	b.ledgers = &ledgers{broker: b, all: make(map[eventlog.PartitionID]*ledger)}
 	b.definitions = mirror.New(mirror.Config[definition]{

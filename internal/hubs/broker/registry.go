@@ -16,6 +16,8 @@ import (
 type registry struct {
 	engine  eventlog.Engine
 	metrics *metrics
+	// nodes says how many nodes share the quotas; nil: there is one.
+	nodes func() int
 	// logs are provided behind show, which must not wait.
 	logs *eventlog.Provider
 	// live holds the hubs by folded name.
@@ -84,7 +86,7 @@ func (r *registry) assemble(old *hub, def definition) *hub {
 		if old != nil {
 			r.metrics.drop(old.Name)
 		}
-		h.turn, h.quota = new(atomic.Uint64), quota.NewMeter(fmt.Sprintf("hub %q", h.Name), "events")
+		h.turn, h.quota = new(atomic.Uint64), quota.NewMeter(fmt.Sprintf("hub %q", h.Name), "events").Among(r.nodes)
 		h.metrics = hubMetrics{r.metrics.events.WithLabelValues(h.Name), r.metrics.bytes.WithLabelValues(h.Name)}
 	}
 	if old == nil || old.Quota != h.Quota || old.log != h.log {
