@@ -61,7 +61,7 @@ func (p *peer) checkToken(ctx context.Context, at entity, q *request) (auth.Gran
 		return auth.Grant{}, p.late(err)
 	}
 	if at.hub != "" { // only a client with a good token learns that a hub does not exist
-		if _, err := p.handler.cfg.Broker.Hub(at.hub); err != nil {
+		if _, err := p.handler.cfg.Broker.LookUp(ctx, at.hub); err != nil {
 			return auth.Grant{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: at.hub, Name: at.path()}
 		}
 	}

@@ -44,7 +44,7 @@ func (p *peer) read(ctx context.Context, at entity, q *request) ([]byte, error) 
 		return nil, err
 	}
 	if q.kind == typeHub {
-		hub, err := p.handler.cfg.Broker.Hub(at.hub)
+		hub, err := p.handler.cfg.Broker.LookUp(ctx, at.hub)
 		if err != nil {
 			return nil, err
 		}

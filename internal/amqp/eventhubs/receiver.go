@@ -60,7 +60,7 @@ func (p *peer) attachReceiver(l *amqp.Link, a address) (amqp.Terminus, error) {
 		return amqp.Terminus{}, &amqp.Error{Condition: condArgument, Description: "A receiver's address has the form " +
 			"HUB/ConsumerGroups/GROUP/Partitions/ID."}
 	}
-	hub, err := p.handler.cfg.Broker.Hub(a.hub)
+	hub, err := p.handler.cfg.Broker.LookUp(p.conn.Context(), a.hub)
 	if err != nil {
 		return amqp.Terminus{}, err
 	}

@@ -58,7 +58,7 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 	if err := broker.CheckPublisher(a.publisher); err != nil {
 		return amqp.Terminus{}, err
 	}
-	hub, err := p.handler.cfg.Broker.Hub(a.hub)
+	hub, err := p.handler.cfg.Broker.LookUp(p.conn.Context(), a.hub)
 	if err != nil {
 		return amqp.Terminus{}, err
 	}

@@ -202,7 +202,7 @@ func (n *yardNode) perform(ctx context.Context, at entity, q *request, body []by
 	if at.hub == "" {
 		return nil, &amqp.Error{Condition: condArgument, Description: "The request names no hub."}
 	}
-	hub, err := n.peer.handler.cfg.Broker.Hub(at.hub)
+	hub, err := n.peer.handler.cfg.Broker.LookUp(ctx, at.hub)
 	if err != nil {
 		return nil, err
 	}

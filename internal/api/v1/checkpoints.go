@@ -22,7 +22,7 @@ func showCheckpoint(c processor.Checkpoint) admin.Checkpoint {
 }
 
 func (d *Handler) listCheckpoints(w http.ResponseWriter, r *http.Request) error {
-	hub, err := d.cfg.Broker.Hub(r.PathValue("hub"))
+	hub, err := d.cfg.Broker.LookUp(r.Context(), r.PathValue("hub"))
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type Broker interface {
 
 	CreateHub(ctx context.Context, cfg broker.HubConfig) (broker.Hub, error)
 	Hub(name string) (broker.Hub, error)
+	LookUp(ctx context.Context, name string) (broker.Hub, error)
 	Hubs() []broker.Hub
 	UpdateHub(ctx context.Context, name string, change broker.HubChange) (broker.Hub, error)
 	DeleteHub(ctx context.Context, name string) error

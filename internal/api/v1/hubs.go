@@ -94,7 +94,7 @@ func (d *Handler) createHub(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *Handler) getHub(w http.ResponseWriter, r *http.Request) error {
-	hub, err := d.cfg.Broker.Hub(r.PathValue("hub"))
+	hub, err := d.cfg.Broker.LookUp(r.Context(), r.PathValue("hub"))
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (d *Handler) updateHub(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &q); err != nil {
 		return err
 	}
-	hub, err := d.cfg.Broker.Hub(r.PathValue("hub"))
+	hub, err := d.cfg.Broker.LookUp(r.Context(), r.PathValue("hub"))
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (d *Handler) policyHub(r *http.Request) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	hub, err := d.cfg.Broker.Hub(name)
+	hub, err := d.cfg.Broker.LookUp(r.Context(), name)
 	return hub.Name, err
 }
 

@@ -252,7 +252,7 @@ func (d *Handler) readHub(w http.ResponseWriter, r *http.Request) error {
 func (d *Handler) parseHubQuery(r *http.Request) (hubQuery, error) {
 	query := r.URL.Query()
 	q := hubQuery{group: groupOf(query)}
-	hub, err := d.cfg.Broker.Hub(r.PathValue("hub"))
+	hub, err := d.cfg.Broker.LookUp(r.Context(), r.PathValue("hub"))
 	if err != nil {
 		return q, err
 	}

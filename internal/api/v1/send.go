@@ -32,7 +32,7 @@ func (d *Handler) sendEvents(w http.ResponseWriter, r *http.Request) error {
 // publish stores events in the hub that the request may send to now that its body has been
 // read, however long that took, and in none that has taken its name.
 func (d *Handler) publish(r *http.Request, hub string, to broker.Target, events []eventlog.Event) (broker.Published, error) {
-	found, err := d.cfg.Broker.Hub(hub)
+	found, err := d.cfg.Broker.LookUp(r.Context(), hub)
 	if err != nil {
 		return broker.Published{}, err
 	}

@@ -72,6 +72,7 @@ type Broker struct {
 	definitions *mirror.Table[definition]
 	hubs        *registry
 	groups      groupStore
+	lookups     *lookups
 	slots       *slots
 	ledgers     *ledgers
 }
@@ -94,13 +95,15 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		log:       cmp.Or(cfg.Log, slog.Default()),
 		metrics:   metrics,
 		hubs:      &registry{engine: cfg.Engine, metrics: metrics, logs: eventlog.NewProvider(cfg.Engine)},
-		groups:    groupStore{cfg.Meta},
+		groups:    groupStore{meta: cfg.Meta},
 		slots:     &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
 	}
 	b.hubs.live.Store(&map[string]*hub{})
 	if cfg.Nodes != nil && !cfg.Nodes.Single() {
 		b.slots.shared = newSharing(b, cfg.Nodes)
 		b.hubs.nodes = cfg.Nodes.Count
+		b.lookups = newLookups(cfg.Meta)
+		b.groups.lookups = b.lookups
 	}
 	b.ledgers = &ledgers{broker: b, all: make(map[eventlog.PartitionID]*ledger)}
 	b.definitions = mirror.New(mirror.Config[definition]{

@@ -22,7 +22,7 @@ func defaultGroup(h *hub) Group { return Group{Name: DefaultGroup, Created: h.Cr
 
 // Groups gives the hub's groups: $Default, then the others by name.
 func (b *Broker) Groups(ctx context.Context, hub string) ([]Group, error) {
-	h, err := b.find(hub)
+	h, err := b.find(ctx, hub)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (b *Broker) Groups(ctx context.Context, hub string) ([]Group, error) {
 // Group gives one group of a hub; a *NotFoundError if there is none. Case matters,
 // except for $Default.
 func (b *Broker) Group(ctx context.Context, hub, group string) (Group, error) {
-	h, err := b.find(hub)
+	h, err := b.find(ctx, hub)
 	if err != nil {
 		return Group{}, err
 	}
@@ -47,7 +47,7 @@ func (b *Broker) Group(ctx context.Context, hub, group string) (Group, error) {
 // CreateGroup makes a consumer group. If it is there already, as $Default always is,
 // the error is ErrGroupExists.
 func (b *Broker) CreateGroup(ctx context.Context, hub, group string) (Group, error) {
-	h, err := b.find(hub)
+	h, err := b.find(ctx, hub)
 	if err != nil {
 		return Group{}, err
 	}
@@ -84,12 +84,6 @@ func (b *Broker) wasDeleted(ctx context.Context, h *hub) bool {
 	return b.seemsDeleted(ctx, h)
 }
 
-// logWasDeleted is wasDeleted for who knows the hub by its log.
-func (b *Broker) logWasDeleted(ctx context.Context, log string) bool {
-	h := b.hubs.byLog()[log]
-	return h == nil || b.wasDeleted(ctx, h)
-}
-
 // refresh is called between writing a record and looking for the deletion that may have missed it.
 // The other side does so between its mark and its list (deleteEntries), so at least one sees the
 // other. Where that fails the look is as good as it can be.
@@ -114,7 +108,7 @@ func (b *Broker) seemsDeleted(ctx context.Context, h *hub) bool {
 // As with hubs it is decided when the group is marked, and whatever interrupts the rest,
 // the next who opens a broker, creates a group of that name or deletes it again finishes it.
 func (b *Broker) DeleteGroup(ctx context.Context, hub, group string) error {
-	h, err := b.find(hub)
+	h, err := b.find(ctx, hub)
 	if err != nil {
 		return err
 	}
@@ -171,7 +165,7 @@ const defaultIncarnation = "$default"
 
 // GroupRecords finds a group's records; a *NotFoundError if there is no such hub or group.
 func (b *Broker) GroupRecords(ctx context.Context, hub, group string) (GroupRecords, error) {
-	h, err := b.find(hub)
+	h, err := b.find(ctx, hub)
 	if err != nil {
 		return GroupRecords{}, err
 	}

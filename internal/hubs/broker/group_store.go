@@ -15,7 +15,10 @@ import (
 // groupStore reads and writes groups in the meta store. They are not kept in memory: they are
 // looked up when a reader begins, not for each event. $Default is not stored, it comes with the
 // hub.
-type groupStore struct{ meta meta.Store }
+type groupStore struct {
+	meta    meta.Store
+	lookups *lookups
+}
 
 // storedGroup is a group as the store keeps it.
 type storedGroup struct {
@@ -82,6 +85,9 @@ func (s groupStore) read(ctx context.Context, h *hub, group string) (storedGroup
 		return storedGroup{}, 0, groupNotFound(h, group)
 	}
 	entry, err := s.meta.Get(ctx, groupKey(h.log, group))
+	if errors.Is(err, meta.ErrNotFound) && s.lookups.fresh(ctx, groupKeys(h.log)) {
+		entry, err = s.meta.Get(ctx, groupKey(h.log, group))
+	}
 	if err != nil && !errors.Is(err, meta.ErrNotFound) {
 		return storedGroup{}, 0, fmt.Errorf("read group %q of hub %q: %w", group, h.Name, err)
 	}

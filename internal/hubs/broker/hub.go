@@ -91,9 +91,10 @@ func (h Hub) PartitionIDs() []string {
 	return ids
 }
 
-// Hub gives the hub of that name, in any case; a *NotFoundError if there is none.
+// Hub gives the hub of that name, in any case; a *NotFoundError if this node knows of none. It does
+// no I/O.
 func (b *Broker) Hub(name string) (Hub, error) {
-	h, err := b.find(name)
+	h, err := b.hubs.known(name)
 	if err != nil {
 		return Hub{}, err
 	}
@@ -109,13 +110,6 @@ func (b *Broker) Hubs() []Hub {
 	}
 	slices.SortFunc(hubs, func(x, y Hub) int { return cmp.Compare(fold(x.Name), fold(y.Name)) })
 	return hubs
-}
-
-func (b *Broker) find(name string) (*hub, error) {
-	if h := b.hubs.find(name); h != nil {
-		return h, nil
-	}
-	return nil, hubNotFound(name)
 }
 
 // CreateHub makes a hub; it is durable and ready for events when the call returns. If

@@ -30,7 +30,7 @@ type PartitionInfo struct {
 
 // Partition tells what a partition holds.
 func (b *Broker) Partition(ctx context.Context, hub, partition string) (PartitionInfo, error) {
-	h, number, err := b.locate(hub, partition)
+	h, number, err := b.locate(ctx, hub, partition)
 	if err != nil {
 		return PartitionInfo{}, err
 	}
@@ -41,7 +41,7 @@ func (b *Broker) Partition(ctx context.Context, hub, partition string) (Partitio
 // eventlog.Partition's Sealed: for who is about to forget what it knows of that number and those
 // behind it. Errors as for Partition.
 func (b *Broker) End(ctx context.Context, hub, partition string) (eventlog.Sequence, error) {
-	h, number, err := b.locate(hub, partition)
+	h, number, err := b.locate(ctx, hub, partition)
 	if err != nil {
 		return 0, err
 	}
@@ -58,7 +58,7 @@ const looksAtOnce = 8
 
 // Partitions tells what each partition of a hub holds, in order.
 func (b *Broker) Partitions(ctx context.Context, hub string) ([]PartitionInfo, error) {
-	h, err := b.find(hub)
+	h, err := b.find(ctx, hub)
 	if err == nil {
 		err = h.broken
 	}
@@ -103,7 +103,7 @@ func partitionInfo(hub, id string, bounds eventlog.Bounds, at time.Time) Partiti
 //
 // Errors: *NotFoundError, *eventlog.PositionError, and the engine's others.
 func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error) {
-	h, number, err := b.locate(hub, partition)
+	h, number, err := b.locate(ctx, hub, partition)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func (h *hub) cursor(ctx context.Context, number int, at eventlog.Position) (eve
 }
 
 // locate finds a hub and a partition of it by name.
-func (b *Broker) locate(name, partition string) (h *hub, number int, err error) {
-	if h, err = b.find(name); err != nil {
+func (b *Broker) locate(ctx context.Context, name, partition string) (h *hub, number int, err error) {
+	if h, err = b.find(ctx, name); err != nil {
 		return nil, 0, err
 	}
 	if number, err = h.partitionNumber(partition); err != nil {

@@ -66,7 +66,7 @@ type Producer struct {
 // Errors: ErrProducerFenced where no epoch is left or the id is one of the yard's own, ErrOutOfOrder for a Last that is no
 // number, *NotFoundError, the store's and the engine's.
 func (b *Broker) Producer(ctx context.Context, hub, partition string, cfg ProducerConfig) (*Producer, error) {
-	h, number, err := b.locate(hub, partition)
+	h, number, err := b.locate(ctx, hub, partition)
 	if err == nil {
 		cfg, err = cfg.apart()
 	}

@@ -123,7 +123,7 @@ func prepare(hub string, to Target, events []eventlog.Event) error {
 // submit hands a batch to the engine once. The hub is looked up each time: it may have
 // been created anew since the last. The charge is one for all times.
 func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eventlog.Event, paid *charge) (Pending, error) {
-	h, err := b.find(hub)
+	h, err := b.find(ctx, hub)
 	if err != nil {
 		return Pending{}, err
 	}

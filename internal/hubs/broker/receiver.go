@@ -57,7 +57,7 @@ type Receiver struct {
 // The cursor comes first and the slot last: who cannot read evicts nobody, and one that
 // begins at the end misses nothing that is published from then on.
 func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, error) {
-	h, number, err := b.locate(cfg.Hub, cfg.Partition)
+	h, number, err := b.locate(ctx, cfg.Hub, cfg.Partition)
 	if err != nil {
 		return nil, err
 	}

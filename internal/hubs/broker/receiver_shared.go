@@ -63,7 +63,11 @@ const (
 
 func newSharing(b *Broker, nodes *cluster.Nodes) *sharing {
 	s := &sharing{
-		slots: b.slots, store: b.meta, nodes: nodes, log: b.log, withdraw: b.logWasDeleted,
+		slots: b.slots, store: b.meta, nodes: nodes, log: b.log,
+		withdraw: func(ctx context.Context, log string) bool {
+			h := b.hubs.byLog()[log]
+			return h == nil || b.wasDeleted(ctx, h)
+		},
 		registered: make(map[string]*Receiver), untidy: make(map[slotID]bool), paused: make(map[*Receiver]func()),
 		wake: make(chan struct{}, 1),
 	}

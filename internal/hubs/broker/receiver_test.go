@@ -213,7 +213,7 @@ func TestReadersOfEventsMeetAFrame(t *testing.T) {
 	mustPublish(t, b, "orders", Target{}, "event")
 	receiver := mustReceive(t, b, DefaultGroup, "", nil).Cursor
 	cursor := testkit.Value(b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Latest()))(t)
-	h, _, err := b.locate("orders", "0")
+	h, _, err := b.locate(t.Context(), "orders", "0")
 	testkit.Must(t, err)
 	testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), h.partitions[0], logtest.Opaque(2, "frame"))))
 	for name, c := range map[string]eventlog.Cursor{"a receiver": receiver, "a cursor": cursor} {

@@ -14,7 +14,7 @@ type ReceiverInfo struct {
 // Receivers lists who reads for a group, at whichever node, in order of the partitions. A
 // *NotFoundError if there is no such hub or group.
 func (b *Broker) Receivers(ctx context.Context, hub, group string) ([]ReceiverInfo, error) {
-	h, err := b.find(hub)
+	h, err := b.find(ctx, hub)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (ps *slots) present(at slotID) (there []ReceiverInfo) {
 // partition. They are notified when it returns. A *NotFoundError if there is no such partition or
 // group.
 func (b *Broker) Disconnect(ctx context.Context, hub, group, partition string) (int, error) {
-	h, _, err := b.locate(hub, partition)
+	h, _, err := b.locate(ctx, hub, partition)
 	if err != nil {
 		return 0, err
 	}

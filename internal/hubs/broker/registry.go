@@ -44,6 +44,14 @@ type hub struct {
 // find looks a hub up in any spelling; nil if there is none.
 func (r *registry) find(name string) *hub { return (*r.live.Load())[fold(name)] }
 
+// known is find with an error where there is none.
+func (r *registry) known(name string) (*hub, error) {
+	if h := r.find(name); h != nil {
+		return h, nil
+	}
+	return nil, hubNotFound(name)
+}
+
 // all gives every hub that users see.
 func (r *registry) all() map[string]*hub { return *r.live.Load() }
 

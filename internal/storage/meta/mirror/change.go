@@ -68,6 +68,18 @@ func (t *Table[T]) Read(ctx context.Context, key string) (Item[T], error) {
 	return t.item(entry)
 }
 
+// Refresh takes an entry into use as the store has it now, be the watch late. Errors as for Read; a
+// key that is not there changes nothing.
+func (t *Table[T]) Refresh(ctx context.Context, key string) error {
+	defer t.begin()()
+	item, err := t.Read(ctx, key)
+	if err != nil {
+		return err
+	}
+	t.apply(state[T]{Item: item})
+	return nil
+}
+
 func (t *Table[T]) item(e meta.Entry) (Item[T], error) {
 	value, err := t.cfg.Decode(e)
 	return Item[T]{Key: e.Key, Revision: e.Revision, Value: value}, err

@@ -54,6 +54,22 @@ func TestRead(t *testing.T) {
 	testkit.ErrorIs(t, x.Load(ctx), context.Canceled)
 }
 
+// What another has stored is in use after Refresh, without the watch, and nothing older ever is.
+func TestRefresh(t *testing.T) {
+	s := newStore()
+	x, other := load(t, s), load(t, s.beside())
+	testkit.ErrorIs(t, x.Refresh(t.Context(), orders), meta.ErrNotFound)
+	other.put("orders", "1")
+	testkit.Must(t, x.Refresh(t.Context(), orders))
+	x.want(-1, map[string]string{"orders": "1"})
+	x.put("orders", "2")
+	testkit.Must(t, x.Refresh(t.Context(), orders))
+	x.want(-1, map[string]string{"orders": "2"})
+	s.fail(metatest.OpGet)
+	testkit.ErrorIs(t, x.Refresh(t.Context(), orders), errBroken)
+	x.want(-1, map[string]string{"orders": "2"})
+}
+
 // Two changes of one entry both last, whichever comes first.
 func TestConcurrentChangesAreMerged(t *testing.T) {
 	s := newStore()
