@@ -125,7 +125,7 @@ func (s *stream) listen() error {
 
 // restoreLocked begins the folds as of a mark.
 func (s *stream) restoreLocked(m frames.Mark) {
-	s.fold.loaded, s.fold.begun, s.fold.unmarked = true, m.AsOf, frames.Unmarked{}
+	s.fold.loaded, s.fold.begun, s.fold.unmarked, s.moved = true, m.AsOf, frames.Unmarked{}, true
 	s.line.skip(m.AsOf)
 	for subject, p := range s.parts {
 		if _, there := m.Find(subject); !there {
@@ -153,17 +153,22 @@ func (s *stream) fetch(ctx context.Context) error {
 		}
 		return err
 	}
+	if len(part.Messages) > 0 && part.Messages[0].Seq > from {
+		if err := s.gap(ctx, from, part.Messages[0].Seq); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.news = time.Now()
-	next := from
+	next := s.line.at + 1
 	for _, m := range part.Messages {
-		if m.Seq != next && (next != from || !s.passLocked(next, m.Seq)) {
-			break // what is before the gap comes first
+		if m.Seq > next {
+			break // what is missing comes first
 		}
 		s.line.add(hear(m))
 		s.e.cache.put(s.name, m.Seq, m.Data)
-		next = m.Seq + 1
+		next = max(next, m.Seq+1)
 	}
 	if len(part.Messages) == 0 && s.line.missing() { // that server is behind
 		s.errand.next = s.news.Add(stalePause)
@@ -182,22 +187,44 @@ func (s *stream) againLocked(at streams.Seq) bool {
 	return s.errand.tries <= readAgain
 }
 
-// passLocked decides on messages that are missing from next on to before found. It is true if the
-// stream is folded on behind them.
-func (s *stream) passLocked(next, found streams.Seq) bool {
-	if next != s.line.at+1 || s.againLocked(next-1) {
-		return false
+// gap decides on messages that a server did not have, from a sequence on to before another. It goes on
+// behind them where the stream has lost them: its beginning, which a mark stands for, or what was
+// purged of a removed log, which is nothing to the others. Else another server has them.
+func (s *stream) gap(ctx context.Context, from, found streams.Seq) error {
+	state, err := s.e.cfg.Storage.State(ctx, s.name)
+	if err != nil {
+		return err
 	}
-	if s.errand.tries == readAgain+1 { // the stream may have lost its beginning, up to a mark
+	var mark frames.Mark
+	if state.First > from {
+		if mark, err = s.marks().newest(ctx); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.line.at+1 != from || !s.fold.loaded { // it was heard of meanwhile
+		return nil
+	}
+	again := s.againLocked(from - 1)
+	purged := uint64(state.Last-state.First+1) != state.Messages
+	switch {
+	case mark.AsOf >= from:
 		s.forgetLocked()
-		return false
-	}
-	s.e.cfg.Log.Error("messages of a stream are missing", "stream", s.name, "from", next, "to", found-1)
-	for w := range s.active {
-		w.giveUp()
+		s.restoreLocked(mark)
+		return nil
+	case purged && s.errand.tries > 1:
+		s.errand.next = time.Time{}
+	case again:
+		return nil
+	default:
+		s.e.cfg.Log.Error("messages of a stream are missing", "stream", s.name, "from", from, "to", found-1)
+		for w := range s.active {
+			w.giveUp()
+		}
 	}
 	s.line.skip(found - 1)
-	return true
+	return nil
 }
 
 // unreadableLocked reports that what comes next was damaged when it was read, and that it is to be

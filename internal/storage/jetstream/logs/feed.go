@@ -82,7 +82,9 @@ func (s *stream) stepLocked(ctx context.Context, now time.Time) (out outbox, wai
 	for w := range s.active {
 		wait = min(wait, w.drive(now, &out))
 	}
-	s.changedLocked()
+	if s.moved {
+		s.changedLocked()
+	}
 	return out, max(min(wait, s.runErrandLocked(ctx, now)), time.Millisecond)
 }
 
@@ -161,6 +163,7 @@ func (s *stream) foldLocked(now time.Time) {
 			s.line.at = at // it is read again
 			break
 		}
+		s.moved = true
 		p := s.applyLocked(h, now)
 		if !s.fold.loaded { // it disagreed, and all is to be read anew
 			return

@@ -50,6 +50,7 @@ type stream struct {
 	waiting  int              // calls of until
 	watchers int              // cursors that wait
 	changed  chan struct{}    // closed when those who wait should look again; nil if nobody does
+	moved    bool             // something has changed that they may wait for
 	unheard  func()           // ends listening; nil while nobody listens
 }
 
@@ -112,10 +113,13 @@ func (s *stream) partLocked(subject string) *part {
 func (s *stream) until(ctx context.Context, holds func() (bool, error)) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()
-	for {
+	for first := true; ; first = false {
 		changed, err := s.look(holds)
 		if changed == nil {
 			return err
+		}
+		if first { // what is waited for may be new to it
+			s.rouse()
 		}
 		select {
 		case <-changed:
@@ -146,13 +150,12 @@ func (s *stream) look(holds func() (bool, error)) (changed chan struct{}, err er
 		s.changed = make(chan struct{})
 	}
 	s.waiting++
-	s.rouse()
 	return s.changed, nil
 }
 
 // changedLocked has those who wait look again.
 func (s *stream) changedLocked() {
-	if s.changed != nil {
+	if s.moved = false; s.changed != nil {
 		close(s.changed)
 		s.changed = nil
 	}
@@ -226,7 +229,7 @@ func (s *stream) forgetLocked() {
 		w.giveUp()
 	}
 	s.fold.least = max(s.fold.least, s.line.at, s.line.highest)
-	s.fold.loaded, s.fold.marks = false, nil
+	s.fold.loaded, s.fold.marks, s.moved = false, nil, true
 	s.line.forget()
 	for _, p := range s.parts {
 		p.fold = nil

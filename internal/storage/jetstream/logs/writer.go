@@ -129,6 +129,7 @@ func (w *writer) drive(now time.Time, out *outbox) (wait time.Duration) {
 	if !w.p.s.fold.loaded {
 		return w.overdue(now)
 	}
+	settled := w.w.Settled()
 	w.w.Folded(w.p.s.line.at, w.seen)
 	w.seen = w.seen[:0]
 	wait = w.overdue(now)
@@ -143,6 +144,7 @@ func (w *writer) drive(now time.Time, out *outbox) (wait time.Duration) {
 	w.take(now, out)
 	if w.w.Settled() {
 		w.uncertain = false
+		w.p.s.moved = w.p.s.moved || !settled
 	}
 	if w.w.Idle() && w.w.Settled() {
 		delete(w.p.s.active, w)
@@ -241,6 +243,7 @@ func (w *writer) settle(t frames.Ticket, r *receipt, appended eventlog.Appended,
 	close(r.done)
 	delete(w.receipts, t)
 	w.p.pending -= r.size
+	w.p.s.moved = true
 }
 
 // errorOf is what a caller hears of a fate.

@@ -1,0 +1,286 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/model"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// storm is a yard in trouble: nodes that append, and a list of what they were told.
+type storm struct {
+	*yard
+	t     *testing.T
+	rand  *rand.Rand // used by the test's own goroutine
+	parts int
+
+	mu      sync.Mutex
+	acked   map[string]map[eventlog.Sequence]string // by partition: number and text; guarded by mu
+	refused map[string]bool                         // texts; guarded by mu
+	doubts  int                                     // guarded by mu
+}
+
+// process is one life of a node.
+type process struct {
+	*Engine
+	storage *model.Node
+	name    string
+	writers sync.WaitGroup
+	stop    chan struct{}
+}
+
+func (s *storm) start(name string) *process {
+	storage := s.cluster.Node(name)
+	cfg := s.cfg
+	cfg.Storage, cfg.Store, cfg.Fill, cfg.Log = storage, s.store, fillers, testkit.Quiet()
+	return &process{Engine: New(cfg), storage: storage, name: name, stop: make(chan struct{})}
+}
+
+// kill ends a process as the kernel does: nothing that it has under way is heard of any more.
+func (p *process) kill(t *testing.T) {
+	p.storage.Close()
+	close(p.stop)
+	p.writers.Wait()
+	testkit.Check(t, p.Close())
+}
+
+func (p *process) partition(t *testing.T, number int) eventlog.Partition {
+	for {
+		err := p.Provide(t.Context(), "orders", orders)
+		if err == nil {
+			part, err := p.Partition(eventlog.PartitionID{Log: "orders", Number: number})
+			testkit.Must(t, err)
+			return part
+		}
+		if !errors.Is(err, eventlog.ErrUnavailable) {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// write appends one text after the other, and looks after those in doubt.
+func (s *storm) write(p *process, writer string, number int, pauses *rand.Rand) {
+	part := p.partition(s.t, number)
+	for n := 0; part != nil; n++ {
+		select {
+		case <-p.stop:
+			return
+		case <-time.After(time.Duration(pauses.IntN(300)) * time.Millisecond):
+		}
+		text := fmt.Sprintf("%s/%d", writer, n)
+		for !s.append(p, part, number, text) {
+			select {
+			case <-p.stop:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}
+}
+
+// append appends a text until it is stored, once; it is false if it has to be tried again.
+func (s *storm) append(p *process, part eventlog.Partition, number int, what string) bool {
+	known := part.Peek().Next
+	done, err := eventlog.Append(s.t.Context(), part, text(what))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.ackedLocked(number, done.First, what)
+		delete(s.refused, what)
+		return true
+	case errors.Is(err, eventlog.ErrClosed):
+		return true
+	case errors.Is(err, eventlog.ErrUncertain):
+		s.doubts++
+		s.mu.Unlock()
+		found, at := s.look(p, part, known, what)
+		s.mu.Lock()
+		if found {
+			s.ackedLocked(number, at, what)
+		}
+		return found
+	case errors.Is(err, eventlog.ErrUnavailable):
+		s.refused[what] = true
+		return false
+	default:
+		s.t.Errorf("append: %v", err)
+		return true
+	}
+}
+
+func (s *storm) ackedLocked(number int, at eventlog.Sequence, what string) {
+	key := fmt.Sprint(number)
+	if s.acked[key] == nil {
+		s.acked[key] = map[eventlog.Sequence]string{}
+	}
+	s.acked[key][at] = what
+}
+
+// look finds out what became of a batch in doubt, as a producer would: it asks for the bounds, and
+// reads up to there.
+func (s *storm) look(p *process, part eventlog.Partition, from eventlog.Sequence, what string) (bool, eventlog.Sequence) {
+	for {
+		found, at, err := find(s.t.Context(), part, from, what)
+		if err == nil {
+			return found, at
+		}
+		select {
+		case <-p.stop:
+			return true, -1
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func find(ctx context.Context, part eventlog.Partition, from eventlog.Sequence, what string) (bool, eventlog.Sequence, error) {
+	b, err := part.Bounds(ctx)
+	if err != nil {
+		return false, 0, err
+	}
+	c, err := part.Cursor(ctx, eventlog.At(from))
+	if err != nil {
+		return false, 0, err
+	}
+	defer c.Close()
+	for c.At() < b.Next {
+		run, err := c.TryNext(ctx)
+		if err != nil {
+			return false, 0, err
+		}
+		for i, e := range run.Events {
+			if string(e.Message) == what {
+				return true, run.First + eventlog.Sequence(i), nil
+			}
+		}
+	}
+	return false, 0, nil
+}
+
+// trouble is what goes wrong in one stretch of time.
+func (s *storm) trouble() model.Faults {
+	chance := func() float64 { return []float64{0, 0, 0.02, 0.1}[s.rand.IntN(4)] }
+	return model.Faults{
+		Delay: time.Duration(s.rand.IntN(20)) * time.Millisecond,
+		Lost:  chance(), AckLost: chance(), Twice: chance(), Late: chance(), Unavailable: chance(),
+		Lag: time.Duration(s.rand.IntN(3)) * 200 * time.Millisecond, AnnouncementLost: chance() * 5,
+	}
+}
+
+// C1, C2, C5: acknowledged ⊆ read, once, in each writer's order; numbers are dense, and alike at every
+// node, whatever goes wrong.
+func TestFaults(t *testing.T) {
+	seeds := 12
+	if testing.Short() {
+		seeds = 3
+	}
+	begin := rand.Uint64()
+	for i := range seeds {
+		seed := begin + uint64(i)
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { runStorm(t, seed) })
+		})
+	}
+}
+
+func runStorm(t *testing.T, seed uint64) {
+	y := newYard(seed, model.Faults{})
+	y.cfg.TendInterval, y.cfg.indexFrames, y.cfg.markFrames, y.cfg.CacheBytes = time.Second, 16, 64, 64<<10
+	s := &storm{yard: y, t: t, rand: rand.New(rand.NewPCG(seed, 1)), parts: 3, acked: map[string]map[eventlog.Sequence]string{}, refused: map[string]bool{}}
+	writers := 0
+	begin := func(name string) *process {
+		p := s.start(name)
+		ctx, cancel := context.WithCancel(t.Context())
+		p.writers.Go(func() { testkit.Check(t, p.Run(ctx)) })
+		p.writers.Go(func() { <-p.stop; cancel() })
+		for number := range s.parts {
+			writers++
+			writer, pauses := fmt.Sprint(name, writers), rand.New(rand.NewPCG(seed, uint64(writers)))
+			p.writers.Go(func() { s.write(p, writer, number, pauses) })
+		}
+		return p
+	}
+	names := []string{"a", "b", "c"}
+	nodes := []*process{begin("a"), begin("b"), begin("c")}
+	for range 12 {
+		y.cluster.SetFaults(s.trouble())
+		victim := s.rand.IntN(len(nodes))
+		switch s.rand.IntN(6) {
+		case 0:
+			y.cluster.CutOff(names[victim], time.Duration(s.rand.IntN(12))*time.Second)
+		case 1:
+			y.cluster.LoseLeader("h-orders-0", time.Duration(s.rand.IntN(9))*time.Second)
+		case 2:
+			y.cluster.StopServers(time.Duration(s.rand.IntN(5)) * time.Second)
+		case 3:
+			nodes[victim].kill(t)
+			nodes[victim] = begin(names[victim])
+		}
+		time.Sleep(time.Duration(s.rand.IntN(8)) * time.Second)
+	}
+	y.cluster.SetFaults(model.Faults{})
+	time.Sleep(time.Minute) // all is well, and what was late has come
+	for _, n := range nodes {
+		close(n.stop)
+	}
+	for _, n := range nodes {
+		n.writers.Wait()
+	}
+	s.check(append(nodes, s.start("d")))
+}
+
+// check compares what all nodes read with what the writers were told.
+func (s *storm) check(nodes []*process) {
+	t := s.t
+	total := 0
+	for number := range s.parts {
+		var first []string
+		for i, n := range nodes {
+			p := n.partition(t, number)
+			testkit.Must(t, testkit.Err(p.Bounds(t.Context())))
+			got := readAll(t, p, eventlog.Earliest())
+			if i == 0 {
+				first = got
+			}
+			testkit.Slices(t, got, first, "node %s and partition %d", n.name, number)
+		}
+		seen, last := map[string]bool{}, map[string]int{}
+		for at, what := range first {
+			testkit.MustThat(t, !seen[what], "%s is stored twice", what)
+			seen[what] = true
+			testkit.MustThat(t, !s.refused[what], "%s was refused, and is stored", what)
+			var writer string
+			var n int
+			for j := range what {
+				if what[j] == '/' {
+					writer = what[:j]
+					fmt.Sscanf(what[j+1:], "%d", &n)
+				}
+			}
+			testkit.MustThat(t, n >= last[writer], "%s comes behind %d", what, last[writer])
+			last[writer] = n
+			_ = at
+		}
+		for at, what := range s.acked[fmt.Sprint(number)] {
+			if at >= 0 {
+				testkit.MustThat(t, int(at) < len(first) && first[at] == what, "%s was stored at %d", what, at)
+				total++
+			}
+		}
+	}
+	testkit.That(t, total > 50, "only %d were acknowledged", total)
+	t.Logf("%d acknowledged, %d in doubt", total, s.doubts)
+	for _, n := range nodes {
+		testkit.Check(t, n.Close())
+		n.storage.Close()
+	}
+}

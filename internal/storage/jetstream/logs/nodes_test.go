@@ -1,0 +1,293 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/model"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// inYard runs a test with simulated nodes, on a simulated clock.
+func inYard(t *testing.T, faults model.Faults, change func(*Config), test func(*testing.T, *yard)) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(1, faults)
+		y.cfg.TendInterval = time.Second
+		change(&y.cfg)
+		test(t, y)
+	})
+}
+
+var orders = eventlog.Shape{Partitions: 4}
+
+// handle provides a log and gives a partition of it.
+func handle(t *testing.T, e *Engine, shape eventlog.Shape, number int) eventlog.Partition {
+	t.Helper()
+	testkit.Must(t, e.Provide(t.Context(), "orders", shape))
+	p, err := e.Partition(eventlog.PartitionID{Log: "orders", Number: number})
+	testkit.Must(t, err)
+	return p
+}
+
+func text(s string) eventlog.Batch {
+	return eventlog.Batch{Events: []eventlog.Event{{Message: []byte(s)}}}
+}
+
+func mustAppend(t *testing.T, p eventlog.Partition, s string) eventlog.Appended {
+	t.Helper()
+	return testkit.Value(eventlog.Append(t.Context(), p, text(s)))(t)
+}
+
+// readAll reads from a position to the end, and checks that numbers are dense.
+func readAll(t *testing.T, p eventlog.Partition, at eventlog.Position) (texts []string) {
+	t.Helper()
+	c, err := p.Cursor(t.Context(), at)
+	testkit.Must(t, err)
+	defer func() { testkit.Check(t, c.Close()) }()
+	for next := c.At(); ; next = c.At() {
+		run, err := c.TryNext(t.Context())
+		testkit.Must(t, err)
+		if run.Len() == 0 {
+			return texts
+		}
+		testkit.MustEqual(t, run.First, next, "numbers are dense")
+		for _, e := range run.Events {
+			texts = append(texts, string(e.Message))
+		}
+	}
+}
+
+// C1: from every position, over marks that are written on the way, at a node that was there and at one
+// that comes later.
+func TestReadingFromMarks(t *testing.T) {
+	inYard(t, model.Faults{}, small, func(t *testing.T, y *yard) {
+		a := y.open(t, "a")
+		testkit.Run(t, a.Run)
+		p, other := handle(t, a, orders, 0), handle(t, a, orders, 1)
+		var want []string
+		var times []time.Time
+		for i := range 200 {
+			mustAppend(t, other, "other")
+			times = append(times, mustAppend(t, p, fmt.Sprint(i)).Time)
+			want = append(want, fmt.Sprint(i))
+			time.Sleep(700 * time.Millisecond)
+		}
+		late := handle(t, y.open(t, "b"), orders, 0)
+		for _, p := range []eventlog.Partition{p, late} {
+			for i := 0; i < 200; i += 7 {
+				testkit.Slices(t, readAll(t, p, eventlog.At(eventlog.Sequence(i))), want[i:], "from number %d", i)
+				testkit.Slices(t, readAll(t, p, eventlog.Since(times[i])), want[i:], "from the time of %d", i)
+				testkit.Slices(t, readAll(t, p, eventlog.Since(times[i].Add(1))), want[i+1:], "from behind the time of %d", i)
+			}
+			testkit.Slices(t, readAll(t, p, eventlog.Earliest()), want)
+		}
+		marks := 0
+		for _, m := range y.cluster.Messages("h-orders-0") {
+			if m.Subject == markSubject {
+				marks++
+			}
+		}
+		testkit.That(t, marks >= 5 && marks <= 50, "%d marks", marks)
+	})
+}
+
+// H4, C1: what retention removes leaves the servers, readers go on, and who comes later knows the
+// numbers.
+func TestRetentionRemovesFromTheServers(t *testing.T) {
+	inYard(t, model.Faults{}, small, func(t *testing.T, y *yard) {
+		a := y.open(t, "a")
+		testkit.Run(t, a.Run)
+		shape := eventlog.Shape{Partitions: 4, Retention: eventlog.Retention{Age: 30 * time.Second}}
+		p := handle(t, a, shape, 0)
+		slow, err := p.Cursor(t.Context(), eventlog.Earliest())
+		testkit.Must(t, err)
+		for i := range 300 {
+			mustAppend(t, p, fmt.Sprint(i))
+			if i%50 == 0 { // a partition that is seldom used holds nothing up for long
+				mustAppend(t, handle(t, a, shape, 1), "seldom")
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		b := testkit.Value(p.Bounds(t.Context()))(t)
+		testkit.That(t, b.Next == 300 && b.First > 150 && b.First < 260, "bounds %+v", b)
+		held := len(y.cluster.Messages("h-orders-0"))
+		testkit.That(t, held < 220, "%d messages are kept", held)
+		late := handle(t, y.open(t, "b"), shape, 0)
+		for _, p := range []eventlog.Partition{p, late} {
+			got := readAll(t, p, eventlog.Earliest())
+			testkit.Equal(t, got[len(got)-1], "299")
+			testkit.That(t, len(got) < 150, "%d events are kept", len(got))
+		}
+		run := testkit.Value(slow.Next(t.Context()))(t)
+		testkit.That(t, run.First >= b.First, "an overtaken cursor gives %d", run.First)
+		time.Sleep(5 * time.Minute)
+		b = testkit.Value(p.Bounds(t.Context()))(t)
+		testkit.That(t, b.Empty() && b.Next == 300, "bounds %+v", b)
+		testkit.Equal(t, mustAppend(t, handle(t, y.open(t, "c"), shape, 0), "more").First, 300)
+	})
+}
+
+// C1: logs that share a stream: one is removed, the others stay, and no new log gets its numbers.
+func TestRemovingFromAPool(t *testing.T) {
+	inYard(t, model.Faults{}, small, func(t *testing.T, y *yard) {
+		a := y.open(t, "a")
+		testkit.Run(t, a.Run)
+		var parts []eventlog.Partition
+		for i := range 40 {
+			log := fmt.Sprint("topic-", i)
+			testkit.Must(t, a.Provide(t.Context(), log, eventlog.Shape{Partitions: 1, Kind: eventlog.KindTopic}))
+			p, err := a.Partition(eventlog.PartitionID{Log: log})
+			testkit.Must(t, err)
+			parts = append(parts, p)
+		}
+		for i, p := range parts {
+			for n := range 5 {
+				mustAppend(t, p, fmt.Sprint(i, "/", n))
+			}
+		}
+		for i := 0; i < 40; i += 2 {
+			testkit.Must(t, a.Remove(t.Context(), fmt.Sprint("topic-", i)))
+		}
+		b := y.open(t, "b")
+		for i := range 40 {
+			p, err := b.Partition(eventlog.PartitionID{Log: fmt.Sprint("topic-", i)})
+			if i%2 == 0 {
+				if err == nil { // not heard of yet
+					_, err = p.Bounds(t.Context())
+				}
+				testkit.ErrorIs(t, err, eventlog.ErrRemoved)
+				continue
+			}
+			testkit.Must(t, err)
+			testkit.Equal(t, mustAppend(t, p, "more").First, 5)
+			testkit.Equal(t, testkit.Value(parts[i].Bounds(t.Context()))(t).Next, 6)
+			testkit.Equal(t, len(readAll(t, parts[i], eventlog.Earliest())), 6, "topic %d", i)
+		}
+		for _, name := range testkit.Value(y.cluster.Node("x").Names(t.Context()))(t) {
+			for _, m := range y.cluster.Messages(name) {
+				var i int
+				if n, _ := fmt.Sscanf(m.Subject, "topic-%d/0", &i); n == 1 && i%2 == 0 {
+					t.Errorf("%s has a message of %s", name, m.Subject)
+				}
+			}
+		}
+	})
+}
+
+// C1: what nobody uses costs nothing, and is there when it is used again.
+func TestIdleStreams(t *testing.T) {
+	inYard(t, model.Faults{}, asItIs, func(t *testing.T, y *yard) {
+		a, b := y.open(t, "a"), y.open(t, "b")
+		p, there := handle(t, a, orders, 0), handle(t, b, orders, 0)
+		claim := testkit.Value(p.Claim(t.Context(), 7))(t)
+		c := testkit.Value(p.Cursor(t.Context(), eventlog.Earliest()))(t)
+		for round := range 3 {
+			mustAppend(t, p, fmt.Sprint(round))
+			time.Sleep(2 * time.Minute)
+			for _, s := range a.streams {
+				s.mu.Lock()
+				testkit.That(t, !s.running && s.unheard == nil, "a stream is followed that nobody uses")
+				s.mu.Unlock()
+			}
+			mustAppend(t, there, "there")
+			testkit.Equal(t, p.Peek().Next, eventlog.Sequence(2*round+1), "what is known")
+			run := testkit.Value(c.Next(t.Context()))(t)
+			testkit.Equal(t, string(run.Events[0].Message), fmt.Sprint(round))
+			testkit.Must(t, testkit.Err(c.Next(t.Context())))
+		}
+		lost := text("under a claim that may have been lost")
+		lost.Producer, lost.Claim = eventlog.Producer{ID: 7, Set: true}, claim
+		testkit.ErrorIs(t, testkit.Err(eventlog.Append(t.Context(), p, lost)), eventlog.ErrFenced)
+	})
+}
+
+// C5: a batch that fits nowhere is refused at once, and nothing is in doubt that was never handed over.
+func TestNoSpace(t *testing.T) {
+	inYard(t, model.Faults{}, func(cfg *Config) { cfg.MaxStreamBytes = 100 << 10 }, func(t *testing.T, y *yard) {
+		p := handle(t, y.open(t, "a"), orders, 0)
+		began := time.Now()
+		var err error
+		for n := 0; err == nil; n++ {
+			_, err = eventlog.Append(t.Context(), p, text(strings.Repeat("x", 1000)))
+			testkit.MustThat(t, n < 200, "the stream takes more than it may")
+		}
+		testkit.ErrorIs(t, err, eventlog.ErrNoSpace)
+		testkit.That(t, time.Since(began) < time.Second, "it took %v", time.Since(began))
+	})
+}
+
+// C5: servers that are gone: what was not handed over is refused as such, within the time that clients
+// wait, and all goes on by itself.
+func TestServersAreGone(t *testing.T) {
+	inYard(t, model.Faults{}, asItIs, func(t *testing.T, y *yard) {
+		p := handle(t, y.open(t, "a"), orders, 0)
+		mustAppend(t, p, "before")
+		y.cluster.StopServers(time.Minute)
+		began := time.Now()
+		_, err := eventlog.Append(t.Context(), p, text("meanwhile"))
+		testkit.That(t, errors.Is(err, eventlog.ErrUnavailable), "got %v", err)
+		testkit.That(t, time.Since(began) < 25*time.Second, "it took %v", time.Since(began))
+		testkit.ErrorIs(t, testkit.Err(p.Bounds(t.Context())), eventlog.ErrUnavailable)
+		time.Sleep(time.Minute)
+		got := readAll(t, p, eventlog.Earliest())
+		next := mustAppend(t, p, "after").First
+		testkit.Equal(t, next, eventlog.Sequence(len(got)), "who looks and does not find appends again")
+	})
+}
+
+// C2: a damaged copy at one server is read from another; one that is damaged everywhere is told as such,
+// and readers go on behind it.
+func TestDamage(t *testing.T) {
+	inYard(t, model.Faults{}, func(cfg *Config) { cfg.CacheBytes, cfg.indexFrames = 1, 16 }, func(t *testing.T, y *yard) {
+		a := y.open(t, "a")
+		p := handle(t, a, orders, 0)
+		for i := range 40 {
+			mustAppend(t, p, fmt.Sprint(i))
+		}
+		y.cluster.Damage("h-orders-0", 39, 0)
+		y.cluster.Hide("h-orders-0", 38, 1)
+		y.cluster.Damage("h-orders-0", 5, 2)
+		testkit.Equal(t, len(readAll(t, p, eventlog.Earliest())), 40, "one server is damaged")
+		for seq, number := range map[streams.Seq]eventlog.Sequence{38: 37, 39: 38} {
+			for range 8 {
+				y.cluster.Damage("h-orders-0", seq, -1)
+			}
+			c := testkit.Value(p.Cursor(t.Context(), eventlog.At(number)))(t)
+			_, err := c.Next(t.Context())
+			corrupt, ok := errors.AsType[*eventlog.CorruptError](err)
+			testkit.MustThat(t, ok, "message %d is damaged: %v", seq, err)
+			testkit.Equal(t, corrupt.First, number)
+			testkit.Equal(t, corrupt.Next, number+1)
+			testkit.Equal(t, c.At(), number, "an error moves nothing")
+		}
+		testkit.Slices(t, readAll(t, p, eventlog.At(39)), []string{"39"})
+	})
+}
+
+// C2: the largest batches go through, and those that are submitted while the window is full go together.
+func TestGathering(t *testing.T) {
+	inYard(t, model.Faults{Delay: 5 * time.Millisecond}, asItIs, func(t *testing.T, y *yard) {
+		p := handle(t, y.open(t, "a"), orders, 0)
+		var receipts []eventlog.Receipt
+		for i := range 1000 {
+			receipts = append(receipts, testkit.Value(p.Submit(t.Context(), text(fmt.Sprint(i))))(t))
+		}
+		for i, r := range receipts {
+			testkit.MustEqual(t, testkit.Value(r.Wait(t.Context()))(t).First, eventlog.Sequence(i))
+		}
+		frames := len(y.cluster.Messages("h-orders-0"))
+		testkit.That(t, frames <= 20, "%d frames for what could go together", frames)
+		huge := bytes.Repeat([]byte("x"), eventlog.MaxBatchBytes-eventlog.EventOverheadBytes)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		testkit.Must(t, testkit.Err(eventlog.Append(ctx, p, eventlog.Batch{Events: []eventlog.Event{{Message: huge}}})))
+	})
+}
