@@ -59,7 +59,7 @@ func start(t testing.TB, network *parts.Network) *yard {
 		}
 		n.amqp, n.http = address(t, n.host, host, 5672), address(t, n.host, host, 8080)
 		dir := testkit.Value(os.MkdirTemp("", "eventyard-node-"))(t)
-		args := []string{binary, "serve", "--engine", y.servers.URLs(), "--yard", "test", "--node", n.name, "--secrets-key-file", key,
+		args := []string{binary, "serve", "--engine", y.servers.URL(), "--yard", "test", "--node", n.name, "--secrets-key-file", key,
 			"--amqp", n.amqp, "--http", n.http, "--amqps", "off", "--https", "off", "--allow-plaintext"}
 		if n.host != nil {
 			args = n.host.Args(args...)

@@ -64,7 +64,7 @@ func run(t testing.TB, program string, hosts []*parts.Host) *Servers {
 // URL. The configuration has to listen at the address and keep what it stores in the folder.
 func StartAs(t testing.TB, configure func(listen, folder string) string) (url string) {
 	t.Helper()
-	o, err := newOne(program(t), "n0")
+	o, err := newOne(program(t), "n0", nil)
 	testkit.Must(t, err)
 	s := &Servers{Replicas: 1, all: []*one{o}}
 	t.Cleanup(func() {
@@ -232,9 +232,6 @@ func (s *Servers) Thaw(t testing.TB, i int) {
 	t.Helper()
 	testkit.Must(t, s.all[i].program.Thaw())
 }
-
-// URLs are those of all servers, separated by commas.
-func (s *Servers) URLs() string { return s.urls(0) }
 
 // urls are those of all servers, beginning with one of them.
 func (s *Servers) urls(first int) string {
