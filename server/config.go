@@ -243,7 +243,8 @@ func (c Config) storage(metrics prometheus.Registerer) storage.Config {
 	return storage.Config{
 		Sync: c.Sync, SyncInterval: c.SyncInterval, SegmentBytes: c.SegmentBytes, OpenSegments: c.shares().Storage,
 		SecretKey: storage.SecretKey(c.Secrets), Own: ownNames(), Program: "eventyard " + c.Version,
-		Log: c.Log, Metrics: metrics,
+		NATS: storage.NATS{Node: c.nodeName()},
+		Log:  c.Log, Metrics: metrics,
 	}
 }
 

@@ -2,7 +2,8 @@
 // package that knows the engines: everybody else has the two contracts, eventlog.Engine and
 // meta.Store.
 //
-//	disk://FOLDER   segment files and a bbolt file in a folder of this machine
+//	disk://FOLDER         segment files and a bbolt file in a folder of this machine
+//	nats://SERVER,SERVER  streams of NATS servers, which several nodes share; no version opens it yet
 package storage
 
 import (
@@ -17,6 +18,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -51,12 +53,16 @@ type Config struct {
 	Own []string
 	// Program is who opens it, with its version: the mark of a folder names it.
 	Program string
+	// NATS is of storage on NATS servers.
+	NATS NATS
 	// Log takes what an operator should know. Metrics takes the engine's counts.
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 
 	// markIn is where the mark is written; nil means in the folder. For tests.
 	markIn vfs.FS
+	// natsLog opens the log on NATS servers; nil means that there is none. For tests.
+	natsLog natsLog
 }
 
 // Check tells what is wrong with the configuration by itself.
@@ -95,6 +101,9 @@ const diskScheme = "disk://"
 
 // Open opens the storage at a URL, and makes it where there is none.
 func Open(ctx context.Context, url string, cfg Config) (*Storage, error) {
+	if connect.IsURL(url) {
+		return openNATS(ctx, url, cfg)
+	}
 	folder, err := folderOf(url)
 	if err != nil {
 		return nil, err
@@ -105,6 +114,10 @@ func Open(ctx context.Context, url string, cfg Config) (*Storage, error) {
 // folderOf gives the folder of a URL. All that follows the scheme is its name, as the system writes
 // it: nothing is escaped.
 func folderOf(url string) (string, error) {
+	if connect.IsURL(url) { // which may hold a secret
+		settings, err := connect.Parse(url)
+		return "", errors.Join(err, fmt.Errorf("%s is on servers, and only a data folder can be looked into: use %sFOLDER", settings, diskScheme))
+	}
 	folder, ok := strings.CutPrefix(url, diskScheme)
 	if !ok || folder == "" {
 		return "", fmt.Errorf("storage %q: use %sFOLDER", url, diskScheme)

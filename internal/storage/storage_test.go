@@ -47,6 +47,9 @@ func TestURLs(t *testing.T) {
 		_, opened := Open(t.Context(), url, quick)
 		_, used := InUse(url)
 		_, inspected := Inspect(t.Context(), url, Inspection{})
+		if url == "nats://localhost" { // it can be opened, see nats_test.go
+			opened = used
+		}
 		for _, err := range []error{opened, used, inspected} {
 			if err == nil || !strings.Contains(err.Error(), "use disk://FOLDER") {
 				t.Errorf("%q: %v", url, err)

@@ -1,0 +1,157 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/sleep"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/bodies"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/entries"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// ErrNotYet: this version cannot keep events on NATS servers.
+var ErrNotYet = errors.New("this version keeps no events on NATS servers yet: use a data folder")
+
+// NATS is how storage on NATS servers is opened.
+type NATS struct {
+	// Node is the name of this process among those that share the storage.
+	Node string
+	// Unsafe starts on servers that may lose what they acknowledge.
+	Unsafe bool
+}
+
+// openNATS opens storage on NATS servers. What is said wrongly is refused before anything is asked of
+// them.
+func openNATS(ctx context.Context, url string, cfg Config) (*Storage, error) {
+	settings, err := connect.Parse(url)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := cfg.SecretKey.given(ctx); err != nil {
+		return nil, err
+	}
+	if cfg.natsLog == nil {
+		return nil, ErrNotYet
+	}
+	return joinNATS(ctx, settings, cfg)
+}
+
+// natsNode is what a node has open on NATS servers.
+type natsNode struct {
+	cfg      connect.Config
+	log      *slog.Logger
+	conns    *connect.Conns
+	report   connect.Report
+	entries  *entries.Store
+	bodies   *bodies.Store
+	stop     context.CancelFunc // of following entries
+	followed sync.WaitGroup
+}
+
+// joinNATS connects, waits until the servers can be used, and shares what is on them.
+func joinNATS(ctx context.Context, settings connect.Settings, cfg Config) (_ *Storage, err error) {
+	n := &natsNode{
+		log: cmp.Or(cfg.Log, slog.Default()),
+		cfg: connect.Config{Settings: settings, Node: cfg.NATS.Node, Unsafe: cfg.NATS.Unsafe, Log: cfg.Log},
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.close())
+		}
+	}()
+	if n.conns, err = connect.Dial(ctx, n.cfg); err != nil {
+		return nil, err
+	}
+	if err := n.patiently(ctx, n.check); err != nil {
+		return nil, err
+	}
+	for _, warning := range n.report.Warnings {
+		n.log.Warn("NATS servers: " + warning)
+	}
+	if err := n.load(ctx); err != nil {
+		return nil, err
+	}
+	log, closeLog, err := cfg.natsLog(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	end := func() error { return errors.Join(closeLog(), n.close()) }
+	shared, err := Share(ctx, Parts{
+		Log: log, Meta: n.entries, Bodies: n.bodies, Engine: "nats", Local: n.report.Local, Close: end,
+	}, cfg)
+	if err != nil {
+		return nil, errors.Join(err, closeLog())
+	}
+	return shared, nil
+}
+
+// natsLog opens the log on the servers that a node has joined. Nothing gives one but tests.
+type natsLog func(ctx context.Context, n *natsNode) (log eventlog.Engine, closeLog func() error, err error)
+
+func (n *natsNode) check(ctx context.Context) (err error) {
+	n.report, err = n.conns.Check(ctx, n.cfg)
+	return err
+}
+
+// load makes what a new yard has on the servers, and reads the entries of an old one.
+func (n *natsNode) load(ctx context.Context) (err error) {
+	n.entries, err = entries.New(n.conns.Control, entries.Config{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas, Log: n.log})
+	if err != nil {
+		return err
+	}
+	following, stop := context.WithCancel(context.Background())
+	n.stop = stop
+	n.followed.Go(func() {
+		if err := n.entries.Run(following); err != nil {
+			n.log.Error("entries are not followed any more", "error", err)
+		}
+	})
+	if err := n.patiently(ctx, n.entries.Load); err != nil {
+		return err
+	}
+	n.bodies = bodies.New(n.conns.Publish, n.conns.Read, bodies.Config{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas})
+	return n.patiently(ctx, n.bodies.Load)
+}
+
+// sayEvery is how often it is said that the servers are waited for.
+const sayEvery = 10 * time.Second
+
+// patiently does something again while the servers have no majority, until ctx ends, and says so.
+func (n *natsNode) patiently(ctx context.Context, do func(context.Context) error) error {
+	for said := (time.Time{}); ; {
+		err := do(ctx)
+		if !errors.Is(err, connect.ErrUnavailable) && !errors.Is(err, meta.ErrUnavailable) {
+			return err
+		}
+		if time.Since(said) >= sayEvery {
+			said = time.Now()
+			n.log.Warn("the NATS servers cannot be used, waiting: most of them have to run and reach each other", "error", err)
+		}
+		if sleep.About(ctx, time.Second) != nil {
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// close ends all that is open, the last first.
+func (n *natsNode) close() (err error) {
+	if n.entries != nil {
+		err = n.entries.Close()
+	}
+	if n.stop != nil {
+		n.stop()
+		n.followed.Wait()
+	}
+	if n.conns != nil {
+		n.conns.Close()
+	}
+	return err
+}

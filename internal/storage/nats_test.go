@@ -1,0 +1,119 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
+	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// C8: what is said wrongly is refused with a sentence before a server is asked, and so is all the rest
+// as long as there is no log.
+func TestStorageOnServersIsRefused(t *testing.T) {
+	key := SecretKey{Key: sealed.NewKey()}
+	for name, tt := range map[string]struct {
+		url  string
+		key  SecretKey
+		want error
+		says string
+	}{
+		"a wrong setting": {url: "nats://a?replicas=2", key: key, says: "use 1, 3 or 5"},
+		"no secret key":   {url: "nats://a", want: ErrNoSecretKey},
+		"no log":          {url: "nats://a", key: key, want: ErrNotYet},
+		"with TLS":        {url: "tls://a", key: key, want: ErrNotYet},
+	} {
+		_, err := Open(t.Context(), tt.url, Config{SecretKey: tt.key})
+		testkit.That(t, err != nil && strings.Contains(err.Error(), tt.says), "%s: %v", name, err)
+		if tt.want != nil {
+			testkit.ErrorIs(t, err, tt.want, name)
+		}
+	}
+}
+
+// R5: a URL's password is in no error.
+func TestErrorsHoldNoPassword(t *testing.T) {
+	for _, url := range []string{"nats://me:hunter2@a", "nats://me:hunter2@a?replicas=2", "tls://hunter2@a:b"} {
+		_, opened := Open(t.Context(), url, Config{})
+		_, used := InUse(url)
+		_, inspected := Inspect(t.Context(), url, Inspection{})
+		for _, err := range []error{opened, used, inspected} {
+			testkit.That(t, err != nil && !strings.Contains(err.Error(), "hunter2"), "%v", err)
+		}
+	}
+}
+
+// onServers is a config of a node whose events are its own.
+func onServers(key string) Config {
+	return Config{
+		SecretKey: SecretKey{Key: key}, Log: testkit.Quiet(), NATS: NATS{Node: "test"},
+		natsLog: func(context.Context, *natsNode) (eventlog.Engine, func() error, error) {
+			engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: testkit.Quiet()})
+			if err != nil {
+				return nil, nil, err
+			}
+			return engine, engine.Close, nil
+		},
+	}
+}
+
+// C4, C8: nodes that start at once on new servers share entries and bodies, and one with another
+// secret key is refused.
+func TestNodesShareServers(t *testing.T) {
+	url := natstest.Shared(t, 1).URL() + "?replicas=1&yard=" + natstest.Yard()
+	key := sealed.NewKey()
+	nodes := make([]*Storage, 3)
+	var all sync.WaitGroup
+	for i := range nodes {
+		all.Go(func() {
+			s, err := Open(t.Context(), url, onServers(key))
+			testkit.Check(t, err)
+			nodes[i] = s
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		return
+	}
+	here, there := nodes[0], nodes[1]
+	testkit.That(t, here.Folder == "" && here.Local && here.Engine == "nats", "it is %+v", here)
+	testkit.Must(t, testkit.Err(here.Meta.CompareAndSet(t.Context(), "policies/a", 0, []byte("hunter2"))))
+	testkit.Must(t, there.Meta.Fresh(t.Context(), "policies/"))
+	testkit.Equal(t, string(testkit.Value(there.Meta.Get(t.Context(), "policies/a"))(t).Value), "hunter2", "read there")
+	const name = "0123456789abcdef0123456789abcdef"
+	testkit.Must(t, testkit.Err(here.Bodies.Put(t.Context(), name, bytes.NewReader([]byte("a body")))))
+	body, _, err := there.Bodies.Open(t.Context(), name, 2, 4)
+	testkit.Must(t, err)
+	testkit.Equal(t, string(testkit.Value(io.ReadAll(body))(t)), "body", "read there")
+	testkit.ErrorIs(t, testkit.Err(Open(t.Context(), url, onServers(sealed.NewKey()))), ErrOtherSecretKey)
+	for _, s := range nodes {
+		testkit.Must(t, s.Close())
+	}
+}
+
+// C8: servers that are not set up for a yard are refused.
+func TestUnfitServers(t *testing.T) {
+	url := natstest.StartAs(t, func(listen, _ string) string { return "listen: \"" + listen + "\"" })
+	testkit.ErrorIs(t, testkit.Err(Open(t.Context(), url, onServers(sealed.NewKey()))), connect.ErrUnfit)
+}
+
+// C5: a node waits for servers that are not ready, and stops waiting when it is to stop.
+func TestANodeWaitsForServers(t *testing.T) {
+	servers := natstest.Start(t, 1)
+	url := servers.URL() + "?replicas=1"
+	testkit.Must(t, testkit.Value(Open(t.Context(), url, onServers(sealed.NewKey())))(t).Close())
+	servers.Stop(t, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	testkit.ErrorIs(t, testkit.Err(Open(ctx, url, onServers(sealed.NewKey()))), context.DeadlineExceeded)
+}
