@@ -10,10 +10,12 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/certs"
 )
 
-// Inspection says how to look into a data folder.
+// Inspection says how to look into what a yard keeps everything in.
 type Inspection struct {
 	// DataDir is the folder; empty means eventyard-data.
 	DataDir string
+	// Engine is disk, or the URL of servers that are looked at in place of DataDir; empty means disk.
+	Engine string
 	// MaxLogBytes is how much of events is read through; zero means all there is. A
 	// folder that holds more is not read, for it would take long.
 	MaxLogBytes int64
@@ -38,13 +40,20 @@ type Findings struct {
 	Problems []string
 	// Foreign are files that are not a yard's. They are left alone.
 	Foreign []string
+	// Servers are the names of those that were asked, where Engine names servers; then only Problems
+	// and Warnings are known besides. Both are about how the servers are set.
+	Servers, Warnings []string
 }
 
 // Inspect verifies all that a data folder holds, changing nothing. The error is
 // fs.ErrNotExist where there is no such folder, or nothing in it yet; ErrForeign or ErrNewerData
-// where serve would refuse it.
+// where serve would refuse it. Of servers it verifies how they are set.
 func Inspect(ctx context.Context, in Inspection) (Findings, error) {
-	found, err := storage.Inspect(ctx, storageOf(in.DataDir), storage.Inspection{
+	url := storageOf(in.DataDir)
+	if in.Engine != "" && in.Engine != "disk" {
+		url = in.Engine
+	}
+	found, err := storage.Inspect(ctx, url, storage.Inspection{
 		Own:         ownNames(),
 		Known:       func(path string, entry fs.DirEntry) bool { return entry.IsDir() && hasDeadLetters(path) },
 		MaxLogBytes: in.MaxLogBytes, Progress: in.Progress,

@@ -46,12 +46,19 @@ func (c doctorCommand) command() *cobra.Command {
 		for _, listener := range cfg.Listeners() {
 			d.examineListener(cmd.Context(), listener)
 		}
-		d.examineCertificates()
-		if d.examineFolder() {
-			d.examineSpace()
-			d.examineSync()
+		onDisk := cfg.Engine == "disk"
+		if onDisk || cfg.TLS.CertFile != "" { // nodes that share a yard make their own as they start
+			d.examineCertificates()
 		}
-		d.examineData(cmd.Context())
+		if onDisk {
+			if d.examineFolder() {
+				d.examineSpace()
+				d.examineSync()
+			}
+			d.examineData(cmd.Context())
+		} else {
+			d.examineServers(cmd.Context())
+		}
 		d.progress.clear()
 		if cmd.Context().Err() != nil {
 			return errInterrupted
@@ -120,6 +127,24 @@ func (d *doctor) examineData(ctx context.Context) {
 		d.judgeMeta(found)
 		d.judgeLog(found)
 		d.judgeForeign(found)
+	}
+}
+
+// examineServers looks at how the servers are set that keep the data.
+func (d *doctor) examineServers(ctx context.Context) {
+	found, err := server.Inspect(ctx, server.Inspection{Engine: d.cfg.Engine})
+	if err != nil {
+		d.note("servers", problem, "see whether most of them run, and what lets in to them", "%v", err)
+		return
+	}
+	for _, p := range found.Problems {
+		d.note("servers", problem, "", "%s", p)
+	}
+	for _, w := range found.Warnings {
+		d.note("servers", warning, "", "%s", w)
+	}
+	if len(found.Problems) == 0 {
+		d.note("servers", fine, "", "those that were asked can keep a yard: %s", strings.Join(found.Servers, ", "))
 	}
 }
 

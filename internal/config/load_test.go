@@ -115,7 +115,7 @@ func TestErrorsAreReportedWithTheirPosition(t *testing.T) {
 		"a key twice":                                   {file: "data: a\ndata: b\n", want: []string{"eventyard.yaml:2:1:"}},
 		"anchors":                                       {file: "data: &a x\nhost: *a\n", want: []string{"anchor is not supported here"}},
 		"two documents":                                 {file: "data: a\n---\ndata: b\n", want: []string{"a second document begins here"}},
-		"an engine not built yet":                       {flags: map[string]string{"engine": "nats://a,b"}, want: []string{`--engine: engine: "nats://a,b" is not built yet: only disk`}},
+		"an engine not built yet":                       {flags: map[string]string{"engine": "nats://me:pw@a,b"}, want: []string{`--engine: engine: storage on NATS servers is not built yet: only disk`}},
 		"an engine nobody knows":                        {flags: map[string]string{"engine": "floppy"}, want: []string{`"floppy" is no engine: only disk`}},
 		"a listener not built yet":                      {environ: []string{"EVENTYARD_KAFKA=127.0.0.1:9092"}, want: []string{"EVENTYARD_KAFKA: kafka: this listener is not built yet: it takes only off"}},
 		"all interfaces":                                {flags: map[string]string{"http": ":8080"}, want: []string{`--http: http: ":8080" can be reached from other machines, and what goes through this listener is not encrypted: use https, or set allowPlaintext`}},

@@ -56,8 +56,8 @@ func (c Config) validateStorage(found *complaints) {
 	}
 	switch {
 	case c.Engine == "disk":
-	case strings.HasPrefix(c.Engine, "nats://"):
-		found.add("engine", "%q is not built yet: only disk", c.Engine)
+	case strings.HasPrefix(c.Engine, "nats://"), strings.HasPrefix(c.Engine, "tls://"): // which may hold a password
+		found.add("engine", "storage on NATS servers is not built yet: only disk")
 	default:
 		found.add("engine", "%q is no engine: only disk", c.Engine)
 	}

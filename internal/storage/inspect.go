@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
@@ -44,11 +45,18 @@ type Findings struct {
 	Problems []string
 	// Foreign are files that are not a yard's. They are left alone.
 	Foreign []string
+	// Servers are the names of those that were asked, where storage is on servers; then only Problems
+	// and Warnings are known besides. Both are about how the servers are set.
+	Servers, Warnings []string
 }
 
 // Inspect verifies all that storage holds, changing nothing. The error is fs.ErrNotExist where
-// there is none, or nothing in it yet; ErrForeign or ErrNewerData where Open would give that.
+// there is none, or nothing in it yet; ErrForeign or ErrNewerData where Open would give that. Of
+// storage on servers it verifies how the servers are set.
 func Inspect(ctx context.Context, url string, in Inspection) (Findings, error) {
+	if connect.IsURL(url) {
+		return inspectNATS(ctx, url)
+	}
 	folder, err := folderOf(url)
 	if err != nil {
 		return Findings{}, err

@@ -141,6 +141,34 @@ func (n *natsNode) patiently(ctx context.Context, do func(context.Context) error
 	}
 }
 
+// inspectTime is how long the servers may take to be reached and to answer.
+const inspectTime = 20 * time.Second
+
+// inspectNATS finds out how the servers are set.
+func inspectNATS(ctx context.Context, url string) (Findings, error) {
+	settings, err := connect.Parse(url)
+	if err != nil {
+		return Findings{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, inspectTime)
+	defer cancel()
+	cfg := connect.Config{Settings: settings, Node: "doctor", Log: slog.New(slog.DiscardHandler)}
+	conns, err := connect.Dial(ctx, cfg)
+	if err != nil {
+		return Findings{}, err
+	}
+	defer conns.Close()
+	report, err := conns.Check(ctx, cfg)
+	if errors.Is(err, connect.ErrUnfit) {
+		err = nil
+	}
+	found := Findings{Problems: report.Problems, Warnings: report.Warnings}
+	for _, s := range report.Servers {
+		found.Servers = append(found.Servers, s.Name)
+	}
+	return found, err
+}
+
 // close ends all that is open, the last first.
 func (n *natsNode) close() (err error) {
 	if n.entries != nil {

@@ -46,7 +46,9 @@ func TestErrorsHoldNoPassword(t *testing.T) {
 	for _, url := range []string{"nats://me:hunter2@a", "nats://me:hunter2@a?replicas=2", "tls://hunter2@a:b"} {
 		_, opened := Open(t.Context(), url, Config{})
 		_, used := InUse(url)
-		_, inspected := Inspect(t.Context(), url, Inspection{})
+		ended, end := context.WithCancel(t.Context())
+		end()
+		_, inspected := Inspect(ended, url, Inspection{})
 		for _, err := range []error{opened, used, inspected} {
 			testkit.That(t, err != nil && !strings.Contains(err.Error(), "hunter2"), "%v", err)
 		}
@@ -101,10 +103,17 @@ func TestNodesShareServers(t *testing.T) {
 	}
 }
 
-// C8: servers that are not set up for a yard are refused.
+// C8: servers that are not set up for a yard are refused, and an inspection finds out why.
 func TestUnfitServers(t *testing.T) {
-	url := natstest.StartAs(t, func(listen, _ string) string { return "listen: \"" + listen + "\"" })
+	url := natstest.StartAs(t, func(listen, _ string) string { return "server_name: n0\nlisten: \"" + listen + "\"" })
 	testkit.ErrorIs(t, testkit.Err(Open(t.Context(), url, onServers(sealed.NewKey()))), connect.ErrUnfit)
+	found, err := Inspect(t.Context(), url, Inspection{})
+	testkit.Must(t, err)
+	testkit.Slices(t, found.Servers, []string{"n0"})
+	testkit.That(t, len(found.Problems) == 1 && strings.Contains(found.Problems[0], "jetstream {"), "found %+v", found)
+
+	found = testkit.Value(Inspect(t.Context(), natstest.Shared(t, 1).URL()+"?replicas=1", Inspection{}))(t)
+	testkit.That(t, len(found.Problems) == 0 && len(found.Warnings) > 0, "found %+v", found)
 }
 
 // C5: a node waits for servers that are not ready, and stops waiting when it is to stop.

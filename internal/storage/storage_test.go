@@ -43,13 +43,10 @@ func folder(t *testing.T, url string) string {
 }
 
 func TestURLs(t *testing.T) {
-	for _, url := range []string{"", "disk://", "disk:data", "nats://localhost", "data"} {
+	for _, url := range []string{"", "disk://", "disk:data", "s3://bucket", "data"} {
 		_, opened := Open(t.Context(), url, quick)
 		_, used := InUse(url)
 		_, inspected := Inspect(t.Context(), url, Inspection{})
-		if url == "nats://localhost" { // it can be opened, see nats_test.go
-			opened = used
-		}
 		for _, err := range []error{opened, used, inspected} {
 			if err == nil || !strings.Contains(err.Error(), "use disk://FOLDER") {
 				t.Errorf("%q: %v", url, err)

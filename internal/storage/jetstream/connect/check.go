@@ -44,9 +44,12 @@ func (c *Conns) Check(ctx context.Context, cfg Config) (Report, error) {
 		return r, err
 	}
 	problems, warnings := r.judge(cfg.Settings)
-	risks, err := verdict(problems, cfg.Unsafe)
-	r.Warnings = slices.Concat(r.Warnings, risks, warnings)
-	return r, err
+	refused, risks := verdict(problems, cfg.Unsafe)
+	r.Problems, r.Warnings = refused, slices.Concat(r.Warnings, risks, warnings)
+	if len(refused) > 0 {
+		return r, fmt.Errorf("%w: %s", ErrUnfit, strings.Join(refused, "; "))
+	}
+	return r, nil
 }
 
 // add takes in what is known of a server, beside what was known before.

@@ -34,8 +34,9 @@ type Report struct {
 	NoJetStream string
 	// NoReplicas is why a stream cannot have the replicas that were asked for; empty where it can.
 	NoReplicas string
-	// Warnings are sentences for each start.
-	Warnings []string
+	// Problems are sentences: what has to be another before a yard starts, with the line to write.
+	// Warnings are for each start.
+	Problems, Warnings []string
 	// Local: all servers are on this machine's loopback.
 	Local bool
 }
@@ -95,9 +96,8 @@ func newEnough(version string) bool {
 	return err == nil && err2 == nil && (x > minMajor || x == minMajor && y >= minMinor)
 }
 
-// verdict is the error of what has to be another. With unsafe the risky ones are warnings.
-func verdict(problems []problem, unsafe bool) (warnings []string, err error) {
-	var refused []error
+// verdict gives what has to be another as sentences. With unsafe the risky ones are warnings.
+func verdict(problems []problem, unsafe bool) (refused, warnings []string) {
 	for _, p := range problems {
 		if p.risky && unsafe {
 			warnings = append(warnings, p.text)
@@ -107,10 +107,7 @@ func verdict(problems []problem, unsafe bool) (warnings []string, err error) {
 		if p.risky {
 			text += ", or start with --nats-unsafe where losing events does no harm"
 		}
-		refused = append(refused, errors.New(text))
+		refused = append(refused, text)
 	}
-	if len(refused) > 0 {
-		return warnings, fmt.Errorf("%w: %w", ErrUnfit, errors.Join(refused...))
-	}
-	return warnings, nil
+	return refused, warnings
 }
