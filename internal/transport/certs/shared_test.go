@@ -52,6 +52,21 @@ func (s *oneStore) fail(err error) {
 	s.broken = err
 }
 
+// together is the store as one of several nodes has it that all look before any of them goes on.
+type together struct {
+	*oneStore
+	all    *sync.WaitGroup
+	looked sync.Once
+}
+
+func (s *together) Get(ctx context.Context) ([]byte, uint64, error) {
+	defer s.looked.Do(func() {
+		s.all.Done()
+		s.all.Wait()
+	})
+	return s.oneStore.Get(ctx)
+}
+
 // under is a client that trusts what one node says is the authority, and no more.
 func under(t *testing.T, s *Store) *tls.Config {
 	t.Helper()
@@ -65,10 +80,11 @@ func under(t *testing.T, s *Store) *tls.Config {
 func TestNodesShareTheAuthority(t *testing.T) {
 	store := &oneStore{}
 	nodes := make([]*Store, 6)
-	var all sync.WaitGroup
+	var all, looked sync.WaitGroup
+	looked.Add(len(nodes))
 	for i := range nodes {
 		all.Go(func() {
-			s, err := Open(Config{Authority: store, Log: testkit.Quiet()})
+			s, err := Open(Config{Authority: &together{oneStore: store, all: &looked}, Log: testkit.Quiet()})
 			testkit.Check(t, err)
 			nodes[i] = s
 		})
