@@ -192,12 +192,8 @@ func TestANodeWithAnotherSecretKey(t *testing.T) {
 	}
 }
 
-// A node that finds out that another has ended the time of development meanwhile goes on with that
-// one's keys; nobody shows them twice.
-func TestDoubtAboutTheRootKeys(t *testing.T) {
-	s := newShared(t)
-	start(t, s.config()).shutdown()
-	cfg := outside(s.config())
+// under has all changes of the entry about the root policy's keys go through a function.
+func under(cfg Config, change func(try int) error) Config {
 	share, tries := cfg.share, 0
 	cfg.share = func(ctx context.Context, storageConfig storage.Config) (*storage.Storage, error) {
 		opened, err := share(ctx, storageConfig)
@@ -206,17 +202,52 @@ func TestDoubtAboutTheRootKeys(t *testing.T) {
 		}
 		faulty := metatest.NewFaulty(opened.Meta)
 		faulty.Inject(func(op metatest.Op) error {
-			if op.Kind == metatest.OpSet && op.Key == rootKeysEntry {
-				if tries++; tries == 1 {
-					return meta.ErrConflict
-				}
+			if op.Kind != metatest.OpSet || op.Key != rootKeysEntry {
+				return nil
 			}
-			return nil
+			tries++
+			return change(tries)
 		})
 		opened.Meta = faulty
 		return opened, nil
 	}
-	r := start(t, cfg)
+	return cfg
+}
+
+// A node that finds out that another has changed the entry meanwhile looks again; nobody shows the
+// keys twice.
+func TestDoubtAboutTheRootKeys(t *testing.T) {
+	s := newShared(t)
+	start(t, s.config()).shutdown()
+	tries := 0
+	r := start(t, under(outside(s.config()), func(try int) error {
+		if tries = try; try == 1 {
+			return meta.ErrConflict
+		}
+		return nil
+	}))
 	s.wantOneKey([]*running{r})
 	testkit.That(t, r.Access().Renewed && tries == 2, "after %d tries: %+v", tries, r.Access())
+}
+
+// R5: keys that were made anew by a start that was cut short, and could be read in development since,
+// are made anew once more; those that nobody could read since are shown by the next start.
+func TestAStartThatIsCutShort(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		s := newShared(t)
+		start(t, s.config()).shutdown()
+		cut := testkit.Value(New(under(outside(s.config()), func(int) error { return meta.ErrUnavailable })))(t)
+		testkit.ErrorIs(t, cut.Run(t.Context()), meta.ErrUnavailable)
+		var seen string
+		if back {
+			r := start(t, s.config())
+			seen = r.policy("/api/v1/policies/" + auth.RootPolicy).PrimaryKey
+			r.shutdown()
+		}
+		r := start(t, outside(s.config()))
+		shown := s.wantOneKey([]*running{r})
+		testkit.That(t, shown.Renewed, "it is not said that the keys are new")
+		testkit.Equal(t, r.status(auth.RootPolicy, seen), http.StatusUnauthorized, "a key that could be read is answered")
+		r.shutdown()
+	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ type rootKeys struct {
 	// Development: the yard was in development after the keys were made, so that
 	// everybody on this machine could read them. Else only its operator could.
 	Development bool `json:"development"`
+	// Occasion is a random text for this time in development. Keys that are made anew because of it
+	// say so, and are not made anew twice. Empty where older versions noted it.
+	Occasion string `json:"occasion,omitempty"`
 }
 
 // secrets is what is known about keys when a yard starts.
@@ -80,7 +84,7 @@ func (y *yard) openSecrets(ctx context.Context) (secrets, error) {
 	}
 	// Should the yard stop before it has told of the new keys, the next start does: the entry stays
 	// as it is until then.
-	if _, err := y.access.RegenerateRoot(ctx, revision); err != nil {
+	if _, err := y.access.RegenerateRoot(ctx, noted.Occasion); err != nil {
 		return secrets{}, err
 	}
 	readable := slices.DeleteFunc(y.access.All(), func(p access.Policy) bool { return p.Hub == "" && p.Name == auth.RootPolicy })
@@ -96,10 +100,10 @@ func (y *yard) noteDevelopment(ctx context.Context) (s secrets, err error) {
 			return err
 		}
 		s = secrets{served: err == nil && !noted.Development, settled: true}
-		if noted.Development && y.access.RootRenewed() < revision {
+		if noted.Development && (noted.Occasion == "" || noted.Occasion != y.access.RootRenewed()) {
 			return nil
 		}
-		return y.noteKeys(ctx, rootKeys{Development: true}, revision)
+		return y.noteKeys(ctx, rootKeys{Development: true, Occasion: rand.Text()}, revision)
 	})
 	return s, err
 }

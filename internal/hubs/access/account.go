@@ -30,7 +30,7 @@ type Account struct {
 	// Quota bounds the requests, and the bytes that are written.
 	Quota quota.Limit `json:"quota,omitzero"`
 	// Renewed is why both keys were last made anew at once, as RegenerateRoot was told it.
-	Renewed meta.Revision `json:"renewed,omitempty"`
+	Renewed string `json:"renewed,omitempty"`
 }
 
 // encode cannot fail: the fields are plain values.

@@ -92,7 +92,7 @@ func TestNoRoomForTheAccount(t *testing.T) {
 	testkit.Equal(t, k.Account(), Account{})
 	testkit.ErrorIs(t, testkit.Err(k.AllowRootKeys(t.Context(), true)), meta.ErrNoSpace)
 	testkit.ErrorIs(t, testkit.Err(k.RegenerateAccount(t.Context(), PrimaryKey)), meta.ErrNoSpace)
-	testkit.Must(t, testkit.Err(k.RegenerateRoot(t.Context(), 0)))
+	testkit.Must(t, testkit.Err(k.RegenerateRoot(t.Context(), "")))
 	made := open(t, Config{Meta: store}).Account()
 	testkit.Equal(t, made.Primary != "" && made.RootKeys, true, "it is made later")
 }
@@ -106,7 +106,7 @@ func TestKeysOfTheAccountAreMadeAnew(t *testing.T) {
 		t.Errorf("%+v became %+v", before, after)
 	}
 	testkit.ErrorIs(t, testkit.Err(k.RegenerateAccount(t.Context(), "third")), ErrInvalid)
-	testkit.Must(t, testkit.Err(k.RegenerateRoot(t.Context(), 0)))
+	testkit.Must(t, testkit.Err(k.RegenerateRoot(t.Context(), "")))
 	if last := k.Account(); last.Primary == after.Primary || last.Secondary == after.Secondary {
 		t.Errorf("%+v became %+v", after, last)
 	}

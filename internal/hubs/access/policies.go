@@ -174,11 +174,12 @@ func (k *Registry) Limit(ctx context.Context, hub, name string, how func(*quota.
 }
 
 // RegenerateRoot makes both keys of the root policy anew, in one step, and those of the blob
-// account before: for keys that others may have seen. Why is the revision of the entry that says so;
-// where keys were made anew for it before, by this node or by another that starts at the same time,
-// they stay: two nodes end with the same keys. Zero makes them anew in any case.
-func (k *Registry) RegenerateRoot(ctx context.Context, why meta.Revision) (Policy, error) {
-	done := func(renewed meta.Revision) bool { return why != 0 && renewed >= why }
+// account before: for keys that others may have seen. Why is a random text that stands for the
+// occasion; where keys were made anew for it before, by this node or by another that starts at the
+// same time, they stay: two nodes end with the same keys. If it is empty they are made anew in any
+// case.
+func (k *Registry) RegenerateRoot(ctx context.Context, why string) (Policy, error) {
+	done := func(renewed string) bool { return why != "" && renewed == why }
 	if _, exists := k.accounts.Get(blobAccount); exists { // or nobody has seen its keys
 		_, err := k.changeAccount(ctx, "regenerate the keys of the blob account", func(a *Account) error {
 			if done(a.Renewed) {
@@ -209,7 +210,7 @@ func (k *Registry) RegenerateRoot(ctx context.Context, why meta.Revision) (Polic
 }
 
 // RootRenewed is why the root policy's keys were last made anew, as RegenerateRoot was told it.
-func (k *Registry) RootRenewed() meta.Revision {
+func (k *Registry) RootRenewed() string {
 	return k.live.Load().byKey[level{}.key(auth.RootPolicy)].renewed
 }
 

@@ -225,7 +225,7 @@ func TestRegenerateRoot(t *testing.T) {
 	grant := testkit.Value(k.Key(old.Name, old.Secondary))(t)
 	watched := 0
 	defer k.OnChange(func() { watched++ })()
-	fresh := testkit.Value(k.RegenerateRoot(t.Context(), 0))(t)
+	fresh := testkit.Value(k.RegenerateRoot(t.Context(), ""))(t)
 	testkit.MustEqual(t, watched, 1, "told")
 	if there, _ := k.Policy("", auth.RootPolicy); there != fresh || fresh.Rights != auth.Manage || !fresh.Created.Equal(old.Created) {
 		t.Errorf("it is %+v", there)

@@ -51,9 +51,9 @@ type record struct {
 	level level
 	// quota is the same as long as the policy is, whatever its limits; nil but in a snapshot.
 	quota *quota.Meter
-	// renewed is why both keys were last made anew at once, as RegenerateRoot was told it; zero if
+	// renewed is why both keys were last made anew at once, as RegenerateRoot was told it; empty if
 	// they never were.
-	renewed meta.Revision
+	renewed string
 }
 
 func (r record) key() string { return r.level.key(r.Name) }
@@ -71,7 +71,7 @@ type storedPolicy struct {
 	// Quota is absent where there is none.
 	Quota quota.Limit `json:"quota,omitzero"`
 	// Renewed is record's.
-	Renewed meta.Revision `json:"renewed,omitempty"`
+	Renewed string `json:"renewed,omitempty"`
 }
 
 // encode cannot fail: the fields are plain values.
