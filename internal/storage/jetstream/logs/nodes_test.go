@@ -291,3 +291,63 @@ func TestGathering(t *testing.T) {
 		testkit.Must(t, testkit.Err(eventlog.Append(ctx, p, eventlog.Batch{Events: []eventlog.Event{{Message: huge}}})))
 	})
 }
+
+// C2: after ErrUncertain, what bounds do not show is never readable: they wait until the batch's fate is
+// settled, by a fence behind which it is void however late it comes.
+func TestBoundsAfterDoubt(t *testing.T) {
+	inYard(t, model.Faults{}, asItIs, func(t *testing.T, y *yard) {
+		p, there := handle(t, y.open(t, "a"), orders, 0), handle(t, y.open(t, "b"), orders, 0)
+		mustAppend(t, p, "before")
+		y.cluster.SetFaults(model.Faults{Late: 1, LateBy: 5 * time.Minute})
+		r := testkit.Value(p.Submit(t.Context(), text("doubtful")))(t)
+		time.Sleep(time.Second)
+		y.cluster.SetFaults(model.Faults{Lost: 1})
+		testkit.ErrorIs(t, testkit.Err(r.Wait(t.Context())), eventlog.ErrUncertain)
+		testkit.ErrorIs(t, testkit.Err(p.Bounds(t.Context())), eventlog.ErrUnavailable, "while no fence can be stored")
+		y.cluster.SetFaults(model.Faults{})
+		next := testkit.Value(p.Bounds(t.Context()))(t).Next
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		for _, p := range []eventlog.Partition{p, there} {
+			testkit.Equal(t, testkit.Value(p.Sealed(t.Context()))(t).Next, next)
+		}
+		testkit.Equal(t, mustAppend(t, p, "after").First, next)
+	})
+}
+
+// H3: a process that comes back to a stream reads at least what it has seen acknowledged, also from
+// servers that are behind.
+func TestReadingIsNeverOlderThanBefore(t *testing.T) {
+	inYard(t, model.Faults{Lag: time.Hour}, asItIs, func(t *testing.T, y *yard) {
+		y.cfg.CacheBytes = 1
+		p := handle(t, y.open(t, "a"), orders, 0)
+		c := testkit.Value(p.Cursor(t.Context(), eventlog.Earliest()))(t)
+		for i := range 20 {
+			mustAppend(t, p, fmt.Sprint(i))
+			time.Sleep(2 * time.Minute) // nobody follows the stream any more
+			run, err := c.TryNext(t.Context())
+			if errors.Is(err, eventlog.ErrUnavailable) { // no server has it yet
+				y.cluster.SetFaults(model.Faults{})
+				run, err = c.TryNext(t.Context())
+				y.cluster.SetFaults(model.Faults{Lag: time.Hour})
+			}
+			testkit.Must(t, err)
+			testkit.MustThat(t, run.Len() == 1 && string(run.Events[0].Message) == fmt.Sprint(i), "round %d: %+v", i, run)
+		}
+	})
+}
+
+// C5: servers that take no batch of the largest size are refused, with what to set.
+func TestSmallServersAreRefused(t *testing.T) {
+	inYard(t, model.Faults{}, asItIs, func(t *testing.T, y *yard) {
+		e := New(Config{Storage: smallStorage{y.cluster.Node("a")}, Store: y.store, Log: testkit.Quiet()})
+		defer e.Close()
+		err := e.Provide(t.Context(), "orders", orders)
+		testkit.That(t, err != nil && strings.Contains(err.Error(), "max_payload: 8MB"), "got %v", err)
+	})
+}
+
+// smallStorage is that of servers as they are by default.
+type smallStorage struct{ streams.Storage }
+
+func (smallStorage) MaxMessageBytes() int { return 1 << 20 }

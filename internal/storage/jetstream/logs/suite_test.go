@@ -67,12 +67,19 @@ func TestContractOnTheModel(t *testing.T) {
 	}
 }
 
-// C1, C2
+// C1, C2: also where nodes hear nothing from each other, and servers are behind.
 func TestNodesOnTheModel(t *testing.T) {
-	logtest.RunNodes(t, func(t *testing.T) (a, b eventlog.Engine) {
-		y := newYard(1, model.Faults{})
-		return y.open(t, "a"), y.open(t, "b")
-	})
+	for name, faults := range map[string]model.Faults{
+		"as it is": {},
+		"deaf":     {AnnouncementLost: 1, Lag: 20 * time.Millisecond, Delay: time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			logtest.RunNodes(t, func(t *testing.T) (a, b eventlog.Engine) {
+				y := newYard(1, faults)
+				return y.open(t, "a"), y.open(t, "b")
+			})
+		})
+	}
 }
 
 // C7

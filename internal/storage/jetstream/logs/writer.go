@@ -32,6 +32,7 @@ type writer struct {
 	reason error
 	// uncertain: somebody was told so since the writer was last settled.
 	uncertain bool
+	settled   bool // as of when it was last driven
 	used      time.Time
 	// salt is that of a claim; claiming, that nobody was given it yet; dropped, that it has ended here,
 	// whether or not it is lost.
@@ -129,7 +130,6 @@ func (w *writer) drive(now time.Time, out *outbox) (wait time.Duration) {
 	if !w.p.s.fold.loaded {
 		return w.overdue(now)
 	}
-	settled := w.w.Settled()
 	w.w.Folded(w.p.s.line.at, w.seen)
 	w.seen = w.seen[:0]
 	wait = w.overdue(now)
@@ -142,9 +142,11 @@ func (w *writer) drive(now time.Time, out *outbox) (wait time.Duration) {
 		}
 	}
 	w.take(now, out)
-	if w.w.Settled() {
+	if settled := w.w.Settled(); settled != w.settled {
+		w.settled, w.p.s.moved = settled, true
+	}
+	if w.settled {
 		w.uncertain = false
-		w.p.s.moved = w.p.s.moved || !settled
 	}
 	if w.w.Idle() && w.w.Settled() {
 		delete(w.p.s.active, w)
