@@ -136,10 +136,45 @@ func (e *Engine) partAt(l *log, at address) (*part, error) {
 
 // Run does the background work; see eventlog.Engine.
 func (e *Engine) Run(ctx context.Context) error {
+	var swept time.Time
 	for sleep.About(ctx, e.cfg.TendInterval) == nil && e.life.Err() == nil {
+		if time.Since(swept) >= sweepInterval {
+			swept = time.Now()
+			if err := e.sweep(ctx); err != nil && ctx.Err() == nil {
+				e.cfg.Log.Warn("streams of removed logs are not swept", "error", err)
+			}
+		}
 		for _, s := range e.followed() {
 			if err := (tending{s}).tend(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, streams.ErrClosed) {
 				e.cfg.Log.Warn("stream is not tended", "stream", s.name, "error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// sweepInterval is how often streams of removed logs are looked for.
+const sweepInterval = time.Hour
+
+// sweep deletes the streams of removed logs that somebody has left behind. One whose log has no entry
+// is left alone: it is not known whose it is.
+func (e *Engine) sweep(ctx context.Context) error {
+	names, err := e.cfg.Storage.Names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, stream := range names {
+		log, ok := hubLog(stream)
+		if !ok {
+			continue
+		}
+		d, _, err := e.read(ctx, log)
+		if err != nil {
+			return err
+		}
+		if d.state == isRemoved {
+			if err := e.cfg.Storage.Delete(ctx, stream); err != nil {
+				return err
 			}
 		}
 	}
