@@ -3,6 +3,8 @@ package logs
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,4 +84,82 @@ func TestContractOnServers(t *testing.T) {
 		})
 	})
 	t.Run("import", func(t *testing.T) { logtest.RunImport(t, openDisk, openServers(servers)) })
+}
+
+// C1, C2, C5: servers that are killed, frozen and restarted under three nodes that append.
+func TestServersFail(t *testing.T) {
+	servers := natstest.Shared(t, 3)
+	y := newServerYard(t, servers)
+	var nodes []eventlog.Partition
+	for i := range 3 {
+		e := y.open(t, i)
+		testkit.Run(t, e.Run)
+		nodes = append(nodes, handle(t, e, orders, 0))
+	}
+	var mu sync.Mutex
+	acked, stop := map[eventlog.Sequence]string{}, make(chan struct{})
+	var writers sync.WaitGroup
+	for w, p := range nodes {
+		writers.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				what := fmt.Sprintf("%d/%d", w, n)
+				done, err := eventlog.Append(t.Context(), p, text(what))
+				mu.Lock()
+				switch {
+				case err == nil:
+					acked[done.First] = what
+				case !errors.Is(err, eventlog.ErrUncertain) && !errors.Is(err, eventlog.ErrUnavailable):
+					t.Errorf("append: %v", err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	more := func() { // somebody gets on
+		mu.Lock()
+		before := len(acked)
+		mu.Unlock()
+		testkit.Eventually(t, "nobody gets on", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(acked) > before+100
+		})
+	}
+	more()
+	for i := range 3 {
+		servers.Kill(t, i)
+		more()
+		servers.Restart(t, i)
+		more()
+	}
+	servers.Freeze(t, 0)
+	more()
+	servers.Thaw(t, 0)
+	more()
+	close(stop)
+	writers.Wait()
+	fresh := handle(t, y.open(t, 0), orders, 0)
+	var first []string
+	for _, p := range append(nodes, fresh) {
+		testkit.Must(t, testkit.Err(p.Sealed(t.Context())))
+		got := readAll(t, p, eventlog.Earliest())
+		if first == nil {
+			first = got
+		}
+		testkit.Slices(t, got, first)
+	}
+	for at, what := range acked {
+		testkit.MustThat(t, int(at) < len(first) && first[at] == what, "%s was stored at %d", what, at)
+	}
+	seen := map[string]bool{}
+	for _, what := range first {
+		testkit.MustThat(t, !seen[what], "%s is stored twice", what)
+		seen[what] = true
+	}
+	t.Logf("%d acknowledged, %d read", len(acked), len(first))
 }
