@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/frames"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
 )
 
 // maxPending is how much may be submitted to a partition and not answered before others wait.
@@ -167,9 +168,15 @@ func (p *partition) Sealed(ctx context.Context) (eventlog.Bounds, error) {
 	if err != nil {
 		return eventlog.Bounds{}, err
 	}
-	a, err := part.s.store(ctx, part.subject, barrier)
+	var a ack
+	err = part.ask(ctx, func() (err error) { // another one does no harm
+		if a, err = part.s.store(ctx, part.subject, barrier); errors.Is(err, streams.ErrUncertain) {
+			err = streams.ErrUnavailable
+		}
+		return err
+	})
 	if err != nil {
-		return eventlog.Bounds{}, part.storageError(ctx, err)
+		return eventlog.Bounds{}, err
 	}
 	if err := part.foldedTo(ctx, a.seq); err != nil {
 		return eventlog.Bounds{}, err

@@ -196,9 +196,13 @@ func (r *reader) message(ctx context.Context, p *part, seq streams.Seq, mayRead,
 // read reads ahead, from a sequence on. Through is what the server had, as far as it said so.
 func (r *reader) read(ctx context.Context, p *part, from streams.Seq) (through streams.Seq, err error) {
 	q := streams.Query{From: from, Subject: p.subject, MaxMessages: readMessages, MaxBytes: readBytes}
-	answer, err := p.s.e.cfg.Storage.Read(ctx, p.s.name, q)
+	var answer streams.Part
+	err = p.ask(ctx, func() (err error) {
+		answer, err = p.s.e.cfg.Storage.Read(ctx, p.s.name, q)
+		return err
+	})
 	if err != nil {
-		return 0, p.storageError(ctx, err)
+		return 0, err
 	}
 	r.ahead, r.from = answer.Messages, from
 	return answer.Through, nil
@@ -206,16 +210,20 @@ func (r *reader) read(ctx context.Context, p *part, from streams.Seq) (through s
 
 // gone says what became of a frame that no server has: retention has removed it, or it is lost.
 func (p *part) gone(ctx context.Context, seq streams.Seq) error {
-	state, err := p.s.e.cfg.Storage.State(ctx, p.s.name)
+	var state streams.State
+	var mark frames.Mark
+	var ok bool
+	err := p.ask(ctx, func() (err error) {
+		if state, err = p.s.e.cfg.Storage.State(ctx, p.s.name); err == nil && seq < state.First {
+			mark, _, ok, err = p.s.marks().from(ctx, state.First)
+		}
+		return err
+	})
 	if err != nil {
-		return p.storageError(ctx, err)
+		return err
 	}
 	if seq >= state.First {
 		return errLost
-	}
-	mark, _, ok, err := p.s.marks().from(ctx, state.First)
-	if err != nil {
-		return p.storageError(ctx, err)
 	}
 	if kept, there := mark.Find(p.subject); ok && there && p.beginsAt(mark.AsOf, kept) {
 		return errOvertaken

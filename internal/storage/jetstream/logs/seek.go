@@ -120,10 +120,18 @@ func (c *cursor) seekGreatest(ctx context.Context, b eventlog.Bounds) error {
 
 // foldBefore gives the partition's fold as of the newest mark of which something holds, which holds of
 // all marks before it, too; of none, as of the beginning, or of the oldest mark where that is gone.
-func (p *part) foldBefore(ctx context.Context, holds func(frames.State) bool) (*frames.Partition, error) {
+func (p *part) foldBefore(ctx context.Context, holds func(frames.State) bool) (fold *frames.Partition, err error) {
+	err = p.ask(ctx, func() (err error) {
+		fold, err = p.searchMarks(ctx, holds)
+		return err
+	})
+	return fold, err
+}
+
+func (p *part) searchMarks(ctx context.Context, holds func(frames.State) bool) (*frames.Partition, error) {
 	state, err := p.s.e.cfg.Storage.State(ctx, p.s.name)
 	if err != nil {
-		return nil, p.storageError(ctx, err)
+		return nil, err
 	}
 	var best *frames.Mark
 	var oldest *frames.Mark
@@ -131,7 +139,7 @@ func (p *part) foldBefore(ctx context.Context, holds func(frames.State) bool) (*
 		middle := low + (high-low)/2
 		mark, last, ok, err := p.s.marks().from(ctx, middle)
 		if err != nil {
-			return nil, p.storageError(ctx, err)
+			return nil, err
 		}
 		if !ok || last >= high {
 			high = middle

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/frames"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
@@ -16,6 +17,8 @@ import (
 const (
 	// patience is how long a batch waits for its fate, and a call for the storage.
 	patience = 20 * time.Second
+	// askPatience is how long the storage is asked again where it does not answer.
+	askPatience = 8 * time.Second
 	// holeAge is how long what is missing may be on its way before it is read.
 	holeAge = 20 * time.Millisecond
 	// quietAge is how long a stream that somebody waits at is quiet before it is asked.
@@ -177,14 +180,38 @@ func (p *part) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last, err := p.s.e.cfg.Storage.Last(ctx, p.s.name, p.subject)
-	if errors.Is(err, streams.ErrNoMessage) {
-		err = nil
-	}
+	var last streams.Message
+	err = p.ask(ctx, func() (err error) {
+		last, err = p.s.e.cfg.Storage.Last(ctx, p.s.name, p.subject)
+		if errors.Is(err, streams.ErrNoMessage) {
+			return nil
+		}
+		return err
+	})
 	if err != nil {
-		return p.storageError(ctx, err)
+		return err
 	}
 	return p.foldedTo(ctx, last.Seq)
+}
+
+// ask asks the storage, and again for a while where it is unavailable: a new stream is for a moment, and
+// one that has lost its leader for some seconds. The error is for callers.
+func (p *part) ask(ctx context.Context, do func() error) error {
+	for late := time.Now().Add(askPatience); ; {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, streams.ErrUnavailable) || time.Now().After(late) {
+			return p.storageError(ctx, err)
+		}
+		if err := p.s.until(ctx, func() (bool, error) { return true, p.ended }); err != nil {
+			return err
+		}
+		if err := sleep.About(ctx, retryPause); err != nil {
+			return err
+		}
+	}
 }
 
 // storageError gives what a caller hears of an error of the storage. A stream that is not there may
