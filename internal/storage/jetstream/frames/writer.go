@@ -196,6 +196,10 @@ func (w *Writer) Idle() bool {
 	return len(w.queue) == 0 && len(w.flights) == 0 && len(w.out.Answers) == 0
 }
 
+// InFlight reports that frames were sent whose fate is open. Where the fold passes over a hole, who has
+// none may go on, and who has some gives up.
+func (w *Writer) InFlight() bool { return len(w.flights) > 0 }
+
 // sendFrame makes one frame of the head of the queue.
 func (w *Writer) sendFrame() {
 	n, size := 1, w.queue[0].batch.Bytes()
