@@ -70,7 +70,8 @@ type Engine struct {
 	life    context.Context
 	end     context.CancelCauseFunc
 	started sync.WaitGroup
-	removed sync.Map // the names of logs that were removed
+	removed sync.Map      // the names of logs that were removed
+	due     chan struct{} // has room for one: a mark is due
 
 	mu sync.Mutex
 	// All guarded by mu.
@@ -88,7 +89,7 @@ func New(cfg Config) *Engine {
 	cfg = cfg.withDefaults()
 	return &Engine{
 		cfg: cfg, process: frames.WriterID{ID: rand.Uint64()}, cache: newCache(cfg.CacheBytes), life: life, end: end,
-		logs: map[string]*log{}, streams: map[string]*stream{},
+		due: make(chan struct{}, 1), logs: map[string]*log{}, streams: map[string]*stream{},
 	}
 }
 
@@ -137,7 +138,11 @@ func (e *Engine) partAt(l *log, at address) (*part, error) {
 // Run does the background work; see eventlog.Engine.
 func (e *Engine) Run(ctx context.Context) error {
 	var swept time.Time
-	for sleep.About(ctx, e.cfg.TendInterval) == nil && e.life.Err() == nil {
+	for sleep.For(ctx, e.cfg.TendInterval, e.due) == nil && e.life.Err() == nil {
+		// Others see at the same time that something is due: whoever is first does it.
+		if sleep.About(ctx, min(e.cfg.TendInterval, dueSpread)) != nil {
+			break
+		}
 		if time.Since(swept) >= sweepInterval {
 			swept = time.Now()
 			if err := e.sweep(ctx); err != nil && ctx.Err() == nil {
@@ -152,6 +157,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// dueSpread is how long a node waits at most before it does what is due.
+const dueSpread = 200 * time.Millisecond
 
 // sweepInterval is how often streams of removed logs are looked for.
 const sweepInterval = time.Hour
@@ -206,9 +214,11 @@ func (e *Engine) Close() error {
 	e.closed = true
 	e.mu.Unlock()
 	if !again {
+		var drained sync.WaitGroup
 		for _, s := range all {
-			s.drain()
+			drained.Go(s.drain)
 		}
+		drained.Wait()
 		for _, s := range all {
 			s.close()
 		}

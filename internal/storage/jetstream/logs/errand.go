@@ -219,9 +219,7 @@ func (s *stream) gap(ctx context.Context, from, found streams.Seq) error {
 		return nil
 	default:
 		s.e.cfg.Log.Error("messages of a stream are missing", "stream", s.name, "from", from, "to", found-1)
-		for w := range s.active {
-			w.giveUp()
-		}
+		s.giveUpLocked()
 	}
 	s.line.skip(found - 1)
 	return nil

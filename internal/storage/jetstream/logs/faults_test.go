@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	stormSeeds = flag.Int("storm.seeds", 4, "how many seeds of faults are tried")
+	stormSeeds = flag.Int("storm.seeds", 3, "how many seeds of faults are tried")
 	stormSeed  = flag.Uint64("storm.seed", 0, "the first of them; zero: any")
 )
 

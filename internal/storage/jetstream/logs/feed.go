@@ -178,6 +178,12 @@ func (s *stream) foldLocked(now time.Time) {
 	for _, p := range changed {
 		p.noteLocked()
 	}
+	if s.markDueLocked(now) {
+		select {
+		case s.e.due <- struct{}{}:
+		default: // it is known
+		}
+	}
 }
 
 // applyLocked folds one message. It gives the partition whose bounds may have changed.

@@ -75,6 +75,12 @@ func (e *Engine) change(ctx context.Context, l *log, how func(definition) defini
 	e.mu.Lock()
 	d, revision := l.def, l.revision
 	e.mu.Unlock()
+	if revision == 0 { // it was not used here yet
+		var err error
+		if d, revision, err = e.read(ctx, l.name); err != nil {
+			return d, err
+		}
+	}
 	for {
 		next := how(d)
 		switch {

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -46,7 +47,7 @@ func (s tending) tend(ctx context.Context) error {
 	return s.purge(ctx)
 }
 
-// kept are the partitions that may lose something.
+// kept are the partitions that may lose something. Claims that nobody uses are dropped in passing.
 func (s tending) kept() (parts []*part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,6 +55,9 @@ func (s tending) kept() (parts []*part) {
 		return nil
 	}
 	for _, p := range s.parts {
+		p.claims = slices.DeleteFunc(p.claims, func(w *writer) bool {
+			return w.w.Idle() && w.w.Settled() && time.Since(w.used) > frames.ProducerLife
+		})
 		if state := p.fold.State(); p.ended == nil && state.Head.First < state.Next {
 			parts = append(parts, p)
 		}

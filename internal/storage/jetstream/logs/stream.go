@@ -114,16 +114,14 @@ func (s *stream) partLocked(subject string) *part {
 // until waits until something holds, which is asked with the lock held, whenever anything has changed.
 // It gives up after patience with ErrUnavailable.
 func (s *stream) until(ctx context.Context, holds func() (bool, error)) error {
+	changed, err := s.look(holds)
+	if changed == nil {
+		return err
+	}
+	s.rouse() // what is waited for may be new to the feeder
 	late := time.NewTimer(patience)
 	defer late.Stop()
-	for first := true; ; first = false {
-		changed, err := s.look(holds)
-		if changed == nil {
-			return err
-		}
-		if first { // what is waited for may be new to it
-			s.rouse()
-		}
+	for changed != nil {
 		select {
 		case <-changed:
 			err = nil
@@ -138,7 +136,9 @@ func (s *stream) until(ctx context.Context, holds func() (bool, error)) error {
 		if err != nil {
 			return err
 		}
+		changed, err = s.look(holds)
 	}
+	return err
 }
 
 // look asks once. It gives what to wait for, or nil.
@@ -250,11 +250,18 @@ func (s *stream) idleLocked(now time.Time) bool {
 	return now.Sub(s.touched) >= s.e.cfg.idle && s.waiting == 0 && s.watchers == 0 && len(s.active) == 0 && len(s.acks) == 0 && !s.errand.busy
 }
 
+// giveUpLocked gives up what is on its way, since the fold is about to pass over where it may lie.
+func (s *stream) giveUpLocked() {
+	for w := range s.active {
+		if w.w.InFlight() {
+			w.giveUp()
+		}
+	}
+}
+
 // forgetLocked drops the folds, which are begun anew from a mark. Writers and what was known stay.
 func (s *stream) forgetLocked() {
-	for w := range s.active {
-		w.giveUp()
-	}
+	s.giveUpLocked()
 	s.fold.least = max(s.fold.least, s.line.at, s.line.highest)
 	s.fold.loaded, s.fold.marks, s.moved = false, nil, true
 	s.line.forget()

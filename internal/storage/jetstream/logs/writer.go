@@ -127,7 +127,7 @@ func (w *writer) drive(now time.Time, out *outbox) (wait time.Duration) {
 		delete(w.p.s.active, w)
 		return patience
 	}
-	if !w.p.s.fold.loaded {
+	if !w.p.s.readyLocked() { // what is sent now might have to be given up, should the stream be loaded anew
 		return w.overdue(now)
 	}
 	w.w.Folded(w.p.s.line.at, w.seen)
