@@ -59,7 +59,13 @@ func inBubble(t *testing.T, test func(t *testing.T, y *yard)) {
 func openYard(t *testing.T) *yard {
 	t.Helper()
 	hubs := hubstest.Open(t, storagetest.Config{SegmentBytes: 1 << 20, Sync: disk.OS})
-	y := &yard{t: t, log: testkit.Quiet(), meta: hubs.Memory, engine: hubs.Engine, broker: hubs.Broker}
+	return openYardOf(t, hubs, hubs.Broker)
+}
+
+// openYardOf is openYard with a broker of its own.
+func openYardOf(t *testing.T, hubs *hubstest.Yard, b *broker.Broker) *yard {
+	t.Helper()
+	y := &yard{t: t, log: testkit.Quiet(), meta: hubs.Memory, engine: hubs.Engine, broker: b}
 	var err error
 	y.groups, err = groups.New(groups.Config{Meta: y.meta, Broker: y.broker, Log: y.log})
 	testkit.Must(t, err)

@@ -13,6 +13,7 @@ package hubstest
 import (
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/storagetest"
@@ -39,7 +40,13 @@ func Open(t testing.TB, cfg storagetest.Config) *Yard {
 // Node opens another broker on the yard's storage.
 func (y *Yard) Node(t testing.TB) *broker.Broker {
 	t.Helper()
-	b, err := broker.Open(t.Context(), broker.Config{Engine: y.Engine, Meta: y.Meta, Namespace: Namespace, Log: testkit.Quiet()})
+	return y.Member(t, nil)
+}
+
+// Member opens another broker as one of several nodes.
+func (y *Yard) Member(t testing.TB, nodes *cluster.Nodes) *broker.Broker {
+	t.Helper()
+	b, err := broker.Open(t.Context(), broker.Config{Engine: y.Engine, Meta: y.Meta, Nodes: nodes, Namespace: Namespace, Log: testkit.Quiet()})
 	testkit.Must(t, err)
 	return b
 }
