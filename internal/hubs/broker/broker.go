@@ -105,7 +105,11 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		b.lookups = newLookups(cfg.Meta)
 		b.groups.lookups = b.lookups
 	}
-	b.ledgers = &ledgers{broker: b, all: make(map[eventlog.PartitionID]*ledger)}
+	b.ledgers = &ledgers{broker: b, rest: producerRest, all: make(map[eventlog.PartitionID]*ledger)}
+	if nodes := cfg.Nodes; b.slots.shared != nil {
+		b.ledgers.keeps = func(id eventlog.PartitionID) bool { return nodeFor(nodes.Live(), id) == nodes.Self().ID }
+		b.ledgers.changed = nodes.Changed
+	}
 	b.definitions = mirror.New(mirror.Config[definition]{
 		Store: cfg.Meta, Prefix: hubsPrefix, Name: "hubs", Decode: decodeDefinition, Encode: encode[definition], Apply: b.hubs.show, Log: b.log,
 	})

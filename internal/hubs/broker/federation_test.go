@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,9 +34,10 @@ type federation struct {
 // member is a node whose ways to the store and to the others can be cut, and which can be frozen.
 type member struct {
 	*Broker
-	nodes *cluster.Nodes
-	store *metatest.Faulty
-	stop  func()
+	nodes  *cluster.Nodes
+	store  *metatest.Faulty
+	engine *logtest.Faulty
+	stop   func()
 
 	mu     sync.Mutex
 	cut    bool          // guarded by mu
@@ -63,7 +65,8 @@ func (f *federation) join(t *testing.T, id string) *member {
 	m.store.Inject(m.reach)
 	nodes, leave := clustertest.Join(t, f.network, m.store, id)
 	m.nodes = nodes
-	m.Broker = open(t, Config{Engine: f.engines.Node(), Meta: m.store, Nodes: nodes})
+	m.engine = logtest.NewFaulty(f.engines.Node())
+	m.Broker = open(t, Config{Engine: m.engine, Meta: m.store, Nodes: nodes})
 	stop := testkit.Run(t, m.Run)
 	m.stop = func() {
 		stop()
@@ -284,6 +287,49 @@ func TestAProducerMovesToAnotherNode(t *testing.T) {
 		got := read(t, there.Broker, "orders", DefaultGroup, 0, eventlog.Earliest())
 		if want = append(want, "5", "6"); !slices.Equal(got, want) {
 			t.Errorf("stored are %q, want %q", got, want)
+		}
+	})
+}
+
+// C2: a partition's snapshot of producers is kept by one node, and by those that have producers there;
+// who has none reads nothing. When that node is gone another keeps it.
+func TestOneNodeKeepsTheProducersOfAPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFederation(t, 3)
+		id := eventlog.PartitionID{Log: f.members[0].hubs.find("orders").log}
+		by := nodeFor(f.members[0].nodes.Live(), id)
+		others := slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m.nodes.Self().ID == by })
+		used, idle := others[0], others[1]
+		p := mustBegin(t, used.Broker, "orders", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(0)), Last: atZero})
+		mustStore(t, p, 0, "0")
+		grow := func() { // by more than the snapshot may be behind
+			for range 5 {
+				mustPublish(t, used.Broker, "orders", Target{Partition: "0"}, strings.Repeat("x", saveSlackBytes/4))
+			}
+			time.Sleep(2 * saveInterval)
+		}
+		behind := func() int {
+			end := testkit.Value(used.End(t.Context(), "orders", "0"))(t)
+			e := testkit.Value(f.Memory.Get(t.Context(), producerKey(id.Log, 0)))(t)
+			return int(end - testkit.Value(decodeSnapshot(e.Value))(t).upTo)
+		}
+		grow()
+		testkit.Equal(t, behind(), 0, "events behind the snapshot, which the user keeps")
+		testkit.Equal(t, idle.engine.Count(logtest.OpCursor), 0, "readings of one that has nothing to do with it")
+		time.Sleep(producerRest)
+		for _, m := range f.members { // it is found after a start
+			if m.nodes.Self().ID == by {
+				m.stop()
+			}
+		}
+		time.Sleep(2 * saveInterval)
+		grow()
+		testkit.Equal(t, behind(), 0, "events behind the snapshot, which the next keeps")
+		mustStore(t, p, 1, "1")
+		again := mustBegin(t, idle.Broker, "orders", ProducerConfig{ID: new(int64(7)), Epoch: new(int16(0))})
+		testkit.Equal(t, again.Last(), 1, "the last number there is")
+		if stored := mustStore(t, again, 1, "1"); stored.First != eventlog.NoSequence {
+			t.Errorf("a repeat was stored: %+v", stored)
 		}
 	})
 }

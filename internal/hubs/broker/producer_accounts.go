@@ -19,6 +19,8 @@ const (
 	maxProducers = 10_000
 	// producerLife is for how long an unused one is remembered.
 	producerLife = 7 * 24 * time.Hour
+	// producerRest is how long one has done nothing until its node may leave it to others.
+	producerRest = 10 * time.Minute
 	// maxID is beyond the ids that the broker chooses: a number of JavaScript holds no more.
 	maxID = 1 << 53
 )
@@ -391,6 +393,19 @@ func (as *accounts) advance(next eventlog.Sequence, now time.Time) (floor eventl
 	}
 	as.seen = max(as.seen, next)
 	return as.floorLocked(), as.changes
+}
+
+// clearUnused forgets all accounts, unless one is in use, or was since then.
+func (as *accounts) clearUnused(since time.Time) bool {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	for _, a := range as.byID {
+		if !a.idle() || a.claimed && a.used > since.Unix() {
+			return false
+		}
+	}
+	clear(as.byID)
+	return true
 }
 
 // floorLocked is the number below which all that producers stored is in the accounts.

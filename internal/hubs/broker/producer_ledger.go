@@ -120,6 +120,9 @@ func (l *ledger) recall(ctx context.Context, a *account) error {
 		return err
 	}
 	defer l.endTurn()
+	if err := l.load(ctx); err != nil {
+		return err
+	}
 	a = l.accounts.remember(a)
 	if l.accounts.doubtOf(a) != nil {
 		return l.settleDoubt(ctx, a)

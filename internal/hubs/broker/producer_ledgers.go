@@ -3,11 +3,13 @@ package broker
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -22,8 +24,18 @@ const (
 )
 
 // ledgers are those of all partitions that have producers.
+//
+// Of several nodes one keeps the snapshot of a partition close to the end of its log, which takes
+// reading all of it, and so do those who have producers there. The others keep nothing in memory.
 type ledgers struct {
 	broker *Broker
+	// keeps reports whether it is for this node to keep a partition's snapshot, be there producers
+	// here or not. Nil: it always is.
+	keeps func(eventlog.PartitionID) bool
+	// changed is closed when keeps may answer otherwise; nil: it never does.
+	changed func() <-chan struct{}
+	// rest is how long a producer has done nothing until this node may leave it to others.
+	rest time.Duration
 
 	mu  sync.Mutex
 	all map[eventlog.PartitionID]*ledger // guarded by mu
@@ -66,17 +78,18 @@ func (ls *ledgers) live() []*ledger {
 
 // run writes snapshots until ctx ends, and once more then.
 func (ls *ledgers) run(ctx context.Context) {
-	if err := ls.adopt(ctx); err != nil && ctx.Err() == nil {
-		ls.broker.log.Warn("producers are looked up when they come", "error", err)
-	}
-	ls.tend(ctx, saveSlackBytes)
 	ticker := time.NewTicker(saveInterval)
 	defer ticker.Stop()
-	for ctx.Err() == nil {
+	for changed := ls.adopt(ctx); ctx.Err() == nil; {
+		ls.tend(ctx, saveSlackBytes)
 		select {
 		case <-ticker.C:
-			ls.tend(ctx, saveSlackBytes)
 		case <-ctx.Done():
+		}
+		select {
+		case <-changed:
+			changed = ls.adopt(ctx)
+		default:
 		}
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSaveTimeout)
@@ -94,12 +107,19 @@ func (ls *ledgers) drain(ctx context.Context) {
 	}
 }
 
-// adopt takes the ledgers of earlier lives into care: while nobody writes their
-// snapshots, what has to be read for the next producer grows with all that is published.
-func (ls *ledgers) adopt(ctx context.Context) error {
+// adopt takes the ledgers of earlier lives into care, and those of nodes that are gone: while nobody
+// writes their snapshots, what has to be read for the next producer grows with all that is
+// published. It gives a channel that is closed when that is to be done again; nil: never.
+func (ls *ledgers) adopt(ctx context.Context) (again <-chan struct{}) {
+	if ls.changed != nil {
+		again = ls.changed()
+	}
 	entries, err := ls.broker.meta.List(ctx, producersPrefix)
 	if err != nil {
-		return fmt.Errorf("list producers: %w", err)
+		if ctx.Err() == nil {
+			ls.broker.log.Warn("producers are looked up when they come", "error", err)
+		}
+		return again
 	}
 	hubs := ls.broker.hubs.byLog()
 	for _, e := range entries {
@@ -108,11 +128,28 @@ func (ls *ledgers) adopt(ctx context.Context) error {
 		if h == nil || h.broken != nil {
 			continue
 		}
-		if number, err := h.partitionNumber(partition); err == nil {
+		number, err := h.partitionNumber(partition)
+		if err == nil && ls.isKept(eventlog.PartitionID{Log: log, Number: number}) {
 			ls.of(h, number)
 		}
 	}
-	return nil
+	return again
+}
+
+func (ls *ledgers) isKept(id eventlog.PartitionID) bool { return ls.keeps == nil || ls.keeps(id) }
+
+// nodeFor says which node keeps the snapshot of a partition: one of those that live, all of which say
+// the same once they see the same, and few partitions change theirs when a node comes or goes.
+func nodeFor(live []cluster.Node, id eventlog.PartitionID) (chosen string) {
+	var highest uint64
+	for _, node := range live {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%s/%d/%s", id.Log, id.Number, node.ID)
+		if sum := h.Sum64(); chosen == "" || sum > highest {
+			chosen, highest = node.ID, sum
+		}
+	}
+	return chosen
 }
 
 // tend writes the snapshots that are behind; see ledger.tend. One that cannot be written costs
@@ -121,6 +158,9 @@ func (ls *ledgers) tend(ctx context.Context, slack int64) {
 	var failed int
 	var last error
 	for _, l := range ls.live() {
+		if !ls.isKept(eventlog.PartitionID{Log: l.hub.log, Number: l.number}) && l.rest(ctx, ls.rest) {
+			continue
+		}
 		if err := l.tend(ctx, slack); err != nil && ctx.Err() == nil {
 			last = fmt.Errorf("%s/%d: %w", l.hub.Name, l.number, err)
 			failed++

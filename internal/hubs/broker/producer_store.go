@@ -115,6 +115,21 @@ func (l *ledger) write(ctx context.Context) error {
 	return eventlog.ErrRemoved
 }
 
+// rest gives up what is known of producers, where nobody has used one here for that long: another node
+// keeps their snapshot close to the end of the log, and here the log would have to be read from
+// where this node has stopped. Who still holds one takes it up again as after a start. It reports
+// whether there was nothing to tend to.
+func (l *ledger) rest(ctx context.Context, after time.Duration) bool {
+	if l.takeTurn(ctx) != nil {
+		return false
+	}
+	defer l.endTurn()
+	if l.loaded && l.accounts.clearUnused(time.Now().Add(-after)) {
+		l.loaded = false
+	}
+	return !l.loaded
+}
+
 // tend brings the snapshot up to the end of the log, if that is worth it: where a producer has done
 // something, or more than slack bytes are behind the snapshot.
 func (l *ledger) tend(ctx context.Context, slack int64) error {
@@ -137,15 +152,18 @@ func (l *ledger) tend(ctx context.Context, slack int64) error {
 	if err != nil {
 		return err
 	}
+	// Where the log is smaller than it was, retention has removed some, and nobody knows by how
+	// much it has grown.
+	small := bounds.Bytes >= l.savedBytes && bounds.Bytes-l.savedBytes <= slack
 	if !l.accounts.sole {
+		if _, changes := l.accounts.advance(0, time.Now()); small && changes == l.savedChanges {
+			return nil // and what there is need not be read yet
+		}
 		if err := l.catchUp(ctx, l.accounts.unread(nil), bounds.Next); err != nil {
 			return err
 		}
 	}
 	floor, changes := l.accounts.advance(bounds.Next, time.Now())
-	// Where the log is smaller than it was, retention has removed some, and nobody knows by how
-	// much it has grown.
-	small := bounds.Bytes >= l.savedBytes && bounds.Bytes-l.savedBytes <= slack
 	if changes == l.savedChanges && (floor == l.saved || small) {
 		return nil
 	}
