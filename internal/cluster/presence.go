@@ -142,17 +142,21 @@ type standing struct {
 	// term is the counter of the write that began the span of time in which it can act without a
 	// break. Zero: nothing was written.
 	term uint64
-	// from is when the last successful write began.
-	from time.Time
+	// from is when the last successful write began, wall the same by the wall clock alone.
+	from, wall time.Time
 }
 
-func (s standing) mayAct(now time.Time) bool { return s.term > 0 && now.Sub(s.from) < QuietAfter }
+// mayAct asks two clocks. The one that never goes back stands still while a virtual machine is paused,
+// and others do not; the wall clock is set right after that.
+func (s standing) mayAct(now time.Time) bool {
+	return s.term > 0 && now.Sub(s.from) < QuietAfter && now.Round(0).Sub(s.wall) < QuietAfter
+}
 
 // wrote is the standing after a write of the counter that began at from and was acknowledged at now.
 func (s standing) wrote(counter uint64, from, now time.Time) standing {
 	if !s.mayAct(now) { // also where it became quiet while it waited
 		s.term = counter
 	}
-	s.from = from
+	s.from, s.wall = from, from.Round(0)
 	return s
 }

@@ -140,3 +140,17 @@ func TestStanding(t *testing.T) {
 		}
 	}
 }
+
+// C4: a machine that stood still with its clock is quiet once the wall clock is right again.
+func TestStandingOfAPausedMachine(t *testing.T) {
+	now := time.Now()
+	s := standing{}.wrote(1, now, now)
+	later := now.Add(time.Second)
+	if !s.mayAct(later) {
+		t.Error("it is quiet after a second")
+	}
+	s.wall = s.wall.Add(-QuietAfter) // as if the wall clock had been set
+	if s.mayAct(later) {
+		t.Error("it may act although the wall clock says that too much time has passed")
+	}
+}
