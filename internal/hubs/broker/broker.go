@@ -100,9 +100,9 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 	}
 	b.hubs.live.Store(&map[string]*hub{})
 	if cfg.Nodes != nil && !cfg.Nodes.Single() {
+		b.lookups = newLookups(cfg.Meta)
 		b.slots.shared = newSharing(b, cfg.Nodes)
 		b.hubs.nodes = cfg.Nodes.Count
-		b.lookups = newLookups(cfg.Meta)
 		b.groups.lookups = b.lookups
 	}
 	b.ledgers = &ledgers{broker: b, rest: producerRest, all: make(map[eventlog.PartitionID]*ledger)}

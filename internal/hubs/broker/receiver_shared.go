@@ -33,10 +33,11 @@ import (
 // of this node that is not registered is to be removed, be it that a receiver has closed or that a
 // write came to light late.
 type sharing struct {
-	slots *slots
-	store meta.Store
-	nodes *cluster.Nodes
-	log   *slog.Logger
+	slots   *slots
+	store   meta.Store
+	nodes   *cluster.Nodes
+	lookups *lookups
+	log     *slog.Logger
 	// withdraw reports whether the hub of a slot was deleted while its first entry was written.
 	withdraw func(ctx context.Context, log string) bool
 
@@ -63,7 +64,7 @@ const (
 
 func newSharing(b *Broker, nodes *cluster.Nodes) *sharing {
 	s := &sharing{
-		slots: b.slots, store: b.meta, nodes: nodes, log: b.log,
+		slots: b.slots, store: b.meta, nodes: nodes, lookups: b.lookups, log: b.log,
 		withdraw: func(ctx context.Context, log string) bool {
 			h := b.hubs.byLog()[log]
 			return h == nil || b.wasDeleted(ctx, h)
@@ -202,9 +203,7 @@ func (s *sharing) gone(h holder) bool {
 // check finds out who of those that stand in a newcomer's way has closed by now: a node frees the
 // slot of its client before the entry says so, and the entry may be stale.
 func (s *sharing) check(ctx context.Context, at slotID) (gone map[string]bool, err error) {
-	if err := s.store.Fresh(ctx, slotKeys(at.log, at.group)); err != nil {
-		return nil, fmt.Errorf("read slot: %w", err)
-	}
+	s.lookups.fresh(ctx, slotKeys(at.log, at.group)) // where that may not be, nodes are asked all the same
 	there, _, err := s.read(ctx, at)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ type Released struct {
 	Partition string
 	// Lease is the one that was there; without a version if there was none.
 	Lease processor.Lease
-	// Disconnected is how many receivers with an epoch were, at this node.
+	// Disconnected is how many receivers with an epoch were.
 	Disconnected int
 }
 

@@ -47,7 +47,7 @@ type Row struct {
 	Lag *Lag
 	// Beyond: the checkpoint is behind the newest event, and cannot be right.
 	Beyond bool
-	// Readers are those that read the partition at this node now, whatever store they use.
+	// Readers are those that read the partition now, at whichever node and whatever store they use.
 	Readers []broker.ReceiverInfo
 }
 
