@@ -45,6 +45,7 @@ var fixed = map[string][]string{
 	"internal/hubs/groupwire":            {"facts", `json:"fact`},
 	"internal/storage/bolt":              {"facts"},
 	"internal/storage/jetstream/entries": {"places/", "grid/tiers/", "grid/shelves/"},
+	"internal/storage/meta/sealed":       {"places/"},
 	"processor/azblob":                   {"eventyard/fact/"},
 	"processor/natskv":                   {"fact."},
 	"processor/postgres":                 {"{facts}", "facts"},
