@@ -238,8 +238,15 @@ func TestDeleteHereWhileOthersUseIt(t *testing.T) {
 func TestGroupDeletedThereWhileReceiversAreHere(t *testing.T) {
 	inAll(t, func(t *testing.T, f *federation) {
 		here, there := f.members[0], f.members[len(f.members)-1]
+		slots := func() int { return len(testkit.Value(f.Memory.List(t.Context(), slotsPrefix))(t)) }
 		r := mustReceive(t, here.Broker, "billing", "r", new(int64(5)))
+		unused := testkit.Value(here.Receive(t.Context(), ReceiverConfig{Hub: "orders", Group: "billing", Partition: "1"}))(t)
+		unused.Close()
+		unused.Cursor.Close()
+		time.Sleep(tidyPause)
+		testkit.Equal(t, slots(), 2, "slots")
 		testkit.Must(t, there.DeleteGroup(t.Context(), "orders", "billing"))
+		testkit.Equal(t, slots(), 1, "slots of a deleted group")
 		mustPublish(t, there.Broker, "orders", Target{Partition: "0"}, "x")
 		testkit.Slices(t, take(t, r.Cursor, 1), []string{"x"}, "read")
 		testkit.Equal(t, r.Ready(nil), true, "ready")
@@ -252,8 +259,12 @@ func TestGroupDeletedThereWhileReceiversAreHere(t *testing.T) {
 		if _, err := receive(t, there.Broker, "billing", "", new(int64(4))); !refusedByEpoch(err) {
 			t.Errorf("got %v", err)
 		}
-		mustReceive(t, there.Broker, "billing", "", new(int64(5)))
+		last := mustReceive(t, there.Broker, "billing", "", new(int64(5)))
 		testkit.Equal(t, len(r.evictions()), 1, "was told")
+		testkit.Must(t, here.DeleteGroup(t.Context(), "orders", "billing"))
+		last.Close()
+		time.Sleep(tidyPause)
+		testkit.Equal(t, slots(), 0, "slots when the last has closed")
 	})
 }
 

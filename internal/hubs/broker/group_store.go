@@ -158,9 +158,30 @@ func (s groupStore) finishDeletion(ctx context.Context, log string, marked store
 	if err := deleteEntries(ctx, s.meta, recordKeys(log, marked.incarnation())); err != nil {
 		return err
 	}
+	if err := s.deleteSlots(ctx, log, marked.Name); err != nil {
+		return err
+	}
 	key := groupKey(log, marked.Name)
 	if err := s.meta.Delete(ctx, key, revision); err != nil && !mirror.GoneOrChanged(err) {
 		return fmt.Errorf("delete %s: %w", key, err)
+	}
+	return nil
+}
+
+// deleteSlots deletes the slots of a group that nobody reads for. Receivers go on although the group is
+// deleted: the last of them deletes theirs.
+func (s groupStore) deleteSlots(ctx context.Context, log, group string) error {
+	entries, err := s.meta.List(ctx, slotKeys(log, group))
+	if err != nil {
+		return fmt.Errorf("list slots of group %q: %w", group, err)
+	}
+	for _, e := range entries {
+		if slot, err := decodeSlot(e); err != nil || !slot.empty() {
+			continue
+		}
+		if err := s.meta.Delete(ctx, e.Key, e.Revision); err != nil && !mirror.GoneOrChanged(err) {
+			return fmt.Errorf("delete %s: %w", e.Key, err)
+		}
 	}
 	return nil
 }

@@ -61,6 +61,9 @@ func decodeSlot(e meta.Entry) (slotEntry, error) {
 	return s, nil
 }
 
+// empty: nobody has the slot, and nobody is waited for.
+func (s slotEntry) empty() bool { return len(s.Holders)+len(s.Leaving) == 0 }
+
 // holder finds one who has the slot.
 func (s slotEntry) holder(id string) (holder, bool) { return findHolder(s.Holders, id) }
 

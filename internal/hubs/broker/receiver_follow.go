@@ -191,6 +191,9 @@ func (s *sharing) tidyOne(ctx context.Context, at slotID) error {
 		if !changed {
 			return nil
 		}
+		if next.empty() && s.abandoned(ctx, at) {
+			return s.store.Delete(ctx, at.key(), revision)
+		}
 		_, err = s.write(ctx, at, revision, next)
 		return err
 	})

@@ -40,6 +40,8 @@ type sharing struct {
 	log     *slog.Logger
 	// withdraw reports whether the hub of a slot was deleted while its first entry was written.
 	withdraw func(ctx context.Context, log string) bool
+	// abandoned reports whether the group of a slot does not exist any more.
+	abandoned func(ctx context.Context, at slotID) bool
 
 	// The following are guarded by slots.mu.
 
@@ -68,6 +70,10 @@ func newSharing(b *Broker, nodes *cluster.Nodes) *sharing {
 		withdraw: func(ctx context.Context, log string) bool {
 			h := b.hubs.byLog()[log]
 			return h == nil || b.wasDeleted(ctx, h)
+		},
+		abandoned: func(ctx context.Context, at slotID) bool {
+			_, err := b.meta.Get(ctx, groupKey(at.log, at.group))
+			return errors.Is(err, meta.ErrNotFound) && !isDefaultGroup(at.group)
 		},
 		registered: make(map[string]*Receiver), untidy: make(map[slotID]bool), paused: make(map[*Receiver]func()),
 		wake: make(chan struct{}, 1),
