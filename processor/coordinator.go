@@ -21,14 +21,17 @@ type coordinator struct {
 	held     map[string]*holding
 	presence *heartbeat
 	// unsure: the answer to a write of leases was lost; read before writing again.
-	unsure  bool
+	unsure bool
+	// hang: leases hang on our presence. All who are there know such leases, and the store keeps it.
+	hang    bool
 	barred  map[string]*bar
 	floor   map[string]int64
 	wishes  *wishes
 	foreign bool
 	said    bool // what others hold, at the start
 
-	renewAt  time.Time // when leases and presence are to be renewed
+	renewAt  time.Time // when presence and leases are to be renewed
+	looked   time.Time // when the records were last read
 	lastEnd  time.Time // of the round before
 	lastTook time.Duration
 	load     int64 // what one round of every instance reads, in records
@@ -62,6 +65,7 @@ func (c *coordinator) run(ctx context.Context) error {
 		c.presence.vanish(c.values) // its answer may have been cut off
 		return endOf(ctx, c.noGroup(err))
 	}
+	c.renewAt = c.presence.began.Add(jitter(c.cfg.Renew))
 	changed := make(chan struct{}, 1)
 	background, stop := context.WithCancel(c.values)
 	var helpers sync.WaitGroup
@@ -168,11 +172,7 @@ func (c *coordinator) leave() error {
 	}
 	for (len(c.held) > 0 || c.unsure) && ctx.Err() == nil {
 		c.gatherEnded(ctx)
-		err := c.settle(ctx)
-		if err == nil {
-			err = c.renew(ctx) // what still drains; the rest is released
-		}
-		if err != nil {
+		if err := c.keepOn(ctx); err != nil {
 			c.report("renew and release leases", err)
 			sleep.For(ctx, jitter(c.cfg.Renew/10), nil)
 		}
@@ -184,6 +184,20 @@ func (c *coordinator) leave() error {
 	c.wishes.withdraw(ctx)
 	c.presence.vanish(ctx)
 	return nil
+}
+
+// keepOn renews what still drains, and releases the rest.
+func (c *coordinator) keepOn(ctx context.Context) error {
+	hanging := c.hang && c.due(time.Now())
+	if err := c.beat(ctx); err != nil {
+		return err
+	}
+	if c.unsure || hanging {
+		if err := c.settle(ctx); err != nil {
+			return err
+		}
+	}
+	return c.renew(ctx)
 }
 
 // gatherEnded waits for the next pump to end, and a moment for others, so that their leases
@@ -210,12 +224,9 @@ func (c *coordinator) gatherEnded(ctx context.Context) {
 	}
 }
 
-// settle finds out what is ours where the stop, or the store, has cut off an answer, and
+// settle finds out what is ours, also where the stop, or the store, has cut off an answer, and
 // releases what was claimed without our knowing.
 func (c *coordinator) settle(ctx context.Context) error {
-	if !c.unsure {
-		return nil
-	}
 	w, err := c.look(ctx)
 	if err != nil {
 		return err
@@ -224,8 +235,7 @@ func (c *coordinator) settle(ctx context.Context) error {
 	var strays []Lease
 	for id, l := range w.leases {
 		if l.Owner == c.id && c.held[id] == nil {
-			l.Owner = ""
-			strays = append(strays, l.Lease)
+			strays = append(strays, l.released())
 		}
 	}
 	if len(strays) == 0 || c.presence.duplicated(w) != nil {

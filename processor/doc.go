@@ -22,14 +22,19 @@
 //
 //	lease        of each partition: its owner, and an epoch that rises with every acquisition
 //	checkpoint   of each partition: everything up to here is done
-//	entry         presence/INSTANCE, rewritten by each living instance; next/PARTITION: who wants it
+//	entry        presence/INSTANCE, rewritten by each living instance; next/PARTITION: who wants it
 //
 // # Liveness
 //
-// Every Config.Renew an instance rewrites its presence, and its leases in one call. Nobody looks at
-// times: a record is dead when its version has not changed for Config.Lease on the observer's own
-// monotonic clock. The owner counts from before its write began, so it has stopped when others
-// begin. Presence is apart from the leases, so an instance without partitions counts, too. An owner
+// Every Config.Renew an instance rewrites its presence. Nobody looks at times: a record is dead when
+// its version has not changed for Config.Lease on the observer's own monotonic clock. The owner
+// counts from before its write began, so it has stopped when others begin. In a yard's own store
+// leases hang on their owner's presence and live as long as that (PresenceStore): others end the
+// presence of the dead before they take its leases, and an owner whose presence was ended has lost
+// them. In other stores, and while an instance of an older version is about, the leases are
+// rewritten, too, in one call.
+//
+// Presence is apart from the leases, so an instance without partitions counts, too. An owner
 // without presence is another program's, such as an official SDK's processor: it has two minutes,
 // is not asked, and while it is about our readers show epoch 0 as its do.
 //

@@ -17,6 +17,12 @@ const (
 type presence struct {
 	// Nonce distinguishes two processes that use one id.
 	Nonce string `json:"nonce"`
+	// Life is what leases name that hang on this entry. Whoever writes one knows such leases; it is
+	// empty in entries of older instances. An instance whose life was ended begins another.
+	Life string `json:"life,omitempty"`
+	// Ended: others have found the entry unchanged for a whole lease time, and nothing is held by
+	// this life any more.
+	Ended bool `json:"ended,omitempty"`
 	// Started is by the instance's clock, for show.
 	Started time.Time `json:"started"`
 	Version int       `json:"version"`

@@ -72,6 +72,11 @@ func call[T any](f *faulty, op string, fn func() (T, error)) (T, error) {
 	return v, err
 }
 
+func (f *faulty) KeepsPresence() bool {
+	keeper, ok := f.Store.(processor.PresenceStore)
+	return ok && keeper.KeepsPresence()
+}
+
 func (f *faulty) Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error) {
 	return call(f, "leases", func() ([]processor.Lease, error) { return f.Store.Leases(ctx, g) })
 }

@@ -24,7 +24,7 @@ var group = processor.Group{Namespace: "space.example", Hub: "orders", Group: "$
 type world struct {
 	t     *testing.T
 	hub   *fakehub.Hub
-	store *memory.Store
+	store *shared
 	mu    sync.Mutex
 	// handled are the events of calls that returned nil, by partition; guarded by mu.
 	handled map[string][]int64
@@ -32,10 +32,23 @@ type world struct {
 	states  []string
 }
 
-// bubble runs a test in a world of its own.
+// shared is the store, in which leases can hang on presences or cannot.
+type shared struct {
+	*memory.Store
+	keeps bool
+}
+
+func (s *shared) KeepsPresence() bool { return s.keeps }
+
+// bubble runs a test in worlds of its own: leases are renewed one by one, and by presence.
 func bubble(t *testing.T, partitions int, test func(w *world)) {
+	t.Run("leases", func(t *testing.T) { bubbleWith(t, partitions, false, test) })
+	t.Run("presence", func(t *testing.T) { bubbleWith(t, partitions, true, test) })
+}
+
+func bubbleWith(t *testing.T, partitions int, keepsPresence bool, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		test(&world{t: t, hub: fakehub.New("orders", partitions), store: memory.New(), handled: map[string][]int64{}})
+		test(&world{t: t, hub: fakehub.New("orders", partitions), store: &shared{memory.New(), keepsPresence}, handled: map[string][]int64{}})
 	})
 }
 

@@ -58,7 +58,8 @@ type Instance struct {
 	// Leaving: it stops.
 	Leaving bool
 	// Started is by its own clock, Renewed that of its newest lease by the store's; zero where
-	// there is none.
+	// there is none. A store other than a yard may show when a lease was written that is renewed by
+	// its owner's presence.
 	Started, Renewed time.Time
 	// Partitions is how many it owns.
 	Partitions int
@@ -154,8 +155,9 @@ func newRecords(ctx context.Context, store Store, g Group) (records, error) {
 func (r records) instances() []Instance {
 	byID := map[string]*Instance{}
 	for _, f := range r.presences {
-		id, p := decodePresence(f)
-		byID[id] = &Instance{ID: id, Present: true, Leaving: p.Leaving, Started: p.Started}
+		if id, p := decodePresence(f); !p.Ended {
+			byID[id] = &Instance{ID: id, Present: true, Leaving: p.Leaving, Started: p.Started}
+		}
 	}
 	for _, l := range r.leases {
 		if l.Owner == "" {

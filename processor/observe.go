@@ -21,10 +21,11 @@ type sighting struct {
 }
 
 type leaseSighting struct {
-	sighting
-	owner string
-	epoch int64
-	taken time.Time // when this owner under this epoch was first seen
+	sighting // since also when what it hangs on has last changed
+	backing  string
+	owner    string
+	epoch    int64
+	taken    time.Time // when this owner under this epoch was first seen
 }
 
 // world is what one reading of the records says, judged at one time.
@@ -46,6 +47,9 @@ type leaseSeen struct {
 	foreign bool
 	// dead: it has an owner, who has not renewed it.
 	dead bool
+	// backed: it hangs on a presence that is there. While that is so its owner can renew it, so who
+	// takes it for dead ends the presence first.
+	backed bool
 }
 
 type instanceSeen struct {
@@ -57,6 +61,9 @@ type instanceSeen struct {
 
 // living: it may be given partitions.
 func (i instanceSeen) living() bool { return !i.dead && !i.Leaving }
+
+// backs: the lease hangs on the presence in this life of it.
+func (i instanceSeen) backs(l Lease) bool { return l.Presence != "" && i.Life == l.Presence }
 
 type nextSeen struct {
 	instance string
@@ -79,12 +86,14 @@ func (o *observer) look(now time.Time, leases []Lease, presences, nexts []Entry)
 	for _, f := range presences {
 		id, p := decodePresence(f)
 		since := o.date(kept, f.Key, f.Version, now)
-		w.instances[id] = instanceSeen{presence: p, entry: f, since: since, dead: w.dies(since, o.lease)}
+		w.instances[id] = instanceSeen{presence: p, entry: f, since: since, dead: p.Ended || w.dies(since, o.lease)}
 	}
 	for _, l := range leases {
 		s, known := o.leases[l.Partition]
-		if !known || s.version != l.Version {
-			s.version, s.since = l.Version, now
+		owner, present := w.instances[l.Owner]
+		backing := s.backedBy(l, owner)
+		if !known || s.version != l.Version || s.backing != backing {
+			s.version, s.backing, s.since = l.Version, backing, now
 		}
 		if !known || s.owner != l.Owner || s.epoch != l.Epoch {
 			s.owner, s.epoch, s.taken = l.Owner, l.Epoch, now
@@ -92,9 +101,9 @@ func (o *observer) look(now time.Time, leases []Lease, presences, nexts []Entry)
 		keptLeases[l.Partition] = s
 		seen := leaseSeen{Lease: l, since: s.since, taken: s.taken}
 		if l.Owner != "" {
-			_, known := w.instances[l.Owner]
-			seen.foreign = !known
+			seen.foreign = !present && l.Presence == ""
 			seen.dead = w.dies(seen.since, o.lifetime(seen.foreign))
+			seen.backed = owner.backs(l) && !owner.Ended
 		}
 		w.leases[l.Partition] = seen
 	}
@@ -104,6 +113,21 @@ func (o *observer) look(now time.Time, leases []Lease, presences, nexts []Entry)
 	}
 	o.seen, o.leases = kept, keptLeases
 	return w
+}
+
+// backedBy gives what a lease hangs on; while it stays the same nobody has renewed the lease by it.
+// That a life was ended is no renewal: it was unchanged for a lease time before. A presence that is
+// gone, or of another life, was not ended by who had watched it, so its time is counted anew.
+func (s leaseSighting) backedBy(l Lease, owner instanceSeen) string {
+	switch {
+	case l.Presence == "":
+		return ""
+	case !owner.backs(l):
+		return l.Presence + " is gone"
+	case owner.Ended:
+		return s.backing
+	}
+	return l.Presence + " " + string(owner.entry.Version)
 }
 
 func (o *observer) lifetime(foreign bool) time.Duration {
@@ -134,6 +158,18 @@ func (w *world) dies(since time.Time, lifetime time.Duration) bool {
 		w.change = end
 	}
 	return false
+}
+
+// knowLives reports whether all that are there know leases which hang on a presence. One of an older
+// version counts also when it seems dead: it may wake up, and takes a lease that it has seen in one
+// version for a lease time.
+func (w *world) knowLives() bool {
+	for _, i := range w.instances {
+		if i.Life == "" {
+			return false
+		}
+	}
+	return !w.foreigners()
 }
 
 // foreigners reports whether an owner that knows nothing of us is at work.

@@ -21,6 +21,7 @@ type situation struct {
 	floor   map[string]int64
 	greedy  bool
 	leaving bool
+	life    string        // of our presence, for leases to hang on; empty: they do not
 	force   time.Duration // after asking, when to take without consent
 	lease   time.Duration
 	// When a partition that nobody takes is anybody's: one whose owner died, and one that was
@@ -33,6 +34,8 @@ type decision struct {
 	// claim are leases to write: acquisitions, with their epoch raised, and leases in our name that
 	// nobody here works under, released.
 	claim []Lease
+	// end are the dead, by id, whose presence has to be ended before what hangs on it is claimed.
+	end map[string]instanceSeen
 	// handOver are ours and wanted by the instance named.
 	handOver map[string]string
 	// put and remove are entries: who asks for what.
@@ -47,7 +50,7 @@ type decision struct {
 
 // decide makes one round's plan. It is pure: the same situation, the same decision.
 func (s *situation) decide() decision {
-	d := decision{handOver: map[string]string{}, foreign: s.foreigners(), again: s.change}
+	d := decision{end: map[string]instanceSeen{}, handOver: map[string]string{}, foreign: s.foreigners(), again: s.change}
 	for id, n := range s.nexts {
 		if s.held[id] && n.instance != s.self && s.alive(n.instance) {
 			d.handOver[id] = n.instance
@@ -122,9 +125,7 @@ func (s *situation) adopt(d *decision) {
 			continue
 		}
 		if s.barred[id] {
-			free := l.Lease
-			free.Owner = ""
-			d.claim = append(d.claim, free)
+			d.claim = append(d.claim, l.released())
 			continue
 		}
 		s.acquire(d, id)
@@ -206,15 +207,27 @@ func (s *situation) takeFromOthers(d *decision, plan balance.Plan) {
 
 // acquire adds a claim with an epoch above every one seen.
 func (s *situation) acquire(d *decision, id string) {
-	l := s.leases[id].Lease
+	l := s.leases[id]
 	already := slices.ContainsFunc(d.claim, func(c Lease) bool { return c.Partition == id })
 	if s.held[id] || s.barred[id] || already {
 		return
 	}
+	if l.dead && l.backed {
+		d.end[l.Owner] = s.instances[l.Owner]
+	}
 	d.claim = append(d.claim, Lease{
-		Partition: id, Owner: s.self, Version: l.Version,
+		Partition: id, Owner: s.self, Version: l.Version, Presence: s.life,
 		Epoch: max(l.Epoch, s.floor[id]) + 1,
 	})
+}
+
+// lives takes back what was decided because an instance was dead: it could not be ended.
+func (d *decision) lives(instance string, leases map[string]leaseSeen) {
+	d.claim = slices.DeleteFunc(d.claim, func(l Lease) bool {
+		had := leases[l.Partition]
+		return had.Owner == instance && had.dead && had.backed
+	})
+	d.asking = true
 }
 
 // clean removes what nobody needs: our wish for what we have, and, where we are the first of

@@ -211,7 +211,7 @@ func TestWhatFailedHereIsLeftToOthers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := &instance{id: "me", cfg: Config{Renew: renew, Poll: poll}}
-			co := &coordinator{instance: in, presence: &heartbeat{instance: in}, barred: map[string]*bar{"0": &c.bar}}
+			co := &coordinator{instance: in, presence: newHeartbeat(in), barred: map[string]*bar{"0": &c.bar}}
 			s := co.situation(world{now: left.Add(c.after), instances: map[string]instanceSeen{"me": {}, "other": c.other}})
 			testkit.Equal(t, s.barred["0"], c.want)
 		})

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,10 +17,19 @@ import (
 type heartbeat struct {
 	*instance
 	entry   Entry     // as last written
-	at      time.Time // when
+	began   time.Time // when that write began: leases that hang on the entry are ours for a lease time from then
+	life    string    // what such leases name; another after others have ended it
+	onEnd   func()    // called when it was ended, before the next begins
 	leaving bool      // the instance stops: it is to count no more
 	said    bool      // that an instance with our id has been here
 }
+
+func newHeartbeat(in *instance) *heartbeat {
+	return &heartbeat{instance: in, life: newLife(), onEnd: func() {}}
+}
+
+// newLife is long enough that no two instances of a group have the same.
+func newLife() string { return rand.Text()[:13] }
 
 // announce writes the presence before anything is claimed. Where there is one of our id it is
 // watched for a while: if it changes, another process is using the id; if not, it is what an
@@ -29,7 +39,8 @@ func (a *heartbeat) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if there.Version != "" && !a.isOurs(there) {
+	_, was := decodePresence(there)
+	if there.Version != "" && !a.isOurs(there) && !was.Ended {
 		if !a.said {
 			a.said = true
 			a.logWaiting("an instance with this id has been here: waiting to see whether it lives", "at_most", a.watchFor())
@@ -39,7 +50,7 @@ func (a *heartbeat) announce(ctx context.Context) error {
 		}
 	}
 	err = a.put(ctx, there.Version)
-	switch left := there.Version != "" && !a.isOurs(there); {
+	switch left := there.Version != "" && !a.isOurs(there) && !was.Ended; {
 	case left && errors.Is(err, ErrConflict):
 		return a.duplicate()
 	case errors.Is(err, hub.ErrUnauthorized) && (left || a.hasLeases(ctx)): // to a yard it lives until its leases have run out
@@ -111,16 +122,18 @@ func (a *heartbeat) isOurs(f Entry) bool {
 func (a *heartbeat) put(ctx context.Context, v Version) error {
 	ctx, cancel := a.storeContext(ctx)
 	defer cancel()
-	f := presenceEntry(a.id, presence{Nonce: a.nonce, Started: a.started, Version: 1, Leaving: a.leaving}, v)
+	f := presenceEntry(a.id, presence{Nonce: a.nonce, Life: a.life, Started: a.started, Version: 1, Leaving: a.leaving}, v)
+	start := time.Now()
 	f, err := a.store.Put(ctx, a.group, f)
 	if err == nil {
-		a.entry, a.at = f, time.Now()
+		a.entry, a.began = f, start
 	}
 	return err
 }
 
-// write rewrites the presence. After a lost answer, or when someone took us for dead and removed
-// it, what is there decides.
+// write rewrites the presence. After a lost answer, or when someone took us for dead and ended or
+// removed it, what is there decides: what hangs on a life that has ended is lost, and only then
+// does another begin.
 func (a *heartbeat) write(ctx context.Context) error {
 	err := a.put(ctx, a.entry.Version)
 	if !errors.Is(err, ErrConflict) {
@@ -133,7 +146,26 @@ func (a *heartbeat) write(ctx context.Context) error {
 	if there.Version != "" && !a.isOurs(there) {
 		return a.duplicate()
 	}
+	if _, p := decodePresence(there); there.Version == "" || p.Ended || p.Life != a.life {
+		a.onEnd()
+		a.life = newLife()
+	}
 	return a.put(ctx, there.Version)
+}
+
+// end ends the life of another instance's presence in the version that was found unchanged for a
+// lease time. From then on it cannot renew what hangs on it: its next write conflicts. false: it
+// lives after all, or the store has to wait a little longer, or another was quicker.
+func (a *heartbeat) end(ctx context.Context, i instanceSeen) (bool, error) {
+	ctx, cancel := a.storeContext(ctx)
+	defer cancel()
+	id, p := decodePresence(i.entry)
+	p.Ended = true
+	_, err := a.store.Put(ctx, a.group, presenceEntry(id, p, i.entry.Version))
+	if errors.Is(err, ErrConflict) || errors.Is(err, hub.ErrUnauthorized) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // duplicated: another process has written a presence under our id.

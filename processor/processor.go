@@ -108,8 +108,9 @@ func (p *Processor) run(ctx context.Context, worker func(*Partition) Worker) err
 		wakeup: make(chan struct{}, 1), attaching: make(chan struct{}, maxAttaching), fatal: make(chan error, 1), pumps: map[string]*pump{},
 	}
 	p.running.Store(in)
-	c := &coordinator{instance: in, presence: &heartbeat{instance: in}, wishes: &wishes{instance: in},
+	c := &coordinator{instance: in, presence: newHeartbeat(in), wishes: &wishes{instance: in},
 		observer: newObserver(in.cfg.Lease), held: map[string]*holding{}, barred: map[string]*bar{}, floor: map[string]int64{}}
+	c.presence.onEnd = c.loseHanging
 	return c.run(ctx)
 }
 

@@ -232,7 +232,7 @@ func TestWithAForeignOwnerReadersShowNoEpochAndItsPartitionsAreTakenWithoutAskin
 			for _, id := range []string{"0", "1"} {
 				l := w.lease(id)
 				if l.Owner != "official" {
-					l.Owner, l.Epoch = "official", l.Epoch+1
+					l.Owner, l.Epoch, l.Presence = "official", l.Epoch+1, ""
 				}
 				testkit.Must(t, testkit.Err(w.store.Claim(context.Background(), group, []processor.Lease{l})))
 			}

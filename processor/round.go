@@ -31,6 +31,9 @@ func (c *coordinator) round(ctx context.Context) (time.Time, error) {
 
 func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 	c.endStuck()
+	if err := c.beat(ctx); err != nil {
+		return time.Time{}, &Error{"", "renew presence", err}
+	}
 	if !c.unsure {
 		if err := c.renew(ctx); err != nil {
 			return time.Time{}, &Error{"", "renew leases", err}
@@ -42,18 +45,18 @@ func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 			looked = append(looked, answer)
 		}
 	}
-	// Rounds are nine tenths of Renew apart at least; what the last write took must not make this
-	// one wait for another round, or the presence would look like one that was left behind.
-	if time.Since(c.presence.at) >= c.cfg.Renew*3/4 {
-		if err := c.presence.write(ctx); err != nil {
-			return time.Time{}, &Error{"", "renew presence", err}
-		}
-	}
 	if len(looked) == 0 && !c.unsure && time.Now().Before(c.settled) && len(c.held) == len(c.partitions()) {
+		c.looked = time.Now() // nothing has changed, says the store
+		for _, h := range c.held {
+			c.prove(h)
+		}
 		return c.nextRound(decision{}), nil
 	}
 	w, err := c.look(ctx)
 	if err != nil {
+		if also := c.renewUnread(ctx); also != nil {
+			err = errors.Join(err, &Error{"", "renew leases", also})
+		}
 		return time.Time{}, err
 	}
 	c.reconcile(w)
@@ -68,40 +71,6 @@ func (c *coordinator) tryRound(ctx context.Context) (time.Time, error) {
 	}
 	c.sayHeld(w)
 	return c.act(ctx, w)
-}
-
-// renew writes, in one call, the leases that are due, and releases those whose pump has ended. A
-// lease that is missing from the answer is lost.
-func (c *coordinator) renew(ctx context.Context) error {
-	start := time.Now()
-	due := !start.Before(c.renewAt)
-	var claim []Lease
-	for _, h := range c.held {
-		l := h.lease
-		switch {
-		case h.pump.ownership.lost():
-			c.forgetEnded(h)
-			continue
-		case h.pump.hasEnded():
-			l.Owner = ""
-		case !due:
-			continue
-		}
-		claim = append(claim, l)
-	}
-	if len(claim) > 0 {
-		if err := c.write(ctx, start, claim); err != nil {
-			return err
-		}
-	}
-	if due {
-		c.renewAt = start.Add(jitter(c.cfg.Renew))
-		whole := c.renewAt.Add(-time.Duration(c.renewAt.Nanosecond()))
-		if !c.settled.IsZero() && whole.After(start) {
-			c.renewAt = whole // a hundred idle instances in one process wake it once a second
-		}
-	}
-	return nil
 }
 
 // write claims leases of ours and takes the outcome in.
@@ -128,12 +97,18 @@ func (c *coordinator) write(ctx context.Context, start time.Time, claim []Lease)
 	}
 	for _, l := range claim {
 		there := slices.ContainsFunc(written, func(w Lease) bool { return w.Partition == l.Partition })
-		if h := c.held[l.Partition]; h != nil && !there { // another's now
-			h.pump.ownership.lose(ErrLeaseLost)
-			c.forgetEnded(h)
+		if h := c.held[l.Partition]; h != nil && !there {
+			c.lost(h)
 		}
 	}
 	return nil
+}
+
+// lost is for a lease that is another's now.
+func (c *coordinator) lost(h *holding) {
+	h.lease.Presence = ""
+	h.pump.ownership.lose(ErrLeaseLost)
+	c.forgetEnded(h)
 }
 
 func (c *coordinator) startPump(l Lease, start time.Time) {
@@ -241,16 +216,18 @@ func (c *coordinator) newcomers(ctx context.Context, leases []Lease, presences [
 
 // reconcile compares what we hold with what is recorded.
 func (c *coordinator) reconcile(w world) {
+	keeper, ok := c.store.(PresenceStore)
+	c.hang = ok && keeper.KeepsPresence() && w.knowLives()
 	for id, h := range c.held {
 		l := w.leases[id]
 		if l.Owner == c.id && l.Epoch == h.lease.Epoch {
 			h.lease = l.Lease
+			c.prove(h)
 			continue
 		}
-		h.pump.ownership.lose(ErrLeaseLost)
-		c.forgetEnded(h)
+		c.lost(h)
 	}
-	c.unsure = false
+	c.unsure, c.looked = false, w.now
 }
 
 // act decides and writes.
@@ -263,6 +240,15 @@ func (c *coordinator) act(ctx context.Context, w world) (time.Time, error) {
 		}
 		if d.foreign {
 			h.pump.control.showEpoch0()
+		}
+	}
+	for id, dead := range d.end {
+		ended, err := c.presence.end(ctx, dead)
+		if err != nil {
+			return time.Time{}, &Error{"", "end a presence", err}
+		}
+		if !ended {
+			d.lives(id, w.leases)
 		}
 	}
 	start := time.Now()
@@ -288,7 +274,7 @@ func (c *coordinator) act(ctx context.Context, w world) (time.Time, error) {
 
 func (c *coordinator) situation(w world) *situation {
 	s := &situation{world: w, self: c.id, partitions: c.partitions(), held: map[string]bool{}, barred: map[string]bool{},
-		floor: c.floor, greedy: c.cfg.Strategy == Greedy, leaving: c.presence.leaving,
+		floor: c.floor, greedy: c.cfg.Strategy == Greedy, leaving: c.presence.leaving, life: c.life(),
 		// The owner's time to hand a partition over, and what it may need to notice.
 		force: c.cfg.Handoff + c.cfg.Renew + c.cfg.Renew/2,
 		lease: c.cfg.Lease, orphan: 2 * c.cfg.Renew,

@@ -40,10 +40,21 @@ type Lease struct {
 	// Epoch rises with every acquisition, never falls, and is what the owner's reader
 	// shows to the hub.
 	Epoch int64
-	// Acquired and Renewed are by the store's clock and for show only: whether a lease
-	// is dead is judged by whether its Version changes. Renewed is never before Acquired.
+	// Presence is the life of its owner's presence that the lease hangs on: it is renewed whenever
+	// that entry is, and ends with it. Empty: it is renewed by being written again. Only a
+	// PresenceStore keeps it.
+	Presence string
+	// Acquired and Renewed are by the store's clock and for show only: whether a lease is dead is
+	// judged by whether its Version changes, or that of the presence that it hangs on. Renewed is
+	// never before Acquired.
 	Acquired, Renewed time.Time
 	Version           Version
+}
+
+// released is the lease as it is when nobody has it.
+func (l Lease) released() Lease {
+	l.Owner, l.Presence = "", ""
+	return l
 }
 
 // Checkpoint is how far a group has come with a partition: everything up to and
@@ -99,7 +110,8 @@ type Store interface {
 	// (empty: that it does not exist), and gives back those that were written, with their new
 	// Version and times, in the order given. One whose condition fails is left out; that is no
 	// error. It acquires (Owner and a higher Epoch), renews (the same Owner and Epoch; Acquired
-	// stays) and releases (an empty Owner, the same Epoch), any mixture at once. An Epoch below the
+	// stays, Presence may be another) and releases (an empty Owner, the same Epoch), any mixture at
+	// once. An Epoch below the
 	// recorded one is a failed condition, and so is the recorded one with another Owner, whether
 	// the lease is owned or was released: no two owners ever have the same.
 	//
@@ -170,4 +182,15 @@ type Subscriber interface {
 	// by a call. changed is quick, asks the store for nothing, and is called by any goroutine, one
 	// call at a time. errors.ErrUnsupported where this store has to be watched for now.
 	Subscribe(ctx context.Context, g Group, changed func()) error
+}
+
+// PresenceStore is a Store in which a lease can hang on its owner's presence, so that an instance
+// renews a thousand leases by one write. Without it, or where it says no, each lease is written
+// again every Config.Renew.
+type PresenceStore interface {
+	// KeepsPresence reports whether Lease.Presence is stored: Claim and Leases give it to every
+	// process as it was claimed, and a claim without one removes it. It neither blocks nor asks
+	// anybody; until a store knows, it says no. A store whose leases are also judged by programs
+	// that look at their versions alone, and keep no presence, has to say no.
+	KeepsPresence() bool
 }

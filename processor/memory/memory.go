@@ -24,12 +24,16 @@ type Store struct {
 }
 
 var (
-	_ processor.Store   = (*Store)(nil)
-	_ processor.Watcher = (*Store)(nil)
+	_ processor.Store         = (*Store)(nil)
+	_ processor.Watcher       = (*Store)(nil)
+	_ processor.PresenceStore = (*Store)(nil)
 )
 
 // New makes an empty store.
 func New() *Store { return &Store{groups: map[processor.Group]*records{}} }
+
+// KeepsPresence: leases are kept as they are claimed.
+func (s *Store) KeepsPresence() bool { return true }
 
 // records are those of one group.
 type records struct {

@@ -74,7 +74,7 @@ func RunWith(t *testing.T, open func(t *testing.T) processor.Store, opt Options)
 	}{
 		{"leases", leaseTests}, {"checkpoints", checkpointTests}, {"fences", fenceTests},
 		{"entries", entryTests}, {"groups", groupTests}, {"contexts", contextTests},
-		{"watch", watchTests}, {"races", raceTests},
+		{"watch", watchTests}, {"presence", presenceTests}, {"races", raceTests},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			for _, one := range part.tests {
