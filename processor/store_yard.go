@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
@@ -38,6 +39,8 @@ type yard struct {
 	// namespace is that of the hub, process what its secrets are made of.
 	namespace string
 	process   []byte
+	// keeps is what the yard last said of itself.
+	keeps atomic.Bool
 }
 
 func newYard(h *hub.Hub) *yard {
@@ -59,12 +62,20 @@ func (y *yard) secret(g Group) string {
 }
 
 var (
-	_ Store   = (*yard)(nil)
-	_ Watcher = (*yard)(nil)
+	_ Store         = (*yard)(nil)
+	_ Watcher       = (*yard)(nil)
+	_ PresenceStore = (*yard)(nil)
 )
+
+// KeepsPresence is known once leases were read. An older yard does not, and refuses what it does
+// not know; one that was replaced by an older says no from the next reading on.
+func (y *yard) KeepsPresence() bool { return y.keeps.Load() }
 
 func (y *yard) Leases(ctx context.Context, g Group) ([]Lease, error) {
 	r, err := askYard[groupwire.LeasesReply](ctx, y, groupwire.OpLeases, g, groupwire.LeasesRequest{About: groupwire.About{Group: g.Group}})
+	if err == nil {
+		y.keeps.Store(r.KeepsPresence)
+	}
 	return translate(r.Leases, leaseOf), err
 }
 
@@ -112,7 +123,7 @@ func (y *yard) Claim(ctx context.Context, g Group, leases []Lease) ([]Lease, err
 func claimFits(leases []Lease) int {
 	size := 0
 	for i, l := range leases {
-		size += len(l.Partition) + 2*len(l.Owner) + len(l.Version) + 80 // as JSON writes it
+		size += len(l.Partition) + 2*len(l.Owner) + 2*len(l.Presence) + len(l.Version) + 96 // as JSON writes it
 		if i > 0 && (size > claimBytes || i >= groupwire.MaxLeases) {
 			return i
 		}
@@ -126,12 +137,14 @@ func (y *yard) Checkpoints(ctx context.Context, g Group) ([]Checkpoint, error) {
 }
 
 func (y *yard) Begin(ctx context.Context, g Group, lease Lease) (Checkpoint, error) {
+	lease.Presence = "" // it does not matter here, and the yard may be older than it
 	q := groupwire.BeginRequest{About: groupwire.About{Group: g.Group}, Lease: wireLease(lease)}
 	r, err := askYard[groupwire.CheckpointReply](ctx, y, groupwire.OpBegin, g, q)
 	return checkpointOf(r.Checkpoint), err
 }
 
 func (y *yard) Save(ctx context.Context, g Group, lease Lease, c Checkpoint) (Checkpoint, error) {
+	lease.Presence = ""
 	q := groupwire.SaveRequest{About: groupwire.About{Group: g.Group}, Lease: wireLease(lease), Checkpoint: groupwire.Checkpoint{
 		Partition: c.Partition, Sequence: c.Sequence, Offset: c.Offset, Epoch: c.Epoch, HubID: c.HubID, Version: string(c.Version),
 	}}
@@ -247,12 +260,12 @@ func askYardFor[R any](ctx context.Context, y *yard, operation string, g Group, 
 // yard's to say.
 
 func wireLease(l Lease) groupwire.Lease {
-	return groupwire.Lease{Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch, Version: string(l.Version)}
+	return groupwire.Lease{Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch, Presence: l.Presence, Version: string(l.Version)}
 }
 
 func leaseOf(l groupwire.Lease) Lease {
 	return Lease{
-		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch,
+		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch, Presence: l.Presence,
 		Acquired: l.Acquired, Renewed: l.Renewed, Version: Version(l.Version),
 	}
 }

@@ -69,7 +69,7 @@ func on[Q groupwire.Request](writes bool, do func(*yardNode, context.Context, gr
 
 func (n *yardNode) leases(ctx context.Context, g processor.Group, _ groupwire.LeasesRequest) (any, error) {
 	leases, err := n.groups.Leases(ctx, g)
-	return groupwire.LeasesReply{Leases: each(leases, replyLease)}, err
+	return groupwire.LeasesReply{Leases: each(leases, replyLease), KeepsPresence: true}, err
 }
 
 // claim reports what was written also where something went wrong on the way.
@@ -164,14 +164,14 @@ func each[A, B any](all []A, f func(A) B) []B {
 
 func replyLease(l processor.Lease) groupwire.Lease {
 	return groupwire.Lease{
-		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch,
+		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch, Presence: l.Presence,
 		Acquired: l.Acquired, Renewed: l.Renewed, Version: string(l.Version),
 	}
 }
 
 func readLease(l groupwire.Lease) processor.Lease {
 	return processor.Lease{
-		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch,
+		Partition: l.Partition, Owner: l.Owner, Epoch: l.Epoch, Presence: l.Presence,
 		Acquired: l.Acquired, Renewed: l.Renewed, Version: processor.Version(l.Version),
 	}
 }

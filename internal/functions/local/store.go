@@ -20,8 +20,9 @@ import (
 // are written again and again for one reason only: so that other instances see that this one lives.
 // A hundred idle functions would write five hundred records a second for nobody. So while no other
 // instance is there a renewal is made in memory: the record stands as it is, in a version that only
-// this instance sees, and is written now and then for operators. And while the store tells that
-// nothing has changed, what every round reads is not read again.
+// this instance sees, and is written now and then for operators. Leases that hang on the presence
+// are not written at all. And while the store tells that nothing has changed, what every round reads
+// is not read again.
 //
 // Why that suffices: an instance tells of itself before it looks at leases, and takes one only when
 // it has not changed for a whole lease time. The store tells of its presence at once, and from then
@@ -94,6 +95,7 @@ type view struct {
 // standing is a record of ours that may be renewed in memory.
 type standing struct {
 	epoch    int64  // of a lease
+	presence string // what a lease hangs on
 	value    []byte // of a presence
 	version  processor.Version
 	at       time.Time // when it was written
@@ -286,7 +288,7 @@ func (s *Store) Claim(ctx context.Context, g processor.Group, leases []processor
 	}
 	for _, l := range written {
 		if l.Owner == s.id {
-			v.standing[l.Partition] = &standing{epoch: l.Epoch, version: l.Version, at: at}
+			v.standing[l.Partition] = &standing{epoch: l.Epoch, presence: l.Presence, version: l.Version, at: at}
 		}
 	}
 	return written, err
@@ -307,7 +309,7 @@ func (v *view) renew(id string, leases []processor.Lease) []processor.Lease {
 	defer v.mu.Unlock()
 	for _, l := range leases {
 		r := v.standing[l.Partition]
-		if l.Owner != id || !v.standsLocked(r, l.Version, rewriteLease) || r.epoch != l.Epoch {
+		if l.Owner != id || !v.standsLocked(r, l.Version, rewriteLease) || r.epoch != l.Epoch || r.presence != l.Presence {
 			return nil
 		}
 	}

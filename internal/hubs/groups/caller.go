@@ -59,9 +59,12 @@ type bond struct {
 	Lasts int64 `json:"lasts,omitempty"`
 }
 
+// noBond is that of a record which is anybody's.
+var noBond bond
+
 func (c Caller) bond() bond {
 	if c.Hash == "" {
-		return bond{}
+		return noBond
 	}
 	return bond{Hash: c.Hash, Lasts: min(max(c.Lasts, 0), maxLasts).Milliseconds()}
 }

@@ -3,6 +3,7 @@ package groups
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/eventyard/eventyard/internal/hubs/groupentry"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -82,7 +83,11 @@ func (k *Registry) PutBy(ctx context.Context, by Caller, of processor.Group, e p
 			return processor.Entry{}, err
 		}
 	}
-	key, record := g.Prefix+entryPrefix+e.Key, encode(entryRecord{V: recordVersion, Put: now(), Value: e.Value, Yard: by.yard, bond: by.bond()})
+	bond := by.bond()
+	if strings.HasPrefix(e.Key, presencePrefix) && said(e.Value).Ended {
+		bond = noBond // nobody's, so that the instance can begin again
+	}
+	key, record := g.Prefix+entryPrefix+e.Key, encode(entryRecord{V: recordVersion, Put: now(), Value: e.Value, Yard: by.yard, bond: bond})
 	more := size{1, len(record)}
 	if expected != 0 {
 		more = size{0, len(record) - k.entryBytes(ctx, key)}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/groupentry"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -49,7 +50,7 @@ func (g group) mayChange(ctx context.Context, by Caller, act act, e processor.En
 	var may bool
 	switch kind + "/" {
 	case presencePrefix:
-		may, err = g.mayChangePresence(ctx, by, act, had, name)
+		may, err = g.mayChangePresence(ctx, by, act, had, name, e.Value)
 	case nextPrefix:
 		may, err = g.mayChangeWish(ctx, by, had, e.Value)
 	case workPrefix:
@@ -118,30 +119,65 @@ func (g group) presences(ctx context.Context, by Caller, recorded map[string]lea
 	return who, nil
 }
 
+// presencesByID reads all.
+func (g group) presencesByID(ctx context.Context) (presences, error) {
+	all, err := g.dated(ctx, presencePrefix)
+	who := make(presences, len(all))
+	for _, e := range all {
+		who[strings.TrimPrefix(e.key, presencePrefix)] = &e.entryRecord
+	}
+	return who, err
+}
+
 // isAnother reports whether an instance is another's, that lives and does not leave.
 func (g group) isAnother(ctx context.Context, by Caller, instance string) (bool, error) {
 	p, err := g.presence(ctx, instance)
 	if by.whoseEntry(p, g.k.up, now()) != anothers {
 		return false, err
 	}
-	var said struct {
-		Leaving bool `json:"leaving"`
+	return !said(p.Value).Leaving, err
+}
+
+// presenceSaid is what an instance says in its presence.
+type presenceSaid struct {
+	Started time.Time `json:"started"`
+	Leaving bool      `json:"leaving"`
+	// Life is what leases name that hang on it; Ended: nothing does any more.
+	Life  string `json:"life"`
+	Ended bool   `json:"ended"`
+}
+
+// said reads it; nothing where it is none of a processor.
+func said(presence []byte) (s presenceSaid) {
+	if json.Unmarshal(presence, &s) != nil {
+		return presenceSaid{}
 	}
-	_ = json.Unmarshal(p.Value, &said)
-	return !said.Leaving, err
+	return s
+}
+
+// ends reports whether what is put says no more than that the instance which is there is dead.
+func ends(key string, had *entryRecord, value []byte) bool {
+	then := said(value)
+	return strings.HasPrefix(key, presencePrefix) && had != nil && then.Ended && then.Life == said(had.Value).Life
 }
 
 // mayChangePresence: an instance's own, or what one has left behind. A presence that is not there,
 // or that was not renewed for long, is out of reach while leases show that the instance lives: they
-// last longer, and who has the presence has them.
-func (g group) mayChangePresence(ctx context.Context, by Caller, act act, had *entryRecord, instance string) (bool, error) {
+// last longer, and who has the presence has them. Only to end it is to take no more than what hangs
+// on it, so that nothing but the presence itself can show that this lives.
+func (g group) mayChangePresence(ctx context.Context, by Caller, act act, had *entryRecord, instance string, value []byte) (bool, error) {
 	w := by.whoseEntry(had, g.k.up, now())
 	if may := mayListen[act][w]; had != nil && (w == own || !may) {
 		return may, nil
 	}
-	free := true
+	free, ends := true, act == actPut && ends(presencePrefix+instance, had, value)
 	_, err := list(ctx, g, "leases", leasePrefix, "", func(r leaseRecord, _ string, _ meta.Revision) struct{} {
-		if r.Owner == instance && by.whoseLease(r, nil, g.k.up, now()) == anothers {
+		if ends && r.hangsOn(*had) {
+			r.Renewed = had.Put
+		} else if ends {
+			return struct{}{}
+		}
+		if r.Owner == instance && by.whoseLease(r, had, g.k.up, now()) == anothers {
 			free = false
 		}
 		return struct{}{}

@@ -126,8 +126,9 @@ type Registry struct {
 }
 
 var (
-	_ processor.Store   = (*Registry)(nil)
-	_ processor.Watcher = (*Registry)(nil)
+	_ processor.Store         = (*Registry)(nil)
+	_ processor.Watcher       = (*Registry)(nil)
+	_ processor.PresenceStore = (*Registry)(nil)
 )
 
 // New makes a registry.

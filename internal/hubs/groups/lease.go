@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/eventyard/eventyard/internal/parallel"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -19,9 +20,25 @@ func (k *Registry) Leases(ctx context.Context, of processor.Group) ([]processor.
 	return g.leases(ctx)
 }
 
+// leases reads them with the time of their owner's presence, where they hang on it.
 func (g group) leases(ctx context.Context) ([]processor.Lease, error) {
-	return list(ctx, g, "leases", leasePrefix, "", leaseRecord.lease)
+	var records []leaseRecord
+	leases, err := list(ctx, g, "leases", leasePrefix, "", func(r leaseRecord, partition string, revision meta.Revision) processor.Lease {
+		records = append(records, r)
+		return r.lease(partition, revision)
+	})
+	if err != nil || !slices.ContainsFunc(records, func(r leaseRecord) bool { return r.Presence != "" }) {
+		return leases, err
+	}
+	who, err := g.presencesByID(ctx)
+	for i, r := range records {
+		leases[i].Renewed = r.renewed(who[r.Owner])
+	}
+	return leases, err
 }
+
+// KeepsPresence: leases can hang on their owner's presence.
+func (k *Registry) KeepsPresence() bool { return true }
 
 // Claim writes leases, each by a compare-and-set. They are made at once, since a store that writes
 // many changes together needs them together. An acquisition that does not raise the epoch is a
@@ -41,7 +58,7 @@ func (k *Registry) ClaimBy(ctx context.Context, by Caller, of processor.Group, l
 		if l.Epoch < 0 {
 			return nil, fmt.Errorf("lease of partition %s: %w: epoch %d is below zero", l.Partition, ErrInvalid, l.Epoch)
 		}
-		if err := errors.Join(g.has(l.Partition), checkText("owner", l.Owner, maxOwnerBytes)); err != nil {
+		if err := errors.Join(g.has(l.Partition), checkText("owner", l.Owner, maxOwnerBytes), checkText("presence", l.Presence, maxLifeBytes)); err != nil {
 			return nil, err
 		}
 	}
@@ -166,7 +183,7 @@ func (g group) claim(ctx context.Context, by Caller, had leaseRead, l processor.
 	if !mayFollow(had, l, expected) {
 		return outcome{}
 	}
-	record := leaseRecord{V: recordVersion, Owner: l.Owner, Epoch: l.Epoch, Renewed: now(), Acquired: l.Acquired.UTC()}
+	record := leaseRecord{V: recordVersion, Owner: l.Owner, Epoch: l.Epoch, Renewed: now(), Acquired: l.Acquired.UTC(), Presence: l.Presence}
 	if l.Owner != "" {
 		record.bond = by.bond()
 	}

@@ -20,6 +20,7 @@ const recordVersion = 1
 // reply, where a quotation mark measures two bytes.
 const (
 	maxOwnerBytes  = 256
+	maxLifeBytes   = 64
 	maxOffsetBytes = 128
 	maxHubIDBytes  = 128
 )
@@ -30,10 +31,28 @@ type leaseRecord struct {
 	Epoch    int64     `json:"epoch"`
 	Acquired time.Time `json:"acquired"`
 	Renewed  time.Time `json:"renewed"`
+	// Presence is the life of its owner's presence that the lease hangs on; empty: none.
+	Presence string `json:"presence,omitempty"`
 	bond
 }
 
 func (r leaseRecord) version() int { return r.V }
+
+// renewed is when the lease was renewed, given its owner's presence, if that is there: also when the
+// presence was that it hangs on.
+func (r leaseRecord) renewed(p *entryRecord) time.Time {
+	if p != nil && r.hangsOn(*p) && p.Put.After(r.Renewed) {
+		return p.Put
+	}
+	return r.Renewed
+}
+
+// hangsOn reports whether a presence, which is the owner's, renews the lease: written by who wrote
+// the lease, and not ended.
+func (r leaseRecord) hangsOn(p entryRecord) bool {
+	said := said(p.Value)
+	return r.Presence != "" && r.Presence == said.Life && !said.Ended && r.Hash == p.Hash
+}
 
 // versioned is a record that says which form it has.
 type versioned interface{ version() int }
@@ -87,7 +106,7 @@ func encode(v any) []byte {
 
 func (r leaseRecord) lease(partition string, revision meta.Revision) processor.Lease {
 	return processor.Lease{
-		Partition: partition, Owner: r.Owner, Epoch: r.Epoch,
+		Partition: partition, Owner: r.Owner, Epoch: r.Epoch, Presence: r.Presence,
 		Acquired: r.Acquired, Renewed: r.Renewed, Version: versionOf(revision),
 	}
 }

@@ -69,7 +69,7 @@ func (c Caller) whoseLease(l leaseRecord, presence *entryRecord, up, now time.Ti
 	if l.Owner == "" {
 		return nobodys
 	}
-	return c.byPresence(l.judge(c, l.Renewed, up, now), presence)
+	return c.byPresence(l.judge(c, l.renewed(presence), up, now), presence)
 }
 
 // byPresence is what another's record is to who has the presence of the instance that it names: an

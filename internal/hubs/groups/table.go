@@ -172,6 +172,9 @@ func (g group) renewed(ctx context.Context) ([]processor.Lease, []datedEntry, er
 	}
 	presence, err := g.dated(ctx, presencePrefix)
 	for _, e := range presence {
+		if said(e.Value).Ended { // others have put it
+			continue
+		}
 		for i := range leases {
 			if l := &leases[i]; presencePrefix+l.Owner == e.key && e.Put.After(l.Renewed) {
 				l.Renewed = e.Put
@@ -218,14 +221,12 @@ func (o observation) instances(now time.Time) []Instance {
 		return byID[id]
 	}
 	for _, e := range o.presence {
+		said := said(e.Value)
+		if said.Ended {
+			continue
+		}
 		i := get(strings.TrimPrefix(e.key, presencePrefix))
-		i.Present, i.Seen = true, e.Put
-		var reported struct {
-			Started time.Time `json:"started"`
-		}
-		if json.Unmarshal(e.Value, &reported) == nil {
-			i.Started = reported.Started
-		}
+		i.Present, i.Seen, i.Started = true, e.Put, said.Started
 	}
 	for _, l := range o.leases {
 		if l.Owner == "" {

@@ -47,7 +47,8 @@ const (
 
 var codecs = []codec{
 	request(LeasesRequest{about}, `{"group":"$Default"}`),
-	request(ClaimRequest{about, []Lease{{Partition: "0"}, lease}}, `{"group":"$Default","leases":[{"partition":"0"},`+leaseWire+`]}`),
+	request(ClaimRequest{about, []Lease{{Partition: "0"}, {Partition: "1", Presence: "L"}, lease}},
+		`{"group":"$Default","leases":[{"partition":"0"},{"partition":"1","presence":"L"},`+leaseWire+`]}`),
 	request(CheckpointsRequest{about}, `{"group":"$Default"}`),
 	request(BeginRequest{about, lease}, `{"group":"$Default","lease":`+leaseWire+`}`),
 	request(SaveRequest{about, lease, point}, `{"group":"$Default","lease":`+leaseWire+`,"checkpoint":`+pointWire+`}`),
@@ -55,7 +56,7 @@ var codecs = []codec{
 	request(PutRequest{about, entry}, `{"group":"$Default","fact":`+entryWire+`}`),
 	request(RemoveRequest{about, entry}, `{"group":"$Default","fact":`+entryWire+`}`),
 	request(WatchRequest{about, "t-1"}, `{"group":"$Default","since":"t-1"}`),
-	reply(LeasesReply{[]Lease{lease}}, `{"leases":[`+leaseWire+`]}`),
+	reply(LeasesReply{[]Lease{lease}, true}, `{"leases":[`+leaseWire+`],"keepsPresence":true}`),
 	reply(ClaimReply{[]Lease{lease}, "in doubt"}, `{"leases":[`+leaseWire+`],"failed":"in doubt"}`),
 	reply(CheckpointsReply{[]Checkpoint{point}}, `{"checkpoints":[`+pointWire+`]}`),
 	reply(CheckpointReply{point}, `{"checkpoint":`+pointWire+`}`),

@@ -11,6 +11,7 @@ type Lease struct {
 	Partition string    `json:"partition"`
 	Owner     string    `json:"owner,omitempty"`
 	Epoch     int64     `json:"epoch,omitempty"`
+	Presence  string    `json:"presence,omitempty"` // only for yards that say KeepsPresence
 	Acquired  time.Time `json:"acquired,omitzero"`
 	Renewed   time.Time `json:"renewed,omitzero"`
 	Version   string    `json:"version,omitempty"`
@@ -35,7 +36,7 @@ type Entry struct {
 }
 
 func (l Lease) check() error {
-	return checkTexts(l.Partition, l.Owner, l.Version)
+	return checkTexts(l.Partition, l.Owner, l.Presence, l.Version)
 }
 
 func (c Checkpoint) check() error {

@@ -3,6 +3,9 @@ package groupwire
 // LeasesReply has all leases of the group.
 type LeasesReply struct {
 	Leases []Lease `json:"leases"`
+	// KeepsPresence: leases can hang on their owner's presence. Older yards refuse requests that
+	// say so of a lease.
+	KeepsPresence bool `json:"keepsPresence,omitempty"`
 }
 
 // ClaimReply has the leases that were written, as they are now.
