@@ -73,8 +73,8 @@ func call[T any](f *faulty, op string, fn func() (T, error)) (T, error) {
 }
 
 func (f *faulty) KeepsPresence() bool {
-	keeper, ok := f.Store.(processor.PresenceStore)
-	return ok && keeper.KeepsPresence()
+	renewing, ok := f.Store.(processor.PresenceStore)
+	return ok && renewing.KeepsPresence()
 }
 
 func (f *faulty) Leases(ctx context.Context, g processor.Group) ([]processor.Lease, error) {

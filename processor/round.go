@@ -216,8 +216,8 @@ func (c *coordinator) newcomers(ctx context.Context, leases []Lease, presences [
 
 // reconcile compares what we hold with what is recorded.
 func (c *coordinator) reconcile(w world) {
-	keeper, ok := c.store.(PresenceStore)
-	c.hang = ok && keeper.KeepsPresence() && w.knowLives()
+	renewing, ok := c.store.(PresenceStore)
+	c.hang = ok && renewing.KeepsPresence() && w.knowLives()
 	for id, h := range c.held {
 		l := w.leases[id]
 		if l.Owner == c.id && l.Epoch == h.lease.Epoch {

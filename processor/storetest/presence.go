@@ -12,17 +12,17 @@ var presenceTests = []test{
 }
 
 // keepsPresence reports whether the store says that it is one. It may have to read leases to know.
-func (f *fixture) keepsPresence() bool {
+func keepsPresence(f *fixture) bool {
 	f.Helper()
 	f.leases()
-	keeper, ok := f.store.(processor.PresenceStore)
-	return ok && keeper.KeepsPresence()
+	renewing, ok := f.store.(processor.PresenceStore)
+	return ok && renewing.KeepsPresence()
 }
 
 // hanging runs a test with a store that keeps presences; there is none of the others to be tested.
 func hanging(run func(f *fixture)) func(f *fixture) {
 	return func(f *fixture) {
-		if !f.keepsPresence() {
+		if !keepsPresence(f) {
 			f.Skip("leases of this store hang on nothing")
 		}
 		run(f)
@@ -32,7 +32,7 @@ func hanging(run func(f *fixture)) func(f *fixture) {
 func presenceKept(f *fixture) {
 	won := f.claimAll(hangs(lease("0", "a", 1), "LIFE1"), lease("1", "a", 1), hangs(lease("2", "b", 1), "LIFE2"))
 	for i, want := range []string{"LIFE1", "", "LIFE2"} {
-		f.wantPresence(won[i], want)
+		wantPresence(f, won[i], want)
 	}
 }
 
@@ -40,7 +40,7 @@ func presenceChanged(f *fixture) {
 	l := f.claim(lease("0", "a", 1))
 	for _, life := range []string{"LIFE1", "LIFE2", "", "LIFE1"} {
 		l = f.claim(hangs(l, life))
-		f.wantPresence(l, life)
+		wantPresence(f, l, life)
 	}
 }
 
@@ -49,9 +49,9 @@ func presenceReplaced(f *fixture) {
 	taken := hangs(lease("0", "b", 2), "LIFE2")
 	taken.Version = had.Version
 	taken = f.claim(taken)
-	f.wantPresence(taken, "LIFE2")
+	wantPresence(f, taken, "LIFE2")
 	taken.Owner, taken.Presence = "", ""
-	f.wantPresence(f.claim(taken), "")
+	wantPresence(f, f.claim(taken), "")
 }
 
 func presenceOfTheLeftOut(f *fixture) {
@@ -59,7 +59,7 @@ func presenceOfTheLeftOut(f *fixture) {
 	now := f.claim(old)
 	f.claimLost(hangs(old, "LIFE2"))
 	f.claimLost(hangs(old, ""))
-	f.wantPresence(now, "LIFE1")
+	wantPresence(f, now, "LIFE1")
 }
 
 func presenceUnderWork(f *fixture) {
@@ -81,7 +81,7 @@ func hangs(l processor.Lease, life string) processor.Lease {
 }
 
 // wantPresence wants the lease to hang on this, as it was given and as another process reads it.
-func (f *fixture) wantPresence(given processor.Lease, life string) {
+func wantPresence(f *fixture, given processor.Lease, life string) {
 	f.Helper()
 	read, err := f.peer().Leases(f.ctx, f.group)
 	if err != nil {
