@@ -243,7 +243,9 @@ func TestWhatDrainsForLongIsRenewed(t *testing.T) {
 			return b.Checkpoint(ctx)
 		})
 		after(time.Second)
-		w.start(w.config("b"), w.note)
+		other := w.config("b")
+		other.Handoff = time.Hour // it takes nothing by force
+		w.start(other, w.note)
 		go a.stop()
 		after(100 * time.Second)
 		testkit.Equal(t, w.lease("0").Owner, "a", "owner while the call goes on")
