@@ -161,9 +161,10 @@ type Engine struct {
 	busy    atomic.Int32  // how many partitions are committing
 	// reportedNoSpace is when the log was last told that storage is full, in Unix seconds.
 	reportedNoSpace atomic.Int64
-	groups          sync.Pool // *group
-	chunks          sync.Pool // *chunk: what cursors read into
-	tickets         sync.Pool // *ticket
+	holds           atomic.Int32 // how many hold what Trim allows to be removed
+	groups          sync.Pool    // *group
+	chunks          sync.Pool    // *chunk: what cursors read into
+	tickets         sync.Pool    // *ticket
 	// committers counts the goroutines that commit or work for the journal, and removals.
 	committers sync.WaitGroup
 

@@ -76,3 +76,54 @@ func (p *partition) fitsLocked(run eventlog.Run) error {
 	}
 	return nil
 }
+
+var _ eventlog.Skipper = (*partition)(nil)
+
+// SkipTo begins a segment at the number; see eventlog.Skipper. The one before ends where it ended, so
+// that readers find numbers missing between the two, as where a segment was damaged at its end.
+func (p *partition) SkipTo(ctx context.Context, next eventlog.Sequence) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.readyToWriteLocked(); err != nil {
+		return err
+	}
+	p.takeTokenLocked()
+	defer p.releaseTokenLocked()
+	switch {
+	case p.gone != nil:
+		return p.gone
+	case p.next != p.visible.next:
+		return fmt.Errorf("skip to %d in %s: imports are under way", next, p.id)
+	case next <= p.next || p.next == p.active.base:
+		return fmt.Errorf("skip to %d in %s: its segment begins with %d, and the next number is %d", next, p.id, p.active.base, p.next)
+	}
+	p.mu.Unlock()
+	err := p.skip(next)
+	p.mu.Lock()
+	if err != nil {
+		p.fenceLocked(err)
+		return fmt.Errorf("skip to %d in %s: %w", next, p.id, classify(err))
+	}
+	p.next, p.lastTime = p.visible.next, p.visible.lastTime
+	p.noteLocked()
+	return nil
+}
+
+// skip makes the active segment end where it does, and another begin at the number. The caller holds
+// the token.
+func (s *segments) skip(next eventlog.Sequence) error {
+	old := s.active
+	if err := s.seal(old); err != nil { // or the next start would look for more in it
+		return err
+	}
+	begun, err := s.createFile(segment.Tail{Next: int64(next), LastTime: old.tail.LastTime}, false)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.retireActiveLocked(begun)
+	old.stop = next
+	s.mu.Unlock()
+	old.unpin()
+	return nil
+}

@@ -12,7 +12,8 @@ import (
 // who uses a log provides it at each start. The partitions of a log share one, so that a change is
 // one step however many there are.
 type provided struct {
-	partitions int // guarded by Engine.mu: how many there are; 0: nobody has said
+	partitions int           // guarded by Engine.mu: how many there are; 0: nobody has said
+	kind       eventlog.Kind // guarded by Engine.mu: that of the first call
 	// retain is nil where nobody has said: then nothing is removed.
 	retain atomic.Pointer[eventlog.Retention]
 }
@@ -40,6 +41,9 @@ func (e *Engine) Provide(ctx context.Context, log string, shape eventlog.Shape) 
 		return err
 	}
 	l := e.logLocked(log)
+	if l.partitions == 0 {
+		l.kind = shape.Kind
+	}
 	l.partitions = max(l.partitions, shape.Partitions)
 	l.retain.Store(&shape.Retention)
 	return nil

@@ -108,7 +108,7 @@ func (s *segments) surplus(now time.Time) (*file, error) {
 	// smaller goes too: it would otherwise stay until the next append.
 	tooMuch := retain.Bytes > 0 && bytes > retain.Bytes && (oldest != s.active || bytes > s.segmentBytes())
 	tooOld := retain.Age > 0 && last.LastTime < now.Add(-retain.Age).UnixMilli()
-	trimmed := eventlog.Sequence(last.Next) <= trim
+	trimmed := eventlog.Sequence(last.Next) <= trim && s.e.holds.Load() == 0
 	if tooMuch || tooOld || trimmed {
 		return oldest, nil
 	}

@@ -1,0 +1,103 @@
+package disk_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// C7: a backup finds every log, also those that nobody has provided since the start.
+func TestLogsAreListed(t *testing.T) {
+	mem := vfs.NewMem()
+	e := mustOpen(t, config(disk.Always, mem))
+	logs := func() []eventlog.Described { return testkit.Value(e.Logs(t.Context()))(t) }
+	testkit.Equal(t, len(logs()), 0, "logs of an empty folder")
+
+	shape := eventlog.Shape{Partitions: 3, Kind: eventlog.KindParked, Retention: eventlog.Retention{Age: time.Hour}}
+	testkit.Must(t, e.Provide(t.Context(), "parked-1", shape))
+	for _, id := range []eventlog.PartitionID{{Log: "parked-1", Number: 1}, {Log: "orders", Number: 4}, {Log: "gone", Number: 0}} {
+		mustAppend(t, testkit.Value(e.Partition(id))(t), "x")
+	}
+	testkit.Must(t, e.Remove(t.Context(), "gone"))
+	unknown := eventlog.Described{Name: "orders", Shape: eventlog.Shape{Partitions: 5}}
+	testkit.Slices(t, logs(), []eventlog.Described{unknown, {Name: "parked-1", Shape: shape, Known: true}}, "while it is open")
+
+	testkit.Must(t, e.Close())
+	testkit.ErrorIs(t, testkit.Err(e.Logs(t.Context())), eventlog.ErrClosed, "of a closed one")
+	e = mustOpen(t, config(disk.Always, mem))
+	parked := eventlog.Described{Name: "parked-1", Shape: eventlog.Shape{Partitions: 2}}
+	testkit.Slices(t, logs(), []eventlog.Described{unknown, parked}, "after the next start")
+}
+
+// C7: what Trim allows to be removed stays while a backup reads; what retention removes does not.
+func TestHeldEventsStay(t *testing.T) {
+	e := mustOpen(t, config(disk.Always, vfs.NewMem()))
+	testkit.Run(t, e.Run)
+	p := mustPartition(t, e, eventlog.Retention{})
+	old := testkit.Value(e.Partition(eventlog.PartitionID{Log: "old", Number: 0}))(t)
+	fill(t, p, 0, 100)
+	fill(t, old, 0, 100)
+	first := func(p eventlog.Partition) eventlog.Sequence { return testkit.Value(p.Bounds(t.Context()))(t).First }
+	one, other := e.Hold(), e.Hold()
+	testkit.Must(t, p.Trim(t.Context(), 90))
+	testkit.Must(t, e.Provide(t.Context(), "old", eventlog.Shape{Partitions: 1, Retention: eventlog.Retention{Bytes: 40 << 10}}))
+	testkit.Eventually(t, "what retention removes to be removed", func() bool { return first(old) > 0 })
+	one()
+	one()
+	testkit.Must(t, p.Trim(t.Context(), 90))
+	testkit.Equal(t, first(p), 0, "the first event while one holds")
+	other()
+	testkit.Eventually(t, "what was held to be removed", func() bool { return first(p) > 0 })
+}
+
+// C7: numbers of lost events are left out of a restored partition, for its readers as for those of the
+// damaged one.
+func TestSkippedNumbersAreReportedAsLost(t *testing.T) {
+	for _, mode := range []disk.SyncMode{disk.Always, disk.Interval, disk.OS} {
+		t.Run(mode.String(), func(t *testing.T) {
+			mem := vfs.NewMem()
+			e := mustOpen(t, config(mode, mem))
+			p := mustPartition(t, e, eventlog.Retention{})
+			skipper := p.(eventlog.Skipper)
+			for _, next := range []eventlog.Sequence{-1, 0, 5} {
+				testkit.That(t, skipper.SkipTo(t.Context(), next) != nil, "an empty partition skips to %d", next)
+			}
+			fill(t, p, 0, 3)
+			for _, next := range []eventlog.Sequence{0, 2, 3} {
+				testkit.That(t, skipper.SkipTo(t.Context(), next) != nil, "it skips back to %d", next)
+			}
+			testkit.Must(t, skipper.SkipTo(t.Context(), 10))
+			wantGap(t, p, 3, 10, 10)
+			fill(t, p, 10, 12)
+			wantGap(t, p, 3, 10, 12)
+			testkit.Must(t, skipper.SkipTo(t.Context(), 20)) // at the end, too
+			testkit.Must(t, e.Close())
+
+			e = mustOpen(t, config(mode, mem))
+			p = mustPartition(t, e, eventlog.Retention{})
+			wantGap(t, p, 3, 10, 20)
+			mustAppend(t, p, "next")
+			got, err := readFrom(t, p, eventlog.At(20))
+			testkit.Must(t, err)
+			testkit.Slices(t, got, []string{"next"}, "behind the second gap")
+		})
+	}
+}
+
+// wantGap wants numbers to be missing, and the partition to go on at next.
+func wantGap(t *testing.T, p eventlog.Partition, from, to, next eventlog.Sequence) {
+	t.Helper()
+	if b := testkit.Value(p.Bounds(t.Context()))(t); b.First != 0 || b.Next != next {
+		t.Errorf("bounds %+v, want the next to be %d", b, next)
+	}
+	got, err := readFrom(t, p, eventlog.Earliest())
+	corrupt, ok := errors.AsType[*eventlog.CorruptError](err)
+	if len(got) != int(from) || !ok || corrupt.First != from || corrupt.Next != to {
+		t.Errorf("read %d events, then %v, want %d to %d to be lost", len(got), err, from, to-1)
+	}
+}
