@@ -130,3 +130,28 @@ func FuzzOpen(f *testing.F) {
 }
 
 var _ meta.Store = (*Store)(nil)
+
+// R5: what leaves the yard in a backup is sealed, also what was stored before there was a key, and says
+// by which key.
+func TestStoredEntriesAreSealed(t *testing.T) {
+	inner := metatest.NewMemory()
+	keys := keysOf(t, NewKey())
+	store := New(inner, keys)
+	for key, in := range map[string]meta.Store{"policies/old": inner, "policies/new": store, "hubs/h": store} {
+		_, err := in.CompareAndSet(t.Context(), key, 0, []byte("hunter2"))
+		testkit.Must(t, err)
+	}
+	var seen []string
+	testkit.Must(t, store.Stored(t.Context(), func(e meta.Entry) error {
+		seen = append(seen, e.Key)
+		id, sealed := KeyOf(e.Value)
+		testkit.Equal(t, sealed, e.Key != "hubs/h", "%s is sealed", e.Key)
+		testkit.Equal(t, keys.Has(id), sealed, "the key of %s is known", e.Key)
+		testkit.Equal(t, keysOf(t, NewKey()).Has(id), false, "another key is taken for that of %s", e.Key)
+		opened, _, err := keys.Open(e.Key, e.Value)
+		testkit.Must(t, err)
+		testkit.Equal(t, string(opened), "hunter2", "%s, opened", e.Key)
+		return nil
+	}))
+	testkit.Slices(t, seen, []string{"hubs/h", "policies/new", "policies/old"}, "entries")
+}

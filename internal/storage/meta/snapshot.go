@@ -1,0 +1,27 @@
+package meta
+
+import "context"
+
+// Snapshotter is a store that can give all entries as of one moment without having them in memory at
+// once. A store need not be one.
+type Snapshotter interface {
+	// Snapshot calls visit for every entry in byte order of the keys, as they all were at one moment
+	// between its call and the first visit, not older than what this process has seen acknowledged. An
+	// error of visit ends it and is given back. Changes go on meanwhile, but the store may grow by
+	// them, or have them wait when it does: visit is to be quick, and waits for no client.
+	Snapshot(ctx context.Context, visit func(Entry) error) error
+}
+
+// Snapshot visits the entries of any store: of one that is no Snapshotter as List gives them.
+func Snapshot(ctx context.Context, store Store, visit func(Entry) error) error {
+	if s, ok := store.(Snapshotter); ok {
+		return s.Snapshot(ctx, visit)
+	}
+	all, err := store.List(ctx, "")
+	for _, e := range all {
+		if err == nil {
+			err = visit(e)
+		}
+	}
+	return err
+}
