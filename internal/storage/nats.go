@@ -9,16 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/cluster/natswire"
 	"github.com/eventyard/eventyard/internal/sleep"
-	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/bodies"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/entries"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/logs"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natsstreams"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
-
-// ErrNotYet: this version cannot keep events on NATS servers.
-var ErrNotYet = errors.New("this version keeps no events on NATS servers yet: use a data folder")
 
 // NATS is how storage on NATS servers is opened.
 type NATS struct {
@@ -38,9 +37,6 @@ func openNATS(ctx context.Context, url string, cfg Config) (*Storage, error) {
 	if _, err := cfg.SecretKey.given(ctx); err != nil {
 		return nil, err
 	}
-	if cfg.natsLog == nil {
-		return nil, ErrNotYet
-	}
 	return joinNATS(ctx, settings, cfg)
 }
 
@@ -52,6 +48,8 @@ type natsNode struct {
 	report   connect.Report
 	entries  *entries.Store
 	bodies   *bodies.Store
+	streams  *natsstreams.Storage
+	engine   *logs.Engine
 	stop     context.CancelFunc // of following entries
 	followed sync.WaitGroup
 }
@@ -79,22 +77,14 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config) (_ *St
 	if err := n.load(ctx); err != nil {
 		return nil, err
 	}
-	log, closeLog, err := cfg.natsLog(ctx, n)
+	wire, err := natswire.New(n.conns.Control, settings.Yard)
 	if err != nil {
 		return nil, err
 	}
-	end := func() error { return errors.Join(closeLog(), n.close()) }
-	shared, err := Share(ctx, Parts{
-		Log: log, Meta: n.entries, Bodies: n.bodies, Engine: "nats", Local: n.report.Local, Close: end,
+	return Share(ctx, Parts{
+		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Engine: "nats", Local: n.report.Local, Close: n.close,
 	}, cfg)
-	if err != nil {
-		return nil, errors.Join(err, closeLog())
-	}
-	return shared, nil
 }
-
-// natsLog opens the log on the servers that a node has joined. Nothing gives one but tests.
-type natsLog func(ctx context.Context, n *natsNode) (log eventlog.Engine, closeLog func() error, err error)
 
 func (n *natsNode) check(ctx context.Context) (err error) {
 	n.report, err = n.conns.Check(ctx, n.cfg)
@@ -118,7 +108,15 @@ func (n *natsNode) load(ctx context.Context) (err error) {
 		return err
 	}
 	n.bodies = bodies.New(n.conns.Publish, n.conns.Read, bodies.Config{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas})
-	return n.patiently(ctx, n.bodies.Load)
+	if err := n.patiently(ctx, n.bodies.Load); err != nil {
+		return err
+	}
+	n.streams, err = natsstreams.Open(natsstreams.Conns(*n.conns), natsstreams.Config{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas})
+	if err != nil {
+		return err
+	}
+	n.engine = logs.New(logs.Config{Storage: n.streams, Store: n.entries, Replicas: n.cfg.Replicas, Log: n.log})
+	return nil
 }
 
 // sayEvery is how often it is said that the servers are waited for.
@@ -171,8 +169,14 @@ func inspectNATS(ctx context.Context, url string) (Findings, error) {
 
 // close ends all that is open, the last first.
 func (n *natsNode) close() (err error) {
+	if n.engine != nil {
+		err = n.engine.Close()
+	}
+	if n.streams != nil {
+		err = errors.Join(err, n.streams.Close())
+	}
 	if n.entries != nil {
-		err = n.entries.Close()
+		err = errors.Join(err, n.entries.Close())
 	}
 	if n.stop != nil {
 		n.stop()

@@ -9,17 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// C8: what is said wrongly is refused with a sentence before a server is asked, and so is all the rest
-// as long as there is no log.
+// C8: what is said wrongly is refused with a sentence before a server is asked.
 func TestStorageOnServersIsRefused(t *testing.T) {
 	key := SecretKey{Key: sealed.NewKey()}
 	for name, tt := range map[string]struct {
@@ -30,8 +27,6 @@ func TestStorageOnServersIsRefused(t *testing.T) {
 	}{
 		"a wrong setting": {url: "nats://a?replicas=2", key: key, says: "use 1, 3 or 5"},
 		"no secret key":   {url: "nats://a", want: ErrNoSecretKey},
-		"no log":          {url: "nats://a", key: key, want: ErrNotYet},
-		"with TLS":        {url: "tls://a", key: key, want: ErrNotYet},
 	} {
 		_, err := Open(t.Context(), tt.url, Config{SecretKey: tt.key})
 		testkit.That(t, err != nil && strings.Contains(err.Error(), tt.says), "%s: %v", name, err)
@@ -55,17 +50,10 @@ func TestErrorsHoldNoPassword(t *testing.T) {
 	}
 }
 
-// onServers is a config of a node whose events are its own.
+// onServers is the config of a node.
 func onServers(key string) Config {
 	return Config{
 		SecretKey: SecretKey{Key: key}, Log: testkit.Quiet(), NATS: NATS{Node: "test"},
-		natsLog: func(context.Context, *natsNode) (eventlog.Engine, func() error, error) {
-			engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: testkit.Quiet()})
-			if err != nil {
-				return nil, nil, err
-			}
-			return engine, engine.Close, nil
-		},
 	}
 }
 
@@ -92,6 +80,10 @@ func TestNodesShareServers(t *testing.T) {
 	testkit.Must(t, testkit.Err(here.Meta.CompareAndSet(t.Context(), "policies/a", 0, []byte("hunter2"))))
 	testkit.Must(t, there.Meta.Fresh(t.Context(), "policies/"))
 	testkit.Equal(t, string(testkit.Value(there.Meta.Get(t.Context(), "policies/a"))(t).Value), "hunter2", "read there")
+	testkit.Must(t, here.Log.Provide(t.Context(), "orders", eventlog.Shape{Partitions: 1}))
+	id := eventlog.PartitionID{Log: "orders"}
+	stored := testkit.Value(eventlog.Append(t.Context(), testkit.Value(here.Log.Partition(id))(t), eventlog.Batch{Events: []eventlog.Event{{Message: []byte("a")}}}))(t)
+	testkit.Equal(t, testkit.Value(testkit.Value(there.Log.Partition(id))(t).Sealed(t.Context()))(t).Last(), stored.First, "the last event there")
 	const name = "0123456789abcdef0123456789abcdef"
 	testkit.Must(t, testkit.Err(here.Bodies.Put(t.Context(), name, bytes.NewReader([]byte("a body")))))
 	body, _, err := there.Bodies.Open(t.Context(), name, 2, 4)
@@ -101,6 +93,9 @@ func TestNodesShareServers(t *testing.T) {
 	for _, s := range nodes {
 		testkit.Must(t, s.Close())
 	}
+	again := testkit.Value(Open(t.Context(), url, onServers(key)))(t)
+	testkit.Equal(t, testkit.Value(testkit.Value(again.Log.Partition(id))(t).Sealed(t.Context()))(t).Last(), stored.First, "the last event after a restart")
+	testkit.Must(t, again.Close())
 }
 
 // C8: servers that are not set up for a yard are refused, and an inspection finds out why.

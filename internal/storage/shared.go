@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
@@ -36,6 +37,8 @@ type Parts struct {
 	// Meta is the store without seals, and has been loaded.
 	Meta   meta.Store
 	Bodies Bodies
+	// Wire carries what nodes ask each other; nil: they ask nothing.
+	Wire cluster.Wire
 	// Engine is what clients are told of it.
 	Engine string
 	// Local: nobody beyond this machine can reach it.
@@ -78,7 +81,7 @@ func Share(ctx context.Context, parts Parts, cfg Config) (*Storage, error) {
 		end = func() error { return nil }
 	}
 	return &Storage{
-		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Keys: keys, Engine: parts.Engine, Local: parts.Local, close: end,
+		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Keys: keys, Engine: parts.Engine, Local: parts.Local, close: end,
 	}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
@@ -61,8 +62,6 @@ type Config struct {
 
 	// markIn is where the mark is written; nil means in the folder. For tests.
 	markIn vfs.FS
-	// natsLog opens the log on NATS servers; nil means that there is none. For tests.
-	natsLog natsLog
 }
 
 // Check tells what is wrong with the configuration by itself.
@@ -77,6 +76,8 @@ type Storage struct {
 	Meta meta.Store
 	// Bodies keeps the larger bodies of blobs; nil where they are files in the folder.
 	Bodies Bodies
+	// Wire carries what nodes that share the storage ask each other; nil where there is one alone.
+	Wire cluster.Wire
 	// Keys seal what else is secret in the folder; nil where they could not be made for want of
 	// space.
 	Keys *sealed.Keys

@@ -16,7 +16,7 @@ import (
 // time. What is not named here is sealed, so that a new kind of entry is safe unless somebody has
 // decided that it need not be.
 var plain = []string{
-	"hubs/", "groups/", "producers/", "records/", "blobs/",
+	"hubs/", "groups/", "logs/", "producers/", "records/", "blobs/",
 	"grid/cursors/", "grid/dead/", "poison/", "nodes/", "places/",
 }
 
