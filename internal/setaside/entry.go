@@ -50,9 +50,20 @@ var errConflicts = errors.New("the entry changed whenever it was to be written: 
 // and does not write into them. Neither what others changed meanwhile nor an earlier change whose
 // outcome was unknown is overwritten: then how is called again, with what is there.
 func (c Codec[T]) Change(ctx context.Context, store meta.Store, key string, from Entry[T], how func(*T)) (Entry[T], error) {
+	return c.ChangeUnless(ctx, store, key, from, func(value *T) error {
+		how(value)
+		return nil
+	})
+}
+
+// ChangeUnless is Change for a change that may be refused: an error of how's is returned, and nothing
+// is stored.
+func (c Codec[T]) ChangeUnless(ctx context.Context, store meta.Store, key string, from Entry[T], how func(*T) error) (Entry[T], error) {
 	for range maxConflicts {
 		next := from.Value
-		how(&next)
+		if err := how(&next); err != nil {
+			return from, err
+		}
 		value, err := c.Encode(next)
 		if err != nil {
 			return from, err

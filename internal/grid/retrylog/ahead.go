@@ -6,11 +6,13 @@ import (
 	"time"
 )
 
-// What all retry logs together read ahead, in bytes of memory, and the least for each. An entry
-// counts for at least heldBytes, so that this bounds their number too.
+// What all retry logs together read ahead, in bytes of memory, those of one shard where the yard has
+// several nodes, and the least for each. An entry counts for at least heldBytes, so that this bounds
+// their number too.
 const (
-	aheadBytes    = 8 << 20
-	aheadBytesMin = 64 << 10
+	aheadBytes        = 8 << 20
+	aheadBytesOfShard = 1 << 20
+	aheadBytesMin     = 64 << 10
 )
 
 // ahead is what a retry log has read and not handed out, the next due on top.

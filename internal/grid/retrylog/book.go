@@ -5,24 +5,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/setaside"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// Keys of the books.
+// Keys of the books. Where the yard has several nodes each shard has its own, which end in the
+// shard's name. Parked logs have a book for each shard in any case: few enough to be saved in one
+// round, enough for each to stay small with a hundred thousand parked logs.
 const (
-	retryLogsKey = "grid/tiers/cursors"
-	parkedUnder  = "grid/shelves/"
-	// parkedBooks is how many books parked logs are spread over: few enough to be saved in one
-	// round, enough for each to stay small with a hundred thousand parked logs.
-	parkedBooks = 64
+	retryLogsUnder = "grid/tiers/"
+	retryLogsKey   = retryLogsUnder + "cursors"
+	parkedUnder    = "grid/shelves/"
 )
 
 // cursor is what is stored of a queue: the number below which all is done, and, of a retry log, the
@@ -36,76 +36,138 @@ type cursor struct {
 // cursors are those of some queues, by the queues' names. They are not changed but replaced.
 type cursors map[string]cursor
 
-// bookRecord is the stored form of cursors.
-type bookRecord struct {
-	V       int     `json:"v"`
-	Cursors cursors `json:"cursors"`
+// content is what a book has. Epoch is that of the shard's holder who wrote it.
+type content struct {
+	V       int          `json:"v"`
+	Epoch   shards.Epoch `json:"epoch,omitempty"`
+	Cursors cursors      `json:"cursors"`
 }
 
-var bookCodec = setaside.Codec[cursors]{
-	Encode: func(all cursors) ([]byte, error) { return json.Marshal(bookRecord{V: 1, Cursors: all}) },
-	Decode: func(stored []byte) (cursors, error) {
-		var r bookRecord
-		err := json.Unmarshal(stored, &r)
-		if err == nil && r.V != 1 {
-			err = fmt.Errorf("it has format %d, this eventyard knows 1: use a newer one", r.V)
+var bookCodec = setaside.Codec[content]{
+	Encode: func(c content) ([]byte, error) {
+		c.V = 1
+		return json.Marshal(c)
+	},
+	Decode: func(stored []byte) (c content, err error) {
+		err = json.Unmarshal(stored, &c)
+		if err == nil && c.V != 1 {
+			err = fmt.Errorf("it has format %d, this eventyard knows 1: use a newer one", c.V)
 		}
-		return r.Cursors, err
+		return c, err
 	},
 }
 
-// book is one entry that has the cursors of some queues. This process alone writes it.
+// book is one entry that has the cursors of some queues. Only the holder of its shard writes it:
+// once a later one has begun, every change is shards.ErrLost.
 type book struct {
 	store meta.Store
 	key   string
+	epoch shards.Epoch
 	// entry is as stored. The holder of mu replaces it, so that looking does not wait for the
 	// store.
-	entry atomic.Pointer[setaside.Entry[cursors]]
+	entry atomic.Pointer[setaside.Entry[content]]
 
 	mu     sync.Mutex
 	doubt  bool              // guarded by mu: the last change gave an error, and may have been made
 	queues map[string]*queue // guarded by mu: those that may move
 }
 
-// openBooks reads them all.
-func openBooks(ctx context.Context, store meta.Store) ([]*book, error) {
-	entries, err := store.List(ctx, parkedUnder)
+// books are those of the retry logs and, by shard, of the parked logs. Of a shard that is not held
+// here there is none.
+type books struct {
+	waiting *book
+	parked  [shards.Count]*book
+}
+
+// all gives those there are.
+func (b *books) all() []*book {
+	return slices.DeleteFunc(append([]*book{b.waiting}, b.parked[:]...), func(b *book) bool { return b == nil })
+}
+
+// openBooks reads them: all, or those of one shard, which its holder begins.
+func openBooks(ctx context.Context, store meta.Store, held *shards.Held) (*books, error) {
+	found, err := findBooks(ctx, store, held)
 	if err != nil {
 		return nil, err
 	}
-	first, err := store.Get(ctx, retryLogsKey)
-	if err != nil && !errors.Is(err, meta.ErrNotFound) {
-		return nil, err
+	books, key, epoch := &books{}, retryLogsKey, shards.Epoch(0)
+	if held != nil {
+		key, epoch = retryLogsUnder+held.Name(), held.Epoch
 	}
-	entries = append(entries, first)
-	keys := []string{retryLogsKey}
-	for i := range parkedBooks {
-		keys = append(keys, fmt.Sprintf("%s%02x", parkedUnder, i))
-	}
-	var books []*book
-	for _, key := range keys {
-		b, entry := &book{store: store, key: key, queues: make(map[string]*queue)}, setaside.Entry[cursors]{}
-		if at := slices.IndexFunc(entries, func(e meta.Entry) bool { return e.Key == key }); at >= 0 {
-			if entry, err = bookCodec.Read(entries[at]); err != nil {
-				return nil, err
-			}
+	books.waiting = newBook(store, key, epoch)
+	for shard := range books.parked {
+		if held == nil || held.Shard == shard {
+			books.parked[shard] = newBook(store, parkedUnder+shards.Held{Shard: shard}.Name(), epoch)
 		}
-		b.entry.Store(&entry)
-		books = append(books, b)
+	}
+	for _, b := range books.all() {
+		if err := b.begin(ctx, found[b.key]); err != nil {
+			return nil, err
+		}
 	}
 	return books, nil
 }
 
+// findBooks reads what is stored of the books: all parked logs' at once, or those of one shard.
+func findBooks(ctx context.Context, store meta.Store, held *shards.Held) (map[string]meta.Entry, error) {
+	found, keys := make(map[string]meta.Entry), []string{retryLogsKey}
+	if held != nil {
+		keys = []string{retryLogsUnder + held.Name(), parkedUnder + held.Name()}
+	} else {
+		entries, err := store.List(ctx, parkedUnder)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			found[e.Key] = e
+		}
+	}
+	for _, key := range keys {
+		e, err := store.Get(ctx, key)
+		if err == nil {
+			found[key] = e
+		} else if !errors.Is(err, meta.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func newBook(store meta.Store, key string, epoch shards.Epoch) *book {
+	return &book{store: store, key: key, epoch: epoch, queues: make(map[string]*queue)}
+}
+
+// begin takes over what is stored; the zero entry: nothing is. The holder of a shard writes it once,
+// under its epoch, so that what it has read is the last that any holder before has written or will.
+func (b *book) begin(ctx context.Context, stored meta.Entry) error {
+	entry := setaside.Entry[content]{}
+	if stored.Revision != 0 {
+		var err error
+		if entry, err = bookCodec.Read(stored); err != nil {
+			return err
+		}
+	}
+	b.entry.Store(&entry)
+	if b.epoch == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changeLocked(ctx, func(cursors) {})
+}
+
 // parkedBook is where a subscription's parked log has its cursor. It must never change.
 func (t *Logs) parkedBook(subscription string) *book {
-	hash := fnv.New32a()
-	hash.Write([]byte(subscription))
-	return t.books[1+hash.Sum32()%parkedBooks]
+	b := t.books.parked[shards.Of(subscription)]
+	if b == nil {
+		panic("retrylog: subscription " + subscription + " is of a shard that these logs are not of")
+	}
+	return b
 }
 
 // find gives a queue's cursor, without waiting.
 func (b *book) find(name string) (cursor, bool) {
-	c, ok := b.entry.Load().Value[name]
+	c, ok := b.entry.Load().Value.Cursors[name]
 	return c, ok
 }
 
@@ -141,7 +203,7 @@ func (b *book) save(ctx context.Context) ([]*queue, error) {
 	moved := cursors{}
 	var queues []*queue
 	for name, q := range b.queues {
-		if now := q.cursor(); now != b.entry.Load().Value[name] {
+		if now := q.cursor(); now != b.entry.Load().Value.Cursors[name] {
 			moved[name] = now
 			queues = append(queues, q)
 		}
@@ -154,11 +216,15 @@ func (b *book) save(ctx context.Context) ([]*queue, error) {
 
 // changeLocked makes a change to a copy of the cursors and stores that.
 func (b *book) changeLocked(ctx context.Context, how func(cursors)) error {
-	next, err := bookCodec.Change(ctx, b.store, b.key, *b.entry.Load(), func(all *cursors) {
-		if *all = maps.Clone(*all); *all == nil {
-			*all = cursors{}
+	next, err := bookCodec.ChangeUnless(ctx, b.store, b.key, *b.entry.Load(), func(c *content) error {
+		if err := b.epoch.Over(c.Epoch); err != nil {
+			return err
 		}
-		how(*all)
+		if c.Epoch, c.Cursors = b.epoch, maps.Clone(c.Cursors); c.Cursors == nil {
+			c.Cursors = cursors{}
+		}
+		how(c.Cursors)
+		return nil
 	})
 	if b.doubt = err != nil; b.doubt {
 		return fmt.Errorf("store %s: %w", b.key, err)

@@ -80,7 +80,7 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 		y.run()
 		done(y.wantAfter(time.Second, "a b"))
 		time.Sleep(time.Minute)
-		if at, _ := y.books[0].find(retryLogName(1)); at.Next != 5 {
+		if at, _ := y.books.waiting.find(retryLogName(1)); at.Next != 5 {
 			t.Errorf("the cursor is at %d, want 5", at.Next)
 		}
 		testkit.Equal(t, testutil.ToFloat64(y.metrics.damaged), 3, "told as damaged")
@@ -114,7 +114,7 @@ func TestDeliveriesOfANewerRelease(t *testing.T) {
 		doneAll(y.wantTaken(parked, 10, 1000, "c d"))
 		y.wantLen(parked, 1)
 		time.Sleep(time.Minute)
-		for name, b := range map[string]*book{retryLogName(1): y.books[0], "s": y.parkedBook("s")} {
+		for name, b := range map[string]*book{retryLogName(1): y.books.waiting, "s": y.parkedBook("s")} {
 			if at, _ := b.find(name); at.Next != 1 {
 				t.Errorf("the cursor of %s is at %d, behind what a newer release has put", name, at.Next)
 			}
@@ -160,7 +160,7 @@ func TestADamagedSegmentIsPassed(t *testing.T) {
 				}
 				done(got)
 				time.Sleep(time.Minute)
-				if at, _ := y.books[0].find(retryLogName(1)); at.Next != 300 {
+				if at, _ := y.books.waiting.find(retryLogName(1)); at.Next != 300 {
 					t.Errorf("the cursor is at %d", at.Next)
 				}
 			})

@@ -51,7 +51,11 @@ type retryLog struct {
 
 func newRetryLog(t *Logs, position int, wait time.Duration, shape eventlog.Shape, room int) *retryLog {
 	r := &retryLog{position: position, wait: wait, ahead: ahead{room: room}}
-	r.init(t, eventlog.PartitionID{Log: retryLogsLog, Number: position}, shape, t.books[0], retryLogName(position))
+	log := retryLogsLog
+	if held := t.cfg.Held; held != nil {
+		log += "-" + held.Name()
+	}
+	r.init(t, eventlog.PartitionID{Log: log, Number: position}, shape, t.books.waiting, retryLogName(position))
 	r.waitMS = wait.Milliseconds()
 	r.atEnd = !r.used.Load()
 	r.opened, r.finished = r.toCount, r.uncount

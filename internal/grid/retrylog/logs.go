@@ -21,7 +21,8 @@
 //
 // # What it costs
 //
-// What waits costs disk, and of memory 8 MiB or so for all retry logs together. An entry that is
+// What waits costs disk, and of memory 8 MiB or so for all retry logs together (1 MiB for those of a
+// shard, of which a node may hold many). An entry that is
 // not done keeps its log from its number on: all that was put behind it stays on disk, and is
 // handed out again by the next process, done or not. There is no other bound to either. So whoever
 // takes entries is not to keep one for long, but to put it somewhere else: into another retry log,
@@ -30,7 +31,7 @@
 // # What is stored
 //
 // Logs are "grid-tiers", partition n for the nth wait of the ladder, and "shelf-ID", partition 0.
-// Each batch holds stored pending deliveries. They are trimmed by their cursors alone. The cursors
+// Where the yard has several nodes each shard has retry logs of its own, "grid-tiers-SHARD". Each batch holds stored pending deliveries. They are trimmed by their cursors alone. The cursors
 // of all retry logs are one entry, those of parked logs are spread over 64, so that however many
 // parked logs are in use the store has little to write. A log without a cursor has never been used:
 // the first Put writes the cursor before it writes the log, and nobody opens logs that do not
@@ -58,6 +59,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
@@ -72,6 +74,10 @@ type Config struct {
 	// 1]. nil Jitter: none; Spread zero: 0.1. Many goroutines may call it at once.
 	Jitter func() float64
 	Spread float64
+	// Held is the shard that the logs are of, where the yard has several nodes: they are for its
+	// subscriptions alone, and Open is how its holder begins. nil: those of all subscriptions, whose
+	// only user is this process.
+	Held *shards.Held
 	// Log takes what an operator should know; nil means slog.Default().
 	Log *slog.Logger
 	// Metrics registers the counters; nil means none.
@@ -113,9 +119,8 @@ type Logs struct {
 	// now is the wall clock; changed by tests only.
 	now func() time.Time
 	// logs are the ladder's, and behind them those that a longer ladder once had.
-	logs []*retryLog
-	// books have the cursors: of retry logs the first, of parked logs the others.
-	books []*book
+	logs  []*retryLog
+	books *books
 	// seen is when Run last looked at the clock; of its goroutine.
 	seen time.Time
 	// wake tells Run that there is something to read, dirty its saver that a cursor has moved.
@@ -126,13 +131,15 @@ type Logs struct {
 	parkedLogs map[string]*Parked // guarded by mu
 }
 
-// Open finds the cursors. It starts no goroutine and opens no log.
+// Open finds the cursors. It starts no goroutine and opens no log. Of a shard it writes them once
+// under the holder's epoch: once it has returned nobody who held the shard before moves them, and
+// shards.ErrLost is the answer if a later holder has begun.
 func Open(ctx context.Context, cfg Config) (*Logs, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	books, err := openBooks(ctx, cfg.Meta)
+	books, err := openBooks(ctx, cfg.Meta, cfg.Held)
 	if err != nil {
 		return nil, fmt.Errorf("open retry logs: %w", err)
 	}
@@ -141,19 +148,23 @@ func Open(ctx context.Context, cfg Config) (*Logs, error) {
 		wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1), parkedLogs: make(map[string]*Parked),
 	}
 	// The retry logs are those of the ladder, and those that only the book still knows.
-	known := books[0].entry.Load().Value
+	known := books.waiting.entry.Load().Value.Cursors
 	positions := len(cfg.Ladder)
 	for name := range known {
 		positions = max(positions, retryLogPosition(name)+1)
 	}
 	// The waits are partitions of one log, which has to keep what waits longest.
 	shape := eventlog.Shape{Partitions: positions, Kind: eventlog.RetryKind(cfg.Ladder[len(cfg.Ladder)-1])}
+	room := aheadBytes
+	if cfg.Held != nil {
+		room = aheadBytesOfShard
+	}
 	for position := range positions {
 		wait := time.Duration(known[retryLogName(position)].WaitMS) * time.Millisecond
 		if position < len(cfg.Ladder) {
 			wait = cfg.Ladder[position]
 		}
-		t.logs = append(t.logs, newRetryLog(t, position, wait, shape, max(aheadBytes/positions, aheadBytesMin)))
+		t.logs = append(t.logs, newRetryLog(t, position, wait, shape, max(room/positions, aheadBytesMin)))
 	}
 	if err := t.metrics.register(cfg.Metrics, t); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -29,7 +30,8 @@ const (
 // when it ends. take must dispose of the entries quickly: to memory, or to a parked log. One call
 // at a time.
 //
-// It carries on whatever the storage does, and gives an error only where that was closed.
+// It carries on whatever the storage does, and gives an error only where that was closed, or where the
+// shard that the logs are of has another holder: shards.ErrLost.
 func (t *Logs) Run(ctx context.Context, take func(ctx context.Context, due []Entry)) error {
 	if !t.running.CompareAndSwap(false, true) {
 		return errors.New("run retry logs: they run already")
@@ -37,11 +39,19 @@ func (t *Logs) Run(ctx context.Context, take func(ctx context.Context, due []Ent
 	defer t.running.Store(false)
 	inner, cancel := context.WithCancel(ctx)
 	var others sync.WaitGroup
+	var lost error // set before others have ended
 	others.Go(func() { t.countAll(inner) })
-	others.Go(func() { t.saveWhileMoving(inner) })
-	err := t.handOut(ctx, take)
+	others.Go(func() {
+		if lost = t.saveWhileMoving(inner); lost != nil {
+			cancel()
+		}
+	})
+	err := t.handOut(inner, take)
 	cancel()
 	others.Wait()
+	if lost != nil {
+		return fmt.Errorf("run retry logs: %w", lost)
+	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
 	defer cancel()
 	if err := t.Save(last); err != nil {
@@ -126,17 +136,20 @@ func (t *Logs) nextDue(now time.Time) (best *retryLog) {
 	return best
 }
 
-// saveWhileMoving saves cursors when they move, and then not for a while.
-func (t *Logs) saveWhileMoving(ctx context.Context) {
+// saveWhileMoving saves cursors when they move, and then not for a while. Its error is
+// shards.ErrLost.
+func (t *Logs) saveWhileMoving(ctx context.Context) error {
 	wait := saveEvery
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-t.dirty:
 		}
 		if err := t.Save(ctx); err == nil {
 			wait = saveEvery
+		} else if errors.Is(err, shards.ErrLost) {
+			return err
 		} else if ctx.Err() == nil {
 			wait = min(2*wait, maxPause)
 			t.log.Warn("cursors of waiting events not saved, they are tried again", "in", wait, "error", err)
@@ -150,7 +163,7 @@ func (t *Logs) saveWhileMoving(ctx context.Context) {
 // it in time; it is for those whose entries are done after Run has ended.
 func (t *Logs) Save(ctx context.Context) error {
 	var errs []error
-	for _, b := range t.books {
+	for _, b := range t.books.all() {
 		moved, err := b.save(ctx)
 		if err != nil {
 			errs = append(errs, err)

@@ -96,8 +96,8 @@ func TestStorm(t *testing.T) {
 		y.wantLen(y.Parked(subscription), 0)
 		testkit.Equal(t, len(y.Waiting(subscription)), 0, "left of %s", subscription)
 	}
-	for _, b := range y.books {
-		for name := range b.entry.Load().Value {
+	for _, b := range y.books.all() {
+		for name := range b.entry.Load().Value.Cursors {
 			if name[0] == 'd' {
 				t.Errorf("the cursor of %s is left", name)
 			}

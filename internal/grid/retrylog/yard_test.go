@@ -95,7 +95,7 @@ func (y *yard) crash(after *vfs.Mem) {
 	y.t.Helper()
 	dead := metatest.NewFaulty(metatest.NewMemory()) // that of a process that has ended
 	dead.Inject(func(metatest.Op) error { return meta.ErrClosed })
-	for _, b := range y.books {
+	for _, b := range y.books.all() {
 		b.mu.Lock()
 		b.store = dead
 		b.mu.Unlock()
