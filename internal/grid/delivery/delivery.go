@@ -140,7 +140,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	s.budget = newBudget(cfg.MemoryBytes, s.clock)
 	s.pumps.crew = &s.crew
-	found, err := readCursors(ctx, cfg.Meta)
+	found, err := readCursors(ctx, cfg.Meta, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/watermark"
-	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // reconciler keeps sources, lanes and endpoints what the definitions say they should be, and
@@ -231,10 +230,7 @@ func (r *reconciler) forget(ctx context.Context, snap *topics.Snapshot) {
 	}
 	for position := range r.cursors.records {
 		if !left[position.source] && r.sources[position.source] == nil && len(snap.BySource[position.source]) == 0 {
-			err := r.cursors.meta.Delete(ctx, cursorKey(position.source, position.partition), r.cursors.records[position].revision)
-			if err == nil || errors.Is(err, meta.ErrNotFound) { // else it is left for another time
-				delete(r.cursors.records, position)
-			}
+			r.cursors.remove(ctx, position)
 		}
 	}
 }
@@ -266,7 +262,7 @@ func (r *reconciler) saveAll(ctx context.Context) (all bool) {
 // cursorsOf lists the marks of all lanes, and those of deleted subscriptions of which something
 // is left that has to be removed.
 func (r *reconciler) cursorsOf(src *source, partition int) []byte {
-	value := append(make([]byte, 0, 1+len(src.lanes)*20), cursorVersion)
+	value := beginCursors(r.cursors.epoch, len(src.lanes))
 	for _, id := range slices.Sorted(maps.Keys(src.lanes)) {
 		value = appendCursor(value, id, src.lanes[id].low(partition))
 	}

@@ -85,7 +85,7 @@ func (y *yard) cursors(topic string) string {
 	y.t.Helper()
 	its, err := y.topics.Topic(topic)
 	testkit.Must(y.t, err)
-	e, err := y.Memory.Get(y.t.Context(), cursorKey(its.ID, 0))
+	e, err := y.Memory.Get(y.t.Context(), cursorPrefix+its.ID+"/0")
 	testkit.Must(y.t, err)
 	return string(e.Value)
 }
@@ -264,7 +264,7 @@ func TestTheCursorsOfAllSubscriptionsFitOneEntry(t *testing.T) {
 		value = appendCursor(value, id, want[id])
 	}
 	testkit.Check(t, meta.CheckValue(value))
-	if got, err := parseCursors(value); err != nil || !maps.Equal(got, want) {
+	if _, got, err := parseCursors(value); err != nil || !maps.Equal(got, want) {
 		t.Errorf("%d of %d came back, %v", len(got), len(want), err)
 	}
 }
@@ -272,24 +272,26 @@ func TestTheCursorsOfAllSubscriptionsFitOneEntry(t *testing.T) {
 func FuzzCursors(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{cursorVersion})
-	f.Add([]byte{2, 1})
+	f.Add([]byte{cursorVersionEpoch, 0})
+	f.Add([]byte{cursorVersionEpoch, 0xff, 0xff})
+	f.Add(appendCursor(beginCursors(math.MaxInt64, 1), "abcdefghijklm", 5))
 	f.Add(appendCursor(appendCursor([]byte{cursorVersion}, "abcdefghijklm", 5), "nopqrstuvwxyz", math.MaxInt64))
 	f.Add([]byte{cursorVersion, 200, 'a'})
 	f.Add([]byte{cursorVersion, 1, 'a', 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		marks, err := parseCursors(b)
+		epoch, marks, err := parseCursors(b)
 		if err != nil {
 			return
 		}
-		value := []byte{cursorVersion}
+		value := beginCursors(epoch, len(marks))
 		for id, mark := range marks {
 			if mark < 0 {
 				t.Fatalf("%q has mark %d", id, mark)
 			}
 			value = appendCursor(value, id, mark)
 		}
-		if again, err := parseCursors(value); err != nil || !maps.Equal(again, marks) {
-			t.Errorf("%v became %v, %v", marks, again, err)
+		if same, again, err := parseCursors(value); err != nil || same != epoch || !maps.Equal(again, marks) {
+			t.Errorf("%v of epoch %d became %v of %d, %v", marks, epoch, again, same, err)
 		}
 	})
 }

@@ -171,7 +171,7 @@ func TestCursorsAreSavedWhenTheyCanBe(t *testing.T) {
 		after(10 * time.Second)
 		fail.Store(false)
 		after(2 * time.Second)
-		if marks, err := parseCursors([]byte(y.cursors("orders"))); err != nil || marks[id] != 5 {
+		if _, marks, err := parseCursors([]byte(y.cursors("orders"))); err != nil || marks[id] != 5 {
 			t.Errorf("cursors %v, %v", marks, err)
 		}
 		y.restart()
