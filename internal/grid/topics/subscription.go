@@ -127,6 +127,20 @@ func (k *Registry) Delete(ctx context.Context, source Source, name string) error
 	return nil
 }
 
+// Deleted reports whether a subscription that existed does no more, whatever this node has heard of
+// it: it reads the store, as it is by now (meta.Store.Fresh). Other nodes tell of changes in time, but
+// nothing is removed for good on the strength of what was not heard yet.
+func (k *Registry) Deleted(ctx context.Context, id string) (bool, error) {
+	if err := k.subscriptions.Fresh(ctx, subscriptionsPrefix); err != nil {
+		return false, err
+	}
+	all, err := k.subscriptions.List(ctx, subscriptionsPrefix)
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(all, func(i mirror.Item[*record]) bool { return i.Value.ID == id }), nil
+}
+
 // DisableAt makes a subscription Disabled because the endpoint of a URL asked for it. One that is
 // neither Active nor Paused, or has another endpoint by now, stays as it is: it was not meant.
 func (k *Registry) DisableAt(ctx context.Context, id, url, why string) error {

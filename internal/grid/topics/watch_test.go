@@ -49,6 +49,32 @@ func TestChangesReachOtherNodes(t *testing.T) {
 	})
 }
 
+// C2: whether a subscription was deleted is the store's to say, not that of a node that may not have
+// heard of it.
+func TestDeletedAsksTheStore(t *testing.T) {
+	y := newYard(t)
+	k, late := y.open(t, Config{}), y.open(t, Config{Meta: y.Meta}) // which does not run, and so hears of nothing
+	mustTopic(t, k, "orders")
+	sub := mustCreate(t, k, topic("orders"), "mailer", hook(example))
+	if late.Snapshot().Subscriptions[sub.ID] != nil {
+		t.Fatal("the other node has heard of it")
+	}
+	testkit.Equal(t, testkit.Value(late.Deleted(t.Context(), sub.ID))(t), false, "it is there")
+	testkit.Must(t, k.Delete(t.Context(), topic("orders"), "mailer"))
+	testkit.Equal(t, testkit.Value(late.Deleted(t.Context(), sub.ID))(t), true, "it was deleted")
+	mustCreate(t, k, topic("orders"), "mailer", hook(example))
+	testkit.Equal(t, testkit.Value(late.Deleted(t.Context(), sub.ID))(t), true, "another has its name")
+	for _, kind := range []metatest.OpKind{metatest.OpFresh, metatest.OpList} {
+		y.Meta.Inject(func(op metatest.Op) error {
+			if op.Kind == kind {
+				return meta.ErrUnavailable
+			}
+			return nil
+		})
+		testkit.ErrorIs(t, testkit.Err(late.Deleted(t.Context(), sub.ID)), meta.ErrUnavailable, "nobody knows")
+	}
+}
+
 var errBroken = errors.New("no such store")
 
 // Where either of them cannot be watched the registry says so, and follows neither.
