@@ -75,7 +75,7 @@ func (f *filling) catching(t *track) *catching {
 	l := f.lane
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.gone || l.memory.full || l.terms.filter == nil || t.joined.Load() || time.Now().Before(t.after) {
+	if l.gone || l.moved || l.memory.full || l.terms.filter == nil || t.joined.Load() || time.Now().Before(t.after) {
 		return nil
 	}
 	c := &catching{filling: f, l: l, t: t, terms: l.terms, version: t.version, position: t.position, next: t.mark.Next()}
@@ -150,7 +150,7 @@ func (c *catching) takeOne(run *eventlog.Run, n int64) bool {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t.version != c.version || l.gone {
+	if t.version != c.version || l.gone || l.moved {
 		return false
 	}
 	m := &l.memory

@@ -493,7 +493,7 @@ func TestAParkedLogInTroubleWithoutALane(t *testing.T) {
 		defer cancel()
 		done := false
 		p := pending.Delivery{Subscription: id, Attempts: 1, Published: time.Now(), Alive: time.Now(), Event: eventOf("due")}
-		s.take(ctx, []retrylog.Entry{{Delivery: p, Done: func() { done = true }}})
+		s.whole.take(ctx, []retrylog.Entry{{Delivery: p, Done: func() { done = true }}})
 		if ctx.Err() != nil || !done {
 			t.Error("what is due for others was held up")
 		}

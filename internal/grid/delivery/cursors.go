@@ -104,7 +104,8 @@ type cursors struct {
 type cursorRecord struct {
 	revision meta.Revision
 	value    []byte
-	// marks are those that were found at the start and have not been taken over by lanes.
+	// marks are those that were found at the start and have not been taken over by lanes. They stay in
+	// the value.
 	marks saved
 }
 
@@ -181,6 +182,15 @@ func (c *cursors) startOf(sub *topics.Subscription, source string, partition int
 		return sub.Starts[partition], true
 	}
 	return 0, false
+}
+
+// taken says that a lane has a subscription's marks, or that nobody needs them any more.
+func (c *cursors) taken(source, id string) {
+	for position, record := range c.records {
+		if position.source == source {
+			delete(record.marks, id)
+		}
+	}
 }
 
 // maxConflicts is how often a value is written anew. What conflicts is a late write of another, of

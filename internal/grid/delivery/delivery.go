@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -36,6 +37,9 @@ type Topics interface {
 	OnChange(f func()) (stop func())
 	Log(t *topics.Topic) (eventlog.Partition, error)
 	DisableAt(ctx context.Context, id, url, why string) error
+	// Deleted reports whether a subscription that existed does no more, whatever this node has heard
+	// of it. It asks the store, and may write to it.
+	Deleted(ctx context.Context, id string) (bool, error)
 }
 
 // Broker is what delivery needs of the broker, for source hubs.
@@ -60,12 +64,15 @@ type Dead interface {
 
 // Config is what the service works with.
 type Config struct {
-	Meta      meta.Store
-	Topics    Topics
-	Broker    Broker
-	Sender    Sender
-	Dead      Dead
+	Meta   meta.Store
+	Topics Topics
+	Broker Broker
+	Sender Sender
+	Dead   Dead
+	// RetryLogs are those of all subscriptions, of a yard on one machine. Where it has several nodes
+	// they are nil, and OpenLogs opens those of a shard, as retrylog.Open does with its Held.
 	RetryLogs *retrylog.Logs
+	OpenLogs  func(ctx context.Context, held shards.Held) (*retrylog.Logs, error)
 	// Probation says when endpoints are put aside.
 	Probation retry.Probation
 	// QueueEvents and QueueBytes bound what one lane has in memory (zero: 1,000 and 1 MiB),
@@ -106,11 +113,11 @@ type Service struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *metrics
-	crew    crew
-	clock   *clock
-	budget  *budget
-	pumps   pumps
-	late    lates
+	// crew are those who work for all holdings.
+	crew   crew
+	clock  *clock
+	budget *budget
+	late   lates
 	// complained is the second in which an unreadable event was last logged.
 	complained atomic.Int64
 	// loops bounds how often an event that went round is logged.
@@ -122,6 +129,11 @@ type Service struct {
 	changed, unsaved chan struct{}
 
 	reconciler *reconciler // Run's goroutine's, and Open's before
+	// whole is the holding of a yard on one machine; nil: Serve is called for each shard.
+	whole *holding
+	// requests are what Run's goroutine is to do for those who serve shards. serving counts these.
+	requests chan func()
+	serving  serving
 
 	mu    sync.RWMutex
 	lanes map[string]*lane // by subscription; guarded by mu
@@ -129,25 +141,27 @@ type Service struct {
 
 // Open finds where each subscription stands. It starts no goroutine.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
-	if cfg.Meta == nil || cfg.Topics == nil || cfg.Broker == nil || cfg.Sender == nil || cfg.Dead == nil || cfg.RetryLogs == nil {
+	if cfg.Meta == nil || cfg.Topics == nil || cfg.Broker == nil || cfg.Sender == nil || cfg.Dead == nil || (cfg.RetryLogs == nil) == (cfg.OpenLogs == nil) {
 		return nil, errors.New("open delivery: definitions, a broker, a meta store, a sender, dead letters and retry logs are required")
 	}
 	cfg = cfg.withDefaults()
 	s := &Service{
 		cfg: cfg, log: cfg.Log, clock: newClock(), stopping: make(chan struct{}),
 		changed: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
-		lanes: make(map[string]*lane), loops: rate.Sometimes{Interval: time.Minute},
+		lanes: make(map[string]*lane), loops: rate.Sometimes{Interval: time.Minute}, requests: make(chan func()),
 	}
 	s.budget = newBudget(cfg.MemoryBytes, s.clock)
-	s.pumps.crew = &s.crew
-	found, err := readCursors(ctx, cfg.Meta, nil)
-	if err != nil {
-		return nil, err
+	s.reconciler = newReconciler(s)
+	var err error
+	if cfg.RetryLogs != nil {
+		if s.whole, err = s.newHolding(ctx, nil, cfg.RetryLogs); err != nil {
+			return nil, err
+		}
+		s.reconciler.adopt(s.whole)
 	}
 	if s.metrics, err = newMetrics(s, cfg.Metrics); err != nil {
 		return nil, err
 	}
-	s.reconciler = newReconciler(s, found)
 	s.reconciler.reconcile(ctx)
 	if s.reconciler.ahead {
 		return nil, errors.New("open delivery: cursors that are ahead of their logs cannot be put right, see the log and try again")

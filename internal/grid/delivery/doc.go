@@ -54,7 +54,7 @@
 // # What is durable
 //
 // The happy path writes nothing but, once a second, the marks of all lanes of a partition as one
-// entry: below a lane's mark everything is delivered, given up, or kept elsewhere. An event is
+// entry (of a shard, up to four entries, the stalest first): below a lane's mark everything is delivered, given up, or kept elsewhere. An event is
 // finished only when that is so: after the retry log, the parked log or the dead letters have it
 // durably. If they do not take it (a full disk), the worker keeps it and tries again, and the lane
 // stands still in the end; nothing is passed over. A crash, at any point, repeats what was done
@@ -73,6 +73,19 @@
 // schedule, and holds back its key alone; it uses no retry log, so that its attempts begin anew
 // after a crash. The queue's bounds are the window: once it is full of keys that wait, the others
 // wait, too.
+//
+// # Shards
+//
+// A holding is the subscriptions that are delivered here under one epoch. One machine has one, of
+// all, for ever. Where the yard has several nodes each of 64 shards is one, for as long as this node
+// holds it (Serve): it has its own retry logs, cursors, workers and pumps, and ends without the
+// others. Feeds, endpoints, the clock and the budget are the node's.
+//
+// A shard that is given up takes nothing more, lets requests end, saves where its lanes stand, and
+// drops what is in memory: the next holder reads it again from there, and repeats nothing. One that
+// was lost saves nothing that a later holder has begun with (package shards). What is done for good,
+// removing the parked log of a deleted subscription, is done on the store's word only: this node's
+// definitions may be late, and the subscription one that it has not heard of.
 //
 // # Locks
 //

@@ -13,7 +13,7 @@ import (
 // take disposes of what has fallen due in the retry logs: to its lane, where that can take it, or
 // to the lane's parked log, so that nobody's trouble holds up what is due for others. What belongs
 // to no subscription any more is dropped.
-func (s *Service) take(ctx context.Context, due []retrylog.Entry) {
+func (h *holding) take(ctx context.Context, due []retrylog.Entry) {
 	groups := make(map[string][]retrylog.Entry)
 	for _, e := range due {
 		groups[e.Subscription] = append(groups[e.Subscription], e)
@@ -21,7 +21,7 @@ func (s *Service) take(ctx context.Context, due []retrylog.Entry) {
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		var failed error
 		for id, entries := range groups {
-			rest, err := s.dispose(ctx, id, entries)
+			rest, err := h.dispose(ctx, id, entries)
 			if groups[id] = rest; len(rest) == 0 {
 				delete(groups, id)
 			}
@@ -32,7 +32,7 @@ func (s *Service) take(ctx context.Context, due []retrylog.Entry) {
 		if len(groups) == 0 || ctx.Err() != nil {
 			return // what is left is handed out again after the next start
 		}
-		s.log.Warn("cannot put events that are due into parked logs, trying again", "after", wait, "error", failed)
+		h.s.log.Warn("cannot put events that are due into parked logs, trying again", "after", wait, "error", failed)
 		if sleep.For(ctx, wait, nil) != nil {
 			return
 		}
@@ -40,10 +40,11 @@ func (s *Service) take(ctx context.Context, due []retrylog.Entry) {
 }
 
 // dispose sees to what is due for one subscription. What it gives back could not be stored.
-func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Entry) ([]retrylog.Entry, error) {
+func (h *holding) dispose(ctx context.Context, id string, entries []retrylog.Entry) ([]retrylog.Entry, error) {
 	if ctx.Err() != nil {
 		return entries, nil
 	}
+	s := h.s
 	l, missing := s.lane(id)
 	gone := func() bool { return missing == nil && l.isGone() }
 	var parked *retrylog.Parked
@@ -53,13 +54,15 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 		if entries = l.receiveDue(entries); len(entries) == 0 {
 			return nil, nil
 		}
-	case s.cfg.Topics.Snapshot().Subscriptions[id] == nil:
-		for _, e := range entries {
-			e.Done()
-		}
-		return nil, nil
 	default:
-		parked = s.cfg.RetryLogs.Parked(id)
+		// One of which it cannot be found out exists as far as anybody knows.
+		if deleted, err := h.deleted(ctx, id); err == nil && deleted {
+			for _, e := range entries {
+				e.Done()
+			}
+			return nil, nil
+		}
+		parked = h.logs.Parked(id)
 	}
 	// One that exists and has no lane is of a source that cannot be read just now. It may get a
 	// lane meanwhile, which then has to hear of what was put into the parked log.
@@ -76,7 +79,7 @@ func (s *Service) dispose(ctx context.Context, id string, entries []retrylog.Ent
 	// One subscription's parked log must not hold up what is due for others: its entries wait in a
 	// retry log for a while, or, where that fails as well, in the lane's memory.
 	tried := len(rest)
-	rest, again := shelveEntries(rest, func(ps []pending.Delivery) error { return s.cfg.RetryLogs.Put(ctx, longestPause, ps) }, gone)
+	rest, again := shelveEntries(rest, func(ps []pending.Delivery) error { return h.logs.Put(ctx, longestPause, ps) }, gone)
 	s.log.Warn("the parked log of a subscription cannot be written, what is due for it waits elsewhere",
 		"id", id, "events", tried-len(rest), "after", longestPause, "error", errors.Join(err, again))
 	if missing == nil {
@@ -95,7 +98,7 @@ func (l *lane) strand(entries []retrylog.Entry) []retrylog.Entry {
 	defer l.mu.Unlock()
 	for i, e := range entries {
 		size := itemBytes + len(e.Event)
-		if l.gone || len(l.stock.returning) >= l.terms.queueEvents || !l.s.budget.allows(l.memory.bytes, size) {
+		if l.gone || l.moved || len(l.stock.returning) >= l.terms.queueEvents || !l.s.budget.allows(l.memory.bytes, size) {
 			return entries[i:]
 		}
 		it := itemOf(l.s.budget, e)
@@ -117,6 +120,8 @@ func (l *lane) receiveDue(entries []retrylog.Entry) []retrylog.Entry {
 		switch {
 		case l.gone:
 			done = append(done, e)
+		case l.moved:
+			rest = append(rest, e)
 		case l.s.late.took(keyOf(&e.Delivery)):
 			l.counts.delivered++
 			done = append(done, e)

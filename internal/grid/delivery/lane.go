@@ -10,10 +10,11 @@ import (
 // lane is one subscription at work. It has no goroutine of its own: whoever changes something
 // pokes it, and it starts those who have something to do.
 type lane struct {
-	s      *Service
-	id     string
-	source *source
-	parked *retrylog.Parked
+	s       *Service
+	holding *holding
+	id      string
+	source  *source
+	parked  *retrylog.Parked
 	// tracks are where it stands, by partition of the source.
 	tracks []*track
 	alarm  alarm // guarded by the clock
@@ -25,8 +26,10 @@ type lane struct {
 	// are changed by Run's goroutine only, which reads them without mu.
 	terms    *terms
 	endpoint *endpoint
-	// gone: the subscription was deleted.
+	// gone: the subscription was deleted. moved: another node delivers it, or will: nothing more is
+	// taken here, and what is in memory is not done.
 	gone     bool
+	moved    bool
 	memory   memory
 	sending  sending
 	stock    stock
@@ -56,7 +59,7 @@ func (l *lane) poke(now time.Time) {
 // if it could send more, starts workers if it has something for them, wakes receivers if it has
 // something for those, and sets the alarm for what only time will change.
 func (l *lane) pokeLocked(now time.Time) {
-	if l.gone {
+	if l.gone || l.moved {
 		return
 	}
 	m, ready := &l.memory, &l.memory.queue.ready
@@ -84,13 +87,13 @@ func (l *lane) pokeLocked(now time.Time) {
 		}
 	}
 	if l.pumping.allowed(now) && l.pumpWantedLocked(g, now) {
-		l.pumping.active = l.s.pumps.add(l)
+		l.pumping.active = l.holding.pumps.add(l)
 	}
 
 	// As many workers as there are batches, up to the lane's concurrency. Each takes the next batch
 	// by itself when it is done with one, and ends when there is none.
 	want := l.sending.workers(l.terms, g, ready.len(), m.chores(), now)
-	for l.sending.starting < want && l.s.crew.start(l.work) {
+	for l.sending.starting < want && l.holding.crew.start(l.work) {
 		l.sending.starting++
 	}
 	if g == probe && !l.sending.probeSent && ready.len() == 0 && !l.pumping.active {
@@ -177,7 +180,7 @@ func (l *lane) gateLocked(now time.Time) gate {
 func (l *lane) offer(t *track, a *arrival) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !t.joined.Load() || l.gone || a.n < t.mark.Next() || !l.terms.takes(a.time) {
+	if !t.joined.Load() || l.gone || l.moved || a.n < t.mark.Next() || !l.terms.takes(a.time) {
 		return false
 	}
 	if !l.admitsLocked(len(a.raw)) {
@@ -285,14 +288,8 @@ func (l *lane) adopt(t *terms, e *endpoint, now time.Time) (*terms, *endpoint) {
 // end is the lane's, with its subscription. What it has in memory is nobody's any more.
 func (l *lane) end() *endpoint {
 	l.mu.Lock()
-	items := append(l.memory.clear(), l.stock.keep()...)
-	for _, h := range l.pull.held {
-		items = append(items, h.item)
-	}
-	for _, it := range items {
-		l.memory.letGo(it)
-	}
-	l.gone, l.stock, l.pull.held = true, stock{}, nil
+	items := l.emptyLocked()
+	l.gone = true
 	for _, t := range l.tracks {
 		t.version++
 		t.joined.Store(false)
@@ -303,6 +300,38 @@ func (l *lane) end() *endpoint {
 	l.mu.Unlock()
 	notifyDone(items)
 	return e
+}
+
+// emptyLocked gives up what is in memory.
+func (l *lane) emptyLocked() []*item {
+	items := append(l.memory.clear(), l.stock.keep()...)
+	for _, h := range l.pull.held {
+		items = append(items, h.item)
+	}
+	for _, it := range items {
+		l.memory.letGo(it)
+	}
+	l.stock, l.pull.held = stock{}, nil
+	return items
+}
+
+// move lets the lane take nothing more, since its shard is given up. The feeds do not have it any
+// more. What is under way ends by itself, or with the holding.
+func (l *lane) move() *endpoint {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.moved = true
+	l.pull.notify(true)
+	l.setAlarmLocked(time.Time{})
+	return l.endpoint
+}
+
+// drop gives up what a lane that has moved has in memory. It is not done: the next holder reads it
+// again. Nobody works for the lane any more.
+func (l *lane) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.emptyLocked()
 }
 
 func (l *lane) isGone() bool {

@@ -160,7 +160,7 @@ func TestWhatIsDueForALaneThatIsJustBeingMade(t *testing.T) {
 		it := item{}
 		it.Subscription, it.Source, it.Attempts, it.Published, it.Alive = id, l.source.id, 1, time.Now(), time.Now()
 		it.Form, it.Event, it.LastOutcome = schema.EventGridForm, eventOf("due"), retry.TimedOut
-		s.take(t.Context(), []retrylog.Entry{{Delivery: it.Delivery, Done: func() {}}})
+		s.whole.take(t.Context(), []retrylog.Entry{{Delivery: it.Delivery, Done: func() {}}})
 		after(time.Minute)
 		wantIDs(t, "delivered", y.sender.delivered(""), []string{"e", "due"})
 	})

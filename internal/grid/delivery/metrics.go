@@ -100,7 +100,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 		waiting := int64(0)
-		for _, w := range c.s.cfg.RetryLogs.Waiting(l.id) {
+		for _, w := range l.holding.logs.Waiting(l.id) {
 			waiting += w.Count
 		}
 		put("queued_events", prometheus.GaugeValue, float64(st.Queued))

@@ -161,7 +161,7 @@ func (l *lane) receive(most int) ([]Received, <-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.gone:
+	case l.gone || l.moved:
 		return nil, nil, ErrNotFound
 	case !l.terms.pull:
 		return nil, nil, ErrNotPull

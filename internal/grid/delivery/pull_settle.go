@@ -79,9 +79,12 @@ func (st *settling) end() {
 	l := st.lane
 	l.mu.Lock()
 	for _, h := range st.holds {
-		if l.gone {
+		switch {
+		case l.gone:
 			st.back = append(st.back, h.item)
-		} else {
+		case l.moved: // the next holder hands it out again
+			l.memory.letGo(h.item)
+		default:
 			l.pull.hold(h)
 		}
 	}
@@ -106,7 +109,7 @@ func (st *settling) release(ctx context.Context, delay time.Duration) error {
 	err := st.storeOnce(func(ps []pending.Delivery) error {
 		stamp(ps, retry.Aborted, "")
 		if delay > 0 {
-			return st.lane.s.cfg.RetryLogs.Put(ctx, delay, ps)
+			return st.lane.holding.logs.Put(ctx, delay, ps)
 		}
 		return st.lane.shelve(ctx, ps)
 	})

@@ -7,13 +7,11 @@ import (
 	"time"
 )
 
-// pumpers is how many lanes are filled at once. Each holds a cursor while it does.
-const pumpers = 8
-
 // pumps fill lanes that have fallen behind, a step for each in turn: from their parked logs, and
 // from the log.
 type pumps struct {
 	crew *crew
+	most int // how many lanes are filled at once; each holds a cursor meanwhile
 
 	mu      sync.Mutex
 	lanes   []*lane // in line; guarded by mu
@@ -24,7 +22,7 @@ type pumps struct {
 func (p *pumps) add(l *lane) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.running < pumpers {
+	if p.running < p.most {
 		if !p.crew.start(p.work) {
 			return false
 		}

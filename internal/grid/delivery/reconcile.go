@@ -3,11 +3,11 @@ package delivery
 import (
 	"context"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/watermark"
 )
@@ -18,56 +18,83 @@ type reconciler struct {
 	s         *Service
 	sources   map[string]*source
 	endpoints map[string]*endpoint
-	cursors   cursors
+	// holdings are what is delivered here: one of all subscriptions, or some of a shard each.
+	holdings []*holding
 	// ahead: a mark was found beyond the end of its log, and put right. That has to be stored
 	// before new events have those numbers.
 	ahead bool
 	// missing counts sources that could not be opened; running: Run has begun.
 	missing int
 	running bool
-	// unforgotten are deleted subscriptions whose parked logs are still there, with their sources.
-	unforgotten map[string]string
 }
 
-func newReconciler(s *Service, c cursors) *reconciler {
-	r := &reconciler{
-		s: s, sources: make(map[string]*source), endpoints: make(map[string]*endpoint), cursors: c,
-		unforgotten: make(map[string]string),
-	}
+func newReconciler(s *Service) *reconciler {
+	return &reconciler{s: s, sources: make(map[string]*source), endpoints: make(map[string]*endpoint)}
+}
+
+// adopt has the subscriptions of a holding delivered from the next look at the definitions on.
+func (r *reconciler) adopt(h *holding) {
+	r.holdings = append(r.holdings, h)
 	// Subscriptions that were deleted may have left something.
 	known := r.s.cfg.Topics.Snapshot().Subscriptions
-	for position, record := range c.records {
+	for position, record := range h.cursors.records {
 		for id := range record.marks {
 			if known[id] == nil {
-				r.unforgotten[id] = position.source
+				h.unforgotten[id] = position.source
 			}
 		}
 	}
-	return r
+}
+
+// holdingOf gives that of a subscription; nil: it is not delivered here.
+func (r *reconciler) holdingOf(subscription string) *holding {
+	i := slices.IndexFunc(r.holdings, func(h *holding) bool { return h.has(subscription) })
+	if i < 0 {
+		return nil
+	}
+	return r.holdings[i]
+}
+
+// ours are the subscriptions that are delivered here, by source: of one machine all.
+func (r *reconciler) ours(snap *topics.Snapshot) map[string][]*topics.Subscription {
+	if len(r.holdings) == 1 && r.holdings[0].held == nil {
+		return snap.BySource
+	}
+	var held [shards.Count]bool
+	for _, h := range r.holdings {
+		held[h.held.Shard] = true
+	}
+	ours := make(map[string][]*topics.Subscription)
+	for id, subs := range snap.BySource {
+		for _, sub := range subs {
+			if held[shards.Of(sub.ID)] {
+				ours[id] = append(ours[id], sub)
+			}
+		}
+	}
+	return ours
 }
 
 // reconcile makes sources, lanes and endpoints what the definitions say. What cannot be done
 // now is tried again later. Before Run it starts nothing.
 func (r *reconciler) reconcile(ctx context.Context) {
 	snap := r.s.cfg.Topics.Snapshot()
+	ours := r.ours(snap)
 	r.missing = 0
 	for id, src := range r.sources {
-		if len(snap.BySource[id]) > 0 {
+		if len(ours[id]) > 0 {
 			continue
-		}
-		if src.stop != nil {
-			src.stop()
 		}
 		for _, l := range src.lanes {
 			r.endLane(src, l)
 		}
-		delete(r.sources, id)
+		r.closeSource(src)
 	}
-	for id, subs := range snap.BySource {
+	for id, subs := range ours {
 		r.reconcileSource(ctx, snap, id, subs)
 	}
 	r.forget(ctx, snap)
-	if r.ahead && r.saveAll(ctx) {
+	if r.ahead && r.saveAll(ctx, time.Time{}) {
 		r.ahead = false
 		r.s.log.Error("logs of events end before the cursors of subscriptions: some that were not synced are lost")
 	}
@@ -125,20 +152,20 @@ func (r *reconciler) unopened(sub *topics.Subscription, err error) {
 
 // addLane begins to deliver a subscription, if it is known where in the source that is.
 func (r *reconciler) addLane(src *source, sub *topics.Subscription) {
-	s := r.s
+	s, h := r.s, r.holdingOf(sub.ID)
 	if len(src.ends) < len(src.feeds) {
 		return
 	}
 	t := newTerms(&s.cfg, sub, src.resource)
 	l := &lane{
-		s: s, id: sub.ID, source: src, terms: t, parked: s.cfg.RetryLogs.Parked(sub.ID),
+		s: s, holding: h, id: sub.ID, source: src, terms: t, parked: h.logs.Parked(sub.ID),
 		memory: memory{budget: s.budget}, sending: sending{limiter: t.limiter()},
 	}
 	l.alarm.who = l
 	l.stock.maybe = true
 	l.memory.queue.order(t.ordered)
 	for p, f := range src.feeds {
-		start, ok := r.cursors.startOf(sub, src.id, p)
+		start, ok := h.cursors.startOf(sub, src.id, p)
 		if !ok {
 			return
 		}
@@ -150,6 +177,8 @@ func (r *reconciler) addLane(src *source, sub *topics.Subscription) {
 	for _, f := range src.feeds {
 		f.note()
 	}
+	h.cursors.taken(src.id, l.id)
+	delete(h.unforgotten, l.id) // its definition came after its cursor
 	src.lanes[l.id] = l
 	src.stale = true
 	if l.endpoint = r.endpointOf(t); l.endpoint != nil {
@@ -207,69 +236,53 @@ func (r *reconciler) endLane(src *source, l *lane) {
 	delete(src.lanes, l.id)
 	src.stale = true
 	r.leave(l, l.end())
-	r.unforgotten[l.id] = src.id
+	l.holding.unforgotten[l.id] = src.id
 	for _, f := range src.feeds {
 		f.note()
 	}
 }
 
+// closeSource stops reading a source that has no lanes any more.
+func (r *reconciler) closeSource(src *source) {
+	if src.stop != nil {
+		src.stop()
+	}
+	delete(r.sources, src.id)
+}
+
 // forget removes what deleted subscriptions leave: their parked logs first, then the cursors that
 // name them.
 func (r *reconciler) forget(ctx context.Context, snap *topics.Snapshot) {
-	left := make(map[string]bool)
-	for id, source := range r.unforgotten {
-		if err := r.s.cfg.RetryLogs.Forget(ctx, id); err != nil {
-			r.s.log.Warn("the parked log of a deleted subscription cannot be removed, trying again", "id", id, "error", err)
-			left[source] = true
-			continue
+	for _, h := range r.holdings {
+		left := make(map[string]bool)
+		for id, source := range h.unforgotten {
+			if err := r.forgetOne(ctx, h, id); err != nil {
+				r.s.log.Warn("the parked log of a deleted subscription cannot be removed, trying again", "id", id, "error", err)
+				left[source] = true
+				continue
+			}
+			delete(h.unforgotten, id)
+			if src := r.sources[source]; src != nil {
+				src.feeds[0].note()
+			}
 		}
-		delete(r.unforgotten, id)
-		if src := r.sources[source]; src != nil {
-			src.feeds[0].note()
-		}
-	}
-	for position := range r.cursors.records {
-		if !left[position.source] && r.sources[position.source] == nil && len(snap.BySource[position.source]) == 0 {
-			r.cursors.remove(ctx, position)
+		for position, record := range h.cursors.records {
+			if len(record.marks) == 0 && !left[position.source] && r.sources[position.source] == nil && len(snap.BySource[position.source]) == 0 {
+				h.cursors.remove(ctx, position)
+			}
 		}
 	}
 }
 
-// saveAll writes what has changed, and reports whether all is written. What is not is tried again.
-func (r *reconciler) saveAll(ctx context.Context) (all bool) {
-	all = true
-	for _, src := range r.sources {
-		for _, f := range src.feeds {
-			if !f.changed.Swap(false) {
-				continue
-			}
-			err := r.cursors.save(ctx, cursorRef{f.source, f.partition}, r.cursorsOf(src, f.partition))
-			if err == nil {
-				continue
-			}
-			all = false
-			f.changed.Store(true)
-			if ctx.Err() == nil {
-				r.s.log.Warn("the cursors of subscriptions cannot be saved, trying again: after a crash events would be repeated",
-					"source", src.label, "partition", f.partition, "error", err)
-				nudge(r.s.unsaved)
-			}
-		}
+// forgetOne removes the parked log of a subscription, and its marks, if it was deleted.
+func (r *reconciler) forgetOne(ctx context.Context, h *holding, id string) error {
+	deleted, err := h.deleted(ctx, id)
+	if err != nil || !deleted {
+		return err // one that was not is delivered once its definition is here
 	}
-	return all
-}
-
-// cursorsOf lists the marks of all lanes, and those of deleted subscriptions of which something
-// is left that has to be removed.
-func (r *reconciler) cursorsOf(src *source, partition int) []byte {
-	value := beginCursors(r.cursors.epoch, len(src.lanes))
-	for _, id := range slices.Sorted(maps.Keys(src.lanes)) {
-		value = appendCursor(value, id, src.lanes[id].low(partition))
+	if err := h.logs.Forget(ctx, id); err != nil {
+		return err
 	}
-	for id, source := range r.unforgotten {
-		if source == src.id {
-			value = appendCursor(value, id, 0)
-		}
-	}
-	return value
+	h.cursors.taken(h.unforgotten[id], id)
+	return nil
 }

@@ -2,9 +2,9 @@ package delivery
 
 import (
 	"context"
+	"slices"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/grid/retrylog"
 	"github.com/eventyard/eventyard/internal/sleep"
 )
 
@@ -15,52 +15,29 @@ const (
 )
 
 // Run delivers until ctx ends: then it takes no more, lets requests under way end for a moment,
-// saves the cursors and returns nil. It is called once.
-//
-// What stops last is what others rely on: readers and those who take first, then requests, then
-// the storing of what came of them, then the retry logs, which save what was reported as done.
+// saves the cursors and returns nil. It is called once. Where the yard has several nodes it returns
+// when every Serve has.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	apart := context.WithoutCancel(ctx)
-	sending, stopSending := context.WithCancel(apart)
-	defer stopSending()
-	keeping, stopKeeping := context.WithCancel(apart)
-	defer stopKeeping()
-	s.crew.hire(shift{taking: ctx, sending: sending, keeping: keeping})
-	// The retry logs hand out what is due while ctx lasts; if they cannot, the service stops. They
-	// end last: they have to outlive those who report entries as done.
-	handing, stopRetryLogs := context.WithCancel(apart)
-	defer stopRetryLogs()
-	ended := make(chan error, 1)
-	go func() {
-		err := s.cfg.RetryLogs.Run(handing, func(handing context.Context, due []retrylog.Entry) {
-			if s.take(ctx, due); ctx.Err() != nil {
-				<-handing.Done() // what is due now is handed out again after the next start
-			}
-		})
-		if err != nil {
-			stop()
-		}
-		ended <- err
-	}()
+	s.crew.hire(shift{taking: ctx})
 	s.crew.start(func(w shift) { s.clock.run(w.taking) })
+	if s.whole != nil {
+		s.whole.begin(ctx, stop) // if the retry logs cannot run, the service stops
+	}
 	s.reconciler.follow(ctx)
 	close(s.stopping)
-	gone := s.crew.dismiss()
-	select { // requests may end by themselves for a while
-	case <-gone:
-	case <-time.After(max(s.cfg.Grace, 0)):
+	s.attendLast()
+	readers := s.crew.dismiss()
+	if s.whole == nil {
+		<-readers
+		return nil
 	}
-	stopSending()
-	soon := time.AfterFunc(keepGrace, stopKeeping)
-	<-gone
-	soon.Stop()
-	stopRetryLogs()
-	err := <-ended
-	saving, cancel := context.WithTimeout(apart, keepGrace) // which must not take for ever
+	err := s.whole.finish(s.cfg.Grace)
+	<-readers
+	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepGrace) // which must not take for ever
 	defer cancel()
-	s.reconciler.saveAll(saving)
+	s.reconciler.saveAll(saving, time.Time{})
 	return err
 }
 
@@ -75,12 +52,14 @@ func (r *reconciler) follow(ctx context.Context) {
 	}
 	var save, again <-chan time.Time
 	for {
-		if again == nil && (r.missing > 0 || len(r.unforgotten) > 0 || r.ahead) { // something could not be done
+		if again == nil && (r.missing > 0 || r.ahead || slices.ContainsFunc(r.holdings, (*holding).forgets)) { // something could not be done
 			again = time.After(retryEvery)
 		}
 		select {
 		case <-ctx.Done():
 			return
+		case do := <-s.requests:
+			do()
 		case <-s.changed:
 			began := time.Now()
 			r.reconcile(ctx)
@@ -96,7 +75,7 @@ func (r *reconciler) follow(ctx context.Context) {
 			}
 		case <-save:
 			save = nil
-			r.saveAll(ctx)
+			r.saveAll(ctx, time.Now())
 		}
 	}
 }

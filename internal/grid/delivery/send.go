@@ -116,7 +116,7 @@ func (b *batch) judge(items []*item, result webhook.Result, now time.Time) {
 	// fall due they find the marks. What was given up has no retry, and is not marked: a redriven
 	// event is another matter.
 	if s := b.lane.s; result.Late != nil && len(again) > 0 {
-		s.crew.start(func(w shift) {
+		b.lane.holding.crew.start(func(w shift) {
 			select {
 			case r := <-result.Late:
 				if r.Outcome == retry.Delivered {
@@ -141,7 +141,7 @@ func (b *batch) tryAgain(f fate, now time.Time) {
 	inPlace := f.items
 	if !b.terms.ordered {
 		inPlace = b.store(f.items, "put events into a retry log", func(ps []pending.Delivery) error {
-			return b.lane.s.cfg.RetryLogs.Put(b.shift.keeping, f.verdict.Wait, ps)
+			return b.lane.holding.logs.Put(b.shift.keeping, f.verdict.Wait, ps)
 		})
 	}
 	for _, it := range inPlace {
@@ -186,9 +186,10 @@ const (
 // are not, of which each is too large to be stored at all.
 //
 // While storage refuses for another reason (it is full, say) the items are kept and tried
-// again: the worker waits, and so does the lane once all its workers do. When the yard stops
-// they are simply not finished, and come again.
+// again: the worker waits, and so does the lane once all its workers do. When the yard stops, or
+// the shard is given up, they go back to the queue, unfinished, and come again.
 func (b *batch) store(items []*item, doing string, put func([]pending.Delivery) error) (tooLarge []*item) {
+	left := items
 	for portion, deliveries := range portions(items, (*item).delivery) {
 		err := b.insist(doing, deliveries, put)
 		switch {
@@ -200,8 +201,10 @@ func (b *batch) store(items []*item, doing string, put func([]pending.Delivery) 
 		case errors.Is(err, eventlog.ErrTooLarge):
 			tooLarge = append(tooLarge, portion...)
 		default:
+			b.back = append(b.back, left...)
 			return tooLarge
 		}
+		left = left[len(portion):]
 	}
 	return tooLarge
 }

@@ -67,14 +67,15 @@ func labelOf(s topics.Source) string {
 	return s.Topic
 }
 
-// index makes a new one for the lanes there are.
-func (src *source) index() {
+// index makes a new one for the lanes there are. Those that have moved stand by themselves from then
+// on.
+func (src *source) index(moved ...*lane) {
 	if !src.stale {
 		return
 	}
 	src.stale = false
 	var filters []*filter.Filter
-	var in, aside []*lane
+	in, aside := []*lane(nil), moved
 	for _, l := range src.lanes {
 		if f := l.terms.filter; f != nil {
 			filters, in = append(filters, f), append(in, l)

@@ -45,7 +45,7 @@ func (s *Service) Stats(ctx context.Context, subscription string) (Stats, error)
 		return Stats{}, err
 	}
 	st, positions, parked := l.stats(time.Now())
-	st.Waiting = append(st.Waiting, s.cfg.RetryLogs.Waiting(subscription)...)
+	st.Waiting = append(st.Waiting, l.holding.logs.Waiting(subscription)...)
 	for _, w := range st.Waiting {
 		st.Oldest = earlier(st.Oldest, w.Oldest)
 	}

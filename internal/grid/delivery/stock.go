@@ -127,7 +127,7 @@ func (f *filling) drain(ctx context.Context) error {
 // few at first: what is not too old has to go back again.
 func (f *filling) roomLocked(few int, now time.Time) (events, bytes int) {
 	l, m := f.lane, &f.lane.memory
-	if l.gone {
+	if l.gone || l.moved {
 		return 0, 0
 	}
 	if it := l.stock.peeked; it != nil {
@@ -159,8 +159,8 @@ func (f *filling) unpack(entries []retrylog.Entry) {
 	l := f.lane
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.gone {
-		return // the parked log goes, too
+	if l.gone || l.moved {
+		return // the parked log goes, too, or the next holder takes them from it
 	}
 	now := time.Now()
 	g := l.gateLocked(now)
