@@ -19,7 +19,7 @@ func TestTheYardsOwnContainer(t *testing.T) {
 	y := newYard(t, func(c *Config) { c.Blobs, c.BlobAccount = blobs, "eventyard" })
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	y.die(sub, 1)
-	l := testkit.Value(y.box(sub.ID).gather(t.Context(), sub, ""))(t)
+	l := testkit.Value(y.whole.box(sub.ID).gather(t.Context(), sub, ""))(t)
 	to := testkit.Value(topics.ParseTarget("blob:eventyard/dead"))(t)
 	testkit.Must(t, y.cfg.CheckTarget(to))
 	p := testkit.Value(y.cfg.targetOf(to))(t)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/setaside"
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -44,6 +45,7 @@ var (
 // length: else a new letter would inherit what is known of the one that had its number.
 type box struct {
 	id        string
+	epoch     shards.Epoch // of the shard's holder
 	log       eventlog.Partition
 	meta      meta.Store
 	redriving setaside.Turn
@@ -74,6 +76,8 @@ type state struct {
 	// Since is when Target went out of reach; zero: it is not.
 	Since  time.Time `json:"since,omitzero"`
 	Target string    `json:"place,omitempty"`
+	// Epoch is that of the shard's holder who wrote this.
+	Epoch shards.Epoch `json:"epoch,omitempty"`
 }
 
 // write is one file, blob or sending: letters from First up to Next, without some that could not
@@ -160,9 +164,17 @@ func (b *box) changeState(ctx context.Context, how func(*state)) error {
 	return b.change(func() error { return b.setState(ctx, how) })
 }
 
-// setState is changeState for those who hold changing.
+// setState is changeState for those who hold changing. shards.ErrLost once a later holder of the shard
+// has begun.
 func (b *box) setState(ctx context.Context, how func(*state)) error {
-	next, err := stateCodec.Change(ctx, b.meta, b.key(), b.present(), how)
+	next, err := stateCodec.ChangeUnless(ctx, b.meta, b.key(), b.present(), func(st *state) error {
+		if err := b.epoch.Over(st.Epoch); err != nil {
+			return err
+		}
+		st.Epoch = b.epoch
+		how(st)
+		return nil
+	})
 	if err != nil {
 		return err
 	}

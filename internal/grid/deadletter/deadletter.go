@@ -38,6 +38,9 @@ type Topics interface {
 	Snapshot() *topics.Snapshot
 	OnChange(f func()) (stop func())
 	Announce(ctx context.Context, events [][]byte) error
+	// Deleted reports whether a subscription that existed does no more, whatever this node has heard
+	// of it. It asks the store, and may write to it.
+	Deleted(ctx context.Context, id string) (bool, error)
 }
 
 // Broker is what it asks of the broker.
@@ -67,8 +70,10 @@ type Config struct {
 	// copies are kept (zero: 30 days). MaxRedrives per event without force, zero: 3.
 	Delay, GiveUp, Keep time.Duration
 	MaxRedrives         int
-	Log                 *slog.Logger
-	Metrics             prometheus.Registerer
+	// Sharded: the yard has several nodes, and Serve is called for each shard that this one holds.
+	Sharded bool
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // Letter is one dead letter.

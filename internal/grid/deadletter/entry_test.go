@@ -45,7 +45,7 @@ func TestMarksAsTheyAreStored(t *testing.T) {
 func TestLongNamesOfTargetsHaveRoom(t *testing.T) {
 	y, sub := yardWith(t, "yard")
 	y.die(sub, 1)
-	b := y.box(sub.ID)
+	b := y.whole.box(sub.ID)
 	for i := range int64(300) {
 		b.wrote(write{First: i, Next: i + 1, Where: strings.Repeat("x", 4000)})
 		testkit.Must(t, b.note(t.Context()))
@@ -279,7 +279,7 @@ func TestMarksOfLettersThatAreGoneAreForgotten(t *testing.T) {
 	}
 	testkit.Must(t, y.Put(t.Context(), sub, some))
 	y.purge(sub.ID, Query{Numbers: []int64{5, setaside.LeafSize + 5}})
-	testkit.Must(t, y.box(sub.ID).log.Trim(t.Context(), 2*setaside.LeafSize+10)) // as retention does
+	testkit.Must(t, y.whole.box(sub.ID).log.Trim(t.Context(), 2*setaside.LeafSize+10)) // as retention does
 	y.die(sub, 1)
 	y.redrive(sub.ID, Query{}, RedriveOptions{})
 	testkit.Equal(t, len(testkit.Value(y.meta.List(t.Context(), entryPrefix+sub.ID+"/"))(t)), 1, "entries")
@@ -309,7 +309,7 @@ func TestLettersInHubsHaveIDs(t *testing.T) {
 		stop := y.run()
 		time.Sleep(time.Minute)
 		stop()
-		testkit.Must(t, y.box(sub.ID).changeState(t.Context(), func(st *state) { st.cut(0) }))
+		testkit.Must(t, y.whole.box(sub.ID).changeState(t.Context(), func(st *state) { st.cut(0) }))
 		defer y.run()()
 		pass(time.Minute)
 		if len(y.hubs.ids) != 4 || y.hubs.ids[0] == nil || y.hubs.ids[0] == y.hubs.ids[1] || y.hubs.ids[0] != y.hubs.ids[2] || y.hubs.ids[1] != y.hubs.ids[3] {

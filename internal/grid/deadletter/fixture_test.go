@@ -175,6 +175,7 @@ type definitions struct {
 	snapshot  *topics.Snapshot
 	listeners []func()
 	published []string
+	unheard   map[string]bool // subscriptions that the store has and the snapshot does not
 }
 
 func newDefinitions() *definitions {
@@ -195,6 +196,12 @@ func (d *definitions) OnChange(f func()) func() {
 	defer d.mu.Unlock()
 	d.listeners = append(d.listeners, f)
 	return func() {}
+}
+
+func (d *definitions) Deleted(_ context.Context, id string) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.snapshot.Subscriptions[id] == nil && !d.unheard[id], nil
 }
 
 func (d *definitions) Announce(_ context.Context, events [][]byte) error {

@@ -25,9 +25,9 @@ const (
 // List gives chosen letters, the oldest first. A page may have fewer than Limit, or none, and say
 // where to go on all the same: where they are large, or far between.
 func (s *Service) List(ctx context.Context, subscription string, q Query) (Page, error) {
-	b := s.box(subscription)
-	if b == nil {
-		return Page{}, nil
+	b, err := s.box(subscription)
+	if err != nil || b == nil {
+		return Page{}, err
 	}
 	q.Limit = cmp.Or(q.Limit, defaultLimit)
 	var page Page

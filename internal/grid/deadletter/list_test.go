@@ -154,7 +154,7 @@ func TestRedrivesAtOnce(t *testing.T) {
 	testkit.Equal(t, sent.Load(), 200, "were delivered of 200")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	give := testkit.Value(y.box(sub.ID).redriving.Take(t.Context()))(t)
+	give := testkit.Value(y.whole.box(sub.ID).redriving.Take(t.Context()))(t)
 	defer give()
 	testkit.ErrorIs(t, testkit.Err(y.Redrive(ctx, sub.ID, Query{}, RedriveOptions{})), context.Canceled, "who does not wait")
 }

@@ -44,7 +44,7 @@ func TestANewSubscriptionIsNotTakenForADeletedOne(t *testing.T) {
 		sub := y.subscribe("billing", "yard", schema.EventGrid)
 		y.die(sub, 1)
 	}
-	y.catchUp(t.Context(), new(sync.WaitGroup))
+	y.whole.catchUp(t.Context(), new(sync.WaitGroup))
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	y.die(sub, 2)
 	page := y.list(sub.ID, Query{})
@@ -99,7 +99,7 @@ func TestAnEntryAheadOfTheLogHidesNoDeadLetters(t *testing.T) {
 		y.cutPower(nil)
 		y.open()
 		defer y.run()()
-		bounds := testkit.Value(y.box(sub.ID).log.Bounds(t.Context()))(t)
+		bounds := testkit.Value(y.whole.box(sub.ID).log.Bounds(t.Context()))(t)
 		testkit.MustEqual(t, bounds.Next, 0, "the log kept … letters: this proves nothing")
 		y.die(sub, 10, 11, 12, 13)
 		page := y.list(sub.ID, Query{})

@@ -39,9 +39,9 @@ func (s *Service) Redrive(ctx context.Context, subscription string, q Query, o R
 		q.Until = now
 	}
 	done := Redriven{Until: q.Until}
-	b := s.box(subscription)
-	if b == nil {
-		return done, nil
+	b, err := s.box(subscription)
+	if err != nil || b == nil {
+		return done, err
 	}
 	if err := s.redrive(ctx, b, q, o, &done); err != nil {
 		return done, fmt.Errorf("redrive dead letters: %w", err)
@@ -119,12 +119,12 @@ func (l *Letter) anew() pending.Delivery {
 // Purge forgets chosen letters for good, and gives how many. Those that were not written to their
 // target yet never are.
 func (s *Service) Purge(ctx context.Context, subscription string, q Query) (int, error) {
-	b := s.box(subscription)
-	if b == nil {
-		return 0, nil
+	b, err := s.box(subscription)
+	if err != nil || b == nil {
+		return 0, err
 	}
 	var numbers []int64
-	_, err := b.scan(ctx, q, 0, func(l Letter) bool {
+	_, err = b.scan(ctx, q, 0, func(l Letter) bool {
 		numbers = append(numbers, l.Number)
 		return q.Limit == 0 || len(numbers) < q.Limit
 	})

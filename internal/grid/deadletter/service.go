@@ -6,15 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/setaside"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Service keeps dead letters. All methods may be called by many goroutines at once.
@@ -28,21 +27,19 @@ type Service struct {
 	// others.
 	turns, turnsOfFailed setaside.Turn
 
+	// whole is the desk of a yard on one machine; nil: Serve makes one for each shard.
+	whole *desk
+
 	mu    sync.Mutex
-	boxes map[string]*box // guarded by mu: by the subscription's ID
-	// writers are at work, by subscription; guarded by mu.
-	writers map[string]*writer
-	// wanted are subscriptions that have letters and no writer; guarded by mu. begin wakes Run for
-	// them.
-	wanted map[string]bool
-	begin  chan struct{}
+	desks map[int]*desk // of the shards that this node holds; guarded by mu
 }
 
 // maxWriting is how many writes are under way at once, and of those that failed before as many
 // again.
 const maxWriting = 8
 
-// Open reads which subscriptions have dead letters. It starts no goroutine.
+// Open reads which subscriptions have dead letters, unless Config.Sharded: then Serve does. It starts
+// no goroutine.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	cfg.Delay = cmp.Or(cfg.Delay, 5*time.Minute)
 	cfg.GiveUp = cmp.Or(cfg.GiveUp, 4*time.Hour)
@@ -55,57 +52,30 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, metrics: metrics, turns: make(setaside.Turn, maxWriting), turnsOfFailed: make(setaside.Turn, maxWriting),
-		boxes: map[string]*box{}, writers: map[string]*writer{}, wanted: map[string]bool{}, begin: make(chan struct{}, 1),
+		desks: map[int]*desk{},
 	}
-	entries, err := cfg.Meta.List(ctx, entryPrefix)
-	if err != nil {
+	if cfg.Sharded {
+		return s, nil
+	}
+	s.whole = newDesk(s, nil)
+	if err := s.whole.load(ctx); err != nil {
 		return nil, fmt.Errorf("open dead letters: %w", err)
-	}
-	for _, e := range entries {
-		if err := s.load(ctx, e); err != nil {
-			return nil, fmt.Errorf("open dead letters: %w", err)
-		}
 	}
 	return s, nil
 }
 
-// load takes one entry in: a subscription's state, or, if its key goes on, marks.
-func (s *Service) load(ctx context.Context, e meta.Entry) error {
-	id, _, isLeaf := strings.Cut(strings.TrimPrefix(e.Key, entryPrefix), "/")
-	b, err := s.openBox(id)
-	if err == nil {
-		err = s.provide(ctx, b)
+// desk gives that of a subscription; shards.ErrElsewhere where another node has it.
+func (s *Service) desk(id string) (*desk, error) {
+	if s.whole != nil {
+		return s.whole, nil
 	}
-	if errors.Is(err, eventlog.ErrRemoved) {
-		return s.cfg.Meta.Delete(ctx, e.Key, e.Revision) // a removal that was interrupted
-	}
-	if err != nil {
-		return err
-	}
-	if isLeaf {
-		return b.book.Adopt(e)
-	}
-	b.state, err = stateCodec.Read(e)
-	return err
-}
-
-// openBox gives the box of a subscription, and makes it if need be.
-func (s *Service) openBox(id string) (*box, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b := s.boxes[id]; b != nil {
-		return b, nil
+	d := s.desks[shards.Of(id)]
+	if d == nil {
+		return nil, shards.ErrElsewhere
 	}
-	log, err := s.cfg.Engine.Partition(eventlog.PartitionID{Log: logOf(id)})
-	if err != nil {
-		return nil, err
-	}
-	b := &box{
-		id: id, log: log, meta: s.cfg.Meta, redriving: setaside.NewTurn(),
-		book: setaside.NewBook(s.cfg.Meta, entryPrefix+id+"/", leafCodec),
-	}
-	s.boxes[id] = b
-	return b, nil
+	return d, nil
 }
 
 // provide has the engine provide a box's log, unless it has. What the log holds is not removed for
@@ -144,11 +114,13 @@ func (s *Service) retainLocked(ctx context.Context, b *box, r eventlog.Retention
 	return err
 }
 
-// box gives that of a subscription; nil if it never had a dead letter.
-func (s *Service) box(id string) *box {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.boxes[id]
+// box gives that of a subscription; nil if it never had a dead letter. shards.ErrElsewhere as desk.
+func (s *Service) box(id string) (*box, error) {
+	d, err := s.desk(id)
+	if err != nil {
+		return nil, err
+	}
+	return d.box(id), nil
 }
 
 // Put keeps pending deliveries with their reasons for a subscription that has a target; durable
@@ -158,7 +130,11 @@ func (s *Service) Put(ctx context.Context, sub *topics.Subscription, deliveries 
 	if len(deliveries) == 0 {
 		return nil
 	}
-	b, err := s.openBox(sub.ID)
+	d, err := s.desk(sub.ID)
+	if err != nil {
+		return fmt.Errorf("keep dead letters of subscription %s: %w", sub.Name, err)
+	}
+	b, err := d.openBox(sub.ID)
 	if err == nil {
 		err = s.provide(ctx, b)
 	}
@@ -178,14 +154,7 @@ func (s *Service) Put(ctx context.Context, sub *topics.Subscription, deliveries 
 		s.retain(ctx, b, false)
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.writers[sub.ID]; w != nil {
-		ring(w.bell)
-	} else { // where nobody runs, the next Run finds them
-		s.wanted[sub.ID] = true
-		ring(s.begin)
-	}
+	d.want(sub.ID)
 	return nil
 }
 
@@ -194,9 +163,9 @@ func written(t topics.Target) bool { return t.Kind != "" && t.Kind != topics.Tar
 
 // Counts gives how much there is of a subscription.
 func (s *Service) Counts(ctx context.Context, subscription string) (Counts, error) {
-	b := s.box(subscription)
-	if b == nil {
-		return Counts{}, nil
+	b, err := s.box(subscription)
+	if err != nil || b == nil {
+		return Counts{}, err
 	}
 	bounds, err := b.log.Bounds(ctx)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestFilesAreTheOwnersAndWhole(t *testing.T) {
 		y := newYard(t, func(c *Config) { c.Delay = -1; c.GiveUp = time.Hour })
 		sub := y.subscribe("billing", "folder:dead", schema.EventGrid)
 		y.die(sub, 1)
-		l := testkit.Value(y.box(sub.ID).gather(t.Context(), sub, ""))(t)
+		l := testkit.Value(y.whole.box(sub.ID).gather(t.Context(), sub, ""))(t)
 		in := filepath.Join(y.data, "dead", filepath.FromSlash(name(sub, l)))
 		testkit.Must(t, os.MkdirAll(filepath.Join(in, "in the way"), 0o700))
 		stop := y.run()
@@ -125,7 +125,7 @@ func storage(t *testing.T, answer http.HandlerFunc) (write func(where string) er
 	y := newYard(t, func(c *Config) { c.Transport = server.Client().Transport })
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
 	y.die(sub, 1)
-	l := testkit.Value(y.box(sub.ID).gather(t.Context(), sub, ""))(t)
+	l := testkit.Value(y.whole.box(sub.ID).gather(t.Context(), sub, ""))(t)
 	return func(where string) error {
 		p, err := y.cfg.targetOf(topics.Target{Kind: topics.TargetBlob, Where: strings.Replace(where, "HOST", strings.TrimPrefix(server.URL, "http://"), 1)})
 		if err != nil {

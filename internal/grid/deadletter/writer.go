@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -22,8 +23,9 @@ const (
 
 // writer writes a subscription's letters until none is left, then ends.
 type writer struct {
-	s  *Service
-	id string
+	s    *Service
+	desk *desk
+	id   string
 	// bell rings for new letters, news when definitions were changed.
 	bell, news chan struct{}
 
@@ -33,9 +35,9 @@ type writer struct {
 
 func (w *writer) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		b, sub := w.s.box(w.id), w.subscription()
+		b, sub := w.desk.box(w.id), w.subscription()
 		if b == nil || sub == nil {
-			if w.s.endWriter(w) {
+			if w.desk.endWriter(w) {
 				return
 			}
 			continue
@@ -47,6 +49,10 @@ func (w *writer) run(ctx context.Context) {
 		if errors.Is(err, eventlog.ErrRemoved) && !errors.As(err, new(targetError)) {
 			done, err = true, nil // the letters themselves are gone, and not a hub that they go to
 		}
+		if errors.Is(err, shards.ErrLost) { // the next holder writes them
+			w.desk.lose()
+			break
+		}
 		if full, ok := errors.AsType[*quota.Error](err); ok { // of the hub that they go to, which is none of its troubles
 			w.wait(ctx, full.Pause())
 			continue
@@ -56,15 +62,15 @@ func (w *writer) run(ctx context.Context) {
 			w.wait(ctx, pauses[min(w.failures, len(pauses)-1)])
 			w.failures++
 		}
-		if done && w.s.endWriter(w) {
+		if done && w.desk.endWriter(w) {
 			w.s.retain(ctx, b, false)
 			return
 		}
 	}
 	// What is left is found by the next Run.
-	w.s.mu.Lock()
-	delete(w.s.writers, w.id)
-	w.s.mu.Unlock()
+	w.desk.mu.Lock()
+	delete(w.desk.writers, w.id)
+	w.desk.mu.Unlock()
 }
 
 func (w *writer) subscription() *topics.Subscription {

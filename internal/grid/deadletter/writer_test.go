@@ -95,7 +95,7 @@ func TestLettersSurviveARestart(t *testing.T) {
 		first := files(t, filepath.Join(y.data, "dead"))
 		testkit.MustEqual(t, len(lettersOf(t, first)), 2, "files are %v", first)
 		// As after a crash between the file and the note of it.
-		testkit.Must(t, y.box(sub.ID).changeState(t.Context(), func(st *state) { st.cut(0) }))
+		testkit.Must(t, y.whole.box(sub.ID).changeState(t.Context(), func(st *state) { st.cut(0) }))
 		stop()
 		y.reopen()
 		defer y.run()()
@@ -167,7 +167,7 @@ func TestLettersOfADeletedSubscriptionGo(t *testing.T) {
 		y.die(sub, 1)
 		y.topics.set(sub.ID, nil)
 		synctest.Wait()
-		if y.box(sub.ID) != nil {
+		if y.whole.box(sub.ID) != nil {
 			t.Error("its box is still there")
 		}
 		entries := testkit.Value(y.meta.List(t.Context(), entryPrefix))(t)

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -42,7 +43,9 @@ type Config struct {
 	Meta meta.Store
 	// Node names this process among the others, as processor.Config.ID does. Owner gives it.
 	Node string
-	// Parts are run for each shard.
+	// Parts are run for each shard. They begin together. Where the shard is handed over they end one
+	// after the other, the last first: each may rely on those before it. One that is lost ends them all
+	// at once.
 	Parts []Part
 	// Lease is how long a node that died keeps its shards; zero: 10 s.
 	Lease time.Duration
@@ -93,7 +96,9 @@ func (p *Placement) Run(ctx context.Context) error {
 	instance := processor.New(emptyHub{}, processor.Config{
 		Group: groupName, Store: p.store, ID: p.cfg.Node, Lease: p.cfg.Lease, Strategy: processor.Greedy,
 		Handoff: handoff, Stop: stop, HandlerTimeout: -1, Log: p.cfg.Log,
-		OnError: func(err error) { p.cfg.Log.Warn("placing the shards of the grid meets trouble, going on", "error", err) },
+		OnError: func(err error) {
+			p.cfg.Log.Warn("placing the shards of the grid meets trouble, going on", "error", err)
+		},
 	})
 	err := instance.RunHost(ctx, func(partition string) processor.Worker { return &worker{p: p} })
 	if err != nil {
@@ -132,10 +137,11 @@ func (p *Placement) Owner(ctx context.Context, shard int) (string, error) {
 
 // worker runs the parts of one shard.
 type worker struct {
-	p     *Placement
-	held  shards.Held
+	p    *Placement
+	held shards.Held
+	// end ends all parts; parts are how each is ended and waited for.
 	end   context.CancelCauseFunc
-	parts sync.WaitGroup
+	parts []func()
 	// free undoes the tie to the lease.
 	free func() bool
 }
@@ -153,13 +159,25 @@ func (w *worker) Open(ctx context.Context, part *processor.Partition) error {
 	w.free = context.AfterFunc(owned, func() { w.end(causeOf(context.Cause(owned))) })
 	w.p.note(w.held, true)
 	for _, run := range w.p.cfg.Parts {
-		w.parts.Go(func() {
-			if err := run(running, w.held); err != nil && !errors.Is(err, shards.ErrLost) {
-				w.p.cfg.Log.Error("a part of a shard has ended", "shard", w.held.Name(), "error", err)
-			}
-		})
+		w.parts = append(w.parts, w.start(running, run))
 	}
 	return nil
+}
+
+// start runs a part; what it gives ends it, and returns when it has.
+func (w *worker) start(ctx context.Context, run Part) (stop func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := run(ctx, w.held); err != nil && !errors.Is(err, shards.ErrLost) {
+			w.p.cfg.Log.Error("a part of a shard has ended", "shard", w.held.Name(), "error", err)
+		}
+	}()
+	return func() {
+		end(ErrMoves)
+		<-ended
+	}
 }
 
 // causeOf is why parts end, in the words of package shards.
@@ -183,8 +201,10 @@ func (w *worker) Close(_ context.Context, _ *processor.Partition, why processor.
 	if why == processor.LeaseLost {
 		w.end(shards.ErrLost)
 	}
+	for _, stop := range slices.Backward(w.parts) {
+		stop()
+	}
 	w.end(ErrMoves)
-	w.parts.Wait()
 	w.free()
 	w.p.note(w.held, false)
 	return nil

@@ -3,7 +3,6 @@ package placement
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -153,20 +152,30 @@ func TestANodeThatIsCutOffLosesItsShards(t *testing.T) {
 	})
 }
 
-// A part that fails is reported, and holds up nothing.
-func TestAPartThatFails(t *testing.T) {
+// A part that fails is reported, and holds up nothing. Parts end in the reverse of their order.
+func TestPartsEndInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ended := 0
+		last := make(map[int]bool)
 		var mu sync.Mutex
-		log := testkit.Quiet()
-		p, err := New(Config{Meta: metatest.NewMemory(), Node: "a", Log: log, Parts: []Part{
-			func(context.Context, shards.Held) error { return fmt.Errorf("no") },
-			func(ctx context.Context, _ shards.Held) error {
+		ended, first := 0, 0
+		p, err := New(Config{Meta: metatest.NewMemory(), Node: "a", Log: testkit.Quiet(), Parts: []Part{
+			func(context.Context, shards.Held) error { return errors.New("no") },
+			func(ctx context.Context, held shards.Held) error {
 				<-ctx.Done()
 				mu.Lock()
 				defer mu.Unlock()
-				ended++
+				if ended++; last[held.Shard] {
+					first++
+				}
 				return shards.ErrLost
+			},
+			func(ctx context.Context, held shards.Held) error {
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				last[held.Shard] = true
+				return nil
 			},
 		}})
 		testkit.Must(t, err)
@@ -176,6 +185,7 @@ func TestAPartThatFails(t *testing.T) {
 		testkit.Equal(t, len(p.Held()), shards.Count)
 		stop()
 		testkit.Equal(t, ended, shards.Count, "parts that were waited for")
+		testkit.Equal(t, first, shards.Count, "parts that ended after those behind them")
 	})
 }
 

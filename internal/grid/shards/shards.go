@@ -25,6 +25,10 @@ const Count = 64
 // the shard, and tries nothing again.
 var ErrLost = errors.New("another node holds the shard")
 
+// ErrElsewhere: this node does not hold the shard of the subscription that it was asked about. Who
+// holds it can answer; nobody may for the moment in which a shard moves.
+var ErrElsewhere = errors.New("the subscription is delivered by another node")
+
 // Of gives the shard of a subscription, from 0 up to before Count. It must never change.
 func Of(subscription string) int {
 	hash := fnv.New32a()
