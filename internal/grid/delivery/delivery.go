@@ -25,7 +25,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// ErrNotFound: the service knows no such subscription (yet, or any more).
+// ErrNotFound: the service knows no such subscription (yet, or any more). Where the yard has several
+// nodes every method about a subscription whose shard this node does not hold gives
+// shards.ErrElsewhere.
 var ErrNotFound = errors.New("subscription is not being delivered")
 
 // ErrNotPull: the subscription is pushed; it cannot be received from.
@@ -137,6 +139,8 @@ type Service struct {
 
 	mu    sync.RWMutex
 	lanes map[string]*lane // by subscription; guarded by mu
+	// here are the shards that are held; guarded by mu. One machine does not need it.
+	here [shards.Count]bool
 }
 
 // Open finds where each subscription stands. It starts no goroutine.
@@ -169,14 +173,28 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	return s, nil
 }
 
+// lane gives a subscription's. ErrNotFound; shards.ErrElsewhere where another node would have it.
 func (s *Service) lane(subscription string) (*lane, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	l := s.lanes[subscription]
-	if l == nil {
-		return nil, ErrNotFound
+	switch {
+	case l != nil:
+		return l, nil
+	case s.whole == nil && !s.here[shards.Of(subscription)]:
+		return nil, shards.ErrElsewhere
 	}
-	return l, nil
+	return nil, ErrNotFound
+}
+
+// note says whether a shard is held here.
+func (s *Service) note(held *shards.Held, here bool) {
+	if held == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.here[held.Shard] = here
 }
 
 func (s *Service) allLanes() []*lane {

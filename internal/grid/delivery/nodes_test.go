@@ -287,6 +287,40 @@ func TestPlannedMovesRepeatNothing(t *testing.T) {
 	})
 }
 
+// C2: a node that does not hold a subscription's shard says so, also to who waits for an event.
+func TestASubscriptionIsElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 2)
+		f.topic("orders")
+		id := f.subscribe("orders", "puller", func(s *topics.Settings) { s.Webhook, s.Pull = nil, &topics.Pull{} })
+		wait()
+		f.spread()
+		shard := shards.Of(id)
+		here, there := f.holders[shard].node, f.nodes[1-f.holders[shard].node.number]
+		testkit.Check(t, testkit.Err(here.service.Stats(t.Context(), id)))
+		testkit.ErrorIs(t, testkit.Err(there.service.Stats(t.Context(), id)), shards.ErrElsewhere)
+		testkit.ErrorIs(t, there.service.Probe(id), shards.ErrElsewhere)
+		testkit.ErrorIs(t, testkit.Err(there.service.Settle(t.Context(), id, Acknowledge, 0, nil)), shards.ErrElsewhere)
+		testkit.ErrorIs(t, there.service.Redeliver(t.Context(), []pending.Delivery{{Subscription: id}}), shards.ErrElsewhere)
+		waiting := make(chan error, 1)
+		go func() { waiting <- testkit.Err(here.service.Receive(t.Context(), id, 1, time.Hour)) }()
+		wait()
+		f.move(shard, there)
+		testkit.ErrorIs(t, <-waiting, shards.ErrElsewhere, "who waits for an event")
+		wait()
+		f.publish("orders", "a", "b")
+		got := testkit.Value(there.service.Receive(t.Context(), id, 1, time.Hour))(t)
+		testkit.MustEqual(t, len(got), 1)
+		f.move(shard, here) // with a lock that nobody has settled
+		wait()
+		settled := testkit.Value(here.service.Settle(t.Context(), id, Acknowledge, 0, []string{got[0].Token}))(t)
+		testkit.ErrorIs(t, settled[0].Err, ErrLockLost)
+		again := testkit.Value(here.service.Receive(t.Context(), id, 2, time.Hour))(t)
+		testkit.MustEqual(t, len(again), 2, "events that come again")
+		f.end()
+	})
+}
+
 // C2: what waits for its retry, or stands on a parked log behind a broken endpoint, goes with its
 // shard.
 func TestRetriesMoveWithTheirShard(t *testing.T) {

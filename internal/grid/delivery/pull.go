@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/shards"
 )
 
 const (
@@ -161,8 +162,10 @@ func (l *lane) receive(most int) ([]Received, <-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.gone || l.moved:
+	case l.gone:
 		return nil, nil, ErrNotFound
+	case l.moved:
+		return nil, nil, shards.ErrElsewhere
 	case !l.terms.pull:
 		return nil, nil, ErrNotPull
 	}

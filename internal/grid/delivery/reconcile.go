@@ -35,6 +35,7 @@ func newReconciler(s *Service) *reconciler {
 // adopt has the subscriptions of a holding delivered from the next look at the definitions on.
 func (r *reconciler) adopt(h *holding) {
 	r.holdings = append(r.holdings, h)
+	r.s.note(h.held, true)
 	// Subscriptions that were deleted may have left something.
 	known := r.s.cfg.Topics.Snapshot().Subscriptions
 	for position, record := range h.cursors.records {

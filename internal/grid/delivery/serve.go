@@ -170,6 +170,7 @@ func (r *reconciler) release(h *holding) {
 			break
 		}
 	}
+	r.s.note(h.held, false)
 	for _, src := range r.sources {
 		var moved []*lane
 		for id, l := range src.lanes {
