@@ -19,6 +19,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/forward"
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/quota"
@@ -54,7 +55,10 @@ type Puller interface {
 	Settle(ctx context.Context, subscription string, how delivery.Settlement, delay time.Duration, tokens []string) ([]delivery.Settled, error)
 }
 
-var _ Puller = (*delivery.Service)(nil)
+var (
+	_ Puller = (*delivery.Service)(nil)
+	_ Puller = (*forward.Forwarder)(nil)
+)
 
 // Access lets in whoever shows a namespace policy's signature or key, or a bearer token.
 type Access interface {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
@@ -57,4 +58,7 @@ var gridRows = []row{
 	{match: is(delivery.ErrToken), status: 400, kind: "invalid-lock-token", title: "That is no lock token of this subscription",
 		next: "use the tokens that receiving gave",
 		grid: wording{code: "BadToken", next: "use the lockToken that receive gave for this subscription"}},
+	{match: is(shards.ErrElsewhere), status: 503, kind: "subscription-moves", title: "The subscription moves from one node to another", retryAfter: time.Second,
+		next: "ask again: another node delivers it in a few seconds",
+		grid: wording{code: "Busy", next: "another node delivers it in a few seconds; ask again"}},
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/access"
@@ -248,6 +249,7 @@ func TestErrorsByStatus(t *testing.T) {
 		{"nor is what is pushed", delivery.ErrNotPull, "409 not-pull", "400 InvalidDeliveryMode", ""},
 		{"a lost lock is a conflict", delivery.ErrLockLost, "409 lock-lost", "409 TokenLost", ""},
 		{"a token that is none is the client's to mend", delivery.ErrToken, "400 invalid-lock-token", "400 BadToken", ""},
+		{"a subscription that moves is asked for again", shards.ErrElsewhere, "503 subscription-moves", "503 Busy", ""},
 
 		{"a blob that is not there is not found", blob.ErrBlobNotFound, "", "", "404 BlobNotFound"},
 		{"a body that stops coming is out of time", os.ErrDeadlineExceeded, "", "", "408 OperationTimedOut"},

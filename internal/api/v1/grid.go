@@ -7,6 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/grid/forward"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -62,4 +63,6 @@ var (
 	_ Topics      = (*topics.Registry)(nil)
 	_ Delivery    = (*delivery.Service)(nil)
 	_ DeadLetters = (*deadletter.Service)(nil)
+	_ Delivery    = (*forward.Forwarder)(nil)
+	_ DeadLetters = (*forward.Forwarder)(nil)
 )

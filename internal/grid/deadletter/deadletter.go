@@ -100,6 +100,9 @@ type Query struct {
 	// From is where to go on (a page's Next), Limit how many (zero: 100).
 	From  int64
 	Limit int
+	// MaxBytes is about how large the letters of a page may be all together, without the last of them;
+	// zero: 8 MiB.
+	MaxBytes int
 }
 
 // Page is some letters, which may be fewer than asked for, or none, and where to go on; Next is 0

@@ -29,13 +29,13 @@ func (s *Service) List(ctx context.Context, subscription string, q Query) (Page,
 	if err != nil || b == nil {
 		return Page{}, err
 	}
-	q.Limit = cmp.Or(q.Limit, defaultLimit)
+	q.Limit, q.MaxBytes = cmp.Or(q.Limit, defaultLimit), cmp.Or(q.MaxBytes, maxPageBytes)
 	var page Page
 	bytes := 0
 	next, err := b.scan(ctx, q, maxLooked, func(l Letter) bool {
 		page.Letters = append(page.Letters, l.kept())
 		bytes += len(l.Event)
-		return len(page.Letters) < q.Limit && bytes < maxPageBytes
+		return len(page.Letters) < q.Limit && bytes < q.MaxBytes
 	})
 	if err != nil {
 		return Page{}, fmt.Errorf("list dead letters: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -123,6 +124,12 @@ func isToken(id, token string) bool {
 // Receive gives up to max events of a pull subscription: at once where there are any, else when
 // one comes, none after wait.
 func (s *Service) Receive(ctx context.Context, subscription string, max int, wait time.Duration) ([]Received, error) {
+	return s.ReceiveUpTo(ctx, subscription, max, math.MaxInt, wait)
+}
+
+// ReceiveUpTo is Receive of events that measure no more than maxBytes all together; a larger one
+// comes alone.
+func (s *Service) ReceiveUpTo(ctx context.Context, subscription string, max, maxBytes int, wait time.Duration) ([]Received, error) {
 	l, err := s.lane(subscription)
 	if err != nil {
 		return nil, err
@@ -132,7 +139,7 @@ func (s *Service) Receive(ctx context.Context, subscription string, max int, wai
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
-		got, arrived, err := l.receive(max)
+		got, arrived, err := l.receive(max, maxBytes)
 		if len(got) > 0 || err != nil {
 			return got, err
 		}
@@ -158,7 +165,7 @@ func (l *lane) attend(n int) {
 }
 
 // receive hands out what is there, or says what to wait for.
-func (l *lane) receive(most int) ([]Received, <-chan struct{}, error) {
+func (l *lane) receive(most, maxBytes int) ([]Received, <-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -171,7 +178,10 @@ func (l *lane) receive(most int) ([]Received, <-chan struct{}, error) {
 	}
 	now := time.Now()
 	var got []Received
-	for len(got) < max(most, 1) && l.receivableLocked() {
+	for size := 0; len(got) < max(most, 1) && l.receivableLocked(); {
+		if size += len(l.memory.queue.ready.at(0).Event); size > maxBytes && len(got) > 0 {
+			break
+		}
 		it := l.memory.queue.ready.pop()
 		l.memory.queue.out(it)
 		if l.terms.expired(it, now) {
