@@ -392,7 +392,7 @@ func TestADefinitionThatIsLateLosesNothing(t *testing.T) {
 // C2: whatever befalls nodes, every event is delivered or dead-lettered, and no cursor or book moves
 // under an old epoch.
 func TestNodesThatDieAndFreeze(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(fleetSeeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { storm(t, rand.New(rand.NewPCG(seed, 2))) })
 		})
@@ -424,7 +424,10 @@ func storm(t *testing.T, random *rand.Rand) {
 	want := map[string][]string{}
 	for round := range 40 {
 		for _, topic := range []string{"orders", "bills"} {
-			batch := ids(fmt.Sprintf("%s%d-", topic[:1], round), 1+random.IntN(10))
+			mu.Lock()
+			n := 1 + random.IntN(10)
+			mu.Unlock()
+			batch := ids(fmt.Sprintf("%s%d-", topic[:1], round), n)
 			f.publish(topic, batch...)
 			want[topic] = append(want[topic], batch...)
 		}
