@@ -120,6 +120,7 @@ type Service struct {
 	clock  *clock
 	budget *budget
 	late   lates
+	shared *shared // nil on one machine
 	// complained is the second in which an unreadable event was last logged.
 	complained atomic.Int64
 	// loops bounds how often an event that went round is logged.
@@ -162,6 +163,8 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 			return nil, err
 		}
 		s.reconciler.adopt(s.whole)
+	} else {
+		s.shared = newShared(s)
 	}
 	if s.metrics, err = newMetrics(s, cfg.Metrics); err != nil {
 		return nil, err

@@ -87,6 +87,10 @@
 // removing the parked log of a deleted subscription, is done on the store's word only: this node's
 // definitions may be late, and the subscription one that it has not heard of.
 //
+// An endpoint's health is each node's own. That it was put on probation, for how long, and that this
+// has ended is told to the other nodes by an entry (see shared): each makes at most one probe when
+// the time has come, and the first that succeeds ends it for all.
+//
 // # Locks
 //
 // feed.mu, then lane.mu, then one of endpoint.mu, budget.mu, lates.mu and pumps.mu, then clock.mu

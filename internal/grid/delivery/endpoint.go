@@ -132,6 +132,7 @@ func (e *endpoint) changedLocked(l *lane, before retry.Health, now time.Time) {
 	if before.Until.Equal(after.Until) {
 		return
 	}
+	e.s.shared.report(e.identity, after)
 	log := e.s.log.With("subscription", l.termsNow().sub.Name, "source", l.source.label)
 	switch { // once, not for each event
 	case after.Until.IsZero():
@@ -145,6 +146,25 @@ func (e *endpoint) changedLocked(l *lane, before retry.Health, now time.Time) {
 		if other != l { // l looks for itself when it is done
 			other.poke(now)
 		}
+	}
+}
+
+// hear takes in what another node tells of the endpoint. It tells nobody.
+func (e *endpoint) hear(heard retry.Health, now time.Time) {
+	e.mu.Lock()
+	before := e.health
+	e.health = agree(before, heard, now)
+	if before.Until.Equal(e.health.Until) {
+		e.mu.Unlock()
+		return
+	}
+	e.well.Store(e.health.State(now) == retry.Well)
+	e.prober = nil // who had taken on a probe need not make it, or not yet
+	e.s.clock.set(&e.alarm, e.health.Until)
+	lanes := slices.Clone(e.lanes)
+	e.mu.Unlock()
+	for _, l := range lanes {
+		l.poke(now)
 	}
 }
 

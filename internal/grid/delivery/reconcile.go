@@ -218,6 +218,7 @@ func (r *reconciler) endpointOf(t *terms) *endpoint {
 		e.alarm.who = e
 		e.well.Store(true)
 		r.endpoints[e.identity] = e
+		r.s.shared.enter(e, time.Now())
 	}
 	return e
 }
@@ -226,6 +227,7 @@ func (r *reconciler) endpointOf(t *terms) *endpoint {
 func (r *reconciler) leave(l *lane, e *endpoint) {
 	if e != nil && e.leave(l, time.Now()) {
 		delete(r.endpoints, e.identity)
+		r.s.shared.leave(e)
 	}
 }
 

@@ -24,6 +24,9 @@ func (s *Service) Run(ctx context.Context) error {
 	s.crew.start(func(w shift) { s.clock.run(w.taking) })
 	if s.whole != nil {
 		s.whole.begin(ctx, stop) // if the retry logs cannot run, the service stops
+	} else {
+		s.crew.start(func(w shift) { s.shared.write(w.taking) })
+		s.crew.start(func(w shift) { s.shared.follow(w.taking) })
 	}
 	s.reconciler.follow(ctx)
 	close(s.stopping)

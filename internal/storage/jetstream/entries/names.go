@@ -23,7 +23,7 @@ const definitions = "d"
 // of older programs where nobody looks for them.
 var byOwner = []string{
 	"records/", "producers/", "places/", "poison/",
-	"grid/cursors/", "grid/dead/", "grid/tiers/", "grid/shelves/",
+	"grid/cursors/", "grid/dead/", "grid/tiers/", "grid/shelves/", "grid/probation/",
 }
 
 // layout is how the entries of a yard are spread over buckets.
