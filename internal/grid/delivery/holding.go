@@ -70,11 +70,6 @@ func (s *Service) newHolding(ctx context.Context, held *shards.Held, logs *retry
 	return h, nil
 }
 
-// has reports whether a subscription is of the holding.
-func (h *holding) has(subscription string) bool {
-	return h.held == nil || shards.Of(subscription) == h.held.Shard
-}
-
 // lose says that a later holder has begun: nothing may be written any more.
 func (h *holding) lose() { h.losing.Do(func() { close(h.lost) }) }
 

@@ -345,6 +345,51 @@ func TestRetriesMoveWithTheirShard(t *testing.T) {
 	})
 }
 
+// A shard saves a few values a second, those first that have waited longest: however busy its sources
+// are, each is saved in turn.
+func TestAShardSavesTheStalestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1)
+		const sources, shard = 20, 7
+		var made []string
+		for i := 0; len(made) < sources; i++ {
+			topic := fmt.Sprint("topic-", i)
+			f.topic(topic)
+			if id := f.subscribe(topic, "receiver"); shards.Of(id) == shard {
+				made = append(made, topic)
+			} else {
+				testkit.Must(t, f.topics.DeleteTopic(t.Context(), topic))
+			}
+		}
+		f.spread()
+		after(time.Minute)
+		prefix := cursorPrefix + shards.Held{Shard: shard}.Name() + "/"
+		stored := func() map[string]meta.Revision {
+			all := make(map[string]meta.Revision)
+			for _, e := range testkit.Value(f.Memory.List(t.Context(), prefix))(t) {
+				all[e.Key] = e.Revision
+			}
+			return all
+		}
+		before := stored()
+		testkit.MustEqual(t, len(before), sources, "values of the shard")
+		for second := 1; second <= sources/shardSaves; second++ {
+			for _, topic := range made { // all of them are busy all the time
+				f.publish(topic, fmt.Sprint("e", second))
+			}
+			after(time.Second)
+			changed := 0
+			for key, revision := range stored() {
+				if revision != before[key] {
+					changed++
+				}
+			}
+			testkit.Equal(t, changed, second*shardSaves, "values that were saved within %d seconds", second)
+		}
+		f.end()
+	})
+}
+
 // marks are those that are stored of a subscription's shard, in all partitions.
 func (f *fleet) marks(id string) saved {
 	f.t.Helper()

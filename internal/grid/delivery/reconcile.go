@@ -49,11 +49,13 @@ func (r *reconciler) adopt(h *holding) {
 
 // holdingOf gives that of a subscription; nil: it is not delivered here.
 func (r *reconciler) holdingOf(subscription string) *holding {
-	i := slices.IndexFunc(r.holdings, func(h *holding) bool { return h.has(subscription) })
-	if i < 0 {
-		return nil
+	shard := shards.Of(subscription)
+	for _, h := range r.holdings {
+		if h.held == nil || h.held.Shard == shard {
+			return h
+		}
 	}
-	return r.holdings[i]
+	return nil
 }
 
 // ours are the subscriptions that are delivered here, by source: of one machine all.

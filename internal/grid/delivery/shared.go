@@ -42,10 +42,10 @@ type shared struct {
 	// news wakes who writes.
 	news chan struct{}
 
-	mu        sync.Mutex
-	unreported    map[string]retry.Health // by key, what is to be written; guarded by mu
-	heard     map[string]retry.Health // by key, what others have written, or we; guarded by mu
-	endpoints map[string]*endpoint    // by key; guarded by mu
+	mu         sync.Mutex
+	unreported map[string]retry.Health // by key, what is to be written; guarded by mu
+	heard      map[string]retry.Health // by key, what others have written, or we; guarded by mu
+	endpoints  map[string]*endpoint    // by key; guarded by mu
 }
 
 func newShared(s *Service) *shared {
