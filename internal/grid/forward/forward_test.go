@@ -169,11 +169,13 @@ func (y *yard) puller() string {
 	return sub.ID
 }
 
+// publish stores events, one by one, and waits until they are where they belong.
 func (y *yard) publish(bytes int, ids ...string) {
 	for _, id := range ids {
 		event := fmt.Appendf(nil, `{"id":%q,"subject":"s","eventType":"t","eventTime":"2024-01-01T00:00:00Z","data":%q}`, id, strings.Repeat("x", bytes))
 		testkit.Must(y.t, y.topics.Publish(y.t.Context(), "orders", [][]byte{event}, nil))
 	}
+	synctest.Wait()
 }
 
 func bubble(t *testing.T, test func(t *testing.T, y *yard)) {
