@@ -96,6 +96,11 @@ func (d *desk) isLost() bool {
 // load reads which subscriptions have dead letters. The holder of a shard writes each state once,
 // under its epoch: what it has read is the last that any holder before has written or will.
 func (d *desk) load(ctx context.Context) error {
+	if d.held != nil { // an entry that the holder before has made a moment ago must not be missed
+		if err := d.s.cfg.Meta.Fresh(ctx, entryPrefix); err != nil {
+			return err
+		}
+	}
 	entries, err := d.s.cfg.Meta.List(ctx, entryPrefix)
 	if err != nil {
 		return err

@@ -116,7 +116,14 @@ func readCursors(ctx context.Context, store meta.Store, held *shards.Held) (curs
 	if held != nil {
 		c.prefix, c.epoch = cursorPrefix+held.Name()+"/", held.Epoch
 	}
-	entries, err := store.List(ctx, c.prefix)
+	var err error
+	if held != nil { // a value that the holder before has made a moment ago must not be missed
+		err = store.Fresh(ctx, c.prefix)
+	}
+	var entries []meta.Entry
+	if err == nil {
+		entries, err = store.List(ctx, c.prefix)
+	}
 	if err != nil {
 		return c, fmt.Errorf("read the cursors of subscriptions: %w", err)
 	}

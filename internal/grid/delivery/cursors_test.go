@@ -138,6 +138,43 @@ func TestOfManyHoldersTheNewestCounts(t *testing.T) {
 	})
 }
 
+// stale is a store of a node that has not heard of anything until it asks for what is fresh.
+type stale struct {
+	meta.Store
+	fresh bool
+}
+
+func (s *stale) Fresh(ctx context.Context, prefix string) error {
+	s.fresh = true
+	return s.Store.Fresh(ctx, prefix)
+}
+
+func (s *stale) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
+	if !s.fresh {
+		return nil, nil
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+// C2: a value that the holder before has just made is not missed by a node that is behind, and one
+// machine asks for nothing.
+func TestWhoBeginsReadsAfresh(t *testing.T) {
+	memory := metatest.NewMemory()
+	testkit.Must(t, holder(t, memory, 1).mark(10))
+	testkit.MustEqual(t, len(holder(t, &stale{Store: memory}, 2).records), 1, "values that are found")
+	store := metatest.NewFaulty(memory)
+	holder(t, store, 0)
+	testkit.Equal(t, store.Count(metatest.OpFresh), 0, "what one machine asks for")
+	store.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpFresh {
+			return meta.ErrUnavailable
+		}
+		return nil
+	})
+	_, err := readCursors(t.Context(), store, &shards.Held{Shard: 0x2c, Epoch: 3})
+	testkit.ErrorIs(t, err, meta.ErrUnavailable, "begun with what may be old")
+}
+
 // Older values have no epoch, and one machine goes on writing them so.
 func TestOneMachineStoresNoEpoch(t *testing.T) {
 	store := metatest.NewMemory()
