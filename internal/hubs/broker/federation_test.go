@@ -41,7 +41,8 @@ type member struct {
 
 	mu     sync.Mutex
 	cut    bool          // guarded by mu
-	thawed chan struct{} // closed when it is not frozen; guarded by mu
+	frozen bool          // guarded by mu
+	thawed chan struct{} // closed when the store and others come through; guarded by mu
 }
 
 func newFederation(t *testing.T, size int) *federation {
@@ -89,18 +90,29 @@ func (m *member) await(ctx context.Context) error {
 	}
 }
 
-// reach is what an operation of the store meets: a frozen process neither begins nor ends one.
-func (m *member) reach(metatest.Op) error {
+// reach is what an operation of the store meets: a frozen process neither begins nor ends one, and
+// nothing comes back to one that was cut off meanwhile.
+func (m *member) reach(op metatest.Op) error {
 	_ = m.await(context.Background())
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.cut {
+	if m.isCut() {
 		return meta.ErrUnavailable
 	}
 	return metatest.After(func(err error) error {
 		_ = m.await(context.Background())
-		return err
+		switch {
+		case !m.isCut():
+			return err
+		case op.Changes():
+			return meta.ErrUncertain
+		}
+		return meta.ErrUnavailable
 	})
+}
+
+func (m *member) isCut() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cut
 }
 
 // pass is what a request meets, and an answer.
@@ -134,24 +146,26 @@ func (m *member) isolate(cut bool) {
 	m.cut = cut
 }
 
-// freeze stops a node, as SIGSTOP does, until thaw is called.
-func (m *member) freeze() (thaw func()) {
+// freeze stops a node, as SIGSTOP does, until thaw is called. What reads to a client may be the first
+// to run then: first is called before anything of the store or of other nodes comes through.
+func (m *member) freeze() (thaw func(first func())) {
 	thawed := make(chan struct{})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.thawed = thawed
-	return func() { close(thawed) }
+	m.thawed, m.frozen = thawed, true
+	return func(first func()) {
+		m.mu.Lock()
+		m.frozen = false
+		m.mu.Unlock()
+		first()
+		close(thawed)
+	}
 }
 
-func (m *member) frozen() bool {
+func (m *member) isFrozen() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	select {
-	case <-m.thawed:
-		return false
-	default:
-		return true
-	}
+	return m.frozen
 }
 
 // take reads the next n messages of a receiver, waiting for them.
@@ -287,7 +301,7 @@ func TestAProducerMovesToAnotherNode(t *testing.T) {
 			t.Errorf("a repeat was stored: %+v", p)
 		}
 		mustStore(t, second, 5, "5")
-		thaw()
+		thaw(func() {})
 		time.Sleep(time.Minute)
 		if p, err := store(t.Context(), first, 5, "5"); err == nil && p.First != eventlog.NoSequence {
 			t.Errorf("a repeat was stored: %+v", p)

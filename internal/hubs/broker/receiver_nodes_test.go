@@ -207,7 +207,10 @@ func TestTheSlotOfADeadNodeIsTaken(t *testing.T) {
 					first := mustReceive(t, m.Broker, DefaultGroup, "first", new(int64(7)))
 					thaw := func() { m.isolate(false) }
 					if how == "frozen" {
-						thaw = m.freeze()
+						end := m.freeze()
+						thaw = func() {
+							end(func() { testkit.Equal(t, first.Ready(func() {}), false, "ready at once") })
+						}
 					} else {
 						m.isolate(true)
 						f.lose(func(r cluster.Request) bool { return r.To == m.nodes.Self() })
