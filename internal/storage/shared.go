@@ -21,6 +21,8 @@ var (
 	ErrNoSecretKey = errors.New("no secret key was given")
 	// ErrOtherSecretKey: the other nodes have a secret key that this one was not given.
 	ErrOtherSecretKey = sealed.ErrOtherKey
+	// ErrNewSecretKey: this node would seal with a key that the other nodes were not given.
+	ErrNewSecretKey = sealed.ErrUnknownToOthers
 )
 
 // Bodies keeps the larger bodies of blobs; package blob says what is asked of it.
@@ -48,20 +50,20 @@ type Parts struct {
 }
 
 // Share makes storage of parts that other nodes use as well. Secrets are sealed with the secret key
-// that all nodes are given. Errors: ErrNoSecretKey, ErrOtherSecretKey, the meta store's; the parts
-// are the caller's to close then.
+// that all nodes are given. Errors: ErrNoSecretKey, ErrOtherSecretKey, ErrNewSecretKey, the meta
+// store's; the parts are the caller's to close then.
 func Share(ctx context.Context, parts Parts, cfg Config) (*Storage, error) {
 	keys, err := cfg.SecretKey.given(ctx)
 	if err != nil {
 		return nil, err
 	}
 	store := sealed.New(parts.Meta, keys)
-	if err := store.Agree(ctx); err != nil {
+	// What another node has stored a moment ago counts, and is sealed anew as well, or an older key
+	// would be needed for good.
+	if err := store.Fresh(ctx, ""); err != nil {
 		return nil, err
 	}
-	// What another node has stored a moment ago is sealed anew as well, or an older key would be
-	// needed for good.
-	if err := store.Fresh(ctx, ""); err != nil {
+	if err := store.Agree(ctx); err != nil {
 		return nil, err
 	}
 	entries, due, err := store.Reseal(ctx)

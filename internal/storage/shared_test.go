@@ -43,6 +43,7 @@ func TestNodesNeedTheSameSecretKey(t *testing.T) {
 
 	// Another key is given in steps, and what was sealed before is sealed anew.
 	next := sealed.NewKey()
+	testkit.ErrorIs(t, testkit.Err(share(SecretKey{Key: next + "\n" + key})), ErrNewSecretKey)
 	for _, keys := range []string{key + "\n" + next, next + "\n" + key, next} {
 		testkit.Must(t, testkit.Err(share(SecretKey{Key: keys})))
 	}

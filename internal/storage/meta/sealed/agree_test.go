@@ -48,6 +48,7 @@ func TestAgreeWhileTheKeyIsChanged(t *testing.T) {
 	}{
 		{name: "the first", keys: []string{first}},
 		{name: "another", keys: []string{second}, want: ErrOtherKey},
+		{name: "the new one before the old one, which others do not have", keys: []string{second, first}, want: ErrUnknownToOthers},
 		{name: "the new one behind the old one", keys: []string{first, second}, reseal: true},
 		{name: "the old one still", keys: []string{first}},
 		{name: "the new one before the old one", keys: []string{second, first}, reseal: true},

@@ -72,6 +72,15 @@ func ParseKeys(text string) (*Keys, error) {
 	return k, nil
 }
 
+// names are the ids of the keys as text, the newest first.
+func (k *Keys) names() []string {
+	names := make([]string, len(k.ids))
+	for i, id := range k.ids {
+		names[i] = hex.EncodeToString([]byte(id))
+	}
+	return names
+}
+
 // Overhead is how much longer a value is when it is sealed.
 func (k *Keys) Overhead() int { return head + k.aeads[0].NonceSize() + k.aeads[0].Overhead() }
 
