@@ -28,10 +28,12 @@ var ErrUnavailable = errors.New("the NATS servers do not answer")
 // that put events at risk are warnings with Unsafe. What could not be found out is a warning, too.
 func (c *Conns) Check(ctx context.Context, cfg Config) (Report, error) {
 	var r Report
+	var known []string
 	for _, conn := range []*nats.Conn{c.Publish, c.Read, c.Control} {
 		r.add(Server{Name: conn.ConnectedServerName(), Version: conn.ConnectedServerVersion(), MaxPayload: conn.MaxPayload()})
-		r.Local = cfg.Local(append(conn.DiscoveredServers(), conn.ConnectedUrl()))
+		known = append(append(known, conn.DiscoveredServers()...), conn.ConnectedAddr())
 	}
+	r.Local = cfg.Local(known)
 	for _, monitor := range cfg.Monitors {
 		s, err := askMonitor(ctx, monitor)
 		if err != nil {

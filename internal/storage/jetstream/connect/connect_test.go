@@ -78,8 +78,12 @@ func TestCredentials(t *testing.T) {
 			url := server(t, tt.lines)
 			c := dial(t, config(t, tt.good(url)))
 			testkit.That(t, c.Publish != c.Read && c.Read != c.Control, "connections are shared")
-			testkit.Must(t, c.Control.Flush())
-			_, err := Dial(t.Context(), config(t, tt.bad(url)))
+			cfg := config(t, tt.good(url))
+			cfg.Replicas = 1
+			report, err := c.Check(t.Context(), cfg)
+			testkit.Must(t, err)
+			testkit.That(t, report.Local, "servers on loopback are taken for others")
+			_, err = Dial(t.Context(), config(t, tt.bad(url)))
 			testkit.That(t, err != nil, "it was let in")
 		})
 	}

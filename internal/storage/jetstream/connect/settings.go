@@ -197,9 +197,8 @@ func (s Settings) String() string {
 // Local tells whether all servers, with those that they know of, are on this machine's loopback.
 func (s Settings) Local(discovered []string) bool {
 	for _, server := range slices.Concat(s.Servers, discovered) {
-		if _, after, found := strings.Cut(server, "://"); found {
-			server = after
-		}
+		server = behindLast(server, "://")
+		server = behindLast(server, "@") // a server that was learnt of may come with what lets in
 		host, _, err := net.SplitHostPort(server)
 		if err != nil {
 			host = server
@@ -210,4 +209,12 @@ func (s Settings) Local(discovered []string) bool {
 		}
 	}
 	return true
+}
+
+// behindLast is what stands behind the last separator; all where there is none.
+func behindLast(text, separator string) string {
+	if i := strings.LastIndex(text, separator); i >= 0 {
+		return text[i+len(separator):]
+	}
+	return text
 }

@@ -91,7 +91,7 @@ func TestLocal(t *testing.T) {
 		s := testkit.Value(Parse(text))(t)
 		testkit.Equal(t, s.Local(nil), want, text)
 		testkit.That(t, !s.Local([]string{"nats://10.0.0.2:4222"}), "%s: with a server elsewhere", text)
-		testkit.Equal(t, s.Local([]string{"nats://127.0.0.1:4222"}), want, "%s: with a server here", text)
+		testkit.Equal(t, s.Local([]string{"nats://127.0.0.1:4222", "nats://u:p@127.0.0.1:1", "127.0.0.1:1"}), want, "%s: with servers here", text)
 	}
 }
 
