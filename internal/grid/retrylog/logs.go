@@ -80,7 +80,8 @@ type Config struct {
 	Held *shards.Held
 	// Log takes what an operator should know; nil means slog.Default().
 	Log *slog.Logger
-	// Metrics registers the counters; nil means none.
+	// Metrics registers the counters; nil means none, as for the logs of a shard: they come and go,
+	// and a registry takes each counter once.
 	Metrics prometheus.Registerer
 }
 
