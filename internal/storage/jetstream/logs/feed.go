@@ -39,12 +39,14 @@ func (s *stream) feed(ctx context.Context) {
 		s.mu.Lock()
 		out, wait := s.stepLocked(ctx, time.Now())
 		over := s.closing && !s.errand.busy || s.idleLocked(time.Now())
+		deaf := func() {}
 		if over {
-			s.stopLocked()
+			deaf = s.stopLocked()
 		}
 		s.mu.Unlock()
 		s.send(out)
 		if over {
+			deaf()
 			return
 		}
 		timer.Reset(wait)
@@ -55,15 +57,17 @@ func (s *stream) feed(ctx context.Context) {
 	}
 }
 
-// stopLocked: the feeder ends. A later use begins anew.
-func (s *stream) stopLocked() {
-	if s.unheard != nil {
-		s.unheard()
-		s.unheard = nil
+// stopLocked: the feeder ends, and a later use begins anew. It gives what is left to do without the
+// lock.
+func (s *stream) stopLocked() (deaf func()) {
+	if deaf = s.unheard; deaf == nil {
+		deaf = func() {}
 	}
+	s.unheard = nil
 	s.forgetLocked()
 	s.running = false
 	s.changedLocked()
+	return deaf
 }
 
 // stepLocked does all that can be done now, and says how long there is nothing to do unless something

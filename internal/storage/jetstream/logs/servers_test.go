@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/entries"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natsstreams"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -50,11 +55,33 @@ func (y *serverYard) dial(t *testing.T, first int) *natsstreams.Storage {
 	return s
 }
 
+// entries gives a store of entries that runs until the test ends.
+func (y *serverYard) entries(t *testing.T, first int) meta.Store {
+	t.Helper()
+	conn := y.servers.Dial(t, first)
+	t.Cleanup(func() {
+		js, err := jetstream.New(conn)
+		testkit.Must(t, err)
+		for name := range js.StreamNames(context.Background()).Name() {
+			if strings.HasPrefix(name, "Y_"+y.name+"_") {
+				_ = js.DeleteStream(context.Background(), name) // the other node has deleted it
+			}
+		}
+	})
+	s, err := entries.New(conn, entries.Config{Yard: y.name, Replicas: y.servers.Replicas, Buckets: 1, Log: testkit.Quiet()})
+	testkit.Must(t, err)
+	testkit.Run(t, s.Run)
+	testkit.Must(t, s.Load(t.Context()))
+	return s
+}
+
 // open gives an engine over connections that begin with a server.
-func (y *serverYard) open(t *testing.T, first int) *Engine {
+func (y *serverYard) open(t *testing.T, first int) *Engine { return y.openWith(t, first, y.store) }
+
+func (y *serverYard) openWith(t *testing.T, first int, store meta.Store) *Engine {
 	t.Helper()
 	e := New(Config{
-		Storage: y.dial(t, first), Store: y.store, Fill: fillers, Replicas: y.servers.Replicas,
+		Storage: y.dial(t, first), Store: store, Fill: fillers, Replicas: y.servers.Replicas,
 		TendInterval: 10 * time.Millisecond, Log: testkit.Quiet(),
 	})
 	t.Cleanup(func() { testkit.Check(t, e.Close()) })
@@ -82,6 +109,19 @@ func TestContractOnServers(t *testing.T) {
 			y := newServerYard(t, servers)
 			return y.open(t, 0), y.open(t, 2)
 		})
+	})
+	t.Run("two nodes with their entries on the servers, too", func(t *testing.T) {
+		y := newServerYard(t, servers)
+		a, b := y.openWith(t, 0, y.entries(t, 0)), y.openWith(t, 2, y.entries(t, 2))
+		here := handle(t, a, orders, 1)
+		mustAppend(t, here, "a")
+		there := handle(t, b, orders, 1)
+		testkit.Slices(t, readAll(t, there, eventlog.Earliest()), []string{"a"})
+		testkit.Equal(t, mustAppend(t, there, "b").First, 1)
+		waiting := testkit.Value(there.Cursor(t.Context(), eventlog.Latest()))(t)
+		testkit.Must(t, a.Remove(t.Context(), "orders"))
+		testkit.ErrorIs(t, testkit.Err(waiting.Next(t.Context())), eventlog.ErrRemoved)
+		testkit.ErrorIs(t, b.Provide(t.Context(), "orders", orders), eventlog.ErrRemoved)
 	})
 	t.Run("import", func(t *testing.T) { logtest.RunImport(t, openDisk, openServers(servers)) })
 }
