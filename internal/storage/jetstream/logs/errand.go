@@ -85,22 +85,22 @@ func (s *stream) load(ctx context.Context) error {
 	if err := s.listen(); err != nil {
 		return err
 	}
-	last, err := s.e.cfg.Storage.Last(ctx, s.name, "")
-	if err != nil && !errors.Is(err, streams.ErrNoMessage) {
+	state, err := s.e.cfg.Storage.State(ctx, s.name)
+	if err != nil {
 		if errors.Is(err, streams.ErrNoStream) {
 			s.lost(ctx)
 		}
 		return err
 	}
-	mark, err := s.marks().newest(ctx)
+	mark, err := s.marks().newest(ctx, state.First)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.restoreLocked(mark)
-	s.line.highest = max(s.line.highest, last.Seq)
-	s.fold.least = max(s.fold.least, last.Seq)
+	s.line.highest = max(s.line.highest, state.Last)
+	s.fold.least = max(s.fold.least, state.Last)
 	s.news = time.Now()
 	return nil
 }
@@ -197,7 +197,7 @@ func (s *stream) gap(ctx context.Context, from, found streams.Seq) error {
 	}
 	var mark frames.Mark
 	if state.First > from {
-		if mark, err = s.marks().newest(ctx); err != nil {
+		if mark, err = s.marks().newest(ctx, state.First); err != nil {
 			return err
 		}
 	}

@@ -403,3 +403,38 @@ func TestStreamsOfRemovedLogsAreSwept(t *testing.T) {
 		testkit.Slices(t, testkit.Value(node.Names(t.Context()))(t), []string{"h-orders-0", "h-strange-0"})
 	})
 }
+
+// C2: a mark that comes late, or twice, describes a state whose frames may have been removed meanwhile.
+// Nobody begins with it.
+func TestAMarkThatComesLate(t *testing.T) {
+	inYard(t, model.Faults{}, small, func(t *testing.T, y *yard) {
+		a := y.open(t, "a")
+		testkit.Run(t, a.Run)
+		p := handle(t, a, eventlog.Shape{Partitions: 4, Retention: eventlog.Retention{Age: 20 * time.Second}}, 0)
+		var old []byte
+		for i := range 200 {
+			mustAppend(t, p, fmt.Sprint(i))
+			for _, m := range y.cluster.Messages("h-orders-0") {
+				if old == nil && m.Subject == markSubject {
+					old = m.Data
+				}
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		first := y.cluster.Messages("h-orders-0")[0].Seq
+		testkit.MustThat(t, old != nil && first > 50, "the stream begins with %d", first)
+		node := y.cluster.Node("x")
+		for range 2 {
+			node.Publish("h-orders-0", markSubject, old, func(_ streams.Seq, err error) { testkit.Check(t, err) })
+			time.Sleep(time.Second)
+		}
+		want := testkit.Value(p.Bounds(t.Context()))(t)
+		late := handle(t, y.open(t, "b"), orders, 0)
+		got := testkit.Value(late.Bounds(t.Context()))(t)
+		testkit.Equal(t, got.Next, want.Next)
+		all := readAll(t, late, eventlog.Earliest())
+		testkit.That(t, len(all) > 0 && all[len(all)-1] == "199", "it reads %q", all)
+		testkit.Slices(t, readAll(t, late, eventlog.At(195)), []string{"195", "196", "197", "198", "199"})
+		testkit.Slices(t, readAll(t, late, eventlog.Since(want.LastTime)), []string{"199"})
+	})
+}

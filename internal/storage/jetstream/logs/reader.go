@@ -215,7 +215,7 @@ func (p *part) gone(ctx context.Context, seq streams.Seq) error {
 	var ok bool
 	err := p.ask(ctx, func() (err error) {
 		if state, err = p.s.e.cfg.Storage.State(ctx, p.s.name); err == nil && seq < state.First {
-			mark, _, ok, err = p.s.marks().from(ctx, state.First)
+			mark, ok, err = p.s.marks().since(ctx, state.First)
 		}
 		return err
 	})

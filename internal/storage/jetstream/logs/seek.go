@@ -146,9 +146,12 @@ func (p *part) searchMarks(ctx context.Context, holds func(frames.State) bool) (
 			continue
 		}
 		kept, _ := mark.Find(p.subject)
-		if holds(kept.State) {
+		switch usable := mark.AsOf+1 >= state.First; {
+		case !usable: // it came late: what lies behind it is gone
+			low = last + 1
+		case holds(kept.State):
 			best, low = &mark, last+1
-		} else {
+		default:
 			oldest, high = &mark, middle
 		}
 	}
@@ -201,27 +204,42 @@ func (s marks) from(ctx context.Context, from streams.Seq) (mark frames.Mark, la
 	}
 }
 
-// newest gives the newest whole mark; the zero Mark, which is that of the beginning, if there is
-// none.
-func (s marks) newest(ctx context.Context) (frames.Mark, error) {
-	newest, err := s.storage.Last(ctx, s.stream, markSubject)
+// newest gives the newest whole mark of a stream that begins with a sequence; the zero Mark, which is that
+// of the beginning, if there is none. A mark may come late, when what lies behind it is gone: then that of
+// the latest state is given, of those that are left.
+func (s marks) newest(ctx context.Context, first streams.Seq) (frames.Mark, error) {
+	last, err := s.storage.Last(ctx, s.stream, markSubject)
 	if errors.Is(err, streams.ErrNoMessage) {
 		return frames.Mark{}, nil
 	}
 	if err != nil {
 		return frames.Mark{}, err
 	}
-	if frame, err := frames.Decode(newest.Data); err == nil {
-		if mark, err := frames.DecodeMark(frame); err == nil && mark.Parts == 1 {
+	if frame, err := frames.Decode(last.Data); err == nil {
+		mark, err := frames.DecodeMark(frame)
+		if err == nil && mark.Parts == 1 && mark.AsOf+1 >= first {
 			return mark, nil
 		}
 	}
-	var best frames.Mark // of several parts, or damaged: the newest that is whole
-	for from := streams.Seq(1); ; {
+	var best frames.Mark
+	for from := first; ; {
 		mark, last, ok, err := s.from(ctx, from)
 		if err != nil || !ok {
 			return best, err
 		}
-		best, from = mark, last+1
+		if from = last + 1; mark.AsOf >= best.AsOf {
+			best = mark
+		}
+	}
+}
+
+// since gives the first mark behind which nothing is gone of a stream that begins with a sequence.
+func (s marks) since(ctx context.Context, first streams.Seq) (frames.Mark, bool, error) {
+	for from := first; ; {
+		mark, last, ok, err := s.from(ctx, from)
+		if err != nil || !ok || mark.AsOf+1 >= first {
+			return mark, ok, err
+		}
+		from = last + 1
 	}
 }
