@@ -36,6 +36,9 @@ type storm struct {
 	doubts  int                                     // guarded by mu
 }
 
+// aged is the number that stands for the partition of a log that loses its oldest events all the time.
+const aged = -1
+
 // process is one life of a node.
 type process struct {
 	*Engine
@@ -62,9 +65,13 @@ func (p *process) kill(t *testing.T) {
 
 func (p *process) partition(t *testing.T, number int) eventlog.Partition {
 	for {
-		err := p.Provide(t.Context(), "orders", orders)
+		id, shape := eventlog.PartitionID{Log: "orders", Number: number}, orders
+		if number == aged {
+			id, shape = eventlog.PartitionID{Log: "aged"}, eventlog.Shape{Partitions: 1, Retention: eventlog.Retention{Age: 20 * time.Second}}
+		}
+		err := p.Provide(t.Context(), id.Log, shape)
 		if err == nil {
-			part, err := p.Partition(eventlog.PartitionID{Log: "orders", Number: number})
+			part, err := p.Partition(id)
 			testkit.Must(t, err)
 			return part
 		}
@@ -240,7 +247,7 @@ func (s *storm) follow(p *process, number int) {
 			time.Sleep(time.Second)
 			continue
 		}
-		testkit.Equal(s.t, run.First, next, "what a reader is given")
+		testkit.That(s.t, run.First == next || number == aged && run.First > next, "a reader at %d is given %d", next, run.First)
 		s.mu.Lock()
 		for i, e := range run.Events {
 			s.readLocked(number, run.First+eventlog.Sequence(i), string(e.Message))
@@ -339,7 +346,7 @@ func runStorm(t *testing.T, seed uint64) {
 		ctx, cancel := context.WithCancel(t.Context())
 		p.writers.Go(func() { testkit.Check(t, p.Run(ctx)) })
 		p.writers.Go(func() { <-p.stop; cancel() })
-		for number := range s.parts {
+		for number := aged; number < s.parts; number++ {
 			writers++
 			writer, pauses := fmt.Sprint(name, writers), rand.New(rand.NewPCG(seed, uint64(writers)))
 			p.writers.Go(func() { s.write(p, writer, number, pauses) })
@@ -407,12 +414,34 @@ func (s *storm) check(nodes []*process) {
 			}
 		}
 	}
+	s.checkAged(nodes)
 	testkit.That(t, total > 50 && produced > 10, "only %d were acknowledged, and %d of the producer", total, produced)
 	t.Logf("%d acknowledged, %d of the producer, %d in doubt", total, produced, s.doubts)
 	for _, n := range nodes {
 		testkit.Check(t, n.Close())
 		n.storage.Close()
 	}
+}
+
+// checkAged: where each node still has events of the log that loses them, it has what was acknowledged
+// and what readers were given.
+func (s *storm) checkAged(nodes []*process) {
+	t := s.t
+	for _, n := range nodes {
+		p := n.partition(t, aged)
+		b := testkit.Value(p.Sealed(t.Context()))(t)
+		c := testkit.Value(p.Cursor(t.Context(), eventlog.Earliest()))(t)
+		first, all := c.At(), readAll(t, p, eventlog.At(c.At()))
+		testkit.Equal(t, first+eventlog.Sequence(len(all)), b.Next, "the end at node %s", n.name)
+		s.checkOrder(all)
+		for at, what := range all {
+			s.readLocked(aged, first+eventlog.Sequence(at), what)
+		}
+		for at, what := range s.acked[fmt.Sprint(aged)] {
+			testkit.MustThat(t, at < first || all[at-first] == what, "%s was stored at %d", what, at)
+		}
+	}
+	testkit.That(t, testkit.Value(nodes[0].partition(t, aged).Bounds(t.Context()))(t).First > 0, "nothing was removed")
 }
 
 // checkOrder: nothing twice, nothing that was refused, each writer's in its order; of the producer,

@@ -125,7 +125,7 @@ func (p *part) where() string { return fmt.Sprintf("stream %s, subject %s", p.s.
 func (r *reader) readSpot(ctx context.Context, p *part, at spot, mayRead bool) error {
 	var reason error
 	for try := range readAgain {
-		message, err := r.message(ctx, p, at.seq, mayRead, try > 0)
+		message, err := r.message(ctx, p, at.seq, at.first, mayRead, try > 0)
 		if err == errLost {
 			reason = err
 			break
@@ -153,7 +153,7 @@ func (r *reader) readSpot(ctx context.Context, p *part, at spot, mayRead bool) e
 
 // message gives the message at a sequence, which is there: from what was read ahead, from the cache,
 // or from the storage.
-func (r *reader) message(ctx context.Context, p *part, seq streams.Seq, mayRead, anew bool) ([]byte, error) {
+func (r *reader) message(ctx context.Context, p *part, seq streams.Seq, number eventlog.Sequence, mayRead, anew bool) ([]byte, error) {
 	if !anew {
 		if i, ok := slices.BinarySearchFunc(r.ahead, seq, func(m streams.Message, seq streams.Seq) int {
 			return int(int64(m.Seq) - int64(seq))
@@ -181,7 +181,7 @@ func (r *reader) message(ctx context.Context, p *part, seq streams.Seq, mayRead,
 		}
 		if len(r.ahead) > 0 { // it is gone there
 			if try++; try == readAgain {
-				return nil, p.gone(ctx, seq)
+				return nil, p.gone(ctx, seq, number)
 			}
 		}
 		if time.Now().After(late) {
@@ -208,8 +208,9 @@ func (r *reader) read(ctx context.Context, p *part, from streams.Seq) (through s
 	return answer.Through, nil
 }
 
-// gone says what became of a frame that no server has: retention has removed it, or it is lost.
-func (p *part) gone(ctx context.Context, seq streams.Seq) error {
+// gone says what became of a frame with an event that no server has: retention has removed it, here or
+// at another node, or it is lost.
+func (p *part) gone(ctx context.Context, seq streams.Seq, at eventlog.Sequence) error {
 	var state streams.State
 	var mark frames.Mark
 	var ok bool
@@ -225,22 +226,22 @@ func (p *part) gone(ctx context.Context, seq streams.Seq) error {
 	if seq >= state.First {
 		return errLost
 	}
-	if kept, there := mark.Find(p.subject); ok && there && p.beginsAt(mark.AsOf, kept) {
+	if kept, there := mark.Find(p.subject); ok && there && p.beginsAt(mark.AsOf, kept) > at {
 		return errOvertaken
 	}
 	return errLost
 }
 
-// beginsAt moves the head to where a mark has the partition, if that is later.
-func (p *part) beginsAt(asOf streams.Seq, kept frames.PartitionState) bool {
+// beginsAt moves the head to where a mark has the partition, if that is later, and gives its number.
+func (p *part) beginsAt(asOf streams.Seq, kept frames.PartitionState) eventlog.Sequence {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	if p.fold == nil || kept.Next <= p.fold.State().Head.First {
-		return false
+	if p.fold == nil {
+		return 0
 	}
 	p.fold.Trim(frames.Head{First: kept.Next, Seq: asOf, Bytes: kept.Bytes})
 	p.noteLocked()
-	return true
+	return p.fold.State().Head.First
 }
 
 // readFolding reads the next frame before the index.
@@ -254,10 +255,10 @@ func (r *reader) readFolding(ctx context.Context, p *part, at eventlog.Sequence,
 			return err
 		}
 		if r.fold = fold; fold.State().Next > at {
-			if p.beginsAt(fold.At(), frames.PartitionState{State: fold.State()}) {
+			if p.beginsAt(fold.At(), frames.PartitionState{State: fold.State()}) > at {
 				return errOvertaken
 			}
-			return p.damage(ctx, at, fold.At(), v, errLost)
+			return r.lost(ctx, p, at, fold.At(), v)
 		}
 	}
 	for try := 0; ; try++ {
@@ -266,7 +267,7 @@ func (r *reader) readFolding(ctx context.Context, p *part, at eventlog.Sequence,
 			return err
 		}
 		if !ok {
-			return p.damage(ctx, at, v.indexSeq, v, errLost)
+			return r.lost(ctx, p, at, v.indexSeq, v)
 		}
 		h, err := frames.DecodeHeader(m.Data)
 		if err == nil {
@@ -278,12 +279,22 @@ func (r *reader) readFolding(ctx context.Context, p *part, at eventlog.Sequence,
 	}
 }
 
+// lost is what a reader hears whose own fold has missed something before a sequence. Where retention has
+// removed it, it goes on at the oldest event kept.
+func (r *reader) lost(ctx context.Context, p *part, at eventlog.Sequence, seq streams.Seq, v view) error {
+	err := p.gone(ctx, r.fold.At()+1, at)
+	if r.fold, r.ahead = nil, nil; err == errLost {
+		return p.damage(ctx, at, seq, v, err)
+	}
+	return err
+}
+
 // apply folds a frame, and takes its batches if it counts and has not been passed.
 func (r *reader) apply(ctx context.Context, p *part, m streams.Message, h frames.Header, at eventlog.Sequence, v view) error {
 	verdict := r.fold.Apply(m.Seq, h)
 	switch {
 	case verdict.Outcome == frames.Hole:
-		return p.damage(ctx, min(at, verdict.Missing.First), m.Seq, v, errLost)
+		return r.lost(ctx, p, at, m.Seq, v)
 	case verdict.Outcome != frames.Counted || verdict.First+eventlog.Sequence(h.Events) <= at:
 		return nil
 	}
