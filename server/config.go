@@ -44,9 +44,14 @@ type Config struct {
 	SegmentBytes int64
 	// Secrets is where the key comes from that seals secrets in DataDir.
 	Secrets Secrets
+	// Engine is where the yard keeps everything that several nodes share: NATS servers, as
+	// nats://HOST:PORT,HOST:PORT?yard=NAME&replicas=3. Empty, or disk, means DataDir.
+	Engine string
 	// Node is the name of this process among the nodes that share a yard; on one machine it says
 	// nothing. Empty means this machine's name.
 	Node string
+	// NATSUnsafe starts on servers that may lose what they acknowledge.
+	NATSUnsafe bool
 
 	// AMQP, AMQPS, HTTP and HTTPS are the addresses of the listeners, or Off. Port 0 picks a
 	// free one. Empty means 127.0.0.1 with port 5672, 5671, 8080 and 8443.
@@ -243,7 +248,7 @@ func (c Config) storage(metrics prometheus.Registerer) storage.Config {
 	return storage.Config{
 		Sync: c.Sync, SyncInterval: c.SyncInterval, SegmentBytes: c.SegmentBytes, OpenSegments: c.shares().Storage,
 		SecretKey: storage.SecretKey(c.Secrets), Own: ownNames(), Program: "eventyard " + c.Version,
-		NATS: storage.NATS{Node: c.nodeName()},
+		NATS: storage.NATS{Node: c.nodeName(), Unsafe: c.NATSUnsafe},
 		Log:  c.Log, Metrics: metrics,
 	}
 }
@@ -253,7 +258,15 @@ func (c Config) openStorage(ctx context.Context, metrics prometheus.Registerer) 
 	if c.share != nil {
 		return c.share(ctx, c.storage(metrics))
 	}
-	return storage.Open(ctx, storage.Disk(c.DataDir), c.storage(metrics))
+	return storage.Open(ctx, c.storageURL(), c.storage(metrics))
+}
+
+// storageURL is where the storage is.
+func (c Config) storageURL() string {
+	if c.Engine == "" || c.Engine == "disk" {
+		return storage.Disk(c.DataDir)
+	}
+	return c.Engine
 }
 
 // ReservedNames are the first path segments that the yard keeps for itself: no hub has

@@ -112,7 +112,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 			frame.Route{Method: http.MethodGet, Path: notify.PathPrefix + "{token}", Need: link},
 			frame.Route{Method: http.MethodPost, Path: notify.PathPrefix + "{token}", Need: link}),
 		eventgrid.New(eventgrid.Config{
-			Topics: y.topics, Pull: y.delivery, Access: y.access,
+			Topics: y.topics, Pull: y.grid.pull, Access: y.access,
 			Endpoint: func(r *http.Request, topic string) string {
 				return cmp.Or(y.publishURL(r, topic, false), y.publishURL(r, topic, true))
 			},
@@ -126,7 +126,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		SignContainer: azureblob.SignContainer,
 		Memory:        memory, Log: log, Registry: y.registry, Stopping: stopping,
 		Grid: &v1.Grid{
-			Topics: y.topics, Delivery: y.delivery, Dead: y.dead, Endpoint: y.publishURL, ValidationURL: y.validationURL,
+			Topics: y.topics, Delivery: y.grid.delivery, Dead: y.grid.dead, Endpoint: y.publishURL, ValidationURL: y.validationURL,
 		},
 		Functions: y.runner, Poison: y.box, Notices: y.notices,
 	}).APIs()...)

@@ -69,6 +69,9 @@ func New(cfg Config) (*Server, error) {
 // for Run's error as well, as the package's example does.
 func (s *Server) Started() <-chan struct{} { return s.started }
 
+// Node is the name of this process among the nodes that share the yard.
+func (s *Server) Node() string { return s.cfg.nodeName() }
+
 // Addresses gives the URL of each open listener by the listener's name. It is empty before Started.
 func (s *Server) Addresses() map[string]string {
 	s.mu.Lock()

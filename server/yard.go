@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/define"
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
+	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/functions/circuit"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
@@ -24,8 +25,10 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/handshake"
+	"github.com/eventyard/eventyard/internal/grid/placement"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/hubs/access"
@@ -62,6 +65,7 @@ type yard struct {
 	open     openListeners
 	registry *prometheus.Registry
 	storage  *storage.Storage
+	nodes    *cluster.Nodes
 
 	quota    *quota.Meter // of all that is published
 	broker   *broker.Broker
@@ -79,6 +83,9 @@ type yard struct {
 	topics   *handshake.Registry
 	dead     *deadletter.Service
 	delivery *delivery.Service
+	// grid is both, of all nodes; placement shares it among them, and is nil where there is one.
+	grid      gridServices
+	placement *placement.Placement
 
 	box     *box.Box
 	runner  *runner.Registry
@@ -100,6 +107,9 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 		return nil, err
 	}
 	if err := y.checkDevelopment(); err != nil {
+		return nil, err
+	}
+	if y.nodes, err = y.join(ctx); err != nil {
 		return nil, err
 	}
 	if err := y.openHubs(ctx); err != nil {
@@ -129,10 +139,10 @@ func (y *yard) checkDevelopment() error {
 // openHubs opens hubs, groups, policies, certificates and blobs.
 func (y *yard) openHubs(ctx context.Context) (err error) {
 	cfg, log := y.cfg, y.cfg.Log
-	y.quota = quota.NewMeter("the yard", "events")
+	y.quota = quota.NewMeter("the yard", "events").Among(y.nodes.Count)
 	y.quota.Set(quota.Limit{Events: max(cfg.Quota.Events, 0), Bytes: max(cfg.Quota.Bytes, 0)}, time.Now())
 	y.broker, err = broker.Open(ctx, broker.Config{
-		Engine: y.storage.Log, Meta: y.storage.Meta, Namespace: cfg.Namespace, Quota: y.quota, Log: log, Metrics: y.registry,
+		Engine: y.storage.Log, Meta: y.storage.Meta, Namespace: cfg.Namespace, Nodes: y.nodes, Quota: y.quota, Log: log, Metrics: y.registry,
 	})
 	if err != nil {
 		return err
@@ -156,7 +166,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 		y.passes.others = y.bearer
 	}
 	y.access, err = access.Open(ctx, access.Config{
-		Meta: y.storage.Meta, Development: y.development(), AnyBearer: cfg.AcceptAnyJWT, Bearer: y.passes, FailurePace: cfg.failurePace, Log: log,
+		Meta: y.storage.Meta, Development: y.development(), AnyBearer: cfg.AcceptAnyJWT, Bearer: y.passes, FailurePace: cfg.failurePace, Nodes: y.nodes.Count, Log: log,
 		Hub: func(name string) (created time.Time, exists bool) {
 			hub, err := y.broker.Hub(name)
 			return hub.Created, err == nil
@@ -229,11 +239,11 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, DataDir: y.storage.Folder,
 		Blobs: y.blobs, BlobAccount: azureblob.Account, Accounts: accounts,
 		AllowDirs: cfg.DeadLetterFolders, Transport: y.client.Transport(), Delay: cfg.DeadLetterDelay,
-		GiveUp: cfg.DeadLetterGiveUp, Keep: cfg.DeadLetterKeep, Log: log, Metrics: y.registry,
+		GiveUp: cfg.DeadLetterGiveUp, Keep: cfg.DeadLetterKeep, Sharded: y.shared(), Log: log, Metrics: y.registry,
 	}
 	defined, err := topics.Open(ctx, topics.Config{
 		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, Validate: asker, ValidationURL: y.validationURL,
-		ValidationWindow: cfg.ValidationWindow, Retention: cfg.TopicRetention, Quota: y.quota, Log: log,
+		ValidationWindow: cfg.ValidationWindow, Retention: cfg.TopicRetention, Quota: y.quota, Nodes: y.nodes.Count, Log: log,
 		CheckTarget:   dead.CheckTarget,
 		CheckEndpoint: func(s topics.Subscription) error { return y.client.Check(*s.Webhook) },
 	})
@@ -263,26 +273,32 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 	if cfg.Jitter < 0 {
 		jitter = nil
 	}
-	retryLogs, err := retrylog.Open(ctx, retrylog.Config{
-		Engine: y.storage.Log, Meta: y.storage.Meta, Ladder: retry.Ladder(), Jitter: jitter, Spread: max(cfg.Jitter, 0),
-		Log: log, Metrics: y.registry,
-	})
-	if err != nil {
-		return fmt.Errorf("open retry logs: %w", err)
-	}
-	y.delivery, err = delivery.Open(ctx, delivery.Config{
-		Meta: y.storage.Meta, Topics: defined, Broker: y.broker, Dead: y.dead, RetryLogs: retryLogs,
+	retries := retrylog.Config{Engine: y.storage.Log, Meta: y.storage.Meta, Ladder: retry.Ladder(), Jitter: jitter, Spread: max(cfg.Jitter, 0), Log: log}
+	delivers := delivery.Config{
+		Meta: y.storage.Meta, Topics: defined, Broker: y.broker, Dead: y.dead,
 		Sender: webhook.New(webhook.Config{
 			Client: y.client, Broker: y.broker, Origin: origin, Timeout: cfg.Timeout, Late: cfg.LateWindow,
 		}),
 		Probation: retry.Probation{After: cfg.ProbationAfter, Cap: cfg.ProbationCap},
 		Grace:     min(y.cfg.Grace, deliveryGrace), Log: log, Metrics: y.registry,
-	})
-	if err != nil {
+	}
+	if y.shared() {
+		delivers.OpenLogs = func(ctx context.Context, held shards.Held) (*retrylog.Logs, error) {
+			own := retries
+			own.Held = &held
+			return retrylog.Open(ctx, own)
+		}
+	} else {
+		retries.Metrics = y.registry
+		if delivers.RetryLogs, err = retrylog.Open(ctx, retries); err != nil {
+			return fmt.Errorf("open retry logs: %w", err)
+		}
+	}
+	if y.delivery, err = delivery.Open(ctx, delivers); err != nil {
 		return fmt.Errorf("open delivery: %w", err)
 	}
 	y.dead.RedriveTo(y.delivery.Redeliver)
-	return nil
+	return y.place()
 }
 
 // openFunctions opens poison events, functions and the notices about their circuits.
@@ -375,6 +391,7 @@ func (y *yard) publishURL(r *http.Request, topic string, tls bool) string {
 func (y *yard) parts(listeners service.Part) []service.Part {
 	return []service.Part{
 		{Name: "engine", Run: y.storage.Log.Run},
+		{Name: "nodes", Run: y.nodes.Run},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "access", Run: y.access.Run},
 		{Name: "blobs", Run: y.blobs.Run},
@@ -382,6 +399,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 		{Name: "deletion notices", Run: y.topics.Run},
 		{Name: "dead letters", Run: y.dead.Run},
 		{Name: "delivery", Run: y.delivery.Run},
+		{Name: "placement", Run: y.runPlacement},
 		{Name: "configured subscriptions", Run: y.ensureSubscriptions},
 		{Name: "notices", Run: y.notices.Run},
 		listeners,

@@ -89,7 +89,11 @@ func (c serveCommand) sayReady(cfg config.Config, s *server.Server) {
 			fmt.Fprintf(c.stdout, "  %-5s  %s\n", listener.Name, url)
 		}
 	}
-	fmt.Fprintf(c.stdout, "  data   %s\n  sync   %s\n", absolute(cfg.Data), explainSync(cfg))
+	if cfg.OnServers() {
+		fmt.Fprintf(c.stdout, "  engine NATS servers\n  node   %s\n", s.Node())
+	} else {
+		fmt.Fprintf(c.stdout, "  data   %s\n  sync   %s\n", absolute(cfg.Data), explainSync(cfg))
+	}
 	c.sayAccess(s.Access())
 	fmt.Fprintln(c.stdout, readyEnd)
 	if len(addresses) == 0 {
@@ -178,6 +182,9 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 	}
 	return server.Config{
 		DataDir:      cfg.Data,
+		Engine:       cfg.EngineURL(),
+		Node:         cfg.Node,
+		NATSUnsafe:   cfg.NATSUnsafe,
 		Sync:         cfg.Sync,
 		SyncInterval: time.Duration(cfg.SyncInterval),
 		SegmentBytes: int64(cfg.SegmentBytes),

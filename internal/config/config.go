@@ -16,6 +16,11 @@ import (
 type Config struct {
 	Data   string `key:"data"`
 	Engine string `key:"engine"`
+	// Node, Yard, Replicas and NATSUnsafe are of an engine on NATS servers.
+	Node       string `key:"node"`
+	Yard       string `key:"yard"`
+	Replicas   int    `key:"replicas"`
+	NATSUnsafe bool   `key:"natsUnsafe"`
 
 	Sync         string            `key:"sync"`
 	SyncInterval quantity.Duration `key:"syncInterval"`

@@ -15,7 +15,16 @@ var rows = []row{
 		"Folder that holds the events and everything else that must survive. It is made on first start, for its owner " +
 			"only."},
 	{"engine", "ENGINE", "disk",
-		"What stores the events: disk. (A NATS cluster, nats://host:port, is not built yet.)"},
+		"What stores the events and everything else: disk, which is the data folder, or NATS servers with JetStream that " +
+			"several nodes share, as nats://HOST:PORT,HOST:PORT (or tls://). Nodes are a preview: see docs/guides/cluster.md."},
+	{"node", "NAME", "",
+		"Name of this node among those of a yard on NATS servers. Empty: this machine's name."},
+	{"yard", "NAME", "",
+		"Name of the yard among others on the same NATS servers. Empty: eventyard, or what the engine's URL says."},
+	{"replicas", "NUMBER", "0",
+		"How many NATS servers keep each event: 1, 3 or 5. 0: 3, or what the engine's URL says."},
+	{"natsUnsafe", "", "false",
+		"Starts on NATS servers that may lose what they acknowledge, since they sync late or are too old. Only for trying out."},
 	{"sync", "MODE", "always",
 		"When an event counts as stored. always: after it was synced to the disk, so that it survives a power cut. " +
 			"interval: synced at least every syncInterval. os: left to the operating system, so that it survives a crash " +

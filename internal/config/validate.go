@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,10 +57,18 @@ func (c Config) validateStorage(found *complaints) {
 	}
 	switch {
 	case c.Engine == "disk":
-	case strings.HasPrefix(c.Engine, "nats://"), strings.HasPrefix(c.Engine, "tls://"): // which may hold a password
-		found.add("engine", "storage on NATS servers is not built yet: only disk")
+	case c.OnServers():
+		if c.Secrets == (Secrets{}) {
+			found.add("secrets", "every node of a yard on NATS servers is given the same secret key: by keyFile, keyCommand or key")
+		}
 	default:
-		found.add("engine", "%q is no engine: only disk", c.Engine)
+		found.add("engine", "%q is no engine: use disk or nats://HOST:PORT", c.Engine)
+	}
+	if !c.OnServers() && (c.Node != "" || c.Yard != "" || c.Replicas != 0 || c.NATSUnsafe) {
+		found.add("engine", "node, yard, replicas and natsUnsafe are for an engine nats://HOST:PORT")
+	}
+	if !slices.Contains([]int{0, 1, 3, 5}, c.Replicas) {
+		found.add("replicas", "%d is not possible: use 1, 3 or 5", c.Replicas)
 	}
 	if s := c.Secrets; s.Key != "" && s.KeyFile+s.KeyCommand != "" || s.KeyFile != "" && s.KeyCommand != "" {
 		found.add("secrets", "the secret key comes from one place: give key, keyFile or keyCommand")
@@ -75,6 +84,30 @@ func (c Config) validateStorage(found *complaints) {
 	if c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes {
 		found.add("segmentBytes", "%s is not between %s and %s", c.SegmentBytes, quantity.Size(minSegmentBytes), quantity.Size(maxSegmentBytes))
 	}
+}
+
+// OnServers tells whether the engine is on NATS servers.
+func (c Config) OnServers() bool {
+	return strings.HasPrefix(c.Engine, "nats://") || strings.HasPrefix(c.Engine, "tls://")
+}
+
+// EngineURL is the engine with what stands beside it.
+func (c Config) EngineURL() string {
+	engine := c.Engine
+	add := func(name, value string) {
+		mark := "?"
+		if strings.Contains(engine, "?") {
+			mark = "&"
+		}
+		engine += mark + name + "=" + url.QueryEscape(value)
+	}
+	if c.Yard != "" {
+		add("yard", c.Yard)
+	}
+	if c.Replicas != 0 {
+		add("replicas", strconv.Itoa(c.Replicas))
+	}
+	return engine
 }
 
 func (c Config) validateNames(found *complaints) {

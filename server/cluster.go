@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/eventyard/eventyard/internal/api/eventgrid"
+	v1 "github.com/eventyard/eventyard/internal/api/v1"
+	"github.com/eventyard/eventyard/internal/cluster"
+	"github.com/eventyard/eventyard/internal/grid/forward"
+	"github.com/eventyard/eventyard/internal/grid/placement"
+)
+
+// shared: other nodes use the yard's storage as well.
+func (y *yard) shared() bool { return y.storage.Wire != nil }
+
+// join makes this process one of the yard's nodes; on one machine it is the only one.
+func (y *yard) join(ctx context.Context) (*cluster.Nodes, error) {
+	name := y.cfg.nodeName()
+	if !y.shared() {
+		return cluster.Alone(name), nil
+	}
+	nodes, err := cluster.New(cluster.Config{
+		Store: y.storage.Meta, Wire: y.storage.Wire, ID: name, Version: y.cfg.Version, Log: y.cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return nodes, nodes.Join(ctx)
+}
+
+// gridServices are delivery and dead letters as listeners ask them, whichever node has what is asked
+// for.
+type gridServices struct {
+	pull     eventgrid.Puller
+	delivery v1.Delivery
+	dead     v1.DeadLetters
+}
+
+// place shares the grid among the nodes: each shard is served by the one that placement gives it to,
+// and what listeners ask of another's is forwarded.
+func (y *yard) place() (err error) {
+	if !y.shared() {
+		y.grid = gridServices{y.delivery, y.delivery, y.dead}
+		return nil
+	}
+	y.placement, err = placement.New(placement.Config{
+		Meta: y.storage.Meta, Node: nodeText(y.nodes.Self()), Parts: []placement.Part{y.dead.Serve, y.delivery.Serve}, Log: y.cfg.Log,
+	})
+	if err != nil {
+		return err
+	}
+	all := forward.New(forward.Config{Delivery: y.delivery, Dead: y.dead, Nodes: gridWire{y.nodes}, Placement: y.placement})
+	y.grid = gridServices{all, all, all}
+	return nil
+}
+
+// runPlacement takes shards until ctx ends; on one machine there is nothing to share.
+func (y *yard) runPlacement(ctx context.Context) error {
+	if y.placement == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return y.placement.Run(ctx)
+}
+
+// gridWire carries what the grid's parts ask each other, by the texts of nodes.
+type gridWire struct{ nodes *cluster.Nodes }
+
+// nodeText names a process in leases, in which a '/' would divide.
+func nodeText(n cluster.Node) string { return n.ID + ":" + n.Incarnation }
+
+func (w gridWire) Ask(ctx context.Context, node, subject string, body []byte) ([]byte, error) {
+	id, incarnation, ok := strings.Cut(node, ":")
+	if !ok {
+		return nil, fmt.Errorf("%w: %q is no node", forward.ErrNoNode, node)
+	}
+	answer, err := w.nodes.Ask(ctx, cluster.Node{ID: id, Incarnation: incarnation}, subject, body)
+	if errors.Is(err, cluster.ErrNoNode) {
+		err = fmt.Errorf("%w: %w", forward.ErrNoNode, err)
+	}
+	return answer, err
+}
+
+func (w gridWire) Handle(subject string, handler func(ctx context.Context, body []byte) ([]byte, error)) {
+	w.nodes.Handle(subject, func(ctx context.Context, r cluster.Request) ([]byte, error) { return handler(ctx, r.Body) })
+}
