@@ -39,9 +39,9 @@ type gridServices struct {
 	dead     v1.DeadLetters
 }
 
-// place shares the grid among the nodes: each shard is served by the one that placement gives it to,
+// shareGrid shares the grid among the nodes: each shard is served by the one that placement gives it to,
 // and what listeners ask of another's is forwarded.
-func (y *yard) place() (err error) {
+func (y *yard) shareGrid() (err error) {
 	if !y.shared() {
 		y.grid = gridServices{y.delivery, y.delivery, y.dead}
 		return nil

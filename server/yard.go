@@ -298,7 +298,7 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 		return fmt.Errorf("open delivery: %w", err)
 	}
 	y.dead.RedriveTo(y.delivery.Redeliver)
-	return y.place()
+	return y.shareGrid()
 }
 
 // openFunctions opens poison events, functions and the notices about their circuits.

@@ -115,8 +115,10 @@ func TestErrorsAreReportedWithTheirPosition(t *testing.T) {
 		"a key twice":                                   {file: "data: a\ndata: b\n", want: []string{"eventyard.yaml:2:1:"}},
 		"anchors":                                       {file: "data: &a x\nhost: *a\n", want: []string{"anchor is not supported here"}},
 		"two documents":                                 {file: "data: a\n---\ndata: b\n", want: []string{"a second document begins here"}},
-		"an engine not built yet":                       {flags: map[string]string{"engine": "nats://me:pw@a,b"}, want: []string{`--engine: engine: storage on NATS servers is not built yet: only disk`}},
-		"an engine nobody knows":                        {flags: map[string]string{"engine": "floppy"}, want: []string{`"floppy" is no engine: only disk`}},
+		"servers without a secret key":                  {flags: map[string]string{"engine": "nats://me:pw@a,b"}, want: []string{`secrets: every node of a yard on NATS servers is given the same secret key`}},
+		"an engine nobody knows":                        {flags: map[string]string{"engine": "floppy"}, want: []string{`"floppy" is no engine: use disk or nats://HOST:PORT`}},
+		"a node on one machine":                         {flags: map[string]string{"node": "a"}, want: []string{`are for an engine nats://HOST:PORT`}},
+		"two replicas":                                  {flags: map[string]string{"replicas": "2"}, want: []string{`replicas: 2 is not possible: use 1, 3 or 5`}},
 		"a listener not built yet":                      {environ: []string{"EVENTYARD_KAFKA=127.0.0.1:9092"}, want: []string{"EVENTYARD_KAFKA: kafka: this listener is not built yet: it takes only off"}},
 		"all interfaces":                                {flags: map[string]string{"http": ":8080"}, want: []string{`--http: http: ":8080" can be reached from other machines, and what goes through this listener is not encrypted: use https, or set allowPlaintext`}},
 		"an outside address":                            {file: "http: 192.168.1.4:80\n", want: []string{"eventyard.yaml:1:7: http: ", "use https, or set allowPlaintext"}},
@@ -361,5 +363,17 @@ func TestWhoIsToBlame(t *testing.T) {
 				t.Errorf("%v blames a flag: %t", err, !test.want)
 			}
 		})
+	}
+}
+
+// C8: what stands beside the engine is a part of its URL.
+func TestEngineURL(t *testing.T) {
+	for want, c := range map[string]Config{
+		"disk":                               {Engine: "disk"},
+		"nats://a,b":                         {Engine: "nats://a,b"},
+		"nats://a?yard=north":                {Engine: "nats://a", Yard: "north"},
+		"tls://a?ca=x&yard=north&replicas=5": {Engine: "tls://a?ca=x", Yard: "north", Replicas: 5},
+	} {
+		testkit.Equal(t, c.EngineURL(), want)
 	}
 }
