@@ -32,6 +32,9 @@ type mark struct {
 	Format int `json:"format"`
 	// Program wrote the folder in this form first. Who cannot read it names this one.
 	Program string `json:"program,omitempty"`
+	// Restoring is the id of a restore that is under way, or was interrupted: nothing is to open the
+	// folder. Format is restoringFormat then, for programs that do not know this member.
+	Restoring string `json:"restoring,omitempty"`
 }
 
 // kind is what a folder is.
@@ -135,6 +138,8 @@ func readMark(file string) (mark, error) {
 // refusal says why a folder cannot be used; nil if it can.
 func (e examined) refusal(folder string) error {
 	switch {
+	case e.kind == marked && e.mark.Restoring != "":
+		return fmt.Errorf("%w: %s holds a part of a backup", ErrRestoring, folder)
 	case e.kind == foreign:
 		lacks, hint := "no "+markName, ""
 		switch {
@@ -200,11 +205,15 @@ func renewMark(folder string, cfg Config) error {
 }
 
 func writeMark(folder string, cfg Config) error {
-	text, err := json.Marshal(mark{Format: Format, Program: cfg.Program})
+	return cfg.put(folder, mark{Format: Format, Program: cfg.Program})
+}
+
+func (c Config) put(folder string, m mark) error {
+	text, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	if err := vfs.ReplaceFile(cfg.markFolder(folder), markName, string(text)+"\n"); err != nil {
+	if err := vfs.ReplaceFile(c.markFolder(folder), markName, string(text)+"\n"); err != nil {
 		return fmt.Errorf("mark the data folder: %w", err)
 	}
 	return nil

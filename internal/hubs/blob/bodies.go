@@ -47,8 +47,9 @@ type held struct {
 	limit int64         // of one body; MaxPutBytes but in tests
 	grace time.Duration // zero: this process has the bodies to itself
 
-	mu   sync.Mutex
-	pins map[string]int // guarded by mu
+	mu    sync.Mutex
+	pins  map[string]int // guarded by mu
+	holds int            // guarded by mu: how many want nothing to be removed
 	// touched are the names that were pinned at any time since the sweep under way began;
 	// nil while there is none. A pin that has ended by the time the sweep removes what it
 	// found without a name may have been that of a writer who has named it since.
@@ -182,7 +183,7 @@ func (h *held) remove(ctx context.Context, names ...string) {
 // that until the body is gone, for one body only; with a grace nobody can want it any more.
 func (h *held) removeUnless(ctx context.Context, name string, wantedLocked func() bool) (removed bool) {
 	h.mu.Lock()
-	wanted := wantedLocked()
+	wanted := h.holds > 0 || wantedLocked()
 	if h.grace > 0 {
 		h.mu.Unlock()
 	} else {
