@@ -14,9 +14,14 @@ import (
 // so a tail lasts at least half of it before it has to be asked for again.
 const tokenLife = time.Hour
 
+// longTokenLife is that of a token for one answer that may take long and cannot be asked for again from
+// the middle.
+const longTokenLife = 7 * 24 * time.Hour
+
 // signer makes the tokens that requests are let in with, and keeps the newest.
 type signer struct {
 	resource, policy, key string
+	life                  time.Duration // of a token
 	// ready is a token that was given as such, and cannot be renewed; empty: none.
 	ready string
 
@@ -46,8 +51,13 @@ func newSigner(cfg Config, server *url.URL) (*signer, error) {
 	}
 	return &signer{
 		resource: server.Scheme + "://" + server.Host + "/" + given.Hub,
-		policy:   given.Policy, key: given.Key, ready: readyToken(given.Signature),
+		policy:   given.Policy, key: given.Key, ready: readyToken(given.Signature), life: tokenLife,
 	}, nil
+}
+
+// lasting is a signer of tokens that are good for so long.
+func (s *signer) lasting(life time.Duration) *signer {
+	return &signer{resource: s.resource, policy: s.policy, key: s.key, ready: s.ready, life: life}
 }
 
 // readyToken is what an Authorization header takes; some connection strings leave the
@@ -67,8 +77,8 @@ func (s *signer) authorization(now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.token == "" || !now.Before(s.until) {
-		s.token = auth.Sign(s.resource, s.policy, s.key, now.Add(tokenLife))
-		s.until = now.Add(tokenLife / 2)
+		s.token = auth.Sign(s.resource, s.policy, s.key, now.Add(s.life))
+		s.until = now.Add(s.life / 2)
 	}
 	return s.token
 }

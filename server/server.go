@@ -39,6 +39,12 @@ var (
 	// ErrMetaLost: the data folder holds events, but not the file that says whose they
 	// are. It comes with fs.ErrNotExist.
 	ErrMetaLost = storage.ErrMetaLost
+	// ErrRestoring: a restore into the data folder is under way, or was interrupted. ErrOccupied: the
+	// data folder is not empty, so that nothing is restored there. ErrNoKey: a backup is sealed with a
+	// secret key that was not given.
+	ErrRestoring = storage.ErrRestoring
+	ErrOccupied  = storage.ErrOccupied
+	ErrNoKey     = storage.ErrNoKey
 
 	errStopping = errors.New("the yard is stopping")
 )

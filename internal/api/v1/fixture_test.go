@@ -76,6 +76,7 @@ func (y *yard) openHandler(change ...func(*Config)) {
 	stopping, stop := context.WithCancel(context.Background())
 	y.stopping = stop
 	cfg := Config{Broker: y.broker, Access: y.registry, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: y.log, Stopping: stopping}
+	cfg.Backup = func(_ context.Context, w io.Writer) error { _, err := io.WriteString(w, "a backup"); return err }
 	for _, c := range change {
 		c(&cfg)
 	}

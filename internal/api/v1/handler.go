@@ -11,8 +11,10 @@ package v1
 import (
 	"cmp"
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
@@ -65,6 +67,9 @@ type Config struct {
 	Functions Functions
 	Poison    Poison
 	Notices   Notices
+	// Backup writes a backup of the whole yard; nil: it is not served. An error before the first byte
+	// is told to the client; behind it the backup itself says that it is not whole.
+	Backup func(ctx context.Context, w io.Writer) error
 
 	// Version and Engine are shown by GET /api/v1.
 	Version string
@@ -147,6 +152,8 @@ type Handler struct {
 	unrouted *route
 	// followed are the partitions that tails follow.
 	followed *quota.Quota
+	// backingUp is held by the one backup that may be under way.
+	backingUp sync.Mutex
 }
 
 // New makes the API. It listens on nothing: give what APIs returns to a frame.

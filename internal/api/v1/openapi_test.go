@@ -248,6 +248,7 @@ func everyOperation(t *testing.T, y *gridYard) {
 		{200, "PATCH", "/api/v1/blob-account", `{"rootKeys":true}`, nil},
 		{200, "POST", "/api/v1/blob-account/regenerate", `{"key":"primary"}`, nil},
 		{200, "GET", "/api/v1/connection-string?hub=shop%2Forders&key=secondary&tls=true", nil, nil},
+		{200, "GET", "/api/v1/backup", nil, nil},
 		{201, "POST", "/api/v1/topics", `{"name":"orders","schema":"custom","mapping":{"subject":{"sourceField":"path"}},"key1":"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}`, nil},
 		{201, "POST", "/api/v1/topics", `{"name":"readings","properties":{"inputSchema":"EventGridSchema","disableLocalAuth":true}}`, nil},
 		{200, "GET", "/api/v1/topics", nil, nil},

@@ -50,6 +50,10 @@ func (d *Handler) routes() []route {
 		Code: "no-functions", Title: "This yard runs no functions",
 		Detail: "functions and circuits are not served here", Next: "ask another yard",
 	})
+	backup := servedIf(d.cfg.Backup != nil, frame.Refusal{
+		Code: "no-backup", Title: "This yard gives no backups",
+		Detail: "backups are not served here", Next: "ask another yard",
+	})
 	return []route{
 		{method: "GET", path: "/api/v1", need: anyGrant, serve: d.info},
 		{method: "GET", path: "/api/v1/openapi.json", need: frame.Open("it describes the API, and the API is no secret"), serve: d.openAPI},
@@ -135,6 +139,7 @@ func (d *Handler) routes() []route {
 		{method: "POST", path: "/api/v1/blob-account/regenerate", need: manageAll, serve: d.regenerateBlobKey},
 
 		{method: "GET", path: "/api/v1/connection-string", need: manageAll, serve: d.getConnectionString},
+		{method: "GET", path: "/api/v1/backup", need: manageAll, serve: backup(d.takeBackup), stream: true},
 
 		{method: "POST", path: "/{hub}/messages", need: sendToHub, serve: d.postMessages, maxBody: eventBytes, eventHubs: true},
 		{method: "POST", path: "/{hub}/partitions/{partition}/messages", need: sendToHub, serve: d.postMessages, maxBody: eventBytes, eventHubs: true},

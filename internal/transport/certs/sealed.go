@@ -58,3 +58,16 @@ func SealKeys(cfg Config) {
 		log.Info("private key was sealed with the newest secret key", "file", file)
 	}
 }
+
+// InClear tells whether a file's content has a private key that is not sealed.
+func InClear(content []byte) bool {
+	for {
+		var b *pem.Block
+		if b, content = pem.Decode(content); b == nil {
+			return false
+		}
+		if isSecret(b) {
+			return true
+		}
+	}
+}
