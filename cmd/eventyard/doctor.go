@@ -115,7 +115,7 @@ func (d *doctor) examineData(ctx context.Context) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.note("data", fine, "", "nothing is stored yet")
-	case errors.Is(err, server.ErrForeign), errors.Is(err, server.ErrNewerData):
+	case errors.Is(err, server.ErrForeign), errors.Is(err, server.ErrNewerData), errors.Is(err, server.ErrRestoring):
 		d.note("data", problem, nextFor(err), "%v", err)
 	case err != nil:
 		d.note("data", problem, "see whether the folder can be read", "%v", err)

@@ -56,6 +56,12 @@ func nextFor(err error) string {
 		return "another yard uses this data folder: stop it, or choose another folder with --data"
 	case errors.Is(err, server.ErrMetaLost):
 		return nextForMetaLost
+	case errors.Is(err, server.ErrRestoring):
+		return "run eventyard restore again with this data folder, which begins anew; or choose another folder with --data"
+	case errors.Is(err, server.ErrOccupied):
+		return "name a folder that does not exist yet with --data; only secret.key may be in it"
+	case errors.Is(err, server.ErrNoKey):
+		return "put a copy of the yard's secret.key into the data folder, or say where the key comes from with --secrets-key-file or --secrets-key-command"
 	case errors.Is(err, server.ErrForeign):
 		return "name a folder that is the yard's alone with --data"
 	case errors.Is(err, server.ErrNewerData):

@@ -72,7 +72,8 @@ func (c *cli) root() *cobra.Command {
 			root.AddCommand(cmd)
 		}
 	}
-	add("yard", serveCommand{c}.command(), doctorCommand{c}.command(), configCommands{c}.command())
+	backups := backupCommands{c}
+	add("yard", serveCommand{c}.command(), doctorCommand{c}.command(), configCommands{c}.command(), backups.command(), backups.restore())
 	add("hubs", hubCommands{c}.command(), groupCommands{c}.command(), checkpointCommands{c}.command())
 	add("events", sendCommand{c}.command(), readCommand{c}.command())
 	add("grid", topicCommands{c}.command(), subscriptionCommands{c}.command(), deadCommands{c}.command(), c.listenCommand())

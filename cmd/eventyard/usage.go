@@ -14,7 +14,7 @@ import (
 )
 
 // argumentNames say in a sentence what stands in upper case in a line of usage.
-var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the group's name", "POLICY": "the policy's name", "FILE": "a file",
+var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the group's name", "POLICY": "the policy's name", "FILE": "a file", "FOLDER": "a folder",
 	"TOPIC": "the topic's name", "SUBSCRIPTION": "the subscription's name", "NUMBER": "a dead letter's number",
 	"NAME": "the function's name", "FUNCTION": "the function's name", "ID": "a poison event's id", "STATE": "on or off", "TARGET": "where a notice goes, like mailto:ops@example.com"}
 

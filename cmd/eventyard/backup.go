@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/backup"
+	"github.com/eventyard/eventyard/internal/backup/archive"
+	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/server"
+	"github.com/spf13/cobra"
+)
+
+const backupHelp = `Write a backup of a whole yard to a folder, while the yard serves: hubs with their events,
+groups with their checkpoints, topics, subscriptions, what waits to be delivered again, dead
+letters, functions, policies, blobs, and the certificates that the yard has made.
+
+The folder is made, or is empty; nothing is ever overwritten. The backup is there when the
+command says so: until then the folder is marked as unfinished, and restore refuses it.
+
+It needs Manage to the namespace. Secrets in it are sealed with the yard's secret key, which
+is not in it: keep a copy of that elsewhere. The events are not encrypted.
+
+Events that the yard itself cannot read are named, and left out; the command ends with code 1
+then, and the backup is good for the rest.`
+
+const restoreHelp = `Make a data folder from a backup, for eventyard serve to start on. No yard is asked.
+
+The data folder does not exist, or is empty. If the secret key of the yard was in its data
+folder, as it is by default, put a copy of that file, secret.key, there first; if it came from
+elsewhere, say so as to serve. A restore that was interrupted is begun again by the same
+command: no yard starts on the folder before it is done.
+
+The restored yard is as it was when the backup was begun, with the events up to when each
+partition was read. What was delivered or handled after that is delivered or handled again.`
+
+// backupCommands are those of `eventyard backup`, and `eventyard restore`.
+type backupCommands struct{ *cli }
+
+func (c backupCommands) command() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:   "backup FOLDER",
+		Short: "Write a backup of a yard that is running",
+		Long:  backupHelp,
+		Example: `  eventyard backup /backups/$(date +%F)
+  eventyard backup --server https://yard.example.com --connection-string @key.txt /backups/today
+  eventyard backup verify /backups/today`,
+		Args: wantArgs,
+	}
+	form.addTo(cmd)
+	c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		return c.take(cmd.Context(), client, args[0], form)
+	})
+	cmd.AddCommand(c.verify())
+	return cmd
+}
+
+func (c backupCommands) take(ctx context.Context, client *admin.Client, folder string, form output) error {
+	if err := backup.CheckEmpty(folder); err != nil { // before the yard begins
+		return occupied(err)
+	}
+	stream, err := client.Backup(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close() }()
+	progress := newProgress(c.stderr)
+	summary, err := backup.Receive(ctx, folder, "eventyard "+thisBuild().Version, stream, func(read int64) {
+		progress.show(func() string { return roughBytes(read) + " received" })
+	})
+	progress.clear()
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupted
+	case errors.Is(err, backup.ErrOccupied):
+		return occupied(err)
+	case err != nil:
+		return &advisedError{"there is no backup: " + err.Error(), "remove " + folder + ", which holds an unfinished one, and try again"}
+	}
+	if err := c.printBackup(form, folder, "backed up", summary); err != nil {
+		return err
+	}
+	if len(summary.Lost) > 0 {
+		return errReported
+	}
+	return nil
+}
+
+func occupied(err error) error {
+	return &advisedError{err.Error(), "name a folder that does not exist yet, such as one with the date in its name"}
+}
+
+func (c backupCommands) verify() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:   "verify FOLDER",
+		Short: "Check that a backup is whole, and say what is in it",
+		Long: `Read a backup from its beginning to its end, and check that it is whole: every record, and
+the list of all parts. It changes nothing, asks no yard, and needs no secret key.`,
+		Example: "  eventyard backup verify /backups/2026-11-17",
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		folder, err := backup.Open(args[0])
+		if err != nil {
+			return unusable(args[0], err)
+		}
+		defer func() { _ = folder.Close() }()
+		progress := newProgress(c.stderr)
+		err = folder.Verify(cmd.Context(), func(read int64) {
+			progress.show(func() string {
+				return fmt.Sprintf("%s of %s read", roughBytes(read), roughBytes(folder.Summary.Bytes))
+			})
+		})
+		progress.clear()
+		switch {
+		case cmd.Context().Err() != nil:
+			return errInterrupted
+		case err != nil:
+			return unusable(args[0], err)
+		}
+		return c.printBackup(form, args[0], "whole", folder.Summary)
+	}
+	form.addTo(cmd)
+	return cmd
+}
+
+// unusable says what to do about a backup that cannot be used.
+func unusable(folder string, err error) error {
+	next := "use another backup"
+	switch {
+	case errors.Is(err, archive.ErrForeign):
+		next = "name the folder that eventyard backup has written"
+	case errors.Is(err, archive.ErrNewer):
+		next = "install that version"
+	case !errors.Is(err, archive.ErrUnfinished) && !errors.Is(err, archive.ErrDamaged):
+		next = "see whether the folder can be read"
+	}
+	return &advisedError{folder + ": " + err.Error(), next}
+}
+
+func (c backupCommands) restore() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:   "restore FOLDER",
+		Short: "Make a data folder from a backup",
+		Long:  restoreHelp,
+		Example: `  mkdir -m 700 data && cp safe/secret.key data/
+  eventyard restore /backups/2026-11-17 --data data
+  eventyard serve --data data`,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		cfg, err := c.loadConfig(cmd)
+		if err != nil {
+			return err
+		}
+		return c.fill(cmd.Context(), cfg, args[0], form)
+	}
+	form.addTo(cmd)
+	f := cmd.Flags()
+	f.StringP("config", "c", "", "`file` to read settings from (default eventyard.yaml if it is there)")
+	for _, s := range config.Settings() {
+		if s.Key == "data" || strings.HasPrefix(s.Key, "secrets.key") {
+			addSettingFlag(f, s)
+		}
+	}
+	return cmd
+}
+
+// fill makes the data folder.
+func (c backupCommands) fill(ctx context.Context, cfg config.Config, from string, form output) error {
+	folder, err := backup.Open(from)
+	if err != nil {
+		return unusable(from, err)
+	}
+	summary := folder.Summary
+	_ = folder.Close() // it was only read
+	progress := newProgress(c.stderr)
+	err = server.Restore(ctx, server.Restoration{
+		Backup: from, DataDir: cfg.Data, Secrets: server.Secrets(cfg.Secrets), Version: thisBuild().Version,
+		Progress: func(done, total int64) {
+			progress.show(func() string { return fmt.Sprintf("%s of %s restored", roughBytes(done), roughBytes(total)) })
+		},
+	})
+	progress.clear()
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupted
+	case errors.Is(err, archive.ErrDamaged), errors.Is(err, archive.ErrUnfinished):
+		return unusable(from, err)
+	case err != nil:
+		return err
+	}
+	if err := c.printBackup(form, absolute(cfg.Data), "restored", summary); err != nil || form == asJSON {
+		return err
+	}
+	return c.printf("start it with: eventyard serve --data %s\n", cfg.Data)
+}
+
+// printBackup prints what a backup has, and what it lacks.
+func (c backupCommands) printBackup(form output, folder, what string, s backup.Summary) error {
+	if form == asJSON {
+		return writeJSON(c.stdout, struct {
+			Folder string `json:"folder"`
+			backup.Summary
+		}{absolute(folder), s})
+	}
+	fmt.Fprintf(c.stdout, "%s: %s, %s in %s, %s (%s), of %s at %s\n", what, counted(s.Events, "event"),
+		counted(s.Partitions, "partition"), counted(s.Logs, "log"), counted(s.Bodies, "large blob"), roughBytes(s.Bytes), s.Namespace, showTime(s.Taken))
+	if what != "restored" && len(s.SecretKeys) > 0 {
+		fmt.Fprintf(c.stdout, "to restore it, the secret key is needed that is not in it: %s, by its hash; keep a copy of the yard's secret.key\n", strings.Join(s.SecretKeys, ", "))
+	}
+	for _, log := range s.Removed {
+		fmt.Fprintf(c.stderr, "log %s was deleted meanwhile: what it belongs to is there without events\n", oneLine(log))
+	}
+	for _, lost := range s.Lost {
+		fmt.Fprintf(c.stderr, "%s %s\n", newPaint(c.stderr).red("not in the backup:"), oneLine(lost))
+	}
+	return nil
+}
