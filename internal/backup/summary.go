@@ -21,7 +21,7 @@ type Summary struct {
 	Logs       int   `json:"logs"`
 	Partitions int   `json:"partitions"`
 	Events     int64 `json:"events"`
-	// Bodies are those of blobs that are too large for an entry, Files those of the yard's certificates.
+	// Bodies are those of blobs that are too large for an entry, Files those of the yard's id and certificates.
 	Bodies int `json:"bodies"`
 	Files  int `json:"files"`
 	// SecretKeys are the ids of the keys that its secrets are sealed with. Without them it cannot be

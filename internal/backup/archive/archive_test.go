@@ -5,9 +5,13 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +23,10 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// sample is an archive with one of everything.
-func sample(t testing.TB) []byte {
+// sample is an archive with one of everything, and a body of several records.
+func sample(t testing.TB) []byte { return written(t, 33_000) }
+
+func written(t testing.TB, words int) []byte {
 	var out bytes.Buffer
 	w, err := NewWriter(&out, Head{Program: "eventyard test", Namespace: "yard", Taken: time.UnixMilli(1000).UTC()})
 	testkit.Must(t, err)
@@ -37,7 +43,7 @@ func sample(t testing.TB) []byte {
 		i.Partition.Lost = []Lost{{First: 7, Next: 9, Reason: "rotten"}}
 	}))
 	testkit.Must(t, w.Begin(Item{Type: TypeBody, Name: "0123"}))
-	testkit.Must(t, testkit.Err(w.Write(bytes.Repeat([]byte("body"), 33_000))))
+	testkit.Must(t, testkit.Err(w.Write(bytes.Repeat([]byte("body"), words))))
 	testkit.Must(t, w.End(nil))
 	testkit.Must(t, w.Finish())
 	return out.Bytes()
@@ -88,6 +94,28 @@ func TestAnArchiveIsReadAsItWasWritten(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Equal(t, head.Namespace, "yard", "whose it is")
 	testkit.Deep(t, listed, items, "the list")
+}
+
+var update = flag.Bool("update", false, "write testdata anew, for a new format")
+
+// C7: backups of older versions can be restored. A change of the format adds a file.
+func TestOlderArchivesAreRead(t *testing.T) {
+	name := filepath.Join("testdata", fmt.Sprintf("format%d.eyb", Format))
+	if *update {
+		testkit.Must(t, os.WriteFile(name, written(t, 10), 0o644))
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "format*.eyb"))
+	testkit.Must(t, err)
+	testkit.That(t, slices.Contains(files, name), "there is no archive of the present format: go test -update writes it")
+	want, _, err := readAll(bytes.NewReader(written(t, 10)))
+	testkit.Must(t, err)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		testkit.Must(t, err)
+		said, _, err := readAll(bytes.NewReader(content))
+		testkit.Must(t, err, file)
+		testkit.Slices(t, said, want, file)
+	}
 }
 
 // C7: whatever is cut off, or changed, is found: no part is taken for the whole.
