@@ -218,6 +218,48 @@ func TestABackupUnderLoad(t *testing.T) {
 	}
 }
 
+// C7: hubs and topics come and go while backups are taken; each is restored, and started on.
+func TestABackupWhileHubsComeAndGo(t *testing.T) {
+	cfg := quick(t)
+	r := start(t, cfg)
+	ctx, stop := context.WithCancel(t.Context())
+	var churn sync.WaitGroup
+	var rounds atomic.Int64
+	for n := range 2 {
+		churn.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				name := fmt.Sprintf("passing-%d-%d", n, i)
+				r.want(201, "POST", "/api/v1/hubs", `{"name":"`+name+`","partitions":2}`)
+				r.want(201, "POST", "/api/v1/hubs/"+name+"/events", `[{"body":"x"}]`)
+				r.want(201, "POST", "/api/v1/topics", `{"name":"`+name+`"}`)
+				r.publish(name, "event")
+				r.want(204, "DELETE", "/api/v1/topics/"+name, "")
+				r.want(204, "DELETE", "/api/v1/hubs/"+name, "")
+				rounds.Add(1)
+			}
+		})
+	}
+	var dirs []string
+	for range 4 {
+		seen := rounds.Load()
+		testkit.Eventually(t, "more of them", func() bool { return rounds.Load() > seen+3 })
+		dirs = append(dirs, filepath.Join(t.TempDir(), "backup"))
+		testkit.Must(t, testkit.Err(r.backUp(dirs[len(dirs)-1])))
+	}
+	stop()
+	churn.Wait()
+	r.shutdown()
+	for _, dir := range dirs {
+		r := start(t, restore(t, cfg, dir))
+		var hubs struct{ Hubs []admin.Hub }
+		testkit.Must(t, json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/hubs", "")), &hubs))
+		for _, h := range hubs.Hubs {
+			r.want(201, "POST", "/api/v1/hubs/"+h.Name+"/events", `[{"body":"y"}]`)
+		}
+		r.shutdown()
+	}
+}
+
 // events gives the bodies of a hub's events by partition and number.
 func (r *running) events(hub string) map[string]string {
 	r.t.Helper()

@@ -234,11 +234,22 @@ type meddler struct {
 }
 
 func (m *meddler) Partition(id eventlog.PartitionID) (eventlog.Partition, error) {
+	p, err := m.Engine.Partition(id)
 	if do := m.before[id.String()]; do != nil {
 		delete(m.before, id.String())
-		do()
+		return &meddled{p, do}, err
 	}
-	return m.Engine.Partition(id)
+	return p, err
+}
+
+type meddled struct {
+	eventlog.Partition
+	do func()
+}
+
+func (m *meddled) Sealed(ctx context.Context) (eventlog.Bounds, error) {
+	m.do()
+	return m.Partition.Sealed(ctx)
 }
 
 // C7: an event that moves from a log that was not read yet to one that was is in the backup.
@@ -335,6 +346,23 @@ func TestALogChangesWhileItIsCopied(t *testing.T) {
 			testkit.Equal(t, got.Events, int64(b.Next-b.First), "events")
 		})
 	}
+}
+
+// C7: a log that is removed before its turn goes on where it ended, so that checkpoints are not past it.
+func TestALogIsRemovedBeforeItsTurn(t *testing.T) {
+	y := newYard(t)
+	p := y.provide("orders", eventlog.KindHub)
+	fill(t, p, 20)
+	y.provide("parked", eventlog.KindParked)
+	var was eventlog.Bounds
+	to, summary := y.restored(&meddler{y.log, map[string]func(){"parked/0": func() {
+		fill(t, p, 20)
+		was = testkit.Value(p.Bounds(t.Context()))(t)
+		testkit.Must(t, y.log.Remove(t.Context(), "orders"))
+	}}})
+	testkit.Slices(t, summary.Removed, []string{"orders"}, "what is said of it")
+	b := testkit.Value(to.partition("orders", 0).Bounds(t.Context()))(t)
+	testkit.That(t, b.Empty() && b.Next == was.Next, "it goes on at %d, and had ended at %d", b.Next, was.Next)
 }
 
 // C7, H3: damaged events are said, and left out; those around them keep their numbers.

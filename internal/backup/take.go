@@ -11,6 +11,9 @@
 // to be removed of them stays from before T0 until they were read: else an event that moves from a log
 // that comes late to one that was read already would be in neither.
 //
+// A log that is removed meanwhile goes on, without events, where it had ended: what entries of T0 say of
+// its numbers must not be true of others. So partitions are looked at before T0 too.
+//
 // Bodies of blobs have names that are used once, and what entries name at T0 is kept until it was read.
 package backup
 
@@ -22,6 +25,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 
@@ -68,9 +72,15 @@ func Take(ctx context.Context, s Source, out io.Writer) ([]archive.Item, error) 
 	if !ok {
 		return nil, fmt.Errorf("back up: %w by this storage", errors.ErrUnsupported)
 	}
-	t := &taking{Source: s, engine: engine, keepBodies: s.Bodies.Hold(), keepTrimmed: engine.Hold()}
+	t := &taking{
+		Source: s, engine: engine, keepBodies: s.Bodies.Hold(), keepTrimmed: engine.Hold(),
+		found: map[string]eventlog.Described{}, partitions: map[eventlog.PartitionID]eventlog.Partition{},
+	}
 	defer t.keepBodies()
 	defer t.keepTrimmed()
+	if err := t.look(ctx); err != nil {
+		return nil, err
+	}
 	spool, err := t.spool(ctx)
 	if err != nil {
 		return nil, err
@@ -91,6 +101,9 @@ type taking struct {
 	Source
 	engine eventlog.Archivable
 	w      *archive.Writer
+	// found are the logs there are or were, and partitions their handles, which know where they ended.
+	found      map[string]eventlog.Described
+	partitions map[eventlog.PartitionID]eventlog.Partition
 	// keepBodies and keepTrimmed end what is held of the source.
 	keepBodies, keepTrimmed func()
 }
@@ -99,11 +112,12 @@ func (t *taking) all(ctx context.Context, spool *spooled) error {
 	if err := t.entries(spool); err != nil {
 		return err
 	}
-	logs, err := t.engine.Logs(ctx)
-	if err != nil {
+	if err := t.look(ctx); err != nil { // for those that were made since
 		return err
 	}
-	slices.SortStableFunc(logs, func(a, b eventlog.Described) int { return cmp.Compare(rank(a), rank(b)) })
+	logs := slices.SortedFunc(maps.Values(t.found), func(a, b eventlog.Described) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
+	})
 	rest := slices.IndexFunc(logs, func(l eventlog.Described) bool { return rank(l) >= rankTopic })
 	if rest < 0 {
 		rest = len(logs)
@@ -120,6 +134,34 @@ func (t *taking) all(ctx context.Context, spool *spooled) error {
 		return err
 	}
 	return t.logs(ctx, logs[rest:])
+}
+
+// look finds the logs, and what is in those that it did not know.
+func (t *taking) look(ctx context.Context) error {
+	logs, err := t.engine.Logs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, log := range logs {
+		t.found[log.Name] = log
+		for number := range log.Shape.Partitions {
+			id := eventlog.PartitionID{Log: log.Name, Number: number}
+			if t.partitions[id] != nil {
+				continue
+			}
+			p, err := t.Log.Partition(id)
+			if err == nil {
+				_, err = p.Bounds(ctx)
+			}
+			switch {
+			case err == nil:
+				t.partitions[id] = p
+			case !errors.Is(err, eventlog.ErrRemoved):
+				return fmt.Errorf("back up %s: %w", id, err)
+			}
+		}
+	}
+	return nil
 }
 
 // The order of logs: what points into another comes before it.

@@ -9,28 +9,30 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// partition copies a partition up to its end as of now. One that never had an event is left out, and so
-// is one whose log was removed before that was known.
+// partition copies a partition up to its end as of now. One that never had an event is left out.
 func (t *taking) partition(ctx context.Context, log eventlog.Described, number int) error {
-	p, err := t.Log.Partition(eventlog.PartitionID{Log: log.Name, Number: number})
-	var bounds eventlog.Bounds
-	if err == nil {
-		bounds, err = p.Sealed(ctx)
+	p := t.partitions[eventlog.PartitionID{Log: log.Name, Number: number}]
+	if p == nil {
+		return nil // it was removed before anything was known of it
 	}
-	if errors.Is(err, eventlog.ErrRemoved) || err == nil && bounds.Next == 0 {
-		return nil
+	bounds, err := p.Sealed(ctx)
+	removed := errors.Is(err, eventlog.ErrRemoved)
+	if removed {
+		bounds, err = p.Peek(), nil
 	}
-	if err != nil {
+	if err != nil || bounds.Next == 0 {
 		return err
 	}
-	item := begun(log, number)
-	if err := t.w.Begin(item); err != nil {
+	if err := t.w.Begin(begun(log, number)); err != nil {
 		return err
 	}
 	s := &stretch{p: p, w: t.w, first: bounds.First, at: bounds.First, next: bounds.Next}
-	removed := false
-	if err := s.copy(ctx); errors.Is(err, eventlog.ErrRemoved) {
-		s.first, s.lost, removed = bounds.Next, nil, true
+	if !removed {
+		err = s.copy(ctx)
+		removed = errors.Is(err, eventlog.ErrRemoved)
+	}
+	if removed {
+		s.first, s.lost = bounds.Next, nil
 	} else if err != nil {
 		return err
 	}
