@@ -101,3 +101,28 @@ func wantGap(t *testing.T, p eventlog.Partition, from, to, next eventlog.Sequenc
 		t.Errorf("read %d events, then %v, want %d to %d to be lost", len(got), err, from, to-1)
 	}
 }
+
+// C7, H3: the power fails while numbers are left out, at any operation: they are, or nothing has happened.
+func TestSkippingSurvivesPowerCuts(t *testing.T) {
+	outcomes := map[eventlog.Sequence]int{}
+	for seed := range uint64(80) {
+		mem := vfs.NewMem()
+		e := mustOpen(t, config(disk.Always, mem))
+		p := mustPartition(t, e, eventlog.Retention{})
+		fill(t, p, 0, 3)
+		mem.FailAfter(int(seed % 20))
+		_ = p.(eventlog.Skipper).SkipTo(t.Context(), 10)
+		mem = mem.CutPower(newRand(seed))
+		p = mustPartition(t, mustOpen(t, config(disk.Always, mem)), eventlog.Retention{})
+		b := testkit.Value(p.Bounds(t.Context()))(t)
+		outcomes[b.Next]++
+		testkit.That(t, b.Next == 3 || b.Next == 10, "seed %d: it goes on at %d", seed, b.Next)
+		mustAppend(t, p, "next")
+		got, err := readFrom(t, p, eventlog.At(b.Next))
+		testkit.Must(t, err)
+		testkit.Slices(t, got, []string{"next"}, "seed %d", seed)
+		got, err = readFrom(t, p, eventlog.Earliest())
+		testkit.That(t, len(got) >= 3 && (err == nil) == (b.Next == 3), "seed %d: %d events, then %v", seed, len(got), err)
+	}
+	testkit.That(t, outcomes[3] > 0 && outcomes[10] > 0, "always the same became of it: %v", outcomes)
+}
