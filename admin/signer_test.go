@@ -132,3 +132,13 @@ func TestReadingGoesOnWhenTheTokenExpires(t *testing.T) {
 		t.Errorf("got %q and error %v", got, err)
 	}
 }
+
+// A backup may take longer than a token usually lasts, and cannot be asked for again from its middle.
+func TestBackupsHaveALongToken(t *testing.T) {
+	s, now := sign(t, Config{}, "http://yard"), time.Unix(1e9, 0)
+	long, err := auth.ParseSignature(s.lasting(longTokenLife).authorization(now))
+	testkit.Must(t, err)
+	testkit.Equal(t, long.Expires.Sub(now), longTokenLife, "the life of its token")
+	given := sign(t, Config{ConnectionString: "Endpoint=sb://yard/;SharedAccessSignature=SharedAccessSignature sr=a&sig=b&se=1&skn=c"}, "http://yard")
+	testkit.Equal(t, given.lasting(longTokenLife).authorization(now), given.authorization(now), "a token that was given")
+}

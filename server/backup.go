@@ -17,9 +17,19 @@ import (
 	"github.com/eventyard/eventyard/internal/backup/archive"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/transport/certs"
 )
+
+// backups is what takes them; nil where the storage cannot be copied while it is used, or is no folder:
+// others may change what they share with us meanwhile, and nothing would hold it.
+func (y *yard) backups() func(context.Context, io.Writer) error {
+	if _, ok := y.storage.Log.(eventlog.Archivable); !ok || y.storage.Folder == "" {
+		return nil
+	}
+	return y.backup
+}
 
 // backup writes a backup of the yard while it serves.
 func (y *yard) backup(ctx context.Context, w io.Writer) error {

@@ -260,6 +260,16 @@ func TestABackupWhileHubsComeAndGo(t *testing.T) {
 	}
 }
 
+// C7: storage that other nodes share gives no backup, and says so at once.
+func TestNoBackupOfSharedStorage(t *testing.T) {
+	r := start(t, newShared(t).config())
+	answer := r.want(http.StatusNotImplemented, "GET", "/api/v1/backup", "")
+	testkit.That(t, strings.Contains(answer, "back up the servers that keep the data"), "it is answered %s", answer)
+	_, err := r.backUp("backup")
+	testkit.That(t, err != nil && strings.Contains(err.Error(), "data folder"), "the client says %v", err)
+	testkit.Slices(t, testkit.Value(os.ReadDir("."))(t), nil, "files were written")
+}
+
 // events gives the bodies of a hub's events by partition and number.
 func (r *running) events(hub string) map[string]string {
 	r.t.Helper()

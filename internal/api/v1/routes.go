@@ -52,7 +52,8 @@ func (d *Handler) routes() []route {
 	})
 	backup := servedIf(d.cfg.Backup != nil, frame.Refusal{
 		Code: "no-backup", Title: "This yard gives no backups",
-		Detail: "backups are not served here", Next: "ask another yard",
+		Detail: "this yard does not keep its data in a data folder, and only that can be backed up here",
+		Next:   "back up the servers that keep the data",
 	})
 	return []route{
 		{method: "GET", path: "/api/v1", need: anyGrant, serve: d.info},
