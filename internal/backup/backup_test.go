@@ -205,26 +205,39 @@ func TestCheckpointsAreBehindTheirLogs(t *testing.T) {
 			}
 		})
 	}
-	for range 5 {
-		var before [3]eventlog.Sequence
-		for number := range before {
-			before[number] = testkit.Value(y.partition("orders", number).Bounds(t.Context()))(t).Next
+	type taken struct {
+		before [3]eventlog.Sequence // what was acknowledged when it began
+		out    bytes.Buffer
+		items  []archive.Item
+	}
+	var all [4]taken
+	for i := range all {
+		one := &all[i]
+		for number := range one.before {
+			one.before[number] = testkit.Value(y.partition("orders", number).Bounds(t.Context()))(t).Next
 		}
-		to, _ := y.restored(y.log)
-		checkpoints, err := to.meta.List(t.Context(), "checkpoints/")
+		var err error
+		one.items, err = backup.Take(t.Context(), y.source(y.log), &one.out)
 		testkit.Must(t, err)
-		for number, next := range before {
-			b := testkit.Value(to.partition("orders", number).Bounds(t.Context()))(t)
-			testkit.That(t, b.Next >= next, "partition %d ends with %d, and %d was acknowledged before", number, b.Next-1, next-1)
-		}
-		for _, e := range checkpoints {
-			number, at := testkit.Value(strconv.Atoi(strings.TrimPrefix(e.Key, "checkpoints/")))(t), testkit.Value(strconv.Atoi(string(e.Value)))(t)
-			b := testkit.Value(to.partition("orders", number).Bounds(t.Context()))(t)
-			testkit.That(t, b.Next > eventlog.Sequence(at), "the checkpoint of partition %d is %d, and it goes on at %d", number, at, b.Next)
-		}
 	}
 	stop()
 	load.Wait()
+	for i := range all {
+		to := newYard(t)
+		testkit.Must(t, backup.Restore(t.Context(), &all[i].out, all[i].items, to.target()))
+		next := func(number int) eventlog.Sequence {
+			return testkit.Value(to.partition("orders", number).Bounds(t.Context()))(t).Next
+		}
+		for number, before := range all[i].before {
+			testkit.That(t, next(number) >= before, "partition %d ends before %d, which was acknowledged", number, before)
+		}
+		checkpoints, err := to.meta.List(t.Context(), "checkpoints/")
+		testkit.Must(t, err)
+		for _, e := range checkpoints {
+			number, at := testkit.Value(strconv.Atoi(strings.TrimPrefix(e.Key, "checkpoints/")))(t), testkit.Value(strconv.Atoi(string(e.Value)))(t)
+			testkit.That(t, next(number) > eventlog.Sequence(at), "the checkpoint of partition %d is %d, and it goes on at %d", number, at, next(number))
+		}
+	}
 }
 
 // meddler lets something happen to the logs when a partition's turn comes.
