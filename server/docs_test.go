@@ -23,6 +23,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 		fmt.Sprintf("fields in the head of a request | %d; then 431", frame.MaxFields),
 		fmt.Sprintf("HTTP/2: requests at once of a connection | %d", maxStreams),
 		fmt.Sprintf("HTTP/2: requests under way, then no more are read | %d", strangerBacklog),
+		fmt.Sprintf("HTTP with TLS: bytes that are read at once, after others had their turn | %d", strangerRead),
 		fmt.Sprintf("HTTP: head of a request that is always read, with TLS | %d KiB, %d KiB", strangerHead>>10, strangerSecure>>10),
 		fmt.Sprintf("time for a body, for an answer, between requests | %.0f min", bodyTimeout.Minutes()),
 		fmt.Sprintf("HTTP: time for a whole request with its answer | %.0f s", strangerTimeout.Seconds()),

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -27,6 +28,9 @@ const (
 	// strangerBacklog is how many requests may be under way before more of them are read: a request that
 	// was taken back at once is some thirty bytes, and costs thousands until it was looked at.
 	strangerBacklog = 2 * strangerRequests
+	// strangerRead is how much is read at once with TLS, so that requests come to count before many more
+	// of them are read: the shortest have sixty bytes.
+	strangerRead = 512
 	// headPause is how long a connection waits for others to give back what it needs.
 	headPause = 50 * time.Millisecond
 )
@@ -52,6 +56,13 @@ type headConn struct {
 }
 
 func (c *headConn) Read(b []byte) (int, error) {
+	if c.head != nil && c.head.inTurn() {
+		// HTTP/2 hands one frame after the other to the goroutine that starts requests, and so the two
+		// have a processor to themselves for as long as there is something to read. Whatever else can
+		// run comes first: those requests, of which too many end this, and the work of clients.
+		runtime.Gosched()
+		b = b[:min(len(b), strangerRead)]
+	}
 	n, err := c.Conn.Read(b)
 	if c.head == nil || n == 0 {
 		return n, err
@@ -91,6 +102,8 @@ type head struct {
 	of *visitor
 	// free is how much of it costs nothing.
 	free int
+	// secure: what comes may be many requests at once, as HTTP/2 has them.
+	secure bool
 	// changed gets something when there may be less to pay.
 	changed chan struct{}
 
@@ -102,12 +115,22 @@ type head struct {
 // come makes the connection pay.
 func (h *head) come(conn net.Conn) {
 	h.changed, h.free = make(chan struct{}, 1), strangerHead
-	if _, secure := conn.(*tls.Conn); secure {
+	if _, h.secure = conn.(*tls.Conn); h.secure {
 		h.free = strangerSecure
 	}
 	if c, ok := beneath(conn).(*headConn); ok {
 		c.head = h
 	}
+}
+
+// inTurn: what comes next is read in small parts, and others have their turn before each.
+func (h *head) inTurn() bool {
+	if !h.secure || h.of.known.Load() {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.whole
 }
 
 // came counts bytes; not paid: they are to wait.

@@ -96,6 +96,66 @@ func TestOnlyHeadsOfStrangersArePaidFor(t *testing.T) {
 	})
 }
 
+// R2: a stranger's connection that may carry many requests is read a little at a time, so that these
+// come to count before more are read. One request at a time needs none of it, nor does a client.
+func TestStrangersAreReadInTurn(t *testing.T) {
+	for _, c := range []struct {
+		what                 string
+		secure, known, whole bool
+		most                 int
+	}{
+		{"a stranger", true, false, false, strangerRead},
+		{"a stranger without TLS, and so without HTTP/2", false, false, false, 4 << 10},
+		{"a stranger's body over HTTP/1.1", true, false, true, 4 << 10},
+		{"a client", true, true, false, 4 << 10},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			at := &visitor{head: head{secure: c.secure, whole: c.whole, free: 1 << 20}}
+			at.head.of = at
+			at.known.Store(c.known)
+			conn := &headConn{Conn: endless{}, head: &at.head}
+			for range 3 {
+				testkit.Equal(t, testkit.Value(conn.Read(make([]byte, 4<<10)))(t), c.most)
+			}
+			testkit.Equal(t, testkit.Value(conn.Read(make([]byte, 5)))(t), 5)
+		})
+	}
+}
+
+// R2: what strangers have under way bounds what is read of them: not one part more, until one of their
+// requests has ended.
+func TestNoMoreIsReadThanIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := &visitor{head: head{secure: true, free: 1 << 20, changed: make(chan struct{}, 1)}}
+		at.head.of = at
+		at.asked.Store(strangerBacklog)
+		conn := &headConn{Conn: endless{}, head: &at.head, closed: make(chan struct{})}
+		read := 0
+		go func() {
+			for at.asked.Load() < strangerBacklog+1 {
+				n, err := conn.Read(make([]byte, 4<<10))
+				if err != nil {
+					return
+				}
+				read += n
+				at.asked.Add(1) // it was a request
+			}
+		}()
+		synctest.Wait()
+		testkit.Equal(t, read, 0)
+		at.asked.Add(-1)
+		at.head.wake()
+		synctest.Wait()
+		testkit.Equal(t, read, strangerRead)
+		conn.closing.Do(func() { close(conn.closed) })
+	})
+}
+
+// endless is a connection that has as much as is asked for.
+type endless struct{ net.Conn }
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
 // R2: heads are large enough for tokens with many claims, and no larger; they have so many fields.
 func TestHowLargeAHeadIs(t *testing.T) {
 	r := start(t, everyListener(t))
