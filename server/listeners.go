@@ -227,7 +227,11 @@ func (d *listeners) stop(ctx context.Context) error {
 func (d *listeners) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.active.RLock()
 	defer d.active.RUnlock()
-	defer d.visitors.ask(r)()
+	done, ok := d.visitors.ask(r)
+	if !ok {
+		return
+	}
+	defer done()
 	if r.ContentLength != 0 {
 		body := http.NewResponseController(w)
 		_ = body.SetReadDeadline(time.Now().Add(bodyTimeout))

@@ -27,7 +27,7 @@ const (
 	// strangerRequests may be answered at once, over HTTP/2. Those beyond it are cut off, and with the
 	// last of strangerExcess, among which those count that the stranger takes back, the connection.
 	strangerRequests = 4
-	strangerExcess   = 100
+	strangerExcess   = 32
 )
 
 // visitors are the connections of the HTTP server, each with its permit in the account of all
@@ -52,6 +52,8 @@ type visitor struct {
 	// asked is how many requests are under way, answering how many of them are being answered without a
 	// right, excess how many were cut off.
 	asked, answering, excess atomic.Int32
+	// over: it was closed for that.
+	over atomic.Bool
 	// head is what it sends of a request's.
 	head head
 	// cut closes the connection.
@@ -168,16 +170,20 @@ func (v *visitors) Bear(c *frame.Call) (done func(), ok bool) {
 func (at *visitor) exceed() {
 	if at.excess.Add(1) >= strangerExcess {
 		at.cut()
+		at.over.Store(true) // only now: nobody hears what is answered from here on
 	}
 }
 
 // ask is called with each request, before it is judged, and done after it. One that the client has
 // taken back meanwhile has cost as much as any other, and bounds of what is under way at once do not
-// count it.
-func (v *visitors) ask(r *http.Request) (done func()) {
+// count it. Not ok: the connection is closed, and the request was read before that.
+func (v *visitors) ask(r *http.Request) (done func(), ok bool) {
 	at := visitorOf(r)
 	if at == nil || at.known.Load() {
-		return func() {}
+		return func() {}, true
+	}
+	if at.over.Load() {
+		return nil, false
 	}
 	at.asked.Add(1)
 	at.head.looked(r)
@@ -190,7 +196,7 @@ func (v *visitors) ask(r *http.Request) (done func()) {
 		} else if left == strangerBacklog-1 {
 			at.head.wake()
 		}
-	}
+	}, true
 }
 
 // leave gives up the permit of a request's connection, which is about to get one of another

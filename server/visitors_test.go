@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -142,6 +143,24 @@ func TestAStrangerWhoTakesRequestsBack(t *testing.T) {
 		}
 	}
 	testkit.That(t, err != nil && !errors.Is(err, os.ErrDeadlineExceeded), "the connection is still open")
+}
+
+// R2: what was read of a connection that was closed for its excess is not judged any more.
+func TestRequestsBehindTheLast(t *testing.T) {
+	v, cut := &visitors{}, 0
+	at := &visitor{cut: func() { cut++ }}
+	at.head.of = at
+	request := testkit.Value(http.NewRequestWithContext(context.WithValue(t.Context(), visitorKey{}, at), "GET", "/", nil))(t)
+	for range strangerExcess {
+		done, ok := v.ask(request)
+		testkit.MustEqual(t, ok, true)
+		testkit.Equal(t, cut, 0, "times that it is closed")
+		at.exceed()
+		done()
+	}
+	testkit.Equal(t, cut, 1, "times that it is closed")
+	_, ok := v.ask(request)
+	testkit.Equal(t, ok, false)
 }
 
 // streams asks over HTTP/2 and takes no body.
@@ -330,7 +349,9 @@ func newPorch(t *testing.T, limits admission.Limits) *porch {
 	server := &http.Server{
 		ConnContext: y.come, ConnState: y.changed, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			defer y.ask(r)()
+			done, ok := y.ask(r)
+			testkit.Equal(t, ok, true)
+			defer done()
 			c := &frame.Call{ResponseWriter: w, R: r}
 			if r.Header.Get("Authorization") != "" {
 				testkit.Must(t, y.Know(c))
@@ -338,9 +359,9 @@ func newPorch(t *testing.T, limits admission.Limits) *porch {
 				fmt.Fprint(w, n)
 				return
 			}
-			done, ok := y.Bear(c)
+			answered, ok := y.Bear(c)
 			testkit.Equal(t, ok, true)
-			done()
+			answered()
 		}),
 	}
 	ended := make(chan error, 1)
