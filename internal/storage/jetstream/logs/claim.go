@@ -36,7 +36,8 @@ func producerID(producer int64) frames.WriterID {
 	return frames.WriterID{ID: uint64(producer), Producer: true}
 }
 
-// writerLocked gives the writer for a claimant; nil if its claim is lost.
+// writerLocked gives the writer for a claimant; nil if its claim is lost. The stream is ready, unless
+// this process is its own claimant.
 func (p *part) writerLocked(who claimant) *writer {
 	if !who.set {
 		return p.ownLocked()
@@ -45,6 +46,9 @@ func (p *part) writerLocked(who claimant) *writer {
 	id := producerID(who.producer)
 	for _, w := range slices.Backward(p.claims) {
 		asked := wasAsked(frames.Epoch(w.salt))
+		if w.id == id {
+			p.wakeLocked(w)
+		}
 		if w.id != id || w.w.Lost() || w.dropped || asked != (who.epoch != 0) {
 			continue
 		}

@@ -115,7 +115,7 @@ func (p *part) seenLocked(seen frames.Seen) {
 		return
 	}
 	for _, w := range p.claims {
-		if w.id == seen.Header.Writer {
+		if w.id == seen.Header.Writer && !w.rests { // what it has seen before is not for it
 			w.sees(seen)
 		}
 	}
@@ -139,11 +139,24 @@ func (p *part) ownLocked() *writer {
 	return p.own
 }
 
-// dropClaimsLocked ends all claims, since fences of others may have been missed. What they have in
-// doubt is settled all the same.
-func (p *part) dropClaimsLocked() {
+// restClaimsLocked has claims rest, since fences of others may be missed from now on. One with something
+// under way ends; what it has in doubt is settled all the same.
+func (p *part) restClaimsLocked() {
 	for _, w := range p.claims {
+		if w.w.Idle() && w.w.Settled() && !w.claiming {
+			w.rests = true
+			continue
+		}
 		w.giveUp()
 		w.dropped = true
+	}
+}
+
+// wakeLocked has a claim that rests go on, unless somebody has fenced the producer meanwhile: the fold
+// knows.
+func (p *part) wakeLocked(w *writer) {
+	if w.rests {
+		epoch, _, known := p.fold.Writer(w.id)
+		w.rests, w.dropped = false, !known || epoch != w.epoch
 	}
 }

@@ -90,38 +90,40 @@ func (p *partition) SubmitAll(ctx context.Context, batches []eventlog.Batch) ([]
 	if err != nil {
 		return nil, err
 	}
-	if err := part.admit(ctx, who); err != nil {
-		return nil, err
-	}
-	s := part.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case part.ended != nil:
-		return nil, part.ended
-	case part.draining:
+	var receipts []eventlog.Receipt
+	err = part.s.until(ctx, func() (bool, error) {
+		if !part.admitsLocked(who) || part.ended != nil {
+			return false, part.ended
+		}
+		receipts, err = part.submitLocked(who, encoded)
+		return true, err
+	})
+	return receipts, err
+}
+
+// admitsLocked is false while too much is under way, and where the fold has to be asked and is not
+// there yet.
+func (p *part) admitsLocked(who claimant) bool {
+	return p.pending < maxPending && (!who.set || p.s.readyLocked())
+}
+
+// submitLocked gives batches to the writer of a claimant.
+func (p *part) submitLocked(who claimant, batches []frames.Batch) ([]eventlog.Receipt, error) {
+	if p.draining {
 		return nil, eventlog.ErrClosed
 	}
-	s.useLocked()
-	w := part.writerLocked(who)
-	receipts, now := make([]eventlog.Receipt, len(encoded)), time.Now()
-	for i, b := range encoded {
+	p.s.useLocked()
+	w := p.writerLocked(who)
+	receipts, now := make([]eventlog.Receipt, len(batches)), time.Now()
+	for i, b := range batches {
 		if w == nil {
 			receipts[i] = refused(eventlog.ErrFenced)
 		} else {
 			receipts[i] = w.submit(b, 0, now)
 		}
 	}
-	s.rouse()
+	p.s.rouse()
 	return receipts, nil
-}
-
-// admit waits while too much is under way, and for the fold where it has to be asked.
-func (p *part) admit(ctx context.Context, who claimant) error {
-	unclaimed := who.set && who.epoch == 0
-	return p.s.until(ctx, func() (bool, error) {
-		return p.pending < maxPending && (!unclaimed || p.s.readyLocked()), p.ended
-	})
 }
 
 // Bounds is eventlog.Partition's.

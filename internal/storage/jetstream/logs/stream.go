@@ -268,6 +268,6 @@ func (s *stream) forgetLocked() {
 	for _, p := range s.parts {
 		p.fold = nil
 		p.index.clear()
-		p.dropClaimsLocked()
+		p.restClaimsLocked()
 	}
 }

@@ -34,10 +34,10 @@ type writer struct {
 	uncertain bool
 	settled   bool // as of when it was last driven
 	used      time.Time
-	// salt is that of a claim; claiming, that nobody was given it yet; dropped, that it has ended here,
-	// whether or not it is lost.
-	salt              uint32
-	claiming, dropped bool
+	// salt is that of a claim; claiming, that nobody was given it yet; rests, that the stream was not
+	// followed since its last use; dropped, that it has ended here, whether or not it is lost.
+	salt                     uint32
+	claiming, rests, dropped bool
 	// importNext and importTime are where the newest import ends.
 	importNext eventlog.Sequence
 	importTime time.Time
