@@ -17,10 +17,13 @@
 // bodies by subject, and takes from the index what counts and which numbers it has. A cursor that
 // stands before the index has a fold of its own, from a mark on (seek.go).
 //
-// Marks, retention and purges are the background work (mark.go, retention.go). Any node does them;
-// twice does no harm.
+// Marks, retention and purges are the background work (mark.go, retention.go, purge.go). Any node does
+// them; twice does no harm. Streams that this node does not follow are looked at once in a while, and
+// followed where they are at rest and something can have become too old (visit.go).
 //
 // Goroutines: each followed stream has a feeder, which alone folds and publishes, and one errand at a
 // time, which reads for it; the engine has one that watches the entries of logs. Close waits for all.
-// Locks: Engine.mu before stream.mu, and neither is held while the storage is called.
+// Run has one more, which visits streams, and waits for it.
+// Locks: stream.tending before Engine.mu before stream.mu; but for the first, none is held while the
+// storage is called.
 package logs

@@ -49,6 +49,7 @@ type Config struct {
 	idle        time.Duration // how long a stream that nobody uses is followed; zero means a minute
 	indexFrames int           // how many frames an index has at most; zero means 1,024
 	markFrames  int           // after how many frames a mark is due; zero means as frames.Unmarked says
+	thinBytes   int64         // what is not worth purging by subject; zero means 1 MiB
 }
 
 func (cfg Config) withDefaults() Config {
@@ -58,6 +59,7 @@ func (cfg Config) withDefaults() Config {
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	cfg.idle = cmp.Or(cfg.idle, time.Minute)
 	cfg.indexFrames = cmp.Or(cfg.indexFrames, 1024)
+	cfg.thinBytes = cmp.Or(cfg.thinBytes, 1<<20)
 	return cfg
 }
 
@@ -125,18 +127,27 @@ func (e *Engine) partAt(l *log, at address) (*part, error) {
 	if err := e.usableLocked(l); err != nil {
 		return nil, err
 	}
-	s := e.streams[at.stream]
-	if s == nil {
-		s = newStream(e, at.stream)
-		e.streams[at.stream] = s
-	}
+	s := e.streamLocked(at.stream)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.partLocked(at.subject), nil
 }
 
+// streamLocked gives a stream, which need not be followed yet.
+func (e *Engine) streamLocked(name string) *stream {
+	s := e.streams[name]
+	if s == nil {
+		s = newStream(e, name)
+		e.streams[name] = s
+	}
+	return s
+}
+
 // Run does the background work; see eventlog.Engine.
 func (e *Engine) Run(ctx context.Context) error {
+	var visiting sync.WaitGroup
+	defer visiting.Wait()
+	visiting.Go(func() { e.visit(ctx) })
 	var swept time.Time
 	for sleep.For(ctx, e.cfg.TendInterval, e.due) == nil && e.life.Err() == nil {
 		// Others see at the same time that something is due: whoever is first does it.
@@ -150,12 +161,22 @@ func (e *Engine) Run(ctx context.Context) error {
 			}
 		}
 		for _, s := range e.followed() {
-			if err := (tending{s}).tend(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, streams.ErrClosed) {
-				e.cfg.Log.Warn("stream is not tended", "stream", s.name, "error", err)
-			}
+			e.warn(ctx, s.name, tending{stream: s}.tend(ctx))
 		}
 	}
 	return nil
+}
+
+// warn says why a stream is not tended, unless it, or the engine, is not there any more.
+func (e *Engine) warn(ctx context.Context, stream string, err error) {
+	for _, gone := range []error{streams.ErrClosed, eventlog.ErrClosed, eventlog.ErrRemoved} {
+		if errors.Is(err, gone) {
+			return
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		e.cfg.Log.Warn("stream is not tended", "stream", stream, "error", err)
+	}
 }
 
 // dueSpread is how long a node waits at most before it does what is due.

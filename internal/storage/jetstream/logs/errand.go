@@ -187,16 +187,21 @@ func (s *stream) againLocked(at streams.Seq) bool {
 	return s.errand.tries <= readAgain
 }
 
+// holes: messages were removed from the middle of a stream, by subject.
+func holes(state streams.State) bool { return uint64(state.Last-state.First+1) != state.Messages }
+
 // gap decides on messages that a server did not have, from a sequence on to before another. It goes on
-// behind them where the stream has lost them: its beginning, which a mark stands for, or what was
-// purged of a removed log, which is nothing to the others. Else another server has them.
+// behind them where the stream has lost them: its beginning, or the old frames of one partition, which
+// a mark stands for, or what was purged of a removed log, which is nothing to the others. Else another
+// server has them.
 func (s *stream) gap(ctx context.Context, from, found streams.Seq) error {
 	state, err := s.e.cfg.Storage.State(ctx, s.name)
 	if err != nil {
 		return err
 	}
 	var mark frames.Mark
-	if state.First > from {
+	purged := holes(state)
+	if state.First > from || purged {
 		if mark, err = s.marks().newest(ctx, state.First); err != nil {
 			return err
 		}
@@ -207,7 +212,6 @@ func (s *stream) gap(ctx context.Context, from, found streams.Seq) error {
 		return nil
 	}
 	again := s.againLocked(from - 1)
-	purged := uint64(state.Last-state.First+1) != state.Messages
 	switch {
 	case mark.AsOf >= from:
 		s.forgetLocked()

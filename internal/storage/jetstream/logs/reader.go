@@ -36,8 +36,9 @@ type reader struct {
 	// ahead are messages of the partition, without a gap from from on.
 	ahead []streams.Message
 	from  streams.Seq
-	// fold is the reader's own, before the index; nil: none.
-	fold *frames.Partition
+	// fold is the reader's own, before the index; nil: none. It was begun for a number.
+	fold  *frames.Partition
+	begun eventlog.Sequence
 }
 
 func (r *reader) rest() { *r = reader{} }
@@ -215,31 +216,43 @@ func (p *part) gone(ctx context.Context, seq streams.Seq, at eventlog.Sequence) 
 	var mark frames.Mark
 	var ok bool
 	err := p.ask(ctx, func() (err error) {
-		if state, err = p.s.e.cfg.Storage.State(ctx, p.s.name); err == nil && seq < state.First {
+		state, err = p.s.e.cfg.Storage.State(ctx, p.s.name)
+		switch {
+		case err != nil:
+		case seq < state.First:
 			mark, ok, err = p.s.marks().since(ctx, state.First)
+		case holes(state): // of this partition the old ones may be gone alone
+			mark, err = p.s.marks().newest(ctx, state.First)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if seq >= state.First {
-		return errLost
+	kept, there := mark.Find(p.subject)
+	head := kept.Head
+	if ok {
+		head = endOf(mark.AsOf, kept.State)
 	}
-	if kept, there := mark.Find(p.subject); ok && there && p.beginsAt(mark.AsOf, kept) > at {
+	if there && p.beginsAt(head) > at {
 		return errOvertaken
 	}
 	return errLost
 }
 
-// beginsAt moves the head to where a mark has the partition, if that is later, and gives its number.
-func (p *part) beginsAt(asOf streams.Seq, kept frames.PartitionState) eventlog.Sequence {
+// endOf is the head of a partition of which all is gone up to a state.
+func endOf(asOf streams.Seq, s frames.State) frames.Head {
+	return frames.Head{First: s.Next, Seq: asOf, Bytes: s.Bytes}
+}
+
+// beginsAt moves the head, if that is where it is not yet, and gives its number.
+func (p *part) beginsAt(head frames.Head) eventlog.Sequence {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	if p.fold == nil {
 		return 0
 	}
-	p.fold.Trim(frames.Head{First: kept.Next, Seq: asOf, Bytes: kept.Bytes})
+	p.fold.Trim(head)
 	p.noteLocked()
 	return p.fold.State().Head.First
 }
@@ -254,8 +267,8 @@ func (r *reader) readFolding(ctx context.Context, p *part, at eventlog.Sequence,
 		if err != nil {
 			return err
 		}
-		if r.fold = fold; fold.State().Next > at {
-			if p.beginsAt(fold.At(), frames.PartitionState{State: fold.State()}) > at {
+		if r.fold, r.begun = fold, at; fold.State().Next > at {
+			if p.beginsAt(endOf(fold.At(), fold.State())) > at {
 				return errOvertaken
 			}
 			return r.lost(ctx, p, at, fold.At(), v)
@@ -280,10 +293,15 @@ func (r *reader) readFolding(ctx context.Context, p *part, at eventlog.Sequence,
 }
 
 // lost is what a reader hears whose own fold has missed something before a sequence. Where retention has
-// removed it, it goes on at the oldest event kept.
+// removed it, it goes on at the oldest event kept. A fold of a place that retention has passed is begun
+// anew for this one: a later mark stands for what is missing.
 func (r *reader) lost(ctx context.Context, p *part, at eventlog.Sequence, seq streams.Seq, v view) error {
 	err := p.gone(ctx, r.fold.At()+1, at)
-	if r.fold, r.ahead = nil, nil; err == errLost {
+	passed := r.begun < at
+	if r.fold, r.ahead = nil, nil; err == errLost && passed {
+		return errOvertaken
+	}
+	if err == errLost {
 		return p.damage(ctx, at, seq, v, err)
 	}
 	return err

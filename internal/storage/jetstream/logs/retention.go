@@ -17,11 +17,17 @@ const searchPause = time.Minute
 const searchFrames = 4096
 
 // tending does the background work of a stream.
-type tending struct{ *stream }
+type tending struct {
+	*stream
+	// rests: nobody uses the stream, so that a mark is written for whatever has none.
+	rests bool
+}
 
 // tend writes a mark where one is due, or where enough has become too old, and removes the stream's
 // beginning as far as all partitions allow. Several nodes may do it at once.
 func (s tending) tend(ctx context.Context) error {
+	s.tending.Lock()
+	defer s.tending.Unlock()
 	now := time.Now()
 	moved := false
 	for _, p := range s.kept() {
@@ -32,7 +38,8 @@ func (s tending) tend(ctx context.Context) error {
 		moved = p.moveHead(head) || moved
 	}
 	s.mu.Lock()
-	if !s.readyLocked() || !moved && !s.markDueLocked(now) {
+	due := moved || s.markDueLocked(now) || s.rests && s.fold.unmarked.Frames > 0
+	if !s.readyLocked() || !due {
 		s.mu.Unlock()
 		return nil
 	}
@@ -41,10 +48,24 @@ func (s tending) tend(ctx context.Context) error {
 	if messages == nil {
 		return nil
 	}
-	if _, err := s.writeMark(ctx, messages); err != nil {
+	last, err := s.writeMark(ctx, messages)
+	if err == nil {
+		err = s.foldedTo(ctx, last) // it stands for what is removed now
+	}
+	if err != nil {
 		return err
 	}
 	return s.purge(ctx)
+}
+
+// foldedTo waits until the stream is folded up to a sequence that it has.
+func (s tending) foldedTo(ctx context.Context, seq streams.Seq) error {
+	return s.until(ctx, func() (bool, error) {
+		if s.closing {
+			return false, eventlog.ErrClosed
+		}
+		return s.foldedLocked(seq), nil
+	})
 }
 
 // kept are the partitions that may lose something. Claims that nobody uses are dropped in passing.
@@ -152,9 +173,10 @@ func (x *index) head(r rule) (head frames.Head) {
 	return head
 }
 
-// searchHead looks for it before the index, from a mark on.
+// searchHead looks for it before the index, from a mark on: not one before the head, from where on
+// frames may be gone.
 func (p *part) searchHead(ctx context.Context, r rule, first eventlog.Sequence) (head frames.Head, err error) {
-	fold, err := p.foldBefore(ctx, r.passes)
+	fold, err := p.foldBefore(ctx, func(s frames.State) bool { return s.Before(first) || r.passes(s) })
 	if err != nil {
 		return frames.Head{}, err
 	}
@@ -192,30 +214,4 @@ func (p *part) moveHead(head frames.Head) bool {
 	p.fold.Trim(head)
 	p.noteLocked()
 	return p.fold.State().Head.First > state.Head.First
-}
-
-// purge removes the stream's beginning: what lies before the newest mark from which everybody who
-// wants an event that is kept can begin.
-func (s tending) purge(ctx context.Context) error {
-	s.mu.Lock()
-	if !s.readyLocked() {
-		s.mu.Unlock()
-		return nil
-	}
-	least := s.line.at
-	for subject, p := range s.parts {
-		if p.ended == nil && !s.e.removedLocked(s.name, subject) && p.fold.State().Next > 0 {
-			least = min(least, p.headSeqLocked())
-		}
-	}
-	var below streams.Seq
-	for len(s.fold.marks) > 0 && s.fold.marks[0].asOf < least {
-		below = s.fold.marks[0].asOf + 1
-		s.fold.marks = s.fold.marks[1:]
-	}
-	s.mu.Unlock()
-	if below <= 1 {
-		return nil
-	}
-	return s.e.cfg.Storage.Purge(ctx, s.name, "", below)
 }

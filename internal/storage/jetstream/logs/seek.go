@@ -133,27 +133,12 @@ func (p *part) searchMarks(ctx context.Context, holds func(frames.State) bool) (
 	if err != nil {
 		return nil, err
 	}
-	var best *frames.Mark
-	var oldest *frames.Mark
-	for low, high := state.First, state.Last+1; low < high; {
-		middle := low + (high-low)/2
-		mark, last, ok, err := p.s.marks().from(ctx, middle)
-		if err != nil {
-			return nil, err
-		}
-		if !ok || last >= high {
-			high = middle
-			continue
-		}
+	best, oldest, err := p.s.marks().search(ctx, state, func(mark *frames.Mark) bool {
 		kept, _ := mark.Find(p.subject)
-		switch usable := mark.AsOf+1 >= state.First; {
-		case !usable: // it came late: what lies behind it is gone
-			low = last + 1
-		case holds(kept.State):
-			best, low = &mark, last+1
-		default:
-			oldest, high = &mark, middle
-		}
+		return holds(kept.State)
+	})
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case best != nil:
@@ -174,6 +159,31 @@ type marks struct {
 }
 
 func (s *stream) marks() marks { return marks{s.e.cfg.Storage, s.name} }
+
+// search gives the newest mark of which something holds that holds of all marks before it, too, and the
+// oldest of which it does not, of those that it looked at; nil where there is none.
+func (s marks) search(ctx context.Context, state streams.State, holds func(*frames.Mark) bool) (best, oldest *frames.Mark, err error) {
+	for low, high := state.First, state.Last+1; low < high; {
+		middle := low + (high-low)/2
+		mark, last, ok, err := s.from(ctx, middle)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !ok || last >= high {
+			high = middle
+			continue
+		}
+		switch usable := mark.AsOf+1 >= state.First; {
+		case !usable: // it came late: what lies behind it is gone
+			low = last + 1
+		case holds(&mark):
+			best, low = &mark, last+1
+		default:
+			oldest, high = &mark, middle
+		}
+	}
+	return best, oldest, nil
+}
 
 // from gives the first whole mark at a sequence or later, and where it ends.
 func (s marks) from(ctx context.Context, from streams.Seq) (mark frames.Mark, last streams.Seq, ok bool, err error) {
@@ -205,8 +215,8 @@ func (s marks) from(ctx context.Context, from streams.Seq) (mark frames.Mark, la
 }
 
 // newest gives the newest whole mark of a stream that begins with a sequence; the zero Mark, which is that
-// of the beginning, if there is none. A mark may come late, when what lies behind it is gone: then that of
-// the latest state is given, of those that are left.
+// of the beginning, if there is none. A mark may come late, when what lies behind it is gone, or when newer
+// ones lie before it: then that of the latest state is given, of those that are left.
 func (s marks) newest(ctx context.Context, first streams.Seq) (frames.Mark, error) {
 	last, err := s.storage.Last(ctx, s.stream, markSubject)
 	if errors.Is(err, streams.ErrNoMessage) {
@@ -215,20 +225,27 @@ func (s marks) newest(ctx context.Context, first streams.Seq) (frames.Mark, erro
 	if err != nil {
 		return frames.Mark{}, err
 	}
+	from := first
 	if frame, err := frames.Decode(last.Data); err == nil {
 		mark, err := frames.DecodeMark(frame)
 		if err == nil && mark.Parts == 1 && mark.AsOf+1 >= first {
-			return mark, nil
+			from = mark.AsOf + 1 // a newer one lies behind there
+			if from == last.Seq {
+				return mark, nil
+			}
 		}
 	}
 	var best frames.Mark
-	for from := first; ; {
-		mark, last, ok, err := s.from(ctx, from)
+	for {
+		mark, at, ok, err := s.from(ctx, from)
 		if err != nil || !ok {
 			return best, err
 		}
-		if from = last + 1; mark.AsOf >= best.AsOf {
+		if mark.AsOf >= best.AsOf {
 			best = mark
+		}
+		if from = at + 1; from > last.Seq {
+			return best, nil
 		}
 	}
 }

@@ -37,6 +37,9 @@ type stream struct {
 	e    *Engine
 	name string
 	wake chan struct{}
+	// tending is held by who tends the stream: heads move, a mark says so, and only then is anything
+	// removed. It comes before mu.
+	tending sync.Mutex
 
 	mu sync.Mutex
 	// All guarded by mu.
@@ -67,6 +70,8 @@ type foldState struct {
 	least    frames.StreamSeq
 	unmarked frames.Unmarked
 	marks    []markAt
+	// searched is the least sequence needed, for which older marks were searched last.
+	searched frames.StreamSeq
 	// doubted is the frame whose base disagreed with the fold, for which it was begun anew.
 	doubted frames.StreamSeq
 }
@@ -166,11 +171,13 @@ func (s *stream) changedLocked() {
 
 // foldedTo waits until the stream is folded up to a sequence that it has.
 func (p *part) foldedTo(ctx context.Context, seq streams.Seq) error {
-	s := p.s
-	return s.until(ctx, func() (bool, error) {
-		s.line.highest = max(s.line.highest, seq)
-		return s.readyLocked() && s.line.at >= seq, p.ended
-	})
+	return p.s.until(ctx, func() (bool, error) { return p.s.foldedLocked(seq), p.ended })
+}
+
+// foldedLocked: the stream is folded up to a sequence, of which is taken notice.
+func (s *stream) foldedLocked(seq streams.Seq) bool {
+	s.line.highest = max(s.line.highest, seq)
+	return s.readyLocked() && s.line.at >= seq
 }
 
 // sync waits until all is folded that was acknowledged to anyone before the call, as far as the leader
@@ -245,9 +252,14 @@ func (s *stream) end() {
 	s.rouse()
 }
 
-// idleLocked: nobody has used the stream for a while, and nothing is under way.
+// idleLocked: nobody has used the stream for a while, and nothing is under way. A mark for what was
+// stored is waited for, or who comes next would read all of it again.
 func (s *stream) idleLocked(now time.Time) bool {
-	return now.Sub(s.touched) >= s.e.cfg.idle && s.waiting == 0 && s.watchers == 0 && len(s.active) == 0 && len(s.acks) == 0 && !s.errand.busy
+	idle := s.e.cfg.idle
+	if s.fold.unmarked.Frames > 0 {
+		idle *= 3
+	}
+	return now.Sub(s.touched) >= idle && s.waiting == 0 && s.watchers == 0 && len(s.active) == 0 && len(s.acks) == 0 && !s.errand.busy
 }
 
 // giveUpLocked gives up what is on its way, since the fold is about to pass over where it may lie.
