@@ -22,7 +22,6 @@ import (
 // federation is brokers that know each other, over one storage, with a hub of two partitions.
 type federation struct {
 	yard
-	engines *logtest.Nodes
 	network *clustertest.Network
 	members []*member
 
@@ -48,7 +47,6 @@ type member struct {
 func newFederation(t *testing.T, size int) *federation {
 	t.Helper()
 	f := &federation{yard: newYard(t), network: &clustertest.Network{}}
-	f.engines = logtest.NewNodes(f.Engine)
 	mustCreate(t, f.yard.open(t), "orders", 2, "billing")
 	f.network.Inject(f.pass, f.pass)
 	for i := range size {
@@ -66,7 +64,7 @@ func (f *federation) join(t *testing.T, id string) *member {
 	m.store.Inject(m.reach)
 	nodes, leave := clustertest.Join(t, f.network, m.store, id)
 	m.nodes = nodes
-	m.engine = logtest.NewFaulty(f.engines.Node())
+	m.engine = f.Join(t).Engine
 	m.Broker = open(t, Config{Engine: m.engine, Meta: m.store, Nodes: nodes})
 	stop := testkit.Run(t, m.Run)
 	m.stop = func() {

@@ -167,12 +167,15 @@ func TestSnapshotWaitsForFlights(t *testing.T) {
 
 // H2: damage in the log costs what is damaged, not the producers behind it.
 func TestProducersBehindDamage(t *testing.T) {
-	y := newYard(t)
-	b := y.open(t)
-	mustCreate(t, b, "orders", 1)
-	p := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
-	for first := range int32(4) {
-		mustStore(t, p, first, "x")
+	stored := func(t *testing.T) yard {
+		y := newYard(t)
+		b := y.open(t)
+		mustCreate(t, b, "orders", 1)
+		p := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero})
+		for first := range int32(4) {
+			mustStore(t, p, first, "x")
+		}
+		return y
 	}
 	for _, tt := range []struct {
 		name   string
@@ -183,6 +186,7 @@ func TestProducersBehindDamage(t *testing.T) {
 		{"to the end", eventlog.CorruptError{First: 1, Next: eventlog.NoSequence}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			y := stored(t)
 			y.Engine.Inject(func(op logtest.Op) error {
 				if op.Kind == logtest.OpNext && op.At >= tt.damage.First && (op.At < tt.damage.Next || tt.damage.Next == eventlog.NoSequence) {
 					return fmt.Errorf("read: %w", &tt.damage)
@@ -193,6 +197,7 @@ func TestProducersBehindDamage(t *testing.T) {
 			testkit.Equal(t, got.Last(), tt.last, "last")
 		})
 	}
+	y := stored(t)
 	y.Engine.Fail(errors.New("disk on fire"), logtest.OpNext)
 	if _, err := y.open(t).Producer(t.Context(), "orders", "0", ProducerConfig{}); err == nil {
 		t.Error("what cannot be read is passed over")

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/logs"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/model"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natsstreams"
@@ -24,6 +25,9 @@ const onDisk, onModel, onNATS = "disk", "model", "nats"
 
 // replicas is how many servers keep a stream: what is tested is what stands on it.
 const replicas = 1
+
+// fillers are those of the forms that tests of services append.
+var fillers = logs.Fillers{logtest.FormOpaque: logtest.Opaque(1, "").Place}
 
 // chosen is the engine that the environment asks for.
 func chosen() string {
@@ -53,7 +57,7 @@ func openNodes(t testing.TB, engine string, store meta.Store, log *slog.Logger) 
 			storage = onServers(t, yard)
 		}
 		return func(testing.TB) eventlog.Engine {
-			return logs.New(logs.Config{Storage: storage, Store: store, Replicas: replicas, Log: log})
+			return logs.New(logs.Config{Storage: storage, Store: store, Fill: fillers, Replicas: replicas, Log: log})
 		}
 	}
 }
