@@ -8,6 +8,7 @@ CRASHSEEDS ?= 100000
 SIMSEEDS ?= 5000
 CELLSEED ?= 1
 INTEROP ?= .
+SUITES ?= ./internal/hubs/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/api/... ./hub ./admin
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 VULNDB ?= https://vuln.go.dev
@@ -29,7 +30,12 @@ test: ## Everything: vet, format, all tests with the race detector, power cuts, 
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
 	go test -race -timeout 20m $$(go list ./... | grep -v test/interop)
+	EVENTYARD_TEST_ENGINE=model go test ./internal/hubs/broker ./internal/hubs/groups
 	$(MAKE) interop
+
+.PHONY: test-nats
+test-nats: ## The tests of services on the engine of several nodes, over three NATS servers (SUITES='./hub ./admin' for some)
+	go test ./test/suites -count=1 -v -timeout 60m -suites -suites.packages '$(SUITES)'
 
 .PHONY: interop
 interop: ## Real foreign clients against a real yard (INTEROP=TestPython for one part); CI=true insists on all

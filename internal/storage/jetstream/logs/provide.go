@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -188,8 +189,17 @@ func (e *Engine) deleteStreams(ctx context.Context, name string, d definition) e
 // purgeMessages is how many messages of one subject are purged at once: it stops the stream.
 const purgeMessages = 1000
 
-// purge removes all messages of a subject, in steps.
+// purge removes all messages of a subject, in steps. A stream may be new, and not answer for a moment.
 func (e *Engine) purge(ctx context.Context, at address) error {
+	for late := time.Now().Add(askPatience); ; {
+		err := e.purgeOnce(ctx, at)
+		if !errors.Is(err, streams.ErrUnavailable) || time.Now().After(late) || sleep.About(ctx, retryPause) != nil {
+			return err
+		}
+	}
+}
+
+func (e *Engine) purgeOnce(ctx context.Context, at address) error {
 	for {
 		part, err := e.cfg.Storage.Read(ctx, at.stream, streams.Query{From: 1, Subject: at.subject, MaxMessages: purgeMessages, MaxBytes: fetchBytes})
 		if errors.Is(err, streams.ErrNoStream) {

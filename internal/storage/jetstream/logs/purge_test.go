@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/model"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -58,30 +59,68 @@ func TestAPartitionThatHoldsUpTheOthers(t *testing.T) {
 	}
 }
 
+// holed gives a log of two partitions, of which the first has an event and the second had ten, in two
+// halves. All that others know is that there is a mark as of the end, and that their frames are gone.
+func holed(t *testing.T, a *Engine, storage streams.Storage, between func(halfway [][]byte)) (after func([][]byte)) {
+	t.Helper()
+	mustAppend(t, handle(t, a, orders, 0), "old")
+	p := handle(t, a, orders, 1)
+	s := tending{stream: testkit.Value(p.(*partition).use(t.Context()))(t).s}
+	mark := func() [][]byte {
+		testkit.Must(t, s.foldedTo(t.Context(), 0))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.marksLocked(time.Now(), nil)
+	}
+	for i := range 10 {
+		if i == 5 {
+			between(mark())
+		}
+		mustAppend(t, p, fmt.Sprint(i))
+	}
+	part := p.(*partition).part.Load()
+	testkit.Equal(t, part.moveHead(endOf(11, part.fold.State())), true)
+	testkit.Must(t, testkit.Err(s.writeMark(t.Context(), mark())))
+	testkit.Must(t, storage.Purge(t.Context(), s.name, part.subject, 12))
+	return func(late [][]byte) { testkit.Must(t, testkit.Err(s.writeMark(t.Context(), late))) }
+}
+
 // C2: a mark that comes late does not have who begins with it miss what was removed behind it.
 func TestALateMarkAndHoles(t *testing.T) {
 	inYard(t, model.Faults{}, asItIs, func(t *testing.T, y *yard) {
-		a := y.open(t, "a")
-		p := handle(t, a, eventlog.Shape{Partitions: 2}, 1)
-		part := testkit.Value(p.(*partition).use(t.Context()))(t)
-		mark := func() [][]byte {
-			testkit.Must(t, tending{stream: part.s}.foldedTo(t.Context(), 0))
-			part.s.mu.Lock()
-			defer part.s.mu.Unlock()
-			return part.s.marksLocked(time.Now(), nil)
-		}
-		for i := range 5 {
-			mustAppend(t, p, fmt.Sprint(i))
-		}
-		late := mark()
-		for i := range 5 {
-			mustAppend(t, p, fmt.Sprint(5+i))
-		}
-		part.moveHead(endOf(10, part.fold.State()))
-		testkit.Must(t, testkit.Err(part.s.writeMark(t.Context(), mark())))
-		testkit.Must(t, y.cluster.Node("x").Purge(t.Context(), "h-orders-0", "1", 10))
-		testkit.Must(t, testkit.Err(part.s.writeMark(t.Context(), late)))
+		var late [][]byte
+		holed(t, y.open(t, "a"), y.cluster.Node("x"), func(halfway [][]byte) { late = halfway })(late)
 		b := testkit.Value(handle(t, y.open(t, "b"), orders, 1).Bounds(t.Context()))(t)
 		testkit.That(t, b.First == 10 && b.Next == 10, "bounds %+v", b)
 	})
+}
+
+// C2: who has heard of half of what is gone by now knows all the same what there was, and reads on
+// behind it.
+func TestHolesAtAnotherNode(t *testing.T) {
+	for name, first := range map[string]func(*testing.T, eventlog.Partition, eventlog.Cursor){
+		"asks": func(t *testing.T, p eventlog.Partition, _ eventlog.Cursor) {
+			b := testkit.Value(p.Bounds(t.Context()))(t)
+			testkit.That(t, b.First == 10 && b.Next == 10, "bounds %+v", b)
+		},
+		"reads": func(t *testing.T, _ eventlog.Partition, c eventlog.Cursor) {
+			run := testkit.Value(c.TryNext(t.Context()))(t)
+			testkit.That(t, run.Len() == 0 && c.At() == 10, "it is at %d with %d", c.At(), run.Len())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inYard(t, model.Faults{AnnouncementLost: 1}, func(cfg *Config) { cfg.CacheBytes = 1 }, func(t *testing.T, y *yard) {
+				var there eventlog.Partition
+				var c eventlog.Cursor
+				holed(t, y.open(t, "a"), y.cluster.Node("x"), func([][]byte) {
+					there = handle(t, y.open(t, "b"), orders, 1)
+					testkit.Equal(t, testkit.Value(there.Bounds(t.Context()))(t).Next, 5)
+					c = testkit.Value(there.Cursor(t.Context(), eventlog.Earliest()))(t)
+				})
+				defer c.Close()
+				first(t, there, c)
+				testkit.Equal(t, mustAppend(t, there, "next").First, 10)
+			})
+		})
+	}
 }

@@ -180,9 +180,9 @@ func (r *reader) message(ctx context.Context, p *part, seq streams.Seq, number e
 			r.ahead, r.from = r.ahead[1:], seq+1
 			return message, nil
 		}
-		if len(r.ahead) > 0 { // it is gone there
-			if try++; try == readAgain {
-				return nil, p.gone(ctx, seq, number)
+		if try++; try%readAgain == 0 { // it is gone there, or that server is behind
+			if err := p.gone(ctx, seq, number); err != errLost || len(r.ahead) > 0 {
+				return nil, err
 			}
 		}
 		if time.Now().After(late) {
@@ -227,6 +227,9 @@ func (p *part) gone(ctx context.Context, seq streams.Seq, at eventlog.Sequence) 
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	if err := p.foldedTo(ctx, mark.AsOf); err != nil { // a head beyond what is known here would not count
 		return err
 	}
 	kept, there := mark.Find(p.subject)

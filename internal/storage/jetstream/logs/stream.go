@@ -190,8 +190,10 @@ func (p *part) sync(ctx context.Context) error {
 	var last streams.Message
 	err = p.ask(ctx, func() (err error) {
 		last, err = p.s.e.cfg.Storage.Last(ctx, p.s.name, p.subject)
-		if errors.Is(err, streams.ErrNoMessage) {
-			return nil
+		if errors.Is(err, streams.ErrNoMessage) { // a mark stands for what there was, if there was anything
+			var state streams.State
+			state, err = p.s.e.cfg.Storage.State(ctx, p.s.name)
+			last.Seq = state.Last
 		}
 		return err
 	})

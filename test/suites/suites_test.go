@@ -1,0 +1,32 @@
+package suites
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+var (
+	run      = flag.Bool("suites", false, "run the suites of -suites.packages over NATS servers")
+	packages = flag.String("suites.packages", "./internal/hubs/broker", "the packages, from the repository's root on, with spaces between")
+	only     = flag.String("suites.run", "", "only tests that match this, as go test -run")
+)
+
+// C1, C2: what services promise on files they promise on servers.
+func TestSuitesOverServers(t *testing.T) {
+	if !*run {
+		t.Skip("make test-nats runs it")
+	}
+	servers := natstest.Start(t, 3)
+	args := append([]string{"test", "-count=1", "-p", "1", "-timeout", "10m", "-run", *only}, strings.Fields(*packages)...)
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = "../.."
+	cmd.Env = append(os.Environ(), "EVENTYARD_TEST_ENGINE=nats", "EVENTYARD_TEST_NATS="+servers.URL())
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	testkit.Check(t, cmd.Run())
+}
