@@ -35,7 +35,6 @@ func newReconciler(s *Service) *reconciler {
 // adopt has the subscriptions of a holding delivered from the next look at the definitions on.
 func (r *reconciler) adopt(h *holding) {
 	r.holdings = append(r.holdings, h)
-	r.s.note(h.held, true)
 	// Subscriptions that were deleted may have left something.
 	known := r.s.cfg.Topics.Snapshot().Subscriptions
 	for position, record := range h.cursors.records {
@@ -95,6 +94,9 @@ func (r *reconciler) reconcile(ctx context.Context) {
 	}
 	for id, subs := range ours {
 		r.reconcileSource(ctx, snap, id, subs)
+	}
+	for _, h := range r.holdings { // from now on what has no lane is not known
+		r.s.note(h.held, true)
 	}
 	r.forget(ctx, snap)
 	if r.ahead && r.saveAll(ctx, time.Time{}) {
