@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/answers"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
 )
@@ -20,12 +21,26 @@ import (
 func (s *Storage) Make(ctx context.Context, stream string, cfg streams.Config) error {
 	err := checkStream(stream)
 	if err == nil {
-		err = s.make(ctx, s.streamConfig(stream, cfg))
+		err = s.makeSoon(ctx, s.streamConfig(stream, cfg))
 	}
 	if err != nil {
 		return fmt.Errorf("make stream %s: %w", stream, err)
 	}
 	return nil
+}
+
+// makeSoon tries again for a while: servers answer when the new stream has a leader, and where its
+// servers miss each other's first votes that takes them longer than any other answer.
+func (s *Storage) makeSoon(ctx context.Context, want jetstream.StreamConfig) error {
+	for late := time.Now().Add(makePatience); ; {
+		err := s.make(ctx, want)
+		if !errors.Is(err, streams.ErrUnavailable) || time.Now().After(late) {
+			return err
+		}
+		if sleep.About(ctx, makePause) != nil {
+			return err
+		}
+	}
 }
 
 func (s *Storage) make(ctx context.Context, want jetstream.StreamConfig) error {

@@ -18,6 +18,10 @@ const (
 	patience = 3 * time.Second
 	// callPatience is how long any other answer is waited for.
 	callPatience = 5 * time.Second
+	// makePatience is how long a new stream is asked for: servers choose a leader within 4 to 9 seconds
+	// where the first vote fails. makePause is the pause before it is asked for again.
+	makePatience = 15 * time.Second
+	makePause    = 100 * time.Millisecond
 	// writeTime is how long a write to a socket may take.
 	writeTime = 5 * time.Second
 )
