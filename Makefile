@@ -7,6 +7,8 @@ FUZZTIME ?= 30s
 CRASHSEEDS ?= 100000
 SIMSEEDS ?= 5000
 CELLSEED ?= 1
+CHAOSTIME ?= 1h
+CHAOSSEED ?= 0
 INTEROP ?= .
 SUITES ?= ./internal/hubs/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/api/... ./hub ./admin
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -58,6 +60,10 @@ race: ## All tests but the foreign clients' with the race detector, three times
 crash: ## A long run of power cuts (CRASHSEEDS=100000) and kill -9
 	go test ./internal/storage/disk -run TestPowerCuts -crash.seeds=$(CRASHSEEDS) -timeout 24h
 	go test ./test/crash -kill.rounds=200 -timeout 24h
+
+.PHONY: chaos
+chaos: ## Random faults of a yard of three nodes on three NATS servers, for CHAOSTIME (1h); needs root (CHAOSSEED=7 for a known run)
+	go test ./test/cluster -run Chaos -count=1 -chaos=$(CHAOSTIME) -seed=$(CHAOSSEED) -timeout 24h -v
 
 .PHONY: sim
 sim: ## Simulated hours of the processor library, with faults (SIMSEEDS=5000), beyond what test runs

@@ -1,10 +1,17 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -14,21 +21,23 @@ type fault struct {
 	name       string
 	lasts      time.Duration
 	begin, end func(testing.TB, *yard)
+	// until goes on before the end, if there is one.
+	until func(testing.TB, *trial)
 }
 
 func killServer(i int) fault {
-	return fault{fmt.Sprintf("server %d was killed", i), 2 * time.Second,
-		func(t testing.TB, y *yard) { y.servers.Kill(t, i) }, func(t testing.TB, y *yard) { y.servers.Restart(t, i) }}
+	return fault{name: fmt.Sprintf("server %d was killed", i), lasts: 2 * time.Second,
+		begin: func(t testing.TB, y *yard) { y.servers.Kill(t, i) }, end: func(t testing.TB, y *yard) { y.servers.Restart(t, i) }}
 }
 
 func killAllServers() fault {
-	return fault{"all servers were killed at once", time.Second,
-		func(t testing.TB, y *yard) {
+	return fault{name: "all servers were killed at once", lasts: time.Second,
+		begin: func(t testing.TB, y *yard) {
 			for i := range size {
 				y.servers.Kill(t, i)
 			}
 		},
-		func(t testing.TB, y *yard) {
+		end: func(t testing.TB, y *yard) {
 			for i := range size {
 				y.servers.Restart(t, i)
 			}
@@ -36,57 +45,118 @@ func killAllServers() fault {
 }
 
 func freezeServer(i int, d time.Duration) fault {
-	return fault{fmt.Sprintf("server %d was frozen", i), d,
-		func(t testing.TB, y *yard) { y.servers.Freeze(t, i) }, func(t testing.TB, y *yard) { y.servers.Thaw(t, i) }}
+	return fault{name: fmt.Sprintf("server %d was frozen", i), lasts: d,
+		begin: func(t testing.TB, y *yard) { y.servers.Freeze(t, i) }, end: func(t testing.TB, y *yard) { y.servers.Thaw(t, i) }}
 }
 
 func cutServer(i int, d time.Duration) fault {
-	return fault{fmt.Sprintf("server %d was cut off", i), d,
-		func(t testing.TB, y *yard) { y.network.Host(i).Cut(t) }, func(t testing.TB, y *yard) { y.network.Host(i).Join(t) }}
+	return fault{name: fmt.Sprintf("server %d was cut off", i), lasts: d,
+		begin: func(t testing.TB, y *yard) { y.network.Host(i).Cut(t) }, end: func(t testing.TB, y *yard) { y.network.Host(i).Join(t) }}
 }
 
 func killNode(i int) fault {
-	return fault{fmt.Sprintf("node %d was killed", i), time.Second,
-		func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].program.End("KILL")) },
-		func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].start()) }}
+	return fault{name: fmt.Sprintf("node %d was killed", i), lasts: time.Second,
+		begin: func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].program.End("KILL")) },
+		end:   func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].start()) }}
 }
 
 func restartNode(i int) fault {
-	return fault{fmt.Sprintf("node %d was restarted", i), 0,
-		func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].program.End("TERM")) },
-		func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].start()) }}
+	return fault{name: fmt.Sprintf("node %d was restarted", i), lasts: 0,
+		begin: func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].program.End("TERM")) },
+		end:   func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].start()) }}
 }
 
 func freezeNode(i int, d time.Duration) fault {
-	return fault{fmt.Sprintf("node %d was frozen", i), d,
-		func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].program.Freeze()) },
-		func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].program.Thaw()) }}
+	return fault{name: fmt.Sprintf("node %d was frozen", i), lasts: d,
+		begin: func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].program.Freeze()) },
+		end:   func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].program.Thaw()) }}
 }
 
 func cutNode(i int, d time.Duration) fault {
-	return fault{fmt.Sprintf("node %d was cut off", i), d,
-		func(t testing.TB, y *yard) { y.nodes[i].host.Cut(t) }, func(t testing.TB, y *yard) { y.nodes[i].host.Join(t) }}
+	return fault{name: fmt.Sprintf("node %d was cut off", i), lasts: d,
+		begin: func(t testing.TB, y *yard) { y.nodes[i].host.Cut(t) }, end: func(t testing.TB, y *yard) { y.nodes[i].host.Join(t) }}
 }
 
-// draw gives any fault, of up to 12 seconds.
+// loseNode kills a node, which stays away until the others do its work.
+func loseNode(i int) fault {
+	f := killNode(i)
+	f.name = fmt.Sprintf("node %d was lost", i)
+	f.until = func(t testing.TB, r *trial) { r.goesOn(t, "without node "+strconv.Itoa(i)) }
+	return f
+}
+
+// withoutMajority leaves one server alone.
+func withoutMajority(alone int, d time.Duration) fault {
+	each := func(do func(i int)) {
+		for i := range size {
+			if i != alone {
+				do(i)
+			}
+		}
+	}
+	return fault{name: fmt.Sprintf("server %d was alone", alone), lasts: d,
+		begin: func(t testing.TB, y *yard) { each(func(i int) { y.servers.Stop(t, i) }) },
+		end:   func(t testing.TB, y *yard) { each(func(i int) { y.servers.Restart(t, i) }) }}
+}
+
+// rollNodes restarts one node after the other, each when all gets on again.
+func rollNodes() fault {
+	return fault{name: "all nodes were restarted in turn", begin: nothing, end: nothing, until: func(t testing.TB, r *trial) {
+		for i := range size {
+			f := restartNode(i)
+			f.begin(t, r.yard)
+			f.end(t, r.yard)
+			r.goesOn(t, "after "+f.name)
+		}
+	}}
+}
+
+// rollServers restarts one server after the other, each when all have all data again.
+func rollServers() fault {
+	return fault{name: "all servers were restarted in turn", begin: nothing, end: nothing, until: func(t testing.TB, r *trial) {
+		for i := range size {
+			r.yard.servers.Stop(t, i)
+			r.yard.servers.Restart(t, i)
+			r.yard.complete(t)
+			r.goesOn(t, fmt.Sprintf("after server %d was restarted", i))
+		}
+	}}
+}
+
+func nothing(testing.TB, *yard) {}
+
+// complete waits until every stream has a leader and all its replicas have all data.
+func (y *yard) complete(t testing.TB) {
+	t.Helper()
+	conn := testkit.Value(nats.Connect(strings.TrimSuffix(y.servers.URL(), "/"), nats.Timeout(tryTime)))(t)
+	defer conn.Close()
+	js := testkit.Value(jetstream.New(conn))(t)
+	testkit.Eventually(t, "the servers do not have all data", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		list := js.ListStreams(ctx)
+		n := 0
+		for info := range list.Info() {
+			if !current(info.Cluster) {
+				return false
+			}
+			n++
+		}
+		return list.Err() == nil && n > 0
+	})
+}
+
+func current(c *jetstream.ClusterInfo) bool {
+	return c != nil && c.Leader != "" && len(c.Replicas) == size-1 &&
+		!slices.ContainsFunc(c.Replicas, func(p *jetstream.PeerInfo) bool { return !p.Current || p.Offline })
+}
+
+// draw gives any fault, of up to 12 seconds but for a minute without majority.
 func draw(random *rand.Rand) fault {
 	i, d := random.IntN(size), time.Duration(1+random.IntN(12))*time.Second
-	switch random.IntN(8) {
-	case 0:
-		return killServer(i)
-	case 1:
-		return killAllServers()
-	case 2:
-		return freezeServer(i, d)
-	case 3:
-		return cutServer(i, d)
-	case 4:
-		return killNode(i)
-	case 5:
-		return restartNode(i)
-	case 6:
-		return freezeNode(i, d)
-	default:
-		return cutNode(i, d)
+	all := []fault{
+		killServer(i), killAllServers(), freezeServer(i, d), cutServer(i, d), killNode(i), loseNode(i), restartNode(i), freezeNode(i, d),
+		cutNode(i, d), withoutMajority(i, time.Minute), rollNodes(), rollServers(),
 	}
+	return all[random.IntN(len(all))]
 }

@@ -45,7 +45,7 @@ func judge(records []*record, readings []reading) (complaints []string) {
 		if one, ok := first[r.partition]; !ok {
 			first[r.partition] = r
 		} else if i := firstDifference(one.events, r.events); i >= 0 {
-			complain("partition %d: nodes %s and %s differ from number %d on", r.partition, one.node, r.node, i)
+			complain("partition %d: nodes %s and %s, which have %d and %d events, differ from number %d on", r.partition, one.node, r.node, len(one.events), len(r.events), i)
 		}
 	}
 	for _, rec := range records {

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +25,8 @@ const (
 	senders = 4
 	// tryTime is how long one attempt may take: longer than a server needs to lead again.
 	tryTime = 20 * time.Second
+	// patience is how long a client may take that tries again by itself: longer than any fault.
+	patience = 3 * time.Minute
 	// pause keeps the load such that what was sent can be read in a few seconds, and all processes
 	// have a share of the machine.
 	pause = 20 * time.Millisecond
@@ -34,8 +38,9 @@ type load struct {
 	hub     string
 	records []*record
 	progress
-	cancel context.CancelFunc
-	all    sync.WaitGroup
+	refused errorList // of senders that leave retrying to the official client
+	cancel  context.CancelFunc
+	all     sync.WaitGroup
 }
 
 // progress is how the load gets on, while it runs.
@@ -85,11 +90,17 @@ func (y *yard) run(t testing.TB, hub string) *load {
 		l.all.Go(func() { l.sendBatches(ctx, official, i) })
 		l.all.Go(func() { l.sendNumbered(ctx, numbered, i) })
 	}
+	for i := range size {
+		patient := &record{name: fmt.Sprintf("patient%d", i), partition: i % partitions}
+		l.records = append(l.records, patient)
+		l.all.Go(func() { l.sendPatiently(ctx, patient, y.nodes[i]) })
+	}
 	t.Cleanup(l.stop)
 	return l
 }
 
-// stop ends the senders.
+// stop ends the senders. What they have under way ends by itself: it would come to light at any later
+// time otherwise.
 func (l *load) stop() {
 	l.cancel()
 	l.all.Wait()
@@ -132,7 +143,7 @@ func (l *load) sendBatches(ctx context.Context, r *record, at int) {
 
 // sendBatch sends what was not acknowledged yet, or the next batch.
 func (r *record) sendBatch(ctx context.Context, client *azeventhubs.ProducerClient) error {
-	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTime)
 	defer cancel()
 	first := len(r.sent)
 	for first > 0 && !r.sent[first-1].acknowledged {
@@ -163,6 +174,61 @@ func (r *record) sendBatch(ctx context.Context, client *azeventhubs.ProducerClie
 	return nil
 }
 
+// sendPatiently sends single events through one node by the official client, which tries again by
+// itself: the application is to see no error, whatever happens.
+func (l *load) sendPatiently(ctx context.Context, r *record, n *node) {
+	client, err := azeventhubs.NewProducerClientFromConnectionString(n.connection(), l.hub, &azeventhubs.ProducerClientOptions{
+		RetryOptions: azeventhubs.RetryOptions{MaxRetries: 1000, RetryDelay: 200 * time.Millisecond, MaxRetryDelay: time.Second}})
+	if err != nil {
+		l.refused.add(err)
+		return
+	}
+	defer client.Close(context.WithoutCancel(ctx)) // nothing more is expected of it
+	for ctx.Err() == nil {
+		number := len(r.sent)
+		r.sent = append(r.sent, sent{attempts: math.MaxInt}) // the client does not say how often it tries
+		if err := sendOne(ctx, client, r.partition, r.text(number)); err != nil {
+			l.refused.add(fmt.Errorf("%s: the official client gave up: %w", r.name, err))
+			return
+		}
+		r.sent[number].acknowledged = true
+		l.note()
+		idle(ctx, 5*pause)
+	}
+}
+
+func sendOne(ctx context.Context, client *azeventhubs.ProducerClient, partition int, text string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	id := strconv.Itoa(partition)
+	batch, err := client.NewEventDataBatch(ctx, &azeventhubs.EventDataBatchOptions{PartitionID: &id})
+	if err == nil {
+		err = batch.AddEventData(&azeventhubs.EventData{Body: []byte(text)}, nil)
+	}
+	if err != nil {
+		return err
+	}
+	return client.SendEventDataBatch(ctx, batch, nil)
+}
+
+// errorList collects errors of several goroutines.
+type errorList struct {
+	mu  sync.Mutex
+	all []error
+}
+
+func (l *errorList) add(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, err)
+}
+
+func (l *errorList) list() []error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
 // sendNumbered sends single events of an idempotent producer, each until it is acknowledged.
 func (l *load) sendNumbered(ctx context.Context, r *record, at int) {
 	for ; ctx.Err() == nil; at++ {
@@ -184,7 +250,7 @@ func (l *load) sendNumbered(ctx context.Context, r *record, at int) {
 }
 
 func (r *record) sendNumber(ctx context.Context, producer *hub.Producer) error {
-	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTime)
 	defer cancel()
 	number := len(r.sent) - 1
 	if number < 0 || r.sent[number].acknowledged {

@@ -1,18 +1,19 @@
 package cluster
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -27,10 +28,12 @@ type yard struct {
 	servers *natstest.Servers
 	nodes   []*node
 	network *parts.Network // nil: all are at loopback addresses, and nothing can be cut
+	key     string         // of the root policy
 }
 
 // node is a process of the yard.
 type node struct {
+	yard       *yard
 	name       string
 	amqp, http string // HOST:PORT
 	program    *parts.Program
@@ -40,7 +43,7 @@ type node struct {
 // start runs the servers and the nodes until the test ends.
 func start(t testing.TB, network *parts.Network) *yard {
 	t.Helper()
-	y := &yard{network: network}
+	y := &yard{network: network, key: auth.DevelopmentKey}
 	if network == nil {
 		y.servers = natstest.Start(t, size)
 	} else {
@@ -51,7 +54,7 @@ func start(t testing.TB, network *parts.Network) *yard {
 	key := filepath.Join(folder, "secret.key")
 	testkit.Must(t, os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))
 	for i := range size {
-		n := &node{name: fmt.Sprintf("node%d", i)}
+		n := &node{yard: y, name: fmt.Sprintf("node%d", i)}
 		host := "127.0.0.1"
 		if network != nil {
 			n.host = network.Host(size + i)
@@ -60,7 +63,8 @@ func start(t testing.TB, network *parts.Network) *yard {
 		n.amqp, n.http = address(t, n.host, host, 5672), address(t, n.host, host, 8080)
 		dir := testkit.Value(os.MkdirTemp("", "eventyard-node-"))(t)
 		args := []string{binary, "serve", "--engine", y.servers.URL(), "--yard", "test", "--node", n.name, "--secrets-key-file", key,
-			"--amqp", n.amqp, "--http", n.http, "--amqps", "off", "--https", "off", "--allow-plaintext"}
+			"--amqp", n.amqp, "--http", n.http, "--amqps", "off", "--https", "off", "--allow-plaintext",
+			"--grid-allow", y.address() + "/32", "--grid-probation-cap", "1s", "--grid-dead-delay", "1s"}
 		if n.host != nil {
 			args = n.host.Args(args...)
 		}
@@ -76,7 +80,44 @@ func start(t testing.TB, network *parts.Network) *yard {
 	for _, n := range y.nodes {
 		testkit.Must(t, n.start())
 	}
+	y.findKey(t)
 	return y
+}
+
+// findKey reads the key that the first node has shown. At loopback addresses all know it.
+func (y *yard) findKey(t testing.TB) {
+	t.Helper()
+	if y.network == nil {
+		return
+	}
+	for _, n := range y.nodes {
+		if found := shownKey.FindStringSubmatch(n.program.Printed()); found != nil {
+			y.key = found[1]
+			return
+		}
+	}
+	t.Fatal("no node has shown a connection string")
+}
+
+var shownKey = regexp.MustCompile(`SharedAccessKey=([^;\s]+)`)
+
+// address is that of the test process, as the nodes reach it.
+func (y *yard) address() string {
+	if y.network == nil {
+		return "127.0.0.1"
+	}
+	return y.network.Address
+}
+
+// serve runs an HTTP server for the nodes until the test ends, and gives its URL.
+func (y *yard) serve(t testing.TB, handler http.Handler) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	testkit.Must(t, server.Listener.Close())
+	server.Listener = testkit.Value(net.Listen("tcp", y.address()+":0"))(t)
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // build makes the program, with the race detector where the test has it.
@@ -119,23 +160,19 @@ func (n *node) start() error {
 // connection is the connection string of the node.
 func (n *node) connection() string {
 	return fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s;UseDevelopmentEmulator=true",
-		n.amqp, auth.RootPolicy, auth.DevelopmentKey)
+		n.amqp, auth.RootPolicy, n.yard.key)
 }
 
-// request asks the node's HTTP API.
-func (n *node) request(ctx context.Context, method, path, body string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+n.http+path, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.SetBasicAuth(auth.RootPolicy, auth.DevelopmentKey)
-	return http.DefaultClient.Do(request)
+// admin is a client of the node's management API.
+func (n *node) admin(t testing.TB) *admin.Client {
+	t.Helper()
+	client := testkit.Value(admin.New(admin.Config{Server: "http://" + n.http, Policy: auth.RootPolicy, Key: n.yard.key}))(t)
+	t.Cleanup(client.Close)
+	return client
 }
 
 // createHub makes a hub through the first node.
 func (y *yard) createHub(t testing.TB, name string, partitions int) {
 	t.Helper()
-	response := testkit.Value(y.nodes[0].request(t.Context(), "POST", "/api/v1/hubs", fmt.Sprintf(`{"name":%q,"partitions":%d}`, name, partitions)))(t)
-	defer response.Body.Close()
-	testkit.MustEqual(t, response.StatusCode, http.StatusCreated, "status of a new hub")
+	testkit.Value(y.nodes[0].admin(t).CreateHub(t.Context(), admin.HubRequest{Name: name, Partitions: &partitions}))(t)
 }

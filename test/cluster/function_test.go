@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// function is one that the yard calls over HTTP with all events of a hub.
+type function struct {
+	yard *yard
+	name string
+
+	mu      sync.Mutex
+	handled map[string]bool // by the text of the event
+}
+
+// handle makes a function for a hub. Its calls fail where a node is cut off; so it has retries for
+// longer than any fault lasts.
+func (y *yard) handle(t testing.TB, hub string) *function {
+	t.Helper()
+	f := &function{yard: y, name: hub + "-function", handled: map[string]bool{}}
+	url, retries, delay := y.serve(t, f), admin.Retries(1000), "500ms"
+	testkit.Value(y.nodes[0].admin(t).CreateFunction(t.Context(), admin.FunctionRequest{
+		Name: f.name, Hub: hub, Endpoint: &url, Retries: &retries, RetryDelay: &delay,
+	}))(t)
+	return f
+}
+
+// ServeHTTP handles a batch of events.
+func (f *function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var batch []struct {
+		Data   string
+		Base64 []byte `json:"data_base64"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&batch); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range batch {
+		f.handled[e.Data+string(e.Base64)] = true
+	}
+}
+
+// judge waits until all that was acknowledged was handled and nothing is left, at whichever node, and
+// finds nothing in poison.
+func (f *function) judge(t testing.TB, records []*record) {
+	t.Helper()
+	testkit.Eventually(t, "the function does not handle all that was acknowledged", func() bool { return f.missing(records) == "" })
+	for _, n := range f.yard.nodes {
+		client := n.admin(t)
+		var now admin.Function
+		testkit.Eventually(t, "the function has events left", func() (done bool) {
+			var err error
+			now, err = client.Function(t.Context(), f.name)
+			return err == nil && now.Lag != nil && *now.Lag == 0
+		})
+		testkit.Equal(t, now.State, "running", "state of the function at "+n.name)
+		poison, err := client.Poison(t.Context(), now.Poison, admin.PoisonQuery{Max: 10})
+		if problem := new(admin.Problem); !errors.As(err, &problem) || problem.Status != http.StatusNotFound { // the hub is made for the first poison event
+			testkit.Check(t, err)
+		}
+		testkit.That(t, len(poison) == 0, "%s has poison events: %+v", n.name, poison)
+	}
+}
+
+// missing is an acknowledged event that was not handled, or none.
+func (f *function) missing(records []*record) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range records {
+		for i, s := range r.sent {
+			if s.acknowledged && !f.handled[r.text(i)] {
+				return fmt.Sprintf("%q was acknowledged and not handled", r.text(i))
+			}
+		}
+	}
+	return ""
+}

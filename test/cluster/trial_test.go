@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// trial is everything that is done with the yard while faults happen to it.
+type trial struct {
+	yard     *yard
+	load     *load
+	function *function
+	webhooks *webhooks
+	epochs   *epochs
+}
+
+// begin starts it all, on hubs and a topic whose names begin with that one.
+func (y *yard) begin(t testing.TB, name string) *trial {
+	t.Helper()
+	r := &trial{yard: y, load: y.run(t, name)}
+	r.function = y.handle(t, name)
+	r.webhooks = y.deliver(t, name+"-topic")
+	r.epochs = y.compete(t, name+"-epochs")
+	r.goesOn(t, "before any fault")
+	return r
+}
+
+// goesOn waits until everything gets on.
+func (r *trial) goesOn(t testing.TB, when string) {
+	t.Helper()
+	before := r.load.count()
+	testkit.Eventually(t, "nothing is acknowledged any more "+when, func() bool { return r.load.count() > before+2*senders })
+	r.webhooks.goesOn(t, when)
+}
+
+// endure has a fault happen, and in the midst of it a receiver take over from another.
+func (r *trial) endure(t testing.TB, f fault) {
+	t.Helper()
+	begun := time.Now()
+	taken := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	f.begin(t, r.yard)
+	go func() { taken <- r.epochs.takeOver(ctx) }()
+	time.Sleep(f.lasts) // a fault has a length; nothing is waited for
+	if f.until != nil {
+		f.until(t, r)
+	}
+	f.end(t, r.yard)
+	testkit.Must(t, <-taken, "no receiver takes over where %s", f.name)
+	r.goesOn(t, "after "+f.name)
+	r.epochs.judge(t)
+	t.Logf("%s: %v in all; the longest pause of all senders was %v, a receiver took over within %v", f.name,
+		time.Since(begun).Round(time.Millisecond), r.load.pausedFor().Round(time.Millisecond), r.epochs.current.took.Round(time.Millisecond))
+}
+
+// end stops it all and judges what is there.
+func (r *trial) end(t testing.TB) {
+	t.Helper()
+	r.load.stop()
+	r.webhooks.stop()
+	r.epochs.stop()
+	for _, complaint := range judge(r.load.records, r.load.read(t)) {
+		t.Error(complaint)
+	}
+	for _, err := range r.load.refused.list() {
+		t.Error(err)
+	}
+	r.function.judge(t, r.load.records)
+	r.webhooks.judge(t)
+	t.Logf("%d events acknowledged", r.load.acknowledged())
+}
+
+// remove deletes what the trial has made, so that a yard can have many.
+func (r *trial) remove(t testing.TB) {
+	t.Helper()
+	client := r.yard.nodes[1].admin(t)
+	testkit.Must(t, client.DeleteFunction(t.Context(), r.function.name))
+	for i := range subscriptions {
+		testkit.Must(t, client.DeleteSubscription(t.Context(), r.webhooks.ref(i)))
+	}
+	testkit.Must(t, client.DeleteTopic(t.Context(), r.webhooks.topic))
+	testkit.Must(t, client.DeleteHub(t.Context(), r.load.hub))
+	testkit.Must(t, client.DeleteHub(t.Context(), r.epochs.hub))
+}
