@@ -121,22 +121,30 @@ func (n *Nodes) Count() int { return int(n.others.Load()) + 1 }
 // Member is a node as people want to see it.
 type Member struct {
 	Node
-	Alive   bool
+	Alive bool
+	// Quiet: it lives, and must not use what it holds alone, since it cannot show that it lives.
+	Quiet   bool
 	Started time.Time
 	Version string
-	// Unchanged is how long ago this node saw it change.
+	// Unchanged is how long ago this node saw it change; of this node itself, how long ago the store
+	// confirmed its entry.
 	Unchanged time.Duration
 }
 
 // Members gives all nodes that have an entry, by ID, also dead ones.
 func (n *Nodes) Members() []Member {
 	now := time.Now()
-	all := []Member{{Node: n.self, Alive: true, Started: n.started, Version: n.cfg.Version}}
+	all := []Member{{
+		Node: n.self, Alive: true, Quiet: !n.MayAct(), Started: n.started, Version: n.cfg.Version, Unchanged: max(0, now.Sub(n.Confirmed())),
+	}}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for node, s := range n.roster {
 		if s.listed {
-			all = append(all, Member{Node: node, Alive: !s.dead, Started: s.Started, Version: s.Version, Unchanged: now.Sub(s.since)})
+			unchanged := now.Sub(s.since)
+			all = append(all, Member{
+				Node: node, Alive: !s.dead, Quiet: !s.dead && unchanged >= QuietAfter, Started: s.Started, Version: s.Version, Unchanged: unchanged,
+			})
 		}
 	}
 	slices.SortFunc(all, func(x, y Member) int { return cmp.Compare(x.ID, y.ID) })
@@ -216,6 +224,16 @@ func (n *Nodes) Standing() (term uint64, mayAct bool) {
 	}
 	s := n.standing.Load()
 	return s.term, s.mayAct(time.Now())
+}
+
+// Confirmed is when this node began the last write of its entry that the store has confirmed. Since it
+// writes every few seconds, it says as well since when the store confirms nothing. Zero: nothing was
+// confirmed; a node that is alone asks nobody, and has now. It does no I/O.
+func (n *Nodes) Confirmed() time.Time {
+	if n.alone {
+		return time.Now()
+	}
+	return n.standing.Load().from
 }
 
 // Handle sets who answers requests of a subject at this node.
