@@ -82,7 +82,8 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config) (_ *St
 		return nil, err
 	}
 	return Share(ctx, Parts{
-		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Engine: "nats", Local: n.report.Local, Close: n.close,
+		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Servers: n.servers,
+		Engine: "nats", Local: n.report.Local, Close: n.close,
 	}, cfg)
 }
 

@@ -41,6 +41,8 @@ type Parts struct {
 	Bodies Bodies
 	// Wire carries what nodes ask each other; nil: they ask nothing.
 	Wire cluster.Wire
+	// Servers finds out how the servers are that keep it; nil: there is nothing to find out.
+	Servers func(context.Context) Servers
 	// Engine is what clients are told of it.
 	Engine string
 	// Local: nobody beyond this machine can reach it.
@@ -83,7 +85,7 @@ func Share(ctx context.Context, parts Parts, cfg Config) (*Storage, error) {
 		end = func() error { return nil }
 	}
 	return &Storage{
-		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Keys: keys, Engine: parts.Engine, Local: parts.Local, close: end,
+		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Servers: parts.Servers, Keys: keys, Engine: parts.Engine, Local: parts.Local, close: end,
 	}, nil
 }
 

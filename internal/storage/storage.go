@@ -3,7 +3,7 @@
 // meta.Store.
 //
 //	disk://FOLDER         segment files and a bbolt file in a folder of this machine
-//	nats://SERVER,SERVER  streams of NATS servers, which several nodes share; no version opens it yet
+//	nats://SERVER,SERVER  streams of NATS servers, which several nodes share
 package storage
 
 import (
@@ -78,6 +78,8 @@ type Storage struct {
 	Bodies Bodies
 	// Wire carries what nodes that share the storage ask each other; nil where there is one alone.
 	Wire cluster.Wire
+	// Servers finds out how the servers are that keep it; nil where there are none.
+	Servers func(context.Context) Servers
 	// Keys seal what else is secret in the folder; nil where they could not be made for want of
 	// space.
 	Keys *sealed.Keys

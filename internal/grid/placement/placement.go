@@ -135,6 +135,22 @@ func (p *Placement) Owner(ctx context.Context, shard int) (string, error) {
 	return "", fmt.Errorf("shard %d: %w", shard, ErrNobody)
 }
 
+// Shares gives how many shards each node holds, by its Config.Node, as far as the store says: one that
+// died is among them until others have taken its shards.
+func (p *Placement) Shares(ctx context.Context) (map[string]int, error) {
+	leases, err := p.store.Leases(ctx, p.group)
+	if err != nil {
+		return nil, fmt.Errorf("count the shards of each node: %w", err)
+	}
+	shares := map[string]int{}
+	for _, l := range leases {
+		if l.Owner != "" {
+			shares[l.Owner]++
+		}
+	}
+	return shares, nil
+}
+
 // worker runs the parts of one shard.
 type worker struct {
 	p    *Placement

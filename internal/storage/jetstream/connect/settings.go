@@ -194,11 +194,13 @@ func (s Settings) String() string {
 	return scheme + strings.Join(s.Servers, ",") + "?yard=" + s.Yard
 }
 
+// Address gives HOST:PORT of a server as a connection names it, without what lets in.
+func Address(server string) string { return behindLast(behindLast(server, "://"), "@") }
+
 // Local tells whether all servers, with those that they know of, are on this machine's loopback.
 func (s Settings) Local(discovered []string) bool {
 	for _, server := range slices.Concat(s.Servers, discovered) {
-		server = behindLast(server, "://")
-		server = behindLast(server, "@") // a server that was learnt of may come with what lets in
+		server = Address(server) // one that was learnt of may come with what lets in
 		host, _, err := net.SplitHostPort(server)
 		if err != nil {
 			host = server

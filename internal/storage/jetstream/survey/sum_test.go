@@ -1,0 +1,76 @@
+package survey
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+func stream(name, leader string, replicas ...jetstream.PeerInfo) *jetstream.StreamInfo {
+	info := &jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: name}, Cluster: &jetstream.ClusterInfo{Leader: leader}}
+	info.State.Msgs, info.State.Bytes = 2, 100
+	for _, r := range replicas {
+		info.Cluster.Replicas = append(info.Cluster.Replicas, &r)
+	}
+	return info
+}
+
+// C8: the sums count every stream, and the worst come first.
+func TestSums(t *testing.T) {
+	well := jetstream.PeerInfo{Name: "n1", Current: true}
+	gone := jetstream.PeerInfo{Name: "n2", Offline: true}
+	behind := func(lag uint64) jetstream.PeerInfo { return jetstream.PeerInfo{Name: "n1", Lag: lag} }
+	var sum Streams
+	for _, info := range []*jetstream.StreamInfo{
+		stream("fine", "n0", well, well), stream("late", "n0", well, behind(5)), stream("later", "n1", behind(70), well),
+		stream("half", "n0", gone, behind(1)), stream("headless", "", well, gone),
+	} {
+		sum.add(info)
+	}
+	sum.miss("silent")
+	alone := stream("alone", "")
+	alone.Cluster = nil
+	sum.add(alone)
+	var worst []string
+	for _, s := range sum.Worst {
+		worst = append(worst, s.Name)
+	}
+	testkit.Slices(t, worst, []string{"headless", "silent", "half", "later", "late"}, "the worst")
+	sum.Worst = nil
+	testkit.Deep(t, sum, Streams{
+		Count: 7, Messages: 12, Bytes: 600, Leaderless: 2, Offline: 2, Lagging: 3, Leaders: map[string]int{"n0": 3, "n1": 1},
+	}, "sums")
+}
+
+// C8: however many are not well, few are shown.
+func TestFewAreShown(t *testing.T) {
+	var sum Streams
+	for i := range 100 {
+		sum.add(stream(fmt.Sprintf("s%02d", i), "n0", jetstream.PeerInfo{Name: "n1", Lag: uint64(i)}))
+	}
+	testkit.Equal(t, sum.Lagging, 100, "lagging")
+	testkit.Equal(t, len(sum.Worst), maxWorst, "shown")
+	testkit.Equal(t, sum.Worst[0].Name, "s99", "the worst")
+}
+
+// C8: streams of other yards are not counted, and more streams than a page has are.
+func TestAsk(t *testing.T) {
+	conn := natstest.Shared(t, 1).Dial(t, 0)
+	js := testkit.Value(jetstream.New(conn))(t)
+	yard, other := natstest.Yard(), natstest.Yard()
+	const count = 300 // a page has 256
+	for i := range count {
+		name := fmt.Sprintf("Y_%s_%d", yard, i)
+		testkit.Must(t, testkit.Err(js.CreateStream(t.Context(), jetstream.StreamConfig{
+			Name: name, Subjects: []string{fmt.Sprintf("y.%s.%d", yard, i)}, Storage: jetstream.MemoryStorage,
+		})))
+	}
+	testkit.Must(t, testkit.Err(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "Y_" + other, Subjects: []string{"y." + other + ".l"}})))
+	testkit.Must(t, testkit.Err(js.Publish(t.Context(), "y."+yard+".7", []byte("event"))))
+	sum := testkit.Value(Ask(t.Context(), conn, yard))(t)
+	testkit.That(t, sum.Count == count && sum.Messages == 1 && sum.Bytes > 0 && len(sum.Worst) == 0, "found %+v", sum)
+}

@@ -1,0 +1,78 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/survey"
+)
+
+// Servers is what a node knows of the servers that keep its storage.
+type Servers struct {
+	// Yard is the name of the storage at the servers, Replicas how many of them keep each event.
+	Yard     string
+	Replicas int
+	// Known are those that were asked at the start or are connected now, by name.
+	Known []Server
+	// Addresses are those that the node would connect to.
+	Addresses []string
+	// Warnings are what the check at the start found.
+	Warnings []string
+	// Streams is how the servers keep the streams; Err is why that could not be found out.
+	Streams Streams
+	Err     error
+}
+
+// Server is one of the servers.
+type Server struct {
+	connect.Server
+	// Connections are those of this node that it has now: publish, read, control.
+	Connections []string
+}
+
+// Streams sums up the streams of a yard, Stream is one that is not well, with its Replicas that are
+// not.
+type (
+	Streams = survey.Streams
+	Stream  = survey.Stream
+	Replica = survey.Replica
+)
+
+// servers asks for the streams, and waits for that for some seconds. Any number of goroutines may ask.
+func (n *natsNode) servers(ctx context.Context) Servers {
+	s := Servers{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas, Warnings: n.report.Warnings}
+	for _, found := range n.report.Servers {
+		s.Known = append(s.Known, Server{Server: found})
+	}
+	s.connected("publish", n.conns.Publish)
+	s.connected("read", n.conns.Read)
+	s.connected("control", n.conns.Control)
+	for _, conn := range []*nats.Conn{n.conns.Publish, n.conns.Read, n.conns.Control} {
+		for _, address := range conn.Servers() {
+			s.Addresses = append(s.Addresses, connect.Address(address))
+		}
+	}
+	slices.Sort(s.Addresses)
+	s.Addresses = slices.Compact(s.Addresses)
+	slices.SortFunc(s.Known, func(x, y Server) int { return cmp.Compare(x.Name, y.Name) })
+	s.Streams, s.Err = survey.Ask(ctx, n.conns.Control, n.cfg.Yard)
+	return s
+}
+
+// connected notes where a connection is now.
+func (s *Servers) connected(what string, conn *nats.Conn) {
+	if !conn.IsConnected() {
+		return
+	}
+	name := conn.ConnectedServerName()
+	i := slices.IndexFunc(s.Known, func(there Server) bool { return there.Name == name })
+	if i < 0 {
+		i = len(s.Known)
+		s.Known = append(s.Known, Server{Server: connect.Server{Name: name, Version: conn.ConnectedServerVersion(), MaxPayload: conn.MaxPayload()}})
+	}
+	s.Known[i].Connections = append(s.Known[i].Connections, what)
+}
