@@ -1,11 +1,15 @@
 package server
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -42,6 +46,81 @@ func TestReadinessFollowsTheServers(t *testing.T) {
 	said := r.awaitReady(http.StatusServiceUnavailable)
 	testkit.That(t, strings.Contains(said, "most of them have to run"), "it says %s", said)
 	r.want(http.StatusOK, "GET", "/healthz", "")
+	status := testkit.Value(client(t, r).Cluster(t.Context()))(t)
+	// A server that is left may go on telling what it knows of the streams.
+	known := len(status.Problems) > 0 || status.Streams != nil && status.Streams.Leaderless+status.Streams.Lagging+status.Streams.Offline > 0
+	testkit.That(t, status.Nodes[0].State == admin.NodeQuiet && status.Servers != nil && known, "without a majority it shows %+v", status)
 	servers.Restart(t, 1)
 	r.awaitReady(http.StatusOK)
+}
+
+func client(t *testing.T, r *running) *admin.Client {
+	c := testkit.Value(admin.New(admin.Config{Server: r.url}))(t)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// C8: a node shows all nodes with their shards, the servers as it found them, and what is not well
+// with the streams.
+func TestStatusOfNodesAndServers(t *testing.T) {
+	servers, key := natstest.Start(t, 3), sealed.NewKey()
+	here, there := start(t, onServers(servers, "a", key)), start(t, onServers(servers, "b", key))
+	asked := client(t, there)
+	var c admin.Cluster
+	testkit.Eventually(t, "both hold shards", func() bool {
+		c = testkit.Value(asked.Cluster(t.Context()))(t)
+		return len(c.Nodes) == 2 && c.Nodes[0].Shards > 0 && c.Nodes[1].Shards > 0 && c.UnheldShards == 0
+	})
+	testkit.That(t, c.Node == "b" && c.Engine == "nats" && len(c.Problems) == 0, "it is %+v", c)
+	for i, name := range []string{"a", "b"} {
+		n := c.Nodes[i]
+		testkit.That(t, n.Name == name && n.Version == "1.2.3" && n.State == admin.NodeLive && !n.Started.IsZero(), "node %+v", n)
+	}
+	testkit.Equal(t, c.Nodes[0].Shards+c.Nodes[1].Shards, 64, "shards")
+	testkit.That(t, c.Servers.Yard == "shop" && c.Servers.Replicas == 3 && len(c.Servers.Addresses) == 3, "servers %+v", c.Servers)
+	connections := 0
+	for _, s := range c.Servers.Known {
+		testkit.That(t, s.Version != "" && s.MaxPayload == 8<<20 && s.Sync == admin.SyncUnknown, "server %+v", s)
+		connections += len(s.Connections)
+	}
+	testkit.Equal(t, connections, 3, "connections")
+	testkit.That(t, len(c.Servers.Warnings) == 1 && strings.Contains(c.Servers.Warnings[0], "sync_interval"), "warnings %q", c.Servers.Warnings)
+	testkit.That(t, c.Streams.Count > 0 && c.Streams.Messages > 0 && c.Streams.Bytes > 0, "streams %+v", c.Streams)
+
+	here.shutdown()
+	servers.Stop(t, 2)
+	testkit.Eventually(t, "one node is left, and a replica of every stream is offline", func() bool {
+		c = testkit.Value(asked.Cluster(t.Context()))(t)
+		return len(c.Nodes) == 1 && c.Streams != nil && c.Streams.Leaderless == 0 && c.Streams.Offline == c.Streams.Count
+	})
+	testkit.That(t, len(c.Streams.Worst) > 0 && c.Streams.Worst[0].Replicas[0].Server == "n2", "the worst are %+v", c.Streams.Worst)
+}
+
+// C8: on one machine there is one node, and nothing else.
+func TestStatusOnOneMachine(t *testing.T) {
+	cfg := quick(t)
+	cfg.Node, cfg.Version = "only", "1.2.3"
+	c := testkit.Value(client(t, start(t, cfg)).Cluster(t.Context()))(t)
+	testkit.That(t, c.Node == "only" && c.Engine == "disk" && c.Servers == nil && c.Streams == nil && len(c.Problems) == 0 && c.UnheldShards == 0, "it is %+v", c)
+	testkit.That(t, len(c.Nodes) == 1 && c.Nodes[0].Name == "only" && c.Nodes[0].Version == "1.2.3" && c.Nodes[0].State == admin.NodeLive, "nodes %+v", c.Nodes)
+}
+
+// C4, R1: whoever asks gets the authority that the listeners' certificates are of, with and without a
+// data folder.
+func TestAuthorityOverHTTP(t *testing.T) {
+	for name, cfg := range map[string]Config{"folder": quick(t), "shared": newShared(t).config()} {
+		cfg.AMQPS = "127.0.0.1:0"
+		r := start(t, cfg)
+		response, err := http.Get(r.url + "/api/v1/ca.pem")
+		testkit.Must(t, err)
+		text := testkit.Value(io.ReadAll(response.Body))(t)
+		testkit.Must(t, response.Body.Close())
+		pool := x509.NewCertPool()
+		testkit.MustThat(t, response.StatusCode == http.StatusOK && pool.AppendCertsFromPEM(text), "%s: %d %s", name, response.StatusCode, text)
+		testkit.That(t, !strings.Contains(string(text), "PRIVATE"), "%s: it has a key in it", name)
+		conn, err := tls.Dial("tcp", r.host("amqps"), &tls.Config{RootCAs: pool, ServerName: "localhost"})
+		testkit.Must(t, err, name)
+		testkit.Must(t, conn.Close())
+	}
+	start(t, quick(t)).want(http.StatusNotFound, "GET", "/api/v1/ca.pem", "")
 }

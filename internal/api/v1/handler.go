@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -94,6 +95,13 @@ type Config struct {
 	// of the listener's own.
 	Registry *prometheus.Registry
 
+	// Cluster tells what the yard consists of; it may take some seconds. nil means that nothing is
+	// known but the engine.
+	Cluster func(context.Context) admin.Cluster
+	// CA gives the certificate of the yard's own authority, as PEM; nothing where it has none. nil
+	// means the same.
+	CA func() ([]byte, error)
+
 	// Ready says why the yard is not ready to serve yet. nil means always ready.
 	Ready func() error
 	// Stopping ends when the yard begins to stop: long polls then answer with what
@@ -120,6 +128,14 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Ready == nil {
 		c.Ready = func() error { return nil }
+	}
+	if c.Cluster == nil {
+		c.Cluster = func(context.Context) admin.Cluster {
+			return admin.Cluster{Engine: c.Engine, Nodes: []admin.ClusterNode{}}
+		}
+	}
+	if c.CA == nil {
+		c.CA = func() ([]byte, error) { return nil, nil }
 	}
 	if c.Listeners == nil {
 		c.Listeners = func() map[string]string { return nil }

@@ -65,6 +65,13 @@ type component struct {
 
 var components = []component{
 	{name: "Info", of: reflect.TypeFor[admin.Info]()},
+	{name: "Cluster", of: reflect.TypeFor[admin.Cluster]()},
+	{name: "ClusterNode", of: reflect.TypeFor[admin.ClusterNode]()},
+	{name: "NATSServers", of: reflect.TypeFor[admin.NATSServers]()},
+	{name: "NATSServer", of: reflect.TypeFor[admin.NATSServer]()},
+	{name: "Streams", of: reflect.TypeFor[admin.Streams]()},
+	{name: "Stream", of: reflect.TypeFor[admin.Stream]()},
+	{name: "StreamReplica", of: reflect.TypeFor[admin.StreamReplica]()},
 	{name: "Hub", of: reflect.TypeFor[admin.Hub](), rows: spec.Hub},
 	{name: "HubList", of: reflect.TypeFor[admin.Hub](), list: "hubs"},
 	{name: "HubRequest", of: reflect.TypeFor[admin.HubRequest](), rows: spec.Hub, request: true},

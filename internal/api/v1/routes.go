@@ -58,6 +58,8 @@ func (d *Handler) routes() []route {
 	return []route{
 		{method: "GET", path: "/api/v1", need: anyGrant, serve: d.info},
 		{method: "GET", path: "/api/v1/openapi.json", need: frame.Open("it describes the API, and the API is no secret"), serve: d.openAPI},
+		{method: "GET", path: "/api/v1/ca.pem", need: frame.Open("it is a certificate, which every handshake refers to, and clients need it before they can be let in"), serve: d.getCA},
+		{method: "GET", path: "/api/v1/cluster", need: manageAll, serve: d.getCluster},
 
 		{method: "GET", path: "/api/v1/hubs", need: anyGrant, serve: d.listHubs},
 		{method: "POST", path: "/api/v1/hubs", need: manageAll, serve: d.createHub},
