@@ -116,17 +116,30 @@ func (s shownCertificate) print(w io.Writer, title string) {
 }
 
 const certExportHelp = `Write the certificate of the yard's own authority, as PEM, to a file or to standard
-output. Clients that trust it trust the listeners with TLS. It holds no secret. No yard is
-asked: it is read from the data folder.`
+output. Clients that trust it trust the listeners with TLS. It holds no secret. It is read from the
+data folder, and no yard is asked.
+
+With --server the yard there is asked instead: so it is done for a yard of several nodes, which has
+no data folder, and from other machines. Nothing proves yet that it is that yard which answers:
+compare the fingerprint that is printed with one from the yard's own machine, or give it with
+--sha256.`
 
 func (c certCommands) export() *cobra.Command {
+	var from, fingerprint string
 	cmd := &cobra.Command{
 		Use:   "export [FILE]",
 		Short: "Write the yard's authority, for clients to trust",
 		Long:  certExportHelp,
 		Example: `  eventyard cert export eventyard-ca.pem
-  eventyard cert export --data /var/lib/eventyard > eventyard-ca.pem`,
+  eventyard cert export --data /var/lib/eventyard > eventyard-ca.pem
+  eventyard cert export --server https://yard.example.com eventyard-ca.pem`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if from != "" {
+				return c.exportFrom(cmd.Context(), from, fingerprint, args)
+			}
+			if fingerprint != "" {
+				return usagef(cmd, "--sha256 is compared with what a yard answers: give --server, too")
+			}
 			cfg, err := c.loadConfig(cmd)
 			if err != nil {
 				return err
@@ -135,6 +148,8 @@ func (c certCommands) export() *cobra.Command {
 		},
 	}
 	addDataFlags(cmd)
+	cmd.Flags().StringVar(&from, "server", "", "`URL` of a yard to ask, instead of looking into a data folder")
+	cmd.Flags().StringVar(&fingerprint, "sha256", "", "`fingerprint` that the certificate must have")
 	return cmd
 }
 
@@ -150,7 +165,13 @@ func (c certCommands) exportAuthority(cfg config.Config, args []string) error {
 	if err != nil {
 		return fmt.Errorf("read authority: %w", err)
 	}
-	file := filepath.Base(info.CA.File) // where it went from standard output is not known
+	return c.writeAuthority(content, filepath.Base(info.CA.File), args)
+}
+
+// writeAuthority writes the certificate to a file that args name, or to standard output; where it went
+// from there is not known, and it is called name.
+func (c certCommands) writeAuthority(content []byte, name string, args []string) (err error) {
+	file := name
 	if len(args) == 0 {
 		_, err = c.stdout.Write(content)
 	} else {
