@@ -26,7 +26,7 @@ func (d *Handler) getCA(w http.ResponseWriter, _ *http.Request) error {
 			Next:   "trust the issuer of the operator's certificate",
 		}
 	}
-	w.Header().Set("Content-Type", "application/x-pem-file")
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="eventyard-ca.pem"`)
 	_, _ = w.Write(text) // who does not read it to its end has gone
 	return nil

@@ -71,11 +71,15 @@ func openYard(t testing.TB) *yard {
 	return y
 }
 
+// certificate stands for that of the yard's authority.
+const certificate = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"
+
 // openHandler makes the listener and serves it.
 func (y *yard) openHandler(change ...func(*Config)) {
 	stopping, stop := context.WithCancel(context.Background())
 	y.stopping = stop
-	cfg := Config{Broker: y.broker, Access: y.registry, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: y.log, Stopping: stopping}
+	cfg := Config{Broker: y.broker, Access: y.registry, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: y.log, Stopping: stopping,
+		CA: func() ([]byte, error) { return []byte(certificate), nil }}
 	cfg.Backup = func(_ context.Context, w io.Writer) error { _, err := io.WriteString(w, "a backup"); return err }
 	for _, c := range change {
 		c(&cfg)
