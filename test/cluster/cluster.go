@@ -2,5 +2,5 @@
 // their own: official clients publish and read while nodes and servers are killed, frozen and cut
 // off, and in the end what is there is compared with what was acknowledged.
 //
-// A run is chosen by a seed. `make test` has one fixed run, `make chaos` an hour of random ones.
+// `make cluster` has one fixed run, which is not a part of `make test` yet; `make chaos` an hour of random ones.
 package cluster
