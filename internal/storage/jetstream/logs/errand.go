@@ -158,6 +158,11 @@ func (s *stream) fetch(ctx context.Context) error {
 			return err
 		}
 	}
+	if len(part.Messages) == 0 {
+		if err := s.emptied(ctx, from); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.news = time.Now()
@@ -190,6 +195,28 @@ func (s *stream) againLocked(at streams.Seq) bool {
 // holes: messages were removed from the middle of a stream, by subject.
 func holes(state streams.State) bool { return uint64(state.Last-state.First+1) != state.Messages }
 
+// emptied goes on behind what is missing where a server had nothing: if the leader says that it was
+// given, and has no message from there on, all of it was purged, of logs that were removed. State comes
+// first: what is stored between the two questions is not among what is passed over.
+func (s *stream) emptied(ctx context.Context, from streams.Seq) error {
+	s.mu.Lock()
+	missing := s.line.missing()
+	s.mu.Unlock()
+	if !missing {
+		return nil
+	}
+	state, err := s.e.cfg.Storage.State(ctx, s.name)
+	if err != nil || state.Last < from {
+		return err
+	}
+	switch last, err := s.e.cfg.Storage.Last(ctx, s.name, ""); {
+	case errors.Is(err, streams.ErrNoMessage):
+	case err != nil || last.Seq >= from: // another server has it
+		return err
+	}
+	return s.gap(ctx, from, state.Last+1)
+}
+
 // gap decides on messages that a server did not have, from a sequence on to before another. It goes on
 // behind them where the stream has lost them: its beginning, or the old frames of one partition, which
 // a mark stands for, or what was purged of a removed log, which is nothing to the others. Else another
@@ -200,8 +227,9 @@ func (s *stream) gap(ctx context.Context, from, found streams.Seq) error {
 		return err
 	}
 	var mark frames.Mark
-	purged := holes(state)
-	if state.First > from || purged {
+	// Where the beginning is gone, and no mark stands for it, it was that of removed logs.
+	purged := holes(state) || state.First > from
+	if purged {
 		if mark, err = s.marks().newest(ctx, state.First); err != nil {
 			return err
 		}
@@ -226,6 +254,7 @@ func (s *stream) gap(ctx context.Context, from, found streams.Seq) error {
 		s.giveUpLocked()
 	}
 	s.line.skip(found - 1)
+	s.moved = true // there may be nothing behind it that would wake those who wait
 	return nil
 }
 
