@@ -33,6 +33,7 @@ test: ## Everything: vet, format, all tests with the race detector, power cuts, 
 	go vet ./...
 	go test -race -timeout 20m $$(go list ./... | grep -v test/interop)
 	EVENTYARD_TEST_ENGINE=model go test ./internal/hubs/broker ./internal/hubs/groups
+	go test ./internal/storage/jetstream/logs -run TestFaults -storm.seeds 20
 	$(MAKE) interop
 
 .PHONY: test-nats
