@@ -141,7 +141,7 @@ func (s *stream) restoreLocked(m frames.Mark) {
 // fetch reads what comes next.
 func (s *stream) fetch(ctx context.Context) error {
 	s.mu.Lock()
-	from, loaded := s.line.at+1, s.fold.loaded
+	from, loaded, missing := s.line.at+1, s.fold.loaded, s.line.missing()
 	s.mu.Unlock()
 	if !loaded {
 		return s.load(ctx)
@@ -153,13 +153,16 @@ func (s *stream) fetch(ctx context.Context) error {
 		}
 		return err
 	}
-	if len(part.Messages) > 0 && part.Messages[0].Seq > from {
-		if err := s.gap(ctx, from, part.Messages[0].Seq); err != nil {
+	found := from
+	if len(part.Messages) > 0 {
+		found = part.Messages[0].Seq
+	} else if missing {
+		if found, err = emptied(ctx, s.e.cfg.Storage, s.name, from); err != nil {
 			return err
 		}
 	}
-	if len(part.Messages) == 0 {
-		if err := s.emptied(ctx, from); err != nil {
+	if found > from {
+		if err := s.gap(ctx, from, found); err != nil {
 			return err
 		}
 	}
@@ -195,26 +198,22 @@ func (s *stream) againLocked(at streams.Seq) bool {
 // holes: messages were removed from the middle of a stream, by subject.
 func holes(state streams.State) bool { return uint64(state.Last-state.First+1) != state.Messages }
 
-// emptied goes on behind what is missing where a server had nothing: if the leader says that it was
-// given, and has no message from there on, all of it was purged, of logs that were removed. State comes
-// first: what is stored between the two questions is not among what is passed over.
-func (s *stream) emptied(ctx context.Context, from streams.Seq) error {
-	s.mu.Lock()
-	missing := s.line.missing()
-	s.mu.Unlock()
-	if !missing {
-		return nil
-	}
-	state, err := s.e.cfg.Storage.State(ctx, s.name)
+// emptied gives the sequence behind what is missing where a server had nothing from one on; 0: another
+// server has it. If the leader says that it was given, and has no message from there on, all of it was
+// purged, of logs that were removed. State comes first: what is stored between the two questions is
+// not among what is passed over.
+func emptied(ctx context.Context, storage streams.Storage, stream string, from streams.Seq) (streams.Seq, error) {
+	state, err := storage.State(ctx, stream)
 	if err != nil || state.Last < from {
-		return err
+		return 0, err
 	}
-	switch last, err := s.e.cfg.Storage.Last(ctx, s.name, ""); {
+	last, err := storage.Last(ctx, stream, "")
+	switch {
 	case errors.Is(err, streams.ErrNoMessage):
-	case err != nil || last.Seq >= from: // another server has it
-		return err
+	case err != nil || last.Seq >= from:
+		return 0, err
 	}
-	return s.gap(ctx, from, state.Last+1)
+	return state.Last + 1, nil
 }
 
 // gap decides on messages that a server did not have, from a sequence on to before another. It goes on
