@@ -22,6 +22,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natsstreams"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -242,4 +243,16 @@ func TestConnectionsComeBack(t *testing.T) {
 	msg, err := heard.NextMsg(time.Minute)
 	testkit.Must(t, err)
 	testkit.Equal(t, string(msg.Data), "sent", "the first message")
+}
+
+// C5: a frozen server does not hold up for longer than others do who use the same connections.
+func TestWritesAreBounded(t *testing.T) {
+	var usual nats.Options
+	for _, option := range natsstreams.Options() {
+		testkit.Must(t, option(&usual))
+	}
+	o, err := config(t, "nats://a").options("publish")
+	testkit.Must(t, err)
+	testkit.Equal(t, o.FlusherTimeout, usual.FlusherTimeout, "how long a write may take")
+	testkit.Equal(t, o.ReconnectBufSize, usual.ReconnectBufSize, "what is kept to be sent later")
 }

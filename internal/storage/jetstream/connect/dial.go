@@ -41,6 +41,9 @@ const (
 	// client whose time-outs are those of the SDKs.
 	pingEvery = 2 * time.Second
 	maxPings  = 2
+	// writeTime is how long a write to a socket may take: the client library holds a lock meanwhile, so
+	// that a frozen server would stop all who use the connection.
+	writeTime = 5 * time.Second
 	// sayEvery is how often it is said that servers are waited for.
 	sayEvery = 10 * time.Second
 	// connectTime is how long one server may take to answer.
@@ -126,7 +129,7 @@ func (c Config) options(what string) (nats.Options, error) {
 	all := []nats.Option{
 		nats.Name("eventyard " + c.Node + " " + what),
 		nats.Timeout(cmp.Or(c.connectTime, connectTime)),
-		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(maxPings),
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(maxPings), nats.FlusherTimeout(writeTime),
 		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		// The first round goes to the next server at once; only rounds that found none are apart.
 		nats.CustomReconnectDelay(func(rounds int) time.Duration {
