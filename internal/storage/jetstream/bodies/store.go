@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/internal/sleep"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/answers"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -156,16 +157,13 @@ const (
 	codeNoStream  = 10059
 )
 
-// fullCodes are for servers or accounts without room.
-var fullCodes = map[int]bool{10002: true, 10023: true, 10047: true, 10077: true}
-
 func (e *apiError) judge() error {
 	switch {
 	case e == nil:
 		return nil
 	case e.Code == codeNoMessage:
 		return fs.ErrNotExist
-	case fullCodes[e.Code]:
+	case (&answers.Refusal{Code: e.Code, Description: e.Description}).Full():
 		return fmt.Errorf("%w: %s (%d)", meta.ErrNoSpace, e.Description, e.Code)
 	case e.Code == codeNoStream:
 		return fmt.Errorf("the stream of bodies is gone: %s (%d)", e.Description, e.Code)
