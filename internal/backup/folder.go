@@ -131,8 +131,17 @@ func CheckEmpty(dir string) error {
 	return nil
 }
 
+// readMark reads the mark of a folder. One that is still being written is that of a backup that was
+// killed as it began. The error is fs.ErrNotExist where there is none.
 func readMark(dir string) (mark, error) {
 	text, err := os.ReadFile(filepath.Join(dir, MarkName))
+	if errors.Is(err, fs.ErrNotExist) {
+		begun, err := os.Stat(filepath.Join(dir, MarkName+vfs.UnfinishedSuffix))
+		if err != nil {
+			return mark{}, err
+		}
+		return mark{Format: archive.Format, Began: begun.ModTime().UTC()}, nil
+	}
 	if err != nil {
 		return mark{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/backup"
 	"github.com/eventyard/eventyard/internal/backup/archive"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -43,6 +44,18 @@ func TestAnUnfinishedBackupIsNoBackup(t *testing.T) {
 			testkit.ErrorIs(t, err, backup.ErrOccupied, "written over")
 			testkit.That(t, strings.Contains(err.Error(), "was not finished, and is of no use"), "it says %v", err)
 		}
+	}
+}
+
+// C7: the same if it was killed while it wrote its first mark.
+func TestABackupKilledAsItBeginsIsUnfinished(t *testing.T) {
+	for _, text := range []string{"", `{"format":1,`} {
+		dir := t.TempDir()
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, backup.MarkName+vfs.UnfinishedSuffix), []byte(text), 0o600))
+		testkit.ErrorIs(t, testkit.Err(backup.Open(dir)), archive.ErrUnfinished)
+		err := backup.CheckEmpty(dir)
+		testkit.ErrorIs(t, err, backup.ErrOccupied)
+		testkit.That(t, strings.Contains(err.Error(), "was not finished, and is of no use"), "it says %v", err)
 	}
 }
 
