@@ -279,5 +279,8 @@ func (c *Client) problem(response *http.Response) error {
 		return &StrangerError{Server: c.cfg.Server, Status: response.Status}
 	}
 	p.Status = response.StatusCode
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
+		p.RetryAfter = time.Duration(seconds) * time.Second
+	}
 	return &p
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Problem is an error that the yard answered with (RFC 9457).
@@ -17,6 +18,8 @@ type Problem struct {
 	Detail string `json:"detail"`
 	// Next is what to try.
 	Next string `json:"next,omitempty"`
+	// RetryAfter is how long to wait before the same is asked again; zero: the yard does not say.
+	RetryAfter time.Duration `json:"-"`
 
 	// LostFirst and Resume are for damaged events: the first that cannot be read, and where reading
 	// can go on; no Resume where nothing readable follows.

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -15,7 +17,8 @@ import (
 
 const sendHelp = `Send events to a hub. Each TEXT is an event; without any, each line of the standard
 input is one. Lines are stored in batches when they come fast, and one by one when
-they come slowly: nothing waits for a batch to fill.
+they come slowly: nothing waits for a batch to fill. Where a quota is used up, it
+waits until there is room.
 
 With --count or --size, and no TEXT or file, events are made up, for load.`
 
@@ -87,6 +90,9 @@ func (c sendCommand) send(cmd *cobra.Command, client *admin.Client, flags sendFl
 	s := &sender{client: client, hub: hub, flags: flags, out: c.stdout, total: in.total, progress: newProgress(c.stderr), began: time.Now()}
 	err = s.sendAll(ctx, in, in.start(ctx, made, newPacer(flags.rate)))
 	s.progress.clear()
+	if in.endless && errors.Is(err, errInterrupted) {
+		err = nil // it is the only end there is
+	}
 	if flags.form == asText && (err == nil || s.sent > 0) {
 		fmt.Fprintln(c.stdout, s.summary())
 	}
@@ -111,16 +117,12 @@ func (s *sender) sendAll(ctx context.Context, in *input, batches <-chan []item) 
 	for {
 		select {
 		case <-ctx.Done():
-			if in.endless {
-				return nil // an interrupt is the only end it has
-			}
 			return errInterrupted
 		case batch, more := <-batches:
 			if !more {
 				return in.err
 			}
-			// What is on its way is let finish: an interrupt leaves no doubt behind.
-			if err := s.sendBatch(context.WithoutCancel(ctx), batch); err != nil {
+			if err := s.sendBatch(ctx, batch); err != nil {
 				return err
 			}
 			s.progress.show(s.line)
@@ -136,7 +138,7 @@ func (s *sender) sendBatch(ctx context.Context, batch []item) error {
 		for _, it := range part {
 			request.Events = append(request.Events, it.event)
 		}
-		stored, err := s.client.Send(ctx, s.hub, request)
+		stored, err := s.store(ctx, request)
 		if err != nil {
 			return s.failed(part, err)
 		}
@@ -149,6 +151,24 @@ func (s *sender) sendBatch(ctx context.Context, batch []item) error {
 		}
 	}
 	return nil
+}
+
+// store stores a batch. While the quota is used up it waits as long as the yard says and tries again:
+// then nothing was stored. What is on its way is let finish: an interrupt leaves no doubt behind.
+func (s *sender) store(ctx context.Context, batch admin.Batch) (admin.Sent, error) {
+	for {
+		stored, err := s.client.Send(context.WithoutCancel(ctx), s.hub, batch)
+		var refused *admin.Problem
+		if !errors.As(err, &refused) || refused.Status != http.StatusTooManyRequests || refused.RetryAfter == 0 {
+			return stored, err
+		}
+		s.progress.show(func() string { return s.line() + ", waiting for the quota" })
+		select {
+		case <-time.After(refused.RetryAfter):
+		case <-ctx.Done():
+			return stored, errInterrupted
+		}
+	}
 }
 
 // splitByKey groups items by key, in the order in which the keys first come.

@@ -22,6 +22,9 @@ func (e *tooLargeError) Error() string {
 
 // failed says which events an error is about, and what became of those behind them.
 func (s *sender) failed(part []item, err error) error {
+	if errors.Is(err, errInterrupted) {
+		return err
+	}
 	last := part[len(part)-1].number
 	reported := s.blame(part, err)
 	var large *tooLargeError
