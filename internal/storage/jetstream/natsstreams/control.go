@@ -29,8 +29,8 @@ func (s *Storage) Make(ctx context.Context, stream string, cfg streams.Config) e
 	return nil
 }
 
-// makeSoon tries again for a while: servers answer when the new stream has a leader, and where its
-// servers miss each other's first votes that takes them longer than any other answer.
+// makeSoon tries again for a while: servers answer when the new stream has a leader, and where the
+// first vote fails that takes them longer than any other answer.
 func (s *Storage) makeSoon(ctx context.Context, want jetstream.StreamConfig) error {
 	for late := time.Now().Add(makePatience); ; {
 		err := s.make(ctx, want)
@@ -43,9 +43,14 @@ func (s *Storage) makeSoon(ctx context.Context, want jetstream.StreamConfig) err
 	}
 }
 
+// make looks whether the stream is there, which any stream's leader can answer, and asks for it where
+// it is not. Where another node is making it right now, the question may get no answer at all: the
+// leader of all servers knows of the stream and leaves the answer to the stream's own leader, which has
+// not heard of it yet and leaves it to the other. So the answer is not waited for as long as others
+// are. The request itself is answered to all who make it with the same settings.
 func (s *Storage) make(ctx context.Context, want jetstream.StreamConfig) error {
-	have, err := s.info(ctx, want.Name)
-	if errors.Is(err, streams.ErrNoStream) {
+	have, err := s.look(ctx, want.Name)
+	if errors.Is(err, streams.ErrNoStream) || errors.Is(err, errNoLook) {
 		err = s.call(ctx, "STREAM.CREATE."+want.Name, want, &have)
 		if refusal, is := errors.AsType[*answers.Refusal](err); is && refusal.Code == answers.CodeNameInUse {
 			have, err = s.info(ctx, want.Name) // another node was faster, with other settings
@@ -189,6 +194,16 @@ func (s *Storage) State(ctx context.Context, stream string) (streams.State, erro
 		state.First = state.Last + 1 // servers say zero of a stream that never had a message
 	}
 	return state, nil
+}
+
+// errNoLook is why look has ended without an answer.
+var errNoLook = fmt.Errorf("%w whether the stream is there", streams.ErrUnavailable)
+
+// look is info with little patience.
+func (s *Storage) look(ctx context.Context, name string) (jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lookPatience, errNoLook)
+	defer cancel()
+	return s.info(ctx, name)
 }
 
 func (s *Storage) info(ctx context.Context, name string) (have jetstream.StreamInfo, err error) {

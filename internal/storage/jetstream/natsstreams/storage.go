@@ -22,6 +22,8 @@ const (
 	// where the first vote fails. makePause is the pause before it is asked for again.
 	makePatience = 15 * time.Second
 	makePause    = 100 * time.Millisecond
+	// lookPatience is how long it is waited to hear whether a stream is there, before it is asked for.
+	lookPatience = 500 * time.Millisecond
 	// writeTime is how long a write to a socket may take.
 	writeTime = 5 * time.Second
 )
