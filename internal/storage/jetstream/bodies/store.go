@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/answers"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/provide"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -66,16 +67,11 @@ func (s *Store) Load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	there, err := js.Stream(ctx, s.stream())
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if there, err = js.CreateStream(ctx, s.streamConfig()); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			there, err = js.Stream(ctx, s.stream()) // another node was faster, with other settings
-		}
-	}
+	have, err := provide.Stream(ctx, js, s.streamConfig())
 	if err != nil {
 		return fmt.Errorf("load bodies: stream %s: %w", s.stream(), outOfReach(ctx, err))
 	}
-	if have := there.CachedInfo().Config; !have.AllowDirect || have.MaxAge != 0 || have.MaxMsgsPerSubject > 0 {
+	if !have.AllowDirect || have.MaxAge != 0 || have.MaxMsgsPerSubject > 0 {
 		return fmt.Errorf("load bodies: stream %s is not as bodies need it: direct reads, no maximum age, any number of messages per subject", s.stream())
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eventyard/eventyard/internal/storage/jetstream/provide"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -51,16 +52,10 @@ func (s *Store) provide(ctx context.Context) (layout, error) {
 // stream finds or makes one stream.
 func (s *Store) stream(ctx context.Context, js jetstream.JetStream, l layout, bucket string) (jetstream.StreamConfig, error) {
 	want := s.streamConfig(l, bucket)
-	there, err := js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if there, err = js.CreateStream(ctx, want); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			there, err = js.Stream(ctx, want.Name) // another node was faster, with other settings
-		}
-	}
+	have, err := provide.Stream(ctx, js, want)
 	if err != nil {
 		return want, fmt.Errorf("stream %s: %w", want.Name, outOfReach(ctx, err))
 	}
-	have := there.CachedInfo().Config
 	if have.MaxMsgsPerSubject != 1 || !have.AllowDirect || !have.AllowMsgTTL || have.MaxAge != 0 {
 		return have, fmt.Errorf("stream %s is not as entries need it: one message per subject, direct reads, message TTL, no maximum age", want.Name)
 	}
