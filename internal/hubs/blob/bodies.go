@@ -46,6 +46,7 @@ type held struct {
 	Bodies
 	limit int64         // of one body; MaxPutBytes but in tests
 	grace time.Duration // zero: this process has the bodies to itself
+	slow  time.Duration // what takes as long as this to be named may be lost; the grace but in tests
 
 	mu    sync.Mutex
 	pins  map[string]int // guarded by mu
@@ -61,7 +62,7 @@ type held struct {
 }
 
 func newHeld(bodies Bodies, grace time.Duration) *held {
-	return &held{Bodies: bodies, limit: MaxPutBytes, grace: grace, pins: map[string]int{}}
+	return &held{Bodies: bodies, limit: MaxPutBytes, grace: grace, slow: grace, pins: map[string]int{}}
 }
 
 // pin keeps bodies until release is called, which is safe twice.
@@ -150,11 +151,20 @@ func (r cutReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// errSlow: a body has its name too late for anybody to be sure that it stays.
+var errSlow = errors.New("a blob's body took too long to be stored and named, and may be removed: send it again")
+
 // confirm makes sure that bodies are there which have just been named, where it took so long that a
-// sweep of another node may have taken them for nobody's.
+// sweep of another node may have taken them for nobody's. A sweep removes only what had no name when
+// it was asked for, a grace after another one, so that whoever is faster than that is safe. Later than
+// that to look is not enough: a sweep may have looked before them, and be about to remove them.
 func (h *held) confirm(ctx context.Context, began time.Time, names ...string) error {
-	if h.grace == 0 || time.Since(began) < h.grace/2 {
+	took := elapsed(began)
+	switch {
+	case h.grace == 0 || took < h.slow/2:
 		return nil
+	case took >= h.slow:
+		return errSlow
 	}
 	for _, name := range names {
 		body, _, err := h.Open(ctx, name, 0, 0)
@@ -166,6 +176,13 @@ func (h *held) confirm(ctx context.Context, began time.Time, names ...string) er
 		}
 	}
 	return nil
+}
+
+// elapsed is the time since another by the clock of the two that has gone further: the one that never
+// goes back stands still while a virtual machine is paused.
+func elapsed(since time.Time) time.Duration {
+	now := time.Now()
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
 // remove deletes what nobody names any more. What is pinned, or fails, is left to the next sweep, and
@@ -215,8 +232,9 @@ func (h *held) stopNoting() {
 	h.touched = nil
 }
 
-// endSweep removes the bodies of the list that no entry names, and returns how many.
-func (h *held) endSweep(ctx context.Context, names []string, named map[string]bool) int {
+// endSweep removes the bodies of the list that no entry names, and returns how many. Entries were read
+// after asked; where other nodes write bodies, too, only what had no name a grace before that goes.
+func (h *held) endSweep(ctx context.Context, asked time.Time, names []string, named map[string]bool) int {
 	removed := 0
 	nameless := make(map[string]time.Time)
 	for _, name := range names {
@@ -228,7 +246,7 @@ func (h *held) endSweep(ctx context.Context, names []string, named map[string]bo
 			if !seen {
 				since = time.Now()
 			}
-			if nameless[name] = since; time.Since(since) < h.grace {
+			if nameless[name] = since; asked.Sub(since) < h.grace {
 				continue
 			}
 		}

@@ -22,7 +22,7 @@ type Config struct {
 	FS     vfs.FS
 	Bodies Bodies
 	// Grace is how long shared bodies stay that nobody names; zero means an hour. A write that takes
-	// longer between storing a body and naming it, or a read, may fail.
+	// longer from when it begins to store a body until that is named fails, and a read may.
 	Grace time.Duration
 	// Tends tells whether this node clears away what is left; of nodes that share bodies only one
 	// should. Nil means that it does.

@@ -2,6 +2,7 @@ package blob
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -21,11 +23,12 @@ type sharing struct {
 	meta        *metatest.Memory
 	here, there *Service
 	tends       bool // there
+	began       time.Time
 }
 
 func newSharing(t *testing.T) *sharing {
 	t.Helper()
-	y := &sharing{t: t, mem: vfs.NewMem(), meta: metatest.NewMemory(), tends: true}
+	y := &sharing{t: t, mem: vfs.NewMem(), meta: metatest.NewMemory(), tends: true, began: time.Now()}
 	open := func(tends func() bool) *Service {
 		s, err := Open(Config{Meta: metatest.NewLateNode(y.meta), Bodies: files{y.mem}, Tends: tends, Log: testkit.Quiet()})
 		testkit.Must(t, err)
@@ -132,6 +135,58 @@ func TestASweepUnderASlowUploadElsewhere(t *testing.T) {
 	})
 }
 
+// slowList is a store in which reading containers, the last that a sweep reads, takes a while.
+type slowList struct {
+	meta.Store
+	wait time.Duration
+}
+
+func (s slowList) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
+	if prefix == containersPrefix {
+		time.Sleep(s.wait)
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+// C4: a body that is named at one node while a sweep of another has read the entries already, and has
+// not removed anything yet, is there, or its writer is told that it may not be.
+func TestASweepWhileItsBodyIsNamedElsewhere(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		upload   time.Duration
+		accepted bool
+	}{
+		{"before the sweep", 55 * time.Minute, true},
+		{"while it reads, within the grace", 59*time.Minute + 30*time.Second, true},
+		{"while it reads, after the grace", 61 * time.Minute, false},
+		{"long after", 4 * time.Hour, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := newSharing(t)
+				answer := make(chan error, 1)
+				go func() {
+					body := io.MultiReader(bytes.NewReader(noise(1, large)), &slowly{bytes.NewReader(noise(2, 10)), tt.upload / 2})
+					_, err := y.here.Put(t.Context(), in("slow"), body, Content{}, Conditions{})
+					answer <- err
+				}()
+				synctest.Wait()
+				testkit.Must(t, y.there.Sweep(t.Context())) // what is stored of it has no name
+				y.there.meta = slowList{y.there.meta, 5 * time.Minute}
+				for _, at := range []time.Duration{57 * time.Minute, 65 * time.Minute, 75 * time.Minute, 5 * time.Hour} {
+					time.Sleep(at - time.Since(y.began))
+					testkit.Must(t, y.there.Sweep(t.Context()))
+				}
+				err := <-answer
+				testkit.Equal(t, err == nil, tt.accepted, "it is accepted: %v", err)
+				if _, readErr := readAll(t.Context(), y.here, in("slow")); err == nil {
+					testkit.Must(t, readErr, "it was accepted and cannot be read")
+				}
+			})
+		})
+	}
+}
+
 func TestConfirm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHeld(testkit.Value(openFiles(vfs.NewMem()))(t), time.Hour)
@@ -144,6 +199,8 @@ func TestConfirm(t *testing.T) {
 		testkit.ErrorIs(t, h.confirm(t.Context(), w.began, w.file), fs.ErrNotExist)
 		testkit.Must(t, h.confirm(t.Context(), time.Now(), w.file)) // it cannot be gone so soon
 		testkit.Must(t, newHeld(h.Bodies, 0).confirm(t.Context(), w.began, w.file))
+		time.Sleep(20 * time.Minute)
+		testkit.ErrorIs(t, h.confirm(t.Context(), w.began), errSlow)
 	})
 }
 

@@ -49,6 +49,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	asked := time.Now()
 	err = s.meta.Fresh(ctx, allPrefix)
 	var named map[string]bool
 	if err == nil {
@@ -58,7 +59,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 		s.bodies.stopNoting()
 		return err
 	}
-	if removed := s.bodies.endSweep(ctx, names, named); removed > 0 {
+	if removed := s.bodies.endSweep(ctx, asked, names, named); removed > 0 {
 		s.log.Info("bodies of blobs that nobody names were removed", "bodies", removed)
 	}
 	return nil
