@@ -69,6 +69,13 @@ func (y *yard) shareGrid() (err error) {
 	return nil
 }
 
+// tendsBodies: it is for this node to remove bodies of blobs that nobody names. Two would do no harm, and
+// cost twice; none may be for a moment, while the shard moves.
+func (y *yard) tendsBodies() bool { return y.placement == nil || y.placement.Holds(bodiesShard) }
+
+// bodiesShard is the shard whose holder does it.
+const bodiesShard = 0
+
 // runPlacement takes shards until ctx ends; on one machine there is nothing to share.
 func (y *yard) runPlacement(ctx context.Context) error {
 	if y.placement == nil {

@@ -8,9 +8,15 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/eventyard/eventyard/internal/cluster"
+	"github.com/eventyard/eventyard/internal/cluster/clustertest"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -27,6 +33,8 @@ type shared struct {
 	entries *metatest.Memory
 	local   bool
 	key     string
+	wire    cluster.Wire             // nil: each node is alone
+	listed  map[string]*atomic.Int64 // how often each node has looked for bodies, by its name
 }
 
 func newShared(t *testing.T) *shared {
@@ -35,9 +43,17 @@ func newShared(t *testing.T) *shared {
 }
 
 // noBodies are nobody's.
-type noBodies struct{ storage.Bodies }
+type noBodies struct {
+	storage.Bodies
+	listed *atomic.Int64 // nil: nobody counts
+}
 
-func (noBodies) List(context.Context) ([]string, error) { return nil, nil }
+func (b noBodies) List(context.Context) ([]string, error) {
+	if b.listed != nil {
+		b.listed.Add(1)
+	}
+	return nil, nil
+}
 
 func (s *shared) config() Config {
 	return Config{
@@ -48,7 +64,7 @@ func (s *shared) config() Config {
 				return nil, err
 			}
 			return storage.Share(ctx, storage.Parts{
-				Log: engine, Meta: metatest.NewLateNode(s.entries), Bodies: noBodies{}, Engine: "nats", Local: s.local, Close: engine.Close,
+				Log: engine, Meta: metatest.NewLateNode(s.entries), Bodies: noBodies{listed: s.listed[cfg.NATS.Node]}, Wire: s.wire, Engine: "nats", Local: s.local, Close: engine.Close,
 			}, cfg)
 		},
 	}
@@ -250,4 +266,43 @@ func TestAStartThatIsCutShort(t *testing.T) {
 		testkit.Equal(t, r.status(auth.RootPolicy, seen), http.StatusUnauthorized, "a key that could be read is answered")
 		r.shutdown()
 	}
+}
+
+// C4: of the nodes that share bodies one looks for those that nobody names, and another when that one
+// is gone.
+func TestOneNodeSweepsBodies(t *testing.T) {
+	s := newShared(t)
+	synctest.Test(t, func(t *testing.T) {
+		s.wire, s.listed = &clustertest.Network{}, map[string]*atomic.Int64{}
+		stops := map[string]func(){}
+		for _, name := range []string{"a", "b"} {
+			s.listed[name] = &atomic.Int64{}
+			cfg := s.config()
+			cfg.Node = name
+			y := testkit.Value(openYard(t.Context(), testkit.Value(New(cfg))(t).cfg, nil))(t)
+			t.Cleanup(func() { testkit.Must(t, y.close()) })
+			stops[name] = testkit.Run(t, func(ctx context.Context) error {
+				return service.Group{Parts: []service.Part{
+					{Name: "nodes", Run: y.nodes.Run}, {Name: "blobs", Run: y.blobs.Run}, {Name: "placement", Run: y.runPlacement},
+				}}.Run(ctx)
+			})
+		}
+		for len(stops) > 0 {
+			time.Sleep(time.Minute) // shards have been taken
+			for _, listed := range s.listed {
+				listed.Store(0)
+			}
+			time.Sleep(time.Hour)
+			var tending []string
+			for name, listed := range s.listed {
+				if listed.Load() > 0 {
+					tending = append(tending, name)
+					testkit.Equal(t, listed.Load(), 1, "sweeps of node %s in an hour", name)
+				}
+			}
+			testkit.MustThat(t, len(tending) == 1 && stops[tending[0]] != nil, "%q sweep", tending)
+			stops[tending[0]]()
+			delete(stops, tending[0])
+		}
+	})
 }

@@ -200,7 +200,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	blobs := blob.Config{Meta: y.storage.Meta, Log: log}
+	blobs := blob.Config{Meta: y.storage.Meta, Tends: y.tendsBodies, Log: log}
 	if y.storage.Bodies != nil {
 		blobs.Bodies = y.storage.Bodies
 	} else {

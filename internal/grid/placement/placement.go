@@ -120,6 +120,15 @@ func (p *Placement) Held() []shards.Held {
 	return held
 }
 
+// Holds reports whether this node holds a shard. It does no I/O. The node may be about to lose the
+// shard, or have lost it and not know yet.
+func (p *Placement) Holds(shard int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, held := p.held[shard]
+	return held
+}
+
 // Owner gives the node that holds a shard, by its Config.Node, as far as the store says: it may have
 // died, or be about to lose the shard. ErrNobody; else the store's errors.
 func (p *Placement) Owner(ctx context.Context, shard int) (string, error) {
