@@ -37,11 +37,11 @@ func (s *Store) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	news, err := s.conn.SubscribeSync(s.layout.announcements("*"))
+	news, deaf, err := s.conn.Listen(s.layout.announcements("*"))
 	if err != nil {
 		return fmt.Errorf("listen for changes of entries: %w", err)
 	}
-	defer func() { _ = news.Unsubscribe() }()
+	defer deaf()
 	var parts sync.WaitGroup
 	parts.Go(func() { s.listen(ctx, news) })
 	for _, b := range s.buckets {
@@ -56,9 +56,9 @@ func (s *Store) Run(ctx context.Context) error {
 }
 
 // listen takes in what other nodes announce. What is lost here is fetched.
-func (s *Store) listen(ctx context.Context, news *nats.Subscription) {
+func (s *Store) listen(ctx context.Context, news func(context.Context) (*nats.Msg, error)) {
 	for ctx.Err() == nil {
-		msg, err := news.NextMsgWithContext(ctx)
+		msg, err := news(ctx)
 		switch {
 		case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrBadSubscription):
 			sleep.For(ctx, troublePause, nil)
@@ -140,11 +140,11 @@ func (s *Store) fetch(ctx context.Context, b *bucket, from uint64) (batch []mess
 		return nil, false, errNobody
 	}
 	inbox := s.conn.NewInbox()
-	heard, err := s.conn.SubscribeSync(inbox)
+	heard, deaf, err := s.conn.Listen(inbox)
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() { _ = heard.Unsubscribe() }()
+	defer deaf()
 	ask, err := json.Marshal(map[string]uint64{"seq": from, "batch": batchMessages, "max_bytes": batchBytes})
 	if err != nil {
 		return nil, false, err
@@ -153,7 +153,7 @@ func (s *Store) fetch(ctx context.Context, b *bucket, from uint64) (batch []mess
 		return nil, false, err
 	}
 	for previous := uint64(0); ; {
-		msg, err := s.next(ctx, heard)
+		msg, err := next(ctx, heard)
 		if err != nil {
 			return nil, false, err
 		}
@@ -177,8 +177,8 @@ func (s *Store) fetch(ctx context.Context, b *bucket, from uint64) (batch []mess
 	}
 }
 
-func (s *Store) next(ctx context.Context, heard *nats.Subscription) (*nats.Msg, error) {
+func next(ctx context.Context, heard func(context.Context) (*nats.Msg, error)) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	return heard.NextMsgWithContext(ctx)
+	return heard(ctx)
 }

@@ -39,7 +39,7 @@ const deletionLife = 24 * time.Hour
 // Store is a meta.Store over JetStream. New, then Run in a goroutine, then Load, then the rest.
 type Store struct {
 	cfg  Config
-	conn *nats.Conn
+	conn Conn
 	log  *slog.Logger
 
 	take func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) // request; tests replace it
@@ -58,7 +58,10 @@ type Store struct {
 var _ meta.Store = (*Store)(nil)
 
 // New makes a store over a connection, which stays the caller's. It does no I/O.
-func New(conn *nats.Conn, cfg Config) (*Store, error) {
+func New(conn *nats.Conn, cfg Config) (*Store, error) { return Over(natsConn{conn}, cfg) }
+
+// Over is New for any connection.
+func Over(conn Conn, cfg Config) (*Store, error) {
 	cfg.Replicas, cfg.Buckets = cmp.Or(cfg.Replicas, 3), cmp.Or(cfg.Buckets, 4)
 	cfg.deletionLife, cfg.patience = cmp.Or(cfg.deletionLife, deletionLife), cmp.Or(cfg.patience, patience)
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())

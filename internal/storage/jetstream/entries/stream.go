@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eventyard/eventyard/internal/storage/jetstream/provide"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -25,12 +24,8 @@ const (
 func (s *Store) provide(ctx context.Context) (layout, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	js, err := jetstream.New(s.conn)
-	if err != nil {
-		return layout{}, err
-	}
 	l := layout{s.cfg.Yard, s.cfg.Buckets}
-	found, err := s.stream(ctx, js, l, definitions)
+	found, err := s.stream(ctx, l, definitions)
 	if err != nil {
 		return layout{}, err
 	}
@@ -42,7 +37,7 @@ func (s *Store) provide(ctx context.Context) (layout, error) {
 		return layout{}, fmt.Errorf("stream %s: its number of buckets %q: %w", found.Name, found.Metadata[bucketsLabel], err)
 	}
 	for _, name := range l.buckets()[1:] {
-		if _, err := s.stream(ctx, js, l, name); err != nil {
+		if _, err := s.stream(ctx, l, name); err != nil {
 			return layout{}, err
 		}
 	}
@@ -50,9 +45,9 @@ func (s *Store) provide(ctx context.Context) (layout, error) {
 }
 
 // stream finds or makes one stream.
-func (s *Store) stream(ctx context.Context, js jetstream.JetStream, l layout, bucket string) (jetstream.StreamConfig, error) {
+func (s *Store) stream(ctx context.Context, l layout, bucket string) (jetstream.StreamConfig, error) {
 	want := s.streamConfig(l, bucket)
-	have, err := provide.Stream(ctx, js, want)
+	have, err := s.conn.Stream(ctx, want)
 	if err != nil {
 		return want, fmt.Errorf("stream %s: %w", want.Name, outOfReach(ctx, err))
 	}
