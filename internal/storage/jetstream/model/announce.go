@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
@@ -9,14 +10,17 @@ import (
 
 // listener is one call of Listen. The cluster's lock guards stopped.
 type listener struct {
-	stream  string
-	heard   func([]byte)
+	subject string // a '*' at its end stands for anything
+	heard   func(subject string, data []byte)
+	inbox   *inbox // where answers go; nil: none come
 	news    agenda
 	stopped bool
 }
 
 // Announce is streams.Storage's.
-func (n *Node) Announce(stream string, data []byte) {
+func (n *Node) Announce(stream string, data []byte) { n.announce(stream, data) }
+
+func (n *Node) announce(subject string, data []byte) {
 	c := n.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,34 +28,48 @@ func (n *Node) Announce(stream string, data []byte) {
 	if !n.reachable(now) {
 		return
 	}
-	n.sent = later(n.sent, now.Add(c.upTo(c.faults.Delay)))
+	n.sent = later(later(n.sent, now.Add(c.upTo(c.faults.Delay))), n.link.thaw)
 	for _, node := range c.nodes {
 		for _, l := range node.listeners {
-			if l.stream != stream || c.happens(c.faults.AnnouncementLost) {
+			if !l.hears(subject) || c.happens(c.faults.AnnouncementLost) {
 				continue
 			}
 			when, copied := n.sent, slices.Clone(data)
 			if c.happens(c.faults.Late) {
 				when = when.Add(c.lateness())
 			}
-			l.news.at(when, func() { node.hear(l, copied) })
+			l.news.at(when, func() { node.hear(l, subject, copied) })
 		}
 	}
 }
 
-// hear has a listener hear what has come to its node.
-func (n *Node) hear(l *listener, data []byte) {
+func (l *listener) hears(subject string) bool {
+	prefix, any := strings.CutSuffix(l.subject, "*")
+	return subject == l.subject || any && strings.HasPrefix(subject, prefix)
+}
+
+// hear has a listener hear what has come to its node, once that is not frozen.
+func (n *Node) hear(l *listener, subject string, data []byte) {
 	n.c.mu.Lock()
-	deaf := l.stopped || !n.reachable(time.Now())
+	now := time.Now()
+	if n.link.frozen(now) {
+		l.news.at(n.link.thaw, func() { n.hear(l, subject, data) })
+		n.c.mu.Unlock()
+		return
+	}
+	deaf := l.stopped || !n.reachable(now)
 	n.c.mu.Unlock()
 	if !deaf {
-		l.heard(data)
+		l.heard(subject, data)
 	}
 }
 
 // Listen is streams.Storage's.
 func (n *Node) Listen(stream string, heard func([]byte)) (stop func(), err error) {
-	l := &listener{stream: stream, heard: heard}
+	return n.listen(&listener{subject: stream, heard: func(_ string, data []byte) { heard(data) }})
+}
+
+func (n *Node) listen(l *listener) (stop func(), err error) {
 	n.c.mu.Lock()
 	defer n.c.mu.Unlock()
 	if n.closed {

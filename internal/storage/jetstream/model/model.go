@@ -67,6 +67,8 @@ type Cluster struct {
 	network map[string]*link // by the name of the node
 	nodes   []*Node          // those not closed
 	down    time.Time        // until when all servers are gone
+	stored  func(stream string, m streams.Message)
+	inboxes int // how many were made
 }
 
 // New gives servers without streams.
@@ -84,6 +86,14 @@ func (c *Cluster) SetFaults(faults Faults) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults = faults
+}
+
+// Observe has a function called with every message right when it is stored, in the order of its stream.
+// It must neither wait nor call anything here. It is set before anything is stored.
+func (c *Cluster) Observe(stored func(stream string, m streams.Message)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stored = stored
 }
 
 // Node gives a new connection of the node with that name, as a process of its own would have. It is
@@ -117,6 +127,14 @@ func (c *Cluster) CutOff(node string, d time.Duration) {
 	}
 	l.until = now.Add(d)
 	c.arrivals.at(l.until, func() { c.reconnect(l) })
+}
+
+// Freeze has a node stand still for a time, which replaces what is left of one before: nothing leaves it,
+// what comes waits for it, and both go on where they were. Its clock goes on.
+func (c *Cluster) Freeze(node string, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.linkLocked(node).thaw = time.Now().Add(d)
 }
 
 // LoseLeader has a stream be without a leader for a time, then another replica leads. What was

@@ -14,7 +14,10 @@ import (
 type link struct {
 	since, until time.Time // when it is cut
 	held         []*flight // what was sent into the cut
+	thaw         time.Time // until when the node is frozen
 }
+
+func (l *link) frozen(now time.Time) bool { return l.thaw.After(now) }
 
 func (l *link) cut(now time.Time) bool { return l.until.After(now) }
 
@@ -85,6 +88,8 @@ func (n *Node) reachable(now time.Time) bool {
 // ask calls do at the servers, with the lock held, and gives its error, or why it was not called.
 // What changes something may be done though the answer is lost.
 func (n *Node) ask(ctx context.Context, changes bool, do func() error) error {
+	defer n.awaitThaw()
+	n.awaitThaw()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -102,6 +107,20 @@ func (n *Node) ask(ctx context.Context, changes bool, do func() error) error {
 		}
 	}
 	return err
+}
+
+// awaitThaw waits while the node is frozen, whatever becomes of contexts: a process that stands still
+// does not see that they end.
+func (n *Node) awaitThaw() {
+	for {
+		n.c.mu.Lock()
+		left := time.Until(n.link.thaw)
+		n.c.mu.Unlock()
+		if left <= 0 {
+			return
+		}
+		time.Sleep(left)
+	}
 }
 
 // question draws how long a question is under way.

@@ -13,6 +13,7 @@ type flight struct {
 	n               *Node
 	stream, subject string
 	data            []byte
+	expect          *streams.Seq // of a stream that keeps the newest message of each subject; nil: any
 	ackLost, twice  bool
 	done            func(streams.Seq, error)
 	settled         bool
@@ -20,13 +21,13 @@ type flight struct {
 
 // Publish is streams.Storage's.
 func (n *Node) Publish(stream, subject string, data []byte, done func(streams.Seq, error)) {
-	if err := n.handOver(stream, subject, data, done); err != nil {
+	if err := n.handOver(&flight{n: n, stream: stream, subject: subject, data: slices.Clone(data), done: done}); err != nil {
 		done(0, err)
 	}
 }
 
 // handOver draws a message's fate, or says why it is not handed over.
-func (n *Node) handOver(stream, subject string, data []byte, done func(streams.Seq, error)) error {
+func (n *Node) handOver(f *flight) error {
 	c := n.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,15 +37,16 @@ func (n *Node) handOver(stream, subject string, data []byte, done func(streams.S
 		return streams.ErrClosed
 	case !n.connected(now):
 		return streams.ErrUnavailable
-	case len(data) > maxMessageBytes:
-		return fmt.Errorf("%w: a message of %d bytes, and the servers take %d", streams.ErrNoSpace, len(data), maxMessageBytes)
+	case len(f.data) > maxMessageBytes:
+		return fmt.Errorf("%w: a message of %d bytes, and the servers take %d", streams.ErrNoSpace, len(f.data), maxMessageBytes)
 	}
-	f := &flight{n: n, stream: stream, subject: subject, data: slices.Clone(data), done: done}
 	n.flights = append(n.flights, f)
 	n.answers.at(now.Add(patience), func() { c.settle(f, 0, streams.ErrUncertain) })
-	n.sent = later(n.sent, now.Add(c.upTo(c.faults.Delay)))
+	n.sent = later(later(n.sent, now.Add(c.upTo(c.faults.Delay))), n.link.thaw)
 	switch f.ackLost = c.happens(c.faults.AckLost); {
 	case c.happens(c.faults.Lost):
+	case f.expect != nil && c.happens(c.faults.Unavailable/2):
+		n.answer(f, 0, errBusy)
 	case c.happens(c.faults.Unavailable):
 		n.answer(f, 0, streams.ErrUnavailable)
 	case c.happens(c.faults.NoSpace):
@@ -82,7 +84,10 @@ func (c *Cluster) arrive(f *flight) {
 			c.strand(f, s.leaderless)
 		}
 	default:
-		seq, err := s.store(f.subject, f.data, now)
+		seq, err := s.store(f.subject, f.data, f.expect, now)
+		if err == nil && c.stored != nil {
+			c.stored(f.stream, streams.Message{Seq: seq, Subject: f.subject, Data: f.data})
+		}
 		if !f.ackLost {
 			f.n.answer(f, seq, err)
 		}
@@ -107,9 +112,15 @@ func (n *Node) answer(f *flight, seq streams.Seq, err error) {
 	n.answers.at(n.heard, func() { n.c.settle(f, seq, err) })
 }
 
-// settle calls done, once. An answer is lost where its node is cut off, or the servers are gone.
+// settle calls done, once. An answer is lost where its node is cut off, or the servers are gone, and
+// waits while it is frozen.
 func (c *Cluster) settle(f *flight, seq streams.Seq, err error) {
 	c.mu.Lock()
+	if f.n.link.frozen(time.Now()) {
+		f.n.answers.at(f.n.link.thaw, func() { c.settle(f, seq, err) })
+		c.mu.Unlock()
+		return
+	}
 	heard := err == streams.ErrUncertain || f.n.reachable(time.Now())
 	if f.settled || !heard {
 		c.mu.Unlock()

@@ -1,8 +1,11 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
 )
@@ -17,11 +20,18 @@ type stream struct {
 	leader     int
 	leaderless time.Time // until when nobody leads
 	heardOf    time.Time // when all servers know that it is there
+
+	// Of a stream that keeps the newest message of each subject: where those are, and how it was made. Nil
+	// otherwise.
+	newestOf map[string]streams.Seq
+	config   jetstream.StreamConfig
 }
 
 type stored struct {
 	streams.Message
 	at time.Time
+	// replaced is the sequence of the message that took its place; 0: it has it still.
+	replaced streams.Seq
 }
 
 func (m stored) copy() streams.Message {
@@ -56,15 +66,48 @@ func newStream(cfg streams.Config, heardOf time.Time) *stream {
 
 func size(subject string, data []byte) int64 { return int64(len(subject) + len(data)) }
 
-// store adds a message, if there is room.
-func (s *stream) store(subject string, data []byte, now time.Time) (streams.Seq, error) {
+// otherSequence: the newest message of a subject is another than expected; zero: there is none.
+type otherSequence struct{ at streams.Seq }
+
+func (e *otherSequence) Error() string { return fmt.Sprintf("wrong last sequence: %d", e.at) }
+
+// store adds a message, if there is room, and if the newest of its subject is the one expected.
+func (s *stream) store(subject string, data []byte, expect *streams.Seq, now time.Time) (streams.Seq, error) {
+	if expect != nil && s.newestOf[subject] != *expect {
+		return 0, &otherSequence{s.newestOf[subject]}
+	}
 	if s.maxBytes > 0 && s.bytes+size(subject, data) > s.maxBytes {
 		return 0, streams.ErrNoSpace
 	}
 	s.last++
 	s.bytes += size(subject, data)
-	s.messages = append(s.messages, stored{streams.Message{Seq: s.last, Subject: subject, Data: data}, now})
+	s.messages = append(s.messages, stored{Message: streams.Message{Seq: s.last, Subject: subject, Data: data}, at: now})
+	if s.newestOf != nil {
+		s.replace(subject, now)
+	}
 	return s.last, nil
+}
+
+// keptLong is how much later than a message all replicas have it.
+const keptLong = time.Minute
+
+// replace has the last message take the place of the one before it of the same subject, which stays
+// for replicas that have not heard of it.
+func (s *stream) replace(subject string, now time.Time) {
+	if i, there := s.find(s.newestOf[subject]); there {
+		s.messages[i].replaced = s.last
+		s.bytes -= size(subject, s.messages[i].Data)
+	}
+	s.newestOf[subject] = s.last
+	if len(s.messages) < 2*len(s.newestOf)+1000 {
+		return
+	}
+	all := s.last
+	for r := range s.replicas {
+		s.catchUp(r, now.Add(-keptLong))
+		all = min(all, s.replicas[r].through)
+	}
+	s.messages = slices.DeleteFunc(s.messages, func(m stored) bool { return m.replaced > 0 && m.replaced <= all })
 }
 
 // find gives the index of a sequence, or of the first behind it.
@@ -121,7 +164,7 @@ func (s *stream) seen(r, i int) (streams.Message, bool) {
 	rep, m := &s.replicas[r], s.messages[i]
 	h := rep.harmed[m.Seq]
 	switch {
-	case m.Seq > rep.through, h != nil && h.missing:
+	case m.Seq > rep.through, m.replaced > 0 && m.replaced <= rep.through, h != nil && h.missing:
 		return streams.Message{}, false
 	case h != nil:
 		m.Data = h.data
