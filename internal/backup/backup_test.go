@@ -55,7 +55,9 @@ func (y *yard) open() {
 // bodies are a blob store's, which entries below blobs/ name.
 type bodies map[string]string
 
-func (b bodies) Hold() func() { return func() {} }
+func (b bodies) Hold(context.Context) (func(context.Context) error, error) {
+	return func(context.Context) error { return nil }, nil
+}
 
 func (b bodies) Named(e meta.Entry) ([]string, error) {
 	if strings.HasPrefix(e.Key, "blobs/") {

@@ -55,8 +55,9 @@ type Source struct {
 
 // Bodies are the bodies of blobs that are too large for their entries.
 type Bodies interface {
-	// Hold has every body stay until release is called, which is safe twice.
-	Hold() (release func())
+	// Hold has every body stay until release is called, which is safe twice. An error of release says
+	// that some may be gone.
+	Hold(ctx context.Context) (release func(context.Context) error, err error)
 	// Named gives the names of the bodies that an entry names; none for most entries.
 	Named(e meta.Entry) ([]string, error)
 	// Open reads one, until ctx ends. The error is fs.ErrNotExist where there is none.
@@ -73,11 +74,13 @@ func Take(ctx context.Context, s Source, out io.Writer) ([]archive.Item, error) 
 		return nil, fmt.Errorf("back up: %w by this storage", errors.ErrUnsupported)
 	}
 	t := &taking{
-		Source: s, engine: engine, keepBodies: s.Bodies.Hold(), keepTrimmed: engine.Hold(),
+		Source: s, engine: engine,
 		found: map[string]eventlog.Described{}, partitions: map[eventlog.PartitionID]eventlog.Partition{},
 	}
-	defer t.keepBodies()
-	defer t.keepTrimmed()
+	defer t.letGo(ctx)
+	if err := t.hold(ctx); err != nil {
+		return nil, err
+	}
 	if err := t.look(ctx); err != nil {
 		return nil, err
 	}
@@ -104,8 +107,31 @@ type taking struct {
 	// found are the logs there are or were, and partitions their handles, which know where they ended.
 	found      map[string]eventlog.Described
 	partitions map[eventlog.PartitionID]eventlog.Partition
-	// keepBodies and keepTrimmed end what is held of the source.
-	keepBodies, keepTrimmed func()
+	// letBodies and letTrimmed end what is held of the source; nil: nothing is.
+	letBodies, letTrimmed func(context.Context) error
+}
+
+// hold has what is in the source now stay there.
+func (t *taking) hold(ctx context.Context) (err error) {
+	if t.letBodies, err = t.Bodies.Hold(ctx); err != nil {
+		return err
+	}
+	t.letTrimmed, err = t.engine.Hold(ctx)
+	return err
+}
+
+// letGoTime is how long a backup that has ended may take to say so.
+const letGoTime = 10 * time.Second
+
+// letGo ends what is still held, also where ctx has ended. If that fails it ends by itself later.
+func (t *taking) letGo(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), letGoTime)
+	defer cancel()
+	for _, release := range []func(context.Context) error{t.letBodies, t.letTrimmed} {
+		if release != nil {
+			_ = release(ctx)
+		}
+	}
 }
 
 func (t *taking) all(ctx context.Context, spool *spooled) error {
@@ -125,11 +151,15 @@ func (t *taking) all(ctx context.Context, spool *spooled) error {
 	if err := t.logs(ctx, logs[:rest]); err != nil {
 		return err
 	}
-	t.keepTrimmed()
+	if err := t.letTrimmed(ctx); err != nil {
+		return fmt.Errorf("what was moved from log to log meanwhile may be missing, begin again: %w", err)
+	}
 	if err := t.bodies(ctx, spool); err != nil {
 		return err
 	}
-	t.keepBodies()
+	if err := t.letBodies(ctx); err != nil {
+		return fmt.Errorf("bodies of blobs may be missing, begin again: %w", err)
+	}
 	if err := t.files(); err != nil {
 		return err
 	}
@@ -138,7 +168,7 @@ func (t *taking) all(ctx context.Context, spool *spooled) error {
 
 // look finds the logs, and what is in those that it did not know.
 func (t *taking) look(ctx context.Context) error {
-	logs, err := t.engine.Logs(ctx)
+	logs, err := patiently(ctx, func() ([]eventlog.Described, error) { return t.engine.Logs(ctx) })
 	if err != nil {
 		return err
 	}
@@ -151,7 +181,7 @@ func (t *taking) look(ctx context.Context) error {
 			}
 			p, err := t.Log.Partition(id)
 			if err == nil {
-				_, err = p.Bounds(ctx)
+				_, err = patiently(ctx, func() (eventlog.Bounds, error) { return p.Bounds(ctx) })
 			}
 			switch {
 			case err == nil:

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/backup/archive"
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -15,7 +17,7 @@ func (t *taking) partition(ctx context.Context, log eventlog.Described, number i
 	if p == nil {
 		return nil // it was removed before anything was known of it
 	}
-	bounds, err := p.Sealed(ctx)
+	bounds, err := patiently(ctx, func() (eventlog.Bounds, error) { return p.Sealed(ctx) })
 	removed := errors.Is(err, eventlog.ErrRemoved)
 	if removed {
 		bounds, err = p.Peek(), nil
@@ -55,7 +57,14 @@ type stretch struct {
 // it is gone where it came from, and no log has a gap.
 func (s *stretch) copy(ctx context.Context) error {
 	for s.at < s.next {
-		err := s.runs(ctx)
+		from := s.at
+		_, err := patiently(ctx, func() (int, error) {
+			err := s.runs(ctx)
+			if s.at > from && errors.Is(err, eventlog.ErrUnavailable) {
+				err = nil // it got on: patience begins anew
+			}
+			return 0, err
+		})
 		damage, ok := errors.AsType[*eventlog.CorruptError](err)
 		if !ok {
 			if err != nil {
@@ -124,4 +133,18 @@ func (s *stretch) runs(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// patience is how long storage is waited for that is out of reach. Servers have another leader after some
+// seconds.
+const patience = time.Minute
+
+// patiently does something again while the storage is out of reach, for so long at most.
+func patiently[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	for late := time.Now().Add(patience); ; {
+		done, err := do()
+		if !errors.Is(err, eventlog.ErrUnavailable) || time.Now().After(late) || sleep.About(ctx, time.Second) != nil {
+			return done, err
+		}
+	}
 }

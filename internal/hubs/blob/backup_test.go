@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
@@ -26,7 +28,8 @@ func TestBodiesAreHeldAndRestored(t *testing.T) {
 	testkit.Must(t, testkit.Err(s.Put(t.Context(), at, bytes.NewReader(body), Content{}, Conditions{})))
 	testkit.Must(t, testkit.Err(s.Put(t.Context(), Path{Account: "account", Container: "box", Blob: "small"}, strings.NewReader("x"), Content{}, Conditions{})))
 
-	release := s.Stored().Hold()
+	release, err := s.Stored().Hold(t.Context())
+	testkit.Must(t, err)
 	entries, err := store.List(t.Context(), "")
 	testkit.Must(t, err)
 	var names []string
@@ -51,8 +54,8 @@ func TestBodiesAreHeldAndRestored(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.That(t, bytes.Equal(got, body), "another body was restored")
 
-	release()
-	release()
+	testkit.Must(t, release(t.Context()))
+	testkit.Must(t, release(t.Context()))
 	testkit.Must(t, s.Sweep(t.Context()))
 	testkit.ErrorIs(t, testkit.Err(s.Stored().Open(t.Context(), names[0])), fs.ErrNotExist, "after it was let go")
 	for _, name := range []string{"", "../meta.db", names[0] + ".new", strings.Repeat("g", 32)} {
@@ -63,3 +66,32 @@ func TestBodiesAreHeldAndRestored(t *testing.T) {
 type unreadable struct{}
 
 func (unreadable) Read([]byte) (int, error) { return 0, errors.New("it is read") }
+
+// C7: while one node copies the bodies, no other removes any, however long nobody has named it.
+func TestOtherNodesKeepBodiesThatAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, bodies := metatest.NewMemory(), testkit.Value(openFiles(vfs.NewMem()))(t)
+		open := func() *Service {
+			s, err := Open(Config{Meta: metatest.NewLateNode(store), Bodies: bodies, Log: testkit.Quiet()})
+			testkit.Must(t, err)
+			return s
+		}
+		here, there := open(), open()
+		testkit.Must(t, testkit.Err(there.CreateContainer(t.Context(), Path{Account: "account", Container: "box"}, nil)))
+		at := Path{Account: "account", Container: "box", Blob: "a"}
+		testkit.Must(t, testkit.Err(there.Put(t.Context(), at, bytes.NewReader(bytes.Repeat([]byte("large"), 10_000)), Content{}, Conditions{})))
+		release, err := here.Stored().Hold(t.Context())
+		testkit.Must(t, err)
+		testkit.Must(t, there.Delete(t.Context(), at, Conditions{}))
+		sweep := func(want int, when string) {
+			for range 6 {
+				testkit.Must(t, there.Sweep(t.Context()))
+				time.Sleep(20 * time.Minute)
+			}
+			testkit.Equal(t, len(testkit.Value(bodies.List(t.Context()))(t)), want, when)
+		}
+		sweep(1, "bodies while they are held")
+		testkit.Must(t, release(t.Context()))
+		sweep(0, "bodies after they were let go")
+	})
+}

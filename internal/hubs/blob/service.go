@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/holds"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
@@ -37,6 +38,7 @@ type Config struct {
 type Service struct {
 	meta   meta.Store
 	bodies *held
+	holds  *holds.Looker // used by the one sweep at a time; nil where nobody else has the bodies
 	tends  func() bool
 	every  time.Duration
 	log    *slog.Logger
@@ -55,6 +57,7 @@ func Open(cfg Config) (*Service, error) {
 	}
 	if cfg.Bodies != nil {
 		s.bodies = newHeld(cfg.Bodies, cmp.Or(cfg.Grace, time.Hour))
+		s.holds = holds.NewLooker(cfg.Meta, holds.Bodies)
 		return s, nil
 	}
 	files, err := openFiles(cfg.FS)

@@ -55,7 +55,11 @@ func (s *Service) Sweep(ctx context.Context) error {
 	if err == nil {
 		named, err = s.sweepEntries(ctx)
 	}
-	if err != nil {
+	held := false
+	if err == nil && s.holds != nil { // after the names were read: what has one now may be in a backup
+		held, err = s.holds.Held(ctx)
+	}
+	if err != nil || held {
 		s.bodies.stopNoting()
 		return err
 	}

@@ -80,8 +80,13 @@ func (e *Engine) stored(ctx context.Context) (map[string]eventlog.Described, err
 	return found, nil
 }
 
-// Hold puts off what Trim allows; see eventlog.Archivable.
-func (e *Engine) Hold() (release func()) {
+// Hold puts off what Trim allows; see eventlog.Archivable. Nobody else has the folder, so that it neither
+// blocks nor fails.
+func (e *Engine) Hold(context.Context) (release func(context.Context) error, err error) {
 	e.holds.Add(1)
-	return sync.OnceFunc(func() { e.holds.Add(-1) })
+	end := sync.OnceFunc(func() { e.holds.Add(-1) })
+	return func(context.Context) error {
+		end()
+		return nil
+	}, nil
 }

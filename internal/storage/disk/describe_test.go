@@ -43,7 +43,12 @@ func TestHeldEventsStay(t *testing.T) {
 	fill(t, p, 0, 100)
 	fill(t, old, 0, 100)
 	first := func(p eventlog.Partition) eventlog.Sequence { return testkit.Value(p.Bounds(t.Context()))(t).First }
-	one, other := e.Hold(), e.Hold()
+	hold := func() func() {
+		release, err := e.Hold(t.Context())
+		testkit.Must(t, err)
+		return func() { testkit.Must(t, release(t.Context())) }
+	}
+	one, other := hold(), hold()
 	testkit.Must(t, p.Trim(t.Context(), 90))
 	testkit.Must(t, e.Provide(t.Context(), "old", eventlog.Shape{Partitions: 1, Retention: eventlog.Retention{Bytes: 40 << 10}}))
 	testkit.Eventually(t, "what retention removes to be removed", func() bool { return first(old) > 0 })

@@ -20,12 +20,15 @@ type Archivable interface {
 	// that is made or removed meanwhile may be missing or not; see Partition for what was removed.
 	Logs(ctx context.Context) ([]Described, error)
 
-	// Hold has what Trim allows to be removed stay, in all logs, until release is called, which is safe
-	// twice. It neither blocks nor fails, and may be called several times at once. What retention and
-	// Remove take goes all the same. It is for who reads several logs that events move between: what is
-	// in one when it begins is found there, also if it was moved on meanwhile to one that was read
-	// before.
-	Hold() (release func())
+	// Hold has what Trim allows to be removed stay, in all logs and for all processes that share them,
+	// until release is called, which is safe twice. What a Trim had allowed before Hold was called may
+	// still go, and what retention and Remove take goes all the same. It may be called several times at
+	// once, and may block. It is for who reads several logs that events move between: what is in one
+	// when it begins is found there, also if it was moved on meanwhile to one that was read before.
+	//
+	// An error of release says that it is not known whether all of it stayed until then: what was read
+	// may lack something. If nobody calls it, as after a crash, the hold ends by itself after a while.
+	Hold(ctx context.Context) (release func(context.Context) error, err error)
 }
 
 // Skipper is an Importer that can leave numbers out, for those of events that were damaged where they

@@ -19,11 +19,13 @@
 //
 // Marks, retention and purges are the background work (mark.go, retention.go, purge.go). Any node does
 // them; twice does no harm. Streams that this node does not follow are looked at once in a while, and
-// followed where they are at rest and something can have become too old (visit.go).
+// followed where they are at rest and something can have become too old (visit.go). What Trim allows
+// stays while some node copies the logs (archive.go).
 //
 // Goroutines: each followed stream has a feeder, which alone folds and publishes, and one errand at a
 // time, which reads for it; the engine has one that watches the entries of logs. Close waits for all.
 // Run has one more, which visits streams, and waits for it.
-// Locks: stream.tending before Engine.mu before stream.mu; but for the first, none is held while the
-// storage is called.
+// A hold (archive.go) has one that its caller ends.
+// Locks: stream.tending before Engine.holding before Engine.mu before stream.mu; but for the first two,
+// none is held while the storage is called.
 package logs

@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/jetstream/frames"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/holds"
 )
 
 // minMessageBytes is what the servers must take: a batch of the largest size in its frame.
@@ -81,6 +82,9 @@ type Engine struct {
 	watching bool
 	logs     map[string]*log
 	streams  map[string]*stream
+
+	holding sync.Mutex
+	holds   *holds.Looker // guarded by holding
 }
 
 var _ eventlog.Engine = (*Engine)(nil)
@@ -91,7 +95,7 @@ func New(cfg Config) *Engine {
 	cfg = cfg.withDefaults()
 	return &Engine{
 		cfg: cfg, process: frames.WriterID{ID: rand.Uint64()}, cache: newCache(cfg.CacheBytes), life: life, end: end,
-		due: make(chan struct{}, 1), logs: map[string]*log{}, streams: map[string]*stream{},
+		holds: holds.NewLooker(cfg.Store, holds.Trimmed), due: make(chan struct{}, 1), logs: map[string]*log{}, streams: map[string]*stream{},
 	}
 }
 

@@ -22,6 +22,7 @@ type part struct {
 	waiters  map[*waiter]struct{}
 	known    eventlog.Bounds   // what was told of it; it never goes back
 	trim     eventlog.Sequence // what Trim has allowed to be removed
+	allowed  eventlog.Sequence // what of that may go, since nobody held it when that was looked for
 	searched time.Time         // when marks were last searched for what may be removed
 	draining bool              // nothing more can be submitted
 	ended    error             // why nothing can be done any more; nil as long as something can

@@ -28,6 +28,9 @@ type tending struct {
 func (s tending) tend(ctx context.Context) error {
 	s.tending.Lock()
 	defer s.tending.Unlock()
+	if err := s.allowTrims(ctx); err != nil {
+		return err
+	}
 	now := time.Now()
 	moved := false
 	for _, p := range s.kept() {
@@ -140,7 +143,7 @@ func (p *part) newHead(ctx context.Context, now time.Time) (frames.Head, error) 
 		return frames.Head{}, nil
 	}
 	state := p.fold.State()
-	r := rule{trim: min(p.trim, state.Next), maxBytes: retention.Bytes, bytes: state.Bytes}
+	r := rule{trim: min(p.allowed, state.Next), maxBytes: retention.Bytes, bytes: state.Bytes}
 	if retention.Age > 0 {
 		r.before = now.Add(-retention.Age).UnixMilli()
 	}
