@@ -59,9 +59,8 @@ func (k *circuits) ListCircuits(ctx context.Context) ([]Circuit, error) {
 	return all, nil
 }
 
-// gather gives all of them, without lag, and what is wrong with those that cannot be read. The
-// store is asked once for whose entries there are, whatever the number of hubs, and then about
-// those groups that have any.
+// gather gives all of them, without lag, and what is wrong with those that cannot be read. All groups
+// are asked which of these entries they have, and then those that have any about all of it.
 func (k *circuits) gather(ctx context.Context) (all []Circuit, broken, err error) {
 	found, err := k.cfg.Groups.FindEntries(ctx, circuit.Prefix, circuit.TallyPrefix)
 	if err != nil {

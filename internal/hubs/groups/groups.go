@@ -123,6 +123,7 @@ type Registry struct {
 	up time.Time
 
 	subscribers subscribers
+	waiting     waiting
 }
 
 var (

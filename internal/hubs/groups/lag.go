@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -33,24 +34,75 @@ func pending(done int64, info broker.PartitionInfo) int64 {
 // beforeFirst is the number before the oldest event kept; -1 if there never was one.
 func beforeFirst(info broker.PartitionInfo) int64 { return max(int64(info.First), 0) - 1 }
 
-// lag also reads the oldest event that is pending, for the time at which it was stored.
+// lag also tells for how long the oldest event that is pending has been stored. That event is read
+// when it was not the oldest before: its time never changes, and a group at rest costs nothing.
 func (g group) lag(ctx context.Context, info broker.PartitionInfo, done int64, now time.Time) (*Lag, error) {
 	lag := &Lag{Events: pending(done, info)}
 	if lag.Events == 0 {
 		return lag, nil
 	}
 	oldest := eventlog.Sequence(max(done, beforeFirst(info)) + 1)
-	cursor, err := g.k.broker.Cursor(ctx, g.Hub.Name, g.Group.Name, info.ID, eventlog.At(oldest))
+	whose := g.Prefix + info.ID
+	at, known := g.k.waiting.find(whose, oldest)
+	if !known {
+		var err error
+		if at, err = g.storedAt(ctx, info.ID, oldest); err != nil {
+			return nil, err
+		}
+		g.k.waiting.note(whose, oldest, at)
+	}
+	if !at.IsZero() { // else it is not there any more
+		lag.Oldest = max(0, now.Sub(at))
+	}
+	return lag, nil
+}
+
+// storedAt reads an event for its time; zero where it is not there any more.
+func (g group) storedAt(ctx context.Context, partition string, number eventlog.Sequence) (time.Time, error) {
+	cursor, err := g.k.broker.Cursor(ctx, g.Hub.Name, g.Group.Name, partition, eventlog.At(number))
 	if err != nil {
-		return nil, err
+		return time.Time{}, err
 	}
 	defer cursor.Close()
 	run, err := cursor.TryNext(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read event %d of partition %s: %w", oldest, info.ID, err)
+		return time.Time{}, fmt.Errorf("read event %d of partition %s: %w", number, partition, err)
 	}
-	if !run.Time.IsZero() { // else it is not there any more
-		lag.Oldest = max(0, now.Sub(run.Time))
+	return run.Time, nil
+}
+
+// waiting has the oldest pending events of groups as they were last asked for, and when they were
+// stored. The zero value works.
+type waiting struct {
+	mu  sync.Mutex
+	all map[string]oldestEvent // by the group's prefix and the partition; guarded by mu
+}
+
+type oldestEvent struct {
+	number eventlog.Sequence
+	stored time.Time
+}
+
+// maxWaiting is how many are kept: twice what the metrics of a yard tell of. When there are more, those
+// of groups that are gone may be among them, and all are forgotten.
+const maxWaiting = 2 * maxSeries
+
+func (w *waiting) find(whose string, number eventlog.Sequence) (stored time.Time, known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e, known := w.all[whose]
+	return e.stored, known && e.number == number
+}
+
+// note keeps a time, unless it is that of an event which is not there: it may not be there yet.
+func (w *waiting) note(whose string, number eventlog.Sequence, stored time.Time) {
+	if stored.IsZero() {
+		return
 	}
-	return lag, nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all == nil || len(w.all) >= maxWaiting {
+		w.all = make(map[string]oldestEvent)
+	}
+	w.all[whose] = oldestEvent{number, stored}
 }

@@ -23,27 +23,49 @@ type GroupEntry struct {
 	Gone bool
 }
 
-// FindEntries reads the entries of all groups of all hubs whose key begins with one of the
-// prefixes. It reads from the store once, whatever the number of hubs. What cannot be read, or is
-// of a group that is gone, is left out.
+// FindEntries reads the entries of all groups of all hubs whose key begins with one of the prefixes. It
+// asks for these alone, group by group: leases and checkpoints, which are most of what groups have, are
+// not read. What cannot be read, or is of a group that is deleted meanwhile, is left out.
 func (k *Registry) FindEntries(ctx context.Context, prefixes ...string) ([]GroupEntry, error) {
 	for _, prefix := range prefixes {
 		if err := checkEntry(groupentry.CheckPrefix(prefix)); err != nil {
 			return nil, err
 		}
 	}
-	entries, err := k.meta.List(ctx, broker.RecordsPrefix)
-	if err != nil {
-		return nil, fmt.Errorf("read entries of all groups: %w", err)
-	}
 	var found []GroupEntry
-	owners := owners{k.broker, nil, map[string]processor.Group{}}
-	for _, e := range entries {
-		f, err := owners.entry(ctx, meta.Change{Entry: e}, prefixes)
-		if err == nil {
-			found = append(found, f)
-		} else if err := k.leaveOut(ctx, e.Key, err); err != nil {
-			return nil, err
+	for _, hub := range k.broker.Hubs() {
+		all, err := k.broker.Groups(ctx, hub.Name)
+		for i := 0; i < len(all) && err == nil; i++ {
+			if found, err = k.findEntries(ctx, found, hub.Name, all[i].Name, prefixes); errors.Is(nobody(err), errNobody) {
+				err = nil
+			}
+		}
+		if err != nil && !errors.Is(nobody(err), errNobody) {
+			return nil, fmt.Errorf("read entries of all groups: %w", err)
+		}
+	}
+	return found, nil
+}
+
+// findEntries adds those of one group.
+func (k *Registry) findEntries(ctx context.Context, found []GroupEntry, hub, group string, prefixes []string) ([]GroupEntry, error) {
+	r, err := k.broker.GroupRecords(ctx, hub, group)
+	if err != nil {
+		return found, err
+	}
+	whose := processor.Group{Namespace: k.broker.Namespace(), Hub: r.Hub.Name, Group: r.Group.Name}
+	for _, prefix := range prefixes {
+		entries, err := k.meta.List(ctx, r.Prefix+entryPrefix+prefix)
+		if err != nil {
+			return found, err
+		}
+		for _, e := range entries {
+			f, err := groupEntry(whose, strings.TrimPrefix(e.Key, r.Prefix+entryPrefix), meta.Change{Entry: e})
+			if err == nil {
+				found = append(found, f)
+			} else if err := k.leaveOut(ctx, e.Key, err); err != nil {
+				return found, err
+			}
 		}
 	}
 	return found, nil
@@ -125,6 +147,11 @@ func (o *owners) entry(ctx context.Context, c meta.Change, prefixes []string) (G
 	if err != nil {
 		return GroupEntry{}, err
 	}
+	return groupEntry(group, key, c)
+}
+
+// groupEntry reads an entry of a group; errBroken for one that cannot be read.
+func groupEntry(group processor.Group, key string, c meta.Change) (GroupEntry, error) {
 	f := GroupEntry{Group: group, Entry: processor.Entry{Key: key}, Gone: c.Deleted}
 	if c.Deleted {
 		return f, nil

@@ -89,6 +89,21 @@ func TestEntriesThatCannotBeReadDoNotHideOthers(t *testing.T) {
 	}
 }
 
+// F5: to show the circuits of all groups, leases and checkpoints are not read.
+func TestFindingEntriesReadsNoLeases(t *testing.T) {
+	store := metatest.NewFaulty(metatest.NewMemory())
+	y := newYard(t, store)
+	y.putEntry(t, y.group(t, "orders", "billing", 1), "circuit/a", "1")
+	store.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpList && op.Under(broker.RecordsPrefix) && !strings.HasSuffix(op.Key, "/fact/circuit/") {
+			return fmt.Errorf("all under %s are read", op.Key)
+		}
+		return nil
+	})
+	found := testkit.Value(y.FindEntries(t.Context(), "circuit/"))(t)
+	testkit.Diff(t, []string{"orders billing circuit/a=1"}, words(found))
+}
+
 // "Cannot be read" is never "does not exist".
 func TestAFailingStoreIsNotTakenForAnEmptyOne(t *testing.T) {
 	store, silent := metatest.NewFaulty(metatest.NewMemory()), errors.New("no answer")

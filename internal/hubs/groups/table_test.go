@@ -1,7 +1,10 @@
 package groups
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,6 +143,69 @@ func TestLagAtTheEdges(t *testing.T) {
 	table, err := y.Table(t.Context(), "orders", "billing")
 	if err != nil || !table.Partitions[0].Beyond || table.Partitions[0].Lag.Events != 0 {
 		t.Errorf("got %+v, %v", table, err)
+	}
+}
+
+// reads counts the cursors that a registry opens.
+type reads struct {
+	Broker
+	opened atomic.Int64
+}
+
+func (r *reads) Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error) {
+	r.opened.Add(1)
+	return r.Broker.Cursor(ctx, hub, group, partition, at)
+}
+
+// P6: to tell how long a group lags costs a read only where its oldest event has changed, and it is told
+// rightly, whatever was told before.
+func TestLagReadsWhatHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, nil)
+		counted := &reads{Broker: y.broker}
+		y.Registry.broker = counted
+		g := y.group(t, "orders", "billing", 4)
+		for _, partition := range []string{"0", "1", "2"} {
+			y.publish(t, "orders", partition, 3)
+		}
+		lease := y.own(t, g, "0", "a", 1)
+		waits := func(reads int, what string) (oldest []time.Duration) {
+			t.Helper()
+			time.Sleep(time.Second)
+			before := counted.opened.Load()
+			table := testkit.Value(y.Table(t.Context(), "orders", "billing"))(t)
+			for _, row := range table.Partitions {
+				testkit.That(t, (row.Lag.Events > 0) == (row.Lag.Oldest > 0), "%s: partition %s lags by %+v", what, row.Partition, row.Lag)
+				oldest = append(oldest, row.Lag.Oldest)
+			}
+			testkit.Equal(t, counted.opened.Load()-before, int64(reads), "events read %s", what)
+			return oldest
+		}
+		first := waits(3, "at first")
+		testkit.That(t, waits(0, "while nothing changes")[1] >= first[1], "what waits becomes younger")
+		y.publish(t, "orders", "1", 5)
+		waits(0, "while more come")
+		c := y.checkpointAt(t, g, lease, 0, "0")
+		waits(1, "after a checkpoint")
+		c.Sequence, c.Offset = 2, "2"
+		testkit.Must(t, testkit.Err(y.Save(t.Context(), g, lease, c)))
+		waits(0, "when one has caught up")
+		y.publish(t, "orders", "0", 1)
+		waits(1, "when it is behind again")
+	})
+}
+
+// The oldest events of groups that are gone do not pile up.
+func TestWhatWaitsIsBounded(t *testing.T) {
+	var w waiting
+	now := time.Now()
+	w.note("none", 1, time.Time{})
+	_, known := w.find("none", 1)
+	testkit.That(t, !known, "an event that is not there is known")
+	for i := range 3 * maxWaiting {
+		w.note(fmt.Sprint(i), 1, now)
+		at, known := w.find(fmt.Sprint(i), 1)
+		testkit.MustThat(t, known && at.Equal(now) && len(w.all) <= maxWaiting, "%d are kept, the last %v", len(w.all), known)
 	}
 }
 
