@@ -170,7 +170,8 @@ func (b *Broker) resumeDeletions(ctx context.Context) error {
 // then. Without it the broker knows only its own. It also keeps what is known of
 // producers close to the end of the log, for a fast start, and has logs provided that
 // the engine could not provide before. Where there are several nodes it also frees receivers' slots in
-// the store, and evicts those that have lost theirs elsewhere.
+// the store, evicts those that have lost theirs elsewhere, and removes what others have left of deleted
+// hubs.
 func (b *Broker) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
@@ -181,5 +182,6 @@ func (b *Broker) Run(ctx context.Context) error {
 		keeping.Go(func() { b.slots.shared.run(ctx) })
 	}
 	keeping.Go(func() { b.hubs.logs.Run(ctx, b.unprovided) })
+	keeping.Go(func() { b.clearLeft(ctx) })
 	return b.definitions.Run(ctx)
 }

@@ -61,7 +61,7 @@ func (b *Broker) finishDeletion(ctx context.Context, marked mirror.Item[definiti
 		return fmt.Errorf("remove log %s: %w", log, err)
 	}
 	b.ledgers.forget(log)
-	for _, prefix := range []string{groupKeys(log), hubRecordKeys(log), producerKeys(log), hubSlotKeys(log)} {
+	for _, prefix := range logEntries(log) {
 		if err := deleteEntries(ctx, b.meta, prefix); err != nil {
 			return err
 		}

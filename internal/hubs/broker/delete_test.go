@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
@@ -261,4 +263,36 @@ func TestDeletionThatAnotherNodeFinishes(t *testing.T) {
 	})
 	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
 	expectGone(t, b, "orders")
+}
+
+// recall is an engine that says which logs were removed.
+type recall struct {
+	eventlog.Engine
+	logs []string
+}
+
+func (r recall) Removed(context.Context) ([]string, error) { return r.logs, nil }
+
+// C4: what a node wrote about a hub after its deletion, and did not take back, goes some time later; what
+// is about other hubs stays, whatever their names.
+func TestEntriesThatADeletionMissedAreCleared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := metatest.NewMemory()
+		put := func(keys ...string) {
+			for _, key := range keys {
+				testkit.Must(t, testkit.Err(store.CompareAndSet(t.Context(), key, 0, []byte("{}"))))
+			}
+		}
+		kept := []string{"groups/gone-2/a", "producers/go/0", "records/gone-2/x/lease/0", "records/yard-shards/$shards/lease/1"}
+		put(kept...)
+		put("groups/gone/a", "producers/gone/0", "records/gone/x/lease/0", "records/gone/x/fact/circuit/f", "places/gone/a/0")
+		b := open(t, Config{Engine: recall{newYard(t).Engine, []string{"gone"}}, Meta: store})
+		testkit.Run(t, b.Run)
+		time.Sleep(2 * leftInterval)
+		var left []string
+		for _, e := range testkit.Value(store.List(t.Context(), ""))(t) {
+			left = append(left, e.Key)
+		}
+		testkit.Slices(t, left, kept)
+	})
 }

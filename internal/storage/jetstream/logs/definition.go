@@ -18,11 +18,12 @@ type definition struct {
 	streams    int // how many it is spread over; it never changes
 	retention  eventlog.Retention
 	state      state
+	removedMS  int64 // when it was removed, in milliseconds; 0: it was not, or nobody has noted it
 }
 
 // state is how far a log's life has come. Streams are made while it is new, so that one which is
 // missing later is known to be lost, and is not made anew, with numbers from 0. An entry that says
-// removed stays: the log's name is never used again.
+// removed stays until no node can bring the log back (see forget): its name is never used again.
 type state string
 
 const (
@@ -39,10 +40,11 @@ type definitionJSON struct {
 	MaxAge     string `json:"maxAge,omitempty"`
 	MaxBytes   int64  `json:"maxBytes,omitempty"`
 	State      state  `json:"state"`
+	RemovedMS  int64  `json:"removedMs,omitempty"`
 }
 
 func (d definition) encode() []byte {
-	j := definitionJSON{Kind: d.kind.String(), Partitions: d.partitions, Streams: d.streams, MaxBytes: d.retention.Bytes, State: d.state}
+	j := definitionJSON{Kind: d.kind.String(), Partitions: d.partitions, Streams: d.streams, MaxBytes: d.retention.Bytes, State: d.state, RemovedMS: d.removedMS}
 	if d.retention.Age > 0 {
 		j.MaxAge = d.retention.Age.String()
 	}
@@ -59,7 +61,7 @@ func decodeDefinition(value []byte) (d definition, err error) {
 	if err := json.Unmarshal(value, &j); err != nil {
 		return definition{}, err
 	}
-	d = definition{partitions: j.Partitions, streams: j.Streams, state: j.State, retention: eventlog.Retention{Bytes: j.MaxBytes}}
+	d = definition{partitions: j.Partitions, streams: j.Streams, state: j.State, removedMS: j.RemovedMS, retention: eventlog.Retention{Bytes: j.MaxBytes}}
 	if j.MaxAge != "" {
 		if d.retention.Age, err = time.ParseDuration(j.MaxAge); err != nil {
 			return definition{}, err

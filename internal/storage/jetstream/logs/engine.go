@@ -160,8 +160,8 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		if time.Since(swept) >= sweepInterval {
 			swept = time.Now()
-			if err := e.sweep(ctx); err != nil && ctx.Err() == nil {
-				e.cfg.Log.Warn("streams of removed logs are not swept", "error", err)
+			if err := errors.Join(e.sweep(ctx), e.forget(ctx)); err != nil && ctx.Err() == nil {
+				e.cfg.Log.Warn("streams and entries of removed logs are not swept", "error", err)
 			}
 		}
 		for _, s := range e.followed() {

@@ -154,7 +154,7 @@ func (e *Engine) remove(ctx context.Context, name string) error {
 		}
 		if d.state != isRemoved {
 			gone := d
-			gone.state = isRemoved
+			gone.state, gone.removedMS = isRemoved, time.Now().UnixMilli()
 			revision, err = e.cfg.Store.CompareAndSet(ctx, keyPrefix+name, revision, gone.encode())
 			if errors.Is(err, meta.ErrConflict) {
 				continue
@@ -246,7 +246,7 @@ func (e *Engine) definitionOf(ctx context.Context, l *log) (definition, error) {
 func (e *Engine) read(ctx context.Context, name string) (definition, meta.Revision, error) {
 	entry, err := e.cfg.Store.Get(ctx, keyPrefix+name)
 	if errors.Is(err, meta.ErrNotFound) {
-		return definition{}, 0, nil
+		return e.forgotten(name), 0, nil
 	}
 	if err != nil {
 		return definition{}, 0, storeError(ctx, err)
@@ -332,6 +332,7 @@ func (e *Engine) learnAll(changes []meta.Change) {
 		d, err := decodeDefinition(c.Value)
 		switch {
 		case c.Deleted:
+			e.forgotten(name)
 		case err != nil:
 			e.cfg.Log.Error("entry of a log cannot be read", "log", name, "error", err)
 		default:
