@@ -53,7 +53,7 @@ func (e *Engine) Hold(ctx context.Context) (release func(context.Context) error,
 // allowTrims lets go what Trim has allowed by now, unless somebody holds it. To look costs a write, so that
 // it is done only where there is something new.
 func (s tending) allowTrims(ctx context.Context) error {
-	asked := s.trims()
+	asked := s.newTrims()
 	if len(asked) == 0 {
 		return nil
 	}
@@ -69,8 +69,8 @@ func (s tending) allowTrims(ctx context.Context) error {
 	return nil
 }
 
-// trims are the partitions of which more may go than was allowed.
-func (s tending) trims() map[*part]eventlog.Sequence {
+// newTrims are the partitions of which more may go than was allowed.
+func (s tending) newTrims() map[*part]eventlog.Sequence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	asked := map[*part]eventlog.Sequence{}

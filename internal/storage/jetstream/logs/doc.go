@@ -19,8 +19,8 @@
 //
 // Marks, retention and purges are the background work (mark.go, retention.go, purge.go). Any node does
 // them; twice does no harm. Streams that this node does not follow are looked at once in a while, and
-// followed where they are at rest and something can have become too old (visit.go). What Trim allows
-// stays while some node copies the logs (archive.go).
+// followed where they are at rest and something can have become too old, or where this node has been told
+// to trim them (visit.go). What Trim allows stays while some node copies the logs (archive.go).
 //
 // Goroutines: each followed stream has a feeder, which alone folds and publishes, and one errand at a
 // time, which reads for it; the engine has one that watches the entries of logs. Close waits for all.

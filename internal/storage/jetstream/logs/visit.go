@@ -29,12 +29,23 @@ type visit struct {
 	again time.Time   // when the stream is looked at next
 	last  streams.Seq // its end as of the last look
 	due   time.Time   // nothing that lay before it can be due earlier
+	tried uint64      // what Trim had allowed when it was last tended; see wants.trims
+}
+
+// wants is what may be removed of a stream that this node does not follow.
+type wants struct {
+	// keep is the least that one of its logs keeps; zero: everything.
+	keep eventlog.Retention
+	// trims are the numbers below which its partitions may begin by Trim and do not as far as is known
+	// here, added up; zero: there are none. Only this node knows of them, so that it does not wait until
+	// the stream is at rest.
+	trims uint64
 }
 
 // rested takes notice of the stream's end, and reports whether it is where it was.
 func (v *visit) rested(last streams.Seq) bool {
 	if v.last != last {
-		*v = visit{again: v.again, last: last}
+		*v = visit{again: v.again, last: last, tried: v.tried}
 		return false
 	}
 	return true
@@ -77,7 +88,7 @@ func tended(now time.Time, empty bool, keep eventlog.Retention) time.Time {
 func (e *Engine) visit(ctx context.Context) {
 	visits := map[string]*visit{}
 	for sleep.For(ctx, e.cfg.TendInterval, nil) == nil && e.life.Err() == nil {
-		for name, keep := range e.unfollowed() {
+		for name, wants := range e.unfollowed() {
 			v := visits[name]
 			if v == nil {
 				v = &visit{}
@@ -87,7 +98,7 @@ func (e *Engine) visit(ctx context.Context) {
 			if time.Now().Before(v.again) {
 				continue
 			}
-			err := e.look(ctx, v, name, keep)
+			err := e.look(ctx, v, name, wants)
 			v.next(time.Now(), rand.Float64())
 			if e.warn(ctx, name, err); ctx.Err() != nil || errors.Is(err, streams.ErrUnavailable) {
 				break // the others have to wait, too
@@ -96,23 +107,44 @@ func (e *Engine) visit(ctx context.Context) {
 	}
 }
 
-// unfollowed are the streams of the logs that are used here, except those that are followed, each with
-// the least that one of its logs keeps. One whose logs keep everything is left out.
-func (e *Engine) unfollowed() map[string]eventlog.Retention {
+// unfollowed are the streams of the logs that are used here, except those that are followed. One whose
+// logs keep everything is left out.
+func (e *Engine) unfollowed() map[string]wants {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := map[string]eventlog.Retention{}
+	all := map[string]wants{}
 	for name, l := range e.logs {
-		if l.def.state != isLive || l.def.retention == (eventlog.Retention{}) {
+		if l.def.state != isLive {
 			continue
 		}
 		for _, stream := range streamsOf(name, l.def) {
-			if s := e.streams[stream]; s == nil || !follows(s) {
-				all[stream] = lesser(all[stream], l.def.retention)
+			s := e.streams[stream]
+			if s != nil && follows(s) {
+				continue
+			}
+			w := all[stream]
+			w.keep = lesser(w.keep, l.def.retention)
+			if s != nil {
+				w.trims = s.trims()
+			}
+			if w != (wants{}) {
+				all[stream] = w
 			}
 		}
 	}
 	return all
+}
+
+// trims adds up what Trim has allowed to be removed and is there as far as is known.
+func (s *stream) trims() (sum uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		if p.ended == nil && p.trim > p.known.First {
+			sum += uint64(p.trim)
+		}
+	}
+	return sum
 }
 
 // lesser is what both allow to be removed.
@@ -133,54 +165,73 @@ func follows(s *stream) bool {
 	return s.running
 }
 
-// look asks for the stream's state, and has it tended if it is at rest and something can be due.
-func (e *Engine) look(ctx context.Context, v *visit, name string, keep eventlog.Retention) error {
+// look asks for the stream's state, and has it tended if it is at rest and something can be due, or if
+// Trim has allowed something to be removed since it was tended last.
+func (e *Engine) look(ctx context.Context, v *visit, name string, w wants) error {
+	if w.trims == 0 || w.trims == v.tried {
+		if due, err := e.isDue(ctx, v, name, w.keep); err != nil || !due {
+			return err
+		}
+	}
+	found, err := e.tendIdle(ctx, name)
+	if err != nil {
+		return err
+	}
+	v.last, v.due = found.last, tended(time.Now(), found.empty, w.keep)
+	if !found.held {
+		v.tried = w.trims
+	}
+	return nil
+}
+
+// isDue finds out whether something may have become too old in a stream at rest.
+func (e *Engine) isDue(ctx context.Context, v *visit, name string, keep eventlog.Retention) (bool, error) {
 	state, err := e.cfg.Storage.State(ctx, name)
 	if err != nil || !v.rested(state.Last) || state.Messages == 0 || time.Now().Before(v.due) {
-		return err
+		return false, err
 	}
 	part, err := e.cfg.Storage.Read(ctx, name, streams.Query{From: state.First, MaxMessages: 1, MaxBytes: 1})
 	if err != nil || len(part.Messages) == 0 {
-		return err
+		return false, err
 	}
 	var oldest time.Time // of a message that cannot be read nothing is known
 	if h, err := frames.DecodeHeader(part.Messages[0].Data); err == nil {
 		oldest = time.UnixMilli(h.Time)
 	}
-	if v.due = dueAt(oldest, state.Bytes, keep); time.Now().Before(v.due) {
-		return nil
-	}
-	empty, last, err := e.tendIdle(ctx, name)
-	if err != nil {
-		return err
-	}
-	v.last, v.due = last, tended(time.Now(), empty, keep)
-	return nil
+	v.due = dueAt(oldest, state.Bytes, keep)
+	return !time.Now().Before(v.due), nil
 }
 
-// tendIdle follows a stream for as long as it takes to tend it. It reports whether nothing is left in
-// it, and its end.
-func (e *Engine) tendIdle(ctx context.Context, name string) (empty bool, last streams.Seq, err error) {
+// idle is how a stream was left that nobody uses.
+type idle struct {
+	empty bool        // nothing is left in it
+	last  streams.Seq // its end
+	held  bool        // what Trim has allowed to be removed has to stay for a while
+}
+
+// tendIdle follows a stream for as long as it takes to tend it.
+func (e *Engine) tendIdle(ctx context.Context, name string) (found idle, err error) {
 	e.mu.Lock()
 	if e.closed {
 		e.mu.Unlock()
-		return false, 0, eventlog.ErrClosed
+		return idle{}, eventlog.ErrClosed
 	}
 	s := tending{stream: e.streamLocked(name), rests: true}
 	e.mu.Unlock()
 	alone := !follows(s.stream)
 	if err := s.foldedTo(ctx, 0); err != nil {
-		return false, 0, err
+		return idle{}, err
 	}
 	if err := s.tend(ctx); err != nil {
-		return false, 0, err
+		return idle{}, err
 	}
-	empty = len(s.kept()) == 0
+	found.empty, found.held = len(s.kept()) == 0, len(s.newTrims()) > 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if alone { // who uses it meanwhile has it followed anew
 		s.touched = time.Time{}
 		s.rouse()
 	}
-	return empty, s.line.at, nil
+	found.last = s.line.at
+	return found, nil
 }

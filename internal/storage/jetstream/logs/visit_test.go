@@ -1,10 +1,12 @@
 package logs
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/model"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -68,6 +70,62 @@ func TestAStreamAtRestShrinks(t *testing.T) {
 		defer c.Close()
 		testkit.That(t, c.At() > 60 && c.At() < 180, "it begins at %d", c.At())
 	})
+}
+
+// C1: what Trim has allowed to be removed goes also where the log keeps everything else, and the stream is
+// not followed any more when it is looked at; others may be using it all the time.
+func TestWhatWasTrimmedGoes(t *testing.T) {
+	keeps := eventlog.Shape{Partitions: 1, Kind: eventlog.KindRetryLong}
+	for _, busy := range []bool{false, true} {
+		t.Run(fmt.Sprint("others use it: ", busy), func(t *testing.T) {
+			inYard(t, model.Faults{}, small, func(t *testing.T, y *yard) {
+				a := y.open(t, "a")
+				testkit.Must(t, a.Provide(t.Context(), "waits", keeps))
+				p := testkit.Value(a.Partition(eventlog.PartitionID{Log: "waits"}))(t)
+				stop := testkit.Run(t, a.Run)
+				for i := range 100 {
+					mustAppend(t, p, fmt.Sprint(i))
+					time.Sleep(time.Second) // there are marks
+				}
+				stop()
+				testkit.Must(t, p.Trim(t.Context(), 90))
+				time.Sleep(time.Hour) // nobody has tended it meanwhile
+				stream := poolStream("waits", eventlog.KindRetryLong)
+				testkit.That(t, len(y.cluster.Messages(stream)) >= 100, "it was tended")
+				a.mu.Lock()
+				followed := a.streams[stream]
+				a.mu.Unlock()
+				testkit.That(t, !follows(followed), "it is followed")
+				if busy {
+					b := y.open(t, "b")
+					testkit.Run(t, b.Run)
+					testkit.Must(t, b.Provide(t.Context(), "waits", keeps))
+					there := testkit.Value(b.Partition(eventlog.PartitionID{Log: "waits"}))(t)
+					testkit.Run(t, func(ctx context.Context) error {
+						for sleep.For(ctx, 10*time.Second, nil) == nil {
+							if _, err := eventlog.Append(ctx, there, text("more")); ctx.Err() == nil && err != nil {
+								return err
+							}
+						}
+						return nil
+					})
+				}
+				testkit.Run(t, a.Run)
+				time.Sleep(10 * time.Minute)
+				c := testkit.Value(testkit.Value(y.open(t, "c").Partition(eventlog.PartitionID{Log: "waits"}))(t).Cursor(t.Context(), eventlog.Earliest()))(t)
+				testkit.Equal(t, c.At(), 90, "it begins at")
+				testkit.Must(t, c.Close())
+				frames := 0
+				for _, m := range y.cluster.Messages(stream) {
+					if m.Subject != markSubject && m.Seq <= 90 {
+						frames++
+					}
+				}
+				testkit.That(t, frames < 50, "%d old frames are left", frames)
+				testkit.Equal(t, a.unfollowed()[stream].trims, uint64(0), "what is still wanted")
+			})
+		})
+	}
 }
 
 // A stream that somebody feeds is not followed by others because of its age.
