@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/logs"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/model"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natsstreams"
@@ -70,7 +71,7 @@ func onServers(t testing.TB, yard string) streams.Storage {
 		t.Fatal("EVENTYARD_TEST_NATS names no servers: make test-nats starts some")
 	}
 	conn := func() *nats.Conn {
-		conn, err := nats.Connect(url, natsstreams.Options()...)
+		conn, err := nats.Connect(url, connect.Options()...)
 		testkit.Must(t, err)
 		t.Cleanup(conn.Close)
 		return conn

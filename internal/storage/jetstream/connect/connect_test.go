@@ -22,7 +22,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/eventyard/eventyard/internal/storage/jetstream/natsstreams"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -245,14 +244,25 @@ func TestConnectionsComeBack(t *testing.T) {
 	testkit.Equal(t, string(msg.Data), "sent", "the first message")
 }
 
-// C5: a frozen server does not hold up for longer than others do who use the same connections.
-func TestWritesAreBounded(t *testing.T) {
-	var usual nats.Options
-	for _, option := range natsstreams.Options() {
+// C5: every connection has what all have in common: a frozen server holds nobody up for long, and nothing
+// is kept to be sent when nobody waits for it.
+func TestOptionsOfAllConnections(t *testing.T) {
+	usual := nats.GetDefaultOptions()
+	for _, option := range Options() {
 		testkit.Must(t, option(&usual))
 	}
-	o, err := config(t, "nats://a").options("publish")
-	testkit.Must(t, err)
-	testkit.Equal(t, o.FlusherTimeout, usual.FlusherTimeout, "how long a write may take")
-	testkit.Equal(t, o.ReconnectBufSize, usual.ReconnectBufSize, "what is kept to be sent later")
+	for _, what := range []string{"publish", "read", "control"} {
+		o := testkit.Value(config(t, "nats://a").options(what))(t)
+		for name, of := range map[string]func(*nats.Options) any{
+			"how long a write may take":         func(o *nats.Options) any { return o.FlusherTimeout },
+			"what is kept to be sent later":     func(o *nats.Options) any { return o.ReconnectBufSize },
+			"how often the server is asked":     func(o *nats.Options) any { return o.PingInterval },
+			"how many answers may be missing":   func(o *nats.Options) any { return o.MaxPingsOut },
+			"how often it connects":             func(o *nats.Options) any { return o.MaxReconnect },
+			"the pause after a round of errors": func(o *nats.Options) any { return o.CustomReconnectDelayCB(7) },
+		} {
+			testkit.Equal(t, of(&o), of(&usual), "%s: %s", what, name)
+		}
+		testkit.That(t, o.FlusherTimeout == WriteTime && o.ReconnectBufSize < 0 && o.MaxReconnect < 0, "%s: %+v", what, o)
+	}
 }

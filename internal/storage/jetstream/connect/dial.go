@@ -41,9 +41,9 @@ const (
 	// client whose time-outs are those of the SDKs.
 	pingEvery = 2 * time.Second
 	maxPings  = 2
-	// writeTime is how long a write to a socket may take: the client library holds a lock meanwhile, so
+	// WriteTime is how long a write to a socket may take: the client library holds a lock meanwhile, so
 	// that a frozen server would stop all who use the connection.
-	writeTime = 5 * time.Second
+	WriteTime = 5 * time.Second
 	// sayEvery is how often it is said that servers are waited for.
 	sayEvery = 10 * time.Second
 	// connectTime is how long one server may take to answer.
@@ -115,6 +115,22 @@ func hopeless(err error) bool {
 	}, func(one error) bool { return errors.Is(err, one) })
 }
 
+// Options are what every connection of a yard has in common, in tests as well: it finds out within
+// seconds that a server is gone, connects again for ever, and keeps nothing to send it later.
+func Options() []nats.Option {
+	return []nats.Option{
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(maxPings), nats.FlusherTimeout(WriteTime),
+		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
+		// The first round goes to the next server at once; only rounds that found none are apart.
+		nats.CustomReconnectDelay(func(rounds int) time.Duration {
+			return min(time.Duration(rounds)*100*time.Millisecond, maxReconnectWait)
+		}),
+		// What is sent while there is no connection is refused: sent later, it would surprise whoever
+		// has found out meanwhile that it was not.
+		nats.ReconnectBufSize(-1),
+	}
+}
+
 // options are those of one connection.
 func (c Config) options(what string) (nats.Options, error) {
 	o := nats.GetDefaultOptions()
@@ -129,15 +145,6 @@ func (c Config) options(what string) (nats.Options, error) {
 	all := []nats.Option{
 		nats.Name("eventyard " + c.Node + " " + what),
 		nats.Timeout(cmp.Or(c.connectTime, connectTime)),
-		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(maxPings), nats.FlusherTimeout(writeTime),
-		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
-		// The first round goes to the next server at once; only rounds that found none are apart.
-		nats.CustomReconnectDelay(func(rounds int) time.Duration {
-			return min(time.Duration(rounds)*100*time.Millisecond, maxReconnectWait)
-		}),
-		// What is sent while there is no connection is refused: sent later, it would surprise whoever
-		// has found out meanwhile that it was not.
-		nats.ReconnectBufSize(-1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				log.Warn("connection to a NATS server lost", "error", err)
@@ -154,7 +161,7 @@ func (c Config) options(what string) (nats.Options, error) {
 	if err != nil {
 		return o, err
 	}
-	for _, option := range append(all, credentials...) {
+	for _, option := range slices.Concat(Options(), all, credentials) {
 		if err := option(&o); err != nil {
 			return o, err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/entries"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natsstreams"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
@@ -47,7 +48,7 @@ func newServerYard(t *testing.T, servers *natstest.Servers) *serverYard {
 
 func (y *serverYard) dial(t *testing.T, first int) *natsstreams.Storage {
 	t.Helper()
-	o := natsstreams.Options()
+	o := connect.Options()
 	conns := natsstreams.Conns{Publish: y.servers.Dial(t, first, o...), Read: y.servers.Dial(t, first, o...), Control: y.servers.Dial(t, first, o...)}
 	s, err := natsstreams.Open(conns, natsstreams.Config{Yard: y.name, Replicas: y.servers.Replicas})
 	testkit.Must(t, err)

@@ -24,23 +24,10 @@ const (
 	makePause    = 100 * time.Millisecond
 	// lookPatience is how long it is waited to hear whether a stream is there, before it is asked for.
 	lookPatience = 500 * time.Millisecond
-	// writeTime is how long a write to a socket may take.
-	writeTime = 5 * time.Second
 )
 
-// Options are those that the connections of a storage should be made with: it finds out within
-// seconds that one is dead, connects again for ever, and keeps nothing to send it later, when nobody
-// waits for it any more.
-func Options() []nats.Option {
-	return []nats.Option{
-		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
-		nats.ReconnectBufSize(-1), nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
-		nats.FlusherTimeout(writeTime),
-	}
-}
-
-// Conns are the connections of a storage, which may be the same but should not. They stay the
-// caller's, who closes them after the storage.
+// Conns are the connections of a storage, which may be the same but should not. They are made with the
+// options of package connect, stay the caller's, and are closed after the storage.
 type Conns struct{ Publish, Read, Control *nats.Conn }
 
 // Config says whose streams they are.
@@ -93,7 +80,7 @@ func Open(conns Conns, cfg Config) (*Storage, error) {
 
 // Close ends what waits, with streams.ErrClosed, and whatever comes later: only what was handed over
 // and not acknowledged is in doubt. It returns when nothing of the storage runs any more, which a
-// server that takes nothing can delay by writeTime, and may be called again.
+// server that takes nothing can delay by connect.WriteTime, and may be called again.
 func (s *Storage) Close() error {
 	s.end()
 	s.publisher.close()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -44,8 +45,8 @@ func mustPublish(t *testing.T, s *Storage, text string) {
 func TestAConnectionThatTakesNothing(t *testing.T) {
 	servers := natstest.Shared(t, 3)
 	name := yard(t, servers)
-	stuck := servers.DialOnly(t, 0, Options()...)
-	other := servers.Dial(t, 1, Options()...)
+	stuck := servers.DialOnly(t, 0, connect.Options()...)
+	other := servers.Dial(t, 1, connect.Options()...)
 	s := testkit.Value(Open(Conns{stuck, other, other}, Config{Yard: name}))(t)
 	t.Cleanup(func() { testkit.Check(t, s.Close()) })
 	testkit.Must(t, s.Make(t.Context(), "s", streams.Config{}))
@@ -129,7 +130,7 @@ func TestClose(t *testing.T) {
 // A connection that its owner closes is no storage any more.
 func TestTheOwnerClosesItsConnections(t *testing.T) {
 	servers := natstest.Shared(t, 1)
-	conn := servers.Dial(t, 0, Options()...)
+	conn := servers.Dial(t, 0, connect.Options()...)
 	s := testkit.Value(Open(Conns{conn, conn, conn}, Config{Yard: yard(t, servers), Replicas: 1}))(t)
 	t.Cleanup(func() { testkit.Check(t, s.Close()) })
 	conn.Close()

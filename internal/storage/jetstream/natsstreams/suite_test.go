@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/streamstest"
@@ -15,7 +16,7 @@ import (
 func open(t testing.TB, servers *natstest.Servers, first int, yard string) *Storage {
 	t.Helper()
 	conns := Conns{
-		servers.Dial(t, first, Options()...), servers.Dial(t, first, Options()...), servers.Dial(t, first, Options()...),
+		servers.Dial(t, first, connect.Options()...), servers.Dial(t, first, connect.Options()...), servers.Dial(t, first, connect.Options()...),
 	}
 	s, err := Open(conns, Config{Yard: yard, Replicas: servers.Replicas})
 	testkit.Must(t, err)
