@@ -14,6 +14,10 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/placement"
 )
 
+// formats are what this program writes and knows of what nodes share: streams, entries and the requests
+// between nodes. A new form is known in one release and written in the next; docs/internals/nodes.md.
+var formats = cluster.Formats{Writes: 1, Knows: 1}
+
 // shared: other nodes use the yard's storage as well.
 func (y *yard) shared() bool { return y.storage.Wire != nil }
 
@@ -24,7 +28,7 @@ func (y *yard) join(ctx context.Context) (*cluster.Nodes, error) {
 		return cluster.Alone(name), nil
 	}
 	nodes, err := cluster.New(cluster.Config{
-		Store: y.storage.Meta, Wire: y.storage.Wire, ID: name, Version: y.cfg.Version, Log: y.cfg.Log,
+		Store: y.storage.Meta, Wire: y.storage.Wire, ID: name, Version: y.cfg.Version, Formats: formats, Log: y.cfg.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -20,13 +20,18 @@ const (
 )
 
 // Join makes this node one of the yard's: it serves requests, and its entry is written when it
-// returns. Where another process of the same ID lives it gives ErrTaken. After one that crashed it
-// waits for some seconds to be sure. Run, which leaves again, must follow.
+// returns. Where another process of the same ID lives it gives ErrTaken, and ErrVersions where its
+// program and those of others do not go together. After a process that crashed it waits for some seconds
+// to be sure. Run, which leaves again, must follow.
 func (n *Nodes) Join(ctx context.Context) error {
 	if n.alone || n.stop != nil {
 		return nil
 	}
-	if err := n.inherit(ctx); err != nil {
+	dead, err := n.agree(ctx)
+	if err == nil {
+		err = n.inherit(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("join the yard as %q: %w", n.self.ID, err)
 	}
 	stop, err := n.cfg.Wire.Serve(n.self, n.handle)
@@ -34,7 +39,7 @@ func (n *Nodes) Join(ctx context.Context) error {
 		return fmt.Errorf("join the yard as %q: serve other nodes: %w", n.self.ID, err)
 	}
 	if err = n.write(ctx); err == nil {
-		err = n.look(ctx)
+		err = n.enter(ctx, dead)
 	}
 	if err != nil {
 		stop()
@@ -42,6 +47,20 @@ func (n *Nodes) Join(ctx context.Context) error {
 	}
 	n.stop = stop
 	return nil
+}
+
+// enter looks around once others can see this node: of two that join at the same time, and cannot work
+// beside each other, one sees the other.
+func (n *Nodes) enter(ctx context.Context, dead map[Node]presence) error {
+	err := n.disagree(ctx, dead)
+	if err == nil {
+		err = n.note(ctx)
+	}
+	if err != nil {
+		n.leave(ctx)
+		return err
+	}
+	return n.look(ctx)
 }
 
 // inherit finds the entry of an earlier process of this ID, and makes sure that it has ended.
@@ -220,9 +239,23 @@ func (n *Nodes) look(ctx context.Context) error {
 }
 
 func (n *Nodes) observe(ctx context.Context) error {
+	found, err := n.read(ctx)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.roster.observe(time.Now(), found) {
+		n.notifyLocked()
+	}
+	return nil
+}
+
+// read gives the entries of all other nodes, as far as they can be read.
+func (n *Nodes) read(ctx context.Context) (map[Node]presence, error) {
 	entries, err := n.cfg.Store.List(ctx, nodesPrefix)
 	if err != nil {
-		return fmt.Errorf("look at the nodes: %w", err)
+		return nil, fmt.Errorf("look at the nodes: %w", err)
 	}
 	found := make(map[Node]presence, len(entries))
 	for _, e := range entries {
@@ -235,12 +268,7 @@ func (n *Nodes) observe(ctx context.Context) error {
 			found[node] = p
 		}
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.roster.observe(time.Now(), found) {
-		n.notifyLocked()
-	}
-	return nil
+	return found, nil
 }
 
 func (n *Nodes) bury(asked time.Time) {

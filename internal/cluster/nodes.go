@@ -24,8 +24,10 @@ type Config struct {
 	Wire  Wire
 	// ID is this node's; see CheckID. Required.
 	ID string
-	// Version is the program's, for people who look at the nodes.
+	// Version is the program's, for people who look at the nodes, and Formats what it writes and knows of
+	// what nodes share.
 	Version string
+	Formats Formats
 	// Log takes what changes among the nodes; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -68,7 +70,7 @@ func New(cfg Config) (*Nodes, error) {
 		return nil, err
 	}
 	n := newNodes(cfg)
-	n.presence = presence{Incarnation: n.self.Incarnation, Started: n.started, Version: cfg.Version}
+	n.presence = presence{Incarnation: n.self.Incarnation, Started: n.started, Version: cfg.Version, Formats: cfg.Formats}
 	return n, nil
 }
 

@@ -19,6 +19,8 @@ type presence struct {
 	Counter uint64    `json:"counter"`
 	Started time.Time `json:"started"`
 	Version string    `json:"version,omitempty"`
+	// Formats is what the program writes and knows. Programs from before they had numbers say nothing.
+	Formats
 }
 
 func (p presence) encode() []byte {
