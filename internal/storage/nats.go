@@ -50,6 +50,7 @@ type natsNode struct {
 	bodies   *bodies.Store
 	streams  *natsstreams.Storage
 	engine   *logs.Engine
+	clock    connect.Clock
 	stop     context.CancelFunc // of following entries
 	followed sync.WaitGroup
 }
@@ -116,8 +117,32 @@ func (n *natsNode) load(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n.engine = logs.New(logs.Config{Storage: n.streams, Store: n.entries, Replicas: n.cfg.Replicas, Log: n.log})
+	n.clock.Hold(n.report.Skew)
+	n.followed.Go(func() { n.holdClock(following) })
+	n.engine = logs.New(logs.Config{Storage: n.streams, Store: n.entries, Replicas: n.cfg.Replicas, Ahead: n.clock.Ahead, Log: n.log})
 	return nil
+}
+
+// measureEvery is how often this node's clock is compared with the servers'.
+const measureEvery = 30 * time.Second
+
+// holdClock keeps this node's clock close to the servers', until ctx ends. What cannot be measured now
+// stays as it is: clocks do not jump because servers are away.
+func (n *natsNode) holdClock(ctx context.Context) {
+	for held := n.clock.Skew().Held(); sleep.About(ctx, measureEvery) == nil; {
+		skew, err := n.conns.Skew(ctx, n.bodies.Stream())
+		if err != nil {
+			continue
+		}
+		n.clock.Hold(skew)
+		was := held
+		switch held = skew.Held(); {
+		case held && !was:
+			n.log.Warn(skew.String() + "; times of events are corrected, retries, expiry and tokens are not")
+		case was && !held:
+			n.log.Info("the clock of this node is right again")
+		}
+	}
 }
 
 // sayEvery is how often it is said that the servers are waited for.

@@ -20,7 +20,7 @@ type Servers struct {
 	Known []Server
 	// Addresses are those that the node would connect to.
 	Addresses []string
-	// Warnings are what the check at the start found.
+	// Warnings are what the check at the start found, and a clock that has gone wrong since.
 	Warnings []string
 	// Streams is how the servers keep the streams; Err is why that could not be found out.
 	Streams Streams
@@ -44,7 +44,10 @@ type (
 
 // servers asks for the streams, and waits for that for some seconds. Any number of goroutines may ask.
 func (n *natsNode) servers(ctx context.Context) Servers {
-	s := Servers{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas, Warnings: n.report.Warnings}
+	s := Servers{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas, Warnings: slices.Clone(n.report.Warnings)}
+	if now := n.clock.Skew(); now.Held() && !n.report.Skew.Held() { // else it is among the warnings
+		s.Warnings = append(s.Warnings, now.String())
+	}
 	for _, found := range n.report.Servers {
 		s.Known = append(s.Known, Server{Server: found})
 	}

@@ -83,7 +83,7 @@ func (s *Store) get(ctx context.Context, which map[string]any) (message []byte, 
 		return nil, err
 	}
 	err = s.persist(ctx, func(ctx context.Context) error {
-		answer, err := ask(ctx, s.reads, "$JS.API.DIRECT.GET."+s.stream(), query)
+		answer, err := ask(ctx, s.reads, "$JS.API.DIRECT.GET."+s.Stream(), query)
 		if err != nil {
 			return err
 		}

@@ -69,17 +69,17 @@ func (s *Store) Load(ctx context.Context) error {
 	}
 	have, err := provide.Stream(ctx, js, s.streamConfig())
 	if err != nil {
-		return fmt.Errorf("load bodies: stream %s: %w", s.stream(), outOfReach(ctx, err))
+		return fmt.Errorf("load bodies: stream %s: %w", s.Stream(), outOfReach(ctx, err))
 	}
 	if !have.AllowDirect || have.MaxAge != 0 || have.MaxMsgsPerSubject > 0 {
-		return fmt.Errorf("load bodies: stream %s is not as bodies need it: direct reads, no maximum age, any number of messages per subject", s.stream())
+		return fmt.Errorf("load bodies: stream %s is not as bodies need it: direct reads, no maximum age, any number of messages per subject", s.Stream())
 	}
 	return nil
 }
 
 func (s *Store) streamConfig() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Name: s.stream(), Subjects: []string{s.subjects(">")},
+		Name: s.Stream(), Subjects: []string{s.subjects(">")},
 		Description: "bodies of blobs of Eventyard: do not write, delete or purge",
 		Storage:     jetstream.FileStorage, Replicas: s.cfg.Replicas,
 		Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, MaxBytes: cmp.Or(s.cfg.MaxBytes, -1),
@@ -94,7 +94,8 @@ func outOfReach(ctx context.Context, err error) error {
 	return err
 }
 
-func (s *Store) stream() string { return "Y_" + s.cfg.Yard + "_b" }
+// Stream is the name that the stream of all bodies has at the servers.
+func (s *Store) Stream() string { return "Y_" + s.cfg.Yard + "_b" }
 
 // subjects are those of the stream, by their ends.
 func (s *Store) subjects(end string) string { return "y." + s.cfg.Yard + ".b." + end }
@@ -174,7 +175,7 @@ func (s *Store) call(ctx context.Context, conn *nats.Conn, api string, request, 
 		return err
 	}
 	return s.persist(ctx, func(ctx context.Context) error {
-		got, err := ask(ctx, conn, "$JS.API."+api+"."+s.stream(), data)
+		got, err := ask(ctx, conn, "$JS.API."+api+"."+s.Stream(), data)
 		if err != nil {
 			return err
 		}

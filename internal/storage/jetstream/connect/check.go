@@ -122,13 +122,17 @@ func (r *Report) probe(ctx context.Context, conn *nats.Conn, cfg Config) error {
 		return err
 	}
 	name := "Y_" + cfg.Yard + "_check_" + rand.Text()[:8]
-	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+	asked := time.Now()
+	made, err := js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: name, Subjects: []string{"y." + cfg.Yard + ".check." + name}, Description: "a node of Eventyard looks whether it can start",
 		Storage: jetstream.MemoryStorage, Replicas: cfg.Replicas, MaxBytes: 1 << 10, MaxAge: time.Minute,
 	})
 	var refused jetstream.JetStreamError
 	switch {
 	case err == nil:
+		if shown := made.CachedInfo().TimeStamp; !shown.IsZero() {
+			r.Skew = skewOf(asked, time.Now(), shown)
+		}
 		if err := js.DeleteStream(ctx, name); err != nil {
 			return fmt.Errorf("%w: delete stream %s: %w", ErrUnavailable, name, err)
 		}

@@ -34,6 +34,8 @@ type Report struct {
 	NoJetStream string
 	// NoReplicas is why a stream cannot have the replicas that were asked for; empty where it can.
 	NoReplicas string
+	// Skew is that of this node's clock.
+	Skew Skew
 	// Problems are sentences: what has to be another before a yard starts, with the line to write.
 	// Warnings are for each start.
 	Problems, Warnings []string
@@ -76,6 +78,12 @@ func (r Report) judge(want Settings) (problems []problem, warnings []string) {
 	}
 	if r.NoReplicas != "" {
 		problems = append(problems, problem{text: fmt.Sprintf("%d replicas cannot be kept (%s): start that many servers as one cluster, or use replicas=1", want.Replicas, r.NoReplicas)})
+	}
+	switch {
+	case r.Skew.beyond(maxSkew) != 0:
+		problems = append(problems, problem{text: r.Skew.String() + ": have all machines follow the same time, as with chrony or systemd-timesyncd"})
+	case r.Skew.Held():
+		warnings = append(warnings, r.Skew.String()+": times of events are corrected to a second, and retries, expiry and tokens are not")
 	}
 	if unknown > 0 {
 		warnings = append(warnings, "it could not be found out whether the NATS servers sync before they acknowledge: "+

@@ -44,6 +44,9 @@ type Config struct {
 	// TendInterval is the pause between two looks for what is due to be marked or removed; zero means
 	// ten seconds.
 	TendInterval time.Duration
+	// Ahead is how far the clock that all nodes go by is ahead of this one's; nil means that it is the
+	// same. It may be called at any time, and does not block.
+	Ahead func() time.Duration
 	// Log is where the engine writes what it carries on from; nil means slog.Default().
 	Log *slog.Logger
 
@@ -57,6 +60,9 @@ func (cfg Config) withDefaults() Config {
 	cfg.Replicas = cmp.Or(cfg.Replicas, 3)
 	cfg.CacheBytes = cmp.Or(cfg.CacheBytes, 64<<20)
 	cfg.TendInterval = cmp.Or(cfg.TendInterval, 10*time.Second)
+	if cfg.Ahead == nil {
+		cfg.Ahead = func() time.Duration { return 0 }
+	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	cfg.idle = cmp.Or(cfg.idle, time.Minute)
 	cfg.indexFrames = cmp.Or(cfg.indexFrames, 1024)
@@ -98,6 +104,10 @@ func New(cfg Config) *Engine {
 		holds: holds.NewLooker(cfg.Store, holds.Trimmed), due: make(chan struct{}, 1), logs: map[string]*log{}, streams: map[string]*stream{},
 	}
 }
+
+// stamp is a time of this node's clock as all nodes have it, in milliseconds: what is stored, and what is
+// compared with that.
+func (e *Engine) stamp(now time.Time) int64 { return now.Add(e.cfg.Ahead()).UnixMilli() }
 
 // start runs something that ends with the engine's life, and is waited for.
 func (e *Engine) start(do func(context.Context)) {

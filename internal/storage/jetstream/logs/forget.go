@@ -26,7 +26,7 @@ const (
 // their names.
 func (e *Engine) Removed(ctx context.Context) (names []string, err error) {
 	err = e.eachRemoved(ctx, func(r removal) error {
-		if r.age(time.Now()) >= removalHeard {
+		if r.age(e.stamp(time.Now())) >= removalHeard {
 			names = append(names, r.name)
 		}
 		return nil
@@ -41,12 +41,12 @@ type removal struct {
 	revision meta.Revision
 }
 
-// age is how long ago the log was removed; zero where the entry does not say.
-func (r removal) age(now time.Time) time.Duration {
+// age is how long before a time, in milliseconds, the log was removed; zero where the entry does not say.
+func (r removal) age(nowMS int64) time.Duration {
 	if r.removedMS == 0 {
 		return 0
 	}
-	return now.Sub(time.UnixMilli(r.removedMS))
+	return time.Duration(nowMS-r.removedMS) * time.Millisecond
 }
 
 func (e *Engine) eachRemoved(ctx context.Context, do func(removal) error) error {
@@ -76,9 +76,9 @@ func (e *Engine) forget(ctx context.Context) error {
 		var err error
 		switch {
 		case r.removedMS == 0: // of a version that did not say when
-			r.removedMS = time.Now().UnixMilli()
+			r.removedMS = e.stamp(time.Now())
 			_, err = e.cfg.Store.CompareAndSet(ctx, keyPrefix+r.name, r.revision, r.encode())
-		case r.age(time.Now()) >= removalKept:
+		case r.age(e.stamp(time.Now())) >= removalKept:
 			var left bool
 			if left, err = e.left(ctx, r.name, r.definition); err == nil && !left {
 				err = e.cfg.Store.Delete(ctx, keyPrefix+r.name, r.revision)

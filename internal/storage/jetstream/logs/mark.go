@@ -69,7 +69,7 @@ func (s *stream) marksLocked(now time.Time, change func(*frames.PartitionState))
 			states = append(states, state)
 		}
 	}
-	h := frames.Header{Writer: s.e.process, Time: now.UnixMilli()}
+	h := frames.Header{Writer: s.e.process, Time: s.e.stamp(now)}
 	for _, part := range frames.NewMarks(s.line.at, states, markPartBytes) {
 		messages = append(messages, frames.AppendMark(nil, h, part))
 	}

@@ -98,3 +98,29 @@ func TestAMarkThatComesLate(t *testing.T) {
 		testkit.Slices(t, readAll(t, late, eventlog.Since(want.LastTime)), []string{"199"})
 	})
 }
+
+// C5: a node whose clock is wrong gives events the times of the clock that all nodes go by, and removes
+// what is too old by that one.
+func TestAClockThatIsWrong(t *testing.T) {
+	for _, ahead := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
+		t.Run(fmt.Sprint("others are ahead by ", ahead), func(t *testing.T) {
+			inYard(t, model.Faults{}, small, func(t *testing.T, y *yard) {
+				y.cfg.Ahead = func() time.Duration { return ahead }
+				e := y.open(t, "a")
+				testkit.Run(t, e.Run)
+				p := handle(t, e, eventlog.Shape{Partitions: 1, Retention: eventlog.Retention{Age: time.Hour}}, 0)
+				for range 50 {
+					mustAppend(t, p, "x")
+					time.Sleep(time.Second)
+				}
+				newest := testkit.Value(p.Bounds(t.Context()))(t).LastTime
+				off := newest.Sub(time.Now().Add(ahead))
+				testkit.That(t, off.Abs() < time.Minute, "the newest event is off by %v", off)
+				time.Sleep(30 * time.Minute)
+				testkit.Equal(t, len(readAll(t, p, eventlog.Earliest())), 50, "events that are left after half an hour")
+				time.Sleep(time.Hour)
+				testkit.Equal(t, len(readAll(t, p, eventlog.Earliest())), 0, "events that are left after the hour")
+			})
+		})
+	}
+}

@@ -163,7 +163,7 @@ func (p *partition) Sealed(ctx context.Context) (eventlog.Bounds, error) {
 			return false, part.ended
 		}
 		h := frames.Header{Writer: part.s.e.process} // no fence of epoch 0 ever holds
-		h.Base, h.Time = part.fold.Stamp(part.s.line.at, time.Now().UnixMilli())
+		h.Base, h.Time = part.fold.Stamp(part.s.line.at, part.s.e.stamp(time.Now()))
 		barrier = frames.AppendFence(nil, h)
 		return true, nil
 	})

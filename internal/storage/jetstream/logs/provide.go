@@ -154,7 +154,7 @@ func (e *Engine) remove(ctx context.Context, name string) error {
 		}
 		if d.state != isRemoved {
 			gone := d
-			gone.state, gone.removedMS = isRemoved, time.Now().UnixMilli()
+			gone.state, gone.removedMS = isRemoved, e.stamp(time.Now())
 			revision, err = e.cfg.Store.CompareAndSet(ctx, keyPrefix+name, revision, gone.encode())
 			if errors.Is(err, meta.ErrConflict) {
 				continue

@@ -145,7 +145,7 @@ func (p *part) newHead(ctx context.Context, now time.Time) (frames.Head, error) 
 	state := p.fold.State()
 	r := rule{trim: min(p.allowed, state.Next), maxBytes: retention.Bytes, bytes: state.Bytes}
 	if retention.Age > 0 {
-		r.before = now.Add(-retention.Age).UnixMilli()
+		r.before = p.s.e.stamp(now.Add(-retention.Age))
 	}
 	head := p.index.head(r)
 	oldest, indexed := p.index.first()

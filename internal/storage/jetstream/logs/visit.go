@@ -196,7 +196,7 @@ func (e *Engine) isDue(ctx context.Context, v *visit, name string, keep eventlog
 	}
 	var oldest time.Time // of a message that cannot be read nothing is known
 	if h, err := frames.DecodeHeader(part.Messages[0].Data); err == nil {
-		oldest = time.UnixMilli(h.Time)
+		oldest = time.UnixMilli(h.Time).Add(-e.cfg.Ahead()) // by this node's clock
 	}
 	v.due = dueAt(oldest, state.Bytes, keep)
 	return !time.Now().Before(v.due), nil

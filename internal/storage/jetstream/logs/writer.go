@@ -175,7 +175,7 @@ func (w *writer) overdue(now time.Time) time.Duration {
 func (w *writer) take(now time.Time, out *outbox) {
 	w.collect()
 	for _, f := range w.actions.Frames {
-		ms := now.UnixMilli()
+		ms := w.p.s.e.stamp(now)
 		if imported := importTime(f.Batches); imported != 0 {
 			ms = imported
 		}
@@ -184,7 +184,7 @@ func (w *writer) take(now time.Time, out *outbox) {
 		out.messages = append(out.messages, &sent{subject: w.p.subject, message: message, w: w, id: f.ID})
 	}
 	for _, f := range w.fences {
-		f.Header.Base, f.Header.Time = w.p.fold.Stamp(w.p.s.line.at, now.UnixMilli())
+		f.Header.Base, f.Header.Time = w.p.fold.Stamp(w.p.s.line.at, w.p.s.e.stamp(now))
 		w.epoch = f.Header.Epoch
 		out.messages = append(out.messages, &sent{subject: w.p.subject, message: frames.AppendFence(nil, f.Header), w: w, id: f.ID, fence: true})
 	}
