@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	v1 "github.com/eventyard/eventyard/internal/api/v1"
@@ -34,17 +33,6 @@ func (y *yard) join(ctx context.Context) (*cluster.Nodes, error) {
 		return nil, err
 	}
 	return nodes, nodes.Join(ctx)
-}
-
-// ready says why clients are better served by another node: the storage has confirmed nothing for so
-// long that this one may not use what it holds alone. Each node writes its entry every few seconds, so
-// nothing is asked here; a lost leader is replaced sooner, and does not count.
-func (y *yard) ready() error {
-	if y.nodes.MayAct() {
-		return nil
-	}
-	return fmt.Errorf("the NATS servers have confirmed nothing since %s: most of them have to run and reach each other, and this node has to reach one of those",
-		y.nodes.Confirmed().UTC().Format(time.RFC3339))
 }
 
 // gridServices are delivery and dead letters as listeners ask them, whichever node has what is asked

@@ -58,6 +58,7 @@ type yard struct {
 	registry *prometheus.Registry
 	storage  *storage.Storage
 	nodes    *cluster.Nodes
+	trial    *trial
 
 	quota    *quota.Meter // of all that is published
 	broker   *broker.Broker
@@ -104,6 +105,7 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 	if y.nodes, err = y.join(ctx); err != nil {
 		return nil, err
 	}
+	y.trial = newTrial(y.storage.Writable)
 	if err := y.openHubs(ctx); err != nil {
 		return nil, err
 	}
@@ -301,6 +303,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 	return []service.Part{
 		{Name: "engine", Run: y.storage.Log.Run},
 		{Name: "nodes", Run: y.nodes.Run},
+		{Name: "trial writes", Run: y.trial.run},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "access", Run: y.access.Run},
 		{Name: "blobs", Run: y.blobs.Run},

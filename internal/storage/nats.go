@@ -83,7 +83,7 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config) (_ *St
 		return nil, err
 	}
 	return Share(ctx, Parts{
-		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Servers: n.servers,
+		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Writable: n.writable, Servers: n.servers,
 		Engine: "nats", Local: n.report.Local, Close: n.close,
 	}, cfg)
 }
@@ -120,6 +120,18 @@ func (n *natsNode) load(ctx context.Context) (err error) {
 	n.clock.Hold(n.report.Skew)
 	n.followed.Go(func() { n.holdClock(following) })
 	n.engine = logs.New(logs.Config{Storage: n.streams, Store: n.entries, Replicas: n.cfg.Replicas, Ahead: n.clock.Ahead, Log: n.log})
+	return nil
+}
+
+// writable finds out whether entries can be written, by a barrier in each of their streams, and whether
+// logs can as far as somebody has tried.
+func (n *natsNode) writable(ctx context.Context) error {
+	if err := n.entries.Fresh(ctx, ""); err != nil {
+		return fmt.Errorf("write entries: %w", err)
+	}
+	if err := n.engine.Writable(ctx); err != nil {
+		return fmt.Errorf("write logs: %w", err)
+	}
 	return nil
 }
 

@@ -41,6 +41,10 @@ type Parts struct {
 	Bodies Bodies
 	// Wire carries what nodes ask each other; nil: they ask nothing.
 	Wire cluster.Wire
+	// Writable stores something that means nothing, wherever entries are kept, and says why that, or
+	// appending to logs, fails; nil: nothing can fail for lack of servers. It blocks until ctx ends at
+	// most, and costs a small message for each stream of entries.
+	Writable func(context.Context) error
 	// Servers finds out how the servers are that keep it; nil: there is nothing to find out.
 	Servers func(context.Context) Servers
 	// Engine is what clients are told of it.
@@ -85,7 +89,7 @@ func Share(ctx context.Context, parts Parts, cfg Config) (*Storage, error) {
 		end = func() error { return nil }
 	}
 	return &Storage{
-		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Servers: parts.Servers, Keys: keys, Engine: parts.Engine, Local: parts.Local, close: end,
+		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Writable: parts.Writable, Servers: parts.Servers, Keys: keys, Engine: parts.Engine, Local: parts.Local, close: end,
 	}, nil
 }
 

@@ -78,6 +78,9 @@ type Storage struct {
 	Bodies Bodies
 	// Wire carries what nodes that share the storage ask each other; nil where there is one alone.
 	Wire cluster.Wire
+	// Writable finds out whether the servers that keep it take writes; nil where there are none. It
+	// blocks until ctx ends at most.
+	Writable func(context.Context) error
 	// Servers finds out how the servers are that keep it; nil where there are none.
 	Servers func(context.Context) Servers
 	// Keys seal what else is secret in the folder; nil where they could not be made for want of

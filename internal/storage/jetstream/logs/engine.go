@@ -81,6 +81,7 @@ type Engine struct {
 	started sync.WaitGroup
 	removed sync.Map      // the names of logs that were removed
 	due     chan struct{} // has room for one: a mark is due
+	outcome outcome
 
 	mu sync.Mutex
 	// All guarded by mu.

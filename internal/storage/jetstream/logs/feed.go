@@ -126,6 +126,7 @@ func (s *stream) send(out outbox) {
 
 func (s *stream) publish(m *sent) {
 	s.e.cfg.Storage.Publish(s.name, m.subject, m.message, func(seq streams.Seq, err error) {
+		s.e.outcome.note(s.name, err)
 		s.mu.Lock()
 		s.acks = append(s.acks, ack{m, seq, err})
 		s.mu.Unlock()
