@@ -152,6 +152,30 @@ func TestANodeThatIsCutOffLosesItsShards(t *testing.T) {
 	})
 }
 
+// C5: how long the shards of a lost node rest: a lease, counted from the last time that it was seen to be
+// renewed, and the round in which others look. docs/guides/cluster.md says so.
+func TestHowLongShardsRest(t *testing.T) {
+	const bound = defaultLease + 5*time.Second
+	var longest time.Duration
+	for i := range 6 { // at any time between two renewals
+		synctest.Test(t, func(t *testing.T) {
+			y := newYard(t)
+			a, b := y.node("a"), y.node("b")
+			y.wantShare(2*time.Minute+time.Duration(i)*600*time.Millisecond, a, b)
+			a.cut.Store(true)
+			lost := time.Now()
+			for len(b.Held()) < shards.Count && time.Since(lost) < time.Minute {
+				time.Sleep(50 * time.Millisecond)
+			}
+			longest = max(longest, time.Since(lost))
+			a.stop()
+			b.stop()
+		})
+	}
+	t.Logf("the shards of a lost node rested for %v at most", longest)
+	testkit.That(t, longest <= bound, "shards rested for %v, longer than %v", longest, bound)
+}
+
 // A part that fails is reported, and holds up nothing. Parts end in the reverse of their order.
 func TestPartsEndInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -243,6 +243,32 @@ func TestTheSlotOfADeadNodeIsTaken(t *testing.T) {
 	}
 }
 
+// H7, C5: who waits for the slot of a node that does not answer has it at the moment that the node is seen
+// dead, whatever it was doing then. That is at most DeadAfter after the node's last write, and a look.
+func TestTheSlotOfADeadNodeIsTakenAtOnce(t *testing.T) {
+	for i := range 8 { // at any time between two requests to evict
+		synctest.Test(t, func(t *testing.T) {
+			f := newFederation(t, 2)
+			m, other := f.members[0], f.members[1]
+			mustReceive(t, m.Broker, DefaultGroup, "first", new(int64(7)))
+			thaw := m.freeze()
+			lost := time.Now()
+			time.Sleep(time.Duration(i) * 400 * time.Millisecond)
+			dead := make(chan time.Time, 1)
+			go func() {
+				testkit.Check(t, other.nodes.AwaitDeath(t.Context(), m.nodes.Self(), 0))
+				dead <- time.Now()
+			}()
+			mustReceive(t, other.Broker, DefaultGroup, "second", new(int64(8)))
+			taken, seen := time.Now(), <-dead
+			testkit.Equal(t, taken.Sub(seen), 0, "time between the node's death and the slot's being taken")
+			const bound = cluster.DeadAfter + 2*cluster.LookInterval
+			testkit.That(t, taken.Sub(lost) <= bound, "it took %v", taken.Sub(lost))
+			thaw(func() {})
+		})
+	}
+}
+
 // C4: a receiver without epoch whose node was dead takes its slot again, or is told who has it.
 func TestReceiversWithoutEpochComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -311,7 +311,7 @@ func (s *sharing) evictAt(ctx context.Context, evicted <-chan struct{}, node clu
 		if holders = remaining(holders, s.gone); len(holders) == 0 {
 			return nil
 		}
-		if _, err := s.ask(ctx, node, subjectEvict, holders); err == nil {
+		if s.askUnless(ctx, changed, node, holders) == nil {
 			return nil
 		}
 		pause.Reset(evictPause)
@@ -324,6 +324,24 @@ func (s *sharing) evictAt(ctx context.Context, evicted <-chan struct{}, node clu
 			return fmt.Errorf("wait for node %q to let go of the slot: %w", node.ID, context.Cause(ctx))
 		}
 	}
+}
+
+// askUnless asks a node to evict, and stops waiting when something has changed among the nodes: one that
+// is frozen does not answer, and is seen dead while it is waited for.
+func (s *sharing) askUnless(ctx context.Context, changed <-chan struct{}, node cluster.Node, holders []holder) error {
+	ctx, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer stop()
+	watching.Go(func() {
+		select {
+		case <-changed:
+			stop()
+		case <-ctx.Done():
+		}
+	})
+	_, err := s.ask(ctx, node, subjectEvict, holders)
+	return err
 }
 
 // disconnect evicts all who have an epoch, in favour of nobody.
