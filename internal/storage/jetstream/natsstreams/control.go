@@ -43,14 +43,9 @@ func (s *Storage) makeSoon(ctx context.Context, want jetstream.StreamConfig) err
 	}
 }
 
-// make looks whether the stream is there, which any stream's leader can answer, and asks for it where
-// it is not. Where another node is making it right now, the question may get no answer at all: the
-// leader of all servers knows of the stream and leaves the answer to the stream's own leader, which has
-// not heard of it yet and leaves it to the other. So the answer is not waited for as long as others
-// are. The request itself is answered to all who make it with the same settings.
 func (s *Storage) make(ctx context.Context, want jetstream.StreamConfig) error {
-	have, err := s.look(ctx, want.Name)
-	if errors.Is(err, streams.ErrNoStream) || errors.Is(err, errNoLook) {
+	have, err := s.info(ctx, want.Name)
+	if errors.Is(err, streams.ErrNoStream) {
 		err = s.call(ctx, "STREAM.CREATE."+want.Name, want, &have)
 		if refusal, is := errors.AsType[*answers.Refusal](err); is && refusal.Code == answers.CodeNameInUse {
 			have, err = s.info(ctx, want.Name) // another node was faster, with other settings
@@ -126,7 +121,7 @@ func (s *Storage) Names(ctx context.Context) (found []string, err error) {
 			Total   int      `json:"total"`
 			Streams []string `json:"streams"`
 		}
-		err := s.call(ctx, "STREAM.NAMES", map[string]any{"offset": offset, "subject": s.names.all()}, &page)
+		err := s.ask(ctx, "STREAM.NAMES", map[string]any{"offset": offset, "subject": s.names.all()}, &page)
 		if err != nil {
 			return nil, fmt.Errorf("list streams: %w", err)
 		}
@@ -167,7 +162,7 @@ func (s *Storage) last(ctx context.Context, stream, subject string) (streams.Mes
 			Data    []byte `json:"data"`
 		} `json:"message"`
 	}
-	err := s.call(ctx, "STREAM.MSG.GET."+s.names.stream(stream), map[string]string{"last_by_subj": prefix + subject}, &got)
+	err := s.ask(ctx, "STREAM.MSG.GET."+s.names.stream(stream), map[string]string{"last_by_subj": prefix + subject}, &got)
 	if err != nil {
 		return streams.Message{}, err
 	}
@@ -196,18 +191,8 @@ func (s *Storage) State(ctx context.Context, stream string) (streams.State, erro
 	return state, nil
 }
 
-// errNoLook is why look has ended without an answer.
-var errNoLook = fmt.Errorf("%w whether the stream is there", streams.ErrUnavailable)
-
-// look is info with little patience.
-func (s *Storage) look(ctx context.Context, name string) (jetstream.StreamInfo, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lookPatience, errNoLook)
-	defer cancel()
-	return s.info(ctx, name)
-}
-
 func (s *Storage) info(ctx context.Context, name string) (have jetstream.StreamInfo, err error) {
-	return have, s.call(ctx, "STREAM.INFO."+name, nil, &have)
+	return have, s.ask(ctx, "STREAM.INFO."+name, nil, &have)
 }
 
 // Purge is streams.Storage's. A server that is asked to purge beyond the end moves the end there, so
@@ -232,6 +217,28 @@ func (s *Storage) Purge(ctx context.Context, stream, subject string, below strea
 		return fmt.Errorf("purge stream %s below %d: %w", stream, below, err)
 	}
 	return nil
+}
+
+// askWaits is how long a question waits for its answer before it is asked again. The last one has
+// callPatience, so that servers that are slow are heard too.
+var askWaits = []time.Duration{300 * time.Millisecond, time.Second}
+
+// errUnanswered is why a question is asked again.
+var errUnanswered = fmt.Errorf("%w yet", streams.ErrUnavailable)
+
+// ask is call for questions, which change nothing and so may be asked again. Some get no answer at all:
+// servers leave it to the leader of a stream, and that server may not know yet that it leads, or, where
+// another node is making the stream right now, that there is one.
+func (s *Storage) ask(caller context.Context, subject string, ask, answer any) error {
+	for _, wait := range askWaits {
+		ctx, cancel := context.WithTimeoutCause(caller, wait, errUnanswered)
+		err := s.call(ctx, subject, ask, answer)
+		cancel()
+		if !errors.Is(err, errUnanswered) {
+			return err
+		}
+	}
+	return s.call(caller, subject, ask, answer)
 }
 
 // call asks JetStream for something. Its errors are those of the contract; others are for a person,

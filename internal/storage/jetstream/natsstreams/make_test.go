@@ -1,8 +1,8 @@
 package natsstreams
 
 import (
+	"context"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -12,16 +12,24 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// C1: a stream is made although the servers leave a request unanswered, as they do while they choose
-// its leader, or while another node is making it. The servers are a double, on a server without
+// C1: a request that the servers leave unanswered, as they do while they choose a stream's leader, or
+// while another node is making the stream, is made again. The servers are a double, on a server without
 // JetStream.
-func TestAStreamIsMadeThoughARequestIsNotAnswered(t *testing.T) {
+func TestWhatIsNotAnsweredIsAskedAgain(t *testing.T) {
 	tests := map[string]struct {
-		answersInfo bool
-		ignores     int32 // how many requests for the stream are not answered
+		ignores string // the first request whose subject has it is not answered
+		call    func(context.Context, *Storage) error
 	}{
-		"the first one for the stream":         {answersInfo: true, ignores: 1},
-		"that which asks whether one is there": {},
+		"the request for a stream": {".CREATE.", makeStream},
+		"whether there is one":     {".INFO.", makeStream},
+		"its last message": {".MSG.GET.", func(ctx context.Context, s *Storage) error {
+			_, err := s.Last(ctx, "s", "")
+			return err
+		}},
+		"the names of all": {".NAMES", func(ctx context.Context, s *Storage) error {
+			_, err := s.Names(ctx)
+			return err
+		}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -31,18 +39,24 @@ func TestAStreamIsMadeThoughARequestIsNotAnswered(t *testing.T) {
 			t.Cleanup(conn.Close)
 			s := testkit.Value(Open(Conns{conn, conn, conn}, Config{Yard: "test"}))(t)
 			t.Cleanup(func() { testkit.Check(t, s.Close()) })
-			var asked atomic.Int32
-			testkit.Value(conn.Subscribe("$JS.API.STREAM.*.*", func(m *nats.Msg) {
+			ignored := false // of the one goroutine that a subscription has
+			testkit.Value(conn.Subscribe("$JS.API.>", func(m *nats.Msg) {
 				switch {
-				case strings.Contains(m.Subject, ".INFO."):
-					if tt.answersInfo {
-						testkit.Check(t, m.Respond([]byte(`{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`)))
-					}
-				case asked.Add(1) > tt.ignores:
+				case !ignored && strings.Contains(m.Subject, tt.ignores):
+					ignored = true
+				case strings.Contains(m.Subject, ".CREATE."):
 					testkit.Check(t, m.Respond([]byte(`{"config":`+string(m.Data)+`}`)))
+				case strings.Contains(m.Subject, ".INFO."):
+					testkit.Check(t, m.Respond([]byte(`{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`)))
+				case strings.Contains(m.Subject, ".NAMES"):
+					testkit.Check(t, m.Respond([]byte(`{}`)))
+				default:
+					testkit.Check(t, m.Respond([]byte(`{"message":{"seq":1,"subject":"y.test.l.s.0"}}`)))
 				}
 			}))(t)
-			testkit.Must(t, s.Make(t.Context(), "s", streams.Config{}))
+			testkit.Must(t, tt.call(t.Context(), s))
 		})
 	}
 }
+
+func makeStream(ctx context.Context, s *Storage) error { return s.Make(ctx, "s", streams.Config{}) }

@@ -22,8 +22,6 @@ const (
 	// where the first vote fails. makePause is the pause before it is asked for again.
 	makePatience = 15 * time.Second
 	makePause    = 100 * time.Millisecond
-	// lookPatience is how long it is waited to hear whether a stream is there, before it is asked for.
-	lookPatience = 500 * time.Millisecond
 )
 
 // Conns are the connections of a storage, which may be the same but should not. They are made with the
