@@ -89,7 +89,7 @@ func (g *guarded) await(ready func() bool) error {
 		if ready() {
 			return true, nil
 		}
-		if _, err := os.Stat(filepath.Join(g.dir, "ended")); err == nil {
+		if g.hasEnded() {
 			return false, errors.New("it has ended")
 		}
 		return false, nil
@@ -98,6 +98,12 @@ func (g *guarded) await(ready func() bool) error {
 		return fmt.Errorf("%w\n%s", err, Tail(g.log(), 4000))
 	}
 	return nil
+}
+
+// hasEnded tells whether the program has ended, by itself or not.
+func (g *guarded) hasEnded() bool {
+	_, err := os.Stat(filepath.Join(g.dir, "ended"))
+	return err == nil
 }
 
 // log is what the program has written.

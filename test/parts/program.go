@@ -83,6 +83,9 @@ func (p *Program) Thaw() error {
 	return thaw(pid)
 }
 
+// Died tells whether the program has ended although nobody ended it.
+func (p *Program) Died() bool { return p.process != nil && p.process.hasEnded() }
+
 // Printed is what the program has printed since its last start.
 func (p *Program) Printed() string {
 	return (&guarded{dir: p.dir}).log()
