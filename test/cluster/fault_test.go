@@ -56,13 +56,13 @@ func cutServer(i int, d time.Duration) fault {
 
 func killNode(i int) fault {
 	return fault{name: fmt.Sprintf("node %d was killed", i), lasts: time.Second,
-		begin: func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].program.End("KILL")) },
+		begin: func(t testing.TB, y *yard) { y.nodes[i].end(t, "KILL") },
 		end:   func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].start()) }}
 }
 
 func restartNode(i int) fault {
 	return fault{name: fmt.Sprintf("node %d was restarted", i), lasts: 0,
-		begin: func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].program.End("TERM")) },
+		begin: func(t testing.TB, y *yard) { y.nodes[i].end(t, "TERM") },
 		end:   func(t testing.TB, y *yard) { testkit.Must(t, y.nodes[i].start()) }}
 }
 
@@ -131,7 +131,7 @@ func (y *yard) complete(t testing.TB) {
 	conn := testkit.Value(nats.Connect(strings.TrimSuffix(y.servers.URL(), "/"), nats.Timeout(tryTime)))(t)
 	defer conn.Close()
 	js := testkit.Value(jetstream.New(conn))(t)
-	testkit.Eventually(t, "the servers do not have all data", func() bool {
+	eventually(t, "the servers do not have all data", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		list := js.ListStreams(ctx)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,9 +28,11 @@ func (y *yard) handle(t testing.TB, hub string) *function {
 	t.Helper()
 	f := &function{yard: y, name: hub + "-function", handled: map[string]bool{}}
 	url, retries, delay := y.serve(t, f), admin.Retries(1000), "500ms"
-	testkit.Value(y.nodes[0].admin(t).CreateFunction(t.Context(), admin.FunctionRequest{
-		Name: f.name, Hub: hub, Endpoint: &url, Retries: &retries, RetryDelay: &delay,
-	}))(t)
+	client := y.nodes[0].admin(t)
+	manage(t, "create the function", func(ctx context.Context) error {
+		_, err := client.CreateFunction(ctx, admin.FunctionRequest{Name: f.name, Hub: hub, Endpoint: &url, Retries: &retries, RetryDelay: &delay})
+		return err
+	})
 	return f
 }
 
@@ -54,20 +57,25 @@ func (f *function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // finds nothing in poison.
 func (f *function) judge(t testing.TB, records []*record) {
 	t.Helper()
-	testkit.Eventually(t, "the function does not handle all that was acknowledged", func() bool { return f.missing(records) == "" })
+	eventually(t, "the function does not handle all that was acknowledged", func() bool { return f.missing(records) == "" })
 	for _, n := range f.yard.nodes {
 		client := n.admin(t)
 		var now admin.Function
-		testkit.Eventually(t, "the function has events left", func() (done bool) {
+		eventually(t, "the function has events left, says "+n.name, func() (done bool) {
 			var err error
 			now, err = client.Function(t.Context(), f.name)
 			return err == nil && now.Lag != nil && *now.Lag == 0
 		})
 		testkit.Equal(t, now.State, "running", "state of the function at "+n.name)
-		poison, err := client.Poison(t.Context(), now.Poison, admin.PoisonQuery{Max: 10})
-		if problem := new(admin.Problem); !errors.As(err, &problem) || problem.Status != http.StatusNotFound { // the hub is made for the first poison event
-			testkit.Check(t, err)
-		}
+		var poison []admin.PoisonEvent
+		manage(t, "list poison events", func(ctx context.Context) error {
+			var err error
+			poison, err = client.Poison(ctx, now.Poison, admin.PoisonQuery{Max: 10})
+			if problem, is := errors.AsType[*admin.Problem](err); is && problem.Status == http.StatusNotFound {
+				err = nil // the hub is made for the first poison event
+			}
+			return err
+		})
 		testkit.That(t, len(poison) == 0, "%s has poison events: %+v", n.name, poison)
 	}
 }

@@ -25,8 +25,6 @@ const (
 	senders = 4
 	// tryTime is how long one attempt may take: longer than a server needs to lead again.
 	tryTime = 20 * time.Second
-	// patience is how long a client may take that tries again by itself: longer than any fault.
-	patience = 3 * time.Minute
 	// pause keeps the load such that what was sent can be read in a few seconds, and all processes
 	// have a share of the machine.
 	pause = 20 * time.Millisecond
@@ -81,26 +79,26 @@ func (p *progress) pausedFor() time.Duration {
 func (y *yard) run(t testing.TB, hub string) *load {
 	t.Helper()
 	y.createHub(t, hub, partitions)
-	ctx, cancel := context.WithCancel(t.Context())
+	running, cancel := context.WithCancel(t.Context())
 	l := &load{yard: y, hub: hub, cancel: cancel}
 	for i := range senders {
 		official := &record{name: fmt.Sprintf("official%d", i), partition: i % partitions}
 		numbered := &record{name: fmt.Sprintf("numbered%d", i), partition: i % partitions, once: true}
 		l.records = append(l.records, official, numbered)
-		l.all.Go(func() { l.sendBatches(ctx, official, i) })
-		l.all.Go(func() { l.sendNumbered(ctx, numbered, i) })
+		l.all.Go(func() { l.sendBatches(t.Context(), running, official, i) })
+		l.all.Go(func() { l.sendNumbered(t.Context(), running, numbered, i) })
 	}
 	for i := range size {
 		patient := &record{name: fmt.Sprintf("patient%d", i), partition: i % partitions}
 		l.records = append(l.records, patient)
-		l.all.Go(func() { l.sendPatiently(ctx, patient, y.nodes[i]) })
+		l.all.Go(func() { l.sendPatiently(t.Context(), running, patient, y.nodes[i]) })
 	}
 	t.Cleanup(l.stop)
 	return l
 }
 
-// stop ends the senders. What they have under way ends by itself: it would come to light at any later
-// time otherwise.
+// stop ends the senders. What they have under way ends by itself, unless the test has failed: it would
+// come to light at any later time otherwise.
 func (l *load) stop() {
 	l.cancel()
 	l.all.Wait()
@@ -123,27 +121,28 @@ func (r *record) text(number int) string { return r.name + " " + strconv.Itoa(nu
 
 // sendBatches sends batches of one to five events by the official client. A batch that was refused, or
 // of which nothing was heard, is sent again before the next one.
-func (l *load) sendBatches(ctx context.Context, r *record, at int) {
-	for ; ctx.Err() == nil; at++ {
+func (l *load) sendBatches(ctx, running context.Context, r *record, at int) {
+	for ; running.Err() == nil; at++ {
 		client, err := azeventhubs.NewProducerClientFromConnectionString(l.yard.nodes[at%size].connection(), l.hub,
 			&azeventhubs.ProducerClientOptions{RetryOptions: azeventhubs.RetryOptions{MaxRetries: -1}})
 		if err != nil {
-			continue
+			l.refused.add(err) // it has not dialled yet
+			return
 		}
-		for ctx.Err() == nil && r.sendBatch(ctx, client) == nil {
+		for running.Err() == nil && r.sendBatch(ctx, client) == nil {
 			l.note()
-			idle(ctx, pause)
+			idle(running, pause)
 		}
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		closing, cancel := context.WithTimeout(ctx, time.Second)
 		_ = client.Close(closing) // of one that has failed nothing more is expected
 		cancel()
-		idle(ctx, pause)
+		idle(running, pause)
 	}
 }
 
 // sendBatch sends what was not acknowledged yet, or the next batch.
 func (r *record) sendBatch(ctx context.Context, client *azeventhubs.ProducerClient) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTime)
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
 	first := len(r.sent)
 	for first > 0 && !r.sent[first-1].acknowledged {
@@ -176,15 +175,15 @@ func (r *record) sendBatch(ctx context.Context, client *azeventhubs.ProducerClie
 
 // sendPatiently sends single events through one node by the official client, which tries again by
 // itself: the application is to see no error, whatever happens.
-func (l *load) sendPatiently(ctx context.Context, r *record, n *node) {
+func (l *load) sendPatiently(ctx, running context.Context, r *record, n *node) {
 	client, err := azeventhubs.NewProducerClientFromConnectionString(n.connection(), l.hub, &azeventhubs.ProducerClientOptions{
 		RetryOptions: azeventhubs.RetryOptions{MaxRetries: 1000, RetryDelay: 200 * time.Millisecond, MaxRetryDelay: time.Second}})
 	if err != nil {
 		l.refused.add(err)
 		return
 	}
-	defer client.Close(context.WithoutCancel(ctx)) // nothing more is expected of it
-	for ctx.Err() == nil {
+	defer client.Close(ctx) // nothing more is expected of it
+	for running.Err() == nil {
 		number := len(r.sent)
 		r.sent = append(r.sent, sent{attempts: math.MaxInt}) // the client does not say how often it tries
 		if err := sendOne(ctx, client, r.partition, r.text(number)); err != nil {
@@ -193,12 +192,12 @@ func (l *load) sendPatiently(ctx context.Context, r *record, n *node) {
 		}
 		r.sent[number].acknowledged = true
 		l.note()
-		idle(ctx, 5*pause)
+		idle(running, 5*pause)
 	}
 }
 
 func sendOne(ctx context.Context, client *azeventhubs.ProducerClient, partition int, text string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	id := strconv.Itoa(partition)
 	batch, err := client.NewEventDataBatch(ctx, &azeventhubs.EventDataBatchOptions{PartitionID: &id})
@@ -230,27 +229,27 @@ func (l *errorList) list() []error {
 }
 
 // sendNumbered sends single events of an idempotent producer, each until it is acknowledged.
-func (l *load) sendNumbered(ctx context.Context, r *record, at int) {
-	for ; ctx.Err() == nil; at++ {
+func (l *load) sendNumbered(ctx, running context.Context, r *record, at int) {
+	for ; running.Err() == nil; at++ {
 		dialing, cancel := context.WithTimeout(ctx, tryTime)
 		client, err := hub.Dial(dialing, l.yard.nodes[at%size].connection(), hub.Config{Retry: hub.Retry{Attempts: 1}, Log: testkit.Quiet()})
 		cancel()
 		if err != nil {
-			idle(ctx, pause)
+			idle(running, pause)
 			continue
 		}
 		producer := client.Hub(l.hub).Producer(hub.ProducerConfig{Partition: strconv.Itoa(r.partition), ID: int64(1000 + r.partition)})
-		for ctx.Err() == nil && r.sendNumber(ctx, producer) == nil {
+		for running.Err() == nil && r.sendNumber(ctx, producer) == nil {
 			l.note()
-			idle(ctx, pause)
+			idle(running, pause)
 		}
 		_ = client.Close() // of one that has failed nothing more is expected
-		idle(ctx, pause)
+		idle(running, pause)
 	}
 }
 
 func (r *record) sendNumber(ctx context.Context, producer *hub.Producer) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTime)
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
 	number := len(r.sent) - 1
 	if number < 0 || r.sent[number].acknowledged {
@@ -263,46 +262,50 @@ func (r *record) sendNumber(ctx context.Context, producer *hub.Producer) error {
 	return err
 }
 
-// idle waits, or until ctx ends.
-func idle(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-// read gives what each node has of each partition, from the first event to the last there is now.
+// read gives what each node has of each partition, from the first event to the last that any node has
+// when it begins. What is stored later, of an attempt whose sender has given up, is not in any reading.
 func (l *load) read(t testing.TB) (all []reading) {
 	t.Helper()
-	for _, n := range l.yard.nodes {
-		client := testkit.Value(hub.Dial(t.Context(), n.connection(), hub.Config{Log: testkit.Quiet()}))(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var hubs [size]*hub.Hub
+	ends := slices.Repeat([]int64{-1}, partitions)
+	for i, n := range l.yard.nodes {
+		client := testkit.Value(hub.Dial(ctx, n.connection(), hub.Config{Log: testkit.Quiet()}))(t)
 		defer client.Close()
-		orders := client.Hub(l.hub)
+		hubs[i] = client.Hub(l.hub)
 		for p := range partitions {
-			all = append(all, reading{node: n.name, partition: p, events: readAll(t, orders, strconv.Itoa(p))})
+			info := testkit.Value(hubs[i].Partition(ctx, strconv.Itoa(p)))(t)
+			ends[p] = max(ends[p], info.Last)
+		}
+	}
+	for i, n := range l.yard.nodes {
+		for p, end := range ends {
+			events, err := readAll(ctx, hubs[i], strconv.Itoa(p), end)
+			testkit.Must(t, err, "read partition %d up to number %d through %s", p, end, n.name)
+			all = append(all, reading{node: n.name, partition: p, events: events})
 		}
 	}
 	return all
 }
 
-func readAll(t testing.TB, orders *hub.Hub, partition string) (events []stored) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	info := testkit.Value(orders.Partition(ctx, partition))(t)
-	if info.Last < 0 {
-		return nil
+func readAll(ctx context.Context, from *hub.Hub, partition string, end int64) (events []stored, err error) {
+	if end < 0 {
+		return nil, nil
 	}
-	for ev, err := range orders.Read(ctx, hub.ReadConfig{Partition: partition}) {
-		testkit.Must(t, err)
+	for ev, err := range from.Read(ctx, hub.ReadConfig{Partition: partition}) {
+		if err != nil {
+			return nil, err
+		}
 		sender, number, _ := strings.Cut(string(ev.Body), " ")
 		n, err := strconv.Atoi(number)
-		testkit.Must(t, err)
+		if err != nil {
+			return nil, err
+		}
 		events = append(events, stored{Sequence: ev.Sequence, Enqueued: ev.Enqueued.UnixMilli(), Sender: sender, Number: n})
-		if ev.Sequence >= info.Last {
+		if ev.Sequence >= end {
 			break
 		}
 	}
-	testkit.Must(t, ctx.Err(), "read partition %s", partition)
-	return events
+	return events, nil
 }

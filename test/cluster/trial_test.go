@@ -32,7 +32,7 @@ func (y *yard) begin(t testing.TB, name string) *trial {
 func (r *trial) goesOn(t testing.TB, when string) {
 	t.Helper()
 	before := r.load.count()
-	testkit.Eventually(t, "nothing is acknowledged any more "+when, func() bool { return r.load.count() > before+2*senders })
+	eventually(t, "nothing is acknowledged any more "+when, func() bool { return r.load.count() > before+2*senders })
 	r.webhooks.goesOn(t, when)
 }
 
@@ -41,10 +41,8 @@ func (r *trial) endure(t testing.TB, f fault) {
 	t.Helper()
 	begun := time.Now()
 	taken := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
 	f.begin(t, r.yard)
-	go func() { taken <- r.epochs.takeOver(ctx) }()
+	r.epochs.all.Go(func() { taken <- r.epochs.takeOver(t.Context()) })
 	time.Sleep(f.lasts) // a fault has a length; nothing is waited for
 	if f.until != nil {
 		f.until(t, r)
@@ -78,11 +76,12 @@ func (r *trial) end(t testing.TB) {
 func (r *trial) remove(t testing.TB) {
 	t.Helper()
 	client := r.yard.nodes[1].admin(t)
-	testkit.Must(t, client.DeleteFunction(t.Context(), r.function.name))
+	manage(t, "delete the function", func(ctx context.Context) error { return client.DeleteFunction(ctx, r.function.name) })
 	for i := range subscriptions {
-		testkit.Must(t, client.DeleteSubscription(t.Context(), r.webhooks.ref(i)))
+		manage(t, "delete a subscription", func(ctx context.Context) error { return client.DeleteSubscription(ctx, r.webhooks.ref(i)) })
 	}
-	testkit.Must(t, client.DeleteTopic(t.Context(), r.webhooks.topic))
-	testkit.Must(t, client.DeleteHub(t.Context(), r.load.hub))
-	testkit.Must(t, client.DeleteHub(t.Context(), r.epochs.hub))
+	manage(t, "delete the topic", func(ctx context.Context) error { return client.DeleteTopic(ctx, r.webhooks.topic) })
+	for _, name := range []string{r.load.hub, r.epochs.hub} {
+		manage(t, "delete hub "+name, func(ctx context.Context) error { return client.DeleteHub(ctx, name) })
+	}
 }

@@ -43,8 +43,7 @@ func (y *yard) deliver(t testing.TB, topic string) *webhooks {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &webhooks{yard: y, topic: topic, cancel: cancel}
-	client := y.nodes[0].admin(t)
-	testkit.Value(client.CreateTopic(ctx, admin.TopicRequest{Name: topic, Key1: topicKey}))(t)
+	y.createTopic(t, admin.TopicRequest{Name: topic, Key1: topicKey})
 	mux := http.NewServeMux()
 	url := y.serve(t, mux)
 	for i := range subscriptions {
@@ -53,9 +52,7 @@ func (y *yard) deliver(t testing.TB, topic string) *webhooks {
 			return w.note(i, batch)
 		}, grid.HandlerConfig{}))(t))
 		endpoint, schedule := url+"/"+w.subscription(i), "1s"
-		testkit.Value(client.CreateSubscription(ctx, admin.SubscriptionRequest{
-			Name: w.subscription(i), Topic: topic, Endpoint: &endpoint, RetrySchedule: &schedule,
-		}))(t)
+		y.createSubscription(t, admin.SubscriptionRequest{Name: w.subscription(i), Topic: topic, Endpoint: &endpoint, RetrySchedule: &schedule})
 	}
 	for i := range size {
 		w.all.Go(func() { w.publish(ctx, i) })
@@ -126,7 +123,7 @@ func (w *webhooks) goesOn(t testing.TB, when string) {
 	since := w.next
 	w.mu.Unlock()
 	for i := range subscriptions {
-		testkit.Eventually(t, fmt.Sprintf("%s receives nothing more %s", w.subscription(i), when), func() bool {
+		eventually(t, fmt.Sprintf("%s receives nothing more %s", w.subscription(i), when), func() bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			return w.newest[i] >= since
@@ -145,7 +142,7 @@ func (w *webhooks) stop() {
 func (w *webhooks) judge(t testing.TB) {
 	t.Helper()
 	for i := range subscriptions {
-		testkit.Eventually(t, w.subscription(i)+" does not receive all that was acknowledged", func() bool { return len(w.missing(i)) == 0 })
+		eventually(t, w.subscription(i)+" does not receive all that was acknowledged", func() bool { return len(w.missing(i)) == 0 })
 	}
 	for i := range subscriptions {
 		w.yard.waitQuiet(t, w.ref(i))
@@ -170,7 +167,7 @@ func (y *yard) waitQuiet(t testing.TB, ref admin.SubscriptionRef) {
 	t.Helper()
 	for _, n := range y.nodes {
 		client := n.admin(t)
-		testkit.Eventually(t, fmt.Sprintf("%s has something waiting, says %s", ref.Name, n.name), func() bool {
+		eventually(t, fmt.Sprintf("%s has something waiting, says %s", ref.Name, n.name), func() bool {
 			s, err := client.Subscription(t.Context(), ref, false)
 			return err == nil && s.Stats != nil && quiet(*s.Stats)
 		})

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net"
@@ -55,12 +56,12 @@ func start(t testing.TB, network *parts.Network) *yard {
 	testkit.Must(t, os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))
 	for i := range size {
 		n := &node{yard: y, name: fmt.Sprintf("node%d", i)}
-		host := "127.0.0.1"
+		address := parts.OwnLoopback()
 		if network != nil {
 			n.host = network.Host(size + i)
-			host = n.host.Address
+			address = n.host.Address
 		}
-		n.amqp, n.http = address(t, n.host, host, 5672), address(t, n.host, host, 8080)
+		n.amqp, n.http = net.JoinHostPort(address, "5672"), net.JoinHostPort(address, "8080")
 		dir := testkit.Value(os.MkdirTemp("", "eventyard-node-"))(t)
 		args := []string{binary, "serve", "--engine", y.servers.URL(), "--yard", "test", "--node", n.name, "--secrets-key-file", key,
 			"--amqp", n.amqp, "--http", n.http, "--amqps", "off", "--https", "off", "--allow-plaintext",
@@ -70,8 +71,9 @@ func start(t testing.TB, network *parts.Network) *yard {
 		}
 		n.program = parts.NewProgram(dir, args...)
 		t.Cleanup(func() {
+			n.inspect(t)
 			if t.Failed() {
-				t.Logf("%s: %s", n.name, parts.Tail(n.program.Printed(), 6000))
+				t.Logf("%s: %s", n.name, parts.Tail(telling(n.program.Printed()), 20_000))
 			}
 			testkit.Check(t, n.program.Remove())
 		})
@@ -123,6 +125,9 @@ func (y *yard) serve(t testing.TB, handler http.Handler) string {
 // build makes the program, with the race detector where the test has it.
 func build(t testing.TB, folder string) string {
 	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		parts.Missing(t, "the program cannot be built: %v", err)
+	}
 	binary := filepath.Join(folder, "eventyard")
 	args := []string{"build", "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard"}
 	if raced {
@@ -131,17 +136,6 @@ func build(t testing.TB, folder string) string {
 	out, err := exec.Command("go", args...).CombinedOutput()
 	testkit.Must(t, err, "%s", out)
 	return binary
-}
-
-// address is a listener's: with a port that is free, or the usual one on a host of its own.
-func address(t testing.TB, on *parts.Host, host string, usual int) string {
-	t.Helper()
-	if on != nil {
-		return fmt.Sprintf("%s:%d", host, usual)
-	}
-	l := testkit.Value(net.Listen("tcp", host+":0"))(t)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // start runs the node until it serves; one that runs is left alone.
@@ -156,6 +150,33 @@ func (n *node) start() error {
 		return response.StatusCode == http.StatusOK
 	})
 }
+
+// end ends the node by a signal, TERM or KILL.
+func (n *node) end(t testing.TB, signal string) {
+	t.Helper()
+	n.inspect(t)
+	testkit.Must(t, n.program.End(signal))
+}
+
+// wrong is what a node never prints.
+var wrong = regexp.MustCompile(`(?m)^(panic|fatal error|WARNING: DATA RACE)`)
+
+// inspect looks at what the node has printed since its last start; the next one has it begin anew.
+func (n *node) inspect(t testing.TB) {
+	t.Helper()
+	printed := n.program.Printed()
+	if at := wrong.FindStringIndex(printed); at != nil {
+		t.Errorf("%s has printed %.8000s", n.name, printed[at[0]:])
+	}
+	testkit.That(t, !n.program.Died(), "%s has ended by itself", n.name)
+}
+
+// telling leaves out the lines that a node prints for each shard that comes or goes.
+func telling(printed string) string {
+	return routine.ReplaceAllString(printed, "")
+}
+
+var routine = regexp.MustCompile(`(?m)^.*msg="a partition is (ours|given up)" hub=yard-shards.*\n`)
 
 // connection is the connection string of the node.
 func (n *node) connection() string {
@@ -174,5 +195,35 @@ func (n *node) admin(t testing.TB) *admin.Client {
 // createHub makes a hub through the first node.
 func (y *yard) createHub(t testing.TB, name string, partitions int) {
 	t.Helper()
-	testkit.Value(y.nodes[0].admin(t).CreateHub(t.Context(), admin.HubRequest{Name: name, Partitions: &partitions}))(t)
+	client := y.nodes[0].admin(t)
+	manage(t, "create hub "+name, func(ctx context.Context) error {
+		_, err := client.CreateHub(ctx, admin.HubRequest{Name: name, Partitions: &partitions})
+		return err
+	})
+}
+
+// createTopic makes a topic through the first node, and waits until all nodes know of it.
+func (y *yard) createTopic(t testing.TB, topic admin.TopicRequest) {
+	t.Helper()
+	client := y.nodes[0].admin(t)
+	manage(t, "create topic "+topic.Name, func(ctx context.Context) error {
+		_, err := client.CreateTopic(ctx, topic)
+		return err
+	})
+	for _, n := range y.nodes {
+		client := n.admin(t)
+		eventually(t, n.name+" does not hear of topic "+topic.Name, func() bool {
+			return testkit.Err(client.Topic(t.Context(), topic.Name)) == nil
+		})
+	}
+}
+
+// createSubscription makes a subscription through the first node.
+func (y *yard) createSubscription(t testing.TB, subscription admin.SubscriptionRequest) {
+	t.Helper()
+	client := y.nodes[0].admin(t)
+	manage(t, "create subscription "+subscription.Name, func(ctx context.Context) error {
+		_, err := client.CreateSubscription(ctx, subscription)
+		return err
+	})
 }
