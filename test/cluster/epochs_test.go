@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,11 +17,13 @@ import (
 )
 
 // epochs is one sender to a partition, and receivers that take it over from each other through one
-// node after the other.
+// node after the other. A receiver that was replaced goes on until it is judged: it is to hear by itself
+// that another has its place.
 type epochs struct {
 	yard    *yard
 	hub     string
 	clients [size]*hub.Client
+	life    context.Context // of the sender and all receivers; ends with stop
 	cancel  context.CancelFunc
 	all     sync.WaitGroup
 	// next is the number of the next event: one that is sent later has no lower number.
@@ -47,15 +50,15 @@ type receiver struct {
 func (y *yard) compete(t testing.TB, name string) *epochs {
 	t.Helper()
 	y.createHub(t, name, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	e := &epochs{yard: y, hub: name, cancel: cancel, current: &receiver{}}
+	e := &epochs{yard: y, hub: name, current: &receiver{}}
+	e.life, e.cancel = context.WithCancel(t.Context())
 	for i, n := range y.nodes {
-		e.clients[i] = testkit.Value(hub.Dial(ctx, n.connection(), hub.Config{Log: testkit.Quiet()}))(t)
+		e.clients[i] = testkit.Value(hub.Dial(e.life, n.connection(), hub.Config{Log: testkit.Quiet()}))(t)
 		t.Cleanup(func() { _ = e.clients[i].Close() }) // its node may be gone
 	}
-	e.all.Go(func() { e.send(ctx) })
+	e.all.Go(func() { e.send(e.life) })
 	t.Cleanup(e.stop)
-	testkit.Must(t, e.takeOver(ctx))
+	testkit.Must(t, e.takeOver())
 	return e
 }
 
@@ -73,32 +76,34 @@ func (e *epochs) send(ctx context.Context) {
 }
 
 // takeOver has a receiver with the next epoch begin through the next node, and waits until it has
-// received an event.
-func (e *epochs) takeOver(ctx context.Context) error {
+// received an event. The one before it goes on.
+func (e *epochs) takeOver() error {
 	r := &receiver{epoch: e.current.epoch + 1, first: -1, last: -1, ended: make(chan struct{})}
 	begun := time.Now()
+	waiting, cancel := context.WithTimeout(e.life, patience)
+	defer cancel()
 	for r.reader == nil {
-		reader, err := e.clients[r.epoch%size].Hub(e.hub).Open(ctx, hub.ReadConfig{Partition: "0", From: hub.Latest, Epoch: hub.Exclusive(r.epoch)})
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err == nil {
+		reader, err := e.clients[r.epoch%size].Hub(e.hub).Open(waiting, hub.ReadConfig{Partition: "0", From: hub.Latest, Epoch: hub.Exclusive(r.epoch)})
+		switch {
+		case err == nil:
 			r.reader = reader
-		} else {
-			idle(ctx, pause)
+		case waiting.Err() != nil:
+			return fmt.Errorf("epoch %d is not let in within %v: %w", r.epoch, patience, err)
+		default:
+			idle(waiting, pause)
 		}
 	}
 	r.took = time.Since(begun)
 	e.old, e.current = e.current, r
 	received := make(chan struct{})
-	e.all.Go(func() { r.receive(ctx, &e.next, received) })
+	e.all.Go(func() { r.receive(e.life, &e.next, received) })
 	select {
 	case <-received:
 		return nil
 	case <-r.ended:
 		return fmt.Errorf("epoch %d ended before it had received anything: %w", r.epoch, r.failed)
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-waiting.Done():
+		return fmt.Errorf("epoch %d was let in after %v and receives nothing within %v", r.epoch, r.took, patience)
 	}
 }
 
@@ -125,25 +130,33 @@ func (r *receiver) receive(ctx context.Context, next *atomic.Int64, received cha
 	}
 }
 
-// judge: what was sent after the higher epoch had received did not come to the lower one. It
-// ends the lower one.
+// judge: the lower epoch hears that it was replaced, and what was sent after the higher one had received
+// did not come to it.
 func (e *epochs) judge(t testing.TB) {
 	t.Helper()
 	if e.old.reader == nil {
 		return
 	}
+	eventually(t, fmt.Sprintf("epoch %d does not hear that it was replaced", e.old.epoch), func() bool { return e.old.hasEnded() })
+	testkit.That(t, errors.Is(e.old.failed, hub.ErrEvicted) || errors.Is(e.old.failed, hub.ErrRefused), "epoch %d ended with %v", e.old.epoch, e.old.failed)
 	e.current.mu.Lock()
 	first := e.current.first
 	e.current.mu.Unlock()
-	e.old.mu.Lock()
 	last := e.old.last
-	e.old.mu.Unlock()
 	testkit.That(t, last < first, "epoch %d received number %d, which was sent after epoch %d had received: %d", e.old.epoch, last, e.current.epoch, first)
 	closing, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_ = e.old.reader.Close(closing) // it was evicted, and its node may be gone
-	<-e.old.ended
+	_ = e.old.reader.Close(closing) // it was evicted
 	e.old = &receiver{}
+}
+
+func (r *receiver) hasEnded() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // race has receivers take over from each other while all is well, and prints how long that takes.
@@ -151,7 +164,7 @@ func (e *epochs) race(t testing.TB) {
 	t.Helper()
 	var took []time.Duration
 	for range 15 {
-		testkit.Must(t, e.takeOver(t.Context()))
+		testkit.Must(t, e.takeOver())
 		took = append(took, e.current.took)
 		e.judge(t)
 	}

@@ -42,7 +42,7 @@ func (r *trial) endure(t testing.TB, f fault) {
 	begun := time.Now()
 	taken := make(chan error, 1)
 	f.begin(t, r.yard)
-	r.epochs.all.Go(func() { taken <- r.epochs.takeOver(t.Context()) })
+	r.epochs.all.Go(func() { taken <- r.epochs.takeOver() })
 	time.Sleep(f.lasts) // a fault has a length; nothing is waited for
 	if f.until != nil {
 		f.until(t, r)
