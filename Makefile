@@ -28,12 +28,13 @@ build: ## Build bin/eventyard
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/eventyard ./cmd/eventyard
 
 .PHONY: test
-test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9, foreign clients
+test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9, a yard of three nodes, foreign clients
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
 	go test -race -timeout 20m $$(go list ./... | grep -v test/interop)
 	EVENTYARD_TEST_ENGINE=model go test ./internal/hubs/broker ./internal/hubs/groups
 	go test ./internal/storage/jetstream/logs -run TestFaults -storm.seeds 20
+	$(MAKE) cluster
 	$(MAKE) interop
 
 .PHONY: test-nats

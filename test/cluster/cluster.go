@@ -2,5 +2,6 @@
 // their own: official clients publish and read while nodes and servers are killed, frozen and cut
 // off, and in the end what is there is compared with what was acknowledged.
 //
-// `make cluster` has one fixed run, which is not a part of `make test` yet; `make chaos` an hour of random ones.
+// `make cluster`, which is a part of `make test`, has one fixed run of two minutes; `make chaos` an hour
+// of random ones.
 package cluster
