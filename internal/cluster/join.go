@@ -22,7 +22,7 @@ const (
 // Join makes this node one of the yard's: it serves requests, and its entry is written when it
 // returns. Where another process of the same ID lives it gives ErrTaken, and ErrVersions where its
 // program and those of others do not go together. After a process that crashed it waits for some seconds
-// to be sure. Run, which leaves again, must follow.
+// to be sure. After an error it may be called again. Run, which leaves again, must follow.
 func (n *Nodes) Join(ctx context.Context) error {
 	if n.alone || n.stop != nil {
 		return nil
@@ -89,6 +89,8 @@ func (n *Nodes) inherit(ctx context.Context) error {
 	if err == nil && there && second != first {
 		return taken(second)
 	}
+	// What an earlier try was unsure of has been read; the entry of who has ended is not another's.
+	n.unsure = n.unsure && err != nil
 	return err
 }
 

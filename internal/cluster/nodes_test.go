@@ -225,6 +225,33 @@ func TestAnIDIsTaken(t *testing.T) {
 	}
 }
 
+// C5: a start that failed at the store, in the place of a process that had crashed, is tried again.
+func TestJoiningAgainAfterAFailure(t *testing.T) {
+	for name, happens := range map[string]error{"it was not written": meta.ErrUnavailable, "nobody knows": meta.ErrUncertain} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := newYard()
+				crashed := y.reach()
+				clustertest.Join(t, y.network, crashed, "a")
+				crashed.cut.Store(true)
+				y.network.Inject(func(ctx context.Context, r cluster.Request) error { return cluster.ErrNoNode }, nil)
+				store := metatest.NewFaulty(y.entries)
+				store.Inject(func(op metatest.Op) error {
+					if op.Changes() && op.N == 1 {
+						return happens
+					}
+					return nil
+				})
+				nodes := testkit.Value(cluster.New(cluster.Config{Store: store, Wire: y.network, ID: "a", Log: testkit.Quiet()}))(t)
+				testkit.ErrorIs(t, nodes.Join(t.Context()), happens, "the first time")
+				testkit.Must(t, nodes.Join(t.Context()), "the second time")
+				testkit.That(t, nodes.MayAct(), "it may not act")
+				testkit.Run(t, nodes.Run)
+			})
+		})
+	}
+}
+
 // C4: a process that was cut off while another took its ID ends, and does not act.
 func TestWhoWasReplacedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
