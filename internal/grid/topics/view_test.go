@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -221,7 +222,7 @@ func TestDeadlineIsNotLost(t *testing.T) {
 
 // G1: thousands of subscriptions of one topic can be made one by one, by somebody who waits for
 // them, and deleted with their topic. Were each change to build everything anew, it would take
-// minutes.
+// minutes; over servers, which take some milliseconds for each, that would not show.
 func TestThousandsOfSubscriptions(t *testing.T) {
 	const many = 5_000
 	y := newYard(t)
@@ -246,7 +247,7 @@ func TestThousandsOfSubscriptions(t *testing.T) {
 	testkit.Must(t, k.DeleteTopic(t.Context(), "orders"))
 	deleted := time.Since(began)
 	t.Logf("%d created in %v, 100 updated in %v, opened in %v, deleted in %v", many, created, updated, opened, deleted)
-	if limit := 30 * time.Second; created > limit || opened > limit || deleted > limit {
+	if limit := 30 * time.Second; !storagetest.OverServers() && (created > limit || opened > limit || deleted > limit) {
 		t.Errorf("that is too slow")
 	}
 	testkit.Equal(t, len(k.Snapshot().Subscriptions), 0, "are left")

@@ -10,9 +10,9 @@
 // Tests that want a broker as well take hubstest, which stands on this.
 //
 // EVENTYARD_TEST_ENGINE chooses the engine: disk, which is the default; model, that of several nodes
-// over simulated servers; nats, the same over the servers that EVENTYARD_TEST_NATS names. A test that
-// brings a file system of its own has it on disk, and so does one in a bubble of testing/synctest
-// with nats: its clock does not wait for a network.
+// over simulated servers; nats, the same over the servers that EVENTYARD_TEST_NATS names, which then
+// have the entries, too. A test that brings a file system of its own has it on disk. One in a bubble of
+// testing/synctest is skipped with nats: a bubble's clock does not wait for a network.
 package storagetest
 
 import (
@@ -22,6 +22,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -32,11 +33,12 @@ type Storage struct {
 	// Engine is over the engine that runs now, Meta over Memory.
 	Engine *logtest.Faulty
 	Meta   *metatest.Faulty
-	// Memory is the meta store without the double: what a test changes here is counted nowhere.
-	Memory *metatest.Memory
+	// Memory is the meta store without the double: what a test changes here is counted nowhere. With
+	// nats it is one over servers.
+	Memory meta.Store
 
-	open    func(testing.TB) eventlog.Engine
-	another func(testing.TB) eventlog.Engine
+	open func(testing.TB) eventlog.Engine
+	join func(testing.TB) node
 }
 
 // Config is that of the engine.
@@ -47,23 +49,37 @@ type Config = disk.Config
 func Open(t testing.TB, cfg Config) *Storage {
 	t.Helper()
 	cfg.Log = cmp.Or(cfg.Log, testkit.Quiet())
-	s := &Storage{Memory: metatest.NewMemory()}
-	s.Meta = metatest.NewFaulty(s.Memory)
+	join := chooseNodes(t, &cfg)
+	first := join(t)
+	s := &Storage{Memory: first.meta, Meta: metatest.NewFaulty(first.meta), open: first.open, join: join}
+	s.start(t)
+	if cfg.FS != nil {
+		others := logtest.NewNodes(s.Engine)
+		s.join = func(testing.TB) node { return node{first.meta, others.Open} }
+	}
+	return s
+}
+
+// chooseNodes gives what adds a node to a yard on the engine that the environment asks for; with a file
+// system there can be only one.
+func chooseNodes(t testing.TB, cfg *Config) func(testing.TB) node {
+	t.Helper()
 	switch engine := chosen(); {
-	case engine == onDisk || cfg.FS != nil || engine == onNATS && inBubble():
-		s.open = func(t testing.TB) eventlog.Engine { return openDisk(t, cfg) }
+	case engine == onDisk || cfg.FS != nil:
 		if cfg.FS == nil {
 			cfg.FS = vfs.NewMem()
 		}
 		cfg.SegmentBytes = cmp.Or(cfg.SegmentBytes, 64<<10)
-		s.start(t)
-		s.another = logtest.NewNodes(s.Engine).Open
-	default:
-		join := openNodes(t, engine, s.Memory, cfg.Log)
-		s.open, s.another = join(), func(t testing.TB) eventlog.Engine { return join()(t) }
-		s.start(t)
+		return func(testing.TB) node {
+			return node{metatest.NewMemory(), func(t testing.TB) eventlog.Engine { return openDisk(t, *cfg) }}
+		}
+	case engine == onModel:
+		return onSimulated(cfg.Log)
 	}
-	return s
+	if inBubble() {
+		NeedsBubble(t)
+	}
+	return onServers(t, cfg.Log)
 }
 
 func openDisk(t testing.TB, cfg Config) eventlog.Engine {
@@ -89,7 +105,7 @@ func (s *Storage) start(t testing.TB) {
 
 // Node gives other doubles over the same storage: what is injected there concerns nobody else.
 func (s *Storage) Node() *Storage {
-	return &Storage{Engine: logtest.NewFaulty(s.Engine), Meta: metatest.NewFaulty(s.Memory), Memory: s.Memory, open: s.open, another: s.another}
+	return &Storage{Engine: logtest.NewFaulty(s.Engine), Meta: metatest.NewFaulty(s.Memory), Memory: s.Memory, open: s.open, join: s.join}
 }
 
 // Join gives the storage as another process has it, with an engine of its own until the test ends.
@@ -97,9 +113,10 @@ func (s *Storage) Node() *Storage {
 // what was stored before by an engine that was not one of the nodes.
 func (s *Storage) Join(t testing.TB) *Storage {
 	t.Helper()
-	engine := s.another(t)
+	other := s.join(t)
+	engine := other.open(t)
 	t.Cleanup(func() { testkit.Check(t, engine.Close()) })
-	return &Storage{Engine: logtest.NewFaulty(engine), Meta: metatest.NewFaulty(s.Memory), Memory: s.Memory, open: s.open, another: s.another}
+	return &Storage{Engine: logtest.NewFaulty(engine), Meta: metatest.NewFaulty(other.meta), Memory: other.meta, open: other.open, join: s.join}
 }
 
 // Events makes an event of each message.
