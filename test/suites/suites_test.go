@@ -23,10 +23,14 @@ func TestSuitesOverServers(t *testing.T) {
 		t.Skip("make test-nats runs it")
 	}
 	servers := natstest.Start(t, 3)
-	args := append([]string{"test", "-count=1", "-p", "1", "-timeout", "10m", "-run", *only}, strings.Fields(*packages)...)
+	args := append([]string{"test", "-json", "-count=1", "-p", "1", "-timeout", "10m", "-run", *only}, strings.Fields(*packages)...)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "EVENTYARD_TEST_ENGINE=nats", "EVENTYARD_TEST_NATS="+servers.URL())
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	testkit.Check(t, cmd.Run())
+	cmd.Stderr = os.Stderr
+	stdout := testkit.Value(cmd.StdoutPipe())(t)
+	testkit.Must(t, cmd.Start())
+	told := summarize(os.Stdout, stdout)
+	testkit.Check(t, cmd.Wait(), "go test")
+	testkit.That(t, told > 0, "no test has run")
 }
