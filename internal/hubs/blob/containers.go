@@ -16,6 +16,9 @@ func (s *Service) CreateContainer(ctx context.Context, at Path, metadata map[str
 	if err := checkMetadata(metadata); err != nil {
 		return Container{}, err
 	}
+	if err := s.fresh(ctx); err != nil {
+		return Container{}, err
+	}
 	_, made, err := change(ctx, s, containerKey(at.Account, at.Container), func(old *containerRecord) (*containerRecord, error) {
 		if old != nil {
 			return nil, ErrContainerExists
@@ -31,10 +34,13 @@ func (s *Service) CreateContainer(ctx context.Context, at Path, metadata map[str
 	return made.Container, nil
 }
 
-// container finds one, whose id is what its blobs are beneath.
+// container finds one, whose id is what its blobs are beneath. Reads after it are fresh.
 func (s *Service) container(ctx context.Context, at Path) (*containerRecord, error) {
 	if CheckContainer(at.Container) != nil {
 		return nil, ErrContainerNotFound
+	}
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
 	}
 	c, _, err := get[containerRecord](ctx, s, containerKey(at.Account, at.Container))
 	if err == nil && c == nil {
@@ -59,6 +65,9 @@ func (s *Service) Container(ctx context.Context, at Path, when Conditions) (Cont
 func (s *Service) changeContainer(ctx context.Context, at Path, when Conditions, how func(*containerRecord) (*containerRecord, error)) (old, changed *containerRecord, err error) {
 	if CheckContainer(at.Container) != nil {
 		return nil, nil, ErrContainerNotFound
+	}
+	if err := s.fresh(ctx); err != nil {
+		return nil, nil, err
 	}
 	return change(ctx, s, containerKey(at.Account, at.Container), func(old *containerRecord) (*containerRecord, error) {
 		if old == nil {
@@ -138,6 +147,9 @@ type ListQuery struct {
 func (s *Service) Containers(ctx context.Context, account string, q ListQuery) ([]Container, string, error) {
 	after, err := parseMarker(q.Marker)
 	if err != nil {
+		return nil, "", err
+	}
+	if err := s.fresh(ctx); err != nil {
 		return nil, "", err
 	}
 	prefix := containersPrefix + account + "/"

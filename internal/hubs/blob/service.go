@@ -68,6 +68,11 @@ func Open(cfg Config) (*Service, error) {
 	return s, nil
 }
 
+// fresh has the reads that follow see whatever was acknowledged to anybody before. To clients all nodes
+// are one account: what one has written through a node it, or another, reads or changes on condition
+// through another at once. Each operation calls it once; where there is one node only it is for free.
+func (s *Service) fresh(ctx context.Context) error { return s.meta.Fresh(ctx, allPrefix) }
+
 // get reads an entry; a nil one and revision zero if there is none.
 func get[T any](ctx context.Context, s *Service, key string) (*T, meta.Revision, error) {
 	entry, err := s.meta.Get(ctx, key)

@@ -55,6 +55,39 @@ func (y *sharing) want(count int, what string) {
 	testkit.Equal(y.t, len(testkit.Value(y.mem.List("."))(y.t)), count, "bodies %s", what)
 }
 
+// C2, P8: to clients all nodes are one account. What was written through one is read through another at
+// once, in lists too, and changed there on condition that it is that.
+func TestNodesAreOneAccount(t *testing.T) {
+	y := newSharing(t)
+	ctx := t.Context()
+	wantList := func(names ...string) {
+		t.Helper()
+		page := testkit.Value(y.there.List(ctx, box, ListQuery{}))(t)
+		var got []string
+		for _, b := range page.Blobs {
+			got = append(got, b.Name)
+		}
+		testkit.Slices(t, got, names, "listed at the other node")
+	}
+	for i, name := range []string{"b", "b", "c"} {
+		first := testkit.Value(y.here.Put(ctx, in(name), bytes.NewReader(noise(uint64(i), 10)), Content{}, Conditions{}))(t)
+		testkit.That(t, bytes.Equal(testkit.Value(readAll(ctx, y.there, in(name)))(t), noise(uint64(i), 10)), "another node has something else")
+		testkit.Must(t, testkit.Err(y.there.Put(ctx, in(name), bytes.NewReader(noise(9, 10)), Content{}, Conditions{IfMatch: first.ETag})))
+		testkit.That(t, bytes.Equal(testkit.Value(readAll(ctx, y.here, in(name)))(t), noise(9, 10)), "the first node has something else")
+	}
+	wantList("b", "c")
+	testkit.Must(t, y.here.Delete(ctx, in("b"), Conditions{}))
+	wantList("c")
+	other := Path{Account: "a", Container: "other"}
+	testkit.Must(t, testkit.Err(y.here.CreateContainer(ctx, other, nil)))
+	testkit.ErrorIs(t, testkit.Err(y.there.CreateContainer(ctx, other, nil)), ErrContainerExists)
+	containers, _, err := y.there.Containers(ctx, "a", ListQuery{})
+	testkit.Must(t, err)
+	testkit.Equal(t, len(containers), 2, "containers at the other node")
+	testkit.Must(t, y.here.DeleteContainer(ctx, other, Conditions{}))
+	testkit.ErrorIs(t, testkit.Err(y.there.SetContainerMetadata(ctx, other, nil, Conditions{})), ErrContainerNotFound)
+}
+
 // C4: what was replaced through one node can be read to its end at another, and goes an hour later.
 func TestSharedBodiesOutliveTheirNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
