@@ -24,12 +24,11 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/pipe"
 )
 
-// yard is a real broker on the real disk engine in memory, behind a real HTTP server
-// on connections in memory. It works inside a synctest bubble and outside.
+// yard is a real broker on a real engine, that of files in memory unless storagetest is told otherwise,
+// behind a real HTTP server on connections in memory. It works inside a synctest bubble and outside.
 type yard struct {
 	*storagetest.Storage
 	t        testing.TB
-	fs       *vfs.Mem
 	log      *slog.Logger
 	broker   *broker.Broker
 	registry *access.Registry
@@ -58,9 +57,15 @@ func newYard(t testing.TB, change ...func(*Config)) *yard {
 // openYard opens what is behind the listener.
 func openYard(t testing.TB) *yard {
 	t.Helper()
-	y := &yard{t: t, fs: vfs.NewMem(), errors: testkit.NewErrorLog(t, slog.LevelInfo), authorization: basic(auth.RootPolicy, auth.DevelopmentKey)}
+	return openYardOn(t, nil)
+}
+
+// openYardOn is openYard on files, unless fs is nil.
+func openYardOn(t testing.TB, fs vfs.FS) *yard {
+	t.Helper()
+	y := &yard{t: t, errors: testkit.NewErrorLog(t, slog.LevelInfo), authorization: basic(auth.RootPolicy, auth.DevelopmentKey)}
 	y.log = y.errors.Logger
-	y.Storage = storagetest.Open(t, storagetest.Config{FS: y.fs, SegmentBytes: 1 << 20, Log: y.log})
+	y.Storage = storagetest.Open(t, storagetest.Config{FS: fs, SegmentBytes: 1 << 20, Log: y.log})
 	var err error
 	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: y.Engine, Meta: y.Meta, Log: y.log})
 	testkit.Must(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -148,11 +149,13 @@ func TestAnEventThatIsTooLargeAloneIsNamed(t *testing.T) {
 
 // H2: a full disk is told as such, and sending goes on once there is room.
 func TestSendWhenStorageIsFull(t *testing.T) {
-	y := newYard(t)
+	disk := vfs.NewMem()
+	y := openYardOn(t, disk)
+	y.openHandler()
 	y.errors.Want(1) // the engine tells the operator
 	y.hub("orders", 1)
 	y.send("orders", "0", "before")
-	y.fs.SetCapacity(1)
+	disk.SetCapacity(1)
 	body := fmt.Sprintf(`[{"body":%q}]`, strings.Repeat("x", 900<<10))
 	status := 0
 	for range 8 { // preallocated segments take some
@@ -162,7 +165,7 @@ func TestSendWhenStorageIsFull(t *testing.T) {
 	}
 	testkit.MustEqual(t, status, 507, "a full disk answered")
 	testkit.Equal(t, texts(y.page("orders", "0", "max=1").Events), "before", "reading stopped")
-	y.fs.SetCapacity(0)
+	disk.SetCapacity(0)
 	y.want(201, "POST", "/api/v1/hubs/orders/events", body)
 }
 
