@@ -37,12 +37,15 @@ func chosen() string {
 // OverServers tells whether storage is on real servers, whose pace is no measure of ours.
 func OverServers() bool { return chosen() == onNATS }
 
+// NoServers is why tests in bubbles are skipped.
+const NoServers = "the clock of a bubble does not wait for servers"
+
 // NeedsBubble skips a test whose storage is in a bubble of testing/synctest where it would be over
 // servers. Open does so in the bubble itself; this is for who judges bubbles from outside.
 func NeedsBubble(t testing.TB) {
 	t.Helper()
 	if OverServers() {
-		t.Skip("the clock of a bubble does not wait for servers: EVENTYARD_TEST_ENGINE=model has this test")
+		t.Skip(NoServers + ": EVENTYARD_TEST_ENGINE=model has this test")
 	}
 }
 
