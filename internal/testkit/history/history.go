@@ -5,8 +5,10 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,8 +56,8 @@ const (
 	mostShown = 12
 )
 
-// check gives an error where no order explains all calls, which names those that the longest order there
-// is leaves out.
+// check gives an error where no order explains all calls. It names the last of the longest order that
+// there is, and those of the others that ended first.
 func check(model porcupine.Model, calls []porcupine.Operation) error {
 	result, info := porcupine.CheckOperationsVerbose(model, calls, checkTime)
 	switch result {
@@ -72,14 +74,25 @@ func check(model porcupine.Model, calls []porcupine.Operation) error {
 				longest = order
 			}
 		}
-		describe(&b, model, longest)
+		describe(&b, model, longest, calls)
 	}
-	return fmt.Errorf("no order explains all %d calls; the longest that there is ends with%s", len(calls), b.String())
+	return fmt.Errorf("no order explains all %d calls%s", len(calls), b.String())
 }
 
-func describe(b *strings.Builder, model porcupine.Model, order []porcupine.Operation) {
-	for _, c := range order[max(0, len(order)-mostShown):] {
-		fmt.Fprintf(b, "\n\tclient %d, from %d to %d: %s", c.ClientId, c.Call, c.Return, model.DescribeOperation(c.Input, c.Output))
+func describe(b *strings.Builder, model porcupine.Model, order, all []porcupine.Operation) {
+	type span struct{ call, back int64 } // no two calls begin at one moment and end at one
+	ordered := map[span]bool{}
+	for _, c := range order {
+		ordered[span{c.Call, c.Return}] = true
 	}
-	b.WriteString("\n\t---")
+	left := slices.DeleteFunc(slices.Clone(all), func(c porcupine.Operation) bool { return ordered[span{c.Call, c.Return}] })
+	slices.SortFunc(left, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
+	show := func(what string, calls []porcupine.Operation) {
+		fmt.Fprintf(b, "\n%s:", what)
+		for _, c := range calls {
+			fmt.Fprintf(b, "\n\tclient %d, from %d to %d: %s", c.ClientId, c.Call, c.Return, model.DescribeOperation(c.Input, c.Output))
+		}
+	}
+	show("the longest order ends with", order[max(0, len(order)-mostShown):])
+	show("it leaves out", left[:min(len(left), mostShown)])
 }

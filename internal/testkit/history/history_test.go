@@ -122,6 +122,17 @@ func TestLog(t *testing.T) {
 			l.AppendUnheard(0, l.Now(), "a")
 			l.Append(1, l.Now(), "b", 0)
 		}, []string{"b", "a"}, false},
+		"unheard, and appended again": {func(l *Log) {
+			l.AppendUnheard(0, l.Now(), "a")
+			l.AppendUnheard(0, l.Now(), "a")
+			l.Append(1, l.Now(), "b", 0)
+			l.Append(0, l.Now(), "a", 1)
+		}, []string{"b", "a"}, false},
+		"unheard twice, and there": {func(l *Log) {
+			l.AppendUnheard(0, l.Now(), "a")
+			l.AppendUnheard(0, l.Now(), "a")
+			l.Append(1, l.Now(), "b", 1)
+		}, []string{"a", "b"}, false},
 		"unheard, and not there": {func(l *Log) { l.AppendUnheard(0, l.Now(), "a") }, nil, false},
 		"read before it was appended": {func(l *Log) {
 			l.Read(1, l.Now(), "a", 0)

@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/model"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/testkit/history"
 )
 
 var (
@@ -34,6 +35,8 @@ type storm struct {
 	refused map[string]bool                         // texts; guarded by mu
 	read    map[string]string                       // what readers were given, by partition and number; guarded by mu
 	doubts  int                                     // guarded by mu
+
+	histories []history.Log // by partition, but for the aged one
 }
 
 // aged is the number that stands for the partition of a log that loses its oldest events all the time.
@@ -111,7 +114,10 @@ func (s *storm) write(p *process, writer string, number int, pauses *rand.Rand) 
 // append appends a text until it is stored, once; it is false if it has to be tried again.
 func (s *storm) append(p *process, part eventlog.Partition, number int, what string) bool {
 	known := part.Peek().Next
+	past := s.history(number)
+	begun := past.Now()
 	done, err := eventlog.Append(s.t.Context(), part, text(what))
+	record(past, begun, what, done, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -148,16 +154,22 @@ func (s *storm) appendMany(part eventlog.Partition, number int, what string) boo
 		texts = append(texts, fmt.Sprintf("%s.%d", what, i))
 		batches = append(batches, text(texts[i]))
 	}
+	past := s.history(number)
+	begun := past.Now()
 	receipts, err := part.SubmitAll(s.t.Context(), batches)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
+		for _, what := range texts {
+			record(past, begun, what, eventlog.Appended{}, err)
+		}
 		return errors.Is(err, eventlog.ErrUnavailable)
 	}
 	doubtful := false
 	for i, r := range receipts {
 		s.mu.Unlock()
 		done, err := r.Wait(s.t.Context())
+		record(past, begun, texts[i], done, err)
 		s.mu.Lock()
 		switch {
 		case err == nil && doubtful:
@@ -227,7 +239,7 @@ func (s *storm) follow(p *process, number int) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
 	go func() { <-p.stop; cancel() }()
-	part := p.partition(s.t, number)
+	part, past := p.partition(s.t, number), s.history(number)
 	var c eventlog.Cursor
 	for next := eventlog.Sequence(0); part != nil && ctx.Err() == nil; {
 		var err error
@@ -238,6 +250,7 @@ func (s *storm) follow(p *process, number int) {
 				continue
 			}
 		}
+		begun := past.Now()
 		run, err := c.Next(ctx)
 		if err != nil {
 			if !errors.Is(err, eventlog.ErrUnavailable) && !errors.Is(err, eventlog.ErrClosed) && ctx.Err() == nil {
@@ -253,6 +266,9 @@ func (s *storm) follow(p *process, number int) {
 			s.readLocked(number, run.First+eventlog.Sequence(i), string(e.Message))
 		}
 		s.mu.Unlock()
+		if n := run.Len(); n > 0 { // the last one says the most
+			past.Read(0, begun, string(run.Events[n-1].Message), int64(run.Next())-1)
+		}
 		next = run.Next()
 	}
 }
@@ -319,7 +335,8 @@ func (s *storm) trouble() model.Faults {
 }
 
 // C1, C2, C5: acknowledged ⊆ read, once, in each writer's order; numbers are dense, and alike at every
-// node, whatever goes wrong.
+// node, whatever goes wrong; and each partition is linearizable: porcupine finds one order of all
+// appends, reads and questions for its end.
 func TestFaults(t *testing.T) {
 	if raced { // make test runs it without
 		t.Skip("the race detector of go1.26 crashes in the timers of such a bubble")
@@ -339,7 +356,7 @@ func TestFaults(t *testing.T) {
 func runStorm(t *testing.T, seed uint64) {
 	y := newYard(seed, model.Faults{})
 	y.cfg.TendInterval, y.cfg.indexFrames, y.cfg.markFrames, y.cfg.CacheBytes = time.Second, 16, 64, 64<<10
-	s := &storm{yard: y, t: t, rand: rand.New(rand.NewPCG(seed, 1)), parts: 3, acked: map[string]map[eventlog.Sequence]string{}, refused: map[string]bool{}, read: map[string]string{}}
+	s := &storm{yard: y, t: t, rand: rand.New(rand.NewPCG(seed, 1)), parts: 3, acked: map[string]map[eventlog.Sequence]string{}, refused: map[string]bool{}, read: map[string]string{}, histories: make([]history.Log, 3)}
 	if seed%2 == 0 { // each partition has a stream of its own, which is often not followed for a while
 		y.cfg.HubStreams, y.cfg.idle = 4, 500*time.Millisecond
 	}
@@ -352,8 +369,10 @@ func runStorm(t *testing.T, seed uint64) {
 		for number := aged; number < s.parts; number++ {
 			writers++
 			writer, pauses := fmt.Sprint(name, writers), rand.New(rand.NewPCG(seed, uint64(writers)))
+			questions := rand.New(rand.NewPCG(seed, uint64(2000+writers)))
 			p.writers.Go(func() { s.write(p, writer, number, pauses) })
 			p.writers.Go(func() { s.follow(p, number) })
+			p.writers.Go(func() { s.ask(p, number, questions) })
 		}
 		turns := rand.New(rand.NewPCG(seed, uint64(1000+writers)))
 		p.writers.Go(func() { s.produce(p, turns) })
@@ -391,7 +410,7 @@ func runStorm(t *testing.T, seed uint64) {
 // check compares what all nodes read with what the writers were told.
 func (s *storm) check(nodes []*process) {
 	t := s.t
-	total, produced := 0, 0
+	total, produced, calls := 0, 0, 0
 	for number := range s.parts + 1 {
 		var all []string
 		for i, n := range nodes {
@@ -406,6 +425,9 @@ func (s *storm) check(nodes []*process) {
 		s.checkOrder(all)
 		if number == s.parts {
 			produced = len(all)
+		} else {
+			testkit.Check(t, s.histories[number].Check(all), "partition %d", number)
+			calls += s.histories[number].Len()
 		}
 		for at, what := range all {
 			s.readLocked(number, eventlog.Sequence(at), what)
@@ -419,7 +441,7 @@ func (s *storm) check(nodes []*process) {
 	}
 	s.checkAged(nodes)
 	testkit.That(t, total > 50 && produced > 10, "only %d were acknowledged, and %d of the producer", total, produced)
-	t.Logf("%d acknowledged, %d of the producer, %d in doubt", total, produced, s.doubts)
+	t.Logf("%d acknowledged, %d of the producer, %d in doubt; histories of %d calls", total, produced, s.doubts, calls)
 	for _, n := range nodes {
 		testkit.Check(t, n.Close())
 		n.storage.Close()
