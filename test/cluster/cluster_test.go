@@ -18,8 +18,9 @@ var (
 
 // C1 to C5, C7: whatever happens to a node or to a server, no acknowledged event is lost, each sender's
 // are in order, those of idempotent producers are there once, and all nodes give the same numbers.
-// Webhooks and functions get each event at least once, and the higher epoch alone receives. All goes
-// on by itself, and an official client that may try again sees no error.
+// Webhooks and functions get each event at least once, and the higher epoch alone receives, which
+// porcupine finds in the history of all receivers. All goes on by itself, and an official client that
+// may try again sees no error.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	if !*fixed {
 		t.Skip("make cluster has it, which is a line of make test: it wants the machine for itself")

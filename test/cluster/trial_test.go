@@ -69,6 +69,7 @@ func (r *trial) end(t testing.TB) {
 	}
 	r.function.judge(t, r.load.records)
 	r.webhooks.judge(t)
+	r.epochs.judgeAll(t)
 	t.Logf("%d events acknowledged", r.load.acknowledged())
 }
 
