@@ -58,9 +58,11 @@ func (r *trial) endure(t testing.TB, f fault) {
 // end stops it all and judges what is there.
 func (r *trial) end(t testing.TB) {
 	t.Helper()
+	begun := time.Now()
 	r.load.stop()
 	r.webhooks.stop()
 	r.epochs.stop()
+	t.Logf("all senders have ended within %v", time.Since(begun).Round(time.Millisecond))
 	for _, complaint := range judge(r.load.records, r.load.read(t)) {
 		t.Error(complaint)
 	}
@@ -70,7 +72,7 @@ func (r *trial) end(t testing.TB) {
 	r.function.judge(t, r.load.records)
 	r.webhooks.judge(t)
 	r.epochs.judgeAll(t)
-	t.Logf("%d events acknowledged", r.load.acknowledged())
+	t.Logf("%d events acknowledged; judged within %v", r.load.acknowledged(), time.Since(begun).Round(time.Millisecond))
 }
 
 // remove deletes what the trial has made, so that a yard can have many.
