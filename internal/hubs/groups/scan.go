@@ -78,7 +78,11 @@ func (k *Registry) FollowEntries(ctx context.Context, prefix string, notify func
 	if err := checkEntry(groupentry.CheckPrefix(prefix)); err != nil {
 		return err
 	}
-	watch, err := k.meta.Watch(ctx, broker.RecordsPrefix)
+	prefixes := []string{prefix}
+	watch, err := meta.WatchSome(ctx, k.meta, broker.RecordsPrefix, func(key string) bool {
+		_, _, ok := cutEntry(key, prefixes)
+		return ok
+	})
 	if err != nil {
 		return fmt.Errorf("watch entries of all groups: %w", err)
 	}
@@ -90,7 +94,7 @@ func (k *Registry) FollowEntries(ctx context.Context, prefix string, notify func
 		}
 		var stored []GroupEntry
 		for _, c := range changes {
-			f, err := owners.entry(ctx, c, []string{prefix})
+			f, err := owners.entry(ctx, c, prefixes)
 			if errors.Is(err, errNobody) && !first && !c.Deleted {
 				f, err = owners.await(ctx, c, prefix)
 			}
@@ -138,12 +142,11 @@ type owners struct {
 
 // entry reads a record; errOther for one that is no such entry.
 func (o *owners) entry(ctx context.Context, c meta.Change, prefixes []string) (GroupEntry, error) {
-	at, key, ok := strings.Cut(c.Key, "/"+entryPrefix)
-	if !ok || strings.Count(at, "/") != 2 ||
-		!slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+	at, key, ok := cutEntry(c.Key, prefixes)
+	if !ok {
 		return GroupEntry{}, errOther
 	}
-	group, err := o.of(ctx, at+"/")
+	group, err := o.of(ctx, at)
 	if err != nil {
 		return GroupEntry{}, err
 	}
@@ -162,6 +165,15 @@ func groupEntry(group processor.Group, key string, c meta.Change) (GroupEntry, e
 	}
 	f.Value, f.Version = record.Value, versionOf(c.Revision)
 	return f, nil
+}
+
+// cutEntry divides the key of a record into its group's prefix and the entry's own key; false for one that
+// is no entry whose key begins with one of the prefixes.
+func cutEntry(record string, prefixes []string) (group, key string, ok bool) {
+	at, key, ok := strings.Cut(record, "/"+entryPrefix)
+	ok = ok && strings.Count(at, "/") == 2 &&
+		slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	return at + "/", key, ok
 }
 
 // of gives the group that has the prefix.

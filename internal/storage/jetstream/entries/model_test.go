@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // stream is what a bucket's stream is, on paper: all that was written, and servers that are each so
@@ -89,6 +92,32 @@ func (f *follower) live() map[string]meta.Revision {
 		}
 	}
 	return live
+}
+
+// C2: who wants some keys of a prefix hears of these alone, and pays for no others.
+func TestAWatcherThatSelects(t *testing.T) {
+	r, now := newReplica(), time.Now()
+	put := func(seq uint64, does kind, key string) {
+		r.apply("s0", 1, now, message{seq: seq, kind: does, key: key, value: []byte("x")})
+	}
+	for i, key := range []string{"records/a/g/lease/0", "records/a/g/fact/circuit/f", "records/b/g/checkpoint/0"} {
+		put(uint64(i)+1, value, key)
+	}
+	w := &watcher{prefix: "records/", wants: func(key string) bool { return strings.Contains(key, "/fact/circuit/") },
+		ready: make(chan struct{}, 1), pending: map[string]meta.Change{}}
+	keys := func(changes []meta.Change) (keys []string) {
+		for _, c := range changes {
+			keys = append(keys, c.Key)
+		}
+		return keys
+	}
+	testkit.Slices(t, keys(r.begin(w)), []string{"records/a/g/fact/circuit/f"}, "at first")
+	put(4, value, "records/a/g/lease/0")
+	testkit.Equal(t, len(w.ready), 0, "woken by a lease")
+	put(5, value, "records/b/g/fact/circuit/f")
+	put(6, deletion, "records/a/g/fact/circuit/f")
+	testkit.Equal(t, len(w.ready), 1, "woken by circuits")
+	testkit.Slices(t, keys(w.take()), []string{"records/a/g/fact/circuit/f", "records/b/g/fact/circuit/f"}, "later")
 }
 
 // C2: whatever order announcements come in, whichever are lost or come twice, whichever server

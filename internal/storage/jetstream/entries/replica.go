@@ -75,7 +75,9 @@ func (r *replica) putLocked(it *item) {
 			continue
 		}
 		for w := range r.watchers[it.key[:n]] {
-			w.note(it.change())
+			if w.wanted(it.key) {
+				w.note(it.change())
+			}
 		}
 	}
 }
@@ -140,15 +142,17 @@ func (it *item) entry() meta.Entry {
 func (r *replica) list(prefix string) []meta.Entry {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.listLocked(prefix)
+	return r.listLocked(prefix, func(string) bool { return true })
 }
 
-func (r *replica) listLocked(prefix string) (entries []meta.Entry) {
+func (r *replica) listLocked(prefix string, wants func(key string) bool) (entries []meta.Entry) {
 	r.live.from(prefix, func(key string) bool {
 		if !strings.HasPrefix(key, prefix) {
 			return false
 		}
-		entries = append(entries, r.items[key].entry())
+		if wants(key) {
+			entries = append(entries, r.items[key].entry())
+		}
 		return true
 	})
 	return entries
@@ -157,7 +161,8 @@ func (r *replica) listLocked(prefix string) (entries []meta.Entry) {
 // watcher collects changes under a prefix, the newest of each key.
 type watcher struct {
 	prefix string
-	ready  chan struct{} // has a token when pending may have something
+	wants  func(key string) bool // nil: all keys under the prefix
+	ready  chan struct{}         // has a token when pending may have something
 
 	mu      sync.Mutex
 	pending map[string]meta.Change // guarded by mu
@@ -172,7 +177,7 @@ func (r *replica) begin(w *watcher) []meta.Change {
 		r.lengths[len(w.prefix)]++
 	}
 	r.watchers[w.prefix][w] = true
-	entries := r.listLocked(w.prefix)
+	entries := r.listLocked(w.prefix, w.wanted)
 	changes := make([]meta.Change, len(entries))
 	for i, e := range entries {
 		changes[i].Entry = e
@@ -202,6 +207,8 @@ func (r *replica) watched() bool {
 	defer r.mu.RUnlock()
 	return len(r.watchers) > 0
 }
+
+func (w *watcher) wanted(key string) bool { return w.wants == nil || w.wants(key) }
 
 func (w *watcher) note(c meta.Change) {
 	w.mu.Lock()

@@ -55,7 +55,10 @@ type Store struct {
 	end     context.CancelFunc
 }
 
-var _ meta.Store = (*Store)(nil)
+var (
+	_ meta.Store     = (*Store)(nil)
+	_ meta.Selecting = (*Store)(nil)
+)
 
 // New makes a store over a connection, which stays the caller's. It does no I/O.
 func New(conn *nats.Conn, cfg Config) (*Store, error) { return Over(natsConn{conn}, cfg) }
@@ -255,6 +258,11 @@ func (s *Store) wait(ctx context.Context, b *bucket) error {
 
 // Watch begins a watch. It costs nothing before its first answer.
 func (s *Store) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
+	return s.WatchSome(ctx, prefix, nil)
+}
+
+// WatchSome begins a watch of those keys that are wanted; nil: of all.
+func (s *Store) WatchSome(ctx context.Context, prefix string, wants func(key string) bool) (meta.Watcher, error) {
 	if err := meta.CheckPrefix(prefix); err != nil {
 		return nil, fmt.Errorf("watch: %w", err)
 	}
@@ -267,7 +275,7 @@ func (s *Store) Watch(ctx context.Context, prefix string) (meta.Watcher, error) 
 	}
 	return &watch{
 		store: s, ctx: ctx,
-		watcher: watcher{prefix: prefix, ready: make(chan struct{}, 1), pending: make(map[string]meta.Change)},
+		watcher: watcher{prefix: prefix, wants: wants, ready: make(chan struct{}, 1), pending: make(map[string]meta.Change)},
 	}, nil
 }
 

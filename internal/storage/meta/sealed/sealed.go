@@ -69,7 +69,16 @@ func (s *Store) CompareAndSet(ctx context.Context, key string, expected meta.Rev
 
 // Watch opens the values of changes.
 func (s *Store) Watch(ctx context.Context, prefix string) (meta.Watcher, error) {
-	w, err := s.Store.Watch(ctx, prefix)
+	return s.WatchSome(ctx, prefix, nil)
+}
+
+// WatchSome is Watch of those keys that are wanted, where the store below can select them; nil: of all.
+func (s *Store) WatchSome(ctx context.Context, prefix string, wants func(key string) bool) (w meta.Watcher, err error) {
+	if wants == nil {
+		w, err = s.Store.Watch(ctx, prefix)
+	} else {
+		w, err = meta.WatchSome(ctx, s.Store, prefix, wants)
+	}
 	if err != nil {
 		return nil, err
 	}
