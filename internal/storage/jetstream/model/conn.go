@@ -56,8 +56,8 @@ func (c *Conn) Stream(ctx context.Context, want jetstream.StreamConfig) (have je
 	return have, inWordsOfNATS(err)
 }
 
-// keeperOf is the name of the stream that keeps a subject.
-func (c *Cluster) keeperOf(subject string) string {
+// streamOf is the name of the stream that keeps a subject.
+func (c *Cluster) streamOf(subject string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, s := range c.streams {
@@ -80,7 +80,7 @@ func (c *Conn) RequestMsgWithContext(ctx context.Context, msg *nats.Msg) (*nats.
 	}
 	answered := make(chan outcome, 1)
 	f := &flight{
-		n: c.n, stream: c.n.c.keeperOf(msg.Subject), subject: msg.Subject, data: slices.Clone(msg.Data),
+		n: c.n, stream: c.n.c.streamOf(msg.Subject), subject: msg.Subject, data: slices.Clone(msg.Data),
 		done: func(seq streams.Seq, err error) { answered <- outcome{seq, err} },
 	}
 	if expected := msg.Header.Get("Nats-Expected-Last-Subject-Sequence"); expected != "" {
