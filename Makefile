@@ -72,8 +72,9 @@ chaos: ## Random faults of a yard of three nodes on three NATS servers, for CHAO
 	go test ./test/cluster -run Chaos -count=1 -chaos=$(CHAOSTIME) -seed=$(CHAOSSEED) -timeout 24h -v
 
 .PHONY: sim
-sim: ## Simulated hours of the processor library, with faults (SIMSEEDS=5000), beyond what test runs
+sim: ## Simulated hours of the processor library, and of a yard of three nodes, with faults (SIMSEEDS=5000), beyond what test runs
 	go test ./test/sim -run TestSimulatedHours -sim.first=1000 -sim.seeds=$(SIMSEEDS) -sim.time=1h -timeout 24h
+	go test ./test/sim/nodes -run TestSimulatedHours -sim.first=1000 -sim.seeds=$(SIMSEEDS) -sim.time=1h -timeout 24h
 
 .PHONY: cells
 cells: ## The simulation of many cells at full size: the figures of docs/internals/scale.md (CELLSEED=1)
