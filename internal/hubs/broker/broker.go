@@ -25,6 +25,7 @@ import (
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/looks"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
@@ -72,7 +73,7 @@ type Broker struct {
 	definitions *mirror.Table[definition]
 	hubs        *registry
 	groups      groupStore
-	lookups     *lookups
+	lookups     *looks.Looks
 	slots       *slots
 	ledgers     *ledgers
 }
@@ -100,7 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 	}
 	b.hubs.live.Store(&map[string]*hub{})
 	if cfg.Nodes != nil && !cfg.Nodes.Single() {
-		b.lookups = newLookups(cfg.Meta)
+		b.lookups = looks.New(cfg.Meta)
 		b.slots.shared = newSharing(b, cfg.Nodes)
 		b.hubs.nodes = cfg.Nodes.Count
 		b.groups.lookups = b.lookups

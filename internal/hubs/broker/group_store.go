@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/looks"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
@@ -17,7 +18,7 @@ import (
 // hub.
 type groupStore struct {
 	meta    meta.Store
-	lookups *lookups
+	lookups *looks.Looks
 }
 
 // storedGroup is a group as the store keeps it.
@@ -85,7 +86,7 @@ func (s groupStore) read(ctx context.Context, h *hub, group string) (storedGroup
 		return storedGroup{}, 0, groupNotFound(h, group)
 	}
 	entry, err := s.meta.Get(ctx, groupKey(h.log, group))
-	if errors.Is(err, meta.ErrNotFound) && s.lookups.fresh(ctx, groupKeys(h.log)) {
+	if errors.Is(err, meta.ErrNotFound) && s.lookups.Fresh(ctx, groupKeys(h.log)) {
 		entry, err = s.meta.Get(ctx, groupKey(h.log, group))
 	}
 	if err != nil && !errors.Is(err, meta.ErrNotFound) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/looks"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -54,19 +55,19 @@ func TestLooksAreBounded(t *testing.T) {
 		f := newFederation(t, 1)
 		m := f.members[0]
 		var asking sync.WaitGroup
-		looks := func() int { return m.store.Count(metatest.OpFresh) }
-		before := looks()
+		made := func() int { return m.store.Count(metatest.OpFresh) }
+		before := made()
 		for i := range 100 {
 			asking.Go(func() { wantNotFound(t, testkit.Err(m.LookUp(t.Context(), fmt.Sprint("h", i))), KindHub) })
 		}
 		asking.Wait()
-		testkit.Equal(t, looks()-before, 1, "looks of those who ask at once")
-		before, began := looks(), time.Now()
+		testkit.Equal(t, made()-before, 1, "looks of those who ask at once")
+		before, began := made(), time.Now()
 		for i := range 1000 {
 			wantNotFound(t, testkit.Err(m.LookUp(t.Context(), fmt.Sprint("h", i))), KindHub)
 		}
-		if most := looksBurst + int(time.Since(began).Seconds()*looksPerSecond) + 1; looks()-before > most {
-			t.Errorf("%d looks within %v", looks()-before, time.Since(began))
+		if most := looks.Burst + int(time.Since(began).Seconds()*looks.PerSecond) + 1; made()-before > most {
+			t.Errorf("%d looks within %v", made()-before, time.Since(began))
 		}
 		wantNotFound(t, testkit.Err(m.LookUp(t.Context(), "no/name/")), KindHub)
 	})

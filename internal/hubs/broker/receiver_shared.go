@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/looks"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
@@ -36,7 +37,7 @@ type sharing struct {
 	slots   *slots
 	store   meta.Store
 	nodes   *cluster.Nodes
-	lookups *lookups
+	lookups *looks.Looks
 	log     *slog.Logger
 	// withdraw reports whether the hub of a slot was deleted while its first entry was written.
 	withdraw func(ctx context.Context, log string) bool
@@ -209,7 +210,7 @@ func (s *sharing) gone(h holder) bool {
 // check finds out who of those that stand in a newcomer's way has closed by now: a node frees the
 // slot of its client before the entry says so, and the entry may be stale.
 func (s *sharing) check(ctx context.Context, at slotID) (gone map[string]bool, err error) {
-	s.lookups.fresh(ctx, slotKeys(at.log, at.group)) // where that may not be, nodes are asked all the same
+	s.lookups.Fresh(ctx, slotKeys(at.log, at.group)) // where that may not be, nodes are asked all the same
 	there, _, err := s.read(ctx, at)
 	if err != nil {
 		return nil, err
