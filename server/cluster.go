@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/grid/forward"
 	"github.com/eventyard/eventyard/internal/grid/placement"
+	"github.com/eventyard/eventyard/internal/storage/meta/looks"
 )
 
 // formats are what this program writes and knows of what nodes share: streams, entries and the requests
@@ -33,6 +34,14 @@ func (y *yard) join(ctx context.Context) (*cluster.Nodes, error) {
 		return nil, err
 	}
 	return nodes, nodes.Join(ctx)
+}
+
+// newLooks makes fresh looks at what other nodes have changed; nil where there are none.
+func (y *yard) newLooks() *looks.Looks {
+	if !y.shared() {
+		return nil
+	}
+	return looks.New(y.storage.Meta)
 }
 
 // gridServices are delivery and dead letters as listeners ask them, whichever node has what is asked

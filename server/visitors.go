@@ -96,7 +96,7 @@ func (v *visitors) come(ctx context.Context, conn net.Conn) context.Context {
 	defer v.mu.Unlock()
 	v.all[conn] = at
 	v.open.Inc()
-	return context.WithValue(ctx, visitorKey{}, at)
+	return context.WithValue(admission.WithRemote(ctx, conn.RemoteAddr().String()), visitorKey{}, at)
 }
 
 // changed is called when a connection begins to be used, rests or ends.

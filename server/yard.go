@@ -160,11 +160,13 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 		y.passes.others = y.bearer
 	}
 	y.access, err = access.Open(ctx, access.Config{
-		Meta: y.storage.Meta, Development: y.development(), AnyBearer: cfg.AcceptAnyJWT, Bearer: y.passes, FailurePace: cfg.failurePace, Nodes: y.nodes.Count, Log: log,
+		Meta: y.storage.Meta, Development: y.development(), AnyBearer: cfg.AcceptAnyJWT, Bearer: y.passes, Issuer: y.bearer != nil,
+		FailurePace: cfg.failurePace, Nodes: y.nodes.Count, Looks: y.newLooks(), Log: log,
 		Hub: func(name string) (created time.Time, exists bool) {
 			hub, err := y.broker.Hub(name)
 			return hub.Created, err == nil
 		},
+		FindHub: func(ctx context.Context, name string) { _, _ = y.broker.LookUp(ctx, name) }, // Hub has it then
 	})
 	if err != nil {
 		return err

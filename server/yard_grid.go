@@ -45,7 +45,7 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 	}
 	defined, err := topics.Open(ctx, topics.Config{
 		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, Validate: asker, ValidationURL: y.validationURL,
-		ValidationWindow: cfg.ValidationWindow, Retention: cfg.TopicRetention, Quota: y.quota, Nodes: y.nodes.Count, Log: log,
+		ValidationWindow: cfg.ValidationWindow, Retention: cfg.TopicRetention, Quota: y.quota, Nodes: y.nodes.Count, Looks: y.newLooks(), Log: log,
 		CheckTarget:   dead.CheckTarget,
 		CheckEndpoint: func(s topics.Subscription) error { return y.client.Check(*s.Webhook) },
 	})

@@ -56,7 +56,7 @@ func (p *peer) checkToken(ctx context.Context, at entity, q *request) (auth.Gran
 	if q.name == "" {
 		return auth.Grant{}, &amqp.Error{Condition: condArgument, Description: "The request names no audience."}
 	}
-	g, err := p.handler.cfg.Access.Token(ctx, q.body, q.name)
+	g, err := p.handler.cfg.Access.Token(p.from(ctx), q.body, q.name)
 	if err != nil {
 		return auth.Grant{}, p.late(err)
 	}

@@ -113,7 +113,7 @@ func (d *Handler) Connected(c *amqp.Conn) (amqp.Peer, error) {
 
 // Plain takes a policy's name and key.
 func (d *Handler) Plain(ctx context.Context, from, user, password string) (any, error) {
-	g, err := d.cfg.Access.Key(user, password)
+	g, err := d.cfg.Access.Key(admission.WithRemote(ctx, from), user, password)
 	if err != nil {
 		d.cfg.Access.Refused(ctx, from, err)
 		return nil, fmt.Errorf("log in as %.64q: %w", user, err)
@@ -127,7 +127,7 @@ func (d *Handler) External(ctx context.Context, from string, state tls.Connectio
 		return nil, errors.New("log in by certificate: none was verified")
 	}
 	name := state.VerifiedChains[0][0].Subject.CommonName
-	g, err := d.cfg.Access.Named(name)
+	g, err := d.cfg.Access.Named(admission.WithRemote(ctx, from), name)
 	if err != nil {
 		d.cfg.Access.Refused(ctx, from, err)
 		return nil, fmt.Errorf("log in by certificate of %.64q: %w", name, err)

@@ -64,7 +64,7 @@ func (p *peer) mayManage(ctx context.Context, at entity, q *request) error {
 	wanted := auth.At(at.hub, wordManagement)
 	allowed := p.rights.allow(wanted, 0)
 	if q.hasToken {
-		g, err := p.handler.cfg.Access.Token(ctx, q.token, "")
+		g, err := p.handler.cfg.Access.Token(p.from(ctx), q.token, "")
 		if err != nil {
 			return p.late(err)
 		}

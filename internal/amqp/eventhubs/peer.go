@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // attachTimeout is how long a link may hold up its connection until it is accepted.
@@ -173,6 +174,11 @@ type lateError struct {
 }
 
 func (e *lateError) Unwrap() error { return e.error }
+
+// from says by which address a token is shown.
+func (p *peer) from(ctx context.Context) context.Context {
+	return admission.WithRemote(ctx, p.conn.Remote())
+}
 
 // late has the failures of the connection's address counted, and told the later the more there are.
 func (p *peer) late(err error) error {

@@ -72,13 +72,25 @@ func (c *call) Admit() error {
 
 // admitTo lets in to the topic of the path. Whoever shows nothing that is good hears the same of
 // every name, whether it is a topic's or not, and waits as long: in place of a topic that is not
-// there stands one whose keys nobody knows.
+// there stands one whose keys nobody knows. Before a topic or a key is said to be none, this node looks
+// whether another has made it a moment ago.
 func (c *call) admitTo(need frame.Need) error {
 	shown, err := credentialOf(c.R)
 	if err != nil {
 		return err
 	}
 	topic, missing := c.handler.cfg.Topics.Topic(c.names.topic)
+	err = c.admitAs(shown, topic, missing, need)
+	unknown := errors.Is(err, errKey) || errors.Is(err, topickey.ErrSignature) || err != nil && missing != nil
+	if unknown && c.handler.cfg.Access.MayLook(c.R.Context()) {
+		topic, missing = c.handler.cfg.Topics.LookUpTopic(c.R.Context(), c.names.topic)
+		err = c.admitAs(shown, topic, missing, need)
+	}
+	return err
+}
+
+// admitAs is admitTo of a topic as it is known; missing: it is not.
+func (c *call) admitAs(shown credential, topic topics.Topic, missing error, need frame.Need) error {
 	if missing != nil {
 		topic = c.handler.nowhere
 	} else {
@@ -100,7 +112,7 @@ func (c *call) admitShown(shown credential, topic *topics.Topic, need frame.Need
 		return admitKey(shown.text, topic)
 	case byNamespaceKey: // for those who use this form keys are a namespace's: those of the root policy, too
 		wrong := admitKey(shown.text, topic)
-		grant, err := c.handler.cfg.Access.Key(auth.RootPolicy, shown.text)
+		grant, err := c.handler.cfg.Access.Key(c.R.Context(), auth.RootPolicy, shown.text)
 		if wrong == nil || err != nil {
 			return wrong
 		}

@@ -1,13 +1,17 @@
 package eventgrid
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/topickey"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -185,3 +189,67 @@ func TestHowToEnter(t *testing.T) {
 type notInDevelopment struct{ Access }
 
 func (notInDevelopment) Development() bool { return false }
+
+// definitions can be embedded beside the method Topics.
+type definitions = Topics
+
+// behind is the definitions of a node that has not heard of a topic, or of its new key, until it looks.
+type behind struct {
+	definitions
+	known topics.Topic // empty: it knows no topic
+	looks atomic.Int32
+}
+
+func (b *behind) Topic(name string) (topics.Topic, error) {
+	switch {
+	case b.looks.Load() > 0:
+		return b.definitions.Topic(name)
+	case b.known.Name == "":
+		return topics.Topic{}, topics.ErrTopicNotFound
+	}
+	return b.known, nil
+}
+
+func (b *behind) LookUpTopic(_ context.Context, name string) (topics.Topic, error) {
+	b.looks.Add(1)
+	return b.Topic(name)
+}
+
+// looking may look at the store, or not.
+type looking struct {
+	Access
+	may bool
+}
+
+func (l looking) MayLook(context.Context) bool { return l.may }
+
+// C3: a topic, or a key of it, that another node has just made is good here, unless its address is
+// refused too often already.
+func TestTopicsOfAnotherNode(t *testing.T) {
+	const path = "/topics/orders/api/events"
+	for what, known := range map[string]topics.Topic{"a new topic": {}, "a new key": {Name: "orders", Key1: "before", Key2: "before, too"}} {
+		for _, may := range []bool{true, false} {
+			t.Run(fmt.Sprint(what, " ", may), func(t *testing.T) {
+				b := &behind{known: known}
+				y := newYard(t, func(c *Config) {
+					b.definitions, c.Topics, c.Access = c.Topics, b, looking{c.Access, may}
+				})
+				shows := map[string]func(*http.Request){
+					"key": withKey, "token": header("aeg-sas-token", signed(t, y.server.URL+path, key1, time.Hour)),
+				}
+				if known.Name == "" {
+					shows["policy"] = asPolicy("sender")
+				}
+				for name, show := range shows {
+					b.looks.Store(0)
+					got := y.ask("POST", path, "[]", show)
+					testkit.Equal(t, got.StatusCode == 200, may, "by %s it is answered %d", name, got.StatusCode)
+					testkit.Equal(t, b.looks.Load() > 0, may, "it looks by %s", name)
+				}
+				b.looks.Store(1)
+				y.ask("POST", path, "[]", withKey).want(200)
+				testkit.Equal(t, b.looks.Load(), 1, "looks for what is known")
+			})
+		}
+	}
+}

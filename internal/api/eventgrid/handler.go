@@ -29,6 +29,8 @@ import (
 // goroutines at once.
 type Topics interface {
 	Topic(name string) (topics.Topic, error)
+	// LookUpTopic is Topic with a fresh look at what other nodes have changed, if there may be one.
+	LookUpTopic(ctx context.Context, name string) (topics.Topic, error)
 	Topics() []topics.Topic
 	CreateTopic(ctx context.Context, cfg topics.TopicConfig) (topics.Topic, error)
 	EnsureTopic(ctx context.Context, cfg topics.TopicConfig) (topics.Topic, error)
@@ -64,6 +66,8 @@ var (
 type Access interface {
 	frame.Access
 	Development() bool
+	// MayLook tells whether a request's address may cause a fresh look before it is refused.
+	MayLook(ctx context.Context) bool
 	// Quota gives the meter of what an account publishes; nil: it has none.
 	Quota(account string) *quota.Meter
 }

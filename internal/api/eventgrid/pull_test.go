@@ -122,6 +122,8 @@ func pollYard(t *testing.T) *yard {
 // nobody is access that lets nobody in.
 type nobody struct{ notInDevelopment }
 
+func (nobody) MayLook(context.Context) bool { return false }
+
 // A long poll ends with nothing after its time, and at once when the yard begins to stop.
 func TestLongPollsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

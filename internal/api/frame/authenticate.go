@@ -19,7 +19,7 @@ var Challenges = []string{`SharedAccessSignature realm="eventyard"`, `Bearer rea
 // Access knows who may do what. All methods may be called by many goroutines at once.
 type Access interface {
 	Token(ctx context.Context, token, audience string) (auth.Grant, error)
-	Key(name, key string) (auth.Grant, error)
+	Key(ctx context.Context, name, key string) (auth.Grant, error)
 }
 
 // Authenticate reads the Authorization header. Nothing else is looked at: a token in a query would
@@ -42,7 +42,7 @@ func Authenticate(access Access, r *http.Request) (auth.Grant, error) {
 		if !ok {
 			return auth.Grant{}, fmt.Errorf("%w: Basic wants the base64 of a policy's name, a colon and its key", auth.ErrMalformed)
 		}
-		return access.Key(name, key)
+		return access.Key(r.Context(), name, key)
 	case "bearer":
 		return access.Token(r.Context(), strings.TrimSpace(rest), "")
 	case "sharedaccesssignature":

@@ -19,7 +19,7 @@ type shown struct{}
 func (shown) Token(_ context.Context, token, _ string) (auth.Grant, error) {
 	return auth.Grant{Holder: token}, nil
 }
-func (shown) Key(name, key string) (auth.Grant, error) {
+func (shown) Key(_ context.Context, name, key string) (auth.Grant, error) {
 	return auth.Grant{Holder: name + "=" + key}, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/looks"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
@@ -79,6 +80,8 @@ type Config struct {
 	// the topics' own quotas; nil: there is one.
 	Quota *quota.Meter
 	Nodes func() int
+	// Looks makes fresh looks at what other nodes may have changed a moment ago; nil: there are none.
+	Looks *looks.Looks
 	// Log receives what changed; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -122,7 +125,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		return nil, errors.New("open topics: an engine, a meta store and a broker are required")
 	}
 	cfg = cfg.withDefaults()
-	topics := &topicRegistry{engine: cfg.Engine, logs: eventlog.NewProvider(cfg.Engine), retention: cfg.Retention, quota: cfg.Quota, log: cfg.Log}
+	topics := &topicRegistry{engine: cfg.Engine, logs: eventlog.NewProvider(cfg.Engine), retention: cfg.Retention, quota: cfg.Quota, looks: cfg.Looks, log: cfg.Log}
 	topics.view = newView(topics.openLog)
 	topics.view.nodes = cfg.Nodes
 	k := &Registry{

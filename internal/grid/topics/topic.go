@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/looks"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
@@ -40,6 +41,7 @@ type topicRegistry struct {
 	topics        *mirror.Table[*topicRecord]
 	subscriptions *mirror.Table[*record]
 	view          *view
+	looks         *looks.Looks
 	log           *slog.Logger
 }
 
@@ -59,6 +61,17 @@ func (k *topicRegistry) Topic(name string) (Topic, error) {
 		return *t, nil
 	}
 	return Topic{}, topicNotFound(name)
+}
+
+// LookUpTopic is Topic for who is about to refuse a topic's name or key: another node may have made it,
+// or the key, a moment ago. It may wait for storage; looks are bounded.
+func (k *topicRegistry) LookUpTopic(ctx context.Context, name string) (Topic, error) {
+	if k.looks.Fresh(ctx, topicsPrefix) {
+		if err := k.topics.Refresh(ctx, topicKey(name)); err != nil && !errors.Is(err, meta.ErrNotFound) {
+			k.log.Warn("a topic cannot be looked up", "error", err)
+		}
+	}
+	return k.Topic(name)
 }
 
 // CreateTopic makes a topic; it is durable and ready for events when the call returns. If the

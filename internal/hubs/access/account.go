@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/quota"
@@ -33,6 +34,22 @@ type Account struct {
 	Renewed string `json:"renewed,omitempty"`
 }
 
+// accountRegistry keeps the blob account. It is the part of a Registry that has nothing to do with
+// policies.
+type accountRegistry struct {
+	accounts *mirror.Table[Account]
+	blobs    *quota.Meter // of the account
+	log      *slog.Logger
+}
+
+func newAccounts(cfg Config) *accountRegistry {
+	k := &accountRegistry{blobs: quota.NewMeter("the blob account", "requests").Among(cfg.Nodes), log: cfg.Log}
+	k.accounts = mirror.New(mirror.Config[Account]{
+		Store: cfg.Meta, Prefix: accountsPrefix, Name: "accounts", Decode: decodeAccount, Encode: Account.encode, Apply: k.showAccount, Log: cfg.Log,
+	})
+	return k
+}
+
 // encode cannot fail: the fields are plain values.
 func (a Account) encode() []byte {
 	value, err := json.Marshal(a)
@@ -58,7 +75,7 @@ func decodeAccount(e meta.Entry) (Account, error) {
 // absence says that the yard is new: a start that is cut short between the two gives no rights
 // away. Where an older yard has no room for it, it is made at a later start, and nobody's keys are
 // good until then.
-func (k *Registry) loadAccount(ctx context.Context, newYard bool) error {
+func (k *accountRegistry) loadAccount(ctx context.Context, newYard bool) error {
 	if err := k.accounts.Load(ctx); err != nil {
 		return err
 	}
@@ -82,14 +99,14 @@ func (k *Registry) loadAccount(ctx context.Context, newYard bool) error {
 
 // Account gives the keys of the blob account as they are now; they are empty where there was no
 // room to make it.
-func (k *Registry) Account() Account {
+func (k *accountRegistry) Account() Account {
 	account, _ := k.accounts.Get(blobAccount)
 	return account.Value
 }
 
 // RegenerateAccount makes one of the account's keys anew. When it returns the old one is good for
 // nothing, nor are signatures made with it.
-func (k *Registry) RegenerateAccount(ctx context.Context, key Key) (Account, error) {
+func (k *accountRegistry) RegenerateAccount(ctx context.Context, key Key) (Account, error) {
 	return k.changeAccount(ctx, "regenerate the "+string(key)+" key of the blob account", func(a *Account) error {
 		switch key {
 		case PrimaryKey:
@@ -104,7 +121,7 @@ func (k *Registry) RegenerateAccount(ctx context.Context, key Key) (Account, err
 }
 
 // LimitAccount changes the quota of the blob account.
-func (k *Registry) LimitAccount(ctx context.Context, how func(*quota.Limit)) (Account, error) {
+func (k *accountRegistry) LimitAccount(ctx context.Context, how func(*quota.Limit)) (Account, error) {
 	return k.changeAccount(ctx, "limit the blob account", func(a *Account) error {
 		was := a.Quota
 		if how(&a.Quota); a.Quota == was {
@@ -115,9 +132,9 @@ func (k *Registry) LimitAccount(ctx context.Context, how func(*quota.Limit)) (Ac
 }
 
 // AccountQuota gives the meter of the blob account.
-func (k *Registry) AccountQuota() *quota.Meter { return k.blobs }
+func (k *accountRegistry) AccountQuota() *quota.Meter { return k.blobs }
 
-func (k *Registry) showAccount(updates []mirror.Update[Account]) {
+func (k *accountRegistry) showAccount(updates []mirror.Update[Account]) {
 	for _, u := range updates {
 		if u.Key == blobAccount && u.Old.Value.Quota != u.New.Value.Quota {
 			k.blobs.Set(u.New.Value.Quota, time.Now())
@@ -126,7 +143,7 @@ func (k *Registry) showAccount(updates []mirror.Update[Account]) {
 }
 
 // AllowRootKeys says whether the keys of the root policy are good for the blob account.
-func (k *Registry) AllowRootKeys(ctx context.Context, allow bool) (Account, error) {
+func (k *accountRegistry) AllowRootKeys(ctx context.Context, allow bool) (Account, error) {
 	return k.changeAccount(ctx, "allow or refuse the root policy's keys for blobs", func(a *Account) error {
 		if a.RootKeys == allow {
 			return mirror.ErrUnchanged
@@ -136,7 +153,7 @@ func (k *Registry) AllowRootKeys(ctx context.Context, allow bool) (Account, erro
 	})
 }
 
-func (k *Registry) changeAccount(ctx context.Context, what string, how func(*Account) error) (Account, error) {
+func (k *accountRegistry) changeAccount(ctx context.Context, what string, how func(*Account) error) (Account, error) {
 	changed, err := k.accounts.Change(ctx, blobAccount, how)
 	if errors.Is(err, meta.ErrNotFound) {
 		err = fmt.Errorf("%w: there was none to make the account: it is made at the next start", meta.ErrNoSpace)

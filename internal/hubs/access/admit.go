@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,9 @@ import (
 // comes as an *auth.ExpiredError.
 //
 // What a signature grants stands on the policy, on the key that signed it and on the hub
-// as they are now; what a bearer token grants stands on the hub.
+// as they are now; what a bearer token grants stands on the hub. Before a signature is refused for its
+// policy or key the store may be asked (fresh.go); ctx says by which address it was shown
+// (admission.WithRemote).
 func (k *Registry) Token(ctx context.Context, token, audience string) (auth.Grant, error) {
 	grant, err := k.grant(ctx, token)
 	if err != nil {
@@ -44,7 +47,7 @@ func (k *Registry) grant(ctx context.Context, token string) (auth.Grant, error) 
 	case len(token) > auth.MaxTokenBytes:
 		return auth.Grant{}, fmt.Errorf("%w: it has %d bytes, at most %d are allowed", auth.ErrMalformed, len(token), auth.MaxTokenBytes)
 	case auth.IsSignature(token):
-		return k.signature(token)
+		return k.signature(ctx, token)
 	case k.anyBearer:
 		return auth.Grant{Scopes: []auth.Scope{{Rights: auth.Manage}}, Holder: "any bearer"}, nil
 	case k.bearer == nil:
@@ -61,13 +64,21 @@ func (k *Registry) grant(ctx context.Context, token string) (auth.Grant, error) 
 	return grant, nil
 }
 
-// signature looks for the policy at the namespace and at the hub that the resource lies
-// in. The keys are all tried, whichever fits.
-func (k *Registry) signature(token string) (auth.Grant, error) {
+func (k *Registry) signature(ctx context.Context, token string) (auth.Grant, error) {
 	s, err := auth.ParseSignature(token)
 	if err != nil {
 		return auth.Grant{}, err
 	}
+	grant, err := k.signed(s)
+	if errors.Is(err, auth.ErrSignature) && k.others.lookFor(ctx, auth.HubOf(s.Path), s.Policy) {
+		return k.signed(s)
+	}
+	return grant, err
+}
+
+// signed looks for the policy at the namespace and at the hub that the resource lies
+// in. The keys are all tried, whichever fits.
+func (k *Registry) signed(s auth.Signature) (auth.Grant, error) {
 	hub := k.incarnation(s.Path) // before its policies are looked for
 	levels := []level{{}}        // of the policies that reach the resource
 	if at, err := k.level(auth.HubOf(s.Path)); err == nil && at.hub != "" {
@@ -105,8 +116,17 @@ func (k *Registry) keysOf(r record) []string {
 
 // Key checks a policy's name and key, as SASL PLAIN and HTTP Basic bring them. The
 // policy may be the namespace's or a hub's; of several of that name, those whose key it
-// is. What it grants stands on them. The error is auth.ErrSignature.
-func (k *Registry) Key(name, key string) (auth.Grant, error) {
+// is. What it grants stands on them. Before it is refused the store may be asked, as by Token. The
+// error is auth.ErrSignature.
+func (k *Registry) Key(ctx context.Context, name, key string) (auth.Grant, error) {
+	grant, err := k.keyed(name, key)
+	if err != nil && k.others.lookForAny(ctx, name) {
+		return k.keyed(name, key)
+	}
+	return grant, err
+}
+
+func (k *Registry) keyed(name, key string) (auth.Grant, error) {
 	shown := digest(key)
 	var scopes []auth.Scope
 	for _, r := range k.live.Load().byName[auth.Fold(name)] {
@@ -127,17 +147,28 @@ func (k *Registry) Key(name, key string) (auth.Grant, error) {
 
 // Named gives the rights of a policy without any key: for client certificates, whose common name is
 // a policy's of the namespace, or the name of a hub, a slash and a policy's of that hub. What it
-// grants stands on the policy, whatever its keys. The error is auth.ErrSignature.
-func (k *Registry) Named(name string) (auth.Grant, error) {
+// grants stands on the policy, whatever its keys. Before it is refused the store may be asked, as by
+// Token. The error is auth.ErrSignature.
+func (k *Registry) Named(ctx context.Context, name string) (auth.Grant, error) {
 	hub, policy := "", name
 	if cut := strings.LastIndexByte(name, '/'); cut >= 0 {
 		hub, policy = name[:cut], name[cut+1:]
 	}
-	at, err := k.level(hub)
-	if err == nil {
-		if r, ok := k.live.Load().byKey[at.key(policy)]; ok {
-			return auth.Grant{Scopes: []auth.Scope{r.scope(noKey)}, Holder: name}.While(k.stands), nil
-		}
+	r, ok := k.find(hub, policy)
+	if !ok && k.others.lookFor(ctx, hub, policy) {
+		r, ok = k.find(hub, policy)
 	}
-	return auth.Grant{}, fmt.Errorf("%w: there is no policy %.80q", auth.ErrSignature, name)
+	if !ok {
+		return auth.Grant{}, fmt.Errorf("%w: there is no policy %.80q", auth.ErrSignature, name)
+	}
+	return auth.Grant{Scopes: []auth.Scope{r.scope(noKey)}, Holder: name}.While(k.stands), nil
+}
+
+func (k *Registry) find(hub, policy string) (r record, ok bool) {
+	at, err := k.level(hub)
+	if err != nil {
+		return record{}, false
+	}
+	r, ok = k.live.Load().byKey[at.key(policy)]
+	return r, ok
 }

@@ -96,7 +96,7 @@ func TestSignatureOfTwoPoliciesWithOneKey(t *testing.T) {
 	grant, err := k.Token(t.Context(), sign("sb://ns/orders", Policy{Name: "app", Primary: key}), "")
 	testkit.Must(t, err)
 	testkit.Equal(t, grant.Rights(auth.At("orders")), auth.Send|auth.Listen, "got %+v", grant)
-	grant, err = k.Key("app", key)
+	grant, err = k.Key(t.Context(), "app", key)
 	if err != nil || grant.Rights(auth.At("orders")) != auth.Send|auth.Listen || grant.Rights(namespace) != auth.Listen {
 		t.Errorf("got %+v, %v", grant, err)
 	}
@@ -135,7 +135,7 @@ func TestRevokedKeys(t *testing.T) {
 	testkit.Check(t, testkit.Err(k.Token(t.Context(), sign("sb://ns", changed), "")), "with the new key")
 	testkit.Must(t, k.Delete(t.Context(), "", "p"))
 	testkit.ErrorIs(t, testkit.Err(k.Token(t.Context(), sign("sb://ns", changed), "")), auth.ErrSignature, "after the policy")
-	testkit.ErrorIs(t, testkit.Err(k.Key("p", changed.Primary)), auth.ErrSignature, "the key after the policy")
+	testkit.ErrorIs(t, testkit.Err(k.Key(t.Context(), "p", changed.Primary)), auth.ErrSignature, "the key after the policy")
 }
 
 // H9: the well-known key is good for the root policy in development, and for nothing
@@ -158,14 +158,14 @@ func TestDevelopmentKey(t *testing.T) {
 		well := Policy{Name: auth.RootPolicy, Primary: auth.DevelopmentKey}
 		grant, err := k.Token(t.Context(), sign("amqp://localhost", well), "amqp://localhost:5672/orders")
 		check("token", development, grant, err)
-		grant, err = k.Key("rootmanagesharedaccesskey", auth.DevelopmentKey)
+		grant, err = k.Key(t.Context(), "rootmanagesharedaccesskey", auth.DevelopmentKey)
 		check("key", development, grant, err)
 		grant, err = k.Token(t.Context(), sign("sb://ns", Policy{Name: "other", Primary: auth.DevelopmentKey}), "")
 		check("token of another policy", false, grant, err)
-		grant, err = k.Key("other", auth.DevelopmentKey)
+		grant, err = k.Key(t.Context(), "other", auth.DevelopmentKey)
 		check("key of another policy", false, grant, err)
 		root, _ := k.Policy("", auth.RootPolicy)
-		grant, err = k.Key(root.Name, root.Secondary)
+		grant, err = k.Key(t.Context(), root.Name, root.Secondary)
 		check("a real key", true, grant, err)
 	}
 }
@@ -244,7 +244,7 @@ func TestKeys(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			grant, err := k.Key(tt.name, tt.key)
+			grant, err := k.Key(t.Context(), tt.name, tt.key)
 			if got := [3]auth.Rights{grant.Rights(namespace), grant.Rights(auth.At("orders")), grant.Rights(auth.At("other"))}; got != [3]auth.Rights{tt.space, tt.hub, tt.other} {
 				t.Errorf("got %v", got)
 			}
@@ -277,7 +277,7 @@ func TestNamed(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			grant, err := k.Named(tt.name)
+			grant, err := k.Named(t.Context(), tt.name)
 			if grant.Rights(namespace) != tt.space || grant.Rights(auth.At("a/b")) != tt.hub || grant.Rights(auth.At("other")) != tt.space {
 				t.Errorf("got %+v", grant)
 			}

@@ -22,11 +22,11 @@ func TestPoliciesEndWithTheirHub(t *testing.T) {
 		if _, err := k.Token(t.Context(), sign("sb://ns/orders", old), ""); !errors.Is(err, auth.ErrSignature) {
 			t.Errorf("%s: token: %v", what, err)
 		}
-		testkit.ErrorIs(t, testkit.Err(k.Key("p", old.Primary)), auth.ErrSignature, "%s: key", what)
-		testkit.ErrorIs(t, testkit.Err(k.Named("orders/p")), auth.ErrSignature, "%s: name", what)
+		testkit.ErrorIs(t, testkit.Err(k.Key(t.Context(), "p", old.Primary)), auth.ErrSignature, "%s: key", what)
+		testkit.ErrorIs(t, testkit.Err(k.Named(t.Context(), "orders/p")), auth.ErrSignature, "%s: name", what)
 		testkit.ErrorIs(t, testkit.Err(k.Policy("orders", "p")), ErrNotFound, "%s: policy", what)
 	}
-	testkit.Must(t, testkit.Err(k.Key("p", old.Primary)))
+	testkit.Must(t, testkit.Err(k.Key(t.Context(), "p", old.Primary)))
 	hubs.delete("orders")
 	refused("the hub was deleted")
 	testkit.ErrorIs(t, testkit.Err(k.Policies("orders")), ErrNotFound)
@@ -40,8 +40,8 @@ func TestPoliciesEndWithTheirHub(t *testing.T) {
 	testkit.ErrorIs(t, k.Delete(t.Context(), "orders", "p"), ErrNotFound, "delete")
 
 	fresh := mustCreate(t, k, "orders", "p", auth.Send)
-	testkit.Equal(t, testkit.Value(k.Key("p", fresh.Primary))(t).Rights(auth.At("orders")), auth.Send, "the new policy")
-	testkit.ErrorIs(t, testkit.Err(k.Key("p", old.Primary)), auth.ErrSignature, "the old key")
+	testkit.Equal(t, testkit.Value(k.Key(t.Context(), "p", fresh.Primary))(t).Rights(auth.At("orders")), auth.Send, "the new policy")
+	testkit.ErrorIs(t, testkit.Err(k.Key(t.Context(), "p", old.Primary)), auth.ErrSignature, "the old key")
 	if got := stored(t, store); !slices.Equal(got, []string{"policies/hubs/orders/1700000000001/p", "policies/namespace/rootmanagesharedaccesskey"}) {
 		t.Errorf("the store has %q", got)
 	}

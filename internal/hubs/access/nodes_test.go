@@ -85,7 +85,7 @@ func TestReplaceTwice(t *testing.T) {
 	mustCreate(t, k, "", "p", auth.Send)
 	want := Policy{Name: "p", Rights: auth.Listen}
 	first := testkit.Value(k.Replace(t.Context(), want))(t)
-	grant := testkit.Value(k.Key("p", first.Primary))(t)
+	grant := testkit.Value(k.Key(t.Context(), "p", first.Primary))(t)
 	testkit.Equal(t, testkit.Value(k.Replace(t.Context(), want))(t), first, "replaced again")
 	testkit.That(t, grant.Stands(), "what stood on it ended")
 }

@@ -20,7 +20,7 @@ func TestTheQuotaOfAPolicy(t *testing.T) {
 		defer testkit.Run(t, k.Run)()
 		defer testkit.Run(t, other.Run)()
 		made := testkit.Value(k.Create(t.Context(), Policy{Name: "Till", Rights: auth.Send, Quota: quota.Limit{Events: 2}}))(t)
-		first, second := testkit.Value(k.Key("till", made.Primary))(t), testkit.Value(k.Key("till", made.Secondary))(t)
+		first, second := testkit.Value(k.Key(t.Context(), "till", made.Primary))(t), testkit.Value(k.Key(t.Context(), "till", made.Secondary))(t)
 		m := k.Quota(first.Account())
 		testkit.That(t, m != nil && m == k.Quota(second.Account()), "the keys of a policy have different meters, or none")
 		room := func() bool { return quota.Take(1, 1, time.Now(), m) == nil }

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/looks"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
 
@@ -23,12 +24,18 @@ type Config struct {
 	// Hub reports whether a hub exists, its name in any case, and when it was created: policies of
 	// a hub that was deleted must not come back with a new one of that name. Required.
 	Hub func(name string) (created time.Time, exists bool)
+	// Looks makes fresh looks at what other nodes may have changed a moment ago; nil: there are none.
+	// FindHub looks likewise for a hub that Hub does not know; nil: nobody does.
+	Looks   *looks.Looks
+	FindHub func(ctx context.Context, name string)
 	// Development: auth.DevelopmentKey is good for the root policy, too.
 	Development bool
 	// AnyBearer: every bearer token has all rights. Only with Development.
 	AnyBearer bool
-	// Bearer checks bearer tokens; nil: none is accepted (unless AnyBearer).
+	// Bearer checks bearer tokens; nil: none is accepted (unless AnyBearer). Issuer: it takes those of an
+	// issuer, so that callers of other nodes may have shown one.
 	Bearer TokenVerifier
+	Issuer bool
 	// FailurePace is what an address has of failures before their answers wait; zero: a default.
 	FailurePace quota.Rate
 	// Nodes says how many nodes share the quotas; nil: there is one.
@@ -43,14 +50,15 @@ type Registry struct {
 	development bool
 	anyBearer   bool
 	bearer      TokenVerifier
+	issuer      bool // bearer tokens that stand on no policy are good
 	nodes       func() int
 	log         *slog.Logger
 	created     bool
 	*failures
+	*accountRegistry
+	others *reviewer
 
 	policies  *mirror.Table[record]
-	accounts  *mirror.Table[Account]
-	blobs     *quota.Meter // of the blob account
 	live      atomic.Pointer[snapshot]
 	listeners mirror.Listeners // are called after live was replaced
 }
@@ -70,17 +78,19 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		development: cfg.Development,
 		anyBearer:   cfg.AnyBearer,
 		bearer:      cfg.Bearer,
+		issuer:      cfg.Issuer || cfg.AnyBearer,
 		nodes:       cfg.Nodes,
 		log:         cfg.Log,
-		blobs:       quota.NewMeter("the blob account", "requests").Among(cfg.Nodes),
 		failures:    newFailures(cfg.Log, cmp.Or(cfg.FailurePace, failurePace)),
 	}
 	k.policies = mirror.New(mirror.Config[record]{
 		Store: cfg.Meta, Prefix: policiesPrefix, Name: "policies", Decode: decode, Encode: record.encode, Apply: k.show, Log: cfg.Log,
 	})
-	k.accounts = mirror.New(mirror.Config[Account]{
-		Store: cfg.Meta, Prefix: accountsPrefix, Name: "accounts", Decode: decodeAccount, Encode: Account.encode, Apply: k.showAccount, Log: cfg.Log,
-	})
+	k.accountRegistry = newAccounts(cfg)
+	k.others = &reviewer{
+		looks: cfg.Looks, findHub: cfg.FindHub, level: k.level, live: k.live.Load,
+		policies: k.policies, accounts: k.accounts, refused: k.failures, log: cfg.Log,
+	}
 	if err := k.load(ctx); err != nil {
 		return nil, fmt.Errorf("open access: %w", err)
 	}
@@ -131,14 +141,15 @@ func (k *Registry) Run(ctx context.Context) error {
 	k.sweep(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	var accounts error
-	var both sync.WaitGroup
-	both.Go(func() {
+	var others sync.WaitGroup
+	others.Go(func() {
 		defer cancel()
 		accounts = k.accounts.Run(ctx)
 	})
+	others.Go(func() { k.others.keepReviewing(ctx) })
 	policies := k.policies.Run(ctx)
 	cancel()
-	both.Wait()
+	others.Wait()
 	return errors.Join(policies, accounts)
 }
 

@@ -25,9 +25,15 @@ var ways = map[string]func(t *testing.T, k *Registry, p Policy) (auth.Grant, err
 		p.Primary = p.Secondary
 		return k.Token(t.Context(), sign("sb://ns/orders", p), "")
 	},
-	"the key":           func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) { return k.Key(p.Name, p.Primary) },
-	"the secondary key": func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) { return k.Key(p.Name, p.Secondary) },
-	"a certificate":     func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) { return k.Named(p.Hub + "/" + p.Name) },
+	"the key": func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) {
+		return k.Key(t.Context(), p.Name, p.Primary)
+	},
+	"the secondary key": func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) {
+		return k.Key(t.Context(), p.Name, p.Secondary)
+	},
+	"a certificate": func(t *testing.T, k *Registry, p Policy) (auth.Grant, error) {
+		return k.Named(t.Context(), p.Hub+"/"+p.Name)
+	},
 }
 
 // H9: what was granted ends with the policy, the key or the hub that it stands on, and
@@ -138,7 +144,7 @@ func TestADeletedHubReachesNoOther(t *testing.T) {
 	h := newHubs("a", "a/b")
 	k := open(t, Config{Hub: h.find})
 	p := mustCreate(t, k, "a", "p", auth.Manage)
-	own := testkit.Value(k.Key("p", p.Primary))(t)
+	own := testkit.Value(k.Key(t.Context(), "p", p.Primary))(t)
 	root, _ := k.Policy("", auth.RootPolicy)
 	signed := sign("sb://ns/a", root)
 	h.delete("a")
@@ -166,10 +172,10 @@ func TestAHubNamedLikeAPartOfAnother(t *testing.T) {
 	old := record{Policy: Policy{Hub: at.hub, Name: "p", Rights: auth.Send, Primary: newKey(), Secondary: newKey(), Created: now()}, level: at}
 	testkit.Must(t, testkit.Err(store.CompareAndSet(t.Context(), old.key(), 0, old.encode())))
 	k = open(t, Config{Meta: store, Hub: h.find})
-	if grant, err := k.Key("p", old.Primary); err == nil {
+	if grant, err := k.Key(t.Context(), "p", old.Primary); err == nil {
 		t.Errorf("the key gives %+v", grant)
 	}
-	if grant, err := k.Named("a/partitions/0/p"); err == nil {
+	if grant, err := k.Named(t.Context(), "a/partitions/0/p"); err == nil {
 		t.Errorf("the name gives %+v", grant)
 	}
 	if grant, err := k.Token(t.Context(), sign("sb://ns/a/partitions/0", old.Policy), ""); err == nil {
@@ -181,7 +187,7 @@ func TestAHubNamedLikeAPartOfAnother(t *testing.T) {
 func TestOnChange(t *testing.T) {
 	k := open(t, Config{})
 	p := mustCreate(t, k, "", "p", auth.Send)
-	grant := testkit.Value(k.Key("p", p.Primary))(t)
+	grant := testkit.Value(k.Key(t.Context(), "p", p.Primary))(t)
 	watched, stood := 0, true
 	stop := k.OnChange(func() { watched++; stood = grant.Stands() })
 	mustCreate(t, k, "", "q", auth.Send)
@@ -210,7 +216,7 @@ func TestGrantsEndByAnotherNode(t *testing.T) {
 		defer testkit.Run(t, here.Run)()
 		p := mustCreate(t, there, "", "p", auth.Send)
 		synctest.Wait()
-		grant := testkit.Value(here.Key("p", p.Primary))(t)
+		grant := testkit.Value(here.Key(t.Context(), "p", p.Primary))(t)
 		ended := make(chan bool, 1)
 		defer here.OnChange(func() { ended <- !grant.Stands() })()
 		testkit.Must(t, there.Delete(t.Context(), "", "p"))
@@ -222,7 +228,7 @@ func TestGrantsEndByAnotherNode(t *testing.T) {
 func TestRegenerateRoot(t *testing.T) {
 	k := open(t, Config{})
 	old, _ := k.Policy("", auth.RootPolicy)
-	grant := testkit.Value(k.Key(old.Name, old.Secondary))(t)
+	grant := testkit.Value(k.Key(t.Context(), old.Name, old.Secondary))(t)
 	watched := 0
 	defer k.OnChange(func() { watched++ })()
 	fresh := testkit.Value(k.RegenerateRoot(t.Context(), ""))(t)
@@ -231,11 +237,11 @@ func TestRegenerateRoot(t *testing.T) {
 		t.Errorf("it is %+v", there)
 	}
 	for _, key := range []string{old.Primary, old.Secondary} {
-		testkit.ErrorIs(t, testkit.Err(k.Key(old.Name, key)), auth.ErrSignature, "an old key")
+		testkit.ErrorIs(t, testkit.Err(k.Key(t.Context(), old.Name, key)), auth.ErrSignature, "an old key")
 	}
 	testkit.Equal(t, grant.Stands(), false, "what stood on an old key stands")
 	for _, key := range []string{fresh.Primary, fresh.Secondary} {
-		testkit.Check(t, testkit.Err(k.Key(old.Name, key)), "a new key")
+		testkit.Check(t, testkit.Err(k.Key(t.Context(), old.Name, key)), "a new key")
 	}
 }
 

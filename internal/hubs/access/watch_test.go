@@ -21,14 +21,14 @@ func TestNodesSeeEachOther(t *testing.T) {
 
 		p := mustCreate(t, a, "orders", "p", auth.Send)
 		synctest.Wait()
-		testkit.Check(t, testkit.Err(b.Key("p", p.Primary)), "created")
+		testkit.Check(t, testkit.Err(b.Key(t.Context(), "p", p.Primary)), "created")
 		changed := testkit.Value(b.Regenerate(t.Context(), "orders", "p", PrimaryKey))(t)
 		synctest.Wait()
-		testkit.ErrorIs(t, testkit.Err(a.Key("p", p.Primary)), auth.ErrSignature, "the old key")
-		testkit.Check(t, testkit.Err(a.Key("p", changed.Primary)), "the new key")
+		testkit.ErrorIs(t, testkit.Err(a.Key(t.Context(), "p", p.Primary)), auth.ErrSignature, "the old key")
+		testkit.Check(t, testkit.Err(a.Key(t.Context(), "p", changed.Primary)), "the new key")
 		testkit.Must(t, a.Delete(t.Context(), "orders", "p"))
 		synctest.Wait()
-		testkit.ErrorIs(t, testkit.Err(b.Key("p", changed.Primary)), auth.ErrSignature, "deleted")
+		testkit.ErrorIs(t, testkit.Err(b.Key(t.Context(), "p", changed.Primary)), auth.ErrSignature, "deleted")
 	})
 }
 
@@ -44,7 +44,7 @@ func TestRunStorm(t *testing.T) {
 				go k.Create(t.Context(), Policy{Name: name, Rights: auth.Send})
 				go k.Regenerate(t.Context(), "", name, SecondaryKey)
 				go k.Delete(t.Context(), "", name)
-				go k.Key(name, "guess")
+				go k.Key(t.Context(), name, "guess")
 			}
 			if round%3 == 0 {
 				synctest.Wait()

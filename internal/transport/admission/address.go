@@ -1,6 +1,9 @@
 package admission
 
-import "net/netip"
+import (
+	"context"
+	"net/netip"
+)
 
 // Address is who shares what an address may have: a machine's own address, or with IPv6 the network
 // of which a machine may use any address. It reads host:port; not ok: that is no address of IP.
@@ -15,4 +18,17 @@ func Address(remote string) (prefix netip.Prefix, ok bool) {
 	}
 	prefix, err = address.Prefix(bits)
 	return prefix, err == nil
+}
+
+type remoteKey struct{}
+
+// WithRemote gives a context of what comes from an address, as host:port.
+func WithRemote(ctx context.Context, remote string) context.Context {
+	return context.WithValue(ctx, remoteKey{}, remote)
+}
+
+// Remote gives the address that something comes from; empty where nobody has said it.
+func Remote(ctx context.Context) string {
+	remote, _ := ctx.Value(remoteKey{}).(string)
+	return remote
 }
