@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -85,7 +86,7 @@ func newNodes(cfg Config) *Nodes {
 	n := &Nodes{
 		cfg: cfg, self: Node{cfg.ID, strings.ToLower(rand.Text()[:16])}, started: time.Now().UTC(),
 		log:      cmp.Or(cfg.Log, slog.Default()),
-		handlers: make(map[string]Handler), roster: make(roster), changed: make(chan struct{}),
+		handlers: map[string]Handler{pingSubject: pong}, roster: make(roster), changed: make(chan struct{}),
 	}
 	n.standing.Store(&standing{})
 	return n
@@ -245,6 +246,13 @@ func (n *Nodes) Handle(subject string, handler Handler) {
 	n.handlers[subject] = handler
 }
 
+// Subjects are those that this node answers, by name.
+func (n *Nodes) Subjects() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Sorted(maps.Keys(n.handlers))
+}
+
 // Ask asks a node, perhaps this one, and waits for its answer: for AskTimeout where ctx has no
 // deadline. For the errors see Wire.Ask.
 func (n *Nodes) Ask(ctx context.Context, to Node, subject string, body []byte) ([]byte, error) {
@@ -274,10 +282,9 @@ func (n *Nodes) Ask(ctx context.Context, to Node, subject string, body []byte) (
 // pingSubject asks whether a process is there.
 const pingSubject = "ping"
 
+func pong(context.Context, Request) ([]byte, error) { return nil, nil }
+
 func (n *Nodes) handle(ctx context.Context, r Request) ([]byte, error) {
-	if r.Subject == pingSubject {
-		return nil, nil
-	}
 	n.mu.Lock()
 	handler := n.handlers[r.Subject]
 	n.mu.Unlock()

@@ -25,6 +25,8 @@ const (
 	maxHandlers = 256
 	// handlerTimeout bounds an answer whose asker gave no time.
 	handlerTimeout = cluster.AskTimeout
+	// maxWait is the most that an asker is believed to wait.
+	maxWait = 5 * time.Minute
 	// headroom is what headers may measure beside a body.
 	headroom = 4 << 10
 )
@@ -174,7 +176,7 @@ func (s *server) answer(m *nats.Msg) {
 	if err != nil || wait <= 0 {
 		wait = handlerTimeout
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, wait)
+	ctx, cancel := context.WithTimeout(s.ctx, min(wait, maxWait))
 	defer cancel()
 	body, err := s.handler(ctx, cluster.Request{
 		From: decodeNode(m.Header.Get(headerFrom)), To: s.self, Subject: m.Header.Get(headerSubject), Body: m.Data,

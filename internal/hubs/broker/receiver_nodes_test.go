@@ -349,3 +349,22 @@ func TestSlotsAreDeletedWithTheHub(t *testing.T) {
 		testkit.Equal(t, len(r.evictions()), 0, "it was told")
 	})
 }
+
+// C4: requests of nodes that are none harm nobody: what is too large or cannot be read is refused, and
+// who does not know a receiver's random id evicts nobody.
+func TestForgedRequestsAboutReceivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFederation(t, 2)
+		a, b := f.members[0], f.members[1]
+		first := mustReceive(t, a.Broker, DefaultGroup, "first", new(int64(4)))
+		for _, subject := range []string{subjectEvict, subjectCheck} {
+			for what, body := range map[string][]byte{"nothing": nil, "no list": []byte(`{"id":7}`), "too much": make([]byte, maxAskedBytes+1)} {
+				_, err := b.nodes.Ask(t.Context(), a.nodes.Self(), subject, body)
+				testkit.That(t, err != nil, "%s is asked %s", subject, what)
+			}
+			guess := encode([]holder{{ID: "guess", Node: a.nodes.Self(), Name: "first", Epoch: new(int64(4))}, {}})
+			testkit.Must(t, testkit.Err(b.nodes.Ask(t.Context(), a.nodes.Self(), subject, guess)))
+		}
+		testkit.That(t, len(first.evictions()) == 0 && first.Ready(nil), "it was evicted: %v", first.evictions())
+	})
+}

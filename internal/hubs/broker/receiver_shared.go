@@ -63,6 +63,8 @@ const (
 	// evictTimeout bounds one request to evict, evictPause is the wait before the next.
 	evictTimeout = 2 * time.Second
 	evictPause   = time.Second
+	// maxAskedBytes bounds such a request: a slot has a handful of receivers.
+	maxAskedBytes = 256 << 10
 )
 
 func newSharing(b *Broker, nodes *cluster.Nodes) *sharing {
@@ -278,6 +280,9 @@ func (s *sharing) handleEvict(_ context.Context, r cluster.Request) ([]byte, err
 }
 
 func (s *sharing) handle(r cluster.Request, answer func([]holder) []holder) ([]byte, error) {
+	if len(r.Body) > maxAskedBytes {
+		return nil, fmt.Errorf("a request of %d bytes: at most %d are allowed", len(r.Body), maxAskedBytes)
+	}
 	var asked []holder
 	if err := json.Unmarshal(r.Body, &asked); err != nil {
 		return nil, err
