@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
+	"github.com/eventyard/eventyard/internal/api/peer"
 	v1 "github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/grid/forward"
@@ -65,7 +66,10 @@ func (y *yard) shareGrid() (err error) {
 	if err != nil {
 		return err
 	}
-	all := forward.New(forward.Config{Delivery: y.delivery, Dead: y.dead, Nodes: gridWire{y.nodes}, Placement: y.placement})
+	all := forward.New(forward.Config{
+		Delivery: y.delivery, Dead: y.dead, Nodes: gridWire{y.nodes}, Placement: y.placement,
+		Grant: peer.Shown, Allow: peer.Judge{Access: y.access, Topics: y.topics}.Allow,
+	})
 	y.grid = gridServices{all, all, all}
 	return nil
 }

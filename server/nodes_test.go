@@ -33,7 +33,7 @@ type shared struct {
 	entries *metatest.Memory
 	local   bool
 	key     string
-	wire    cluster.Wire             // nil: each node is alone
+	wire    cluster.Wire             // nil: they ask each other nothing
 	listed  map[string]*atomic.Int64 // how often each node has looked for bodies, by its name
 }
 

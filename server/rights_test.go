@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,7 +36,7 @@ func TestRightsOverHTTP(t *testing.T) {
 	slices.SortFunc(routes, func(a, b frame.Route) int { // what deletes comes last
 		return strings.Compare(rank(a)+name(a), rank(b)+name(b))
 	})
-	want, columns := readRights(t)
+	want, columns := server.ReadRights(t, false)
 	for _, column := range columns {
 		if y.credentials[column] == nil {
 			t.Fatalf("rights.txt has a column %q, and there is no such credential", column)
@@ -53,9 +52,9 @@ func TestRightsOverHTTP(t *testing.T) {
 			expected, found := want[name(rt)]
 			delete(want, name(rt))
 			if !found {
-				t.Errorf("it is not in testdata/rights.txt. Say there whom it lets in; at present:\n%s", line(name(rt), got))
+				t.Errorf("it is not in testdata/rights.txt. Say there whom it lets in; at present:\n%s", server.RightsLine(name(rt), got))
 			} else if !slices.Equal(got, expected) {
-				t.Errorf("it does not let in whom it should\n%s\nwant\n%s\ngot\n%s", line("", columns), line(name(rt), expected), line(name(rt), got))
+				t.Errorf("it does not let in whom it should\n%s\nwant\n%s\ngot\n%s", server.RightsLine("", columns), server.RightsLine(name(rt), expected), server.RightsLine(name(rt), got))
 			}
 		})
 	}
@@ -72,48 +71,6 @@ func rank(rt frame.Route) string {
 	}
 	return "1"
 }
-
-func line(name string, cells []string) string {
-	var text strings.Builder
-	for _, cell := range cells {
-		fmt.Fprintf(&text, "%-11s", cell)
-	}
-	return strings.TrimSpace(text.String() + name)
-}
-
-// readRights reads the table: lines of a cell for each credential, an API, a method and a path. The
-// first line that is no comment names the credentials.
-func readRights(t *testing.T) (rows map[string][]string, columns []string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "rights.txt"))
-	testkit.Must(t, err)
-	rows = map[string][]string{}
-	for at, line := range strings.Split(string(text), "\n") {
-		words := strings.Fields(line)
-		switch {
-		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
-		case columns == nil:
-			columns = words
-		case len(words) != 3+len(columns):
-			t.Fatalf("testdata/rights.txt:%d has %d words, want %d cells, an API, a method and a path", at+1, len(words), len(columns))
-		default:
-			cells, route := words[:len(columns)], strings.Join(words[len(columns):], " ")
-			if rows[route] != nil {
-				t.Fatalf("testdata/rights.txt:%d: %s is there twice", at+1, route)
-			}
-			rows[route] = cells
-			for _, cell := range cells {
-				if cell != letIn && cell != "401" && cell != "403" {
-					t.Fatalf("testdata/rights.txt:%d: a cell is in, 401 or 403, and not %s", at+1, cell)
-				}
-			}
-		}
-	}
-	return rows, columns
-}
-
-// letIn is the outcome of a request that got past admission, whatever became of it then.
-const letIn = "in"
 
 // The keys of every topic and policy of the yard, which survive being deleted.
 var (
@@ -204,7 +161,7 @@ var names = strings.NewReplacer(
 	"{namespace}", "yard", "{token}", "nothing",
 )
 
-// ask sends one request and gives what became of it: letIn, 401 or 403.
+// ask sends one request and gives what became of it: LetIn, 401 or 403.
 func (y *rightsYard) ask(t *testing.T, rt frame.Route, credential string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // streams end with it at the latest
@@ -237,7 +194,7 @@ func (y *rightsYard) ask(t *testing.T, rt frame.Route, credential string) string
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Sprint(response.StatusCode)
 	}
-	return letIn
+	return server.LetIn
 }
 
 // pathOf is the path of a request to a route. Of Event Grid's clients that keep only the host the

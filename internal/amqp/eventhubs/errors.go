@@ -129,6 +129,7 @@ var answers = []answer{
 	{name: "auth.ErrExpired", match: is(auth.ErrExpired), condition: condUnauthorized, text: saying(textExpiredOnce)},
 	{name: "auth.ErrRevoked", match: is(auth.ErrRevoked), condition: condUnauthorized, text: saying(textRevoked)},
 	{name: "auth.ErrAudience", match: is(auth.ErrAudience), condition: condUnauthorized, text: saying(textAudience)},
+	{name: "auth.ErrTooFewRights", match: is(auth.ErrTooFewRights), condition: condUnauthorized},
 	{name: "auth.ErrUnsupported", match: is(auth.ErrUnsupported), condition: condUnauthorized},
 	{name: "auth.ErrMalformed", match: is(auth.ErrMalformed), condition: condUnauthorized},
 	{name: "auth.ErrRights", match: is(auth.ErrRights), condition: condArgument},

@@ -1,6 +1,7 @@
 package eventgrid
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/caller"
 )
 
 // Why a request is not let in, besides what is wrong with a token.
@@ -109,15 +111,14 @@ func (c *call) admitAs(shown credential, topic topics.Topic, missing error, need
 func (c *call) admitShown(shown credential, topic *topics.Topic, need frame.Need) error {
 	switch shown.scheme {
 	case byKey:
-		return admitKey(shown.text, topic)
+		return c.admitKey(shown.text, topic)
 	case byNamespaceKey: // for those who use this form keys are a namespace's: those of the root policy, too
-		wrong := admitKey(shown.text, topic)
+		wrong := c.admitKey(shown.text, topic)
 		grant, err := c.handler.cfg.Access.Key(c.R.Context(), auth.RootPolicy, shown.text)
 		if wrong == nil || err != nil {
 			return wrong
 		}
-		c.Holder = grant.Account()
-		return allow(grant, need)
+		return c.admitGrant(grant, need)
 	case byToken:
 		return c.admitToken(shown.text, topic)
 	}
@@ -160,14 +161,23 @@ func shownKey(key string) (credential, error) {
 }
 
 // admitKey tells of keys that are disabled only to who has one.
-func admitKey(key string, topic *topics.Topic) error {
+func (c *call) admitKey(key string, topic *topics.Topic) error {
 	switch {
 	case !topickey.Equal(key, topic.Key1, topic.Key2):
 		return errKey
 	case topic.DisableKeys:
 		return errKeysDisabled
 	}
+	c.calledBy(caller.Digest(key), time.Time{}, topic)
 	return nil
+}
+
+// calledBy takes note of which key of a topic was shown, for who receives: another node may have to
+// judge that, too.
+func (c *call) calledBy(key [sha256.Size]byte, expires time.Time, topic *topics.Topic) {
+	if c.names.subscription != "" {
+		c.caller = caller.Caller{Topic: &caller.TopicKey{Topic: topic.Name, Subscription: c.names.subscription, Key: key, Expires: expires}}
+	}
 }
 
 func (c *call) admitToken(text string, topic *topics.Topic) error {
@@ -180,6 +190,7 @@ func (c *call) admitToken(text string, topic *topics.Topic) error {
 	case !token.Covers(c.target(topic)):
 		return notLetIn(fmt.Sprintf("the token was made for another resource: it is for %.128q", token.Resource), "make one for the URL that you publish to")
 	}
+	c.calledBy(token.Key, token.Expires, topic)
 	return nil
 }
 
@@ -203,7 +214,11 @@ func (c *call) admitPolicy(need frame.Need) error {
 	if err != nil {
 		return err
 	}
-	c.Holder = grant.Account()
+	return c.admitGrant(grant, need)
+}
+
+func (c *call) admitGrant(grant auth.Grant, need frame.Need) error {
+	c.Holder, c.caller = grant.Account(), caller.Caller{Grant: grant}
 	return allow(grant, need)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/caller"
 )
 
 // maxManageBytes bounds bodies that are not publications.
@@ -27,7 +28,9 @@ type call struct {
 	route *route // nil before it is found
 	names names
 	// topic is the one that is published to or pulled from, once the call is let in.
-	topic  topics.Topic
+	topic topics.Topic
+	// caller is what it was let in with.
+	caller caller.Caller
 	events int // of a publication, once they are counted
 }
 

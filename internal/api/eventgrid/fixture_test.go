@@ -333,6 +333,11 @@ func (p *puller) Receive(ctx context.Context, subscription string, most int, wai
 	}
 }
 
+func (p *puller) GiveBack(ctx context.Context, subscription string, tokens []string) error {
+	_, err := p.Settle(ctx, subscription, delivery.Release, 0, tokens)
+	return err
+}
+
 func (p *puller) Settle(_ context.Context, subscription string, how delivery.Settlement, delay time.Duration, tokens []string) ([]delivery.Settled, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -55,6 +55,8 @@ var _ Topics = (*topics.Registry)(nil)
 type Puller interface {
 	Receive(ctx context.Context, subscription string, max int, wait time.Duration) ([]delivery.Received, error)
 	Settle(ctx context.Context, subscription string, how delivery.Settlement, delay time.Duration, tokens []string) ([]delivery.Settled, error)
+	// GiveBack releases what was received for somebody who does not get it.
+	GiveBack(ctx context.Context, subscription string, tokens []string) error
 }
 
 var (

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/hubs/caller"
 )
 
 // grace is how much longer than its wait a long poll may take in all.
@@ -61,7 +62,7 @@ func (c *call) receive() error {
 
 // wait is a long poll that ends, with nothing, when the yard begins to stop.
 func (c *call) wait(subscription string, most int, wait time.Duration) ([]delivery.Received, error) {
-	ctx, cancel := context.WithCancel(c.R.Context())
+	ctx, cancel := context.WithCancel(caller.With(c.R.Context(), c.caller))
 	defer cancel()
 	defer context.AfterFunc(c.handler.cfg.Stopping, cancel)()
 	events, err := c.handler.cfg.Pull.Receive(ctx, subscription, most, wait)
@@ -83,7 +84,7 @@ func (c *call) giveBack(subscription string, events []delivery.Received) {
 	for i, e := range events {
 		tokens[i] = e.Token
 	}
-	_, _ = c.handler.cfg.Pull.Settle(ctx, subscription, delivery.Release, 0, tokens)
+	_ = c.handler.cfg.Pull.GiveBack(ctx, subscription, tokens)
 }
 
 // appendReceived writes the answer to receive. Events of other schemas are converted. One that

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
+	"github.com/eventyard/eventyard/internal/hubs/caller"
 )
 
 // maxTokens bounds one request to settle; that many events are received at once at most.
@@ -51,7 +52,7 @@ func (c *call) settle(how delivery.Settlement, delay time.Duration) error {
 	if err != nil {
 		return err
 	}
-	outcomes, err := c.handler.cfg.Pull.Settle(c.R.Context(), s.ID, how, delay, tokens)
+	outcomes, err := c.handler.cfg.Pull.Settle(caller.With(c.R.Context(), c.caller), s.ID, how, delay, tokens)
 	if err != nil {
 		return err
 	}

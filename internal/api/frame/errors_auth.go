@@ -5,6 +5,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/caller"
 )
 
 // What to do where a request is not let in.
@@ -20,6 +21,8 @@ const (
 var authRows = []row{
 	{match: is(ErrNoToken), status: 401, kind: "no-token", title: "Nobody is let in without a token",
 		next: "send an Authorization header: SharedAccessSignature, Bearer, or Basic with a policy's name and key"},
+	{match: is(caller.ErrNone), status: 401, kind: "no-token", title: "Nobody is let in without a token", next: enterNext,
+		grid: wording{code: "Unauthorized", next: enterNext}},
 	{match: is(auth.ErrMalformed), status: 401, kind: "malformed-token", title: "The Authorization header cannot be read",
 		next: formNext,
 		grid: wording{code: "Unauthorized", next: formNext}},
@@ -44,8 +47,9 @@ var authRows = []row{
 	{match: is(auth.ErrAudience), status: 403, kind: "wrong-audience", title: "The token is for something else",
 		next: "use a token for what is asked for: a hub's own, or one for the whole namespace",
 		grid: wording{code: "InsufficientRights", next: "use a policy or a token of the namespace: topics belong to no hub"}},
-	{match: is(ErrRights), status: 403, kind: "insufficient-rights", title: "The token gives too few rights",
-		next: "use a policy that has the right; who has Manage sees all policies at GET /api/v1/policies"},
+	{match: is(auth.ErrTooFewRights), status: 403, kind: "insufficient-rights", title: "The token gives too few rights",
+		next: "use a policy that has the right; who has Manage sees all policies at GET /api/v1/policies",
+		grid: wording{code: "InsufficientRights", next: "use a policy that has the right"}},
 	{match: is(auth.ErrRights), status: 400, kind: "invalid-rights", title: "That is no right",
 		next: `give at least one of them: {"rights":["Send","Listen","Manage"]}`,
 		grid: wording{code: "InvalidRequest", next: "use Send, Listen or Manage"}},

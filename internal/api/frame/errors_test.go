@@ -36,7 +36,7 @@ import (
 
 // beneath are the packages whose errors reach a client, and by which forms.
 var beneath = map[string][]Wire{
-	"hubs/access": {Problem}, "hubs/auth": {Problem, EventGrid}, "hubs/broker": {Problem}, "hubs/groups": {Problem}, "hubs/blob": {Blob},
+	"hubs/access": {Problem}, "hubs/auth": {Problem, EventGrid}, "hubs/caller": {Problem, EventGrid}, "hubs/broker": {Problem}, "hubs/groups": {Problem}, "hubs/blob": {Blob},
 	"grid/deadletter": {Problem}, "grid/delivery": {Problem, EventGrid}, "grid/topics": {Problem, EventGrid}, "grid/topickey": {EventGrid},
 	"storage/eventlog": {Problem, EventGrid}, "storage/meta": {Problem, EventGrid},
 	"transport/admission": {Problem, EventGrid, Blob},

@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +10,7 @@ import (
 )
 
 // ErrRights: the token is for the entity, but lacks the right that the call requires.
-var ErrRights = errors.New("the token gives too few rights")
+var ErrRights = auth.ErrTooFewRights
 
 // Reach is how far a grant has to reach for a route.
 type Reach int

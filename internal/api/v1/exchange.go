@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/caller"
 )
 
 // exchange is one request to the API.
@@ -60,7 +61,11 @@ func (x *exchange) Admit() error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	x.R = x.R.WithContext(context.WithValue(x.R.Context(), admissionKey{}, a))
+	ctx := context.WithValue(x.R.Context(), admissionKey{}, a)
+	if a.need.Reach == frame.Namespace { // another node may have to be asked
+		ctx = caller.With(ctx, caller.Caller{Grant: grant})
+	}
+	x.R = x.R.WithContext(ctx)
 	return nil
 }
 

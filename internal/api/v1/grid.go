@@ -46,8 +46,8 @@ type Topics interface {
 // Delivery delivers.
 type Delivery interface {
 	Stats(ctx context.Context, subscription string) (delivery.Stats, error)
-	Attempts(subscription string) ([]delivery.AttemptRecord, error)
-	Probe(subscription string) error
+	Attempts(ctx context.Context, subscription string) ([]delivery.AttemptRecord, error)
+	Probe(ctx context.Context, subscription string) error
 }
 
 // DeadLetters keeps what could not be delivered.

@@ -187,7 +187,7 @@ func (d *Handler) probeSubscription(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	return done(w, d.cfg.Grid.Delivery.Probe(s.ID))
+	return done(w, d.cfg.Grid.Delivery.Probe(r.Context(), s.ID))
 }
 
 // defaultOverlap is how long a signing key stays good beside its successor.
@@ -226,7 +226,7 @@ func (d *Handler) listAttempts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	records, err := d.cfg.Grid.Delivery.Attempts(s.ID)
+	records, err := d.cfg.Grid.Delivery.Attempts(r.Context(), s.ID)
 	if err != nil && !errors.Is(err, delivery.ErrNotFound) {
 		return err
 	}

@@ -255,7 +255,7 @@ func TestRetentionMayOvertakeALane(t *testing.T) {
 			t.Fatalf("nothing was removed: %+v, %v", bounds, err)
 		}
 		y.sender.always(ok())
-		testkit.Must(t, y.service.Probe(id))
+		testkit.Must(t, y.service.Probe(t.Context(), id))
 		after(time.Minute)
 		y.wantStats(id, func(st Stats) bool { return st.Behind == 0 && st.Queued == 0 && st.Oldest.IsZero() })
 		y.publish("orders", "new")

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"maps"
 	"time"
 
@@ -93,7 +94,7 @@ type attempts struct {
 }
 
 // Attempts gives the newest first.
-func (s *Service) Attempts(subscription string) ([]AttemptRecord, error) {
+func (s *Service) Attempts(_ context.Context, subscription string) ([]AttemptRecord, error) {
 	l, err := s.lane(subscription)
 	if err != nil {
 		return nil, err

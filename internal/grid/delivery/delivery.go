@@ -207,7 +207,7 @@ func (s *Service) allLanes() []*lane {
 }
 
 // Probe ends the probation of a subscription's endpoint now.
-func (s *Service) Probe(subscription string) error {
+func (s *Service) Probe(_ context.Context, subscription string) error {
 	l, err := s.lane(subscription)
 	if err != nil {
 		return err

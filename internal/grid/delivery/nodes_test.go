@@ -299,7 +299,7 @@ func TestASubscriptionIsElsewhere(t *testing.T) {
 		here, there := f.holders[shard].node, f.nodes[1-f.holders[shard].node.number]
 		testkit.Check(t, testkit.Err(here.service.Stats(t.Context(), id)))
 		testkit.ErrorIs(t, testkit.Err(there.service.Stats(t.Context(), id)), shards.ErrElsewhere)
-		testkit.ErrorIs(t, there.service.Probe(id), shards.ErrElsewhere)
+		testkit.ErrorIs(t, there.service.Probe(t.Context(), id), shards.ErrElsewhere)
 		testkit.ErrorIs(t, testkit.Err(there.service.Settle(t.Context(), id, Acknowledge, 0, nil)), shards.ErrElsewhere)
 		testkit.ErrorIs(t, there.service.Redeliver(t.Context(), []pending.Delivery{{Subscription: id}}), shards.ErrElsewhere)
 		waiting := make(chan error, 1)

@@ -221,11 +221,11 @@ func TestResumeEndsProbation(t *testing.T) {
 		y.publish("orders", ids("e", 30)...)
 		after(time.Minute)
 		y.sender.always(ok())
-		testkit.Must(t, y.service.Probe(id))
+		testkit.Must(t, y.service.Probe(t.Context(), id))
 		wait()
 		y.wantEndpoint(id, retry.Well)
 		wantIDs(t, "delivered", y.sender.delivered(""), ids("e", 30))
-		testkit.ErrorIs(t, y.service.Probe("nobody"), ErrNotFound, "resuming what is not there")
+		testkit.ErrorIs(t, y.service.Probe(t.Context(), "nobody"), ErrNotFound, "resuming what is not there")
 	})
 }
 
@@ -346,7 +346,7 @@ func TestAProbeThatIsNotNeededIsForgotten(t *testing.T) {
 			second.poke(time.Now()) // as the worker does
 		}},
 		{"an operator resumes", func(y *yard, second *lane) {
-			testkit.Check(y.t, y.service.Probe(second.id))
+			testkit.Check(y.t, y.service.Probe(y.t.Context(), second.id))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -58,6 +58,13 @@ func (s *Service) Settle(ctx context.Context, subscription string, how Settlemen
 	return settled, nil
 }
 
+// GiveBack releases what was handed out and reached nobody, rather than let it wait for its lock to
+// end. It is best effort: locks do end.
+func (s *Service) GiveBack(ctx context.Context, subscription string, tokens []string) error {
+	_, err := s.Settle(ctx, subscription, Release, 0, tokens)
+	return err
+}
+
 // settling is one call that ends locks: a batch of what was held, of which holds is not settled
 // yet.
 type settling struct {

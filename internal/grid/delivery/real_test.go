@@ -202,7 +202,7 @@ func TestAHubsQuotaUsesNoAttempt(t *testing.T) {
 				y.publish("orders", ids("e", 3)...)
 				after(c.raised)
 				limit(0)
-				testkit.Must(t, y.service.Probe(id))
+				testkit.Must(t, y.service.Probe(t.Context(), id))
 				after(time.Minute)
 				st := y.stats(id)
 				testkit.Equal(t, st.Delivered, c.delivered, "delivered")

@@ -67,7 +67,7 @@ func TestProbationIsShared(t *testing.T) {
 		"by a probe": func(f *fleet, _ string) { f.sender.always(ok()); after(time.Minute) },
 		"by an operator": func(f *fleet, a string) {
 			f.sender.always(ok())
-			testkit.Must(f.t, f.nodes[0].service.Probe(a))
+			testkit.Must(f.t, f.nodes[0].service.Probe(f.t.Context(), a))
 			wait()
 		},
 	} {

@@ -60,7 +60,7 @@ func TestAttemptsAreRemembered(t *testing.T) {
 		y.reconfigure(func(c *Config) { c.Attempts = 3 })
 		id := y.orders("receiver", func(s *topics.Settings) { s.Concurrency = 1 })
 		y.sender.always(webhook.Result{Status: 500, Outcome: retry.GenericError, Head: []byte("sorry"), Err: "why"})
-		if got, err := y.service.Attempts(id); err != nil || len(got) != 0 {
+		if got, err := y.service.Attempts(t.Context(), id); err != nil || len(got) != 0 {
 			t.Errorf("attempts %+v, %v before the first", got, err)
 		}
 		began := time.Now()
@@ -70,7 +70,7 @@ func TestAttemptsAreRemembered(t *testing.T) {
 			Time: began, Events: 1, EventID: "a", Attempt: 1, Outcome: retry.GenericError, Status: 500,
 			Head: "sorry", Err: "why", Next: began.Add(10 * time.Second),
 		}
-		if got, err := y.service.Attempts(id); err != nil || len(got) != 1 || !got[0].Time.Equal(want.Time) || !got[0].Next.Equal(want.Next) {
+		if got, err := y.service.Attempts(t.Context(), id); err != nil || len(got) != 1 || !got[0].Time.Equal(want.Time) || !got[0].Next.Equal(want.Next) {
 			t.Errorf("attempts %+v, %v, want %+v", got, err, want)
 		} else if got[0].Time, got[0].Next = want.Time, want.Next; got[0] != want {
 			t.Errorf("attempts %+v, want %+v", got, want)
@@ -78,7 +78,7 @@ func TestAttemptsAreRemembered(t *testing.T) {
 		y.sender.always(ok())
 		y.publish("orders", "b", "c", "d")
 		wait()
-		got, err := y.service.Attempts(id)
+		got, err := y.service.Attempts(t.Context(), id)
 		testkit.Must(t, err)
 		var events []string
 		for _, a := range got {
@@ -87,7 +87,7 @@ func TestAttemptsAreRemembered(t *testing.T) {
 		if !slices.Equal(events, []string{"d", "c", "b"}) || got[0].Attempt != 1 || !got[0].Next.IsZero() {
 			t.Errorf("attempts %+v, want the newest three, newest first", got)
 		}
-		testkit.ErrorIs(t, testkit.Err(y.service.Attempts("nobody")), ErrNotFound, "attempts of nobody")
+		testkit.ErrorIs(t, testkit.Err(y.service.Attempts(t.Context(), "nobody")), ErrNotFound, "attempts of nobody")
 	})
 }
 

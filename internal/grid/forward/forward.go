@@ -7,8 +7,9 @@
 // A shard that moves is nobody's for a moment. Who asks meanwhile is kept waiting, for Patience at
 // most, and then told shards.ErrElsewhere.
 //
-// Rights are checked twice: by the listener, as ever, and by the holder, which is given the caller's
-// grant with the request and believes nothing else of it.
+// Rights are checked twice: by the listener, as ever, and by the holder, which is given what the caller
+// has shown with the request (package caller) and judges it by its own policies. Sizes and numbers are
+// bounded there as well: whoever has the nodes' way to each other may send anything.
 package forward
 
 import (
@@ -41,15 +42,15 @@ type Placement interface {
 	Owner(ctx context.Context, shard int) (string, error)
 }
 
-// Config is what a forwarder works with. All but Grant and Allow are required.
+// Config is what a forwarder works with. All of it is required.
 type Config struct {
 	Delivery  *delivery.Service
 	Dead      *deadletter.Service
 	Nodes     Nodes
 	Placement Placement
-	// Grant gives the caller's grant, from the context of its request, in a form that Allow reads at
-	// another node. Allow says whether a grant allows a kind of request about a subscription; its error
-	// is the caller's answer. nil: listeners alone check rights.
+	// Grant gives what the caller has shown, from the context of its request, in a form of JSON that
+	// Allow reads at another node; nil: nobody called. Allow says whether that allows a kind of request
+	// about a subscription; its error is the caller's answer. It may wait for storage.
 	Grant func(ctx context.Context) []byte
 	Allow func(ctx context.Context, grant []byte, subject, subscription string) error
 }
@@ -80,6 +81,7 @@ type Forwarder struct {
 	probe    kind[none, none]
 	receive  kind[receiving, []delivery.Received]
 	settle   kind[settling, []settled]
+	giveBack kind[[]string, none]
 	list     kind[deadletter.Query, deadletter.Page]
 	get      kind[int64, deadletter.Letter]
 	redrive  kind[redriving, deadletter.Redriven]
@@ -114,23 +116,28 @@ type redriving struct {
 // New makes one and answers what other nodes ask from then on.
 func New(cfg Config) *Forwarder {
 	f, d, dead := &Forwarder{cfg: cfg}, cfg.Delivery, cfg.Dead
-	f.stats = register(f, "grid.stats", func(ctx context.Context, id string, _ none) (delivery.Stats, error) { return d.Stats(ctx, id) })
-	f.attempts = register(f, "grid.attempts", func(_ context.Context, id string, _ none) ([]delivery.AttemptRecord, error) { return d.Attempts(id) })
-	f.probe = register(f, "grid.probe", func(_ context.Context, id string, _ none) (none, error) { return none{}, d.Probe(id) })
-	f.receive = register(f, "grid.receive", func(ctx context.Context, id string, q receiving) ([]delivery.Received, error) {
+	f.stats = register(f, "grid.stats", noBound, func(ctx context.Context, id string, _ none) (delivery.Stats, error) { return d.Stats(ctx, id) })
+	f.attempts = register(f, "grid.attempts", noBound, func(ctx context.Context, id string, _ none) ([]delivery.AttemptRecord, error) {
+		return d.Attempts(ctx, id)
+	})
+	f.probe = register(f, "grid.probe", noBound, func(ctx context.Context, id string, _ none) (none, error) { return none{}, d.Probe(ctx, id) })
+	f.receive = register(f, "grid.receive", boundReceiving, func(ctx context.Context, id string, q receiving) ([]delivery.Received, error) {
 		return d.ReceiveUpTo(ctx, id, q.Max, q.MaxBytes, q.Wait)
 	})
-	f.settle = register(f, "grid.settle", func(ctx context.Context, id string, q settling) ([]settled, error) {
+	f.settle = register(f, "grid.settle", boundSettling, func(ctx context.Context, id string, q settling) ([]settled, error) {
 		all, err := d.Settle(ctx, id, q.How, q.Delay, q.Tokens)
 		return settledOf(all), err
 	})
-	f.list = register(f, "grid.dead.list", dead.List)
-	f.get = register(f, "grid.dead.get", dead.Get)
-	f.redrive = register(f, "grid.dead.redrive", func(ctx context.Context, id string, q redriving) (deadletter.Redriven, error) {
+	f.giveBack = register(f, "grid.giveback", boundTokens, func(ctx context.Context, id string, tokens []string) (none, error) {
+		return none{}, d.GiveBack(ctx, id, tokens)
+	})
+	f.list = register(f, "grid.dead.list", boundListing, dead.List)
+	f.get = register(f, "grid.dead.get", noBound, dead.Get)
+	f.redrive = register(f, "grid.dead.redrive", boundRedriving, func(ctx context.Context, id string, q redriving) (deadletter.Redriven, error) {
 		return dead.Redrive(ctx, id, q.Query, q.Options)
 	})
-	f.purge = register(f, "grid.dead.purge", dead.Purge)
-	f.count = register(f, "grid.dead.count", func(ctx context.Context, id string, _ none) (deadletter.Counts, error) { return dead.Counts(ctx, id) })
+	f.purge = register(f, "grid.dead.purge", boundQuery, dead.Purge)
+	f.count = register(f, "grid.dead.count", noBound, func(ctx context.Context, id string, _ none) (deadletter.Counts, error) { return dead.Counts(ctx, id) })
 	return f
 }
 
@@ -138,6 +145,7 @@ func New(cfg Config) *Forwarder {
 type kind[Q, A any] struct {
 	f       *Forwarder
 	subject string
+	bound   func(Q) (Q, error)
 	here    func(ctx context.Context, subscription string, q Q) (A, error)
 }
 
@@ -153,22 +161,27 @@ type answer[A any] struct {
 	Error  *failure `json:"error,omitempty"`
 }
 
-// register makes a kind, and answers requests of it.
-func register[Q, A any](f *Forwarder, subject string, here func(ctx context.Context, subscription string, q Q) (A, error)) kind[Q, A] {
-	k := kind[Q, A]{f, subject, here}
+// register makes a kind, and answers requests of it: what bound makes of them, by here.
+func register[Q, A any](f *Forwarder, subject string, bound func(Q) (Q, error), here func(ctx context.Context, subscription string, q Q) (A, error)) kind[Q, A] {
+	k := kind[Q, A]{f, subject, bound, here}
 	f.cfg.Nodes.Handle(subject, k.handle)
 	return k
 }
 
+// handle answers another node. Nothing of the request is believed: Allow judges the caller first, and
+// then the question is bounded.
 func (k kind[Q, A]) handle(ctx context.Context, body []byte) ([]byte, error) {
+	if len(body) > maxRequestBytes {
+		return nil, fmt.Errorf("a request of %d bytes: at most %d are allowed", len(body), maxRequestBytes)
+	}
 	var r request[Q]
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, fmt.Errorf("read a request of another node: %w", err)
 	}
 	var a answer[A]
-	err := error(nil)
-	if k.f.cfg.Allow != nil {
-		err = k.f.cfg.Allow(ctx, r.Grant, k.subject, r.Subscription)
+	err := k.f.cfg.Allow(ctx, r.Grant, k.subject, r.Subscription)
+	if err == nil {
+		r.Question, err = k.bound(r.Question)
 	}
 	if err == nil {
 		a.Answer, err = k.here(ctx, r.Subscription, r.Question)
@@ -207,10 +220,7 @@ func (k kind[Q, A]) ask(ctx context.Context, subscription string, q Q, wait time
 	if err != nil {
 		return got.Answer, fmt.Errorf("%w: %w", ErrNoNode, err)
 	}
-	r := request[Q]{Subscription: subscription, Question: q}
-	if k.f.cfg.Grant != nil {
-		r.Grant = k.f.cfg.Grant(ctx)
-	}
+	r := request[Q]{Subscription: subscription, Grant: k.f.cfg.Grant(ctx), Question: q}
 	body, err := json.Marshal(r)
 	if err != nil {
 		return got.Answer, fmt.Errorf("ask another node: %w", err)
@@ -225,4 +235,13 @@ func (k kind[Q, A]) ask(ctx context.Context, subscription string, q Q, wait time
 		return got.Answer, fmt.Errorf("ask node %s, which delivers the subscription: %w", node, err)
 	}
 	return got.Answer, got.Error.err()
+}
+
+// ErrorIn gives the error that an answer between nodes holds, whatever its kind; nil: it holds none.
+func ErrorIn(body []byte) error {
+	var a answer[json.RawMessage]
+	if err := json.Unmarshal(body, &a); err != nil {
+		return err
+	}
+	return a.Error.err()
 }

@@ -204,11 +204,17 @@ func TestPullingThroughAnotherNode(t *testing.T) {
 			testkit.ErrorIs(t, settled[0].Err, delivery.ErrLockLost, "through %s", through)
 			testkit.Check(t, settled[1].Err)
 			testkit.Equal(t, len(testkit.Value(n.Receive(ctx, id, 3, time.Second))(t)), 0, "more events through %s", through)
+			y.publish(10, "four")
+			got = testkit.Value(n.Receive(ctx, id, 3, time.Minute))(t)
+			testkit.Must(t, n.GiveBack(ctx, id, []string{got[0].Token}))
+			got = testkit.Value(n.Receive(ctx, id, 3, time.Second))(t)
+			testkit.MustEqual(t, len(got), 1, "events that were given back through %s", through)
+			testkit.Must(t, testkit.Err(n.Settle(ctx, id, delivery.Acknowledge, 0, []string{got[0].Token})))
 		}
 		stats := testkit.Value(y.nodes["b"].Stats(ctx, id))(t)
-		testkit.Equal(t, stats.Delivered, 4)
-		testkit.Check(t, y.nodes["b"].Probe(id))
-		testkit.Equal(t, len(testkit.Value(y.nodes["b"].Attempts(id))(t)), 0)
+		testkit.Equal(t, stats.Delivered, 6)
+		testkit.Check(t, y.nodes["b"].Probe(ctx, id))
+		testkit.Equal(t, len(testkit.Value(y.nodes["b"].Attempts(ctx, id))(t)), 0)
 	})
 }
 
@@ -269,10 +275,10 @@ func TestTheHolderChecksTheGrant(t *testing.T) {
 		for name, grant := range map[string][]byte{"none": nil, "another": []byte(`"bad"`)} {
 			y.grant = grant
 			for _, err := range []error{
-				testkit.Err(n.Stats(ctx, id)), testkit.Err(n.Attempts(id)), n.Probe(id), testkit.Err(n.Receive(ctx, id, 1, time.Second)),
+				testkit.Err(n.Stats(ctx, id)), testkit.Err(n.Attempts(ctx, id)), n.Probe(ctx, id), testkit.Err(n.Receive(ctx, id, 1, time.Second)),
 				testkit.Err(n.Settle(ctx, id, delivery.Acknowledge, 0, nil)), testkit.Err(n.List(ctx, id, deadletter.Query{})),
 				testkit.Err(n.Get(ctx, id, 0)), testkit.Err(n.Redrive(ctx, id, deadletter.Query{}, deadletter.RedriveOptions{})),
-				testkit.Err(n.Purge(ctx, id, deadletter.Query{})), testkit.Err(n.Counts(ctx, id)),
+				testkit.Err(n.Purge(ctx, id, deadletter.Query{})), testkit.Err(n.Counts(ctx, id)), n.GiveBack(ctx, id, nil),
 			} {
 				testkit.ErrorIs(t, err, topics.ErrInvalid, "with grant %s", name)
 			}

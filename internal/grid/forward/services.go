@@ -14,13 +14,13 @@ func (f *Forwarder) Stats(ctx context.Context, subscription string) (delivery.St
 }
 
 // Attempts is delivery.Service.Attempts.
-func (f *Forwarder) Attempts(subscription string) ([]delivery.AttemptRecord, error) {
-	return f.attempts.call(context.Background(), subscription, none{}, 0)
+func (f *Forwarder) Attempts(ctx context.Context, subscription string) ([]delivery.AttemptRecord, error) {
+	return f.attempts.call(ctx, subscription, none{}, 0)
 }
 
 // Probe is delivery.Service.Probe.
-func (f *Forwarder) Probe(subscription string) error {
-	_, err := f.probe.call(context.Background(), subscription, none{}, 0)
+func (f *Forwarder) Probe(ctx context.Context, subscription string) error {
+	_, err := f.probe.call(ctx, subscription, none{}, 0)
 	return err
 }
 
@@ -53,6 +53,13 @@ func settledOf(all []delivery.Settled) []settled {
 		result[i] = settled{s.Token, failureOf(s.Err)}
 	}
 	return result
+}
+
+// GiveBack is delivery.Service.GiveBack. A node asks for it by itself, when whom it has received events
+// for has left or may receive no more.
+func (f *Forwarder) GiveBack(ctx context.Context, subscription string, tokens []string) error {
+	_, err := f.giveBack.call(ctx, subscription, tokens, 0)
+	return err
 }
 
 // List is deadletter.Service.List. From another node no more comes than one answer carries.

@@ -87,7 +87,8 @@ func join(t *testing.T, y *hubstest.Yard, wires *network, endpoints *receiver, n
 	dead.RedriveTo(delivers.Redeliver)
 	m.placement, err = placement.New(placement.Config{Meta: store, Node: name, Parts: []placement.Part{dead.Serve, delivers.Serve}, Log: testkit.Quiet()})
 	testkit.Must(t, err)
-	m.Forwarder = New(Config{Delivery: delivers, Dead: dead, Nodes: port{wires, name}, Placement: m.placement})
+	m.Forwarder = New(Config{Delivery: delivers, Dead: dead, Nodes: port{wires, name}, Placement: m.placement,
+		Grant: func(context.Context) []byte { return nil }, Allow: func(context.Context, []byte, string, string) error { return nil }})
 	stops := []func(){testkit.Run(t, m.topics.Run), testkit.Run(t, delivers.Run), testkit.Run(t, m.placement.Run)}
 	m.stop = func() {
 		for i := range stops {

@@ -29,6 +29,8 @@ type Token struct {
 	// Resource is as written, unescaped, without its query.
 	Resource string
 	Expires  time.Time
+	// Key is the digest of the key that made it.
+	Key [sha256.Size]byte
 }
 
 // Check verifies the text r=…&e=…&s=… with any of the keys, over its own bytes, and its
@@ -44,7 +46,9 @@ func Check(token string, now time.Time, keys ...string) (Token, error) {
 	}
 	found := false
 	for _, key := range keys { // all of them: the time taken does not say which one it was
-		found = key != "" && hmac.Equal(mac, sum(signed, key)) || found
+		if key != "" && hmac.Equal(mac, sum(signed, key)) {
+			found, t.Key = true, sha256.Sum256([]byte(key))
+		}
 	}
 	if !found {
 		return Token{}, fmt.Errorf("%w: make it with key1 or key2, decoded from base64, over r=…&e=… as written", ErrSignature)

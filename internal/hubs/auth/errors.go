@@ -18,6 +18,8 @@ var (
 	ErrRevoked = errors.New("token is revoked: its policy, the key or the hub was deleted or made anew")
 	// ErrAudience: the token is good, but not for what it was put for.
 	ErrAudience = errors.New("token has a wrong audience")
+	// ErrTooFewRights: the token is good and for the entity, but lacks the right that is required.
+	ErrTooFewRights = errors.New("the token gives too few rights")
 	// ErrUnsupported: tokens of this kind are not accepted here.
 	ErrUnsupported = errors.New("tokens of this kind are not accepted")
 	// ErrUnavailable: the service that knows whether the token is good does not answer. The same

@@ -78,6 +78,18 @@ func (g Grant) Rights(p Entity) Rights {
 	return rights
 }
 
+// Reaching gives the grant with only those scopes that reach an entity.
+func (g Grant) Reaching(p Entity) Grant {
+	var reaching []Scope
+	for _, s := range g.Scopes {
+		if EntityOf(s.Path).covers(p) {
+			reaching = append(reaching, s)
+		}
+	}
+	g.Scopes = reaching
+	return g
+}
+
 // Stands reports whether any right of the grant is left, whatever the time.
 func (g Grant) Stands() bool {
 	for _, s := range g.Scopes {

@@ -1,0 +1,67 @@
+// Package peer judges what the nodes of a yard ask each other. Each kind of request is one row of a
+// table (kinds.go), as routes are: with the right that its caller needs, or with the reason why nodes
+// ask it by themselves, for nobody.
+//
+// The listener has let the caller in already. The node that answers does not rely on it: it is told
+// what was shown (package caller) and judges that as its own listener would, by the policies and keys
+// that it knows itself.
+package peer
+
+import (
+	"slices"
+
+	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+)
+
+// Kind is one kind of request between nodes.
+type Kind struct {
+	// Subject is its name on the wire.
+	Subject string
+	// Need is what the caller has to have shown: the same as at the routes, by which alone callers
+	// cause such a request.
+	Need   frame.Need
+	Routes []string
+	// Own says why nodes ask it by themselves, where no caller causes it: nothing is shown then.
+	Own string
+}
+
+// What callers need; a test compares it with the routes.
+var (
+	toPull   = frame.Need{Reach: frame.Namespace, OneOf: []auth.Rights{auth.Listen}, TopicKey: true}
+	toManage = frame.Of(frame.Namespace, auth.Manage)
+)
+
+const (
+	pulls         = "eventgrid POST /topics/{topic}/eventsubscriptions/{subscription}:"
+	subscriptions = "/api/v1/subscriptions/{subscription}"
+)
+
+// Kinds are all that there are. One that is not here is refused.
+var Kinds = []Kind{
+	{Subject: "ping", Own: "whether a process of that name lives; the answer is empty"},
+	{Subject: "slots.check", Own: "which receivers of that node have closed; the slot's entry names them by random ids"},
+	{Subject: "slots.evict", Own: "the slot's entry has decided who leaves, and names them by random ids"},
+
+	{Subject: "grid.receive", Need: toPull, Routes: []string{pulls + "receive"}},
+	{Subject: "grid.settle", Need: toPull, Routes: []string{pulls + "acknowledge", pulls + "reject", pulls + "release", pulls + "renewLock"}},
+	{Subject: "grid.giveback", Own: "events were received for a caller who has left, or whose right has ended since: others get them sooner"},
+
+	{Subject: "grid.stats", Need: toManage, Routes: []string{"v1 GET " + subscriptions}},
+	{Subject: "grid.attempts", Need: toManage, Routes: []string{"v1 GET " + subscriptions + "/attempts"}},
+	{Subject: "grid.probe", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/probe"}},
+	{Subject: "grid.dead.count", Need: toManage, Routes: []string{"v1 GET " + subscriptions}},
+	{Subject: "grid.dead.list", Need: toManage, Routes: []string{"v1 GET " + subscriptions + "/dead"}},
+	{Subject: "grid.dead.get", Need: toManage, Routes: []string{"v1 GET " + subscriptions + "/dead/{number}"}},
+	{Subject: "grid.dead.redrive", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/redrive"}},
+	{Subject: "grid.dead.purge", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/purge"}},
+}
+
+// kindOf finds a row.
+func kindOf(subject string) (Kind, bool) {
+	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Subject == subject })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return Kinds[i], true
+}
