@@ -10,6 +10,7 @@ CELLSEED ?= 1
 CHAOSTIME ?= 1h
 CHAOSSEED ?= 0
 INTEROP ?= .
+INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|JavaScript|Java|NodesAgree)
 SUITES ?= ./internal/hubs/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/api/... ./hub ./admin
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
@@ -17,7 +18,7 @@ VULNDB ?= https://vuln.go.dev
 
 .PHONY: help
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 .PHONY: run
 run: build ## Start the yard on its embedded default (data in ./eventyard-data)
@@ -48,6 +49,10 @@ interop: ## Real foreign clients against a real yard (INTEROP=TestPython for one
 .PHONY: interop-full
 interop-full: ## interop, and azure-eventhub's own test suite for Python, unmodified (a quarter of an hour more)
 	go test -race -v -count=1 -parallel 4 -timeout 75m -run '$(INTEROP)' ./test/interop -full
+
+.PHONY: interop-cluster
+interop-cluster: ## The clients in Go, Python, JavaScript and Java against three nodes on three NATS servers, two of them behind a TCP balancer
+	INTEROP_YARD=cluster go test -v -count=1 -parallel 2 -timeout 60m -run '$(INTEROPCLUSTER)' ./test/interop
 
 .PHONY: quick
 quick: ## The tests without the race detector and with few seeds, for the inner loop

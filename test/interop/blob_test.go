@@ -46,6 +46,7 @@ func TestJavaScriptBlobs(t *testing.T) {
 // TestJavaScriptDevelopmentStorage works with blobs of a yard in the place of the official storage
 // emulator, which the client finds by itself. // P8
 func TestJavaScriptDevelopmentStorage(t *testing.T) {
+	onOneMachine(t, "all would have the same address in the place of the emulator")
 	t.Parallel()
 	node(t)
 	inNamespace(t, func(t *testing.T) {

@@ -291,6 +291,7 @@ func containerComesLate(t *testing.T, y *yard, setting deadContainer) {
 
 // TestGridDeadLettersInFoldersAndHubs writes dead letters where no storage service is needed. // G8
 func TestGridDeadLettersInFoldersAndHubs(t *testing.T) {
+	onOneMachine(t, "they share no folder")
 	t.Parallel()
 	y := startGrid(t)
 	topic := y.topic(t, "orders", "eventgrid")

@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eventyard/eventyard/test/parts"
 	"golang.org/x/sys/unix"
 
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 // Inside the namespace a yard has Azure's ports on an address of its own. It is not
@@ -36,6 +37,9 @@ func inNamespace(t *testing.T, body func(t *testing.T)) {
 		return
 	}
 	checkedBuild.binary(t) // compiling may need the network
+	if wantsNodes() {
+		natstest.Prepare(t)
+	}
 	p, err := enterNamespace(t)
 	if err != nil {
 		parts.Missing(t, "a private namespace cannot be had here (neither as root nor as a user of our own): %v", err)

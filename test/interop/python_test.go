@@ -13,8 +13,9 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// scriptTime bounds one script on a slow machine.
-const scriptTime = 4 * time.Minute
+// scriptTime bounds one script on a slow machine: three of them beside three nodes and three servers
+// take minutes there.
+const scriptTime = 8 * time.Minute
 
 // access is what a script is told: where the yard is, as the owner of everything, as
 // one who may only listen, and as one who may only send.

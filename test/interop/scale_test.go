@@ -30,6 +30,7 @@ const (
 // read. Everything sent is received, in each sender's order; a receiver that never gives credit
 // holds nobody up and misses nothing; and the idle ones still work when it is over. // H8
 func TestScale(t *testing.T) {
+	onOneMachine(t, "it looks at the memory of one process")
 	t.Parallel()
 	y := startYard(t, layout{build: leanBuild, hubs: map[string]int{"busy": scalePartitions, "idle": 1}})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

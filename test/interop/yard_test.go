@@ -52,11 +52,14 @@ type layout struct {
 }
 
 // yard is a running program with all its listeners open: on free ports of 127.0.0.1, or
-// with Azure's ports on namespaceAddress when this is the namespace.
+// with Azure's ports on namespaceAddress when this is the namespace. It may be one of several nodes; see
+// startNodes.
 type yard struct {
 	*process
-	addresses map[string]string // by listener, as it printed them
-	data      string
+	addresses map[string]string // by listener, as it printed them; a balancer's if there are several nodes
+	data      string            // empty if there are several nodes
+	ca        string            // file of the yard's own certificate authority
+	behind    []*yard           // the nodes behind the balancer; none if there is one node only
 }
 
 func startYard(t *testing.T, l layout) *yard {
@@ -64,11 +67,38 @@ func startYard(t *testing.T, l layout) *yard {
 	if l.build == nil {
 		l.build = checkedBuild
 	}
-	y := &yard{data: t.TempDir(), addresses: map[string]string{}}
+	if wantsNodes() {
+		return startNodes(t, l)
+	}
+	data := t.TempDir()
+	y := l.run(t, "data: "+data, l.listeners())
+	y.data, y.ca = data, filepath.Join(data, "tls", "ca.pem")
+	y.await(t)
+	return y
+}
+
+// listeners are those that clients know, and where.
+func (l layout) listeners() map[string]string {
+	if !inside() {
+		return map[string]string{"amqp": "127.0.0.1:0", "amqps": "127.0.0.1:0", "http": "127.0.0.1:0", "https": "127.0.0.1:0"}
+	}
+	at := cmp.Or(l.address, namespaceAddress)
+	return map[string]string{"amqp": at + ":5672", "amqps": at + ":5671", "http": at + ":80", "https": at + ":443"}
+}
+
+// run starts the program, which await waits for.
+func (l layout) run(t *testing.T, storage string, listeners map[string]string) *yard {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "eventyard.yaml")
-	testkit.Must(t, os.WriteFile(file, []byte(l.config(y.data)), 0o600))
-	y.process = launch(t, exec.Command(l.build.binary(t), "serve", "--config", file))
+	testkit.Must(t, os.WriteFile(file, []byte(l.config(storage, listeners)), 0o600))
+	y := &yard{process: launch(t, exec.Command(l.build.binary(t), "serve", "--config", file)), addresses: map[string]string{}}
 	t.Cleanup(func() { y.stop(t) })
+	return y
+}
+
+// await waits until the yard serves, and reads where its listeners are.
+func (y *yard) await(t *testing.T) {
+	t.Helper()
 	if !y.out.await(func(text string) bool { return strings.Contains(text, readyEnd) }) {
 		t.Fatalf("the yard did not start:\n%s", y.out)
 	}
@@ -77,19 +107,12 @@ func startYard(t *testing.T, l layout) *yard {
 			y.addresses[fields[0]] = fields[1]
 		}
 	}
-	return y
 }
 
-func (l layout) config(data string) string {
-	listeners := map[string]string{"amqp": "127.0.0.1:0", "amqps": "127.0.0.1:0", "http": "127.0.0.1:0", "https": "127.0.0.1:0"}
-	if inside() {
-		listeners = map[string]string{"amqp": ":5672", "amqps": ":5671", "http": ":80", "https": ":443"}
-	}
-	lines := append([]string{"data: " + data, "log: {level: info}"}, l.settings...)
+// config is the file that the program reads, with the lines that say where it stores.
+func (l layout) config(storage string, listeners map[string]string) string {
+	lines := append([]string{storage, "log: {level: info}"}, l.settings...)
 	for listener, address := range listeners {
-		if inside() {
-			address = cmp.Or(l.address, namespaceAddress) + address
-		}
 		lines = append(lines, fmt.Sprintf("%s: %q", listener, address))
 	}
 	if inside() {
@@ -148,7 +171,6 @@ func connection(endpoint, policy, hub string, more ...string) string {
 // authority is the file of the yard's own certificate authority.
 func (y *yard) authority(t *testing.T) string {
 	t.Helper()
-	file := filepath.Join(y.data, "tls", "ca.pem")
-	testkit.Must(t, testkit.Err(os.Stat(file)))
-	return file
+	testkit.Must(t, testkit.Err(os.Stat(y.ca)))
+	return y.ca
 }

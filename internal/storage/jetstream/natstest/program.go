@@ -43,6 +43,12 @@ func program(t testing.TB) string {
 	return filepath.Join(built.Folder(t), "natsserver")
 }
 
+// Prepare has the server built now, for a test that is about to do without a network.
+func Prepare(t testing.TB) {
+	t.Helper()
+	program(t)
+}
+
 // moduleRoot is the folder of go.mod, above the one that a test runs in.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
