@@ -3,6 +3,7 @@ package frames_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"pgregory.net/rapid"
 
@@ -93,6 +94,9 @@ func (w *world) claim(t *rapid.T, n *node) {
 
 func (w *world) submit(m *machine, events int) {
 	body := fmt.Sprintf("%s/%d", m.name, len(m.batches)+1)
+	if len(m.batches)%3 == 0 { // which does not gather, so that more frames are on their way
+		body += strings.Repeat(" ", frames.LargeBytes)
+	}
 	b := &batch{owner: m, events: events}
 	b.ticket = m.writer.Submit(frames.Batch{Events: events, Body: []byte(body)})
 	m.batches = append(m.batches, b)

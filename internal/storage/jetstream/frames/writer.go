@@ -13,6 +13,8 @@ const (
 	// GatherBytes is the most that batches are gathered to in one frame. A larger batch is a frame
 	// by itself.
 	GatherBytes = 512 << 10
+	// LargeBytes is what is worth a frame of its own, however much is on its way.
+	LargeBytes = 64 << 10
 )
 
 // Writer is what one writer of one partition has on its way, as a plain state machine: inputs say
@@ -25,8 +27,12 @@ const (
 //	   │ void               ▼
 //	   └───── (fenced at f, and folded up to f) ── counted ──────────► stored
 //
-// Frames are sent while the window has room; what is submitted meanwhile gathers in the queue. A
-// frame that is acknowledged has been stored, but maybe behind one that was not, and so is void; or
+// Frames are sent while the window has room; what is submitted meanwhile gathers in the queue. Small
+// batches gather there also while more of them are on their way than wait: a small message costs the
+// servers about as much as a large one. Of two senders who wait for their answers each has a frame
+// of its own; of many, half share one frame and half another.
+//
+// A frame that is acknowledged has been stored, but maybe behind one that was not, and so is void; or
 // it was stored twice. The fold shows what it is, and has the numbers: a batch is confirmed when
 // its frame is acknowledged and counted, and so are all before it.
 //
@@ -175,7 +181,7 @@ func (w *Writer) Submit(b Batch) Ticket {
 // Take moves what is to be done into a, in the place of what it held. It fills the window first, so
 // that what was submitted since the last Take goes together. To be called after each input.
 func (w *Writer) Take(a *Actions) {
-	for w.mode == open && len(w.queue) > 0 && len(w.flights) < WindowFrames {
+	for w.mode == open && w.due() {
 		w.sendFrame()
 	}
 	w.out, *a = Actions{Frames: a.Frames[:0], Fences: a.Fences[:0], Answers: a.Answers[:0]}, w.out
@@ -199,6 +205,18 @@ func (w *Writer) Idle() bool {
 // InFlight reports that frames were sent whose fate is open. Where the fold passes over a hole, who has
 // none may go on, and who has some gives up.
 func (w *Writer) InFlight() bool { return len(w.flights) > 0 }
+
+// due: the head of the queue is to be sent.
+func (w *Writer) due() bool {
+	if len(w.queue) == 0 || len(w.flights) == WindowFrames {
+		return false
+	}
+	under := 0
+	for i := range w.flights {
+		under += len(w.flights[i].content)
+	}
+	return len(w.queue) >= under || w.queueBytes >= LargeBytes
+}
 
 // sendFrame makes one frame of the head of the queue.
 func (w *Writer) sendFrame() {

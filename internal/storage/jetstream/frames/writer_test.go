@@ -42,10 +42,12 @@ func (s *stage) take() {
 // submit sends so many batches of one event each in frames of their own, if the window has room.
 func (s *stage) submit(batches int) {
 	for range batches {
-		s.writer.Submit(frames.Batch{Events: 1, Body: []byte("x")})
+		s.writer.Submit(large)
 		s.take()
 	}
 }
+
+var large = frames.Batch{Events: 1, Body: make([]byte, frames.LargeBytes)}
 
 // store puts a header into the stream and lets the writer see what became of it.
 func (s *stage) store(h frames.Header) frames.StreamSeq {
@@ -91,11 +93,59 @@ func TestBatchesGatherWhileTheWindowIsFull(t *testing.T) {
 	s := newStage(t, frames.NewWriter(ann))
 	s.submit(frames.WindowFrames + 5)
 	testkit.Equal(t, len(s.sent), frames.WindowFrames)
-	testkit.Equal(t, s.writer.QueueBytes(), 5*(frames.BatchHeaderBytes+1))
+	testkit.Equal(t, s.writer.QueueBytes(), 5*large.Bytes())
 	s.land(0)
 	testkit.MustEqual(t, len(s.sent), frames.WindowFrames+1)
 	testkit.Equal(t, len(s.sent[frames.WindowFrames].Batches), 5, "all that waits goes into one frame")
 	testkit.Equal(t, s.writer.QueueBytes(), 0)
+}
+
+// Senders of single events that wait for their answers share two frames, whichever number they are.
+func TestSmallBatchesGatherWhileAsManyAreOnTheirWay(t *testing.T) {
+	s := newStage(t, frames.NewWriter(ann))
+	single := func() {
+		s.writer.Submit(frames.Batch{Events: 1, Body: []byte("x")})
+		s.take()
+	}
+	for range 64 {
+		single()
+	}
+	for landed, answered := 0, 0; landed < 20; landed++ {
+		s.land(landed)
+		for ; answered < len(s.answers); answered++ { // whose sender sends the next
+			single()
+		}
+	}
+	var got []int
+	for _, f := range s.sent {
+		got = append(got, len(f.Batches))
+	}
+	testkit.Slices(t, got[:8], []int{1, 1, 2, 4, 8, 16, 32, 32}, "batches of each frame")
+	for i, n := range got[8:] {
+		testkit.Equal(t, n, 32, "batches of frame %d", 8+i)
+	}
+}
+
+func TestALargeBatchDoesNotWait(t *testing.T) {
+	for name, tt := range map[string]struct {
+		batches []frames.Batch
+		want    int // frames
+	}{
+		"alone":                     {[]frames.Batch{large}, 4},
+		"behind one that waits":     {[]frames.Batch{{Events: 1, Body: []byte("x")}, large}, 4},
+		"nor do many that are such": {[]frames.Batch{{Events: 1, Body: large.Body[:frames.LargeBytes/2]}, {Events: 1, Body: large.Body[:frames.LargeBytes/2]}}, 4},
+		"a small one does":          {[]frames.Batch{{Events: 1, Body: []byte("x")}}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, frames.NewWriter(ann))
+			s.submit(3)
+			for _, b := range tt.batches {
+				s.writer.Submit(b)
+			}
+			s.take()
+			testkit.Equal(t, len(s.sent), tt.want)
+		})
+	}
 }
 
 func TestHowMuchIsGathered(t *testing.T) {
@@ -107,7 +157,7 @@ func TestHowMuchIsGathered(t *testing.T) {
 		"all that fits":                  {[]int{100, 100, 100}, []int{3}},
 		"up to the last byte":            {[]int{most - frames.BatchHeaderBytes - 1, 1}, []int{2}},
 		"and not one more":               {[]int{most - frames.BatchHeaderBytes, 1}, []int{1, 1}},
-		"a large batch is one by itself": {[]int{1, 3 << 20, 1}, []int{1, 1, 1}},
+		"a large batch is one by itself": {[]int{1, 3 << 20, 1, 1}, []int{1, 1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, frames.NewWriter(ann))
