@@ -107,6 +107,10 @@ fuzz: ## Fuzz each decoder for FUZZTIME (30s)
 bench: ## Measure, beside raw writing and NATS JetStream, and write docs/benchmarks.md
 	go run ./test/bench -write docs/benchmarks.md
 
+.PHONY: bench-cluster
+bench-cluster: ## Measure a yard of several nodes beside plain JetStream on the same servers, and write docs/benchmarks.md (ten minutes)
+	go run ./test/bench -cluster -seconds 1 -rounds 7 -write docs/benchmarks.md
+
 .PHONY: lint
 lint: ## vet, gofmt, staticcheck and, where its database (VULNDB) can be reached, govulncheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }

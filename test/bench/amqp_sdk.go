@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -66,17 +67,17 @@ func produce(ctx context.Context, s *amqpServer, lim limit) (_ tally, err error)
 		}
 		defer func() { err = errors.Join(err, producers[i].Close(context.WithoutCancel(ctx))) }()
 	}
-	body := randomBytes(eventBytes)
+	bodies := slices.Repeat([][]byte{randomBytes(eventBytes)}, sdkBatch)
 	return drive(ctx, lim, job{writers: sdkProducers, events: sdkBatch, bytes: sdkBatch * eventBytes,
-		do: func(ctx context.Context, w int) error { return sendBatch(ctx, producers[w], strconv.Itoa(w), body) }})
+		do: func(ctx context.Context, w int) error { return sendBatch(ctx, producers[w], strconv.Itoa(w), bodies) }})
 }
 
-func sendBatch(ctx context.Context, p *azeventhubs.ProducerClient, partition string, body []byte) error {
+func sendBatch(ctx context.Context, p *azeventhubs.ProducerClient, partition string, bodies [][]byte) error {
 	batch, err := p.NewEventDataBatch(ctx, &azeventhubs.EventDataBatchOptions{PartitionID: &partition})
 	if err != nil {
 		return err
 	}
-	for range sdkBatch {
+	for _, body := range bodies {
 		if err := batch.AddEventData(&azeventhubs.EventData{Body: body}, nil); err != nil {
 			return err
 		}

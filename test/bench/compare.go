@@ -33,6 +33,8 @@ type tally struct {
 	took          time.Duration
 	// allocations and allocated count the whole process, so with what runs beside it.
 	allocations, allocated uint64
+	// latencies are those of each call, sorted, where they were measured.
+	latencies []time.Duration
 }
 
 // result is what one contender did, round by round.
@@ -70,13 +72,18 @@ func (r result) allocatedPerEvent() series {
 	return r.series(func(t tally) float64 { return float64(t.allocated) / float64(max(t.events, 1)) })
 }
 
-// compare lets the contenders take turns, in another order each round.
+// compare lets the contenders take turns, each in a folder of its own.
 func (b *bench) compare(ctx context.Context, lim limit, all ...contender) ([]result, error) {
+	return b.turns(all, func(c contender) (tally, error) { return b.once(ctx, lim, c) })
+}
+
+// turns runs all contenders in each round, in another order each time.
+func (b *bench) turns(all []contender, once func(c contender) (tally, error)) ([]result, error) {
 	results := make([]result, len(all))
 	for round := range b.rounds {
 		for turn := range all {
 			i := (turn + round) % len(all)
-			t, err := b.once(ctx, lim, all[i])
+			t, err := once(all[i])
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", all[i].name, err)
 			}

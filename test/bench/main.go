@@ -1,11 +1,13 @@
 // Command bench measures the disk engine and the AMQP listener beside what the same machine
 // does raw and beside an embedded NATS JetStream server, in one run, and prints the
-// figures and their ratios as Markdown.
+// figures and their ratios as Markdown. With -cluster it measures the engine of several
+// nodes, beside plain publishing to the same three NATS servers.
 //
 //	go run ./test/bench                              all of it, a few minutes
 //	go run ./test/bench -quick                       a smoke test
 //	go run ./test/bench -only append-always,singles  some of it
 //	go run ./test/bench -write docs/benchmarks.md    and keep the result
+//	go run ./test/bench -cluster                     several nodes, a few minutes
 //
 // It judges nothing: it fails when something does not work, never because something is
 // slow. Compared things take turns, round by round, so that noise on the machine hits
@@ -34,6 +36,9 @@ func beOther(ctx context.Context) (bool, error) {
 	}
 	if os.Getenv(posterCommand) != "" {
 		return true, bePoster(ctx)
+	}
+	if config := os.Getenv(natsCommand); config != "" {
+		return true, beNATS(config)
 	}
 	return false, nil
 }

@@ -42,10 +42,16 @@ type program struct {
 
 // startProgram returns when the yard says that it is ready.
 func startProgram(ctx context.Context, name, data string) (*program, error) {
+	return launch(ctx, name, filepath.Dir(data), "--data", data, "--sync", "always", "--amqp", "off")
+}
+
+// launch starts a yard with an HTTP listener, in a folder where no configuration file lies, and
+// returns when it says that it is ready.
+func launch(ctx context.Context, name, dir string, args ...string) (*program, error) {
 	p := &program{rest: make(chan struct{})}
-	p.cmd = exec.CommandContext(ctx, name, "serve", "--data", data, "--sync", "always", "--http", "127.0.0.1:0",
-		"--amqp", "off", "--amqps", "off", "--https", "off", "--kafka", "off")
-	p.cmd.Dir = filepath.Dir(data) // where no configuration file lies
+	p.cmd = exec.CommandContext(ctx, name, append([]string{"serve", "--http", "127.0.0.1:0",
+		"--amqps", "off", "--https", "off", "--kafka", "off"}, args...)...)
+	p.cmd.Dir = dir
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {

@@ -164,22 +164,17 @@ func number(v float64) string {
 	}
 }
 
-// The result stands between these lines in a document.
-const (
-	beginMark = "<!-- bench: begin -->"
-	endMark   = "<!-- bench: end -->"
-)
-
-// replaceMarked puts text between the marks of a file.
-func replaceMarked(name, text string) error {
+// replaceMarked puts text between the marks of that name in a file.
+func replaceMarked(name, mark, text string) error {
+	begin, end := "<!-- "+mark+": begin -->", "<!-- "+mark+": end -->"
 	old, err := os.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	before, rest, ok1 := bytes.Cut(old, []byte(beginMark))
-	_, after, ok2 := bytes.Cut(rest, []byte(endMark))
+	before, rest, ok1 := bytes.Cut(old, []byte(begin))
+	_, after, ok2 := bytes.Cut(rest, []byte(end))
 	if !ok1 || !ok2 {
-		return fmt.Errorf("write %s: it needs the lines %s and %s", name, beginMark, endMark)
+		return fmt.Errorf("write %s: it needs the lines %s and %s", name, begin, end)
 	}
-	return os.WriteFile(name, fmt.Appendf(nil, "%s%s\n\n%s\n%s%s", before, beginMark, text, endMark, after), 0o644)
+	return os.WriteFile(name, fmt.Appendf(nil, "%s%s\n\n%s\n%s%s", before, begin, text, end, after), 0o644)
 }

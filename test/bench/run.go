@@ -17,6 +17,7 @@ import (
 // options are the command line.
 type options struct {
 	only       []string
+	cluster    bool
 	period     time.Duration
 	rounds     int
 	dir        string
@@ -31,8 +32,11 @@ type measurement struct {
 	run  func(ctx context.Context, b *bench) error
 }
 
-// measurements are all there are, in the order of the report.
-func measurements() []measurement {
+// measurements are all there are of one machine or of several nodes, in the order of the report.
+func measurements(cluster bool) []measurement {
+	if cluster {
+		return clusterMeasurements()
+	}
 	return []measurement{
 		{"append-always", measureAppendAlways},
 		{"append-os", measureAppendOS},
@@ -74,7 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	chosen, err := choose(opts.only)
+	chosen, err := choose(opts.only, opts.cluster)
 	if err != nil {
 		return err
 	}
@@ -96,7 +100,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	text := b.report.markdown()
 	fmt.Fprint(stdout, text)
 	if opts.write != "" {
-		return replaceMarked(opts.write, text)
+		return replaceMarked(opts.write, opts.mark(), text)
 	}
 	return nil
 }
@@ -136,7 +140,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	)
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&only, "only", "", "measure these alone, separated by commas: "+strings.Join(names(), ", "))
+	flags.StringVar(&only, "only", "", "measure these alone, separated by commas: "+strings.Join(names(false), ", ")+
+		"; with -cluster "+strings.Join(names(true), ", "))
+	flags.BoolVar(&o.cluster, "cluster", false, "measure a yard of several nodes on three NATS servers")
 	flags.Float64Var(&seconds, "seconds", 3, "how long each measurement works")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each is measured; the median is shown")
 	flags.StringVar(&o.dir, "dir", ".", "where to write; has to be on a real disk for the figures to mean anything")
@@ -167,23 +173,31 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-func names() []string {
+// mark names the place of the result in a document.
+func (o options) mark() string {
+	if o.cluster {
+		return "bench cluster"
+	}
+	return "bench"
+}
+
+func names(cluster bool) []string {
 	var all []string
-	for _, m := range measurements() {
+	for _, m := range measurements(cluster) {
 		all = append(all, m.name)
 	}
 	return all
 }
 
 // choose picks measurements by name; no names mean all.
-func choose(only []string) ([]measurement, error) {
-	all := measurements()
+func choose(only []string, cluster bool) ([]measurement, error) {
+	all := measurements(cluster)
 	if len(only) == 0 {
 		return all, nil
 	}
 	for _, name := range only {
-		if !slices.Contains(names(), name) {
-			return nil, fmt.Errorf("no measurement %q: there are %s", name, strings.Join(names(), ", "))
+		if !slices.Contains(names(cluster), name) {
+			return nil, fmt.Errorf("no measurement %q: there are %s", name, strings.Join(names(cluster), ", "))
 		}
 	}
 	return slices.DeleteFunc(all, func(m measurement) bool { return !slices.Contains(only, m.name) }), nil
