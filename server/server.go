@@ -39,12 +39,15 @@ var (
 	// ErrMetaLost: the data folder holds events, but not the file that says whose they
 	// are. It comes with fs.ErrNotExist.
 	ErrMetaLost = storage.ErrMetaLost
-	// ErrRestoring: a restore into the data folder is under way, or was interrupted. ErrOccupied: the
-	// data folder is not empty, so that nothing is restored there. ErrNoKey: a backup is sealed with a
-	// secret key that was not given.
-	ErrRestoring = storage.ErrRestoring
-	ErrOccupied  = storage.ErrOccupied
-	ErrNoKey     = storage.ErrNoKey
+	// ErrRestoring: a restore into the data folder, or the yard on servers, is under way, or was
+	// interrupted. ErrOccupied: the data folder is not empty, so that nothing is restored there;
+	// ErrYardOccupied: there is a yard of that name on the servers. ErrNoKey: a backup is sealed with a
+	// secret key that was not given. ErrNoYard: there is nothing to copy.
+	ErrRestoring    = storage.ErrRestoring
+	ErrOccupied     = storage.ErrOccupied
+	ErrYardOccupied = storage.ErrYardOccupied
+	ErrNoKey        = storage.ErrNoKey
+	ErrNoYard       = storage.ErrNoYard
 
 	errStopping = errors.New("the yard is stopping")
 )

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/eventyard/eventyard/admin"
@@ -27,12 +29,17 @@ is not in it: keep a copy of that elsewhere. The events are not encrypted.
 Events that the yard itself cannot read are named, and left out; the command ends with code 1
 then, and the backup is good for the rest.`
 
-const restoreHelp = `Make a data folder from a backup, for eventyard serve to start on. No yard is asked.
+const restoreHelp = `Make a data folder from a backup, for eventyard serve to start on, or with --engine a yard on
+NATS servers. No yard is asked.
 
 The data folder does not exist, or is empty. If the secret key of the yard was in its data
 folder, as it is by default, put a copy of that file, secret.key, there first; if it came from
 elsewhere, say so as to serve. A restore that was interrupted is begun again by the same
 command: no yard starts on the folder before it is done.
+
+On servers there is no yard of that name yet. The secret key is given as to serve: the file has
+the new key of the yard first, and behind it that of the backup, if it is another. At the end
+all events are read back and compared.
 
 The restored yard is as it was when the backup was begun, with the events up to when each
 partition was read. What was delivered or handled after that is delivered or handled again.`
@@ -146,11 +153,13 @@ func (c backupCommands) restore() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:   "restore FOLDER",
-		Short: "Make a data folder from a backup",
+		Short: "Make a data folder, or a yard on NATS servers, from a backup",
 		Long:  restoreHelp,
 		Example: `  mkdir -m 700 data && cp safe/secret.key data/
   eventyard restore /backups/2026-11-17 --data data
-  eventyard serve --data data`,
+  eventyard serve --data data
+
+  eventyard restore /backups/2026-11-17 --engine nats://n1,n2,n3 --yard shop --secrets-key-file shop.key`,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		cfg, err := c.loadConfig(cmd)
@@ -163,7 +172,7 @@ func (c backupCommands) restore() *cobra.Command {
 	f := cmd.Flags()
 	f.StringP("config", "c", "", "`file` to read settings from (default eventyard.yaml if it is there)")
 	for _, s := range config.Settings() {
-		if s.Key == "data" || strings.HasPrefix(s.Key, "secrets.key") {
+		if slices.Contains([]string{"data", "engine", "yard", "replicas", "natsUnsafe"}, s.Key) || strings.HasPrefix(s.Key, "secrets.key") {
 			addSettingFlag(f, s)
 		}
 	}
@@ -180,7 +189,8 @@ func (c backupCommands) fill(ctx context.Context, cfg config.Config, from string
 	_ = folder.Close() // it was only read
 	progress := newProgress(c.stderr)
 	err = server.Restore(ctx, server.Restoration{
-		Backup: from, DataDir: cfg.Data, Secrets: server.Secrets(cfg.Secrets), Version: thisBuild().Version,
+		Backup: from, DataDir: cfg.Data, Engine: cfg.EngineURL(), NATSUnsafe: cfg.NATSUnsafe,
+		Secrets: server.Secrets(cfg.Secrets), Version: thisBuild().Version, Log: c.warnings(),
 		Progress: func(done, total int64) {
 			progress.show(func() string { return fmt.Sprintf("%s of %s restored", roughBytes(done), roughBytes(total)) })
 		},
@@ -193,6 +203,12 @@ func (c backupCommands) fill(ctx context.Context, cfg config.Config, from string
 		return unusable(from, err)
 	case err != nil:
 		return err
+	}
+	if cfg.OnServers() {
+		if err := c.printBackup(form, from, "restored", summary); err != nil || form == asJSON {
+			return err
+		}
+		return c.printf("start its nodes with: eventyard serve %s\n", howToServe(cfg.EngineURL()))
 	}
 	if err := c.printBackup(form, absolute(cfg.Data), "restored", summary); err != nil || form == asJSON {
 		return err
@@ -220,4 +236,30 @@ func (c backupCommands) printBackup(form output, folder, what string, s backup.S
 		fmt.Fprintf(c.stderr, "%s %s\n", newPaint(c.stderr).red("not in the backup:"), oneLine(lost))
 	}
 	return nil
+}
+
+// howToServe names a place without a password or token, which stand before the last '@'.
+func howToServe(place string) string {
+	if !onServers(place) {
+		return "--data " + place
+	}
+	scheme, rest, _ := strings.Cut(place, "://")
+	servers, query, _ := strings.Cut(rest, "?")
+	if at := strings.LastIndexByte(servers, '@'); at >= 0 {
+		servers = servers[at+1:]
+	}
+	if query != "" {
+		query = "?" + query
+	}
+	return fmt.Sprintf("--engine '%s://%s%s', with the same credentials and secret key", scheme, servers, query)
+}
+
+// onServers tells a place on NATS servers from a folder.
+func onServers(place string) bool {
+	return strings.HasPrefix(place, "nats://") || strings.HasPrefix(place, "tls://")
+}
+
+// warnings is a log of what somebody at a terminal should know.
+func (c backupCommands) warnings() *slog.Logger {
+	return slog.New(slog.NewTextHandler(c.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

@@ -60,6 +60,8 @@ func nextFor(err error) string {
 		return "run eventyard restore again with this data folder, which begins anew; or choose another folder with --data"
 	case errors.Is(err, server.ErrOccupied):
 		return "name a folder that does not exist yet with --data; only secret.key may be in it"
+	case errors.Is(err, server.ErrYardOccupied):
+		return "name a yard that is not there yet with --yard"
 	case errors.Is(err, server.ErrNoKey):
 		return "put a copy of the yard's secret.key into the data folder, or say where the key comes from with --secrets-key-file or --secrets-key-command"
 	case errors.Is(err, server.ErrForeign):

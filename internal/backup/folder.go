@@ -91,7 +91,7 @@ func readThrough(ctx context.Context, in io.Reader, progress func(read int64)) (
 	for {
 		_, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return summarize(r.Head, r.Items(), r.Offset()), nil
+			return Summarize(r.Head, r.Items(), r.Offset()), nil
 		}
 		if err == nil {
 			err = context.Cause(ctx)
@@ -201,7 +201,7 @@ func (f *Folder) read(m mark) error {
 	if f.Head, f.Items, err = archive.ReadList(f.file, info.Size()); err != nil {
 		return err
 	}
-	f.Summary = summarize(f.Head, f.Items, m.Bytes)
+	f.Summary = Summarize(f.Head, f.Items, m.Bytes)
 	return nil
 }
 

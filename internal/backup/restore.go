@@ -16,19 +16,29 @@ import (
 // Target is where an archive is restored to: storage without entries and logs, that nobody else uses.
 type Target struct {
 	Meta meta.Store
-	// Check says why an entry cannot be used here, before it is stored; nil: all can.
-	Check func(e meta.Entry) error
+	// Entry gives what is to be stored of an entry, and false where nothing is: it belongs to where it
+	// came from. An error says why it cannot be used here. Nil: all are stored as they are.
+	Entry func(e meta.Entry) (meta.Entry, bool, error)
 	// Log's partitions are Importers.
 	Log eventlog.Engine
+	// Kind is that of a log of which the archive does not say it, after all entries were stored. Nil:
+	// such a log is not provided.
+	Kind func(log string) eventlog.Kind
 	// PutBody stores the body of a blob, and PutFile a file, durably. They refuse names that the yard
 	// does not give. A body may come more than once: what is there stays.
 	PutBody func(name string, body io.Reader) error
 	PutFile func(name string, content io.Reader) error
 	// Progress hears how many bytes of the archive were read; nil means nobody.
 	Progress func(read int64)
+	// ReadBack has all partitions read once more at the end, and compared with what was stored.
+	ReadBack bool
 }
 
-// Restore copies an archive, which is read from its beginning, into the target; items is its list. All
+// errChanged: events were removed from what is copied, or could not be read.
+var errChanged = errors.New("events were removed by retention, or cannot be read, while they are copied")
+
+// Restore copies an archive, which is read from its beginning, into the target; items is its list, or nil
+// where that is still to come: then numbers that are missing in a partition are errChanged. All
 // is as durable as the target promises when it returns. After an error the target is of no use: what
 // is there is a part, and perhaps damaged.
 func Restore(ctx context.Context, in io.Reader, items []archive.Item, to Target) error {
@@ -41,17 +51,19 @@ func Restore(ctx context.Context, in io.Reader, items []archive.Item, to Target)
 		part, err := s.next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return s.readBack(ctx)
 		case err != nil:
 			return err
 		case part.Begin == nil:
 			return fmt.Errorf("%w: something belongs to no part", archive.ErrDamaged)
 		}
-		if len(s.items) == 0 || s.items[0].ID() != part.Begin.ID() {
-			return fmt.Errorf("%w: the list does not have %s here", archive.ErrDamaged, part.Begin.ID())
+		item := *part.Begin
+		if items != nil {
+			if len(s.items) == 0 || s.items[0].ID() != part.Begin.ID() {
+				return fmt.Errorf("%w: the list does not have %s here", archive.ErrDamaged, part.Begin.ID())
+			}
+			item, s.items = s.items[0], s.items[1:]
 		}
-		item := s.items[0]
-		s.items = s.items[1:]
 		if err := s.item(ctx, item); err != nil {
 			return fmt.Errorf("restore %s: %w", item.ID(), err)
 		}
@@ -61,7 +73,8 @@ func Restore(ctx context.Context, in io.Reader, items []archive.Item, to Target)
 type restoring struct {
 	Target
 	r     *archive.Reader
-	items []archive.Item // those to come
+	items []archive.Item // those to come, where they are known
+	done  []*importing   // partitions that are to be read back
 }
 
 func (s *restoring) next(ctx context.Context) (archive.Part, error) {
@@ -141,12 +154,15 @@ func (s *restoring) entries(ctx context.Context) error {
 		if part.End != nil {
 			return s.store(ctx, some)
 		}
-		if s.Check != nil {
-			if err := s.Check(*part.Entry); err != nil {
+		entry, wanted := *part.Entry, true
+		if s.Entry != nil {
+			if entry, wanted, err = s.Entry(entry); err != nil {
 				return err
 			}
 		}
-		entry := *part.Entry
+		if !wanted {
+			continue
+		}
 		entry.Value = append([]byte{}, entry.Value...)
 		some, size = append(some, entry), size+len(entry.Value)
 		if len(some) == entriesAtOnce || size >= entriesAtOnceSize {
@@ -180,6 +196,10 @@ func (s *restoring) partition(ctx context.Context, item archive.Item) error {
 	if err != nil {
 		return err
 	}
+	if s.ReadBack {
+		into.sum = &runSum{}
+		s.done = append(s.done, into)
+	}
 	for {
 		part, err := s.next(ctx)
 		if err != nil {
@@ -200,12 +220,14 @@ func (s *restoring) partition(ctx context.Context, item archive.Item) error {
 // importing is a partition that is being restored.
 type importing struct {
 	archive.Partition
-	log eventlog.Partition
+	name string // of the log
+	log  eventlog.Partition
 	eventlog.Importer
 	at    eventlog.Sequence
 	lost  []archive.Lost // those to come
 	under []underway
-	size  int // of those under way
+	size  int     // of those under way
+	sum   *runSum // of what was stored; nil: nobody asks
 }
 
 type underway struct {
@@ -215,11 +237,11 @@ type underway struct {
 
 func (s *restoring) begin(ctx context.Context, item archive.Item) (*importing, error) {
 	p := *item.Partition
-	if p.Kind != "" {
-		kind, err := eventlog.ParseKind(p.Kind)
-		if err != nil {
-			return nil, err
-		}
+	kind, known, err := s.kind(item)
+	if err != nil {
+		return nil, err
+	}
+	if known {
 		// Without the retention, which is the yard's to say: nothing is removed while it is restored.
 		if err := s.Log.Provide(ctx, item.Name, eventlog.Shape{Partitions: max(p.Partitions, p.Number+1), Kind: kind}); err != nil {
 			return nil, err
@@ -233,7 +255,7 @@ func (s *restoring) begin(ctx context.Context, item archive.Item) (*importing, e
 	if !ok {
 		return nil, fmt.Errorf("%w by this storage", errors.ErrUnsupported)
 	}
-	i := &importing{Partition: p, log: log, Importer: importer, at: p.First, lost: p.Lost}
+	i := &importing{Partition: p, name: item.Name, log: log, Importer: importer, at: p.First, lost: p.Lost}
 	if len(i.lost) > 0 && i.lost[0].First == i.at { // nothing is before it that could have a gap behind
 		i.at, i.lost = i.lost[0].Next, i.lost[1:]
 	}
@@ -244,6 +266,18 @@ func (s *restoring) begin(ctx context.Context, item archive.Item) (*importing, e
 	return i, importer.BeginAt(ctx, i.at, newest)
 }
 
+// kind is that of a partition's log; false: it is not known, and nothing needs it.
+func (s *restoring) kind(item archive.Item) (kind eventlog.Kind, known bool, err error) {
+	switch {
+	case item.Partition.Kind != "":
+		kind, err = eventlog.ParseKind(item.Partition.Kind)
+		return kind, true, err
+	case s.Kind != nil:
+		return s.Kind(item.Name), true, nil
+	}
+	return 0, false, nil
+}
+
 func (i *importing) run(ctx context.Context, run eventlog.Run) error {
 	if err := i.skip(ctx); err != nil {
 		return err
@@ -252,9 +286,15 @@ func (i *importing) run(ctx context.Context, run eventlog.Run) error {
 	if err := i.settle(ctx, max(runsAtOnceSize-size, 0)); err != nil {
 		return err
 	}
+	if run.First > i.at {
+		return fmt.Errorf("%w: after %d comes %d: stop the yard that is copied, or take a backup and restore that", errChanged, i.at-1, run.First)
+	}
 	receipt, err := i.Import(ctx, run)
 	if err != nil {
 		return err
+	}
+	if i.sum != nil {
+		i.sum.add(run)
 	}
 	i.at, i.size = run.Next(), i.size+size
 	i.under = append(i.under, underway{receipt, size})

@@ -36,7 +36,8 @@ type Summary struct {
 	Revision meta.Revision `json:"-"`
 }
 
-func summarize(head archive.Head, items []archive.Item, bytes int64) Summary {
+// Summarize sums up the items of an archive, as Take gives them, with so many bytes.
+func Summarize(head archive.Head, items []archive.Item, bytes int64) Summary {
 	s := Summary{
 		Namespace: head.Namespace, Program: head.Program, Taken: head.Taken, Bytes: bytes,
 		SecretKeys: []string{}, Lost: []string{}, Removed: []string{},

@@ -25,7 +25,9 @@ func (t *taking) partition(ctx context.Context, log eventlog.Described, number i
 	if err != nil || bounds.Next == 0 {
 		return err
 	}
-	if err := t.w.Begin(begun(log, number)); err != nil {
+	item := begun(log, number)
+	item.Partition.First, item.Partition.Next, item.Partition.LastMillis = bounds.First, bounds.Next, max(bounds.LastTime.UnixMilli(), 0)
+	if err := t.w.Begin(item); err != nil {
 		return err
 	}
 	s := &stretch{p: p, w: t.w, first: bounds.First, at: bounds.First, next: bounds.Next}

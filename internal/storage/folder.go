@@ -44,8 +44,12 @@ func openDisk(ctx context.Context, folder string, cfg Config) (*Storage, error) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := admit(folder, cfg.Own); err != nil {
+	found, err := admit(folder, cfg.Own)
+	if err != nil {
 		return nil, err
+	}
+	if cfg.MustExist && found.kind == empty {
+		return nil, fmt.Errorf("%w in %s", ErrNoYard, folder)
 	}
 	if err := vfs.OS(folder).MkdirAll("."); err != nil { // durably, for its owner only
 		return nil, fmt.Errorf("make data folder: %w", err)

@@ -51,29 +51,30 @@ type natsNode struct {
 	streams  *natsstreams.Storage
 	engine   *logs.Engine
 	clock    connect.Clock
-	stop     context.CancelFunc // of following entries
+	life     context.Context    // of following entries and the clock
+	stop     context.CancelFunc // ends it
 	followed sync.WaitGroup
 }
 
 // joinNATS connects, waits until the servers can be used, and shares what is on them.
 func joinNATS(ctx context.Context, settings connect.Settings, cfg Config) (_ *Storage, err error) {
-	n := &natsNode{
-		log: cmp.Or(cfg.Log, slog.Default()),
-		cfg: connect.Config{Settings: settings, Node: cfg.NATS.Node, Unsafe: cfg.NATS.Unsafe, Log: cfg.Log},
-	}
+	n := newNATSNode(settings, cfg)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close())
 		}
 	}()
-	if n.conns, err = connect.Dial(ctx, n.cfg); err != nil {
+	if err := n.dial(ctx); err != nil {
 		return nil, err
 	}
-	if err := n.patiently(ctx, n.check); err != nil {
-		return nil, err
-	}
-	for _, warning := range n.report.Warnings {
-		n.log.Warn("NATS servers: " + warning)
+	if cfg.MustExist {
+		names, err := connect.Streams(ctx, n.conns.Control, settings.Yard)
+		if err == nil && len(names) == 0 {
+			err = fmt.Errorf("%w %s on these servers", ErrNoYard, settings.Yard)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	if err := n.load(ctx); err != nil {
 		return nil, err
@@ -88,6 +89,27 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config) (_ *St
 	}, cfg)
 }
 
+func newNATSNode(settings connect.Settings, cfg Config) *natsNode {
+	return &natsNode{
+		log: cmp.Or(cfg.Log, slog.Default()),
+		cfg: connect.Config{Settings: settings, Node: cfg.NATS.Node, Unsafe: cfg.NATS.Unsafe, Log: cfg.Log},
+	}
+}
+
+// dial connects, and waits until the servers can be used.
+func (n *natsNode) dial(ctx context.Context) (err error) {
+	if n.conns, err = connect.Dial(ctx, n.cfg); err != nil {
+		return err
+	}
+	if err := n.patiently(ctx, n.check); err != nil {
+		return err
+	}
+	for _, warning := range n.report.Warnings {
+		n.log.Warn("NATS servers: " + warning)
+	}
+	return nil
+}
+
 func (n *natsNode) check(ctx context.Context) (err error) {
 	n.report, err = n.conns.Check(ctx, n.cfg)
 	return err
@@ -95,20 +117,13 @@ func (n *natsNode) check(ctx context.Context) (err error) {
 
 // load makes what a new yard has on the servers, and reads the entries of an old one.
 func (n *natsNode) load(ctx context.Context) (err error) {
-	n.entries, err = entries.New(n.conns.Control, entries.Config{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas, Log: n.log})
-	if err != nil {
+	if err := n.loadEntries(ctx); err != nil {
 		return err
 	}
-	following, stop := context.WithCancel(context.Background())
-	n.stop = stop
-	n.followed.Go(func() {
-		if err := n.entries.Run(following); err != nil {
-			n.log.Error("entries are not followed any more", "error", err)
-		}
-	})
-	if err := n.patiently(ctx, n.entries.Load); err != nil {
-		return err
-	}
+	return n.loadLogs(ctx)
+}
+
+func (n *natsNode) loadLogs(ctx context.Context) (err error) {
 	n.bodies = bodies.New(n.conns.Publish, n.conns.Read, bodies.Config{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas})
 	if err := n.patiently(ctx, n.bodies.Load); err != nil {
 		return err
@@ -118,9 +133,23 @@ func (n *natsNode) load(ctx context.Context) (err error) {
 		return err
 	}
 	n.clock.Hold(n.report.Skew)
-	n.followed.Go(func() { n.holdClock(following) })
+	n.followed.Go(func() { n.holdClock(n.life) })
 	n.engine = logs.New(logs.Config{Storage: n.streams, Store: n.entries, Replicas: n.cfg.Replicas, Ahead: n.clock.Ahead, Log: n.log})
 	return nil
+}
+
+func (n *natsNode) loadEntries(ctx context.Context) (err error) {
+	n.entries, err = entries.New(n.conns.Control, entries.Config{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas, Log: n.log})
+	if err != nil {
+		return err
+	}
+	n.life, n.stop = context.WithCancel(context.Background())
+	n.followed.Go(func() {
+		if err := n.entries.Run(n.life); err != nil {
+			n.log.Error("entries are not followed any more", "error", err)
+		}
+	})
+	return n.patiently(ctx, n.entries.Load)
 }
 
 // writable finds out whether entries can be written, by a barrier in each of their streams, and whether

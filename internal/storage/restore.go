@@ -14,7 +14,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/holds"
 	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
@@ -24,6 +26,8 @@ var (
 	ErrRestoring = errors.New("a restore is not finished")
 	// ErrOccupied: the folder holds something, so that nothing is restored there.
 	ErrOccupied = errors.New("the data folder is not empty")
+	// ErrYardOccupied: there is a yard of that name on the servers, so that nothing is restored there.
+	ErrYardOccupied = errors.New("the yard is not empty")
 	// ErrNoKey: a backup is sealed with a secret key that was not given.
 	ErrNoKey = errors.New("the secret key of the backup is missing")
 	// errNotSealed: there was no room to make a key.
@@ -44,33 +48,45 @@ func (s *Storage) Entries(ctx context.Context, visit func(meta.Entry) error) err
 
 // Restored says what is to be restored.
 type Restored struct {
-	// SecretKeys are the ids of the keys that entries are sealed with, as Entries gave them. The keys
-	// themselves come from where Config says, or from a SecretKeyFile in the folder.
+	// SecretKeys are the ids of the keys that entries are sealed with, as Entries gave them; nil where
+	// that is not known yet.
 	SecretKeys []string
-	// Revision is the highest of an entry. All revisions that are given from now on are above it, and
-	// above those that the yard gave after the backup.
+	// Keys open what is sealed. Nil: they are those that Config gives to the storage itself, or a
+	// SecretKeyFile in the folder. What other keys have sealed is sealed anew with those.
+	Keys *sealed.Keys
+	// Revision is the highest of an entry. All revisions that a folder gives from now on are above it,
+	// and above those that the yard gave after the backup.
 	Revision meta.Revision
 }
 
 // Restoring is storage that is being filled. Until Finish has returned nothing opens it.
 type Restoring struct {
 	Log eventlog.Engine
-	// Meta takes values as they are stored, secrets sealed.
+	// Meta takes values as Entry gives them, secrets sealed.
 	Meta meta.Store
+	// Bodies keeps the larger bodies of blobs; nil where they are files in the folder.
+	Bodies Bodies
+	// Keys seal it, and Source opens what is restored; nil where nothing is sealed.
+	Keys, Source *sealed.Keys
 
-	folder string
-	cfg    Config
-	id     string
-	keys   *sealed.Keys
-	engine *disk.Engine
-	store  *bolt.Store
+	anew   bool // what is sealed is sealed anew
+	finish func(context.Context) error
+	close  func() error
 }
 
-// Restore makes storage at a URL to restore a backup to. The folder is empty but for a SecretKeyFile, or
-// does not exist, or has what an interrupted restore has left, which is removed. It is marked before
-// anything is written to it, so that no program opens it as a yard's. Errors: ErrOccupied, ErrNoKey,
-// ErrLocked, or that of the disk; after the first two nothing was changed.
+// Restore makes storage at a URL to restore a backup to, which is empty.
+//
+// A folder is empty but for a SecretKeyFile, or does not exist, or has what an interrupted restore has
+// left, which is removed. It is marked before anything is written to it, so that no program opens it as a
+// yard's. A yard on servers has no streams, or what an interrupted restore has left; it is marked likewise,
+// and secrets are sealed anew with the newest of the keys given to it.
+//
+// Errors: ErrOccupied, ErrYardOccupied, ErrNoKey, ErrLocked, ErrRestoring, or that of the disk or the servers; after the
+// first three nothing was changed.
 func Restore(ctx context.Context, url string, cfg Config, what Restored) (*Restoring, error) {
+	if connect.IsURL(url) {
+		return restoreNATS(ctx, url, cfg, what)
+	}
 	folder, err := folderOf(url)
 	if err != nil {
 		return nil, err
@@ -78,28 +94,81 @@ func Restore(ctx context.Context, url string, cfg Config, what Restored) (*Resto
 	if err := restorable(folder, cfg); err != nil {
 		return nil, err
 	}
-	keys, err := cfg.SecretKey.thatOpen(ctx, folder, what.SecretKeys)
-	if err != nil {
-		return nil, err
+	keys, source := (*sealed.Keys)(nil), what.Keys
+	if source == nil {
+		if keys, err = cfg.SecretKey.thatOpen(ctx, folder, what.SecretKeys); err != nil {
+			return nil, err
+		}
+		source = keys
 	}
 	if err := vfs.OS(folder).MkdirAll("."); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
-	r := &Restoring{folder: folder, cfg: cfg, id: rand.Text(), keys: keys}
-	r.engine, err = disk.Open(disk.Config{
-		Dir: folder, SegmentBytes: cfg.SegmentBytes, OpenSegments: cfg.OpenSegments, Log: cfg.Log, Claimed: r.claim,
+	f := &fillingFolder{folder: folder, cfg: cfg, id: rand.Text()}
+	f.engine, err = disk.Open(disk.Config{
+		Dir: folder, SegmentBytes: cfg.SegmentBytes, OpenSegments: cfg.OpenSegments, Log: cfg.Log, Claimed: f.claim,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if r.store, err = bolt.Open(metaConfig(folder, cfg, false)); err == nil {
-		err = r.store.Raise(ctx, raised(what.Revision))
+	if f.store, err = bolt.Open(metaConfig(folder, cfg, false)); err == nil {
+		err = f.store.Raise(ctx, raised(what.Revision))
+	}
+	if err == nil && what.Keys != nil {
+		keys, err = cfg.SecretKey.keys(ctx, folder, f.store)
 	}
 	if err != nil {
-		return nil, errors.Join(err, r.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	r.Log, r.Meta = r.engine, r.store
-	return r, nil
+	return &Restoring{Log: f.engine, Meta: f.store, Keys: keys, Source: source, anew: what.Keys != nil, finish: f.Finish, close: f.Close}, nil
+}
+
+// local are the prefixes of entries that belong to where they are: what an engine knows of its logs,
+// who serves and reads, what storage notes of itself, and what endpoints did to one node.
+var local = []string{"logs/", "nodes/", "places/", "storage/", "grid/probation/", holds.Prefix}
+
+// Entry gives what is to be stored of an entry, and false for one that belongs to where it came from. An
+// error says why it cannot be used: its secret was changed since it was sealed, or the key is missing.
+func (r *Restoring) Entry(e meta.Entry) (meta.Entry, bool, error) {
+	if slices.ContainsFunc(local, func(prefix string) bool { return strings.HasPrefix(e.Key, prefix) }) {
+		return e, false, nil
+	}
+	_, secret := sealed.KeyOf(e.Value)
+	if r.Source == nil || !secret {
+		return e, true, nil
+	}
+	value, _, err := r.Source.Open(e.Key, e.Value)
+	if err != nil {
+		return e, false, err
+	}
+	if r.anew {
+		e.Value = r.Keys.Seal(e.Key, value)
+	}
+	return e, true, nil
+}
+
+// Opened gives the entries with their secrets opened, for who changes some after all were stored.
+func (r *Restoring) Opened() meta.Store {
+	if r.Keys == nil {
+		return r.Meta
+	}
+	return sealed.New(r.Meta, r.Keys)
+}
+
+// Finish makes it the storage of a yard, once all of it is durable. Nothing else uses it by then. After an
+// error it is not.
+func (r *Restoring) Finish(ctx context.Context) error { return r.finish(ctx) }
+
+// Close frees it; it stays marked as unfinished unless Finish was called. Safe twice.
+func (r *Restoring) Close() error { return r.close() }
+
+// fillingFolder is a folder that is being filled.
+type fillingFolder struct {
+	folder string
+	cfg    Config
+	id     string
+	engine *disk.Engine
+	store  *bolt.Store
 }
 
 // raised is where revisions begin after a restore: far above all that the yard may have given since the
@@ -118,12 +187,17 @@ func (k SecretKey) thatOpen(ctx context.Context, folder string, ids []string) (*
 	if err != nil {
 		return nil, err
 	}
+	return keys, opens(keys, ids)
+}
+
+// opens says by ErrNoKey which key is not among those that were given.
+func opens(keys *sealed.Keys, ids []string) error {
 	for _, id := range ids {
 		if !keys.Has(id) {
-			return nil, fmt.Errorf("%w: it is sealed with key %s, and another one was given", ErrNoKey, id)
+			return fmt.Errorf("%w: it is sealed with key %s, and another one was given", ErrNoKey, id)
 		}
 	}
-	return keys, nil
+	return nil
 }
 
 // restorable says by ErrOccupied why a folder cannot be restored to.
@@ -143,7 +217,7 @@ func restorable(folder string, cfg Config) error {
 }
 
 // claim marks the folder, and removes what an interrupted restore has left. The folder is locked.
-func (r *Restoring) claim() error {
+func (r *fillingFolder) claim() error {
 	if err := restorable(r.folder, r.cfg); err != nil { // again: another process may have been here before the lock
 		return err
 	}
@@ -168,18 +242,9 @@ func (r *Restoring) claim() error {
 	return folder.SyncDir(".")
 }
 
-// Check says why an entry cannot be used: its secret was changed since it was sealed.
-func (r *Restoring) Check(e meta.Entry) error {
-	if r.keys == nil {
-		return nil
-	}
-	_, _, err := r.keys.Open(e.Key, e.Value)
-	return err
-}
-
 // Finish makes it the data of a yard, once all of it is durable. Nothing else uses it by then. After an
 // error it is not.
-func (r *Restoring) Finish() error {
+func (r *fillingFolder) Finish(context.Context) error {
 	if err := r.Close(); err != nil {
 		return err
 	}
@@ -199,7 +264,7 @@ func (r *Restoring) Finish() error {
 }
 
 // Close frees the folder, which stays marked as unfinished unless Finish was called. Safe twice.
-func (r *Restoring) Close() error {
+func (r *fillingFolder) Close() error {
 	err := r.engine.Close()
 	if r.store != nil {
 		err = errors.Join(err, r.store.Close())

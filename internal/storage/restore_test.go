@@ -35,8 +35,15 @@ func TestRestore(t *testing.T) {
 	testkit.Must(t, os.WriteFile(filepath.Join(folder, SecretKeyFile), []byte(key+"\n"), 0o600))
 	r, err := Restore(t.Context(), Disk(folder), restoreConfig(), Restored{SecretKeys: []string{id}, Revision: entry.Revision})
 	testkit.Must(t, err)
-	testkit.Must(t, r.Check(entry))
-	testkit.That(t, r.Check(meta.Entry{Key: "policies/b", Value: entry.Value}) != nil, "a secret is moved to another entry")
+	stored, wanted, err := r.Entry(entry)
+	testkit.Must(t, err)
+	testkit.That(t, wanted && string(stored.Value) == string(entry.Value), "it is stored as %q", stored.Value)
+	_, _, err = r.Entry(meta.Entry{Key: "policies/b", Value: entry.Value})
+	testkit.That(t, err != nil, "a secret is moved to another entry")
+	for _, key := range []string{"logs/orders", "nodes/a", "places/orders/a/0", "storage/secret-key", "holds/trimmed/a"} {
+		_, wanted, err := r.Entry(meta.Entry{Key: key, Value: []byte("{}")})
+		testkit.That(t, err == nil && !wanted, "%s is stored, or %v", key, err)
+	}
 	revision, err := r.Meta.CompareAndSet(t.Context(), entry.Key, 0, entry.Value)
 	testkit.Must(t, err)
 	testkit.That(t, revision > entry.Revision, "revision %d is given again", revision)
@@ -57,7 +64,7 @@ func TestRestore(t *testing.T) {
 	found.Restoring = "" // as an older program reads it
 	testkit.ErrorIs(t, examined{kind: marked, mark: found}.refusal(folder), ErrNewerData, "by an older program")
 
-	testkit.Must(t, r.Finish())
+	testkit.Must(t, r.Finish(t.Context()))
 	s, err := Open(t.Context(), Disk(folder), restoreConfig())
 	testkit.Must(t, err)
 	defer s.Close()
@@ -96,8 +103,8 @@ func TestRestoreAgain(t *testing.T) {
 	second := begin()
 	testkit.ErrorIs(t, testkit.Err(second.Meta.Get(t.Context(), "hubs/a")), meta.ErrNotFound, "an entry of the first")
 	testkit.Must(t, second.Close())
-	testkit.ErrorIs(t, first.Finish(), ErrRestoring, "the first is finished after the second has begun")
-	testkit.Must(t, second.Finish())
+	testkit.ErrorIs(t, first.Finish(t.Context()), ErrRestoring, "the first is finished after the second has begun")
+	testkit.Must(t, second.Finish(t.Context()))
 	for name, want := range map[string]bool{"log/orders": false, "blobs": false, "notes.txt": true} {
 		_, err := os.Stat(filepath.Join(folder, filepath.FromSlash(name)))
 		testkit.Equal(t, err == nil, want, "%s is there", name)

@@ -72,6 +72,9 @@ func Share(ctx context.Context, parts Parts, cfg Config) (*Storage, error) {
 	if err := store.Agree(ctx); err != nil {
 		return nil, err
 	}
+	if err := checkFilled(ctx, store); err != nil {
+		return nil, err
+	}
 	entries, due, err := store.Reseal(ctx)
 	if err == nil && due { // there is no file to rewrite, and another node may have noted that already
 		if err = store.Compacted(ctx); mirror.GoneOrChanged(err) {

@@ -33,6 +33,8 @@ var (
 	ErrMetaLost = errors.New(metaName + " is missing")
 	// ErrForeign: the folder is not empty, and it is not a yard's.
 	ErrForeign = errors.New("not the data folder of a yard")
+	// ErrNoYard: there is none where one was to be.
+	ErrNoYard = errors.New("there is no yard")
 	// ErrNewerData: the folder has a format that only newer versions of the program know.
 	ErrNewerData = errors.New("data of a newer version")
 )
@@ -56,6 +58,8 @@ type Config struct {
 	Program string
 	// NATS is of storage on NATS servers.
 	NATS NATS
+	// MustExist refuses by ErrNoYard to make storage where there is none.
+	MustExist bool
 	// Log takes what an operator should know. Metrics takes the engine's counts.
 	Log     *slog.Logger
 	Metrics prometheus.Registerer

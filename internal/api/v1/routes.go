@@ -52,7 +52,7 @@ func (d *Handler) routes() []route {
 	})
 	backup := servedIf(d.cfg.Backup != nil, frame.Refusal{
 		Code: "no-backup", Title: "This yard gives no backups",
-		Detail: "this yard does not keep its data in a data folder, and only that can be backed up here",
+		Detail: "the storage of this yard cannot be copied while it is used",
 		Next:   "back up the servers that keep the data",
 	})
 	return []route{

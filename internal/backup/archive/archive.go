@@ -81,7 +81,8 @@ type Partition struct {
 	RetentionBytes  int64  `json:"retentionBytes,omitempty"`
 
 	// First and Next bound its numbers, and LastMillis is the newest event's time. Runs below First were
-	// removed by retention after they were written here: they are not to be restored.
+	// removed by retention after they were written here: they are not to be restored. Where the item
+	// begins they are as of then.
 	First      eventlog.Sequence `json:"first"`
 	Next       eventlog.Sequence `json:"next"`
 	LastMillis int64             `json:"lastMillis"`

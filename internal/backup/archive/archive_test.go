@@ -189,7 +189,7 @@ func TestRuns(t *testing.T) {
 				return eventlog.Event{Key: some.Draw(t, "key"), Message: some.Draw(t, "message")}
 			}), 1, 20).Draw(t, "events")
 		}
-		encoded := appendRun(nil, run)
+		encoded := AppendRun(nil, run)
 		back, err := parseRun(encoded, nil)
 		if err != nil || showRun(back) != showRun(run) {
 			t.Fatalf("%s became %s, %v", showRun(run), showRun(back), err)
@@ -223,12 +223,12 @@ func FuzzRead(f *testing.F) {
 
 // FuzzRecords: what has a good checksum may be any bytes all the same.
 func FuzzRecords(f *testing.F) {
-	f.Add(appendRun(nil, eventlog.Run{First: 1, Time: time.UnixMilli(5), Events: []eventlog.Event{{Message: []byte("x")}}}))
-	f.Add(appendRun(nil, eventlog.Run{Form: 1, Raw: []byte("x"), Count: 2, Producer: eventlog.Producer{Set: true}}))
+	f.Add(AppendRun(nil, eventlog.Run{First: 1, Time: time.UnixMilli(5), Events: []eventlog.Event{{Message: []byte("x")}}}))
+	f.Add(AppendRun(nil, eventlog.Run{Form: 1, Raw: []byte("x"), Count: 2, Producer: eventlog.Producer{Set: true}}))
 	f.Add(appendEntry(nil, meta.Entry{Key: "a/b", Value: []byte("x"), Revision: 9}))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		if run, err := parseRun(payload, nil); err == nil {
-			again, err := parseRun(appendRun(nil, run), nil)
+			again, err := parseRun(AppendRun(nil, run), nil)
 			testkit.Must(t, err)
 			testkit.Equal(t, showRun(again), showRun(run), "once more")
 		}

@@ -15,8 +15,8 @@ const (
 	flagFrame
 )
 
-// appendRun encodes a run. Numbers are big-endian, lengths and counts are varints.
-func appendRun(to []byte, run eventlog.Run) []byte {
+// AppendRun encodes a run behind to. Numbers are big-endian, lengths and counts are varints.
+func AppendRun(to []byte, run eventlog.Run) []byte {
 	var flags byte
 	if run.Producer.Set {
 		flags |= flagProducer

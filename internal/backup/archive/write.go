@@ -62,7 +62,7 @@ func (w *Writer) Entry(e meta.Entry) error {
 
 // Run writes a run of the partition.
 func (w *Writer) Run(run eventlog.Run) error {
-	w.content(kindRun, func(to []byte) []byte { return appendRun(to, run) })
+	w.content(kindRun, func(to []byte) []byte { return AppendRun(to, run) })
 	w.item.Count += int64(run.Len())
 	return w.err
 }

@@ -4,7 +4,7 @@
 //
 // Each hold is an entry, holds/KIND/ID, that its process writes anew every few seconds. Who is about to
 // remove something looks for such entries with reads that are fresh; see Looker. An entry that nobody
-// has written for a minute is that of a process which was killed or frozen: who finds it deletes it, and
+// has written for a minute, or less, is that of a process which was killed or frozen: who finds it deletes it, and
 // only then removes anything. So whoever deletes its own entry at the end knows that it held all the time.
 package holds
 
@@ -32,23 +32,31 @@ const (
 	Trimmed Kind = "trimmed"
 	// Bodies: bodies of blobs that no entry names.
 	Bodies Kind = "bodies"
+	// Filling: a yard that is filled from elsewhere, which nobody else fills.
+	Filling Kind = "filling"
 )
 
 func (k Kind) under() string { return Prefix + string(k) + "/" }
 
-// How long an entry counts that nobody writes, on the clock of who looks, and how often it is written.
-const (
-	life  = time.Minute
-	renew = 10 * time.Second
-)
+// life is how long an entry counts that nobody writes, on the clock of who looks. It is written six times
+// in that time. People wait for it who fill a yard once more after they were interrupted.
+func (k Kind) life() time.Duration {
+	if k == Filling {
+		return 15 * time.Second
+	}
+	return time.Minute
+}
+
+func (k Kind) renew() time.Duration { return k.life() / 6 }
 
 // ErrLost: the hold was taken away before it was released, since its process could not write for too
 // long. What it was to keep may have been removed.
-var ErrLost = errors.New("others have stopped waiting: the storage could not be written for a minute")
+var ErrLost = errors.New("others have stopped waiting: the storage could not be written for too long")
 
 // Hold is one that was begun. Release ends it.
 type Hold struct {
 	store meta.Store
+	kind  Kind
 	key   string
 	stop  context.CancelFunc
 	ended chan struct{} // closed when nothing writes the entry any more
@@ -63,7 +71,7 @@ type Hold struct {
 // Begin begins a hold. When it returns nobody removes anything of the kind but what they were allowed
 // to remove before it returned. It blocks until the store has answered. Errors are the store's.
 func Begin(ctx context.Context, store meta.Store, kind Kind) (*Hold, error) {
-	h := &Hold{store: store, key: kind.under() + rand.Text(), ended: make(chan struct{})}
+	h := &Hold{store: store, kind: kind, key: kind.under() + rand.Text(), ended: make(chan struct{})}
 	var err error
 	if h.revision, err = store.CompareAndSet(ctx, h.key, 0, value()); err != nil {
 		return nil, fmt.Errorf("have %s stay: %w", kind, err)
@@ -80,7 +88,7 @@ func value() []byte { return []byte(`{"written":"` + time.Now().UTC().Format(tim
 // write writes the entry anew until ctx ends, or the entry is gone.
 func (h *Hold) write(ctx context.Context) {
 	defer close(h.ended)
-	for sleep.For(ctx, renew, nil) == nil {
+	for sleep.For(ctx, h.kind.renew(), nil) == nil {
 		revision, err := h.store.CompareAndSet(ctx, h.key, h.revision, value())
 		switch {
 		case err == nil:
@@ -96,7 +104,7 @@ func (h *Hold) write(ctx context.Context) {
 // look finds out whether the entry is there: nobody else writes it, so that one with another revision
 // is an earlier write of ours.
 func (h *Hold) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renew)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.kind.renew())
 	defer cancel()
 	entry, err := h.store.Get(ctx, h.key)
 	switch {
@@ -174,7 +182,7 @@ func (l *Looker) Held(ctx context.Context) (bool, error) {
 		if sight.revision != e.Revision {
 			sight = sighting{e.Revision, now}
 		}
-		if now.Sub(sight.since) >= life {
+		if now.Sub(sight.since) >= l.kind.life() {
 			err := l.store.Delete(ctx, e.Key, e.Revision)
 			if err == nil || errors.Is(err, meta.ErrNotFound) {
 				continue

@@ -60,7 +60,7 @@ func TestAHoldThatNobodyWritesIsLost(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		testkit.Equal(t, time.Since(began).Round(time.Second), life, "how long it held")
+		testkit.Equal(t, time.Since(began).Round(time.Second), Trimmed.life(), "how long it held")
 		testkit.ErrorIs(t, hold.Release(t.Context()), meta.ErrUnavailable, "while nothing is known")
 
 		broken.Inject(nil)
@@ -70,7 +70,7 @@ func TestAHoldThatNobodyWritesIsLost(t *testing.T) {
 
 // C7: a hold that others have ended is lost, whether it finds out when it writes or at its end.
 func TestALostHoldIsNoted(t *testing.T) {
-	for name, wait := range map[string]time.Duration{"at its end": 0, "when it writes": renew + time.Second} {
+	for name, wait := range map[string]time.Duration{"at its end": 0, "when it writes": Bodies.renew() + time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := metatest.NewMemory()
@@ -106,7 +106,7 @@ func TestAHoldAfterDoubt(t *testing.T) {
 					return fault
 				})
 				looker := NewLooker(store, Bodies)
-				time.Sleep(2*renew + time.Second)
+				time.Sleep(2*Bodies.renew() + time.Second)
 				testkit.Equal(t, doubts, 2, "writes")
 				held(t, looker, true, "after doubt")
 				testkit.Must(t, hold.Release(t.Context()))
