@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/eventyard/eventyard/server"
+	"github.com/spf13/cobra"
+)
+
+const copyHelp = `Copy a whole yard to where there is none: from a data folder to NATS servers, or back. Events
+keep their numbers and times; checkpoints, subscriptions, what waits to be delivered again,
+dead letters, functions, policies, blobs and the certificate authority come along. Secrets are
+sealed with the key of the target. The source is left as it is.
+
+A place is a folder, or servers as nats://HOST:PORT,HOST:PORT?yard=NAME&replicas=3 (or tls://),
+as for eventyard serve --engine. The yard of a folder is stopped first. Nodes on servers may
+go on serving, and what they take in after a partition was copied is not copied: stop them to
+move. At the end all events are read back and compared.
+
+The target is a folder that does not exist or is empty, or a name that no yard has on the
+servers. A copy that was interrupted is begun again by the same command, which removes what
+was copied before; no yard starts on it until then.`
+
+// copying is what the flags of copy say.
+type copying struct {
+	from, to       string
+	fromKey, toKey server.Secrets
+	unsafe         bool
+}
+
+func (c backupCommands) copy() *cobra.Command {
+	var form output
+	var given copying
+	cmd := &cobra.Command{
+		Use:   "copy --from PLACE --to PLACE",
+		Short: "Copy a yard from a data folder to NATS servers, or back",
+		Long:  copyHelp,
+		Example: `  eventyard copy --from data --to 'nats://n1,n2,n3?yard=shop' --secrets-key-file shop.key
+  eventyard copy --from 'nats://n1,n2,n3?yard=shop' --from-secrets-key-file shop.key --to data2`,
+	}
+	form.addTo(cmd)
+	f := cmd.Flags()
+	f.StringVar(&given.from, "from", "", "`place` to copy from: a data folder, or nats://HOST:PORT?yard=NAME")
+	f.StringVar(&given.to, "to", "", "`place` to copy to, which is empty: a data folder, or nats://HOST:PORT?yard=NAME")
+	f.StringVar(&given.toKey.KeyFile, "secrets-key-file", "", "`file` with the secret keys of the target, or the variable EVENTYARD_SECRETS_KEY (default secret.key in a folder, which is made)")
+	f.StringVar(&given.toKey.KeyCommand, "secrets-key-command", "", "`command` of the shell that prints the secret keys of the target")
+	f.StringVar(&given.fromKey.KeyFile, "from-secrets-key-file", "", "`file` with the secret keys of the source, or the variable EVENTYARD_FROM_SECRETS_KEY (default secret.key in a folder; on servers those of the target)")
+	f.StringVar(&given.fromKey.KeyCommand, "from-secrets-key-command", "", "`command` of the shell that prints the secret keys of the source")
+	f.BoolVar(&given.unsafe, "nats-unsafe", false, "take NATS servers that may lose what they acknowledge: only for trying out")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if given.from == "" || given.to == "" {
+			return usagef(cmd, "say where from and where to: --from PLACE --to PLACE")
+		}
+		given.withVariables(os.Getenv)
+		return c.pass(cmd.Context(), given, form)
+	}
+	return cmd
+}
+
+// withVariables has keys come from the environment that flags do not give. On servers the source has those
+// of the target by default.
+func (g *copying) withVariables(variable func(string) string) {
+	for name, key := range map[string]*server.Secrets{"EVENTYARD_SECRETS_KEY": &g.toKey, "EVENTYARD_FROM_SECRETS_KEY": &g.fromKey} {
+		if *key == (server.Secrets{}) {
+			key.Key = variable(name)
+		}
+	}
+	if onServers(g.from) && g.fromKey == (server.Secrets{}) {
+		g.fromKey = g.toKey
+	}
+}
+
+// place is what a flag says.
+func (g *copying) place(text string, key server.Secrets) server.Place {
+	if onServers(text) {
+		return server.Place{Engine: text, Secrets: key, NATSUnsafe: g.unsafe}
+	}
+	return server.Place{DataDir: text, Secrets: key}
+}
+
+// pass copies, and says what was copied.
+func (c backupCommands) pass(ctx context.Context, given copying, form output) error {
+	progress := newProgress(c.stderr)
+	copied, err := server.Copy(ctx, server.Copying{
+		From: given.place(given.from, given.fromKey), To: given.place(given.to, given.toKey), Version: thisBuild().Version, Log: c.warnings(),
+		Progress: func(bytes int64) {
+			progress.show(func() string { return roughBytes(bytes) + " copied" })
+		},
+	})
+	progress.clear()
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupted
+	case err != nil:
+		return adviseCopy(err)
+	}
+	if form == asJSON {
+		err = writeJSON(c.stdout, copied)
+	} else {
+		err = c.printf("copied and compared: %s, %s in %s, %s\n", counted(copied.Events, "event"),
+			counted(copied.Partitions, "partition"), counted(copied.Logs, "log"), counted(copied.Bodies, "large blob"))
+		if err == nil {
+			err = c.printf("start it with: eventyard serve %s\n", howToServe(given.to))
+		}
+	}
+	for _, lost := range copied.Lost {
+		fmt.Fprintf(c.stderr, "%s %s\n", newPaint(c.stderr).red("not copied:"), oneLine(lost))
+	}
+	if err == nil && len(copied.Lost) > 0 {
+		err = errReported
+	}
+	return err
+}
+
+// adviseCopy says what to do about a copy that failed.
+func adviseCopy(err error) error {
+	var next string
+	switch {
+	case errors.Is(err, server.ErrNoYard):
+		next = "name the data folder of a yard, or servers with the right ?yard=NAME, by --from"
+	case errors.Is(err, server.ErrOccupied):
+		next = "name a folder that does not exist yet by --to"
+	case errors.Is(err, server.ErrYardOccupied):
+		next = "name a yard that is not there yet by --to, as in nats://HOST:PORT?yard=NAME"
+	case errors.Is(err, server.ErrLocked):
+		next = "stop the yard that uses the folder"
+	case errors.Is(err, server.ErrRestoring):
+		next = "wait until that has ended; if it was interrupted, the same command as then begins it again"
+	default:
+		return err
+	}
+	return &advisedError{err.Error(), next}
+}

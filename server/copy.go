@@ -1,0 +1,125 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/eventyard/eventyard/internal/backup"
+	"github.com/eventyard/eventyard/internal/hubs/blob"
+	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/vfs"
+)
+
+// Place is where a yard keeps everything.
+type Place struct {
+	// DataDir is a data folder. Engine, if it is not empty, is NATS servers in place of it, and NATSUnsafe
+	// takes servers that may lose what they acknowledge; all as in Config.
+	DataDir, Engine string
+	NATSUnsafe      bool
+	// Secrets say where the secret key comes from, as in Config. Empty means the file secret.key of a
+	// folder, which is made where it is the target.
+	Secrets Secrets
+}
+
+func (p Place) config(version string, log *slog.Logger) Config {
+	return Config{DataDir: p.DataDir, Engine: p.Engine, NATSUnsafe: p.NATSUnsafe, Secrets: p.Secrets, Version: version, Log: log}.withDefaults()
+}
+
+// Copying says what is copied, and where to.
+type Copying struct {
+	From, To Place
+	// Version is that of the program.
+	Version string
+	// Log takes what an operator should know; nil means slog.Default().
+	Log *slog.Logger
+	// Progress hears how many bytes were copied; nil means nobody.
+	Progress func(bytes int64)
+}
+
+// Copied is what was copied.
+type Copied struct {
+	Events           int64
+	Logs, Partitions int
+	// Bodies are those of larger blobs.
+	Bodies int
+	// Lost are sentences about what could not be read.
+	Lost []string
+}
+
+// Copy copies a yard to where there is none, all with its numbers, times and secrets, which are sealed
+// with the key of the target. A folder that is copied is not served meanwhile: ErrLocked. A yard on servers
+// may be, and is copied as a backup is taken; if retention removes events that are being copied, it fails.
+// At the end all partitions are read back and compared.
+//
+// When it returns all is durable, and a yard opens the target. After an error, or a crash, none does, and
+// another call begins again. The error is, by errors.Is, ErrNoYard, ErrOccupied, ErrYardOccupied,
+// ErrRestoring, ErrLocked, or one that says what is wrong with the disk or the servers.
+func Copy(ctx context.Context, c Copying) (Copied, error) {
+	cfg := c.From.config(c.Version, c.Log)
+	opening := cfg.storage(nil)
+	opening.MustExist = true
+	from, err := storage.Open(ctx, cfg.storageURL(), opening)
+	if err != nil {
+		return Copied{}, err
+	}
+	copied, err := c.copy(ctx, cfg, from)
+	return copied, errors.Join(err, from.Close())
+}
+
+func (c Copying) copy(ctx context.Context, cfg Config, from *storage.Storage) (Copied, error) {
+	blobs := blob.Config{Meta: from.Meta, Log: cfg.Log}
+	if from.Bodies != nil {
+		blobs.Bodies = from.Bodies
+	} else {
+		blobs.FS = vfs.OS(filepath.Join(from.Folder, blobDir))
+	}
+	stored, err := blob.Open(blobs)
+	if err != nil {
+		return Copied{}, err
+	}
+	source, err := cfg.source(from, stored, cfg.Namespace)
+	if err != nil {
+		return Copied{}, err
+	}
+	highest, err := highestRevision(ctx, from)
+	if err != nil {
+		return Copied{}, err
+	}
+	target := c.To.config(c.Version, c.Log)
+	to, err := storage.Restore(ctx, target.storageURL(), target.storage(nil), storage.Restored{Keys: from.Keys, Revision: highest})
+	if err != nil {
+		return Copied{}, err
+	}
+	return c.pass(ctx, source, target, to)
+}
+
+// highestRevision is that of all entries.
+func highestRevision(ctx context.Context, from *storage.Storage) (highest meta.Revision, err error) {
+	err = from.Entries(ctx, func(e meta.Entry) error {
+		highest = max(highest, e.Revision)
+		return nil
+	})
+	return highest, err
+}
+
+// pass has one goroutine write the archive that this one restores.
+func (c Copying) pass(ctx context.Context, source backup.Source, target Config, to *storage.Restoring) (Copied, error) {
+	in, out := io.Pipe()
+	taken := make(chan Copied, 1)
+	go func() {
+		items, err := backup.Take(ctx, source, out)
+		sum := backup.Summarize(source.Head, items, 0)
+		taken <- Copied{sum.Events, sum.Logs, sum.Partitions, sum.Bodies, sum.Lost}
+		_ = out.CloseWithError(err) // it gives none
+	}()
+	err := fill(ctx, target, to, func(t backup.Target) error {
+		t.Progress, t.ReadBack = c.Progress, true
+		return backup.Restore(ctx, in, nil, t)
+	})
+	_ = in.CloseWithError(errors.Join(errStopping, err)) // it gives none
+	return <-taken, err
+}
