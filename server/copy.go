@@ -14,9 +14,9 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
-// Place is where a yard keeps everything.
-type Place struct {
-	// DataDir is a data folder. Engine, if it is not empty, is NATS servers in place of it, and NATSUnsafe
+// Location is where a yard keeps everything.
+type Location struct {
+	// DataDir is a data folder. Engine, if it is not empty, is NATS servers instead, and NATSUnsafe
 	// takes servers that may lose what they acknowledge; all as in Config.
 	DataDir, Engine string
 	NATSUnsafe      bool
@@ -25,13 +25,13 @@ type Place struct {
 	Secrets Secrets
 }
 
-func (p Place) config(version string, log *slog.Logger) Config {
+func (p Location) config(version string, log *slog.Logger) Config {
 	return Config{DataDir: p.DataDir, Engine: p.Engine, NATSUnsafe: p.NATSUnsafe, Secrets: p.Secrets, Version: version, Log: log}.withDefaults()
 }
 
 // Copying says what is copied, and where to.
 type Copying struct {
-	From, To Place
+	From, To Location
 	// Version is that of the program.
 	Version string
 	// Log takes what an operator should know; nil means slog.Default().

@@ -19,19 +19,19 @@ func TestAYardMovesToServersAndBack(t *testing.T) {
 	r := start(t, cfg)
 	m.make(r)
 	m.leave(r, "first")
-	testkit.ErrorIs(t, testkit.Err(Copy(t.Context(), Copying{From: Place{DataDir: cfg.DataDir}, To: Place{DataDir: t.TempDir()}, Log: testkit.Quiet()})), ErrLocked, "while it is served")
+	testkit.ErrorIs(t, testkit.Err(Copy(t.Context(), Copying{From: Location{DataDir: cfg.DataDir}, To: Location{DataDir: t.TempDir()}, Log: testkit.Quiet()})), ErrLocked, "while it is served")
 	r.shutdown()
 	m.moved()
 
 	node := onYard(t, servers, natstest.Yard(), "a", key)
 	var progress int64
-	there := Place{Engine: node.Engine, Secrets: node.Secrets}
+	there := Location{Engine: node.Engine, Secrets: node.Secrets}
 	copied, err := Copy(t.Context(), Copying{
-		From: Place{DataDir: cfg.DataDir}, To: there, Log: testkit.Quiet(), Progress: func(bytes int64) { progress = bytes },
+		From: Location{DataDir: cfg.DataDir}, To: there, Log: testkit.Quiet(), Progress: func(bytes int64) { progress = bytes },
 	})
 	testkit.Must(t, err)
 	testkit.That(t, copied.Events >= 42 && copied.Bodies == 1 && len(copied.Lost) == 0 && progress > 1_000_000, "copied %+v, %d bytes", copied, progress)
-	testkit.ErrorIs(t, testkit.Err(Copy(t.Context(), Copying{From: Place{DataDir: cfg.DataDir}, To: there, Log: testkit.Quiet()})), ErrYardOccupied, "again")
+	testkit.ErrorIs(t, testkit.Err(Copy(t.Context(), Copying{From: Location{DataDir: cfg.DataDir}, To: there, Log: testkit.Quiet()})), ErrYardOccupied, "again")
 	other := node
 	other.Node = "b"
 	one, two := start(t, node), start(t, other)
@@ -43,10 +43,10 @@ func TestAYardMovesToServersAndBack(t *testing.T) {
 
 	back := quick(t)
 	back.HTTPS = "127.0.0.1:0"
-	_, err = Copy(t.Context(), Copying{From: there, To: Place{DataDir: back.DataDir}, Log: testkit.Quiet()})
+	_, err = Copy(t.Context(), Copying{From: there, To: Location{DataDir: back.DataDir}, Log: testkit.Quiet()})
 	testkit.Must(t, err)
 	m.goesOn(start(t, back), "second")
-	missing := Place{Engine: strings.Replace(node.Engine, "yard=", "yard=x", 1), Secrets: node.Secrets}
-	testkit.ErrorIs(t, testkit.Err(Copy(t.Context(), Copying{From: missing, To: Place{DataDir: t.TempDir()}, Log: testkit.Quiet()})), ErrNoYard)
-	testkit.ErrorIs(t, testkit.Err(Copy(t.Context(), Copying{From: Place{DataDir: t.TempDir()}, To: there, Log: testkit.Quiet()})), ErrNoYard)
+	missing := Location{Engine: strings.Replace(node.Engine, "yard=", "yard=x", 1), Secrets: node.Secrets}
+	testkit.ErrorIs(t, testkit.Err(Copy(t.Context(), Copying{From: missing, To: Location{DataDir: t.TempDir()}, Log: testkit.Quiet()})), ErrNoYard)
+	testkit.ErrorIs(t, testkit.Err(Copy(t.Context(), Copying{From: Location{DataDir: t.TempDir()}, To: there, Log: testkit.Quiet()})), ErrNoYard)
 }

@@ -126,14 +126,14 @@ func TestABackupOfAYardOnServers(t *testing.T) {
 	one.shutdown()
 	two.shutdown()
 
-	for _, place := range []string{"folder", "servers"} {
-		t.Run(place, func(t *testing.T) {
+	for _, target := range []string{"folder", "servers"} {
+		t.Run(target, func(t *testing.T) {
 			m.t = t
 			m.moved()
 			m.waiting.t, m.refusing.t, m.handling.t = t, t, t
 			cfg, newKey := quick(t), sealed.NewKey()
 			cfg.HTTPS = "127.0.0.1:0"
-			if place == "servers" {
+			if target == "servers" {
 				cfg = onYard(t, servers, natstest.Yard(), "c", newKey)
 				r := Restoration{Backup: dir, Engine: cfg.Engine, Secrets: Secrets{Key: newKey}, Log: testkit.Quiet()}
 				testkit.ErrorIs(t, Restore(t.Context(), r), ErrNoKey)

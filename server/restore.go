@@ -138,14 +138,17 @@ func (f *filling) entry(e meta.Entry) (meta.Entry, bool, error) {
 
 // kind is that of a log which nobody had used when the archive was made.
 func (f *filling) kind(log string) eventlog.Kind {
-	if !f.hubLogs[log] {
-		for prefix, kind := range map[string]eventlog.Kind{
-			"topic-": eventlog.KindTopic, "shelf-": eventlog.KindParked, "dead-": eventlog.KindDeadLetters, "grid-tiers": eventlog.KindRetryLong,
-		} {
-			if strings.HasPrefix(log, prefix) {
-				return kind
-			}
-		}
+	if f.hubLogs[log] {
+		return eventlog.KindHub
+	}
+	kind, ok := retrylog.KindOf(log)
+	switch {
+	case ok:
+		return kind
+	case strings.HasPrefix(log, "topic-"):
+		return eventlog.KindTopic
+	case strings.HasPrefix(log, "dead-"):
+		return eventlog.KindDeadLetters
 	}
 	return eventlog.KindHub
 }

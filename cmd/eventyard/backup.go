@@ -238,12 +238,12 @@ func (c backupCommands) printBackup(form output, folder, what string, s backup.S
 	return nil
 }
 
-// howToServe names a place without a password or token, which stand before the last '@'.
-func howToServe(place string) string {
-	if !onServers(place) {
-		return "--data " + place
+// howToServe names a location without a password or token, which stand before the last '@'.
+func howToServe(location string) string {
+	if !onServers(location) {
+		return "--data " + location
 	}
-	scheme, rest, _ := strings.Cut(place, "://")
+	scheme, rest, _ := strings.Cut(location, "://")
 	servers, query, _ := strings.Cut(rest, "?")
 	if at := strings.LastIndexByte(servers, '@'); at >= 0 {
 		servers = servers[at+1:]
@@ -254,9 +254,9 @@ func howToServe(place string) string {
 	return fmt.Sprintf("--engine '%s://%s%s', with the same credentials and secret key", scheme, servers, query)
 }
 
-// onServers tells a place on NATS servers from a folder.
-func onServers(place string) bool {
-	return strings.HasPrefix(place, "nats://") || strings.HasPrefix(place, "tls://")
+// onServers tells a location on NATS servers from a folder.
+func onServers(location string) bool {
+	return strings.HasPrefix(location, "nats://") || strings.HasPrefix(location, "tls://")
 }
 
 // warnings is a log of what somebody at a terminal should know.

@@ -15,7 +15,7 @@ keep their numbers and times; checkpoints, subscriptions, what waits to be deliv
 dead letters, functions, policies, blobs and the certificate authority come along. Secrets are
 sealed with the key of the target. The source is left as it is.
 
-A place is a folder, or servers as nats://HOST:PORT,HOST:PORT?yard=NAME&replicas=3 (or tls://),
+A location is a folder, or servers as nats://HOST:PORT,HOST:PORT?yard=NAME&replicas=3 (or tls://),
 as for eventyard serve --engine. The yard of a folder is stopped first. Nodes on servers may
 go on serving, and what they take in after a partition was copied is not copied: stop them to
 move. At the end all events are read back and compared.
@@ -35,7 +35,7 @@ func (c backupCommands) copy() *cobra.Command {
 	var form output
 	var given copying
 	cmd := &cobra.Command{
-		Use:   "copy --from PLACE --to PLACE",
+		Use:   "copy --from LOCATION --to LOCATION",
 		Short: "Copy a yard from a data folder to NATS servers, or back",
 		Long:  copyHelp,
 		Example: `  eventyard copy --from data --to 'nats://n1,n2,n3?yard=shop' --secrets-key-file shop.key
@@ -43,8 +43,8 @@ func (c backupCommands) copy() *cobra.Command {
 	}
 	form.addTo(cmd)
 	f := cmd.Flags()
-	f.StringVar(&given.from, "from", "", "`place` to copy from: a data folder, or nats://HOST:PORT?yard=NAME")
-	f.StringVar(&given.to, "to", "", "`place` to copy to, which is empty: a data folder, or nats://HOST:PORT?yard=NAME")
+	f.StringVar(&given.from, "from", "", "`location` to copy from: a data folder, or nats://HOST:PORT?yard=NAME")
+	f.StringVar(&given.to, "to", "", "`location` to copy to, which is empty: a data folder, or nats://HOST:PORT?yard=NAME")
 	f.StringVar(&given.toKey.KeyFile, "secrets-key-file", "", "`file` with the secret keys of the target, or the variable EVENTYARD_SECRETS_KEY (default secret.key in a folder, which is made)")
 	f.StringVar(&given.toKey.KeyCommand, "secrets-key-command", "", "`command` of the shell that prints the secret keys of the target")
 	f.StringVar(&given.fromKey.KeyFile, "from-secrets-key-file", "", "`file` with the secret keys of the source, or the variable EVENTYARD_FROM_SECRETS_KEY (default secret.key in a folder; on servers those of the target)")
@@ -52,7 +52,7 @@ func (c backupCommands) copy() *cobra.Command {
 	f.BoolVar(&given.unsafe, "nats-unsafe", false, "take NATS servers that may lose what they acknowledge: only for trying out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if given.from == "" || given.to == "" {
-			return usagef(cmd, "say where from and where to: --from PLACE --to PLACE")
+			return usagef(cmd, "say where from and where to: --from LOCATION --to LOCATION")
 		}
 		given.withVariables(os.Getenv)
 		return c.pass(cmd.Context(), given, form)
@@ -73,19 +73,19 @@ func (g *copying) withVariables(variable func(string) string) {
 	}
 }
 
-// place is what a flag says.
-func (g *copying) place(text string, key server.Secrets) server.Place {
+// location is what a flag says.
+func (g *copying) location(text string, key server.Secrets) server.Location {
 	if onServers(text) {
-		return server.Place{Engine: text, Secrets: key, NATSUnsafe: g.unsafe}
+		return server.Location{Engine: text, Secrets: key, NATSUnsafe: g.unsafe}
 	}
-	return server.Place{DataDir: text, Secrets: key}
+	return server.Location{DataDir: text, Secrets: key}
 }
 
 // pass copies, and says what was copied.
 func (c backupCommands) pass(ctx context.Context, given copying, form output) error {
 	progress := newProgress(c.stderr)
 	copied, err := server.Copy(ctx, server.Copying{
-		From: given.place(given.from, given.fromKey), To: given.place(given.to, given.toKey), Version: thisBuild().Version, Log: c.warnings(),
+		From: given.location(given.from, given.fromKey), To: given.location(given.to, given.toKey), Version: thisBuild().Version, Log: c.warnings(),
 		Progress: func(bytes int64) {
 			progress.show(func() string { return roughBytes(bytes) + " copied" })
 		},

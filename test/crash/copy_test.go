@@ -39,17 +39,19 @@ func TestKillNineOfCopy(t *testing.T) {
 
 	key := filepath.Join(t.TempDir(), "key")
 	testkit.Must(t, os.WriteFile(key, []byte(sealed.NewKey()+"\n"), 0o600))
-	place := servers.URL() + "?yard=moved&replicas=1"
+	location := servers.URL() + "?yard=moved&replicas=1"
 	off := []string{"--secrets-key-file", key, "--http", "off", "--https", "off", "--amqp", "off", "--amqps", "off"}
-	there := func() *command { return y.program("copy", "--from", y.data, "--to", place, "--secrets-key-file", key) }
+	there := func() *command {
+		return y.program("copy", "--from", y.data, "--to", location, "--secrets-key-file", key)
+	}
 	testkit.MustThat(t, there().interrupted(func() bool { return yardBytes(conn) > bulk*100_000/2 }), "it was done before it was killed")
-	y.program(append([]string{"serve", "--engine", place}, off...)...).mustFail("a restore is not finished")
+	y.program(append([]string{"serve", "--engine", location}, off...)...).mustFail("a restore is not finished")
 	there().mustRun()
 	there().mustFail("the yard is not empty")
 
 	back := filepath.Join(t.TempDir(), "back")
 	home := func() *command {
-		return y.program("copy", "--from", place, "--from-secrets-key-file", key, "--to", back)
+		return y.program("copy", "--from", location, "--from-secrets-key-file", key, "--to", back)
 	}
 	testkit.MustThat(t, home().interrupted(func() bool { return folderBytes(back) > bulk*100_000/2 }), "it was done before it was killed")
 	y.program("serve", "--data", back, "--http", "off", "--https", "off", "--amqp", "off", "--amqps", "off").mustFail("a restore is not finished")

@@ -43,6 +43,7 @@ var fixed = map[string][]string{
 	"internal/hubs/broker":               {"places/"},
 	"internal/hubs/groups":               {"fact/"},
 	"internal/hubs/groupwire":            {"facts", `json:"fact`},
+	"internal/storage":                   {"places/"},
 	"internal/storage/bolt":              {"facts"},
 	"internal/storage/jetstream/entries": {"places/", "grid/tiers/", "grid/shelves/"},
 	"internal/storage/meta/sealed":       {"places/"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/shards"
@@ -355,4 +356,15 @@ func (to *movedTo) flush(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// KindOf is the kind of a log by its name, which is no hub's; false: it is none of the logs of this package.
+func KindOf(log string) (eventlog.Kind, bool) {
+	switch {
+	case log == retryLogsLog, strings.HasPrefix(log, retryLogsLog+"-"):
+		return eventlog.KindRetryLong, true
+	case strings.HasPrefix(log, "shelf-"):
+		return eventlog.KindParked, true
+	}
+	return 0, false
 }

@@ -1,6 +1,7 @@
 package holds
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,17 +98,17 @@ func TestAHoldAfterDoubt(t *testing.T) {
 				store := metatest.NewFaulty(metatest.NewMemory())
 				hold, err := Begin(t.Context(), store, Bodies)
 				testkit.Must(t, err)
-				doubts := 0
+				var doubts atomic.Int64
 				store.Inject(func(op metatest.Op) error {
 					if op.Kind != metatest.OpSet {
 						return nil
 					}
-					doubts++
+					doubts.Add(1)
 					return fault
 				})
 				looker := NewLooker(store, Bodies)
 				time.Sleep(2*Bodies.renew() + time.Second)
-				testkit.Equal(t, doubts, 2, "writes")
+				testkit.Equal(t, doubts.Load(), 2, "writes")
 				held(t, looker, true, "after doubt")
 				testkit.Must(t, hold.Release(t.Context()))
 				held(t, looker, false, "after it was released")

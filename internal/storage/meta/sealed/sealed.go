@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/holds"
 )
 
 // plain are the prefixes of entries that hold no secret and stay as they are: most change all the
@@ -18,7 +17,7 @@ import (
 // decided that it need not be.
 var plain = []string{
 	"hubs/", "groups/", "logs/", "producers/", "records/", "blobs/",
-	"grid/cursors/", "grid/dead/", "poison/", "nodes/", "places/", holds.Prefix,
+	"grid/cursors/", "grid/dead/", "poison/", "nodes/", "places/", "holds/",
 }
 
 // Store seals what is written and opens what is read. Values that are not sealed, from before there
