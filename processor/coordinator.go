@@ -156,7 +156,8 @@ func jitter(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
 
 // leave stops gracefully: all partitions are drained at once and released as soon as they are, then
 // the presence is removed. It takes Config.Stop at most; what was not handed over by then is an
-// error.
+// error. Where only the release is left, and the store does not answer, it waits no longer than leases
+// live.
 func (c *coordinator) leave() error {
 	ctx, cancel := context.WithTimeout(c.values, c.cfg.Stop)
 	defer cancel()
@@ -170,12 +171,19 @@ func (c *coordinator) leave() error {
 			c.report("announce that the instance stops", err)
 		}
 	}
+	answered := time.Now()
 	for (len(c.held) > 0 || c.unsure) && ctx.Err() == nil {
 		c.gatherEnded(ctx)
-		if err := c.keepOn(ctx); err != nil {
-			c.report("renew and release leases", err)
-			sleep.For(ctx, jitter(c.cfg.Renew/10), nil)
+		err := c.keepOn(ctx)
+		if err == nil {
+			answered = time.Now()
+			continue
 		}
+		c.report("renew and release leases", err)
+		if time.Since(answered) > c.cfg.Lease && c.allEnded() {
+			break // what is left has run out by itself
+		}
+		sleep.For(ctx, jitter(c.cfg.Renew/10), nil)
 	}
 	err := c.abandon()
 	if len(c.held) > 0 || c.unsure {
@@ -200,17 +208,23 @@ func (c *coordinator) keepOn(ctx context.Context) error {
 	return c.renew(ctx)
 }
 
+// allEnded: no pump runs any more; leases may be left.
+func (c *coordinator) allEnded() bool {
+	for _, h := range c.held {
+		if !h.pump.hasEnded() {
+			return false
+		}
+	}
+	return true
+}
+
 // gatherEnded waits for the next pump to end, and a moment for others, so that their leases
 // are released together.
 func (c *coordinator) gatherEnded(ctx context.Context) {
 	timer := time.NewTimer(time.Until(c.renewAt))
 	defer timer.Stop()
 	for {
-		ended := true
-		for _, h := range c.held {
-			ended = ended && h.pump.hasEnded()
-		}
-		if ended {
+		if c.allEnded() {
 			return
 		}
 		select {

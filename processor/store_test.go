@@ -239,3 +239,22 @@ func TestAStopReleasesWhatWasWrittenWithoutAnAnswer(t *testing.T) {
 		})
 	}
 }
+
+// P11: leases that cannot be released run out by themselves, and are not insisted on for longer.
+func TestAStopWithoutAStoreTakesNoLongerThanALease(t *testing.T) {
+	bubble(t, 3, func(w *world) {
+		cfg, cut := w.faulty("a")
+		cfg.Stop = 10 * time.Minute
+		a := w.start(cfg, w.note)
+		after(time.Second)
+		cut.setDown(true)
+		before := time.Now()
+		a.stop()
+		took := time.Since(before)
+		testkit.That(t, took >= 30*time.Second && took < time.Minute, "it took %v", took) // a lease is 30 s, an attempt some more
+		cut.setDown(false)
+		w.start(w.config("b"), w.note)
+		after(time.Minute)
+		w.wantAll()
+	})
+}
