@@ -51,43 +51,47 @@ type gridServices struct {
 	pull     eventgrid.Puller
 	delivery v1.Delivery
 	dead     v1.DeadLetters
+	// placement shares them among the nodes; nil where there is one.
+	placement *placement.Placement
 }
 
 // shareGrid shares the grid among the nodes: each shard is served by the one that placement gives it to,
 // and what listeners ask of another's is forwarded.
-func (y *yard) shareGrid() (err error) {
+func (y *yard) shareGrid() error {
 	if !y.shared() {
-		y.grid = gridServices{y.delivery, y.delivery, y.dead}
+		y.grid = gridServices{pull: y.delivery, delivery: y.delivery, dead: y.dead}
 		return nil
 	}
-	y.placement, err = placement.New(placement.Config{
+	shares, err := placement.New(placement.Config{
 		Meta: y.storage.Meta, Node: nodeText(y.nodes.Self()), Parts: []placement.Part{y.dead.Serve, y.delivery.Serve}, Log: y.cfg.Log,
 	})
 	if err != nil {
 		return err
 	}
 	all := forward.New(forward.Config{
-		Delivery: y.delivery, Dead: y.dead, Nodes: gridWire{y.nodes}, Placement: y.placement,
+		Delivery: y.delivery, Dead: y.dead, Nodes: gridWire{y.nodes}, Placement: shares,
 		Grant: peer.Shown, Allow: peer.Judge{Access: y.access, Topics: y.topics}.Allow,
 	})
-	y.grid = gridServices{all, all, all}
+	y.grid = gridServices{pull: all, delivery: all, dead: all, placement: shares}
 	return nil
 }
 
 // tendsBodies: it is for this node to remove bodies of blobs that nobody names. Two would do no harm, and
 // cost twice; none may be for a moment, while the shard moves.
-func (y *yard) tendsBodies() bool { return y.placement == nil || y.placement.Holds(bodiesShard) }
+func (y *yard) tendsBodies() bool {
+	return y.grid.placement == nil || y.grid.placement.Holds(bodiesShard)
+}
 
 // bodiesShard is the shard whose holder does it.
 const bodiesShard = 0
 
 // runPlacement takes shards until ctx ends; on one machine there is nothing to share.
 func (y *yard) runPlacement(ctx context.Context) error {
-	if y.placement == nil {
+	if y.grid.placement == nil {
 		<-ctx.Done()
 		return nil
 	}
-	return y.placement.Run(ctx)
+	return y.grid.placement.Run(ctx)
 }
 
 // gridWire carries what the grid's parts ask each other, by the texts of nodes.

@@ -17,9 +17,9 @@ func (y *yard) status(ctx context.Context) admin.Cluster {
 	c := admin.Cluster{Node: y.nodes.Self().ID, Engine: y.storage.Engine}
 	now := time.Now()
 	var shares map[string]int
-	if y.placement != nil {
+	if y.grid.placement != nil {
 		var err error
-		if shares, err = y.placement.Shares(ctx); err != nil {
+		if shares, err = y.grid.placement.Shares(ctx); err != nil {
 			c.Problems = append(c.Problems, err.Error())
 		} else {
 			c.UnheldShards = shards.Count - total(shares)

@@ -21,7 +21,6 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/handshake"
-	"github.com/eventyard/eventyard/internal/grid/placement"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/access/oidc"
@@ -76,9 +75,7 @@ type yard struct {
 	topics   *handshake.Registry
 	dead     *deadletter.Service
 	delivery *delivery.Service
-	// grid is both, of all nodes; placement shares it among them, and is nil where there is one.
-	grid      gridServices
-	placement *placement.Placement
+	grid     gridServices // both, of all nodes
 
 	box     *box.Box
 	runner  *runner.Registry

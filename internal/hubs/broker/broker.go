@@ -183,6 +183,6 @@ func (b *Broker) Run(ctx context.Context) error {
 		keeping.Go(func() { b.slots.shared.run(ctx) })
 	}
 	keeping.Go(func() { b.hubs.logs.Run(ctx, b.unprovided) })
-	keeping.Go(func() { b.clearLeft(ctx) })
+	keeping.Go(func() { clearLeft(ctx, b) })
 	return b.definitions.Run(ctx)
 }

@@ -22,16 +22,16 @@ const leftInterval = time.Hour
 // clearLeft removes, until ctx ends, entries that were written about hubs after these had been deleted: by
 // a node that had not heard of it, and ended before it could take them back. An engine of one process has
 // nothing to tell.
-func (b *Broker) clearLeft(ctx context.Context) {
+func clearLeft(ctx context.Context, b *Broker) {
 	engine, shared := b.engine.(recalling)
 	for shared && sleep.About(ctx, leftInterval) == nil {
-		if err := b.clearLeftOnce(ctx, engine); err != nil && ctx.Err() == nil {
+		if err := clearLeftOnce(ctx, b, engine); err != nil && ctx.Err() == nil {
 			b.log.Warn("entries of deleted hubs may be left, looking again later", "error", err)
 		}
 	}
 }
 
-func (b *Broker) clearLeftOnce(ctx context.Context, engine recalling) error {
+func clearLeftOnce(ctx context.Context, b *Broker, engine recalling) error {
 	logs, err := engine.Removed(ctx)
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func (g group) lag(ctx context.Context, info broker.PartitionInfo, done int64, n
 	at, known := g.k.waiting.find(whose, oldest)
 	if !known {
 		var err error
-		if at, err = g.storedAt(ctx, info.ID, oldest); err != nil {
+		if at, err = storedAt(ctx, g, info.ID, oldest); err != nil {
 			return nil, err
 		}
 		g.k.waiting.note(whose, oldest, at)
@@ -58,7 +58,7 @@ func (g group) lag(ctx context.Context, info broker.PartitionInfo, done int64, n
 }
 
 // storedAt reads an event for its time; zero where it is not there any more.
-func (g group) storedAt(ctx context.Context, partition string, number eventlog.Sequence) (time.Time, error) {
+func storedAt(ctx context.Context, g group, partition string, number eventlog.Sequence) (time.Time, error) {
 	cursor, err := g.k.broker.Cursor(ctx, g.Hub.Name, g.Group.Name, partition, eventlog.At(number))
 	if err != nil {
 		return time.Time{}, err

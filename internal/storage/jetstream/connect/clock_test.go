@@ -46,7 +46,7 @@ func TestSkew(t *testing.T) {
 }
 
 // C5: servers say what time it is, at the start and later.
-func TestServersTellTheTime(t *testing.T) {
+func TestServersHaveTheTime(t *testing.T) {
 	servers := natstest.Shared(t, 1)
 	cfg := config(t, servers.URL()+"?replicas=1&yard="+natstest.Yard())
 	cfg.Unsafe = true

@@ -162,7 +162,7 @@ func (e *Engine) streamLocked(name string) *stream {
 func (e *Engine) Run(ctx context.Context) error {
 	var visiting sync.WaitGroup
 	defer visiting.Wait()
-	visiting.Go(func() { e.visit(ctx) })
+	visiting.Go(func() { visitor{e}.visit(ctx) })
 	var swept time.Time
 	for sleep.For(ctx, e.cfg.TendInterval, e.due) == nil && e.life.Err() == nil {
 		// Others see at the same time that something is due: whoever is first does it.
@@ -171,7 +171,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		if time.Since(swept) >= sweepInterval {
 			swept = time.Now()
-			if err := errors.Join(e.sweep(ctx), e.forget(ctx)); err != nil && ctx.Err() == nil {
+			if err := errors.Join(e.sweep(ctx), forgetting{e}.forget(ctx)); err != nil && ctx.Err() == nil {
 				e.cfg.Log.Warn("streams and entries of removed logs are not swept", "error", err)
 			}
 		}

@@ -25,7 +25,7 @@ const (
 // its own about logs removes what is left of these; each is given for some days. The order is that of
 // their names.
 func (e *Engine) Removed(ctx context.Context) (names []string, err error) {
-	err = e.eachRemoved(ctx, func(r removal) error {
+	err = forgetting{e}.eachRemoved(ctx, func(r removal) error {
 		if r.age(e.stamp(time.Now())) >= removalHeard {
 			names = append(names, r.name)
 		}
@@ -33,6 +33,9 @@ func (e *Engine) Removed(ctx context.Context) (names []string, err error) {
 	})
 	return names, err
 }
+
+// forgetting is the part of an engine that ends the entries of removed logs.
+type forgetting struct{ *Engine }
 
 // removal is a log's entry that says removed.
 type removal struct {
@@ -49,7 +52,7 @@ func (r removal) age(nowMS int64) time.Duration {
 	return time.Duration(nowMS-r.removedMS) * time.Millisecond
 }
 
-func (e *Engine) eachRemoved(ctx context.Context, do func(removal) error) error {
+func (e forgetting) eachRemoved(ctx context.Context, do func(removal) error) error {
 	entries, err := e.cfg.Store.List(ctx, keyPrefix)
 	if err != nil {
 		return storeError(ctx, err)
@@ -71,7 +74,7 @@ func (e *Engine) eachRemoved(ctx context.Context, do func(removal) error) error 
 
 // forget removes the entries of logs that were removed long ago and have left nothing in any stream. Any
 // node does it; a change by another comes first.
-func (e *Engine) forget(ctx context.Context) error {
+func (e forgetting) forget(ctx context.Context) error {
 	return e.eachRemoved(ctx, func(r removal) error {
 		var err error
 		switch {
@@ -94,7 +97,7 @@ func (e *Engine) forget(ctx context.Context) error {
 // left deletes what a removed log has in streams once more, since a node that had not heard may have
 // stored something, and reports whether there is something left that only its entry explains: in
 // a stream that it shares, the newest mark tells of its partitions until there is another mark.
-func (e *Engine) left(ctx context.Context, name string, d definition) (bool, error) {
+func (e forgetting) left(ctx context.Context, name string, d definition) (bool, error) {
 	if err := e.deleteStreams(ctx, name, d); err != nil {
 		return true, err
 	}

@@ -67,7 +67,7 @@ func TestEntriesOfRemovedLogsGo(t *testing.T) {
 
 // C2: in a stream that logs share, the newest mark may tell of a log that was removed. As long as it does,
 // the entry says what became of it; and what a node stores that has not heard is removed.
-func TestARemovedLogThatAMarkTellsOf(t *testing.T) {
+func TestARemovedLogThatAMarkNames(t *testing.T) {
 	inYard(t, model.Faults{}, slack, func(t *testing.T, y *yard) {
 		a := y.open(t, "a")
 		const log = "gone"

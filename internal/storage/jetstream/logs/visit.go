@@ -84,8 +84,11 @@ func tended(now time.Time, empty bool, keep eventlog.Retention) time.Time {
 	return now.Add(keep.Age / 32)
 }
 
+// visitor is the part of an engine that looks after streams which it does not follow.
+type visitor struct{ *Engine }
+
 // visit looks after the streams that this node does not follow, until ctx or the engine ends.
-func (e *Engine) visit(ctx context.Context) {
+func (e visitor) visit(ctx context.Context) {
 	visits := map[string]*visit{}
 	for sleep.For(ctx, e.cfg.TendInterval, nil) == nil && e.life.Err() == nil {
 		for name, wants := range e.unfollowed() {
@@ -109,7 +112,7 @@ func (e *Engine) visit(ctx context.Context) {
 
 // unfollowed are the streams of the logs that are used here, except those that are followed. One whose
 // logs keep everything is left out.
-func (e *Engine) unfollowed() map[string]wants {
+func (e visitor) unfollowed() map[string]wants {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all := map[string]wants{}
@@ -125,7 +128,7 @@ func (e *Engine) unfollowed() map[string]wants {
 			w := all[stream]
 			w.keep = lesser(w.keep, l.def.retention)
 			if s != nil {
-				w.trims = s.trims()
+				w.trims = allowedTrims(s)
 			}
 			if w != (wants{}) {
 				all[stream] = w
@@ -135,8 +138,8 @@ func (e *Engine) unfollowed() map[string]wants {
 	return all
 }
 
-// trims adds up what Trim has allowed to be removed and is there as far as is known.
-func (s *stream) trims() (sum uint64) {
+// allowedTrims adds up what Trim has allowed to be removed and is there as far as is known.
+func allowedTrims(s *stream) (sum uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.parts {
@@ -167,7 +170,7 @@ func follows(s *stream) bool {
 
 // look asks for the stream's state, and has it tended if it is at rest and something can be due, or if
 // Trim has allowed something to be removed since it was tended last.
-func (e *Engine) look(ctx context.Context, v *visit, name string, w wants) error {
+func (e visitor) look(ctx context.Context, v *visit, name string, w wants) error {
 	if w.trims == 0 || w.trims == v.tried {
 		if due, err := e.isDue(ctx, v, name, w.keep); err != nil || !due {
 			return err
@@ -185,7 +188,7 @@ func (e *Engine) look(ctx context.Context, v *visit, name string, w wants) error
 }
 
 // isDue finds out whether something may have become too old in a stream at rest.
-func (e *Engine) isDue(ctx context.Context, v *visit, name string, keep eventlog.Retention) (bool, error) {
+func (e visitor) isDue(ctx context.Context, v *visit, name string, keep eventlog.Retention) (bool, error) {
 	state, err := e.cfg.Storage.State(ctx, name)
 	if err != nil || !v.rested(state.Last) || state.Messages == 0 || time.Now().Before(v.due) {
 		return false, err
@@ -210,7 +213,7 @@ type idle struct {
 }
 
 // tendIdle follows a stream for as long as it takes to tend it.
-func (e *Engine) tendIdle(ctx context.Context, name string) (found idle, err error) {
+func (e visitor) tendIdle(ctx context.Context, name string) (found idle, err error) {
 	e.mu.Lock()
 	if e.closed {
 		e.mu.Unlock()

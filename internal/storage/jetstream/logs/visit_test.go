@@ -122,7 +122,7 @@ func TestWhatWasTrimmedGoes(t *testing.T) {
 					}
 				}
 				testkit.That(t, frames < 50, "%d old frames are left", frames)
-				testkit.Equal(t, a.unfollowed()[stream].trims, uint64(0), "what is still wanted")
+				testkit.Equal(t, visitor{a}.unfollowed()[stream].trims, uint64(0), "what is still wanted")
 			})
 		})
 	}

@@ -9,6 +9,7 @@
 package model
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -143,9 +144,22 @@ func (c *Cluster) LoseLeader(name string, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.streams[name]; s != nil {
-		s.leaderless = time.Now().Add(d)
-		s.leader = c.rand.IntN(len(s.replicas))
+		c.loseLocked(s, d)
 	}
+}
+
+// LoseLeaders is LoseLeader of every stream.
+func (c *Cluster) LoseLeaders(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(c.streams)) { // so that a run can be repeated
+		c.loseLocked(c.streams[name], d)
+	}
+}
+
+func (c *Cluster) loseLocked(s *stream, d time.Duration) {
+	s.leaderless = time.Now().Add(d)
+	s.leader = c.rand.IntN(len(s.replicas))
 }
 
 // StopServers has all servers gone for a time, which replaces what is left of a time before. They
