@@ -45,7 +45,7 @@ func (r *reassembly) grow(buf []byte, size int, maxMessage uint64) ([]byte, erro
 	if limit := max(uint64(maxPartBytes), maxMessage); uint64(r.held+room-was) > limit {
 		return buf, fmt.Errorf("%w: %d bytes are allowed", errPartsFull, limit)
 	}
-	if !r.permit.Hold(room - was) {
+	if !r.permit.Claim(room - was) {
 		return buf, errAllPartsFull
 	}
 	if !r.all.take(room - was) {

@@ -125,11 +125,13 @@ func (c *Conn) CutOff() { bottom(c.nc).Close() }
 // Known reports whether the peer has shown a right.
 func (c *Conn) Known() bool { return c.known.Load() }
 
-// Hold takes memory for what is kept for the peer. It is false, and takes nothing, where that is
-// too much for a stranger; what a client may have is for the caller to bound.
-func (c *Conn) Hold(bytes int) bool { return c.permit.Hold(bytes) }
+// Claim takes memory for what is kept for the peer. Where strangers have too little left, one that
+// holds more makes room and is cut off. It is false, and takes nothing, where that is too much for a
+// stranger; what a client may have is for the caller to bound. No lock may be held that the end of
+// another connection needs.
+func (c *Conn) Claim(bytes int) bool { return c.permit.Claim(bytes) }
 
-// Free gives back what was held.
+// Free gives back what was claimed.
 func (c *Conn) Free(bytes int) { c.permit.Free(bytes) }
 
 // allowed is a limit, as it holds for a client or for a stranger.

@@ -107,9 +107,10 @@ func (s *requestSink) Deliver(d *amqp.Delivery) {
 	}
 	q.session = s.link.Session()
 	e := &errand{request: q, delivery: d}
+	claimed := x.peer.conn.Claim(e.cost())
 	x.mu.Lock()
 	e.to = x.routeLocked(q)
-	full := x.queued > 0 && x.queued+e.cost() > maxQueuedBytes || !x.peer.conn.Hold(e.cost())
+	full := !claimed || x.queued > 0 && x.queued+e.cost() > maxQueuedBytes
 	if !full {
 		x.queued += e.cost()
 		s.queue = append(s.queue, e)
@@ -120,6 +121,9 @@ func (s *requestSink) Deliver(d *amqp.Delivery) {
 	}
 	x.mu.Unlock()
 	if full {
+		if claimed {
+			x.peer.conn.Free(e.cost())
+		}
 		x.turnAway(e, address{}, errTooManyRequests)
 	}
 }

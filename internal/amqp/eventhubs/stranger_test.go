@@ -1,8 +1,10 @@
 package eventhubs
 
 import (
+	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,6 +57,23 @@ func TestRequestsOfStrangersAreBounded(t *testing.T) {
 	client := newRPC(t, y.session(), "$cbs")
 	m.Properties = &goamqp.MessageProperties{ReplyTo: &client.replyTo}
 	wantStatus(t, client.ask(m), 401, "Token is malformed")
+}
+
+// R2: where other strangers hold all the memory there is for strangers, one of them makes room for who
+// comes to show a token.
+func TestATokenIsTakenWhateverStrangersHold(t *testing.T) {
+	strangers := admission.New(admission.Limits{StrangerBytes: 4 * exchangeOverheadBytes}).Listener(10)
+	y := newYard(t, func(s *setup) { s.admission, s.remote = strangers, "192.0.2.1:1000" })
+	y.hub("orders", 1)
+	var evicted atomic.Int32
+	for number := range 4 {
+		other := testkit.Value(strangers.Enter(&net.TCPAddr{IP: net.IPv4(198, 51, 100, byte(number%2)), Port: 1000 + number}))(t)
+		other.OnEvict(func() { evicted.Add(1) })
+		testkit.MustEqual(t, other.Hold(exchangeOverheadBytes), true, "what strangers hold")
+	}
+	token := sasToken("sb://localhost/orders", auth.RootPolicy, time.Hour)
+	wantStatus(t, newRPC(t, newSession(t, y.dial(nil)), "$cbs").ask(putToken("sb://localhost/orders", token)), 202, "Accepted")
+	testkit.That(t, evicted.Load() >= 1 && evicted.Load() <= 2, "%d made room", evicted.Load())
 }
 
 // R2: links to nodes that answer requests cost no goroutine while nobody asks.
