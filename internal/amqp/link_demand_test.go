@@ -30,6 +30,7 @@ func TestTheEndWaitsForSourcesOnDemand(t *testing.T) {
 		ask[wire.Attach](p, 0, receiver("idle", 0))
 		l := <-attached
 		time.Sleep(2 * demandLinger) // its goroutine has gone
+		synctest.Wait()              // and the reader, which has counted it, waits
 		waited := make(chan struct{})
 		go func() {
 			l.Conn().runs.Wait()
