@@ -212,11 +212,11 @@ func (e *Engine) sweep(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		d, _, err := e.read(ctx, log)
+		d, revision, err := e.read(ctx, log)
 		if err != nil {
 			return err
 		}
-		if d.state == isRemoved {
+		if revision != 0 && d.state == isRemoved {
 			if err := e.cfg.Storage.Delete(ctx, stream); err != nil {
 				return err
 			}

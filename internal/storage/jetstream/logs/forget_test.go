@@ -65,6 +65,20 @@ func TestEntriesOfRemovedLogsGo(t *testing.T) {
 	}
 }
 
+// C2: events stay where a log's entry is gone that nobody removed: only an entry that says removed ends
+// them.
+func TestALogWithoutAnEntryKeepsItsEvents(t *testing.T) {
+	inYard(t, model.Faults{}, slack, func(t *testing.T, y *yard) {
+		a := y.open(t, "a")
+		mustAppend(t, provided(t, a, "orders", eventlog.KindHub), "kept")
+		before := testkit.Value(a.cfg.Storage.Names(t.Context()))(t)
+		entry := testkit.Value(y.store.Get(t.Context(), keyPrefix+"orders"))(t)
+		testkit.Must(t, y.store.Delete(t.Context(), entry.Key, entry.Revision))
+		testkit.Must(t, a.sweep(t.Context()))
+		testkit.Slices(t, testkit.Value(a.cfg.Storage.Names(t.Context()))(t), before, "streams")
+	})
+}
+
 // C2: in a stream that logs share, the newest mark may tell of a log that was removed. As long as it does,
 // the entry says what became of it; and what a node stores that has not heard is removed.
 func TestARemovedLogThatAMarkNames(t *testing.T) {

@@ -176,7 +176,9 @@ func (e visitor) look(ctx context.Context, v *visit, name string, w wants) error
 			return err
 		}
 	}
-	found, err := e.tendIdle(ctx, name)
+	tending, cancel := context.WithTimeout(ctx, visitPause) // others wait for their turn
+	defer cancel()
+	found, err := e.tendIdle(tending, name)
 	if err != nil {
 		return err
 	}
