@@ -86,43 +86,68 @@ func restoreNATS(ctx context.Context, url string, cfg Config, what Restored) (_ 
 
 // empty wants no streams of the yard, and removes what an interrupted restore has left.
 func (y *fillingYard) empty(ctx context.Context) error {
+	left, err := y.left(ctx)
+	if err != nil || left.mark.Key == "" {
+		return err
+	}
+	return y.remove(ctx, left)
+}
+
+// left is what a restore has left that was interrupted, or goes on.
+type left struct {
+	names []string   // of streams, with that of the mark at last
+	mark  meta.Entry // without a key: there is nothing to remove
+}
+
+// left looks what there is of the yard, and refuses what no restore has left.
+func (y *fillingYard) left(ctx context.Context) (left, error) {
 	var names []string
 	err := y.patiently(ctx, func(ctx context.Context) (err error) {
 		names, err = connect.Streams(ctx, y.conns.Control, y.cfg.Yard)
 		return err
 	})
 	if err != nil || len(names) == 0 {
-		return err
+		return left{}, err
 	}
 	occupied := fmt.Errorf("%w: yard %s has %d streams on these servers: choose another name by --yard", ErrYardOccupied, y.cfg.Yard, len(names))
 	definitions := slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(name, "_e_d") })
 	if definitions < 0 { // the entry that says whose they are is always there as long as they are
-		return occupied
+		return left{}, occupied
 	}
 	if err := y.loadEntries(ctx); err != nil {
-		return err
+		return left{}, err
 	}
 	entries, err := y.entries.List(ctx, "")
 	if err != nil {
-		return err
+		return left{}, err
 	}
-	interrupted := slices.ContainsFunc(entries, func(e meta.Entry) bool { return e.Key == restoringKey })
-	bare := len(entries) == 0 && !slices.ContainsFunc(names, func(name string) bool { return !strings.Contains(name, "_e_") })
-	switch {
-	case bare: // it was interrupted before it had written anything
-		return nil
-	case !interrupted:
-		return occupied
+	if len(entries) == 0 && !slices.ContainsFunc(names, func(name string) bool { return !strings.Contains(name, "_e_") }) {
+		return left{}, nil // it was interrupted before it had written anything
 	}
+	mark := slices.IndexFunc(entries, func(e meta.Entry) bool { return e.Key == restoringKey })
+	if mark < 0 {
+		return left{}, occupied
+	}
+	return left{append(slices.Delete(slices.Clone(names), definitions, definitions+1), names[definitions]), entries[mark]}, nil
+}
+
+// remove removes it, if nobody goes on with it.
+func (y *fillingYard) remove(ctx context.Context, found left) error {
 	if err := y.alone(ctx); err != nil {
 		return err
 	}
-	y.log.Info("what an interrupted restore has left is removed", "yard", y.cfg.Yard, "streams", len(names))
+	// The other may have finished meanwhile, and others may have waited, too: one of them goes on.
+	if _, err := y.entries.CompareAndSet(ctx, restoringKey, found.mark.Revision, found.mark.Value); err != nil {
+		if errors.Is(err, meta.ErrConflict) || errors.Is(err, meta.ErrNotFound) {
+			err = fmt.Errorf("%w: another process has filled yard %s meanwhile, or has begun to", ErrRestoring, y.cfg.Yard)
+		}
+		return err
+	}
+	y.log.Info("what an interrupted restore has left is removed", "yard", y.cfg.Yard, "streams", len(found.names))
 	if err := y.unload(); err != nil {
 		return err
 	}
-	names = append(slices.Delete(slices.Clone(names), definitions, definitions+1), names[definitions]) // with the mark at last
-	return connect.DeleteStreams(ctx, y.conns.Control, names)
+	return connect.DeleteStreams(ctx, y.conns.Control, found.names)
 }
 
 // aloneTime is how long it is waited for another process to end, or to be seen dead.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
@@ -56,6 +57,27 @@ func TestRestoreToServers(t *testing.T) {
 	other := cfg
 	other.MustExist = true
 	testkit.ErrorIs(t, testkit.Err(Open(t.Context(), url+"2", other)), ErrNoYard)
+}
+
+// C7: who waits for another that fills the yard, to begin anew, leaves alone what that one has finished
+// meanwhile.
+func TestRestoreBesideOneThatFinishes(t *testing.T) {
+	_, entry, _ := sealedEntry(t)
+	cfg := onServers(sealed.NewKey())
+	url := natstest.Shared(t, 1).URL() + "?replicas=1&yard=" + natstest.Yard()
+	first := testkit.Value(Restore(t.Context(), url, cfg, Restored{Revision: entry.Revision}))(t)
+	settings := testkit.Value(connect.Parse(url))(t)
+	second := &fillingYard{natsNode: newNATSNode(settings, cfg)}
+	defer func() { testkit.Check(t, second.end()) }()
+	testkit.Must(t, second.dial(t.Context()))
+	found := testkit.Value(second.left(t.Context()))(t)
+	testkit.MustEqual(t, found.mark.Key, restoringKey, "what the second finds")
+	testkit.Must(t, testkit.Err(first.Meta.CompareAndSet(t.Context(), "hubs/orders", 0, []byte("{}"))))
+	testkit.Must(t, first.Finish(t.Context()))
+	testkit.ErrorIs(t, second.remove(t.Context(), found), ErrRestoring)
+	s := testkit.Value(Open(t.Context(), url, cfg))(t)
+	testkit.Must(t, testkit.Err(s.Meta.Get(t.Context(), "hubs/orders")), "what the first has filled")
+	testkit.Must(t, s.Close())
 }
 
 // C7: of a node that starts and one who fills the same empty yard at the same time, both may give way, and
