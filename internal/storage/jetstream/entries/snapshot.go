@@ -21,25 +21,29 @@ const snapshotPatience = time.Minute
 var errRestless = errors.New("hubs, topics, subscriptions, functions or policies are changed all the time: try again later")
 
 // Snapshot is meta.Snapshotter's. The replica has each bucket as it was at some moment, and the buckets
-// have no common order. But definitions are changed by people: where they are the same before and after
-// all other buckets were read, they are those of all these moments. All entries are in memory meanwhile,
-// as they are in any case.
+// have no common order. But definitions are changed by people: where three looks in a row have the same,
+// they are those of all moments from the end of the first look to the beginning of the third, and so of
+// all that the second has. All entries are in memory meanwhile, as they are in any case.
 func (s *Store) Snapshot(ctx context.Context, visit func(meta.Entry) error) error {
-	all, err := s.look(ctx)
-	for late := time.Now().Add(snapshotPatience); err == nil; {
-		var again []meta.Entry
-		if again, err = s.look(ctx); err == nil && s.sameDefinitions(all, again) {
-			break
-		}
-		if all = again; err == nil && time.Now().After(late) {
+	var all, last []meta.Entry
+	late := time.Now().Add(snapshotPatience)
+	for looks, alike := 0, 0; alike < 2; looks++ {
+		again, err := s.look(ctx)
+		switch {
+		case err != nil:
+		case looks > 0 && s.sameDefinitions(last, again):
+			alike++
+		case time.Now().After(late):
 			err = errRestless
+		default:
+			if alike = 0; looks > 0 {
+				err = sleep.About(ctx, 50*time.Millisecond)
+			}
 		}
-		if err == nil {
-			err = sleep.About(ctx, 50*time.Millisecond)
+		if err != nil {
+			return fmt.Errorf("read all entries: %w", err)
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("read all entries: %w", err)
+		all, last = last, again
 	}
 	for _, e := range all {
 		if err := visit(e); err != nil {
