@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/event"
@@ -33,8 +34,9 @@ func (h remote) Open(ctx context.Context, cfg hub.ReadConfig) (hub.Reader, error
 // reader reads a partition at one node, and at another when that is gone.
 type reader struct {
 	*instance
-	cfg  hub.ReadConfig // From is behind what was given
-	link *link          // nil: not connected
+	cfg    hub.ReadConfig       // From is behind what was given
+	link   atomic.Pointer[link] // nil: not connected
+	closed atomic.Bool
 }
 
 // link is a reader at a node.
@@ -53,8 +55,11 @@ func (r *reader) open(ctx context.Context) error {
 		return &link{inner, n}, err
 	})
 	if err == nil {
-		r.link = l
+		r.link.Store(l)
 		context.AfterFunc(r.dead, l.close) // the node notices that the connection is gone
+		if r.closed.Load() && r.link.CompareAndSwap(l, nil) {
+			go l.close()
+		}
 	}
 	return err
 }
@@ -65,7 +70,11 @@ func (r *reader) Next(ctx context.Context, dst []event.Event, most int) ([]event
 		if err := ctx.Err(); err != nil {
 			return dst, err
 		}
-		if r.link == nil {
+		if r.closed.Load() {
+			return dst, hub.ErrClosed
+		}
+		l := r.link.Load()
+		if l == nil {
 			switch err := r.open(ctx); {
 			case final(err):
 				return dst, err
@@ -74,13 +83,13 @@ func (r *reader) Next(ctx context.Context, dst []event.Event, most int) ([]event
 			}
 			continue
 		}
-		l := r.link
 		events, err := call(ctx, l.n, func(ctx context.Context) ([]event.Event, error) { return l.Next(ctx, nil, most) }, nil)
 		switch {
 		case errors.Is(err, errGone):
 			r.leaves(l.n, err)
-			r.link = nil
-			go l.close()
+			if r.link.CompareAndSwap(l, nil) {
+				go l.close()
+			}
 		case err != nil:
 			return dst, err
 		default:
@@ -103,10 +112,10 @@ func final(err error) bool {
 // LastEnqueued is what the node knows, if it is there.
 func (r *reader) LastEnqueued() (hub.LastEnqueued, bool) { return hub.LastEnqueued{}, false }
 
-// Close is hub.Reader's.
+// Close is hub.Reader's. It may come while Next waits.
 func (r *reader) Close(ctx context.Context) error {
-	if l := r.link; l != nil {
-		r.link = nil
+	r.closed.Store(true)
+	if l := r.link.Swap(nil); l != nil {
 		_, err := call(ctx, l.n, func(ctx context.Context) (struct{}, error) { return struct{}{}, l.Reader.Close(ctx) }, nil)
 		return err
 	}
