@@ -87,8 +87,10 @@ func (s tending) newTrims() map[*part]eventlog.Sequence {
 
 // held tells whether some node has what was trimmed stay.
 func (e *Engine) held(ctx context.Context) (bool, error) {
-	e.holding.Lock()
-	defer e.holding.Unlock()
+	if err := e.holding.take(ctx); err != nil {
+		return true, err
+	}
+	defer e.holding.give()
 	held, err := e.holds.Held(ctx)
 	if err != nil {
 		return true, storeError(ctx, err)

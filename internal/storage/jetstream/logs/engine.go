@@ -90,7 +90,7 @@ type Engine struct {
 	logs     map[string]*log
 	streams  map[string]*stream
 
-	holding sync.Mutex
+	holding turn
 	holds   *holds.Looker // guarded by holding
 }
 
@@ -102,7 +102,7 @@ func New(cfg Config) *Engine {
 	cfg = cfg.withDefaults()
 	return &Engine{
 		cfg: cfg, process: frames.WriterID{ID: rand.Uint64()}, cache: newCache(cfg.CacheBytes), life: life, end: end,
-		holds: holds.NewLooker(cfg.Store, holds.Trimmed), due: make(chan struct{}, 1), logs: map[string]*log{}, streams: map[string]*stream{},
+		holding: newTurn(), holds: holds.NewLooker(cfg.Store, holds.Trimmed), due: make(chan struct{}, 1), logs: map[string]*log{}, streams: map[string]*stream{},
 	}
 }
 

@@ -26,8 +26,10 @@ type tending struct {
 // tend writes a mark where one is due, or where enough has become too old, and removes the stream's
 // beginning as far as all partitions allow. Several nodes may do it at once.
 func (s tending) tend(ctx context.Context) error {
-	s.tending.Lock()
-	defer s.tending.Unlock()
+	if err := s.tending.take(ctx); err != nil {
+		return err
+	}
+	defer s.tending.give()
 	if err := s.allowTrims(ctx); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ type stream struct {
 	wake chan struct{}
 	// tending is held by who tends the stream: heads move, a mark says so, and only then is anything
 	// removed. It comes before mu.
-	tending sync.Mutex
+	tending turn
 
 	mu sync.Mutex
 	// All guarded by mu.
@@ -78,7 +78,7 @@ type foldState struct {
 
 // newStream makes one that is not followed yet.
 func newStream(e *Engine, name string) *stream {
-	return &stream{e: e, name: name, wake: make(chan struct{}, 1), parts: map[string]*part{}, active: map[*writer]bool{}}
+	return &stream{e: e, name: name, tending: newTurn(), wake: make(chan struct{}, 1), parts: map[string]*part{}, active: map[*writer]bool{}}
 }
 
 // rouse wakes the feeder.
