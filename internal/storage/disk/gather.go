@@ -1,9 +1,6 @@
 package disk
 
-import (
-	"runtime"
-	"time"
-)
+import "github.com/eventyard/eventyard/internal/sleep"
 
 // gatherer decides how long a committer lets others join before it commits. Those who were
 // settled a moment ago are about to come back with their next append; the first of them
@@ -13,28 +10,10 @@ import (
 // other things between appends, wait for nobody.
 type gatherer struct{ last, previous int }
 
-const (
-	// gatherAtMost bounds the wait where the processors are busy with other things: less
-	// than the sync that a larger group saves.
-	gatherAtMost = 150 * time.Microsecond
-	// gatherPatience is how often it gives way without anybody joining.
-	gatherPatience = 3
-)
-
 // wait returns when it is time to commit. count tells how many have joined.
 func (g *gatherer) wait(count func() int) {
-	target := g.last + g.previous
-	if target <= 2 {
-		return
-	}
-	began := time.Now()
-	n := count()
-	for idle := 0; n < target && idle < gatherPatience && time.Since(began) < gatherAtMost; {
-		runtime.Gosched()
-		idle++
-		if now := count(); now != n {
-			n, idle = now, 0
-		}
+	if target := g.last + g.previous; target > 2 {
+		sleep.GiveWay(target, count)
 	}
 }
 

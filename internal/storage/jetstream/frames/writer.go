@@ -187,6 +187,14 @@ func (w *Writer) Take(a *Actions) {
 	w.out, *a = Actions{Frames: a.Frames[:0], Fences: a.Fences[:0], Answers: a.Answers[:0]}, w.out
 }
 
+// TakeAnswers appends the answers alone to dst, and sends nothing. Those who are answered before Take may
+// submit again, and what they submit goes together with what waits.
+func (w *Writer) TakeAnswers(dst []Answer) []Answer {
+	dst = append(dst, w.out.Answers...)
+	w.out.Answers = w.out.Answers[:0]
+	return dst
+}
+
 // QueueBytes is the size of what waits for the window; whoever submits bounds it.
 func (w *Writer) QueueBytes() int { return w.queueBytes }
 

@@ -100,6 +100,30 @@ func TestBatchesGatherWhileTheWindowIsFull(t *testing.T) {
 	testkit.Equal(t, s.writer.QueueBytes(), 0)
 }
 
+// What those submit who were just answered goes together with what waits.
+func TestAnswersAreTakenBeforeAnythingIsSent(t *testing.T) {
+	s := newStage(t, frames.NewWriter(ann))
+	single := frames.Batch{Events: 1, Body: []byte("x")}
+	s.writer.Submit(single)
+	s.writer.Submit(single)
+	s.take()
+	testkit.MustEqual(t, len(s.sent), 1)
+	s.writer.Submit(single)
+	s.take()
+	testkit.MustEqual(t, len(s.sent), 1, "one batch waits for the two on their way")
+	at := s.store(s.sent[0].Header)
+	s.writer.Acknowledged(s.sent[0].ID, at)
+	s.answers = s.writer.TakeAnswers(s.answers)
+	s.fates(frames.Stored, frames.Stored)
+	testkit.Equal(t, len(s.writer.TakeAnswers(nil)), 0, "answers that are there still")
+	s.writer.Submit(single)
+	s.writer.Submit(single)
+	s.take()
+	s.fates(frames.Stored, frames.Stored)
+	testkit.MustEqual(t, len(s.sent), 2)
+	testkit.Equal(t, len(s.sent[1].Batches), 3, "batches in the frame behind")
+}
+
 // Senders of single events that wait for their answers share two frames, whichever number they are.
 func TestSmallBatchesGatherWhileAsManyAreOnTheirWay(t *testing.T) {
 	s := newStage(t, frames.NewWriter(ann))

@@ -2,8 +2,10 @@ package logs
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/frames"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
 )
@@ -26,16 +28,19 @@ type ack struct {
 }
 
 // outbox is what a step of the feeder wants sent.
-type outbox struct {
-	messages  []*sent
-	announced []ack
-}
+type outbox []*sent
 
 // feed follows the stream until nobody uses it, or it ends.
 func (s *stream) feed(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		s.mu.Lock()
+		submitted := s.submitted.Load()
+		stored, answered := s.hearLocked(time.Now())
+		s.mu.Unlock()
+		s.e.announce(s.name, stored)
+		gather(answered, submitted, &s.submitted)
 		s.mu.Lock()
 		out, wait := s.stepLocked(ctx, time.Now())
 		over := s.closing && !s.errand.busy || s.idleLocked(time.Now())
@@ -44,7 +49,9 @@ func (s *stream) feed(ctx context.Context) {
 			deaf = s.stopLocked()
 		}
 		s.mu.Unlock()
-		s.send(out)
+		for _, m := range out { // in their order
+			s.publish(m)
+		}
 		if over {
 			deaf()
 			return
@@ -70,18 +77,42 @@ func (s *stream) stopLocked() (deaf func()) {
 	return deaf
 }
 
-// stepLocked does all that can be done now, and says how long there is nothing to do unless something
-// comes.
-func (s *stream) stepLocked(ctx context.Context, now time.Time) (out outbox, wait time.Duration) {
+// hearLocked takes notice of all answers of the storage, folds, and answers those whose batches are
+// stored. It gives what the storage has stored, and how many small batches were answered.
+func (s *stream) hearLocked(now time.Time) (stored []ack, answered int) {
 	acks := s.acks
 	s.acks = nil
 	for _, a := range acks {
 		s.ackedLocked(a, now)
 		if a.err == nil {
-			out.announced = append(out.announced, a)
+			stored = append(stored, a)
 		}
 	}
 	s.foldLocked(now)
+	if !s.readyLocked() {
+		return stored, 0
+	}
+	for w := range s.active {
+		answered += w.answer()
+	}
+	if s.moved {
+		s.changedLocked()
+	}
+	return stored, answered
+}
+
+// gather lets those who were answered come back before anything is sent: the first of them would
+// otherwise have a frame to itself, and the others wait for its answer. Before is how much had been
+// submitted when they were answered.
+func gather(answered int, before int64, submitted *atomic.Int64) {
+	if answered > 1 {
+		sleep.GiveWay(answered, func() int { return int(submitted.Load() - before) })
+	}
+}
+
+// stepLocked does all that can be done now, and says how long there is nothing to do unless something
+// comes.
+func (s *stream) stepLocked(ctx context.Context, now time.Time) (out outbox, wait time.Duration) {
 	wait = s.e.cfg.idle
 	for w := range s.active {
 		wait = min(wait, w.drive(now, &out))
@@ -104,23 +135,20 @@ func (s *stream) ackedLocked(a ack, now time.Time) {
 	}
 }
 
-// send hands messages to the storage in their order, then announces what was stored.
-func (s *stream) send(out outbox) {
-	for _, m := range out.messages {
-		s.publish(m)
-	}
+// announce tells other nodes what a stream has stored.
+func (e *Engine) announce(stream string, stored []ack) {
 	var news []byte
-	for _, a := range out.announced {
+	for _, a := range stored {
 		if len(a.message) > maxAnnouncedMark && a.subject == markSubject {
 			continue
 		}
 		if news = appendAnnounced(news, a.seq, a.subject, a.message); len(news) > maxAnnounced-maxAnnouncedMark {
-			s.e.cfg.Storage.Announce(s.name, news)
+			e.cfg.Storage.Announce(stream, news)
 			news = nil
 		}
 	}
 	if news != nil {
-		s.e.cfg.Storage.Announce(s.name, news)
+		e.cfg.Storage.Announce(stream, news)
 	}
 }
 

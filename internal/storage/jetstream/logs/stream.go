@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/sleep"
@@ -40,6 +41,8 @@ type stream struct {
 	// tending is held by who tends the stream: heads move, a mark says so, and only then is anything
 	// removed. It comes before mu.
 	tending turn
+	// submitted counts batches.
+	submitted atomic.Int64
 
 	mu sync.Mutex
 	// All guarded by mu.

@@ -22,6 +22,7 @@ type writer struct {
 	last     frames.Ticket
 	seen     []frames.Seen
 	actions  frames.Actions
+	answers  []frames.Answer
 	fences   []frames.SendFence // to be sent when the stream is loaded
 	// epoch is that of the newest fence.
 	epoch frames.Epoch
@@ -91,6 +92,7 @@ func (w *writer) submit(b frames.Batch, ownTime int64, now time.Time) *receipt {
 	w.last = w.w.Submit(b)
 	w.receipts[w.last] = r
 	w.p.pending += r.size
+	w.p.s.submitted.Add(1)
 	w.used = now
 	w.p.s.active[w] = true
 	return r
@@ -121,6 +123,29 @@ func (w *writer) acked(a ack, now time.Time) {
 	}
 }
 
+// answer tells the writer what was folded, and those who wait what it says to that. It gives how many
+// small batches were answered, whose senders may come back with the next.
+func (w *writer) answer() (small int) {
+	if w.p.ended != nil {
+		return 0
+	}
+	w.folded()
+	w.answers = w.w.TakeAnswers(w.answers[:0])
+	for _, a := range w.answers {
+		if r := w.receipts[a.Ticket]; r != nil && r.size < frames.LargeBytes {
+			small++
+		}
+	}
+	w.settleAll(w.answers)
+	return small
+}
+
+// folded tells the writer what the fold has passed.
+func (w *writer) folded() {
+	w.w.Folded(w.p.s.line.at, w.seen)
+	w.seen = w.seen[:0]
+}
+
 // drive has the writer do what it can, and says how long it can do no more.
 func (w *writer) drive(now time.Time, out *outbox) (wait time.Duration) {
 	if w.p.ended != nil {
@@ -130,8 +155,7 @@ func (w *writer) drive(now time.Time, out *outbox) (wait time.Duration) {
 	if !w.p.s.readyLocked() { // what is sent now might have to be given up, should the stream be loaded anew
 		return w.overdue(now)
 	}
-	w.w.Folded(w.p.s.line.at, w.seen)
-	w.seen = w.seen[:0]
+	w.folded()
 	wait = w.overdue(now)
 	if w.failed != 0 {
 		if pause := w.again.Sub(now); pause > 0 {
@@ -181,12 +205,12 @@ func (w *writer) take(now time.Time, out *outbox) {
 		}
 		f.Header.Base, f.Header.Time = w.p.fold.Stamp(w.p.s.line.at, ms)
 		message := frames.AppendData(make([]byte, 0, sizeOf(f.Batches)), f.Header, f.Batches)
-		out.messages = append(out.messages, &sent{subject: w.p.subject, message: message, w: w, id: f.ID})
+		*out = append(*out, &sent{subject: w.p.subject, message: message, w: w, id: f.ID})
 	}
 	for _, f := range w.fences {
 		f.Header.Base, f.Header.Time = w.p.fold.Stamp(w.p.s.line.at, w.p.s.e.stamp(now))
 		w.epoch = f.Header.Epoch
-		out.messages = append(out.messages, &sent{subject: w.p.subject, message: frames.AppendFence(nil, f.Header), w: w, id: f.ID, fence: true})
+		*out = append(*out, &sent{subject: w.p.subject, message: frames.AppendFence(nil, f.Header), w: w, id: f.ID, fence: true})
 	}
 	w.fences = w.fences[:0]
 }
@@ -195,7 +219,12 @@ func (w *writer) take(now time.Time, out *outbox) {
 func (w *writer) collect() {
 	w.w.Take(&w.actions)
 	w.fences = append(w.fences, w.actions.Fences...)
-	for _, a := range w.actions.Answers {
+	w.settleAll(w.actions.Answers)
+}
+
+// settleAll gives answers to those who wait for them.
+func (w *writer) settleAll(answers []frames.Answer) {
+	for _, a := range answers {
 		r := w.receipts[a.Ticket]
 		if r == nil {
 			continue
