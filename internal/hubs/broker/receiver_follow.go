@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -20,6 +19,10 @@ const (
 	// paused are looked at.
 	tidyPause      = time.Second
 	reviewInterval = time.Second
+	// leavingPause is how long one who was evicted, and is silent, stays in the entry: its removal is a
+	// write of its own, with which that of the next who takes the slot would collide. Whoever comes
+	// meanwhile asks its node once more, and has the answer at once.
+	leavingPause = 200 * time.Millisecond
 	// lastTidyTimeout bounds what is removed at the end.
 	lastTidyTimeout = 2 * time.Second
 )
@@ -74,8 +77,12 @@ func (s *sharing) see(change meta.Change) {
 	}
 	s.slots.mu.Lock()
 	p := s.slots.all[at]
-	if _, changed := entry.without(s.leftLocked); changed {
-		s.untidyLocked(at)
+	switch next, changed := entry.without(s.leftLocked); {
+	case !changed:
+	case len(next.Holders) != len(entry.Holders):
+		s.untidyLocked(at, 0)
+	default:
+		s.untidyLocked(at, leavingPause)
 	}
 	s.slots.mu.Unlock()
 	if p != nil {
@@ -123,60 +130,76 @@ func (s *sharing) learn(p *slot, revision meta.Revision, entry slotEntry) {
 	}
 }
 
-// forgetLocked ends what is known of a receiver that gives nothing more to its client.
-func (s *sharing) forgetLocked(r *Receiver) {
+// forgetLocked ends what is known of a receiver that gives nothing more to its client. The entry is told
+// after a pause.
+func (s *sharing) forgetLocked(r *Receiver, pause time.Duration) {
 	delete(s.registered, r.id)
 	delete(s.paused, r)
-	s.untidyLocked(r.at)
+	s.untidyLocked(r.at, pause)
 	close(r.gone)
 }
 
-func (s *sharing) untidyLocked(at slotID) {
-	s.untidy[at] = true
-	s.again()
-}
-
-// again has those tended to that could not be before.
-func (s *sharing) again() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
+// untidyLocked has a slot tended to after a pause, unless it is to be before.
+func (s *sharing) untidyLocked(at slotID, pause time.Duration) {
+	due := time.Now().Add(pause)
+	if before, there := s.untidy[at]; !there || due.Before(before) {
+		s.untidy[at] = due
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
 	}
 }
 
 // tidyAll removes from the entries what is gone of this node, until ctx ends and once more then.
 func (s *sharing) tidyAll(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-s.wake:
+		case <-timer.C:
 		case <-ctx.Done():
 		}
-		if ctx.Err() == nil && !s.tidy(ctx) {
-			_ = sleep.For(ctx, tidyPause, nil)
-			s.again()
+		if ctx.Err() == nil {
+			timer.Reset(s.tidy(ctx, time.Now()))
 		}
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTidyTimeout)
 	defer cancel()
-	s.tidy(last)
+	s.tidy(last, time.Now().Add(leavingPause+tidyPause)) // all of them
 }
 
-// tidy tends to all slots that are untidy now. What fails stays so.
-func (s *sharing) tidy(ctx context.Context) (done bool) {
-	s.slots.mu.Lock()
-	untidy := slices.Collect(maps.Keys(s.untidy))
-	clear(s.untidy)
-	s.slots.mu.Unlock()
-	done = true
-	for _, at := range untidy {
-		if err := s.tidyOne(ctx, at); err != nil {
+// tidy tends to the slots that are due, and says when the next will be. What fails is due again after a
+// pause.
+func (s *sharing) tidy(ctx context.Context, now time.Time) (wait time.Duration) {
+	for _, at := range s.due(now) {
+		if s.tidyOne(ctx, at) != nil {
 			s.slots.mu.Lock()
-			s.untidy[at] = true
+			s.untidyLocked(at, tidyPause)
 			s.slots.mu.Unlock()
-			done = false
 		}
 	}
-	return done
+	s.slots.mu.Lock()
+	defer s.slots.mu.Unlock()
+	wait = time.Hour // or until one is added
+	for _, due := range s.untidy {
+		wait = min(wait, time.Until(due))
+	}
+	return wait
+}
+
+// due takes out the slots that are to be tended to by now.
+func (s *sharing) due(now time.Time) (all []slotID) {
+	s.slots.mu.Lock()
+	defer s.slots.mu.Unlock()
+	for at, due := range s.untidy {
+		if !due.After(now) {
+			all = append(all, at)
+			delete(s.untidy, at)
+		}
+	}
+	return all
 }
 
 func (s *sharing) tidyOne(ctx context.Context, at slotID) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,33 @@ func TestEpochTakesTheSlotAtAnotherNode(t *testing.T) {
 		if s := f.slot(t); len(s.Holders)+len(s.Leaving) > 0 {
 			t.Errorf("left behind: %+v", s)
 		}
+	})
+}
+
+// C4: while receivers take a slot from each other, their own writes are the only ones, so that none of
+// them meets another. What those leave behind who have lost it is removed a little later.
+func TestTakeOversMeetNoOtherWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFederation(t, 3)
+		var writes atomic.Int64
+		for _, m := range f.members {
+			m.store.Inject(func(op metatest.Op) error {
+				if op.Kind == metatest.OpSet && op.Under(slotsPrefix) {
+					writes.Add(1)
+				}
+				return nil
+			})
+		}
+		const times = 7
+		for i := range times {
+			mustReceive(t, f.members[i%3].Broker, DefaultGroup, "r", new(int64(i)))
+			synctest.Wait()
+		}
+		testkit.Equal(t, writes.Load(), times, "writes")
+		testkit.That(t, len(f.slot(t).Leaving) > 0, "nobody is leaving")
+		time.Sleep(leavingPause + tidyPause) // nodes that meet each other's change try again
+		testkit.Equal(t, len(f.slot(t).Leaving), 0, "are leaving")
+		testkit.Equal(t, len(f.slot(t).Holders), 1, "have the slot")
 	})
 }
 

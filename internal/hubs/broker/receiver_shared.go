@@ -48,8 +48,8 @@ type sharing struct {
 
 	// registered are the receivers of this node, by their id.
 	registered map[string]*Receiver
-	// untidy are slots whose entry has something of this node that is gone.
-	untidy map[slotID]bool
+	// untidy are slots whose entry has something of this node that is gone, and when that is removed.
+	untidy map[slotID]time.Time
 	// paused are receivers that are not ready, with what is to be called when they are.
 	paused map[*Receiver]func()
 
@@ -78,7 +78,7 @@ func newSharing(b *Broker, nodes *cluster.Nodes) *sharing {
 			_, err := b.meta.Get(ctx, groupKey(at.log, at.group))
 			return errors.Is(err, meta.ErrNotFound) && !isDefaultGroup(at.group)
 		},
-		registered: make(map[string]*Receiver), untidy: make(map[slotID]bool), paused: make(map[*Receiver]func()),
+		registered: make(map[string]*Receiver), untidy: make(map[slotID]time.Time), paused: make(map[*Receiver]func()),
 		wake: make(chan struct{}, 1),
 	}
 	nodes.Handle(subjectEvict, s.handleEvict)

@@ -167,7 +167,7 @@ func (ps *slots) free(r *Receiver) {
 	p := ps.all[r.at]
 	ps.unseatLocked(p, r)
 	if r.shared != nil {
-		r.shared.forgetLocked(r)
+		r.shared.forgetLocked(r, 0)
 	}
 	ps.tidyLocked(r.at, p)
 }
@@ -190,6 +190,6 @@ func (ps *slots) expel(r *Receiver, why *EvictedError) {
 	}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	r.shared.forgetLocked(r)
+	r.shared.forgetLocked(r, leavingPause)
 	ps.tidyLocked(r.at, p)
 }
