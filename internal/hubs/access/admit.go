@@ -129,10 +129,10 @@ func (k *Registry) Key(ctx context.Context, name, key string) (auth.Grant, error
 func (k *Registry) keyed(name, key string) (auth.Grant, error) {
 	shown := digest(key)
 	var scopes []auth.Scope
-	for _, r := range k.live.Load().byName[auth.Fold(name)] {
+	live := k.live.Load()
+	for _, r := range live.byName[auth.Fold(name)] {
 		fits := 0
-		for _, good := range k.keysOf(r) {
-			known := digest(good)
+		for _, known := range live.digests[r.key()] {
 			fits |= subtle.ConstantTimeCompare(shown[:], known[:])
 		}
 		if fits == 1 && k.inForce(r) {

@@ -39,9 +39,10 @@ func (k *Registry) stands(s auth.Scope) bool {
 	if s.Basis.Policy == "" {
 		return true // a bearer token's
 	}
-	r, ok := k.live.Load().byKey[s.Basis.Policy]
+	live := k.live.Load()
+	r, ok := live.byKey[s.Basis.Policy]
 	return ok && r.Created.UnixMilli() == s.Basis.Made && r.Rights == s.Rights &&
-		(s.Basis.Key == noKey || slices.ContainsFunc(k.keysOf(r), func(key string) bool { return digest(key) == s.Basis.Key }))
+		(s.Basis.Key == noKey || slices.Contains(live.digests[s.Basis.Policy], s.Basis.Key))
 }
 
 // incarnation distinguishes the hub that a path lies in from others of that name; zero if there is
