@@ -11,6 +11,8 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -179,4 +181,18 @@ func TestPurgedLettersAreGone(t *testing.T) {
 	n = y.purge(sub.ID, Query{})
 	page = y.list(sub.ID, Query{})
 	testkit.Slices(t, []int{n, len(page.Letters), int(page.Total)}, []int{2, 0, 0}, "purged")
+}
+
+// While the log of the first letter is being made there is nothing to see, and nothing is wrong. // G8
+func TestTheFirstLetterOnItsWay(t *testing.T) {
+	y, sub := yardWith(t, "yard")
+	y.faults.Fail(eventlog.ErrUnavailable, logtest.OpProvide, logtest.OpBounds, logtest.OpSealed, logtest.OpCursor)
+	testkit.ErrorIs(t, y.Put(t.Context(), sub, []pending.Delivery{letter(sub, 1)}), eventlog.ErrUnavailable)
+	testkit.Equal(t, len(y.list(sub.ID, Query{}).Letters), 0, "letters")
+	testkit.Equal(t, y.counts(sub.ID), Counts{})
+	testkit.Equal(t, y.purge(sub.ID, Query{}), 0, "purged")
+	testkit.Equal(t, y.redrive(sub.ID, Query{}, RedriveOptions{}).Count, 0, "redriven")
+	y.faults.Inject(nil)
+	y.die(sub, 1)
+	testkit.Equal(t, len(y.list(sub.ID, Query{}).Letters), 1, "letters")
 }

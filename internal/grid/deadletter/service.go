@@ -120,7 +120,11 @@ func (s *Service) box(id string) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.box(id), nil
+	b := d.box(id)
+	if b != nil && b.present().Revision == 0 {
+		return nil, nil // its first letter is on its way: the log may not be there yet
+	}
+	return b, nil
 }
 
 // Put keeps pending deliveries with their reasons for a subscription that has a target; durable
