@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 )
@@ -33,6 +34,7 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s (%d)", r.Description, 
 const (
 	codeNoAccountRoom  = 10002
 	codeBadRequest     = 10003
+	codeNoPeers        = 10005
 	codeNotLeader      = 10009
 	codeNoRoom         = 10023
 	codeTooManyStreams = 10027
@@ -69,10 +71,20 @@ func (r *Refusal) Full() bool {
 	return false
 }
 
-// Passing: it is worth another try, as nobody leads for the moment.
+// Passing: it is worth another try, as nobody leads for the moment, or who does has just begun to and has
+// not heard of all servers yet.
 func (r *Refusal) Passing() bool {
-	return r.Status == 503 || r.Code == codeNotLeader || r.Code == codeTooMany
+	return r.Status == 503 || r.Code == codeNotLeader || r.Code == codeTooMany ||
+		r.Code == codeNoPeers && (strings.Contains(r.Description, peerOffline) || strings.Contains(r.Description, peerUnknown))
 }
+
+// peerOffline and peerUnknown are what servers add to codeNoPeers where those that are missing have been
+// there before: the leader is connected to one and has not heard more of it, or was not since its own
+// start. Without them there are too few.
+const (
+	peerOffline = "peer offline"
+	peerUnknown = "miscellaneous issue"
+)
 
 // Certain: a message that was refused so is not stored, and never will be. Of other refusals that
 // cannot be said, however they sound: a leader whose store was just closed answers with

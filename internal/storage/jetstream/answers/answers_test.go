@@ -108,3 +108,16 @@ func TestReadPart(t *testing.T) {
 		})
 	}
 }
+
+// C8: servers that are missing for the moment are waited for; too few of them are not.
+func TestRefusalsThatPass(t *testing.T) {
+	for want, all := range map[bool][]Refusal{
+		true: {{503, 10008, "JetStream system temporarily unavailable"}, {400, 10005, "no suitable peers for placement, peer offline"},
+			{400, 10005, "no suitable peers for placement, miscellaneous issue"}, {400, 10009, ""}},
+		false: {{400, 10005, "no suitable peers for placement"}, {400, 10074, "replicas > 1 not supported in non-clustered mode"}},
+	} {
+		for _, r := range all {
+			testkit.Equal(t, r.Passing(), want, "%v", r.Error())
+		}
+	}
+}

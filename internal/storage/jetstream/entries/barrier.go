@@ -55,7 +55,7 @@ func (s *Store) writeBarrier(ctx context.Context, b *bucket) (uint64, error) {
 	for {
 		m := message{kind: barrier, nonce: rand.Uint64()}
 		encoded := m.encode()
-		seq, err := s.send(ctx, s.layout.barrier(b.name), encoded, nil)
+		seq, err := s.send(ctx, s.layout.barrier(b.name), encoded, nil, func(uint64) bool { return false })
 		switch {
 		case err == nil:
 			m.seq = seq

@@ -66,7 +66,9 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 			return 0, s.conflict(ctx, b, it, expected)
 		}
 		encoded := m.encode()
-		seq, err := s.send(ctx, s.layout.subject(b.name, m.key), encoded, s.condition(m))
+		seq, err := s.send(ctx, s.layout.subject(b.name, m.key), encoded, s.condition(m), func(at uint64) bool {
+			return at < it.seq && (at > 0 || it.kind == value) // there is none where a deletion was forgotten
+		})
 		var wrong *wrongSequence
 		switch {
 		case err == nil:
@@ -190,10 +192,15 @@ func (e *wrongSequence) Error() string { return fmt.Sprintf("the key is at seque
 const answerTime = 5 * time.Second
 
 // send stores a message, if its headers allow, and gives its sequence. It tries again while that is
-// safe. Errors: *wrongSequence, errDoubt, meta's, and the cause of ctx's end.
-func (s *Store) send(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+// safe, and while a leader names a sequence that the key is known to have passed: one that was frozen or cut
+// off judges by what it has, and is no leader any more. Errors: *wrongSequence, errDoubt, meta's, and the
+// cause of ctx's end.
+func (s *Store) send(ctx context.Context, subject string, encoded []byte, header nats.Header, passed func(at uint64) bool) (uint64, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		seq, err := s.take(ctx, subject, encoded, header)
+		if wrong, is := errors.AsType[*wrongSequence](err); is && passed(wrong.at) {
+			err = errBusy
+		}
 		if !errors.Is(err, errBusy) && !errors.Is(err, errNobody) {
 			return seq, err
 		}

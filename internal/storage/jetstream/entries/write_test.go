@@ -163,3 +163,28 @@ func TestExpectation(t *testing.T) {
 		})
 	}
 }
+
+// C2: a leader that was frozen refuses changes by what it knows, which others have changed since. That is no
+// conflict: nobody has changed the key since it was read.
+func TestALeaderThatIsBehindIsAskedAgain(t *testing.T) {
+	servers := natstest.Shared(t, 1)
+	s := open(t, servers.Dial(t, 0), yard(t, servers))
+	first := set(t, s, "hubs/orders", 0, "1")
+	second := set(t, s, "hubs/orders", first, "2")
+	refusals := 0
+	s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+		if refusals--; refusals >= 0 {
+			return 0, &wrongSequence{uint64(first / 2)}
+		}
+		return s.request(ctx, subject, encoded, header)
+	}
+	refusals = 5
+	third := set(t, s, "hubs/orders", second, "3")
+	refusals = 5
+	testkit.Must(t, s.Delete(t.Context(), "hubs/orders", third))
+	refusals = 5
+	fourth := set(t, s, "hubs/orders", 0, "4")
+	refusals = 0
+	testkit.ErrorIs(t, testkit.Err(s.CompareAndSet(t.Context(), "hubs/orders", third, nil)), meta.ErrConflict)
+	testkit.That(t, fourth > third, "revisions %d and %d", third, fourth)
+}
