@@ -124,14 +124,26 @@ func (e forgetting) left(ctx context.Context, name string, d definition) (bool, 
 	return false, nil
 }
 
-// forgotten takes notice that there is no entry of a log. One that was known here was removed, and its
-// entry has gone since: what is not known at all may yet be provided.
-func (e *Engine) forgotten(name string) definition {
+// revisionOf is the newest that is known of a log's entry; zero: none.
+func (e forgetting) revisionOf(name string) meta.Revision {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l := e.logs[name]; l != nil {
+		return l.revision
+	}
+	return 0
+}
+
+// forgotten takes notice that there was no entry of a log behind a revision. One that was known here was
+// removed, and its entry has gone since: what is not known at all may yet be provided. It is false where a
+// later revision is known by now: there is an entry again.
+func (e forgetting) forgotten(name string, behind meta.Revision) (definition, bool) {
 	e.mu.Lock()
 	l := e.logs[name]
-	if l == nil || l.revision == 0 {
+	if l == nil || l.revision == 0 || l.revision > behind {
+		asKnown := l == nil || l.revision <= behind
 		e.mu.Unlock()
-		return definition{}
+		return definition{}, asKnown
 	}
 	gone, revision := l.def, l.revision
 	e.mu.Unlock()
@@ -139,5 +151,5 @@ func (e *Engine) forgotten(name string) definition {
 		gone.state = isRemoved
 		e.learn(name, gone, revision+1)
 	}
-	return gone
+	return gone, true
 }

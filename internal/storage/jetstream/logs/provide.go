@@ -244,9 +244,13 @@ func (e *Engine) definitionOf(ctx context.Context, l *log) (definition, error) {
 
 // read reads a log's entry, and takes notice of it. Its state is empty where there is none.
 func (e *Engine) read(ctx context.Context, name string) (definition, meta.Revision, error) {
+	known := forgetting{e}.revisionOf(name)
 	entry, err := e.cfg.Store.Get(ctx, keyPrefix+name)
 	if errors.Is(err, meta.ErrNotFound) {
-		return e.forgotten(name), 0, nil
+		if d, asKnown := (forgetting{e}).forgotten(name, known); asKnown {
+			return d, 0, nil
+		}
+		return e.read(ctx, name) // it was provided meanwhile
 	}
 	if err != nil {
 		return definition{}, 0, storeError(ctx, err)
@@ -332,7 +336,7 @@ func (e *Engine) learnAll(changes []meta.Change) {
 		d, err := decodeDefinition(c.Value)
 		switch {
 		case c.Deleted:
-			e.forgotten(name)
+			forgetting{e}.forgotten(name, c.Revision)
 		case err != nil:
 			e.cfg.Log.Error("entry of a log cannot be read", "log", name, "error", err)
 		default:
