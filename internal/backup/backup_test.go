@@ -22,6 +22,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/logs"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/model"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -90,6 +92,12 @@ func (y *yard) source(log eventlog.Engine) backup.Source {
 // restored takes a backup and restores it.
 func (y *yard) restored(log eventlog.Engine) (*yard, backup.Summary) {
 	y.t.Helper()
+	to := newYard(y.t)
+	return to, y.restoredTo(log, to.target())
+}
+
+func (y *yard) restoredTo(log eventlog.Engine, to backup.Target) backup.Summary {
+	y.t.Helper()
 	dir := filepath.Join(y.t.TempDir(), "backup")
 	var out bytes.Buffer
 	testkit.Must(y.t, testkit.Err(backup.Take(y.t.Context(), y.source(log), &out)))
@@ -100,9 +108,8 @@ func (y *yard) restored(log eventlog.Engine) (*yard, backup.Summary) {
 	defer folder.Close()
 	testkit.Deep(y.t, folder.Summary, summary, "the summary, read back")
 	testkit.Must(y.t, folder.Verify(y.t.Context(), nil))
-	to := newYard(y.t)
-	testkit.Must(y.t, folder.Restore(y.t.Context(), to.target()))
-	return to, summary
+	testkit.Must(y.t, folder.Restore(y.t.Context(), to))
+	return summary
 }
 
 func (y *yard) target() backup.Target {
@@ -380,7 +387,8 @@ func TestALogIsRemovedBeforeItsTurn(t *testing.T) {
 	testkit.That(t, b.Empty() && b.Next == was.Next, "it goes on at %d, and had ended at %d", b.Next, was.Next)
 }
 
-// C7, H3: damaged events are said, and left out; those around them keep their numbers.
+// C7, H3: damaged events are said, and left out; those around them keep their numbers, on disk and on
+// several nodes.
 func TestDamageIsSaidAndLeftOut(t *testing.T) {
 	y := newYard(t)
 	p := y.provide("orders", eventlog.KindHub)
@@ -408,6 +416,16 @@ func TestDamageIsSaidAndLeftOut(t *testing.T) {
 	testkit.Slices(t, is, was, "what can be read")
 	a, b := testkit.Value(p.Bounds(t.Context()))(t), testkit.Value(to.partition("orders", 0).Bounds(t.Context()))(t)
 	testkit.Equal(t, b.Next, a.Next, "the next number")
+
+	nodes := newYard(t) // but for its engine
+	storage := model.New(1, model.Faults{}).Node("a")
+	defer storage.Close()
+	engine := logs.New(logs.Config{Storage: storage, Store: nodes.meta, Log: testkit.Quiet()})
+	defer func() { testkit.Check(t, engine.Close()) }()
+	target := nodes.target()
+	target.Log, target.ReadBack = engine, true
+	y.restoredTo(y.log, target)
+	testkit.Slices(t, readable(t, testkit.Value(engine.Partition(eventlog.PartitionID{Log: "orders"}))(t)), was, "what can be read on several nodes")
 }
 
 // readable are the numbers and texts of all events that can be read, and where none can.

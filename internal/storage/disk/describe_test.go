@@ -1,7 +1,6 @@
 package disk_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -58,53 +57,6 @@ func TestHeldEventsStay(t *testing.T) {
 	testkit.Equal(t, first(p), 0, "the first event while one holds")
 	other()
 	testkit.Eventually(t, "what was held to be removed", func() bool { return first(p) > 0 })
-}
-
-// C7: numbers of lost events are left out of a restored partition, for its readers as for those of the
-// damaged one.
-func TestSkippedNumbersAreReportedAsLost(t *testing.T) {
-	for _, mode := range []disk.SyncMode{disk.Always, disk.Interval, disk.OS} {
-		t.Run(mode.String(), func(t *testing.T) {
-			mem := vfs.NewMem()
-			e := mustOpen(t, config(mode, mem))
-			p := mustPartition(t, e, eventlog.Retention{})
-			skipper := p.(eventlog.Skipper)
-			for _, next := range []eventlog.Sequence{-1, 0, 5} {
-				testkit.That(t, skipper.SkipTo(t.Context(), next) != nil, "an empty partition skips to %d", next)
-			}
-			fill(t, p, 0, 3)
-			for _, next := range []eventlog.Sequence{0, 2, 3} {
-				testkit.That(t, skipper.SkipTo(t.Context(), next) != nil, "it skips back to %d", next)
-			}
-			testkit.Must(t, skipper.SkipTo(t.Context(), 10))
-			wantGap(t, p, 3, 10, 10)
-			fill(t, p, 10, 12)
-			wantGap(t, p, 3, 10, 12)
-			testkit.Must(t, skipper.SkipTo(t.Context(), 20)) // at the end, too
-			testkit.Must(t, e.Close())
-
-			e = mustOpen(t, config(mode, mem))
-			p = mustPartition(t, e, eventlog.Retention{})
-			wantGap(t, p, 3, 10, 20)
-			mustAppend(t, p, "next")
-			got, err := readFrom(t, p, eventlog.At(20))
-			testkit.Must(t, err)
-			testkit.Slices(t, got, []string{"next"}, "behind the second gap")
-		})
-	}
-}
-
-// wantGap wants numbers to be missing, and the partition to go on at next.
-func wantGap(t *testing.T, p eventlog.Partition, from, to, next eventlog.Sequence) {
-	t.Helper()
-	if b := testkit.Value(p.Bounds(t.Context()))(t); b.First != 0 || b.Next != next {
-		t.Errorf("bounds %+v, want the next to be %d", b, next)
-	}
-	got, err := readFrom(t, p, eventlog.Earliest())
-	corrupt, ok := errors.AsType[*eventlog.CorruptError](err)
-	if len(got) != int(from) || !ok || corrupt.First != from || corrupt.Next != to {
-		t.Errorf("read %d events, then %v, want %d to %d to be lost", len(got), err, from, to-1)
-	}
 }
 
 // C7, H3: the power fails while numbers are left out, at any operation: they are, or nothing has happened.

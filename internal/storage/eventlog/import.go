@@ -55,6 +55,17 @@ func CheckBegin(b Bounds, first Sequence) error {
 	return nil
 }
 
+// CheckSkip says why a partition with such bounds cannot go on at a number; nil: it can.
+func CheckSkip(b Bounds, next Sequence) error {
+	switch {
+	case b.Empty():
+		return fmt.Errorf("%w: there is no event before those that are left out", errImport)
+	case next <= b.Next:
+		return fmt.Errorf("%w: the next number is %d", errImport, b.Next)
+	}
+	return nil
+}
+
 // importsAtOnce is how many runs Copy has under way: they share the storage's syncs.
 const importsAtOnce = 64
 

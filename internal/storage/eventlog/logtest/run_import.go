@@ -2,6 +2,7 @@ package logtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -25,6 +26,8 @@ func RunImport(t *testing.T, from, to Open) {
 		{"gaps, repeats and older times are refused", testImportRefuses},
 		{"a partition that was used begins nowhere else", testBeginRefuses},
 		{"it is not copied over something else", testCopyRefuses},
+		{"numbers that are left out are reported as lost", testSkip},
+		{"what cannot leave out numbers says so", testSkipRefuses},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -248,6 +251,120 @@ func testBeginRefuses(t *testing.T, _, to *fixture) {
 	if done := to.append(begun, "b"); done.First != 7 {
 		t.Errorf("the first event got %d", done.First)
 	}
+}
+
+// second is the nth of a time that is past.
+func second(n eventlog.Sequence) time.Time { return time.Unix(1_700_000_000+int64(n), 0) }
+
+// importAt imports events, each of the second of its number.
+func (f *fixture) importAt(p eventlog.Partition, from, to eventlog.Sequence) {
+	f.t.Helper()
+	for at := from; at < to; at++ {
+		run := eventlog.Run{First: at, Time: second(at), Events: batchOf(fmt.Sprint(at)).Events}
+		r, err := p.(eventlog.Importer).Import(f.t.Context(), run)
+		if err == nil {
+			_, err = r.Wait(f.t.Context())
+		}
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f *fixture) skipTo(p eventlog.Partition, next eventlog.Sequence) {
+	f.t.Helper()
+	if err := p.(eventlog.Skipper).SkipTo(f.t.Context(), next); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// Readable gives what can be read of a partition from a position on, and the numbers that cannot.
+func Readable(t testing.TB, p eventlog.Partition, at eventlog.Position) (all []string) {
+	t.Helper()
+	for {
+		c, err := p.Cursor(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var run eventlog.Run
+		for err == nil {
+			if run, err = c.TryNext(t.Context()); err == nil && run.Len() == 0 {
+				_ = c.Close()
+				return all
+			}
+			for i, e := range run.Events {
+				all = append(all, fmt.Sprintf("%d %s", run.First+eventlog.Sequence(i), e.Message))
+			}
+		}
+		damage, ok := errors.AsType[*eventlog.CorruptError](err)
+		if !ok || damage.Next <= c.At() {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprintf("no %d to %d", damage.First, damage.Next-1))
+		at = eventlog.At(damage.Next)
+		_ = c.Close()
+	}
+}
+
+// C7
+func testSkip(t *testing.T, _, to *fixture) {
+	p := to.partition(0)
+	want := func(at eventlog.Position, next eventlog.Sequence, want ...string) {
+		t.Helper()
+		if b, err := p.Bounds(t.Context()); err != nil || b.First != 0 || b.Next != next {
+			t.Fatalf("bounds %+v, %v, want the next to be %d", b, err, next)
+		}
+		if got := Readable(t, p, at); !slices.Equal(got, want) {
+			t.Fatalf("from %v read %q, want %q", at, got, want)
+		}
+	}
+	to.importAt(p, 0, 3)
+	c := to.cursor(p, eventlog.At(2))
+	if run, err := c.TryNext(t.Context()); err != nil || run.Len() != 1 {
+		t.Fatalf("read %d events, %v", run.Len(), err)
+	}
+	to.skipTo(p, 10)
+	_, err := c.TryNext(t.Context())
+	if damage, ok := errors.AsType[*eventlog.CorruptError](err); !ok || damage.First != 3 || damage.Next != 10 {
+		t.Fatalf("who was there before reads on with %v", err)
+	}
+	want(eventlog.At(1), 10, "1 1", "2 2", "no 3 to 9")
+	to.importAt(p, 10, 12)
+	for range 2 {
+		want(eventlog.At(2), 12, "2 2", "no 3 to 9", "10 10", "11 11")
+		want(eventlog.At(5), 12, "no 5 to 9", "10 10", "11 11")
+		want(eventlog.At(10), 12, "10 10", "11 11")
+		want(eventlog.Since(second(3)), 12, "10 10", "11 11")
+		want(eventlog.Since(second(11)), 12, "11 11")
+		want(eventlog.SinceCreated(second(10)), 12, "10 10", "11 11")
+		want(eventlog.GreatestCreated(), 12, "11 11")
+		to.Engine = to.reopen()
+		p = to.partition(0)
+	}
+	to.skipTo(p, 20) // at the end, too
+	want(eventlog.At(11), 20, "11 11", "no 12 to 19")
+	to.Engine = to.reopen()
+	p = to.partition(0)
+	if done := to.append(p, "next"); done.First != 20 {
+		t.Errorf("the next event got %d", done.First)
+	}
+	want(eventlog.At(2), 21, "2 2", "no 3 to 9", "10 10", "11 11", "no 12 to 19", "20 next")
+}
+
+func testSkipRefuses(t *testing.T, _, to *fixture) {
+	p := to.partition(0)
+	refuses := func(all ...eventlog.Sequence) {
+		t.Helper()
+		for _, next := range all {
+			if err := p.(eventlog.Skipper).SkipTo(t.Context(), next); err == nil {
+				t.Errorf("it skips to %d", next)
+			}
+		}
+	}
+	refuses(-1, 0, 5)
+	to.append(p, "a", "b", "c")
+	refuses(0, 2, 3)
+	to.wantRest(p, eventlog.Earliest(), "a", "b", "c")
 }
 
 func testCopyRefuses(t *testing.T, from, to *fixture) {

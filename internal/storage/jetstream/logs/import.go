@@ -27,37 +27,66 @@ func (p *partition) beginAt(ctx context.Context, first eventlog.Sequence, newest
 	if err := eventlog.CheckBegin(b, first); err != nil || first == 0 {
 		return err
 	}
-	part := p.part.Load()
-	part.s.mu.Lock()
-	var messages [][]byte
-	if part.s.readyLocked() {
-		part.s.partLocked(part.subject)
-		messages = part.s.beginLocked(part, first, max(newest.UnixMilli(), 0))
+	return p.part.Load().declare(ctx, first, func(state *frames.State, at frames.StreamSeq) {
+		*state = frames.State{Next: first, Time: max(newest.UnixMilli(), 0), Head: frames.Head{First: first, Seq: at}}
+	})
+}
+
+var _ eventlog.Skipper = (*partition)(nil)
+
+// SkipTo is eventlog.Skipper's: a mark that says so. Who folds through it takes over the number, and who
+// has read up to it finds no frame for what is left out.
+func (p *partition) SkipTo(ctx context.Context, next eventlog.Sequence) error {
+	if err := p.skipTo(ctx, next); err != nil {
+		return fmt.Errorf("skip to %d in %s: %w", next, p.id, err)
 	}
-	part.s.mu.Unlock()
+	return nil
+}
+
+func (p *partition) skipTo(ctx context.Context, next eventlog.Sequence) error {
+	b, err := p.Sealed(ctx)
+	if err != nil {
+		return err
+	}
+	if err := eventlog.CheckSkip(b, next); err != nil {
+		return err
+	}
+	return p.part.Load().declare(ctx, next, func(state *frames.State, _ frames.StreamSeq) { state.Next = next })
+}
+
+// declare stores a mark by which the partition goes on at a number that no frame gives it. change makes of
+// its state, which is as of a sequence, what the mark says. Nobody else appends.
+func (p *part) declare(ctx context.Context, next eventlog.Sequence, change func(*frames.State, frames.StreamSeq)) error {
+	if err := p.s.tending.take(ctx); err != nil { // a mark of the same sequence that comes later would hide this one from readers
+		return err
+	}
+	defer p.s.tending.give()
+	var messages [][]byte
+	p.s.mu.Lock()
+	if p.s.readyLocked() && p.pending == 0 {
+		p.s.partLocked(p.subject)
+		messages = p.s.marksLocked(time.Now(), func(state *frames.PartitionState) {
+			if state.Name == p.subject {
+				change(&state.State, p.s.line.at)
+			}
+		})
+	}
+	p.s.mu.Unlock()
 	if messages == nil {
 		return eventlog.ErrUnavailable
 	}
-	last, err := part.s.writeMark(ctx, messages)
+	last, err := p.s.writeMark(ctx, messages)
 	if err != nil {
-		return part.storageError(ctx, err)
+		return p.storageError(ctx, err)
 	}
-	if err := part.foldedTo(ctx, last); err != nil {
+	if err := p.foldedTo(ctx, last); err != nil {
 		return err
 	}
-	if b, err = part.bounds(ctx); err == nil && b.Next != first {
+	b, err := p.bounds(ctx)
+	if err == nil && b.Next != next {
 		err = fmt.Errorf("somebody else has appended: its next number is %d", b.Next)
 	}
 	return err
-}
-
-// beginLocked makes a mark that has a partition begin at a number.
-func (s *stream) beginLocked(begins *part, first eventlog.Sequence, newest int64) [][]byte {
-	return s.marksLocked(time.Now(), func(state *frames.PartitionState) {
-		if state.Name == begins.subject {
-			state.State = frames.State{Next: first, Time: newest, Head: frames.Head{First: first, Seq: s.line.at}}
-		}
-	})
 }
 
 // Import is eventlog.Importer's. Nobody else writes, so that this process does, for all producers.

@@ -15,7 +15,7 @@ const markPartBytes = 1 << 20
 type markAt struct{ asOf, seq streams.Seq }
 
 // applyMarkLocked takes over what a mark says beyond what the frames do: where partitions begin, and
-// the numbers of one that begins with what was imported.
+// numbers that no frame has given, of one that begins with what was imported, or that lacks some of it.
 func (s *stream) applyMarkLocked(h heard) {
 	frame, err := frames.Decode(h.mark)
 	var mark frames.Mark
@@ -28,9 +28,10 @@ func (s *stream) applyMarkLocked(h heard) {
 	}
 	for _, kept := range mark.Partitions {
 		p := s.partLocked(kept.Name)
-		if begun, ok := p.fold.Snapshot(kept.Name); ok && begun.Next == 0 && kept.Next > 0 {
-			begun.State = kept.State
-			p.fold = frames.Restore(h.seq, begun)
+		if state, ok := p.fold.Snapshot(kept.Name); ok && kept.Next > state.Next {
+			state.State = kept.State
+			p.fold = frames.Restore(h.seq, state)
+			p.index.clear() // it has no gap
 		}
 		if before := p.fold.State().Head; kept.Head.First > before.First {
 			p.fold.Trim(kept.Head)

@@ -274,7 +274,7 @@ func (r *reader) readFolding(ctx context.Context, p *part, at eventlog.Sequence,
 			if p.beginsAt(endOf(fold.At(), fold.State())) > at {
 				return errOvertaken
 			}
-			return r.lost(ctx, p, at, fold.At(), v)
+			return r.lost(ctx, p, at, v)
 		}
 	}
 	for try := 0; ; try++ {
@@ -283,7 +283,7 @@ func (r *reader) readFolding(ctx context.Context, p *part, at eventlog.Sequence,
 			return err
 		}
 		if !ok {
-			return r.lost(ctx, p, at, v.indexSeq, v)
+			return r.lost(ctx, p, at, v)
 		}
 		h, err := frames.DecodeHeader(m.Data)
 		if err == nil {
@@ -295,17 +295,18 @@ func (r *reader) readFolding(ctx context.Context, p *part, at eventlog.Sequence,
 	}
 }
 
-// lost is what a reader hears whose own fold has missed something before a sequence. Where retention has
+// lost is what a reader hears whose own fold has missed something behind its last frame. Where retention has
 // removed it, it goes on at the oldest event kept. A fold of a place that retention has passed is begun
 // anew for this one: a later mark stands for what is missing.
-func (r *reader) lost(ctx context.Context, p *part, at eventlog.Sequence, seq streams.Seq, v view) error {
-	err := p.gone(ctx, r.fold.At()+1, at)
+func (r *reader) lost(ctx context.Context, p *part, at eventlog.Sequence, v view) error {
+	from := r.fold.At() + 1
+	err := p.gone(ctx, from, at)
 	passed := r.begun < at
 	if r.fold, r.ahead = nil, nil; err == errLost && passed {
 		return errOvertaken
 	}
 	if err == errLost {
-		return p.damage(ctx, at, seq, v, err)
+		return p.damage(ctx, at, from, v, err)
 	}
 	return err
 }
@@ -315,7 +316,7 @@ func (r *reader) apply(ctx context.Context, p *part, m streams.Message, h frames
 	verdict := r.fold.Apply(m.Seq, h)
 	switch {
 	case verdict.Outcome == frames.Hole:
-		return r.lost(ctx, p, at, m.Seq, v)
+		return r.lost(ctx, p, at, v)
 	case verdict.Outcome != frames.Counted || verdict.First+eventlog.Sequence(h.Events) <= at:
 		return nil
 	}
@@ -334,7 +335,7 @@ func (r *reader) apply(ctx context.Context, p *part, m streams.Message, h frames
 // there is none.
 func (r *reader) next(ctx context.Context, p *part, from, before streams.Seq, mayRead bool) (streams.Message, bool, error) {
 	late := time.Now().Add(patience)
-	for {
+	for try := 1; ; try++ {
 		for len(r.ahead) > 0 && r.ahead[0].Seq < from {
 			r.ahead = r.ahead[1:]
 		}
@@ -357,6 +358,10 @@ func (r *reader) next(ctx context.Context, p *part, from, before streams.Seq, ma
 			continue
 		case through >= before:
 			return streams.Message{}, false, nil
+		case try%readAgain == 0: // that server is behind, or there is none
+			if none, err := p.noneFrom(ctx, from); err != nil || none {
+				return streams.Message{}, false, err
+			}
 		case time.Now().After(late):
 			return streams.Message{}, false, fmt.Errorf("%s: %w: no server has what is behind message %d", p.where(), eventlog.ErrUnavailable, from-1)
 		}
@@ -366,11 +371,11 @@ func (r *reader) next(ctx context.Context, p *part, from, before streams.Seq, ma
 	}
 }
 
-// damage is the error of who cannot read on at a number, because of the message at a sequence or what
-// is missing before it. What follows can be read from the next mark on, or from the index.
-func (p *part) damage(ctx context.Context, at eventlog.Sequence, seq streams.Seq, v view, reason error) error {
+// damage is the error of who cannot read on at a number, because of what is wrong or missing from a
+// sequence on. What follows can be read from the first mark on that is past the number, or from the index.
+func (p *part) damage(ctx context.Context, at eventlog.Sequence, from streams.Seq, v view, reason error) error {
 	next := v.indexNext
-	for from := seq; from < v.indexSeq; {
+	for from < v.indexSeq {
 		mark, last, ok, err := p.s.marks().from(ctx, from)
 		if err != nil {
 			return p.storageError(ctx, err)
@@ -378,7 +383,7 @@ func (p *part) damage(ctx context.Context, at eventlog.Sequence, seq streams.Seq
 		if !ok {
 			break
 		}
-		if kept, there := mark.Find(p.subject); there && mark.AsOf >= seq && kept.Next > at {
+		if kept, there := mark.Find(p.subject); there && kept.Next > at {
 			next = min(next, kept.Next)
 			break
 		}

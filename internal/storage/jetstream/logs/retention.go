@@ -2,6 +2,7 @@ package logs
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -192,6 +193,9 @@ func (p *part) searchHead(ctx context.Context, r rule, first eventlog.Sequence) 
 	for range searchFrames {
 		before := fold.State().Bytes
 		there, at, err := reader.find(ctx, p, first, true)
+		if _, damaged := errors.AsType[*eventlog.CorruptError](err); damaged {
+			return head, nil // a mark behind it allows more, when it is old enough
+		}
 		if err != nil || !there || reader.fold != fold {
 			return head, err // the index has the rest
 		}

@@ -86,10 +86,15 @@ func (p *part) indexedSince(since time.Time) (found spot, ok bool) {
 	return p.index.where(oldest.first <= p.fold.State().Head.First, func(s spot) bool { return !time.UnixMilli(s.time).Before(since) })
 }
 
-// seekBatch goes on to the first batch of which something holds, but not past end.
+// seekBatch goes on to the first batch of which something holds, but not past end. What cannot be read is
+// passed by.
 func (c *cursor) seekBatch(ctx context.Context, end eventlog.Sequence, holds func(*stored) bool) error {
 	for c.at < end {
 		there, err := c.find(ctx, true)
+		if damage, ok := errors.AsType[*eventlog.CorruptError](err); ok && damage.Next > c.at {
+			c.at = damage.Next
+			continue
+		}
 		if err != nil || !there {
 			return err
 		}

@@ -206,6 +206,41 @@ func (p *part) sync(ctx context.Context) error {
 	return p.foldedTo(ctx, last.Seq)
 }
 
+// last is the sequence of the partition's newest frame, as the leader knows it; 0 if there is none.
+func (p *part) last(ctx context.Context) (seq streams.Seq, err error) {
+	err = p.ask(ctx, func() error {
+		m, err := p.s.e.cfg.Storage.Last(ctx, p.s.name, p.subject)
+		if errors.Is(err, streams.ErrNoMessage) {
+			err = nil
+		}
+		seq = m.Seq
+		return err
+	})
+	return seq, err
+}
+
+// noneFrom tells whether the partition has no frame from a sequence on, as the leader knows it. A leader that
+// knows less of the stream than this node is not believed: it was cut off from the others, who go on with
+// another.
+func (p *part) noneFrom(ctx context.Context, from streams.Seq) (bool, error) {
+	var state streams.State
+	err := p.ask(ctx, func() (err error) {
+		state, err = p.s.e.cfg.Storage.State(ctx, p.s.name)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	p.s.mu.Lock()
+	folded := p.s.line.at
+	p.s.mu.Unlock()
+	if state.Last < folded {
+		return false, nil
+	}
+	last, err := p.last(ctx)
+	return last < from, err
+}
+
 // ask asks the storage, and again for a while where it is unavailable: a new stream is for a moment, and
 // one that has lost its leader for some seconds. The error is for callers.
 func (p *part) ask(ctx context.Context, do func() error) error {
