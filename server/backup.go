@@ -45,7 +45,7 @@ func (y *yard) backup(ctx context.Context, w io.Writer) error {
 // are for a while, with secrets sealed; and the authority is one of the entries.
 func (c Config) source(from *storage.Storage, blobs *blob.Service, namespace string) (backup.Source, error) {
 	s := backup.Source{
-		Head:    archive.Head{Program: "eventyard " + c.Version, Namespace: namespace, Engine: from.Engine, Taken: time.Now().UTC()},
+		Head:    archive.Head{Program: "eventyard " + c.Version, Namespace: namespace, Engine: from.Engine, Replicas: from.Replicas, Taken: time.Now().UTC()},
 		Entries: from.Entries, Log: from.Log, Bodies: blobs.Stored(),
 		Spool: func() (io.ReadWriteCloser, error) { return newSpool(cmp.Or(from.Folder, os.TempDir())) },
 	}

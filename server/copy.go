@@ -94,6 +94,7 @@ func (c Copying) copy(ctx context.Context, cfg Config, from *storage.Storage) (C
 	if err != nil {
 		return Copied{}, err
 	}
+	target.sayFewer(from.Replicas, to.Replicas)
 	return c.pass(ctx, source, target, to)
 }
 
@@ -116,7 +117,7 @@ func (c Copying) pass(ctx context.Context, source backup.Source, target Config, 
 		taken <- Copied{sum.Events, sum.Logs, sum.Partitions, sum.Bodies, sum.Lost}
 		_ = out.CloseWithError(err) // it gives none
 	}()
-	err := fill(ctx, target, to, func(t backup.Target) error {
+	err := fill(ctx, target, to, func(ctx context.Context, t backup.Target) error {
 		t.Progress, t.ReadBack = c.Progress, true
 		return backup.Restore(ctx, in, nil, t)
 	})

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -140,7 +141,12 @@ func TestABackupOfAYardOnServers(t *testing.T) {
 				r.Secrets.Key = newKey + "\n" + key
 				testkit.Must(t, Restore(t.Context(), r))
 				testkit.ErrorIs(t, Restore(t.Context(), r), ErrYardOccupied, "again")
+				var said bytes.Buffer
+				r.Engine, r.Log = fmt.Sprintf("%s?yard=%s&replicas=1", servers.URL(), natstest.Yard()), slog.New(slog.NewTextHandler(&said, nil))
+				testkit.Must(t, Restore(t.Context(), r))
+				testkit.That(t, strings.Contains(said.String(), "each event is kept by fewer servers") && strings.Contains(said.String(), "replicas=1 before=3"), "it says %s", said.String())
 			} else {
+				cfg.Engine = "disk"
 				testkit.Must(t, os.MkdirAll(cfg.DataDir, 0o700))
 				testkit.Must(t, os.WriteFile(filepath.Join(cfg.DataDir, storage.SecretKeyFile), []byte(key), 0o600))
 				testkit.Must(t, Restore(t.Context(), Restoration{Backup: dir, DataDir: cfg.DataDir, Log: testkit.Quiet()}))

@@ -65,7 +65,8 @@ func Restore(ctx context.Context, r Restoration) error {
 	if err != nil {
 		return err
 	}
-	return fill(ctx, cfg, to, func(target backup.Target) error {
+	cfg.sayFewer(from.Summary.Replicas, to.Replicas)
+	return fill(ctx, cfg, to, func(ctx context.Context, target backup.Target) error {
 		if r.Progress != nil {
 			target.Progress = func(read int64) { r.Progress(read, from.Summary.Bytes) }
 		}
@@ -73,18 +74,30 @@ func Restore(ctx context.Context, r Restoration) error {
 	})
 }
 
+// sayFewer says that each event will be kept by fewer servers than before.
+func (c Config) sayFewer(before, now int) {
+	if 0 < now && now < before {
+		c.Log.Warn("each event is kept by fewer servers than in the yard that it comes from", "replicas", now, "before", before)
+	}
+}
+
 // fill has an archive restored to storage, makes of it what the storage's kind of yard has, and finishes
-// it.
-func fill(ctx context.Context, cfg Config, to *storage.Restoring, restore func(backup.Target) error) error {
+// it. restore ends with its context.
+func fill(ctx context.Context, cfg Config, to *storage.Restoring, restore func(context.Context, backup.Target) error) error {
 	f, err := newFilling(cfg, to)
 	if err != nil {
 		return errors.Join(err, to.Close())
 	}
 	defer func() { _ = os.RemoveAll(f.aside) }() // at worst sealed files are left among those of a while
-	if err = restore(f.target(ctx)); err == nil {
-		err = f.adapt(ctx)
+	filling, cancel := to.Under(ctx)
+	defer cancel()
+	if err = restore(filling, f.target(filling)); err == nil {
+		err = f.adapt(filling)
 	}
 	if err != nil {
+		if lost := context.Cause(filling); errors.Is(lost, ErrRestoring) {
+			err = lost
+		}
 		return errors.Join(err, to.Close())
 	}
 	return to.Finish(ctx)

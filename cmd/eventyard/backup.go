@@ -201,6 +201,8 @@ func (c backupCommands) fill(ctx context.Context, cfg config.Config, from string
 		return errInterrupted
 	case errors.Is(err, archive.ErrDamaged), errors.Is(err, archive.ErrUnfinished):
 		return unusable(from, err)
+	case errors.Is(err, server.ErrRestoring) && cfg.OnServers():
+		return adviseCopy(err)
 	case err != nil:
 		return err
 	}

@@ -15,6 +15,8 @@ type Summary struct {
 	Namespace string    `json:"namespace"`
 	Program   string    `json:"program"`
 	Taken     time.Time `json:"taken"`
+	// Replicas is how many servers kept each event; zero where a folder held all.
+	Replicas int `json:"replicas,omitempty"`
 	// Bytes is the size of the archive.
 	Bytes      int64 `json:"bytes"`
 	Entries    int64 `json:"entries"`
@@ -39,7 +41,7 @@ type Summary struct {
 // Summarize sums up the items of an archive, as Take gives them, with so many bytes.
 func Summarize(head archive.Head, items []archive.Item, bytes int64) Summary {
 	s := Summary{
-		Namespace: head.Namespace, Program: head.Program, Taken: head.Taken, Bytes: bytes,
+		Namespace: head.Namespace, Program: head.Program, Taken: head.Taken, Replicas: head.Replicas, Bytes: bytes,
 		SecretKeys: []string{}, Lost: []string{}, Removed: []string{},
 	}
 	logs := map[string]bool{}

@@ -85,7 +85,7 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config) (_ *St
 	}
 	return Share(ctx, Parts{
 		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Writable: n.writable, Servers: n.servers,
-		Engine: "nats", Local: n.report.Local, Close: n.close,
+		Engine: "nats", Replicas: settings.Replicas, Local: n.report.Local, Close: n.close,
 	}, cfg)
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
@@ -66,10 +67,13 @@ type Restoring struct {
 	Meta meta.Store
 	// Bodies keeps the larger bodies of blobs; nil where they are files in the folder.
 	Bodies Bodies
+	// Replicas is how many servers keep each event; zero where a folder holds all.
+	Replicas int
 	// Keys seal it, and Source opens what is restored; nil where nothing is sealed.
 	Keys, Source *sealed.Keys
 
-	anew   bool // what is sealed is sealed anew
+	anew   bool            // what is sealed is sealed anew
+	lost   <-chan struct{} // closed when others take this process for dead; nil: nobody does
 	finish func(context.Context) error
 	close  func() error
 }
@@ -153,6 +157,24 @@ func (r *Restoring) Opened() meta.Store {
 		return r.Meta
 	}
 	return sealed.New(r.Meta, r.Keys)
+}
+
+// Under gives the context in which it is filled: it ends with ctx, with cancel, and when others have taken
+// this process for dead, with ErrRestoring for its cause. cancel is called in any case.
+func (r *Restoring) Under(ctx context.Context) (_ context.Context, cancel func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-r.lost:
+			end(fmt.Errorf("%w: others have taken this process for dead, since it was not heard of for too long", ErrRestoring))
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		end(nil)
+		watching.Wait()
+	}
 }
 
 // Finish makes it the storage of a yard, once all of it is durable. Nothing else uses it by then. After an

@@ -49,6 +49,8 @@ type Parts struct {
 	Servers func(context.Context) Servers
 	// Engine is what clients are told of it.
 	Engine string
+	// Replicas is how many servers keep each event.
+	Replicas int
 	// Local: nobody beyond this machine can reach it.
 	Local bool
 	// Close frees all of them; nil means that there is nothing to free.
@@ -92,7 +94,7 @@ func Share(ctx context.Context, parts Parts, cfg Config) (*Storage, error) {
 		end = func() error { return nil }
 	}
 	return &Storage{
-		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Writable: parts.Writable, Servers: parts.Servers, Keys: keys, Engine: parts.Engine, Local: parts.Local, close: end,
+		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Writable: parts.Writable, Servers: parts.Servers, Keys: keys, Engine: parts.Engine, Replicas: parts.Replicas, Local: parts.Local, close: end,
 	}, nil
 }
 

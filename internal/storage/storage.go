@@ -97,6 +97,8 @@ type Storage struct {
 	Local bool
 	// Engine is what clients are told of it: disk.
 	Engine string
+	// Replicas is how many servers keep each event; zero where there are none.
+	Replicas int
 
 	close func() error
 }

@@ -36,10 +36,12 @@ var (
 type Head struct {
 	Format int `json:"format"`
 	// Program wrote it. Who cannot read it names this one.
-	Program   string    `json:"program"`
-	Namespace string    `json:"namespace"`
-	Engine    string    `json:"engine"`
-	Taken     time.Time `json:"taken"`
+	Program   string `json:"program"`
+	Namespace string `json:"namespace"`
+	Engine    string `json:"engine"`
+	// Replicas is how many servers kept each event; zero where a folder held all.
+	Replicas int       `json:"replicas,omitempty"`
+	Taken    time.Time `json:"taken"`
 }
 
 // The types of items.

@@ -112,6 +112,9 @@ const (
 	codeNotForAccount = 10039
 )
 
+// checkPrefix is what the names of streams begin with by which servers are checked.
+func checkPrefix(yard string) string { return "Y_" + yard + "_check_" }
+
 // probe makes a stream as a yard's are and deletes it: that shows whether there is JetStream, a
 // majority, and a server for each replica.
 func (r *Report) probe(ctx context.Context, conn *nats.Conn, cfg Config) error {
@@ -121,7 +124,7 @@ func (r *Report) probe(ctx context.Context, conn *nats.Conn, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	name := "Y_" + cfg.Yard + "_check_" + rand.Text()[:8]
+	name := checkPrefix(cfg.Yard) + rand.Text()[:8]
 	asked := time.Now()
 	made, err := js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: name, Subjects: []string{"y." + cfg.Yard + ".check." + name}, Description: "a node of Eventyard looks whether it can start",

@@ -91,6 +91,12 @@ func (l layout) bucketsUnder(prefix string) []string {
 // stream is the name of the stream that holds a bucket.
 func (l layout) stream(bucket string) string { return "Y_" + l.yard + "_e_" + bucket }
 
+// DefinitionsStream is the name of the stream that a yard has as soon as it has any.
+func DefinitionsStream(yard string) string { return layout{yard: yard}.stream(definitions) }
+
+// IsStream tells whether a stream of a yard is one of its entries.
+func IsStream(yard, name string) bool { return strings.HasPrefix(name, layout{yard: yard}.stream("")) }
+
 // subjects is what the stream of a bucket takes in.
 func (l layout) subjects(bucket string) string { return "y." + l.yard + ".e." + bucket + ".>" }
 

@@ -115,6 +115,10 @@ func (h *Hold) look(ctx context.Context) {
 	}
 }
 
+// Ended is closed when nobody writes the entry any more: others have taken the hold away, or it was
+// released.
+func (h *Hold) Ended() <-chan struct{} { return h.ended }
+
 // Release ends the hold, and waits for what writes its entry. ErrLost: it did not hold all the time. Other
 // errors are the store's: it is not known whether it did, and the entry is deleted by others later. Safe
 // twice: then it gives the same.
@@ -149,9 +153,10 @@ func (h *Hold) end(ctx context.Context) error {
 
 // Looker is for who removes things of a kind. One goroutine uses it at a time.
 type Looker struct {
-	store meta.Store
-	kind  Kind
-	seen  map[string]sighting
+	store   meta.Store
+	kind    Kind
+	seen    map[string]sighting
+	renewed bool // an entry was seen with two revisions
 }
 
 // sighting is since when an entry is known to have a revision.
@@ -164,6 +169,9 @@ type sighting struct {
 func NewLooker(store meta.Store, kind Kind) *Looker {
 	return &Looker{store: store, kind: kind, seen: map[string]sighting{}}
 }
+
+// Renewed tells whether an entry was written anew between two calls of Held: its process lives.
+func (l *Looker) Renewed() bool { return l.renewed }
 
 // Held tells whether somebody has things stay. If not, whatever might be removed before the call may be
 // removed after it, at any time: who begins a hold later has begun after it might. It costs a durable
@@ -180,6 +188,7 @@ func (l *Looker) Held(ctx context.Context) (bool, error) {
 	for _, e := range entries {
 		sight := l.seen[e.Key]
 		if sight.revision != e.Revision {
+			l.renewed = l.renewed || sight.revision != 0
 			sight = sighting{e.Revision, now}
 		}
 		if now.Sub(sight.since) >= l.kind.life() {
