@@ -11,7 +11,7 @@ CHAOSTIME ?= 1h
 CHAOSSEED ?= 0
 INTEROP ?= .
 INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|JavaScript|Java|NodesAgree)
-SUITES ?= ./internal/hubs/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/api/... ./hub ./admin
+SUITES ?= ./internal/storage/jetstream/entries ./internal/storage/jetstream/logs ./internal/hubs/... ./internal/setaside/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/api/... ./hub ./processor ./functions ./admin ./server ./servertest
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 VULNDB ?= https://vuln.go.dev
@@ -39,7 +39,7 @@ test: ## Everything: vet, format, all tests with the race detector, power cuts, 
 	$(MAKE) interop
 
 .PHONY: test-nats
-test-nats: ## The tests of services on the engine of several nodes, over three NATS servers (SUITES='./hub ./admin' for some)
+test-nats: ## The conformance of the engine of several nodes, and the tests of services on it, over three NATS servers (SUITES='./hub ./admin' for some)
 	go test ./test/suites -count=1 -v -timeout 60m -suites -suites.packages '$(SUITES)'
 
 .PHONY: interop

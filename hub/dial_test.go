@@ -5,9 +5,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
-	"os"
-	"path/filepath"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,8 +23,11 @@ import (
 // trust is for the yard's own authority.
 func (y *yard) trust(t *testing.T) *tls.Config {
 	t.Helper()
-	pem, err := os.ReadFile(filepath.Join(y.Config.DataDir, server.CertificateDir, "ca.pem"))
+	response, err := http.Get(y.Addresses()["http"] + "/api/v1/ca.pem")
 	testkit.Must(t, err)
+	defer http.DefaultClient.CloseIdleConnections()
+	defer response.Body.Close()
+	pem := testkit.Value(io.ReadAll(response.Body))(t)
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
 		t.Fatal("the yard's authority has no certificate")

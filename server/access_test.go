@@ -14,11 +14,14 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
+// kept is the connection string in the data folder.
 func (r *running) kept() auth.ConnectionString {
 	r.t.Helper()
+	testengine.NeedsFiles(r.t)
 	text, err := os.ReadFile(r.Access().File)
 	testkit.Must(r.t, err)
 	c, err := auth.ParseConnectionString(string(text))
@@ -158,8 +161,10 @@ func TestADeclaredKeyThatReplacesAnotherIsLogged(t *testing.T) {
 			r.want(200, "POST", "/api/v1/policies/p/regenerate", `{"key":"primary"}`)
 		}
 		r.shutdown()
-		text := log.String()
-		reported := strings.Contains(text, "level=WARN") && strings.Contains(text, "policy=p")
+		text, reported := log.String(), false
+		for line := range strings.Lines(text) {
+			reported = reported || strings.Contains(line, "level=WARN") && strings.Contains(line, "policy=p")
+		}
 		if reported != want || strings.Contains(text, "policy replaced") != want {
 			t.Errorf("want told %v, the log is:\n%s", want, text)
 		}
@@ -179,7 +184,7 @@ func (r *running) policy(path string) (p struct {
 func TestAPolicyOfAHubThatIsNotThere(t *testing.T) {
 	cfg := quick(t)
 	cfg.Policies = []Policy{{Name: "till", Hub: "nowhere", Rights: []string{"send"}}}
-	s, err := New(cfg)
+	s, err := New(onEngine(t, cfg))
 	testkit.Must(t, err)
 	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "configured policy till") {
 		t.Errorf("error is %v", err)

@@ -22,6 +22,7 @@ import (
 	"github.com/eventyard/eventyard/internal/backup/archive"
 	"github.com/eventyard/eventyard/internal/storage"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -54,6 +55,7 @@ func restore(t *testing.T, cfg Config, dir string) Config {
 // C7: a restored yard goes on where the other was: what waits is delivered, what was given up can be
 // redriven, what was handled is not handled again, and all keys are good.
 func TestARestoredYardGoesOn(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := quick(t)
 	cfg.HTTPS = "127.0.0.1:0" // for certificates
 	waiting, refusing, handling := newReceiver(t), newReceiver(t), newReceiver(t)
@@ -162,6 +164,7 @@ func (p *publisher) known() map[string]string {
 // C7: under load, all that was acknowledged before a backup began is in it with its number, no
 // checkpoint is past its log, and the restored yard handles the rest.
 func TestABackupUnderLoad(t *testing.T) {
+	testengine.NeedsFiles(t)
 	handling := newReceiver(t)
 	go func() {
 		for range handling.got {
@@ -221,6 +224,7 @@ func TestABackupUnderLoad(t *testing.T) {
 
 // C7: hubs and topics come and go while backups are taken; each is restored, and started on.
 func TestABackupWhileHubsComeAndGo(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := quick(t)
 	r := start(t, cfg)
 	ctx, stop := context.WithCancel(t.Context())
@@ -302,6 +306,7 @@ func (r *running) events(hub string) map[string]string {
 
 // One backup is taken at a time, and one that ends with the yard is none.
 func TestABackupEndsWithTheYard(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := quick(t)
 	r := start(t, cfg)
 	r.want(201, "POST", "/api/v1/hubs", `{"name":"orders","partitions":1}`)

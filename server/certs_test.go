@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/certs"
 )
@@ -16,6 +17,7 @@ import (
 // before are sealed at the next start, and after a rotation anew, also by a start without TLS: the
 // old secret key is needed no more then. Clients go on trusting the yard.
 func TestPrivateKeysOfCertificatesAreSealed(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := everyListener(t)
 	start(t, cfg).shutdown()
 	dir, secret := filepath.Join(cfg.DataDir, CertificateDir), filepath.Join(cfg.DataDir, storage.SecretKeyFile)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -32,6 +33,7 @@ func content(t *testing.T, dir vfs.FS, name string) string {
 // The power may go at any moment: the file is the old one or the new one, and the new
 // one once it was said to be kept.
 func TestTheConnectionStringSurvivesAPowerCut(t *testing.T) {
+	testengine.NeedsFiles(t)
 	const before, after = "the old one\n", "the new one\n"
 	for cut := range 12 {
 		for seed := range uint64(20) {
@@ -55,6 +57,7 @@ func TestTheConnectionStringSurvivesAPowerCut(t *testing.T) {
 
 // What fails leaves the old one, and no key lying about.
 func TestAConnectionStringThatCannotBeKept(t *testing.T) {
+	testengine.NeedsFiles(t)
 	for _, kind := range []vfs.OpKind{vfs.OpCreate, vfs.OpWrite, vfs.OpSync, vfs.OpRename} {
 		disk := vfs.NewMem()
 		testkit.Must(t, vfs.ReplaceFile(disk, ConnectionStringFile, "old"))
@@ -77,6 +80,7 @@ func TestAConnectionStringThatCannotBeKept(t *testing.T) {
 // What a crash has left behind holds a key: a start removes it, and nobody takes it for
 // a stranger's file.
 func TestAnUnfinishedConnectionStringIsRemoved(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := quick(t)
 	start(t, cfg).shutdown()
 	unfinished := filepath.Join(cfg.DataDir, ConnectionStringFile+vfs.UnfinishedSuffix)

@@ -6,12 +6,14 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // C7: a yard is copied from one machine to servers, with another secret key, where two nodes go on with
 // it, and back.
 func TestAYardMovesToServersAndBack(t *testing.T) {
+	testengine.NeedsFiles(t)
 	servers := natstest.Shared(t, 1)
 	m, key := newMoving(t), sealed.NewKey()
 	cfg := quick(t)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/certs"
@@ -14,6 +15,7 @@ import (
 
 // R6: a folder of others is refused, and nothing in it touched.
 func TestAFolderOfOthersIsRefused(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := quick(t)
 	testkit.Must(t, os.MkdirAll(filepath.Join(cfg.DataDir, "trash"), 0o700))
 	testkit.Must(t, os.WriteFile(filepath.Join(cfg.DataDir, "trash", "letters.txt"), []byte("mine"), 0o600))
@@ -27,6 +29,7 @@ func TestAFolderOfOthersIsRefused(t *testing.T) {
 // certificates and dead letters, and no link is followed: a whole life of a yard, twice. Package
 // storage has the same for the folders of events.
 func TestFilesOfOthersInTheDataFolderAreLeftAlone(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg, outside := everyListener(t), t.TempDir()
 	start(t, cfg).shutdown()
 	file := filepath.Join(outside, "theirs")
@@ -72,6 +75,7 @@ func TestFilesOfOthersInTheDataFolderAreLeftAlone(t *testing.T) {
 // R6: certificates of the operator's are given by settings. A link in the place of one that the
 // yard makes would be read through, and replaced when the certificate is renewed.
 func TestALinkInTheFolderOfCertificatesIsRefused(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := everyListener(t)
 	start(t, cfg).shutdown()
 	for _, name := range certs.OwnFiles() {

@@ -171,7 +171,7 @@ func TestFunctionsAndNoticesThatMakeNoSense(t *testing.T) {
 	} {
 		cfg := quick(t)
 		change(&cfg)
-		s, err := New(cfg)
+		s, err := New(onEngine(t, cfg))
 		if err == nil {
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {

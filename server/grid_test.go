@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -140,6 +141,14 @@ func (r *running) publish(topic, id string, more ...string) {
 
 const configuredKey = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 
+// deadTarget is where dead letters can go: nodes on servers share no folder.
+func deadTarget() string {
+	if testengine.OverServers() {
+		return "hub:archive"
+	}
+	return "folder:dead"
+}
+
 // G1, G11: what is configured is there and delivers; a restart asks nobody again.
 func TestConfiguredTopicsAndSubscriptionsExist(t *testing.T) {
 	hook := newReceiver(t)
@@ -150,7 +159,7 @@ func TestConfiguredTopicsAndSubscriptionsExist(t *testing.T) {
 		{
 			Name: "billing", Topic: "orders", Endpoint: new(hook.URL), Types: []string{"t"}, SubjectBeginsWith: new("/"), SubjectEndsWith: new("s"),
 			Filters: []admin.Filter{"data.n NumberGreaterThan 5"}, MaxEvents: new(10), PreferredKiB: new(64), Attempts: new(3), TTL: new("1h"),
-			RetrySchedule: new("1s,2s"), RetryFloors: admin.Floors{"503": "5s", "other": "1s"}, DeadLetter: new("folder:dead"),
+			RetrySchedule: new("1s,2s"), RetryFloors: admin.Floors{"503": "5s", "other": "1s"}, DeadLetter: new(deadTarget()),
 			Headers:     []admin.Header{{Name: "X-Env", Value: "prod"}, {Name: "X-Subject", Field: "subject"}},
 			SigningKeys: []string{"whsec_" + configuredKey}, OrderBy: new("subject"), Concurrency: new(2),
 		},
@@ -166,7 +175,7 @@ func TestConfiguredTopicsAndSubscriptionsExist(t *testing.T) {
 		r.awaitState(orders, "billing", topics.Active)
 		r.awaitState(orders, "archive", topics.Active)
 		r.awaitState(topics.Source{Topic: "readings"}, "worker", topics.Active)
-		if s := r.subscription("billing"); s.MaxEvents != 10 || s.Retry.Attempts != 3 || s.Retry.Floors["503"] != "5s" || s.DeadLetter != "folder:dead" || len(s.Headers) != 2 || s.OrderBy != "subject" {
+		if s := r.subscription("billing"); s.MaxEvents != 10 || s.Retry.Attempts != 3 || s.Retry.Floors["503"] != "5s" || s.DeadLetter != deadTarget() || len(s.Headers) != 2 || s.OrderBy != "subject" {
 			t.Errorf("the subscription is %+v", s)
 		}
 		r.publish("orders", fmt.Sprint("event-", times))
@@ -225,7 +234,7 @@ func TestARestartLeavesWhatTheConfigurationDoesNotMention(t *testing.T) {
 	}
 	r.shutdown()
 	cfg.Topics[0].Schema = "eventgrid"
-	s, err := New(cfg)
+	s, err := New(onEngine(t, cfg))
 	testkit.Must(t, err)
 	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "configured topic orders") || !strings.Contains(err.Error(), "make another topic") {
 		t.Errorf("another schema: %v", err)
@@ -297,6 +306,7 @@ func TestAGridWithoutAnHTTPListener(t *testing.T) {
 
 // G8: dead letters in the data folder are the yard's, also to those who look into it from outside.
 func TestADeadLetterFolderIsNotForeign(t *testing.T) {
+	testengine.NeedsFiles(t)
 	hook := newReceiver(t)
 	hook.status.Store(400)
 	cfg := quick(t)
@@ -320,6 +330,7 @@ func TestADeadLetterFolderIsNotForeign(t *testing.T) {
 }
 
 func TestDeadLettersAreDistinguishedFromForeignFiles(t *testing.T) {
+	testengine.NeedsFiles(t)
 	const letter = "ORDERS/BILLING/2026/1/31/12/x.json"
 	for name, tt := range map[string]struct {
 		files []string

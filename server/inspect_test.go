@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -31,6 +32,7 @@ func filled(t *testing.T) Config {
 }
 
 func TestInspectASoundFolder(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := filled(t)
 	var progress int64
 	found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir, Progress: func(done, _ int64) { progress = done }})
@@ -43,6 +45,7 @@ func TestInspectASoundFolder(t *testing.T) {
 }
 
 func TestInspectFindsDamage(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := filled(t)
 	segments, err := filepath.Glob(filepath.Join(cfg.DataDir, "log", "*", "0", "*"))
 	if err != nil || len(segments) == 0 {
@@ -68,6 +71,7 @@ func TestInspectFindsDamage(t *testing.T) {
 }
 
 func TestInspectAYardAtWork(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := quick(t)
 	r := start(t, cfg)
 	found, err := Inspect(t.Context(), Inspection{DataDir: cfg.DataDir})
@@ -79,6 +83,7 @@ func TestInspectAYardAtWork(t *testing.T) {
 }
 
 func TestInspectWhereNoYardWas(t *testing.T) {
+	testengine.NeedsFiles(t)
 	for name, dir := range map[string]string{"no folder": filepath.Join(t.TempDir(), "none"), "an empty folder": t.TempDir()} {
 		testkit.ErrorIs(t, testkit.Err(Inspect(t.Context(), Inspection{DataDir: dir})), fs.ErrNotExist,
 			"%s", name)
@@ -90,6 +95,7 @@ func TestInspectWhereNoYardWas(t *testing.T) {
 
 // What a yard has in its data folder is refused as a folder for dead letters.
 func TestDeadLettersKeepOffTheYardsOwn(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := everyListener(t)
 	r := start(t, cfg)
 	defer r.shutdown()

@@ -45,10 +45,8 @@ func (r *running) host(listener string) string {
 // trust is what a client needs who trusts the yard's own authority and nobody else.
 func (r *running) trust() *tls.Config {
 	r.t.Helper()
-	pem, err := os.ReadFile(filepath.Join(r.cfg.DataDir, CertificateDir, "ca.pem"))
-	testkit.Must(r.t, err)
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
+	if !pool.AppendCertsFromPEM([]byte(r.want(http.StatusOK, "GET", "/api/v1/ca.pem", ""))) {
 		r.t.Fatal("no certificate in ca.pem")
 	}
 	return &tls.Config{RootCAs: pool}
@@ -142,8 +140,9 @@ func TestAMQPByEveryWay(t *testing.T) {
 
 func TestHTTPSServesWhatHTTPDoes(t *testing.T) {
 	r := start(t, everyListener(t))
+	trusting := r.client()
 	r.url = r.Addresses()["https"]
-	response, err := r.client().Do(r.request("GET", "/api/v1/hubs", nil))
+	response, err := trusting.Do(r.request("GET", "/api/v1/hubs", nil))
 	testkit.Must(t, err)
 	response.Body.Close()
 	if response.StatusCode != 200 || response.ProtoMajor != 2 {
@@ -246,7 +245,7 @@ func TestOneAddressIsTaken(t *testing.T) {
 	defer other.Close()
 	cfg := everyListener(t)
 	cfg.HTTPS = other.Addr().String()
-	s, err := New(cfg)
+	s, err := New(onEngine(t, cfg))
 	testkit.Must(t, err)
 	var listener *ListenerError
 	if err := s.Run(t.Context()); !errors.As(err, &listener) || listener.Listener != "https" {

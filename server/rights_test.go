@@ -30,7 +30,7 @@ import (
 func TestRightsOverHTTP(t *testing.T) {
 	y := newRightsYard(t)
 	cfg := y.Config
-	cfg.DataDir = filepath.Join(t.TempDir(), "routes")
+	cfg.DataDir, cfg.Node = filepath.Join(t.TempDir(), "routes"), "routes"
 	routes, err := server.Routes(t.Context(), cfg)
 	testkit.Must(t, err)
 	slices.SortFunc(routes, func(a, b frame.Route) int { // what deletes comes last

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -20,6 +21,7 @@ func outside(cfg Config) Config {
 // What others call the yard says nothing about whether its key could be read, nor does the file's
 // loss: only development renews keys.
 func TestTheKeyStaysBeyondLoopback(t *testing.T) {
+	testengine.NeedsFiles(t)
 	for _, host := range []string{"yard.example.com", "localhost", "127.0.0.1", ""} {
 		cfg := outside(quick(t))
 		cfg.Host = host
@@ -123,13 +125,13 @@ func TestAStartThatFailsShowsNothing(t *testing.T) {
 		}
 		bad := outside(cfg)
 		bad.TLS = TLS{CertFile: "nowhere.pem", KeyFile: "nowhere.pem"}
-		s, err := New(bad)
+		s, err := New(onEngine(t, bad))
 		testkit.Must(t, err)
 		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nowhere.pem") {
 			t.Fatalf("error is %v", err)
 		}
 		r := start(t, outside(cfg))
-		if reported := r.Access(); !reported.Renewed {
+		if reported := r.Access(); !reported.Renewed && !reported.Show {
 			t.Errorf("after development %t: told %+v", development, reported)
 		}
 		r.shutdown()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"go.uber.org/goleak"
 )
@@ -33,6 +34,19 @@ func quick(t *testing.T) Config {
 	}
 }
 
+// onEngine has what a yard would have in its folder on the engine that the environment asks for.
+func onEngine(t *testing.T, cfg Config) Config {
+	t.Helper()
+	if cfg.Engine != "" || cfg.share != nil {
+		return cfg
+	}
+	engine, key := testengine.Yard(t, cfg.DataDir)
+	if cfg.Engine = engine; engine != "" && cfg.Secrets == (Secrets{}) {
+		cfg.Secrets.Key = key
+	}
+	return cfg
+}
+
 // running is a yard under test.
 type running struct {
 	*Server
@@ -44,7 +58,7 @@ type running struct {
 
 func start(t *testing.T, cfg Config) *running {
 	t.Helper()
-	s, err := New(cfg)
+	s, err := New(onEngine(t, cfg))
 	testkit.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	r := &running{Server: s, t: t, stop: stop, ended: make(chan error, 1)}
@@ -137,7 +151,7 @@ func TestConfiguredHubsExist(t *testing.T) {
 		r.shutdown()
 	}
 	cfg.Hubs[0].Partitions = 4
-	s, err := New(cfg)
+	s, err := New(onEngine(t, cfg))
 	testkit.Must(t, err)
 	if err := s.Run(t.Context()); !errors.Is(err, broker.ErrPartitionsFixed) || !strings.Contains(err.Error(), "orders") {
 		t.Errorf("another number of partitions: %v", err)
@@ -323,7 +337,7 @@ func TestStormOfStartsAndStops(t *testing.T) {
 	cfg.Hubs = []Hub{{Name: "h", Partitions: 2}}
 	cfg.Policies = []Policy{{Name: "p", Hub: "h", Rights: []string{"send"}}}
 	for i := range 20 {
-		s, err := New(cfg)
+		s, err := New(onEngine(t, cfg))
 		testkit.Must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -98,6 +99,7 @@ func TestStatusOfNodesAndServers(t *testing.T) {
 
 // C8: on one machine there is one node, and nothing else.
 func TestStatusOnOneMachine(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := quick(t)
 	cfg.Node, cfg.Version = "only", "1.2.3"
 	c := testkit.Value(client(t, start(t, cfg)).Cluster(t.Context()))(t)

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestTwoYardsOnOneFolder(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := quick(t)
 	first := start(t, cfg)
 	second, err := New(cfg)
@@ -22,6 +24,7 @@ func TestTwoYardsOnOneFolder(t *testing.T) {
 }
 
 func TestTheFolderIsForItsOwnerOnly(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := quick(t)
 	parent := cfg.DataDir
 	cfg.DataDir = filepath.Join(parent, "below")
@@ -36,6 +39,7 @@ func TestTheFolderIsForItsOwnerOnly(t *testing.T) {
 }
 
 func TestAFolderWithoutLogsMayBeginAnew(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := quick(t)
 	// The log folder may be a disk of its own, with what file systems have in theirs.
 	testkit.Must(t, os.MkdirAll(filepath.Join(cfg.DataDir, "log", "lost+found"), 0o700))
@@ -44,6 +48,7 @@ func TestAFolderWithoutLogsMayBeginAnew(t *testing.T) {
 }
 
 func TestAFileWhereTheDataFolderBelongs(t *testing.T) {
+	testengine.NeedsFiles(t)
 	cfg := quick(t)
 	testkit.Must(t, os.WriteFile(cfg.DataDir, nil, 0o600))
 	s, err := New(cfg)

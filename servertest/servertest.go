@@ -11,6 +11,9 @@
 // It has no open listeners and is reached inside the process, unless the test asks for listeners by
 // passing Listeners. What it stores is as durable as the process, not as the machine: tests need
 // not wait for a disk.
+//
+// With EVENTYARD_TEST_ENGINE=nats in the environment it is a node of a yard of its own on the NATS
+// servers that EVENTYARD_TEST_NATS names (nats://HOST:PORT,HOST:PORT), which goes with the test as well.
 package servertest
 
 import (
@@ -20,6 +23,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/server"
 )
 
@@ -56,6 +60,12 @@ func Start(t testing.TB, changes ...func(*server.Config)) *Yard {
 	}
 	for _, change := range changes {
 		change(&cfg)
+	}
+	if engine, key := testengine.Yard(t, cfg.DataDir); engine != "" && cfg.Engine == "" {
+		cfg.Engine = engine
+		if cfg.Secrets == (server.Secrets{}) {
+			cfg.Secrets.Key = key
+		}
 	}
 	s, err := server.New(cfg)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -105,7 +106,7 @@ func same(t *rapid.T, m Marks, redriven map[int64]int64, purged map[int64]bool) 
 
 // A mark that is older than the event is about another, which had its number.
 func TestAMarkThatIsOlderThanTheEvent(t *testing.T) {
-	b := load(t, metatest.NewMemory())
+	b := load(t, storagetest.Entries(t))
 	testkit.Must(t, b.Redriven(t.Context(), []int64{7}, 1000))
 	for _, test := range []struct {
 		since int64
@@ -120,7 +121,7 @@ func TestAMarkThatIsOlderThanTheEvent(t *testing.T) {
 }
 
 func TestEntriesThatAreNotLeavesAreErrors(t *testing.T) {
-	b := load(t, metatest.NewMemory())
+	b := load(t, storagetest.Entries(t))
 	for name, value := range map[string]string{
 		"x": `{}`, "": `{}`, "-1": `{}`, "1/2": `{}`, fmt.Sprint(int64(math.MaxInt64 / LeafSize)): `{}`, "0": `{"Redriven":7}`, "1": ``,
 	} {
@@ -133,7 +134,7 @@ func TestEntriesThatAreNotLeavesAreErrors(t *testing.T) {
 
 // A change that fails is not taken for made, and one that seemed to fail is not overwritten.
 func TestAStoreThatFails(t *testing.T) {
-	store := metatest.NewFaulty(metatest.NewMemory())
+	store := metatest.NewFaulty(storagetest.Entries(t))
 	b := load(t, store)
 	testkit.Must(t, b.Redriven(t.Context(), []int64{1}, 5))
 	for _, test := range []struct {
@@ -174,7 +175,7 @@ func TestAStoreThatFails(t *testing.T) {
 
 // An entry that somebody else removed begins anew, and one that is not there need not be removed.
 func TestAnEntryThatIsRemovedMeanwhile(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	b, other := load(t, store), load(t, store)
 	testkit.Must(t, b.Redriven(t.Context(), []int64{1}, 5))
 	testkit.Must(t, Remove(t.Context(), store, prefix+"0"))
@@ -186,7 +187,7 @@ func TestAnEntryThatIsRemovedMeanwhile(t *testing.T) {
 
 // What was sent is noted also when the caller has left.
 func TestACallerWhoHasLeft(t *testing.T) {
-	b := load(t, metatest.NewMemory())
+	b := load(t, storagetest.Entries(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	testkit.Must(t, b.Redriven(ctx, []int64{1}, 5))
@@ -281,7 +282,7 @@ func TestATurnIsOneCallersAtATime(t *testing.T) {
 
 // R2: a store that says of each change that there was another first is not asked for ever.
 func TestConflictsEnd(t *testing.T) {
-	store := metatest.NewFaulty(metatest.NewMemory())
+	store := metatest.NewFaulty(storagetest.Entries(t))
 	codec := JSON[int]()
 	there := testkit.Value(codec.Change(t.Context(), store, "aside/n", Entry[int]{}, func(n *int) { *n = 1 }))(t)
 	store.Inject(func(op metatest.Op) error {

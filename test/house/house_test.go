@@ -34,7 +34,7 @@ var floors = [][]string{
 	{"internal/amqp/message", "internal/storage/eventlog", "internal/storage/meta", "internal/grid/schema"},
 	{"internal/api/spec", "internal/storage/eventlog/logtest", "internal/storage/jetstream/answers", "internal/storage/jetstream/frames", "internal/storage/jetstream/provide", "internal/storage/meta/holds", "internal/storage/meta/metatest", "internal/storage/meta/looks", "internal/storage/meta/mirror", "internal/storage/meta/sealed", "internal/cluster", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison"},
 	{"internal/config", "internal/backup/archive", "internal/storage/disk", "internal/storage/bolt", "internal/storage/jetstream/...", "internal/cluster/...", "internal/testkit/fakehub", "processor", "internal/grid/retrylog"},
-	{"internal/storage/jetstream/logs", "internal/storage/jetstream/model", "internal/storage/jetstream/natsstreams", "internal/storage/jetstream/streamstest"},
+	{"internal/storage/jetstream/logs", "internal/storage/jetstream/model", "internal/storage/jetstream/natsstreams", "internal/storage/jetstream/streamstest", "internal/storage/testengine"},
 	{"internal/storage", "internal/backup", "internal/storage/storagetest", "internal/hubs/broker", "internal/hubs/access", "processor/legacy", "processor/internal/stores", "internal/functions/circuit"},
 	{"internal/hubs/groups", "internal/hubs/hubstest", "internal/hubs/blob", "processor/...", "internal/grid/topics", "functions", "internal/functions/poison/box"},
 	{"internal/grid/handshake", "internal/grid/webhook", "internal/grid/deadletter", "internal/api/subscribe", "internal/functions/local", "internal/functions/notify"},

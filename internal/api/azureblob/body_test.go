@@ -58,6 +58,9 @@ func TestAnUploadThatStops(t *testing.T) {
 	if again := y.ask("PUT", "/blob/eventyard/box/b", make([]byte, 10_000), map[string]string{"x-ms-blob-type": "BlockBlob"}, y.own()); again.StatusCode != 201 {
 		t.Errorf("another upload: %d", again.StatusCode)
 	}
+	if y.shared != nil {
+		return // where what an upload leaves may stay for a while
+	}
 	if entries, err := y.fs.List("."); err != nil || len(entries) != 1 {
 		t.Errorf("there are %d files, %v", len(entries), err)
 	}
@@ -110,9 +113,15 @@ func TestABodyThatIsGone(t *testing.T) {
 	testkit.Must(t, testkit.Err(box.NewBlobClient("nothing").DownloadStream(t.Context(), nil)))
 }
 
-// loseBodies removes every file in a folder.
+// loseBodies removes every body, or every file in a folder.
 func (y *yard) loseBodies(folder string) {
 	y.t.Helper()
+	if y.shared != nil {
+		for _, name := range testkit.Value(y.shared.List(y.t.Context()))(y.t) {
+			testkit.Must(y.t, y.shared.Remove(y.t.Context(), name))
+		}
+		return
+	}
 	entries := testkit.Value(y.fs.List(folder))(y.t)
 	for _, e := range entries {
 		name := path.Join(folder, e.Name)

@@ -26,7 +26,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -37,6 +37,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type yard struct {
 	t        testing.TB
 	fs       *vfs.Mem
+	shared   blob.Bodies // in place of fs where storage is on servers; else nil
 	registry *access.Registry
 	blobs    *blob.Service
 	handler  *Handler
@@ -47,7 +48,7 @@ type yard struct {
 func newYard(t testing.TB, change ...func(*Config, *access.Config)) *yard {
 	t.Helper()
 	log := testkit.Quiet()
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	settings := access.Config{
 		Meta: store, Hub: func(string) (time.Time, bool) { return time.Time{}, false }, Development: true, AnyBearer: true, Log: log,
 	}
@@ -59,7 +60,11 @@ func newYard(t testing.TB, change ...func(*Config, *access.Config)) *yard {
 	var err error
 	y.registry, err = access.Open(t.Context(), settings)
 	testkit.Must(t, err)
-	y.blobs, err = blob.Open(blob.Config{Meta: store, FS: y.fs, Log: log})
+	kept := blob.Config{Meta: store, FS: y.fs, Log: log}
+	if bodies := storagetest.Bodies(t); bodies != nil {
+		kept.FS, kept.Bodies, y.shared = nil, bodies, bodies
+	}
+	y.blobs, err = blob.Open(kept)
 	testkit.Must(t, err)
 	cfg.Blobs, cfg.Access = y.blobs, y.registry
 	y.handler = New(cfg)

@@ -25,7 +25,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/quota"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -84,7 +84,7 @@ func (y *yard) serve(d *Handler) {
 func newAccess(t testing.TB, log *slog.Logger) *access.Registry {
 	t.Helper()
 	topicRegistry, err := access.Open(t.Context(), access.Config{
-		Meta: metatest.NewMemory(), Hub: func(string) (time.Time, bool) { return time.Time{}, false }, Development: true, AnyBearer: true, Log: log,
+		Meta: storagetest.Entries(t), Hub: func(string) (time.Time, bool) { return time.Time{}, false }, Development: true, AnyBearer: true, Log: log,
 	})
 	testkit.Must(t, err)
 	for name, rights := range policies {

@@ -11,16 +11,14 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 )
 
-// realYard is a listener over the real definitions, on the real engine in memory.
+// realYard is a listener over the real definitions, on a real engine.
 type realYard struct {
 	*yard
 	topicRegistry *topics.Registry
@@ -33,10 +31,8 @@ type realYard struct {
 func newRealYard(t *testing.T, change ...func(*Config)) *realYard {
 	t.Helper()
 	log := testkit.Quiet()
-	engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Log: log})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, engine.Close()) })
-	store := metatest.NewMemory()
+	s := storagetest.Open(t, storagetest.Config{SegmentBytes: 1 << 20})
+	engine, store := s.Engine, s.Memory
 	hubs, err := broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: log})
 	testkit.Must(t, err)
 	_, err = hubs.CreateHub(t.Context(), broker.HubConfig{Name: "a/b", Partitions: 1})

@@ -13,7 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/caller"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -45,7 +45,7 @@ func (d *defined) Snapshot() *topics.Snapshot { return &d.snapshot }
 func newJudge(t *testing.T) (Judge, *access.Registry, *defined) {
 	t.Helper()
 	policies, err := access.Open(t.Context(), access.Config{
-		Meta: metatest.NewMemory(), Hub: func(string) (time.Time, bool) { return time.Time{}, false }, Log: testkit.Quiet(),
+		Meta: storagetest.Entries(t), Hub: func(string) (time.Time, bool) { return time.Time{}, false }, Log: testkit.Quiet(),
 	})
 	testkit.Must(t, err)
 	d := &defined{

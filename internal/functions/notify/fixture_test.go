@@ -18,7 +18,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 	"github.com/eventyard/eventyard/processor"
@@ -213,7 +213,7 @@ type world struct {
 
 // newWorld may be used inside a synctest bubble: nothing leaves it.
 func newWorld(t *testing.T, targets ...string) *world {
-	w := &world{t: t, meta: metatest.NewMemory(), circuits: newCircuits(targets...), posts: map[string][]posted{}, attempts: map[string][]time.Time{}}
+	w := &world{t: t, meta: storagetest.Entries(t), circuits: newCircuits(targets...), posts: map[string][]posted{}, attempts: map[string][]time.Time{}}
 	client, err := egress.New(egress.Config{Transport: w})
 	testkit.Must(t, err)
 	t.Cleanup(client.Close)

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/processor"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -101,7 +101,7 @@ func FuzzReadToken(f *testing.F) {
 }
 
 func TestAllNodesSignWithOneSecretThatStays(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	secrets := make([][]byte, 8)
 	var all sync.WaitGroup
 	for i := range secrets {
@@ -113,9 +113,9 @@ func TestAllNodesSignWithOneSecretThatStays(t *testing.T) {
 			t.Errorf("a secret is %x, another %x", s, secrets[0])
 		}
 	}
-	other, err := openSecret(t.Context(), metatest.NewMemory())
+	other, err := openSecret(t.Context(), storagetest.Entries(t))
 	testkit.That(t, err == nil && !bytes.Equal(other, secrets[0]), "another yard has the same secret: %v", err)
-	broken := metatest.NewMemory()
+	broken := storagetest.Entries(t)
 	must1(broken.CompareAndSet(t.Context(), secretKey, 0, []byte("short")))
 	if _, err := openSecret(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "delete it") {
 		t.Errorf("a broken secret gives %v", err)

@@ -11,14 +11,14 @@ import (
 
 	"github.com/eventyard/eventyard/functions"
 
-	"github.com/eventyard/eventyard/internal/storage/storagetest"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
 
 // A line says once whose it is.
 func TestLogLinesHaveEachAttributeOnce(t *testing.T) {
-	storagetest.NeedsBubble(t)
+	testengine.NeedsBubble(t)
 	var lines testkit.Buffer
 	inBubble(t, func(t *testing.T, y *yard) {
 		y.hub("small", 1)

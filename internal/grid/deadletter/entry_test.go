@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -272,6 +273,7 @@ func TestEveryMarkIsRemembered(t *testing.T) {
 
 // Marks of letters that are gone go with the next ones.
 func TestMarksOfLettersThatAreGoneAreForgotten(t *testing.T) {
+	testengine.NeedsTrim(t)
 	y, sub := yardWith(t, "yard")
 	var some []pending.Delivery
 	for i := range 2*setaside.LeafSize + 10 {

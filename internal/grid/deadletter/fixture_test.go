@@ -27,12 +27,14 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// yard is a service on the real engine in memory, with folders on the real disk. It works inside a
-// synctest bubble and outside.
+// yard is a service on the real engine in memory, or on servers, with folders on the real disk. It works
+// inside a synctest bubble and outside.
 type yard struct {
 	t      *testing.T
 	mem    *vfs.Mem
@@ -40,8 +42,9 @@ type yard struct {
 	topics *definitions
 	hubs   *hubs
 	data   string
-	engine *disk.Engine
-	faults *logtest.Faulty // around the engine
+	engine eventlog.Engine
+	faults *logtest.Faulty      // around the engine
+	shared *storagetest.Storage // in place of mem where storage is on servers; else nil
 	sync   disk.SyncMode
 	// deliver takes what is redriven; nil: it goes well.
 	deliver func([]pending.Delivery) error
@@ -50,9 +53,27 @@ type yard struct {
 
 func newYard(t *testing.T, change ...func(*Config)) *yard {
 	y := &yard{t: t, mem: vfs.NewMem(), meta: metatest.NewFaulty(metatest.NewMemory()), topics: newDefinitions(), hubs: &hubs{}, data: t.TempDir()}
+	if testengine.OverServers() {
+		y.shared = storagetest.Open(t, storagetest.Config{})
+		y.meta = y.shared.Meta
+	}
 	y.open(change...)
 	t.Cleanup(func() { _ = y.engine.Close() })
 	return y
+}
+
+// openEngine opens the engine on what there is.
+func (y *yard) openEngine(log *slog.Logger) {
+	y.t.Helper()
+	if y.shared == nil {
+		y.engine = testkit.Value(disk.Open(disk.Config{FS: y.mem, SegmentBytes: 1 << 20, Sync: y.sync, Log: log}))(y.t)
+		y.faults = logtest.NewFaulty(y.engine)
+		return
+	}
+	if y.engine != nil {
+		y.shared.Restart(y.t)
+	}
+	y.engine, y.faults = y.shared.Engine, y.shared.Engine
 }
 
 // yardWith has a subscription whose letters go to a target.
@@ -65,9 +86,7 @@ func yardWith(t *testing.T, target string) (*yard, *topics.Subscription) {
 func (y *yard) open(change ...func(*Config)) {
 	y.t.Helper()
 	log := slog.New(slog.NewTextHandler(y.t.Output(), nil))
-	engine, err := disk.Open(disk.Config{FS: y.mem, SegmentBytes: 1 << 20, Sync: y.sync, Log: log})
-	testkit.Must(y.t, err)
-	y.engine, y.faults = engine, logtest.NewFaulty(engine)
+	y.openEngine(log)
 	cfg := Config{Engine: y.faults, Meta: y.meta, Topics: y.topics, Broker: y.hubs, DataDir: y.data, Log: log}
 	for _, c := range change {
 		c(&cfg)

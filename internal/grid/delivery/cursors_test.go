@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -50,7 +51,7 @@ const shardKey = cursorPrefix + "2c/source/0"
 
 // C2: once a later holder has begun, the one before writes nothing.
 func TestCursorsAreNotMovedUnderAnOldEpoch(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	before := holder(t, store, 3)
 	testkit.Must(t, before.mark(10))
 	now := holder(t, store, 5)
@@ -81,7 +82,7 @@ func TestWhatAHolderWritesOver(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := metatest.NewFaulty(metatest.NewMemory())
+			store := metatest.NewFaulty(storagetest.Entries(t))
 			own := holder(t, store, c.epoch)
 			c.rival(t, store, own)
 			testkit.Must(t, own.mark(7))
@@ -98,7 +99,7 @@ func unheard(t *testing.T, store *metatest.Faulty, own *cursors) {
 
 // C2: who begins has the last that the one before has written, however late that was.
 func TestWhoBeginsHasTheLastMarks(t *testing.T) {
-	memory := metatest.NewMemory()
+	memory := storagetest.Entries(t)
 	before, store := holder(t, memory, 1), metatest.NewFaulty(memory)
 	testkit.Must(t, before.mark(10))
 	store.InjectOnce(metatest.Op.Changes, func(metatest.Op) error { return before.mark(15) })
@@ -159,7 +160,7 @@ func (s *stale) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
 // C2: a value that the holder before has just made is not missed by a node that is behind, and one
 // machine asks for nothing.
 func TestWhoBeginsReadsAfresh(t *testing.T) {
-	memory := metatest.NewMemory()
+	memory := storagetest.Entries(t)
 	testkit.Must(t, holder(t, memory, 1).mark(10))
 	testkit.MustEqual(t, len(holder(t, &stale{Store: memory}, 2).records), 1, "values that are found")
 	store := metatest.NewFaulty(memory)
@@ -177,7 +178,7 @@ func TestWhoBeginsReadsAfresh(t *testing.T) {
 
 // Older values have no epoch, and one machine goes on writing them so.
 func TestOneMachineStoresNoEpoch(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	value := appendCursor([]byte{1}, "lane", 4)
 	testkit.Must(t, testkit.Err(store.CompareAndSet(t.Context(), cursorPrefix+"source/0", 0, value)))
 	revision := testkit.Value(store.Get(t.Context(), cursorPrefix+"source/0"))(t).Revision

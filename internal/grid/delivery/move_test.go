@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/grid/shards"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // C7: a subscription's cursors are found by the shard that it is of, and by one machine when they were
 // moved back.
 func TestMovingCursors(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	want := map[string]int64{}
 	for source := range 3 {
 		for partition := range 2 {

@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -235,6 +236,7 @@ func TestWhatIsNotCountedIsNotTrimmed(t *testing.T) {
 
 // A log that begins behind its cursor, for whatever reason, is read from where it begins.
 func TestALogThatBeginsBehindItsCursor(t *testing.T) {
+	testengine.NeedsTrim(t)
 	y := newYard(t, Config{})
 	s := y.Parked("s")
 	for i := range 100 {

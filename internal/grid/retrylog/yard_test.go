@@ -19,13 +19,15 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// yard is retry logs with a real engine in memory, which can be ended and opened again.
+// yard is retry logs with a real engine in memory, or on servers, which can be ended and opened again.
 type yard struct {
 	*Logs
 	t      testing.TB
@@ -33,8 +35,9 @@ type yard struct {
 	mem    *vfs.Mem
 	meta   *metatest.Faulty
 	sync   disk.SyncMode
-	engine *disk.Engine
-	faults *logtest.Faulty // around the engine
+	engine eventlog.Engine
+	shared *storagetest.Storage // in place of mem where storage is on servers; else nil
+	faults *logtest.Faulty      // around the engine
 	taker  *taker
 	stop   func()
 }
@@ -44,12 +47,15 @@ func newYard(t testing.TB, cfg Config) *yard {
 	if cfg.Ladder == nil {
 		cfg.Ladder = []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute}
 	}
-	store := metatest.NewFaulty(metatest.NewMemory())
-	cfg.Meta = store
 	if cfg.Log == nil {
 		cfg.Log = testkit.Quiet()
 	}
-	y := &yard{t: t, cfg: cfg, mem: vfs.NewMem(), meta: store, stop: func() {}}
+	y := &yard{t: t, cfg: cfg, mem: vfs.NewMem(), meta: metatest.NewFaulty(metatest.NewMemory()), stop: func() {}}
+	if testengine.OverServers() {
+		y.shared = storagetest.Open(t, storagetest.Config{})
+		y.meta = y.shared.Meta
+	}
+	y.cfg.Meta = y.meta
 	y.open()
 	t.Cleanup(func() {
 		y.stop()
@@ -66,15 +72,27 @@ func bubble(t *testing.T, test func(t *testing.T, y *yard)) {
 // open begins a life, on an engine that may be wrapped.
 func (y *yard) open(wrap ...func(eventlog.Engine) eventlog.Engine) {
 	y.t.Helper()
-	engine, err := disk.Open(disk.Config{FS: y.mem, Sync: y.sync, SegmentBytes: 64 << 10, Log: testkit.Quiet()})
-	testkit.Must(y.t, err)
-	y.engine, y.faults = engine, logtest.NewFaulty(engine)
+	y.openEngine()
 	y.cfg.Engine = y.faults
 	for _, wrap := range wrap {
 		y.cfg.Engine = wrap(y.faults)
 	}
 	y.Logs = testkit.Value(Open(context.Background(), y.cfg))(y.t)
 	y.taker = &taker{}
+}
+
+// openEngine opens the engine on what there is.
+func (y *yard) openEngine() {
+	y.t.Helper()
+	if y.shared == nil {
+		y.engine = testkit.Value(disk.Open(disk.Config{FS: y.mem, Sync: y.sync, SegmentBytes: 64 << 10, Log: testkit.Quiet()}))(y.t)
+		y.faults = logtest.NewFaulty(y.engine)
+		return
+	}
+	if y.engine != nil {
+		y.shared.Restart(y.t)
+	}
+	y.engine, y.faults = y.shared.Engine, y.shared.Engine
 }
 
 // restart ends the process in good order and begins another life.
@@ -93,6 +111,7 @@ func (y *yard) kill() {
 
 func (y *yard) crash(after *vfs.Mem) {
 	y.t.Helper()
+	testengine.NeedsFiles(y.t)
 	dead := metatest.NewFaulty(metatest.NewMemory()) // that of a process that has ended
 	dead.Inject(func(metatest.Op) error { return meta.ErrClosed })
 	for _, b := range y.books.all() {

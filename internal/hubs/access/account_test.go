@@ -7,12 +7,13 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // R1: the blob account of a new yard has keys of its own, and no others open it.
 func TestANewYardHasABlobAccount(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	k := open(t, Config{Meta: store})
 	root, made := testkit.Value(k.Policy("", auth.RootPolicy))(t), k.Account()
 	keys := map[string]bool{root.Primary: true, root.Secondary: true, made.Primary: true, made.Secondary: true}
@@ -25,7 +26,7 @@ func TestANewYardHasABlobAccount(t *testing.T) {
 // R4: connection strings from before the account had keys of its own go on until an operator turns
 // them off, and stay off.
 func TestRootKeysOfAnOlderYard(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	open(t, Config{Meta: store})
 	forgetAccount(t, store)
 	k := open(t, Config{Meta: store})
@@ -51,7 +52,7 @@ func forgetAccount(t *testing.T, store meta.Store) {
 
 // A start that is cut short after the account was made gives the root policy no right to blobs.
 func TestAStartCutShortAfterTheAccount(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	faulty := metatest.NewFaulty(store)
 	changes := 0
 	faulty.Inject(func(op metatest.Op) error {
@@ -74,7 +75,7 @@ func TestAStartCutShortAfterTheAccount(t *testing.T) {
 // keys until a later start makes it. A new yard without room does not start: its root policy would
 // pass for that of an older one.
 func TestNoRoomForTheAccount(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	faulty := metatest.NewFaulty(store)
 	faulty.Inject(func(op metatest.Op) error {
 		if op.Kind == metatest.OpSet && op.Key == blobAccount {
@@ -115,7 +116,7 @@ func TestKeysOfTheAccountAreMadeAnew(t *testing.T) {
 // What one node does to the account counts at the other.
 func TestNodesShareTheAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := metatest.NewMemory()
+		store := storagetest.Entries(t)
 		a, b := open(t, Config{Meta: store}), open(t, Config{Meta: store})
 		defer testkit.Run(t, a.Run)()
 		defer testkit.Run(t, b.Run)()

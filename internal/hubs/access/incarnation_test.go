@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H9: who had access to a hub that was deleted has none to the one that takes its name.
 func TestPoliciesEndWithTheirHub(t *testing.T) {
-	store, hubs := metatest.NewMemory(), newHubs("orders")
+	store, hubs := storagetest.Entries(t), newHubs("orders")
 	k := open(t, Config{Meta: store, Hub: hubs.find})
 	old := mustCreate(t, k, "orders", "p", auth.Manage)
 	refused := func(what string) {
@@ -51,7 +51,7 @@ func TestPoliciesEndWithTheirHub(t *testing.T) {
 // only not have heard of.
 func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, everywhere := metatest.NewMemory(), newHubs("kept", "new", "renewed", "deleted")
+		store, everywhere := storagetest.Entries(t), newHubs("kept", "new", "renewed", "deleted")
 		other := open(t, Config{Meta: store, Hub: everywhere.find})
 		mustCreate(t, other, "deleted", "p", auth.Send)
 		time.Sleep(orphanAge + time.Second)

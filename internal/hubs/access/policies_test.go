@@ -13,12 +13,13 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // H9: a new yard has a root policy with keys of its own.
 func TestFirstOpenMakesTheRootPolicy(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	k := open(t, Config{Meta: store})
 	testkit.Equal(t, k.Created(), true, "it does not say that it made the root policy")
 	root := testkit.Value(k.Policy("", "rootmanagesharedaccesskey"))(t)
@@ -42,7 +43,7 @@ func TestFirstOpenMakesTheRootPolicy(t *testing.T) {
 
 // Two nodes that start at once agree on one root policy.
 func TestNodesAgreeOnTheRootPolicy(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	var winner *Registry
 	slower := metatest.NewFaulty(store)
 	slower.InjectOnce(metatest.Op.Changes, func(metatest.Op) error {
@@ -60,7 +61,7 @@ func TestNodesAgreeOnTheRootPolicy(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	broken := metatest.NewMemory()
+	broken := storagetest.Entries(t)
 	testkit.Must(t, testkit.Err(broken.CompareAndSet(t.Context(), "policies/namespace/x", 0, []byte("{"))))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -71,10 +72,10 @@ func TestOpenRefuses(t *testing.T) {
 		cfg  Config
 	}{
 		{"no store", t.Context(), Config{Hub: hub}},
-		{"no view of the hubs", t.Context(), Config{Meta: metatest.NewMemory()}},
-		{"any bearer token beyond development", t.Context(), Config{Meta: metatest.NewMemory(), Hub: hub, AnyBearer: true}},
+		{"no view of the hubs", t.Context(), Config{Meta: storagetest.Entries(t)}},
+		{"any bearer token beyond development", t.Context(), Config{Meta: storagetest.Entries(t), Hub: hub, AnyBearer: true}},
 		{"a policy that cannot be read", t.Context(), Config{Meta: broken, Hub: hub}},
-		{"a store that fails", ended, Config{Meta: metatest.NewMemory(), Hub: hub}},
+		{"a store that fails", ended, Config{Meta: storagetest.Entries(t), Hub: hub}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestPoliciesAreBounded(t *testing.T) {
 }
 
 func TestRegenerate(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	k := open(t, Config{Meta: store, Hub: newHubs("orders").find})
 	before := mustCreate(t, k, "orders", "p", auth.Send)
 	after, err := k.Regenerate(t.Context(), "Orders", "P", PrimaryKey)
@@ -197,7 +198,7 @@ func TestRegenerate(t *testing.T) {
 
 func TestRegenerateAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := metatest.NewMemory()
+		memory := storagetest.Entries(t)
 		store := metatest.NewFaulty(memory)
 		k := open(t, Config{Meta: store})
 		mustCreate(t, k, "", "p", auth.Send)
@@ -220,7 +221,7 @@ func TestRegenerateAmongOthers(t *testing.T) {
 
 // R6: a policy is replaced by one change, so that it stays as it was where there is no room.
 func TestReplace(t *testing.T) {
-	store := metatest.NewFaulty(metatest.NewMemory())
+	store := metatest.NewFaulty(storagetest.Entries(t))
 	k := open(t, Config{Meta: store, Hub: newHubs("orders").find})
 	before := mustCreate(t, k, "orders", "p", auth.Send)
 	want := Policy{Hub: "orders", Name: "P", Rights: auth.Listen, Primary: "another-key-of-the-policy"}
@@ -260,7 +261,7 @@ func TestReplace(t *testing.T) {
 }
 
 func TestDelete(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	k := open(t, Config{Meta: store, Hub: newHubs("orders").find})
 	mustCreate(t, k, "orders", "p", auth.Send)
 	testkit.Must(t, k.Delete(t.Context(), "Orders", "P"))
@@ -294,7 +295,7 @@ func TestPoliciesOfNoHub(t *testing.T) {
 
 // A store that fails is told as it is, and nothing is taken into use.
 func TestFailingStore(t *testing.T) {
-	store := metatest.NewFaulty(metatest.NewMemory())
+	store := metatest.NewFaulty(storagetest.Entries(t))
 	k := open(t, Config{Meta: store})
 	made := mustCreate(t, k, "", "p", auth.Send)
 	store.Inject(func(op metatest.Op) error {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/quota"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -15,7 +15,7 @@ import (
 // nodes, and ends nothing that stands on the policy.
 func TestTheQuotaOfAPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := metatest.NewMemory()
+		store := storagetest.Entries(t)
 		k, other := open(t, Config{Meta: store}), open(t, Config{Meta: store})
 		defer testkit.Run(t, k.Run)()
 		defer testkit.Run(t, other.Run)()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -162,7 +162,7 @@ func TestADeletedHubReachesNoOther(t *testing.T) {
 // A hub made before its name was reserved gives no right to the part that it is named
 // like, not even if both were made in the same moment.
 func TestAHubNamedLikeAPartOfAnother(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	h := newHubs("a", "a/partitions/0")
 	k := open(t, Config{Meta: store, Hub: h.find})
 	if _, err := k.Create(t.Context(), Policy{Hub: "a/Partitions/0", Name: "p", Rights: auth.Send}); !errors.Is(err, ErrNotFound) {
@@ -211,7 +211,7 @@ func TestOnChange(t *testing.T) {
 // H9: what another node takes back ends here as well, and who listens is told.
 func TestGrantsEndByAnotherNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := metatest.NewMemory()
+		store := storagetest.Entries(t)
 		here, there := open(t, Config{Meta: store}), open(t, Config{Meta: store})
 		defer testkit.Run(t, here.Run)()
 		p := mustCreate(t, there, "", "p", auth.Send)

@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // What one node does to policies counts at the other, without being asked.
 func TestNodesSeeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, hub := metatest.NewMemory(), newHubs("orders").find
+		store, hub := storagetest.Entries(t), newHubs("orders").find
 		a, b := open(t, Config{Meta: store, Hub: hub}), open(t, Config{Meta: store, Hub: hub})
 		defer testkit.Run(t, a.Run)()
 		defer testkit.Run(t, b.Run)()
@@ -35,7 +35,7 @@ func TestNodesSeeEachOther(t *testing.T) {
 // Starting and stopping while policies come and go leaves every node with the truth.
 func TestRunStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := metatest.NewMemory()
+		store := storagetest.Entries(t)
 		nodes := []*Registry{open(t, Config{Meta: store}), open(t, Config{Meta: store})}
 		for round := range 30 {
 			stop := []func(){testkit.Run(t, nodes[0].Run), testkit.Run(t, nodes[1].Run)}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -36,7 +36,7 @@ func (h *hubs) find(name string) (time.Time, bool) {
 func open(t *testing.T, cfg Config) *Registry {
 	t.Helper()
 	if cfg.Meta == nil {
-		cfg.Meta = metatest.NewMemory()
+		cfg.Meta = storagetest.Entries(t)
 	}
 	if cfg.Hub == nil {
 		cfg.Hub = newHubs().find

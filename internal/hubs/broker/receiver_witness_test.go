@@ -11,7 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/internal/storage/storagetest"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -116,7 +116,7 @@ func (f *federation) trouble(random *rand.Rand, look func()) (end func()) {
 
 // H5, H7, C4: whatever happens to nodes, requests and the store, an epoch is never held twice.
 func TestEpochsAreNeverDoublyHeld(t *testing.T) {
-	storagetest.NeedsBubble(t)
+	testengine.NeedsBubble(t)
 	seeds := 25
 	if testing.Short() {
 		seeds = 3

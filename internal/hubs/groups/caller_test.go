@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/functions/triage"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -28,7 +28,7 @@ type stage struct {
 const leaseTime, presenceTime = 30 * time.Second, 15 * time.Second
 
 func newStage(t *testing.T) *stage {
-	s := &stage{yard: newYard(t, metatest.NewMemory()), t: t, g: processor.Group{Hub: "orders", Group: "g"}}
+	s := &stage{yard: newYard(t, storagetest.Entries(t)), t: t, g: processor.Group{Hub: "orders", Group: "g"}}
 	s.group(t, "orders", "g", 2)
 	s.a = Caller{Hash: HashOf("a's secret"), Lasts: leaseTime}
 	s.presence = testkit.Value(s.PutBy(t.Context(), s.as("a's secret", presenceTime), s.g, processor.Entry{Key: "presence/a", Value: []byte("{}")}))(t)

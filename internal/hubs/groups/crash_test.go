@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
@@ -181,7 +182,7 @@ func savePartition(ctx context.Context, k *Registry, g processor.Group, l proces
 func TestLostAnswers(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		store := metatest.NewMemory()
+		store := storagetest.Entries(t)
 		y := newYard(t, store)
 		g := y.group(t, "orders", "billing", 1)
 		losing := metatest.NewFaulty(store)

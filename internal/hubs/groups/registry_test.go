@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -334,7 +335,7 @@ func TestAFailedClaimGivesTheLeasesThatWereWritten(t *testing.T) {
 // P1: on a replicated store a read may be older than what the caller was told by another node:
 // neither a renewal nor a checkpoint fails for that, and nothing is fenced less.
 func TestStaleReads(t *testing.T) {
-	store := metatest.NewMemory()
+	store := storagetest.Entries(t)
 	y := newYard(t, store)
 	g := y.group(t, "orders", "billing", 2)
 	stale := &staleStore{Store: store}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -91,7 +92,7 @@ func TestEntriesThatCannotBeReadDoNotHideOthers(t *testing.T) {
 
 // F5: to show the circuits of all groups, leases and checkpoints are not read.
 func TestFindingEntriesReadsNoLeases(t *testing.T) {
-	store := metatest.NewFaulty(metatest.NewMemory())
+	store := metatest.NewFaulty(storagetest.Entries(t))
 	y := newYard(t, store)
 	y.putEntry(t, y.group(t, "orders", "billing", 1), "circuit/a", "1")
 	store.Inject(func(op metatest.Op) error {
@@ -106,7 +107,7 @@ func TestFindingEntriesReadsNoLeases(t *testing.T) {
 
 // "Cannot be read" is never "does not exist".
 func TestAFailingStoreIsNotTakenForAnEmptyOne(t *testing.T) {
-	store, silent := metatest.NewFaulty(metatest.NewMemory()), errors.New("no answer")
+	store, silent := metatest.NewFaulty(storagetest.Entries(t)), errors.New("no answer")
 	y := newYard(t, store)
 	y.putEntry(t, y.group(t, "orders", "billing", 1), "circuit/a", "1")
 	for _, prefix := range []string{"records/", "groups/orders"} { // of which only the broker reads the groups
@@ -162,7 +163,7 @@ func TestEntriesAreFollowed(t *testing.T) {
 // F6: an entry may be reported before its hub is, where another node made both.
 func TestAnEntryOfAHubNotKnownYetIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := metatest.NewMemory()
+		store := storagetest.Entries(t)
 		y := newYard(t, store)
 		other := openYard(t, store, y.engine) // knows what there was when it was opened
 		reported, ended := make(chan []GroupEntry, 100), make(chan error, 1)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 )
@@ -17,7 +18,7 @@ import (
 // lost.
 func TestSubscribersHearOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := metatest.NewFaulty(metatest.NewMemory())
+		store := metatest.NewFaulty(storagetest.Entries(t))
 		y := newYard(t, store)
 		one, other := processor.Group{Hub: "orders", Group: "one"}, processor.Group{Hub: "orders", Group: "other"}
 		y.group(t, one.Hub, one.Group, 2)
@@ -103,7 +104,7 @@ func TestSubscribersHearOfAGroupMadeAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := metatest.NewFaulty(metatest.NewMemory())
+				store := metatest.NewFaulty(storagetest.Entries(t))
 				y := newYard(t, store)
 				remake := func() {
 					t.Helper()

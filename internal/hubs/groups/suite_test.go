@@ -5,15 +5,17 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
-	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/processor/storetest"
 )
 
+func storageEntries(t *testing.T) meta.Store { return storagetest.Entries(t) }
+
 // P8: the yard's own store keeps the contract.
 func TestStore(t *testing.T) {
 	for name, store := range map[string]func(t *testing.T) meta.Store{
-		"memory": func(*testing.T) meta.Store { return metatest.NewMemory() },
+		"chosen": storageEntries, // in memory, or as the environment asks for
 		"bolt":   func(t *testing.T) meta.Store { return newBolt(t, "") },
 	} {
 		t.Run(name, func(t *testing.T) {

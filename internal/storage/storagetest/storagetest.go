@@ -9,21 +9,23 @@
 //
 // Tests that want a broker as well take hubstest, which stands on this.
 //
-// EVENTYARD_TEST_ENGINE chooses the engine: disk, which is the default; model, that of several nodes
-// over simulated servers; nats, the same over the servers that EVENTYARD_TEST_NATS names, which then
-// have the entries, too. A test that brings a file system of its own has it on disk. One in a bubble of
-// testing/synctest is skipped with nats: a bubble's clock does not wait for a network.
+// EVENTYARD_TEST_ENGINE chooses the engine; see package testengine. With nats the servers have the
+// entries, too. A test that brings a file system of its own is then skipped, and so is one in a bubble of
+// testing/synctest: a bubble's clock does not wait for a network.
 package storagetest
 
 import (
 	"cmp"
+	"crypto/rand"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/bodies"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -64,8 +66,11 @@ func Open(t testing.TB, cfg Config) *Storage {
 // system there can be only one.
 func chooseNodes(t testing.TB, cfg *Config) func(testing.TB) node {
 	t.Helper()
-	switch engine := chosen(); {
-	case engine == onDisk || cfg.FS != nil:
+	if cfg.FS != nil {
+		testengine.NeedsFiles(t)
+	}
+	switch engine := testengine.Chosen(); {
+	case engine == testengine.Disk || cfg.FS != nil:
 		if cfg.FS == nil {
 			cfg.FS = vfs.NewMem()
 		}
@@ -73,11 +78,8 @@ func chooseNodes(t testing.TB, cfg *Config) func(testing.TB) node {
 		return func(testing.TB) node {
 			return node{metatest.NewMemory(), func(t testing.TB) eventlog.Engine { return openDisk(t, *cfg) }}
 		}
-	case engine == onModel:
+	case engine == testengine.Model:
 		return onSimulated(cfg.Log)
-	}
-	if inBubble() {
-		NeedsBubble(t)
 	}
 	return onServers(t, cfg.Log)
 }
@@ -117,6 +119,31 @@ func (s *Storage) Join(t testing.TB) *Storage {
 	engine := other.open(t)
 	t.Cleanup(func() { testkit.Check(t, engine.Close()) })
 	return &Storage{Engine: logtest.NewFaulty(engine), Meta: metatest.NewFaulty(other.meta), Memory: other.meta, open: other.open, join: s.join}
+}
+
+// Entries gives a meta store alone, until the test ends: one in memory, or with nats one over servers,
+// without doubles.
+func Entries(t testing.TB) meta.Store {
+	t.Helper()
+	if !OverServers() {
+		return metatest.NewMemory()
+	}
+	yard := rand.Text()
+	testengine.Begin(t, yard)
+	return openEntries(t, yard, testkit.Quiet())
+}
+
+// Bodies gives bodies of blobs on servers, until the test ends; nil unless storage is there.
+func Bodies(t testing.TB) *bodies.Store {
+	t.Helper()
+	if !OverServers() {
+		return nil
+	}
+	yard := rand.Text()
+	testengine.Begin(t, yard)
+	s := bodies.New(testengine.Dial(t), testengine.Dial(t), bodies.Config{Yard: yard, Replicas: replicas})
+	testkit.Must(t, s.Load(t.Context()))
+	return s
 }
 
 // Events makes an event of each message.

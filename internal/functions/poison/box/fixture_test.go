@@ -20,13 +20,13 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// yard is a box on a real broker, whose hubs are in memory. It works inside a synctest bubble and
+// yard is a box on a real broker, whose hubs are where the environment has them. It works inside a synctest bubble and
 // outside.
 type yard struct {
 	t *testing.T
@@ -39,12 +39,10 @@ type yard struct {
 
 func newYard(t *testing.T) *yard {
 	t.Helper()
-	engine := testkit.Value(disk.Open(disk.Config{FS: vfs.NewMem(), SegmentBytes: 1 << 20, Sync: disk.OS, Log: testkit.Quiet()}))(t)
-	store := metatest.NewFaulty(metatest.NewMemory())
-	b := testkit.Value(broker.Open(t.Context(), broker.Config{Engine: engine, Meta: store, Log: testkit.Quiet()}))(t)
-	t.Cleanup(func() { testkit.Must(t, engine.Close()) })
-	y := &yard{t: t, broker: b, meta: store, read: new(atomic.Int64)}
-	y.Box = New(Config{Broker: counting{b, y.read}, Meta: store, Log: testkit.Quiet()})
+	s := storagetest.Open(t, storagetest.Config{SegmentBytes: 1 << 20, Sync: disk.OS})
+	b := testkit.Value(broker.Open(t.Context(), broker.Config{Engine: s.Engine, Meta: s.Meta, Log: testkit.Quiet()}))(t)
+	y := &yard{t: t, broker: b, meta: s.Meta, read: new(atomic.Int64)}
+	y.Box = New(Config{Broker: counting{b, y.read}, Meta: s.Meta, Log: testkit.Quiet()})
 	return y
 }
 
@@ -116,12 +114,14 @@ func (y *yard) die(hub, partition string, poisonEvents ...poison.Record) {
 	}
 }
 
-// dieMany puts away so many of function a, one by one.
+// dieMany puts away so many of function a.
 func (y *yard) dieMany(n int) {
 	y.t.Helper()
+	var all []event.Event
 	for i := range n {
-		y.die("bad", "0", poisonEvent("a", i))
+		all = append(all, poisonEvent("a", i).Message())
 	}
+	y.publish("bad", "0", all...)
 }
 
 // events reads all of a hub, by partition.

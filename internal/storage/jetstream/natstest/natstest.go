@@ -28,6 +28,9 @@ import (
 // one is lost.
 const patience = 60 * time.Second
 
+// Running is what a test logs for which servers run: package suites counts them.
+const Running = "NATS servers run for it"
+
 // Servers are those of one test, or those that the tests of a package share. One goroutine at a time
 // may stop, kill, freeze and restart them.
 type Servers struct {
@@ -53,6 +56,7 @@ func run(t testing.TB, program string, hosts []*parts.Host) *Servers {
 	t.Helper()
 	s, err := start(program, hosts)
 	testkit.Must(t, err)
+	t.Log(Running)
 	t.Cleanup(func() {
 		s.report(t)
 		testkit.Check(t, s.remove(), "remove the NATS servers")
@@ -103,6 +107,7 @@ func Shared(t testing.TB, n int) *Servers {
 		shared.servers[n] = s
 	}
 	s := shared.servers[n]
+	t.Log(Running)
 	t.Cleanup(func() {
 		s.report(t)
 		testkit.Check(t, s.heal(), "bring the NATS servers back")
@@ -181,7 +186,17 @@ func (s *Servers) occupy(js jetstream.JetStream) error {
 			return fmt.Errorf("server %s is not up to date", r.Name)
 		}
 	}
-	return nil
+	return s.makeStream(ctx, js)
+}
+
+// makeStream makes a stream and deletes it: the leader of all may take a server for offline that has all data
+// again, and refuses new streams as long.
+func (s *Servers) makeStream(ctx context.Context, js jetstream.JetStream) error {
+	const name = "natstest_try"
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Storage: jetstream.MemoryStorage, Replicas: s.Replicas}); err != nil {
+		return fmt.Errorf("the servers make no stream: %w", err)
+	}
+	return js.DeleteStream(ctx, name)
 }
 
 func (s *Servers) remove() error {
