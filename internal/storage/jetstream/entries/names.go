@@ -88,6 +88,9 @@ func (l layout) bucketsUnder(prefix string) []string {
 	return []string{definitions}
 }
 
+// Definitions is the name that the stream of definitions has at the servers.
+func (s *Store) Definitions() string { return layout{yard: s.cfg.Yard}.stream(definitions) }
+
 // stream is the name of the stream that holds a bucket.
 func (l layout) stream(bucket string) string { return "Y_" + l.yard + "_e_" + bucket }
 

@@ -440,6 +440,11 @@ func (s *storm) check(nodes []*process) {
 		}
 	}
 	s.checkAged(nodes)
+	for _, stream := range testkit.Value(nodes[0].storage.Names(t.Context()))(t) {
+		for _, d := range audit(t, nodes[0].Engine, stream, s.cluster.Messages(stream)) {
+			t.Errorf("stream %s is found damaged: %+v", stream, d)
+		}
+	}
 	testkit.That(t, total > 50 && produced > 10, "only %d were acknowledged, and %d of the producer", total, produced)
 	t.Logf("%d acknowledged, %d of the producer, %d in doubt; histories of %d calls", total, produced, s.doubts, calls)
 	for _, n := range nodes {

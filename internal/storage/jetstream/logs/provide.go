@@ -56,16 +56,17 @@ func (e *Engine) provide(ctx context.Context, name string, shape eventlog.Shape)
 	if err != nil {
 		return err
 	}
-	d, err := e.change(ctx, l, func(d definition) definition { return d.provide(shape, e.hubStreams(shape)) })
+	d, err := e.change(ctx, l, func(d definition) definition { return d.provide(shape, e.cfg.hubStreams(shape)) })
 	if err != nil || d.state != isNew {
 		return err
 	}
 	return e.makeStreams(ctx, l, d)
 }
 
-func (e *Engine) hubStreams(shape eventlog.Shape) int {
-	if e.cfg.HubStreams > 0 {
-		return min(e.cfg.HubStreams, maxStreams)
+// hubStreams is how many streams a hub of that shape has.
+func (c Config) hubStreams(shape eventlog.Shape) int {
+	if c.HubStreams > 0 {
+		return min(c.HubStreams, maxStreams)
 	}
 	return hubStreams(shape.Partitions)
 }

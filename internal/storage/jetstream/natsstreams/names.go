@@ -29,6 +29,10 @@ func (n names) check() error {
 // stream is the name of a stream at the servers.
 func (n names) stream(stream string) string { return "Y_" + n.yard + "_l=" + stream }
 
+// Named gives the name of a stream at the servers, and Ours the reverse; false: it is another's.
+func (s *Storage) Named(stream string) string                { return s.names.stream(stream) }
+func (s *Storage) Ours(name string) (stream string, is bool) { return s.names.ours(name) }
+
 // ours gives our name of a stream at the servers; false: it is another's.
 func (n names) ours(name string) (string, bool) { return strings.CutPrefix(name, n.stream("")) }
 
