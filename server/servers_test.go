@@ -3,11 +3,14 @@ package server
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
@@ -95,6 +98,52 @@ func TestStatusOfNodesAndServers(t *testing.T) {
 		return len(c.Nodes) == 1 && c.Streams != nil && c.Streams.Leaderless == 0 && c.Streams.Offline == c.Streams.Count
 	})
 	testkit.That(t, len(c.Streams.Worst) > 0 && c.Streams.Worst[0].Replicas[0].Server == "n2", "the worst are %+v", c.Streams.Worst)
+}
+
+// C1, C6, C7: over HTTP the number of replicas is raised while the yard serves, is not lowered unless that is
+// said, and a scrub of all copies names the hub, the partition and what to do where something is wrong.
+func TestReplicasAndScrubOverHTTP(t *testing.T) {
+	servers := natstest.Start(t, 3)
+	cfg := onServers(servers, "a", sealed.NewKey())
+	cfg.Engine += "&replicas=1"
+	r := start(t, cfg)
+	c := client(t, r)
+	testkit.Must(t, testkit.Err(c.CreateHub(t.Context(), admin.HubRequest{Name: "Orders", Partitions: new(1)})))
+	r.want(http.StatusCreated, "POST", "/api/v1/hubs/orders/events", `{"events":[{"body":"one"},{"body":"two"}]}`)
+	done := testkit.Value(c.SetReplicas(t.Context(), admin.ReplicasRequest{Replicas: 3}, nil))(t)
+	testkit.That(t, done.Replicas == 3 && done.Before == 1 && done.Changed == done.Streams && done.Streams >= 8, "it changed %+v", done)
+	for want, ask := range map[string]admin.ReplicasRequest{"fewer-replicas": {Replicas: 1}, "too-few-servers": {Replicas: 5}} {
+		_, err := c.SetReplicas(t.Context(), ask, nil)
+		problem, is := errors.AsType[*admin.Problem](err)
+		testkit.That(t, is && problem.Kind() == want && problem.Next != "", "%d replicas: %v", ask.Replicas, err)
+	}
+	var found []admin.ScrubFinding
+	scrub := func() admin.Scrub {
+		found = nil
+		return testkit.Value(c.Scrub(t.Context(), admin.ScrubRequest{}, func(l admin.ScrubLine) {
+			if l.Finding != nil {
+				found = append(found, *l.Finding)
+			}
+		}))(t)
+	}
+	testkit.Eventually(t, "all servers answer", func() bool { return len(scrub().Problems) == 0 })
+	testkit.That(t, len(found) == 0, "it found %+v", found)
+
+	js := testkit.Value(jetstream.New(servers.Dial(t, 0)))(t)
+	for name := range js.StreamNames(t.Context()).Name() {
+		if !strings.HasPrefix(name, "Y_shop_l=h-orders-") {
+			continue
+		}
+		stream := testkit.Value(js.Stream(t.Context(), name))(t)
+		subject := strings.Replace(stream.CachedInfo().Config.Subjects[0], "*", "0", 1)
+		last := testkit.Value(stream.GetLastMsgForSubject(t.Context(), subject))(t)
+		last.Data[len(last.Data)-1] ^= 1
+		testkit.Must(t, testkit.Err(js.Publish(t.Context(), last.Subject, last.Data)))
+	}
+	all := scrub()
+	testkit.MustThat(t, len(found) == 1 && all.Findings == 1 && len(all.Servers) == 3 && all.Node == "a", "it found %+v: %+v", found, all)
+	f := found[0]
+	testkit.That(t, f.Kind == admin.FindingDamaged && f.Hub == "Orders" && f.Partition == "0" && f.FirstEvent == nil && f.LastMessage > 1 && f.Server == "" && f.Next != "", "it found %+v", f)
 }
 
 // C8: on one machine there is one node, and nothing else.

@@ -13,8 +13,9 @@ import (
 type clusterCommands struct{ *cli }
 
 func (c clusterCommands) command() *cobra.Command {
-	return family(&cobra.Command{Use: "cluster", Short: "Show the nodes of the yard, and the servers that keep its events"},
-		c.status())
+	backups := backupCommands{c.cli} // which work with and without servers, and stand at the top as well
+	return family(&cobra.Command{Use: "cluster", Short: "Show and maintain the nodes of the yard, and the servers that keep its events"},
+		c.status(), c.scrub(), c.replicas(), backups.command(), backups.restore())
 }
 
 const clusterStatusHelp = `Show the nodes of the yard and the NATS servers that keep its events, as the node that answers

@@ -85,7 +85,7 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config) (_ *St
 	}
 	return Share(ctx, Parts{
 		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Writable: n.writable, Servers: n.servers,
-		Engine: "nats", Replicas: settings.Replicas, Local: n.report.Local, Close: n.close,
+		Scrub: n.scrub, SetReplicas: n.setReplicas, Engine: "nats", Replicas: settings.Replicas, Local: n.report.Local, Close: n.close,
 	}, cfg)
 }
 
@@ -132,9 +132,10 @@ func (n *natsNode) loadLogs(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	n.warnReplicas(ctx)
 	n.clock.Hold(n.report.Skew)
 	n.followed.Go(func() { n.holdClock(n.life) })
-	n.engine = logs.New(logs.Config{Storage: n.streams, Store: n.entries, Replicas: n.cfg.Replicas, Ahead: n.clock.Ahead, Log: n.log})
+	n.engine = logs.New(logs.Config{Storage: yardStreams{n.streams, n}, Store: n.entries, Replicas: n.cfg.Replicas, Ahead: n.clock.Ahead, Log: n.log})
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Servers is what a node knows of the servers that keep its storage.
 type Servers struct {
-	// Yard is the name of the storage at the servers, Replicas how many of them keep each event.
+	// Yard is the name of the storage at the servers, Replicas how many of them keep each event; zero: not known.
 	Yard     string
 	Replicas int
 	// Known are those that were asked at the start or are connected now, by name.
@@ -44,7 +44,11 @@ type (
 
 // servers asks for the streams, and waits for that for some seconds. Any number of goroutines may ask.
 func (n *natsNode) servers(ctx context.Context) Servers {
-	s := Servers{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas, Warnings: slices.Clone(n.report.Warnings)}
+	s := Servers{Yard: n.cfg.Yard, Warnings: slices.Clone(n.report.Warnings)}
+	var err error
+	if s.Replicas, err = n.replicas(ctx); err != nil {
+		s.Warnings = append(s.Warnings, err.Error())
+	}
 	if now := n.clock.Skew(); now.Held() && !n.report.Skew.Held() { // else it is among the warnings
 		s.Warnings = append(s.Warnings, now.String())
 	}

@@ -47,6 +47,9 @@ type Parts struct {
 	Writable func(context.Context) error
 	// Servers finds out how the servers are that keep it; nil: there is nothing to find out.
 	Servers func(context.Context) Servers
+	// Scrub and SetReplicas are those of Storage; nil: there are no servers.
+	Scrub       func(context.Context, Scrubbing) (Scrubbed, error)
+	SetReplicas func(context.Context, Replication) (ReplicationProgress, error)
 	// Engine is what clients are told of it.
 	Engine string
 	// Replicas is how many servers keep each event.
@@ -94,7 +97,8 @@ func Share(ctx context.Context, parts Parts, cfg Config) (*Storage, error) {
 		end = func() error { return nil }
 	}
 	return &Storage{
-		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Writable: parts.Writable, Servers: parts.Servers, Keys: keys, Engine: parts.Engine, Replicas: parts.Replicas, Local: parts.Local, close: end,
+		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Writable: parts.Writable, Servers: parts.Servers,
+		Scrub: parts.Scrub, SetReplicas: parts.SetReplicas, Keys: keys, Engine: parts.Engine, Replicas: parts.Replicas, Local: parts.Local, close: end,
 	}, nil
 }
 

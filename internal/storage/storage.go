@@ -87,6 +87,14 @@ type Storage struct {
 	Writable func(context.Context) error
 	// Servers finds out how the servers are that keep it; nil where there are none.
 	Servers func(context.Context) Servers
+	// Scrub reads all that each of the servers keeps, compares it, and judges what is in it, while it is
+	// used; nil where there are none. It blocks until it is done, or ctx ends. The error is why it was not
+	// done; what could not be looked at is in what it gives.
+	Scrub func(context.Context, Scrubbing) (Scrubbed, error)
+	// SetReplicas changes how many servers keep everything, while it is used; nil where there are none. It
+	// blocks until it is done, or ctx ends; what was changed by then stays so. Errors: ErrTooFewServers,
+	// ErrNotWell, ErrNotAllowed.
+	SetReplicas func(context.Context, Replication) (ReplicationProgress, error)
 	// Keys seal what else is secret in the folder; nil where they could not be made for want of
 	// space.
 	Keys *sealed.Keys

@@ -85,6 +85,7 @@ func (y *yard) openHandler(change ...func(*Config)) {
 	y.stopping = stop
 	cfg := Config{Broker: y.broker, Access: y.registry, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: y.log, Stopping: stopping,
 		CA: func() ([]byte, error) { return []byte(certificate), nil }}
+	cfg.Maintenance = fakeMaintenance{}
 	cfg.Backup = func(_ context.Context, w io.Writer) error { _, err := io.WriteString(w, "a backup"); return err }
 	for _, c := range change {
 		c(&cfg)

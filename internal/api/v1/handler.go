@@ -72,6 +72,9 @@ type Config struct {
 	// is told to the client; behind it the backup itself says that it is not whole.
 	Backup func(ctx context.Context, w io.Writer) error
 
+	// Maintenance is what is done to the servers that keep the events; nil: there are none.
+	Maintenance Maintenance
+
 	// Version and Engine are shown by GET /api/v1.
 	Version string
 	Engine  string
@@ -170,6 +173,8 @@ type Handler struct {
 	followed *quota.Quota
 	// backingUp is held by the one backup that may be under way.
 	backingUp sync.Mutex
+	// maintaining is held by the one scrub, or change of replicas, that may be under way.
+	maintaining sync.Mutex
 }
 
 // New makes the API. It listens on nothing: give what APIs returns to a frame.

@@ -55,11 +55,18 @@ func (d *Handler) routes() []route {
 		Detail: "the storage of this yard cannot be copied while it is used",
 		Next:   "back up the servers that keep the data",
 	})
+	servers := servedIf(d.cfg.Maintenance != nil, frame.Refusal{
+		Code: "no-servers", Title: "This yard is on one machine",
+		Detail: "the events of this yard are in its data folder, and not on NATS servers",
+		Next:   "check the data folder with eventyard doctor while the yard is stopped",
+	})
 	return []route{
 		{method: "GET", path: "/api/v1", need: anyGrant, serve: d.info},
 		{method: "GET", path: "/api/v1/openapi.json", need: frame.Open("it describes the API, and the API is no secret"), serve: d.openAPI},
 		{method: "GET", path: "/api/v1/ca.pem", need: frame.Open("it is a certificate, which every handshake refers to, and clients need it before they can be let in"), serve: d.getCA},
 		{method: "GET", path: "/api/v1/cluster", need: manageAll, serve: d.getCluster},
+		{method: "POST", path: "/api/v1/cluster/scrub", need: manageAll, serve: servers(d.scrub), stream: true},
+		{method: "POST", path: "/api/v1/cluster/replicas", need: manageAll, serve: servers(d.setReplicas), stream: true},
 
 		{method: "GET", path: "/api/v1/hubs", need: anyGrant, serve: d.listHubs},
 		{method: "POST", path: "/api/v1/hubs", need: manageAll, serve: d.createHub},

@@ -64,6 +64,14 @@ func (r *registry) byLog() map[string]*hub {
 	return byLog
 }
 
+// HubOf names the hub whose events a log keeps; empty if it is none of the broker's. It does no I/O.
+func HubOf(b *Broker, log string) string {
+	if h := b.hubs.byLog()[log]; h != nil {
+		return h.Name
+	}
+	return ""
+}
+
 // show makes what users see follow the definitions, in one step.
 func (r *registry) show(updates []mirror.Update[definition]) {
 	live := maps.Clone(*r.live.Load())

@@ -112,6 +112,30 @@ const (
 	codeNotForAccount = 10039
 )
 
+// LacksServers: a stream was not made because the servers know of too few that could keep it.
+func LacksServers(said *jetstream.APIError) bool {
+	return said.ErrorCode == codeNoPeers || said.ErrorCode == codeNoReplicas
+}
+
+// ErrTooFewServers: there are fewer servers than replicas.
+var ErrTooFewServers = errors.New("there are too few NATS servers")
+
+// Keeps finds out whether the servers can keep so many replicas, by a stream that is made and deleted.
+// Errors: ErrTooFewServers, ErrUnavailable, ctx's.
+func (c *Conns) Keeps(ctx context.Context, cfg Config, replicas int) error {
+	cfg.Replicas = replicas
+	var r Report
+	switch err := r.probe(ctx, c.Control, cfg); {
+	case err != nil:
+		return err
+	case r.NoJetStream != "":
+		return fmt.Errorf("%w: %s", ErrUnavailable, r.NoJetStream)
+	case r.NoReplicas != "":
+		return fmt.Errorf("%w for %d replicas: %s", ErrTooFewServers, replicas, r.NoReplicas)
+	}
+	return nil
+}
+
 // checkPrefix is what the names of streams begin with by which servers are checked.
 func checkPrefix(yard string) string { return "Y_" + yard + "_check_" }
 

@@ -236,6 +236,9 @@ func (s *Servers) Restart(t testing.TB, i int) {
 	testkit.Must(t, s.all[i].start())
 }
 
+// Folder is where a server keeps its streams: who has stopped it may change what is there.
+func (s *Servers) Folder(i int) string { return filepath.Join(s.all[i].dir, "store") }
+
 // Freeze stops a server where it is: its connections stay, and nobody answers.
 func (s *Servers) Freeze(t testing.TB, i int) {
 	t.Helper()

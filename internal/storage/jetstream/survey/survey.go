@@ -35,24 +35,35 @@ type page struct {
 // Ask surveys the streams of a yard. It returns when the servers have answered, or with an error after
 // some seconds without an answer; ctx may end it sooner.
 func Ask(ctx context.Context, conn *nats.Conn, yard string) (Streams, error) {
+	found, missing, err := All(ctx, conn, yard)
+	if err != nil {
+		return Streams{}, err
+	}
 	var sum Streams
+	for _, info := range found {
+		sum.add(info)
+	}
+	for _, name := range missing {
+		sum.miss(name)
+	}
+	return sum, nil
+}
+
+// All gives the streams of a yard as their leaders know them, and the names of those that nobody
+// answered for. It returns as Ask does.
+func All(ctx context.Context, conn *nats.Conn, yard string) (found []*jetstream.StreamInfo, missing []string, err error) {
 	for offset := 0; offset < maxStreams; {
 		p, err := askPage(ctx, conn, map[string]any{"offset": offset, "subject": "y." + yard + ".>"})
 		if err != nil {
-			return Streams{}, fmt.Errorf("ask for the streams: %w", err)
+			return nil, nil, fmt.Errorf("ask for the streams: %w", err)
 		}
-		for _, info := range p.Streams {
-			sum.add(info)
-		}
-		for _, name := range p.Missing {
-			sum.miss(name)
-		}
+		found, missing = append(found, p.Streams...), append(missing, p.Missing...)
 		got := len(p.Streams) + len(p.Missing)
 		if offset += got; got == 0 || offset >= p.Total {
 			break
 		}
 	}
-	return sum, nil
+	return found, missing, nil
 }
 
 func askPage(ctx context.Context, conn *nats.Conn, ask any) (p page, err error) {
