@@ -29,6 +29,9 @@ type Config struct {
 	Node string
 	// Unsafe starts on servers that may lose what they acknowledge; see Check.
 	Unsafe bool
+	// Inside is the one server that is connected to, in this process: Servers are only shown then, and
+	// no others are learnt of. Nil: the servers are elsewhere.
+	Inside nats.InProcessConnProvider
 	// Log reports what was lost and found again; nil means slog.Default().
 	Log *slog.Logger
 
@@ -156,6 +159,9 @@ func (c Config) options(what string) (nats.Options, error) {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			log.Warn("a NATS server reports", "error", err)
 		}),
+	}
+	if c.Inside != nil {
+		all = append(all, nats.InProcessServer(c.Inside), nats.IgnoreDiscoveredServers())
 	}
 	credentials, err := c.credentials()
 	if err != nil {

@@ -1,0 +1,204 @@
+// Package embedded runs a NATS server inside this process, as one of the three or five of a cluster.
+// All of them sync before they acknowledge, and know each other by certificates: whoever has none of
+// the cluster's authority is let in neither as a server nor as a client. The process itself uses its
+// server without a socket.
+package embedded
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// MaxPayload is the largest message that a server takes, in bytes.
+const MaxPayload = 8 << 20
+
+const (
+	// pingEvery and maxPings find another server that is gone within 6 s.
+	pingEvery = 2 * time.Second
+	maxPings  = 2
+	// readyTime is how long a server that has read its data may take to listen, on a busy machine.
+	readyTime = time.Minute
+	// reportEvery is after how many failed attempts to reach another server, of which there is about one a
+	// second, the next one is reported.
+	reportEvery = 600
+	// handshakeTime is how long a stranger may take to show a certificate, in seconds; servers that
+	// have much to do at once take their time, too.
+	handshakeTime = 5
+)
+
+// Config is how a server runs. All fields but Log are needed.
+type Config struct {
+	// Name is the server's, unique in its cluster, and Cluster the same for all its servers: one with
+	// another is refused.
+	Name, Cluster string
+	// Listen is where the other servers are listened to, Address where they reach this one.
+	// Routes are the addresses of all servers, this one's included: how many there are says how many
+	// make a majority. All are HOST:PORT.
+	Listen, Address string
+	Routes          []string
+	// TLS has a certificate of the cluster, and takes no others.
+	TLS *tls.Config
+	// Dir is the server's alone, and there.
+	Dir string
+	// MaxStoreBytes and MaxMemoryBytes bound what streams may take; what would go beyond is refused.
+	MaxStoreBytes, MaxMemoryBytes int64
+	// Log takes what the server reports; nil means slog.Default().
+	Log *slog.Logger
+}
+
+var (
+	// ErrListen: the address for other servers cannot be listened at. It comes with the system's error.
+	ErrListen = errors.New("the address for other peers cannot be used")
+	// ErrRuns: a server with the same certificate runs elsewhere.
+	ErrRuns = errors.New("another process runs with the same bundle")
+)
+
+// Server is a server that runs.
+type Server struct {
+	cfg   Config
+	inner *server.Server
+	log   *reporter
+	once  sync.Once
+}
+
+// Open starts a server. It returns when others can reach it, which may take minutes where much is
+// stored and the process was killed before: all of it is read. It does not wait for other servers.
+// Errors: ErrListen, ErrRuns, and those of the disk.
+func Open(ctx context.Context, cfg Config) (*Server, error) {
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	if err := cfg.Free(ctx); err != nil {
+		return nil, err
+	}
+	options, err := cfg.options()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, log: &reporter{log: cfg.Log.With("server", cfg.Name)}}
+	admit := &admission{name: cfg.Name, report: s.log}
+	options.CustomRouterAuthentication = admit
+	if s.inner, err = server.NewServer(options); err != nil {
+		return nil, fmt.Errorf("start the server inside: %w", err)
+	}
+	admit.inner = s.inner
+	s.inner.SetLogger(s.log, false, false)
+	s.inner.Start()
+	for late := time.Now().Add(readyTime); ; {
+		if err := s.log.failure(); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("start the server inside: %w", err)
+		}
+		if s.inner.ReadyForConnections(100 * time.Millisecond) {
+			return s, nil
+		}
+		if time.Now().After(late) {
+			s.Close()
+			return nil, fmt.Errorf("start the server inside: it does not listen at %s", cfg.Listen)
+		}
+	}
+}
+
+// Free says why the server cannot start now, for who listens at its addresses. It is found out before
+// anything is opened: the server itself would fail when it has read all data, or not at all. It blocks for
+// some seconds at most. Errors: ErrListen, ErrRuns.
+func (c Config) Free(ctx context.Context) error {
+	probe, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrListen, err)
+	}
+	if err := probe.Close(); err != nil {
+		return fmt.Errorf("%w: %w", ErrListen, err)
+	}
+	if c.TLS == nil {
+		return nil // of a broken bundle, which is found out elsewhere
+	}
+	if name, err := Ask(ctx, c.Address, c.TLS); err == nil {
+		return fmt.Errorf("%w: %s answers at %s", ErrRuns, name, c.Address)
+	}
+	return nil // who cannot be reached, or is a stranger, does not answer for this server
+}
+
+// options are the server's. Clients are let in by a port of loopback as well, which nobody uses: a
+// server without one opens no routes.
+func (c Config) options() (*server.Options, error) {
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return nil, err
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, err
+	}
+	o := &server.Options{
+		ServerName: c.Name, Host: "127.0.0.1", Port: server.RANDOM_PORT,
+		NoSigs: true, NoLog: true, DisableJetStreamBanner: true,
+		TLS: true, TLSVerify: true, TLSConfig: c.TLS.Clone(), TLSTimeout: handshakeTime,
+		ConnectErrorReports: reportEvery, ReconnectErrorReports: reportEvery,
+		MaxPayload: MaxPayload, PingInterval: pingEvery, MaxPingsOut: maxPings,
+		JetStream: true, StoreDir: c.Dir, SyncAlways: true, JetStreamMaxStore: c.MaxStoreBytes, JetStreamMaxMemory: c.MaxMemoryBytes,
+		// By then no client is left to be sent away.
+		LameDuckDuration: time.Second, LameDuckGracePeriod: time.Millisecond,
+		Cluster: server.ClusterOpts{
+			Name: c.Cluster, Host: host, Port: number, Advertise: c.Address, NoAdvertise: true,
+			TLSConfig: c.TLS.Clone(), TLSTimeout: handshakeTime, PingInterval: pingEvery, MaxPingsOut: maxPings,
+		},
+	}
+	for _, address := range c.Routes {
+		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", Host: address})
+	}
+	return o, nil
+}
+
+// InProcessConn is a connection to the server without a socket; see nats.InProcessServer.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.inner.InProcessConn() }
+
+// Client is the address at which clients with a certificate of the cluster are let in.
+func (s *Server) Client() string { return s.inner.Addr().String() }
+
+// Status is what a server knows of its cluster.
+type Status struct {
+	Name, Version string
+	// Stores: it takes part in storing. It has stopped to where its disk failed or is full.
+	Stores bool
+	// Leader is the server that decides on new streams; empty: most servers are out of reach.
+	Leader string
+	// Reached are the other servers that this one is connected to, by name.
+	Reached map[string]bool
+}
+
+// Status asks the server itself and no other.
+func (s *Server) Status() Status {
+	status := Status{Name: s.cfg.Name, Version: server.VERSION, Reached: map[string]bool{}}
+	if info, err := s.inner.Jsz(nil); err == nil {
+		status.Stores = !info.Disabled
+		if info.Meta != nil {
+			status.Leader = info.Meta.Leader
+		}
+	}
+	if routes, err := s.inner.Routez(nil); err == nil {
+		for _, r := range routes.Routes {
+			status.Reached[r.RemoteName] = true
+		}
+	}
+	return status
+}
+
+// Close stops the server when others lead what it has led; who has used it is gone by then. It takes
+// about a second. Safe twice.
+func (s *Server) Close() {
+	s.once.Do(func() {
+		s.inner.LameDuckShutdown() // does nothing where it never began to listen
+		s.inner.Shutdown()
+		s.inner.WaitForShutdown()
+	})
+}
