@@ -60,6 +60,10 @@ type NATSServers struct {
 	Addresses []string `json:"addresses"`
 	// Warnings are what the node found when it started.
 	Warnings []string `json:"warnings,omitempty"`
+	// Inside: the servers run inside nodes. Leader is the one that decides on new streams then; empty:
+	// none, as most are out of reach.
+	Inside bool   `json:"inside,omitempty"`
+	Leader string `json:"leader,omitempty"`
 }
 
 // What is known of when a server syncs.
@@ -79,6 +83,10 @@ type NATSServer struct {
 	Sync string `json:"sync"`
 	// Connections are those that the node has to it now: publish, read, control.
 	Connections []string `json:"connections,omitempty"`
+	// Address is where other servers reach one that runs inside a node. Unreached: that of the node that
+	// tells does not.
+	Address   string `json:"address,omitempty"`
+	Unreached bool   `json:"unreached,omitempty"`
 }
 
 // Streams sums up the streams of a yard.

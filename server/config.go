@@ -52,6 +52,9 @@ type Config struct {
 	Node string
 	// NATSUnsafe starts on servers that may lose what they acknowledge.
 	NATSUnsafe bool
+	// Peer runs one of the yard's NATS servers inside this process, which keeps what it has in DataDir;
+	// then there is no other Engine, and Node and Secrets are those of the bundle.
+	Peer Peer
 
 	// AMQP, AMQPS, HTTP and HTTPS are the addresses of the listeners, or Off. Port 0 picks a
 	// free one. Empty means 127.0.0.1 with port 5672, 5671, 8080 and 8443.
@@ -206,7 +209,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate() error {
-	if err := errors.Join(c.storage(nil).Check(), c.validateNode()); err != nil {
+	if err := errors.Join(c.storage(nil).Check(), c.validateNode(), c.validatePeer()); err != nil {
 		return err
 	}
 	for _, h := range c.Hubs {
@@ -248,8 +251,8 @@ func (c Config) storage(metrics prometheus.Registerer) storage.Config {
 	return storage.Config{
 		Sync: c.Sync, SyncInterval: c.SyncInterval, SegmentBytes: c.SegmentBytes, OpenSegments: c.shares().Storage,
 		SecretKey: storage.SecretKey(c.Secrets), Own: ownNames(), Program: "eventyard " + c.Version,
-		NATS: storage.NATS{Node: c.nodeName(), Unsafe: c.NATSUnsafe},
-		Log:  c.Log, Metrics: metrics,
+		NATS: storage.NATS{Node: c.nodeName(), Unsafe: c.NATSUnsafe}, Peer: c.Peer.storage(),
+		Log: c.Log, Metrics: metrics,
 	}
 }
 
@@ -263,6 +266,9 @@ func (c Config) openStorage(ctx context.Context, metrics prometheus.Registerer) 
 
 // storageURL is where the storage is.
 func (c Config) storageURL() string {
+	if c.Peer.Bundle != nil {
+		return storage.PeerOf(c.DataDir)
+	}
 	if c.Engine == "" || c.Engine == "disk" {
 		return storage.Disk(c.DataDir)
 	}

@@ -16,6 +16,9 @@ type Inspection struct {
 	DataDir string
 	// Engine is disk, or the URL of servers that are looked at in place of DataDir; empty means disk.
 	Engine string
+	// Peer is looked at in place of both, if it has a bundle: whether it could start on DataDir, and
+	// which others answer. Findings has Servers, Problems, Warnings and InUse then.
+	Peer Peer
 	// MaxLogBytes is how much of events is read through; zero means all there is. A
 	// folder that holds more is not read, for it would take long.
 	MaxLogBytes int64
@@ -53,7 +56,11 @@ func Inspect(ctx context.Context, in Inspection) (Findings, error) {
 	if in.Engine != "" && in.Engine != "disk" {
 		url = in.Engine
 	}
+	if in.Peer.Bundle != nil {
+		url = storage.PeerOf(Config{DataDir: in.DataDir}.withDefaults().DataDir)
+	}
 	found, err := storage.Inspect(ctx, url, storage.Inspection{
+		Peer:        in.Peer.storage(),
 		Own:         ownNames(),
 		Known:       func(path string, entry fs.DirEntry) bool { return entry.IsDir() && hasDeadLetters(path) },
 		MaxLogBytes: in.MaxLogBytes, Progress: in.Progress,

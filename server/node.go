@@ -35,6 +35,9 @@ func (c Config) instance(folder string) (string, error) {
 
 // nodeName is the name of this node among those that share a yard.
 func (c Config) nodeName() string {
+	if c.Peer.Bundle != nil {
+		return c.Peer.Bundle.Node()
+	}
 	if c.Node != "" {
 		return c.Node
 	}

@@ -23,11 +23,18 @@ const (
 // ready says why clients are better served by another node. It asks nobody: what it needs to know is
 // found out every few seconds, by the entry of this node and by trial writes.
 func (y *yard) ready() error {
-	if !y.nodes.MayAct() {
-		return fmt.Errorf("the NATS servers have confirmed nothing since %s: most of them have to run and reach each other, and this node has to reach one of those",
-			y.nodes.Confirmed().UTC().Format(time.RFC3339))
+	if y.nodes.MayAct() {
+		return y.trial.check(time.Now())
 	}
-	return y.trial.check(time.Now())
+	since := y.nodes.Confirmed().UTC().Format(time.RFC3339)
+	if y.cfg.Peer.Bundle == nil {
+		return fmt.Errorf("the NATS servers have confirmed nothing since %s: most of them have to run and reach each other, and this node has to reach one of those", since)
+	}
+	err := fmt.Errorf("the peers have confirmed nothing since %s: most of them have to run and reach each other, and this one has to reach those", since)
+	if why := y.storage.Ready(); why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
+	}
+	return err
 }
 
 // trial finds out whether storage that several nodes share takes writes: each stream has a majority of

@@ -97,11 +97,11 @@ func (s *Server) Access() Access {
 
 // Run serves until ctx ends and everything is closed again; then it returns nil. If the yard cannot
 // start the error is, by errors.Is or errors.As, a *ListenerError (an address is in use, say),
-// ErrLocked, ErrForeign, ErrNewerData, ErrMetaLost, ErrUsed for a second Run, or one of the disk, of
+// ErrLocked, ErrForeign, ErrNewerData, ErrMetaLost, ErrPeerFolder, ErrOtherPeer, ErrUsed for a second Run, or one of the disk, of
 // a certificate or of a definition in the configuration.
 //
 // Requests in progress may finish within the grace period. The order of stopping is: functions, listeners close, links and requests drain,
-// delivery to webhooks stops, dead letters, topics, access, the broker, the engine, the meta store.
+// delivery to webhooks stops, dead letters, topics, access, the broker, the engine, the meta store, the NATS server inside.
 func (s *Server) Run(ctx context.Context) (err error) {
 	s.mu.Lock()
 	used := s.used

@@ -68,6 +68,7 @@ func showNode(m cluster.Member, now time.Time, held int) admin.ClusterNode {
 func showServers(found storage.Servers) *admin.NATSServers {
 	s := &admin.NATSServers{
 		Yard: found.Yard, Replicas: found.Replicas, Known: []admin.NATSServer{}, Addresses: append([]string{}, found.Addresses...), Warnings: found.Warnings,
+		Inside: found.Inside, Leader: found.Leader,
 	}
 	for _, one := range found.Known {
 		sync := admin.SyncUnknown
@@ -79,6 +80,7 @@ func showServers(found storage.Servers) *admin.NATSServers {
 		}
 		s.Known = append(s.Known, admin.NATSServer{
 			Name: one.Name, Version: one.Version, MaxPayload: one.MaxPayload, Sync: sync, Connections: one.Connections,
+			Address: one.Address, Unreached: one.Unreached,
 		})
 	}
 	return s

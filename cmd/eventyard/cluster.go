@@ -15,7 +15,7 @@ type clusterCommands struct{ *cli }
 func (c clusterCommands) command() *cobra.Command {
 	backups := backupCommands{c.cli} // which work with and without servers, and stand at the top as well
 	return family(&cobra.Command{Use: "cluster", Short: "Show and maintain the nodes of the yard, and the servers that keep its events"},
-		c.status(), c.scrub(), c.replicas(), backups.command(), backups.restore())
+		c.init(), c.status(), c.scrub(), c.replicas(), backups.command(), backups.restore())
 }
 
 const clusterStatusHelp = `Show the nodes of the yard and the NATS servers that keep its events, as the node that answers
@@ -73,6 +73,9 @@ func showAgo(at admin.Time) string {
 }
 
 func (c clusterCommands) showServers(s admin.NATSServers) error {
+	if s.Inside {
+		return c.showPeers(s)
+	}
 	fmt.Fprintf(c.stdout, "\nyard %s on NATS servers, %s, known at %s\n", s.Yard, counted(s.Replicas, "replica"), oneLine(strings.Join(s.Addresses, ", ")))
 	t := newTable(c.stdout, "SERVER", "VERSION", "SYNC", "MAX PAYLOAD", "CONNECTIONS")
 	for _, one := range s.Known {
@@ -88,10 +91,14 @@ func (c clusterCommands) showServers(s admin.NATSServers) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
+	c.showWarnings(s)
+	return nil
+}
+
+func (c clusterCommands) showWarnings(s admin.NATSServers) {
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(c.stdout, "warning: %s\n", oneLine(warning))
 	}
-	return nil
 }
 
 func (c clusterCommands) showStreams(s admin.Streams) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/config/quantity"
@@ -46,7 +47,8 @@ func (c doctorCommand) command() *cobra.Command {
 		for _, listener := range cfg.Listeners() {
 			d.examineListener(cmd.Context(), listener)
 		}
-		onDisk := cfg.Engine == "disk"
+		inside := cfg.Cluster.Bundle != ""
+		onDisk := cfg.Engine == "disk" && !inside
 		if onDisk || cfg.TLS.CertFile != "" { // nodes that share a yard make their own as they start
 			d.examineCertificates()
 		}
@@ -56,6 +58,12 @@ func (c doctorCommand) command() *cobra.Command {
 				d.examineSync()
 			}
 			d.examineData(cmd.Context())
+		} else if inside {
+			if d.examineFolder() {
+				d.examineSpace()
+				d.examineSync()
+			}
+			d.examinePeer(cmd.Context())
 		} else {
 			d.examineServers(cmd.Context())
 		}
@@ -146,6 +154,42 @@ func (d *doctor) examineServers(ctx context.Context) {
 	if len(found.Problems) == 0 {
 		d.note("servers", fine, "", "those that were asked can keep a yard: %s", strings.Join(found.Servers, ", "))
 	}
+}
+
+// endsSoon is how long before their end bundles are worth a word: all nodes have to be stopped for new ones.
+const endsSoon = 180 * 24 * time.Hour
+
+// examinePeer looks at the bundle, and at who answers of the other peers.
+func (d *doctor) examinePeer(ctx context.Context) {
+	peer, err := peerConfig(d.cfg)
+	if err != nil {
+		d.note("bundle", problem, nextFor(err), "%v", err)
+		return
+	}
+	d.note("bundle", fine, "", "it is that of %s of yard %s, one of %d peers", peer.Bundle.Node(), peer.Bundle.Yard(), len(peer.Bundle.Peers()))
+	if ends := peer.Bundle.Ends(); time.Until(ends) < endsSoon {
+		d.note("bundle", warning, "make new bundles for all peers with: eventyard cluster init --renew "+d.cfg.Cluster.Bundle, "its certificate ends at %s", showTime(ends))
+	}
+	found, err := server.Inspect(ctx, server.Inspection{DataDir: d.cfg.Data, Peer: peer})
+	if err != nil {
+		d.note("peer", problem, nextFor(err), "%v", err)
+		return
+	}
+	for _, p := range found.Problems {
+		d.note("peer", problem, "", "%s", p)
+	}
+	for _, w := range found.Warnings {
+		d.note("peer", warning, "", "%s", w)
+	}
+	running := "does not run here"
+	if found.InUse {
+		running = "runs here"
+	}
+	answer := "none of the others answers"
+	if len(found.Servers) > 0 {
+		answer = "of the others there answer: " + strings.Join(found.Servers, ", ")
+	}
+	d.note("peer", fine, "", "%s %s; %s", peer.Bundle.Node(), running, answer)
 }
 
 func (d *doctor) judgeMeta(found server.Findings) {

@@ -54,6 +54,10 @@ func nextFor(err error) string {
 		return "all settings are explained by: eventyard config doc"
 	case errors.Is(err, server.ErrLocked):
 		return "another yard uses this data folder: stop it, or choose another folder with --data"
+	case errors.Is(err, server.ErrPeerFolder):
+		return "start it with --cluster-bundle, or choose another folder with --data"
+	case errors.Is(err, server.ErrOtherPeer):
+		return "see that this machine has its own bundle, and name this peer's folder, or an empty one, with --data"
 	case errors.Is(err, server.ErrMetaLost):
 		return nextForMetaLost
 	case errors.Is(err, server.ErrRestoring):

@@ -58,7 +58,12 @@ func (c serveCommand) command() *cobra.Command {
 }
 
 func (c serveCommand) serve(ctx context.Context, cfg config.Config) error {
-	s, err := server.New(c.serverConfig(cfg))
+	made := c.serverConfig(cfg)
+	var err error
+	if made.Peer, err = peerConfig(cfg); err != nil {
+		return err
+	}
+	s, err := server.New(made)
 	if err != nil {
 		return err
 	}
@@ -89,7 +94,9 @@ func (c serveCommand) sayReady(cfg config.Config, s *server.Server) {
 			fmt.Fprintf(c.stdout, "  %-5s  %s\n", listener.Name, url)
 		}
 	}
-	if cfg.OnServers() {
+	if cfg.Cluster.Bundle != "" {
+		fmt.Fprintf(c.stdout, "  engine NATS server inside\n  node   %s\n  data   %s\n", s.Node(), absolute(cfg.Data))
+	} else if cfg.OnServers() {
 		fmt.Fprintf(c.stdout, "  engine NATS servers\n  node   %s\n", s.Node())
 	} else {
 		fmt.Fprintf(c.stdout, "  data   %s\n  sync   %s\n", absolute(cfg.Data), explainSync(cfg))

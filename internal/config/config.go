@@ -21,6 +21,8 @@ type Config struct {
 	Yard       string `key:"yard"`
 	Replicas   int    `key:"replicas"`
 	NATSUnsafe bool   `key:"natsUnsafe"`
+	// Cluster is of a node with one of the yard's NATS servers inside.
+	Cluster Cluster `key:"cluster"`
 
 	Sync         string            `key:"sync"`
 	SyncInterval quantity.Duration `key:"syncInterval"`
@@ -65,6 +67,15 @@ type Config struct {
 	Subscriptions []admin.SubscriptionRequest `key:"subscriptions"`
 
 	Functions []admin.FunctionRequest `key:"functions"`
+}
+
+// Cluster says how a node has one of the yard's NATS servers inside.
+type Cluster struct {
+	Bundle    string        `key:"bundle"`
+	Peers     string        `key:"peers"`
+	Listen    string        `key:"listen"`
+	MaxStore  quantity.Size `key:"maxStore"`
+	MaxMemory quantity.Size `key:"maxMemory"`
 }
 
 // Secrets says where the key comes from that seals secrets in the data folder.

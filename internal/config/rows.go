@@ -22,9 +22,23 @@ var rows = []row{
 	{"yard", "NAME", "",
 		"Name of the yard among others on the same NATS servers. Empty: eventyard, or what the engine's URL says."},
 	{"replicas", "NUMBER", "0",
-		"How many NATS servers keep each event: 1, 3 or 5. 0: 3, or what the engine's URL says."},
+		"How many NATS servers keep each event: 1, 3 or 5. 0: 3, or what the engine's URL says; with a bundle, all peers."},
 	{"natsUnsafe", "", "false",
 		"Starts on NATS servers that may lose what they acknowledge, since they sync late or are too old. Only for trying out."},
+	{"cluster.bundle", "FILE", "",
+		"Bundle of this peer, as eventyard cluster init has made it. The node then runs one of the yard's NATS servers " +
+			"inside, which keeps what it has in the data folder, and takes its name, the other peers and the secret key from " +
+			"the bundle. A preview: see docs/guides/cluster.md."},
+	{"cluster.peers", "PEERS", "",
+		"Peers that the bundle has to be of, as NAME=HOST:PORT with commas between. Empty: any, as the bundle names them."},
+	{"cluster.listen", "ADDR", "",
+		"Address at which the servers of other peers are listened to. Empty: the bundle's address of this peer, or all " +
+			"IPv4 addresses of this machine where the bundle has a host name. All who connect have to show a certificate of the bundles."},
+	{"cluster.maxStore", "SIZE", "0",
+		"How much the server inside keeps on disk; what would be more is refused. 0: what it has, and three quarters of what is " +
+			"free when it starts."},
+	{"cluster.maxMemory", "SIZE", "64MiB",
+		"How much the server inside keeps in streams in memory. A yard makes none."},
 	{"sync", "MODE", "always",
 		"When an event counts as stored. always: after it was synced to the disk, so that it survives a power cut. " +
 			"interval: synced at least every syncInterval. os: left to the operating system, so that it survives a crash " +

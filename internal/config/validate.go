@@ -64,8 +64,23 @@ func (c Config) validateStorage(found *complaints) {
 	default:
 		found.add("engine", "%q is no engine: use disk or nats://HOST:PORT", c.Engine)
 	}
-	if !c.OnServers() && (c.Node != "" || c.Yard != "" || c.Replicas != 0 || c.NATSUnsafe) {
+	if c.Cluster.Bundle != "" {
+		c.validatePeer(found)
+	} else if !c.OnServers() && (c.Node != "" || c.Yard != "" || c.Replicas != 0 || c.NATSUnsafe) {
 		found.add("engine", "node, yard, replicas and natsUnsafe are for an engine nats://HOST:PORT")
+	}
+	if c.Cluster.Bundle == "" && c.Cluster.Peers+c.Cluster.Listen != "" {
+		key := "cluster.peers"
+		if c.Cluster.Peers == "" {
+			key = "cluster.listen"
+		}
+		found.add(key, "a peer needs its bundle: make one for each with eventyard cluster init --peers HOST,HOST,HOST, copy it to its machine, and name it with --cluster-bundle FILE")
+	}
+	if c.Cluster.MaxStore < 0 {
+		found.add("cluster.maxStore", "%s is less than nothing: use 0 for three quarters of the disk", c.Cluster.MaxStore)
+	}
+	if c.Cluster.MaxMemory < 0 {
+		found.add("cluster.maxMemory", "%s is less than nothing", c.Cluster.MaxMemory)
 	}
 	if !slices.Contains([]int{0, 1, 3, 5}, c.Replicas) {
 		found.add("replicas", "%d is not possible: use 1, 3 or 5", c.Replicas)
@@ -86,14 +101,31 @@ func (c Config) validateStorage(found *complaints) {
 	}
 }
 
+// validatePeer finds what the bundle says, and nobody else may.
+func (c Config) validatePeer(found *complaints) {
+	switch {
+	case c.Engine != "disk":
+		found.add("engine", "a peer has its engine inside: leave it out, or leave out cluster.bundle")
+	case c.Node != "" || c.Yard != "":
+		found.add("cluster.bundle", "the bundle says which node and yard this is: leave out node and yard")
+	case c.NATSUnsafe:
+		found.add("natsUnsafe", "a peer always syncs what it acknowledges: leave it out")
+	case c.Secrets != (Secrets{}):
+		found.add("secrets", "the secret key is in the bundle: leave it out here")
+	}
+}
+
 // OnServers tells whether the engine is on NATS servers.
 func (c Config) OnServers() bool {
 	return strings.HasPrefix(c.Engine, "nats://") || strings.HasPrefix(c.Engine, "tls://")
 }
 
-// EngineURL is the engine with what stands beside it.
+// EngineURL is the engine with what stands beside it. That of a peer is inside, and has no URL.
 func (c Config) EngineURL() string {
 	engine := c.Engine
+	if c.Cluster.Bundle != "" {
+		return engine
+	}
 	add := func(name, value string) {
 		mark := "?"
 		if strings.Contains(engine, "?") {

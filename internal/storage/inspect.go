@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
@@ -17,6 +18,8 @@ import (
 
 // Inspection says how to look into storage.
 type Inspection struct {
+	// Peer is whose folder is looked at, where the URL is a peer's.
+	Peer *Peer
 	// Own are the names of what a yard has beside its storage. Known tells what else belongs there,
 	// though it proves no yard; nil means nothing.
 	Own   []string
@@ -52,10 +55,14 @@ type Findings struct {
 
 // Inspect verifies all that storage holds, changing nothing. The error is fs.ErrNotExist where
 // there is none, or nothing in it yet; ErrForeign or ErrNewerData where Open would give that. Of
-// storage on servers it verifies how the servers are set.
+// storage on servers it verifies how the servers are set, and of a peer whether it could start and which
+// others answer: InUse then says only whether it runs.
 func Inspect(ctx context.Context, url string, in Inspection) (Findings, error) {
 	if connect.IsURL(url) {
 		return inspectNATS(ctx, url)
+	}
+	if folder, is := strings.CutPrefix(url, peerScheme); is && in.Peer != nil {
+		return inspectPeer(ctx, folder, *in.Peer, in.Own)
 	}
 	folder, err := folderOf(url)
 	if err != nil {

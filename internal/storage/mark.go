@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/cluster/bundle"
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
@@ -35,7 +36,23 @@ type mark struct {
 	// Restoring is the id of a restore that is under way, or was interrupted: nothing is to open the
 	// folder. Format is restoringFormat then, for programs that do not know this member.
 	Restoring string `json:"restoring,omitempty"`
+	// Peer: the folder holds what the server inside a node keeps, and no yard. Format is restoringFormat
+	// then, likewise.
+	Peer *peerMark `json:"peer,omitempty"`
 }
+
+// peerMark says whose the folder of a peer is.
+type peerMark struct {
+	// Format is the form of what is beside the server's own files.
+	Format int `json:"format"`
+	// Yard and Cluster are those of the bundle that was given, Node is the peer.
+	Yard    string `json:"yard"`
+	Cluster string `json:"cluster"`
+	Node    string `json:"node"`
+}
+
+// peerFormat is the newest form of a peer's folder that this program knows.
+const peerFormat = 1
 
 // kind is what a folder is.
 type kind int
@@ -140,6 +157,8 @@ func (e examined) refusal(folder string) error {
 	switch {
 	case e.kind == marked && e.mark.Restoring != "":
 		return fmt.Errorf("%w: %s holds a part of a backup", ErrRestoring, folder)
+	case e.kind == marked && e.mark.Peer != nil:
+		return fmt.Errorf("%w: %s is that of %s of yard %s", ErrPeerFolder, folder, e.mark.Peer.Node, e.mark.Peer.Yard)
 	case e.kind == foreign:
 		lacks, hint := "no "+markName, ""
 		switch {
@@ -154,6 +173,25 @@ func (e examined) refusal(folder string) error {
 		by := cmp.Or(e.mark.Program, "a newer eventyard")
 		return fmt.Errorf("%w: %s has data format %d, written by %s; this program knows formats up to %d: run %s, or a newer one",
 			ErrNewerData, folder, e.mark.Format, by, Format, by)
+	}
+	return nil
+}
+
+// peerRefusal says why a folder that is not empty cannot be used by a peer; nil if it can.
+func (e examined) peerRefusal(folder string, b bundle.Bundle) error {
+	own := e.mark.Peer
+	switch {
+	case e.kind != marked || own == nil:
+		if err := e.refusal(folder); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: %s holds a whole yard, which runs without --cluster-bundle", ErrOtherPeer, folder)
+	case own.Format > peerFormat:
+		return fmt.Errorf("%w: %s was written by %s: run that, or a newer one", ErrNewerData, folder, cmp.Or(e.mark.Program, "a newer eventyard"))
+	case own.Cluster != b.Cluster:
+		return fmt.Errorf("%w: %s has data of yard %s (cluster %.6s), and the bundle is of yard %s (cluster %.6s)", ErrOtherPeer, folder, own.Yard, own.Cluster, b.Yard, b.Cluster)
+	case own.Node != b.Node:
+		return fmt.Errorf("%w: %s has the data of %s, and the bundle is that of %s", ErrOtherPeer, folder, own.Node, b.Node)
 	}
 	return nil
 }

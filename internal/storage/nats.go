@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eventyard/eventyard/internal/cluster/natswire"
 	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/bodies"
@@ -37,13 +39,14 @@ func openNATS(ctx context.Context, url string, cfg Config) (*Storage, error) {
 	if _, err := cfg.SecretKey.given(ctx); err != nil {
 		return nil, err
 	}
-	return joinNATS(ctx, settings, cfg)
+	return joinNATS(ctx, settings, cfg, nil)
 }
 
 // natsNode is what a node has open on NATS servers.
 type natsNode struct {
 	cfg      connect.Config
 	log      *slog.Logger
+	inside   *inside // nil: all servers are elsewhere
 	conns    *connect.Conns
 	report   connect.Report
 	entries  *entries.Store
@@ -56,9 +59,13 @@ type natsNode struct {
 	followed sync.WaitGroup
 }
 
-// joinNATS connects, waits until the servers can be used, and shares what is on them.
-func joinNATS(ctx context.Context, settings connect.Settings, cfg Config) (_ *Storage, err error) {
+// joinNATS connects, waits until the servers can be used, and shares what is on them. One that runs
+// inside this process, if there is one, is stopped when all else was closed.
+func joinNATS(ctx context.Context, settings connect.Settings, cfg Config, in *inside) (_ *Storage, err error) {
 	n := newNATSNode(settings, cfg)
+	if in != nil {
+		n.inside, n.cfg.Inside = in, in.server
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close())
@@ -84,7 +91,7 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config) (_ *St
 		return nil, err
 	}
 	return Share(ctx, Parts{
-		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Writable: n.writable, Servers: n.servers,
+		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Writable: n.writable, Servers: n.servers, Ready: n.ready,
 		Scrub: n.scrub, SetReplicas: n.setReplicas, Engine: "nats", Replicas: settings.Replicas, Local: n.report.Local, Close: n.close,
 	}, cfg)
 }
@@ -110,9 +117,23 @@ func (n *natsNode) dial(ctx context.Context) (err error) {
 	return nil
 }
 
+// check finds out whether the servers can be used. Those inside the nodes are as they have to be: there
+// only a majority is asked for.
 func (n *natsNode) check(ctx context.Context) (err error) {
+	if n.inside != nil {
+		n.report = n.inside.report(n.inside.server.Status())
+		return n.inside.complaint()
+	}
 	n.report, err = n.conns.Check(ctx, n.cfg)
 	return err
+}
+
+// ready says what keeps servers inside the nodes from storing; nil: nothing, or nothing is known.
+func (n *natsNode) ready() error {
+	if n.inside == nil {
+		return nil
+	}
+	return n.inside.complaint()
 }
 
 // load makes what a new yard has on the servers, and reads the entries of an old one.
@@ -194,17 +215,38 @@ const sayEvery = 10 * time.Second
 func (n *natsNode) patiently(ctx context.Context, do func(context.Context) error) error {
 	for said := (time.Time{}); ; {
 		err := do(ctx)
-		if !errors.Is(err, connect.ErrUnavailable) && !errors.Is(err, meta.ErrUnavailable) {
+		if !errors.Is(err, connect.ErrUnavailable) && !errors.Is(err, meta.ErrUnavailable) && !n.awaitsPeers(err) {
 			return err
 		}
 		if time.Since(said) >= sayEvery {
+			n.sayWaiting(err, said.IsZero())
 			said = time.Now()
-			n.log.Warn("the NATS servers cannot be used, waiting: most of them have to run and reach each other", "error", err)
 		}
 		if sleep.About(ctx, time.Second) != nil {
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
+}
+
+// awaitsPeers: a stream cannot be made before all its servers were heard of, which is so when a yard
+// begins. Servers that are elsewhere may also be too few, which waiting does not change.
+func (n *natsNode) awaitsPeers(err error) bool {
+	said, is := errors.AsType[*jetstream.APIError](err)
+	return n.inside != nil && is && connect.LacksServers(said)
+}
+
+// sayWaiting says what is waited for. That peers start one after the other is no reason to warn.
+func (n *natsNode) sayWaiting(err error, first bool) {
+	if n.inside == nil {
+		n.log.Warn("the NATS servers cannot be used, waiting: most of them have to run and reach each other", "error", err)
+		return
+	}
+	say := n.log.Warn
+	if first {
+		say = n.log.Info
+	}
+	say("waiting for the other peers: most of them have to run and reach each other, and all for the first start of a yard",
+		"missing", n.inside.missing(n.inside.server.Status()), "error", err)
 }
 
 // inspectTime is how long the servers may take to be reached and to answer.
@@ -253,5 +295,5 @@ func (n *natsNode) close() (err error) {
 	if n.conns != nil {
 		n.conns.Close()
 	}
-	return err
+	return errors.Join(err, n.inside.close())
 }

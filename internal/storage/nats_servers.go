@@ -22,6 +22,10 @@ type Servers struct {
 	Addresses []string
 	// Warnings are what the check at the start found, and a clock that has gone wrong since.
 	Warnings []string
+	// Inside: the servers run inside nodes. Leader is the one that decides on new streams then; empty:
+	// most are out of reach.
+	Inside bool
+	Leader string
 	// Streams is how the servers keep the streams; Err is why that could not be found out.
 	Streams Streams
 	Err     error
@@ -32,6 +36,9 @@ type Server struct {
 	connect.Server
 	// Connections are those of this node that it has now: publish, read, control.
 	Connections []string
+	// Address is that of a server inside a node, Unreached: the server of this node does not reach it.
+	Address   string
+	Unreached bool
 }
 
 // Streams sums up the streams of a yard, Stream is one that is not well, with its Replicas that are
@@ -65,6 +72,9 @@ func (n *natsNode) servers(ctx context.Context) Servers {
 	}
 	slices.Sort(s.Addresses)
 	s.Addresses = slices.Compact(s.Addresses)
+	if n.inside != nil {
+		n.inside.show(&s)
+	}
 	slices.SortFunc(s.Known, func(x, y Server) int { return cmp.Compare(x.Name, y.Name) })
 	s.Streams, s.Err = survey.Ask(ctx, n.conns.Control, n.cfg.Yard)
 	return s

@@ -47,6 +47,8 @@ type Parts struct {
 	Writable func(context.Context) error
 	// Servers finds out how the servers are that keep it; nil: there is nothing to find out.
 	Servers func(context.Context) Servers
+	// Ready says why the servers cannot store; nil: that is never known.
+	Ready func() error
 	// Scrub and SetReplicas are those of Storage; nil: there are no servers.
 	Scrub       func(context.Context, Scrubbing) (Scrubbed, error)
 	SetReplicas func(context.Context, Replication) (ReplicationProgress, error)
@@ -92,12 +94,15 @@ func Share(ctx context.Context, parts Parts, cfg Config) (*Storage, error) {
 	if entries > 0 {
 		cmp.Or(cfg.Log, slog.Default()).Info("secrets were sealed with the newest secret key; older keys are needed until every node has it", "entries", entries)
 	}
+	if parts.Ready == nil {
+		parts.Ready = func() error { return nil }
+	}
 	end := parts.Close
 	if end == nil {
 		end = func() error { return nil }
 	}
 	return &Storage{
-		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Writable: parts.Writable, Servers: parts.Servers,
+		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Writable: parts.Writable, Servers: parts.Servers, Ready: parts.Ready,
 		Scrub: parts.Scrub, SetReplicas: parts.SetReplicas, Keys: keys, Engine: parts.Engine, Replicas: parts.Replicas, Local: parts.Local, close: end,
 	}, nil
 }

@@ -4,6 +4,7 @@
 //
 //	disk://FOLDER         segment files and a bbolt file in a folder of this machine
 //	nats://SERVER,SERVER  streams of NATS servers, which several nodes share
+//	peer://FOLDER         the same with servers inside the nodes, of which one has the folder
 package storage
 
 import (
@@ -35,6 +36,10 @@ var (
 	ErrForeign = errors.New("not the data folder of a yard")
 	// ErrNoYard: there is none where one was to be.
 	ErrNoYard = errors.New("there is no yard")
+	// ErrPeerFolder: the folder is a peer's, and holds no whole yard. ErrOtherPeer: it is not that of
+	// the peer whose bundle was given.
+	ErrPeerFolder = errors.New("the data folder of a peer")
+	ErrOtherPeer  = errors.New("not the data folder of this peer")
 	// ErrNewerData: the folder has a format that only newer versions of the program know.
 	ErrNewerData = errors.New("data of a newer version")
 )
@@ -56,10 +61,12 @@ type Config struct {
 	Own []string
 	// Program is who opens it, with its version: the mark of a folder names it.
 	Program string
-	// NATS is of storage on NATS servers.
+	// NATS is of storage on NATS servers. Peer is of storage on those inside the nodes, nil otherwise;
+	// its bundle has the secret key.
 	NATS NATS
 	// MustExist refuses by ErrNoYard to make storage where there is none.
 	MustExist bool
+	Peer      *Peer
 	// Log takes what an operator should know. Metrics takes the engine's counts.
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -87,6 +94,9 @@ type Storage struct {
 	Writable func(context.Context) error
 	// Servers finds out how the servers are that keep it; nil where there are none.
 	Servers func(context.Context) Servers
+	// Ready says why servers inside the nodes cannot store now, as far as this one knows; nil where there
+	// are no servers. It waits for nobody.
+	Ready func() error
 	// Scrub reads all that each of the servers keeps, compares it, and judges what is in it, while it is
 	// used; nil where there are none. It blocks until it is done, or ctx ends. The error is why it was not
 	// done; what could not be looked at is in what it gives.
@@ -123,6 +133,9 @@ const diskScheme = "disk://"
 func Open(ctx context.Context, url string, cfg Config) (*Storage, error) {
 	if connect.IsURL(url) {
 		return openNATS(ctx, url, cfg)
+	}
+	if folder, is := strings.CutPrefix(url, peerScheme); is {
+		return openPeer(ctx, folder, cfg)
 	}
 	folder, err := folderOf(url)
 	if err != nil {

@@ -1,0 +1,57 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/cluster/bundle"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/embedded"
+)
+
+// inspectPeer finds out whether a peer could start on a folder, and which others answer. What is stored
+// is for the servers to check: they do so as they start.
+func inspectPeer(ctx context.Context, folder string, p Peer, own []string) (Findings, error) {
+	var found Findings
+	for _, err := range []error{p.Check(), p.Bundle.Check(time.Now())} {
+		if err != nil {
+			found.Problems = append(found.Problems, fmt.Sprintf("bundle of %s: %v", p.Bundle.Node, err))
+		}
+	}
+	if _, err := admitPeer(folder, Config{Peer: &p, Own: own}); err != nil {
+		found.Problems = append(found.Problems, err.Error())
+	} else if found.InUse, err = InUse(Disk(folder)); err != nil {
+		return found, err
+	}
+	if !found.InUse {
+		if err := p.config(folder, nil).Free(ctx); err != nil {
+			found.Problems = append(found.Problems, p.explain(err).Error())
+		}
+	}
+	for _, other := range p.Bundle.Peers {
+		if other.Name != p.Bundle.Node {
+			found.meet(ctx, other, p)
+		}
+	}
+	return found, nil
+}
+
+// meet sees who answers at the address of another peer.
+func (f *Findings) meet(ctx context.Context, other bundle.Peer, p Peer) {
+	own, err := p.Bundle.TLS()
+	var name string
+	if err == nil {
+		name, err = embedded.Ask(ctx, other.Address, own)
+	}
+	switch {
+	case errors.Is(err, embedded.ErrStranger) || err == nil && name != other.Name:
+		f.Problems = append(f.Problems, fmt.Sprintf("who listens at %s is not %s of this yard: see that each machine has its own bundle, all of one init, and that no other program has the address (%v)",
+			other.Address, other.Name, cmp.Or(err, fmt.Errorf("it is %s", name))))
+	case err != nil:
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%s does not answer at %s: see whether it runs, and whether a firewall is between: %v", other.Name, other.Address, err))
+	default:
+		f.Servers = append(f.Servers, other.Name)
+	}
+}
