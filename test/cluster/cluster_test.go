@@ -41,7 +41,11 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 
 // C1 to C5, C7: the same with faults at random, among them cuts of the network, the loss of all
 // servers at once and a minute without a majority of them.
-func TestChaos(t *testing.T) {
+func TestChaos(t *testing.T) { endureAtRandom(t, 2*size, start, draw) }
+
+// endureAtRandom has a yard on that many hosts endure faults for the time of the flag.
+func endureAtRandom(t *testing.T, hosts int, start func(testing.TB, *parts.Network) *yard, draw func(*rand.Rand) fault) {
+	t.Helper()
 	if *chaos == 0 {
 		t.Skip("make chaos has it")
 	}
@@ -50,7 +54,7 @@ func TestChaos(t *testing.T) {
 	}
 	t.Logf("seed %d", *seed)
 	random := rand.New(rand.NewPCG(*seed, 0))
-	y := start(t, parts.NewNetwork(t, 2*size))
+	y := start(t, parts.NewNetwork(t, hosts))
 	round := 0
 	for end := time.Now().Add(*chaos); time.Now().Before(end) && !t.Failed(); {
 		round++

@@ -85,6 +85,29 @@ func loseNode(i int) fault {
 	return f
 }
 
+func killAllNodes() fault {
+	return fault{name: "all nodes were killed at once", lasts: time.Second,
+		begin: func(t testing.TB, y *yard) {
+			for _, n := range y.nodes {
+				n.end(t, "KILL")
+			}
+		},
+		end: func(t testing.TB, y *yard) { y.startAll(t) }}
+}
+
+// nodeAlone kills all nodes but one: where servers are inside, it has no majority.
+func nodeAlone(alone int, d time.Duration) fault {
+	return fault{name: fmt.Sprintf("node %d was alone", alone), lasts: d,
+		begin: func(t testing.TB, y *yard) {
+			for i, n := range y.nodes {
+				if i != alone {
+					n.end(t, "KILL")
+				}
+			}
+		},
+		end: func(t testing.TB, y *yard) { y.startAll(t) }}
+}
+
 // withoutMajority leaves one server alone.
 func withoutMajority(alone int, d time.Duration) fault {
 	each := func(do func(i int)) {
@@ -99,13 +122,17 @@ func withoutMajority(alone int, d time.Duration) fault {
 		end:   func(t testing.TB, y *yard) { each(func(i int) { y.servers.Restart(t, i) }) }}
 }
 
-// rollNodes restarts one node after the other, each when all gets on again.
+// rollNodes restarts one node after the other, each when all gets on again. With servers inside, all
+// have all data by then.
 func rollNodes() fault {
 	return fault{name: "all nodes were restarted in turn", begin: nothing, end: nothing, until: func(t testing.TB, r *trial) {
 		for i := range size {
 			f := restartNode(i)
 			f.begin(t, r.yard)
 			f.end(t, r.yard)
+			if r.yard.servers == nil {
+				r.yard.whole(t)
+			}
 			r.goesOn(t, "after "+f.name)
 		}
 	}}
@@ -157,6 +184,15 @@ func draw(random *rand.Rand) fault {
 	all := []fault{
 		killServer(i), killAllServers(), freezeServer(i, d), cutServer(i, d), killNode(i), loseNode(i), restartNode(i), freezeNode(i, d),
 		cutNode(i, d), withoutMajority(i, time.Minute), rollNodes(), rollServers(),
+	}
+	return all[random.IntN(len(all))]
+}
+
+// drawForPeers gives any fault of nodes with servers inside, likewise.
+func drawForPeers(random *rand.Rand) fault {
+	i, d := random.IntN(size), time.Duration(1+random.IntN(12))*time.Second
+	all := []fault{
+		killNode(i), loseNode(i), restartNode(i), freezeNode(i, d), cutNode(i, d), nodeAlone(i, time.Minute), killAllNodes(), rollNodes(),
 	}
 	return all[random.IntN(len(all))]
 }

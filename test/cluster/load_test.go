@@ -104,6 +104,25 @@ func (l *load) stop() {
 	l.all.Wait()
 }
 
+// goesOn waits until senders get on.
+func (l *load) goesOn(t testing.TB, when string) {
+	t.Helper()
+	before := l.count()
+	eventually(t, "nothing is acknowledged any more "+when, func() bool { return l.count() > before+2*senders })
+}
+
+// end stops the senders, unless they were, and judges what is there.
+func (l *load) end(t testing.TB) {
+	t.Helper()
+	l.stop()
+	for _, complaint := range judge(l.records, l.read(t)) {
+		t.Error(complaint)
+	}
+	for _, err := range l.refused.list() {
+		t.Error(err)
+	}
+}
+
 // acknowledged is how many events were, over all; call it when the load was stopped.
 func (l *load) acknowledged() (n int) {
 	for _, r := range l.records {

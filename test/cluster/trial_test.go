@@ -31,8 +31,7 @@ func (y *yard) begin(t testing.TB, name string) *trial {
 // goesOn waits until everything gets on.
 func (r *trial) goesOn(t testing.TB, when string) {
 	t.Helper()
-	before := r.load.count()
-	eventually(t, "nothing is acknowledged any more "+when, func() bool { return r.load.count() > before+2*senders })
+	r.load.goesOn(t, when)
 	r.webhooks.goesOn(t, when)
 }
 
@@ -63,12 +62,7 @@ func (r *trial) end(t testing.TB) {
 	r.webhooks.stop()
 	r.epochs.stop()
 	t.Logf("all senders have ended within %v", time.Since(begun).Round(time.Millisecond))
-	for _, complaint := range judge(r.load.records, r.load.read(t)) {
-		t.Error(complaint)
-	}
-	for _, err := range r.load.refused.list() {
-		t.Error(err)
-	}
+	r.load.end(t)
 	r.function.judge(t, r.load.records)
 	r.webhooks.judge(t)
 	r.epochs.judgeAll(t)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,12 +26,14 @@ import (
 // size is how many nodes and servers there are.
 const size = 3
 
-// yard is three nodes on three servers.
+// yard is three nodes on three servers, which run by themselves or inside the nodes.
 type yard struct {
-	servers *natstest.Servers
-	nodes   []*node
-	network *parts.Network // nil: all are at loopback addresses, and nothing can be cut
-	key     string         // of the root policy
+	name           string            // at the servers
+	servers        *natstest.Servers // nil: they are inside the nodes
+	binary, secret string            // files: the program, and the yard's secret key; empty where servers are inside
+	nodes          []*node
+	network        *parts.Network // nil: all are at loopback addresses, and nothing can be cut
+	key            string         // of the root policy
 }
 
 // node is a process of the yard.
@@ -37,6 +41,7 @@ type node struct {
 	yard       *yard
 	name       string
 	amqp, http string // HOST:PORT
+	route      string // where other peers reach the server inside; empty: there is none
 	program    *parts.Program
 	host       *parts.Host // nil without a network
 }
@@ -44,61 +49,93 @@ type node struct {
 // start runs the servers and the nodes until the test ends.
 func start(t testing.TB, network *parts.Network) *yard {
 	t.Helper()
-	y := &yard{network: network, key: auth.DevelopmentKey}
+	y := &yard{name: "test", network: network, key: auth.DevelopmentKey}
 	if network == nil {
 		y.servers = natstest.Start(t, size)
 	} else {
 		y.servers = natstest.StartOn(t, network.Host(0), network.Host(1), network.Host(2))
 	}
 	folder := t.TempDir()
-	binary := build(t, folder)
-	key := filepath.Join(folder, "secret.key")
-	testkit.Must(t, os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))
-	for i := range size {
-		n := &node{yard: y, name: fmt.Sprintf("node%d", i)}
-		address := parts.OwnLoopback()
-		if network != nil {
-			n.host = network.Host(size + i)
-			address = n.host.Address
-		}
-		n.amqp, n.http = net.JoinHostPort(address, "5672"), net.JoinHostPort(address, "8080")
-		dir := testkit.Value(os.MkdirTemp("", "eventyard-node-"))(t)
-		args := []string{binary, "serve", "--engine", y.servers.URL(), "--yard", "test", "--node", n.name, "--secrets-key-file", key,
-			"--amqp", n.amqp, "--http", n.http, "--amqps", "off", "--https", "off", "--allow-plaintext",
-			"--grid-allow", y.address() + "/32", "--grid-probation-cap", "1s", "--grid-dead-delay", "1s"}
-		if n.host != nil {
-			args = n.host.Args(args...)
-		}
-		n.program = parts.NewProgram(dir, args...)
-		t.Cleanup(func() {
-			n.inspect(t)
-			if t.Failed() {
-				t.Logf("%s: %s", n.name, parts.Tail(telling(n.program.Printed()), 20_000))
-			}
-			testkit.Check(t, n.program.Remove())
-		})
-		y.nodes = append(y.nodes, n)
-	}
-	for _, n := range y.nodes {
-		testkit.Must(t, n.start())
-	}
+	y.binary, y.secret = build(t, folder, raced), filepath.Join(folder, "secret.key")
+	testkit.Must(t, os.WriteFile(y.secret, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))
+	y.startNodes(t)
 	y.findKey(t)
 	return y
 }
 
-// findKey reads the key that the first node has shown. At loopback addresses all know it.
+// startNodes runs the nodes on the servers until the test ends.
+func (y *yard) startNodes(t testing.TB) {
+	t.Helper()
+	for i := range size {
+		n := y.newNode(i, size+i)
+		n.install(t, y.binary, "--engine", y.servers.URL(), "--yard", y.name, "--node", n.name, "--secrets-key-file", y.secret)
+	}
+	y.startAll(t)
+}
+
+// newNode is a node at the address of a host of the network, or at one of loopback.
+func (y *yard) newNode(i, host int) *node {
+	n := &node{yard: y, name: fmt.Sprintf("node%d", i)}
+	address := parts.OwnLoopback()
+	if y.network != nil {
+		n.host = y.network.Host(host)
+		address = n.host.Address
+	}
+	n.amqp, n.http = net.JoinHostPort(address, "5672"), net.JoinHostPort(address, "8080")
+	y.nodes = append(y.nodes, n)
+	return n
+}
+
+// install says how the node is run, in a folder of its own that goes when the test ends.
+func (n *node) install(t testing.TB, binary string, storage ...string) {
+	t.Helper()
+	args := append([]string{binary, "serve", "--amqp", n.amqp, "--http", n.http, "--amqps", "off", "--https", "off", "--allow-plaintext",
+		"--grid-allow", n.yard.address() + "/32", "--grid-probation-cap", "1s", "--grid-dead-delay", "1s"}, storage...)
+	if n.host != nil {
+		args = n.host.Args(args...)
+	}
+	n.program = parts.NewProgram(testkit.Value(os.MkdirTemp("", "eventyard-node-"))(t), args...)
+	t.Cleanup(func() {
+		n.inspect(t)
+		if t.Failed() {
+			t.Logf("%s: %s", n.name, parts.Tail(telling(n.program.Printed()), 20_000))
+		}
+		testkit.Check(t, n.program.Remove())
+	})
+}
+
+// startAll starts the nodes that do not run, at once: those with servers inside wait for each other.
+func (y *yard) startAll(t testing.TB) {
+	t.Helper()
+	y.startSome(t, y.nodes...)
+}
+
+func (y *yard) startSome(t testing.TB, nodes ...*node) {
+	t.Helper()
+	errs := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { errs[i] = n.start() })
+	}
+	all.Wait()
+	testkit.Must(t, errors.Join(errs...))
+}
+
+// findKey reads the key that one of the nodes shows. At loopback addresses all know it.
 func (y *yard) findKey(t testing.TB) {
 	t.Helper()
 	if y.network == nil {
 		return
 	}
-	for _, n := range y.nodes {
-		if found := shownKey.FindStringSubmatch(n.program.Printed()); found != nil {
-			y.key = found[1]
-			return
+	eventually(t, "no node shows a connection string", func() bool {
+		for _, n := range y.nodes {
+			if found := shownKey.FindStringSubmatch(n.program.Printed()); found != nil {
+				y.key = found[1]
+				return true
+			}
 		}
-	}
-	t.Fatal("no node has shown a connection string")
+		return false
+	})
 }
 
 var shownKey = regexp.MustCompile(`SharedAccessKey=([^;\s]+)`)
@@ -122,33 +159,39 @@ func (y *yard) serve(t testing.TB, handler http.Handler) string {
 	return server.URL
 }
 
-// build makes the program, with the race detector where the test has it.
-func build(t testing.TB, folder string) string {
+// build makes the program, with the race detector or without it.
+func build(t testing.TB, folder string, race bool) string {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
 		parts.Missing(t, "the program cannot be built: %v", err)
 	}
 	binary := filepath.Join(folder, "eventyard")
-	args := []string{"build", "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard"}
-	if raced {
-		args = append([]string{"build", "-race"}, args[1:]...)
-	}
-	out, err := exec.Command("go", args...).CombinedOutput()
+	out, err := exec.Command("go", "build", fmt.Sprintf("-race=%t", race), "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard").CombinedOutput()
 	testkit.Must(t, err, "%s", out)
 	return binary
 }
 
 // start runs the node until it serves; one that runs is left alone.
 func (n *node) start() error {
-	return n.program.Start(func(string) bool {
-		client := http.Client{Timeout: time.Second}
-		response, err := client.Get("http://" + n.http + "/readyz")
-		if err != nil {
-			return false
+	if err := n.program.Start(func(string) bool { return true }); err != nil {
+		return err
+	}
+	for late := time.Now().Add(patience); !n.ready(); time.Sleep(10 * time.Millisecond) {
+		if n.program.Died() || time.Now().After(late) {
+			return fmt.Errorf("%s does not become ready", n.name)
 		}
-		defer response.Body.Close()
-		return response.StatusCode == http.StatusOK
-	})
+	}
+	return nil
+}
+
+func (n *node) ready() bool {
+	client := http.Client{Timeout: time.Second}
+	response, err := client.Get("http://" + n.http + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 // end ends the node by a signal, TERM or KILL.

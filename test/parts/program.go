@@ -83,6 +83,9 @@ func (p *Program) Thaw() error {
 	return thaw(pid)
 }
 
+// Empty removes a folder in that of the program, which does not run, with all that is in it.
+func (p *Program) Empty(name string) error { return os.RemoveAll(filepath.Join(p.dir, name)) }
+
 // Died tells whether the program has ended although nobody ended it.
 func (p *Program) Died() bool { return p.process != nil && p.process.hasEnded() }
 

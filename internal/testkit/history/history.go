@@ -67,14 +67,20 @@ func check(model porcupine.Model, calls []porcupine.Operation) error {
 		return fmt.Errorf("whether %d calls are linearizable was not found out within %v", len(calls), checkTime)
 	}
 	var b strings.Builder
-	for _, orders := range info.PartialLinearizationsOperations() {
+	parts := [][]porcupine.Operation{calls}
+	if model.Partition != nil {
+		parts = model.Partition(calls)
+	}
+	for i, orders := range info.PartialLinearizationsOperations() {
 		var longest []porcupine.Operation
 		for _, order := range orders {
 			if len(order) > len(longest) {
 				longest = order
 			}
 		}
-		describe(&b, model, longest, calls)
+		if len(longest) < len(parts[i]) { // else all of this part are explained
+			describe(&b, model, longest, parts[i])
+		}
 	}
 	return fmt.Errorf("no order explains all %d calls%s", len(calls), b.String())
 }

@@ -1,0 +1,168 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
+)
+
+// startPeers runs a yard of three nodes with a NATS server inside each, from the bundles that
+// `cluster init` makes, until the test ends. The program is built without the race detector, which would
+// watch the servers, too.
+func startPeers(t testing.TB, network *parts.Network) *yard {
+	t.Helper()
+	y := &yard{network: network, key: auth.DevelopmentKey}
+	folder := t.TempDir()
+	binary, bundles := build(t, folder, false), filepath.Join(folder, "bundles")
+	var peers []string
+	for i := range size {
+		n := y.newNode(i, i)
+		host, _, err := net.SplitHostPort(n.amqp)
+		testkit.Must(t, err)
+		n.route = net.JoinHostPort(host, "6222")
+		peers = append(peers, n.name+"="+n.route)
+	}
+	out, err := exec.Command(binary, "cluster", "init", "--peers", strings.Join(peers, ","), "--yard", "test", "--out", bundles).CombinedOutput()
+	testkit.Must(t, err, "%s", out)
+	for _, n := range y.nodes {
+		n.install(t, binary, "--cluster-bundle", filepath.Join(bundles, n.name+".bundle"), "--data", "data")
+	}
+	y.startAll(t)
+	y.findKey(t)
+	y.whole(t)
+	return y
+}
+
+// whole waits until all nodes live, reach each other, and have all data, by the word of each of them.
+func (y *yard) whole(t testing.TB) {
+	t.Helper()
+	y.await(t, "the yard is not whole", y.nodes, func(c admin.Cluster) bool {
+		for _, s := range c.Servers.Known {
+			if s.Unreached || s.Sync != admin.SyncAlways {
+				return false
+			}
+		}
+		return len(c.Nodes) == size && len(c.Servers.Known) == size && c.Servers.Inside && c.Servers.Leader != "" &&
+			c.Streams.Count > 0 && c.Streams.Leaderless+c.Streams.Offline+c.Streams.Lagging == 0
+	})
+}
+
+// settled waits until all nodes that run have all data, by the word of each of these.
+func (y *yard) settled(t testing.TB, nodes ...*node) {
+	t.Helper()
+	y.await(t, "some data is at one node only", nodes, func(c admin.Cluster) bool {
+		return c.Streams.Count > 0 && c.Streams.Leaderless+c.Streams.Lagging == 0
+	})
+}
+
+// await waits until something is so by the word of each of some nodes.
+func (y *yard) await(t testing.TB, what string, nodes []*node, is func(admin.Cluster) bool) {
+	t.Helper()
+	for _, n := range nodes {
+		client := n.admin(t)
+		eventually(t, what+", says "+n.name, func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), tryTime)
+			defer cancel()
+			c, err := client.Cluster(ctx)
+			return err == nil && c.Node == n.name && c.Servers != nil && c.Streams != nil && is(c)
+		})
+	}
+}
+
+// C1 to C5, C7, C8, R2: whatever happens to a node with a server inside, the same holds as for nodes on
+// servers of their own; see TestNothingAcknowledgedIsLost. Strangers are told nothing by the servers.
+func TestPeersLoseNothing(t *testing.T) {
+	if !*fixed {
+		t.Skip("make cluster has it, which is a line of make test: it wants the machine for itself")
+	}
+	y := startPeers(t, nil)
+	y.refuseStrangers(t)
+	r := y.begin(t, "orders")
+	for _, f := range []fault{freezeNode(0, 4*time.Second), loseFolder(2), rollNodes()} {
+		r.endure(t, f)
+	}
+	r.end(t)
+}
+
+// loseFolder kills a node, which comes back with nothing. Meanwhile the two others go on, are killed both,
+// and go on again; one is killed once more, and the one that is alone says that it is not ready and whom it
+// misses, and goes on by itself when the other is back.
+func loseFolder(lost int) fault {
+	f := killNode(lost)
+	f.name, f.lasts = fmt.Sprintf("node %d has lost everything, and the others were killed", lost), 0
+	f.until = func(t testing.TB, r *trial) {
+		y := r.yard
+		one, other := y.nodes[(lost+1)%size], y.nodes[(lost+2)%size]
+		r.load.goesOn(t, "with two of three")
+		one.end(t, "KILL")
+		other.end(t, "KILL")
+		y.startSome(t, one, other)
+		r.load.goesOn(t, "with two that were killed")
+		other.end(t, "KILL")
+		one.isAlone(t, other.name, y.nodes[lost].name)
+		y.startSome(t, other)
+		eventually(t, one.name+" does not become ready after it was alone", one.ready)
+		r.load.goesOn(t, "with two again")
+		y.settled(t, one, other)
+		testkit.Must(t, y.nodes[lost].program.Empty("data"))
+	}
+	f.end = func(t testing.TB, y *yard) {
+		y.startAll(t)
+		y.whole(t)
+	}
+	return f
+}
+
+// isAlone: the node tells balancers that it is not ready, and people whom it misses.
+func (n *node) isAlone(t testing.TB, missed ...string) {
+	t.Helper()
+	eventually(t, n.name+" alone does not say whom it misses", func() bool {
+		response, err := http.Get("http://" + n.http + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		return err == nil && response.StatusCode == http.StatusServiceUnavailable &&
+			!slices.ContainsFunc(missed, func(name string) bool { return !strings.Contains(string(text), name) })
+	})
+}
+
+// C1 to C5, C7, C8: the same as TestChaos with servers inside the nodes.
+func TestChaosOfPeers(t *testing.T) {
+	endureAtRandom(t, size, startPeers, drawForPeers)
+}
+
+// refuseStrangers: who has no certificate of the yard is told nothing at the address where peers listen to
+// each other, with or without TLS.
+func (y *yard) refuseStrangers(t testing.TB) {
+	t.Helper()
+	for _, n := range y.nodes {
+		for _, secure := range []bool{true, false} {
+			conn := testkit.Value(net.Dial("tcp", n.route))(t)
+			testkit.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+			if secure {
+				conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+			}
+			_, err := io.WriteString(conn, "CONNECT {\"verbose\":false}\r\nPING\r\n")
+			answer, readErr := io.ReadAll(conn)
+			testkit.That(t, !strings.Contains(string(answer), "INFO") && !strings.Contains(string(answer), "PONG"),
+				"%s answers %q (TLS %v, %v, %v)", n.name, answer, secure, err, readErr)
+			_ = conn.Close() // the server has closed it before
+		}
+	}
+}
