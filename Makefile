@@ -10,7 +10,7 @@ CELLSEED ?= 1
 CHAOSTIME ?= 1h
 CHAOSSEED ?= 0
 INTEROP ?= .
-INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|JavaScript|Java|NodesAgree)
+INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|Java|Shared|Grid|HTTPFunctions|ResumeInBrowser|Vanished|Frozen|Scale|NodesAgree)
 SUITES ?= ./internal/storage/jetstream/entries ./internal/storage/jetstream/logs ./internal/hubs/... ./internal/setaside/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/api/... ./hub ./processor ./functions ./admin ./server ./servertest
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
@@ -51,7 +51,7 @@ interop-full: ## interop, and azure-eventhub's own test suite for Python, unmodi
 	go test -race -v -count=1 -parallel 4 -timeout 75m -run '$(INTEROP)' ./test/interop -full
 
 .PHONY: interop-cluster
-interop-cluster: ## The clients in Go, Python, JavaScript and Java against three nodes on three NATS servers, two of them behind a TCP balancer
+interop-cluster: ## The clients in Go, Python, JavaScript and Java, and receivers of webhooks, against three nodes on three NATS servers, two of them behind a TCP balancer
 	INTEROP_YARD=cluster go test -v -count=1 -parallel 2 -timeout 60m -run '$(INTEROPCLUSTER)' ./test/interop
 
 .PHONY: quick

@@ -220,7 +220,13 @@ func (d *duo) play() {
 	testkit.Equal(d.t, away, duoFailures, "events put away") // R7
 }
 
-func (d *duo) partitions(i int) []processor.Status { return d.hosts[i].Status()[0].Partitions }
+// partitions are those of a host; none until it has started its function.
+func (d *duo) partitions(i int) (all []processor.Status) {
+	for _, s := range d.hosts[i].Status() {
+		all = append(all, s.Partitions...)
+	}
+	return all
+}
 
 // poisoned counts what lies in the poison hub.
 func (d *duo) poisoned() (n int) {

@@ -80,6 +80,9 @@ func ask[T any](t *testing.T, y *yard, args ...string) (answer T) {
 func (y *yard) topic(t *testing.T, name, schema string, more ...string) admin.Topic {
 	t.Helper()
 	made := ask[admin.Topic](t, y, append([]string{"topic", "create", name, "--schema", schema}, more...)...)
+	if path, ok := strings.CutPrefix(made.Endpoint, "http://"+y.hostPort(t, "http")); ok && y.behind != nil {
+		made.SecureEndpoint = "https://" + y.hostPort(t, "https") + path // nodes are told one address of a balancer
+	}
 	if made.Keys == nil || made.Keys.Key1 == "" || made.SecureEndpoint == "" {
 		t.Fatalf("topic %s was made like this: %+v", name, made)
 	}

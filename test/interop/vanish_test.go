@@ -31,6 +31,7 @@ const vanishTime = 30*time.Second + 15*time.Second
 // one connection nothing is under way, on the other the yard waits for an
 // acknowledgement. No packet tells the yard; still both places become free. // H7
 func TestVanishedMachine(t *testing.T) {
+	onOneMachine(t, "the balancer's end of the connection stays")
 	t.Parallel()
 	if err := parts.Need("ip", "iproute2"); err != nil {
 		parts.Missing(t, "%v", err)
