@@ -116,7 +116,8 @@ func TestAWatchGoesOnWhenItsConnectionIsCut(t *testing.T) {
 	storetest.WatchThroughCuts(t, s, testGroup, func() {
 		cut, err := s.pool.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
 			where datname = current_database() and query like 'listen %'`)
-		if err != nil || cut.RowsAffected() != 1 {
+		// One that was cut before may be among them: the server shows it until its process has ended.
+		if err != nil || cut.RowsAffected() < 1 {
 			t.Fatalf("cut %d connections: %v", cut.RowsAffected(), err)
 		}
 	})
