@@ -36,13 +36,8 @@ func (b *bench) streamCounts() []int {
 // short: the run says nothing of speed.
 func (b *bench) short() bool { return b.period < time.Second/4 }
 
-// What is under way at once: of batches two for each partition, of single events one for each
-// sender, or several.
-const (
-	frameWriters  = 2 * partitions
-	singleSenders = 64
-	singlesAhead  = 16
-)
+// frameWriters is how many batches are under way at once: two for each partition.
+const frameWriters = 2 * partitions
 
 // spread is a load on streams. Senders send to one partition each.
 type spread struct {
@@ -87,9 +82,9 @@ func (b *bench) withServers(ctx context.Context, do func(s *natsServers) error) 
 	return do(s)
 }
 
-// measureFrames appends batches of 100 KiB to the engine of a node in this process, each of which
-// becomes a frame, and publishes as many bytes plainly.
-func measureFrames(ctx context.Context, b *bench) error {
+// withNode runs three servers with a plain client and the storage of a node beside it, which
+// publish and append in turns.
+func (b *bench) withNode(ctx context.Context, do func(servers *natsServers, plain *plainClient, node *engineNode) error) error {
 	return b.withServers(ctx, func(servers *natsServers) (err error) {
 		plain, err := dialPlain(ctx, servers)
 		if err != nil {
@@ -101,6 +96,14 @@ func measureFrames(ctx context.Context, b *bench) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, node.close()) }()
+		return do(servers, plain, node)
+	})
+}
+
+// measureFrames appends batches of 100 KiB to the engine of a node in this process, each of which
+// becomes a frame, and publishes as many bytes plainly.
+func measureFrames(ctx context.Context, b *bench) error {
+	return b.withNode(ctx, func(_ *natsServers, plain *plainClient, node *engineNode) error {
 		for _, streams := range b.streamCounts() {
 			b.progress("frames: batches of 100 x 1 KiB to 16 partitions in %s", inStreams(streams))
 			s := spread{streams, partitions, frameWriters, batchEvents, 1}
@@ -111,63 +114,6 @@ func measureFrames(ctx context.Context, b *bench) error {
 			}
 			b.besidePlain("engine, batches of 100, "+inStreams(streams), r[1], r[0], atLeast(0.9))
 			b.report.timings(fmt.Sprintf("Batches of 100 × 1 KiB, %d under way at once, 16 partitions in %s", s.senders, inStreams(streams)), r)
-		}
-		return nil
-	})
-}
-
-// singleLoads are of senders who wait for each answer, and of such who send on meanwhile.
-func (b *bench) singleLoads() []spread {
-	loads := []spread{{1, 1, singleSenders, 1, 1}, {1, partitions, singleSenders, 1, 1}, {1, 1, singleSenders, 1, singlesAhead}}
-	for _, streams := range b.streamCounts() {
-		loads = append(loads, spread{streams, partitions, singleSenders, 1, singlesAhead})
-	}
-	return loads
-}
-
-// describe names a load of single events.
-func (s spread) describe() string {
-	how, where := "wait for each answer", "one partition"
-	if s.ahead > 1 {
-		how = fmt.Sprintf("have %d under way", s.ahead)
-	}
-	if s.partitions > 1 {
-		where = fmt.Sprintf("%d partitions in %s", s.partitions, inStreams(s.streams))
-	}
-	return fmt.Sprintf("%d senders that %s, %s", s.senders, how, where)
-}
-
-// measureClusterSingles has 64 senders of single events.
-func measureClusterSingles(ctx context.Context, b *bench) error {
-	return b.withServers(ctx, func(servers *natsServers) (err error) {
-		plain, err := dialPlain(ctx, servers)
-		if err != nil {
-			return err
-		}
-		defer plain.close()
-		node, err := openNode(ctx, servers)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, node.close()) }()
-		yard, err := b.startNode(ctx, servers, "node-1")
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, yard.stop()) }()
-		for _, s := range b.singleLoads() {
-			what := s.describe()
-			b.progress("singles: %s", what)
-			r, err := b.alternate(ctx, limit{period: b.period},
-				plain.publishes("JetStream: messages of 1 KiB", s), node.appends("engine: single events", s), yard.sends("AMQP: single events", s),
-				plain.publishes("JetStream: messages of 1 KiB, one publisher that waits", spread{1, 1, 1, 1, 1}))
-			if err != nil {
-				return err
-			}
-			b.besidePlain("engine, single events, "+what, r[1], r[0], atLeast(5))
-			b.besidePlain("AMQP, single events, "+what, r[2], r[0], atLeast(5))
-			b.report.goal("the same: rate / that of one plain publisher that waits", r[2].rate().over(r[3].rate()), "×", target{})
-			b.report.timings("Single events of 1 KiB, "+what, r)
 		}
 		return nil
 	})

@@ -53,21 +53,32 @@ func best(all ...series) series {
 type target struct {
 	text    string
 	reached func(v float64) bool
+	beyond  bool // also for what could not do better
 }
 
 func atLeast(least float64) target {
-	return target{"≥ " + number(least), func(v float64) bool { return v >= least }}
+	return target{text: "≥ " + number(least), reached: func(v float64) bool { return v >= least }}
 }
 
 func atMost(most float64) target {
-	return target{"≤ " + number(most), func(v float64) bool { return v <= most }}
+	return target{text: "≤ " + number(most), reached: func(v float64) bool { return v <= most }}
 }
 
 func (t target) verdict(v float64) string {
-	if t.reached(v) {
+	switch {
+	case t.reached(v):
 		return "reached"
+	case t.beyond:
+		return "missed; the floor misses it, too"
 	}
 	return "missed"
+}
+
+// unlessBeyond is the target with a note for those who miss it, where the floor does: what was
+// measured of the least that is to be done.
+func (t target) unlessBeyond(floor series) target {
+	t.beyond = !t.reached(floor.median())
+	return t
 }
 
 // report is what is printed in the end.

@@ -46,11 +46,15 @@ func TestAReportShowsFiguresBesideTheirTargets(t *testing.T) {
 	var r report
 	r.goal("engine / raw", series{0.7, 0.5, 0.65}, "×", atLeast(0.6))
 	r.goal("start", series{1.5}, "s", atMost(1))
+	r.goal("out of reach", series{2}, "×", atLeast(5).unlessBeyond(series{3}))
+	r.goal("within reach", series{2}, "×", atLeast(5).unlessBeyond(series{6}))
 	r.goal("for information", series{3}, "×", target{})
 	text := r.markdown()
 	for _, want := range []string{
 		"| engine / raw | 0.65 × | 0.50 – 0.70 | ≥ 0.60 × | reached |",
 		"| start | 1.50 s | – | ≤ 1 s | missed |",
+		"| out of reach | 2 × | – | ≥ 5 × | missed; the floor misses it, too |",
+		"| within reach | 2 × | – | ≥ 5 × | missed |",
 		"| for information | 3 × | – | – |  |",
 	} {
 		if !strings.Contains(text, want) {
