@@ -352,3 +352,10 @@ func (l *lane) low(partition int) int64 {
 	defer l.mu.Unlock()
 	return l.tracks[partition].low()
 }
+
+// position is where it stands in a partition by itself.
+func (l *lane) position(partition int) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tracks[partition].position
+}

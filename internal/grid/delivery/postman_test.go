@@ -29,6 +29,8 @@ type postman struct {
 	drops  []drop // guarded by mu
 	now    int    // requests under way; guarded by mu
 	most   int    // guarded by mu
+	// preparing is how long Prepare takes; guarded by mu.
+	preparing time.Duration
 }
 
 // drop is one request.
@@ -52,6 +54,10 @@ func (p *postman) Prepare(s *topics.Subscription, topic string) (*webhook.Order,
 	if strings.HasPrefix(s.Name, "unusable") {
 		return nil, errors.New("the test wants it so")
 	}
+	p.mu.Lock()
+	preparing := p.preparing
+	p.mu.Unlock()
+	time.Sleep(preparing)
 	return p.real.Prepare(s, topic)
 }
 
@@ -84,6 +90,13 @@ func (p *postman) says(answer func(ctx context.Context, d drop) webhook.Result) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = answer
+}
+
+// prepares has Prepare take so long.
+func (p *postman) prepares(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.preparing = d
 }
 
 // always answers the same.

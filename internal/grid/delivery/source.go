@@ -95,13 +95,13 @@ func (src *source) index(moved ...*lane) {
 
 // settle finds where the feeds of a new source begin: where most lanes stand. Those before it
 // catch up by themselves, those beyond it have had what it brings them. It is done once: lanes
-// join by it.
+// join by it. Pumps may have begun to fill them: what falls due finds a lane as soon as it is made.
 func (src *source) settle() {
 	for p, f := range src.feeds {
 		positions := make(map[int64]int)
 		best := src.ends[p] // nobody has a position yet: there is nothing to be read for anybody
 		for _, l := range src.lanes {
-			position := l.tracks[p].position
+			position := l.position(p)
 			positions[position]++
 			if n := positions[position] - positions[best]; n > 0 || n == 0 && position > best {
 				best = position

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -190,5 +191,44 @@ func TestABrokenPartitionHoldsUpNoOther(t *testing.T) {
 		y.changeOf(source, "receiver", func(s *topics.Settings) { s.Paused = false })
 		after(time.Minute)
 		wantIDs(t, "of the other partition", y.sender.delivered(""), want)
+	})
+}
+
+// C2: a retry may fall due, and its lane be filled, while others of the same source are still being
+// made. It is for the race detector.
+func TestARetryFallsDueBeforeItsSourceIsSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1)
+		f.topic("orders")
+		const shard = 7
+		var names []string
+		for i := 0; len(names) < 2; i++ {
+			name := fmt.Sprint("receiver-", i)
+			if id := f.subscribe("orders", name); shards.Of(id) == shard {
+				names = append(names, name)
+			} else {
+				f.unsubscribe("orders", name)
+			}
+			after(time.Second) // lanes are made in the order in which their subscriptions were
+		}
+		f.give(shard, f.nodes[0])
+		wait()
+		f.sender.fails(names[0], status(503)) // which is tried again after half a minute
+		f.publish("orders", "waiting")
+		wait()
+		// The first lane is made before that, the second a moment after it. The answers come later: what
+		// they bring about has locks in common, and would put all of it in order.
+		f.sender.prepares(15*time.Second + 10*time.Millisecond)
+		f.sender.after(time.Second, ok())
+		f.move(shard, f.nodes[0])
+		f.publish("orders", "new")
+		after(2 * time.Minute)
+		for _, name := range names {
+			wantIDs(t, name, f.sender.delivered(name), []string{"waiting", "new"})
+			testkit.Equal(t, len(f.sender.delivered(name)), 2, "deliveries to %s", name)
+		}
+		f.holders[shard].end(errHandoff)
+		testkit.Check(t, <-f.holders[shard].ended)
+		f.nodes[0].stop()
 	})
 }
