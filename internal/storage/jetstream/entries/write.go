@@ -67,7 +67,7 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 		}
 		encoded := m.encode()
 		seq, err := s.send(ctx, s.layout.subject(b.name, m.key), encoded, s.condition(m), func(at uint64) bool {
-			return at < it.seq && (at > 0 || it.kind == value) // there is none where a deletion was forgotten
+			return at < max(it.seq, m.before) && (at > 0 || it.kind == value) // there is none where a deletion was forgotten
 		})
 		var wrong *wrongSequence
 		switch {
@@ -85,6 +85,15 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 		}
 		if err := s.learn(ctx, b, m, wrong.at); err != nil {
 			return 0, plainly(caller, err)
+		}
+		if wrong.again && wrong.at != 0 {
+			revision, err := fate(s.replica, b, m)
+			switch {
+			case err == nil:
+				return revision, nil
+			case wrong.behind && errors.Is(err, meta.ErrUncertain):
+				return s.resolve(caller, b, m, wrong)
+			}
 		}
 		if it, _ := s.replica.state(m.key); expected != 0 || it.kind == value {
 			return 0, meta.ErrConflict
@@ -145,7 +154,17 @@ func (s *Store) resolve(caller context.Context, b *bucket, m message, doubt erro
 		}
 		return 0, fmt.Errorf("%w: %v, %v", meta.ErrUncertain, doubt, err)
 	}
-	it, _ := s.replica.state(m.key)
+	revision, err := fate(s.replica, b, m)
+	if errors.Is(err, meta.ErrUncertain) {
+		err = fmt.Errorf("%w: %v", err, doubt)
+	}
+	return revision, err
+}
+
+// fate tells by the state of its key what became of a change that may have been made:
+// meta.ErrUncertain where it may have been, and others since.
+func fate(r *replica, b *bucket, m message) (meta.Revision, error) {
+	it, _ := r.state(m.key)
 	switch {
 	case it.nonce == m.nonce && it.seq > m.before:
 		b.acknowledged(it.message)
@@ -153,7 +172,7 @@ func (s *Store) resolve(caller context.Context, b *bucket, m message, doubt erro
 	case it.seq > m.before && it.before == m.before:
 		return 0, meta.ErrConflict // it replaced what we expected, so ours did not, and never will
 	}
-	return 0, fmt.Errorf("%w: %v", meta.ErrUncertain, doubt)
+	return 0, meta.ErrUncertain
 }
 
 // headerBytes is more than the headers of a message measure, ours and those of an answer.
@@ -184,7 +203,12 @@ var (
 )
 
 // wrongSequence: the newest message of the key is another than expected; zero: there is none.
-type wrongSequence struct{ at uint64 }
+type wrongSequence struct {
+	at uint64
+	// again: it was not the first try, so that it may be the very message. behind: an earlier try was refused
+	// by a leader that was behind.
+	again, behind bool
+}
 
 func (e *wrongSequence) Error() string { return fmt.Sprintf("the key is at sequence %d", e.at) }
 
@@ -195,16 +219,32 @@ const answerTime = 5 * time.Second
 // safe, and while a leader names a sequence that the key is known to have passed: one that was frozen or cut
 // off judges by what it has, and is no leader any more. Errors: *wrongSequence, errDoubt, meta's, and the
 // cause of ctx's end.
+//
+// A refusal is one leader's word. A message is handed to the leader that was frozen and to the one that has
+// taken its place, and the answer that comes first is heard: where the first refuses it, the second may have
+// stored it, and what comes of a later try may come of that.
 func (s *Store) send(ctx context.Context, subject string, encoded []byte, header nats.Header, passed func(at uint64) bool) (uint64, error) {
+	again, behind := false, false
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		seq, err := s.take(ctx, subject, encoded, header)
-		if wrong, is := errors.AsType[*wrongSequence](err); is && passed(wrong.at) {
-			err = errBusy
-		}
-		if !errors.Is(err, errBusy) && !errors.Is(err, errNobody) {
+		wrong, is := errors.AsType[*wrongSequence](err)
+		switch {
+		case is && passed(wrong.at):
+			again, behind = true, true
+		case errors.Is(err, errBusy):
+			again = true // mostly by the leader that stores another
+		case errors.Is(err, errNobody):
+		case is:
+			return 0, &wrongSequence{at: wrong.at, again: again, behind: behind}
+		case err != nil && behind:
+			return 0, fmt.Errorf("%w: %v", errDoubt, err)
+		default:
 			return seq, err
 		}
 		if ended := sleep.About(ctx, pause); ended != nil {
+			if behind {
+				return 0, fmt.Errorf("%w: %v", errDoubt, ended)
+			}
 			return 0, ended // nothing was handed over by the last try, nor stored by the others
 		}
 	}
@@ -247,7 +287,7 @@ func judge(answer []byte) (uint64, error) {
 		if err != nil {
 			return 0, errBusy // the next try names it
 		}
-		return 0, &wrongSequence{at}
+		return 0, &wrongSequence{at: at}
 	case refusal.Full():
 		return 0, fmt.Errorf("%w: %w", meta.ErrNoSpace, refusal)
 	}

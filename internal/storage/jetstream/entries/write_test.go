@@ -174,7 +174,7 @@ func TestALeaderThatIsBehindIsAskedAgain(t *testing.T) {
 	refusals := 0
 	s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
 		if refusals--; refusals >= 0 {
-			return 0, &wrongSequence{uint64(first / 2)}
+			return 0, &wrongSequence{at: uint64(first / 2)}
 		}
 		return s.request(ctx, subject, encoded, header)
 	}
@@ -187,4 +187,56 @@ func TestALeaderThatIsBehindIsAskedAgain(t *testing.T) {
 	refusals = 0
 	testkit.ErrorIs(t, testkit.Err(s.CompareAndSet(t.Context(), "hubs/orders", third, nil)), meta.ErrConflict)
 	testkit.That(t, fourth > third, "revisions %d and %d", third, fourth)
+}
+
+// C2: a change is handed to a leader that was frozen and to the one after it. The first may refuse it by what
+// it has, and be heard, while the second makes it.
+func TestALeaderThatIsBehindRefusesWhatAnotherMakes(t *testing.T) {
+	const key = "records/log/id/a"
+	servers := natstest.Shared(t, 1)
+	tests := []struct {
+		name  string
+		busy  bool // the refusal; else it is by what the leader has
+		made  bool // by the leader that is not heard
+		rival bool // changes it before the next try
+		want  error
+	}{
+		{"it is there", false, true, false, nil},
+		{"it is there, and was called busy", true, true, false, nil},
+		{"it was replaced", false, true, true, meta.ErrUncertain},
+		{"another came before it", false, false, true, meta.ErrConflict},
+		{"another came before it, and it was called busy", true, false, true, meta.ErrConflict},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := yard(t, servers)
+			s, other := open(t, servers.Dial(t, 0), cfg), open(t, servers.Dial(t, 0), cfg)
+			first := set(t, s, key, 0, "first")
+			second := set(t, s, key, first, "second")
+			heard := false
+			s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+				if heard || subject != s.layout.subject(s.layout.bucketOf(key), key) {
+					return s.request(ctx, subject, encoded, header)
+				}
+				if heard = true; tt.made {
+					testkit.Must(t, testkit.Err(s.request(ctx, subject, encoded, header)))
+				}
+				if tt.rival {
+					testkit.Must(t, other.Fresh(ctx, "records/"))
+					set(t, other, key, testkit.Value(other.Get(ctx, key))(t).Revision, "rival")
+				}
+				if tt.busy {
+					return 0, errBusy
+				}
+				return 0, &wrongSequence{at: uint64(first / 2)}
+			}
+			revision, err := s.CompareAndSet(t.Context(), key, second, []byte("mine"))
+			testkit.ErrorIs(t, err, tt.want)
+			if tt.want == nil {
+				e := testkit.Value(s.Get(t.Context(), key))(t)
+				testkit.Equal(t, string(e.Value), "mine")
+				testkit.Equal(t, e.Revision, revision)
+			}
+		})
+	}
 }
