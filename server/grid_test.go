@@ -89,9 +89,17 @@ func (r *running) topic(name string) (t admin.Topic) {
 	return t
 }
 
+// subscription waits while no node delivers it yet.
 func (r *running) subscription(name string) (s admin.Subscription) {
 	r.t.Helper()
-	testkit.Must(r.t, json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/subscriptions/"+name, "")), &s))
+	var status int
+	var answer string
+	testkit.Eventually(r.t, "the subscription to be delivered somewhere", func() bool {
+		status, answer = r.do("GET", "/api/v1/subscriptions/"+name, "")
+		return status != http.StatusServiceUnavailable
+	})
+	testkit.Equal(r.t, status, http.StatusOK, "%s", answer)
+	testkit.Must(r.t, json.Unmarshal([]byte(answer), &s))
 	return s
 }
 

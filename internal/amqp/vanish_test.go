@@ -200,7 +200,7 @@ func TestClientThatReadsNothingStays(t *testing.T) { // H7
 			p.write(wire.AppendEmptyFrame(nil))
 		}
 		testkit.Check(t, testkit.Err(io.CopyN(io.Discard, p.nc, 1<<20)), "cut off")
-		if looks := m.looks.Load(); looks < 9*60/5 {
+		if looks := m.looks.Load(); looks < 9*60/5-1 { // the last falls together with the end
 			t.Errorf("it was looked at only %d times", looks)
 		}
 	})
