@@ -32,6 +32,7 @@ type history struct {
 	starts  []string
 	saves   []int64 // checkpoints, in the order in which they were begun
 	before  int     // the first of them that may be read while the group moves
+	unheard []int64 // of the saves, those that may not have been stored: no answer came
 }
 
 // tenure is the time in which a worker has a partition.
@@ -115,23 +116,30 @@ func (t *tenure) startLocked(h *history, first int64) {
 // checkpointsLocked are those that a new owner may have read.
 func (h *history) checkpointsLocked(misses int) []int64 {
 	from := max(h.before, len(h.saves)-1-misses)
-	if h.before == 0 && len(h.saves) <= misses {
+	for from >= 0 && from < len(h.saves) && slices.Contains(h.unheard, h.saves[from]) {
+		from-- // the one before it may be the newest that is stored
+	}
+	if from < 0 || h.before == 0 && len(h.saves) <= misses {
 		return append([]int64{-1}, h.saves...) // it may have been before the first one
 	}
 	return h.saves[from:]
 }
 
-// saving is told before a checkpoint is written; undo if it is known that it was not.
-func (t *tenure) saving(at int64) (undo func()) {
+// saving is told before a checkpoint is written, and done with what was heard of it: whether it is known
+// not to be stored, or nothing is known.
+func (t *tenure) saving(at int64) (done func(refused, unheard bool)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.partitions[t.partition]
 	h.saves = append(h.saves, at)
-	return func() {
+	return func(refused, unheard bool) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		if unheard {
+			h.unheard = append(h.unheard, at)
+		}
 		for i, saved := range slices.Backward(h.saves) {
-			if saved == at {
+			if refused && saved == at {
 				h.saves = slices.Delete(h.saves, i, i+1)
 				h.before = min(h.before, max(0, len(h.saves)-1))
 				return

@@ -61,11 +61,10 @@ func (w *ourWorker) ProcessEvents(ctx context.Context, b *processor.Batch) error
 	if !ok {
 		return nil
 	}
-	undo := w.tenure.saving(at)
+	done := w.tenure.saving(at)
 	err := b.CheckpointAt(ctx, b.Events[at-first])
-	if errors.Is(err, processor.ErrFenced) || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrMoved) {
-		undo()
-	}
+	refused := errors.Is(err, processor.ErrFenced) || errors.Is(err, processor.ErrConflict) || errors.Is(err, processor.ErrMoved)
+	done(refused, err != nil && !refused)
 	return err
 }
 

@@ -116,6 +116,8 @@ func (w *theirWorker) handle(ctx context.Context, events []*azeventhubs.Received
 	if !ok {
 		return nil
 	}
-	w.tenure.saving(at)
-	return w.client.UpdateCheckpoint(ctx, events[at-first], nil)
+	done := w.tenure.saving(at)
+	err := w.client.UpdateCheckpoint(ctx, events[at-first], nil)
+	done(false, err != nil)
+	return err
 }
