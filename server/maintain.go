@@ -72,7 +72,7 @@ func (m maintenance) Scrub(ctx context.Context, q admin.ScrubRequest, say func(a
 
 // What to do about findings.
 const (
-	renewServer = "scrub once more, since a server that was behind has it by now; then take a backup, stop server %s, move its store_dir away, and start it: it copies everything from the others; " +
+	renewServer = "take a backup, stop server %s, move its store_dir away, and start it: it copies everything from the others; " +
 		"when eventyard cluster status shows no replica that lags, scrub again"
 	useBackup    = "take a backup, which leaves out what cannot be read, and look for it in an earlier one"
 	restartNode  = "restart this node, which reads all entries anew, and scrub again"

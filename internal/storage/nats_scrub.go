@@ -178,28 +178,34 @@ func (r *scrubbing) stream(ctx context.Context, name string) error {
 	if err != nil || last < first {
 		return err
 	}
-	done, err := scrub.Stream{
+	copies := scrub.Stream{
 		Reader: scrub.StreamReader{Conn: r.n.conns.Read, Stream: name}, Servers: servers, Patience: r.patience,
 		First: first, Last: last, Check: check, Pace: &r.pace, Progress: r.progress,
-	}.Compare(ctx)
-	if len(done.Silent) > 0 {
-		r.patience = 0 // it was waited for
 	}
+	done, err := copies.Compare(ctx)
 	if len(servers) == 0 {
 		r.servers[r.n.conns.Read.ConnectedServerName()] = true
 	}
 	for _, server := range servers {
-		if r.servers[server] = true; slices.Contains(done.Silent, server) {
-			r.unread["server "+server+" has not answered"]++
-		}
+		r.servers[server] = true
 	}
+	r.silent(done.Silent)
+	copies.Servers = slices.DeleteFunc(servers, func(server string) bool { return slices.Contains(done.Silent, server) })
 	if len(done.Differences) > 0 && ctx.Err() == nil {
-		err = errors.Join(err, r.differ(ctx, name, done.Differences))
+		err = errors.Join(err, r.differ(ctx, name, copies, done.Differences))
 	}
 	if err != nil {
 		return err
 	}
 	return check.end(ctx, r)
+}
+
+// silent notes the servers that have not answered, or not to the end. The next stream waits for none.
+func (r *scrubbing) silent(servers []string) {
+	for _, server := range servers {
+		r.patience = 0
+		r.unread["server "+server+" has not answered"]++
+	}
 }
 
 func (r *scrubbing) progress(messages, bytes int64) {
@@ -289,20 +295,23 @@ func copiesOf(info *jetstream.StreamInfo) map[string]string {
 	return all
 }
 
-// differ reports what servers have otherwise. One that is behind by now has it soon.
-func (r *scrubbing) differ(ctx context.Context, name string, found []scrub.Difference) error {
+// differ reports what servers have otherwise. One that is behind by now has it soon; one that is not may
+// have caught up since it was compared, and is looked at again.
+func (r *scrubbing) differ(ctx context.Context, name string, copies scrub.Stream, found []scrub.Difference) error {
 	now, first, err := r.holders(ctx, name)
 	if err != nil {
 		return err
 	}
-	for _, d := range found {
-		if d.Last < first { // it was removed meanwhile
-			continue
-		}
-		if d.Missing && now[d.Server] != "" {
+	found = slices.DeleteFunc(found, func(d scrub.Difference) bool {
+		behind := d.Missing && now[d.Server] != ""
+		if behind {
 			r.unread["server "+d.Server+" is "+now[d.Server]]++
-			continue
 		}
+		return behind || d.Last < first // it was removed meanwhile
+	})
+	still, err := copies.Confirm(ctx, found)
+	r.silent(still.Silent)
+	for _, d := range still.Differences {
 		f := ScrubFinding{
 			Kind: CopyDiffers, Stream: name, Server: d.Server, FirstMessage: d.First, LastMessage: d.Last, Messages: d.Count,
 			Partition: -1, FirstEvent: d.FirstEvent, NextEvent: d.NextEvent, Text: "the server has something else than the others",
@@ -313,7 +322,7 @@ func (r *scrubbing) differ(ctx context.Context, name string, found []scrub.Diffe
 		r.of(&f, d.Subject)
 		r.found(f)
 	}
-	return nil
+	return err
 }
 
 // of says what a subject is of.

@@ -101,16 +101,14 @@ func TestScrubOfAYardInUse(t *testing.T) {
 	})
 	for tries := 0; ; tries++ { // a server may be behind for long on a machine that is busy
 		found, report := y.scrub()
-		for _, f := range found { // what a server has not yet looks like what it has lost, if it comes while that is judged
-			testkit.MustThat(t, f.Kind == CopyMissing, "it found %+v", f)
-		}
+		testkit.MustThat(t, len(found) == 0, "it found %+v", found) // a server that is behind is a problem, and no finding
 		testkit.That(t, report.Done == report.Streams && report.Streams >= 8, "it read %+v", report)
-		if len(report.Problems)+len(found) == 0 {
+		if len(report.Problems) == 0 {
 			testkit.Slices(t, report.Servers, []string{"n0", "n1", "n2"}, "servers")
 			testkit.That(t, report.Messages > 120 && report.Bytes > 6<<20, "it read %+v", report)
 			return
 		}
-		testkit.MustThat(t, tries < 10, "problems %q, found %+v", report.Problems, found)
+		testkit.MustThat(t, tries < 10, "problems %q", report.Problems)
 	}
 }
 

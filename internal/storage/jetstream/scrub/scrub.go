@@ -120,6 +120,42 @@ func (s Stream) Compare(ctx context.Context) (Compared, error) {
 	return c.done, err
 }
 
+// Confirm compares once more where servers were found to differ, and gives what is still so. The caller has
+// waited until those servers have all of the stream: one may have lagged for as long as Compare looked at it.
+// It blocks as Compare does, and reads no more than Compare did. Errors: as Compare's.
+func (s Stream) Confirm(ctx context.Context, found []Difference) (still Compared, err error) {
+	check := s.Check
+	for _, d := range found {
+		s.First, s.Last, s.Check = d.First, d.Last, again{check, d}
+		now, err := s.Compare(ctx)
+		still.Silent = append(still.Silent, now.Silent...)
+		s.Servers = slices.DeleteFunc(slices.Clone(s.Servers), func(server string) bool { return slices.Contains(now.Silent, server) })
+		for _, one := range now.Differences {
+			if one.Server == d.Server {
+				still.Differences = append(still.Differences, one)
+			}
+		}
+		if err != nil {
+			return still, err
+		}
+	}
+	return still, nil
+}
+
+// again judges messages that a check has taken already. Of a difference that has become smaller the events
+// are not known any more, but for those of its first message.
+type again struct {
+	Check
+	found Difference
+}
+
+func (a again) Take(m Message) (first, next uint64) {
+	if m.Seq == a.found.First {
+		return a.found.FirstEvent, a.found.NextEvent
+	}
+	return 0, 0
+}
+
 // comparison is one under way. Its Servers are those that answer.
 type comparison struct {
 	Stream

@@ -121,9 +121,13 @@ func (c *taken) Take(m Message) (first, next uint64) {
 func (s *servers) compare(t testing.TB, last uint64) (Compared, []Message) {
 	t.Helper()
 	check := &taken{}
-	done, err := Stream{Reader: s, Servers: names, Patience: 10 * time.Second, First: 1, Last: last, Check: check}.Compare(t.Context())
+	done, err := s.stream(check, last).Compare(t.Context())
 	testkit.Must(t, err)
 	return done, check.messages
+}
+
+func (s *servers) stream(check Check, last uint64) Stream {
+	return Stream{Reader: s, Servers: names, Patience: 10 * time.Second, First: 1, Last: last, Check: check}
 }
 
 // C1, C2: what a server has otherwise is named, and the check is given what is right.
@@ -205,6 +209,40 @@ func TestCopiesThatDiffer(t *testing.T) {
 				if s.healed.IsZero() {
 					testkit.Equal(t, len(took), 90, "messages that the check took")
 				}
+			})
+		})
+	}
+}
+
+// C1: a server that lagged for as long as it was looked at, and has everything by the time of judgement, is
+// not accused; of one that has caught up but for some messages, only these are named.
+func TestALagThatEndsBeforeItIsJudged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		left func(*servers) // what is lost for good
+		want []Difference
+	}{
+		"all has come": {func(*servers) {}, nil},
+		"the first is lost for good": {
+			func(s *servers) { s.lose("n1", 21, 21) },
+			[]Difference{{Server: "n1", First: 21, Last: 21, Count: 1, Subject: "y.l.1", FirstEvent: 210, NextEvent: 212, Missing: true}},
+		},
+		"one behind it is lost for good": {
+			func(s *servers) { s.lose("n1", 42, 42) },
+			[]Difference{{Server: "n1", First: 42, Last: 42, Count: 1, Subject: "y.l.0", Missing: true}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServers(100)
+				s.lose("n1", 21, 100)
+				s.lose("n2", 7, 7)
+				done, _ := s.compare(t, 100)
+				testkit.MustThat(t, len(done.Differences) == 2, "while it lags: %+v", done)
+				s.copies["n1"] = s.copies["n0"]
+				tt.left(s)
+				again := testkit.Value(s.stream(&taken{}, 100).Confirm(t.Context(), done.Differences))(t)
+				lost := Difference{Server: "n2", First: 7, Last: 7, Count: 1, Subject: "y.l.1", FirstEvent: 70, NextEvent: 72, Missing: true}
+				testkit.Deep(t, again, Compared{Differences: append(tt.want, lost)}, "found")
 			})
 		})
 	}
