@@ -25,6 +25,8 @@ type ScrubProgress struct {
 	// Messages and Bytes are what was read, of all servers.
 	Messages int64 `json:"messages"`
 	Bytes    int64 `json:"bytes"`
+	// Waiting are the servers that are waited for at the moment, as they are behind or do not answer.
+	Waiting []string `json:"waiting,omitempty"`
 }
 
 // The kinds of findings.
@@ -83,6 +85,8 @@ type Scrub struct {
 type ScrubLine struct {
 	Progress *ScrubProgress `json:"progress,omitempty"`
 	Finding  *ScrubFinding  `json:"finding,omitempty"`
+	// Warning says of a server, once, that what it keeps is not compared, and why.
+	Warning string `json:"warning,omitempty"`
 	// Done is the last line of a scrub that has looked at everything that it could.
 	Done *Scrub `json:"done,omitempty"`
 	// Problem is the last line of one that broke off.
@@ -90,7 +94,7 @@ type ScrubLine struct {
 }
 
 // Scrub reads everything that each NATS server keeps of the yard, compares it, and judges what is in it,
-// while the yard serves. heard is called with each line as it comes, progress and findings; it may be nil.
+// while the yard serves. heard is called with each line as it comes, progress, warnings and findings; it may be nil.
 // It ends with ctx, and the scrub with it. It needs Manage to the namespace.
 func (c *Client) Scrub(ctx context.Context, q ScrubRequest, heard func(ScrubLine)) (Scrub, error) {
 	var done *Scrub

@@ -43,15 +43,16 @@ func (m maintenance) Scrub(ctx context.Context, q admin.ScrubRequest, say func(a
 			stop(err)
 		}
 	}
-	began, said := time.Now(), time.Time{}
+	began, said, waiting := time.Now(), time.Time{}, false
 	done, err := m.storage.Scrub(ctx, storage.Scrubbing{
 		Rate: cmp.Or(q.Rate, scrubRate),
 		Progress: func(p storage.ScrubProgress) {
-			if time.Since(said) >= sayEvery {
-				said = time.Now()
-				send(admin.ScrubLine{Progress: &admin.ScrubProgress{Stream: p.Stream, Done: p.Done, Streams: p.Streams, Messages: p.Messages, Bytes: p.Bytes}})
+			if time.Since(said) >= sayEvery || waiting != (len(p.Waiting) > 0) {
+				said, waiting = time.Now(), len(p.Waiting) > 0
+				send(admin.ScrubLine{Progress: &admin.ScrubProgress{Stream: p.Stream, Done: p.Done, Streams: p.Streams, Messages: p.Messages, Bytes: p.Bytes, Waiting: p.Waiting}})
 			}
 		},
+		Warn: func(text string) { send(admin.ScrubLine{Warning: text}) },
 		Found: func(f storage.ScrubFinding) {
 			shown := m.showFinding(f)
 			m.cfg.Log.Error("a scrub has found damage", "kind", shown.Kind, "stream", shown.Stream, "server", shown.Server,

@@ -17,7 +17,8 @@ follow from them without a gap, and that the node has the entries in memory as t
 them. The yard serves meanwhile, and nothing is changed.
 
 Each finding is printed as it is found, with what to do about it. The command ends with code 1
-where there are some, or where something could not be looked at, as when a server is gone.
+where there are some, or where something could not be looked at, as when a server is gone: that is
+said on standard error as soon as it is known, and so is how far it is, every 10 s without a terminal.
 
 It reads at most 32 MiB a second, over all servers, unless --rate says otherwise. Ctrl-C ends it. It
 needs Manage to the namespace. Entries in memory are those of the node that is asked: ask
@@ -39,13 +40,14 @@ func (c clusterCommands) scrub() *cobra.Command {
 
 func (c clusterCommands) runScrub(ctx context.Context, client *admin.Client, q admin.ScrubRequest, form output) error {
 	found := []admin.ScrubFinding{}
-	progress := newProgress(c.stderr)
+	progress := newLongProgress(c.stderr)
 	done, err := client.Scrub(ctx, q, func(l admin.ScrubLine) {
 		switch {
 		case l.Progress != nil:
-			progress.show(func() string {
-				return fmt.Sprintf("%d of %d streams, %s read", l.Progress.Done, l.Progress.Streams, roughBytes(l.Progress.Bytes))
-			})
+			progress.show(func() string { return scrubProgress(*l.Progress) })
+		case l.Warning != "":
+			progress.clear()
+			fmt.Fprintf(c.stderr, "%s %s\n", newPaint(c.stderr).yellow("warning:"), oneLine(l.Warning))
 		case l.Finding != nil && form == asJSON:
 			found = append(found, *l.Finding)
 		case l.Finding != nil:
@@ -72,6 +74,22 @@ func (c clusterCommands) runScrub(ctx context.Context, client *admin.Client, q a
 		err = errReported
 	}
 	return err
+}
+
+// scrubProgress says how far a scrub is, and whom it waits for.
+func scrubProgress(p admin.ScrubProgress) string {
+	if p.Streams == 0 {
+		return "asking the servers what they keep"
+	}
+	return fmt.Sprintf("%d of %d streams, %s read", p.Done, p.Streams, roughBytes(p.Bytes)) + waitingFor(p.Waiting)
+}
+
+// waitingFor names the servers that are waited for, if there are some.
+func waitingFor(servers []string) string {
+	if len(servers) == 0 {
+		return ""
+	}
+	return ", waiting for server " + oneLine(strings.Join(servers, ", "))
 }
 
 // showFinding prints what is wrong, where, and what to do.
@@ -178,13 +196,10 @@ func replicasQuestion(before, after int) string {
 }
 
 func (c clusterCommands) setReplicas(ctx context.Context, client *admin.Client, number int, form output) error {
-	progress := newProgress(c.stderr)
+	progress := newLongProgress(c.stderr)
 	done, err := client.SetReplicas(ctx, admin.ReplicasRequest{Replicas: number, AllowFewer: true}, func(p admin.ReplicasProgress) {
 		progress.show(func() string {
-			text := fmt.Sprintf("%d of %d streams", p.Done, p.Streams)
-			if len(p.Behind) > 0 {
-				text += ", waiting for server " + oneLine(strings.Join(p.Behind, ", "))
-			}
+			text := fmt.Sprintf("%d of %d streams", p.Done, p.Streams) + waitingFor(p.Behind)
 			if p.Lag > 0 {
 				text += fmt.Sprintf(" (%s behind)", counted(p.Lag, "message"))
 			}

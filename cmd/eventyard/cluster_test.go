@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -31,6 +32,8 @@ func answering(t *testing.T, asked *string, lines ...string) string {
 func TestClusterScrub(t *testing.T) {
 	const (
 		progress = `{"progress":{"done":0,"streams":2,"messages":5,"bytes":500}}`
+		waiting  = `{"progress":{"done":0,"streams":2,"messages":5,"bytes":500,"waiting":["n3"]}}`
+		warning  = `{"warning":"server n3 is offline: what it keeps is not compared"}`
 		finding  = `{"finding":{"kind":"missing","stream":"Y_shop_l=h-orders-0","server":"n2","firstMessage":8,"lastMessage":9,"messages":2,"hub":"orders","partition":"0","firstEvent":7,"lastEvent":8,"detail":"the server does not have it","next":"stop server n2"}}`
 		whole    = `{"done":{"node":"a","streams":2,"messages":10,"bytes":1000,"servers":["n1","n2"],"findings":%d%s}}`
 	)
@@ -47,7 +50,8 @@ func TestClusterScrub(t *testing.T) {
 				"scrubbed by node a: 2 streams, 10 messages (1000 B) of servers n1, n2: 1 finding\n",
 		},
 		"not everything": {
-			lines: []string{fmt.Sprintf(whole, 0, `,"problems":["server n3 is offline"]`)}, err: errReported, stderr: "not looked at: server n3 is offline\n",
+			lines: []string{waiting, warning, fmt.Sprintf(whole, 0, `,"problems":["server n3 is offline: its copies of 2 streams were not compared"]`)}, err: errReported,
+			stderr: "warning: server n3 is offline: what it keeps is not compared\nnot looked at: server n3 is offline: its copies of 2 streams were not compared\n",
 			stdout: "scrubbed by node a: 2 streams, 10 messages (1000 B) of servers n1, n2: nothing is wrong\n",
 		},
 	} {
@@ -68,6 +72,16 @@ func TestClusterScrub(t *testing.T) {
 	var asked string
 	err := run(t.Context(), []string{"cluster", "scrub", "--server", answering(t, &asked, progress)}, nil, io.Discard, io.Discard)
 	testkit.That(t, err != nil, "a scrub that broke off is one that is done")
+}
+
+func TestHowFarAScrubIs(t *testing.T) {
+	for want, p := range map[string]admin.ScrubProgress{
+		"asking the servers what they keep":                             {},
+		"1 of 7 streams, 500 B read":                                    {Done: 1, Streams: 7, Bytes: 500},
+		"1 of 7 streams, 500 B read, waiting for server nats-2, nats-3": {Done: 1, Streams: 7, Bytes: 500, Waiting: []string{"nats-2", "nats-3"}},
+	} {
+		testkit.Equal(t, scrubProgress(p), want, "progress")
+	}
 }
 
 // C7: a change of replicas is asked for only when it was confirmed, and says what came of it.

@@ -40,8 +40,10 @@ func (p paint) with(code, s string) string {
 // progress is a line that is written over and over, once a job has turned out to be
 // long and only where somebody sees it.
 type progress struct {
-	w     io.Writer
-	on    bool
+	w  io.Writer
+	on bool
+	// lines: where nobody sees it, it is a line every now and then.
+	lines bool
 	began time.Time
 	last  time.Time
 	shown bool
@@ -50,15 +52,29 @@ type progress struct {
 const (
 	progressAfter = time.Second
 	progressEvery = 200 * time.Millisecond
+	// progressLine is how often there is a line of jobs that say elsewhere, too, how far they are.
+	progressLine = 10 * time.Second
 )
 
 func newProgress(w io.Writer) *progress {
 	return &progress{w: w, on: isTerminal(w), began: time.Now()}
 }
 
+// newLongProgress is for a job of minutes or more: where nobody sees it, it writes lines, for the
+// log of whoever has begun it.
+func newLongProgress(w io.Writer) *progress {
+	p := newProgress(w)
+	p.lines, p.last = !p.on, p.began
+	return p
+}
+
 // show replaces the line, if it is time to.
 func (p *progress) show(text func() string) {
 	now := time.Now()
+	if p.lines && now.Sub(p.last) >= progressLine {
+		p.last = now
+		fmt.Fprintln(p.w, text())
+	}
 	if !p.on || now.Sub(p.began) < progressAfter || now.Sub(p.last) < progressEvery {
 		return
 	}

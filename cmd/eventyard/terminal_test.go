@@ -43,6 +43,20 @@ func TestNothingIsShownWhereNobodySees(t *testing.T) {
 	})
 }
 
+// C7: a job that may take hours writes lines where there is no terminal.
+func TestALongJobSaysHowFarItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		p := newLongProgress(&b)
+		for range 250 { // twenty-five seconds
+			time.Sleep(100 * time.Millisecond)
+			p.show(func() string { return "working" })
+		}
+		p.clear()
+		testkit.Equal(t, b.String(), "working\nworking\n", "written")
+	})
+}
+
 func TestColours(t *testing.T) {
 	p := paint{on: true}
 	testkit.Equal(t, p.red("a")+p.green("b")+p.yellow("c"), "\x1b[31ma\x1b[0m\x1b[32mb\x1b[0m\x1b[33mc\x1b[0m", "painted")

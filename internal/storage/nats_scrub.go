@@ -24,10 +24,12 @@ import (
 type Scrubbing struct {
 	// Rate is how many bytes are read in a second at most, over all servers; 0 means any number.
 	Rate int64
-	// Progress is called after each read, Found with each finding. Both are called by the goroutine of
-	// the scrub, which waits for them.
+	// Progress is called when it begins, after each read, and while a server is waited for; Found with each
+	// finding; Warn with a sentence on a server, as soon as it is known that a copy of it is not compared.
+	// All are called by the goroutine of the scrub, which waits for them.
 	Progress func(ScrubProgress)
 	Found    func(ScrubFinding)
+	Warn     func(text string)
 }
 
 // ScrubProgress is how far a scrub has come.
@@ -37,6 +39,8 @@ type ScrubProgress struct {
 	Done, Streams int
 	// Messages and Bytes are what was read, of all copies.
 	Messages, Bytes int64
+	// Waiting are the servers that are waited for at the moment.
+	Waiting []string
 }
 
 // ScrubKind is what kind of finding it is.
@@ -94,6 +98,8 @@ type scrubbing struct {
 	audits   map[string]*entries.Audit
 	servers  map[string]bool
 	patience time.Duration // how long a server may take to answer at all
+	// late are the servers that were behind for as long as is waited for that, and have been since.
+	late map[string]bool
 	// unread are the servers with copies that were not read, by the reason, with how many streams.
 	unread map[string]int
 	report Scrubbed
@@ -102,13 +108,14 @@ type scrubbing struct {
 // scrub reads every server's copy of all streams, compares them, and judges what is in them. It changes
 // nothing, and goes on behind what it finds. It blocks until it is done, or ctx ends.
 func (n *natsNode) scrub(ctx context.Context, s Scrubbing) (Scrubbed, error) {
+	r := &scrubbing{
+		Scrubbing: s, n: n, pace: scrub.Pace{Rate: s.Rate}, audits: entries.NewAudits(n.entries), servers: map[string]bool{}, unread: map[string]int{},
+		patience: attendTime, late: map[string]bool{},
+	}
+	r.progress(0, 0)
 	found, missing, err := survey.All(ctx, n.conns.Control, n.cfg.Yard)
 	if err != nil {
 		return Scrubbed{}, err
-	}
-	r := &scrubbing{
-		Scrubbing: s, n: n, pace: scrub.Pace{Rate: s.Rate}, audits: entries.NewAudits(n.entries), servers: map[string]bool{}, unread: map[string]int{},
-		patience: attendTime,
 	}
 	for _, name := range missing {
 		r.problem("stream %s has no leader and was not looked at", name)
@@ -147,7 +154,7 @@ func (r *scrubbing) end(ctx context.Context) (Scrubbed, error) {
 	for _, why := range slices.Sorted(maps.Keys(r.unread)) {
 		r.problem("%s: its copies of %d streams were not compared", why, r.unread[why])
 	}
-	r.report.Stream, r.report.Servers = "", slices.Sorted(maps.Keys(r.servers))
+	r.report.Stream, r.report.Waiting, r.report.Servers = "", nil, slices.Sorted(maps.Keys(r.servers))
 	return r.report, nil
 }
 
@@ -180,7 +187,7 @@ func (r *scrubbing) stream(ctx context.Context, name string) error {
 	}
 	copies := scrub.Stream{
 		Reader: scrub.StreamReader{Conn: r.n.conns.Read, Stream: name}, Servers: servers, Patience: r.patience,
-		First: first, Last: last, Check: check, Pace: &r.pace, Progress: r.progress,
+		First: first, Last: last, Check: check, Pace: &r.pace, Progress: r.progress, Waiting: r.waiting,
 	}
 	done, err := copies.Compare(ctx)
 	if len(servers) == 0 {
@@ -204,14 +211,26 @@ func (r *scrubbing) stream(ctx context.Context, name string) error {
 func (r *scrubbing) silent(servers []string) {
 	for _, server := range servers {
 		r.patience = 0
-		r.unread["server "+server+" has not answered"]++
+		r.leaveOut("server " + server + " does not answer")
+	}
+}
+
+// leaveOut notes that a server's copy of a stream is not compared, and why. It is said at once, and once.
+func (r *scrubbing) leaveOut(why string) {
+	if r.unread[why]++; r.unread[why] == 1 && r.Warn != nil {
+		r.Warn(why + ": what it keeps is not compared")
 	}
 }
 
 func (r *scrubbing) progress(messages, bytes int64) {
 	r.report.Messages += messages
 	r.report.Bytes += bytes
-	if r.Progress != nil {
+	r.waiting(nil)
+}
+
+// waiting says how far it is, and which servers are waited for.
+func (r *scrubbing) waiting(servers []string) {
+	if r.report.Waiting = servers; r.Progress != nil {
 		r.Progress(r.report.ScrubProgress)
 	}
 }
@@ -222,7 +241,7 @@ func (r *scrubbing) copies(ctx context.Context, name string) (all []string, err 
 	servers, _, err := r.holders(ctx, name)
 	for _, server := range slices.Sorted(maps.Keys(servers)) {
 		if wrong := servers[server]; wrong != "" {
-			r.unread["server "+server+" is "+wrong]++
+			r.leaveOut("server " + server + " is " + wrong)
 			continue
 		}
 		all = append(all, server)
@@ -242,7 +261,8 @@ const (
 )
 
 // holders are the servers that have a copy of a stream, each with what is wrong with it, if something is
-// for a while; and the first sequence that they keep.
+// for a while; and the first sequence that they keep. A server that was waited for in vain is not waited
+// for again before it was seen to have all of a stream: one that is gone would hold up each stream.
 func (r *scrubbing) holders(ctx context.Context, name string) (servers map[string]string, first uint64, err error) {
 	current := map[string]bool{}
 	for late := time.Now().Add(settleTime); ; {
@@ -251,16 +271,28 @@ func (r *scrubbing) holders(ctx context.Context, name string) (servers map[strin
 			return nil, 0, err
 		}
 		servers = copiesOf(info)
-		behind := false
+		var behind []string
 		for server, wrong := range servers {
-			if current[server] = current[server] || wrong == ""; current[server] && wrong == isBehind {
+			switch {
+			case wrong == "":
+				current[server], r.late[server] = true, false
+			case wrong == isBehind && current[server]:
 				servers[server] = ""
+			case wrong == isBehind && !r.late[server]:
+				behind = append(behind, server)
 			}
-			behind = behind || servers[server] == isBehind
 		}
-		if !behind || time.Now().After(late) {
+		if len(behind) == 0 {
 			return servers, info.State.FirstSeq, nil
 		}
+		if time.Now().After(late) {
+			for _, server := range behind {
+				r.late[server] = true
+			}
+			return servers, info.State.FirstSeq, nil
+		}
+		slices.Sort(behind)
+		r.waiting(behind)
 		if err := sleep.For(ctx, settlePause, nil); err != nil {
 			return nil, 0, err
 		}
@@ -305,7 +337,7 @@ func (r *scrubbing) differ(ctx context.Context, name string, copies scrub.Stream
 	found = slices.DeleteFunc(found, func(d scrub.Difference) bool {
 		behind := d.Missing && now[d.Server] != ""
 		if behind {
-			r.unread["server "+d.Server+" is "+now[d.Server]]++
+			r.leaveOut("server " + d.Server + " is " + now[d.Server])
 		}
 		return behind || d.Last < first // it was removed meanwhile
 	})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/survey"
 	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -213,12 +214,47 @@ func TestScrubNamesTheServerWithADamagedCopy(t *testing.T) {
 		"it found %+v", f)
 }
 
+// C7: a server that is gone is named before anything is read, is waited for once and not for each stream, and
+// the others are compared.
+func TestScrubWhileAServerIsGone(t *testing.T) {
+	servers := natstest.Start(t, 3)
+	y := newScrubYard(t, servers)
+	for i := range 8 {
+		testkit.Must(t, y.Log.Provide(t.Context(), fmt.Sprint("more-", i), eventlog.Shape{Partitions: 1}))
+		y.append(fmt.Sprint("more-", i), 0, 1)
+	}
+	asking := servers.Dial(t, 0)
+	servers.Kill(t, 2)
+	testkit.Eventually(t, "the others know that it is gone", func() bool {
+		sum, err := survey.Ask(t.Context(), asking, y.name)
+		return err == nil && sum.Leaderless == 0 && sum.Count >= 15 && max(sum.Offline, sum.Lagging) == sum.Count
+	})
+	var said []string
+	read := int64(0)
+	waited := map[string]bool{}
+	report := testkit.Value(y.Scrub(t.Context(), Scrubbing{
+		Warn: func(text string) { said = append(said, fmt.Sprint(text, ", after ", read)) },
+		Progress: func(p ScrubProgress) {
+			if read = p.Bytes; len(p.Waiting) > 0 {
+				waited[p.Stream] = true
+			}
+		},
+	}))(t)
+	testkit.That(t, report.Done == report.Streams && report.Streams >= 15 && len(report.Problems) > 0, "it read %+v", report)
+	testkit.MustThat(t, len(said) > 0 && strings.Contains(said[0], "server n2 is ") && strings.HasSuffix(said[0], ", after 0"), "it said %q", said)
+	testkit.That(t, len(waited) <= 1, "it waited at %v", waited)
+}
+
 // C1: a scrub ends when its context does.
 func TestScrubIsStopped(t *testing.T) {
 	y := newScrubYard(t, natstest.Shared(t, 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	report, err := y.Scrub(ctx, Scrubbing{Progress: func(ScrubProgress) { cancel() }})
+	report, err := y.Scrub(ctx, Scrubbing{Progress: func(p ScrubProgress) {
+		if p.Bytes > 0 {
+			cancel()
+		}
+	}})
 	testkit.ErrorIs(t, err, context.Canceled, "the scrub")
 	testkit.That(t, report.Done == 0 && report.Streams > 0, "it read %+v", report)
 }

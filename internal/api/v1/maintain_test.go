@@ -38,7 +38,8 @@ func (f fakeMaintenance) Scrub(ctx context.Context, q admin.ScrubRequest, say fu
 	}
 	first := int64(7)
 	err := errors.Join(
-		say(admin.ScrubLine{Progress: &admin.ScrubProgress{Stream: "a", Streams: 2, Bytes: q.Rate}}),
+		say(admin.ScrubLine{Progress: &admin.ScrubProgress{Stream: "a", Streams: 2, Bytes: q.Rate, Waiting: []string{"n2"}}}),
+		say(admin.ScrubLine{Warning: "server n2 is offline"}),
 		say(admin.ScrubLine{Finding: &admin.ScrubFinding{Kind: admin.FindingMissing, Stream: "a", Server: "n1", FirstEvent: &first, LastEvent: &first, Detail: "it is gone", Next: "look"}}),
 		f.end(ctx))
 	if err != nil {

@@ -23,11 +23,8 @@ const (
 	tryPause   = time.Second
 )
 
-var (
-	errNoAnswer = errors.New("no server answers")
-	// ErrNotSaid: the servers do not say which of them has answered.
-	ErrNotSaid = errors.New("the servers do not say which of them has answered; see that this user may trace messages")
-)
+// ErrNotSaid: the servers do not say which of them has answered.
+var ErrNotSaid = errors.New("the servers do not say which of them has answered; see that this user may trace messages")
 
 // StreamReader reads a stream by direct gets, which any server that has a copy answers: whichever the
 // servers choose, however near another is. Requests are traced, and the trace says which it was.
@@ -40,8 +37,8 @@ type StreamReader struct {
 var _ Reader = StreamReader{}
 
 // Read is Reader's.
-func (r StreamReader) Read(ctx context.Context, from uint64) (Answer, error) {
-	return r.ask(ctx, map[string]any{"seq": from, "batch": readMessages, "max_bytes": readBytes}, func(next func() (*nats.Msg, error)) (a Answer, err error) {
+func (r StreamReader) Read(ctx context.Context, from uint64, wanted Wanted) (Answer, error) {
+	return r.ask(ctx, map[string]any{"seq": from, "batch": readMessages, "max_bytes": readBytes}, wanted, func(next func() (*nats.Msg, error)) (a Answer, err error) {
 		for previous := uint64(0); ; {
 			msg, err := next()
 			if err != nil {
@@ -59,8 +56,8 @@ func (r StreamReader) Read(ctx context.Context, from uint64) (Answer, error) {
 }
 
 // Get is Reader's.
-func (r StreamReader) Get(ctx context.Context, seq uint64) (Answer, error) {
-	return r.ask(ctx, map[string]any{"seq": seq}, func(next func() (*nats.Msg, error)) (a Answer, err error) {
+func (r StreamReader) Get(ctx context.Context, seq uint64, wanted Wanted) (Answer, error) {
+	return r.ask(ctx, map[string]any{"seq": seq}, wanted, func(next func() (*nats.Msg, error)) (a Answer, err error) {
 		msg, err := next()
 		if err != nil {
 			return a, err
@@ -75,26 +72,29 @@ func (r StreamReader) Get(ctx context.Context, seq uint64) (Answer, error) {
 
 // Who is Reader's: the request goes its way, and is not delivered.
 func (r StreamReader) Who(ctx context.Context) (string, error) {
-	a, err := r.ask(ctx, map[string]any{"seq": 1}, nil)
+	a, err := r.ask(ctx, map[string]any{"seq": 1}, nil, nil)
 	return a.Server, err
 }
 
-// ask makes a request and has its answer read, again where it does not come. Nothing is read where read is
+// readAnswer reads an answer, whose messages next gives as they come.
+type readAnswer func(next func() (*nats.Msg, error)) (Answer, error)
+
+// ask makes a request and has its answer read, again where nobody takes it. Nothing is read where read is
 // nil.
-func (r StreamReader) ask(ctx context.Context, request any, read func(next func() (*nats.Msg, error)) (Answer, error)) (Answer, error) {
+func (r StreamReader) ask(ctx context.Context, request any, wanted Wanted, read readAnswer) (Answer, error) {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return Answer{}, err
 	}
 	for try := 1; ; try++ {
-		a, err := r.askOnce(ctx, data, read)
+		a, err := r.askOnce(ctx, data, wanted, read)
 		switch {
 		case err == nil:
 			return a, nil
 		case ctx.Err() != nil:
 			return Answer{}, context.Cause(ctx)
-		case try == tries:
-			return Answer{}, fmt.Errorf("read stream %s: %w", r.Stream, err)
+		case errors.Is(err, ErrSilent) || try == tries:
+			return Answer{Server: a.Server}, fmt.Errorf("read stream %s: %w", r.Stream, err)
 		}
 		if err := sleep.For(ctx, tryPause, nil); err != nil {
 			return Answer{}, err
@@ -102,7 +102,9 @@ func (r StreamReader) ask(ctx context.Context, request any, read func(next func(
 	}
 }
 
-func (r StreamReader) askOnce(ctx context.Context, data []byte, read func(next func() (*nats.Msg, error)) (Answer, error)) (a Answer, err error) {
+// askOnce waits to hear who was asked before it waits for the answer: a server that is frozen says nothing,
+// and the one that has passed the request on to it does.
+func (r StreamReader) askOnce(ctx context.Context, data []byte, wanted Wanted, read readAnswer) (a Answer, err error) {
 	inbox := r.Conn.NewInbox()
 	answer, err := r.Conn.SubscribeSync(inbox)
 	if err != nil {
@@ -121,12 +123,11 @@ func (r StreamReader) askOnce(ctx context.Context, data []byte, read func(next f
 	if err := r.Conn.PublishMsg(msg); err != nil {
 		return a, err
 	}
-	if read != nil {
-		if a, err = read(func() (*nats.Msg, error) { return next(ctx, answer, errNoAnswer) }); err != nil {
-			return a, err
-		}
+	server, err := answeredBy(ctx, trace)
+	if err == nil && read != nil && wanted(server) {
+		a, err = read(func() (*nats.Msg, error) { return next(ctx, answer, ErrSilent) })
 	}
-	a.Server, err = answeredBy(ctx, trace)
+	a.Server = server
 	return a, err
 }
 

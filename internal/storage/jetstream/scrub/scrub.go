@@ -6,6 +6,7 @@ package scrub
 
 import (
 	"context"
+	"errors"
 	"hash/crc64"
 	"maps"
 	"slices"
@@ -38,14 +39,21 @@ type Answer struct {
 	More bool
 }
 
+// Wanted tells whether the answer of a server is waited for.
+type Wanted func(server string) bool
+
+// ErrSilent: the server that Answer names was asked, and has not answered in time.
+var ErrSilent = errors.New("the server does not answer")
+
 // Reader reads a stream. Nobody can choose which server answers; each does in its turn, at random. Its
-// methods block until one has answered, or ctx ends.
+// methods block until one has answered, or ctx ends; of a server that is not wanted they give the name
+// alone. Errors: ErrSilent, or those of the connection.
 type Reader interface {
 	// Read gives messages from a sequence on, in their order, as many as are read at once. None: the
 	// server has none from there on, or cannot read the next.
-	Read(ctx context.Context, from uint64) (Answer, error)
+	Read(ctx context.Context, from uint64, wanted Wanted) (Answer, error)
 	// Get gives one message; none: the server does not have it, or cannot read it.
-	Get(ctx context.Context, seq uint64) (Answer, error)
+	Get(ctx context.Context, seq uint64, wanted Wanted) (Answer, error)
 	// Who names a server that would have answered.
 	Who(ctx context.Context) (string, error)
 }
@@ -87,6 +95,8 @@ type Stream struct {
 	Pace *Pace
 	// Progress is called after each read, with what was read of it.
 	Progress func(messages, bytes int64)
+	// Waiting is called while servers are waited for that do not answer.
+	Waiting func(servers []string)
 }
 
 // Compared is what came of it.
@@ -108,7 +118,7 @@ const certain = 8
 // have something else. It blocks until that is done, or ctx ends; memory is bounded by what is read at once
 // of each copy. Errors: ErrNotSaid, those of the reader, ctx's.
 func (s Stream) Compare(ctx context.Context) (Compared, error) {
-	c := comparison{Stream: s, open: map[string]*Difference{}, empty: map[string]int{}}
+	c := comparison{Stream: s, open: map[string]*Difference{}, empty: map[string]int{}, silences: map[string]int{}}
 	err := c.attend(ctx)
 	for from := s.First; err == nil && from <= s.Last; {
 		from, err = c.window(ctx, from)
@@ -161,12 +171,14 @@ type comparison struct {
 	Stream
 	open  map[string]*Difference // of each server, that which may go on
 	empty map[string]int         // how often in a row a server had nothing where others had something
-	done  Compared
+	// silences is how often in a row a server has not answered.
+	silences map[string]int
+	done     Compared
 }
 
 // window compares what is read at once, and gives where to go on.
 func (c *comparison) window(ctx context.Context, from uint64) (next uint64, err error) {
-	answers, err := c.gather(ctx, func(ctx context.Context) (Answer, error) { return c.Reader.Read(ctx, from) })
+	answers, err := c.gather(ctx, func(ctx context.Context, wanted Wanted) (Answer, error) { return c.Reader.Read(ctx, from, wanted) })
 	if err != nil {
 		return 0, err
 	}
@@ -276,7 +288,7 @@ func (c *comparison) lookAgain(ctx context.Context, seq uint64) (r row, err erro
 		if err := sleep.For(ctx, pause, nil); err != nil {
 			return r, err
 		}
-		answers, err := c.gather(ctx, func(ctx context.Context) (Answer, error) { return c.Reader.Get(ctx, seq) })
+		answers, err := c.gather(ctx, func(ctx context.Context, wanted Wanted) (Answer, error) { return c.Reader.Get(ctx, seq, wanted) })
 		if err != nil {
 			return r, err
 		}

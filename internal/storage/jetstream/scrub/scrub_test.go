@@ -20,7 +20,8 @@ import (
 // servers are copies of one stream in memory. Each question goes to a server at random.
 type servers struct {
 	copies map[string][]Message
-	mute   string // never answers
+	mute   string // is never asked
+	frozen string // is asked, and does not answer
 	batch  int
 	random *rand.Rand
 	// broken is a message that cannot be read, by server: reads end before it.
@@ -71,18 +72,22 @@ func (s *servers) Who(context.Context) (string, error) {
 	}
 }
 
-func (s *servers) answer(ctx context.Context) (Answer, []Message, error) {
+func (s *servers) answer(ctx context.Context, wanted Wanted) (Answer, []Message, error) {
 	if !s.healed.IsZero() && !time.Now().Before(s.healed) {
 		for _, name := range names {
 			s.copies[name] = s.copies["n0"]
 		}
 	}
 	name, err := s.Who(ctx)
+	if name == s.frozen && wanted(name) {
+		time.Sleep(answerTime)
+		err = ErrSilent
+	}
 	return Answer{Server: name}, s.copies[name], errors.Join(err, ctx.Err())
 }
 
-func (s *servers) Read(ctx context.Context, from uint64) (Answer, error) {
-	a, all, err := s.answer(ctx)
+func (s *servers) Read(ctx context.Context, from uint64, wanted Wanted) (Answer, error) {
+	a, all, err := s.answer(ctx, wanted)
 	for _, m := range all {
 		if m.Seq < from {
 			continue
@@ -95,8 +100,8 @@ func (s *servers) Read(ctx context.Context, from uint64) (Answer, error) {
 	return a, err
 }
 
-func (s *servers) Get(ctx context.Context, seq uint64) (Answer, error) {
-	a, all, err := s.answer(ctx)
+func (s *servers) Get(ctx context.Context, seq uint64, wanted Wanted) (Answer, error) {
+	a, all, err := s.answer(ctx, wanted)
 	if i := slices.IndexFunc(all, func(m Message) bool { return m.Seq == seq }); i >= 0 && seq != s.broken[a.Server] {
 		a.Messages = all[i : i+1]
 	}
@@ -248,16 +253,42 @@ func TestALagThatEndsBeforeItIsJudged(t *testing.T) {
 	}
 }
 
-// C1: a server that answers nothing is named, and the others are compared.
+// C1, C7: a server that answers nothing is named, also while it is waited for, the others are compared, and
+// the wait does not grow with what there is to read.
 func TestASilentServer(t *testing.T) {
+	for name, plant := range map[string]func(*servers){
+		"it is gone":   func(s *servers) { s.mute = "n1" },
+		"it is frozen": func(s *servers) { s.frozen = "n1" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServers(100)
+				plant(s)
+				s.lose("n2", 42, 42)
+				check, waited := &taken{}, map[string]bool{}
+				stream := s.stream(check, 100)
+				stream.Waiting = func(servers []string) { waited[strings.Join(servers, " ")] = true }
+				began := time.Now()
+				done := testkit.Value(stream.Compare(t.Context()))(t)
+				testkit.Slices(t, done.Silent, []string{"n1"}, "silent")
+				testkit.That(t, len(done.Differences) == 1 && done.Differences[0].Server == "n2", "found %+v", done.Differences)
+				testkit.Equal(t, len(check.messages), 90, "messages that the check took")
+				testkit.Deep(t, waited, map[string]bool{"n1": true}, "who was waited for")
+				looked := 4100 * time.Millisecond // at what differs
+				testkit.That(t, time.Since(began)-looked <= 10*time.Second+attendPause, "it took %v", time.Since(began))
+			})
+		})
+	}
+}
+
+// C1: where all servers are silent that is an error, and nothing is taken for compared.
+func TestAllServersAreSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServers(100)
-		s.mute = "n1"
-		s.lose("n2", 42, 42)
-		done, took := s.compare(t, 100)
-		testkit.Slices(t, done.Silent, []string{"n1"}, "silent")
-		testkit.That(t, len(done.Differences) == 1 && done.Differences[0].Server == "n2", "found %+v", done.Differences)
-		testkit.Equal(t, len(took), 90, "messages that the check took")
+		s.frozen, s.mute = "n1", "n0"
+		stream := s.stream(&taken{}, 100)
+		stream.Servers = []string{"n1"}
+		testkit.ErrorIs(t, testkit.Err(stream.Compare(t.Context())), ErrSilent, "the comparison")
 	})
 }
 
