@@ -140,7 +140,7 @@ func (d *doctor) examineData(ctx context.Context) {
 
 // examineServers looks at how the servers are set that keep the data.
 func (d *doctor) examineServers(ctx context.Context) {
-	found, err := server.Inspect(ctx, server.Inspection{Engine: d.cfg.Engine})
+	found, err := server.Inspect(ctx, server.Inspection{Engine: d.cfg.EngineURL()})
 	if err != nil {
 		d.note("servers", problem, "see whether most of them run, and what lets in to them", "%v", err)
 		return
