@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/entries"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/holds"
 	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 )
 
@@ -33,6 +35,33 @@ func checkFilled(ctx context.Context, store meta.Store) error {
 type fillingYard struct {
 	*natsNode
 	claimed *claim // nil: not yet, or not any more
+	fence   fence
+}
+
+// fence keeps a process that fills a yard from writing after another may have taken it for dead: one that
+// was frozen, and whose claim another has by now, would go on until it hears of that, and mix what it has
+// with what the other fills, or with what nodes do afterwards. The servers cannot tell the two apart, since
+// both write the same entries and streams. So the sockets are closed, with all that waits to be sent, before
+// anything is written to them that is later than the hold allows; see holds.Hold.Stands.
+//
+// What is left is what the process had handed to the system within that time: it is on its way, and can
+// come late only if a server was frozen with it, and goes on after another process has waited for the hold,
+// has removed what was there and has filled it. What reaches an entry or a partition that the other has
+// filled is refused by its revision or by the rule of frames.
+type fence struct {
+	hold atomic.Pointer[holds.Hold] // nil: there is none yet
+	once sync.Once
+	down chan struct{} // closed when it was asked for after its time
+}
+
+// check says whether anything may be written. It is called by all who write.
+func (f *fence) check() error {
+	hold := f.hold.Load()
+	if hold == nil || hold.Stands() {
+		return nil
+	}
+	f.once.Do(func() { close(f.down) })
+	return fmt.Errorf("%w: this process could not say for too long that it lives", ErrRestoring)
 }
 
 // restoreNATS is Restore for a yard on servers.
@@ -52,7 +81,7 @@ func restoreNATS(ctx context.Context, url string, cfg Config, what Restored) (_ 
 	if err := opens(source, what.SecretKeys); err != nil {
 		return nil, err
 	}
-	y := &fillingYard{natsNode: newNATSNode(settings, cfg)}
+	y := newFillingYard(settings, cfg)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, y.end())
@@ -75,9 +104,16 @@ func restoreNATS(ctx context.Context, url string, cfg Config, what Restored) (_ 
 		return nil, err
 	}
 	return &Restoring{
-		Log: y.engine, Meta: y.entries, Bodies: y.bodies, Replicas: settings.Replicas, Keys: keys, Source: source, anew: true, lost: y.claimed.hold.Ended(),
+		Log: y.engine, Meta: y.entries, Bodies: y.bodies, Replicas: settings.Replicas, Keys: keys, Source: source, anew: true,
+		lost: [2]<-chan struct{}{y.claimed.hold.Ended(), y.fence.down},
 		finish: y.finish, close: y.end,
 	}, nil
+}
+
+func newFillingYard(settings connect.Settings, cfg Config) *fillingYard {
+	y := &fillingYard{natsNode: newNATSNode(settings, cfg), fence: fence{down: make(chan struct{})}}
+	y.cfg.Fence = y.fence.check
+	return y
 }
 
 // left loads the entries, and gives the mark of a restore that was interrupted, or goes on; one without a
@@ -134,6 +170,7 @@ func (y *fillingYard) claim(ctx context.Context, found meta.Entry, program strin
 	if y.claimed, err = claimYard(ctx, y.entries, y.cfg.Yard, found, program); err != nil {
 		return err
 	}
+	y.fence.hold.Store(y.claimed.hold)
 	if !fills(found) {
 		return nil
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
@@ -73,7 +75,7 @@ func TestRestoreBesideOneThatFinishes(t *testing.T) {
 	url := natstest.Shared(t, 1).URL() + "?replicas=1&yard=" + natstest.Yard()
 	first := testkit.Value(Restore(t.Context(), url, cfg, Restored{Revision: entry.Revision}))(t)
 	settings := testkit.Value(connect.Parse(url))(t)
-	second := &fillingYard{natsNode: newNATSNode(settings, cfg)}
+	second := newFillingYard(settings, cfg)
 	defer func() { testkit.Check(t, second.end()) }()
 	testkit.Must(t, second.dial(t.Context()))
 	found := testkit.Value(second.left(t.Context()))(t)
@@ -146,6 +148,29 @@ func TestWhoIsTakenForDeadStops(t *testing.T) {
 	end()
 	<-ctx.Done()
 	testkit.ErrorIs(t, context.Cause(ctx), context.Canceled)
+}
+
+// C7: a process that could not say for so long that it lives that another may have its claim writes nothing
+// more, also before it has heard of the other: it ends, and what it tries is not stored.
+func TestWhoWasFrozenWritesNothingMore(t *testing.T) {
+	servers := natstest.Start(t, 1)
+	yard := natstest.Yard()
+	r := testkit.Value(Restore(t.Context(), servers.URL()+"?replicas=1&yard="+yard, onServers(sealed.NewKey()), Restored{}))(t)
+	defer func() { testkit.Check(t, r.Close()) }()
+	testkit.Must(t, testkit.Err(r.Meta.CompareAndSet(t.Context(), "hubs/before", 0, []byte("{}"))))
+	ctx, cancel := r.Under(t.Context())
+	defer cancel()
+	servers.Freeze(t, 0) // to the process it is the same as if time had passed without it
+	<-ctx.Done()
+	testkit.ErrorIs(t, context.Cause(ctx), ErrRestoring)
+	servers.Thaw(t, 0)
+	soon, end := context.WithTimeout(t.Context(), 3*time.Second)
+	defer end()
+	testkit.That(t, testkit.Err(r.Meta.CompareAndSet(soon, "hubs/after", 0, []byte("{}"))) != nil, "it was stored")
+	js := testkit.Value(jetstream.New(servers.Dial(t, 0)))(t)
+	stream := testkit.Value(js.Stream(t.Context(), "Y_"+yard+"_e_d"))(t)
+	testkit.Must(t, testkit.Err(stream.GetLastMsgForSubject(t.Context(), "y."+yard+".e.d.hubs.before")))
+	testkit.ErrorIs(t, testkit.Err(stream.GetLastMsgForSubject(t.Context(), "y."+yard+".e.d.hubs.after")), jetstream.ErrMsgNotFound, "what it wrote later")
 }
 
 var fillerRounds = flag.Int("filler.rounds", 2, "how often three fill a yard at once")

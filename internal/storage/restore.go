@@ -72,8 +72,8 @@ type Restoring struct {
 	// Keys seal it, and Source opens what is restored; nil where nothing is sealed.
 	Keys, Source *sealed.Keys
 
-	anew   bool            // what is sealed is sealed anew
-	lost   <-chan struct{} // closed when others take this process for dead; nil: nobody does
+	anew   bool               // what is sealed is sealed anew
+	lost   [2]<-chan struct{} // closed when others take this process for dead, or may do so; nil: nobody does
 	finish func(context.Context) error
 	close  func() error
 }
@@ -166,10 +166,12 @@ func (r *Restoring) Under(ctx context.Context) (_ context.Context, cancel func()
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		select {
-		case <-r.lost:
-			end(fmt.Errorf("%w: others have taken this process for dead, since it was not heard of for too long", ErrRestoring))
+		case <-r.lost[0]:
+		case <-r.lost[1]:
 		case <-ctx.Done():
+			return
 		}
+		end(fmt.Errorf("%w: others have taken this process for dead, since it was not heard of for too long", ErrRestoring))
 	})
 	return ctx, func() {
 		end(nil)

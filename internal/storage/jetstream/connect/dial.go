@@ -32,6 +32,9 @@ type Config struct {
 	// Inside is the one server that is connected to, in this process: Servers are only shown then, and
 	// no others are learnt of. Nil: the servers are elsewhere.
 	Inside nats.InProcessConnProvider
+	// Fence is asked before each write to a socket; an error ends the connections for good. It does not
+	// block. Nil: nothing does.
+	Fence func() error
 	// Log reports what was lost and found again; nil means slog.Default().
 	Log *slog.Logger
 
@@ -167,7 +170,8 @@ func (c Config) options(what string) (nats.Options, error) {
 	if err != nil {
 		return o, err
 	}
-	for _, option := range slices.Concat(Options(), all, credentials) {
+	fences := fencing(c.Fence, c.Inside, cmp.Or(c.connectTime, connectTime))
+	for _, option := range slices.Concat(Options(), all, credentials, fences) {
 		if err := option(&o); err != nil {
 			return o, err
 		}

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/sleep"
@@ -42,7 +43,7 @@ func (k Kind) under() string { return Prefix + string(k) + "/" }
 // in that time. People wait for it who fill a yard once more after they were interrupted.
 func (k Kind) life() time.Duration {
 	if k == Filling {
-		return 15 * time.Second
+		return 20 * time.Second
 	}
 	return time.Minute
 }
@@ -64,6 +65,8 @@ type Hold struct {
 	once     sync.Once
 	released error // what Release found; written by it alone
 
+	written atomic.Pointer[time.Time] // when the write began that was the last to be confirmed
+
 	revision meta.Revision // of the entry; the writer's until ended is closed
 	err      error         // why the entry is not ours any more; likewise
 }
@@ -73,9 +76,11 @@ type Hold struct {
 func Begin(ctx context.Context, store meta.Store, kind Kind) (*Hold, error) {
 	h := &Hold{store: store, kind: kind, key: kind.under() + rand.Text(), ended: make(chan struct{})}
 	var err error
+	began := time.Now()
 	if h.revision, err = store.CompareAndSet(ctx, h.key, 0, value()); err != nil {
 		return nil, fmt.Errorf("have %s stay: %w", kind, err)
 	}
+	h.written.Store(&began)
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	h.stop = stop
 	go h.write(writing)
@@ -89,10 +94,12 @@ func value() []byte { return []byte(`{"written":"` + time.Now().UTC().Format(tim
 func (h *Hold) write(ctx context.Context) {
 	defer close(h.ended)
 	for sleep.For(ctx, h.kind.renew(), nil) == nil {
+		began := time.Now()
 		revision, err := h.store.CompareAndSet(ctx, h.key, h.revision, value())
 		switch {
 		case err == nil:
 			h.revision = revision
+			h.written.Store(&began)
 		case errors.Is(err, meta.ErrConflict), errors.Is(err, meta.ErrUncertain), ctx.Err() != nil:
 			if h.look(ctx); h.err != nil {
 				return
@@ -118,6 +125,16 @@ func (h *Hold) look(ctx context.Context) {
 // Ended is closed when nobody writes the entry any more: others have taken the hold away, or it was
 // released.
 func (h *Hold) Ended() <-chan struct{} { return h.ended }
+
+// Stands tells whether nobody can have taken the hold away yet, by this process's clocks: a part of its
+// life is left since the last write of its entry that was confirmed. Others count from when they have seen
+// that, which is later. A process that was frozen for long finds it out by this before it does anything
+// else; its wall clock counts as well, since the other may stand still while a machine sleeps.
+func (h *Hold) Stands() bool {
+	written, now := *h.written.Load(), time.Now()
+	silent := max(now.Sub(written), now.Round(0).Sub(written.Round(0)))
+	return silent < h.kind.life()-h.kind.renew()
+}
 
 // Release ends the hold, and waits for what writes its entry. ErrLost: it did not hold all the time. Other
 // errors are the store's: it is not known whether it did, and the entry is deleted by others later. Safe

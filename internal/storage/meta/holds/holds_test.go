@@ -69,6 +69,26 @@ func TestAHoldThatNobodyWritesIsLost(t *testing.T) {
 	})
 }
 
+// C7: a process knows before others may end its hold that they may, however often it was renewed before.
+func TestAHoldStandsNoLongerThanOthersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := metatest.NewMemory()
+		broken := metatest.NewFaulty(store)
+		hold := testkit.Value(Begin(t.Context(), broken, Filling))(t)
+		time.Sleep(time.Hour)
+		testkit.That(t, hold.Stands(), "it does not stand while it is renewed")
+		broken.Inject(func(metatest.Op) error { return meta.ErrUnavailable })
+		looker, held := NewLooker(store, Filling), true
+		for held {
+			stood := hold.Stands()
+			held = testkit.Value(looker.Held(t.Context()))(t)
+			testkit.That(t, held || !stood, "it stands, and others have ended it")
+			time.Sleep(100 * time.Millisecond)
+		}
+		testkit.ErrorIs(t, hold.Release(t.Context()), meta.ErrUnavailable)
+	})
+}
+
 // C7: a hold that others have ended is lost, whether it finds out when it writes or at its end.
 func TestALostHoldIsNoted(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"at its end": 0, "when it writes": Bodies.renew() + time.Second} {
