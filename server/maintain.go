@@ -164,6 +164,9 @@ func replicasRefusal(err error, replicas int, at storage.ReplicationProgress) er
 	case errors.Is(err, storage.ErrNotWell):
 		r.Code, r.Title = "streams-not-well", "A stream is not well"
 		r.Next = fmt.Sprintf("wait until eventyard cluster status shows no stream without a leader and no replica that is offline or lags, and ask again: it goes on from here, with %d of %d streams done", at.Done, at.Streams)
+	case errors.Is(err, storage.ErrChanging):
+		r.Code, r.Title = "maintenance-under-way", "The servers are being maintained"
+		r.Next = "try again when that is done, and see by eventyard cluster status which number it was; nothing was changed by this request"
 	case errors.Is(err, storage.ErrNotAllowed):
 		r.Code, r.Title = "servers-refuse", "The NATS servers refuse it"
 		r.Next = "allow the yard's NATS user to publish to $JS.API.STREAM.UPDATE.*, have the servers read their configuration anew, and ask again"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natsstreams"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/streams"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/survey"
+	"github.com/eventyard/eventyard/internal/storage/meta/holds"
 )
 
 var (
@@ -26,6 +28,8 @@ var (
 	ErrNotWell = errors.New("a stream is not well")
 	// ErrNotAllowed: the servers do not let the yard's user do it.
 	ErrNotAllowed = errors.New("the yard's NATS user may not change streams")
+	// ErrChanging: another node changes the number of replicas at the moment. Nothing was changed here.
+	ErrChanging = errors.New("another node changes the number of replicas")
 )
 
 // Replication is a change of how many servers keep each stream.
@@ -63,20 +67,44 @@ var updateTimes = []time.Duration{3 * time.Second, 5 * time.Second, 10 * time.Se
 // setReplicas changes how many servers keep each stream, one stream after the other: each is waited for
 // until all its replicas have everything. The stream of definitions is the first, since new streams have as
 // many replicas as that one. It blocks until it is done, or ctx ends; what was changed by then stays so, and
-// the same again goes on from there. Errors: ErrTooFewServers, ErrNotWell, ErrNotAllowed, ctx's.
+// the same again goes on from there. One node does it at a time: of two with different numbers each would undo
+// what the other does. Errors: ErrTooFewServers, ErrNotWell, ErrNotAllowed, ErrChanging, ctx's.
 func (n *natsNode) setReplicas(ctx context.Context, change Replication) (ReplicationProgress, error) {
-	r := replication{Replication: change, n: n}
 	if err := n.conns.Keeps(ctx, n.cfg, change.Replicas); err != nil {
-		return r.at, err
+		return ReplicationProgress{}, err
 	}
+	hold, err := holds.BeginAlone(ctx, n.entries, holds.Replicas)
+	if errors.Is(err, holds.ErrHeld) {
+		err = ErrChanging
+	}
+	if err != nil {
+		return ReplicationProgress{}, err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		<-hold.Ended()
+		stop(holds.ErrLost)
+	})
+	r := replication{Replication: change, n: n}
+	err = r.run(ctx)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	defer cancel()
+	_ = hold.Release(ending) // if it fails, others wait for some seconds
+	watching.Wait()
+	return r.at, err
+}
+
+// run changes streams until all have the number.
+func (r *replication) run(ctx context.Context) error {
 	for again := true; again; { // until a look finds none that was made meanwhile
 		names, err := r.find(ctx)
 		if err != nil {
-			return r.at, err
+			return err
 		}
 		for _, name := range names {
 			if err := r.change(ctx, name); err != nil {
-				return r.at, fmt.Errorf("stream %s: %w", name, err)
+				return fmt.Errorf("stream %s: %w", name, err)
 			}
 			r.at.Done++
 			r.at.Changed++
@@ -84,7 +112,7 @@ func (n *natsNode) setReplicas(ctx context.Context, change Replication) (Replica
 		again = len(names) > 0
 	}
 	r.at.Stream, r.at.Behind, r.at.Lag = "", nil, 0
-	return r.at, nil
+	return nil
 }
 
 // replication is one under way.

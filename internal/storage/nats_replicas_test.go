@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -57,6 +58,32 @@ func TestReplicasAreChanged(t *testing.T) {
 	stop()
 	working.Wait()
 	testkit.Equal(t, int(testkit.Value(part.Sealed(t.Context()))(t).Next), stored, "events")
+}
+
+// C7: while one node changes the number of replicas another is refused, with this number or with another, and
+// may do so afterwards.
+func TestReplicasAreChangedByOneNode(t *testing.T) {
+	servers := natstest.Shared(t, 3)
+	y := newScrubYardOf(t, servers, 1)
+	settings := testkit.Value(connect.Parse(fmt.Sprintf("%s?replicas=1&yard=%s", servers.URL(), y.name)))(t)
+	other := newNATSNode(settings, onServers(sealed.NewKey()))
+	defer func() { testkit.Check(t, other.close()) }()
+	testkit.Must(t, other.dial(t.Context()))
+	testkit.Must(t, other.load(t.Context()))
+	refused := 0
+	testkit.Must(t, testkit.Err(y.SetReplicas(t.Context(), Replication{Replicas: 3, Progress: func(p ReplicationProgress) {
+		for ; p.Done > 0 && refused < 2; refused++ { // while definitions are copied nothing may be written for seconds
+			testkit.Eventually(t, "the other is refused", func() bool {
+				_, err := other.setReplicas(t.Context(), Replication{Replicas: []int{1, 3}[refused]})
+				testkit.MustThat(t, err != nil, "two change it at once")
+				return errors.Is(err, ErrChanging)
+			})
+		}
+	}})))
+	testkit.MustEqual(t, refused, 2, "changes meanwhile")
+	testkit.Equal(t, len(y.replicasOf()), 1, "numbers of replicas")
+	at := testkit.Value(other.setReplicas(t.Context(), Replication{Replicas: 3}))(t)
+	testkit.That(t, at.Changed == 0 && at.Done == at.Streams, "it changed %+v", at)
 }
 
 // C6: a number that the servers cannot keep, or while one of them is gone, is refused with nothing changed;

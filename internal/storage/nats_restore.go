@@ -105,7 +105,7 @@ func restoreNATS(ctx context.Context, url string, cfg Config, what Restored) (_ 
 	}
 	return &Restoring{
 		Log: y.engine, Meta: y.entries, Bodies: y.bodies, Replicas: settings.Replicas, Keys: keys, Source: source, anew: true,
-		lost: [2]<-chan struct{}{y.claimed.hold.Ended(), y.fence.down},
+		lost:   [2]<-chan struct{}{y.claimed.hold.Ended(), y.fence.down},
 		finish: y.finish, close: y.end,
 	}, nil
 }

@@ -11,6 +11,7 @@ package holds
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -35,14 +36,16 @@ const (
 	Bodies Kind = "bodies"
 	// Filling: a yard that is filled from elsewhere, which nobody else fills.
 	Filling Kind = "filling"
+	// Replicas: how many servers keep each stream, which nobody else changes.
+	Replicas Kind = "replicas"
 )
 
 func (k Kind) under() string { return Prefix + string(k) + "/" }
 
 // life is how long an entry counts that nobody writes, on the clock of who looks. It is written six times
-// in that time. People wait for it who fill a yard once more after they were interrupted.
+// in that time. People wait for it who begin something once more after they were interrupted.
 func (k Kind) life() time.Duration {
-	if k == Filling {
+	if k == Filling || k == Replicas {
 		return 20 * time.Second
 	}
 	return time.Minute
@@ -54,11 +57,15 @@ func (k Kind) renew() time.Duration { return k.life() / 6 }
 // long. What it was to keep may have been removed.
 var ErrLost = errors.New("others have stopped waiting: the storage could not be written for too long")
 
+// ErrHeld: another process has a hold that only one may have, and lives.
+var ErrHeld = errors.New("another process has it at the moment")
+
 // Hold is one that was begun. Release ends it.
 type Hold struct {
 	store meta.Store
 	kind  Kind
 	key   string
+	id    string // drawn at random, in the value
 	stop  context.CancelFunc
 	ended chan struct{} // closed when nothing writes the entry any more
 
@@ -74,10 +81,36 @@ type Hold struct {
 // Begin begins a hold. When it returns nobody removes anything of the kind but what they were allowed
 // to remove before it returned. It blocks until the store has answered. Errors are the store's.
 func Begin(ctx context.Context, store meta.Store, kind Kind) (*Hold, error) {
-	h := &Hold{store: store, kind: kind, key: kind.under() + rand.Text(), ended: make(chan struct{})}
+	return begin(ctx, store, kind, rand.Text())
+}
+
+// BeginAlone begins a hold that one process has at a time, for as long as Release is not called and the
+// process can write. It waits for one that was killed to be seen dead. Errors: ErrHeld, the store's, ctx's.
+func BeginAlone(ctx context.Context, store meta.Store, kind Kind) (*Hold, error) {
+	for looker := NewLooker(store, kind); ; {
+		h, err := begin(ctx, store, kind, "one")
+		if !errors.Is(err, meta.ErrConflict) {
+			return h, err
+		}
+		held, err := looker.Held(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case held && looker.Renewed():
+			return nil, ErrHeld
+		case held:
+			if err := sleep.For(ctx, time.Second, nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+func begin(ctx context.Context, store meta.Store, kind Kind, name string) (*Hold, error) {
+	h := &Hold{store: store, kind: kind, key: kind.under() + name, id: rand.Text(), ended: make(chan struct{})}
 	var err error
 	began := time.Now()
-	if h.revision, err = store.CompareAndSet(ctx, h.key, 0, value()); err != nil {
+	if h.revision, err = store.CompareAndSet(ctx, h.key, 0, h.value()); err != nil {
 		return nil, fmt.Errorf("have %s stay: %w", kind, err)
 	}
 	h.written.Store(&began)
@@ -87,15 +120,23 @@ func Begin(ctx context.Context, store meta.Store, kind Kind) (*Hold, error) {
 	return h, nil
 }
 
-// value is for people: since when it is held, or was confirmed.
-func value() []byte { return []byte(`{"written":"` + time.Now().UTC().Format(time.RFC3339) + `"}`) }
+// value says whose it is and, for people, since when it is held, or was confirmed.
+func (h *Hold) value() []byte {
+	return []byte(`{"id":"` + h.id + `","written":"` + time.Now().UTC().Format(time.RFC3339) + `"}`)
+}
+
+// ours tells whether a value is one that this process wrote.
+func (h *Hold) ours(value []byte) bool {
+	var said struct{ ID string }
+	return json.Unmarshal(value, &said) == nil && said.ID == h.id
+}
 
 // write writes the entry anew until ctx ends, or the entry is gone.
 func (h *Hold) write(ctx context.Context) {
 	defer close(h.ended)
 	for sleep.For(ctx, h.kind.renew(), nil) == nil {
 		began := time.Now()
-		revision, err := h.store.CompareAndSet(ctx, h.key, h.revision, value())
+		revision, err := h.store.CompareAndSet(ctx, h.key, h.revision, h.value())
 		switch {
 		case err == nil:
 			h.revision = revision
@@ -108,16 +149,15 @@ func (h *Hold) write(ctx context.Context) {
 	}
 }
 
-// look finds out whether the entry is there: nobody else writes it, so that one with another revision
-// is an earlier write of ours.
+// look finds out whether the entry is there, and ours: one with another revision is an earlier write.
 func (h *Hold) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.kind.renew())
 	defer cancel()
 	entry, err := h.store.Get(ctx, h.key)
 	switch {
-	case err == nil:
+	case err == nil && h.ours(entry.Value):
 		h.revision = entry.Revision
-	case errors.Is(err, meta.ErrNotFound):
+	case err == nil, errors.Is(err, meta.ErrNotFound):
 		h.err = ErrLost
 	}
 }

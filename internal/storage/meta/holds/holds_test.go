@@ -89,6 +89,27 @@ func TestAHoldStandsNoLongerThanOthersWait(t *testing.T) {
 	})
 }
 
+// C7: of several who want a hold alone one has it, until it is released or its process is dead; and a process
+// whose hold another has by now does not take that for its own.
+func TestAHoldThatOneHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := metatest.NewMemory()
+		broken := metatest.NewFaulty(store)
+		first := testkit.Value(BeginAlone(t.Context(), broken, Replicas))(t)
+		testkit.ErrorIs(t, testkit.Err(BeginAlone(t.Context(), store, Replicas)), ErrHeld, "another")
+		broken.Inject(func(metatest.Op) error { return meta.ErrUnavailable })
+		second := testkit.Value(BeginAlone(t.Context(), store, Replicas))(t)
+		testkit.That(t, !first.Stands() && second.Stands(), "who was dead stands")
+		broken.Inject(nil)
+		<-first.Ended()
+		testkit.ErrorIs(t, first.Release(t.Context()), ErrLost, "the first")
+		testkit.ErrorIs(t, testkit.Err(BeginAlone(t.Context(), store, Replicas)), ErrHeld, "another")
+		testkit.Must(t, second.Release(t.Context()))
+		third := testkit.Value(BeginAlone(t.Context(), store, Replicas))(t)
+		testkit.Must(t, third.Release(t.Context()))
+	})
+}
+
 // C7: a hold that others have ended is lost, whether it finds out when it writes or at its end.
 func TestALostHoldIsNoted(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"at its end": 0, "when it writes": Bodies.renew() + time.Second} {
