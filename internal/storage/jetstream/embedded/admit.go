@@ -17,6 +17,7 @@ const saySecond = time.Minute
 // could be acknowledged and yet be on fewer disks than it has to.
 type admission struct {
 	name   string
+	gate   *gate
 	inner  *server.Server // set before it listens
 	report *reporter
 
@@ -36,7 +37,7 @@ func (a *admission) Check(c server.ClientAuthentication) bool {
 	if !a.taken(name, id) {
 		return true
 	}
-	a.refused(name, c.RemoteAddress())
+	a.refused(name, a.gate.origin(c.RemoteAddress()))
 	return false
 }
 

@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"strconv"
 	"sync"
 	"time"
 
@@ -32,6 +31,8 @@ const (
 	// reportEvery is after how many failed attempts to reach another server, of which there is about one a
 	// second, the next one is reported.
 	reportEvery = 600
+	// loopback is where the server itself listens.
+	loopback = "127.0.0.1"
 	// handshakeTime is how long a stranger may take to show a certificate, in seconds; servers that
 	// have much to do at once take their time, too.
 	handshakeTime = 5
@@ -68,6 +69,7 @@ var (
 type Server struct {
 	cfg   Config
 	inner *server.Server
+	gate  *gate
 	log   *reporter
 	once  sync.Once
 }
@@ -80,13 +82,12 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.Free(ctx); err != nil {
 		return nil, err
 	}
-	options, err := cfg.options()
-	if err != nil {
-		return nil, err
-	}
 	s := &Server{cfg: cfg, log: &reporter{log: cfg.Log.With("server", cfg.Name)}}
-	admit := &admission{name: cfg.Name, report: s.log}
+	s.gate = newGate(cfg.Routes, s.log.log)
+	admit := &admission{name: cfg.Name, gate: s.gate, report: s.log}
+	options := cfg.options()
 	options.CustomRouterAuthentication = admit
+	var err error
 	if s.inner, err = server.NewServer(options); err != nil {
 		return nil, fmt.Errorf("start the server inside: %w", err)
 	}
@@ -99,6 +100,10 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("start the server inside: %w", err)
 		}
 		if s.inner.ReadyForConnections(100 * time.Millisecond) {
+			if err := s.gate.serve(cfg.Listen, s.inner.ClusterAddr().String()); err != nil {
+				s.Close()
+				return nil, fmt.Errorf("%w: %w", ErrListen, err)
+			}
 			return s, nil
 		}
 		if time.Now().After(late) {
@@ -128,19 +133,11 @@ func (c Config) Free(ctx context.Context) error {
 	return nil // who cannot be reached, or is a stranger, does not answer for this server
 }
 
-// options are the server's. Clients are let in by a port of loopback as well, which nobody uses: a
-// server without one opens no routes.
-func (c Config) options() (*server.Options, error) {
-	host, port, err := net.SplitHostPort(c.Listen)
-	if err != nil {
-		return nil, err
-	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		return nil, err
-	}
+// options are the server's. Other servers come by the gate to a port of loopback. Clients are let in by
+// another such port as well, which nobody uses: a server without one opens no routes.
+func (c Config) options() *server.Options {
 	o := &server.Options{
-		ServerName: c.Name, Host: "127.0.0.1", Port: server.RANDOM_PORT,
+		ServerName: c.Name, Host: loopback, Port: server.RANDOM_PORT,
 		NoSigs: true, NoLog: true, DisableJetStreamBanner: true,
 		TLS: true, TLSVerify: true, TLSConfig: c.TLS.Clone(), TLSTimeout: handshakeTime,
 		ConnectErrorReports: reportEvery, ReconnectErrorReports: reportEvery,
@@ -149,14 +146,14 @@ func (c Config) options() (*server.Options, error) {
 		// By then no client is left to be sent away.
 		LameDuckDuration: time.Second, LameDuckGracePeriod: time.Millisecond,
 		Cluster: server.ClusterOpts{
-			Name: c.Cluster, Host: host, Port: number, Advertise: c.Address, NoAdvertise: true,
+			Name: c.Cluster, Host: loopback, Port: server.RANDOM_PORT, Advertise: c.Address, NoAdvertise: true,
 			TLSConfig: c.TLS.Clone(), TLSTimeout: handshakeTime, PingInterval: pingEvery, MaxPingsOut: maxPings,
 		},
 	}
 	for _, address := range c.Routes {
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", Host: address})
 	}
-	return o, nil
+	return o
 }
 
 // InProcessConn is a connection to the server without a socket; see nats.InProcessServer.
@@ -200,5 +197,6 @@ func (s *Server) Close() {
 		s.inner.LameDuckShutdown() // does nothing where it never began to listen
 		s.inner.Shutdown()
 		s.inner.WaitForShutdown()
+		s.gate.close()
 	})
 }
