@@ -42,7 +42,8 @@ func TestFailedCallsAreLoggedNowAndThen(t *testing.T) {
 func TestLogLinesSayEachThingOnce(t *testing.T) {
 	bubble(t, 1, func(w *world) {
 		l := &life{}
-		h := NewHostIn(w.space.view(l), Config{ID: "a", Store: &store{w.store, l}, Log: slog.New(slog.NewTextHandler(w, nil))})
+		log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		h := NewHostIn(w.space.view(l), Config{ID: "a", Store: &store{w.store, l}, Log: log})
 		h.Handle("bill", w.noted(l, failOn("0")), Binding{Hub: "orders", Retry: None()})
 		w.orders.SendN("0", 2)
 		in := w.run(h, l)

@@ -117,7 +117,7 @@ func (c *coordinator) startPump(l Lease, start time.Time) {
 	c.mu.Lock()
 	c.pumps[l.Partition] = p
 	c.mu.Unlock()
-	c.cfg.Log.Info("a partition is ours", "hub", c.group.Hub, "group", c.group.Group, "partition", l.Partition,
+	c.cfg.Log.Debug("a partition is ours", "hub", c.group.Hub, "group", c.group.Group, "partition", l.Partition,
 		"instance", c.id, "epoch", l.Epoch)
 	go func() {
 		p.health.announce(Starting)
@@ -138,7 +138,7 @@ func (c *coordinator) forgetEnded(h *holding) {
 	delete(c.pumps, p.id)
 	c.mu.Unlock()
 	why := p.ownership.reason()
-	c.cfg.Log.Info("a partition is given up", "hub", c.group.Hub, "group", c.group.Group, "partition", p.id,
+	c.cfg.Log.Debug("a partition is given up", "hub", c.group.Hub, "group", c.group.Group, "partition", p.id,
 		"instance", c.id, "epoch", p.epoch, "reason", why)
 	_, open := errors.AsType[errOpen](why)
 	switch {

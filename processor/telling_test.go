@@ -57,6 +57,21 @@ func TestANormalStopOfThePullFormLogsNoWarning(t *testing.T) {
 	}
 }
 
+// P9: partitions that come and go are for who looks for an error: 64 shards move each time a node does.
+func TestPartitionsThatMoveAreLoggedForDebuggingOnly(t *testing.T) {
+	for level, want := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
+		bubble(t, 2, func(w *world) {
+			cfg, log := w.logged("a", level)
+			a := w.start(cfg, w.note)
+			w.feed(time.Second, "0", 1)
+			a.stop()
+			for _, line := range []string{"a partition is ours", "a partition is given up"} {
+				testkit.Equal(t, strings.Contains(log.String(), line), want, "%q at level %v: %s", line, level, log)
+			}
+		})
+	}
+}
+
 // P10
 func TestAMoveByAnOperatorIsReportedOnce(t *testing.T) {
 	bubble(t, 1, func(w *world) {
