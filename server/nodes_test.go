@@ -151,7 +151,8 @@ func TestNodesThatStartAtOnce(t *testing.T) {
 	testkit.Deep(t, testkit.Value(sealing.List(t.Context(), "policies/"))(t), policies, "policies after a later start")
 }
 
-// C4: keys that could be read in development are made anew once, however many nodes start beyond it.
+// C4, R5: keys that could be read in development are made anew once, however many nodes start beyond it. They
+// stay from then on: a node without listeners for others does not bring development back.
 func TestNodesLeaveDevelopmentTogether(t *testing.T) {
 	s := newShared(t)
 	here := s.startAll(s.config(), s.config())
@@ -166,19 +167,31 @@ func TestNodesLeaveDevelopmentTogether(t *testing.T) {
 	for _, r := range here {
 		r.shutdown()
 	}
-	for range 3 {
-		nodes := s.startAll(outside(s.config()), outside(s.config()), outside(s.config()))
-		shown := s.wantOneKey(nodes)
-		testkit.That(t, shown.Renewed, "the keys of development are still valid")
-		for _, r := range nodes {
-			testkit.Equal(t, r.status(auth.RootPolicy, root[0]), http.StatusUnauthorized, "a key of development is answered")
-			r.shutdown()
-		}
-		back := start(t, s.config())
-		root[0] = back.policy("/api/v1/policies/" + auth.RootPolicy).PrimaryKey
-		testkit.That(t, back.Access().ServedOthers, "it is not said that others were served")
-		back.shutdown()
+	nodes := s.startAll(outside(s.config()), outside(s.config()), outside(s.config()))
+	shown := s.wantOneKey(nodes)
+	testkit.That(t, shown.Renewed, "the keys of development are still valid")
+	for _, r := range nodes {
+		testkit.Equal(t, r.status(auth.RootPolicy, root[0]), http.StatusUnauthorized, "a key of development is answered")
 	}
+	key := testkit.Value(auth.ParseConnectionString(shown.ConnectionString))(t).Key
+	beside := start(t, s.config())
+	testkit.That(t, !beside.Access().Development, "it is in development, and others are not")
+	testkit.Equal(t, beside.status(auth.RootPolicy, auth.DevelopmentKey), http.StatusUnauthorized, "the well-known key")
+	testkit.Equal(t, beside.status(auth.RootPolicy, key), http.StatusOK, "the yard's key")
+	for _, r := range append(nodes, beside) {
+		r.shutdown()
+	}
+	for _, cfg := range []Config{s.config(), outside(s.config())} {
+		later := start(t, cfg)
+		reported := later.Access()
+		testkit.That(t, !reported.Development && !reported.Renewed, "later it told %+v", reported)
+		testkit.Equal(t, later.status(auth.RootPolicy, key), http.StatusOK, "the yard's key")
+		later.shutdown()
+	}
+	any := s.config()
+	any.AcceptAnyJWT = true
+	err := testkit.Value(New(any))(t).Run(t.Context())
+	testkit.That(t, err != nil && strings.Contains(err.Error(), "only in development"), "with every token it is %v", err)
 }
 
 // R5, C4: with servers that others can reach a yard is not in development, wherever it listens.

@@ -63,8 +63,10 @@ func (s *secrets) readTopics(all []topics.Topic) {
 // to read keys; or makes anew what could be read, before others may use it. Several nodes may do so
 // at once: they end with the same keys.
 //
-// Nodes that share a yard should all be in development, or none: what one of them shows to everybody
-// on its machine is what the others are kept safe by, until the next of these starts.
+// Nodes that share a yard are all in development, or none: what one of them showed to everybody on its
+// machine is what the others are kept safe by. So the first node that others can reach ends it for the yard,
+// and those that start later have to agree; see servesOthers. Nodes that were in development by then should
+// be restarted.
 func (y *yard) openSecrets(ctx context.Context) (secrets, error) {
 	if len(y.open) == 0 {
 		return secrets{settled: true}, nil // nobody reads anything
@@ -91,6 +93,25 @@ func (y *yard) openSecrets(ctx context.Context) (secrets, error) {
 	return secrets{renewed: true, readable: readable, revision: revision}, nil
 }
 
+// servesOthers tells whether a yard that nodes share is one that others can reach by some node, or could. A
+// yard in a folder has one process, which decides that at each start.
+func (y *yard) servesOthers(ctx context.Context) (bool, error) {
+	if y.storage.Folder != "" {
+		return false, nil
+	}
+	noted, _, err := y.notedKeys(ctx)
+	if errors.Is(err, meta.ErrNotFound) {
+		return false, nil
+	}
+	if err == nil && !noted.Development && y.open.onLoopback() && y.storage.Local {
+		y.cfg.Log.Info("this node is not in development, though it listens on this machine alone: other nodes of the yard can be reached from elsewhere, or could be, and the well-known key is taken by none")
+	}
+	return err == nil && !noted.Development, err
+}
+
+// errServed: while this node started in development, the yard left it.
+var errServed = errors.New("another node of this yard, which others can reach, has started at the same moment: start this one again")
+
 // noteDevelopment notes that everybody on this machine can read keys from now on: those that were made
 // since it was noted last as well.
 func (y *yard) noteDevelopment(ctx context.Context) (s secrets, err error) {
@@ -100,6 +121,9 @@ func (y *yard) noteDevelopment(ctx context.Context) (s secrets, err error) {
 			return err
 		}
 		s = secrets{served: err == nil && !noted.Development, settled: true}
+		if s.served && y.storage.Folder == "" {
+			return errServed
+		}
 		if noted.Development && (noted.Occasion == "" || noted.Occasion != y.access.RootRenewed()) {
 			return nil
 		}

@@ -78,6 +78,9 @@ func TestKeysOfDevelopmentEndBeyondLoopback(t *testing.T) {
 		r.shutdown()
 	}
 
+	if here.Access().File == "" {
+		return // nodes that share a yard do not go back
+	}
 	for i := range 2 { // and back, and forth
 		back := start(t, cfg)
 		if reported := back.Access(); reported.ServedOthers != (i == 0) {
