@@ -138,6 +138,7 @@ func (f *feed) send(ctx context.Context) error {
 	f.events, f.first = f.events[n:], f.first+eventlog.Sequence(n)
 	f.share.Touch()
 	f.delivered.Add(float64(n))
+	f.seat.Reads.Add(float64(n))
 	if f.bad != eventlog.NoSequence { // locks were held when it was found
 		f.peer.handler.metrics.damage.Inc()
 		f.peer.log.Error("a stored event cannot be read and was sent without its contents",

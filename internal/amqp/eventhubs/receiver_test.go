@@ -9,6 +9,7 @@ import (
 	"time"
 
 	goamqp "github.com/Azure/go-amqp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -330,6 +331,9 @@ func TestReceiversGoOnBehindDamage(t *testing.T) {
 	testkit.Equal(t, y.metric("eventyard_amqp_damage_passed_total"), 1, "damage was passed")
 	// An event is counted when it has been handed over, which may be after it was received.
 	testkit.Eventually(t, "3 events are delivered", func() bool { return y.metric("eventyard_amqp_delivered_events_total") == 3 })
+	testkit.Eventually(t, "3 events are read by the group", func() bool {
+		return testutil.ToFloat64(y.broker.Reads("orders", broker.DefaultGroup)) == 3
+	})
 }
 
 func TestDamageWithNothingBehindItEndsTheLink(t *testing.T) {

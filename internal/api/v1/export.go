@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -28,7 +30,7 @@ func (d *Handler) export(w http.ResponseWriter, r *http.Request, q hubQuery) err
 		return err
 	}
 	defer cancel()
-	x := &export{hubQuery: q, handler: d, out: newStream(w, "application/x-ndjson", d.cfg.WriteTimeout), left: q.count}
+	x := &export{hubQuery: q, handler: d, reads: d.cfg.Broker.Reads(q.hub, q.group), out: newStream(w, "application/x-ndjson", d.cfg.WriteTimeout), left: q.count}
 	x.out.reading = d.newReading(w, r)
 	defer x.out.reading.end()
 	for i, partition := range q.partitions {
@@ -77,6 +79,7 @@ type export struct {
 	hubQuery
 	handler *Handler
 	out     *stream
+	reads   prometheus.Counter
 	// left, where the reading has a count, is how many more events are wanted.
 	left int
 	// damages counts the stretches of events that could not be read.
@@ -166,6 +169,8 @@ func (x *export) next(ctx context.Context, id string, cursor eventlog.Cursor, la
 }
 
 func (x *export) write(id string, run eventlog.Run, last eventlog.Sequence) error {
+	given := 0
+	defer func() { x.reads.Add(float64(given)) }()
 	for i := range run.Events {
 		if run.First+eventlog.Sequence(i) > last || x.done() {
 			return nil
@@ -175,6 +180,7 @@ func (x *export) write(id string, run eventlog.Run, last eventlog.Sequence) erro
 			return err
 		}
 		x.left--
+		given++
 	}
 	return nil
 }

@@ -47,6 +47,8 @@ type Broker interface {
 	Partition(ctx context.Context, hub, partition string) (broker.PartitionInfo, error)
 	Partitions(ctx context.Context, hub string) ([]broker.PartitionInfo, error)
 	Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error)
+	// Reads counts what a group was given; see broker.Broker.
+	Reads(hub, group string) prometheus.Counter
 }
 
 var _ Broker = (*broker.Broker)(nil)

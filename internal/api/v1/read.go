@@ -51,6 +51,7 @@ func (d *Handler) readPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	_ = cursor.Close()
 	reading.share.Keep(cap(p.buf))
+	d.cfg.Broker.Reads(q.hub, q.group).Add(float64(p.count))
 	// The wait may have used up the server's own time-out for writing.
 	if err := reading.extend(d.cfg.WriteTimeout); err != nil {
 		return err

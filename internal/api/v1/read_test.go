@@ -10,8 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -265,4 +267,21 @@ func TestReadingWhileStopping(t *testing.T) {
 	y.refused(503, "stopping", "GET", "/api/v1/hubs/orders/events", nil)
 	y.refused(503, "stopping", "GET", "/api/v1/hubs/orders/events?follow=true", nil)
 	y.send("orders", "0", "b")
+}
+
+// H4: what is read over HTTP is counted for the group in whose name it is read: by page, as lines and
+// in a tail, each event once.
+func TestReadingIsCounted(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	testkit.Must(t, testkit.Err(y.broker.CreateGroup(t.Context(), "orders", "billing")))
+	y.send("orders", "0", "a", "b", "c")
+	count := func(group string) float64 { return testutil.ToFloat64(y.broker.Reads("orders", group)) }
+	y.page("orders", "0", "max=2")
+	testkit.Equal(t, count(broker.DefaultGroup), 2, "events of a page")
+	y.want(http.StatusOK, "GET", "/api/v1/hubs/orders/events?group=billing&count=2", nil)
+	testkit.Equal(t, count("billing"), 2, "with those of lines")
+	y.want(http.StatusOK, "GET", "/api/v1/hubs/orders/events?group=billing&follow=true&from=earliest&count=3", nil)
+	testkit.Equal(t, count("billing"), 5, "with those of a tail")
+	testkit.Equal(t, count(broker.DefaultGroup), 2, "events of the other group")
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -63,9 +65,10 @@ type tail struct {
 	waker *eventlog.Waker
 	ready []int
 	// next is where each partition goes on.
-	next []eventlog.Sequence
-	out  *stream
-	sent int
+	next  []eventlog.Sequence
+	out   *stream
+	sent  int
+	reads prometheus.Counter
 }
 
 // How many partitions all tails may follow at once: those of one policy or token, and all.
@@ -79,7 +82,7 @@ const turnBytes = 1 << 20
 
 // openTail finds all positions first, so that what is wrong is told by a status.
 func (d *Handler) openTail(ctx context.Context, q hubQuery) (*tail, error) {
-	t := &tail{hubQuery: q, broker: d.cfg.Broker, waker: eventlog.NewWaker(), next: make([]eventlog.Sequence, len(q.partitions))}
+	t := &tail{hubQuery: q, broker: d.cfg.Broker, reads: d.cfg.Broker.Reads(q.hub, q.group), waker: eventlog.NewWaker(), next: make([]eventlog.Sequence, len(q.partitions))}
 	for i, partition := range q.partitions {
 		cursor, err := q.cursor(ctx, t.broker, partition, q.from.of(partition))
 		if err != nil {
@@ -151,7 +154,9 @@ func (t *tail) turn(ctx context.Context) error {
 			return nil
 		}
 		t.out.reading.share.Keep(runBytes(run))
+		before := t.sent
 		n, err := t.give(ctx, i, run)
+		t.reads.Add(float64(t.sent - before))
 		if err != nil {
 			return err
 		}

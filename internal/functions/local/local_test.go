@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/functions"
@@ -50,6 +51,8 @@ func TestEventsAreTheSameAsOverAMQP(t *testing.T) {
 		if diff := cmp.Diff(there, here); diff != "" {
 			t.Errorf("from over AMQP to here:\n%s", diff)
 		}
+		synctest.Wait() // over AMQP they are counted when they have been handed over
+		testkit.Equal(t, testutil.ToFloat64(y.broker.Reads("orders", broker.DefaultGroup)), 10, "events that were read, by either way")
 	})
 }
 

@@ -119,6 +119,7 @@ func (r *reader) Next(ctx context.Context, dst []event.Event, most int) ([]event
 	if ended := r.leave(); ended != nil { // while it was read: what was not given yet is the next reader's
 		return dst, r.finish(ended)
 	}
+	r.seat.Reads.Add(float64(len(given) - len(dst)))
 	if err == nil && len(given) == len(dst) {
 		err = r.earlier()
 	}

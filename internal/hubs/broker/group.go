@@ -118,6 +118,7 @@ func (b *Broker) DeleteGroup(ctx context.Context, hub, group string) error {
 	if err := mirror.Uncontested(ctx, func() error { return b.groups.delete(ctx, h, group) }); err != nil {
 		return err
 	}
+	b.metrics.reads.DeleteLabelValues(h.Name, group)
 	b.log.Info("group deleted", "hub", h.Name, "group", group)
 	return nil
 }

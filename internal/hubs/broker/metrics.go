@@ -20,6 +20,7 @@ type metrics struct {
 	failures   *prometheus.CounterVec // by reason
 	repeats    prometheus.Counter
 	receivers  prometheus.Gauge
+	reads      *prometheus.CounterVec // by hub and group
 }
 
 // hubMetrics are one hub's counters, looked up once and not for each publication.
@@ -33,8 +34,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help})
 	}
-	counters := func(name, label, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, []string{label})
+	counters := func(name, label, help string, more ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, append([]string{label}, more...))
 	}
 	m := &metrics{
 		hubs:       gauge("hubs", "Number of hubs."),
@@ -46,11 +47,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: prefix + "repeated_events_total", Help: "Events that producers sent again and that were not stored again.",
 		}),
 		receivers: gauge("receivers", "Number of receivers that have a slot at a partition."),
+		reads:     counters("read_events_total", "hub", "Events given to readers by this node since it started, by hub and consumer group, over whichever protocol.", "group"),
 	}
 	if registry == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.hubs, m.partitions, m.events, m.bytes, m.failures, m.repeats, m.receivers} {
+	for _, c := range []prometheus.Collector{m.hubs, m.partitions, m.events, m.bytes, m.failures, m.repeats, m.receivers, m.reads} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
@@ -62,6 +64,21 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 func (m *metrics) drop(name string) {
 	m.events.DeleteLabelValues(name)
 	m.bytes.DeleteLabelValues(name)
+	m.reads.DeletePartialMatch(prometheus.Labels{"hub": name})
+}
+
+// Reads counts the events that a group of a hub is given. Who reads asks for it once, and adds what
+// it has given to its client: what the yard reads for itself, such as to tell a lag, is not counted.
+// Of a hub that is unknown, or gone, nobody hears.
+func (b *Broker) Reads(hub, group string) prometheus.Counter {
+	h := b.hubs.find(hub)
+	if h == nil {
+		return prometheus.NewCounter(prometheus.CounterOpts{})
+	}
+	if isDefaultGroup(group) {
+		group = DefaultGroup
+	}
+	return b.metrics.reads.WithLabelValues(h.Name, group)
 }
 
 func (h hubMetrics) published(events, bytes int) {

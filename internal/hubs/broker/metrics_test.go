@@ -14,7 +14,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// H2: what was published can be counted, by hub, and what failed by reason.
+// H2: what was published can be counted, by hub, and what failed by reason; what was read by hub and
+// group (H4), until either is gone.
 func TestMetrics(t *testing.T) {
 	y := newYard(t)
 	registry := prometheus.NewPedanticRegistry()
@@ -28,6 +29,15 @@ func TestMetrics(t *testing.T) {
 	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", forEver())))
 	b.Publish(t.Context(), "nowhere", Target{}, events("x"))
 	b.Publish(t.Context(), "orders", Target{Key: strings.Repeat("k", 129)}, events("x"))
+	for _, group := range []string{"billing", "gone"} {
+		testkit.Must(t, testkit.Err(b.CreateGroup(t.Context(), "orders", group)))
+	}
+	b.Reads("ORDERS", "$default").Add(2)
+	b.Reads("orders", "billing").Add(3)
+	b.Reads("orders", "gone").Add(4)
+	b.Reads("brief", DefaultGroup).Add(5)
+	b.Reads("nowhere", DefaultGroup).Add(6)
+	testkit.Must(t, b.DeleteGroup(t.Context(), "orders", "gone"))
 	testkit.Must(t, b.DeleteHub(t.Context(), "brief"))
 	want := `
 # HELP eventyard_broker_hubs Number of hubs.
@@ -48,6 +58,10 @@ eventyard_broker_published_bytes_total{hub="other"} 0
 # TYPE eventyard_broker_published_events_total counter
 eventyard_broker_published_events_total{hub="Orders"} 3
 eventyard_broker_published_events_total{hub="other"} 0
+# HELP eventyard_broker_read_events_total Events given to readers by this node since it started, by hub and consumer group, over whichever protocol.
+# TYPE eventyard_broker_read_events_total counter
+eventyard_broker_read_events_total{group="$Default",hub="Orders"} 2
+eventyard_broker_read_events_total{group="billing",hub="Orders"} 3
 # HELP eventyard_broker_receivers Number of receivers that have a slot at a partition.
 # TYPE eventyard_broker_receivers gauge
 eventyard_broker_receivers 0

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
@@ -28,6 +30,8 @@ type ReceiverConfig struct {
 type Receiver struct {
 	// Cursor reads the partition; whoever uses it closes it.
 	Cursor eventlog.Cursor
+	// Reads counts the events that the receiver was given; whoever gives them adds to it.
+	Reads prometheus.Counter
 
 	claim     claim
 	evict     func(*EvictedError)
@@ -70,7 +74,7 @@ func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, er
 		return nil, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, cfg.Partition, err))
 	}
 	r := &Receiver{
-		Cursor: cursor, claim: claim{cfg.Name, cfg.Epoch}, evict: cfg.Evict,
+		Cursor: cursor, Reads: b.metrics.reads.WithLabelValues(h.Name, group.Name), claim: claim{cfg.Name, cfg.Epoch}, evict: cfg.Evict,
 		hub: h.Name, partition: cfg.Partition, log: h.partitions[number],
 		slots: b.slots, at: slotID{log: h.log, group: group.Name, partition: cfg.Partition},
 	}
