@@ -32,6 +32,7 @@ type shared struct {
 	t       *testing.T
 	entries *metatest.Memory
 	local   bool
+	prompt  bool // each node knows all entries at once
 	key     string
 	wire    cluster.Wire             // nil: they ask each other nothing
 	listed  map[string]*atomic.Int64 // how often each node has looked for bodies, by its name
@@ -63,8 +64,12 @@ func (s *shared) config() Config {
 			if err != nil {
 				return nil, err
 			}
+			var entries meta.Store = metatest.NewLateNode(s.entries)
+			if s.prompt {
+				entries = s.entries
+			}
 			return storage.Share(ctx, storage.Parts{
-				Log: engine, Meta: metatest.NewLateNode(s.entries), Bodies: noBodies{listed: s.listed[cfg.NATS.Node]}, Wire: s.wire, Engine: "nats", Local: s.local, Close: engine.Close,
+				Log: engine, Meta: entries, Bodies: noBodies{listed: s.listed[cfg.NATS.Node]}, Wire: s.wire, Engine: "nats", Local: s.local, Close: engine.Close,
 			}, cfg)
 		},
 	}

@@ -82,21 +82,29 @@ func (p *pair) define() {
 	})
 }
 
+// questions are those of kinds that are about no subscription: about the hub orders.
+var questions = map[string]string{
+	"series.read": `{"keys":[{"of":"published","hub":"orders"}]}`,
+}
+
 // ask asks for one kind of request, for a caller, and gives what came of it: LetIn, or the status by
 // which the listener of the caller tells that it was refused.
 func (p *pair) ask(k peer.Kind, c *caller.Caller) string {
 	p.t.Helper()
-	body := []byte("[]") // receivers of slots
-	if strings.HasPrefix(k.Subject, "grid.") {
-		envelope := map[string]any{"subscription": p.subscription}
+	body, enveloped := []byte("[]"), strings.HasPrefix(k.Subject, "grid.") || k.Own == "" // or receivers of slots
+	if enveloped {
+		envelope, about := map[string]any{"subscription": p.subscription}, auth.Entity{}
+		if q, ok := questions[k.Subject]; ok {
+			envelope, about = map[string]any{"question": json.RawMessage(q)}, auth.At("orders")
+		}
 		if c != nil {
-			envelope["grant"] = json.RawMessage(c.Encode(auth.Entity{}))
+			envelope["grant"] = json.RawMessage(c.Encode(about))
 		}
 		body = testkit.Value(json.Marshal(envelope))(p.t)
 	}
 	answer, err := p.asks.nodes.Ask(p.t.Context(), p.judges.nodes.Self(), k.Subject, body)
 	testkit.Must(p.t, err)
-	if strings.HasPrefix(k.Subject, "grid.") {
+	if enveloped {
 		err = forward.ErrorIn(answer)
 	}
 	wire := frame.Problem

@@ -22,7 +22,7 @@ func (y *yard) status(ctx context.Context) admin.Cluster {
 		if shares, err = y.grid.placement.Shares(ctx); err != nil {
 			c.Problems = append(c.Problems, err.Error())
 		} else {
-			c.UnheldShards = shards.Count - total(shares)
+			c.UnheldShards = shards.Count - heldOf(shares)
 		}
 	}
 	for _, m := range y.nodes.Members() {
@@ -44,7 +44,7 @@ func (y *yard) status(ctx context.Context) admin.Cluster {
 	return c
 }
 
-func total(shares map[string]int) (sum int) {
+func heldOf(shares map[string]int) (sum int) {
 	for _, n := range shares {
 		sum += n
 	}

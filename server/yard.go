@@ -81,6 +81,8 @@ type yard struct {
 	box     *box.Box
 	runner  *runner.Registry
 	notices *notify.Service
+
+	figures *figures
 }
 
 // openYard opens everything in the order of dependence, and creates what the configuration says
@@ -116,6 +118,7 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 	if err := y.openFunctions(ctx); err != nil {
 		return nil, err
 	}
+	y.openFigures()
 	return y, y.describeAccess(ctx)
 }
 
@@ -320,6 +323,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 		{Name: "placement", Run: y.runPlacement},
 		{Name: "configured subscriptions", Run: y.ensureSubscriptions},
 		{Name: "notices", Run: y.notices.Run},
+		{Name: "series", Run: y.figures.sampler.Run},
 		listeners,
 		{Name: "functions", Run: y.runner.Run},
 	}

@@ -41,8 +41,10 @@ var large = map[string]string{
 	"internal/api/azureblob/call":     oneCall,
 	"internal/api/eventgrid/call":     oneCall,
 	"internal/api/v1/Handler":         operations,
+	"internal/api/v1/Config":          definition,
 	"internal/config/Config":          definition,
 	"server/Config":                   definition,
+	"server/yard":                     "the services of a yard, each opened once; those that belong together have types of their own",
 }
 
 func TestStateIsInSmallPieces(t *testing.T) {

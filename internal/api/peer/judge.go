@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -66,12 +67,31 @@ func (j Judge) Allow(ctx context.Context, shown []byte, subject, subscription st
 		return nil
 	}
 	c, err := caller.Decode(shown)
-	switch {
-	case err != nil:
-		return err
-	case c.Topic != nil && k.Need.TopicKey:
+	if err == nil && c.Topic != nil && k.Need.TopicKey {
 		return j.allowKey(ctx, *c.Topic, subscription)
-	case c.Topic != nil:
+	}
+	if err != nil {
+		return err
+	}
+	return j.allowGrant(ctx, c, k.Need, auth.Entity{})
+}
+
+// AllowNeed is Allow for a kind that any good token may ask for, and whose questions each have a need of
+// their own.
+func (j Judge) AllowNeed(ctx context.Context, shown []byte, subject string, need frame.Need, at auth.Entity) error {
+	if k, known := kindOf(subject); !known || k.Need.Reach != frame.Any {
+		return fmt.Errorf("%w: nobody may ask nodes for %.64q", auth.ErrTooFewRights, subject)
+	}
+	c, err := caller.Decode(shown)
+	if err != nil {
+		return err
+	}
+	return j.allowGrant(ctx, c, need, at)
+}
+
+// allowGrant judges what was shown that is no key of a topic.
+func (j Judge) allowGrant(ctx context.Context, c caller.Caller, need frame.Need, at auth.Entity) error {
+	if c.Topic != nil {
 		return fmt.Errorf("%w: a topic's key is good for publishing and receiving only", caller.ErrNone)
 	}
 	g, err := j.Access.Adopt(ctx, c.Grant)
@@ -82,7 +102,7 @@ func (j Judge) Allow(ctx context.Context, shown []byte, subject, subscription st
 	if g.Expired(now) {
 		return &auth.ExpiredError{At: g.Expires}
 	}
-	return k.Need.Check(g, auth.Entity{}, now)
+	return need.Check(g, at, now)
 }
 
 // allowKey judges a key of a topic, as the topic has it by now.

@@ -30,6 +30,8 @@ type Kind struct {
 var (
 	toPull   = frame.Need{Reach: frame.Namespace, OneOf: []auth.Rights{auth.Listen}, TopicKey: true}
 	toManage = frame.Of(frame.Namespace, auth.Manage)
+	// Each question has a need of its own besides (frame.SeriesNeed).
+	toLook = frame.Of(frame.Any)
 )
 
 const (
@@ -55,6 +57,8 @@ var Kinds = []Kind{
 	{Subject: "grid.dead.get", Need: toManage, Routes: []string{"v1 GET " + subscriptions + "/dead/{number}"}},
 	{Subject: "grid.dead.redrive", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/redrive"}},
 	{Subject: "grid.dead.purge", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/purge"}},
+
+	{Subject: "series.read", Need: toLook, Routes: []string{"v1 GET /api/v1/series"}},
 }
 
 // kindOf finds a row.

@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/series"
 	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -33,6 +34,7 @@ type yard struct {
 	broker   *broker.Broker
 	registry *access.Registry
 	groups   *groups.Registry
+	figures  *fakeFigures
 	handler  *Handler
 	frame    *frame.Frame
 	client   *http.Client
@@ -73,6 +75,7 @@ func openYardOn(t testing.TB, fs vfs.FS) *yard {
 	testkit.Must(t, err)
 	y.groups, err = groups.New(groups.Config{Meta: y.Meta, Broker: y.broker, Log: y.log})
 	testkit.Must(t, err)
+	y.figures = &fakeFigures{store: series.NewStore(100)}
 	return y
 }
 
@@ -85,7 +88,7 @@ func (y *yard) openHandler(change ...func(*Config)) {
 	y.stopping = stop
 	cfg := Config{Broker: y.broker, Access: y.registry, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: y.log, Stopping: stopping,
 		CA: func() ([]byte, error) { return []byte(certificate), nil }}
-	cfg.Maintenance = fakeMaintenance{}
+	cfg.Maintenance, cfg.Figures = fakeMaintenance{}, y.figures
 	cfg.Backup = func(_ context.Context, w io.Writer) error { _, err := io.WriteString(w, "a backup"); return err }
 	for _, c := range change {
 		c(&cfg)

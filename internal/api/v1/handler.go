@@ -77,6 +77,9 @@ type Config struct {
 	// Maintenance is what is done to the servers that keep the events; nil: there are none.
 	Maintenance Maintenance
 
+	// Figures are what the nodes have counted; nil: they are not served.
+	Figures Figures
+
 	// Version and Engine are shown by GET /api/v1.
 	Version string
 	Engine  string

@@ -149,6 +149,8 @@ var components = []component{
 	{name: "PoisonRedriveRequest", of: reflect.TypeFor[admin.PoisonRedriveRequest]()},
 	{name: "PoisonRedriven", of: reflect.TypeFor[admin.PoisonRedriven]()},
 	{name: "NoticeTest", of: reflect.TypeFor[admin.NoticeTest]()},
+	{name: "Series", of: reflect.TypeFor[admin.Series]()},
+	{name: "SeriesList", of: reflect.TypeFor[admin.SeriesList]()},
 }
 
 // schema is that of the component's type.

@@ -60,6 +60,10 @@ func (d *Handler) routes() []route {
 		Detail: "the events of this yard are in its data folder, and not on NATS servers",
 		Next:   "check the data folder with eventyard doctor while the yard is stopped",
 	})
+	figures := servedIf(d.cfg.Figures != nil, frame.Refusal{
+		Code: "no-figures", Title: "This yard keeps no figures",
+		Detail: "nothing is counted here but what /metrics has", Next: "ask another yard",
+	})
 	return []route{
 		{method: "GET", path: "/api/v1", need: anyGrant, serve: d.info},
 		{method: "GET", path: "/api/v1/openapi.json", need: frame.Open("it describes the API, and the API is no secret"), serve: d.openAPI},
@@ -67,6 +71,8 @@ func (d *Handler) routes() []route {
 		{method: "GET", path: "/api/v1/cluster", need: manageAll, serve: d.getCluster},
 		{method: "POST", path: "/api/v1/cluster/scrub", need: manageAll, serve: servers(d.scrub), stream: true},
 		{method: "POST", path: "/api/v1/cluster/replicas", need: manageAll, serve: servers(d.setReplicas), stream: true},
+
+		{method: "GET", path: "/api/v1/series", need: anyGrant, serve: figures(d.getSeries)},
 
 		{method: "GET", path: "/api/v1/hubs", need: anyGrant, serve: d.listHubs},
 		{method: "POST", path: "/api/v1/hubs", need: manageAll, serve: d.createHub},

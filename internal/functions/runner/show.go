@@ -205,3 +205,16 @@ func (k *Registry) changeFunction(ctx context.Context, name string, how func(bre
 	}
 	return k.function(ctx, e, true), nil
 }
+
+// Counts is what this node's hosts have counted since they started, function by function. It does no I/O.
+func (k *Registry) Counts() (all []functions.Status) {
+	for _, item := range k.definitions.Items() {
+		if e := item.Value; e != nil && e.problem == nil && !e.Deleting {
+			f := Function{Definition: e.withDerived()}
+			_ = k.addWork(e, &f) // a host in trouble has counted all the same
+			f.Counts.Function = f.Name
+			all = append(all, f.Counts)
+		}
+	}
+	return all
+}

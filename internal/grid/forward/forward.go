@@ -237,6 +237,12 @@ func (k kind[Q, A]) ask(ctx context.Context, subscription string, q Q, wait time
 	return got.Answer, got.Error.err()
 }
 
+// Answer is what a node answers another with, in the form of all kinds here: a value, or the error that
+// the caller is to be told.
+func Answer(value any, err error) ([]byte, error) {
+	return json.Marshal(answer[any]{Answer: value, Error: failureOf(err)})
+}
+
 // ErrorIn gives the error that an answer between nodes holds, whatever its kind; nil: it holds none.
 func ErrorIn(body []byte) error {
 	var a answer[json.RawMessage]

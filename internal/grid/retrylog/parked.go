@@ -93,6 +93,21 @@ func (s *Parked) Len(ctx context.Context) (int64, error) {
 	return max(0, int64(bounds.Next)-s.mark.Next()) + int64(s.mark.Open()), nil
 }
 
+// Peek is Len as far as this process knows, without I/O: of a log that is not open yet nothing.
+func (s *Parked) Peek() int64 {
+	if !s.used.Load() || !s.opening.TryLock() {
+		return 0
+	}
+	part := s.part
+	s.opening.Unlock()
+	if part == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, int64(part.Peek().Next)-s.mark.Next()) + int64(s.mark.Open())
+}
+
 // bounds opens the log and tells what it holds.
 func (s *Parked) bounds(ctx context.Context) (eventlog.Partition, eventlog.Bounds, error) {
 	part, err := s.open(ctx)

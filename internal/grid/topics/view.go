@@ -46,8 +46,10 @@ type live struct {
 type topicLog struct {
 	eventlog.Partition
 	err error // why there is none
-	// quota is the same as long as the topic is, whatever its limits.
-	quota *quota.Meter
+	// quota is the same as long as the topic is, whatever its limits, and so is published: how many
+	// events this node has stored.
+	quota     *quota.Meter
+	published *atomic.Int64
 }
 
 func newView(open func(*Topic) (eventlog.Partition, error)) *view {
@@ -157,7 +159,7 @@ func (d *draft) changeTopic(old, now *Topic) {
 	log, err := d.v.open(now)
 	limit := quota.NewMeter(fmt.Sprintf("topic %q", now.Name), "events").Among(d.v.nodes)
 	limit.Set(now.Quota, time.Now())
-	d.next.logs[now.ID] = topicLog{log, err, limit}
+	d.next.logs[now.ID] = topicLog{log, err, limit, new(atomic.Int64)}
 	if members := d.v.members[now.ID]; len(members) > 0 {
 		d.copySubscriptions()
 		d.next.BySource[now.ID] = members

@@ -76,6 +76,7 @@ type Broker struct {
 	lookups     *looks.Looks
 	slots       *slots
 	ledgers     *ledgers
+	*Counters
 }
 
 // Open reads the definitions and finishes deletions that were interrupted. It starts
@@ -100,6 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		slots:     &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
 	}
 	b.hubs.live.Store(&map[string]*hub{})
+	b.Counters = &Counters{metrics, b.hubs}
 	if cfg.Nodes != nil && !cfg.Nodes.Single() {
 		b.lookups = looks.New(cfg.Meta)
 		b.slots.shared = newSharing(b, cfg.Nodes)

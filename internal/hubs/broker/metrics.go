@@ -70,15 +70,15 @@ func (m *metrics) drop(name string) {
 // Reads counts the events that a group of a hub is given. Who reads asks for it once, and adds what
 // it has given to its client: what the yard reads for itself, such as to tell a lag, is not counted.
 // Of a hub that is unknown, or gone, nobody hears.
-func (b *Broker) Reads(hub, group string) prometheus.Counter {
-	h := b.hubs.find(hub)
+func (c *Counters) Reads(hub, group string) prometheus.Counter {
+	h := c.hubs.find(hub)
 	if h == nil {
 		return prometheus.NewCounter(prometheus.CounterOpts{})
 	}
 	if isDefaultGroup(group) {
 		group = DefaultGroup
 	}
-	return b.metrics.reads.WithLabelValues(h.Name, group)
+	return c.metrics.reads.WithLabelValues(h.Name, group)
 }
 
 func (h hubMetrics) published(events, bytes int) {

@@ -106,3 +106,61 @@ func (w *waiting) note(whose string, number eventlog.Sequence, stored time.Time)
 	}
 	w.all[whose] = oldestEvent{number, stored}
 }
+
+// GroupLag is how far a group is behind, all partitions together.
+type GroupLag struct {
+	Hub, Group string
+	// Events are behind its checkpoints; Oldest is how long the oldest of them has been waiting.
+	Events int64
+	Oldest time.Duration
+	// Alive is how many instances are, and Seen when one of them last was; zero: never.
+	Alive int
+	Seen  time.Time
+	// Unowned is how many partitions have events behind their checkpoint and nobody who reads them.
+	Unowned int
+}
+
+// Lags tells of all groups that have a checkpoint, of the hubs that match, up to so many partitions in
+// all; more: of some it does not, since there are too many. What cannot be read is left out.
+func (k *Registry) Lags(ctx context.Context, match func(hub string) bool, most int) (all []GroupLag, more bool) {
+	for _, hub := range k.broker.Hubs() {
+		if !match(hub.Name) {
+			continue
+		}
+		used, err := k.used(ctx, hub)
+		if err != nil {
+			k.log.Debug("the lag of groups cannot be told", "hub", hub.Name, "error", err)
+		}
+		for _, group := range used {
+			if most -= hub.Partitions; most < 0 {
+				return all, true
+			}
+			if t, err := k.Table(ctx, hub.Name, group); err == nil {
+				all = append(all, lagOf(t))
+			}
+		}
+	}
+	return all, false
+}
+
+// lagOf sums up a table.
+func lagOf(t Table) GroupLag {
+	g := GroupLag{Hub: t.Hub, Group: t.Group, Events: t.TotalLag()}
+	for _, row := range t.Partitions {
+		if row.Lag != nil {
+			g.Oldest = max(g.Oldest, row.Lag.Oldest)
+			if row.Lag.Events > 0 && !row.Alive && len(row.Readers) == 0 {
+				g.Unowned++
+			}
+		}
+	}
+	for _, i := range t.Instances {
+		if i.Alive {
+			g.Alive++
+		}
+		if i.Seen.After(g.Seen) {
+			g.Seen = i.Seen
+		}
+	}
+	return g
+}
