@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/overview"
 	"github.com/eventyard/eventyard/internal/series"
 )
 
@@ -19,12 +20,15 @@ type figures struct {
 	store   *series.Store
 	sampler *series.Sampler
 	series  *peer.Gathering[seriesQuestion, []series.Points]
+	nodes   *peer.Gathering[struct{}, overview.Node]
+	members func() []overview.Member
+	engine  *engineCounters
 }
 
 // seriesQuestion is for series that one need covers.
 type seriesQuestion struct {
 	Keys []series.Key  `json:"keys"`
-	Span time.Duration `json:"span"`
+	Span time.Duration `json:"span"` // zero: the present values
 }
 
 // maxSeriesKeys bounds what another node may ask for at once.
@@ -32,13 +36,15 @@ const maxSeriesKeys = 2 * series.MaxSeries
 
 // openFigures begins with what the yard has counted, which is nothing yet.
 func (y *yard) openFigures() {
-	f := &figures{store: series.NewStore(series.MaxSeries)}
+	f := y.figures
+	f.store, f.members = series.NewStore(series.MaxSeries), y.members
 	lags := &lagSource{groups: y.groups, store: f.store}
 	f.sampler = &series.Sampler{Store: f.store, Sources: []series.Source{y.sampleHubs, y.sampleGrid, y.sampleFunctions, lags.sample}}
 	judge := peer.Judge{Access: y.access, Topics: y.topics}
 	f.series = peer.NewGathering(y.nodes, judge, "series.read",
 		func(q seriesQuestion) (frame.Need, auth.Entity) { return frame.SeriesNeed(q.Keys...) }, f.readHere)
-	y.figures = f
+	f.nodes = peer.NewGathering(y.nodes, judge, "overview.health",
+		func(struct{}) (frame.Need, auth.Entity) { return frame.Of(frame.Namespace, auth.Manage), auth.Entity{} }, y.health)
 }
 
 func (f *figures) readHere(_ context.Context, q seriesQuestion) ([]series.Points, error) {
@@ -46,6 +52,12 @@ func (f *figures) readHere(_ context.Context, q seriesQuestion) ([]series.Points
 		return nil, fmt.Errorf("%d series are asked for, and %d are the most", len(q.Keys), maxSeriesKeys)
 	}
 	now, all := time.Now(), make([]series.Points, len(q.Keys))
+	if q.Span == 0 {
+		for i, v := range f.store.Now(q.Keys, now) {
+			all[i] = series.Points{Step: time.Second, Values: []float32{v}}
+		}
+		return all, nil
+	}
 	for i, key := range q.Keys {
 		all[i] = f.store.Read(key, min(max(q.Span, time.Second), series.MaxSpan), now)
 	}
@@ -70,6 +82,15 @@ func (f *figures) Series(ctx context.Context, keys []series.Key, span time.Durat
 		all[i] = series.Merge(form, parts...)
 	}
 	return all, missing, nil
+}
+
+// Now is documented by v1.Figures.
+func (f *figures) Now(ctx context.Context, keys []series.Key) (values []float32, missing []string, err error) {
+	points, missing, err := f.Series(ctx, keys, 0)
+	for _, p := range points {
+		values = append(values, p.Values[0])
+	}
+	return values, missing, err
 }
 
 func (y *yard) sampleHubs(_ context.Context, _ time.Time, add func(series.Key, float64)) {

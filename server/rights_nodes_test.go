@@ -84,7 +84,8 @@ func (p *pair) define() {
 
 // questions are those of kinds that are about no subscription: about the hub orders.
 var questions = map[string]string{
-	"series.read": `{"keys":[{"of":"published","hub":"orders"}]}`,
+	"series.read":     `{"keys":[{"of":"published","hub":"orders"}]}`,
+	"overview.health": `{}`,
 }
 
 // ask asks for one kind of request, for a caller, and gives what came of it: LetIn, or the status by

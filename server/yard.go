@@ -96,7 +96,8 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 			err = errors.Join(err, y.close())
 		}
 	}()
-	if y.storage, err = cfg.openStorage(ctx, y.registry); err != nil {
+	y.figures = &figures{engine: &engineCounters{y.registry, map[string]prometheus.Counter{}}}
+	if y.storage, err = cfg.openStorage(ctx, y.figures.engine); err != nil {
 		return nil, err
 	}
 	if y.served, err = y.servesOthers(ctx); err != nil {

@@ -5,3 +5,6 @@ package storage
 import "errors"
 
 func freeBytes(string) (int64, error) { return 0, errors.ErrUnsupported }
+
+// Space is not known here.
+func Space(string) (free, total int64, err error) { return 0, 0, errors.ErrUnsupported }

@@ -58,7 +58,8 @@ var Kinds = []Kind{
 	{Subject: "grid.dead.redrive", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/redrive"}},
 	{Subject: "grid.dead.purge", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/purge"}},
 
-	{Subject: "series.read", Need: toLook, Routes: []string{"v1 GET /api/v1/series"}},
+	{Subject: "series.read", Need: toLook, Routes: []string{"v1 GET /api/v1/series", "v1 GET /api/v1/overview"}},
+	{Subject: "overview.health", Need: toLook, Routes: []string{"v1 GET /api/v1/overview"}},
 }
 
 // kindOf finds a row.

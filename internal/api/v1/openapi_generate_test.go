@@ -150,6 +150,12 @@ var components = []component{
 	{name: "PoisonRedriven", of: reflect.TypeFor[admin.PoisonRedriven]()},
 	{name: "NoticeTest", of: reflect.TypeFor[admin.NoticeTest]()},
 	{name: "Series", of: reflect.TypeFor[admin.Series]()},
+	{name: "Overview", of: reflect.TypeFor[admin.Overview]()},
+	{name: "OverviewTotals", of: reflect.TypeFor[admin.OverviewTotals]()},
+	{name: "OverviewRates", of: reflect.TypeFor[admin.OverviewRates]()},
+	{name: "GroupLag", of: reflect.TypeFor[admin.GroupLag]()},
+	{name: "Need", of: reflect.TypeFor[admin.Need]()},
+	{name: "NeedObject", of: reflect.TypeFor[admin.NeedObject]()},
 	{name: "SeriesList", of: reflect.TypeFor[admin.SeriesList]()},
 }
 

@@ -248,6 +248,7 @@ func everyOperation(t *testing.T, y *gridYard) {
 		{200, "POST", "/api/v1/cluster/scrub", `{"rate":1000}`, nil},
 		{200, "POST", "/api/v1/cluster/replicas", `{"replicas":3}`, nil},
 		{200, "GET", "/api/v1/ca.pem", nil, nil},
+		{200, "GET", "/api/v1/overview", nil, nil},
 		{200, "GET", "/api/v1/series?of=published,read&hub=shop%2Forders&span=20s", nil, nil},
 		{200, "GET", "/api/v1/blob-account", nil, nil},
 		{200, "PATCH", "/api/v1/blob-account", `{"rootKeys":true}`, nil},

@@ -23,6 +23,7 @@ type Groups interface {
 	Move(ctx context.Context, hub, group string, steps []groups.Step, cfg groups.MoveConfig) ([]groups.Moved, error)
 	Release(ctx context.Context, hub, group, partition string) (groups.Released, error)
 	Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error
+	Lags(ctx context.Context, match func(hub string) bool, most int) (all []groups.GroupLag, more bool)
 }
 
 var _ Groups = (*groups.Registry)(nil)

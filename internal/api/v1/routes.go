@@ -72,6 +72,7 @@ func (d *Handler) routes() []route {
 		{method: "POST", path: "/api/v1/cluster/scrub", need: manageAll, serve: servers(d.scrub), stream: true},
 		{method: "POST", path: "/api/v1/cluster/replicas", need: manageAll, serve: servers(d.setReplicas), stream: true},
 
+		{method: "GET", path: "/api/v1/overview", need: anyGrant, serve: figures(d.getOverview)},
 		{method: "GET", path: "/api/v1/series", need: anyGrant, serve: figures(d.getSeries)},
 
 		{method: "GET", path: "/api/v1/hubs", need: anyGrant, serve: d.listHubs},

@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/internal/overview"
 	"github.com/eventyard/eventyard/internal/series"
 )
 
@@ -21,6 +22,12 @@ type Figures interface {
 	// Series gives some over a span that ends now, in the order of the keys. missing are the nodes that
 	// did not answer. All keys are of what one need covers (frame.SeriesNeed).
 	Series(ctx context.Context, keys []series.Key, span time.Duration) (points []series.Points, missing []string, err error)
+	// Now gives the present values likewise: of a rate the mean of some seconds.
+	Now(ctx context.Context, keys []series.Key) (values []float32, missing []string, err error)
+	// Health is what each node knows of itself. The caller manages the namespace.
+	Health(ctx context.Context) (nodes []overview.Node, missing []string, err error)
+	// Members are the nodes of the yard, as this one knows them. It does no I/O.
+	Members() []overview.Member
 }
 
 const (

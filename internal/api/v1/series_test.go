@@ -9,6 +9,7 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/overview"
 	"github.com/eventyard/eventyard/internal/series"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -17,6 +18,7 @@ import (
 type fakeFigures struct {
 	store   *series.Store
 	missing []string
+	nodes   []overview.Node
 	err     error
 }
 
@@ -26,6 +28,16 @@ func (f *fakeFigures) Series(_ context.Context, keys []series.Key, span time.Dur
 	}
 	return all, f.missing, f.err
 }
+
+func (f *fakeFigures) Now(_ context.Context, keys []series.Key) (values []float32, missing []string, err error) {
+	return f.store.Now(keys, time.Now()), f.missing, f.err
+}
+
+func (f *fakeFigures) Health(context.Context) (nodes []overview.Node, missing []string, err error) {
+	return f.nodes, f.missing, f.err
+}
+
+func (f *fakeFigures) Members() []overview.Member { return []overview.Member{{Name: "node-1"}} }
 
 // count gives the store the same samples for some seconds up to now, each counter rising by its value.
 func (f *fakeFigures) count(rates map[series.Key]float64) {

@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"time"
+
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
@@ -14,6 +16,7 @@ type LaneCounts struct {
 	// Waiting are those that are to be delivered and were not yet, as far as this process knows: in
 	// memory, in retry logs and parked. What its topic's log has beyond is Behind.
 	Waiting, Behind int64
+	Endpoint        EndpointState
 }
 
 // Counts tells of all subscriptions that are delivered by this node. It does no I/O.
@@ -40,6 +43,9 @@ func (l *lane) counted() LaneCounts {
 	c := LaneCounts{
 		Delivered: l.counts.delivered, Failed: l.counts.sum(failed), Dead: l.counts.sum(buried),
 		Waiting: int64(l.sending.inFlight + len(l.pull.held) + l.memory.queue.events + l.memory.chores()),
+	}
+	if l.endpoint != nil {
+		c.Endpoint = l.endpoint.state(time.Now())
 	}
 	if o, ok := l.source.origin.(*topicOrigin); ok {
 		next := int64(o.log.Peek().Next)

@@ -1,0 +1,102 @@
+// Package overview decides what somebody should look at in a yard. It is pure: facts, which listeners and
+// nodes gather, become needs, each with a sentence and what helps (needs.go).
+package overview
+
+import "time"
+
+// Facts are what is known of a yard at one moment.
+type Facts struct {
+	Now           time.Time
+	Circuits      []Circuit
+	Subscriptions []Subscription
+	Groups        []Group
+	// Nodes is what those that answered know of themselves, Members all that the yard has, and Silent those
+	// that did not answer.
+	Nodes   []Node
+	Members []Member
+	Silent  []string
+}
+
+// Circuit is that of a function, wherever it runs.
+type Circuit struct {
+	Function, Hub, Group string
+	State                string // closed, half-open, open or held
+	Since                time.Time
+	By, Reason           string
+	// Failures are those that opened it; Waiting the events at its checkpoints, -1 where that is unknown.
+	Failures int
+	Waiting  int64
+}
+
+// Subscription is a definition's state.
+type Subscription struct {
+	Name, Topic, DomainTopic, Hub string
+	State                         string // pending, failed, paused or disabled; of others nothing is needed
+	Why                           string
+	Since, Until                  time.Time
+}
+
+// Group is how far a consumer group is behind.
+type Group struct {
+	Hub, Group string
+	Events     int64
+	Oldest     time.Duration
+	Alive      int
+	Seen       time.Time // when an instance last was; zero: never
+	// Unowned partitions have events that wait, and nobody who reads them.
+	Unowned int
+}
+
+// Node is what a node knows of itself, in the form in which nodes tell each other.
+type Node struct {
+	Name string `json:"name"`
+	// Free and Total are bytes of the disk that it keeps its data on; zero: it keeps none.
+	Free  int64 `json:"free,omitempty"`
+	Total int64 `json:"total,omitempty"`
+	// Refused, Fenced and Corrupt are counted since its start: writes refused for want of room, writes or
+	// syncs that failed, and times that damaged bytes were met.
+	Refused int64 `json:"refused,omitempty"`
+	Fenced  int64 `json:"fenced,omitempty"`
+	Corrupt int64 `json:"corrupt,omitempty"`
+	// Certificate is when that of its TLS listeners ends; zero: there is none.
+	Certificate time.Time `json:"certificate,omitzero"`
+	// Lanes are the subscriptions that it delivers and that are not well.
+	Lanes []Lane `json:"lanes,omitempty"`
+}
+
+// Lane is a subscription as its deliveries go.
+type Lane struct {
+	Name        string `json:"name"`
+	Topic       string `json:"topic,omitempty"`
+	DomainTopic string `json:"domainTopic,omitempty"`
+	Hub         string `json:"hub,omitempty"`
+	// Probation: its endpoint is asked only now and then, since and until then, after so many failures in a
+	// row, the last of which was Last.
+	Probation bool      `json:"probation,omitempty"`
+	Failures  int       `json:"failures,omitempty"`
+	Last      string    `json:"last,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+	Until     time.Time `json:"until,omitzero"`
+	Waiting   int64     `json:"waiting,omitempty"`
+	// Dead is how many events became dead letters within DeadWithin.
+	Dead int64 `json:"dead,omitempty"`
+}
+
+// Member is a node as the others see it.
+type Member struct {
+	Name        string
+	Lost, Quiet bool
+	Seen        time.Time
+}
+
+// DeadWithin is how far back new dead letters are told of.
+const DeadWithin = 15 * time.Minute
+
+// When there is something to tell.
+const (
+	behindFor     = 10 * time.Minute // a group whose oldest event has waited for so long
+	expiresWithin = 14 * 24 * time.Hour
+	lowBytes      = 1 << 30
+	lowShare      = 20 // a twentieth of the disk
+	fullBytes     = 64 << 20
+)
