@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/backup"
 	"github.com/eventyard/eventyard/internal/backup/archive"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
@@ -36,6 +37,7 @@ func (y *yard) backup(ctx context.Context, w io.Writer) error {
 	}
 	items, err := backup.Take(ctx, source, w)
 	if err == nil {
+		y.notes.Note(ctx, activity.Entry{Kind: activity.BackupTaken, Object: "backup", Count: len(items), Detail: "it took " + time.Since(began).Round(time.Millisecond).String()})
 		y.cfg.Log.Info("a backup was taken", "parts", len(items), "took", time.Since(began).Round(time.Millisecond))
 	}
 	return err

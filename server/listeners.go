@@ -116,7 +116,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 			Endpoint: func(r *http.Request, topic string) string {
 				return cmp.Or(y.publishURL(r, topic, false), y.publishURL(r, topic, true))
 			},
-			Stopping: stopping, Log: log, Metrics: y.registry,
+			Stopping: stopping, Log: log, Metrics: y.registry, Notes: y.notes,
 		}).API(),
 	}
 	apis = append(apis, v1.New(v1.Config{
@@ -129,7 +129,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 			Topics: y.topics, Delivery: y.grid.delivery, Dead: y.grid.dead, Endpoint: y.publishURL, ValidationURL: y.validationURL,
 		},
 		Functions: y.runner, Poison: y.box, Notices: y.notices,
-		Backup: y.backups(), Maintenance: y.maintenance(), Figures: y.figures,
+		Backup: y.backups(), Maintenance: y.maintenance(), Figures: y.figures, Activity: y.journal,
 	}).APIs()...)
 	around := frame.Config{LoopbackOnly: d.development, Host: cfg.Host, Visitors: d.visitors, Refused: y.access.Refused, Stopping: stopping, Log: log}
 	d.api, d.emulator = frame.New(around, apis...), frame.New(around, blobs.Emulator())

@@ -29,12 +29,12 @@ func TestReadinessFollowsTrialWrites(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var lost atomic.Bool
-				y := &yard{nodes: cluster.Alone("a"), trial: newTrial(func(ctx context.Context) error {
+				y := &yard{nodes: cluster.Alone("a"), records: records{trial: newTrial(func(ctx context.Context) error {
 					if lost.Load() {
 						return tt.write(ctx)
 					}
 					return nil
-				})}
+				})}}
 				testkit.Run(t, y.trial.run)
 				changes := 0
 				follow := func(d time.Duration) {
@@ -72,7 +72,7 @@ func TestReadinessFollowsTrialWrites(t *testing.T) {
 // On one machine there is nothing to try.
 func TestReadinessOnOneMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := &yard{nodes: cluster.Alone("a"), trial: newTrial(nil)}
+		y := &yard{nodes: cluster.Alone("a"), records: records{trial: newTrial(nil)}}
 		testkit.Run(t, y.trial.run)
 		time.Sleep(time.Hour)
 		testkit.Must(t, y.ready())

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/activity/journal"
 	"github.com/eventyard/eventyard/internal/backup"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
@@ -158,7 +159,7 @@ func (f *filling) kind(log string) eventlog.Kind {
 	switch {
 	case ok:
 		return kind
-	case strings.HasPrefix(log, "topic-"):
+	case strings.HasPrefix(log, "topic-"), log == journal.LogName:
 		return eventlog.KindTopic
 	case strings.HasPrefix(log, "dead-"):
 		return eventlog.KindDeadLetters

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/api/define"
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"github.com/eventyard/eventyard/internal/cluster"
@@ -57,7 +58,7 @@ type yard struct {
 	registry *prometheus.Registry
 	storage  *storage.Storage
 	nodes    *cluster.Nodes
-	trial    *trial
+	records
 
 	quota    *quota.Meter // of all that is published
 	broker   *broker.Broker
@@ -109,7 +110,10 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 	if y.nodes, err = y.join(ctx); err != nil {
 		return nil, err
 	}
-	y.trial = newTrial(y.storage.Writable)
+	if y.records, err = openRecords(cfg, y.storage, y.registry); err != nil {
+		return nil, err
+	}
+	ctx = activity.By(ctx, byConfiguration, "")
 	if err := y.openHubs(ctx); err != nil {
 		return nil, err
 	}
@@ -144,7 +148,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 	y.quota = quota.NewMeter("the yard", "events").Among(y.nodes.Count)
 	y.quota.Set(quota.Limit{Events: max(cfg.Quota.Events, 0), Bytes: max(cfg.Quota.Bytes, 0)}, time.Now())
 	y.broker, err = broker.Open(ctx, broker.Config{
-		Engine: y.storage.Log, Meta: y.storage.Meta, Namespace: cfg.Namespace, Nodes: y.nodes, Quota: y.quota, Log: log, Metrics: y.registry,
+		Engine: y.storage.Log, Meta: y.storage.Meta, Namespace: cfg.Namespace, Nodes: y.nodes, Quota: y.quota, Log: log, Metrics: y.registry, Notes: y.notes,
 	})
 	if err != nil {
 		return err
@@ -155,7 +159,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 		}
 	}
 	y.groups, err = groups.New(groups.Config{
-		Meta: y.storage.Meta, Broker: y.broker, Circuit: circuit.ByInstance, Log: log, Metrics: y.registry,
+		Meta: y.storage.Meta, Broker: y.broker, Circuit: circuit.ByInstance, Log: log, Metrics: y.registry, Notes: y.notes,
 	})
 	if err != nil {
 		return err
@@ -169,7 +173,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 	}
 	y.access, err = access.Open(ctx, access.Config{
 		Meta: y.storage.Meta, Development: y.development(), AnyBearer: cfg.AcceptAnyJWT, Bearer: y.passes, Issuer: y.bearer != nil,
-		FailurePace: cfg.failurePace, Nodes: y.nodes.Count, Looks: y.newLooks(), Log: log,
+		FailurePace: cfg.failurePace, Nodes: y.nodes.Count, Looks: y.newLooks(), Log: log, Notes: y.notes,
 		Hub: func(name string) (created time.Time, exists bool) {
 			hub, err := y.broker.Hub(name)
 			return hub.Created, err == nil
@@ -242,7 +246,7 @@ func (y *yard) openFunctions(ctx context.Context) (err error) {
 	// Functions check the targets of notices, which need the circuits of functions to be open.
 	notices := notify.Config{
 		Topics: y.topics.Registry, Meta: y.storage.Meta, Client: y.client, SMTP: mail,
-		Link: func() string { return y.open.resumeBase(cfg) }, LinkLife: cfg.Notify.LinkLife, Log: log, Metrics: y.registry,
+		Link: func() string { return y.open.resumeBase(cfg) }, LinkLife: cfg.Notify.LinkLife, Log: log, Metrics: y.registry, Notes: y.notes,
 	}
 	y.runner, err = runner.Open(ctx, runner.Config{
 		Meta: y.storage.Meta, Broker: y.broker, Groups: y.groups, Box: y.box,
@@ -256,7 +260,7 @@ func (y *yard) openFunctions(ctx context.Context) (err error) {
 		Targets:       cfg.Notify.To,
 		Topics:        y.topics.Registry,
 		CheckTopic:    y.checkPoisonTopic,
-		Instance:      instance, Stop: min(max(cfg.Grace/2, time.Second), functionGrace), Log: log, Metrics: y.registry,
+		Instance:      instance, Stop: min(max(cfg.Grace/2, time.Second), functionGrace), Log: log, Metrics: y.registry, Notes: y.notes,
 	})
 	if err != nil {
 		return fmt.Errorf("open functions: %w", err)
@@ -313,6 +317,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 	return []service.Part{
 		{Name: "engine", Run: y.storage.Log.Run},
 		{Name: "nodes", Run: y.nodes.Run},
+		{Name: "activity", Run: lookout{y.records, y.nodes, y.storage.Folder, y.cfg.Version}.run},
 		{Name: "trial writes", Run: y.trial.run},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "access", Run: y.access.Run},

@@ -45,7 +45,7 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 	}
 	defined, err := topics.Open(ctx, topics.Config{
 		Engine: y.storage.Log, Meta: y.storage.Meta, Broker: y.broker, Validate: asker, ValidationURL: y.validationURL,
-		ValidationWindow: cfg.ValidationWindow, Retention: cfg.TopicRetention, Quota: y.quota, Nodes: y.nodes.Count, Looks: y.newLooks(), Log: log,
+		ValidationWindow: cfg.ValidationWindow, Retention: cfg.TopicRetention, Quota: y.quota, Nodes: y.nodes.Count, Looks: y.newLooks(), Log: log, Notes: y.notes,
 		CheckTarget:   dead.CheckTarget,
 		CheckEndpoint: func(s topics.Subscription) error { return y.client.Check(*s.Webhook) },
 	})
@@ -53,6 +53,7 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 		return fmt.Errorf("open topics: %w", err)
 	}
 	y.topics = handshake.NewRegistry(defined, asker, log)
+	y.journal.PublishBy(defined.Announce)
 	y.secrets.readTopics(defined.Topics())
 	for _, t := range y.cfg.Topics {
 		want := topics.Topic{Name: t.Name}
@@ -82,7 +83,7 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 			Client: y.client, Broker: y.broker, Origin: origin, Timeout: cfg.Timeout, Late: cfg.LateWindow,
 		}),
 		Probation: retry.Probation{After: cfg.ProbationAfter, Cap: cfg.ProbationCap},
-		Grace:     min(y.cfg.Grace, deliveryGrace), Log: log, Metrics: y.registry,
+		Grace:     min(y.cfg.Grace, deliveryGrace), Log: log, Metrics: y.registry, Notes: y.notes,
 	}
 	if y.shared() {
 		delivers.OpenLogs = func(ctx context.Context, held shards.Held) (*retrylog.Logs, error) {

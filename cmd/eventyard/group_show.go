@@ -55,15 +55,8 @@ func (c groupCommands) show() *cobra.Command {
 
 // watchGroup shows table after table; where a person looks, each in place of the one before.
 func (c groupCommands) watchGroup(cmd *cobra.Command, client *admin.Client, form output, hub, group string, target int) error {
-	notice := func(n admin.Notice) {
-		if n.Lost != nil {
-			fmt.Fprintf(c.stderr, "the yard is gone (%v); waiting for it\n", n.Lost)
-		} else {
-			fmt.Fprintln(c.stderr, "the yard is back")
-		}
-	}
 	screen := isTerminal(c.stdout)
-	for o, err := range client.WatchOwnership(cmd.Context(), hub, group, target, notice) {
+	for o, err := range client.WatchOwnership(cmd.Context(), hub, group, target, c.noticeLoss) {
 		switch {
 		case cmd.Context().Err() != nil:
 			return nil // Ctrl-C is how it ends

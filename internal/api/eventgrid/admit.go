@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -219,6 +220,9 @@ func (c *call) admitPolicy(need frame.Need) error {
 
 func (c *call) admitGrant(grant auth.Grant, need frame.Need) error {
 	c.Holder, c.caller = grant.Account(), caller.Caller{Grant: grant}
+	if need.OneOf[0] == auth.Manage {
+		c.R = c.R.WithContext(activity.By(c.R.Context(), grant.Holder, frame.Address(c.R)))
+	}
 	return allow(grant, need)
 }
 

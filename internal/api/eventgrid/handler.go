@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/forward"
@@ -92,6 +93,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics takes the listener's counts; nil means nobody.
 	Metrics prometheus.Registerer
+	// Notes takes that keys were shown; nil means nobody does.
+	Notes activity.Notes
 }
 
 func (c Config) withDefaults() Config {

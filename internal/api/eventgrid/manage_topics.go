@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
@@ -170,6 +171,9 @@ type keys struct {
 
 func (c *call) listKeys() error {
 	t, err := c.handler.cfg.Topics.Topic(c.names.topic)
+	if err == nil {
+		c.handler.cfg.Notes.Note(c.R.Context(), activity.Entry{Kind: activity.KeyRevealed, Object: activity.Path("topics", t.Name)})
+	}
 	return c.show(keys{t.Key1, t.Key2}, err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 
@@ -49,6 +50,15 @@ func Authenticate(access Access, r *http.Request) (auth.Grant, error) {
 		return access.Token(r.Context(), "SharedAccessSignature "+strings.TrimSpace(rest), "")
 	}
 	return auth.Grant{}, fmt.Errorf("%w: the Authorization header begins with %.32q", auth.ErrUnsupported, scheme)
+}
+
+// Address is where a request came from, without its port.
+func Address(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 // failedLogin reports whether a request was refused for the key or token that it shows, by

@@ -29,6 +29,7 @@ func accountName(endpoint string) string {
 }
 
 func (d *Handler) getBlobAccount(w http.ResponseWriter, r *http.Request) error {
+	d.reveal(r, "blob-account")
 	return writeJSON(w, http.StatusOK, d.showBlobAccount(r, d.cfg.Access.Account()))
 }
 

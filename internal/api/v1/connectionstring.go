@@ -89,6 +89,7 @@ func (d *Handler) getConnectionString(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
+	d.reveal(r, access.ObjectOf(policy.Hub, policy.Name))
 	return writeJSON(w, http.StatusOK, admin.ConnectionString{ConnectionString: at.connectionString(policy, key, hub.Name)})
 }
 

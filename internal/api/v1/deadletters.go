@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/grid/deadletter"
@@ -154,6 +155,9 @@ func (d *Handler) redrive(w http.ResponseWriter, r *http.Request) error {
 	}
 	query.From, query.Limit = q.From, q.Max
 	redriven, err := d.cfg.Grid.Dead.Redrive(r.Context(), s.ID, query, deadletter.RedriveOptions{Rate: q.Rate, Force: q.Force, Dry: q.DryRun})
+	if !q.DryRun && redriven.Count > 0 {
+		d.noteLetters(r, activity.DeadRedriven, &s, redriven.Count)
+	}
 	return answer(w, admin.Redriven{
 		Redriven: redriven.Count, Skipped: redriven.Skipped, Next: redriven.Next, Until: redriven.Until.UTC().Format(time.RFC3339Nano), DryRun: q.DryRun,
 	}, err)
@@ -173,5 +177,14 @@ func (d *Handler) purgeDeadLetters(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	n, err := d.cfg.Grid.Dead.Purge(r.Context(), s.ID, query)
+	if n > 0 {
+		d.noteLetters(r, activity.DeadPurged, &s, n)
+	}
 	return answer(w, admin.Purged{Purged: n}, err)
+}
+
+func (d *Handler) noteLetters(r *http.Request, kind activity.Kind, s *topics.Subscription, count int) {
+	e := activity.Entry{Kind: kind, Count: count, Silent: s.Source.IsYardsOwn()}
+	e.Object, e.Detail = topics.ObjectOf(s)
+	d.note(r, e)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/caller"
@@ -61,7 +62,7 @@ func (x *exchange) Admit() error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	ctx := context.WithValue(x.R.Context(), admissionKey{}, a)
+	ctx := activity.By(context.WithValue(x.R.Context(), admissionKey{}, a), grant.Holder, frame.Address(x.R))
 	if a.need.Reach == frame.Namespace { // another node may have to be asked
 		ctx = caller.With(ctx, caller.Caller{Grant: grant})
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/activity/journal"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -89,6 +90,9 @@ func (y *yard) openHandler(change ...func(*Config)) {
 	cfg := Config{Broker: y.broker, Access: y.registry, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: y.log, Stopping: stopping,
 		CA: func() ([]byte, error) { return []byte(certificate), nil }}
 	cfg.Maintenance, cfg.Figures = fakeMaintenance{}, y.figures
+	kept, err := journal.New(journal.Config{Engine: y.Engine, Node: "here", Log: y.log})
+	testkit.Must(y.t, err)
+	cfg.Activity = kept
 	cfg.Backup = func(_ context.Context, w io.Writer) error { _, err := io.WriteString(w, "a backup"); return err }
 	for _, c := range change {
 		c(&cfg)

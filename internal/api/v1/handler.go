@@ -74,6 +74,9 @@ type Config struct {
 	// is told to the client; behind it the backup itself says that it is not whole.
 	Backup func(ctx context.Context, w io.Writer) error
 
+	// Activity is the journal of what changed; nil: none is kept.
+	Activity Activity
+
 	// Maintenance is what is done to the servers that keep the events; nil: there are none.
 	Maintenance Maintenance
 

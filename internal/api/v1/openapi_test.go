@@ -212,6 +212,8 @@ func everyOperation(t *testing.T, y *gridYard) {
 		{200, "GET", "/api/v1/hubs", nil, nil},
 		{200, "GET", hub, nil, nil},
 		{200, "PATCH", hub, `{"retention":{"age":"7d"}}`, nil},
+		{200, "GET", "/api/v1/activity?kind=hub&since=1h&limit=10", nil, nil},
+		{200, "GET", hub + "/activity", nil, nil},
 		{201, "POST", hub + "/groups", `{"name":"billing"}`, nil},
 		{200, "GET", hub + "/groups", nil, nil},
 		{200, "GET", hub + "/groups/billing", nil, nil},

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
@@ -84,14 +83,8 @@ func (d *Handler) showOwnership(w http.ResponseWriter, r *http.Request) error {
 	if q.target, err = positive(query, "target", defaultTarget); err != nil {
 		return err
 	}
-	switch text := query.Get("watch"); text {
-	case "":
-		q.watch = strings.Contains(r.Header.Get("Accept"), "text/event-stream")
-	case "true", "1":
-		q.watch = true
-	case "false", "0":
-	default:
-		return badRequest("watch is true or false", "watch cannot be %.64q", text)
+	if q.watch, err = asksToWatch(r); err != nil {
+		return err
 	}
 	t, err := d.cfg.Groups.Table(r.Context(), q.hub, q.group)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/setaside"
@@ -78,6 +79,9 @@ func (d *Handler) redrivePoison(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	answer.Redriven, answer.Failed, err = d.cfg.Poison.Redrive(r.Context(), r.PathValue("hub"), cfg)
+	if answer.Redriven > 0 {
+		d.note(r, activity.Entry{Kind: activity.PoisonRedriven, Object: activity.Path("hubs", r.PathValue("hub")), Count: answer.Redriven})
+	}
 	if err != nil && answer.Redriven > 0 {
 		err = fmt.Errorf("%d events were redriven to hub %q, then: %w", answer.Redriven, answer.Hub, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/spec"
@@ -21,6 +22,9 @@ func (d *Handler) listPolicies(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	policies, err := d.cfg.Access.Policies(hub)
+	if err == nil && len(policies) > 0 {
+		d.reveal(r, strings.TrimSuffix(access.ObjectOf(hub, ""), "/"))
+	}
 	return answerList(w, "policies", policies, func(p access.Policy) admin.Policy { return d.showPolicy(r, p) }, err)
 }
 
@@ -59,6 +63,9 @@ func (d *Handler) getPolicy(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p, err := d.cfg.Access.Policy(hub, r.PathValue("policy"))
+	if err == nil {
+		d.reveal(r, access.ObjectOf(p.Hub, p.Name))
+	}
 	return answer(w, d.showPolicy(r, p), err)
 }
 

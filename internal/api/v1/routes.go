@@ -64,6 +64,10 @@ func (d *Handler) routes() []route {
 		Code: "no-figures", Title: "This yard keeps no figures",
 		Detail: "nothing is counted here but what /metrics has", Next: "ask another yard",
 	})
+	journal := servedIf(d.cfg.Activity != nil, frame.Refusal{
+		Code: "no-activity", Title: "This yard keeps no activity",
+		Detail: "what changes is not kept by this yard", Next: "look into its log",
+	})
 	return []route{
 		{method: "GET", path: "/api/v1", need: anyGrant, serve: d.info},
 		{method: "GET", path: "/api/v1/openapi.json", need: frame.Open("it describes the API, and the API is no secret"), serve: d.openAPI},
@@ -74,6 +78,8 @@ func (d *Handler) routes() []route {
 
 		{method: "GET", path: "/api/v1/overview", need: anyGrant, serve: figures(d.getOverview)},
 		{method: "GET", path: "/api/v1/series", need: anyGrant, serve: figures(d.getSeries)},
+		{method: "GET", path: "/api/v1/activity", need: manageAll, serve: journal(d.listActivity), stream: true},
+		{method: "GET", path: "/api/v1/hubs/{hub}/activity", need: manageHub, serve: journal(d.listActivity), stream: true},
 
 		{method: "GET", path: "/api/v1/hubs", need: anyGrant, serve: d.listHubs},
 		{method: "POST", path: "/api/v1/hubs", need: manageAll, serve: d.createHub},

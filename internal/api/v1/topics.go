@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/api/subscribe"
 	"github.com/eventyard/eventyard/internal/grid/schema"
@@ -63,6 +64,9 @@ func applyTopic(q admin.TopicRequest, t *topics.Topic) error {
 
 func (d *Handler) getTopic(w http.ResponseWriter, r *http.Request) error {
 	t, err := d.cfg.Grid.Topics.Topic(r.PathValue("topic"))
+	if err == nil {
+		d.reveal(r, activity.Path("topics", t.Name))
+	}
 	return d.answerTopic(w, r, t, err)
 }
 

@@ -30,6 +30,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/transport/egress"
@@ -98,4 +99,7 @@ type Config struct {
 	Retry   []time.Duration
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+	// Notes takes the changes of circuits, each from the node that noticed it first; nil means nobody
+	// does.
+	Notes activity.Notes
 }

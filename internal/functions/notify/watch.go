@@ -105,6 +105,7 @@ func (s *Service) note(ctx context.Context, c Circuit) error {
 		s.cfg.Log.Warn("a function has too many targets of notices, the rest is not told", "function", c.Function, "targets", len(all), "most", maxTargets)
 	}
 	var unread error
+	var noted change
 	err := s.change(ctx, keyOf(c.Group, c.Function), func(l *ledger) bool {
 		seen := c
 		if unread = nil; l.doubts(c.Record) {
@@ -117,8 +118,14 @@ func (s *Service) note(ctx context.Context, c Circuit) error {
 				seen = Circuit{Group: c.Group, Function: c.Function}
 			}
 		}
-		return l.note(seen, targets, time.Now())
+		known := l.Next
+		news := l.note(seen, targets, time.Now())
+		noted = l.publishedSince(known)
+		return news
 	})
+	if err == nil && unread == nil && noted.Number > 0 {
+		s.cfg.Notes.Note(ctx, activityOf(c, noted))
+	}
 	return errors.Join(err, unread)
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/functions/local"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
@@ -77,6 +78,8 @@ type Config struct {
 	Lease, Stop time.Duration
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer
+	// Notes takes what becomes of functions; nil means nobody does.
+	Notes activity.Notes
 }
 
 func (c Config) withDefaults() Config {
@@ -118,7 +121,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		jobs: make(map[string]*job), hubs: local.New(cfg.Broker, cfg.Log),
 	}}
 	c.definitions = mirror.New(mirror.Config[*entry]{
-		Store: cfg.Meta, Prefix: keyPrefix, Name: "functions", Encode: (*entry).encode, Log: cfg.Log,
+		Store: cfg.Meta, Prefix: keyPrefix, Name: "functions", Encode: (*entry).encode, Made: cfg.noteFunction, Log: cfg.Log,
 		Apply: func(updates []mirror.Update[*entry]) {
 			c.groups.apply(updates)
 			k.applied(updates)

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
@@ -77,6 +78,8 @@ type Config struct {
 	OpenLogs  func(ctx context.Context, held shards.Held) (*retrylog.Logs, error)
 	// Probation says when endpoints are put aside.
 	Probation retry.Probation
+	// Notes takes that they are, and are well again; nil means nobody does.
+	Notes activity.Notes
 	// QueueEvents and QueueBytes bound what one lane has in memory (zero: 1,000 and 1 MiB),
 	// MemoryBytes all of them together (zero: 64 MiB).
 	QueueEvents, QueueBytes, MemoryBytes int

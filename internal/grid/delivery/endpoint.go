@@ -1,12 +1,16 @@
 package delivery
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // endpoint is what is known of one address that lanes send to: its health, shared by all of them
@@ -137,8 +141,10 @@ func (e *endpoint) changedLocked(l *lane, before retry.Health, now time.Time) {
 	switch { // once, not for each event
 	case after.Until.IsZero():
 		log.Info("endpoint is well again", "after", time.Since(before.Since).Round(time.Millisecond))
+		e.note(l, activity.ProbationEnded, "after "+time.Since(before.Since).Round(time.Second).String())
 	case before.Until.IsZero():
 		log.Info("endpoint is put on probation", "outcome", after.Last, "failures", after.Failures, "until", after.Until)
+		e.note(l, activity.ProbationBegan, fmt.Sprintf("%s, %d failures", after.Last, after.Failures))
 	default:
 		log.Info("endpoint stays on probation", "outcome", after.Last, "since", after.Since, "until", after.Until)
 	}
@@ -147,6 +153,14 @@ func (e *endpoint) changedLocked(l *lane, before retry.Health, now time.Time) {
 			other.poke(now)
 		}
 	}
+}
+
+// note has it kept that the endpoint was put on probation, or is well again. It is put down to the lane
+// that found it out; others may have the same endpoint.
+func (e *endpoint) note(l *lane, kind activity.Kind, detail string) {
+	sub := l.termsNow().sub
+	object, _ := topics.ObjectOf(sub)
+	e.s.cfg.Notes.Note(context.Background(), activity.Entry{Kind: kind, Object: object, Detail: detail, Silent: sub.Source.IsYardsOwn()})
 }
 
 // hear takes in what another node tells of the endpoint. It tells nobody.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/quota"
@@ -84,6 +85,8 @@ type Config struct {
 	Looks *looks.Looks
 	// Log receives what changed; nil means slog.Default().
 	Log *slog.Logger
+	// Notes takes what becomes of topics and subscriptions; nil means nobody does.
+	Notes activity.Notes
 }
 
 func (c Config) withDefaults() Config {
@@ -141,11 +144,11 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	}
 	topics.topics = mirror.New(mirror.Config[*topicRecord]{
 		Store: cfg.Meta, Prefix: topicsPrefix, Name: "topics", Log: cfg.Log,
-		Decode: k.sources.decodeTopic, Encode: encode[*topicRecord], Apply: topics.view.showTopics,
+		Decode: k.sources.decodeTopic, Encode: encode[*topicRecord], Apply: topics.view.showTopics, Made: cfg.noteTopic,
 	})
 	k.subscriptions = mirror.New(mirror.Config[*record]{
 		Store: cfg.Meta, Prefix: subscriptionsPrefix, Name: "subscriptions", Log: cfg.Log,
-		Decode: k.sources.decodeSubscription, Encode: encode[*record], Apply: topics.view.showSubscriptions,
+		Decode: k.sources.decodeSubscription, Encode: encode[*record], Apply: topics.view.showSubscriptions, Made: cfg.noteSubscription,
 	})
 	topics.subscriptions = k.subscriptions
 	if err := k.load(ctx); err != nil {

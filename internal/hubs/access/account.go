@@ -45,7 +45,7 @@ type accountRegistry struct {
 func newAccounts(cfg Config) *accountRegistry {
 	k := &accountRegistry{blobs: quota.NewMeter("the blob account", "requests").Among(cfg.Nodes), log: cfg.Log}
 	k.accounts = mirror.New(mirror.Config[Account]{
-		Store: cfg.Meta, Prefix: accountsPrefix, Name: "accounts", Decode: decodeAccount, Encode: Account.encode, Apply: k.showAccount, Log: cfg.Log,
+		Store: cfg.Meta, Prefix: accountsPrefix, Name: "accounts", Decode: decodeAccount, Encode: Account.encode, Apply: k.showAccount, Made: cfg.noteAccount, Log: cfg.Log,
 	})
 	return k
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -42,6 +43,8 @@ type Config struct {
 	Nodes func() int
 	// Log reports what changed and who was refused; nil means slog.Default().
 	Log *slog.Logger
+	// Notes takes what becomes of policies and of the blob account; nil means nobody does.
+	Notes activity.Notes
 }
 
 // Registry keeps policies and lets in. All methods may be called by many goroutines at once.
@@ -84,7 +87,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		failures:    newFailures(cfg.Log, cmp.Or(cfg.FailurePace, failurePace)),
 	}
 	k.policies = mirror.New(mirror.Config[record]{
-		Store: cfg.Meta, Prefix: policiesPrefix, Name: "policies", Decode: decode, Encode: record.encode, Apply: k.show, Log: cfg.Log,
+		Store: cfg.Meta, Prefix: policiesPrefix, Name: "policies", Decode: decode, Encode: record.encode, Apply: k.show, Made: cfg.notePolicy, Log: cfg.Log,
 	})
 	k.accountRegistry = newAccounts(cfg)
 	k.others = &reviewer{

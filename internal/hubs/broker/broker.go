@@ -21,6 +21,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -59,6 +60,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics is where its counters are registered; nil means nowhere.
 	Metrics prometheus.Registerer
+	// Notes takes what becomes of hubs and groups; nil means nobody does.
+	Notes activity.Notes
 }
 
 // Broker is one node's view of all hubs. All methods may be called by many goroutines at once.
@@ -69,6 +72,7 @@ type Broker struct {
 	quota     *quota.Meter
 	log       *slog.Logger
 	metrics   *metrics
+	notes     activity.Notes
 	// definitions are all that this node knows, hubs what users see of them.
 	definitions *mirror.Table[definition]
 	hubs        *registry
@@ -96,6 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		quota:     cfg.Quota,
 		log:       cmp.Or(cfg.Log, slog.Default()),
 		metrics:   metrics,
+		notes:     cfg.Notes,
 		hubs:      &registry{engine: cfg.Engine, metrics: metrics, logs: eventlog.NewProvider(cfg.Engine)},
 		groups:    groupStore{meta: cfg.Meta},
 		slots:     &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
@@ -114,7 +119,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		b.ledgers.changed = nodes.Changed
 	}
 	b.definitions = mirror.New(mirror.Config[definition]{
-		Store: cfg.Meta, Prefix: hubsPrefix, Name: "hubs", Decode: decodeDefinition, Encode: encode[definition], Apply: b.hubs.show, Log: b.log,
+		Store: cfg.Meta, Prefix: hubsPrefix, Name: "hubs", Decode: decodeDefinition, Encode: encode[definition], Apply: b.hubs.show, Made: cfg.noteHub, Log: b.log,
 	})
 	for _, step := range []func(context.Context) error{b.definitions.Load, b.provideAll, b.resumeDeletions, b.resumeGroupDeletions} {
 		if err := step(ctx); err != nil {

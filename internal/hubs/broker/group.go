@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -74,6 +75,7 @@ func (b *Broker) CreateGroup(ctx context.Context, hub, group string) (Group, err
 		return Group{}, hubNotFound(h.Name)
 	}
 	b.log.Info("group created", "hub", h.Name, "group", group)
+	b.notes.Note(ctx, activity.Entry{Kind: "group.created", Object: activity.Path("hubs", h.Name, "groups", group)})
 	return g.Group, nil
 }
 
@@ -120,6 +122,7 @@ func (b *Broker) DeleteGroup(ctx context.Context, hub, group string) error {
 	}
 	b.metrics.reads.DeleteLabelValues(h.Name, group)
 	b.log.Info("group deleted", "hub", h.Name, "group", group)
+	b.notes.Note(ctx, activity.Entry{Kind: "group.deleted", Object: activity.Path("hubs", h.Name, "groups", group)})
 	return nil
 }
 

@@ -89,8 +89,10 @@ func (k *Registry) PutBy(ctx context.Context, by Caller, of processor.Group, e p
 	}
 	key, record := g.Prefix+entryPrefix+e.Key, encode(entryRecord{V: recordVersion, Put: now(), Value: e.Value, Yard: by.yard, bond: bond})
 	more := size{1, len(record)}
+	var had meta.Entry
 	if expected != 0 {
-		more = size{0, len(record) - k.entryBytes(ctx, key)}
+		had = k.stored(ctx, key)
+		more = size{0, len(record) - len(had.Value)}
 	}
 	if err := g.admit(ctx, more); err != nil {
 		return processor.Entry{}, fmt.Errorf("put entry %q: %w", e.Key, err)
@@ -105,15 +107,16 @@ func (k *Registry) PutBy(ctx context.Context, by Caller, of processor.Group, e p
 		}
 	}
 	k.tally.add(g.Prefix, more)
+	notePresence(ctx, g, e.Key, had, e.Value)
 	e.Version = versionOf(revision)
 	return e, nil
 }
 
-// entryBytes is what an entry measures now; 0 if it is not there, or cannot be read: then the
-// error of the write says why.
-func (k *Registry) entryBytes(ctx context.Context, key string) int {
+// stored is an entry as it is now; an empty one if it is not there, or cannot be read: then the error
+// of the write says why.
+func (k *Registry) stored(ctx context.Context, key string) meta.Entry {
 	entry, _ := k.meta.Get(ctx, key)
-	return len(entry.Value)
+	return entry
 }
 
 // admit wants room for more, if it is any. The tally does not know what other nodes did, so
@@ -169,11 +172,12 @@ func (k *Registry) RemoveBy(ctx context.Context, by Caller, of processor.Group, 
 		}
 	}
 	key := g.Prefix + entryPrefix + e.Key
-	had := k.entryBytes(ctx, key)
+	had := k.stored(ctx, key)
 	if err := k.meta.Delete(ctx, key, expected); err != nil {
 		return entryError("remove", e.Key, err)
 	}
-	k.tally.add(g.Prefix, size{-1, -had})
+	k.tally.add(g.Prefix, size{-1, -len(had.Value)})
+	notePresence(ctx, g, e.Key, had, nil)
 	return nil
 }
 

@@ -45,6 +45,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -104,6 +105,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics is where lag and ownership are collected; nil means nowhere.
 	Metrics prometheus.Registerer
+	// Notes takes who came and went and what changed its owner; nil means nobody does.
+	Notes activity.Notes
 }
 
 // Registry keeps the records of all groups. All methods may be called by many goroutines at
@@ -118,6 +121,7 @@ type Registry struct {
 	log     *slog.Logger
 	tally   *tally
 	circuit func(before, after []byte) (instance string, err error)
+	notes   activity.Notes
 	itself  Caller
 	// up is since when instances can renew what they hold.
 	up time.Time
@@ -139,7 +143,7 @@ func New(cfg Config) (*Registry, error) {
 	}
 	k := &Registry{
 		meta: cfg.Meta, broker: cfg.Broker, log: cmp.Or(cfg.Log, slog.Default()), circuit: cfg.Circuit,
-		itself: itself(), up: now(),
+		notes: cfg.Notes, itself: itself(), up: now(),
 		tally: &tally{
 			most:   size{cmp.Or(cfg.MaxEntries, DefaultMaxEntries), cmp.Or(cfg.MaxEntryBytes, DefaultMaxEntryBytes)},
 			groups: make(map[string]counted),

@@ -78,6 +78,7 @@ func (k *Registry) ClaimBy(ctx context.Context, by Caller, of processor.Group, l
 	for _, o := range outcomes {
 		if o.won {
 			won = append(won, o.lease)
+			noteOwner(ctx, g, o.lease.Partition, recorded[o.lease.Partition].Owner, o.lease.Owner)
 		}
 		if o.created.key != "" {
 			first = append(first, o.created)

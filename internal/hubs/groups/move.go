@@ -87,6 +87,7 @@ func (k *Registry) Move(ctx context.Context, hub, name string, steps []Step, cfg
 			moved = append(moved, plan[i])
 		}
 	}
+	noteMoved(ctx, g, moved)
 	return moved, joined(errs)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
@@ -46,6 +47,8 @@ func (k *Registry) Release(ctx context.Context, hub, name, partition string) (Re
 		return done, fmt.Errorf("release partition %s: %w", partition, err)
 	}
 	done.Disconnected, err = k.broker.Disconnect(ctx, g.Hub.Name, g.Group.Name, partition)
+	k.notes.Note(ctx, activity.Entry{Kind: activity.PartitionReleased, Object: objectOf(g, "partitions", partition), Detail: ownedBy(done.Lease.Owner)})
+	noteOwner(ctx, g, partition, done.Lease.Owner, "")
 	return done, err
 }
 

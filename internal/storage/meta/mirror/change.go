@@ -91,6 +91,7 @@ func (t *Table[T]) item(e meta.Entry) (Item[T], error) {
 func (t *Table[T]) Put(ctx context.Context, item Item[T]) (Item[T], error) {
 	defer t.begin()()
 	entry := meta.Entry{Key: item.Key, Value: t.cfg.Encode(item.Value)}
+	before, _ := t.Get(item.Key)
 	var err error
 	if entry.Revision, err = t.cfg.Store.CompareAndSet(ctx, entry.Key, item.Revision, entry.Value); err != nil {
 		return Item[T]{}, err
@@ -100,6 +101,7 @@ func (t *Table[T]) Put(ctx context.Context, item Item[T]) (Item[T], error) {
 		return Item[T]{}, err
 	}
 	t.apply(state[T]{Item: stored})
+	t.cfg.Made(ctx, Update[T]{Key: item.Key, Old: before, New: stored})
 	return stored, nil
 }
 
@@ -151,6 +153,7 @@ func (t *Table[T]) Delete(ctx context.Context, item Item[T]) error {
 		return err
 	}
 	t.apply(deleted(item))
+	t.cfg.Made(ctx, Update[T]{Key: item.Key, Old: item})
 	return nil
 }
 
@@ -197,6 +200,11 @@ func (t *Table[T]) DeleteAll(ctx context.Context, items []Item[T]) error {
 		}
 	}
 	t.apply(gone...)
+	for i, item := range items {
+		if done[i] {
+			t.cfg.Made(ctx, Update[T]{Key: item.Key, Old: item})
+		}
+	}
 	return context.Cause(going)
 }
 

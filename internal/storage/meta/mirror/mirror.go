@@ -23,7 +23,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// Config is what a table works with. All but Apply and Log are required.
+// Config is what a table works with. All but Apply, Made and Log are required.
 type Config[T any] struct {
 	Store meta.Store
 	// Prefix is that of the entries' keys, with its '/'.
@@ -40,6 +40,9 @@ type Config[T any] struct {
 	// made the change returns. All changes wait for it: it must be quick, and must not change the
 	// table. It may read it.
 	Apply func([]Update[T])
+	// Made hears of each change that this process has made, once and after Apply, with the context of
+	// who made it. Old is what the copy had. It must be quick. nil means nobody.
+	Made func(ctx context.Context, u Update[T])
 	// Log is where the table writes what it carries on from; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -60,6 +63,17 @@ type Update[T any] struct {
 	Key string
 	// Old and New are the entry before and now. At least one of them exists.
 	Old, New Item[T]
+}
+
+// Stored gives both as they are stored; nil for one that does not exist.
+func (u Update[T]) Stored(encode func(T) []byte) (before, after []byte) {
+	if u.Old.Exists() {
+		before = encode(u.Old.Value)
+	}
+	if u.New.Exists() {
+		after = encode(u.New.Value)
+	}
+	return before, after
 }
 
 // Table is one process's copy of the entries. All methods may be called by many goroutines at once,
@@ -112,6 +126,9 @@ func New[T any](cfg Config[T]) *Table[T] {
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Apply == nil {
 		cfg.Apply = func([]Update[T]) {}
+	}
+	if cfg.Made == nil {
+		cfg.Made = func(context.Context, Update[T]) {}
 	}
 	return &Table[T]{cfg: cfg, known: make(map[string]state[T]), underway: make(map[chan struct{}]bool)}
 }
