@@ -12,7 +12,7 @@ type groupCommands struct{ *cli }
 
 func (c groupCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "group", Short: "Create, list, show and delete consumer groups, and release partitions"},
-		c.create(), c.list(), c.show(), c.release(), c.delete())
+		c.create(), c.list(), c.show(), c.history(), c.release(), c.forget(), c.delete())
 }
 
 func (c groupCommands) create() *cobra.Command {

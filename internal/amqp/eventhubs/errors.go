@@ -147,6 +147,8 @@ var answers = []answer{
 	{name: "groups.ErrTooManyEntries", match: is(groups.ErrTooManyEntries), condition: condTooMany},
 	{name: "groups.ErrOutOfRange", match: is(groups.ErrOutOfRange), condition: condRange},
 	{name: "groups.OwnedError", match: as[*groups.OwnedError], condition: condNotAllowed},
+	{name: "groups.ErrNoInstance", match: is(groups.ErrNoInstance), condition: condNotFound},
+	{name: "groups.AliveError", match: as[*groups.AliveError], condition: condNotAllowed},
 	{name: "groupwire.ErrMalformed", match: is(groupwire.ErrMalformed), condition: condArgument},
 	{name: "groupwire.ErrTooLarge", match: is(groupwire.ErrTooLarge), condition: condArgument},
 

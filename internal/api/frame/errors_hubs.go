@@ -72,6 +72,10 @@ var policyRows = []row{
 var groupRows = []row{
 	{match: as[*groups.OwnedError], status: 409, kind: "owned", title: "The partition is owned",
 		next: `stop the processor that owns it, or send {"force":true}: the owner is told with its next checkpoint`},
+	{match: as[*groups.AliveError], status: 409, kind: "instance-alive", title: "The instance is alive",
+		next: "stop it first, and wait for a minute"},
+	{match: is(groups.ErrNoInstance), status: 404, kind: "instance-not-found", title: "There is no such instance",
+		next: "GET /api/v1/hubs/{hub}/groups/{group}/ownership lists those there are; what is owned by one without a presence can be released"},
 	{match: is(groups.ErrOutOfRange), status: 416, kind: "position-out-of-range", title: "The partition has no such position",
 		next: "GET /api/v1/hubs/{hub}/partitions shows the first and last numbers; earliest and latest always fit"},
 	{match: is(groups.ErrInvalid), status: 400, kind: "invalid-record", title: "That cannot be recorded",

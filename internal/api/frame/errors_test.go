@@ -232,6 +232,8 @@ func TestErrorsByStatus(t *testing.T) {
 		{"a policy that is there already is a conflict", access.ErrExists, "409 policy-exists", "", ""},
 		{"the root policy stays", access.ErrRootPolicy, "409 root-policy", "", ""},
 		{"an owned partition is a conflict", &groups.OwnedError{Owner: "a"}, "409 owned", "", ""},
+		{"an instance that lives is a conflict", &groups.AliveError{Instance: "a"}, "409 instance-alive", "", ""},
+		{"an instance that never was is not found", groups.ErrNoInstance, "404 instance-not-found", "", ""},
 		{"a position that is not there does not fit", groups.ErrOutOfRange, "416 position-out-of-range", "", ""},
 		{"a lost race for a checkpoint is a conflict", processor.ErrConflict, "409 changed-meanwhile", "", ""},
 

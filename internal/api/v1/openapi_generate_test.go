@@ -84,6 +84,8 @@ var components = []component{
 	{name: "Activity", of: reflect.TypeFor[admin.Activity]()},
 	{name: "OwnershipMove", of: reflect.TypeFor[admin.OwnershipMove]()},
 	{name: "ActivityPage", of: reflect.TypeFor[admin.ActivityPage]()},
+	{name: "GroupHistory", of: reflect.TypeFor[admin.GroupHistory]()},
+	{name: "OwnershipSpan", of: reflect.TypeFor[admin.OwnershipSpan]()},
 	{name: "Hub", of: reflect.TypeFor[admin.Hub](), rows: spec.Hub},
 	{name: "HubList", of: reflect.TypeFor[admin.Hub](), list: "hubs"},
 	{name: "HubRequest", of: reflect.TypeFor[admin.HubRequest](), rows: spec.Hub, request: true},

@@ -215,6 +215,8 @@ func everyOperation(t *testing.T, y *gridYard) {
 		{200, "GET", "/api/v1/activity?kind=hub&since=1h&limit=10", nil, nil},
 		{200, "GET", hub + "/activity", nil, nil},
 		{201, "POST", hub + "/groups", `{"name":"billing"}`, nil},
+		{200, "GET", hub + "/groups/billing/history?span=2h", nil, nil},
+		{404, "DELETE", hub + "/groups/billing/instances/worker-3", nil, nil},
 		{200, "GET", hub + "/groups", nil, nil},
 		{200, "GET", hub + "/groups/billing", nil, nil},
 		{201, "POST", hub + "/events", `{"events":[{"body":{"a":1},"properties":{"n":1,"t":"x","z":null}}],"key":"k"}`, nil},

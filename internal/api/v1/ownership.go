@@ -21,6 +21,7 @@ type Groups interface {
 	Checkpoints(ctx context.Context, g processor.Group) ([]processor.Checkpoint, error)
 	Move(ctx context.Context, hub, group string, steps []groups.Step, cfg groups.MoveConfig) ([]groups.Moved, error)
 	Release(ctx context.Context, hub, group, partition string) (groups.Released, error)
+	Forget(ctx context.Context, hub, group, instance string) error
 	Watch(ctx context.Context, g processor.Group, ready func(), changed chan<- struct{}) error
 	Lags(ctx context.Context, match func(hub string) bool, most int) (all []groups.GroupLag, more bool)
 }

@@ -94,6 +94,8 @@ func (d *Handler) routes() []route {
 
 		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/ownership", need: listenToHub, serve: groups(d.showOwnership), stream: true},
 		{method: "DELETE", path: "/api/v1/hubs/{hub}/groups/{group}/ownership/{partition}", need: manageHub, serve: groups(d.releasePartition)},
+		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/history", need: listenToHub, serve: groups(journal(d.showHistory))},
+		{method: "DELETE", path: "/api/v1/hubs/{hub}/groups/{group}/instances/{instance}", need: manageHub, serve: groups(d.forgetInstance)},
 		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: listenToHub, serve: groups(d.listCheckpoints)},
 		{method: "POST", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: manageHub, serve: groups(d.importCheckpoints), maxBody: maxImportBytes},
 		{method: "PUT", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints/{partition}", need: manageHub, serve: groups(d.moveCheckpoint)},
