@@ -22,6 +22,8 @@ type records struct {
 	journal *journal.Journal
 	notes   activity.Notes
 	trial   *trial
+	// connections are those of clients; nil before the grid is open.
+	connections *connections
 }
 
 func openRecords(cfg Config, from *storage.Storage, metrics prometheus.Registerer) (records, error) {

@@ -94,6 +94,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		visitors: newVisitors(ledger.Listener(shares.Clients[1]), y.registry),
 		stopping: stopping, announce: func() { announce(errStopping) }, cut: cut,
 	}
+	y.connections.serving(server, d.visitors)
 	var secure *tls.Config // of the HTTP server
 	if y.certs != nil {
 		d.tls = y.certs.TLS()
@@ -129,7 +130,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 			Topics: y.topics, Delivery: y.grid.delivery, Dead: y.grid.dead, Endpoint: y.publishURL, ValidationURL: y.validationURL,
 		},
 		Functions: y.runner, Poison: y.box, Notices: y.notices,
-		Backup: y.backups(), Maintenance: y.maintenance(), Figures: y.figures, Activity: y.journal,
+		Backup: y.backups(), Maintenance: y.maintenance(), Figures: y.figures, Activity: y.journal, Connections: y.connections.list,
 	}).APIs()...)
 	around := frame.Config{LoopbackOnly: d.development, Host: cfg.Host, Visitors: d.visitors, Refused: y.access.Refused, Stopping: stopping, Log: log}
 	d.api, d.emulator = frame.New(around, apis...), frame.New(around, blobs.Emulator())

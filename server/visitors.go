@@ -38,8 +38,9 @@ type visitors struct {
 	refused prometheus.Counter
 
 	mu sync.Mutex
-	// all is guarded by mu.
-	all map[net.Conn]*visitor
+	// all and lastID are guarded by mu.
+	all    map[net.Conn]*visitor
+	lastID uint64
 }
 
 // visitor is one connection.
@@ -58,6 +59,13 @@ type visitor struct {
 	head head
 	// cut closes the connection.
 	cut func()
+
+	// What operators are told of it.
+	id       uint64
+	began    time.Time
+	remote   string
+	requests atomic.Int64
+	holder   atomic.Pointer[string] // who has shown a right last; nil: nobody
 }
 
 // visitorKey is where a request's context has its visitor.
@@ -83,7 +91,7 @@ func (v *visitors) come(ctx context.Context, conn net.Conn) context.Context {
 		turnAway(conn)
 		return ctx // by which no request will come
 	}
-	at := &visitor{permit: permit, cut: func() { cut(conn) }}
+	at := &visitor{permit: permit, cut: func() { cut(conn) }, began: time.Now(), remote: conn.RemoteAddr().String()}
 	at.head.of = at
 	at.head.come(conn)
 	at.hurry = time.AfterFunc(strangerTimeout, func() {
@@ -94,6 +102,8 @@ func (v *visitors) come(ctx context.Context, conn net.Conn) context.Context {
 	permit.OnEvict(at.cut)
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.lastID++
+	at.id = v.lastID
 	v.all[conn] = at
 	v.open.Inc()
 	return context.WithValue(admission.WithRemote(ctx, conn.RemoteAddr().String()), visitorKey{}, at)
@@ -127,6 +137,9 @@ func (v *visitors) changed(conn net.Conn, state http.ConnState) {
 // Know makes a connection a client's.
 func (v *visitors) Know(c *frame.Call) error {
 	at := visitorOf(c.R)
+	if at != nil {
+		at.holder.Store(&c.Holder)
+	}
 	if at == nil || at.known.Load() {
 		return nil
 	}
@@ -179,6 +192,9 @@ func (at *visitor) exceed() {
 // count it. Not ok: the connection is closed, and the request was read before that.
 func (v *visitors) ask(r *http.Request) (done func(), ok bool) {
 	at := visitorOf(r)
+	if at != nil {
+		at.requests.Add(1)
+	}
 	if at == nil || at.known.Load() {
 		return func() {}, true
 	}

@@ -101,5 +101,6 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 		return fmt.Errorf("open delivery: %w", err)
 	}
 	y.dead.RedriveTo(y.delivery.Redeliver)
+	y.connections = y.newConnections()
 	return y.shareGrid()
 }

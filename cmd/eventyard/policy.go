@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/eventyard/eventyard/admin"
@@ -79,11 +80,15 @@ func (c policyCommands) create() *cobra.Command {
 func (c policyCommands) list() *cobra.Command {
 	var hub string
 	var showKeys bool
+	var uses map[string]admin.KeyUse
 	cmd := &cobra.Command{Use: "list", Short: "List the policies of the namespace, or of a hub"}
 	cmd.Flags().BoolVar(&showKeys, "show-keys", false, "with -o json: their keys and connection strings, too")
 	c.addHubFlag(cmd, &hub)
 	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Policy, error) {
 		list, err := client.Policies(cmd.Context(), hub)
+		if err == nil {
+			uses = keyUses(cmd, client)
+		}
 		for i := range list {
 			if p := &list[i]; !showKeys {
 				p.PrimaryKey, p.SecondaryKey, p.ConnectionStrings = "", "", nil
@@ -91,8 +96,13 @@ func (c policyCommands) list() *cobra.Command {
 		}
 		return list, err
 	}, "there are none; create one with: eventyard policy create NAME --hub HUB --rights send",
-		[]string{"POLICY", "RIGHTS", "CREATED"}, func(p admin.Policy) []string {
-			return []string{p.Name, strings.Join(p.Rights, ", "), showTime(p.Created)}
+		[]string{"POLICY", "RIGHTS", "CREATED", "PRIMARY USED", "SECONDARY USED"}, func(p admin.Policy) []string {
+			path := "policies/" + p.Name
+			if p.Hub != "" {
+				path = "hubs/" + url.PathEscape(p.Hub) + "/" + path
+			}
+			use := uses[strings.ToLower(path)]
+			return []string{p.Name, strings.Join(p.Rights, ", "), showTime(p.Created), showTimeIfAny(use.Primary), showTimeIfAny(use.Secondary)}
 		})
 }
 

@@ -78,7 +78,7 @@ func (c *cli) root() *cobra.Command {
 	add("events", sendCommand{c}.command(), readCommand{c}.command())
 	add("grid", topicCommands{c}.command(), subscriptionCommands{c}.command(), deadCommands{c}.command(), c.listenCommand())
 	add("functions", functionCommands{c}.command(), circuitCommands{c}.command(), poisonCommands{c}.command())
-	add("access", policyCommands{c}.command(), connectionCommand{c}.command(), blobCommands{c}.command(), certCommands{c}.command(), secretsCommands{c}.command())
+	add("access", policyCommands{c}.command(), connectionCommand{c}.command(), connectionCommands{c}.command(), blobCommands{c}.command(), certCommands{c}.command(), secretsCommands{c}.command())
 	help := helpCommand()
 	add("more", help, c.versionCommand())
 	root.SetHelpCommand(help)

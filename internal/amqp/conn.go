@@ -50,6 +50,8 @@ type Conn struct {
 	deadlines deadlines
 	// untaken counts what is being written; nil until the peer has shown a right.
 	untaken *admission.Share
+
+	traffic *traffic
 }
 
 func newConn(ctx context.Context, s *Server, nc net.Conn, id string, permit *admission.Permit) *Conn {
@@ -69,6 +71,8 @@ func newConn(ctx context.Context, s *Server, nc net.Conn, id string, permit *adm
 		in:    newInput(nc, int(min(s.cfg.MaxFrameBytes, openFrameBytes)), s.strangers, s.metrics.bytesIn),
 		parts: reassembly{permit: permit, all: &s.parts, pool: &s.partBuffers},
 	}
+	c.traffic = &traffic{began: time.Now()}
+	c.reader.in.traffic = c.traffic
 	c.writer.conn, c.writer.wrote = c, time.Now()
 	// When ctx ends the connection is closed politely, and its own context ends then.
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -102,6 +106,7 @@ func (c *Conn) Context() context.Context { return c.ctx }
 // be called again, from any goroutine. Where there is no permit for one more client the error is what
 // to close the connection with.
 func (c *Conn) Know(holder string) error {
+	c.traffic.holder.Store(&holder)
 	if c.known.Load() {
 		return nil
 	}

@@ -22,13 +22,14 @@ import (
 // once nothing unread is left. So an idle connection holds the small one only, and a busy one pays
 // one short read for each time that it catches up.
 type input struct {
-	nc    net.Conn
-	max   int // the largest frame; grows when the peer has opened, and when it has shown a right
-	count prometheus.Counter
-	pool  *bufferPool
-	small []byte
-	large *box        // nil while small is in use
-	from  *bufferPool // where large is from
+	traffic *traffic // counts, too; nil: nobody wants to know
+	nc      net.Conn
+	max     int // the largest frame; grows when the peer has opened, and when it has shown a right
+	count   prometheus.Counter
+	pool    *bufferPool
+	small   []byte
+	large   *box        // nil while small is in use
+	from    *bufferPool // where large is from
 
 	// buf is small or large; what is unread is buf[begin:end].
 	buf        []byte
@@ -100,6 +101,9 @@ func (in *input) read(need int) error {
 	n, err := in.nc.Read(in.buf[in.end:])
 	in.end += n
 	in.count.Add(float64(n))
+	if in.traffic != nil {
+		in.traffic.received.Add(int64(n))
+	}
 	if n > 0 {
 		return nil // an error comes again
 	}

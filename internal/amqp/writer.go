@@ -128,6 +128,7 @@ func (w *writer) writeBytes(b []byte) error {
 		}
 		n, err := c.nc.Write(b[:min(len(b), writeBytes)])
 		c.server.metrics.bytesOut.Add(float64(n))
+		c.traffic.sent.Add(int64(n))
 		b = b[n:]
 		if n > 0 && len(b) > 0 {
 			w.progress()

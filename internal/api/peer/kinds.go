@@ -49,6 +49,8 @@ var Kinds = []Kind{
 	{Subject: "grid.settle", Need: toPull, Routes: []string{pulls + "acknowledge", pulls + "reject", pulls + "release", pulls + "renewLock"}},
 	{Subject: "grid.giveback", Own: "events were received for a caller who has left, or whose right has ended since: others get them sooner"},
 
+	{Subject: "connections.list", Need: toManage, Routes: []string{"v1 GET /api/v1/connections"}},
+
 	{Subject: "grid.stats", Need: toManage, Routes: []string{"v1 GET " + subscriptions}},
 	{Subject: "grid.attempts", Need: toManage, Routes: []string{"v1 GET " + subscriptions + "/attempts"}},
 	{Subject: "grid.probe", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/probe"}},

@@ -76,6 +76,8 @@ type Config struct {
 
 	// Activity is the journal of what changed; nil: none is kept.
 	Activity Activity
+	// Connections lists those of clients; nil: there are none to list.
+	Connections Connections
 
 	// Maintenance is what is done to the servers that keep the events; nil: there are none.
 	Maintenance Maintenance
@@ -147,6 +149,11 @@ func (c Config) withDefaults() Config {
 	}
 	if c.CA == nil {
 		c.CA = func() ([]byte, error) { return nil, nil }
+	}
+	if c.Connections == nil {
+		c.Connections = func(context.Context, string, int) (admin.Connections, error) {
+			return admin.Connections{Connections: []admin.Connection{}, Keys: []admin.KeyUse{}}, nil
+		}
 	}
 	if c.Listeners == nil {
 		c.Listeners = func() map[string]string { return nil }

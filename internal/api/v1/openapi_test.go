@@ -214,6 +214,7 @@ func everyOperation(t *testing.T, y *gridYard) {
 		{200, "PATCH", hub, `{"retention":{"age":"7d"}}`, nil},
 		{200, "GET", "/api/v1/activity?kind=hub&since=1h&limit=10", nil, nil},
 		{200, "GET", hub + "/activity", nil, nil},
+		{200, "GET", "/api/v1/connections?limit=5", nil, nil},
 		{201, "POST", hub + "/groups", `{"name":"billing"}`, nil},
 		{200, "GET", hub + "/groups/billing/history?span=2h", nil, nil},
 		{404, "DELETE", hub + "/groups/billing/instances/worker-3", nil, nil},

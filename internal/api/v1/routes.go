@@ -78,6 +78,7 @@ func (d *Handler) routes() []route {
 
 		{method: "GET", path: "/api/v1/overview", need: anyGrant, serve: figures(d.getOverview)},
 		{method: "GET", path: "/api/v1/series", need: anyGrant, serve: figures(d.getSeries)},
+		{method: "GET", path: "/api/v1/connections", need: manageAll, serve: d.listConnections},
 		{method: "GET", path: "/api/v1/activity", need: manageAll, serve: journal(d.listActivity), stream: true},
 		{method: "GET", path: "/api/v1/hubs/{hub}/activity", need: manageHub, serve: journal(d.listActivity), stream: true},
 

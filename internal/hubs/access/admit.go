@@ -93,6 +93,7 @@ func (k *Registry) signed(s auth.Signature) (auth.Grant, error) {
 		}
 		keys := k.keysOf(r)
 		if i := slices.IndexFunc(keys, s.SignedBy); i >= 0 {
+			k.uses.note(r.key(), i, time.Now())
 			scopes = append(scopes, auth.Scope{Path: s.Path, Rights: r.Rights, Basis: r.basis(hub, digest(keys[i]))})
 		}
 	}
@@ -131,11 +132,14 @@ func (k *Registry) keyed(name, key string) (auth.Grant, error) {
 	var scopes []auth.Scope
 	live := k.live.Load()
 	for _, r := range live.byName[auth.Fold(name)] {
-		fits := 0
-		for _, known := range live.digests[r.key()] {
-			fits |= subtle.ConstantTimeCompare(shown[:], known[:])
+		fits, which := 0, 0
+		for i, known := range live.digests[r.key()] {
+			same := subtle.ConstantTimeCompare(shown[:], known[:])
+			fits |= same
+			which += same * i
 		}
 		if fits == 1 && k.inForce(r) {
+			k.uses.note(r.key(), which, time.Now())
 			scopes = append(scopes, r.scope(shown))
 		}
 	}

@@ -64,6 +64,7 @@ type Registry struct {
 	policies  *mirror.Table[record]
 	live      atomic.Pointer[snapshot]
 	listeners mirror.Listeners // are called after live was replaced
+	uses      uses
 }
 
 // Open reads the policies; on first start it makes the root policy and the blob account with fresh
