@@ -15,7 +15,7 @@ type subscriptionCommands struct{ *cli }
 
 func (c subscriptionCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "subscription", Aliases: []string{"sub"}, Short: "Say who gets which events, and see how deliveries go"},
-		c.create(), c.list(), c.show(), c.attempts(),
+		c.create(), c.list(), c.show(), c.attempts(), c.explain(),
 		c.update(), c.pause("pause", true), c.pause("resume", false), c.goOn(),
 		c.probe(), c.rotate(), c.delete())
 }

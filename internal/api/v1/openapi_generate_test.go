@@ -165,6 +165,8 @@ var components = []component{
 	{name: "Need", of: reflect.TypeFor[admin.Need]()},
 	{name: "NeedObject", of: reflect.TypeFor[admin.NeedObject]()},
 	{name: "SeriesList", of: reflect.TypeFor[admin.SeriesList]()},
+	{name: "Finding", of: reflect.TypeFor[admin.Finding]()},
+	{name: "Explanation", of: reflect.TypeFor[admin.Explanation]()},
 }
 
 // schema is that of the component's type.

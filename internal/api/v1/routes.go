@@ -137,6 +137,7 @@ func (d *Handler) routes() []route {
 		{method: "POST", path: "/api/v1/subscriptions/{subscription}/resume", need: manageAll, serve: grid(d.resumeSubscription)},
 		{method: "POST", path: "/api/v1/subscriptions/{subscription}/probe", need: manageAll, serve: grid(d.probeSubscription)},
 		{method: "POST", path: "/api/v1/subscriptions/{subscription}/rotate-key", need: manageAll, serve: grid(d.rotateSigningKey)},
+		{method: "POST", path: "/api/v1/subscriptions/{subscription}/explain", need: manageAll, serve: grid(d.explainFilter), maxBody: 2 * eventBytes},
 		{method: "GET", path: "/api/v1/subscriptions/{subscription}/attempts", need: manageAll, serve: grid(d.listAttempts)},
 		{method: "GET", path: "/api/v1/subscriptions/{subscription}/dead", need: manageAll, serve: grid(d.listDeadLetters)},
 		{method: "GET", path: "/api/v1/subscriptions/{subscription}/dead/{number}", need: manageAll, serve: grid(d.getDeadLetter)},

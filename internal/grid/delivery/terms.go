@@ -64,9 +64,7 @@ func newTerms(cfg *Config, sub *topics.Subscription, resource string) *terms {
 		t.queueEvents = max(t.queueEvents, 2*t.batchEvents())
 		t.queueBytes = max(t.queueBytes, 2*t.order.PreferredBytes)
 	}
-	only := sub.Filter
-	only.DomainTopic = sub.Source.DomainTopic
-	if t.filter, err = filter.Compile(only); err != nil {
+	if t.filter, err = filter.Compile(sub.Matches()); err != nil {
 		t.hold = fmt.Sprintf("its filter cannot be used: %v", err)
 	}
 	return t

@@ -107,6 +107,13 @@ type Subscription struct {
 	Settings
 }
 
+// Matches is the filter that the subscription's events pass, its domain topic among the conditions.
+func (s *Subscription) Matches() filter.Config {
+	only := s.Filter
+	only.DomainTopic = s.Source.DomainTopic
+	return only
+}
+
 // Validation is a handshake under way.
 type Validation struct {
 	Code string `json:"code,omitempty"`
