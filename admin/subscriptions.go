@@ -262,10 +262,14 @@ type EndpointHealth struct {
 
 // Attempt is one request that was made to an endpoint.
 type Attempt struct {
-	Time    time.Time  `json:"time"`
-	Events  int        `json:"events"`
-	EventID string     `json:"eventId"`
-	Attempt int        `json:"attempt"`
+	Time    time.Time `json:"time"`
+	Events  int       `json:"events"`
+	EventID string    `json:"eventId"`
+	// EventIDs are those of a batch, at most 100.
+	EventIDs []string `json:"eventIds,omitempty"`
+	Attempt  int      `json:"attempt"`
+	// Probe: it was the one request that probation allows.
+	Probe   bool       `json:"probe,omitempty"`
 	Outcome string     `json:"outcome"`
 	Status  int        `json:"status,omitempty"`
 	Took    string     `json:"took"`

@@ -289,6 +289,9 @@ func attemptRow(a admin.Attempt) []string {
 	if a.Events > 1 {
 		event += fmt.Sprintf(" and %d more", a.Events-1)
 	}
+	if a.Probe {
+		event += " (probe)"
+	}
 	if a.Status != 0 {
 		status = strconv.Itoa(a.Status)
 	}

@@ -232,7 +232,7 @@ func (d *Handler) listAttempts(w http.ResponseWriter, r *http.Request) error {
 	}
 	return answerList(w, "attempts", records, func(a delivery.AttemptRecord) admin.Attempt {
 		return admin.Attempt{
-			Time: a.Time.UTC(), Events: a.Events, EventID: a.EventID, Attempt: a.Attempt, Outcome: string(a.Outcome), Status: a.Status,
+			Time: a.Time.UTC(), Events: a.Events, EventID: a.EventID, EventIDs: a.EventIDs, Probe: a.Probe, Attempt: a.Attempt, Outcome: string(a.Outcome), Status: a.Status,
 			Took: a.Took.Round(10 * time.Microsecond).String(), Answer: a.Head, Error: a.Err, NextTry: spec.TimeIfAny(a.Next),
 		}
 	}, nil)

@@ -162,6 +162,7 @@ func (c *catching) takeOne(run *eventlog.Run, n int64) bool {
 	c.filling.did = true
 	if r, ok := t.pickUp(n); ok { // what was known of it when it was put down
 		it.Attempts, it.LastAttempt, it.LastOutcome, it.LastStatus, it.Due = r.attempts, r.lastAttempt, r.lastOutcome, r.lastStatus, r.due
+		it.History = r.history
 	} else {
 		t.mark.Begin(n)
 		l.counts.matched++

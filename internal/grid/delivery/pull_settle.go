@@ -147,6 +147,7 @@ func (st *settling) bury(ctx context.Context, o retry.Outcome, reason string) er
 // stamp writes what became of copies: the items are as they were if they cannot be stored.
 func stamp(deliveries []pending.Delivery, o retry.Outcome, reason string) {
 	for i := range deliveries {
+		deliveries[i].Note(pending.Attempt{At: time.Now(), Outcome: o})
 		deliveries[i].Attempts++
 		deliveries[i].LastOutcome, deliveries[i].LastStatus, deliveries[i].Reason = o, 0, reason
 	}
@@ -171,6 +172,7 @@ func (b *batch) lapse() {
 	for _, it := range b.items {
 		it.Attempts++
 		it.LastOutcome = retry.TimedOut
+		it.Note(pending.Attempt{At: time.Now(), Outcome: retry.TimedOut})
 		if it.Attempts >= b.terms.maxDeliveries && b.terms.pull {
 			spent = append(spent, it)
 		} else {

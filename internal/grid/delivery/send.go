@@ -23,7 +23,7 @@ func (b *batch) send(items []*item) {
 		b.deliveries = append(b.deliveries, &it.Delivery)
 	}
 	result := b.lane.s.cfg.Sender.Deliver(b.shift.sending, b.terms.order, b.deliveries)
-	now := time.Now()
+	now, probe := time.Now(), b.probe
 	b.report(result, now)
 	switch {
 	case result.Outcome == retry.Canceled && b.shift.taking.Err() != nil:
@@ -34,7 +34,7 @@ func (b *batch) send(items []*item) {
 		}
 		b.again = append(b.again, items...)
 	case result.Outcome == retry.PayloadTooLarge && len(items) > 1:
-		b.note(items[0], result, len(items), time.Time{})
+		b.note(items, result, probe, time.Time{})
 		half := len(items) / 2
 		for _, part := range [][]*item{items[:half], items[half:]} {
 			if b.shift.taking.Err() != nil || b.endpoint.gate(b.lane, time.Now()) != open {
@@ -44,7 +44,7 @@ func (b *batch) send(items []*item) {
 			b.send(part)
 		}
 	default:
-		b.judge(items, result, now)
+		b.judge(items, result, probe, now)
 	}
 }
 
@@ -71,9 +71,9 @@ type fate struct {
 
 // judge decides on each item by its own attempts, and carries it out: one answer for all of
 // them (G2), but some may have been tried before.
-func (b *batch) judge(items []*item, result webhook.Result, now time.Time) {
+func (b *batch) judge(items []*item, result webhook.Result, probe bool, now time.Time) {
 	if result.Outcome == retry.Delivered && !result.Abort {
-		b.note(items[0], result, len(items), time.Time{})
+		b.note(items, result, probe, time.Time{})
 		b.tally.delivered += int64(len(items))
 		b.finish(items...)
 		return
@@ -84,6 +84,7 @@ func (b *batch) judge(items []*item, result webhook.Result, now time.Time) {
 			it.Attempts++
 		}
 		it.LastAttempt, it.LastOutcome, it.LastStatus = result.Began, result.Outcome, result.Status
+		it.Note(attemptOf(result, probe))
 		verdict := retry.Verdict{Do: retry.GiveUp, Reason: retry.ReasonRefused}
 		if !result.Abort {
 			verdict = retry.Judge(b.terms.policy, retry.Attempt{
@@ -130,7 +131,7 @@ func (b *batch) judge(items []*item, result webhook.Result, now time.Time) {
 	if fates[0].verdict.Do == retry.Again {
 		next = items[0].Due
 	}
-	b.note(items[0], result, len(items), next)
+	b.note(items, result, probe, next)
 }
 
 // tryAgain puts items into the retry log of their wait. In ordered mode they wait in place, and

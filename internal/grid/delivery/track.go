@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/watermark"
 )
@@ -53,6 +54,7 @@ type remnant struct {
 	lastOutcome retry.Outcome
 	lastStatus  int
 	due         time.Time
+	history     []pending.Attempt
 }
 
 // low is the number below which everything is done.
@@ -87,7 +89,7 @@ func (t *track) putDown(items []*item) {
 	for _, it := range items {
 		t.left = append(t.left, remnant{
 			n: it.Sequence, attempts: it.Attempts, lastAttempt: it.LastAttempt,
-			lastOutcome: it.LastOutcome, lastStatus: it.LastStatus, due: it.Due,
+			lastOutcome: it.LastOutcome, lastStatus: it.LastStatus, due: it.Due, history: it.History,
 		})
 	}
 	slices.SortFunc(t.left, func(a, b remnant) int { return cmp.Compare(a.n, b.n) })

@@ -5,6 +5,8 @@
 package pending
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
@@ -35,7 +37,45 @@ type Delivery struct {
 	Redrives int
 	// Hops is how often the event was passed on before: package hops.
 	Hops int
+	// History is the newest attempts that failed, the oldest first: at most MaxHistory, also from
+	// before it was redriven.
+	History []Attempt
 	// Form and Event are the stored event.
 	Form  schema.Form
 	Event []byte
+}
+
+// MaxHistory is how many attempts are kept, maxSaid how much of what an endpoint answered to one.
+const (
+	MaxHistory = 10
+	maxSaid    = 100
+)
+
+// Attempt is one that failed.
+type Attempt struct {
+	// At is when it began, Took how long it lasted: in milliseconds, too.
+	At      time.Time
+	Took    time.Duration
+	Outcome retry.Outcome
+	Status  int
+	// Said is the beginning of the answer, or why there was none.
+	Said string
+	// Probe: it was the one request that probation allows.
+	Probe bool
+}
+
+// Note adds an attempt to the history, and lets go of the oldest where that is full.
+func (p *Delivery) Note(a Attempt) {
+	a.At, a.Took = a.At.UTC().Truncate(time.Millisecond), a.Took.Truncate(time.Millisecond)
+	a.Said = short(a.Said)
+	kept := p.History[max(0, len(p.History)-MaxHistory+1):]
+	p.History = append(slices.Clone(kept), a) // others may have copies of this delivery
+}
+
+// short is the beginning of a text, on one line.
+func short(text string) string {
+	if len(text) > maxSaid {
+		text = text[:maxSaid]
+	}
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
 }

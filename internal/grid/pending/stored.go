@@ -14,13 +14,17 @@ import (
 
 // The stored form, all numbers as varints, signed ones zigzagged:
 //
-//	version   1 byte: 1, or 2 where the event has hops
+//	version   1 byte: 1, or 2 where the event has hops, or 3 where attempts are kept
 //	form      1 byte
 //	lengths   of subscription, source, last outcome, reason, event: unsigned
-//	numbers   partition, sequence, attempts, last status, redrives; in version 2 hops
+//	numbers   partition, sequence, attempts, last status, redrives; from version 2 on hops
 //	times     published in Unix milliseconds; alive, last attempt, due as
 //	          milliseconds after published
-//	texts     in the order of their lengths, then the event, to the end
+//	attempts  in version 3: their number, 1 to 10, unsigned; of each when it began, in
+//	          milliseconds after published, how many it took, its status, 1 for a
+//	          probe or 0, and, unsigned, the lengths of its outcome and of what was said
+//	texts     in the order of their lengths, outcomes and what was said last, then the
+//	          event, to the end
 //
 // There is one way only to write a pending delivery: a varint that is longer than it need be, or a
 // byte too many, is no pending delivery.
@@ -30,11 +34,15 @@ import (
 const (
 	version    = 1
 	hopped     = 2
+	historied  = 3
 	maxVersion = 31
 )
 
 // maxHeadBytes is the most that stands before the texts.
-const maxHeadBytes = 2 + 15*binary.MaxVarintLen64
+const maxHeadBytes = 2 + 16*binary.MaxVarintLen64
+
+// maxAttemptBytes is the most that an attempt takes beside its texts.
+const maxAttemptBytes = 6 * binary.MaxVarintLen64
 
 // ErrInvalid: the bytes are not a pending delivery that Append has written.
 var ErrInvalid = errors.New("not a stored pending delivery")
@@ -44,16 +52,28 @@ var ErrNewer = errors.New("it is from a newer release: use that again")
 
 // Bytes is about how many bytes Append writes, and never less.
 func (p *Delivery) Bytes() int {
-	return maxHeadBytes + len(p.Subscription) + len(p.Source) + len(p.LastOutcome) + len(p.Reason) + len(p.Event)
+	n := maxHeadBytes + len(p.Subscription) + len(p.Source) + len(p.LastOutcome) + len(p.Reason) + len(p.Event)
+	for i := range p.History {
+		n += maxAttemptBytes + len(p.History[i].Outcome) + len(p.History[i].Said)
+	}
+	return n
+}
+
+// version is the lowest that has all there is to say.
+func (p *Delivery) version() byte {
+	switch {
+	case len(p.History) > 0:
+		return historied
+	case p.Hops > 0:
+		return hopped
+	}
+	return version
 }
 
 // Append writes it behind dst. The form begins with a version byte.
 func (p *Delivery) Append(dst []byte) []byte {
 	dst = slices.Grow(dst, p.Bytes())
-	form := byte(version)
-	if p.Hops > 0 {
-		form = hopped
-	}
+	form := p.version()
 	dst = append(dst, form, byte(p.Form))
 	for _, n := range [...]int{len(p.Subscription), len(p.Source), len(p.LastOutcome), len(p.Reason), len(p.Event)} {
 		dst = binary.AppendUvarint(dst, uint64(n))
@@ -61,7 +81,7 @@ func (p *Delivery) Append(dst []byte) []byte {
 	for _, n := range [...]int64{int64(p.Partition), p.Sequence, int64(p.Attempts), int64(p.LastStatus), int64(p.Redrives)} {
 		dst = binary.AppendVarint(dst, n)
 	}
-	if form == hopped {
+	if form >= hopped {
 		dst = binary.AppendVarint(dst, int64(p.Hops))
 	}
 	published := p.Published.UnixMilli()
@@ -70,11 +90,36 @@ func (p *Delivery) Append(dst []byte) []byte {
 	} {
 		dst = binary.AppendVarint(dst, n)
 	}
+	if form >= historied {
+		dst = p.appendHistory(dst, published)
+	}
 	dst = append(dst, p.Subscription...)
 	dst = append(dst, p.Source...)
 	dst = append(dst, p.LastOutcome...)
 	dst = append(dst, p.Reason...)
+	for i := range p.History {
+		dst = append(dst, p.History[i].Outcome...)
+		dst = append(dst, p.History[i].Said...)
+	}
 	return append(dst, p.Event...)
+}
+
+// appendHistory writes the attempts without their texts.
+func (p *Delivery) appendHistory(dst []byte, published int64) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(p.History)))
+	for i := range p.History {
+		a := &p.History[i]
+		probe := int64(0)
+		if a.Probe {
+			probe = 1
+		}
+		for _, n := range [...]int64{a.At.UnixMilli() - published, a.Took.Milliseconds(), int64(a.Status), probe} {
+			dst = binary.AppendVarint(dst, n)
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(a.Outcome)))
+		dst = binary.AppendUvarint(dst, uint64(len(a.Said)))
+	}
+	return dst
 }
 
 // Parse reads it; Event shares the bytes. An error wraps ErrInvalid.
@@ -83,9 +128,9 @@ func Parse(b []byte) (Delivery, error) {
 		return Delivery{}, fmt.Errorf("%w: it has %d bytes", ErrInvalid, len(b))
 	}
 	switch {
-	case b[0] > hopped && b[0] <= maxVersion:
-		return Delivery{}, fmt.Errorf("%w: its version is %d, known is %d: %w", ErrInvalid, b[0], hopped, ErrNewer)
-	case b[0] < version || b[0] > hopped:
+	case b[0] > historied && b[0] <= maxVersion:
+		return Delivery{}, fmt.Errorf("%w: its version is %d, known is %d: %w", ErrInvalid, b[0], historied, ErrNewer)
+	case b[0] < version || b[0] > historied:
 		return Delivery{}, fmt.Errorf("%w: there is no version %d", ErrInvalid, b[0])
 	}
 	r := reader{rest: b[2:]}
@@ -94,8 +139,8 @@ func Parse(b []byte) (Delivery, error) {
 		Form: schema.Form(b[1]), Partition: r.integer(), Sequence: r.number(), Attempts: r.integer(),
 		LastStatus: r.integer(), Redrives: r.integer(),
 	}
-	if b[0] == hopped {
-		if p.Hops = r.integer(); p.Hops <= 0 {
+	if b[0] >= hopped {
+		if p.Hops = r.integer(); p.Hops < 0 || p.Hops == 0 && b[0] == hopped {
 			r.fail("it is of version 2 and has no hops")
 		}
 	}
@@ -104,32 +149,64 @@ func Parse(b []byte) (Delivery, error) {
 	p.Alive = fromMilli(published + r.number())
 	p.LastAttempt = fromMilli(published + r.number())
 	p.Due = fromMilli(published + r.number())
+	var said [2 * MaxHistory]int
+	if b[0] >= historied {
+		p.History = r.history(published, &said)
+	}
 	if r.fault != "" {
 		return Delivery{}, fmt.Errorf("%w: %s", ErrInvalid, r.fault)
 	}
-	err := p.cut(r.rest, lengths)
+	err := p.cut(r.rest, lengths, said)
 	return p, err
+}
+
+// history reads the attempts, and the lengths of their texts.
+func (r *reader) history(published int64, said *[2 * MaxHistory]int) []Attempt {
+	n := r.length()
+	if n < 1 || n > MaxHistory {
+		r.fail("it is of version 3 and has no attempts, or too many")
+		return nil
+	}
+	all := make([]Attempt, n)
+	for i := range all {
+		a := &all[i]
+		a.At, a.Took, a.Status = fromMilli(published+r.number()), r.milliseconds(), r.integer()
+		switch probe := r.number(); probe {
+		case 0, 1:
+			a.Probe = probe == 1
+		default:
+			r.fail("an attempt is a probe or is none")
+		}
+		said[2*i], said[2*i+1] = r.length(), r.length()
+	}
+	return all
 }
 
 // cut takes the texts and the event from the bytes behind the numbers. The texts are one
 // string together, which is one allocation.
-func (p *Delivery) cut(rest []byte, lengths [5]int) error {
+func (p *Delivery) cut(rest []byte, lengths [5]int, said [2 * MaxHistory]int) error {
 	texts := 0
 	for _, n := range lengths[:4] {
 		texts += n // none is larger than the whole, so that this does not overflow
+	}
+	for _, n := range said {
+		texts += n
 	}
 	if texts+lengths[4] != len(rest) {
 		*p = Delivery{}
 		return fmt.Errorf("%w: %d bytes are left for texts and event of %d and %d", ErrInvalid, len(rest), texts, lengths[4])
 	}
 	all := string(rest[:texts])
-	next := func(i int) string {
-		text := all[:lengths[i]]
-		all = all[lengths[i]:]
+	next := func(length int) string {
+		text := all[:length]
+		all = all[length:]
 		return text
 	}
-	p.Subscription, p.Source = next(0), next(1)
-	p.LastOutcome, p.Reason = retry.Outcome(next(2)), next(3)
+	p.Subscription, p.Source = next(lengths[0]), next(lengths[1])
+	p.LastOutcome, p.Reason = retry.Outcome(next(lengths[2])), next(lengths[3])
+	for i := range p.History {
+		p.History[i].Outcome, p.History[i].Said = retry.Outcome(next(said[2*i])), next(said[2*i+1])
+	}
 	p.Event = rest[texts:]
 	return nil
 }
@@ -162,6 +239,16 @@ func (r *reader) integer() int {
 		return 0
 	}
 	return int(n)
+}
+
+// milliseconds reads a duration that was written as such.
+func (r *reader) milliseconds() time.Duration {
+	n := r.number()
+	if n < math.MinInt64/int64(time.Millisecond) || n > math.MaxInt64/int64(time.Millisecond) {
+		r.fail("a duration is too long")
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
 }
 
 func (r *reader) number() int64 {

@@ -2,6 +2,7 @@ package pending_test
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"math"
 	"strings"
@@ -43,6 +44,8 @@ func TestStored(t *testing.T) {
 			p.Reason, p.Redrives, p.Alive = retry.ReasonAge, 2, published.Add(24*time.Hour)
 		}},
 		{"one that was passed on", func(p *pending.Delivery) { p.Hops = 3 }},
+		{"one whose attempts are kept", func(p *pending.Delivery) { p.History = attempts(2) }},
+		{"as many as are kept, of one that was passed on", func(p *pending.Delivery) { p.History, p.Hops = attempts(pending.MaxHistory), 3 }},
 		{"a CloudEvent", func(p *pending.Delivery) { p.Form = schema.CloudEventForm }},
 		{"an event of a MiB", func(p *pending.Delivery) { p.Event = bytes.Repeat([]byte("x"), 1<<20) }},
 		{"an outcome that nobody knows", func(p *pending.Delivery) { p.LastOutcome = "Größe" }},
@@ -62,6 +65,50 @@ func TestStored(t *testing.T) {
 			test.edit(&p)
 			wantBack(t, p)
 		})
+	}
+}
+
+func attempts(n int) []pending.Attempt {
+	all := make([]pending.Attempt, n)
+	for i := range all {
+		all[i] = pending.Attempt{
+			At: published.Add(time.Duration(i) * time.Minute), Took: time.Duration(i) * time.Millisecond, Outcome: retry.Busy, Status: 503,
+			Said: strings.Repeat("x", i), Probe: i%2 == 1,
+		}
+	}
+	return all
+}
+
+// V2: the newest attempts are kept, what was said to them in brief.
+func TestHistoryIsBounded(t *testing.T) {
+	var p pending.Delivery
+	for i := range pending.MaxHistory + 5 {
+		before := p
+		p.Note(pending.Attempt{At: published.Add(time.Duration(i) * time.Second), Took: 1500 * time.Microsecond, Outcome: retry.Busy, Said: "no\n\xff" + strings.Repeat("é", 100)})
+		testkit.Equal(t, len(before.History), min(i, pending.MaxHistory), "a copy of before has another history")
+	}
+	testkit.Equal(t, len(p.History), pending.MaxHistory)
+	last := p.History[len(p.History)-1]
+	testkit.That(t, p.History[0].At.Equal(published.Add(5*time.Second)) && last.At.Equal(published.Add(14*time.Second)), "kept are %v", p.History)
+	testkit.That(t, last.Took == time.Millisecond && strings.HasPrefix(last.Said, "no é") && len(last.Said) < 100, "kept is %+v", last)
+	p.Event = []byte("{}")
+	wantBack(t, p)
+}
+
+// R6, V2: what older releases have written is read as ever, and written the same.
+func TestFormsOfEachVersion(t *testing.T) {
+	plain, passed, kept := example(), example(), example()
+	passed.Hops = 3
+	kept.Hops, kept.History = 3, attempts(2)
+	const begins, texts, ends = "010d1304000a0680808080804008ee0700", "6162636465666768696a323334746f7069632d7a79787776757473727137363542757379", "7b226964223a2231227d"
+	for stored, want := range map[string]pending.Delivery{
+		"01" + begins + "f6a9a894956700c0a90780f92b" + texts + ends:                                                                 plain,
+		"02" + begins + "06f6a9a894956700c0a90780f92b" + texts + ends:                                                               passed,
+		"03" + begins + "06f6a9a894956700c0a90780f92b" + "020000ee07000400c0a90702ee07020401" + texts + "427573794275737978" + ends: kept,
+	} {
+		got := testkit.Value(pending.Parse(testkit.Value(hex.DecodeString(stored))(t)))(t)
+		testkit.Diff(t, want, got)
+		testkit.Equal(t, hex.EncodeToString(want.Append(nil)), stored)
 	}
 }
 
@@ -104,6 +151,12 @@ func TestStoredProperty(t *testing.T) {
 			Attempts: rapid.Int().Draw(t, "attempts"), LastAttempt: at.Draw(t, "last attempt"),
 			LastOutcome: retry.Outcome(text.Draw(t, "outcome")), LastStatus: rapid.Int().Draw(t, "status"),
 			Due: at.Draw(t, "due"), Reason: text.Draw(t, "reason"), Redrives: rapid.Int().Draw(t, "redrives"),
+			History: append([]pending.Attempt(nil), rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pending.Attempt {
+				return pending.Attempt{
+					At: time.UnixMilli(rapid.Int64().Draw(t, "at")).UTC(), Took: time.Duration(rapid.Int32().Draw(t, "took")) * time.Millisecond,
+					Outcome: retry.Outcome(text.Draw(t, "ended")), Status: rapid.Int().Draw(t, "answer"), Said: text.Draw(t, "said"), Probe: rapid.Bool().Draw(t, "probe"),
+				}
+			}), 0, pending.MaxHistory).Draw(t, "history")...),
 			Form:  schema.Form(rapid.Byte().Draw(t, "form")),
 			Event: append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "event")...),
 		})
@@ -134,7 +187,8 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		{"nothing", nil, "0 bytes"},
 		{"the form with hops, without any", change(0, 2), "bytes are left"},
-		{"a version of tomorrow", change(0, 3), "newer release"},
+		{"a version of tomorrow", change(0, 4), "newer release"},
+		{"the form with attempts, without any", change(0, 3), "longer than the whole"},
 		{"the last version there can be", change(0, 31), "newer release"},
 		{"what has no version", change(0, 0), "no version 0"},
 		{"a text", []byte("what?"), "no version 119"},
@@ -195,6 +249,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(p.Append(nil))
 	empty := pending.Delivery{}
 	f.Add(empty.Append(nil))
+	p.History = attempts(3)
+	f.Add(p.Append(nil))
 	p.Reason, p.Redrives, p.Alive = retry.ReasonAttempts, 1, published.Add(time.Hour)
 	f.Add(p.Append(nil))
 	f.Add([]byte{1, 1, 0xff, 0x7f})

@@ -100,7 +100,7 @@ func TestDeliveriesOfANewerRelease(t *testing.T) {
 		newer := func(q *queue) {
 			_, err := q.open(t.Context())
 			testkit.Must(t, err)
-			_, err = eventlog.Append(t.Context(), q.part, eventlog.Batch{Events: []eventlog.Event{{Message: []byte{3, 7, 7}}}})
+			_, err = eventlog.Append(t.Context(), q.part, eventlog.Batch{Events: []eventlog.Event{{Message: []byte{31, 7, 7}}}})
 			testkit.Must(t, err)
 		}
 		y.put(time.Second, thing("a"))
