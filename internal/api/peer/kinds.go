@@ -34,6 +34,9 @@ var (
 	toLook = frame.Of(frame.Any)
 )
 
+// journeys are the routes that follow one event.
+var journeys = []string{"v1 GET /api/v1/topics/{topic}/events/{id}/journey", "v1 GET /api/v1/hubs/{hub}/partitions/{partition}/events/{sequence}/journey"}
+
 const (
 	pulls         = "eventgrid POST /topics/{topic}/eventsubscriptions/{subscription}:"
 	subscriptions = "/api/v1/subscriptions/{subscription}"
@@ -55,7 +58,8 @@ var Kinds = []Kind{
 	{Subject: "grid.attempts", Need: toManage, Routes: []string{"v1 GET " + subscriptions + "/attempts"}},
 	{Subject: "grid.probe", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/probe"}},
 	{Subject: "grid.dead.count", Need: toManage, Routes: []string{"v1 GET " + subscriptions}},
-	{Subject: "grid.dead.list", Need: toManage, Routes: []string{"v1 GET " + subscriptions + "/dead"}},
+	{Subject: "grid.trace", Need: toManage, Routes: journeys},
+	{Subject: "grid.dead.list", Need: toManage, Routes: append([]string{"v1 GET " + subscriptions + "/dead"}, journeys...)},
 	{Subject: "grid.dead.get", Need: toManage, Routes: []string{"v1 GET " + subscriptions + "/dead/{number}"}},
 	{Subject: "grid.dead.redrive", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/redrive"}},
 	{Subject: "grid.dead.purge", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/purge"}},

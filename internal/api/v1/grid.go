@@ -48,6 +48,7 @@ type Delivery interface {
 	Stats(ctx context.Context, subscription string) (delivery.Stats, error)
 	Attempts(ctx context.Context, subscription string) ([]delivery.AttemptRecord, error)
 	Probe(ctx context.Context, subscription string) error
+	Trace(ctx context.Context, subscription string, partition int, number int64) (delivery.Trace, error)
 }
 
 // DeadLetters keeps what could not be delivered.

@@ -167,6 +167,13 @@ var components = []component{
 	{name: "SeriesList", of: reflect.TypeFor[admin.SeriesList]()},
 	{name: "Finding", of: reflect.TypeFor[admin.Finding]()},
 	{name: "Explanation", of: reflect.TypeFor[admin.Explanation]()},
+	{name: "Looked", of: reflect.TypeFor[admin.Looked]()},
+	{name: "JourneyTry", of: reflect.TypeFor[admin.JourneyTry]()},
+	{name: "JourneyTo", of: reflect.TypeFor[admin.JourneyTo]()},
+	{name: "JourneyGroup", of: reflect.TypeFor[admin.JourneyGroup]()},
+	{name: "JourneyFunction", of: reflect.TypeFor[admin.JourneyFunction]()},
+	{name: "Journey", of: reflect.TypeFor[admin.Journey]()},
+	{name: "Journeys", of: reflect.TypeFor[admin.Journeys]()},
 }
 
 // schema is that of the component's type.

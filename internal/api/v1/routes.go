@@ -129,6 +129,9 @@ func (d *Handler) routes() []route {
 		{method: "DELETE", path: "/api/v1/topics/{topic}", need: manageAll, serve: grid(d.deleteTopic)},
 		{method: "POST", path: "/api/v1/topics/{topic}/regenerate", need: manageAll, serve: grid(d.regenerateTopicKey)},
 
+		{method: "GET", path: "/api/v1/topics/{topic}/events/{id}/journey", need: manageAll, serve: grid(d.topicJourney)},
+		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}/events/{sequence}/journey", need: manageAll, serve: d.hubJourney},
+
 		{method: "GET", path: "/api/v1/subscriptions", need: manageAll, serve: grid(d.listSubscriptions)},
 		{method: "POST", path: "/api/v1/subscriptions", need: manageAll, serve: grid(d.createSubscription), stream: true},
 		{method: "GET", path: "/api/v1/subscriptions/{subscription}", need: manageAll, serve: grid(d.getSubscription)},

@@ -97,12 +97,21 @@ type Query struct {
 	Since, Until time.Time // by Died
 	// Redriven includes those that were redriven already.
 	Redriven bool
+	// Of is one event of the subscription's source, whatever its id; nil: any.
+	Of *Origin
 	// From is where to go on (a page's Next), Limit how many (zero: 100).
 	From  int64
 	Limit int
 	// MaxBytes is about how large the letters of a page may be all together, without the last of them;
 	// zero: 8 MiB.
 	MaxBytes int
+}
+
+// Origin is where an event was published.
+type Origin struct {
+	Source    string
+	Partition int
+	Sequence  int64
 }
 
 // Page is some letters, which may be fewer than asked for, or none, and where to go on; Next is 0

@@ -135,7 +135,8 @@ func (b *box) seek(ctx context.Context, q Query) (*eventlog.Reader, error) {
 
 func (q *Query) chooses(l *Letter) bool {
 	switch {
-	case !q.Redriven && !l.Redriven.IsZero() && len(q.Numbers) == 0,
+	case q.Of != nil && *q.Of != Origin{l.Source, l.Partition, l.Sequence},
+		!q.Redriven && !l.Redriven.IsZero() && len(q.Numbers) == 0,
 		q.Reason != "" && !strings.EqualFold(q.Reason, l.Reason),
 		q.Outcome != "" && !strings.EqualFold(q.Outcome, string(l.LastOutcome)),
 		!q.Since.IsZero() && l.Died.Before(q.Since),

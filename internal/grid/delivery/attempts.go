@@ -44,6 +44,7 @@ func (a *AttemptRecord) of(partition int, number int64) bool { return a.numbers[
 type attempts struct {
 	ring []AttemptRecord
 	next int
+	full bool // some are forgotten
 }
 
 // Attempts gives the newest first.

@@ -89,9 +89,12 @@ func (b *batch) settleLocked(now time.Time) {
 		if a := &l.attempts; len(a.ring) < l.s.cfg.Attempts {
 			a.ring = append(a.ring, r)
 		} else {
-			a.ring[a.next] = r
+			a.ring[a.next], a.full = r, true
 			a.next = (a.next + 1) % len(a.ring)
 		}
+	}
+	for _, d := range b.tally.drops {
+		l.drops.add(d)
 	}
 	clear(b.tally.attempts)
 	b.tally = tally{attempts: b.tally.attempts[:0], named: b.tally.named[:0]}

@@ -25,6 +25,7 @@ type tally struct {
 	delivered int64
 	attempts  []AttemptRecord
 	named     []count
+	drops     []droppedEvent
 }
 
 type count struct {

@@ -37,6 +37,8 @@ type lane struct {
 	pumping  pumping
 	counts   counts
 	attempts attempts
+	drops    drops
+	began    time.Time // when it was made; not changed
 	wakeAt   time.Time // what the alarm is set to; zero: it is not
 }
 

@@ -133,6 +133,9 @@ func (st *settling) bury(ctx context.Context, o retry.Outcome, reason string) er
 	n := len(st.holds)
 	if !st.terms.deadTarget {
 		st.tally.count(dropped, reason, n)
+		for _, h := range st.holds {
+			st.tally.drop(reason, h.item)
+		}
 		st.finish(n)
 		return nil
 	}

@@ -116,6 +116,27 @@ func (q *queue) advance(it *item, now time.Time) {
 	q.admit(line.pop(), now)
 }
 
+// all gives everything that is not out.
+func (q *queue) all(yield func(*item) bool) {
+	for i := range q.ready.len() {
+		if !yield(q.ready.at(i)) {
+			return
+		}
+	}
+	for _, it := range q.waiting {
+		if !yield(it) {
+			return
+		}
+	}
+	for _, line := range q.lines {
+		for i := range line.len() {
+			if !yield(line.at(i)) {
+				return
+			}
+		}
+	}
+}
+
 // clear takes everything that is not out. Lines of which one is out stay, empty, so that what is
 // read again stands behind it.
 func (q *queue) clear() []*item {

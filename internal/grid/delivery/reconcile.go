@@ -164,7 +164,7 @@ func (r *reconciler) addLane(src *source, sub *topics.Subscription) {
 	t := newTerms(&s.cfg, sub, src.resource)
 	l := &lane{
 		s: s, holding: h, id: sub.ID, source: src, terms: t, parked: h.logs.Parked(sub.ID),
-		memory: memory{budget: s.budget}, sending: sending{limiter: t.limiter()},
+		memory: memory{budget: s.budget}, sending: sending{limiter: t.limiter()}, began: time.Now(),
 	}
 	l.alarm.who = l
 	l.stock.maybe = true

@@ -158,6 +158,7 @@ func (b *batch) giveUp(items []*item, reason string) {
 	}
 	if !b.terms.deadTarget {
 		b.tally.count(dropped, reason, len(items))
+		b.tally.drop(reason, items...)
 		b.finish(items...)
 		return
 	}
@@ -172,6 +173,7 @@ func (b *batch) giveUp(items []*item, reason string) {
 		b.lane.s.log.Error("events are too large to be dead letters and are dropped",
 			"subscription", b.terms.sub.Name, "events", len(tooLarge), "reason", reason)
 		b.tally.count(dropped, reason, len(tooLarge))
+		b.tally.drop(reason, tooLarge...)
 		b.finish(tooLarge...)
 	}
 }

@@ -63,6 +63,13 @@ func boundQuery(q deadletter.Query) (deadletter.Query, error) {
 	return q, nil
 }
 
+func boundTracing(q tracing) (tracing, error) {
+	if q.Partition < 0 || q.Number < 0 {
+		return q, fmt.Errorf("%w: event %d of partition %d", topics.ErrInvalid, q.Number, q.Partition)
+	}
+	return q, nil
+}
+
 func boundRedriving(q redriving) (redriving, error) {
 	if q.Options.Rate < 0 {
 		return q, fmt.Errorf("%w: a rate of %v", topics.ErrInvalid, q.Options.Rate)

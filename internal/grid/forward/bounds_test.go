@@ -67,6 +67,9 @@ func TestQuestionsAreBounded(t *testing.T) {
 		testkit.That(t, testkit.Err(heard(t, asked(f, boundRedriving), redriving{Query: q})) != nil, "it redrives %s", what)
 	}
 	testkit.That(t, testkit.Err(heard(t, asked(f, boundRedriving), redriving{Options: deadletter.RedriveOptions{Rate: -1}})) != nil, "it redrives backwards")
+	for what, q := range map[string]tracing{"of no partition": {-1, 0}, "before the first": {0, -1}} {
+		testkit.That(t, testkit.Err(heard(t, asked(f, boundTracing), q)) != nil, "it traces an event %s", what)
+	}
 	large := asked[string](f, noBound)
 	_, err = large.handle(t.Context(), []byte(`{"grant":"good","question":"`+strings.Repeat("x", maxRequestBytes)+`"}`))
 	testkit.That(t, err != nil, "it reads a request of any size")

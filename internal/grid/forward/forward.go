@@ -87,6 +87,7 @@ type Forwarder struct {
 	redrive  kind[redriving, deadletter.Redriven]
 	purge    kind[deadletter.Query, int]
 	count    kind[none, deadletter.Counts]
+	trace    kind[tracing, delivery.Trace]
 }
 
 type none struct{}
@@ -106,6 +107,12 @@ type settling struct {
 type settled struct {
 	Token string
 	Err   *failure
+}
+
+// tracing names an event of the subscription's source.
+type tracing struct {
+	Partition int
+	Number    int64
 }
 
 type redriving struct {
@@ -138,6 +145,9 @@ func New(cfg Config) *Forwarder {
 	})
 	f.purge = register(f, "grid.dead.purge", boundQuery, dead.Purge)
 	f.count = register(f, "grid.dead.count", noBound, func(ctx context.Context, id string, _ none) (deadletter.Counts, error) { return dead.Counts(ctx, id) })
+	f.trace = register(f, "grid.trace", boundTracing, func(ctx context.Context, id string, q tracing) (delivery.Trace, error) {
+		return d.Trace(ctx, id, q.Partition, q.Number)
+	})
 	return f
 }
 

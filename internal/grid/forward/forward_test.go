@@ -215,6 +215,11 @@ func TestPullingThroughAnotherNode(t *testing.T) {
 		testkit.Equal(t, stats.Delivered, 6)
 		testkit.Check(t, y.nodes["b"].Probe(ctx, id))
 		testkit.Equal(t, len(testkit.Value(y.nodes["b"].Attempts(ctx, id))(t)), 0)
+		for number, want := range []delivery.TraceState{delivery.TraceSettled, 99: delivery.TraceBehind} { // V2
+			if want != "" {
+				testkit.Equal(t, testkit.Value(y.nodes["b"].Trace(ctx, id, 0, int64(number)))(t).State, want, "event %d", number)
+			}
+		}
 	})
 }
 
@@ -275,7 +280,7 @@ func TestTheHolderChecksTheGrant(t *testing.T) {
 		for name, grant := range map[string][]byte{"none": nil, "another": []byte(`"bad"`)} {
 			y.grant = grant
 			for _, err := range []error{
-				testkit.Err(n.Stats(ctx, id)), testkit.Err(n.Attempts(ctx, id)), n.Probe(ctx, id), testkit.Err(n.Receive(ctx, id, 1, time.Second)),
+				testkit.Err(n.Stats(ctx, id)), testkit.Err(n.Attempts(ctx, id)), testkit.Err(n.Trace(ctx, id, 0, 0)), n.Probe(ctx, id), testkit.Err(n.Receive(ctx, id, 1, time.Second)),
 				testkit.Err(n.Settle(ctx, id, delivery.Acknowledge, 0, nil)), testkit.Err(n.List(ctx, id, deadletter.Query{})),
 				testkit.Err(n.Get(ctx, id, 0)), testkit.Err(n.Redrive(ctx, id, deadletter.Query{}, deadletter.RedriveOptions{})),
 				testkit.Err(n.Purge(ctx, id, deadletter.Query{})), testkit.Err(n.Counts(ctx, id)), n.GiveBack(ctx, id, nil),

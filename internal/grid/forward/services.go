@@ -18,6 +18,11 @@ func (f *Forwarder) Attempts(ctx context.Context, subscription string) ([]delive
 	return f.attempts.call(ctx, subscription, none{}, 0)
 }
 
+// Trace is delivery.Service.Trace.
+func (f *Forwarder) Trace(ctx context.Context, subscription string, partition int, number int64) (delivery.Trace, error) {
+	return f.trace.call(ctx, subscription, tracing{partition, number}, 0)
+}
+
 // Probe is delivery.Service.Probe.
 func (f *Forwarder) Probe(ctx context.Context, subscription string) error {
 	_, err := f.probe.call(ctx, subscription, none{}, 0)

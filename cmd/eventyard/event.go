@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/spf13/cobra"
+)
+
+// eventCommands are those of `eventyard event`.
+type eventCommands struct{ *cli }
+
+func (c eventCommands) command() *cobra.Command {
+	return family(&cobra.Command{Use: "event", Short: "Follow one event: who got it, who did not, and why"}, c.trace())
+}
+
+const eventTraceHelp = `Say what became of an event: who got it, who did not, and why. Of each subscription it shows whether the
+event matches, and if not which condition it failed; each attempt with its answer; where it waits and
+until when; its dead letter. Of a hub's event also which consumer groups have passed it, and which
+function has put it away.
+
+ID is the id that its publisher gave, of an event of a topic. The newest 10,000 events of the topic are
+looked at (--before goes on with older ones); without --topic all topics are. HUB/PARTITION/SEQUENCE is an
+event of a hub, as eventyard read shows it.
+
+The last ten failed attempts of an event that is on its way survive a restart. That an event was
+delivered, and when, is remembered for the newest 50 requests of a subscription.`
+
+func (c eventCommands) trace() *cobra.Command {
+	var topic string
+	var before int64
+	cmd := &cobra.Command{
+		Use:   "trace EVENTID",
+		Short: "Say what became of an event",
+		Long:  eventTraceHelp,
+		Example: `  eventyard event trace 7c1d33e0 --topic orders
+  eventyard event trace orders/3/1041`,
+	}
+	cmd.Flags().StringVarP(&topic, "topic", "t", "", "`name` of the topic it was published to (default: all are looked at)")
+	cmd.Flags().Int64Var(&before, "before", 0, "with --topic: look at events before this `number`")
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Journeys, error) {
+		if before < 0 || before > 0 && topic == "" {
+			return admin.Journeys{}, usagef(cmd, "--before is a number of one topic: give --topic, too")
+		}
+		if topic != "" {
+			return client.EventJourney(cmd.Context(), topic, args[0], before)
+		}
+		return c.search(cmd, client, args[0])
+	}, c.printJourneys)
+}
+
+// search follows an event that may be of a hub or of any topic.
+func (c eventCommands) search(cmd *cobra.Command, client *admin.Client, name string) (admin.Journeys, error) {
+	if hub, partition, sequence, ok := hubPosition(name); ok {
+		found, err := client.HubEventJourney(cmd.Context(), hub, partition, sequence)
+		var problem *admin.Problem
+		if err == nil || !errors.As(err, &problem) || problem.Status != 404 {
+			return found, err
+		} // else it may be an id with slashes
+	}
+	topics, err := client.Topics(cmd.Context())
+	if err != nil {
+		return admin.Journeys{}, err
+	}
+	all := admin.Journeys{Events: []admin.Journey{}}
+	var not []string
+	for _, t := range topics {
+		found, err := client.EventJourney(cmd.Context(), t.Name, name, 0)
+		if err != nil {
+			return all, err
+		}
+		all.Events, all.Looked.Events = append(all.Events, found.Events...), all.Looked.Events+found.Looked.Events
+		if len(found.Events) == 0 {
+			not = append(not, found.Summary)
+		}
+	}
+	switch len(all.Events) {
+	case 0:
+		all.Summary = fmt.Sprintf("no event has the id %s\n  %s", name, strings.Join(not, "\n  "))
+	case 1:
+		all.Summary = all.Events[0].Summary
+	default:
+		all.Summary = fmt.Sprintf("%d events have the id %s", len(all.Events), name)
+	}
+	return all, nil
+}
+
+// hubPosition reads HUB/PARTITION/SEQUENCE; a hub's name may have slashes itself.
+func hubPosition(name string) (hub, partition string, sequence int64, ok bool) {
+	parts := strings.Split(name, "/")
+	if len(parts) < 3 {
+		return "", "", 0, false
+	}
+	n := len(parts)
+	_, err := strconv.ParseUint(parts[n-2], 10, 16)
+	sequence, bad := strconv.ParseInt(parts[n-1], 10, 64)
+	return strings.Join(parts[:n-2], "/"), parts[n-2], sequence, err == nil && bad == nil && sequence >= 0
+}
+
+func (c eventCommands) printJourneys(all admin.Journeys) error {
+	fmt.Fprintln(c.stdout, oneLineEach(all.Summary))
+	for _, j := range all.Events {
+		if len(all.Events) > 1 {
+			fmt.Fprintln(c.stdout, "\n"+oneLine(j.Summary))
+		}
+		if err := c.printJourney(j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func oneLineEach(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		indent := lines[i][:len(lines[i])-len(strings.TrimLeft(lines[i], " "))]
+		lines[i] = indent + oneLine(strings.TrimLeft(lines[i], " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (c eventCommands) printJourney(j admin.Journey) error {
+	for _, to := range j.Subscriptions {
+		fmt.Fprintf(c.stdout, "\nsubscription %s: %s\n", to.Subscription, oneLine(to.Summary))
+		for _, f := range to.Conditions {
+			if !f.Passes {
+				row := findingRow(f)
+				fmt.Fprintf(c.stdout, "  does not pass: %s, met %s\n", row[0], row[1])
+			}
+		}
+		if len(to.Tries) == 0 {
+			continue
+		}
+		if err := printTable(c.cli, to.Tries, "", []string{"  TIME", "STATUS", "OUTCOME", "TOOK", "ANSWER"}, tryRow); err != nil {
+			return err
+		}
+	}
+	for _, g := range j.Groups {
+		fmt.Fprintf(c.stdout, "\ngroup %s: %s\n", g.Group, groupWords[g.State])
+	}
+	for _, f := range j.Functions {
+		fmt.Fprintf(c.stdout, "\nfunction %s: %s\n", f.Function, oneLine(f.Summary))
+	}
+	if j.Omitted > 0 {
+		fmt.Fprintf(c.stdout, "\n%s more are left out\n", counted(j.Omitted, "subscription"))
+	}
+	return nil
+}
+
+var groupWords = map[string]string{
+	"past": "its checkpoint is at the event or behind it", "before": "its checkpoint is before the event", "unknown": "it has no checkpoint in the yard",
+}
+
+func tryRow(t admin.JourneyTry) []string {
+	status, outcome := "-", t.Outcome
+	if t.Status != 0 {
+		status = strconv.Itoa(t.Status)
+	}
+	if t.Probe {
+		outcome += " (probe)"
+	}
+	return []string{"  " + showTime(t.Time), status, outcome, t.Took, shortened(oneLine(t.Said), 80)}
+}

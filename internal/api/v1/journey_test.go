@@ -1,0 +1,142 @@
+package v1
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// journey follows an event of topic orders that is there once.
+func (y *gridYard) journey(id string) admin.Journey {
+	y.t.Helper()
+	got := read[admin.Journeys](y.t, y.want(200, "GET", "/api/v1/topics/orders/events/"+id+"/journey", nil))
+	testkit.MustEqual(y.t, len(got.Events), 1, "%+v", got)
+	testkit.Equal(y.t, got.Summary, got.Events[0].Summary)
+	return got.Events[0]
+}
+
+// to is the way of an event to a subscription, which has to be in a state and say something.
+func (y *gridYard) to(id, subscription, state, says string) admin.JourneyTo {
+	y.t.Helper()
+	j := y.journey(id)
+	for _, to := range j.Subscriptions {
+		if to.Subscription == subscription {
+			testkit.That(y.t, to.State == state && strings.Contains(to.Summary, says), "%s to %s is %s: %s; want %s: %s", id, subscription, to.State, to.Summary, state, says)
+			return to
+		}
+	}
+	y.t.Fatalf("nothing is said of %s: %+v", subscription, j)
+	return admin.JourneyTo{}
+}
+
+// V2: why an event was not delivered, in each way that it can be so.
+func TestTheJourneyOfAnEvent(t *testing.T) {
+	withGrid(t, func(t *testing.T, y *gridYard) {
+		const hook = `"endpoint":"https://example.com/hook"`
+		y.subscribe("orders", "billing", hook+`,"deadLetter":"yard"`)
+		y.subscribe("orders", "large", hook+`,"filters":["data.n NumberGreaterThan 100"]`)
+		y.subscribe("orders", "still", hook+`,"paused":true`)
+		y.publish("orders", "1")
+		got := y.to("1", "billing", "delivered", "attempt 1, answered 200 in ")
+		testkit.That(t, got.Matches && len(got.Tries) == 1 && got.Tries[0].Events == 1 && got.KnownSince != nil, "delivered: %+v", got)
+		got = y.to("1", "large", "unmatched", "never: the filter wants data.n NumberGreaterThan 100, and it is 1")
+		testkit.That(t, !got.Matches && len(got.Conditions) == 1 && string(got.Conditions[0].Met) == "1", "unmatched: %+v", got)
+		y.to("1", "still", "behind", "the subscription is paused: eventyard subscription resume still")
+		words := y.journey("1").Summary
+		testkit.That(t, strings.Contains(words, "was delivered to 1 of 2 subscriptions that it matches; still: not yet: "), "in all: %s", words)
+
+		y.subscribe("orders", "newcomer", hook)
+		y.settle()
+		y.to("1", "newcomer", "early", "before the subscription became active")
+
+		y.hook.set(true, 503)
+		y.publish("orders", "2")
+		got = y.to("2", "billing", "waiting", "due in 29s")
+		testkit.That(t, got.Attempts == 1 && len(got.Tries) == 1 && got.Tries[0].Said == "answer 503" && got.Due != nil && got.Expires != nil, "waiting: %+v", got)
+		testkit.That(t, strings.Contains(got.Summary, "tried 1 time, the last ended in 503 Busy (answer 503)") && strings.Contains(got.Summary, "29 attempts and"), "waiting: %s", got.Summary)
+
+		y.hook.set(true, 400)
+		y.publish("orders", "3")
+		got = y.to("3", "billing", "dead-lettered", "UndeliverableDueToClientError after 1 attempt, the last ended in 400 BadRequest; send it again with: eventyard dead redrive billing 0")
+		testkit.That(t, got.DeadLetter != nil && len(got.Tries) == 1, "dead: %+v", got)
+		y.to("3", "newcomer", "dropped", "after 1 attempt; to keep such events: eventyard subscription update newcomer --dead-letter yard")
+
+		y.hook.set(true, 0)
+		y.want(200, "POST", billingPath+"/redrive", `{"numbers":[0]}`)
+		time.Sleep(time.Minute)
+		got = y.to("3", "billing", "delivered", "delivered at")
+		testkit.That(t, got.DeadLetter != nil && got.DeadLetter.Redriven != nil, "redriven: %+v", got)
+	})
+}
+
+// V2: several events may have one id; and what is not there says where it was looked for.
+func TestEventsAreFoundByTheirIDs(t *testing.T) {
+	withGrid(t, func(t *testing.T, y *gridYard) {
+		y.want(201, "POST", "/api/v1/topics", `{"name":"orders"}`)
+		path := "/api/v1/topics/orders/events/"
+		none := read[admin.Journeys](t, y.want(200, "GET", path+"twice/journey", nil))
+		testkit.Equal(t, none.Summary, "no event of topic orders has the id twice: there are no events to look at")
+		y.publish("orders", "twice")
+		y.publish("orders", "once", "twice", "a/b")
+		got := read[admin.Journeys](t, y.want(200, "GET", path+"twice/journey", nil))
+		testkit.That(t, len(got.Events) == 2 && got.Summary == "2 events of topic orders have the id twice", "twice: %+v", got)
+		testkit.That(t, strings.HasSuffix(y.journey("a%2Fb").Summary, "goes to nobody: there is no subscription"), "a/b: %+v", y.journey("a%2Fb"))
+		none = read[admin.Journeys](t, y.want(200, "GET", path+"never/journey", nil))
+		testkit.That(t, none.Looked.Events == 4 && none.Looked.Before == nil && strings.HasSuffix(none.Summary, "which are all that are kept"), "never: %+v", none)
+		none = read[admin.Journeys](t, y.want(200, "GET", path+"once/journey?before=1", nil))
+		testkit.That(t, none.Looked.Events == 1 && len(none.Events) == 0, "before: %+v", none)
+		y.want(400, "GET", path+"once/journey?before=x", nil)
+		y.want(404, "GET", "/api/v1/topics/nowhere/events/1/journey", nil)
+
+		y.fill("orders", maxLooked+500)
+		none = read[admin.Journeys](t, y.want(200, "GET", path+"twice/journey", nil))
+		testkit.That(t, none.Looked.Events == maxLooked && none.Looked.Before != nil && *none.Looked.Before == 504 && strings.HasSuffix(none.Summary, "older ones follow before number 504"), "far: %+v", none)
+		got = read[admin.Journeys](t, y.want(200, "GET", fmt.Sprintf("%stwice/journey?before=%d", path, *none.Looked.Before), nil))
+		testkit.That(t, len(got.Events) == 2 && got.Looked.Before == nil, "further: %+v", got)
+	})
+}
+
+// fill publishes many events to a topic.
+func (y *gridYard) fill(topic string, n int) {
+	y.t.Helper()
+	for n > 0 {
+		some := min(n, 5000)
+		stored := make([][]byte, some)
+		for i := range stored {
+			events, err := schema.Read(schema.Publication{
+				Kind: schema.EventGrid, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte("[" + gridEvent("filler", "1") + "]"), Now: time.Now(),
+			})
+			testkit.Must(y.t, err)
+			stored[i] = events[0]
+		}
+		testkit.Must(y.t, y.topics.Publish(y.t.Context(), topic, stored, nil))
+		n -= some
+	}
+}
+
+// V2: an event of a hub goes to subscriptions, groups and functions.
+func TestTheJourneyOfAHubsEvent(t *testing.T) {
+	withGrid(t, func(t *testing.T, y *gridYard) {
+		y.want(201, "POST", "/api/v1/hubs", `{"name":"readings","partitions":2}`)
+		y.want(201, "POST", "/api/v1/subscriptions", `{"name":"audit","sourceHub":"readings","endpoint":"https://example.com/hook","skipValidation":true,"filters":["data.t NumberLessThan 0"]}`)
+		y.settle()
+		y.want(201, "POST", "/api/v1/hubs/readings/events?partition=1", `[{"body":{"t":5}},{"body":{"t":-5}}]`)
+		y.settle()
+		path := "/api/v1/hubs/readings/partitions/1/events/"
+		got := read[admin.Journeys](t, y.want(200, "GET", path+"0/journey", nil))
+		testkit.That(t, len(got.Events) == 1 && got.Events[0].Subscriptions[0].State == "unmatched", "the first: %+v", got)
+		got = read[admin.Journeys](t, y.want(200, "GET", path+"1/journey", nil))
+		testkit.That(t, len(got.Events) == 1 && got.Events[0].Subscriptions[0].State == "delivered", "the second: %+v", got)
+		testkit.That(t, strings.HasPrefix(got.Summary, "readings/1/1, published to hub readings at "), "the second: %s", got.Summary)
+		none := read[admin.Journeys](t, y.want(200, "GET", path+"7/journey", nil))
+		testkit.That(t, len(none.Events) == 0 && strings.Contains(none.Summary, "the partition has numbers 0 to 1"), "none: %+v", none)
+		y.want(400, "GET", path+"x/journey", nil)
+		y.want(404, "GET", "/api/v1/hubs/readings/partitions/2/events/0/journey", nil)
+	})
+}
