@@ -41,7 +41,7 @@ type readCommand struct{ *cli }
 
 func (c readCommand) command() *cobra.Command {
 	query := admin.Query{}
-	var from string
+	var from, find string
 	var follow bool
 	var form output
 	cmd := &cobra.Command{
@@ -50,7 +50,8 @@ func (c readCommand) command() *cobra.Command {
 		Long:  readHelp,
 		Example: `  eventyard read orders
   eventyard read orders --from 15m --follow
-  eventyard read orders --from earliest -o json | jq .body`,
+  eventyard read orders --from earliest -o json | jq .body
+  eventyard read orders --from 24h --find 'data.total NumberGreaterThan 100'`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "earliest", "`position` to begin at")
@@ -58,9 +59,13 @@ func (c readCommand) command() *cobra.Command {
 	f.StringVarP(&query.Group, "group", "g", "", "consumer `group` to read as (default $Default)")
 	f.BoolVarP(&follow, "follow", "f", false, "continue with new events as they come")
 	f.IntVarP(&query.Count, "count", "n", 0, "end after so many events")
+	f.StringVar(&find, "find", "", "only events with this `text`, in any case, or that meet a condition such as 'data.total NumberGreaterThan 100'")
 	form.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
 		query.Hub = args[0]
+		if find != "" && follow {
+			return usagef(cmd, "--find looks at what is there, and --follow at what comes: give one of them")
+		}
 		var err error
 		if query.From, err = parseFrom(from, time.Now()); err != nil {
 			return usagef(cmd, "--from: %w", err)
@@ -70,6 +75,9 @@ func (c readCommand) command() *cobra.Command {
 		}
 		if err := checkNumber(cmd, client, query); err != nil {
 			return err
+		}
+		if find != "" {
+			return c.search(cmd.Context(), client, query, find, form)
 		}
 		return c.read(cmd.Context(), client, query, follow, form)
 	})

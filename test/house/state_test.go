@@ -32,7 +32,6 @@ const (
 // large are the types that may hold more, each with its reason.
 var large = map[string]string{
 	"internal/storage/disk/partition": "fifteen of its methods are the contract; its parts (segments, commits, waiting readers) have types of their own",
-	"internal/api/v1/Config":          "one field for each service that is served, and no state that changes",
 	"admin/Client":                    operations,
 	"admin/Function":                  definition,
 	"admin/Subscription":              definition,

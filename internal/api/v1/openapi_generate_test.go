@@ -174,6 +174,8 @@ var components = []component{
 	{name: "JourneyFunction", of: reflect.TypeFor[admin.JourneyFunction]()},
 	{name: "Journey", of: reflect.TypeFor[admin.Journey]()},
 	{name: "Journeys", of: reflect.TypeFor[admin.Journeys]()},
+	{name: "Density", of: reflect.TypeFor[admin.Density]()},
+	{name: "DensityBucket", of: reflect.TypeFor[admin.DensityBucket]()},
 }
 
 // schema is that of the component's type.

@@ -281,6 +281,8 @@ func everyOperation(t *testing.T, y *gridYard) {
 		{204, "POST", sub + "/probe", nil, nil},
 		{200, "GET", sub + "/attempts", nil, nil},
 		{200, "GET", "/api/v1/topics/readings/events/1/journey", nil, nil},
+		{200, "GET", hub + "/density?from=1h&to=0s&buckets=4", nil, nil},
+		{200, "GET", hub + "/partitions/0/events?find=hello", nil, nil},
 		{200, "GET", hub + "/partitions/0/events/0/journey", nil, nil},
 		{200, "POST", sub + "/explain", `[{"id":"1","subject":"/s","eventType":"t","eventTime":"2026-01-02T03:04:05Z","data":{"n":1}}]`, nil},
 		{200, "GET", sub + "/dead?reason=MaxDeliveryAttemptsExceeded&since=2h&until=2100-01-01T00:00:00Z&max=10&from=0&redriven=true", nil, nil},

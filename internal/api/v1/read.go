@@ -26,6 +26,9 @@ const (
 // to for something to come (long poll). A client goes on with from=next.
 func (d *Handler) readPage(w http.ResponseWriter, r *http.Request) error {
 	q, err := parsePageQuery(r)
+	if err == nil {
+		q.find, err = newFinder(r.URL.Query(), d.cfg.Broker.Namespace(), time.Now())
+	}
 	if err != nil {
 		return err
 	}
@@ -66,6 +69,7 @@ type pageQuery struct {
 	max                   int
 	wait                  time.Duration
 	format                eventFormat
+	find                  *finder // nil: all are wanted
 }
 
 func parsePageQuery(r *http.Request) (pageQuery, error) {
@@ -189,6 +193,9 @@ func (p *page) take(ctx context.Context, cursor eventlog.Cursor) error {
 			return err
 		}
 		if len(run.Events) == 0 {
+			if p.query.find != nil {
+				p.query.find.end = true
+			}
 			return nil
 		}
 		p.add(run)
@@ -201,20 +208,28 @@ func (p *page) add(run eventlog.Run) {
 		if p.full() {
 			return
 		}
+		p.next = run.First + eventlog.Sequence(i) + 1
+		if f := p.query.find; f != nil && !f.finds(p.query.hub, p.query.partition, run, i) {
+			continue
+		}
 		if p.count > 0 {
 			p.buf = append(p.buf, ',')
 		}
 		p.buf = p.query.format.appendEvent(p.buf, p.query.partition, run, i)
 		p.count++
-		p.next = run.First + eventlog.Sequence(i) + 1
 	}
 }
 
-func (p *page) full() bool { return p.count >= p.query.max || len(p.buf) >= maxPageBytes }
+func (p *page) full() bool {
+	return p.count >= p.query.max || len(p.buf) >= maxPageBytes || p.query.find.over()
+}
 
 func (p *page) finish() []byte {
 	p.buf = append(p.buf, `],"next":`...)
 	p.buf = strconv.AppendInt(p.buf, int64(p.next), 10)
+	if p.query.find != nil {
+		p.buf = p.query.find.appendLooked(p.buf)
+	}
 	return append(p.buf, '}', '\n')
 }
 
