@@ -114,6 +114,8 @@ type Function struct {
 	Target int      `json:"target"`
 
 	Created time.Time `json:"created"`
+	// Stats is nil unless a list was asked for it.
+	Stats *FunctionStats `json:"stats,omitempty"`
 }
 
 // FunctionCounts are of calls and events.

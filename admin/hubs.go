@@ -14,6 +14,8 @@ type Hub struct {
 	Retention    Retention `json:"retention"`
 	Quota        Quota     `json:"quota,omitzero"`
 	Groups       []string  `json:"groups"`
+	// Stats is nil unless it was asked for.
+	Stats *HubStats `json:"stats,omitempty"`
 }
 
 // Quota is what may be published in a second; zero: no limit.

@@ -52,6 +52,8 @@ type Topic struct {
 	// Events and Bytes are what the topic holds at present.
 	Events int64 `json:"events"`
 	Bytes  int64 `json:"bytes"`
+	// Stats is nil unless a list was asked for it.
+	Stats *TopicStats `json:"stats,omitempty"`
 }
 
 // TopicKeys are the access keys of a topic; both are valid at any time.

@@ -188,7 +188,8 @@ func TestKindsNeedWhatRoutesNeed(t *testing.T) {
 		for _, name := range k.Routes {
 			need, found := needs[name]
 			testkit.That(t, found, "%s is caused by %s, and there is no such route", k.Subject, name)
-			testkit.That(t, reflect.DeepEqual(need, k.Need), "%s needs %s, and %s %s", k.Subject, k.Need, name, need)
+			more := k.Need.Reach == frame.Any && need.Reach != frame.Nobody // each question is judged by itself
+			testkit.That(t, more || reflect.DeepEqual(need, k.Need), "%s needs %s, and %s %s", k.Subject, k.Need, name, need)
 		}
 	}
 }

@@ -62,6 +62,28 @@ func listing[T any](c *cli, cmd *cobra.Command, get getter[[]T], none string, he
 	})
 }
 
+// columns are those of a table of what a command lists.
+type columns[T any] struct {
+	head []string
+	row  func(T) []string
+}
+
+// listingStats is listing with a flag --stats, which has another table: with what each thing does.
+func listingStats[T any](c *cli, cmd *cobra.Command, get func(stats bool) getter[[]T], none string, plain, stats columns[T]) *cobra.Command {
+	var with bool
+	cmd.Flags().BoolVar(&with, "stats", false, "show what each holds and does, over all nodes")
+	return printing(c, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]T, error) {
+		all, err := get(with)(cmd, client, args)
+		return append([]T{}, all...), err // no list at all would be null in JSON
+	}, func(all []T) error {
+		shown := plain
+		if with {
+			shown = stats
+		}
+		return printTable(c, all, none, shown.head, shown.row)
+	})
+}
+
 func printTable[T any](c *cli, all []T, none string, head []string, row func(T) []string) error {
 	if len(all) == 0 && none != "" {
 		fmt.Fprintln(c.stderr, none)

@@ -91,13 +91,24 @@ func showPoisonTarget(target string) string {
 }
 
 func (c functionCommands) list() *cobra.Command {
-	return listing(c.cli, &cobra.Command{Use: "list", Short: "List functions"},
-		func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Function, error) {
+	return listingStats(c.cli, &cobra.Command{Use: "list", Short: "List functions"}, func(stats bool) getter[[]admin.Function] {
+		return func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Function, error) {
+			if stats {
+				return client.FunctionsWithStats(cmd.Context())
+			}
 			return client.Functions(cmd.Context())
-		}, "there are no functions yet; create one with: eventyard function create NAME --hub HUB --endpoint URL",
-		[]string{"FUNCTION", "HUB", "GROUP", "STATE", "LAG", "FAILURES", "POISONED", "ENDPOINT"}, func(f admin.Function) []string {
+		}
+	}, "there are no functions yet; create one with: eventyard function create NAME --hub HUB --endpoint URL",
+		columns[admin.Function]{[]string{"FUNCTION", "HUB", "GROUP", "STATE", "LAG", "FAILURES", "POISONED", "ENDPOINT"}, func(f admin.Function) []string {
 			return []string{f.Name, f.Hub, f.Group, f.State, showWaiting(f.Lag), strconv.Itoa(f.Failures), showPoisoned(f), oneLine(f.Endpoint)}
-		})
+		}},
+		columns[admin.Function]{[]string{"FUNCTION", "STATE", "CALLS", "FAILED", "LAG", "POISONED"}, func(f admin.Function) []string {
+			s := admin.FunctionStats{}
+			if f.Stats != nil {
+				s = *f.Stats
+			}
+			return []string{f.Name, f.State, rate(s.Calls), rate(s.FailedCalls), showWaiting(f.Lag), showPoisoned(f)}
+		}})
 }
 
 func showWaiting(lag *int64) string {

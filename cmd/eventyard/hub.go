@@ -44,14 +44,31 @@ func (c hubCommands) printHub(done string, hub admin.Hub) error {
 }
 
 func (c hubCommands) list() *cobra.Command {
-	return listing(c.cli, &cobra.Command{Use: "list", Short: "List all hubs"},
-		func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Hub, error) {
+	return listingStats(c.cli, &cobra.Command{Use: "list", Short: "List all hubs"}, func(stats bool) getter[[]admin.Hub] {
+		return func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Hub, error) {
+			if stats {
+				return client.HubsWithStats(cmd.Context())
+			}
 			return client.Hubs(cmd.Context())
-		}, "there are no hubs yet; create one with: eventyard hub create NAME",
-		[]string{"HUB", "PARTITIONS", "GROUPS", "KEPT", "CREATED"}, func(h admin.Hub) []string {
+		}
+	}, "there are no hubs yet; create one with: eventyard hub create NAME",
+		columns[admin.Hub]{[]string{"HUB", "PARTITIONS", "GROUPS", "KEPT", "CREATED"}, func(h admin.Hub) []string {
 			return []string{h.Name, strconv.Itoa(h.Partitions), strconv.Itoa(len(h.Groups)),
 				showRetention(h.Retention.Age, h.Retention.Bytes), showTime(h.Created)}
-		})
+		}},
+		columns[admin.Hub]{[]string{"HUB", "PARTITIONS", "EVENTS", "BYTES", "PUBLISHED", "BYTES IN", "READ", "SLOWEST GROUP"}, hubStatsRow})
+}
+
+func hubStatsRow(h admin.Hub) []string {
+	s := admin.HubStats{}
+	if h.Stats != nil {
+		s = *h.Stats
+	}
+	behind := "-"
+	if s.LagSeconds != nil && s.LagEvents != nil {
+		behind = roughNumber(*s.LagSeconds) + " s, " + counted(int64(*s.LagEvents), "event")
+	}
+	return []string{h.Name, strconv.Itoa(h.Partitions), thousands(s.Events), roughBytes(s.Bytes), rate(s.Published), byteRate(s.BytesIn), rate(s.Read), behind}
 }
 
 // shownHub is a hub with what its partitions hold.

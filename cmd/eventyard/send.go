@@ -95,6 +95,9 @@ func (c sendCommand) send(cmd *cobra.Command, client *admin.Client, flags sendFl
 	}
 	if flags.form == asText && (err == nil || s.sent > 0) {
 		fmt.Fprintln(c.stdout, s.summary())
+		for _, stored := range s.shown() {
+			fmt.Fprintln(c.stdout, "  "+showStored(stored))
+		}
 	}
 	return err
 }
@@ -110,6 +113,27 @@ type sender struct {
 	began    time.Time
 	sent     int64
 	highest  int // number of the last event that is stored
+	// stored are the first batches.
+	stored []admin.Sent
+}
+
+// maxStoredShown is how many batches are named.
+const maxStoredShown = 3
+
+// shown are the batches that are named.
+func (s *sender) shown() []admin.Sent {
+	if len(s.stored) > maxStoredShown {
+		return nil
+	}
+	return s.stored
+}
+
+// showStored says by which partition and numbers the events of a batch are found again.
+func showStored(s admin.Sent) string {
+	if s.Count == 1 {
+		return fmt.Sprintf("partition %s, number %d", s.Partition, s.First)
+	}
+	return fmt.Sprintf("partition %s, numbers %d to %d", s.Partition, s.First, s.First+int64(s.Count)-1)
 }
 
 // sendAll stores batches until the input ends or ctx does.
@@ -143,6 +167,9 @@ func (s *sender) sendBatch(ctx context.Context, batch []item) error {
 			return s.failed(part, err)
 		}
 		s.sent += int64(len(part))
+		if len(s.stored) <= maxStoredShown {
+			s.stored = append(s.stored, stored)
+		}
 		s.highest = max(s.highest, part[len(part)-1].number)
 		if s.flags.form == asJSON {
 			if err := json.NewEncoder(s.out).Encode(stored); err != nil {

@@ -103,9 +103,30 @@ func (c subscriptionCommands) list() *cobra.Command {
 	cmd.Flags().StringVar(&source.topic, "topic", "", "only those of the topic of this `name`")
 	cmd.Flags().StringVar(&source.hub, "source-hub", "", "only those of the hub of this `name`")
 	cmd.Flags().StringVar(&source.domainTopic, "domain-topic", "", "with --topic: only those of the topic of this `name` of that domain")
-	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Subscription, error) {
-		return client.Subscriptions(cmd.Context(), source.which(""))
-	}, noSubscriptions+"TOPIC --endpoint URL", subscriptionHead, subscriptionRow)
+	return listingStats(c.cli, cmd, func(stats bool) getter[[]admin.Subscription] {
+		return func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Subscription, error) {
+			if stats {
+				return client.SubscriptionsWithStats(cmd.Context(), source.which(""))
+			}
+			return client.Subscriptions(cmd.Context(), source.which(""))
+		}
+	}, noSubscriptions+"TOPIC --endpoint URL", columns[admin.Subscription]{subscriptionHead, subscriptionRow},
+		columns[admin.Subscription]{[]string{"SUBSCRIPTION", "SOURCE", "STATE", "ENDPOINT", "DELIVERED", "WAITING", "BEHIND", "DEAD LETTERS"}, subscriptionStatsRow})
+}
+
+func subscriptionStatsRow(s admin.Subscription) []string {
+	row := []string{s.Name, showSource(s), s.State, "-", "-", "-", "-", "-"}
+	if s.Stats != nil {
+		waiting := int64(s.Stats.InFlight+s.Stats.Queued) + s.Stats.Parked
+		for _, w := range s.Stats.Waiting {
+			waiting += w.Events
+		}
+		row = append(row[:3], s.Stats.Endpoint.State, thousands(s.Stats.Delivered), thousands(waiting), thousands(s.Stats.Behind), "-")
+	}
+	if s.DeadLetters != nil {
+		row[7] = thousands(s.DeadLetters.Kept)
+	}
+	return row
 }
 
 // noSubscriptions is what a list of none says, up to the topic.

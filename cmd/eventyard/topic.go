@@ -14,9 +14,9 @@ import (
 type topicCommands struct{ *cli }
 
 func (c topicCommands) command() *cobra.Command {
-	return family(&cobra.Command{Use: "topic", Short: "Create, list, show and delete topics, publish to one"},
+	return family(&cobra.Command{Use: "topic", Short: "Create, list, show and delete topics, publish to one, read one"},
 		c.create(), c.list(), c.show(), c.update(), c.key(),
-		c.publish(), c.delete())
+		c.publish(), c.read(), c.delete())
 }
 
 const topicCreateHelp = `Create a topic: a place that events are published to, over HTTP, and from which each
@@ -88,16 +88,28 @@ func (c topicCommands) printTopicAccess(t admin.Topic) error {
 }
 
 func (c topicCommands) list() *cobra.Command {
-	return listing(c.cli, &cobra.Command{Use: "list", Short: "List all topics"},
-		func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Topic, error) {
+	return listingStats(c.cli, &cobra.Command{Use: "list", Short: "List all topics"}, func(stats bool) getter[[]admin.Topic] {
+		return func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Topic, error) {
+			if stats {
+				return client.TopicsWithStats(cmd.Context())
+			}
 			return client.Topics(cmd.Context())
-		}, "", []string{"TOPIC", "SCHEMA", "SUBSCRIPTIONS", "EVENTS", "BYTES", "CREATED"}, func(t admin.Topic) []string {
+		}
+	}, "",
+		columns[admin.Topic]{[]string{"TOPIC", "SCHEMA", "SUBSCRIPTIONS", "EVENTS", "BYTES", "CREATED"}, func(t admin.Topic) []string {
 			schema := t.Schema
 			if t.Domain {
 				schema += " (domain)"
 			}
 			return []string{t.Name, schema, strconv.Itoa(t.Subscriptions), thousands(t.Events), roughBytes(t.Bytes), showTime(t.Created)}
-		})
+		}},
+		columns[admin.Topic]{[]string{"TOPIC", "SUBSCRIPTIONS", "EVENTS", "BYTES", "PUBLISHED", "DELIVERED", "FAILED", "WAITING"}, func(t admin.Topic) []string {
+			s := admin.TopicStats{}
+			if t.Stats != nil {
+				s = *t.Stats
+			}
+			return []string{t.Name, strconv.Itoa(t.Subscriptions), thousands(t.Events), roughBytes(t.Bytes), rate(s.Published), rate(s.Delivered), rate(s.Failed), figure(s.Waiting)}
+		}})
 }
 
 func (c topicCommands) show() *cobra.Command {

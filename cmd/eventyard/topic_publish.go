@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -30,17 +31,17 @@ func (c topicCommands) publish() *cobra.Command {
 	cmd.Flags().StringVar(&event.Source, "source", "/eventyard/cli", "its `source`, for CloudEvents")
 	cmd.Flags().StringVar(&domainTopic, "domain-topic", "", "`name` of the topic of a domain that it is for")
 	cmd.Flags().StringVar(&event.ID, "id", "", "its `id`; made if not given")
-	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (done published, err error) {
 		topic, err := client.Topic(cmd.Context(), args[0])
 		if err != nil {
-			return err
+			return done, err
 		}
 		switch {
 		case topic.Schema == "custom":
 		case topic.Domain && domainTopic == "":
-			return usagef(cmd, "%s is a domain, whose events name one of its topics: give --domain-topic NAME", topic.Name)
+			return done, usagef(cmd, "%s is a domain, whose events name one of its topics: give --domain-topic NAME", topic.Name)
 		case !topic.Domain && domainTopic != "":
-			return usagef(cmd, "%s is no domain: leave --domain-topic out", topic.Name)
+			return done, usagef(cmd, "%s is no domain: leave --domain-topic out", topic.Name)
 		}
 		if domainTopic != "" {
 			event.Source = domainTopic
@@ -48,11 +49,22 @@ func (c topicCommands) publish() *cobra.Command {
 		if len(args) > 1 {
 			event.Data = asData(args[1])
 		}
-		if err := c.publishTo(cmd, topic, event); err != nil {
-			return err
+		if event.ID == "" && topic.Schema != "custom" {
+			event.ID = strings.ToLower(rand.Text())
 		}
-		return c.printf("published to %s\n", topic.Name)
+		return published{topic.Name, event.ID}, c.publishTo(cmd, topic, event)
+	}, func(done published) error {
+		if done.ID == "" { // it is the publisher's own affair
+			return c.printf("published to %s\n", done.Topic)
+		}
+		return c.printf("published to %s, id %s\n", done.Topic, oneLine(done.ID))
 	})
+}
+
+// published is what is told of an event that was: by its id it is found again.
+type published struct {
+	Topic string `json:"topic"`
+	ID    string `json:"id,omitempty"`
 }
 
 // asData takes JSON as it is, and everything else as text.

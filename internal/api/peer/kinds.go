@@ -54,17 +54,19 @@ var Kinds = []Kind{
 
 	{Subject: "connections.list", Need: toManage, Routes: []string{"v1 GET /api/v1/connections"}},
 
-	{Subject: "grid.stats", Need: toManage, Routes: []string{"v1 GET " + subscriptions}},
+	{Subject: "grid.stats", Need: toManage, Routes: []string{"v1 GET " + subscriptions, "v1 GET /api/v1/subscriptions"}},
 	{Subject: "grid.attempts", Need: toManage, Routes: []string{"v1 GET " + subscriptions + "/attempts"}},
 	{Subject: "grid.probe", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/probe"}},
-	{Subject: "grid.dead.count", Need: toManage, Routes: []string{"v1 GET " + subscriptions}},
+	{Subject: "grid.dead.count", Need: toManage, Routes: []string{"v1 GET " + subscriptions, "v1 GET /api/v1/subscriptions"}},
 	{Subject: "grid.trace", Need: toManage, Routes: journeys},
 	{Subject: "grid.dead.list", Need: toManage, Routes: append([]string{"v1 GET " + subscriptions + "/dead"}, journeys...)},
 	{Subject: "grid.dead.get", Need: toManage, Routes: []string{"v1 GET " + subscriptions + "/dead/{number}"}},
 	{Subject: "grid.dead.redrive", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/redrive"}},
 	{Subject: "grid.dead.purge", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/purge"}},
 
-	{Subject: "series.read", Need: toLook, Routes: []string{"v1 GET /api/v1/series", "v1 GET /api/v1/overview"}},
+	{Subject: "series.read", Need: toLook, Routes: []string{
+		"v1 GET /api/v1/series", "v1 GET /api/v1/overview", "v1 GET /api/v1/hubs", "v1 GET /api/v1/topics", "v1 GET /api/v1/functions",
+	}},
 	{Subject: "overview.health", Need: toLook, Routes: []string{"v1 GET /api/v1/overview"}},
 }
 

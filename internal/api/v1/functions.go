@@ -49,7 +49,18 @@ var (
 
 func (d *Handler) listFunctions(w http.ResponseWriter, r *http.Request) error {
 	all, err := d.cfg.Functions.List(r.Context())
-	return answerList(w, "functions", all, define.Show, err)
+	if err != nil {
+		return err
+	}
+	shown := make([]admin.Function, len(all))
+	for i, f := range all {
+		shown[i] = define.Show(f)
+	}
+	stats, err := d.wantsStats(r)
+	if err == nil && stats {
+		err = d.addFunctionStats(r.Context(), shown)
+	}
+	return answer(w, map[string][]admin.Function{"functions": shown}, err)
 }
 
 func (d *Handler) createFunction(w http.ResponseWriter, r *http.Request) error {

@@ -58,6 +58,14 @@ func (d *Handler) listHubs(w http.ResponseWriter, r *http.Request) error {
 		}
 		hubs = append(hubs, shown)
 	}
+	if stats, err := d.wantsStats(r); err != nil || stats {
+		if err == nil {
+			err = d.addHubStats(r, hubs)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return writeJSON(w, http.StatusOK, map[string][]admin.Hub{"hubs": hubs})
 }
 

@@ -128,6 +128,7 @@ func (d *Handler) routes() []route {
 		{method: "GET", path: "/api/v1/topics/{topic}", need: manageAll, serve: grid(d.getTopic)},
 		{method: "PATCH", path: "/api/v1/topics/{topic}", need: manageAll, serve: grid(d.updateTopic)},
 		{method: "DELETE", path: "/api/v1/topics/{topic}", need: manageAll, serve: grid(d.deleteTopic)},
+		{method: "GET", path: "/api/v1/topics/{topic}/events", need: manageAll, serve: grid(d.readTopic)},
 		{method: "POST", path: "/api/v1/topics/{topic}/regenerate", need: manageAll, serve: grid(d.regenerateTopicKey)},
 
 		{method: "GET", path: "/api/v1/topics/{topic}/events/{id}/journey", need: manageAll, serve: grid(d.topicJourney)},

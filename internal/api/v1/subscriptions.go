@@ -48,7 +48,18 @@ func (d *Handler) listSubscriptions(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	all, err := d.cfg.Grid.Topics.Subscriptions(source)
-	return answerList(w, "subscriptions", all, func(s topics.Subscription) admin.Subscription { return d.showDefinition(s, false) }, err)
+	if err != nil {
+		return err
+	}
+	shown := make([]admin.Subscription, len(all))
+	for i, s := range all {
+		shown[i] = d.showDefinition(s, false)
+	}
+	stats, err := d.wantsStats(r)
+	if err == nil && stats {
+		err = d.addSubscriptionStats(r.Context(), all, shown)
+	}
+	return answer(w, map[string][]admin.Subscription{"subscriptions": shown}, err)
 }
 
 func (d *Handler) createSubscription(w http.ResponseWriter, r *http.Request) error {
@@ -100,17 +111,7 @@ func (d *Handler) getSubscription(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	shown := d.showDefinition(s, r.URL.Query().Get("secrets") == "true")
-	stats, err := d.cfg.Grid.Delivery.Stats(r.Context(), s.ID)
-	switch {
-	case err == nil:
-		shown.Stats = showStats(stats)
-	case !errors.Is(err, delivery.ErrNotFound): // it is pending, or was made just now
-		return err
-	}
-	counts, err := d.cfg.Grid.Dead.Counts(r.Context(), s.ID)
-	shown.DeadLetters = &admin.DeadLetterCounts{
-		Kept: counts.Kept, Unwritten: counts.Unwritten, Dropped: counts.Dropped, Problem: counts.Problem, Since: spec.TimeIfAny(counts.Since),
-	}
+	err = d.addDeliveries(r.Context(), s.ID, &shown)
 	return answer(w, shown, err)
 }
 

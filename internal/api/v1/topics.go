@@ -30,6 +30,14 @@ func (d *Handler) listTopics(w http.ResponseWriter, r *http.Request) error {
 		shown.Keys, shown.DomainTopics = nil, nil // who wants them asks for one topic
 		list = append(list, shown)
 	}
+	if stats, err := d.wantsStats(r); err != nil || stats {
+		if err == nil {
+			err = d.addTopicStats(r.Context(), list)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return writeJSON(w, http.StatusOK, map[string][]admin.Topic{"topics": list})
 }
 
