@@ -24,6 +24,7 @@ type records struct {
 	trial   *trial
 	// connections are those of clients; nil before the grid is open.
 	connections *connections
+	condition   *condition
 }
 
 func openRecords(cfg Config, from *storage.Storage, metrics prometheus.Registerer) (records, error) {
@@ -92,7 +93,7 @@ func (l lookout) watchDisk(ctx context.Context) {
 	defer look.Stop()
 	full := false
 	for {
-		if free, err := storage.FreeBytes(l.folder); err == nil && l.folder != "" {
+		if free, _, err := storage.Space(l.folder); err == nil && l.folder != "" {
 			full = l.noteDisk(ctx, free, full)
 		}
 		select {

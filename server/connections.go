@@ -11,7 +11,6 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/amqp"
-	"github.com/eventyard/eventyard/internal/api/peer"
 	"github.com/eventyard/eventyard/internal/grid/forward"
 	"github.com/eventyard/eventyard/internal/hubs/access"
 )
@@ -44,17 +43,7 @@ type nodeConnections struct {
 
 func (y *yard) newConnections() *connections {
 	c := &connections{node: y.nodes.Self().ID, started: time.Now().UTC(), access: y.access}
-	cfg := forward.EveryConfig{Self: nodeText(y.nodes.Self())}
-	if y.shared() {
-		cfg.Nodes, cfg.Grant, cfg.Allow = gridWire{y.nodes}, peer.Shown, peer.Judge{Access: y.access, Topics: y.topics}.Allow
-		cfg.Live = func() (names []string) {
-			for _, node := range y.nodes.Live() {
-				names = append(names, nodeText(node))
-			}
-			return names
-		}
-	}
-	c.every = forward.NewEvery(cfg, "connections.list", c.here)
+	c.every = forward.NewEvery(y.everyNode(), "connections.list", c.here)
 	return c
 }
 
@@ -122,10 +111,7 @@ func (c *connections) list(ctx context.Context, after string, limit int) (admin.
 		page.Keys = append(page.Keys, *u)
 	}
 	slices.SortFunc(page.Keys, func(a, b admin.KeyUse) int { return cmp.Compare(a.Policy, b.Policy) })
-	for _, node := range unanswered {
-		id, _, _ := strings.Cut(node, ":")
-		page.Unanswered = append(page.Unanswered, id)
-	}
+	page.Unanswered = nodeNames(unanswered)
 	return page, nil
 }
 

@@ -159,9 +159,9 @@ func (f *filling) kind(log string) eventlog.Kind {
 	switch {
 	case ok:
 		return kind
-	case strings.HasPrefix(log, "topic-"), log == journal.LogName:
+	case strings.HasPrefix(log, "topic-"):
 		return eventlog.KindTopic
-	case strings.HasPrefix(log, "dead-"):
+	case strings.HasPrefix(log, "dead-"), log == journal.LogName:
 		return eventlog.KindDeadLetters
 	}
 	return eventlog.KindHub

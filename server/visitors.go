@@ -138,7 +138,7 @@ func (v *visitors) changed(conn net.Conn, state http.ConnState) {
 func (v *visitors) Know(c *frame.Call) error {
 	at := visitorOf(c.R)
 	if at != nil {
-		at.holder.Store(&c.Holder)
+		at.heldBy(c.Holder)
 	}
 	if at == nil || at.known.Load() {
 		return nil
@@ -151,6 +151,13 @@ func (v *visitors) Know(c *frame.Call) error {
 	at.hurry.Stop()
 	at.head.wake()
 	return nil
+}
+
+// heldBy takes note of who has shown a right. It keeps nothing else of the call.
+func (at *visitor) heldBy(holder string) {
+	if known := at.holder.Load(); known == nil || *known != holder {
+		at.holder.Store(&holder)
+	}
 }
 
 // Bear bounds what HTTP/2 lets a stranger ask for at once.

@@ -319,6 +319,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 		{Name: "nodes", Run: y.nodes.Run},
 		{Name: "activity", Run: lookout{y.records, y.nodes, y.storage.Folder, y.cfg.Version}.run},
 		{Name: "trial writes", Run: y.trial.run},
+		{Name: "storage checks", Run: y.condition.checks.run},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "access", Run: y.access.Run},
 		{Name: "blobs", Run: y.blobs.Run},

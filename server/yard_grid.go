@@ -101,6 +101,6 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 		return fmt.Errorf("open delivery: %w", err)
 	}
 	y.dead.RedriveTo(y.delivery.Redeliver)
-	y.connections = y.newConnections()
+	y.connections, y.condition = y.newConnections(), newCondition(y)
 	return y.shareGrid()
 }

@@ -21,7 +21,7 @@ type certCommands struct{ *cli }
 
 func (c certCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "cert", Short: "Show the yard's certificates, and export its authority"},
-		c.show(), c.export())
+		c.show(), c.status(), c.export())
 }
 
 // addDataFlags gives a command that looks into the data folder the flags that say which.

@@ -130,7 +130,7 @@ func (p Peer) config(folder string, log *slog.Logger) embedded.Config {
 // storeRoom is how much a peer may keep that was given no bound: what it has, and three quarters of what
 // is free.
 func storeRoom(folder string) int64 {
-	free, err := FreeBytes(folder)
+	free, _, err := Space(folder)
 	if err != nil {
 		return unknownStore
 	}

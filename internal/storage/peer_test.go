@@ -169,7 +169,7 @@ func TestWhereAPeerListens(t *testing.T) {
 // a disk that has filled up takes nothing from it.
 func TestRoomOfAPeer(t *testing.T) {
 	folder := claimed(t, peers(t)[0])
-	free, err := FreeBytes(folder)
+	free, _, err := Space(folder)
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	}

@@ -12,12 +12,3 @@ func Space(folder string) (free, total int64, err error) {
 	}
 	return int64(disk.Bavail) * int64(disk.Bsize), int64(disk.Blocks) * int64(disk.Bsize), nil
 }
-
-// FreeBytes is what this user may still write to the disk of a folder.
-func FreeBytes(folder string) (int64, error) {
-	var disk unix.Statfs_t
-	if err := unix.Statfs(folder, &disk); err != nil {
-		return 0, err
-	}
-	return int64(disk.Bavail) * int64(disk.Bsize), nil
-}

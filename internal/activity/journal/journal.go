@@ -56,9 +56,10 @@ const (
 	lastWrite  = 2 * time.Second
 )
 
-// Shape is what the log is provided with: like a topic's, whose events go with their age as well.
+// Shape is what the log is provided with. Its kind is that of dead letters: logs that share storage hold up
+// each other's removal, and those are kept for longer.
 var Shape = eventlog.Shape{
-	Partitions: 1, Kind: eventlog.KindTopic, Retention: eventlog.Retention{Age: KeepFor, Bytes: KeepBytes},
+	Partitions: 1, Kind: eventlog.KindDeadLetters, Retention: eventlog.Retention{Age: KeepFor, Bytes: KeepBytes},
 }
 
 // Config is what a journal works with.

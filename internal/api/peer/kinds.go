@@ -52,6 +52,8 @@ var Kinds = []Kind{
 	{Subject: "grid.settle", Need: toPull, Routes: []string{pulls + "acknowledge", pulls + "reject", pulls + "release", pulls + "renewLock"}},
 	{Subject: "grid.giveback", Own: "events were received for a caller who has left, or whose right has ended since: others get them sooner"},
 
+	{Subject: "certificate.show", Need: toManage, Routes: []string{"v1 GET /api/v1/certificate"}},
+	{Subject: "storage.show", Need: toManage, Routes: []string{"v1 GET /api/v1/storage"}},
 	{Subject: "connections.list", Need: toManage, Routes: []string{"v1 GET /api/v1/connections"}},
 
 	{Subject: "grid.stats", Need: toManage, Routes: []string{"v1 GET " + subscriptions, "v1 GET /api/v1/subscriptions"}},

@@ -92,7 +92,7 @@ func (y *yard) openHandler(change ...func(*Config)) {
 	cfg.Maintenance, cfg.Figures = fakeMaintenance{}, y.figures
 	kept, err := journal.New(journal.Config{Engine: y.Engine, Node: "here", Log: y.log})
 	testkit.Must(y.t, err)
-	cfg.Activity = kept
+	cfg.Activity, cfg.Storage = kept, fakeStorage{}
 	cfg.Backup = func(_ context.Context, w io.Writer) error { _, err := io.WriteString(w, "a backup"); return err }
 	for _, c := range change {
 		c(&cfg)
@@ -299,4 +299,19 @@ func texts(events []shown) string {
 		list[i] = e.text()
 	}
 	return strings.Join(list, " ")
+}
+
+// fakeStorage is well.
+type fakeStorage struct{}
+
+func (fakeStorage) Storage(context.Context) (admin.Storage, error) {
+	return admin.Storage{Nodes: []admin.NodeStorage{{Node: "here", Engine: "disk"}}}, nil
+}
+
+func (fakeStorage) Certificates(context.Context) (admin.Certificates, error) {
+	return admin.Certificates{Nodes: []admin.NodeCertificate{{Node: "here"}}}, nil
+}
+
+func (fakeStorage) Check(context.Context, admin.StorageCheckRequest) (admin.StorageCheck, error) {
+	return admin.StorageCheck{Problems: []string{}}, nil
 }

@@ -76,6 +76,8 @@ type Config struct {
 
 	// Activity is the journal of what changed; nil: none is kept.
 	Activity Activity
+	// Storage tells how what the yard keeps everything in is; nil: it is not told.
+	Storage Storage
 	// Connections lists those of clients; nil: there are none to list.
 	Connections Connections
 

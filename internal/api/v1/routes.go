@@ -64,6 +64,10 @@ func (d *Handler) routes() []route {
 		Code: "no-figures", Title: "This yard keeps no figures",
 		Detail: "nothing is counted here but what /metrics has", Next: "ask another yard",
 	})
+	stored := servedIf(d.cfg.Storage != nil, frame.Refusal{
+		Code: "no-storage", Title: "This yard does not tell of its storage",
+		Detail: "how the storage is cannot be asked here", Next: "ask at the machine that has it: eventyard doctor",
+	})
 	journal := servedIf(d.cfg.Activity != nil, frame.Refusal{
 		Code: "no-activity", Title: "This yard keeps no activity",
 		Detail: "what changes is not kept by this yard", Next: "look into its log",
@@ -78,6 +82,9 @@ func (d *Handler) routes() []route {
 
 		{method: "GET", path: "/api/v1/overview", need: anyGrant, serve: figures(d.getOverview)},
 		{method: "GET", path: "/api/v1/series", need: anyGrant, serve: figures(d.getSeries)},
+		{method: "GET", path: "/api/v1/storage", need: manageAll, serve: stored(d.showStorage)},
+		{method: "POST", path: "/api/v1/storage/check", need: manageAll, serve: stored(d.checkStorage)},
+		{method: "GET", path: "/api/v1/certificate", need: manageAll, serve: stored(d.showCertificates)},
 		{method: "GET", path: "/api/v1/connections", need: manageAll, serve: d.listConnections},
 		{method: "GET", path: "/api/v1/activity", need: manageAll, serve: journal(d.listActivity), stream: true},
 		{method: "GET", path: "/api/v1/hubs/{hub}/activity", need: manageHub, serve: journal(d.listActivity), stream: true},
