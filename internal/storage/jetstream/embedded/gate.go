@@ -22,7 +22,7 @@ const (
 	resolveEvery = time.Minute
 	// refusedEvery is how often it is said that connections are refused.
 	refusedEvery = time.Minute
-	// passTime is how long the server may take to take a connection, which is on this machine.
+	// passTime is how long the server may take to listen, and to take a connection, which is on this machine.
 	passTime = 5 * time.Second
 )
 
@@ -31,9 +31,10 @@ const (
 // that the census admits on to the server's own port on loopback, and looks at addresses and times only:
 // certificates are between the two ends. On Linux what is passed on stays in the system's memory.
 type gate struct {
-	listener net.Listener // nil before serve
-	hosts    []string     // those of the peers
-	to       string       // the server's own port
+	listener net.Listener
+	hosts    []string // those of the peers
+	to       string   // the server's own port; read after ready
+	ready    chan struct{}
 	log      *slog.Logger
 	peers    atomic.Pointer[map[netip.Addr]bool]
 	census   census
@@ -47,9 +48,13 @@ type gate struct {
 	who  map[string]net.Addr // where a connection comes from that the server knows by another address
 }
 
-// newGate makes one. It does no I/O.
-func newGate(routes []string, log *slog.Logger) *gate {
-	g := &gate{log: log, open: map[net.Conn]bool{}, who: map[string]net.Addr{}}
+// openGate listens until close. Who comes before serve waits for it for a while.
+func openGate(listen string, routes []string, log *slog.Logger) (*gate, error) {
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, err
+	}
+	g := &gate{listener: l, log: log, ready: make(chan struct{}), open: map[net.Conn]bool{}, who: map[string]net.Addr{}}
 	for _, route := range routes {
 		if host, _, err := net.SplitHostPort(route); err == nil {
 			g.hosts = append(g.hosts, host)
@@ -57,26 +62,21 @@ func newGate(routes []string, log *slog.Logger) *gate {
 	}
 	g.ended, g.stop = context.WithCancel(context.Background())
 	g.peers.Store(&map[netip.Addr]bool{})
-	return g
-}
-
-// serve listens, and lets in to the server's own port from now on, until close.
-func (g *gate) serve(listen, to string) (err error) {
-	if g.listener, err = net.Listen("tcp", listen); err != nil {
-		return err
-	}
-	g.to = to
 	g.running.Go(g.resolve)
 	g.running.Go(g.accept)
-	return nil
+	return g, nil
+}
+
+// serve says where the server listens: it is connected to from now on.
+func (g *gate) serve(to string) {
+	g.to = to
+	close(g.ready)
 }
 
 // close ends all connections, and waits for all that was begun. Safe twice.
 func (g *gate) close() {
 	g.stop()
-	if g.listener != nil {
-		_ = g.listener.Close() // it may be closed
-	}
+	_ = g.listener.Close() // it may be closed
 	g.mu.Lock()
 	for conn := range g.open {
 		_ = conn.Close()
@@ -132,6 +132,9 @@ func (g *gate) accept() {
 func (g *gate) pass(outer net.Conn, leave func()) {
 	defer leave()
 	defer outer.Close()
+	if !g.isReady() {
+		return
+	}
 	inner, err := net.DialTimeout("tcp", g.to, passTime)
 	if err != nil {
 		return // the server is about to stop
@@ -151,6 +154,18 @@ func (g *gate) pass(outer net.Conn, leave func()) {
 	_, _ = io.Copy(inner, outer)
 	_ = inner.Close()
 	back.Wait()
+}
+
+// isReady waits until the server listens; false: it takes too long, and who has come tries again.
+func (g *gate) isReady() bool {
+	ctx, cancel := context.WithTimeout(g.ended, passTime)
+	defer cancel()
+	select {
+	case <-g.ready:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // keep notes both ends; false: the gate is closed.

@@ -83,12 +83,15 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, log: &reporter{log: cfg.Log.With("server", cfg.Name)}}
-	s.gate = newGate(cfg.Routes, s.log.log)
+	var err error
+	if s.gate, err = openGate(cfg.Listen, cfg.Routes, s.log.log); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrListen, err)
+	}
 	admit := &admission{name: cfg.Name, gate: s.gate, report: s.log}
 	options := cfg.options()
 	options.CustomRouterAuthentication = admit
-	var err error
 	if s.inner, err = server.NewServer(options); err != nil {
+		s.gate.close()
 		return nil, fmt.Errorf("start the server inside: %w", err)
 	}
 	admit.inner = s.inner
@@ -100,10 +103,7 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("start the server inside: %w", err)
 		}
 		if s.inner.ReadyForConnections(100 * time.Millisecond) {
-			if err := s.gate.serve(cfg.Listen, s.inner.ClusterAddr().String()); err != nil {
-				s.Close()
-				return nil, fmt.Errorf("%w: %w", ErrListen, err)
-			}
+			s.gate.serve(s.inner.ClusterAddr().String())
 			return s, nil
 		}
 		if time.Now().After(late) {
