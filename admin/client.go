@@ -51,6 +51,8 @@ type Config struct {
 	Policy, Key string
 	// RootCAs are the authorities to trust at https; nil means the system's.
 	RootCAs *x509.CertPool
+	// Transport makes the requests; nil means over the network, and RootCAs is for that alone.
+	Transport http.RoundTripper
 	// Timeout bounds every call but reading; zero means 60 s.
 	Timeout time.Duration
 	// Pause is how long to wait before a lost tail is asked for again. Zero means
@@ -85,14 +87,21 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if cfg.RootCAs != nil {
-		transport.TLSClientConfig = &tls.Config{RootCAs: cfg.RootCAs}
+	if cfg.Transport == nil {
+		cfg.Transport = overNetwork(cfg.RootCAs)
 	}
 	return &Client{
 		cfg: cfg, base: base.JoinPath("api", "v1"), signer: signer,
-		http: &http.Client{Transport: transport},
+		http: &http.Client{Transport: cfg.Transport},
 	}, nil
+}
+
+func overNetwork(authorities *x509.CertPool) http.RoundTripper {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if authorities != nil {
+		transport.TLSClientConfig = &tls.Config{RootCAs: authorities}
+	}
+	return transport
 }
 
 // isHostPort tells an address as serve takes it from a URL.

@@ -120,6 +120,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 			Stopping: stopping, Log: log, Metrics: y.registry, Notes: y.notes,
 		}).API(),
 	}
+	apis = append(apis, d.console(y, stopping)...)
 	apis = append(apis, v1.New(v1.Config{
 		Broker: y.broker, Groups: y.groups, Version: cfg.Version, Engine: y.storage.Engine,
 		Access:    &rootRegistry{y.access, y.root, log},

@@ -64,6 +64,7 @@ func (p *pair) define() {
 	}
 	p.callers = map[string]*caller.Caller{
 		"none":   nil,
+		"cookie": nil, // which is nothing but at the console
 		"send":   grant("", "sender", auth.Send),
 		"listen": grant("", "listener", auth.Listen),
 		"manage": grant("", "manager", auth.Manage),

@@ -117,6 +117,7 @@ func newRightsYard(t *testing.T) *rightsYard {
 		"otherTopic": func(r *http.Request, _ frame.Route) { r.Header.Set("aeg-sas-key", topicKeys["receipts"]) },
 		"blobKey":    y.signBlob,
 		"expired":    policy("manager", "", -time.Hour),
+		"cookie":     y.showCookie(),
 	}
 	return y
 }
@@ -130,6 +131,32 @@ func policy(name, hub string, life time.Duration) func(*http.Request, frame.Rout
 		}
 		r.Header.Set("Authorization", token)
 	}
+}
+
+// showCookie shows the cookie of a session of the policy that manages; where that would end it, another.
+func (y *rightsYard) showCookie() func(*http.Request, frame.Route) {
+	session, other := y.signIn("manager"), y.signIn("manager")
+	return func(r *http.Request, rt frame.Route) {
+		if rt.Path == "/console/signout" {
+			r.AddCookie(other)
+			return
+		}
+		r.AddCookie(session)
+	}
+}
+
+// signIn signs in at the console.
+func (y *rightsYard) signIn(policy string) *http.Cookie {
+	y.t.Helper()
+	form := url.Values{"policy": {policy}, "key": {policyKeys[policy]}}
+	r, err := http.NewRequestWithContext(y.t.Context(), http.MethodPost, y.base.JoinPath("console", "signin").String(), strings.NewReader(form.Encode()))
+	testkit.Must(y.t, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := http.DefaultTransport.RoundTrip(r)
+	testkit.Must(y.t, err)
+	testkit.Must(y.t, response.Body.Close())
+	testkit.MustEqual(y.t, len(response.Cookies()), 1, "cookies of status %d", response.StatusCode)
+	return response.Cookies()[0]
 }
 
 // signBlob signs a request with the blob account's key. To others than the blob endpoint it shows
@@ -158,7 +185,7 @@ func (y *rightsYard) signBlob(r *http.Request, rt frame.Route) {
 var names = strings.NewReplacer(
 	"{hub}", "orders", "{group}", "billing", "{partition}", "0", "{topic}", "invoices", "{account}", "eventyard", "{container}", "checkpoints",
 	"{policy}", "nobody", "{subscription}", "nobody", "{function}", "nobody", "{number}", "1", "{blob}", "nothing", "{publisher}", "till",
-	"{namespace}", "yard", "{token}", "nothing",
+	"{namespace}", "yard", "{token}", "nothing", "{hash}", "0", "{file}", "console.css", "{sequence}", "0",
 )
 
 // ask sends one request and gives what became of it: LetIn, 401 or 403.

@@ -35,12 +35,12 @@ var floors = [][]string{
 	{"internal/api/spec", "internal/storage/eventlog/logtest", "internal/storage/jetstream/answers", "internal/storage/jetstream/frames", "internal/storage/jetstream/provide", "internal/storage/meta/holds", "internal/storage/meta/metatest", "internal/storage/meta/looks", "internal/storage/meta/mirror", "internal/storage/meta/sealed", "internal/cluster", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison", "internal/activity/journal"},
 	{"internal/config", "internal/backup/archive", "internal/storage/disk", "internal/storage/bolt", "internal/storage/jetstream/...", "internal/cluster/...", "internal/testkit/fakehub", "processor", "internal/grid/retrylog"},
 	{"internal/storage/jetstream/logs", "internal/storage/jetstream/model", "internal/storage/jetstream/natsstreams", "internal/storage/jetstream/streamstest", "internal/storage/testengine"},
-	{"internal/storage", "internal/backup", "internal/storage/storagetest", "internal/hubs/broker", "internal/hubs/access", "processor/legacy", "processor/internal/stores", "internal/functions/circuit"},
+	{"internal/storage", "internal/backup", "internal/storage/storagetest", "internal/hubs/broker", "internal/hubs/access", "processor/legacy", "processor/internal/stores", "internal/functions/circuit", "internal/hubs/sessions"},
 	{"internal/hubs/groups", "internal/hubs/hubstest", "internal/hubs/blob", "processor/...", "internal/grid/topics", "functions", "internal/functions/poison/box"},
 	{"internal/grid/handshake", "internal/grid/webhook", "internal/grid/deadletter", "internal/api/subscribe", "internal/functions/local", "internal/functions/notify"},
 	{"internal/grid/delivery", "internal/grid/placement", "internal/functions/runner"},
 	{"internal/api/frame", "internal/api/define", "internal/amqp/eventhubs", "internal/grid/forward"},
-	{"internal/api/azureblob", "internal/api/eventgrid", "internal/api/peer", "internal/api/v1"},
+	{"internal/api/azureblob", "internal/api/console", "internal/api/eventgrid", "internal/api/peer", "internal/api/v1"},
 	{"server"},
 	{"servertest"},
 	{"cmd/...", "examples/..."},
@@ -55,6 +55,7 @@ const (
 	strangers = "listeners do not know each other"
 	anyHub    = "it works with any hub, a yard's or Azure's, and reaches a yard by its listeners"
 	opener    = "only the package storage knows the engines, and opens them from a URL"
+	apiClient = "the console is a client of the HTTP API: what it shows and does, anybody can by that API"
 	noStore   = "a client has nothing to do with what the yard stores"
 )
 
@@ -91,6 +92,12 @@ var forbidden = []struct {
 	{from: "internal/api/eventgrid", to: "internal/api/azureblob", because: strangers},
 	{from: "internal/api/azureblob", to: "internal/api/eventgrid", because: strangers},
 	{from: "internal/api/azureblob", to: "internal/amqp", because: strangers},
+	{from: "internal/api/console", to: "internal/api/v1", because: apiClient},
+	{from: "internal/api/console", to: "internal/hubs", because: apiClient, except: []string{"internal/hubs/auth", "internal/hubs/sessions"}},
+	{from: "internal/api/console", to: "internal/grid", because: apiClient},
+	{from: "internal/api/console", to: "internal/functions", because: apiClient},
+	{from: "internal/api/console", to: "internal/storage", because: apiClient},
+	{from: "internal/api/console", to: "internal/amqp", because: apiClient},
 	{from: "internal/hubs", to: "internal/amqp", because: "what happens in a hub is the same at every listener"},
 	{from: "internal/hubs", to: "hub", because: "the services stand behind the listeners, the client in front of them"},
 	{from: "internal/hubs/access", to: "internal/hubs/broker", because: "it asks whether a hub exists, and needs no more"},
@@ -243,4 +250,22 @@ func commentOf(file *ast.File) string {
 		return ""
 	}
 	return file.Doc.Text()
+}
+
+// TestOnlyTheServerLetsIn: whoever puts a grant into a request's context decides who is let in, so that
+// only the package that wires the console does. // V3
+func TestOnlyTheServerLetsIn(t *testing.T) {
+	called := false
+	forEachFile(t, func(path string, file *ast.File, _ *token.FileSet) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "WithGrant" {
+				if filepath.ToSlash(path) != "server/console.go" {
+					t.Errorf("%s calls WithGrant", path)
+				}
+				called = true
+			}
+			return true
+		})
+	})
+	testkit.That(t, called, "nobody calls WithGrant: the test looks for another name")
 }

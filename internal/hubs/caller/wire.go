@@ -50,13 +50,19 @@ type topicKey struct {
 // Encode gives the form in which another node is told of the caller: of the grant, only what reaches
 // the entity that it is asked about. nil: it cannot be told.
 func (c Caller) Encode(about auth.Entity) []byte {
+	c.Grant = c.Grant.Reaching(about)
+	return c.EncodeWhole()
+}
+
+// EncodeWhole is Encode for who keeps the caller, and does not know yet what it will ask about.
+func (c Caller) EncodeWhole() []byte {
 	var t message
 	if c.Topic != nil {
 		t.Topic = &topicKey{c.Topic.Topic, c.Topic.Subscription, hex.EncodeToString(c.Topic.Key[:])}
 		t.Expires = timeIfAny(c.Topic.Expires)
 	} else {
 		t.Holder, t.Expires = shorten(c.Grant.Holder), timeIfAny(c.Grant.Expires)
-		for _, s := range c.Grant.Reaching(about).Scopes {
+		for _, s := range c.Grant.Scopes {
 			t.Scopes = append(t.Scopes, encodeScope(s))
 		}
 	}

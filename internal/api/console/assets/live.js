@@ -1,0 +1,124 @@
+// Keeps a page as the yard is, over one stream, and says so when it cannot.
+import { localTimes } from "./times.js";
+
+// The one way by which text becomes elements: parts that our own server has rendered.
+const policy = window.trustedTypes
+  ? window.trustedTypes.createPolicy("eventyard", { createHTML: html => html })
+  : { createHTML: html => html };
+
+const attributes = new Set(["stroke-dasharray", "aria-label", "width", "height", "y", "d"]);
+const sliceMs = 6; // of a frame, for texts
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+export function follow(path) {
+  const button = document.querySelector("button.live");
+  const lost = document.getElementById("lost"), why = document.getElementById("lost-why");
+  let source = null, timer = 0, tries = 0, paused = false, over = false, seen = new Date();
+  button.hidden = false;
+
+  const label = (text, state) => {
+    button.firstElementChild.textContent = text;
+    button.classList.toggle("lost", state === "lost");
+    button.classList.toggle("paused", state === "paused");
+  };
+  const close = () => { source?.close(); source = null; clearTimeout(timer); };
+
+  const found = () => {
+    tries = 0;
+    seen = new Date();
+    if (lost.hidden) return;
+    lost.hidden = true;
+    document.getElementById("main").classList.remove("soft");
+    label("Live", "");
+  };
+  const lose = reason => {
+    close();
+    const wait = Math.min(30, 2 ** tries++) * (0.75 + Math.random() / 2);
+    why.textContent = `${reason ? reason + " " : ""}You see it as it was at ${seen.toLocaleTimeString()}.`;
+    lost.hidden = false;
+    document.getElementById("main").classList.add("soft");
+    label("Lost", "lost");
+    if (!over) timer = setTimeout(open, wait * 1000);
+  };
+
+  function open() {
+    close();
+    if (paused || document.hidden) return;
+    source = new EventSource(`/console/live?at=${encodeURIComponent(path)}`);
+    source.addEventListener("open", found);
+    source.addEventListener("cells", e => { found(); cells(JSON.parse(e.data)); });
+    source.addEventListener("part", e => { found(); part(JSON.parse(e.data)); });
+    source.addEventListener("say", e => { document.getElementById("said").textContent = JSON.parse(e.data); });
+    source.addEventListener("end", e => {
+      const { reason, detail } = JSON.parse(e.data);
+      over = reason === "gone";
+      if (reason === "signed-out") { close(); location.reload(); return; }
+      lose(detail);
+    });
+    source.addEventListener("error", () => lose(""));
+  }
+
+  button.addEventListener("click", () => {
+    paused = !paused;
+    if (paused) { close(); label("Paused", "paused"); } else { label("Live", ""); open(); }
+  });
+  document.getElementById("retry").addEventListener("click", () => { over = false; open(); });
+  // Browsers have few connections to a host: a page that nobody sees needs none.
+  document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
+  addEventListener("pagehide", close);
+  open();
+}
+
+// Texts wait by id, so that the newest wins and nothing queues.
+const waiting = new Map();
+let asked = 0;
+
+function cells(changed) {
+  for (const [id, text] of Object.entries(changed)) waiting.set(id, text);
+  if (!asked) asked = requestAnimationFrame(put);
+}
+
+function put() {
+  asked = 0;
+  const until = performance.now() + sliceMs;
+  for (const [cell, text] of waiting) {
+    waiting.delete(cell);
+    const [id, attribute] = cell.split("@");
+    const element = document.getElementById(id);
+    if (element && !attribute) element.textContent = text;
+    else if (element && attributes.has(attribute)) element.setAttribute(attribute, text);
+    if (performance.now() > until) break;
+  }
+  if (waiting.size) asked = requestAnimationFrame(put);
+}
+
+// A part is replaced whole. What has an id and is elsewhere now moves there, and focus stays.
+function part({ id, html }) {
+  const old = document.getElementById(id);
+  if (!old) return;
+  const focus = old.contains(document.activeElement) ? document.activeElement.id : "";
+  const before = places(old);
+  const made = document.createElement("template");
+  made.innerHTML = policy.createHTML(html);
+  localTimes(made.content);
+  old.replaceChildren(made.content);
+  if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+  move(old, before);
+  document.dispatchEvent(new Event("yard:changed"));
+}
+
+function places(within) {
+  const at = new Map();
+  if (!calm.matches) for (const e of within.querySelectorAll(".chip[id]")) at.set(e.id, e.getBoundingClientRect());
+  return at;
+}
+
+function move(within, before) {
+  for (const [id, was] of before) {
+    const element = document.getElementById(id);
+    if (!element || !within.contains(element)) continue;
+    const is = element.getBoundingClientRect();
+    const x = was.left - is.left, y = was.top - is.top;
+    if (x || y) element.animate([{ transform: `translate(${x}px, ${y}px)` }, { transform: "none" }], { duration: 300, easing: "ease-out" });
+  }
+}

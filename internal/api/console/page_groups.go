@@ -1,0 +1,345 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/parallel"
+)
+
+// groupsView is the list of a hub's groups.
+type groupsView struct {
+	admin.Hub
+	Rows    []groupRow
+	Command string
+}
+
+type groupRow struct {
+	Name, ID  string
+	Instances int
+	Free      int // partitions that nobody owns
+	Lag       int64
+	// Unknown: it may not be looked at, or is not kept here.
+	Unknown bool
+}
+
+var groupsPage = page{template: "groups", load: loadGroups}
+
+func loadGroups(v *visit) (*screen, error) {
+	h, err := v.api.Hub(v.ctx, v.name("hub"))
+	if err != nil {
+		return nil, err
+	}
+	view := groupsView{Hub: h, Rows: make([]groupRow, len(h.Groups)), Command: command("group", "create", h.Name, "NAME")}
+	parallel.Each(len(h.Groups), askedAtOnce, func(i int) {
+		view.Rows[i] = groupRow{Name: h.Groups[i], ID: "g" + strconv.Itoa(i)}
+		o, err := v.api.Ownership(v.ctx, h.Name, h.Groups[i], 0)
+		if view.Rows[i].Unknown = err != nil; err == nil {
+			view.Rows[i].Lag, view.Rows[i].Instances, view.Rows[i].Free = o.LagEvents, alive(o), free(o)
+		}
+	})
+	return hubScreen(h, "Groups", view), nil
+}
+
+func alive(o admin.Ownership) (n int) {
+	for _, i := range o.Instances {
+		if i.Alive {
+			n++
+		}
+	}
+	return n
+}
+
+func free(o admin.Ownership) (n int) {
+	for _, p := range o.Partitions {
+		if p.Owner == "" || !p.Alive {
+			n++
+		}
+	}
+	return n
+}
+
+// groupView is who owns what in a group, and how far each has come. // P6
+type groupView struct {
+	admin.Ownership
+	Lanes    []lane
+	Rows     []ownedRow
+	Pages    pager
+	Alive    int
+	Moving   int
+	Free     int // partitions without an owner, of a group that has instances
+	Seconds  string
+	Slowest  string
+	Warning  string
+	Command  string
+	Read     string // how to begin
+	Checked  bool   // there are checkpoints to be moved
+	Attended bool   // there is an instance
+}
+
+// lane is an instance with its partitions.
+type lane struct {
+	Name, ID string
+	Tone     int // 1 to 8; 0: none
+	Chips    []chip
+	Dead     bool
+	Nobody   bool
+	Started  time.Time
+	Seen     time.Time
+	Note     string
+	More     string
+	lag      int64
+}
+
+// chip is a partition at its owner's. Way is going or coming while it is handed over; free: nobody's.
+type chip struct{ Partition, ID, Way string }
+
+type ownedRow struct {
+	admin.OwnedPartition
+	Tone                         int
+	Since, Renewed, Lag, Seconds string
+	At                           string // the checkpoint
+}
+
+var groupPage = page{
+	template: "group", load: loadGroup,
+	watch: func(ctx context.Context, v *visit, wake func()) {
+		for _, err := range v.api.WatchOwnership(ctx, v.name("hub"), v.name("group"), 0, nil) {
+			if err != nil {
+				return // the clock goes on, and says what is wrong
+			}
+			wake()
+		}
+	},
+}
+
+func loadGroup(v *visit) (*screen, error) {
+	o, err := v.api.Ownership(v.ctx, v.name("hub"), v.name("group"), 0)
+	if err != nil {
+		return nil, err
+	}
+	view := newGroupView(o, pageOf(v, len(o.Partitions)), v.now)
+	s := &screen{Title: o.Group, Section: "hubs", View: view, State: view.sentence()}
+	s.Crumbs = []crumb{{"Hubs", at("hubs")}, {o.Hub, at("hubs", o.Hub)}, {"Groups", at("hubs", o.Hub, "groups")}, {Name: o.Group}}
+	return s, nil
+}
+
+func newGroupView(o admin.Ownership, pages pager, now time.Time) groupView {
+	tones := tonesOf(o.Instances)
+	view := groupView{
+		Ownership: o, Pages: pages, Alive: alive(o), Lanes: lanesOf(o, tones, now), Warning: plainReaders(o),
+		Command: command("group", "show", o.Hub, o.Group), Read: command("read", o.Hub, "--group", o.Group, "--follow"),
+	}
+	view.Attended = len(o.Instances) > 0
+	slowest := -1.
+	for i, p := range o.Partitions {
+		if p.Next != "" && p.Next != p.Owner {
+			view.Moving++
+		}
+		view.Checked = view.Checked || p.Checkpoint != nil
+		if p.LagSeconds != nil && *p.LagSeconds > slowest {
+			slowest = *p.LagSeconds
+			view.Seconds, view.Slowest = span(seconds(slowest)), p.Partition
+		}
+		if i >= pages.From && i < pages.To {
+			view.Rows = append(view.Rows, newOwnedRow(p, tones, now))
+		}
+	}
+	if view.Attended {
+		view.Free = free(o)
+	}
+	return view
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// tonesOf gives each instance one of eight colours.
+func tonesOf(instances []admin.Instance) map[string]int {
+	ids := make([]string, len(instances))
+	for i, in := range instances {
+		ids[i] = in.ID
+	}
+	slices.Sort(ids)
+	tones := map[string]int{}
+	for i, id := range ids {
+		tones[id] = i%8 + 1
+	}
+	return tones
+}
+
+// lanesOf puts partitions beside their owners: those that live first, then what nobody has.
+func lanesOf(o admin.Ownership, tones map[string]int, now time.Time) []lane {
+	lanes := make([]lane, 0, len(o.Instances)+1)
+	at := map[string]int{}
+	instances := slices.Clone(o.Instances)
+	slices.SortFunc(instances, func(a, b admin.Instance) int {
+		return cmp.Or(-compareBool(a.Alive, b.Alive), strings.Compare(a.ID, b.ID))
+	})
+	for i, in := range instances {
+		l := lane{Name: in.ID, ID: "lane" + strconv.Itoa(i), Tone: tones[in.ID], Dead: !in.Alive}
+		if in.Started != nil {
+			l.Started = in.Started.Time
+		}
+		if in.Seen != nil {
+			l.Seen = in.Seen.Time
+		}
+		at[in.ID] = len(lanes)
+		lanes = append(lanes, l)
+	}
+	nobody := lane{Name: "nobody", ID: "nobody", Nobody: true}
+	for _, p := range o.Partitions {
+		id, owner := "chip-"+p.Partition, &nobody
+		if i, ok := at[p.Owner]; ok && p.Owner != "" {
+			owner = &lanes[i]
+		}
+		c := chip{Partition: p.Partition, ID: id}
+		switch next, asked := at[p.Next]; {
+		case owner.Nobody:
+			c.Way = "free"
+		case asked && p.Next != "" && p.Next != p.Owner:
+			c.Way = "going"
+			lanes[next].Chips = append(lanes[next].Chips, chip{Partition: p.Partition, ID: id + "-next", Way: "coming"})
+		}
+		owner.Chips = append(owner.Chips, c)
+		if p.LagEvents != nil {
+			owner.lag += *p.LagEvents
+		}
+	}
+	if len(nobody.Chips) > 0 && len(o.Instances) > 0 {
+		lanes = append(lanes, nobody)
+	}
+	for i := range lanes {
+		lanes[i].note(now)
+	}
+	return lanes
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// note says at the lane's end how its instance does.
+func (l *lane) note(now time.Time) {
+	owned := 0
+	for _, c := range l.Chips {
+		if c.Way != "coming" {
+			owned++
+		}
+	}
+	switch {
+	case l.Nobody:
+		l.Note, l.More = plural(owned, "partition", "partitions"), "waits for an owner"
+	case l.Dead:
+		l.Note = "gone"
+		if !l.Seen.IsZero() {
+			l.More = "not seen for " + span(now.Sub(l.Seen).Truncate(time.Second))
+		}
+	default:
+		l.Note, l.More = plural(owned, "partition", "partitions"), number(l.lag)+" behind"
+	}
+}
+
+func newOwnedRow(p admin.OwnedPartition, tones map[string]int, now time.Time) ownedRow {
+	row := ownedRow{OwnedPartition: p, Tone: tones[p.Owner], Lag: number(p.LagEvents), Seconds: "–", At: "–"}
+	if p.Renewed != nil {
+		row.Renewed = span(now.Sub(p.Renewed.Time).Truncate(time.Second)) + " ago"
+	}
+	if p.LagSeconds != nil {
+		row.Seconds = span(seconds(*p.LagSeconds))
+	}
+	if p.Checkpoint != nil && p.Checkpoint.Sequence != nil {
+		row.At = number(*p.Checkpoint.Sequence)
+	} else if p.Checkpoint != nil {
+		row.At = p.Checkpoint.Offset
+	}
+	return row
+}
+
+// plainReaders warns of readers without an epoch beside an owner: they see what it sees.
+func plainReaders(o admin.Ownership) string {
+	var where []string
+	for _, p := range o.Partitions {
+		for _, r := range p.Readers {
+			if p.Owner != "" && r.Epoch == nil {
+				where = append(where, p.Partition)
+				break
+			}
+		}
+	}
+	if len(where) == 0 {
+		return ""
+	}
+	return "Somebody reads beside the owner, without an epoch, in partition " + strings.Join(where, ", ") + "."
+}
+
+// sentence is how the group is, as it is read aloud.
+func (g groupView) sentence() string {
+	switch {
+	case !g.Attended:
+		return "No instance reads this group."
+	case g.Free > 0:
+		return fmt.Sprintf("%s alive, %s without an owner.", plural(g.Alive, "instance", "instances"), plural(g.Free, "partition", "partitions"))
+	case g.Moving > 0:
+		return fmt.Sprintf("%s alive, %d of %d partitions move.", plural(g.Alive, "instance", "instances"), g.Moving, len(g.Partitions))
+	}
+	return fmt.Sprintf("%s alive, each partition has an owner.", plural(g.Alive, "instance", "instances"))
+}
+
+var createGroup = action{
+	path: base + "hubs/{hub}/new-group", calls: []string{"POST /api/v1/hubs/{hub}/groups"},
+	sheet: func(v *visit) (*sheet, error) {
+		hub, name := v.name("hub"), v.value("name", "")
+		return &sheet{
+			Title: "Make a group of " + hub, About: "A group reads the whole hub at its own pace. Its instances share the partitions.", Back: at("hubs", hub, "groups"),
+			Fields:  []field{{Name: "name", Label: "Name", Kind: "text", Value: name, Placeholder: "billing"}},
+			Buttons: []button{{"Make it", "main", act}}, Command: command("group", "create", hub, orWord(name, "NAME")),
+		}, nil
+	},
+	do: func(v *visit) (outcome, error) {
+		g, err := v.api.CreateGroup(v.ctx, v.name("hub"), strings.TrimSpace(v.r.PostFormValue("name")))
+		return outcome{to: at("hubs", v.name("hub"), "groups", g.Name), done: "created"}, err
+	},
+}
+
+var deleteGroup = action{
+	path: base + "hubs/{hub}/groups/{group}/delete", calls: []string{"DELETE /api/v1/hubs/{hub}/groups/{group}"},
+	sheet: func(v *visit) (*sheet, error) {
+		hub, group := v.name("hub"), v.name("group")
+		return deletion("group", group, "Its leases and checkpoints go with it, and its readers are disconnected. The events stay. It cannot be undone.",
+			at("hubs", hub, "groups", group), command("group", "delete", hub, group)), nil
+	},
+	do: func(v *visit) (outcome, error) {
+		if err := v.typed(v.name("group")); err != nil {
+			return outcome{}, err
+		}
+		return outcome{to: at("hubs", v.name("hub"), "groups"), done: "deleted"}, v.api.DeleteGroup(v.ctx, v.name("hub"), v.name("group"))
+	},
+}
+
+var releasePartition = action{
+	path:  base + "hubs/{hub}/groups/{group}/release/{partition}",
+	calls: []string{"DELETE /api/v1/hubs/{hub}/groups/{group}/ownership/{partition}"},
+	sheet: func(v *visit) (*sheet, error) {
+		hub, group, partition := v.name("hub"), v.name("group"), v.name("partition")
+		return &sheet{
+			Title: "Take partition " + partition + " from its owner", About: "Its lease ends and its reader is disconnected. Another instance takes it, or the same one again, and goes on from the checkpoint: some events may be handled twice.",
+			Back: at("hubs", hub, "groups", group), Buttons: []button{{"Take it", "danger", act}}, Command: command("group", "release", hub, group, partition),
+		}, nil
+	},
+	do: func(v *visit) (outcome, error) {
+		_, err := v.api.ReleasePartition(v.ctx, v.name("hub"), v.name("group"), v.name("partition"))
+		return outcome{to: at("hubs", v.name("hub"), "groups", v.name("group")), done: "release"}, err
+	},
+}

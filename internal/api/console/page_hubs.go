@@ -1,0 +1,275 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/parallel"
+)
+
+// hubsView is the list of hubs.
+type hubsView struct {
+	Hubs  []hubRow
+	Pages pager
+}
+
+type hubRow struct {
+	admin.Hub
+	ID     string // of its cells
+	Events int64
+	Bytes  int64
+	Newest time.Time
+	// Unknown: what it holds could not be found out.
+	Unknown bool
+}
+
+var hubsPage = page{template: "hubs", load: loadHubs}
+
+func loadHubs(v *visit) (*screen, error) {
+	hubs, err := v.api.Hubs(v.ctx)
+	if err != nil {
+		return nil, err
+	}
+	view := hubsView{Pages: pageOf(v, len(hubs))}
+	for _, h := range hubs[view.Pages.From:view.Pages.To] {
+		view.Hubs = append(view.Hubs, newHubRow(h, len(view.Hubs)))
+	}
+	v.sumUp(view.Hubs)
+	return &screen{Title: "Hubs", Section: "hubs", Crumbs: []crumb{{Name: "Hubs"}}, View: view}, nil
+}
+
+func newHubRow(h admin.Hub, at int) hubRow { return hubRow{Hub: h, ID: "h" + strconv.Itoa(at)} }
+
+// sumUp asks what hubs hold. One that does not say is shown without.
+func (v *visit) sumUp(rows []hubRow) {
+	parallel.Each(len(rows), askedAtOnce, func(i int) {
+		partitions, err := v.api.Partitions(v.ctx, rows[i].Name)
+		if rows[i].Unknown = err != nil; err == nil {
+			rows[i].Events, rows[i].Bytes, rows[i].Newest = totals(partitions)
+		}
+	})
+}
+
+// askedAtOnce is how many calls of one page are under way.
+const askedAtOnce = 4
+
+func totals(partitions []admin.Partition) (events, bytes int64, newest time.Time) {
+	for _, p := range partitions {
+		events, bytes = events+p.Events(), bytes+p.Bytes
+		if p.LastEnqueued != nil && p.LastEnqueued.After(newest) {
+			newest = p.LastEnqueued.Time
+		}
+	}
+	return events, bytes, newest
+}
+
+// hubView is one hub.
+type hubView struct {
+	admin.Hub
+	Events, Bytes int64
+	Newest        time.Time
+	Rows          []partitionRow
+	Pages         pager
+	Bars          []bar
+	// Skew says which partition has much more than its share; empty: none has.
+	Skew string
+	// Average is where the line of an even share is drawn.
+	Average float64
+	Command string
+}
+
+type partitionRow struct {
+	admin.Partition
+	Events int64
+}
+
+// bar is one of a chart.
+type bar struct {
+	X, Y, Height    float64
+	Label, Of, Tone string
+}
+
+var hubPage = page{template: "hub", load: loadHub}
+
+func loadHub(v *visit) (*screen, error) {
+	h, err := v.api.Hub(v.ctx, v.name("hub"))
+	if err != nil {
+		return nil, err
+	}
+	partitions, err := v.api.Partitions(v.ctx, h.Name)
+	if err != nil {
+		return nil, err
+	}
+	return hubScreen(h, "Partitions", newHubView(h, partitions, pageOf(v, len(partitions)))), nil
+}
+
+func newHubView(h admin.Hub, partitions []admin.Partition, pages pager) hubView {
+	view := hubView{Hub: h, Pages: pages, Command: command("send", h.Name, "hello")}
+	view.Events, view.Bytes, view.Newest = totals(partitions)
+	for _, p := range partitions[pages.From:pages.To] {
+		view.Rows = append(view.Rows, partitionRow{p, p.Events()})
+	}
+	view.Bars, view.Average, view.Skew = draw(partitions, view.Events)
+	return view
+}
+
+// maxBars is how many partitions are drawn.
+const maxBars = 32
+
+// draw makes a bar of each partition, and finds the one that has half more than its share.
+func draw(partitions []admin.Partition, total int64) (bars []bar, average float64, skew string) {
+	if len(partitions) < 2 || len(partitions) > maxBars || total == 0 {
+		return nil, 0, ""
+	}
+	share := float64(total) / float64(len(partitions))
+	most := slices.MaxFunc(partitions, func(a, b admin.Partition) int { return int(a.Events() - b.Events()) })
+	scale, step := 78/float64(most.Events()), 946/float64(len(partitions))
+	if float64(most.Events()) >= 1.5*share && total >= 100 {
+		skew = fmt.Sprintf("%s has %.0f %% more than its share", most.ID, 100*(float64(most.Events())/share-1))
+	}
+	for i, p := range partitions {
+		height := float64(p.Events()) * scale
+		b := bar{X: 30 + step*(float64(i)+.5), Y: 104 - height, Height: height, Of: p.ID, Label: short(p.Events()), Tone: "k-in-soft"}
+		if skew != "" && p.ID == most.ID {
+			b.Tone = "k-odd"
+		}
+		bars = append(bars, b)
+	}
+	return bars, 104 - share*scale, skew
+}
+
+// short writes a number in few characters.
+func short(n int64) string {
+	switch {
+	case n >= 10_000_000:
+		return fmt.Sprintf("%dM", n/1_000_000)
+	case n >= 10_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return number(n)
+}
+
+// Left is where a bar begins, Above where its label is.
+func (b bar) Left() float64  { return b.X - 8 }
+func (b bar) Above() float64 { return b.Y - 6 }
+
+// hubScreen is a page of a hub, with the tabs to the others.
+func hubScreen(h admin.Hub, here string, view any) *screen {
+	s := &screen{Title: h.Name, Section: "hubs", Crumbs: []crumb{{"Hubs", at("hubs")}, {Name: h.Name}}, View: view}
+	if here != "Partitions" {
+		s.Title = here + " of " + h.Name
+		s.Crumbs = []crumb{{"Hubs", at("hubs")}, {h.Name, at("hubs", h.Name)}, {Name: here}}
+	}
+	s.Tabs = []tab{
+		{"Partitions", at("hubs", h.Name), h.Partitions, here == "Partitions"},
+		{"Groups", at("hubs", h.Name, "groups"), len(h.Groups), here == "Groups"},
+		{"Settings", at("hubs", h.Name, "settings"), -1, here == "Settings"},
+	}
+	return s
+}
+
+var createHub = action{
+	path: base + "new/hub", calls: []string{"POST /api/v1/hubs"},
+	sheet: func(v *visit) (*sheet, error) {
+		name, partitions := v.value("name", ""), v.value("partitions", "4")
+		return &sheet{
+			Title: "Make a hub", About: "A log that many consumers read at their own pace. Partitions are how many of them can share the work; their number stays as it is.",
+			Back: at("hubs"), Buttons: []button{{"Make it", "main", act}}, Command: command("hub", "create", orWord(name, "NAME"), "--partitions", partitions),
+			Fields: []field{
+				{Name: "name", Label: "Name", Kind: "text", Value: name, Placeholder: "orders"},
+				{Name: "partitions", Label: "Partitions", Kind: "number", Value: partitions},
+				{Name: "age", Label: "Keep events for", Kind: "text", Value: v.value("age", ""), Placeholder: "7d", Hint: "Like 36h or 7d. Left empty: as usual for this yard.", Optional: true},
+			},
+		}, nil
+	},
+	do: func(v *visit) (outcome, error) {
+		partitions, err := v.integer("partitions")
+		if err != nil {
+			return outcome{}, err
+		}
+		r := admin.HubRequest{Name: strings.TrimSpace(v.r.PostFormValue("name")), Partitions: partitions}
+		if age := v.filled("age"); age != nil {
+			r.Retention = &admin.RetentionRequest{Age: age}
+		}
+		h, err := v.api.CreateHub(v.ctx, r)
+		return outcome{to: at("hubs", h.Name), done: "created"}, err
+	},
+}
+
+func orWord(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+var changeHub = action{
+	path: base + "hubs/{hub}/settings", calls: []string{"PATCH /api/v1/hubs/{hub}"},
+	sheet: func(v *visit) (*sheet, error) {
+		h, err := v.api.Hub(v.ctx, v.name("hub"))
+		if err != nil {
+			return nil, err
+		}
+		return &sheet{
+			Title: "Settings of " + h.Name, About: "Events are removed when they are too old, or when there are too many bytes of them: whichever comes first.",
+			Back: at("hubs", h.Name), Command: command("hub", "update", h.Name, "--retention", h.Retention.Age),
+			Fields: []field{
+				{Name: "age", Label: "Keep events for", Kind: "text", Value: v.value("age", h.Retention.Age), Hint: "Like 36h or 7d; 0s: for ever."},
+				{Name: "bytes", Label: "Keep bytes", Kind: "number", Value: v.value("bytes", strconv.FormatInt(h.Retention.Bytes, 10)), Hint: "0: as many as there are."},
+				{Name: "events", Label: "Take events a second", Kind: "number", Value: v.value("events", strconv.Itoa(h.Quota.Events)), Hint: "0: as many as come."},
+			},
+			Buttons: []button{{"Save", "main", act}},
+		}, nil
+	},
+	do: func(v *visit) (outcome, error) {
+		bytes, err := v.integer("bytes")
+		if err != nil {
+			return outcome{}, err
+		}
+		events, err := v.integer("events")
+		if err != nil {
+			return outcome{}, err
+		}
+		r := admin.HubRequest{Retention: &admin.RetentionRequest{Age: v.filled("age")}, Quota: &admin.QuotaRequest{Events: events}}
+		if bytes != nil {
+			r.Retention.Bytes = new(int64(*bytes))
+		}
+		h, err := v.api.UpdateHub(v.ctx, v.name("hub"), r)
+		return outcome{to: at("hubs", h.Name), done: "changed"}, err
+	},
+}
+
+var deleteHub = action{
+	path: base + "hubs/{hub}/delete", calls: []string{"DELETE /api/v1/hubs/{hub}"},
+	sheet: func(v *visit) (*sheet, error) {
+		h, err := v.api.Hub(v.ctx, v.name("hub"))
+		if err != nil {
+			return nil, err
+		}
+		partitions, err := v.api.Partitions(v.ctx, h.Name)
+		if err != nil {
+			return nil, err
+		}
+		events, bytes, _ := totals(partitions)
+		about := fmt.Sprintf("%s events (%s) and %s go with it. It cannot be undone.", number(events), size(bytes), plural(len(h.Groups), "group", "groups"))
+		return deletion("hub", h.Name, about, at("hubs", h.Name), command("hub", "delete", h.Name)), nil
+	},
+	do: func(v *visit) (outcome, error) {
+		if err := v.typed(v.name("hub")); err != nil {
+			return outcome{}, err
+		}
+		return outcome{to: at("hubs"), done: "deleted"}, v.api.DeleteHub(v.ctx, v.name("hub"))
+	},
+}
+
+// notThere tells whether the API says that something does not exist, or is not served by this yard.
+func notThere(err error) bool {
+	p, ok := errors.AsType[*admin.Problem](err)
+	return ok && (p.Status == http.StatusNotFound || p.Status == http.StatusNotImplemented)
+}

@@ -1,0 +1,92 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/eventyard/eventyard/internal/api/frame"
+)
+
+// maxFormBytes bounds what a form may send: an event of the largest size, and its frame.
+const maxFormBytes = 2 << 20
+
+// route is one path of the console with a method.
+type route struct {
+	method, path string
+	need         frame.Need
+	serve        func(v *visit) error
+	// page is what a stream can be about; nil: nothing.
+	page *page
+	long bool
+}
+
+// row is what the frame knows of a route.
+func (rt route) row() frame.Route {
+	return frame.Route{Method: rt.method, Path: rt.path, Need: rt.need, MaxBody: maxFormBytes, Long: rt.long}
+}
+
+// signedIn is what pages need: a session with any right, or development mode. What is on them is what
+// the API gives to that session.
+var signedIn = frame.Of(frame.Any)
+
+// pages are all that can be looked at.
+func (c *Console) allPages() map[string]*page {
+	return map[string]*page{
+		base:                               &overviewPage,
+		base + "more":                      &morePage,
+		base + "hubs":                      &hubsPage,
+		base + "hubs/{hub}":                &hubPage,
+		base + "hubs/{hub}/groups":         &groupsPage,
+		base + "hubs/{hub}/groups/{group}": &groupPage,
+	}
+}
+
+// actions are all that can be done.
+func allActions() []*action {
+	return []*action{
+		&createHub, &changeHub, &deleteHub,
+		&createGroup, &deleteGroup, &moveCheckpoints, &releasePartition,
+	}
+}
+
+// routes is the whole console.
+func (c *Console) routes() []route {
+	all := []route{
+		{method: "GET", path: "/", need: frame.Open("it leads to the console"), serve: toConsole},
+		{method: "GET", path: "/console", need: frame.Open("it leads to the console"), serve: toConsole},
+		{method: "GET", path: base + "assets/{hash}/{file}", need: frame.Open("style, script and icons are the same for everybody"), serve: c.assets.serve},
+		{method: "GET", path: signInPath, need: frame.Open("it is where one signs in"), serve: c.showSignIn},
+		{method: "POST", path: signInPath, need: frame.Open("the key that it is sent is what lets in"), serve: c.signIn},
+		{method: "POST", path: base + "signout", need: signedIn, serve: c.signOut},
+		{method: "GET", path: livePath, need: signedIn, serve: c.live, long: true},
+	}
+	pages := c.allPages()
+	for _, path := range sorted(pages) {
+		p := pages[path]
+		all = append(all, route{method: "GET", path: path, need: signedIn, serve: p.serve, page: p})
+	}
+	for _, a := range allActions() {
+		if a.sheet != nil {
+			all = append(all, route{method: "GET", path: a.path, need: signedIn, serve: a.show})
+		}
+		all = append(all, route{method: "POST", path: a.path, need: signedIn, serve: a.run})
+	}
+	return all
+}
+
+func (c *Console) register() {
+	c.mux = http.NewServeMux()
+	c.missing = &route{need: frame.Open("nothing is done but to say what is wrong"), serve: func(v *visit) error { return notHere(v.r) }}
+	for _, rt := range c.routes() {
+		path := rt.path
+		if path == base || path == "/" {
+			path += "{$}"
+		}
+		c.mux.Handle(rt.method+" "+path, finds(&rt))
+	}
+	c.mux.Handle("/", finds(c.missing))
+}
+
+func toConsole(v *visit) error {
+	http.Redirect(v.w, v.r, base, http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,209 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/sessions"
+	"github.com/eventyard/eventyard/internal/transport/admission"
+)
+
+const (
+	signInPath = base + "signin"
+	livePath   = base + "live"
+)
+
+// entity is what rights to the console are judged by: any right at all will do.
+var entity auth.Entity
+
+// noSession is said to who is not signed in.
+var noSession = &frame.Refusal{
+	Status: http.StatusUnauthorized, Code: "no-session", Title: "You are not signed in",
+	Detail: "there is no session, or it has ended", Next: "sign in, and do it again",
+}
+
+// identity is who uses the console.
+type identity struct {
+	Grant auth.Grant
+	// Ends is when the session does; zero: there is none, and the yard is in development mode.
+	Ends time.Time
+	// token is that of the session.
+	token string
+}
+
+// identify finds out who sends a request: by the session's cookie or, in development mode, without.
+func (c *Console) identify(r *http.Request) (identity, error) {
+	if cookie, err := r.Cookie(cookieName(r)); err == nil {
+		s, err := c.cfg.Sessions.Find(r.Context(), cookie.Value)
+		if err == nil {
+			return identity{Grant: s.Grant, Ends: s.Ends, token: cookie.Value}, nil
+		}
+		if !errors.Is(err, sessions.ErrEnded) {
+			return identity{}, err
+		}
+	}
+	if !c.cfg.Access.Development() {
+		return identity{}, noSession
+	}
+	g, err := c.cfg.Access.Key(r.Context(), auth.RootPolicy, auth.DevelopmentKey)
+	return identity{Grant: g}, err
+}
+
+// cookieName is that of the session's cookie. Over TLS browsers take the prefix for a promise: only
+// this host has set it, and over TLS.
+func cookieName(r *http.Request) string {
+	if r.TLS != nil {
+		return "__Host-eventyard"
+	}
+	return "eventyard"
+}
+
+// setCookie gives a browser a session, or takes it away with an empty token. It is not strict: a link
+// in a mail arrives signed in. GET changes nothing, and the frame keeps other origins from the rest.
+func setCookie(v *visit, token string) {
+	cookie := &http.Cookie{
+		Name: cookieName(v.r), Value: token, Path: "/", HttpOnly: true, Secure: v.r.TLS != nil, SameSite: http.SameSiteLaxMode,
+		MaxAge: int(sessions.MaxAge.Seconds()),
+	}
+	if token == "" {
+		cookie.MaxAge = -1
+	}
+	http.SetCookie(v.w, cookie)
+}
+
+// signInView is the page where one signs in.
+type signInView struct{ To, Policy, Wrong string }
+
+func (c *Console) showSignIn(v *visit) error {
+	return v.show(http.StatusOK, "signin", &screen{Title: "Sign in", View: signInView{To: localPath(v.r.FormValue("to"))}})
+}
+
+// signIn begins a session for who shows a key.
+func (c *Console) signIn(v *visit) error {
+	to := localPath(v.r.FormValue("to"))
+	view := signInView{To: to, Policy: v.r.PostFormValue("policy")}
+	key := strings.TrimSpace(v.r.PostFormValue("key"))
+	if key == "" {
+		view.Wrong = "There is no key. Give a policy's name and key, or a whole connection string."
+		return v.show(http.StatusUnprocessableEntity, "signin", &screen{Title: "Sign in", View: view})
+	}
+	if wait := c.tries.take(v.r.RemoteAddr, time.Now()); wait > 0 {
+		view.Wrong = fmt.Sprintf("There were too many tries from your address. Try again in %d s.", int(wait.Seconds())+1)
+		v.w.Header().Set("Retry-After", fmt.Sprint(int(wait.Seconds())+1))
+		return v.show(http.StatusTooManyRequests, "signin", &screen{Title: "Sign in", View: view})
+	}
+	g, err := c.shown(v.r.Context(), view.Policy, key)
+	if err != nil {
+		c.cfg.Access.Refused(v.r.Context(), v.r.RemoteAddr, err)
+		view.Wrong = wrongKey(view.Policy, err)
+		return v.show(http.StatusUnauthorized, "signin", &screen{Title: "Sign in", View: view})
+	}
+	token, err := c.cfg.Sessions.Begin(v.r.Context(), g)
+	if err != nil {
+		return err
+	}
+	setCookie(v, token)
+	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
+	return nil
+}
+
+// shown checks a policy's key, or a connection string in the place of it.
+func (c *Console) shown(ctx context.Context, policy, key string) (auth.Grant, error) {
+	if !strings.Contains(key, ";") {
+		return c.cfg.Access.Key(ctx, policy, key)
+	}
+	given, err := auth.ParseConnectionString(key)
+	switch {
+	case err != nil:
+		return auth.Grant{}, err
+	case given.Signature != "":
+		return c.cfg.Access.Token(ctx, given.Signature, "")
+	}
+	return c.cfg.Access.Key(ctx, given.Policy, given.Key)
+}
+
+// wrongKey says what was wrong, and never what was shown.
+func wrongKey(policy string, err error) string {
+	switch {
+	case errors.Is(err, auth.ErrConnectionString):
+		return "This is no connection string. It begins with Endpoint=sb:// and has a policy and its key."
+	case policy == "":
+		return "No policy has this key. Name the policy beside its key, or give a whole connection string."
+	}
+	return fmt.Sprintf("The policy %q does not have this key.", policy)
+}
+
+// signOut ends the session.
+func (c *Console) signOut(v *visit) error {
+	if v.who.token != "" {
+		if err := c.cfg.Sessions.End(v.r.Context(), v.who.token); err != nil {
+			return err
+		}
+	}
+	setCookie(v, "")
+	http.Redirect(v.w, v.r, signInPath, http.StatusSeeOther)
+	return nil
+}
+
+// localPath keeps who signs in at this console, whatever a link says.
+func localPath(to string) string {
+	if !strings.HasPrefix(to, base) || strings.HasPrefix(to, signInPath) || strings.ContainsAny(to, "\\\r\n") {
+		return base
+	}
+	return to
+}
+
+// An address has so many tries to sign in within so long.
+const (
+	maxTries  = 5
+	triesTime = time.Minute
+	// maxTried is of how many addresses the tries are counted; those beyond share one count.
+	maxTried = 10_000
+)
+
+// tries counts sign-ins by address.
+type tries struct {
+	mu        sync.Mutex
+	byAddress map[netip.Prefix]tried // guarded by mu
+}
+
+// tried is what an address has tried since a time.
+type tried struct {
+	since time.Time
+	times int
+}
+
+func newTries() *tries { return &tries{byAddress: map[netip.Prefix]tried{}} }
+
+// take counts a try, and gives how long to wait before one is allowed; zero: this one is.
+func (t *tries) take(remote string, now time.Time) time.Duration {
+	address, _ := admission.Address(remote) // the zero one is that of all others
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	past := func(_ netip.Prefix, at tried) bool { return now.Sub(at.since) >= triesTime }
+	if len(t.byAddress) >= maxTried {
+		maps.DeleteFunc(t.byAddress, past)
+	}
+	if _, known := t.byAddress[address]; !known && len(t.byAddress) >= maxTried {
+		address = netip.Prefix{}
+	}
+	at := t.byAddress[address]
+	if past(address, at) {
+		at = tried{since: now}
+	}
+	if at.times >= maxTries {
+		return at.since.Add(triesTime).Sub(now)
+	}
+	at.times++
+	t.byAddress[address] = at
+	return 0
+}

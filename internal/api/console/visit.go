@@ -1,0 +1,156 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/frame"
+)
+
+// visit is one request of somebody, and all that is done for it. Only the request's goroutine uses it.
+type visit struct {
+	console *Console
+	w       http.ResponseWriter
+	r       *http.Request
+	who     identity
+	now     time.Time
+	// ctx is that of calls of the API, which are made for this visit.
+	ctx context.Context
+	api *admin.Client
+}
+
+func (c *Console) visit(w http.ResponseWriter, r *http.Request, who identity) *visit {
+	v := &visit{console: c, w: w, r: r, who: who, now: time.Now(), api: c.api}
+	v.ctx = context.WithValue(r.Context(), visitKey{}, v)
+	return v
+}
+
+// name is a name in the path.
+func (v *visit) name(of string) string { return v.r.PathValue(of) }
+
+// screen is what the templates of a page are given. View is the page's own.
+type screen struct {
+	Title  string
+	Crumbs []crumb
+	Tabs   []tab
+	// Section is which of the main pages it belongs to.
+	Section string
+	// State is how things are in a sentence, which is read aloud when it changes.
+	State string
+	// Done is what an action before it has done.
+	Done string
+	View any
+
+	// What every page shows.
+	Yard        admin.Info
+	Who         string
+	Ends        time.Time
+	Development bool
+	Path        string // where it is, for its stream; empty: it has none
+	Now         time.Time
+	*cells
+
+	// secret: it shows a key, and is not compressed: how well that goes would say something of it.
+	secret bool
+}
+
+// crumb is a step of the way to a page; the last has no link.
+type crumb struct{ Name, Link string }
+
+// tab is one of the pages of a thing.
+type tab struct {
+	Name, Link string
+	Count      int // -1: it has none
+	Here       bool
+}
+
+// fill adds what every page shows. Without it a page is shown all the same.
+func (v *visit) fill(s *screen) {
+	s.Now, s.Who, s.Ends = v.now, v.who.Grant.Holder, v.who.Ends
+	s.Development = v.console.cfg.Access.Development() && v.who.Ends.IsZero()
+	s.Done = doneSentence(v.r)
+	if s.cells == nil {
+		s.cells = &cells{}
+	}
+	if v.who.Grant.Holder != "" {
+		s.Yard, _ = v.api.Info(v.ctx)
+	}
+}
+
+// show answers with a page.
+func (v *visit) show(status int, page string, s *screen) error {
+	v.fill(s)
+	var body bytes.Buffer
+	if err := v.console.pages[page].set.ExecuteTemplate(&body, "layout", s); err != nil {
+		return err
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Vary", "Accept-Encoding")
+	small := takesGzip(v.r) && !s.secret
+	if small {
+		h.Set("Content-Encoding", "gzip")
+	}
+	v.w.WriteHeader(status)
+	if !small {
+		_, _ = v.w.Write(body.Bytes())
+		return nil
+	}
+	w := gzip.NewWriter(v.w)
+	_, _ = w.Write(body.Bytes())
+	_ = w.Close()
+	return nil
+}
+
+// problemView is the page of an error.
+type problemView struct {
+	frame.Refusal
+	// Refused: a right is missing.
+	Refused bool
+	SignIn  string
+}
+
+// fail answers with the page of an error, in the words of the API.
+func (v *visit) fail(said frame.Refusal) {
+	view := problemView{Refusal: said, Refused: said.Status == http.StatusForbidden}
+	if said.Status == http.StatusUnauthorized {
+		view.SignIn = signInPath
+	}
+	s := &screen{Title: said.Title, Section: sectionOf(v.r.URL.Path), View: view, Crumbs: []crumb{{Name: "Not shown"}}}
+	if err := v.show(said.Status, "problem", s); err != nil {
+		http.Error(v.w, said.Detail, said.Status)
+	}
+}
+
+// sectionOf is the first part of a path behind the console's.
+func sectionOf(path string) string {
+	section, _, _ := strings.Cut(strings.TrimPrefix(path, base), "/")
+	if section == "subscriptions" {
+		return "topics"
+	}
+	if section == "circuits" {
+		return "functions"
+	}
+	return section
+}
+
+// notHere says that there is no such page.
+func notHere(r *http.Request) error {
+	return &frame.Refusal{
+		Status: http.StatusNotFound, Code: "no-such-page", Title: "There is no such page",
+		Detail: "the console has nothing at " + r.URL.Path, Next: "begin at the overview",
+	}
+}
+
+// lacksRight tells whether the API refused a call for want of a right: the page then says so in the
+// place of what it would show.
+func lacksRight(err error) bool {
+	p, ok := errors.AsType[*admin.Problem](err)
+	return ok && p.Status == http.StatusForbidden
+}
