@@ -168,7 +168,9 @@ func hubScreen(h admin.Hub, here string, view any) *screen {
 	}
 	s.Tabs = []tab{
 		{"Partitions", at("hubs", h.Name), h.Partitions, here == "Partitions"},
+		{"Events", at("hubs", h.Name, "events"), -1, here == "Events"},
 		{"Groups", at("hubs", h.Name, "groups"), len(h.Groups), here == "Groups"},
+		{"Access", at("hubs", h.Name, "access"), -1, here == "Access"},
 		{"Settings", at("hubs", h.Name, "settings"), -1, here == "Settings"},
 	}
 	return s

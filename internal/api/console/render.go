@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/admin"
 )
 
 //go:embed templates/*.html
@@ -58,6 +60,9 @@ func functions(a *assets) template.FuncMap {
 		},
 		"at": at, "num": number, "age": age, "size": size, "span": span, "clock": clock, "stamp": stamp, "ends": cutMiddle, "plural": plural,
 		"join": strings.Join, "pictures": pictures, "add": func(a, b int) int { return a + b }, "dict": dict,
+		"deadPath": func(s admin.SubscriptionRef, n int64) string {
+			return subscriptionPath(s, "dead", strconv.FormatInt(n, 10))
+		},
 	}
 }
 

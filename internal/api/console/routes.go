@@ -28,23 +28,40 @@ func (rt route) row() frame.Route {
 // the API gives to that session.
 var signedIn = frame.Of(frame.Any)
 
-// pages are all that can be looked at.
-func (c *Console) allPages() map[string]*page {
+// allPages are all that can be looked at, by path.
+func allPages() map[string]*page {
 	return map[string]*page{
-		base:                               &overviewPage,
-		base + "more":                      &morePage,
-		base + "hubs":                      &hubsPage,
-		base + "hubs/{hub}":                &hubPage,
-		base + "hubs/{hub}/groups":         &groupsPage,
-		base + "hubs/{hub}/groups/{group}": &groupPage,
+		base:                       &overviewPage,
+		base + "more":              &morePage,
+		base + "hubs":              &hubsPage,
+		base + "hubs/{hub}":        &hubPage,
+		base + "hubs/{hub}/events": &eventsPage,
+		base + "hubs/{hub}/partitions/{partition}/events/{sequence}": &eventPage,
+		base + "hubs/{hub}/groups":                                   &groupsPage,
+		base + "hubs/{hub}/groups/{group}":                           &groupPage,
+		base + "hubs/{hub}/access":                                   &hubAccessPage,
+		base + "topics":                                              &topicsPage,
+		base + "topics/{topic}":                                      &topicPage,
+		base + "subscriptions/{subscription}":                        &subscriptionPage,
+		base + "subscriptions/{subscription}/dead/{number}":          &deadPage,
+		base + "functions":                                           &functionsPage,
+		base + "functions/{function}":                                &functionPage,
+		base + "circuits/{function}":                                 &circuitPage,
+		base + "access":                                              &accessPage,
+		base + "storage":                                             &storagePage,
 	}
 }
 
-// actions are all that can be done.
+// allActions are all that can be done.
 func allActions() []*action {
 	return []*action{
-		&createHub, &changeHub, &deleteHub,
+		&createHub, &changeHub, &deleteHub, &sendEvent,
 		&createGroup, &deleteGroup, &moveCheckpoints, &releasePartition,
+		&createTopic, &deleteTopic, &revealTopic, &regenerateTopic,
+		&createSubscription, &changeSubscription, &deleteSubscription,
+		&probeSubscription, &pauseSubscription, &resumeSubscription, &rotateKey, &redriveDead, &purgeDead,
+		&createFunction, &deleteFunction, &holdFunction, &resumeFunction, &openCircuit, &closeCircuit, &redrivePoison,
+		&createPolicy, &revealPolicy, &regeneratePolicy, &deletePolicy,
 	}
 }
 
@@ -57,9 +74,10 @@ func (c *Console) routes() []route {
 		{method: "GET", path: signInPath, need: frame.Open("it is where one signs in"), serve: c.showSignIn},
 		{method: "POST", path: signInPath, need: frame.Open("the key that it is sent is what lets in"), serve: c.signIn},
 		{method: "POST", path: base + "signout", need: signedIn, serve: c.signOut},
+		{method: "GET", path: base + "hubs/{hub}/partitions/{partition}/events/{sequence}/body", need: signedIn, serve: c.saveBody},
 		{method: "GET", path: livePath, need: signedIn, serve: c.live, long: true},
 	}
-	pages := c.allPages()
+	pages := allPages()
 	for _, path := range sorted(pages) {
 		p := pages[path]
 		all = append(all, route{method: "GET", path: path, need: signedIn, serve: p.serve, page: p})

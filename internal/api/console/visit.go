@@ -128,16 +128,20 @@ func (v *visit) fail(said frame.Refusal) {
 	}
 }
 
-// sectionOf is the first part of a path behind the console's.
+// sectionOf is which of the main pages a path belongs to.
 func sectionOf(path string) string {
-	section, _, _ := strings.Cut(strings.TrimPrefix(path, base), "/")
-	if section == "subscriptions" {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(path, base), "/")
+	switch first {
+	case "subscriptions":
 		return "topics"
-	}
-	if section == "circuits" {
+	case "circuits":
 		return "functions"
+	case "policies":
+		return "access"
+	case "new":
+		return map[string]string{"hub": "hubs", "topic": "topics", "subscription": "topics", "function": "functions", "policy": "access"}[rest]
 	}
-	return section
+	return first
 }
 
 // notHere says that there is no such page.

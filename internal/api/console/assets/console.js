@@ -32,7 +32,10 @@ function copying() {
 // What is secret is not left on a screen.
 function hideSecrets() {
   const secrets = document.querySelectorAll("[data-secret]");
-  if (secrets.length) setTimeout(() => { for (const s of secrets) s.textContent = "hidden again"; }, 60_000);
+  if (secrets.length) setTimeout(() => { for (const s of secrets) {
+    s.textContent = "hidden again";
+    s.nextElementSibling?.remove(); // its button has a copy
+  } }, 60_000);
 }
 
 // g and a letter go to a page; in fields letters are letters.

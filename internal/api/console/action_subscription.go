@@ -1,0 +1,267 @@
+package console
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/eventyard/eventyard/admin"
+)
+
+var createSubscription = action{
+	path: base + "new/subscription", calls: []string{"POST /api/v1/subscriptions"},
+	sheet: func(v *visit) (*sheet, error) {
+		topics, err := v.api.Topics(v.ctx)
+		if err != nil {
+			return nil, err
+		}
+		s := &sheet{
+			Title: "Subscribe to a topic", About: "The endpoint is asked first whether it agrees.", Back: at("topics"),
+			Fields: append([]field{
+				{Name: "name", Label: "Name", Kind: "text", Value: v.value("name", ""), Placeholder: "billing"},
+				{Name: "topic", Label: "Topic", Kind: "select", Value: v.value("topic", "")},
+			}, deliveryFields(v, admin.Subscription{})...),
+			Buttons: []button{{"Subscribe", "main", act}}, Command: command("subscription", "create", orWord(v.value("name", ""), "NAME"), "--topic", orWord(v.value("topic", ""), "TOPIC"), "--endpoint", "URL"),
+		}
+		for _, t := range topics {
+			s.Fields[1].Options = append(s.Fields[1].Options, option{t.Name, t.Name})
+		}
+		return s, nil
+	},
+	do: func(v *visit) (outcome, error) {
+		r, err := v.delivery()
+		if err != nil {
+			return outcome{}, err
+		}
+		r.Name, r.Topic = strings.TrimSpace(v.r.PostFormValue("name")), v.r.PostFormValue("topic")
+		s, err := v.api.CreateSubscription(v.ctx, r)
+		return outcome{to: subscriptionPath(refOf(s)), done: "created"}, err
+	},
+}
+
+// deliveryFields are what can be said of a delivery here; the command line can say more.
+func deliveryFields(v *visit, s admin.Subscription) []field {
+	optional := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.Itoa(n)
+	}
+	return []field{
+		{Name: "endpoint", Label: "Endpoint", Kind: "text", Value: v.value("endpoint", s.Endpoint), Placeholder: "https://hooks.example.com/billing"},
+		{Name: "types", Label: "Types of events", Kind: "text", Value: v.value("types", ""), Placeholder: "order.placed, order.paid", Hint: "Left empty: all, or as it is.", Optional: true},
+		{Name: "attempts", Label: "Attempts for each event", Kind: "number", Value: v.value("attempts", optional(s.Retry.Attempts)), Optional: true},
+		{Name: "ttl", Label: "Time to live", Kind: "text", Value: v.value("ttl", s.Retry.TTL), Placeholder: "24h", Optional: true},
+		{Name: "concurrency", Label: "Requests at once", Kind: "number", Value: v.value("concurrency", optional(s.Concurrency)), Optional: true},
+	}
+}
+
+// delivery reads these fields.
+func (v *visit) delivery() (admin.SubscriptionRequest, error) {
+	var r admin.SubscriptionRequest
+	var err error
+	if r.Attempts, err = v.integer("attempts"); err != nil {
+		return r, err
+	}
+	if r.Concurrency, err = v.integer("concurrency"); err != nil {
+		return r, err
+	}
+	r.Endpoint, r.TTL = v.filled("endpoint"), v.filled("ttl")
+	if types := words(v.r.PostFormValue("types")); len(types) > 0 {
+		r.Types = types
+	}
+	return r, nil
+}
+
+var changeSubscription = action{
+	path: base + "subscriptions/{subscription}/edit", calls: []string{"PATCH /api/v1/subscriptions/{subscription}"},
+	sheet: func(v *visit) (*sheet, error) {
+		s, err := v.api.Subscription(v.ctx, v.ref(), false)
+		if err != nil {
+			return nil, err
+		}
+		return &sheet{
+			Title: "Change " + s.Name, About: "What is left empty stays as it is. The command line can change more.", Back: subscriptionPath(v.ref()), Fields: deliveryFields(v, s),
+			Buttons: []button{{"Save", "main", act}}, Command: command("subscription", "update", s.Name),
+		}, nil
+	},
+	do: func(v *visit) (outcome, error) {
+		r, err := v.delivery()
+		if err != nil {
+			return outcome{}, err
+		}
+		_, err = v.api.UpdateSubscription(v.ctx, v.ref(), r)
+		return outcome{to: subscriptionPath(v.ref()), done: "changed"}, err
+	},
+}
+
+var deleteSubscription = action{
+	path: base + "subscriptions/{subscription}/delete", calls: []string{"DELETE /api/v1/subscriptions/{subscription}"},
+	sheet: func(v *visit) (*sheet, error) {
+		s, err := v.api.Subscription(v.ctx, v.ref(), false)
+		if err != nil {
+			return nil, err
+		}
+		row := newSubscriptionRow(s, 0)
+		about := fmt.Sprintf("%s events that wait for it and %s dead letters go with it. It cannot be undone.", number(row.Waiting), number(row.Dead))
+		return deletion("subscription", s.Name, about, subscriptionPath(v.ref()), command("subscription", "delete", s.Name)), nil
+	},
+	do: func(v *visit) (outcome, error) {
+		if err := v.typed(v.name("subscription")); err != nil {
+			return outcome{}, err
+		}
+		return outcome{to: at("topics"), done: "deleted"}, v.api.DeleteSubscription(v.ctx, v.ref())
+	},
+}
+
+// What is done to a subscription by a button alone.
+var (
+	probeSubscription = action{
+		path: base + "subscriptions/{subscription}/probe", calls: []string{"POST /api/v1/subscriptions/{subscription}/probe"},
+		do: func(v *visit) (outcome, error) {
+			return outcome{to: subscriptionPath(v.ref()), done: "probed"}, v.api.ProbeSubscription(v.ctx, v.ref())
+		},
+	}
+	pauseSubscription = action{
+		path: base + "subscriptions/{subscription}/pause", calls: []string{"PATCH /api/v1/subscriptions/{subscription}"},
+		do: func(v *visit) (outcome, error) {
+			_, err := v.api.UpdateSubscription(v.ctx, v.ref(), admin.SubscriptionRequest{Paused: new(true)})
+			return outcome{to: subscriptionPath(v.ref()), done: "paused"}, err
+		},
+	}
+	resumeSubscription = action{
+		path: base + "subscriptions/{subscription}/resume", calls: []string{"POST /api/v1/subscriptions/{subscription}/resume"},
+		do: func(v *visit) (outcome, error) {
+			return outcome{to: subscriptionPath(v.ref()), done: "resumed"}, v.api.ResumeSubscription(v.ctx, v.ref())
+		},
+	}
+	rotateKey = action{
+		path: base + "subscriptions/{subscription}/rotate", calls: []string{"POST /api/v1/subscriptions/{subscription}/rotate-key"},
+		do: func(v *visit) (outcome, error) {
+			_, err := v.api.RotateSigningKey(v.ctx, v.ref(), "", "")
+			return outcome{to: subscriptionPath(v.ref()), done: "rotated"}, err
+		},
+	}
+)
+
+// deadChoice is which dead letters a form means.
+func (v *visit) deadChoice() (admin.DeadLetterChoice, error) {
+	choice := admin.DeadLetterChoice{Reason: v.value("reason", "")}
+	if number := v.value("number", ""); number != "" {
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return choice, wrongInput(strconv.Quote(number) + " is no number of a dead letter.")
+		}
+		choice.Numbers = []int64{n}
+	}
+	return choice, nil
+}
+
+func deadFields(v *visit) []field {
+	return []field{
+		{Name: "reason", Label: "Only those that died of", Kind: "text", Value: v.value("reason", ""), Placeholder: "any reason", Optional: true},
+		{Name: "number", Label: "Only this one", Kind: "number", Value: v.value("number", ""), Optional: true},
+	}
+}
+
+var redriveDead = action{
+	path: base + "subscriptions/{subscription}/redrive", calls: []string{"POST /api/v1/subscriptions/{subscription}/redrive"},
+	sheet: func(v *visit) (*sheet, error) { return redriveSheet(v, nil), nil },
+	do: func(v *visit) (outcome, error) {
+		choice, err := v.deadChoice()
+		if err != nil {
+			return outcome{}, err
+		}
+		rate, err := v.integer("rate")
+		if err != nil {
+			return outcome{}, err
+		}
+		r := admin.RedriveRequest{DeadLetterChoice: choice, DryRun: v.step() != act}
+		if rate != nil {
+			r.Rate = float64(*rate)
+		}
+		redriven, skipped, err := v.redriveAll(r)
+		if err != nil || !r.DryRun {
+			return outcome{to: subscriptionPath(v.ref()), done: "redriven", n: redriven}, err
+		}
+		said := &note{Tone: "odd", Icon: "rotate-ccw", Text: plural(redriven, "dead letter would be delivered again.", "dead letters would be delivered again."), More: "They go to this subscription and to nobody else."}
+		if skipped > 0 {
+			said.More = plural(skipped, "was redriven too often before and stays.", "were redriven too often before and stay.") + " " + said.More
+		}
+		s := redriveSheet(v, said)
+		if redriven > 0 {
+			s.Buttons = append(s.Buttons, button{"Redrive " + number(redriven), "main", act})
+		}
+		return outcome{sheet: s}, nil
+	},
+}
+
+// redriveAll asks on until the last dead letter was looked at.
+func (v *visit) redriveAll(r admin.RedriveRequest) (redriven, skipped int, err error) {
+	for {
+		some, err := v.api.Redrive(v.ctx, v.ref(), r)
+		redriven, skipped = redriven+some.Redriven, skipped+some.Skipped
+		if err != nil || some.Next <= r.From {
+			return redriven, skipped, err
+		}
+		r.From, r.Until = some.Next, some.Until
+	}
+}
+
+func redriveSheet(v *visit, said *note) *sheet {
+	return &sheet{
+		Title: "Redrive dead letters of " + v.name("subscription"), About: "They are delivered once more, with their attempts anew.", Back: subscriptionPath(v.ref()), Note: said,
+		Fields:  append(deadFields(v), field{Name: "rate", Label: "At most a second", Kind: "number", Value: v.value("rate", ""), Placeholder: "as fast as it takes them", Optional: true}),
+		Buttons: []button{{"See what it would do", "", look}}, Command: command("dead", "redrive", v.name("subscription")),
+	}
+}
+
+var purgeDead = action{
+	path: base + "subscriptions/{subscription}/purge", calls: []string{"POST /api/v1/subscriptions/{subscription}/purge"},
+	sheet: func(v *visit) (*sheet, error) { return purgeSheet(v, nil), nil },
+	do: func(v *visit) (outcome, error) {
+		choice, err := v.deadChoice()
+		if err != nil {
+			return outcome{}, err
+		}
+		choice.Redriven = true
+		if v.step() == act {
+			n, err := v.api.Purge(v.ctx, v.ref(), choice)
+			return outcome{to: subscriptionPath(v.ref()), done: "purged", n: n}, err
+		}
+		n, more, err := v.countDead(choice)
+		if err != nil {
+			return outcome{}, err
+		}
+		said := &note{Tone: "odd", Icon: "trash-2", Text: plural(n, "dead letter would be deleted.", "dead letters would be deleted."), More: "It cannot be undone."}
+		if more {
+			said.Text = "More than " + said.Text
+		}
+		s := purgeSheet(v, said)
+		if n > 0 {
+			s.Buttons = append(s.Buttons, button{"Delete them", "danger", act})
+		}
+		return outcome{sheet: s}, nil
+	},
+}
+
+// countDead counts dead letters that fit, up to some thousands; more: there are others.
+func (v *visit) countDead(choice admin.DeadLetterChoice) (n int, more bool, err error) {
+	from := int64(0)
+	for range 10 {
+		page, err := v.api.DeadLetters(v.ctx, v.ref(), choice, from, 1000)
+		n += len(page.Letters)
+		if err != nil || page.Next <= from {
+			return n, false, err
+		}
+		from = page.Next
+	}
+	return n, true, nil
+}
+
+func purgeSheet(v *visit, said *note) *sheet {
+	return &sheet{
+		Title: "Delete dead letters of " + v.name("subscription"), About: "They are forgotten for good.", Back: subscriptionPath(v.ref()), Note: said, Fields: deadFields(v),
+		Buttons: []button{{"See what it would do", "", look}}, Command: command("dead", "purge", v.name("subscription")),
+	}
+}

@@ -1,0 +1,404 @@
+package console
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/eventyard/eventyard/admin"
+)
+
+const (
+	// eventsShown is how many events a list has, eventBytes how much is read for it, previewBytes how
+	// much of a body it shows, and bodyBytes how much the page of an event does at first.
+	eventsShown  = 50
+	eventBytes   = 8 << 20
+	previewBytes = 240
+	bodyBytes    = 16 << 10
+	// groupsAsked is of how many groups it is said whether they have handled an event.
+	groupsAsked = 20
+)
+
+// storedEvent is an event as the API writes it.
+type storedEvent struct {
+	Partition     string          `json:"partition"`
+	Sequence      int64           `json:"sequence"`
+	Enqueued      time.Time       `json:"enqueued"`
+	Key           string          `json:"key"`
+	ContentType   string          `json:"contentType"`
+	MessageID     any             `json:"messageId"`
+	CorrelationID any             `json:"correlationId"`
+	Subject       string          `json:"subject"`
+	Properties    map[string]any  `json:"properties"`
+	System        map[string]any  `json:"system"`
+	Body          json.RawMessage `json:"body"`
+	BodyBase64    string          `json:"bodyBase64"`
+	Value         json.RawMessage `json:"value"`
+	Unreadable    string          `json:"unreadable"`
+	StoredBase64  string          `json:"storedBase64"`
+}
+
+// content gives the body's bytes. A JSON string of a body is its text.
+func (e storedEvent) content() []byte {
+	var text string
+	switch {
+	case e.BodyBase64 != "" || e.StoredBase64 != "":
+		body, _ := base64.StdEncoding.DecodeString(cmp.Or(e.BodyBase64, e.StoredBase64)) // the API has encoded it
+		return body
+	case e.Body == nil:
+		return e.Value
+	case json.Unmarshal(e.Body, &text) == nil:
+		return []byte(text)
+	}
+	return e.Body
+}
+
+// Preview is the beginning of a body.
+func (e storedEvent) Preview() string {
+	body := e.content()
+	if !utf8.Valid(body[:min(len(body), previewBytes/2)]) && !utf8.Valid(body) {
+		return hex.EncodeToString(body[:min(len(body), previewBytes/4)])
+	}
+	return strings.ToValidUTF8(string(body[:min(len(body), previewBytes)]), "")
+}
+
+// ID is what its row is called.
+func (e storedEvent) ID() string { return fmt.Sprintf("e%s-%d", e.Partition, e.Sequence) }
+
+// eventsView is the browser of a hub's events.
+type eventsView struct {
+	admin.Hub
+	Begin, When, Partition string
+	Events                 []storedEvent
+	Problem                string // what was wrong with what was asked for
+	Cut                    bool   // they are too large to be shown at once
+	Next                   string // where to go on
+	Command                string
+}
+
+var eventsPage = page{template: "events", load: loadEvents}
+
+func loadEvents(v *visit) (*screen, error) {
+	h, err := v.api.Hub(v.ctx, v.name("hub"))
+	if err != nil {
+		return nil, err
+	}
+	query := v.r.URL.Query()
+	view := eventsView{Hub: h, Begin: cmp.Or(query.Get("begin"), "newest"), When: query.Get("when"), Partition: query.Get("partition"), Command: command("read", h.Name, "--from", "earliest")}
+	q, wrong, err := v.readQuery(&view)
+	if err != nil {
+		return nil, err
+	}
+	if wrong != nil {
+		said, _ := refusalOf(wrong)
+		view.Problem = said.Detail
+		return hubScreen(h, "Events", view), nil
+	}
+	if err := v.read(q, &view); err != nil {
+		return nil, err
+	}
+	return hubScreen(h, "Events", view), nil
+}
+
+// readQuery says where to read. Wrong is for who asked.
+func (v *visit) readQuery(view *eventsView) (q admin.Query, wrong, err error) {
+	q = admin.Query{Hub: view.Name, Count: eventsShown}
+	if view.Partition != "" {
+		q.Partitions = []string{view.Partition}
+		if !slices.Contains(view.PartitionIDs, view.Partition) {
+			return q, wrongInput("There is no partition " + view.Partition + "."), nil
+		}
+	}
+	switch view.Begin {
+	case "time":
+		t, wrong := parseTime(view.When)
+		q.From = t.Format(time.RFC3339)
+		return q, wrong, nil
+	case "number":
+		n, err := strconv.ParseInt(strings.ReplaceAll(view.When, ",", ""), 10, 64)
+		if err != nil || n < 0 {
+			return q, wrongInput(strconv.Quote(view.When) + " is no sequence number."), nil
+		}
+		if q.From = strconv.FormatInt(n, 10); view.Partition == "" && len(view.PartitionIDs) > 1 {
+			return q, wrongInput("Sequence numbers count within a partition: choose one."), nil
+		}
+		return q, nil, nil
+	case "oldest":
+		return q, nil, nil
+	}
+	partitions, err := v.api.Partitions(v.ctx, view.Name)
+	if err != nil {
+		return q, nil, err
+	}
+	q.From, q.Partitions, q.Count = newest(partitions, view.Partition)
+	return q, nil, nil
+}
+
+// newest is where the last events of each partition begin. Empty partitions are left out.
+func newest(partitions []admin.Partition, only string) (from string, which []string, count int) {
+	partitions = slices.DeleteFunc(slices.Clone(partitions), func(p admin.Partition) bool {
+		return p.Empty || only != "" && p.ID != only
+	})
+	slices.SortFunc(partitions, func(a, b admin.Partition) int { return b.LastEnqueued.Compare(a.LastEnqueued.Time) })
+	partitions = partitions[:min(len(partitions), eventsShown)]
+	var positions []string
+	for _, p := range partitions {
+		first := max(p.First, p.Last-eventsShown+1)
+		if len(partitions) > 8 {
+			first = max(p.First, p.Last-eventsShown/8)
+		}
+		positions, which = append(positions, fmt.Sprintf("%s:%d", p.ID, first)), append(which, p.ID)
+		count += int(p.Last - first + 1)
+	}
+	return strings.Join(positions, ","), which, count
+}
+
+// read fills the list. With the newest, they come in the order of time, the newest first.
+func (v *visit) read(q admin.Query, view *eventsView) error {
+	if view.Begin == "newest" && q.From == "" {
+		return nil // nothing was stored yet
+	}
+	total := 0
+	for line, err := range v.api.Read(v.ctx, q, nil) {
+		if err != nil {
+			return err
+		}
+		var e storedEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			return err
+		}
+		view.Events = append(view.Events, e)
+		if total += len(line); total > eventBytes {
+			view.Cut = true
+			break
+		}
+	}
+	if view.Begin == "newest" {
+		slices.SortStableFunc(view.Events, func(a, b storedEvent) int {
+			return cmp.Or(b.Enqueued.Compare(a.Enqueued), cmp.Compare(b.Sequence, a.Sequence))
+		})
+		view.Events = view.Events[:min(len(view.Events), eventsShown)]
+		return nil
+	}
+	if n := len(view.Events); n > 0 && (n == eventsShown || view.Cut) && view.Partition != "" {
+		view.Next = with(at("hubs", view.Name, "events"), "begin", "number", "when", strconv.FormatInt(view.Events[n-1].Sequence+1, 10), "partition", view.Partition)
+	}
+	return nil
+}
+
+// eventView is one event.
+type eventView struct {
+	admin.Hub
+	storedEvent
+	As          string
+	Body        template.HTML
+	Size        int
+	Cut         bool
+	Forms       []tab
+	All, Save   string
+	Again       string
+	Pairs       []pair
+	Groups      []readBy
+	Before      string
+	After       string
+	Description string
+}
+
+type pair struct{ Name, Value string }
+
+// readBy is whether a group has handled an event.
+type readBy struct{ Group, Said, Tone string }
+
+var eventPage = page{template: "event", load: loadEvent}
+
+func loadEvent(v *visit) (*screen, error) {
+	h, err := v.api.Hub(v.ctx, v.name("hub"))
+	if err != nil {
+		return nil, err
+	}
+	e, err := v.event(v.name("partition"), v.name("sequence"))
+	if err != nil {
+		return nil, err
+	}
+	view := newEventView(h, e, v.r.URL.Query().Get("as"), v.r.URL.Query().Get("all") != "")
+	view.Groups = v.readers(h, e)
+	s := hubScreen(h, "Events", view)
+	s.Title = fmt.Sprintf("%s / %s / %s", h.Name, e.Partition, number(e.Sequence))
+	s.Crumbs = []crumb{{"Hubs", at("hubs")}, {h.Name, at("hubs", h.Name)}, {"Events", at("hubs", h.Name, "events")}, {Name: e.Partition + " / " + number(e.Sequence)}}
+	return s, nil
+}
+
+// event reads one event, or says that it is not there any more, or not yet.
+func (v *visit) event(partition, sequence string) (storedEvent, error) {
+	var e storedEvent
+	n, err := strconv.ParseInt(sequence, 10, 64)
+	if err != nil || n < 0 {
+		return e, notHere(v.r)
+	}
+	found := false
+	for line, err := range v.api.Read(v.ctx, admin.Query{Hub: v.name("hub"), From: sequence, Partitions: []string{partition}, Count: 1}, nil) {
+		if err != nil {
+			return e, err
+		}
+		if err := json.Unmarshal(line, &e); err != nil {
+			return e, err
+		}
+		found = true
+	}
+	if found && e.Sequence == n {
+		return e, nil
+	}
+	next := "nothing is stored at this number yet"
+	if found {
+		next = "it was removed by retention; the first that is left is " + number(e.Sequence)
+	}
+	return e, &admin.Problem{Type: "urn:eventyard:problem:not-found", Title: "The event is not there", Status: http.StatusNotFound, Detail: fmt.Sprintf("partition %s has no event %s: %s", partition, number(n), next)}
+}
+
+func newEventView(h admin.Hub, e storedEvent, as string, all bool) eventView {
+	body := e.content()
+	here := at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence, 10))
+	view := eventView{
+		Hub: h, storedEvent: e, As: as, Size: len(body), All: with(here, "as", as, "all", "1"), Save: here + "/body",
+		Again: with(at("hubs", h.Name, "send"), "of", e.Partition, "number", strconv.FormatInt(e.Sequence, 10)),
+	}
+	if as == "" {
+		view.As = formOf(body)
+	}
+	for _, form := range []string{"json", "text", "hex"} {
+		view.Forms = append(view.Forms, tab{Name: form, Link: with(here, "as", form), Count: -1, Here: form == view.As})
+	}
+	shown := body
+	if len(body) > bodyBytes && !all {
+		shown, view.Cut = body[:bodyBytes], true
+	}
+	view.Body = showBody(shown, view.As, view.Cut)
+	view.Pairs = pairsOf(e)
+	if e.Sequence > 0 {
+		view.Before = at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence-1, 10))
+	}
+	view.After = at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence+1, 10))
+	return view
+}
+
+// formOf is how a body is shown at first.
+func formOf(body []byte) string {
+	switch {
+	case !utf8.Valid(body):
+		return "hex"
+	case len(body) > 0 && json.Valid(body):
+		return "json"
+	}
+	return "text"
+}
+
+func pairsOf(e storedEvent) []pair {
+	var pairs []pair
+	add := func(name string, value any) {
+		if text := valueText(value); text != "" {
+			pairs = append(pairs, pair{name, text})
+		}
+	}
+	add("key", e.Key)
+	add("content type", e.ContentType)
+	add("message id", e.MessageID)
+	add("correlation id", e.CorrelationID)
+	add("subject", e.Subject)
+	add("not readable", e.Unreadable)
+	for _, name := range sorted(e.Properties) {
+		add(name, e.Properties[name])
+	}
+	for _, name := range sorted(e.System) {
+		add(name, e.System[name])
+	}
+	return pairs
+}
+
+func valueText(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	}
+	text, _ := json.Marshal(value) // it came as JSON
+	return string(text)
+}
+
+// readers tells which groups have handled an event, by their checkpoints.
+func (v *visit) readers(h admin.Hub, e storedEvent) []readBy {
+	var all []readBy
+	for _, group := range h.Groups[:min(len(h.Groups), groupsAsked)] {
+		r := readBy{Group: group, Said: "not known", Tone: "soft"}
+		if list, err := v.api.Checkpoints(v.ctx, h.Name, group); err == nil {
+			r.Said = "no checkpoint"
+			for _, c := range list.Checkpoints {
+				if c.Partition != e.Partition || c.Sequence == nil {
+					continue
+				}
+				if r.Said, r.Tone = "not yet", "odd"; *c.Sequence >= e.Sequence {
+					r.Said, r.Tone = "past it", "good"
+				}
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// saveBody gives a body as a file: as nothing that a browser would show.
+func (c *Console) saveBody(v *visit) error {
+	e, err := v.event(v.name("partition"), v.name("sequence"))
+	if err != nil {
+		return err
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="event-%d"`, e.Sequence))
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	_, _ = v.w.Write(e.content())
+	return nil
+}
+
+var sendEvent = action{
+	path: base + "hubs/{hub}/send", calls: []string{"POST /api/v1/hubs/{hub}/events"},
+	sheet: func(v *visit) (*sheet, error) {
+		hub, body, key := v.name("hub"), "", ""
+		kind := "application/json"
+		if of := v.r.URL.Query().Get("of"); of != "" && v.r.Method == http.MethodGet {
+			e, err := v.event(of, v.r.URL.Query().Get("number"))
+			if err != nil {
+				return nil, err
+			}
+			if content := e.content(); utf8.Valid(content) {
+				body, key, kind = string(content), e.Key, e.ContentType
+			}
+		}
+		return &sheet{
+			Title: "Send an event to " + hub, About: "It is stored when the yard says so, in the partition of its key, or in the next in turn.", Back: at("hubs", hub, "events"),
+			Fields: []field{
+				{Name: "body", Label: "Body", Kind: "area", Value: v.value("body", body), Placeholder: `{"total": 42}`},
+				{Name: "key", Label: "Partition key", Kind: "text", Value: v.value("key", key), Optional: true},
+				{Name: "type", Label: "Content type", Kind: "text", Value: v.value("type", kind), Optional: true},
+			},
+			Buttons: []button{{"Send it", "main", act}}, Command: command("send", hub, "BODY"),
+		}, nil
+	},
+	do: func(v *visit) (outcome, error) {
+		e, err := admin.Event{Body: []byte(v.r.PostFormValue("body")), ContentType: v.r.PostFormValue("type")}.Encode()
+		if err != nil {
+			return outcome{}, err
+		}
+		sent, err := v.api.Send(v.ctx, v.name("hub"), admin.Batch{Events: []json.RawMessage{e}, Key: v.r.PostFormValue("key")})
+		return outcome{to: at("hubs", v.name("hub"), "events"), done: "sent", n: sent.Count}, err
+	},
+}

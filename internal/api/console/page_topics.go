@@ -1,0 +1,239 @@
+package console
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/parallel"
+)
+
+// topicsView is the list of topics, each with its subscriptions.
+type topicsView struct {
+	Topics []topicRow
+	// Hubs are subscriptions of hubs.
+	Hubs    []subscriptionRow
+	Command string
+}
+
+type topicRow struct {
+	admin.Topic
+	Subs []subscriptionRow
+}
+
+type subscriptionRow struct {
+	admin.Subscription
+	ID, Link, Target, Tone, Said string
+	Delivered, Waiting, Dead     int64
+	Known                        bool // how deliveries go
+}
+
+// subscriptionsAsked is of how many subscriptions a list says how they do.
+const subscriptionsAsked = 40
+
+var topicsPage = page{template: "topics", load: loadTopics}
+
+func loadTopics(v *visit) (*screen, error) {
+	topics, err := v.api.Topics(v.ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := v.subscriptions(admin.SubscriptionRef{})
+	if err != nil {
+		return nil, err
+	}
+	view := topicsView{Command: command("topic", "create", "NAME")}
+	for _, t := range topics {
+		row := topicRow{Topic: t}
+		for _, s := range rows {
+			if s.Topic == t.Name {
+				row.Subs = append(row.Subs, s)
+			}
+		}
+		view.Topics = append(view.Topics, row)
+	}
+	for _, s := range rows {
+		if s.SourceHub != "" {
+			view.Hubs = append(view.Hubs, s)
+		}
+	}
+	return &screen{Title: "Topics", Section: "topics", Crumbs: []crumb{{Name: "Topics"}}, View: view}, nil
+}
+
+// subscriptions lists those of a source, or all, and asks some how they do.
+func (v *visit) subscriptions(of admin.SubscriptionRef) ([]subscriptionRow, error) {
+	list, err := v.api.Subscriptions(v.ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]subscriptionRow, len(list))
+	parallel.Each(len(list), askedAtOnce, func(i int) {
+		s := list[i]
+		if i < subscriptionsAsked {
+			if full, err := v.api.Subscription(v.ctx, refOf(s), false); err == nil {
+				s = full
+			}
+		}
+		rows[i] = newSubscriptionRow(s, i)
+	})
+	return rows, nil
+}
+
+func refOf(s admin.Subscription) admin.SubscriptionRef {
+	return admin.SubscriptionRef{Name: s.Name, Topic: s.Topic, Hub: s.SourceHub, DomainTopic: s.DomainTopic}
+}
+
+func newSubscriptionRow(s admin.Subscription, i int) subscriptionRow {
+	row := subscriptionRow{Subscription: s, ID: "s" + strconv.Itoa(i), Link: subscriptionPath(refOf(s)), Target: targetOf(s), Known: s.Stats != nil}
+	row.Tone, row.Said = healthOf(s)
+	if s.Stats != nil {
+		row.Delivered, row.Waiting = s.Stats.Delivered, waitingOf(s.Stats)
+	}
+	if s.DeadLetters != nil {
+		row.Dead = s.DeadLetters.Kept
+	}
+	return row
+}
+
+func waitingOf(stats *admin.DeliveryStats) int64 {
+	n := stats.Parked + stats.Behind
+	for _, w := range stats.Waiting {
+		n += w.Events
+	}
+	return n
+}
+
+// targetOf is where a subscription's events go.
+func targetOf(s admin.Subscription) string {
+	switch {
+	case s.Hub != "":
+		return "hub " + s.Hub
+	case s.Pull != nil:
+		return "clients receive"
+	}
+	return s.Endpoint
+}
+
+// healthOf is how a subscription does, with its colour.
+func healthOf(s admin.Subscription) (tone, said string) {
+	switch s.State {
+	case "active":
+	case "paused", "pending":
+		return "odd", s.State
+	default:
+		return "bad", s.State
+	}
+	if s.Stats == nil {
+		return "good", s.State
+	}
+	switch health := s.Stats.Endpoint.State; health {
+	case "probation", "probing":
+		return "odd", health
+	case "failing":
+		return "bad", health
+	}
+	return "good", s.State
+}
+
+// subscriptionPath is the page of a subscription, or of something about it. Several sources may have
+// one of that name, so that the source is in the query, as in the API.
+func subscriptionPath(s admin.SubscriptionRef, rest ...string) string {
+	return with(at(append([]string{"subscriptions", s.Name}, rest...)...), "topic", s.Topic, "hub", s.Hub, "domainTopic", s.DomainTopic)
+}
+
+// topicView is one topic.
+type topicView struct {
+	admin.Topic
+	Subs    []subscriptionRow
+	Own     bool // the yard's own
+	Command string
+}
+
+// yardEvents is the topic that the yard alone publishes to, and that cannot be deleted.
+const yardEvents = "yard-events"
+
+var topicPage = page{template: "topic", load: loadTopic}
+
+func loadTopic(v *visit) (*screen, error) {
+	t, err := v.api.Topic(v.ctx, v.name("topic"))
+	if err != nil {
+		return nil, err
+	}
+	t.Keys = nil // they are asked for by a form
+	rows, err := v.subscriptions(admin.SubscriptionRef{Topic: t.Name})
+	if err != nil {
+		return nil, err
+	}
+	view := topicView{Topic: t, Subs: rows, Own: t.Name == yardEvents, Command: command("topic", "publish", t.Name, `{"total":42}`, "--type", "order.placed")}
+	return &screen{Title: t.Name, Section: "topics", Crumbs: []crumb{{"Topics", at("topics")}, {Name: t.Name}}, View: view}, nil
+}
+
+var createTopic = action{
+	path: base + "new/topic", calls: []string{"POST /api/v1/topics"},
+	sheet: func(v *visit) (*sheet, error) {
+		name := v.value("name", "")
+		return &sheet{
+			Title: "Make a topic", About: "A topic pushes each event to every subscription that matches.", Back: at("topics"),
+			Fields: []field{
+				{Name: "name", Label: "Name", Kind: "text", Value: name, Placeholder: "shop"},
+				{Name: "schema", Label: "Schema of its events", Kind: "select", Value: v.value("schema", "cloudevents"), Options: []option{{"cloudevents", "CloudEvents"}, {"eventgrid", "Event Grid"}}},
+			},
+			Buttons: []button{{"Make it", "main", act}}, Command: command("topic", "create", orWord(name, "NAME"), "--schema", v.value("schema", "cloudevents")),
+		}, nil
+	},
+	do: func(v *visit) (outcome, error) {
+		t, err := v.api.CreateTopic(v.ctx, admin.TopicRequest{Name: strings.TrimSpace(v.r.PostFormValue("name")), Schema: v.r.PostFormValue("schema")})
+		return outcome{to: at("topics", t.Name), done: "created"}, err
+	},
+}
+
+var deleteTopic = action{
+	path: base + "topics/{topic}/delete", calls: []string{"DELETE /api/v1/topics/{topic}"},
+	sheet: func(v *visit) (*sheet, error) {
+		t, err := v.api.Topic(v.ctx, v.name("topic"))
+		if err != nil {
+			return nil, err
+		}
+		about := number(t.Events) + " events and " + plural(t.Subscriptions, "subscription", "subscriptions") + " go with it. It cannot be undone."
+		return deletion("topic", t.Name, about, at("topics", t.Name), command("topic", "delete", t.Name)), nil
+	},
+	do: func(v *visit) (outcome, error) {
+		if err := v.typed(v.name("topic")); err != nil {
+			return outcome{}, err
+		}
+		return outcome{to: at("topics"), done: "deleted"}, v.api.DeleteTopic(v.ctx, v.name("topic"))
+	},
+}
+
+var revealTopic = action{
+	path: base + "topics/{topic}/reveal", calls: []string{"GET /api/v1/topics/{topic}"},
+	do: func(v *visit) (outcome, error) {
+		t, err := v.api.Topic(v.ctx, v.name("topic"))
+		return outcome{sheet: topicKeysSheet(t, "The keys of "+t.Name)}, err
+	},
+}
+
+func topicKeysSheet(t admin.Topic, title string) *sheet {
+	keys := cmp.Or(t.Keys, &admin.TopicKeys{})
+	return &sheet{
+		Title: title, About: "Who has one of them may publish to the topic. They are hidden again after a minute.", Back: at("topics", t.Name), Command: command("topic", "show", t.Name),
+		Secrets: []secret{{"Key 1", keys.Key1}, {"Key 2", keys.Key2}},
+	}
+}
+
+var regenerateTopic = action{
+	path: base + "topics/{topic}/regenerate", calls: []string{"POST /api/v1/topics/{topic}/regenerate"},
+	sheet: func(v *visit) (*sheet, error) {
+		name := v.name("topic")
+		return &sheet{
+			Title: "Make a key of " + name + " anew", About: "Publishers who use the old key are refused from then on. Give them the other key first.", Back: at("topics", name),
+			Fields:  []field{{Name: "key", Label: "Which key", Kind: "select", Value: v.value("key", "key2"), Options: []option{{"key1", "key 1"}, {"key2", "key 2"}}}},
+			Buttons: []button{{"Make it anew", "danger", act}}, Command: command("topic", "regenerate", name),
+		}, nil
+	},
+	do: func(v *visit) (outcome, error) {
+		t, err := v.api.RegenerateTopicKey(v.ctx, v.name("topic"), v.r.PostFormValue("key"))
+		return outcome{sheet: topicKeysSheet(t, "There is a new key of "+t.Name)}, err
+	},
+}
