@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
@@ -73,6 +74,7 @@ type Console struct {
 	missing *route         // answers where there is nothing
 	tries   *tries
 	streams *admission.Quota
+	now     func() time.Time
 }
 
 // New makes a console. Its templates are its own, so that it panics where one of them is wrong.
@@ -85,7 +87,7 @@ func New(cfg Config) *Console {
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	c := &Console{
-		cfg: cfg, assets: readAssets(), tries: newTries(),
+		cfg: cfg, assets: readAssets(), tries: newTries(), now: time.Now,
 		streams: admission.NewQuota("live pages", maxStreamsOfOne, maxStreams),
 	}
 	api, err := admin.New(admin.Config{Server: "http://inside", Transport: inside{cfg.API}})

@@ -170,7 +170,7 @@ func (s *stream) turn(p *page, at *visit) error {
 			return errSignedOut
 		}
 	}
-	at.now = time.Now()
+	at.now = at.console.now()
 	screen, err := p.load(at)
 	if err != nil {
 		return err

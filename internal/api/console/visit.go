@@ -26,7 +26,7 @@ type visit struct {
 }
 
 func (c *Console) visit(w http.ResponseWriter, r *http.Request, who identity) *visit {
-	v := &visit{console: c, w: w, r: r, who: who, now: time.Now(), api: c.api}
+	v := &visit{console: c, w: w, r: r, who: who, now: c.now(), api: c.api}
 	v.ctx = context.WithValue(r.Context(), visitKey{}, v)
 	return v
 }

@@ -1,0 +1,120 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// filled is what each form is sent with, besides the names of what is deleted.
+var filled = map[string]url.Values{
+	createHub.path:          {"name": {"made"}, "partitions": {"2"}},
+	changeHub.path:          {"age": {"48h"}},
+	sendEvent.path:          {"body": {"hello"}},
+	createGroup.path:        {"name": {"made"}},
+	moveCheckpoints.path:    {"to": {"earliest"}},
+	createTopic.path:        {"name": {"made"}},
+	regenerateTopic.path:    {"key": {"key1"}},
+	createSubscription.path: {"name": {"made"}, "topic": {"alarms"}, "endpoint": {"https://hooks.example/"}},
+	changeSubscription.path: {"attempts": {"3"}},
+	createFunction.path:     {"name": {"made"}, "hub": {"sensors"}, "endpoint": {"http://127.0.0.1:1/"}},
+	createPolicy.path:       {"name": {"made"}, "rights": {"Send,Listen"}},
+	regeneratePolicy.path:   {"key": {"primary"}},
+	deleteHub.path:          {"name": {"sensors"}}, deleteGroup.path: {"name": {"aggregator"}}, deleteTopic.path: {"name": {"alarms"}},
+	deleteSubscription.path: {"name": {"company"}}, deleteFunction.path: {"name": {"score"}}, deletePolicy.path: {"name": {"gateway"}},
+}
+
+// V1: what a form does is a call of the API that it names, and no other; and the API has that call.
+func TestAFormIsACallOfTheAPI(t *testing.T) {
+	table := apiTable(t)
+	for _, a := range allActions() {
+		t.Run(a.path, func(t *testing.T) {
+			for _, call := range a.calls {
+				testkit.That(t, slices.Contains(table, call), "the API has no %s", call)
+			}
+			_, api, h := newFixture(fixed())
+			form := url.Values{"step": {act}}
+			for name, value := range filled[a.path] {
+				form[name] = value
+			}
+			w := post(h, names.Replace(a.path), form)
+			testkit.That(t, w.Code == http.StatusSeeOther || w.Code == http.StatusOK, "it is answered with %d: %s", w.Code, w.Body)
+			made := 0
+			for _, call := range api.calls {
+				if slices.ContainsFunc(a.calls, func(named string) bool { return pathLike(named).MatchString(call) }) {
+					made++
+				} else if !strings.HasPrefix(call, "GET ") {
+					t.Errorf("it calls %s, and does not say so", call)
+				}
+			}
+			testkit.That(t, made > 0, "it calls only %q", api.calls)
+		})
+	}
+}
+
+// apiTable are the calls of the API, as its description has them.
+func apiTable(t *testing.T) (calls []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "v1", "openapi.json"))
+	testkit.Must(t, err)
+	var description struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	testkit.Must(t, json.Unmarshal(text, &description))
+	for path, methods := range description.Paths {
+		for method := range methods {
+			calls = append(calls, strings.ToUpper(method)+" "+path)
+		}
+	}
+	return calls
+}
+
+// V1: what cannot be undone is not done by half a name, and what has a dry run is not done before it.
+func TestNothingFrighteningIsOneClickAway(t *testing.T) {
+	for _, a := range allActions() {
+		wantsName := strings.HasSuffix(a.path, "/delete")
+		wantsLook := a == &moveCheckpoints || a == &redriveDead || a == &purgeDead
+		if !wantsName && !wantsLook {
+			continue
+		}
+		t.Run(a.path, func(t *testing.T) {
+			_, api, h := newFixture(fixed())
+			form, status := url.Values{"step": {look}, "to": {"earliest"}}, http.StatusOK
+			if wantsName {
+				form, status = url.Values{"step": {act}, "name": {"another"}}, http.StatusUnprocessableEntity
+			}
+			w := post(h, names.Replace(a.path), form)
+			testkit.Equal(t, w.Code, status)
+			for _, call := range api.calls {
+				if wantsName || a == &purgeDead {
+					testkit.That(t, strings.HasPrefix(call, "GET "), "it calls %s", call)
+				}
+			}
+			if wantsLook {
+				testkit.That(t, strings.Contains(w.Body.String(), "would be"), "it does not say what it would do: %s", w.Body)
+			}
+		})
+	}
+}
+
+// V3: keys are on no page; they are shown by a form, on an answer that is neither kept nor compressed.
+func TestKeysAreShownByFormsAlone(t *testing.T) {
+	_, _, h := newFixture(fixed())
+	eachPage(t, func(t *testing.T, path string) {
+		body := get(h, path).Body.String()
+		for _, key := range []string{"first-key", "second-key", ";first", ">one<", ">two<"} {
+			testkit.That(t, !strings.Contains(body, key), "the page has %s", key)
+		}
+	})
+	w := post(h, base+"policies/gateway/reveal", url.Values{})
+	testkit.That(t, strings.Contains(w.Body.String(), "first-key") && strings.Contains(w.Body.String(), "data-secret"), "the form shows no key")
+	testkit.Equal(t, w.Header().Get("Cache-Control"), "no-store")
+	testkit.Equal(t, w.Header().Get("Content-Encoding"), "")
+}

@@ -1,0 +1,296 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/sessions"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// noon is when everything happens.
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func before(d time.Duration) time.Time { return noon.Add(-d) }
+
+func apiTime(d time.Duration) *admin.Time { return &admin.Time{Time: before(d)} }
+
+// fakeAPI answers as the API would, and takes note of what it is asked to change.
+type fakeAPI struct {
+	answers map[string]any // by method and path
+	refuse  *admin.Problem
+
+	mu    sync.Mutex
+	calls []string // guarded by mu
+}
+
+func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request, _ auth.Grant) {
+	f.mu.Lock()
+	f.calls = append(f.calls, r.Method+" "+r.URL.EscapedPath())
+	f.mu.Unlock()
+	if f.refuse != nil && r.URL.Path != "/api/v1" {
+		w.WriteHeader(f.refuse.Status)
+		_ = json.NewEncoder(w).Encode(f.refuse)
+		return
+	}
+	for pattern, answer := range f.answers {
+		method, path, _ := strings.Cut(pattern, " ")
+		if method == r.Method && pathLike(path).MatchString(r.URL.EscapedPath()) {
+			if lines, ok := answer.([]json.RawMessage); ok {
+				for _, line := range lines {
+					fmt.Fprintf(w, "%s\n", line)
+				}
+				return
+			}
+			_ = json.NewEncoder(w).Encode(answer)
+			return
+		}
+	}
+	w.WriteHeader(http.StatusNotFound)
+	_ = json.NewEncoder(w).Encode(admin.Problem{Type: "urn:eventyard:problem:not-found", Title: "It does not exist", Status: 404, Detail: r.Method + " " + r.URL.Path})
+}
+
+// pathLike matches the paths of a pattern of a route's table.
+func pathLike(pattern string) *regexp.Regexp {
+	return regexp.MustCompile("^" + regexp.MustCompile(`\\\{[^/]*\\\}`).ReplaceAllString(regexp.QuoteMeta(pattern), "[^/]+") + "$")
+}
+
+type openAccess struct{ development bool }
+
+func (o openAccess) Token(context.Context, string, string) (auth.Grant, error) {
+	return auth.Grant{}, auth.ErrSignature
+}
+
+func (o openAccess) Key(_ context.Context, name, key string) (auth.Grant, error) {
+	if key != auth.DevelopmentKey {
+		return auth.Grant{}, auth.ErrSignature
+	}
+	return auth.Grant{Holder: name, Scopes: []auth.Scope{{Rights: auth.Manage}}}.While(func(auth.Scope) bool { return true }), nil
+}
+func (o openAccess) Development() bool                      { return o.development }
+func (o openAccess) OnChange(func()) func()                 { return func() {} }
+func (o openAccess) Refused(context.Context, string, error) {}
+
+type noSessions struct{}
+
+func (noSessions) Begin(context.Context, auth.Grant) (string, error) { return "token", nil }
+func (noSessions) Find(context.Context, string) (sessions.Session, error) {
+	return sessions.Session{}, sessions.ErrEnded
+}
+func (noSessions) End(context.Context, string) error { return nil }
+
+// newFixture is a console in front of an API that answers what it is told.
+func newFixture(answers map[string]any) (*Console, *fakeAPI, http.Handler) {
+	api := &fakeAPI{answers: answers}
+	c := New(Config{API: api.serve, Access: openAccess{development: true}, Sessions: noSessions{}, Log: testkit.Quiet()})
+	c.now = func() time.Time { return noon }
+	return c, api, frame.New(frame.Config{Log: testkit.Quiet()}, c.API())
+}
+
+func get(h http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
+func post(h http.Handler, path string, form url.Values) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// names stand in the paths of pages.
+var names = strings.NewReplacer("{hub}", "sensors", "{group}", "aggregator", "{partition}", "0", "{sequence}", "41", "{topic}", "alarms",
+	"{subscription}", "company", "{number}", "7", "{function}", "score", "{policy}", "gateway")
+
+// fixed is a yard of which everything is known.
+func fixed() map[string]any {
+	hub := admin.Hub{Name: "sensors", Partitions: 3, PartitionIDs: []string{"0", "1", "2"}, Created: *apiTime(72 * time.Hour), Retention: admin.Retention{Age: "168h0m0s", Bytes: 50 << 30}, Groups: []string{"$Default", "aggregator"}}
+	sub := admin.Subscription{
+		Name: "company", ID: "1", Topic: "alarms", State: "active", Created: before(time.Hour), Updated: before(time.Hour), Endpoint: "https://hooks.example/alerts?...", Schema: "eventgrid",
+		Retry: admin.RetryPolicy{Attempts: 30, TTL: "24h0m0s"}, Signing: []admin.SigningKey{{Algorithm: "hmac"}}, Filter: json.RawMessage(`{"includedEventTypes":["alarm.co"]}`),
+		Stats: &admin.DeliveryStats{Matched: 18402, Delivered: 17171, Requests: 17200, Failed: map[string]int64{"503": 29}, Behind: 796, Parked: 214,
+			Waiting: []admin.Waiting{{Wait: "30s", Events: 96}, {Wait: "1m0s", Events: 61}}, Endpoint: admin.EndpointHealth{State: "probation", Failures: 10, Last: "503", Until: new(noon.Add(38 * time.Second))}},
+		DeadLetters: &admin.DeadLetterCounts{Kept: 7},
+	}
+	state := admin.CircuitState{State: "open", Term: 3, Incident: "k7q2m", Since: new(before(4 * time.Minute)), By: "yard-7f2a", Reason: "101 failures within 30 s", Opened: new(before(4 * time.Minute)),
+		Errors: []admin.Failure{{At: before(5 * time.Minute), Partition: "0", Sequence: 4, Error: "503: refused"}, {At: before(4 * time.Minute), Partition: "1", Sequence: 9, Error: "503: refused"}, {At: before(4 * time.Minute), Sequence: 9, Error: "400: unknown"}}}
+	function := admin.Function{Name: "score", Hub: "sensors", Group: "score", Endpoint: "http://127.0.0.1:9400/score", State: "open", Lag: new(int64(48211)), OldestSeconds: new(243.), Failures: 101, Circuit: state,
+		Instances: 3, Poison: "score-poison", Poisoned: new(101), Counts: admin.FunctionCounts{Calls: 22604, Failed: 612, Done: 2200000}, Batch: 100, Timeout: "30s", Retries: 5, RetryDelay: "1s", Breaker: "100/30s", Notify: []string{"mailto:ops@example.com"}}
+	circuit := admin.Circuit{Function: "elsewhere", Hub: "sensors", Group: "other", CircuitState: admin.CircuitState{State: "closed"}, Instances: map[string]int64{"a": 48, "b": 24}}
+	policy := admin.Policy{Name: "gateway", Rights: []string{"Send"}, Created: *apiTime(time.Hour), PrimaryKey: "first-key", SecondaryKey: "second-key", ConnectionStrings: &admin.ConnectionStrings{Primary: "Endpoint=sb://a/;first", Secondary: "Endpoint=sb://a/;second"}}
+	letter := admin.DeadLetter{Number: 7, EventID: "0d11-3c", EventType: "alarm.co", Subject: "/homes/7", Reason: "MaxDeliveryAttemptsExceeded", Attempts: 30, Outcome: "Busy", Status: 503, Published: before(25 * time.Hour), Died: before(time.Hour), Event: json.RawMessage(`{"id":"0d11-3c"}`)}
+	topic := admin.Topic{Name: "alarms", Schema: "eventgrid", Endpoint: "http://127.0.0.1:8080/topics/alarms/api/events", Keys: &admin.TopicKeys{Key1: "one", Key2: "two"}, Created: before(time.Hour), Subscriptions: 1, Events: 140211, Bytes: 9 << 20}
+	return map[string]any{
+		"GET /api/v1":      admin.Info{Name: "eventyard", Version: "v1", Namespace: "home-yard", Engine: "disk", Listeners: map[string]string{"amqp": "amqp://127.0.0.1:5672"}},
+		"GET /api/v1/hubs": map[string]any{"hubs": []admin.Hub{hub}}, "POST /api/v1/hubs": hub, "GET /api/v1/hubs/{hub}": hub, "PATCH /api/v1/hubs/{hub}": hub, "DELETE /api/v1/hubs/{hub}": nil,
+		"GET /api/v1/hubs/{hub}/partitions": map[string]any{"partitions": []admin.Partition{
+			{ID: "0", First: 0, Last: 6227, LastOffset: "6227", LastEnqueued: apiTime(time.Second), Bytes: 4 << 20},
+			{ID: "1", First: 100, Last: 1099, LastOffset: "1099", LastEnqueued: apiTime(time.Minute), Bytes: 1 << 20},
+			{ID: "2", First: -1, Last: -1, LastOffset: "-1", Empty: true}}},
+		"GET /api/v1/hubs/{hub}/groups/{group}/ownership":                fixedOwnership(),
+		"POST /api/v1/hubs/{hub}/groups":                                 admin.Group{Name: "aggregator"},
+		"DELETE /api/v1/hubs/{hub}/groups/{group}":                       nil,
+		"DELETE /api/v1/hubs/{hub}/groups/{group}/ownership/{partition}": admin.Released{Partition: "0"},
+		"GET /api/v1/hubs/{hub}/groups/{group}/checkpoints":              admin.Checkpoints{Checkpoints: []admin.Checkpoint{{Partition: "0", Sequence: new(int64(6000))}}},
+		"PUT /api/v1/hubs/{hub}/groups/{group}/checkpoints/{partition}":  admin.Moved{From: &admin.Checkpoint{Sequence: new(int64(6000))}, To: admin.Checkpoint{Partition: "0", Sequence: new(int64(-1))}},
+		"GET /api/v1/hubs/{hub}/events":                                  fixedEvents(),
+		"GET /api/v1/hubs/{hub}/partitions/{partition}/events":           map[string]any{"events": fixedEvents()},
+		"POST /api/v1/hubs/{hub}/events":                                 admin.Sent{Partition: "0", First: 42, Count: 1},
+		"GET /api/v1/policies":                                           map[string]any{"policies": []admin.Policy{policy}}, "GET /api/v1/hubs/{hub}/policies": map[string]any{"policies": []admin.Policy{policy}},
+		"POST /api/v1/policies": policy, "GET /api/v1/policies/{policy}": policy, "DELETE /api/v1/policies/{policy}": nil, "POST /api/v1/policies/{policy}/regenerate": policy,
+		"GET /api/v1/topics": map[string]any{"topics": []admin.Topic{topic}}, "POST /api/v1/topics": topic, "GET /api/v1/topics/{topic}": topic, "DELETE /api/v1/topics/{topic}": nil, "POST /api/v1/topics/{topic}/regenerate": topic,
+		"GET /api/v1/subscriptions": map[string]any{"subscriptions": []admin.Subscription{sub}}, "POST /api/v1/subscriptions": sub, "GET /api/v1/subscriptions/{subscription}": sub,
+		"PATCH /api/v1/subscriptions/{subscription}": sub, "DELETE /api/v1/subscriptions/{subscription}": nil, "POST /api/v1/subscriptions/{subscription}/resume": nil,
+		"POST /api/v1/subscriptions/{subscription}/probe": nil, "POST /api/v1/subscriptions/{subscription}/rotate-key": sub,
+		"GET /api/v1/subscriptions/{subscription}/attempts": map[string]any{"attempts": []admin.Attempt{
+			{Time: before(2 * time.Minute), Events: 1, EventID: "7c1d-e0", Attempt: 4, Outcome: "Busy", Status: 503, Took: "212ms", Answer: "upstream connect error", NextTry: new(noon.Add(time.Minute))},
+			{Time: before(9 * time.Minute), Events: 3, EventID: "51aa-09", Attempt: 1, Outcome: "Success", Status: 200, Took: "41ms"}}},
+		"GET /api/v1/subscriptions/{subscription}/dead":          admin.DeadLetterPage{Letters: []admin.DeadLetter{letter}, Total: 7},
+		"GET /api/v1/subscriptions/{subscription}/dead/{number}": letter,
+		"POST /api/v1/subscriptions/{subscription}/redrive":      admin.Redriven{Redriven: 5, Skipped: 2, DryRun: true},
+		"POST /api/v1/subscriptions/{subscription}/purge":        admin.Purged{Purged: 7},
+		"GET /api/v1/functions":                                  map[string]any{"functions": []admin.Function{function}}, "POST /api/v1/functions": function, "GET /api/v1/functions/{function}": function,
+		"DELETE /api/v1/functions/{function}": nil, "POST /api/v1/functions/{function}/pause": function, "POST /api/v1/functions/{function}/resume": function,
+		"GET /api/v1/circuits": map[string]any{"circuits": []admin.Circuit{circuit}}, "GET /api/v1/circuits/{function}": circuit, "POST /api/v1/circuits/{function}/open": circuit, "POST /api/v1/circuits/{function}/close": circuit,
+		"GET /api/v1/hubs/{hub}/poison":          map[string]any{"events": []admin.PoisonEvent{{ID: "p", Function: "score", Hub: "sensors", Group: "score", Partition: "1", Sequence: 564118, Reason: "503: refused", Attempts: 6, Poisoned: new(before(time.Minute))}}},
+		"POST /api/v1/hubs/{hub}/poison/redrive": admin.PoisonRedriven{Redriven: 101, Hub: "sensors"},
+		"GET /api/v1/cluster":                    admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
+	}
+}
+
+// fixedOwnership has one of everything: an owner, a handoff, a dead one and a partition of nobody.
+func fixedOwnership() admin.Ownership {
+	at := func(n int64) *admin.Checkpoint {
+		return &admin.Checkpoint{Sequence: &n, Offset: fmt.Sprint(n), Updated: apiTime(time.Second)}
+	}
+	return admin.Ownership{
+		Namespace: "home-yard", Hub: "sensors", Group: "aggregator", At: *apiTime(0), LagEvents: 1200, Recommended: admin.Recommended{Instances: 2},
+		Partitions: []admin.OwnedPartition{
+			{Partition: "0", Owner: "consumer-1", Alive: true, Epoch: 11, Acquired: apiTime(time.Hour), Renewed: apiTime(3 * time.Second), Next: "consumer-2", Checkpoint: at(6000), Last: 6227, LagEvents: new(int64(227)), LagSeconds: new(1.9)},
+			{Partition: "1", Owner: "consumer-2", Alive: true, Epoch: 6, Acquired: apiTime(time.Minute), Renewed: apiTime(2 * time.Second), Checkpoint: at(1099), Last: 1099, LagEvents: new(int64(0)), LagSeconds: new(0.), Readers: []admin.Reader{{Name: "plain"}}},
+			{Partition: "2", First: -1, Last: -1},
+		},
+		Instances: []admin.Instance{
+			{ID: "consumer-1", Alive: true, Present: true, Partitions: 1, Seen: apiTime(time.Second), Started: apiTime(time.Hour)},
+			{ID: "consumer-2", Alive: true, Present: true, Partitions: 1, Seen: apiTime(time.Second), Started: apiTime(time.Minute)},
+			{ID: "consumer-3", Seen: apiTime(5 * time.Minute)},
+		},
+	}
+}
+
+func fixedEvents() []json.RawMessage {
+	return []json.RawMessage{
+		json.RawMessage(`{"partition":"0","sequence":41,"offset":"41","enqueued":"2026-01-31T11:59:59.000Z","key":"h-048213","contentType":"application/json","messageId":"m1","properties":{"firmware":"4.2.1"},"body":{"sensor":"glass","battery":71,"ok":true}}`),
+	}
+}
+
+// hostile puts a text into every string of an answer.
+func hostile(answers map[string]any, text string) map[string]any {
+	out := map[string]any{}
+	for path, answer := range answers {
+		if answer == nil {
+			continue
+		}
+		v := reflect.New(reflect.TypeOf(answer)).Elem()
+		v.Set(reflect.ValueOf(answer))
+		poison(v, text)
+		out[path] = v.Interface()
+	}
+	out["GET /api/v1"] = admin.Info{Name: "eventyard", Namespace: text, Version: text, Engine: text, Listeners: map[string]string{text: text}}
+	encoded, _ := json.Marshal(text)
+	event := fmt.Sprintf(`{"partition":"0","sequence":41,"offset":"41","enqueued":"2026-01-31T11:59:59.000Z","key":%[1]s,"contentType":%[1]s,"messageId":%[1]s,"subject":%[1]s,"properties":{%[1]s:%[1]s},"system":{%[1]s:%[1]s},"body":{%[1]s:[%[1]s,-1.5e3]}}`, encoded)
+	out["GET /api/v1/hubs/{hub}/events"] = []json.RawMessage{json.RawMessage(event)}
+	return out
+}
+
+func poison(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		if v.CanSet() {
+			v.SetString(text)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fresh := reflect.New(v.Type().Elem())
+			fresh.Elem().Set(v.Elem())
+			poison(fresh.Elem(), text)
+			v.Set(fresh)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				poison(v.Field(i), text)
+			}
+		}
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			encoded, _ := json.Marshal(map[string]string{text: text})
+			v.SetBytes(encoded)
+			return
+		}
+		fresh := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(fresh, v)
+		for i := range fresh.Len() {
+			poison(fresh.Index(i), text)
+		}
+		v.Set(fresh)
+	case reflect.Map:
+		poisonMap(v, text)
+	case reflect.Interface:
+		if !v.IsNil() {
+			fresh := reflect.New(v.Elem().Type()).Elem()
+			fresh.Set(v.Elem())
+			poison(fresh, text)
+			v.Set(fresh)
+		}
+	}
+}
+
+// poisonMap leaves the names of lists, which are the API's own.
+func poisonMap(v reflect.Value, text string) {
+	fresh := reflect.MakeMap(v.Type())
+	for _, key := range v.MapKeys() {
+		value := reflect.New(v.Type().Elem()).Elem()
+		value.Set(v.MapIndex(key))
+		poison(value, text)
+		if value.Kind() != reflect.Interface {
+			key = reflect.ValueOf(text).Convert(v.Type().Key())
+		}
+		fresh.SetMapIndex(key, value)
+	}
+	v.Set(fresh)
+}
+
+// eachPage gives every page and every form, as a path.
+func eachPage(t *testing.T, visit func(t *testing.T, path string)) {
+	t.Helper()
+	for _, path := range sorted(allPages()) {
+		t.Run(path, func(t *testing.T) { visit(t, names.Replace(path)) })
+	}
+	for _, a := range allActions() {
+		if a.sheet != nil {
+			t.Run(a.path, func(t *testing.T) { visit(t, names.Replace(a.path)) })
+		}
+	}
+	t.Run("signin", func(t *testing.T) { visit(t, signInPath) })
+	t.Run("missing", func(t *testing.T) { visit(t, base+"nothing") })
+}

@@ -1,0 +1,143 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// listener is a browser with a stream open.
+type listener struct {
+	*httptest.ResponseRecorder
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+func (l *listener) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *listener) Flush() {}
+
+// take gives what came since it was last called.
+func (l *listener) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := l.text.String()
+	l.text.Reset()
+	return text
+}
+
+// P6, V4: a page hears of the new owner of a partition, of a figure that changed by its cell alone, and
+// of nothing while nothing changes; a change of state is said once.
+func TestAPageHearsWhatChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := fixed()
+		c, _, h := newFixture(answers)
+		c.now = func() time.Time { return noon }
+		owned := make(chan admin.Ownership, 1)
+		owned <- fixedOwnership()
+		path := "GET /api/v1/hubs/{hub}/groups/{group}/ownership"
+		answers[path] = latest{owned}
+		ctx, cancel := context.WithCancel(t.Context())
+		l := &listener{ResponseRecorder: httptest.NewRecorder()}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			h.ServeHTTP(l, httptest.NewRequestWithContext(ctx, http.MethodGet, livePath+"?at="+base+"hubs/sensors/groups/aggregator", nil))
+		}()
+		wait := func() string { time.Sleep(3 * time.Second); synctest.Wait(); return l.take() }
+		change := func(how func(*admin.Ownership)) {
+			o := <-owned
+			how(&o)
+			owned <- o
+		}
+		first := wait()
+		for _, part := range []string{"part-head", "part-figures", "part-lanes", "part-rows"} {
+			testkit.That(t, strings.Contains(first, `"id":"`+part+`"`), "the first frame has no %s", part)
+		}
+		testkit.Equal(t, wait(), "", "while nothing changes")
+		change(func(o *admin.Ownership) { o.LagEvents = 1300 })
+		testkit.Equal(t, wait(), "event: cells\ndata: {\"lag\":\"1,300\"}\n\n", "when a figure changes")
+		change(func(o *admin.Ownership) {
+			o.Partitions = append([]admin.OwnedPartition(nil), o.Partitions...)
+			o.Partitions[0].Owner, o.Partitions[0].Next = "consumer-2", ""
+			o.Partitions[2].Owner, o.Partitions[2].Alive = "consumer-1", true
+		})
+		moved := wait()
+		testkit.That(t, strings.Contains(moved, `"id":"part-lanes"`), "the lanes are not sent: %s", moved)
+		testkit.Equal(t, strings.Count(moved, "event: say"), 1, "sentences in %s", moved)
+		cancel()
+		<-ended
+	})
+}
+
+// latest is an answer that is read each time.
+type latest struct{ of chan admin.Ownership }
+
+func (l latest) MarshalJSON() ([]byte, error) {
+	o := <-l.of
+	defer func() { l.of <- o }()
+	return json.Marshal(o)
+}
+
+// V4: a stream says why it ends: what it is about is gone, or there are too many.
+func TestAStreamSaysWhyItEnds(t *testing.T) {
+	c, _, h := newFixture(fixed())
+	stream := func(at string) string { return get(h, livePath+"?at="+at).Body.String() }
+	_, _, gone := newFixture(nil)
+	testkit.That(t, strings.Contains(get(gone, livePath+"?at="+base+"hubs/sensors").Body.String(), `"reason":"gone"`), "a hub that is gone")
+	var giveBack []func()
+	for range maxStreamsOfOne {
+		back, err := c.streams.Take("RootManageSharedAccessKey", 1)
+		testkit.Must(t, err)
+		giveBack = append(giveBack, back)
+	}
+	testkit.That(t, strings.Contains(stream(base+"hubs"), `"reason":"full"`), "a stream too many")
+	for _, back := range giveBack {
+		back()
+	}
+	for _, at := range []string{"", "//elsewhere.example/console/hubs", "https://elsewhere.example/console/", "/api/v1/hubs", base + "nothing", base + "new/hub", base + "live"} {
+		testkit.Equal(t, get(h, livePath+"?at="+at).Code, http.StatusNotFound, "a stream about %q", at)
+	}
+}
+
+// What others have made is as it was taken, and its licence is beside it.
+func TestVendoredFilesAreAsTheyCame(t *testing.T) {
+	page, err := os.ReadFile("assets/VENDORED.md")
+	testkit.Must(t, err)
+	rows := regexp.MustCompile(`(?m)^\| (\S+) \|.*\| ([0-9a-f]{64}) \|$`).FindAllStringSubmatch(string(page), -1)
+	testkit.Equal(t, len(rows), 2, "files")
+	for _, row := range rows {
+		text, err := os.ReadFile("assets/" + row[1])
+		testkit.Must(t, err)
+		sum := sha256.Sum256(text)
+		testkit.Equal(t, hex.EncodeToString(sum[:]), row[2], row[1])
+	}
+}
+
+// V3: assets are kept for ever under their hash, and no other file is served.
+func TestAssets(t *testing.T) {
+	c, _, h := newFixture(nil)
+	w := get(h, c.assets.path+"/console.css")
+	testkit.Equal(t, w.Code, http.StatusOK)
+	testkit.That(t, strings.Contains(w.Header().Get("Cache-Control"), "immutable"), "it is not kept")
+	testkit.That(t, !strings.Contains(get(h, base+"assets/old/console.css").Header().Get("Cache-Control"), "immutable"), "another version is kept")
+	testkit.Equal(t, get(h, c.assets.path+"/VENDORED.md").Code, http.StatusNotFound)
+	testkit.Equal(t, get(h, c.assets.path+"/..%2fconsole.go").Code, http.StatusNotFound)
+}

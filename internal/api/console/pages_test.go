@@ -1,0 +1,188 @@
+package console
+
+import (
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+	"golang.org/x/net/html"
+)
+
+var update = flag.Bool("update", false, "write testdata/pages anew")
+
+// V1: each page of a yard of which everything is known is as it was. go test -update writes them.
+func TestPagesAreAsTheyWere(t *testing.T) {
+	c, _, h := newFixture(fixed())
+	eachPage(t, func(t *testing.T, path string) {
+		body := strings.ReplaceAll(get(h, path).Body.String(), c.assets.path, base+"assets/HASH")
+		file := filepath.Join("testdata", "pages", strings.ReplaceAll(strings.Trim(path, "/"), "/", "_")+".html")
+		if *update {
+			testkit.Must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			testkit.Must(t, os.WriteFile(file, []byte(body), 0o644))
+			return
+		}
+		want, err := os.ReadFile(file)
+		testkit.Must(t, err)
+		testkit.Diff(t, string(want), body)
+	})
+}
+
+// elements are all that our templates have.
+var elements = map[string]bool{}
+
+func init() {
+	for _, name := range strings.Fields(`html head meta title link script body a div span aside nav ul ol li header main footer section form input
+		button select option textarea label table thead tbody tr th td dl dt dd h1 h2 p b small code pre br dialog time svg use rect g path line text`) {
+		elements[name] = true
+	}
+}
+
+// V3: whatever strangers have written is text: no element, attribute or address of theirs gets into a
+// page, in whichever field it is.
+func TestWhatStrangersWroteIsText(t *testing.T) {
+	for name, text := range map[string]string{
+		"an element":   `<img src=x onerror=alert(1)><script>alert(1)</script><iframe>`,
+		"an attribute": `" onmouseover="alert(1)" style="color:red" x='`,
+		"an address":   `javascript:alert(1)`,
+		"a template":   `{{.}}</textarea></title></select><script>alert(1)</script>`,
+		"directions":   "\u202e<b>\x00\x1b[31m",
+	} {
+		_, _, h := newFixture(hostile(fixed(), text))
+		t.Run(name, func(t *testing.T) {
+			eachPage(t, func(t *testing.T, path string) { checkPage(t, get(h, path)) })
+		})
+	}
+}
+
+// V3, V4: no page has anything inline, and whatever it leads to is there.
+func TestPagesHaveNothingInlineAndNoDeadLinks(t *testing.T) {
+	c, _, h := newFixture(fixed())
+	eachPage(t, func(t *testing.T, path string) {
+		w := get(h, path)
+		checkPage(t, w)
+		testkit.Equal(t, w.Header().Get("Content-Security-Policy"), policy)
+		testkit.Equal(t, w.Header().Get("Cache-Control"), "no-store")
+		for _, to := range linksOf(t, w.Body.String(), path) {
+			r := httptest.NewRequest(to.method, to.address, nil)
+			if c.find(httptest.NewRecorder(), r) == c.missing {
+				t.Errorf("%s %s leads nowhere", to.method, to.address)
+			}
+		}
+	})
+}
+
+// checkPage looks for what is not ours.
+func checkPage(t *testing.T, w *httptest.ResponseRecorder) {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(w.Body.String()))
+	testkit.Must(t, err)
+	for n := range doc.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		if !elements[n.Data] {
+			t.Errorf("there is an element %s", n.Data)
+		}
+		source := false
+		for _, a := range n.Attr {
+			source = source || a.Key == "src"
+			switch {
+			case a.Key == "style", strings.HasPrefix(a.Key, "on"):
+				t.Errorf("%s has an attribute %s", n.Data, a.Key)
+			case a.Key == "href" || a.Key == "src" || a.Key == "action":
+				if !strings.HasPrefix(a.Val, base) && !strings.HasPrefix(a.Val, "#") {
+					t.Errorf("%s leads to %q", n.Data, a.Val)
+				}
+			}
+		}
+		if n.Data == "script" && (!source || n.FirstChild != nil) {
+			t.Error("there is a script that is inline")
+		}
+	}
+}
+
+type link struct{ method, address string }
+
+// linksOf are all addresses of a page.
+func linksOf(t *testing.T, page, at string) []link {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(page))
+	testkit.Must(t, err)
+	var all []link
+	for n := range doc.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		values := map[string]string{}
+		for _, a := range n.Attr {
+			values[a.Key] = a.Val
+		}
+		switch to := values["href"]; {
+		case n.Data == "form" && values["method"] == "post":
+			action := values["action"]
+			if action == "" {
+				action = at
+			}
+			all = append(all, link{http.MethodPost, action})
+		case n.Data == "a" && !strings.HasPrefix(to, "#"):
+			all = append(all, link{http.MethodGet, to})
+		}
+	}
+	return all
+}
+
+// V1: what the API refuses is said on the page, in its words and with its status.
+func TestWhatTheAPIRefusesIsSaid(t *testing.T) {
+	_, api, h := newFixture(fixed())
+	api.refuse = &admin.Problem{Type: "urn:eventyard:problem:insufficient-rights", Title: "The token has too few rights", Status: http.StatusForbidden, Detail: "Manage is required", Next: "show another key"}
+	for _, path := range []string{base, base + "hubs", base + "hubs/sensors", base + "hubs/sensors/groups/aggregator", base + "topics", base + "functions", base + "access", base + "storage"} {
+		w := get(h, path)
+		testkit.Equal(t, w.Code, http.StatusForbidden, path)
+		for _, part := range []string{"Manage is required", "show another key", "insufficient-rights", rootPolicy} {
+			testkit.That(t, strings.Contains(w.Body.String(), part), "%s does not say %q", path, part)
+		}
+	}
+	w := post(h, base+"new/hub", url.Values{"name": {"made"}, "partitions": {"2"}})
+	testkit.Equal(t, w.Code, http.StatusForbidden)
+	testkit.That(t, strings.Contains(w.Body.String(), "Manage is required") && strings.Contains(w.Body.String(), `value="made"`), "the form is not shown again with what was filled in")
+}
+
+// V4: an empty yard shows its first steps, and lists that are empty say what would be there.
+func TestAnEmptyYard(t *testing.T) {
+	empty := fixed()
+	for path, list := range map[string]string{"hubs": "hubs", "topics": "topics", "subscriptions": "subscriptions", "functions": "functions", "circuits": "circuits"} {
+		empty["GET /api/v1/"+path] = map[string]any{list: []int{}}
+	}
+	_, _, h := newFixture(empty)
+	for path, says := range map[string]string{base: "An empty yard", base + "hubs": "No hub yet", base + "topics": "No topic yet", base + "functions": "No function yet"} {
+		testkit.That(t, strings.Contains(get(h, path).Body.String(), says), "%s does not say %q", path, says)
+	}
+}
+
+// Budgets of bytes, compressed: the script, the style, the icons, and a page.
+func TestBudgets(t *testing.T) {
+	c, _, h := newFixture(fixed())
+	script := 0
+	for name, f := range c.assets.files {
+		if strings.HasSuffix(name, ".js") {
+			script += len(f.small)
+		}
+	}
+	testkit.That(t, script <= 12_000, "the script has %d bytes", script)
+	testkit.That(t, len(c.assets.files["console.css"].small) <= 11_000, "the style has %d bytes", len(c.assets.files["console.css"].small))
+	testkit.That(t, len(c.assets.files["icons.svg"].small) <= 6_000, "the icons have %d bytes", len(c.assets.files["icons.svg"].small))
+	eachPage(t, func(t *testing.T, path string) {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Accept-Encoding", "gzip")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		testkit.That(t, w.Body.Len() <= 12_000, "it has %d bytes", w.Body.Len())
+	})
+}
