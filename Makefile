@@ -54,6 +54,10 @@ interop-full: ## interop, and azure-eventhub's own test suite for Python, unmodi
 interop-cluster: ## The clients in Go, Python, JavaScript and Java, and receivers of webhooks, against three nodes on three NATS servers, two of them behind a TCP balancer
 	INTEROP_YARD=cluster go test -v -count=1 -parallel 2 -timeout 60m -run '$(INTEROPCLUSTER)' ./test/interop
 
+.PHONY: browser
+browser: ## The console in a real browser: each page in light and dark, at a desk and on a phone (make test has half of it)
+	go test -v -count=1 -timeout 30m ./test/console -console.all -artifacts
+
 .PHONY: quick
 quick: ## The tests without the race detector and with few seeds, for the inner loop
 	go test $$(go list ./... | grep -v -e storage/disk -e test/interop)

@@ -22,6 +22,13 @@ var browserListens = regexp.MustCompile(`DevTools listening on ws://([^/\s]+)/`)
 // The browser is gone at the test's end.
 func Browser(t testing.TB) *Page {
 	t.Helper()
+	return newPage(t, Chromium(t))
+}
+
+// Chromium starts one without a screen, and gives the address of its DevTools. It is gone at the test's
+// end.
+func Chromium(t testing.TB) (address string) {
+	t.Helper()
 	if err := Need("chromium", "chromium"); err != nil {
 		Missing(t, "Chromium: %v", err)
 	}
@@ -45,7 +52,7 @@ func Browser(t testing.TB) *Page {
 	if err := process.await(func() bool { return browserListens.MatchString(process.log()) }); err != nil {
 		t.Fatalf("start Chromium: %v", err)
 	}
-	return newPage(t, browserListens.FindStringSubmatch(process.log())[1])
+	return browserListens.FindStringSubmatch(process.log())[1]
 }
 
 // Page is a page of a browser, for one goroutine. It is driven by Chromium's DevTools protocol

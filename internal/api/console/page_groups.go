@@ -104,7 +104,7 @@ type ownedRow struct {
 	admin.OwnedPartition
 	Tone                         int
 	Since, Renewed, Lag, Seconds string
-	At                           string // the checkpoint
+	At, End                      string // the checkpoint, and the last event
 }
 
 var groupPage = page{
@@ -252,7 +252,10 @@ func (l *lane) note(now time.Time) {
 }
 
 func newOwnedRow(p admin.OwnedPartition, tones map[string]int, now time.Time) ownedRow {
-	row := ownedRow{OwnedPartition: p, Tone: tones[p.Owner], Lag: number(p.LagEvents), Seconds: "–", At: "–"}
+	row := ownedRow{OwnedPartition: p, Tone: tones[p.Owner], Lag: number(p.LagEvents), Seconds: "–", At: "–", End: "–"}
+	if p.Last >= 0 {
+		row.End = number(p.Last)
+	}
 	if p.Renewed != nil {
 		row.Renewed = span(now.Sub(p.Renewed.Time).Truncate(time.Second)) + " ago"
 	}

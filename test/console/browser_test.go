@@ -1,0 +1,153 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
+)
+
+// patience bounds what a page may take on a busy machine.
+const patience = time.Minute
+
+// page is a page of a browser.
+type page struct {
+	t    *testing.T
+	ctx  context.Context
+	base string
+
+	mu         sync.Mutex
+	complaints []string // what the browser said of it; guarded by mu
+}
+
+// newPage opens one of a browser's own, at an address to begin with.
+func newPage(t *testing.T, base string, width int, scheme string) *page {
+	t.Helper()
+	allocator, cancel := chromedp.NewRemoteAllocator(t.Context(), "ws://"+parts.Chromium(t))
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	p := &page{t: t, ctx: ctx, base: base}
+	testkit.Must(t, chromedp.Run(ctx)) // the page lives as long as the context of what is run first
+	chromedp.ListenTarget(ctx, p.hear)
+	p.run("prepare the page", network.Enable(), log.Enable(), runtime.Enable(),
+		chromedp.EmulateViewport(int64(width), 900),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+	return p
+}
+
+// hear takes note of messages of the page, reports of its policy and requests that failed.
+func (p *page) hear(event any) {
+	complaint := ""
+	switch e := event.(type) {
+	case *log.EventEntryAdded:
+		complaint = e.Entry.Text + " " + e.Entry.URL
+	case *runtime.EventConsoleAPICalled:
+		complaint = fmt.Sprintf("console.%s", e.Type)
+	case *runtime.EventExceptionThrown:
+		complaint = e.ExceptionDetails.Error()
+	case *network.EventLoadingFailed:
+		if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" { // a stream is cut when its page is left
+			complaint = e.ErrorText
+		}
+	}
+	if complaint != "" {
+		p.mu.Lock()
+		p.complaints = append(p.complaints, complaint)
+		p.mu.Unlock()
+	}
+}
+
+func (p *page) run(what string, actions ...chromedp.Action) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// open goes to a page and waits until its script has begun.
+func (p *page) open(path string) {
+	p.t.Helper()
+	p.run("open "+path, chromedp.Navigate(p.base+path), chromedp.WaitReady("main"))
+}
+
+// await waits until a script's expression is true. It asks again and again: a script that waits in the
+// page would need eval, which the page does not allow, and end with it.
+func (p *page) await(what, expression string) {
+	p.t.Helper()
+	testkit.Eventually(p.t, what, func() (is bool) {
+		ctx, cancel := context.WithTimeout(p.ctx, patience)
+		defer cancel()
+		err := chromedp.Run(ctx, chromedp.Evaluate(expression, &is)) // fails where a page is being left
+		return err == nil && is
+	})
+}
+
+func (p *page) text() (text string) {
+	p.t.Helper()
+	p.run("read the page", chromedp.Evaluate(`document.body.innerText`, &text))
+	return text
+}
+
+// fill writes into fields by name.
+func (p *page) fill(fields map[string]string) {
+	p.t.Helper()
+	for name, value := range fields {
+		p.run("fill "+name, chromedp.SetValue(fmt.Sprintf(`main [name="%s"]`, name), value, chromedp.ByQuery))
+	}
+}
+
+// press presses a button or a link, and waits until the page says something.
+func (p *page) press(selector, says string) {
+	p.t.Helper()
+	p.run("press "+selector, chromedp.Click(selector, chromedp.ByQuery))
+	text, _ := json.Marshal(says)
+	p.await(says, fmt.Sprintf(`document.readyState === "complete" && document.body.innerText.includes(%s)`, text))
+}
+
+// check looks for complaints, for what keeps people out, and for what has to be scrolled sideways; and
+// keeps a picture.
+func (p *page) check(axe, picture string) {
+	p.t.Helper()
+	var wide bool
+	var found []struct {
+		ID    string
+		Help  string
+		Nodes []struct{ HTML string }
+	}
+	var png []byte
+	p.run("check the page",
+		chromedp.Evaluate(`document.documentElement.scrollWidth > innerWidth`, &wide),
+		chromedp.Evaluate(axe+`; 0`, nil),
+		chromedp.Evaluate(`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations.map(v => ({ID: v.id, Help: v.help, Nodes: v.nodes.map(n => ({HTML: n.html}))})))`,
+			&found, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }),
+		chromedp.FullScreenshot(&png, 100))
+	testkit.That(p.t, !wide, "%s has to be scrolled sideways", picture)
+	for _, f := range found {
+		p.t.Errorf("%s: %s: %v", f.ID, f.Help, f.Nodes)
+	}
+	testkit.Must(p.t, os.WriteFile(filepath.Join(p.t.ArtifactDir(), strings.ReplaceAll(picture, "/", "_")+".png"), png, 0o644))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.complaints {
+		p.t.Errorf("the browser says: %s", c)
+	}
+}
+
+// evaluate runs a script for what it does.
+func evaluate(script string) chromedp.Action { return chromedp.Evaluate(script, nil) }
