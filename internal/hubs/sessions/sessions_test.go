@@ -70,9 +70,11 @@ func TestASessionEndsWithWhatItStandsOn(t *testing.T) {
 		do    func(n node) error
 		stays bool
 	}{
-		"its key is made anew":       {do: func(n node) error { return testkit.Err(n.access.Regenerate(t.Context(), "", "ops", access.PrimaryKey)) }},
-		"the other key is made anew": {do: func(n node) error { return testkit.Err(n.access.Regenerate(t.Context(), "", "ops", access.SecondaryKey)) }, stays: true},
-		"its policy is deleted":      {do: func(n node) error { return n.access.Delete(t.Context(), "", "ops") }},
+		"its key is made anew": {do: func(n node) error { return testkit.Err(n.access.Regenerate(t.Context(), "", "ops", access.PrimaryKey)) }},
+		"the other key is made anew": {do: func(n node) error {
+			return testkit.Err(n.access.Regenerate(t.Context(), "", "ops", access.SecondaryKey))
+		}, stays: true},
+		"its policy is deleted": {do: func(n node) error { return n.access.Delete(t.Context(), "", "ops") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, metatest.NewMemory())
