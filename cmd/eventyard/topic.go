@@ -14,7 +14,7 @@ import (
 type topicCommands struct{ *cli }
 
 func (c topicCommands) command() *cobra.Command {
-	return family(&cobra.Command{Use: "topic", Short: "Create, list, show and delete topics, publish to one, read one"},
+	return family(&cobra.Command{Use: "topic", Short: "Create, list, show and delete topics, publish to one"},
 		c.create(), c.list(), c.show(), c.update(), c.key(),
 		c.publish(), c.read(), c.delete())
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Needs are what somebody should look at: what is broken first, and of these what has been so for longest.
-func Needs(f Facts) []admin.Need {
+func Needs(f Findings) []admin.Need {
 	needs := []admin.Need{}
 	add := func(n admin.Need, there bool) {
 		if there {

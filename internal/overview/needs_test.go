@@ -16,47 +16,47 @@ func before(d time.Duration) time.Time { return now.Add(-d) }
 // well becomes none.
 func TestNeeds(t *testing.T) {
 	well := Node{Name: "a", Free: 500 << 30, Total: 1 << 40, Certificate: now.Add(60 * 24 * time.Hour)}
-	with := func(change func(*Node)) Facts {
+	with := func(change func(*Node)) Findings {
 		n := well
 		change(&n)
-		return Facts{Nodes: []Node{n}}
+		return Findings{Nodes: []Node{n}}
 	}
-	lane := func(l Lane) Facts {
+	lane := func(l Lane) Findings {
 		l.Name, l.Topic = "mailer", "alarms"
 		return with(func(n *Node) { n.Lanes = []Lane{l} })
 	}
 	for name, tt := range map[string]struct {
-		facts                             Facts
+		findings                          Findings
 		kind, severity, sentence, command string
 	}{
-		"all is well": {facts: Facts{
+		"all is well": {findings: Findings{
 			Nodes: []Node{well}, Members: []Member{{Name: "a"}}, Circuits: []Circuit{{State: "closed"}}, Subscriptions: []Subscription{{State: "active"}, {State: "expired"}},
 			Groups: []Group{{Events: 0}, {Events: 5, Alive: 1, Oldest: time.Minute}, {Events: 5, Oldest: time.Minute}},
 		}},
-		"an open circuit": {Facts{Circuits: []Circuit{{Function: "score", Hub: "odd", Group: "g", State: "open", Failures: 101, Waiting: 48211}}},
+		"an open circuit": {Findings{Circuits: []Circuit{{Function: "score", Hub: "odd", Group: "g", State: "open", Failures: 101, Waiting: 48211}}},
 			"circuit-open", admin.SeverityBroken, "The circuit of score is open: 101 failures opened it. 48,211 events wait at the checkpoint; nothing is lost.",
 			"eventyard circuit close score --hub odd --group g"},
-		"one with a reason": {Facts{Circuits: []Circuit{{Function: "score", State: "open", Reason: "5 failures within 10s", Waiting: -1}}},
+		"one with a reason": {Findings{Circuits: []Circuit{{Function: "score", State: "open", Reason: "5 failures within 10s", Waiting: -1}}},
 			"circuit-open", admin.SeverityBroken, "The circuit of score is open: 5 failures within 10s.", "eventyard circuit close score"},
-		"a held circuit": {Facts{Circuits: []Circuit{{Function: "score", State: "held", By: "operator (ops)", Reason: "drill"}}},
+		"a held circuit": {Findings{Circuits: []Circuit{{Function: "score", State: "held", By: "operator (ops)", Reason: "drill"}}},
 			"circuit-held", admin.SeverityWarning, "score is stopped by operator (ops): drill.", "eventyard circuit close score"},
-		"a half-open circuit": {Facts{Circuits: []Circuit{{Function: "score", State: "half-open"}}},
+		"a half-open circuit": {Findings{Circuits: []Circuit{{Function: "score", State: "half-open"}}},
 			"circuit-half-open", admin.SeverityWarning, "score is being tried with single events after its circuit was open.", "eventyard circuit show score"},
-		"a pending validation": {Facts{Subscriptions: []Subscription{{Name: "mailer", Topic: "alarms", State: "pending", Until: now}}},
+		"a pending validation": {Findings{Subscriptions: []Subscription{{Name: "mailer", Topic: "alarms", State: "pending", Until: now}}},
 			"validation-pending", admin.SeverityWarning, "Subscription mailer gets nothing yet: its endpoint has to agree, until 2026-11-17 12:00 UTC.",
 			"eventyard subscription show mailer --topic alarms"},
-		"a failed one": {Facts{Subscriptions: []Subscription{{Name: "mailer", Hub: "orders", State: "failed", Why: "it answered 404."}}},
+		"a failed one": {Findings{Subscriptions: []Subscription{{Name: "mailer", Hub: "orders", State: "failed", Why: "it answered 404."}}},
 			"validation-failed", admin.SeverityBroken, "Subscription mailer gets nothing: its endpoint did not agree: it answered 404.",
 			"eventyard subscription update mailer --source-hub orders"},
-		"a disabled subscription": {Facts{Subscriptions: []Subscription{{Name: "mailer", Topic: "shop", DomainTopic: "sales", State: "disabled", Why: "410 Gone"}}},
+		"a disabled subscription": {Findings{Subscriptions: []Subscription{{Name: "mailer", Topic: "shop", DomainTopic: "sales", State: "disabled", Why: "410 Gone"}}},
 			"subscription-disabled", admin.SeverityBroken, "Subscription mailer is disabled: 410 Gone.", "eventyard subscription resume mailer --topic shop --domain-topic sales"},
-		"a paused one": {Facts{Subscriptions: []Subscription{{Name: "mailer", State: "paused"}}},
+		"a paused one": {Findings{Subscriptions: []Subscription{{Name: "mailer", State: "paused"}}},
 			"subscription-paused", admin.SeverityWarning, "Subscription mailer is paused: its events wait, and their time to live runs on.", "eventyard subscription resume mailer"},
-		"a group without instances": {Facts{Groups: []Group{{Hub: "orders", Group: "billing", Events: 1, Unowned: 1, Seen: before(3 * time.Hour)}}},
+		"a group without instances": {Findings{Groups: []Group{{Hub: "orders", Group: "billing", Events: 1, Unowned: 1, Seen: before(3 * time.Hour)}}},
 			"group-idle", admin.SeverityBroken, "1 event waits for group billing of hub orders, and its last instance was seen 3 h ago.", "eventyard group show orders billing"},
-		"one that never had any": {Facts{Groups: []Group{{Hub: "orders", Group: "billing", Events: 1200, Unowned: 2}}},
+		"one that never had any": {Findings{Groups: []Group{{Hub: "orders", Group: "billing", Events: 1200, Unowned: 2}}},
 			"group-idle", admin.SeverityBroken, "1,200 events wait for group billing of hub orders, and no instance has ever been seen.", "eventyard group show orders billing"},
-		"a group that is behind": {Facts{Groups: []Group{{Hub: "orders", Group: "billing", Events: 7, Alive: 2, Oldest: time.Hour}}},
+		"a group that is behind": {Findings{Groups: []Group{{Hub: "orders", Group: "billing", Events: 7, Alive: 2, Oldest: time.Hour}}},
 			"group-behind", admin.SeverityWarning, "Group billing of hub orders is 60 min behind: 7 events wait.", "eventyard group show orders billing"},
 		"an endpoint on probation": {lane(Lane{Probation: true, Failures: 10, Last: "503", Waiting: 1224, Until: now.Add(38 * time.Second)}),
 			"probation", admin.SeverityBroken, "The endpoint of mailer is on probation after 10 failures in a row: 503. 1,224 events wait; the next probe is in 38 s.",
@@ -75,16 +75,16 @@ func TestNeeds(t *testing.T) {
 			"certificate", admin.SeverityWarning, "The certificate of node a ends in 2 d: replace its file.", "eventyard cert show"},
 		"one that has ended": {with(func(n *Node) { n.Certificate = before(time.Hour) }),
 			"certificate", admin.SeverityBroken, "The certificate of node a has ended, and clients refuse it: replace its file.", "eventyard cert show"},
-		"a lost node": {Facts{Members: []Member{{Name: "b", Lost: true, Seen: before(time.Minute)}}},
+		"a lost node": {Findings{Members: []Member{{Name: "b", Lost: true, Seen: before(time.Minute)}}},
 			"node-lost", admin.SeverityBroken, "Node b is lost: the others have taken what it did.", "eventyard cluster status"},
-		"a quiet node": {Facts{Members: []Member{{Name: "b", Quiet: true}}},
+		"a quiet node": {Findings{Members: []Member{{Name: "b", Quiet: true}}},
 			"node-quiet", admin.SeverityBroken, "Node b cannot show that it lives, and does nothing that needs it.", "eventyard cluster status"},
-		"a silent node": {Facts{Silent: []string{"b"}},
+		"a silent node": {Findings{Silent: []string{"b"}},
 			"node-silent", admin.SeverityWarning, "Node b does not answer: what it has counted is missing here.", "eventyard cluster status"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tt.facts.Now = now
-			got := Needs(tt.facts)
+			tt.findings.Now = now
+			got := Needs(tt.findings)
 			if tt.kind == "" {
 				testkit.Equal(t, len(got), 0, got)
 				return
@@ -101,7 +101,7 @@ func TestNeeds(t *testing.T) {
 
 // R6: what is broken comes first, what has been so for longest before the rest.
 func TestNeedsAreInOrder(t *testing.T) {
-	got := Needs(Facts{
+	got := Needs(Findings{
 		Now:           now,
 		Subscriptions: []Subscription{{Name: "paused", State: "paused", Since: before(time.Hour)}, {Name: "new", State: "disabled", Since: before(time.Minute)}, {Name: "old", State: "disabled", Since: before(time.Hour)}},
 		Nodes:         []Node{{Name: "a", Corrupt: 1}},

@@ -1,11 +1,11 @@
-// Package overview decides what somebody should look at in a yard. It is pure: facts, which listeners and
+// Package overview decides what somebody should look at in a yard. It is pure: findings, which listeners and
 // nodes gather, become needs, each with a sentence and what helps (needs.go).
 package overview
 
 import "time"
 
-// Facts are what is known of a yard at one moment.
-type Facts struct {
+// Findings are what is known of a yard at one moment.
+type Findings struct {
 	Now           time.Time
 	Circuits      []Circuit
 	Subscriptions []Subscription

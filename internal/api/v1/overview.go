@@ -21,7 +21,7 @@ const maxLagPartitions = 5_000
 func (d *Handler) getOverview(w http.ResponseWriter, r *http.Request) error {
 	grant, now := grantOf(r), time.Now()
 	o := admin.Overview{Namespace: d.cfg.Broker.Namespace(), At: admin.Time{Time: now.UTC()}, Whole: grant.Allows(auth.Entity{}, auth.Manage, now)}
-	facts := overview.Facts{Now: now}
+	findings := overview.Findings{Now: now}
 	var hubs []broker.Hub
 	for _, h := range d.cfg.Broker.Hubs() {
 		if grant.Allows(auth.At(h.Name), 0, now) {
@@ -29,25 +29,25 @@ func (d *Handler) getOverview(w http.ResponseWriter, r *http.Request) error {
 			o.Totals.Hubs, o.Totals.Partitions = o.Totals.Hubs+1, o.Totals.Partitions+h.Partitions
 		}
 	}
-	d.addLags(r.Context(), &o, &facts, grant, now)
+	d.addLags(r.Context(), &o, &findings, grant, now)
 	if !o.Whole {
 		d.addRatesOf(r.Context(), &o, hubs, grant, now)
-	} else if err := d.addWhole(r.Context(), &o, &facts); err != nil {
+	} else if err := d.addWhole(r.Context(), &o, &findings); err != nil {
 		return err
 	}
-	o.Needs = overview.Needs(facts)
+	o.Needs = overview.Needs(findings)
 	return writeJSON(w, http.StatusOK, o)
 }
 
 // addLags tells of the groups of hubs that the grant may listen to.
-func (d *Handler) addLags(ctx context.Context, o *admin.Overview, facts *overview.Facts, grant auth.Grant, now time.Time) {
+func (d *Handler) addLags(ctx context.Context, o *admin.Overview, findings *overview.Findings, grant auth.Grant, now time.Time) {
 	if d.cfg.Groups == nil {
 		return
 	}
 	lags, _ := d.cfg.Groups.Lags(ctx, func(hub string) bool { return grant.Allows(auth.At(hub), auth.Listen, now) }, maxLagPartitions)
 	var worst *groups.GroupLag
 	for i, g := range lags {
-		facts.Groups = append(facts.Groups, overview.Group{
+		findings.Groups = append(findings.Groups, overview.Group{
 			Hub: g.Hub, Group: g.Group, Events: g.Events, Oldest: g.Oldest, Alive: g.Alive, Seen: g.Seen, Unowned: g.Unowned,
 		})
 		if g.Events > 0 && (worst == nil || g.Oldest > worst.Oldest) {
@@ -64,7 +64,7 @@ func showLag(g groups.GroupLag) admin.GroupLag {
 }
 
 // addWhole adds what who manages the namespace sees.
-func (d *Handler) addWhole(ctx context.Context, o *admin.Overview, facts *overview.Facts) (err error) {
+func (d *Handler) addWhole(ctx context.Context, o *admin.Overview, findings *overview.Findings) (err error) {
 	rates := []**float64{&o.Rates.Published, &o.Rates.Bytes, &o.Rates.Read, &o.Rates.Delivered, &o.Rates.Failed, &o.Rates.Calls, &o.Rates.Waiting}
 	keys := []series.Key{
 		{Of: series.Published}, {Of: series.Bytes}, {Of: series.Read}, {Of: series.Delivered}, {Of: series.Failed}, {Of: series.Calls}, {Of: series.Waiting},
@@ -76,27 +76,27 @@ func (d *Handler) addWhole(ctx context.Context, o *admin.Overview, facts *overvi
 	for i, v := range showValues(values) {
 		*rates[i] = v
 	}
-	if facts.Nodes, o.Missing, err = d.cfg.Figures.Health(ctx); err != nil {
+	if findings.Nodes, o.Missing, err = d.cfg.Figures.Health(ctx); err != nil {
 		return err
 	}
-	facts.Silent, facts.Members = o.Missing, d.cfg.Figures.Members()
-	o.Totals.Nodes = len(facts.Members)
+	findings.Silent, findings.Members = o.Missing, d.cfg.Figures.Members()
+	o.Totals.Nodes = len(findings.Members)
 	if d.cfg.Grid != nil {
-		if err := d.addGrid(o, facts); err != nil {
+		if err := d.addGrid(o, findings); err != nil {
 			return err
 		}
 	}
 	if d.cfg.Functions != nil {
-		return d.addFunctions(ctx, o, facts)
+		return d.addFunctions(ctx, o, findings)
 	}
 	return nil
 }
 
-func (d *Handler) addGrid(o *admin.Overview, facts *overview.Facts) error {
+func (d *Handler) addGrid(o *admin.Overview, findings *overview.Findings) error {
 	o.Totals.Topics = len(d.cfg.Grid.Topics.Topics())
 	all, err := d.cfg.Grid.Topics.Subscriptions(topics.Source{})
 	for _, s := range all {
-		facts.Subscriptions = append(facts.Subscriptions, overview.Subscription{
+		findings.Subscriptions = append(findings.Subscriptions, overview.Subscription{
 			Name: s.Name, Topic: s.Source.Topic, DomainTopic: s.Source.DomainTopic, Hub: s.Source.Hub,
 			State: string(s.State), Why: s.Why, Since: s.Updated, Until: s.Validation.Until,
 		})
@@ -105,13 +105,13 @@ func (d *Handler) addGrid(o *admin.Overview, facts *overview.Facts) error {
 	return err
 }
 
-func (d *Handler) addFunctions(ctx context.Context, o *admin.Overview, facts *overview.Facts) error {
+func (d *Handler) addFunctions(ctx context.Context, o *admin.Overview, findings *overview.Findings) error {
 	circuits, err := d.cfg.Functions.ListCircuits(ctx)
 	for _, c := range circuits {
 		if c.Here {
 			o.Totals.Functions++
 		}
-		facts.Circuits = append(facts.Circuits, overview.Circuit{
+		findings.Circuits = append(findings.Circuits, overview.Circuit{
 			Function: c.Function, Hub: c.Hub, Group: c.Group, State: string(c.Record.State), Since: c.Record.Since,
 			By: c.Record.By, Reason: c.Record.Reason, Failures: c.Failures, Waiting: c.Lag,
 		})
