@@ -16,7 +16,7 @@ type circuitCommands struct{ *cli }
 
 func (c circuitCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "circuit", Short: "See and switch the circuit breakers of functions, wherever they run", Long: circuitHelp},
-		c.list(), c.show(), c.setState("open"), c.setState("close"), c.notify())
+		c.list(), c.show(), c.history(), c.setState("open"), c.setState("close"), c.notify())
 }
 
 const circuitHelp = `See and switch the circuit breakers of functions, those in programs of your own, too, if their store is the yard. A circuit is
@@ -75,6 +75,29 @@ func printCircuit(w io.Writer, one admin.Circuit) error {
 	}
 	p.add("lag", "%s", showWaiting(one.Lag))
 	return p.w.Flush()
+}
+
+func (c circuitCommands) history() *cobra.Command {
+	var flags circuitFlags
+	cmd := &cobra.Command{Use: "history FUNCTION", Short: "Show how a circuit has changed, and the failures by second and instance"}
+	c.addCircuitFlags(cmd, &flags)
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.CircuitHistory, error) {
+		return client.CircuitHistory(cmd.Context(), flags.which(args[0]))
+	}, func(h admin.CircuitHistory) error {
+		if err := printTable(c.cli, h.Changes, "the circuit has not changed since the yard started", []string{"AT", "STATE", "BY", "WHY"}, func(one admin.CircuitChange) []string {
+			return []string{showTime(one.At), one.State, oneLine(cmp.Or(one.By, "-")), oneLine(one.Reason)}
+		}); err != nil || len(h.Seconds) == 0 {
+			return err
+		}
+		p := newEntries(c.stdout)
+		for _, s := range h.Seconds {
+			p.add("failed "+showTime(s.At), "%s", thousands(int64(s.Failures)))
+		}
+		for _, instance := range slices.Sorted(maps.Keys(h.Opening)) {
+			p.add("by "+oneLine(instance), "%s", thousands(int64(h.Opening[instance])))
+		}
+		return p.w.Flush()
+	})
 }
 
 // setState opens or closes.

@@ -25,6 +25,7 @@ type Functions interface {
 
 	ListCircuits(ctx context.Context) ([]runner.Circuit, error)
 	ShowCircuit(ctx context.Context, hub, group, function string) (runner.Circuit, error)
+	CircuitHistory(ctx context.Context, hub, group, function string) (runner.CircuitHistory, error)
 	OpenCircuit(ctx context.Context, hub, group, function, by, reason string) (runner.Circuit, error)
 	CloseCircuit(ctx context.Context, hub, group, function, by, reason string) (runner.Circuit, error)
 }

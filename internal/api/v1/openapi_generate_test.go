@@ -188,6 +188,9 @@ var components = []component{
 	{name: "Journeys", of: reflect.TypeFor[admin.Journeys]()},
 	{name: "Density", of: reflect.TypeFor[admin.Density]()},
 	{name: "DensityBucket", of: reflect.TypeFor[admin.DensityBucket]()},
+	{name: "CircuitHistory", of: reflect.TypeFor[admin.CircuitHistory]()},
+	{name: "CircuitChange", of: reflect.TypeFor[admin.CircuitChange]()},
+	{name: "CircuitSecond", of: reflect.TypeFor[admin.CircuitSecond]()},
 }
 
 // schema is that of the component's type.

@@ -313,6 +313,7 @@ func everyOperation(t *testing.T, y *gridYard) {
 		{200, "POST", "/api/v1/functions/billing/resume", nil, nil},
 		{200, "POST", "/api/v1/circuits/billing/open?hub=shop%2Forders&group=billing", `{}`, nil},
 		{200, "GET", "/api/v1/circuits/billing", nil, nil},
+		{200, "GET", "/api/v1/circuits/billing/history", nil, nil},
 		{200, "POST", "/api/v1/circuits/billing/close", `{"reason":"done"}`, nil},
 		{404, "GET", "/api/v1/circuits/nobody", nil, nil},
 		{200, "GET", hub + "/poison?function=billing&since=1h&redriven=true&max=10", nil, nil},

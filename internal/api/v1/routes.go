@@ -166,6 +166,7 @@ func (d *Handler) routes() []route {
 
 		{method: "GET", path: "/api/v1/circuits", need: manageAll, serve: functions(d.listCircuits)},
 		{method: "GET", path: "/api/v1/circuits/{function}", need: manageAll, serve: functions(d.getCircuit)},
+		{method: "GET", path: "/api/v1/circuits/{function}/history", need: manageAll, serve: functions(d.circuitHistory)},
 		{method: "POST", path: "/api/v1/circuits/{function}/open", need: manageAll, serve: functions(d.openCircuit)},
 		{method: "POST", path: "/api/v1/circuits/{function}/close", need: manageAll, serve: functions(d.closeCircuit)},
 

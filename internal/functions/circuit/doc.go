@@ -25,7 +25,7 @@
 // changes again. Instances with failures in the window write their tally again now and then, so
 // that this is soon; one that was dead all the while never does. What a member has once seen counts
 // until it has aged, also if its instance has left. While the circuit is not closed nobody counts,
-// and no tally is written.
+// and no tally is written but for one, which shows what each instance had counted when it opened.
 //
 // # What succeeds elsewhere
 //

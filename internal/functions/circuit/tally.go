@@ -25,12 +25,14 @@ type ownTally struct {
 // tallyDue is when the tally is to be written: at once where there is none, so that the function is
 // found; soon when there are new failures, now and then while any are in the window, and once more
 // when there are none, for show. While the circuit is not closed nobody counts, and nothing is
-// written.
+// written but, once, what was counted before.
 func (l *loop) tallyDue(now time.Time) time.Time {
 	t, closed, counts := l.m.tally(now)
 	due, within := now.Add(never), l.m.cfg.Policy.Within
 	switch {
 	case l.readAt.IsZero(): // what is there is not known yet
+	case !closed && t.Total != l.own.written.Total: // what opened it is told once, however quickly it did
+		due = now
 	case !closed:
 	case l.own.version == "":
 		due = now

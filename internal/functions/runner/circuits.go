@@ -31,7 +31,10 @@ type Circuit struct {
 }
 
 // circuits are those of all functions in the yard's groups, whoever runs them.
-type circuits struct{ *catalog }
+type circuits struct {
+	*catalog
+	changes changes
+}
 
 func (c Circuit) group() processor.Group { return processor.Group{Hub: c.Hub, Group: c.Group} }
 

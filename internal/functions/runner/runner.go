@@ -116,7 +116,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	}
 	cfg = cfg.withDefaults()
 	c := &catalog{cfg: cfg, log: cfg.Log}
-	k := &Registry{catalog: c, circuits: &circuits{c}, supervisor: &supervisor{
+	k := &Registry{catalog: c, circuits: &circuits{catalog: c}, supervisor: &supervisor{
 		catalog: c, id: cmp.Or(cfg.Instance, NewInstance("")), changed: make(chan struct{}, 1),
 		jobs: make(map[string]*job), hubs: local.New(cfg.Broker, cfg.Log),
 	}}

@@ -24,7 +24,11 @@ import (
 // store is out of reach, begins anew; what happened meanwhile is told as one change. It returns early where the store cannot be watched
 // at all.
 func (k *circuits) Watch(ctx context.Context, report func(notify.Circuit)) error {
-	w := watcher{log: k.log, report: report, seen: map[functionKey]notify.Circuit{}}
+	noted := func(c notify.Circuit) {
+		k.changes.add(c, time.Now())
+		report(c)
+	}
+	w := watcher{log: k.log, report: noted, seen: map[functionKey]notify.Circuit{}}
 	err := mirror.Follow(ctx, func(ctx context.Context, begun func()) error {
 		first := true
 		return k.cfg.Groups.FollowEntries(ctx, circuit.Prefix, func(entries []groups.GroupEntry) {
