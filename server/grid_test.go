@@ -323,7 +323,7 @@ func TestADeadLetterFolderIsNotForeign(t *testing.T) {
 	r := start(t, cfg)
 	r.want(201, "POST", "/api/v1/topics", `{"name":"orders"}`)
 	r.want(201, "POST", "/api/v1/subscriptions", `{"name":"billing","topic":"orders","endpoint":"`+hook.URL+`","deadLetter":"folder:dead"}`)
-	r.want(201, "POST", "/api/v1/subscriptions", `{"name":"told","topic":"yard-events","endpoint":"`+reported.URL+`"}`)
+	r.want(201, "POST", "/api/v1/subscriptions", `{"name":"told","topic":"yard-events","endpoint":"`+reported.URL+`","types":["Microsoft.Storage.BlobCreated"]}`)
 	r.publish("orders", "1")
 	hook.await(hook.got, `"id":"1"`)
 	reported.await(reported.got, "Microsoft.Storage.BlobCreated") // when it is there

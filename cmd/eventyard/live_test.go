@@ -255,7 +255,7 @@ func TestReadGoesOnBehindDamage(t *testing.T) {
 // damage changes a bit of a body where it is stored.
 func damage(t *testing.T, data, body string) {
 	t.Helper()
-	segments, err := filepath.Glob(filepath.Join(data, "log", "*", "0", "*.seg"))
+	segments, err := filepath.Glob(filepath.Join(data, "log", "h-*", "0", "*.seg"))
 	if err != nil || len(segments) != 1 {
 		t.Fatalf("segments: %q, %v", segments, err)
 	}
