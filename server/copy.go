@@ -20,13 +20,16 @@ type Location struct {
 	// takes servers that may lose what they acknowledge; all as in Config.
 	DataDir, Engine string
 	NATSUnsafe      bool
+	// Peer, if it has a bundle, is this machine's of the servers inside the nodes, with DataDir for its
+	// folder, as in Restoration. A yard is copied there, and not from there.
+	Peer Peer
 	// Secrets say where the secret key comes from, as in Config. Empty means the file secret.key of a
 	// folder, which is made where it is the target.
 	Secrets Secrets
 }
 
 func (p Location) config(version string, log *slog.Logger) Config {
-	return Config{DataDir: p.DataDir, Engine: p.Engine, NATSUnsafe: p.NATSUnsafe, Secrets: p.Secrets, Version: version, Log: log}.withDefaults()
+	return Config{DataDir: p.DataDir, Engine: p.Engine, NATSUnsafe: p.NATSUnsafe, Peer: p.Peer, Secrets: p.Secrets, Version: version, Log: log}.withDefaults()
 }
 
 // Copying says what is copied, and where to.

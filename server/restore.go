@@ -38,6 +38,10 @@ type Restoration struct {
 	// there is no yard of that name yet. NATSUnsafe is as in Config, too.
 	Engine     string
 	NATSUnsafe bool
+	// Peer, if it has a bundle, is this machine's of the servers inside the nodes to which the yard is
+	// restored, with DataDir for its folder. The other peers run meanwhile; see TakePart. Secrets are those
+	// of the backup then, unless they are that of the bundle, with which all is sealed.
+	Peer Peer
 	// Secrets say where the secret key comes from, unless it is in the folder, as in Config. All keys that
 	// the backup was sealed with are among them; on servers secrets are sealed anew with the newest.
 	Secrets Secrets
@@ -59,7 +63,7 @@ func Restore(ctx context.Context, r Restoration) error {
 		return err
 	}
 	defer func() { _ = from.Close() }() // it was only read
-	cfg := Config{DataDir: r.DataDir, Engine: r.Engine, NATSUnsafe: r.NATSUnsafe, Secrets: r.Secrets, Version: r.Version, Log: r.Log}.withDefaults()
+	cfg := Config{DataDir: r.DataDir, Engine: r.Engine, NATSUnsafe: r.NATSUnsafe, Peer: r.Peer, Secrets: r.Secrets, Version: r.Version, Log: r.Log}.withDefaults()
 	to, err := storage.Restore(ctx, cfg.storageURL(), cfg.storage(nil), storage.Restored{
 		SecretKeys: from.Summary.SecretKeys, Revision: from.Summary.Revision,
 	})
@@ -73,6 +77,14 @@ func Restore(ctx context.Context, r Restoration) error {
 		}
 		return from.Restore(ctx, target)
 	})
+}
+
+// TakePart runs this machine's server of a yard whose servers are inside the nodes, and no node, until ctx
+// ends, so that Restore or Copy can fill the yard at another of its peers. running is called when the server
+// runs. Location has Peer. Errors are as those of Server.Run.
+func TakePart(ctx context.Context, at Location, version string, log *slog.Logger, running func()) error {
+	cfg := at.config(version, log)
+	return storage.LendPeer(ctx, cfg.DataDir, cfg.storage(nil), running)
 }
 
 // sayFewer says that each event will be kept by fewer servers than before.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,11 @@ command: no yard starts on the folder before it is done.
 On servers there is no yard of that name yet. The secret key is given as to serve: the file has
 the new key of the yard first, and behind it that of the backup, if it is another. At the end
 all events are read back and compared.
+
+With --cluster-bundle the yard is restored to the NATS servers inside the nodes, of which none runs.
+On one of the machines give the backup's FOLDER; on the others leave it out, and the command runs
+their server alone until it is stopped. Data folders are new, and bundles have the secret key; if
+the backup was sealed with another, give it by --backup-secrets-key-file.
 
 The restored yard is as it was when the backup was begun, with the events up to when each
 partition was read. What was delivered or handled after that is delivered or handled again.`
@@ -151,36 +157,65 @@ func unusable(folder string, err error) error {
 
 func (c backupCommands) restore() *cobra.Command {
 	var form output
+	var backupKey server.Secrets
 	cmd := &cobra.Command{
-		Use:   "restore FOLDER",
+		Use:   "restore [FOLDER]",
 		Short: "Make a data folder, or a yard on NATS servers, from a backup",
 		Long:  restoreHelp,
 		Example: `  mkdir -m 700 data && cp safe/secret.key data/
   eventyard restore /backups/2026-11-17 --data data
   eventyard serve --data data
 
-  eventyard restore /backups/2026-11-17 --engine nats://n1,n2,n3 --yard shop --secrets-key-file shop.key`,
+  eventyard restore /backups/2026-11-17 --engine nats://n1,n2,n3 --yard shop --secrets-key-file shop.key
+
+  eventyard restore /backups/2026-11-17 --cluster-bundle node-1.bundle --data /var/lib/eventyard
+  eventyard restore --cluster-bundle node-2.bundle --data /var/lib/eventyard   # on the other machines, meanwhile`,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		cfg, err := c.loadConfig(cmd)
 		if err != nil {
 			return err
 		}
-		return c.fill(cmd.Context(), cfg, args[0], form)
+		peer, err := peerConfig(cfg)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(args) == 0 && peer.Bundle == nil:
+			return usagef(cmd, "restore needs a folder: eventyard restore FOLDER")
+		case peer.Bundle == nil && backupKey != (server.Secrets{}):
+			return usagef(cmd, "--backup-secrets-key-file goes with --cluster-bundle: else the keys of the backup are in --secrets-key-file")
+		case len(args) == 0:
+			return c.takePart(cmd.Context(), cfg, peer)
+		}
+		return c.fill(cmd.Context(), cfg, peer, backupKey, args[0], form)
 	}
 	form.addTo(cmd)
 	f := cmd.Flags()
 	f.StringP("config", "c", "", "`file` to read settings from (default eventyard.yaml if it is there)")
 	for _, s := range config.Settings() {
-		if slices.Contains([]string{"data", "engine", "yard", "replicas", "natsUnsafe"}, s.Key) || strings.HasPrefix(s.Key, "secrets.key") {
+		if slices.Contains([]string{"data", "engine", "yard", "replicas", "natsUnsafe"}, s.Key) || strings.HasPrefix(s.Key, "secrets.key") || strings.HasPrefix(s.Key, "cluster.") {
 			addSettingFlag(f, s)
 		}
 	}
+	f.StringVar(&backupKey.KeyFile, "backup-secrets-key-file", "", "`file` with the secret keys of the backup, with --cluster-bundle (default: that of the bundle)")
 	return cmd
 }
 
-// fill makes the data folder.
-func (c backupCommands) fill(ctx context.Context, cfg config.Config, from string, form output) error {
+// takePart runs this machine's server while another peer restores.
+func (c backupCommands) takePart(ctx context.Context, cfg config.Config, peer server.Peer) error {
+	node := oneLine(peer.Bundle.Node())
+	err := server.TakePart(ctx, server.Location{DataDir: cfg.Data, Peer: peer}, thisBuild().Version, c.warnings(), func() {
+		_ = c.printf("the server of %s runs: restore or copy the yard at another of its machines, and stop this with Ctrl-C when that has ended\n", node)
+	})
+	if err == nil {
+		err = c.printf("stopped; when the yard is restored, start %s with: eventyard serve --cluster-bundle %s --data %s\n", node, cfg.Cluster.Bundle, cfg.Data)
+	}
+	return err
+}
+
+// fill makes the data folder, or the yard on servers.
+func (c backupCommands) fill(ctx context.Context, cfg config.Config, peer server.Peer, backupKey server.Secrets, from string, form output) error {
 	folder, err := backup.Open(from)
 	if err != nil {
 		return unusable(from, err)
@@ -189,8 +224,8 @@ func (c backupCommands) fill(ctx context.Context, cfg config.Config, from string
 	_ = folder.Close() // it was only read
 	progress := newProgress(c.stderr)
 	err = server.Restore(ctx, server.Restoration{
-		Backup: from, DataDir: cfg.Data, Engine: cfg.EngineURL(), NATSUnsafe: cfg.NATSUnsafe,
-		Secrets: server.Secrets(cfg.Secrets), Version: thisBuild().Version, Log: c.warnings(),
+		Backup: from, DataDir: cfg.Data, Engine: cfg.EngineURL(), NATSUnsafe: cfg.NATSUnsafe, Peer: peer,
+		Secrets: cmp.Or(backupKey, server.Secrets(cfg.Secrets)), Version: thisBuild().Version, Log: c.warnings(),
 		Progress: func(done, total int64) {
 			progress.show(func() string { return fmt.Sprintf("%s of %s restored", roughBytes(done), roughBytes(total)) })
 		},
@@ -201,10 +236,20 @@ func (c backupCommands) fill(ctx context.Context, cfg config.Config, from string
 		return errInterrupted
 	case errors.Is(err, archive.ErrDamaged), errors.Is(err, archive.ErrUnfinished):
 		return unusable(from, err)
-	case errors.Is(err, server.ErrRestoring) && cfg.OnServers():
+	case errors.Is(err, server.ErrNoKey) && peer.Bundle != nil:
+		return &advisedError{err.Error(), "give the secret key of the yard that the backup is of by --backup-secrets-key-file"}
+	case errors.Is(err, server.ErrYardOccupied) && peer.Bundle != nil:
+		return &advisedError{err.Error(), "make bundles for another yard with eventyard cluster init, and use new data folders"}
+	case errors.Is(err, server.ErrRestoring) && (cfg.OnServers() || peer.Bundle != nil):
 		return adviseCopy(err)
 	case err != nil:
 		return err
+	}
+	if peer.Bundle != nil {
+		if err := c.printBackup(form, from, "restored", summary); err != nil || form == asJSON {
+			return err
+		}
+		return c.printf("stop the command at the other machines, and start each with its bundle, as here: eventyard serve --cluster-bundle %s --data %s\n", cfg.Cluster.Bundle, cfg.Data)
 	}
 	if cfg.OnServers() {
 		if err := c.printBackup(form, from, "restored", summary); err != nil || form == asJSON {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/server"
 	"github.com/spf13/cobra"
 )
@@ -22,11 +23,15 @@ move. At the end all events are read back and compared.
 
 The target is a folder that does not exist or is empty, or a name that no yard has on the
 servers. A copy that was interrupted is begun again by the same command, which removes what
-was copied before; no yard starts on it until then.`
+was copied before; no yard starts on it until then.
+
+To copy to the NATS servers inside the nodes, give the bundle of this machine by --to-cluster-bundle, and
+its data folder by --to. At the other machines eventyard restore --cluster-bundle FILE runs meanwhile.`
 
 // copying is what the flags of copy say.
 type copying struct {
 	from, to       string
+	toBundle       string
 	fromKey, toKey server.Secrets
 	unsafe         bool
 }
@@ -49,13 +54,18 @@ func (c backupCommands) copy() *cobra.Command {
 	f.StringVar(&given.toKey.KeyCommand, "secrets-key-command", "", "`command` of the shell that prints the secret keys of the target")
 	f.StringVar(&given.fromKey.KeyFile, "from-secrets-key-file", "", "`file` with the secret keys of the source, or the variable EVENTYARD_FROM_SECRETS_KEY (default secret.key in a folder; on servers those of the target)")
 	f.StringVar(&given.fromKey.KeyCommand, "from-secrets-key-command", "", "`command` of the shell that prints the secret keys of the source")
+	f.StringVar(&given.toBundle, "to-cluster-bundle", "", "`file` of this machine's bundle, where the target is the servers inside the nodes; --to is its data folder")
 	f.BoolVar(&given.unsafe, "nats-unsafe", false, "take NATS servers that may lose what they acknowledge: only for trying out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if given.from == "" || given.to == "" {
 			return usagef(cmd, "say where from and where to: --from LOCATION --to LOCATION")
 		}
 		given.withVariables(os.Getenv)
-		return c.pass(cmd.Context(), given, form)
+		peer, err := peerConfig(config.Config{Cluster: config.Cluster{Bundle: given.toBundle}})
+		if err != nil {
+			return err
+		}
+		return c.pass(cmd.Context(), given, peer, form)
 	}
 	return cmd
 }
@@ -82,10 +92,15 @@ func (g *copying) location(text string, key server.Secrets) server.Location {
 }
 
 // pass copies, and says what was copied.
-func (c backupCommands) pass(ctx context.Context, given copying, form output) error {
+func (c backupCommands) pass(ctx context.Context, given copying, peer server.Peer, form output) error {
 	progress := newProgress(c.stderr)
+	to := given.location(given.to, given.toKey)
+	start := howToServe(given.to)
+	if peer.Bundle != nil {
+		to.Peer, start = peer, fmt.Sprintf("--cluster-bundle %s --data %s, and the others with their bundles", given.toBundle, given.to)
+	}
 	copied, err := server.Copy(ctx, server.Copying{
-		From: given.location(given.from, given.fromKey), To: given.location(given.to, given.toKey), Version: thisBuild().Version, Log: c.warnings(),
+		From: given.location(given.from, given.fromKey), To: to, Version: thisBuild().Version, Log: c.warnings(),
 		Progress: func(bytes int64) {
 			progress.show(func() string { return roughBytes(bytes) + " copied" })
 		},
@@ -103,7 +118,7 @@ func (c backupCommands) pass(ctx context.Context, given copying, form output) er
 		err = c.printf("copied and compared: %s, %s in %s, %s\n", counted(copied.Events, "event"),
 			counted(copied.Partitions, "partition"), counted(copied.Logs, "log"), counted(copied.Bodies, "large blob"))
 		if err == nil {
-			err = c.printf("start it with: eventyard serve %s\n", howToServe(given.to))
+			err = c.printf("start it with: eventyard serve %s\n", start)
 		}
 	}
 	for _, lost := range copied.Lost {

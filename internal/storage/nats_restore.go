@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (f *fence) check() error {
 }
 
 // restoreNATS is Restore for a yard on servers.
-func restoreNATS(ctx context.Context, url string, cfg Config, what Restored) (_ *Restoring, err error) {
+func restoreNATS(ctx context.Context, url string, cfg Config, what Restored) (*Restoring, error) {
 	settings, err := connect.Parse(url)
 	if err != nil {
 		return nil, err
@@ -74,19 +75,47 @@ func restoreNATS(ctx context.Context, url string, cfg Config, what Restored) (_ 
 	if err != nil {
 		return nil, err
 	}
-	source := keys
-	if what.Keys != nil {
-		source = what.Keys
+	return newFillingYard(settings, cfg).fill(ctx, keys, cmp.Or(what.Keys, keys), cfg.Program, what)
+}
+
+// restorePeer is Restore for a yard on servers inside the nodes, of which this one's is started: it ends with
+// the restore. The other peers run meanwhile; see LendPeer. The keys that are given are those of the backup.
+func restorePeer(ctx context.Context, folder string, cfg Config, what Restored) (*Restoring, error) {
+	if cfg.Peer == nil {
+		return nil, errors.New("a peer needs its bundle")
 	}
-	if err := opens(source, what.SecretKeys); err != nil {
+	keys, err := sealed.ParseKeys(cfg.Peer.Bundle.SecretsKey)
+	if err != nil {
 		return nil, err
 	}
-	y := newFillingYard(settings, cfg)
+	source := cmp.Or(what.Keys, keys)
+	if cfg.SecretKey != (SecretKey{}) {
+		if source, err = cfg.SecretKey.read(ctx, folder); err != nil {
+			return nil, err
+		}
+	}
+	if err := opens(source, what.SecretKeys); err != nil { // before anything is started
+		return nil, err
+	}
+	in, err := startPeer(ctx, folder, cfg)
+	if err != nil {
+		return nil, err
+	}
+	y := newFillingYard(in.peer.settings(), cfg)
+	y.inside, y.cfg.Inside = in, in.server
+	return y.fill(ctx, keys, source, cfg.Program, what)
+}
+
+// fill makes the yard this process's to fill. What is there is closed with what it gives, or by an error.
+func (y *fillingYard) fill(ctx context.Context, keys, source *sealed.Keys, program string, what Restored) (_ *Restoring, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, y.end())
 		}
 	}()
+	if err := opens(source, what.SecretKeys); err != nil {
+		return nil, err
+	}
 	if err := y.dial(ctx); err != nil {
 		return nil, err
 	}
@@ -94,7 +123,7 @@ func restoreNATS(ctx context.Context, url string, cfg Config, what Restored) (_ 
 	if err != nil {
 		return nil, err
 	}
-	if err := y.claim(ctx, found, cfg.Program); err != nil {
+	if err := y.claim(ctx, found, program); err != nil {
 		return nil, err
 	}
 	if err := y.loadLogs(ctx); err != nil {
@@ -104,7 +133,7 @@ func restoreNATS(ctx context.Context, url string, cfg Config, what Restored) (_ 
 		return nil, err
 	}
 	return &Restoring{
-		Log: y.engine, Meta: y.entries, Bodies: y.bodies, Replicas: settings.Replicas, Keys: keys, Source: source, anew: true,
+		Log: y.engine, Meta: y.entries, Bodies: y.bodies, Replicas: y.cfg.Replicas, Keys: keys, Source: source, anew: true,
 		lost:   [2]<-chan struct{}{y.claimed.hold.Ended(), y.fence.down},
 		finish: y.finish, close: y.end,
 	}, nil

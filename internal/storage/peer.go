@@ -95,6 +95,28 @@ type inside struct {
 // openPeer starts the server of this peer and joins the others. A folder that is not this peer's is not
 // touched.
 func openPeer(ctx context.Context, folder string, cfg Config) (*Storage, error) {
+	in, err := startPeer(ctx, folder, cfg)
+	if err != nil {
+		return nil, err
+	}
+	cfg.SecretKey = SecretKey{Key: in.peer.Bundle.SecretsKey}
+	return joinNATS(ctx, in.peer.settings(), cfg, in)
+}
+
+// LendPeer runs the server of this peer and no node, until ctx ends: others need it while one of them fills
+// the yard. running is called when it runs. Errors are as those of Open.
+func LendPeer(ctx context.Context, folder string, cfg Config, running func()) error {
+	in, err := startPeer(ctx, folder, cfg)
+	if err != nil {
+		return err
+	}
+	running()
+	<-ctx.Done()
+	return in.close()
+}
+
+// startPeer starts the server of this peer.
+func startPeer(ctx context.Context, folder string, cfg Config) (*inside, error) {
 	if cfg.Peer == nil {
 		return nil, errors.New("a peer needs its bundle")
 	}
@@ -110,8 +132,7 @@ func openPeer(ctx context.Context, folder string, cfg Config) (*Storage, error) 
 	if in.server, err = embedded.Open(ctx, p.config(folder, cfg.Log)); err != nil {
 		return nil, errors.Join(p.explain(err), in.close())
 	}
-	cfg.SecretKey = SecretKey{Key: p.Bundle.SecretsKey}
-	return joinNATS(ctx, p.settings(), cfg, in)
+	return in, nil
 }
 
 // config is that of the server.

@@ -83,13 +83,16 @@ type Restoring struct {
 // A folder is empty but for a SecretKeyFile, or does not exist, or has what an interrupted restore has
 // left, which is removed. It is marked before anything is written to it, so that no program opens it as a
 // yard's. A yard on servers has no streams, or what an interrupted restore has left; it is marked likewise,
-// and secrets are sealed anew with the newest of the keys given to it.
+// and secrets are sealed anew with the newest of the keys given to it, or with that of a peer's bundle.
 //
 // Errors: ErrOccupied, ErrYardOccupied, ErrNoKey, ErrLocked, ErrRestoring, or that of the disk or the servers; after the
 // first three nothing was changed.
 func Restore(ctx context.Context, url string, cfg Config, what Restored) (*Restoring, error) {
 	if connect.IsURL(url) {
 		return restoreNATS(ctx, url, cfg, what)
+	}
+	if folder, is := strings.CutPrefix(url, peerScheme); is {
+		return restorePeer(ctx, folder, cfg, what)
 	}
 	folder, err := folderOf(url)
 	if err != nil {
