@@ -68,7 +68,6 @@ type yard struct {
 	passes   *passes
 	certs    *certs.Store // nil without a TLS listener
 	blobs    *blob.Service
-	served   bool // others may reach the yard by other nodes, however this one listens
 	secrets  secrets
 	root     *rootString
 	reported Access
@@ -101,9 +100,11 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 	if y.storage, err = cfg.openStorage(ctx, y.figures.engine); err != nil {
 		return nil, err
 	}
-	if y.served, err = y.servesOthers(ctx); err != nil {
+	served, err := y.servesOthers(ctx)
+	if err != nil {
 		return nil, err
 	}
+	y.storage.Local = y.storage.Local && !served // by other nodes it is reached from elsewhere
 	if err := y.checkDevelopment(); err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 }
 
 // development: nobody beyond this machine can reach the yard, nor what it keeps everything in.
-func (y *yard) development() bool { return y.open.onLoopback() && y.storage.Local && !y.served }
+func (y *yard) development() bool { return y.open.onLoopback() && y.storage.Local }
 
 // checkDevelopment refuses what is for development only where storage can be reached by others. That
 // the listeners are on loopback was found out when they were opened.
@@ -136,10 +137,7 @@ func (y *yard) checkDevelopment() error {
 	if y.development() || !y.cfg.AcceptAnyJWT && y.cfg.DevStorage == Off {
 		return nil
 	}
-	if y.served {
-		return errors.New("every token, or a key that everybody knows, is taken only in development: other nodes of this yard can be reached from elsewhere, or could be; use another yard")
-	}
-	return errors.New("every token, or a key that everybody knows, is taken only in development: the servers that keep the data have to be on loopback, too")
+	return errors.New("every token, or a key that everybody knows, is taken only in development: the servers that keep the data have to be on loopback, too, and no node of the yard may have been one that others can reach")
 }
 
 // openHubs opens hubs, groups, policies, certificates and blobs.
