@@ -2,11 +2,13 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/sleep"
+	"github.com/eventyard/eventyard/internal/storage"
 )
 
 // How often it is tried whether the storage takes writes, how long that may take, how soon it is tried
@@ -23,6 +25,11 @@ const (
 // ready says why clients are better served by another node. It asks nobody: what it needs to know is
 // found out every few seconds, by the entry of this node and by trial writes.
 func (y *yard) ready() error {
+	if y.cfg.Peer.Bundle != nil {
+		if why := y.storage.Ready(); errors.Is(why, storage.ErrStopped) {
+			return why
+		}
+	}
 	if y.nodes.MayAct() {
 		return y.trial.check(time.Now())
 	}
@@ -35,6 +42,16 @@ func (y *yard) ready() error {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
 	return err
+}
+
+// watchStorage ends with an error when this process has to be started again for the server inside to store:
+// whoever runs it does that.
+func (y *yard) watchStorage(ctx context.Context) error {
+	if y.storage.Watch == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return y.storage.Watch(ctx)
 }
 
 // trial finds out whether storage that several nodes share takes writes: each stream has a majority of

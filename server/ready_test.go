@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/cluster"
+	"github.com/eventyard/eventyard/internal/storage"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -77,4 +78,17 @@ func TestReadinessOnOneMachine(t *testing.T) {
 		time.Sleep(time.Hour)
 		testkit.Must(t, y.ready())
 	})
+}
+
+// C5, C8: a node whose server inside has stopped storing is not ready, although it can show that it lives.
+// That servers inside have no leader for a moment is no reason.
+func TestReadinessOfAPeerThatHasStopped(t *testing.T) {
+	for _, tt := range []struct {
+		says  error
+		ready bool
+	}{{nil, true}, {errors.New("no leader yet"), true}, {storage.ErrStopped, false}} {
+		y := &yard{nodes: cluster.Alone("a"), records: records{trial: newTrial(nil)}, storage: &storage.Storage{Ready: func() error { return tt.says }}}
+		y.cfg.Peer.Bundle = &Bundle{}
+		testkit.Equal(t, y.ready() == nil, tt.ready, "ready where storage says %v", tt.says)
+	}
 }

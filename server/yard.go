@@ -318,6 +318,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 		{Name: "activity", Run: lookout{y.records, y.nodes, y.storage.Folder, y.cfg.Version}.run},
 		{Name: "trial writes", Run: y.trial.run},
 		{Name: "storage checks", Run: y.condition.checks.run},
+		{Name: "storage", Run: y.watchStorage},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "access", Run: y.access.Run},
 		{Name: "blobs", Run: y.blobs.Run},

@@ -91,7 +91,7 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config, in *in
 		return nil, err
 	}
 	return Share(ctx, Parts{
-		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Writable: n.writable, Servers: n.servers, Ready: n.ready,
+		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Writable: n.writable, Servers: n.servers, Ready: n.ready, Watch: n.watch,
 		Scrub: n.scrub, SetReplicas: n.setReplicas, Engine: "nats", Replicas: settings.Replicas, Local: n.report.Local, Close: n.close,
 	}, cfg)
 }
@@ -122,6 +122,9 @@ func (n *natsNode) dial(ctx context.Context) (err error) {
 func (n *natsNode) check(ctx context.Context) (err error) {
 	if n.inside != nil {
 		n.report = n.inside.report(n.inside.server.Status())
+		if err := n.inside.restart(); err != nil {
+			return err // waiting is of no use
+		}
 		return n.inside.complaint()
 	}
 	n.report, err = n.conns.Check(ctx, n.cfg)
@@ -134,6 +137,15 @@ func (n *natsNode) ready() error {
 		return nil
 	}
 	return n.inside.complaint()
+}
+
+// watch waits until this process has to be started again for the server inside to store.
+func (n *natsNode) watch(ctx context.Context) error {
+	if n.inside == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return n.inside.watch(ctx, n.log)
 }
 
 // load makes what a new yard has on the servers, and reads the entries of an old one.

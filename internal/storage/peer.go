@@ -88,6 +88,7 @@ func (p Peer) settings() connect.Settings {
 // inside is the server that runs in this process, with its folder.
 type inside struct {
 	peer   Peer
+	folder string
 	server *embedded.Server
 	lock   io.Closer
 }
@@ -128,7 +129,7 @@ func startPeer(ctx context.Context, folder string, cfg Config) (*inside, error) 
 	if err != nil {
 		return nil, err
 	}
-	in := &inside{peer: p, lock: lock}
+	in := &inside{peer: p, folder: folder, lock: lock}
 	if in.server, err = embedded.Open(ctx, p.config(folder, cfg.Log)); err != nil {
 		return nil, errors.Join(p.explain(err), in.close())
 	}
@@ -168,6 +169,8 @@ func (p Peer) explain(err error) error {
 	switch {
 	case errors.Is(err, embedded.ErrRuns):
 		return fmt.Errorf("%w: two processes must not be %s: stop that one, or give this machine its own bundle", err, p.Bundle.Node)
+	case strings.Contains(err.Error(), syscall.ENOSPC.Error()): // the server gives a text alone
+		return fmt.Errorf("%w: make room on the disk of the data folder, and start the node again: the others go on meanwhile", err)
 	case !errors.Is(err, embedded.ErrListen):
 		return err
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -219,8 +222,8 @@ func (in *inside) complaint() error {
 	status := in.server.Status()
 	missing := in.missing(status)
 	switch {
-	case !status.Stores:
-		return fmt.Errorf("%w: the server inside %s has stopped storing: see what the log says of its disk, and start the node again", connect.ErrUnavailable, status.Name)
+	case status.Stopped != "":
+		return fmt.Errorf("%w: %w", connect.ErrUnavailable, stoppedError(status))
 	case status.Leader == "" && len(missing) > 0:
 		return fmt.Errorf("%w: this peer does not reach %s", connect.ErrUnavailable, strings.Join(missing, ", "))
 	case status.Leader == "":
@@ -241,8 +244,8 @@ func (in *inside) show(s *Servers) {
 		s.Known[i].Address = p.Address
 		s.Known[i].Unreached = p.Name != status.Name && !status.Reached[p.Name]
 	}
-	if !status.Stores {
-		s.Warnings = append(slices.Clone(s.Warnings), fmt.Sprintf("the server inside %s has stopped storing: see what its log says of the disk, and start the node again", status.Name))
+	if status.Stopped != "" {
+		s.Warnings = append(slices.Clone(s.Warnings), stoppedError(status).Error())
 	}
 }
 

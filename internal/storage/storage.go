@@ -97,6 +97,9 @@ type Storage struct {
 	// Ready says why servers inside the nodes cannot store now, as far as this one knows; nil where there
 	// are no servers. It waits for nobody.
 	Ready func() error
+	// Watch waits until this process has to be started again for the server inside to store, and gives
+	// ErrStopped; else it ends with ctx, and no error. Nil where there are no servers.
+	Watch func(context.Context) error
 	// Scrub reads all that each of the servers keeps, compares it, and judges what is in it, while it is
 	// used; nil where there are none. It blocks until it is done, or ctx ends. The error is why it was not
 	// done; what could not be looked at is in what it gives.

@@ -22,6 +22,8 @@ type Network struct {
 type Host struct {
 	// Address is its IP address.
 	Address string
+	// Disk is its own, if it was given one; nil: it shares that of the machine.
+	Disk *Disk
 
 	space, port string // the namespace, and the host's port of the switch
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,8 +18,9 @@ type reporter struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
-	fatal error // the first reason why the server cannot run; guarded by mu
-	limit limit // guarded by mu
+	fatal error  // the first reason why the server cannot run; guarded by mu
+	stop  string // the first report that it has stopped storing something; guarded by mu
+	limit limit  // guarded by mu
 }
 
 var _ server.Logger = (*reporter)(nil)
@@ -35,6 +37,10 @@ var hints = []struct{ in, do string }{
 // as well.
 const waiting = "Waiting for routing to be established"
 
+// stops are in the reports of a server that will not store any more, or not all streams, until it is
+// started again: its disk is full, or failed.
+var stops = []string{"will be DISABLED", "ritical write error"}
+
 func (r *reporter) Noticef(format string, args ...any) {
 	r.log.Debug(reported, "what", text(format, args))
 }
@@ -50,6 +56,9 @@ func (r *reporter) warn(what string) {
 		return
 	}
 	r.mu.Lock()
+	if r.stop == "" && slices.ContainsFunc(stops, func(in string) bool { return strings.Contains(what, in) }) {
+		r.stop = what
+	}
 	said, omitted := r.limit.take(time.Now())
 	r.mu.Unlock()
 	if !said {
@@ -80,6 +89,13 @@ func (r *reporter) failure() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.fatal
+}
+
+// stopped is the report that the server has stopped storing; empty: it stores.
+func (r *reporter) stopped() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stop
 }
 
 func text(format string, args []any) string { return strings.TrimSpace(fmt.Sprintf(format, args...)) }

@@ -30,6 +30,24 @@ func TestReportsAreBounded(t *testing.T) {
 	testkit.Equal(t, take(1000), mostReports, "after an hour")
 }
 
+// C5, C8: what a server says when it stops storing, of all streams or of one, is kept; other reports are not
+// taken for it.
+func TestAReportOfAStop(t *testing.T) {
+	for what, want := range map[string]bool{
+		"JetStream out of File resources, will be DISABLED":                                        true,
+		"RAFT [x - S-R3F-y] Critical write error: write 1.blk: no space left on device":            true,
+		"JetStream stream '$G > Y_shop_e' critical write error: no space left on device":           true,
+		"Filestore [Y_shop_e] Stream state too short (0 bytes)":                                    false,
+		"Catchup for stream '$G > Y_shop_e' stalled":                                               false,
+		"Error trying to connect to route (attempt 1): dial tcp 10.0.0.1:6222: connection refused": false,
+	} {
+		r := &reporter{log: testkit.Quiet()}
+		r.Errorf("%s", what)
+		r.Errorf("something else")
+		testkit.Equal(t, r.stopped() == what, want, "of %q it keeps %q", what, r.stopped())
+	}
+}
+
 // C8: a report says what to do where that is known, and waiting is no reason to warn.
 func TestWhatIsReported(t *testing.T) {
 	for what, want := range map[string]string{

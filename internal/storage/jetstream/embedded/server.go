@@ -165,8 +165,9 @@ func (s *Server) Client() string { return s.inner.Addr().String() }
 // Status is what a server knows of its cluster.
 type Status struct {
 	Name, Version string
-	// Stores: it takes part in storing. It has stopped to where its disk failed or is full.
-	Stores bool
+	// Stopped is why it takes no part in storing any more, or not in all of it, until it is opened again:
+	// its disk failed, or was full. Empty: it stores.
+	Stopped string
 	// Leader is the server that decides on new streams; empty: most servers are out of reach.
 	Leader string
 	// Reached are the other servers that this one is connected to, by name.
@@ -175,9 +176,11 @@ type Status struct {
 
 // Status asks the server itself and no other.
 func (s *Server) Status() Status {
-	status := Status{Name: s.cfg.Name, Version: server.VERSION, Reached: map[string]bool{}}
+	status := Status{Name: s.cfg.Name, Version: server.VERSION, Stopped: s.log.stopped(), Reached: map[string]bool{}}
 	if info, err := s.inner.Jsz(nil); err == nil {
-		status.Stores = !info.Disabled
+		if info.Disabled {
+			status.Stopped = cmp.Or(status.Stopped, "JetStream is off")
+		}
 		if info.Meta != nil {
 			status.Leader = info.Meta.Leader
 		}

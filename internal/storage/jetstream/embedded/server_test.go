@@ -109,7 +109,7 @@ func TestAServerAlone(t *testing.T) {
 	all := cluster(t)
 	s := start(t, all[0])
 	status := s.Status()
-	testkit.That(t, status.Name == "a" && status.Version != "" && status.Stores && status.Leader == "" && len(status.Reached) == 0, "it is %+v", status)
+	testkit.That(t, status.Name == "a" && status.Version != "" && status.Stopped == "" && status.Leader == "" && len(status.Reached) == 0, "it is %+v", status)
 	name, err := Ask(t.Context(), all[0].Self().Address, testkit.Value(all[1].TLS())(t))
 	testkit.Must(t, err)
 	testkit.Equal(t, name, "a", "who answers")
