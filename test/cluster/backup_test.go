@@ -34,7 +34,7 @@ func TestKillNineOfBackupAndRestoreOnNodes(t *testing.T) {
 	if !*fixed {
 		t.Skip("make cluster has it, which is a line of make test: it wants the machine for itself")
 	}
-	y := start(t, nil)
+	y := start(t)
 	y.createHub(t, "bulk", 2)
 	y.program("send", "bulk", "--count", strconv.Itoa(bulk/100_000), "--size", "100000", "--server", y.nodes[2].url()).mustRun(t)
 	w := y.work(t)

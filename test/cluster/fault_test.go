@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,18 +29,30 @@ func killServer(i int) fault {
 		begin: func(t testing.TB, y *yard) { y.servers.Kill(t, i) }, end: func(t testing.TB, y *yard) { y.servers.Restart(t, i) }}
 }
 
-func killAllServers() fault {
-	return fault{name: "all servers were killed at once", lasts: time.Second,
-		begin: func(t testing.TB, y *yard) {
-			for i := range size {
-				y.servers.Kill(t, i)
-			}
-		},
-		end: func(t testing.TB, y *yard) {
-			for i := range size {
-				y.servers.Restart(t, i)
-			}
-		}}
+// several are some of all servers, or of all nodes, the first of which is one of them.
+type several struct{ first, count, all int }
+
+func (s several) each(do func(i int)) {
+	for i := range s.count {
+		do((s.first + i) % s.all)
+	}
+}
+
+// named is how a fault calls them.
+func (s several) named(what string) string {
+	switch s.count {
+	case 1:
+		return fmt.Sprintf("%s %d", what, s.first)
+	case s.all:
+		return "all " + what + "s"
+	}
+	return fmt.Sprintf("%d %ss from %d on", s.count, what, s.first)
+}
+
+func killServers(s several) fault {
+	return fault{name: s.named("server") + " were killed at once", lasts: time.Second,
+		begin: func(t testing.TB, y *yard) { s.each(func(i int) { y.servers.Kill(t, i) }) },
+		end:   func(t testing.TB, y *yard) { s.each(func(i int) { y.servers.Restart(t, i) }) }}
 }
 
 func freezeServer(i int, d time.Duration) fault {
@@ -110,16 +121,16 @@ func nodeAlone(alone int, d time.Duration) fault {
 
 // withoutMajority leaves one server alone.
 func withoutMajority(alone int, d time.Duration) fault {
-	each := func(do func(i int)) {
-		for i := range size {
+	each := func(y *yard, do func(i int)) {
+		for i := range y.servers.Replicas {
 			if i != alone {
 				do(i)
 			}
 		}
 	}
 	return fault{name: fmt.Sprintf("server %d was alone", alone), lasts: d,
-		begin: func(t testing.TB, y *yard) { each(func(i int) { y.servers.Stop(t, i) }) },
-		end:   func(t testing.TB, y *yard) { each(func(i int) { y.servers.Restart(t, i) }) }}
+		begin: func(t testing.TB, y *yard) { each(y, func(i int) { y.servers.Stop(t, i) }) },
+		end:   func(t testing.TB, y *yard) { each(y, func(i int) { y.servers.Restart(t, i) }) }}
 }
 
 // rollNodes restarts one node after the other, each when all gets on again. With servers inside, all
@@ -141,7 +152,7 @@ func rollNodes() fault {
 // rollServers restarts one server after the other, each when all have all data again.
 func rollServers() fault {
 	return fault{name: "all servers were restarted in turn", begin: nothing, end: nothing, until: func(t testing.TB, r *trial) {
-		for i := range size {
+		for i := range r.yard.servers.Replicas {
 			r.yard.servers.Stop(t, i)
 			r.yard.servers.Restart(t, i)
 			r.yard.complete(t)
@@ -164,7 +175,7 @@ func (y *yard) complete(t testing.TB) {
 		list := js.ListStreams(ctx)
 		n := 0
 		for info := range list.Info() {
-			if !current(info.Cluster) {
+			if !y.current(info.Cluster) {
 				return false
 			}
 			n++
@@ -173,26 +184,7 @@ func (y *yard) complete(t testing.TB) {
 	})
 }
 
-func current(c *jetstream.ClusterInfo) bool {
-	return c != nil && c.Leader != "" && len(c.Replicas) == size-1 &&
+func (y *yard) current(c *jetstream.ClusterInfo) bool {
+	return c != nil && c.Leader != "" && len(c.Replicas) == y.servers.Replicas-1 &&
 		!slices.ContainsFunc(c.Replicas, func(p *jetstream.PeerInfo) bool { return !p.Current || p.Offline })
-}
-
-// draw gives any fault, of up to 12 seconds but for a minute without majority.
-func draw(random *rand.Rand) fault {
-	i, d := random.IntN(size), time.Duration(1+random.IntN(12))*time.Second
-	all := []fault{
-		killServer(i), killAllServers(), freezeServer(i, d), cutServer(i, d), killNode(i), loseNode(i), restartNode(i), freezeNode(i, d),
-		cutNode(i, d), withoutMajority(i, time.Minute), rollNodes(), rollServers(),
-	}
-	return all[random.IntN(len(all))]
-}
-
-// drawForPeers gives any fault of nodes with servers inside, likewise.
-func drawForPeers(random *rand.Rand) fault {
-	i, d := random.IntN(size), time.Duration(1+random.IntN(12))*time.Second
-	all := []fault{
-		killNode(i), loseNode(i), restartNode(i), freezeNode(i, d), cutNode(i, d), nodeAlone(i, time.Minute), killAllNodes(), rollNodes(),
-	}
-	return all[random.IntN(len(all))]
 }

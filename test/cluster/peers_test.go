@@ -39,7 +39,11 @@ func startPeers(t testing.TB, network *parts.Network) *yard {
 	out, err := exec.Command(binary, "cluster", "init", "--peers", strings.Join(peers, ","), "--yard", "test", "--out", bundles).CombinedOutput()
 	testkit.Must(t, err, "%s", out)
 	for _, n := range y.nodes {
-		n.install(t, binary, "--cluster-bundle", filepath.Join(bundles, n.name+".bundle"), "--data", "data")
+		data := "data"
+		if n.host != nil && n.host.Disk != nil {
+			data = filepath.Join(n.host.Disk.Folder, data)
+		}
+		n.install(t, binary, "--cluster-bundle", filepath.Join(bundles, n.name+".bundle"), "--data", data)
 	}
 	y.startAll(t)
 	y.findKey(t)
@@ -113,7 +117,7 @@ func loseFolder(lost int) fault {
 		y.startSome(t, one, other)
 		r.load.goesOn(t, "with two that were killed")
 		other.end(t, "KILL")
-		one.isAlone(t, other.name, y.nodes[lost].name)
+		one.saysNotReady(t, other.name, y.nodes[lost].name)
 		y.startSome(t, other)
 		eventually(t, one.name+" does not become ready after it was alone", one.ready)
 		r.load.goesOn(t, "with two again")
@@ -127,10 +131,10 @@ func loseFolder(lost int) fault {
 	return f
 }
 
-// isAlone: the node tells balancers that it is not ready, and people whom it misses.
-func (n *node) isAlone(t testing.TB, missed ...string) {
+// saysNotReady waits until the node tells balancers that it is not ready, and people why.
+func (n *node) saysNotReady(t testing.TB, words ...string) {
 	t.Helper()
-	eventually(t, n.name+" alone does not say whom it misses", func() bool {
+	eventually(t, fmt.Sprintf("%s does not say of %q that it is not ready", n.name, words), func() bool {
 		response, err := http.Get("http://" + n.http + "/readyz")
 		if err != nil {
 			return false
@@ -138,13 +142,8 @@ func (n *node) isAlone(t testing.TB, missed ...string) {
 		defer response.Body.Close()
 		text, err := io.ReadAll(response.Body)
 		return err == nil && response.StatusCode == http.StatusServiceUnavailable &&
-			!slices.ContainsFunc(missed, func(name string) bool { return !strings.Contains(string(text), name) })
+			!slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(string(text), word) })
 	})
-}
-
-// C1 to C5, C7, C8: the same as TestChaos with servers inside the nodes.
-func TestChaosOfPeers(t *testing.T) {
-	endureAtRandom(t, size, startPeers, drawForPeers)
 }
 
 // refuseStrangers: who has no certificate of the yard is told nothing at the address where peers listen to

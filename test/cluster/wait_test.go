@@ -11,8 +11,9 @@ import (
 )
 
 // patience is how long anything may take that is to happen by itself: longer than any fault, on a
-// machine that has much else to do. How long it does take is printed.
-const patience = 3 * time.Minute
+// machine that has much else to do. How long it does take is printed. The longest is the end of nodes
+// whose servers inside have all stopped: without a majority each gives up in vain what it has, for a minute.
+const patience = 5 * time.Minute
 
 // eventually polls until something is so; of other processes there is no other way to know.
 func eventually(t testing.TB, what string, is func() bool) {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -23,10 +24,10 @@ import (
 	"github.com/eventyard/eventyard/test/parts"
 )
 
-// size is how many nodes and servers there are.
+// size is how many nodes there are, and servers unless a test has more.
 const size = 3
 
-// yard is three nodes on three servers, which run by themselves or inside the nodes.
+// yard is three nodes on three or five servers, which run by themselves, or on three inside the nodes.
 type yard struct {
 	name           string            // at the servers
 	servers        *natstest.Servers // nil: they are inside the nodes
@@ -46,15 +47,26 @@ type node struct {
 	host       *parts.Host // nil without a network
 }
 
-// start runs the servers and the nodes until the test ends.
-func start(t testing.TB, network *parts.Network) *yard {
+// start runs servers and nodes at loopback addresses until the test ends.
+func start(t testing.TB) *yard {
 	t.Helper()
-	y := &yard{name: "test", network: network, key: auth.DevelopmentKey}
-	if network == nil {
-		y.servers = natstest.Start(t, size)
-	} else {
-		y.servers = natstest.StartOn(t, network.Host(0), network.Host(1), network.Host(2))
+	return startWith(t, &yard{servers: natstest.Start(t, size)})
+}
+
+// startOn runs them on a network, whose first hosts are the servers.
+func startOn(t testing.TB, network *parts.Network, servers int) *yard {
+	t.Helper()
+	var hosts []*parts.Host
+	for i := range servers {
+		hosts = append(hosts, network.Host(i))
 	}
+	return startWith(t, &yard{network: network, servers: natstest.StartOn(t, hosts...)})
+}
+
+// startWith runs the nodes of a yard that has its servers.
+func startWith(t testing.TB, y *yard) *yard {
+	t.Helper()
+	y.name, y.key = "test", auth.DevelopmentKey
 	folder := t.TempDir()
 	y.binary, y.secret = build(t, folder, raced), filepath.Join(folder, "secret.key")
 	testkit.Must(t, os.WriteFile(y.secret, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))
@@ -67,8 +79,9 @@ func start(t testing.TB, network *parts.Network) *yard {
 func (y *yard) startNodes(t testing.TB) {
 	t.Helper()
 	for i := range size {
-		n := y.newNode(i, size+i)
-		n.install(t, y.binary, "--engine", y.servers.URL(), "--yard", y.name, "--node", n.name, "--secrets-key-file", y.secret)
+		n := y.newNode(i, y.servers.Replicas+i)
+		n.install(t, y.binary, "--engine", y.servers.URL(), "--yard", y.name, "--node", n.name, "--secrets-key-file", y.secret,
+			"--replicas", strconv.Itoa(y.servers.Replicas))
 	}
 	y.startAll(t)
 }
@@ -201,17 +214,30 @@ func (n *node) end(t testing.TB, signal string) {
 	testkit.Must(t, n.program.End(signal))
 }
 
+// endsByItself waits until the node has ended as it should.
+func (n *node) endsByItself(t testing.TB) {
+	t.Helper()
+	eventually(t, n.name+" does not end by itself", n.program.Died)
+	n.inspectPrinted(t)
+	testkit.Must(t, n.program.End("KILL")) // nothing is left to end
+}
+
 // wrong is what a node never prints.
 var wrong = regexp.MustCompile(`(?m)^(panic|fatal error|WARNING: DATA RACE)`)
 
 // inspect looks at what the node has printed since its last start; the next one has it begin anew.
 func (n *node) inspect(t testing.TB) {
 	t.Helper()
+	n.inspectPrinted(t)
+	testkit.That(t, !n.program.Died(), "%s has ended by itself", n.name)
+}
+
+func (n *node) inspectPrinted(t testing.TB) {
+	t.Helper()
 	printed := n.program.Printed()
 	if at := wrong.FindStringIndex(printed); at != nil {
 		t.Errorf("%s has printed %.8000s", n.name, printed[at[0]:])
 	}
-	testkit.That(t, !n.program.Died(), "%s has ended by itself", n.name)
 }
 
 // telling leaves out the lines that a node prints for each shard that comes or goes.

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,13 +40,13 @@ type Servers struct {
 	all []*one
 }
 
-// Start runs n servers, 1 or 3, until the test ends.
+// Start runs n servers, 1, 3 or 5, until the test ends.
 func Start(t testing.TB, n int) *Servers {
 	t.Helper()
 	return run(t, program(t), make([]*parts.Host, n))
 }
 
-// StartOn runs a server on each of the hosts, 1 or 3, until the test ends.
+// StartOn runs a server on each of the hosts, 1, 3 or 5, until the test ends.
 func StartOn(t testing.TB, hosts ...*parts.Host) *Servers {
 	t.Helper()
 	return run(t, program(t), hosts)
@@ -75,7 +75,7 @@ func StartAs(t testing.TB, configure func(listen, folder string) string) (url st
 		s.report(t)
 		testkit.Check(t, s.remove(), "remove the NATS server")
 	})
-	testkit.Must(t, os.WriteFile(o.configFile(), []byte(configure(o.client, filepath.Join(o.dir, "store"))), 0o600))
+	testkit.Must(t, os.WriteFile(o.configFile(), []byte(configure(o.client, o.store)), 0o600))
 	testkit.Must(t, o.start())
 	return o.url()
 }
@@ -236,8 +236,18 @@ func (s *Servers) Restart(t testing.TB, i int) {
 	testkit.Must(t, s.all[i].start())
 }
 
+// TryStart starts a server that was stopped or killed, and may not be able to run: who waits for more than
+// that it was tried finds out. It is down, or can be connected to, when this returns.
+func (s *Servers) TryStart(i int) { _ = s.all[i].start() }
+
 // Folder is where a server keeps its streams: who has stopped it may change what is there.
-func (s *Servers) Folder(i int) string { return filepath.Join(s.all[i].dir, "store") }
+func (s *Servers) Folder(i int) string { return s.all[i].store }
+
+// StoppedStoring tells whether a server has said since its start that it takes no part in storing, or not
+// in all of it, until it is started again: it had no room, or its disk failed.
+func (s *Servers) StoppedStoring(i int) bool { return stopped.MatchString(s.all[i].program.Printed()) }
+
+var stopped = regexp.MustCompile(`(?i)will be DISABLED|critical write error`)
 
 // Freeze stops a server where it is: its connections stay, and nobody answers.
 func (s *Servers) Freeze(t testing.TB, i int) {

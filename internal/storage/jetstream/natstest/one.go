@@ -19,7 +19,7 @@ const readyLine = "natsserver: ready"
 type one struct {
 	name          string
 	client, route string // HOST:PORT
-	dir           string
+	dir, store    string // store is the folder of its streams
 	program       *parts.Program
 }
 
@@ -30,8 +30,11 @@ func newOne(program, name string, host *parts.Host) (*one, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &one{name: name, dir: dir}
+	o := &one{name: name, dir: dir, store: filepath.Join(dir, "store")}
 	if host != nil {
+		if host.Disk != nil {
+			o.store = filepath.Join(host.Disk.Folder, "store")
+		}
 		o.program = parts.NewProgram(dir, host.Args(program, o.configFile())...)
 		o.client, o.route = net.JoinHostPort(host.Address, "4222"), net.JoinHostPort(host.Address, "6222")
 		return o, nil
@@ -65,7 +68,9 @@ func (o *one) configFile() string { return filepath.Join(o.dir, "nats.conf") }
 func (o *one) configure(routes []string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "server_name: %s\nlisten: %q\nmax_payload: %d\n", o.name, o.client, 8<<20)
-	fmt.Fprintf(&b, "jetstream { store_dir: %q, sync_interval: always }\n", filepath.Join(o.dir, "store"))
+	// What it may keep is said: else it would be a part of what is free when it starts, little on a disk that
+	// is full just then.
+	fmt.Fprintf(&b, "jetstream { store_dir: %q, sync_interval: always, max_file: %d }\n", o.store, int64(1)<<40)
 	if len(routes) > 0 {
 		fmt.Fprintf(&b, "cluster { name: yard, listen: %q, routes: [%s] }\n", o.route, strings.Join(routes, ", "))
 	}
