@@ -268,6 +268,27 @@ func TestDamage(t *testing.T) {
 	})
 }
 
+// C1, C2: what servers have lost of a stream is read from one that has it, wherever that is: in the index, before
+// it, and across its beginning; although the others give what follows as if nothing were between.
+func TestWhatMostServersHaveLost(t *testing.T) {
+	for name, lost := range map[string]streams.Seq{"before the index": 5, "at its beginning": 22, "in the index": 32} {
+		t.Run(name, func(t *testing.T) {
+			inYard(t, model.Faults{}, func(cfg *Config) { cfg.CacheBytes, cfg.indexFrames = 1, 16 }, func(t *testing.T, y *yard) {
+				p := handle(t, y.open(t, "a"), orders, 0)
+				for i := range 40 {
+					mustAppend(t, p, fmt.Sprint(i))
+				}
+				for seq := lost; seq < lost+5; seq++ {
+					testkit.That(t, y.cluster.Hide("h-orders-0", seq, 0) && y.cluster.Hide("h-orders-0", seq, 1), "no message %d", seq)
+				}
+				for range 20 {
+					testkit.MustEqual(t, len(readAll(t, p, eventlog.Earliest())), 40, "events that are read")
+				}
+			})
+		})
+	}
+}
+
 // C2: the largest batches go through, and those that are submitted while the window is full go together.
 func TestGathering(t *testing.T) {
 	inYard(t, model.Faults{Delay: 5 * time.Millisecond}, asItIs, func(t *testing.T, y *yard) {

@@ -19,10 +19,15 @@ const (
 	readBytes    = 256 << 10
 )
 
+// askAround is how often a reader asks for a message that it was not given, although others behind it were: a
+// server that has lost something leaves it out and does not say so, and who of them answers is not ours to
+// choose. So often, four of five that have lost it are as good as never the only ones asked.
+const askAround = 32
+
 var (
 	// errNotRead: it would have to be read, and may not.
 	errNotRead = errors.New("not in memory")
-	// errOvertaken: the partition begins later now.
+	// errOvertaken: it is to be looked for anew: the partition begins later now, or another server may have it.
 	errOvertaken = errors.New("overtaken by retention")
 	// errLost: a message is not there that should be.
 	errLost = errors.New("message is missing")
@@ -39,6 +44,9 @@ type reader struct {
 	// fold is the reader's own, before the index; nil: none. It was begun for a number.
 	fold  *frames.Partition
 	begun eventlog.Sequence
+	// tries is how often the fold was begun anew, since something was missing at a number.
+	tries   int
+	missing eventlog.Sequence
 }
 
 func (r *reader) rest() { *r = reader{} }
@@ -181,7 +189,7 @@ func (r *reader) message(ctx context.Context, p *part, seq streams.Seq, number e
 			return message, nil
 		}
 		if try++; try%readAgain == 0 { // it is gone there, or that server is behind
-			if err := p.gone(ctx, seq, number); err != errLost || len(r.ahead) > 0 {
+			if err := p.gone(ctx, seq, number); err != errLost || len(r.ahead) > 0 && try >= askAround {
 				return nil, err
 			}
 		}
@@ -297,18 +305,34 @@ func (r *reader) readFolding(ctx context.Context, p *part, at eventlog.Sequence,
 
 // lost is what a reader hears whose own fold has missed something behind its last frame. Where retention has
 // removed it, it goes on at the oldest event kept. A fold of a place that retention has passed is begun
-// anew for this one: a later mark stands for what is missing.
+// anew for this one: a later mark stands for what is missing. Any other is begun anew as well, many times:
+// another server may have it.
 func (r *reader) lost(ctx context.Context, p *part, at eventlog.Sequence, v view) error {
 	from := r.fold.At() + 1
 	err := p.gone(ctx, from, at)
 	passed := r.begun < at
-	if r.fold, r.ahead = nil, nil; err == errLost && passed {
+	r.fold, r.ahead = nil, nil
+	switch {
+	case err != errLost:
+		return err
+	case passed:
+		return errOvertaken
+	case r.again(at):
+		if err := sleep.For(ctx, stalePause, nil); err != nil {
+			return err
+		}
 		return errOvertaken
 	}
-	if err == errLost {
-		return p.damage(ctx, at, from, v, err)
+	return p.damage(ctx, at, from, v, err)
+}
+
+// again counts that something was missing at a number. It is true as long as it is worth asking others.
+func (r *reader) again(at eventlog.Sequence) bool {
+	if r.missing != at {
+		r.missing, r.tries = at, 0
 	}
-	return err
+	r.tries++
+	return r.tries < askAround
 }
 
 // apply folds a frame, and takes its batches if it counts and has not been passed.
