@@ -14,6 +14,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eventyard/eventyard/internal/storage/jetstream/answers"
 )
 
 // checkTime is how long the servers may take to answer what a check asks. A lost leader is replaced
@@ -170,13 +172,22 @@ func (r *Report) probe(ctx context.Context, conn *nats.Conn, cfg Config) error {
 	case !errors.As(err, &refused) || refused.APIError() == nil:
 		return fmt.Errorf("%w: make stream %s: %w", ErrUnavailable, name, err)
 	}
-	switch said := refused.APIError(); said.ErrorCode {
-	case codeNotEnabled, codeNotForAccount:
+	return r.refused(name, refused.APIError())
+}
+
+// refused notes why servers made no stream, where that is how they are. A leader that is not there just now is
+// worth waiting for; all else is an error.
+func (r *Report) refused(stream string, said *jetstream.APIError) error {
+	why := answers.Refusal{Status: said.Code, Code: int(said.ErrorCode), Description: said.Description}
+	switch code := said.ErrorCode; {
+	case code == codeNotEnabled || code == codeNotForAccount:
 		r.NoJetStream = said.Description
-	case codeNoPeers, codeNoReplicas:
+	case code == codeNoPeers || code == codeNoReplicas:
 		r.NoReplicas = said.Description
+	case why.Passing():
+		return fmt.Errorf("%w: make stream %s: %w", ErrUnavailable, stream, said)
 	default:
-		return fmt.Errorf("make stream %s: %w", name, err)
+		return fmt.Errorf("make stream %s: %w", stream, said)
 	}
 	return nil
 }

@@ -2,8 +2,11 @@ package connect
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -48,5 +51,28 @@ func TestJudge(t *testing.T) {
 			testkit.Equal(t, len(refused) > 0, tt.problem != "" && !tt.risky, "refused although unsafe: %q", refused)
 			testkit.Equal(t, len(risks) > 0, tt.risky, "warned: %q", risks)
 		})
+	}
+}
+
+// C5, C8: servers without a leader, as a moment after one was lost, are waited for; what they are not is noted; and
+// what is not known is an error that waiting does not change.
+func TestWhyNoStreamWasMade(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		code   jetstream.ErrorCode
+		want   Report
+		waits  bool
+		fails  bool
+	}{
+		{status: 503, code: 10008, waits: true, fails: true},
+		{status: 503, code: 10076, want: Report{NoJetStream: "why"}},
+		{status: 400, code: 10005, want: Report{NoReplicas: "why"}},
+		{status: 400, code: 10052, fails: true},
+	} {
+		var r Report
+		err := r.refused("s", &jetstream.APIError{Code: tt.status, ErrorCode: tt.code, Description: "why"})
+		testkit.Equal(t, err != nil, tt.fails, "%d: it fails with %v", tt.code, err)
+		testkit.Equal(t, errors.Is(err, ErrUnavailable), tt.waits, "%d: it is waited for (%v)", tt.code, err)
+		testkit.Deep(t, r, tt.want)
 	}
 }
