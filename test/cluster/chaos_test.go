@@ -107,7 +107,7 @@ func (c *course) log(t *testing.T) {
 		faults = append(faults, fmt.Sprintf("%s: %d", kind, c.faults[kind]))
 		total += c.faults[kind]
 	}
-	t.Logf("in all: seed %d, %d rounds, %d events acknowledged and found, %d faults: %s", *seed, c.rounds, c.events, total, strings.Join(faults, "; "))
+	t.Logf("in all: seed %d, %d rounds, %d events acknowledged, all found: %v, %d faults: %s", *seed, c.rounds, c.events, !t.Failed(), total, strings.Join(faults, "; "))
 }
 
 // deck deals every kind of fault once, in any order, before it deals one again. The very first is the
