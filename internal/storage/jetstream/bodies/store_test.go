@@ -80,9 +80,10 @@ func TestServersThatRefuse(t *testing.T) {
 	full := newStore(t, servers, Config{MaxBytes: 100 << 10})
 	_, err := full.Put(t.Context(), name, bytes.NewReader(make([]byte, 300<<10)))
 	testkit.ErrorIs(t, err, meta.ErrNoSpace)
-	s := newStore(t, servers, Config{patience: 200 * time.Millisecond})
+	s := newStore(t, servers, Config{})
 	testkit.Must(t, testkit.Err(s.Put(t.Context(), name, bytes.NewReader([]byte("body")))))
 	servers.Stop(t, 0)
+	s.cfg.patience = 200 * time.Millisecond // for servers that will not come
 	_, err = s.Put(t.Context(), name, bytes.NewReader([]byte("body")))
 	testkit.ErrorIs(t, err, meta.ErrUnavailable, "put")
 	testkit.ErrorIs(t, testkit.Err3(s.Open(t.Context(), name, 0, 1)), meta.ErrUnavailable, "open")
