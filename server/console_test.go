@@ -126,6 +126,7 @@ func TestSigningIn(t *testing.T) {
 	try := func(policy, key string) int {
 		return b.status("POST", b.url("http", "/console/signin"), url.Values{"policy": {policy}, "key": {key}}, nil)
 	}
+	testkit.Equal(t, try("ops", strings.Repeat("k", 1<<20)), http.StatusUnprocessableEntity, "more than a stranger may send")
 	testkit.Equal(t, try("", b.Access().ConnectionString), http.StatusSeeOther, "a connection string")
 	testkit.Equal(t, try("", "Endpoint=nowhere;"), http.StatusUnauthorized, "no connection string")
 	testkit.Equal(t, try("ops", "wrong"), http.StatusUnauthorized, "a wrong key")

@@ -1,13 +1,18 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 )
 
-// maxFormBytes bounds what a form may send: an event of the largest size, and its frame.
-const maxFormBytes = 2 << 20
+const (
+	// maxFormBytes bounds what a form may send: an event of the largest size, and its frame.
+	maxFormBytes = 2 << 20
+	// maxSignInBytes bounds what a stranger may: a connection string or a token, and where to go then.
+	maxSignInBytes = 16 << 10
+)
 
 // route is one path of the console with a method.
 type route struct {
@@ -17,11 +22,13 @@ type route struct {
 	// page is what a stream can be about; nil: nothing.
 	page *page
 	long bool
+	// maxBody bounds what it is sent; 0: maxFormBytes.
+	maxBody int64
 }
 
 // row is what the frame knows of a route.
 func (rt route) row() frame.Route {
-	return frame.Route{Method: rt.method, Path: rt.path, Need: rt.need, MaxBody: maxFormBytes, Long: rt.long}
+	return frame.Route{Method: rt.method, Path: rt.path, Need: rt.need, MaxBody: cmp.Or(rt.maxBody, maxFormBytes), Long: rt.long}
 }
 
 // signedIn is what pages need: a session with any right, or development mode. What is on them is what
@@ -72,7 +79,7 @@ func (c *Console) routes() []route {
 		{method: "GET", path: "/console", need: frame.Open("it leads to the console"), serve: toConsole},
 		{method: "GET", path: base + "assets/{hash}/{file}", need: frame.Open("style, script and icons are the same for everybody"), serve: c.assets.serve},
 		{method: "GET", path: signInPath, need: frame.Open("it is where one signs in"), serve: c.showSignIn},
-		{method: "POST", path: signInPath, need: frame.Open("the key that it is sent is what lets in"), serve: c.signIn},
+		{method: "POST", path: signInPath, need: frame.Open("the key that it is sent is what lets in"), serve: c.signIn, maxBody: maxSignInBytes},
 		{method: "POST", path: base + "signout", need: signedIn, serve: c.signOut},
 		{method: "GET", path: base + "hubs/{hub}/partitions/{partition}/events/{sequence}/body", need: signedIn, serve: c.saveBody},
 		{method: "GET", path: livePath, need: signedIn, serve: c.live, long: true},

@@ -31,6 +31,13 @@ var noSession = &frame.Refusal{
 	Detail: "there is no session, or it has ended", Next: "sign in, and do it again",
 }
 
+// tooManySessions is said to who knows a key that too many are signed in with, or any.
+var tooManySessions = &frame.Refusal{
+	Status: http.StatusTooManyRequests, Code: "too-many-sessions", Title: "Too many are signed in",
+	Detail: "there are as many sessions as there may be, of this policy or in all",
+	Next:   "sign out where you need none, or make the policy's key anew, which ends its sessions",
+}
+
 // identity is who uses the console.
 type identity struct {
 	Grant auth.Grant
@@ -89,8 +96,13 @@ func (c *Console) showSignIn(v *visit) error {
 
 // signIn begins a session for who shows a key.
 func (c *Console) signIn(v *visit) error {
+	unread := v.r.ParseForm()
 	to := localPath(v.r.FormValue("to"))
 	view := signInView{To: to, Policy: v.r.PostFormValue("policy")}
+	if unread != nil {
+		view.Wrong = "This is too long for a key, or cannot be read."
+		return v.show(http.StatusUnprocessableEntity, "signin", &screen{Title: "Sign in", View: view})
+	}
 	key := strings.TrimSpace(v.r.PostFormValue("key"))
 	if key == "" {
 		view.Wrong = "There is no key. Give a policy's name and key, or a whole connection string."
@@ -108,6 +120,9 @@ func (c *Console) signIn(v *visit) error {
 		return v.show(http.StatusUnauthorized, "signin", &screen{Title: "Sign in", View: view})
 	}
 	token, err := c.cfg.Sessions.Begin(v.r.Context(), g)
+	if errors.Is(err, sessions.ErrFull) {
+		return tooManySessions
+	}
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
@@ -93,20 +94,27 @@ func (v *visit) show(status int, page string, s *screen) error {
 	h := v.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Vary", "Accept-Encoding")
-	small := takesGzip(v.r) && !s.secret
-	if small {
-		h.Set("Content-Encoding", "gzip")
-	}
-	v.w.WriteHeader(status)
-	if !small {
+	if s.secret || body.Len() < minCompressed || !takesGzip(v.r) {
+		v.w.WriteHeader(status)
 		_, _ = v.w.Write(body.Bytes())
 		return nil
 	}
-	w := gzip.NewWriter(v.w)
+	h.Set("Content-Encoding", "gzip")
+	v.w.WriteHeader(status)
+	w := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(w)
+	w.Reset(v.w)
 	_, _ = w.Write(body.Bytes())
 	_ = w.Close()
 	return nil
 }
+
+// minCompressed is how long a page is before it is compressed: longer than the one where strangers sign
+// in, who may ask for it as often as they like.
+const minCompressed = 4 << 10
+
+// compressors are used again, because a new one takes 800 KiB.
+var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 // problemView is the page of an error.
 type problemView struct {
