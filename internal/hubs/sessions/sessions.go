@@ -36,15 +36,17 @@ const (
 	seenEvery = 10 * time.Minute
 	// sweepEvery is how often those that have ended are removed, by who signs in.
 	sweepEvery = time.Minute
-	// maxSessions is how many there may be.
+	// maxSessions is how many there may be, and maxOfOne of one policy, so that who has one policy
+	// keeps nobody else from signing in.
 	maxSessions = 10_000
+	maxOfOne    = 1_000
 )
 
 var (
 	// ErrEnded: there is no such session, or there was.
 	ErrEnded = errors.New("the session has ended")
-	// ErrFull: there are as many sessions as there may be.
-	ErrFull = fmt.Errorf("there are %d sessions already", maxSessions)
+	// ErrFull: there are as many sessions as there may be, of a policy or in all.
+	ErrFull = errors.New("there are too many sessions already")
 )
 
 // Access judges what a session stands on.
@@ -69,8 +71,9 @@ type Sessions struct {
 	cfg Config
 
 	mu    sync.Mutex
-	swept time.Time // guarded by mu
-	count int       // those that the last sweep left, and new ones since; guarded by mu
+	swept time.Time      // guarded by mu
+	of    map[string]int // by account, those that the last sweep left, and new ones since; guarded by mu
+	count int            // all of these; guarded by mu
 }
 
 // Session is one that goes on.
@@ -105,7 +108,7 @@ func New(cfg Config) *Sessions {
 // store.
 func (s *Sessions) Begin(ctx context.Context, g auth.Grant) (token string, err error) {
 	now := time.Now()
-	if err := s.sweep(ctx, now); err != nil {
+	if err := s.enter(ctx, g.Account(), now); err != nil {
 		return "", err
 	}
 	who := caller.Caller{Grant: g}.EncodeWhole()
@@ -133,16 +136,8 @@ func (s *Sessions) Find(ctx context.Context, token string) (Session, error) {
 		return Session{}, err
 	}
 	now := time.Now()
-	var r record
-	if err := json.Unmarshal(e.Value, &r); err != nil || !now.Before(r.ends()) {
-		return Session{}, ErrEnded
-	}
-	who, err := caller.Decode(r.Caller)
-	if err != nil {
-		return Session{}, ErrEnded
-	}
-	g, err := s.cfg.Access.Adopt(ctx, who.Grant)
-	if err != nil || g.Expired(now) || !g.Stands() {
+	r, g, ok := s.read(ctx, e, now)
+	if !ok {
 		return Session{}, ErrEnded
 	}
 	if now.Sub(r.Seen) >= seenEvery {
@@ -150,6 +145,19 @@ func (s *Sessions) Find(ctx context.Context, token string) (Session, error) {
 		s.note(ctx, e, r)
 	}
 	return Session{Grant: g, Ends: r.ends()}, nil
+}
+
+// read gives what an entry holds, and the grant as it stands now; not ok: the session has ended.
+func (s *Sessions) read(ctx context.Context, e meta.Entry, now time.Time) (r record, g auth.Grant, ok bool) {
+	if err := json.Unmarshal(e.Value, &r); err != nil || !now.Before(r.ends()) {
+		return r, g, false
+	}
+	who, err := caller.Decode(r.Caller)
+	if err != nil {
+		return r, g, false
+	}
+	g, err = s.cfg.Access.Adopt(ctx, who.Grant)
+	return r, g, err == nil && !g.Expired(now) && g.Stands()
 }
 
 // End ends the session of a token, if there is one.
@@ -197,38 +205,48 @@ func (s *Sessions) note(ctx context.Context, e meta.Entry, r record) {
 	}
 }
 
-// sweep removes sessions that have ended, now and then, and refuses one more than there may be.
-func (s *Sessions) sweep(ctx context.Context, now time.Time) error {
+// enter counts one more of an account, unless there are as many as there may be. Now and then it
+// removes those that have ended, and counts the others anew.
+func (s *Sessions) enter(ctx context.Context, account string, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.Sub(s.swept) >= sweepEvery {
-		left, err := s.remove(ctx, now)
+		left, count, err := s.sweep(ctx, now)
 		if err != nil {
 			return err
 		}
-		s.swept, s.count = now, left
+		s.swept, s.of, s.count = now, left, count
 	}
-	if s.count >= maxSessions {
-		return ErrFull
+	switch {
+	case s.of[account] >= maxOfOne:
+		return fmt.Errorf("%w: %d of this policy", ErrFull, maxOfOne)
+	case s.count >= maxSessions:
+		return fmt.Errorf("%w: %d in all", ErrFull, maxSessions)
 	}
+	s.of[account]++
 	s.count++
 	return nil
 }
 
-func (s *Sessions) remove(ctx context.Context, now time.Time) (left int, err error) {
+// sweep removes sessions that have ended, and gives how many are left, by account and in all.
+func (s *Sessions) sweep(ctx context.Context, now time.Time) (left map[string]int, count int, err error) {
 	all, err := s.cfg.Meta.List(ctx, prefix)
 	if err != nil {
-		return 0, fmt.Errorf("list sessions: %w", err)
+		return nil, 0, fmt.Errorf("list sessions: %w", err)
 	}
+	left = map[string]int{}
 	for _, e := range all {
-		var r record
-		if json.Unmarshal(e.Value, &r) == nil && now.Before(r.ends()) {
-			left++
+		r, g, ok := s.read(ctx, e, now)
+		if ok {
+			left[g.Account()]++
+			count++
+		}
+		if now.Before(r.ends()) { // where it does not stand, that may not be known for good
 			continue
 		}
 		if err := s.cfg.Meta.Delete(ctx, e.Key, e.Revision); err != nil && !errors.Is(err, meta.ErrConflict) {
-			return 0, fmt.Errorf("remove a session: %w", err)
+			return nil, 0, fmt.Errorf("remove a session: %w", err)
 		}
 	}
-	return left, nil
+	return left, count, nil
 }

@@ -107,3 +107,22 @@ func TestASessionEndsInTime(t *testing.T) {
 		testkit.Equal(t, len(testkit.Value(store.List(t.Context(), "sessions/"))(t)), 1, "entries after somebody has signed in")
 	})
 }
+
+// R2: who has one policy signs in a thousand times at most, and keeps nobody else out by it; also not
+// where the others are counted anew.
+func TestOnePolicyKeepsNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, metatest.NewMemory())
+		greedy, other := n.policy(t, "", "greedy"), n.policy(t, "", "other")
+		g := testkit.Value(n.access.Key(t.Context(), "greedy", greedy.Primary))(t)
+		for range 1000 {
+			testkit.Must(t, testkit.Err(n.Begin(t.Context(), g)))
+		}
+		for range 2 {
+			testkit.ErrorIs(t, testkit.Err(n.Begin(t.Context(), g)), sessions.ErrFull)
+			n.begin(t, other)
+			time.Sleep(2 * time.Minute)
+		}
+		n.begin(t, testkit.Value(n.access.Regenerate(t.Context(), "", "greedy", access.PrimaryKey))(t))
+	})
+}
