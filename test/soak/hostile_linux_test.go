@@ -81,16 +81,17 @@ func TestGoodClientsBesideHostileOnes(t *testing.T) {
 	}
 }
 
-// program is the yard as a process of its own.
-type program struct{ http, https, amqp, amqps, connection string }
+// program is the yard as a process of its own. Others can reach it, so that its console is not open.
+type program struct{ http, https, amqp, amqps, connection, key string }
 
 func startProgram(t *testing.T) *program {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "eventyard")
 	out, err := exec.Command("go", "build", "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard").CombinedOutput()
 	testkit.Must(t, err, "%s", out)
-	process := exec.Command(binary, "serve", "--data", filepath.Join(t.TempDir(), "data"),
-		"--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0", "--amqps", "127.0.0.1:0", "--https", "127.0.0.1:0", "--log-level", "error")
+	data := filepath.Join(t.TempDir(), "data")
+	process := exec.Command(binary, "serve", "--data", data, "--allow-plaintext",
+		"--http", "0.0.0.0:0", "--amqp", "127.0.0.1:0", "--amqps", "127.0.0.1:0", "--https", "127.0.0.1:0", "--log-level", "error")
 	process.Stderr = os.Stderr
 	stdout := testkit.Value(process.StdoutPipe())(t)
 	testkit.Must(t, process.Start())
@@ -105,14 +106,16 @@ func startProgram(t *testing.T) *program {
 	}{{"amqp", &y.amqp}, {"amqps", &y.amqps}, {"http", &y.http}, {"https", &y.https}} {
 		for *listener.at == "" && lines.Scan() {
 			if fields := strings.Fields(lines.Text()); len(fields) == 2 && fields[0] == listener.name {
-				_, *listener.at, _ = strings.Cut(fields[1], "://")
+				_, *listener.at, _ = strings.Cut(strings.Replace(fields[1], "0.0.0.0", "127.0.0.1", 1), "://")
 			}
 		}
 		testkit.MustEqual(t, *listener.at != "", true, "the yard opens its listener %s", listener.name)
 	}
 	go func() { _, _ = io.Copy(io.Discard, stdout) }()
+	text := testkit.Value(os.ReadFile(filepath.Join(data, "connection-string")))(t)
+	y.key = testkit.Value(auth.ParseConnectionString(strings.TrimSpace(string(text))))(t).Key
 	y.connection = fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s;UseDevelopmentEmulator=true",
-		y.amqp, auth.RootPolicy, auth.DevelopmentKey)
+		y.amqp, auth.RootPolicy, y.key)
 	return y
 }
 
@@ -121,7 +124,7 @@ func (y *program) request(client *http.Client, method, path, body string) (statu
 	if err != nil {
 		return 0, err
 	}
-	request.SetBasicAuth(auth.RootPolicy, auth.DevelopmentKey)
+	request.SetBasicAuth(auth.RootPolicy, y.key)
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, err
