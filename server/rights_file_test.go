@@ -14,9 +14,8 @@ import (
 const LetIn = "in"
 
 // ReadRights reads the table of rights: lines of a cell for each credential, an API, a method and a
-// path. The first line that is no comment names the credentials. It gives the rows of what nodes ask
-// each other, whose API is "nodes", or all others.
-func ReadRights(t *testing.T, nodes bool) (rows map[string][]string, columns []string) {
+// path. The first line that is no comment names the credentials. It gives the rows of some APIs.
+func ReadRights(t *testing.T, of func(api string) bool) (rows map[string][]string, columns []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "rights.txt"))
 	testkit.Must(t, err)
@@ -29,7 +28,7 @@ func ReadRights(t *testing.T, nodes bool) (rows map[string][]string, columns []s
 			columns = words
 		case len(words) != 3+len(columns):
 			t.Fatalf("testdata/rights.txt:%d has %d words, want %d cells, an API, a method and a path", at+1, len(words), len(columns))
-		case (words[len(columns)] == "nodes") != nodes:
+		case !of(words[len(columns)]):
 		default:
 			cells, route := words[:len(columns)], strings.Join(words[len(columns):], " ")
 			if rows[route] != nil {

@@ -127,7 +127,7 @@ func (p *pair) ask(k peer.Kind, c *caller.Caller) string {
 // credential, is done for whom testdata/rights.txt says, and for nobody else. A kind that is not in it
 // fails, and so does a handler that no kind declares.
 func TestRightsBetweenNodes(t *testing.T) {
-	want, columns := ReadRights(t, true) // before the nodes are elsewhere
+	want, columns := ReadRights(t, func(api string) bool { return api == "nodes" }) // before the nodes are elsewhere
 	p := newPair(t)
 	testkit.Equal(t, len(columns), len(p.callers), "columns of rights.txt: each credential has one")
 	var declared []string

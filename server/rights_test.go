@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -28,22 +29,20 @@ import (
 // testdata/rights.txt says, and nobody else. The file is written by hand, so that a route that
 // declares too little does not decide by itself what is right; a route that is not in it fails.
 func TestRightsOverHTTP(t *testing.T) {
-	y := newRightsYard(t)
-	cfg := y.Config
-	cfg.DataDir, cfg.Node = filepath.Join(t.TempDir(), "routes"), "routes"
-	routes, err := server.Routes(t.Context(), cfg)
-	testkit.Must(t, err)
-	slices.SortFunc(routes, func(a, b frame.Route) int { // what deletes comes last
-		return strings.Compare(rank(a)+name(a), rank(b)+name(b))
-	})
-	want, columns := server.ReadRights(t, false)
+	newRightsYard(t).compare(t, func(api string) bool { return api != "nodes" && api != "console" })
+}
+
+// compare asks every route of some APIs with every credential.
+func (y *rightsYard) compare(t *testing.T, of func(api string) bool) {
+	t.Helper()
+	want, columns := server.ReadRights(t, of)
 	for _, column := range columns {
 		if y.credentials[column] == nil {
 			t.Fatalf("rights.txt has a column %q, and there is no such credential", column)
 		}
 	}
 	testkit.Equal(t, len(columns), len(y.credentials), "columns of rights.txt: each credential has one")
-	for _, rt := range routes {
+	for _, rt := range y.routes(of) {
 		t.Run(name(rt), func(t *testing.T) {
 			var got []string
 			for _, column := range columns {
@@ -63,13 +62,27 @@ func TestRightsOverHTTP(t *testing.T) {
 	}
 }
 
+// routes are those of some APIs; what deletes comes last.
+func (y *rightsYard) routes(of func(api string) bool) []frame.Route {
+	y.t.Helper()
+	cfg := y.Config
+	cfg.DataDir, cfg.Node = filepath.Join(y.t.TempDir(), "routes"), "routes"
+	routes := testkit.Value(server.Routes(y.t.Context(), cfg))(y.t)
+	routes = slices.DeleteFunc(routes, func(rt frame.Route) bool { return !of(rt.API) })
+	slices.SortFunc(routes, func(a, b frame.Route) int { return strings.Compare(rank(a)+name(a), rank(b)+name(b)) })
+	return routes
+}
+
 func name(rt frame.Route) string { return rt.API + " " + rt.Method + " " + rt.Path }
 
+// What rank gives.
+const keeps, deletes = "1", "2"
+
 func rank(rt frame.Route) string {
-	if rt.Method == http.MethodDelete {
-		return "2"
+	if rt.Method == http.MethodDelete || strings.HasSuffix(rt.Path, "/delete") && rt.Method == http.MethodPost {
+		return deletes
 	}
-	return "1"
+	return keeps
 }
 
 // The keys of every topic and policy of the yard, which survive being deleted.
@@ -90,16 +103,18 @@ type rightsYard struct {
 	client      *admin.Client
 	base        *url.URL
 	blobKey     string
+	signedIn    int // how often somebody has
 	credentials map[string]func(*http.Request, frame.Route)
 }
 
-func newRightsYard(t *testing.T) *rightsYard {
+func newRightsYard(t *testing.T, changes ...func(*server.Config)) *rightsYard {
 	t.Helper()
-	y := &rightsYard{Yard: servertest.Start(t, servertest.Listeners, server.AnyFailures), t: t}
+	y := &rightsYard{Yard: servertest.Start(t, append([]func(*server.Config){servertest.Listeners, server.AnyFailures}, changes...)...), t: t}
 	base, err := url.Parse(y.Addresses()["http"])
 	testkit.Must(t, err)
+	base.Host = "127.0.0.1:" + base.Port()
 	y.base = base
-	y.client, err = admin.New(admin.Config{Server: base.String(), ConnectionString: y.ConnectionString()})
+	y.client, err = admin.New(admin.Config{Server: base.String(), ConnectionString: y.Access().ConnectionString})
 	testkit.Must(t, err)
 	t.Cleanup(y.client.Close)
 	y.restore()
@@ -133,26 +148,23 @@ func policy(name, hub string, life time.Duration) func(*http.Request, frame.Rout
 	}
 }
 
-// showCookie shows the cookie of a session of the policy that manages; where that would end it, another.
+// showCookie shows the cookie of a session of the policy that manages.
 func (y *rightsYard) showCookie() func(*http.Request, frame.Route) {
-	session, other := y.signIn("manager"), y.signIn("manager")
-	return func(r *http.Request, rt frame.Route) {
-		if rt.Path == "/console/signout" {
-			r.AddCookie(other)
-			return
-		}
-		r.AddCookie(session)
-	}
+	session := y.signIn("manager")
+	return func(r *http.Request, _ frame.Route) { r.AddCookie(session) }
 }
 
-// signIn signs in at the console.
+// signIn signs in at the console, each time from another address: one has few tries.
 func (y *rightsYard) signIn(policy string) *http.Cookie {
 	y.t.Helper()
+	y.signedIn++
+	from := &net.TCPAddr{IP: net.IPv4(127, 1, byte(y.signedIn>>8), byte(y.signedIn))}
+	transport := &http.Transport{DialContext: (&net.Dialer{LocalAddr: from}).DialContext, DisableKeepAlives: true}
 	form := url.Values{"policy": {policy}, "key": {policyKeys[policy]}}
 	r, err := http.NewRequestWithContext(y.t.Context(), http.MethodPost, y.base.JoinPath("console", "signin").String(), strings.NewReader(form.Encode()))
 	testkit.Must(y.t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	response, err := http.DefaultTransport.RoundTrip(r)
+	response, err := transport.RoundTrip(r)
 	testkit.Must(y.t, err)
 	testkit.Must(y.t, response.Body.Close())
 	testkit.MustEqual(y.t, len(response.Cookies()), 1, "cookies of status %d", response.StatusCode)
@@ -211,15 +223,17 @@ func (y *rightsYard) ask(t *testing.T, rt frame.Route, credential string) string
 		r.Header.Set("Content-Type", "application/json")
 	}
 	y.credentials[credential](r, rt)
-	response, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultTransport.RoundTrip(r)
 	testkit.Must(t, err)
 	testkit.Must(t, response.Body.Close())
-	if rt.Method == http.MethodDelete && response.StatusCode < 300 {
+	if rank(rt) == deletes && response.StatusCode < 400 {
 		y.restore()
 	}
-	switch response.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	switch {
+	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
 		return fmt.Sprint(response.StatusCode)
+	case strings.HasPrefix(response.Header.Get("Location"), "/console/signin?"):
+		return "401" // as a browser is told
 	}
 	return server.LetIn
 }
