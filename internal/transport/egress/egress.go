@@ -49,6 +49,7 @@ type Client struct {
 	cfg    Config
 	guard  *guard
 	share  *share
+	seats  *share // of round trips: see seat.go
 	dialer *dialer
 	// trusts and purses are shared by endpoints: connections by those with the same trust and
 	// certificate, tokens by those that get them the same way.
@@ -80,7 +81,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, guard: guard, share: newShare(cfg.Connections), work: make(chan *exchange), late: map[*exchange]struct{}{}}
+	c := &Client{cfg: cfg, guard: guard, share: newShare(cfg.Connections, dialCost), seats: newShare(max(cfg.Connections, minSeats), 1), work: make(chan *exchange), late: map[*exchange]struct{}{}}
 	c.dialer = newDialer(cfg, guard, c.share, c.shortage)
 	c.trusts = newCache(maxCached, c.connect, closeIdle)
 	c.purses = newCache(maxCached, c.openPurse, nil)

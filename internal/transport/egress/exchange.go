@@ -44,11 +44,12 @@ type exchange struct {
 	answer Answer       // guarded by mu
 	hook   func(Answer) // guarded by mu: who gets a late answer
 	turn   *turn        // guarded by mu: of the present round trip
+	seat   *holder      // guarded by mu: nil once it was given back
 }
 
 // newExchange takes the request over.
-func newExchange(ctx context.Context, c *Client, r Request, began time.Time) *exchange {
-	x := &exchange{client: c, ask: r, began: began}
+func newExchange(ctx context.Context, c *Client, r Request, seat *holder, began time.Time) *exchange {
+	x := &exchange{client: c, ask: r, seat: seat, began: began}
 	x.body.hold(r.Body, r.Release)
 	x.ctx, x.end = context.WithCancelCause(ctx)
 	if x.ask.Header == nil {
@@ -121,6 +122,7 @@ func (x *exchange) run() Answer {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.timer.Stop()
+	x.standUpLocked()
 	x.ended, x.answer = true, a
 	x.end(nil)
 	if x.late == nil { // else the body was let go when the caller left

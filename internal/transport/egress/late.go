@@ -15,13 +15,14 @@ import (
 // channel and a change of goroutines.
 
 // doAndLeave sends from another goroutine, so that the caller can leave when time is over.
-func (c *Client) doAndLeave(ctx context.Context, r Request, began time.Time) Answer {
+func (c *Client) doAndLeave(ctx context.Context, r Request, seat *holder, began time.Time) Answer {
 	// What the caller cancels is only its own wait: a request that goes on outlives it.
-	x := newExchange(context.WithoutCancel(ctx), c, r, began)
+	x := newExchange(context.WithoutCancel(ctx), c, r, seat, began)
 	x.done = make(chan Answer, 1)
 	if !c.assign(x) {
 		x.end(errClosed)
 		x.body.letGo()
+		c.seats.give(seat, 1)
 		return Answer{Outcome: retry.Canceled, Began: began, Err: x.explain(errClosed)}
 	}
 	select {
@@ -60,6 +61,7 @@ func (x *exchange) runAndNotify() {
 // it is written its bytes are free.
 func (x *exchange) leaveLocked() {
 	x.late = make(chan Answer, 1)
+	x.standUpLocked() // those who go on late are counted by themselves
 	x.timer.Reset(x.ask.Late - x.ask.Timeout)
 	x.body.letGo()
 	x.done <- Answer{

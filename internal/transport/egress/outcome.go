@@ -21,9 +21,9 @@ var (
 var errToken = errors.New("no token for the endpoint")
 
 // unsent names what was wrong where it did not come to a request.
-func unsent(err error) retry.Outcome {
+func unsent(ctx context.Context, err error) retry.Outcome {
 	switch {
-	case errors.Is(err, errClosed):
+	case errors.Is(err, errClosed), errors.Is(err, errNoSeat), ctx.Err() != nil:
 		return retry.Canceled
 	case errors.Is(err, ErrForbidden):
 		return retry.SocketError

@@ -96,16 +96,20 @@ func (c *Client) Do(ctx context.Context, r Request) Answer {
 	} else if r.Route == nil {
 		r.Route, err = c.Route(r.Endpoint)
 	}
+	var seat *holder
+	if err == nil {
+		seat, err = c.sit(ctx, &r)
+	}
 	if err != nil {
 		if r.Release != nil {
 			r.Release()
 		}
-		return Answer{Outcome: unsent(err), Began: began, Err: err}
+		return Answer{Outcome: unsent(ctx, err), Began: began, Err: err}
 	}
 	if r.Late > r.Timeout {
-		return c.doAndLeave(ctx, r, began)
+		return c.doAndLeave(ctx, r, seat, began)
 	}
-	x := newExchange(ctx, c, r, began)
+	x := newExchange(ctx, c, r, seat, began)
 	defer context.AfterFunc(c.stopping, func() { x.end(errClosed) })()
 	x.start()
 	return x.run()

@@ -18,7 +18,7 @@ const (
 	connCost = 1
 )
 
-// share is the descriptors that connections to others may take, all together.
+// share is what addresses may take of something, all together: descriptors for connections.
 //
 // To give them to whoever comes first is not enough: one receiver that accepts and never answers
 // would have all of them until its requests time out. A fixed part for each address is not enough
@@ -27,10 +27,13 @@ const (
 // there is always as much left for the next as each of them has. Among those who wait, the address
 // that has least comes first.
 //
+// Round trips are shared out by the same rule: see seat.go.
+//
 // It is bookkeeping alone, without I/O or goroutines. How room is made for those who wait and have
 // less than is fair is the client's to say: see Client.relieve.
 type share struct {
 	limit int
+	cost  int // of what is asked for
 
 	mu      sync.Mutex
 	free    int                // guarded by mu
@@ -60,12 +63,29 @@ type waiter struct {
 	number  uint64
 }
 
-func newShare(limit int) *share {
-	limit = max(limit, dialCost)
-	return &share{limit: limit, free: limit, holders: map[string]*holder{}}
+func newShare(limit, cost int) *share {
+	limit = max(limit, cost)
+	return &share{limit: limit, cost: cost, free: limit, holders: map[string]*holder{}}
 }
 
-// ask asks for what it takes to make a connection. Its waiter may have been granted already.
+// take is ask for who gets it at once, or does not wait: nil.
+func (s *share) take(address string) *holder {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.holders[address]
+	if h == nil && len(s.queue) == 0 && s.free >= s.cost {
+		h = &holder{address: address, index: -1}
+		s.holders[address] = h
+	}
+	if h == nil || len(s.queue) > 0 || !s.fits(h) {
+		return nil
+	}
+	h.held += s.cost
+	s.free -= s.cost
+	return h
+}
+
+// ask asks for what one takes. Its waiter may have been granted already.
 func (s *share) ask(address string) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +143,8 @@ func (s *share) settleLocked(changed *holder) {
 		h := s.queue[0]
 		w := h.first()
 		s.removeLocked(w)
-		h.held += dialCost
-		s.free -= dialCost
+		h.held += s.cost
+		s.free -= s.cost
 		close(w.granted)
 		s.requeueLocked(h)
 	}
@@ -134,7 +154,7 @@ func (s *share) settleLocked(changed *holder) {
 // fits: the address may have one more connection. What holds for the first in the queue holds for
 // no other if not for it.
 func (s *share) fits(h *holder) bool {
-	return s.free >= dialCost && (h.held == 0 || h.held < s.free)
+	return s.free >= s.cost && (h.held == 0 || h.held < s.free)
 }
 
 // requeueLocked puts a holder to where it belongs in the queue, or out of it.

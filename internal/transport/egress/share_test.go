@@ -34,7 +34,7 @@ func TestAShareForTheNext(t *testing.T) {
 		{120, 1, 60}, {120, 2, 40}, {120, 5, 20}, {8, 1, 4}, {2048, 1, 1024}, {2, 1, 1},
 	} {
 		t.Run(fmt.Sprintf("%d of %d", tt.hanging, tt.limit), func(t *testing.T) {
-			s := newShare(tt.limit)
+			s := newShare(tt.limit, dialCost)
 			for range 2 * tt.limit {
 				for i := range tt.hanging {
 					s.connect(fmt.Sprint("hanging", i))
@@ -54,7 +54,7 @@ func TestAShareForTheNext(t *testing.T) {
 // R3: who has least comes first, then who has waited longest; and that others keep connections which
 // nobody uses is noticed.
 func TestWhoComesFirst(t *testing.T) {
-	s := newShare(6)
+	s := newShare(6, dialCost)
 	var first []*waiter
 	for _, address := range []string{"a", "a", "b", "b", "c"} {
 		first = append(first, s.connect(address))
@@ -84,7 +84,7 @@ func TestWhoComesFirst(t *testing.T) {
 // was given back is forgotten.
 func TestAShareIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newShare(rapid.IntRange(1, 20).Draw(t, "limit"))
+		s := newShare(rapid.IntRange(1, 20).Draw(t, "limit"), dialCost)
 		var waiting, dialing, open []*waiter
 		pick := func(from *[]*waiter) *waiter {
 			i := rapid.IntRange(0, len(*from)-1).Draw(t, "which")
