@@ -109,11 +109,12 @@ func (y *yard) sampleGrid(_ context.Context, _ time.Time, add func(series.Key, f
 	}
 	for _, c := range y.delivery.Counts() {
 		key := subscriptionKey(c.Source, c.Subscription)
-		for of, n := range map[series.Of]int64{
-			series.Delivered: c.Delivered, series.Failed: c.Failed, series.Dead: c.Dead, series.Waiting: c.Waiting + c.Behind,
-		} {
-			key.Of = of
-			add(key, float64(n))
+		for _, sample := range [...]struct {
+			of series.Of
+			n  int64
+		}{{series.Delivered, c.Delivered}, {series.Failed, c.Failed}, {series.Dead, c.Dead}, {series.Waiting, c.Waiting + c.Behind}} {
+			key.Of = sample.of
+			add(key, float64(sample.n))
 		}
 	}
 }

@@ -160,8 +160,30 @@ func TestBoundedSeries(t *testing.T) {
 	testkit.Equal(t, show(s.Now([]Key{{Of: Waiting, Topic: "t1"}, {Of: Waiting}}, after(3))), "- 28", "one more, while somebody looks at all others")
 	testkit.That(t, s.Asked(Waiting, after(3)) && !s.Asked(Lag, after(3)) && !s.Asked(Waiting, after(100)), "what is asked for")
 	many(3, 1)
-	many(int(MaxSpan/time.Second)+10, 1)
+	for i := range 2 { // zeros are noted once there is room
+		many(int(MaxSpan/time.Second)+10+i, 1)
+	}
 	testkit.Equal(t, len(s.kept), 2, "series of which something is left")
+}
+
+// R3: where there is no room, what does nothing costs nothing, and is zero all the same to who asks.
+func TestSilentSeries(t *testing.T) {
+	s := NewStore(2)
+	key := func(i int) Key { return Key{Of: Delivered, Topic: "orders", Subscription: fmt.Sprint("s", i)} }
+	add := func(second int) {
+		var samples []Sample
+		for i := range 100 {
+			samples = append(samples, Sample{key(i), float64(i / 99 * second)})
+		}
+		s.Add(after(second), samples)
+	}
+	add(0)
+	add(1)
+	add(2)
+	testkit.Equal(t, len(s.counters), 1, "counters that stand at something")
+	testkit.Equal(t, show(s.Now([]Key{{Of: Delivered}, key(5)}, after(3))), "1 -", "the whole, and one of which nothing is known yet")
+	add(3)
+	testkit.Equal(t, show(s.Now([]Key{{Of: Delivered}, key(5)}, after(4))), "1 0", "once somebody has asked for it")
 }
 
 // R6, C4: series of several nodes are added up by time, whoever lacks what.

@@ -77,20 +77,23 @@ const forget = time.Minute
 // stand, so that a part that goes takes nothing from the whole.
 func (s *Store) Add(now time.Time, samples []Sample) {
 	first, elapsed := s.then.IsZero(), max(now.Sub(s.then).Seconds(), 0.001)
+	silent := s.silent(now)
 	for _, sample := range samples {
 		f, known := FormOf(sample.Key.Of)
 		switch {
 		case !known:
 		case f.Gauge:
-			s.rollUp(f, sample.Key, float32(sample.Value))
+			s.rollUp(f, sample.Key, float32(sample.Value), silent)
 		default:
-			s.next[sample.Key] = sample.Value
+			if sample.Value != 0 {
+				s.next[sample.Key] = sample.Value
+			}
 			rise := sample.Value - s.counters[sample.Key]
 			if rise < 0 {
 				rise = sample.Value
 			}
 			if !first {
-				s.rollUp(f, sample.Key, float32(rise/elapsed))
+				s.rollUp(f, sample.Key, float32(rise/elapsed), silent)
 			}
 		}
 	}
@@ -100,9 +103,27 @@ func (s *Store) Add(now time.Time, samples []Sample) {
 	clear(s.values)
 }
 
+// silent says of which series a zero need not be noted: of those that are not kept, nor wanted, where
+// there is no room. Of ten thousand subscriptions most do nothing at any time, and cost next to nothing so.
+func (s *Store) silent(now time.Time) func(Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.kept) < s.max {
+		return func(Key) bool { return false }
+	}
+	wanted := make(map[Key]bool)
+	for key := range s.asked {
+		wanted[key] = s.wanted(key, now)
+	}
+	return func(key Key) bool { return s.kept[key] == nil && !wanted[key] } // Add alone changes what is kept
+}
+
 // rollUp adds a value to its series and all that it is a part of.
-func (s *Store) rollUp(f Form, key Key, value float32) {
+func (s *Store) rollUp(f Form, key Key, value float32, silent func(Key) bool) {
 	for more := true; more; key, more = key.parent() {
+		if value == 0 && silent(key) {
+			continue
+		}
 		if v, there := s.values[key]; there {
 			s.values[key] = f.join(v, value)
 		} else {
