@@ -84,13 +84,19 @@ func TestGoodClientsBesideHostileOnes(t *testing.T) {
 // program is the yard as a process of its own. Others can reach it, so that its console is not open.
 type program struct{ http, https, amqp, amqps, connection, key string }
 
-func startProgram(t *testing.T) *program {
+// build builds the program.
+func build(t *testing.T) (binary string) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "eventyard")
+	binary = filepath.Join(t.TempDir(), "eventyard")
 	out, err := exec.Command("go", "build", "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard").CombinedOutput()
 	testkit.Must(t, err, "%s", out)
+	return binary
+}
+
+func startProgram(t *testing.T) *program {
+	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
-	process := exec.Command(binary, "serve", "--data", data, "--allow-plaintext",
+	process := exec.Command(build(t), "serve", "--data", data, "--allow-plaintext",
 		"--http", "0.0.0.0:0", "--amqp", "127.0.0.1:0", "--amqps", "127.0.0.1:0", "--https", "127.0.0.1:0", "--log-level", "error")
 	process.Stderr = os.Stderr
 	stdout := testkit.Value(process.StdoutPipe())(t)

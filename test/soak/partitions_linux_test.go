@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -28,24 +29,13 @@ var soakHubs = flag.Int("soak.hubs", 98, "how many hubs of 1,024 partitions get 
 func TestManyPartitionsWithFewDescriptors(t *testing.T) {
 	long(t)
 	const partitions = 1024
-	binary, data := filepath.Join(t.TempDir(), "eventyard"), filepath.Join(t.TempDir(), "data")
-	out, err := exec.Command("go", "build", "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard").CombinedOutput()
-	testkit.Must(t, err, "%s", out)
+	binary, data := build(t), filepath.Join(t.TempDir(), "data")
 	y := limited(t, binary, data)
 	for hub := range *soakHubs {
 		y.want(t, 201, "POST", "/api/v1/hubs", fmt.Sprintf(`{"name":"hub%d","partitions":%d}`, hub, partitions))
 	}
 	began := time.Now()
-	var next atomic.Int64
-	var senders sync.WaitGroup
-	for range 16 {
-		senders.Go(func() {
-			for i := int(next.Add(1)) - 1; i < *soakHubs*partitions && !t.Failed(); i = int(next.Add(1)) - 1 {
-				y.send(t, i/partitions, i%partitions)
-			}
-		})
-	}
-	senders.Wait()
+	atOnce(t, *soakHubs*partitions, func(i int) { y.send(t, i/partitions, i%partitions) })
 	t.Logf("written in %v", time.Since(began).Round(time.Second))
 	y.wantResident(t, 300)
 	y.wantDescriptors(t, 1024)
@@ -70,6 +60,21 @@ func TestManyPartitionsWithFewDescriptors(t *testing.T) {
 	y.wantStop(t, 3*time.Second)
 }
 
+// atOnce does something so many times, sixteen at once, until something has failed.
+func atOnce(t *testing.T, times int, do func(i int)) {
+	t.Helper()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < times && !t.Failed(); i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // limitedYard is a yard as a process that may have 1,024 descriptors.
 type limitedYard struct {
 	program
@@ -83,7 +88,7 @@ func limited(t *testing.T, binary, data string) *limitedYard {
 	process.Stderr = os.Stderr
 	stdout := testkit.Value(process.StdoutPipe())(t)
 	testkit.Must(t, process.Start())
-	y := &limitedYard{process: process}
+	y := &limitedYard{program: program{key: auth.DevelopmentKey}, process: process}
 	t.Cleanup(func() {
 		if process.ProcessState == nil {
 			_ = process.Process.Kill()
