@@ -74,6 +74,7 @@ type Console struct {
 	missing *route         // answers where there is nothing
 	tries   *tries
 	streams *admission.Quota
+	sights  *sights
 	now     func() time.Time
 }
 
@@ -87,7 +88,7 @@ func New(cfg Config) *Console {
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	c := &Console{
-		cfg: cfg, assets: readAssets(), tries: newTries(), now: time.Now,
+		cfg: cfg, assets: readAssets(), tries: newTries(), sights: newSights(), now: time.Now,
 		streams: admission.NewQuota("live pages", maxStreamsOfOne, maxStreams),
 	}
 	api, err := admin.New(admin.Config{Server: "http://inside", Transport: inside{cfg.API}})

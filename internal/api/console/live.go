@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -22,8 +23,9 @@ const (
 	// pageEvery is how often a page is looked at, frameGap how far apart frames are at least.
 	pageEvery = time.Second
 	frameGap  = 250 * time.Millisecond
-	// maxFrame is how much one part of a page may measure to be sent anew: larger ones stay as they are.
-	maxFrame = 256 << 10
+	// maxFrame is how much one event may carry of a page, which leaves room for how it is written:
+	// what is larger is sent in pieces.
+	maxFrame = 24 << 10
 	// writeTime is how long a browser may leave a frame waiting, beatEvery how long a stream is silent.
 	writeTime = 30 * time.Second
 	beatEvery = 15 * time.Second
@@ -80,7 +82,9 @@ func (c *Console) live(v *visit) error {
 		}()
 		defer func() { cancel(); <-watching }()
 	}
-	s.end(s.follow(ctx, p, at, wake))
+	l, leave := c.sights.join(p, at)
+	defer leave()
+	s.end(s.follow(ctx, l, at, wake))
 	return nil
 }
 
@@ -125,6 +129,7 @@ type stream struct {
 	control *http.ResponseController
 	bare    map[string]string // by part, without its cells
 	cells   map[string]string
+	lines   map[string]line
 	state   string
 	first   bool
 	written time.Time
@@ -135,15 +140,15 @@ func newStream(v *visit) *stream {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	v.w.WriteHeader(http.StatusOK)
-	return &stream{v: v, control: http.NewResponseController(v.w), bare: map[string]string{}, cells: map[string]string{}, first: true}
+	return &stream{v: v, control: http.NewResponseController(v.w), bare: map[string]string{}, cells: map[string]string{}, lines: map[string]line{}, first: true}
 }
 
 // follow sends what changes until ctx ends or the page cannot be had any more, and says why.
-func (s *stream) follow(ctx context.Context, p *page, at *visit, wake <-chan struct{}) error {
+func (s *stream) follow(ctx context.Context, l *sight, at *visit, wake <-chan struct{}) error {
 	clock := time.NewTicker(pageEvery)
 	defer clock.Stop()
-	for {
-		if err := s.turn(p, at); err != nil {
+	for oldest := pageEvery * 3 / 4; ; {
+		if err := s.turn(l, at, oldest); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -156,7 +161,9 @@ func (s *stream) follow(ctx context.Context, p *page, at *visit, wake <-chan str
 		}
 		select {
 		case <-wake:
+			oldest = frameGap
 		case <-clock.C:
+			oldest = pageEvery * 3 / 4
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -164,77 +171,90 @@ func (s *stream) follow(ctx context.Context, p *page, at *visit, wake <-chan str
 }
 
 // turn looks at the page once more, as whoever is signed in by now.
-func (s *stream) turn(p *page, at *visit) error {
+func (s *stream) turn(l *sight, at *visit, oldest time.Duration) error {
 	if at.who.token != "" {
 		if _, err := at.console.identify(at.r); err != nil {
 			return errSignedOut
 		}
 	}
-	at.now = at.console.now()
-	screen, err := p.load(at)
+	shown, err := l.see(at, oldest)
 	if err != nil {
 		return err
 	}
-	screen.Now = at.now
-	return s.send(at.console.pages[p.template], screen)
+	return s.send(shown)
 }
 
 // send writes the difference between a page and what the browser has of it.
-func (s *stream) send(page *templates, of *screen) error {
-	changed := map[string]string{}
-	for _, part := range page.parts {
-		bare, values, err := page.bare(part, of)
-		if err != nil {
-			return err
-		}
-		same := s.bare[part] == bare
-		for id, text := range values {
-			if known, ok := s.cells[id]; same && (!ok || known != text) {
-				changed[id] = text
+func (s *stream) send(shown *snapshot) error {
+	cells, points := map[string]string{}, map[string][]any{}
+	for _, part := range shown.parts {
+		if s.bare[part.name] != part.bare {
+			s.bare[part.name] = part.bare
+			html, err := shown.whole(part.name)
+			if err != nil {
+				return err
 			}
+			s.part("part-"+part.name, html)
+		} else {
+			s.compare(part, cells, points)
 		}
-		maps.Copy(s.cells, values)
-		if same {
-			continue
-		}
-		s.bare[part] = bare
-		html, err := page.whole(part, of)
-		if err != nil {
-			return err
-		}
-		if len(html) <= maxFrame {
-			s.event("part", map[string]string{"id": "part-" + part, "html": html})
-		}
+		maps.Copy(s.cells, part.cells)
+		maps.Copy(s.lines, part.lines)
 	}
-	if len(changed) > 0 {
-		s.event("cells", changed)
+	s.several("cells", cells)
+	if len(points) > 0 {
+		s.event("points", points)
 	}
-	if !s.first && of.State != s.state && of.State != "" {
-		s.event("say", of.State)
+	if !s.first && shown.state != s.state && shown.state != "" {
+		s.event("say", shown.state)
 	}
-	s.first, s.state = false, of.State
+	s.first, s.state = false, shown.state
 	if time.Since(s.written) >= beatEvery {
 		s.write(": still here\n\n")
 	}
 	return s.flush()
 }
 
-// bare renders a part without its cells, whole with them.
-func (t *templates) bare(part string, of *screen) (string, map[string]string, error) {
-	of.cells = &cells{values: map[string]string{}, bare: true}
-	html, err := t.render(part, of)
-	return html, of.values, err
+// compare adds what has changed of a part that is the same but for its cells and points.
+func (s *stream) compare(part renderedPart, cells map[string]string, points map[string][]any) {
+	for id, text := range part.cells {
+		if known, ok := s.cells[id]; !ok || known != text {
+			cells[id] = text
+		}
+	}
+	for id, l := range part.lines {
+		if told := l.since(s.lines[id]); told != nil {
+			points[id] = told
+		}
+	}
 }
 
-func (t *templates) whole(part string, of *screen) (string, error) {
-	of.cells = &cells{}
-	return t.render(part, of)
+// part sends a part whole, in pieces if it is long: the script waits for the last of them.
+func (s *stream) part(id, html string) {
+	for len(html) > maxFrame {
+		end := maxFrame
+		for !utf8.RuneStart(html[end]) {
+			end--
+		}
+		s.event("part", map[string]any{"id": id, "html": html[:end], "more": true})
+		html = html[end:]
+	}
+	s.event("part", map[string]any{"id": id, "html": html})
 }
 
-func (t *templates) render(part string, of *screen) (string, error) {
-	var html bytes.Buffer
-	err := t.set.ExecuteTemplate(&html, "part-"+part, of)
-	return html.String(), err
+// several sends texts in as many events as they need.
+func (s *stream) several(event string, cells map[string]string) {
+	some, size := map[string]string{}, 0
+	for _, id := range sorted(cells) {
+		if size += len(id) + len(cells[id]) + 6; size > maxFrame && len(some) > 0 {
+			s.event(event, some)
+			some, size = map[string]string{}, 0
+		}
+		some[id] = cells[id]
+	}
+	if len(some) > 0 {
+		s.event(event, some)
+	}
 }
 
 // event writes one event. Its data is one line of JSON.

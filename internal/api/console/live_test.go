@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -85,6 +87,81 @@ func TestAPageHearsWhatChanged(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// V4: all who look at a page with the same rights share one asking of the API, and each hears all of it;
+// who comes with other rights, or by another address, has one of their own.
+func TestWhoLooksAtTheSamePageSharesOneAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, api, h := newFixture(fixed())
+		ctx, cancel := context.WithCancel(t.Context())
+		var streams sync.WaitGroup
+		browsers := make([]*listener, 10)
+		for i := range browsers {
+			browsers[i] = &listener{ResponseRecorder: httptest.NewRecorder()}
+			streams.Go(func() {
+				h.ServeHTTP(browsers[i], httptest.NewRequestWithContext(ctx, http.MethodGet, livePath+"?at="+base+"hubs/sensors", nil))
+			})
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		api.mu.Lock()
+		asked := 0
+		for _, call := range api.calls {
+			if call == "GET /api/v1/hubs/sensors" {
+				asked++
+			}
+		}
+		api.mu.Unlock()
+		testkit.That(t, asked >= 8 && asked <= 15, "asked %d times in 10 s", asked)
+		for _, b := range browsers {
+			testkit.That(t, strings.Contains(b.take(), `"id":"part-rows"`), "a browser has heard nothing")
+		}
+		cancel()
+		streams.Wait()
+		testkit.Equal(t, len(c.sights.open), 0, "sights that are left")
+	})
+	s := newSights()
+	visitOf := func(holder, host string, rights auth.Rights) *visit {
+		r := httptest.NewRequest(http.MethodGet, base+"hubs", nil)
+		r.Host = host
+		return &visit{r: r, who: identity{Grant: auth.Grant{Holder: holder, Scopes: []auth.Scope{{Rights: rights}}}}}
+	}
+	for _, v := range []*visit{visitOf("a", "here", auth.Manage), visitOf("b", "here", auth.Manage), visitOf("a", "there", auth.Manage), visitOf("a", "here", auth.Listen), visitOf("a", "here", auth.Manage)} {
+		s.join(&hubsPage, v)
+	}
+	testkit.Equal(t, len(s.open), 4, "sights")
+}
+
+// V4: what is long comes in pieces, none of which is longer than 32 KiB, and makes the whole.
+func TestWhatIsLongComesInPieces(t *testing.T) {
+	l := &listener{ResponseRecorder: httptest.NewRecorder()}
+	s := newStream(&visit{w: l})
+	html := strings.Repeat("a long row – ", 10_000)
+	s.part("part-rows", html)
+	cells := map[string]string{}
+	for i := range 4000 {
+		cells["p"+strconv.Itoa(i)] = "some text"
+	}
+	s.several("cells", cells)
+	whole, found := "", map[string]string{}
+	for event := range strings.SplitSeq(strings.TrimSpace(l.take()), "\n\n") {
+		testkit.That(t, len(event) <= 32<<10, "an event has %d bytes", len(event))
+		name, data, _ := strings.Cut(event, "\ndata: ")
+		if name == "event: part" {
+			var piece struct {
+				HTML string
+				More bool
+			}
+			testkit.Must(t, json.Unmarshal([]byte(data), &piece))
+			whole += piece.HTML
+			testkit.Equal(t, piece.More, len(whole) < len(html))
+			continue
+		}
+		testkit.Must(t, json.Unmarshal([]byte(data), &found))
+	}
+	testkit.That(t, whole == html, "the pieces are not the whole")
+	testkit.Equal(t, len(found), len(cells))
 }
 
 // latest is an answer that is read each time.

@@ -236,6 +236,8 @@ func pictures(text string) string {
 type cells struct {
 	// values are what was said; nil: the page is rendered as it is.
 	values map[string]string
+	// lines are those of charts, whose points are sent and not their paths.
+	lines map[string]line
 	// bare leaves them out of what is rendered, which is then the same as long as nothing else changes.
 	bare bool
 }
@@ -262,4 +264,17 @@ func (c *cells) Attr(id, name string, value any) template.HTMLAttr {
 		shown = ""
 	}
 	return template.HTMLAttr(fmt.Sprintf(`%s="%s"`, name, template.HTMLEscapeString(shown)))
+}
+
+// Move puts an element of a picture where it belongs by its transform.
+func (c *cells) Move(id string, x float64) template.HTMLAttr {
+	return c.Attr(id, "transform", "translate("+coordinate(x)+" 0)")
+}
+
+// Bare is a text that the script makes of an attribute that it is sent.
+func (c *cells) Bare(text string) string {
+	if c.bare {
+		return ""
+	}
+	return text
 }

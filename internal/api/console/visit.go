@@ -24,6 +24,8 @@ type visit struct {
 	// ctx is that of calls of the API, which are made for this visit.
 	ctx context.Context
 	api *admin.Client
+	// sight is what the visit's stream shares with others; nil: it has none.
+	sight *sight
 }
 
 func (c *Console) visit(w http.ResponseWriter, r *http.Request, who identity) *visit {

@@ -1,4 +1,5 @@
 // Keeps a page as the yard is, over one stream, and says so when it cannot.
+import { points } from "./lines.js";
 import { localTimes } from "./times.js";
 
 // The one way by which text becomes elements: parts that our own server has rendered.
@@ -6,7 +7,7 @@ const policy = window.trustedTypes
   ? window.trustedTypes.createPolicy("eventyard", { createHTML: html => html })
   : { createHTML: html => html };
 
-const attributes = new Set(["stroke-dasharray", "aria-label", "width", "height", "y", "d"]);
+const attributes = new Set(["stroke-dasharray", "aria-label", "transform", "data-at", "width", "height", "y"]);
 const sliceMs = 6; // of a frame, for texts
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -48,6 +49,7 @@ export function follow(path) {
     source.addEventListener("open", found);
     source.addEventListener("cells", e => { found(); cells(JSON.parse(e.data)); });
     source.addEventListener("part", e => { found(); part(JSON.parse(e.data)); });
+    source.addEventListener("points", e => { found(); points(JSON.parse(e.data)); });
     source.addEventListener("say", e => { document.getElementById("said").textContent = JSON.parse(e.data); });
     source.addEventListener("end", e => {
       const { reason, detail } = JSON.parse(e.data);
@@ -86,21 +88,32 @@ function put() {
     const [id, attribute] = cell.split("@");
     const element = document.getElementById(id);
     if (element && !attribute) element.textContent = text;
-    else if (element && attributes.has(attribute)) element.setAttribute(attribute, text);
+    else if (element && attributes.has(attribute)) {
+      element.setAttribute(attribute, text);
+      if (attribute === "data-at") localTimes(element.parentNode);
+    }
     if (performance.now() > until) break;
   }
   if (waiting.size) asked = requestAnimationFrame(put);
 }
 
-// A part is replaced whole. What has an id and is elsewhere now moves there, and focus stays.
-function part({ id, html }) {
+// A part is replaced whole. What has an id and is elsewhere now moves there, and focus stays, and what
+// was opened stays open. A long one comes in pieces.
+const pieces = new Map();
+
+function part({ id, html, more }) {
+  html = (pieces.get(id) ?? "") + html;
+  if (more) { pieces.set(id, html); return; }
+  pieces.delete(id);
   const old = document.getElementById(id);
   if (!old) return;
+  const opened = [...old.querySelectorAll("details[open]")].map(d => d.id);
   const focus = old.contains(document.activeElement) ? document.activeElement.id : "";
   const before = places(old);
   const made = document.createElement("template");
   made.innerHTML = policy.createHTML(html);
   localTimes(made.content);
+  for (const d of made.content.querySelectorAll("details")) d.open = opened.includes(d.id);
   old.replaceChildren(made.content);
   if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
   move(old, before);

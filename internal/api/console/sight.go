@@ -1,0 +1,146 @@
+package console
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// sights are the pages that streams are about. All who look at the same page with the same rights share
+// one sight of it, so that the API is asked, and the page rendered, once for all of them.
+type sights struct {
+	mu   sync.Mutex
+	open map[string]*sight // guarded by mu
+}
+
+func newSights() *sights { return &sights{open: map[string]*sight{}} }
+
+// sight is one page as somebody may see it.
+type sight struct {
+	page  *page
+	users int // guarded by sights.mu
+
+	mu    sync.Mutex
+	taken time.Time // guarded by mu, as all that follows
+	last  *snapshot
+	facts map[string]fact
+}
+
+// fact is an answer of the API that is good for a while.
+type fact struct {
+	value any
+	until time.Time
+}
+
+// join gives the sight of a visit. Leave has to be called once.
+func (l *sights) join(p *page, at *visit) (*sight, func()) {
+	// Addresses in answers are those by which a browser came, so that these count.
+	key := fmt.Sprintf("%s %s %t %s %v", at.r.URL.RequestURI(), at.r.Host, at.r.TLS != nil, at.who.Grant.Holder, at.who.Grant.Scopes)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	shared, ok := l.open[key]
+	if !ok {
+		shared = &sight{page: p, facts: map[string]fact{}}
+		l.open[key] = shared
+	}
+	shared.users++
+	return shared, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if shared.users--; shared.users == 0 {
+			delete(l.open, key)
+		}
+	}
+}
+
+// see gives the page as it was at most so long ago. What one cannot have because it leaves, the next one
+// asks for anew.
+func (l *sight) see(at *visit, oldest time.Duration) (*snapshot, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last != nil && time.Since(l.taken) < oldest {
+		return l.last, nil
+	}
+	at.now, at.sight = at.console.now(), l
+	defer func() { at.sight = nil }()
+	s, err := l.page.load(at)
+	if err != nil {
+		return nil, err
+	}
+	s.Now = at.now
+	shown, err := at.console.pages[l.page.template].snapshot(s)
+	if err != nil {
+		return nil, err
+	}
+	l.taken, l.last = time.Now(), shown
+	return shown, nil
+}
+
+// remembered asks for a fact, unless there is one that is still good. Only the goroutine that loads a
+// page may call it. A page that is not live remembers nothing.
+func remembered[T any](v *visit, key string, good time.Duration, ask func() (T, error)) (T, error) {
+	if v.sight == nil {
+		return ask()
+	}
+	if f, ok := v.sight.facts[key]; ok && v.now.Before(f.until) {
+		return f.value.(T), nil
+	}
+	value, err := ask()
+	if err == nil {
+		v.sight.facts[key] = fact{value, v.now.Add(good)}
+	}
+	return value, err
+}
+
+// snapshot is what a page shows at one moment, without what is whole until somebody needs it.
+type snapshot struct {
+	state string
+	parts []renderedPart
+
+	mu   sync.Mutex
+	page *templates        // guarded by mu, as all that follows
+	of   *screen           // its cells are set by who renders it
+	html map[string]string // by part, those that were needed
+}
+
+// renderedPart is a part without its cells, and what these are.
+type renderedPart struct {
+	name, bare string
+	cells      map[string]string
+	lines      map[string]line
+}
+
+func (t *templates) snapshot(of *screen) (*snapshot, error) {
+	s := &snapshot{state: of.State, page: t, of: of, html: map[string]string{}}
+	for _, part := range t.parts {
+		of.cells = &cells{values: map[string]string{}, lines: map[string]line{}, bare: true}
+		bare, err := t.render(part, of)
+		if err != nil {
+			return nil, err
+		}
+		s.parts = append(s.parts, renderedPart{part, bare, of.values, of.lines})
+	}
+	return s, nil
+}
+
+// whole is a part with its cells.
+func (s *snapshot) whole(part string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if html, ok := s.html[part]; ok {
+		return html, nil
+	}
+	s.of.cells = &cells{}
+	html, err := s.page.render(part, s.of)
+	if err == nil {
+		s.html[part] = html
+	}
+	return html, err
+}
+
+func (t *templates) render(part string, of *screen) (string, error) {
+	var html bytes.Buffer
+	err := t.set.ExecuteTemplate(&html, "part-"+part, of)
+	return html.String(), err
+}
