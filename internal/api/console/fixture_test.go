@@ -170,7 +170,9 @@ func fixed() map[string]any {
 		"GET /api/v1/circuits": map[string]any{"circuits": []admin.Circuit{circuit}}, "GET /api/v1/circuits/{function}": circuit, "POST /api/v1/circuits/{function}/open": circuit, "POST /api/v1/circuits/{function}/close": circuit,
 		"GET /api/v1/hubs/{hub}/poison":          map[string]any{"events": []admin.PoisonEvent{{ID: "p", Function: "score", Hub: "sensors", Group: "score", Partition: "1", Sequence: 564118, Reason: "503: refused", Attempts: 6, Poisoned: new(before(time.Minute))}}},
 		"POST /api/v1/hubs/{hub}/poison/redrive": admin.PoisonRedriven{Redriven: 101, Hub: "sensors"},
-		"GET /api/v1/cluster":                    admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
+		"GET /api/v1/series":                     admin.SeriesList{Series: []admin.Series{fixedSeries("published", "events/s", 6667), fixedSeries("read", "events/s", 19998), fixedSeries("lag-seconds", "s", 1.9), fixedSeries("waiting", "events", 1224), fixedSeries("lag", "events", 12668), fixedSeries("delivered", "events/s", 54)}},
+		"GET /api/v1/activity":                   admin.ActivityPage{Activity: fixedActivity()}, "GET /api/v1/hubs/{hub}/activity": admin.ActivityPage{Activity: fixedActivity()},
+		"GET /api/v1/cluster": admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
 	}
 }
 
@@ -191,6 +193,30 @@ func fixedOwnership() admin.Ownership {
 			{ID: "consumer-2", Alive: true, Present: true, Partitions: 1, Seen: apiTime(time.Second), Started: apiTime(time.Minute)},
 			{ID: "consumer-3", Seen: apiTime(5 * time.Minute)},
 		},
+	}
+}
+
+// fixedSeries is a figure over the last 15 minutes that has a gap and a dip.
+func fixedSeries(of, unit string, value float64) admin.Series {
+	s := admin.Series{Of: of, Unit: unit, From: *apiTime(15 * time.Minute), Step: 1}
+	for i := range 900 {
+		v := value
+		if i >= 600 && i < 660 {
+			v = value / 2
+		}
+		s.Values = append(s.Values, &v)
+		if i >= 60 && i < 120 {
+			s.Values[i] = nil
+		}
+	}
+	return s
+}
+
+func fixedActivity() []admin.Activity {
+	return []admin.Activity{
+		{Number: 12, At: *apiTime(4 * time.Minute), Kind: "circuit.opened", Object: "circuits/score", By: "yard-7f2a", Detail: "101 failures within 30 s"},
+		{Number: 11, At: *apiTime(7 * time.Minute), Kind: "instance.went", Object: "hubs/sensors/groups/aggregator/instances/consumer-3"},
+		{Number: 10, At: *apiTime(20 * time.Minute), Kind: "hub.created", Object: "hubs/sensors", By: "gateway"},
 	}
 }
 

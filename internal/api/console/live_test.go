@@ -164,6 +164,26 @@ func TestWhatIsLongComesInPieces(t *testing.T) {
 	testkit.Equal(t, len(found), len(cells))
 }
 
+// V4: of a chart whose figures go on a browser is sent the points alone.
+func TestAChartGoesOnByItsPoints(t *testing.T) {
+	c, _, _ := newFixture(nil)
+	show := func(value float64, now time.Time) *snapshot {
+		series := fixedSeries("published", "events/s", 6667)
+		*series.Values[899] = value
+		view := hubView{Chart: windows[0].chart(plot{id: "flow", title: "Events", box: wholeBox}, []admin.Series{series}, now)}
+		return testkit.Value(c.pages["hub"].snapshot(&screen{View: view}))(t)
+	}
+	l := &listener{ResponseRecorder: httptest.NewRecorder()}
+	s := newStream(&visit{w: l})
+	testkit.Must(t, s.send(show(6667, noon)))
+	testkit.That(t, strings.Contains(l.take(), `"id":"part-chart"`), "the chart is not sent")
+	testkit.Must(t, s.send(show(6700, noon)))
+	sent := l.take()
+	testkit.That(t, strings.Contains(sent, `"flow-published":[1769860795,6674,null]`) && !strings.Contains(sent, "event: part"), "sent: %s", sent)
+	testkit.Must(t, s.send(show(6700, noon)))
+	testkit.Equal(t, l.take(), "", "while nothing changes")
+}
+
 // latest is an answer that is read each time.
 type latest struct{ of chan admin.Ownership }
 

@@ -95,6 +95,7 @@ type functionView struct {
 	PoisonHub        string
 	Settings         []pair
 	Behind           string
+	Chart            *chart
 }
 
 type instanceRow struct {
@@ -131,6 +132,7 @@ func loadFunction(v *visit) (*screen, error) {
 	}
 	view.Stopped = view.Stopped || f.State == "paused"
 	view.Sentence = view.sentence()
+	view.Chart = v.flow(admin.SeriesQuery{Of: []string{"calls", "failed-calls"}, Function: f.Name}, marksOf(v.happened(""), "circuits/"+f.Name))
 	for _, what := range []string{"resume", "hold", "delete", "redrive"} {
 		view.Paths[what] = at("functions", f.Name, what)
 	}

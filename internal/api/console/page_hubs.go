@@ -82,6 +82,7 @@ type hubView struct {
 	// Average is where the line of an even share is drawn.
 	Average float64
 	Command string
+	Chart   *chart
 }
 
 type partitionRow struct {
@@ -106,7 +107,9 @@ func loadHub(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hubScreen(h, "Partitions", newHubView(h, partitions, pageOf(v, len(partitions)))), nil
+	view := newHubView(h, partitions, pageOf(v, len(partitions)))
+	view.Chart = v.flow(admin.SeriesQuery{Of: []string{"published", "read"}, Hub: h.Name}, marksOf(v.happened(h.Name), "hubs/"+h.Name))
+	return hubScreen(h, "Partitions", view), nil
 }
 
 func newHubView(h admin.Hub, partitions []admin.Partition, pages pager) hubView {

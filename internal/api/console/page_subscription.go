@@ -38,6 +38,7 @@ type subscriptionView struct {
 	Source   string
 	From     string // the source's page
 	Failed   []pair
+	Chart    *chart
 }
 
 type attemptRow struct {
@@ -70,6 +71,7 @@ func loadSubscription(v *visit) (*screen, error) {
 		return nil, err
 	}
 	view := newSubscriptionView(s, attempts, dead, v.now)
+	view.Chart = v.flow(admin.SeriesQuery{Of: []string{"delivered", "failed"}, Topic: s.Topic, Hub: s.SourceHub, DomainTopic: s.DomainTopic, Subscription: s.Name}, nil)
 	return &screen{
 		Title: s.Name, Section: "topics", View: view, State: view.Said,
 		Crumbs: []crumb{{"Topics", at("topics")}, {view.Source, view.From}, {Name: s.Name}},

@@ -148,6 +148,7 @@ type topicView struct {
 	Subs    []subscriptionRow
 	Own     bool // the yard's own
 	Command string
+	Chart   *chart
 }
 
 // yardEvents is the topic that the yard alone publishes to, and that cannot be deleted.
@@ -166,6 +167,7 @@ func loadTopic(v *visit) (*screen, error) {
 		return nil, err
 	}
 	view := topicView{Topic: t, Subs: rows, Own: t.Name == yardEvents, Command: command("topic", "publish", t.Name, `{"total":42}`, "--type", "order.placed")}
+	view.Chart = v.flow(admin.SeriesQuery{Of: []string{"published", "delivered", "failed"}, Topic: t.Name}, marksOf(v.happened(""), "topics/"+t.Name))
 	return &screen{Title: t.Name, Section: "topics", Crumbs: []crumb{{"Topics", at("topics")}, {Name: t.Name}}, View: view}, nil
 }
 
