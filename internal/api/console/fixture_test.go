@@ -171,6 +171,7 @@ func fixed() map[string]any {
 		"GET /api/v1/hubs/{hub}/poison":          map[string]any{"events": []admin.PoisonEvent{{ID: "p", Function: "score", Hub: "sensors", Group: "score", Partition: "1", Sequence: 564118, Reason: "503: refused", Attempts: 6, Poisoned: new(before(time.Minute))}}},
 		"POST /api/v1/hubs/{hub}/poison/redrive": admin.PoisonRedriven{Redriven: 101, Hub: "sensors"},
 		"GET /api/v1/series":                     admin.SeriesList{Series: []admin.Series{fixedSeries("published", "events/s", 6667), fixedSeries("read", "events/s", 19998), fixedSeries("lag-seconds", "s", 1.9), fixedSeries("waiting", "events", 1224), fixedSeries("lag", "events", 12668), fixedSeries("delivered", "events/s", 54)}},
+		"GET /api/v1/overview":                   fixedOverview(),
 		"GET /api/v1/activity":                   admin.ActivityPage{Activity: fixedActivity()}, "GET /api/v1/hubs/{hub}/activity": admin.ActivityPage{Activity: fixedActivity()},
 		"GET /api/v1/cluster": admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
 	}
@@ -210,6 +211,20 @@ func fixedSeries(of, unit string, value float64) admin.Series {
 		}
 	}
 	return s
+}
+
+func fixedOverview() admin.Overview {
+	return admin.Overview{
+		Namespace: "home-yard", At: *apiTime(0), Whole: true, Totals: admin.OverviewTotals{Hubs: 1, Partitions: 3, Topics: 1, Subscriptions: 1, Functions: 1, Nodes: 1},
+		Rates:    admin.OverviewRates{Published: new(6877.), Bytes: new(1.4 * (1 << 20)), Read: new(19998.), Delivered: new(54.), Waiting: new(1224.)},
+		WorstLag: &admin.GroupLag{Hub: "sensors", Group: "aggregator", Events: 12668, Seconds: 1.9, Instances: 2},
+		Needs: []admin.Need{
+			{Kind: "circuit-open", Severity: admin.SeverityBroken, Object: admin.NeedObject{Kind: "function", Name: "score", Hub: "sensors", Group: "score"}, Sentence: "The circuit of score is open: 101 failures within 30 s.", Since: apiTime(4 * time.Minute), Action: "resume", Command: "eventyard circuit close score"},
+			{Kind: "probation", Severity: admin.SeverityWarning, Object: admin.NeedObject{Kind: "subscription", Name: "company", Topic: "alarms"}, Sentence: "company is on probation.", Action: "probe", Command: "eventyard subscription probe company"},
+			{Kind: "group-behind", Severity: admin.SeverityWarning, Object: admin.NeedObject{Kind: "group", Name: "aggregator", Hub: "sensors", Group: "aggregator"}, Sentence: "aggregator is behind.", Action: "look"},
+			{Kind: "disk-low", Severity: admin.SeverityWarning, Object: admin.NeedObject{Kind: "node", Name: "yard-1"}, Sentence: "The disk is nearly full.", Action: "look"},
+		},
+	}
 }
 
 func fixedActivity() []admin.Activity {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,11 +37,16 @@ func (v *visit) happened(hub string) []admin.Activity {
 	return page.Activity
 }
 
-// marksOf are the last changes of what begins with object, the oldest first, as a chart shows them.
-func marksOf(changes []admin.Activity, object string) (marks []mark) {
+// marksOf are the last changes of what is in an object, the oldest first, as a chart shows them. Without
+// an object they are those of all.
+func marksOf(changes []admin.Activity, object ...string) (marks []mark) {
+	for i := range object {
+		object[i] = url.PathEscape(object[i])
+	}
+	within := strings.ToLower(strings.Join(object, "/"))
 	for _, a := range changes {
 		how, shown := marked[a.Kind]
-		if !shown || !strings.HasPrefix(strings.ToLower(a.Object), strings.ToLower(object)) {
+		if !shown || within != "" && !strings.HasPrefix(strings.ToLower(a.Object)+"/", within+"/") {
 			continue
 		}
 		marks = append(marks, mark{ID: "m" + strconv.FormatInt(a.Number, 10), Tone: how.tone, Text: cutTo(nameOf(a), 16) + " " + how.word, At: a.At.Time})
@@ -53,7 +59,17 @@ func marksOf(changes []admin.Activity, object string) (marks []mark) {
 }
 
 // nameOf is what a change is about, without what it lies in.
-func nameOf(a admin.Activity) string { return a.Object[strings.LastIndexByte(a.Object, '/')+1:] }
+func nameOf(a admin.Activity) string {
+	return unescaped(a.Object[strings.LastIndexByte(a.Object, '/')+1:])
+}
+
+// unescaped is a name of an object's path as it is.
+func unescaped(name string) string {
+	if plain, err := url.PathUnescape(name); err == nil {
+		return plain
+	}
+	return name
+}
 
 // cutTo leaves so much of a name.
 func cutTo(name string, length int) string {

@@ -108,7 +108,7 @@ func loadHub(v *visit) (*screen, error) {
 		return nil, err
 	}
 	view := newHubView(h, partitions, pageOf(v, len(partitions)))
-	view.Chart = v.flow(admin.SeriesQuery{Of: []string{"published", "read"}, Hub: h.Name}, marksOf(v.happened(h.Name), "hubs/"+h.Name))
+	view.Chart = v.flow(admin.SeriesQuery{Of: []string{"published", "read"}, Hub: h.Name}, marksOf(v.happened(h.Name), "hubs", h.Name))
 	return hubScreen(h, "Partitions", view), nil
 }
 

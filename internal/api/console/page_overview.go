@@ -1,50 +1,76 @@
 package console
 
 import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/eventyard/eventyard/admin"
 )
 
-// overviewView is the yard at a glance, made of the lists; or the first steps, while it is empty.
+// overviewView is the yard at a glance; or the first steps, while it is empty.
 type overviewView struct {
-	Empty    bool
-	Needs    []need
-	Hubs     []hubRow
-	HubCount int
-	More     int // hubs that are not shown
-	// Events and Bytes are those of the hubs that are shown.
-	Events, Bytes                    int64
-	Topics, Subscriptions, Functions int
+	Empty   bool
+	Needs   []need
+	Figures []figure
+	Map     yardMap
+	// Rates and Behind are the charts; nil: they are not this reader's to see.
+	Rates, Behind *chart
+	Activity      []feedRow
 	// Unknown says what could not be looked at.
 	Unknown      string
 	Send, Create string
 }
 
-// need is something that waits for a person, in a sentence.
-type need struct{ Tone, Name, Said, Link string }
+// need is something that waits for a person, in a sentence, with what helps.
+type need struct {
+	Tone, Icon, Name, Said, Link string
+	// Press is where a button leads that does Action at once; empty: there is none.
+	Press, Action string
+}
 
-var overviewPage = page{template: "overview", load: loadOverview}
+// figure is a number with its line.
+type figure struct {
+	ID, Name, Value, Unit, Hint string
+	Spark                       *chart
+}
 
-// overviewRows is how many hubs the overview has.
-const overviewRows = 12
+// feedRow is one change, in words.
+type feedRow struct {
+	At                     time.Time
+	Tone, Name, Said, Link string
+}
+
+var overviewPage = page{
+	template: "overview", load: loadOverview,
+	watch: func(ctx context.Context, v *visit, wake func()) {
+		for _, err := range v.api.WatchActivity(ctx, admin.ActivityQuery{}, nil) {
+			if err != nil {
+				return // the clock goes on
+			}
+			wake()
+		}
+	},
+}
 
 func loadOverview(v *visit) (*screen, error) {
-	hubs, err := v.api.Hubs(v.ctx)
+	o, err := v.api.Overview(v.ctx)
 	if err != nil {
 		return nil, err
 	}
-	view := overviewView{HubCount: len(hubs), Create: command("hub", "create", "orders", "--partitions", "4"), Send: command("send", "orders", "hello")}
-	for _, h := range hubs[:min(len(hubs), overviewRows)] {
-		view.Hubs = append(view.Hubs, newHubRow(h, len(view.Hubs)))
-	}
-	view.More = len(hubs) - len(view.Hubs)
-	v.sumUp(view.Hubs)
-	for _, h := range view.Hubs {
-		view.Events, view.Bytes = view.Events+h.Events, view.Bytes+h.Bytes
-	}
-	if err := v.lookAround(&view); err != nil {
+	lists, err := v.lists(o.Needs)
+	if err != nil {
 		return nil, err
 	}
-	view.Empty = len(hubs) == 0 && view.Subscriptions == 0 && view.Topics == 0
+	view := overviewView{Create: command("hub", "create", "orders", "--partitions", "4"), Send: command("send", "orders", "hello")}
+	view.Empty = len(lists.hubs) == 0 && len(lists.subscriptions) == 0 && !slices.ContainsFunc(lists.topics, func(t admin.Topic) bool { return t.Name != yardEvents })
+	if !o.Whole {
+		view.Unknown = "Topics and functions are not looked at: your policy does not allow it."
+	}
+	if !view.Empty {
+		v.draw(&view, o, lists)
+	}
 	s := &screen{Title: "Overview", Crumbs: []crumb{{Name: "Overview"}}, View: view, State: "Nothing needs you."}
 	if len(view.Needs) > 0 {
 		s.State = view.Needs[0].Name + ": " + view.Needs[0].Said
@@ -52,64 +78,144 @@ func loadOverview(v *visit) (*screen, error) {
 	return s, nil
 }
 
-// lookAround adds topics and functions, which not every policy may see, and what of them is not well.
-func (v *visit) lookAround(view *overviewView) error {
-	topics, err := v.api.Topics(v.ctx)
-	if lacksRight(err) {
-		view.Unknown = "Topics and functions are not looked at: your policy does not allow it."
-		return nil
-	}
-	if err != nil && !notThere(err) {
-		return err
-	}
-	for _, t := range topics {
-		if t.Name != yardEvents {
-			view.Topics++
+// lists asks for what a map is made of. Not every policy may see topics and functions.
+func (v *visit) lists(needs []admin.Need) (l yardLists, err error) {
+	l.needs = needs
+	for _, ask := range []func() error{
+		func() (err error) { l.hubs, err = v.api.HubsWithStats(v.ctx); return err },
+		func() (err error) { l.topics, err = v.api.TopicsWithStats(v.ctx); return err },
+		func() (err error) {
+			l.subscriptions, err = v.api.SubscriptionsWithStats(v.ctx, admin.SubscriptionRef{})
+			return err
+		},
+		func() (err error) { l.functions, err = v.api.FunctionsWithStats(v.ctx); return err },
+		func() (err error) { l.circuits, err = v.api.Circuits(v.ctx); return err },
+	} {
+		if err := ask(); err != nil && !lacksRight(err) && !notThere(err) {
+			return l, err
 		}
 	}
-	subscriptions, err := v.subscriptions(admin.SubscriptionRef{})
-	if err != nil && !notThere(err) {
-		return err
-	}
-	functions, err := v.api.Functions(v.ctx)
-	if err != nil && !notThere(err) {
-		return err
-	}
-	circuits, err := v.api.Circuits(v.ctx)
-	if err != nil && !notThere(err) {
-		return err
-	}
-	rows := functionRows(functions, circuits)
-	view.Subscriptions, view.Functions, view.Needs = len(subscriptions), len(rows), needsOf(rows, subscriptions, v)
-	return nil
+	return l, nil
 }
 
-// needsOf is what waits for a person, the worst first.
-func needsOf(functions []functionRow, subscriptions []subscriptionRow, v *visit) []need {
-	var worst, others []need
-	add := func(n need) {
-		if n.Tone == "bad" {
-			worst = append(worst, n)
-		} else {
-			others = append(others, n)
+// draw adds the pictures.
+func (v *visit) draw(view *overviewView, o admin.Overview, lists yardLists) {
+	for _, n := range o.Needs {
+		view.Needs = append(view.Needs, newNeed(n, v.now))
+	}
+	chosen, more := choose(lists.sources(v.now), mapRows)
+	view.Map = newMap(v.measure(chosen), more)
+	w, series := v.window(), v.series(admin.SeriesQuery{Of: []string{"published", "read", "delivered", "lag-seconds", "waiting"}})
+	view.Figures = overviewFigures(o, w, series, v.now)
+	if len(series) == 0 {
+		return
+	}
+	changes := v.happened("")
+	marks := marksOf(changes)
+	view.Rates = w.chart(plot{id: "rates", title: "Events per second", box: halfBox, marks: marks}, only(series, "published", "read"), v.now)
+	view.Behind = w.chart(plot{id: "behind", title: "Behind", about: "the slowest group", box: halfBox, marks: marks}, only(series, "lag-seconds"), v.now)
+	if view.Behind != nil {
+		view.Behind.Spans = v.spans()
+	}
+	for _, a := range changes[:min(len(changes), activityShown)] {
+		view.Activity = append(view.Activity, newFeedRow(a))
+	}
+}
+
+// activityShown is how many changes the overview has.
+const activityShown = 6
+
+func only(series []admin.Series, of ...string) (some []admin.Series) {
+	for _, s := range series {
+		if slices.Contains(of, s.Of) {
+			some = append(some, s)
 		}
 	}
-	for _, f := range functions {
-		switch f.State {
-		case "open", "failing", "held", "paused":
-			said := "The function is " + f.State + "."
-			if f.Lag != nil {
-				said += " " + number(*f.Lag) + " events wait."
-			}
-			add(need{f.Tone, f.Name, said, f.Link})
-		}
+	return some
+}
+
+// overviewFigures are the five that tell most.
+func overviewFigures(o admin.Overview, w window, series []admin.Series, now time.Time) []figure {
+	published := figure{ID: "published", Name: "Published", Value: rateOf(o.Rates.Published), Unit: "/s", Hint: "into " + plural(o.Totals.Hubs, "hub", "hubs")}
+	if o.Rates.Bytes != nil {
+		published.Hint = size(int64(*o.Rates.Bytes)) + "/s " + published.Hint
 	}
-	for _, s := range subscriptions {
-		if why := whyOf(s.Subscription, v.now); why != nil {
-			add(need{s.Tone, s.Name, why.Text, s.Link})
-		}
+	slowest := figure{ID: "slowest", Name: "Slowest group", Value: "0", Unit: "s behind", Hint: "no group is behind"}
+	if lag := o.WorstLag; lag != nil {
+		slowest.Value, slowest.Unit = span(seconds(lag.Seconds)), "behind"
+		slowest.Hint = cutTo(lag.Group, 20) + ", " + plural(int(lag.Events), "event", "events")
 	}
-	return append(worst, others...)
+	all := []figure{
+		published,
+		{ID: "read", Name: "Read", Value: rateOf(o.Rates.Read), Unit: "/s", Hint: "by groups and readers"},
+		{ID: "delivered", Name: "Delivered", Value: rateOf(o.Rates.Delivered), Unit: "/s", Hint: "by " + plural(o.Totals.Subscriptions, "subscription", "subscriptions")},
+		slowest,
+		{ID: "waiting", Name: "Wait for delivery", Value: "–", Hint: "or for another try"},
+	}
+	if o.Rates.Waiting != nil {
+		all[4].Value = number(int64(*o.Rates.Waiting))
+	}
+	for i, of := range []string{"published", "read", "delivered", "lag-seconds", "waiting"} {
+		all[i].Spark = w.spark("spark-"+all[i].ID, "", series, of, now)
+	}
+	return all
+}
+
+// newNeed is a need with the way to what it is about.
+func newNeed(n admin.Need, now time.Time) need {
+	o := n.Object
+	shown := need{Tone: toneOfSeverity(n.Severity), Icon: "triangle-alert", Name: o.Name, Said: n.Sentence, Link: at("storage")}
+	if n.Since != nil && o.Kind == "function" {
+		shown.Said += " So it has been for " + span(now.Sub(n.Since.Time).Truncate(time.Second)) + "."
+	}
+	switch o.Kind {
+	case "function":
+		shown.Icon, shown.Link = "zap", circuitPath(admin.CircuitRef{Function: o.Name, Hub: o.Hub, Group: o.Group})
+	case "subscription":
+		shown.Icon, shown.Link = "webhook", subscriptionPath(admin.SubscriptionRef{Name: o.Name, Topic: o.Topic, Hub: o.Hub, DomainTopic: o.DomainTopic})
+	case "group":
+		shown.Icon, shown.Link = "layers", at("hubs", o.Hub, "groups", o.Group)
+	}
+	switch {
+	case o.Kind == "function" && n.Action == "resume":
+		shown.Press, shown.Action = circuitPath(admin.CircuitRef{Function: o.Name, Hub: o.Hub, Group: o.Group}, "close"), "Resume"
+	case o.Kind == "subscription" && (n.Action == "probe" || n.Action == "resume"):
+		shown.Press = subscriptionPath(admin.SubscriptionRef{Name: o.Name, Topic: o.Topic, Hub: o.Hub, DomainTopic: o.DomainTopic}, n.Action)
+		shown.Action = map[string]string{"probe": "Probe now", "resume": "Resume"}[n.Action]
+	}
+	return shown
+}
+
+// newFeedRow is a change in words: what, and what became of it.
+func newFeedRow(a admin.Activity) feedRow {
+	row := feedRow{At: a.At.Time, Name: nameOf(a), Said: strings.NewReplacer(".", " ", "-", " ").Replace(a.Kind), Link: linkOf(a.Object)}
+	if how, ok := marked[a.Kind]; ok {
+		row.Tone, row.Said = how.tone, how.word
+	}
+	if a.Detail != "" {
+		row.Said += ", " + a.Detail
+	}
+	if a.By != "" {
+		row.Said += ", by " + a.By
+	}
+	return row
+}
+
+// linkOf is the page of an object of the API; empty: it has none.
+func linkOf(object string) string {
+	parts := strings.Split(object, "/")
+	for i := range parts {
+		parts[i] = unescaped(parts[i])
+	}
+	switch {
+	case len(parts) >= 4 && parts[0] == "hubs" && parts[2] == "groups":
+		return at(parts[:4]...)
+	case len(parts) >= 2 && parts[0] == "hubs", len(parts) == 2 && (parts[0] == "topics" || parts[0] == "functions"):
+		return at(parts[:2]...)
+	case len(parts) == 2 && parts[0] == "circuits":
+		return at(parts...)
+	}
+	return ""
 }
 
 // morePage is for narrow screens: the pages that have no tab.

@@ -58,7 +58,7 @@ func functions(a *assets) template.FuncMap {
 			return template.HTML(fmt.Sprintf(`<svg class="icon %s" viewBox="0 0 24 24" aria-hidden="true"><use href="%s/icons.svg#%s"/></svg>`,
 				strings.Join(more, " "), a.path, name))
 		},
-		"at": at, "num": number, "age": age, "size": size, "span": span, "clock": clock, "stamp": stamp, "ends": cutMiddle, "plural": plural,
+		"at": at, "num": number, "age": age, "size": size, "span": span, "clock": clock, "stamp": stamp, "ends": cutMiddle, "plural": plural, "rate": rateOf,
 		"join": strings.Join, "pictures": pictures, "add": func(a, b int) int { return a + b }, "dict": dict,
 		"deadPath": func(s admin.SubscriptionRef, n int64) string {
 			return subscriptionPath(s, "dead", strconv.FormatInt(n, 10))
