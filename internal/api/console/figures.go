@@ -106,16 +106,32 @@ func (w window) chart(p plot, series []admin.Series, now time.Time) *chart {
 }
 
 // flow is the chart of what a thing does in a second, which its page has. nil: it is not known.
-func (v *visit) flow(q admin.SeriesQuery, marks []mark) *chart {
+func (v *visit) flow(series []admin.Series, marks []mark) *chart {
+	if len(series) == 0 {
+		return nil
+	}
 	title := "Events per second"
-	if q.Function != "" {
+	if strings.HasPrefix(series[0].Unit, "calls") {
 		title = "Calls per second"
 	}
-	c := v.window().chart(plot{id: "flow", title: title, box: wholeBox, marks: marks}, v.series(q), v.now)
-	if c != nil {
-		c.Spans = v.spans()
-	}
+	c := v.window().chart(plot{id: "flow", title: title, box: wholeBox, marks: marks}, series, v.now)
+	c.Spans = v.spans()
 	return c
+}
+
+// lately is what series have come to in the last ten seconds, by figure.
+func lately(series []admin.Series, now time.Time) map[string]*float64 {
+	values := map[string]*float64{}
+	step := int64(rateSpan.Seconds())
+	for _, s := range series {
+		if step = max(step, int64(s.Step)); len(s.Values) == 0 {
+			continue
+		}
+		if v := resample(s, now.Unix()-step, step, 1)[0]; !math.IsNaN(v) {
+			values[s.Of] = &v
+		}
+	}
+	return values
 }
 
 // spark is the line of one figure, without axes.

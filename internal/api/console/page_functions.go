@@ -132,7 +132,7 @@ func loadFunction(v *visit) (*screen, error) {
 	}
 	view.Stopped = view.Stopped || f.State == "paused"
 	view.Sentence = view.sentence()
-	view.Chart = v.flow(admin.SeriesQuery{Of: []string{"calls", "failed-calls"}, Function: f.Name}, marksOf(v.happened(""), "circuits", f.Name))
+	view.Chart = v.flow(v.series(admin.SeriesQuery{Of: []string{"calls", "failed-calls"}, Function: f.Name}), marksOf(v.happened(""), "circuits", f.Name))
 	for _, what := range []string{"resume", "hold", "delete", "redrive"} {
 		view.Paths[what] = at("functions", f.Name, what)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,24 +75,15 @@ type hubView struct {
 	Newest        time.Time
 	Rows          []partitionRow
 	Pages         pager
-	Bars          []bar
-	// Skew says which partition has much more than its share; empty: none has.
-	Skew string
-	// Average is where the line of an even share is drawn.
-	Average float64
-	Command string
-	Chart   *chart
+	Share         *share
+	Command       string
+	Chart         *chart
+	Figures       []figure
 }
 
 type partitionRow struct {
 	admin.Partition
 	Events int64
-}
-
-// bar is one of a chart.
-type bar struct {
-	X, Y, Height    float64
-	Label, Of, Tone string
 }
 
 var hubPage = page{template: "hub", load: loadHub}
@@ -108,7 +98,12 @@ func loadHub(v *visit) (*screen, error) {
 		return nil, err
 	}
 	view := newHubView(h, partitions, pageOf(v, len(partitions)))
-	view.Chart = v.flow(admin.SeriesQuery{Of: []string{"published", "read"}, Hub: h.Name}, marksOf(v.happened(h.Name), "hubs", h.Name))
+	if view.Share != nil {
+		view.Share.Ranges = ranges(v, view.Pages)
+	}
+	series := v.series(admin.SeriesQuery{Of: []string{"published", "bytes", "read", "lag", "lag-seconds"}, Hub: h.Name})
+	view.Chart = v.flow(only(series, "published", "read"), marksOf(v.happened(h.Name), "hubs", h.Name))
+	view.Figures = hubFigures(view, v.window(), series, v.now)
 	return hubScreen(h, "Partitions", view), nil
 }
 
@@ -118,49 +113,34 @@ func newHubView(h admin.Hub, partitions []admin.Partition, pages pager) hubView 
 	for _, p := range partitions[pages.From:pages.To] {
 		view.Rows = append(view.Rows, partitionRow{p, p.Events()})
 	}
-	view.Bars, view.Average, view.Skew = draw(partitions, view.Events)
+	view.Share = newShare(partitions, view.Events)
 	return view
 }
 
-// maxBars is how many partitions are drawn.
-const maxBars = 32
-
-// draw makes a bar of each partition, and finds the one that has half more than its share.
-func draw(partitions []admin.Partition, total int64) (bars []bar, average float64, skew string) {
-	if len(partitions) < 2 || len(partitions) > maxBars || total == 0 {
-		return nil, 0, ""
-	}
-	share := float64(total) / float64(len(partitions))
-	most := slices.MaxFunc(partitions, func(a, b admin.Partition) int { return int(a.Events() - b.Events()) })
-	scale, step := 78/float64(most.Events()), 946/float64(len(partitions))
-	if float64(most.Events()) >= 1.5*share && total >= 100 {
-		skew = fmt.Sprintf("%s has %.0f %% more than its share", most.ID, 100*(float64(most.Events())/share-1))
-	}
-	for i, p := range partitions {
-		height := float64(p.Events()) * scale
-		b := bar{X: 30 + step*(float64(i)+.5), Y: 104 - height, Height: height, Of: p.ID, Label: short(p.Events()), Tone: "k-in-soft"}
-		if skew != "" && p.ID == most.ID {
-			b.Tone = "k-odd"
+// hubFigures are the four that tell most of a hub.
+func hubFigures(view hubView, w window, series []admin.Series, now time.Time) []figure {
+	published := figure{ID: "published", Name: "Published", Value: "–", Unit: "/s", Hint: "not known", Spark: w.spark("spark-published", "in", series, "published", now)}
+	slowest := figure{ID: "slowest", Name: "Slowest group", Value: "–", Hint: "no group has a checkpoint", Spark: w.spark("spark-slowest", "idle", series, "lag-seconds", now)}
+	if s := lately(series, now); len(s) > 0 {
+		published.Value = rateOf(s["published"])
+		if s["bytes"] != nil {
+			published.Hint = size(int64(*s["bytes"])) + "/s"
 		}
-		bars = append(bars, b)
+		if behind := s["lag-seconds"]; behind != nil {
+			slowest.Value, slowest.Unit = span(seconds(*behind)), "behind"
+			slowest.Hint = number(int64(orZero(s["lag"]))) + " events behind"
+		}
 	}
-	return bars, 104 - share*scale, skew
-}
-
-// short writes a number in few characters.
-func short(n int64) string {
-	switch {
-	case n >= 10_000_000:
-		return fmt.Sprintf("%dM", n/1_000_000)
-	case n >= 10_000:
-		return fmt.Sprintf("%dk", n/1000)
+	kept := figure{ID: "events", Name: "Kept", Value: number(view.Events), Unit: "events", Hint: "for " + age(view.Retention.Age)}
+	if !view.Newest.IsZero() {
+		kept.Hint += ", the newest " + span(now.Sub(view.Newest).Truncate(time.Second)) + " ago"
 	}
-	return number(n)
+	disk := figure{ID: "bytes", Name: "Size", Value: size(view.Bytes), Hint: "as much as comes"}
+	if view.Retention.Bytes > 0 {
+		disk.Hint = fmt.Sprintf("%d %% of %s", 100*view.Bytes/view.Retention.Bytes, size(view.Retention.Bytes))
+	}
+	return []figure{published, kept, disk, slowest}
 }
-
-// Left is where a bar begins, Above where its label is.
-func (b bar) Left() float64  { return b.X - 8 }
-func (b bar) Above() float64 { return b.Y - 6 }
 
 // hubScreen is a page of a hub, with the tabs to the others.
 func hubScreen(h admin.Hub, here string, view any) *screen {

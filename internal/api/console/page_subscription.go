@@ -71,7 +71,7 @@ func loadSubscription(v *visit) (*screen, error) {
 		return nil, err
 	}
 	view := newSubscriptionView(s, attempts, dead, v.now)
-	view.Chart = v.flow(admin.SeriesQuery{Of: []string{"delivered", "failed"}, Topic: s.Topic, Hub: s.SourceHub, DomainTopic: s.DomainTopic, Subscription: s.Name}, nil)
+	view.Chart = v.flow(v.series(admin.SeriesQuery{Of: []string{"delivered", "failed"}, Topic: s.Topic, Hub: s.SourceHub, DomainTopic: s.DomainTopic, Subscription: s.Name}), nil)
 	return &screen{
 		Title: s.Name, Section: "topics", View: view, State: view.Said,
 		Crumbs: []crumb{{"Topics", at("topics")}, {view.Source, view.From}, {Name: s.Name}},
@@ -193,7 +193,7 @@ func ladderOf(waiting []admin.Waiting) []bar {
 		if d, err := time.ParseDuration(w.Wait); err == nil {
 			wait = strings.TrimSuffix(strings.TrimSuffix(span(d), " 0 s"), " 0 min")
 		}
-		bars = append(bars, bar{X: 50 + 88*float64(i), Y: 128 - height, Height: height, Label: short(w.Events), Of: wait, Tone: "k-odd-soft"})
+		bars = append(bars, bar{X: 50 + 88*float64(i), Y: 128 - height, Height: height, Breath: 16, Label: short(w.Events), Of: wait, Tone: "k-odd-soft"})
 	}
 	return bars
 }

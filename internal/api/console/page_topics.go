@@ -167,7 +167,7 @@ func loadTopic(v *visit) (*screen, error) {
 		return nil, err
 	}
 	view := topicView{Topic: t, Subs: rows, Own: t.Name == yardEvents, Command: command("topic", "publish", t.Name, `{"total":42}`, "--type", "order.placed")}
-	view.Chart = v.flow(admin.SeriesQuery{Of: []string{"published", "delivered", "failed"}, Topic: t.Name}, marksOf(v.happened(""), "topics", t.Name))
+	view.Chart = v.flow(v.series(admin.SeriesQuery{Of: []string{"published", "delivered", "failed"}, Topic: t.Name}), marksOf(v.happened(""), "topics", t.Name))
 	return &screen{Title: t.Name, Section: "topics", Crumbs: []crumb{{"Topics", at("topics")}, {Name: t.Name}}, View: view}, nil
 }
 

@@ -271,6 +271,19 @@ func (c *cells) Move(id string, x float64) template.HTMLAttr {
 	return c.Attr(id, "transform", "translate("+coordinate(x)+" 0)")
 }
 
+// Drop is Move from above.
+func (c *cells) Drop(id string, y float64) template.HTMLAttr {
+	return c.Attr(id, "transform", "translate(0 "+coordinate(y)+")")
+}
+
+// Say is the text of an element that has the id itself: those of pictures have no others within them.
+func (c *cells) Say(id, text string) string {
+	if c.values != nil {
+		c.values[id] = text
+	}
+	return c.Bare(text)
+}
+
 // Bare is a text that the script makes of an attribute that it is sent.
 func (c *cells) Bare(text string) string {
 	if c.bare {
