@@ -168,11 +168,12 @@ func fixed() map[string]any {
 		"GET /api/v1/functions":                                  map[string]any{"functions": []admin.Function{function}}, "POST /api/v1/functions": function, "GET /api/v1/functions/{function}": function,
 		"DELETE /api/v1/functions/{function}": nil, "POST /api/v1/functions/{function}/pause": function, "POST /api/v1/functions/{function}/resume": function,
 		"GET /api/v1/circuits": map[string]any{"circuits": []admin.Circuit{circuit}}, "GET /api/v1/circuits/{function}": circuit, "POST /api/v1/circuits/{function}/open": circuit, "POST /api/v1/circuits/{function}/close": circuit,
-		"GET /api/v1/hubs/{hub}/poison":          map[string]any{"events": []admin.PoisonEvent{{ID: "p", Function: "score", Hub: "sensors", Group: "score", Partition: "1", Sequence: 564118, Reason: "503: refused", Attempts: 6, Poisoned: new(before(time.Minute))}}},
-		"POST /api/v1/hubs/{hub}/poison/redrive": admin.PoisonRedriven{Redriven: 101, Hub: "sensors"},
-		"GET /api/v1/series":                     admin.SeriesList{Series: []admin.Series{fixedSeries("published", "events/s", 6667), fixedSeries("read", "events/s", 19998), fixedSeries("lag-seconds", "s", 1.9), fixedSeries("waiting", "events", 1224), fixedSeries("lag", "events", 12668), fixedSeries("delivered", "events/s", 54)}},
-		"GET /api/v1/overview":                   fixedOverview(),
-		"GET /api/v1/activity":                   admin.ActivityPage{Activity: fixedActivity()}, "GET /api/v1/hubs/{hub}/activity": admin.ActivityPage{Activity: fixedActivity()},
+		"GET /api/v1/hubs/{hub}/poison":                 map[string]any{"events": []admin.PoisonEvent{{ID: "p", Function: "score", Hub: "sensors", Group: "score", Partition: "1", Sequence: 564118, Reason: "503: refused", Attempts: 6, Poisoned: new(before(time.Minute))}}},
+		"POST /api/v1/hubs/{hub}/poison/redrive":        admin.PoisonRedriven{Redriven: 101, Hub: "sensors"},
+		"GET /api/v1/series":                            admin.SeriesList{Series: []admin.Series{fixedSeries("published", "events/s", 6667), fixedSeries("read", "events/s", 19998), fixedSeries("lag-seconds", "s", 1.9), fixedSeries("waiting", "events", 1224), fixedSeries("lag", "events", 12668), fixedSeries("delivered", "events/s", 54)}},
+		"GET /api/v1/hubs/{hub}/groups/{group}/history": fixedHistory(),
+		"GET /api/v1/overview":                          fixedOverview(),
+		"GET /api/v1/activity":                          admin.ActivityPage{Activity: fixedActivity()}, "GET /api/v1/hubs/{hub}/activity": admin.ActivityPage{Activity: fixedActivity()},
 		"GET /api/v1/cluster": admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
 	}
 }
@@ -225,6 +226,16 @@ func fixedOverview() admin.Overview {
 			{Kind: "disk-low", Severity: admin.SeverityWarning, Object: admin.NeedObject{Kind: "node", Name: "yard-1"}, Sentence: "The disk is nearly full.", Action: "look"},
 		},
 	}
+}
+
+// fixedHistory has a partition that was nobody's for a while.
+func fixedHistory() admin.GroupHistory {
+	owned := func(partition, owner string, from, to time.Duration) admin.OwnershipSpan {
+		return admin.OwnershipSpan{Partition: partition, Owner: owner, From: *apiTime(from), To: *apiTime(to)}
+	}
+	return admin.GroupHistory{Hub: "sensors", Group: "aggregator", From: *apiTime(15 * time.Minute), To: *apiTime(0), Spans: []admin.OwnershipSpan{
+		owned("0", "consumer-1", 15*time.Minute, 0), owned("1", "consumer-3", 15*time.Minute, 7*time.Minute), owned("1", "consumer-2", 6*time.Minute, 0),
+	}, Changes: fixedActivity()}
 }
 
 func fixedActivity() []admin.Activity {

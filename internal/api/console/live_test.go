@@ -75,7 +75,7 @@ func TestAPageHearsWhatChanged(t *testing.T) {
 		}
 		testkit.Equal(t, wait(), "", "while nothing changes")
 		change(func(o *admin.Ownership) { o.LagEvents = 1300 })
-		testkit.Equal(t, wait(), "event: cells\ndata: {\"lag\":\"1,300\"}\n\n", "when a figure changes")
+		testkit.Equal(t, wait(), "event: cells\ndata: {\"fig-lag\":\"1,300\"}\n\n", "when a figure changes")
 		change(func(o *admin.Ownership) {
 			o.Partitions = append([]admin.OwnedPartition(nil), o.Partitions...)
 			o.Partitions[0].Owner, o.Partitions[0].Next = "consumer-2", ""

@@ -81,6 +81,8 @@ type groupView struct {
 	Read     string // how to begin
 	Checked  bool   // there are checkpoints to be moved
 	Attended bool   // there is an instance
+	Ribbon   *ribbon
+	Figures  []figure
 }
 
 // lane is an instance with its partitions.
@@ -105,6 +107,7 @@ type ownedRow struct {
 	Tone                         int
 	Since, Renewed, Lag, Seconds string
 	At, End                      string // the checkpoint, and the last event
+	Ring                         ring
 }
 
 var groupPage = page{
@@ -124,14 +127,40 @@ func loadGroup(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := newGroupView(o, pageOf(v, len(o.Partitions)), v.now)
+	history := v.history(o)
+	tones := tonesOf(o.Instances, history.Spans)
+	view := newGroupView(o, pageOf(v, len(o.Partitions)), tones, v.now)
+	shown := make([]string, len(view.Rows))
+	for i, row := range view.Rows {
+		shown[i] = row.Partition
+	}
+	view.Ribbon = newRibbon(history, shown, tones, v.now)
+	series := v.series(admin.SeriesQuery{Of: []string{"lag-seconds", "lag", "read"}, Hub: o.Hub, Group: o.Group})
+	view.Figures = groupFigures(view, v.window(), series, v.now)
 	s := &screen{Title: o.Group, Section: "hubs", View: view, State: view.sentence()}
 	s.Crumbs = []crumb{{"Hubs", at("hubs")}, {o.Hub, at("hubs", o.Hub)}, {"Groups", at("hubs", o.Hub, "groups")}, {Name: o.Group}}
 	return s, nil
 }
 
-func newGroupView(o admin.Ownership, pages pager, now time.Time) groupView {
-	tones := tonesOf(o.Instances)
+// groupFigures are the four that tell most of a group.
+func groupFigures(view groupView, w window, series []admin.Series, now time.Time) []figure {
+	behind := figure{ID: "behind", Name: "Behind", Value: orWord(view.Seconds, "–"), Hint: "not known", Spark: w.spark("spark-behind", "in", series, "lag-seconds", now)}
+	if view.Slowest != "" {
+		behind.Hint = "slowest: partition " + view.Slowest
+	}
+	read := figure{ID: "read", Name: "Read", Value: "–", Unit: "/s", Hint: "by its readers", Spark: w.spark("spark-read", "out", series, "read", now)}
+	if s := lately(series, now); s["read"] != nil {
+		read.Value = rateOf(s["read"])
+	}
+	return []figure{
+		behind,
+		{ID: "lag", Name: "Events behind", Value: number(view.LagEvents), Hint: "in " + plural(len(view.Partitions), "partition", "partitions"), Spark: w.spark("spark-lag", "in", series, "lag", now)},
+		read,
+		{ID: "alive", Name: "Instances", Value: number(view.Alive), Unit: "alive", Hint: number(view.Recommended.Instances) + " would be enough for this lag"},
+	}
+}
+
+func newGroupView(o admin.Ownership, pages pager, tones map[string]int, now time.Time) groupView {
 	view := groupView{
 		Ownership: o, Pages: pages, Alive: alive(o), Lanes: lanesOf(o, tones, now), Warning: plainReaders(o),
 		Command: command("group", "show", o.Hub, o.Group), Read: command("read", o.Hub, "--group", o.Group, "--follow"),
@@ -159,15 +188,18 @@ func newGroupView(o admin.Ownership, pages pager, now time.Time) groupView {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// tonesOf gives each instance one of eight colours.
-func tonesOf(instances []admin.Instance) map[string]int {
-	ids := make([]string, len(instances))
-	for i, in := range instances {
-		ids[i] = in.ID
+// tonesOf gives each instance one of eight colours, and each that owned a partition lately.
+func tonesOf(instances []admin.Instance, spans []admin.OwnershipSpan) map[string]int {
+	var ids []string
+	for _, in := range instances {
+		ids = append(ids, in.ID)
+	}
+	for _, s := range spans {
+		ids = append(ids, s.Owner)
 	}
 	slices.Sort(ids)
 	tones := map[string]int{}
-	for i, id := range ids {
+	for i, id := range slices.Compact(ids) {
 		tones[id] = i%8 + 1
 	}
 	return tones
@@ -258,6 +290,7 @@ func newOwnedRow(p admin.OwnedPartition, tones map[string]int, now time.Time) ow
 	}
 	if p.Renewed != nil {
 		row.Renewed = span(now.Sub(p.Renewed.Time).Truncate(time.Second)) + " ago"
+		row.Ring = newRing(p.Renewed.Time, now)
 	}
 	if p.LagSeconds != nil {
 		row.Seconds = span(seconds(*p.LagSeconds))
