@@ -172,6 +172,7 @@ func fixed() map[string]any {
 		"POST /api/v1/hubs/{hub}/poison/redrive":        admin.PoisonRedriven{Redriven: 101, Hub: "sensors"},
 		"GET /api/v1/series":                            admin.SeriesList{Series: []admin.Series{fixedSeries("published", "events/s", 6667), fixedSeries("read", "events/s", 19998), fixedSeries("lag-seconds", "s", 1.9), fixedSeries("waiting", "events", 1224), fixedSeries("lag", "events", 12668), fixedSeries("delivered", "events/s", 54)}},
 		"GET /api/v1/hubs/{hub}/groups/{group}/history": fixedHistory(),
+		"GET /api/v1/hubs/{hub}/density":                fixedDensity(),
 		"GET /api/v1/overview":                          fixedOverview(),
 		"GET /api/v1/activity":                          admin.ActivityPage{Activity: fixedActivity()}, "GET /api/v1/hubs/{hub}/activity": admin.ActivityPage{Activity: fixedActivity()},
 		"GET /api/v1/cluster": admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
@@ -236,6 +237,16 @@ func fixedHistory() admin.GroupHistory {
 	return admin.GroupHistory{Hub: "sensors", Group: "aggregator", From: *apiTime(15 * time.Minute), To: *apiTime(0), Spans: []admin.OwnershipSpan{
 		owned("0", "consumer-1", 15*time.Minute, 0), owned("1", "consumer-3", 15*time.Minute, 7*time.Minute), owned("1", "consumer-2", 6*time.Minute, 0),
 	}, Changes: fixedActivity()}
+}
+
+// fixedDensity is an hour of events, of which there were none in its first half.
+func fixedDensity() admin.Density {
+	d := admin.Density{Hub: "sensors", From: before(time.Hour), To: noon}
+	for i := range stripSlots {
+		n := int64(max(i-stripSlots/2, 0))
+		d.Buckets, d.Total = append(d.Buckets, admin.DensityBucket{From: d.From.Add(time.Duration(i) * time.Hour / stripSlots), Events: n}), d.Total+n
+	}
+	return d
 }
 
 func fixedActivity() []admin.Activity {

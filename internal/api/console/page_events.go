@@ -83,6 +83,7 @@ type eventsView struct {
 	Cut                    bool   // they are too large to be shown at once
 	Next                   string // where to go on
 	Command                string
+	Strip                  *strip
 }
 
 var eventsPage = page{template: "events", load: loadEvents}
@@ -106,6 +107,7 @@ func loadEvents(v *visit) (*screen, error) {
 	if err := v.read(q, &view); err != nil {
 		return nil, err
 	}
+	view.Strip = v.strip(view)
 	return hubScreen(h, "Events", view), nil
 }
 
