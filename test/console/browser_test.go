@@ -116,8 +116,13 @@ func (p *page) fill(fields map[string]string) {
 func (p *page) press(selector, says string) {
 	p.t.Helper()
 	p.run("press "+selector, chromedp.Click(selector, chromedp.ByQuery))
-	text, _ := json.Marshal(says)
-	p.await(says, fmt.Sprintf(`document.readyState === "complete" && document.body.innerText.includes(%s)`, text))
+	p.await(says, `document.readyState === "complete" && `+contains(says))
+}
+
+// contains is true of a page that says something.
+func contains(says string) string {
+	text, _ := json.Marshal(says) // texts only
+	return fmt.Sprintf(`document.body.innerText.includes(%s)`, text)
 }
 
 // check looks for complaints, for what keeps people out, and for what has to be scrolled sideways; and

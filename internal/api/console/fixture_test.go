@@ -175,7 +175,9 @@ func fixed() map[string]any {
 		"GET /api/v1/hubs/{hub}/density":                fixedDensity(),
 		"GET /api/v1/overview":                          fixedOverview(),
 		"GET /api/v1/activity":                          admin.ActivityPage{Activity: fixedActivity()}, "GET /api/v1/hubs/{hub}/activity": admin.ActivityPage{Activity: fixedActivity()},
-		"GET /api/v1/cluster": admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
+		"GET /api/v1/cluster":                                                     admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
+		"GET /api/v1/topics/{topic}/events/{id}/journey":                          admin.Journeys{Events: []admin.Journey{fixedJourney()}},
+		"GET /api/v1/hubs/{hub}/partitions/{partition}/events/{sequence}/journey": fixedHubJourney(),
 	}
 }
 
@@ -353,6 +355,9 @@ func eachPage(t *testing.T, visit func(t *testing.T, path string)) {
 		if a.sheet != nil {
 			t.Run(a.path, func(t *testing.T) { visit(t, names.Replace(a.path)) })
 		}
+	}
+	for _, path := range askedPages {
+		t.Run(path, func(t *testing.T) { visit(t, path) })
 	}
 	t.Run("signin", func(t *testing.T) { visit(t, signInPath) })
 	t.Run("missing", func(t *testing.T) { visit(t, base+"nothing") })

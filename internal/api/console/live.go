@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,8 @@ type page struct {
 	load     func(v *visit) (*screen, error)
 	// watch calls wake when there is something new, until ctx ends; nil: the clock alone does.
 	watch func(ctx context.Context, v *visit, wake func())
+	// every is how often it is looked at; zero: each second.
+	every time.Duration
 }
 
 // serve answers with the page.
@@ -45,8 +48,8 @@ func (p *page) serve(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if len(v.console.pages[p.template].parts) > 0 {
-		s.Path = v.r.URL.RequestURI()
+	if len(v.console.pages[p.template].parts) > 0 && !s.still {
+		s.Path = cmp.Or(s.Path, v.r.URL.RequestURI())
 	}
 	return v.show(http.StatusOK, p.template, s)
 }
@@ -145,7 +148,7 @@ func newStream(v *visit) *stream {
 
 // follow sends what changes until ctx ends or the page cannot be had any more, and says why.
 func (s *stream) follow(ctx context.Context, l *sight, at *visit, wake <-chan struct{}) error {
-	clock := time.NewTicker(pageEvery)
+	clock := time.NewTicker(cmp.Or(l.page.every, pageEvery))
 	defer clock.Stop()
 	for oldest := pageEvery * 3 / 4; ; {
 		if err := s.turn(l, at, oldest); err != nil {

@@ -60,6 +60,7 @@ func functions(a *assets) template.FuncMap {
 		},
 		"at": at, "num": number, "age": age, "size": size, "span": span, "clock": clock, "stamp": stamp, "ends": cutMiddle, "plural": plural, "rate": rateOf,
 		"join": strings.Join, "pictures": pictures, "add": func(a, b int) int { return a + b }, "dict": dict,
+		"journeyPath": journeyPath, "hubJourneyPath": hubJourneyPath,
 		"deadPath": func(s admin.SubscriptionRef, n int64) string {
 			return subscriptionPath(s, "dead", strconv.FormatInt(n, 10))
 		},

@@ -40,6 +40,7 @@ func allPages() map[string]*page {
 	return map[string]*page{
 		base:                       &overviewPage,
 		base + "more":              &morePage,
+		base + "events":            &journeyPage,
 		base + "hubs":              &hubsPage,
 		base + "hubs/{hub}":        &hubPage,
 		base + "hubs/{hub}/events": &eventsPage,

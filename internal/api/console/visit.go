@@ -56,9 +56,12 @@ type screen struct {
 	Ends        time.Time
 	Development bool
 	Path        string // where it is, for its stream; empty: it has none
+	Address     string // that of the yard, as the browser has it
 	Now         time.Time
 	*cells
 
+	// still: nothing of it will change.
+	still bool
 	// secret: it shows a key, and is not compressed: how well that goes would say something of it.
 	secret bool
 }
@@ -77,7 +80,7 @@ type tab struct {
 func (v *visit) fill(s *screen) {
 	s.Now, s.Who, s.Ends = v.now, v.who.Grant.Holder, v.who.Ends
 	s.Development = v.console.cfg.Access.Development() && v.who.Ends.IsZero()
-	s.Done = doneSentence(v.r)
+	s.Done, s.Address = doneSentence(v.r), v.address()
 	if s.cells == nil {
 		s.cells = &cells{}
 	}

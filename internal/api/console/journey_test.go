@@ -1,0 +1,120 @@
+package console
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// askedPages are pages that show something when they are asked for it.
+var askedPages = []string{
+	base + "events?id=7c1d-e0&in=topics/alarms",
+	base + "events?id=0/41&in=hubs/sensors",
+}
+
+// fixedJourney has one of each: delivered, waiting on probation, dead and not matched.
+func fixedJourney() admin.Journey {
+	published := before(4*time.Minute + 36*time.Second)
+	after := func(d time.Duration) time.Time { return published.Add(d) }
+	try := func(d time.Duration, status int, outcome, said string) admin.JourneyTry {
+		return admin.JourneyTry{Time: after(d), Took: "12ms", Outcome: outcome, Status: status, Said: said, Events: 1}
+	}
+	glass := admin.Finding{Key: "data.kind", Operator: "StringIn", Values: json.RawMessage(`["smoke","co"]`), Met: json.RawMessage(`"glass"`)}
+	return admin.Journey{
+		Topic: "alarms", Sequence: 88214, ID: "7c1d-e0", Type: "alarm.glass", Subject: "/homes/h-048213", Published: published, Event: json.RawMessage(`{"id":"7c1d-e0","data":{"kind":"glass"}}`),
+		Subscriptions: []admin.JourneyTo{
+			{Subscription: "resident", State: "delivered", Summary: "delivered at 2026-01-31T11:55:24.061Z, attempt 1, answered 200 in 12ms", Matches: true, Attempts: 1, Tries: []admin.JourneyTry{try(49*time.Millisecond, 200, "Success", "")}},
+			{Subscription: "company", State: "waiting", Summary: "not yet: it waits for its next attempt", Matches: true, Attempts: 2, Due: new(after(90 * time.Second)), Expires: new(after(24 * time.Hour)),
+				Conditions: []admin.Finding{{Key: "eventType", Operator: "StringIn", Values: json.RawMessage(`["alarm.glass"]`), Met: json.RawMessage(`"alarm.glass"`), Passes: true}},
+				Tries:      []admin.JourneyTry{try(21*time.Millisecond, 503, "Busy", "maintenance"), try(31*time.Second, 0, "TimedOut", "no answer")},
+				Endpoint:   &admin.EndpointHealth{State: "probation", Failures: 10, Last: "503", Until: new(noon.Add(38 * time.Second))}},
+			{Subscription: "insurance", State: "dead-lettered", Summary: "dead-lettered at 2026-01-31T11:55:25.000Z: UndeliverableDueToClientError after 1 attempt", Matches: true, Attempts: 1,
+				Tries: []admin.JourneyTry{try(40*time.Millisecond, 400, "BadRequest", "unknown field")}, DeadLetter: &admin.DeadLetter{Number: 7, Died: after(time.Second)}},
+			{Subscription: "fire", State: "unmatched", Summary: `never: the filter wants data.kind StringIn smoke, co, and it is "glass"`, Conditions: []admin.Finding{glass}},
+		},
+	}
+}
+
+func fixedHubJourney() admin.Journeys {
+	return admin.Journeys{Events: []admin.Journey{{
+		Hub: "sensors", Partition: "0", Sequence: 41, ID: "home-yard/sensors/0/41", Published: before(time.Second), Event: fixedEvents()[0],
+		Groups:    []admin.JourneyGroup{{Group: "aggregator", State: "past"}, {Group: "$Default", State: "unknown"}},
+		Functions: []admin.JourneyFunction{{Function: "score", State: "before", Summary: "not yet: its checkpoint is before the event; it is open"}},
+	}}}
+}
+
+// V2: why an event was not delivered: the page says it first, then each subscription with the value that
+// failed its filter, what was answered, and what can be done.
+func TestWhyWasThisEventNotDelivered(t *testing.T) {
+	_, _, h := newFixture(fixed())
+	page := get(h, base+"events?id=7c1d-e0&in=topics/alarms").Body.String()
+	for _, says := range []string{
+		"delivered to 1 of 3", "It was delivered to 1 of the 3 subscriptions that it matches.", "company: not yet: it waits", "StringIn [&#34;smoke&#34;,&#34;co&#34;] is &#34;glass&#34;", "does not pass",
+		"503", "maintenance", "subscriptions/company/probe?topic=alarms", "subscriptions/insurance/dead/7?topic=alarms", "given up", "probe, then try 3",
+		`data-live="/console/events?id=7c1d-e0&amp;in=topics%2Falarms&amp;number=88214"`,
+	} {
+		testkit.That(t, strings.Contains(page, says), "the page does not say %q", says)
+	}
+}
+
+// V2: an event is found wherever it is, by its id or by its place; of several one is chosen; and what is
+// not found says where was looked, and how to look further.
+func TestFindingAnEvent(t *testing.T) {
+	answers := fixed()
+	_, api, h := newFixture(answers)
+	path := "GET /api/v1/topics/{topic}/events/{id}/journey"
+	twice := fixedJourney()
+	twice.Sequence = 7
+	find := func(query string) string { return get(h, base+"events?"+query).Body.String() }
+
+	answers[path] = admin.Journeys{Events: []admin.Journey{fixedJourney(), twice}}
+	page := find("id=7c1d-e0")
+	testkit.That(t, strings.Contains(page, "2 events have this id. Choose one.") && strings.Contains(page, "number=7") && !strings.Contains(page, "data-live"), "several: %s", page)
+	page = find("id=7c1d-e0&in=topics/alarms&number=7")
+	testkit.That(t, strings.Contains(page, "stored as alarms 7<"), "the one that was chosen: %s", page)
+
+	answers[path] = admin.Journeys{Events: []admin.Journey{}, Summary: "no event of topic alarms has the id x: looked at 10000 events", Looked: admin.Looked{Events: 10000, Before: new(int64(504))}}
+	page = find("id=x&in=topics/alarms")
+	testkit.That(t, strings.Contains(page, "No event of topic alarms has the id x: looked at 10000 events.") && strings.Contains(page, "before=504"), "none: %s", page)
+
+	for _, query := range []string{"id=sensors/0/41", "id=sensors+/+0+/+41", "id=0/41&in=hubs/sensors"} {
+		testkit.That(t, strings.Contains(find(query), "<h1>sensors / 0 / 41<"), "%s is not found", query)
+	}
+	testkit.That(t, strings.Contains(find("id=x&in=hubs/sensors"), "is no event of a hub: write PARTITION/NUMBER"), "a place that is none")
+	delete(answers, "GET /api/v1/hubs/{hub}/partitions/{partition}/events/{sequence}/journey")
+	api.calls = nil
+	find("id=a/1/2")
+	testkit.That(t, strings.Contains(strings.Join(api.calls, " "), "/topics/alarms/events/a%2F1%2F2/journey"), "an id with slashes is not looked for: %q", api.calls)
+}
+
+// What will not change any more has no stream.
+func TestAnEventThatIsDoneWithIsStill(t *testing.T) {
+	answers := fixed()
+	_, _, h := newFixture(answers)
+	j := fixedJourney()
+	j.Subscriptions = j.Subscriptions[2:]
+	answers["GET /api/v1/topics/{topic}/events/{id}/journey"] = admin.Journeys{Events: []admin.Journey{j}}
+	testkit.That(t, !strings.Contains(get(h, base+"events?id=7c1d-e0&in=topics/alarms").Body.String(), "data-live"), "it has one")
+}
+
+// The axis has a place for a millisecond and for a day, and each mark is within the picture.
+func TestTheAxisOfAJourney(t *testing.T) {
+	a := newAxis(time.Hour)
+	testkit.Equal(t, a.x(0), axisLeft)
+	testkit.Equal(t, a.x(time.Millisecond), axisLeft)
+	testkit.Equal(t, a.x(24*time.Hour), axisRight)
+	testkit.Equal(t, newAxis(7*24*time.Hour).x(7*24*time.Hour), axisRight)
+	testkit.That(t, a.x(time.Second)-a.x(100*time.Millisecond) > 90, "a tenth is %v wide", a.x(time.Second)-a.x(100*time.Millisecond))
+	testkit.Equal(t, coarse(276*time.Second), 270*time.Second)
+	testkit.Equal(t, coarse(-time.Second), 0)
+	e := (&visit{now: noon}).newJourneyEvent(fixedJourney())
+	for _, row := range e.Picture.Rows {
+		for _, m := range row.Marks {
+			testkit.That(t, m.X >= axisLeft && m.X <= 980, "%s has a mark at %v", row.Name, m.X)
+		}
+	}
+}
