@@ -73,7 +73,7 @@ func TestLevels(t *testing.T) {
 
 // V4: a chart says what it shows, has a table of it, and marks what happened where it did.
 func TestAChartSaysWhatItShows(t *testing.T) {
-	c := windows[0].chart(plot{id: "flow", title: "Events per second", box: wholeBox, marks: marksOf(fixedActivity())},
+	c := windows[0].chart(plot{id: "flow", title: "Events per second", box: wholeBox, marks: marksOf(fixedChanges())},
 		[]admin.Series{fixedSeries("published", "events/s", 6667)}, noon)
 	testkit.Equal(t, c.Label, "Events per second over 15 min: published 6,667/s now, at most 6,667/s")
 	testkit.Equal(t, len(c.Rows), chartRows)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -174,7 +175,7 @@ func fixed() map[string]any {
 		"GET /api/v1/hubs/{hub}/groups/{group}/history": fixedHistory(),
 		"GET /api/v1/hubs/{hub}/density":                fixedDensity(),
 		"GET /api/v1/overview":                          fixedOverview(),
-		"GET /api/v1/activity":                          admin.ActivityPage{Activity: fixedActivity()}, "GET /api/v1/hubs/{hub}/activity": admin.ActivityPage{Activity: fixedActivity()},
+		"GET /api/v1/activity":                          fixedActivity(), "GET /api/v1/hubs/{hub}/activity": fixedActivity(),
 		"GET /api/v1/cluster":                                                     admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
 		"GET /api/v1/topics/{topic}/events/{id}/journey":                          admin.Journeys{Events: []admin.Journey{fixedJourney()}},
 		"GET /api/v1/hubs/{hub}/partitions/{partition}/events/{sequence}/journey": fixedHubJourney(),
@@ -238,7 +239,7 @@ func fixedHistory() admin.GroupHistory {
 	}
 	return admin.GroupHistory{Hub: "sensors", Group: "aggregator", From: *apiTime(15 * time.Minute), To: *apiTime(0), Spans: []admin.OwnershipSpan{
 		owned("0", "consumer-1", 15*time.Minute, 0), owned("1", "consumer-3", 15*time.Minute, 7*time.Minute), owned("1", "consumer-2", 6*time.Minute, 0),
-	}, Changes: fixedActivity()}
+	}, Changes: fixedChanges()}
 }
 
 // fixedDensity is an hour of events, of which there were none in its first half.
@@ -251,7 +252,7 @@ func fixedDensity() admin.Density {
 	return d
 }
 
-func fixedActivity() []admin.Activity {
+func fixedChanges() []admin.Activity {
 	return []admin.Activity{
 		{Number: 12, At: *apiTime(4 * time.Minute), Kind: "circuit.opened", Object: "circuits/score", By: "yard-7f2a", Detail: "101 failures within 30 s"},
 		{Number: 11, At: *apiTime(7 * time.Minute), Kind: "instance.went", Object: "hubs/sensors/groups/aggregator/instances/consumer-3"},
@@ -356,7 +357,7 @@ func eachPage(t *testing.T, visit func(t *testing.T, path string)) {
 			t.Run(a.path, func(t *testing.T) { visit(t, names.Replace(a.path)) })
 		}
 	}
-	for _, path := range askedPages {
+	for _, path := range slices.Concat(journeyPaths, activityPaths) {
 		t.Run(path, func(t *testing.T) { visit(t, path) })
 	}
 	t.Run("signin", func(t *testing.T) { visit(t, signInPath) })

@@ -14,7 +14,7 @@ import (
 
 const (
 	axisLeft, axisRight = 160., 955.
-	rowTop, rowHeight   = 46., 46.
+	wayTop, wayHeight   = 46., 46.
 	// rowsDrawn is how many subscriptions are drawn; the list beneath has all.
 	rowsDrawn = 12
 	// labelWidth is how far apart the answers of tries are written at least.
@@ -107,10 +107,10 @@ func drawJourney(e *journeyEvent, now time.Time) journeyPicture {
 	p := journeyPicture{Ticks: d.axis.ticks(longest), Now: d.axis.x(age), Age: span(age), Rows: []journeyRow{d.publisher(e)}}
 	var said []string
 	for i := range ways {
-		p.Rows = append(p.Rows, d.way(&ways[i], rowTop+rowHeight*float64(i+1)))
+		p.Rows = append(p.Rows, d.way(&ways[i], wayTop+wayHeight*float64(i+1)))
 		said = append(said, ways[i].Subscription+": "+ways[i].Summary)
 	}
-	p.Height = rowTop + rowHeight*float64(len(p.Rows)) + 4
+	p.Height = wayTop + wayHeight*float64(len(p.Rows)) + 4
 	p.Foot, p.Deep, p.Later = p.Height-22, p.Height-40, math.Round(10*(980-p.Now))/10
 	p.Said = "Stored, then " + strings.Join(said, "; ")
 	if len(said) == 0 {
@@ -139,8 +139,8 @@ func (d drawing) at(t time.Time) float64 { return d.axis.x(t.Sub(d.published)) }
 
 func (d drawing) publisher(e *journeyEvent) journeyRow {
 	return journeyRow{
-		Name: "publisher", Y: rowTop, Marks: []wayMark{{"dot", "k-good", axisLeft}},
-		Words: []wayWord{{"", "stored as " + shorten(e.Source) + " " + number(e.Sequence), axisLeft + 12, rowTop + 4}},
+		Name: "publisher", Y: wayTop, Marks: []wayMark{{"dot", "k-good", axisLeft}},
+		Words: []wayWord{{"", "stored as " + shorten(e.Source) + " " + number(e.Sequence), axisLeft + 12, wayTop + 4}},
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// askedPages are pages that show something when they are asked for it.
-var askedPages = []string{
+// journeyPaths show events.
+var journeyPaths = []string{
 	base + "events?id=7c1d-e0&in=topics/alarms",
 	base + "events?id=0/41&in=hubs/sensors",
 }

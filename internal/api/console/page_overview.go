@@ -117,13 +117,13 @@ func (v *visit) draw(view *overviewView, o admin.Overview, lists yardLists) {
 	if view.Behind != nil {
 		view.Behind.Spans = v.spans()
 	}
-	for _, a := range changes[:min(len(changes), activityShown)] {
+	for _, a := range changes[:min(len(changes), changesShown)] {
 		view.Activity = append(view.Activity, newFeedRow(a))
 	}
 }
 
-// activityShown is how many changes the overview has.
-const activityShown = 6
+// changesShown is how many changes the overview has.
+const changesShown = 6
 
 func only(series []admin.Series, of ...string) (some []admin.Series) {
 	for _, s := range series {

@@ -40,6 +40,7 @@ func allPages() map[string]*page {
 	return map[string]*page{
 		base:                       &overviewPage,
 		base + "more":              &morePage,
+		base + "activity":          &activityPage,
 		base + "events":            &journeyPage,
 		base + "hubs":              &hubsPage,
 		base + "hubs/{hub}":        &hubPage,
@@ -83,6 +84,7 @@ func (c *Console) routes() []route {
 		{method: "POST", path: signInPath, need: frame.Open("the key that it is sent is what lets in"), serve: c.signIn, maxBody: maxSignInBytes},
 		{method: "POST", path: base + "signout", need: signedIn, serve: c.signOut},
 		{method: "GET", path: base + "hubs/{hub}/partitions/{partition}/events/{sequence}/body", need: signedIn, serve: c.saveBody},
+		{method: "GET", path: base + "activity.json", need: signedIn, serve: c.saveActivity},
 		{method: "GET", path: livePath, need: signedIn, serve: c.live, long: true},
 	}
 	pages := allPages()

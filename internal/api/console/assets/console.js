@@ -1,5 +1,6 @@
 // What a page does in the browser beyond what the server has drawn. Without it everything works, and
 // nothing moves.
+import { hold } from "./held.js";
 import { follow } from "./live.js";
 import { localTimes } from "./times.js";
 
@@ -40,7 +41,7 @@ function hideSecrets() {
 
 // g and a letter go to a page; in fields letters are letters.
 function keys() {
-  const pages = { o: "", h: "hubs", t: "topics", f: "functions", a: "access", s: "storage" };
+  const pages = { o: "", h: "hubs", t: "topics", f: "functions", e: "events", y: "activity", a: "access", s: "storage" };
   let before = "";
   document.addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
@@ -55,4 +56,5 @@ copying();
 hideSecrets();
 keys();
 localTimes(document);
+hold();
 if (document.body.dataset.live) follow(document.body.dataset.live);

@@ -98,15 +98,17 @@ function put() {
 }
 
 // A part is replaced whole. What has an id and is elsewhere now moves there, and focus stays, and what
-// was opened stays open. A long one comes in pieces.
+// was opened stays open. A long one comes in pieces. Who wants to hold one back prevents its event, and
+// calls with now later.
 const pieces = new Map();
 
-function part({ id, html, more }) {
+export function part({ id, html, more }, now) {
   html = (pieces.get(id) ?? "") + html;
   if (more) { pieces.set(id, html); return; }
   pieces.delete(id);
   const old = document.getElementById(id);
   if (!old) return;
+  if (!now && !document.dispatchEvent(new CustomEvent("yard:part", { cancelable: true, detail: { id, html } }))) return;
   const opened = [...old.querySelectorAll("details[open]")].map(d => d.id);
   const focus = old.contains(document.activeElement) ? document.activeElement.id : "";
   const before = places(old);
