@@ -105,7 +105,7 @@ func TestPages(t *testing.T) {
 			p := newPage(t, y.base, screen.width, screen.scheme)
 			for _, path := range []string{
 				"", "hubs", "hubs/orders", "hubs/orders/events", "hubs/orders/partitions/0/events/0", "hubs/orders/groups", "hubs/orders/groups/billing",
-				"hubs/orders/groups/billing/move", "hubs/orders/access", "hubs/orders/settings", "topics", "topics/shop", "subscriptions/mailer?topic=shop",
+				"hubs/orders/groups/billing/move", "hubs/orders/access", "hubs/orders/settings", "topics", "topics/shop", "topics/shop/subscriptions/mailer",
 				"functions", "functions/resize", "access", "storage", "more", "new/hub", "new/subscription",
 			} {
 				p.open("/console/" + path)

@@ -62,9 +62,9 @@ func TestWhyWasThisEventNotDelivered(t *testing.T) {
 	for _, says := range []string{"It was not delivered to the one subscription that it matches.", "UndeliverableDueToClientError", "no such alarm", `is "alarm.glass"`} {
 		p.await(says, contains(says))
 	}
-	p.open("/console/subscriptions/company?topic=shop")
+	p.open("/console/topics/shop/subscriptions/company")
 	p.press(`#part-attempts a`, "It was not delivered")
-	p.open("/console/subscriptions/company/dead/0?topic=shop")
+	p.open("/console/topics/shop/subscriptions/company/dead/0")
 	p.press(`main dd a`, "It was not delivered")
 	checkPages(t, y, "events", "events?id=alarm-7&in=topics/shop", "events?id=nothing")
 }

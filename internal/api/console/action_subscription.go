@@ -74,7 +74,7 @@ func (v *visit) delivery() (admin.SubscriptionRequest, error) {
 }
 
 var changeSubscription = action{
-	path: base + "subscriptions/{subscription}/edit", calls: []string{"PATCH /api/v1/subscriptions/{subscription}"},
+	path: ofSubscription + "/edit", calls: []string{"PATCH /api/v1/subscriptions/{subscription}"},
 	sheet: func(v *visit) (*sheet, error) {
 		s, err := v.api.Subscription(v.ctx, v.ref(), false)
 		if err != nil {
@@ -96,7 +96,7 @@ var changeSubscription = action{
 }
 
 var deleteSubscription = action{
-	path: base + "subscriptions/{subscription}/delete", calls: []string{"DELETE /api/v1/subscriptions/{subscription}"},
+	path: ofSubscription + "/delete", calls: []string{"DELETE /api/v1/subscriptions/{subscription}"},
 	sheet: func(v *visit) (*sheet, error) {
 		s, err := v.api.Subscription(v.ctx, v.ref(), false)
 		if err != nil {
@@ -117,26 +117,26 @@ var deleteSubscription = action{
 // What is done to a subscription by a button alone.
 var (
 	probeSubscription = action{
-		path: base + "subscriptions/{subscription}/probe", calls: []string{"POST /api/v1/subscriptions/{subscription}/probe"},
+		path: ofSubscription + "/probe", calls: []string{"POST /api/v1/subscriptions/{subscription}/probe"},
 		do: func(v *visit) (outcome, error) {
 			return outcome{to: subscriptionPath(v.ref()), done: "probed"}, v.api.ProbeSubscription(v.ctx, v.ref())
 		},
 	}
 	pauseSubscription = action{
-		path: base + "subscriptions/{subscription}/pause", calls: []string{"PATCH /api/v1/subscriptions/{subscription}"},
+		path: ofSubscription + "/pause", calls: []string{"PATCH /api/v1/subscriptions/{subscription}"},
 		do: func(v *visit) (outcome, error) {
 			_, err := v.api.UpdateSubscription(v.ctx, v.ref(), admin.SubscriptionRequest{Paused: new(true)})
 			return outcome{to: subscriptionPath(v.ref()), done: "paused"}, err
 		},
 	}
 	resumeSubscription = action{
-		path: base + "subscriptions/{subscription}/resume", calls: []string{"POST /api/v1/subscriptions/{subscription}/resume"},
+		path: ofSubscription + "/resume", calls: []string{"POST /api/v1/subscriptions/{subscription}/resume"},
 		do: func(v *visit) (outcome, error) {
 			return outcome{to: subscriptionPath(v.ref()), done: "resumed"}, v.api.ResumeSubscription(v.ctx, v.ref())
 		},
 	}
 	rotateKey = action{
-		path: base + "subscriptions/{subscription}/rotate", calls: []string{"POST /api/v1/subscriptions/{subscription}/rotate-key"},
+		path: ofSubscription + "/rotate", calls: []string{"POST /api/v1/subscriptions/{subscription}/rotate-key"},
 		do: func(v *visit) (outcome, error) {
 			_, err := v.api.RotateSigningKey(v.ctx, v.ref(), "", "")
 			return outcome{to: subscriptionPath(v.ref()), done: "rotated"}, err
@@ -165,7 +165,7 @@ func deadFields(v *visit) []field {
 }
 
 var redriveDead = action{
-	path: base + "subscriptions/{subscription}/redrive", calls: []string{"POST /api/v1/subscriptions/{subscription}/redrive"},
+	path: ofSubscription + "/redrive", calls: []string{"POST /api/v1/subscriptions/{subscription}/redrive"},
 	sheet: func(v *visit) (*sheet, error) { return redriveSheet(v, nil), nil },
 	do: func(v *visit) (outcome, error) {
 		choice, err := v.deadChoice()
@@ -217,7 +217,7 @@ func redriveSheet(v *visit, said *note) *sheet {
 }
 
 var purgeDead = action{
-	path: base + "subscriptions/{subscription}/purge", calls: []string{"POST /api/v1/subscriptions/{subscription}/purge"},
+	path: ofSubscription + "/purge", calls: []string{"POST /api/v1/subscriptions/{subscription}/purge"},
 	sheet: func(v *visit) (*sheet, error) { return purgeSheet(v, nil), nil },
 	do: func(v *visit) (outcome, error) {
 		choice, err := v.deadChoice()

@@ -54,7 +54,7 @@ func TestWhyWasThisEventNotDelivered(t *testing.T) {
 	page := get(h, base+"events?id=7c1d-e0&in=topics/alarms").Body.String()
 	for _, says := range []string{
 		"delivered to 1 of 3", "It was delivered to 1 of the 3 subscriptions that it matches.", "company: not yet: it waits", "StringIn [&#34;smoke&#34;,&#34;co&#34;] is &#34;glass&#34;", "does not pass",
-		"503", "maintenance", "subscriptions/company/probe?topic=alarms", "subscriptions/insurance/dead/7?topic=alarms", "given up", "probe, then try 3",
+		"503", "maintenance", "topics/alarms/subscriptions/company/probe", "topics/alarms/subscriptions/insurance/dead/7", "given up", "probe, then try 3",
 		`data-live="/console/events?id=7c1d-e0&amp;in=topics%2Falarms&amp;number=88214"`,
 	} {
 		testkit.That(t, strings.Contains(page, says), "the page does not say %q", says)

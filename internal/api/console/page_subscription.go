@@ -51,8 +51,7 @@ var subscriptionPage = page{template: "subscription", load: loadSubscription}
 
 // ref is the subscription that a path is about.
 func (v *visit) ref() admin.SubscriptionRef {
-	q := v.r.URL.Query()
-	return admin.SubscriptionRef{Name: v.name("subscription"), Topic: q.Get("topic"), Hub: q.Get("hub"), DomainTopic: q.Get("domainTopic")}
+	return admin.SubscriptionRef{Name: v.name("subscription"), Topic: v.name("topic"), Hub: v.name("hub"), DomainTopic: v.r.URL.Query().Get("domainTopic")}
 }
 
 func loadSubscription(v *visit) (*screen, error) {
@@ -65,16 +64,15 @@ func loadSubscription(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, _ := strconv.ParseInt(v.r.URL.Query().Get("from"), 10, 64)
-	dead, err := v.api.DeadLetters(v.ctx, ref, admin.DeadLetterChoice{Redriven: true}, from, deadShown)
+	dead, err := v.api.DeadLetters(v.ctx, ref, admin.DeadLetterChoice{Redriven: true}, 0, deadShown)
 	if err != nil {
 		return nil, err
 	}
 	view := newSubscriptionView(s, attempts, dead, v.now)
 	view.Chart = v.flow(v.series(admin.SeriesQuery{Of: []string{"delivered", "failed"}, Topic: s.Topic, Hub: s.SourceHub, DomainTopic: s.DomainTopic, Subscription: s.Name}), nil)
 	return &screen{
-		Title: s.Name, Section: "topics", View: view, State: view.Said,
-		Crumbs: []crumb{{"Topics", at("topics")}, {view.Source, view.From}, {Name: s.Name}},
+		Title: s.Name, Section: "topics", View: view, State: view.Said, Tabs: subscriptionTabs(s, "Subscription"),
+		Crumbs: subscriptionCrumbs(refOf(s)),
 	}, nil
 }
 
@@ -91,7 +89,7 @@ func newSubscriptionView(s admin.Subscription, attempts []admin.Attempt, dead ad
 		view.Source, view.From = s.SourceHub, at("hubs", s.SourceHub)
 	}
 	if dead.Next > 0 {
-		view.Next = subscriptionPath(ref) + "&from=" + strconv.FormatInt(dead.Next, 10)
+		view.Next = subscriptionPath(ref, "dead")
 	}
 	view.Bars = attemptBarsOf(attempts)
 	for _, a := range attempts[:min(len(attempts), attemptsShown)] {
@@ -220,6 +218,6 @@ var deadPage = page{template: "dead", load: func(v *visit) (*screen, error) {
 	view := deadView{DeadLetter: d, Ref: ref, Back: subscriptionPath(ref), Body: showBody(d.Event, "json", false), Only: subscriptionPath(ref, "redrive")}
 	return &screen{
 		Title: "Dead letter " + number(n), Section: "topics", View: view,
-		Crumbs: []crumb{{"Topics", at("topics")}, {ref.Name, view.Back}, {Name: "Dead letter " + number(n)}},
+		Crumbs: subscriptionCrumbs(ref, crumb{"Dead letters", subscriptionPath(ref, "dead")}, crumb{Name: number(n)}),
 	}, nil
 }}

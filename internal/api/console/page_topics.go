@@ -136,10 +136,14 @@ func healthOf(s admin.Subscription) (tone, said string) {
 	return "good", s.State
 }
 
-// subscriptionPath is the page of a subscription, or of something about it. Several sources may have
-// one of that name, so that the source is in the query, as in the API.
+// subscriptionPath is the page of a subscription, or of something about it, in its source: several may
+// have one of that name.
 func subscriptionPath(s admin.SubscriptionRef, rest ...string) string {
-	return with(at(append([]string{"subscriptions", s.Name}, rest...)...), "topic", s.Topic, "hub", s.Hub, "domainTopic", s.DomainTopic)
+	path := []string{"topics", s.Topic, "subscriptions", s.Name}
+	if s.Hub != "" {
+		path[0], path[1] = "hubs", s.Hub
+	}
+	return with(at(append(path, rest...)...), "domainTopic", s.DomainTopic)
 }
 
 // topicView is one topic.

@@ -106,6 +106,15 @@ func with(path string, pairs ...string) string {
 	return path + "?" + query.Encode()
 }
 
+// more adds to the query of a path that may have one.
+func more(path string, pairs ...string) string {
+	query := with("", pairs...)
+	if strings.Contains(path, "?") {
+		query = strings.Replace(query, "?", "&", 1)
+	}
+	return path + query
+}
+
 // number writes 12668 as 12,668.
 func number(n any) string {
 	var text string

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"net/http"
+	"strings"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 )
@@ -35,6 +36,29 @@ func (rt route) row() frame.Route {
 // the API gives to that session.
 var signedIn = frame.Of(frame.Any)
 
+// ofSubscription is where a subscription is: in its source, a topic or a hub. Each name stands behind
+// the word for what it names, and what is done behind both, so that nothing can be called what
+// something else is.
+const (
+	anySource      = "{source}"
+	ofSubscription = base + anySource + "/subscriptions/{subscription}"
+)
+
+// sources are what {source} stands for.
+var sources = []string{"topics/{topic}", "hubs/{hub}"}
+
+// sourced gives a path once, or once for each kind of source.
+func sourced(path string) []string {
+	if !strings.Contains(path, anySource) {
+		return []string{path}
+	}
+	var all []string
+	for _, s := range sources {
+		all = append(all, strings.Replace(path, anySource, s, 1))
+	}
+	return all
+}
+
 // allPages are all that can be looked at, by path.
 func allPages() map[string]*page {
 	return map[string]*page{
@@ -51,8 +75,10 @@ func allPages() map[string]*page {
 		base + "hubs/{hub}/access":                                   &hubAccessPage,
 		base + "topics":                                              &topicsPage,
 		base + "topics/{topic}":                                      &topicPage,
-		base + "subscriptions/{subscription}":                        &subscriptionPage,
-		base + "subscriptions/{subscription}/dead/{number}":          &deadPage,
+		ofSubscription:                                               &subscriptionPage,
+		ofSubscription + "/attempts":                                 &attemptsPage,
+		ofSubscription + "/dead":                                     &deadLettersPage,
+		ofSubscription + "/dead/{number}":                            &deadPage,
 		base + "functions":                                           &functionsPage,
 		base + "functions/{function}":                                &functionPage,
 		base + "circuits/{function}":                                 &circuitPage,
@@ -88,15 +114,19 @@ func (c *Console) routes() []route {
 		{method: "GET", path: livePath, need: signedIn, serve: c.live, long: true},
 	}
 	pages := allPages()
-	for _, path := range sorted(pages) {
-		p := pages[path]
-		all = append(all, route{method: "GET", path: path, need: signedIn, serve: p.serve, page: p})
+	for _, pattern := range sorted(pages) {
+		p := pages[pattern]
+		for _, path := range sourced(pattern) {
+			all = append(all, route{method: "GET", path: path, need: signedIn, serve: p.serve, page: p})
+		}
 	}
 	for _, a := range allActions() {
-		if a.sheet != nil {
-			all = append(all, route{method: "GET", path: a.path, need: signedIn, serve: a.show})
+		for _, path := range sourced(a.path) {
+			if a.sheet != nil {
+				all = append(all, route{method: "GET", path: path, need: signedIn, serve: a.show})
+			}
+			all = append(all, route{method: "POST", path: path, need: signedIn, serve: a.run})
 		}
-		all = append(all, route{method: "POST", path: a.path, need: signedIn, serve: a.run})
 	}
 	return all
 }

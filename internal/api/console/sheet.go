@@ -112,12 +112,7 @@ func (a *action) run(v *visit) error {
 	if done.n > 0 {
 		n = strconv.Itoa(done.n)
 	}
-	separator := "?"
-	if strings.Contains(done.to, "?") {
-		separator = "&"
-	}
-	query := strings.TrimPrefix(with("", "done", done.done, "n", n), "?")
-	http.Redirect(v.w, v.r, done.to+separator+query, http.StatusSeeOther)
+	http.Redirect(v.w, v.r, more(done.to, "done", done.done, "n", n), http.StatusSeeOther)
 	return nil
 }
 

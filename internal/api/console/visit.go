@@ -145,8 +145,6 @@ func (v *visit) fail(said frame.Refusal) {
 func sectionOf(path string) string {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, base), "/")
 	switch first {
-	case "subscriptions":
-		return "topics"
 	case "circuits":
 		return "functions"
 	case "policies":
