@@ -37,15 +37,20 @@ const (
 
 // Bounds of what waits to be written.
 const (
-	// maxQueued is how many entries may wait, and maxBatch how many are written at once.
-	maxQueued = 4096
-	maxBatch  = 256
+	// maxQueued is how many entries may wait; maxBatch and maxBatchBytes are how many are written at
+	// once, and maxEntryBytes is how long one may be: a batch is far from what a log refuses.
+	maxQueued     = 4096
+	maxBatch      = 256
+	maxBatchBytes = 512 << 10
+	maxEntryBytes = 64 << 10
 	// gatherFor is how long moves of a group are gathered, and maxMoves how many may be in all.
 	gatherFor = time.Second
 	maxMoves  = 16_384
 	// revealEvery is how often it is noted that the same one looks at the same keys.
 	revealEvery = 10 * time.Minute
 	maxReveals  = 1024
+	// tellEvery is how often the journal says how many were dropped.
+	tellEvery = time.Minute
 )
 
 // How long the journal waits before it writes again what it could not, and how long it may take for what
@@ -85,11 +90,14 @@ type Journal struct {
 	metrics   *metrics
 
 	mu    sync.Mutex
-	queue []activity.Entry // guarded by mu, as are the rest
+	queue []noted // guarded by mu, as are the rest
 	moves moves
-	// dropped is how many were, since; revealed when who last looked at which keys.
+	quota clients
+	// dropped is how many were, since; told when the journal last said so; revealed when who last looked
+	// at which keys.
 	dropped  int
 	since    time.Time
+	told     time.Time
 	revealed map[string]time.Time
 }
 
@@ -108,7 +116,7 @@ func New(cfg Config) (*Journal, error) {
 		return nil, fmt.Errorf("keep activity: %w", err)
 	}
 	return &Journal{
-		cfg: cfg, partition: partition, wake: make(chan struct{}, 1), metrics: m, moves: moves{}, revealed: map[string]time.Time{},
+		cfg: cfg, partition: partition, wake: make(chan struct{}, 1), metrics: m, moves: moves{}, quota: newClients(), revealed: map[string]time.Time{},
 	}, nil
 }
 
@@ -127,15 +135,23 @@ func (j *Journal) Note(_ context.Context, e activity.Entry) {
 		return
 	case e.Kind == activity.OwnershipMoved:
 		j.gatherLocked(e)
-	case len(j.queue) >= maxQueued:
-		j.dropLocked(e.At)
 	default:
-		j.queue = append(j.queue, e)
+		j.putLocked(e)
 	}
 	select {
 	case j.wake <- struct{}{}:
 	default: // it is awake
 	}
+}
+
+// putLocked has an entry wait to be written.
+func (j *Journal) putLocked(e activity.Entry) {
+	n := fit(e)
+	if len(j.queue) >= maxQueued || !j.quota.take(n, time.Now()) {
+		j.dropLocked(e.At)
+		return
+	}
+	j.queue = append(j.queue, n)
 }
 
 func (j *Journal) dropLocked(at time.Time) {
@@ -208,13 +224,13 @@ func (j *Journal) write(ctx context.Context, all bool) error {
 		if err := j.append(ctx, due); err != nil {
 			return err
 		}
-		j.written(due)
+		j.written(len(due))
 		j.publish(ctx, due)
 	}
 }
 
 // due gives what is to be written next. It stays in the queue until it was.
-func (j *Journal) due(now time.Time, all bool) []activity.Entry {
+func (j *Journal) due(now time.Time, all bool) (entries []activity.Entry) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for len(j.queue) < maxQueued {
@@ -222,24 +238,31 @@ func (j *Journal) due(now time.Time, all bool) []activity.Entry {
 		if !ok {
 			break
 		}
-		j.queue = append(j.queue, e)
+		j.putLocked(e)
 	}
-	if j.dropped > 0 && len(j.queue) < maxQueued {
-		j.queue = append(j.queue, activity.Entry{
+	if j.dropped > 0 && len(j.queue) < maxQueued && (all || now.Sub(j.told) >= tellEvery) {
+		j.queue = append(j.queue, fit(activity.Entry{
 			At: now.UTC(), Kind: activity.Dropped, Object: "activity", Node: j.cfg.Node, Count: j.dropped, Silent: true,
 			Detail: fmt.Sprintf("%d changes since %s could not be kept: there were too many, or the storage did not take them", j.dropped, j.since.Format(time.RFC3339)),
-		})
-		j.dropped = 0
+		}))
+		j.dropped, j.told = 0, now
 	}
-	return j.queue[:min(len(j.queue), maxBatch)]
+	bytes := 0
+	for _, n := range j.queue[:min(len(j.queue), maxBatch)] {
+		if bytes += n.bytes; bytes > maxBatchBytes {
+			break
+		}
+		entries = append(entries, n.Entry)
+	}
+	return entries
 }
 
 // written takes entries from the queue. Only Run does so.
-func (j *Journal) written(done []activity.Entry) {
-	j.metrics.kept.Add(float64(len(done)))
+func (j *Journal) written(count int) {
+	j.metrics.kept.Add(float64(count))
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.queue = j.queue[len(done):]; len(j.queue) == 0 {
+	if j.queue = j.queue[count:]; len(j.queue) == 0 {
 		j.queue = nil
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -247,5 +248,52 @@ func TestNodesShareAJournal(t *testing.T) {
 			testkit.Equal(t, len(found), 2, "entries")
 			testkit.That(t, found[0].Node == "b" && found[1].Node == "a", "they are %+v", found)
 		}
+	})
+}
+
+// R2: who may listen to a hub has entries written as he likes, and drives out none of what operators did;
+// another group's are kept as well. What is dropped is told once in a while.
+func TestClientsHaveAPartOfTheJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		stop := testkit.Run(t, f.Run)
+		defer stop()
+		f.notes.Note(t.Context(), activity.Entry{Kind: "policy.deleted", Object: "policies/root"})
+		for second := range 600 {
+			for i := range 20 {
+				f.notes.Note(t.Context(), activity.Entry{Kind: activity.InstanceCame, Object: fmt.Sprintf("hubs/orders/groups/loud/instances/%d-%d", second, i)})
+			}
+			time.Sleep(time.Second)
+		}
+		f.notes.Note(t.Context(), activity.Entry{Kind: activity.InstanceCame, Object: "hubs/orders/groups/quiet/instances/one"})
+		time.Sleep(2 * time.Minute)
+		b := testkit.Value(f.partition.Bounds(t.Context()))(t)
+		testkit.That(t, b.Bytes < 1<<20, "the journal has %d bytes", b.Bytes)
+		testkit.Equal(t, len(f.kinds(Query{Kinds: []string{"policy"}})), 1, "what an operator did")
+		testkit.Equal(t, len(f.kinds(Query{Object: "hubs/orders/groups/quiet"})), 1, "of another group")
+		told := len(f.kinds(Query{Kinds: []string{"activity"}}))
+		testkit.That(t, told > 0 && told <= 12, "it is told %d times", told)
+	})
+}
+
+// R2: names as long as they may be, of all partitions at once, do not stop the journal.
+func TestAnEntryThatIsTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		stop := testkit.Run(t, f.Run)
+		defer stop()
+		for i := range 1024 {
+			at := time.Now()
+			f.notes.Note(t.Context(), activity.Entry{At: at, Kind: activity.OwnershipMoved, Object: "hubs/orders/groups/loud", Moves: []activity.Move{
+				{At: at, From: strings.Repeat("<", 250) + fmt.Sprint(i), To: strings.Repeat(">", 250) + fmt.Sprint(i), Partitions: []string{fmt.Sprint(i)}},
+			}})
+		}
+		time.Sleep(3 * time.Second)
+		f.notes.Note(t.Context(), activity.Entry{Kind: "policy.deleted", Object: "policies/root"})
+		synctest.Wait()
+		testkit.Slices(t, f.kinds(Query{}), []string{"policy.deleted", "ownership.moved"})
+		found, _, err := f.Page(t.Context(), Query{Kinds: []string{"ownership"}})
+		testkit.Must(t, err)
+		testkit.Equal(t, fmt.Sprint(found[0].Count, found[0].Moves == nil), "1024 true")
 	})
 }
