@@ -135,7 +135,7 @@ func New(cfg Config) *Handler {
 
 // API is what a frame serves.
 func (d *Handler) API() frame.API {
-	api := frame.API{Name: "eventgrid", Serves: Serves}
+	api := frame.API{Name: "eventgrid", Serves: Serves, Deliveries: true}
 	api.Begin = func(c *frame.Call) frame.Exchange { return d.newCall(c) }
 	for _, rt := range d.routes {
 		api.Routes = append(api.Routes, rt.Route)

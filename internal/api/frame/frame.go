@@ -78,6 +78,8 @@ type API struct {
 	// Beneath are names of its own beneath the yard's: a Host of one of them, a dot and the yard's
 	// name is as good as the yard's name.
 	Beneath []string
+	// Deliveries: other grids deliver to it, which name themselves as pages of other origins do.
+	Deliveries bool
 	// Unguarded: it keeps web pages out by itself.
 	Unguarded bool
 }

@@ -115,9 +115,10 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 	if got := ask(f, "POST", foreign); got.Code != 403 || got.Body.String() != "cross-origin" {
 		t.Errorf("answered %d %s", got.Code, got.Body)
 	}
-	if got := ask(f, "POST", foreign, func(r *http.Request) { r.Header.Set("WebHook-Request-Origin", "grid.example") }); got.Code != 200 {
-		t.Errorf("a grid was answered %d", got.Code)
-	}
+	grid := func(r *http.Request) { r.Header.Set("WebHook-Request-Origin", "grid.example") }
+	testkit.Equal(t, ask(f, "POST", foreign, grid).Code, 403, "a grid where none delivers was answered")
+	takes, _, _ := newFrame(t, Config{}, func(a *API) { a.Deliveries = true })
+	testkit.Equal(t, ask(takes, "POST", foreign, grid).Code, 200, "a grid was answered")
 	testkit.Equal(t, ask(f, "GET", foreign).Code, 200, "a page that only looks was answered")
 }
 

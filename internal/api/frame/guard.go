@@ -37,7 +37,7 @@ func (g guard) check(api *API, r *http.Request) error {
 	if g.loopbackOnly && !g.isOwn(api, r.Host) {
 		return fmt.Errorf("the request came for host %s, which is %w: it could be a web page that points its own name here", r.Host, errForeignHost)
 	}
-	if err := g.crossOrigin.Check(r); err != nil && !isDelivery(r) {
+	if err := g.crossOrigin.Check(r); err != nil && !(api.Deliveries && isDelivery(r)) {
 		return fmt.Errorf("%w: %w", errCrossOrigin, err)
 	}
 	return nil

@@ -208,7 +208,7 @@ func New(cfg Config) *Handler {
 // APIs are the Event Hubs REST calls, which have errors in a form of their own, and the rest, which
 // serves whatever nobody else does.
 func (d *Handler) APIs() []frame.API {
-	calls, rest := frame.API{Name: "eventhubs"}, frame.API{Name: "v1"}
+	calls, rest := frame.API{Name: "eventhubs", Deliveries: true}, frame.API{Name: "v1"}
 	calls.Serves = func(r *http.Request) bool { _, ok := parseAddress(r.URL.EscapedPath()); return ok }
 	calls.Begin = func(c *frame.Call) frame.Exchange { return &exchange{Call: c, handler: d, eventHubs: true} }
 	rest.Begin = func(c *frame.Call) frame.Exchange { return &exchange{Call: c, handler: d} }
