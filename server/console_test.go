@@ -97,10 +97,18 @@ func TestTheConsoleBeyondLoopback(t *testing.T) {
 	session := b.signIn("http")
 	testkit.That(t, session.HttpOnly && session.SameSite == http.SameSiteLaxMode, "the cookie is %v", session)
 	testkit.Equal(t, b.status("GET", hubs, nil, session), http.StatusOK, "a page")
+	tossed := func(r *http.Request) {
+		r.Header.Set("Cookie", "eventyard=tossed; "+session.Name+"="+session.Value)
+	}
+	testkit.Equal(t, b.status("GET", hubs, nil, nil, tossed), http.StatusOK, "a page, beside a cookie of another port")
 	testkit.Equal(t, b.status("GET", b.url("http", "/api/v1/hubs"), nil, session), http.StatusUnauthorized, "the API by a cookie")
 	for name, from := range map[string]func(*http.Request){
 		"Sec-Fetch-Site": func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
 		"Origin":         func(r *http.Request) { r.Header.Set("Origin", "https://elsewhere.example") },
+		"a grid's name": func(r *http.Request) {
+			r.Header.Set("Origin", "https://elsewhere.example")
+			r.Header.Set("WebHook-Request-Origin", "elsewhere.example")
+		},
 	} {
 		testkit.Equal(t, b.status("POST", b.url("http", "/console/new/hub"), hub, session, from), http.StatusForbidden, "a form of another origin, by %s", name)
 	}
@@ -119,8 +127,8 @@ func TestTheCookieOverTLS(t *testing.T) {
 	testkit.Equal(t, b.status("GET", b.url("https", "/console/hubs"), nil, session), http.StatusOK)
 }
 
-// V3: a connection string signs in as well; a wrong key does not, and an address has five tries a
-// minute.
+// V3, R2: a connection string signs in as well; a wrong key does not, and wrong ones keep nobody else
+// behind the same address out.
 func TestSigningIn(t *testing.T) {
 	b := newBeyond(t)
 	try := func(policy, key string) int {
@@ -132,7 +140,10 @@ func TestSigningIn(t *testing.T) {
 	testkit.Equal(t, try("ops", "wrong"), http.StatusUnauthorized, "a wrong key")
 	testkit.Equal(t, try("nobody", b.policy.PrimaryKey), http.StatusUnauthorized, "a key of another policy")
 	testkit.Equal(t, try("ops", "SAS_KEY_VALUE"), http.StatusUnauthorized, "the well-known key")
-	testkit.Equal(t, try("ops", b.policy.PrimaryKey), http.StatusTooManyRequests, "the sixth try")
+	for range 15 {
+		testkit.Equal(t, try("ops", "wrong"), http.StatusUnauthorized, "a wrong key")
+	}
+	testkit.Equal(t, try("ops", b.policy.PrimaryKey), http.StatusSeeOther, "a good key behind an address of wrong ones")
 }
 
 // V3: a key that is made anew ends the sessions that it began, and their streams, at once.

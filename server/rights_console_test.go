@@ -63,7 +63,7 @@ func (y *consoleYard) show(r *http.Request, rt frame.Route, policy string) {
 
 // fill fills in a form, so that the API is what judges it.
 func fill(r *http.Request, rt frame.Route) {
-	if r.Method != http.MethodPost || rt.Path == "/console/signin" { // where a key is a try, of which there are few
+	if r.Method != http.MethodPost || rt.Path == "/console/signin" { // where a wrong key is answered late
 		return
 	}
 	form := url.Values{

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -103,7 +102,6 @@ type rightsYard struct {
 	client      *admin.Client
 	base        *url.URL
 	blobKey     string
-	signedIn    int // how often somebody has
 	credentials map[string]func(*http.Request, frame.Route)
 }
 
@@ -154,17 +152,14 @@ func (y *rightsYard) showCookie() func(*http.Request, frame.Route) {
 	return func(r *http.Request, _ frame.Route) { r.AddCookie(session) }
 }
 
-// signIn signs in at the console, each time from another address: one has few tries.
+// signIn signs in at the console.
 func (y *rightsYard) signIn(policy string) *http.Cookie {
 	y.t.Helper()
-	y.signedIn++
-	from := &net.TCPAddr{IP: net.IPv4(127, 1, byte(y.signedIn>>8), byte(y.signedIn))}
-	transport := &http.Transport{DialContext: (&net.Dialer{LocalAddr: from}).DialContext, DisableKeepAlives: true}
 	form := url.Values{"policy": {policy}, "key": {policyKeys[policy]}}
 	r, err := http.NewRequestWithContext(y.t.Context(), http.MethodPost, y.base.JoinPath("console", "signin").String(), strings.NewReader(form.Encode()))
 	testkit.Must(y.t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	response, err := transport.RoundTrip(r)
+	response, err := http.DefaultTransport.RoundTrip(r)
 	testkit.Must(y.t, err)
 	testkit.Must(y.t, response.Body.Close())
 	testkit.MustEqual(y.t, len(response.Cookies()), 1, "cookies of status %d", response.StatusCode)

@@ -16,11 +16,48 @@ func showBody(body []byte, as string, cut bool) template.HTML {
 		return template.HTML(template.HTMLEscapeString(hex.Dump(body)))
 	case "json":
 		var indented bytes.Buffer
-		if !cut && json.Indent(&indented, body, "", "  ") == nil {
+		if !cut && isReadable(body) && json.Indent(&indented, body, "", "  ") == nil {
+			if indented.Len() > maxColoured {
+				return template.HTML(template.HTMLEscapeString(pictures(indented.String())))
+			}
 			return colourJSON(indented.String())
 		}
 	}
 	return template.HTML(template.HTMLEscapeString(pictures(strings.ToValidUTF8(string(body), "\ufffd"))))
+}
+
+// Bounds of what a body may become: a list in a list in a list, indented, is as long as its square, and
+// colours take twenty bytes for each number.
+const (
+	maxDepth    = 64
+	maxGrowth   = 4
+	maxColoured = 256 << 10
+)
+
+// isReadable tells whether JSON is worth indenting: not too deep, and not much longer then.
+func isReadable(text []byte) bool {
+	depth, size, quoted := 0, len(text), false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			size += 1 + 2*depth
+		case c == '}' || c == ']':
+			depth--
+			size += 1 + 2*max(depth, 0)
+		case c == ',':
+			size += 1 + 2*depth
+		}
+		if depth > maxDepth || size > maxGrowth*len(text)+bodyBytes {
+			return false
+		}
+	}
+	return true
 }
 
 // colourJSON puts names, texts and numbers of indented JSON into spans.

@@ -32,6 +32,12 @@ const (
 	maxStreams      = 512
 )
 
+// Pages that are made at once, and not taken yet: those of one policy, and all. One may take some MiB.
+const (
+	maxVisitsOfOne = 16
+	maxVisits      = 96
+)
+
 // Access says who may sign in. All methods may be called by many goroutines at once.
 type Access interface {
 	frame.Access
@@ -72,8 +78,8 @@ type Console struct {
 	pages   map[string]*templates
 	mux     *http.ServeMux // which finds routes and serves nothing
 	missing *route         // answers where there is nothing
-	tries   *tries
 	streams *admission.Quota
+	visits  *admission.Quota
 	sights  *sights
 	now     func() time.Time
 }
@@ -88,8 +94,9 @@ func New(cfg Config) *Console {
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	c := &Console{
-		cfg: cfg, assets: readAssets(), tries: newTries(), sights: newSights(), now: time.Now,
+		cfg: cfg, assets: readAssets(), sights: newSights(), now: time.Now,
 		streams: admission.NewQuota("live pages", maxStreamsOfOne, maxStreams),
+		visits:  admission.NewQuota("pages at once", maxVisitsOfOne, maxVisits),
 	}
 	api, err := admin.New(admin.Config{Server: "http://inside", Transport: inside{cfg.API}})
 	if err != nil {

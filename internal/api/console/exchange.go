@@ -76,6 +76,13 @@ func (x *exchange) Admit() error {
 }
 
 func (x *exchange) Serve() error {
+	if x.Holder != "" && !x.route.long {
+		giveBack, err := x.console.visits.Take(x.Holder, 1)
+		if err != nil {
+			return err
+		}
+		defer giveBack()
+	}
 	x.R.Body = http.MaxBytesReader(x, x.R.Body, x.Route.MaxBody)
 	return x.route.serve(x.console.visit(x.Call, x.R, x.who))
 }

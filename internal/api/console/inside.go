@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -54,7 +55,7 @@ func (t inside) serve(a *answer, r *http.Request, as auth.Grant) {
 	defer func() {
 		err := error(nil)
 		if recover() != nil { // the frame has logged it, and means to cut the connection
-			err = errCut
+			err = cmp.Or(context.Cause(r.Context()), errCut)
 		}
 		a.WriteHeader(http.StatusOK)
 		_ = a.body.CloseWithError(err)

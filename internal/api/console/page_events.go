@@ -21,7 +21,7 @@ const (
 	// eventsShown is how many events a list has, eventBytes how much is read for it, previewBytes how
 	// much of a body it shows, and bodyBytes how much the page of an event does at first.
 	eventsShown  = 50
-	eventBytes   = 8 << 20
+	eventBytes   = 2 << 20
 	previewBytes = 240
 	bodyBytes    = 16 << 10
 	// groupsAsked is of how many groups it is said whether they have handled an event.

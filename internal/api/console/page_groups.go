@@ -17,6 +17,7 @@ import (
 type groupsView struct {
 	admin.Hub
 	Rows    []groupRow
+	Pages   pager
 	Command string
 }
 
@@ -36,10 +37,12 @@ func loadGroups(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := groupsView{Hub: h, Rows: make([]groupRow, len(h.Groups)), Command: command("group", "create", h.Name, "NAME")}
-	parallel.Each(len(h.Groups), askedAtOnce, func(i int) {
-		view.Rows[i] = groupRow{Name: h.Groups[i], ID: "g" + strconv.Itoa(i)}
-		o, err := v.api.Ownership(v.ctx, h.Name, h.Groups[i], 0)
+	pages := pageOf(v, len(h.Groups))
+	groups := h.Groups[pages.From:pages.To]
+	view := groupsView{Hub: h, Pages: pages, Rows: make([]groupRow, len(groups)), Command: command("group", "create", h.Name, "NAME")}
+	parallel.Each(len(groups), askedAtOnce, func(i int) {
+		view.Rows[i] = groupRow{Name: groups[i], ID: "g" + strconv.Itoa(i)}
+		o, err := v.api.Ownership(v.ctx, h.Name, groups[i], 0)
 		if view.Rows[i].Unknown = err != nil; err == nil {
 			view.Rows[i].Lag, view.Rows[i].Instances, view.Rows[i].Free = o.LagEvents, alive(o), free(o)
 		}

@@ -215,7 +215,7 @@ var deadPage = page{template: "dead", load: func(v *visit) (*screen, error) {
 		return nil, err
 	}
 	ref := v.ref()
-	view := deadView{DeadLetter: d, Ref: ref, Back: subscriptionPath(ref), Body: showBody(d.Event, "json", false), Only: subscriptionPath(ref, "redrive")}
+	view := deadView{DeadLetter: d, Ref: ref, Back: subscriptionPath(ref), Body: showBody(d.Event[:min(len(d.Event), maxColoured)], "json", len(d.Event) > maxColoured), Only: subscriptionPath(ref, "redrive")}
 	return &screen{
 		Title: "Dead letter " + number(n), Section: "topics", View: view,
 		Crumbs: subscriptionCrumbs(ref, crumb{"Dead letters", subscriptionPath(ref, "dead")}, crumb{Name: number(n)}),

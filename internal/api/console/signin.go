@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/sessions"
-	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 const (
@@ -49,7 +45,9 @@ type identity struct {
 
 // identify finds out who sends a request: by the session's cookie or, in development mode, without.
 func (c *Console) identify(r *http.Request) (identity, error) {
-	if cookie, err := r.Cookie(cookieName(r)); err == nil {
+	// Others on the same host, at another port, may have set one of the same name.
+	cookies := r.CookiesNamed(cookieName(r))
+	for _, cookie := range cookies[:min(len(cookies), maxCookies)] {
 		s, err := c.cfg.Sessions.Find(r.Context(), cookie.Value)
 		if err == nil {
 			return identity{Grant: s.Grant, Ends: s.Ends, token: cookie.Value}, nil
@@ -64,6 +62,9 @@ func (c *Console) identify(r *http.Request) (identity, error) {
 	g, err := c.cfg.Access.Key(r.Context(), auth.RootPolicy, auth.DevelopmentKey)
 	return identity{Grant: g}, err
 }
+
+// maxCookies is how many of the session's name are looked at.
+const maxCookies = 3
 
 // cookieName is that of the session's cookie. Over TLS browsers take the prefix for a promise: only
 // this host has set it, and over TLS.
@@ -94,7 +95,8 @@ func (c *Console) showSignIn(v *visit) error {
 	return v.show(http.StatusOK, "signin", &screen{Title: "Sign in", View: signInView{To: localPath(v.r.FormValue("to"))}})
 }
 
-// signIn begins a session for who shows a key.
+// signIn begins a session for who shows a key. A good one is taken whatever was shown before it: others
+// may be behind the same address. Who shows wrong ones gets the answer later and later (Refused).
 func (c *Console) signIn(v *visit) error {
 	unread := v.r.ParseForm()
 	to := localPath(v.r.FormValue("to"))
@@ -107,11 +109,6 @@ func (c *Console) signIn(v *visit) error {
 	if key == "" {
 		view.Wrong = "There is no key. Give a policy's name and key, or a whole connection string."
 		return v.show(http.StatusUnprocessableEntity, "signin", &screen{Title: "Sign in", View: view})
-	}
-	if wait := c.tries.take(v.r.RemoteAddr, time.Now()); wait > 0 {
-		view.Wrong = fmt.Sprintf("There were too many tries from your address. Try again in %d s.", int(wait.Seconds())+1)
-		v.w.Header().Set("Retry-After", fmt.Sprint(int(wait.Seconds())+1))
-		return v.show(http.StatusTooManyRequests, "signin", &screen{Title: "Sign in", View: view})
 	}
 	g, err := c.shown(v.r.Context(), view.Policy, key)
 	if err != nil {
@@ -169,56 +166,13 @@ func (c *Console) signOut(v *visit) error {
 	return nil
 }
 
+// maxPath is how long a path may be to which one is led after signing in.
+const maxPath = 1 << 10
+
 // localPath keeps who signs in at this console, whatever a link says.
 func localPath(to string) string {
-	if !strings.HasPrefix(to, base) || strings.HasPrefix(to, signInPath) || strings.ContainsAny(to, "\\\r\n") {
+	if len(to) > maxPath || !strings.HasPrefix(to, base) || strings.HasPrefix(to, signInPath) || strings.ContainsAny(to, "\\\r\n") {
 		return base
 	}
 	return to
-}
-
-// An address has so many tries to sign in within so long.
-const (
-	maxTries  = 5
-	triesTime = time.Minute
-	// maxTried is of how many addresses the tries are counted; those beyond share one count.
-	maxTried = 10_000
-)
-
-// tries counts sign-ins by address.
-type tries struct {
-	mu        sync.Mutex
-	byAddress map[netip.Prefix]tried // guarded by mu
-}
-
-// tried is what an address has tried since a time.
-type tried struct {
-	since time.Time
-	times int
-}
-
-func newTries() *tries { return &tries{byAddress: map[netip.Prefix]tried{}} }
-
-// take counts a try, and gives how long to wait before one is allowed; zero: this one is.
-func (t *tries) take(remote string, now time.Time) time.Duration {
-	address, _ := admission.Address(remote) // the zero one is that of all others
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	past := func(_ netip.Prefix, at tried) bool { return now.Sub(at.since) >= triesTime }
-	if len(t.byAddress) >= maxTried {
-		maps.DeleteFunc(t.byAddress, past)
-	}
-	if _, known := t.byAddress[address]; !known && len(t.byAddress) >= maxTried {
-		address = netip.Prefix{}
-	}
-	at := t.byAddress[address]
-	if past(address, at) {
-		at = tried{since: now}
-	}
-	if at.times >= maxTries {
-		return at.since.Add(triesTime).Sub(now)
-	}
-	at.times++
-	t.byAddress[address] = at
-	return 0
 }

@@ -99,7 +99,7 @@ func (v *visit) show(status int, page string, s *screen) error {
 	h := v.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Vary", "Accept-Encoding")
-	if s.secret || body.Len() < minCompressed || !takesGzip(v.r) {
+	if s.secret || v.who.Grant.Holder == "" || !takesGzip(v.r) {
 		v.w.WriteHeader(status)
 		_, _ = v.w.Write(body.Bytes())
 		return nil
@@ -114,11 +114,8 @@ func (v *visit) show(status int, page string, s *screen) error {
 	return nil
 }
 
-// minCompressed is how long a page is before it is compressed: longer than the one where strangers sign
-// in, who may ask for it as often as they like.
-const minCompressed = 4 << 10
-
-// compressors are used again, because a new one takes 800 KiB.
+// compressors are used again, because a new one takes 800 KiB. Strangers have none: they may ask for as
+// many pages as they like, and take none of it.
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 // problemView is the page of an error.
@@ -159,7 +156,7 @@ func sectionOf(path string) string {
 func notHere(r *http.Request) error {
 	return &frame.Refusal{
 		Status: http.StatusNotFound, Code: "no-such-page", Title: "There is no such page",
-		Detail: "the console has nothing at " + r.URL.Path, Next: "begin at the overview",
+		Detail: "the console has nothing at " + cutText(r.URL.Path, 100), Next: "begin at the overview",
 	}
 }
 
