@@ -126,7 +126,7 @@ func fixed() map[string]any {
 		Name: "company", ID: "1", Topic: "alarms", State: "active", Created: before(time.Hour), Updated: before(time.Hour), Endpoint: "https://hooks.example/alerts?...", Schema: "eventgrid",
 		Retry: admin.RetryPolicy{Attempts: 30, TTL: "24h0m0s"}, Signing: []admin.SigningKey{{Algorithm: "hmac"}}, Filter: json.RawMessage(`{"includedEventTypes":["alarm.co"]}`),
 		Stats: &admin.DeliveryStats{Matched: 18402, Delivered: 17171, Requests: 17200, Failed: map[string]int64{"503": 29}, Behind: 796, Parked: 214,
-			Waiting: []admin.Waiting{{Wait: "30s", Events: 96}, {Wait: "1m0s", Events: 61}}, Endpoint: admin.EndpointHealth{State: "probation", Failures: 10, Last: "503", Until: new(noon.Add(38 * time.Second))}},
+			Waiting: []admin.Waiting{{Wait: "30s", Events: 96}, {Wait: "1m0s", Events: 61}}, Endpoint: admin.EndpointHealth{State: "probation", Failures: 10, Last: "503", Since: new(before(5 * time.Minute)), Until: new(noon.Add(38 * time.Second))}},
 		DeadLetters: &admin.DeadLetterCounts{Kept: 7},
 	}
 	state := admin.CircuitState{State: "open", Term: 3, Incident: "k7q2m", Since: new(before(4 * time.Minute)), By: "yard-7f2a", Reason: "101 failures within 30 s", Opened: new(before(4 * time.Minute)),
@@ -174,6 +174,7 @@ func fixed() map[string]any {
 		"GET /api/v1/series":                            admin.SeriesList{Series: []admin.Series{fixedSeries("published", "events/s", 6667), fixedSeries("read", "events/s", 19998), fixedSeries("lag-seconds", "s", 1.9), fixedSeries("waiting", "events", 1224), fixedSeries("lag", "events", 12668), fixedSeries("delivered", "events/s", 54)}},
 		"GET /api/v1/hubs/{hub}/groups/{group}/history": fixedHistory(),
 		"GET /api/v1/hubs/{hub}/density":                fixedDensity(),
+		"GET /api/v1/circuits/{function}/history":       fixedCircuitHistory(),
 		"GET /api/v1/overview":                          fixedOverview(),
 		"GET /api/v1/activity":                          fixedActivity(), "GET /api/v1/hubs/{hub}/activity": fixedActivity(),
 		"GET /api/v1/cluster":                                                     admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
@@ -250,6 +251,16 @@ func fixedDensity() admin.Density {
 		d.Buckets, d.Total = append(d.Buckets, admin.DensityBucket{From: d.From.Add(time.Duration(i) * time.Hour / stripSlots), Events: n}), d.Total+n
 	}
 	return d
+}
+
+// fixedCircuitHistory opened four minutes ago.
+func fixedCircuitHistory() admin.CircuitHistory {
+	h := admin.CircuitHistory{Heard: new(before(time.Hour)), Changes: []admin.CircuitChange{{At: before(4 * time.Minute), State: "open", Term: 3, By: "yard-7f2a", Reason: "101 failures within 30 s", Failures: 101}}}
+	h.Function, h.State, h.Since = "score", "open", new(before(4*time.Minute))
+	for i := range 10 {
+		h.Seconds = append(h.Seconds, admin.CircuitSecond{At: before(4*time.Minute + time.Duration(10-i)*time.Second), Failures: 10})
+	}
+	return h
 }
 
 func fixedChanges() []admin.Activity {

@@ -96,6 +96,7 @@ type functionView struct {
 	Settings         []pair
 	Behind           string
 	Chart            *chart
+	Timeline         *timeline
 }
 
 type instanceRow struct {
@@ -132,6 +133,7 @@ func loadFunction(v *visit) (*screen, error) {
 	}
 	view.Stopped = view.Stopped || f.State == "paused"
 	view.Sentence = view.sentence()
+	view.Timeline = v.timeline(admin.CircuitRef{Function: f.Name, Hub: f.Hub, Group: f.Group}, f.Breaker)
 	view.Chart = v.flow(v.series(admin.SeriesQuery{Of: []string{"calls", "failed-calls"}, Function: f.Name}), marksOf(v.happened(""), "circuits", f.Name))
 	for _, what := range []string{"resume", "hold", "delete", "redrive"} {
 		view.Paths[what] = at("functions", f.Name, what)
@@ -156,6 +158,7 @@ var circuitPage = page{template: "function", load: func(v *visit) (*screen, erro
 		return nil, err
 	}
 	view := newFunctionView(c)
+	view.Timeline = v.timeline(refOfCircuit(c), "")
 	view.Paths["resume"], view.Paths["hold"] = circuitPath(refOfCircuit(c), "close"), circuitPath(refOfCircuit(c), "open")
 	return &screen{Title: c.Function, Section: "functions", Crumbs: []crumb{{"Functions", at("functions")}, {Name: c.Function}}, View: view, State: "The circuit of " + c.Function + " is " + c.State + "."}, nil
 }}

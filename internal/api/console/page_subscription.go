@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
@@ -27,7 +26,8 @@ type subscriptionView struct {
 	Why      *note
 	Attempts []attemptRow
 	Bars     []bar
-	Ladder   []bar
+	Ladder   *ladder
+	Probes   *probes
 	Dead     []admin.DeadLetter
 	DeadAll  int64
 	Next     string // more dead letters
@@ -99,7 +99,7 @@ func newSubscriptionView(s admin.Subscription, attempts []admin.Attempt, dead ad
 		return view
 	}
 	view.Probed = s.Stats.Endpoint.State == "probation" || s.Stats.Endpoint.State == "probing"
-	view.Ladder = ladderOf(s.Stats.Waiting)
+	view.Ladder, view.Probes = newLadder(s), newProbes(s, attempts, now)
 	for _, counts := range []struct {
 		what string
 		of   map[string]int64
@@ -174,24 +174,6 @@ func attemptBarsOf(attempts []admin.Attempt) []bar {
 			tone = "k-bad"
 		}
 		bars = append(bars, bar{X: 980 - step*float64(len(attempts)-i), Y: 44 - height, Height: height, Tone: tone})
-	}
-	return bars
-}
-
-// ladderOf draws how many events stand at each step of the schedule.
-func ladderOf(waiting []admin.Waiting) []bar {
-	most := int64(1)
-	for _, w := range waiting {
-		most = max(most, w.Events)
-	}
-	var bars []bar
-	for i, w := range waiting {
-		height := 100 * float64(w.Events) / float64(most)
-		wait := w.Wait
-		if d, err := time.ParseDuration(w.Wait); err == nil {
-			wait = strings.TrimSuffix(strings.TrimSuffix(span(d), " 0 s"), " 0 min")
-		}
-		bars = append(bars, bar{X: 50 + 88*float64(i), Y: 128 - height, Height: height, Breath: 16, Label: short(w.Events), Of: wait, Tone: "k-odd-soft"})
 	}
 	return bars
 }

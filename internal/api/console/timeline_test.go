@@ -1,0 +1,80 @@
+package console
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// F4, V4: a circuit's timeline has the failures against the limit, and its states as far as they are known.
+func TestATimelineHasFailuresAgainstTheLimit(t *testing.T) {
+	h := fixedCircuitHistory()
+	line := newTimeline(h, "100/30s", nil, noon)
+	testkit.Equal(t, line.LimitText, "opens above 100 within 30 s")
+	testkit.Equal(t, line.Label, "failures within 30 s over 15 minutes: 0 now, at most 100; the circuit opens above 100 within 30 s; it is open for 4 min 0 s.")
+	testkit.Equal(t, fmt.Sprint(line.Bands), "[{44 676.8 good closed} {720.8 253.2 bad open}]")
+	testkit.Equal(t, len(line.Marks), 1)
+	testkit.Equal(t, line.Marks[0].Text, "open 11:56:00 UTC")
+	testkit.Equal(t, newTimeline(h, "off", nil, noon).Limit, -1., "of a breaker that is off")
+
+	h.Changes, h.State, h.Heard = nil, "closed", new(before(150*time.Second))
+	testkit.Equal(t, fmt.Sprint(newTimeline(h, "100/30s", nil, noon).Bands), "[{813.8 160.2 good closed}]", "of one that was heard of later")
+}
+
+// The failures of the last 30 s, at each step of five: those that the circuit knows count, and before
+// them the calls that failed.
+func TestFailuresWithinTheBreakersTime(t *testing.T) {
+	from := noon.Unix() - 895
+	failed := fixedSeries("failed-calls", "calls/s", 2)
+	sums := within15(admin.CircuitHistory{}, []admin.Series{failed}, from, 10*time.Second)
+	testkit.Equal(t, sums[40], 20.)
+	h := admin.CircuitHistory{Seconds: []admin.CircuitSecond{{At: noon, Failures: 7}, {At: before(time.Hour), Failures: 100}}}
+	sums = within15(h, nil, from, 10*time.Second)
+	testkit.Equal(t, sums[chartPoints-1], 7.)
+	testkit.Equal(t, sums[0], 0.)
+}
+
+// G5, V4: a ladder has a rung for each wait of the schedule, and one more where events wait otherwise.
+func TestALadderHasTheSchedule(t *testing.T) {
+	s := admin.Subscription{Retry: admin.RetryPolicy{Attempts: 30, TTL: "24h0m0s"}, Stats: &admin.DeliveryStats{Waiting: []admin.Waiting{{Wait: "30s", Events: 96}, {Wait: "2m0s", Events: 1}}}}
+	l := newLadder(s)
+	var said []string
+	for _, r := range l.Rungs {
+		said = append(said, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", r.Of, r.Label, r.Try, r.Age)))
+	}
+	testkit.Diff(t, strings.Join([]string{
+		"10 s  try 2 age 10 s", "30 s 96 try 3 age 40 s", "1 min  try 4 age 1 min 40 s", "2 min 1", "5 min  try 5 age 6 min 40 s", "10 min  try 6 age 16 min 40 s",
+		"30 min  try 7 age 46 min 40 s", "1 h  try 8 age 1 h 46 min", "3 h  try 9 age 4 h 46 min", "6 h  try 10 age 10 h 46 min", "12 h  try 11 age 22 h 46 min",
+	}, "\n"), strings.Join(said, "\n"))
+	testkit.Equal(t, l.Label, "Events that wait for another try: 96 for 30 s, 1 for 2 min. The schedule ends after 24 h or 30 tries.")
+	s.Retry.Schedule = []string{"1s", "1s", "5s"}
+	testkit.Equal(t, len(newLadder(s).Rungs), 4, "of a schedule of its own")
+	s.OrderBy = "subject"
+	testkit.That(t, newLadder(s) == nil, "a ladder of events that wait in order")
+}
+
+// The schedule of subscriptions that have none is what the API says.
+func TestTheUsualSchedule(t *testing.T) {
+	testkit.That(t, strings.Contains(string(testkit.Value(os.ReadFile("../v1/openapi.json"))(t)), usualSchedule), "the API has another schedule")
+}
+
+// G7, V4: a probation is a line with each probe that failed and the next one.
+func TestProbesOfAProbation(t *testing.T) {
+	s := admin.Subscription{Stats: &admin.DeliveryStats{Endpoint: admin.EndpointHealth{State: "probation", Failures: 10, Since: new(before(240 * time.Second)), Until: new(noon.Add(38 * time.Second))}}}
+	attempt := func(ago time.Duration, status int, probe bool) admin.Attempt {
+		return admin.Attempt{Time: before(ago), Status: status, Probe: probe}
+	}
+	attempts := []admin.Attempt{attempt(90*time.Second, 0, true), attempt(170*time.Second, 503, true), attempt(174*time.Second, 503, true), attempt(241*time.Second, 503, false)}
+	p := newProbes(s, attempts, noon)
+	testkit.Equal(t, fmt.Sprint(p.Done), "[{279.9 503} {292.5 } {545.4 none}]")
+	testkit.Equal(t, p.Label, "On probation since 11:56:00 UTC. 3 probes failed. The next is at 12:00:38 UTC.")
+	testkit.Equal(t, p.In, "probe in 38 s")
+	testkit.That(t, p.Begin < p.Now && p.Now < p.Next, "the line: %+v", p)
+	s.Stats.Endpoint.State = "healthy"
+	testkit.That(t, newProbes(s, attempts, noon) == nil, "probes of an endpoint that is well")
+}
