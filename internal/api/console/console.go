@@ -82,6 +82,8 @@ type Console struct {
 	visits  *admission.Quota
 	sights  *sights
 	now     func() time.Time
+	// figuresTime is how long a page waits for figures that it can do without.
+	figuresTime time.Duration
 }
 
 // New makes a console. Its templates are its own, so that it panics where one of them is wrong.
@@ -94,7 +96,7 @@ func New(cfg Config) *Console {
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	c := &Console{
-		cfg: cfg, assets: readAssets(), sights: newSights(), now: time.Now,
+		cfg: cfg, assets: readAssets(), sights: newSights(), now: time.Now, figuresTime: figuresTime,
 		streams: admission.NewQuota("live pages", maxStreamsOfOne, maxStreams),
 		visits:  admission.NewQuota("pages at once", maxVisitsOfOne, maxVisits),
 	}

@@ -97,7 +97,7 @@ func (noSessions) End(context.Context, string) error { return nil }
 func newFixture(answers map[string]any) (*Console, *fakeAPI, http.Handler) {
 	api := &fakeAPI{answers: answers}
 	c := New(Config{API: api.serve, Access: openAccess{development: true}, Sessions: noSessions{}, Log: testkit.Quiet()})
-	c.now = func() time.Time { return noon }
+	c.now, c.figuresTime = func() time.Time { return noon }, time.Hour
 	return c, api, frame.New(frame.Config{Log: testkit.Quiet()}, c.API())
 }
 
@@ -368,7 +368,7 @@ func eachPage(t *testing.T, visit func(t *testing.T, path string)) {
 			t.Run(a.path, func(t *testing.T) { visit(t, names.Replace(a.path)) })
 		}
 	}
-	for _, path := range slices.Concat(journeyPaths, activityPaths) {
+	for _, path := range slices.Concat(journeyPaths, activityPaths, findPaths) {
 		t.Run(path, func(t *testing.T) { visit(t, path) })
 	}
 	t.Run("signin", func(t *testing.T) { visit(t, signInPath) })

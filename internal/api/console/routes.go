@@ -111,6 +111,7 @@ func (c *Console) routes() []route {
 		{method: "POST", path: base + "signout", need: signedIn, serve: c.signOut},
 		{method: "GET", path: base + "hubs/{hub}/partitions/{partition}/events/{sequence}/body", need: signedIn, serve: c.saveBody},
 		{method: "GET", path: base + "activity.json", need: signedIn, serve: c.saveActivity},
+		{method: "GET", path: base + "find", need: signedIn, serve: c.showFind},
 		{method: "GET", path: livePath, need: signedIn, serve: c.live, long: true},
 	}
 	pages := allPages()

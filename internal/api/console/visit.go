@@ -56,6 +56,7 @@ type screen struct {
 	Ends        time.Time
 	Development bool
 	Path        string // where it is, for its stream; empty: it has none
+	Counts      map[string]*navCount
 	Address     string // that of the yard, as the browser has it
 	Now         time.Time
 	*cells
@@ -86,6 +87,7 @@ func (v *visit) fill(s *screen) {
 	}
 	if v.who.Grant.Holder != "" {
 		s.Yard, _ = v.api.Info(v.ctx)
+		s.Counts = v.counts()
 	}
 }
 

@@ -1,6 +1,7 @@
 // What a page does in the browser beyond what the server has drawn. Without it everything works, and
 // nothing moves.
 import { hold } from "./held.js";
+import { keys } from "./keys.js";
 import { follow } from "./live.js";
 import { localTimes } from "./times.js";
 
@@ -37,18 +38,6 @@ function hideSecrets() {
     s.textContent = "hidden again";
     s.nextElementSibling?.remove(); // its button has a copy
   } }, 60_000);
-}
-
-// g and a letter go to a page; in fields letters are letters.
-function keys() {
-  const pages = { o: "", h: "hubs", t: "topics", f: "functions", e: "events", y: "activity", a: "access", s: "storage" };
-  let before = "";
-  document.addEventListener("keydown", event => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
-    const link = before === "g" && event.key in pages && document.querySelector(`.side a[href="/console/${pages[event.key]}"]`);
-    before = event.key;
-    if (link) link.click();
-  });
 }
 
 theme();

@@ -1,0 +1,66 @@
+package console
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+)
+
+// figuresTime is how long a page waits for figures that it can do without.
+const figuresTime = 300 * time.Millisecond
+
+// navCount is the figure beside a main page: how many there are or, with a tone, how many need somebody.
+type navCount struct {
+	Count      int
+	Tone, Said string
+}
+
+// counts are the figures of the main pages, by section; nil: they are not known in time.
+func (v *visit) counts() map[string]*navCount {
+	ctx, cancel := context.WithTimeout(v.ctx, v.console.figuresTime)
+	defer cancel()
+	o, err := v.api.Overview(ctx)
+	if err != nil {
+		return nil
+	}
+	return countsOf(o)
+}
+
+func countsOf(o admin.Overview) map[string]*navCount {
+	all := map[string]*navCount{"hubs": {Count: o.Totals.Hubs}}
+	if o.Whole {
+		all["topics"], all["functions"] = &navCount{Count: o.Totals.Topics}, &navCount{Count: o.Totals.Functions}
+	}
+	for section, kind := range map[string]string{"hubs": "group", "topics": "subscription", "functions": "function"} {
+		if c := needing(o.Needs, kind); c.Count > 0 {
+			all[section] = &c
+		}
+	}
+	return all
+}
+
+// needing counts what needs somebody among things of a kind.
+func needing(needs []admin.Need, kind string) navCount {
+	c := navCount{Tone: "odd", Said: "need you"}
+	for _, n := range needs {
+		if n.Object.Kind != kind {
+			continue
+		}
+		if c.Count++; n.Severity == admin.SeverityBroken {
+			c.Tone = "bad"
+		}
+	}
+	if c.Count == 1 {
+		c.Said = "needs you"
+	}
+	return c
+}
+
+// key is a letter that, behind g, goes to a page.
+type key struct{ Key, Text string }
+
+// keys are those letters; the links of the pages have them, too.
+func keys() []key {
+	return []key{{"o", "overview"}, {"h", "hubs"}, {"t", "topics"}, {"f", "functions"}, {"e", "find an event"}, {"y", "activity"}, {"a", "access"}, {"s", "storage"}}
+}
