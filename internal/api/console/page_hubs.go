@@ -136,8 +136,8 @@ func hubFigures(view hubView, w window, series []admin.Series, now time.Time) []
 		kept.Hint += ", the newest " + span(now.Sub(view.Newest).Truncate(time.Second)) + " ago"
 	}
 	disk := figure{ID: "bytes", Name: "Size", Value: size(view.Bytes), Hint: "as much as comes"}
-	if view.Retention.Bytes > 0 {
-		disk.Hint = fmt.Sprintf("%d %% of %s", 100*view.Bytes/view.Retention.Bytes, size(view.Retention.Bytes))
+	if all := view.Retention.Bytes * int64(view.Partitions); all > 0 { // its limit is that of a partition
+		disk.Hint = fmt.Sprintf("%d %% of %s", 100*view.Bytes/all, size(all))
 	}
 	return []figure{published, kept, disk, slowest}
 }
@@ -203,10 +203,10 @@ var changeHub = action{
 		}
 		return &sheet{
 			Title: "Settings of " + h.Name, About: "Events are removed when they are too old, or when there are too many bytes of them: whichever comes first.",
-			Back: at("hubs", h.Name), Command: command("hub", "update", h.Name, "--retention", h.Retention.Age),
+			Back: at("hubs", h.Name), Command: command("hub", "update", h.Name, "--retention-age", h.Retention.Age),
 			Fields: []field{
 				{Name: "age", Label: "Keep events for", Kind: "text", Value: v.value("age", h.Retention.Age), Hint: "Like 36h or 7d; 0s: for ever."},
-				{Name: "bytes", Label: "Keep bytes", Kind: "number", Value: v.value("bytes", strconv.FormatInt(h.Retention.Bytes, 10)), Hint: "0: as many as there are."},
+				{Name: "bytes", Label: "Keep bytes in a partition", Kind: "number", Value: v.value("bytes", strconv.FormatInt(h.Retention.Bytes, 10)), Hint: "0: as many as there are."},
 				{Name: "events", Label: "Take events a second", Kind: "number", Value: v.value("events", strconv.Itoa(h.Quota.Events)), Hint: "0: as many as come."},
 			},
 			Buttons: []button{{"Save", "main", act}},
