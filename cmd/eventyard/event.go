@@ -151,7 +151,7 @@ func (c eventCommands) printJourney(j admin.Journey) error {
 }
 
 var groupWords = map[string]string{
-	"past": "its checkpoint is at the event or behind it", "before": "its checkpoint is before the event", "unknown": "it has no checkpoint in the yard",
+	"past": "it has handled the event", "before": "it has not come to the event yet", "unknown": "it has no checkpoint in the yard",
 }
 
 func tryRow(t admin.JourneyTry) []string {

@@ -165,10 +165,14 @@ func (c topicCommands) key() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "regenerate TOPIC",
 		Short:   "Replace one of a topic's keys",
-		Example: "  eventyard topic regenerate orders --key key2",
+		Example: "  eventyard topic regenerate orders --key key2 --yes",
 	}
 	cmd.Flags().StringVar(&key, "key", "key1", "`key1` or key2; the other stays valid")
+	yes := addYesFlag(cmd)
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Topic, error) {
+		if err := c.confirm(cmd, *yes, fmt.Sprintf("Replace %s of topic %s? Publishers that use the old one lose access.", key, args[0])); err != nil {
+			return admin.Topic{}, err
+		}
 		return client.RegenerateTopicKey(cmd.Context(), args[0], key)
 	}, func(t admin.Topic) error {
 		return c.printf("key1  %s\nkey2  %s\n", t.Keys.Key1, t.Keys.Key2)
