@@ -41,7 +41,7 @@ func (y *yard) illLanes(now time.Time) (ill []overview.Lane) {
 		l := overview.Lane{
 			Name: c.Subscription, Topic: c.Source.Topic, DomainTopic: c.Source.DomainTopic, Hub: c.Source.Hub, Waiting: c.Waiting + c.Behind,
 			Failures: c.Endpoint.Failures, Last: string(c.Endpoint.Last), Since: c.Endpoint.Since, Until: c.Endpoint.Until,
-			Probation: c.Endpoint.State == retry.Waiting || c.Endpoint.State == retry.Probing,
+			Probation: c.Endpoint.State == retry.Waiting || c.Endpoint.State == retry.Probing, Dropped: c.Dropped,
 		}
 		if c.Dead > 0 {
 			key := subscriptionKey(c.Source, c.Subscription)
@@ -52,7 +52,7 @@ func (y *yard) illLanes(now time.Time) (ill []overview.Lane) {
 				}
 			}
 		}
-		if (l.Probation || l.Dead > 0) && len(ill) < maxIllLanes {
+		if (l.Probation || l.Failures >= overview.FailingAfter || l.Dead > 0 || l.Dropped > 0) && len(ill) < maxIllLanes {
 			ill = append(ill, l)
 		}
 	}

@@ -31,6 +31,8 @@ func Needs(f Findings) []admin.Need {
 	for _, n := range f.Nodes {
 		for _, l := range n.Lanes {
 			add(ofProbation(l, f.Now))
+			add(ofFailing(l))
+			add(ofDropped(l))
 			add(ofDead(l))
 		}
 		add(ofDisk(n))
@@ -155,6 +157,20 @@ func ofProbation(l Lane, now time.Time) (admin.Need, bool) {
 	n.Sentence = fmt.Sprintf("The endpoint of %s is on probation after %d failures in a row%s. %s; %s.",
 		l.Name, l.Failures, because(l.Last), events(l.Waiting, "waits", "wait"), next)
 	return n, l.Probation
+}
+
+func ofFailing(l Lane) (admin.Need, bool) {
+	n := subscription("endpoint-failing", admin.SeverityWarning, l.Name, l.Topic, l.DomainTopic, l.Hub, "look", "subscription attempts")
+	n.Sentence = fmt.Sprintf("The endpoint of %s has failed %d times in a row%s. %s for another try.",
+		l.Name, l.Failures, because(l.Last), events(l.Waiting, "waits", "wait"))
+	return n, !l.Probation && l.Failures >= FailingAfter && l.Waiting > 0
+}
+
+func ofDropped(l Lane) (admin.Need, bool) {
+	n := subscription("events-dropped", admin.SeverityBroken, l.Name, l.Topic, l.DomainTopic, l.Hub, "update", "subscription update")
+	n.Command += " --dead-letter yard"
+	n.Sentence = fmt.Sprintf("%s within %s, because %s keeps no dead letters.", events(l.Dropped, "was dropped", "were dropped"), span(DeadWithin), l.Name)
+	return n, l.Dropped > 0
 }
 
 func ofDead(l Lane) (admin.Need, bool) {

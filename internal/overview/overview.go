@@ -78,8 +78,9 @@ type Lane struct {
 	Since     time.Time `json:"since,omitzero"`
 	Until     time.Time `json:"until,omitzero"`
 	Waiting   int64     `json:"waiting,omitempty"`
-	// Dead is how many events became dead letters within DeadWithin.
-	Dead int64 `json:"dead,omitempty"`
+	// Dead is how many events became dead letters within DeadWithin, and Dropped how many were given up.
+	Dead    int64 `json:"dead,omitempty"`
+	Dropped int64 `json:"dropped,omitempty"`
 }
 
 // Member is a node as the others see it.
@@ -94,6 +95,10 @@ const DeadWithin = 15 * time.Minute
 
 // When there is something to tell.
 const (
+	// FailingAfter is after how many failures in a row an endpoint is told of: a request or two fail at
+	// times.
+	FailingAfter = 3
+
 	behindFor     = 10 * time.Minute // a group whose oldest event has waited for so long
 	expiresWithin = 14 * 24 * time.Hour
 	lowBytes      = 1 << 30

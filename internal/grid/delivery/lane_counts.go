@@ -16,8 +16,14 @@ type LaneCounts struct {
 	// Waiting are those that are to be delivered and were not yet, as far as this process knows: in
 	// memory, in retry logs and parked. What its topic's log has beyond is Behind.
 	Waiting, Behind int64
-	Endpoint        EndpointState
+	// Dropped is how many of the last hundred that were given up, without a target for dead letters, were
+	// so within DroppedWithin.
+	Dropped  int64
+	Endpoint EndpointState
 }
+
+// DroppedWithin is how far back Dropped reaches.
+const DroppedWithin = 15 * time.Minute
 
 // Counts tells of all subscriptions that are delivered by this node. It does no I/O.
 func (s *Service) Counts() []LaneCounts {
@@ -43,6 +49,9 @@ func (l *lane) counted() LaneCounts {
 	c := LaneCounts{
 		Delivered: l.counts.delivered, Failed: l.counts.sum(failed), Dead: l.counts.sum(buried),
 		Waiting: int64(l.sending.inFlight + len(l.pull.held) + l.memory.queue.events + l.memory.chores()),
+	}
+	if len(l.drops.ring) > 0 {
+		c.Dropped = l.drops.since(time.Now().Add(-DroppedWithin))
 	}
 	if l.endpoint != nil {
 		c.Endpoint = l.endpoint.state(time.Now())

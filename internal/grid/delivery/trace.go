@@ -233,6 +233,16 @@ func (d *drops) add(one droppedEvent) {
 	d.next = (d.next + 1) % len(d.ring)
 }
 
+// since counts those that were dropped at or after a time, as far as they are remembered.
+func (d *drops) since(t time.Time) (n int64) {
+	for _, one := range d.ring {
+		if !one.at.Before(t) {
+			n++
+		}
+	}
+	return n
+}
+
 func (d *drops) find(partition int, number int64) *droppedEvent {
 	i := slices.IndexFunc(d.ring, func(one droppedEvent) bool { return one.partition == partition && one.number == number })
 	if i < 0 {

@@ -82,6 +82,9 @@ func TestTraceOfADroppedEvent(t *testing.T) {
 		testkit.That(t, last.Reason != "" && last.Attempts == 1 && len(last.History) == 1, "dropped: %+v", last)
 		first := y.wantTrace(id, 0, TraceSettled)
 		testkit.That(t, !first.Drops, "an event that was dropped and forgotten is said not to have been: %+v", first)
+		testkit.Equal(t, y.service.Counts()[0].Dropped, maxDrops, "dropped of late")
+		after(DroppedWithin + time.Second)
+		testkit.Equal(t, y.service.Counts()[0].Dropped, 0, "dropped of late, later")
 	})
 }
 
