@@ -59,7 +59,7 @@ func newShare(partitions []admin.Partition, total int64) *share {
 	most := slices.MaxFunc(partitions, func(a, b admin.Partition) int { return int(a.Events() - b.Events()) })
 	s := &share{AverageText: short(int64(even))}
 	if float64(most.Events()) >= skewed*even && total >= skewOfMany {
-		s.Skew = fmt.Sprintf("%s has %.0f %% more than its share", most.ID, 100*(float64(most.Events())/even-1))
+		s.Skew = fmt.Sprintf("%s has %s its share", most.ID, moreThan(float64(most.Events())/even))
 	}
 	s.Label = fmt.Sprintf("%s in %d partitions: %s each on average, at most %s, in partition %s", plural(int(total), "event", "events"), len(partitions), number(int64(even)), number(most.Events()), most.ID)
 	if len(partitions) > maxBars {
@@ -69,6 +69,14 @@ func newShare(partitions []admin.Partition, total int64) *share {
 	s.Bars = barsOf(partitions, most, s.Skew != "")
 	s.Average = round(barsBase - even*barsHigh/float64(most.Events()))
 	return s
+}
+
+// moreThan says by how much: in percent, or how many times, where that is easier to grasp.
+func moreThan(times float64) string {
+	if times >= 3 {
+		return fmt.Sprintf("%.0f times", times)
+	}
+	return fmt.Sprintf("%.0f %% more than", 100*(times-1))
 }
 
 func barsOf(partitions []admin.Partition, most admin.Partition, skewed bool) (bars []bar) {

@@ -64,7 +64,7 @@ func newLadder(s admin.Subscription) *ladder {
 	l.Rungs, l.Wide = rungsOf(waits, stand)
 	for i, w := range waits {
 		if n := tries[w]; n > 0 {
-			l.Rungs[i].Try, l.Rungs[i].Age = fmt.Sprint("try ", n), "age "+rounded(ages[w])
+			l.Rungs[i].Try, l.Rungs[i].Age = fmt.Sprint("try ", n), "age "+roughly(ages[w])
 		}
 	}
 	l.Label = l.sentence()
@@ -113,6 +113,17 @@ func (l *ladder) sentence() string {
 		said = []string{"none"}
 	}
 	return fmt.Sprintf("Events that wait for another try: %s. The schedule ends after %s or %d tries.", strings.Join(said, ", "), l.Ends, l.Tries)
+}
+
+// roughly writes a duration in its largest unit.
+func roughly(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return rounded(d)
+	case d < time.Hour:
+		return rounded(d.Round(time.Minute))
+	}
+	return rounded(d.Round(time.Hour))
 }
 
 // rounded writes a duration without what is zero of it.

@@ -14,6 +14,7 @@ import (
 // functionsView is the list of functions, the yard's and those of programs elsewhere.
 type functionsView struct {
 	Rows    []functionRow
+	Pages   pager
 	Command string
 }
 
@@ -36,7 +37,9 @@ func loadFunctions(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := functionsView{Rows: functionRows(functions, circuits), Command: command("function", "create", "NAME", "--hub", "HUB", "--endpoint", "URL")}
+	rows := functionRows(functions, circuits)
+	pages := pageOf(v, len(rows))
+	view := functionsView{Rows: rows[pages.From:pages.To], Pages: pages, Command: command("function", "create", "NAME", "--hub", "HUB", "--endpoint", "URL")}
 	return &screen{Title: "Functions", Section: "functions", Crumbs: []crumb{{Name: "Functions"}}, View: view}, nil
 }
 

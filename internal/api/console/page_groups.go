@@ -99,6 +99,7 @@ type lane struct {
 	Seen     time.Time
 	Note     string
 	More     string
+	Hidden   int // chips that there is no room for
 	lag      int64
 }
 
@@ -110,6 +111,7 @@ type ownedRow struct {
 	Tone                         int
 	Since, Renewed, Lag, Seconds string
 	At, End                      string // the checkpoint, and the last event
+	Offset                       string // that of the checkpoint, where it is another than its number
 	Ring                         ring
 }
 
@@ -251,9 +253,33 @@ func lanesOf(o admin.Ownership, tones map[string]int, now time.Time) []lane {
 	}
 	for i := range lanes {
 		lanes[i].note(now)
+		lanes[i].shorten(max(chipsShown/len(lanes), leastChips))
 	}
 	return lanes
 }
+
+// chipsShown is how many partitions all lanes have room for, and leastChips each; the table has all.
+const chipsShown, leastChips = 64, 8
+
+// shorten leaves of a long lane those that move, and as many others as there is room for.
+func (l *lane) shorten(room int) {
+	for _, c := range l.Chips {
+		if c.moves() {
+			room--
+		}
+	}
+	all := len(l.Chips)
+	l.Chips = slices.DeleteFunc(l.Chips, func(c chip) bool {
+		if c.moves() {
+			return false
+		}
+		room--
+		return room < 0
+	})
+	l.Hidden = all - len(l.Chips)
+}
+
+func (c chip) moves() bool { return c.Way == "going" || c.Way == "coming" }
 
 func compareBool(a, b bool) int {
 	switch {
@@ -300,6 +326,9 @@ func newOwnedRow(p admin.OwnedPartition, tones map[string]int, now time.Time) ow
 	}
 	if p.Checkpoint != nil && p.Checkpoint.Sequence != nil {
 		row.At = number(*p.Checkpoint.Sequence)
+		if p.Checkpoint.Offset != strconv.FormatInt(*p.Checkpoint.Sequence, 10) {
+			row.Offset = p.Checkpoint.Offset
+		}
 	} else if p.Checkpoint != nil {
 		row.At = p.Checkpoint.Offset
 	}

@@ -21,6 +21,10 @@ type probes struct {
 	Label string // it in a sentence
 }
 
+// Before and Lasts are how wide the time before probation is, and that of it up to now.
+func (p probes) Before() float64 { return round(p.Begin - probesLeft) }
+func (p probes) Lasts() float64  { return round(max(p.Now-p.Begin, 0)) }
+
 // probed is a probe that was made; an empty text: there is no room for it.
 type probed struct {
 	X    float64

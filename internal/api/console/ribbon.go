@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +33,6 @@ type ribbonRow struct {
 type ribbonSpan struct {
 	Tone     int
 	X, Width float64
-	Owner    string
 }
 
 type ribbonOwner struct {
@@ -45,7 +45,7 @@ const (
 	// ribbonStep is how often it moves on.
 	ribbonStep = 5 * time.Second
 	// ribbonTable is how many spans its table has.
-	ribbonTable = 100
+	ribbonTable = 20
 )
 
 var ribbonBox = box{Width: 980, Left: 40, Right: 979}
@@ -95,8 +95,8 @@ func spansOf(spans []admin.OwnershipSpan, partition string, from time.Time, tone
 		part := func(t time.Time) float64 {
 			return min(max(float64(t.Sub(from))/float64(ribbonLength), 0), 1)
 		}
-		x, end := ribbonBox.across(part(s.From.Time)), ribbonBox.across(part(s.To.Time))
-		all = append(all, ribbonSpan{Tone: tones[s.Owner], X: x, Width: round(max(end-x, 1)), Owner: s.Owner})
+		x, end := math.Round(ribbonBox.across(part(s.From.Time))), math.Round(ribbonBox.across(part(s.To.Time)))
+		all = append(all, ribbonSpan{Tone: tones[s.Owner], X: x, Width: max(end-x, 1)})
 	}
 	return all
 }
@@ -152,7 +152,7 @@ const (
 
 func newRing(renewed time.Time, now time.Time) ring {
 	left := min(max(1-float64(now.Sub(renewed))/float64(aliveFor), 0), 1)
-	r := ring{Dash: coordinate(round(left*around)) + " " + coordinate(around), Tone: "good"}
+	r := ring{Dash: coordinate(math.Round(left*around)) + " " + coordinate(around), Tone: "good"}
 	switch {
 	case left < .2:
 		r.Tone = "bad"

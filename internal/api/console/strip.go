@@ -94,4 +94,4 @@ func hereOn(from time.Time, length time.Duration, view eventsView) float64 {
 	return round(min(max(float64(begins.Sub(from))/float64(length), 0), 1) * stripWide)
 }
 
-func minute(t time.Time) string { return t.UTC().Format("2 Jan 15:04") }
+func minute(t time.Time) string { return t.UTC().Format("2 Jan 15:04 MST") }

@@ -91,6 +91,11 @@ func within15(h admin.CircuitHistory, series []admin.Series, from int64, within 
 			}
 		}
 	}
+	// What the series has of these seconds may be a second earlier or later, and would count twice.
+	if n := len(h.Seconds); n > 0 {
+		first, last := h.Seconds[0].At.Unix()-from-3, h.Seconds[n-1].At.Unix()-from+4
+		clear(seconds[min(max(first, 0), int64(len(seconds))):min(max(last, 0), int64(len(seconds)))])
+	}
 	for _, s := range h.Seconds {
 		if at := s.At.Unix() - from; at >= 0 && at < int64(len(seconds)) {
 			seconds[at] = float64(s.Failures)

@@ -33,7 +33,7 @@ func TestFailuresWithinTheBreakersTime(t *testing.T) {
 	failed := fixedSeries("failed-calls", "calls/s", 2)
 	sums := within15(admin.CircuitHistory{}, []admin.Series{failed}, from, 10*time.Second)
 	testkit.Equal(t, sums[40], 20.)
-	h := admin.CircuitHistory{Seconds: []admin.CircuitSecond{{At: noon, Failures: 7}, {At: before(time.Hour), Failures: 100}}}
+	h := admin.CircuitHistory{Seconds: []admin.CircuitSecond{{At: before(time.Hour), Failures: 100}, {At: noon, Failures: 7}}}
 	sums = within15(h, nil, from, 10*time.Second)
 	testkit.Equal(t, sums[chartPoints-1], 7.)
 	testkit.Equal(t, sums[0], 0.)
@@ -48,8 +48,8 @@ func TestALadderHasTheSchedule(t *testing.T) {
 		said = append(said, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", r.Of, r.Label, r.Try, r.Age)))
 	}
 	testkit.Diff(t, strings.Join([]string{
-		"10 s  try 2 age 10 s", "30 s 96 try 3 age 40 s", "1 min  try 4 age 1 min 40 s", "2 min 1", "5 min  try 5 age 6 min 40 s", "10 min  try 6 age 16 min 40 s",
-		"30 min  try 7 age 46 min 40 s", "1 h  try 8 age 1 h 46 min", "3 h  try 9 age 4 h 46 min", "6 h  try 10 age 10 h 46 min", "12 h  try 11 age 22 h 46 min",
+		"10 s  try 2 age 10 s", "30 s 96 try 3 age 40 s", "1 min  try 4 age 2 min", "2 min 1", "5 min  try 5 age 7 min", "10 min  try 6 age 17 min",
+		"30 min  try 7 age 47 min", "1 h  try 8 age 2 h", "3 h  try 9 age 5 h", "6 h  try 10 age 11 h", "12 h  try 11 age 23 h",
 	}, "\n"), strings.Join(said, "\n"))
 	testkit.Equal(t, l.Label, "Events that wait for another try: 96 for 30 s, 1 for 2 min. The schedule ends after 24 h or 30 tries.")
 	s.Retry.Schedule = []string{"1s", "1s", "5s"}

@@ -1,0 +1,111 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// manyOfAll is a yard with so many of everything that a list can have, no two of which are alike.
+func manyOfAll(n int) map[string]any {
+	answers := fixed()
+	some := func(i int) int64 { return int64(i) * 7919 % 100_003 * 31 }
+	var hubs []admin.Hub
+	var partitions []admin.Partition
+	var subscriptions []admin.Subscription
+	var functions []admin.Function
+	owned, history := fixedOwnership(), admin.GroupHistory{}
+	owned.Partitions = nil
+	for i := range n {
+		id := strconv.Itoa(i)
+		hubs = append(hubs, admin.Hub{Name: "hub-of-sensors-" + id, Partitions: 4, PartitionIDs: []string{"0"}, Groups: []string{"aggregator-" + id}, Stats: &admin.HubStats{Published: new(float64(some(i)))}})
+		partitions = append(partitions, admin.Partition{ID: id, First: some(i), Last: some(i) + some(i+7), LastOffset: id, LastEnqueued: apiTime(time.Duration(some(i)) * time.Millisecond), Bytes: some(i) << 10})
+		subscriptions = append(subscriptions, admin.Subscription{Name: "company-" + id, Topic: "alarms", State: "active", Endpoint: "https://hooks.example/alerts/" + id, Stats: &admin.DeliveryStats{Delivered: some(i), Behind: some(i + 1)}})
+		functions = append(functions, admin.Function{Name: "score-" + id, Hub: "hub-of-sensors-" + id, Group: "score", State: "running", Lag: new(some(i)), Failures: i})
+		owner := "consumer-" + strconv.Itoa(i%8)
+		owned.Partitions = append(owned.Partitions, admin.OwnedPartition{Partition: id, Owner: owner, Alive: true, Epoch: int64(i % 12), Acquired: apiTime(time.Duration(some(i)) * time.Millisecond), Renewed: apiTime(time.Duration(some(i)%60_000) * time.Millisecond), Checkpoint: &admin.Checkpoint{Sequence: new(some(i)), Offset: strconv.FormatInt(some(i), 10)}, Last: some(i) + 1000, LagEvents: new(some(i+3) % 2000), LagSeconds: new(float64(i%40) / 10)})
+		handed := time.Duration(some(i)%900) * time.Second
+		history.Spans = append(history.Spans, admin.OwnershipSpan{Partition: id, Owner: "consumer-9", From: *apiTime(15 * time.Minute), To: *apiTime(handed)}, admin.OwnershipSpan{Partition: id, Owner: owner, From: *apiTime(handed), To: *apiTime(0)})
+	}
+	answers["GET /api/v1/hubs"] = map[string]any{"hubs": hubs}
+	answers["GET /api/v1/hubs/{hub}/partitions"] = map[string]any{"partitions": partitions}
+	answers["GET /api/v1/subscriptions"] = map[string]any{"subscriptions": subscriptions}
+	answers["GET /api/v1/functions"] = map[string]any{"functions": functions}
+	answers["GET /api/v1/hubs/{hub}/groups/{group}/ownership"] = owned
+	answers["GET /api/v1/hubs/{hub}/groups/{group}/history"] = history
+	answers["GET /api/v1/series"] = admin.SeriesList{Series: []admin.Series{restless("published", "events/s"), restless("read", "events/s"), restless("lag-seconds", "s"), restless("lag", "events"), restless("waiting", "events"), restless("delivered", "events/s")}}
+	return answers
+}
+
+// restless is a figure that is never the same.
+func restless(of, unit string) admin.Series {
+	s := admin.Series{Of: of, Unit: unit, From: *apiTime(15 * time.Minute), Step: 1}
+	for i := range 900 {
+		s.Values = append(s.Values, new(float64((i+len(of))*7919%1009)*6.1))
+	}
+	return s
+}
+
+// longPages are those whose lists grow with the yard. Lists of subscriptions have no pages yet.
+var longPages = []string{"", "hubs", "hubs/sensors", "hubs/sensors/groups/aggregator", "functions"}
+
+// Budgets of bytes, compressed: all that a first visit loads, and a page with a hundred rows, or a page of a
+// thousand.
+func TestBudgetsOfManyRows(t *testing.T) {
+	c, _, _ := newFixture(nil)
+	assets := 0
+	for _, f := range c.assets.files {
+		assets += len(f.small)
+	}
+	for _, n := range []int{100, 1024} {
+		_, _, h := newFixture(manyOfAll(n))
+		paths := longPages
+		if n <= rowsOfPage {
+			paths = append(slices.Clone(paths), "topics", "topics/alarms")
+		}
+		for _, path := range paths {
+			r := httptest.NewRequest(http.MethodGet, base+path, nil)
+			r.Header.Set("Accept-Encoding", "gzip")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			testkit.Equal(t, w.Code, http.StatusOK, path)
+			testkit.That(t, w.Body.Len() <= 15_000, "%s with %d rows has %d bytes", path, n, w.Body.Len())
+			testkit.That(t, assets+w.Body.Len() <= 40_000, "a first visit of %s loads %d bytes", path, assets+w.Body.Len())
+		}
+	}
+}
+
+// Budgets of a stream: no event of a page with a hundred rows is longer than 32 KiB.
+func TestEventsOfAStreamAreShort(t *testing.T) {
+	for _, path := range longPages {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, _, h := newFixture(manyOfAll(rowsOfPage))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				l := &listener{ResponseRecorder: httptest.NewRecorder()}
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					h.ServeHTTP(l, httptest.NewRequestWithContext(ctx, http.MethodGet, livePath+"?at="+base+path, nil))
+				}()
+				time.Sleep(3 * time.Second)
+				cancel()
+				<-ended
+				for event := range strings.SplitSeq(l.take(), "\n\n") {
+					testkit.That(t, len(event) <= 32<<10, "%s", fmt.Sprint("an event has ", len(event), " bytes"))
+				}
+			})
+		})
+	}
+}
