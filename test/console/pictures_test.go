@@ -1,0 +1,114 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
+)
+
+var points = flag.Int("console.points", 2, "how many points a chart has before the pictures are looked at; there is one in five seconds")
+
+// work keeps a yard busy until the test ends: a hub with workers, a function that fails and a webhook
+// that is not well.
+func (y *yard) work(t *testing.T) {
+	t.Helper()
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	t.Cleanup(refuses.Close)
+	y.Hub(t, "wide", 300)
+	testkit.Must(t, testkit.Err(y.client.CreateSubscription(t.Context(), admin.SubscriptionRequest{Name: "alarm-company", Topic: "shop", Endpoint: new(refuses.URL), SkipValidation: new(true)})))
+	testkit.Must(t, testkit.Err(y.client.CreateFunction(t.Context(), admin.FunctionRequest{Name: "score", Hub: "orders", Endpoint: new(refuses.URL), Breaker: new("5/30s"), Retries: new(admin.Retries(0))})))
+	for _, id := range []string{"one", "two"} {
+		y.worker(t, id)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		y.publish(ctx)
+	}()
+}
+
+// publish sends some events a second, more of one key than of others.
+func (y *yard) publish(ctx context.Context) {
+	topic, _ := y.client.Topic(ctx, "shop") // it was made
+	clock := time.NewTicker(100 * time.Millisecond)
+	defer clock.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-clock.C:
+		case <-ctx.Done():
+			return
+		}
+		event, _ := admin.Event{Body: fmt.Appendf(nil, `{"order":%d,"total":42}`, i)}.Encode() // it can be
+		key := "often"
+		if i%2 == 0 {
+			key = fmt.Sprint("key-", i)
+		}
+		batch := admin.Batch{Events: []json.RawMessage{event, event, event}, Key: key}
+		_, _ = y.client.Send(ctx, "orders", batch)
+		_, _ = y.client.Send(ctx, "wide", batch)
+		if i%5 == 0 {
+			y.publishTo(ctx, topic, i)
+		}
+	}
+}
+
+// publishTo sends one event to a topic.
+func (y *yard) publishTo(ctx context.Context, to admin.Topic, i int) {
+	body := fmt.Sprintf(`[{"specversion":"1.0","id":"%d","source":"/shop","type":"order.placed","data":{}}]`, i)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.Endpoint, strings.NewReader(body))
+	if err != nil || to.Keys == nil {
+		return
+	}
+	r.Header.Set("Content-Type", "application/cloudevents-batch+json")
+	r.Header.Set("aeg-sas-key", to.Keys.Key1)
+	if answer, err := http.DefaultClient.Do(r); err == nil {
+		answer.Body.Close()
+	}
+}
+
+// V1, V3, V4: the pictures of a yard that works and is not well are whole at a desk by day and on a phone
+// by night, nothing is scrolled sideways at widths between, and a chart goes on by itself.
+func TestPictures(t *testing.T) {
+	axe := parts.Axe(t)
+	y := newYard(t)
+	y.furnish(t)
+	y.work(t)
+	p := newPage(t, y.base, 1280, "light")
+	p.open("/console/hubs/orders")
+	p.await("a line that goes on", `(() => {
+		const d = document.getElementById("flow-published")?.getAttribute("d") ?? "";
+		window.drawn ??= d;
+		return d.length > 20 && d !== window.drawn;
+	})()`)
+	for n := 2; n <= *points; n++ {
+		p.await("another point", fmt.Sprintf(`document.getElementById("flow-published").getAttribute("d").split(" ").length >= %d`, 2*n))
+	}
+	paths := []string{"", "hubs/orders", "hubs/wide", "hubs/orders/events", "hubs/orders/groups/billing", "topics/shop", "subscriptions/alarm-company?topic=shop", "functions/score", "hubs/wide?page=1&span=2h"}
+	for _, path := range paths {
+		p.open("/console/" + path)
+		p.check(axe, path+"-1280-light")
+		for _, width := range []int64{360, 820, 1024, 1280} {
+			var wide bool
+			p.run("another width", chromedp.EmulateViewport(width, 900), chromedp.Evaluate(`document.documentElement.scrollWidth > innerWidth`, &wide))
+			testkit.That(t, !wide, "/console/%s has to be scrolled sideways at %d", path, width)
+		}
+	}
+	night := newPage(t, y.base, 390, "dark")
+	for _, path := range paths {
+		night.open("/console/" + path)
+		night.check(axe, path+"-390-dark")
+	}
+}
