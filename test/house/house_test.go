@@ -27,7 +27,7 @@ type pkg struct {
 // floors are the ladder, from the bottom up: a package imports only from lower floors. A
 // name ending in /... stands for everything below it that is named on no floor by itself.
 var floors = [][]string{
-	{"internal/testkit"},
+	{"internal/testkit", "docs"},
 	{"internal/setaside/ranges", "internal/testkit/history"},
 	{"internal/amqp/wire", "internal/hubs/auth", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/groupentry", "internal/storage/vfs", "internal/grid/hops", "internal/quota", "internal/grid/retry", "internal/grid/shards", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/functions/breaker", "internal/functions/triage", "internal/config/quantity", "internal/service", "internal/panics", "internal/parallel", "internal/sleep", "internal/transport/pipe", "internal/transport/admission", "internal/activity"},
 	{"admin", "event", "internal/hubs/caller", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/...", "internal/hubs/access/oidc", "internal/series"},

@@ -54,12 +54,11 @@ func TestCounts(t *testing.T) {
 	testkit.That(t, part["hubs"].Count == 1 && part["topics"] == nil, "a part of the yard has %v", part)
 }
 
-// Each key that is listed is that of a link.
+// Each key is that of one link.
 func TestKeysAreThoseOfLinks(t *testing.T) {
 	_, _, h := newFixture(fixed())
 	page := get(h, base).Body.String()
-	testkit.Equal(t, strings.Count(page, "data-key="), len(keys()))
-	for _, k := range keys() {
-		testkit.That(t, strings.Contains(page, `data-key="`+k.Key+`"`), "nothing has the key %s", k.Key)
+	for _, key := range "ohtfeyasd" {
+		testkit.Equal(t, strings.Count(page, `data-key="`+string(key)+`"`), 1, "links of the key "+string(key))
 	}
 }

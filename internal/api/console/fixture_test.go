@@ -116,7 +116,7 @@ func post(h http.Handler, path string, form url.Values) *httptest.ResponseRecord
 }
 
 // names stand in the paths of pages.
-var names = strings.NewReplacer("{source}", "topics/alarms", "{hub}", "sensors", "{group}", "aggregator", "{partition}", "0", "{sequence}", "41", "{topic}", "alarms",
+var names = strings.NewReplacer("{source}", "topics/alarms", "{page...}", "guides/first", "{hub}", "sensors", "{group}", "aggregator", "{partition}", "0", "{sequence}", "41", "{topic}", "alarms",
 	"{subscription}", "company", "{number}", "7", "{function}", "score", "{policy}", "gateway")
 
 // fixed is a yard of which everything is known.

@@ -111,7 +111,7 @@ func TestTheAxisOfAJourney(t *testing.T) {
 	testkit.That(t, a.x(time.Second)-a.x(100*time.Millisecond) > 90, "a tenth is %v wide", a.x(time.Second)-a.x(100*time.Millisecond))
 	testkit.Equal(t, coarse(276*time.Second), 270*time.Second)
 	testkit.Equal(t, coarse(-time.Second), 0)
-	e := (&visit{now: noon}).newJourneyEvent(fixedJourney())
+	e := newJourneyEvent(fixedJourney(), noon)
 	for _, row := range e.Picture.Rows {
 		for _, m := range row.Marks {
 			testkit.That(t, m.X >= axisLeft && m.X <= 980, "%s has a mark at %v", row.Name, m.X)

@@ -56,11 +56,3 @@ func needing(needs []admin.Need, kind string) navCount {
 	}
 	return c
 }
-
-// key is a letter that, behind g, goes to a page.
-type key struct{ Key, Text string }
-
-// keys are those letters; the links of the pages have them, too.
-func keys() []key {
-	return []key{{"o", "overview"}, {"h", "hubs"}, {"t", "topics"}, {"f", "functions"}, {"e", "find an event"}, {"y", "activity"}, {"a", "access"}, {"s", "storage"}}
-}

@@ -76,7 +76,7 @@ func activityQuery(v *visit) admin.ActivityQuery {
 
 func loadActivity(v *visit) (*screen, error) {
 	q := activityQuery(v)
-	found, next, err := v.activity(q, activityShown)
+	found, next, err := findActivity(v, q, activityShown)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +100,8 @@ func loadActivity(v *visit) (*screen, error) {
 	return &screen{Title: "Activity", Section: "activity", Crumbs: []crumb{{Name: "Activity"}}, View: view, still: q.Before > 0}, nil
 }
 
-// activity asks for pages until there are as many as wanted, or no more.
-func (v *visit) activity(q admin.ActivityQuery, most int) (found []admin.Activity, next int64, err error) {
+// findActivity asks for pages until there are as many as wanted, or no more.
+func findActivity(v *visit, q admin.ActivityQuery, most int) (found []admin.Activity, next int64, err error) {
 	for range activityPages {
 		q.Limit = min(most-len(found), 1000)
 		some, err := v.api.Activity(v.ctx, q)
@@ -205,7 +205,7 @@ func objectOf(a admin.Activity) (name, link string) {
 
 // saveActivity gives what a page of activity shows, and what is older, as a file.
 func (c *Console) saveActivity(v *visit) error {
-	found, _, err := v.activity(activityQuery(v), activitySaved)
+	found, _, err := findActivity(v, activityQuery(v), activitySaved)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type found struct{ Kind, Name, Of, Link string }
 // taken for an event's id.
 func (c *Console) showFind(v *visit) error {
 	view := findView{Asked: strings.TrimSpace(v.r.URL.Query().Get("q"))}
-	all, err := v.allNames()
+	all, err := allNames(v)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *Console) showFind(v *visit) error {
 }
 
 // allNames are those of everything that has a page, as far as whoever asks may see it.
-func (v *visit) allNames() ([]found, error) {
+func allNames(v *visit) ([]found, error) {
 	hubs, err := v.api.Hubs(v.ctx)
 	if err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (v *visit) allNames() ([]found, error) {
 			all = append(all, found{"group", g, h.Name, at("hubs", h.Name, "groups", g)})
 		}
 	}
-	for _, some := range []func() ([]found, error){v.topicNames, v.functionNames} {
-		names, err := some()
+	for _, some := range []func(*visit) ([]found, error){topicNames, functionNames} {
+		names, err := some(v)
 		if err != nil && !lacksRight(err) && !notThere(err) {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func (v *visit) allNames() ([]found, error) {
 	return all, nil
 }
 
-func (v *visit) topicNames() (all []found, err error) {
+func topicNames(v *visit) (all []found, err error) {
 	topics, err := v.api.Topics(v.ctx)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (v *visit) topicNames() (all []found, err error) {
 	return all, err
 }
 
-func (v *visit) functionNames() (all []found, err error) {
+func functionNames(v *visit) (all []found, err error) {
 	functions, err := v.api.Functions(v.ctx)
 	if err != nil {
 		return nil, err

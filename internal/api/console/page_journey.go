@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"html/template"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -69,11 +70,11 @@ func loadJourney(v *visit) (*screen, error) {
 	view.Sources = sourcesOf(topics, view.In)
 	s := &screen{Title: "Find an event", Section: "events", Crumbs: []crumb{{Name: "Find an event"}}, still: true}
 	if view.Asked != "" {
-		found, err := v.findEvent(&view, topics)
+		found, err := findEvent(v, &view, topics)
 		if err != nil {
 			return nil, err
 		}
-		v.showFound(&view, found)
+		showFound(v, &view, found)
 	}
 	if e := view.Event; e != nil {
 		s.Title, s.Crumbs = e.Name, []crumb{{"Find an event", at("events")}, {Name: e.Name}}
@@ -98,7 +99,7 @@ func sourcesOf(topics []admin.Topic, in string) []option {
 }
 
 // findEvent asks the API wherever the event may be.
-func (v *visit) findEvent(view *journeyView, topics []admin.Topic) ([]admin.Journeys, error) {
+func findEvent(v *visit, view *journeyView, topics []admin.Topic) ([]admin.Journeys, error) {
 	if hub, ok := strings.CutPrefix(view.In, "hubs/"); ok {
 		_, partition, n, ok := hubPosition("x/" + view.Asked)
 		if !ok {
@@ -108,7 +109,7 @@ func (v *visit) findEvent(view *journeyView, topics []admin.Topic) ([]admin.Jour
 		return []admin.Journeys{found}, err
 	}
 	if topic, ok := strings.CutPrefix(view.In, "topics/"); ok {
-		found, err := v.api.EventJourney(v.ctx, topic, view.Asked, v.before())
+		found, err := v.api.EventJourney(v.ctx, topic, view.Asked, beforeOf(v.r))
 		return []admin.Journeys{found}, err
 	}
 	if hub, partition, n, ok := hubPosition(view.Asked); ok {
@@ -118,10 +119,10 @@ func (v *visit) findEvent(view *journeyView, topics []admin.Topic) ([]admin.Jour
 		} // else it may be an id with slashes
 	}
 	view.Left = max(0, len(topics)-journeyTopics)
-	return v.findInTopics(view.Asked, topics[:len(topics)-view.Left])
+	return findInTopics(v, view.Asked, topics[:len(topics)-view.Left])
 }
 
-func (v *visit) findInTopics(id string, topics []admin.Topic) ([]admin.Journeys, error) {
+func findInTopics(v *visit, id string, topics []admin.Topic) ([]admin.Journeys, error) {
 	found, failures := make([]admin.Journeys, len(topics)), make([]error, len(topics))
 	parallel.Each(len(topics), askedAtOnce, func(i int) {
 		found[i], failures[i] = v.api.EventJourney(v.ctx, topics[i].Name, id, 0)
@@ -134,12 +135,12 @@ func (v *visit) findInTopics(id string, topics []admin.Topic) ([]admin.Journeys,
 	return found, nil
 }
 
-// before is where a search begins, backwards: behind the event that was chosen, or where a link says.
-func (v *visit) before() int64 {
-	if n, err := strconv.ParseInt(v.r.URL.Query().Get("number"), 10, 64); err == nil {
+// beforeOf is where a search begins, backwards: behind the event that was chosen, or where a link says.
+func beforeOf(r *http.Request) int64 {
+	if n, err := strconv.ParseInt(r.URL.Query().Get("number"), 10, 64); err == nil {
 		return n + 1
 	}
-	n, _ := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
+	n, _ := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64)
 	return n
 }
 
@@ -157,7 +158,7 @@ func hubPosition(text string) (hub, partition string, number int64, ok bool) {
 }
 
 // showFound puts answers on the page: the one event, or those to choose from, or where it is not.
-func (v *visit) showFound(view *journeyView, found []admin.Journeys) {
+func showFound(v *visit, view *journeyView, found []admin.Journeys) {
 	var all []admin.Journey
 	chosen := v.r.URL.Query().Get("number")
 	for _, f := range found {
@@ -167,31 +168,31 @@ func (v *visit) showFound(view *journeyView, found []admin.Journeys) {
 			}
 		}
 		if len(f.Events) == 0 && f.Summary != "" {
-			view.Looked = append(view.Looked, journeyMissed{capital(f.Summary), v.olderThan(view, f)})
+			view.Looked = append(view.Looked, journeyMissed{capital(f.Summary), olderThan(view, f)})
 		}
 	}
 	switch len(all) {
 	case 0:
 	case 1:
-		view.Event, view.Looked = v.newJourneyEvent(all[0]), nil
+		view.Event, view.Looked = newJourneyEvent(all[0], v.now), nil
 	default:
 		view.Looked = nil
 		for _, j := range all {
-			e := v.newJourneyEvent(j)
+			e := newJourneyEvent(j, v.now)
 			view.Several = append(view.Several, journeyChoice{j, e.Source, e.Link, e.Tone, e.Said})
 		}
 	}
 }
 
 // olderThan leads to what is older than all that was looked at, in the one topic that was asked for.
-func (v *visit) olderThan(view *journeyView, f admin.Journeys) string {
+func olderThan(view *journeyView, f admin.Journeys) string {
 	if f.Looked.Before == nil || !strings.HasPrefix(view.In, "topics/") {
 		return ""
 	}
 	return with(at("events"), "id", view.Asked, "in", view.In, "before", strconv.FormatInt(*f.Looked.Before, 10))
 }
 
-func (v *visit) newJourneyEvent(j admin.Journey) *journeyEvent {
+func newJourneyEvent(j admin.Journey, now time.Time) *journeyEvent {
 	e := &journeyEvent{Journey: j, Name: j.ID, Source: j.Topic, From: at("topics", j.Topic), Body: showBody(j.Event, "json", false)}
 	e.Link = with(at("events"), "id", j.ID, "in", "topics/"+j.Topic, "number", strconv.FormatInt(j.Sequence, 10))
 	if j.Hub != "" {
@@ -204,7 +205,7 @@ func (v *visit) newJourneyEvent(j admin.Journey) *journeyEvent {
 	}
 	e.Said, e.Why = verdictOf(e)
 	e.Tone = e.Why.Tone
-	e.Picture = drawJourney(e, v.now)
+	e.Picture = drawJourney(e, now)
 	return e
 }
 

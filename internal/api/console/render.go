@@ -59,7 +59,7 @@ func functions(a *assets) template.FuncMap {
 				strings.Join(more, " "), a.path, name))
 		},
 		"at": at, "num": number, "age": age, "size": size, "span": span, "clock": clock, "stamp": stamp, "ends": cutMiddle, "plural": plural, "rate": rateOf,
-		"join": strings.Join, "pictures": pictures, "keys": keys, "add": func(a, b int) int { return a + b }, "dict": dict,
+		"join": strings.Join, "pictures": pictures, "guide": guideTo, "add": func(a, b int) int { return a + b }, "dict": dict,
 		"journeyPath": journeyPath, "hubJourneyPath": hubJourneyPath,
 		"deadPath": func(s admin.SubscriptionRef, n int64) string {
 			return subscriptionPath(s, "dead", strconv.FormatInt(n, 10))

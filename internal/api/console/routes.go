@@ -65,6 +65,8 @@ func allPages() map[string]*page {
 		base:                       &overviewPage,
 		base + "more":              &morePage,
 		base + "activity":          &activityPage,
+		docsPath:                   &docsIndexPage,
+		docsPath + "/{page...}":    &docsPage,
 		base + "events":            &journeyPage,
 		base + "hubs":              &hubsPage,
 		base + "hubs/{hub}":        &hubPage,

@@ -1,0 +1,100 @@
+package console
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+	"golang.org/x/net/html"
+)
+
+// V4: each page of the docs is whole, and whatever it leads to is there: another page, a heading of it, or
+// a page of the console.
+func TestAllDocsAndTheirLinks(t *testing.T) {
+	_, _, h := newFixture(fixed())
+	ids := map[string]map[string]bool{} // by path
+	links := map[string][]string{}
+	for path, a := range theLibrary().articles {
+		w := get(h, a.Link())
+		testkit.Equal(t, w.Code, http.StatusOK, path)
+		testkit.That(t, a.Title != "" && !strings.Contains(w.Body.String(), "raw HTML omitted") && !strings.Contains(w.Body.String(), "\x01"), "%s is not whole", path)
+		ids[a.Link()], links[a.Link()] = lookThrough(t, w)
+	}
+	testkit.That(t, len(ids) > 40, "there are %d pages", len(ids))
+	for from, to := range links {
+		for _, link := range to {
+			path, fragment, _ := strings.Cut(link, "#")
+			if path == "" {
+				path = from
+			}
+			testkit.That(t, fragment == "" || ids[path][fragment], "%s leads to %s, and there is no such heading", from, link)
+			if strings.HasPrefix(path, docsPath+"/") {
+				testkit.That(t, ids[path] != nil, "%s leads to %s, which is not there", from, link)
+			}
+		}
+	}
+}
+
+// lookThrough gives the ids and links of the article of a page, in which there is nothing that runs.
+func lookThrough(t *testing.T, w *httptest.ResponseRecorder) (map[string]bool, []string) {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(w.Body.String()))
+	testkit.Must(t, err)
+	ids, links := map[string]bool{}, []string(nil)
+	for n := range doc.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		testkit.That(t, elements[n.Data], "there is an element %s", n.Data)
+		for _, a := range n.Attr {
+			switch {
+			case a.Key == "id":
+				testkit.That(t, !ids[a.Val], "the id %s is there twice", a.Val)
+				ids[a.Val] = true
+			case a.Key == "href" && n.Data == "a" && !strings.HasPrefix(a.Val, "https://"):
+				testkit.That(t, strings.HasPrefix(a.Val, base) || strings.HasPrefix(a.Val, "#"), "it leads to %s", a.Val)
+				links = append(links, a.Val)
+			}
+		}
+	}
+	return ids, links
+}
+
+// V4: commands have the names of the reader's yard, written for a shell; no key is among them but the one
+// that everybody knows.
+func TestDocsHaveTheReadersNames(t *testing.T) {
+	answers := fixed()
+	_, _, h := newFixture(answers)
+	page := get(h, docsPath+"/guides/first").Body.String()
+	for _, says := range []string{"eventyard send sensors ", "topic publish alarms ", "Endpoint=sb://127.0.0.1:5672/;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE", "<code>{hub}</code>"} {
+		testkit.That(t, strings.Contains(page, says), "the page does not say %q", says)
+	}
+	answers["GET /api/v1/hubs"] = map[string]any{"hubs": []admin.Hub{{Name: `<b>'; rm -rf ~`}}}
+	page = get(h, docsPath+"/guides/first").Body.String()
+	testkit.That(t, strings.Contains(page, `eventyard send &#39;&lt;b&gt;&#39;\&#39;&#39;; rm -rf ~&#39; `), "a name is not written for a shell")
+}
+
+// Headings are found by their words; what is not there says so.
+func TestDocsAreFound(t *testing.T) {
+	_, _, h := newFixture(fixed())
+	page := get(h, docsPath+"?q=Signing+in").Body.String()
+	testkit.That(t, strings.Contains(page, docsPath+"/guides/console#h-signing-in"), "the heading is not found")
+	testkit.That(t, strings.Contains(get(h, docsPath+"?q=xyzzy").Body.String(), "No heading has these words"), "nothing is found, and it does not say so")
+	testkit.Equal(t, get(h, docsPath+"/guides/nothing").Code, http.StatusNotFound)
+	l, err := newLibrary(fstest.MapFS{"guides/a.md": {Data: []byte("# A\n\n<script>x</script>\n\n## Two `words`\n\n[b](../reference/b.md#c) [x](https://example.com)\n")}})
+	testkit.Must(t, err)
+	a := l.articles["guides/a"]
+	testkit.That(t, a.Title == "A" && !strings.Contains(a.Text, "<script") && strings.Contains(a.Text, `id="h-two-words"`) && strings.Contains(a.Text, docsPath+"/reference/b#h-c") && strings.Contains(a.Text, `"https://example.com"`), "it is %+v", a)
+}
+
+// Each page of the console that has a guide has one that is there.
+func TestGuidesAreThere(t *testing.T) {
+	for section, guide := range guides {
+		testkit.That(t, theLibrary().articles[guide] != nil, "the guide to %q, %s, is not there", section, guide)
+	}
+	testkit.Equal(t, seenAt("guides/grid"), at("topics"))
+}
