@@ -125,6 +125,18 @@ func (p *Partition) ApplyAnyway(at StreamSeq, h Header) Verdict {
 	return p.judge(at, h)
 }
 
+// ApplyBehind folds a frame that Apply called a hole, and ends the hole, where frames are lost for ever. Numbers go
+// on behind the later of the two folds, so that none is given twice.
+func (p *Partition) ApplyBehind(at StreamSeq, h Header) Verdict {
+	if at <= p.at || p.hole == nil {
+		return p.Apply(at, h)
+	}
+	p.state.Next = max(p.state.Next, p.hole.Next)
+	p.past = newHistory(point{at: at - 1, next: p.state.Next})
+	p.hole = nil
+	return p.judge(at, h)
+}
+
 // judge is the rule.
 func (p *Partition) judge(at StreamSeq, h Header) Verdict {
 	p.at = at

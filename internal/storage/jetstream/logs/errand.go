@@ -15,9 +15,17 @@ const (
 	fetchBytes    = 4 << 20
 )
 
-// readAgain is how often what is missing or damaged is read again before it is given up: other
-// servers may have it.
-const readAgain = 8
+const (
+	// readAgain is how often what is missing or damaged is read again before somebody asks why: other servers may
+	// have it.
+	readAgain = 8
+	// lossPatience is how long a message is asked for that no server has, and no mark stands for, before the fold
+	// goes on without it; all that time every server that keeps the stream was there. Nodes that have folded it
+	// write marks meanwhile, of which one is enough for all.
+	lossPatience = 5 * time.Minute
+	// lossLogged is how often that is said in the log.
+	lossLogged = time.Minute
+)
 
 // errandState is what the feeder has read for it: one thing at a time, by a goroutine that ends with
 // it, so that the feeder itself never waits for the storage.
@@ -27,9 +35,31 @@ type errandState struct {
 	next time.Time
 	// hole is since when something is missing; zero if nothing is.
 	hole time.Time
-	// tries counts how often the message behind at was found missing or damaged.
-	at    streams.Seq
+	missing
+}
+
+// missing is a message that could not be had, behind at.
+type missing struct {
+	at streams.Seq
+	// tries counts how often it was asked for, with all that lies behind it up to asked.
 	tries int
+	asked streams.Seq
+	// since is when it was missing for the first time since all servers are there, logged when the log has said so last.
+	since, logged time.Time
+}
+
+// again counts that the message behind at could not be had, and all that the answer had lies before a sequence. What
+// lies behind another that was asked for often enough was asked for as often.
+func (m *missing) again(at, through streams.Seq, now time.Time) {
+	if m.at != at || m.tries == 0 {
+		if m.tries < askAround || at >= m.asked {
+			m.tries, m.asked = 0, through
+		}
+		m.at, m.since, m.logged = at, now, now
+	}
+	if m.tries++; m.tries <= askAround {
+		m.asked = min(m.asked, through)
+	}
 }
 
 // runErrandLocked has something read if that is due, and says how long it is not.
@@ -126,6 +156,7 @@ func (s *stream) listen() error {
 // restoreLocked begins the folds as of a mark.
 func (s *stream) restoreLocked(m frames.Mark) {
 	s.fold.loaded, s.fold.begun, s.fold.unmarked, s.moved = true, m.AsOf, frames.Unmarked{}, true
+	s.fold.passed, s.fold.lossy = false, false
 	s.line.skip(m.AsOf)
 	for subject, p := range s.parts {
 		if _, there := m.Find(subject); !there {
@@ -153,46 +184,50 @@ func (s *stream) fetch(ctx context.Context) error {
 		}
 		return err
 	}
+	intact := readable(part.Messages)
 	found := from
-	if len(part.Messages) > 0 {
-		found = part.Messages[0].Seq
-	} else if missing {
+	switch {
+	case len(intact) > 0:
+		found = intact[0].Seq
+	case len(part.Messages) > 0:
+		found = part.Messages[0].Seq + 1
+	case missing:
 		if found, err = emptied(ctx, s.e.cfg.Storage, s.name, from); err != nil {
 			return err
 		}
 	}
-	if found > from {
-		if err := s.gap(ctx, from, found); err != nil {
-			return err
-		}
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.news = time.Now()
-	next := s.line.at + 1
-	for _, m := range part.Messages {
-		if m.Seq > next {
-			break // what is missing comes first
-		}
+	for _, m := range intact { // what is behind something that is missing waits for it
 		s.line.add(hear(m))
 		s.e.cache.put(s.name, m.Seq, m.Data)
-		next = max(next, m.Seq+1)
 	}
+	s.news = time.Now()
 	if len(part.Messages) == 0 && s.line.missing() { // that server is behind
 		s.errand.next = s.news.Add(stalePause)
+	}
+	s.mu.Unlock()
+	if found > from {
+		return s.gap(ctx, from, max(found-1, lastOf(intact)))
 	}
 	return nil
 }
 
-// againLocked counts that the message behind at could not be had. It is true as long as it is worth
-// trying again.
-func (s *stream) againLocked(at streams.Seq) bool {
-	if s.errand.at != at {
-		s.errand.at, s.errand.tries = at, 0
+// lastOf is the sequence of the last message; 0 if there is none.
+func lastOf(messages []streams.Message) streams.Seq {
+	if len(messages) == 0 {
+		return 0
 	}
-	s.errand.tries++
-	s.errand.next = time.Now().Add(stalePause)
-	return s.errand.tries <= readAgain
+	return messages[len(messages)-1].Seq
+}
+
+// readable leaves out what is damaged, and all behind it: to who follows a stream, that is missing as well.
+func readable(messages []streams.Message) []streams.Message {
+	for i, m := range messages {
+		if h := hear(m); h.damaged != nil && !errors.Is(h.damaged, frames.ErrVersion) {
+			return messages[:i]
+		}
+	}
+	return messages
 }
 
 // holes: messages were removed from the middle of a stream, by subject.
@@ -216,19 +251,22 @@ func emptied(ctx context.Context, storage streams.Storage, stream string, from s
 	return state.Last + 1, nil
 }
 
-// gap decides on messages that a server did not have, from a sequence on to before another. It goes on
-// behind them where the stream has lost them: its beginning, or the old frames of one partition, which
-// a mark stands for, or what was purged of a removed log, which is nothing to the others. Else another
-// server has them.
-func (s *stream) gap(ctx context.Context, from, found streams.Seq) error {
+// gap decides on messages that a server did not have, from a sequence on; its answer went on to another. Each of them
+// was a frame of somebody's, and numbers are counted from all that count: so the fold never goes on without one
+// because of what servers say of it, however many they are. It goes on from a mark, which was written by who had
+// folded them. Without one it asks again, for as long as it takes: nobody is told anything meanwhile. Only where
+// logs were removed that share the stream does nothing stand for what was purged of them; see foldState.mayPass.
+func (s *stream) gap(ctx context.Context, from, through streams.Seq) error {
 	state, err := s.e.cfg.Storage.State(ctx, s.name)
 	if err != nil {
 		return err
 	}
-	var mark frames.Mark
-	// Where the beginning is gone, and no mark stands for it, it was that of removed logs.
 	purged := holes(state) || state.First > from
-	if purged {
+	s.mu.Lock()
+	hard := s.errand.at == from-1 && s.errand.tries > askAround
+	s.mu.Unlock()
+	var mark frames.Mark
+	if purged || hard {
 		if mark, err = s.marks().newest(ctx, state.First); err != nil {
 			return err
 		}
@@ -238,42 +276,57 @@ func (s *stream) gap(ctx context.Context, from, found streams.Seq) error {
 	if s.line.at+1 != from || !s.fold.loaded { // it was heard of meanwhile
 		return nil
 	}
-	again := s.againLocked(from - 1)
+	now := time.Now()
+	if s.errand.again(from-1, through, now); s.errand.tries > askAround {
+		s.errand.next = now.Add(quietAge)
+	} else {
+		s.errand.next = now.Add(stalePause)
+	}
+	next := s.line.next(through + 1)
 	switch {
 	case mark.AsOf >= from:
 		s.forgetLocked()
 		s.restoreLocked(mark)
 		return nil
-	case purged && s.errand.tries > 1:
-		s.errand.next = time.Time{}
-	case again:
+	case purged && s.fold.mayPass(s.name, from) && s.errand.tries >= askAround:
+		s.errand.next, s.fold.passed = time.Time{}, true
+	case !s.lostLocked(state, from, next, now):
 		return nil
 	default:
-		s.e.cfg.Log.Error("messages of a stream are missing", "stream", s.name, "from", from, "to", found-1)
+		s.fold.lossy = true
 		s.giveUpLocked()
 	}
-	s.line.skip(found - 1)
+	s.line.skip(next - 1)
 	s.moved = true // there may be nothing behind it that would wake those who wait
 	return nil
 }
 
-// unreadableLocked reports that what comes next was damaged when it was read, and that it is to be
-// read again.
-func (s *stream) unreadableLocked(h heard) bool {
-	switch {
-	case h.damaged == nil:
-		return false
-	case s.againLocked(h.seq - 1):
-		return true
-	case errors.Is(h.damaged, frames.ErrVersion):
-		if s.errand.tries == readAgain+1 {
-			s.e.cfg.Log.Error("stream was written by a newer version; it is not followed", "stream", s.name, "seq", h.seq)
-		}
-		s.errand.next = time.Now().Add(quietAge)
-		return true // for ever: who does not know what it does must not go on
+// lostLocked tells whether messages are to be taken for lost for ever, and says in the log that they are missing.
+func (s *stream) lostLocked(state streams.State, from, next streams.Seq, now time.Time) bool {
+	if state.Absent > 0 {
+		s.errand.since = now
 	}
-	s.e.cfg.Log.Error("message of a stream is damaged", "stream", s.name, "seq", h.seq, "error", h.damaged)
-	return false
+	lost := now.Sub(s.errand.since) >= lossPatience
+	if lost || now.Sub(s.errand.logged) >= lossLogged || s.errand.tries == askAround {
+		s.errand.logged = now
+		s.e.cfg.Log.Error("messages of a stream are missing at every server that was asked; see eventyard cluster scrub, and start servers that are away",
+			"stream", s.name, "from", from, "to", next-1, "servers-away", state.Absent, "given-up", lost)
+	}
+	return lost
+}
+
+// unreadableLocked reports that what comes next was written by a newer version: who does not know what it does must
+// not go on.
+func (s *stream) unreadableLocked(h heard) bool {
+	if h.damaged == nil {
+		return false
+	}
+	now := time.Now()
+	s.errand.next = now.Add(quietAge)
+	if s.errand.again(h.seq-1, h.seq, now); s.errand.tries == 1 {
+		s.e.cfg.Log.Error("stream was written by a newer version; it is not followed", "stream", s.name, "seq", h.seq)
+	}
+	return true
 }
 
 // lost: the stream is not there. If its log was removed, all who use it hear of it; otherwise there

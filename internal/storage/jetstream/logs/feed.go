@@ -221,9 +221,6 @@ func (s *stream) foldLocked(now time.Time) {
 
 // applyLocked folds one message. It gives the partition whose bounds may have changed.
 func (s *stream) applyLocked(h heard, now time.Time) *part {
-	if h.damaged != nil { // at every server that was asked: it is nothing to anybody who has not heard of it
-		return nil
-	}
 	if h.subject == markSubject {
 		s.applyMarkLocked(h)
 		return nil
@@ -233,13 +230,17 @@ func (s *stream) applyLocked(h heard, now time.Time) *part {
 	before := p.fold.State()
 	verdict := p.fold.Apply(h.seq, h.header)
 	if verdict.Outcome == frames.Hole {
-		if s.fold.doubted != h.seq {
+		if s.fold.doubt(h.seq) {
 			s.e.cfg.Log.Warn("frame disagrees with what was read; stream is read anew", "stream", s.name, "seq", h.seq)
-			s.fold.doubted = h.seq
 			s.forgetLocked()
 			return nil
 		}
-		verdict = p.fold.ApplyAnyway(h.seq, h.header)
+		if s.fold.lossy {
+			p.index.clear() // it has no gap
+			verdict = p.fold.ApplyBehind(h.seq, h.header)
+		} else {
+			verdict = p.fold.ApplyAnyway(h.seq, h.header)
+		}
 	}
 	p.seenLocked(frames.Seen{At: h.seq, Header: h.header, Verdict: verdict})
 	if verdict.Outcome != frames.Counted {

@@ -49,6 +49,14 @@ func (l *line) take() (heard, bool) {
 	return h, ok
 }
 
+// next is the first sequence behind the line of which something is known, and at most a bound.
+func (l *line) next(bound streams.Seq) streams.Seq {
+	for seq := range l.ahead {
+		bound = min(bound, seq)
+	}
+	return bound
+}
+
 // skip goes on behind a sequence.
 func (l *line) skip(to streams.Seq) {
 	for seq := range l.ahead {

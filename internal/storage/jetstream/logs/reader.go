@@ -19,18 +19,11 @@ const (
 	readBytes    = 256 << 10
 )
 
-// askAround is how often a reader asks for a message that it was not given, although others behind it were: a
-// server that has lost something leaves it out and does not say so, and who of them answers is not ours to
-// choose. So often, four of five that have lost it are as good as never the only ones asked.
-const askAround = 32
-
 var (
 	// errNotRead: it would have to be read, and may not.
 	errNotRead = errors.New("not in memory")
 	// errOvertaken: it is to be looked for anew: the partition begins later now, or another server may have it.
 	errOvertaken = errors.New("overtaken by retention")
-	// errLost: a message is not there that should be.
-	errLost = errors.New("message is missing")
 )
 
 // reader fetches the frames of one partition, one after the other. Near the end the index says which
@@ -189,7 +182,7 @@ func (r *reader) message(ctx context.Context, p *part, seq streams.Seq, number e
 			return message, nil
 		}
 		if try++; try%readAgain == 0 { // it is gone there, or that server is behind
-			if err := p.gone(ctx, seq, number); err != errLost || len(r.ahead) > 0 && try >= askAround {
+			if err := p.gone(ctx, seq, number); !isMissing(err) || err == errLost && len(r.ahead) > 0 && try >= askAround {
 				return nil, err
 			}
 		}
@@ -215,40 +208,6 @@ func (r *reader) read(ctx context.Context, p *part, from streams.Seq) (through s
 	}
 	r.ahead, r.from = answer.Messages, from
 	return answer.Through, nil
-}
-
-// gone says what became of a frame with an event that no server has: retention has removed it, here or
-// at another node, or it is lost.
-func (p *part) gone(ctx context.Context, seq streams.Seq, at eventlog.Sequence) error {
-	var state streams.State
-	var mark frames.Mark
-	var ok bool
-	err := p.ask(ctx, func() (err error) {
-		state, err = p.s.e.cfg.Storage.State(ctx, p.s.name)
-		switch {
-		case err != nil:
-		case seq < state.First:
-			mark, ok, err = p.s.marks().since(ctx, state.First)
-		case holes(state): // of this partition the old ones may be gone alone
-			mark, err = p.s.marks().newest(ctx, state.First)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if err := p.foldedTo(ctx, mark.AsOf); err != nil { // a head beyond what is known here would not count
-		return err
-	}
-	kept, there := mark.Find(p.subject)
-	head := kept.Head
-	if ok {
-		head = endOf(mark.AsOf, kept.State)
-	}
-	if there && p.beginsAt(head) > at {
-		return errOvertaken
-	}
-	return errLost
 }
 
 // endOf is the head of a partition of which all is gone up to a state.
@@ -301,38 +260,6 @@ func (r *reader) readFolding(ctx context.Context, p *part, at eventlog.Sequence,
 			return p.damage(ctx, at, m.Seq, v, err)
 		}
 	}
-}
-
-// lost is what a reader hears whose own fold has missed something behind its last frame. Where retention has
-// removed it, it goes on at the oldest event kept. A fold of a place that retention has passed is begun
-// anew for this one: a later mark stands for what is missing. Any other is begun anew as well, many times:
-// another server may have it.
-func (r *reader) lost(ctx context.Context, p *part, at eventlog.Sequence, v view) error {
-	from := r.fold.At() + 1
-	err := p.gone(ctx, from, at)
-	passed := r.begun < at
-	r.fold, r.ahead = nil, nil
-	switch {
-	case err != errLost:
-		return err
-	case passed:
-		return errOvertaken
-	case r.again(at):
-		if err := sleep.For(ctx, stalePause, nil); err != nil {
-			return err
-		}
-		return errOvertaken
-	}
-	return p.damage(ctx, at, from, v, err)
-}
-
-// again counts that something was missing at a number. It is true as long as it is worth asking others.
-func (r *reader) again(at eventlog.Sequence) bool {
-	if r.missing != at {
-		r.missing, r.tries = at, 0
-	}
-	r.tries++
-	return r.tries < askAround
 }
 
 // apply folds a frame, and takes its batches if it counts and has not been passed.
@@ -393,25 +320,4 @@ func (r *reader) next(ctx context.Context, p *part, from, before streams.Seq, ma
 			return streams.Message{}, false, err
 		}
 	}
-}
-
-// damage is the error of who cannot read on at a number, because of what is wrong or missing from a
-// sequence on. What follows can be read from the first mark on that is past the number, or from the index.
-func (p *part) damage(ctx context.Context, at eventlog.Sequence, from streams.Seq, v view, reason error) error {
-	next := v.indexNext
-	for from < v.indexSeq {
-		mark, last, ok, err := p.s.marks().from(ctx, from)
-		if err != nil {
-			return p.storageError(ctx, err)
-		}
-		if !ok {
-			break
-		}
-		if kept, there := mark.Find(p.subject); there && kept.Next > at {
-			next = min(next, kept.Next)
-			break
-		}
-		from = last + 1
-	}
-	return &eventlog.CorruptError{Where: p.where(), First: at, Next: next, Reason: reason.Error()}
 }

@@ -77,6 +77,33 @@ type foldState struct {
 	searched frames.StreamSeq
 	// doubted is the frame whose base disagreed with the fold, for which it was begun anew.
 	doubted frames.StreamSeq
+	// passed: the fold went on behind what was purged of removed logs. Where a frame disagrees all the same, it was
+	// not theirs alone: then nothing before that frame, strict, is passed so again.
+	passed bool
+	strict frames.StreamSeq
+	// lossy: the fold went on behind what is lost for ever.
+	lossy bool
+}
+
+// mayPass: other logs may have been removed from the stream, and nothing that was read behind what is missing from a
+// sequence on disagreed. A hub's log has its streams for itself.
+func (f *foldState) mayPass(stream string, from streams.Seq) bool {
+	_, own := hubLog(stream)
+	return !own && from > f.strict
+}
+
+// doubt has the stream read anew, since a frame disagrees with the fold, unless that was done for it: then it is the
+// frame's writer who had it wrong, if the stream is whole. Where something was passed by it is done as often as it
+// takes.
+func (f *foldState) doubt(seq streams.Seq) bool {
+	if f.lossy || f.doubted == seq && !f.passed {
+		return false
+	}
+	if f.passed {
+		f.strict = max(f.strict, seq)
+	}
+	f.doubted = seq
+	return true
 }
 
 // newStream makes one that is not followed yet.
@@ -136,7 +163,7 @@ func (s *stream) until(ctx context.Context, holds func() (bool, error)) error {
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		case <-late.C:
-			err = fmt.Errorf("stream %s: %w", s.name, eventlog.ErrUnavailable)
+			err = s.unavailable()
 		}
 		s.mu.Lock()
 		s.waiting--
@@ -147,6 +174,16 @@ func (s *stream) until(ctx context.Context, holds func() (bool, error)) error {
 		changed, err = s.look(holds)
 	}
 	return err
+}
+
+// unavailable is what callers hear who have waited long enough.
+func (s *stream) unavailable() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.line.missing() && s.errand.tries > askAround {
+		return fmt.Errorf("stream %s: %w: no server that was asked has its message %d", s.name, eventlog.ErrUnavailable, s.errand.at+1)
+	}
+	return fmt.Errorf("stream %s: %w", s.name, eventlog.ErrUnavailable)
 }
 
 // look asks once. It gives what to wait for, or nil.

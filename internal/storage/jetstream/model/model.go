@@ -170,6 +170,17 @@ func (c *Cluster) StopServers(d time.Duration) {
 	c.down = time.Now().Add(d)
 }
 
+// StopReplica has one replica of a stream give no answers for a time. The others go on, and lead.
+func (c *Cluster) StopReplica(name string, replica int, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.streams[name]
+	s.replicas[replica].away = time.Now().Add(d)
+	if s.leader == replica {
+		s.leader = (replica + 1) % len(s.replicas)
+	}
+}
+
 // Damage flips a byte of a stored message, at one replica, or at all where replica is negative. It
 // reports whether there is such a message.
 func (c *Cluster) Damage(stream string, seq streams.Seq, replica int) bool {

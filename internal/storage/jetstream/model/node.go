@@ -208,7 +208,10 @@ func (n *Node) Read(ctx context.Context, name string, q streams.Query) (part str
 		case s.heardOf.After(time.Now()):
 			return streams.ErrUnavailable
 		}
-		r := n.c.rand.IntN(len(s.replicas))
+		r, ok := s.present(time.Now(), n.c.rand.IntN)
+		if !ok {
+			return streams.ErrUnavailable
+		}
 		s.catchUp(r, time.Now().Add(-n.c.upTo(n.c.faults.Lag)))
 		part = s.read(r, q)
 		return nil
@@ -228,7 +231,7 @@ func (n *Node) Last(ctx context.Context, name, subject string) (m streams.Messag
 // State is streams.Storage's.
 func (n *Node) State(ctx context.Context, name string) (state streams.State, err error) {
 	err = n.ask(ctx, false, n.c.ofLeader(name, func(s *stream) error {
-		state = s.state()
+		state = s.state(time.Now())
 		return nil
 	}))
 	return state, err

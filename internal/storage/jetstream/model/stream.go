@@ -44,6 +44,7 @@ func (m stored) copy() streams.Message {
 type replica struct {
 	through streams.Seq // what it has shown once it shows always
 	harmed  map[streams.Seq]*harm
+	away    time.Time // until when it does not answer
 }
 
 // harm is how a replica's copy of a message differs from the others.
@@ -183,12 +184,35 @@ func (s *stream) newest(subject string) (streams.Message, error) {
 	return streams.Message{}, streams.ErrNoMessage
 }
 
-func (s *stream) state() streams.State {
-	state := streams.State{First: s.last + 1, Last: s.last, Bytes: s.bytes, Messages: uint64(len(s.messages))}
-	if len(s.messages) > 0 {
-		state.First = s.messages[0].Seq
+// state is what the leader says: of what it has lost, that it is not there.
+func (s *stream) state(now time.Time) streams.State {
+	state := streams.State{First: s.last + 1, Last: s.last, Bytes: s.bytes}
+	for _, m := range s.messages {
+		if h := s.replicas[s.leader].harmed[m.Seq]; h == nil || !h.missing {
+			state.First = min(state.First, m.Seq)
+			state.Messages++
+		}
+	}
+	for _, r := range s.replicas {
+		if r.away.After(now) {
+			state.Absent++
+		}
 	}
 	return state
+}
+
+// present draws a replica that answers, if there is one.
+func (s *stream) present(now time.Time, draw func(int) int) (int, bool) {
+	var there []int
+	for i, r := range s.replicas {
+		if !r.away.After(now) {
+			there = append(there, i)
+		}
+	}
+	if len(there) == 0 {
+		return 0, false
+	}
+	return there[draw(len(there))], true
 }
 
 // purge removes the messages below a sequence, of a subject or of all.

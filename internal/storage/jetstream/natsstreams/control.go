@@ -184,11 +184,26 @@ func (s *Storage) State(ctx context.Context, stream string) (streams.State, erro
 		return streams.State{}, fmt.Errorf("state of stream %s: %w", stream, err)
 	}
 	st := have.State
-	state := streams.State{First: streams.Seq(st.FirstSeq), Last: streams.Seq(st.LastSeq), Bytes: int64(st.Bytes), Messages: st.Msgs}
+	state := streams.State{
+		First: streams.Seq(st.FirstSeq), Last: streams.Seq(st.LastSeq), Bytes: int64(st.Bytes), Messages: st.Msgs, Absent: absent(have.Cluster),
+	}
 	if st.Msgs == 0 {
 		state.First = state.Last + 1 // servers say zero of a stream that never had a message
 	}
 	return state, nil
+}
+
+// absent counts the servers of a stream that its leader does not see, or that do not have all of it.
+func absent(c *jetstream.ClusterInfo) (n int) {
+	if c == nil { // there is one server
+		return 0
+	}
+	for _, r := range c.Replicas {
+		if r.Offline || !r.Current {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Storage) info(ctx context.Context, name string) (have jetstream.StreamInfo, err error) {

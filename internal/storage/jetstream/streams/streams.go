@@ -110,6 +110,9 @@ type State struct {
 	First, Last Seq
 	Bytes       int64
 	Messages    uint64
+	// Absent is how many of the servers that keep the stream are not there, or not up to date: what the others
+	// lack, they may have.
+	Absent int
 }
 
 // What can go wrong.

@@ -16,9 +16,9 @@ func readTests() []test {
 			testkit.That(t, len(part.Messages) == 0 && !part.More && part.Through == 0, "got %+v", part)
 			testkit.ErrorIs(t, testkit.Err(n.b.Last(t.Context(), "s", "")), streams.ErrNoMessage)
 			testkit.ErrorIs(t, testkit.Err(n.b.Last(t.Context(), "s", "0")), streams.ErrNoMessage)
-			state, err := n.b.State(t.Context(), "s")
-			testkit.Must(t, err)
-			testkit.Equal(t, state, streams.State{First: 1})
+			testkit.Eventually(t, "all servers have the new stream", func() bool {
+				return testkit.Value(n.b.State(t.Context(), "s"))(t) == streams.State{First: 1}
+			})
 		}},
 		{"from any sequence", func(t *testing.T, n nodes) {
 			mustPublish(t, n.a, "s", "0", "1", "2", "3", "4", "5")
