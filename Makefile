@@ -77,8 +77,8 @@ cluster: ## A yard of three nodes, all processes, through a fixed row of faults:
 	go test ./test/cluster -run 'NothingAcknowledged|PeersLoseNothing|KillNine' -count=1 -cluster -timeout 20m -v
 
 .PHONY: chaos
-chaos: ## Random faults, full disks among them, for CHAOSTIME (1h) in all: of a yard of three nodes on three NATS servers, on five, and with servers inside; needs root (CHAOSSEED=7 for a known run)
-	go test ./test/cluster -run Chaos -count=1 -chaos=$(CHAOSTIME) -seed=$(CHAOSSEED) -timeout 24h -v
+chaos: ## Random faults, full disks among them, for CHAOSTIME (1h) in all: of a yard of three nodes on three NATS servers, on five, and with servers inside; needs root (CHAOSSEED=7 for a known run, CHAOSFAULTS='full disk|disk full' for some kinds)
+	go test ./test/cluster -run Chaos -count=1 -chaos=$(CHAOSTIME) -seed=$(CHAOSSEED) -faults='$(CHAOSFAULTS)' -timeout 24h -v
 
 .PHONY: sim
 sim: ## Simulated hours of the processor library, and of a yard of three nodes, with faults (SIMSEEDS=5000), beyond what test runs

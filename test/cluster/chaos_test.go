@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
@@ -54,10 +57,19 @@ func endureAtRandom(t *testing.T, hosts, storing int, start func(*parts.Network)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	c := &course{faults: map[string]int{}}
 	defer c.log(t)
-	d := deck{deal: func() []fault { return all(y, random) }, random: random}
+	d := deck{deal: func() []fault { return chosen(t, all(y, random)) }, random: random}
 	for end := time.Now().Add(*chaos / kinds); time.Now().Before(end) && !t.Failed(); {
 		c.round(t, y, &d, end)
 	}
+}
+
+// chosen are the faults that the flag asks for.
+func chosen(t *testing.T, all []fault) []fault {
+	t.Helper()
+	asked := regexp.MustCompile(*only)
+	all = slices.DeleteFunc(all, func(f fault) bool { return !asked.MatchString(f.name) })
+	testkit.MustThat(t, len(all) > 0, "there is no fault whose name has %q", *only)
+	return all
 }
 
 // giveDisks gives the first hosts a disk each, or says why not.
@@ -91,8 +103,23 @@ func (c *course) round(t *testing.T, y *yard, d *deck, end time.Time) {
 		r.endure(t, f)
 	}
 	r.end(t)
+	y.scrub(t)
 	c.events += r.load.acknowledged()
 	r.remove(t)
+}
+
+// scrub has what each server keeps compared, and tells what differs. That is no failure: which server answers is
+// nobody's to choose, so that whatever the yard has made of it was judged before.
+func (y *yard) scrub(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	done, err := y.nodes[0].admin(t).Scrub(ctx, admin.ScrubRequest{}, func(l admin.ScrubLine) {
+		if l.Finding != nil {
+			t.Logf("scrub: %+v", *l.Finding)
+		}
+	})
+	t.Logf("scrub: %d streams, %d findings, error %v", done.Streams, done.Findings, err)
 }
 
 // which is what of a fault's name does not belong to its kind.

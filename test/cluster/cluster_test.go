@@ -10,6 +10,7 @@ var (
 	fixed = flag.Bool("cluster", false, "the fixed run")
 	chaos = flag.Duration("chaos", 0, "how long faults are drawn at random, over all kinds of yards")
 	seed  = flag.Uint64("seed", 0, "of the random faults; zero: any")
+	only  = flag.String("faults", "", "draw only faults whose names have this regular expression; empty: all")
 )
 
 // C1 to C5, C7: whatever happens to a node or to a server, no acknowledged event is lost, each sender's

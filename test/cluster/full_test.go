@@ -16,12 +16,13 @@ func fillServers(s several, d time.Duration) fault {
 		end:   func(t testing.TB, y *yard) { s.each(func(i int) { y.makeRoom(t, i) }) }}
 }
 
-// makeRoom frees the disk of a server, and starts it if it does not run or has stopped storing.
+// makeRoom frees the disk of a server, and starts it if it does not run or has stopped storing. One that has is killed,
+// as systems do with those that do not end in time: asked to, it may lock up in its own shutdown.
 func (y *yard) makeRoom(t testing.TB, server int) {
 	t.Helper()
 	y.network.Host(server).Disk.Free(t)
 	if y.servers.StoppedStoring(server) {
-		y.servers.Stop(t, server)
+		y.servers.Kill(t, server)
 	}
 	y.servers.Restart(t, server)
 }
