@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/grid/forward"
 	"github.com/eventyard/eventyard/internal/grid/placement"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/meta/looks"
 )
 
@@ -43,6 +44,15 @@ func (y *yard) newLooks() *looks.Looks {
 		return nil
 	}
 	return looks.New(y.storage.Meta)
+}
+
+// findHub looks for a hub that another node may have made: the broker has it then. One that there is not is no error.
+func (y *yard) findHub(ctx context.Context, name string) error {
+	_, err := y.broker.LookUp(ctx, name)
+	if _, missing := errors.AsType[*broker.NotFoundError](err); missing {
+		return nil
+	}
+	return err
 }
 
 // gridServices are delivery and dead letters as listeners ask them, whichever node has what is asked

@@ -176,7 +176,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 			hub, err := y.broker.Hub(name)
 			return hub.Created, err == nil
 		},
-		FindHub: func(ctx context.Context, name string) { _, _ = y.broker.LookUp(ctx, name) }, // Hub has it then
+		FindHub: y.findHub,
 	})
 	if err != nil {
 		return err

@@ -101,7 +101,7 @@ type Identity struct {
 }
 
 // Authenticator checks what a mechanism brings along. It is asked for PLAIN and EXTERNAL
-// only; an error refuses the connection with the SASL outcome auth.
+// only; an error refuses the connection with the SASL outcome auth, ErrUnchecked with sys-temp.
 type Authenticator interface {
 	// Plain is given user and password, and the address that they come from.
 	Plain(ctx context.Context, from, user, password string) (any, error)

@@ -249,7 +249,10 @@ func TestAzureClientHearsThatTheServerStops(t *testing.T) {
 type passwords struct{}
 
 func (passwords) Plain(_ context.Context, _, user, password string) (any, error) {
-	if user != "policy" || password != "key" {
+	switch {
+	case password == "later":
+		return nil, fmt.Errorf("log in: %w", ErrUnchecked)
+	case user != "policy" || password != "key":
 		return nil, errors.New("wrong password")
 	}
 	return user, nil

@@ -33,6 +33,9 @@ const (
 	ConditionStolen              wire.Symbol = "amqp:link:stolen"
 )
 
+// ErrUnchecked is for an Authenticator that cannot tell just now: another try may succeed.
+var ErrUnchecked = errors.New("it cannot be checked at present")
+
 // ErrLinkEnded is what Send and WaitCredit return once the link has ended.
 var ErrLinkEnded = errors.New("the link has ended")
 

@@ -131,6 +131,9 @@ func (h *handshake) authenticate(in *input) error {
 	code := wire.SASLOK
 	if err != nil {
 		code = wire.SASLAuth
+		if errors.Is(err, ErrUnchecked) {
+			code = wire.SASLTemp
+		}
 		c.server.metrics.refuse(reasonAuth)
 	}
 	c.mu.Lock()

@@ -2,6 +2,7 @@ package eventhubs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/eventyard/eventyard/internal/amqp"
@@ -60,10 +61,16 @@ func (p *peer) checkToken(ctx context.Context, at entity, q *request) (auth.Gran
 	if err != nil {
 		return auth.Grant{}, p.late(err)
 	}
-	if at.hub != "" { // only a client with a good token learns that a hub does not exist
-		if _, err := p.handler.cfg.Broker.LookUp(ctx, at.hub); err != nil {
-			return auth.Grant{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: at.hub, Name: at.path()}
-		}
+	if at.hub == "" {
+		return g, nil
 	}
-	return g, nil
+	// Only a client with a good token learns that a hub does not exist.
+	_, err = p.handler.cfg.Broker.LookUp(ctx, at.hub)
+	if _, missing := errors.AsType[*broker.NotFoundError](err); missing {
+		return auth.Grant{}, &broker.NotFoundError{Kind: broker.KindHub, Hub: at.hub, Name: at.path()}
+	}
+	if err == nil && !g.Stands() { // the hub is one that was not known when the token was checked
+		g, err = p.handler.cfg.Access.Token(ctx, q.body, q.name)
+	}
+	return g, err
 }

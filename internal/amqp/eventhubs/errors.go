@@ -80,6 +80,7 @@ var answers = []answer{
 	{name: "eventlog.ErrUncertain", match: is(eventlog.ErrUncertain), condition: condTimeout, text: saying(textUncertain)},
 	{name: "meta.ErrUncertain", match: is(meta.ErrUncertain), condition: condTimeout, text: saying(textUncertainChange)},
 	{name: "auth.ErrUnavailable", match: is(auth.ErrUnavailable), condition: condBusy, text: saying(textUnavailable)},
+	{name: "amqp.ErrUnchecked", match: is(amqp.ErrUnchecked), condition: condBusy, text: saying(textUnavailable)},
 	{name: "eventlog.ErrUnavailable", match: is(eventlog.ErrUnavailable), condition: condBusy, text: saying(textOutOfReach)},
 	{name: "context.DeadlineExceeded", match: is(context.DeadlineExceeded), condition: condTimeout, text: saying(textDeadline)},
 	{name: "amqp.ErrLinkEnded", match: is(amqp.ErrLinkEnded), condition: condCancelled, text: saying(textCanceled)},

@@ -116,7 +116,7 @@ func (d *Handler) Plain(ctx context.Context, from, user, password string) (any, 
 	g, err := d.cfg.Access.Key(admission.WithRemote(ctx, from), user, password)
 	if err != nil {
 		d.cfg.Access.Refused(ctx, from, err)
-		return nil, fmt.Errorf("log in as %.64q: %w", user, err)
+		return nil, fmt.Errorf("log in as %.64q: %w", user, temporary(err))
 	}
 	return g, nil
 }
@@ -130,7 +130,15 @@ func (d *Handler) External(ctx context.Context, from string, state tls.Connectio
 	g, err := d.cfg.Access.Named(admission.WithRemote(ctx, from), name)
 	if err != nil {
 		d.cfg.Access.Refused(ctx, from, err)
-		return nil, fmt.Errorf("log in by certificate of %.64q: %w", name, err)
+		return nil, fmt.Errorf("log in by certificate of %.64q: %w", name, temporary(err))
 	}
 	return g, nil
+}
+
+// temporary has a client try again where nobody can tell just now whether what it has shown is good.
+func temporary(err error) error {
+	if errors.Is(err, auth.ErrUnavailable) {
+		return fmt.Errorf("%w: %w", amqp.ErrUnchecked, err)
+	}
+	return err
 }

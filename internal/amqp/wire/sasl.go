@@ -15,6 +15,7 @@ type SASLInit struct {
 const (
 	SASLOK   uint8 = 0
 	SASLAuth uint8 = 1
+	SASLTemp uint8 = 4
 )
 
 // AppendSASLMechanisms writes the mechanisms that a server offers (§5.3.3.1), as an array

@@ -87,6 +87,9 @@ func (c *call) admitTo(need frame.Need) error {
 	unknown := errors.Is(err, errKey) || errors.Is(err, topickey.ErrSignature) || err != nil && missing != nil
 	if unknown && c.handler.cfg.Access.MayLook(c.R.Context()) {
 		topic, missing = c.handler.cfg.Topics.LookUpTopic(c.R.Context(), c.names.topic)
+		if missing != nil && !errors.Is(missing, topics.ErrTopicNotFound) {
+			return missing // nobody can tell just now
+		}
 		err = c.admitAs(shown, topic, missing, need)
 	}
 	return err
@@ -116,6 +119,9 @@ func (c *call) admitShown(shown credential, topic *topics.Topic, need frame.Need
 	case byNamespaceKey: // for those who use this form keys are a namespace's: those of the root policy, too
 		wrong := c.admitKey(shown.text, topic)
 		grant, err := c.handler.cfg.Access.Key(c.R.Context(), auth.RootPolicy, shown.text)
+		if wrong != nil && errors.Is(err, auth.ErrUnavailable) {
+			return err
+		}
 		if wrong == nil || err != nil {
 			return wrong
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"time"
 
@@ -112,6 +113,8 @@ func (j Judge) allowKey(ctx context.Context, k caller.TopicKey, subscription str
 		topic, err = j.Topics.LookUpTopic(ctx, k.Topic)
 	}
 	switch {
+	case err != nil && !errors.Is(err, topics.ErrTopicNotFound):
+		return err
 	case err != nil || !isKeyOf(k.Key, topic):
 		return fmt.Errorf("%w: it was made anew, or the topic is gone", topickey.ErrSignature)
 	case topic.DisableKeys:

@@ -64,12 +64,15 @@ func (k *topicRegistry) Topic(name string) (Topic, error) {
 }
 
 // LookUpTopic is Topic for who is about to refuse a topic's name or key: another node may have made it,
-// or the key, a moment ago. It may wait for storage; looks are bounded.
+// or the key, a moment ago. It may wait for storage; looks are bounded. Where it cannot be known just now, the error is
+// the store's.
 func (k *topicRegistry) LookUpTopic(ctx context.Context, name string) (Topic, error) {
-	if k.looks.Fresh(ctx, topicsPrefix) {
-		if err := k.topics.Refresh(ctx, topicKey(name)); err != nil && !errors.Is(err, meta.ErrNotFound) {
-			k.log.Warn("a topic cannot be looked up", "error", err)
-		}
+	looked, err := k.looks.Fresh(ctx, topicsPrefix)
+	if looked {
+		err = k.topics.Refresh(ctx, topicKey(name))
+	}
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		return Topic{}, fmt.Errorf("look for topic %.80q: %w", name, err)
 	}
 	return k.Topic(name)
 }

@@ -19,10 +19,15 @@ import (
 //
 // What a signature grants stands on the policy, on the key that signed it and on the hub
 // as they are now; what a bearer token grants stands on the hub. Before a signature is refused for its
-// policy or key the store may be asked (fresh.go); ctx says by which address it was shown
-// (admission.WithRemote).
+// policy or key the store may be asked (fresh.go), and for a hub that this node does not know: what is granted
+// for none would end when it hears of one. ctx says by which address it was shown (admission.WithRemote).
 func (k *Registry) Token(ctx context.Context, token, audience string) (auth.Grant, error) {
 	grant, err := k.grant(ctx, token)
+	if hub := unknownHub(grant); err == nil && hub != "" && k.others.mayLook(ctx) {
+		if err = k.others.lookForHub(ctx, hub); err == nil {
+			grant, err = k.grant(ctx, token)
+		}
+	}
 	if err != nil {
 		return auth.Grant{}, err
 	}
@@ -38,6 +43,16 @@ func (k *Registry) Token(ctx context.Context, token, audience string) (auth.Gran
 		return auth.Grant{}, fmt.Errorf("%w: it does not cover %.128q", auth.ErrAudience, audience)
 	}
 	return grant, nil
+}
+
+// unknownHub is a hub that was not known when something of it was granted; empty if there is none.
+func unknownHub(g auth.Grant) string {
+	for _, s := range g.Scopes {
+		if s.Basis.Hub == 0 {
+			return auth.HubOf(s.Path)
+		}
+	}
+	return ""
 }
 
 func (k *Registry) grant(ctx context.Context, token string) (auth.Grant, error) {
@@ -70,7 +85,14 @@ func (k *Registry) signature(ctx context.Context, token string) (auth.Grant, err
 		return auth.Grant{}, err
 	}
 	grant, err := k.signed(s)
-	if errors.Is(err, auth.ErrSignature) && k.others.lookFor(ctx, auth.HubOf(s.Path), s.Policy) {
+	if !errors.Is(err, auth.ErrSignature) {
+		return grant, err
+	}
+	looked, unknown := k.others.lookFor(ctx, auth.HubOf(s.Path), s.Policy)
+	if unknown != nil {
+		return auth.Grant{}, unknown
+	}
+	if looked {
 		return k.signed(s)
 	}
 	return grant, err
@@ -118,10 +140,17 @@ func (k *Registry) keysOf(r record) []string {
 // Key checks a policy's name and key, as SASL PLAIN and HTTP Basic bring them. The
 // policy may be the namespace's or a hub's; of several of that name, those whose key it
 // is. What it grants stands on them. Before it is refused the store may be asked, as by Token. The
-// error is auth.ErrSignature.
+// error is auth.ErrSignature, or auth.ErrUnavailable.
 func (k *Registry) Key(ctx context.Context, name, key string) (auth.Grant, error) {
 	grant, err := k.keyed(name, key)
-	if err != nil && k.others.lookForAny(ctx, name) {
+	if err == nil {
+		return grant, nil
+	}
+	looked, unknown := k.others.lookForAny(ctx, name)
+	if unknown != nil {
+		return auth.Grant{}, unknown
+	}
+	if looked {
 		return k.keyed(name, key)
 	}
 	return grant, err
@@ -152,14 +181,17 @@ func (k *Registry) keyed(name, key string) (auth.Grant, error) {
 // Named gives the rights of a policy without any key: for client certificates, whose common name is
 // a policy's of the namespace, or the name of a hub, a slash and a policy's of that hub. What it
 // grants stands on the policy, whatever its keys. Before it is refused the store may be asked, as by
-// Token. The error is auth.ErrSignature.
+// Token. The error is auth.ErrSignature, or auth.ErrUnavailable.
 func (k *Registry) Named(ctx context.Context, name string) (auth.Grant, error) {
 	hub, policy := "", name
 	if cut := strings.LastIndexByte(name, '/'); cut >= 0 {
 		hub, policy = name[:cut], name[cut+1:]
 	}
 	r, ok := k.find(hub, policy)
-	if !ok && k.others.lookFor(ctx, hub, policy) {
+	if !ok {
+		if _, err := k.others.lookFor(ctx, hub, policy); err != nil {
+			return auth.Grant{}, err
+		}
 		r, ok = k.find(hub, policy)
 	}
 	if !ok {

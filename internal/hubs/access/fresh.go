@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -17,7 +18,8 @@ import (
 
 // What other nodes change comes in through Run, within milliseconds. Who makes a policy or a key
 // through one node and shows it to another at once may be faster. So nobody is refused for a policy or a
-// key that this node does not know before it has looked at the store, once, with fresh reads. Names are
+// key that this node does not know before it has looked at the store, once, with fresh reads; where the store
+// is out of reach he is told to come back (auth.ErrUnavailable). Names are
 // free to invent, and a look costs a durable write: there are so many in a second for all (looks.Looks),
 // and none for an address whose refusals have to wait already (failures).
 
@@ -38,7 +40,7 @@ const (
 // Registry that other nodes concern, and owns nothing but the bounds of its looks.
 type reviewer struct {
 	looks    *looks.Looks // nil: there are no other nodes
-	findHub  func(ctx context.Context, name string)
+	findHub  func(ctx context.Context, name string) error
 	level    func(hub string) (level, error)
 	live     func() *snapshot
 	policies *mirror.Table[record]
@@ -66,50 +68,72 @@ func (f *failures) lookable(from string, now time.Time) bool {
 }
 
 // lookFor takes a policy of the namespace and of a hub, if one is named, into use as they are in the
-// store by now, and the hub; false: it did not look.
-func (v *reviewer) lookFor(ctx context.Context, hub, policy string) bool {
-	if !v.mayLook(ctx) || auth.CheckPolicyName(policy) != nil || !v.looks.Fresh(ctx, policiesPrefix) {
-		return false
+// store by now, and the hub; false: it did not look. The error is auth.ErrUnavailable.
+func (v *reviewer) lookFor(ctx context.Context, hub, policy string) (bool, error) {
+	if !v.mayLook(ctx) || auth.CheckPolicyName(policy) != nil {
+		return false, nil
 	}
-	v.refresh(ctx, level{}.key(policy))
-	if hub == "" {
-		return true
+	if looked, err := v.looks.Fresh(ctx, policiesPrefix); !looked {
+		return false, unchecked(err)
 	}
-	if _, err := v.level(hub); err != nil && v.findHub != nil {
-		v.findHub(ctx, hub)
+	err := v.refresh(ctx, level{}.key(policy))
+	if err != nil || hub == "" {
+		return true, unchecked(err)
+	}
+	if err := v.lookForHub(ctx, hub); err != nil {
+		return true, err
 	}
 	if at, err := v.level(hub); err == nil {
-		v.refresh(ctx, at.key(policy))
+		return true, unchecked(v.refresh(ctx, at.key(policy)))
 	}
-	return true
+	return true, nil
+}
+
+// lookForHub takes a hub into use that this node does not know. The error is auth.ErrUnavailable.
+func (v *reviewer) lookForHub(ctx context.Context, hub string) error {
+	if _, err := v.level(hub); err == nil || v.findHub == nil {
+		return nil
+	}
+	return unchecked(v.findHub(ctx, hub))
+}
+
+// unchecked is what becomes of a token that has to be compared with what cannot be known just now.
+func unchecked(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", auth.ErrUnavailable, err)
 }
 
 // lookForAny is lookFor of all policies of a name, whichever hubs they are of.
-func (v *reviewer) lookForAny(ctx context.Context, policy string) bool {
-	if !v.lookFor(ctx, "", policy) {
-		return false
+func (v *reviewer) lookForAny(ctx context.Context, policy string) (bool, error) {
+	if looked, err := v.lookFor(ctx, "", policy); err != nil || !looked {
+		return false, err
 	}
 	if len(v.live().byKey) > maxReload {
-		return true
+		return true, nil
 	}
 	if err := v.policies.Load(ctx); err != nil {
-		v.log.Warn("policies cannot be looked up", "error", err)
+		return false, unchecked(err)
 	}
 	missing := 0
 	for _, r := range v.live().byName[auth.Fold(policy)] {
-		if _, err := v.level(r.Hub); err != nil && v.findHub != nil && missing < maxNewHubs {
+		if _, err := v.level(r.Hub); err != nil && missing < maxNewHubs {
 			missing++
-			v.findHub(ctx, r.Hub)
+			if err := v.lookForHub(ctx, r.Hub); err != nil {
+				return false, err
+			}
 		}
 	}
-	return true
+	return true, nil
 }
 
 // refresh takes one policy into use as the store has it; one that is not there changes nothing.
-func (v *reviewer) refresh(ctx context.Context, key string) {
+func (v *reviewer) refresh(ctx context.Context, key string) error {
 	if err := v.policies.Refresh(ctx, key); err != nil && !errors.Is(err, meta.ErrNotFound) {
-		v.log.Warn("a policy cannot be looked up", "error", err)
+		return fmt.Errorf("look for a policy: %w", err)
 	}
+	return nil
 }
 
 // keepReviewing reviews now and then until ctx ends; on one machine there is nothing to review.
@@ -145,7 +169,9 @@ func (v *reviewer) review(ctx context.Context) error {
 	for _, p := range stored {
 		there[p.Key] = p.Revision
 		if mine, ok := v.policies.Get(p.Key); !ok || mine.Revision < p.Revision {
-			v.refresh(ctx, p.Key)
+			if err := v.refresh(ctx, p.Key); err != nil {
+				return err
+			}
 		}
 	}
 	for _, p := range known {
@@ -168,7 +194,7 @@ func (k *Registry) MayLook(ctx context.Context) bool { return k.others.mayLook(c
 // is taken, if this one would take such tokens itself; of a policy's name without a key, as certificates
 // bring it, it never is: none of what nodes ask each other is open to those. It may wait for storage,
 // since this node may know less than the other. Errors: auth.ErrRevoked where nothing of it stands,
-// auth.ErrUnsupported.
+// auth.ErrUnsupported, auth.ErrUnavailable.
 func (k *Registry) Adopt(ctx context.Context, g auth.Grant) (auth.Grant, error) {
 	for _, s := range g.Scopes {
 		if s.Basis.Policy == "" && !k.issuer || s.Basis.Policy != "" && s.Basis.Key == noKey {
@@ -179,12 +205,16 @@ func (k *Registry) Adopt(ctx context.Context, g auth.Grant) (auth.Grant, error) 
 	if len(g.Scopes) == 0 || g.Stands() {
 		return g, nil
 	}
-	if k.others.looks.Fresh(ctx, policiesPrefix) {
+	looked, err := k.others.looks.Fresh(ctx, policiesPrefix)
+	if looked {
 		for _, s := range g.Scopes {
 			if strings.HasPrefix(s.Basis.Policy, policiesPrefix) {
-				k.others.refresh(ctx, s.Basis.Policy)
+				err = errors.Join(err, k.others.refresh(ctx, s.Basis.Policy))
 			}
 		}
+	}
+	if err != nil {
+		return auth.Grant{}, unchecked(err)
 	}
 	if !g.Stands() {
 		return auth.Grant{}, auth.ErrRevoked

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/looks"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -30,10 +31,11 @@ func two(t *testing.T, cfg Config) (a *Registry, b late) {
 	b.store, b.hubs = metatest.NewFaulty(metatest.NewLateNode(entries)), newHubs()
 	testkit.Must(t, b.store.Fresh(t.Context(), ""))
 	cfg.Meta, cfg.Hub, cfg.Looks = b.store, b.hubs.find, looks.New(b.store)
-	cfg.FindHub = func(_ context.Context, name string) {
+	cfg.FindHub = func(ctx context.Context, name string) error {
 		if created, exists := all.find(name); exists {
 			b.hubs.make(name, created)
 		}
+		return b.store.Fresh(ctx, "hubs/")
 	}
 	b.Registry = open(t, cfg)
 	all.make("orders", time.UnixMilli(1700000000000))
@@ -75,6 +77,56 @@ func TestWhatAnotherNodeHasJustMade(t *testing.T) {
 			})
 		}
 	}
+}
+
+// C3: a token for a hub that another node has just made is good here, also when this node hears of the hub later.
+func TestTokenForAHubThatAnotherNodeHasJustMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := two(t, Config{})
+		p := mustCreate(t, a, "", "p", auth.Send)
+		testkit.Must(t, testkit.Err(b.Key(t.Context(), p.Name, p.Primary))) // the policy is known
+		g := testkit.Value(b.Token(t.Context(), sign("sb://ns/orders", p), "sb://ns/orders"))(t)
+		testkit.Must(t, b.others.findHub(t.Context(), "orders")) // as who attaches a link does
+		testkit.That(t, g.Allows(auth.At("orders"), auth.Send, time.Now()), "it ended when the hub was heard of")
+		none := testkit.Value(b.Token(t.Context(), sign("sb://ns/none", p), ""))(t)
+		testkit.That(t, none.Allows(auth.At("none"), auth.Send, time.Now()), "for a hub that is none it is good, too")
+	})
+}
+
+// C3, C5: where the store is out of reach, what this node does not know is not refused: who shows it is told to come
+// back, and it does not count as a failure of his.
+func TestWhatCannotBeLookedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := admission.WithRemote(t.Context(), "192.0.2.1:1")
+		a, b := two(t, Config{})
+		p := mustCreate(t, a, "", "p", auth.Send)
+		b.store.Inject(func(op metatest.Op) error {
+			if op.Kind == metatest.OpFresh {
+				return meta.ErrUnavailable
+			}
+			return nil
+		})
+		shows := map[string]func() error{
+			"signature":   func() error { return testkit.Err(b.Token(ctx, sign("sb://ns/", p), "")) },
+			"key":         func() error { return testkit.Err(b.Key(ctx, p.Name, p.Primary)) },
+			"certificate": func() error { return testkit.Err(b.Named(ctx, p.Name)) },
+		}
+		for i := range 100 { // more than there may be looks
+			for name, show := range shows {
+				err := show()
+				testkit.MustErrorIs(t, err, auth.ErrUnavailable, "try %d by %s", i, name)
+				testkit.MustEqual(t, b.RefusedFor("192.0.2.1:1", err), 0, "the answer waits")
+			}
+		}
+		b.store.Inject(nil)
+		time.Sleep(time.Second)
+		for name, show := range shows {
+			testkit.Check(t, show(), "by %s", name)
+		}
+		root := testkit.Value(b.Policy("", auth.RootPolicy))(t)
+		b.store.Inject(func(metatest.Op) error { return meta.ErrUnavailable })
+		testkit.ErrorIs(t, testkit.Err(b.Token(ctx, sign("sb://ns/orders", root), "")), auth.ErrUnavailable, "for a hub that is not known here")
+	})
 }
 
 // C3, R4: names that strangers invent cost the store little: of an address that is refused too often

@@ -26,9 +26,9 @@ type Config struct {
 	// a hub that was deleted must not come back with a new one of that name. Required.
 	Hub func(name string) (created time.Time, exists bool)
 	// Looks makes fresh looks at what other nodes may have changed a moment ago; nil: there are none.
-	// FindHub looks likewise for a hub that Hub does not know; nil: nobody does.
+	// FindHub looks likewise for a hub that Hub does not know, and fails where it cannot know; nil: nobody does.
 	Looks   *looks.Looks
-	FindHub func(ctx context.Context, name string)
+	FindHub func(ctx context.Context, name string) error
 	// Development: auth.DevelopmentKey is good for the root policy, too.
 	Development bool
 	// AnyBearer: every bearer token has all rights. Only with Development.

@@ -86,8 +86,12 @@ func (s groupStore) read(ctx context.Context, h *hub, group string) (storedGroup
 		return storedGroup{}, 0, groupNotFound(h, group)
 	}
 	entry, err := s.meta.Get(ctx, groupKey(h.log, group))
-	if errors.Is(err, meta.ErrNotFound) && s.lookups.Fresh(ctx, groupKeys(h.log)) {
-		entry, err = s.meta.Get(ctx, groupKey(h.log, group))
+	if errors.Is(err, meta.ErrNotFound) {
+		if looked, failed := s.lookups.Fresh(ctx, groupKeys(h.log)); failed != nil {
+			err = failed
+		} else if looked {
+			entry, err = s.meta.Get(ctx, groupKey(h.log, group))
+		}
 	}
 	if err != nil && !errors.Is(err, meta.ErrNotFound) {
 		return storedGroup{}, 0, fmt.Errorf("read group %q of hub %q: %w", group, h.Name, err)

@@ -3,21 +3,24 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// find gives a hub; a *NotFoundError where there is none, also in the store.
+// find gives a hub; a *NotFoundError where there is none, also in the store. Where that cannot be known just now, the
+// error is the store's.
 func (b *Broker) find(ctx context.Context, name string) (*hub, error) {
 	h, err := b.hubs.known(name)
-	if err == nil || !wellFormed(name) || !b.lookups.Fresh(ctx, hubsPrefix) {
+	if err == nil || !wellFormed(name) {
 		return h, err
 	}
-	if err := b.definitions.Refresh(ctx, hubKey(fold(name))); err != nil {
-		if !errors.Is(err, meta.ErrNotFound) {
-			b.log.Warn("a hub is not known, and cannot be looked up", "error", err)
-		}
-		return nil, hubNotFound(name)
+	looked, failed := b.lookups.Fresh(ctx, hubsPrefix)
+	if looked {
+		failed = b.definitions.Refresh(ctx, hubKey(fold(name)))
+	}
+	if failed != nil && !errors.Is(failed, meta.ErrNotFound) {
+		return nil, fmt.Errorf("look for hub %.80q: %w", name, failed)
 	}
 	return b.hubs.known(name)
 }

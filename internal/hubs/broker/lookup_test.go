@@ -49,6 +49,28 @@ func TestWhatAnotherNodeHasJustCreated(t *testing.T) {
 	})
 }
 
+// C3, C5: where the store is out of reach, nobody is told that there is no such hub or group: he is to try again.
+func TestWhatCannotBeLookedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFederation(t, 1)
+		m := f.members[0] // it has a hub orders
+		m.store.Inject(func(op metatest.Op) error {
+			if op.Kind == metatest.OpFresh {
+				return meta.ErrUnavailable
+			}
+			return nil
+		})
+		for i := range 2 * looks.Burst {
+			testkit.MustErrorIs(t, testkit.Err(m.LookUp(t.Context(), "new")), meta.ErrUnavailable, "try %d", i)
+			testkit.MustErrorIs(t, testkit.Err(m.Group(t.Context(), "orders", "new")), meta.ErrUnavailable, "try %d", i)
+		}
+		m.store.Inject(nil)
+		time.Sleep(time.Minute)
+		wantNotFound(t, testkit.Err(m.LookUp(t.Context(), "new")), KindHub)
+		wantNotFound(t, testkit.Err(m.Group(t.Context(), "orders", "new")), KindGroup)
+	})
+}
+
 // C3: names that nobody has made cost storage little, however often they are asked for.
 func TestLooksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

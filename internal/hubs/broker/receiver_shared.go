@@ -212,7 +212,7 @@ func (s *sharing) gone(h holder) bool {
 // check finds out who of those that stand in a newcomer's way has closed by now: a node frees the
 // slot of its client before the entry says so, and the entry may be stale.
 func (s *sharing) check(ctx context.Context, at slotID) (gone map[string]bool, err error) {
-	s.lookups.Fresh(ctx, slotKeys(at.log, at.group)) // where that may not be, nodes are asked all the same
+	_, _ = s.lookups.Fresh(ctx, slotKeys(at.log, at.group)) // where that may not be, nodes are asked all the same
 	there, _, err := s.read(ctx, at)
 	if err != nil {
 		return nil, err

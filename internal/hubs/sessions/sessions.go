@@ -184,8 +184,12 @@ func keyOf(token string) string {
 
 func (s *Sessions) get(ctx context.Context, key string) (meta.Entry, error) {
 	e, err := s.cfg.Meta.Get(ctx, key)
-	if errors.Is(err, meta.ErrNotFound) && s.cfg.Looks.Fresh(ctx, prefix) {
-		e, err = s.cfg.Meta.Get(ctx, key)
+	if errors.Is(err, meta.ErrNotFound) {
+		if looked, failed := s.cfg.Looks.Fresh(ctx, prefix); failed != nil {
+			return e, failed
+		} else if looked {
+			e, err = s.cfg.Meta.Get(ctx, key)
+		}
 	}
 	if errors.Is(err, meta.ErrNotFound) {
 		return e, ErrEnded

@@ -4,11 +4,13 @@
 // and uses it through another at once may be faster. So before a node says that something does not
 // exist, or that a key is wrong, it looks once with fresh reads. That costs a durable write, and names
 // that do not exist are free to invent. So those who ask at the same time share a look, and there are
-// only so many in a second: beyond them the answer is what the node knows.
+// only so many in a second: beyond them the answer is what the node knows. Where the store is out of reach
+// there is no answer: who cannot look must not say that there is nothing.
 package looks
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -33,8 +35,10 @@ type Looks struct {
 	pace  *quota.Bucket
 
 	mu sync.Mutex
-	// next are looks that have not begun, by prefix. Guarded by mu.
-	next map[string]*look
+	// next are looks that have not begun, by prefix; failed is why the last one failed, nil if it did not. Guarded by
+	// mu.
+	next   map[string]*look
+	failed error
 }
 
 // look is one look, for all who came before it began.
@@ -52,10 +56,11 @@ func New(store meta.Store) *Looks {
 }
 
 // Fresh makes reads under a prefix as new as the call (see meta.Store), and reports whether they are. It
-// waits for some seconds at most.
-func (l *Looks) Fresh(ctx context.Context, prefix string) bool {
+// waits for some seconds at most. Without an error, false means that what the node knows has to do. Errors:
+// meta.ErrUnavailable, or ctx's.
+func (l *Looks) Fresh(ctx context.Context, prefix string) (bool, error) {
 	if l == nil {
-		return false
+		return false, nil
 	}
 	l.mu.Lock()
 	at := l.next[prefix]
@@ -63,14 +68,14 @@ func (l *Looks) Fresh(ctx context.Context, prefix string) bool {
 		l.mu.Unlock()
 		select {
 		case <-at.done:
-			return at.err == nil
+			return at.err == nil, at.err
 		case <-ctx.Done():
-			return false
+			return false, context.Cause(ctx)
 		}
 	}
 	if l.pace.Take(1, time.Now()) > 0 {
-		l.mu.Unlock()
-		return false
+		defer l.mu.Unlock()
+		return false, l.failed
 	}
 	at = &look{done: make(chan struct{})}
 	l.next[prefix] = at
@@ -82,7 +87,12 @@ func (l *Looks) Fresh(ctx context.Context, prefix string) bool {
 	l.mu.Lock()
 	delete(l.next, prefix)
 	l.mu.Unlock()
-	at.err = l.store.Fresh(ctx, prefix)
+	if err := l.store.Fresh(ctx, prefix); err != nil {
+		at.err = fmt.Errorf("%w: what other nodes have changed cannot be looked up: %v", meta.ErrUnavailable, err)
+	}
+	l.mu.Lock()
+	l.failed = at.err
+	l.mu.Unlock()
 	close(at.done)
-	return at.err == nil
+	return at.err == nil, at.err
 }
