@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -13,15 +14,9 @@ import (
 	"github.com/eventyard/eventyard/test/parts"
 )
 
-// C7, C8: a yard of a folder is copied to servers inside the nodes while the other peers take part, and its nodes
-// have what it had.
-func TestCopyToPeers(t *testing.T) {
-	cfg := quick(t)
-	cfg.Hubs = []Hub{{Name: "orders", Partitions: 2}}
-	if onEngine(t, cfg).Engine != "" {
-		t.Skip("it is copied from a folder")
-	}
-	start(t, cfg).shutdown()
+// peersFor makes bundles, and gives where each peer keeps what it has.
+func peersFor(t *testing.T) (at []Location) {
+	t.Helper()
 	var addresses []string
 	for range 3 {
 		l := testkit.Value(net.Listen("tcp", net.JoinHostPort(parts.OwnLoopback(), "0")))(t)
@@ -30,19 +25,54 @@ func TestCopyToPeers(t *testing.T) {
 		testkit.Must(t, l.Close())
 	}
 	made := testkit.Value(NewBundles(filepath.Join(t.TempDir(), "bundles"), "shop", strings.Join(addresses, ",")))(t)
-	var at []Location
 	for _, p := range made {
 		at = append(at, Location{DataDir: filepath.Join(t.TempDir(), "data"), Peer: Peer{Bundle: testkit.Value(ReadBundle(p.File))(t)}})
 	}
+	return at
+}
+
+// copyBeside copies while the servers of some peers run without nodes.
+func copyBeside(t *testing.T, beside []Location, from, to Location) Copied {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
 	var lending sync.WaitGroup
-	for _, one := range at[1:] {
+	for _, one := range beside {
 		lending.Go(func() { testkit.Check(t, TakePart(ctx, one, "test", testkit.Quiet(), func() {})) })
 	}
-	testkit.Must(t, testkit.Err(Copy(t.Context(), Copying{From: Location{DataDir: cfg.DataDir}, To: at[0], Version: "test", Log: testkit.Quiet()})))
+	copied, err := Copy(t.Context(), Copying{From: from, To: to, Version: "test", Log: testkit.Quiet()})
 	stop()
 	lending.Wait()
+	testkit.Must(t, err)
+	return copied
+}
+
+// wantEvents looks for events, first to last, in each partition of hub orders.
+func (r *running) wantEvents(partitions, last int) {
+	r.t.Helper()
+	for p := range partitions {
+		answer := r.want(http.StatusOK, "GET", fmt.Sprintf("/api/v1/hubs/orders/partitions/%d/events", p), "")
+		for n := range last + 1 {
+			testkit.That(r.t, strings.Contains(answer, fmt.Sprintf(`"event %d of %d"`, n, p)), "partition %d lacks event %d: %s", p, n, answer)
+		}
+	}
+}
+
+// C7, C8: a yard of a folder is copied to servers inside the nodes while the other peers take part, and each of its
+// nodes has the events that it had.
+func TestCopyToPeers(t *testing.T) {
+	cfg := quick(t)
+	cfg.Hubs = []Hub{{Name: "orders", Partitions: 2}}
+	if onEngine(t, cfg).Engine != "" {
+		t.Skip("it is copied from a folder")
+	}
+	one := start(t, cfg)
+	for p := range 2 {
+		one.want(http.StatusCreated, "POST", "/api/v1/hubs/orders/events",
+			fmt.Sprintf(`{"events":[{"body":"event 0 of %d"},{"body":"event 1 of %[1]d"}],"partition":"%[1]d"}`, p))
+	}
+	one.shutdown()
+	at := peersFor(t)
+	copyBeside(t, at[1:], Location{DataDir: cfg.DataDir}, at[0])
 
 	nodes := make([]*running, len(at))
 	var starting sync.WaitGroup
@@ -55,6 +85,6 @@ func TestCopyToPeers(t *testing.T) {
 	}
 	starting.Wait()
 	for _, r := range nodes {
-		r.want(http.StatusOK, "GET", "/api/v1/hubs/orders", "")
+		r.wantEvents(2, 1)
 	}
 }
