@@ -73,7 +73,7 @@ func (c *cli) root() *cobra.Command {
 		}
 	}
 	backups := backupCommands{c}
-	add("yard", serveCommand{c}.command(), doctorCommand{c}.command(), storageCommands{c}.command(), clusterCommands{c}.command(), c.statusCommand(), c.seriesCommand(), activityCommand{c}.command(), configCommands{c}.command(), backups.command(), backups.restore(), backups.copy())
+	add("yard", serveCommand{c}.command(), demoCommand{c}.command(), doctorCommand{c}.command(), storageCommands{c}.command(), clusterCommands{c}.command(), c.statusCommand(), c.seriesCommand(), activityCommand{c}.command(), configCommands{c}.command(), backups.command(), backups.restore(), backups.copy())
 	add("hubs", hubCommands{c}.command(), groupCommands{c}.command(), checkpointCommands{c}.command())
 	add("events", sendCommand{c}.command(), readCommand{c}.command(), eventCommands{c}.command())
 	add("grid", topicCommands{c}.command(), subscriptionCommands{c}.command(), deadCommands{c}.command(), c.listenCommand())

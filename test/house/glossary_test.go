@@ -33,6 +33,7 @@ type avoided struct{ word, folder string }
 // stored, or sent and received by others, or another's.
 var fixed = map[string][]string{
 	"admin":                              {`json:"doors`},
+	"internal/demo":                      {"door"},                      // of a home
 	"event":                              {"door opened", "front door"}, // of a house
 	"hub":                                {"front door"},
 	"internal/api/azureblob":             {"tier"}, // Azure's

@@ -42,7 +42,7 @@ var floors = [][]string{
 	{"internal/api/frame", "internal/api/define", "internal/amqp/eventhubs", "internal/grid/forward"},
 	{"internal/api/azureblob", "internal/api/console", "internal/api/eventgrid", "internal/api/peer", "internal/api/v1"},
 	{"server"},
-	{"servertest"},
+	{"servertest", "internal/demo"},
 	{"cmd/...", "examples/..."},
 	{"test/upgrade", "test/parts"},
 	{"test/...", "internal/storage/jetstream/natstest"},

@@ -1,0 +1,241 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Mood is how a trial looks: nothing yet, well, waiting or broken.
+type Mood string
+
+const (
+	moodWell   Mood = "good"
+	moodWaits  Mood = "odd"
+	moodBroken Mood = "bad"
+)
+
+// Trial is what became of pulling a lever.
+type Trial struct {
+	Lever string
+	At    time.Time
+	Text  string
+	Mood  Mood
+	Done  bool // what was to be seen was seen
+}
+
+// watch judges a trial by what the board shows. It is pure.
+type watch func(b *Board) (text string, mood Mood, done bool)
+
+// trials are the last pull of each lever. Any goroutine may use it.
+type trials struct {
+	mu  sync.Mutex
+	all []*attempted
+}
+
+type attempted struct {
+	Trial
+	watch watch
+}
+
+// begin replaces the trial of a lever by a new one.
+func (t *trials) begin(lever string, now time.Time, text string, w watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = slices.DeleteFunc(t.all, func(a *attempted) bool { return a.Lever == lever })
+	t.all = append(t.all, &attempted{Trial{Lever: lever, At: now, Text: text, Mood: moodWaits}, w})
+}
+
+// judge looks at all trials again, and gives those that have just ended.
+func (t *trials) judge(b *Board) (all, ended []Trial) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.all {
+		text, mood, done := a.watch(b)
+		if a.Done && mood == moodWaits { // as it was: what comes later is no news
+			mood = a.Mood
+		}
+		if done && !a.Done {
+			ended = append(ended, Trial{Lever: a.Lever, At: a.At, Text: text, Mood: mood, Done: true})
+		}
+		if !a.Done || a.lasts() {
+			a.Text, a.Mood = text, mood
+		}
+		a.Done = a.Done || done
+		all = append(all, a.Trial)
+	}
+	return all, ended
+}
+
+// lasts tells whether a trial's text goes on changing once it is done.
+func (a *attempted) lasts() bool {
+	return slices.Contains([]string{"co", "webhook", "circuit"}, a.Lever)
+}
+
+// moved watches partitions until they have other owners than those that were ended.
+func moved(verb string, gone, partitions []string, since time.Time, before Books) watch {
+	return func(b *Board) (string, Mood, bool) {
+		left := slices.DeleteFunc(slices.Clone(partitions), func(p string) bool {
+			return slices.ContainsFunc(b.Owners, func(o OwnerRow) bool {
+				return o.Partition == p && o.Owner != "" && !slices.Contains(gone, o.Owner)
+			})
+		})
+		what := fmt.Sprintf("%s %s %s.", clock(since), verb, listed(gone))
+		switch {
+		case len(partitions) == 0:
+			return what + " It owned nothing.", moodWell, true
+		case len(left) > 0:
+			return fmt.Sprintf("%s %s, without an owner that works, for %s.", what, partitionList(left), seconds(b.At.Sub(since))), moodWaits, false
+		}
+		return fmt.Sprintf("%s %s later %s had new owners. %s", what, seconds(b.At.Sub(since)), partitionList(partitions), toll(b.Books, before)), b.Books.mood(), true
+	}
+}
+
+// joined watches until a new consumer has its share.
+func joined(name string, since time.Time, before Books) watch {
+	return func(b *Board) (string, Mood, bool) {
+		owned := b.ownedBy(name)
+		share := sensorPartitions / max(1, b.working())
+		if len(owned) < max(1, share) {
+			return fmt.Sprintf("%s added %s. It owns %d of its %d partitions.", clock(since), name, len(owned), share), moodWaits, false
+		}
+		return fmt.Sprintf("%s added %s. %s later it had %s. %s", clock(since), name, seconds(b.At.Sub(since)), partitionList(owned), toll(b.Books, before)), b.Books.mood(), true
+	}
+}
+
+func partitionList(partitions []string) string {
+	if len(partitions) == 1 {
+		return "partition " + partitions[0]
+	}
+	return "partitions " + listed(partitions)
+}
+
+// toll is what it cost.
+func toll(now, before Books) string {
+	return fmt.Sprintf("%s lost, %s read twice.", thousands(now.Lost), thousands(now.ReadTwice-before.ReadTwice))
+}
+
+func (b Books) mood() Mood {
+	if b.balanced() {
+		return moodWell
+	}
+	return moodBroken
+}
+
+// carbon watches what a fifth sensor does to those who count.
+func carbon(since time.Time) watch {
+	return func(b *Board) (string, Mood, bool) {
+		_, subscribed := b.hook(hookWithCarbon.name)
+		if b.Rate.Sensors < sensorsWithCarbon || !subscribed {
+			return clock(since) + " the gateway is told.", moodWaits, false
+		}
+		return fmt.Sprintf("Since %s %s events a second are promised, %.0f %% of that is sent. %d consumers are %s behind. %s hears of high values.",
+			clock(since), thousands(int64(b.Rate.Promised)), 100*b.Rate.Reached, b.working(), seconds(b.Behind), hookWithCarbon.name), moodWell, true
+	}
+}
+
+// broken watches a webhook that answers 503; probation is what is to be seen.
+func broken(since time.Time) watch {
+	var after time.Duration
+	return func(b *Board) (string, Mood, bool) {
+		h, _ := b.hook(brokenHook)
+		if h.State == "probation" || h.State == "probing" {
+			if after == 0 {
+				after = b.At.Sub(since)
+			}
+			mood := moodWaits
+			if h.Dead > 0 {
+				mood = moodBroken
+			}
+			return fmt.Sprintf("Broken since %s. On probation after %s; %s, %s.", clock(since), seconds(after), waiting(h.Waiting), dead(h.Dead)), mood, true
+		}
+		return fmt.Sprintf("Broken since %s. %s, %s.", clock(since), waiting(h.Waiting), dead(h.Dead)), moodWaits, after > 0
+	}
+}
+
+// mended watches a webhook that answers again.
+func mended(since time.Time) watch {
+	return func(b *Board) (string, Mood, bool) {
+		h, _ := b.hook(brokenHook)
+		text := fmt.Sprintf("It answers again since %s. %s, %s.", clock(since), strings.ToUpper(waiting(h.Waiting)[:1])+waiting(h.Waiting)[1:], dead(h.Dead))
+		if h.State != "healthy" {
+			return text, moodWaits, false
+		}
+		return text, moodWell, true
+	}
+}
+
+func waiting(n int64) string {
+	switch n {
+	case 0:
+		return "no event waits"
+	case 1:
+		return "one event waits"
+	}
+	return thousands(n) + " events wait"
+}
+
+func dead(n int64) string {
+	switch n {
+	case 0:
+		return "none is dead"
+	case 1:
+		return "one is dead"
+	}
+	return thousands(n) + " are dead"
+}
+
+// poisoned watches until all events that the scorer cannot take are put away, or the circuit is open.
+func poisoned(sent int, before ScorerRow, since time.Time) watch {
+	return func(b *Board) (string, Mood, bool) {
+		away, innocent := b.Scorer.Poisoned-before.Poisoned, b.Scorer.Innocent-before.Innocent
+		text := fmt.Sprintf("%d sent at %s, %d put away within %s, %d innocent ones.", sent, clock(since), away, seconds(b.At.Sub(since)), innocent)
+		switch {
+		case innocent > 0:
+			return text, moodBroken, true
+		case b.Scorer.Open():
+			return text + " That was too many: the circuit is open, and the rest waits. Resume it.", moodWaits, true
+		case away >= sent:
+			return text, moodWell, true
+		}
+		return text, moodWaits, false
+	}
+}
+
+// opened watches until the circuit is open.
+func opened(since time.Time) watch {
+	return func(b *Board) (string, Mood, bool) {
+		if !b.Scorer.Open() {
+			return fmt.Sprintf("The scorer's store is away since %s. %s.", clock(since), waiting(b.Scorer.Waiting)), moodWaits, false
+		}
+		return fmt.Sprintf("Open since %s, %s after the store went away. %s, none is put away. The notice is in the mailbox, with its link.",
+			clock(b.Scorer.Since), seconds(b.Scorer.Since.Sub(since)), waiting(b.Scorer.Waiting)), moodWaits, true
+	}
+}
+
+// resumed watches until the function works again.
+func resumed(since time.Time) watch {
+	return func(b *Board) (string, Mood, bool) {
+		if b.Scorer.State != "running" {
+			return fmt.Sprintf("Resumed at %s. %s.", clock(since), waiting(b.Scorer.Waiting)), moodWaits, false
+		}
+		return fmt.Sprintf("Resumed at %s; %s went on from its checkpoint. %s.", clock(since), scorer, waiting(b.Scorer.Waiting)), moodWell, true
+	}
+}
+
+// replugged watches until the yard is back, and with it everybody who uses it.
+func replugged(since time.Time, before Books) watch {
+	return func(b *Board) (string, Mood, bool) {
+		what := fmt.Sprintf("Killed at %s.", clock(since))
+		if !b.YardUp {
+			return what + " It starts again.", moodWaits, false
+		}
+		if b.Books.Acknowledged <= before.Acknowledged || b.Books.OnTheWay+b.Books.InBlobs < before.Acknowledged {
+			return what + " The yard is back; clients are coming.", moodWaits, b.Books.Lost > 0
+		}
+		return fmt.Sprintf("%s %s later the yard and its clients were back: all of %s acknowledged before are there. %s",
+			what, seconds(b.At.Sub(since)), thousands(before.Acknowledged), toll(b.Books, before)), b.Books.mood(), true
+	}
+}

@@ -1,0 +1,76 @@
+package demo
+
+import (
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// boardAt is a board some seconds after noon, with partitions 0, 1 and 2.
+func boardAt(second int, owners ...string) *Board {
+	b := &Board{At: noon.Add(time.Duration(second) * time.Second), YardUp: true}
+	for i, owner := range owners {
+		b.Owners = append(b.Owners, OwnerRow{Partition: string(rune('0' + i)), Owner: owner})
+	}
+	return b
+}
+
+// S: what a lever did is measured: who has the partitions, after how long, and at what cost.
+func TestAKillIsOverWhenItsPartitionsHaveOwners(t *testing.T) {
+	w := moved("killed", []string{"consumer-2"}, []string{"0", "2"}, noon, Books{ReadTwice: 5})
+	_, mood, done := w(boardAt(10, "consumer-2", "consumer-1", "consumer-1"))
+	testkit.That(t, !done && mood == moodWaits, "it is over while the dead consumer has a partition")
+	_, _, done = w(boardAt(20, "", "consumer-1", "consumer-1"))
+	testkit.That(t, !done, "it is over while nobody has a partition")
+	b := boardAt(32, "consumer-3", "consumer-1", "consumer-1")
+	b.Books.ReadTwice = 1209
+	text, mood, done := w(b)
+	testkit.That(t, done && mood == moodWell, "it is not over when all partitions have owners")
+	testkit.Equal(t, text, clock(noon)+" killed consumer-2. 32 s later partitions 0 and 2 had new owners. 0 lost, 1,204 read twice.")
+	b.Books.Lost = 1
+	_, mood, _ = w(b)
+	testkit.Equal(t, mood, moodBroken, "a loss looks well")
+}
+
+func TestPoisonPutsNoInnocentAway(t *testing.T) {
+	w := poisoned(20, ScorerRow{Poisoned: 4}, noon)
+	b := boardAt(9)
+	b.Scorer = ScorerRow{State: "running", Poisoned: 23}
+	_, _, done := w(b)
+	testkit.That(t, !done, "19 of 20 are enough")
+	b.Scorer.Poisoned = 24
+	text, mood, done := w(b)
+	testkit.That(t, done && mood == moodWell, "20 of 20 are not enough")
+	testkit.Equal(t, text, "20 sent at "+clock(noon)+", 20 put away within 9.0 s, 0 innocent ones.")
+	b.Scorer.Innocent = 1
+	_, mood, _ = w(b)
+	testkit.Equal(t, mood, moodBroken, "an innocent event was put away")
+}
+
+func TestAnEndedTrialIsReportedOnce(t *testing.T) {
+	var all trials
+	all.begin("kill", noon, "", moved("killed", []string{"consumer-2"}, []string{"0"}, noon, Books{}))
+	_, ended := all.judge(boardAt(1, "consumer-2"))
+	testkit.Equal(t, len(ended), 0, "trials that have ended too early")
+	_, ended = all.judge(boardAt(2, "consumer-1"))
+	testkit.Equal(t, len(ended), 1, "trials that have ended")
+	shown, ended := all.judge(boardAt(3, "consumer-1"))
+	testkit.Equal(t, len(ended), 0, "trials that have ended again")
+	testkit.That(t, shown[0].Text == clock(noon)+" killed consumer-2. 2.0 s later partition 0 had new owners. 0 lost, 0 read twice.", "it goes on counting: %s", shown[0].Text)
+}
+
+func TestLeversAreSpreadOverTheTime(t *testing.T) {
+	steps := script([]string{"kill", "co", "plug"}, time.Minute)
+	testkit.Slices(t, steps, []step{{12 * time.Second, "kill"}, {24 * time.Second, "co"}, {36 * time.Second, "plug"}})
+	testkit.Equal(t, len(script(nil, time.Minute)), 0, "steps without levers")
+	testkit.That(t, checkLevers([]string{"kill", "nonsense"}) != nil, "a lever that is none is taken")
+}
+
+func TestWords(t *testing.T) {
+	testkit.Equal(t, thousands(1234567), "1,234,567")
+	testkit.Equal(t, thousands(-1000), "-1,000")
+	testkit.Equal(t, seconds(1900*time.Millisecond), "1.9 s")
+	testkit.Equal(t, seconds(722*time.Second), "12 min 2 s")
+	testkit.Equal(t, listed([]string{"3", "9", "14"}), "3, 9 and 14")
+}
