@@ -3,6 +3,7 @@ package demo
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -27,7 +28,27 @@ type Board struct {
 	Books     Books
 	Trials    []Trial
 	Journal   []Entry // the newest first
+	Trend     Trend
 }
+
+// Trend is the last minutes of some figures, the oldest first.
+type Trend struct{ Sent, Aggregated, InBlobs, ToPage, Machine []float64 }
+
+// trendLength is how many seconds a trend has.
+const trendLength = 120
+
+// with gives the trend with one more second.
+func (t Trend) with(b *Board) Trend {
+	add := func(to []float64, v float64) []float64 {
+		return append(slices.Clone(to[max(0, len(to)-trendLength+1):]), v)
+	}
+	return Trend{
+		add(t.Sent, b.Rate.Sent), add(t.Aggregated, b.Aggregated), add(t.InBlobs, float64(b.Books.InBlobs)), add(t.ToPage, b.ToPage.Seconds()), add(t.Machine, b.Machine),
+	}
+}
+
+// Server is the yard's address, for commands.
+func (b *Board) Server() string { return strings.TrimSuffix(b.Console, "/console/") }
 
 // Rate is what the gateway sends.
 type Rate struct {

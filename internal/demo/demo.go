@@ -76,6 +76,7 @@ type demo struct {
 	machine machine
 	flow    flow
 	board   atomic.Pointer[Board]
+	last    *Board             // before the consumers left; for the last words
 	quit    context.CancelFunc // ends the run as its time would
 	pulls   sync.WaitGroup     // levers that are being pulled
 }
@@ -237,6 +238,7 @@ func (d *demo) close(ctx context.Context) (Books, error) {
 	if err := d.until(ctx, "the consumers", d.atRest); err != nil {
 		return Books{}, err
 	}
+	d.last = d.board.Load()
 	d.staff.leave(20 * time.Second)
 	h, err := d.audit.read(ctx)
 	if err != nil {
@@ -275,8 +277,7 @@ func (d *demo) conclude(books Books, err error) {
 	if err != nil {
 		return
 	}
-	b := d.board.Load()
-	out := d.cfg.Out
+	b, out := d.last, d.cfg.Out
 	for _, t := range b.Trials {
 		fmt.Fprintf(out, "%-8s %s\n", t.Lever, t.Text)
 	}

@@ -36,6 +36,7 @@ type gateway struct {
 	mu      sync.Mutex
 	periods counts
 	changed map[int64]bool // periods that the parent has not heard of
+	due     int64
 	alarms  int64
 	odd     int64
 }
@@ -138,8 +139,8 @@ func (g *gateway) sending() *sending {
 	late := g.plan.late(time.Now()) * int64(g.kinds)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	total := g.periods.total()
-	s := &sending{Homes: g.plan.reporting(), Sensors: g.kinds, Due: total.Begun + late, Periods: counts{}, Alarms: g.alarms, Odd: g.odd}
+	g.due = max(g.due, g.periods.total().Begun+late) // homes that fall silent take back nothing
+	s := &sending{Homes: g.plan.reporting(), Sensors: g.kinds, Due: g.due, Periods: counts{}, Alarms: g.alarms, Odd: g.odd}
 	for period := range g.changed {
 		s.Periods[period] = g.periods[period]
 	}

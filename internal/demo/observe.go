@@ -50,7 +50,7 @@ func (d *demo) observe(ctx context.Context) {
 	for _, t := range ended {
 		d.journal.note(now, t.Lever+": "+t.Text)
 	}
-	b.Journal = d.journal.newest()
+	b.Journal, b.Trend = d.journal.newest(), b.Trend.with(b)
 	d.board.Store(b)
 }
 
@@ -62,7 +62,7 @@ func (d *demo) keepPace(now time.Time) {
 	}
 	d.ledger.excuse(now.Add(paceSpan))
 	d.staff.orderGateway(order{Halve: true})
-	d.journal.note(now, fmt.Sprintf("every second home falls silent: for %.0f s only %.0f %% of what was promised could be sent on this machine", paceSpan.Seconds(), 100*reached))
+	d.journal.note(now, fmt.Sprintf("every second home falls silent: for %.0f s only %d %% of what was promised could be sent on this machine", paceSpan.Seconds(), int(100*reached)))
 }
 
 func (d *demo) askOwners(ctx context.Context, b *Board) {

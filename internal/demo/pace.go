@@ -54,7 +54,7 @@ func (p *pace) rates() (due, acked float64) {
 // later. It is 1 as long as nothing is known.
 func (p *pace) reached() float64 {
 	due, acked := p.rates()
-	if due == 0 {
+	if due <= 0 {
 		return 1
 	}
 	return min(1, acked/due)

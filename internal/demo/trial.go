@@ -3,7 +3,6 @@ package demo
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -151,7 +150,7 @@ func broken(since time.Time) watch {
 			}
 			return fmt.Sprintf("Broken since %s. On probation after %s; %s, %s.", clock(since), seconds(after), waiting(h.Waiting), dead(h.Dead)), mood, true
 		}
-		return fmt.Sprintf("Broken since %s. %s, %s.", clock(since), waiting(h.Waiting), dead(h.Dead)), moodWaits, after > 0
+		return fmt.Sprintf("Broken since %s; %s, %s.", clock(since), waiting(h.Waiting), dead(h.Dead)), moodWaits, after > 0
 	}
 }
 
@@ -159,7 +158,7 @@ func broken(since time.Time) watch {
 func mended(since time.Time) watch {
 	return func(b *Board) (string, Mood, bool) {
 		h, _ := b.hook(brokenHook)
-		text := fmt.Sprintf("It answers again since %s. %s, %s.", clock(since), strings.ToUpper(waiting(h.Waiting)[:1])+waiting(h.Waiting)[1:], dead(h.Dead))
+		text := fmt.Sprintf("It answers again since %s; %s, %s.", clock(since), waiting(h.Waiting), dead(h.Dead))
 		if h.State != "healthy" {
 			return text, moodWaits, false
 		}
@@ -208,9 +207,9 @@ func poisoned(sent int, before ScorerRow, since time.Time) watch {
 func opened(since time.Time) watch {
 	return func(b *Board) (string, Mood, bool) {
 		if !b.Scorer.Open() {
-			return fmt.Sprintf("The scorer's store is away since %s. %s.", clock(since), waiting(b.Scorer.Waiting)), moodWaits, false
+			return fmt.Sprintf("The scorer's store is away since %s; %s.", clock(since), waiting(b.Scorer.Waiting)), moodWaits, false
 		}
-		return fmt.Sprintf("Open since %s, %s after the store went away. %s, none is put away. The notice is in the mailbox, with its link.",
+		return fmt.Sprintf("Open since %s, %s after the store went away; %s, none is put away. The notice is in the mailbox, with its link.",
 			clock(b.Scorer.Since), seconds(b.Scorer.Since.Sub(since)), waiting(b.Scorer.Waiting)), moodWaits, true
 	}
 }
@@ -219,9 +218,9 @@ func opened(since time.Time) watch {
 func resumed(since time.Time) watch {
 	return func(b *Board) (string, Mood, bool) {
 		if b.Scorer.State != "running" {
-			return fmt.Sprintf("Resumed at %s. %s.", clock(since), waiting(b.Scorer.Waiting)), moodWaits, false
+			return fmt.Sprintf("Resumed at %s; %s.", clock(since), waiting(b.Scorer.Waiting)), moodWaits, false
 		}
-		return fmt.Sprintf("Resumed at %s; %s went on from its checkpoint. %s.", clock(since), scorer, waiting(b.Scorer.Waiting)), moodWell, true
+		return fmt.Sprintf("Resumed at %s; %s went on from its checkpoint, %s.", clock(since), scorer, waiting(b.Scorer.Waiting)), moodWell, true
 	}
 }
 
@@ -232,8 +231,8 @@ func replugged(since time.Time, before Books) watch {
 		if !b.YardUp {
 			return what + " It starts again.", moodWaits, false
 		}
-		if b.Books.Acknowledged <= before.Acknowledged || b.Books.OnTheWay+b.Books.InBlobs < before.Acknowledged {
-			return what + " The yard is back; clients are coming.", moodWaits, b.Books.Lost > 0
+		if b.Books.Acknowledged <= before.Acknowledged || b.Aggregated == 0 {
+			return what + " The yard is back; its clients are coming.", moodWaits, false
 		}
 		return fmt.Sprintf("%s %s later the yard and its clients were back: all of %s acknowledged before are there. %s",
 			what, seconds(b.At.Sub(since)), thousands(before.Acknowledged), toll(b.Books, before)), b.Books.mood(), true

@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 )
 
@@ -63,5 +62,3 @@ func logLine(b *Board) string {
 		clock(b.At), thousands(b.Rate.Homes), thousands(int64(b.Rate.Sent)), 100*b.Rate.Reached, thousands(int64(b.Aggregated)), seconds(b.Behind),
 		thousands(b.Books.Acknowledged), thousands(b.Books.InBlobs), thousands(b.Books.OnTheWay), thousands(b.Books.Lost), thousands(b.Books.ReadTwice))
 }
-
-func (d *demo) pages(*http.ServeMux) {}

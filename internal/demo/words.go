@@ -20,11 +20,15 @@ func thousands[N int | int64](n N) string {
 	return sign + digits
 }
 
-// seconds writes 1.9 s, 32 s, 12 min 2 s.
+// seconds writes 40 ms, 1.9 s, 32 s, 12 min 2 s.
 func seconds(d time.Duration) string {
 	switch {
+	case d < time.Millisecond:
+		return "0 s"
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
 	case d < 10*time.Second:
-		return fmt.Sprintf("%.1f s", max(0, d).Seconds())
+		return fmt.Sprintf("%.1f s", d.Seconds())
 	case d < time.Minute:
 		return fmt.Sprintf("%.0f s", d.Seconds())
 	}
@@ -45,3 +49,11 @@ func listed(names []string) string {
 
 // clock is a time of day, as the views show it.
 func clock(t time.Time) string { return t.Local().Format("15:04:05") }
+
+// periodWord is what a period is called.
+func periodWord(every time.Duration) string {
+	if every == time.Minute {
+		return "minute"
+	}
+	return seconds(every)
+}

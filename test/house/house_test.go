@@ -28,7 +28,7 @@ type pkg struct {
 // name ending in /... stands for everything below it that is named on no floor by itself.
 var floors = [][]string{
 	{"internal/testkit", "docs"},
-	{"internal/setaside/ranges", "internal/testkit/history"},
+	{"internal/setaside/ranges", "internal/api/console/assets", "internal/testkit/history"},
 	{"internal/amqp/wire", "internal/hubs/auth", "internal/hubs/balance", "internal/hubs/groupwire", "internal/hubs/groupentry", "internal/storage/vfs", "internal/grid/hops", "internal/quota", "internal/grid/retry", "internal/grid/shards", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/functions/breaker", "internal/functions/triage", "internal/config/quantity", "internal/service", "internal/panics", "internal/parallel", "internal/sleep", "internal/transport/pipe", "internal/transport/admission", "internal/activity"},
 	{"admin", "event", "internal/hubs/caller", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/...", "internal/hubs/access/oidc", "internal/series"},
 	{"internal/amqp/message", "internal/overview", "internal/storage/eventlog", "internal/storage/meta", "internal/grid/schema"},

@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"net/http"
 	"path"
 	"strings"
-)
 
-//go:embed assets/*.css assets/*.js assets/*.svg
-var assetFiles embed.FS
+	files "github.com/eventyard/eventyard/internal/api/console/assets"
+)
 
 // assets are the files that pages refer to, compressed once. Their path has the hash of all of them,
 // so that browsers may keep them for ever, and modules that import each other are always of one kind.
@@ -32,13 +30,13 @@ var assetKinds = map[string]string{
 }
 
 func readAssets() *assets {
-	entries, err := assetFiles.ReadDir("assets")
+	entries, err := files.Files.ReadDir(".")
 	if err != nil {
 		panic(err) // it is in the program
 	}
 	a, sum := &assets{files: map[string]asset{}}, sha256.New()
 	for _, e := range entries {
-		plain, err := assetFiles.ReadFile("assets/" + e.Name())
+		plain, err := files.Files.ReadFile(e.Name())
 		if err != nil {
 			panic(err)
 		}
