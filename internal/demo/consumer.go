@@ -74,10 +74,12 @@ func (c *consumer) obey(ctx context.Context, orders <-chan order) {
 // its number, and one that was stored twice by its home, sensor and period.
 type aggregator struct {
 	*consumer
-	state  *state
-	newest time.Time // time of the newest reading
-	saved  time.Time
-	dirty  bool
+	state   *state
+	newest  time.Time // time of the newest reading
+	saved   time.Time
+	dirty   bool  // the state has changed since
+	handled int64 // number of the newest event
+	marked  int64 // that of the checkpoint, if it was written here
 }
 
 // Open loads the state and writes it back under the epoch of this lease: from then on whoever had
@@ -96,7 +98,7 @@ func (a *aggregator) Open(ctx context.Context, p *processor.Partition) error {
 		if errors.Is(err, errFenced) {
 			continue // it was saved once more meanwhile
 		}
-		a.state, a.saved = st, time.Now()
+		a.state, a.saved, a.handled, a.marked = st, time.Now(), -1, -1
 		return err
 	}
 }
@@ -121,6 +123,7 @@ func (a *aggregator) ProcessEvents(ctx context.Context, b *processor.Batch) erro
 
 // count adds an event that is not in the state yet.
 func (a *aggregator) count(ev event.Event) {
+	a.handled = ev.Sequence
 	if ev.Sequence <= a.state.sequence {
 		return
 	}
@@ -150,14 +153,20 @@ func (a *aggregator) save(ctx context.Context, p *processor.Partition) error {
 	if err := a.finishPeriods(ctx); err != nil {
 		return err
 	}
-	if !a.dirty {
+	if a.dirty {
+		if err := a.storage.save(ctx, a.state); err != nil {
+			return err
+		}
+		a.saved, a.dirty = time.Now(), false
+	}
+	if a.handled <= a.marked {
 		return nil
 	}
-	if err := a.storage.save(ctx, a.state); err != nil {
+	if err := p.Checkpoint(ctx); err != nil {
 		return err
 	}
-	a.saved, a.dirty = time.Now(), false
-	return p.Checkpoint(ctx)
+	a.marked = a.handled
+	return nil
 }
 
 func (a *aggregator) finishPeriods(ctx context.Context) error {

@@ -78,7 +78,10 @@ type demo struct {
 	board   atomic.Pointer[Board]
 	last    *Board             // before the consumers left; for the last words
 	quit    context.CancelFunc // ends the run as its time would
-	pulls   sync.WaitGroup     // levers that are being pulled
+	restart sync.WaitGroup     // of a yard whose plug was pulled
+
+	gate   sync.RWMutex // held for reading while a lever is pulled
+	ending bool         // no lever can be pulled any more
 }
 
 // Run runs the demo until its time is over or ctx ends, and then shows the books. ErrUnbalanced where
@@ -90,6 +93,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer remove()
 	d := &demo{cfg: cfg, dir: dir, started: time.Now(), desk: &desk{}, ledger: newLedger(time.Now())}
+	fmt.Fprintf(cfg.Out, "starting a yard, %s, %d watchers and a gateway for %s homes\n", consumersWord(cfg.Consumers), watchers, thousands(cfg.Homes))
 	ctx, d.quit = context.WithCancel(ctx)
 	defer d.quit()
 	stop, err := d.open(ctx)
@@ -169,19 +173,18 @@ func (d *demo) open(ctx context.Context) (stop func(), err error) {
 
 // run shows what happens until the time is over, then closes the books.
 func (d *demo) run(ctx context.Context) error {
+	d.started = time.Now()
 	d.observe(ctx)
 	view := newView(d)
-	defer view.end()
 	var parts sync.WaitGroup
 	watching, rest := context.WithCancel(context.WithoutCancel(ctx)) // goes on while the books are closed
 	parts.Go(func() { d.watch(watching) })
 	parts.Go(func() { view.run(watching) })
 	d.perform(ctx)
-	view.closing()
+	d.journal.note(time.Now(), "no more is sent; the books are closed when everything has arrived")
 	books, err := d.close(watching)
 	rest()
 	parts.Wait()
-	view.end()
 	d.conclude(books, err)
 	switch {
 	case err != nil:
@@ -220,7 +223,10 @@ const patience = 5 * time.Minute
 func (d *demo) close(ctx context.Context) (Books, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("events are still on their way, or the yard does not answer"))
 	defer cancel()
-	d.pulls.Wait()
+	d.gate.Lock() // waits for levers that are being pulled
+	d.ending = true
+	d.gate.Unlock()
+	d.restart.Wait()
 	if len(d.staff.working()) == 0 {
 		if _, err := d.staff.addConsumer(); err != nil {
 			return Books{}, err

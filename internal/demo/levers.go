@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"golang.org/x/sync/errgroup"
 )
 
 // levers are what can be pulled, by name. Those of one card share its first lever's trial.
@@ -49,6 +50,11 @@ func (d *demo) pull(ctx context.Context, lever, who string) error {
 	do, ok := levers[lever]
 	if !ok {
 		return fmt.Errorf("there is no lever %q", lever)
+	}
+	d.gate.RLock()
+	defer d.gate.RUnlock()
+	if d.ending {
+		return fmt.Errorf("the demo is ending")
 	}
 	return do(d, ctx, who)
 }
@@ -157,15 +163,17 @@ func (d *demo) poison(ctx context.Context, n int) error {
 	}
 	defer client.Close()
 	now, before := time.Now(), d.board.Load().Scorer
+	var sends errgroup.Group
 	for i := range n {
 		bad, err := event.JSON("motion", map[string]any{"home": homeName(i), "sensor": "motion", "at": now, "value": "a lot"})
 		if err != nil {
 			return err
 		}
 		bad.Key = fmt.Sprintf("%s%d", poisonKey, i)
-		if err := client.Hub(odditiesHub).Send(ctx, bad); err != nil {
-			return err
-		}
+		sends.Go(func() error { return client.Hub(odditiesHub).Send(ctx, bad) })
+	}
+	if err := sends.Wait(); err != nil {
+		return err
 	}
 	d.journal.note(now, fmt.Sprintf("sent %d events that %s cannot take", n, scorer))
 	d.trials.begin("poison", now, "", poisoned(n, before, now))
@@ -203,7 +211,7 @@ func (d *demo) pullPlug(ctx context.Context) error {
 	d.ledger.excuse(now.Add(4 * paceSpan))
 	d.journal.note(now, "killed the yard")
 	d.trials.begin("plug", now, "", replugged(now, d.board.Load().Books))
-	d.pulls.Go(func() {
+	d.restart.Go(func() {
 		if err := d.yard.pull(ctx); err != nil {
 			d.journal.note(time.Now(), fmt.Sprintf("the yard did not come back: %v", err))
 			return

@@ -73,8 +73,23 @@ func (a *attempted) lasts() bool {
 	return slices.Contains([]string{"co", "webhook", "circuit"}, a.Lever)
 }
 
+// settleTime is how long after a move its cost is counted: new owners have read by then what was read
+// before, and the books have seen it.
+const settleTime = 3 * time.Second
+
+// settling remembers when something was first seen, and tells whether its cost is known by now.
+type settling struct{ after time.Duration }
+
+func (s *settling) known(b *Board, since time.Time) bool {
+	if s.after == 0 {
+		s.after = max(1, b.At.Sub(since))
+	}
+	return b.At.Sub(since) >= s.after+settleTime
+}
+
 // moved watches partitions until they have other owners than those that were ended.
 func moved(verb string, gone, partitions []string, since time.Time, before Books) watch {
+	var settled settling
 	return func(b *Board) (string, Mood, bool) {
 		left := slices.DeleteFunc(slices.Clone(partitions), func(p string) bool {
 			return slices.ContainsFunc(b.Owners, func(o OwnerRow) bool {
@@ -86,21 +101,33 @@ func moved(verb string, gone, partitions []string, since time.Time, before Books
 		case len(partitions) == 0:
 			return what + " It owned nothing.", moodWell, true
 		case len(left) > 0:
-			return fmt.Sprintf("%s %s, without an owner that works, for %s.", what, partitionList(left), seconds(b.At.Sub(since))), moodWaits, false
+			return fmt.Sprintf("%s For %s nobody reads %s.", what, seconds(b.At.Sub(since)), partitionList(left)), moodWaits, false
 		}
-		return fmt.Sprintf("%s %s later %s had new owners. %s", what, seconds(b.At.Sub(since)), partitionList(partitions), toll(b.Books, before)), b.Books.mood(), true
+		known := settled.known(b, since)
+		what = fmt.Sprintf("%s %s later %s had new owners.", what, seconds(settled.after), partitionList(partitions))
+		if !known {
+			return what, moodWaits, false
+		}
+		return what + " " + toll(b.Books, before), b.Books.mood(), true
 	}
 }
 
 // joined watches until a new consumer has its share.
 func joined(name string, since time.Time, before Books) watch {
+	var settled settling
 	return func(b *Board) (string, Mood, bool) {
 		owned := b.ownedBy(name)
-		share := sensorPartitions / max(1, b.working())
-		if len(owned) < max(1, share) {
-			return fmt.Sprintf("%s added %s. It owns %d of its %d partitions.", clock(since), name, len(owned), share), moodWaits, false
+		what := fmt.Sprintf("%s added %s.", clock(since), name)
+		share := max(1, sensorPartitions/max(1, b.working()))
+		if len(owned) < share && settled.after == 0 {
+			return fmt.Sprintf("%s It owns %d of its %d partitions.", what, len(owned), share), moodWaits, false
 		}
-		return fmt.Sprintf("%s added %s. %s later it had %s. %s", clock(since), name, seconds(b.At.Sub(since)), partitionList(owned), toll(b.Books, before)), b.Books.mood(), true
+		known := settled.known(b, since)
+		what = fmt.Sprintf("%s %s later it had %s.", what, seconds(settled.after), partitionList(owned))
+		if !known {
+			return what, moodWaits, false
+		}
+		return what + " " + toll(b.Books, before), b.Books.mood(), true
 	}
 }
 
@@ -195,7 +222,7 @@ func poisoned(sent int, before ScorerRow, since time.Time) watch {
 		case innocent > 0:
 			return text, moodBroken, true
 		case b.Scorer.Open():
-			return text + " That was too many: the circuit is open, and the rest waits. Resume it.", moodWaits, true
+			return text + " The circuit is open, and the rest waits until it is resumed.", moodWaits, true
 		case away >= sent:
 			return text, moodWell, true
 		}

@@ -23,7 +23,9 @@ func TestAKillIsOverWhenItsPartitionsHaveOwners(t *testing.T) {
 	testkit.That(t, !done && mood == moodWaits, "it is over while the dead consumer has a partition")
 	_, _, done = w(boardAt(20, "", "consumer-1", "consumer-1"))
 	testkit.That(t, !done, "it is over while nobody has a partition")
-	b := boardAt(32, "consumer-3", "consumer-1", "consumer-1")
+	_, _, done = w(boardAt(32, "consumer-3", "consumer-1", "consumer-1"))
+	testkit.That(t, !done, "it is over before its cost is known")
+	b := boardAt(35, "consumer-3", "consumer-1", "consumer-1")
 	b.Books.ReadTwice = 1209
 	text, mood, done := w(b)
 	testkit.That(t, done && mood == moodWell, "it is not over when all partitions have owners")
@@ -53,9 +55,10 @@ func TestAnEndedTrialIsReportedOnce(t *testing.T) {
 	all.begin("kill", noon, "", moved("killed", []string{"consumer-2"}, []string{"0"}, noon, Books{}))
 	_, ended := all.judge(boardAt(1, "consumer-2"))
 	testkit.Equal(t, len(ended), 0, "trials that have ended too early")
-	_, ended = all.judge(boardAt(2, "consumer-1"))
+	all.judge(boardAt(2, "consumer-1"))
+	_, ended = all.judge(boardAt(6, "consumer-1"))
 	testkit.Equal(t, len(ended), 1, "trials that have ended")
-	shown, ended := all.judge(boardAt(3, "consumer-1"))
+	shown, ended := all.judge(boardAt(7, "consumer-1"))
 	testkit.Equal(t, len(ended), 0, "trials that have ended again")
 	testkit.That(t, shown[0].Text == clock(noon)+" killed consumer-2. 2.0 s later partition 0 had new owners. 0 lost, 0 read twice.", "it goes on counting: %s", shown[0].Text)
 }

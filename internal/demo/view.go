@@ -6,20 +6,30 @@ import (
 	"time"
 )
 
+// view shows what happens until its context ends.
+type view interface{ run(ctx context.Context) }
+
+// newView is a screen where somebody sits at a terminal, and lines elsewhere.
+func newView(d *demo) view {
+	if s, ok := newScreen(d); ok {
+		return s
+	}
+	return &lines{d: d}
+}
+
 // lineEvery is how often there is a line where nobody sits at a terminal.
 const lineEvery = 10 * time.Second
 
-// view writes what happens to where nobody sits at a terminal: a line each ten seconds, and one for
-// each thing that happens.
-type view struct {
+// lines are for logs and tests: one each ten seconds, and one for each thing that happens.
+type lines struct {
 	d    *demo
 	seen int // entries of the journal
 }
 
-func newView(d *demo) *view { return &view{d: d} }
-
-func (v *view) run(ctx context.Context) {
-	v.begin()
+func (v *lines) run(ctx context.Context) {
+	b := v.d.board.Load()
+	fmt.Fprintf(v.d.cfg.Out, "%s homes report every %s to %s\n  console  %s\n  levers   %s\nCtrl-C ends it and shows the books.\n",
+		thousands(v.d.cfg.Homes), periodWord(v.d.cfg.Every), consumersWord(v.d.cfg.Consumers), b.Console, b.Levers)
 	tick, next := time.NewTicker(time.Second), time.Now().Add(lineEvery)
 	defer tick.Stop()
 	for {
@@ -37,24 +47,13 @@ func (v *view) run(ctx context.Context) {
 	}
 }
 
-func (v *view) begin() {
-	b := v.d.board.Load()
-	fmt.Fprintf(v.d.cfg.Out, "%s homes report every %s to %d consumers\n  console  %s\n  levers   %s\nCtrl-C ends it and shows the books.\n",
-		thousands(v.d.cfg.Homes), v.d.cfg.Every, v.d.cfg.Consumers, b.Console, b.Levers)
-}
-
-func (v *view) entries() {
+func (v *lines) entries() {
 	var fresh []Entry
 	fresh, v.seen = v.d.journal.since(v.seen)
 	for _, e := range fresh {
 		fmt.Fprintf(v.d.cfg.Out, "%s  %s\n", clock(e.At), e.Text)
 	}
 }
-
-func (v *view) closing() {
-	v.d.journal.note(time.Now(), "no more is sent; the books are closed when everything has arrived")
-}
-func (v *view) end() {}
 
 // logLine is a board in one line.
 func logLine(b *Board) string {
