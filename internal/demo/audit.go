@@ -6,17 +6,20 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	azcontainer "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/eventyard/eventyard/admin"
 )
 
-// auditor reads the container, for the books. One goroutine uses it.
+// auditor reads the container, for the books. Any goroutine may use it.
 type auditor struct {
 	storage *storage
 	client  *admin.Client
 	began   time.Time
+
+	mu      sync.Mutex
 	settled map[string]map[page]int64 // what an hour had that is long over, by its prefix
 }
 
@@ -27,6 +30,8 @@ const settledAfter = time.Hour
 // hub's partitions end. States come before blobs: a period moves from the one to the other, and may
 // be seen twice, but not be missed.
 func (a *auditor) look(ctx context.Context) (holdings, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	h := newHoldings()
 	if err := a.list(ctx, "state/", h.noteState); err != nil {
 		return h, err

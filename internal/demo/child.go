@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -53,6 +54,16 @@ func launch(program, dir, name string, hear func(line []byte), args ...string) (
 	c := &child{name: name, started: time.Now(), cmd: cmd, in: in, done: make(chan struct{})}
 	go c.attend(out, hear) // until the process ends
 	return c, nil
+}
+
+// lastWords are the end of what a process has written to its log, for errors: the folder may be gone
+// when somebody wants to look.
+func lastWords(dir, name string) string {
+	text, err := os.ReadFile(filepath.Join(dir, name+".log"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(bytes.TrimSpace(text[max(0, len(text)-1000):]))
 }
 
 // environment is ours without settings of yards: the demo's has its own.

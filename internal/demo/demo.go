@@ -57,7 +57,7 @@ func (c Config) Check() error {
 const watchers = 2
 
 // ErrUnbalanced: something was lost, or counted twice.
-var ErrUnbalanced = errors.New("the books do not balance")
+var ErrUnbalanced = errors.New("the books do not balance: run it again with --keep FOLDER, and look at the logs there")
 
 // demo is the parent.
 type demo struct {
@@ -280,10 +280,11 @@ func (d *demo) until(ctx context.Context, what string, is func(context.Context) 
 
 // conclude writes the last words.
 func (d *demo) conclude(books Books, err error) {
+	b, out := d.last, d.cfg.Out
 	if err != nil {
+		fmt.Fprintf(out, "the books are not closed: %s\n", d.board.Load().Books)
 		return
 	}
-	b, out := d.last, d.cfg.Out
 	for _, t := range b.Trials {
 		fmt.Fprintf(out, "%-8s %s\n", t.Lever, t.Text)
 	}

@@ -143,7 +143,7 @@ func (s *staff) await(ctx context.Context) error {
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-c.done:
-				return fmt.Errorf("%s did not start: see %s.log in %s", c.name, c.name, s.dir)
+				return fmt.Errorf("%s did not start: %s", c.name, lastWords(s.dir, c.name))
 			case <-ctx.Done():
 				return ctx.Err()
 			}

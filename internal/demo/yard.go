@@ -74,7 +74,7 @@ func (y *yard) start(ctx context.Context) error {
 	select {
 	case <-ready:
 	case <-process.done:
-		return fmt.Errorf("the yard did not start: see %s", filepath.Join(y.dir, "yard.log"))
+		return fmt.Errorf("the yard did not start: %s", lastWords(y.dir, "yard"))
 	case <-time.After(yardStart):
 		return errors.New("the yard took too long to start")
 	case <-ctx.Done():
