@@ -3,7 +3,9 @@ package demo
 import "time"
 
 const (
-	// paceSpan is over which the rate is measured, and for how long it may fall short.
+	// rateSpan is over which the rate is measured.
+	rateSpan = 5 * time.Second
+	// paceSpan is for how long it may fall short: what stands still for a moment catches up.
 	paceSpan = 10 * time.Second
 	// paceLeast is the share of the promised rate under which homes are halved.
 	paceLeast = 0.95
@@ -18,14 +20,21 @@ type moment struct {
 // pace compares what was sent with what was promised, over the last seconds. It is pure.
 type pace struct {
 	past  []moment
+	since time.Time // when it began to fall short; zero: it does not
 	quiet time.Time // no judgement before
 }
 
 // note takes the gateway's newest figures.
 func (p *pace) note(now moment) {
 	p.past = append(p.past, now)
-	for len(p.past) > 2 && now.at.Sub(p.past[1].at) >= paceSpan {
+	for len(p.past) > 2 && now.at.Sub(p.past[1].at) >= rateSpan {
 		p.past = p.past[1:]
+	}
+	switch {
+	case p.reached() >= paceLeast:
+		p.since = time.Time{}
+	case p.since.IsZero():
+		p.since = now.at
 	}
 }
 
@@ -34,7 +43,7 @@ func (p *pace) excuse(until time.Time) {
 	if until.After(p.quiet) {
 		p.quiet = until
 	}
-	p.past = nil
+	p.past, p.since = nil, time.Time{}
 }
 
 // rates are events a second that were due and that were acknowledged.
@@ -62,8 +71,5 @@ func (p *pace) reached() float64 {
 
 // short tells whether too little was sent for the whole span.
 func (p *pace) short(now time.Time) bool {
-	if len(p.past) < 2 || now.Before(p.quiet) {
-		return false
-	}
-	return p.past[len(p.past)-1].at.Sub(p.past[0].at) >= paceSpan && p.reached() < paceLeast
+	return !p.since.IsZero() && now.Sub(p.since) >= paceSpan && !now.Before(p.quiet)
 }
