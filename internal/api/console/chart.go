@@ -108,7 +108,7 @@ func (l line) draw() (pen, plane string) {
 func (l line) x(i int) float64 { return l.Box.across(float64(i) / float64(max(len(l.Values)-1, 1))) }
 func (l line) y(i int) float64 { return l.Box.down(min(l.Values[i]/l.Max, 1)) }
 
-// since is what a browser has to be told that has the line as it was: when the first value is that is
+// since is what a browser has to be points that has the line as it was: when the first value is that is
 // another now, and all from there on. nil: nothing.
 func (l line) since(was line) []any {
 	first, moved := 0, (l.From-was.From)/max(l.Step, 1)
@@ -120,15 +120,15 @@ func (l line) since(was line) []any {
 	if first == len(l.Values) {
 		return nil
 	}
-	told := []any{l.From + int64(first)*l.Step}
+	points := []any{l.From + int64(first)*l.Step}
 	for _, v := range l.Values[first:] {
 		if math.IsNaN(v) {
-			told = append(told, nil)
+			points = append(points, nil)
 		} else {
-			told = append(told, v)
+			points = append(points, v)
 		}
 	}
-	return told
+	return points
 }
 
 func same(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }

@@ -36,13 +36,13 @@ func TestWhatIsNewOfALine(t *testing.T) {
 		"all, after a long while":       {line{From: 200, Step: 5, Values: []float64{1, 2, none, 4}}, "[200,1,2,null,4]"},
 		"all, where time has gone back": {line{From: 50, Step: 5, Values: []float64{1, 2, 3, 4}}, "[50,1,2,3,4]"},
 	} {
-		told, err := json.Marshal(c.now.since(was))
+		news, err := json.Marshal(c.now.since(was))
 		testkit.Must(t, err)
-		testkit.Equal(t, string(told), c.want, name)
+		testkit.Equal(t, string(news), c.want, name)
 	}
-	told, err := json.Marshal(was.since(line{}))
+	news, err := json.Marshal(was.since(line{}))
 	testkit.Must(t, err)
-	testkit.Equal(t, string(told), "[100,1,2,null,4]", "of a line that is not known")
+	testkit.Equal(t, string(news), "[100,1,2,null,4]", "of a line that is not known")
 }
 
 // V4: of rates the mean is drawn, of what stands as it is the most, and nothing where nothing was measured.

@@ -100,7 +100,7 @@ func (w window) chart(p plot, series []admin.Series, now time.Time) *chart {
 		c.Lines[i].Max = c.Max
 	}
 	c.Label = c.sentence(w, unit)
-	c.Hours, c.Marks = hours(p.id, from, w, p.box), place(p.marks, from, w, p.box)
+	c.Hours, c.Marks = hours(p.id, from, w, p.box), arrange(p.marks, from, w, p.box)
 	c.Rows = tableOf(c.Lines, p.id, w, unit)
 	return c
 }
@@ -218,8 +218,8 @@ func hours(id string, from int64, w window, b box) (all []hour) {
 // markRoom is how wide the text of a mark may be.
 const markRoom = 140
 
-// place puts marks where they happened, and leaves out texts that would stand in one another.
-func place(marks []mark, from int64, w window, b box) (all []mark) {
+// arrange puts marks where they happened, and leaves out texts that would stand in one another.
+func arrange(marks []mark, from int64, w window, b box) (all []mark) {
 	taken := b.Left
 	for _, m := range marks {
 		part := float64(m.At.Unix()-from) / w.length.Seconds()

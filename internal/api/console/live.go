@@ -226,8 +226,8 @@ func (s *stream) compare(part renderedPart, cells map[string]string, points map[
 		}
 	}
 	for id, l := range part.lines {
-		if told := l.since(s.lines[id]); told != nil {
-			points[id] = told
+		if news := l.since(s.lines[id]); news != nil {
+			points[id] = news
 		}
 	}
 }

@@ -133,6 +133,25 @@ func TestWhoLooksAtTheSamePageSharesOneAsking(t *testing.T) {
 	testkit.Equal(t, len(s.open), 4, "sights")
 }
 
+// An answer that is good for a while is asked for once, and forgotten afterwards; on a page that is not live
+// nothing is remembered.
+func TestAnswersAreRememberedForAWhile(t *testing.T) {
+	asked := 0
+	ask := func() (int, error) { asked++; return asked, nil }
+	v := &visit{now: noon}
+	for range 2 {
+		testkit.Must(t, testkit.Err(remembered(v, "a", time.Minute, ask)))
+	}
+	testkit.Equal(t, asked, 2, "asked by a page that is not live")
+	v.sight = &sight{kept: map[string]keptAnswer{}}
+	for _, want := range []int{3, 3} {
+		testkit.Equal(t, testkit.Value(remembered(v, "a", time.Minute, ask))(t), want)
+	}
+	v.now = noon.Add(time.Minute)
+	testkit.Equal(t, testkit.Value(remembered(v, "b", time.Minute, ask))(t), 4)
+	testkit.Equal(t, len(v.sight.kept), 1, "answers that are kept")
+}
+
 // V4: what is long comes in pieces, none of which is longer than 32 KiB, and makes the whole.
 func TestWhatIsLongComesInPieces(t *testing.T) {
 	l := &listener{ResponseRecorder: httptest.NewRecorder()}

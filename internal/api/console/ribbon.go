@@ -69,7 +69,7 @@ func newRibbon(h admin.GroupHistory, partitions []string, tones map[string]int, 
 	r.Height = r.Bottom + 40
 	r.Owners = ownersOf(h.Spans, tones)
 	w := windows[0]
-	r.Hours, r.Marks = hours("ribbon", from.Unix(), w, ribbonBox), place(marksOf(h.Changes), from.Unix(), w, ribbonBox)
+	r.Hours, r.Marks = hours("ribbon", from.Unix(), w, ribbonBox), arrange(marksOf(h.Changes), from.Unix(), w, ribbonBox)
 	r.Label = r.sentence(len(partitions))
 	r.Spans = newestSpans(h.Spans)
 	return r

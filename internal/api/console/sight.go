@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 )
@@ -24,11 +25,11 @@ type sight struct {
 	mu    sync.Mutex
 	taken time.Time // guarded by mu, as all that follows
 	last  *snapshot
-	facts map[string]fact
+	kept  map[string]keptAnswer
 }
 
-// fact is an answer of the API that is good for a while.
-type fact struct {
+// keptAnswer is an answer of the API that is good for a while.
+type keptAnswer struct {
 	value any
 	until time.Time
 }
@@ -41,7 +42,7 @@ func (l *sights) join(p *page, at *visit) (*sight, func()) {
 	defer l.mu.Unlock()
 	shared, ok := l.open[key]
 	if !ok {
-		shared = &sight{page: p, facts: map[string]fact{}}
+		shared = &sight{page: p, kept: map[string]keptAnswer{}}
 		l.open[key] = shared
 	}
 	shared.users++
@@ -77,18 +78,19 @@ func (l *sight) see(at *visit, oldest time.Duration) (*snapshot, error) {
 	return shown, nil
 }
 
-// remembered asks for a fact, unless there is one that is still good. Only the goroutine that loads a
+// remembered asks for something, unless there is one that is still good. Only the goroutine that loads a
 // page may call it. A page that is not live remembers nothing.
 func remembered[T any](v *visit, key string, good time.Duration, ask func() (T, error)) (T, error) {
 	if v.sight == nil {
 		return ask()
 	}
-	if f, ok := v.sight.facts[key]; ok && v.now.Before(f.until) {
+	if f, ok := v.sight.kept[key]; ok && v.now.Before(f.until) {
 		return f.value.(T), nil
 	}
+	maps.DeleteFunc(v.sight.kept, func(_ string, a keptAnswer) bool { return !v.now.Before(a.until) })
 	value, err := ask()
 	if err == nil {
-		v.sight.facts[key] = fact{value, v.now.Add(good)}
+		v.sight.kept[key] = keptAnswer{value, v.now.Add(good)}
 	}
 	return value, err
 }

@@ -74,7 +74,7 @@ func newTimeline(h admin.CircuitHistory, breaker string, series []admin.Series, 
 		t.LagPen, t.LagPlane = line{Max: max(peak(values), 1), Box: lagBox, Values: values}.draw()
 	}
 	t.Bands, t.Hours = bandsOf(h, from, w), hours("circuit", from, w, timelineBox)
-	t.Marks = place(changeMarks(h.Changes), from, w, timelineBox)
+	t.Marks = arrange(changeMarks(h.Changes), from, w, timelineBox)
 	t.Label = t.sentence(h, sums, now)
 	return t
 }
@@ -114,12 +114,12 @@ func within15(h admin.CircuitHistory, series []admin.Series, from int64, within 
 
 // bandsOf are the states, as far as they are known. What comes before an opening was closed.
 func bandsOf(h admin.CircuitHistory, from int64, w window) (bands []band) {
-	place := func(t time.Time) float64 {
+	across := func(t time.Time) float64 {
 		return timelineBox.across(min(max(float64(t.Unix()-from)/w.length.Seconds(), 0), 1))
 	}
 	state, begins := h.State, timelineBox.Left
 	if h.Heard != nil {
-		begins = place(*h.Heard)
+		begins = across(*h.Heard)
 	}
 	if len(h.Changes) > 0 {
 		if state = ""; h.Changes[0].State == "open" {
@@ -132,7 +132,7 @@ func bandsOf(h admin.CircuitHistory, from int64, w window) (bands []band) {
 		}
 	}
 	for _, c := range h.Changes {
-		x := max(place(c.At), begins)
+		x := max(across(c.At), begins)
 		add(x)
 		state, begins = c.State, x
 	}
