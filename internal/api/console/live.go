@@ -24,6 +24,9 @@ const (
 	// pageEvery is how often a page is looked at, frameGap how far apart frames are at least.
 	pageEvery = time.Second
 	frameGap  = 250 * time.Millisecond
+	// pageAge is how old a page may be that others have looked at, and wakeAge after something happened.
+	pageAge = pageEvery * 3 / 4
+	wakeAge = 50 * time.Millisecond
 	// maxFrame is how much one event may carry of a page, which leaves room for how it is written:
 	// what is larger is sent in pieces.
 	maxFrame = 24 << 10
@@ -150,7 +153,7 @@ func newStream(v *visit) *stream {
 func (s *stream) follow(ctx context.Context, l *sight, at *visit, wake <-chan struct{}) error {
 	clock := time.NewTicker(cmp.Or(l.page.every, pageEvery))
 	defer clock.Stop()
-	for oldest := pageEvery * 3 / 4; ; {
+	for oldest := pageAge; ; {
 		if err := s.turn(l, at, oldest); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -164,9 +167,9 @@ func (s *stream) follow(ctx context.Context, l *sight, at *visit, wake <-chan st
 		}
 		select {
 		case <-wake:
-			oldest = frameGap
+			oldest = wakeAge
 		case <-clock.C:
-			oldest = pageEvery * 3 / 4
+			oldest = pageAge
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

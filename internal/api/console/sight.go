@@ -63,6 +63,7 @@ func (l *sight) see(at *visit, oldest time.Duration) (*snapshot, error) {
 	if l.last != nil && time.Since(l.taken) < oldest {
 		return l.last, nil
 	}
+	began := time.Now()
 	at.now, at.sight = at.console.now(), l
 	defer func() { at.sight = nil }()
 	s, err := l.page.load(at)
@@ -74,7 +75,7 @@ func (l *sight) see(at *visit, oldest time.Duration) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.taken, l.last = time.Now(), shown
+	l.taken, l.last = began, shown
 	return shown, nil
 }
 
