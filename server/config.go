@@ -164,7 +164,12 @@ type TLS struct {
 }
 
 // OIDC says whose bearer tokens are taken; the zero value: nobody's.
-type OIDC struct{ Issuer, Audience string }
+type OIDC struct {
+	Issuer, Audience string
+	// ClientID is what the issuer knows the console as; empty: nobody signs in there by it. Scope is
+	// what is asked for besides openid, with blanks between.
+	ClientID, Scope string
+}
 
 // Hub is a hub that must exist.
 type Hub struct {

@@ -92,10 +92,12 @@ type TLS struct {
 	ClientCAFile string `key:"clientCaFile"`
 }
 
-// OIDC says whose bearer tokens are taken.
+// OIDC says whose bearer tokens are taken, and how people sign in by who makes them.
 type OIDC struct {
 	Issuer   string `key:"issuer"`
 	Audience string `key:"audience"`
+	ClientID string `key:"clientId"`
+	Scope    string `key:"scope"`
 }
 
 // Quota is what the whole yard takes in a second.

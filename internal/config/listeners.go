@@ -139,6 +139,10 @@ func (c Config) validateTrust(found *complaints) {
 		found.add("oidc.issuer", "it needs oidc.audience, else tokens made for others would be taken")
 	case c.OIDC.Issuer == "" && c.OIDC.Audience != "":
 		found.add("oidc.audience", "it needs oidc.issuer")
+	case c.OIDC.Issuer == "" && c.OIDC.ClientID != "":
+		found.add("oidc.clientId", "it needs oidc.issuer")
+	case c.OIDC.ClientID == "" && c.OIDC.Scope != "":
+		found.add("oidc.scope", "it needs oidc.clientId")
 	case c.OIDC.Issuer != "" && c.AcceptAnyJWT:
 		found.add("acceptAnyJwt", "it would take every token, also those that are not from oidc.issuer: choose one")
 	}

@@ -128,6 +128,8 @@ func TestErrorsAreReportedWithTheirPosition(t *testing.T) {
 		"any token and those of an issuer":              {file: "acceptAnyJwt: true\noidc: {issuer: https://a, audience: b}\n", want: []string{"acceptAnyJwt: it would take every token"}},
 		"an issuer without audience":                    {file: "oidc:\n  issuer: https://a\n", want: []string{"eventyard.yaml:2:11: oidc.issuer: it needs oidc.audience"}},
 		"an audience without issuer":                    {flags: map[string]string{"oidc-audience": "a"}, want: []string{"--oidc-audience: oidc.audience: it needs oidc.issuer"}},
+		"a client without issuer":                       {flags: map[string]string{"oidc-client-id": "a"}, want: []string{"--oidc-client-id: oidc.clientId: it needs oidc.issuer"}},
+		"a scope without client":                        {file: "oidc: {issuer: https://a, audience: b, scope: c}\n", want: []string{"oidc.scope: it needs oidc.clientId"}},
 		"an issuer that is no URL":                      {flags: map[string]string{"oidc-issuer": "login", "oidc-audience": "a"}, want: []string{`"login" is no URL`}},
 		"an issuer without TLS":                         {flags: map[string]string{"oidc-issuer": "http://login.example.com", "oidc-audience": "a"}, want: []string{"use https"}},
 		"a certificate without its key":                 {flags: map[string]string{"tls-cert-file": "a.pem"}, want: []string{"--tls-cert-file: tls.certFile: it needs its private key"}},

@@ -97,6 +97,12 @@ var rows = []row{
 		"OpenID Connect issuer whose bearer tokens are taken besides shared-access signatures. Empty: none are."},
 	{"oidc.audience", "TEXT", "",
 		"What such a token has to be made for: its claim aud."},
+	{"oidc.clientId", "TEXT", "",
+		"What the issuer knows the yard's console as, a public client with PKCE; people sign in there by the issuer. " +
+			"It sends them back to /console/signin/callback. Empty: they sign in with keys alone."},
+	{"oidc.scope", "TEXT", "",
+		"What is asked for besides openid when somebody signs in, with blanks between, so that the token is one for " +
+			"oidc.audience."},
 	{"blob.rootKeys", "MODE", "auto",
 		"Whether the keys of the root policy open the blobs of this yard, besides the blob account's own: on or off. " +
 			"auto: as eventyard blob root-keys has left it; on at first in a yard from before the account had keys of its " +

@@ -38,6 +38,12 @@ const (
 	maxVisits      = 96
 )
 
+// Requests to the issuer of who signs in there: those of an address, and all.
+const (
+	maxIssuingOfOne = 4
+	maxIssuing      = 32
+)
+
 // Access says who may sign in. All methods may be called by many goroutines at once.
 type Access interface {
 	frame.Access
@@ -63,6 +69,8 @@ type Config struct {
 	// Access and Sessions let in. Required.
 	Access   Access
 	Sessions Sessions
+	// Issuer signs people in by OpenID Connect; nil: by keys alone.
+	Issuer Issuer
 	// Stopping ends when the yard begins to stop: streams end then. It is a field because it belongs
 	// to the listener's life and to no request. nil means never.
 	Stopping context.Context
@@ -80,6 +88,7 @@ type Console struct {
 	missing *route         // answers where there is nothing
 	streams *admission.Quota
 	visits  *admission.Quota
+	issuing *admission.Quota
 	sights  *sights
 	now     func() time.Time
 	// figuresTime is how long a page waits for figures that it can do without.
@@ -99,6 +108,7 @@ func New(cfg Config) *Console {
 		cfg: cfg, assets: readAssets(), sights: newSights(), now: time.Now, figuresTime: figuresTime,
 		streams: admission.NewQuota("live pages", maxStreamsOfOne, maxStreams),
 		visits:  admission.NewQuota("pages at once", maxVisitsOfOne, maxVisits),
+		issuing: admission.NewQuota("requests to the issuer", maxIssuingOfOne, maxIssuing),
 	}
 	api, err := admin.New(admin.Config{Server: "http://inside", Transport: inside{cfg.API}})
 	if err != nil {

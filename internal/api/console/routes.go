@@ -110,6 +110,8 @@ func (c *Console) routes() []route {
 		{method: "GET", path: base + "assets/{hash}/{file}", need: frame.Open("style, script and icons are the same for everybody"), serve: c.assets.serve},
 		{method: "GET", path: signInPath, need: frame.Open("it is where one signs in"), serve: c.showSignIn},
 		{method: "POST", path: signInPath, need: frame.Open("the key that it is sent is what lets in"), serve: c.signIn, maxBody: maxSignInBytes},
+		{method: "GET", path: issuerPath, need: frame.Open("it leads to the issuer, where one signs in"), serve: c.toIssuer},
+		{method: "GET", path: callbackPath, need: frame.Open("the code that the issuer gave is what lets in"), serve: c.fromIssuer},
 		{method: "POST", path: base + "signout", need: signedIn, serve: c.signOut},
 		{method: "GET", path: base + "hubs/{hub}/partitions/{partition}/events/{sequence}/body", need: signedIn, serve: c.saveBody},
 		{method: "GET", path: base + "activity.json", need: signedIn, serve: c.saveActivity},

@@ -89,10 +89,14 @@ func setCookie(v *visit, token string) {
 }
 
 // signInView is the page where one signs in.
-type signInView struct{ To, Policy, Wrong string }
+type signInView struct {
+	To, Policy, Wrong string
+	// Issuer signs in, too, and ByIssuer leads there; empty: there is none.
+	Issuer, ByIssuer string
+}
 
 func (c *Console) showSignIn(v *visit) error {
-	return v.show(http.StatusOK, "signin", &screen{Title: "Sign in", View: signInView{To: localPath(v.r.FormValue("to"))}})
+	return v.show(http.StatusOK, "signin", c.signInScreen(signInView{To: localPath(v.r.FormValue("to"))}))
 }
 
 // signIn begins a session for who shows a key. A good one is taken whatever was shown before it: others
@@ -103,29 +107,20 @@ func (c *Console) signIn(v *visit) error {
 	view := signInView{To: to, Policy: v.r.PostFormValue("policy")}
 	if unread != nil {
 		view.Wrong = "This is too long for a key, or cannot be read."
-		return v.show(http.StatusUnprocessableEntity, "signin", &screen{Title: "Sign in", View: view})
+		return v.refuseSignIn(http.StatusUnprocessableEntity, view)
 	}
 	key := strings.TrimSpace(v.r.PostFormValue("key"))
 	if key == "" {
 		view.Wrong = "There is no key. Give a policy's name and key, or a whole connection string."
-		return v.show(http.StatusUnprocessableEntity, "signin", &screen{Title: "Sign in", View: view})
+		return v.refuseSignIn(http.StatusUnprocessableEntity, view)
 	}
 	g, err := c.shown(v.r.Context(), view.Policy, key)
 	if err != nil {
 		c.cfg.Access.Refused(v.r.Context(), v.r.RemoteAddr, err)
 		view.Wrong = wrongKey(view.Policy, err)
-		return v.show(http.StatusUnauthorized, "signin", &screen{Title: "Sign in", View: view})
+		return v.refuseSignIn(http.StatusUnauthorized, view)
 	}
-	token, err := c.cfg.Sessions.Begin(v.r.Context(), g)
-	if errors.Is(err, sessions.ErrFull) {
-		return tooManySessions
-	}
-	if err != nil {
-		return err
-	}
-	setCookie(v, token)
-	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
-	return nil
+	return c.begin(v, g, to)
 }
 
 // shown checks a policy's key, or a connection string in the place of it.
