@@ -96,7 +96,7 @@ func TestPictures(t *testing.T) {
 	for n := 2; n <= *points; n++ {
 		p.await("another point", fmt.Sprintf(`document.getElementById("flow-published").getAttribute("d").split(" ").length >= %d`, 2*n))
 	}
-	paths := []string{"", "hubs/orders", "hubs/wide", "hubs/orders/events", "hubs/orders/groups/billing", "topics/shop", "subscriptions/alarm-company?topic=shop", "functions/score", "hubs/wide?page=1&span=2h"}
+	paths := []string{"", "hubs/orders", "hubs/wide", "hubs/orders/events", "hubs/orders/groups/billing", "topics/shop", "topics/shop/subscriptions/alarm-company", "functions/score", "hubs/wide?page=1&span=2h"}
 	for _, path := range paths {
 		p.open("/console/" + path)
 		p.check(axe, path+"-1280-light")
