@@ -49,8 +49,8 @@ const (
 	// revealEvery is how often it is noted that the same one looks at the same keys.
 	revealEvery = 10 * time.Minute
 	maxReveals  = 1024
-	// tellEvery is how often the journal says how many were dropped.
-	tellEvery = time.Minute
+	// reportEvery is how often the journal says how many were dropped.
+	reportEvery = time.Minute
 )
 
 // How long the journal waits before it writes again what it could not, and how long it may take for what
@@ -74,7 +74,7 @@ type Config struct {
 	// Node is this one's name.
 	Node string
 	// Publish publishes events of the yard's own, in the form of Event Grid's schema; nil: nothing is
-	// published. An error is told to Log: the journal itself has them.
+	// published. An error is reported to Log: the journal itself has them.
 	Publish func(ctx context.Context, events [][]byte) error
 	// Log takes what the journal carries on from; nil means slog.Default().
 	Log *slog.Logger
@@ -93,11 +93,11 @@ type Journal struct {
 	queue []noted // guarded by mu, as are the rest
 	moves moves
 	quota clients
-	// dropped is how many were, since; told when the journal last said so; revealed when who last looked
+	// dropped is how many were, since; reported when the journal last said so; revealed when who last looked
 	// at which keys.
 	dropped  int
 	since    time.Time
-	told     time.Time
+	reported time.Time
 	revealed map[string]time.Time
 }
 
@@ -240,12 +240,12 @@ func (j *Journal) due(now time.Time, all bool) (entries []activity.Entry) {
 		}
 		j.putLocked(e)
 	}
-	if j.dropped > 0 && len(j.queue) < maxQueued && (all || now.Sub(j.told) >= tellEvery) {
+	if j.dropped > 0 && len(j.queue) < maxQueued && (all || now.Sub(j.reported) >= reportEvery) {
 		j.queue = append(j.queue, fit(activity.Entry{
 			At: now.UTC(), Kind: activity.Dropped, Object: "activity", Node: j.cfg.Node, Count: j.dropped, Silent: true,
 			Detail: fmt.Sprintf("%d changes since %s could not be kept: there were too many, or the storage did not take them", j.dropped, j.since.Format(time.RFC3339)),
 		}))
-		j.dropped, j.told = 0, now
+		j.dropped, j.reported = 0, now
 	}
 	bytes := 0
 	for _, n := range j.queue[:min(len(j.queue), maxBatch)] {

@@ -252,7 +252,7 @@ func TestNodesShareAJournal(t *testing.T) {
 }
 
 // R2: who may listen to a hub has entries written as he likes, and drives out none of what operators did;
-// another group's are kept as well. What is dropped is told once in a while.
+// another group's are kept as well. What is dropped is reported once in a while.
 func TestClientsHaveAPartOfTheJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -271,8 +271,8 @@ func TestClientsHaveAPartOfTheJournal(t *testing.T) {
 		testkit.That(t, b.Bytes < 1<<20, "the journal has %d bytes", b.Bytes)
 		testkit.Equal(t, len(f.kinds(Query{Kinds: []string{"policy"}})), 1, "what an operator did")
 		testkit.Equal(t, len(f.kinds(Query{Object: "hubs/orders/groups/quiet"})), 1, "of another group")
-		told := len(f.kinds(Query{Kinds: []string{"activity"}}))
-		testkit.That(t, told > 0 && told <= 12, "it is told %d times", told)
+		reports := len(f.kinds(Query{Kinds: []string{"activity"}}))
+		testkit.That(t, reports > 0 && reports <= 12, "it is reported %d times", reports)
 	})
 }
 

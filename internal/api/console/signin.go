@@ -107,18 +107,18 @@ func (c *Console) signIn(v *visit) error {
 	view := signInView{To: to, Policy: v.r.PostFormValue("policy")}
 	if unread != nil {
 		view.Wrong = "This is too long for a key, or cannot be read."
-		return v.refuseSignIn(http.StatusUnprocessableEntity, view)
+		return c.refuseSignIn(v, http.StatusUnprocessableEntity, view)
 	}
 	key := strings.TrimSpace(v.r.PostFormValue("key"))
 	if key == "" {
 		view.Wrong = "There is no key. Give a policy's name and key, or a whole connection string."
-		return v.refuseSignIn(http.StatusUnprocessableEntity, view)
+		return c.refuseSignIn(v, http.StatusUnprocessableEntity, view)
 	}
 	g, err := c.shown(v.r.Context(), view.Policy, key)
 	if err != nil {
 		c.cfg.Access.Refused(v.r.Context(), v.r.RemoteAddr, err)
 		view.Wrong = wrongKey(view.Policy, err)
-		return v.refuseSignIn(http.StatusUnauthorized, view)
+		return c.refuseSignIn(v, http.StatusUnauthorized, view)
 	}
 	return c.begin(v, g, to)
 }

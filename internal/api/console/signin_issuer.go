@@ -48,7 +48,7 @@ func (c *Console) toIssuer(v *visit) error {
 	address, keep, err := c.cfg.Issuer.Begin(v.r.Context(), v.address()+callbackPath)
 	if err != nil {
 		c.cfg.Log.Warn("nobody can sign in by the issuer", "error", err)
-		return v.refuseSignIn(http.StatusBadGateway, signInView{To: to, Wrong: c.cfg.Issuer.Name() + " does not answer as an issuer. Sign in with a key, or try again later."})
+		return c.refuseSignIn(v, http.StatusBadGateway, signInView{To: to, Wrong: c.cfg.Issuer.Name() + " does not answer as an issuer. Sign in with a key, or try again later."})
 	}
 	setAwayCookie(v, keep+"~"+base64.RawURLEncoding.EncodeToString([]byte(to)))
 	http.Redirect(v.w, v.r, address, http.StatusSeeOther)
@@ -70,7 +70,7 @@ func (c *Console) fromIssuer(v *visit) error {
 	setAwayCookie(v, "")
 	q := v.r.URL.Query()
 	if q.Get("error") != "" {
-		return v.refuseSignIn(http.StatusUnauthorized, signInView{To: to, Wrong: fmt.Sprintf("%s says: %.300s", c.cfg.Issuer.Name(), strings.TrimSpace(q.Get("error")+" "+q.Get("error_description")))})
+		return c.refuseSignIn(v, http.StatusUnauthorized, signInView{To: to, Wrong: fmt.Sprintf("%s says: %.300s", c.cfg.Issuer.Name(), strings.TrimSpace(q.Get("error")+" "+q.Get("error_description")))})
 	}
 	giveBack, err := c.turnAtIssuer(v)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *Console) fromIssuer(v *visit) error {
 
 func (c *Console) notSignedIn(v *visit, to string, err error, says string) error {
 	c.cfg.Access.Refused(v.r.Context(), v.r.RemoteAddr, err)
-	return v.refuseSignIn(http.StatusUnauthorized, signInView{To: to, Wrong: says})
+	return c.refuseSignIn(v, http.StatusUnauthorized, signInView{To: to, Wrong: says})
 }
 
 // grantOf is what the first token allows that allows something, as the API judges it.
@@ -123,8 +123,8 @@ func (c *Console) begin(v *visit, g auth.Grant, to string) error {
 }
 
 // refuseSignIn shows the page where one signs in again.
-func (v *visit) refuseSignIn(status int, view signInView) error {
-	return v.show(status, "signin", v.console.signInScreen(view))
+func (c *Console) refuseSignIn(v *visit, status int, view signInView) error {
+	return v.show(status, "signin", c.signInScreen(view))
 }
 
 func (c *Console) signInScreen(view signInView) *screen {
