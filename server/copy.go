@@ -21,7 +21,8 @@ type Location struct {
 	DataDir, Engine string
 	NATSUnsafe      bool
 	// Peer, if it has a bundle, is this machine's of the servers inside the nodes, with DataDir for its
-	// folder, as in Restoration. A yard is copied there, and not from there.
+	// folder, as in Restoration. No node runs on that folder meanwhile; of the others most run, or lend their
+	// servers (TakePart), and all where a yard is copied there. Secrets are those of the bundle.
 	Peer Peer
 	// Secrets say where the secret key comes from, as in Config. Empty means the file secret.key of a
 	// folder, which is made where it is the target.

@@ -58,8 +58,8 @@ func (r *running) wantEvents(partitions, last int) {
 }
 
 // C7, C8: a yard of a folder is copied to servers inside the nodes while the other peers take part, and each of its
-// nodes has the events that it had.
-func TestCopyToPeers(t *testing.T) {
+// nodes has the events that it had. A copy from there, beside the servers of the others, has them all.
+func TestCopyToPeersAndBack(t *testing.T) {
 	cfg := quick(t)
 	cfg.Hubs = []Hub{{Name: "orders", Partitions: 2}}
 	if onEngine(t, cfg).Engine != "" {
@@ -72,7 +72,7 @@ func TestCopyToPeers(t *testing.T) {
 	}
 	one.shutdown()
 	at := peersFor(t)
-	copyBeside(t, at[1:], Location{DataDir: cfg.DataDir}, at[0])
+	copied := copyBeside(t, at[1:], Location{DataDir: cfg.DataDir}, at[0])
 
 	nodes := make([]*running, len(at))
 	var starting sync.WaitGroup
@@ -87,4 +87,26 @@ func TestCopyToPeers(t *testing.T) {
 	for _, r := range nodes {
 		r.wantEvents(2, 1)
 	}
+	for p, r := range nodes[:2] {
+		r.want(http.StatusCreated, "POST", "/api/v1/hubs/orders/events", fmt.Sprintf(`{"events":[{"body":"event 2 of %d"}],"partition":"%[1]d"}`, p))
+	}
+	var stopping sync.WaitGroup
+	for _, r := range nodes {
+		stopping.Go(r.shutdown)
+	}
+	stopping.Wait()
+
+	folder := filepath.Join(t.TempDir(), "back")
+	back := copyBeside(t, at[1:], at[0], Location{DataDir: folder})
+	testkit.That(t, back.Events >= copied.Events+2, "%d events were copied there, and %d back", copied.Events, back.Events)
+	start(t, Config{Log: testkit.Quiet(), DataDir: folder, HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off}).wantEvents(2, 2)
+}
+
+// C7: nothing is begun in a folder that holds no peer's data, to copy from there.
+func TestCopyFromPeersWithoutAYard(t *testing.T) {
+	at := peersFor(t)
+	_, err := Copy(t.Context(), Copying{From: at[0], To: Location{DataDir: filepath.Join(t.TempDir(), "to")}, Version: "test", Log: testkit.Quiet()})
+	testkit.ErrorIs(t, err, ErrNoYard)
+	found, _ := filepath.Glob(filepath.Join(at[0].DataDir, "*"))
+	testkit.Equal(t, len(found), 0, "files in a folder that was empty")
 }

@@ -26,14 +26,16 @@ servers. A copy that was interrupted is begun again by the same command, which r
 was copied before; no yard starts on it until then.
 
 To copy to the NATS servers inside the nodes, give the bundle of this machine by --to-cluster-bundle, and
-its data folder by --to. At the other machines eventyard restore --cluster-bundle FILE runs meanwhile.`
+its data folder by --to. At the other machines eventyard restore --cluster-bundle FILE runs meanwhile.
+To copy from there, stop the node of this machine, and give its bundle by --from-cluster-bundle and its data
+folder by --from. Most of the others go on, or run eventyard restore --cluster-bundle FILE in their place.`
 
 // copying is what the flags of copy say.
 type copying struct {
-	from, to       string
-	toBundle       string
-	fromKey, toKey server.Secrets
-	unsafe         bool
+	from, to             string
+	fromBundle, toBundle string
+	fromKey, toKey       server.Secrets
+	unsafe               bool
 }
 
 func (c backupCommands) copy() *cobra.Command {
@@ -44,7 +46,8 @@ func (c backupCommands) copy() *cobra.Command {
 		Short: "Copy a yard from a data folder to NATS servers, or back",
 		Long:  copyHelp,
 		Example: `  eventyard copy --from data --to 'nats://n1,n2,n3?yard=shop' --secrets-key-file shop.key
-  eventyard copy --from 'nats://n1,n2,n3?yard=shop' --from-secrets-key-file shop.key --to data2`,
+  eventyard copy --from 'nats://n1,n2,n3?yard=shop' --from-secrets-key-file shop.key --to data2
+  eventyard copy --from /var/lib/eventyard --from-cluster-bundle node-1.bundle --to data3`,
 	}
 	form.addTo(cmd)
 	f := cmd.Flags()
@@ -55,17 +58,22 @@ func (c backupCommands) copy() *cobra.Command {
 	f.StringVar(&given.fromKey.KeyFile, "from-secrets-key-file", "", "`file` with the secret keys of the source, or the variable EVENTYARD_FROM_SECRETS_KEY (default secret.key in a folder; on servers those of the target)")
 	f.StringVar(&given.fromKey.KeyCommand, "from-secrets-key-command", "", "`command` of the shell that prints the secret keys of the source")
 	f.StringVar(&given.toBundle, "to-cluster-bundle", "", "`file` of this machine's bundle, where the target is the servers inside the nodes; --to is its data folder")
+	f.StringVar(&given.fromBundle, "from-cluster-bundle", "", "`file` of this machine's bundle, where the source is the servers inside the nodes; --from is its data folder, on which no node runs")
 	f.BoolVar(&given.unsafe, "nats-unsafe", false, "take NATS servers that may lose what they acknowledge: only for trying out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if given.from == "" || given.to == "" {
 			return usagef(cmd, "say where from and where to: --from LOCATION --to LOCATION")
 		}
 		given.withVariables(os.Getenv)
-		peer, err := peerConfig(config.Config{Cluster: config.Cluster{Bundle: given.toBundle}})
+		from, err := given.location(given.from, given.fromBundle, given.fromKey)
 		if err != nil {
 			return err
 		}
-		return c.pass(cmd.Context(), given, peer, form)
+		to, err := given.location(given.to, given.toBundle, given.toKey)
+		if err != nil {
+			return err
+		}
+		return c.pass(cmd.Context(), from, to, given.howToServe(), form)
 	}
 	return cmd
 }
@@ -83,24 +91,28 @@ func (g *copying) withVariables(variable func(string) string) {
 	}
 }
 
-// location is what a flag says.
-func (g *copying) location(text string, key server.Secrets) server.Location {
-	if onServers(text) {
-		return server.Location{Engine: text, Secrets: key, NATSUnsafe: g.unsafe}
+// location is what the flags of one end say.
+func (g *copying) location(text, bundle string, key server.Secrets) (server.Location, error) {
+	if onServers(text) && bundle == "" {
+		return server.Location{Engine: text, Secrets: key, NATSUnsafe: g.unsafe}, nil
 	}
-	return server.Location{DataDir: text, Secrets: key}
+	peer, err := peerConfig(config.Config{Cluster: config.Cluster{Bundle: bundle}})
+	return server.Location{DataDir: text, Peer: peer, Secrets: key}, err
 }
 
-// pass copies, and says what was copied.
-func (c backupCommands) pass(ctx context.Context, given copying, peer server.Peer, form output) error {
-	progress := newProgress(c.stderr)
-	to := given.location(given.to, given.toKey)
-	start := howToServe(given.to)
-	if peer.Bundle != nil {
-		to.Peer, start = peer, fmt.Sprintf("--cluster-bundle %s --data %s, and the others with their bundles", given.toBundle, given.to)
+// howToServe is how the copy is started.
+func (g *copying) howToServe() string {
+	if g.toBundle != "" {
+		return fmt.Sprintf("--cluster-bundle %s --data %s, and the others with their bundles", g.toBundle, g.to)
 	}
+	return howToServe(g.to)
+}
+
+// pass copies, and says what was copied, and how to start it.
+func (c backupCommands) pass(ctx context.Context, from, to server.Location, start string, form output) error {
+	progress := newProgress(c.stderr)
 	copied, err := server.Copy(ctx, server.Copying{
-		From: given.location(given.from, given.fromKey), To: to, Version: thisBuild().Version, Log: c.warnings(),
+		From: from, To: to, Version: thisBuild().Version, Log: c.warnings(),
 		Progress: func(bytes int64) {
 			progress.show(func() string { return roughBytes(bytes) + " copied" })
 		},

@@ -75,11 +75,7 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config, in *in
 		return nil, err
 	}
 	if cfg.MustExist {
-		names, err := connect.Streams(ctx, n.conns.Control, settings.Yard)
-		if err == nil && len(names) == 0 {
-			err = fmt.Errorf("%w %s on these servers", ErrNoYard, settings.Yard)
-		}
-		if err != nil {
+		if err := n.patiently(ctx, n.exists); err != nil {
 			return nil, err
 		}
 	}
@@ -94,6 +90,15 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config, in *in
 		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Writable: n.writable, Servers: n.servers, Ready: n.ready, Watch: n.watch,
 		Scrub: n.scrub, SetReplicas: n.setReplicas, Engine: "nats", Replicas: settings.Replicas, Local: n.report.Local, Close: n.close,
 	}, cfg)
+}
+
+// exists fails with ErrNoYard where the servers have nothing of the yard.
+func (n *natsNode) exists(ctx context.Context) error {
+	names, err := connect.Streams(ctx, n.conns.Control, n.cfg.Yard)
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("%w %s on these servers", ErrNoYard, n.cfg.Yard)
+	}
+	return err
 }
 
 func newNATSNode(settings connect.Settings, cfg Config) *natsNode {

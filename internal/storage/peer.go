@@ -96,6 +96,15 @@ type inside struct {
 // openPeer starts the server of this peer and joins the others. A folder that is not this peer's is not
 // touched.
 func openPeer(ctx context.Context, folder string, cfg Config) (*Storage, error) {
+	if cfg.MustExist {
+		found, err := admitPeer(folder, cfg)
+		if err == nil && found.kind == empty {
+			err = fmt.Errorf("%w in %s", ErrNoYard, folder)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	in, err := startPeer(ctx, folder, cfg)
 	if err != nil {
 		return nil, err
