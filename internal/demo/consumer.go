@@ -27,7 +27,7 @@ type consumer struct {
 	settings
 	out     *mouth
 	storage *storage
-	finish  atomic.Bool // every period is to be finished now
+	finish  atomic.Bool // every period is to be finished, once everything is read
 }
 
 // Consumer is the process `demo consumer`.
@@ -115,10 +115,11 @@ func (a *aggregator) ProcessEvents(ctx context.Context, b *processor.Batch) erro
 			a.count(ev)
 		}
 	}
-	if time.Since(a.saved) < saveEvery && !a.finish.Load() {
+	idle := len(b.Events) == 0
+	if time.Since(a.saved) < saveEvery && !idle {
 		return nil
 	}
-	return a.save(ctx, b.Partition)
+	return a.save(ctx, b.Partition, idle && a.finish.Load())
 }
 
 // count adds an event that is not in the state yet.
@@ -148,9 +149,9 @@ func (a *aggregator) count(ev event.Event) {
 	}
 }
 
-// save finishes the periods that are over, saves the state, then the checkpoint.
-func (a *aggregator) save(ctx context.Context, p *processor.Partition) error {
-	if err := a.finishPeriods(ctx); err != nil {
+// save finishes the periods that are over, or all, saves the state, then the checkpoint.
+func (a *aggregator) save(ctx context.Context, p *processor.Partition, all bool) error {
+	if err := a.finishPeriods(ctx, all); err != nil {
 		return err
 	}
 	if a.dirty {
@@ -169,10 +170,10 @@ func (a *aggregator) save(ctx context.Context, p *processor.Partition) error {
 	return nil
 }
 
-func (a *aggregator) finishPeriods(ctx context.Context) error {
+func (a *aggregator) finishPeriods(ctx context.Context, all bool) error {
 	over := a.newest.Add(-a.Every - a.Every/finishAfter)
 	for period, t := range a.state.open {
-		if time.Unix(period, 0).After(over) && !a.finish.Load() {
+		if time.Unix(period, 0).After(over) && !all {
 			continue
 		}
 		if err := a.storage.finish(ctx, a.state.partition, period, t); err != nil {
@@ -194,5 +195,5 @@ func (a *aggregator) Close(ctx context.Context, p *processor.Partition, why proc
 	if why == processor.LeaseLost {
 		return nil // it is another's now
 	}
-	return a.save(ctx, p)
+	return a.save(ctx, p, false)
 }
