@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -170,13 +172,18 @@ func (a *aggregator) save(ctx context.Context, p *processor.Partition, all bool)
 	return nil
 }
 
+// finishAtOnce is how many periods are finished between two saves of the state, the oldest first: a
+// consumer that is far behind saves what it has done before it goes on.
+const finishAtOnce = 4
+
 func (a *aggregator) finishPeriods(ctx context.Context, all bool) error {
 	over := a.newest.Add(-a.Every - a.Every/finishAfter)
-	for period, t := range a.state.open {
+	periods := slices.Sorted(maps.Keys(a.state.open))
+	for _, period := range periods[:min(len(periods), finishAtOnce)] {
 		if time.Unix(period, 0).After(over) && !all {
-			continue
+			return nil
 		}
-		if err := a.storage.finish(ctx, a.state.partition, period, t); err != nil {
+		if err := a.storage.finish(ctx, a.state.partition, period, a.state.open[period]); err != nil {
 			return err
 		}
 		delete(a.state.open, period)

@@ -216,7 +216,7 @@ func (d *demo) perform(ctx context.Context) {
 }
 
 // patience is how long the demo waits at its end for what is on its way.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 // close has everything come to rest: no more is sent, everything is read, and every period has its
 // blob. Then it counts.
