@@ -50,6 +50,14 @@ func loadGroups(v *visit) (*screen, error) {
 	return hubScreen(h, "Groups", view), nil
 }
 
+// enough says how many instances its lag needs; none where nothing is behind.
+func enough(instances int) string {
+	if instances == 0 {
+		return ""
+	}
+	return number(instances) + " would be enough for this lag"
+}
+
 func alive(o admin.Ownership) (n int) {
 	for _, i := range o.Instances {
 		if i.Alive {
@@ -161,7 +169,7 @@ func groupFigures(view groupView, w window, series []admin.Series, now time.Time
 		behind,
 		{ID: "lag", Name: "Events behind", Value: number(view.LagEvents), Hint: "in " + plural(len(view.Partitions), "partition", "partitions"), Spark: w.spark("spark-lag", "in", series, "lag", now)},
 		read,
-		{ID: "alive", Name: "Instances", Value: number(view.Alive), Unit: "alive", Hint: number(view.Recommended.Instances) + " would be enough for this lag"},
+		{ID: "alive", Name: "Instances", Value: number(view.Alive), Unit: "alive", Hint: enough(view.Recommended.Instances)},
 	}
 }
 
