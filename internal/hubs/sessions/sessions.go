@@ -136,9 +136,9 @@ func (s *Sessions) Find(ctx context.Context, token string) (Session, error) {
 		return Session{}, err
 	}
 	now := time.Now()
-	r, g, ok := s.read(ctx, e, now)
-	if !ok {
-		return Session{}, ErrEnded
+	r, g, err := s.read(ctx, e, now)
+	if err != nil {
+		return Session{}, err
 	}
 	if now.Sub(r.Seen) >= seenEvery {
 		r.Seen = now.UTC()
@@ -147,17 +147,24 @@ func (s *Sessions) Find(ctx context.Context, token string) (Session, error) {
 	return Session{Grant: g, Ends: r.ends()}, nil
 }
 
-// read gives what an entry holds, and the grant as it stands now; not ok: the session has ended.
-func (s *Sessions) read(ctx context.Context, e meta.Entry, now time.Time) (r record, g auth.Grant, ok bool) {
+// read gives what an entry holds, and the grant as it stands now. Errors: ErrEnded, and
+// auth.ErrUnavailable where that cannot be known just now.
+func (s *Sessions) read(ctx context.Context, e meta.Entry, now time.Time) (r record, g auth.Grant, err error) {
 	if err := json.Unmarshal(e.Value, &r); err != nil || !now.Before(r.ends()) {
-		return r, g, false
+		return r, g, ErrEnded
 	}
 	who, err := caller.Decode(r.Caller)
 	if err != nil {
-		return r, g, false
+		return r, g, ErrEnded
 	}
 	g, err = s.cfg.Access.Adopt(ctx, who.Grant)
-	return r, g, err == nil && !g.Expired(now) && g.Stands()
+	switch {
+	case errors.Is(err, auth.ErrUnavailable):
+		return r, g, err
+	case err != nil || g.Expired(now) || !g.Stands():
+		return r, g, ErrEnded
+	}
+	return r, g, nil
 }
 
 // End ends the session of a token, if there is one.
@@ -240,8 +247,8 @@ func (s *Sessions) sweep(ctx context.Context, now time.Time) (left map[string]in
 	}
 	left = map[string]int{}
 	for _, e := range all {
-		r, g, ok := s.read(ctx, e, now)
-		if ok {
+		r, g, err := s.read(ctx, e, now)
+		if err == nil {
 			left[g.Account()]++
 			count++
 		}

@@ -1,6 +1,8 @@
 package sessions_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -124,5 +126,27 @@ func TestOnePolicyKeepsNobodyOut(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 		}
 		n.begin(t, testkit.Value(n.access.Regenerate(t.Context(), "", "greedy", access.PrimaryKey))(t))
+	})
+}
+
+// away is what judges where the store is out of reach.
+type away struct{}
+
+func (away) Adopt(context.Context, auth.Grant) (auth.Grant, error) {
+	return auth.Grant{}, fmt.Errorf("%w: no majority", auth.ErrUnavailable)
+}
+
+// V3, C5: whoever is signed in stays so while nobody can tell whether the key is good; and nothing is
+// removed for it.
+func TestASessionOutlastsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := metatest.NewMemory()
+		n := newNode(t, store)
+		p := n.policy(t, "", "ops")
+		token := n.begin(t, p)
+		there := node{sessions.New(sessions.Config{Meta: store, Access: away{}, Log: testkit.Quiet()}), n.access}
+		testkit.ErrorIs(t, testkit.Err(there.Find(t.Context(), token)), auth.ErrUnavailable)
+		there.begin(t, p) // which removes those that have ended
+		testkit.Check(t, testkit.Err(n.Find(t.Context(), token)))
 	})
 }
