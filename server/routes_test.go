@@ -34,7 +34,7 @@ func TestEveryRouteSaysWhatItNeeds(t *testing.T) {
 	}
 	slices.Sort(open)
 	want := []string{
-		"amqp /$servicebus/websocket", "console /", "console /console", "console /console/assets/{hash}/{file}", "console /console/signin", "eventgrid PublishOptions", "eventgrid Validate", "notices /resume/{token}",
+		"amqp /$servicebus/websocket", "console /", "console /console", "console /console/assets/{hash}/{file}", "console /console/signin", "console /console/signin/callback", "console /console/signin/issuer", "eventgrid PublishOptions", "eventgrid Validate", "notices /resume/{token}",
 		"v1 /api/v1/ca.pem", "v1 /api/v1/openapi.json", "v1 /healthz", "v1 /readyz",
 	}
 	if open = slices.Compact(open); !slices.Equal(open, want) {
