@@ -301,7 +301,11 @@ func (r *reader) onEnd(channel uint16, args *wire.Reader) error {
 	if err != nil {
 		return fmt.Errorf("read end: %w", err)
 	}
-	if _, err := r.session(channel); err != nil {
+	switch _, err := r.session(channel); {
+	case errors.Is(err, errChannelUnknown):
+		// By its source go-amqp may end a session that it gave up before its begin was written.
+		return nil
+	case err != nil:
 		return err
 	}
 	if e.Error != nil {

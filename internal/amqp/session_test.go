@@ -43,6 +43,19 @@ func TestEndOfASession(t *testing.T) { // H5
 	expect[wire.Attach](p)
 }
 
+// An end of what was never begun ends nothing: Azure's client for Go may send one when it was told to give up
+// between asking for a session and writing that.
+func TestEndWithoutABegin(t *testing.T) { // H5
+	p := serve(t, accept(&sink{}, nil)).raw()
+	p.attachSender()
+	p.send(7, &wire.End{})
+	ask[wire.Begin](p, 7, newBegin(), sender("t", 0))
+	expect[wire.Attach](p)
+	expect[wire.Flow](p)
+	p.send(0, &wire.End{})
+	p.expectEnd("")
+}
+
 // empty wants that nothing has come.
 func (p *rawPeer) empty(when string) {
 	select {
