@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -61,4 +62,17 @@ func TestPagesAtOnce(t *testing.T) {
 	w := get(h, "/console/hubs")
 	testkit.Equal(t, w.Code, http.StatusTooManyRequests)
 	testkit.That(t, w.Header().Get("Retry-After") != "", "it does not say when to try again")
+}
+
+// V3, R2: who is not signed in gets an error on a page without the console's menu, and what others wrote is
+// text on it.
+func TestTheErrorPageOfStrangers(t *testing.T) {
+	for status, way := range map[int]string{http.StatusUnauthorized: ">Sign in</a>", http.StatusNotFound: ">Overview</a>"} {
+		answer := httptest.NewRecorder()
+		failStranger(answer, readAssets(), frame.Refusal{Status: status, Code: "odd", Title: "<b>Odd</b>", Detail: `<script>"\x1b`, Next: "<i>"})
+		page := answer.Body.String()
+		testkit.Equal(t, answer.Code, status)
+		testkit.That(t, strings.Contains(page, way) && strings.Contains(page, "odd, "), "the page is %s", page)
+		testkit.That(t, !strings.Contains(page, "<b>") && !strings.Contains(page, "<script") && !strings.Contains(page, "<i>") && !strings.Contains(page, "<nav"), "the page is %s", page)
+	}
 }

@@ -5,7 +5,10 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"html/template"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -130,6 +133,10 @@ type problemView struct {
 
 // fail answers with the page of an error, in the words of the API.
 func (v *visit) fail(said frame.Refusal) {
+	if v.who.Grant.Holder == "" {
+		failStranger(v.w, v.console.assets, said)
+		return
+	}
 	view := problemView{Refusal: said, Refused: said.Status == http.StatusForbidden}
 	if said.Status == http.StatusUnauthorized {
 		view.SignIn = signInPath
@@ -138,6 +145,29 @@ func (v *visit) fail(said frame.Refusal) {
 	if err := v.show(said.Status, "problem", s); err != nil {
 		http.Error(v.w, said.Detail, said.Status)
 	}
+}
+
+// failStranger is the page of an error for who is not signed in. It is written out without a template,
+// because everybody can ask for it as often as they like: a template takes ten times as long.
+func failStranger(w http.ResponseWriter, a *assets, said frame.Refusal) {
+	text := func(s string) string { return template.HTMLEscapeString(pictures(s)) }
+	var page strings.Builder
+	page.WriteString(`<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">` +
+		`<meta name="color-scheme" content="light dark"><link rel="stylesheet" href="` + a.path + `/console.css">` +
+		`<title>` + text(said.Title) + ` – Eventyard</title></head><body><main class="home signin" id="main">` +
+		`<h1>` + text(said.Title) + `</h1><div class="note bad" role="alert"><div class="grow"><p>` + text(said.Detail) + `</p>`)
+	if said.Next != "" {
+		page.WriteString(`<p class="soft">` + text(said.Next) + `</p>`)
+	}
+	to, name := base, "Overview"
+	if said.Status == http.StatusUnauthorized {
+		to, name = signInPath, "Sign in"
+	}
+	page.WriteString(`<p class="soft small mono">` + text(said.Code) + `, ` + strconv.Itoa(said.Status) + `</p></div></div>` +
+		`<p><a class="btn main big" href="` + to + `">` + name + `</a></p></main></body></html>` + "\n")
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(said.Status)
+	_, _ = io.WriteString(w, page.String())
 }
 
 // sectionOf is which of the main pages a path belongs to.
