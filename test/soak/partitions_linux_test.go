@@ -134,11 +134,17 @@ func (y *limitedYard) wantStop(t *testing.T, most time.Duration) {
 
 func (y *limitedYard) wantResident(t *testing.T, mebibytes int) {
 	t.Helper()
-	status := string(testkit.Value(os.ReadFile(fmt.Sprintf("/proc/%d/status", y.process.Process.Pid)))(t))
+	resident := residentSize(t, y.process.Process.Pid)
+	t.Logf("resident: %d MiB", resident)
+	testkit.That(t, resident < mebibytes, "%d MiB resident, want less than %d", resident, mebibytes)
+}
+
+// residentSize is what a process has of the machine's memory.
+func residentSize(t *testing.T, pid int) (mebibytes int) {
+	t.Helper()
+	status := string(testkit.Value(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(t))
 	_, rest, _ := strings.Cut(status, "VmRSS:")
-	kibibytes := testkit.Value(strconv.Atoi(strings.Fields(rest)[0]))(t)
-	t.Logf("resident: %d MiB", kibibytes>>10)
-	testkit.That(t, kibibytes>>10 < mebibytes, "%d MiB resident, want less than %d", kibibytes>>10, mebibytes)
+	return testkit.Value(strconv.Atoi(strings.Fields(rest)[0]))(t) >> 10
 }
 
 func (y *limitedYard) wantDescriptors(t *testing.T, most int) {
