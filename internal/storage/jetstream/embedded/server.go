@@ -28,6 +28,9 @@ const (
 	maxPings  = 2
 	// readyTime is how long a server that has read its data may take to listen, on a busy machine.
 	readyTime = time.Minute
+	// stopTime is how long a server may take to stop. It has been seen locked up in itself after its disk
+	// was full, and a process that waits for it never ends.
+	stopTime = 30 * time.Second
 	// reportEvery is after how many failed attempts to reach another server, of which there is about one a
 	// second, the next one is reported.
 	reportEvery = 600
@@ -194,12 +197,30 @@ func (s *Server) Status() Status {
 }
 
 // Close stops the server when others lead what it has led; who has used it is gone by then. It takes
-// about a second. Safe twice.
+// about a second, and stopTime at most. Safe twice.
 func (s *Server) Close() {
 	s.once.Do(func() {
-		s.inner.LameDuckShutdown() // does nothing where it never began to listen
-		s.inner.Shutdown()
-		s.inner.WaitForShutdown()
+		stops := stopsWithin(stopTime, func() {
+			s.inner.LameDuckShutdown() // does nothing where it never began to listen
+			s.inner.Shutdown()
+			s.inner.WaitForShutdown()
+		})
+		if !stops {
+			s.cfg.Log.Error("the server inside does not stop and is left to itself: what it has acknowledged is stored",
+				"server", s.cfg.Name, "waited", stopTime)
+		}
 		s.gate.close()
 	})
+}
+
+// stopsWithin tells whether stop returned in time. If not, it goes on by itself until the process ends.
+func stopsWithin(limit time.Duration, stop func()) bool {
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }()
+	select {
+	case <-stopped:
+		return true
+	case <-time.After(limit):
+		return false
+	}
 }
