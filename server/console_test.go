@@ -68,9 +68,9 @@ func (b *beyond) status(method, address string, form url.Values, cookie *http.Co
 }
 
 // signIn gives the cookie of a new session.
-func (b *beyond) signIn(listener string) *http.Cookie {
+func (b *beyond) signIn(listener string, changes ...func(*http.Request)) *http.Cookie {
 	b.t.Helper()
-	response := b.ask("POST", b.url(listener, "/console/signin"), url.Values{"policy": {"ops"}, "key": {b.policy.PrimaryKey}, "to": {"/console/hubs"}}, nil)
+	response := b.ask("POST", b.url(listener, "/console/signin"), url.Values{"policy": {"ops"}, "key": {b.policy.PrimaryKey}, "to": {"/console/hubs"}}, nil, changes...)
 	testkit.Must(b.t, response.Body.Close())
 	testkit.MustEqual(b.t, response.StatusCode, http.StatusSeeOther)
 	testkit.Equal(b.t, response.Header.Get("Location"), "/console/hubs")
@@ -119,12 +119,20 @@ func TestTheConsoleBeyondLoopback(t *testing.T) {
 	testkit.Equal(t, b.status("GET", hubs, nil, session), http.StatusSeeOther, "a page after signing out")
 }
 
-// V3: over TLS the cookie is bound to the host, and never sent without.
+// V3: over TLS the cookie is bound to the host, and never sent without. That holds behind a proxy, too,
+// to which the browser uses TLS and which does not use it to the yard.
 func TestTheCookieOverTLS(t *testing.T) {
 	b := newBeyond(t)
-	session := b.signIn("https")
-	testkit.That(t, session.Name == "__Host-eventyard" && session.Secure && session.HttpOnly && session.Path == "/" && session.Domain == "", "the cookie is %v", session)
-	testkit.Equal(t, b.status("GET", b.url("https", "/console/hubs"), nil, session), http.StatusOK)
+	byProxy := func(r *http.Request) { r.Header.Set("Origin", "https://"+r.URL.Host) }
+	for name, session := range map[string]*http.Cookie{"https": b.signIn("https"), "http": b.signIn("http", byProxy)} {
+		testkit.That(t, session.Name == "__Host-eventyard" && session.Secure && session.HttpOnly && session.Path == "/" && session.Domain == "", "%s: the cookie is %v", name, session)
+		testkit.Equal(t, b.status("GET", b.url(name, "/console/hubs"), nil, session), http.StatusOK, "%s", name)
+		testkit.Equal(t, b.status("POST", b.url(name, "/console/signout"), url.Values{}, session), http.StatusSeeOther, "%s: signing out", name)
+		testkit.Equal(t, b.status("GET", b.url(name, "/console/hubs"), nil, session), http.StatusSeeOther, "%s: after signing out", name)
+	}
+	plain := b.signIn("http")
+	plain.Name = "eventyard"
+	testkit.Equal(t, b.status("GET", b.url("https", "/console/hubs"), nil, plain), http.StatusSeeOther, "https: a cookie that anybody on the way may have set")
 }
 
 // V3, R2: a connection string signs in as well; a wrong key does not, and wrong ones keep nobody else

@@ -46,7 +46,10 @@ type identity struct {
 // identify finds out who sends a request: by the session's cookie or, in development mode, without.
 func (c *Console) identify(r *http.Request) (identity, error) {
 	// Others on the same host, at another port, may have set one of the same name.
-	cookies := r.CookiesNamed(cookieName(r))
+	cookies := r.CookiesNamed(secureCookie)
+	if r.TLS == nil {
+		cookies = append(cookies, r.CookiesNamed(plainCookie)...)
+	}
 	for _, cookie := range cookies[:min(len(cookies), maxCookies)] {
 		s, err := c.cfg.Sessions.Find(r.Context(), cookie.Value)
 		if err == nil {
@@ -66,26 +69,32 @@ func (c *Console) identify(r *http.Request) (identity, error) {
 // maxCookies is how many of the session's name are looked at.
 const maxCookies = 3
 
-// cookieName is that of the session's cookie. Over TLS browsers take the prefix for a promise: only
-// this host has set it, and over TLS.
-func cookieName(r *http.Request) string {
-	if r.TLS != nil {
-		return "__Host-eventyard"
-	}
-	return "eventyard"
+// The session's cookie has the second name where a browser uses TLS: it takes the prefix for a promise
+// that only this host has set it, and over TLS.
+const plainCookie, secureCookie = "eventyard", "__Host-eventyard"
+
+// overTLS tells whether the browser that sends a request uses TLS, be it to a proxy that ends it before
+// the yard: with a form browsers say which origin it is of.
+func overTLS(r *http.Request) bool {
+	return r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")
 }
 
-// setCookie gives a browser a session, or takes it away with an empty token. It is not strict: a link
-// in a mail arrives signed in. GET changes nothing, and the frame keeps other origins from the rest.
-func setCookie(v *visit, token string) {
-	cookie := &http.Cookie{
-		Name: cookieName(v.r), Value: token, Path: "/", HttpOnly: true, Secure: v.r.TLS != nil, SameSite: http.SameSiteLaxMode,
-		MaxAge: int(sessions.MaxAge.Seconds()),
+// newCookie is one that no script can read. It is not strict: a link in a mail arrives signed in. GET
+// changes nothing, and the frame keeps other origins from the rest. An empty value takes it away.
+func newCookie(r *http.Request, more, value string, age time.Duration) *http.Cookie {
+	cookie := &http.Cookie{Name: plainCookie + more, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(age.Seconds())}
+	if overTLS(r) {
+		cookie.Name, cookie.Secure = secureCookie+more, true
 	}
-	if token == "" {
+	if value == "" {
 		cookie.MaxAge = -1
 	}
-	http.SetCookie(v.w, cookie)
+	return cookie
+}
+
+// setCookie gives a browser a session, or takes it away with an empty token.
+func setCookie(v *visit, token string) {
+	http.SetCookie(v.w, newCookie(v.r, "", token, sessions.MaxAge))
 }
 
 // signInView is the page where one signs in.

@@ -135,21 +135,20 @@ func (c *Console) signInScreen(view signInView) *screen {
 	return &screen{Title: "Sign in", View: view}
 }
 
-func awayName(r *http.Request) string { return cookieName(r) + "-away" }
+// away is what the name of the cookie ends in that keeps what belongs to a way to the issuer and back.
+const away = "-away"
 
-// setAwayCookie keeps what belongs to a way to the issuer and back; empty: it is over.
+// setAwayCookie keeps it; empty: it is over.
 func setAwayCookie(v *visit, value string) {
-	cookie := &http.Cookie{
-		Name: awayName(v.r), Value: value, Path: "/", HttpOnly: true, Secure: v.r.TLS != nil, SameSite: http.SameSiteLaxMode, MaxAge: int(awayTime.Seconds()),
-	}
-	if value == "" {
-		cookie.MaxAge = -1
-	}
-	http.SetCookie(v.w, cookie)
+	http.SetCookie(v.w, newCookie(v.r, away, value, awayTime))
 }
 
 func awayCookie(r *http.Request) (kept, to string) {
-	cookie, err := r.Cookie(awayName(r))
+	name := plainCookie
+	if r.TLS != nil {
+		name = secureCookie
+	}
+	cookie, err := r.Cookie(name + away)
 	if err != nil {
 		return "", base
 	}
