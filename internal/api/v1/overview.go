@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -119,27 +120,36 @@ func (d *Handler) addFunctions(ctx context.Context, o *admin.Overview, findings 
 	return err
 }
 
-// addRatesOf adds up what the grant may see of single hubs.
+// addRatesOf adds up what the grant may see of single hubs. The nodes are asked once for all of them, where
+// it reaches all; they judge it themselves.
 func (d *Handler) addRatesOf(ctx context.Context, o *admin.Overview, hubs []broker.Hub, grant auth.Grant, now time.Time) {
-	add := func(to **float64, v *float64) {
-		if v != nil && *to == nil {
-			*to = new(*v)
-		} else if v != nil {
-			**to += *v
-		}
-	}
+	var keys []series.Key
 	for _, h := range hubs {
-		keys := []series.Key{{Of: series.Published, Hub: h.Name}, {Of: series.Bytes, Hub: h.Name}}
+		keys = append(keys, series.Key{Of: series.Published, Hub: h.Name}, series.Key{Of: series.Bytes, Hub: h.Name})
 		if grant.Allows(auth.At(h.Name), auth.Listen, now) {
 			keys = append(keys, series.Key{Of: series.Read, Hub: h.Name})
 		}
-		values, missing, err := d.cfg.Figures.Now(ctx, keys)
+	}
+	sums := map[series.Of]**float64{series.Published: &o.Rates.Published, series.Bytes: &o.Rates.Bytes, series.Read: &o.Rates.Read}
+	for len(keys) > 0 {
+		n := min(len(keys), series.MaxSeries)
+		if need, at := frame.SeriesNeed(keys[:n]...); need.Check(grant, at, now) != nil {
+			for n = 1; n < len(keys) && keys[n].Hub == keys[0].Hub; {
+				n++
+			}
+		}
+		values, missing, err := d.cfg.Figures.Now(ctx, keys[:n])
 		if err != nil {
-			continue
+			return // without them it is an overview all the same
 		}
 		o.Missing = missing
 		for i, v := range showValues(values) {
-			add([]**float64{&o.Rates.Published, &o.Rates.Bytes, &o.Rates.Read}[i], v)
+			if sum := sums[keys[i].Of]; v != nil && *sum == nil {
+				*sum = v
+			} else if v != nil {
+				**sum += *v
+			}
 		}
+		keys = keys[n:]
 	}
 }

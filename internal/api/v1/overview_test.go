@@ -54,7 +54,9 @@ func TestOverviewOfWhatOneMaySee(t *testing.T) {
 	testkit.That(t, *own.Rates.Published == 7 && *own.Rates.Read == 2 && len(own.Needs) == 1 && own.WorstLag != nil, "who listens to a hub is told %+v", own)
 	sends := as("orders", auth.Send)
 	testkit.That(t, *sends.Rates.Published == 7 && sends.Rates.Read == nil && len(sends.Needs) == 0 && sends.WorstLag == nil, "who sends to a hub is told %+v", sends)
+	y.figures.asked = 0
 	all := as("", auth.Listen)
+	testkit.Equal(t, y.figures.asked, 1, "how often the nodes are asked for all hubs")
 	testkit.That(t, !all.Whole && all.Totals.Hubs == 2 && *all.Rates.Published == 10 && all.Totals.Nodes == 0 && len(all.Needs) == 1, "who listens to all is told %+v", all)
 	testkit.Equal(t, as("other", auth.Manage).Totals.Hubs, 1, "hubs of who manages another")
 }

@@ -20,6 +20,7 @@ type fakeFigures struct {
 	missing []string
 	nodes   []overview.Node
 	err     error
+	asked   int // how often for what is now
 }
 
 func (f *fakeFigures) Series(_ context.Context, keys []series.Key, span time.Duration) (all []series.Points, missing []string, err error) {
@@ -30,6 +31,7 @@ func (f *fakeFigures) Series(_ context.Context, keys []series.Key, span time.Dur
 }
 
 func (f *fakeFigures) Now(_ context.Context, keys []series.Key) (values []float32, missing []string, err error) {
+	f.asked++
 	return f.store.Now(keys, time.Now()), f.missing, f.err
 }
 
