@@ -125,6 +125,7 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 		return nil, err
 	}
 	y.openFigures()
+	y.registerYard()
 	return y, y.describeAccess(ctx)
 }
 

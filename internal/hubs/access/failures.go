@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -38,6 +39,8 @@ type failures struct {
 	log  *slog.Logger
 	pace quota.Rate
 
+	count atomic.Int64 // of all since the start
+
 	mu sync.Mutex
 	// byAddress has the addresses with failures of late; the zero prefix is that of all others.
 	byAddress map[netip.Prefix]*quota.Bucket // guarded by mu
@@ -64,8 +67,12 @@ func (f *failures) RefusedFor(from string, err error) time.Duration {
 	if errors.Is(err, auth.ErrUnavailable) || errors.Is(err, auth.ErrAudience) {
 		return 0
 	}
+	f.count.Add(1)
 	return f.note(from, err, time.Now())
 }
+
+// RefusedCount is how many keys and tokens were refused since the start.
+func (f *failures) RefusedCount() int64 { return f.count.Load() }
 
 // note counts and logs a failure, and gives how long its answer has to wait.
 func (f *failures) note(from string, err error, now time.Time) time.Duration {

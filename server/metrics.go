@@ -1,0 +1,51 @@
+package server
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/storage"
+)
+
+// registerYard registers what belongs to the yard as a whole and to none of its services.
+func (y *yard) registerYard() {
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "eventyard_build_info", Help: "Which version runs. It is 1.",
+		ConstLabels: prometheus.Labels{"version": y.cfg.Version, "go": runtime.Version()},
+	})
+	build.Set(1)
+	y.registry.MustRegister(build, prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "eventyard_access_refused_total",
+		Help: "Keys and tokens that were refused, at every listener and where one signs in.",
+	}, func() float64 { return float64(y.access.RefusedCount()) }))
+	if folder := y.storage.Folder; folder != "" {
+		y.registerLook("eventyard_disk_free_bytes", "Room left where the data is.", func() (int64, error) { free, _, err := storage.Space(folder); return free, err })
+		y.registerLook("eventyard_disk_size_bytes", "Size of the file system where the data is.", func() (int64, error) { _, size, err := storage.Space(folder); return size, err })
+	}
+	if y.certs != nil {
+		y.registerLook("eventyard_certificate_expiry_timestamp_seconds", "When the certificate that listeners show ends, in seconds since 1970.", func() (int64, error) {
+			info, err := y.certs.Info()
+			return info.NotAfter.Unix(), err
+		})
+	}
+}
+
+// registerLook registers a gauge that is looked at when it is asked for, and not told where that fails.
+func (y *yard) registerLook(name, help string, look func() (int64, error)) {
+	y.registry.MustRegister(&looked{desc: prometheus.NewDesc(name, help, nil, nil), look: look})
+}
+
+// looked is such a gauge.
+type looked struct {
+	desc *prometheus.Desc
+	look func() (int64, error)
+}
+
+func (l *looked) Describe(all chan<- *prometheus.Desc) { all <- l.desc }
+
+func (l *looked) Collect(all chan<- prometheus.Metric) {
+	if value, err := l.look(); err == nil {
+		all <- prometheus.MustNewConstMetric(l.desc, prometheus.GaugeValue, float64(value))
+	}
+}
