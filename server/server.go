@@ -95,6 +95,17 @@ func (s *Server) Access() Access {
 	return s.access
 }
 
+// Reload looks at once at the files of the certificate, which happens once a minute otherwise. It does
+// nothing before Started.
+func (s *Server) Reload() {
+	s.mu.Lock()
+	in := s.inside
+	s.mu.Unlock()
+	if in != nil && in.yard.certs != nil {
+		in.yard.certs.Refresh()
+	}
+}
+
 // Run serves until ctx ends and everything is closed again; then it returns nil. If the yard cannot
 // start the error is, by errors.Is or errors.As, a *ListenerError (an address is in use, say),
 // ErrLocked, ErrForeign, ErrNewerData, ErrMetaLost, ErrPeerFolder, ErrOtherPeer, ErrUsed for a second Run, or one of the disk, of

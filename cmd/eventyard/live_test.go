@@ -386,3 +386,58 @@ func TestASecondSignalEndsTheYardAtOnce(t *testing.T) {
 		t.Errorf("the yard ended with %v", err)
 	}
 }
+
+// V7: SIGHUP has a yard read the level of its log anew, and ends nothing; a configuration that is wrong
+// by then is refused. Ctrl-C then stops it as ever, and ends another command with the code that says so.
+func TestAHangupReloads(t *testing.T) {
+	program, err := exec.LookPath("eventyard")
+	testkit.Must(t, err)
+	dir := t.TempDir()
+	settings := func(text string) {
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "eventyard.yaml"), []byte(text), 0o600))
+	}
+	settings("log:\n  level: error\n")
+	yard := exec.Command(program, "serve", "--config", filepath.Join(dir, "eventyard.yaml"), "--data", filepath.Join(dir, "data"), "--sync", "os")
+	yard.Env = append(os.Environ(), anyPort...)
+	out, log := testkit.Value(yard.StdoutPipe())(t), testkit.Value(yard.StderrPipe())(t)
+	testkit.Must(t, yard.Start())
+	defer func() { _ = yard.Process.Kill() }()
+	said, url := bufio.NewScanner(out), ""
+	for said.Scan() && said.Text() != readyEnd {
+		if m := ready.FindStringSubmatch(said.Text()); m != nil {
+			url = m[1]
+		}
+	}
+	logged := bufio.NewScanner(log)
+	wantLog := func(words string) {
+		t.Helper()
+		for logged.Scan() {
+			if strings.Contains(logged.Text(), words) {
+				return
+			}
+		}
+		t.Fatalf("the log ends without %q: %v", words, logged.Err())
+	}
+	settings("log:\n  level: info\n")
+	testkit.Must(t, yard.Process.Signal(syscall.SIGHUP))
+	wantLog("reloaded")
+	settings("log:\n  level: loud\n")
+	testkit.Must(t, yard.Process.Signal(syscall.SIGHUP))
+	wantLog("is wrong")
+
+	for _, args := range [][]string{{"hub", "create", "h"}, {"send", "h", "one"}} {
+		testkit.Must(t, testkit.Err(launch(t, append(args, "--server", url)...).rest()))
+	}
+	tail := exec.Command(program, "read", "h", "--follow", "--server", url)
+	tailed := testkit.Value(tail.StdoutPipe())(t)
+	testkit.Must(t, tail.Start())
+	testkit.MustEqual(t, bufio.NewScanner(tailed).Scan(), true, "an event is read")
+	testkit.Must(t, tail.Process.Signal(os.Interrupt))
+	_ = tail.Wait()
+	testkit.Equal(t, tail.ProcessState.ExitCode(), exitInterrupted, "code of an interrupted command")
+
+	testkit.Must(t, yard.Process.Signal(os.Interrupt))
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	_, _ = io.Copy(io.Discard, log)
+	testkit.Must(t, yard.Wait(), "the yard stops")
+}

@@ -19,5 +19,9 @@ func main() {
 		cancel()
 	}()
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	os.Exit(report(os.Stderr, err))
+	code := report(os.Stderr, err)
+	if code == exitOK && ctx.Err() != nil && !servesUntilStopped(os.Args[1:]) {
+		code = exitInterrupted
+	}
+	os.Exit(code)
 }

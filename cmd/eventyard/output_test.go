@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -129,6 +130,8 @@ func TestErrorsEndWithWhatToTry(t *testing.T) {
 		want string
 	}{
 		"no error":          {nil, 0, ""},
+		"Ctrl-C":            {fmt.Errorf("sent 3 events: %w", errInterrupted), 130, "interrupted"},
+		"Ctrl-C in a call":  {fmt.Errorf("ask: %w", context.Canceled), 130, ""},
 		"usage":             {&usageError{"eventyard send", errors.New("x")}, 2, "see: eventyard send --help"},
 		"nobody there":      {refused, 1, "is the yard running? start it with: eventyard serve"},
 		"wrapped":           {fmt.Errorf("events 1 to 2: %w", refused), 1, "eventyard serve"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -127,7 +128,15 @@ const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
+	// exitInterrupted is what shells say of programs that Ctrl-C has ended.
+	exitInterrupted = 130
 )
+
+// servesUntilStopped tells whether a command is meant to run until it is told to stop, so that it has
+// done all of its work then.
+func servesUntilStopped(args []string) bool {
+	return len(args) > 0 && slices.Contains([]string{"serve", "demo", "listen"}, args[0])
+}
 
 // report prints an error, with what to try next on a line of its own, and gives the
 // exit code that says the same.
@@ -139,6 +148,9 @@ func report(stderr io.Writer, err error) int {
 	var usage *usageError
 	if errors.As(err, &usage) {
 		code = exitUsage
+	}
+	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
+		code = exitInterrupted
 	}
 	if errors.Is(err, errReported) {
 		return code

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
@@ -18,7 +21,8 @@ import (
 )
 
 const serveHelp = `Run a yard until Ctrl-C or SIGTERM stops it. Requests in progress may finish; a second
-signal ends it at once.
+signal ends it at once. SIGHUP makes it look at its certificate and read the level of the log
+anew; where it was started at a terminal it stops with that.
 
 Clients of Azure Event Hubs connect to the AMQP listeners, with the connection string that is
 printed. While every listener is on loopback the well-known key of the official emulator is
@@ -50,15 +54,19 @@ func (c serveCommand) command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.serve(cmd.Context(), cfg)
+			return c.serve(cmd.Context(), cfg, func() (config.Config, error) { return c.loadConfig(cmd) })
 		},
 	}
 	addConfigFlags(cmd)
 	return cmd
 }
 
-func (c serveCommand) serve(ctx context.Context, cfg config.Config) error {
+// serve runs a yard. reload reads the configuration anew.
+func (c serveCommand) serve(ctx context.Context, cfg config.Config, reload func() (config.Config, error)) error {
+	level := &slog.LevelVar{}
+	level.Set(levelOf(cfg.Log))
 	made := c.serverConfig(cfg)
+	made.Log = newLogger(c.stderr, cfg.Log.Format, level)
 	var err error
 	if made.Peer, err = peerConfig(cfg); err != nil {
 		return err
@@ -70,6 +78,9 @@ func (c serveCommand) serve(ctx context.Context, cfg config.Config) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	go func() { ended <- s.Run(ctx) }()
 	select {
 	case err := <-ended:
@@ -77,11 +88,39 @@ func (c serveCommand) serve(ctx context.Context, cfg config.Config) error {
 	case <-s.Started():
 	}
 	c.sayReady(cfg, s)
-	err = <-ended
-	if err == nil {
-		fmt.Fprintln(c.stdout, "stopped")
+	for {
+		select {
+		case err := <-ended:
+			if err == nil {
+				fmt.Fprintln(c.stdout, "stopped")
+			}
+			return err
+		case <-hangups:
+			if isTerminal(c.stdin) {
+				stop() // the terminal is gone, and with it who could stop the yard
+				continue
+			}
+			c.reload(s, made.Log, level, reload)
+		}
 	}
-	return err
+}
+
+// reload takes what can change while a yard runs: the files of the certificate, and the level of the
+// log. What is wrong with the configuration is logged, and nothing changes.
+func (c serveCommand) reload(s *server.Server, log *slog.Logger, level *slog.LevelVar, read func() (config.Config, error)) {
+	s.Reload()
+	cfg, err := read()
+	if err != nil {
+		log.Error("the configuration was read again and is wrong; nothing of it was taken", "error", err)
+		return
+	}
+	level.Set(levelOf(cfg.Log))
+	log.Info("reloaded: certificate and level of the log; other settings need a restart", "level", level.Level())
+}
+
+func levelOf(cfg config.Log) (level slog.Level) {
+	_ = level.UnmarshalText([]byte(cfg.Level)) // checked with the configuration
+	return level
 }
 
 // sayReady prints where the yard is, for people and for scripts: a line for each
@@ -221,7 +260,6 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		Topics:    configured(cfg.Topics, func(t admin.TopicRequest) server.Topic { return server.Topic(t) }),
 		Grace:     grace,
 		Version:   thisBuild().Version,
-		Log:       newLogger(c.stderr, cfg.Log),
 
 		Subscriptions: configured(cfg.Subscriptions, func(s admin.SubscriptionRequest) server.Subscription { return server.Subscription(s) }),
 		Functions:     configured(cfg.Functions, func(f admin.FunctionRequest) server.Function { return server.Function(f) }),
@@ -289,11 +327,9 @@ func configuredHubs(hubs []admin.HubRequest) []server.Hub {
 	return all
 }
 
-func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(cfg.Level)) // checked with the configuration
+func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
-	if cfg.Format == "json" {
+	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))

@@ -159,6 +159,14 @@ func (s *Store) certificate() *tls.Certificate {
 	return s.pair.Load()
 }
 
+// Refresh looks at once whether the certificate has to be another.
+func (s *Store) Refresh() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checked = time.Now()
+	s.refreshLocked()
+}
+
 // refreshLocked takes a changed certificate into use. If that fails the old one stays in use.
 func (s *Store) refreshLocked() {
 	if !s.source.changed() {

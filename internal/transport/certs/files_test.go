@@ -82,6 +82,9 @@ func TestOperatorsFilesChange(t *testing.T) {
 		time.Sleep(checkEvery)
 		serves("once it is mended", "three.example")
 		testkit.Equal(t, log.count("taken into use"), 2, "changes are told")
+		makePair(t, ca, dir, "four.example")
+		s.Refresh()
+		serves("when told to look", "four.example")
 	})
 }
 
