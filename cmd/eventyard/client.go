@@ -27,10 +27,15 @@ func (c *cli) addClientFlags(cmd *cobra.Command) {
 		"Others can see a command line: better by @FILE, or by "+config.EnvConnectionString+", which may be either, too. "+
 		"Without it the key is used that every yard on loopback knows")
 	cmd.Flags().StringVar(&c.ca, "ca", "", "`file` with the authority to trust at https, and no other, as eventyard cert export writes it, also by "+config.EnvCA)
+	cmd.Flags().StringVar(&c.context, "context", "", "`name` of the context to use; see eventyard context")
+	completeFlags(cmd, offerContexts, "context")
 }
 
 // client makes the client for --server. The caller closes it.
 func (c *cli) client(cmd *cobra.Command) (*admin.Client, error) {
+	if err := c.useContext(cmd); err != nil {
+		return nil, err
+	}
 	connection, from, err := c.givenConnectionString()
 	if err != nil {
 		return nil, err
@@ -55,7 +60,7 @@ func (c *cli) client(cmd *cobra.Command) (*admin.Client, error) {
 // checkAddressed refuses the connection string of a yard elsewhere where nobody said at what
 // address it speaks HTTP: the usual one is this machine's, and another yard may be there.
 func (c *cli) checkAddressed(cmd *cobra.Command, connection, from string) error {
-	if connection == "" || cmd.Flags().Changed("server") || os.Getenv(config.EnvServer) != "" {
+	if connection == "" || c.addressed || cmd.Flags().Changed("server") || os.Getenv(config.EnvServer) != "" {
 		return nil
 	}
 	parsed, err := auth.ParseConnectionString(connection)

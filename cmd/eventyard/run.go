@@ -33,6 +33,8 @@ type cli struct {
 	server     string // --server
 	connection string // --connection-string
 	ca         string // --ca
+	context    string // --context
+	addressed  bool   // a context says where the yard is
 	began      bool   // the command line was understood
 }
 
@@ -79,7 +81,7 @@ func (c *cli) root() *cobra.Command {
 	add("events", sendCommand{c}.command(), readCommand{c}.command(), eventCommands{c}.command())
 	add("grid", topicCommands{c}.command(), subscriptionCommands{c}.command(), deadCommands{c}.command(), c.listenCommand())
 	add("functions", functionCommands{c}.command(), circuitCommands{c}.command(), poisonCommands{c}.command())
-	add("access", policyCommands{c}.command(), connectionCommand{c}.command(), connectionCommands{c}.command(), blobCommands{c}.command(), certCommands{c}.command(), secretsCommands{c}.command())
+	add("access", policyCommands{c}.command(), connectionCommand{c}.command(), connectionCommands{c}.command(), blobCommands{c}.command(), certCommands{c}.command(), secretsCommands{c}.command(), contextCommands{c}.command())
 	help := helpCommand()
 	add("more", help, c.versionCommand())
 	root.SetHelpCommand(help)

@@ -19,6 +19,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != "eventyard" { // the contexts of who runs the tests are no matter here
+		_ = os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "eventyard-tests-have-none"))
+	}
 	testscript.Main(m, map[string]func(){"eventyard": main})
 }
 
@@ -31,6 +34,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NO_COLOR", "1")
+			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("GORACE", gorace)
 			for _, listener := range anyPort {
 				name, value, _ := strings.Cut(listener, "=")
