@@ -2,8 +2,14 @@ package main
 
 import (
 	"cmp"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"net/http"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/spf13/cobra"
@@ -22,7 +28,7 @@ type blobCommands struct{ *cli }
 
 func (c blobCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "blob", Short: "Show and change the blob account, replace its keys", Long: blobHelp},
-		c.show(), c.update(), c.regenerate(), c.rootKeys())
+		c.show(), c.create(), c.update(), c.regenerate(), c.rootKeys())
 }
 
 func (c blobCommands) show() *cobra.Command {
@@ -41,6 +47,40 @@ func (c blobCommands) show() *cobra.Command {
 			return err
 		}
 		return c.printf("primary    %s\nsecondary  %s\n", a.PrimaryKey, a.SecondaryKey)
+	})
+}
+
+func (c blobCommands) create() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "create CONTAINER", Short: "Create a container, as checkpoint stores need one",
+		Example: "  eventyard blob create checkpoints",
+	}
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
+		connection, err := client.ConnectionString(cmd.Context(), admin.ConnectionStringQuery{Blob: true})
+		if err != nil {
+			return err
+		}
+		trusted, err := c.authorities()
+		if err != nil {
+			return err
+		}
+		options := &container.ClientOptions{ClientOptions: azcore.ClientOptions{
+			Transport: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, Proxy: http.ProxyFromEnvironment}},
+		}}
+		made, err := container.NewClientFromConnectionString(connection, args[0], options)
+		if err == nil {
+			_, err = made.Create(cmd.Context(), nil)
+		}
+		var refused *azcore.ResponseError
+		switch {
+		case bloberror.HasCode(err, bloberror.ContainerAlreadyExists):
+			return &advisedError{fmt.Sprintf("container %s exists already", args[0]), "a connection string for it alone: eventyard connection-string --blob --container " + args[0]}
+		case errors.As(err, &refused) && refused.StatusCode == http.StatusBadRequest:
+			return &advisedError{fmt.Sprintf("%q is no name of a container", args[0]), "use 3 to 63 small letters, digits and single hyphens, and begin and end with a letter or digit"}
+		case err != nil:
+			return err
+		}
+		return c.printf("created container %s; a connection string for it alone: eventyard connection-string --blob --container %s\n", args[0], args[0])
 	})
 }
 
