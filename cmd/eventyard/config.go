@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/transport/certs"
 	"github.com/eventyard/eventyard/server"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -126,6 +128,9 @@ func (c configCommands) check() *cobra.Command {
 			if err == nil {
 				_, err = server.New(c.serverConfig(loaded.Config)) // which knows more about hubs
 			}
+			if err == nil {
+				err = checkCertificate(loaded.Config.TLS)
+			}
 			if err != nil {
 				return adviseNoFile(err, args[0])
 			}
@@ -135,4 +140,13 @@ func (c configCommands) check() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// checkCertificate reads the operator's files of the certificate, as serve does.
+func checkCertificate(cfg config.TLS) error {
+	if cfg.CertFile == "" && cfg.KeyFile == "" {
+		return nil // the yard makes its own
+	}
+	_, err := certs.Open(certs.Config{CertFile: cfg.CertFile, KeyFile: cfg.KeyFile, ClientCAFile: cfg.ClientCAFile, Log: slog.New(slog.DiscardHandler)})
+	return err
 }

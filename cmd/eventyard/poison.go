@@ -41,8 +41,20 @@ func (c poisonCommands) list() *cobra.Command {
 		}
 		hub = args[0]
 		all, err := client.Poison(cmd.Context(), hub, query)
-		return append([]admin.PoisonEvent{}, all...), err
+		return append([]admin.PoisonEvent{}, all...), ofFunction(cmd, client, hub, err)
 	}, func(all []admin.PoisonEvent) error { return c.printPoison(hub, all, query.Max) })
+}
+
+// ofFunction names the hub that was meant, where there is none of the name and a function has it.
+func ofFunction(cmd *cobra.Command, client *admin.Client, name string, err error) error {
+	if !isProblem(err, "not-found") {
+		return err
+	}
+	f, unknown := client.Function(cmd.Context(), name)
+	if unknown != nil {
+		return err
+	}
+	return &advisedError{fmt.Sprintf("%s is a function, and no hub", name), "its poison events are in " + f.Poison + ": eventyard poison list " + f.Poison}
 }
 
 // maxPoisonListed is the most that the yard lists.

@@ -91,10 +91,18 @@ func (c subscriptionCommands) printMade(done string, s admin.Subscription) error
 			fmt.Fprintf(c.stdout, "receivers check signatures with %s\n", key.Text)
 		}
 	}
+	if s.DeadLetter == "" && s.Pull == nil {
+		fmt.Fprintf(c.stdout, "what cannot be delivered is dropped; to keep it: eventyard subscription update %s --dead-letter yard\n", s.Name)
+	}
+	c.sayPending(s)
+	return nil
+}
+
+// sayPending says what a person has to do before anything is delivered.
+func (c subscriptionCommands) sayPending(s admin.Subscription) {
 	if s.State == "pending" {
 		fmt.Fprintf(c.stdout, "it is pending: the endpoint did not say that it agrees. To agree for it, open\n  %s\n", s.ValidationURL)
 	}
-	return nil
 }
 
 func (c subscriptionCommands) list() *cobra.Command {
@@ -193,10 +201,13 @@ func (c subscriptionCommands) pause(word string, paused bool) *cobra.Command {
 	}
 	source.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
-		if _, err := client.UpdateSubscription(cmd.Context(), source.which(args[0]), admin.SubscriptionRequest{Paused: &paused}); err != nil {
+		s, err := client.UpdateSubscription(cmd.Context(), source.which(args[0]), admin.SubscriptionRequest{Paused: &paused})
+		if err != nil {
 			return err
 		}
-		return c.printf("%s subscription %s\n", done, args[0])
+		fmt.Fprintf(c.stdout, "%s subscription %s\n", done, args[0])
+		c.sayPending(s)
+		return nil
 	})
 }
 

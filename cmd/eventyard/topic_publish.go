@@ -48,6 +48,9 @@ func (c topicCommands) publish() *cobra.Command {
 		}
 		if len(args) > 1 {
 			event.Data = asData(args[1])
+			if text := strings.TrimSpace(args[1]); !json.Valid([]byte(text)) && strings.IndexAny(text, "{[") == 0 {
+				c.warn([]string{"the data looks like JSON and is none, so it is published as text: " + json.Unmarshal([]byte(text), new(any)).Error()})
+			}
 		}
 		if event.ID == "" && topic.Schema != "custom" {
 			event.ID = strings.ToLower(rand.Text())
