@@ -146,7 +146,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		ConnState:         d.visitors.changed,
 		ReadHeaderTimeout: headerTimeout,
 		WriteTimeout:      answerTimeout,
-		IdleTimeout:       idleTimeout,
+		IdleTimeout:       -1, // visitors see to it
 		MaxHeaderBytes:    maxHeaderBytes,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),

@@ -48,8 +48,9 @@ type visitor struct {
 	permit *admission.Permit
 	// known: a right was shown by it. It is never taken back.
 	known atomic.Bool
-	// hurry ends the connection if it stays a stranger's.
-	hurry *time.Timer
+	// hurry ends the connection if it stays a stranger's, or rests for too long.
+	hurry   *time.Timer
+	resting atomic.Bool
 	// asked is how many requests are under way, answering how many of them are being answered without a
 	// right, excess how many were cut off.
 	asked, answering, excess atomic.Int32
@@ -95,7 +96,7 @@ func (v *visitors) come(ctx context.Context, conn net.Conn) context.Context {
 	at.head.of = at
 	at.head.come(conn)
 	at.hurry = time.AfterFunc(strangerTimeout, func() {
-		if !at.known.Load() {
+		if !at.known.Load() || at.resting.Load() {
 			at.cut()
 		}
 	})
@@ -109,7 +110,10 @@ func (v *visitors) come(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(admission.WithRemote(ctx, conn.RemoteAddr().String()), visitorKey{}, at)
 }
 
-// changed is called when a connection begins to be used, rests or ends.
+// changed is called when a connection begins to be used, rests or ends. It ends what rests for too long
+// itself: where the server does, by its IdleTimeout, it keeps each connection of HTTP/2 that ended with
+// requests under way for that long, and all that belongs to it, so that strangers who come and go cost
+// memory without a bound.
 func (v *visitors) changed(conn net.Conn, state http.ConnState) {
 	v.mu.Lock()
 	at := v.all[conn]
@@ -123,14 +127,32 @@ func (v *visitors) changed(conn net.Conn, state http.ConnState) {
 	case over:
 		at.hurry.Stop()
 		at.permit.Leave() // who has taken it over has a permit of its own
-	case at == nil || at.known.Load():
+	case at == nil:
 	case state == http.StateActive:
-		at.hurry.Reset(strangerTimeout)
+		at.work()
 	case state == http.StateIdle:
-		at.hurry.Reset(strangerIdle)
-		if at.asked.Load() == 0 { // over HTTP/2 requests that were taken back may be under way still
-			at.head.begin()
-		}
+		at.rest()
+	}
+}
+
+func (at *visitor) work() {
+	at.resting.Store(false)
+	if at.known.Load() {
+		at.hurry.Stop()
+		return
+	}
+	at.hurry.Reset(strangerTimeout)
+}
+
+func (at *visitor) rest() {
+	at.resting.Store(true)
+	if at.known.Load() {
+		at.hurry.Reset(idleTimeout)
+		return
+	}
+	at.hurry.Reset(strangerIdle)
+	if at.asked.Load() == 0 { // over HTTP/2 requests that were taken back may be under way still
+		at.head.begin()
 	}
 }
 

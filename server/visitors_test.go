@@ -337,6 +337,47 @@ func TestAStrangerHearsOfAPanic(t *testing.T) {
 	}
 }
 
+// R2: what belongs to a connection of HTTP/2 goes with it, also if requests were under way: else strangers
+// who come and go would hold more memory than those who stay.
+func TestConnectionsThatEndAreNotKept(t *testing.T) {
+	r := start(t, everyListener(t))
+	secure := r.trust()
+	secure.NextProtos = []string{"h2"}
+	come := func() {
+		conn := testkit.Value(tls.Dial("tcp", r.host("https"), secure))(t)
+		defer conn.Close()
+		_, _ = io.WriteString(conn, http2.ClientPreface)
+		f := http2.NewFramer(conn, conn)
+		testkit.Must(t, f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})) // so that no answer ends
+		var head bytes.Buffer
+		fields := hpack.NewEncoder(&head)
+		for _, field := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", r.host("https")}, {":path", "/api/v1/openapi.json"}} {
+			testkit.Must(t, fields.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
+		}
+		testkit.Must(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true}))
+		for { // until it is answered
+			frame := testkit.Value(f.ReadFrame())(t)
+			if frame.Header().Type == http2.FrameHeaders {
+				return
+			}
+		}
+	}
+	live := func() uint64 {
+		runtime.GC()
+		runtime.GC() // what pools keep goes with the second
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	come()
+	before := live()
+	const many = 200
+	for range many {
+		come()
+	}
+	testkit.Eventually(t, "connections that have ended cost nothing", func() bool { return live() < before+many*8<<10 })
+}
+
 // porch is the HTTP server's own part, which lets everybody in that shows anything.
 type porch struct {
 	*visitors
@@ -347,7 +388,7 @@ type porch struct {
 func newPorch(t *testing.T, limits admission.Limits) *porch {
 	y := &porch{newVisitors(admission.New(limits).Listener(10), prometheus.NewRegistry()), t, make(chan net.Conn)}
 	server := &http.Server{
-		ConnContext: y.come, ConnState: y.changed, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		ConnContext: y.come, ConnState: y.changed, ReadHeaderTimeout: headerTimeout, IdleTimeout: -1,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			done, ok := y.ask(r)
 			testkit.Equal(t, ok, true)
