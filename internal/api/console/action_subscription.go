@@ -229,7 +229,7 @@ var purgeDead = action{
 			n, err := v.api.Purge(v.ctx, v.ref(), choice)
 			return outcome{to: subscriptionPath(v.ref()), done: "purged", n: n}, err
 		}
-		n, more, err := v.countDead(choice)
+		n, more, err := countDead(v, choice)
 		if err != nil {
 			return outcome{}, err
 		}
@@ -246,7 +246,7 @@ var purgeDead = action{
 }
 
 // countDead counts dead letters that fit, up to some thousands; more: there are others.
-func (v *visit) countDead(choice admin.DeadLetterChoice) (n int, more bool, err error) {
+func countDead(v *visit, choice admin.DeadLetterChoice) (n int, more bool, err error) {
 	from := int64(0)
 	for range 10 {
 		page, err := v.api.DeadLetters(v.ctx, v.ref(), choice, from, 1000)

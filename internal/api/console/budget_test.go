@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,8 +55,8 @@ func restless(of, unit string) admin.Series {
 	return s
 }
 
-// longPages are those whose lists grow with the yard. Lists of subscriptions have no pages yet.
-var longPages = []string{"", "hubs", "hubs/sensors", "hubs/sensors/groups/aggregator", "functions"}
+// longPages are those whose lists grow with the yard.
+var longPages = []string{"", "hubs", "hubs/sensors", "hubs/sensors/groups/aggregator", "functions", "topics", "topics/alarms"}
 
 // Budgets of bytes, compressed: all that a first visit loads, and a page with a hundred rows, or a page of a
 // thousand.
@@ -69,11 +68,7 @@ func TestBudgetsOfManyRows(t *testing.T) {
 	}
 	for n, most := range map[int]int{100: 15_000, 1024: 16_000} { // of a thousand there is also a picture of all
 		_, _, h := newFixture(manyOfAll(n))
-		paths := longPages
-		if n <= rowsOfPage {
-			paths = append(slices.Clone(paths), "topics", "topics/alarms")
-		}
-		for _, path := range paths {
+		for _, path := range longPages {
 			r := httptest.NewRequest(http.MethodGet, base+path, nil)
 			r.Header.Set("Accept-Encoding", "gzip")
 			w := httptest.NewRecorder()
@@ -108,4 +103,39 @@ func TestEventsOfAStreamAreShort(t *testing.T) {
 			})
 		})
 	}
+}
+
+// V4, R2: of ten thousand subscriptions a page has a hundred rows, and asks how some of them do; the pages have
+// each of them once, under its topic or as a hub's.
+func TestTenThousandSubscriptions(t *testing.T) {
+	answers, list := fixed(), make([]admin.Subscription, 10_000)
+	for i := range list {
+		list[i] = admin.Subscription{Name: "company-" + strconv.Itoa(i), Topic: "alarms", State: "active", Endpoint: "https://hooks.example/"}
+		if i < 150 {
+			list[i].Topic, list[i].SourceHub = "", "sensors"
+		}
+	}
+	answers["GET /api/v1/subscriptions"] = map[string]any{"subscriptions": list}
+	_, api, h := newFixture(answers)
+	for _, path := range []string{"topics", "topics/alarms"} {
+		w := get(h, base+path)
+		testkit.Equal(t, w.Code, http.StatusOK, path)
+		testkit.That(t, w.Body.Len() < 200_000, "%s has %d bytes", path, w.Body.Len())
+		testkit.Equal(t, strings.Count(w.Body.String(), `<span class="named">`), rowsOfPage, "rows of "+path)
+		testkit.That(t, strings.Contains(w.Body.String(), "1 to 100 of 10,000"), "%s does not say how many there are", path)
+		asked := 0
+		for _, call := range api.calls {
+			if strings.HasPrefix(call, "GET /api/v1/subscriptions/") {
+				asked++
+			}
+		}
+		testkit.That(t, asked <= subscriptionsAsked, "%s asks of %d subscriptions", path, asked)
+		testkit.That(t, !strings.Contains(get(h, base+path+"?page=99").Body.String(), ">After<"), "%s has no end", path)
+		api.calls = nil
+	}
+	border := get(h, base+"topics?page=98").Body.String()
+	for _, says := range []string{">company-9999<", ">company-0<", ">company-49<", "<h2>Of hubs</h2>", ">Before<", ">After<"} {
+		testkit.That(t, strings.Contains(border, says), "where topics end and hubs begin there is no %s", says)
+	}
+	testkit.That(t, !strings.Contains(get(h, base+"topics?page=99").Body.String(), "No topic yet"), "a page of hubs alone says that there is no topic")
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/parallel"
@@ -14,6 +15,7 @@ type topicsView struct {
 	Topics []topicRow
 	// Hubs are subscriptions of hubs.
 	Hubs    []subscriptionRow
+	Pages   pager
 	Command string
 }
 
@@ -29,8 +31,12 @@ type subscriptionRow struct {
 	Known                        bool // how deliveries go
 }
 
-// subscriptionsAsked is of how many subscriptions a list says how they do.
-const subscriptionsAsked = 40
+const (
+	// subscriptionsAsked is of how many subscriptions a list says how they do.
+	subscriptionsAsked = 40
+	// subscriptionsAge is how old the list of a live page may be: of thousands it costs more than all else.
+	subscriptionsAge = 5 * time.Second
+)
 
 var topicsPage = page{template: "topics", load: loadTopics}
 
@@ -39,34 +45,83 @@ func loadTopics(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := v.subscriptions(admin.SubscriptionRef{})
+	list, err := subscriptionsOf(v, admin.SubscriptionRef{})
 	if err != nil {
 		return nil, err
 	}
-	view := topicsView{Command: command("topic", "create", "NAME")}
-	for _, t := range topics {
-		row := topicRow{Topic: t}
-		for _, s := range rows {
-			if s.Topic == t.Name {
-				row.Subs = append(row.Subs, s)
-			}
-		}
-		view.Topics = append(view.Topics, row)
-	}
-	for _, s := range rows {
-		if s.SourceHub != "" {
-			view.Hubs = append(view.Hubs, s)
-		}
-	}
+	lines := topicLines(topics, list)
+	view := topicsView{Pages: pageOf(v, len(lines)), Command: command("topic", "create", "NAME")}
+	view.fill(v, lines[view.Pages.From:view.Pages.To])
 	return &screen{Title: "Topics", Section: "topics", Crumbs: []crumb{{Name: "Topics"}}, View: view}, nil
 }
 
-// subscriptions lists those of a source, or all, and asks some how they do.
-func (v *visit) subscriptions(of admin.SubscriptionRef) ([]subscriptionRow, error) {
-	list, err := v.api.Subscriptions(v.ctx, of)
-	if err != nil {
-		return nil, err
+// topicLine is a line of the list of topics: a subscription under its topic, a topic that has none, or the
+// subscription of a hub.
+type topicLine struct {
+	topic *admin.Topic        // nil: it is of a hub
+	of    *admin.Subscription // nil: nobody has subscribed
+}
+
+// topicLines puts subscriptions under their topics, and those of hubs behind them, so that pages can be
+// counted over all of them.
+func topicLines(topics []admin.Topic, subscriptions []admin.Subscription) (lines []topicLine) {
+	of := map[string][]*admin.Subscription{}
+	for i := range subscriptions {
+		s := &subscriptions[i]
+		topic := s.Topic
+		if s.SourceHub != "" {
+			topic = ""
+		}
+		of[topic] = append(of[topic], s)
 	}
+	for i := range topics {
+		t := &topics[i]
+		if len(of[t.Name]) == 0 {
+			lines = append(lines, topicLine{topic: t})
+		}
+		for _, s := range of[t.Name] {
+			lines = append(lines, topicLine{t, s})
+		}
+	}
+	for _, s := range of[""] {
+		lines = append(lines, topicLine{of: s})
+	}
+	return lines
+}
+
+// fill shows lines. A topic whose subscriptions go over several pages is on each of them.
+func (t *topicsView) fill(v *visit, lines []topicLine) {
+	var subscriptions []admin.Subscription
+	for _, l := range lines {
+		if l.of != nil {
+			subscriptions = append(subscriptions, *l.of)
+		}
+	}
+	rows := subscriptionRows(v, subscriptions)
+	for _, l := range lines {
+		if n := len(t.Topics); l.topic != nil && (n == 0 || t.Topics[n-1].Name != l.topic.Name) {
+			t.Topics = append(t.Topics, topicRow{Topic: *l.topic})
+		}
+		if l.of == nil {
+			continue
+		}
+		under := &t.Hubs
+		if l.topic != nil {
+			under = &t.Topics[len(t.Topics)-1].Subs
+		}
+		*under, rows = append(*under, rows[0]), rows[1:]
+	}
+}
+
+// subscriptionsOf lists those of a source, or all.
+func subscriptionsOf(v *visit, of admin.SubscriptionRef) ([]admin.Subscription, error) {
+	return remembered(v, "subscriptions", subscriptionsAge, func() ([]admin.Subscription, error) {
+		return v.api.Subscriptions(v.ctx, of)
+	})
+}
+
+// subscriptionRows shows subscriptions, and asks some how they do.
+func subscriptionRows(v *visit, list []admin.Subscription) []subscriptionRow {
 	rows := make([]subscriptionRow, len(list))
 	parallel.Each(len(list), askedAtOnce, func(i int) {
 		s := list[i]
@@ -77,7 +132,7 @@ func (v *visit) subscriptions(of admin.SubscriptionRef) ([]subscriptionRow, erro
 		}
 		rows[i] = newSubscriptionRow(s, i)
 	})
-	return rows, nil
+	return rows
 }
 
 func refOf(s admin.Subscription) admin.SubscriptionRef {
@@ -150,6 +205,7 @@ func subscriptionPath(s admin.SubscriptionRef, rest ...string) string {
 type topicView struct {
 	admin.Topic
 	Subs    []subscriptionRow
+	Pages   pager
 	Own     bool // the yard's own
 	Command string
 	Chart   *chart
@@ -166,11 +222,12 @@ func loadTopic(v *visit) (*screen, error) {
 		return nil, err
 	}
 	t.Keys = nil // they are asked for by a form
-	rows, err := v.subscriptions(admin.SubscriptionRef{Topic: t.Name})
+	list, err := subscriptionsOf(v, admin.SubscriptionRef{Topic: t.Name})
 	if err != nil {
 		return nil, err
 	}
-	view := topicView{Topic: t, Subs: rows, Own: t.Name == yardEvents, Command: command("topic", "publish", t.Name, `{"total":42}`, "--type", "order.placed")}
+	pages := pageOf(v, len(list))
+	view := topicView{Topic: t, Subs: subscriptionRows(v, list[pages.From:pages.To]), Pages: pages, Own: t.Name == yardEvents, Command: command("topic", "publish", t.Name, `{"total":42}`, "--type", "order.placed")}
 	view.Chart = v.flow(v.series(admin.SeriesQuery{Of: []string{"published", "delivered", "failed"}, Topic: t.Name}), marksOf(v.happened(""), "topics", t.Name))
 	return &screen{Title: t.Name, Section: "topics", Crumbs: []crumb{{"Topics", at("topics")}, {Name: t.Name}}, View: view}, nil
 }
