@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
@@ -36,6 +38,8 @@ func newConsoleYard(t *testing.T) *consoleYard {
 	for column, policy := range map[string]string{"send": "sender", "listen": "listener", "manage": "manager", "ownHub": "own", "otherHub": "other"} {
 		y.credentials[column] = func(r *http.Request, rt frame.Route) { y.show(r, rt, policy) }
 	}
+	sent := admin.Batch{Events: []json.RawMessage{json.RawMessage(`{"body":"to be sent again"}`)}}
+	testkit.Must(t, testkit.Err(y.client.Send(t.Context(), "orders", sent)))
 	ended := y.signIn("manager")
 	testkit.Equal(t, y.status(http.MethodPost, "/console/signout", url.Values{}, ended), http.StatusSeeOther)
 	y.credentials["expired"] = func(r *http.Request, rt frame.Route) { fill(r, rt); r.AddCookie(ended) }

@@ -33,7 +33,7 @@ var filled = map[string]url.Values{
 
 // V1: what a form does is a call of the API that it names, and no other; and the API has that call.
 func TestAFormIsACallOfTheAPI(t *testing.T) {
-	table := apiTable(t)
+	table := append(apiTable(t), publishCall) // the one of Event Grid's API
 	for _, a := range allActions() {
 		t.Run(a.path, func(t *testing.T) {
 			for _, call := range a.calls {
@@ -80,7 +80,8 @@ func apiTable(t *testing.T) (calls []string) {
 func TestNothingFrighteningIsOneClickAway(t *testing.T) {
 	for _, a := range allActions() {
 		wantsName := strings.HasSuffix(a.path, "/delete")
-		wantsLook := a == &moveCheckpoints || a == &redriveDead || a == &purgeDead
+		again := a == &sendAgain || a == &publishAgain
+		wantsLook := a == &moveCheckpoints || a == &redriveDead || a == &purgeDead || again
 		if !wantsName && !wantsLook {
 			continue
 		}
@@ -93,7 +94,7 @@ func TestNothingFrighteningIsOneClickAway(t *testing.T) {
 			w := post(h, names.Replace(a.path), form)
 			testkit.Equal(t, w.Code, status)
 			for _, call := range api.calls {
-				if wantsName || a == &purgeDead {
+				if wantsName || a == &purgeDead || again {
 					testkit.That(t, strings.HasPrefix(call, "GET "), "it calls %s", call)
 				}
 			}
@@ -117,4 +118,27 @@ func TestKeysAreShownByFormsAlone(t *testing.T) {
 	testkit.That(t, strings.Contains(w.Body.String(), "first-key") && strings.Contains(w.Body.String(), "data-secret"), "the form shows no key")
 	testkit.Equal(t, w.Header().Get("Cache-Control"), "no-store")
 	testkit.Equal(t, w.Header().Get("Content-Encoding"), "")
+}
+
+// V2: an event is sent again as it is, with all that it has, to a hub or to a topic in its schema; what a topic
+// refuses is said in its words.
+func TestSendingAgain(t *testing.T) {
+	_, api, h := newFixture(fixed())
+	w := post(h, hubAgainPath("sensors", "0", 41), url.Values{"step": {act}})
+	testkit.Equal(t, w.Header().Get("Location"), base+"hubs/sensors/partitions/0/events/42?done=again")
+	testkit.That(t, strings.Contains(api.body, `"events":[`+string(fixedEvents()[0])+`]`), "it sends %s", api.body)
+	testkit.That(t, strings.Contains(get(h, base+"hubs/sensors/partitions/0/events/41").Body.String(), hubAgainPath("sensors", "0", 41)), "the page of the event does not offer it")
+
+	journey := get(h, base+"events?id=7c1d-e0&in=topics/alarms").Body.String()
+	testkit.That(t, strings.Contains(journey, topicAgainPath("alarms", 88214)), "the journey does not offer it")
+	w = post(h, topicAgainPath("alarms", 41), url.Values{"step": {act}})
+	testkit.Equal(t, w.Header().Get("Location"), base+"topics/alarms?done=again")
+	testkit.That(t, strings.HasPrefix(api.body, `{"id":"7c1d-e0","eventType":"alarm.glass"`), "it publishes %s", api.body)
+	testkit.Equal(t, topicAgainPath(yardEvents, 1), "", "where only the yard publishes")
+	testkit.Equal(t, post(h, topicAgainPath("alarms", 40), url.Values{"step": {act}}).Code, http.StatusNotFound, "an event that is not there")
+
+	for schema, want := range map[string]string{"eventgrid": `{"id":"1","data":{"a":1}}`, "cloudevents": `{"id":"1","data":{"a":1}}`, "custom": `{"a":1}`} {
+		_, body := publication(schema, json.RawMessage(`{"id":"1","data":{"a":1}}`))
+		testkit.Equal(t, string(body), want, schema)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -36,11 +37,16 @@ type fakeAPI struct {
 
 	mu    sync.Mutex
 	calls []string // guarded by mu
+	body  string   // of the last call that changes something; guarded by mu
 }
 
 func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request, _ auth.Grant) {
 	f.mu.Lock()
 	f.calls = append(f.calls, r.Method+" "+r.URL.EscapedPath())
+	if r.Method != http.MethodGet {
+		body, _ := io.ReadAll(r.Body) // what is read counts
+		f.body = string(body)
+	}
 	f.mu.Unlock()
 	if f.refuse != nil && r.URL.Path != "/api/v1" {
 		w.WriteHeader(f.refuse.Status)
@@ -177,8 +183,10 @@ func fixed() map[string]any {
 		"GET /api/v1/circuits/{function}/history":       fixedCircuitHistory(),
 		"GET /api/v1/overview":                          fixedOverview(),
 		"GET /api/v1/activity":                          fixedActivity(), "GET /api/v1/hubs/{hub}/activity": fixedActivity(),
-		"GET /api/v1/cluster":                                                     admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
-		"GET /api/v1/topics/{topic}/events/{id}/journey":                          admin.Journeys{Events: []admin.Journey{fixedJourney()}},
+		"GET /api/v1/cluster":                            admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
+		"GET /api/v1/topics/{topic}/events":              admin.TopicEvents{Events: []admin.TopicEvent{{Sequence: 41, Enqueued: *apiTime(time.Minute), Event: json.RawMessage(`{"id":"7c1d-e0","eventType":"alarm.glass","subject":"/homes/7","data":{"kind":"glass"}}`)}}},
+		publishCall:                                      nil,
+		"GET /api/v1/topics/{topic}/events/{id}/journey": admin.Journeys{Events: []admin.Journey{fixedJourney()}},
 		"GET /api/v1/hubs/{hub}/partitions/{partition}/events/{sequence}/journey": fixedHubJourney(),
 	}
 }

@@ -207,7 +207,7 @@ type eventView struct {
 	Cut         bool
 	Forms       []tab
 	All, Save   string
-	Again       string
+	Again, Edit string // the forms that send it once more: as it is, or changed
 	Pairs       []pair
 	Groups      []readBy
 	Before      string
@@ -241,29 +241,38 @@ func loadEvent(v *visit) (*screen, error) {
 
 // event reads one event, or says that it is not there any more, or not yet.
 func (v *visit) event(partition, sequence string) (storedEvent, error) {
-	var e storedEvent
+	e, _, err := eventLine(v, partition, sequence)
+	return e, err
+}
+
+// eventLine is event, also as the API writes it.
+func eventLine(v *visit, partition, sequence string) (e storedEvent, as json.RawMessage, err error) {
 	n, err := strconv.ParseInt(sequence, 10, 64)
 	if err != nil || n < 0 {
-		return e, notHere(v.r)
+		return e, nil, notHere(v.r)
 	}
-	found := false
 	for line, err := range v.api.Read(v.ctx, admin.Query{Hub: v.name("hub"), From: sequence, Partitions: []string{partition}, Count: 1}, nil) {
 		if err != nil {
-			return e, err
+			return e, nil, err
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
-			return e, err
+			return e, nil, err
 		}
-		found = true
+		as = line
 	}
-	if found && e.Sequence == n {
-		return e, nil
+	if as != nil && e.Sequence == n {
+		return e, as, nil
 	}
 	next := "nothing is stored at this number yet"
-	if found {
+	if as != nil {
 		next = "it was removed by retention; the first that is left is " + number(e.Sequence)
 	}
-	return e, &admin.Problem{Type: "urn:eventyard:problem:not-found", Title: "The event is not there", Status: http.StatusNotFound, Detail: fmt.Sprintf("partition %s has no event %s: %s", partition, number(n), next)}
+	return e, nil, noEvent(fmt.Sprintf("partition %s has no event %s: %s", partition, number(n), next))
+}
+
+// noEvent says that an event is not there.
+func noEvent(detail string) error {
+	return &admin.Problem{Type: "urn:eventyard:problem:not-found", Title: "The event is not there", Status: http.StatusNotFound, Detail: detail}
 }
 
 func newEventView(h admin.Hub, e storedEvent, as string, all bool) eventView {
@@ -271,7 +280,8 @@ func newEventView(h admin.Hub, e storedEvent, as string, all bool) eventView {
 	here := at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence, 10))
 	view := eventView{
 		Hub: h, storedEvent: e, As: as, Size: len(body), All: with(here, "as", as, "all", "1"), Save: here + "/body",
-		Again: with(at("hubs", h.Name, "send"), "of", e.Partition, "number", strconv.FormatInt(e.Sequence, 10)),
+		Again: hubAgainPath(h.Name, e.Partition, e.Sequence),
+		Edit:  with(at("hubs", h.Name, "send"), "of", e.Partition, "number", strconv.FormatInt(e.Sequence, 10)),
 	}
 	if as == "" {
 		view.As = formOf(body)
@@ -369,38 +379,4 @@ func (c *Console) saveBody(v *visit) error {
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	_, _ = v.w.Write(e.content())
 	return nil
-}
-
-var sendEvent = action{
-	path: base + "hubs/{hub}/send", calls: []string{"POST /api/v1/hubs/{hub}/events"},
-	sheet: func(v *visit) (*sheet, error) {
-		hub, body, key := v.name("hub"), "", ""
-		kind := "application/json"
-		if of := v.r.URL.Query().Get("of"); of != "" && v.r.Method == http.MethodGet {
-			e, err := v.event(of, v.r.URL.Query().Get("number"))
-			if err != nil {
-				return nil, err
-			}
-			if content := e.content(); utf8.Valid(content) {
-				body, key, kind = string(content), e.Key, e.ContentType
-			}
-		}
-		return &sheet{
-			Title: "Send an event to " + hub, About: "It is stored when the yard says so, in the partition of its key, or in the next in turn.", Back: at("hubs", hub, "events"),
-			Fields: []field{
-				{Name: "body", Label: "Body", Kind: "area", Value: v.value("body", body), Placeholder: `{"total": 42}`},
-				{Name: "key", Label: "Partition key", Kind: "text", Value: v.value("key", key), Optional: true},
-				{Name: "type", Label: "Content type", Kind: "text", Value: v.value("type", kind), Optional: true},
-			},
-			Buttons: []button{{"Send it", "main", act}}, Command: command("send", hub, "BODY"),
-		}, nil
-	},
-	do: func(v *visit) (outcome, error) {
-		e, err := admin.Event{Body: []byte(v.r.PostFormValue("body")), ContentType: v.r.PostFormValue("type")}.Encode()
-		if err != nil {
-			return outcome{}, err
-		}
-		sent, err := v.api.Send(v.ctx, v.name("hub"), admin.Batch{Events: []json.RawMessage{e}, Key: v.r.PostFormValue("key")})
-		return outcome{to: at("hubs", v.name("hub"), "events"), done: "sent", n: sent.Count}, err
-	},
 }

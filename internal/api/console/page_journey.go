@@ -46,6 +46,7 @@ type journeyEvent struct {
 	Picture      journeyPicture
 	Body         template.HTML
 	Link, Page   string // of this page, and of the event's own
+	Again        string // the form that sends it once more; empty: there is none
 }
 
 // journeyChoice is one of several events with an id.
@@ -195,9 +196,10 @@ func olderThan(view *journeyView, f admin.Journeys) string {
 func newJourneyEvent(j admin.Journey, now time.Time) *journeyEvent {
 	e := &journeyEvent{Journey: j, Name: j.ID, Source: j.Topic, From: at("topics", j.Topic), Body: showBody(j.Event, "json", false)}
 	e.Link = with(at("events"), "id", j.ID, "in", "topics/"+j.Topic, "number", strconv.FormatInt(j.Sequence, 10))
+	e.Again = topicAgainPath(j.Topic, j.Sequence)
 	if j.Hub != "" {
 		e.Name, e.Source, e.From = fmt.Sprintf("%s / %s / %s", j.Hub, j.Partition, number(j.Sequence)), j.Hub, at("hubs", j.Hub)
-		e.Link = hubJourneyPath(j.Hub, j.Partition, j.Sequence)
+		e.Link, e.Again = hubJourneyPath(j.Hub, j.Partition, j.Sequence), hubAgainPath(j.Hub, j.Partition, j.Sequence)
 		e.Page = at("hubs", j.Hub, "partitions", j.Partition, "events", strconv.FormatInt(j.Sequence, 10))
 	}
 	for _, to := range j.Subscriptions {

@@ -92,9 +92,9 @@ func allPages() map[string]*page {
 // allActions are all that can be done.
 func allActions() []*action {
 	return []*action{
-		&createHub, &changeHub, &deleteHub, &sendEvent,
+		&createHub, &changeHub, &deleteHub, &sendEvent, &sendAgain,
 		&createGroup, &deleteGroup, &moveCheckpoints, &releasePartition,
-		&createTopic, &deleteTopic, &revealTopic, &regenerateTopic,
+		&createTopic, &deleteTopic, &revealTopic, &regenerateTopic, &publishAgain,
 		&createSubscription, &changeSubscription, &deleteSubscription,
 		&probeSubscription, &pauseSubscription, &resumeSubscription, &rotateKey, &redriveDead, &purgeDead,
 		&createFunction, &deleteFunction, &holdFunction, &resumeFunction, &openCircuit, &closeCircuit, &redrivePoison,

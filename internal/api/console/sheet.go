@@ -211,6 +211,7 @@ var doneSentences = map[string]func(n int) string{
 	"created": func(int) string { return "It is there." },
 	"changed": func(int) string { return "It is changed." },
 	"deleted": func(int) string { return "It is deleted." },
+	"again":   func(int) string { return "It is stored once more." },
 	"sent":    func(n int) string { return plural(n, "event is stored.", "events are stored.") },
 	"moved":   func(n int) string { return plural(n, "checkpoint was moved.", "checkpoints were moved.") },
 	"release": func(int) string { return "The partition was taken from its owner." },

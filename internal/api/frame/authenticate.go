@@ -33,6 +33,12 @@ func WithGrant(ctx context.Context, g auth.Grant) context.Context {
 	return context.WithValue(ctx, grantKey{}, g)
 }
 
+// FromInside tells whether a request comes from inside the process, with a grant in place of a credential.
+func FromInside(r *http.Request) bool {
+	_, ok := r.Context().Value(grantKey{}).(auth.Grant)
+	return ok
+}
+
 // Authenticate reads the Authorization header. Nothing else of what a client sends is looked at: a
 // token in a query would end up in logs, histories and Referer headers, and a cookie is sent by
 // whichever page has the browser ask.
