@@ -51,7 +51,7 @@ func loadAccess(v *visit, hub string) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hubScreen(h, "Access", view), nil
+	return hubScreen(v, h, "Access", view), nil
 }
 
 // policyCalls are a call of a policy of the namespace, and of a hub.

@@ -102,13 +102,13 @@ func loadEvents(v *visit) (*screen, error) {
 	if wrong != nil {
 		said, _ := refusalOf(wrong)
 		view.Problem = said.Detail
-		return hubScreen(h, "Events", view), nil
+		return hubScreen(v, h, "Events", view), nil
 	}
 	if err := v.read(q, &view); err != nil {
 		return nil, err
 	}
 	view.Strip = v.strip(view)
-	return hubScreen(h, "Events", view), nil
+	return hubScreen(v, h, "Events", view), nil
 }
 
 // readQuery says where to read. Wrong is for who asked.
@@ -233,7 +233,7 @@ func loadEvent(v *visit) (*screen, error) {
 	}
 	view := newEventView(h, e, v.r.URL.Query().Get("as"), v.r.URL.Query().Get("all") != "")
 	view.Groups = v.readers(h, e)
-	s := hubScreen(h, "Events", view)
+	s := hubScreen(v, h, "Events", view)
 	s.Title = fmt.Sprintf("%s / %s / %s", h.Name, e.Partition, number(e.Sequence))
 	s.Crumbs = []crumb{{"Hubs", at("hubs")}, {h.Name, at("hubs", h.Name)}, {"Events", at("hubs", h.Name, "events")}, {Name: e.Partition + " / " + number(e.Sequence)}}
 	return s, nil

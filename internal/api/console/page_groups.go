@@ -47,7 +47,7 @@ func loadGroups(v *visit) (*screen, error) {
 			view.Rows[i].Lag, view.Rows[i].Instances, view.Rows[i].Free = o.LagEvents, alive(o), free(o)
 		}
 	})
-	return hubScreen(h, "Groups", view), nil
+	return hubScreen(v, h, "Groups", view), nil
 }
 
 // enough says how many instances its lag needs; none where nothing is behind.

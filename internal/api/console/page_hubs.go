@@ -104,7 +104,7 @@ func loadHub(v *visit) (*screen, error) {
 	series := v.series(admin.SeriesQuery{Of: []string{"published", "bytes", "read", "lag", "lag-seconds"}, Hub: h.Name})
 	view.Chart = v.flow(only(series, "published", "read"), marksOf(v.happened(h.Name), "hubs", h.Name))
 	view.Figures = hubFigures(view, v.window(), series, v.now)
-	return hubScreen(h, "Partitions", view), nil
+	return hubScreen(v, h, "Partitions", view), nil
 }
 
 func newHubView(h admin.Hub, partitions []admin.Partition, pages pager) hubView {
@@ -143,18 +143,23 @@ func hubFigures(view hubView, w window, series []admin.Series, now time.Time) []
 }
 
 // hubScreen is a page of a hub, with the tabs to the others.
-func hubScreen(h admin.Hub, here string, view any) *screen {
+func hubScreen(v *visit, h admin.Hub, here string, view any) *screen {
 	s := &screen{Title: h.Name, Section: "hubs", Crumbs: []crumb{{"Hubs", at("hubs")}, {Name: h.Name}}, View: view}
 	if here != "Partitions" {
 		s.Title = here + " of " + h.Name
 		s.Crumbs = []crumb{{"Hubs", at("hubs")}, {h.Name, at("hubs", h.Name)}, {Name: here}}
 	}
-	s.Tabs = []tab{
-		{"Partitions", at("hubs", h.Name), h.Partitions, here == "Partitions"},
-		{"Events", at("hubs", h.Name, "events"), -1, here == "Events"},
-		{"Groups", at("hubs", h.Name, "groups"), len(h.Groups), here == "Groups"},
-		{"Access", at("hubs", h.Name, "access"), -1, here == "Access"},
-		{"Settings", at("hubs", h.Name, "settings"), -1, here == "Settings"},
+	add := func(name, path string, count int) {
+		s.Tabs = append(s.Tabs, tab{name, path, count, here == name})
+	}
+	add("Partitions", at("hubs", h.Name), h.Partitions)
+	if v.may("Listen", h.Name) {
+		add("Events", at("hubs", h.Name, "events"), -1)
+	}
+	add("Groups", at("hubs", h.Name, "groups"), len(h.Groups))
+	if v.may("Manage", h.Name) {
+		add("Access", at("hubs", h.Name, "access"), -1)
+		add("Settings", at("hubs", h.Name, "settings"), -1)
 	}
 	return s
 }

@@ -70,7 +70,7 @@ func (l *sight) see(at *visit, oldest time.Duration) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Now = at.now
+	s.Now, s.grant = at.now, at.who.Grant
 	shown, err := at.console.pages[l.page.template].snapshot(s)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
 // visit is one request of somebody, and all that is done for it. Only the request's goroutine uses it.
@@ -64,6 +65,8 @@ type screen struct {
 	Now         time.Time
 	*cells
 
+	// grant is what whoever looks may do.
+	grant auth.Grant
 	// still: nothing of it will change.
 	still bool
 	// secret: it shows a key, and is not compressed: how well that goes would say something of it.
@@ -82,7 +85,7 @@ type tab struct {
 
 // fill adds what every page shows. Without it a page is shown all the same.
 func (v *visit) fill(s *screen) {
-	s.Now, s.Who, s.Ends = v.now, v.who.Grant.Holder, v.who.Ends
+	s.Now, s.grant, s.Who, s.Ends = v.now, v.who.Grant, v.who.Grant.Holder, v.who.Ends
 	s.Development = v.console.cfg.Access.Development() && v.who.Ends.IsZero()
 	s.Done, s.Address = doneSentence(v.r), v.address()
 	if s.cells == nil {
