@@ -210,7 +210,7 @@ type eventView struct {
 	Again, Edit string // the forms that send it once more: as it is, or changed
 	Pairs       []pair
 	Groups      []readBy
-	Before      string
+	Before      string // empty: there is none, as with After
 	After       string
 	Description string
 }
@@ -233,6 +233,9 @@ func loadEvent(v *visit) (*screen, error) {
 	}
 	view := newEventView(h, e, v.r.URL.Query().Get("as"), v.r.URL.Query().Get("all") != "")
 	view.Groups = v.readers(h, e)
+	if partitions, err := v.api.Partitions(v.ctx, h.Name); err == nil {
+		view.neighbours(partitions)
+	}
 	s := hubScreen(v, h, "Events", view)
 	s.Title = fmt.Sprintf("%s / %s / %s", h.Name, e.Partition, number(e.Sequence))
 	s.Crumbs = []crumb{{"Hubs", at("hubs")}, {h.Name, at("hubs", h.Name)}, {"Events", at("hubs", h.Name, "events")}, {Name: e.Partition + " / " + number(e.Sequence)}}
@@ -295,11 +298,22 @@ func newEventView(h admin.Hub, e storedEvent, as string, all bool) eventView {
 	}
 	view.Body = showBody(shown, view.As, view.Cut)
 	view.Pairs = pairsOf(e)
-	if e.Sequence > 0 {
-		view.Before = at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence-1, 10))
-	}
-	view.After = at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence+1, 10))
 	return view
+}
+
+// neighbours leads to the events before and after, where there are any.
+func (e *eventView) neighbours(partitions []admin.Partition) {
+	beside := func(n int64) string {
+		return at("hubs", e.Name, "partitions", e.Partition, "events", strconv.FormatInt(n, 10))
+	}
+	for _, p := range partitions {
+		if p.ID == e.Partition && e.Sequence > p.First {
+			e.Before = beside(e.Sequence - 1)
+		}
+		if p.ID == e.Partition && e.Sequence < p.Last {
+			e.After = beside(e.Sequence + 1)
+		}
+	}
 }
 
 // formOf is how a body is shown at first.

@@ -92,9 +92,13 @@ type groupView struct {
 	Read     string // how to begin
 	Checked  bool   // there are checkpoints to be moved
 	Attended bool   // there is an instance
+	Stays    bool   // it cannot be deleted
 	Ribbon   *ribbon
 	Figures  []figure
 }
+
+// defaultGroup is the one that every hub has.
+const defaultGroup = "$Default"
 
 // lane is an instance with its partitions.
 type lane struct {
@@ -178,7 +182,7 @@ func newGroupView(o admin.Ownership, pages pager, tones map[string]int, now time
 		Ownership: o, Pages: pages, Alive: alive(o), Lanes: lanesOf(o, tones, now), Warning: plainReaders(o),
 		Command: command("group", "show", o.Hub, o.Group), Read: command("read", o.Hub, "--group", o.Group, "--follow"),
 	}
-	view.Attended = len(o.Instances) > 0
+	view.Attended, view.Stays = len(o.Instances) > 0, strings.EqualFold(o.Group, defaultGroup)
 	slowest := -1.
 	for i, p := range o.Partitions {
 		if p.Next != "" && p.Next != p.Owner {

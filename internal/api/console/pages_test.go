@@ -172,6 +172,24 @@ func TestAnEmptyYard(t *testing.T) {
 	}
 }
 
+// V4: a page leads to no event that is not there, and offers to delete no group that stays.
+func TestNothingIsOfferedThatCannotBe(t *testing.T) {
+	answers := fixed()
+	_, _, h := newFixture(answers)
+	page := func(path string) string { return get(h, base+path).Body.String() }
+	event := "hubs/sensors/partitions/0/events/41"
+	testkit.That(t, strings.Contains(page(event), ">Before<") && strings.Contains(page(event), ">After<"), "an event in the middle has none beside it")
+	answers["GET /api/v1/hubs/{hub}/partitions"] = map[string]any{"partitions": []admin.Partition{{ID: "0", First: 41, Last: 41}, {ID: "1", First: 0, Last: 99}}}
+	testkit.That(t, !strings.Contains(page(event), ">Before<") && !strings.Contains(page(event), ">After<"), "the only event has one beside it")
+
+	deletion := at("hubs", "sensors", "groups", "aggregator", "delete")
+	testkit.That(t, strings.Contains(page("hubs/sensors/groups/aggregator"), deletion), "a group cannot be deleted")
+	o := fixedOwnership()
+	o.Group = "$default"
+	answers["GET /api/v1/hubs/{hub}/groups/{group}/ownership"] = o
+	testkit.That(t, !strings.Contains(page("hubs/sensors/groups/$default"), "/delete"), "the group that every hub has can be deleted")
+}
+
 // Budgets of bytes, compressed: the script, the style, the icons, and a page.
 func TestBudgets(t *testing.T) {
 	c, _, h := newFixture(fixed())
