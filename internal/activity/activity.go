@@ -60,6 +60,42 @@ const (
 	Dropped Kind = "activity.dropped"
 )
 
+// defined is what there are definitions of, and made what can become of one.
+var (
+	defined = []string{"blob-account", "function", "group", "hub", "policy", "subscription", "topic"}
+	made    = []string{"created", "changed", "deleted"}
+)
+
+// special are the kinds that are more than that.
+var special = []Kind{
+	KeyRegenerated, KeyRevealed,
+	OwnershipMoved, InstanceCame, InstanceWent, InstanceForgotten, CheckpointMoved, PartitionReleased,
+	ProbationBegan, ProbationEnded, DeadRedriven, DeadPurged, PoisonRedriven,
+	SubscriptionValidated, SubscriptionDisabled, SubscriptionFailed, SubscriptionExpired,
+	CircuitOpened, CircuitHalfOpen, CircuitClosed, CircuitHeld, CircuitResumed,
+	NodeCame, NodeLeft, NodeLost, DiskFull, DiskFree, BackupTaken, Dropped,
+}
+
+// Families are all kinds: what can happen, by what it happens to.
+func Families() map[string][]string {
+	all := map[string][]string{}
+	for _, what := range defined {
+		all[what] = slices.Clone(made)
+	}
+	for _, k := range special {
+		_, happened, _ := strings.Cut(string(k), ".")
+		all[k.Family()] = append(all[k.Family()], happened)
+	}
+	return all
+}
+
+// IsKind tells whether there is such a kind, or a family of kinds.
+func IsKind(name string) bool {
+	family, happened, one := strings.Cut(name, ".")
+	members := Families()[family]
+	return members != nil && (!one || slices.Contains(members, happened))
+}
+
 // Family is what the kind is about.
 func (k Kind) Family() string { family, _, _ := strings.Cut(string(k), "."); return family }
 

@@ -2,6 +2,10 @@ package activity
 
 import (
 	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -38,4 +42,29 @@ func TestDefinitions(t *testing.T) {
 	}
 	Notes(nil).Define(t.Context(), Definition{After: []byte(`{}`)}) // nobody hears of it
 	Notes(nil).Note(t.Context(), Entry{})
+}
+
+// V5: whoever asks for a kind is told whether there is one: all that are declared here are known, and their
+// families.
+func TestKindsAreKnown(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "activity.go", nil, 0)
+	testkit.Must(t, err)
+	declared := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Kind" {
+			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			testkit.Must(t, err)
+			declared++
+			testkit.That(t, IsKind(text) && IsKind(Kind(text).Family()), "%s is not known", text)
+		}
+		return true
+	})
+	testkit.Equal(t, declared, len(special), "kinds that are declared")
+	for name, known := range map[string]bool{"hub": true, "hub.created": true, "blob-account.changed": true, "hub.moved": false, "nothing": false, "": false, "hub.": false, ".created": false} {
+		testkit.Equal(t, IsKind(name), known, name)
+	}
 }

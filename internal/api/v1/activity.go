@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,12 +97,27 @@ func (d *Handler) ofHub(r *http.Request, q journal.Query, name string) (journal.
 	return q, nil
 }
 
+// sayKinds lists all kinds of changes by their families.
+func sayKinds() string {
+	families := activity.Families()
+	var all []string
+	for _, family := range slices.Sorted(maps.Keys(families)) {
+		all = append(all, family+" ("+strings.Join(families[family], ", ")+")")
+	}
+	return strings.Join(all, ", ")
+}
+
 func activityQuery(query url.Values) (q journal.Query, err error) {
 	for _, text := range query["kind"] {
 		q.Kinds = append(q.Kinds, strings.Split(text, ",")...)
 	}
 	if len(q.Kinds) > maxKinds {
 		return q, badRequest("name families of kinds, such as hub", "%d kinds are too many", len(q.Kinds))
+	}
+	for _, kind := range q.Kinds {
+		if !activity.IsKind(kind) {
+			return q, badRequest("name one of these, or one with a dot, such as hub.created: "+sayKinds(), "kind=%.64s is no kind of change", kind)
+		}
 	}
 	q.Object, q.By = strings.Trim(query.Get("object"), "/"), query.Get("by")
 	now := time.Now()
