@@ -26,6 +26,8 @@ ID is the id that its publisher gave, of an event of a topic. The newest 10,000 
 looked at (--before goes on with older ones); without --topic all topics are. HUB/PARTITION/SEQUENCE is an
 event of a hub, as eventyard read shows it.
 
+It ends with 1 where there is no such event.
+
 The last ten failed attempts of an event that is on its way survive a restart. That an event was
 delivered, and when, is remembered for the newest 50 requests of a subscription.`
 
@@ -41,15 +43,41 @@ func (c eventCommands) trace() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&topic, "topic", "t", "", "`name` of the topic it was published to (default: all are looked at)")
 	cmd.Flags().Int64Var(&before, "before", 0, "with --topic: look at events before this `number`")
-	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Journeys, error) {
+	var form output
+	form.addTo(cmd)
+	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
 		if before < 0 || before > 0 && topic == "" {
-			return admin.Journeys{}, usagef(cmd, "--before is a number of one topic: give --topic, too")
+			return usagef(cmd, "--before is a number of one topic: give --topic, too")
 		}
+		find := c.search
 		if topic != "" {
-			return client.EventJourney(cmd.Context(), topic, args[0], before)
+			find = func(cmd *cobra.Command, client *admin.Client, id string) (admin.Journeys, error) {
+				return client.EventJourney(cmd.Context(), topic, id, before)
+			}
 		}
-		return c.search(cmd, client, args[0])
-	}, c.printJourneys)
+		found, err := find(cmd, client, args[0])
+		switch {
+		case err != nil:
+			return err
+		case form == asJSON:
+			err = writeJSON(c.stdout, found)
+		default:
+			err = c.printJourneys(found)
+		}
+		if err == nil && len(found.Events) == 0 {
+			err = notFound(args[0], topic, found)
+		}
+		return err
+	})
+}
+
+// notFound says where an event is not, and where else to look.
+func notFound(id, topic string, found admin.Journeys) error {
+	next := "give the id that its publisher gave it or, of an event of a hub, HUB/PARTITION/SEQUENCE"
+	if found.Looked.Before != nil && topic != "" {
+		next = fmt.Sprintf("look at older ones with: eventyard event trace %s --topic %s --before %d", id, topic, *found.Looked.Before)
+	}
+	return &advisedError{oneLineEach(found.Summary), next}
 }
 
 // search follows an event that may be of a hub or of any topic.
@@ -101,16 +129,27 @@ func hubPosition(name string) (hub, partition string, sequence int64, ok bool) {
 }
 
 func (c eventCommands) printJourneys(all admin.Journeys) error {
-	fmt.Fprintln(c.stdout, oneLineEach(all.Summary))
-	for _, j := range all.Events {
-		if len(all.Events) > 1 {
-			fmt.Fprintln(c.stdout, "\n"+oneLine(j.Summary))
+	if len(all.Events) > 1 {
+		fmt.Fprintln(c.stdout, oneLine(all.Summary)+"\n")
+	}
+	for i, j := range all.Events {
+		if i > 0 {
+			fmt.Fprintln(c.stdout)
 		}
+		fmt.Fprintln(c.stdout, oneLine(verdict(j.Summary)))
 		if err := c.printJourney(j); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// verdict is the answer of a summary, without its reasons, which are printed beneath it one by one.
+func verdict(summary string) string {
+	const published = ", published to "
+	at := max(strings.Index(summary, published), 0) // an id before it may be anything
+	answer, _, _ := strings.Cut(summary[at:], "; ")
+	return summary[:at] + answer
 }
 
 func oneLineEach(text string) string {

@@ -112,6 +112,9 @@ func contents(partitions []admin.Partition) (events, bytes int64) {
 	return events, bytes
 }
 
+// partitionsFixed is for who wants more of them later: keys would be in other partitions, out of their order.
+const partitionsFixed = "the number of partitions is fixed when a hub is created; create another hub with as many as you need, and copy the events: eventyard read HUB -o json | eventyard send OTHER --json"
+
 func (c hubCommands) update() *cobra.Command {
 	var request admin.HubRequest
 	cmd := &cobra.Command{
@@ -120,6 +123,7 @@ func (c hubCommands) update() *cobra.Command {
 		Example: "  eventyard hub update orders --retention-age 30d",
 	}
 	addDefinitionFlags(cmd, spec.Hub, spec.Update, &request)
+	lacks(cmd, "partitions", partitionsFixed)
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Hub, error) {
 		if request.Retention == nil && request.Quota == nil {
 			return admin.Hub{}, usagef(cmd, "nothing to change: give --retention-age, --retention-bytes, --quota-events or --quota-bytes")

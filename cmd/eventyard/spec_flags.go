@@ -28,6 +28,11 @@ func addDefinitionFlags(cmd *cobra.Command, d spec.Definition, where spec.Where,
 			completeFlags(cmd, cobra.FixedCompletions(row.OneOf, cobra.ShellCompDirectiveNoFileComp), flag.Name)
 		}
 	}
+	for _, row := range d.Fields {
+		if !row.In(where) {
+			lacks(cmd, row.FlagName(), row.Because)
+		}
+	}
 }
 
 // checkTogether refuses flags that would have no effect without another.

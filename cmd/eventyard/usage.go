@@ -80,11 +80,33 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	return err
 }
 
+// lacksFlag begins the annotations that say why a command has no flag of a name.
+const lacksFlag = "lacks --"
+
+// lacks has a command say why it has no such flag, to who gives it all the same.
+func lacks(cmd *cobra.Command, flag, why string) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[lacksFlag+flag] = why
+}
+
 func noFlag(cmd *cobra.Command, name string) error {
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := config.DidYouMean(name, names); near != "" {
+	var names, longer []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		names = append(names, f.Name)
+		if strings.HasPrefix(f.Name, name+"-") {
+			longer = append(longer, "--"+f.Name)
+		}
+	})
+	near := config.DidYouMean(name, names)
+	switch why := cmd.Annotations[lacksFlag+name]; {
+	case why != "":
+		return fmt.Errorf("there is no flag --%s: %s", name, why)
+	case near != "":
 		return fmt.Errorf("there is no flag --%s; did you mean --%s?", name, near)
+	case len(longer) > 0:
+		return fmt.Errorf("there is no flag --%s; did you mean %s?", name, strings.Join(longer, " or "))
 	}
 	return fmt.Errorf("there is no flag --%s", name)
 }
