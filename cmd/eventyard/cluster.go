@@ -34,7 +34,7 @@ func (c clusterCommands) status() *cobra.Command {
 }
 
 func (c clusterCommands) show(s admin.Cluster) error {
-	if err := c.printf("engine %s, told by node %s\n\n", s.Engine, oneLine(s.Node)); err != nil {
+	if err := c.printf("engine %s, reported by node %s\n\n", s.Engine, oneLine(s.Node)); err != nil {
 		return err
 	}
 	t := newTable(c.stdout, "NODE", "VERSION", "STATE", "STARTED", "SEEN", "SHARDS")

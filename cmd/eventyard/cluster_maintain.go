@@ -188,11 +188,11 @@ func (c clusterCommands) replicas() *cobra.Command {
 func replicasQuestion(before, after int) string {
 	switch {
 	case after == 1:
-		return fmt.Sprintf("with 1 replica instead of %d a lost server loses what it holds. Is there a backup, and is this meant?", before)
+		return fmt.Sprintf("with 1 replica instead of %d a lost server loses what it holds. Is there a backup, and is this what you want?", before)
 	case after < before:
-		return fmt.Sprintf("with %d replicas instead of %d only %d of the servers may be lost at once. Is there a backup, and is this meant?", after, before, after/2)
+		return fmt.Sprintf("with %d replicas instead of %d only %d of the servers may be lost at once. Is there a backup, and is this what you want?", after, before, after/2)
 	}
-	return fmt.Sprintf("all events are copied to %d servers, stream by stream. Is there a backup, and shall it begin?", after)
+	return fmt.Sprintf("all events are copied to %d servers, stream by stream. Is there a backup, and should it begin?", after)
 }
 
 func (c clusterCommands) setReplicas(ctx context.Context, client *admin.Client, number int, form output) error {

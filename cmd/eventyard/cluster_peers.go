@@ -44,7 +44,7 @@ func (c clusterCommands) init() *cobra.Command {
 				return &advisedError{"no peers are named", "name three machines, as by: eventyard cluster init --peers 10.0.0.1,10.0.0.2,10.0.0.3"}
 			}
 			if renew != "" && yard != "" {
-				return &advisedError{"the yard's name stays when bundles are made anew", "leave out --yard"}
+				return &advisedError{"the yard's name stays when bundles are renewed", "leave out --yard"}
 			}
 			made, err := makeBundles(out, yard, peers, renew)
 			if err != nil {
@@ -56,7 +56,7 @@ func (c clusterCommands) init() *cobra.Command {
 	cmd.Flags().StringVar(&peers, "peers", "", "the machines, as HOST, HOST:PORT or NAME=HOST:PORT with commas between")
 	cmd.Flags().StringVar(&yard, "yard", "", "name of the yard (default eventyard)")
 	cmd.Flags().StringVar(&out, "out", "eventyard-cluster", "folder for the bundles, which is made")
-	cmd.Flags().StringVar(&renew, "renew", "", "a bundle of the cluster whose bundles are made anew")
+	cmd.Flags().StringVar(&renew, "renew", "", "a bundle of the cluster whose bundles are renewed")
 	return cmd
 }
 

@@ -132,7 +132,7 @@ func (c deadCommands) show() *cobra.Command {
 
 func (c deadCommands) purge() *cobra.Command {
 	var flags choiceFlags
-	cmd := &cobra.Command{Use: "purge SUBSCRIPTION [NUMBER...]", Short: "Forget dead letters for good"}
+	cmd := &cobra.Command{Use: "purge SUBSCRIPTION [NUMBER...]", Short: "Delete dead letters permanently"}
 	yes := addYesFlag(cmd)
 	flags.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
@@ -140,9 +140,9 @@ func (c deadCommands) purge() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		question := "Forget the dead letters of " + args[0] + " that were chosen, for good? What was written to their target stays there."
+		question := "Permanently delete the chosen dead letters of " + args[0] + "? What was written to their target stays there."
 		if choice.All() {
-			question = "Forget all dead letters of " + args[0] + " that were not redriven, for good? What was written to their target stays there."
+			question = "Permanently delete all dead letters of " + args[0] + " that were not redriven? What was written to their target stays there."
 		}
 		if err := c.confirm(cmd, *yes, question); err != nil {
 			return err

@@ -61,7 +61,7 @@ func nextFor(err error) string {
 	case errors.Is(err, server.ErrMetaLost):
 		return nextForMetaLost
 	case errors.Is(err, server.ErrRestoring):
-		return "run eventyard restore again with this data folder, which begins anew; or choose another folder with --data"
+		return "run eventyard restore again with this data folder, which starts over; or choose another folder with --data"
 	case errors.Is(err, server.ErrOccupied):
 		return "name a folder that does not exist yet with --data; only secret.key may be in it"
 	case errors.Is(err, server.ErrYardOccupied):

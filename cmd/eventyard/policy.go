@@ -169,7 +169,7 @@ func keyName(secondary bool) string {
 
 func (c policyCommands) delete() *cobra.Command {
 	var hub string
-	cmd := &cobra.Command{Use: "delete POLICY", Short: "Delete a policy; its keys let nobody in any more"}
+	cmd := &cobra.Command{Use: "delete POLICY", Short: "Delete a policy; its keys are refused from then on"}
 	c.addHubFlag(cmd, &hub)
 	return c.deleting(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (deletion, error) {
 		which := describePolicy(args[0], hub)

@@ -219,11 +219,11 @@ func splitByKey(batch []item, together bool) [][]item {
 
 func (s *sender) line() string {
 	took := time.Since(s.began).Seconds()
-	of := ""
+	what := counted(s.sent, "event")
 	if s.flags.count > 0 {
-		of = " of " + thousands(s.flags.count)
+		what = thousands(s.sent) + " of " + counted(s.flags.count, "event")
 	}
-	return fmt.Sprintf("sent %s%s events, %s/s", thousands(s.sent), of, thousands(int64(float64(s.sent)/took)))
+	return fmt.Sprintf("sent %s, %s/s", what, thousands(int64(float64(s.sent)/took)))
 }
 
 // summary is the last word of a job. How long it took is told of jobs that took long.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -121,7 +120,7 @@ func (c storageCommands) check() *cobra.Command {
 		if form == asJSON {
 			err = writeJSON(c.stdout, done)
 		} else {
-			err = c.printf("read %s events, %s, in %s partitions: %s\n", thousands(done.Events), roughBytes(done.Bytes), strconv.Itoa(done.Partitions), checkText(&done))
+			err = c.printf("read %s, %s, in %s: %s\n", counted(done.Events, "event"), roughBytes(done.Bytes), counted(done.Partitions, "partition"), checkText(&done))
 		}
 		c.printProblems(done)
 		if err == nil && (len(done.Problems) > 0 || done.Failed != "") {

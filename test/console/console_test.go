@@ -121,15 +121,15 @@ func TestAHubByItsPages(t *testing.T) {
 	p := newPage(t, y.base, 1280, "light")
 	p.open("/console/new/hub")
 	p.fill(map[string]string{"name": "made", "partitions": "2"})
-	p.press(`button[value="act"]`, "It is there.")
+	p.press(`button[value="act"]`, "Created.")
 	testkit.Equal(t, testkit.Value(y.client.Hub(t.Context(), "made"))(t).Partitions, 2)
 	p.open("/console/hubs/made/send")
 	p.fill(map[string]string{"body": `{"from":"a page"}`})
-	p.press(`button[value="act"]`, "1 event is stored.")
+	p.press(`button[value="act"]`, "1 event was stored.")
 	testkit.That(t, strings.Contains(p.text(), "a page"), "the event is not among those of the hub:\n%s", p.text())
 	p.open("/console/hubs/made/delete")
 	p.fill(map[string]string{"name": "made"})
-	p.press(`button[value="act"]`, "It is deleted.")
+	p.press(`button[value="act"]`, "Deleted.")
 	testkit.That(t, testkit.Err(y.client.Hub(t.Context(), "made")) != nil, "the hub is still there")
 }
 

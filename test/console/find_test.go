@@ -31,7 +31,7 @@ func TestFindingByKeys(t *testing.T) {
 	press("/")
 	p.await("the finder", `document.activeElement.id === "finder"`)
 	press("no-such-id" + kb.Enter)
-	p.await("where an event is looked for", at("/console/events")+" && "+contains("It is not there"))
+	p.await("where an event is looked for", at("/console/events")+" && "+contains("Not found"))
 	press("?")
 	p.await("the keys", `document.getElementById("keys").open && `+contains("find a name or an event"))
 	press(kb.Escape)

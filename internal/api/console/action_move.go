@@ -62,13 +62,13 @@ func foresee(moved []admin.Moved) *note {
 	n := &note{Tone: "odd", Icon: "history", More: "Handlers see events a second time. Nothing is removed."}
 	switch {
 	case again > 0 && over > 0:
-		n.Text = fmt.Sprintf("%s events would be read again, and %s passed over.", number(again), number(over))
+		n.Text = fmt.Sprintf("%s would be read again, and %s skipped.", plural(again, "event", "events"), number(over))
 	case again > 0:
-		n.Text = fmt.Sprintf("%s events would be read again.", number(again))
+		n.Text = fmt.Sprintf("%s would be read again.", plural(again, "event", "events"))
 	case over > 0:
-		n.Text, n.More = fmt.Sprintf("%s events would be passed over.", number(over)), "This group does not handle them. They stay in the hub."
+		n.Text, n.More = fmt.Sprintf("%s would be skipped.", plural(over, "event", "events")), "This group does not handle them. They stay in the hub."
 	default:
-		n.Tone, n.Text, n.More = "good", "No event would be read again or passed over.", ""
+		n.Tone, n.Text, n.More = "good", "No event would be read again or skipped.", ""
 	}
 	if unknown > 0 {
 		n.More = strings.TrimSpace(n.More + " " + plural(unknown, "partition has no checkpoint yet.", "partitions have no checkpoint yet."))
@@ -91,7 +91,7 @@ func moveSheet(v *visit, said *note) (*sheet, error) {
 		force = "on"
 	}
 	return &sheet{
-		Title: "Move the checkpoints of " + group, About: "Instances go on from there. Stop them first, or move also what is owned.",
+		Title: "Move the checkpoints of " + group, About: "Instances continue from there. Stop them first, or also move checkpoints of partitions that are owned.",
 		Back: at("hubs", hub, "groups", group), Note: said, Command: command("checkpoint", "rewind", hub, group, "--to", "TIME"),
 		Fields: []field{
 			{Name: "to", Label: "To", Kind: "select", Value: v.value("to", "earliest"), Options: []option{

@@ -30,13 +30,13 @@ var sendEvent = action{
 			}
 		}
 		return &sheet{
-			Title: "Send an event to " + hub, About: "It is stored when the yard says so, in the partition of its key, or in the next in turn.", Back: at("hubs", hub, "events"),
+			Title: "Send an event to " + hub, About: "It is stored in the partition of its key, or in the next partition in turn.", Back: at("hubs", hub, "events"),
 			Fields: []field{
 				{Name: "body", Label: "Body", Kind: "area", Value: v.value("body", body), Placeholder: `{"total": 42}`},
 				{Name: "key", Label: "Partition key", Kind: "text", Value: v.value("key", key), Optional: true},
 				{Name: "type", Label: "Content type", Kind: "text", Value: v.value("type", kind), Optional: true},
 			},
-			Buttons: []button{{"Send it", "main", act}}, Command: command("send", hub, "BODY"),
+			Buttons: []button{{"Send", "main", act}}, Command: command("send", hub, "BODY"),
 		}, nil
 	},
 	do: func(v *visit) (outcome, error) {

@@ -49,7 +49,7 @@ func deliveryFields(v *visit, s admin.Subscription) []field {
 	}
 	return []field{
 		{Name: "endpoint", Label: "Endpoint", Kind: "text", Value: v.value("endpoint", s.Endpoint), Placeholder: "https://hooks.example.com/billing"},
-		{Name: "types", Label: "Types of events", Kind: "text", Value: v.value("types", ""), Placeholder: "order.placed, order.paid", Hint: "Left empty: all, or as it is.", Optional: true},
+		{Name: "types", Label: "Types of events", Kind: "text", Value: v.value("types", ""), Placeholder: "order.placed, order.paid", Hint: "Empty: all, or unchanged.", Optional: true},
 		{Name: "attempts", Label: "Attempts for each event", Kind: "number", Value: v.value("attempts", optional(s.Retry.Attempts)), Optional: true},
 		{Name: "ttl", Label: "Time to live", Kind: "text", Value: v.value("ttl", s.Retry.TTL), Placeholder: "24h", Optional: true},
 		{Name: "concurrency", Label: "Requests at once", Kind: "number", Value: v.value("concurrency", optional(s.Concurrency)), Optional: true},
@@ -81,7 +81,7 @@ var changeSubscription = action{
 			return nil, err
 		}
 		return &sheet{
-			Title: "Change " + s.Name, About: "What is left empty stays as it is. The command line can change more.", Back: subscriptionPath(v.ref()), Fields: deliveryFields(v, s),
+			Title: "Change " + s.Name, About: "Fields that are left empty are not changed. The command line can change more.", Back: subscriptionPath(v.ref()), Fields: deliveryFields(v, s),
 			Buttons: []button{{"Save", "main", act}}, Command: command("subscription", "update", s.Name),
 		}, nil
 	},
@@ -103,7 +103,7 @@ var deleteSubscription = action{
 			return nil, err
 		}
 		row := newSubscriptionRow(s, 0)
-		about := fmt.Sprintf("%s events that wait for it and %s dead letters go with it. It cannot be undone.", number(row.Waiting), number(row.Dead))
+		about := fmt.Sprintf("%s for it and %s are deleted with it. This cannot be undone.", plural(row.Waiting, "event that waits", "events that wait"), plural(row.Dead, "dead letter", "dead letters"))
 		return deletion("subscription", s.Name, about, subscriptionPath(v.ref()), command("subscription", "delete", s.Name)), nil
 	},
 	do: func(v *visit) (outcome, error) {
@@ -186,7 +186,7 @@ var redriveDead = action{
 		}
 		said := &note{Tone: "odd", Icon: "rotate-ccw", Text: plural(redriven, "dead letter would be delivered again.", "dead letters would be delivered again."), More: "They go to this subscription and to nobody else."}
 		if skipped > 0 {
-			said.More = plural(skipped, "was redriven too often before and stays.", "were redriven too often before and stay.") + " " + said.More
+			said.More = plural(skipped, "was redriven too often and stays.", "were redriven too often and stay.") + " " + said.More
 		}
 		s := redriveSheet(v, said)
 		if redriven > 0 {
@@ -210,8 +210,8 @@ func (v *visit) redriveAll(r admin.RedriveRequest) (redriven, skipped int, err e
 
 func redriveSheet(v *visit, said *note) *sheet {
 	return &sheet{
-		Title: "Redrive dead letters of " + v.name("subscription"), About: "They are delivered once more, with their attempts anew.", Back: subscriptionPath(v.ref()), Note: said,
-		Fields:  append(deadFields(v), field{Name: "rate", Label: "At most a second", Kind: "number", Value: v.value("rate", ""), Placeholder: "as fast as it takes them", Optional: true}),
+		Title: "Redrive dead letters of " + v.name("subscription"), About: "They are delivered again, with as many attempts as at first.", Back: subscriptionPath(v.ref()), Note: said,
+		Fields:  append(deadFields(v), field{Name: "rate", Label: "At most per second", Kind: "number", Value: v.value("rate", ""), Placeholder: "no limit", Optional: true}),
 		Buttons: []button{{"See what it would do", "", look}}, Command: command("dead", "redrive", v.name("subscription")),
 	}
 }
@@ -233,13 +233,13 @@ var purgeDead = action{
 		if err != nil {
 			return outcome{}, err
 		}
-		said := &note{Tone: "odd", Icon: "trash-2", Text: plural(n, "dead letter would be deleted.", "dead letters would be deleted."), More: "It cannot be undone."}
+		said := &note{Tone: "odd", Icon: "trash-2", Text: plural(n, "dead letter would be deleted.", "dead letters would be deleted."), More: "This cannot be undone."}
 		if more {
 			said.Text = "More than " + said.Text
 		}
 		s := purgeSheet(v, said)
 		if n > 0 {
-			s.Buttons = append(s.Buttons, button{"Delete them", "danger", act})
+			s.Buttons = append(s.Buttons, button{"Delete", "danger", act})
 		}
 		return outcome{sheet: s}, nil
 	},
@@ -261,7 +261,7 @@ func countDead(v *visit, choice admin.DeadLetterChoice) (n int, more bool, err e
 
 func purgeSheet(v *visit, said *note) *sheet {
 	return &sheet{
-		Title: "Delete dead letters of " + v.name("subscription"), About: "They are forgotten for good.", Back: subscriptionPath(v.ref()), Note: said, Fields: deadFields(v),
+		Title: "Delete dead letters of " + v.name("subscription"), About: "They are deleted permanently.", Back: subscriptionPath(v.ref()), Note: said, Fields: deadFields(v),
 		Buttons: []button{{"See what it would do", "", look}}, Command: command("dead", "purge", v.name("subscription")),
 	}
 }

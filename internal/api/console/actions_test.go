@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -141,4 +142,13 @@ func TestSendingAgain(t *testing.T) {
 		_, body := publication(schema, json.RawMessage(`{"id":"1","data":{"a":1}}`))
 		testkit.Equal(t, string(body), want, schema)
 	}
+}
+
+// V4: things are counted as people count them, whatever type their number has.
+func TestOneOfAThing(t *testing.T) {
+	for shown, n := range map[string]any{"1 event": int64(1), "0 events": 0, "1,024 events": 1024, "2 events": new(int64(2)), "– events": (*int64)(nil)} {
+		testkit.Equal(t, plural(n, "event", "events"), shown)
+	}
+	again, over := int64(1), int64(0)
+	testkit.Equal(t, foresee([]admin.Moved{{From: &admin.Checkpoint{Sequence: &again}, To: admin.Checkpoint{Sequence: &over}}}).Text, "1 event would be read again.")
 }

@@ -37,7 +37,7 @@ func TestActivity(t *testing.T) {
 	}
 	testkit.That(t, !strings.Contains(get(h, base+"activity?before=90").Body.String(), "data-live"), "a page of what is older moves")
 	answers["GET /api/v1/activity"] = admin.ActivityPage{}
-	testkit.That(t, strings.Contains(get(h, base+"activity").Body.String(), "Nothing of that has changed"), "an empty page says nothing")
+	testkit.That(t, strings.Contains(get(h, base+"activity").Body.String(), "No such change"), "an empty page says nothing")
 }
 
 // V4: what is saved is what the API said, page after page, and nothing that a browser would run.

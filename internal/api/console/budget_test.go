@@ -134,7 +134,7 @@ func TestTenThousandSubscriptions(t *testing.T) {
 		api.calls = nil
 	}
 	border := get(h, base+"topics?page=98").Body.String()
-	for _, says := range []string{">company-9999<", ">company-0<", ">company-49<", "<h2>Of hubs</h2>", ">Before<", ">After<"} {
+	for _, says := range []string{">company-9999<", ">company-0<", ">company-49<", "<h2>Subscriptions of hubs</h2>", ">Before<", ">After<"} {
 		testkit.That(t, strings.Contains(border, says), "where topics end and hubs begin there is no %s", says)
 	}
 	testkit.That(t, !strings.Contains(get(h, base+"topics?page=99").Body.String(), "No topic yet"), "a page of hubs alone says that there is no topic")

@@ -86,8 +86,8 @@ var createPolicy = action{
 			of = "hub " + v.ofHub()
 		}
 		return &sheet{
-			Title: "Make a policy for " + of, About: "A name with two keys and some rights. There are two keys so that one can be replaced while clients use the other.",
-			Back: accessPath(v.ofHub()), Buttons: []button{{"Make it", "main", act}},
+			Title: "Create a policy for " + of, About: "A name with two keys and some rights. There are two keys so that one can be replaced while clients use the other.",
+			Back: accessPath(v.ofHub()), Buttons: []button{{"Create", "main", act}},
 			Fields: []field{
 				{Name: "name", Label: "Name", Kind: "text", Value: name, Placeholder: "gateway"},
 				{Name: "rights", Label: "Rights", Kind: "select", Value: v.value("rights", "Listen"), Options: []option{{"Listen", "Listen"}, {"Send", "Send"}, {"Send,Listen", "Send and Listen"}, {"Manage", "Manage, with all others"}}},
@@ -112,7 +112,7 @@ var revealPolicy = action{
 
 func keysSheet(v *visit, p admin.Policy, title string) *sheet {
 	s := &sheet{
-		Title: title, About: "Who has one of them has the rights of the policy: " + strings.Join(p.Rights, ", ") + ". They are hidden again after a minute.", Back: accessPath(v.ofHub()),
+		Title: title, About: "Whoever has one of them has the rights of the policy: " + strings.Join(p.Rights, ", ") + ". They are hidden again after a minute.", Back: accessPath(v.ofHub()),
 		Command: command(append([]string{"policy", "show", p.Name}, flagHub(v.ofHub())...)...),
 	}
 	if c := p.ConnectionStrings; c != nil {
@@ -127,14 +127,14 @@ var regeneratePolicy = action{
 	sheet: func(v *visit) (*sheet, error) {
 		name := v.name("policy")
 		return &sheet{
-			Title: "Make a key of " + name + " anew", About: "Whatever stands on the old key ends within moments: connections, tokens, sessions. Give clients the other key first.", Back: accessPath(v.ofHub()),
+			Title: "Regenerate a key of " + name, About: "Connections, tokens and sessions that use the old key end within moments. Give clients the other key first.", Back: accessPath(v.ofHub()),
 			Fields:  []field{{Name: "key", Label: "Which key", Kind: "select", Value: v.value("key", "secondary"), Options: []option{{"primary", "primary"}, {"secondary", "secondary"}}}},
-			Buttons: []button{{"Make it anew", "danger", act}}, Command: command(append([]string{"policy", "regenerate", name}, flagHub(v.ofHub())...)...),
+			Buttons: []button{{"Regenerate", "danger", act}}, Command: command(append([]string{"policy", "regenerate", name}, flagHub(v.ofHub())...)...),
 		}, nil
 	},
 	do: func(v *visit) (outcome, error) {
 		p, err := v.api.RegeneratePolicy(v.ctx, v.ofHub(), v.name("policy"), v.r.PostFormValue("key"))
-		return outcome{sheet: keysSheet(v, p, "There is a new key of "+p.Name)}, err
+		return outcome{sheet: keysSheet(v, p, "New key of "+p.Name)}, err
 	},
 }
 
@@ -142,7 +142,7 @@ var deletePolicy = action{
 	path: base + "policies/{policy}/delete", calls: policyCalls("DELETE", "/{policy}"),
 	sheet: func(v *visit) (*sheet, error) {
 		name := v.name("policy")
-		return deletion("policy", name, "Its keys let nobody in any more, and who is in by them is cut off. It cannot be undone.", accessPath(v.ofHub()),
+		return deletion("policy", name, "Its keys are refused from then on, and clients that are connected with them are disconnected. This cannot be undone.", accessPath(v.ofHub()),
 			command(append([]string{"policy", "delete", name}, flagHub(v.ofHub())...)...)), nil
 	},
 	do: func(v *visit) (outcome, error) {

@@ -255,13 +255,13 @@ var createFunction = action{
 			return nil, err
 		}
 		s := &sheet{
-			Title: "Make a function", About: "The yard calls a program with the events of a hub, tries again, and puts away what cannot be handled.", Back: at("functions"),
+			Title: "Create a function", About: "The yard calls a program with the events of a hub, tries again, and puts away what cannot be handled.", Back: at("functions"),
 			Fields: []field{
 				{Name: "name", Label: "Name", Kind: "text", Value: v.value("name", ""), Placeholder: "resize"},
 				{Name: "hub", Label: "Events of", Kind: "select", Value: v.value("hub", "")},
 				{Name: "endpoint", Label: "Endpoint", Kind: "text", Value: v.value("endpoint", ""), Placeholder: "http://127.0.0.1:9400/resize"},
 			},
-			Buttons: []button{{"Make it", "main", act}}, Command: command("function", "create", orWord(v.value("name", ""), "NAME"), "--hub", orWord(v.value("hub", ""), "HUB"), "--endpoint", "URL"),
+			Buttons: []button{{"Create", "main", act}}, Command: command("function", "create", orWord(v.value("name", ""), "NAME"), "--hub", orWord(v.value("hub", ""), "HUB"), "--endpoint", "URL"),
 		}
 		for _, h := range hubs {
 			s.Fields[1].Options = append(s.Fields[1].Options, option{h.Name, h.Name})
@@ -278,7 +278,7 @@ var deleteFunction = action{
 	path: base + "functions/{function}/delete", calls: []string{"DELETE /api/v1/functions/{function}"},
 	sheet: func(v *visit) (*sheet, error) {
 		name := v.name("function")
-		return deletion("function", name, "It is stopped and forgotten. Its group with its checkpoints, and what it put away, stay.", at("functions", name), command("function", "delete", name)), nil
+		return deletion("function", name, "It is stopped and deleted. Its group with its checkpoints, and its poison events, stay.", at("functions", name), command("function", "delete", name)), nil
 	},
 	do: func(v *visit) (outcome, error) {
 		if err := v.typed(v.name("function")); err != nil {
@@ -329,18 +329,18 @@ var redrivePoison = action{
 		if err != nil {
 			return nil, err
 		}
-		n := "Those that were put away"
+		n := "Its poison events"
 		if f.Poisoned != nil {
-			n = number(*f.Poisoned)
+			n = plural(*f.Poisoned, "poison event", "poison events")
 			if f.PoisonedMore {
 				n = "More than " + n
 			}
 		}
 		s := &sheet{
 			Title: "Redrive poison events of " + f.Name, About: "They are published again to the hub that they came from, so that every group of it sees them once more.", Back: at("functions", f.Name),
-			Note:    &note{Tone: "odd", Icon: "rotate-ccw", Text: n + " poison events would be published again.", More: "Mend the program first: what it cannot handle is put away again."},
-			Fields:  []field{{Name: "rate", Label: "At most a second", Kind: "number", Value: v.value("rate", ""), Placeholder: "as fast as it goes", Optional: true}},
-			Buttons: []button{{"Redrive them", "main", act}}, Command: command("poison", "redrive", f.Poison, "--function", f.Name),
+			Note:    &note{Tone: "odd", Icon: "rotate-ccw", Text: n + " would be published again.", More: "Fix the program first: what it cannot handle is put away again."},
+			Fields:  []field{{Name: "rate", Label: "At most per second", Kind: "number", Value: v.value("rate", ""), Placeholder: "no limit", Optional: true}},
+			Buttons: []button{{"Redrive", "main", act}}, Command: command("poison", "redrive", f.Poison, "--function", f.Name),
 		}
 		return s, nil
 	},
@@ -362,7 +362,7 @@ var redrivePoison = action{
 		}
 		done, err := v.api.RedrivePoison(v.ctx, f.Poison, r)
 		if err == nil && done.Failed > 0 {
-			err = wrongInput(fmt.Sprintf("%d were published again, %d could not be: %s", done.Redriven, done.Failed, strings.Join(done.Errors, "; ")))
+			err = wrongInput(fmt.Sprintf("%s published again; %d could not be: %s", plural(done.Redriven, "event was", "events were"), done.Failed, strings.Join(done.Errors, "; ")))
 		}
 		return outcome{to: at("functions", f.Name), done: "redriven", n: done.Redriven}, err
 	},

@@ -313,7 +313,7 @@ func (l *lane) note(now time.Time) {
 	}
 	switch {
 	case l.Nobody:
-		l.Note, l.More = plural(owned, "partition", "partitions"), "waits for an owner"
+		l.Note, l.More = plural(owned, "partition", "partitions"), "without an owner"
 	case l.Dead:
 		l.Note = "gone"
 		if !l.Seen.IsZero() {
@@ -382,9 +382,9 @@ var createGroup = action{
 	sheet: func(v *visit) (*sheet, error) {
 		hub, name := v.name("hub"), v.value("name", "")
 		return &sheet{
-			Title: "Make a group of " + hub, About: "A group reads the whole hub at its own pace. Its instances share the partitions.", Back: at("hubs", hub, "groups"),
+			Title: "Create a group of " + hub, About: "A group reads the whole hub at its own pace. Its instances share the partitions.", Back: at("hubs", hub, "groups"),
 			Fields:  []field{{Name: "name", Label: "Name", Kind: "text", Value: name, Placeholder: "billing"}},
-			Buttons: []button{{"Make it", "main", act}}, Command: command("group", "create", hub, orWord(name, "NAME")),
+			Buttons: []button{{"Create", "main", act}}, Command: command("group", "create", hub, orWord(name, "NAME")),
 		}, nil
 	},
 	do: func(v *visit) (outcome, error) {
@@ -397,7 +397,7 @@ var deleteGroup = action{
 	path: base + "hubs/{hub}/groups/{group}/delete", calls: []string{"DELETE /api/v1/hubs/{hub}/groups/{group}"},
 	sheet: func(v *visit) (*sheet, error) {
 		hub, group := v.name("hub"), v.name("group")
-		return deletion("group", group, "Its leases and checkpoints go with it, and its readers are disconnected. The events stay. It cannot be undone.",
+		return deletion("group", group, "Its leases and checkpoints are deleted with it, and its readers are disconnected. The events stay. This cannot be undone.",
 			at("hubs", hub, "groups", group), command("group", "delete", hub, group)), nil
 	},
 	do: func(v *visit) (outcome, error) {
@@ -414,8 +414,8 @@ var releasePartition = action{
 	sheet: func(v *visit) (*sheet, error) {
 		hub, group, partition := v.name("hub"), v.name("group"), v.name("partition")
 		return &sheet{
-			Title: "Take partition " + partition + " from its owner", About: "Its lease ends and its reader is disconnected. Another instance takes it, or the same one again, and goes on from the checkpoint: some events may be handled twice.",
-			Back: at("hubs", hub, "groups", group), Buttons: []button{{"Take it", "danger", act}}, Command: command("group", "release", hub, group, partition),
+			Title: "Release partition " + partition, About: "The lease of its owner ends, and its reader is disconnected. Another instance takes the partition over, or the same one again, and continues from the checkpoint: some events may be handled twice.",
+			Back: at("hubs", hub, "groups", group), Buttons: []button{{"Release", "danger", act}}, Command: command("group", "release", hub, group, partition),
 		}, nil
 	},
 	do: func(v *visit) (outcome, error) {

@@ -128,14 +128,14 @@ func hubFigures(view hubView, w window, series []admin.Series, now time.Time) []
 		}
 		if behind := s["lag-seconds"]; behind != nil {
 			slowest.Value, slowest.Unit = span(seconds(*behind)), "behind"
-			slowest.Hint = number(int64(orZero(s["lag"]))) + " events behind"
+			slowest.Hint = plural(int64(orZero(s["lag"])), "event", "events") + " behind"
 		}
 	}
 	kept := figure{ID: "events", Name: "Kept", Value: number(view.Events), Unit: "events", Hint: "for " + age(view.Retention.Age)}
 	if !view.Newest.IsZero() {
 		kept.Hint += ", the newest " + span(now.Sub(view.Newest).Truncate(time.Second)) + " ago"
 	}
-	disk := figure{ID: "bytes", Name: "Size", Value: size(view.Bytes), Hint: "as much as comes"}
+	disk := figure{ID: "bytes", Name: "Size", Value: size(view.Bytes), Hint: "no limit"}
 	if all := view.Retention.Bytes * int64(view.Partitions); all > 0 { // its limit is that of a partition
 		disk.Hint = fmt.Sprintf("%d %% of %s", 100*view.Bytes/all, size(all))
 	}
@@ -169,12 +169,12 @@ var createHub = action{
 	sheet: func(v *visit) (*sheet, error) {
 		name, partitions := v.value("name", ""), v.value("partitions", "4")
 		return &sheet{
-			Title: "Make a hub", About: "A log that many consumers read at their own pace. Partitions are how many of them can share the work; their number stays as it is.",
-			Back: at("hubs"), Buttons: []button{{"Make it", "main", act}}, Command: command("hub", "create", orWord(name, "NAME"), "--partitions", partitions),
+			Title: "Create a hub", About: "A log that many consumers read at their own pace. The number of partitions is how many of them can share the work; it cannot be changed later.",
+			Back: at("hubs"), Buttons: []button{{"Create", "main", act}}, Command: command("hub", "create", orWord(name, "NAME"), "--partitions", partitions),
 			Fields: []field{
 				{Name: "name", Label: "Name", Kind: "text", Value: name, Placeholder: "orders"},
 				{Name: "partitions", Label: "Partitions", Kind: "number", Value: partitions},
-				{Name: "age", Label: "Keep events for", Kind: "text", Value: v.value("age", ""), Placeholder: "7d", Hint: "Like 36h or 7d. Left empty: as usual for this yard.", Optional: true},
+				{Name: "age", Label: "Keep events for", Kind: "text", Value: v.value("age", ""), Placeholder: "7d", Hint: "Such as 36h or 7d. Empty: the default of this yard.", Optional: true},
 			},
 		}, nil
 	},
@@ -210,9 +210,9 @@ var changeHub = action{
 			Title: "Settings of " + h.Name, About: "Events are removed when they are too old, or when there are too many bytes of them: whichever comes first.",
 			Back: at("hubs", h.Name), Command: command("hub", "update", h.Name, "--retention-age", h.Retention.Age),
 			Fields: []field{
-				{Name: "age", Label: "Keep events for", Kind: "text", Value: v.value("age", h.Retention.Age), Hint: "Like 36h or 7d; 0s: for ever."},
-				{Name: "bytes", Label: "Keep bytes in a partition", Kind: "number", Value: v.value("bytes", strconv.FormatInt(h.Retention.Bytes, 10)), Hint: "0: as many as there are."},
-				{Name: "events", Label: "Take events a second", Kind: "number", Value: v.value("events", strconv.Itoa(h.Quota.Events)), Hint: "0: as many as come."},
+				{Name: "age", Label: "Keep events for", Kind: "text", Value: v.value("age", h.Retention.Age), Hint: "Such as 36h or 7d. 0s: forever."},
+				{Name: "bytes", Label: "Bytes kept in a partition", Kind: "number", Value: v.value("bytes", strconv.FormatInt(h.Retention.Bytes, 10)), Hint: "0: no limit."},
+				{Name: "events", Label: "Events accepted per second", Kind: "number", Value: v.value("events", strconv.Itoa(h.Quota.Events)), Hint: "0: no limit."},
 			},
 			Buttons: []button{{"Save", "main", act}},
 		}, nil
@@ -247,7 +247,7 @@ var deleteHub = action{
 			return nil, err
 		}
 		events, bytes, _ := totals(partitions)
-		about := fmt.Sprintf("%s events (%s) and %s go with it. It cannot be undone.", number(events), size(bytes), plural(len(h.Groups), "group", "groups"))
+		about := fmt.Sprintf("%s (%s) and %s are deleted with it. This cannot be undone.", plural(events, "event", "events"), size(bytes), plural(len(h.Groups), "group", "groups"))
 		return deletion("hub", h.Name, about, at("hubs", h.Name), command("hub", "delete", h.Name)), nil
 	},
 	do: func(v *visit) (outcome, error) {

@@ -237,12 +237,12 @@ var createTopic = action{
 	sheet: func(v *visit) (*sheet, error) {
 		name := v.value("name", "")
 		return &sheet{
-			Title: "Make a topic", About: "A topic pushes each event to every subscription that matches.", Back: at("topics"),
+			Title: "Create a topic", About: "A topic pushes each event to every subscription that matches.", Back: at("topics"),
 			Fields: []field{
 				{Name: "name", Label: "Name", Kind: "text", Value: name, Placeholder: "shop"},
 				{Name: "schema", Label: "Schema of its events", Kind: "select", Value: v.value("schema", "cloudevents"), Options: []option{{"cloudevents", "CloudEvents"}, {"eventgrid", "Event Grid"}}},
 			},
-			Buttons: []button{{"Make it", "main", act}}, Command: command("topic", "create", orWord(name, "NAME"), "--schema", v.value("schema", "cloudevents")),
+			Buttons: []button{{"Create", "main", act}}, Command: command("topic", "create", orWord(name, "NAME"), "--schema", v.value("schema", "cloudevents")),
 		}, nil
 	},
 	do: func(v *visit) (outcome, error) {
@@ -258,7 +258,7 @@ var deleteTopic = action{
 		if err != nil {
 			return nil, err
 		}
-		about := number(t.Events) + " events and " + plural(t.Subscriptions, "subscription", "subscriptions") + " go with it. It cannot be undone."
+		about := plural(t.Events, "event", "events") + " and " + plural(t.Subscriptions, "subscription", "subscriptions") + " are deleted with it. This cannot be undone."
 		return deletion("topic", t.Name, about, at("topics", t.Name), command("topic", "delete", t.Name)), nil
 	},
 	do: func(v *visit) (outcome, error) {
@@ -280,7 +280,7 @@ var revealTopic = action{
 func topicKeysSheet(t admin.Topic, title string) *sheet {
 	keys := cmp.Or(t.Keys, &admin.TopicKeys{})
 	return &sheet{
-		Title: title, About: "Who has one of them may publish to the topic. They are hidden again after a minute.", Back: at("topics", t.Name), Command: command("topic", "show", t.Name),
+		Title: title, About: "Whoever has one of them may publish to the topic. They are hidden again after a minute.", Back: at("topics", t.Name), Command: command("topic", "show", t.Name),
 		Secrets: []secret{{"Key 1", keys.Key1}, {"Key 2", keys.Key2}},
 	}
 }
@@ -290,13 +290,13 @@ var regenerateTopic = action{
 	sheet: func(v *visit) (*sheet, error) {
 		name := v.name("topic")
 		return &sheet{
-			Title: "Make a key of " + name + " anew", About: "Publishers who use the old key are refused from then on. Give them the other key first.", Back: at("topics", name),
+			Title: "Regenerate a key of " + name, About: "Publishers that use the old key are refused from then on. Give them the other key first.", Back: at("topics", name),
 			Fields:  []field{{Name: "key", Label: "Which key", Kind: "select", Value: v.value("key", "key2"), Options: []option{{"key1", "key 1"}, {"key2", "key 2"}}}},
-			Buttons: []button{{"Make it anew", "danger", act}}, Command: command("topic", "regenerate", name),
+			Buttons: []button{{"Regenerate", "danger", act}}, Command: command("topic", "regenerate", name),
 		}, nil
 	},
 	do: func(v *visit) (outcome, error) {
 		t, err := v.api.RegenerateTopicKey(v.ctx, v.name("topic"), v.r.PostFormValue("key"))
-		return outcome{sheet: topicKeysSheet(t, "There is a new key of "+t.Name)}, err
+		return outcome{sheet: topicKeysSheet(t, "New key of "+t.Name)}, err
 	},
 }

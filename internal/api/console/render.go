@@ -171,7 +171,7 @@ func span(d time.Duration) string {
 	case d < 48*time.Hour:
 		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 	}
-	return fmt.Sprintf("%d days", int(d.Hours()/24))
+	return plural(int(d.Hours()/24), "day", "days")
 }
 
 // age writes how long something is kept, which the API says as Go does: 168h0m0s.
@@ -201,11 +201,13 @@ func timeElement(t time.Time, as, layout string) template.HTML {
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" data-as="%s">%s</time>`, t.Format(time.RFC3339Nano), as, t.Format(layout)+" UTC"))
 }
 
-func plural(n int, one, many string) string {
-	if n == 1 {
+// plural counts things: a number as number takes it, with the word for one or for many.
+func plural(n any, one, many string) string {
+	shown := number(n)
+	if shown == "1" {
 		return "1 " + one
 	}
-	return number(n) + " " + many
+	return shown + " " + many
 }
 
 // tail is how much of a long name is always seen.

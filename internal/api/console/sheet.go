@@ -148,14 +148,14 @@ func (v *visit) typed(name string) error {
 	if v.r.PostFormValue("name") == name {
 		return nil
 	}
-	return wrongInput("The name that you wrote is not " + name + ". Nothing was deleted.")
+	return wrongInput("The name that you typed is not " + name + ". Nothing was deleted.")
 }
 
 // deletion is the form of what cannot be undone.
 func deletion(what, name, about, back, command string) *sheet {
 	return &sheet{
 		Title: "Delete " + what + " " + name, About: about, Back: back, Command: command,
-		Fields:  []field{{Name: "name", Label: "Write " + name + " to go on", Kind: "text"}},
+		Fields:  []field{{Name: "name", Label: "Type " + name + " to confirm", Kind: "text"}},
 		Buttons: []button{{"Delete", "danger", act}},
 	}
 }
@@ -168,7 +168,7 @@ func (v *visit) integer(name string) (*int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, wrongInput(strconv.Quote(text) + " is no whole number.")
+		return nil, wrongInput(strconv.Quote(text) + " is not a whole number.")
 	}
 	return &n, nil
 }
@@ -208,22 +208,22 @@ func command(parts ...string) string {
 // doneSentences say what an action has done. They are chosen by a word in the path, and hold nothing
 // else of it but a number.
 var doneSentences = map[string]func(n int) string{
-	"created": func(int) string { return "It is there." },
-	"changed": func(int) string { return "It is changed." },
-	"deleted": func(int) string { return "It is deleted." },
-	"again":   func(int) string { return "It is stored once more." },
-	"sent":    func(n int) string { return plural(n, "event is stored.", "events are stored.") },
+	"created": func(int) string { return "Created." },
+	"changed": func(int) string { return "Saved." },
+	"deleted": func(int) string { return "Deleted." },
+	"again":   func(int) string { return "Sent again." },
+	"sent":    func(n int) string { return plural(n, "event was stored.", "events were stored.") },
 	"moved":   func(n int) string { return plural(n, "checkpoint was moved.", "checkpoints were moved.") },
-	"release": func(int) string { return "The partition was taken from its owner." },
+	"release": func(int) string { return "The partition was released. Another instance takes it over." },
 	"redriven": func(n int) string {
 		return plural(n, "event is on its way again.", "events are on their way again.")
 	},
 	"purged":  func(n int) string { return plural(n, "dead letter was deleted.", "dead letters were deleted.") },
 	"probed":  func(int) string { return "The next event decides whether the endpoint is healthy." },
-	"paused":  func(int) string { return "It is paused. Events wait." },
-	"resumed": func(int) string { return "It goes on." },
-	"held":    func(int) string { return "It stands still until somebody resumes it." },
-	"rotated": func(int) string { return "There is a new key. The old one is good for another 24 hours." },
+	"paused":  func(int) string { return "Paused. Events wait in the log." },
+	"resumed": func(int) string { return "Resumed." },
+	"held":    func(int) string { return "Held until somebody resumes it." },
+	"rotated": func(int) string { return "There is a new key. The old one remains valid for 24 hours." },
 }
 
 func doneSentence(r *http.Request) string {

@@ -31,7 +31,7 @@ var noSession = &frame.Refusal{
 var tooManySessions = &frame.Refusal{
 	Status: http.StatusTooManyRequests, Code: "too-many-sessions", Title: "Too many are signed in",
 	Detail: "there are as many sessions as there may be, of this policy or in all",
-	Next:   "sign out where you need none, or make the policy's key anew, which ends its sessions",
+	Next:   "sign out where you need none, or regenerate the policy's key, which ends its sessions",
 }
 
 // identity is who uses the console.
