@@ -203,6 +203,9 @@ func (codeBlocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 				code.Write(line.Value(source))
 			}
 			_, _ = w.WriteString(codeHTML(code.String())) // its Flush says what went wrong
+			if isRun(n, source) {
+				_, _ = w.WriteString(runMark + strings.TrimSpace(code.String()) + runMark[:1])
+			}
 		}
 		return ast.WalkContinue, nil
 	}

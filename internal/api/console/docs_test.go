@@ -1,13 +1,16 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"golang.org/x/net/html"
 )
@@ -96,5 +99,55 @@ func TestGuidesAreThere(t *testing.T) {
 	for section, guide := range guides {
 		testkit.That(t, theLibrary().articles[guide] != nil, "the guide to %q, %s, is not there", section, guide)
 	}
-	testkit.Equal(t, seenAt("guides/grid"), at("topics"))
+	for guide := range seen {
+		testkit.That(t, theLibrary().articles[guide] != nil, "the guide %s, which ends at a page, is not there", guide)
+	}
+	c, _, h := newFixture(fixed())
+	for path := range theLibrary().articles {
+		if strings.HasPrefix(path, "guides/") {
+			page := get(h, docsPath+"/"+path).Body.String()
+			testkit.That(t, strings.Contains(page, ">See it in your yard</a>"), "%s does not end at the page where one sees it", path)
+		}
+	}
+	testkit.That(t, strings.Contains(get(h, base+"hubs/sensors/groups/aggregator").Body.String(), docsPath+"/guides/processor"), "the page of a group does not lead to its guide")
+	testkit.That(t, strings.Contains(get(h, docsPath+"/guides/grid").Body.String(), `<a href="`+at("topics")+`">See it`), "the guide to the grid does not end at topics")
+	signedInWith(c, "", auth.Listen)
+	testkit.That(t, strings.Contains(getSignedIn(h, docsPath+"/guides/grid").Body.String(), `<a href="`+base+`">See it`), "it leads to a page that would be refused")
+}
+
+// V4: what the docs say is safe to run is one command that a form can send: a click does what it says, for who
+// may, and a hub that is there is not created again.
+func TestDocsThatRun(t *testing.T) {
+	marked := 0
+	for path, a := range theLibrary().articles {
+		for i, part := range strings.Split(a.Text, runMark) {
+			command, _, _ := strings.Cut(part, runMark[:1])
+			if i > 0 {
+				testkit.That(t, testkit.Err(readRun(command, "orders")) == nil, "%s has a block that cannot be run: %s", path, command)
+				marked++
+			}
+		}
+	}
+	testkit.That(t, marked >= 2, "%d blocks can be run", marked)
+
+	answers := fixed()
+	c, api, h := newFixture(answers)
+	first := docsPath + "/guides/first"
+	send := `action="/console/hubs/sensors/send"><input type="hidden" name="body" value="hello">`
+	create := `action="/console/new/hub"><input type="hidden" name="name" value="orders"><input type="hidden" name="partitions" value="4">`
+	page := get(h, first).Body.String()
+	testkit.That(t, strings.Contains(page, send) && !strings.Contains(page, `action="/console/new/hub"`), "with a hub: %s", page)
+	answers["GET /api/v1/hubs"] = map[string]any{"hubs": []admin.Hub{}}
+	testkit.That(t, strings.Contains(get(h, first).Body.String(), create), "without a hub it cannot be created")
+	testkit.Equal(t, post(h, createHub.path, url.Values{"name": {"orders"}, "partitions": {"4"}}).Code, http.StatusSeeOther)
+	testkit.That(t, strings.Contains(api.body, `"name":"orders"`), "it creates %s", api.body)
+	signedInWith(c, "", auth.Listen)
+	testkit.That(t, !strings.Contains(getSignedIn(h, first).Body.String(), "Run it here</button>"), "who may not is offered to")
+
+	for _, command := range []string{"eventyard hub delete orders", "eventyard send orders a b", "eventyard send orders $(id)", "eventyard send 'orders", "rm -rf /", "eventyard hub create a; id", ""} {
+		testkit.That(t, errors.Is(testkit.Err(readRun(command, "orders")), errNotRunnable), "%q can be run", command)
+	}
+	run, err := readRun(`eventyard send {hub} '{"total": 42}'`, "a/b")
+	testkit.Must(t, err)
+	testkit.Equal(t, run.form(), `<form class="acts" method="post" action="/console/hubs/a%2Fb/send"><input type="hidden" name="body" value="{&#34;total&#34;: 42}"><button class="btn slim" type="submit">Run it here</button></form>`+"\n")
 }

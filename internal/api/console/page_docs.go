@@ -24,10 +24,17 @@ type docsView struct {
 // headingsShown is how many headings a search gives.
 const headingsShown = 50
 
-// guides are the pages that tell of those of the console, by section.
+// guides are the pages that tell of those of the console, by section, or by what screen.Guide says.
 var guides = map[string]string{
-	"hubs": "guides/clients", "topics": "guides/grid", "functions": "guides/functions-http", "events": "guides/console", "activity": "guides/console",
-	"access": "guides/access", "storage": "guides/operating", "": "guides/first",
+	"hubs": "guides/clients", "groups": "guides/processor", "topics": "guides/grid", "functions": "guides/functions-http", "events": "guides/console",
+	"find": "guides/console", "activity": "guides/console", "access": "guides/access", "storage": "guides/operating", "": "guides/first",
+}
+
+// seen are the sections of the console where one sees what guides tell of; those of the rest are at the overview.
+var seen = map[string]string{
+	"guides/access": "access", "guides/security": "access", "guides/clients": "hubs", "guides/processor": "hubs", "guides/stores": "hubs", "guides/http": "hubs",
+	"guides/grid": "topics", "guides/functions": "functions", "guides/functions-http": "functions",
+	"guides/operating": "storage", "guides/cluster": "storage", "guides/backup": "storage", "guides/blob": "storage",
 }
 
 // guideTo is the guide of a section; nothing: there is none.
@@ -38,14 +45,17 @@ func guideTo(section string) string {
 	return ""
 }
 
-// seenAt is the page of the console where one sees what a guide tells of.
-func seenAt(guide string) string {
-	for _, section := range []string{"hubs", "topics", "functions", "access", "storage"} {
-		if guides[section] == guide {
-			return at(section)
-		}
+// seenAt is the page of the console where one sees what a guide tells of, as far as one may look at it; other
+// pages of the docs have none.
+func seenAt(v *visit, page string) string {
+	if !strings.HasPrefix(page, "guides/") {
+		return ""
 	}
-	return ""
+	section, ok := seen[page]
+	if !ok || section != "hubs" && !v.may("Manage") {
+		return base
+	}
+	return at(section)
 }
 
 var docsIndexPage = page{template: "docs", load: func(v *visit) (*screen, error) {
@@ -66,7 +76,7 @@ var docsPage = page{template: "docs", load: func(v *visit) (*screen, error) {
 			Detail: "the docs of this version have no page " + v.name("page"), Next: "look for it in the list of docs, at " + docsPath,
 		}
 	}
-	view := docsView{Folders: l.folders, Path: a.Path, Text: fillIn(v, a.Text), See: seenAt(a.Path)}
+	view := docsView{Folders: l.folders, Path: a.Path, Text: fillIn(v, a.Text), See: seenAt(v, a.Path)}
 	return &screen{Title: a.Title, Section: "docs", Crumbs: []crumb{{"Docs", docsPath}, {Name: a.Title}}, View: view}, nil
 }}
 
@@ -91,9 +101,11 @@ func fillIn(v *visit, text string) template.HTML {
 		return template.HTML(text)
 	}
 	hub, topic := "orders", "shop"
-	if hubs, err := v.api.Hubs(v.ctx); err == nil && len(hubs) > 0 {
+	hubs, err := v.api.Hubs(v.ctx)
+	if err == nil && len(hubs) > 0 {
 		hub = hubs[0].Name
 	}
+	text = offerRuns(v, text, hub, hubs)
 	if topics, err := v.api.Topics(v.ctx); err == nil {
 		for _, t := range topics {
 			if t.Name != yardEvents {

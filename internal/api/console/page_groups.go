@@ -154,7 +154,7 @@ func loadGroup(v *visit) (*screen, error) {
 	view.Ribbon = newRibbon(history, shown, tones, v.now)
 	series := v.series(admin.SeriesQuery{Of: []string{"lag-seconds", "lag", "read"}, Hub: o.Hub, Group: o.Group})
 	view.Figures = groupFigures(view, v.window(), series, v.now)
-	s := &screen{Title: o.Group, Section: "hubs", View: view, State: view.sentence()}
+	s := &screen{Title: o.Group, Section: "hubs", Guide: "groups", View: view, State: view.sentence()}
 	s.Crumbs = []crumb{{"Hubs", at("hubs")}, {o.Hub, at("hubs", o.Hub)}, {"Groups", at("hubs", o.Hub, "groups")}, {Name: o.Group}}
 	return s, nil
 }

@@ -149,6 +149,7 @@ func hubScreen(v *visit, h admin.Hub, here string, view any) *screen {
 		s.Title = here + " of " + h.Name
 		s.Crumbs = []crumb{{"Hubs", at("hubs")}, {h.Name, at("hubs", h.Name)}, {Name: here}}
 	}
+	s.Guide = map[string]string{"Groups": "groups", "Access": "access"}[here]
 	add := func(name, path string, count int) {
 		s.Tabs = append(s.Tabs, tab{name, path, count, here == name})
 	}

@@ -48,6 +48,8 @@ type screen struct {
 	Tabs   []tab
 	// Section is which of the main pages it belongs to.
 	Section string
+	// Guide is whose guide it has; empty: that of its section.
+	Guide string
 	// State is how things are in a sentence, which is read aloud when it changes.
 	State string
 	// Done is what an action before it has done.
