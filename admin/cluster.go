@@ -19,8 +19,20 @@ type Cluster struct {
 	Servers *NATSServers `json:"servers,omitempty"`
 	// Streams are absent on one machine, and where the servers did not say: Problems says why.
 	Streams *Streams `json:"streams,omitempty"`
+	// Scrub is the last scrub that a node has made since it started; absent: there was none.
+	Scrub *ClusterScrub `json:"scrub,omitempty"`
 	// Problems are what could not be found out.
 	Problems []string `json:"problems,omitempty"`
+}
+
+// ClusterScrub is what a scrub of the servers has found.
+type ClusterScrub struct {
+	// Node has made it.
+	Node  string `json:"node"`
+	Ended Time   `json:"ended"`
+	// Findings is how many there were; a new scrub lists them. First is the first of them, in words.
+	Findings int    `json:"findings"`
+	First    string `json:"first,omitempty"`
 }
 
 // The states of a node.

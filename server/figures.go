@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
@@ -23,6 +24,8 @@ type figures struct {
 	nodes   *peer.Gathering[struct{}, overview.Node]
 	members func() []overview.Member
 	engine  *engineCounters
+	// scrub is the last that this node has made of the NATS servers.
+	scrub atomic.Pointer[overview.Scrub]
 }
 
 // seriesQuestion is for series that one need covers.

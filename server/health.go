@@ -28,6 +28,9 @@ func (y *yard) health(context.Context, struct{}) (overview.Node, error) {
 			n.Certificate = info.NotAfter
 		}
 	}
+	if s := y.figures.scrub.Load(); s != nil {
+		n.Scrub = *s
+	}
 	n.Lanes = y.illLanes(time.Now())
 	return n, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	v1 "github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/overview"
 	"github.com/eventyard/eventyard/internal/storage"
 )
 
@@ -44,6 +45,7 @@ func (m maintenance) Scrub(ctx context.Context, q admin.ScrubRequest, say func(a
 		}
 	}
 	began, said, waiting := time.Now(), time.Time{}, false
+	var found overview.Scrub
 	done, err := m.storage.Scrub(ctx, storage.Scrubbing{
 		Rate: cmp.Or(q.Rate, scrubRate),
 		Progress: func(p storage.ScrubProgress) {
@@ -57,9 +59,17 @@ func (m maintenance) Scrub(ctx context.Context, q admin.ScrubRequest, say func(a
 			shown := m.showFinding(f)
 			m.cfg.Log.Error("a scrub has found damage", "kind", shown.Kind, "stream", shown.Stream, "server", shown.Server,
 				"hub", shown.Hub, "partition", shown.Partition, "detail", shown.Detail)
+			if found.Findings++; found.First == "" {
+				found.First = scrubWords(shown)
+			}
 			send(admin.ScrubLine{Finding: &shown})
 		},
 	})
+	// One that broke off, or could not ask a server, says nothing of what it did not read.
+	if found.Findings > 0 || err == nil && len(done.Problems) == 0 {
+		found.Ended = time.Now().UTC()
+		m.figures.scrub.Store(&found)
+	}
 	if err != nil {
 		return err
 	}
@@ -69,6 +79,21 @@ func (m maintenance) Scrub(ctx context.Context, q admin.ScrubRequest, say func(a
 		Findings: done.Findings, Problems: done.Problems,
 	}})
 	return context.Cause(ctx)
+}
+
+// scrubWords say in short where a finding is, and what it is.
+func scrubWords(f admin.ScrubFinding) string {
+	where := "stream " + f.Stream
+	if f.Hub != "" {
+		where = "hub " + f.Hub
+	}
+	if f.Hub != "" && f.Partition != "" {
+		where += ", partition " + f.Partition
+	}
+	if f.Server != "" {
+		where += ", server " + f.Server
+	}
+	return where + ": " + f.Detail
 }
 
 // What to do about findings.

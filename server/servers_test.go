@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,8 @@ func TestReplicasAndScrubOverHTTP(t *testing.T) {
 	}
 	testkit.Eventually(t, "all servers answer", func() bool { return len(scrub().Problems) == 0 })
 	testkit.That(t, len(found) == 0, "it found %+v", found)
+	last := testkit.Value(c.Cluster(t.Context()))(t).Scrub
+	testkit.That(t, last != nil && last.Node == "a" && last.Findings == 0, "the status has a scrub %+v", last)
 
 	js := testkit.Value(jetstream.New(servers.Dial(t, 0)))(t)
 	for name := range js.StreamNames(t.Context()).Name() {
@@ -144,6 +147,10 @@ func TestReplicasAndScrubOverHTTP(t *testing.T) {
 	testkit.MustThat(t, len(found) == 1 && all.Findings == 1 && len(all.Servers) == 3 && all.Node == "a", "it found %+v: %+v", found, all)
 	f := found[0]
 	testkit.That(t, f.Kind == admin.FindingDamaged && f.Hub == "Orders" && f.Partition == "0" && f.FirstEvent == nil && f.LastMessage > 1 && f.Server == "" && f.Next != "", "it found %+v", f)
+	last = testkit.Value(c.Cluster(t.Context()))(t).Scrub
+	testkit.That(t, last != nil && last.Findings == 1 && strings.HasPrefix(last.First, "hub Orders, partition 0: "), "the status has a scrub %+v", last)
+	needs := testkit.Value(c.Overview(t.Context()))(t).Needs
+	testkit.That(t, slices.ContainsFunc(needs, func(n admin.Need) bool { return n.Kind == "scrub-findings" }), "nobody is needed: %+v", needs)
 }
 
 // C8: on one machine there is one node, and nothing else.

@@ -8,6 +8,7 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/grid/shards"
+	"github.com/eventyard/eventyard/internal/overview"
 	"github.com/eventyard/eventyard/internal/storage"
 )
 
@@ -41,7 +42,18 @@ func (y *yard) status(ctx context.Context) admin.Cluster {
 	} else {
 		c.Streams = showStreams(found.Streams)
 	}
+	c.Scrub = y.lastScrub(ctx)
 	return c
+}
+
+// lastScrub is the last that any of the nodes has made since it started, as far as they answer.
+func (y *yard) lastScrub(ctx context.Context) *admin.ClusterScrub {
+	nodes, _, err := y.figures.Health(ctx)
+	by, last := overview.LastScrub(nodes)
+	if err != nil || last.Ended.IsZero() {
+		return nil
+	}
+	return &admin.ClusterScrub{Node: by, Ended: admin.Time{Time: last.Ended}, Findings: last.Findings, First: last.First}
 }
 
 func heldOf(shares map[string]int) (sum int) {

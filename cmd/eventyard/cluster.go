@@ -61,10 +61,21 @@ func (c clusterCommands) show(s admin.Cluster) error {
 			return err
 		}
 	}
+	if s.Scrub != nil {
+		fmt.Fprintf(c.stdout, "\nlast scrub: %s, by node %s, %s\n", showTime(s.Scrub.Ended), oneLine(s.Scrub.Node), scrubResult(*s.Scrub))
+	}
 	for _, problem := range s.Problems {
 		fmt.Fprintf(c.stdout, "\nproblem: %s\n", oneLine(problem))
 	}
 	return nil
+}
+
+// scrubResult is what a scrub has found, and where all of it is listed.
+func scrubResult(s admin.ClusterScrub) string {
+	if s.Findings == 0 {
+		return "nothing is wrong"
+	}
+	return counted(s.Findings, "finding") + ": " + oneLine(s.First) + "\n  see all of them, and what to do, with: eventyard cluster scrub"
 }
 
 // showAgo says how long ago something was, to the second.

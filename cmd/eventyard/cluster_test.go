@@ -98,3 +98,19 @@ func TestClusterReplicas(t *testing.T) {
 	err = run(t.Context(), []string{"cluster", "replicas", "5", "--yes", "--server", url}, nil, &stdout, io.Discard)
 	testkit.That(t, err != nil && err.Error() == "there are too few" && nextFor(err) == "start more", "it failed by %v, next %q", err, nextFor(err))
 }
+
+// C1: what the last scrub has found is a part of the status.
+func TestTheStatusHasTheLastScrub(t *testing.T) {
+	for want, scrub := range map[string]string{
+		"\nlast scrub: 2026-01-31T12:00:00.000Z, by node a, nothing is wrong\n":                                                                                                  `,"findings":0`,
+		"\nlast scrub: 2026-01-31T12:00:00.000Z, by node a, 2 findings: hub orders, partition 0: it is gone\n  see all of them, and what to do, with: eventyard cluster scrub\n": `,"findings":2,"first":"hub orders, partition 0: it is gone"`,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"node":"a","engine":"nats","nodes":[],"scrub":{"node":"a","ended":"2026-01-31T12:00:00Z"`+scrub+`}}`)
+		}))
+		var stdout bytes.Buffer
+		testkit.Must(t, run(t.Context(), []string{"cluster", "status", "--server", server.URL}, nil, &stdout, io.Discard))
+		testkit.That(t, strings.HasSuffix(stdout.String(), want), "it prints %s", stdout.String())
+		server.Close()
+	}
+}

@@ -40,6 +40,7 @@ func Needs(f Findings) []admin.Need {
 		add(ofDamage(n))
 		add(ofCertificate(n, f.Now))
 	}
+	add(ofScrub(LastScrub(f.Nodes)))
 	for _, m := range f.Members {
 		add(ofMember(m))
 	}
@@ -214,6 +215,17 @@ func ofFences(n Node) (admin.Need, bool) {
 func ofDamage(n Node) (admin.Need, bool) {
 	return node("damage", admin.SeverityBroken, n.Name, time.Time{},
 		fmt.Sprintf("Node %s has met damaged events, %s since it started.", n.Name, times(n.Corrupt)), "eventyard doctor"), n.Corrupt > 0
+}
+
+func ofScrub(by string, s Scrub) (admin.Need, bool) {
+	findings := "1 finding"
+	if s.Findings != 1 {
+		findings = thousands(int64(s.Findings)) + " findings, the first"
+	}
+	need := node("scrub-findings", admin.SeverityBroken, by, s.Ended,
+		fmt.Sprintf("The last scrub of the NATS servers, by node %s, has %s%s.", by, findings, because(s.First)), "eventyard cluster scrub")
+	need.Action = "scrub"
+	return need, s.Findings > 0
 }
 
 func ofCertificate(n Node, now time.Time) (admin.Need, bool) {

@@ -60,8 +60,29 @@ type Node struct {
 	Corrupt int64 `json:"corrupt,omitempty"`
 	// Certificate is when that of its TLS listeners ends; zero: there is none.
 	Certificate time.Time `json:"certificate,omitzero"`
+	// Scrub is the last that it has made of the NATS servers; zero: there was none since its start.
+	Scrub Scrub `json:"scrub,omitzero"`
 	// Lanes are the subscriptions that it delivers and that are not well.
 	Lanes []Lane `json:"lanes,omitempty"`
+}
+
+// Scrub is what one has found.
+type Scrub struct {
+	Ended    time.Time `json:"ended"`
+	Findings int       `json:"findings,omitempty"`
+	// First is what it found first, in words.
+	First string `json:"first,omitempty"`
+}
+
+// LastScrub is the newest that nodes have made, and by which: all of them read the same servers, so that it
+// counts for the yard.
+func LastScrub(nodes []Node) (by string, last Scrub) {
+	for _, n := range nodes {
+		if n.Scrub.Ended.After(last.Ended) {
+			by, last = n.Name, n.Scrub
+		}
+	}
+	return by, last
 }
 
 // Lane is a subscription as its deliveries go.

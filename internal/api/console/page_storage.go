@@ -35,6 +35,8 @@ func illOf(c admin.Cluster) string {
 	switch {
 	case c.Streams != nil && c.Streams.Leaderless > 0:
 		return plural(c.Streams.Leaderless, "stream has no leader, and stores nothing.", "streams have no leader, and store nothing.")
+	case c.Scrub != nil && c.Scrub.Findings > 0:
+		return "The last scrub has " + plural(c.Scrub.Findings, "finding", "findings") + ": " + c.Scrub.First + ". To see all of them, run eventyard cluster scrub."
 	case c.Streams != nil && c.Streams.Offline > 0:
 		return plural(c.Streams.Offline, "stream has a replica whose server is gone.", "streams have a replica whose server is gone.")
 	case lost > 0:

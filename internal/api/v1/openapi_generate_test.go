@@ -67,6 +67,7 @@ var components = []component{
 	{name: "Info", of: reflect.TypeFor[admin.Info]()},
 	{name: "Cluster", of: reflect.TypeFor[admin.Cluster]()},
 	{name: "ClusterNode", of: reflect.TypeFor[admin.ClusterNode]()},
+	{name: "ClusterScrub", of: reflect.TypeFor[admin.ClusterScrub]()},
 	{name: "NATSServers", of: reflect.TypeFor[admin.NATSServers]()},
 	{name: "NATSServer", of: reflect.TypeFor[admin.NATSServer]()},
 	{name: "Streams", of: reflect.TypeFor[admin.Streams]()},
