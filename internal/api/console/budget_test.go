@@ -56,7 +56,7 @@ func restless(of, unit string) admin.Series {
 }
 
 // longPages are those whose lists grow with the yard.
-var longPages = []string{"", "hubs", "hubs/sensors", "hubs/sensors/groups/aggregator", "functions", "topics", "topics/alarms"}
+var longPages = []string{"", "hubs", "hubs/sensors", "hubs/sensors/groups/aggregator", "functions", "topics", "topics/alarms", "hubs/sensors/subscriptions"}
 
 // Budgets of bytes, compressed: all that a first visit loads, and a page with a hundred rows, or a page of a
 // thousand.
@@ -117,7 +117,7 @@ func TestTenThousandSubscriptions(t *testing.T) {
 	}
 	answers["GET /api/v1/subscriptions"] = map[string]any{"subscriptions": list}
 	_, api, h := newFixture(answers)
-	for _, path := range []string{"topics", "topics/alarms"} {
+	for _, path := range []string{"topics", "topics/alarms", "hubs/sensors/subscriptions"} {
 		w := get(h, base+path)
 		testkit.Equal(t, w.Code, http.StatusOK, path)
 		testkit.That(t, w.Body.Len() < 200_000, "%s has %d bytes", path, w.Body.Len())

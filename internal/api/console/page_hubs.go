@@ -149,7 +149,7 @@ func hubScreen(v *visit, h admin.Hub, here string, view any) *screen {
 		s.Title = here + " of " + h.Name
 		s.Crumbs = []crumb{{"Hubs", at("hubs")}, {h.Name, at("hubs", h.Name)}, {Name: here}}
 	}
-	s.Guide = map[string]string{"Groups": "groups", "Access": "access"}[here]
+	s.Guide = map[string]string{"Groups": "groups", "Access": "access", "Subscriptions": "topics"}[here]
 	add := func(name, path string, count int) {
 		s.Tabs = append(s.Tabs, tab{name, path, count, here == name})
 	}
@@ -158,6 +158,9 @@ func hubScreen(v *visit, h admin.Hub, here string, view any) *screen {
 		add("Events", at("hubs", h.Name, "events"), -1)
 	}
 	add("Groups", at("hubs", h.Name, "groups"), len(h.Groups))
+	if v.may("Manage") { // subscriptions belong to the namespace, of whatever they are
+		add("Subscriptions", at("hubs", h.Name, "subscriptions"), -1)
+	}
 	if v.may("Manage", h.Name) {
 		add("Access", at("hubs", h.Name, "access"), -1)
 		add("Settings", at("hubs", h.Name, "settings"), -1)

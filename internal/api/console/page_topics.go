@@ -201,6 +201,30 @@ func subscriptionPath(s admin.SubscriptionRef, rest ...string) string {
 	return with(at(append(path, rest...)...), "domainTopic", s.DomainTopic)
 }
 
+// hubSubscriptionsView is the list of a hub's subscriptions.
+type hubSubscriptionsView struct {
+	admin.Hub
+	Subs    []subscriptionRow
+	Pages   pager
+	Command string
+}
+
+var hubSubscriptionsPage = page{template: "hubsubscriptions", load: func(v *visit) (*screen, error) {
+	h, err := v.api.Hub(v.ctx, v.name("hub"))
+	if err != nil {
+		return nil, err
+	}
+	list, err := subscriptionsOf(v, admin.SubscriptionRef{Hub: h.Name})
+	if err != nil {
+		return nil, err
+	}
+	pages := pageOf(v, len(list))
+	return hubScreen(v, h, "Subscriptions", hubSubscriptionsView{
+		Hub: h, Subs: subscriptionRows(v, list[pages.From:pages.To]), Pages: pages,
+		Command: command("subscription", "create", "NAME", "--source-hub", h.Name, "--endpoint", "URL"),
+	}), nil
+}}
+
 // topicView is one topic.
 type topicView struct {
 	admin.Topic

@@ -75,6 +75,7 @@ func allPages() map[string]*page {
 		base + "hubs/{hub}/groups":                                   &groupsPage,
 		base + "hubs/{hub}/groups/{group}":                           &groupPage,
 		base + "hubs/{hub}/access":                                   &hubAccessPage,
+		base + "hubs/{hub}/subscriptions":                            &hubSubscriptionsPage,
 		base + "topics":                                              &topicsPage,
 		base + "topics/{topic}":                                      &topicPage,
 		ofSubscription:                                               &subscriptionPage,
