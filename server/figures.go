@@ -24,6 +24,7 @@ type figures struct {
 	nodes   *peer.Gathering[struct{}, overview.Node]
 	members func() []overview.Member
 	engine  *engineCounters
+	keys    *keys
 	// scrub is the last that this node has made of the NATS servers.
 	scrub atomic.Pointer[overview.Scrub]
 }
@@ -46,6 +47,7 @@ func (y *yard) openFigures() {
 	judge := peer.Judge{Access: y.access, Topics: y.topics}
 	f.series = peer.NewGathering(y.nodes, judge, "series.read",
 		func(q seriesQuestion) (frame.Need, auth.Entity) { return frame.SeriesNeed(q.Keys...) }, f.readHere)
+	f.keys = y.newKeys(judge)
 	f.nodes = peer.NewGathering(y.nodes, judge, "overview.health",
 		func(struct{}) (frame.Need, auth.Entity) { return frame.Of(frame.Namespace, auth.Manage), auth.Entity{} }, y.health)
 }

@@ -131,7 +131,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 			Topics: y.topics, Delivery: y.grid.delivery, Dead: y.grid.dead, Endpoint: y.publishURL, ValidationURL: y.validationURL,
 		},
 		Functions: y.runner, Poison: y.box, Notices: y.notices,
-		Backup: y.backups(), Maintenance: y.maintenance(), Figures: y.figures, Activity: y.journal, Connections: y.connections.list, Storage: y.condition,
+		Backup: y.backups(), Maintenance: y.maintenance(), Figures: y.figures, Keys: y.figures.keys.count, Activity: y.journal, Connections: y.connections.list, Storage: y.condition,
 	}).APIs()...)
 	around := frame.Config{LoopbackOnly: d.development, Host: cfg.Host, Visitors: d.visitors, Refused: y.access.Refused, Stopping: stopping, Log: log}
 	d.api, d.emulator = frame.New(around, apis...), frame.New(around, blobs.Emulator())

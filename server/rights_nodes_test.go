@@ -86,6 +86,7 @@ func (p *pair) define() {
 // questions are those of kinds that are about no subscription: about the hub orders.
 var questions = map[string]string{
 	"series.read":     `{"keys":[{"of":"published","hub":"orders"}]}`,
+	"keys.count":      `{"hub":"orders","partitions":["0"]}`,
 	"overview.health": `{}`,
 }
 

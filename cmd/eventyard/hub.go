@@ -16,7 +16,7 @@ type hubCommands struct{ *cli }
 
 func (c hubCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "hub", Short: "Create, list, show, change and delete hubs"},
-		c.create(), c.list(), c.show(), c.density(), c.update(), c.delete())
+		c.create(), c.list(), c.show(), c.density(), c.keys(), c.update(), c.delete())
 }
 
 func (c hubCommands) create() *cobra.Command {

@@ -100,6 +100,7 @@ var answers = []answer{
 	{name: "broker.ErrInvalidPartitionCount", match: is(broker.ErrInvalidPartitionCount), condition: condRange},
 	{name: "broker.ErrInvalidRetention", match: is(broker.ErrInvalidRetention), condition: condRange},
 	{name: "broker.ErrInvalidQuota", match: is(broker.ErrInvalidQuota), condition: condRange},
+	{name: "broker.ErrTooManyKeysCounted", match: is(broker.ErrTooManyKeysCounted), condition: condLimit},
 	{name: "quota.Error", match: as[*quota.Error], condition: condBusy, text: from(textThrottled)},
 	{name: "broker.ErrHubExists", match: is(broker.ErrHubExists), condition: condNotAllowed},
 	{name: "broker.ErrGroupExists", match: is(broker.ErrGroupExists), condition: condNotAllowed},

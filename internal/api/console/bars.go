@@ -30,8 +30,10 @@ type share struct {
 	HeatHeight  int
 	// Ranges lead to the pages of the table.
 	Ranges []tab
-	// Skew says which partition has much more than its share; empty: none has.
-	Skew string
+	// Skew says which partition has much more than its share, and Skewed is that one; empty: none has.
+	Skew, Skewed string
+	// Busiest is the key by which it has; nil: no key stands out.
+	Busiest *busiestKey
 	// Label is it in a sentence.
 	Label string
 }
@@ -59,7 +61,7 @@ func newShare(partitions []admin.Partition, total int64) *share {
 	most := slices.MaxFunc(partitions, func(a, b admin.Partition) int { return int(a.Events() - b.Events()) })
 	s := &share{AverageText: short(int64(even))}
 	if float64(most.Events()) >= skewed*even && total >= skewOfMany {
-		s.Skew = fmt.Sprintf("%s has %s its share", most.ID, moreThan(float64(most.Events())/even))
+		s.Skewed, s.Skew = most.ID, fmt.Sprintf("%s has %s its share", most.ID, moreThan(float64(most.Events())/even))
 	}
 	s.Label = fmt.Sprintf("%s in %d partitions: %s each on average, at most %s, in partition %s", plural(int(total), "event", "events"), len(partitions), number(int64(even)), number(most.Events()), most.ID)
 	if len(partitions) > maxBars {

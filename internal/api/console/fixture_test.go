@@ -180,6 +180,7 @@ func fixed() map[string]any {
 		"GET /api/v1/series":                            admin.SeriesList{Series: []admin.Series{fixedSeries("published", "events/s", 6667), fixedSeries("read", "events/s", 19998), fixedSeries("lag-seconds", "s", 1.9), fixedSeries("waiting", "events", 1224), fixedSeries("lag", "events", 12668), fixedSeries("delivered", "events/s", 54)}},
 		"GET /api/v1/hubs/{hub}/groups/{group}/history": fixedHistory(),
 		"GET /api/v1/hubs/{hub}/density":                fixedDensity(),
+		"GET /api/v1/hubs/{hub}/keys":                   fixedKeys(),
 		"GET /api/v1/circuits/{function}/history":       fixedCircuitHistory(),
 		"GET /api/v1/overview":                          fixedOverview(),
 		"GET /api/v1/activity":                          fixedActivity(), "GET /api/v1/hubs/{hub}/activity": fixedActivity(),
@@ -259,6 +260,11 @@ func fixedDensity() admin.Density {
 		d.Buckets, d.Total = append(d.Buckets, admin.DensityBucket{From: d.From.Add(time.Duration(i) * time.Hour / stripSlots), Events: n}), d.Total+n
 	}
 	return d
+}
+
+// fixedKeys has one that stands out.
+func fixedKeys() admin.BusyKeys {
+	return admin.BusyKeys{Hub: "sensors", Since: *apiTime(2 * time.Minute), Events: 800, Keyed: 800, Keys: []admin.BusyKey{{Partition: "0", Key: "h-048213", Events: 256, Share: .32}}}
 }
 
 // fixedCircuitHistory opened four minutes ago.

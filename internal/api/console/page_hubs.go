@@ -100,6 +100,9 @@ func loadHub(v *visit) (*screen, error) {
 	view := newHubView(h, partitions, pageOf(v, len(partitions)))
 	if view.Share != nil {
 		view.Share.Ranges = ranges(v, view.Pages)
+		if view.Share.Skewed != "" {
+			view.Share.Busiest = busiestIn(v, h.Name, view.Share.Skewed)
+		}
 	}
 	series := v.series(admin.SeriesQuery{Of: []string{"published", "bytes", "read", "lag", "lag-seconds"}, Hub: h.Name})
 	view.Chart = v.flow(only(series, "published", "read"), marksOf(v.happened(h.Name), "hubs", h.Name))

@@ -54,6 +54,8 @@ var brokerRows = []row{
 		next: "read on with a higher epoch, or leave the partition to the other"},
 	{match: as[*broker.ReceiverQuotaError], status: 429, kind: "too-many-receivers", title: "The group has too many receivers at this partition",
 		next: "close one of them, or use another consumer group"},
+	{match: is(broker.ErrTooManyKeysCounted), status: 429, kind: "too-many-keys-counted", title: "The keys of too many partitions are counted", retryAfter: time.Minute,
+		next: "ask for one partition with partition=, or again in a minute: what nobody asks for is not counted any more then"},
 }
 
 // policyRows are for what the registry of policies says.

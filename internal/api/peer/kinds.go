@@ -30,7 +30,7 @@ type Kind struct {
 var (
 	toPull   = frame.Need{Reach: frame.Namespace, OneOf: []auth.Rights{auth.Listen}, TopicKey: true}
 	toManage = frame.Of(frame.Namespace, auth.Manage)
-	// Each question has a need of its own besides (frame.SeriesNeed).
+	// Each question has a need of its own besides.
 	toLook = frame.Of(frame.Any)
 )
 
@@ -69,6 +69,7 @@ var Kinds = []Kind{
 	{Subject: "series.read", Need: toLook, Routes: []string{
 		"v1 GET /api/v1/series", "v1 GET /api/v1/overview", "v1 GET /api/v1/hubs", "v1 GET /api/v1/topics", "v1 GET /api/v1/functions",
 	}},
+	{Subject: "keys.count", Need: toLook, Routes: []string{"v1 GET /api/v1/hubs/{hub}/keys"}},
 	{Subject: "overview.health", Need: toLook, Routes: []string{"v1 GET /api/v1/overview"}},
 }
 

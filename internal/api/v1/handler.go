@@ -49,6 +49,8 @@ type Broker interface {
 	Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error)
 	// Reads counts what a group was given; see broker.Broker.
 	Reads(hub, group string) prometheus.Counter
+	// Keys tells which keys are published most; see broker.Counters.
+	Keys(hub string, partitions []string) ([]broker.KeyTally, error)
 }
 
 var _ Broker = (*broker.Broker)(nil)
@@ -86,6 +88,8 @@ type Config struct {
 
 	// Figures are what the nodes have counted; nil: they are not served.
 	Figures Figures
+	// Keys counts those of events; nil: the broker's alone.
+	Keys Keys
 
 	// Version and Engine are shown by GET /api/v1.
 	Version string
@@ -155,6 +159,12 @@ func (c Config) withDefaults() Config {
 	if c.Connections == nil {
 		c.Connections = func(context.Context, string, int) (admin.Connections, error) {
 			return admin.Connections{Connections: []admin.Connection{}, Keys: []admin.KeyUse{}}, nil
+		}
+	}
+	if c.Keys == nil {
+		c.Keys = func(_ context.Context, hub string, partitions []string) ([]broker.KeyTally, []string, error) {
+			tallies, err := c.Broker.Keys(hub, partitions)
+			return tallies, nil, err
 		}
 	}
 	if c.Listeners == nil {

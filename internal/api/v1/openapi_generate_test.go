@@ -189,6 +189,8 @@ var components = []component{
 	{name: "Journeys", of: reflect.TypeFor[admin.Journeys]()},
 	{name: "Density", of: reflect.TypeFor[admin.Density]()},
 	{name: "DensityBucket", of: reflect.TypeFor[admin.DensityBucket]()},
+	{name: "BusyKeys", of: reflect.TypeFor[admin.BusyKeys]()},
+	{name: "BusyKey", of: reflect.TypeFor[admin.BusyKey]()},
 	{name: "CircuitHistory", of: reflect.TypeFor[admin.CircuitHistory]()},
 	{name: "CircuitChange", of: reflect.TypeFor[admin.CircuitChange]()},
 	{name: "CircuitSecond", of: reflect.TypeFor[admin.CircuitSecond]()},

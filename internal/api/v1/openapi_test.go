@@ -288,6 +288,7 @@ func everyOperation(t *testing.T, y *gridYard) {
 		{200, "GET", sub + "/attempts", nil, nil},
 		{200, "GET", "/api/v1/topics/readings/events/1/journey", nil, nil},
 		{200, "GET", hub + "/density?from=1h&to=0s&buckets=4", nil, nil},
+		{200, "GET", hub + "/keys?partition=0,1&limit=5", nil, nil},
 		{200, "GET", hub + "/partitions/0/events?find=hello", nil, nil},
 		{200, "GET", hub + "/partitions/0/events/0/journey", nil, nil},
 		{200, "POST", sub + "/explain", `[{"id":"1","subject":"/s","eventType":"t","eventTime":"2026-01-02T03:04:05Z","data":{"n":1}}]`, nil},

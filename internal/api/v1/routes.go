@@ -109,6 +109,7 @@ func (d *Handler) routes() []route {
 		{method: "PUT", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints/{partition}", need: manageHub, serve: groups(d.moveCheckpoint)},
 
 		{method: "GET", path: "/api/v1/hubs/{hub}/density", need: lookAtHub, serve: d.showDensity},
+		{method: "GET", path: "/api/v1/hubs/{hub}/keys", need: listenToHub, serve: d.listKeys},
 		{method: "GET", path: "/api/v1/hubs/{hub}/partitions", need: lookAtHub, serve: d.listPartitions},
 		{method: "GET", path: "/api/v1/hubs/{hub}/partitions/{partition}", need: lookAtHub, serve: d.getPartition},
 

@@ -106,7 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		slots:     &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
 	}
 	b.hubs.live.Store(&map[string]*hub{})
-	b.Counters = &Counters{metrics, b.hubs}
+	b.Counters = &Counters{metrics, b.hubs, &keyWatch{all: make(map[*keyCount]struct{})}}
 	if cfg.Nodes != nil && !cfg.Nodes.Single() {
 		b.lookups = looks.New(cfg.Meta)
 		b.slots.shared = newSharing(b, cfg.Nodes)

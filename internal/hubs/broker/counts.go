@@ -10,6 +10,7 @@ import (
 type Counters struct {
 	metrics *metrics
 	hubs    *registry
+	keys    *keyWatch
 }
 
 // HubCounts is what this node has counted of a hub since it started, or since the hub was created here.

@@ -123,6 +123,8 @@ func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Ev
 		err = l.submit(ctx, p, pending, first, events)
 		if err != nil || pending.repeat {
 			pending.paid.refund()
+		} else {
+			l.broker.countKeys(l.hub, l.number, events)
 		}
 		if err == nil {
 			return pending, nil

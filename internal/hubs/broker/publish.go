@@ -148,6 +148,7 @@ func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eve
 	if p.receipt, err = h.partitions[p.partition].Submit(ctx, batch); err != nil {
 		return p, p.failure(err)
 	}
+	b.countKeys(h, p.partition, events)
 	return p, nil
 }
 

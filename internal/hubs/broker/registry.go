@@ -37,8 +37,9 @@ type hub struct {
 	// earlier definitions.
 	turn    *atomic.Uint64
 	metrics hubMetrics
-	// quota is shared likewise.
+	// quota is shared likewise, and so is keys: who counts the keys of each partition, nil where nobody does.
 	quota *quota.Meter
+	keys  []atomic.Pointer[keyCount]
 }
 
 // find looks a hub up in any spelling; nil if there is none.
@@ -97,12 +98,13 @@ func (r *registry) show(updates []mirror.Update[definition]) {
 func (r *registry) assemble(old *hub, def definition) *hub {
 	h := &hub{Hub: def.hub(), log: def.Log}
 	if old != nil && old.log == def.Log {
-		h.turn, h.metrics, h.quota = old.turn, old.metrics, old.quota
+		h.turn, h.metrics, h.quota, h.keys = old.turn, old.metrics, old.quota, old.keys
 	} else {
 		if old != nil {
 			r.metrics.drop(old.Name)
 		}
 		h.turn, h.quota = new(atomic.Uint64), quota.NewMeter(fmt.Sprintf("hub %q", h.Name), "events").Among(r.nodes)
+		h.keys = make([]atomic.Pointer[keyCount], h.Partitions)
 		h.metrics = hubMetrics{r.metrics.events.WithLabelValues(h.Name), r.metrics.bytes.WithLabelValues(h.Name)}
 	}
 	if old == nil || old.Quota != h.Quota || old.log != h.log {
