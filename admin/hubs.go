@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"net/url"
 )
 
 // Hub is a hub as the yard shows it.
@@ -102,6 +103,21 @@ func (p Partition) Events() int64 {
 // Partitions shows all partitions of a hub.
 func (c *Client) Partitions(ctx context.Context, hub string) ([]Partition, error) {
 	return list[Partition](ctx, c, "partitions", request{method: http.MethodGet, path: []string{"hubs", hub, "partitions"}})
+}
+
+// PartitionPage is a part of the partitions of a hub.
+type PartitionPage struct {
+	Partitions []Partition `json:"partitions"`
+	// Total is how many the hub has, and Next the After of the page behind this one; empty: there is none.
+	Total int    `json:"total,omitempty"`
+	Next  string `json:"next,omitempty"`
+}
+
+// PartitionPage shows some partitions of a hub, or some of what it tells of each.
+func (c *Client) PartitionPage(ctx context.Context, hub string, q PageQuery) (PartitionPage, error) {
+	r := request{method: http.MethodGet, path: []string{"hubs", hub, "partitions"}, query: url.Values{}}
+	q.addTo(r.query)
+	return one[PartitionPage](ctx, c, r)
 }
 
 // Group is a consumer group.

@@ -20,6 +20,8 @@ type Ownership struct {
 	// LagEvents is over all partitions whose lag is known.
 	LagEvents   int64       `json:"lagEvents"`
 	Recommended Recommended `json:"recommended"`
+	// Next is the After of the page behind this one; empty: there is none.
+	Next string `json:"next,omitempty"`
 }
 
 // Recommended is how many instances the lag is worth, with so many events for each.
@@ -86,6 +88,14 @@ func (c *Client) ReleasePartition(ctx context.Context, hub, group, partition str
 // 0 leaves it to the yard.
 func (c *Client) Ownership(ctx context.Context, hub, group string, target int) (Ownership, error) {
 	return one[Ownership](ctx, c, ownershipRequest(hub, group, target))
+}
+
+// OwnershipPage asks for some partitions of the table, or some of what it tells of each; all else is as in
+// the whole.
+func (c *Client) OwnershipPage(ctx context.Context, hub, group string, target int, q PageQuery) (Ownership, error) {
+	r := ownershipRequest(hub, group, target)
+	q.addTo(r.query)
+	return one[Ownership](ctx, c, r)
 }
 
 func ownershipRequest(hub, group string, target int) request {

@@ -25,26 +25,37 @@ func (c groupCommands) show() *cobra.Command {
 	var form output
 	var watch bool
 	var target int
+	var page admin.PageQuery
 	cmd := &cobra.Command{
 		Use:   "show HUB GROUP",
 		Short: "Show who owns which partition, and how far the group is",
 		Long:  groupShowHelp,
 		Example: `  eventyard group show orders billing
-  eventyard group show orders '$Default' --watch`,
+  eventyard group show orders '$Default' --watch
+  eventyard group show orders billing --max 100 --after 99`,
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "refresh it at every change, until interrupted")
 	cmd.Flags().IntVar(&target, "target", 0, "`events` of lag that one instance can be trusted with, for the number recommended; 0: 1000")
+	cmd.Flags().IntVar(&page.Limit, "max", 0, "at most so many partitions; 0: all")
+	cmd.Flags().StringVar(&page.After, "after", "", "only those behind the partition with this `id`")
 	form.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
-		if target < 0 {
+		switch paged := page.Limit != 0 || page.After != ""; {
+		case target < 0:
 			return usagef(cmd, "--target is at least 1")
-		}
-		if watch {
+		case page.Limit < 0:
+			return usagef(cmd, "--max is at least 1")
+		case watch && paged:
+			return usagef(cmd, "--watch shows all partitions: leave --max and --after out")
+		case watch:
 			return c.watchGroup(cmd, client, form, args[0], args[1], target)
 		}
-		o, err := client.Ownership(cmd.Context(), args[0], args[1], target)
+		o, err := client.OwnershipPage(cmd.Context(), args[0], args[1], target, page)
 		if err != nil {
 			return err
+		}
+		if o.Next != "" {
+			fmt.Fprintf(c.stderr, "there are more partitions: --after %s shows them\n", o.Next)
 		}
 		if form == asJSON {
 			return writeJSON(c.stdout, o)

@@ -118,7 +118,7 @@ var components = []component{
 	{name: "Instance", of: reflect.TypeFor[admin.Instance]()},
 	{name: "Ownership", of: reflect.TypeFor[admin.Ownership]()},
 	{name: "Partition", of: reflect.TypeFor[admin.Partition]()},
-	{name: "PartitionList", of: reflect.TypeFor[admin.Partition](), list: "partitions"},
+	{name: "PartitionList", of: reflect.TypeFor[admin.PartitionPage]()},
 	{name: "Sent", of: reflect.TypeFor[admin.Sent]()},
 	{name: "End", of: reflect.TypeFor[endJSON]()},
 	{name: "Policy", of: reflect.TypeFor[admin.Policy](), rows: spec.Policy},

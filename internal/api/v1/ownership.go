@@ -71,6 +71,31 @@ type ownershipQuery struct {
 	hub, group string
 	target     int
 	watch      bool
+	rows       part
+}
+
+// shownOwnership is a table with some of its rows, or some of each.
+type shownOwnership struct {
+	admin.Ownership
+	Partitions []any `json:"partitions"`
+}
+
+// show gives what is wanted of a table.
+func (q ownershipQuery) show(t groups.Table) (shownOwnership, error) {
+	shown := shownOwnership{Ownership: showTable(t, q.target)}
+	names := make([]string, len(t.Partitions))
+	for i, row := range t.Partitions {
+		names[i] = row.Partition
+	}
+	from, to, next, err := q.rows.window(names)
+	if err != nil {
+		return shown, err
+	}
+	shown.Next, shown.Partitions = next, make([]any, 0, to-from)
+	for _, row := range shown.Ownership.Partitions[from:to] {
+		shown.Partitions = append(shown.Partitions, q.rows.choose(row))
+	}
+	return shown, nil
 }
 
 // defaultTarget is how many events one instance is trusted with if nobody says.
@@ -87,12 +112,19 @@ func (d *Handler) showOwnership(w http.ResponseWriter, r *http.Request) error {
 	if q.watch, err = asksToWatch(r); err != nil {
 		return err
 	}
+	if q.rows, err = readPart[admin.OwnedPartition](query); err != nil {
+		return err
+	}
 	t, err := d.cfg.Groups.Table(r.Context(), q.hub, q.group)
 	if err != nil {
 		return err
 	}
+	shown, err := q.show(t)
+	if err != nil {
+		return err
+	}
 	if !q.watch {
-		return writeJSON(w, http.StatusOK, showTable(t, q.target))
+		return writeJSON(w, http.StatusOK, shown)
 	}
 	return d.watchOwnership(w, r, q, t)
 }
@@ -185,7 +217,10 @@ func (v *ownershipView) run(ctx context.Context, t groups.Table) error {
 
 // send writes the table if it has changed.
 func (v *ownershipView) send(t groups.Table) error {
-	shown := showTable(t, v.query.target)
+	shown, err := v.query.show(t)
+	if err != nil {
+		return err
+	}
 	at := shown.At
 	shown.At = admin.Time{}
 	same, err := json.Marshal(shown)

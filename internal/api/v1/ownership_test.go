@@ -146,9 +146,9 @@ type ownershipStream struct {
 	lines *bufio.Scanner
 }
 
-func (y *yard) watchOwnership(ctx context.Context) *ownershipStream {
+func (y *yard) watchOwnership(ctx context.Context, also ...string) *ownershipStream {
 	y.t.Helper()
-	resp := y.open(ctx, "GET", ownershipPath+"?watch=true", nil)
+	resp := y.open(ctx, "GET", ownershipPath+"?watch=true"+strings.Join(also, ""), nil)
 	if ct := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || ct != "text/event-stream" {
 		body, _ := io.ReadAll(resp.Body)
 		y.t.Fatalf("answered %d, %s: %s", resp.StatusCode, ct, body)
