@@ -102,6 +102,11 @@ function put() {
 // calls with now later.
 const pieces = new Map();
 
+// What is focused is known again by its id or by what it does, as few have an id; of several that do the
+// same by their order.
+const does = e => e.id || e.getAttribute("href") || e.form?.getAttribute("action") || e.getAttribute("aria-label") || e.parentNode.id;
+const doing = (within, what) => [...within.querySelectorAll("a, button, input, select, summary, [tabindex]")].filter(e => does(e) === what);
+
 export function part({ id, html, more }, now) {
   html = (pieces.get(id) ?? "") + html;
   if (more) { pieces.set(id, html); return; }
@@ -110,14 +115,16 @@ export function part({ id, html, more }, now) {
   if (!old) return;
   if (!now && !document.dispatchEvent(new CustomEvent("yard:part", { cancelable: true, detail: { id, html } }))) return;
   const opened = [...old.querySelectorAll("details[open]")].map(d => d.id);
-  const focus = old.contains(document.activeElement) ? document.activeElement.id : "";
+  const active = document.activeElement, focus = old.contains(active) ? does(active) : "";
+  const order = focus ? doing(old, focus).indexOf(active) : 0;
   const before = places(old);
   const made = document.createElement("template");
   made.innerHTML = policy.createHTML(html);
   localTimes(made.content);
   for (const d of made.content.querySelectorAll("details")) d.open = opened.includes(d.id);
   old.replaceChildren(made.content);
-  if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+  const same = focus ? doing(old, focus) : [];
+  (same[order] ?? same[0])?.focus({ preventScroll: true });
   move(old, before);
   document.dispatchEvent(new Event("yard:changed"));
 }
