@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -139,7 +140,7 @@ type problemView struct {
 // fail answers with the page of an error, in the words of the API.
 func (v *visit) fail(said frame.Refusal) {
 	if v.who.Grant.Holder == "" {
-		failStranger(v.w, v.console.assets, said)
+		failStranger(v.w, v.r, v.console.assets, said)
 		return
 	}
 	view := problemView{Refusal: said, Refused: said.Status == http.StatusForbidden}
@@ -154,7 +155,7 @@ func (v *visit) fail(said frame.Refusal) {
 
 // failStranger is the page of an error for who is not signed in. It is written out without a template,
 // because everybody can ask for it as often as they like: a template takes ten times as long.
-func failStranger(w http.ResponseWriter, a *assets, said frame.Refusal) {
+func failStranger(w http.ResponseWriter, r *http.Request, a *assets, said frame.Refusal) {
 	text := func(s string) string { return template.HTMLEscapeString(pictures(s)) }
 	var page strings.Builder
 	page.WriteString(`<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">` +
@@ -166,13 +167,22 @@ func failStranger(w http.ResponseWriter, a *assets, said frame.Refusal) {
 	}
 	to, name := base, "Overview"
 	if said.Status == http.StatusUnauthorized {
-		to, name = signInPath, "Sign in"
+		to, name = signInFrom(r), "Sign in"
 	}
 	page.WriteString(`<p class="soft small mono">` + text(said.Code) + `, ` + strconv.Itoa(said.Status) + `</p></div></div>` +
-		`<p><a class="btn main big" href="` + to + `">` + name + `</a></p></main></body></html>` + "\n")
+		`<p><a class="btn main big" href="` + text(to) + `">` + name + `</a></p></main></body></html>` + "\n")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(said.Status)
 	_, _ = io.WriteString(w, page.String())
+}
+
+// signInFrom is where one signs in who has sent a form, and is led back to its page.
+func signInFrom(r *http.Request) string {
+	from, err := url.Parse(r.Referer())
+	if err != nil || from.Host != r.Host {
+		return signInPath
+	}
+	return signInPath + "?" + url.Values{"to": {localPath(from.RequestURI())}}.Encode()
 }
 
 // sectionOf is which of the main pages a path belongs to.

@@ -57,7 +57,14 @@ export function follow(path) {
       if (reason === "signed-out") { close(); location.reload(); return; }
       lose(detail);
     });
-    source.addEventListener("error", () => lose(""));
+    source.addEventListener("error", () => { lose(""); leadOut(); });
+  }
+
+  // A stream does not say why it was refused. Whose session has ended meanwhile is led to where one signs
+  // in, as by every page.
+  async function leadOut() {
+    const answer = await fetch("/console/more", { method: "HEAD" }).catch(() => null);
+    if (answer?.status === 401) location.reload();
   }
 
   button.addEventListener("click", () => {
