@@ -56,7 +56,7 @@ interop-cluster: ## The clients in Go, Python, JavaScript and Java, and receiver
 
 .PHONY: browser
 browser: ## The console in a real browser: each page in light and dark, at a desk and on a phone (make test has half of it)
-	go test -v -count=1 -timeout 30m ./test/console -console.all -artifacts
+	go test -v -count=1 -timeout 30m ./test/console -browser.all -artifacts
 
 .PHONY: quick
 quick: ## The tests without the race detector and with few seeds, for the inner loop

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,8 +19,6 @@ import (
 	"github.com/eventyard/eventyard/servertest"
 	"github.com/eventyard/eventyard/test/parts"
 )
-
-var all = flag.Bool("console.all", false, "each page in light and dark, at a desk and on a phone")
 
 // workerVariable makes this binary a worker, with the connection string that it holds.
 const workerVariable = "EVENTYARD_TEST_CONSOLE_WORKER"
