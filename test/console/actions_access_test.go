@@ -1,0 +1,34 @@
+package console
+
+import (
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+func (y *stocked) policyDeeds() []deed {
+	policy := func(v *visitor) admin.Policy {
+		return testkit.Value(y.client.Policy(v.t.Context(), "", "gateway"))(v.t)
+	}
+	var before string
+	return []deed{
+		{name: "make a policy", at: "access", do: []step{
+			press(`main a[href="/console/new/policy"]`, shows(act)), write("name", "gateway"), choose("rights", "Send"), press(act, done("created")),
+		}, check: func(v *visitor) { testkit.Slices(v.t, policy(v).Rights, []string{"Send"}) }},
+		{name: "show keys", at: "access", do: []step{press(`main form[action$="/gateway/reveal"] button`, shows(secret))}, check: func(v *visitor) {
+			before = policy(v).PrimaryKey
+			v.await("the key", contains(before))
+		}},
+		{name: "make a key anew", at: "access", do: []step{
+			press(`main a[href$="/gateway/regenerate"]`, shows(act)), choose("key", "primary"), press(act, shows(secret)),
+		}, check: func(v *visitor) {
+			after := policy(v).PrimaryKey
+			testkit.That(v.t, after != before, "the key is the same")
+			v.await("the key", contains(after))
+		}},
+		{name: "delete a policy", at: "access", do: []step{
+			press(`main a[href$="/gateway/delete"]`, shows(act)), write("name", "gateway"), press(act, done("deleted")),
+		}, check: func(v *visitor) {
+			testkit.That(v.t, testkit.Err(y.client.Policy(v.t.Context(), "", "gateway")) != nil, "the policy is there")
+		}},
+	}
+}

@@ -1,0 +1,74 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+func (y *stocked) topicDeeds() []deed {
+	topic := func(v *visitor, name string) admin.Topic {
+		return testkit.Value(y.client.Topic(v.t.Context(), name))(v.t)
+	}
+	made := func(v *visitor) admin.Subscription {
+		return testkit.Value(y.client.Subscription(v.t.Context(), admin.SubscriptionRef{Name: "made", Topic: "shop"}, false))(v.t)
+	}
+	var before string
+	return []deed{
+		{name: "make a topic", at: "topics", do: []step{
+			press(`main a[href="/console/new/topic"]`, shows(act)), write("name", "made"), choose("schema", "eventgrid"), press(act, done("created")),
+		}, check: func(v *visitor) { testkit.Equal(v.t, topic(v, "made").Schema, "eventgrid") }},
+		{name: "show the keys of a topic", at: "topics/made", do: []step{press(`main form[action$="/made/reveal"] button`, shows(secret))}, check: func(v *visitor) {
+			before = topic(v, "made").Keys.Key1
+			v.await("the key", contains(before))
+		}},
+		{name: "make a key of a topic anew", at: "topics/made", do: []step{
+			press(`main a[href$="/made/regenerate"]`, shows(act)), choose("key", "key1"), press(act, shows(secret)),
+		}, check: func(v *visitor) {
+			after := topic(v, "made").Keys.Key1
+			testkit.That(v.t, after != before, "the key is the same")
+			v.await("the key", contains(after))
+		}},
+		{name: "subscribe", at: "topics/shop", do: []step{
+			press(`main a[href^="/console/new/subscription"]`, shows(act)), write("name", "made"), choose("topic", "shop"), write("endpoint", y.hook.URL+"/made"), press(act, done("created")),
+		}, check: func(v *visitor) { testkit.Equal(v.t, made(v).Endpoint, y.hook.URL+"/made") }},
+		{name: "change a subscription", at: "topics/shop/subscriptions/made", do: []step{
+			press(`main a[href$="/made/edit"]`, shows(act)), write("attempts", "3"), press(act, done("changed")),
+		}, check: func(v *visitor) { testkit.Equal(v.t, made(v).Retry.Attempts, 3) }},
+	}
+}
+
+func (y *stocked) deliveryDeeds() []deed {
+	is := func(state string) func(v *visitor) {
+		return func(v *visitor) {
+			testkit.Equal(v.t, testkit.Value(y.client.Subscription(v.t.Context(), company, false))(v.t).State, state)
+		}
+	}
+	mend := func(path string) step { return func(*visitor) { y.hook.answer(path, http.StatusOK) } }
+	const at = "topics/shop/subscriptions/company"
+	return []deed{
+		{name: "pause a subscription", at: at, do: []step{press(`main form[action$="/pause"] button`, done("paused"))}, check: is("paused")},
+		{name: "resume a subscription", at: at, do: []step{press(`main form[action$="/resume"] button`, done("resumed"))}, check: is("active")},
+		{name: "redrive a dead letter", at: at, do: []step{
+			mend("/company"), press(`#dead a[href$="/redrive"]`, shows(look)), write("number", "0"), press(look, shows(foresee)),
+			func(v *visitor) { testkit.That(v.t, y.dead(v.t)[0].Redriven == nil, "it is redriven by a look") },
+			press(act, done("redriven")+" && "+times(1)),
+		}, check: func(v *visitor) {
+			testkit.Eventually(v.t, "a dead letter that is redriven", func() bool {
+				letters := y.dead(v.t)
+				return len(letters) == 1 || letters[0].Redriven != nil
+			})
+		}},
+		{name: "purge dead letters", at: at, do: []step{
+			press(`#dead a[href$="/purge"]`, shows(look)), press(look, shows(foresee)),
+			func(v *visitor) { testkit.That(v.t, len(y.dead(v.t)) > 0, "they are deleted by a look") },
+			press(act, done("purged")+" && "+times(2)),
+		}, check: func(v *visitor) { testkit.Equal(v.t, len(y.dead(v.t)), 0, "dead letters") }},
+		{name: "probe an endpoint", at: "topics/alarms/subscriptions/guard", do: []step{
+			mend("/guard"), press(`main form[action$="/probe"] button`, done("probed")),
+		}, check: func(v *visitor) {
+			testkit.Eventually(v.t, "an endpoint that is healthy", func() bool { return y.health(v.t) == "healthy" })
+		}},
+	}
+}

@@ -1,0 +1,120 @@
+package console
+
+import (
+	"slices"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// deeds are all that are walked through.
+func (y *stocked) deeds() []deed {
+	return slices.Concat(y.hubDeeds(), y.groupDeeds(), y.topicDeeds(), y.deliveryDeeds(), y.functionDeeds(), y.policyDeeds(), y.deletions())
+}
+
+func (y *stocked) hubDeeds() []deed {
+	return []deed{
+		{name: "make a hub", at: "hubs", do: []step{
+			press(`main a[href="/console/new/hub"]`, shows(act)), write("name", "made"), write("partitions", "2"), press(act, done("created")),
+		}, check: func(v *visitor) {
+			testkit.Equal(v.t, testkit.Value(y.client.Hub(v.t.Context(), "made"))(v.t).Partitions, 2)
+		}},
+		{name: "change a hub", at: "hubs/made", do: []step{
+			press(`.tabs a[href$="/settings"]`, shows(act)), write("age", "48h"), press(act, done("changed")),
+		}, check: func(v *visitor) {
+			testkit.Equal(v.t, testkit.Value(y.client.Hub(v.t.Context(), "made"))(v.t).Retention.Age, "48h0m0s")
+		}},
+		{name: "send an event", at: "hubs/made", do: []step{
+			press(`main a[href="/console/hubs/made/send"]`, shows(act)), write("body", `{"from":"hands"}`), write("key", "some"), press(act, done("sent")+" && "+times(1)),
+		}, check: func(v *visitor) {
+			v.await("the event among those of the hub", contains("hands"))
+			testkit.Equal(v.t, y.events(v, "made"), 1)
+		}},
+		{name: "follow a hub", at: "hubs/orders/events", live: true, do: []step{y.follow}, check: func(v *visitor) {
+			testkit.Equal(v.t, y.events(v, "orders"), 5)
+		}},
+	}
+}
+
+// events is how many a hub has.
+func (y *stocked) events(v *visitor, hub string) (n int64) {
+	v.t.Helper()
+	for _, p := range testkit.Value(y.client.Partitions(v.t.Context(), hub))(v.t) {
+		n += p.Events()
+	}
+	return n
+}
+
+// follow sees an event come, stops the page, and sees the next when it lets it go on.
+func (y *stocked) follow(v *visitor) {
+	v.t.Helper()
+	v.run("mark the page", evaluate(`window.left = false; 0`))
+	y.send(v.t, "the first to follow")
+	v.await("the first event", contains("the first to follow"))
+	v.push(v.page, "button.live")
+	v.await("a page that stands still", shows("button.live.paused"))
+	y.send(v.t, "the second to follow")
+	v.push(v.page, "button.live")
+	v.await("the second event", contains("the second to follow")+` && window.left === false`)
+}
+
+func (y *stocked) groupDeeds() []deed {
+	checkpoints := func(v *visitor) (at []int64) {
+		for _, c := range testkit.Value(y.client.Checkpoints(v.t.Context(), "orders", "billing"))(v.t).Checkpoints {
+			at = append(at, *c.Sequence)
+		}
+		return at
+	}
+	return []deed{
+		{name: "make a group", at: "hubs/made/groups", do: []step{
+			press(`main a[href$="/new-group"]`, shows(act)), write("name", "audit"), press(act, done("created")),
+		}, check: func(v *visitor) {
+			testkit.That(v.t, slices.Contains(testkit.Value(y.client.Hub(v.t.Context(), "made"))(v.t).Groups, "audit"), "there is no group")
+		}},
+		{name: "move checkpoints", at: "hubs/orders/groups/billing", do: []step{
+			press(`main a[href$="/move"]`, shows(look)), choose("to", "earliest"), press(look, shows(foresee)),
+			func(v *visitor) {
+				testkit.That(v.t, slices.Max(checkpoints(v)) >= 0, "they are moved by a look")
+			},
+			press(act, done("moved")+" && "+times(4)),
+		}, check: func(v *visitor) { testkit.Slices(v.t, checkpoints(v), []int64{-1, -1, -1, -1}) }},
+	}
+}
+
+func (y *stocked) functionDeeds() []deed {
+	is := func(state string) func(v *visitor) {
+		return func(v *visitor) {
+			testkit.Eventually(v.t, "a function that is "+state, func() bool {
+				return testkit.Value(y.client.Function(v.t.Context(), "resize"))(v.t).State == state
+			})
+		}
+	}
+	return []deed{
+		{name: "make a function", at: "functions", do: []step{
+			press(`main a[href="/console/new/function"]`, shows(act)), write("name", "made"), choose("hub", "orders"), write("endpoint", y.hook.URL+"/made"), press(act, done("created")),
+		}, check: func(v *visitor) {
+			testkit.Equal(v.t, testkit.Value(y.client.Function(v.t.Context(), "made"))(v.t).Hub, "orders")
+		}},
+		{name: "hold a circuit", at: "functions/resize", do: []step{press(`main form[action$="/resize/hold"] button`, done("held"))}, check: is("paused")},
+		{name: "resume a circuit", at: "functions/resize", do: []step{press(`main form[action$="/resize/resume"] button`, done("resumed"))}, check: is("running")},
+	}
+}
+
+// deletions undo what was made before. What is deleted has its name written out.
+func (y *stocked) deletions() []deed {
+	undo := func(what, at string, find func(v *visitor) error) deed {
+		return deed{name: "delete a " + what, at: at, do: []step{
+			press(`main a[href$="/delete"]`, shows(act)), write("name", "another"), press(act, shows(refusal)),
+			func(v *visitor) { testkit.Must(v.t, find(v), "by another name") },
+			write("name", "made"), press(act, done("deleted")),
+		}, check: func(v *visitor) { testkit.That(v.t, find(v) != nil, "the %s is there", what) }}
+	}
+	return []deed{
+		undo("hub", "hubs/made", func(v *visitor) error { return testkit.Err(y.client.Hub(v.t.Context(), "made")) }),
+		undo("function", "functions/made", func(v *visitor) error { return testkit.Err(y.client.Function(v.t.Context(), "made")) }),
+		undo("subscription", "topics/shop/subscriptions/made", func(v *visitor) error {
+			return testkit.Err(y.client.Subscription(v.t.Context(), admin.SubscriptionRef{Name: "made", Topic: "shop"}, false))
+		}),
+		undo("topic", "topics/made", func(v *visitor) error { return testkit.Err(y.client.Topic(v.t.Context(), "made")) }),
+	}
+}

@@ -1,0 +1,195 @@
+package console
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/grid"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// deed is something that is done at a page. Its effect is seen by the API.
+type deed struct {
+	name, at string
+	do       []step
+	check    func(v *visitor)
+	// live: it needs a script.
+	live bool
+}
+
+type step func(v *visitor)
+
+func press(selector, leadsTo string) step { return func(v *visitor) { v.press(selector, leadsTo) } }
+func write(field, text string) step       { return func(v *visitor) { v.write(field, text) } }
+func choose(field, value string) step     { return func(v *visitor) { v.choose(field, value) } }
+
+// Buttons of forms, one of which says what would be done, and one does it; and what forms say.
+const (
+	look    = `button[value="look"]`
+	act     = `button[value="act"]`
+	foresee = `.sheet .note.odd`
+	refusal = `.note.bad`
+	secret  = `[data-secret]`
+)
+
+// V1: each thing that can be done at the console is done by mouse and by keyboard alone.
+func TestEachActionByMouseAndByKeyboard(t *testing.T) {
+	if !*all { // each once, by either in turn
+		y := newStocked(t)
+		y.walk(t, newVisitor(t, y.base, nil), mouse{}, keyboard{})
+		return
+	}
+	for name, with := range map[string]hands{"mouse": mouse{}, "keyboard": keyboard{}} {
+		t.Run(name, func(t *testing.T) {
+			y := newStocked(t)
+			y.walk(t, newVisitor(t, y.base, nil), with)
+		})
+	}
+}
+
+// walk does all deeds, with each pair of hands in turn. Later ones build on earlier ones.
+func (y *stocked) walk(t *testing.T, v *visitor, turns ...hands) {
+	t.Helper()
+	for i, d := range y.deeds() {
+		if v.still && d.live {
+			continue
+		}
+		v.hands = turns[i%len(turns)]
+		if !t.Run(d.name, func(t *testing.T) { v.does(t, d) }) {
+			return
+		}
+	}
+}
+
+// does does a deed, and says where it came to if it comes to nothing.
+func (v *visitor) does(t *testing.T, d deed) {
+	outer := v.t
+	v.t = t
+	defer func() { v.t = outer }()
+	defer func() {
+		var at string
+		if t.Failed() && chromedp.Run(v.ctx, chromedp.Evaluate(`location.href + "\n" + document.body.innerText`, &at)) == nil {
+			t.Logf("by %T at %s", v.hands, at)
+		}
+	}()
+	v.visit(d.at)
+	for _, s := range d.do {
+		s(v)
+	}
+	d.check(v)
+}
+
+// stocked is a yard in which there is something to do for every form: events that were handled, dead
+// letters, an endpoint on probation.
+type stocked struct {
+	*yard
+	hook *hook
+}
+
+var (
+	company = admin.SubscriptionRef{Name: "company", Topic: "shop"}
+	guard   = admin.SubscriptionRef{Name: "guard", Topic: "alarms"}
+)
+
+func newStocked(t *testing.T) *stocked {
+	t.Helper()
+	y := &stocked{newYard(t), newHook(t)}
+	for _, body := range []string{"one", "two", "three"} {
+		y.send(t, body)
+	}
+	for _, partition := range testkit.Value(y.client.Hub(t.Context(), "orders"))(t).PartitionIDs {
+		testkit.Must(t, testkit.Err(y.client.MoveCheckpoint(t.Context(), "orders", "billing", partition, admin.Target{Latest: true}, admin.MoveOptions{})))
+	}
+	testkit.Must(t, testkit.Err(y.client.CreateFunction(t.Context(), admin.FunctionRequest{Name: "resize", Hub: "orders", Endpoint: new(y.hook.URL + "/resize")})))
+	y.deliver(t, company, http.StatusBadRequest, 2)
+	y.deliver(t, guard, http.StatusServiceUnavailable, 12)
+	testkit.Eventually(t, "two dead letters", func() bool { return len(y.dead(t)) == 2 })
+	testkit.Eventually(t, "probation", func() bool { return y.health(t) == "probation" })
+	return y
+}
+
+func (y *yard) send(t *testing.T, body string) {
+	t.Helper()
+	testkit.Must(t, testkit.Err(y.client.Send(t.Context(), "orders", admin.Batch{Events: eventsOf(t, body)})))
+}
+
+// deliver makes a topic with a subscription whose endpoint answers with a status, and publishes events.
+func (y *stocked) deliver(t *testing.T, s admin.SubscriptionRef, status, events int) {
+	t.Helper()
+	topic := testkit.Value(y.client.CreateTopic(t.Context(), admin.TopicRequest{Name: s.Topic, Schema: "cloudevents"}))(t)
+	y.hook.answer("/"+s.Name, status)
+	testkit.Must(t, testkit.Err(y.client.CreateSubscription(t.Context(), admin.SubscriptionRequest{Name: s.Name, Topic: s.Topic, Endpoint: new(y.hook.URL + "/" + s.Name), DeadLetter: new("yard")})))
+	client := testkit.Value(grid.NewClient(grid.Config{Endpoint: topic.Endpoint, Key: topic.Keys.Key1, Schema: grid.CloudEvents, Source: "/homes"}))(t)
+	for range events {
+		testkit.Must(t, client.Publish(t.Context(), grid.Event{Type: "alarm.glass", Data: []byte(`{"kind":"glass"}`)}))
+	}
+}
+
+// dead are the dead letters, also those that were redriven.
+func (y *stocked) dead(t *testing.T) []admin.DeadLetter {
+	t.Helper()
+	return testkit.Value(y.client.DeadLetters(t.Context(), company, admin.DeadLetterChoice{Redriven: true}, 0, 10))(t).Letters
+}
+
+// health is that of the endpoint which was put on probation.
+func (y *stocked) health(t *testing.T) string {
+	t.Helper()
+	s := testkit.Value(y.client.Subscription(t.Context(), guard, false))(t)
+	if s.Stats == nil {
+		return ""
+	}
+	return s.Stats.Endpoint.State
+}
+
+// hook is an endpoint that agrees to whatever would be sent to it, and answers each path as it is bidden.
+type hook struct {
+	*httptest.Server
+	mu       sync.Mutex
+	statuses map[string]int // by path, where it is not 200; guarded by mu
+}
+
+func newHook(t *testing.T) *hook {
+	t.Helper()
+	h := &hook{statuses: map[string]int{}}
+	h.Server = httptest.NewServer(h)
+	t.Cleanup(h.Close)
+	return h
+}
+
+func (h *hook) answer(path string, status int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.statuses[path] = status
+}
+
+func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	status, bidden := h.statuses[r.URL.Path]
+	h.mu.Unlock()
+	if r.Method == http.MethodOptions || !bidden {
+		status = http.StatusOK
+	}
+	w.Header().Set("WebHook-Allowed-Origin", r.Header.Get("WebHook-Request-Origin"))
+	w.WriteHeader(status)
+}
+
+// P6, V4: the first key leads past what is the same on all pages, and what somebody has reached by keys is
+// still under their hands when the part of the page that it is in comes anew.
+func TestFocusStaysWhereAPartComesAnew(t *testing.T) {
+	y := newYard(t)
+	v := newVisitor(t, y.base, keyboard{})
+	v.visit("hubs/orders/groups/billing")
+	v.push(v.page, "a.skip")
+	v.run("press Tab", chromedp.KeyEvent(kb.Tab))
+	v.await("the focus within the page", `document.getElementById("main").contains(document.activeElement)`)
+	move := `#part-head a[href="/console/hubs/orders/groups/billing/move"]`
+	keyboard{}.reach(v.page, move)
+	y.worker(t, "one")
+	v.await("the head of a group that somebody reads", shows("#part-head .badge.good"))
+	v.await("the focus", `document.activeElement.matches(`+quoted(move)+`)`)
+}
