@@ -1,0 +1,161 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/server"
+	"github.com/eventyard/eventyard/servertest"
+)
+
+// cable leads from a browser to a yard. It can be pulled out, and plugged in at another.
+type cable struct {
+	net.Listener
+	carrying sync.WaitGroup
+
+	mu   sync.Mutex
+	to   string            // guarded by mu; empty: it is pulled out
+	ends map[net.Conn]bool // guarded by mu
+}
+
+func newCable(t *testing.T) *cable {
+	t.Helper()
+	c := &cable{Listener: testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t), ends: map[net.Conn]bool{}}
+	c.carrying.Go(c.serve)
+	t.Cleanup(func() {
+		c.Close()
+		c.pull()
+		c.carrying.Wait()
+	})
+	return c
+}
+
+func (c *cable) base() string { return "http://" + c.Addr().String() }
+
+func (c *cable) serve() {
+	for {
+		in, err := c.Accept()
+		if err != nil {
+			return
+		}
+		c.carrying.Go(func() { c.carry(in) })
+	}
+}
+
+// carry carries both ways until either end is closed.
+func (c *cable) carry(in net.Conn) {
+	defer in.Close()
+	to := c.lead(in)
+	defer c.forget(in)
+	out, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		_, _ = io.Copy(in, out)
+		in.Close()
+	}()
+	_, _ = io.Copy(out, in)
+	out.Close()
+	<-back
+}
+
+// lead says where a connection leads; nowhere, if the cable is pulled out.
+func (c *cable) lead(in net.Conn) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ends[in] = true
+	return c.to
+}
+
+func (c *cable) forget(in net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.ends, in)
+}
+
+// plug has new connections lead to a yard.
+func (c *cable) plug(t *testing.T, y *servertest.Yard) {
+	t.Helper()
+	address := testkit.Value(url.Parse(y.Addresses()["http"]))(t)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.to = address.Host
+}
+
+// pull cuts all connections.
+func (c *cable) pull() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.to = ""
+	for in := range c.ends {
+		in.Close()
+	}
+}
+
+// States of a live page: what it says, and its colour.
+const (
+	isLive = `document.getElementById("lost").hidden && !document.querySelector("button.live").matches(".lost, .paused") &&
+		getComputedStyle(document.querySelector("main h1")).color === (window.ink ??= getComputedStyle(document.querySelector("main h1")).color)`
+	isLost = `document.getElementById("lost").checkVisibility() && document.querySelector("button.live").matches(".lost") &&
+		getComputedStyle(document.querySelector("main h1")).color !== window.ink && (window.lostAt ??= performance.now()) > 0`
+)
+
+// keeps is true of a page of a hub that shows so many events.
+func keeps(events int) string {
+	return fmt.Sprintf(`document.getElementById("fig-events").textContent === "%d"`, events)
+}
+
+// watched opens the page of a hub over a cable, which has one event.
+func watched(t *testing.T, y *yard) (*visitor, *cable) {
+	t.Helper()
+	c := newCable(t)
+	c.plug(t, y.Yard)
+	y.send(t, "one")
+	v := newVisitor(t, c.base(), mouse{})
+	v.visit("hubs/orders")
+	v.await("a live page", isLive+" && "+keeps(1)+` && (window.left = false) === false`)
+	return v, c
+}
+
+// V4: a page that cannot reach the yard says so, and is grey with what it knew; when it can again, it is
+// whole by itself, without having been loaded again.
+func TestAPageThatIsOffline(t *testing.T) {
+	y := newYard(t)
+	v, c := watched(t, y)
+	c.pull()
+	v.await("a page that is lost", isLost+` && document.getElementById("lost-why").innerText.includes(":") && `+keeps(1))
+	y.send(t, "two")
+	away := 1_000
+	if *all {
+		away = 10_000
+	}
+	v.await("having been away", fmt.Sprintf(`performance.now() - window.lostAt > %d && %s`, away, isLost))
+	c.plug(t, y.Yard)
+	v.await("the page as it was, and on", isLive+" && "+keeps(2)+` && window.left === false`)
+}
+
+// V4: a page outlives the yard that it was loaded from: when another has started on the same folder, who
+// cannot wait presses a button.
+func TestAPageWhoseYardIsStartedAgain(t *testing.T) {
+	y := newYard(t)
+	v, c := watched(t, y)
+	c.pull() // or it would be told that the yard stops
+	y.Stop(t)
+	v.await("a page that is lost", isLost)
+	y.Yard = servertest.Start(t, servertest.Listeners, func(cfg *server.Config) { cfg.DataDir = y.Config.DataDir })
+	y.client = testkit.Value(admin.New(admin.Config{Server: y.Addresses()["http"], ConnectionString: y.ConnectionString()}))(t)
+	t.Cleanup(y.client.Close)
+	y.send(t, "two")
+	c.plug(t, y.Yard)
+	v.run("try now", evaluate(`document.getElementById("retry").click()`)) // by then it may have tried itself
+	v.await("the page as it was, and on", isLive+" && "+keeps(2)+` && window.left === false`)
+}
