@@ -26,8 +26,7 @@ import (
 func startPeers(t testing.TB, network *parts.Network) *yard {
 	t.Helper()
 	y := &yard{network: network, key: auth.DevelopmentKey}
-	folder := t.TempDir()
-	binary, bundles := build(t, folder, false), filepath.Join(folder, "bundles")
+	binary, bundles := parts.Eventyard(t, false), filepath.Join(t.TempDir(), "bundles")
 	var peers []string
 	for i := range size {
 		n := y.newNode(i, i)

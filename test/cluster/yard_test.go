@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -67,8 +66,7 @@ func startOn(t testing.TB, network *parts.Network, servers int) *yard {
 func startWith(t testing.TB, y *yard) *yard {
 	t.Helper()
 	y.name, y.key = "test", auth.DevelopmentKey
-	folder := t.TempDir()
-	y.binary, y.secret = build(t, folder, raced), filepath.Join(folder, "secret.key")
+	y.binary, y.secret = parts.Eventyard(t, raced), filepath.Join(t.TempDir(), "secret.key")
 	testkit.Must(t, os.WriteFile(y.secret, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))
 	y.startNodes(t)
 	y.findKey(t)
@@ -170,18 +168,6 @@ func (y *yard) serve(t testing.TB, handler http.Handler) string {
 	server.Start()
 	t.Cleanup(server.Close)
 	return server.URL
-}
-
-// build makes the program, with the race detector or without it.
-func build(t testing.TB, folder string, race bool) string {
-	t.Helper()
-	if _, err := exec.LookPath("go"); err != nil {
-		parts.Missing(t, "the program cannot be built: %v", err)
-	}
-	binary := filepath.Join(folder, "eventyard")
-	out, err := exec.Command("go", "build", fmt.Sprintf("-race=%t", race), "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard").CombinedOutput()
-	testkit.Must(t, err, "%s", out)
-	return binary
 }
 
 // start runs the node until it serves; one that runs is left alone.

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 var backupRounds = flag.Int("backup.rounds", 2, "how many times each of yard, backup and restore is killed")
@@ -27,7 +28,7 @@ const bulk = 120
 // all under load: what was interrupted is never taken for whole, everything can be begun again, and what
 // was acknowledged before a backup that was finished is in it, where it was. // C7
 func TestKillNineOfBackupAndRestore(t *testing.T) {
-	y := &yard{t: t, binary: build(t), data: filepath.Join(t.TempDir(), "data"), acked: map[position]string{}, accepted: map[int]bool{}, sizes: map[int]int{}}
+	y := &yard{t: t, binary: parts.Eventyard(t, true), data: filepath.Join(t.TempDir(), "data"), acked: map[position]string{}, accepted: map[int]bool{}, sizes: map[int]int{}}
 	y.start()
 	y.post("/api/v1/hubs", fmt.Sprintf(`{"name":"orders","partitions":%d}`, partitions), http.StatusCreated)
 	y.post("/api/v1/hubs", `{"name":"bulk","partitions":2}`, http.StatusCreated)

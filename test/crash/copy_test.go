@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 // TestKillNineOfCopy kills a copy to servers in its midst, and one back: no yard starts on what it leaves,
@@ -22,7 +23,7 @@ import (
 func TestKillNineOfCopy(t *testing.T) {
 	servers := natstest.Start(t, 1)
 	conn := servers.Dial(t, 0)
-	y := &yard{t: t, binary: build(t), data: filepath.Join(t.TempDir(), "data"), acked: map[position]string{}, accepted: map[int]bool{}, sizes: map[int]int{}}
+	y := &yard{t: t, binary: parts.Eventyard(t, true), data: filepath.Join(t.TempDir(), "data"), acked: map[position]string{}, accepted: map[int]bool{}, sizes: map[int]int{}}
 	y.start()
 	y.post("/api/v1/hubs", fmt.Sprintf(`{"name":"orders","partitions":%d}`, partitions), http.StatusCreated)
 	y.post("/api/v1/hubs", `{"name":"bulk","partitions":2}`, http.StatusCreated)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 var (
@@ -31,7 +32,7 @@ var (
 // with SIGKILL again and again, and in the end finds each event that was accepted at each of its
 // subscribers, or in the dead letters of the one that refused it. // G1, G5, G8
 func TestKillNineInMidDelivery(t *testing.T) {
-	y := &yard{t: t, binary: build(t), data: t.TempDir(), flags: []string{
+	y := &yard{t: t, binary: parts.Eventyard(t, true), data: t.TempDir(), flags: []string{
 		"--grid-probation-cap", "300ms", "--grid-dead-delay", "200ms", "--sync", "always",
 	}}
 	g := &gridLoad{yard: y, accepted: map[string]bool{}}

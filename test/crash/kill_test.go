@@ -13,12 +13,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 var killRounds = flag.Int("kill.rounds", 20, "how many times the yard is killed")
@@ -30,7 +30,7 @@ const partitions = 4
 // HTTP at the place it was said to be, everything is dense, and what was not acknowledged
 // is there whole or not at all. // H2, H3, H8
 func TestKillNine(t *testing.T) {
-	y := &yard{t: t, binary: build(t), data: t.TempDir(), acked: map[position]string{}, accepted: map[int]bool{}, sizes: map[int]int{}}
+	y := &yard{t: t, binary: parts.Eventyard(t, true), data: t.TempDir(), acked: map[position]string{}, accepted: map[int]bool{}, sizes: map[int]int{}}
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	y.start()
@@ -68,15 +68,6 @@ type yard struct {
 type position struct {
 	partition string
 	sequence  int64
-}
-
-func build(t *testing.T) string {
-	binary := filepath.Join(t.TempDir(), "eventyard")
-	out, err := exec.Command("go", "build", "-race", "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return binary
 }
 
 // start runs the yard and waits until it says where it listens.

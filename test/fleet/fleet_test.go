@@ -23,6 +23,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 const partitions = 16
@@ -76,10 +77,7 @@ func newFleet(t *testing.T) *fleet {
 	if *keep != "" {
 		f.dir = *keep
 	}
-	f.binary = filepath.Join(t.TempDir(), "eventyard")
-	if out, err := exec.Command("go", "build", "-o", f.binary, "github.com/eventyard/eventyard/cmd/eventyard").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	f.binary = parts.Eventyard(t, false)
 	f.startYard()
 	f.cli("hub", "create", hubName, "--partitions", fmt.Sprint(partitions))
 	f.cli("group", "create", hubName, groupName)

@@ -1,0 +1,22 @@
+package parts
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Eventyard builds the program, with the race detector or without it, and gives its file.
+func Eventyard(t testing.TB, race bool) (binary string) {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		Missing(t, "the program cannot be built: %v", err)
+	}
+	binary = filepath.Join(t.TempDir(), "eventyard")
+	out, err := exec.Command("go", "build", fmt.Sprintf("-race=%t", race), "-o", binary, "github.com/eventyard/eventyard/cmd/eventyard").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
+	}
+	return binary
+}
