@@ -44,6 +44,7 @@ export function follow(path) {
 
   function open() {
     close();
+    pieces.clear(); // the rest of them does not come any more
     if (paused || document.hidden) return;
     source = new EventSource(`/console/live?at=${encodeURIComponent(path)}`);
     source.addEventListener("open", found);

@@ -1,0 +1,33 @@
+package console
+
+import (
+	"context"
+	"testing"
+
+	protocol "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// playedStream stands in the place of a page's stream, and says what a test has it say.
+const playedStream = `window.streams = [];
+window.EventSource = class extends EventTarget {
+	constructor() { super(); streams.push(this); }
+	close() {}
+	tell(name, data) { this.dispatchEvent(Object.assign(new Event(name), {data: JSON.stringify(data)})); }
+};`
+
+// V4: of a long part whose stream ends amid it nothing is left when the next stream brings it whole.
+func TestAStreamThatEndsAmidAPart(t *testing.T) {
+	y := newYard(t)
+	p := newPage(t, y.base, 1280, "light")
+	p.run("play the yard", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := protocol.AddScriptToEvaluateOnNewDocument(playedStream).Do(ctx)
+		return err
+	}))
+	p.open("/console/storage")
+	p.await("a stream", `streams.length === 1`)
+	p.run("end it amid a part", evaluate(`streams[0].tell("part", {id: "part-all", html: "<p>half of it", more: true}); streams[0].tell("error"); document.getElementById("retry").click(); 0`))
+	p.await("another stream", `streams.length === 2`)
+	p.run("bring it whole", evaluate(`streams[1].tell("part", {id: "part-all", html: "<p>all of it</p>"}); 0`))
+	p.await("the part", `document.getElementById("part-all").innerHTML === "<p>all of it</p>"`)
+}
