@@ -90,15 +90,8 @@ func TestPages(t *testing.T) {
 	axe := parts.Axe(t)
 	y := newYard(t)
 	y.furnish(t)
-	for _, screen := range []struct {
-		width  int
-		scheme string
-		always bool
-	}{{1280, "light", true}, {390, "dark", true}, {1280, "dark", false}, {390, "light", false}} {
-		if !screen.always && !*all {
-			continue
-		}
-		t.Run(fmt.Sprintf("%d %s", screen.width, screen.scheme), func(t *testing.T) {
+	for _, screen := range screens() {
+		t.Run(screen.String(), func(t *testing.T) {
 			p := newPage(t, y.base, screen.width, screen.scheme)
 			for _, path := range []string{
 				"", "hubs", "hubs/orders", "hubs/orders/events", "hubs/orders/partitions/0/events/0", "hubs/orders/groups", "hubs/orders/groups/billing",
@@ -106,7 +99,7 @@ func TestPages(t *testing.T) {
 				"functions", "functions/resize", "access", "storage", "more", "new/hub", "new/subscription",
 			} {
 				p.open("/console/" + path)
-				p.check(axe, fmt.Sprintf("%s-%d-%s", path, screen.width, screen.scheme))
+				p.check(axe, path+"-"+screen.String())
 			}
 		})
 	}
@@ -153,8 +146,13 @@ func TestOwnershipMovesOnThePage(t *testing.T) {
 // worker starts a process that reads.
 func (y *yard) worker(t *testing.T, id string) *exec.Cmd {
 	t.Helper()
+	return startWorker(t, y.ConnectionString(), id)
+}
+
+func startWorker(t *testing.T, connection, id string) *exec.Cmd {
+	t.Helper()
 	c := exec.Command(os.Args[0], id)
-	c.Env = append(os.Environ(), workerVariable+"="+y.ConnectionString())
+	c.Env = append(os.Environ(), workerVariable+"="+connection)
 	c.Stderr = t.Output()
 	testkit.Must(t, c.Start())
 	t.Cleanup(func() {

@@ -12,18 +12,15 @@ import (
 	"github.com/eventyard/eventyard/test/parts"
 )
 
-// checkPages looks at pages at a desk by day and on a phone by night.
+// checkPages looks at pages on all screens.
 func checkPages(t *testing.T, y *yard, paths ...string) {
 	t.Helper()
 	axe := parts.Axe(t)
-	for _, screen := range []struct {
-		width  int
-		scheme string
-	}{{1280, "light"}, {390, "dark"}} {
+	for _, screen := range screens() {
 		p := newPage(t, y.base, screen.width, screen.scheme)
 		for _, path := range paths {
 			p.open("/console/" + path)
-			p.check(axe, path+"-"+screen.scheme)
+			p.check(axe, path+"-"+screen.String())
 		}
 	}
 }

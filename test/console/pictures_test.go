@@ -106,9 +106,11 @@ func TestPictures(t *testing.T) {
 			testkit.That(t, !wide, "/console/%s has to be scrolled sideways at %d", path, width)
 		}
 	}
-	night := newPage(t, y.base, 390, "dark")
-	for _, path := range paths {
-		night.open("/console/" + path)
-		night.check(axe, path+"-390-dark")
+	for _, screen := range screens()[1:] {
+		other := newPage(t, y.base, screen.width, screen.scheme)
+		for _, path := range paths {
+			other.open("/console/" + path)
+			other.check(axe, path+"-"+screen.String())
+		}
 	}
 }
