@@ -9,6 +9,7 @@ SIMSEEDS ?= 5000
 CELLSEED ?= 1
 CHAOSTIME ?= 1h
 CHAOSSEED ?= 0
+BROWSERTIME ?= 1h
 INTEROP ?= .
 INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|Java|Shared|Grid|HTTPFunctions|ResumeInBrowser|Vanished|Frozen|Scale|NodesAgree)
 SUITES ?= ./internal/storage/jetstream/entries ./internal/storage/jetstream/logs ./internal/hubs/... ./internal/setaside/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/api/... ./hub ./processor ./functions ./admin ./server ./servertest
@@ -55,8 +56,8 @@ interop-cluster: ## The clients in Go, Python, JavaScript and Java, and receiver
 	INTEROP_YARD=cluster go test -v -count=1 -parallel 2 -timeout 60m -run '$(INTEROPCLUSTER)' ./test/interop
 
 .PHONY: browser
-browser: ## The console in a real browser: each page in light and dark, at a desk and on a phone (make test has half of it)
-	go test -v -count=1 -timeout 30m ./test/console -browser.all -artifacts
+browser: ## The console in a real browser, beyond what make test has: all pages in light and dark, at a desk and on a phone; extremes; under load; 100 open pages; tabs open for BROWSERTIME (1h). Its figures are in docs/benchmarks.md
+	go test -v -count=1 -timeout 24h ./test/console -browser.all -browser.memory $(BROWSERTIME) -artifacts
 
 .PHONY: quick
 quick: ## The tests without the race detector and with few seeds, for the inner loop
