@@ -62,7 +62,7 @@ func TestTheNodeOfAPageIsKilled(t *testing.T) {
 	p.await("what was sent before, to who is signed in", contains("before the kill")+" && "+contains("signed in as "+auth.RootPolicy))
 	p.open("/console/hubs/orders/send")
 	p.fill(map[string]string{"body": "after the kill"})
-	p.press(`button[value="act"]`, "1 event is stored.")
+	p.press(`button[value="act"]`, "1 event was stored.")
 	p.open("/console/")
 	p.await("what needs somebody", contains("Node "+killed+" is lost"))
 }
