@@ -66,13 +66,14 @@ func (c *Counters) Keys(hub string, partitions []string) ([]KeyTally, error) {
 			return nil, err
 		}
 	}
-	counts, err := c.keys.watch(h, numbers, time.Now())
+	now := time.Now()
+	counts, err := c.keys.watch(h, numbers, now)
 	if err != nil {
 		return nil, fmt.Errorf("count the keys of hub %s: %w", h.Name, err)
 	}
 	given := make([]KeyTally, len(counts))
 	for i, count := range counts {
-		given[i] = count.tally(strconv.Itoa(numbers[i]), keysGiven(len(numbers)))
+		given[i] = count.tally(strconv.Itoa(numbers[i]), keysGiven(len(numbers)), now)
 	}
 	return given, nil
 }
@@ -156,19 +157,31 @@ func (c *keyCount) add(events []eventlog.Event, now time.Time) bool {
 	if now.After(c.until) {
 		return false
 	}
-	if now.Sub(c.turned) >= keysWindow {
-		c.before, c.latest = c.latest, c.before
-		c.since, c.turned = c.turned, now
-		c.latest.Reset()
-	}
+	c.turnLocked(now)
 	for i := range events {
 		c.latest.Add(events[i].Key)
 	}
 	return true
 }
 
-func (c *keyCount) tally(partition string, most int) KeyTally {
+// turnLocked begins a window when the one before is over, and forgets what is older than that.
+func (c *keyCount) turnLocked(now time.Time) {
+	lasted := now.Sub(c.turned)
+	if lasted < keysWindow {
+		return
+	}
+	c.before, c.latest = c.latest, c.before
+	c.since, c.turned = c.turned, now
+	c.latest.Reset()
+	if lasted >= 2*keysWindow {
+		c.before.Reset()
+		c.since = now
+	}
+}
+
+func (c *keyCount) tally(partition string, most int, now time.Time) KeyTally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.turnLocked(now)
 	return KeyTally{partition, c.since, busiest.Sum(c.before.Tally(), c.latest.Tally()).Cut(most)}
 }

@@ -55,6 +55,12 @@ func TestKeysAreCountedWhileSomebodyAsks(t *testing.T) {
 		got = keysOf(t, b, "orders", "0")
 		testkit.That(t, time.Since(got.Since) <= 2*keysWindow && got.Events <= int64(2*keysWindow/keysPatience), "of the last minutes: %+v", got)
 		testkit.Equal(t, got.Keys[len(got.Keys)-1].Key, "late")
+
+		for range 2 * keysWindow / keysPatience {
+			time.Sleep(keysPatience)
+			got = keysOf(t, b, "orders", "0")
+		}
+		testkit.That(t, got.Events == 0 && time.Since(got.Since) <= 2*keysWindow, "after minutes without an event: %+v", got)
 	})
 }
 
