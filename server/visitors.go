@@ -170,7 +170,11 @@ func (v *visitors) Know(c *frame.Call) error {
 		return err
 	}
 	at.known.Store(true)
-	at.hurry.Stop()
+	if at.resting.Load() { // over HTTP/2 the request may have been taken back meanwhile
+		at.hurry.Reset(idleTimeout)
+	} else {
+		at.hurry.Stop()
+	}
 	at.head.wake()
 	return nil
 }
