@@ -131,7 +131,10 @@ func TestTheCookieOverTLS(t *testing.T) {
 		testkit.Equal(t, b.status("GET", b.url(name, "/console/hubs"), nil, session), http.StatusSeeOther, "%s: after signing out", name)
 	}
 	plain := b.signIn("http")
-	plain.Name = "eventyard"
+	both := func(r *http.Request) { byProxy(r); r.AddCookie(plain) }
+	testkit.Equal(t, b.status("POST", b.url("http", "/console/signout"), url.Values{}, b.signIn("http", byProxy), both), http.StatusSeeOther, "signing out with two cookies")
+	testkit.Equal(t, b.status("GET", b.url("http", "/console/hubs"), nil, plain), http.StatusSeeOther, "http: the session of the other cookie")
+	plain = b.signIn("http")
 	testkit.Equal(t, b.status("GET", b.url("https", "/console/hubs"), nil, plain), http.StatusSeeOther, "https: a cookie that anybody on the way may have set")
 }
 

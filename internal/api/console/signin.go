@@ -45,12 +45,7 @@ type identity struct {
 
 // identify finds out who sends a request: by the session's cookie or, in development mode, without.
 func (c *Console) identify(r *http.Request) (identity, error) {
-	// Others on the same host, at another port, may have set one of the same name.
-	cookies := r.CookiesNamed(secureCookie)
-	if r.TLS == nil {
-		cookies = append(cookies, r.CookiesNamed(plainCookie)...)
-	}
-	for _, cookie := range cookies[:min(len(cookies), maxCookies)] {
+	for _, cookie := range sessionCookies(r) {
 		s, err := c.cfg.Sessions.Find(r.Context(), cookie.Value)
 		if err == nil {
 			return identity{Grant: s.Grant, Ends: s.Ends, token: cookie.Value}, nil
@@ -68,6 +63,16 @@ func (c *Console) identify(r *http.Request) (identity, error) {
 
 // maxCookies is how many of the session's name are looked at.
 const maxCookies = 3
+
+// sessionCookies are those that may be of a session, the secure ones first. Others on the same host, at
+// another port, may have set one of the same name.
+func sessionCookies(r *http.Request) []*http.Cookie {
+	cookies := r.CookiesNamed(secureCookie)
+	if r.TLS == nil {
+		cookies = append(cookies, r.CookiesNamed(plainCookie)...)
+	}
+	return cookies[:min(len(cookies), maxCookies)]
+}
 
 // The session's cookie has the second name where a browser uses TLS: it takes the prefix for a promise
 // that only this host has set it, and over TLS.
@@ -92,9 +97,16 @@ func newCookie(r *http.Request, more, value string, age time.Duration) *http.Coo
 	return cookie
 }
 
-// setCookie gives a browser a session, or takes it away with an empty token.
+// setCookie gives a browser a session, or takes it away with an empty token. What it has under the other
+// name goes: behind a proxy a browser may have both.
 func setCookie(v *visit, token string) {
-	http.SetCookie(v.w, newCookie(v.r, "", token, sessions.MaxAge))
+	set := newCookie(v.r, "", token, sessions.MaxAge)
+	http.SetCookie(v.w, set)
+	for _, name := range []string{plainCookie, secureCookie} {
+		if name != set.Name && len(v.r.CookiesNamed(name)) > 0 {
+			http.SetCookie(v.w, &http.Cookie{Name: name, Path: "/", HttpOnly: true, Secure: name == secureCookie, SameSite: http.SameSiteLaxMode, MaxAge: -1})
+		}
+	}
 }
 
 // signInView is the page where one signs in.
@@ -160,8 +172,8 @@ func wrongKey(policy string, err error) string {
 
 // signOut ends the session.
 func (c *Console) signOut(v *visit) error {
-	if v.who.token != "" {
-		if err := c.cfg.Sessions.End(v.r.Context(), v.who.token); err != nil {
+	for _, cookie := range sessionCookies(v.r) {
+		if err := c.cfg.Sessions.End(v.r.Context(), cookie.Value); err != nil {
 			return err
 		}
 	}
