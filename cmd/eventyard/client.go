@@ -76,9 +76,10 @@ func (c *cli) checkAddressed(cmd *cobra.Command, connection, from string) error 
 		from, endpoint.Hostname(), endpoint.Hostname(), config.EnvServer, admin.DefaultServer)
 }
 
-// given is what the flag says, or else the variable, and which of them it was.
-func given(flag, value, variable string) (text, from string) {
-	if value != "" {
+// given is what the flag says, or else the variable, and which of them it was. Beside a context, which is
+// of one yard, variables say nothing: they may be those of another.
+func (c *cli) given(flag, value, variable string) (text, from string) {
+	if value != "" || c.addressed {
 		return value, flag
 	}
 	return os.Getenv(variable), variable
@@ -87,7 +88,7 @@ func given(flag, value, variable string) (text, from string) {
 // givenConnectionString is that of the flag or of the variable; empty where there is
 // neither. What begins with @ names a file that has it.
 func (c *cli) givenConnectionString() (text, from string, err error) {
-	text, from = given("--connection-string", c.connection, config.EnvConnectionString)
+	text, from = c.given("--connection-string", c.connection, config.EnvConnectionString)
 	file, named := strings.CutPrefix(strings.TrimSpace(text), "@")
 	if !named {
 		return strings.TrimSpace(text), from, nil
@@ -108,7 +109,7 @@ func (c *cli) givenConnectionString() (text, from string, err error) {
 
 // authorities are those of --ca; nil where nobody said.
 func (c *cli) authorities() (*x509.CertPool, error) {
-	file, from := given("--ca", c.ca, config.EnvCA)
+	file, from := c.given("--ca", c.ca, config.EnvCA)
 	if file == "" {
 		return nil, nil
 	}

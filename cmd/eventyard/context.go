@@ -39,11 +39,14 @@ type savedContexts struct {
 	Contexts map[string]savedContext `json:"contexts"`
 }
 
+// errNoContextFolder: the system does not say where a user's configuration is, as without HOME.
+var errNoContextFolder = errors.New("there is no folder to keep contexts in")
+
 // contextFile is where contexts are kept.
 func contextFile() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("find the folder for contexts: %w", err)
+		return "", fmt.Errorf("%w: %w", errNoContextFolder, err)
 	}
 	return filepath.Join(dir, "eventyard", "contexts.json"), nil
 }
@@ -58,6 +61,9 @@ func readContexts() (savedContexts, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return all, nil
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return all, err
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &all)
@@ -117,6 +123,9 @@ func (c *cli) useContext(cmd *cobra.Command) error {
 		return usagef(cmd, "--context and --server both say which yard is asked: give one of them")
 	}
 	all, err := readContexts()
+	if err != nil && c.context == "" && (errors.Is(err, errNoContextFolder) || errors.Is(err, fs.ErrPermission)) {
+		return nil // there are none for this user
+	}
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -408,6 +409,8 @@ func TestAHangupReloads(t *testing.T) {
 			url = m[1]
 		}
 	}
+	late := time.AfterFunc(time.Minute, func() { _ = yard.Process.Kill() })
+	defer late.Stop()
 	logged := bufio.NewScanner(log)
 	wantLog := func(words string) {
 		t.Helper()

@@ -79,7 +79,9 @@ func (c serveCommand) serve(ctx context.Context, cfg config.Config, reload func(
 	defer stop()
 	ended := make(chan error, 1)
 	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
+	if !signal.Ignored(syscall.SIGHUP) { // else it runs by nohup
+		signal.Notify(hangups, syscall.SIGHUP)
+	}
 	defer signal.Stop(hangups)
 	go func() { ended <- s.Run(ctx) }()
 	select {
