@@ -230,7 +230,8 @@ func (s *stream) applyLocked(h heard, now time.Time) *part {
 	before := p.fold.State()
 	verdict := p.fold.Apply(h.seq, h.header)
 	if verdict.Outcome == frames.Hole {
-		if s.fold.doubt(h.seq) {
+		// Of a removed log this may be the last that was heard, and what was before it purged: nobody needs its numbers.
+		if !s.e.removedLocked(s.name, h.subject) && s.fold.doubt(h.seq, h.subject) {
 			s.e.cfg.Log.Warn("frame disagrees with what was read; stream is read anew", "stream", s.name, "seq", h.seq)
 			s.forgetLocked()
 			return nil

@@ -78,29 +78,31 @@ type foldState struct {
 	// doubted is the frame whose base disagreed with the fold, for which it was begun anew.
 	doubted frames.StreamSeq
 	// passed: the fold went on behind what was purged of removed logs. Where a frame disagrees all the same, it was
-	// not theirs alone: then nothing before that frame, strict, is passed so again.
-	passed bool
-	strict frames.StreamSeq
+	// not theirs alone: then nothing before that frame, strict, is passed so again, unless its own log, of strictOf,
+	// turns out to be one of them.
+	passed   bool
+	strict   frames.StreamSeq
+	strictOf string
 	// lossy: the fold went on behind what is lost for ever.
 	lossy bool
 }
 
-// mayPass: other logs may have been removed from the stream, and nothing that was read behind what is missing from a
-// sequence on disagreed. A hub's log has its streams for itself.
-func (f *foldState) mayPass(stream string, from streams.Seq) bool {
-	_, own := hubLog(stream)
-	return !own && from > f.strict
+// mayPassLocked: other logs may have been removed from the stream, and nothing that was read behind what is missing from a
+// sequence on disagreed, but for frames of removed logs. A hub's log has its streams for itself.
+func (s *stream) mayPassLocked(from streams.Seq) bool {
+	_, own := hubLog(s.name)
+	return !own && (from > s.fold.strict || s.e.removedLocked(s.name, s.fold.strictOf))
 }
 
 // doubt has the stream read anew, since a frame disagrees with the fold, unless that was done for it: then it is the
 // frame's writer who had it wrong, if the stream is whole. Where something was passed by it is done as often as it
 // takes.
-func (f *foldState) doubt(seq streams.Seq) bool {
+func (f *foldState) doubt(seq streams.Seq, subject string) bool {
 	if f.lossy || f.doubted == seq && !f.passed {
 		return false
 	}
-	if f.passed {
-		f.strict = max(f.strict, seq)
+	if f.passed && seq >= f.strict {
+		f.strict, f.strictOf = seq, subject
 	}
 	f.doubted = seq
 	return true
