@@ -255,7 +255,7 @@ func emptied(ctx context.Context, storage streams.Storage, stream string, from s
 // was a frame of somebody's, and numbers are counted from all that count: so the fold never goes on without one
 // because of what servers say of it, however many they are. It goes on from a mark, which was written by who had
 // folded them. Without one it asks again, for as long as it takes: nobody is told anything meanwhile. Only where
-// logs were removed that share the stream does nothing stand for what was purged of them; see mayPassLocked.
+// logs were removed that share the stream does nothing stand for what was purged of them; see foldState.mayPass.
 func (s *stream) gap(ctx context.Context, from, through streams.Seq) error {
 	state, err := s.e.cfg.Storage.State(ctx, s.name)
 	if err != nil {
@@ -288,7 +288,7 @@ func (s *stream) gap(ctx context.Context, from, through streams.Seq) error {
 		s.forgetLocked()
 		s.restoreLocked(mark)
 		return nil
-	case purged && s.mayPassLocked(from) && s.errand.tries >= askAround:
+	case purged && s.fold.mayPass(s.name, from, s.e.removedLocked) && s.errand.tries >= askAround:
 		s.errand.next, s.fold.passed = time.Time{}, true
 	case !s.lostLocked(state, from, next, now):
 		return nil

@@ -87,11 +87,11 @@ type foldState struct {
 	lossy bool
 }
 
-// mayPassLocked: other logs may have been removed from the stream, and nothing that was read behind what is missing from a
+// mayPass: other logs may have been removed from the stream, and nothing that was read behind what is missing from a
 // sequence on disagreed, but for frames of removed logs. A hub's log has its streams for itself.
-func (s *stream) mayPassLocked(from streams.Seq) bool {
-	_, own := hubLog(s.name)
-	return !own && (from > s.fold.strict || s.e.removedLocked(s.name, s.fold.strictOf))
+func (f *foldState) mayPass(stream string, from streams.Seq, removed func(stream, subject string) bool) bool {
+	_, own := hubLog(stream)
+	return !own && (from > f.strict || removed(stream, f.strictOf))
 }
 
 // doubt has the stream read anew, since a frame disagrees with the fold, unless that was done for it: then it is the
