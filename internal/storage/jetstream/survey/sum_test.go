@@ -2,8 +2,10 @@ package survey
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
@@ -73,4 +75,34 @@ func TestAsk(t *testing.T) {
 	testkit.Must(t, testkit.Err(js.Publish(t.Context(), "y."+yard+".7", []byte("event"))))
 	sum := testkit.Value(Ask(t.Context(), conn, yard))(t)
 	testkit.That(t, sum.Count == count && sum.Messages == 1 && sum.Bytes > 0 && len(sum.Worst) == 0, "found %+v", sum)
+}
+
+// C7: a stream that nobody answers for at first, since its leader is being chosen, is asked for again; one that
+// nobody ever answers for is named.
+func TestStreamsAreAskedForAgain(t *testing.T) {
+	url := natstest.StartAs(t, func(listen, _ string) string { return "listen: " + listen })
+	conn := testkit.Value(nats.Connect(url))(t)
+	defer conn.Close()
+	answer := func(yard, later string) {
+		asked := 0
+		testkit.Must(t, testkit.Err(conn.Subscribe("$JS.API.STREAM.LIST", func(m *nats.Msg) {
+			asked++
+			if !strings.Contains(string(m.Data), "y."+yard+".") {
+				return
+			}
+			text := `{"total":2,"streams":[{"config":{"name":"a"}}],"missing":["b"]}`
+			if asked > 1 && later != "" {
+				text = later
+			}
+			testkit.Check(t, m.Respond([]byte(text)))
+		})))
+	}
+	answer("t1", `{"total":2,"streams":[{"config":{"name":"a"}},{"config":{"name":"b"}}]}`)
+	found, missing, err := All(t.Context(), conn, "t1")
+	testkit.Must(t, err)
+	testkit.That(t, len(found) == 2 && len(missing) == 0, "found %d, missing %q", len(found), missing)
+	answer("t2", "")
+	found, missing, err = All(t.Context(), conn, "t2")
+	testkit.Must(t, err)
+	testkit.That(t, len(found) == 1 && len(missing) == 1, "found %d, missing %q", len(found), missing)
 }

@@ -20,6 +20,9 @@ const (
 	// pageTime is how long the servers may take for a page: its leader gathers answers of all leaders
 	// of streams for 4 s.
 	pageTime = 6 * time.Second
+	// looks is how often streams are asked for while nobody answers for some: a stream whose leader is being
+	// chosen, since it was just made or moved, has one at the next look.
+	looks = 3
 	// maxStreams is how many are looked at; a yard has some two thousand at most.
 	maxStreams = 20_000
 )
@@ -35,7 +38,7 @@ type page struct {
 // Ask surveys the streams of a yard. It returns when the servers have answered, or with an error after
 // some seconds without an answer; ctx may end it sooner.
 func Ask(ctx context.Context, conn *nats.Conn, yard string) (Streams, error) {
-	found, missing, err := All(ctx, conn, yard)
+	found, missing, err := look(ctx, conn, yard)
 	if err != nil {
 		return Streams{}, err
 	}
@@ -50,8 +53,18 @@ func Ask(ctx context.Context, conn *nats.Conn, yard string) (Streams, error) {
 }
 
 // All gives the streams of a yard as their leaders know them, and the names of those that nobody
-// answered for. It returns as Ask does.
+// answered for, however often they were asked for. It returns as Ask does, if later.
 func All(ctx context.Context, conn *nats.Conn, yard string) (found []*jetstream.StreamInfo, missing []string, err error) {
+	for range looks {
+		found, missing, err = look(ctx, conn, yard)
+		if err != nil || len(missing) == 0 {
+			break
+		}
+	}
+	return found, missing, err
+}
+
+func look(ctx context.Context, conn *nats.Conn, yard string) (found []*jetstream.StreamInfo, missing []string, err error) {
 	for offset := 0; offset < maxStreams; {
 		p, err := askPage(ctx, conn, map[string]any{"offset": offset, "subject": "y." + yard + ".>"})
 		if err != nil {
