@@ -290,6 +290,24 @@ func TestHowLongStrangersStay(t *testing.T) {
 	})
 }
 
+// R2: a client whose right is found only after its request was taken back rests already, and is closed after as
+// long as others who rest.
+func TestAClientThatRestsAlready(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVisitors(admission.New(admission.Limits{}).Listener(10), prometheus.NewRegistry())
+		client, server := net.Pipe()
+		conn := distant{server, "10.0.0.1"}
+		r := new(http.Request).WithContext(v.come(t.Context(), conn))
+		v.changed(conn, http.StateActive)
+		v.changed(conn, http.StateIdle)
+		testkit.Must(t, v.Know(&frame.Call{ResponseWriter: httptest.NewRecorder(), R: r}))
+		began := time.Now()
+		testkit.ErrorIs(t, testkit.Err(client.Read(make([]byte, 1))), io.EOF)
+		testkit.Equal(t, time.Since(began), idleTimeout)
+		v.changed(conn, http.StateClosed)
+	})
+}
+
 // R2: who makes room is closed; who finds none, because all permits are of this process, is told.
 func TestStrangersOfHTTPMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
