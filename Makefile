@@ -11,6 +11,9 @@ CHAOSTIME ?= 1h
 CHAOSSEED ?= 0
 BROWSERTIME ?= 1h
 INTEROP ?= .
+# What runs without the race detector in make test: simulations of many seeds, and tests that drive processes of
+# the yard, which have none themselves. make race runs them with it.
+UNRACED := test/sim test/sim/nodes test/bench test/crash test/soak
 INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|Java|Shared|Grid|HTTPFunctions|ResumeInBrowser|Vanished|Frozen|Scale|NodesAgree)
 SUITES ?= ./internal/storage/jetstream/entries ./internal/storage/jetstream/logs ./internal/hubs/... ./internal/setaside/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/api/... ./hub ./processor ./functions ./admin ./server ./servertest
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -33,7 +36,8 @@ build: ## Build bin/eventyard
 test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9, a yard of three nodes, foreign clients
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
-	go test -race -timeout 20m $$(go list ./... | grep -v test/interop)
+	go test -race -timeout 20m $$(go list ./... | grep -v -e test/interop $(UNRACED:%=-e '/%$$'))
+	go test -timeout 20m $(UNRACED:%=./%)
 	EVENTYARD_TEST_ENGINE=model go test ./internal/hubs/broker ./internal/hubs/groups
 	go test ./internal/storage/jetstream/logs -run TestFaults -storm.seeds 20
 	$(MAKE) cluster
