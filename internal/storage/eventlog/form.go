@@ -86,7 +86,8 @@ func (e Extent) Next() Sequence { return e.First + Sequence(e.Count-e.Skip) }
 
 // EventsOnly makes a cursor for readers of single events out of one that gives every form. Where
 // another form comes it answers ErrForm and stays there: to such a reader a run of raw bytes would
-// look like the end. Every reader of events gets its cursor by it, those of hubs at the broker.
+// look like the end. Every reader of events gets its cursor by it, or by Translated, as those of hubs do
+// at the broker.
 func EventsOnly(c Cursor) Cursor { return &eventsOnly{Cursor: c} }
 
 type eventsOnly struct {

@@ -1,7 +1,8 @@
 package eventlog
 
 // What a cursor holds in memory: nothing at the end, else what it last read ahead, or the largest
-// batch of that, whichever is more. Who has many readers counts it.
+// batch of that, whichever is more. One that translates has a frame and a part of its events, which is no
+// more where frames of the form measure half of a batch. Who has many readers counts it.
 const (
 	readAheadBytes = 256 << 10
 	MaxHeldBytes   = readAheadBytes + MaxBatchBytes
