@@ -32,7 +32,7 @@ var floors = [][]string{
 	{"internal/amqp/wire", "internal/hubs/auth", "internal/hubs/balance", "internal/hubs/busiest", "internal/hubs/groupwire", "internal/hubs/groupentry", "internal/storage/vfs", "internal/grid/hops", "internal/quota", "internal/grid/retry", "internal/grid/shards", "internal/grid/signature", "internal/grid/topickey", "internal/grid/watermark", "internal/functions/breaker", "internal/functions/triage", "internal/config/quantity", "internal/service", "internal/panics", "internal/parallel", "internal/sleep", "internal/transport/pipe", "internal/transport/admission", "internal/activity"},
 	{"admin", "event", "internal/hubs/caller", "internal/storage/disk/segment", "internal/amqp", "internal/amqp/amqpjson", "internal/transport/...", "internal/hubs/access/oidc", "internal/series"},
 	{"internal/amqp/message", "internal/overview", "internal/storage/eventlog", "internal/storage/meta", "internal/grid/schema"},
-	{"internal/api/spec", "internal/storage/eventlog/logtest", "internal/storage/jetstream/answers", "internal/storage/jetstream/frames", "internal/storage/jetstream/provide", "internal/storage/meta/holds", "internal/storage/meta/metatest", "internal/storage/meta/looks", "internal/storage/meta/mirror", "internal/storage/meta/sealed", "internal/cluster", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison", "internal/activity/journal"},
+	{"internal/api/spec", "internal/kafka/record", "internal/storage/eventlog/logtest", "internal/storage/jetstream/answers", "internal/storage/jetstream/frames", "internal/storage/jetstream/provide", "internal/storage/meta/holds", "internal/storage/meta/metatest", "internal/storage/meta/looks", "internal/storage/meta/mirror", "internal/storage/meta/sealed", "internal/cluster", "hub", "grid", "internal/grid/filter", "internal/grid/pending", "internal/setaside", "internal/functions/invoke", "internal/functions/poison", "internal/activity/journal"},
 	{"internal/config", "internal/backup/archive", "internal/storage/disk", "internal/storage/bolt", "internal/storage/jetstream/...", "internal/cluster/...", "internal/testkit/fakehub", "processor", "internal/grid/retrylog"},
 	{"internal/storage/jetstream/logs", "internal/storage/jetstream/model", "internal/storage/jetstream/natsstreams", "internal/storage/jetstream/streamstest", "internal/storage/testengine"},
 	{"internal/storage", "internal/backup", "internal/storage/storagetest", "internal/hubs/broker", "internal/hubs/access", "processor/legacy", "processor/internal/stores", "internal/functions/circuit", "internal/hubs/sessions"},
@@ -56,6 +56,7 @@ const (
 	anyHub    = "it works with any hub, a yard's or Azure's, and reaches a yard by its listeners"
 	opener    = "only the package storage knows the engines, and opens them from a URL"
 	apiClient = "the console is a client of the HTTP API: what it shows and does, anybody can by that API"
+	anyForm   = "engines keep batches of every form, and look into none"
 	noStore   = "a client has nothing to do with what the yard stores"
 )
 
@@ -99,6 +100,12 @@ var forbidden = []struct {
 	{from: "internal/api/console", to: "internal/storage", because: apiClient},
 	{from: "internal/api/console", to: "internal/amqp", because: apiClient},
 	{from: "internal/hubs", to: "internal/amqp", because: "what happens in a hub is the same at every listener"},
+	{from: "internal/hubs/broker", to: "internal/kafka", because: "what happens in a hub is the same at every listener; it is given translators"},
+	{from: "internal/storage/disk", to: "internal/kafka", because: anyForm},
+	{from: "internal/storage/jetstream", to: "internal/kafka", because: anyForm},
+	{from: "internal/storage/eventlog", to: "internal/kafka", because: anyForm},
+	{from: "internal/amqp", to: "internal/kafka", because: strangers},
+	{from: "internal/api", to: "internal/kafka", because: strangers},
 	{from: "internal/hubs", to: "hub", because: "the services stand behind the listeners, the client in front of them"},
 	{from: "internal/hubs/access", to: "internal/hubs/broker", because: "it asks whether a hub exists, and needs no more"},
 	{from: "internal/grid/delivery", to: "internal/transport/egress", because: "what is sent, and how, is webhook's"},
