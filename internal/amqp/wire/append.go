@@ -126,6 +126,11 @@ func AppendString(dst []byte, v string) []byte {
 	return append(appendLength(dst, CodeString8, CodeString32, len(v)), v...)
 }
 
+// AppendStringBytes writes a string that is not one of Go's. It has to be valid UTF-8 as well.
+func AppendStringBytes(dst, v []byte) []byte {
+	return append(appendLength(dst, CodeString8, CodeString32, len(v)), v...)
+}
+
 // AppendSymbol writes a symbol. It has to be ASCII; see [ErrText].
 func AppendSymbol(dst []byte, v Symbol) []byte {
 	return append(appendLength(dst, CodeSymbol8, CodeSymbol32, len(v)), v...)
