@@ -28,6 +28,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage"
@@ -147,7 +148,8 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 	y.quota = quota.NewMeter("the yard", "events").Among(y.nodes.Count)
 	y.quota.Set(quota.Limit{Events: max(cfg.Quota.Events, 0), Bytes: max(cfg.Quota.Bytes, 0)}, time.Now())
 	y.broker, err = broker.Open(ctx, broker.Config{
-		Engine: y.storage.Log, Meta: y.storage.Meta, Namespace: cfg.Namespace, Nodes: y.nodes, Quota: y.quota, Log: log, Metrics: y.registry, Notes: y.notes,
+		Engine: y.storage.Log, Meta: y.storage.Meta, Namespace: cfg.Namespace, Nodes: y.nodes, Quota: y.quota,
+		Translators: record.Translators(), Log: log, Metrics: y.registry, Notes: y.notes,
 	})
 	if err != nil {
 		return err

@@ -12,7 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/internal/cluster/natswire"
+	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/sleep"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/bodies"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/entries"
@@ -161,6 +163,9 @@ func (n *natsNode) load(ctx context.Context) (err error) {
 	return n.loadLogs(ctx)
 }
 
+// fillers are those of the forms that a yard stores: who reads a frame fills in where it stands.
+var fillers = logs.Fillers{eventlog.FormKafka: record.Place}
+
 func (n *natsNode) loadLogs(ctx context.Context) (err error) {
 	n.bodies = bodies.New(n.conns.Publish, n.conns.Read, bodies.Config{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas})
 	if err := n.patiently(ctx, n.bodies.Load); err != nil {
@@ -173,7 +178,7 @@ func (n *natsNode) loadLogs(ctx context.Context) (err error) {
 	n.warnReplicas(ctx)
 	n.clock.Hold(n.report.Skew)
 	n.followed.Go(func() { n.holdClock(n.life) })
-	n.engine = logs.New(logs.Config{Storage: yardStreams{n.streams, n}, Store: n.entries, Replicas: n.cfg.Replicas, Ahead: n.clock.Ahead, Log: n.log})
+	n.engine = logs.New(logs.Config{Storage: yardStreams{n.streams, n}, Store: n.entries, Fill: fillers, Replicas: n.cfg.Replicas, Ahead: n.clock.Ahead, Log: n.log})
 	return nil
 }
 

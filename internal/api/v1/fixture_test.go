@@ -19,6 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/series"
 	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
@@ -70,7 +71,7 @@ func openYardOn(t testing.TB, fs vfs.FS) *yard {
 	y.log = y.errors.Logger
 	y.Storage = storagetest.Open(t, storagetest.Config{FS: fs, SegmentBytes: 1 << 20, Log: y.log})
 	var err error
-	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: y.Engine, Meta: y.Meta, Log: y.log})
+	y.broker, err = broker.Open(t.Context(), broker.Config{Engine: y.Engine, Meta: y.Meta, Translators: record.Translators(), Log: y.log})
 	testkit.Must(t, err)
 	y.registry, err = access.Open(t.Context(), access.Config{Meta: y.Meta, Hub: y.hubCreated, Development: true, Log: y.log})
 	testkit.Must(t, err)

@@ -60,19 +60,23 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics is where its counters are registered; nil means nowhere.
 	Metrics prometheus.Registerer
+	// Translators make single events of frames, for every reader of a hub's events; nil means that these
+	// stop at a frame.
+	Translators eventlog.Translators
 	// Notes takes what becomes of hubs and groups; nil means nobody does.
 	Notes activity.Notes
 }
 
 // Broker is one node's view of all hubs. All methods may be called by many goroutines at once.
 type Broker struct {
-	namespace string
-	engine    eventlog.Engine
-	meta      meta.Store
-	quota     *quota.Meter
-	log       *slog.Logger
-	metrics   *metrics
-	notes     activity.Notes
+	namespace   string
+	engine      eventlog.Engine
+	translators eventlog.Translators
+	meta        meta.Store
+	quota       *quota.Meter
+	log         *slog.Logger
+	metrics     *metrics
+	notes       activity.Notes
 	// definitions are all that this node knows, hubs what users see of them.
 	definitions *mirror.Table[definition]
 	hubs        *registry
@@ -94,16 +98,17 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("open broker: %w", err)
 	}
 	b := &Broker{
-		namespace: cmp.Or(cfg.Namespace, "eventyard"),
-		engine:    cfg.Engine,
-		meta:      cfg.Meta,
-		quota:     cfg.Quota,
-		log:       cmp.Or(cfg.Log, slog.Default()),
-		metrics:   metrics,
-		notes:     cfg.Notes,
-		hubs:      &registry{engine: cfg.Engine, metrics: metrics, logs: eventlog.NewProvider(cfg.Engine)},
-		groups:    groupStore{meta: cfg.Meta},
-		slots:     &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
+		namespace:   cmp.Or(cfg.Namespace, "eventyard"),
+		engine:      cfg.Engine,
+		translators: cfg.Translators,
+		meta:        cfg.Meta,
+		quota:       cfg.Quota,
+		log:         cmp.Or(cfg.Log, slog.Default()),
+		metrics:     metrics,
+		notes:       cfg.Notes,
+		hubs:        &registry{engine: cfg.Engine, metrics: metrics, logs: eventlog.NewProvider(cfg.Engine)},
+		groups:      groupStore{meta: cfg.Meta},
+		slots:       &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
 	}
 	b.hubs.live.Store(&map[string]*hub{})
 	b.Counters = &Counters{metrics, b.hubs, &keyWatch{all: make(map[*keyCount]struct{})}}

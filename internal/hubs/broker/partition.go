@@ -98,8 +98,8 @@ func partitionInfo(hub, id string, bounds eventlog.Bounds, at time.Time) Partiti
 }
 
 // Cursor opens a reader of a partition's events for a group. Groups have no part in what is
-// read, only in who reads. When the hub is deleted it answers eventlog.ErrRemoved, and
-// eventlog.ErrForm where events are in a form of their own.
+// read, only in who reads. Frames come as single events. When the hub is deleted it answers
+// eventlog.ErrRemoved, and eventlog.ErrForm where events are in a form that nobody translates.
 //
 // Errors: *NotFoundError, *eventlog.PositionError, and the engine's others.
 func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at eventlog.Position) (eventlog.Cursor, error) {
@@ -110,7 +110,7 @@ func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at ev
 	if _, err := b.groups.get(ctx, h, group); err != nil {
 		return nil, err
 	}
-	cursor, err := h.cursor(ctx, number, at)
+	cursor, err := h.cursor(ctx, number, at, b.translators)
 	if err != nil {
 		return nil, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, partition, err))
 	}
@@ -118,12 +118,12 @@ func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at ev
 }
 
 // cursor is where every reader of a hub's events gets its cursor.
-func (h *hub) cursor(ctx context.Context, number int, at eventlog.Position) (eventlog.Cursor, error) {
+func (h *hub) cursor(ctx context.Context, number int, at eventlog.Position, by eventlog.Translators) (eventlog.Cursor, error) {
 	cursor, err := h.partitions[number].Cursor(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	return eventlog.EventsOnly(cursor), nil
+	return eventlog.Translated(cursor, by), nil
 }
 
 // locate finds a hub and a partition of it by name.

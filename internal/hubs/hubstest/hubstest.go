@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -46,7 +47,9 @@ func (y *Yard) Node(t testing.TB) *broker.Broker {
 // Member opens another broker as one of several nodes.
 func (y *Yard) Member(t testing.TB, nodes *cluster.Nodes) *broker.Broker {
 	t.Helper()
-	b, err := broker.Open(t.Context(), broker.Config{Engine: y.Engine, Meta: y.Meta, Nodes: nodes, Namespace: Namespace, Log: testkit.Quiet()})
+	b, err := broker.Open(t.Context(), broker.Config{
+		Engine: y.Engine, Meta: y.Meta, Nodes: nodes, Namespace: Namespace, Translators: record.Translators(), Log: testkit.Quiet(),
+	})
 	testkit.Must(t, err)
 	return b
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/snappy/xerial"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -80,15 +81,11 @@ func TestCheckRefuses(t *testing.T) {
 
 // K6: what packed records claim, or really hold, does not cost more than it may.
 func TestPackedRecordsAreBounded(t *testing.T) {
-	one, zeros := []Record{{Value: []byte("v")}}, make([]byte, MaxUnpackedBytes+1)
+	one := []Record{{Value: []byte("v")}}
 	forEachPacking(t, func(t *testing.T, p packing) {
 		if p.codec == codecNone {
 			return
 		}
-		w := takeWorkspace()
-		_, err := w.unpack(p.codec, p.pack(t, zeros))
-		w.give()
-		testkit.ErrorIs(t, err, ErrTooLarge, "more than may be unpacked")
 		garbage := p
 		garbage.pack = func(testkit.T, []byte) []byte { return []byte("\x82SNAPPY\x00 is no such thing, nor anything else") }
 		testkit.ErrorIs(t, testkit.Err(Check(batchOf(t, garbage, one))), ErrInvalid, "garbage")
@@ -99,6 +96,25 @@ func TestPackedRecordsAreBounded(t *testing.T) {
 		cut.pack = func(t testkit.T, b []byte) []byte { b = p.pack(t, b); return b[:len(b)-1] }
 		testkit.ErrorIs(t, testkit.Err(Check(batchOf(t, cut, one))), ErrInvalid, "cut off")
 	})
+	zeros, parts := make([]byte, 1<<20), MaxUnpackedBytes>>20+1
+	blocks := xerial.Encode(nil, zeros)
+	for what, tt := range map[string]struct {
+		codec  codec
+		packed []byte
+	}{
+		"gzip":             {codecGzip, bytes.Repeat(packGzip(t, zeros), parts)},
+		"lz4":              {codecLZ4, bytes.Repeat(packLZ4()(t, zeros), parts)},
+		"zstd":             {codecZstd, bytes.Repeat(packZstd(t, zeros), parts)},
+		"zstd, as it says": {codecZstd, []byte(zstdMark + "\xa0\x01\x00\x00\x02")},
+		"snappy of Java":   {codecSnappy, append(blocks, bytes.Repeat(blocks[xerialHeadBytes:], parts-1)...)},
+		"snappy":           {codecSnappy, append(binary.AppendUvarint(nil, MaxUnpackedBytes+1), zeros...)},
+	} {
+		t.Run("too much "+what, func(t *testing.T) {
+			w := takeWorkspace()
+			defer w.give()
+			testkit.ErrorIs(t, testkit.Err(w.unpack(tt.codec, tt.packed)), ErrTooLarge)
+		})
+	}
 	t.Run("a block that claims more than it can hold", func(t *testing.T) {
 		claim := packing{codec: codecSnappy, pack: func(testkit.T, []byte) []byte { return binary.AppendUvarint(nil, MaxUnpackedBytes) }}
 		testkit.ErrorIs(t, testkit.Err(Check(batchOf(t, claim, one))), ErrInvalid)

@@ -107,7 +107,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 			"translate": {0, func() { events, buf, _ = Translate(events[:0], buf[:0], frame, 1<<30) }},
 			"encode":    {10, func() { batch, _ = AppendRun(batch[:0], run) }}, // of a whole run: headers, and texts
 		} {
-			allocs := testing.AllocsPerRun(20, tt.f)
+			allocs := testing.AllocsPerRun(5, tt.f)
 			testkit.That(t, allocs <= tt.most, "%s of %s: %v allocations for %d records, want at most %v", what, name, allocs, len(records), tt.most)
 		}
 	}

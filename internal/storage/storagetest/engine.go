@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/logs"
@@ -16,7 +17,7 @@ import (
 )
 
 // fillers are those of the forms that tests of services append.
-var fillers = logs.Fillers{logtest.FormOpaque: logtest.Opaque(1, "").Place}
+var fillers = logs.Fillers{logtest.FormOpaque: logtest.Opaque(1, "").Place, eventlog.FormKafka: record.Place}
 
 // OverServers tells whether storage is on real servers, whose pace is no measure of ours.
 func OverServers() bool { return testengine.OverServers() }
