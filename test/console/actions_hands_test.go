@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	cdpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -29,21 +28,10 @@ type visitor struct {
 	still bool // no script runs
 }
 
-// newVisitor opens a page that counts how often a part of it was replaced.
 func newVisitor(t *testing.T, base string, with hands) *visitor {
 	t.Helper()
-	v := &visitor{page: newPage(t, base, 1280, "light"), hands: with}
-	v.run("count changes", chromedp.ActionFunc(func(ctx context.Context) error {
-		_, err := cdpage.AddScriptToEvaluateOnNewDocument(`window.changes = 0; document.addEventListener("yard:changed", () => window.changes++)`).Do(ctx)
-		return err
-	}))
-	return v
+	return &visitor{page: newPage(t, base, 1280, "light"), hands: with}
 }
-
-// settled is true of a page that is complete and, where it is kept live, has had each part once: parts
-// come in the stead of what was there, and a button that is just being pressed would be gone.
-const settled = `document.readyState === "complete" && (window.changes === undefined || !document.body.dataset.live ||
-	window.changes >= [...document.querySelectorAll('[id^="part-"]')].filter(e => e.innerHTML.trim()).length)`
 
 // visit goes to a page.
 func (v *visitor) visit(path string) {
@@ -122,7 +110,7 @@ func (mouse) pick(p *page, selector, value string) {
 	p.run("choose "+value, evaluate(fmt.Sprintf(`document.querySelector(%s).value = %s; 0`, quoted(selector), quoted(value))))
 }
 
-// spot is where a mouse meets an element, and nothing that lies over it.
+// spot is where a mouse meets an element, and nothing that lies over it. The page is scrolled if need be.
 func spot(p *page, selector string) (x, y float64) {
 	p.t.Helper()
 	var at []float64
@@ -131,11 +119,16 @@ func spot(p *page, selector string) (x, y float64) {
 		defer cancel()
 		err := chromedp.Run(ctx, chromedp.Evaluate(fmt.Sprintf(`(() => {
 			const e = document.querySelector(%s);
+			const meet = () => {
+				const r = e?.getClientRects()[0];
+				if (!r) return [];
+				const x = r.left + r.width / 2, y = r.top + r.height / 2;
+				return e.contains(document.elementFromPoint(x, y)) ? [x, y] : [];
+			};
+			const at = meet();
+			if (at.length) return at;
 			e?.scrollIntoView({block: "center", behavior: "instant"});
-			const r = e?.getClientRects()[0];
-			if (!r) return [];
-			const x = r.left + r.width / 2, y = r.top + r.height / 2;
-			return e.contains(document.elementFromPoint(x, y)) ? [x, y] : [];
+			return meet();
 		})()`, quoted(selector)), &at))
 		return err == nil && len(at) == 2
 	})

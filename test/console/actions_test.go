@@ -37,17 +37,31 @@ const (
 	secret  = `[data-secret]`
 )
 
-// V1: each thing that can be done at the console is done by mouse and by keyboard alone.
-func TestEachActionByMouseAndByKeyboard(t *testing.T) {
-	if !*all { // each once, by either in turn
-		y := newStocked(t)
+// A yard in which there is something to do takes seconds to stock, so that all who only look at one look at
+// the same, before somebody works in it.
+func TestAStockedYard(t *testing.T) {
+	y := newStocked(t)
+	t.Run("comfort", y.comfort)
+	t.Run("without script", y.withoutScript)
+	t.Run("each action", y.eachAction)
+}
+
+// V1: each thing that can be done at the console is done by mouse or by keyboard alone, in turn; in the long
+// run by mouse, by keyboard, and without a script.
+func (y *stocked) eachAction(t *testing.T) {
+	if !*all {
 		y.walk(t, newVisitor(t, y.base, nil), mouse{}, keyboard{})
 		return
 	}
-	for name, with := range map[string]hands{"mouse": mouse{}, "keyboard": keyboard{}} {
+	for name, visit := range map[string]func(t *testing.T, base string) *visitor{
+		"mouse":          func(t *testing.T, base string) *visitor { return newVisitor(t, base, mouse{}) },
+		"keyboard":       func(t *testing.T, base string) *visitor { return newVisitor(t, base, keyboard{}) },
+		"without script": newStillVisitor,
+	} {
 		t.Run(name, func(t *testing.T) {
 			y := newStocked(t)
-			y.walk(t, newVisitor(t, y.base, nil), with)
+			v := visit(t, y.base)
+			y.walk(t, v, v.hands)
 		})
 	}
 }

@@ -25,5 +25,5 @@ func TestActivityComesByItself(t *testing.T) {
 	p.await("that there is something new", `document.querySelector("button.held")?.textContent === "1 new" && !`+contains("third"))
 	p.press("button.held", "third")
 	p.await("the head of the page", `scrollY === 0`)
-	checkPages(t, y, "activity", "activity?show=definitions&object=hubs/second", "more")
+	checkPages(t, y, "activity?show=definitions&object=hubs/second")
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -15,10 +16,10 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	cdpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/eventyard/eventyard/internal/testkit"
-	"github.com/eventyard/eventyard/test/parts"
 )
 
 // patience bounds what a page may take on a busy machine.
@@ -34,20 +35,33 @@ type page struct {
 	complaints []string // what the browser said of it; guarded by mu
 }
 
-// newPage opens one of a browser's own, at an address to begin with.
+// newPage opens a page that counts how often a part of it was replaced, with an address to begin with.
 func newPage(t *testing.T, base string, width int, scheme string) *page {
 	t.Helper()
-	allocator, cancel := chromedp.NewRemoteAllocator(t.Context(), "ws://"+parts.Chromium(t))
-	t.Cleanup(cancel)
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
-	p := &page{t: t, ctx: ctx, base: base}
-	testkit.Must(t, chromedp.Run(ctx)) // the page lives as long as the context of what is run first
-	chromedp.ListenTarget(ctx, p.hear)
+	p := newBarePage(t, base, width, scheme)
+	p.inject("count changes", `window.changes = 0; document.addEventListener("yard:changed", () => window.changes++)`)
+	return p
+}
+
+// newBarePage opens a page that is alone in its window, as who has signed in nowhere yet.
+func newBarePage(t *testing.T, base string, width int, scheme string) *page {
+	t.Helper()
+	p := &page{t: t, ctx: newWindow(t), base: base}
+	testkit.Must(t, chromedp.Run(p.ctx)) // the page lives as long as the context of what is run first
+	chromedp.ListenTarget(p.ctx, p.hear)
 	p.run("prepare the page", network.Enable(), log.Enable(), runtime.Enable(),
+		emulation.SetFocusEmulationEnabled(true), // whichever window the browser has before the others
 		chromedp.EmulateViewport(int64(width), 900),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 	return p
+}
+
+// inject has a script run at the beginning of each page that is opened from now on.
+func (p *page) inject(what, script string) {
+	p.t.Helper()
+	p.run(what, chromedp.ActionFunc(func(ctx context.Context) error {
+		return testkit.Err(cdpage.AddScriptToEvaluateOnNewDocument(script).Do(ctx))
+	}))
 }
 
 // hear takes note of messages of the page, reports of its policy and requests that failed.
@@ -113,10 +127,16 @@ func (p *page) fill(fields map[string]string) {
 	}
 }
 
+// settled is true of a page that is complete and, where it is kept live, has had each part once: parts
+// come in the stead of what was there, and what is just being found would be gone.
+const settled = `document.readyState === "complete" && (window.changes === undefined || !document.body.dataset.live ||
+	window.changes >= [...document.querySelectorAll('[id^="part-"]')].filter(e => e.innerHTML.trim()).length)`
+
 // press presses a button or a link, and waits until the page says something.
 func (p *page) press(selector, says string) {
 	p.t.Helper()
-	p.run("press "+selector, chromedp.Click(selector, chromedp.ByQuery))
+	p.await("the whole page", settled)
+	mouse{}.push(p, selector)
 	p.await(says, `document.readyState === "complete" && `+contains(says))
 }
 
@@ -134,7 +154,7 @@ const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] : [...d
 }).map(e => e.tagName.toLowerCase() + "." + e.getAttribute("class")).slice(-8)`
 
 // check looks for complaints, for what keeps people out, and for what has to be scrolled sideways; and
-// keeps a picture.
+// keeps a picture, where somebody wants to look at them.
 func (p *page) check(axe, picture string) {
 	p.t.Helper()
 	var wide []string
@@ -143,23 +163,31 @@ func (p *page) check(axe, picture string) {
 		Help  string
 		Nodes []struct{ HTML string }
 	}
-	var png []byte
 	p.run("check the page",
 		chromedp.Evaluate(tooWide, &wide),
 		chromedp.Evaluate(axe+`; 0`, nil),
-		chromedp.Evaluate(`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations.map(v => ({ID: v.id, Help: v.help, Nodes: v.nodes.map(n => ({HTML: n.html}))})))`,
-			&found, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }),
-		chromedp.FullScreenshot(&png, 100))
+		chromedp.Evaluate(`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"]}).then(r => r.violations.map(v => ({ID: v.id, Help: v.help, Nodes: v.nodes.map(n => ({HTML: n.html}))})))`,
+			&found, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
 	testkit.That(p.t, len(wide) == 0, "%s has to be scrolled sideways because of %q", picture, wide)
 	for _, f := range found {
 		p.t.Errorf("%s: %s: %v", f.ID, f.Help, f.Nodes)
 	}
-	testkit.Must(p.t, os.WriteFile(filepath.Join(p.t.ArtifactDir(), fileName(picture)+".png"), png, 0o644))
+	if wanted := flag.Lookup("test.artifacts"); wanted != nil && wanted.Value.String() == "true" {
+		p.keep(picture)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.complaints {
 		p.t.Errorf("the browser says: %s", c)
 	}
+}
+
+// keep keeps a picture.
+func (p *page) keep(picture string) {
+	p.t.Helper()
+	var png []byte
+	p.run("take a picture", chromedp.FullScreenshot(&png, 100))
+	testkit.Must(p.t, os.WriteFile(filepath.Join(p.t.ArtifactDir(), fileName(picture)+".png"), png, 0o644))
 }
 
 // fileName is what the picture of a page is kept as: paths may be longer than the names of files.

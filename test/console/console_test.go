@@ -17,7 +17,6 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
 	"github.com/eventyard/eventyard/servertest"
-	"github.com/eventyard/eventyard/test/parts"
 )
 
 // workerVariable makes this binary a worker, with the connection string that it holds.
@@ -31,7 +30,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	failed := m.Run()
+	if err := removeShared(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		failed = max(failed, 1)
+	}
+	os.Exit(failed)
 }
 
 // lease is how long a dead worker keeps its partitions.
@@ -82,45 +86,6 @@ func (y *yard) furnish(t *testing.T) {
 func eventsOf(t *testing.T, body string) []json.RawMessage {
 	t.Helper()
 	return []json.RawMessage{testkit.Value(admin.Event{Body: []byte(body)}.Encode())(t)}
-}
-
-// V1, V3, V4: each page is whole at a desk by day and on a phone by night: the browser has nothing to
-// say against it, nobody is kept out, and nothing is scrolled sideways.
-func TestPages(t *testing.T) {
-	axe := parts.Axe(t)
-	y := newYard(t)
-	y.furnish(t)
-	for _, screen := range screens() {
-		t.Run(screen.String(), func(t *testing.T) {
-			p := newPage(t, y.base, screen.width, screen.scheme)
-			for _, path := range []string{
-				"", "hubs", "hubs/orders", "hubs/orders/events", "hubs/orders/partitions/0/events/0", "hubs/orders/groups", "hubs/orders/groups/billing",
-				"hubs/orders/groups/billing/move", "hubs/orders/access", "hubs/orders/settings", "topics", "topics/shop", "topics/shop/subscriptions/mailer",
-				"functions", "functions/resize", "access", "storage", "more", "new/hub", "new/subscription",
-			} {
-				p.open("/console/" + path)
-				p.check(axe, path+"-"+screen.String())
-			}
-		})
-	}
-}
-
-// V1: a hub is made, sent to, and deleted, all by pages.
-func TestAHubByItsPages(t *testing.T) {
-	y := newYard(t)
-	p := newPage(t, y.base, 1280, "light")
-	p.open("/console/new/hub")
-	p.fill(map[string]string{"name": "made", "partitions": "2"})
-	p.press(`button[value="act"]`, "Created.")
-	testkit.Equal(t, testkit.Value(y.client.Hub(t.Context(), "made"))(t).Partitions, 2)
-	p.open("/console/hubs/made/send")
-	p.fill(map[string]string{"body": `{"from":"a page"}`})
-	p.press(`button[value="act"]`, "1 event was stored.")
-	testkit.That(t, strings.Contains(p.text(), "a page"), "the event is not among those of the hub:\n%s", p.text())
-	p.open("/console/hubs/made/delete")
-	p.fill(map[string]string{"name": "made"})
-	p.press(`button[value="act"]`, "Deleted.")
-	testkit.That(t, testkit.Err(y.client.Hub(t.Context(), "made")) != nil, "the hub is still there")
 }
 
 // P6, V4: the partitions of a worker that is killed are with the others as soon as its leases have run

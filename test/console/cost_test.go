@@ -14,7 +14,6 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/testkit"
-	"github.com/eventyard/eventyard/test/parts"
 )
 
 // openPages is how many are open at once. A policy may have 64 live pages, so that two have half each.
@@ -24,7 +23,7 @@ const openPages = 100
 // beside what it costs without them.
 func TestAHundredOpenPages(t *testing.T) {
 	long(t)
-	y := serve(t, parts.Eventyard(t, false), "--data", "data", "--sync", "os") // it is not the disk that is measured
+	y := serve(t, "--data", "data", "--sync", "os") // it is not the disk that is measured
 	client := y.admin(t)
 	for i := range openPages / 4 {
 		name := fmt.Sprint("hub-", i)

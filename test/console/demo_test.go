@@ -15,7 +15,7 @@ var leversLine = regexp.MustCompile(`(?m)^  levers +(http\S+)/$`)
 // and the mailbox. A consumer is killed by its button, and the books balance in the end.
 func TestPagesOfTheDemo(t *testing.T) {
 	axe := parts.Axe(t)
-	d := startProgram(t, "Ctrl-C ends it", parts.Eventyard(t, false), "demo", "--homes", "240", "--every", "4s", "--lease", "8s", "--consumers", "3",
+	d := startProgram(t, "Ctrl-C ends it", eventyard(t), "demo", "--homes", "240", "--every", "4s", "--lease", "8s", "--consumers", "3",
 		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0")
 	base := found(t, d.Printed(), leversLine)
 	for _, screen := range screens() {

@@ -36,5 +36,5 @@ func TestFindingByKeys(t *testing.T) {
 	p.await("the keys", `document.getElementById("keys").open && `+contains("find a name or an event"))
 	press(kb.Escape)
 	p.await("no keys", `!document.getElementById("keys").open`)
-	checkPages(t, y, "find", "find?q=o")
+	checkPages(t, y, "find?q=o")
 }

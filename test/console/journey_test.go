@@ -12,17 +12,22 @@ import (
 	"github.com/eventyard/eventyard/test/parts"
 )
 
-// checkPages looks at pages on all screens.
+// checkPages looks at pages on all screens, at once.
 func checkPages(t *testing.T, y *yard, paths ...string) {
 	t.Helper()
 	axe := parts.Axe(t)
-	for _, screen := range screens() {
-		p := newPage(t, y.base, screen.width, screen.scheme)
-		for _, path := range paths {
-			p.open("/console/" + path)
-			p.check(axe, path+"-"+screen.String())
+	t.Run("pages", func(t *testing.T) {
+		for _, screen := range screens() {
+			t.Run(screen.String(), func(t *testing.T) {
+				t.Parallel()
+				p := newPage(t, y.base, screen.width, screen.scheme)
+				for _, path := range paths {
+					p.open("/console/" + path)
+					p.check(axe, path+"-"+screen.String())
+				}
+			})
 		}
-	}
+	})
 }
 
 // alarm publishes an event to topic shop, of which one subscription takes nothing and one takes no such

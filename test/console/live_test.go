@@ -1,12 +1,6 @@
 package console
 
-import (
-	"context"
-	"testing"
-
-	protocol "github.com/chromedp/cdproto/page"
-	"github.com/chromedp/chromedp"
-)
+import "testing"
 
 // playedStream stands in the place of a page's stream, and says what a test has it say.
 const playedStream = `window.streams = [];
@@ -20,10 +14,7 @@ window.EventSource = class extends EventTarget {
 func TestAStreamThatEndsAmidAPart(t *testing.T) {
 	y := newYard(t)
 	p := newPage(t, y.base, 1280, "light")
-	p.run("play the yard", chromedp.ActionFunc(func(ctx context.Context) error {
-		_, err := protocol.AddScriptToEvaluateOnNewDocument(playedStream).Do(ctx)
-		return err
-	}))
+	p.inject("play the yard", playedStream)
 	p.open("/console/storage")
 	p.await("a stream", `streams.length === 1`)
 	p.run("end it amid a part", evaluate(`streams[0].tell("part", {id: "part-all", html: "<p>half of it", more: true}); streams[0].tell("error"); document.getElementById("retry").click(); 0`))

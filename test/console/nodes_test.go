@@ -20,13 +20,13 @@ import (
 func startNodes(t *testing.T) (nodes map[string]*program, base string) {
 	t.Helper()
 	servers := natstest.Start(t, 3)
-	binary, key := parts.Eventyard(t, false), filepath.Join(t.TempDir(), "secret.key")
+	key := filepath.Join(t.TempDir(), "secret.key")
 	testkit.Must(t, os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))
 	nodes = map[string]*program{}
 	var addresses []string
 	for i := range 3 {
 		name := fmt.Sprintf("node%d", i)
-		nodes[name] = serve(t, binary, "--engine", servers.URL(), "--yard", "console", "--replicas", "3", "--node", name, "--secrets-key-file", key)
+		nodes[name] = serve(t, "--engine", servers.URL(), "--yard", "console", "--replicas", "3", "--node", name, "--secrets-key-file", key)
 		addresses = append(addresses, strings.TrimPrefix(nodes[name].base, "http://"))
 	}
 	front := parts.NewBalancer(t, "127.0.0.1:0")

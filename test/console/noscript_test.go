@@ -9,21 +9,19 @@ import (
 // newStillVisitor opens a page in which no script runs.
 func newStillVisitor(t *testing.T, base string) *visitor {
 	t.Helper()
-	v := &visitor{page: newPage(t, base, 1280, "light"), hands: mouse{}, still: true}
+	v := &visitor{page: newBarePage(t, base, 1280, "light"), hands: mouse{}, still: true}
 	v.run("turn scripts off", emulation.SetScriptExecutionDisabled(true))
 	return v
 }
 
-// V4: without a script each page has what it is for, and no button that would do nothing; and each form
-// does what it does.
-func TestWithoutScript(t *testing.T) {
-	y := newStocked(t)
+// V4: without a script each page has what it is for, and no button that would do nothing.
+func (y *stocked) withoutScript(t *testing.T) {
 	v := newStillVisitor(t, y.base)
 	for path, has := range map[string]string{
 		"": shows("#needs"), "hubs": contains("orders"), "hubs/orders": shows("#fig-events"), "hubs/orders/events": contains("three"),
 		"hubs/orders/partitions/0/events/0": shows("pre.code"), "hubs/orders/groups": contains("billing"), "hubs/orders/groups/billing": shows("#p0"),
 		"hubs/orders/access": shows("main .empty"), "topics": contains("guard"), "topics/shop": contains("company"),
-		"topics/alarms/subscriptions/guard": contains("probation"), "topics/shop/subscriptions/company/attempts": contains("400"),
+		"topics/alarms/subscriptions/guard": contains("left alone and probed"), "topics/shop/subscriptions/company/attempts": contains("400"),
 		"topics/shop/subscriptions/company/dead": contains("UndeliverableDueToClientError"), "topics/shop/subscriptions/company/dead/0": contains("glass"),
 		"functions": contains("resize"), "functions/resize": shows("svg.states"), "events": shows(named("id")), "activity": contains("topic.created"),
 		"access": shows(`main form[action$="/reveal"]`), "storage": shows("main table"), "find?q=bill": contains("billing"),
@@ -33,5 +31,4 @@ func TestWithoutScript(t *testing.T) {
 		v.await(path+" has what it is for", has)
 		v.await("no idle button at "+path, `[...document.querySelectorAll("button")].every(b => b.type === "submit" || !b.checkVisibility({visibilityProperty: true}))`)
 	}
-	y.walk(t, v, mouse{})
 }

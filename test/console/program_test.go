@@ -38,9 +38,9 @@ func startProgram(t *testing.T, ready string, args ...string) *parts.Program {
 }
 
 // serve runs `eventyard serve` on ports of loopback that are free.
-func serve(t *testing.T, binary string, storage ...string) *program {
+func serve(t *testing.T, storage ...string) *program {
 	t.Helper()
-	args := append([]string{binary, "serve", "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0", "--https", "off", "--amqps", "off"}, storage...)
+	args := append([]string{eventyard(t), "serve", "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0", "--https", "off", "--amqps", "off"}, storage...)
 	p := &program{Program: startProgram(t, "Ctrl-C stops it.", args...)}
 	printed := p.Printed()
 	p.base, p.connection = found(t, printed, httpLine), found(t, printed, connectionLine)

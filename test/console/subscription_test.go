@@ -23,5 +23,5 @@ func TestASubscriptionCalledDelete(t *testing.T) {
 	p.open("/console/topics/shop/subscriptions/company")
 	p.press(`.tabs a[href$="/attempts"]`, "no such alarm")
 	p.press(`.tabs a[href$="/dead"]`, "UndeliverableDueToClientError")
-	checkPages(t, y, "topics/shop/subscriptions/company", "topics/shop/subscriptions/company/attempts", "topics/shop/subscriptions/company/dead")
+	checkPages(t, y, "topics/shop/subscriptions/company/attempts", "topics/shop/subscriptions/company/dead", "topics/shop/subscriptions/company/dead/0")
 }

@@ -3,6 +3,8 @@ package parts
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"regexp"
@@ -32,9 +34,24 @@ func Chromium(t testing.TB) (address string) {
 	if err := Need("chromium", "chromium"); err != nil {
 		Missing(t, "Chromium: %v", err)
 	}
-	dir, err := os.MkdirTemp("", "eventyard-browser-")
+	address, remove, err := StartChromium()
 	if err != nil {
 		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := remove(); err != nil {
+			t.Errorf("remove Chromium: %v", err)
+		}
+	})
+	return address
+}
+
+// StartChromium is Chromium for the tests of a process together: it is gone when remove is called, at the
+// latest with the process.
+func StartChromium() (address string, remove func() error, err error) {
+	dir, err := os.MkdirTemp("", "eventyard-browser-")
+	if err != nil {
+		return "", nil, err
 	}
 	// It opens nothing but our own pages, so it needs no sandbox, which root and containers cannot
 	// have.
@@ -42,17 +59,12 @@ func Chromium(t testing.TB) (address string) {
 		"--no-first-run", "--no-proxy-server", "--disable-background-networking", "--disable-component-update", "--disable-breakpad", "--disable-extensions",
 		"--user-data-dir="+dir, "--remote-debugging-port=0", "about:blank")
 	if err != nil {
-		t.Fatal(err)
+		return "", nil, err
 	}
-	t.Cleanup(func() {
-		if err := process.remove(); err != nil {
-			t.Errorf("remove Chromium: %v", err)
-		}
-	})
 	if err := process.await(func() bool { return browserListens.MatchString(process.log()) }); err != nil {
-		t.Fatalf("start Chromium: %v", err)
+		return "", nil, errors.Join(fmt.Errorf("start Chromium: %w", err), process.remove())
 	}
-	return browserListens.FindStringSubmatch(process.log())[1]
+	return browserListens.FindStringSubmatch(process.log())[1], process.remove, nil
 }
 
 // Page is a page of a browser, for one goroutine. It is driven by Chromium's DevTools protocol
