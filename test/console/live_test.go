@@ -1,6 +1,10 @@
 package console
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+)
 
 // playedStream stands in the place of a page's stream, and says what a test has it say.
 const playedStream = `window.streams = [];
@@ -21,4 +25,29 @@ func TestAStreamThatEndsAmidAPart(t *testing.T) {
 	p.await("another stream", `streams.length === 2`)
 	p.run("bring it whole", evaluate(`streams[1].tell("part", {id: "part-all", html: "<p>all of it</p>"}); 0`))
 	p.await("the part", `document.getElementById("part-all").innerHTML === "<p>all of it</p>"`)
+}
+
+// V4: what somebody is pressing is not replaced before they let go of it: a part that comes meanwhile comes
+// then, with what has changed of it since.
+func TestAPartThatIsPressed(t *testing.T) {
+	y := newYard(t)
+	p := newPage(t, y.base, 1280, "light")
+	p.inject("play the yard", playedStream)
+	for _, until := range []input.MouseType{input.MouseReleased, ""} { // and one that is never let go of
+		p.open("/console/hubs")
+		p.await("a stream", `streams.length === 1`)
+		x, y := spot(p, "#part-list .name a")
+		mouse := func(kind input.MouseType) *input.DispatchMouseEventParams {
+			return input.DispatchMouseEvent(kind, x, y).WithButton(input.Left).WithClickCount(1)
+		}
+		p.run("press it, and bring another", mouse(input.MousePressed),
+			evaluate(`streams[0].tell("part", {id: "part-list", html: "<p id=came>another</p>"}); streams[0].tell("cells", {came: "newer"}); 0`))
+		if until != "" {
+			p.await("what is pressed", `document.getElementById("came") === null`)
+			p.run("let go of it", mouse(until))
+			p.await("where it leads", `location.pathname === "/console/hubs/orders"`)
+			continue
+		}
+		p.await("the other, with what is newer", `document.getElementById("came")?.textContent === "newer"`)
+	}
 }

@@ -1,5 +1,5 @@
 // A list that grows at its head stays as it is for who has scrolled down, and says how much is new.
-import { part } from "./live.js";
+import { replace } from "./live.js";
 
 const top = 200; // pixels from where on somebody reads
 
@@ -26,7 +26,7 @@ export function hold() {
   });
   button.addEventListener("click", () => {
     scrollTo({ top: 0 });
-    if (held) part(held, true);
+    if (held) replace(held);
     held = null;
     button.hidden = true;
   });

@@ -90,6 +90,7 @@ function cells(changed) {
 
 function put() {
   asked = 0;
+  if (late.size) return; // they are newer than the parts that they would be lost with
   const until = performance.now() + sliceMs;
   for (const [cell, text] of waiting) {
     waiting.delete(cell);
@@ -107,21 +108,43 @@ function put() {
 
 // A part is replaced whole. What has an id and is elsewhere now moves there, and focus stays, and what
 // was opened stays open. A long one comes in pieces. Who wants to hold one back prevents its event, and
-// calls with now later.
+// replaces it later.
 const pieces = new Map();
+
+function part({ id, html, more }) {
+  html = (pieces.get(id) ?? "") + html;
+  if (more) { pieces.set(id, html); return; }
+  pieces.delete(id);
+  if (document.dispatchEvent(new CustomEvent("yard:part", { cancelable: true, detail: { id, html } }))) replace({ id, html });
+}
+
+// A click is a press and a release of one element, so that what is being pressed is replaced afterwards. A
+// press of which nobody hears the end is over after a while, or the page would be old and not say so.
+const longestPress = 3000, late = new Map();
+let pressed = null, ends = 0;
+
+function press(event) { pressed = event.target; endPress(longestPress); }
+function endPress(after) { clearTimeout(ends); ends = setTimeout(release, after); }
+function release() {
+  pressed = null;
+  const due = [...late];
+  late.clear();
+  for (const [id, html] of due) replace({ id, html });
+  if (!asked) asked = requestAnimationFrame(put);
+}
+addEventListener("pointerdown", press, true);
+addEventListener("keydown", event => { if (event.key === " ") press(event); }, true);
+for (const end of ["pointerup", "pointercancel", "keyup"]) addEventListener(end, () => { if (pressed) endPress(0); }, true); // when its click was heard
 
 // What is focused is known again by its id or by what it does, as few have an id; of several that do the
 // same by their order.
 const does = e => e.id || e.getAttribute("href") || e.form?.getAttribute("action") || e.getAttribute("aria-label") || e.parentNode.id;
 const doing = (within, what) => [...within.querySelectorAll("a, button, input, select, summary, [tabindex]")].filter(e => does(e) === what);
 
-export function part({ id, html, more }, now) {
-  html = (pieces.get(id) ?? "") + html;
-  if (more) { pieces.set(id, html); return; }
-  pieces.delete(id);
+export function replace({ id, html }) {
   const old = document.getElementById(id);
   if (!old) return;
-  if (!now && !document.dispatchEvent(new CustomEvent("yard:part", { cancelable: true, detail: { id, html } }))) return;
+  if (old.contains(pressed)) { late.set(id, html); return; }
   const opened = [...old.querySelectorAll("details[open]")].map(d => d.id);
   const active = document.activeElement, focus = old.contains(active) ? does(active) : "";
   const order = focus ? doing(old, focus).indexOf(active) : 0;
