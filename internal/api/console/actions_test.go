@@ -144,6 +144,13 @@ func TestSendingAgain(t *testing.T) {
 	}
 }
 
+// V4: how long a request took is short, however long it took.
+func TestHowLongARequestTook(t *testing.T) {
+	for text, shown := range map[string]string{"212.34ms": "212 ms", "1.23456s": "1.2 s", "840µs": "0.8 ms", "3.1ms": "3.1 ms", "1m12.5s": "1 min 12 s", "soon": "soon"} {
+		testkit.Equal(t, took(text), shown)
+	}
+}
+
 // V4: things are counted as people count them, whatever type their number has.
 func TestOneOfAThing(t *testing.T) {
 	for shown, n := range map[string]any{"1 event": int64(1), "0 events": 0, "1,024 events": 1024, "2 events": new(int64(2)), "– events": (*int64)(nil)} {

@@ -170,7 +170,7 @@ func (d drawing) way(w *journeyWay, y float64) journeyRow {
 		r.beside(x, "bad-t", "dead letter "+number(w.DeadLetter.Number))
 	case len(w.Tried) > 0:
 		last := w.Tried[len(w.Tried)-1]
-		r.beside(at, "", answerOf(last.JourneyTry)+" in "+last.Took)
+		r.beside(at, "", answerOf(last.JourneyTry)+" in "+took(last.Took))
 	case w.Tone == "good":
 		r.Marks = append(r.Marks, wayMark{"dot", "k-good", at})
 		r.beside(at, "", "delivered; when is forgotten")
