@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -33,6 +34,13 @@ func (y *stocked) topicDeeds() []deed {
 		{name: "subscribe", at: "topics/shop", do: []step{
 			press(`main a[href^="/console/new/subscription"]`, shows(act)), write("name", "made"), choose("topic", "shop"), write("endpoint", y.hook.URL+"/made"), press(act, done("created")),
 		}, check: func(v *visitor) { testkit.Equal(v.t, made(v).Endpoint, y.hook.URL+"/made") }},
+		{name: "publish an event", at: "topics/made", do: []step{
+			press(`main a[href$="/made/publish"]`, shows(act)), write("type", "order.placed"), write("data", `{"total":42}`), write("id", "by-hand"), press(act, done("published")),
+		}, check: func(v *visitor) {
+			v.await("its journey", contains("by-hand")+" && "+contains("order.placed"))
+			events := testkit.Value(y.client.ReadTopic(v.t.Context(), "made", "earliest", 1))(v.t).Events
+			testkit.That(v.t, len(events) == 1 && strings.Contains(string(events[0].Event), `"by-hand"`), "the topic has %v", events)
+		}},
 		{name: "change a subscription", at: "topics/shop/subscriptions/made", do: []step{
 			press(`main a[href$="/made/edit"]`, shows(act)), write("attempts", "3"), press(act, done("changed")),
 		}, check: func(v *visitor) { testkit.Equal(v.t, made(v).Retry.Attempts, 3) }},

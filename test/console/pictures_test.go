@@ -83,7 +83,7 @@ var (
 	pictured = []string{"", "hubs/orders", "hubs/wide", "hubs/orders/events", "hubs/orders/groups/billing", "topics/shop", "topics/shop/subscriptions/alarm-company", "functions/score", "hubs/wide?page=1&span=2h"}
 	plain    = []string{
 		"hubs", "hubs/orders/partitions/0/events/0", "hubs/orders/groups", "hubs/orders/groups/billing/move", "hubs/orders/access", "hubs/orders/settings",
-		"topics", "functions", "access", "storage", "more", "new/hub", "new/subscription",
+		"topics", "topics/shop/publish", "functions", "access", "storage", "more", "new/hub", "new/subscription",
 	}
 )
 

@@ -23,6 +23,7 @@ var filled = map[string]url.Values{
 	moveCheckpoints.path:    {"to": {"earliest"}},
 	createTopic.path:        {"name": {"made"}},
 	regenerateTopic.path:    {"key": {"key1"}},
+	publishEvent.path:       {"type": {"alarm.glass"}, "data": {`{"kind":"glass"}`}},
 	createSubscription.path: {"name": {"made"}, "topic": {"alarms"}, "endpoint": {"https://hooks.example/"}},
 	changeSubscription.path: {"attempts": {"3"}},
 	createFunction.path:     {"name": {"made"}, "hub": {"sensors"}, "endpoint": {"http://127.0.0.1:1/"}},

@@ -95,7 +95,7 @@ func allActions() []*action {
 	return []*action{
 		&createHub, &changeHub, &deleteHub, &sendEvent, &sendAgain,
 		&createGroup, &deleteGroup, &moveCheckpoints, &releasePartition,
-		&createTopic, &deleteTopic, &revealTopic, &regenerateTopic, &publishAgain,
+		&createTopic, &deleteTopic, &revealTopic, &regenerateTopic, &publishEvent, &publishAgain,
 		&createSubscription, &changeSubscription, &deleteSubscription,
 		&probeSubscription, &pauseSubscription, &resumeSubscription, &rotateKey, &redriveDead, &purgeDead,
 		&createFunction, &deleteFunction, &holdFunction, &resumeFunction, &openCircuit, &closeCircuit, &redrivePoison,

@@ -208,13 +208,14 @@ func command(parts ...string) string {
 // doneSentences say what an action has done. They are chosen by a word in the path, and hold nothing
 // else of it but a number.
 var doneSentences = map[string]func(n int) string{
-	"created": func(int) string { return "Created." },
-	"changed": func(int) string { return "Saved." },
-	"deleted": func(int) string { return "Deleted." },
-	"again":   func(int) string { return "Sent again." },
-	"sent":    func(n int) string { return plural(n, "event was stored.", "events were stored.") },
-	"moved":   func(n int) string { return plural(n, "checkpoint was moved.", "checkpoints were moved.") },
-	"release": func(int) string { return "The partition was released. Another instance takes it over." },
+	"created":   func(int) string { return "Created." },
+	"changed":   func(int) string { return "Saved." },
+	"deleted":   func(int) string { return "Deleted." },
+	"again":     func(int) string { return "Sent again." },
+	"sent":      func(n int) string { return plural(n, "event was stored.", "events were stored.") },
+	"moved":     func(n int) string { return plural(n, "checkpoint was moved.", "checkpoints were moved.") },
+	"release":   func(int) string { return "The partition was released. Another instance takes it over." },
+	"published": func(int) string { return "Published." },
 	"redriven": func(n int) string {
 		return plural(n, "event is on its way again.", "events are on their way again.")
 	},
