@@ -78,6 +78,13 @@ func (y *stocked) groupDeeds() []deed {
 			},
 			press(act, done("moved")+" && "+times(4)),
 		}, check: func(v *visitor) { testkit.Slices(v.t, checkpoints(v), []int64{-1, -1, -1, -1}) }},
+		{name: "release a partition", at: "hubs/orders/groups/night", do: []step{
+			press(`main a[href$="/night/release/2"]`, shows(act)), press(act, done("release")),
+		}, check: func(v *visitor) {
+			for _, p := range y.owned(v.t).Partitions {
+				testkit.Equal(v.t, p.Owner == "", p.Partition == "2", "partition "+p.Partition+" is nobody's")
+			}
+		}},
 	}
 }
 
@@ -102,19 +109,31 @@ func (y *stocked) functionDeeds() []deed {
 
 // deletions undo what was made before. What is deleted has its name written out.
 func (y *stocked) deletions() []deed {
-	undo := func(what, at string, find func(v *visitor) error) deed {
+	undo := func(what, name, at string, find func(v *visitor) error) deed {
 		return deed{name: "delete a " + what, at: at, do: []step{
 			press(`main a[href$="/delete"]`, shows(act)), write("name", "another"), press(act, shows(refusal)),
 			func(v *visitor) { testkit.Must(v.t, find(v), "by another name") },
-			write("name", "made"), press(act, done("deleted")),
+			write("name", name), press(act, done("deleted")),
 		}, check: func(v *visitor) { testkit.That(v.t, find(v) != nil, "the %s is there", what) }}
 	}
 	return []deed{
-		undo("hub", "hubs/made", func(v *visitor) error { return testkit.Err(y.client.Hub(v.t.Context(), "made")) }),
-		undo("function", "functions/made", func(v *visitor) error { return testkit.Err(y.client.Function(v.t.Context(), "made")) }),
-		undo("subscription", "topics/shop/subscriptions/made", func(v *visitor) error {
+		undo("hub", "made", "hubs/made", func(v *visitor) error { return testkit.Err(y.client.Hub(v.t.Context(), "made")) }),
+		undo("function", "made", "functions/made", func(v *visitor) error { return testkit.Err(y.client.Function(v.t.Context(), "made")) }),
+		undo("subscription", "made", "topics/shop/subscriptions/made", func(v *visitor) error {
 			return testkit.Err(y.client.Subscription(v.t.Context(), admin.SubscriptionRef{Name: "made", Topic: "shop"}, false))
 		}),
-		undo("topic", "topics/made", func(v *visitor) error { return testkit.Err(y.client.Topic(v.t.Context(), "made")) }),
+		undo("topic", "made", "topics/made", func(v *visitor) error { return testkit.Err(y.client.Topic(v.t.Context(), "made")) }),
+		{name: "forget an instance", at: "hubs/orders/groups/night", do: []step{
+			func(v *visitor) { // a minute after it was killed
+				testkit.Eventually(v.t, "an instance that counts as dead", func() bool {
+					return !slices.ContainsFunc(y.owned(v.t).Instances, func(i admin.Instance) bool { return i.Alive })
+				})
+				v.visit("hubs/orders/groups/night")
+			},
+			press(`main a[href$="/night/forget/lost"]`, shows(act)), press(act, done("forgotten")),
+		}, check: func(v *visitor) {
+			testkit.That(v.t, !slices.ContainsFunc(y.owned(v.t).Instances, func(i admin.Instance) bool { return i.Present }), "it is known still")
+		}},
+		undo("group", "night", "hubs/orders/groups/night", func(v *visitor) error { return testkit.Err(y.client.Ownership(v.t.Context(), "orders", "night", 0)) }),
 	}
 }

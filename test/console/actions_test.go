@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 
@@ -99,7 +100,7 @@ func (v *visitor) does(t *testing.T, d deed) {
 }
 
 // stocked is a yard in which there is something to do for every form: events that were handled, dead
-// letters, an endpoint on probation.
+// letters, an endpoint on probation, an instance that was killed.
 type stocked struct {
 	*yard
 	hook *hook
@@ -113,6 +114,7 @@ var (
 func newStocked(t *testing.T) *stocked {
 	t.Helper()
 	y := &stocked{newYard(t), newHook(t)}
+	y.killOne(t)
 	for _, body := range []string{"one", "two", "three"} {
 		y.send(t, body)
 	}
@@ -125,6 +127,23 @@ func newStocked(t *testing.T) *stocked {
 	testkit.Eventually(t, "two dead letters", func() bool { return len(y.dead(t)) == 2 })
 	testkit.Eventually(t, "probation", func() bool { return y.health(t) == "probation" })
 	return y
+}
+
+// killOne leaves all partitions of group night to an instance that does not live any more.
+func (y *stocked) killOne(t *testing.T) {
+	t.Helper()
+	testkit.Must(t, testkit.Err(y.client.CreateGroup(t.Context(), "orders", "night")))
+	worker := startWorker(t, y.ConnectionString(), "night", "lost")
+	testkit.Eventually(t, "an instance with all partitions", func() bool {
+		return !slices.ContainsFunc(y.owned(t).Partitions, func(p admin.OwnedPartition) bool { return p.Owner != "lost" })
+	})
+	testkit.Must(t, worker.Process.Kill())
+}
+
+// owned is who owns what in group night.
+func (y *stocked) owned(t *testing.T) admin.Ownership {
+	t.Helper()
+	return testkit.Value(y.client.Ownership(t.Context(), "orders", "night", 0))(t)
 }
 
 func (y *yard) send(t *testing.T, body string) {

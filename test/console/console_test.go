@@ -24,7 +24,7 @@ const workerVariable = "EVENTYARD_TEST_CONSOLE_WORKER"
 
 func TestMain(m *testing.M) {
 	if connection := os.Getenv(workerVariable); connection != "" {
-		if err := work(connection, os.Args[1]); err != nil {
+		if err := work(connection, os.Args[1], os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -41,15 +41,15 @@ func TestMain(m *testing.M) {
 // lease is how long a dead worker keeps its partitions.
 const lease = 3 * time.Second
 
-// work reads until it is killed.
-func work(connection, id string) error {
+// work reads hub orders as an instance of a group until it is killed.
+func work(connection, group, id string) error {
 	ctx := context.Background()
 	client, err := hub.Dial(ctx, connection, hub.Config{})
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	p := processor.New(client.Hub("orders"), processor.Config{Group: "billing", ID: id, Lease: lease})
+	p := processor.New(client.Hub("orders"), processor.Config{Group: group, ID: id, Lease: lease})
 	return p.Run(ctx, func(ctx context.Context, b *processor.Batch) error { return b.Checkpoint(ctx) })
 }
 
@@ -111,12 +111,12 @@ func TestOwnershipMovesOnThePage(t *testing.T) {
 // worker starts a process that reads.
 func (y *yard) worker(t *testing.T, id string) *exec.Cmd {
 	t.Helper()
-	return startWorker(t, y.ConnectionString(), id)
+	return startWorker(t, y.ConnectionString(), "billing", id)
 }
 
-func startWorker(t *testing.T, connection, id string) *exec.Cmd {
+func startWorker(t *testing.T, connection, group, id string) *exec.Cmd {
 	t.Helper()
-	c := exec.Command(os.Args[0], id)
+	c := exec.Command(os.Args[0], group, id)
 	c.Env = append(os.Environ(), workerVariable+"="+connection)
 	c.Stderr = t.Output()
 	testkit.Must(t, c.Start())

@@ -32,7 +32,7 @@ func TestAHundredOpenPages(t *testing.T) {
 	}
 	testkit.Must(t, testkit.Err(client.CreateHub(t.Context(), admin.HubRequest{Name: "orders", Partitions: new(16)})))
 	testkit.Must(t, testkit.Err(client.CreateGroup(t.Context(), "orders", "billing")))
-	startWorker(t, y.connection, "one")
+	startWorker(t, y.connection, "billing", "one")
 	sender := testkit.Value(hub.Dial(t.Context(), y.connection, hub.Config{}))(t)
 	t.Cleanup(func() { _ = sender.Close() })
 	sent := feed(t, sender.Hub("orders"), updateRate)

@@ -122,7 +122,7 @@ func post(h http.Handler, path string, form url.Values) *httptest.ResponseRecord
 }
 
 // names stand in the paths of pages.
-var names = strings.NewReplacer("{source}", "topics/alarms", "{page...}", "guides/first", "{hub}", "sensors", "{group}", "aggregator", "{partition}", "0", "{sequence}", "41", "{topic}", "alarms",
+var names = strings.NewReplacer("{source}", "topics/alarms", "{page...}", "guides/first", "{hub}", "sensors", "{group}", "aggregator", "{partition}", "0", "{instance}", "consumer-3", "{sequence}", "41", "{topic}", "alarms",
 	"{subscription}", "company", "{number}", "7", "{function}", "score", "{policy}", "gateway")
 
 // fixed is a yard of which everything is known.
@@ -154,6 +154,7 @@ func fixed() map[string]any {
 		"POST /api/v1/hubs/{hub}/groups":                                 admin.Group{Name: "aggregator"},
 		"DELETE /api/v1/hubs/{hub}/groups/{group}":                       nil,
 		"DELETE /api/v1/hubs/{hub}/groups/{group}/ownership/{partition}": admin.Released{Partition: "0"},
+		"DELETE /api/v1/hubs/{hub}/groups/{group}/instances/{instance}":  nil,
 		"GET /api/v1/hubs/{hub}/groups/{group}/checkpoints":              admin.Checkpoints{Checkpoints: []admin.Checkpoint{{Partition: "0", Sequence: new(int64(6000))}}},
 		"PUT /api/v1/hubs/{hub}/groups/{group}/checkpoints/{partition}":  admin.Moved{From: &admin.Checkpoint{Sequence: new(int64(6000))}, To: admin.Checkpoint{Partition: "0", Sequence: new(int64(-1))}},
 		"GET /api/v1/hubs/{hub}/events":                                  fixedEvents(),
@@ -207,7 +208,8 @@ func fixedOwnership() admin.Ownership {
 		Instances: []admin.Instance{
 			{ID: "consumer-1", Alive: true, Present: true, Partitions: 1, Seen: apiTime(time.Second), Started: apiTime(time.Hour)},
 			{ID: "consumer-2", Alive: true, Present: true, Partitions: 1, Seen: apiTime(time.Second), Started: apiTime(time.Minute)},
-			{ID: "consumer-3", Seen: apiTime(5 * time.Minute)},
+			{ID: "consumer-3", Present: true, Seen: apiTime(5 * time.Minute)},
+			{ID: "foreign", Seen: apiTime(6 * time.Minute)},
 		},
 	}
 }

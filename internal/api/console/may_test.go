@@ -72,7 +72,7 @@ func TestOnlyWhatOneMayDoIsOffered(t *testing.T) {
 			}
 		}
 	}
-	for _, a := range []*action{&createHub, &changeHub, &deleteHub, &sendEvent, &sendAgain, &createGroup, &deleteGroup, &moveCheckpoints, &releasePartition} {
+	for _, a := range []*action{&createHub, &changeHub, &deleteHub, &sendEvent, &sendAgain, &createGroup, &deleteGroup, &moveCheckpoints, &releasePartition, &forgetInstance} {
 		testkit.That(t, slices.Contains(offered["Manage"], a.path), "who may do everything is not offered %s", a.path)
 		testkit.Equal(t, slices.Contains(offered["Manage of a hub"], a.path), a != &createHub, "for who manages a hub, "+a.path)
 		testkit.Equal(t, slices.Contains(offered["both"], a.path), a == &sendEvent || a == &sendAgain, "for who may send and listen, "+a.path)

@@ -172,7 +172,8 @@ func TestAnEmptyYard(t *testing.T) {
 	}
 }
 
-// V4: a page leads to no event that is not there, and offers to delete no group that stays.
+// V4: a page leads to no event that is not there, and offers to delete no group that stays, and to forget no
+// instance that lives or has said nothing.
 func TestNothingIsOfferedThatCannotBe(t *testing.T) {
 	answers := fixed()
 	_, _, h := newFixture(answers)
@@ -182,6 +183,9 @@ func TestNothingIsOfferedThatCannotBe(t *testing.T) {
 	answers["GET /api/v1/hubs/{hub}/partitions"] = map[string]any{"partitions": []admin.Partition{{ID: "0", First: 41, Last: 41}, {ID: "1", First: 0, Last: 99}}}
 	testkit.That(t, !strings.Contains(page(event), ">Before<") && !strings.Contains(page(event), ">After<"), "the only event has one beside it")
 
+	for instance, offered := range map[string]bool{"consumer-1": false, "consumer-3": true, "foreign": false} {
+		testkit.Equal(t, strings.Contains(page("hubs/sensors/groups/aggregator"), `href="`+forgetPath("sensors", "aggregator", instance)+`"`), offered, instance+" can be forgotten")
+	}
 	deletion := at("hubs", "sensors", "groups", "aggregator", "delete")
 	testkit.That(t, strings.Contains(page("hubs/sensors/groups/aggregator"), deletion), "a group cannot be deleted")
 	o := fixedOwnership()

@@ -94,7 +94,7 @@ func allPages() map[string]*page {
 func allActions() []*action {
 	return []*action{
 		&createHub, &changeHub, &deleteHub, &sendEvent, &sendAgain,
-		&createGroup, &deleteGroup, &moveCheckpoints, &releasePartition,
+		&createGroup, &deleteGroup, &moveCheckpoints, &releasePartition, &forgetInstance,
 		&createTopic, &deleteTopic, &revealTopic, &regenerateTopic, &publishEvent, &publishAgain,
 		&createSubscription, &changeSubscription, &deleteSubscription,
 		&probeSubscription, &pauseSubscription, &resumeSubscription, &rotateKey, &redriveDead, &purgeDead,

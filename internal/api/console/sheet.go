@@ -215,6 +215,7 @@ var doneSentences = map[string]func(n int) string{
 	"sent":      func(n int) string { return plural(n, "event was stored.", "events were stored.") },
 	"moved":     func(n int) string { return plural(n, "checkpoint was moved.", "checkpoints were moved.") },
 	"release":   func(int) string { return "The partition was released. Another instance takes it over." },
+	"forgotten": func(int) string { return "The instance is forgotten." },
 	"published": func(int) string { return "Published." },
 	"redriven": func(n int) string {
 		return plural(n, "event is on its way again.", "events are on their way again.")
