@@ -100,6 +100,11 @@ func (p Partition) Events() int64 {
 	return p.Last - p.First + 1
 }
 
+// Partition shows one partition of a hub.
+func (c *Client) Partition(ctx context.Context, hub, partition string) (Partition, error) {
+	return one[Partition](ctx, c, request{method: http.MethodGet, path: []string{"hubs", hub, "partitions", partition}})
+}
+
 // Partitions shows all partitions of a hub.
 func (c *Client) Partitions(ctx context.Context, hub string) ([]Partition, error) {
 	return list[Partition](ctx, c, "partitions", request{method: http.MethodGet, path: []string{"hubs", hub, "partitions"}})

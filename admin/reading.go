@@ -73,7 +73,7 @@ func (r *reading) run(ctx context.Context) error {
 }
 
 func (r *reading) pinEnds(ctx context.Context) error {
-	partitions, err := r.client.Partitions(ctx, r.query.Hub)
+	partitions, err := r.partitions(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,6 +86,15 @@ func (r *reading) pinEnds(ctx context.Context) error {
 		r.ids = r.query.Partitions
 	}
 	return nil
+}
+
+// partitions are those of the hub, or the one that is wanted.
+func (r *reading) partitions(ctx context.Context) ([]Partition, error) {
+	if len(r.query.Partitions) != 1 {
+		return r.client.Partitions(ctx, r.query.Hub)
+	}
+	p, err := r.client.Partition(ctx, r.query.Hub, r.query.Partitions[0])
+	return []Partition{p}, err
 }
 
 // answer gives what one answer holds; nil is its regular end.

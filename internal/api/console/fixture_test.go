@@ -150,6 +150,7 @@ func fixed() map[string]any {
 			{ID: "0", First: 0, Last: 6227, LastOffset: "6227", LastEnqueued: apiTime(time.Second), Bytes: 4 << 20},
 			{ID: "1", First: 100, Last: 1099, LastOffset: "1099", LastEnqueued: apiTime(time.Minute), Bytes: 1 << 20},
 			{ID: "2", First: -1, Last: -1, LastOffset: "-1", Empty: true}}},
+		"GET /api/v1/hubs/{hub}/partitions/{partition}":                  admin.Partition{ID: "0", First: 0, Last: 6227},
 		"GET /api/v1/hubs/{hub}/groups/{group}/ownership":                fixedOwnership(),
 		"POST /api/v1/hubs/{hub}/groups":                                 admin.Group{Name: "aggregator"},
 		"DELETE /api/v1/hubs/{hub}/groups/{group}":                       nil,

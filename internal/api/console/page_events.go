@@ -233,8 +233,8 @@ func loadEvent(v *visit) (*screen, error) {
 	}
 	view := newEventView(h, e, v.r.URL.Query().Get("as"), v.r.URL.Query().Get("all") != "")
 	view.Groups = v.readers(h, e)
-	if partitions, err := v.api.Partitions(v.ctx, h.Name); err == nil {
-		view.neighbours(partitions)
+	if p, err := v.api.Partition(v.ctx, h.Name, e.Partition); err == nil {
+		view.neighbours(p)
 	}
 	s := hubScreen(v, h, "Events", view)
 	s.Title = fmt.Sprintf("%s / %s / %s", h.Name, e.Partition, number(e.Sequence))
@@ -301,18 +301,16 @@ func newEventView(h admin.Hub, e storedEvent, as string, all bool) eventView {
 	return view
 }
 
-// neighbours leads to the events before and after, where there are any.
-func (e *eventView) neighbours(partitions []admin.Partition) {
+// neighbours leads to the events before and after in their partition, where there are any.
+func (e *eventView) neighbours(p admin.Partition) {
 	beside := func(n int64) string {
 		return at("hubs", e.Name, "partitions", e.Partition, "events", strconv.FormatInt(n, 10))
 	}
-	for _, p := range partitions {
-		if p.ID == e.Partition && e.Sequence > p.First {
-			e.Before = beside(e.Sequence - 1)
-		}
-		if p.ID == e.Partition && e.Sequence < p.Last {
-			e.After = beside(e.Sequence + 1)
-		}
+	if e.Sequence > p.First {
+		e.Before = beside(e.Sequence - 1)
+	}
+	if e.Sequence < p.Last {
+		e.After = beside(e.Sequence + 1)
 	}
 }
 

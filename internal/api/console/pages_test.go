@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,16 +173,17 @@ func TestAnEmptyYard(t *testing.T) {
 	}
 }
 
-// V4: a page leads to no event that is not there, and offers to delete no group that stays, and to forget no
-// instance that lives or has said nothing.
+// V4: a page leads to no event that is not there, of which it asks the one partition alone; and offers to delete
+// no group that stays, and to forget no instance that lives or has said nothing.
 func TestNothingIsOfferedThatCannotBe(t *testing.T) {
 	answers := fixed()
-	_, _, h := newFixture(answers)
+	_, api, h := newFixture(answers)
 	page := func(path string) string { return get(h, base+path).Body.String() }
 	event := "hubs/sensors/partitions/0/events/41"
 	testkit.That(t, strings.Contains(page(event), ">Before<") && strings.Contains(page(event), ">After<"), "an event in the middle has none beside it")
-	answers["GET /api/v1/hubs/{hub}/partitions"] = map[string]any{"partitions": []admin.Partition{{ID: "0", First: 41, Last: 41}, {ID: "1", First: 0, Last: 99}}}
+	answers["GET /api/v1/hubs/{hub}/partitions/{partition}"] = admin.Partition{ID: "0", First: 41, Last: 41}
 	testkit.That(t, !strings.Contains(page(event), ">Before<") && !strings.Contains(page(event), ">After<"), "the only event has one beside it")
+	testkit.That(t, !slices.Contains(api.calls, "GET /api/v1/hubs/sensors/partitions"), "it asks all partitions")
 
 	for instance, offered := range map[string]bool{"consumer-1": false, "consumer-3": true, "foreign": false} {
 		testkit.Equal(t, strings.Contains(page("hubs/sensors/groups/aggregator"), `href="`+forgetPath("sensors", "aggregator", instance)+`"`), offered, instance+" can be forgotten")
