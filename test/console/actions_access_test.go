@@ -11,6 +11,12 @@ func (y *stocked) policyDeeds() []deed {
 	}
 	var before string
 	return []deed{
+		{name: "check the data", at: "storage", do: []step{press(`main form[action$="/storage/check"] button`, done("checking"))}, check: func(v *visitor) {
+			testkit.Eventually(v.t, "a check that has found nothing", func() bool {
+				c := testkit.Value(y.client.Storage(v.t.Context()))(v.t).Nodes[0].Check
+				return c != nil && c.Ended != nil && c.Failed == "" && len(c.Problems) == 0
+			})
+		}},
 		{name: "make a policy", at: "access", do: []step{
 			press(`main a[href="/console/new/policy"]`, shows(act)), write("name", "gateway"), choose("rights", "Send"), press(act, done("created")),
 		}, check: func(v *visitor) { testkit.Slices(v.t, policy(v).Rights, []string{"Send"}) }},

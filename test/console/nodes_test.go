@@ -53,7 +53,7 @@ func TestTheNodeOfAPageIsKilled(t *testing.T) {
 	testkit.Must(t, nodes[killed].End("KILL"))
 	p.await("that the page says that nobody answers", `window.wasLost === true`)
 	p.await("the page from another node", fmt.Sprintf(`document.getElementById("lost").hidden && %s !== %q`, answering, killed))
-	p.await("the lost node's name", fmt.Sprintf(`[...document.querySelectorAll("#part-all tbody tr")].some(r => r.cells[0].textContent.includes(%q) && r.querySelector(".badge.bad")) && %s`, killed, contains("1 node is lost.")))
+	p.await("the lost node's name", fmt.Sprintf(`[...document.querySelectorAll("#part-all tbody tr")].some(r => r.cells[0].textContent.includes(%q) && r.querySelector(".badge.bad")) && %s`, killed, contains("Node "+killed+" is lost.")))
 	p.await("the page that was marked, live and not grey", `window.marked === true && !document.getElementById("main").classList.contains("soft") && `+contains("Live"))
 	p.forgive() // it said that it could not reach the node
 	p.check(parts.Axe(t), "storage-node-lost")

@@ -186,7 +186,8 @@ func fixed() map[string]any {
 		"GET /api/v1/circuits/{function}/history":       fixedCircuitHistory(),
 		"GET /api/v1/overview":                          fixedOverview(),
 		"GET /api/v1/activity":                          fixedActivity(), "GET /api/v1/hubs/{hub}/activity": fixedActivity(),
-		"GET /api/v1/cluster":                            admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
+		"GET /api/v1/cluster": admin.Cluster{Node: "yard-1", Engine: "disk", Nodes: []admin.ClusterNode{{Name: "yard-1", Version: "v1", State: admin.NodeLive, Started: *apiTime(time.Hour), Seen: *apiTime(0)}}},
+		"GET /api/v1/storage": fixedStorage(), "POST /api/v1/storage/check": admin.StorageCheck{Began: *apiTime(0)},
 		"GET /api/v1/topics/{topic}/events":              admin.TopicEvents{Events: []admin.TopicEvent{{Sequence: 41, Enqueued: *apiTime(time.Minute), Event: json.RawMessage(`{"id":"7c1d-e0","eventType":"alarm.glass","subject":"/homes/7","data":{"kind":"glass"}}`)}}},
 		publishCall:                                      nil,
 		"GET /api/v1/topics/{topic}/events/{id}/journey": admin.Journeys{Events: []admin.Journey{fixedJourney()}},
@@ -243,6 +244,13 @@ func fixedOverview() admin.Overview {
 			{Kind: "disk-low", Severity: admin.SeverityWarning, Object: admin.NeedObject{Kind: "node", Name: "yard-1"}, Sentence: "The disk is nearly full.", Action: "look"},
 		},
 	}
+}
+
+func fixedStorage() admin.Storage {
+	return admin.Storage{Nodes: []admin.NodeStorage{{
+		Node: "yard-1", Engine: "disk", Folder: "/var/lib/eventyard", FreeBytes: new(int64(46 << 30)), TotalBytes: new(int64(64 << 30)), Syncs: 1000, SyncSeconds: 1.8,
+		Check: &admin.StorageCheck{Began: *apiTime(2 * time.Hour), Ended: apiTime(time.Hour), Partitions: 3, TotalPartitions: 3, Events: 7227},
+	}}}
 }
 
 // fixedHistory has a partition that was nobody's for a while.

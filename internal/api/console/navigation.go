@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
@@ -16,17 +17,31 @@ type navCount struct {
 	Tone, Said string
 }
 
-// counts are the figures of the main pages, by section; nil: they are not known in time.
-func (v *visit) counts() map[string]*navCount {
+// overview is how the yard is as a whole; nil: it is not known in time.
+func (v *visit) overview() *admin.Overview {
 	ctx, cancel := context.WithTimeout(v.ctx, v.console.figuresTime)
 	defer cancel()
 	o, err := v.api.Overview(ctx)
 	if err != nil {
 		return nil
 	}
-	return countsOf(o)
+	return &o
 }
 
+// saying are the sentences of some kinds of needs.
+func saying(o *admin.Overview, kinds ...string) (sentences []string) {
+	if o == nil {
+		return nil
+	}
+	for _, n := range o.Needs {
+		if slices.Contains(kinds, n.Kind) {
+			sentences = append(sentences, n.Sentence)
+		}
+	}
+	return sentences
+}
+
+// countsOf are the figures of the main pages, by section.
 func countsOf(o admin.Overview) map[string]*navCount {
 	all := map[string]*navCount{"hubs": {Count: o.Totals.Hubs}}
 	if o.Whole {

@@ -1,10 +1,16 @@
 package console
 
-import "github.com/eventyard/eventyard/admin"
+import (
+	"cmp"
+	"strings"
+
+	"github.com/eventyard/eventyard/admin"
+)
 
 // storageView is what the yard consists of.
 type storageView struct {
 	admin.Cluster
+	Disks disks
 	// Ill says what is not well; empty: everything is.
 	Ill string
 }
@@ -16,35 +22,64 @@ func loadStorage(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := storageView{Cluster: c, Ill: illOf(c)}
-	state := "All is well."
-	if view.Ill != "" {
-		state = view.Ill
-	}
-	return &screen{Title: "Storage", Section: "storage", Crumbs: []crumb{{Name: "Storage"}}, View: view, State: state}, nil
+	view := storageView{Cluster: c, Disks: loadDisks(v), Ill: illOf(c, saying(v.overview(), "disk-full", "disk-low", "write-failed", "damage"))}
+	return &screen{Title: "Storage", Section: "storage", Crumbs: []crumb{{Name: "Storage"}}, View: view, State: cmp.Or(view.Ill, "All is well.")}, nil
 }
 
-// illOf says what is wrong with a yard, the worst first.
-func illOf(c admin.Cluster) string {
-	lost := 0
-	for _, n := range c.Nodes {
-		if n.State == admin.NodeLost {
-			lost++
-		}
-	}
+// illOf says what is wrong with a yard, the worst first: what its disks need before all else. Of nodes that are
+// lost it says which, and all that is known of what they leave behind.
+func illOf(c admin.Cluster, disks []string) string {
+	lost, harms := lostOf(c.Nodes), append(disks, harmsOf(c)...)
 	switch {
-	case c.Streams != nil && c.Streams.Leaderless > 0:
-		return plural(c.Streams.Leaderless, "stream has no leader, and stores nothing.", "streams have no leader, and store nothing.")
-	case c.Scrub != nil && c.Scrub.Findings > 0:
-		return "The last scrub has " + plural(c.Scrub.Findings, "finding", "findings") + ": " + c.Scrub.First + ". To see all of them, run eventyard cluster scrub."
-	case c.Streams != nil && c.Streams.Offline > 0:
-		return plural(c.Streams.Offline, "stream has a replica whose server is gone.", "streams have a replica whose server is gone.")
-	case lost > 0:
-		return plural(lost, "node is lost.", "nodes are lost.")
-	case c.UnheldShards > 0:
-		return plural(c.UnheldShards, "shard of the grid waits for a node.", "shards of the grid wait for a node.")
-	case len(c.Problems) > 0:
-		return c.Problems[0]
+	case len(lost) > 0:
+		return lostWords(lost) + " " + cmp.Or(strings.Join(harms, " "), "The other nodes have taken what was done there.")
+	case len(harms) > 0:
+		return harms[0]
 	}
 	return ""
+}
+
+func lostOf(nodes []admin.ClusterNode) (names []string) {
+	for _, n := range nodes {
+		if n.State == admin.NodeLost {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+func lostWords(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return "Node " + names[0] + " is lost."
+	}
+	return "Nodes " + strings.Join(names[:last], ", ") + " and " + names[last] + " are lost."
+}
+
+// harmsOf is what does not work, or not as it should, the worst first.
+func harmsOf(c admin.Cluster) (harms []string) {
+	add := func(n int, one, many string) {
+		if n > 0 {
+			harms = append(harms, plural(n, one, many))
+		}
+	}
+	streams := cmp.Or(c.Streams, &admin.Streams{})
+	add(streams.Leaderless, "stream has no leader, and stores nothing.", "streams have no leader, and store nothing.")
+	if c.Scrub != nil && c.Scrub.Findings > 0 {
+		harms = append(harms, "The last scrub has "+plural(c.Scrub.Findings, "finding", "findings")+": "+c.Scrub.First+". To see all of them, run eventyard cluster scrub.")
+	}
+	add(streams.Offline, "stream has a replica whose server is gone.", "streams have a replica whose server is gone.")
+	add(waitingShards(c), "shard of the grid waits for a node.", "shards of the grid wait for a node.")
+	return append(harms, c.Problems[:min(len(c.Problems), 1)]...)
+}
+
+// waitingShards are those that nobody holds, or a node that is lost.
+func waitingShards(c admin.Cluster) int {
+	n := c.UnheldShards
+	for _, node := range c.Nodes {
+		if node.State == admin.NodeLost {
+			n += node.Shards
+		}
+	}
+	return n
 }

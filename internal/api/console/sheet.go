@@ -220,12 +220,13 @@ var doneSentences = map[string]func(n int) string{
 	"redriven": func(n int) string {
 		return plural(n, "event is on its way again.", "events are on their way again.")
 	},
-	"purged":  func(n int) string { return plural(n, "dead letter was deleted.", "dead letters were deleted.") },
-	"probed":  func(int) string { return "The next event decides whether the endpoint is healthy." },
-	"paused":  func(int) string { return "Paused. Events wait in the log." },
-	"resumed": func(int) string { return "Resumed." },
-	"held":    func(int) string { return "Held until somebody resumes it." },
-	"rotated": func(int) string { return "There is a new key. The old one remains valid for 24 hours." },
+	"checking": func(int) string { return "All events are being read. What is found stands below." },
+	"purged":   func(n int) string { return plural(n, "dead letter was deleted.", "dead letters were deleted.") },
+	"probed":   func(int) string { return "The next event decides whether the endpoint is healthy." },
+	"paused":   func(int) string { return "Paused. Events wait in the log." },
+	"resumed":  func(int) string { return "Resumed." },
+	"held":     func(int) string { return "Held until somebody resumes it." },
+	"rotated":  func(int) string { return "There is a new key. The old one remains valid for 24 hours." },
 }
 
 func doneSentence(r *http.Request) string {

@@ -64,6 +64,7 @@ type screen struct {
 	Development bool
 	Path        string // where it is, for its stream; empty: it has none
 	Counts      map[string]*navCount
+	Full        string // which disk is, in a sentence; empty: none is known to be
 	Address     string // that of the yard, as the browser has it
 	Now         time.Time
 	*cells
@@ -96,7 +97,10 @@ func (v *visit) fill(s *screen) {
 	}
 	if v.who.Grant.Holder != "" {
 		s.Yard, _ = v.api.Info(v.ctx)
-		s.Counts = v.counts()
+		if o := v.overview(); o != nil {
+			s.Counts = countsOf(*o)
+			s.Full = strings.Join(saying(o, "disk-full"), " ")
+		}
 	}
 }
 

@@ -1,0 +1,67 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// C5, V4: the page of storage says what is wrong, the worst first; of nodes that are lost which they are, and
+// what waits because of that.
+func TestStorageSaysWhatIsWrong(t *testing.T) {
+	node := func(name, state string, shards int) admin.ClusterNode {
+		return admin.ClusterNode{Name: name, State: state, Shards: shards}
+	}
+	well := []admin.ClusterNode{node("a", admin.NodeLive, 32), node("b", admin.NodeQuiet, 32)}
+	for says, c := range map[string]admin.Cluster{
+		"": {Nodes: well, Streams: &admin.Streams{Count: 9}},
+		"Node c is lost. The other nodes have taken what was done there.": {Nodes: append(well, node("c", admin.NodeLost, 0))},
+		"Node c is lost. 22 shards of the grid wait for a node.":          {Nodes: append(well, node("c", admin.NodeLost, 21)), UnheldShards: 1},
+		"Nodes a, b and c are lost. 2 streams have no leader, and store nothing. 7 streams have a replica whose server is gone.": {
+			Nodes: []admin.ClusterNode{node("a", admin.NodeLost, 0), node("b", admin.NodeLost, 0), node("c", admin.NodeLost, 0)}, Streams: &admin.Streams{Leaderless: 2, Offline: 7},
+		},
+		"1 stream has no leader, and stores nothing.":                                         {Nodes: well, Streams: &admin.Streams{Leaderless: 1, Offline: 3}, UnheldShards: 1},
+		"The last scrub has 1 finding: odd. To see all of them, run eventyard cluster scrub.": {Nodes: well, Scrub: &admin.ClusterScrub{Findings: 1, First: "odd"}, UnheldShards: 1},
+		"The servers do not answer.":                                                          {Nodes: well, Problems: []string{"The servers do not answer.", "Nor does anybody else."}},
+	} {
+		testkit.Equal(t, illOf(c, nil), says)
+		answers := fixed()
+		answers["GET /api/v1/cluster"], answers["GET /api/v1/overview"] = c, admin.Overview{}
+		_, _, h := newFixture(answers)
+		testkit.That(t, strings.Contains(get(h, base+"storage").Body.String(), `<p><b>`+says+`</b></p>`) == (says != ""), "the page does not say %q", says)
+	}
+}
+
+// V4, R6: a disk that is full is what the page of storage says first, and a check of the data what it has found.
+func TestStorageShowsDisks(t *testing.T) {
+	answers := fixed()
+	full := "The disk of node yard-1 is full: 0 bytes of 64.0 GiB are left, and what is sent is refused."
+	answers["GET /api/v1/overview"] = admin.Overview{Needs: []admin.Need{{Kind: "probation", Sentence: "company is on probation."}, {Kind: "disk-full", Sentence: full}}}
+	_, _, h := newFixture(answers)
+	page := func() string { return get(h, base+"storage").Body.String() }
+	testkit.That(t, strings.Contains(page(), "<b>"+full+"</b>") && !strings.Contains(page(), "company is on probation"), "the page does not say that the disk is full")
+	testkit.That(t, strings.Contains(get(h, base+"hubs").Body.String(), "<b>"+full+"</b>"), "another page does not say that the disk is full")
+	testkit.Equal(t, strings.Count(page(), full), 1, "how often the page of storage says it")
+
+	check := at("storage", "check")
+	testkit.That(t, strings.Contains(page(), check), "the data cannot be checked")
+	for says, c := range map[string]admin.StorageCheck{
+		"3 of 12 partitions":   {Partitions: 3, TotalPartitions: 12},
+		"sound":                {Ended: apiTime(0)},
+		"12 problems":          {Ended: apiTime(0), Problems: []string{"sensors / 0: event 7 is damaged", "and so on"}, MoreProblems: 10},
+		"failed: nobody knows": {Ended: apiTime(0), Failed: "nobody knows"},
+	} {
+		said, _ := checkWords(c)
+		testkit.Equal(t, said, says)
+		answers["GET /api/v1/storage"] = admin.Storage{Nodes: []admin.NodeStorage{{Node: "yard-1", Check: &c}}}
+		testkit.Equal(t, strings.Contains(page(), check), c.Ended != nil, "the data can be checked while it is "+says)
+		for _, problem := range c.Problems {
+			testkit.That(t, strings.Contains(page(), problem), "the page does not say %q", problem)
+		}
+	}
+	answers["GET /api/v1/storage"] = admin.Storage{}
+	testkit.Equal(t, get(h, base+"storage").Code, http.StatusOK, "where nothing is told of disks")
+}
