@@ -58,6 +58,9 @@ func (y *stocked) deliveryDeeds() []deed {
 	return []deed{
 		{name: "pause a subscription", at: at, do: []step{press(`main form[action$="/pause"] button`, done("paused"))}, check: is("paused")},
 		{name: "resume a subscription", at: at, do: []step{press(`main form[action$="/resume"] button`, done("resumed"))}, check: is("active")},
+		{name: "rotate a signing key", at: at, do: []step{press(`main form[action$="/rotate"] button`, done("rotated"))}, check: func(v *visitor) {
+			testkit.Equal(v.t, len(testkit.Value(y.client.Subscription(v.t.Context(), company, false))(v.t).Signing), 2, "keys that are good")
+		}},
 		{name: "redrive a dead letter", at: at, do: []step{
 			mend("/company"), press(`#dead a[href$="/redrive"]`, shows(look)), write("number", "0"), press(look, shows(foresee)),
 			func(v *visitor) { testkit.That(v.t, y.dead(v.t)[0].Redriven == nil, "it is redriven by a look") },

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"slices"
 
 	"github.com/eventyard/eventyard/admin"
@@ -104,6 +105,12 @@ func (y *stocked) functionDeeds() []deed {
 		}},
 		{name: "hold a circuit", at: "functions/resize", do: []step{press(`main form[action$="/resize/hold"] button`, done("held"))}, check: is("paused")},
 		{name: "resume a circuit", at: "functions/resize", do: []step{press(`main form[action$="/resize/resume"] button`, done("resumed"))}, check: is("running")},
+		{name: "redrive poison events", at: "functions/picky", do: []step{
+			func(*visitor) { y.hook.answer("/picky", http.StatusOK) },
+			press(`main a[href$="/picky/redrive"]`, shows(foresee)), press(act, done("redriven")+" && "+times(2)),
+		}, check: func(v *visitor) {
+			testkit.Eventually(v.t, "no poison event", func() bool { return y.poisoned(v.t) == 0 })
+		}},
 	}
 }
 

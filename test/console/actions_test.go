@@ -100,7 +100,7 @@ func (v *visitor) does(t *testing.T, d deed) {
 }
 
 // stocked is a yard in which there is something to do for every form: events that were handled, dead
-// letters, an endpoint on probation, an instance that was killed.
+// letters, poison events, an endpoint on probation, an instance that was killed.
 type stocked struct {
 	*yard
 	hook *hook
@@ -122,10 +122,12 @@ func newStocked(t *testing.T) *stocked {
 		testkit.Must(t, testkit.Err(y.client.MoveCheckpoint(t.Context(), "orders", "billing", partition, admin.Target{Latest: true}, admin.MoveOptions{})))
 	}
 	testkit.Must(t, testkit.Err(y.client.CreateFunction(t.Context(), admin.FunctionRequest{Name: "resize", Hub: "orders", Endpoint: new(y.hook.URL + "/resize")})))
+	y.poison(t, 2)
 	y.deliver(t, company, http.StatusBadRequest, 2)
 	y.deliver(t, guard, http.StatusServiceUnavailable, 12)
 	testkit.Eventually(t, "two dead letters", func() bool { return len(y.dead(t)) == 2 })
 	testkit.Eventually(t, "probation", func() bool { return y.health(t) == "probation" })
+	testkit.Eventually(t, "two poison events", func() bool { return y.poisoned(t) == 2 })
 	return y
 }
 
@@ -146,6 +148,28 @@ func (y *stocked) owned(t *testing.T) admin.Ownership {
 	return testkit.Value(y.client.Ownership(t.Context(), "orders", "night", 0))(t)
 }
 
+// poison makes function picky, which takes no event, and sends some.
+func (y *stocked) poison(t *testing.T, events int) {
+	t.Helper()
+	y.Hub(t, "photos", 1)
+	y.hook.answer("/picky", http.StatusBadRequest)
+	testkit.Must(t, testkit.Err(y.client.CreateFunction(t.Context(), admin.FunctionRequest{
+		Name: "picky", Hub: "photos", Endpoint: new(y.hook.URL + "/picky"), Start: new("earliest"), Retries: new(admin.Retries(0)),
+	})))
+	for range events {
+		testkit.Must(t, testkit.Err(y.client.Send(t.Context(), "photos", admin.Batch{Events: eventsOf(t, "blurred")})))
+	}
+}
+
+// poisoned is how many events function picky has put away, and nobody has redriven.
+func (y *stocked) poisoned(t *testing.T) int {
+	t.Helper()
+	if n := testkit.Value(y.client.Function(t.Context(), "picky"))(t).Poisoned; n != nil {
+		return *n
+	}
+	return 0
+}
+
 func (y *yard) send(t *testing.T, body string) {
 	t.Helper()
 	testkit.Must(t, testkit.Err(y.client.Send(t.Context(), "orders", admin.Batch{Events: eventsOf(t, body)})))
@@ -156,7 +180,7 @@ func (y *stocked) deliver(t *testing.T, s admin.SubscriptionRef, status, events 
 	t.Helper()
 	topic := testkit.Value(y.client.CreateTopic(t.Context(), admin.TopicRequest{Name: s.Topic, Schema: "cloudevents"}))(t)
 	y.hook.answer("/"+s.Name, status)
-	testkit.Must(t, testkit.Err(y.client.CreateSubscription(t.Context(), admin.SubscriptionRequest{Name: s.Name, Topic: s.Topic, Endpoint: new(y.hook.URL + "/" + s.Name), DeadLetter: new("yard")})))
+	testkit.Must(t, testkit.Err(y.client.CreateSubscription(t.Context(), admin.SubscriptionRequest{Name: s.Name, Topic: s.Topic, Endpoint: new(y.hook.URL + "/" + s.Name), DeadLetter: new("yard"), Sign: new("hmac")})))
 	client := testkit.Value(grid.NewClient(grid.Config{Endpoint: topic.Endpoint, Key: topic.Keys.Key1, Schema: grid.CloudEvents, Source: "/homes"}))(t)
 	for range events {
 		testkit.Must(t, client.Publish(t.Context(), grid.Event{Type: "alarm.glass", Data: []byte(`{"kind":"glass"}`)}))

@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/server"
 	"github.com/eventyard/eventyard/servertest"
 )
 
@@ -60,9 +61,9 @@ type yard struct {
 	base   string
 }
 
-func newYard(t *testing.T) *yard {
+func newYard(t *testing.T, changes ...func(*server.Config)) *yard {
 	t.Helper()
-	y := &yard{Yard: servertest.Start(t, servertest.Listeners)}
+	y := &yard{Yard: servertest.Start(t, append(changes, servertest.Listeners)...)}
 	y.base = y.Addresses()["http"]
 	y.client = testkit.Value(admin.New(admin.Config{Server: y.base, ConnectionString: y.ConnectionString()}))(t)
 	t.Cleanup(y.client.Close)

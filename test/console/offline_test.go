@@ -5,13 +5,15 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
-	"github.com/eventyard/eventyard/servertest"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 // cable leads from a browser to a yard. It can be pulled out, and plugged in at another.
@@ -83,9 +85,9 @@ func (c *cable) forget(in net.Conn) {
 }
 
 // plug has new connections lead to a yard.
-func (c *cable) plug(t *testing.T, y *servertest.Yard) {
+func (c *cable) plug(t *testing.T, base string) {
 	t.Helper()
-	address := testkit.Value(url.Parse(y.Addresses()["http"]))(t)
+	address := testkit.Value(url.Parse(base))(t)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.to = address.Host
@@ -114,12 +116,11 @@ func keeps(events int) string {
 	return fmt.Sprintf(`document.getElementById("fig-events").textContent === "%d"`, events)
 }
 
-// watched opens the page of a hub over a cable, which has one event.
-func watched(t *testing.T, y *yard) (*visitor, *cable) {
+// watched opens the page of hub orders, which has one event, over a cable to a yard.
+func watched(t *testing.T, base string) (*visitor, *cable) {
 	t.Helper()
 	c := newCable(t)
-	c.plug(t, y.Yard)
-	y.send(t, "one")
+	c.plug(t, base)
 	v := newVisitor(t, c.base(), mouse{})
 	v.visit("hubs/orders")
 	v.await("a live page", isLive+" && "+keeps(1)+` && (window.left = false) === false`)
@@ -130,7 +131,8 @@ func watched(t *testing.T, y *yard) (*visitor, *cable) {
 // whole by itself, without having been loaded again.
 func TestAPageThatIsOffline(t *testing.T) {
 	y := newYard(t)
-	v, c := watched(t, y)
+	y.send(t, "one")
+	v, c := watched(t, y.base)
 	c.pull()
 	v.await("a page that is lost", isLost+` && document.getElementById("lost-why").innerText.includes(":") && `+keeps(1))
 	y.send(t, "two")
@@ -139,23 +141,52 @@ func TestAPageThatIsOffline(t *testing.T) {
 		away = 10_000
 	}
 	v.await("having been away", fmt.Sprintf(`performance.now() - window.lostAt > %d && %s`, away, isLost))
-	c.plug(t, y.Yard)
+	c.plug(t, y.base)
 	v.await("the page as it was, and on", isLive+" && "+keeps(2)+` && window.left === false`)
 }
 
-// V4: a page outlives the yard that it was loaded from: when another has started on the same folder, who
-// cannot wait presses a button.
-func TestAPageWhoseYardIsStartedAgain(t *testing.T) {
-	y := newYard(t)
-	v, c := watched(t, y)
-	c.pull() // or it would be told that the yard stops
-	y.Stop(t)
-	v.await("a page that is lost", isLost)
-	y.Yard = servertest.Start(t, servertest.Listeners, func(cfg *server.Config) { cfg.DataDir = y.Config.DataDir })
-	y.client = testkit.Value(admin.New(admin.Config{Server: y.Addresses()["http"], ConnectionString: y.ConnectionString()}))(t)
-	t.Cleanup(y.client.Close)
-	y.send(t, "two")
-	c.plug(t, y.Yard)
+// V4: a page outlives the yard that it was loaded from, which is killed and started again: it shows what was
+// acknowledged before, and goes on. Who cannot wait presses a button.
+func TestAPageWhoseYardIsKilled(t *testing.T) {
+	y := serve(t, "--data", "data")
+	client := y.admin(t)
+	testkit.Must(t, testkit.Err(client.CreateHub(t.Context(), admin.HubRequest{Name: "orders", Partitions: new(4)})))
+	send := func(body string) {
+		t.Helper()
+		testkit.Must(t, testkit.Err(y.admin(t).Send(t.Context(), "orders", admin.Batch{Events: eventsOf(t, body)})))
+	}
+	send("one")
+	v, c := watched(t, y.base)
+	testkit.Must(t, y.End("KILL"))
+	v.await("a page that is lost", isLost+" && "+keeps(1))
+	y.again(t)
+	send("two")
+	c.plug(t, y.base)
 	v.run("try now", evaluate(`document.getElementById("retry").click()`)) // by then it may have tried itself
 	v.await("the page as it was, and on", isLive+" && "+keeps(2)+` && window.left === false`)
+}
+
+// R6, V1: a form that is sent to a yard whose disk is full says that nothing was stored, why, and what to do, and
+// keeps what was written; when there is room it is sent as it stands.
+func TestAFormOnAFullDisk(t *testing.T) {
+	disk, err := parts.NewDisk(t, 96<<20)
+	if err != nil {
+		t.Skipf("no disk can be mounted to be filled: %v", err)
+	}
+	y := newYard(t, func(cfg *server.Config) { cfg.DataDir = filepath.Join(disk.Folder, "yard") })
+	p := newPage(t, y.base, 1280, "light")
+	p.open("/console/hubs/orders/send")
+	body := strings.Repeat("long ", 40_000) // more than is left of any page
+	p.fill(map[string]string{"body": body})
+	disk.Fill(t)
+	p.press(act, "Storage is full")
+	p.await("what to do, and what was written", contains("nothing was stored; free space")+fmt.Sprintf(` && document.querySelector('[name="body"]').value.length === %d`, len(body)))
+	p.forgive() // it said that the form was refused
+	p.check(parts.Axe(t), "full-disk")
+	storage := newPage(t, y.base, 390, "dark")
+	storage.open("/console/storage")
+	storage.await("that the disk is full", `document.querySelector("#part-all .note.bad")?.innerText.includes("is full")`)
+	storage.check(parts.Axe(t), "full-disk-storage")
+	disk.Free(t)
+	p.press(act, "1 event was stored.")
 }

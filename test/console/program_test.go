@@ -41,10 +41,26 @@ func startProgram(t *testing.T, ready string, args ...string) *parts.Program {
 func serve(t *testing.T, storage ...string) *program {
 	t.Helper()
 	args := append([]string{eventyard(t), "serve", "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0", "--https", "off", "--amqps", "off"}, storage...)
-	p := &program{Program: startProgram(t, "Ctrl-C stops it.", args...)}
+	p := &program{Program: startProgram(t, serves, args...)}
+	p.read(t)
+	return p
+}
+
+// serves is what a yard prints when it does.
+const serves = "Ctrl-C stops it."
+
+// again starts a yard that was ended, on other ports.
+func (p *program) again(t *testing.T) {
+	t.Helper()
+	testkit.Must(t, p.Start(func(printed string) bool { return strings.Contains(printed, serves) }))
+	p.read(t)
+}
+
+// read reads where it listens.
+func (p *program) read(t *testing.T) {
+	t.Helper()
 	printed := p.Printed()
 	p.base, p.connection = found(t, printed, httpLine), found(t, printed, connectionLine)
-	return p
 }
 
 var (

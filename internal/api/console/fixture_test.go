@@ -177,7 +177,7 @@ func fixed() map[string]any {
 		"GET /api/v1/functions":                                  map[string]any{"functions": []admin.Function{function}}, "POST /api/v1/functions": function, "GET /api/v1/functions/{function}": function,
 		"DELETE /api/v1/functions/{function}": nil, "POST /api/v1/functions/{function}/pause": function, "POST /api/v1/functions/{function}/resume": function,
 		"GET /api/v1/circuits": map[string]any{"circuits": []admin.Circuit{circuit}}, "GET /api/v1/circuits/{function}": circuit, "POST /api/v1/circuits/{function}/open": circuit, "POST /api/v1/circuits/{function}/close": circuit,
-		"GET /api/v1/hubs/{hub}/poison":                 map[string]any{"events": []admin.PoisonEvent{{ID: "p", Function: "score", Hub: "sensors", Group: "score", Partition: "1", Sequence: 564118, Reason: "503: refused", Attempts: 6, Poisoned: new(before(time.Minute))}}},
+		"GET /api/v1/hubs/{hub}/poison":                 map[string]any{"poison": []admin.PoisonEvent{{ID: "p", Function: "score", Hub: "sensors", Group: "score", Partition: "1", Sequence: 564118, Reason: "503: refused", Attempts: 6, Poisoned: new(before(time.Minute))}}},
 		"POST /api/v1/hubs/{hub}/poison/redrive":        admin.PoisonRedriven{Redriven: 101, Hub: "sensors"},
 		"GET /api/v1/series":                            admin.SeriesList{Series: []admin.Series{fixedSeries("published", "events/s", 6667), fixedSeries("read", "events/s", 19998), fixedSeries("lag-seconds", "s", 1.9), fixedSeries("waiting", "events", 1224), fixedSeries("lag", "events", 12668), fixedSeries("delivered", "events/s", 54)}},
 		"GET /api/v1/hubs/{hub}/groups/{group}/history": fixedHistory(),

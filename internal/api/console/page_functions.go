@@ -360,10 +360,22 @@ var redrivePoison = action{
 		if rate != nil {
 			r.Rate = *rate
 		}
-		done, err := v.api.RedrivePoison(v.ctx, f.Poison, r)
+		done, err := redriveAllPoison(v, f.Poison, r)
 		if err == nil && done.Failed > 0 {
 			err = wrongInput(fmt.Sprintf("%s published again; %d could not be: %s", plural(done.Redriven, "event was", "events were"), done.Failed, strings.Join(done.Errors, "; ")))
 		}
 		return outcome{to: at("functions", f.Name), done: "redriven", n: done.Redriven}, err
 	},
+}
+
+// redriveAllPoison asks on until no poison event is left but those that cannot be published.
+func redriveAllPoison(v *visit, hub string, r admin.PoisonRedriveRequest) (total admin.PoisonRedriven, err error) {
+	for {
+		done, err := v.api.RedrivePoison(v.ctx, hub, r)
+		total.Redriven, total.Failed, total.Errors = total.Redriven+done.Redriven, done.Failed, done.Errors
+		if err != nil || !done.More {
+			return total, err
+		}
+		r.Source = cmp.Or(r.Source, done.Hub)
+	}
 }
