@@ -44,7 +44,7 @@ var floors = [][]string{
 	{"server"},
 	{"servertest", "internal/demo"},
 	{"cmd/...", "examples/..."},
-	{"test/upgrade", "test/parts"},
+	{"test/upgrade", "test/parts", "test/pages"},
 	{"test/...", "internal/storage/jetstream/natstest"},
 }
 
