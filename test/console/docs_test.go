@@ -13,7 +13,7 @@ func TestDocsInTheConsole(t *testing.T) {
 	p.open("/console/docs")
 	p.fill(map[string]string{"q": "first webhook"})
 	p.press(`main form button`, "A first webhook")
-	paths := []string{"docs?q=lease", "docs/guides/first"}
+	paths := []string{"docs?q=lease", "docs/guides/first", "docs/concepts/delivery"}
 	if *all {
 		paths = append(paths, "docs", "docs/guides/access", "docs/reference/definitions")
 	}

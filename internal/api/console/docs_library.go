@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -47,9 +48,11 @@ func (a *article) Link() string { return docsPath + "/" + a.Path }
 // heading is a place in the docs that can be looked for.
 type heading struct{ Title, Of, Link string }
 
-// folderTitles are the folders in the order of how many need them.
+// folderTitles are the folders in the order of how many need them: first the four kinds of pages, to learn from, to
+// do something by, to understand, and to look something up.
 var folderTitles = []struct{ path, title string }{
-	{"guides", "Guides"}, {"reference", "Reference"}, {".", "Measured"}, {"internals", "Internals"}, {"internals/format", "Formats"}, {"internals/decisions", "Decisions"},
+	{"tutorials", "Tutorials"}, {"guides", "Guides"}, {"concepts", "Concepts"}, {"reference", "Reference"},
+	{".", "Overview"}, {"internals", "Internals"}, {"internals/format", "Formats"}, {"internals/decisions", "Decisions"},
 }
 
 // theLibrary is made when somebody reads first.
@@ -84,9 +87,11 @@ func newLibrary(files fs.FS) (*library, error) {
 	return l, nil
 }
 
-// order has what one reads first first.
+// firsts are what one reads first of each folder.
+var firsts = map[string]bool{"tutorials/orders": true, "guides/first": true, "concepts/promises": true, "index": true}
+
 func order(a *article) string {
-	if a.Path == "guides/first" {
+	if firsts[a.Path] {
 		return ""
 	}
 	return strings.ToLower(a.Title)
@@ -101,7 +106,7 @@ func (l *library) read(files fs.FS, name string) (*article, error) {
 	a := &article{Path: strings.TrimSuffix(name, ".md"), Title: path.Base(name)}
 	switch path.Ext(name) {
 	case ".md":
-		err = l.render(a, name, source)
+		err = l.render(a, files, name, source)
 	case ".yaml":
 		a.Text = codeHTML(string(source))
 	default:
@@ -124,9 +129,10 @@ var markdown = goldmark.New(
 const fragment = "h-"
 
 // render makes a page of Markdown. Its first heading is the page's title.
-func (l *library) render(a *article, name string, source []byte) error {
+func (l *library) render(a *article, files fs.FS, name string, source []byte) error {
 	doc := markdown.Parser().Parse(text.NewReader(source))
 	var title ast.Node
+	var images []*ast.Image
 	err := ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil
@@ -146,6 +152,8 @@ func (l *library) render(a *article, name string, source []byte) error {
 			l.headings = append(l.headings, heading{words, a.Title, a.Link() + "#" + id})
 		case *ast.Link:
 			n.Destination = []byte(linkFrom(name, string(n.Destination)))
+		case *ast.Image:
+			images = append(images, n)
 		}
 		return ast.WalkContinue, nil
 	})
@@ -155,11 +163,38 @@ func (l *library) render(a *article, name string, source []byte) error {
 	if title != nil {
 		doc.RemoveChild(doc, title)
 	}
+	for _, n := range images {
+		if err := drawPicture(n, files, name); err != nil {
+			return err
+		}
+	}
 	var out bytes.Buffer
 	if err := markdown.Renderer().Render(&out, source, doc); err != nil {
 		return err
 	}
 	a.Text = strings.NewReplacer("<!-- raw HTML omitted -->", "", "<table>", `<div class="scroll" tabindex="0"><table class="table tight">`, "</table>", "</table></div>").Replace(out.String())
+	return nil
+}
+
+// drawnFor is what a picture says of colours where it is shown by itself. In the console it has those of the page.
+var drawnFor = regexp.MustCompile(`(?s)<style>.*?</style>\n?`)
+
+// drawPicture puts a drawing of the docs into the page itself, where it has the colours that the reader has
+// chosen, in place of the paragraph that has the image.
+func drawPicture(n *ast.Image, files fs.FS, name string) error {
+	drawing, err := fs.ReadFile(files, path.Join(path.Dir(name), string(n.Destination)))
+	if err != nil {
+		return err
+	}
+	paragraph := n.Parent()
+	if path.Ext(string(n.Destination)) != ".svg" || paragraph.ChildCount() != 1 {
+		return fmt.Errorf("%s: an image is a drawing (.svg) in a paragraph of its own", n.Destination)
+	}
+	whole := ast.NewString([]byte(`<div class="scroll" tabindex="0">` + drawnFor.ReplaceAllString(string(drawing), "") + "</div>\n"))
+	whole.SetCode(true) // written as it is
+	block := ast.NewTextBlock()
+	block.AppendChild(block, whole)
+	paragraph.Parent().ReplaceChild(paragraph.Parent(), paragraph, block)
 	return nil
 }
 

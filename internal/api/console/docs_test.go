@@ -94,6 +94,25 @@ func TestDocsAreFound(t *testing.T) {
 	testkit.That(t, a.Title == "A" && !strings.Contains(a.Text, "<script") && strings.Contains(a.Text, `id="h-two-words"`) && strings.Contains(a.Text, docsPath+"/reference/b#h-c") && strings.Contains(a.Text, `"https://example.com"`), "it is %+v", a)
 }
 
+// V4: a drawing is a part of its page, with the page's colours; what is none is refused.
+func TestPicturesOfTheDocs(t *testing.T) {
+	read := func(page, drawing string) (*library, error) {
+		return newLibrary(fstest.MapFS{"concepts/a.md": {Data: []byte("# A\n\n" + page + "\n")}, "concepts/pictures/p.svg": {Data: []byte(drawing)}})
+	}
+	l, err := read("![a line](pictures/p.svg)", "<svg role=\"img\">\n<style>svg{color:red}</style>\n<path d=\"M0 0\"/></svg>")
+	testkit.Must(t, err)
+	testkit.Equal(t, strings.TrimSpace(l.articles["concepts/a"].Text), "<div class=\"scroll\" tabindex=\"0\"><svg role=\"img\">\n<path d=\"M0 0\"/></svg></div>")
+	for _, page := range []string{"![gone](pictures/q.svg)", "![it](a.md)", "See ![a line](pictures/p.svg)"} {
+		testkit.That(t, testkit.Err(read(page, "<svg></svg>")) != nil, "%s is taken", page)
+	}
+	pictures := 0
+	for path, a := range theLibrary().articles {
+		testkit.That(t, !strings.Contains(a.Text, "<img") && !strings.Contains(a.Text, "<style"), "%s has an image", path)
+		pictures += strings.Count(a.Text, `<svg xmlns=`)
+	}
+	testkit.That(t, pictures >= 5, "there are %d pictures", pictures)
+}
+
 // Each page of the console that has a guide has one that is there.
 func TestGuidesAreThere(t *testing.T) {
 	for section, guide := range guides {
