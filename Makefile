@@ -101,7 +101,9 @@ soak: ## What takes long or needs root: a full disk (ext4 and tmpfs of its own),
 .PHONY: generate
 generate: ## Write what follows from other files: definitions of package server, OpenAPI, references
 	go test ./internal/api/spec -count=1 -run UpToDate -update
+	go test ./internal/api/frame ./internal/amqp/eventhubs -count=1 -run UpToDate -update
 	go test ./internal/api/v1 -count=1 -run UpToDate -update
+	go test ./server -count=1 -run UpToDate -update
 	go test ./cmd/eventyard -count=1 -run UpToDate -update
 
 .PHONY: fuzz
