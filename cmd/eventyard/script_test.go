@@ -27,7 +27,6 @@ func TestMain(m *testing.M) {
 
 // The scripts run the real program against real yards.
 func TestScripts(t *testing.T) {
-	var ports ports
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		UpdateScripts:       os.Getenv("UPDATE") != "",
@@ -46,7 +45,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"yard":    yardCommand,
-			"address": ports.command,
+			"address": freePorts.command,
 			"hook":    hookCommand,
 			"silent":  silentCommand,
 			"until":   untilCommand,
@@ -167,6 +166,9 @@ const gorace = "atexit_sleep_ms=0"
 
 // ports gives each script addresses of its own.
 type ports struct{ given atomic.Int32 }
+
+// freePorts are those of this process.
+var freePorts ports
 
 // command is the script's "address NAME": it sets a variable to an address that nobody uses.
 func (p *ports) command(ts *testscript.TestScript, neg bool, args []string) {

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/eventyard/eventyard/admin"
@@ -30,6 +32,19 @@ func TestAnEditedConfigJSONIsReadWithWarnings(t *testing.T) {
 		`testdata/tolerant.json:10:11: hub "c" has no PartitionCount and gets the default`,
 	}
 	testkit.Diff(t, want, got.Warnings)
+}
+
+// A yard is one namespace: hubs of several come together, and the last name counts.
+func TestNamespacesOfAConfigJSONAreOneYard(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "Config.json")
+	testkit.Must(t, os.WriteFile(file, []byte(`{"UserConfig": {"NamespaceConfig": [
+		{"Name": "shop", "Entities": [{"Name": "orders", "PartitionCount": 2}]},
+		{"Name": "bank", "Entities": [{"Name": "payments", "PartitionCount": 4}]}
+	]}}`), 0o600))
+	got, err := Load(Sources{File: file})
+	testkit.Must(t, err)
+	testkit.Diff(t, []admin.HubRequest{{Name: "orders", Partitions: new(2)}, {Name: "payments", Partitions: new(4)}}, got.Config.Hubs)
+	testkit.Equal(t, got.Config.Namespace, "bank")
 }
 
 func TestTheEmulatorsFileIsRecognizedByItsContent(t *testing.T) {

@@ -34,6 +34,7 @@ var guides = map[string]string{
 var seen = map[string]string{
 	"guides/access": "access", "guides/security": "access", "guides/clients": "hubs", "guides/processor": "hubs", "guides/stores": "hubs", "guides/http": "hubs",
 	"guides/grid": "topics", "guides/functions": "functions", "guides/functions-http": "functions",
+	"guides/from-emulator": "hubs", "guides/from-event-grid": "topics", "guides/from-svix-convoy": "topics", "guides/production": "storage",
 	"guides/operating": "storage", "guides/cluster": "storage", "guides/backup": "storage", "guides/blob": "storage",
 }
 
