@@ -6,5 +6,5 @@ import "embed"
 
 // Files are the pages, as they are in this folder.
 //
-//go:embed *.md guides reference concepts internals
+//go:embed *.md tutorials guides reference concepts internals
 var Files embed.FS

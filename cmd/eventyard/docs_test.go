@@ -12,10 +12,10 @@ import (
 	"github.com/eventyard/eventyard/test/pages"
 )
 
-// V6: what the guide for users of the emulator tells a reader to type works as it stands there, and prints what it
-// shows.
+// V6: what the tutorial and the guide for users of the emulator tell a reader to type works as it stands there, and
+// prints what they show.
 func TestPagesThatAreRun(t *testing.T) {
-	for _, page := range []string{"docs/guides/from-emulator.md"} {
+	for _, page := range []string{"docs/tutorials/orders.md", "docs/guides/from-emulator.md"} {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
 			newReader(t).Follow(t, filepath.Join("..", "..", filepath.FromSlash(page)))

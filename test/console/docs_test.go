@@ -15,7 +15,7 @@ func TestDocsInTheConsole(t *testing.T) {
 	p.press(`main form button`, "A first webhook")
 	paths := []string{"docs?q=lease", "docs/guides/first", "docs/concepts/delivery"}
 	if *all {
-		paths = append(paths, "docs", "docs/guides/access", "docs/reference/definitions")
+		paths = append(paths, "docs", "docs/tutorials/orders", "docs/guides/access", "docs/reference/definitions")
 	}
 	checkPages(t, y, paths...)
 }
