@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,14 +14,31 @@ import (
 	"github.com/eventyard/eventyard/test/pages"
 )
 
-// V6: what the tutorial and the guide for users of the emulator tell a reader to type works as it stands there, and
-// prints what they show.
+// pagesRun are those that need nothing but the program; the quickstarts are run in test/interop.
+var pagesRun = []string{"README.md", "docs/tutorials/orders.md", "docs/guides/from-emulator.md"}
+
+// V6: what the README, the tutorial and the guide for users of the emulator tell a reader to type works as it
+// stands there, and prints what they show.
 func TestPagesThatAreRun(t *testing.T) {
-	for _, page := range []string{"docs/tutorials/orders.md", "docs/guides/from-emulator.md"} {
+	for _, page := range pagesRun {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
 			newReader(t).Follow(t, filepath.Join("..", "..", filepath.FromSlash(page)))
 		})
+	}
+}
+
+// V6: no tutorial is left out: it is run, or says of each block why it is not.
+func TestNoTutorialIsLeftOut(t *testing.T) {
+	quickstarts := string(testkit.Value(os.ReadFile("../../test/interop/quickstarts_test.go"))(t))
+	for _, page := range testkit.Value(filepath.Glob("../../docs/tutorials/*.md"))(t) {
+		name := filepath.Base(page)
+		if slices.Contains(pagesRun, "docs/tutorials/"+name) || strings.Contains(quickstarts, `"`+name+`"`) {
+			continue
+		}
+		for _, b := range testkit.Value(pages.Read(page))(t) {
+			testkit.That(t, b.Kind == pages.NotRun, "%s:%d is run by no test, and does not say why", name, b.Line)
+		}
 	}
 }
 
@@ -46,6 +65,25 @@ func newReader(t *testing.T) *pages.Reader {
 		}
 	}
 	return r
+}
+
+// V6: the README is short enough to be read.
+func TestTheReadmeIsShort(t *testing.T) {
+	text := testkit.Value(os.ReadFile("../../README.md"))(t)
+	lines := bytes.Count(text, []byte("\n"))
+	testkit.That(t, lines < 100, "it has %d lines", lines)
+}
+
+// V6: what the pages outside docs lead to is there; those of docs are followed in package console.
+func TestLinksOfThePagesAtTheTop(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)\s]*)?\)`)
+	for _, page := range testkit.Value(filepath.Glob("../../*.md"))(t) {
+		text := string(testkit.Value(os.ReadFile(page))(t))
+		for _, to := range link.FindAllStringSubmatch(text, -1) {
+			_, err := os.Stat(filepath.Join("../..", to[1]))
+			testkit.Check(t, err, "%s leads to %s", filepath.Base(page), to[1])
+		}
+	}
 }
 
 // V6: the messages that troubleshooting goes by are those of the program: each stands in its sources.
