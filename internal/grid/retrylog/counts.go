@@ -38,6 +38,9 @@ type count struct {
 type bucket struct {
 	minute int32
 	n      int32
+	// first is the earliest publication that was counted here, in milliseconds. Once that entry is
+	// done it stays, so that the oldest may seem older than it is, by less than a bucket.
+	first int64
 }
 
 func newCounts() *counts { return &counts{all: make(map[countKey]*count), totals: make(map[int]int64)} }
@@ -60,7 +63,7 @@ func (c *counts) add(p *pending.Delivery, position, n int) {
 	}
 }
 
-// of gives how many wait, and the minute of the oldest.
+// of gives how many wait, and when the oldest was published.
 func (c *counts) of(subscription string, position int) (int64, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +71,7 @@ func (c *counts) of(subscription string, position int) (int64, time.Time) {
 	if x == nil || len(x.buckets) == 0 {
 		return 0, time.Time{}
 	}
-	return x.entries, time.Unix(int64(x.buckets[0].minute)<<x.coarse*60, 0).UTC()
+	return x.entries, time.UnixMilli(x.buckets[0].first).UTC()
 }
 
 // total is how many wait in a retry log.
@@ -83,9 +86,10 @@ func (x *count) add(published time.Time, n int) {
 	minute := int32(published.Unix()/60) >> x.coarse
 	i, found := slices.BinarySearchFunc(x.buckets, minute, func(b bucket, m int32) int { return cmp.Compare(b.minute, m) })
 	if !found {
-		x.buckets = slices.Insert(x.buckets, i, bucket{minute: minute})
+		x.buckets = slices.Insert(x.buckets, i, bucket{minute: minute, first: published.UnixMilli()})
 	}
 	x.buckets[i].n += int32(n)
+	x.buckets[i].first = min(x.buckets[i].first, published.UnixMilli())
 	if x.buckets[i].n == 0 {
 		x.buckets = slices.Delete(x.buckets, i, i+1)
 	}
@@ -96,6 +100,7 @@ func (x *count) add(published time.Time, n int) {
 			b.minute >>= 1
 			if last := len(kept) - 1; last >= 0 && kept[last].minute == b.minute {
 				kept[last].n += b.n
+				kept[last].first = min(kept[last].first, b.first)
 			} else {
 				kept = append(kept, b)
 			}

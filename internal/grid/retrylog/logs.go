@@ -215,7 +215,7 @@ type Entry struct {
 type Waiting struct {
 	Log    time.Duration
 	Count  int64
-	Oldest time.Time // publish time of the oldest, to the minute; best effort
+	Oldest time.Time // publish time of the oldest; it may be of one that is done, some minutes before
 }
 
 // Waiting tells it for a subscription, retry logs without any left out: what was put and is not
