@@ -48,6 +48,7 @@ func TestScripts(t *testing.T) {
 			"address": freePorts.command,
 			"hook":    hookCommand,
 			"silent":  silentCommand,
+			"strict":  strictCommand,
 			"until":   untilCommand,
 		},
 	})

@@ -17,7 +17,7 @@ func (c subscriptionCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "subscription", Aliases: []string{"sub"}, Short: "Say who gets which events, and see how deliveries go"},
 		c.create(), c.list(), c.show(), c.attempts(), c.explain(),
 		c.update(), c.pause("pause", true), c.pause("resume", false), c.goOn(),
-		c.probe(), c.rotate(), c.delete())
+		c.probe(), c.makeKey(), c.rotate(), c.delete())
 }
 
 // sourceFlags say whose subscription is meant where its name alone does not.
@@ -100,8 +100,21 @@ func (c subscriptionCommands) printMade(done string, s admin.Subscription) error
 
 // sayPending says what a person has to do before anything is delivered.
 func (c subscriptionCommands) sayPending(s admin.Subscription) {
-	if s.State == "pending" {
+	if s.State == statePending {
 		fmt.Fprintf(c.stdout, "it is pending: the endpoint did not say that it agrees. To agree for it, open\n  %s\n", s.ValidationURL)
+	}
+}
+
+// statePending is the state of a subscription whose endpoint has yet to agree.
+const statePending = "pending"
+
+// notePending names those that get nothing yet, beside what a command is about.
+func (c *cli) notePending(all ...admin.Subscription) {
+	for _, s := range all {
+		if s.State == statePending {
+			fmt.Fprintf(c.stderr, "%s is pending and gets nothing before its endpoint agrees. To agree for it, open\n  %s\n",
+				s.Name, cmp.Or(s.ValidationURL, "the link of: eventyard subscription show "+s.Name))
+		}
 	}
 }
 
@@ -112,11 +125,14 @@ func (c subscriptionCommands) list() *cobra.Command {
 	cmd.Flags().StringVar(&source.hub, "source-hub", "", "only those of the hub of this `name`")
 	cmd.Flags().StringVar(&source.domainTopic, "domain-topic", "", "with --topic: only those of the topic of this `name` of that domain")
 	return listingStats(c.cli, cmd, func(stats bool) getter[[]admin.Subscription] {
-		return func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Subscription, error) {
+		return func(cmd *cobra.Command, client *admin.Client, _ []string) (all []admin.Subscription, err error) {
 			if stats {
-				return client.SubscriptionsWithStats(cmd.Context(), source.which(""))
+				all, err = client.SubscriptionsWithStats(cmd.Context(), source.which(""))
+			} else {
+				all, err = client.Subscriptions(cmd.Context(), source.which(""))
 			}
-			return client.Subscriptions(cmd.Context(), source.which(""))
+			c.notePending(all...)
+			return all, err
 		}
 	}, noSubscriptions+"TOPIC --endpoint URL", columns[admin.Subscription]{subscriptionHead, subscriptionRow},
 		columns[admin.Subscription]{[]string{"SUBSCRIPTION", "SOURCE", "STATE", "ENDPOINT", "DELIVERED", "WAITING", "BEHIND", "DEAD LETTERS"}, subscriptionStatsRow})
@@ -235,6 +251,7 @@ func (c subscriptionCommands) probe() *cobra.Command {
 		if err := client.ProbeSubscription(cmd.Context(), source.which(args[0])); err != nil {
 			return err
 		}
+		c.notePending(before)
 		return c.printf("%s\n", showProbed(before))
 	})
 }
@@ -256,32 +273,6 @@ func showProbed(before admin.Subscription) string {
 		text += "; the subscription is paused, which ends with: eventyard subscription resume " + before.Name
 	}
 	return text
-}
-
-func (c subscriptionCommands) rotate() *cobra.Command {
-	var source sourceFlags
-	var algorithm, overlap string
-	cmd := &cobra.Command{Use: "rotate-key SUBSCRIPTION", Short: "Make a new signing key; the present ones stay valid for a while"}
-	cmd.Flags().StringVar(&algorithm, "algorithm", "", "`hmac` or ed25519; that of the present key if not given, hmac if there is none")
-	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the present keys still sign, a `duration`")
-	source.addTo(cmd)
-	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.SigningKey, error) {
-		before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
-		if err != nil {
-			return nil, err
-		}
-		s, err := client.RotateSigningKey(cmd.Context(), source.which(args[0]), algorithm, overlap)
-		if err == nil && len(before.Signing) == 0 {
-			fmt.Fprintf(c.stderr, "requests to %s were not signed; from now on they are. To end that: eventyard subscription update %s --sign none\n", s.Name, s.Name)
-		}
-		return s.Signing, err
-	}, "", []string{"ALGORITHM", "SIGNS UNTIL", "KEY"}, func(k admin.SigningKey) []string {
-		until := "further notice"
-		if k.Expires != nil {
-			until = showTime(*k.Expires)
-		}
-		return []string{k.Algorithm, until, k.Text}
-	})
 }
 
 func (c subscriptionCommands) delete() *cobra.Command {

@@ -137,6 +137,7 @@ func (c topicCommands) show() *cobra.Command {
 			return err
 		}
 		fmt.Fprintln(c.stdout)
+		c.notePending(subscriptions...)
 		return printTable(c.cli, subscriptions, noSubscriptions+topic.Name+" --endpoint URL", subscriptionHead, subscriptionRow)
 	})
 }

@@ -55,7 +55,13 @@ func (c topicCommands) publish() *cobra.Command {
 		if event.ID == "" && topic.Schema != "custom" {
 			event.ID = strings.ToLower(rand.Text())
 		}
-		return published{topic.Name, event.ID}, c.publishTo(cmd, topic, event)
+		if err := c.publishTo(cmd, topic, event); err != nil {
+			return done, err
+		}
+		if all, err := client.Subscriptions(cmd.Context(), admin.SubscriptionRef{Topic: topic.Name}); err == nil {
+			c.notePending(all...) // who tries out a webhook waits for this event
+		}
+		return published{topic.Name, event.ID}, nil
 	}, func(done published) error {
 		if done.ID == "" { // it is the publisher's own affair
 			return c.printf("published to %s\n", done.Topic)

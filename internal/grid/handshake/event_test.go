@@ -79,6 +79,7 @@ func TestAnswersToTheValidationEvent(t *testing.T) {
 		"a redirect":                       {302, "", "answered 302"},
 		"not found":                        {404, "nothing here", `("nothing here")`},
 		"an error":                         {500, echoed, "answered 500"},
+		"a signature that is not known":    {401, "bad signature", "eventyard subscription make-key"},
 		"a lot":                            {200, `{"validationResponse":"` + code + `","x":"` + strings.Repeat("x", 60000) + `"}`, "agreed"},
 		"more than anybody would read":     {200, `{"x":"` + strings.Repeat("x", 100000) + `","validationResponse":"` + code + `"}`, "awaiting"},
 	} {

@@ -105,3 +105,13 @@ func said(a egress.Answer) string {
 	}
 	return text
 }
+
+// aboutKeys is for an endpoint that may have refused because it cannot check the signature: it has to
+// know the key before it is asked.
+func aboutKeys(status int) string {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusPreconditionFailed:
+		return ". If it checks signatures, give it a key first: eventyard subscription make-key prints one, which --signing-key (signingKeys) takes"
+	}
+	return ""
+}

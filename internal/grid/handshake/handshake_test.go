@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
@@ -194,6 +195,9 @@ func TestTheOptionsRequest(t *testing.T) {
 	e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("WebHook-Allowed-Origin", origin) })
 	s := subscription(e.url+"/hook?code=secret", schema.CloudEvents)
 	s.Rate = 1.99
+	key, err := signature.New(signature.HMAC)
+	testkit.Must(t, err)
+	s.Keys = []signature.Key{key}
 	s.Headers = []topics.Header{{Name: "X-Static", Value: "yes"}}
 	if got := newAsker(t, egress.Config{Loopback: true}).Validate(t.Context(), s, topic, code, link); !got.Agreed {
 		t.Fatalf("%+v", got)
@@ -202,6 +206,7 @@ func TestTheOptionsRequest(t *testing.T) {
 	if r.Method != "OPTIONS" || r.RequestURI != "/hook?code=secret" || len(body) > 0 {
 		t.Errorf("%s %s %q", r.Method, r.RequestURI, body)
 	}
+	testkit.Check(t, signature.Verify(r.Header, body, []string{key.Text}, time.Now(), 0))
 	for name, want := range map[string]string{
 		"WebHook-Request-Origin": origin, "WebHook-Request-Callback": link, "WebHook-Request-Rate": "120", "X-Static": "yes", "aeg-event-type": "", "Origin": "",
 	} {

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/spf13/cobra"
+)
+
+const makeKeyHelp = `Make a key to sign requests with, as Standard Webhooks does, for a receiver that refuses what is not
+signed: it refuses the validation, too, until it knows the key. Give it the key first, then create the
+subscription with --signing-key. No yard is asked, and nothing is kept.`
+
+// madeKey is a key that no subscription has yet.
+type madeKey struct {
+	// Key signs, and Check is what receivers need: the same but for ed25519.
+	Key   string `json:"key"`
+	Check string `json:"check"`
+}
+
+func (c subscriptionCommands) makeKey() *cobra.Command {
+	var algorithm string
+	var form output
+	cmd := &cobra.Command{
+		Use: "make-key", Short: "Make a signing key for a receiver that has to know it first", Long: makeKeyHelp,
+		Example: `  eventyard subscription make-key
+  eventyard subscription create billing --topic orders --endpoint https://billing.example.com/hook --signing-key @key.txt`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			key, err := signature.New(algorithm)
+			if err != nil {
+				return usagef(cmd, "--algorithm: %w", err)
+			}
+			check, err := key.Public()
+			if err != nil {
+				return err
+			}
+			if form == asJSON {
+				return writeJSON(c.stdout, madeKey{key.Text, check})
+			}
+			return c.printf("sign with   %s\ncheck with  %s\n", key.Text, check)
+		},
+	}
+	addAlgorithmFlag(cmd, &algorithm, signature.HMAC, "hmac or ed25519")
+	form.addTo(cmd)
+	return cmd
+}
+
+func addAlgorithmFlag(cmd *cobra.Command, algorithm *string, usual, help string) {
+	cmd.Flags().StringVar(algorithm, "algorithm", usual, "`algorithm`: "+help)
+	completeFlags(cmd, cobra.FixedCompletions([]string{signature.HMAC, signature.Ed25519}, cobra.ShellCompDirectiveNoFileComp), "algorithm")
+}
+
+func (c subscriptionCommands) rotate() *cobra.Command {
+	var source sourceFlags
+	var algorithm, overlap string
+	cmd := &cobra.Command{Use: "rotate-key SUBSCRIPTION", Short: "Make a new signing key; the present ones stay valid for a while"}
+	addAlgorithmFlag(cmd, &algorithm, "", "hmac or ed25519; that of the present key if not given, hmac if there is none")
+	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the present keys still sign, a `duration`")
+	source.addTo(cmd)
+	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.SigningKey, error) {
+		before, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
+		if err != nil {
+			return nil, err
+		}
+		s, err := client.RotateSigningKey(cmd.Context(), source.which(args[0]), algorithm, overlap)
+		if err == nil && len(before.Signing) == 0 {
+			fmt.Fprintf(c.stderr, "requests to %s were not signed; from now on they are. To end that: eventyard subscription update %s --sign none\n", s.Name, s.Name)
+		}
+		c.notePending(s)
+		return s.Signing, err
+	}, "", []string{"ALGORITHM", "SIGNS UNTIL", "KEY"}, func(k admin.SigningKey) []string {
+		until := "further notice"
+		if k.Expires != nil {
+			until = showTime(*k.Expires)
+		}
+		return []string{k.Algorithm, until, k.Text}
+	})
+}
