@@ -20,6 +20,9 @@ import (
 // errReported: the command has printed what is wrong; only the exit code is left.
 var errReported = errors.New("already reported")
 
+// errUndelivered: the command has printed what became of an event, and somebody has it not.
+var errUndelivered = errors.New("not delivered")
+
 // errInterrupted: the user ended the command before it was done.
 var errInterrupted = errors.New("interrupted")
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,8 @@ ID is the id that its publisher gave, of an event of a topic. The newest 10,000 
 looked at (--before goes on with older ones); without --topic all topics are. HUB/PARTITION/SEQUENCE is an
 event of a hub, as eventyard read shows it.
 
-It ends with 1 where there is no such event.
+It ends with 0 where everybody has the event who should, with 3 where somebody does not, or not yet,
+and with 1 where there is no such event.
 
 The last ten failed attempts of an event that is on its way survive a restart. That an event was
 delivered, and when, is remembered for the newest 50 requests of a subscription.`
@@ -64,11 +66,50 @@ func (c eventCommands) trace() *cobra.Command {
 		default:
 			err = c.printJourneys(found)
 		}
-		if err == nil && len(found.Events) == 0 {
-			err = notFound(args[0], topic, found)
+		switch {
+		case err != nil:
+			return err
+		case len(found.Events) == 0:
+			return notFound(args[0], topic, found)
+		case undelivered(found.Events):
+			c.explainPending(cmd, client, found.Events)
+			return errUndelivered
 		}
-		return err
+		return nil
 	})
+}
+
+// undelivered tells whether somebody who should have an event has it not: a subscription that it matches, or
+// a function.
+func undelivered(events []admin.Journey) bool {
+	for _, j := range events {
+		for _, to := range j.Subscriptions {
+			if !slices.Contains([]string{"unmatched", "early", "late", "delivered", "settled"}, to.State) {
+				return true
+			}
+		}
+		for _, f := range j.Functions {
+			if f.State != "handled" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// explainPending gives the links of subscriptions that wait for their endpoint's word.
+func (c eventCommands) explainPending(cmd *cobra.Command, client *admin.Client, events []admin.Journey) {
+	for _, j := range events {
+		for _, to := range j.Subscriptions {
+			if to.State != "inactive" {
+				continue
+			}
+			which := admin.SubscriptionRef{Name: to.Subscription, Topic: j.Topic, Hub: j.Hub, DomainTopic: to.DomainTopic}
+			if s, err := client.Subscription(cmd.Context(), which, false); err == nil {
+				c.notePending(s)
+			}
+		}
+	}
 }
 
 // notFound says where an event is not, and where else to look.

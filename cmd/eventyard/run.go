@@ -130,6 +130,8 @@ const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
+	// exitUndelivered: an event was found, and not everybody has it who should.
+	exitUndelivered = 3
 	// exitInterrupted is what shells say of programs that Ctrl-C has ended.
 	exitInterrupted = 130
 )
@@ -153,6 +155,9 @@ func report(stderr io.Writer, err error) int {
 	}
 	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
 		code = exitInterrupted
+	}
+	if errors.Is(err, errUndelivered) {
+		return exitUndelivered
 	}
 	if errors.Is(err, errReported) {
 		return code

@@ -108,11 +108,20 @@ func (w *way) verdict(now time.Time) (state, words string) {
 	case !w.sub.Expires.IsZero() && !published.Before(w.sub.Expires):
 		return toLate, "never: the subscription had expired at " + sayTime(w.sub.Expires)
 	case t == nil && w.sub.State != topics.Active:
-		return toInactive, "not yet: the subscription is " + string(w.sub.State) + saying(w.sub.Why)
+		return toInactive, w.sayInactive()
 	case t == nil:
 		return toUnknown, "not known: the subscription is not being delivered just now; ask again in a moment"
 	}
 	return string(t.State), w.sayTrace(now)
+}
+
+// sayInactive also says what an endpoint misses that has yet to agree for the first time.
+func (w *way) sayInactive() string {
+	words := "not yet: the subscription is " + string(w.sub.State) + saying(w.sub.Why)
+	if w.sub.State == topics.Pending && w.sub.Starts == nil && !w.sub.FromStart {
+		words += "; it gets what is published after that, and not this event"
+	}
+	return words
 }
 
 func (w *way) sayUnmatched() string {
