@@ -43,7 +43,7 @@ func (c clusterCommands) show(s admin.Cluster) error {
 		if s.Servers != nil {
 			held = fmt.Sprint(n.Shards)
 		}
-		t.row(oneLine(n.Name), oneLine(n.Version), n.State, showTime(n.Started), showAgo(n.Seen), held)
+		t.row(oneLine(n.Name), oneLine(n.Version), n.State, showTime(n.Started), showAgo(time.Now(), n.Seen.Time), held)
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -76,11 +76,6 @@ func scrubResult(s admin.ClusterScrub) string {
 		return "nothing is wrong"
 	}
 	return counted(s.Findings, "finding") + ": " + oneLine(s.First) + "\n  see all of them, and what to do, with: eventyard cluster scrub"
-}
-
-// showAgo says how long ago something was, to the second.
-func showAgo(at admin.Time) string {
-	return max(0, time.Since(at.Time)).Truncate(time.Second).String() + " ago"
 }
 
 func (c clusterCommands) showServers(s admin.NATSServers) error {

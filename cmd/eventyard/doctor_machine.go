@@ -103,7 +103,7 @@ func (d *doctor) examineSync() {
 	}
 	slices.Sort(times)
 	median, worst := times[len(times)/2], times[len(times)-1]
-	text := fmt.Sprintf("a sync takes %s, at worst %s (%d tried)", roughTime(median), roughTime(worst), len(times))
+	text := fmt.Sprintf("a sync takes %s, at worst %s (%d tried)", showSpan(median), showSpan(worst), len(times))
 	if median > slowSync {
 		d.note("sync", warning, "events sent one by one wait that long each; send batches, or use a faster disk", "%s", text)
 		return
@@ -132,8 +132,4 @@ func measureSyncs(dir string) (times []time.Duration, err error) {
 		times = append(times, time.Since(began))
 	}
 	return times, nil
-}
-
-func roughTime(d time.Duration) string {
-	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }

@@ -113,7 +113,7 @@ func (c functionCommands) list() *cobra.Command {
 
 func showWaiting(lag *int64) string {
 	if lag == nil {
-		return "unknown"
+		return "?"
 	}
 	return thousands(*lag)
 }

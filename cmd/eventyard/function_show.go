@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
-	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/spf13/cobra"
 )
 
@@ -66,12 +65,11 @@ func printFunction(w io.Writer, f admin.Function) error {
 
 func showFunctionLag(f admin.Function) string {
 	if f.Lag == nil {
-		return "unknown"
+		return "?"
 	}
 	text := counted(*f.Lag, "event")
 	if f.OldestSeconds != nil && *f.Lag > 0 {
-		age := time.Duration(*f.OldestSeconds * float64(time.Second)).Round(time.Second)
-		text += ", the oldest for " + quantity.FormatDuration(age)
+		text += ", the oldest for " + showSpan(inSeconds(*f.OldestSeconds).Truncate(time.Second))
 	}
 	return text
 }

@@ -66,7 +66,7 @@ func hubStatsRow(h admin.Hub) []string {
 	}
 	behind := "-"
 	if s.LagSeconds != nil && s.LagEvents != nil {
-		behind = roughNumber(*s.LagSeconds) + " s, " + counted(int64(*s.LagEvents), "event")
+		behind = showSpan(inSeconds(*s.LagSeconds)) + ", " + counted(int64(*s.LagEvents), "event")
 	}
 	return []string{h.Name, strconv.Itoa(h.Partitions), thousands(s.Events), roughBytes(s.Bytes), rate(s.Published), byteRate(s.BytesIn), rate(s.Read), behind}
 }

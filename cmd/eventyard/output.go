@@ -162,6 +162,30 @@ func showTimeIfAny[T interface{ UTC() time.Time }](t *T) string {
 	return showTime(*t)
 }
 
+// showSpan writes how long something is or took, as flags take it and to what matters of it: 7d, 1m30s,
+// 2.5s, 12ms, 250µs. All durations that people see are written by it.
+func showSpan(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		d = d.Truncate(time.Second)
+	case d >= time.Second:
+		d = d.Truncate(100 * time.Millisecond)
+	case d >= 10*time.Millisecond:
+		d = d.Truncate(time.Millisecond)
+	default:
+		d = d.Truncate(10 * time.Microsecond)
+	}
+	return quantity.FormatDuration(d)
+}
+
+// showAgo writes how long before now something was, in whole seconds.
+func showAgo(now, at time.Time) string {
+	return showSpan(max(0, now.Sub(at)).Truncate(time.Second)) + " ago"
+}
+
+// inSeconds is a duration as the API gives it.
+func inSeconds(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
 // oneLine makes any text safe to print as part of a line: what would move the cursor,
 // break the line or recolour the terminal is shown as an escape.
 func oneLine(text string) string {

@@ -22,6 +22,19 @@ import (
 	"github.com/eventyard/eventyard/server"
 )
 
+func TestSpans(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 7 * time.Microsecond: "0s", 250 * time.Microsecond: "250µs", 1234567: "1.23ms", 12345678: "12ms",
+		2345 * time.Millisecond: "2.3s", 38*time.Second + 900*time.Millisecond: "38s", time.Minute: "1m", 90 * time.Second: "1m30s",
+		25 * time.Hour: "25h", 48 * time.Hour: "2d",
+	} {
+		testkit.Equal(t, showSpan(d), want)
+	}
+	now := time.Now()
+	testkit.Equal(t, showAgo(now, now.Add(-2900*time.Millisecond)), "2s ago")
+	testkit.Equal(t, showAgo(now, now.Add(time.Minute)), "0s ago") // by another clock
+}
+
 func TestNumbersForPeople(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -1: "-1"} {
 		testkit.Equal(t, thousands(n), want, "%d is written", n)

@@ -230,7 +230,7 @@ func (s *sender) line() string {
 func (s *sender) summary() string {
 	text := fmt.Sprintf("sent %s to %s", counted(s.sent, "event"), s.hub)
 	if took := time.Since(s.began); took >= progressAfter {
-		text += fmt.Sprintf(" in %.1f s, %s/s", took.Seconds(), thousands(int64(float64(s.sent)/took.Seconds())))
+		text += fmt.Sprintf(" in %s, %s/s", showSpan(took), thousands(int64(float64(s.sent)/took.Seconds())))
 	}
 	return text
 }

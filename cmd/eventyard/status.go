@@ -29,7 +29,7 @@ func (c *cli) printStatus(o admin.Overview) error {
 	for _, n := range o.Needs {
 		since := ""
 		if n.Since != nil {
-			since = " (since " + showAgo(*n.Since) + ")"
+			since = " (since " + showAgo(time.Now(), n.Since.Time) + ")"
 		}
 		fmt.Fprintf(c.stdout, "%-7s  %s%s\n         %s: %s\n", n.Severity, oneLine(n.Sentence), since, n.Action, oneLine(n.Command))
 	}
@@ -41,7 +41,7 @@ func (c *cli) printStatus(o admin.Overview) error {
 	}
 	if lag := o.WorstLag; lag != nil {
 		fmt.Fprintf(c.stdout, "slowest group: %s of hub %s, %s behind, %s\n", oneLine(lag.Group), oneLine(lag.Hub),
-			(time.Duration(lag.Seconds * float64(time.Second))).Round(100*time.Millisecond), counted(lag.Events, "event"))
+			showSpan(inSeconds(lag.Seconds)), counted(lag.Events, "event"))
 	}
 	c.printMissing(o.Missing)
 	return nil

@@ -48,7 +48,7 @@ func storageRow(n admin.NodeStorage) []string {
 	}
 	mean := "-"
 	if n.Syncs > 0 {
-		mean = time.Duration(n.SyncSeconds / float64(n.Syncs) * float64(time.Second)).Round(time.Microsecond).String()
+		mean = showSpan(inSeconds(n.SyncSeconds / float64(n.Syncs)))
 	}
 	return []string{
 		n.Node, n.Engine, size(n.FreeBytes), size(n.TotalBytes), thousands(n.Syncs), mean, thousands(n.Refused), thousands(n.Fenced), thousands(n.Damaged), checkText(n.Check),

@@ -248,7 +248,7 @@ func showDeliveries(line func(name, format string, args ...any), s admin.Deliver
 		line("waiting", "%s", strings.Join(waiting, ", "))
 	}
 	if s.Oldest != nil {
-		line("oldest", "published %s ago", time.Since(*s.Oldest).Truncate(time.Second))
+		line("oldest", "published %s", showAgo(time.Now(), *s.Oldest))
 	}
 	if !pull {
 		line("endpoint", "%s", showHealth(s.Endpoint))
@@ -269,7 +269,7 @@ func showHealth(e admin.EndpointHealth) string {
 		text += fmt.Sprintf(", %s in a row, the last %s", counted(e.Failures, "failure"), e.Last)
 	}
 	if e.Until != nil {
-		text += fmt.Sprintf("; nothing is sent for %s (eventyard subscription probe ends that)", max(0, time.Until(*e.Until)).Round(time.Second))
+		text += fmt.Sprintf("; nothing is sent for %s (eventyard subscription probe ends that)", showSpan(max(0, time.Until(*e.Until)).Round(time.Second)))
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/spec"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/filter"
 	"github.com/eventyard/eventyard/internal/grid/pending"
@@ -239,7 +240,7 @@ func (w *way) sayLeft(now time.Time) string {
 	}
 	attempts := cmp.Or(w.sub.Retry.MaxAttempts, retry.DefaultAttempts) - t.Attempts
 	left := t.Alive.Add(cmp.Or(w.sub.Retry.TimeToLive, retry.DefaultTimeToLive)).Sub(now).Round(time.Second)
-	return fmt.Sprintf("; %s and %v are left", counted(max(attempts, 0), "attempt"), max(left, 0))
+	return fmt.Sprintf("; %s and %s are left", counted(max(attempts, 0), "attempt"), quantity.FormatDuration(max(left, 0)))
 }
 
 // sayJourney is the answer in a sentence: to how many the event came, and why not to the others.
@@ -330,7 +331,7 @@ func sayWhen(t, now time.Time) string {
 	case t.IsZero():
 		return "at once"
 	case left > 0:
-		return fmt.Sprintf("in %v, at %s", left, sayTime(t))
+		return fmt.Sprintf("in %s, at %s", quantity.FormatDuration(left), sayTime(t))
 	}
 	return "since " + sayTime(t)
 }
