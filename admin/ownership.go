@@ -44,7 +44,11 @@ type OwnedPartition struct {
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	First      int64       `json:"first"`
 	Last       int64       `json:"last"`
-	// LagEvents and LagSeconds are nil where the checkpoint does not name the event.
+	// Container is the one of the yard's blobs that a processor of another library has the checkpoint
+	// in; empty: the yard keeps it itself.
+	Container string `json:"container,omitempty"`
+	// LagEvents and LagSeconds are nil where they are not known: the checkpoint does not name the
+	// event, or somebody reads whose checkpoint is elsewhere.
 	LagEvents  *int64   `json:"lagEvents,omitempty"`
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
 	// BeyondEnd: the checkpoint cannot be right.

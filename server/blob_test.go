@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/api/azureblob"
 	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -79,6 +80,27 @@ func TestBlobsOutliveTheYard(t *testing.T) { // P8
 }
 
 // The connection string leads to where the client has come from.
+// P6: how far a group is that keeps its checkpoints in the yard's blobs, as the official libraries do.
+func TestLagOfCheckpointsInBlobs(t *testing.T) {
+	y := start(t, quick(t))
+	y.want(201, "POST", "/api/v1/hubs", `{"name":"orders","partitions":2}`)
+	y.want(201, "POST", "/api/v1/hubs/orders/events?partition=0", `[{"body":"a"},{"body":"b"},{"body":"c"}]`)
+	client := y.blobClient()
+	testkit.Must(t, testkit.Err(client.CreateContainer(t.Context(), "checkpoints", nil)))
+	testkit.Must(t, testkit.Err(client.UploadBuffer(t.Context(), "checkpoints", "localhost:5672/orders/$default/checkpoint/0", nil,
+		&azblob.UploadBufferOptions{Metadata: map[string]*string{"sequencenumber": new("0"), "offset": new("0")}})))
+	_, answer := y.do("GET", "/api/v1/hubs/orders/groups/$Default/ownership", "")
+	var shown admin.Ownership
+	testkit.Must(t, json.Unmarshal([]byte(answer), &shown))
+	if p := shown.Partitions[0]; p.Container != "checkpoints" || p.LagEvents == nil || *p.LagEvents != 2 {
+		t.Errorf("partition 0: %s", answer)
+	}
+	if _, metrics := y.do("GET", "/metrics", ""); !strings.Contains(metrics, `eventyard_group_lag_events{group="$Default",hub="orders",partition="0"} 2`) {
+		t.Error("the metrics do not have the lag")
+	}
+	y.shutdown()
+}
+
 func TestBlobEndpoints(t *testing.T) {
 	y := start(t, quick(t))
 	defer y.shutdown()

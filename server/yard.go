@@ -32,7 +32,6 @@ import (
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage"
-	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/transport/certs"
 	"github.com/eventyard/eventyard/internal/transport/egress"
 	"github.com/prometheus/client_golang/prometheus"
@@ -159,8 +158,11 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 			return fmt.Errorf("configured hub %s: %w", h.Name, err)
 		}
 	}
+	if err := y.openBlobs(); err != nil {
+		return err
+	}
 	y.groups, err = groups.New(groups.Config{
-		Meta: y.storage.Meta, Broker: y.broker, Circuit: circuit.ByInstance, Log: log, Metrics: y.registry, Notes: y.notes,
+		Meta: y.storage.Meta, Broker: y.broker, Circuit: circuit.ByInstance, Foreign: y.blobCheckpoints, Log: log, Metrics: y.registry, Notes: y.notes,
 	})
 	if err != nil {
 		return err
@@ -213,17 +215,8 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 	}
 	certs.SealKeys(certificates)
 	if len(addresses) > 0 {
-		if y.certs, err = certs.Open(certificates); err != nil {
-			return err
-		}
+		y.certs, err = certs.Open(certificates)
 	}
-	blobs := blob.Config{Meta: y.storage.Meta, Tends: y.tendsBodies, Log: log}
-	if y.storage.Bodies != nil {
-		blobs.Bodies = y.storage.Bodies
-	} else {
-		blobs.FS = vfs.OS(filepath.Join(y.storage.Folder, blobDir))
-	}
-	y.blobs, err = blob.Open(blobs)
 	return err
 }
 

@@ -5,19 +5,19 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
-	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/spf13/cobra"
 )
 
 const groupShowHelp = `Show who owns the partitions of a group, since when, how far each has come and how much
 is behind. Owners are the instances of processors that keep their leases in the yard; under
-OTHER READERS are those that read at this moment without a lease, as with an SDK of Azure's; how far those
-are is known only to where they keep their checkpoints.
+OTHER READERS are those that read at this moment without a lease, as with an SDK of Azure's. Where these keep
+their checkpoints in the yard's blobs, they count; elsewhere how far they are is not known, and LAG is a ?.
 
 With --watch the table is shown again whenever it changes.`
 
@@ -103,7 +103,7 @@ func (c groupCommands) showTable(form output, screen bool, o admin.Ownership) er
 func printOwnership(w io.Writer, o admin.Ownership) error {
 	t := newTable(w, "PARTITION", "OWNER", "EPOCH", "ACQUIRED", "RENEWED", "SEQUENCE", "OFFSET", "LAG", "BEHIND", "OTHER READERS")
 	for _, p := range o.Partitions {
-		epoch, lag, behind := "-", "?", "-"
+		epoch, lag, behind := "-", "?", "?"
 		if p.Epoch != 0 {
 			epoch = strconv.FormatInt(p.Epoch, 10)
 		}
@@ -113,7 +113,7 @@ func printOwnership(w io.Writer, o admin.Ownership) error {
 			lag = thousands(*p.LagEvents)
 		}
 		if p.LagSeconds != nil {
-			behind = quantity.FormatDuration(time.Duration(*p.LagSeconds * float64(time.Second)).Truncate(time.Second))
+			behind = showSpan(inSeconds(*p.LagSeconds).Truncate(time.Second))
 		}
 		t.row(p.Partition, showOwner(p), epoch, showAge(o.At, p.Acquired), showAge(o.At, p.Renewed),
 			showSequence(p.Checkpoint), showOffset(p.Checkpoint), lag, behind, showReaders(p))
@@ -127,6 +127,9 @@ func printOwnership(w io.Writer, o admin.Ownership) error {
 			living = append(living, fmt.Sprintf("%s %d", oneLine(i.ID), i.Partitions))
 		}
 	}
+	if err := sayContainers(w, o); err != nil {
+		return err
+	}
 	instances := "no instances"
 	if len(living) > 0 {
 		instances = fmt.Sprintf("%s (%s)", counted(len(living), "instance"), strings.Join(living, ", "))
@@ -135,17 +138,37 @@ func printOwnership(w io.Writer, o admin.Ownership) error {
 	return err
 }
 
-// showTotal tells how much is behind and what that is worth, unless it is not known: readers
+// sayContainers names where checkpoints are that the yard does not keep itself.
+func sayContainers(w io.Writer, o admin.Ownership) error {
+	var names []string
+	for _, p := range o.Partitions {
+		if p.Container != "" && !slices.Contains(names, p.Container) {
+			names = append(names, p.Container)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nits checkpoints are in the yard's blobs, container %s\n", strings.Join(names, ", "))
+	return err
+}
+
+// showTotal tells how much is behind and what that is worth, as far as it is known: readers
 // without an owner or a checkpoint keep these elsewhere.
 func showTotal(o admin.Ownership) string {
-	known, readers := false, false
+	unknown := 0
 	for _, p := range o.Partitions {
-		known = known || p.Owner != "" || p.Checkpoint != nil
-		readers = readers || len(p.Readers) > 0
+		if p.LagEvents == nil {
+			unknown++
+		}
 	}
-	switch behind := counted(o.LagEvents, "event") + " behind"; {
-	case readers && !known:
-		return "but there are readers: their checkpoints are kept elsewhere, and how far they are is not known here"
+	behind := counted(o.LagEvents, "event") + " behind"
+	if unknown > 0 {
+		behind = "at least " + behind
+	}
+	switch {
+	case unknown > 0 && unknown == len(o.Partitions):
+		return "and how far it is is not known here: its checkpoints are kept elsewhere, or name no event"
 	case o.Recommended.Instances == 0:
 		return behind
 	default:
@@ -170,7 +193,7 @@ func showAge(now admin.Time, at *admin.Time) string {
 	if at == nil {
 		return "-"
 	}
-	return quantity.FormatDuration(max(now.Sub(at.Time), 0).Truncate(time.Second)) + " ago"
+	return showAgo(now.Time, at.Time)
 }
 
 func showSequence(c *admin.Checkpoint) string {

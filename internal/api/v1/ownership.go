@@ -52,7 +52,7 @@ func showRow(row groups.Row) admin.OwnedPartition {
 		Partition: row.Partition, Owner: row.Lease.Owner, Alive: row.Alive, Epoch: row.Lease.Epoch,
 		Acquired: showTimeIfAny(row.Lease.Acquired), Renewed: showTimeIfAny(row.Lease.Renewed),
 		Next: row.Next, First: row.First, Last: row.Last, BeyondEnd: row.Beyond,
-		Readers: make([]admin.Reader, len(row.Readers)),
+		Container: row.Container, Readers: make([]admin.Reader, len(row.Readers)),
 	}
 	if row.Checkpoint != nil {
 		shown.Checkpoint = new(showCheckpoint(*row.Checkpoint))

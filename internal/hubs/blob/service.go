@@ -42,6 +42,8 @@ type Service struct {
 	tends  func() bool
 	every  time.Duration
 	log    *slog.Logger
+
+	folders checkpointFolders
 }
 
 // Open makes the folder. It starts no goroutine; Run does the rest.

@@ -101,12 +101,21 @@ type Config struct {
 	// the name of the instance given, if any. before is nil where there is no record. nil means
 	// that only operators change circuits.
 	Circuit func(before, after []byte) (instance string, err error)
+	// Foreign gives the checkpoints of a group that processors of other libraries keep in the yard's
+	// blobs, perhaps several of a partition; nil means that there are none.
+	Foreign func(ctx context.Context, hub, group string) ([]Foreign, error)
 	// Log takes what the registry carries on from; nil means slog.Default().
 	Log *slog.Logger
 	// Metrics is where lag and ownership are collected; nil means nowhere.
 	Metrics prometheus.Registerer
 	// Notes takes who came and went and what changed its owner; nil means nobody does.
 	Notes activity.Notes
+}
+
+// Foreign is a checkpoint that a processor of another library keeps in a container of blobs.
+type Foreign struct {
+	processor.Checkpoint
+	Container string
 }
 
 // Registry keeps the records of all groups. All methods may be called by many goroutines at
@@ -121,6 +130,7 @@ type Registry struct {
 	log     *slog.Logger
 	tally   *tally
 	circuit func(before, after []byte) (instance string, err error)
+	foreign func(ctx context.Context, hub, group string) ([]Foreign, error)
 	notes   activity.Notes
 	itself  Caller
 	// up is since when instances can renew what they hold.
@@ -143,7 +153,7 @@ func New(cfg Config) (*Registry, error) {
 	}
 	k := &Registry{
 		meta: cfg.Meta, broker: cfg.Broker, log: cmp.Or(cfg.Log, slog.Default()), circuit: cfg.Circuit,
-		notes: cfg.Notes, itself: itself(), up: now(),
+		foreign: cfg.Foreign, notes: cfg.Notes, itself: itself(), up: now(),
 		tally: &tally{
 			most:   size{cmp.Or(cfg.MaxEntries, DefaultMaxEntries), cmp.Or(cfg.MaxEntryBytes, DefaultMaxEntryBytes)},
 			groups: make(map[string]counted),

@@ -39,11 +39,14 @@ type Row struct {
 	Alive bool
 	// Next is the instance that has asked for the partition; empty: none.
 	Next string
-	// Checkpoint is nil if there is none.
+	// Checkpoint is nil if there is none. Container is the one with the blob that it is, where a
+	// processor of another library has saved it; empty: it is the yard's own.
 	Checkpoint *processor.Checkpoint
+	Container  string
 	// First and Last are the oldest event kept and the newest; see broker.PartitionInfo.
 	First, Last int64
-	// Lag is nil where the checkpoint does not name an event.
+	// Lag is nil where it is not known: the checkpoint does not name an event, or somebody reads
+	// whose checkpoint is elsewhere.
 	Lag *Lag
 	// Beyond: the checkpoint is behind the newest event, and cannot be right.
 	Beyond bool
@@ -111,6 +114,7 @@ func (k *Registry) Table(ctx context.Context, hub, name string) (Table, error) {
 type observation struct {
 	leases      map[string]processor.Lease
 	checkpoints map[string]processor.Checkpoint
+	foreign     map[string]Foreign // the newest of each partition
 	readers     map[string][]broker.ReceiverInfo
 	next        map[string]string
 	presence    []datedEntry
@@ -139,6 +143,9 @@ func (g group) observe(ctx context.Context) (observation, error) {
 		if hasPosition(c) {
 			o.checkpoints[c.Partition] = c
 		}
+	}
+	if o.foreign, err = foreignOf(ctx, g); err != nil {
+		return o, err
 	}
 	receivers, err := g.k.broker.Receivers(ctx, g.Hub.Name, g.Group.Name)
 	if err != nil {
@@ -194,8 +201,13 @@ func (g group) row(ctx context.Context, o observation, partition string, now tim
 		First: int64(info.First), Last: int64(info.Last),
 	}
 	row.Alive = alive(row.Lease, now)
-	done, known := beforeFirst(info), true
-	if c, found := o.checkpoints[partition]; found {
+	done := beforeFirst(info)
+	known := row.Lease.Owner != "" || len(row.Readers) == 0 || pending(done, info) == 0
+	c, found := o.checkpoints[partition]
+	if f, there := o.foreign[partition]; !found && there {
+		c, found, row.Container = f.Checkpoint, true, f.Container
+	}
+	if found {
 		row.Checkpoint = &c
 		done, known = doneUpTo(c)
 	}
@@ -205,6 +217,25 @@ func (g group) row(ctx context.Context, o observation, partition string, now tim
 	row.Beyond = row.Checkpoint != nil && done > row.Last
 	row.Lag, err = g.lag(ctx, info, done, now)
 	return row, err
+}
+
+// foreignOf gives the newest checkpoint of each partition that processors of other libraries have saved
+// since there is this hub: those from before are of another one of its name.
+func foreignOf(ctx context.Context, g group) (map[string]Foreign, error) {
+	if g.k.foreign == nil {
+		return nil, nil
+	}
+	all, err := g.k.foreign(ctx, g.Hub.Name, g.Group.Name)
+	if err != nil {
+		return nil, fmt.Errorf("read checkpoints in blobs: %w", err)
+	}
+	newest := map[string]Foreign{}
+	for _, c := range all {
+		if had, found := newest[c.Partition]; hasPosition(c.Checkpoint) && !c.Updated.Before(g.Hub.Created) && (!found || c.Updated.After(had.Updated)) {
+			newest[c.Partition] = c
+		}
+	}
+	return newest, nil
 }
 
 func alive(l processor.Lease, now time.Time) bool {
@@ -254,11 +285,19 @@ func (k *Registry) used(ctx context.Context, hub broker.Hub) (used []string, err
 		return nil, fmt.Errorf("groups of hub %q: %w", hub.Name, err)
 	}
 	for _, g := range groups {
-		checkpoints, err := k.Checkpoints(ctx, processor.Group{Hub: hub.Name, Group: g.Name})
+		found, err := k.find(ctx, processor.Group{Hub: hub.Name, Group: g.Name})
 		if err != nil {
 			return used, err
 		}
-		if slices.ContainsFunc(checkpoints, hasPosition) {
+		checkpoints, err := found.checkpoints(ctx)
+		if err != nil {
+			return used, err
+		}
+		foreign, err := foreignOf(ctx, found)
+		if err != nil {
+			return used, err
+		}
+		if slices.ContainsFunc(checkpoints, hasPosition) || len(foreign) > 0 {
 			used = append(used, g.Name)
 		}
 	}

@@ -73,6 +73,49 @@ func TestTheTable(t *testing.T) {
 	})
 }
 
+// P6: who keeps checkpoints in the yard's blobs is as far as these say, and of who keeps them elsewhere
+// it is not known.
+func TestTheTableOfOtherLibraries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, nil)
+		stale := time.Now().Add(-time.Hour)
+		g := y.group(t, "orders", "billing", 5)
+		for _, partition := range []string{"0", "1", "2", "3", "4"} {
+			y.publish(t, "orders", partition, 10)
+		}
+		time.Sleep(time.Second)
+		saved := func(partition string, sequence int64, at time.Time) Foreign {
+			return Foreign{Container: "box", Checkpoint: processor.Checkpoint{Partition: partition, Sequence: sequence, Updated: at}}
+		}
+		y.foreign = func(_ context.Context, hub, group string) ([]Foreign, error) {
+			if hub != "orders" || group != "billing" {
+				return nil, nil
+			}
+			return []Foreign{saved("0", 3, time.Now()), saved("0", 7, time.Now().Add(time.Minute)), saved("0", 5, time.Now()),
+				saved("1", 4, time.Now()), saved("2", 6, stale), saved("9", 1, time.Now())}, nil
+		}
+		y.checkpointAt(t, g, y.own(t, g, "1", "one", 1), 8, "8")
+		reader, err := y.broker.Receive(t.Context(), broker.ReceiverConfig{Hub: "orders", Group: "billing", Partition: "3", At: eventlog.Earliest()})
+		testkit.Must(t, err)
+		defer reader.Cursor.Close()
+		defer reader.Close()
+
+		table, err := y.Table(t.Context(), "orders", "billing")
+		testkit.Must(t, err)
+		lags := make([]int64, len(table.Partitions))
+		for i, row := range table.Partitions {
+			if lags[i] = -1; row.Lag != nil {
+				lags[i] = row.Lag.Events
+			}
+		}
+		testkit.Slices(t, lags, []int64{2, 1, 10, -1, 10}, "the newest; the yard's own; of a hub before; read, and not known; not begun")
+		testkit.Equal(t, table.Partitions[0].Container+table.Partitions[1].Container, "box")
+		used, err := y.used(t.Context(), broker.Hub{Name: "orders"})
+		testkit.Must(t, err)
+		testkit.Slices(t, used, []string{"billing"})
+	})
+}
+
 func (y *yard) put(t testing.TB, g processor.Group, key, value string) processor.Entry {
 	t.Helper()
 	f := testkit.Value(y.Put(t.Context(), g, processor.Entry{Key: key, Value: []byte(value)}))(t)

@@ -1,0 +1,135 @@
+package blob
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Checkpoint is how far a processor of an Event Hubs library has come in a partition. Those libraries
+// keep a blob for each, in a container of their user's choice:
+//
+//	NAMESPACE/HUB/GROUP/checkpoint/PARTITION    metadata sequencenumber, offset
+//
+// NAMESPACE is the host by which the program reaches the hub, with the port if its connection string
+// has one. Some of them write all in lower case.
+type Checkpoint struct {
+	Container, Namespace, Partition string
+	// Sequence is -1 where it is not known; Offset is empty then or all that is known.
+	Sequence int64
+	Offset   string
+	Saved    time.Time
+}
+
+// Checkpoints gives those of a group that are in any container, under whatever namespace. One that was
+// saved in a new folder may be found a second later, or where there are very many blobs some more.
+func (s *Service) Checkpoints(ctx context.Context, hub, group string) ([]Checkpoint, error) {
+	folders, err := s.folders.find(ctx, s, strings.ToLower(hub+"/"+group))
+	if err != nil {
+		return nil, err
+	}
+	var all []Checkpoint
+	for _, f := range folders {
+		found, err := s.named(ctx, f.id, f.prefix)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range found {
+			r, err := decode[record](b.entry)
+			if err != nil {
+				return nil, err
+			}
+			if partition := b.name[len(f.prefix):]; !r.Uncommitted && !strings.Contains(partition, "/") {
+				all = append(all, f.checkpoint(partition, r.Blob))
+			}
+		}
+	}
+	return all, nil
+}
+
+// checkpointFolder is where the checkpoints of one group are that a program reaches by one namespace.
+type checkpointFolder struct {
+	container, id string
+	prefix        string // up to the partition
+}
+
+func (f checkpointFolder) checkpoint(partition string, b Blob) Checkpoint {
+	namespace, _, _ := strings.Cut(f.prefix, "/")
+	sequence, err := strconv.ParseInt(b.Metadata["sequencenumber"], 10, 64)
+	if err != nil || sequence < 0 { // there are libraries that write the least number of all
+		sequence = -1
+	}
+	return Checkpoint{
+		Container: f.container, Namespace: namespace, Partition: partition,
+		Sequence: sequence, Offset: b.Metadata["offset"], Saved: b.Modified,
+	}
+}
+
+// folderOf reads a blob's name: the folder up to the partition, and HUB/GROUP in lower case. The name
+// of a hub may have slashes.
+func folderOf(name string) (folder, group string, ok bool) {
+	parts := strings.Split(name, "/")
+	n := len(parts)
+	if n < 5 || parts[n-2] != "checkpoint" {
+		return "", "", false
+	}
+	return strings.Join(parts[:n-1], "/") + "/", strings.ToLower(strings.Join(parts[1:n-2], "/")), true
+}
+
+// checkpointFolders knows where there are checkpoints. To find that out takes reading the names of all
+// blobs, so it is done for at most a hundredth of the time. The zero value works.
+type checkpointFolders struct {
+	mu    sync.Mutex                    // held while one looks: others want to know the same
+	known map[string][]checkpointFolder // by HUB/GROUP in lower case; guarded by mu
+	next  time.Time                     // when to look again; guarded by mu
+}
+
+const (
+	foldersEvery = time.Second
+	foldersShare = 100
+)
+
+func (k *checkpointFolders) find(ctx context.Context, s *Service, group string) ([]checkpointFolder, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if began := time.Now(); !began.Before(k.next) {
+		known, err := s.lookForCheckpoints(ctx)
+		if err != nil {
+			return nil, err
+		}
+		k.known, k.next = known, time.Now().Add(max(foldersEvery, foldersShare*time.Since(began)))
+	}
+	return k.known[group], nil
+}
+
+// lookForCheckpoints reads the names of all blobs.
+func (s *Service) lookForCheckpoints(ctx context.Context) (map[string][]checkpointFolder, error) {
+	containers, err := s.meta.List(ctx, containersPrefix)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]checkpointFolder{}
+	for _, e := range containers {
+		c, err := decode[containerRecord](e)
+		if err != nil {
+			return nil, err
+		}
+		of := blobsPrefix + c.ID + "/"
+		blobs, err := s.meta.List(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		last := ""
+		for _, b := range blobs { // those of a folder one after another
+			name, err := unescapeName(strings.TrimPrefix(b.Key, of))
+			folder, group, ok := folderOf(name)
+			if err == nil && ok && folder != last {
+				all[group] = append(all[group], checkpointFolder{c.Name, c.ID, folder})
+				last = folder
+			}
+		}
+	}
+	return all, nil
+}
