@@ -116,16 +116,17 @@ func (s shownCertificate) print(w io.Writer, title string) {
 }
 
 const certExportHelp = `Write the certificate of the yard's own authority, as PEM, to a file or to standard
-output. Clients that trust it trust the listeners with TLS. It holds no secret. It is read from the
-data folder, and no yard is asked.
+output. Clients that trust it trust the listeners with TLS. It holds no secret.
 
-With --server the yard there is asked instead: so it is done for a yard of several nodes, which has
-no data folder, and from other machines. Nothing proves yet that it is that yard which answers:
-compare the fingerprint that is printed with one from the yard's own machine, or give it with
---sha256.`
+The yard is asked that --server, --context, the variable EVENTYARD_SERVER or the context in use names.
+Where none of them does, or --data or --config is given, it is read from the data folder, and no yard
+is asked. A yard of several nodes has no data folder.
+
+Nothing proves yet that it is that yard which answers: compare the fingerprint that is printed with one
+from the yard's own machine, or give it with --sha256.`
 
 func (c certCommands) export() *cobra.Command {
-	var from, fingerprint string
+	var named, fingerprint string
 	cmd := &cobra.Command{
 		Use:   "export [FILE]",
 		Short: "Write the yard's authority, for clients to trust",
@@ -134,6 +135,10 @@ func (c certCommands) export() *cobra.Command {
   eventyard cert export --data /var/lib/eventyard > eventyard-ca.pem
   eventyard cert export --server https://yard.example.com eventyard-ca.pem`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			from, err := c.yardToAsk(cmd, named)
+			if err != nil {
+				return err
+			}
 			if from != "" {
 				return c.exportFrom(cmd.Context(), from, fingerprint, args)
 			}
@@ -148,9 +153,26 @@ func (c certCommands) export() *cobra.Command {
 		},
 	}
 	addDataFlags(cmd)
-	cmd.Flags().StringVar(&from, "server", "", "`URL` of a yard to ask, instead of looking into a data folder")
+	cmd.Flags().StringVar(&named, "server", "", "`URL` of a yard to ask, instead of looking into a data folder, also by "+config.EnvServer)
+	c.addContextFlag(cmd)
 	cmd.Flags().StringVar(&fingerprint, "sha256", "", "`fingerprint` that the certificate must have")
 	return cmd
+}
+
+// yardToAsk is the URL of the yard that somebody has named; empty: the data folder is meant.
+func (c certCommands) yardToAsk(cmd *cobra.Command, named string) (string, error) {
+	if err := c.useContext(cmd); err != nil {
+		return "", err
+	}
+	switch given := cmd.Flags().Changed; {
+	case given("server"):
+		return named, nil
+	case !given("context") && (given("data") || given("config") || given("tls-cert-file")):
+		return "", nil
+	case c.addressed:
+		return c.server, nil
+	}
+	return os.Getenv(config.EnvServer), nil
 }
 
 func (c certCommands) exportAuthority(cfg config.Config, args []string) error {

@@ -27,6 +27,10 @@ func (c *cli) addClientFlags(cmd *cobra.Command) {
 		"Others can see a command line: better by @FILE, or by "+config.EnvConnectionString+", which may be either, too. "+
 		"Without it the key is used that every yard on loopback knows")
 	cmd.Flags().StringVar(&c.ca, "ca", "", "`file` with the authority to trust at https, and no other, as eventyard cert export writes it, also by "+config.EnvCA)
+	c.addContextFlag(cmd)
+}
+
+func (c *cli) addContextFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.context, "context", "", "`name` of the context to use; see eventyard context")
 	completeFlags(cmd, offerContexts, "context")
 }

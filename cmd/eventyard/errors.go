@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -190,8 +191,11 @@ func nextForLost(lost *admin.UnreachableError) string {
 	case errors.Is(lost, syscall.ECONNREFUSED):
 		return "is the yard running? start it with: eventyard serve; or is it elsewhere? name it with --server or " + config.EnvServer +
 			" (asked: " + lost.Server + ")"
+	case isAMQP(lost):
+		return "this is the yard's AMQP port: give the address of its HTTP listener, which eventyard serve prints, like " + admin.DefaultServer
 	case errors.Is(lost, io.EOF) || admin.IsCut(lost):
-		return "the yard went away: it was stopped or killed; start it with eventyard serve, and look what is there with eventyard hub show"
+		return "the yard went away: it was stopped or killed; start it with eventyard serve, and look what is there with eventyard hub show. " +
+			"Or is this another port than that of HTTP? (asked: " + lost.Server + ")"
 	case errors.Is(lost, context.DeadlineExceeded):
 		return "the yard did not answer in time; eventyard doctor may show why"
 	case errors.Is(lost, context.Canceled):
@@ -202,6 +206,13 @@ func nextForLost(lost *admin.UnreachableError) string {
 		return nextForCertificate(lost)
 	}
 	return "is --server right? it can also be set by " + config.EnvServer
+}
+
+// isAMQP tells who was answered in AMQP, which begins with its name.
+func isAMQP(err error) bool {
+	var record tls.RecordHeaderError
+	return errors.As(err, &record) && bytes.HasPrefix(record.RecordHeader[:], []byte("AMQP")) ||
+		strings.Contains(err.Error(), `malformed HTTP response "AMQP`)
 }
 
 // nextForCertificate is for who does not believe that the yard is the yard.

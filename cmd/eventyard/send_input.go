@@ -75,10 +75,17 @@ func (m maker) item(body []byte, number int) (item, error) {
 
 func jsonItem(line []byte, number int) (item, error) {
 	var head struct {
-		Key string `json:"key"`
+		Key                     string `json:"key"`
+		Body, BodyBase64, Value json.RawMessage
 	}
 	if err := json.Unmarshal(line, &head); err != nil {
 		return item{}, fmt.Errorf("event %s is no JSON object as read -o json prints it: %w", thousands(number), err)
+	}
+	if head.Body == nil && head.BodyBase64 == nil && head.Value == nil {
+		return item{}, &advisedError{
+			fmt.Sprintf("event %s has no body: with --json each is an event as read -o json prints it, like {\"body\":\"hello\"}", thousands(number)),
+			"leave --json out to send the text itself, whatever it is; --content-type application/json says that it is JSON",
+		}
 	}
 	return item{event: bytes.Clone(line), key: head.Key, number: number, size: len(line)}, nil
 }

@@ -37,6 +37,9 @@ func (c *Config) check() (*url.URL, error) {
 func parseURL(text string) (*url.URL, error) {
 	const help = "give one like http://localhost:5000/"
 	u, err := url.Parse(text)
+	if !strings.Contains(text, "://") && text != "" { // host:port is no URL to the parser, or one of the scheme host
+		return nil, errors.New("endpoint of a function does not begin with http:// or https://: " + help)
+	}
 	if err != nil {
 		var inner *url.Error
 		if errors.As(err, &inner) {

@@ -123,7 +123,8 @@ func TestConfigurationsThatMakeNoSense(t *testing.T) {
 		text string
 	}{
 		{"nothing", Config{}, "is missing: give one like http://localhost:5000/"},
-		{"no scheme", Config{URL: "localhost:5000"}, `the scheme "localhost"`},
+		{"no scheme", Config{URL: "localhost:5000"}, `does not begin with http:// or https://`},
+		{"no scheme and an address", Config{URL: "127.0.0.1:5000/"}, `does not begin with http:// or https://`},
 		{"another scheme", Config{URL: "ftp://x/"}, `the scheme "ftp"`},
 		{"no host", Config{URL: "http:///x"}, "names no host"},
 		{"no URL at all", Config{URL: "http://a b/?secret"}, "invalid character"},

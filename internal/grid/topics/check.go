@@ -138,10 +138,10 @@ func (s Settings) checkTransport() error {
 		return nil
 	}
 	u, err := url.Parse(s.Webhook.URL)
-	if err != nil {
+	if err != nil && strings.Contains(s.Webhook.URL, "://") {
 		return nil // who knows addresses says what is wrong with it
 	}
-	if u.Scheme != "http" && u.Scheme != "https" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return invalid("the webhook's URL does not begin with http:// or https://: write all of it, as in https://example.com/hook")
 	}
 	if u.Scheme == "http" && (s.Webhook.Cert != "" || s.Webhook.Key != "") {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // Endpoint is where requests go and how they are let in there.
@@ -64,6 +65,8 @@ func (c *Client) checkURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	var syntax *url.Error
 	switch {
+	case !strings.Contains(text, "://"):
+		return nil, errors.New("URL does not begin with http:// or https://: write it like https://host/path")
 	case errors.As(err, &syntax):
 		return nil, fmt.Errorf("URL cannot be read: %w: write it like https://host/path", syntax.Err)
 	case u.Scheme != "http" && u.Scheme != "https":
