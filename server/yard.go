@@ -169,7 +169,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 	}
 	y.passes = &passes{secret: "inside." + crand.Text() + crand.Text()}
 	if cfg.OIDC.Issuer != "" {
-		if y.bearer, err = oidc.New(oidc.Config{Issuer: cfg.OIDC.Issuer, Audience: cfg.OIDC.Audience}); err != nil {
+		if y.bearer, err = oidc.New(oidc.Config{Issuer: cfg.OIDC.Issuer, Audience: cfg.OIDC.Audience, Log: log}); err != nil {
 			return err
 		}
 		y.passes.others = y.bearer

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // Token checks a shared-access signature or a bearer token for an audience, a URI such
@@ -70,6 +71,9 @@ func (k *Registry) grant(ctx context.Context, token string) (auth.Grant, error) 
 			auth.ErrUnsupported, "SharedAccessSignature ")
 	}
 	grant, err := k.bearer.Verify(ctx, token)
+	if errors.Is(err, auth.ErrAudience) {
+		k.report(admission.Remote(ctx), err)
+	}
 	if err != nil {
 		return auth.Grant{}, err
 	}

@@ -84,13 +84,25 @@ func (f *failures) note(from string, err error, now time.Time) time.Duration {
 		wait = min(b.Wait(now), maxFailureDelay)
 		b.Charge(1, now)
 	}
+	f.logLocked(from, err, wait, now)
+	return wait
+}
+
+// report logs a token that is good and not for this yard: nobody guesses by it, but its issuer or the
+// yard may be set up wrongly, which only an operator can mend.
+func (f *failures) report(from string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.logLocked(from, err, 0, time.Now())
+}
+
+func (f *failures) logLocked(from string, err error, wait time.Duration, now time.Time) {
 	if f.logging.Take(1, now) > 0 {
 		f.unlogged++
-		return wait
+		return
 	}
 	f.log.Warn("a key or token was refused", "remote", from, "reason", err, "delay", wait, "notLogged", f.unlogged)
 	f.unlogged = 0
-	return wait
 }
 
 func (f *failures) bucketLocked(address netip.Prefix, now time.Time) *quota.Bucket {

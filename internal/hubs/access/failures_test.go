@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -79,4 +80,8 @@ func TestFailuresAreLoggedABoundedNumberOfTimes(t *testing.T) {
 	for _, part := range []string{`remote=192.0.2.1:1`, `reason="it fits no key"`, "notLogged=990"} {
 		testkit.That(t, strings.Contains(text.String(), part), "the log has no %s", part)
 	}
+	f.logging = quota.New(failureLog)
+	f.report("192.0.2.7:1", auth.ErrAudience)
+	testkit.That(t, strings.Contains(text.String(), "remote=192.0.2.7:1"), "a token for another audience is not in the log")
+	testkit.Equal(t, f.RefusedFor("192.0.2.7:1", auth.ErrAudience), 0, "the wait of who has a good token")
 }

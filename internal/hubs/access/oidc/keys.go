@@ -3,6 +3,7 @@ package oidc
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -52,6 +53,11 @@ type ring struct {
 	// stop ends the question under way; work counts the goroutine that asks.
 	stop context.CancelFunc
 	work sync.WaitGroup
+	// log hears of an issuer that does not answer; reported is when it last did, failing whether it
+	// has yet to hear that the issuer answers again.
+	log      *slog.Logger
+	reported time.Time
+	failing  bool
 }
 
 // question is one look at the issuer. Its outcome is set before done is closed.
@@ -116,6 +122,7 @@ func (r *ring) askLocked() *question {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		q.at, q.err = time.Now(), err
+		r.reportLocked(err, q.at)
 		if err == nil {
 			q.keys = &keys{set, q.at}
 			r.known = q.keys
@@ -124,6 +131,22 @@ func (r *ring) askLocked() *question {
 		close(q.done)
 	})
 	return q
+}
+
+// reportEvery is how often the log hears of it: strangers can have the issuer asked every few seconds.
+const reportEvery = 10 * time.Minute
+
+// reportLocked logs that the issuer does not answer, and that it does again.
+func (r *ring) reportLocked(err error, now time.Time) {
+	switch {
+	case r.closed:
+	case err == nil && r.failing:
+		r.log.Info("the issuer of bearer tokens answers again")
+		r.failing = false
+	case err != nil && now.Sub(r.reported) >= reportEvery:
+		r.log.Warn("the issuer of bearer tokens does not answer: tokens of keys that are not known yet are put off", "error", err)
+		r.reported, r.failing = now, true
+	}
 }
 
 // close ends the question under way and waits for its goroutine. Safe twice.

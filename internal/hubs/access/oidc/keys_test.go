@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -215,4 +216,29 @@ func TestAnswersAreBounded(t *testing.T) {
 	testkit.Must(t, err)
 	defer response.Body.Close()
 	testkit.Equal(t, len(testkit.Value(io.ReadAll(response.Body))(t)), maxAnswerBytes, "read")
+}
+
+// R4: an issuer that does not answer is in the log, once in a while, and that it answers again.
+func TestAnIssuerThatIsDownIsLogged(t *testing.T) {
+	stranger := newKey(t, "made up")
+	bubble(t, func(t *testing.T, i *issuer, v *Verifier, key signingKey, check func(string, signingKey, error)) {
+		text := &testkit.Buffer{}
+		v.keys.log = slog.New(slog.NewTextHandler(text, nil))
+		lines := func(part string) int { return strings.Count(text.String(), part) }
+		i.set(func() { i.down = true })
+		for range 100 { // over eight minutes
+			time.Sleep(askPause)
+			check("a key that is not known", stranger, auth.ErrUnavailable)
+		}
+		testkit.Equal(t, lines("does not answer"), 1, "lines")
+		testkit.That(t, strings.Contains(text.String(), "level=WARN") && strings.Contains(text.String(), "error="), "the log says %s", text)
+		time.Sleep(reportEvery)
+		check("later", stranger, auth.ErrUnavailable)
+		testkit.Equal(t, lines("does not answer"), 2, "lines")
+		i.set(func() { i.down = false })
+		time.Sleep(askPause)
+		check("when it is back", stranger, auth.ErrSignature)
+		check("a good one", key, nil)
+		testkit.Equal(t, lines("answers again"), 1, "lines")
+	})
 }

@@ -5,9 +5,11 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,6 +28,8 @@ type Config struct {
 	Issuer string
 	// Audience is what the claim aud has to hold; required: an issuer makes tokens for others, too.
 	Audience string
+	// Log takes that the issuer does not answer; nil means slog.Default().
+	Log *slog.Logger
 	// Transport reaches the issuer; nil means as other programs do, proxies included.
 	Transport http.RoundTripper
 }
@@ -66,7 +70,7 @@ func New(cfg Config) (*Verifier, error) {
 	return &Verifier{
 		issuer:   cfg.Issuer,
 		audience: cfg.Audience,
-		keys:     &ring{ask: newSource(cfg.Issuer, cfg.Transport).keys, pause: askPause, maxAge: maxAge},
+		keys:     &ring{ask: newSource(cfg.Issuer, cfg.Transport).keys, pause: askPause, maxAge: maxAge, log: cmp.Or(cfg.Log, slog.Default()).With("issuer", cfg.Issuer)},
 	}, nil
 }
 

@@ -26,7 +26,7 @@ func open(t *testing.T, i *issuer) *Verifier {
 // patient makes a verifier that asks as often as it should.
 func patient(t *testing.T, i *issuer) *Verifier {
 	t.Helper()
-	v, err := New(Config{Issuer: i.URL, Audience: "yard", Transport: i})
+	v, err := New(Config{Issuer: i.URL, Audience: "yard", Transport: i, Log: testkit.Quiet()})
 	testkit.Must(t, err)
 	t.Cleanup(v.Close)
 	return v
