@@ -152,8 +152,8 @@ type Function struct {
 	Endpoint *string
 	// Format: What is sent: cloudevents or eventhubs. Default: cloudevents.
 	Format *string
-	// Headers: Header sent with every call, like 'Authorization: Bearer abc'; they replace all
-	// that there were.
+	// Headers: Header sent with every call, like 'Authorization=Bearer abc'; they replace all that
+	// there were.
 	Headers map[string]string
 	// Batch: The most events of a call, 1 to 10000. Default: 100.
 	Batch *int

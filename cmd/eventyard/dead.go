@@ -16,7 +16,7 @@ import (
 type deadCommands struct{ *cli }
 
 func (c deadCommands) command() *cobra.Command {
-	return family(&cobra.Command{Use: "dead", Short: "List, show, redrive and purge what could not be delivered"},
+	return family(&cobra.Command{Use: "dead", Aliases: []string{"dead-letter"}, Short: "List, show, redrive and purge what could not be delivered"},
 		c.list(), c.show(), c.redrive(), c.purge())
 }
 

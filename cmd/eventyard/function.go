@@ -44,7 +44,7 @@ func (c functionCommands) create() *cobra.Command {
 		Short: "Create a function",
 		Long:  functionCreateHelp,
 		Example: `  eventyard function create billing --hub orders --group billing --endpoint http://localhost:5000/
-  eventyard function create resize --hub images --endpoint http://localhost:5000/ --batch 10 --retries 5 --retry-delay 1s --exponential
+  eventyard function create resize --hub images --endpoint http://localhost:5000/ --max-events 10 --retries 5 --retry-delay 1s --exponential
   eventyard function create mailer --hub orders --group mailer --endpoint http://localhost:5000/ --breaker 20/10s --notify mailto:ops@example.com`,
 	}
 	addDefinitionFlags(cmd, spec.Function, spec.Create, &request)

@@ -32,13 +32,14 @@ func (c poisonCommands) list() *cobra.Command {
 	cmd.Flags().StringVar(&query.Source, "source", "", "only of events of this `hub`")
 	cmd.Flags().StringVar(&query.Since, "since", "", "only those put away since this `time`, like 2026-01-31T18:00:00Z, or so long ago, like 2h")
 	cmd.Flags().BoolVar(&query.Redriven, "redriven", false, "those too that were redriven already")
-	cmd.Flags().IntVar(&query.Max, "max", 100, "at most so many, up to "+strconv.Itoa(maxPoisonListed))
+	cmd.Flags().IntVar(&query.Max, "max", 100, "at most so many, up to "+strconv.Itoa(maxPoisonListed)+"; 0: as many as that")
 	completeFlags(cmd, c.offer(hubNames), "source")
 	completeFlags(cmd, c.offer(functionNames), "function")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.PoisonEvent, error) {
-		if query.Max < 1 || query.Max > maxPoisonListed {
-			return nil, usagef(cmd, "--max %d: give 1 to %d", query.Max, maxPoisonListed)
+		if query.Max < 0 || query.Max > maxPoisonListed {
+			return nil, usagef(cmd, "--max %d: give 1 to %d, or 0 for all of these", query.Max, maxPoisonListed)
 		}
+		query.Max = cmp.Or(query.Max, maxPoisonListed)
 		hub = args[0]
 		all, err := client.Poison(cmd.Context(), hub, query)
 		return append([]admin.PoisonEvent{}, all...), ofFunction(cmd, client, hub, err)

@@ -19,6 +19,7 @@ import (
 // request, a pointer, and nothing else does: an update leaves the rest.
 func addDefinitionFlags(cmd *cobra.Command, d spec.Definition, where spec.Where, request any) {
 	cmd.Flags().SortFlags = false // the rows are in an order that can be read
+	was := map[string]string{}
 	for _, row := range d.List(where) {
 		flag := cmd.Flags().VarPF(&fieldFlag{row: row, of: d, request: request}, row.FlagName(), "", d.Usage(row))
 		if flag.Value.Type() == boolFlag {
@@ -27,7 +28,11 @@ func addDefinitionFlags(cmd *cobra.Command, d spec.Definition, where spec.Where,
 		if len(row.OneOf) > 0 {
 			completeFlags(cmd, cobra.FixedCompletions(row.OneOf, cobra.ShellCompDirectiveNoFileComp), flag.Name)
 		}
+		if row.Was != "" {
+			was[row.Was] = flag.Name
+		}
 	}
+	takeFormer(cmd, was)
 	for _, row := range d.Fields {
 		if !row.In(where) {
 			lacks(cmd, row.FlagName(), row.Because)

@@ -29,7 +29,7 @@ var declared = map[string]string{
 
 // samples are values that other fields would refuse.
 var samples = map[string]string{
-	"duration": "5s", "durations": "1s,2s", "size": "1GiB", "status": "503=5s", "statuses": "400,413", "NAME=VALUE": "X-Env=prod", "header": "X-Env: prod",
+	"duration": "5s", "durations": "1s,2s", "size": "1GiB", "status": "503=5s", "statuses": "400,413", "NAME=VALUE": "X-Env=prod",
 	"100/30s": "7/5s", "schema": "cloudevents", "format": "eventhubs", "target": "mailto:ops@example.com", "URL": "http://other/", "text": "0123456789abcdef", "rights": "listen", "JSON": "",
 }
 

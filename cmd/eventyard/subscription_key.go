@@ -54,7 +54,7 @@ func addAlgorithmFlag(cmd *cobra.Command, algorithm *string, usual, help string)
 func (c subscriptionCommands) rotate() *cobra.Command {
 	var source sourceFlags
 	var algorithm, overlap string
-	cmd := &cobra.Command{Use: "rotate-key SUBSCRIPTION", Short: "Make a new signing key; the present ones stay valid for a while"}
+	cmd := &cobra.Command{Use: "regenerate SUBSCRIPTION", Aliases: []string{"rotate-key"}, Short: "Make a new signing key; the present ones stay valid for a while"}
 	addAlgorithmFlag(cmd, &algorithm, "", "hmac or ed25519; that of the present key if not given, hmac if there is none")
 	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the present keys still sign, a `duration`")
 	source.addTo(cmd)

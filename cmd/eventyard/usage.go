@@ -111,6 +111,19 @@ func noFlag(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("there is no flag --%s", name)
 }
 
+// takeFormer has a command take flags by former names, too, which help does not show.
+func takeFormer(cmd *cobra.Command, now map[string]string) {
+	if len(now) == 0 {
+		return
+	}
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if renamed := now[name]; renamed != "" {
+			name = renamed
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
 // family makes a command that only holds others.
 func family(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(members...)

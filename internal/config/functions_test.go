@@ -97,9 +97,9 @@ func TestWordsOfFunctions(t *testing.T) {
 }
 
 // Its value may be a secret, and is not repeated.
-func TestAHeaderWithoutAColon(t *testing.T) {
+func TestAHeaderWithoutAValue(t *testing.T) {
 	_, err := Load(Sources{File: write(t, "c.yaml", "functions: [{name: a, hub: h, endpoint: 'http://x/', headers: [Bearer abc]}]")})
-	if err == nil || !strings.Contains(err.Error(), "functions[0].headers[0]: a header without a colon: write it like") || strings.Contains(err.Error(), "Bearer abc\n") {
+	if err == nil || !strings.Contains(err.Error(), "functions[0].headers[0]: a header without a value: write it like") || strings.Contains(err.Error(), "Bearer abc\n") {
 		t.Errorf("%v", err)
 	}
 }

@@ -36,6 +36,8 @@ type Field struct {
 	Name string
 	// Flag is the flag without its dashes; empty: it follows from the name (maxEvents: max-events).
 	Flag string
+	// Was is a former name of the flag, which is taken still and shown nowhere.
+	Was string
 	// Value is the word that stands for the value in help; it also says what kind of text is
 	// wanted: a duration, a file.
 	Value string

@@ -367,10 +367,22 @@ func setEntry(to *map[string]string, name, value string, err error) error {
 	return nil
 }
 
+// cutHeader takes NAME=VALUE and "NAME: VALUE" apart. No name has either sign.
+func cutHeader(text string) (name, value string, found bool) {
+	at := strings.IndexAny(text, "=:")
+	if at < 0 {
+		return text, "", false
+	}
+	if value = text[at+1:]; text[at] == ':' {
+		value = strings.TrimSpace(value)
+	}
+	return strings.TrimSpace(text[:at]), value, true
+}
+
 // ParseHeader reads NAME=VALUE, or NAME={path} for a field of the event. Its error repeats no
 // value, which may be a secret.
 func ParseHeader(pair string) (admin.Header, error) {
-	name, value, found := strings.Cut(pair, "=")
+	name, value, found := cutHeader(pair)
 	if !found {
 		return admin.Header{}, fmt.Errorf("%q is no header: write it like X-Env=prod, or X-Region={data.region}", name)
 	}
@@ -380,13 +392,14 @@ func ParseHeader(pair string) (admin.Header, error) {
 	return admin.Header{Name: name, Value: value}, nil
 }
 
-// ParseHeaderLine reads "Name: value". Its error repeats nothing, since all of it may be a secret.
+// ParseHeaderLine reads the same, but for fields of an event. Its error repeats nothing, since all of it
+// may be a secret.
 func ParseHeaderLine(line string) (name, value string, err error) {
-	name, value, found := strings.Cut(line, ":")
-	if name = strings.TrimSpace(name); !found || name == "" {
-		return "", "", fmt.Errorf("a header without a colon: write it like Authorization: Bearer abc")
+	name, value, found := cutHeader(line)
+	if !found || name == "" {
+		return "", "", fmt.Errorf("a header without a value: write it like Authorization=Bearer abc")
 	}
-	return name, strings.TrimSpace(value), nil
+	return name, value, nil
 }
 
 // ParseRetries reads a number of retries, or forever.
