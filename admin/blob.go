@@ -44,6 +44,12 @@ func (c *Client) BlobAccount(ctx context.Context) (BlobAccount, error) {
 	return one[BlobAccount](ctx, c, request{method: http.MethodGet, path: []string{"blob-account"}})
 }
 
+// BlobAccountWithoutKeys shows the same without its keys, so that the yard's journal does not say that
+// somebody has seen them.
+func (c *Client) BlobAccountWithoutKeys(ctx context.Context) (BlobAccount, error) {
+	return one[BlobAccount](ctx, c, request{method: http.MethodGet, path: []string{"blob-account"}, query: withoutKeys()})
+}
+
 // UpdateBlobAccount changes the blob account.
 func (c *Client) UpdateBlobAccount(ctx context.Context, r BlobAccountRequest) (BlobAccount, error) {
 	return one[BlobAccount](ctx, c, request{method: http.MethodPatch, path: []string{"blob-account"}, body: r})

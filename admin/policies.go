@@ -64,6 +64,14 @@ func (c *Client) Policies(ctx context.Context, hub string) ([]Policy, error) {
 	return list[Policy](ctx, c, "policies", request{method: http.MethodGet, path: policyPath(hub)})
 }
 
+// PoliciesWithoutKeys lists the same without keys and connection strings, so that the yard's journal
+// does not say that somebody has seen them.
+func (c *Client) PoliciesWithoutKeys(ctx context.Context, hub string) ([]Policy, error) {
+	return list[Policy](ctx, c, "policies", request{method: http.MethodGet, path: policyPath(hub), query: withoutKeys()})
+}
+
+func withoutKeys() url.Values { return url.Values{"keys": {"false"}} }
+
 // Policy shows one.
 func (c *Client) Policy(ctx context.Context, hub, name string) (Policy, error) {
 	return one[Policy](ctx, c, request{method: http.MethodGet, path: policyPath(hub, name)})

@@ -36,11 +36,10 @@ func (c blobCommands) show() *cobra.Command {
 	cmd := &cobra.Command{Use: "show", Short: "Show the blob account"}
 	cmd.Flags().BoolVar(&showKeys, "show-keys", false, "with its keys")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) (admin.BlobAccount, error) {
-		account, err := client.BlobAccount(cmd.Context())
-		if !showKeys {
-			account.PrimaryKey, account.SecondaryKey = "", ""
+		if showKeys {
+			return client.BlobAccount(cmd.Context())
 		}
-		return account, err
+		return client.BlobAccountWithoutKeys(cmd.Context())
 	}, func(a admin.BlobAccount) error {
 		if err := c.printf("account    %s\nendpoint   %s\ncreated    %s\nroot keys  %s\n%s",
 			cmp.Or(a.Name, "-"), cmp.Or(a.Endpoint, "-"), showTime(a.Created), onOff(a.RootKeys), quotaRow(11, a.Quota.Requests, "requests", a.Quota.Bytes)); err != nil || !showKeys {

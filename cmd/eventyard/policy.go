@@ -28,7 +28,6 @@ func (c policyCommands) command() *cobra.Command {
 // addHubFlag gives a command the hub whose policies it is about.
 func (c *cli) addHubFlag(cmd *cobra.Command, hub *string) {
 	cmd.Flags().StringVar(hub, "hub", "", "the `hub` that the policy is for; without it, the whole namespace")
-	completeFlags(cmd, c.offer(hubNames), "hub")
 }
 
 // describePolicy names a policy in a sentence.
@@ -56,7 +55,6 @@ func (c policyCommands) create() *cobra.Command {
   eventyard policy create reports --rights listen`,
 	}
 	addDefinitionFlags(cmd, spec.Policy, spec.Create, &request)
-	completeFlags(cmd, c.offer(hubNames), "hub")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Policy, error) {
 		if _, err := auth.ParseRights(request.Rights); err != nil {
 			return admin.Policy{}, usagef(cmd, "--rights: %w", err)
@@ -85,14 +83,13 @@ func (c policyCommands) list() *cobra.Command {
 	cmd.Flags().BoolVar(&showKeys, "show-keys", false, "with -o json: their keys and connection strings, too")
 	c.addHubFlag(cmd, &hub)
 	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Policy, error) {
-		list, err := client.Policies(cmd.Context(), hub)
+		get := client.PoliciesWithoutKeys
+		if showKeys {
+			get = client.Policies
+		}
+		list, err := get(cmd.Context(), hub)
 		if err == nil {
 			uses = keyUses(cmd, client)
-		}
-		for i := range list {
-			if p := &list[i]; !showKeys {
-				p.PrimaryKey, p.SecondaryKey, p.ConnectionStrings = "", "", nil
-			}
 		}
 		return list, err
 	}, "there are none; create one with: eventyard policy create NAME --hub HUB --rights send",

@@ -32,7 +32,7 @@ var (
 )
 
 func loadAccess(v *visit, hub string) (*screen, error) {
-	policies, err := v.api.Policies(v.ctx, hub)
+	policies, err := v.api.PoliciesWithoutKeys(v.ctx, hub)
 	if err != nil {
 		return nil, err
 	}

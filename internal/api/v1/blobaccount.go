@@ -29,8 +29,13 @@ func accountName(endpoint string) string {
 }
 
 func (d *Handler) getBlobAccount(w http.ResponseWriter, r *http.Request) error {
-	d.reveal(r, "blob-account")
-	return writeJSON(w, http.StatusOK, d.showBlobAccount(r, d.cfg.Access.Account()))
+	shown := d.showBlobAccount(r, d.cfg.Access.Account())
+	if asksForKeys(r) {
+		d.reveal(r, "blob-account")
+	} else {
+		shown.PrimaryKey, shown.SecondaryKey = "", ""
+	}
+	return writeJSON(w, http.StatusOK, shown)
 }
 
 func (d *Handler) updateBlobAccount(w http.ResponseWriter, r *http.Request) error {

@@ -22,11 +22,21 @@ func (d *Handler) listPolicies(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	policies, err := d.cfg.Access.Policies(hub)
-	if err == nil && len(policies) > 0 {
+	keys := asksForKeys(r)
+	if err == nil && len(policies) > 0 && keys {
 		d.reveal(r, strings.TrimSuffix(access.ObjectOf(hub, ""), "/"))
 	}
-	return answerList(w, "policies", policies, func(p access.Policy) admin.Policy { return d.showPolicy(r, p) }, err)
+	return answerList(w, "policies", policies, func(p access.Policy) admin.Policy {
+		shown := d.showPolicy(r, p)
+		if !keys {
+			shown.PrimaryKey, shown.SecondaryKey, shown.ConnectionStrings = "", "", nil
+		}
+		return shown
+	}, err)
 }
+
+// asksForKeys tells whether keys are wanted: whoever shows none asks without, and then none was seen.
+func asksForKeys(r *http.Request) bool { return r.URL.Query().Get("keys") != "false" }
 
 func (d *Handler) createPolicy(w http.ResponseWriter, r *http.Request) error {
 	var q admin.PolicyRequest

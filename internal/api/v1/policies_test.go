@@ -71,6 +71,17 @@ func (y *yard) policies(at string) string {
 	return strings.Join(names, " ")
 }
 
+// Who shows no keys asks without them.
+func TestPoliciesWithoutKeys(t *testing.T) {
+	y := newYard(t)
+	for _, at := range []string{"/api/v1/policies", "/api/v1/blob-account"} {
+		for query, there := range map[string]bool{"": true, "?keys=true": true, "?keys=false": false} {
+			answer := string(y.want(200, "GET", at+query, nil).body)
+			testkit.Equal(t, strings.Contains(answer, `Key":`), there, "%s%s has keys: %s", at, query, answer)
+		}
+	}
+}
+
 // Whoever has keys already brings them along.
 func TestPolicyWithGivenKeys(t *testing.T) {
 	y := newYard(t)
