@@ -43,7 +43,6 @@ func (c activityCommand) command() *cobra.Command {
 	cmd.Flags().StringVar(&query.Until, "until", "", "only until this `time`, or so long ago")
 	cmd.Flags().IntVar(&query.Limit, "max", 100, "at most so many")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show what comes, until interrupted")
-	completeFlags(cmd, c.offer(hubNames), "hub")
 	form.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) error {
 		if query.Limit < 1 {

@@ -34,7 +34,6 @@ type circuitFlags struct{ hub, group string }
 func (c circuitCommands) addCircuitFlags(cmd *cobra.Command, f *circuitFlags) {
 	cmd.Flags().StringVar(&f.hub, "hub", "", "`name` of its hub, where several groups have a function of that name")
 	cmd.Flags().StringVar(&f.group, "group", "", "`name` of its group, likewise")
-	completeFlags(cmd, c.offer(hubNames), "hub")
 }
 
 func (f circuitFlags) which(name string) admin.CircuitRef {

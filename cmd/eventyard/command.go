@@ -15,13 +15,9 @@ import (
 type getter[T any] = func(cmd *cobra.Command, client *admin.Client, args []string) (T, error)
 
 // asking completes a command that asks a yard: with a client, the flags that say where the yard is,
-// and completion of its first argument.
+// and completion of its arguments and flags.
 func (c *cli) asking(cmd *cobra.Command, do func(*cobra.Command, *admin.Client, []string) error) *cobra.Command {
-	if names := argumentsOf(cmd); len(names) > 0 && namesOf[names[0]] != nil {
-		if len(names) > 1 || cmd.Name() != "create" { // what is yet to be created cannot be offered
-			cmd.ValidArgsFunction = c.offer(namesOf[names[0]])
-		}
-	}
+	c.completeNames(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, err := c.client(cmd)
 		if err != nil {

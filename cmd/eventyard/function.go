@@ -48,7 +48,6 @@ func (c functionCommands) create() *cobra.Command {
   eventyard function create mailer --hub orders --group mailer --endpoint http://localhost:5000/ --breaker 20/10s --notify mailto:ops@example.com`,
 	}
 	addDefinitionFlags(cmd, spec.Function, spec.Create, &request)
-	completeFlags(cmd, c.offer(hubNames), "hub", "poison")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Function, error) {
 		if request.Hub == "" || request.Endpoint == nil {
 			return admin.Function{}, usagef(cmd, "which events, and who is called? give --hub and --endpoint")
@@ -137,7 +136,6 @@ func (c functionCommands) update() *cobra.Command {
 		Example: "  eventyard function update billing --endpoint http://localhost:5001/ --retries 10",
 	}
 	addDefinitionFlags(cmd, spec.Function, spec.Update, &request)
-	completeFlags(cmd, c.offer(hubNames), "poison")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Function, error) {
 		if reflect.DeepEqual(request, admin.FunctionRequest{}) {
 			return admin.Function{}, usagef(cmd, "nothing to change: give one of the flags")

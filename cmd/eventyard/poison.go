@@ -34,7 +34,6 @@ func (c poisonCommands) list() *cobra.Command {
 	cmd.Flags().BoolVar(&query.Redriven, "redriven", false, "those too that were redriven already")
 	cmd.Flags().IntVar(&query.Max, "max", 100, "at most so many, up to "+strconv.Itoa(maxPoisonListed)+"; 0: as many as that")
 	completeFlags(cmd, c.offer(hubNames), "source")
-	completeFlags(cmd, c.offer(functionNames), "function")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.PoisonEvent, error) {
 		if query.Max < 0 || query.Max > maxPoisonListed {
 			return nil, usagef(cmd, "--max %d: give 1 to %d, or 0 for all of these", query.Max, maxPoisonListed)
@@ -128,7 +127,6 @@ func (c poisonCommands) redrive() *cobra.Command {
 	cmd.Flags().BoolVar(&request.Force, "force", false, "those too that were redriven too often")
 	cmd.Flags().IntVar(&request.Rate, "rate", 0, "`events` a second at most; 0: no limit")
 	completeFlags(cmd, c.offer(hubNames), "source")
-	completeFlags(cmd, c.offer(functionNames), "function")
 	form.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
 		request.IDs = args[1:]
