@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -53,18 +54,28 @@ func writeJSON(w io.Writer, v any) error {
 
 // table lines up rows of cells. Its head is upper-case, as is usual.
 type table struct {
-	w *tabwriter.Writer
+	w     *tabwriter.Writer
+	out   io.Writer
+	lined bytes.Buffer // what is lined up, and not painted yet
 }
 
 func newTable(w io.Writer, head ...string) *table {
-	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	t := &table{out: w}
+	t.w = tabwriter.NewWriter(&t.lined, 0, 0, 2, ' ', 0)
 	t.row(head...)
 	return t
 }
 
 func (t *table) row(cells ...string) { fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
 
-func (t *table) flush() error { return t.w.Flush() }
+func (t *table) flush() error {
+	if err := t.w.Flush(); err != nil {
+		return err
+	}
+	defer t.lined.Reset()
+	_, err := io.WriteString(t.out, newPaint(t.out).table(t.lined.String()))
+	return err
+}
 
 // thousands writes 1234567 as 1,234,567.
 func thousands[N int | int64](n N) string {

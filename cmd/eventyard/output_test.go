@@ -91,7 +91,7 @@ func TestEventsAsText(t *testing.T) {
 		`{"partition":"1","sequence":7,"enqueued":"T","unreadable":"why","storedBase64":""}`: `1/7  T  -  (unreadable: why)`,
 	} {
 		var b bytes.Buffer
-		if err := printText(&b, json.RawMessage(event)); err != nil || b.String() != want+"\n" {
+		if err := (eventForm{}).print(&b, json.RawMessage(event)); err != nil || b.String() != want+"\n" {
 			t.Errorf("%s is shown as %q, %v", event, b.String(), err)
 		}
 	}

@@ -43,7 +43,7 @@ func (c readCommand) command() *cobra.Command {
 	query := admin.Query{}
 	var from, find string
 	var follow bool
-	var form output
+	var form eventForm
 	cmd := &cobra.Command{
 		Use:   "read HUB",
 		Short: "Read events, and follow new ones",
@@ -60,7 +60,9 @@ func (c readCommand) command() *cobra.Command {
 	f.BoolVarP(&follow, "follow", "f", false, "continue with new events as they come")
 	f.IntVarP(&query.Count, "count", "n", 0, "end after so many events")
 	f.StringVar(&find, "find", "", "only events with this `text`, in any case, or that meet a condition such as 'data.total NumberGreaterThan 100'")
+	f.BoolVar(&form.properties, "properties", false, "show the properties of each event, too, as -o json does")
 	form.addTo(cmd)
+	form.head = isTerminal(c.stdout)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
 		query.Hub = args[0]
 		if find != "" && follow {
@@ -135,7 +137,7 @@ func checkNumber(cmd *cobra.Command, client *admin.Client, q admin.Query) error 
 	return usagef(cmd, "--from %s counts within one partition, and %s has %d: name one with --partition", q.From, hub.Name, hub.Partitions)
 }
 
-func (c readCommand) read(ctx context.Context, client *admin.Client, q admin.Query, follow bool, form output) error {
+func (c readCommand) read(ctx context.Context, client *admin.Client, q admin.Query, follow bool, form eventForm) error {
 	revoked := false
 	notice := func(n admin.Notice) {
 		revoked = isRevoked(n)
@@ -178,12 +180,23 @@ func (c readCommand) notice(n admin.Notice) {
 	}
 }
 
+// eventForm is how events are printed.
+type eventForm struct {
+	output
+	// properties: those of each event stand behind its body. head: what stands where is said first,
+	// as somebody sees it.
+	properties, head bool
+}
+
 // printEvents prints events as they come. Who follows sees each at once.
-func (c *cli) printEvents(events iter.Seq2[json.RawMessage, error], atOnce bool, form output) error {
+func (c *cli) printEvents(events iter.Seq2[json.RawMessage, error], atOnce bool, form eventForm) error {
 	out := bufio.NewWriterSize(c.stdout, 64<<10)
 	show := printJSON
-	if form == asText {
-		show = printText
+	if form.output == asText {
+		show = form.print
+		if form.head {
+			fmt.Fprintln(out, newPaint(c.stdout).bold("PARTITION/NUMBER  ENQUEUED  KEY  BODY"))
+		}
 	}
 	for event, err := range events {
 		if err == nil {
@@ -204,8 +217,8 @@ func printJSON(w io.Writer, event json.RawMessage) error {
 	return err
 }
 
-// printText prints partition/number, time, key and body on one line.
-func printText(w io.Writer, event json.RawMessage) error {
+// print prints partition/number, time, key and body on one line.
+func (f eventForm) print(w io.Writer, event json.RawMessage) error {
 	var e struct {
 		Partition  string          `json:"partition"`
 		Sequence   int64           `json:"sequence"`
@@ -215,6 +228,7 @@ func printText(w io.Writer, event json.RawMessage) error {
 		BodyBase64 *string         `json:"bodyBase64"`
 		Value      json.RawMessage `json:"value"`
 		Unreadable string          `json:"unreadable"`
+		Properties json.RawMessage `json:"properties"`
 	}
 	if err := json.Unmarshal(event, &e); err != nil {
 		return fmt.Errorf("read event: %w", err)
@@ -231,6 +245,9 @@ func printText(w io.Writer, event json.RawMessage) error {
 		}
 	default:
 		body = string(e.Value)
+	}
+	if f.properties && e.Properties != nil {
+		body += "  " + string(e.Properties)
 	}
 	_, err := fmt.Fprintf(w, "%s/%d  %s  %s  %s\n", e.Partition, e.Sequence, e.Enqueued, oneLine(cmp.Or(e.Key, "-")), oneLine(body))
 	return err

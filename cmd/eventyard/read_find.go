@@ -12,7 +12,7 @@ import (
 
 // search prints the events that are found, up to the ends of the partitions, and how many were
 // looked at.
-func (c readCommand) search(ctx context.Context, client *admin.Client, q admin.Query, find string, form output) error {
+func (c readCommand) search(ctx context.Context, client *admin.Client, q admin.Query, find string, form eventForm) error {
 	hub, err := client.Hub(ctx, q.Hub)
 	if err != nil {
 		return err

@@ -31,7 +31,8 @@ func (c *cli) printStatus(o admin.Overview) error {
 		if n.Since != nil {
 			since = " (since " + showAgo(time.Now(), n.Since.Time) + ")"
 		}
-		fmt.Fprintf(c.stdout, "%-7s  %s%s\n         %s: %s\n", n.Severity, oneLine(n.Sentence), since, n.Action, oneLine(n.Command))
+		severity := newPaint(c.stdout).state(n.Severity) + strings.Repeat(" ", max(0, 7-len(n.Severity)))
+		fmt.Fprintf(c.stdout, "%s  %s%s\n         %s: %s\n", severity, oneLine(n.Sentence), since, n.Action, oneLine(n.Command))
 	}
 	fmt.Fprintf(c.stdout, "\n%s\n", statusTotals(o))
 	t := newTable(c.stdout, "PUBLISHED", "BYTES IN", "READ", "DELIVERED", "FAILED", "CALLS", "WAITING")

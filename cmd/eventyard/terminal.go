@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -29,6 +30,35 @@ func newPaint(w io.Writer) paint {
 func (p paint) red(s string) string    { return p.with("31", s) }
 func (p paint) green(s string) string  { return p.with("32", s) }
 func (p paint) yellow(s string) string { return p.with("33", s) }
+
+func (p paint) bold(s string) string { return p.with("1", s) }
+
+// stateColours are of the words for how something is: well, not quite, and not at all.
+var stateColours = map[string]string{
+	"active": "32", "running": "32", "closed": "32", "live": "32", "healthy": "32",
+	"pending": "33", "paused": "33", "half-open": "33", "probation": "33", "probing": "33", "starting": "33", "quiet": "33", "warning": "33",
+	"failed": "31", "failing": "31", "open": "31", "disabled": "31", "expired": "31", "lost": "31", "broken": "31",
+}
+
+// state colours such a word, and leaves all others as they are.
+func (p paint) state(word string) string {
+	if code := stateColours[word]; code != "" {
+		return p.with(code, word)
+	}
+	return word
+}
+
+// cells of a line are at least two blanks apart.
+var cells = regexp.MustCompile(`\S+( \S+)*`)
+
+// table colours a table that is lined up: its head, and the states in it.
+func (p paint) table(text string) string {
+	head, rows, found := strings.Cut(text, "\n")
+	if !p.on || !found {
+		return text
+	}
+	return p.bold(head) + "\n" + cells.ReplaceAllStringFunc(rows, p.state)
+}
 
 func (p paint) with(code, s string) string {
 	if !p.on {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -60,6 +61,30 @@ func TestALongJobSaysHowFarItIs(t *testing.T) {
 func TestColours(t *testing.T) {
 	p := paint{on: true}
 	testkit.Equal(t, p.red("a")+p.green("b")+p.yellow("c"), "\x1b[31ma\x1b[0m\x1b[32mb\x1b[0m\x1b[33mc\x1b[0m", "painted")
+}
+
+// V6: heads and states have colours at a terminal, and what is lined up stays so.
+func TestTablesHaveColours(t *testing.T) {
+	text := "NAME      STATE    ENDPOINT\nfailed x  pending  healthy\n"
+	testkit.Equal(t, paint{}.table(text), text)
+	testkit.Equal(t, paint{on: true}.table(text),
+		"\x1b[1mNAME      STATE    ENDPOINT\x1b[0m\nfailed x  \x1b[33mpending\x1b[0m  \x1b[32mhealthy\x1b[0m\n")
+}
+
+// What stands where in an event is said first where somebody looks, and properties where they are asked for.
+func TestEventsWithAHeadAndProperties(t *testing.T) {
+	events := func(yield func(json.RawMessage, error) bool) {
+		yield(json.RawMessage(`{"partition":"0","sequence":7,"enqueued":"now","body":"b","properties":{"colour":"blue"}}`), nil)
+	}
+	for want, form := range map[string]eventForm{
+		"0/7  now  -  b\n":                                        {output: asText},
+		"0/7  now  -  b  {\"colour\":\"blue\"}\n":                 {output: asText, properties: true},
+		"PARTITION/NUMBER  ENQUEUED  KEY  BODY\n0/7  now  -  b\n": {output: asText, head: true},
+	} {
+		var out strings.Builder
+		testkit.Must(t, (&cli{stdout: &out}).printEvents(events, false, form))
+		testkit.Equal(t, out.String(), want)
+	}
 }
 
 func TestAQuestionCanBeInterrupted(t *testing.T) {
