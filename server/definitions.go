@@ -203,7 +203,8 @@ type Function struct {
 type Policy struct {
 	// Name: Its name. Required.
 	Name string
-	// Rights: What it allows: send, listen, manage; manage is all of them. Required.
+	// Rights: What it allows: send, listen, manage, which is all of them, or metrics, which is to
+	// read the yard's metrics and nothing else. Required.
 	Rights []string
 	// PrimaryKey: Its first key, 16 to 256 characters of ASCII without blanks and semicolons.
 	// Default: generated.

@@ -47,7 +47,7 @@ func newConsoleYard(t *testing.T) *consoleYard {
 		y.show(r, rt, "manager")
 		r.Header.Set("Sec-Fetch-Site", "cross-site")
 	}
-	for _, column := range []string{"none", "topicKey", "otherTopic", "blobKey"} {
+	for _, column := range []string{"none", "metrics", "topicKey", "otherTopic", "blobKey"} {
 		shown := y.credentials[column]
 		y.credentials[column] = func(r *http.Request, rt frame.Route) { fill(r, rt); shown(r, rt) }
 	}

@@ -63,12 +63,13 @@ func (p *pair) define() {
 		return &caller.Caller{Topic: &caller.TopicKey{Topic: made.Name, Subscription: "jobs", Key: caller.Digest(made.Key1)}}
 	}
 	p.callers = map[string]*caller.Caller{
-		"none":   nil,
-		"cookie": nil, // which is nothing but at the console
-		"send":   grant("", "sender", auth.Send),
-		"listen": grant("", "listener", auth.Listen),
-		"manage": grant("", "manager", auth.Manage),
-		"ownHub": grant("orders", "own", auth.Manage), "otherHub": grant("other", "other", auth.Manage),
+		"none":    nil,
+		"cookie":  nil, // which is nothing but at the console
+		"send":    grant("", "sender", auth.Send),
+		"listen":  grant("", "listener", auth.Listen),
+		"manage":  grant("", "manager", auth.Manage),
+		"metrics": grant("", "scraper", auth.Metrics),
+		"ownHub":  grant("orders", "own", auth.Manage), "otherHub": grant("other", "other", auth.Manage),
 		"topicKey": key("invoices"), "otherTopic": key("receipts"),
 	}
 	expired := *p.callers["manage"]

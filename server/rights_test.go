@@ -87,7 +87,7 @@ func rank(rt frame.Route) string {
 // The keys of every topic and policy of the yard, which survive being deleted.
 var (
 	topicKeys  = map[string]string{"invoices": key("topic invoices"), "receipts": key("topic receipts")}
-	policyKeys = map[string]string{"sender": key("sender"), "listener": key("listener"), "manager": key("manager"), "own": key("own"), "other": key("other")}
+	policyKeys = map[string]string{"sender": key("sender"), "listener": key("listener"), "manager": key("manager"), "scraper": key("scraper"), "own": key("own"), "other": key("other")}
 )
 
 func key(text string) string {
@@ -124,6 +124,7 @@ func newRightsYard(t *testing.T, changes ...func(*server.Config)) *rightsYard {
 		"send":       policy("sender", "", time.Hour),
 		"listen":     policy("listener", "", time.Hour),
 		"manage":     policy("manager", "", time.Hour),
+		"metrics":    policy("scraper", "", time.Hour),
 		"ownHub":     policy("own", "orders", time.Hour),
 		"otherHub":   policy("other", "other", time.Hour),
 		"topicKey":   func(r *http.Request, _ frame.Route) { r.Header.Set("aeg-sas-key", topicKeys["invoices"]) },
@@ -255,7 +256,7 @@ func (y *rightsYard) restore() {
 		y.Hub(y.t, hub, 1, "billing")
 	}
 	for name, of := range map[string]struct{ hub, right string }{
-		"sender": {"", "Send"}, "listener": {"", "Listen"}, "manager": {"", "Manage"}, "own": {"orders", "Manage"}, "other": {"other", "Manage"},
+		"sender": {"", "Send"}, "listener": {"", "Listen"}, "manager": {"", "Manage"}, "scraper": {"", "Metrics"}, "own": {"orders", "Manage"}, "other": {"other", "Manage"},
 	} {
 		made(y.client.CreatePolicy(ctx, of.hub, admin.PolicyRequest{Name: name, Rights: []string{of.right}, PrimaryKey: policyKeys[name]}))
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 const policyHelp = `A shared-access policy is a name with two keys and some of the rights send, listen and
-manage, to the whole namespace or to one hub. Clients are let in by a policy's name and
+manage, to the whole namespace or to one hub; or with the right metrics, to read those alone. Clients are let in by a policy's name and
 key, which their connection string holds. There are two keys so that one can be
 replaced while clients use the other.`
 
@@ -52,7 +52,8 @@ func (c policyCommands) create() *cobra.Command {
 		Use:   "create POLICY",
 		Short: "Create a policy with fresh keys",
 		Example: `  eventyard policy create till --hub orders --rights send
-  eventyard policy create reports --rights listen`,
+  eventyard policy create reports --rights listen
+  eventyard policy create prometheus --rights metrics`,
 	}
 	addDefinitionFlags(cmd, spec.Policy, spec.Create, &request)
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Policy, error) {

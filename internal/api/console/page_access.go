@@ -82,15 +82,18 @@ var createPolicy = action{
 	path: base + "new/policy", calls: policyCalls("POST", ""),
 	sheet: func(v *visit) (*sheet, error) {
 		of, name := "the whole namespace", v.value("name", "")
+		rights := []option{{"Listen", "Listen"}, {"Send", "Send"}, {"Send,Listen", "Send and Listen"}, {"Manage", "Manage, with all others"}}
 		if v.ofHub() != "" {
 			of = "hub " + v.ofHub()
+		} else {
+			rights = append(rights, option{"Metrics", "Metrics alone, to scrape them"})
 		}
 		return &sheet{
 			Title: "Create a policy for " + of, About: "A name with two keys and some rights. There are two keys so that one can be replaced while clients use the other.",
 			Back: accessPath(v.ofHub()), Buttons: []button{{"Create", "main", act}},
 			Fields: []field{
 				{Name: "name", Label: "Name", Kind: "text", Value: name, Placeholder: "gateway"},
-				{Name: "rights", Label: "Rights", Kind: "select", Value: v.value("rights", "Listen"), Options: []option{{"Listen", "Listen"}, {"Send", "Send"}, {"Send,Listen", "Send and Listen"}, {"Manage", "Manage, with all others"}}},
+				{Name: "rights", Label: "Rights", Kind: "select", Value: v.value("rights", "Listen"), Options: rights},
 			},
 			Command: command(append([]string{"policy", "create", orWord(name, "NAME"), "--rights", strings.ToLower(v.value("rights", "Listen"))}, flagHub(v.ofHub())...)...),
 		}, nil

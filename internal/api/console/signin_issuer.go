@@ -110,6 +110,9 @@ func (c *Console) grantOf(ctx context.Context, tokens []string) (auth.Grant, err
 
 // begin begins a session and leads to a page.
 func (c *Console) begin(v *visit, g auth.Grant, to string) error {
+	if g.Stands() && !g.Opens() {
+		return c.refuseSignIn(v, http.StatusForbidden, signInView{To: to, Wrong: "This opens the metrics alone, of which the console has no page."})
+	}
 	token, err := c.cfg.Sessions.Begin(v.r.Context(), g)
 	if errors.Is(err, sessions.ErrFull) {
 		return tooManySessions

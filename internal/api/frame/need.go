@@ -91,17 +91,17 @@ func (n Need) Rights() string {
 // Check says why a grant is not enough for an entity.
 func (n Need) Check(g auth.Grant, at auth.Entity, now time.Time) error {
 	if n.Reach == Any {
-		if g.Stands() {
+		if g.Opens() {
 			return nil
 		}
-		return fmt.Errorf("%w: the token of %q gives none at all", ErrRights, g.Holder)
-	}
-	if !g.Allows(at, 0, now) {
-		return fmt.Errorf("%w: the token of %q is not for %s", auth.ErrAudience, g.Holder, showEntity(at))
+		return fmt.Errorf("%w: the token of %q gives none to this", ErrRights, g.Holder)
 	}
 	enough := func(r auth.Rights) bool { return g.Allows(at, r, now) }
-	if len(n.OneOf) == 0 || slices.ContainsFunc(n.OneOf, enough) {
+	if len(n.OneOf) == 0 && enough(0) || slices.ContainsFunc(n.OneOf, enough) {
 		return nil
+	}
+	if g.Rights(at) == 0 || g.Expired(now) {
+		return fmt.Errorf("%w: the token of %q is not for %s", auth.ErrAudience, g.Holder, showEntity(at))
 	}
 	return fmt.Errorf("%w: %s is required, and the token of %q gives %s to %s",
 		ErrRights, n.Rights(), g.Holder, g.Rights(at), showEntity(at))

@@ -13,7 +13,7 @@ var Policy = Definition{
 	Fields: []Field{
 		{Name: "name", Value: "name", Required: true, Help: "its name", Not: Create | Update, Because: nameIsAnArgument},
 		{Name: "hub", Value: "hub", Help: "hub that it is for", Default: "the whole namespace", Not: API | Update, Because: "the path of the call says it"},
-		{Name: "rights", Value: "rights", Help: "what it allows: send, listen, manage; manage is all of them", Required: true, set: setRights, Not: Update, Because: neverChanged},
+		{Name: "rights", Value: "rights", Help: "what it allows: send, listen, manage, which is all of them, or metrics, which is to read the yard's metrics and nothing else", Required: true, set: setRights, Not: Update, Because: neverChanged},
 		{Name: "primaryKey", Value: "text", Help: "its first key, 16 to 256 characters of ASCII without blanks and semicolons", Default: "generated", Secret: true, Not: Update, Because: neverChanged},
 		{Name: "secondaryKey", Value: "text", Help: "its second key, likewise", Default: "generated", Secret: true, Not: Update, Because: neverChanged},
 		quotaEvents, quotaBytes,

@@ -12,7 +12,7 @@ var (
 	toProbe     = frame.Open("probes have no token, and learn only whether the yard answers")
 	toRefuse    = frame.Open("nothing is done but to say what is wrong")
 	anyGrant    = frame.Of(frame.Any)
-	listenToAll = frame.Of(frame.Namespace, auth.Listen)
+	toScrape    = frame.Of(frame.Namespace, auth.Metrics, auth.Listen)
 	manageAll   = frame.Of(frame.Namespace, auth.Manage)
 	manageHub   = frame.Of(frame.Hub, auth.Manage)
 	sendToHub   = frame.Of(frame.Hub, auth.Send)

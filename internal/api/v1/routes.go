@@ -188,7 +188,7 @@ func (d *Handler) routes() []route {
 
 		{method: "GET", path: "/healthz", need: toProbe, serve: d.healthy},
 		{method: "GET", path: "/readyz", need: toProbe, serve: d.ready},
-		{method: "GET", path: "/metrics", need: listenToAll, serve: d.showMetrics},
+		{method: "GET", path: "/metrics", need: toScrape, serve: d.showMetrics},
 	}
 }
 

@@ -253,8 +253,8 @@ func isRoot(hub, name string) bool { return hub == "" && auth.Fold(name) == auth
 
 // implied adds the rights that others imply.
 func implied(rights auth.Rights) auth.Rights {
-	if rights > auth.Send|auth.Listen {
-		return auth.Manage
+	if rights&auth.Manage > auth.Send|auth.Listen {
+		return auth.Manage // who has it reads metrics anyway
 	}
 	return rights
 }

@@ -17,8 +17,11 @@ func check(p Policy) error {
 	if part := auth.AmbiguousPart(p.Name); part != "" {
 		return fmt.Errorf("%w: the name %.80q has %q in it: choose one without", ErrInvalid, p.Name, part)
 	}
-	if p.Rights == 0 || p.Rights&^auth.Manage != 0 {
-		return fmt.Errorf("%w: name at least one right of Send, Listen and Manage", ErrInvalid)
+	if p.Rights == 0 || p.Rights&^(auth.Manage|auth.Metrics) != 0 {
+		return fmt.Errorf("%w: name at least one right of Send, Listen, Manage and Metrics", ErrInvalid)
+	}
+	if p.Hub != "" && p.Rights.Has(auth.Metrics) {
+		return fmt.Errorf("%w: Metrics are those of the whole yard: make the policy one of the namespace, without a hub", ErrInvalid)
 	}
 	if err := checkQuota(p.Quota); err != nil {
 		return err

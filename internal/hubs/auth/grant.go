@@ -60,9 +60,13 @@ func (g Grant) While(stands func(Scope) bool) Grant {
 }
 
 // Allows reports whether the grant is good for an entity at that time: it has not expired, and the
-// scopes that reach the entity have together all of need. A need of zero means any right.
+// scopes that reach the entity have together all of need. A need of zero means any right to it, which
+// Metrics is not.
 func (g Grant) Allows(p Entity, need Rights, now time.Time) bool {
 	rights := g.Rights(p)
+	if need == 0 {
+		rights &= Manage
+	}
 	return rights != 0 && rights.Has(need) && !g.Expired(now)
 }
 
@@ -94,6 +98,16 @@ func (g Grant) Reaching(p Entity) Grant {
 func (g Grant) Stands() bool {
 	for _, s := range g.Scopes {
 		if s.Rights != 0 && g.inForce(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// Opens reports whether a right to any entity is left, whatever the time: Metrics alone is none.
+func (g Grant) Opens() bool {
+	for _, s := range g.Scopes {
+		if s.Rights&Manage != 0 && g.inForce(s) {
 			return true
 		}
 	}

@@ -152,3 +152,13 @@ func TestGrantStandsOnItsBasis(t *testing.T) {
 	testkit.Slices(t, grant.Scopes, scopes, "the grant itself was changed")
 	testkit.Equal(t, (Grant{Scopes: []Scope{{}}}).While(always).Stands(), false, "a scope without rights stands for something")
 }
+
+// R1: who may read metrics has no right to anything else, not even the least.
+func TestMetricsAreNoRightToAnEntity(t *testing.T) {
+	grant := Grant{Scopes: []Scope{{Rights: Metrics}}}.While(func(Scope) bool { return true })
+	now := time.Now()
+	testkit.That(t, grant.Allows(Entity{}, Metrics, now), "metrics are not allowed")
+	testkit.That(t, !grant.Allows(Entity{}, 0, now) && !grant.Allows(At("a"), 0, now) && !grant.Opens(), "something else is allowed")
+	testkit.That(t, grant.Stands(), "the grant counts as ended")
+	testkit.That(t, !Manage.Has(Metrics) && !Metrics.Has(Send), "rights have each other")
+}

@@ -17,13 +17,18 @@ const (
 	Manage = Send | Listen | manage
 )
 
+// Metrics is to read the metrics of the yard, and nothing else: a program that scrapes them needs no
+// key that opens events. It is no right to any entity. Who may Listen to the namespace reads them, too,
+// so that Manage need not have it.
+const Metrics Rights = 1 << 3
+
 type named struct {
 	right Rights
 	name  string
 }
 
 // names in the order in which rights are written.
-var names = []named{{Send, "Send"}, {Listen, "Listen"}, {Manage, "Manage"}}
+var names = []named{{Send, "Send"}, {Listen, "Listen"}, {Manage, "Manage"}, {Metrics, "Metrics"}}
 
 // Has reports whether all of need is there.
 func (r Rights) Has(need Rights) bool { return r&need == need }
@@ -43,7 +48,7 @@ func (r Rights) Names() []string {
 }
 
 func (r Rights) String() string {
-	if r&Manage == 0 {
+	if r == 0 {
 		return "none"
 	}
 	return strings.Join(r.Names(), ",")
@@ -55,12 +60,12 @@ func ParseRights(list []string) (Rights, error) {
 	for _, text := range list {
 		i := slices.IndexFunc(names, func(n named) bool { return Fold(n.name) == Fold(text) })
 		if i < 0 {
-			return 0, fmt.Errorf("%w: %.64q, use Send, Listen or Manage", ErrRights, text)
+			return 0, fmt.Errorf("%w: %.64q, use Send, Listen, Manage or Metrics", ErrRights, text)
 		}
 		rights |= names[i].right
 	}
 	if rights == 0 {
-		return 0, fmt.Errorf("%w: name at least one of Send, Listen and Manage", ErrRights)
+		return 0, fmt.Errorf("%w: name at least one of Send, Listen, Manage and Metrics", ErrRights)
 	}
 	return rights, nil
 }

@@ -41,6 +41,9 @@ func TestRightsAsText(t *testing.T) {
 		{0, []string{}, "none"},
 		{Send, []string{"Send"}, "Send"},
 		{Listen, []string{"Listen"}, "Listen"},
+		{Metrics, []string{"Metrics"}, "Metrics"},
+		{Send | Metrics, []string{"Send", "Metrics"}, "Send,Metrics"},
+		{Manage | Metrics, []string{"Manage"}, "Manage"},
 		{Send | Listen, []string{"Send", "Listen"}, "Send,Listen"},
 		{Manage, []string{"Manage"}, "Manage"},
 	}
@@ -59,6 +62,7 @@ func TestParseRights(t *testing.T) {
 		want Rights // 0: refused
 	}{
 		{"one", []string{"Listen"}, Listen},
+		{"that of who scrapes", []string{"metrics"}, Metrics},
 		{"in any case", []string{"sEND", "LISTEN"}, Send | Listen},
 		{"as Azure lists those of Manage", []string{"Listen", "Manage", "Send"}, Manage},
 		{"Manage alone is all", []string{"manage"}, Manage},
