@@ -19,6 +19,8 @@ type Inspection struct {
 	// Peer is looked at in place of both, if it has a bundle: whether it could start on DataDir, and
 	// which others answer. Findings has Servers, Problems, Warnings and InUse then.
 	Peer Peer
+	// Secrets is where the secret key comes from, as in Config.
+	Secrets Secrets
 	// MaxLogBytes is how much of events is read through; zero means all there is. A
 	// folder that holds more is not read, for it would take long.
 	MaxLogBytes int64
@@ -33,6 +35,9 @@ type Findings struct {
 	// Meta is what is wrong with the meta store; nil if nothing is. It wraps
 	// ErrMetaLost where the store is gone.
 	Meta error
+	// Key is why the secret key does not open what is sealed in a meta store that is sound; nil: it does,
+	// or nothing is sealed.
+	Key error
 	// LogBytes is the size of all files with events.
 	LogBytes int64
 	// LogRead: they were read through; the rest is known only then.
@@ -63,6 +68,7 @@ func Inspect(ctx context.Context, in Inspection) (Findings, error) {
 		Peer:        in.Peer.storage(),
 		Own:         ownNames(),
 		Known:       func(path string, entry fs.DirEntry) bool { return entry.IsDir() && hasDeadLetters(path) },
+		SecretKey:   storage.SecretKey(in.Secrets),
 		MaxLogBytes: in.MaxLogBytes, Progress: in.Progress,
 	})
 	return Findings(found), err

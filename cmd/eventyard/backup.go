@@ -255,12 +255,23 @@ func (c backupCommands) fill(ctx context.Context, cfg config.Config, peer server
 		if err := c.printBackup(form, from, "restored", summary); err != nil || form == asJSON {
 			return err
 		}
-		return c.printf("start its nodes with: eventyard serve %s\n", howToServe(cfg.EngineURL()))
+		return c.printf("start its nodes with: eventyard serve %s%s\n", howToServe(cfg.EngineURL()), keyAgain(cfg))
 	}
 	if err := c.printBackup(form, absolute(cfg.Data), "restored", summary); err != nil || form == asJSON {
 		return err
 	}
-	return c.printf("start it with: eventyard serve --data %s\n", cfg.Data)
+	return c.printf("start it with: eventyard serve --data %s%s\n", cfg.Data, keyAgain(cfg))
+}
+
+// keyAgain is what to tell serve of a secret key that is not in the data folder; nothing where it is.
+func keyAgain(cfg config.Config) string {
+	switch s := cfg.Secrets; {
+	case s.KeyFile != "":
+		return " --secrets-key-file " + s.KeyFile
+	case s.KeyCommand != "" || s.Key != "":
+		return ", and tell it where the secret key comes from, as this command"
+	}
+	return ""
 }
 
 // printBackup prints what a backup has, and what it lacks.

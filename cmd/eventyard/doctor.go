@@ -111,7 +111,7 @@ func (d *doctor) note(check string, s status, next, format string, args ...any) 
 
 // examineData looks at what is stored.
 func (d *doctor) examineData(ctx context.Context) {
-	look := server.Inspection{DataDir: d.cfg.Data, MaxLogBytes: quickBytes, Progress: func(done, total int64) {
+	look := server.Inspection{DataDir: d.cfg.Data, Secrets: server.Secrets(d.cfg.Secrets), MaxLogBytes: quickBytes, Progress: func(done, total int64) {
 		d.progress.show(func() string {
 			return fmt.Sprintf("reading events: %s of %s", roughBytes(done), roughBytes(total))
 		})
@@ -133,6 +133,7 @@ func (d *doctor) examineData(ctx context.Context) {
 	default:
 		d.note("lock", fine, "", "no yard is running on this folder")
 		d.judgeMeta(found)
+		d.judgeKey(found)
 		d.judgeLog(found)
 		d.judgeForeign(found)
 	}
@@ -200,6 +201,17 @@ func (d *doctor) judgeMeta(found server.Findings) {
 		d.note("meta", problem, "restore meta.db from a copy, or keep the folder and ask for help; the events themselves are in log/", "%v", found.Meta)
 	default:
 		d.note("meta", fine, "", "hub definitions are sound")
+	}
+}
+
+// judgeKey tells of a key without which the yard does not start, however sound its data is.
+func (d *doctor) judgeKey(found server.Findings) {
+	switch {
+	case found.Meta != nil:
+	case found.Key != nil:
+		d.note("key", problem, "look for a copy of secret.key: without it access keys, signing keys and passwords cannot be read; events can", "%v", found.Key)
+	default:
+		d.note("key", fine, "", "the secret key opens what is sealed with it")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
+	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
 
@@ -24,6 +25,8 @@ type Inspection struct {
 	// though it proves no yard; nil means nothing.
 	Own   []string
 	Known func(path string, entry fs.DirEntry) bool
+	// SecretKey is where the secret key comes from.
+	SecretKey SecretKey
 	// MaxLogBytes is how much of events is read through; zero means all there is. Storage that
 	// holds more is not read, for it would take long.
 	MaxLogBytes int64
@@ -38,6 +41,9 @@ type Findings struct {
 	// Meta is what is wrong with the meta store; nil if nothing is. It wraps ErrMetaLost where the
 	// store is gone.
 	Meta error
+	// Key is why the secret key does not open what is sealed in a meta store that is sound; nil: it does,
+	// or nothing is sealed.
+	Key error
 	// LogBytes is the size of all files with events.
 	LogBytes int64
 	// LogRead tells whether they were read through; the rest is known only then.
@@ -77,6 +83,9 @@ func Inspect(ctx context.Context, url string, in Inspection) (Findings, error) {
 		return Findings{InUse: inUse}, err
 	}
 	err = found.checkMeta(folder)
+	if err == nil {
+		err = found.checkKey(ctx, folder, in.SecretKey)
+	}
 	if err == nil {
 		err = found.checkLog(ctx, folder, in)
 	}
@@ -146,6 +155,33 @@ func (f *Findings) checkMeta(folder string) error {
 	}
 	f.Meta = metaLost(folder, err)
 	return nil
+}
+
+// checkKey sees whether a start would find the secret key that the store is sealed with.
+func (f *Findings) checkKey(ctx context.Context, folder string, from SecretKey) error {
+	if f.Meta != nil {
+		return nil
+	}
+	keys, err := from.read(ctx, folder)
+	missing := errors.Is(err, fs.ErrNotExist) && from.KeyFile == ""
+	if err != nil && !missing {
+		f.Key = err
+		return nil
+	}
+	err = bolt.Entries(filepath.Join(folder, metaName), func(key string, value []byte) error {
+		switch {
+		case f.Key != nil || !sealed.IsSealed(value):
+		case missing:
+			f.Key = from.missing(folder)
+		default:
+			_, _, f.Key = keys.Open(key, value)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing was ever described
+	}
+	return err
 }
 
 func (f *Findings) checkLog(ctx context.Context, folder string, in Inspection) error {

@@ -121,16 +121,20 @@ func (k SecretKey) keys(ctx context.Context, folder string, inner meta.Store) (*
 // create makes the file beside the data, durably, before anything is sealed with its key. Where
 // something is sealed already its key is lost, and another one would hide that.
 func (k SecretKey) create(ctx context.Context, folder string, inner meta.Store) (*sealed.Keys, error) {
-	file := k.path(folder)
 	switch some, err := sealed.Some(ctx, inner); {
 	case err != nil:
 		return nil, err
 	case some:
-		return nil, fmt.Errorf("%s is missing, and the data was sealed with its key: restore the file, or give the key by --secrets-key-file or --secrets-key-command", file)
+		return nil, k.missing(folder)
 	}
 	text := sealed.NewKey() + "\n"
 	if err := vfs.ReplaceFile(vfs.OS(folder), SecretKeyFile, text); err != nil {
 		return nil, fmt.Errorf("make the secret key: %w", err)
 	}
 	return sealed.ParseKeys(text)
+}
+
+// missing is why data cannot be opened whose key is gone.
+func (k SecretKey) missing(folder string) error {
+	return fmt.Errorf("%s is missing, and the data was sealed with its key: restore the file, or give the key by --secrets-key-file or --secrets-key-command", k.path(folder))
 }

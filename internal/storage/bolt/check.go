@@ -27,6 +27,24 @@ func Check(path string) error {
 	return nil
 }
 
+// Entries gives each entry of a store that Check finds sound, changing nothing.
+func Entries(path string, visit func(key string, value []byte) error) (err error) {
+	db, err := openToRead(path)
+	if err != nil {
+		return fmt.Errorf("read meta store %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(entriesBucket()).ForEach(func(key, record []byte) error {
+			_, value, err := openRecord(record, string(key))
+			if err != nil {
+				return err
+			}
+			return visit(string(key), value)
+		})
+	})
+}
+
 // IsStore tells whether a file is a store, be it of another version's form or damaged. Of one that
 // another process has open, or that cannot be read, it is assumed.
 func IsStore(path string) bool {

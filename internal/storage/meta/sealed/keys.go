@@ -93,6 +93,9 @@ func (k *Keys) Seal(key string, value []byte) []byte {
 	return k.aeads[0].Seal(sealed, sealed[head:], value, []byte(key))
 }
 
+// IsSealed tells whether a value is encrypted.
+func IsSealed(value []byte) bool { return isSealed(value) }
+
 func isSealed(value []byte) bool { return bytes.HasPrefix(value, []byte(magic)) }
 
 // Open gives the value, and whether it is as the newest key seals it. One that is not sealed is
