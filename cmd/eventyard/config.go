@@ -1,11 +1,13 @@
 package main
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/config"
@@ -131,6 +133,9 @@ func (c configCommands) check() *cobra.Command {
 			if err == nil {
 				err = checkCertificate(loaded.Config.TLS)
 			}
+			if err == nil {
+				err = checkMail(loaded.Config)
+			}
 			if err != nil {
 				return adviseNoFile(err, args[0])
 			}
@@ -140,6 +145,30 @@ func (c configCommands) check() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// checkMail finds what a start would refuse about mail: authorities of its server that cannot be read, and
+// notices that go by mail where there is no server.
+func checkMail(cfg config.Config) error {
+	smtp := cfg.Notify.SMTP
+	if smtp.CAFile != "" {
+		pem, err := os.ReadFile(smtp.CAFile)
+		if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
+			err = fmt.Errorf("%s has no certificate in it, as PEM", smtp.CAFile)
+		}
+		if err != nil {
+			return fmt.Errorf("notify.smtp.caFile: %w", err)
+		}
+	}
+	targets := cfg.Notify.Targets()
+	for _, f := range cfg.Functions {
+		targets = append(targets, f.Notify...)
+	}
+	byMail := func(target string) bool { return strings.HasPrefix(strings.ToLower(target), "mailto:") }
+	if i := slices.IndexFunc(targets, byMail); i >= 0 && smtp.Addr == "" {
+		return fmt.Errorf("notices to %s need a mail server: set notify.smtp.addr and notify.smtp.from", targets[i])
+	}
+	return nil
 }
 
 // checkCertificate reads the operator's files of the certificate, as serve does.

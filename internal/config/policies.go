@@ -28,8 +28,11 @@ func (c Config) validatePolicies(found *complaints) {
 		} else {
 			first[id] = i
 		}
-		_, err := auth.ParseRights(p.Rights)
+		rights, err := auth.ParseRights(p.Rights)
 		found.addError(key+".rights", err)
+		if p.Hub != "" && rights.Has(auth.Metrics) {
+			found.add(key+".rights", "metrics are those of the whole yard: leave the hub out")
+		}
 		if p.PrimaryKey != "" { // else it is made
 			found.addError(key+".primaryKey", auth.CheckKey(p.PrimaryKey))
 		}
