@@ -83,7 +83,7 @@ func (c *cli) root() *cobra.Command {
 	add("functions", functionCommands{c}.command(), circuitCommands{c}.command(), poisonCommands{c}.command())
 	add("access", policyCommands{c}.command(), connectionCommand{c}.command(), connectionCommands{c}.command(), blobCommands{c}.command(), certCommands{c}.command(), secretsCommands{c}.command(), contextCommands{c}.command())
 	help := helpCommand()
-	add("more", help, c.versionCommand())
+	add("more", help, c.versionCommand(), manualCommand())
 	root.SetHelpCommand(help)
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {

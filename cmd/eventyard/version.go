@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker: -ldflags "-X main.version=1.2.3". Without it the
-// version control system's own word is taken.
-var version = ""
+// version and commit are set by the linker: -ldflags "-X main.version=1.2.3 -X main.commit=…". Without
+// them the version control system's own word is taken, which Go does not find in every kind of clone.
+var version, commit string
 
 // build says what this program was made of.
 type build struct {
@@ -24,7 +24,7 @@ type build struct {
 }
 
 func thisBuild() build {
-	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Version: version, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
@@ -32,7 +32,7 @@ func thisBuild() build {
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
-			b.Commit = s.Value
+			b.Commit = cmp.Or(b.Commit, s.Value)
 		case "vcs.modified":
 			b.Modified = s.Value == "true"
 		case "vcs.time":
