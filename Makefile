@@ -98,6 +98,17 @@ cells: ## The simulation of many cells at full size: the figures of docs/interna
 soak: ## What takes long or needs root: a full disk (ext4 and tmpfs of its own), 100,000 partitions, 10,000 subscriptions, and an hour of hostile clients. It says what this machine refuses
 	go test ./test/soak -soak -count=1 -v -timeout 3h
 
+.PHONY: dist
+dist: ## What people install, into dist/: archives, deb, rpm, container image, Helm chart, Homebrew formula, checksums
+	rm -rf dist
+	cd packaging && go run ./dist -source .. -out ../dist
+
+.PHONY: dist-test
+dist-test: ## All of that twice to the same bytes; the deb and the image on roots of their own, which needs root; chart, unit, alerts and dashboard by their own linters (half an hour)
+	cd packaging && go vet ./...
+	cd packaging && go test -count=1 -timeout 30m ./lint
+	cd packaging && go test -count=1 -v -timeout 90m ./dist -all
+
 .PHONY: generate
 generate: ## Write what follows from other files: definitions of package server, OpenAPI, references
 	go test ./internal/api/spec -count=1 -run UpToDate -update

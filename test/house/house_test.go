@@ -43,7 +43,7 @@ var floors = [][]string{
 	{"internal/api/azureblob", "internal/api/console", "internal/api/eventgrid", "internal/api/peer", "internal/api/v1"},
 	{"server"},
 	{"servertest", "internal/demo"},
-	{"cmd/...", "examples/..."},
+	{"cmd/...", "examples/...", "packaging/..."},
 	{"test/upgrade", "test/parts", "test/pages"},
 	{"test/...", "internal/storage/jetstream/natstest"},
 }

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rpmutils "github.com/sassoftware/go-rpmutils"
+)
+
+const nobody = "65534:65534" // who uses the yard
+
+// V6: on a bare root the package is installed, started by its unit's own command line, and takes a first
+// event, within a minute; upgraded from an older version with its data; reloaded; removed, without the
+// data, also when it is purged.
+func TestDebianPackage(t *testing.T) {
+	r, m := theRelease(t), newMachine(t, t.TempDir())
+	before, beforeVersion := packageOfBefore(t)
+	d := newDpkg(t, m.root)
+
+	began := time.Now()
+	d.run("--install", before)
+	y := m.startUnit()
+	m.do(nobody, nil, "/usr/bin/eventyard", "hub", "create", "orders", "--partitions", "2")
+	m.do(nobody, nil, "/usr/bin/eventyard", "send", "orders", "the first")
+	m.wantEvents("the first")
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("a first event took %s", took)
+	} else {
+		t.Logf("from dpkg --install to a first event that was read: %s", took)
+	}
+	m.wantVersion(y, beforeVersion)
+	y.stop()
+
+	settings := filepath.Join(m.root, "etc/eventyard/eventyard.yaml")
+	mode(t, settings, "-rw-r-----")
+	change(t, settings, "\nlog: {format: json}\n")
+	d.run("--install", deb(t, r))
+	y = m.startUnit()
+	m.wantVersion(y, r.version)
+	m.wantEvents("the first")
+	m.do(nobody, nil, "/usr/bin/eventyard", "send", "orders", "the second")
+	m.wantEvents("the first", "the second")
+	y.reload()
+	eventually(t, "the yard reloads", func() bool { return strings.Contains(y.log.String(), `"msg":"reloaded`) })
+	y.stop()
+
+	d.run("--remove", "eventyard")
+	there(t, m.root, map[string]bool{"usr/bin/eventyard": false, "var/lib/eventyard/meta.db": true, "etc/eventyard/eventyard.yaml": true})
+	d.run("--purge", "eventyard")
+	there(t, m.root, map[string]bool{"var/lib/eventyard/meta.db": true, "etc/eventyard": false})
+}
+
+func (m *machine) wantEvents(bodies ...string) {
+	m.t.Helper()
+	read := m.do(nobody, nil, "/usr/bin/eventyard", "read", "orders", "--from", "earliest")
+	for _, body := range bodies {
+		if !strings.Contains(read, body) {
+			m.t.Errorf("%q was not read:\n%s", body, read)
+		}
+	}
+}
+
+func (m *machine) wantVersion(y *yard, version string) {
+	m.t.Helper()
+	if !strings.HasPrefix(y.said, "eventyard "+version+" is ready\n") {
+		m.t.Errorf("it is not version %s:\n%s", version, y.said)
+	}
+}
+
+func there(t *testing.T, root string, files map[string]bool) {
+	t.Helper()
+	for name, want := range files {
+		if _, err := os.Lstat(filepath.Join(root, name)); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %t", name, err, want)
+		}
+	}
+}
+
+func mode(t *testing.T, file, want string) {
+	t.Helper()
+	info, err := os.Stat(file)
+	must(t, err)
+	if got := info.Mode().String(); got != want {
+		t.Errorf("%s has mode %s, want %s", file, got, want)
+	}
+}
+
+// change adds a line to a file, as somebody would who has the machine.
+func change(t *testing.T, file, line string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.WriteFile(file, append(text, line...), 0o640))
+}
+
+// dpkg installs into a root of its own, on which there is nothing else. The scripts of packages run on
+// this machine and are given that root, as a bare one has no shell.
+type dpkg struct {
+	t    *testing.T
+	root string
+}
+
+func newDpkg(t *testing.T, root string) dpkg {
+	t.Helper()
+	if _, err := exec.LookPath("dpkg"); err != nil {
+		t.Skip("dpkg is not here: this is for Debian and its kin")
+	}
+	must(t, os.Chmod(root, 0o755)) // which the yard's user passes
+	for _, folder := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/log", "etc"} {
+		must(t, os.MkdirAll(filepath.Join(root, folder), 0o755))
+	}
+	must(t, write(filepath.Join(root, "var/lib/dpkg/status"), nil))
+	return dpkg{t, root}
+}
+
+func (d dpkg) run(args ...string) {
+	d.t.Helper()
+	cmd := exec.Command("dpkg", append([]string{"--root=" + d.root, "--force-script-chrootless", "--force-depends", "--force-confdef"}, args...)...)
+	cmd.Env = append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
+	d.t.Logf("dpkg %s\n%s", strings.Join(args, " "), out)
+	must(d.t, err)
+}
+
+// deb is the package of a release for this machine.
+func deb(t *testing.T, r *release) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(r.out, "*_amd64.deb"))
+	must(t, err)
+	if len(found) != 1 {
+		t.Fatalf("packages: %q", found)
+	}
+	return found[0]
+}
+
+// packageOfBefore makes a package of an older program, as this version packs it, and says its version.
+func packageOfBefore(t *testing.T) (file, version string) {
+	t.Helper()
+	r, err := newRelease(t.Context(), repository, filepath.Join(t.TempDir(), "out"), "", platforms[:1])
+	must(t, err)
+	defer os.RemoveAll(r.stage)
+	tree, commit := checkOutBefore(t, r)
+	described, err := r.git(t.Context(), "describe", "--tags", "--long", "--always", "--abbrev=12", "--match", "v[0-9]*", commit)
+	must(t, err)
+	commits, err := r.git(t.Context(), "rev-list", "--count", commit)
+	must(t, err)
+	must(t, r.manuals(t.Context())) // of this version: older ones may know none
+	source := r.source
+	r.version, err = versionOf(described, commits)
+	must(t, err)
+	r.source, r.commit = tree, commit
+	must(t, r.programs(t.Context()))
+	r.source = source
+	must(t, write(r.licenses(platforms[0]), []byte("none\n")))
+	must(t, r.pack(platforms[0], "deb"))
+	return deb(t, r), r.version
+}
+
+func checkOutBefore(t *testing.T, r *release) (tree, commit string) {
+	t.Helper()
+	from := *previous
+	if from == "" {
+		from = "HEAD~50"
+		if tag, err := r.git(t.Context(), "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*", "HEAD^"); err == nil {
+			from = tag
+		}
+	}
+	commit, err := r.git(t.Context(), "rev-parse", "--verify", from+"^{commit}")
+	if err != nil {
+		t.Fatalf("%v\n  name a commit to upgrade from with -previous", err)
+	}
+	tree = t.TempDir()
+	archive := filepath.Join(t.TempDir(), "tree.tar")
+	_, err = r.git(t.Context(), "archive", "--output", archive, commit)
+	must(t, err)
+	_, err = output(exec.Command("tar", "-xf", archive, "-C", tree))
+	must(t, err)
+	return tree, commit
+}
+
+// V6: what systemd itself says of the unit, and of what the yard could still do to the machine.
+func TestUnit(t *testing.T) {
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("systemd-analyze is not here")
+	}
+	text, err := os.ReadFile("../linux/eventyard.service")
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "eventyard.service")
+	must(t, write(file, []byte(strings.ReplaceAll(string(text), "/usr/bin/eventyard", "/bin/true")))) // which is here
+	out, err := exec.Command("systemd-analyze", "verify", "--man=no", file).CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+	out, err = exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=20", file).CombinedOutput()
+	if err != nil {
+		t.Errorf("systemd-analyze security: the exposure is over 2.0: %v\n%s", err, out)
+	}
+}
+
+// V6: the package for Red Hat has the same files, and says the same version.
+func TestRPM(t *testing.T) {
+	r := theRelease(t)
+	found, err := filepath.Glob(filepath.Join(r.out, "*.x86_64.rpm"))
+	must(t, err)
+	if len(found) != 1 {
+		t.Fatalf("packages: %q", found)
+	}
+	f, err := os.Open(found[0])
+	must(t, err)
+	defer f.Close()
+	rpm, err := rpmutils.ReadRpm(f)
+	must(t, err)
+	nevra, err := rpm.Header.GetNEVRA()
+	must(t, err)
+	if nevra.Name != "eventyard" || nevra.Version != strings.Replace(r.version, "-", "~", 1) || nevra.Arch != "x86_64" {
+		t.Errorf("it is %+v", nevra)
+	}
+	files, err := rpm.Header.GetFiles()
+	must(t, err)
+	var names []string
+	for _, file := range files {
+		if !strings.HasPrefix(file.Name(), "/usr/share/zsh") { // which is elsewhere on Debian
+			names = append(names, file.Name())
+		}
+	}
+	listed, err := output(exec.Command("dpkg-deb", "--fsys-tarfile", deb(t, r)))
+	must(t, err)
+	inDeb, err := untar(strings.NewReader(string(listed)), t.TempDir())
+	must(t, err)
+	for name, header := range inDeb {
+		name = strings.TrimPrefix(name, ".")
+		if !header.FileInfo().IsDir() && !strings.HasPrefix(name, "/usr/share/zsh") && !slices.Contains(names, name) {
+			t.Errorf("the package for Debian has %s, and that for Red Hat has not", name)
+		}
+	}
+	for _, want := range []string{"/usr/bin/eventyard", "/usr/lib/systemd/system/eventyard.service", "/etc/eventyard/eventyard.yaml", "/usr/share/man/man1/eventyard.1"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+}

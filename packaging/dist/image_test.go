@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"go.yaml.in/yaml/v3"
+)
+
+// V6: the image is a right one; a yard starts out of it as its own user, with a root that cannot be
+// written to, and takes an event.
+func TestImage(t *testing.T) {
+	image := openImage(t, theRelease(t))
+	config, err := image.ConfigFile()
+	must(t, err)
+	root := t.TempDir()
+	m := newMachine(t, root)
+	must(t, os.Chmod(root, 0o755))
+	content := mutate.Extract(image)
+	defer content.Close()
+	_, err = untar(content, root)
+	must(t, err)
+	mountReadOnly(t, root, "data")
+
+	c := config.Config
+	y := m.start(c.User, c.Env, slices.Concat(c.Entrypoint, c.Cmd))
+	if !strings.Contains(y.said, "amqps://") || !strings.Contains(y.said, "/data/connection-string") {
+		t.Errorf("it says:\n%s", y.said)
+	}
+	do := func(args ...string) string { return m.do(c.User, c.Env, slices.Concat(c.Entrypoint, args)...) }
+	do("hub", "create", "orders")
+	do("send", "orders", "hello")
+	if read := do("read", "orders", "--from", "earliest"); !strings.Contains(read, "hello") {
+		t.Errorf("it reads %s", read)
+	}
+	do("status") // by which compose sees whether it is well
+	if shown := do("connection-string", "--hub", "orders"); !strings.Contains(shown, "EntityPath=orders") {
+		t.Errorf("programs connect with %s", shown)
+	}
+	if authority := do("cert", "export"); !strings.Contains(authority, "BEGIN CERTIFICATE") {
+		t.Errorf("programs trust %s", authority)
+	}
+	if err := os.WriteFile(filepath.Join(root, "etc", "x"), nil, 0o644); err == nil {
+		t.Error("the root can be written to")
+	}
+	y.stop()
+}
+
+// openImage opens that for this machine.
+func openImage(t *testing.T, r *release) v1.Image {
+	t.Helper()
+	folder := t.TempDir()
+	_, err := unpack(filepath.Join(r.out, "eventyard_"+r.version+"_image.tar"), folder)
+	must(t, err)
+	top, err := layout.ImageIndexFromPath(folder)
+	must(t, err)
+	must(t, validate.Index(top))
+	manifest, err := top.IndexManifest()
+	must(t, err)
+	index, err := top.ImageIndex(manifest.Manifests[0].Digest)
+	must(t, err)
+	manifest, err = index.IndexManifest()
+	must(t, err)
+	if len(manifest.Manifests) != len(r.linux()) {
+		t.Errorf("there are %d images", len(manifest.Manifests))
+	}
+	image, err := index.Image(manifest.Manifests[0].Digest)
+	must(t, err)
+	return image
+}
+
+// mountReadOnly makes a folder one that can only be read, but for one in it.
+func mountReadOnly(t *testing.T, root, but string) {
+	t.Helper()
+	data := t.TempDir()
+	must(t, os.Chown(data, imageUser, imageUser))
+	for _, mount := range []struct {
+		from, to string
+		flags    uintptr
+	}{
+		{root, root, syscall.MS_BIND},
+		{"", root, syscall.MS_BIND | syscall.MS_REMOUNT | syscall.MS_RDONLY},
+		{data, filepath.Join(root, but), syscall.MS_BIND},
+	} {
+		if err := syscall.Mount(mount.from, mount.to, "", mount.flags, ""); err != nil {
+			t.Fatalf("mount %s: %v", mount.to, err)
+		}
+		if mount.from != "" {
+			t.Cleanup(func() { _ = syscall.Unmount(mount.to, syscall.MNT_DETACH) })
+		}
+	}
+}
+
+// The Dockerfile makes the same image: how it runs stands in both, line by line.
+func TestDockerfile(t *testing.T) {
+	text, err := os.ReadFile("../container/Dockerfile")
+	must(t, err)
+	_, last, _ := strings.Cut(string(text), "\nFROM scratch\n")
+	quoted := func(args []string) string { return `["` + strings.Join(args, `", "`) + `"]` }
+	want := []string{"USER " + imageConfig.User, "WORKDIR " + imageConfig.WorkingDir, "ENTRYPOINT " + quoted(imageConfig.Entrypoint), "CMD " + quoted(imageConfig.Cmd)}
+	for _, env := range imageConfig.Env {
+		want = append(want, "ENV "+env)
+	}
+	for port := range imageConfig.ExposedPorts {
+		want = append(want, "EXPOSE "+port)
+	}
+	for volume := range imageConfig.Volumes {
+		want = append(want, "VOLUME "+volume)
+	}
+	var got []string
+	for line := range strings.Lines(last) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "COPY ") {
+			got = append(got, line)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the Dockerfile says\n%s\nand the image\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The compose file names what there is: the image's ports and folder, and its program.
+func TestCompose(t *testing.T) {
+	text, err := os.ReadFile("../container/compose.yaml")
+	must(t, err)
+	var compose struct {
+		Services map[string]struct {
+			ReadOnly       bool     `yaml:"read_only"`
+			CapDrop        []string `yaml:"cap_drop"`
+			Ports, Volumes []string
+			Healthcheck    struct{ Test []string }
+		}
+		Volumes map[string]any
+	}
+	must(t, yaml.Unmarshal(text, &compose))
+	yard := compose.Services["yard"]
+	for _, published := range yard.Ports {
+		port := published[strings.LastIndex(published, ":")+1:]
+		if _, ok := imageConfig.ExposedPorts[port+"/tcp"]; !ok || !strings.HasPrefix(published, "127.0.0.1:") {
+			t.Errorf("%s is published", published)
+		}
+	}
+	for _, volume := range yard.Volumes {
+		name, folder, _ := strings.Cut(volume, ":")
+		_, known := compose.Volumes[name]
+		if _, ok := imageConfig.Volumes[folder]; !ok || !known {
+			t.Errorf("%s is mounted", volume)
+		}
+	}
+	if !yard.ReadOnly || fmt.Sprint(yard.CapDrop) != "[ALL]" || yard.Healthcheck.Test[1] != imageConfig.Entrypoint[0] {
+		t.Errorf("it runs so: %+v", yard)
+	}
+}
