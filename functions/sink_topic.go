@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/eventyard/eventyard/grid"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // Topic is a target of poison events in a grid topic, which is the client's; topic is its name, for
@@ -27,6 +28,7 @@ func (t gridTopic) Put(ctx context.Context, l PoisonEvent) error {
 	if err != nil {
 		return err
 	}
+	ctx = tracing.With(ctx, l.Event.Trace())
 	err = t.client.Publish(ctx, ev)
 	if answer := (*grid.CallError)(nil); err == nil || errors.As(err, &answer) {
 		return err

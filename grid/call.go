@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // Retry is how a call that failed for a passing reason is tried again, with doubled and
@@ -131,6 +133,7 @@ func (c *caller) attempt(ctx context.Context, what call) ([]byte, error) {
 		r.Header.Set("Content-Type", what.contentType)
 	}
 	r.Header.Set("Accept", "application/json")
+	tracing.Of(ctx).SetHeader(r.Header)
 	if err := c.login.apply(bound, r.Header); err != nil {
 		return nil, errLocal{err}
 	}

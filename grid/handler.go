@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/signature"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // HandlerConfig says what a Handler takes. The zero value works.
@@ -67,7 +68,7 @@ type Handler struct {
 }
 
 // NewHandler makes a handler. The function is called by many goroutines at once; its context
-// ends when the sender hangs up.
+// ends when the sender hangs up, and carries the trace of the request (tracing.Of).
 func NewHandler(handle func(ctx context.Context, batch []Delivery) error, cfg HandlerConfig) (*Handler, error) {
 	if handle == nil {
 		return nil, errors.New("grid handler: no function: give one that takes deliveries")
@@ -137,7 +138,7 @@ func (h *Handler) deliver(r *http.Request, body []byte) error {
 	for i, e := range events {
 		batch[i] = Delivery{Event: e, Attempt: max(attempt, 0), Subscription: r.Header.Get("aeg-subscription-name"), Header: r.Header}
 	}
-	return h.call(r.Context(), batch)
+	return h.call(tracing.With(r.Context(), tracing.OfHeader(r.Header)), batch)
 }
 
 // call makes an error of a panic, but for the one by which a handler ends a connection.

@@ -7,6 +7,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // maxEventBytes is how large an event may be: a little more than 1 MiB, as Event Grid has it
@@ -60,6 +61,7 @@ func (c *call) store(cloudEventsOnly bool) error {
 		return nil
 	}
 	ctx := hops.With(c.R.Context(), hops.OfHeader(c.R.Header))
+	ctx = tracing.With(ctx, tracing.OfHeader(c.R.Header))
 	if err := c.handler.cfg.Topics.Publish(ctx, c.topic.Name, events, c.handler.cfg.Access.Quota(c.Holder)); err != nil {
 		return err
 	}

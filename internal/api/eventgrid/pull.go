@@ -107,7 +107,7 @@ func (c *call) appendReceived(dst []byte, events []delivery.Received) []byte {
 		dst = append(dst, `},"event":`...)
 		written, err := dst, envelope.Scan(e.Form, e.Event)
 		if err == nil {
-			envelope.Topic = cmp.Or(e.Topic, c.topic.Resource)
+			envelope.Topic, envelope.Trace = cmp.Or(e.Topic, c.topic.Resource), e.Trace
 			written, err = schema.AppendEvent(dst, &envelope, schema.CloudEvents)
 		}
 		if err != nil {

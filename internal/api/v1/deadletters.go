@@ -109,7 +109,7 @@ func showLetter(l *deadletter.Letter, s *topics.Subscription) admin.DeadLetter {
 	}
 	shown.EventID, shown.EventType, shown.Subject = string(e.ID), string(e.Type), string(e.Subject)
 	if s != nil {
-		e.Topic = s.Resource
+		e.Topic, e.Trace = s.Resource, l.Trace
 		body, err := schema.AppendEvent(nil, &e, s.Output)
 		if err != nil {
 			body = e.Raw // as it is stored, where the subscription asks by now for a schema that cannot have it

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // The send calls of the Event Hubs REST API (wire reference §7). The timeout and
@@ -79,7 +80,7 @@ func (d *Handler) postMessages(w http.ResponseWriter, r *http.Request) error {
 	if err := broker.CheckPublisher(a.publisher); err != nil {
 		return badRequest("name the publisher with letters, digits, '-', '_' and '.'", "%v", err)
 	}
-	box := outbox{limit: d.cfg.MaxEventBytes}
+	box := outbox{limit: d.cfg.MaxEventBytes, trace: tracing.OfHeader(r.Header)}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err

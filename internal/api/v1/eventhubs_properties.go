@@ -81,7 +81,7 @@ func standardHeader(name string) bool {
 	switch name {
 	case "Accept", "Authorization", "Brokerproperties", "Cache-Control", "Connection", "Cookie", "Date", "Dnt",
 		"Expect", "Forwarded", "From", "Host", "Keep-Alive", "Max-Forwards", "Origin", "Pragma", "Priority", "Range",
-		"Referer", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Upgrade-Insecure-Requests", "User-Agent", "Via",
+		"Referer", "Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade", "Upgrade-Insecure-Requests", "User-Agent", "Via",
 		"Warning", "X-Real-Ip", "X-Ms-Retrypolicy", "X-Request-Id":
 		return true
 	}

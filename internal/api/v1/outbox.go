@@ -9,6 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // outbox gathers the events of one publication in the form the log keeps.
@@ -22,9 +23,14 @@ type outbox struct {
 	arena []byte
 	// mixed: some of the events have another key than the first, or none.
 	mixed bool
+	// trace is what events get that say nothing of theirs; none: they have none.
+	trace tracing.Context
 }
 
 func (o *outbox) add(ev event.Event) error {
+	if o.trace.Valid() && !tracing.InProperties(ev.Properties) {
+		ev.SetTrace(o.trace)
+	}
 	from := len(o.arena)
 	arena, err := message.Append(o.arena, ev)
 	if err != nil {

@@ -147,7 +147,7 @@ func (c *Caller) exchange(ctx context.Context, call *Call, l *loan) (Answer, err
 	body, err := l.open()
 	if err == nil {
 		r := blank.WithContext(reach.trace(ctx))
-		r.URL, r.Header = c.url, c.headerOf(call)
+		r.URL, r.Header = c.url, c.headerOf(ctx, call)
 		r.Body, r.GetBody, r.ContentLength = body, l.open, int64(len(l.body))
 		response, err = c.client.Do(r)
 	}

@@ -1,18 +1,20 @@
 package invoke
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	"github.com/eventyard/eventyard/internal/grid/hops"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // blank is what requests are made of: WithContext is the only way to give them a context.
 var blank = &http.Request{Method: http.MethodPost, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 
 // headerOf is what all requests have in common, and what this one is about.
-func (c *Caller) headerOf(call *Call) http.Header {
+func (c *Caller) headerOf(ctx context.Context, call *Call) http.Header {
 	first, last := call.Events[0].Sequence, call.Events[len(call.Events)-1].Sequence
 	own := [...]struct{ name, value string }{
 		{"Eventyard-Function", headerText(call.Function)},
@@ -37,7 +39,17 @@ func (c *Caller) headerOf(call *Call) http.Header {
 		values[i] = o.value
 		h[o.name] = values[i : i+1 : i+1]
 	}
+	traceOf(ctx, call).SetHeader(h)
 	return h
+}
+
+// traceOf is the span of the call, or the trace of its only event. Those of several events are with each of
+// them: a request has one.
+func traceOf(ctx context.Context, call *Call) tracing.Context {
+	if c := tracing.Of(ctx); c.Valid() || len(call.Events) > 1 {
+		return c
+	}
+	return call.Events[0].Trace()
 }
 
 // headerText is text that can stand in a header. Names of functions, hubs and groups are; an Azure

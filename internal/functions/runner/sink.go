@@ -8,6 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/hops"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // topicSink puts poison into a topic of this yard.
@@ -37,6 +38,7 @@ func (s topicSink) Put(ctx context.Context, l functions.PoisonEvent) error {
 		return err
 	}
 	ctx = hops.With(ctx, hops.OfProperties(l.Event.Properties))
+	ctx = tracing.With(ctx, l.Event.Trace())
 	return s.cfg.Topics.Publish(ctx, s.topic, [][]byte{event}, nil)
 }
 

@@ -55,7 +55,7 @@ func (l *load) add(letter Letter, sub *topics.Subscription, topic string) {
 		l.unreadable = append(l.unreadable, letter.Number)
 		return
 	}
-	letter.Event = nil
+	letter.Trace, letter.Event = letter.TraceContext(), nil
 	l.letters, l.shown, l.ends = append(l.letters, letter), shown, append(l.ends, len(shown))
 }
 
@@ -78,7 +78,7 @@ func showDead(dst []byte, l *Letter, sub *topics.Subscription, topic string) ([]
 	if err := e.Scan(l.Form, l.Event); err != nil {
 		return nil, err
 	}
-	e.Topic = topic
+	e.Topic, e.Trace = topic, l.Trace
 	d := schema.DeadLetter{
 		Reason: l.Reason, Attempts: l.Attempts, LastOutcome: string(l.LastOutcome), LastStatus: l.LastStatus,
 		Published: l.Published, LastAttempt: l.LastAttempt,

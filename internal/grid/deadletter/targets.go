@@ -104,10 +104,10 @@ func asEvent(l *load, i int) ([]byte, error) {
 	letter := &l.letters[i]
 	return message.Append(nil, event.Event{
 		Body: l.body(i), ContentType: "application/json", MessageID: letter.guid(letter.Subscription),
-		Properties: map[string]any{
+		Properties: letter.Trace.SetProperties(map[string]any{
 			"deadLetterReason": letter.Reason, "deliveryAttempts": int64(letter.Attempts),
 			"lastDeliveryOutcome": string(letter.LastOutcome), "subscription": letter.Subscription, "subscriptionName": l.subscription,
 			hops.Name: int32(letter.Hops + 1),
-		},
+		}),
 	})
 }

@@ -145,7 +145,7 @@ func (f *feed) offerOne(run *eventlog.Run, i int) {
 }
 
 func (f *feed) arrival(r *reading, run *eventlog.Run, n int64) arrival {
-	return arrival{source: f.source, partition: f.partition, n: n, time: run.Time, form: r.envelope.Form, raw: r.envelope.Raw, hops: r.hops}
+	return arrival{source: f.source, partition: f.partition, n: n, time: run.Time, form: r.envelope.Form, raw: r.envelope.Raw, hops: r.hops, trace: r.trace}
 }
 
 // use makes the feed match with another index from the next stretch on. Lanes that are in it and

@@ -7,6 +7,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/retrylog"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // item is a pending delivery in the memory of its lane: queued, under way, or held by a puller. It
@@ -37,6 +38,7 @@ type arrival struct {
 	raw       []byte // borrowed
 	body      *body  // the copy, made for the first lane that takes it
 	hops      int
+	trace     tracing.Context
 }
 
 func (a *arrival) item(l *lane, t *track) *item {
@@ -47,7 +49,7 @@ func (a *arrival) item(l *lane, t *track) *item {
 	b.charge(itemBytes)
 	return &item{track: t, body: a.body.share(), Delivery: pending.Delivery{
 		Subscription: l.id, Source: a.source, Partition: a.partition, Sequence: a.n,
-		Published: a.time, Alive: a.time, Hops: a.hops, Form: a.form, Event: a.body.bytes,
+		Published: a.time, Alive: a.time, Hops: a.hops, Trace: a.trace, Form: a.form, Event: a.body.bytes,
 	}}
 }
 

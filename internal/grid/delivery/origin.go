@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // group is the consumer group in which a source hub is read. The readers have no epoch and take no
@@ -42,6 +43,8 @@ type reading struct {
 	envelope schema.Envelope
 	scratch  []byte
 	hops     int
+	// trace is that of an event whose form has no place for it.
+	trace tracing.Context
 }
 
 // openOrigin finds the origin of subscriptions, and its resource id.
@@ -111,10 +114,11 @@ func (o *topicOrigin) scan(r *reading, _ int, _ int64, _ time.Time, stored *even
 	if !ok {
 		return errors.New("the stored event has no body of bytes")
 	}
-	r.hops = hops.OfProperties(properties)
+	r.hops, r.trace = hops.OfProperties(properties), tracing.OfProperties(properties)
 	if err := r.envelope.Scan(o.form, event); err != nil {
 		return err
 	}
+	r.envelope.Trace = r.trace
 	r.envelope.Topic = o.resource
 	return nil
 }
@@ -158,7 +162,7 @@ func (o *hubOrigin) scan(r *reading, partition int, n int64, at time.Time, store
 	if err != nil {
 		return err
 	}
-	r.hops = hops.OfProperties(ev.Properties)
+	r.hops, r.trace = hops.OfProperties(ev.Properties), tracing.Context{} // which the CloudEvent has
 	r.scratch, err = schema.FromHub(r.scratch[:0], schema.HubEvent{
 		Namespace: o.namespace, Hub: o.hub.Name, Partition: strconv.Itoa(partition), Sequence: n,
 		Enqueued: at, Key: string(stored.Key), Event: ev,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/shards"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 const (
@@ -27,6 +28,8 @@ type Received struct {
 	Form     schema.Form
 	Event    []byte
 	Topic    string
+	// Trace is what stands beside the event: see pending.Delivery.
+	Trace tracing.Context `json:",omitzero"`
 }
 
 // ErrLockLost: the lock has expired, or the yard was restarted; the event comes again.
@@ -192,7 +195,7 @@ func (l *lane) receive(most, maxBytes int) ([]Received, <-chan struct{}, error) 
 		token := newToken(l.id)
 		l.pull.hold(hold{token, it, now.Add(l.terms.lock)})
 		got = append(got, Received{
-			Token: token, Delivery: it.Attempts + 1, Form: it.Form, Event: it.Event, Topic: l.source.resource,
+			Token: token, Delivery: it.Attempts + 1, Form: it.Form, Event: it.Event, Topic: l.source.resource, Trace: it.Trace,
 		})
 	}
 	l.pokeLocked(now)

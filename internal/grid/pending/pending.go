@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // Delivery is one. Times have millisecond precision.
@@ -37,6 +38,9 @@ type Delivery struct {
 	Redrives int
 	// Hops is how often the event was passed on before: package hops.
 	Hops int
+	// Trace is the one that the event belongs to, where its form has no place for it: a CloudEvent says it
+	// itself. See TraceContext.
+	Trace tracing.Context `json:",omitzero"`
 	// History is the newest attempts that failed, the oldest first: at most MaxHistory, also from
 	// before it was redriven.
 	History []Attempt
@@ -70,6 +74,18 @@ func (p *Delivery) Note(a Attempt) {
 	a.Said = short(a.Said)
 	kept := p.History[max(0, len(p.History)-MaxHistory+1):]
 	p.History = append(slices.Clone(kept), a) // others may have copies of this delivery
+}
+
+// TraceContext is the trace that the event belongs to, whoever says so. It reads the event.
+func (p *Delivery) TraceContext() tracing.Context {
+	if p.Trace.Valid() || p.Form != schema.CloudEventForm {
+		return p.Trace
+	}
+	var e schema.Envelope
+	if e.Scan(p.Form, p.Event) != nil {
+		return tracing.Context{}
+	}
+	return e.TraceContext()
 }
 
 // short is the beginning of a text, on one line.

@@ -10,20 +10,24 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // The stored form, all numbers as varints, signed ones zigzagged:
 //
-//	version   1 byte: 1, or 2 where the event has hops, or 3 where attempts are kept
+//	version   1 byte: 1, or 2 where the event has hops, or 3 where attempts are kept, or 4 where there
+//	          is a trace beside the event
 //	form      1 byte
 //	lengths   of subscription, source, last outcome, reason, event: unsigned
 //	numbers   partition, sequence, attempts, last status, redrives; from version 2 on hops
 //	times     published in Unix milliseconds; alive, last attempt, due as
 //	          milliseconds after published
-//	attempts  in version 3: their number, 1 to 10, unsigned; of each when it began, in
+//	attempts  from version 3 on: their number, 1 to 10, unsigned, in version 4 also 0; of each when it began, in
 //	          milliseconds after published, how many it took, its status, 1 for a
 //	          probe or 0, and, unsigned, the lengths of its outcome and of what was said
-//	texts     in the order of their lengths, outcomes and what was said last, then the
+//	trace     in version 4: 16 bytes of its id, 8 of the span's, 1 of flags, and, unsigned, the length of
+//	          its state
+//	texts     in the order of their lengths, outcomes and what was said then, the state last, then the
 //	          event, to the end
 //
 // There is one way only to write a pending delivery: a varint that is longer than it need be, or a
@@ -35,11 +39,15 @@ const (
 	version    = 1
 	hopped     = 2
 	historied  = 3
+	traced     = 4
 	maxVersion = 31
 )
 
 // maxHeadBytes is the most that stands before the texts.
 const maxHeadBytes = 2 + 16*binary.MaxVarintLen64
+
+// traceBytes is what a trace takes beside its state.
+const traceBytes = 16 + 8 + 1
 
 // maxAttemptBytes is the most that an attempt takes beside its texts.
 const maxAttemptBytes = 6 * binary.MaxVarintLen64
@@ -52,7 +60,7 @@ var ErrNewer = errors.New("it is from a newer release: use that again")
 
 // Bytes is about how many bytes Append writes, and never less.
 func (p *Delivery) Bytes() int {
-	n := maxHeadBytes + len(p.Subscription) + len(p.Source) + len(p.LastOutcome) + len(p.Reason) + len(p.Event)
+	n := maxHeadBytes + traceBytes + len(p.Trace.State) + len(p.Subscription) + len(p.Source) + len(p.LastOutcome) + len(p.Reason) + len(p.Event)
 	for i := range p.History {
 		n += maxAttemptBytes + len(p.History[i].Outcome) + len(p.History[i].Said)
 	}
@@ -62,6 +70,8 @@ func (p *Delivery) Bytes() int {
 // version is the lowest that has all there is to say.
 func (p *Delivery) version() byte {
 	switch {
+	case p.Trace.Valid():
+		return traced
 	case len(p.History) > 0:
 		return historied
 	case p.Hops > 0:
@@ -93,6 +103,12 @@ func (p *Delivery) Append(dst []byte) []byte {
 	if form >= historied {
 		dst = p.appendHistory(dst, published)
 	}
+	state := "" // of none there is none
+	if form >= traced {
+		state = p.Trace.State
+		dst = append(append(append(dst, p.Trace.TraceID[:]...), p.Trace.SpanID[:]...), p.Trace.Flags)
+		dst = binary.AppendUvarint(dst, uint64(len(state)))
+	}
 	dst = append(dst, p.Subscription...)
 	dst = append(dst, p.Source...)
 	dst = append(dst, p.LastOutcome...)
@@ -101,7 +117,7 @@ func (p *Delivery) Append(dst []byte) []byte {
 		dst = append(dst, p.History[i].Outcome...)
 		dst = append(dst, p.History[i].Said...)
 	}
-	return append(dst, p.Event...)
+	return append(append(dst, state...), p.Event...)
 }
 
 // appendHistory writes the attempts without their texts.
@@ -128,9 +144,9 @@ func Parse(b []byte) (Delivery, error) {
 		return Delivery{}, fmt.Errorf("%w: it has %d bytes", ErrInvalid, len(b))
 	}
 	switch {
-	case b[0] > historied && b[0] <= maxVersion:
-		return Delivery{}, fmt.Errorf("%w: its version is %d, known is %d: %w", ErrInvalid, b[0], historied, ErrNewer)
-	case b[0] < version || b[0] > historied:
+	case b[0] > traced && b[0] <= maxVersion:
+		return Delivery{}, fmt.Errorf("%w: its version is %d, known is %d: %w", ErrInvalid, b[0], traced, ErrNewer)
+	case b[0] < version || b[0] > traced:
 		return Delivery{}, fmt.Errorf("%w: there is no version %d", ErrInvalid, b[0])
 	}
 	r := reader{rest: b[2:]}
@@ -151,19 +167,26 @@ func Parse(b []byte) (Delivery, error) {
 	p.Due = fromMilli(published + r.number())
 	var said [2 * MaxHistory]int
 	if b[0] >= historied {
-		p.History = r.history(published, &said)
+		p.History = r.history(published, &said, b[0])
+	}
+	state := 0
+	if b[0] >= traced {
+		p.Trace, state = r.trace()
 	}
 	if r.fault != "" {
 		return Delivery{}, fmt.Errorf("%w: %s", ErrInvalid, r.fault)
 	}
-	err := p.cut(r.rest, lengths, said)
+	err := p.cut(r.rest, lengths, said, state)
 	return p, err
 }
 
 // history reads the attempts, and the lengths of their texts.
-func (r *reader) history(published int64, said *[2 * MaxHistory]int) []Attempt {
+func (r *reader) history(published int64, said *[2 * MaxHistory]int, form byte) []Attempt {
 	n := r.length()
-	if n < 1 || n > MaxHistory {
+	switch {
+	case n == 0 && form >= traced:
+		return nil
+	case n < 1 || n > MaxHistory:
 		r.fail("it is of version 3 and has no attempts, or too many")
 		return nil
 	}
@@ -182,10 +205,25 @@ func (r *reader) history(published int64, said *[2 * MaxHistory]int) []Attempt {
 	return all
 }
 
+// trace reads that beside the event, and the length of its state.
+func (r *reader) trace() (c tracing.Context, state int) {
+	if len(r.rest) < traceBytes {
+		r.fail("its trace is cut off")
+		return c, 0
+	}
+	rest := r.rest[copy(c.TraceID[:], r.rest):]
+	rest = rest[copy(c.SpanID[:], rest):]
+	c.Flags, r.rest = rest[0], rest[1:]
+	if state = r.length(); !c.Valid() {
+		r.fail("it is of version 4 and has no trace")
+	}
+	return c, state
+}
+
 // cut takes the texts and the event from the bytes behind the numbers. The texts are one
 // string together, which is one allocation.
-func (p *Delivery) cut(rest []byte, lengths [5]int, said [2 * MaxHistory]int) error {
-	texts := 0
+func (p *Delivery) cut(rest []byte, lengths [5]int, said [2 * MaxHistory]int, state int) error {
+	texts := state
 	for _, n := range lengths[:4] {
 		texts += n // none is larger than the whole, so that this does not overflow
 	}
@@ -207,6 +245,7 @@ func (p *Delivery) cut(rest []byte, lengths [5]int, said [2 * MaxHistory]int) er
 	for i := range p.History {
 		p.History[i].Outcome, p.History[i].Said = retry.Outcome(next(said[2*i])), next(said[2*i+1])
 	}
+	p.Trace.State = next(state)
 	p.Event = rest[texts:]
 	return nil
 }

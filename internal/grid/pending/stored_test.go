@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 var published = time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
@@ -46,6 +47,8 @@ func TestStored(t *testing.T) {
 		{"one that was passed on", func(p *pending.Delivery) { p.Hops = 3 }},
 		{"one whose attempts are kept", func(p *pending.Delivery) { p.History = attempts(2) }},
 		{"as many as are kept, of one that was passed on", func(p *pending.Delivery) { p.History, p.Hops = attempts(pending.MaxHistory), 3 }},
+		{"one with a trace", func(p *pending.Delivery) { p.Trace = trace }},
+		{"one with a trace, attempts and hops", func(p *pending.Delivery) { p.Trace, p.History, p.Hops = trace, attempts(2), 3 }},
 		{"a CloudEvent", func(p *pending.Delivery) { p.Form = schema.CloudEventForm }},
 		{"an event of a MiB", func(p *pending.Delivery) { p.Event = bytes.Repeat([]byte("x"), 1<<20) }},
 		{"an outcome that nobody knows", func(p *pending.Delivery) { p.LastOutcome = "Größe" }},
@@ -67,6 +70,8 @@ func TestStored(t *testing.T) {
 		})
 	}
 }
+
+var trace = tracing.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a=1")
 
 func attempts(n int) []pending.Attempt {
 	all := make([]pending.Attempt, n)
@@ -97,14 +102,16 @@ func TestHistoryIsBounded(t *testing.T) {
 
 // R6, V2: what older releases have written is read as ever, and written the same.
 func TestFormsOfEachVersion(t *testing.T) {
-	plain, passed, kept := example(), example(), example()
+	plain, passed, kept, traced := example(), example(), example(), example()
 	passed.Hops = 3
 	kept.Hops, kept.History = 3, attempts(2)
+	traced.Trace = trace
 	const begins, texts, ends = "010d1304000a0680808080804008ee0700", "6162636465666768696a323334746f7069632d7a79787776757473727137363542757379", "7b226964223a2231227d"
 	for stored, want := range map[string]pending.Delivery{
-		"01" + begins + "f6a9a894956700c0a90780f92b" + texts + ends:                                                                 plain,
-		"02" + begins + "06f6a9a894956700c0a90780f92b" + texts + ends:                                                               passed,
-		"03" + begins + "06f6a9a894956700c0a90780f92b" + "020000ee07000400c0a90702ee07020401" + texts + "427573794275737978" + ends: kept,
+		"01" + begins + "f6a9a894956700c0a90780f92b" + texts + ends:                                                                              plain,
+		"02" + begins + "06f6a9a894956700c0a90780f92b" + texts + ends:                                                                            passed,
+		"03" + begins + "06f6a9a894956700c0a90780f92b" + "020000ee07000400c0a90702ee07020401" + texts + "427573794275737978" + ends:              kept,
+		"04" + begins + "00f6a9a894956700c0a90780f92b" + "00" + "4bf92f3577b34da6a3ce929d0e0e473600f067aa0ba902b70103" + texts + "613d31" + ends: traced,
 	} {
 		got := testkit.Value(pending.Parse(testkit.Value(hex.DecodeString(stored))(t)))(t)
 		testkit.Diff(t, want, got)
@@ -187,7 +194,8 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		{"nothing", nil, "0 bytes"},
 		{"the form with hops, without any", change(0, 2), "bytes are left"},
-		{"a version of tomorrow", change(0, 4), "newer release"},
+		{"a version of tomorrow", change(0, 5), "newer release"},
+		{"the form with a trace, without any", change(0, 4), "longer than the whole"},
 		{"the form with attempts, without any", change(0, 3), "longer than the whole"},
 		{"the last version there can be", change(0, 31), "newer release"},
 		{"what has no version", change(0, 0), "no version 0"},
@@ -252,6 +260,8 @@ func FuzzParse(f *testing.F) {
 	p.History = attempts(3)
 	f.Add(p.Append(nil))
 	p.Reason, p.Redrives, p.Alive = retry.ReasonAttempts, 1, published.Add(time.Hour)
+	f.Add(p.Append(nil))
+	p.Trace = trace
 	f.Add(p.Append(nil))
 	f.Add([]byte{1, 1, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, stored []byte) {

@@ -3,6 +3,8 @@ package schema
 import (
 	"errors"
 	"fmt"
+
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // Envelope is a look at a stored event. Its slices are parts of the stored bytes, or copies
@@ -28,6 +30,9 @@ type Envelope struct {
 	// Topic is the resource id of the topic or domain, which is not stored: whoever scans fills it in
 	// before filters or writers look. It stays as it is from one Scan to the next.
 	Topic string
+	// Trace is that of an event whose form has no place for it, and is not stored in it either: whoever scans
+	// fills it in. Scan empties it.
+	Trace tracing.Context
 
 	// spans are where the texts stand in Raw, quotes and all; 0, 0: they are not there.
 	spans [attrTexts]span

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/amqpjson"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // HubEvent is an event of a hub that feeds subscriptions.
@@ -32,11 +33,15 @@ const hubType = "Eventyard.Hub.Event"
 //
 // A hub takes anything, so nothing is refused here: what claims to be a CloudEvent and is none
 // is taken for what it is, some bytes. A CloudEvent without a time gets the enqueued time.
+//
+// A trace that the event carries in its properties is told as CloudEvents' extension for it.
 func FromHub(dst []byte, e HubEvent) ([]byte, error) {
 	var d draft
+	trace := tracing.OfProperties(e.Event.Properties)
 	switch {
 	case mediaType(e.Event.ContentType) == mediaCloudEvent && d.readStructured(e.Event.Body):
 		d.fill(attrTime, e.appendTime)
+		d.setTrace(trace)
 		return d.appendStored(dst, CloudEventForm), nil
 	case isBinaryHubEvent(e.Event.Properties):
 		d.reset()
@@ -45,11 +50,12 @@ func FromHub(dst []byte, e HubEvent) ([]byte, error) {
 		d.fill(attrSource, e.appendSource)
 		d.fill(attrType, appendHubType)
 		d.fill(attrTime, e.appendTime)
+		d.setTrace(trace)
 		// Its content type is the message's own, and is written with the data.
 		d.attributes[attrSpecVersion], d.attributes[attrContentType] = rawSpecVersion, nil
 		dst = d.appendStored(dst, CloudEventForm)
 	default:
-		dst = e.appendPlain(dst)
+		dst = e.appendPlain(dst, trace)
 	}
 	// The data comes last, behind the object's last attribute.
 	return append(e.appendData(dst[:len(dst)-1]), '}'), nil
@@ -70,7 +76,7 @@ func (d *draft) fill(a Attribute, quoted func([]byte) []byte) {
 }
 
 // appendPlain writes the attributes of an event that is no CloudEvent.
-func (e *HubEvent) appendPlain(dst []byte) []byte {
+func (e *HubEvent) appendPlain(dst []byte, trace tracing.Context) []byte {
 	dst = append(dst, `{"specversion":"1.0","id":`...)
 	dst = e.appendID(dst)
 	dst = append(dst, `,"source":`...)
@@ -82,7 +88,7 @@ func (e *HubEvent) appendPlain(dst []byte) []byte {
 	}
 	dst = append(dst, `,"time":`...)
 	dst = e.appendTime(dst)
-	return append(dst, '}')
+	return append(appendTrace(dst, trace), '}')
 }
 
 // The following write JSON strings. Names of hubs need no escapes; those who write them here

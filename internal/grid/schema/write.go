@@ -41,8 +41,8 @@ func appendEventGrid(dst []byte, e *Envelope, d *DeadLetter) ([]byte, error) {
 		dst = e.appendAttribute(dst, n.attribute)
 	}
 	dst = append(dst, `,"metadataVersion":"1"`...)
-	if d != nil {
-		dst = d.append(dst, false)
+	if d != nil { // only then: receivers of events know the members of Event Grid's schema, and no others
+		dst = appendTrace(d.append(dst, false), e.TraceContext())
 	}
 	dst = append(dst, `,"data":`...)
 	switch {
@@ -112,7 +112,7 @@ func (e *Envelope) appendConverted(dst []byte) []byte {
 	if e.Data != nil {
 		dst = append(dst, `,"datacontenttype":"application/json"`...)
 	}
-	return dst
+	return appendTrace(dst, e.Trace)
 }
 
 // appendFragment writes a data version as the reference that a dataschema has to be: '#' and

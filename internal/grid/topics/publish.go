@@ -15,11 +15,12 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // Publish stores events (as schema.Read gives them) in the topic's log, whole or not at all; they
-// are durable when it returns. No events are stored at once. The events have the hops of ctx. by is
-// the quota of who publishes, besides the topic's; nil: none.
+// are durable when it returns. No events are stored at once. The events have the hops of ctx, and its trace
+// where they say nothing of one. by is the quota of who publishes, besides the topic's; nil: none.
 //
 // Errors: ErrTopicNotFound, ErrReserved (YardEvents: receivers take its events for the yard's own
 // word), *quota.Error, and the engine's, eventlog.ErrTooLarge and eventlog.ErrNoSpace among them.
@@ -92,10 +93,12 @@ func (k *topicRegistry) Published() map[string]int64 {
 // buffers are what batches are written into; the engine has copied them when it has taken one.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// messageBytes is the most that an event measures beside its body, hopBytes what its hops add.
+// messageBytes is the most that an event measures beside its body, hopBytes what its hops add, and
+// traceBytes its trace without the state.
 const (
 	messageBytes = 64
 	hopBytes     = 32
+	traceBytes   = 128
 )
 
 // publish writes all messages behind each other into one buffer, and appends them as one batch.
@@ -107,6 +110,12 @@ func publish(ctx context.Context, log eventlog.Partition, form schema.Form, even
 	}
 	for _, e := range events {
 		size += each + len(e)
+	}
+	trace, traced := fitTrace(tracing.Of(ctx), len(events), eventlog.MaxBatchBytes-size)
+	size += traced
+	if form != schema.CloudEventForm { // which has a place for it
+		properties = trace.SetProperties(properties)
+		trace = tracing.Context{}
 	}
 	if size > eventlog.MaxBatchBytes {
 		return fmt.Errorf("%w: %d events take about %d bytes as they are stored, at most %d are allowed",
@@ -120,8 +129,13 @@ func publish(ctx context.Context, log eventlog.Partition, form schema.Form, even
 		contentType = "application/cloudevents+json"
 	}
 	batch, dst := eventlog.Batch{Events: make([]eventlog.Event, len(events))}, *buffer
+	var said []byte
 	for i, e := range events {
 		begin := len(dst)
+		if trace.Valid() {
+			said = schema.AppendTraced(said[:0], e, trace)
+			e = said
+		}
 		if dst, err = message.Append(dst, event.Event{Body: e, ContentType: contentType, Properties: properties}); err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
@@ -129,6 +143,22 @@ func publish(ctx context.Context, log eventlog.Partition, form schema.Form, even
 	}
 	_, err = eventlog.Append(ctx, log, batch)
 	return err
+}
+
+// fitTrace gives as much of a trace as there is room for with each of some events, and what that takes in
+// all: a trace is no reason to refuse them.
+func fitTrace(trace tracing.Context, events, room int) (fitting tracing.Context, bytes int) {
+	if !trace.Valid() {
+		return trace, 0
+	}
+	if bytes = events * (traceBytes + len(trace.State)); bytes <= room {
+		return trace, bytes
+	}
+	if trace.State != "" {
+		trace.State = ""
+		return fitTrace(trace, events, room)
+	}
+	return tracing.Context{}, 0
 }
 
 // Log gives a topic's log, for reading; ErrTopicNotFound where it is deleted.

@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // G12: nothing is acknowledged that is not stored, and nothing stored twice that certainly was not.
@@ -114,4 +115,45 @@ func BenchmarkPublish(b *testing.B) {
 	for b.Loop() {
 		testkit.Must(b, k.Publish(b.Context(), "orders", events, nil))
 	}
+}
+
+// V6: events get the trace that they are published with, in their form or beside it, and as much of it as
+// there is room for: it never makes a publication fail.
+func TestPublishCarriesTheTrace(t *testing.T) {
+	k := newYard(t).open(t, Config{})
+	trace := tracing.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a=1")
+	const cloud = `{"specversion":"1.0","id":"1","source":"s","type":"t"}`
+	for kind, event := range map[schema.Kind]string{schema.EventGrid: `{"id":"1"}`, schema.CloudEvents: cloud} {
+		name := "topic-" + string(kind)
+		testkit.Must(t, testkit.Err(k.CreateTopic(t.Context(), TopicConfig{Topic{Name: name, Schema: kind}})))
+		testkit.Must(t, k.Publish(tracing.With(t.Context(), trace), name, [][]byte{[]byte(event)}, nil))
+		its, _ := k.Topic(name)
+		log, _ := k.Log(&its)
+		cursor := testkit.Value(log.Cursor(t.Context(), eventlog.Earliest()))(t)
+		run := testkit.Value(cursor.TryNext(t.Context()))(t)
+		e := testkit.Value(message.Decode(run.Events[0].Message))(t)
+		testkit.Must(t, cursor.Close())
+		if kind == schema.EventGrid {
+			testkit.Equal(t, e.Trace(), trace, "beside it")
+			testkit.Equal(t, string(e.Body), event)
+			continue
+		}
+		var envelope schema.Envelope
+		testkit.Must(t, envelope.Scan(schema.CloudEventForm, e.Body))
+		testkit.Equal(t, envelope.TraceContext(), trace, "in it")
+		testkit.Equal(t, len(e.Properties), 0, "properties")
+	}
+}
+
+func TestATraceFitsOrIsLeftOut(t *testing.T) {
+	trace := tracing.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a=1")
+	bare := trace
+	bare.State = ""
+	for room, want := range map[int]tracing.Context{2 * (traceBytes + 3): trace, 2 * traceBytes: bare, 2*traceBytes - 1: {}, -1: {}} {
+		got, bytes := fitTrace(trace, 2, room)
+		testkit.Equal(t, got, want, "in %d bytes", room)
+		testkit.That(t, bytes <= max(room, 0), "it takes %d of %d", bytes, room)
+	}
+	got, bytes := fitTrace(tracing.Context{}, 2, 1000)
+	testkit.That(t, !got.Valid() && bytes == 0, "none takes %d", bytes)
 }

@@ -86,7 +86,7 @@ func (w *writer) properties(o *Order, one []*pending.Delivery) map[string]any {
 		}
 	}
 	all[hops.Name] = int32(one[0].Hops + 1)
-	return all
+	return w.envelope.TraceContext().SetProperties(all)
 }
 
 // hubOutcome puts a broker's error into the words of deliveries. What may have been stored

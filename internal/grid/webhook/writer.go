@@ -53,6 +53,7 @@ func (w *writer) scan(o *Order, p *pending.Delivery) error {
 	if err := w.envelope.Scan(p.Form, p.Event); err != nil {
 		return fmt.Errorf("read event %d of %s/%d: %w", p.Sequence, p.Source, p.Partition, err)
 	}
+	w.envelope.Trace = p.Trace
 	return nil
 }
 
@@ -109,8 +110,15 @@ func (w *writer) set(header http.Header, name, value string) {
 	}
 }
 
-// setTrace hands the trace of a CloudEvent on.
+// setTrace hands the trace of an event on: what a CloudEvent says as it says it, or what came beside it.
 func (w *writer) setTrace(header http.Header) {
+	if trace := w.envelope.Trace; trace.Valid() {
+		w.set(header, headerTraceParent, trace.TraceParent())
+		if trace.State != "" {
+			w.set(header, headerTraceState, trace.State)
+		}
+		return
+	}
 	for _, x := range w.envelope.Extensions {
 		name := ""
 		switch string(x.Name) {

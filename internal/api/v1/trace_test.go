@@ -1,0 +1,28 @@
+package v1
+
+import (
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+const traceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+// V6: events that say nothing of a trace get that of their request, by either API.
+func TestSendCarriesTheTrace(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 1)
+	const own = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+	header := []string{"traceparent", traceParent, "tracestate", "a=1"}
+	y.want(201, "POST", "/api/v1/hubs/orders/events", `[{"body":"x","properties":{"n":1}},{"body":"x","properties":{"traceparent":"`+own+`"}},{"body":"x","properties":{"traceparent":"mine"}}]`, header...)
+	y.want(201, "POST", "/orders/messages", "x", header...)
+	y.want(201, "POST", "/api/v1/hubs/orders/events", `[{"body":"x"}]`, "traceparent", "rubbish")
+	want := []string{traceParent, own, "mine", traceParent, ""}
+	for i, e := range y.page("orders", "0", "").Events {
+		got, _ := e.Properties["traceparent"].(string)
+		testkit.Equal(t, got, want[i], "event %d", i)
+		if got == traceParent {
+			testkit.Equal(t, e.Properties["tracestate"], any("a=1"), "event %d", i)
+		}
+	}
+}
