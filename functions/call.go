@@ -101,6 +101,7 @@ type outcome struct {
 // invoke calls the handler. It returns when the handler does, whatever becomes of the context:
 // events are never handled twice at once. When leaving is closed Each begins no further event.
 func (f *function) invoke(ctx context.Context, b *Batch, leaving <-chan struct{}) outcome {
+	ctx, span := f.span(ctx, b)
 	inner, cancel := context.WithCancelCause(ctx)
 	c := &call{Context: inner, cancel: cancel, fn: f, batch: b, began: time.Now(), leaving: leaving, patience: stubborn}
 	c.until.Store(int64(f.Timeout))
@@ -122,6 +123,7 @@ func (f *function) invoke(ctx context.Context, b *Batch, leaving <-chan struct{}
 		f.needs.succeeded(at, c.began)
 	}
 	f.counts.call(b, out)
+	out.end(span)
 	return out
 }
 

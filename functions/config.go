@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // The keys of log lines.
@@ -38,6 +39,9 @@ type Config struct {
 	OnCircuit func(Circuit)
 	// Log; nil: slog.Default().
 	Log *slog.Logger
+	// Tracer makes a span of each call with events that carry a trace, within which the handler is called;
+	// nil: there are none.
+	Tracer tracing.Tracer
 }
 
 // processor is the configuration of a function's processor.

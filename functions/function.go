@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/functions/triage"
 	"github.com/eventyard/eventyard/internal/panics"
 	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // function is a handler with its binding, and everything that this instance has of it.
@@ -33,7 +34,8 @@ type function struct {
 	work    *processor.Processor
 	target  target // of poison; set by run, before there are workers; nil: it is dropped
 	works   workReader
-	log     *slog.Logger // with function, hub and group
+	log     *slog.Logger   // with function, hub and group
+	tracer  tracing.Tracer // nil: there are no spans
 
 	open    atomic.Bool // the circuit is not closed, as far as it is known here
 	needs   endpoint

@@ -33,6 +33,7 @@ func (w *worker) putAway(ctx context.Context, leaving <-chan struct{}, u triage.
 	if w.writer == nil {
 		w.record.change(func(work *triage.Work) { work.Drop(u.Events) })
 		w.fn.counts.dropped.Add(1)
+		w.fn.traceAway("drop", &l)
 		w.fn.putAway.warn(w.fn.log, "an event was dropped: the function has no target for poison events",
 			"id", l.ID, "attempts", l.Attempts, keyError, l.Reason)
 		return nil
@@ -50,6 +51,7 @@ func (w *worker) putAway(ctx context.Context, leaving <-chan struct{}, u triage.
 		return err
 	}
 	w.fn.counts.poisoned.Add(1)
+	w.fn.traceAway("put-away", &l)
 	w.fn.putAway.warn(w.fn.log, "an event was put away", "id", l.ID, "to", w.fn.target.String(), "attempts", l.Attempts, keyError, l.Reason)
 	return nil
 }

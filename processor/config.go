@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // Strategy is how partitions are taken from others.
@@ -92,6 +93,9 @@ type Config struct {
 	OnState func(Status)
 	// Log; nil means slog.Default().
 	Log *slog.Logger
+	// Tracer makes a span of each call with events that carry a trace, within which the handler is called;
+	// nil means that there are none.
+	Tracer tracing.Tracer
 }
 
 // OutOfRange is what is done about a checkpoint that cannot be right.

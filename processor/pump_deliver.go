@@ -16,7 +16,7 @@ func (p *pump) deliver(s *scope, b *Batch) error {
 		}
 		p.progress.call(b.end)
 		p.health.call(b.Attempt)
-		err := s.call(p.ownership.work, func(ctx context.Context) error { return p.calls.worker.ProcessEvents(ctx, b) })
+		err := s.call(p.ownership.work, func(ctx context.Context) error { return p.process(ctx, b) })
 		p.calls.taken.Store(false)
 		done, err := p.judge(b, err)
 		failures := b.Attempt

@@ -19,6 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage"
 	"github.com/eventyard/eventyard/internal/transport/admission"
+	"github.com/eventyard/eventyard/tracing"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -114,6 +115,9 @@ type Config struct {
 	Version string
 	// Log takes what an operator should know; nil means slog.Default().
 	Log *slog.Logger
+	// Tracer makes spans of what is done with events; nil means that there are none. Traces are carried
+	// without it, too.
+	Tracer tracing.Tracer
 
 	// descriptors is how many the process may have; zero means its limit. Set by tests.
 	descriptors int

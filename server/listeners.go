@@ -68,7 +68,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	y, cfg, log := in.yard, s.cfg, s.cfg.Log
 	memory := admission.DefaultMemory()
 	front, err := eventhubs.New(eventhubs.Config{
-		Broker: y.broker, Access: y.access, Groups: y.groups, Reserved: y.runner.Reserved, Memory: memory, Log: log, Metrics: y.registry,
+		Broker: y.broker, Access: y.access, Groups: y.groups, Reserved: y.runner.Reserved, Memory: memory, Log: log, Metrics: y.registry, Tracer: cfg.Tracer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the AMQP listener: %w", err)
@@ -117,7 +117,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 			Endpoint: func(r *http.Request, topic string) string {
 				return cmp.Or(y.publishURL(r, topic, false), y.publishURL(r, topic, true))
 			},
-			Stopping: stopping, Log: log, Metrics: y.registry, Notes: y.notes,
+			Stopping: stopping, Log: log, Metrics: y.registry, Notes: y.notes, Tracer: cfg.Tracer,
 		}).API(),
 	}
 	apis = append(apis, d.console(y, stopping)...)
@@ -126,7 +126,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		Access:    &rootRegistry{y.access, y.root, log},
 		Listeners: s.Addresses, Endpoint: y.open.endpointFor(cfg.Host), BlobEndpoint: y.open.blobEndpointFor(cfg.Host),
 		SignContainer: azureblob.SignContainer,
-		Memory:        memory, Log: log, Registry: y.registry, Cluster: y.status, CA: y.authority, Ready: y.ready, Stopping: stopping,
+		Memory:        memory, Log: log, Tracer: cfg.Tracer, Registry: y.registry, Cluster: y.status, CA: y.authority, Ready: y.ready, Stopping: stopping,
 		Grid: &v1.Grid{
 			Topics: y.topics, Delivery: y.grid.delivery, Dead: y.grid.dead, Endpoint: y.publishURL, ValidationURL: y.validationURL,
 		},

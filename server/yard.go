@@ -254,7 +254,7 @@ func (y *yard) openFunctions(ctx context.Context) (err error) {
 		Targets:       cfg.Notify.To,
 		Topics:        y.topics.Registry,
 		CheckTopic:    y.checkPoisonTopic,
-		Instance:      instance, Stop: min(max(cfg.Grace/2, time.Second), functionGrace), Log: log, Metrics: y.registry, Notes: y.notes,
+		Instance:      instance, Stop: min(max(cfg.Grace/2, time.Second), functionGrace), Log: log, Metrics: y.registry, Notes: y.notes, Tracer: cfg.Tracer,
 	})
 	if err != nil {
 		return fmt.Errorf("open functions: %w", err)

@@ -41,6 +41,7 @@ var large = map[string]string{
 	"internal/api/azureblob/call":     oneCall,
 	"internal/api/eventgrid/call":     oneCall,
 	"internal/api/v1/Handler":         operations,
+	"processor/Config":                definition,
 	"internal/api/v1/Config":          definition,
 	"internal/config/Config":          definition,
 	"server/Config":                   definition,

@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/transport/admission"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // DefaultTokenTimeout is how long a stranger may stay. Clients put their token as soon as they are
@@ -53,6 +54,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics is where the counters are registered; nil means nowhere.
 	Metrics prometheus.Registerer
+	// Tracer makes spans of what is published; nil means that there are none.
+	Tracer tracing.Tracer
 }
 
 // Handler is an amqp.Handler and amqp.Authenticator.

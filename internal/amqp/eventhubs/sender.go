@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/quota"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // senderCredit is how many messages a client may send ahead.
@@ -111,8 +112,10 @@ func (s *sender) Deliver(d *amqp.Delivery) {
 		s.refuse(d, err)
 		return
 	}
+	span := s.span(ctx, b)
 	pending, err := s.submit(ctx, b)
 	if err != nil {
+		tracing.End(span, err)
 		s.peer.budget.give(size)
 		if _, full := errors.AsType[*quota.Error](err); full {
 			s.busy, s.until = err, time.Now().Add(hold)
@@ -124,7 +127,9 @@ func (s *sender) Deliver(d *amqp.Delivery) {
 		defer s.peer.budget.give(size)
 		// Also when the connection has ended: what was submitted makes progress only while
 		// somebody waits for it.
-		if _, err := pending.Wait(context.WithoutCancel(ctx)); err != nil {
+		_, err := pending.Wait(context.WithoutCancel(ctx))
+		tracing.End(span, err)
+		if err != nil {
 			s.refuse(d, err)
 			return
 		}

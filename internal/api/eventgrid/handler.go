@@ -24,6 +24,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/quota"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // Topics is what the listener asks of the definitions. All methods may be called by many
@@ -95,6 +96,8 @@ type Config struct {
 	Metrics prometheus.Registerer
 	// Notes takes that keys were shown; nil means nobody does.
 	Notes activity.Notes
+	// Tracer makes spans of publications; nil means that there are none.
+	Tracer tracing.Tracer
 }
 
 func (c Config) withDefaults() Config {

@@ -61,8 +61,10 @@ func (c *call) store(cloudEventsOnly bool) error {
 		return nil
 	}
 	ctx := hops.With(c.R.Context(), hops.OfHeader(c.R.Header))
-	ctx = tracing.With(ctx, tracing.OfHeader(c.R.Header))
-	if err := c.handler.cfg.Topics.Publish(ctx, c.topic.Name, events, c.handler.cfg.Access.Quota(c.Holder)); err != nil {
+	ctx, span := traced(ctx, c, events)
+	err = c.handler.cfg.Topics.Publish(ctx, c.topic.Name, events, c.handler.cfg.Access.Quota(c.Holder))
+	tracing.End(span, err)
+	if err != nil {
 		return err
 	}
 	c.handler.metrics.published.WithLabelValues(c.topic.Name, stored).Add(float64(len(events)))

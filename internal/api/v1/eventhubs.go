@@ -13,7 +13,6 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
-	"github.com/eventyard/eventyard/tracing"
 )
 
 // The send calls of the Event Hubs REST API (wire reference §7). The timeout and
@@ -75,12 +74,13 @@ const batchType = "application/vnd.microsoft.servicebus.json"
 
 // postMessages stores one event or a batch. A publisher's name is the partition key
 // of all it sends.
-func (d *Handler) postMessages(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) postMessages(w http.ResponseWriter, r *http.Request) (err error) {
 	a, _ := parseAddress(r.URL.EscapedPath())
 	if err := broker.CheckPublisher(a.publisher); err != nil {
 		return badRequest("name the publisher with letters, digits, '-', '_' and '.'", "%v", err)
 	}
-	box := outbox{limit: d.cfg.MaxEventBytes, trace: tracing.OfHeader(r.Header)}
+	box := d.newOutbox(r, a.hub)
+	defer func() { box.end(err) }()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	quota "github.com/eventyard/eventyard/internal/transport/admission" // v1 has an admission of its own
+	"github.com/eventyard/eventyard/tracing"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -110,6 +111,8 @@ type Config struct {
 
 	// Log takes what the listener cannot tell its client. nil means slog.Default().
 	Log *slog.Logger
+	// Tracer makes spans of what is sent; nil means that there are none.
+	Tracer tracing.Tracer
 	// Registry takes the listener's metrics and is what GET /metrics shows. nil means one
 	// of the listener's own.
 	Registry *prometheus.Registry

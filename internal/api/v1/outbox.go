@@ -25,9 +25,45 @@ type outbox struct {
 	mixed bool
 	// trace is what events get that say nothing of theirs; none: they have none.
 	trace tracing.Context
+	// begin begins the publication's span with what its first event says; nil: there is none, or span is it.
+	begin func(own tracing.Context) tracing.Span
+	span  tracing.Span
+}
+
+// newOutbox is that of a request to a hub, of whose trace its events are.
+func (d *Handler) newOutbox(r *http.Request, hub string) outbox {
+	box := outbox{limit: d.cfg.MaxEventBytes, trace: tracing.OfHeader(r.Header)}
+	if d.cfg.Tracer != nil {
+		box.begin = func(own tracing.Context) tracing.Span {
+			parent := box.trace
+			if !parent.Valid() {
+				parent = own
+			}
+			_, span := d.cfg.Tracer.Start(r.Context(), tracing.Beginning{
+				Name: "send " + hub, Kind: tracing.Producer, Parent: parent, Attributes: []tracing.Attribute{
+					{Key: tracing.KeySystem, Value: tracing.System}, {Key: tracing.KeyOperation, Value: "send"},
+					{Key: tracing.KeyDestination, Value: hub},
+				},
+			})
+			return span
+		}
+	}
+	return box
+}
+
+// end ends the span, if there is one.
+func (o *outbox) end(err error) {
+	if o.span != nil {
+		o.span.Set(tracing.Attribute{Key: tracing.KeyEvents, Value: len(o.events)})
+		o.span.End(err)
+	}
 }
 
 func (o *outbox) add(ev event.Event) error {
+	if o.begin != nil {
+		o.span, o.begin = o.begin(ev.Trace()), nil
+		o.trace = o.span.Context()
+	}
 	if o.trace.Valid() && !tracing.InProperties(ev.Properties) {
 		ev.SetTrace(o.trace)
 	}

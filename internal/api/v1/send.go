@@ -7,13 +7,13 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
-	"github.com/eventyard/eventyard/tracing"
 )
 
 // sendEvents stores the events of one request, whole or not at all, in one partition.
 // 201 means that they are as durable as the engine promises.
-func (d *Handler) sendEvents(w http.ResponseWriter, r *http.Request) error {
-	send := send{outbox: outbox{limit: d.cfg.MaxEventBytes, trace: tracing.OfHeader(r.Header)}}
+func (d *Handler) sendEvents(w http.ResponseWriter, r *http.Request) (err error) {
+	send := send{outbox: d.newOutbox(r, r.PathValue("hub"))}
+	defer func() { send.outbox.end(err) }()
 	if err := send.read(r); err != nil {
 		return err
 	}

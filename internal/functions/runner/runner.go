@@ -34,6 +34,7 @@ import (
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // What callers branch on.
@@ -80,6 +81,8 @@ type Config struct {
 	Metrics     prometheus.Registerer
 	// Notes takes what becomes of functions; nil means nobody does.
 	Notes activity.Notes
+	// Tracer makes spans of calls; nil means that there are none.
+	Tracer tracing.Tracer
 }
 
 func (c Config) withDefaults() Config {

@@ -24,6 +24,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // ErrNotFound: the service knows no such subscription (yet, or any more). Where the yard has several
@@ -88,9 +89,10 @@ type Config struct {
 	// Grace is how long requests under way may go on when the service stops; zero: 5 s; negative:
 	// they are cancelled at once.
 	Grace time.Duration
-	// Log nil: slog.Default(). Metrics nil: none are registered.
+	// Log nil: slog.Default(). Metrics nil: none are registered. Tracer nil: no spans are made.
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+	Tracer  tracing.Tracer
 }
 
 // What the zero values of a Config stand for.

@@ -22,6 +22,7 @@ type feed struct {
 	s         *Service
 	origin    origin
 	source    string
+	label     string // of the source, for spans
 	partition int
 	log       *slog.Logger
 	// position is next, for those who do not hold mu. It is moved after everything below has been
@@ -130,6 +131,9 @@ func (f *feed) offerOne(run *eventlog.Run, i int) {
 		return
 	}
 	f.matched = f.matcher.Match(&f.reading.envelope, f.matched[:0])
+	if f.s.cfg.Tracer != nil {
+		f.traceMatch(n)
+	}
 	if len(f.matched) == 0 {
 		return
 	}

@@ -159,6 +159,7 @@ func (b *batch) giveUp(items []*item, reason string) {
 	if !b.terms.deadTarget {
 		b.tally.count(dropped, reason, len(items))
 		b.tally.drop(reason, items...)
+		b.traceDrop(items, reason)
 		b.finish(items...)
 		return
 	}
@@ -166,7 +167,11 @@ func (b *batch) giveUp(items []*item, reason string) {
 		it.Reason = reason
 	}
 	tooLarge := b.store(items, "put events into the dead letters", func(ps []pending.Delivery) error {
-		return b.lane.s.cfg.Dead.Put(b.shift.keeping, b.terms.sub, ps)
+		err := b.lane.s.cfg.Dead.Put(b.shift.keeping, b.terms.sub, ps)
+		if err == nil {
+			b.traceDead(ps, reason)
+		}
+		return err
 	})
 	b.tally.count(buried, reason, len(items)-len(tooLarge))
 	if len(tooLarge) > 0 {
@@ -174,6 +179,7 @@ func (b *batch) giveUp(items []*item, reason string) {
 			"subscription", b.terms.sub.Name, "events", len(tooLarge), "reason", reason)
 		b.tally.count(dropped, reason, len(tooLarge))
 		b.tally.drop(reason, tooLarge...)
+		b.traceDrop(tooLarge, reason)
 		b.finish(tooLarge...)
 	}
 }

@@ -34,7 +34,7 @@ func (r *reconciler) openSource(ctx context.Context, snap *topics.Snapshot, sub 
 	src := &source{id: sub.SourceID, label: labelOf(topics.Source{Topic: sub.Source.Topic, Hub: sub.Source.Hub}), resource: resource, origin: o, lanes: make(map[string]*lane), stale: true}
 	for p := range o.partitions() {
 		src.feeds = append(src.feeds, &feed{
-			s: r.s, origin: o, source: src.id, partition: p, log: r.s.log.With("source", src.label, "partition", p),
+			s: r.s, origin: o, source: src.id, label: src.label, partition: p, log: r.s.log.With("source", src.label, "partition", p),
 		})
 	}
 	return src, src.measure(ctx)

@@ -17,6 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/transport/egress"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // Broker is what a sender needs of the broker, for hub endpoints.
@@ -33,6 +34,8 @@ type Config struct {
 	Origin  string
 	Timeout time.Duration
 	Late    time.Duration
+	// Tracer makes spans of deliveries; nil: there are none.
+	Tracer tracing.Tracer
 }
 
 // Sender carries batches. All methods may be called by many goroutines at once.
@@ -72,6 +75,13 @@ type Result struct {
 // never do; one that was passed on too often is LoopDetected. In a batch it is PayloadTooLarge, as
 // of a batch that is to be taken apart, so that it takes no other with it.
 func (c *Sender) Deliver(ctx context.Context, o *Order, batch []*pending.Delivery) Result {
+	if c.cfg.Tracer == nil {
+		return c.deliver(ctx, o, batch)
+	}
+	return c.deliverTraced(ctx, o, batch)
+}
+
+func (c *Sender) deliver(ctx context.Context, o *Order, batch []*pending.Delivery) Result {
 	if slices.ContainsFunc(batch, func(p *pending.Delivery) bool { return p.Hops >= hops.Max }) {
 		return undeliverable(retry.LoopDetected, hops.Advice, time.Now(), len(batch))
 	}
@@ -80,6 +90,9 @@ func (c *Sender) Deliver(ctx context.Context, o *Order, batch []*pending.Deliver
 	}
 	began := time.Now()
 	w := newWriter()
+	if c.cfg.Tracer != nil {
+		w.trace = tracing.Of(ctx)
+	}
 	header, err := w.request(o, batch, began)
 	if err != nil {
 		w.free()

@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/transport/egress"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // maxKeptBytes is up to where a writer's buffer is kept for the next request.
@@ -23,9 +24,10 @@ const maxKeptBytes = 2 << 20
 type writer struct {
 	envelope schema.Envelope
 	body     []byte
-	names    []byte   // what an id is made of
-	values   []string // of headers; each request has its own
-	free     func()   // gives the writer back, made once
+	names    []byte          // what an id is made of
+	values   []string        // of headers; each request has its own
+	trace    tracing.Context // of the attempt's span; none: there is none
+	free     func()          // gives the writer back, made once
 }
 
 var writers sync.Pool
@@ -39,7 +41,7 @@ func newWriter() *writer {
 		// What was an event's must not be kept alive, nor be found by the next.
 		w.envelope = schema.Envelope{Extensions: w.envelope.Extensions[:0]}
 		clear(w.envelope.Extensions[:cap(w.envelope.Extensions)])
-		w.body, w.names, w.values = w.body[:0], w.names[:0], nil
+		w.body, w.names, w.values, w.trace = w.body[:0], w.names[:0], nil, tracing.Context{}
 		if cap(w.body) <= maxKeptBytes {
 			writers.Put(w)
 		}
@@ -81,7 +83,9 @@ func (w *writer) request(o *Order, batch []*pending.Delivery, now time.Time) (ht
 			w.set(header, d.header, text)
 		}
 	}
-	if len(batch) == 1 {
+	if w.trace.Valid() {
+		w.trace.SetHeader(header)
+	} else if len(batch) == 1 { // of several each may have another: they say so themselves
 		w.setTrace(header)
 	}
 	if err := w.write(o, batch, header); err != nil {
