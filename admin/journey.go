@@ -40,6 +40,10 @@ type Journey struct {
 	Type      string    `json:"type,omitempty"`
 	Subject   string    `json:"subject,omitempty"`
 	Published time.Time `json:"published"`
+	// TraceID is the trace that the event belongs to, TraceURL where people look at it; both absent where it
+	// belongs to none, the latter also where the yard is not told.
+	TraceID  string `json:"traceId,omitempty"`
+	TraceURL string `json:"traceUrl,omitempty"`
 	// Event is the event: of a topic as it is stored, of a hub as reading shows it.
 	Event json.RawMessage `json:"event,omitempty"`
 	// Subscriptions are those of the topic or hub, those that the event matches first; Omitted is how

@@ -88,6 +88,9 @@ type Config struct {
 	// is beyond loopback.
 	AcceptAnyJWT bool
 
+	// TraceURL is where people look at a trace, with {trace} for its id; empty: nothing is linked to.
+	TraceURL string
+
 	// PublicURL is where others reach the yard's HTTP listener, for links and for the endpoints of
 	// topics. Empty means the address of the listener.
 	PublicURL string
@@ -235,7 +238,7 @@ func (c Config) validate() error {
 	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = quantity.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
 	settings.HTTPMaxConnections = c.HTTPMaxConnections
 	settings.Host, settings.TLS, settings.OIDC = c.Host, config.TLS(c.TLS), config.OIDC(c.OIDC)
-	settings.PublicURL, settings.Blob.RootKeys = c.PublicURL, c.BlobRootKeys
+	settings.PublicURL, settings.Blob.RootKeys, settings.TraceURL = c.PublicURL, c.BlobRootKeys, c.TraceURL
 	for _, t := range c.Topics {
 		settings.Topics = append(settings.Topics, admin.TopicRequest(t))
 	}

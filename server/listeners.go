@@ -126,7 +126,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		Access:    &rootRegistry{y.access, y.root, log},
 		Listeners: s.Addresses, Endpoint: y.open.endpointFor(cfg.Host), BlobEndpoint: y.open.blobEndpointFor(cfg.Host),
 		SignContainer: azureblob.SignContainer,
-		Memory:        memory, Log: log, Tracer: cfg.Tracer, Registry: y.registry, Cluster: y.status, CA: y.authority, Ready: y.ready, Stopping: stopping,
+		Memory:        memory, Log: log, Tracer: cfg.Tracer, TraceURL: cfg.TraceURL, Registry: y.registry, Cluster: y.status, CA: y.authority, Ready: y.ready, Stopping: stopping,
 		Grid: &v1.Grid{
 			Topics: y.topics, Delivery: y.grid.delivery, Dead: y.grid.dead, Endpoint: y.publishURL, ValidationURL: y.validationURL,
 		},

@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/otlp"
 	"github.com/eventyard/eventyard/server"
 	"github.com/spf13/cobra"
 )
@@ -71,6 +72,14 @@ func (c serveCommand) serve(ctx context.Context, cfg config.Config, reload func(
 	if made.Peer, err = peerConfig(cfg); err != nil {
 		return err
 	}
+	if traces := spansTo(cfg, made); traces.Wanted() {
+		exporter, err := otlp.Open(ctx, traces)
+		if err != nil {
+			return err
+		}
+		defer exporter.Close() // when the yard has stopped
+		made.Tracer = exporter
+	}
 	s, err := server.New(made)
 	if err != nil {
 		return err
@@ -105,6 +114,11 @@ func (c serveCommand) serve(ctx context.Context, cfg config.Config, reload func(
 			c.reload(s, made.Log, level, reload)
 		}
 	}
+}
+
+// spansTo says where spans go.
+func spansTo(cfg config.Config, made server.Config) otlp.Config {
+	return otlp.Config{Endpoint: cfg.OTLP.Endpoint, Sample: cfg.OTLP.Ratio(), Version: made.Version, Node: cfg.Node, Log: made.Log}
 }
 
 // reload takes what can change while a yard runs: the files of the certificate, and the level of the
@@ -258,6 +272,7 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		Hubs:      configuredHubs(cfg.Hubs),
 		Policies:  configured(cfg.Policies, func(p admin.PolicyRequest) server.Policy { return server.Policy(p) }),
 		PublicURL: cfg.PublicURL,
+		TraceURL:  cfg.TraceURL,
 		Grid:      gridConfig(cfg.Grid),
 		Topics:    configured(cfg.Topics, func(t admin.TopicRequest) server.Topic { return server.Topic(t) }),
 		Grace:     grace,

@@ -57,6 +57,9 @@ type Config struct {
 	Grid   Grid   `key:"grid"`
 	Notify Notify `key:"notify"`
 
+	OTLP     OTLP   `key:"otlp"`
+	TraceURL string `key:"traceUrl"`
+
 	Log   Log               `key:"log"`
 	Grace quantity.Duration `key:"grace"`
 
@@ -109,6 +112,12 @@ type Quota struct {
 // Blob says who may use the blob endpoint.
 type Blob struct {
 	RootKeys string `key:"rootKeys"`
+}
+
+// OTLP says where spans go, and of how many traces.
+type OTLP struct {
+	Endpoint string `key:"endpoint"`
+	Sample   string `key:"sample"`
 }
 
 // Log says what is logged, and how.

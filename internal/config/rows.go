@@ -170,6 +170,16 @@ var rows = []row{
 		"starttls (and nothing is sent without), tls from the first byte, or none, which takes no password."},
 	{"notify.smtp.caFile", "FILE", "",
 		"Authorities to trust for the server's certificate, as PEM. Empty: the system's."},
+	{"otlp.endpoint", "URL", "",
+		"URL of the OpenTelemetry collector that gets spans of what is done with events, by OTLP over HTTP, such as " +
+			"http://localhost:4318. Empty: what OTEL_EXPORTER_OTLP_ENDPOINT says; where that says nothing either, no spans " +
+			"are made. The other OTEL_ variables count as well. Traces are carried with events in any case."},
+	{"otlp.sample", "RATIO", "",
+		"How many of the traces that begin in this yard are kept, from 0 to 1, such as 0.05. Those that began elsewhere " +
+			"are kept if they are there. Empty: what OTEL_TRACES_SAMPLER says, or all."},
+	{"traceUrl", "URL", "",
+		"Where people look at a trace, with {trace} for its id, such as https://jaeger.example.com/trace/{trace}: the " +
+			"journey of an event links to it. Empty: it shows the id alone."},
 	{"log.level", "LEVEL", "info",
 		"Least level that is logged: debug, info, warn or error."},
 	{"log.format", "FORM", "text",

@@ -42,6 +42,7 @@ func (c Config) validate(reserved []string) complaints {
 	c.validatePolicies(&found)
 	c.validateGrid(&found)
 	c.validateFunctions(&found)
+	c.validateTraces(&found)
 	return found
 }
 

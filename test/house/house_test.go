@@ -42,7 +42,7 @@ var floors = [][]string{
 	{"internal/api/frame", "internal/api/define", "internal/amqp/eventhubs", "internal/grid/forward"},
 	{"internal/api/azureblob", "internal/api/console", "internal/api/eventgrid", "internal/api/peer", "internal/api/v1"},
 	{"server"},
-	{"servertest", "internal/demo"},
+	{"servertest", "internal/demo", "internal/otlp"},
 	{"cmd/...", "examples/...", "packaging/..."},
 	{"test/upgrade", "test/parts", "test/pages"},
 	{"test/...", "internal/storage/jetstream/natstest"},
@@ -275,4 +275,24 @@ func TestOnlyTheServerLetsIn(t *testing.T) {
 		})
 	})
 	testkit.That(t, called, "nobody calls WithGrant: the test looks for another name")
+}
+
+// TestOnlyTheCommandKnowsOpenTelemetry: who uses the library, or runs a yard inside, gets hooks and no
+// dependency of megabytes. // V6
+func TestOnlyTheCommandKnowsOpenTelemetry(t *testing.T) {
+	used := false
+	forEachFile(t, func(path string, file *ast.File, _ *token.FileSet) {
+		dir := filepath.ToSlash(filepath.Dir(path))
+		for _, imported := range file.Imports {
+			name, _ := strconv.Unquote(imported.Path.Value)
+			switch {
+			case strings.HasPrefix(name, "go.opentelemetry.io/"):
+				used = true
+				testkit.That(t, dir == "internal/otlp" || below(dir, "test"), "%s imports %s: use the hook of package tracing", path, name)
+			case name == module+"/internal/otlp":
+				testkit.That(t, below(dir, "cmd") || below(dir, "test"), "%s imports %s: only the command does", path, name)
+			}
+		}
+	})
+	testkit.That(t, used, "nobody imports OpenTelemetry: the test looks for another name")
 }

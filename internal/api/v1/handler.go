@@ -111,8 +111,10 @@ type Config struct {
 
 	// Log takes what the listener cannot tell its client. nil means slog.Default().
 	Log *slog.Logger
-	// Tracer makes spans of what is sent; nil means that there are none.
-	Tracer tracing.Tracer
+	// Tracer makes spans of what is sent; nil means that there are none. TraceURL is where people look at a
+	// trace, with {trace} for its id; empty: nobody knows.
+	Tracer   tracing.Tracer
+	TraceURL string
 	// Registry takes the listener's metrics and is what GET /metrics shows. nil means one
 	// of the listener's own.
 	Registry *prometheus.Registry

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
@@ -18,6 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/parallel"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // A journey is what became of one event: gathered here, put into words in journey_words.go.
@@ -91,14 +93,14 @@ func findByID(ctx context.Context, t *topics.Topic, open func(context.Context, e
 	form := t.Schema.Form()
 	var e schema.Envelope
 	err := l.backwards(ctx, open, func(run eventlog.Run, i int) {
-		stored, _, ok := message.BodyAndProperties(run.Events[i].Message)
+		stored, properties, ok := message.BodyAndProperties(run.Events[i].Message)
 		if !ok || len(all) == maxJourneys || e.Scan(form, stored) != nil || string(e.ID) != id {
 			return
 		}
 		one := traveller{source: t.ID, shown: admin.Journey{Topic: t.Name, Sequence: int64(run.First) + int64(i), Published: run.Time.UTC()}}
 		kept := append([]byte(nil), stored...)
 		if one.envelope.Scan(form, kept) == nil {
-			one.envelope.Topic = t.Resource
+			one.envelope.Topic, one.envelope.Trace = t.Resource, tracing.OfProperties(properties)
 			one.shown.Event = kept
 			all = append(all, one)
 		}
@@ -173,6 +175,9 @@ func (d *Handler) follow(ctx context.Context, t *traveller, source topics.Source
 	j := t.shown
 	e := &t.envelope
 	j.ID, j.Type, j.Subject = string(e.ID), string(e.Type), string(e.Subject)
+	if j.TraceID = e.TraceContext().Trace(); j.TraceID != "" {
+		j.TraceURL = strings.ReplaceAll(d.cfg.TraceURL, "{trace}", j.TraceID)
+	}
 	if d.cfg.Grid != nil {
 		subs, err := d.cfg.Grid.Topics.Subscriptions(source)
 		if err != nil {

@@ -140,3 +140,20 @@ func TestTheJourneyOfAHubsEvent(t *testing.T) {
 		y.want(404, "GET", "/api/v1/hubs/readings/partitions/2/events/0/journey", nil)
 	})
 }
+
+// V6: the journey of an event says which trace it is of, and where to look at that.
+func TestTheJourneyLinksToTheTrace(t *testing.T) {
+	withGrid(t, func(t *testing.T, y *gridYard) {
+		y.handler.cfg.TraceURL = "https://traces.example/{trace}?a={trace}"
+		y.subscribe("orders", "billing", `"endpoint":"https://example.com/hook"`)
+		y.publish("orders", "1")
+		j := y.journey("1")
+		testkit.Equal(t, j.TraceID+j.TraceURL, "", "without a trace")
+		y.hub("readings", 1)
+		y.want(201, "POST", "/api/v1/hubs/readings/events", `[{"body":"x"}]`, "traceparent", traceParent)
+		got := read[admin.Journeys](t, y.want(200, "GET", "/api/v1/hubs/readings/partitions/0/events/0/journey", nil)).Events[0]
+		const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+		testkit.Equal(t, got.TraceID, id)
+		testkit.Equal(t, got.TraceURL, "https://traces.example/"+id+"?a="+id)
+	})
+}

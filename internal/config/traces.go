@@ -1,0 +1,37 @@
+package config
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// TraceMark stands for a trace's id in TraceURL.
+const TraceMark = "{trace}"
+
+// Ratio reads Sample; nil: it says nothing.
+func (o OTLP) Ratio() *float64 {
+	ratio, err := strconv.ParseFloat(o.Sample, 64)
+	if err != nil {
+		return nil
+	}
+	return &ratio
+}
+
+func (c Config) validateTraces(found *complaints) {
+	if at := c.OTLP.Endpoint; at != "" && !isAddress(at) {
+		found.add("otlp.endpoint", "%q is no URL of a collector: write it like http://localhost:4318", at)
+	}
+	if ratio := c.OTLP.Ratio(); c.OTLP.Sample != "" && (ratio == nil || !(*ratio >= 0 && *ratio <= 1)) {
+		found.add("otlp.sample", "%q is no share of all: write it like 0.05, from 0 to 1", c.OTLP.Sample)
+	}
+	if at := c.TraceURL; at != "" && (!isAddress(strings.ReplaceAll(at, TraceMark, "0")) || !strings.Contains(at, TraceMark)) {
+		found.add("traceUrl", "%q is no URL with %s for the trace's id: write it like https://jaeger.example.com/trace/%[2]s", at, TraceMark)
+	}
+}
+
+// isAddress takes what a browser or a client can open, without secrets.
+func isAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+}

@@ -1,0 +1,206 @@
+package traces
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	otlptrace "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/grid"
+	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/internal/otlp"
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/processor"
+	"github.com/eventyard/eventyard/server"
+	"github.com/eventyard/eventyard/servertest"
+	"github.com/eventyard/eventyard/tracing"
+)
+
+// The publishers' spans.
+var (
+	placed  = tracing.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "shop=1")
+	reading = tracing.Parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "")
+)
+
+// world is a yard that makes spans, and who gets them.
+type world struct {
+	*servertest.Yard
+	receiver *receiver
+	exporter *otlp.Exporter
+	client   *admin.Client
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{receiver: newReceiver(t)}
+	cfg := otlp.Config{Endpoint: w.receiver.url, Version: "test", Node: "here", Log: testkit.Quiet()}
+	testkit.That(t, cfg.Wanted(), "with an endpoint spans are wanted")
+	w.exporter = testkit.Value(otlp.Open(t.Context(), cfg))(t)
+	t.Cleanup(w.exporter.Close)
+	w.Yard = servertest.Start(t, func(c *server.Config) {
+		c.HTTP, c.Tracer, c.TraceURL = "127.0.0.1:0", w.exporter, "https://traces.example/{trace}"
+	})
+	w.client = testkit.Value(admin.New(admin.Config{Server: w.address()}))(t)
+	return w
+}
+
+func (w *world) address() string { return w.Addresses()["http"] }
+
+// stop ends the yard and then the exporter, after which all spans have come.
+func (w *world) stop(t *testing.T) {
+	w.Stop(t)
+	w.exporter.Close()
+}
+
+// hooks keeps what requests said of their traces.
+type hooks struct {
+	mu   sync.Mutex
+	said []tracing.Context // guarded by mu
+}
+
+func (h *hooks) note(header http.Header) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.said = append(h.said, tracing.OfHeader(header))
+}
+
+func (h *hooks) all() []tracing.Context {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]tracing.Context(nil), h.said...)
+}
+
+func serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// publish posts an event to a topic, with the trace of the request.
+func (w *world) publish(t *testing.T, topic, event string, trace tracing.Context) {
+	t.Helper()
+	key := testkit.Value(w.client.Topic(t.Context(), topic))(t).Keys.Key1
+	r := testkit.Value(http.NewRequestWithContext(t.Context(), http.MethodPost, w.address()+"/topics/"+topic+"/api/events", strings.NewReader(event)))(t)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("aeg-sas-key", key)
+	trace.SetHeader(r.Header)
+	answer := testkit.Value(http.DefaultClient.Do(r))(t)
+	testkit.Must(t, answer.Body.Close())
+	testkit.MustEqual(t, answer.StatusCode, http.StatusOK)
+}
+
+// V6: publish, filter, two attempts at a webhook and the dead letter of one event are one trace, and the
+// webhook hears of it. The journey of the event says which trace, and where to look at it.
+func TestTheTraceOfAnEventThatIsNotDelivered(t *testing.T) {
+	w := newWorld(t)
+	var heard hooks
+	handler := testkit.Value(grid.NewHandler(func(_ context.Context, batch []grid.Delivery) error {
+		heard.note(batch[0].Header)
+		return errors.New("not today")
+	}, grid.HandlerConfig{OnError: func(error) {}}))(t)
+	endpoint := serve(t, handler)
+	testkit.Must(t, testkit.Err(w.client.CreateTopic(t.Context(), admin.TopicRequest{Name: "orders"})))
+	for name, kind := range map[string]string{"billing": "order.placed", "others": "order.cancelled"} {
+		testkit.Must(t, testkit.Err(w.client.CreateSubscription(t.Context(), admin.SubscriptionRequest{
+			Name: name, Topic: "orders", Endpoint: &endpoint, Types: []string{kind},
+			Attempts: new(2), RetrySchedule: new("100ms"), DeadLetter: new("yard"),
+		})))
+	}
+	w.publish(t, "orders", `[{"id":"1","subject":"s","eventType":"order.placed","eventTime":"2026-01-02T03:04:05Z","dataVersion":"1","data":{}}]`, placed)
+	var journey admin.Journey
+	testkit.Eventually(t, "the event is a dead letter", func() bool {
+		found, err := w.client.EventJourney(t.Context(), "orders", "1", 0)
+		if err != nil || len(found.Events) != 1 {
+			return false
+		}
+		journey = found.Events[0]
+		return len(journey.Subscriptions) == 2 && journey.Subscriptions[0].State == "dead-lettered"
+	})
+	testkit.Equal(t, journey.TraceID, placed.Trace())
+	testkit.Equal(t, journey.TraceURL, "https://traces.example/"+placed.Trace())
+	w.stop(t)
+
+	spans := w.receiver.of(placed.Trace())
+	publish, match, dead := one(t, spans, "publish orders"), one(t, spans, "match"), one(t, spans, "dead-letter billing")
+	testkit.Equal(t, id(publish.ParentSpanId), fmt.Sprintf("%x", placed.SpanID), "the publisher's span is the parent")
+	testkit.Equal(t, publish.TraceState, "shop=1", "and its state is kept")
+	testkit.Equal(t, number(match, tracing.KeyMatched), 1, "one of two subscriptions matches")
+	deliveries := named(spans, "deliver billing")
+	testkit.MustEqual(t, len(deliveries), 2, "attempts, of %v", names(spans))
+	for i, d := range deliveries {
+		testkit.Equal(t, number(d, tracing.KeyAttempt), int64(i+1))
+		testkit.Equal(t, number(d, tracing.KeyStatus), 500)
+		testkit.Equal(t, d.Status.GetCode(), otlptrace.Status_STATUS_CODE_ERROR)
+		testkit.Equal(t, fmt.Sprintf("%x", heard.all()[i].SpanID), id(d.SpanId), "the webhook hears of the attempt")
+	}
+	testkit.Equal(t, text(dead, tracing.KeyReason), "MaxDeliveryAttemptsExceeded")
+	for _, s := range append(deliveries, match, dead) {
+		testkit.Equal(t, id(s.ParentSpanId), id(publish.SpanId), "%s is of the publication", s.Name)
+	}
+	testkit.Equal(t, len(named(spans, "deliver others")), 0, "what does not match is not delivered")
+	testkit.Equal(t, w.receiver.service, "eventyard")
+}
+
+// V6: what an event's publisher says of its trace comes to the hub, to a processor and to a function.
+func TestTheTraceOfAnEventThroughAHub(t *testing.T) {
+	w := newWorld(t)
+	var heard hooks
+	program := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard.note(r.Header) }))
+	w.Hub(t, "readings", 1, "adders")
+	testkit.Must(t, testkit.Err(w.client.CreateFunction(t.Context(), admin.FunctionRequest{Name: "scorer", Hub: "readings", Endpoint: &program})))
+	client := w.Dial(t)
+	sent := event.Text(`{"celsius":21}`)
+	sent.SetTrace(reading)
+	testkit.Must(t, client.Hub("readings").Send(t.Context(), sent))
+
+	ctx, stop := context.WithCancel(t.Context())
+	handled := tracing.Context{}
+	p := processor.New(client.Hub("readings"), processor.Config{Group: "adders", Tracer: w.exporter, Log: testkit.Quiet()})
+	testkit.Must(t, p.Run(ctx, func(ctx context.Context, b *processor.Batch) error {
+		handled = tracing.Of(ctx)
+		testkit.Equal(t, b.Events[0].Trace(), reading, "the event says it itself")
+		stop()
+		return nil
+	}))
+	testkit.Eventually(t, "the function is called", func() bool { return len(heard.all()) > 0 })
+	w.stop(t)
+
+	spans := w.receiver.of(reading.Trace())
+	send, process, call := one(t, spans, "send readings"), one(t, spans, "process readings"), one(t, spans, "call scorer")
+	for _, s := range []*otlptrace.Span{send, process, call} {
+		testkit.Equal(t, id(s.ParentSpanId), fmt.Sprintf("%x", reading.SpanID), "%s is of the publisher's span", s.Name)
+		testkit.Equal(t, s.Status.GetCode(), otlptrace.Status_STATUS_CODE_UNSET, "%s: %s", s.Name, s.Status.GetMessage())
+	}
+	testkit.Equal(t, fmt.Sprintf("%x", handled.SpanID), id(process.SpanId), "the handler is called within the span")
+	testkit.Equal(t, fmt.Sprintf("%x", heard.all()[0].SpanID), id(call.SpanId), "and so is the function's program")
+	testkit.Equal(t, text(call, tracing.KeyFunction), "scorer")
+}
+
+// V6: a request without a trace begins one, which its events carry.
+func TestATraceBeginsInTheYard(t *testing.T) {
+	w := newWorld(t)
+	w.Hub(t, "readings", 1)
+	hello := testkit.Value(admin.Event{Body: []byte("hello")}.Encode())(t)
+	testkit.Must(t, testkit.Err(w.client.Send(t.Context(), "readings", admin.Batch{Events: []json.RawMessage{hello}})))
+	var carried tracing.Context
+	for ev, err := range w.Dial(t).Hub("readings").Read(t.Context(), hub.ReadConfig{Partition: "0", From: hub.Earliest}) {
+		testkit.Must(t, err)
+		carried = ev.Trace()
+		break
+	}
+	testkit.That(t, carried.Valid() && carried.Sampled(), "it carries %+v", carried)
+	w.stop(t)
+	send := one(t, w.receiver.of(carried.Trace()), "send readings")
+	testkit.Equal(t, id(send.SpanId), fmt.Sprintf("%x", carried.SpanID))
+	testkit.Equal(t, len(send.ParentSpanId), 0, "it is the first of its trace")
+}
