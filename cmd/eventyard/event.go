@@ -21,7 +21,7 @@ func (c eventCommands) command() *cobra.Command {
 const eventTraceHelp = `Say what became of an event: who got it, who did not, and why. Of each subscription it shows whether the
 event matches, and if not which condition it failed; each attempt with its answer; where it waits and
 until when; its dead letter. Of a hub's event also which consumer groups have passed it, and which
-function has put it away.
+function has put it away. Where the event belongs to a trace it names that.
 
 ID is the id that its publisher gave, of an event of a topic. The newest 10,000 events of the topic are
 looked at (--before goes on with older ones); without --topic all topics are. HUB/PARTITION/SEQUENCE is an
@@ -178,6 +178,9 @@ func (c eventCommands) printJourneys(all admin.Journeys) error {
 			fmt.Fprintln(c.stdout)
 		}
 		fmt.Fprintln(c.stdout, oneLine(verdict(j.Summary)))
+		if j.TraceID != "" {
+			fmt.Fprintln(c.stdout, "trace "+oneLine(strings.TrimSpace(j.TraceID+" "+j.TraceURL)))
+		}
 		if err := c.printJourney(j); err != nil {
 			return err
 		}

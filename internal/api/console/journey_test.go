@@ -118,3 +118,20 @@ func TestTheAxisOfAJourney(t *testing.T) {
 		}
 	}
 }
+
+// V6: the page of an event's journey names its trace, and links to where that is looked at.
+func TestAJourneyLinksToItsTrace(t *testing.T) {
+	answers := fixed()
+	_, _, h := newFixture(answers)
+	j := fixedJourney()
+	j.TraceID = "4bf92f3577b34da6a3ce929d0e0e4736"
+	for link, says := range map[string]string{
+		"":                                    ", trace <code>" + j.TraceID + "</code>.",
+		"https://traces.example/" + j.TraceID: `, trace <a href="https://traces.example/` + j.TraceID + `" rel="noreferrer"><code>` + j.TraceID + "</code></a>.",
+	} {
+		j.TraceURL = link
+		answers["GET /api/v1/topics/{topic}/events/{id}/journey"] = admin.Journeys{Events: []admin.Journey{j}}
+		page := get(h, base+"events?id=7c1d-e0&in=topics/alarms").Body.String()
+		testkit.That(t, strings.Contains(page, says), "the page does not say %s", says)
+	}
+}

@@ -202,6 +202,9 @@ func newJourneyEvent(j admin.Journey, now time.Time) *journeyEvent {
 		e.Link, e.Again = hubJourneyPath(j.Hub, j.Partition, j.Sequence), hubAgainPath(j.Hub, j.Partition, j.Sequence)
 		e.Page = at("hubs", j.Hub, "partitions", j.Partition, "events", strconv.FormatInt(j.Sequence, 10))
 	}
+	if !strings.HasPrefix(j.TraceURL, "https://") && !strings.HasPrefix(j.TraceURL, "http://") { // links that leave the console are of the web
+		e.TraceURL = ""
+	}
 	for _, to := range j.Subscriptions {
 		e.Ways = append(e.Ways, newJourneyWay(j, to))
 	}
