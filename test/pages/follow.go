@@ -2,10 +2,12 @@ package pages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +38,7 @@ func (r *Reader) Follow(t *testing.T, file string) {
 		at := fmt.Sprintf("%s:%d", filepath.Base(file), b.Line)
 		b.Text, b.Shows = r.instead(b.Text), r.instead(b.Shows)
 		switch b.Kind {
-		case Run:
+		case Run, Exits:
 			r.run(t, at, b)
 		case Until:
 			r.until(t, at, b)
@@ -65,6 +67,11 @@ func (r *Reader) instead(text string) string {
 func (r *Reader) run(t *testing.T, at string, b Block) {
 	t.Helper()
 	out, err := r.shell(t.Context(), b.Text)
+	if exit, ended := errors.AsType[*exec.ExitError](err); ended && b.Kind == Exits && strconv.Itoa(exit.ExitCode()) == b.Name {
+		err = nil
+	} else if err == nil && b.Kind == Exits {
+		err = errors.New("exit status 0, and not " + b.Name)
+	}
 	if err != nil {
 		t.Fatalf("%s: %v\n%s\n%s\n%s", at, err, b.Text, out, r.said())
 	}

@@ -95,6 +95,10 @@ cat words; echo $WHO
 hello …
 world
 '''
+<!-- exits: 3 -->
+'''sh
+exit 3
+'''
 <!-- background: one -->
 '''sh
 sh -c 'echo began; echo x > began; exec sleep 600'
