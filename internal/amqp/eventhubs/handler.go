@@ -121,7 +121,7 @@ func (d *Handler) Plain(ctx context.Context, from, user, password string) (any, 
 		d.cfg.Access.Refused(ctx, from, err)
 		return nil, fmt.Errorf("log in as %.64q: %w", user, temporary(err))
 	}
-	return g, nil
+	return opening(g, user)
 }
 
 // External takes a client certificate whose common name is a policy's.
@@ -134,6 +134,14 @@ func (d *Handler) External(ctx context.Context, from string, state tls.Connectio
 	if err != nil {
 		d.cfg.Access.Refused(ctx, from, err)
 		return nil, fmt.Errorf("log in by certificate of %.64q: %w", name, temporary(err))
+	}
+	return opening(g, name)
+}
+
+// opening refuses who may do nothing here: the right Metrics is for HTTP.
+func opening(g auth.Grant, name string) (any, error) {
+	if g.Stands() && !g.Opens() {
+		return nil, fmt.Errorf("log in as %.64q: the policy opens no hub: it needs Send, Listen or Manage", name)
 	}
 	return g, nil
 }

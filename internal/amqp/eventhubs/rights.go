@@ -96,7 +96,7 @@ func (r *rights) any() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	return slices.ContainsFunc(r.grants, func(g auth.Grant) bool { return !g.Expired(now) && g.Stands() })
+	return slices.ContainsFunc(r.grants, func(g auth.Grant) bool { return !g.Expired(now) && g.Opens() })
 }
 
 // watch sees to it that a link ends with its rights. It is false if those have ended already.

@@ -58,7 +58,7 @@ func (r *rights) forsaken() bool {
 	var last time.Time
 	for _, g := range r.grants {
 		switch {
-		case !g.Stands():
+		case !g.Opens():
 		case g.Expires.IsZero():
 			return false
 		case g.Expires.After(last):

@@ -40,7 +40,7 @@ func (k *Registry) Token(ctx context.Context, token, audience string) (auth.Gran
 	if err != nil {
 		return auth.Grant{}, err
 	}
-	if grant.Rights(auth.EntityOf(path)) == 0 {
+	if grant.Rights(auth.EntityOf(path))&auth.Manage == 0 { // Metrics is a right to no entity
 		return auth.Grant{}, fmt.Errorf("%w: it does not cover %.128q", auth.ErrAudience, audience)
 	}
 	return grant, nil
