@@ -21,10 +21,14 @@ func traced(ctx context.Context, c *call, events [][]byte) (context.Context, tra
 			parent = e.TraceContext()
 		}
 	}
-	return tracing.Begin(ctx, c.handler.cfg.Tracer, tracing.Beginning{
+	begun, span := tracing.Begin(ctx, c.handler.cfg.Tracer, tracing.Beginning{
 		Name: "publish " + c.topic.Name, Kind: tracing.Producer, Parent: parent, Attributes: []tracing.Attribute{
 			{Key: tracing.KeySystem, Value: tracing.System}, {Key: tracing.KeyOperation, Value: "publish"},
 			{Key: tracing.KeyDestination, Value: c.topic.Name}, {Key: tracing.KeyEvents, Value: len(events)},
 		},
 	})
+	if !parent.Valid() && !span.Context().Sampled() { // of a trace that nobody keeps nobody has to know
+		return ctx, span
+	}
+	return begun, span
 }

@@ -23,8 +23,10 @@ type outbox struct {
 	arena []byte
 	// mixed: some of the events have another key than the first, or none.
 	mixed bool
-	// trace is what events get that say nothing of theirs; none: they have none.
-	trace tracing.Context
+	// trace is what events get that say nothing of theirs; none: they have none. traces is at least how many of the
+	// bytes are for that: they are no reason to refuse the events.
+	trace  tracing.Context
+	traces int
 	// begin begins the publication's span with what its first event says; nil: there is none, or span is it.
 	begin func(own tracing.Context) tracing.Span
 	span  tracing.Span
@@ -32,10 +34,11 @@ type outbox struct {
 
 // newOutbox is that of a request to a hub, of whose trace its events are.
 func (d *Handler) newOutbox(r *http.Request, hub string) outbox {
-	box := outbox{limit: d.cfg.MaxEventBytes, trace: tracing.OfHeader(r.Header)}
+	asked := tracing.OfHeader(r.Header)
+	box := outbox{limit: d.cfg.MaxEventBytes, trace: asked}
 	if d.cfg.Tracer != nil {
 		box.begin = func(own tracing.Context) tracing.Span {
-			parent := box.trace
+			parent := asked
 			if !parent.Valid() {
 				parent = own
 			}
@@ -62,13 +65,12 @@ func (o *outbox) end(err error) {
 func (o *outbox) add(ev event.Event) error {
 	if o.begin != nil {
 		o.span, o.begin = o.begin(ev.Trace()), nil
-		o.trace = o.span.Context()
-	}
-	if o.trace.Valid() && !tracing.InProperties(ev.Properties) {
-		ev.SetTrace(o.trace)
+		if begun := o.span.Context(); o.trace.Valid() || begun.Sampled() { // of a trace that nobody keeps nobody has to know
+			o.trace = begun
+		}
 	}
 	from := len(o.arena)
-	arena, err := message.Append(o.arena, ev)
+	arena, err := o.encode(ev)
 	if err != nil {
 		return badRequest("see /api/v1/openapi.json for what an event may hold",
 			"event %d cannot be stored: %v", len(o.events), err)
@@ -89,10 +91,33 @@ func (o *outbox) add(ev event.Event) error {
 			Next:   "nothing was stored; send a smaller body, or the body in parts",
 		}
 	}
-	if o.bytes > o.limit {
+	if o.bytes-o.traces > o.limit {
 		return fmt.Errorf("%w: the events take more than %d bytes as stored", eventlog.ErrTooLarge, o.limit)
 	}
 	return nil
+}
+
+// traceBytes is what a trace takes at most in an event, beside its state.
+const traceBytes = 128
+
+// encode appends an event to the arena, with as much of the trace as there is room for.
+func (o *outbox) encode(ev event.Event) ([]byte, error) {
+	trace := o.trace
+	if !trace.Valid() || tracing.InProperties(ev.Properties) {
+		return message.Append(o.arena, ev)
+	}
+	room := eventlog.MaxBatchBytes - o.limit - o.traces
+	if traceBytes+len(trace.State) > room {
+		trace.State = ""
+	}
+	cost, traced := traceBytes+len(trace.State), ev
+	traced.SetTrace(trace)
+	arena, err := message.Append(o.arena, traced)
+	if err != nil || cost > room || eventlog.EventOverheadBytes+len(ev.Key)+len(arena)-len(o.arena) > o.limit {
+		return message.Append(o.arena, ev)
+	}
+	o.traces += cost
+	return arena, nil
 }
 
 func (o *outbox) firstKey() string {

@@ -97,7 +97,7 @@ func (l *lane) strand(entries []retrylog.Entry) []retrylog.Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, e := range entries {
-		size := itemBytes + len(e.Event)
+		size := beside(&e.Delivery) + len(e.Event)
 		if l.gone || l.moved || len(l.stock.returning) >= l.terms.queueEvents || !l.s.budget.allows(l.memory.bytes, size) {
 			return entries[i:]
 		}

@@ -25,7 +25,10 @@ type item struct {
 }
 
 // bytes is what it counts for against the bounds of its lane.
-func (it *item) bytes() int { return itemBytes + len(it.Event) }
+func (it *item) bytes() int { return beside(&it.Delivery) + len(it.Event) }
+
+// beside is what the item of a delivery takes beside its event, about.
+func beside(p *pending.Delivery) int { return itemBytes + len(p.Trace.State) }
 
 // arrival is an event that was read from the log: offered to lanes before its bytes are used
 // for the next.
@@ -46,11 +49,12 @@ func (a *arrival) item(l *lane, t *track) *item {
 	if a.body == nil {
 		a.body = newBody(b, slices.Clone(a.raw))
 	}
-	b.charge(itemBytes)
-	return &item{track: t, body: a.body.share(), Delivery: pending.Delivery{
+	it := &item{track: t, body: a.body.share(), Delivery: pending.Delivery{
 		Subscription: l.id, Source: a.source, Partition: a.partition, Sequence: a.n,
 		Published: a.time, Alive: a.time, Hops: a.hops, Trace: a.trace, Form: a.form, Event: a.body.bytes,
 	}}
+	b.charge(beside(&it.Delivery))
+	return it
 }
 
 // end lets go of the copy: the lanes that took it have shares of their own.
@@ -63,12 +67,12 @@ func (a *arrival) end(b *budget) {
 
 // itemOf makes the item of an entry from a parked log or a retry log.
 func itemOf(b *budget, e retrylog.Entry) *item {
-	b.charge(itemBytes)
+	b.charge(beside(&e.Delivery))
 	return &item{Delivery: e.Delivery, done: e.Done, body: newBody(b, e.Event)}
 }
 
 func (it *item) free(b *budget) {
-	b.release(itemBytes)
+	b.release(beside(&it.Delivery))
 	it.body.release(b)
 }
 
