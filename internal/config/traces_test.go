@@ -17,7 +17,7 @@ func TestSettingsOfTraces(t *testing.T) {
 		"a collector":            {func(c *Config) { c.OTLP.Endpoint, c.OTLP.Sample = "http://localhost:4318", "0.05" }, ""},
 		"a page of traces":       {func(c *Config) { c.TraceURL = "https://jaeger.example.com/trace/{trace}?x=1" }, ""},
 		"no URL":                 {func(c *Config) { c.OTLP.Endpoint = "localhost:4318" }, "http://localhost:4318"},
-		"a URL with a password":  {func(c *Config) { c.OTLP.Endpoint = "http://me:secret@collector" }, "no URL of a collector"},
+		"a URL with a password":  {func(c *Config) { c.OTLP.Endpoint = "http://me:secret@collector" }, "OTEL_EXPORTER_OTLP_HEADERS"},
 		"more than all":          {func(c *Config) { c.OTLP.Sample = "5" }, "from 0 to 1"},
 		"no number":              {func(c *Config) { c.OTLP.Sample = "NaN" }, "from 0 to 1"},
 		"half of them":           {func(c *Config) { c.OTLP.Sample = "half" }, "from 0 to 1"},
