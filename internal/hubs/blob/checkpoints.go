@@ -2,6 +2,7 @@ package blob
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,8 +31,14 @@ func (s *Service) Checkpoints(ctx context.Context, hub, group string) ([]Checkpo
 	if err != nil {
 		return nil, err
 	}
+	// Some write the name as it is, and then another that differs by capitals is another group's.
+	exact := func(f checkpointFolder) bool { return strings.HasSuffix(f.prefix, "/"+group+"/checkpoint/") }
+	spelled := !strings.EqualFold(group, "$Default") && slices.ContainsFunc(folders, exact)
 	var all []Checkpoint
 	for _, f := range folders {
+		if spelled && !exact(f) {
+			continue
+		}
 		found, err := s.named(ctx, f.id, f.prefix)
 		if err != nil {
 			return nil, err
@@ -39,7 +46,7 @@ func (s *Service) Checkpoints(ctx context.Context, hub, group string) ([]Checkpo
 		for _, b := range found {
 			r, err := decode[record](b.entry)
 			if err != nil {
-				return nil, err
+				continue // one that cannot be read is none
 			}
 			if partition := b.name[len(f.prefix):]; !r.Uncommitted && !strings.Contains(partition, "/") {
 				all = append(all, f.checkpoint(partition, r.Blob))
@@ -96,10 +103,11 @@ func (k *checkpointFolders) find(ctx context.Context, s *Service, group string) 
 	defer k.mu.Unlock()
 	if began := time.Now(); !began.Before(k.next) {
 		known, err := s.lookForCheckpoints(ctx)
+		k.next = time.Now().Add(max(foldersEvery, foldersShare*time.Since(began)))
 		if err != nil {
 			return nil, err
 		}
-		k.known, k.next = known, time.Now().Add(max(foldersEvery, foldersShare*time.Since(began)))
+		k.known = known
 	}
 	return k.known[group], nil
 }
@@ -114,7 +122,7 @@ func (s *Service) lookForCheckpoints(ctx context.Context) (map[string][]checkpoi
 	for _, e := range containers {
 		c, err := decode[containerRecord](e)
 		if err != nil {
-			return nil, err
+			continue // one that cannot be read has none
 		}
 		of := blobsPrefix + c.ID + "/"
 		blobs, err := s.meta.List(ctx, of)

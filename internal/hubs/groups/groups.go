@@ -44,6 +44,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -131,8 +132,10 @@ type Registry struct {
 	tally   *tally
 	circuit func(before, after []byte) (instance string, err error)
 	foreign func(ctx context.Context, hub, group string) ([]Foreign, error)
-	notes   activity.Notes
-	itself  Caller
+	// complaints of foreign, now and then.
+	complaints rate.Sometimes
+	notes      activity.Notes
+	itself     Caller
 	// up is since when instances can renew what they hold.
 	up time.Time
 
@@ -153,7 +156,7 @@ func New(cfg Config) (*Registry, error) {
 	}
 	k := &Registry{
 		meta: cfg.Meta, broker: cfg.Broker, log: cmp.Or(cfg.Log, slog.Default()), circuit: cfg.Circuit,
-		foreign: cfg.Foreign, notes: cfg.Notes, itself: itself(), up: now(),
+		foreign: cfg.Foreign, complaints: rate.Sometimes{Interval: time.Minute}, notes: cfg.Notes, itself: itself(), up: now(),
 		tally: &tally{
 			most:   size{cmp.Or(cfg.MaxEntries, DefaultMaxEntries), cmp.Or(cfg.MaxEntryBytes, DefaultMaxEntryBytes)},
 			groups: make(map[string]counted),

@@ -226,8 +226,13 @@ func foreignOf(ctx context.Context, g group) (map[string]Foreign, error) {
 		return nil, nil
 	}
 	all, err := g.k.foreign(ctx, g.Hub.Name, g.Group.Name)
-	if err != nil {
-		return nil, fmt.Errorf("read checkpoints in blobs: %w", err)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil { // what is known without them is still worth telling
+		g.k.complaints.Do(func() {
+			g.k.log.Warn("checkpoints in blobs cannot be read, and groups are shown without them", "hub", g.Hub.Name, "group", g.Group.Name, "error", err)
+		})
 	}
 	newest := map[string]Foreign{}
 	for _, c := range all {

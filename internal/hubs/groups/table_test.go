@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -113,6 +114,11 @@ func TestTheTableOfOtherLibraries(t *testing.T) {
 		used, err := y.used(t.Context(), broker.Hub{Name: "orders"})
 		testkit.Must(t, err)
 		testkit.Slices(t, used, []string{"billing"})
+
+		y.foreign = func(context.Context, string, string) ([]Foreign, error) { return nil, errors.New("a blob is damaged") }
+		table, err = y.Table(t.Context(), "orders", "billing")
+		testkit.Must(t, err, "the rest is known without blobs")
+		testkit.Equal(t, table.Partitions[1].Lag.Events, 1, "the yard's own")
 	})
 }
 
