@@ -36,7 +36,10 @@ func (d *Handler) listPolicies(w http.ResponseWriter, r *http.Request) error {
 }
 
 // asksForKeys tells whether keys are wanted: whoever shows none asks without, and then none was seen.
-func asksForKeys(r *http.Request) bool { return r.URL.Query().Get("keys") != "false" }
+func asksForKeys(r *http.Request) bool {
+	keys := r.URL.Query().Get("keys")
+	return keys == "" || keys == "true"
+}
 
 func (d *Handler) createPolicy(w http.ResponseWriter, r *http.Request) error {
 	var q admin.PolicyRequest
