@@ -77,7 +77,7 @@ func (d *Handler) passed(ctx context.Context, j *admin.Journey, group string) (s
 // followFunction looks for the event among what a function has put away.
 func (d *Handler) followFunction(ctx context.Context, j *admin.Journey, f runner.Function, group string) (admin.JourneyFunction, error) {
 	one := admin.JourneyFunction{Function: f.Name, State: "unknown", Summary: "it has no checkpoint in the yard: whether it has handled the event is not known"}
-	if hub, ok := strings.CutPrefix(f.PoisonTarget, "hub "); ok {
+	if hub, ok := f.PoisonHub(); ok {
 		found, err := d.cfg.Poison.List(ctx, hub, box.Query{
 			Function: f.Name, Source: j.Hub, IDs: []string{poison.ID(f.Name, j.Hub, j.Partition, j.Sequence)}, Since: j.Published, Redriven: true, Limit: 1,
 		})

@@ -142,7 +142,7 @@ func (d Definition) checkPoison() error {
 	if topic, is := d.poisonTopic(); is && topic == "" {
 		return invalid("poison %q: name the topic behind the colon", d.Poison)
 	}
-	if hub, is := d.poisonHub(); is && auth.Fold(hub) == auth.Fold(d.Hub) {
+	if hub, is := d.PoisonHub(); is && auth.Fold(hub) == auth.Fold(d.Hub) {
 		return invalid("poison %q is the hub that it reads, and would feed it with its own failures: name another, topic:NAME or none", d.Poison)
 	}
 	return nil
@@ -197,7 +197,7 @@ func (k *Registry) vet(d Definition) (Definition, error) {
 		}
 		return d, nil
 	}
-	name, is := d.poisonHub()
+	name, is := d.PoisonHub()
 	if !is || d.ownPoison() {
 		return d, nil
 	}

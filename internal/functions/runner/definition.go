@@ -134,8 +134,8 @@ func sameGroup(a, b processor.Group) bool {
 // poisonTopic is the topic that poison goes to; false: it goes to a hub, or nowhere.
 func (d Definition) poisonTopic() (string, bool) { return strings.CutPrefix(d.Poison, topicPrefix) }
 
-// poisonHub is the hub that it goes to.
-func (d Definition) poisonHub() (string, bool) {
+// PoisonHub is the hub that poison events go to, if it is one.
+func (d Definition) PoisonHub() (string, bool) {
 	_, topic := d.poisonTopic()
 	return d.Poison, !topic && d.Poison != PoisonNone
 }

@@ -42,7 +42,7 @@ type Function struct {
 	Partitions             int
 	// Counts of this node since it started.
 	Counts functions.Status
-	// Poison target in full: hub NAME, topic:NAME or none; Poisoned how many poison events are
+	// Poison target in full: the name of a hub, topic:NAME or none; Poisoned how many poison events are
 	// there and not redriven, -1: unknown, and PoisonedMore that not all were counted.
 	PoisonTarget string
 	Poisoned     int
@@ -92,7 +92,7 @@ func (k *Registry) function(ctx context.Context, e *entry, poison bool) Function
 		return f
 	}
 	problem := cmp.Or(k.addWork(e, &f), k.addTable(ctx, &f), k.addCircuit(ctx, &f))
-	if name, is := f.poisonHub(); is && poison && k.cfg.Box != nil {
+	if name, is := f.PoisonHub(); is && poison && k.cfg.Box != nil {
 		if n, more, err := k.cfg.Box.Count(ctx, name, f.Name, maxCounted); err == nil {
 			f.Poisoned, f.PoisonedMore = n, more
 		}
