@@ -260,7 +260,7 @@ func (c backupCommands) fill(ctx context.Context, cfg config.Config, peer server
 	if err := c.printBackup(form, absolute(cfg.Data), "restored", summary); err != nil || form == asJSON {
 		return err
 	}
-	return c.printf("start it with: eventyard serve --data %s%s\n", cfg.Data, keyAgain(cfg))
+	return c.printf("start it with the settings that it had, and: eventyard serve --data %s%s\n", cfg.Data, keyAgain(cfg))
 }
 
 // keyAgain is what to tell serve of a secret key that is not in the data folder; nothing where it is.
