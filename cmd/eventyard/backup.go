@@ -92,7 +92,7 @@ func (c backupCommands) take(ctx context.Context, client *admin.Client, folder s
 	case errors.Is(err, backup.ErrOccupied):
 		return occupied(err)
 	case err != nil:
-		return &advisedError{"there is no backup: " + err.Error(), "remove " + folder + ", which holds an unfinished one, and try again"}
+		return &advisedError{"there is no backup: " + err.Error(), "if " + folder + " holds an unfinished one, remove it; then try again"}
 	}
 	if err := c.printBackup(form, folder, "backed up", summary); err != nil {
 		return err

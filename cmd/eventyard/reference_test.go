@@ -74,3 +74,19 @@ func keepReference(t *testing.T, file, printed string) {
 		t.Errorf("%s is out of date; go test ./cmd/eventyard -update writes it:\n%s", name, diff)
 	}
 }
+
+// What a command needs has a name in words, for who leaves it out.
+func TestArgumentsHaveNames(t *testing.T) {
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		for _, name := range argumentsOf(cmd) {
+			if !strings.HasPrefix(name, "[") && argumentNames[strings.TrimSuffix(name, "...")] == "" {
+				t.Errorf("%s: nobody says what %s is", cmd.CommandPath(), name)
+			}
+		}
+		for _, below := range cmd.Commands() {
+			look(below)
+		}
+	}
+	look((&cli{stdout: io.Discard, stderr: io.Discard}).root())
+}

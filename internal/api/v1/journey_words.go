@@ -304,6 +304,8 @@ func sayFound(name, where string, a admin.Journeys) string {
 		return a.Events[0].Summary
 	case len(a.Events) > 1:
 		return fmt.Sprintf("%d events of %s have the id %s", len(a.Events), where, name)
+	case strings.HasPrefix(where, "hub ") && l.Next == l.First:
+		return fmt.Sprintf("there is no event %s: the partition has none at present", name)
 	case strings.HasPrefix(where, "hub "):
 		return fmt.Sprintf("there is no event %s: the partition has numbers %d to %d; older ones were removed, later ones are not published yet", name, l.First, l.Next-1)
 	case l.Events == 0:
