@@ -76,8 +76,12 @@ func (y *yard) openSecrets(ctx context.Context) (secrets, error) {
 	}
 	noted, revision, err := y.notedKeys(ctx)
 	switch {
-	case errors.Is(err, meta.ErrNotFound) && (y.access.Created() || y.storage.Folder == ""):
+	case errors.Is(err, meta.ErrNotFound) && y.storage.Folder == "":
 		return secrets{}, nil // nobody knows them; of nodes that start at once one has made them
+	case errors.Is(err, meta.ErrNotFound) && y.access.Created():
+		// Nobody knows them, and it is noted now: if this start fails at something else, such as a mistyped
+		// path, the next one could not tell these keys from those of development.
+		return secrets{settled: true}, y.noteKeys(ctx, rootKeys{Development: false}, revision)
 	case errors.Is(err, meta.ErrNotFound): // a start was cut short, or nothing was noted in those days
 	case err != nil:
 		return secrets{}, err

@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/server"
+	"github.com/eventyard/eventyard/internal/transport/certs"
 )
 
 // errReported: the command has printed what is wrong; only the exit code is left.
@@ -83,6 +84,8 @@ func nextFor(err error) string {
 	}
 	return ""
 }
+	case errors.As(err, new(*certs.FileError)):
+		return nextForCertificateFiles
 
 // advisedError is told in the command's own words, with its own advice.
 type advisedError struct {
@@ -131,6 +134,10 @@ func nextForProblem(p *admin.Problem) string {
 	case "ambiguous-circuit":
 		return "say which is meant with --hub and --group"
 	case "invalid-definition", "invalid-function", "handshake-failed":
+// nextForCertificateFiles is for who has named files that are no certificate and its key.
+const nextForCertificateFiles = "see that --tls-cert-file and --tls-key-file name a certificate and its key, as PEM, that this user can read, " +
+	"and --tls-client-ca-file, if given, certificates; without the first two the yard makes its own"
+
 		return "" // it says what to write
 	case "position-past-end":
 		return "begin again with --from earliest, or with --from latest to skip what is there"

@@ -106,13 +106,13 @@ func Open(cfg Config) (*Store, error) {
 		s.source = &files{cfg: cfg}
 	}
 	if file := cfg.ClientCAFile; file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("open certificates: authorities of clients: %w", err)
-		}
 		s.clients = x509.NewCertPool()
-		if !s.clients.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("open certificates: authorities of clients: %s holds no certificate", file)
+		text, err := os.ReadFile(file)
+		if err == nil && !s.clients.AppendCertsFromPEM(text) {
+			err = fmt.Errorf("%s holds no certificate", file)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open certificates: %w", &FileError{"authorities of clients", err})
 		}
 	}
 	pair, err := s.source.load()

@@ -7,6 +7,16 @@ import (
 	"time"
 )
 
+// FileError: files that the operator has named cannot be used.
+type FileError struct {
+	What string // they are
+	Err  error
+}
+
+func (e *FileError) Error() string { return e.What + ": " + e.Err.Error() }
+
+func (e *FileError) Unwrap() error { return e.Err }
+
 // files is a certificate that the operator provides.
 type files struct {
 	cfg  Config
@@ -45,7 +55,7 @@ func (f *files) load() (*tls.Certificate, error) {
 	f.seen = f.look()
 	pair, err := readPair(f.cfg.CertFile, f.cfg.KeyFile, f.cfg.Keys)
 	if err != nil {
-		return nil, fmt.Errorf("certificate %s with key %s: %w", f.cfg.CertFile, f.cfg.KeyFile, err)
+		return nil, &FileError{fmt.Sprintf("certificate %s with key %s", f.cfg.CertFile, f.cfg.KeyFile), err}
 	}
 	if time.Until(pair.Leaf.NotAfter) < soon {
 		f.cfg.Log.Warn("certificate ends soon or has ended", "file", f.cfg.CertFile, "until", pair.Leaf.NotAfter)

@@ -55,6 +55,9 @@ func describe(cfg Config) (Info, error) {
 		info.CA = &CAInfo{Subject: ca.Subject.String(), NotAfter: ca.NotAfter, Fingerprint: fingerprint(ca), File: cfg.own(caFile)}
 	}
 	cert, err := readCert(info.CertFile)
+	if err != nil && cfg.operators() {
+		err = &FileError{"certificate " + info.CertFile, err}
+	}
 	if err != nil {
 		return Info{}, err
 	}
