@@ -6,7 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Checkpoint is how far a processor of an Event Hubs library has come in a partition. Those libraries
@@ -86,11 +89,17 @@ func folderOf(name string) (folder, group string, ok bool) {
 }
 
 // checkpointFolders knows where there are checkpoints. To find that out takes reading the names of all
-// blobs, so it is done for at most a hundredth of the time. The zero value works.
+// blobs, so it is done for at most a hundredth of the time, and by one at a time: who asks meanwhile is
+// told what was found before. The zero value works.
 type checkpointFolders struct {
-	mu    sync.Mutex                    // held while one looks: others want to know the same
-	known map[string][]checkpointFolder // by HUB/GROUP in lower case; guarded by mu
-	next  time.Time                     // when to look again; guarded by mu
+	known atomic.Pointer[knownFolders] // nil: nobody has looked yet
+	looks sync.Mutex                   // held by who looks
+}
+
+// knownFolders is what one look found.
+type knownFolders struct {
+	of   map[string][]checkpointFolder // by HUB/GROUP in lower case
+	next time.Time                     // when to look again
 }
 
 const (
@@ -99,17 +108,27 @@ const (
 )
 
 func (k *checkpointFolders) find(ctx context.Context, s *Service, group string) ([]checkpointFolder, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if began := time.Now(); !began.Before(k.next) {
-		known, err := s.lookForCheckpoints(ctx)
-		k.next = time.Now().Add(max(foldersEvery, foldersShare*time.Since(began)))
-		if err != nil {
-			return nil, err
-		}
-		k.known = known
+	known := k.known.Load()
+	switch {
+	case known == nil: // nobody can be told anything yet
+		k.looks.Lock()
+	case time.Now().Before(known.next) || !k.looks.TryLock():
+		return known.of[group], nil
 	}
-	return k.known[group], nil
+	defer k.looks.Unlock()
+	began := time.Now()
+	if known = k.known.Load(); known != nil && began.Before(known.next) {
+		return known.of[group], nil // somebody has looked meanwhile
+	}
+	of, err := s.lookForCheckpoints(ctx)
+	next := time.Now().Add(max(foldersEvery, foldersShare*time.Since(began)))
+	switch {
+	case err == nil:
+		k.known.Store(&knownFolders{of, next})
+	case known != nil: // one that fails may have taken as long
+		k.known.Store(&knownFolders{known.of, next})
+	}
+	return of[group], err
 }
 
 // lookForCheckpoints reads the names of all blobs.
@@ -125,13 +144,13 @@ func (s *Service) lookForCheckpoints(ctx context.Context) (map[string][]checkpoi
 			continue // one that cannot be read has none
 		}
 		of := blobsPrefix + c.ID + "/"
-		blobs, err := s.meta.List(ctx, of)
+		keys, err := meta.Keys(ctx, s.meta, of)
 		if err != nil {
 			return nil, err
 		}
 		last := ""
-		for _, b := range blobs { // those of a folder one after another
-			name, err := unescapeName(strings.TrimPrefix(b.Key, of))
+		for _, key := range keys { // those of a folder one after another
+			name, err := unescapeName(strings.TrimPrefix(key, of))
 			folder, group, ok := folderOf(name)
 			if err == nil && ok && folder != last {
 				all[group] = append(all[group], checkpointFolder{c.Name, c.ID, folder})

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -43,6 +45,25 @@ func TestCheckpointsOfOtherLibraries(t *testing.T) {
 		time.Sleep(foldersEvery)
 		testkit.Equal(t, len(y.checkpoints("orders", "late")), 1, "but soon again")
 		testkit.Equal(t, len(y.checkpoints("other", "late")), 0)
+	})
+}
+
+// P6: while one looks for folders, which takes long where there are very many blobs, others are told what is known.
+func TestALookForCheckpointsHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.put("localhost/orders/mail/checkpoint/0", nil, Conditions{})
+		testkit.Equal(t, len(y.checkpoints("orders", "mail")), 1)
+		time.Sleep(foldersEvery)
+		on, looked := make(chan struct{}), make(chan error)
+		y.meta.InjectOnce(func(op metatest.Op) bool { return op.Kind == metatest.OpList && op.Key == containersPrefix },
+			func(metatest.Op) error { <-on; return meta.ErrUnavailable })
+		go func() { looked <- testkit.Err(y.Checkpoints(t.Context(), "orders", "mail")) }()
+		synctest.Wait()
+		testkit.Equal(t, len(y.checkpoints("orders", "mail")), 1, "while another looks")
+		close(on)
+		testkit.ErrorIs(t, <-looked, meta.ErrUnavailable)
+		testkit.Equal(t, len(y.checkpoints("orders", "mail")), 1, "after a look that failed")
 	})
 }
 

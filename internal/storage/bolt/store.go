@@ -135,6 +135,23 @@ func (s *Store) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
 	return entries, nil
 }
 
+// Keys reads all keys under a prefix, and no value.
+func (s *Store) Keys(ctx context.Context, prefix string) (keys []string, err error) {
+	if err := meta.CheckPrefix(prefix); err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	err = s.view(func(entriesBucket *bbolt.Bucket) error {
+		return under(ctx, entriesBucket, prefix, func(key, _ []byte) error {
+			keys = append(keys, string(key))
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list keys %q: %w", prefix, err)
+	}
+	return keys, nil
+}
+
 // Fresh has nothing to wait for: nobody else has the file.
 func (s *Store) Fresh(ctx context.Context, prefix string) error {
 	if err := meta.CheckPrefix(prefix); err != nil {
@@ -202,20 +219,29 @@ func (s *Store) Close() error {
 func (s *Store) list(ctx context.Context, prefix string) (entries []meta.Entry, at meta.Revision, err error) {
 	err = s.view(func(entriesBucket *bbolt.Bucket) error {
 		at = meta.Revision(entriesBucket.Sequence())
-		cursor := entriesBucket.Cursor()
-		for key, record := cursor.Seek([]byte(prefix)); key != nil && bytes.HasPrefix(key, []byte(prefix)); key, record = cursor.Next() {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
+		return under(ctx, entriesBucket, prefix, func(key, record []byte) error {
 			entry, err := copyEntry(string(key), record)
-			if err != nil {
-				return err
+			if err == nil {
+				entries = append(entries, entry)
 			}
-			entries = append(entries, entry)
-		}
-		return ctx.Err()
+			return err
+		})
 	})
 	return entries, at, err
+}
+
+// under calls each for what is under a prefix, in the order of the keys.
+func under(ctx context.Context, entriesBucket *bbolt.Bucket, prefix string, each func(key, record []byte) error) error {
+	cursor := entriesBucket.Cursor()
+	for key, record := cursor.Seek([]byte(prefix)); key != nil && bytes.HasPrefix(key, []byte(prefix)); key, record = cursor.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := each(key, record); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 // view reads from a snapshot in which everything is durable.

@@ -50,6 +50,9 @@ func wantKeys(t *testing.T, s meta.Store, prefix string, want ...string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("list %q gave\n%q, want\n%q", prefix, got, want)
 	}
+	if alone, err := meta.Keys(t.Context(), s, prefix); err != nil || !slices.Equal(alone, want) {
+		t.Errorf("keys %q gave\n%q, %v, want\n%q", prefix, alone, err, want)
+	}
 }
 
 func testListEmpty(t *testing.T, s meta.Store) {

@@ -58,6 +58,11 @@ func (s *Store) List(ctx context.Context, prefix string) ([]meta.Entry, error) {
 	return list, nil
 }
 
+// Keys are not sealed.
+func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
+	return meta.Keys(ctx, s.Store, prefix)
+}
+
 // CompareAndSet seals the value, unless it is of a kind that holds no secret.
 func (s *Store) CompareAndSet(ctx context.Context, key string, expected meta.Revision, value []byte) (meta.Revision, error) {
 	if !isPlain(key) {
