@@ -19,6 +19,13 @@ func (y *yard) registerYard() {
 		Name: "eventyard_access_refused_total",
 		Help: "Keys and tokens that were refused, at every listener and where one signs in.",
 	}, func() float64 { return float64(y.access.RefusedCount()) }))
+	if spans, counts := y.cfg.Tracer.(spanCounts); counts {
+		y.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "eventyard_spans_dropped_total", Help: "Spans that had no room in the queue to the collector. Absent where none are sent.",
+		}, func() float64 { return float64(spans.Dropped()) }), prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "eventyard_spans_unsent_total", Help: "Spans that could not be sent to the collector, or that it refused. Absent where none are sent.",
+		}, func() float64 { return float64(spans.Unsent()) }))
+	}
 	if folder := y.storage.Folder; folder != "" {
 		y.registerLook("eventyard_disk_free_bytes", "Room left where the data is.", func() (int64, error) { free, _, err := storage.Space(folder); return free, err })
 		y.registerLook("eventyard_disk_size_bytes", "Size of the file system where the data is.", func() (int64, error) { _, size, err := storage.Space(folder); return size, err })
@@ -29,6 +36,12 @@ func (y *yard) registerYard() {
 			return info.NotAfter.Unix(), err
 		})
 	}
+}
+
+// spanCounts is a tracer that says how many of its spans went nowhere.
+type spanCounts interface {
+	Dropped() int64 // for want of room
+	Unsent() int64
 }
 
 // registerLook registers a gauge that is looked at when it is asked for, and not told where that fails.

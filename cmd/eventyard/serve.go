@@ -73,7 +73,9 @@ func (c serveCommand) serve(ctx context.Context, cfg config.Config, reload func(
 		return err
 	}
 	if traces := spansTo(cfg, made); traces.Wanted() {
+	spans := "" // where they go
 		exporter, err := otlp.Open(ctx, traces)
+		spans = traces.To()
 		if err != nil {
 			return err
 		}
@@ -98,7 +100,7 @@ func (c serveCommand) serve(ctx context.Context, cfg config.Config, reload func(
 		return err
 	case <-s.Started():
 	}
-	c.sayReady(cfg, s)
+	c.sayReady(cfg, s, spans)
 	for {
 		select {
 		case err := <-ended:
@@ -141,7 +143,7 @@ func levelOf(cfg config.Log) (level slog.Level) {
 
 // sayReady prints where the yard is, for people and for scripts: a line for each
 // address, its name first. The last line is always the same.
-func (c serveCommand) sayReady(cfg config.Config, s *server.Server) {
+func (c serveCommand) sayReady(cfg config.Config, s *server.Server, spans string) {
 	addresses := s.Addresses()
 	fmt.Fprintf(c.stdout, "eventyard %s is ready\n", thisBuild().Version)
 	for _, listener := range cfg.Listeners() {
@@ -172,6 +174,9 @@ func (c serveCommand) sayAccess(reported server.Access) {
 	switch {
 	case reported.Development:
 		if reported.ServedOthers {
+	if spans != "" {
+		fmt.Fprintf(c.stdout, "  spans  %s\n", spans)
+	}
 			c.warn([]string{"others could reach this yard before; this start is in development, where the well-known key has all rights, " +
 				"and " + auth.RootPolicy + " will get new keys at the next start beyond loopback"})
 		}

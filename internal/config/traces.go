@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -19,10 +21,8 @@ func (o OTLP) Ratio() *float64 {
 }
 
 func (c Config) validateTraces(found *complaints) {
-	if at := c.OTLP.Endpoint; hasSecret(at) {
-		found.add("otlp.endpoint", "it has a name or a password in it: write it without, and give what the collector asks for in the environment, as OTEL_EXPORTER_OTLP_HEADERS")
-	} else if at != "" && !isAddress(at) {
-		found.add("otlp.endpoint", "%q is no URL of a collector: write it like http://localhost:4318", at)
+	if at := c.OTLP.Endpoint; at != "" {
+		found.addError("otlp.endpoint", CheckCollector(at))
 	}
 	if ratio := c.OTLP.Ratio(); c.OTLP.Sample != "" && (ratio == nil || !(*ratio >= 0 && *ratio <= 1)) {
 		found.add("otlp.sample", "%q is no share of all: write it like 0.05, from 0 to 1", c.OTLP.Sample)
@@ -32,6 +32,17 @@ func (c Config) validateTraces(found *complaints) {
 	} else if at != "" && (!isAddress(strings.ReplaceAll(at, TraceMark, "0")) || !strings.Contains(at, TraceMark)) {
 		found.add("traceUrl", "%q is no URL with %s for the trace's id: write it like https://jaeger.example.com/trace/%[2]s", at, TraceMark)
 	}
+}
+
+// CheckCollector says why a text is not the URL of a collector.
+func CheckCollector(at string) error {
+	if hasSecret(at) {
+		return errors.New("it has a name or a password in it: write it without, and give what the collector asks for in the environment, as OTEL_EXPORTER_OTLP_HEADERS")
+	}
+	if !isAddress(at) {
+		return fmt.Errorf("%q is no URL of a collector: write it like http://localhost:4318", at)
+	}
+	return nil
 }
 
 // hasSecret: the URL names a user, and is not to be repeated.

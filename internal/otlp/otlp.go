@@ -3,7 +3,7 @@
 // public packages, or run a yard inside, do not depend on that library.
 //
 // Spans wait in a bounded queue and are sent in the background. What has no room, or cannot be sent, is
-// dropped: events never wait for their spans.
+// dropped, counted and told of: events never wait for their spans.
 package otlp
 
 import (
@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 
+	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/tracing"
 )
 
@@ -51,26 +52,57 @@ func (c Config) Wanted() bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return false
 	}
-	return c.Endpoint != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+	return c.To() != ""
 }
 
-// Exporter makes spans and sends them. It is a tracing.Tracer.
+// To is the URL that spans are sent to; empty where nothing says it.
+func (c Config) To() string {
+	written, from := c.written()
+	if written == "" || from == tracesEndpoint {
+		return written
+	}
+	to, err := url.JoinPath(written, "v1", "traces")
+	if err != nil {
+		return written // which no check lets pass
+	}
+	return to
+}
+
+// The variables that name a collector: the first all of its URL.
+const (
+	tracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	baseEndpoint   = "OTEL_EXPORTER_OTLP_ENDPOINT"
+)
+
+// written is what says where spans go, as it was written, and where it stands.
+func (c Config) written() (text, from string) {
+	if c.Endpoint != "" {
+		return c.Endpoint, "otlp.endpoint"
+	}
+	if text := os.Getenv(tracesEndpoint); text != "" {
+		return text, tracesEndpoint
+	}
+	return os.Getenv(baseEndpoint), baseEndpoint
+}
+
+// Exporter makes spans and sends them. It is a tracing.Tracer, and counts what it drops.
 type Exporter struct {
+	queue    *queue
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
 	log      *slog.Logger
 }
 
 // Open makes one. It asks nobody: a collector that is not there is found out when the first spans are sent,
-// and tried again.
+// and tried again. The error is a config.Problem where what is to be its address is none.
 func Open(ctx context.Context, cfg Config) (*Exporter, error) {
+	written, from := cfg.written()
+	if err := config.CheckCollector(written); err != nil {
+		return nil, &config.Problem{Origin: from, Reason: err.Error()}
+	}
 	var to []otlptracehttp.Option
-	if cfg.Endpoint != "" {
-		at, err := url.JoinPath(cfg.Endpoint, "v1", "traces")
-		if err != nil {
-			return nil, fmt.Errorf("send spans to %s: %w", cfg.Endpoint, err)
-		}
-		to = append(to, otlptracehttp.WithEndpointURL(at))
+	if cfg.Endpoint != "" { // else the library reads the variables
+		to = append(to, otlptracehttp.WithEndpointURL(cfg.To()))
 	}
 	if protocol := os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"); strings.HasPrefix(protocol, "grpc") {
 		cfg.Log.Warn("spans are sent by OTLP over HTTP, whatever OTEL_EXPORTER_OTLP_PROTOCOL says: name the collector's port for that", "protocol", protocol)
@@ -84,12 +116,14 @@ func Open(ctx context.Context, cfg Config) (*Exporter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("send spans: %w", err)
 	}
-	options := []sdk.TracerProviderOption{sdk.WithBatcher(sends), sdk.WithResource(cfg.resource(ctx))}
+	waiting := newQueue(sends, cfg.Log)
+	options := []sdk.TracerProviderOption{sdk.WithSpanProcessor(waiting), sdk.WithResource(cfg.resource(ctx))}
 	if cfg.Sample != nil {
 		options = append(options, sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(*cfg.Sample))))
 	}
 	provider := sdk.NewTracerProvider(options...)
-	return &Exporter{provider, provider.Tracer("github.com/eventyard/eventyard", trace.WithInstrumentationVersion(cfg.Version)), cfg.Log}, nil
+	tracer := provider.Tracer("github.com/eventyard/eventyard", trace.WithInstrumentationVersion(cfg.Version))
+	return &Exporter{waiting, provider, tracer, cfg.Log}, nil
 }
 
 // resource says who we are; the environment knows better.
@@ -104,6 +138,12 @@ func (c Config) resource(ctx context.Context) *resource.Resource {
 	}
 	return all
 }
+
+// Dropped is how many spans had no room in the queue, and Unsent how many could not be sent or were refused.
+func (e *Exporter) Dropped() int64 { return e.queue.dropped.Load() }
+
+// Unsent is explained with Dropped.
+func (e *Exporter) Unsent() int64 { return e.queue.unsent.Load() }
 
 // Close sends what is left, as far as that does not take long.
 func (e *Exporter) Close() {
