@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/overview"
 )
 
 // examineFolder sees whether the data folder is there and ours, and says whether
@@ -64,24 +66,23 @@ func existingParent(dir string) string {
 	}
 }
 
-// Space below which a yard should, or cannot, be run.
-const (
-	littleSpace = 1 << 30
-	leastSpace  = 128 << 20
-)
-
 func (d *doctor) examineSpace() {
 	free, total, err := space(existingParent(d.cfg.Data))
 	if err != nil {
 		d.note("space", warning, "", "free space is not known: %v", err)
 		return
 	}
+	d.judgeSpace(free, total)
+}
+
+// judgeSpace says the same as status does of a yard that runs.
+func (d *doctor) judgeSpace(free, total int64) {
 	text := fmt.Sprintf("%s of %s are free", roughBytes(free), roughBytes(total))
-	switch {
-	case free < leastSpace:
-		d.note("space", problem, "free some: a yard refuses events when the disk is full", "%s", text)
-	case free < littleSpace:
-		d.note("space", warning, "shorten the retention of hubs, or free some", "%s", text)
+	switch overview.JudgeRoom(free, total) {
+	case overview.Full:
+		d.note("space", problem, "free some: a yard refuses events when the disk is full", "the disk is full: %s", text)
+	case overview.Low:
+		d.note("space", warning, "shorten the retention of hubs, or free some", "the disk is nearly full: %s", text)
 	default:
 		d.note("space", fine, "", "%s", text)
 	}

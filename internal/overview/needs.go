@@ -193,13 +193,13 @@ func ofDisk(n Node) (admin.Need, bool) {
 		return admin.Need{}, false
 	}
 	left := fmt.Sprintf("%s of %s are left", size(n.Free), size(n.Total))
-	switch {
-	case n.Free < fullBytes:
+	switch JudgeRoom(n.Free, n.Total) {
+	case Full:
 		need := node("disk-full", admin.SeverityBroken, n.Name, time.Time{},
 			fmt.Sprintf("The disk of node %s is full: %s, and what is sent is refused.", n.Name, left), "eventyard doctor")
 		need.Action = "free"
 		return need, true
-	case n.Free < lowBytes || n.Free < n.Total/lowShare:
+	case Low:
 		need := node("disk-low", admin.SeverityWarning, n.Name, time.Time{}, fmt.Sprintf("The disk of node %s is nearly full: %s.", n.Name, left), "eventyard doctor")
 		need.Action = "free"
 		return need, true

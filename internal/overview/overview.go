@@ -122,7 +122,26 @@ const (
 
 	behindFor     = 10 * time.Minute // a group whose oldest event has waited for so long
 	expiresWithin = 14 * 24 * time.Hour
-	lowBytes      = 1 << 30
-	lowShare      = 20 // a twentieth of the disk
-	fullBytes     = 64 << 20
 )
+
+// Room is how much of a disk is left, for whoever tells of it: status, the console and doctor.
+type Room int
+
+// From most to least.
+const (
+	Enough Room = iota
+	Low
+	Full
+)
+
+// JudgeRoom takes the bytes that are free and those of the whole disk. A twentieth is low, and so is one GiB.
+func JudgeRoom(free, total int64) Room {
+	const lowBytes, lowShare, fullBytes = 1 << 30, 20, 64 << 20
+	switch {
+	case free < fullBytes:
+		return Full
+	case free < lowBytes || free < total/lowShare:
+		return Low
+	}
+	return Enough
+}
