@@ -48,6 +48,9 @@ var (
 	ErrYardOccupied = storage.ErrYardOccupied
 	ErrNoKey        = storage.ErrNoKey
 	ErrNoYard       = storage.ErrNoYard
+	// ErrKeyLost: the secret key that the data was sealed with is not there. ErrUnknownKey: another one is.
+	ErrKeyLost    = storage.ErrKeyLost
+	ErrUnknownKey = storage.ErrUnknownKey
 
 	errStopping = errors.New("the yard is stopping")
 )

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -87,6 +88,9 @@ func (c *condition) ownStorage(context.Context, nothing) (admin.NodeStorage, err
 	from := c.yard.storage
 	s := admin.NodeStorage{Node: c.yard.nodes.Self().ID, Engine: from.Engine, Folder: from.Folder, Check: c.checks.last()}
 	if from.Folder != "" {
+		if absolute, err := filepath.Abs(from.Folder); err == nil { // who asks may be elsewhere
+			s.Folder = absolute
+		}
 		if free, total, err := storage.Space(from.Folder); err == nil {
 			s.FreeBytes, s.TotalBytes = &free, &total
 		}

@@ -19,8 +19,9 @@ certificates, disk space, permissions, how fast the disk syncs, the lock, and th
 integrity of all that is stored. It changes nothing, and ends with code 1 if it finds a
 problem.
 
-It takes the flags of serve and looks at what serve would use. While a yard runs on
-the data folder, the integrity of its data cannot be checked.`
+It takes the flags of serve and looks at what serve would use. Where no data folder is named,
+and a yard in development runs at the address of HTTP, it looks at that yard's. While a yard
+runs on the data folder, the integrity of its data cannot be checked.`
 
 // quickBytes is how much of events is read through without --deep: some seconds' worth.
 const quickBytes = 1 << 30
@@ -43,7 +44,8 @@ func (c doctorCommand) command() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		d := &doctor{cfg: cfg, deep: deep, progress: newProgress(c.stderr)}
+		d := &doctor{cfg: cfg, deep: deep, named: cmd.Flags().Changed("data") || cfg.Data != config.Default().Data, progress: newProgress(c.stderr)}
+		d.findYard(cmd.Context())
 		for _, listener := range cfg.Listeners() {
 			d.examineListener(cmd.Context(), listener)
 		}
@@ -101,6 +103,7 @@ const (
 type doctor struct {
 	cfg      config.Config
 	deep     bool
+	named    bool // somebody has said which data folder is meant
 	progress *progress
 	findings []finding
 }
@@ -209,10 +212,23 @@ func (d *doctor) judgeKey(found server.Findings) {
 	switch {
 	case found.Meta != nil:
 	case found.Key != nil:
-		d.note("key", problem, "look for a copy of secret.key: without it access keys, signing keys and passwords cannot be read; events can", "%v", found.Key)
+		d.note("key", problem, nextForKey(found.Key), "%v", found.Key)
 	default:
 		d.note("key", fine, "", "the secret key opens what is sealed with it")
 	}
+}
+
+// nextForKey tells a key that is lost from one that cannot be read here and now.
+func nextForKey(err error) string {
+	switch {
+	case errors.Is(err, server.ErrKeyLost), errors.Is(err, server.ErrUnknownKey):
+		return "look for a copy of secret.key: without it access keys, signing keys and passwords cannot be read; events can"
+	case errors.Is(err, fs.ErrPermission):
+		return "run this as the user that runs the yard, or give the file to that user: chown USER FILE, chmod 600 FILE"
+	case errors.Is(err, fs.ErrNotExist):
+		return "check the path that --secrets-key-file names"
+	}
+	return "mend that where the key comes from: secret.key in the data folder, --secrets-key-file or --secrets-key-command; nothing is lost"
 }
 
 func (d *doctor) judgeLog(found server.Findings) {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/server"
 )
@@ -23,7 +24,7 @@ func (d *doctor) examineListener(ctx context.Context, listener config.Listener) 
 		d.note(listener.Name, skipped, "", "the listener is off")
 		return
 	}
-	flag := "--" + listener.Name
+	flag := listenerFlag(listener.Name)
 	err := server.CheckAddress(listener.Address)
 	switch {
 	case err == nil:
@@ -37,13 +38,34 @@ func (d *doctor) examineListener(ctx context.Context, listener config.Listener) 
 	}
 }
 
+// findYard has doctor look at the folder of the yard that runs here, where nobody has named one: who asks without a
+// folder means that yard, wherever it was started. A yard in development says which it is; another asks for a key.
+func (d *doctor) findYard(ctx context.Context) {
+	if running, err := server.Running(d.cfg.Data); d.named || running || err != nil || d.cfg.HTTP == config.Off {
+		return
+	}
+	client, err := admin.New(admin.Config{Server: "http://" + d.cfg.HTTP})
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, tenantPatience)
+	defer cancel()
+	kept, err := client.Storage(ctx)
+	if err != nil || len(kept.Nodes) != 1 || kept.Nodes[0].Folder == "" || canWrite(kept.Nodes[0].Folder) != nil {
+		return
+	}
+	d.cfg.Data = kept.Nodes[0].Folder
+}
+
 // tenantPatience is how long whoever has the address may take to say who it is.
 const tenantPatience = 2 * time.Second
 
 // judgeTenant tells the yard of this folder from another's, which would keep this one
 // from starting: a yard that runs holds the lock of its folder.
 func (d *doctor) judgeTenant(ctx context.Context, listener config.Listener) {
-	next := fmt.Sprintf("stop it, choose another address with --%s, or close the listener with --%s off", listener.Name, listener.Name)
+	flag := listenerFlag(listener.Name)
+	next := fmt.Sprintf("stop it, choose another address with %s, or close the listener with %s off", flag, flag)
 	ctx, cancel := context.WithTimeout(ctx, tenantPatience)
 	defer cancel()
 	ask := askHTTP
@@ -55,8 +77,11 @@ func (d *doctor) judgeTenant(ctx context.Context, listener config.Listener) {
 	switch {
 	case tenant == "":
 		d.note(listener.Name, problem, next, "another program listens at %s", listener.Address)
+	case err == nil && !running && !d.named:
+		d.note(listener.Name, fine, "name its data folder with --data, or its settings with --config, to look at its data", "%s is running at %s", tenant, listener.Address)
 	case err == nil && !running:
-		d.note(listener.Name, problem, next, "%s is in use by another yard, of another data folder", listener.Address)
+		d.note(listener.Name, problem, "if that is the yard that is meant, name its data folder with --data; else "+next,
+			"%s is in use by another yard, of another data folder", listener.Address)
 	default:
 		d.note(listener.Name, fine, "", "%s is running at %s", tenant, listener.Address)
 	}
@@ -94,7 +119,7 @@ var unverified = &tls.Config{InsecureSkipVerify: true}
 
 // askHTTP asks without a key, which a yard refuses in words of its own.
 func askHTTP(ctx context.Context, listener config.Listener) string {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, listener.Name+"://"+listener.Address+"/api/v1", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, listener.URL()+"/api/v1", nil)
 	if err != nil {
 		return ""
 	}
@@ -106,7 +131,8 @@ func askHTTP(ctx context.Context, listener config.Listener) string {
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
-	if err != nil || !bytes.Contains(body, []byte("urn:eventyard:")) {
+	blobs := strings.HasPrefix(response.Header.Get("Server"), "Eventyard") // which tell of errors as Azure's do
+	if err != nil || !blobs && !bytes.Contains(body, []byte("urn:eventyard:")) {
 		return ""
 	}
 	return "a yard"
@@ -130,8 +156,10 @@ func (d *doctor) examineCertificates() {
 	switch left := time.Until(info.NotAfter); {
 	case own && errors.As(err, new(*advisedError)):
 		d.note("tls", fine, "", "there is no certificate yet; serve will make one")
+	case err != nil && own:
+		d.note("tls", problem, "see whether the files can be read by the user that runs the yard, and are whole", "%v", err)
 	case err != nil:
-		d.note("tls", problem, "see whether the files of certificate and key are whole and belong together", "%v", err)
+		d.note("tls", problem, nextForCertificateFiles, "%v", err)
 	case !own && left <= 0:
 		d.note("tls", problem, "get a new one: clients refuse this", "%s", strings.Replace(text, " is valid ", " was valid ", 1))
 	case !own && left < soon:

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -77,6 +78,8 @@ func nextFor(err error) string {
 		return "name a folder that is the yard's alone with --data"
 	case errors.Is(err, server.ErrNewerData):
 		return "install that version, or choose another folder with --data"
+	case errors.Is(err, server.ErrKeyLost), errors.Is(err, server.ErrUnknownKey):
+		return nextForKey(err)
 	case errors.As(err, new(*server.ListenerError)):
 		return nextForListeners(err)
 	case errors.Is(err, fs.ErrPermission):
@@ -169,7 +172,7 @@ func nextForListeners(err error) string {
 func listenerFlags(err error) []string {
 	switch e := err.(type) {
 	case *server.ListenerError:
-		return []string{"--" + e.Listener}
+		return []string{listenerFlag(e.Listener)}
 	case interface{ Unwrap() []error }:
 		var flags []string
 		for _, one := range e.Unwrap() {
@@ -210,6 +213,16 @@ func nextForLost(lost *admin.UnreachableError) string {
 	case errors.Is(lost, http.ErrSchemeMismatch):
 		return "the listener at this address is without TLS: write http:// in --server or " + config.EnvServer
 	case errors.As(lost, new(*tls.CertificateVerificationError)):
+// listenerFlag is the flag of the listener of a name.
+func listenerFlag(name string) string {
+	all := config.Settings()
+	i := slices.IndexFunc(all, func(s config.Setting) bool { return s.Key == name })
+	if i < 0 {
+		return "--" + name
+	}
+	return "--" + all[i].Flag
+}
+
 		return nextForCertificate(lost)
 	}
 	return "is --server right? it can also be set by " + config.EnvServer

@@ -134,7 +134,13 @@ func (k SecretKey) create(ctx context.Context, folder string, inner meta.Store) 
 	return sealed.ParseKeys(text)
 }
 
+// ErrKeyLost: the secret key is not there. ErrUnknownKey: those that were given are others.
+var (
+	ErrKeyLost    = errors.New("the data was sealed with its key")
+	ErrUnknownKey = sealed.ErrUnknownKey
+)
+
 // missing is why data cannot be opened whose key is gone.
 func (k SecretKey) missing(folder string) error {
-	return fmt.Errorf("%s is missing, and the data was sealed with its key: restore the file, or give the key by --secrets-key-file or --secrets-key-command", k.path(folder))
+	return fmt.Errorf("%s is missing, and %w: restore the file, or give the key by --secrets-key-file or --secrets-key-command", k.path(folder), ErrKeyLost)
 }
