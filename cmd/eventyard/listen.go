@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/grid"
+	"github.com/eventyard/eventyard/internal/grid/signature"
 	"github.com/spf13/cobra"
 )
 
@@ -22,7 +24,10 @@ const listenHelp = `Be a webhook: answer the handshakes of Event Grid and of Clo
 things out, and for looking at what a receiver would get.
 
 With --status every delivery is answered with that status, so that a yard, or Azure, takes this receiver
-for one that is down (503), broken (500) or gone (404).`
+for one that is down (503), broken (500) or gone (404).
+
+With --signing-key it refuses whatever is not signed with one of the keys, the handshakes too: the key has to be
+the subscription's before that is created (eventyard subscription make-key). Azure signs nothing.`
 
 func (c *cli) listenCommand() *cobra.Command {
 	l := &listener{cli: c}
@@ -39,11 +44,17 @@ func (c *cli) listenCommand() *cobra.Command {
 			if l.status != 0 && (l.status < 200 || l.status > 599) {
 				return usagef(cmd, "--status is 200 to 599")
 			}
-			return l.run(cmd.Context(), address)
+			for i, key := range l.keys {
+				var err error
+				if l.keys[i], err = readSecret(key); err != nil {
+					return usagef(cmd, "--signing-key: %w", err)
+				}
+			}
+			return l.run(cmd, address)
 		},
 	}
 	cmd.Flags().IntVar(&l.status, "status", 0, "answer deliveries with this `status`; without it 200")
-	cmd.Flags().StringArrayVar(&l.keys, "signing-key", nil, "check signatures with this `key`, whsec_… or whpk_…")
+	cmd.Flags().StringArrayVar(&l.keys, "signing-key", nil, "refuse what is not signed with this `key`, whsec_… or whpk_…; @FILE reads it")
 	cmd.Flags().BoolVar(&l.headers, "headers", false, "print the headers of each request, too")
 	return cmd
 }
@@ -58,14 +69,15 @@ type listener struct {
 	mu sync.Mutex // held while something is printed
 }
 
-func (l *listener) run(ctx context.Context, address string) error {
-	hook, err := grid.NewHandler(l.receive, grid.HandlerConfig{Keys: l.keys, OnError: func(err error) {
-		l.print(func() {
-			fmt.Fprintf(l.cli.stderr, "%s %v\n", newPaint(l.cli.stderr).yellow("answered with an error:"), err)
-		})
-	}})
+func (l *listener) run(cmd *cobra.Command, address string) error {
+	ctx := cmd.Context()
+	receiver, err := grid.NewHandler(l.receive, grid.HandlerConfig{OnError: l.complain})
 	if err != nil {
 		return err
+	}
+	hook, err := l.insisting(receiver)
+	if err != nil {
+		return usagef(cmd, "--signing-key: %w", err)
 	}
 	at, err := net.Listen("tcp", address)
 	if err != nil {
@@ -78,6 +90,37 @@ func (l *listener) run(ctx context.Context, address string) error {
 		return err
 	}
 	return nil
+}
+
+// insisting refuses what is not signed with one of the keys, if there are any. The receiver of package grid would
+// let handshakes pass, which Azure does not sign.
+func (l *listener) insisting(hook http.Handler) (http.Handler, error) {
+	if len(l.keys) == 0 {
+		return hook, nil
+	}
+	verifier, err := signature.NewVerifier(l.keys)
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxInputBytes))
+		if err == nil {
+			err = verifier.Verify(r.Header, body, time.Now(), 0)
+		}
+		if err != nil {
+			l.complain(err)
+			http.Error(w, err.Error(), http.StatusPreconditionFailed) // which is tried again
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		hook.ServeHTTP(w, r)
+	}), nil
+}
+
+func (l *listener) complain(err error) {
+	l.print(func() {
+		fmt.Fprintf(l.cli.stderr, "%s %v\n", newPaint(l.cli.stderr).yellow("answered with an error:"), err)
+	})
 }
 
 // answering gives deliveries the status that was asked for; handshakes are answered as they should.

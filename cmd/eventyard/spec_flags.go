@@ -85,8 +85,7 @@ func (f *fieldFlag) Set(text string) (err error) {
 	case f.of.Kind(f.row) == reflect.TypeFor[json.RawMessage]():
 		return nil // no file is named, as by a variable that was never set
 	case f.row.Secret && strings.HasPrefix(text, "@"):
-		text, err = readFile(text[1:], false)
-		text = strings.TrimSpace(text)
+		text, err = readSecret(text)
 	case f.Type() == boolFlag:
 		if given, wrong := strconv.ParseBool(text); wrong == nil { // 1 and t as well
 			text = strconv.FormatBool(given)
@@ -99,6 +98,17 @@ func (f *fieldFlag) Set(text string) (err error) {
 		err = f.row.Set(f.request, text)
 	}
 	return err
+}
+
+// readSecret gives a secret as it is written, or where @FILE stands in its place what that file has: others can see a
+// command line.
+func readSecret(text string) (string, error) {
+	file, named := strings.CutPrefix(text, "@")
+	if !named {
+		return text, nil
+	}
+	content, err := readFile(file, false)
+	return strings.TrimSpace(content), err
 }
 
 func readFile(name string, wantJSON bool) (string, error) {
