@@ -29,7 +29,7 @@ func (c subscriptionCommands) makeKey() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			key, err := signature.New(algorithm)
 			if err != nil {
-				return usagef(cmd, "--algorithm: %w", err)
+				return usagef(cmd, "--sign: %w", err)
 			}
 			check, err := key.Public()
 			if err != nil {
@@ -41,21 +41,23 @@ func (c subscriptionCommands) makeKey() *cobra.Command {
 			return c.printf("sign with   %s\ncheck with  %s\n", key.Text, check)
 		},
 	}
-	addAlgorithmFlag(cmd, &algorithm, signature.HMAC, "hmac or ed25519")
+	addSignFlag(cmd, &algorithm, signature.HMAC, "hmac or ed25519")
 	form.addTo(cmd)
 	return cmd
 }
 
-func addAlgorithmFlag(cmd *cobra.Command, algorithm *string, usual, help string) {
-	cmd.Flags().StringVar(algorithm, "algorithm", usual, "`algorithm`: "+help)
-	completeFlags(cmd, cobra.FixedCompletions([]string{signature.HMAC, signature.Ed25519}, cobra.ShellCompDirectiveNoFileComp), "algorithm")
+// addSignFlag gives a command the flag that says how to sign, by the name that it has where a subscription is created.
+func addSignFlag(cmd *cobra.Command, algorithm *string, usual, help string) {
+	cmd.Flags().StringVar(algorithm, "sign", usual, "`algorithm`: "+help)
+	takeFormer(cmd, map[string]string{"algorithm": "sign"})
+	completeFlags(cmd, cobra.FixedCompletions([]string{signature.HMAC, signature.Ed25519}, cobra.ShellCompDirectiveNoFileComp), "sign")
 }
 
 func (c subscriptionCommands) rotate() *cobra.Command {
 	var source sourceFlags
 	var algorithm, overlap string
 	cmd := &cobra.Command{Use: "regenerate SUBSCRIPTION", Aliases: []string{"rotate-key"}, Short: "Make a new signing key; the present ones stay valid for a while"}
-	addAlgorithmFlag(cmd, &algorithm, "", "hmac or ed25519; that of the present key if not given, hmac if there is none")
+	addSignFlag(cmd, &algorithm, "", "hmac or ed25519; that of the present key if not given, hmac if there is none")
 	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the present keys still sign, a `duration`")
 	source.addTo(cmd)
 	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.SigningKey, error) {
