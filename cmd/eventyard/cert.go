@@ -35,14 +35,21 @@ func addDataFlags(cmd *cobra.Command) {
 	}
 }
 
+const certShowHelp = `Show the certificates of the listeners with TLS, as they are in the data folder. A certificate that
+is not the yard's own is shown where the settings, or --tls-cert-file, name it. No yard is asked:
+eventyard cert status asks one what it serves with.`
+
 func (c certCommands) show() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show the certificates of the listeners with TLS",
-		Long:  "Show the certificates of the listeners with TLS, as they are in the data folder.\nNo yard is asked.",
+		Long:  certShowHelp,
+		Example: `  eventyard cert show --data /var/lib/eventyard
+  eventyard cert show --config /etc/eventyard/eventyard.yaml
+  eventyard cert show --tls-cert-file /etc/eventyard/tls/fullchain.pem`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := c.loadConfig(cmd)
+			cfg, err := c.whoseCertificate(cmd)
 			if err != nil {
 				return err
 			}
@@ -58,6 +65,15 @@ func (c certCommands) show() *cobra.Command {
 	return cmd
 }
 
+// whoseCertificate says where certificates are. One that is named takes no other setting, and no key, to look at.
+func (c certCommands) whoseCertificate(cmd *cobra.Command) (config.Config, error) {
+	named := cmd.Flags().Lookup("tls-cert-file")
+	if file := named.Value.String(); named.Changed && file != "" {
+		return config.Config{TLS: config.TLS{CertFile: file, KeyFile: file}}, nil
+	}
+	return c.loadConfig(cmd)
+}
+
 // describeCertificates reads what is there, and makes nothing.
 func describeCertificates(cfg config.Config) (certs.Info, error) {
 	info, err := certs.Describe(certs.Config{
@@ -66,7 +82,8 @@ func describeCertificates(cfg config.Config) (certs.Info, error) {
 	if cfg.TLS.CertFile == "" && errors.Is(err, fs.ErrNotExist) {
 		return certs.Info{}, &advisedError{
 			"there are no certificates in " + cfg.Data + " yet",
-			"a yard makes them when it first opens a listener with TLS: eventyard serve; if its data folder is another, use --data",
+			"a yard makes them when it first opens a listener with TLS: eventyard serve; if its data folder is another, use --data; " +
+				"if its certificate is not its own, name the settings with --config, or the file with --tls-cert-file",
 		}
 	}
 	return info, err
