@@ -21,7 +21,7 @@ func (c topicCommands) publish() *cobra.Command {
 	var event grid.Event
 	var domainTopic string
 	cmd := &cobra.Command{
-		Use:     "publish TOPIC [DATA]",
+		Use:     "publish TOPIC DATA",
 		Short:   "Publish an event",
 		Long:    topicPublishHelp,
 		Example: `  eventyard topic publish orders '{"total":42}' --type order.placed --subject /shops/1`,
@@ -46,11 +46,9 @@ func (c topicCommands) publish() *cobra.Command {
 		if domainTopic != "" {
 			event.Source = domainTopic
 		}
-		if len(args) > 1 {
-			event.Data = asData(args[1])
-			if text := strings.TrimSpace(args[1]); !json.Valid([]byte(text)) && strings.IndexAny(text, "{[") == 0 {
-				c.warn([]string{"the data looks like JSON and is none, so it is published as text: " + json.Unmarshal([]byte(text), new(any)).Error()})
-			}
+		event.Data = asData(args[1])
+		if text := strings.TrimSpace(args[1]); !json.Valid([]byte(text)) && strings.IndexAny(text, "{[") == 0 {
+			c.warn([]string{"the data looks like JSON and is none, so it is published as text: " + json.Unmarshal([]byte(text), new(any)).Error()})
 		}
 		if event.ID == "" && topic.Schema != "custom" {
 			event.ID = strings.ToLower(rand.Text())

@@ -16,7 +16,7 @@ import (
 // argumentNames say in a sentence what stands in upper case in a line of usage.
 var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the group's name", "POLICY": "the policy's name", "FILE": "a file", "FOLDER": "a folder",
 	"TOPIC": "the topic's name", "SUBSCRIPTION": "the subscription's name", "NUMBER": "a dead letter's number",
-	"NAME": "the function's name", "FUNCTION": "the function's name", "ID": "a poison event's id", "EVENT": "an event as it is published", "EVENTID": "an event's id, or HUB/PARTITION/SEQUENCE", "CONTEXT": "the context's name", "CONTAINER": "the container's name", "STATE": "on or off", "PARTITION": "the partition's id", "INSTANCE": "the instance's id", "FIGURE": "what it is a series of", "TARGET": "where a notice goes, like mailto:ops@example.com"}
+	"DATA": "the event's data, as JSON or text", "NAME": "the function's name", "FUNCTION": "the function's name", "ID": "a poison event's id", "EVENT": "an event as it is published", "EVENTID": "an event's id, or HUB/PARTITION/SEQUENCE", "CONTEXT": "the context's name", "CONTAINER": "the container's name", "STATE": "on or off", "PARTITION": "the partition's id", "INSTANCE": "the instance's id", "FIGURE": "what it is a series of", "TARGET": "where a notice goes, like mailto:ops@example.com"}
 
 // argumentsOf are the names of the arguments in a command's line of usage, up to its flags.
 func argumentsOf(cmd *cobra.Command) []string {
