@@ -92,7 +92,7 @@ func (c backupCommands) take(ctx context.Context, client *admin.Client, folder s
 	case errors.Is(err, backup.ErrOccupied):
 		return occupied(err)
 	case err != nil:
-		return &advisedError{"there is no backup: " + err.Error(), "if " + folder + " holds an unfinished one, remove it; then try again"}
+		return &advisedError{"there is no backup: " + err.Error(), afterBackup(folder)}
 	}
 	if err := c.printBackup(form, folder, "backed up", summary); err != nil {
 		return err
@@ -101,6 +101,14 @@ func (c backupCommands) take(ctx context.Context, client *admin.Client, folder s
 		return errReported
 	}
 	return nil
+}
+
+// afterBackup says what to do about what a backup that failed has left behind.
+func afterBackup(folder string) string {
+	if errors.Is(backup.CheckEmpty(folder), backup.ErrOccupied) {
+		return "remove " + folder + ", which holds what there is of it, and try again"
+	}
+	return "see whether " + folder + " can be made and written to, or name another folder"
 }
 
 func occupied(err error) error {

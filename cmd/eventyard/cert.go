@@ -182,6 +182,8 @@ func (c certCommands) yardToAsk(cmd *cobra.Command, named string) (string, error
 		return "", err
 	}
 	switch given := cmd.Flags().Changed; {
+	case given("server") && named == "":
+		return "", emptyServer(cmd)
 	case given("server"):
 		return named, nil
 	case !given("context") && (given("data") || given("config") || given("tls-cert-file")):

@@ -40,6 +40,9 @@ func (c *cli) client(cmd *cobra.Command) (*admin.Client, error) {
 	if err := c.useContext(cmd); err != nil {
 		return nil, err
 	}
+	if c.server == "" && cmd.Flags().Changed("server") {
+		return nil, emptyServer(cmd)
+	}
 	connection, from, err := c.givenConnectionString()
 	if err != nil {
 		return nil, err
@@ -59,6 +62,11 @@ func (c *cli) client(cmd *cobra.Command) (*admin.Client, error) {
 		return nil, usagef(cmd, "--server: %w", err)
 	}
 	return client, nil
+}
+
+// emptyServer is for a variable that was never set: the usual address would be that of another yard.
+func emptyServer(cmd *cobra.Command) error {
+	return usagef(cmd, "--server is empty: write it like %s, or leave it out", admin.DefaultServer)
 }
 
 // checkAddressed refuses the connection string of a yard elsewhere where nobody said at what

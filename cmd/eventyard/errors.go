@@ -16,8 +16,9 @@ import (
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
-	"github.com/eventyard/eventyard/server"
 	"github.com/eventyard/eventyard/internal/transport/certs"
+	"github.com/eventyard/eventyard/server"
+	"github.com/spf13/cobra"
 )
 
 // errReported: the command has printed what is wrong; only the exit code is left.
@@ -40,8 +41,11 @@ func nextFor(err error) string {
 		large    *tooLargeError
 		advised  *advisedError
 		near     *nearError
+		helped   *helpedError
 	)
 	switch {
+	case errors.As(err, &helped):
+		return helped.next
 	case errors.As(err, &usage):
 		return "see: " + usage.command + " --help"
 	case errors.As(err, &advised):
@@ -74,12 +78,14 @@ func nextFor(err error) string {
 		return "name a yard that is not there yet with --yard"
 	case errors.Is(err, server.ErrNoKey):
 		return "put a copy of the yard's secret.key into the data folder, or say where the key comes from with --secrets-key-file or --secrets-key-command"
+	case errors.Is(err, server.ErrKeyLost), errors.Is(err, server.ErrUnknownKey):
+		return nextForKey(err)
 	case errors.Is(err, server.ErrForeign):
 		return "name a folder that is the yard's alone with --data"
 	case errors.Is(err, server.ErrNewerData):
 		return "install that version, or choose another folder with --data"
-	case errors.Is(err, server.ErrKeyLost), errors.Is(err, server.ErrUnknownKey):
-		return nextForKey(err)
+	case errors.As(err, new(*certs.FileError)):
+		return nextForCertificateFiles
 	case errors.As(err, new(*server.ListenerError)):
 		return nextForListeners(err)
 	case errors.Is(err, fs.ErrPermission):
@@ -87,8 +93,30 @@ func nextFor(err error) string {
 	}
 	return ""
 }
-	case errors.As(err, new(*certs.FileError)):
-		return nextForCertificateFiles
+
+// helpedError is one of which nothing better is known than where to read on.
+type helpedError struct {
+	error
+	next string
+}
+
+func (e *helpedError) Unwrap() error { return e.error }
+
+// withNext sees to it that every error that is told ends with what to try.
+func withNext(cmd *cobra.Command, err error) error {
+	for _, silent := range []error{errReported, errUndelivered, errInterrupted, context.Canceled} {
+		if errors.Is(err, silent) {
+			return err
+		}
+	}
+	switch {
+	case err == nil || nextFor(err) != "":
+		return err
+	case cmd.Name() == "serve":
+		return &helpedError{err, "eventyard doctor, with the same flags, may say more; all settings are explained by: eventyard config doc"}
+	}
+	return &helpedError{err, "see: " + cmd.CommandPath() + " --help"}
+}
 
 // advisedError is told in the command's own words, with its own advice.
 type advisedError struct {
@@ -105,6 +133,10 @@ func isProblem(err error, kind string) bool {
 
 // nextForMetaLost is what to do where the events are there and their hubs are not.
 const nextForMetaLost = "restore meta.db from a copy; or, to start over without these events, move the folder log elsewhere"
+
+// nextForCertificateFiles is for who has named files that are no certificate and its key.
+const nextForCertificateFiles = "see that --tls-cert-file and --tls-key-file name a certificate and its key, as PEM, that this user can read, " +
+	"and --tls-client-ca-file, if given, certificates; without the first two the yard makes its own"
 
 // nextForProblem puts into the words of the command line what the yard says in those
 // of its HTTP API.
@@ -137,10 +169,6 @@ func nextForProblem(p *admin.Problem) string {
 	case "ambiguous-circuit":
 		return "say which is meant with --hub and --group"
 	case "invalid-definition", "invalid-function", "handshake-failed":
-// nextForCertificateFiles is for who has named files that are no certificate and its key.
-const nextForCertificateFiles = "see that --tls-cert-file and --tls-key-file name a certificate and its key, as PEM, that this user can read, " +
-	"and --tls-client-ca-file, if given, certificates; without the first two the yard makes its own"
-
 		return "" // it says what to write
 	case "position-past-end":
 		return "begin again with --from earliest, or with --from latest to skip what is there"
@@ -185,6 +213,16 @@ func listenerFlags(err error) []string {
 	return nil
 }
 
+// listenerFlag is the flag of the listener of a name.
+func listenerFlag(name string) string {
+	all := config.Settings()
+	i := slices.IndexFunc(all, func(s config.Setting) bool { return s.Key == name })
+	if i < 0 {
+		return "--" + name
+	}
+	return "--" + all[i].Flag
+}
+
 // nextForStranger also thinks of the listener with TLS, which answers so where none is spoken.
 func nextForStranger(stranger *admin.StrangerError) string {
 	next := "point --server or " + config.EnvServer + " at the yard; eventyard serve prints its addresses"
@@ -213,16 +251,6 @@ func nextForLost(lost *admin.UnreachableError) string {
 	case errors.Is(lost, http.ErrSchemeMismatch):
 		return "the listener at this address is without TLS: write http:// in --server or " + config.EnvServer
 	case errors.As(lost, new(*tls.CertificateVerificationError)):
-// listenerFlag is the flag of the listener of a name.
-func listenerFlag(name string) string {
-	all := config.Settings()
-	i := slices.IndexFunc(all, func(s config.Setting) bool { return s.Key == name })
-	if i < 0 {
-		return "--" + name
-	}
-	return "--" + all[i].Flag
-}
-
 		return nextForCertificate(lost)
 	}
 	return "is --server right? it can also be set by " + config.EnvServer

@@ -123,12 +123,16 @@ func notFound(id, topic string, found admin.Journeys) error {
 
 // search follows an event that may be of a hub or of any topic.
 func (c eventCommands) search(cmd *cobra.Command, client *admin.Client, name string) (admin.Journeys, error) {
+	var notThere error // what it names is not in its hub
 	if hub, partition, sequence, ok := hubPosition(name); ok {
 		found, err := client.HubEventJourney(cmd.Context(), hub, partition, sequence)
 		var problem *admin.Problem
 		if err == nil || !errors.As(err, &problem) || problem.Status != 404 {
 			return found, err
 		} // else it may be an id with slashes
+		if _, noHub := client.Hub(cmd.Context(), hub); noHub == nil {
+			notThere = err
+		}
 	}
 	topics, err := client.Topics(cmd.Context())
 	if err != nil {
@@ -145,6 +149,9 @@ func (c eventCommands) search(cmd *cobra.Command, client *admin.Client, name str
 		if len(found.Events) == 0 {
 			not = append(not, found.Summary)
 		}
+	}
+	if len(all.Events) == 0 && notThere != nil {
+		return all, notThere
 	}
 	switch len(all.Events) {
 	case 0:

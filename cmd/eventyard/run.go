@@ -21,7 +21,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		// What cobra finds wrong before a command begins is the command line.
 		return &usageError{command: cmd.CommandPath(), err: err}
 	}
-	return err
+	return withNext(cmd, err)
 }
 
 // cli is what the commands share. Each family of commands is a type of its own over it, in the file

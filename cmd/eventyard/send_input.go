@@ -79,16 +79,19 @@ func jsonItem(line []byte, number int) (item, error) {
 		Body, BodyBase64, Value json.RawMessage
 	}
 	if err := json.Unmarshal(line, &head); err != nil {
-		return item{}, fmt.Errorf("event %s is no JSON object as read -o json prints it: %w", thousands(number), err)
+		return item{}, &advisedError{fmt.Sprintf("event %s is no JSON object as read -o json prints it: %v", thousands(number), err), withoutJSON}
 	}
 	if head.Body == nil && head.BodyBase64 == nil && head.Value == nil {
 		return item{}, &advisedError{
 			fmt.Sprintf("event %s has no body: with --json each is an event as read -o json prints it, like {\"body\":\"hello\"}", thousands(number)),
-			"leave --json out to send the text itself, whatever it is; --content-type application/json says that it is JSON",
+			withoutJSON,
 		}
 	}
 	return item{event: bytes.Clone(line), key: head.Key, number: number, size: len(line)}, nil
 }
+
+// withoutJSON is for who meant that the text is JSON, and not the event.
+const withoutJSON = "leave --json out to send the text itself, whatever it is; --content-type application/json says that it is JSON"
 
 // input is where bodies come from.
 type input struct {
@@ -127,7 +130,7 @@ func (c sendCommand) openInput(cmd *cobra.Command, flags sendFlags, texts []stri
 	case flags.file != "" && flags.file != "-":
 		f, err := os.Open(flags.file)
 		if err != nil {
-			return nil, err
+			return nil, &advisedError{"--file: " + err.Error(), "check the path; without --file the lines of the standard input are sent"}
 		}
 		from, shut = f, func() { _ = f.Close() }
 	case isTerminal(c.stdin):

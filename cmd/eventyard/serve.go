@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -72,10 +73,10 @@ func (c serveCommand) serve(ctx context.Context, cfg config.Config, reload func(
 	if made.Peer, err = peerConfig(cfg); err != nil {
 		return err
 	}
-	if traces := spansTo(cfg, made); traces.Wanted() {
 	spans := "" // where they go
-		exporter, err := otlp.Open(ctx, traces)
+	if traces := spansTo(cfg, made); traces.Wanted() {
 		spans = traces.To()
+		exporter, err := otlp.Open(ctx, traces)
 		if err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func (c serveCommand) serve(ctx context.Context, cfg config.Config, reload func(
 	go func() { ended <- s.Run(ctx) }()
 	select {
 	case err := <-ended:
-		return err
+		return adviseRunning(cfg, err)
 	case <-s.Started():
 	}
 	c.sayReady(cfg, s, spans)
@@ -115,6 +116,21 @@ func (c serveCommand) serve(ctx context.Context, cfg config.Config, reload func(
 			}
 			c.reload(s, made.Log, level, reload)
 		}
+	}
+}
+
+// adviseRunning says of an address that is in use that the yard of the same folder has it, where that is so: who
+// starts a yard twice need not look for another program.
+func adviseRunning(cfg config.Config, err error) error {
+	if !errors.As(err, new(*server.ListenerError)) || !errors.Is(err, syscall.EADDRINUSE) || cfg.Engine != "disk" || cfg.Cluster.Bundle != "" {
+		return err
+	}
+	if running, unknown := server.Running(cfg.Data); unknown != nil || !running {
+		return err
+	}
+	return &advisedError{
+		fmt.Sprintf("a yard runs on %s already: %v", absolute(cfg.Data), err),
+		"use that one: eventyard status; or stop it first; or start another beside it, with another folder by --data and other addresses by " + strings.Join(listenerFlags(err), ", "),
 	}
 }
 
@@ -158,6 +174,9 @@ func (c serveCommand) sayReady(cfg config.Config, s *server.Server, spans string
 	} else {
 		fmt.Fprintf(c.stdout, "  data   %s\n  sync   %s\n", absolute(cfg.Data), explainSync(cfg))
 	}
+	if spans != "" {
+		fmt.Fprintf(c.stdout, "  spans  %s\n", spans)
+	}
 	c.sayAccess(s.Access())
 	fmt.Fprintln(c.stdout, readyEnd)
 	if len(addresses) == 0 {
@@ -174,9 +193,6 @@ func (c serveCommand) sayAccess(reported server.Access) {
 	switch {
 	case reported.Development:
 		if reported.ServedOthers {
-	if spans != "" {
-		fmt.Fprintf(c.stdout, "  spans  %s\n", spans)
-	}
 			c.warn([]string{"others could reach this yard before; this start is in development, where the well-known key has all rights, " +
 				"and " + auth.RootPolicy + " will get new keys at the next start beyond loopback"})
 		}
