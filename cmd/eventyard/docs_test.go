@@ -67,6 +67,15 @@ func newReader(t *testing.T) *pages.Reader {
 	return r
 }
 
+// V6: the unit of systemd that the guide shows is the one that packages bring.
+func TestTheUnitOfTheGuideIsThatOfPackages(t *testing.T) {
+	unit := string(testkit.Value(os.ReadFile("../../packaging/linux/eventyard.service"))(t))
+	page := string(testkit.Value(os.ReadFile("../../docs/guides/production.md"))(t))
+	_, shown, _ := strings.Cut(page, "# /etc/systemd/system/eventyard.service\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	testkit.Equal(t, shown, unit, "docs/guides/production.md has another unit than packaging/linux/eventyard.service: copy it there")
+}
+
 // V6: the README is short enough to be read.
 func TestTheReadmeIsShort(t *testing.T) {
 	text := testkit.Value(os.ReadFile("../../README.md"))(t)
