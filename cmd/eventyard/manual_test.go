@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 // V6: every command has a manual page that man can show, and the configuration file has one.
@@ -22,11 +23,10 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 	}
 	pages := testkit.Value(filepath.Glob(filepath.Join(folder, "*")))(t)
 	testkit.That(t, len(pages) > 80, "there are %d pages", len(pages))
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("groff, which would judge the pages, is not here: install groff-base")
+	if err := parts.Need("groff", "groff-base"); err != nil {
+		parts.Missing(t, "nobody judges the pages: %v", err)
 	}
-	out, err := exec.CommandContext(t.Context(), groff, append([]string{"-man", "-Kutf8", "-Tutf8", "-wmac", "-Wbreak", "-z"}, pages...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "groff", append([]string{"-man", "-Kutf8", "-Tutf8", "-wmac", "-Wbreak", "-z"}, pages...)...).CombinedOutput()
 	testkit.Must(t, err)
 	testkit.Equal(t, string(out), "", "groff says")
 }
