@@ -114,7 +114,7 @@ func (p *nodePartition) Submit(ctx context.Context, b eventlog.Batch) (r eventlo
 			r, err = p.Partition.Submit(ctx, b)
 			return err
 		}
-		r = &claimReceipt{p, cloneBatch(b)}
+		r = &claimReceipt{p: p, batch: cloneBatch(b)}
 		return ctx.Err()
 	})
 	if err != nil {
@@ -123,12 +123,35 @@ func (p *nodePartition) Submit(ctx context.Context, b eventlog.Batch) (r eventlo
 	return r, nil
 }
 
+// SubmitAll is Submit for each where there is a producer, but for what is behind one that was not stored.
+func (p *nodePartition) SubmitAll(ctx context.Context, batches []eventlog.Batch) (all []eventlog.Receipt, err error) {
+	if _, err := eventlog.CheckAll(batches); err != nil {
+		return nil, err
+	}
+	err = p.node.within(ctx, func(ctx context.Context) error {
+		if !batches[0].Producer.Set {
+			all, err = p.Partition.SubmitAll(ctx, batches)
+			return err
+		}
+		var before *claimReceipt
+		for _, b := range batches {
+			before = &claimReceipt{p: p, batch: cloneBatch(b), before: before}
+			all = append(all, before)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
 func cloneBatch(b eventlog.Batch) eventlog.Batch {
 	events := make([]eventlog.Event, len(b.Events))
 	for i, e := range b.Events {
 		events[i] = eventlog.Event{Key: append([]byte(nil), e.Key...), Message: append([]byte(nil), e.Message...)}
 	}
-	b.Events = events
+	b.Events, b.Raw = events, append([]byte(nil), b.Raw...)
 	return b
 }
 
@@ -136,13 +159,30 @@ func cloneBatch(b eventlog.Batch) eventlog.Batch {
 type claimReceipt struct {
 	p     *nodePartition
 	batch eventlog.Batch
+	// before is that of the batch before it, where they were submitted together.
+	before *claimReceipt
+
+	once sync.Once
+	done eventlog.Appended // set by once, as err is
+	err  error
 }
 
 // Start does nothing: Wait does it all, since nobody here stores without waiting.
 func (r *claimReceipt) Start() {}
 
-// Wait stores the batch, if its claim holds.
-func (r *claimReceipt) Wait(ctx context.Context) (done eventlog.Appended, err error) {
+// Wait stores the batch, and those before it first.
+func (r *claimReceipt) Wait(ctx context.Context) (eventlog.Appended, error) {
+	if r.before != nil {
+		if _, err := r.before.Wait(ctx); err != nil {
+			return eventlog.Appended{}, eventlog.ErrFenced
+		}
+	}
+	r.once.Do(func() { r.done, r.err = r.store(ctx) })
+	return r.done, r.err
+}
+
+// store stores the batch, if its claim holds.
+func (r *claimReceipt) store(ctx context.Context) (done eventlog.Appended, err error) {
 	nodes := r.p.node.nodes
 	nodes.mu.Lock()
 	defer nodes.mu.Unlock()
