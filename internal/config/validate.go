@@ -163,14 +163,14 @@ func oneOf(found *complaints, key, value string, allowed ...string) {
 	}
 }
 
-const nameRule = "use 1 to 256 letters, digits, '-', '_', '.' and '/', with a letter or digit at both ends"
+const nameRule = "use 1 to 256 letters, digits, '-', '_', '.' and '/', beginning with a letter, a digit or '_' and ending with a letter or digit"
 
 // IsName tells whether a hub or group may have that name, as far as its characters go. For
 // hubs there is IsHubName.
 func IsName(name string) bool {
 	const ends = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	return len(name) <= 256 && strings.Trim(name, ends+"-_./") == "" && name != "" &&
-		strings.ContainsRune(ends, rune(name[0])) && strings.ContainsRune(ends, rune(name[len(name)-1]))
+		strings.ContainsRune(ends+"_", rune(name[0])) && strings.ContainsRune(ends, rune(name[len(name)-1]))
 }
 
 // IsHubName tells whether a hub may have that name, but for the first segments that the

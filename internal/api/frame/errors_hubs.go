@@ -19,7 +19,7 @@ var brokerRows = []row{
 		next: "GET /api/v1/hubs lists the hubs, each with its partitions and groups",
 		grid: wording{code: "ResourceNotFound", next: "GET /api/v1/hubs lists the hubs"}},
 	{match: is(broker.ErrInvalidName), status: 400, kind: "invalid-name", title: "That is no name",
-		next: "use up to 256 letters, digits, '-', '_', '.' and '/', with a letter or digit at both ends"},
+		next: "use up to 256 letters, digits, '-', '_', '.' and '/', beginning with a letter, a digit or '_' and ending with a letter or digit"},
 	{match: is(broker.ErrReservedName), status: 400, kind: "reserved-name", title: "That name is kept for something else",
 		next: "choose a name whose first part is none of the yard's own paths, and that has no /consumergroups, /messages, /partitions or /publishers in it"},
 	{match: is(broker.ErrInvalidPartitionCount), status: 400, kind: "invalid-partition-count", title: "That is no number of partitions",

@@ -11,7 +11,7 @@ import (
 var Hub = Definition{
 	Name: "hub", Type: reflect.TypeFor[admin.HubRequest](),
 	Fields: []Field{
-		{Name: "name", Value: "name", Required: true, Help: "its name, 1 to 256 letters, digits, '-', '_', '.' and '/', with a letter or digit at both ends; case is ignored",
+		{Name: "name", Value: "name", Required: true, Help: "its name, 1 to 256 letters, digits, '-', '_', '.' and '/', beginning with a letter, a digit or '_' and ending with a letter or digit; case is ignored",
 			Not: Create | Update, Because: nameIsAnArgument},
 		{Name: "partitions", Value: "number", Help: "number of partitions, which cannot be changed later", Min: 1, Max: 1024, Default: "4", Not: Update, Because: "it cannot be changed later"},
 		{Name: "retention.age", Value: "duration", Help: "remove events older than this, like 24h or 7d; 0 keeps them forever", Default: "7d", set: setAge},

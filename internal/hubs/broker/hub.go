@@ -20,8 +20,8 @@ type Retention = eventlog.Retention
 
 // HubConfig describes a hub to be made.
 type HubConfig struct {
-	// Name is 1 to 256 letters, digits, '-', '_', '.' and '/', with a letter or digit
-	// at both ends. Case does not tell hubs apart, but is kept for show.
+	// Name is 1 to 256 letters, digits, '-', '_', '.' and '/', beginning with a letter, a digit or
+	// '_' and ending with a letter or digit. Case does not tell hubs apart, but is kept for show.
 	Name string
 	// Partitions is 1 to MaxPartitions; zero means DefaultPartitions.
 	Partitions int

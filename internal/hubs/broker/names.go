@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"slices"
@@ -14,7 +15,7 @@ import (
 const MaxNameCharacters = 256
 
 // nameRule ends the error for a name that is refused.
-const nameRule = "use 1 to 256 of letters, digits, '-', '_', '.' and '/', beginning and ending with a letter or digit"
+const nameRule = "use 1 to 256 of letters, digits, '-', '_', '.' and '/', beginning with a letter, a digit or '_' and ending with a letter or digit"
 
 // ReservedNames are the first path segments that the HTTP listener keeps for itself. No
 // hub has such a name, nor one that begins with it and a slash.
@@ -69,12 +70,13 @@ func CheckPublisher(name string) error {
 func isDefaultGroup(name string) bool { return fold(name) == "$default" }
 
 // wellFormed is the pattern of the official emulator's configuration: one
-// alphanumeric, or two with word characters, '-', '.' and '/' between them.
+// alphanumeric, or two with word characters, '-', '.' and '/' between them. The first
+// may also be an underscore, as that of many a topic of Kafka's programs is (_schemas).
 func wellFormed(name string) bool {
 	if name == "" || len(name) > MaxNameCharacters {
 		return false
 	}
-	if !alphanumeric(name[0]) || !alphanumeric(name[len(name)-1]) {
+	if !alphanumeric(name[0]) && name[0] != '_' || !alphanumeric(name[len(name)-1]) {
 		return false
 	}
 	for i := range len(name) {
@@ -153,6 +155,7 @@ func segment(name string) string { return strings.ReplaceAll(name, "/", "%2F") }
 // created again never meets the events of its predecessor.
 func logName(hub string) string {
 	readable := strings.NewReplacer(".", "-", "/", "-").Replace(fold(hub[:min(len(hub), maxLogPrefix)]))
+	readable = cmp.Or(strings.TrimLeft(readable, "_-"), "hub") // engines want a letter or digit first
 	return readable + "-" + strings.ToLower(rand.Text()[:12])
 }
 

@@ -27,6 +27,9 @@ func TestHubNames(t *testing.T) {
 		{"nothing is no name", "", ErrInvalidName},
 		{"a blank is refused", "my hub", ErrInvalidName},
 		{"a dash at the beginning is refused", "-a", ErrInvalidName},
+		{"an underscore at the beginning is not", "_schemas", nil},
+		{"nor are two", "__consumer_offsets", nil},
+		{"but an underscore alone", "_", ErrInvalidName},
 		{"a slash at the end is refused", "a/", ErrInvalidName},
 		{"an underscore at the end is refused", "a_", ErrInvalidName},
 		{"a dollar sign is refused", "$a", ErrInvalidName},
@@ -81,13 +84,13 @@ func TestFoldingIsForASCIIOnly(t *testing.T) {
 	}
 }
 
-// FuzzNames: a name that passes is what the emulator's schema allows, makes keys that
+// FuzzNames: a name that passes is what the emulator's schema allows, or begins with an underscore, makes keys that
 // the store takes and that lead back to it, and a storage name that engines take.
 func FuzzNames(f *testing.F) {
-	for _, seed := range []string{"a", "Orders", "a/b//c", "a.b-c_d", "häuser", "api/x", "$Default", "a%2Fb", strings.Repeat("a/", 127) + "a"} {
+	for _, seed := range []string{"a", "Orders", "a/b//c", "a.b-c_d", "häuser", "api/x", "$Default", "a%2Fb", strings.Repeat("a/", 127) + "a", "_schemas", "_.a", strings.Repeat("_", 60) + "a"} {
 		f.Add(seed)
 	}
-	schema := regexp.MustCompile(`^([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9_\-./]*[A-Za-z0-9])$`)
+	schema := regexp.MustCompile(`^([A-Za-z0-9]|[A-Za-z0-9_][A-Za-z0-9_\-./]*[A-Za-z0-9])$`)
 	storage := regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,119}$`)
 	f.Fuzz(func(t *testing.T, name string) {
 		ok := wellFormed(name)
