@@ -19,7 +19,7 @@ import (
 // Format is the newest form of a data folder that this program knows, and the one it writes. It
 // rises when an older program could not read, or would damage, what a newer one writes anywhere in
 // the folder. docs/internals/format/folder.md says what each of them has.
-const Format = 4
+const Format = 5
 
 // markName is that of the file by which a folder is known as a yard's. It is the first thing in it.
 const markName = "eventyard-data.json"
