@@ -85,6 +85,7 @@ type Broker struct {
 	slots       *slots
 	ledgers     *ledgers
 	*Counters
+	*Frames
 }
 
 // Open reads the definitions and finishes deletions that were interrupted. It starts
@@ -110,7 +111,8 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		groups:      groupStore{meta: cfg.Meta},
 		slots:       &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
 	}
-	b.hubs.live.Store(&map[string]*hub{})
+	b.hubs.live.Store(&view{byName: make(map[string]*hub)})
+	b.Frames = &Frames{b}
 	b.Counters = &Counters{metrics, b.hubs, &keyWatch{all: make(map[*keyCount]struct{})}}
 	if cfg.Nodes != nil && !cfg.Nodes.Single() {
 		b.lookups = looks.New(cfg.Meta)

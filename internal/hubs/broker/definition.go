@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -53,7 +54,13 @@ func (d definition) deleting() bool { return d.State == stateDeleting }
 // hub is what users are shown. decodeDefinition has seen to it that all can be read.
 func (d definition) hub() Hub {
 	retention, _ := d.Retention.retention()
-	return Hub{Name: d.Name, Partitions: d.Partitions, Created: d.Created, Retention: retention, Quota: d.Quota}
+	return Hub{Name: d.Name, ID: d.id(), Partitions: d.Partitions, Created: d.Created, Retention: retention, Quota: d.Quota}
+}
+
+// id is made of the name of its log, since that is never used again: nothing has to be stored.
+func (d definition) id() [16]byte {
+	sum := sha256.Sum256([]byte(d.Log))
+	return [16]byte(sum[:16])
 }
 
 func decodeDefinition(e meta.Entry) (definition, error) {

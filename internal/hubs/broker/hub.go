@@ -75,7 +75,9 @@ func (c HubChange) overQuota(l quota.Limit) quota.Limit {
 // Hub is what there is to know of a hub.
 type Hub struct {
 	// Name is the spelling it was created with.
-	Name       string
+	Name string
+	// ID is another for each hub, also for one that is made later under the same name.
+	ID         [16]byte
 	Partitions int
 	Created    time.Time
 	Retention  Retention

@@ -58,7 +58,8 @@ func TestCreateHub(t *testing.T) {
 			if time.Since(got.Created).Abs() > time.Minute {
 				t.Errorf("created at %v", got.Created)
 			}
-			tt.want.Created = got.Created
+			tt.want.Created, tt.want.ID = got.Created, got.ID
+			testkit.That(t, got.ID != [16]byte{}, "it has no id")
 			for where, h := range map[string]Hub{"created": got, "found": must(b.Hub(tt.cfg.Name)), "after a restart": must(y.open(t).Hub(tt.cfg.Name))} {
 				if diff := cmp.Diff(tt.want, h); diff != "" {
 					t.Errorf("%s: %s", where, diff)

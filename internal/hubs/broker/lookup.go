@@ -34,3 +34,41 @@ func (b *Broker) LookUp(ctx context.Context, name string) (Hub, error) {
 	}
 	return h.Hub, nil
 }
+
+// ByID gives the hub with an id; a *NotFoundError where there is none, also in the store. It may wait for
+// storage as LookUp does.
+func (f *Frames) ByID(ctx context.Context, id [16]byte) (Hub, error) {
+	b := f.broker
+	h := b.hubs.live.Load().byID[id]
+	if h == nil {
+		if err := seek(ctx, b, id); err != nil {
+			return Hub{}, fmt.Errorf("look for the hub with id %x: %w", id, err)
+		}
+		h = b.hubs.live.Load().byID[id]
+	}
+	if h == nil {
+		return Hub{}, hubNotFound(fmt.Sprintf("with id %x", id))
+	}
+	return h.Hub, nil
+}
+
+// seek looks in the store for a hub that another node may have created a moment ago.
+func seek(ctx context.Context, b *Broker, id [16]byte) error {
+	looked, err := b.lookups.Fresh(ctx, hubsPrefix)
+	if !looked || err != nil {
+		return err
+	}
+	stored, err := b.definitions.List(ctx, hubsPrefix)
+	if err != nil {
+		return err
+	}
+	for _, there := range stored {
+		if there.Value.id() != id {
+			continue
+		}
+		if err := b.definitions.Refresh(ctx, there.Key); err != nil && !errors.Is(err, meta.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}

@@ -12,7 +12,7 @@ import (
 )
 
 // registry is the hubs that users see, made from the definitions that this node knows. Readers take
-// no lock: the map is never changed, but replaced as a whole.
+// no lock: the view is never changed, but replaced as a whole.
 type registry struct {
 	engine  eventlog.Engine
 	metrics *metrics
@@ -20,8 +20,13 @@ type registry struct {
 	nodes func() int
 	// logs are provided behind show, which must not wait.
 	logs *eventlog.Provider
-	// live holds the hubs by folded name.
-	live atomic.Pointer[map[string]*hub]
+	live atomic.Pointer[view]
+}
+
+// view is all hubs at one moment.
+type view struct {
+	byName map[string]*hub // by folded name
+	byID   map[[16]byte]*hub
 }
 
 // hub is a hub that users see. It does not change; a new definition makes a new one.
@@ -43,7 +48,7 @@ type hub struct {
 }
 
 // find looks a hub up in any spelling; nil if there is none.
-func (r *registry) find(name string) *hub { return (*r.live.Load())[fold(name)] }
+func (r *registry) find(name string) *hub { return r.live.Load().byName[fold(name)] }
 
 // known is find with an error where there is none.
 func (r *registry) known(name string) (*hub, error) {
@@ -54,7 +59,7 @@ func (r *registry) known(name string) (*hub, error) {
 }
 
 // all gives every hub that users see.
-func (r *registry) all() map[string]*hub { return *r.live.Load() }
+func (r *registry) all() map[string]*hub { return r.live.Load().byName }
 
 // byLog gives every hub that users see by the name of its log.
 func (r *registry) byLog() map[string]*hub {
@@ -75,7 +80,7 @@ func HubOf(b *Broker, log string) string {
 
 // show makes what users see follow the definitions, in one step.
 func (r *registry) show(updates []mirror.Update[definition]) {
-	live := maps.Clone(*r.live.Load())
+	live := maps.Clone(r.all())
 	for _, u := range updates {
 		name := nameOfHubKey(u.Key)
 		if u.New.Exists() && !u.New.Value.deleting() {
@@ -85,11 +90,12 @@ func (r *registry) show(updates []mirror.Update[definition]) {
 			r.metrics.drop(old.Name)
 		}
 	}
-	r.live.Store(&live)
-	partitions := 0
+	partitions, byID := 0, make(map[[16]byte]*hub, len(live))
 	for _, h := range live {
 		partitions += h.Partitions
+		byID[h.ID] = h
 	}
+	r.live.Store(&view{live, byID})
 	r.metrics.hubs.Set(float64(len(live)))
 	r.metrics.partitions.Set(float64(partitions))
 }
