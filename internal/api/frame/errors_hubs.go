@@ -48,6 +48,8 @@ var brokerRows = []row{
 		next: "begin the producer anew, with a higher epoch"},
 	{match: is(broker.ErrOutOfOrder), status: 409, kind: "out-of-order", title: "The producer's numbers are out of order",
 		next: "ask for the newest number that is stored and go on behind it"},
+	{match: is(broker.ErrRepeatTooOld), status: 409, kind: "repeat-too-old", title: "The producer sent again what was stored long ago",
+		next: "go on with what follows: it is stored, but nobody remembers where"},
 	{match: as[*broker.EpochError], status: 409, kind: "epoch-too-low", title: "A receiver with a higher epoch is there",
 		next: "use a higher epoch, or close the other receiver first"},
 	{match: as[*broker.EvictedError], status: 409, kind: "receiver-evicted", title: "Another receiver took the slot",

@@ -36,6 +36,8 @@ var (
 	// ErrOutOfOrder: the batch's first number is not the one that follows, and it is no
 	// repeat of a batch that was stored; or what a producer gives as a number is none.
 	ErrOutOfOrder = errors.New("producer's numbers are out of order")
+	// ErrRepeatTooOld: what a producer has sent again is stored, but so long ago that nobody remembers where.
+	ErrRepeatTooOld = errors.New("it was stored before, nobody remembers where")
 	// ErrTooManyKeysCounted: the keys of so many partitions are counted already that no more are.
 	ErrTooManyKeysCounted = errors.New("the keys of too many partitions are counted at present")
 )

@@ -78,7 +78,8 @@ func (c *Counters) Keys(hub string, partitions []string) ([]KeyTally, error) {
 	return given, nil
 }
 
-// countKeys counts what was handed to storage, if somebody wants to know.
+// countKeys counts what was handed to storage, if somebody wants to know. Frames are left out: what Kafka
+// calls a key is inside them, often packed, and is not what chose the partition here.
 func (c *Counters) countKeys(h *hub, partition int, events []eventlog.Event) {
 	count := h.keys[partition].Load()
 	if count == nil {

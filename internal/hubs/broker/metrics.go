@@ -116,6 +116,7 @@ var failureReasons = []struct {
 	{ErrInvalidKey, "key_invalid"},
 	{ErrProducerFenced, "producer_fenced"},
 	{ErrOutOfOrder, "out_of_order"},
+	{eventlog.ErrForm, "form"},
 	{eventlog.ErrTooLarge, "too_large"},
 	{eventlog.ErrEmptyBatch, "empty"},
 	{eventlog.ErrNoSpace, "no_space"},

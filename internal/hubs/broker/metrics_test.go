@@ -84,6 +84,7 @@ func TestFailureReasons(t *testing.T) {
 		"key_invalid":         ErrInvalidKey,
 		"producer_fenced":     ErrProducerFenced,
 		"out_of_order":        ErrOutOfOrder,
+		"form":                eventlog.ErrForm,
 		"too_large":           eventlog.ErrTooLarge,
 		"empty":               eventlog.ErrEmptyBatch,
 		"no_space":            eventlog.ErrNoSpace,

@@ -20,10 +20,12 @@ type Pending struct {
 
 	// receipt is the engine's, for a publication without producer.
 	receipt eventlog.Receipt
-	// flight is what a producer's events travel with, offset how many are before them in
-	// it. Nil where they were stored before they were submitted.
-	flight *flight
-	offset int
+	// flight is what a producer's events travel with, batch which of its batches they end in, and
+	// offset how many are before them there. Nil where they were stored before they were submitted:
+	// then at is where, NoSequence if nobody remembers.
+	flight        *flight
+	batch, offset int
+	at            eventlog.Sequence
 	// repeat: a producer's events were submitted before.
 	repeat bool
 }
@@ -49,12 +51,12 @@ func (p *Pending) wait(ctx context.Context) (Published, error) {
 			p.hub.metrics.published(p.count, p.bytes) // a flight counts what it stores itself
 		}
 	case p.flight == nil:
-		stored.First = eventlog.NoSequence
+		stored.First = p.at
 	default:
 		if err = until(ctx, p.flight.landed); err != nil {
 			break
 		}
-		stored, err = p.flight.stored, p.flight.err
+		stored, err = p.flight.outcome(p.batch)
 		if stored.First += eventlog.Sequence(p.offset); p.offset < 0 { // it begins in an earlier one
 			stored = eventlog.Appended{First: eventlog.NoSequence}
 		}

@@ -27,6 +27,8 @@ type ProducerConfig struct {
 	// have: who learns the id cannot publish in its name, so that what it publishes passes for a
 	// repeat.
 	Yard bool
+	// frames: it is the producer of a frame, and the epoch is kept by that.
+	frames bool
 }
 
 // apart gives the config with an id that is the caller's to use.
@@ -107,8 +109,8 @@ func (p *Producer) Last() int32 { return p.last }
 // numbers: also, and above all, where it is unknown whether it was stored.
 func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Event) (*Pending, error) {
 	l := p.ledger
-	batch := eventlog.Batch{Events: events}
-	pending := &Pending{broker: l.broker, hub: l.hub, partition: l.number, count: len(events), bytes: batch.Bytes()}
+	batch := eventlog.Batch{Events: events, Producer: eventlog.Producer{ID: p.account.id, Epoch: p.epoch, First: first, Set: true}}
+	pending := &Pending{broker: l.broker, hub: l.hub, partition: l.number, count: len(events), bytes: batch.Bytes(), at: eventlog.NoSequence}
 	// The batch is checked here because it may have to wait in memory before the engine sees it.
 	err := checkKeys("", events)
 	switch {
@@ -117,21 +119,15 @@ func (p *Producer) Submit(ctx context.Context, first int32, events []eventlog.Ev
 	case pending.bytes > eventlog.MaxBatchBytes:
 		err = tooLarge(pending)
 	case err == nil:
-		if err = pending.paid.take(pending, p.quota()); err != nil {
-			break
-		}
-		err = l.submit(ctx, p, pending, first, events)
-		if err != nil || pending.repeat {
-			pending.paid.refund()
-		} else {
-			l.broker.countKeys(l.hub, l.number, events)
-		}
-		if err == nil {
-			return pending, nil
-		}
-		err = fmt.Errorf("producer %d: %w", p.account.id, err)
+		err = l.publish(ctx, p.account, pending, p.quota(), batch)
 	}
-	err = l.broker.gone(l.hub, pending.failure(err))
-	l.broker.metrics.failed(err)
-	return nil, err
+	if err != nil {
+		err = l.broker.gone(l.hub, pending.failure(err))
+		l.broker.metrics.failed(err)
+		return nil, err
+	}
+	if !pending.repeat {
+		l.broker.countKeys(l.hub, l.number, events)
+	}
+	return pending, nil
 }

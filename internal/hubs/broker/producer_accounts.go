@@ -2,8 +2,6 @@ package broker
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -42,15 +40,19 @@ type accounts struct {
 	// accounts, but for flights that have not landed and those in doubt. It moves by reading, and
 	// by what is stored here; what others store in between would else be taken for known.
 	seen eventlog.Sequence
+	// owed are frames of producers that have not begun, by their ids: they were refused and will come
+	// again. Those behind them must not pass for the first.
+	owed map[int64]eventlog.Producer
 }
 
 // account is one producer in a ledger. All of it is guarded by accounts.mu.
 //
-// A producer has one flight in the air at a time: a batch that the engine was given and
+// A producer has one flight in the air at a time: what the engine was given at once and
 // has not answered for. What is submitted meanwhile gathers behind it and travels with
-// the next, as one batch. So whatever happens to a flight, it is known what is stored
-// before the next one starts: no batch is stored behind one that is not, which the engine
-// does not promise for batches that are under way together.
+// the next: events as one batch, frames as the batches they are, of which the engine stores
+// a prefix. So whatever happens to a flight, it is known what is stored before the next one
+// starts: no batch is stored behind one that is not, which the engine does not promise for
+// batches that are submitted one by one.
 type account struct {
 	id int64
 	// record has epoch unknown before anything is known of the producer.
@@ -74,130 +76,6 @@ type account struct {
 
 // idle: nothing is under way.
 func (a *account) idle() bool { return a.air == nil && a.doubt == nil && a.halted == nil }
-
-// Why a batch cannot be judged yet.
-var (
-	errDoubt     = errors.New("it is not known what is stored")
-	errForgotten = errors.New("the producer was forgotten")
-	errUnclaimed = errors.New("others may have stored something for the producer")
-)
-
-// submit judges a batch. It returns a flight that the caller has to start, or what has to end
-// first; with neither of them the batch travels with a flight, or was stored before. sure: the
-// producer was claimed after the batch was sent.
-func (as *accounts) submit(who *Producer, p *Pending, first int32, events []eventlog.Event, sure bool) (start *flight, wait <-chan struct{}, err error) {
-	as.mu.Lock()
-	defer as.mu.Unlock()
-	a := as.byID[who.account.id]
-	switch {
-	case a == nil:
-		return nil, nil, errForgotten
-	case a.epoch != who.epoch && a.epoch != unknown:
-		return nil, nil, fenced(who.epoch, a.epoch)
-	case a.halted != nil:
-		return nil, a.halted, nil
-	case a.doubt != nil:
-		return nil, nil, errDoubt
-	case !a.claimed:
-		return nil, nil, errUnclaimed
-	}
-	outlook := a.record // when all that is under way is stored
-	for _, f := range []*flight{a.air, a.queue} {
-		if f != nil {
-			outlook = outlook.extend(f.first, f.count, f.parts)
-		}
-	}
-	repeat, err := outlook.judge(first, p.count)
-	switch {
-	case err != nil && !sure && a.air != nil:
-		return nil, a.air.landed, nil
-	case err != nil && !sure: // its numbers may follow what was stored by way of another node
-		a.claimed = false
-		return nil, nil, errUnclaimed
-	case err != nil:
-		return nil, nil, err
-	case repeat:
-		as.repeatLocked(a, p, first)
-		return nil, nil, nil
-	case a.air == nil:
-		a.air = as.newFlightLocked(a, first)
-		a.air.join(p, copyEvents(events))
-		return a.air, nil, nil
-	case a.queue == nil:
-		a.queue = as.newFlightLocked(a, first)
-	case a.queue.bytes+p.bytes > eventlog.MaxBatchBytes:
-		return nil, a.air.landed, nil
-	}
-	a.queue.join(p, copyEvents(events))
-	return nil, nil, nil
-}
-
-// repeatLocked lets a repeat wait for the flight that its last event is with: what is
-// before that is stored before it.
-func (as *accounts) repeatLocked(a *account, p *Pending, first int32) {
-	as.repeats.Add(float64(p.count))
-	p.repeat = true
-	end := ahead(first, p.count-1)
-	for _, f := range []*flight{a.air, a.queue} {
-		if f == nil {
-			continue
-		}
-		if at := distance(f.first, end); at < int64(f.count) {
-			p.flight, p.offset = f, int(at)-p.count+1
-			return
-		}
-	}
-}
-
-func (as *accounts) newFlightLocked(a *account, first int32) *flight {
-	return &flight{account: a, epoch: a.epoch, claim: a.claim, first: first, floor: as.seen, landed: make(chan struct{})}
-}
-
-// land ends a flight that was stored and gives the next one, which the caller has to start.
-func (as *accounts) land(f *flight, stored eventlog.Appended) (next *flight) {
-	as.mu.Lock()
-	defer as.mu.Unlock()
-	a := f.account
-	f.events, f.stored = nil, stored
-	if f.epoch == a.epoch {
-		a.record = a.extend(f.first, f.count, f.parts)
-		a.used, a.kept = stored.Time.Unix(), true
-	}
-	as.changes++
-	if as.sole || stored.First == as.seen {
-		as.seen = max(as.seen, stored.First+eventlog.Sequence(f.count))
-	}
-	if next = a.queue; next != nil {
-		next.floor = as.seen
-	}
-	a.air, a.queue = next, nil
-	close(f.landed)
-	return next
-}
-
-// crash ends a flight that was not stored, or of which that is not known. Nothing that
-// gathered behind it is stored. lost: the claim may be another's by now.
-func (as *accounts) crash(f *flight, err error, doubt, lost bool) {
-	as.mu.Lock()
-	defer as.mu.Unlock()
-	a := f.account
-	f.err = err
-	if !as.sole {
-		// What another node stored may have been read here meanwhile, and left alone because of the
-		// flight; see learn.
-		as.seen = min(as.seen, f.floor)
-		a.claimed = a.claimed && !lost
-	}
-	if doubt || f.again {
-		a.doubt = f
-	}
-	if next := a.queue; next != nil {
-		next.err = fmt.Errorf("%w: the numbers before were not stored", eventlog.ErrFenced)
-		close(next.landed)
-	}
-	a.air, a.queue = nil, nil
-	close(f.landed)
-}
 
 // inAir gives a flight of the account that has not landed, or of any account where a is nil;
 // nil where there is none.
@@ -232,29 +110,6 @@ func (as *accounts) doubtOf(a *account) *flight {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	return a.doubt
-}
-
-// resume ends the doubt where the log has answered it, and makes the flight that has to
-// be sent off where it has not.
-func (as *accounts) resume(a *account) *flight {
-	as.mu.Lock()
-	defer as.mu.Unlock()
-	f := a.doubt
-	a.doubt = nil
-	switch end := ahead(f.first, f.count-1); {
-	case a.epoch != f.epoch: // another node's has begun: it is for that one to say
-		return nil
-	case a.last == end && !a.none:
-		a.recent = record{}.extend(f.first, f.count, f.parts).recent // the log could not say
-		return nil
-	case f.first != ahead(a.last, 1): // its sender went on by way of another node
-		return nil
-	}
-	a.air = &flight{
-		account: a, epoch: f.epoch, claim: a.claim, first: f.first, count: f.count, bytes: f.bytes, parts: f.parts,
-		events: f.events, floor: f.floor, again: true, landed: make(chan struct{}),
-	}
-	return a.air
 }
 
 // outranked gives the account of a producer that asks for an epoch which is over; nil if it does
@@ -302,6 +157,11 @@ func (as *accounts) enter(a *account, cfg ProducerConfig) (fresh record, kept bo
 	if a.epoch != unknown {
 		present = &a.record
 	}
+	if cfg.frames {
+		if err := as.settleLocked(a, cfg); err != nil {
+			return record{}, false, err
+		}
+	}
 	if fresh, err = begin(present, cfg); err != nil {
 		return record{}, false, err
 	}
@@ -320,17 +180,18 @@ func (as *accounts) enter(a *account, cfg ProducerConfig) (fresh record, kept bo
 }
 
 // remember takes a forgotten producer up again that somebody still holds: it is as it was. Where
-// it has begun anew meanwhile, that account is the one.
-func (as *accounts) remember(a *account) *account {
+// it has begun anew meanwhile, that account is the one. Held is nil where nobody does: then it may
+// be gone.
+func (as *accounts) remember(id int64, held *account) *account {
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	if present := as.byID[a.id]; present != nil {
+	if present := as.byID[id]; present != nil || held == nil {
 		return present
 	}
-	a.used, a.claimed = time.Now().Unix(), false
-	as.addLocked(a)
+	held.used, held.claimed = time.Now().Unix(), false
+	as.addLocked(held)
 	as.changes++
-	return a
+	return held
 }
 
 // learn enters what the log says. A flight in the air is left alone: what is stored of
@@ -343,9 +204,17 @@ func (as *accounts) learn(run eventlog.Run) {
 	defer as.mu.Unlock()
 	if a := as.findOrAddLocked(run.Producer.ID); a.air == nil {
 		as.changes++
-		a.record = a.record.learn(run.Producer, run.Len(), run.Time.Unix())
+		a.record = a.record.learn(run.Producer, run.Len(), partsOf(run), run.Time.Unix())
 		a.kept = a.kept || a.epoch == run.Producer.Epoch
 	}
+}
+
+// partsOf is what the log says of how a run was sent: a frame is one publication, events may be several.
+func partsOf(run eventlog.Run) []part {
+	if run.Form == eventlog.FormEvents || run.Skip > 0 {
+		return nil
+	}
+	return []part{{count: uint32(run.Count), end: run.Next()}}
 }
 
 func (as *accounts) findOrAddLocked(id int64) *account {

@@ -21,6 +21,9 @@ import (
 //     every epoch is known that was begun before the claim;
 //   - who has begun an epoch claims once more when the snapshot is written.
 //
+// An epoch of frames is promised to nobody before one of them is stored, and is in the log then: a
+// node that has begun one and lost the claim before it stored anything has begun nothing.
+//
 // Of two nodes, the one with the newer claim so knows the newer epoch, and the other's batches are
 // refused. Where only one process appends none of this is needed: it knows all that is stored.
 
@@ -47,7 +50,7 @@ func (l *ledger) enter(ctx context.Context, a *account, cfg ProducerConfig) (fre
 		if err != nil {
 			return record{}, fmt.Errorf("producer %d: %w", a.id, err)
 		}
-		if kept {
+		if kept || cfg.frames {
 			return fresh, nil
 		}
 		if err := l.save(ctx); err != nil {

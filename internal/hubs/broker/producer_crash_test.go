@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	kafka "github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -23,9 +24,9 @@ var (
 	crashSeed  = flag.Uint64("crash.seed", 0, "run this one seed only")
 )
 
-// H2: producers that send again whatever was not acknowledged, through power cuts, failing
-// disks, lost answers of the meta store and new epochs, have everything stored exactly
-// once and in order; and an epoch that has begun stays fenced against lower ones.
+// H2, K3: producers that send again whatever was not acknowledged, as events or as frames, through
+// power cuts, failing disks, lost answers of the meta store and new epochs, have everything stored
+// exactly once and in order; and an epoch that has begun stays fenced against lower ones.
 func TestProducersThroughPowerCuts(t *testing.T) {
 	if *crashSeed != 0 {
 		runCrashes(t, *crashSeed)
@@ -45,7 +46,7 @@ func runCrashes(t *testing.T, seed uint64) {
 	y := &crashYard{t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 1)), mem: vfs.NewMem(), Memory: metatest.NewMemory()}
 	y.mem.SetRand(rand.New(rand.NewPCG(seed, 2)))
 	for id := range 1 + y.rnd.Int64N(3) {
-		y.senders = append(y.senders, &sender{y: y, id: id})
+		y.senders = append(y.senders, &sender{y: y, id: id, framed: y.rnd.IntN(2) == 0, positions: make(map[int]eventlog.Sequence)})
 	}
 	for range 3 + y.rnd.IntN(3) {
 		y.live()
@@ -76,7 +77,7 @@ func (y *crashYard) live() {
 	engine, err := disk.Open(disk.Config{FS: faulty, SegmentBytes: 4 << 10, Log: testkit.Quiet()})
 	testkit.Must(y.t, err, "seed %d", y.seed)
 	store := metatest.NewFaulty(y.Memory)
-	y.broker = open(y.t, Config{Engine: engine, Meta: store})
+	y.broker = open(y.t, Config{Engine: engine, Meta: store, Translators: kafka.Translators()})
 	if _, err := y.broker.EnsureHub(y.t.Context(), HubConfig{Name: "orders", Partitions: 1}, nil); err != nil {
 		y.t.Fatalf("seed %d: %v", y.seed, err)
 	}
@@ -152,12 +153,14 @@ func (y *crashYard) end(engine *disk.Engine) {
 }
 
 // check reads the log: of each sender all that was acknowledged is there, once and in
-// order, and what was not, maybe, behind it; or for certain, where all is to be there.
+// order, frames where they were said to be, and what was not, maybe, behind it; or for certain,
+// where all is to be there.
 func (y *crashYard) check(all bool) {
 	y.t.Helper()
-	found := make(map[string][]string)
-	for _, m := range readAll(y.t, y.broker, "orders")[0] {
+	found, positions := make(map[string][]string), make(map[string]eventlog.Sequence)
+	for at, m := range readAll(y.t, y.broker, "orders")[0] {
 		who, _, _ := strings.Cut(m, " ")
+		positions[m] = eventlog.Sequence(at)
 		found[who] = append(found[who], m)
 	}
 	for _, s := range y.senders {
@@ -171,6 +174,9 @@ func (y *crashYard) check(all bool) {
 		}
 		for i, m := range got {
 			testkit.MustEqual(y.t, m, s.message(i), "seed %d: event %d of %s", y.seed, i, s.name())
+		}
+		for n, position := range s.positions {
+			testkit.Equal(y.t, positions[s.message(n)], position, "seed %d: where event %d of %s is", y.seed, n, s.name())
 		}
 	}
 }
@@ -189,6 +195,19 @@ type sender struct {
 	// are under way, by how many messages each has.
 	acknowledged int
 	batches      []int
+
+	// framed: it sends frames, in epochs of its own choice. base is how many messages were acknowledged
+	// when the epoch began, and shown says that it has stored something. positions are those of frames,
+	// by their first message.
+	framed    bool
+	base      int
+	shown     bool
+	positions map[int]eventlog.Sequence
+}
+
+// waiter is what is under way, in either form.
+type waiter interface {
+	Wait(context.Context) (Published, error)
 }
 
 func (s *sender) name() string         { return fmt.Sprintf("sender%d", s.id) }
@@ -201,17 +220,22 @@ func (s *sender) underWay() (n int) {
 	return n
 }
 
-func (s *sender) batch(from, count int) []eventlog.Event {
+// submit sends messages, the first of which is number at.
+func (s *sender) submit(at, count int) (waiter, error) {
 	messages := make([]string, count)
 	for i := range messages {
-		messages[i] = s.message(from + i)
+		messages[i] = s.message(at + i)
 	}
-	return events(messages...)
+	if s.framed {
+		frames := []eventlog.Batch{frameOf(s.id, s.epoch, int32(at-s.base), messages...)}
+		return s.y.broker.SubmitFrames(s.y.t.Context(), "orders", FrameTarget{}, frames)
+	}
+	return s.producer.Submit(s.y.t.Context(), int32(at+1), events(messages...))
 }
 
 // ready has a producer of the present epoch, begun anew if need be.
 func (s *sender) ready() bool {
-	if s.producer != nil {
+	if s.producer != nil || s.framed {
 		return true
 	}
 	cfg := ProducerConfig{ID: &s.id, Epoch: &s.epoch}
@@ -277,10 +301,10 @@ func (s *sender) send() {
 			s.batches = append(s.batches, 1+s.y.rnd.IntN(4))
 		}
 	}
-	var pending []*Pending
+	var pending []waiter
 	at := s.acknowledged
 	for _, count := range s.batches {
-		p, err := s.producer.Submit(s.y.t.Context(), int32(at+1), s.batch(at, count))
+		p, err := s.submit(at, count)
 		if err != nil {
 			s.blameBehind(len(pending), err)
 			break
@@ -301,12 +325,13 @@ func (s *sender) blameBehind(before int, err error) {
 
 // wait takes in the answers. One that says stored says so of all before it, which then
 // must not have been refused.
-func (s *sender) wait(pending []*Pending) {
+func (s *sender) wait(pending []waiter) {
 	waited, refused, failed := 0, false, false
 	for _, p := range pending {
-		_, err := p.Wait(s.y.t.Context())
+		stored, err := p.Wait(s.y.t.Context())
 		waited++
-		if err != nil {
+		forgotten := errors.Is(err, ErrRepeatTooOld)
+		if err != nil && !forgotten {
 			s.blame("wait", err)
 			refused, failed = refused || certain(err), true
 			continue
@@ -314,9 +339,14 @@ func (s *sender) wait(pending []*Pending) {
 		if refused {
 			s.y.t.Errorf("seed %d: %s: a batch was stored behind one that was refused", s.y.seed, s.name())
 		}
+		first := s.acknowledged
 		for ; waited > 0; waited-- {
+			first = s.acknowledged
 			s.acknowledged += s.batches[0]
 			s.batches = s.batches[1:]
+		}
+		if s.shown = true; s.framed && !forgotten {
+			s.positions[first] = stored.First
 		}
 	}
 	if failed && s.y.rnd.IntN(2) == 0 {
@@ -326,7 +356,11 @@ func (s *sender) wait(pending []*Pending) {
 
 // beginEpoch takes over from itself, and shows that the epoch before is over.
 func (s *sender) beginEpoch() {
-	if !s.begun {
+	if s.framed && len(s.batches) == 0 && s.shown { // else what is under way would be stored in both
+		s.epoch++
+		s.base, s.shown = s.acknowledged, false
+	}
+	if !s.begun || s.framed {
 		return
 	}
 	old := s.producer
@@ -340,19 +374,28 @@ func (s *sender) beginEpoch() {
 
 // tryLowerEpoch must not succeed once a higher one has begun, in whatever life.
 func (s *sender) tryLowerEpoch() {
-	if s.epoch == 0 {
+	if s.epoch == 0 || s.framed && !s.shown {
 		return
 	}
-	cfg := ProducerConfig{ID: &s.id, Epoch: new(s.epoch - 1)}
-	p, err := s.y.broker.Producer(s.y.t.Context(), "orders", "0", cfg)
+	err := s.sendNever(s.epoch - 1)
 	if err == nil {
-		_, err = p.Submit(s.y.t.Context(), int32(s.acknowledged+1), events("never"))
-	}
-	if err == nil {
-		s.y.t.Errorf("seed %d: %s: epoch %d sent after %d began", s.y.seed, s.name(), *cfg.Epoch, s.epoch)
+		s.y.t.Errorf("seed %d: %s: epoch %d sent after %d began", s.y.seed, s.name(), s.epoch-1, s.epoch)
 	} else if !errors.Is(err, ErrProducerFenced) {
 		s.blame("a lower epoch", err)
 	}
+}
+
+// sendNever sends something in an epoch.
+func (s *sender) sendNever(epoch int16) error {
+	ctx := s.y.t.Context()
+	if s.framed {
+		return testkit.Err(s.y.broker.SubmitFrames(ctx, "orders", FrameTarget{}, []eventlog.Batch{frameOf(s.id, epoch, 0, "never")}))
+	}
+	p, err := s.y.broker.Producer(ctx, "orders", "0", ProducerConfig{ID: &s.id, Epoch: &epoch})
+	if err != nil {
+		return err
+	}
+	return testkit.Err(p.Submit(ctx, int32(s.acknowledged+1), events("never")))
 }
 
 var errShaky = errors.New("the store did not answer")

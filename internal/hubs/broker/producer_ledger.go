@@ -1,10 +1,12 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
@@ -19,7 +21,8 @@ import (
 //
 //   - before the first producer of a partition begins, so that where there is none no
 //     batch of a producer is in the log either;
-//   - when an epoch begins, before its first batch, so that the lower ones stay fenced;
+//   - when an epoch begins, before its first batch, so that the lower ones stay fenced; but not for
+//     one that frames begin, which is in the log with the first of them and not promised before;
 //   - now and then, by the broker's Run, so that there is little to read: when there is
 //     something to write, or the log has grown.
 //
@@ -92,10 +95,30 @@ func (l *ledger) begin(ctx context.Context, cfg ProducerConfig) (*Producer, erro
 	return p, nil
 }
 
-// submit lets a batch travel with a flight, or finds the flight that stores it already.
-func (l *ledger) submit(ctx context.Context, who *Producer, p *Pending, first int32, events []eventlog.Event) error {
+// publish charges quotas for a batch and submits it. Nobody pays for what is not stored for it.
+func (l *ledger) publish(ctx context.Context, held *account, p *Pending, by *quota.Meter, b eventlog.Batch) error {
+	if err := p.paid.take(p, by); err != nil {
+		l.accounts.owe(b)
+		return err
+	}
+	err := l.submit(ctx, held, p, b)
+	if err != nil || p.repeat {
+		p.paid.refund()
+	}
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, ErrOutOfOrder) && !errors.Is(err, ErrProducerFenced) {
+		l.accounts.owe(b)
+	}
+	return fmt.Errorf("producer %d: %w", b.Producer.ID, err)
+}
+
+// submit lets a batch travel with a flight, or finds the flight that stores it already. held is the
+// account of who holds the producer; nil for frames, whose producers nobody does.
+func (l *ledger) submit(ctx context.Context, held *account, p *Pending, b eventlog.Batch) error {
 	for sure := l.accounts.sole; ; {
-		start, wait, err := l.accounts.submit(who, p, first, events, sure)
+		start, wait, err := l.accounts.submit(p, b, sure)
 		switch {
 		case start != nil:
 			return l.start(ctx, start)
@@ -103,8 +126,11 @@ func (l *ledger) submit(ctx context.Context, who *Producer, p *Pending, first in
 			err = until(ctx, wait)
 		case err == nil:
 			return nil
+		case errors.Is(err, errUnbegun):
+			err = l.beginFrames(ctx, b.Producer)
+			sure = true
 		case errors.Is(err, errDoubt), errors.Is(err, errForgotten), errors.Is(err, errUnclaimed):
-			err = l.recall(ctx, who.account)
+			err = l.recall(ctx, b.Producer.ID, held)
 			sure = true
 		}
 		if err != nil {
@@ -115,7 +141,7 @@ func (l *ledger) submit(ctx context.Context, who *Producer, p *Pending, first in
 
 // recall takes a producer up again that was forgotten, or claimed by another node, and clears up its
 // flight in doubt.
-func (l *ledger) recall(ctx context.Context, a *account) error {
+func (l *ledger) recall(ctx context.Context, id int64, held *account) error {
 	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
@@ -123,11 +149,13 @@ func (l *ledger) recall(ctx context.Context, a *account) error {
 	if err := l.load(ctx); err != nil {
 		return err
 	}
-	a = l.accounts.remember(a)
-	if l.accounts.doubtOf(a) != nil {
+	a := l.accounts.remember(id, held)
+	switch {
+	case a == nil:
+		return nil
+	case l.accounts.doubtOf(a) != nil:
 		return l.settleDoubt(ctx, a)
-	}
-	if l.accounts.holds(a) { // by now
+	case l.accounts.holds(a): // by now
 		return nil
 	}
 	return l.claim(ctx, a)
@@ -216,34 +244,47 @@ func (l *ledger) readRun(ctx context.Context, from *eventlog.Sequence, to eventl
 // goroutine ends with the last answer of the engine, which gives one to every batch, at
 // the latest when it is closed; drain waits for it.
 func (l *ledger) start(ctx context.Context, f *flight) error {
-	receipt, err := l.partition.Submit(ctx, f.batch())
+	receipts, err := l.partition.SubmitAll(ctx, f.batches())
 	if err == nil {
-		go l.follow(f, receipt)
+		go l.follow(f, receipts)
 		return nil
 	}
 	reported := err
 	if ctx.Err() != nil { // others may wait for it who have not lost patience
 		reported = fmt.Errorf("%w: its sender gave up", eventlog.ErrFenced)
 	}
-	l.accounts.crash(f, reported, false, lost(err))
+	l.accounts.crash(f, nil, reported, false, lost(err))
 	return err
 }
 
 // follow waits for a flight and starts what has gathered behind it, until nothing has.
-func (l *ledger) follow(f *flight, receipt eventlog.Receipt) {
+func (l *ledger) follow(f *flight, receipts []eventlog.Receipt) {
 	for {
-		stored, err := receipt.Wait(context.Background())
+		stored, err := collect(receipts)
+		l.hub.metrics.published(f.size(len(stored)))
 		if err != nil {
-			l.accounts.crash(f, err, !certain(err), lost(err))
+			l.accounts.crash(f, stored, err, !certain(err), lost(err))
 			return
 		}
-		l.hub.metrics.published(f.count, f.bytes)
 		if f = l.accounts.land(f, stored); f == nil {
 			return
 		}
-		if receipt, err = l.partition.Submit(context.Background(), f.batch()); err != nil {
-			l.accounts.crash(f, err, false, lost(err))
+		if receipts, err = l.partition.SubmitAll(context.Background(), f.batches()); err != nil {
+			l.accounts.crash(f, nil, err, false, lost(err))
 			return
 		}
 	}
+}
+
+// collect waits for batches that were submitted together, and gives those up to the first of which it is
+// not known that it is stored. Those behind that one are not, or nobody knows.
+func collect(receipts []eventlog.Receipt) (stored []eventlog.Appended, err error) {
+	for _, r := range receipts {
+		one, failed := r.Wait(context.Background())
+		if err == nil && failed == nil {
+			stored = append(stored, one)
+		}
+		err = cmp.Or(err, failed)
+	}
+	return stored, err
 }

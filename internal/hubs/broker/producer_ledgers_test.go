@@ -65,7 +65,7 @@ func TestRunKeepsSnapshots(t *testing.T) {
 		time.Sleep(saveInterval + time.Second)
 		synctest.Wait()
 		s := y.snapshotOf(t, b, "orders")
-		if r := s.producers[p.ID()]; s.upTo != 3 || r.last != 1 || r.run != 2 || r.recent != (recent{2}) {
+		if r := s.producers[p.ID()]; s.upTo != 3 || r.last != 1 || r.run != 2 || r.recent != sizes(2) {
 			t.Errorf("got %+v", s)
 		}
 		mustStore(t, p, 2, "d")

@@ -26,9 +26,24 @@ const maxRun = 1 << 30
 // maxRecent is how many of a producer's batches are known one by one, as in Kafka.
 const maxRecent = 5
 
-// recent is how many events the newest batches had, the newest first. Behind the first 0
-// it is not known.
-type recent [maxRecent]uint32
+// recent are the newest batches, the newest first. Behind the first without events they are not known.
+type recent [maxRecent]part
+
+// part is what a producer sent at once.
+type part struct {
+	count uint32
+	// end is the number in the log behind its last event; 0: nobody remembers it. Of single events
+	// nobody does: only who sends frames wants to know where a repeat was stored.
+	end eventlog.Sequence
+}
+
+// first is the number in the log of its first event, NoSequence where nobody remembers it.
+func (p part) first() eventlog.Sequence {
+	if p.end == 0 {
+		return eventlog.NoSequence
+	}
+	return p.end - eventlog.Sequence(p.count)
+}
 
 // record is what is known of one producer of a partition. It is a plain value; its
 // methods are the rules.
@@ -38,6 +53,8 @@ type record struct {
 	last int32
 	// none: of all up to last nothing was stored, as far as anyone knows or cares.
 	none bool
+	// open: none, and not even the number that the first will have is known. It is that of who comes first.
+	open bool
 	// run is how many numbers up to last were stored in this epoch. Only they can be
 	// repeated: what an earlier epoch numbered may have been something else.
 	run uint32
@@ -75,7 +92,7 @@ func (r record) worth() int {
 //     Event Hubs' clients take what they are told for used, and count from 1. Where
 //     something is they go on behind it, whatever the producer believes: the last answer
 //     may have been lost, and each batch will show. But in an epoch that has stored nothing
-//     they begin anew at 0 where Last is -1.
+//     they begin anew at 0 where Last is -1. Frames begin nowhere else in a new epoch, as in Kafka.
 func begin(present *record, cfg ProducerConfig) (record, error) {
 	epoch, err := chooseEpoch(present, cfg.Epoch)
 	if err != nil {
@@ -86,6 +103,8 @@ func begin(present *record, cfg ProducerConfig) (record, error) {
 		last = *cfg.Last
 	}
 	switch {
+	case cfg.frames && present != nil && present.epoch == epoch: // another frame was faster
+		return *present, nil
 	case last < noNumber:
 		return record{}, fmt.Errorf("%d is no number of an event: %w", last, ErrOutOfOrder)
 	case present == nil || present.none:
@@ -94,6 +113,8 @@ func begin(present *record, cfg ProducerConfig) (record, error) {
 		return *present, nil
 	case last == noNumber:
 		return record{epoch: epoch, last: last, none: true}, nil
+	case cfg.frames:
+		return record{}, fmt.Errorf("epoch %d begins with number %d, use 0: %w", epoch, last+1, ErrOutOfOrder)
 	}
 	return record{epoch: epoch, last: present.last}, nil
 }
@@ -151,38 +172,52 @@ func (r record) repeats(end int32, count int) bool {
 		return false
 	}
 	var at int64
-	for _, n := range r.recent {
-		if n == 0 {
+	for _, p := range r.recent {
+		if p.count == 0 {
 			break
 		}
-		if behind < at+int64(n) {
-			return behind == at && count == int(n)
+		if behind < at+int64(p.count) {
+			return behind == at && count == int(p.count)
 		}
-		at += int64(n)
+		at += int64(p.count)
 	}
 	return true
 }
 
-// extend is the record when batches that follow are stored; parts is how many events each
-// of them has, nil where only the sum is known.
-func (r record) extend(first int32, count int, parts []uint32) record {
+// storedAt is the number in the log of the first event of a repeat; NoSequence where nobody remembers it.
+func (r record) storedAt(first int32, count int) eventlog.Sequence {
+	behind := distance(ahead(first, count-1), r.last)
+	for _, p := range r.recent {
+		if behind == 0 && int(p.count) == count {
+			return p.first()
+		}
+		if behind -= int64(p.count); p.count == 0 || behind < 0 {
+			break
+		}
+	}
+	return eventlog.NoSequence
+}
+
+// extend is the record when batches that follow are stored; parts are what they are made of, nil
+// where only the sum is known.
+func (r record) extend(first int32, count int, parts []part) record {
 	r.last = ahead(first, count-1)
-	r.none = false
+	r.none, r.open = false, false
 	r.run = min(r.run+uint32(count), maxRun)
 	if parts == nil {
 		r.recent = recent{}
 	}
-	for _, n := range parts {
+	for _, p := range parts {
 		copy(r.recent[1:], r.recent[:maxRecent-1])
-		r.recent[0] = n
+		r.recent[0] = p
 	}
 	return r
 }
 
 // learn is the record when the log shows a batch of the producer, which may be counted in
 // already. What is in the log is true, whatever the record says: an epoch that is lower
-// was over before, and anything else that does not follow begins a run of its own.
-func (r record) learn(p eventlog.Producer, count int, used int64) record {
+// was over before, and anything else that does not follow begins a run of its own. parts as for extend.
+func (r record) learn(p eventlog.Producer, count int, parts []part, used int64) record {
 	switch {
 	case p.Epoch < r.epoch:
 		return r
@@ -191,7 +226,7 @@ func (r record) learn(p eventlog.Producer, count int, used int64) record {
 	case p.Epoch > r.epoch || p.First != ahead(r.last, 1):
 		r = record{epoch: p.Epoch, used: r.used}
 	}
-	r = r.extend(p.First, count, nil)
+	r = r.extend(p.First, count, parts)
 	r.used = max(r.used, used)
 	return r
 }

@@ -10,9 +10,17 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
+// sizes are batches of which nobody knows where they are.
+func sizes(counts ...uint32) (all recent) {
+	for i, n := range counts {
+		all[i].count = n
+	}
+	return all
+}
+
 // How an epoch begins.
 func TestBegin(t *testing.T) {
-	known := &record{epoch: 3, last: 9, run: 5, recent: recent{2}, used: 1}
+	known := &record{epoch: 3, last: 9, run: 5, recent: sizes(2), used: 1}
 	quiet := &record{epoch: 3, last: 9} // the epoch has stored nothing, those before it have
 	blank := &record{epoch: 3, last: 41, none: true}
 	exhausted := &record{epoch: math.MaxInt16, last: 9, run: 1}
@@ -44,6 +52,12 @@ func TestBegin(t *testing.T) {
 		{"a lower epoch is refused", known, ProducerConfig{Epoch: new(int16(2))}, record{}, ErrProducerFenced},
 		{"a negative one too", nil, ProducerConfig{Epoch: new(int16(-1))}, record{}, ErrProducerFenced},
 		{"and a negative number", nil, ProducerConfig{Last: new(int32(-2))}, record{}, ErrOutOfOrder},
+		{"frames of a new one begin where they say", nil, ProducerConfig{Epoch: new(int16(3)), Last: new(int32(41)), frames: true}, record{epoch: 3, last: 41, none: true}, nil},
+		{"those of a known one at 0 of the next epoch", known, ProducerConfig{Epoch: new(int16(4)), Last: atZero, frames: true}, record{epoch: 4, last: -1, none: true}, nil},
+		{"and nowhere else", known, ProducerConfig{Epoch: new(int16(4)), Last: new(int32(9)), frames: true}, record{}, ErrOutOfOrder},
+		{"unless nothing is stored", blank, ProducerConfig{Epoch: new(int16(4)), Last: new(int32(9)), frames: true}, record{epoch: 4, last: 9, none: true}, nil},
+		{"of several at once the first counts", blank, ProducerConfig{Epoch: new(int16(3)), Last: new(int32(9)), frames: true}, *blank, nil},
+		{"also behind what is stored", quiet, ProducerConfig{Epoch: new(int16(3)), Last: new(int32(20)), frames: true}, *quiet, nil},
 		{"when the epochs are used up no other can be chosen", exhausted, ProducerConfig{}, record{}, ErrProducerFenced},
 		{"the last one goes on", exhausted, ProducerConfig{Epoch: new(int16(math.MaxInt16))}, *exhausted, nil},
 	}
@@ -61,11 +75,11 @@ func TestBegin(t *testing.T) {
 func TestJudge(t *testing.T) {
 	const largest = math.MaxInt32
 	ten := record{last: 9, run: 10} // 0 to 9, in batches nobody remembers
-	five := record{last: 9, run: 10, recent: recent{5}}
-	three := record{last: 9, run: 10, recent: recent{1, 3, 2}} // 4 to 5, 6 to 8, 9
-	later := record{last: 9, run: 3}                           // 7 to 9 in this epoch
+	five := record{last: 9, run: 10, recent: sizes(5)}
+	three := record{last: 9, run: 10, recent: sizes(1, 3, 2)} // 4 to 5, 6 to 8, 9
+	later := record{last: 9, run: 3}                          // 7 to 9 in this epoch
 	fresh := record{epoch: 1, last: 9}
-	around := record{last: 2, run: 10, recent: recent{4}} // the newest were largest to 2
+	around := record{last: 2, run: 10, recent: sizes(4)} // the newest were largest to 2
 	tests := []struct {
 		what   string
 		r      record
@@ -151,7 +165,7 @@ func TestLearnIsRepeatable(t *testing.T) {
 		if repeat, err := r.judge(first, count); repeat || err != nil {
 			t.Fatal(repeat, err)
 		}
-		r = r.extend(first, count, []uint32{uint32(count)})
+		r = r.extend(first, count, []part{{count: uint32(count)}})
 		log = append(log, stored{eventlog.Producer{ID: 1, Epoch: epoch, First: first, Set: true}, count})
 	}
 	var records []record
@@ -167,13 +181,13 @@ func TestLearnIsRepeatable(t *testing.T) {
 		for from := 0; from <= have+1; from++ { // what it is true up to
 			got := records[have]
 			for _, s := range log[from:] {
-				got = got.learn(s.p, s.count, 0)
+				got = got.learn(s.p, s.count, nil, 0)
 			}
 			if got.epoch != r.epoch || got.last != r.last || got.run != r.run {
 				t.Errorf("snapshot after %d, read from %d: got %+v, want %+v", have, from, got, r)
 			}
 		}
 	}
-	unknown := record{epoch: -1}.learn(log[3].p, log[3].count, 77)
+	unknown := record{epoch: -1}.learn(log[3].p, log[3].count, nil, 77)
 	testkit.Equal(t, unknown, record{epoch: 1, last: 9, run: 4, used: 77}, "of an unknown one")
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -35,7 +36,10 @@ func TestProducerStorm(t *testing.T) {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(3, uint64(id)))
 			for at := int32(0); at < batches; {
-				n := min(1+rnd.Int32N(8), batches-at)
+				n, burst := min(1+rnd.Int32N(8), batches-at), burst
+				if id%2 == 1 {
+					burst = burstOfFrames
+				}
 				if err := burst(t, b, id, at, n, rnd); err != nil {
 					t.Error(err)
 					return
@@ -49,7 +53,7 @@ func TestProducerStorm(t *testing.T) {
 	tender.Wait()
 	checkStorm(t, b, producers, batches)
 	for _, b := range []*Broker{b, y.open(t)} {
-		for id := range int64(producers) {
+		for id := int64(0); id < producers; id += 2 {
 			if last := mustBegin(t, b, "orders", ProducerConfig{ID: &id}).Last(); last != batches {
 				t.Errorf("producer %d ends with %d", id, last)
 			}
@@ -88,6 +92,36 @@ func burst(t *testing.T, b *Broker, id int64, at, n int32, rnd *rand.Rand) error
 		all = errors.Join(all, err)
 	}
 	return all
+}
+
+// burstOfFrames is burst for who sends frames. Its epochs are the numbers of the first event, of which
+// each is higher than the one before; and the first of them has number 0.
+func burstOfFrames(t *testing.T, b *Broker, id int64, at, n int32, rnd *rand.Rand) error {
+	var waits sync.WaitGroup
+	positions, errs := make([][2]eventlog.Sequence, n), make([]error, 2*n)
+	for i := range n {
+		f := frameOf(id, int16(at), i, fmt.Sprintf("%d %d", id, at+i))
+		for again := range 1 + rnd.IntN(2) {
+			pending, err := b.SubmitFrames(t.Context(), "orders", FrameTarget{}, []eventlog.Batch{f})
+			if err != nil {
+				return err
+			}
+			waits.Go(func() {
+				stored, err := pending.Wait(t.Context())
+				positions[i][again], errs[2*int(i)+again] = stored.First, err
+			})
+			if again == 0 {
+				positions[i][1] = eventlog.NoSequence
+			}
+		}
+	}
+	waits.Wait()
+	for i, p := range positions {
+		if p[1] != eventlog.NoSequence && p[0] != p[1] {
+			errs = append(errs, fmt.Errorf("event %d of producer %d is at %d, and its repeat at %d", int(at)+i, id, p[0], p[1]))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func checkStorm(t *testing.T, b *Broker, producers, batches int) {

@@ -29,9 +29,9 @@ type Target struct {
 // Published tells where events were stored.
 type Published struct {
 	Partition string
-	// First is the number of the first event, the others follow it without a gap. Where
-	// a producer repeated what had been stored before it is eventlog.NoSequence, and Time
-	// is zero: nobody remembers where that was.
+	// First is the number of the first event, the others follow it without a gap, but for those of
+	// several frames. Where a producer repeated what had been stored before it is eventlog.NoSequence, and
+	// Time is zero: nobody remembers where that was. Of frames somebody does, for a while.
 	First eventlog.Sequence
 	Time  time.Time
 	Count int
@@ -123,12 +123,9 @@ func prepare(hub string, to Target, events []eventlog.Event) error {
 // submit hands a batch to the engine once. The hub is looked up each time: it may have
 // been created anew since the last. The charge is one for all times.
 func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eventlog.Event, paid *charge) (Pending, error) {
-	h, err := b.find(ctx, hub)
+	h, err := meant(ctx, b, hub, to.Created)
 	if err != nil {
 		return Pending{}, err
-	}
-	if !to.Created.IsZero() && !to.Created.Equal(h.Created) {
-		return Pending{}, hubNotFound(hub)
 	}
 	p := Pending{broker: b, hub: h, count: len(events)}
 	if p.partition, err = h.choose(to, events); err != nil {
@@ -150,6 +147,15 @@ func (b *Broker) submit(ctx context.Context, hub string, to Target, events []eve
 	}
 	b.countKeys(h, p.partition, events)
 	return p, nil
+}
+
+// meant finds a hub, if it is the one that was created then; zero means whichever has the name.
+func meant(ctx context.Context, b *Broker, name string, created time.Time) (*hub, error) {
+	h, err := b.find(ctx, name)
+	if err == nil && !created.IsZero() && !created.Equal(h.Created) {
+		return nil, hubNotFound(name)
+	}
+	return h, err
 }
 
 // tooLarge says by how much a publication is. A key that was given for all its events is

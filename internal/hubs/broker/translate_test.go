@@ -42,17 +42,11 @@ func zipped(t *testing.T, batch []byte) []byte {
 	return out
 }
 
-func (y yard) openTranslating(t *testing.T) *Broker {
+// storeFrame publishes a batch of Kafka's to a hub.
+func storeFrame(t *testing.T, b *Broker, hub string, batch []byte) Published {
 	t.Helper()
-	return open(t, Config{Engine: y.Engine, Meta: y.Meta, Translators: kafka.Translators()})
-}
-
-// storeFrame appends a batch of Kafka's to a hub, as it will be when there is a listener for it.
-func storeFrame(t *testing.T, b *Broker, hub string, batch []byte) eventlog.Appended {
-	t.Helper()
-	h, number, err := b.locate(t.Context(), hub, "0")
-	testkit.Must(t, err)
-	return testkit.Value(eventlog.Append(t.Context(), h.partitions[number], testkit.Value(kafka.Check(batch))(t)))(t)
+	frames := []eventlog.Batch{testkit.Value(kafka.Check(batch))(t)}
+	return testkit.Value(testkit.Value(b.SubmitFrames(t.Context(), hub, FrameTarget{}, frames))(t).Wait(t.Context()))(t)
 }
 
 // bodies reads from a cursor to the end, and shows each event as NUMBER=BODY.
@@ -81,7 +75,7 @@ func bodies(t *testing.T, c eventlog.Cursor) string {
 func TestReadersGetTheEventsOfFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		b := y.openTranslating(t)
+		b := y.open(t)
 		mustCreate(t, b, "orders", 1)
 		mustPublish(t, b, "orders", Target{}, "a", "b")
 		time.Sleep(time.Second)
@@ -112,7 +106,7 @@ func TestReadersGetTheEventsOfFrames(t *testing.T) {
 			testkit.Equal(t, bodies(t, r.Cursor), from(3), "%s, a receiver", when)
 			r.Close()
 			y.Restart(t)
-			b = y.openTranslating(t)
+			b = y.open(t)
 		}
 	})
 }
@@ -120,7 +114,7 @@ func TestReadersGetTheEventsOfFrames(t *testing.T) {
 // K4: Kafka's own readers get a frame as it came, with its place filled in.
 func TestFramesAreKeptAsTheyCame(t *testing.T) {
 	y := newYard(t)
-	b := y.openTranslating(t)
+	b := y.open(t)
 	mustCreate(t, b, "orders", 1)
 	mustPublish(t, b, "orders", Target{}, "a", "b")
 	sent := zipped(t, kafkaBatch("c", "d"))
@@ -138,7 +132,7 @@ func TestFramesAreKeptAsTheyCame(t *testing.T) {
 func TestAFrameComesInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		b := y.openTranslating(t)
+		b := y.open(t)
 		mustCreate(t, b, "orders", 1)
 		c := testkit.Value(b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Earliest()))(t)
 		defer c.Close()

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	kafka "github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
@@ -24,7 +26,7 @@ func newYard(t *testing.T) yard {
 
 func (y yard) open(t *testing.T) *Broker {
 	t.Helper()
-	return open(t, Config{Engine: y.Engine, Meta: y.Meta})
+	return open(t, Config{Engine: y.Engine, Meta: y.Meta, Translators: kafka.Translators()})
 }
 
 // node is the yard with doubles of its own, for one broker among several.
@@ -69,7 +71,13 @@ func readAll(t *testing.T, b *Broker, hub string) [][]string {
 func read(t *testing.T, b *Broker, hub, group string, partition int, at eventlog.Position) []string {
 	t.Helper()
 	c := testkit.Value(b.Cursor(t.Context(), hub, group, strconv.Itoa(partition), at))(t)
-	return storagetest.ReadAll(t, c)
+	all := storagetest.ReadAll(t, c)
+	for i, m := range all {
+		if body, ok := message.Body([]byte(m)); ok { // of a frame
+			all[i] = string(body)
+		}
+	}
+	return all
 }
 
 func isNotFound(err error, kind string) bool {
