@@ -1,0 +1,96 @@
+package kafka
+
+import (
+	"cmp"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Offer is what there is of one request.
+type Offer struct {
+	Key int16
+	// Lowest and Highest version are told to clients; those from From on are served.
+	Lowest, Highest, From int16
+	// Flexible is the first version with compact lengths and tagged fields (KIP-482), also in its head.
+	Flexible int16
+}
+
+// The keys that the server itself knows.
+const (
+	keyProduce          int16 = 0
+	keySASLHandshake    int16 = 17
+	keyApiVersions      int16 = 18
+	keySASLAuthenticate int16 = 36
+)
+
+const (
+	never              = math.MaxInt16
+	highestApiVersions = 4
+	produceFlexible    = 9
+	produceByID        = 13 // topics are named by their ids
+)
+
+// Offered is all that is offered, by key. A row is added together with what answers it and with its
+// shape, and a range is raised only together with a client's test.
+//
+// Produce is told from 0 on, and served from 3: older librdkafka compresses only if 0 is there (Kafka
+// does the same, KAFKA-18659).
+var Offered = []Offer{
+	{keyProduce, 0, 13, 3, produceFlexible},
+	{1, 4, 18, 4, 12}, // Fetch
+	{2, 1, 11, 1, 6},  // ListOffsets
+	{3, 0, 13, 0, 9},  // Metadata
+	{10, 0, 6, 0, 3},  // FindCoordinator
+	{keySASLHandshake, 0, 1, 0, never},
+	{keyApiVersions, 0, highestApiVersions, 0, 3},
+	{19, 2, 7, 2, 5}, // CreateTopics
+	{20, 1, 6, 1, 4}, // DeleteTopics
+	{22, 0, 5, 0, 2}, // InitProducerId
+	{23, 2, 4, 2, 4}, // OffsetForLeaderEpoch
+	{32, 1, 4, 1, 4}, // DescribeConfigs
+	{33, 0, 2, 0, 2}, // AlterConfigs
+	{keySASLAuthenticate, 0, 2, 0, 2},
+	{37, 0, 3, 0, 2}, // CreatePartitions
+	{44, 0, 1, 0, 1}, // IncrementalAlterConfigs
+	{60, 0, 2, 0, 0}, // DescribeCluster
+	{75, 0, 0, 0, 0}, // DescribeTopicPartitions
+}
+
+// offerOf finds a request's row.
+func offerOf(key int16) (Offer, bool) {
+	at, ok := slices.BinarySearchFunc(Offered, key, func(o Offer, key int16) int { return cmp.Compare(o.Key, key) })
+	if !ok {
+		return Offer{}, false
+	}
+	return Offered[at], true
+}
+
+// serves: the version is one that is answered.
+func (o Offer) serves(version int16) bool { return version >= o.From && version <= o.Highest }
+
+// apiVersions answers what is offered. To a version that is beyond ours the answer is that of version 0,
+// with an error and all the same with the list: the client chooses from it.
+func apiVersions(version int16) *kmsg.ApiVersionsResponse {
+	r := kmsg.NewPtrApiVersionsResponse()
+	if version < 0 || version > highestApiVersions {
+		r.ErrorCode = codeUnsupportedVersion
+	}
+	for _, o := range Offered {
+		k := kmsg.NewApiVersionsResponseApiKey()
+		k.ApiKey, k.MinVersion, k.MaxVersion = o.Key, o.Lowest, o.Highest
+		r.ApiKeys = append(r.ApiKeys, k)
+	}
+	return r
+}
+
+// errorCode is the field of a response that holds the error of the whole; invalid where there is none.
+func errorCode(r kmsg.Response) reflect.Value {
+	f := reflect.ValueOf(r).Elem().FieldByName("ErrorCode")
+	if !f.IsValid() || f.Kind() != reflect.Int16 {
+		return reflect.Value{}
+	}
+	return f
+}

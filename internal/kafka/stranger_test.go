@@ -1,0 +1,123 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/admission"
+)
+
+// R2: before a client has shown who it is requests are small, though large enough for any token.
+func TestStrangersHaveSmallRequests(t *testing.T) {
+	f := serve(t, &handler{}, asked)
+	c := f.client()
+	c.handshake(mechanismPlain, 1)
+	testkit.Equal(t, c.show(string(make([]byte, strangerRequestBytes-100)), 2).ErrorCode, codeAuthenticationFailed)
+
+	c = f.client()
+	c.write(binary.BigEndian.AppendUint32(nil, strangerRequestBytes+1))
+	c.gone()
+	testkit.Eventually(t, "counted", func() bool { return f.refused(reasonSize) == 1 })
+
+	c = f.client()
+	c.plainly("alice", "alice's password")
+	r := produceOf(9, make([]byte, 2*strangerRequestBytes))
+	ask[*kmsg.ProduceResponse](c, r)
+}
+
+// R2: a stranger that asks without end is cut off; a client is not.
+func TestStrangersSendLittleInAll(t *testing.T) {
+	f := serve(t, &handler{}, asked)
+	long := kmsg.NewPtrApiVersionsRequest()
+	long.Version, long.ClientSoftwareName = 3, string(make([]byte, 60_000))
+	times := strangerBytes/60_000 + 1
+	c := f.client()
+	for range times - 1 {
+		ask[*kmsg.ApiVersionsResponse](c, long)
+	}
+	c.send(long)
+	c.gone()
+	testkit.Eventually(t, "counted", func() bool { return f.refused(reasonStranger) == 1 })
+
+	c = f.client()
+	c.plainly("alice", "alice's password")
+	for range times + 1 {
+		ask[*kmsg.ApiVersionsResponse](c, long)
+	}
+}
+
+// R2: what strangers have begun to send is bounded, of one address and of all.
+func TestMemoryOfStrangers(t *testing.T) {
+	ledger := admission.New(admission.Limits{StrangerBytes: 100_000, AddressBytes: 100_000})
+	f := serve(t, &handler{}, asked, func(c *Config) { c.Admission = ledger.Listener(10) })
+	long := kmsg.NewPtrApiVersionsRequest()
+	long.Version, long.ClientSoftwareName = 3, string(make([]byte, 60_000))
+	first, second := f.client(), f.client()
+	first.write(first.encode(long)[:10_000]) // so much is read only when it was claimed
+	second.write(second.encode(long))
+	second.gone()
+	testkit.Equal(t, f.refused(reasonStranger), 1)
+	first.nc.Close()
+	testkit.Eventually(t, "it is given back", func() bool { return len(f.server.Connections()) == 0 })
+	ask[*kmsg.ApiVersionsResponse](f.client(), long)
+}
+
+// R2: who does not show who it is in time is cut off, whatever it does meanwhile.
+func TestStrangersHaveLittleTime(t *testing.T) {
+	for name, do := range map[string]func(c *client){
+		"nothing":        func(*client) {},
+		"half a request": func(c *client) { c.write([]byte{0, 0, 0, 100, 0, 18}) },
+		"a handshake":    func(c *client) { c.handshake(mechanismPlain, 1) },
+		"many questions": func(c *client) {
+			for range 9 {
+				c.lives()
+				time.Sleep(time.Second)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := serve(t, &handler{}, asked)
+				began := time.Now()
+				c := f.client()
+				do(c)
+				c.gone()
+				testkit.Equal(t, time.Since(began), 10*time.Second)
+				testkit.Equal(t, f.refused(reasonAuthTimeout), 1)
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, &handler{}, asked)
+		c := f.client()
+		c.plainly("alice", "alice's password")
+		time.Sleep(time.Minute)
+		c.works()
+	})
+}
+
+// R2: where strangers have all permits, one of the address that has most makes room.
+func TestStrangersMakeRoom(t *testing.T) {
+	ledger := admission.New(admission.Limits{Strangers: 2})
+	f := serve(t, &handler{}, asked, func(c *Config) { c.Admission = ledger.Listener(10) })
+	from := func(ip string) *client {
+		near, far := net.Pipe()
+		f.serveConn(addressed{far, &net.TCPAddr{IP: net.ParseIP(ip), Port: 1}})
+		c := newClient(t, near)
+		c.lives()
+		return c
+	}
+	first, second := from("10.0.0.1"), from("10.0.0.1")
+	newcomer := from("10.0.0.2")
+	second.gone()
+	testkit.Equal(t, first.plainly("alice", "alice's password").ErrorCode, 0)
+	testkit.Equal(t, newcomer.plainly("alice", "alice's password").ErrorCode, 0)
+	from("10.0.0.3").lives()
+	first.works()
+}
