@@ -226,9 +226,9 @@ func (w *Writer) write(piece net.Buffers) error {
 	}
 }
 
-// empty answers a bare token.
-func (w *Writer) empty() error {
-	w.buf = append(w.buf, 0, 0, 0, 0)
+// bare answers a bare token with another.
+func (w *Writer) bare(token []byte) error {
+	w.buf = append(binary.BigEndian.AppendUint32(w.buf, uint32(len(token))), token...)
 	w.state = answered
 	return w.flush()
 }

@@ -31,6 +31,8 @@ var (
 	errSASLState     = errors.New("a token without a handshake before it")
 	errPlain         = errors.New("PLAIN without user and password")
 	errBearer        = errors.New("OAUTHBEARER without a token")
+	errSCRAM         = errors.New("the SCRAM message makes no sense")
+	errProof         = errors.New("SCRAM by another password, or for a user that there is not")
 	errAccount       = errors.New("a connection cannot go over to another right: open a new one")
 	errAuth          = errors.New("the client could not show who it is")
 	errAuthTimeout   = errors.New("the client has not shown who it is in time")
@@ -82,6 +84,8 @@ var faults = []fault{
 	{"errMechanism", errMechanism, reasonAuth},
 	{"errPlain", errPlain, reasonAuth},
 	{"errBearer", errBearer, reasonAuth},
+	{"errSCRAM", errSCRAM, reasonAuth},
+	{"errProof", errProof, reasonAuth},
 	{"errAccount", errAccount, reasonAuth},
 	{"errAuth", errAuth, reasonAuth},
 	{"ErrUnchecked", ErrUnchecked, reasonAuth},

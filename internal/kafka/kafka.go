@@ -59,3 +59,11 @@ type Authenticator interface {
 	// that is refused here may still show who it is by SASL.
 	External(ctx context.Context, from string, state tls.ConnectionState) (identity any, err error)
 }
+
+// Passwords is what an Authenticator may have besides, and then SCRAM is offered, by which clients show
+// that they know a password without sending it.
+type Passwords interface {
+	// Passwords gives all of a user's that are good; none where there is no such user. Who has shown one of
+	// them is let in by Plain with it.
+	Passwords(ctx context.Context, from, user string) ([]string, error)
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,8 +19,6 @@ const (
 	mechanismBearer = "OAUTHBEARER"
 )
 
-var mechanisms = []string{mechanismPlain, mechanismBearer}
-
 // sasl is how a client shows who it is: by SaslHandshake, and then by SaslAuthenticate, or for old clients
 // by a bare token. It may do so again, to go on when its token ends (KIP-368). The reading goroutine's
 // alone.
@@ -28,8 +27,27 @@ type sasl struct {
 	// mechanism is what the client will show next; empty: nothing. raw: it comes as a bare token.
 	mechanism string
 	raw       bool
+	// scram is an exchange that has begun; nil: none has.
+	scram *scram
 	// shown is what it has shown who it is by; empty: nothing, or a certificate.
 	shown string
+}
+
+// verdict is what becomes of a token.
+type verdict struct {
+	who   credential
+	reply []byte
+	// more: the client has to answer the reply before it is let in.
+	more bool
+}
+
+// mechanisms are those that are offered.
+func (s *sasl) mechanisms() []string {
+	all := []string{mechanismPlain, mechanismBearer}
+	if _, ok := s.reader.conn.server.cfg.Auth.(Passwords); ok {
+		all = append(all, slices.Sorted(maps.Keys(scrams))...)
+	}
+	return all
 }
 
 // begin lets clients in who need no SASL: everybody where nobody is asked, and who has a certificate.
@@ -73,13 +91,13 @@ func (s *sasl) handshake(h header, b *cut) error {
 		return b.err
 	}
 	resp := kmsg.NewPtrSASLHandshakeResponse()
-	resp.SupportedMechanisms = mechanisms
-	if name == nil || !slices.Contains(mechanisms, *name) || s.shown != "" && s.shown != *name {
+	resp.SupportedMechanisms = s.mechanisms()
+	if name == nil || !slices.Contains(resp.SupportedMechanisms, *name) || s.shown != "" && s.shown != *name {
 		resp.ErrorCode = codeUnsupportedMechanism
 		s.reader.answer(h, resp)
 		return errMechanism
 	}
-	s.mechanism, s.raw = *name, h.version == 0
+	s.mechanism, s.raw, s.scram = *name, h.version == 0, nil
 	s.reader.answer(h, resp)
 	return nil
 }
@@ -95,7 +113,8 @@ func (s *sasl) authenticate(h header, b *cut) error {
 		return b.err
 	}
 	resp := kmsg.NewPtrSASLAuthenticateResponse()
-	who, err := s.show(token)
+	v, err := s.show(token)
+	resp.SASLAuthBytes = v.reply
 	switch {
 	case errors.Is(err, ErrUnchecked), errors.Is(err, errPanic), errors.Is(err, errFull):
 		return err // without an answer, so that the client comes again
@@ -105,14 +124,14 @@ func (s *sasl) authenticate(h header, b *cut) error {
 			resp.ErrorCode = codeIllegalSASLState
 		}
 		resp.ErrorMessage = kmsg.StringPtr(advice(err))
-	case !who.until.IsZero():
-		resp.SessionLifetimeMillis = max(time.Until(who.until).Milliseconds(), 1)
+	case !v.who.until.IsZero():
+		resp.SessionLifetimeMillis = max(time.Until(v.who.until).Milliseconds(), 1)
 	}
 	s.reader.answer(h, resp)
 	return err
 }
 
-// token takes a bare token, which is answered by an empty one, and a wrong one by the end.
+// token takes a bare token, which is answered by another, and a wrong one by the end.
 func (s *sasl) token(b *cut) error {
 	if b.left > strangerRequestBytes {
 		return errMalformed
@@ -121,38 +140,42 @@ func (s *sasl) token(b *cut) error {
 	if b.full(token); b.err != nil {
 		return b.err
 	}
-	if _, err := s.show(token); err != nil {
+	v, err := s.show(token)
+	if err != nil {
 		return err
 	}
 	s.reader.enqueue(&pending{
 		header: header{key: keySASLAuthenticate},
-		finish: func(_ context.Context, w *Writer) error { return w.empty() },
+		finish: func(_ context.Context, w *Writer) error { return w.bare(v.reply) },
 	})
 	return nil
 }
 
 // show checks a token, and lets its bearer in.
-func (s *sasl) show(token []byte) (credential, error) {
+func (s *sasl) show(token []byte) (verdict, error) {
 	c := s.reader.conn
 	if s.mechanism == "" {
-		return credential{}, errSASLState
+		return verdict{}, errSASLState
 	}
-	who, err := s.check(token)
+	v, err := s.check(token)
+	if err == nil && v.more {
+		return v, nil
+	}
 	if err == nil {
-		err = s.goesOn(who)
+		err = s.goesOn(v.who)
 	}
 	if err != nil {
 		c.log.Info("Kafka client refused", "mechanism", s.mechanism, "error", err)
 		if judge(err) == "" {
 			err = fmt.Errorf("%w: %w", errAuth, err)
 		}
-		return who, err
+		return verdict{}, err
 	}
-	if err := c.let(who); err != nil {
-		return who, err
+	if err := c.let(v.who); err != nil {
+		return verdict{}, err
 	}
-	s.shown, s.mechanism, s.raw = s.mechanism, "", false
-	return who, nil
+	s.shown, s.mechanism, s.raw, s.scram = s.mechanism, "", false, nil
+	return v, nil
 }
 
 // goesOn: a client may show anew who it is, but not be another from then on.
@@ -167,29 +190,61 @@ func (s *sasl) goesOn(who credential) error {
 }
 
 // check gives what the authenticator makes of a token. Where nobody is asked everything is good.
-func (s *sasl) check(token []byte) (who credential, err error) {
+func (s *sasl) check(token []byte) (v verdict, err error) {
 	c := s.reader.conn
 	defer c.recoverAs("authenticating", &err)
 	auth, from := c.server.cfg.Auth, addressOf(c.nc)
-	if auth == nil {
-		return credential{}, nil
-	}
-	if s.mechanism == mechanismPlain {
+	switch {
+	case auth == nil:
+		return v, nil
+	case s.mechanism == mechanismPlain:
 		user, password, err := parsePlain(token)
 		if err != nil {
-			return who, err
+			return v, err
 		}
-		who.identity, err = auth.Plain(c.ctx, from, user, password)
-		who.account = accountOf(who.identity)
-		return who, err
+		v.who.identity, err = auth.Plain(c.ctx, from, user, password)
+		v.who.account = accountOf(v.who.identity)
+		return v, err
+	case s.mechanism == mechanismBearer:
+		bearer, err := parseBearer(token)
+		if err != nil {
+			return v, err
+		}
+		v.who.identity, v.who.until, err = auth.Bearer(c.ctx, from, bearer)
+		v.who.account = accountOf(v.who.identity)
+		return v, err
 	}
-	bearer, err := parseBearer(token)
+	return s.checkSCRAM(token)
+}
+
+// checkSCRAM takes one of the two messages that a client sends.
+func (s *sasl) checkSCRAM(token []byte) (v verdict, err error) {
+	c := s.reader.conn
+	auth, from := c.server.cfg.Auth, addressOf(c.nc)
+	if s.scram == nil {
+		if s.scram, err = beginSCRAM(s.mechanism, string(token)); err != nil {
+			return v, err
+		}
+		v.reply, v.more = s.scram.challenge(c.server.secrets.salt(s.mechanism, s.scram.user)), true
+		return v, nil
+	}
+	passwords, err := auth.(Passwords).Passwords(c.ctx, from, s.scram.user)
 	if err != nil {
-		return who, err
+		return v, err
 	}
-	who.identity, who.until, err = auth.Bearer(c.ctx, from, bearer)
-	who.account = accountOf(who.identity)
-	return who, err
+	password, reply, err := s.scram.finish(string(token), passwords, func(password string) (scramKeys, error) {
+		return c.server.secrets.keys(s.mechanism, s.scram.user, password)
+	})
+	if errors.Is(err, errProof) {
+		auth.Plain(c.ctx, from, s.scram.user, "") // so that it counts as a wrong password does
+	}
+	if err != nil {
+		return v, err
+	}
+	v.reply = reply
+	v.who.identity, err = auth.Plain(c.ctx, from, s.scram.user, password)
+	v.who.account = accountOf(v.who.identity)
+	return v, err
 }
 
 // parsePlain reads PLAIN (RFC 4616): whom to act for, user, password, with zero bytes between them. Whom to
@@ -231,5 +286,5 @@ func advice(err error) string {
 		return "Authentication failed: the token has ended. Get a new one."
 	}
 	return "Authentication failed. For PLAIN give the user $ConnectionString and a whole connection string as the password, " +
-		"or a policy's name and its key; for OAUTHBEARER a token of an issuer that this yard knows."
+		"or a policy's name and its key, as for SCRAM; for OAUTHBEARER a token of an issuer that this yard knows."
 }

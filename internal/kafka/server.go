@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,6 +21,7 @@ type Server struct {
 	reading *bufferPool  // larger buffers to read with
 	records recordsPools // for the records of Produce
 	writing *bufferPool  // answers
+	secrets scramSecrets
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
@@ -39,7 +41,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	return &Server{
+	s := &Server{
 		cfg:       cfg,
 		metrics:   m,
 		reading:   newBufferPool(largeReadBytes),
@@ -48,7 +50,9 @@ func New(cfg Config) (*Server, error) {
 		listeners: map[net.Listener]struct{}{},
 		conns:     map[*Conn]struct{}{},
 		stopped:   make(chan struct{}),
-	}, nil
+	}
+	rand.Read(s.secrets.seed[:])
+	return s, nil
 }
 
 // Serve takes connections from a listener until it is closed, ctx ends or Stop is called, and returns

@@ -182,6 +182,28 @@ func (k *Registry) keyed(name, key string) (auth.Grant, error) {
 	return auth.Grant{Scopes: scopes, Holder: name}.While(k.stands), nil
 }
 
+// Keys gives all keys that are good for policies of a name, the namespace's and hubs', where the server has
+// to know what its client knows: SCRAM. Which policies a key is of is for Key to say. Before there are none
+// the store may be asked, as by Token; the error is auth.ErrUnavailable.
+func (k *Registry) Keys(ctx context.Context, name string) ([]string, error) {
+	if keys := keysNamed(k, name); len(keys) > 0 {
+		return keys, nil
+	}
+	if _, err := k.others.lookForAny(ctx, name); err != nil {
+		return nil, err
+	}
+	return keysNamed(k, name), nil
+}
+
+func keysNamed(k *Registry, name string) (keys []string) {
+	for _, r := range k.live.Load().byName[auth.Fold(name)] {
+		if k.inForce(r) {
+			keys = append(keys, k.keysOf(r)...)
+		}
+	}
+	return keys
+}
+
 // Named gives the rights of a policy without any key: for client certificates, whose common name is
 // a policy's of the namespace, or the name of a hub, a slash and a policy's of that hub. What it
 // grants stands on the policy, whatever its keys. Before it is refused the store may be asked, as by

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -256,6 +257,19 @@ func TestKeys(t *testing.T) {
 			}
 		})
 	}
+}
+
+// K5: who has to know what its client knows is given the keys of all policies of a name.
+func TestKeysOfAName(t *testing.T) {
+	k := open(t, Config{Hub: newHubs("orders").find})
+	space := mustCreate(t, k, "", "app", auth.Listen)
+	own := mustCreate(t, k, "orders", "App", auth.Send)
+	got := testkit.Value(k.Keys(t.Context(), "APP"))(t)
+	want := []string{space.Primary, space.Secondary, own.Primary, own.Secondary}
+	slices.Sort(got)
+	slices.Sort(want)
+	testkit.Slices(t, got, want)
+	testkit.Equal(t, len(testkit.Value(k.Keys(t.Context(), "none"))(t)), 0)
 }
 
 func TestNamed(t *testing.T) {
