@@ -125,3 +125,8 @@ func Place(batch []byte, first eventlog.Sequence, ms int64) {
 		binary.BigEndian.PutUint32(batch[offChecksum:], checksum(batch))
 	}
 }
+
+// Zstd tells whether a batch is packed in the one way that older clients cannot be given.
+func Zstd(batch []byte) bool {
+	return len(batch) >= HeadBytes && Attributes(binary.BigEndian.Uint16(batch[offAttributes:])).codec() == codecZstd
+}

@@ -2,7 +2,10 @@ package record
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
 // Builder writes an uncompressed batch: Begin, Add for each record, End.
@@ -78,4 +81,30 @@ func sizeOf(b []byte) int {
 // varintBytes is the length of a number as binary.AppendVarint writes it.
 func varintBytes(v int64) int {
 	return (bits.Len64(uint64(v)<<1^uint64(v>>63)|1) + 6) / 7
+}
+
+// AppendGap appends a batch without records that stands for all offsets from first to before next, as
+// compaction leaves them behind: who reads it goes on at next.
+func AppendGap(dst []byte, first, next eventlog.Sequence) []byte {
+	at := len(dst)
+	dst = Head{
+		BaseOffset: int64(first), LastOffsetDelta: int32(min(next-first, math.MaxInt32) - 1),
+		BaseTimestamp: -1, MaxTimestamp: -1, ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1,
+	}.append(dst)
+	seal(dst[at:])
+	return dst
+}
+
+// AppendCut appends n bytes that look like the beginning of a longer batch, which every client passes
+// over at the end of an answer: for who has promised more bytes than there turned out to be.
+func AppendCut(dst []byte, n int) []byte {
+	at := len(dst)
+	dst = append(dst, make([]byte, n)...)
+	if cut := dst[at:]; n > offMagic {
+		binary.BigEndian.PutUint32(cut[offLength:], uint32(n)) // with what is before the length: more than n
+		cut[offMagic] = magic
+	} else if n >= offLeaderEpoch {
+		binary.BigEndian.PutUint32(cut[offLength:], uint32(HeadBytes))
+	}
+	return dst
 }
