@@ -39,7 +39,7 @@ var floors = [][]string{
 	{"internal/hubs/groups", "internal/hubs/hubstest", "internal/hubs/blob", "processor/...", "internal/grid/topics", "functions", "internal/functions/poison/box"},
 	{"internal/grid/handshake", "internal/grid/webhook", "internal/grid/deadletter", "internal/api/subscribe", "internal/functions/local", "internal/functions/notify"},
 	{"internal/grid/delivery", "internal/grid/placement", "internal/functions/runner"},
-	{"internal/api/frame", "internal/api/define", "internal/amqp/eventhubs", "internal/grid/forward"},
+	{"internal/api/frame", "internal/api/define", "internal/amqp/eventhubs", "internal/kafka/handler", "internal/grid/forward"},
 	{"internal/api/azureblob", "internal/api/console", "internal/api/eventgrid", "internal/api/peer", "internal/api/v1"},
 	{"server"},
 	{"servertest", "internal/demo", "internal/otlp"},

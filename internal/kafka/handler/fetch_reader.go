@@ -1,0 +1,234 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// reader reads one partition for a connection, from one fetch to the next.
+type reader struct {
+	hub    broker.Hub
+	number int
+	// cursor is where the reader is. asked is the offset that its client asks for then: it is before the
+	// cursor where stored events cannot be read.
+	cursor eventlog.Cursor
+	asked  eventlog.Sequence
+	// wakes is its number at the waker, and waiting says that it will be woken there. Where it is dry as
+	// well nothing has come since it was last looked at.
+	wakes        int
+	waiting, dry bool
+	// used is the fetch that it was last wanted for.
+	used int
+}
+
+// stretch is what a partition has for an answer, as its headers say.
+type stretch struct {
+	first, next eventlog.Sequence
+	bytes       int
+	events      int
+	// plain: all of it are Kafka's batches, which are sent as they are stored.
+	plain bool
+}
+
+// seek has the reader stand where its client asks to be.
+func (r *reader) seek(ctx context.Context, b *broker.Broker, offset eventlog.Sequence) error {
+	if r.cursor != nil && (offset == r.asked || offset == r.cursor.At()) {
+		r.asked = offset
+		return nil
+	}
+	if offset < 0 {
+		return errRange
+	}
+	if err := r.open(ctx, b, offset); err != nil {
+		return err
+	}
+	if r.cursor.At() != offset { // what was there has been removed
+		r.close()
+		return errRange
+	}
+	r.asked = offset
+	return nil
+}
+
+// open has the reader stand at a number, wherever it was.
+func (r *reader) open(ctx context.Context, b *broker.Broker, at eventlog.Sequence) (err error) {
+	r.close()
+	r.cursor, err = b.RawCursor(ctx, r.hub.Name, strconv.Itoa(r.number), eventlog.At(at))
+	return err
+}
+
+// look says what is there, as many batches as measure at most max bytes, but at least one where there is
+// any. Damage is passed over; passed hears of it.
+func (r *reader) look(ctx context.Context, b *broker.Broker, scratch *[]eventlog.Extent, max int, passed func(*eventlog.CorruptError)) (stretch, error) {
+	for {
+		at := r.cursor.At()
+		extents, err := r.cursor.Extents(ctx, (*scratch)[:0], max)
+		*scratch = extents
+		damage, damaged := errors.AsType[*eventlog.CorruptError](err)
+		switch {
+		case !damaged && err != nil:
+			return stretch{}, err
+		case len(extents) > 0 && extents[0].First > at: // retention has overtaken the reader
+			return stretch{}, errRange
+		case !damaged:
+			r.dry = len(extents) == 0
+			return measure(at, extents), nil
+		}
+		passed(damage)
+		if damage.Next <= r.cursor.At() {
+			return stretch{}, damage
+		}
+		if err := r.open(ctx, b, damage.Next); err != nil {
+			return stretch{}, err
+		}
+	}
+}
+
+// largeBytes is what Kafka's batches at the beginning of a stretch have to measure to be sent by
+// themselves, as they are stored, where other events follow: fewer are read with those.
+const largeBytes = 64 << 10
+
+// measure sums up what is there from a number on. Other events end a large stretch of Kafka's batches.
+func measure(at eventlog.Sequence, extents []eventlog.Extent) stretch {
+	s := stretch{first: at, next: at, plain: true}
+	for _, e := range extents {
+		if e.Form != eventlog.FormKafka {
+			if s.plain && s.bytes >= largeBytes {
+				break
+			}
+			s.plain = false
+		}
+		s.next = e.Next()
+		s.bytes += e.Bytes
+		s.events += e.Count - e.Skip
+	}
+	return s
+}
+
+// close frees the cursor; who goes on opens another.
+func (r *reader) close() {
+	if r.cursor != nil {
+		_ = r.cursor.Close() // it has nothing to lose
+		r.cursor, r.dry = nil, false
+	}
+}
+
+// readers are those of a connection, by what their client calls them.
+type readers struct {
+	byKey map[fetchKey]*reader
+	waker *eventlog.Waker
+	// byNumber are those that wait at the waker, or did.
+	byNumber map[int]*reader
+	numbers  int
+	woken    []int
+	fetches  int
+}
+
+// maxIdleReaders is how many readers stay that a fetch did not want.
+const maxIdleReaders = 1024
+
+func newReaders() *readers {
+	return &readers{byKey: map[fetchKey]*reader{}, waker: eventlog.NewWaker(), byNumber: map[int]*reader{}}
+}
+
+// of gives the reader of a partition of a hub as it is now; it makes one where there is none, or where
+// the client has named another hub so.
+func (s *readers) of(key fetchKey, hub broker.Hub) *reader {
+	r := s.byKey[key]
+	if r == nil || r.hub.ID != hub.ID {
+		s.drop(key)
+		r = &reader{hub: hub, number: int(key.partition)}
+		s.byKey[key] = r
+	}
+	r.used = s.fetches
+	return r
+}
+
+// seek has a reader stand at an offset. One that waits elsewhere is taken from there.
+func (s *readers) seek(ctx context.Context, b *broker.Broker, r *reader, offset eventlog.Sequence) error {
+	before := r.cursor
+	err := r.seek(ctx, b, offset)
+	if r.cursor != before && r.waiting {
+		s.stop()
+	}
+	return err
+}
+
+// wait has a reader woken when something is behind what was looked at.
+func (s *readers) wait(ctx context.Context, b *broker.Broker, r *reader, behind eventlog.Sequence) error {
+	if r.waiting {
+		return nil
+	}
+	cursor := r.cursor
+	if behind != cursor.At() {
+		var err error
+		if cursor, err = b.RawCursor(ctx, r.hub.Name, strconv.Itoa(r.number), eventlog.At(behind)); err != nil {
+			return err
+		}
+		defer func() { _ = cursor.Close() }() // it is woken all the same
+	}
+	s.numbers++
+	r.wakes, r.waiting = s.numbers, true
+	s.byNumber[r.wakes] = r
+	s.waker.Wait(r.wakes, cursor)
+	return nil
+}
+
+// wake finds out who was woken.
+func (s *readers) wake() {
+	s.woken = s.waker.Woken(s.woken[:0])
+	for _, number := range s.woken {
+		if r := s.byNumber[number]; r != nil && r.wakes == number {
+			r.waiting, r.dry = false, false
+		}
+		delete(s.byNumber, number)
+	}
+}
+
+// stop has nobody wait any more. Whoever is at the end waits anew when it is looked at next.
+func (s *readers) stop() {
+	s.waker.Stop()
+	for _, r := range s.byNumber {
+		r.waiting = false
+	}
+	clear(s.byNumber)
+}
+
+// drop lets a reader go.
+func (s *readers) drop(key fetchKey) {
+	r := s.byKey[key]
+	if r == nil {
+		return
+	}
+	if r.waiting {
+		s.stop()
+	}
+	r.close()
+	delete(s.byKey, key)
+}
+
+// rest gives back what readers hold between fetches, and lets those go that nobody wants any more.
+func (s *readers) rest() {
+	crowded := len(s.byKey) > maxIdleReaders
+	for key, r := range s.byKey {
+		switch {
+		case crowded && r.used != s.fetches:
+			s.drop(key)
+		case r.cursor != nil && r.used == s.fetches:
+			r.cursor.Rest()
+		}
+	}
+}
+
+func (s *readers) close() {
+	s.waker.Stop()
+	for _, r := range s.byKey {
+		r.close()
+	}
+	clear(s.byKey)
+	clear(s.byNumber)
+}

@@ -1,0 +1,64 @@
+package handler
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka"
+)
+
+// Config is what the listener works with.
+type Config struct {
+	// Broker and Access are required.
+	Broker *broker.Broker
+	Access *access.Registry
+	// Open: everybody has all rights, and naming a hub makes it. It goes with a server that asks nobody
+	// who it is, and only with loopback.
+	Open bool
+	// Advertise is where a client finds this node: host and port for who has come by that connection.
+	// Required.
+	Advertise func(c *kafka.Conn) (host string, port int32)
+	// Brokers are all nodes that clients may turn to, in the same order at each of them; nil: this one
+	// alone, which is at what Advertise says.
+	Brokers func() []Node
+	// Log is used where no connection is known; nil means slog.Default().
+	Log *slog.Logger
+	// Metrics is where the counters are registered; nil means nowhere.
+	Metrics prometheus.Registerer
+}
+
+// Handler is a kafka.Handler and kafka.Authenticator.
+type Handler struct {
+	cfg     Config // with its defaults
+	metrics *metrics
+	// buffers are *[]byte, for answers that are made here.
+	buffers sync.Pool
+}
+
+var (
+	_ kafka.Handler       = (*Handler)(nil)
+	_ kafka.Authenticator = (*Handler)(nil)
+)
+
+// New makes a listener; it starts nothing.
+func New(cfg Config) (*Handler, error) {
+	if cfg.Broker == nil || cfg.Access == nil || cfg.Advertise == nil {
+		return nil, errors.New("make the Kafka listener: a broker, access and an address to advertise are required")
+	}
+	metrics, err := newMetrics(cfg.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("make the Kafka listener: %w", err)
+	}
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	return &Handler{cfg: cfg, metrics: metrics, buffers: sync.Pool{New: func() any { return new([]byte) }}}, nil
+}
+
+// Connected makes the peer of a connection whose client has shown who it is.
+func (h *Handler) Connected(c *kafka.Conn) (kafka.Peer, error) { return newPeer(h, c), nil }

@@ -1,0 +1,180 @@
+package handler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka"
+)
+
+// peer is the listener's side of one connection.
+type peer struct {
+	handler *Handler
+	conn    *kafka.Conn
+	log     *slog.Logger
+	// fetcher is the writing goroutine's only.
+	fetcher *fetcher
+	// ignore ends the news of policies.
+	ignore func()
+
+	mu sync.Mutex
+	// expiry looks whether the rights have ended by time; nil where they do not. Guarded by mu.
+	expiry *time.Timer
+	ended  bool // guarded by mu
+}
+
+func newPeer(h *Handler, c *kafka.Conn) *peer {
+	p := &peer{handler: h, conn: c, log: c.Log()}
+	p.fetcher = newFetcher(p)
+	p.ignore = h.cfg.Access.OnChange(p.review)
+	p.review()
+	return p
+}
+
+// review ends a connection that has no rights any more, and looks again when their time is over. It is
+// called whenever policies have changed.
+func (p *peer) review() {
+	r := p.rights()
+	switch {
+	case r.open:
+		return
+	case r.grant.Expired(time.Now()):
+		p.conn.Close(&auth.ExpiredError{At: r.grant.Expires})
+		return
+	case !r.grant.Opens():
+		p.conn.Close(auth.ErrRevoked)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.expiry != nil {
+		p.expiry.Stop()
+	}
+	if !r.grant.Expires.IsZero() && !p.ended {
+		p.expiry = time.AfterFunc(time.Until(r.grant.Expires), p.review)
+	}
+}
+
+// Disconnected frees what the connection had.
+func (p *peer) Disconnected() {
+	p.ignore()
+	p.mu.Lock()
+	p.ended = true
+	if p.expiry != nil {
+		p.expiry.Stop()
+	}
+	p.mu.Unlock()
+	p.fetcher.close()
+}
+
+// Begin submits what is produced, and leaves everything else to its turn.
+func (p *peer) Begin(ctx context.Context, r *kafka.Request) kafka.Finish {
+	if r.Produce != nil {
+		return p.produce(ctx, r)
+	}
+	return func(ctx context.Context, w *kafka.Writer) error {
+		if request, ok := r.Body.(*kmsg.FetchRequest); ok {
+			return p.fetcher.answer(ctx, request, w)
+		}
+		answer := p.answer(ctx, r.Body)
+		if answer == nil {
+			return fmt.Errorf("requests of kind %d are not answered here", r.Key)
+		}
+		return w.Respond(answer)
+	}
+}
+
+// answer gives the whole answer of a request; nil to one that is not known.
+func (p *peer) answer(ctx context.Context, request kmsg.Request) kmsg.Response {
+	switch r := request.(type) {
+	case *kmsg.MetadataRequest:
+		return p.metadata(ctx, r)
+	case *kmsg.DescribeTopicPartitionsRequest:
+		return p.describePartitions(ctx, r)
+	case *kmsg.DescribeClusterRequest:
+		return p.describeCluster(r)
+	case *kmsg.ListOffsetsRequest:
+		return p.listOffsets(ctx, r)
+	case *kmsg.OffsetForLeaderEpochRequest:
+		return p.offsetsOfEpochs(ctx, r)
+	case *kmsg.InitProducerIDRequest:
+		return p.initProducer(ctx, r)
+	case *kmsg.FindCoordinatorRequest:
+		return p.findCoordinator(r)
+	case *kmsg.CreateTopicsRequest:
+		return admin{p}.createTopics(ctx, r)
+	case *kmsg.DeleteTopicsRequest:
+		return admin{p}.deleteTopics(ctx, r)
+	case *kmsg.CreatePartitionsRequest:
+		return admin{p}.createPartitions(ctx, r)
+	case *kmsg.DescribeConfigsRequest:
+		return admin{p}.describeConfigs(ctx, r)
+	case *kmsg.AlterConfigsRequest:
+		return admin{p}.alterConfigs(ctx, r)
+	case *kmsg.IncrementalAlterConfigsRequest:
+		return admin{p}.changeConfigs(ctx, r)
+	}
+	return nil
+}
+
+// topic is a hub as a client names it: by name, or by the id of one of those that ever had the name.
+type topic struct {
+	name string
+	id   [16]byte
+	byID bool
+}
+
+// find gives the hub of a topic to who has a right to it. Without one nobody hears whether it exists.
+func (p *peer) find(ctx context.Context, t topic, need auth.Rights) (broker.Hub, error) {
+	r := p.rights()
+	if !t.byID {
+		if !r.allow(t.name, need) {
+			return broker.Hub{}, errTopicRights
+		}
+		return p.handler.cfg.Broker.LookUp(ctx, t.name)
+	}
+	hub, err := p.handler.cfg.Broker.ByID(ctx, t.id)
+	if err != nil {
+		return broker.Hub{}, &unknownIDError{err}
+	}
+	if !r.allow(hub.Name, need) {
+		return broker.Hub{}, errTopicRights
+	}
+	return hub, nil
+}
+
+// partition checks a partition's number.
+func partition(hub broker.Hub, number int32) error {
+	if number >= 0 && int(number) < hub.Partitions {
+		return nil
+	}
+	return &broker.NotFoundError{Kind: broker.KindPartition, Hub: hub.Name, Name: fmt.Sprint(number), Partitions: hub.Partitions}
+}
+
+// fail gives the code by which an error is reported. What no row knows is our own fault, and is logged.
+func (p *peer) fail(ctx context.Context, what string, err error) int16 {
+	code, known := codeOf(err)
+	level := slog.LevelDebug
+	if !known && ctx.Err() == nil { // what the connection's end brings is no fault
+		level = slog.LevelError
+	}
+	p.log.Log(context.Background(), level, "an error was reported to a client", "request", what, "code", code, "error", err)
+	return code
+}
+
+// explain is fail with the text that goes with it.
+func (p *peer) explain(ctx context.Context, what string, err error) (code int16, text *string) {
+	code = p.fail(ctx, what, err)
+	said := err.Error()
+	if code == codeUnknown {
+		said = "the yard could not do it; its log has more"
+	}
+	return code, &said
+}

@@ -1,0 +1,192 @@
+package handler
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// operation does one thing to a hub, and gives the code that came of it.
+type operation struct {
+	what string
+	// need is the right without which it is refused, on the hub or, where it concerns no hub that there
+	// is, on the namespace.
+	need      auth.Rights
+	namespace bool
+	code      int16 // of the refusal
+	do        func(c *client, hub broker.Hub) int16
+}
+
+var operations = []operation{
+	{"Produce", auth.Send, false, codeTopicRights, func(c *client, hub broker.Hub) int16 { return c.produce(hub, 0, values("x")).ErrorCode }},
+	{"InitProducerId", auth.Send, false, codeClusterRights, func(c *client, _ broker.Hub) int16 {
+		return ask[*kmsg.InitProducerIDResponse](c, 5, kmsg.NewPtrInitProducerIDRequest()).ErrorCode
+	}},
+	{"Fetch by id", auth.Listen, false, codeTopicRights, func(c *client, hub broker.Hub) int16 { return c.fetch(hub, 0, 0).ErrorCode }},
+	{"Fetch by name", auth.Listen, false, codeTopicRights, func(c *client, hub broker.Hub) int16 {
+		return c.fetchBy(12, fetchRequest(at{hub, 0, 0})).ErrorCode
+	}},
+	{"ListOffsets", auth.Listen, false, codeTopicRights, func(c *client, hub broker.Hub) int16 { return c.offset(11, hub.Name, 0, atEnd).ErrorCode }},
+	{"OffsetForLeaderEpoch", auth.Listen, false, codeTopicRights, func(c *client, hub broker.Hub) int16 {
+		r := kmsg.NewPtrOffsetForLeaderEpochRequest()
+		r.Topics = []kmsg.OffsetForLeaderEpochRequestTopic{{Topic: hub.Name, Partitions: []kmsg.OffsetForLeaderEpochRequestTopicPartition{kmsg.NewOffsetForLeaderEpochRequestTopicPartition()}}}
+		return ask[*kmsg.OffsetForLeaderEpochResponse](c, 4, r).Topics[0].Partitions[0].ErrorCode
+	}},
+	{"Metadata", anyRight, false, codeTopicRights, func(c *client, hub broker.Hub) int16 {
+		return ask[*kmsg.MetadataResponse](c, 13, metadataOf(hub.Name)).Topics[0].ErrorCode
+	}},
+	{"DescribeTopicPartitions", anyRight, false, codeTopicRights, func(c *client, hub broker.Hub) int16 {
+		r := kmsg.NewPtrDescribeTopicPartitionsRequest()
+		r.Topics = []kmsg.DescribeTopicPartitionsRequestTopic{{Topic: hub.Name}}
+		return ask[*kmsg.DescribeTopicPartitionsResponse](c, 0, r).Topics[0].ErrorCode
+	}},
+	{"DescribeConfigs", anyRight, false, codeTopicRights, func(c *client, hub broker.Hub) int16 {
+		code, _ := c.shown(kmsg.ConfigResourceTypeTopic, hub.Name)
+		return code
+	}},
+	{"AlterConfigs", auth.Manage, false, codeTopicRights, func(c *client, hub broker.Hub) int16 {
+		r := kmsg.NewPtrAlterConfigsRequest()
+		r.Resources = []kmsg.AlterConfigsRequestResource{{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: hub.Name}}
+		return ask[*kmsg.AlterConfigsResponse](c, 2, r).Resources[0].ErrorCode
+	}},
+	{"IncrementalAlterConfigs", auth.Manage, false, codeTopicRights, func(c *client, hub broker.Hub) int16 {
+		r := kmsg.NewPtrIncrementalAlterConfigsRequest()
+		r.Resources = []kmsg.IncrementalAlterConfigsRequestResource{{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: hub.Name}}
+		return ask[*kmsg.IncrementalAlterConfigsResponse](c, 1, r).Resources[0].ErrorCode
+	}},
+	{"CreateTopics", auth.Manage, true, codeTopicRights, func(c *client, _ broker.Hub) int16 {
+		r := creation("fresh", 1)
+		r.ValidateOnly = true
+		return ask[*kmsg.CreateTopicsResponse](c, 7, r).Topics[0].ErrorCode
+	}},
+	{"DeleteTopics", auth.Manage, false, codeTopicRights, func(c *client, hub broker.Hub) int16 {
+		r := kmsg.NewPtrDeleteTopicsRequest()
+		r.Topics = []kmsg.DeleteTopicsRequestTopic{{Topic: &hub.Name}}
+		return ask[*kmsg.DeleteTopicsResponse](c, 6, r).Topics[0].ErrorCode
+	}},
+}
+
+// K3: each operation needs its right, to the hub that it is about.
+func TestRights(t *testing.T) {
+	y := newClosedYard(t)
+	hub := y.hub("orders", 1)
+	y.hub("others", 1)
+	policies := []struct {
+		hub, name string
+		rights    auth.Rights
+	}{
+		{"orders", "sends", auth.Send}, {"orders", "listens", auth.Listen}, {"orders", "manages", auth.Manage},
+		{"others", "stranger", auth.Manage}, {"", "sends-all", auth.Send}, {"", "listens-all", auth.Listen}, {"", "manages-all", auth.Manage},
+	}
+	for _, p := range policies {
+		y.policy(p.hub, p.name, p.rights)
+		c := y.login(p.name)
+		for _, op := range operations {
+			t.Run(p.name+" "+op.what, func(t *testing.T) {
+				reaches := p.hub == "" || p.hub == "orders" && !op.namespace || op.what == "InitProducerId"
+				code := op.do(c, hub)
+				if reaches && p.rights.Has(op.need) {
+					testkit.Equal(t, code, codeNone, "code")
+				} else {
+					testkit.Equal(t, code, op.code, "code")
+				}
+			})
+			if op.what == "DeleteTopics" && p.rights == auth.Manage && p.hub != "others" {
+				hub = y.hub("orders", 1) // with the hub its policies have gone
+			}
+		}
+	}
+}
+
+// Who may see some hubs hears of those alone, and not whether there are others.
+func TestHubsThatOneMaySee(t *testing.T) {
+	y := newClosedYard(t)
+	y.hub("orders", 1)
+	y.hub("others", 1)
+	y.policy("orders", "sends", auth.Send)
+	c := y.login("sends")
+	all := metadataOf()
+	all.IncludeTopicAuthorizedOperations = true
+	topics := ask[*kmsg.MetadataResponse](c, 13, all).Topics
+	testkit.MustEqual(t, len(topics), 1, "topics")
+	testkit.Equal(t, topics[0].AuthorizedOperations, int32(1<<opWrite|1<<opDescribe|1<<opDescribeConfigs), "operations")
+	missing := metadataOf("others", "nobody")
+	missing.AllowAutoTopicCreation = true
+	for _, topic := range ask[*kmsg.MetadataResponse](c, 13, missing).Topics {
+		testkit.Equal(t, topic.ErrorCode, codeTopicRights, "code of %s", *topic.Topic)
+	}
+	testkit.Equal(t, len(y.broker.Hubs()), 2, "hubs")
+}
+
+// K3: a key, a connection string, one for a single hub, and a signature in one let in, each with its rights.
+func TestWaysToLogIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newClosedYard(t)
+		y.hub("orders", 1)
+		y.hub("others", 1)
+		y.policy("", "sends", auth.Send)
+		key := keyOf("sends")
+		const failed = 58
+		text := func(more string) string { return "Endpoint=sb://localhost/;" + more }
+		for _, tt := range []struct {
+			what, user, password string
+			code                 int16
+			sees                 []string
+		}{
+			{"a key", "sends", key, codeNone, []string{"orders", "others"}},
+			{"the second key", "sends", key + "2", codeNone, []string{"orders", "others"}},
+			{"a connection string", connectionString, text("SharedAccessKeyName=sends;SharedAccessKey=" + key), codeNone, []string{"orders", "others"}},
+			{"one for a hub", connectionString, text("SharedAccessKeyName=sends;SharedAccessKey=" + key + ";EntityPath=Orders"), codeNone, []string{"orders"}},
+			{"one with a signature", connectionString,
+				text("SharedAccessSignature=" + auth.Sign("sb://localhost/others", "sends", key, time.Now().Add(time.Hour))), codeNone, []string{"others"}},
+			{"another key", "sends", key + "3", failed, nil},
+			{"nobody", "nobody", key, failed, nil},
+			{"a connection string that is none", connectionString, "hello", failed, nil},
+			{"one for a hub, with another key", connectionString, text("SharedAccessKeyName=sends;SharedAccessKey=x" + key + ";EntityPath=orders"), failed, nil},
+		} {
+			c := y.client()
+			testkit.Equal(t, c.plain(tt.user, tt.password), tt.code, "code of %s", tt.what)
+			if tt.code != codeNone {
+				continue
+			}
+			var sees []string
+			for _, topic := range ask[*kmsg.MetadataResponse](c, 13, metadataOf()).Topics {
+				sees = append(sees, *topic.Topic)
+			}
+			testkit.That(t, slices.Equal(sees, tt.sees), "%s sees %v", tt.what, sees)
+		}
+	})
+}
+
+// What a signature gives ends with its time, and the connection with it.
+func TestRightsEndWithTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newClosedYard(t)
+		y.hub("orders", 1)
+		c := y.client()
+		signature := auth.Sign("sb://localhost/orders", auth.RootPolicy, keyOf(auth.RootPolicy), time.Now().Add(time.Minute))
+		testkit.MustEqual(t, c.plain(connectionString, "Endpoint=sb://localhost/;SharedAccessSignature="+signature), codeNone)
+		testkit.Equal(t, ask[*kmsg.MetadataResponse](c, 13, metadataOf("orders")).Topics[0].ErrorCode, codeNone)
+		start := time.Now()
+		c.ended()
+		testkit.That(t, time.Since(start) <= 2*time.Minute, "it ended after %v", time.Since(start))
+	})
+}
+
+// Without identity there is no right where somebody is asked for one.
+func TestNobodyHasNoRights(t *testing.T) {
+	for _, open := range []bool{true, false} {
+		r := rights{open: open}
+		testkit.Equal(t, r.allow("orders", anyRight), open, fmt.Sprint("a hub, open: ", open))
+		testkit.Equal(t, r.everywhere(auth.Manage), open, fmt.Sprint("the namespace, open: ", open))
+		testkit.Equal(t, r.anywhere(auth.Send), open, fmt.Sprint("any hub, open: ", open))
+	}
+}
