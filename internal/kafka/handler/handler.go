@@ -34,7 +34,7 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Handler is a kafka.Handler and kafka.Authenticator.
+// Handler is a kafka.Handler and kafka.Authenticator, with Passwords.
 type Handler struct {
 	cfg     Config // with its defaults
 	metrics *metrics
@@ -45,6 +45,7 @@ type Handler struct {
 var (
 	_ kafka.Handler       = (*Handler)(nil)
 	_ kafka.Authenticator = (*Handler)(nil)
+	_ kafka.Passwords     = (*Handler)(nil)
 )
 
 // New makes a listener; it starts nothing.

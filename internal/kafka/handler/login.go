@@ -40,6 +40,15 @@ func (h *Handler) plain(ctx context.Context, user, password string) (auth.Grant,
 	return g, err
 }
 
+// Passwords gives the keys of the policies of a name, for SCRAM: who knows one of them is let in by Plain.
+func (h *Handler) Passwords(ctx context.Context, from, user string) ([]string, error) {
+	keys, err := h.cfg.Access.Keys(admission.WithRemote(ctx, from), user)
+	if err != nil {
+		return nil, unchecked(err)
+	}
+	return keys, nil
+}
+
 // Bearer takes a signature, or a token of an issuer.
 func (h *Handler) Bearer(ctx context.Context, from, token string) (any, time.Time, error) {
 	g, err := h.cfg.Access.Token(admission.WithRemote(ctx, from), token, "")
@@ -60,8 +69,8 @@ func (h *Handler) External(ctx context.Context, from string, state tls.Connectio
 // HTTP.
 func (h *Handler) admit(ctx context.Context, from string, g auth.Grant, err error) (any, error) {
 	switch {
-	case errors.Is(err, auth.ErrUnavailable): // nobody can say just now whether it is good
-		return nil, fmt.Errorf("log in: %w: %w", kafka.ErrUnchecked, err)
+	case errors.Is(err, auth.ErrUnavailable):
+		return nil, unchecked(err)
 	case err != nil:
 		h.cfg.Access.Refused(ctx, from, err)
 		return nil, fmt.Errorf("log in: %w", err)
@@ -70,3 +79,6 @@ func (h *Handler) admit(ctx context.Context, from string, g auth.Grant, err erro
 	}
 	return g, nil
 }
+
+// unchecked has a client come again where nobody can say just now whether what it shows is good.
+func unchecked(err error) error { return fmt.Errorf("log in: %w: %w", kafka.ErrUnchecked, err) }

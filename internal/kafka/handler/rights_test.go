@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -164,6 +165,24 @@ func TestWaysToLogIn(t *testing.T) {
 			testkit.That(t, slices.Equal(sees, tt.sees), "%s sees %v", tt.what, sees)
 		}
 	})
+}
+
+// K3: SCRAM is offered, with the keys of all policies of a name.
+func TestPasswords(t *testing.T) {
+	y := newClosedYard(t)
+	y.hub("orders", 1)
+	y.policy("", "sends", auth.Send)
+	y.policy("orders", "Sends", auth.Listen)
+	shake := kmsg.NewPtrSASLHandshakeRequest()
+	shake.Mechanism = "SCRAM-SHA-512"
+	testkit.Equal(t, ask[*kmsg.SASLHandshakeResponse](y.client(), 1, shake).ErrorCode, codeNone, "code of the handshake")
+	h := testkit.Value(New(Config{Broker: y.broker, Access: y.policies, Advertise: func(*kafka.Conn) (string, int32) { return "", 0 }}))(t)
+	keys := testkit.Value(h.Passwords(t.Context(), "", "SENDS"))(t)
+	slices.Sort(keys)
+	want := []string{keyOf("sends"), keyOf("sends") + "2", keyOf("Sends"), keyOf("Sends") + "2"}
+	slices.Sort(want)
+	testkit.Slices(t, keys, want, "keys")
+	testkit.Equal(t, len(testkit.Value(h.Passwords(t.Context(), "", "nobody"))(t)), 0, "keys of nobody")
 }
 
 // What a signature gives ends with its time, and the connection with it.
