@@ -93,6 +93,7 @@ var answers = []answer{
 	{name: "admission.QuotaError", match: as[*admission.QuotaError], condition: condLimit},
 	{name: "broker.ErrProducerFenced", match: is(broker.ErrProducerFenced), condition: condProducerEpoch},
 	{name: "broker.ErrOutOfOrder", match: is(broker.ErrOutOfOrder), condition: condOutOfOrder},
+	{name: "broker.ErrRepeatTooOld", match: is(broker.ErrRepeatTooOld), condition: condOutOfOrder},
 	{name: "broker.ErrKeyTooLong", match: is(broker.ErrKeyTooLong), condition: condArgument},
 	{name: "broker.ErrInvalidKey", match: is(broker.ErrInvalidKey), condition: condArgument},
 	{name: "broker.ErrInvalidName", match: is(broker.ErrInvalidName), condition: condArgument},
