@@ -12,6 +12,7 @@ const (
 	ProtocolAMQP      = "amqp"
 	ProtocolWebSocket = "amqp-websocket"
 	ProtocolHTTP      = "http"
+	ProtocolKafka     = "kafka"
 )
 
 // Connection is one that a client has to a node.
@@ -24,7 +25,7 @@ type Connection struct {
 	Holder  string `json:"holder,omitempty"`
 	Address string `json:"address"`
 	Since   Time   `json:"since"`
-	// Links and the bytes are AMQP's, Requests are HTTP's.
+	// Links are AMQP's, the bytes those of AMQP and Kafka, Requests those of HTTP and Kafka.
 	Links         int   `json:"links,omitempty"`
 	ReceivedBytes int64 `json:"receivedBytes,omitempty"`
 	SentBytes     int64 `json:"sentBytes,omitempty"`

@@ -104,7 +104,7 @@ func exampleYard() (address string, stop func()) {
 		panic(err)
 	}
 	yard, err := server.New(server.Config{
-		DataDir: dir, HTTP: "127.0.0.1:0", AMQP: server.Off, AMQPS: server.Off, HTTPS: server.Off, Log: slog.New(slog.DiscardHandler),
+		DataDir: dir, HTTP: "127.0.0.1:0", AMQP: server.Off, AMQPS: server.Off, HTTPS: server.Off, Kafka: server.Off, Kafkas: server.Off, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		panic(err)

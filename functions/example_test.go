@@ -24,7 +24,7 @@ func dialExample(ctx context.Context, bodies ...string) (client *hub.Client, sto
 		panic(err)
 	}
 	yard, err := server.New(server.Config{
-		DataDir: dir, Sync: "os", AMQP: server.Off, AMQPS: server.Off, HTTP: server.Off, HTTPS: server.Off,
+		DataDir: dir, Sync: "os", AMQP: server.Off, AMQPS: server.Off, HTTP: server.Off, HTTPS: server.Off, Kafka: server.Off, Kafkas: server.Off,
 		Hubs: []server.Hub{{Name: "images", Partitions: 1}, {Name: "resize-poison", Partitions: 1}}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

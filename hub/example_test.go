@@ -20,7 +20,7 @@ func dialExample(ctx context.Context) (client *hub.Client, stop func()) {
 		panic(err)
 	}
 	yard, err := server.New(server.Config{
-		DataDir: dir, Sync: "os", AMQP: server.Off, AMQPS: server.Off, HTTP: server.Off, HTTPS: server.Off,
+		DataDir: dir, Sync: "os", AMQP: server.Off, AMQPS: server.Off, HTTP: server.Off, HTTPS: server.Off, Kafka: server.Off, Kafkas: server.Off,
 		Hubs: []server.Hub{{Name: "orders", Partitions: 1}}, Log: testkit.Quiet(),
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func TestPrivateKeysOfCertificatesAreSealed(t *testing.T) {
 	testkit.Must(t, testkit.Err(certs.Open(certs.Config{Dir: dir, Log: cfg.Log}))) // as older versions have it, in clear
 	ca := testkit.Value(os.ReadFile(filepath.Join(dir, "ca.pem")))(t)
 	plain := cfg
-	plain.AMQPS, plain.HTTPS = Off, Off
+	plain.AMQPS, plain.HTTPS, plain.Kafkas = Off, Off, Off
 	for _, rotate := range []bool{false, true} {
 		if rotate {
 			testkit.Must(t, testkit.Err(Secrets{}.Rotate(cfg.DataDir)))

@@ -57,9 +57,12 @@ type Config struct {
 	// then there is no other Engine, and Node and Secrets are those of the bundle.
 	Peer Peer
 
-	// AMQP, AMQPS, HTTP and HTTPS are the addresses of the listeners, or Off. Port 0 picks a
-	// free one. Empty means 127.0.0.1 with port 5672, 5671, 8080 and 8443.
-	AMQP, AMQPS, HTTP, HTTPS string
+	// AMQP, AMQPS, HTTP, HTTPS, Kafka and Kafkas are the addresses of the listeners, or Off. Port 0 picks
+	// a free one. Empty means 127.0.0.1 with port 5672, 5671, 8080, 8443, 9092 and 9093.
+	AMQP, AMQPS, HTTP, HTTPS, Kafka, Kafkas string
+	// KafkaAdvertise and KafkasAdvertise are where clients of these listeners are led, as host:port. Empty
+	// means the name that they have asked for with TLS, Host, or the address that they have connected to.
+	KafkaAdvertise, KafkasAdvertise string
 	// DevStorage is the address of a listener in the place of the official storage emulator, whose
 	// key everybody knows. It is refused when any listener is beyond loopback. Empty means Off.
 	DevStorage string
@@ -72,9 +75,9 @@ type Config struct {
 	// Quota is what all hubs and topics take together in a second. Zero fields mean a default that
 	// is far above what a machine stores, those below zero no limit.
 	Quota Quota
-	// HTTPMaxConnections of clients at once; zero means 10,000. Of both there are fewer where the
-	// process may not have so many descriptors.
-	HTTPMaxConnections int
+	// HTTPMaxConnections and KafkaMaxConnections of clients at once; zero means 10,000. Of all three there
+	// are fewer where the process may not have so many descriptors.
+	HTTPMaxConnections, KafkaMaxConnections int
 
 	// Host is the name under which others reach the yard: in its own certificate and in
 	// connection strings. Empty means the address of the listener, or this machine's name.
@@ -131,20 +134,30 @@ type Config struct {
 }
 
 // shares divides the descriptors of the process: storage comes before connections. Its clients are
-// those of AMQP and of HTTP.
+// those of AMQP, of HTTP and of Kafka.
 func (c Config) shares() admission.Shares {
-	return admission.Divide(cmp.Or(c.descriptors, descriptorLimit()), c.AMQPMaxConnections, c.HTTPMaxConnections)
+	return admission.Divide(cmp.Or(c.descriptors, descriptorLimit()), c.AMQPMaxConnections, c.HTTPMaxConnections, c.kafkaClients())
+}
+
+// kafkaClients is how many connections of Kafka clients there may be: none take descriptors from others where
+// there is no listener for them.
+func (c Config) kafkaClients() int {
+	if c.Kafka == Off && c.Kafkas == Off {
+		return 0
+	}
+	return c.KafkaMaxConnections
 }
 
 // fewConnections of a kind is what a yard should not be left with unawares.
-const fewConnections = 100
+const fewConnections = 64
 
 // lacks: there are fewer connections than somebody asked for, or few.
 func (c Config) lacks(s admission.Shares) bool {
 	usual := config.Default()
 	lack := func(have, want, usual int) bool { return have < want && (want != usual || have < fewConnections) }
 	return lack(s.Clients[0], c.AMQPMaxConnections, usual.AMQPMaxConnections) ||
-		lack(s.Clients[1], c.HTTPMaxConnections, usual.HTTPMaxConnections)
+		lack(s.Clients[1], c.HTTPMaxConnections, usual.HTTPMaxConnections) ||
+		lack(s.Clients[2], c.kafkaClients(), usual.KafkaMaxConnections)
 }
 
 // Secrets says where the secret key comes from: 32 random bytes as base64, or several lines of them,
@@ -208,10 +221,12 @@ func (c Config) withDefaults() Config {
 	c.Namespace, c.Version = cmp.Or(c.Namespace, usual.Namespace), cmp.Or(c.Version, "development")
 	c.AMQP, c.AMQPS = cmp.Or(c.AMQP, usual.AMQP), cmp.Or(c.AMQPS, usual.AMQPS)
 	c.HTTP, c.HTTPS = cmp.Or(c.HTTP, usual.HTTP), cmp.Or(c.HTTPS, usual.HTTPS)
+	c.Kafka, c.Kafkas = cmp.Or(c.Kafka, usual.Kafka), cmp.Or(c.Kafkas, usual.Kafkas)
 	c.DevStorage = cmp.Or(c.DevStorage, usual.DevStorage)
 	c.AMQPIdleTimeout = cmp.Or(c.AMQPIdleTimeout, time.Duration(usual.AMQPIdleTimeout))
 	c.AMQPMaxConnections = cmp.Or(c.AMQPMaxConnections, usual.AMQPMaxConnections)
 	c.HTTPMaxConnections = cmp.Or(c.HTTPMaxConnections, usual.HTTPMaxConnections)
+	c.KafkaMaxConnections = cmp.Or(c.KafkaMaxConnections, usual.KafkaMaxConnections)
 	c.Quota.Events = cmp.Or(c.Quota.Events, int64(usual.Quota.Events))
 	c.Quota.Bytes = cmp.Or(c.Quota.Bytes, int64(usual.Quota.Bytes))
 	c.BlobRootKeys = cmp.Or(c.BlobRootKeys, usual.Blob.RootKeys)
@@ -233,10 +248,11 @@ func (c Config) validate() error {
 	// default there.
 	settings := config.Default()
 	settings.AMQP, settings.AMQPS, settings.HTTP, settings.HTTPS = c.AMQP, c.AMQPS, c.HTTP, c.HTTPS
-	settings.DevStorage = c.DevStorage
+	settings.Kafka, settings.Kafkas, settings.DevStorage = c.Kafka, c.Kafkas, c.DevStorage
+	settings.KafkaAdvertise, settings.KafkasAdvertise = c.KafkaAdvertise, c.KafkasAdvertise
 	settings.AllowPlaintext, settings.AcceptAnyJWT = c.AllowPlaintext, c.AcceptAnyJWT
 	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = quantity.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
-	settings.HTTPMaxConnections = c.HTTPMaxConnections
+	settings.HTTPMaxConnections, settings.KafkaMaxConnections = c.HTTPMaxConnections, c.KafkaMaxConnections
 	settings.Host, settings.TLS, settings.OIDC = c.Host, config.TLS(c.TLS), config.OIDC(c.OIDC)
 	settings.PublicURL, settings.Blob.RootKeys, settings.TraceURL = c.PublicURL, c.BlobRootKeys, c.TraceURL
 	for _, t := range c.Topics {

@@ -33,9 +33,11 @@ func TestTheLimitOfOpenFilesIsReportedWhereItMatters(t *testing.T) {
 		{"nothing configured, a usual limit", Config{descriptors: 20_000}, false},
 		{"nothing configured, a shell's limit", Config{descriptors: 1024}, false},
 		{"nothing configured, a tiny limit", Config{descriptors: 512}, true},
-		{"as many as there are", Config{descriptors: 20_000, AMQPMaxConnections: 5000, HTTPMaxConnections: 5000}, false},
+		{"as many as there are", Config{descriptors: 20_000, AMQPMaxConnections: 4000, HTTPMaxConnections: 4000, KafkaMaxConnections: 4000}, false},
+		{"as many as there are without Kafka", Config{descriptors: 20_000, AMQPMaxConnections: 6000, HTTPMaxConnections: 6000, Kafka: Off, Kafkas: Off}, false},
 		{"too many over AMQP", Config{descriptors: 20_000, AMQPMaxConnections: 12_000}, true},
 		{"too many over HTTP", Config{descriptors: 20_000, HTTPMaxConnections: 12_000}, true},
+		{"too many over Kafka", Config{descriptors: 20_000, KafkaMaxConnections: 12_000}, true},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			cfg := c.cfg.withDefaults()

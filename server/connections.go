@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp"
 	"github.com/eventyard/eventyard/internal/grid/forward"
 	"github.com/eventyard/eventyard/internal/hubs/access"
+	"github.com/eventyard/eventyard/internal/kafka"
 )
 
 // connections tells operators who is connected, to this node and to all.
@@ -23,9 +24,8 @@ type connections struct {
 	every   *forward.Every[connectionQuery, nodeConnections]
 
 	mu sync.Mutex
-	// amqp and http are nil before the listeners are there. Guarded by mu.
-	amqp *amqp.Server
-	http *visitors
+	// by is nil before the listeners are there. Guarded by mu.
+	by *listeners
 }
 
 type connectionQuery struct {
@@ -48,10 +48,10 @@ func (y *yard) newConnections() *connections {
 }
 
 // serving says which listeners there are.
-func (c *connections) serving(a *amqp.Server, h *visitors) {
+func (c *connections) serving(by *listeners) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.amqp, c.http = a, h
+	c.by = by
 }
 
 // maxListed is how many connections one node tells another of at once.
@@ -59,22 +59,31 @@ const maxListed = 1000
 
 // here is what this node knows: of connections a page, by id.
 func (c *connections) here(_ context.Context, q connectionQuery) (nodeConnections, error) {
-	c.mu.Lock()
-	links, requests := c.amqp, c.http
-	c.mu.Unlock()
-	all := []admin.Connection{}
-	if links != nil {
-		for _, one := range links.Connections() {
-			all = append(all, c.showAMQP(one))
-		}
-		all = append(all, requests.list(c.node)...)
-	}
+	all := c.all()
 	found := nodeConnections{Total: len(all), Started: c.started, Keys: []admin.KeyUse{}}
 	for _, u := range c.access.LastUses() {
 		found.Keys = append(found.Keys, admin.KeyUse{Policy: u.Policy, Primary: timeIfAny(u.Primary), Secondary: timeIfAny(u.Secondary)})
 	}
 	found.Connections = pageOf(all, q)
 	return found, nil
+}
+
+// all lists the connections to every listener of this node.
+func (c *connections) all() []admin.Connection {
+	c.mu.Lock()
+	by := c.by
+	c.mu.Unlock()
+	all := []admin.Connection{}
+	if by == nil {
+		return all
+	}
+	for _, one := range by.amqp.Connections() {
+		all = append(all, c.showAMQP(one))
+	}
+	for _, one := range by.kafka.Connections() {
+		all = append(all, c.showKafka(one))
+	}
+	return append(all, by.visitors.list(c.node)...)
 }
 
 // pageOf gives those behind an id, in the order of ids.
@@ -147,6 +156,13 @@ func (c *connections) showAMQP(i amqp.ConnInfo) admin.Connection {
 	return admin.Connection{
 		ID: connectionID(c.node, "amqp", i.ID), Node: c.node, Protocol: protocol, Holder: holderName(i.Holder), Address: i.Remote,
 		Since: admin.Time{Time: i.Began.UTC()}, Links: i.Links, ReceivedBytes: i.Received, SentBytes: i.Sent,
+	}
+}
+
+func (c *connections) showKafka(i kafka.ConnInfo) admin.Connection {
+	return admin.Connection{
+		ID: connectionID(c.node, "kafka", i.ID), Node: c.node, Protocol: admin.ProtocolKafka, Holder: holderName(i.Holder), Address: i.Remote,
+		Since: admin.Time{Time: i.Began.UTC()}, Requests: i.Requests, ReceivedBytes: i.Received, SentBytes: i.Sent,
 	}
 }
 

@@ -19,6 +19,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 	cfg := Config{}.withDefaults()
 	for _, row := range []string{
 		fmt.Sprintf("connections of clients | %d,000 (`--http-max-connections`); then 503", cfg.HTTPMaxConnections/1000),
+		fmt.Sprintf("connections of clients | %d,000 (`--kafka-max-connections`)", cfg.KafkaMaxConnections/1000),
 		fmt.Sprintf("head of a request | %d KiB, %.0f s", maxHeaderBytes>>10, headerTimeout.Seconds()),
 		fmt.Sprintf("fields in the head of a request | %d; then 431", frame.MaxFields),
 		fmt.Sprintf("HTTP/2: requests at once of a connection | %d", maxStreams),
@@ -37,9 +38,9 @@ func TestLimitsAreDocumented(t *testing.T) {
 	testkit.Equal(t, admission.Divide(0).Outgoing, 2048)
 	testkit.Equal(t, strings.Contains(guide, "connections to webhooks and functions\nan eighth (2,048)"), true)
 	// The limit of open files that the guide names is the least that is enough.
-	const enough = 27_232
-	testkit.Equal(t, strings.Contains(guide, "need a limit of 27,232."), true)
-	wants := []int{cfg.AMQPMaxConnections, cfg.HTTPMaxConnections}
+	const enough = 37_232
+	testkit.Equal(t, strings.Contains(guide, "need a limit of 37,232."), true)
+	wants := []int{cfg.AMQPMaxConnections, cfg.HTTPMaxConnections, cfg.KafkaMaxConnections}
 	testkit.Slices(t, admission.Divide(enough, wants...).Clients, wants)
 	testkit.That(t, admission.Divide(enough-1, wants...).Clients[0] < wants[0], "less is enough")
 }

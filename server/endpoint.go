@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/api/azureblob"
-	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -21,8 +20,8 @@ var standardPorts = map[string]string{"amqp": "5672", "amqps": "5671", "http": "
 // connectTo gives the part of a connection string that says where the yard is: the best
 // listener among those that clients elsewhere can reach or, where there is none, here.
 func (o openListeners) connectTo(host string) auth.ConnectionString {
-	reachable := slices.DeleteFunc(slices.Clone(o), func(d openListener) bool { return d.Name == config.DevStorage })
 	best := []string{"amqp", "amqps", "https", "http"} // plain is the simplest here, and the worst elsewhere
+	reachable := slices.DeleteFunc(slices.Clone(o), func(d openListener) bool { return !slices.Contains(best, d.Name) })
 	if !o.onLoopback() {
 		reachable = slices.DeleteFunc(reachable, func(d openListener) bool { return d.OnLoopback() })
 		best = []string{"amqps", "amqp", "https", "http"}

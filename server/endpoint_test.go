@@ -10,7 +10,7 @@ import (
 )
 
 func listenersAt(addresses map[string]string) (open openListeners) {
-	for _, listener := range (config.Config{AMQP: Off, AMQPS: Off, HTTP: Off, HTTPS: Off}).Listeners() {
+	for _, listener := range (config.Config{AMQP: Off, AMQPS: Off, HTTP: Off, HTTPS: Off, Kafka: Off, Kafkas: Off}).Listeners() {
 		if address, ok := addresses[listener.Name]; ok {
 			listener.Address = address
 			open = append(open, openListener{Listener: listener})

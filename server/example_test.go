@@ -22,7 +22,7 @@ func Example() {
 	yard, err := server.New(server.Config{
 		DataDir: dir,
 		HTTP:    "127.0.0.1:0", // any free port
-		AMQP:    server.Off, AMQPS: server.Off, HTTPS: server.Off,
+		AMQP:    server.Off, AMQPS: server.Off, HTTPS: server.Off, Kafka: server.Off, Kafkas: server.Off,
 		Hubs: []server.Hub{{Name: "orders", Partitions: 4}},
 		Log:  slog.New(slog.DiscardHandler),
 	})

@@ -29,6 +29,8 @@ func FuzzStrangers(f *testing.F) {
 		open + "\x00\x00\x00\x17\x02\x00\x00\x00\x00\x53\x11\xc0\x0a\x04\x40\x43\x52\xff\x52\xff",
 		"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03", "\x16\x03\x01\xff\xff", "\x82\x08" + sasl, "\x82\x88\x01\x02\x03\x04" + sasl,
 		"\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\x88\x80\x00\x00\x00\x00", "\x89\x80\x00\x00\x00\x00", "GET / HTTP/1.1\r\n\r\n",
+		"\x00\x00\x00\x0a\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff", "\x00\x00\x00\x0a\x00\x12\x00\x09\x00\x00\x00\x01\xff\xff", "\x7f\xff\xff\xff\x00\x00",
+		"\x00\x00\x00\x12\x00\x03\x00\x01\x00\x00\x00\x01\x00\x01a\x7f\xff\xff\xff\xff",
 	} {
 		for way := range strangersWays {
 			f.Add(byte(way), []byte(said))
@@ -37,7 +39,7 @@ func FuzzStrangers(f *testing.F) {
 	log := new(testkit.Buffer)
 	yard := servertest.Start(f, servertest.Listeners, func(c *server.Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
 	at := map[string]string{}
-	for _, listener := range []string{"amqp", "amqps", "http", "https"} {
+	for _, listener := range []string{"amqp", "amqps", "http", "https", "kafka"} {
 		_, at[listener], _ = strings.Cut(yard.Addresses()[listener], "://")
 	}
 	f.Fuzz(func(t *testing.T, way byte, said []byte) {
@@ -66,6 +68,7 @@ func FuzzStrangers(f *testing.F) {
 var strangersWays = []func(ctx context.Context, at map[string]string) (net.Conn, error){
 	func(_ context.Context, at map[string]string) (net.Conn, error) { return net.Dial("tcp", at["amqp"]) },
 	func(_ context.Context, at map[string]string) (net.Conn, error) { return net.Dial("tcp", at["amqps"]) },
+	func(_ context.Context, at map[string]string) (net.Conn, error) { return net.Dial("tcp", at["kafka"]) },
 	func(_ context.Context, at map[string]string) (net.Conn, error) {
 		return tls.Dial("tcp", at["amqps"], &tls.Config{InsecureSkipVerify: true})
 	},

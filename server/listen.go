@@ -12,7 +12,7 @@ import (
 
 // ListenerError: a listener could not be opened.
 type ListenerError struct {
-	// Listener is its name: amqp, amqps, http, https or devStorage.
+	// Listener is its name: amqp, amqps, http, https, kafka, kafkas or devStorage.
 	Listener string
 	Address  string
 	Err      error
@@ -104,7 +104,9 @@ func CheckAddress(address string) error {
 }
 
 func (c Config) listeners() []config.Listener {
-	return config.Config{AMQP: c.AMQP, AMQPS: c.AMQPS, HTTP: c.HTTP, HTTPS: c.HTTPS, DevStorage: c.DevStorage}.Listeners()
+	return config.Config{
+		AMQP: c.AMQP, AMQPS: c.AMQPS, HTTP: c.HTTP, HTTPS: c.HTTPS, Kafka: c.Kafka, Kafkas: c.Kafkas, DevStorage: c.DevStorage,
+	}.Listeners()
 }
 
 // close may be called more than once.

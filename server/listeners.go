@@ -20,6 +20,7 @@ import (
 	v1 "github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/functions/notify"
+	"github.com/eventyard/eventyard/internal/kafka"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
@@ -35,7 +36,7 @@ const (
 )
 
 // listeners are all listeners of a yard: one AMQP server behind the AMQP listeners and the
-// WebSockets of both HTTP ones, and one HTTP server. They open and stop together: a
+// WebSockets of both HTTP ones, one HTTP server and one Kafka server. They open and stop together: a
 // stopping yard lets nobody in at any listener while it lets those inside finish. The AMQP
 // server is also behind the way in from this process, which is there with every listener off.
 type listeners struct {
@@ -43,6 +44,7 @@ type listeners struct {
 	inside *inside
 	amqp   *amqp.Server
 	http   *http.Server
+	kafka  *kafka.Server
 	// api answers every request but those of devStorage's listener, which emulator answers.
 	api, emulator *frame.Frame
 	// visitors are the connections of the HTTP server.
@@ -63,7 +65,7 @@ type listeners struct {
 	active sync.RWMutex
 }
 
-// newListeners puts the AMQP server and the API in front of a yard.
+// newListeners puts the AMQP server, the Kafka server and the API in front of a yard.
 func (s *Server) newListeners(in *inside) (*listeners, error) {
 	y, cfg, log := in.yard, s.cfg, s.cfg.Log
 	memory := admission.DefaultMemory()
@@ -76,7 +78,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	shares := cfg.shares()
 	if cfg.lacks(shares) {
 		log.Warn("the limit of open files allows few connections: raise it, or configure fewer",
-			"amqp", shares.Clients[0], "http", shares.Clients[1])
+			"amqp", shares.Clients[0], "http", shares.Clients[1], "kafka", shares.Clients[2])
 	}
 	ledger := admission.New(shares.Limits())
 	server, err := amqp.New(amqp.Config{
@@ -87,14 +89,18 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the AMQP server: %w", err)
 	}
+	kafkaServer, err := y.newKafka(ledger.Listener(shares.Clients[2]), memory)
+	if err != nil {
+		return nil, err
+	}
 	stopping, announce := context.WithCancelCause(context.Background())
 	requests, cut := context.WithCancel(context.Background())
 	d := &listeners{
-		open: y.open, inside: in, amqp: server, development: y.development(), host: cfg.Host,
+		open: y.open, inside: in, amqp: server, kafka: kafkaServer, development: y.development(), host: cfg.Host,
 		visitors: newVisitors(ledger.Listener(shares.Clients[1]), y.registry),
 		stopping: stopping, announce: func() { announce(errStopping) }, cut: cut,
 	}
-	y.connections.serving(server, d.visitors)
+	y.connections.serving(d)
 	var secure *tls.Config // of the HTTP server
 	if y.certs != nil {
 		d.tls = y.certs.TLS()
@@ -190,6 +196,10 @@ func (d *listeners) serve(ctx context.Context, listener openListener) error {
 		err = d.amqp.Serve(ctx, listener.listener)
 	case "amqps":
 		err = d.amqp.Serve(ctx, tls.NewListener(listener.listener, d.tls))
+	case "kafka":
+		err = d.kafka.Serve(ctx, listener.listener)
+	case "kafkas":
+		err = d.kafka.Serve(ctx, tls.NewListener(listener.listener, d.tls))
 	case "http":
 		err = d.http.Serve(headListener{listener.listener})
 	case config.DevStorage:
@@ -203,13 +213,13 @@ func (d *listeners) serve(ctx context.Context, listener openListener) error {
 	return err
 }
 
-// stop closes all listeners at once, then lets links and requests finish, none waiting
-// for the other.
+// stop closes all listeners at once, then lets links, requests and Kafka's answers finish, none waiting
+// for the others.
 func (d *listeners) stop(ctx context.Context) error {
 	d.announce()
 	d.open.close()
 	var all sync.WaitGroup
-	var links, requests error
+	var links, requests, answers error
 	all.Go(func() {
 		links = d.amqp.Stop(ctx) // which closes the listener from inside, too
 		d.inside.close()         // now that they have heard what became of all they sent
@@ -220,8 +230,9 @@ func (d *listeners) stop(ctx context.Context) error {
 			requests = nil
 		}
 	})
+	all.Go(func() { answers = d.kafka.Stop(ctx) })
 	all.Wait()
-	return errors.Join(links, requests)
+	return errors.Join(links, requests, answers)
 }
 
 // ServeHTTP bounds how long a body may take to arrive. http.Server's own bound would

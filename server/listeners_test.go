@@ -28,7 +28,7 @@ const saslHeader = "AMQP\x03\x01\x00\x00"
 // everyListener is a yard with all its listeners, each on a port of its own.
 func everyListener(t *testing.T) Config {
 	cfg := quick(t)
-	cfg.AMQP, cfg.AMQPS, cfg.HTTPS = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	cfg.AMQP, cfg.AMQPS, cfg.HTTPS, cfg.Kafka, cfg.Kafkas = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	return cfg
 }
 
@@ -221,7 +221,7 @@ func TestTwoYardsCannotShareAddresses(t *testing.T) {
 	first := start(t, everyListener(t))
 	cfg := everyListener(t)
 	cfg.AMQP, cfg.AMQPS, cfg.HTTP, cfg.HTTPS = first.host("amqp"), first.host("amqps"), first.host("http"), first.host("https")
-	cfg.DevStorage = cfg.HTTP
+	cfg.Kafka, cfg.Kafkas, cfg.DevStorage = first.host("kafka"), first.host("kafkas"), cfg.HTTP
 	s, err := New(cfg)
 	testkit.Must(t, err)
 	err = s.Run(t.Context())
@@ -261,7 +261,7 @@ func TestTheOperatorsCertificate(t *testing.T) {
 	r := start(t, cfg)
 	trusted := &tls.Config{RootCAs: x509.NewCertPool()}
 	trusted.RootCAs.AppendCertsFromPEM(testkit.Value(os.ReadFile(filepath.Join(dir, "ca.pem")))(t))
-	for _, listener := range []string{"amqps", "https"} {
+	for _, listener := range []string{"amqps", "https", "kafkas"} {
 		conn, err := tls.Dial("tcp", r.host(listener), trusted)
 		testkit.Must(t, err, "%s", listener)
 		_ = conn.Close()

@@ -58,7 +58,7 @@ func (b noBodies) List(context.Context) ([]string, error) {
 
 func (s *shared) config() Config {
 	return Config{
-		Log: testkit.Quiet(), HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off, Secrets: Secrets{Key: s.key},
+		Log: testkit.Quiet(), HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off, Kafka: Off, Kafkas: Off, Secrets: Secrets{Key: s.key},
 		share: func(ctx context.Context, cfg storage.Config) (*storage.Storage, error) {
 			engine, err := disk.Open(disk.Config{FS: vfs.NewMem(), Log: cfg.Log})
 			if err != nil {

@@ -79,7 +79,7 @@ func TestCopyToPeersAndBack(t *testing.T) {
 	for i, one := range at {
 		starting.Go(func() {
 			nodes[i] = start(t, Config{
-				Log: testkit.Quiet(), DataDir: one.DataDir, Peer: one.Peer, HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off,
+				Log: testkit.Quiet(), DataDir: one.DataDir, Peer: one.Peer, HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off, Kafka: Off, Kafkas: Off,
 			})
 		})
 	}
@@ -99,7 +99,7 @@ func TestCopyToPeersAndBack(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "back")
 	back := copyBeside(t, at[1:], at[0], Location{DataDir: folder})
 	testkit.That(t, back.Events >= copied.Events+2, "%d events were copied there, and %d back", copied.Events, back.Events)
-	start(t, Config{Log: testkit.Quiet(), DataDir: folder, HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off}).wantEvents(2, 2)
+	start(t, Config{Log: testkit.Quiet(), DataDir: folder, HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off, Kafka: Off, Kafkas: Off}).wantEvents(2, 2)
 }
 
 // C7: nothing is begun in a folder that holds no peer's data, to copy from there.

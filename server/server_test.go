@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func quick(t *testing.T) Config {
 	return Config{
 		DataDir: filepath.Join(t.TempDir(), "data"), Sync: "os", Log: slog.New(slog.DiscardHandler),
-		HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off,
+		HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off, Kafka: Off, Kafkas: Off,
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 func onServers(servers *natstest.Servers, node, key string) Config {
 	return Config{
 		Engine: servers.URL() + "?yard=shop", Node: node, Version: "1.2.3", Log: testkit.Quiet(), Secrets: Secrets{Key: key},
-		HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off,
+		HTTP: "127.0.0.1:0", AMQP: Off, AMQPS: Off, HTTPS: Off, Kafka: Off, Kafkas: Off,
 	}
 }
 

@@ -43,7 +43,7 @@ type Yard struct {
 // Listeners opens every listener, each on a free port of loopback, for clients that want a network.
 // The yard's Addresses and ConnectionString tell where.
 func Listeners(cfg *server.Config) {
-	cfg.AMQP, cfg.AMQPS, cfg.HTTP, cfg.HTTPS = anyPort, anyPort, anyPort, anyPort
+	cfg.AMQP, cfg.AMQPS, cfg.HTTP, cfg.HTTPS, cfg.Kafka, cfg.Kafkas = anyPort, anyPort, anyPort, anyPort, anyPort, anyPort
 }
 
 // anyPort is a free one of loopback.
@@ -55,7 +55,7 @@ func Start(t testing.TB, changes ...func(*server.Config)) *Yard {
 	t.Helper()
 	cfg := server.Config{
 		DataDir: filepath.Join(t.TempDir(), "yard"), Sync: "os", SegmentBytes: 4 << 20,
-		AMQP: server.Off, AMQPS: server.Off, HTTP: server.Off, HTTPS: server.Off,
+		AMQP: server.Off, AMQPS: server.Off, HTTP: server.Off, HTTPS: server.Off, Kafka: server.Off, Kafkas: server.Off,
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	for _, change := range changes {

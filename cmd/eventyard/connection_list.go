@@ -16,8 +16,9 @@ func (c connectionCommands) command() *cobra.Command {
 	return family(&cobra.Command{Use: "connection", Short: "List who is connected"}, c.list())
 }
 
-const connectionListHelp = `List the connections of clients to all nodes of a yard: AMQP, also over WebSockets, and HTTP. HOLDER is the
-policy, or the subject of the token, that was shown last. Bytes and links are known of AMQP, requests of HTTP.`
+const connectionListHelp = `List the connections of clients to all nodes of a yard: AMQP, also over WebSockets, Kafka and HTTP. HOLDER is
+the policy, or the subject of the token, that was shown last. Links are known of AMQP, bytes of AMQP and Kafka,
+requests of Kafka and HTTP.`
 
 func (c connectionCommands) list() *cobra.Command {
 	var most int
@@ -59,13 +60,16 @@ func allConnections(cmd *cobra.Command, client *admin.Client, most int) (all adm
 }
 
 func connectionRow(one admin.Connection) []string {
-	row := []string{one.Node, one.Protocol, cmp.Or(one.Holder, "-"), one.Address, showTime(one.Since), "-", "-", "-", "-"}
-	if one.Protocol == admin.ProtocolHTTP {
-		row[8] = thousands(one.Requests)
-		return row
+	links, received, sent, requests := thousands(one.Links), roughBytes(one.ReceivedBytes), roughBytes(one.SentBytes), thousands(one.Requests)
+	switch one.Protocol {
+	case admin.ProtocolHTTP:
+		links, received, sent = "-", "-", "-"
+	case admin.ProtocolKafka:
+		links = "-"
+	default:
+		requests = "-"
 	}
-	row[5], row[6], row[7] = thousands(one.Links), roughBytes(one.ReceivedBytes), roughBytes(one.SentBytes)
-	return row
+	return []string{one.Node, one.Protocol, cmp.Or(one.Holder, "-"), one.Address, showTime(one.Since), links, received, sent, requests}
 }
 
 // keyUses gives when each key was last used, by policy as the API names it in lower case; nothing where one

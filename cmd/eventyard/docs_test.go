@@ -51,6 +51,7 @@ func newReader(t *testing.T) *pages.Reader {
 	}}
 	for variable, usual := range map[string]string{
 		"EVENTYARD_AMQP": "127.0.0.1:5672", "EVENTYARD_AMQPS": "127.0.0.1:5671", "EVENTYARD_HTTP": "127.0.0.1:8080", "EVENTYARD_HTTPS": "127.0.0.1:8443",
+		"EVENTYARD_KAFKA": "127.0.0.1:9092", "EVENTYARD_KAFKAS": "127.0.0.1:9093",
 		"": "127.0.0.1:9000", "EVENTYARD_DEV_STORAGE": "127.0.0.1:10000",
 	} {
 		address, err := freePorts.free()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -69,8 +70,11 @@ func (d *doctor) judgeTenant(ctx context.Context, listener config.Listener) {
 	ctx, cancel := context.WithTimeout(ctx, tenantPatience)
 	defer cancel()
 	ask := askHTTP
-	if strings.HasPrefix(listener.Name, "amqp") {
+	switch {
+	case strings.HasPrefix(listener.Name, "amqp"):
 		ask = askAMQP
+	case strings.HasPrefix(listener.Name, "kafka"):
+		ask = askKafka
 	}
 	tenant := ask(ctx, listener)
 	running, err := server.Running(d.cfg.Data)
@@ -87,31 +91,50 @@ func (d *doctor) judgeTenant(ctx context.Context, listener config.Listener) {
 	}
 }
 
-// askAMQP and askHTTP say who has the address of a listener, or nothing where it is no yard.
+// askAMQP, askKafka and askHTTP say who has the address of a listener, or nothing where it is no yard.
 //
 // askAMQP begins as clients do and sees whether it is answered in AMQP. Which broker it
 // is would take a key to find out; that it holds our folder, or not, is told by the lock.
 func askAMQP(ctx context.Context, listener config.Listener) string {
 	const header = "AMQP\x03\x01\x00\x00"
+	if string(exchange(ctx, listener, header, len(header))) != header {
+		return ""
+	}
+	return "an AMQP 1.0 broker"
+}
+
+// askKafka asks for the versions of requests, as clients do first, without saying who it is; the number of the
+// request is in the answer. For who it is the same holds as for AMQP.
+func askKafka(ctx context.Context, listener config.Listener) string {
+	const number = "yard"
+	request := "\x00\x00\x00\x0a" + "\x00\x12\x00\x00" + number + "\xff\xff" // its length, ApiVersions 0, no client id
+	if answer := exchange(ctx, listener, request, 8); len(answer) < 8 || string(answer[4:]) != number {
+		return ""
+	}
+	return "a Kafka broker"
+}
+
+// exchange gives the beginning of the answer to who says something; nothing where there is none.
+func exchange(ctx context.Context, listener config.Listener, say string, length int) []byte {
 	dial := new(net.Dialer).DialContext
 	if listener.TLS {
 		dial = (&tls.Dialer{Config: unverified}).DialContext
 	}
 	conn, err := dial(ctx, "tcp", listener.Address)
 	if err != nil {
-		return ""
+		return nil
 	}
 	defer conn.Close()
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline)
-	answer := make([]byte, len(header))
-	if _, err := io.WriteString(conn, header); err != nil {
-		return ""
+	if _, err := io.WriteString(conn, say); err != nil {
+		return nil
 	}
-	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != header {
-		return ""
+	answer := make([]byte, length)
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		return nil
 	}
-	return "an AMQP 1.0 broker"
+	return answer
 }
 
 // unverified does not ask for whose certificate it is: nothing is told but a greeting.
@@ -144,7 +167,7 @@ const soon = 14 * 24 * time.Hour
 // examineCertificates sees whether the listeners with TLS have something to show. The yard
 // renews its own; those of the operator are his to renew.
 func (d *doctor) examineCertificates() {
-	if d.cfg.AMQPS == config.Off && d.cfg.HTTPS == config.Off {
+	if !slices.ContainsFunc(d.cfg.Listeners(), func(l config.Listener) bool { return l.TLS && l.Open() }) {
 		return
 	}
 	own := d.cfg.TLS.CertFile == ""

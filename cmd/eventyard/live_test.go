@@ -94,7 +94,7 @@ func (c *command) rest() (string, error) {
 func serving(t *testing.T, data, address string, flags ...string) (*command, string) {
 	t.Helper()
 	usual := []string{
-		"serve", "--data", data, "--http", address, "--amqp", "off", "--amqps", "off", "--https", "off",
+		"serve", "--data", data, "--http", address, "--amqp", "off", "--amqps", "off", "--kafka", "off", "--kafkas", "off", "--https", "off",
 		"--sync", "os", "--log-level", "error",
 	}
 	yard := launch(t, append(usual, flags...)...)

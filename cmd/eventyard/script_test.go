@@ -58,6 +58,7 @@ func TestScripts(t *testing.T) {
 // the machine with each other and with whatever runs on it.
 var anyPort = []string{
 	"EVENTYARD_AMQP=127.0.0.1:0", "EVENTYARD_AMQPS=127.0.0.1:0", "EVENTYARD_HTTP=127.0.0.1:0", "EVENTYARD_HTTPS=127.0.0.1:0",
+	"EVENTYARD_KAFKA=127.0.0.1:0", "EVENTYARD_KAFKAS=127.0.0.1:0",
 }
 
 // yardProcess is the yard of one script.
@@ -91,7 +92,7 @@ func yardCommand(ts *testscript.TestScript, neg bool, args []string) {
 
 var (
 	ready        = regexp.MustCompile(`^  http +(http://\S+)$`)
-	openListener = regexp.MustCompile(`^  (amqps?|https?) +[a-z]+://(\S+)$`)
+	openListener = regexp.MustCompile(`^  (amqps?|https?|kafkas?) +[a-z]+://(\S+)$`)
 )
 
 func (y *yardProcess) start(ts *testscript.TestScript, flags []string) error {

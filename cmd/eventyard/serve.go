@@ -27,8 +27,9 @@ signal ends it at once. SIGHUP makes it look at its certificate and read the lev
 anew; where it was started at a terminal it stops with that.
 
 Clients of Azure Event Hubs connect to the AMQP listeners, with the connection string that is
-printed. While every listener is on loopback the well-known key of the official emulator is
-valid; beyond it real keys are needed, and TLS, unless --allow-plaintext is given:
+printed, and Kafka clients to the Kafka listeners. While every listener is on loopback the
+well-known key of the official emulator is valid, and Kafka clients need none; beyond it real keys
+are needed, and TLS, unless --allow-plaintext is given:
 
   eventyard serve --amqps :5671 --https :8443 --host yard.example.com
 
@@ -164,7 +165,7 @@ func (c serveCommand) sayReady(cfg config.Config, s *server.Server, spans string
 	fmt.Fprintf(c.stdout, "eventyard %s is ready\n", thisBuild().Version)
 	for _, listener := range cfg.Listeners() {
 		if url, open := addresses[listener.Name]; open {
-			fmt.Fprintf(c.stdout, "  %-5s  %s\n", listener.Name, url)
+			fmt.Fprintf(c.stdout, "  %-6s %s\n", listener.Name, url)
 		}
 	}
 	if cfg.Cluster.Bundle != "" {
@@ -276,17 +277,22 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		AMQPS:        cfg.AMQPS,
 		HTTP:         cfg.HTTP,
 		HTTPS:        cfg.HTTPS,
+		Kafka:        cfg.Kafka,
+		Kafkas:       cfg.Kafkas,
+		DevStorage:   cfg.DevStorage,
 
-		AllowPlaintext:     cfg.AllowPlaintext,
-		AcceptAnyJWT:       cfg.AcceptAnyJWT,
-		AMQPIdleTimeout:    time.Duration(cfg.AMQPIdleTimeout),
-		AMQPMaxConnections: cfg.AMQPMaxConnections,
-		HTTPMaxConnections: cfg.HTTPMaxConnections,
-		Quota:              server.Quota{Events: orNone(int64(cfg.Quota.Events)), Bytes: orNone(int64(cfg.Quota.Bytes))},
-		TLS:                server.TLS(cfg.TLS),
-		OIDC:               server.OIDC(cfg.OIDC),
-		BlobRootKeys:       cfg.Blob.RootKeys,
-		DevStorage:         cfg.DevStorage,
+		KafkaAdvertise:      cfg.KafkaAdvertise,
+		KafkasAdvertise:     cfg.KafkasAdvertise,
+		AllowPlaintext:      cfg.AllowPlaintext,
+		AcceptAnyJWT:        cfg.AcceptAnyJWT,
+		AMQPIdleTimeout:     time.Duration(cfg.AMQPIdleTimeout),
+		AMQPMaxConnections:  cfg.AMQPMaxConnections,
+		HTTPMaxConnections:  cfg.HTTPMaxConnections,
+		KafkaMaxConnections: cfg.KafkaMaxConnections,
+		Quota:               server.Quota{Events: orNone(int64(cfg.Quota.Events)), Bytes: orNone(int64(cfg.Quota.Bytes))},
+		TLS:                 server.TLS(cfg.TLS),
+		OIDC:                server.OIDC(cfg.OIDC),
+		BlobRootKeys:        cfg.Blob.RootKeys,
 
 		Host:      cfg.Host,
 		Namespace: cfg.Namespace,

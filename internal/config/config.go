@@ -32,8 +32,12 @@ type Config struct {
 	AMQPS      string `key:"amqps"`
 	HTTP       string `key:"http"`
 	HTTPS      string `key:"https"`
-	DevStorage string `key:"devStorage"`
 	Kafka      string `key:"kafka"`
+	Kafkas     string `key:"kafkas"`
+	DevStorage string `key:"devStorage"`
+	// KafkaAdvertise and KafkasAdvertise are where clients of the two listeners are led.
+	KafkaAdvertise  string `key:"kafkaAdvertise"`
+	KafkasAdvertise string `key:"kafkasAdvertise"`
 
 	AllowPlaintext bool `key:"allowPlaintext"`
 	AcceptAnyJWT   bool `key:"acceptAnyJwt"`
@@ -48,9 +52,10 @@ type Config struct {
 	OIDC OIDC `key:"oidc"`
 	Blob Blob `key:"blob"`
 
-	AMQPIdleTimeout    quantity.Duration `key:"amqpIdleTimeout"`
-	AMQPMaxConnections int               `key:"amqpMaxConnections"`
-	HTTPMaxConnections int               `key:"httpMaxConnections"`
+	AMQPIdleTimeout     quantity.Duration `key:"amqpIdleTimeout"`
+	AMQPMaxConnections  int               `key:"amqpMaxConnections"`
+	HTTPMaxConnections  int               `key:"httpMaxConnections"`
+	KafkaMaxConnections int               `key:"kafkaMaxConnections"`
 
 	Quota Quota `key:"quota"`
 

@@ -22,7 +22,7 @@ type Listener struct {
 func (c Config) Listeners() []Listener {
 	return []Listener{
 		{"amqp", c.AMQP, false}, {"amqps", c.AMQPS, true}, {"http", c.HTTP, false}, {"https", c.HTTPS, true},
-		{DevStorage, c.DevStorage, false},
+		{"kafka", c.Kafka, false}, {"kafkas", c.Kafkas, true}, {DevStorage, c.DevStorage, false},
 	}
 }
 
@@ -85,9 +85,6 @@ func (d Listener) CheckDevelopment() error {
 }
 
 func (c Config) validateListeners(found *complaints) {
-	if c.Kafka != Off {
-		found.add("kafka", "this listener is not built yet: it takes only off")
-	}
 	for _, listener := range c.Listeners() {
 		if !listener.Open() {
 			continue
@@ -107,12 +104,36 @@ func (c Config) validateListeners(found *complaints) {
 		}
 	}
 	between(found, "amqpIdleTimeout", c.AMQPIdleTimeout, minIdleTimeout, time.Hour)
-	if c.AMQPMaxConnections < 1 {
-		found.add("amqpMaxConnections", "%d is not at least 1", c.AMQPMaxConnections)
+	atLeastOne(found, "amqpMaxConnections", c.AMQPMaxConnections)
+	atLeastOne(found, "httpMaxConnections", c.HTTPMaxConnections)
+	atLeastOne(found, "kafkaMaxConnections", c.KafkaMaxConnections)
+	found.addError("kafkaAdvertise", checkAdvertised(c.KafkaAdvertise))
+	found.addError("kafkasAdvertise", checkAdvertised(c.KafkasAdvertise))
+}
+
+func atLeastOne(found *complaints, key string, n int) {
+	if n < 1 {
+		found.add(key, "%d is not at least 1", n)
 	}
-	if c.HTTPMaxConnections < 1 {
-		found.add("httpMaxConnections", "%d is not at least 1", c.HTTPMaxConnections)
+}
+
+// checkAdvertised says what is wrong with an address that clients are to be led to; empty: none is given.
+func checkAdvertised(address string) error {
+	if address == "" {
+		return nil
 	}
+	_, _, err := SplitAdvertised(address)
+	return err
+}
+
+// SplitAdvertised gives host and port of an address that clients are to be led to.
+func SplitAdvertised(address string) (host string, port int32, err error) {
+	host, text, err := net.SplitHostPort(address)
+	number, portErr := strconv.ParseUint(text, 10, 16)
+	if ip, ipErr := netip.ParseAddr(host); err != nil || portErr != nil || number == 0 || host == "" || ipErr == nil && ip.IsUnspecified() {
+		return "", 0, fmt.Errorf("%q is no address that a client could connect to: write it like yard.example.com:9093", address)
+	}
+	return host, int32(number), nil
 }
 
 // minIdleTimeout is what the .NET client insists on: it refuses servers that ask for less.

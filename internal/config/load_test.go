@@ -29,7 +29,7 @@ func TestNothingAtAllIsAWorkingConfiguration(t *testing.T) {
 	testkit.Equal(t, len(got.Warnings), 0, "read %q with warnings %q out of nothing", got.File, got.Warnings)
 	c := got.Config
 	if c.Data != "eventyard-data" || c.Sync != "always" || c.HTTP != "127.0.0.1:8080" || c.AMQP != "127.0.0.1:5672" ||
-		c.AMQPS != "127.0.0.1:5671" || c.HTTPS != "127.0.0.1:8443" || c.Kafka != Off || c.AcceptAnyJWT || c.AllowPlaintext {
+		c.AMQPS != "127.0.0.1:5671" || c.HTTPS != "127.0.0.1:8443" || c.Kafka != "127.0.0.1:9092" || c.Kafkas != "127.0.0.1:9093" || c.AcceptAnyJWT || c.AllowPlaintext {
 		t.Errorf("defaults are %+v", c)
 	}
 }
@@ -119,7 +119,12 @@ func TestErrorsAreReportedWithTheirPosition(t *testing.T) {
 		"an engine nobody knows":                        {flags: map[string]string{"engine": "floppy"}, want: []string{`"floppy" is no engine: use disk or nats://HOST:PORT`}},
 		"a node on one machine":                         {flags: map[string]string{"node": "a"}, want: []string{`are for an engine nats://HOST:PORT`}},
 		"two replicas":                                  {flags: map[string]string{"replicas": "2"}, want: []string{`replicas: 2 is not possible: use 1, 3 or 5`}},
-		"a listener not built yet":                      {environ: []string{"EVENTYARD_KAFKA=127.0.0.1:9092"}, want: []string{"EVENTYARD_KAFKA: kafka: this listener is not built yet: it takes only off"}},
+		"an outside address of the Kafka listener":      {environ: []string{"EVENTYARD_KAFKA=:9092"}, want: []string{"EVENTYARD_KAFKA: kafka: ", "use kafkas, or set allowPlaintext"}},
+		"any token where Kafka clients can send one":    {file: "acceptAnyJwt: true\nkafkas: :9093\n", want: []string{`the listener kafkas at ":9093" can be reached`}},
+		"a host to advertise without a port":            {flags: map[string]string{"kafka-advertise": "yard"}, want: []string{`--kafka-advertise: kafkaAdvertise: "yard" is no address that a client could connect to`}},
+		"a port to advertise without a host":            {flags: map[string]string{"kafkas-advertise": ":9093"}, want: []string{`kafkasAdvertise: ":9093" is no address`}},
+		"all addresses to advertise":                    {flags: map[string]string{"kafka-advertise": "0.0.0.0:9092"}, want: []string{`"0.0.0.0:9092" is no address that a client could connect to`}},
+		"any port to advertise":                         {flags: map[string]string{"kafka-advertise": "yard:0"}, want: []string{`"yard:0" is no address that a client could connect to`}},
 		"all interfaces":                                {flags: map[string]string{"http": ":8080"}, want: []string{`--http: http: ":8080" can be reached from other machines, and what goes through this listener is not encrypted: use https, or set allowPlaintext`}},
 		"an outside address":                            {file: "http: 192.168.1.4:80\n", want: []string{"eventyard.yaml:1:7: http: ", "use https, or set allowPlaintext"}},
 		"an outside address of the AMQP listener":       {file: "amqp: 192.168.1.4:5672\n", want: []string{"eventyard.yaml:1:7: amqp: ", "use amqps, or set allowPlaintext"}},
@@ -139,6 +144,7 @@ func TestErrorsAreReportedWithTheirPosition(t *testing.T) {
 		"an idle time-out too long":                     {flags: map[string]string{"amqp-idle-timeout": "2h"}, want: []string{"amqpIdleTimeout: 2h is not between 5s and 1h"}},
 		"no connections":                                {flags: map[string]string{"amqp-max-connections": "0"}, want: []string{"amqpMaxConnections: 0 is not at least 1"}},
 		"no HTTP connections":                           {flags: map[string]string{"http-max-connections": "0"}, want: []string{"httpMaxConnections: 0 is not at least 1"}},
+		"no Kafka connections":                          {flags: map[string]string{"kafka-max-connections": "0"}, want: []string{"kafkaMaxConnections: 0 is not at least 1"}},
 		"a policy without a name":                       {file: "policies:\n  - rights: [send]\n", want: []string{"eventyard.yaml:2:", "policies[0].name: the policy needs a name"}},
 		"a policy of the yard's own name":               {file: "policies:\n  - name: rootmanagesharedaccesskey\n    rights: [send]\n", want: []string{"eventyard.yaml:2:11: policies[0].name: RootManageSharedAccessKey is the yard's own"}},
 		"a policy with a bad name":                      {file: "policies: [{name: a/b, rights: [send]}]\n", want: []string{`"a/b" is no name`}},
@@ -284,6 +290,7 @@ func TestNamesOfFlagsAndVariables(t *testing.T) {
 	for flag, env := range map[string]string{
 		"data": "EVENTYARD_DATA", "engine": "EVENTYARD_ENGINE", "sync": "EVENTYARD_SYNC", "amqp": "EVENTYARD_AMQP",
 		"amqps": "EVENTYARD_AMQPS", "http": "EVENTYARD_HTTP", "https": "EVENTYARD_HTTPS", "kafka": "EVENTYARD_KAFKA",
+		"kafkas": "EVENTYARD_KAFKAS", "kafka-advertise": "EVENTYARD_KAFKA_ADVERTISE", "kafkas-advertise": "EVENTYARD_KAFKAS_ADVERTISE",
 		"host": "EVENTYARD_HOST", "public-url": "EVENTYARD_PUBLIC_URL", "log-level": "EVENTYARD_LOG_LEVEL",
 		"tls-cert-file": "EVENTYARD_TLS_CERT_FILE", "tls-client-ca-file": "EVENTYARD_TLS_CLIENT_CA_FILE",
 		"allow-plaintext": "EVENTYARD_ALLOW_PLAINTEXT", "accept-any-jwt": "EVENTYARD_ACCEPT_ANY_JWT",

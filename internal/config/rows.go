@@ -57,12 +57,19 @@ var rows = []row{
 			"allowPlaintext."},
 	{"https", "ADDR", "127.0.0.1:8443",
 		"Address of the HTTP listener with TLS, or off; it also takes AMQP over WebSockets."},
+	{"kafka", "ADDR", "127.0.0.1:9092",
+		"Address of the Kafka listener, which Kafka clients use, or off. Beyond loopback it needs allowPlaintext."},
+	{"kafkas", "ADDR", "127.0.0.1:9093",
+		"Address of the Kafka listener with TLS, or off."},
 	{"devStorage", "ADDR", "off",
 		"Address of a listener in the place of the official storage emulator, for storage clients with " +
 			"UseDevelopmentStorage=true: 127.0.0.1:10000; or off. Everybody knows its key: it is refused when any listener is " +
 			"beyond loopback."},
-	{"kafka", "ADDR", "off",
-		"Address of the Kafka listener, or off. Not built yet: only off."},
+	{"kafkaAdvertise", "HOST:PORT", "",
+		"Where clients of the Kafka listener are led: they ask for it, and go on with that address alone. Empty: the " +
+			"host, for clients from elsewhere, or the address that a client has connected to."},
+	{"kafkasAdvertise", "HOST:PORT", "",
+		"The same for the Kafka listener with TLS. Empty: the name that a client has asked for, then as without TLS."},
 	{"allowPlaintext", "", "false",
 		"Lets the listeners without TLS listen beyond loopback. Events and tokens can then be read on the way: only " +
 			"for networks that are trusted."},
@@ -73,7 +80,7 @@ var rows = []row{
 		"Name of the namespace that the hubs belong to, as clients see it."},
 	{"host", "NAME", "",
 		"Host name under which others reach this yard: it goes into the yard's own TLS certificate and into " +
-			"connection strings. Empty: the address of the listener, or this machine's name."},
+			"connection strings, and Kafka clients are led to it. Empty: the address of the listener, or this machine's name."},
 	{"publicUrl", "URL", "",
 		"URL under which others reach this yard, for links and for the endpoints of topics. Empty: the address of the " +
 			"HTTP listener."},
@@ -113,8 +120,10 @@ var rows = []row{
 	{"amqpMaxConnections", "NUMBER", "10000",
 		"The most AMQP connections of clients at once. Connections that have shown no token are bounded apart."},
 	{"httpMaxConnections", "NUMBER", "10000",
-		"The most HTTP connections of clients at once, bounded likewise. Of both there are fewer where the limit of open " +
-			"files does not allow so many."},
+		"The most HTTP connections of clients at once, bounded likewise."},
+	{"kafkaMaxConnections", "NUMBER", "10000",
+		"The most Kafka connections of clients at once, bounded likewise. Of all three there are fewer where the limit of " +
+			"open files does not allow so many."},
 	{"quota.events", "NUMBER", "50000000",
 		"Events a second that may be published to all hubs and topics together; 0: no limit. Hubs, topics and policies " +
 			"can have quotas of their own."},

@@ -66,7 +66,7 @@ func (y *yard) start(ctx context.Context) error {
 		if string(line) == "Ctrl-C stops it." {
 			close(ready)
 		}
-	}, "serve", "--data", filepath.Join(y.dir, "yard"), "--http", y.http, "--amqp", y.amqp, "--https", "off", "--amqps", "off")
+	}, "serve", "--data", filepath.Join(y.dir, "yard"), "--http", y.http, "--amqp", y.amqp, "--https", "off", "--amqps", "off", "--kafka", "off", "--kafkas", "off")
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func startYard(ctx context.Context, name, dir, sync string, partitions int, more
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, name, "serve", "--config", file, "--data", data, "--sync", sync,
-		"--amqp", "127.0.0.1:0", "--amqps", "off", "--http", "off", "--https", "off", "--kafka", "off")
+		"--amqp", "127.0.0.1:0", "--amqps", "off", "--http", "off", "--https", "off", "--kafka", "off", "--kafkas", "off")
 	cmd.Dir = dir
 	return startAMQP(cmd)
 }

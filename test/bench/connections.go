@@ -100,7 +100,7 @@ func startIdleYard(ctx context.Context, program, dir string) (*amqpServer, error
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, program, "serve", "--config", file, "--data", filepath.Join(dir, "data"),
-		"--amqp", "127.0.0.1:0", "--amqps", "off", "--http", "off", "--https", "off", "--kafka", "off")
+		"--amqp", "127.0.0.1:0", "--amqps", "off", "--http", "off", "--https", "off", "--kafka", "off", "--kafkas", "off")
 	cmd.Dir = dir
 	return startAMQP(cmd)
 }

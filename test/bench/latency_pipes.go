@@ -31,7 +31,7 @@ func jetStreamPipe(syncAlways bool) opener {
 
 // openYardPipe runs a yard in this process.
 func openYardPipe(ctx context.Context, dir, sync string) (_ pipe, err error) {
-	yard, err := server.New(server.Config{DataDir: filepath.Join(dir, "data"), Sync: sync, AMQP: "127.0.0.1:0", AMQPS: server.Off, HTTP: server.Off, HTTPS: server.Off,
+	yard, err := server.New(server.Config{DataDir: filepath.Join(dir, "data"), Sync: sync, AMQP: "127.0.0.1:0", AMQPS: server.Off, HTTP: server.Off, HTTPS: server.Off, Kafka: server.Off, Kafkas: server.Off,
 		Hubs: []server.Hub{{Name: hubName, Partitions: 1}}, Log: quiet()})
 	if err != nil {
 		return pipe{}, err

@@ -50,7 +50,7 @@ func startProgram(ctx context.Context, name, data string) (*program, error) {
 func launch(ctx context.Context, name, dir string, args ...string) (*program, error) {
 	p := &program{rest: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, name, append([]string{"serve", "--http", "127.0.0.1:0",
-		"--amqps", "off", "--https", "off", "--kafka", "off"}, args...)...)
+		"--amqps", "off", "--https", "off", "--kafka", "off", "--kafkas", "off"}, args...)...)
 	p.cmd.Dir = dir
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()

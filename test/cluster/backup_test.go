@@ -60,7 +60,7 @@ func TestKillNineOfBackupAndRestoreOnNodes(t *testing.T) {
 		interrupted, err = killed.interrupted(t, func() bool { return restored.hasHubs(js) }, killed.kill)
 		testkit.Must(t, err, "%s", &killed.output)
 	}
-	off := []string{"--http", "off", "--https", "off", "--amqp", "off", "--amqps", "off"}
+	off := []string{"--http", "off", "--https", "off", "--amqp", "off", "--amqps", "off", "--kafka", "off", "--kafkas", "off"}
 	y.program(append(append([]string{"serve"}, at...), off...)...).mustFail(t, "a restore is not finished")
 	restore().mustRun(t)
 	restore().mustFail(t, "the yard is not empty")

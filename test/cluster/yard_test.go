@@ -100,7 +100,7 @@ func (y *yard) newNode(i, host int) *node {
 // install says how the node is run, in a folder of its own that goes when the test ends.
 func (n *node) install(t testing.TB, binary string, storage ...string) {
 	t.Helper()
-	args := append([]string{binary, "serve", "--amqp", n.amqp, "--http", n.http, "--amqps", "off", "--https", "off", "--allow-plaintext",
+	args := append([]string{binary, "serve", "--amqp", n.amqp, "--http", n.http, "--amqps", "off", "--kafka", "off", "--kafkas", "off", "--https", "off", "--allow-plaintext",
 		"--grid-allow", n.yard.address() + "/32", "--grid-probation-cap", "1s", "--grid-dead-delay", "1s"}, storage...)
 	if n.host != nil {
 		args = n.host.Args(args...)

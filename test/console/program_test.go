@@ -40,7 +40,7 @@ func startProgram(t *testing.T, ready string, args ...string) *parts.Program {
 // serve runs `eventyard serve` on ports of loopback that are free.
 func serve(t *testing.T, storage ...string) *program {
 	t.Helper()
-	args := append([]string{eventyard(t), "serve", "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0", "--https", "off", "--amqps", "off"}, storage...)
+	args := append([]string{eventyard(t), "serve", "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0", "--https", "off", "--amqps", "off", "--kafka", "off", "--kafkas", "off"}, storage...)
 	p := &program{Program: startProgram(t, serves, args...)}
 	p.read(t)
 	return p

@@ -198,7 +198,7 @@ func (y *yard) killWhileRestoring(dir, to string, size int64) (interrupted bool)
 	c := y.program("restore", dir, "--data", to)
 	interrupted = c.until(to, size, func() { c.Process.Kill() })
 	if interrupted {
-		y.program("serve", "--data", to, "--http", "off", "--https", "off", "--amqp", "off", "--amqps", "off").mustFail("a restore is not finished")
+		y.program("serve", "--data", to, "--http", "off", "--https", "off", "--amqp", "off", "--amqps", "off", "--kafka", "off", "--kafkas", "off").mustFail("a restore is not finished")
 		return true
 	}
 	key, err := os.ReadFile(filepath.Join(to, "secret.key"))

@@ -41,7 +41,7 @@ func TestKillNineOfCopy(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	testkit.Must(t, os.WriteFile(key, []byte(sealed.NewKey()+"\n"), 0o600))
 	location := servers.URL() + "?yard=moved&replicas=1"
-	off := []string{"--secrets-key-file", key, "--http", "off", "--https", "off", "--amqp", "off", "--amqps", "off"}
+	off := []string{"--secrets-key-file", key, "--http", "off", "--https", "off", "--amqp", "off", "--amqps", "off", "--kafka", "off", "--kafkas", "off"}
 	there := func() *command {
 		return y.program("copy", "--from", y.data, "--to", location, "--secrets-key-file", key)
 	}
@@ -55,7 +55,7 @@ func TestKillNineOfCopy(t *testing.T) {
 		return y.program("copy", "--from", location, "--from-secrets-key-file", key, "--to", back)
 	}
 	testkit.MustThat(t, home().interrupted(func() bool { return folderBytes(back) > bulk*100_000/2 }), "it was done before it was killed")
-	y.program("serve", "--data", back, "--http", "off", "--https", "off", "--amqp", "off", "--amqps", "off").mustFail("a restore is not finished")
+	y.program("serve", "--data", back, "--http", "off", "--https", "off", "--amqp", "off", "--amqps", "off", "--kafka", "off", "--kafkas", "off").mustFail("a restore is not finished")
 	home().mustRun()
 	y.data, y.acked = back, maps.Clone(y.acked)
 	y.start()

@@ -74,7 +74,7 @@ type position struct {
 func (y *yard) start() {
 	y.t.Helper()
 	y.process = exec.Command(y.binary, append([]string{"serve", "--data", y.data, "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0",
-		"--amqps", "off", "--https", "off"}, y.flags...)...)
+		"--amqps", "off", "--kafka", "off", "--kafkas", "off", "--https", "off"}, y.flags...)...)
 	stdout, err := y.process.StdoutPipe()
 	testkit.Must(y.t, err)
 	var complaints bytes.Buffer

@@ -91,7 +91,7 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) startYard() {
 	f.t.Helper()
 	serve := exec.Command(f.binary, "serve", "--data", f.t.TempDir(), "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0",
-		"--amqps", "off", "--https", "off")
+		"--amqps", "off", "--kafka", "off", "--kafkas", "off", "--https", "off")
 	out := f.run(serve)
 	lines := bufio.NewScanner(out)
 	for f.http == "" && lines.Scan() {

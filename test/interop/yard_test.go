@@ -49,6 +49,10 @@ type layout struct {
 	host string
 	// build is checkedBuild if nil.
 	build *build
+	// kafka opens the listeners for Kafka clients, too.
+	kafka bool
+	// outside has a listener that others can reach, so that everybody has to show a key of the yard's own.
+	outside bool
 }
 
 // yard is a running program with all its listeners open: on free ports of 127.0.0.1, or
@@ -79,21 +83,34 @@ func startYard(t *testing.T, l layout) *yard {
 
 // listeners are those that clients know, and where.
 func (l layout) listeners() map[string]string {
-	if !inside() {
-		return map[string]string{"amqp": "127.0.0.1:0", "amqps": "127.0.0.1:0", "http": "127.0.0.1:0", "https": "127.0.0.1:0"}
+	if inside() {
+		at := cmp.Or(l.address, namespaceAddress)
+		return map[string]string{"amqp": at + ":5672", "amqps": at + ":5671", "http": at + ":80", "https": at + ":443"}
 	}
-	at := cmp.Or(l.address, namespaceAddress)
-	return map[string]string{"amqp": at + ":5672", "amqps": at + ":5671", "http": at + ":80", "https": at + ":443"}
+	all := map[string]string{"amqp": "127.0.0.1:0", "amqps": "127.0.0.1:0", "http": "127.0.0.1:0", "https": "127.0.0.1:0"}
+	if l.kafka {
+		all["kafka"], all["kafkas"] = "127.0.0.1:0", "127.0.0.1:0"
+	}
+	if l.outside {
+		all["https"] = "0.0.0.0:0"
+	}
+	return all
 }
 
-// run starts the program, which await waits for.
+// run starts the program, which await waits for, and stops it with the test.
 func (l layout) run(t *testing.T, storage string, listeners map[string]string) *yard {
+	t.Helper()
+	y := l.launch(t, storage, listeners)
+	t.Cleanup(func() { y.stop(t) })
+	return y
+}
+
+// launch starts the program, for who kills it.
+func (l layout) launch(t *testing.T, storage string, listeners map[string]string) *yard {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "eventyard.yaml")
 	testkit.Must(t, os.WriteFile(file, []byte(l.config(storage, listeners)), 0o600))
-	y := &yard{process: launch(t, exec.Command(l.build.binary(t), "serve", "--config", file)), addresses: map[string]string{}}
-	t.Cleanup(func() { y.stop(t) })
-	return y
+	return &yard{process: launch(t, exec.Command(l.build.binary(t), "serve", "--config", file)), addresses: map[string]string{}}
 }
 
 // await waits until the yard serves, and reads where its listeners are.
@@ -114,6 +131,9 @@ func (l layout) config(storage string, listeners map[string]string) string {
 	lines := append([]string{storage, "log: {level: info}"}, l.settings...)
 	for listener, address := range listeners {
 		lines = append(lines, fmt.Sprintf("%s: %q", listener, address))
+	}
+	if !l.kafka {
+		lines = append(lines, "kafka: off", "kafkas: off") // yards that run beside each other cannot share the usual ports
 	}
 	if inside() {
 		lines = append(lines, "host: "+cmp.Or(l.host, namespaceHost))

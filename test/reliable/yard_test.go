@@ -60,7 +60,7 @@ func startYard(t *testing.T, watched bool, settings string) *yard {
 func (y *yard) start(t *testing.T) {
 	t.Helper()
 	until(t, "a yard that starts", func() (bool, string) { // the ports may be taken for a moment
-		args := append([]string{"serve", "--data", y.data, "--http", address(y.http), "--amqp", address(y.amqp), "--amqps", "off", "--https", "off"}, y.flags...)
+		args := append([]string{"serve", "--data", y.data, "--http", address(y.http), "--amqp", address(y.amqp), "--amqps", "off", "--kafka", "off", "--kafkas", "off", "--https", "off"}, y.flags...)
 		y.process = start(t, "the yard", exec.Command(y.binary, args...))
 		y.listen(bufio.NewScanner(y.process.out))
 		if y.process.alive() {

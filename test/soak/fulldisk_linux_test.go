@@ -91,7 +91,7 @@ func startYard(t *testing.T, dir, mode string) *yard {
 	t.Helper()
 	s := testkit.Value(server.New(server.Config{
 		DataDir: dir, Sync: mode, SegmentBytes: 4 << 20, Log: testkit.Quiet(),
-		HTTP: "127.0.0.1:0", AMQP: server.Off, AMQPS: server.Off, HTTPS: server.Off,
+		HTTP: "127.0.0.1:0", AMQP: server.Off, AMQPS: server.Off, HTTPS: server.Off, Kafka: server.Off, Kafkas: server.Off,
 	}))(t)
 	ended := make(chan struct{})
 	y := &yard{t: t, stop: testkit.Run(t, func(ctx context.Context) error {

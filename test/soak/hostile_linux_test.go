@@ -108,7 +108,7 @@ func startProgram(t *testing.T, by ...string) *program {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
 	process := exec.Command(by[0], append(by[1:], build(t), "serve", "--data", data, "--allow-plaintext",
-		"--http", "0.0.0.0:0", "--amqp", "127.0.0.1:0", "--amqps", "127.0.0.1:0", "--https", "127.0.0.1:0", "--log-level", "error")...)
+		"--http", "0.0.0.0:0", "--amqp", "127.0.0.1:0", "--amqps", "127.0.0.1:0", "--https", "127.0.0.1:0", "--kafka", "127.0.0.1:0", "--kafkas", "127.0.0.1:0", "--log-level", "error")...)
 	process.Stderr = os.Stderr
 	stdout := testkit.Value(process.StdoutPipe())(t)
 	testkit.Must(t, process.Start())

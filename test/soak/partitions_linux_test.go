@@ -84,7 +84,7 @@ type limitedYard struct {
 func limited(t *testing.T, binary, data string) *limitedYard {
 	t.Helper()
 	process := exec.Command("sh", "-c", `ulimit -n 1024; exec "$@"`, "sh", binary, "serve", "--data", data,
-		"--http", "127.0.0.1:0", "--amqp", "off", "--amqps", "off", "--https", "off", "--log-level", "error")
+		"--http", "127.0.0.1:0", "--amqp", "off", "--amqps", "off", "--kafka", "off", "--kafkas", "off", "--https", "off", "--log-level", "error")
 	process.Stderr = os.Stderr
 	stdout := testkit.Value(process.StdoutPipe())(t)
 	testkit.Must(t, process.Start())

@@ -93,7 +93,7 @@ func open(t *testing.T, base string) *yard {
 	testkit.Must(t, json.Unmarshal(text, &y.Manifest))
 	y.refreshProducers(t)
 	s, err := server.New(server.Config{
-		DataDir: y.data, HTTP: "127.0.0.1:0", AMQP: "127.0.0.1:0", HTTPS: server.Off, AMQPS: server.Off,
+		DataDir: y.data, HTTP: "127.0.0.1:0", AMQP: "127.0.0.1:0", HTTPS: server.Off, AMQPS: server.Off, Kafka: server.Off, Kafkas: server.Off,
 		Grid: server.Grid{TopicRetention: century, DeadLetterKeep: century, DeadLetterDelay: -1, ProbationAfter: -1},
 		Log:  slog.New(slog.DiscardHandler),
 	})

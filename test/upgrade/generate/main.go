@@ -139,6 +139,8 @@ func start(ctx context.Context, binary, data string, flags ...string) (*yard, er
 		"serve", "--data", data, "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0", "--amqps", "off", "--https", "off",
 		"--grid-topic-retention", "365d", "--grid-dead-keep", "3650d", "--segment-bytes", "64KiB", "--log-level", "error",
 	}, flags...)...)
+	// Not by flags: older programs than have these settings only warn of the variables.
+	process.Env = append(os.Environ(), "EVENTYARD_KAFKA=off", "EVENTYARD_KAFKAS=off")
 	stdout, err := process.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/kafka/record"
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// KafkaConn speaks Kafka's protocol request by request, so that a test sees each answer as it is. What clients do
+// is tested in test/interop.
+type KafkaConn struct {
+	net.Conn
+	asked int32
+}
+
+// DialKafka connects without showing anything.
+func DialKafka(t *testing.T, address string) *KafkaConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	testkit.Must(t, err)
+	return NewKafkaConn(t, conn)
+}
+
+// NewKafkaConn speaks over a connection, which ends with the test.
+func NewKafkaConn(t *testing.T, conn net.Conn) *KafkaConn {
+	t.Helper()
+	t.Cleanup(func() { _ = conn.Close() })
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	return &KafkaConn{Conn: conn}
+}
+
+// Ask sends a request and waits for its answer.
+func (c *KafkaConn) Ask(r kmsg.Request) (kmsg.Response, error) {
+	c.asked++
+	if _, err := c.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID("test")).AppendRequest(nil, r, c.asked)); err != nil {
+		return nil, err
+	}
+	var head [8]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return nil, err
+	}
+	if number := int32(binary.BigEndian.Uint32(head[4:])); number != c.asked {
+		return nil, fmt.Errorf("request %d is answered as %d", c.asked, number)
+	}
+	body := make([]byte, binary.BigEndian.Uint32(head[:4])-4)
+	if _, err := io.ReadFull(c, body); err != nil {
+		return nil, err
+	}
+	answer := r.ResponseKind()
+	if _, versions := r.(*kmsg.ApiVersionsRequest); answer.IsFlexible() && !versions {
+		body = body[1:] // there are no tags in the head
+	}
+	return answer, answer.ReadFrom(body)
+}
+
+// LogIn shows a name and a password by SASL PLAIN.
+func (c *KafkaConn) LogIn(user, password string) error {
+	begin := kmsg.NewPtrSASLHandshakeRequest()
+	begin.Version, begin.Mechanism = 1, "PLAIN"
+	if answer, err := c.Ask(begin); err != nil || answer.(*kmsg.SASLHandshakeResponse).ErrorCode != 0 {
+		return fmt.Errorf("handshake: %+v, %w", answer, err)
+	}
+	show := kmsg.NewPtrSASLAuthenticateRequest()
+	show.Version, show.SASLAuthBytes = 2, []byte("\x00"+user+"\x00"+password)
+	answer, err := c.Ask(show)
+	if err != nil {
+		return err
+	}
+	if code := answer.(*kmsg.SASLAuthenticateResponse).ErrorCode; code != 0 {
+		return fmt.Errorf("refused with %d", code)
+	}
+	return nil
+}
+
+// KafkaProduce sends one record to partition 0 of a hub.
+func KafkaProduce(hub, value string) *kmsg.ProduceRequest {
+	now := time.Now().UnixMilli()
+	batch := record.Begin(nil, 0, now)
+	batch.Add(&record.Record{Timestamp: now, Value: []byte(value)})
+	part := kmsg.NewProduceRequestTopicPartition()
+	part.Records = batch.End()
+	topic := kmsg.NewProduceRequestTopic()
+	topic.Topic, topic.Partitions = hub, []kmsg.ProduceRequestTopicPartition{part}
+	r := kmsg.NewPtrProduceRequest()
+	r.Version, r.Acks, r.TimeoutMillis, r.Topics = 9, -1, 10_000, []kmsg.ProduceRequestTopic{topic}
+	return r
+}
+
+// KafkaMetadata asks for a hub.
+func KafkaMetadata(hub string) *kmsg.MetadataRequest {
+	topic := kmsg.NewMetadataRequestTopic()
+	topic.Topic = new(hub)
+	r := kmsg.NewPtrMetadataRequest()
+	r.Version, r.Topics = 9, []kmsg.MetadataRequestTopic{topic}
+	return r
+}

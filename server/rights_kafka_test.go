@@ -1,0 +1,232 @@
+package server_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/server"
+	"github.com/eventyard/eventyard/servertest"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// What becomes of a request, besides server.LetIn.
+const (
+	outside      = "out"
+	topicRefused = "29"
+	yardRefused  = "31"
+)
+
+// R1, K5: every request of Kafka's that a yard says it answers, asked with every kind of credential, lets in whom
+// testdata/rights-kafka.txt says, and nobody else.
+func TestRightsOverKafka(t *testing.T) {
+	want, columns := server.ReadTable(t, "rights-kafka.txt", 2, server.LetIn, topicRefused, yardRefused, outside)
+	y := newKafkaRights(t)
+	for _, key := range y.offered(t) {
+		name := fmt.Sprintf("%d %s", key, kmsg.NameForKey(key))
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, column := range columns {
+				got = append(got, y.ask(t, key, column))
+			}
+			expected, found := want[name]
+			delete(want, name)
+			testkit.That(t, found && slices.Equal(got, expected), "it does not let in whom it should\n%s\nwant\n%s\ngot\n%s",
+				server.RightsLine("", columns), server.RightsLine(name, expected), server.RightsLine(name, got))
+		})
+	}
+	for name := range want {
+		t.Errorf("testdata/rights-kafka.txt has %s, and the yard does not say that it answers it", name)
+	}
+}
+
+// kafkaRights is a yard that others can reach, with policies of every kind.
+type kafkaRights struct{ address string }
+
+// Hubs of the yard: requests are about orders, but for those that delete.
+const doomed, doomedToo = "doomed", "doomed-too"
+
+func newKafkaRights(t *testing.T) kafkaRights {
+	t.Helper()
+	y := servertest.Start(t, servertest.Listeners, server.AnyFailures, func(c *server.Config) {
+		c.AMQPS = "0.0.0.0:0"
+		for _, hub := range []string{"orders", "other", doomed, doomedToo} {
+			c.Hubs = append(c.Hubs, server.Hub{Name: hub, Partitions: 1})
+		}
+		for name, right := range map[string]string{"sender": "Send", "listener": "Listen", "manager": "Manage", "scraper": "Metrics"} {
+			c.Policies = append(c.Policies, server.Policy{Name: name, Rights: []string{right}, PrimaryKey: policyKeys[name]})
+		}
+		for _, hub := range []string{"orders", doomed} {
+			c.Policies = append(c.Policies, server.Policy{Name: "own", Hub: hub, Rights: []string{"Manage"}, PrimaryKey: policyKeys["own"]})
+		}
+		c.Policies = append(c.Policies, server.Policy{Name: "other", Hub: "other", Rights: []string{"Manage"}, PrimaryKey: policyKeys["other"]})
+	})
+	_, address, _ := strings.Cut(y.Addresses()["kafka"], "://")
+	return kafkaRights{address}
+}
+
+// offered are the requests that the yard says it answers, without those of SASL.
+func (y kafkaRights) offered(t *testing.T) (keys []int16) {
+	t.Helper()
+	answer := testkit.Value(server.DialKafka(t, y.address).Ask(kmsg.NewPtrApiVersionsRequest()))(t).(*kmsg.ApiVersionsResponse)
+	for _, one := range answer.ApiKeys {
+		if key := kmsg.Key(one.ApiKey); key != kmsg.SASLHandshake && key != kmsg.SASLAuthenticate {
+			keys = append(keys, one.ApiKey)
+		}
+	}
+	return keys
+}
+
+// ask sends one request with a credential, and gives what became of it.
+func (y kafkaRights) ask(t *testing.T, key int16, column string) string {
+	t.Helper()
+	hub := hubFor(key, column)
+	request := kafkaRequests[kmsg.Key(key)]
+	testkit.MustThat(t, request != nil, "no request of this kind is here: say whom it lets in")
+	conn := server.DialKafka(t, y.address)
+	if column != "none" && conn.LogIn("$ConnectionString", connectionStrings(column, hub)) != nil {
+		return outside
+	}
+	answer, err := conn.Ask(request(hub))
+	if err != nil {
+		return outside
+	}
+	refused := server.LetIn
+	forEachCode(reflect.ValueOf(answer), func(code int16) {
+		if text := fmt.Sprint(code); text == topicRefused || text == yardRefused {
+			refused = text
+		}
+	})
+	return refused
+}
+
+// hubFor is the hub that a request is about. What one credential has deleted is not what the next is to delete.
+func hubFor(key int16, column string) string {
+	switch {
+	case kmsg.Key(key) != kmsg.DeleteTopics:
+		return "orders"
+	case column == "manage":
+		return doomedToo
+	}
+	return doomed
+}
+
+// connectionStrings gives what stands for a column.
+func connectionStrings(column, hub string) string {
+	shown := map[string]struct{ policy, hub, key string }{
+		"send": {policy: "sender"}, "listen": {policy: "listener"}, "manage": {policy: "manager"}, "metrics": {policy: "scraper"},
+		"ownHub": {policy: "own", hub: hub}, "otherHub": {policy: "other", hub: "other"}, "wrong": {policy: "manager", key: key("nobody's")},
+	}[column]
+	if shown.key == "" {
+		shown.key = policyKeys[shown.policy]
+	}
+	text := "Endpoint=sb://localhost/;SharedAccessKeyName=" + shown.policy + ";SharedAccessKey=" + shown.key
+	if shown.hub != "" {
+		text += ";EntityPath=" + shown.hub
+	}
+	return text
+}
+
+// kafkaRequests are one of each kind, about a hub.
+var kafkaRequests = map[kmsg.Key]func(hub string) kmsg.Request{
+	kmsg.ApiVersions: func(string) kmsg.Request { return kmsg.NewPtrApiVersionsRequest() },
+	kmsg.Metadata:    func(hub string) kmsg.Request { return server.KafkaMetadata(hub) },
+	kmsg.Produce:     func(hub string) kmsg.Request { return server.KafkaProduce(hub, "x") },
+	kmsg.Fetch: func(hub string) kmsg.Request {
+		part, topic, r := kmsg.NewFetchRequestTopicPartition(), kmsg.NewFetchRequestTopic(), kmsg.NewPtrFetchRequest()
+		part.PartitionMaxBytes = 1 << 20
+		topic.Topic, topic.Partitions = hub, []kmsg.FetchRequestTopicPartition{part}
+		r.Version, r.MaxBytes, r.SessionEpoch, r.Topics = 12, 1<<20, -1, []kmsg.FetchRequestTopic{topic}
+		return r
+	},
+	kmsg.ListOffsets: func(hub string) kmsg.Request {
+		part, topic, r := kmsg.NewListOffsetsRequestTopicPartition(), kmsg.NewListOffsetsRequestTopic(), kmsg.NewPtrListOffsetsRequest()
+		part.Timestamp = -1
+		topic.Topic, topic.Partitions = hub, []kmsg.ListOffsetsRequestTopicPartition{part}
+		r.Version, r.Topics = 7, []kmsg.ListOffsetsRequestTopic{topic}
+		return r
+	},
+	kmsg.OffsetForLeaderEpoch: func(hub string) kmsg.Request {
+		topic, r := kmsg.NewOffsetForLeaderEpochRequestTopic(), kmsg.NewPtrOffsetForLeaderEpochRequest()
+		topic.Topic, topic.Partitions = hub, []kmsg.OffsetForLeaderEpochRequestTopicPartition{kmsg.NewOffsetForLeaderEpochRequestTopicPartition()}
+		r.Version, r.Topics = 4, []kmsg.OffsetForLeaderEpochRequestTopic{topic}
+		return r
+	},
+	kmsg.InitProducerID: func(string) kmsg.Request {
+		r := kmsg.NewPtrInitProducerIDRequest()
+		r.Version = 4
+		return r
+	},
+	kmsg.DescribeConfigs: func(hub string) kmsg.Request {
+		resource, r := kmsg.NewDescribeConfigsRequestResource(), kmsg.NewPtrDescribeConfigsRequest()
+		resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeTopic, hub
+		r.Version, r.Resources = 4, []kmsg.DescribeConfigsRequestResource{resource}
+		return r
+	},
+	kmsg.CreateTopics: func(string) kmsg.Request {
+		topic, r := kmsg.NewCreateTopicsRequestTopic(), kmsg.NewPtrCreateTopicsRequest()
+		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = "made", 1, 1
+		r.Version, r.TimeoutMillis, r.ValidateOnly, r.Topics = 5, 10_000, true, []kmsg.CreateTopicsRequestTopic{topic}
+		return r
+	},
+	kmsg.DeleteTopics: func(hub string) kmsg.Request {
+		r := kmsg.NewPtrDeleteTopicsRequest()
+		r.Version, r.TimeoutMillis, r.TopicNames = 4, 10_000, []string{hub}
+		return r
+	},
+	kmsg.AlterConfigs: func(hub string) kmsg.Request {
+		resource, r := kmsg.NewAlterConfigsRequestResource(), kmsg.NewPtrAlterConfigsRequest()
+		resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeTopic, hub
+		r.Version, r.ValidateOnly, r.Resources = 2, true, []kmsg.AlterConfigsRequestResource{resource}
+		return r
+	},
+	kmsg.IncrementalAlterConfigs: func(hub string) kmsg.Request {
+		resource, r := kmsg.NewIncrementalAlterConfigsRequestResource(), kmsg.NewPtrIncrementalAlterConfigsRequest()
+		resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeTopic, hub
+		r.Version, r.ValidateOnly, r.Resources = 1, true, []kmsg.IncrementalAlterConfigsRequestResource{resource}
+		return r
+	},
+	kmsg.CreatePartitions: func(hub string) kmsg.Request {
+		topic, r := kmsg.NewCreatePartitionsRequestTopic(), kmsg.NewPtrCreatePartitionsRequest()
+		topic.Topic, topic.Count = hub, 2
+		r.Version, r.TimeoutMillis, r.ValidateOnly, r.Topics = 3, 10_000, true, []kmsg.CreatePartitionsRequestTopic{topic}
+		return r
+	},
+	kmsg.DescribeTopicPartitions: func(hub string) kmsg.Request {
+		topic, r := kmsg.NewDescribeTopicPartitionsRequestTopic(), kmsg.NewPtrDescribeTopicPartitionsRequest()
+		topic.Topic = hub
+		r.ResponsePartitionLimit, r.Topics = 100, []kmsg.DescribeTopicPartitionsRequestTopic{topic}
+		return r
+	},
+	kmsg.FindCoordinator: func(string) kmsg.Request {
+		r := kmsg.NewPtrFindCoordinatorRequest()
+		r.Version, r.CoordinatorKey = 3, "readers"
+		return r
+	},
+	kmsg.DescribeCluster: func(string) kmsg.Request { return kmsg.NewPtrDescribeClusterRequest() },
+}
+
+// forEachCode walks all error codes of an answer.
+func forEachCode(v reflect.Value, f func(int16)) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			forEachCode(v.Elem(), f)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			forEachCode(v.Index(i), f)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if field := v.Field(i); v.Type().Field(i).Name == "ErrorCode" {
+				f(int16(field.Int()))
+			} else if v.Type().Field(i).IsExported() {
+				forEachCode(field, f)
+			}
+		}
+	}
+}
