@@ -32,10 +32,11 @@ var imageConfig = v1.Config{
 		"EVENTYARD_DATA=/data",
 		"EVENTYARD_AMQPS=:5671",
 		"EVENTYARD_HTTPS=:8443",
+		"EVENTYARD_KAFKAS=:9093",
 		"EVENTYARD_SERVER=http://127.0.0.1:8080", // this and the next for commands that are run in the container
 		"EVENTYARD_CONNECTION_STRING=@/data/connection-string",
 	},
-	ExposedPorts: map[string]struct{}{"5671/tcp": {}, "8443/tcp": {}},
+	ExposedPorts: map[string]struct{}{"5671/tcp": {}, "8443/tcp": {}, "9093/tcp": {}},
 	Volumes:      map[string]struct{}{"/data": {}},
 }
 

@@ -34,7 +34,7 @@ func TestImage(t *testing.T) {
 
 	c := config.Config
 	y := m.start(c.User, c.Env, slices.Concat(c.Entrypoint, c.Cmd))
-	if !strings.Contains(y.said, "amqps://") || !strings.Contains(y.said, "/data/connection-string") {
+	if !strings.Contains(y.said, "amqps://") || !strings.Contains(y.said, "kafkas://") || !strings.Contains(y.said, "/data/connection-string") {
 		t.Errorf("it says:\n%s", y.said)
 	}
 	do := func(args ...string) string { return m.do(c.User, c.Env, slices.Concat(c.Entrypoint, args)...) }
