@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -17,8 +18,18 @@ import (
 // python is an interpreter that has the official library for Python.
 func python(t *testing.T) string {
 	t.Helper()
-	requirements := filepath.Join("testdata", "python", "requirements.txt")
-	dir := parts.Component{Name: "python", Recipe: pythonVersion() + recipeFile(t, requirements), Install: func(ctx context.Context, dir string) error {
+	return pythonWith(t, "python", filepath.Join("testdata", "python", "requirements.txt"))
+}
+
+// kafkaPython is an interpreter that has confluent-kafka and kafka-python.
+func kafkaPython(t *testing.T) string {
+	t.Helper()
+	return pythonWith(t, "kafka-python", filepath.Join("testdata", "kafka", "requirements.txt"))
+}
+
+func pythonWith(t *testing.T, name, requirements string) string {
+	t.Helper()
+	dir := parts.Component{Name: name, Recipe: pythonVersion() + recipeFile(t, requirements), Install: func(ctx context.Context, dir string) error {
 		if err := makeVenv(ctx, dir); err != nil {
 			return err
 		}
@@ -71,8 +82,19 @@ func protonPython(t *testing.T) string {
 // node is a folder whose node_modules has the official library for JavaScript.
 func node(t *testing.T) string {
 	t.Helper()
-	manifest := recipeFile(t, filepath.Join("testdata", "js", "package.json"))
-	return parts.Component{Name: "node", Recipe: manifest, Install: func(ctx context.Context, dir string) error {
+	return nodeModules(t, "node", filepath.Join("testdata", "js", "package.json"))
+}
+
+// kafkaNode is a folder whose node_modules has KafkaJS.
+func kafkaNode(t *testing.T) string {
+	t.Helper()
+	return nodeModules(t, "kafka-node", filepath.Join("testdata", "kafka", "package.json"))
+}
+
+func nodeModules(t *testing.T, name, file string) string {
+	t.Helper()
+	manifest := recipeFile(t, file)
+	return parts.Component{Name: name, Recipe: manifest, Install: func(ctx context.Context, dir string) error {
 		return parts.NodePackages(ctx, dir, manifest)
 	}}.Folder(t)
 }
@@ -80,8 +102,19 @@ func node(t *testing.T) string {
 // java is a folder of jars with the official library for Java.
 func java(t *testing.T) string {
 	t.Helper()
-	pom := recipeFile(t, filepath.Join("testdata", "java", "pom.xml"))
-	return parts.Component{Name: "java", Recipe: pom, Install: func(ctx context.Context, dir string) error {
+	return jars(t, "java", filepath.Join("testdata", "java", "pom.xml"))
+}
+
+// kafkaJava is a folder of jars with a version of Kafka's own client.
+func kafkaJava(t *testing.T, version string) string {
+	t.Helper()
+	return jars(t, "kafka-java", filepath.Join("testdata", "kafka", "pom.xml"), "-Dkafka.version="+version)
+}
+
+func jars(t *testing.T, name, file string, flags ...string) string {
+	t.Helper()
+	pom := recipeFile(t, file)
+	return parts.Component{Name: name, Recipe: pom + strings.Join(flags, " "), Install: func(ctx context.Context, dir string) error {
 		if err := parts.Need("javac", "default-jdk-headless"); err != nil {
 			return err
 		}
@@ -91,7 +124,8 @@ func java(t *testing.T) string {
 		if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(pom), 0o644); err != nil {
 			return err
 		}
-		return parts.Step(ctx, dir, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory="+filepath.Join(dir, "lib"))
+		copied := []string{"mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=" + filepath.Join(dir, "lib")}
+		return parts.Step(ctx, dir, append(copied, flags...)...)
 	}}.Folder(t)
 }
 

@@ -1,0 +1,252 @@
+//go:build linux
+
+package interop
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
+)
+
+const (
+	kafkaPartitions = 4
+	// kafkaEach is how many records are sent with each compression, kafkaLarge the bytes of one more.
+	kafkaEach, kafkaLarge = 50, 900_000
+	// kafkaPlanted is an event that is in the hub before a client comes.
+	kafkaPlanted = "sent over AMQP"
+	// kafkaTime bounds what a client does on a slow machine.
+	kafkaTime = 3 * time.Minute
+)
+
+// kafkaClient is a client that others wrote: it sends to a hub of its own, and reads all of it.
+type kafkaClient struct {
+	name string
+	// codecs are the compressions that it has without further plug-ins.
+	codecs string
+	play   func(t *testing.T, k kafkaTask)
+}
+
+var kafkaClients = []kafkaClient{
+	{"franz-go", "none gzip snappy lz4 zstd", playFranz},
+	{"sarama", "none gzip snappy lz4 zstd", playSarama},
+	{"java-4.3.1", "none gzip snappy lz4 zstd", func(t *testing.T, k kafkaTask) { playKafkaJava(t, k, "4.3.1") }},
+	{"java-3.9.1", "none gzip snappy lz4 zstd", func(t *testing.T, k kafkaTask) { playKafkaJava(t, k, "3.9.1") }},
+	{"confluent-kafka", "none gzip snappy lz4 zstd", func(t *testing.T, k kafkaTask) { playKafkaPython(t, k, "confluent.py") }},
+	{"kafka-python", "none gzip snappy lz4 zstd", func(t *testing.T, k kafkaTask) { playKafkaPython(t, k, "python.py") }},
+	{"kafkajs", "none gzip snappy", playKafkaJS},
+	{"kcat", "none gzip snappy lz4 zstd", playKcat},
+}
+
+// TestKafka has each client send with every compression, by an idempotent producer, and a large record; read all from
+// the beginning by assignment, with what was sent over AMQP; and what it has sent is read over AMQP. // K1, K2, K4
+func TestKafka(t *testing.T) { playKafkaClients(t, layout{}) }
+
+// TestKafkaTLS is TestKafka with TLS, for clients that have to show a key. // K1, K5
+func TestKafkaTLS(t *testing.T) { playKafkaClients(t, layout{outside: true}) }
+
+func playKafkaClients(t *testing.T, l layout) {
+	onOneMachine(t, "Kafka clients are led past the balancer")
+	t.Parallel()
+	l.kafka, l.hubs = true, map[string]int{}
+	for _, c := range kafkaClients {
+		l.hubs[c.name] = kafkaPartitions
+	}
+	y := startYard(t, l)
+	for _, c := range kafkaClients {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			k := kafkaTask{address: y.hostPort(t, "kafka"), hub: c.name, codecs: strings.Fields(c.codecs)}
+			if l.outside {
+				k.address, k.ca = y.hostPort(t, "kafkas"), y.authority(t)
+				k.user, k.password = "manager", keyOf("manager")
+			}
+			y.plant(t, c.name)
+			c.play(t, k)
+			y.readOverAMQP(t, k)
+			t.Log("proved: all of it is read over AMQP")
+		})
+	}
+}
+
+// kafkaTask is what a client is to do.
+type kafkaTask struct {
+	address, hub string
+	codecs       []string
+	// user, password and ca are empty where nobody is asked.
+	user, password, ca string
+}
+
+// kafkaRecord is one that is sent, and the compression with which it is.
+type kafkaRecord struct{ key, value, codec string }
+
+// records are those that are sent with a compression.
+func (k kafkaTask) records(codec string) (all []kafkaRecord) {
+	for i := range kafkaEach {
+		all = append(all, kafkaRecord{fmt.Sprint("key-", i), fmt.Sprint(codec, "-", i), codec})
+	}
+	if codec == "none" {
+		all = append(all, kafkaRecord{"large", strings.Repeat("x", kafkaLarge), codec})
+	}
+	return all
+}
+
+// kafkaBooks are the records that are still to come, by value.
+type kafkaBooks map[string]kafkaRecord
+
+func (k kafkaTask) books() kafkaBooks {
+	missing := kafkaBooks{kafkaPlanted: {value: kafkaPlanted}}
+	for _, codec := range k.codecs {
+		for _, r := range k.records(codec) {
+			missing[r.value] = r
+		}
+	}
+	return missing
+}
+
+// take notes that a record came: once, and as it was sent.
+func (b kafkaBooks) take(t *testing.T, r kafkaRecord) {
+	t.Helper()
+	want, found := b[r.value]
+	testkit.MustThat(t, found, "%.100q came that was not sent, or came twice", r.value)
+	delete(b, r.value)
+	if r.value != kafkaPlanted {
+		testkit.MustEqual(t, r, want)
+	}
+}
+
+// environment is what a script is told.
+func (k kafkaTask) environment() map[string]string {
+	env := map[string]string{
+		"YARD_KAFKA": k.address, "YARD_HUB": k.hub, "YARD_CODECS": strings.Join(k.codecs, " "), "YARD_PLANTED": kafkaPlanted,
+		"YARD_EACH": strconv.Itoa(kafkaEach), "YARD_LARGE": strconv.Itoa(kafkaLarge),
+	}
+	if k.user != "" {
+		maps.Copy(env, map[string]string{"YARD_USER": k.user, "YARD_PASSWORD": k.password, "YARD_CA": k.ca})
+	}
+	return env
+}
+
+// plant sends an event over AMQP.
+func (y *yard) plant(t *testing.T, hub string) {
+	t.Helper()
+	p := testkit.Value(dialPeer(t.Context(), y.hostPort(t, "amqp")))(t)
+	defer p.close()
+	sender := testkit.Value(p.sender(t.Context(), hub))(t)
+	testkit.Must(t, sender.Send(t.Context(), amqp.NewMessage([]byte(kafkaPlanted)), nil))
+}
+
+// readOverAMQP finds in a hub what a client has sent, and nothing else.
+func (y *yard) readOverAMQP(t *testing.T, k kafkaTask) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	defer cancel()
+	p := testkit.Value(dialPeer(ctx, y.hostPort(t, "amqp")))(t)
+	defer p.close()
+	came := make(chan kafkaRecord)
+	for partition := range kafkaPartitions {
+		receiver := testkit.Value(p.receiver(ctx, k.hub, partition, noEpoch, 100))(t)
+		go func() {
+			for {
+				m, err := receiver.Receive(ctx, nil)
+				if err != nil {
+					return
+				}
+				_ = receiver.AcceptMessage(ctx, m)
+				select {
+				case came <- fromAMQP(m):
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+	for missing := k.books(); len(missing) > 0; {
+		select {
+		case r := <-came:
+			missing.take(t, r)
+		case <-ctx.Done():
+			t.Fatalf("%d records did not come over AMQP", len(missing))
+		}
+	}
+}
+
+// fromAMQP is a record as it is read over AMQP.
+func fromAMQP(m *amqp.Message) kafkaRecord {
+	key, _ := m.Annotations["x-opt-kafka-key"].([]byte)
+	codec, _ := m.ApplicationProperties["codec"].([]byte)
+	return kafkaRecord{string(key), string(m.GetData()), string(codec)}
+}
+
+func playKafkaJava(t *testing.T, k kafkaTask, version string) {
+	t.Helper()
+	cmd := exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"-cp", filepath.Join(kafkaJava(t, version), "lib", "*"), filepath.Join("testdata", "kafka", "Client.java"))
+	cmd.Env = environment(k.environment())
+	script(t, cmd, kafkaTime)
+}
+
+func playKafkaPython(t *testing.T, k kafkaTask, name string) {
+	t.Helper()
+	cmd := exec.Command(kafkaPython(t), "-B", "-u", filepath.Join("testdata", "kafka", name))
+	cmd.Env = environment(k.environment())
+	script(t, cmd, kafkaTime)
+}
+
+func playKafkaJS(t *testing.T, k kafkaTask) {
+	t.Helper()
+	env := k.environment()
+	env["NODE_PATH"] = filepath.Join(kafkaNode(t), "node_modules")
+	cmd := exec.Command("node", absolute(t, filepath.Join("testdata", "kafka", "client.js")))
+	cmd.Env = environment(env)
+	script(t, cmd, kafkaTime)
+}
+
+// playKcat works with the command line of librdkafka that Debian has: an older one than confluent-kafka's.
+func playKcat(t *testing.T, k kafkaTask) {
+	t.Helper()
+	if err := parts.Need("kcat", "kcat"); err != nil {
+		parts.Missing(t, "%v", err)
+	}
+	run := func(input string, args ...string) string {
+		if k.user != "" {
+			args = append(args, "-X", "security.protocol=SASL_SSL", "-X", "sasl.mechanism=PLAIN", "-X", "ssl.ca.location="+k.ca,
+				"-X", "sasl.username="+k.user, "-X", "sasl.password="+k.password)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "kcat", append([]string{"-b", k.address, "-t", k.hub, "-q"}, args...)...)
+		cmd.Stdin = strings.NewReader(input)
+		var complaints strings.Builder
+		cmd.Stderr = &complaints
+		out, err := cmd.Output()
+		testkit.Must(t, err, "%s: %s", cmd, complaints.String())
+		return string(out)
+	}
+	for _, codec := range k.codecs {
+		var lines strings.Builder
+		for _, r := range k.records(codec) {
+			fmt.Fprintf(&lines, "%s|%s\n", r.key, r.value)
+		}
+		run(lines.String(), "-P", "-K", "|", "-H", "codec="+codec, "-z", codec, "-X", "enable.idempotence=true")
+	}
+	t.Log("proved: an idempotent producer with", strings.Join(k.codecs, ", "))
+	missing := k.books()
+	for line := range strings.Lines(run("", "-C", "-o", "beginning", "-e", "-f", "%k|%s|%h\n")) {
+		key, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "|")
+		value, headers, _ := strings.Cut(rest, "|")
+		missing.take(t, kafkaRecord{key, value, strings.TrimPrefix(headers, "codec=")})
+	}
+	testkit.Equal(t, len(missing), 0, "records that did not come")
+	t.Log("proved: everything read from the beginning, once, and what was sent over AMQP")
+}

@@ -1,0 +1,120 @@
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Future;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+/** Kafka's own client. */
+public final class Client {
+    private static final Map<String, String> ENV = System.getenv();
+    private static final String HUB = ENV.get("YARD_HUB");
+    private static final String[] CODECS = ENV.get("YARD_CODECS").split(" ");
+    private static final int PARTITIONS = 4;
+    private static final long LIMIT = 60_000; // milliseconds for what must come; far more than it takes
+
+    public static void main(String[] arguments) {
+        try {
+            for (String codec : CODECS) {
+                send(codec);
+            }
+            System.out.println("proved: an idempotent producer with " + String.join(", ", CODECS));
+            read();
+            System.out.println("proved: everything read from the beginning, once, and what was sent over AMQP");
+        } catch (Throwable problem) {
+            problem.printStackTrace(System.out);
+            System.exit(1);
+        }
+        System.exit(0);
+    }
+
+    private static Map<String, Object> settings(Map<String, Object> more) {
+        Map<String, Object> all = new HashMap<>(more);
+        all.put("bootstrap.servers", ENV.get("YARD_KAFKA"));
+        if (ENV.containsKey("YARD_USER")) {
+            all.put("security.protocol", "SASL_SSL");
+            all.put("sasl.mechanism", "PLAIN");
+            all.put("sasl.jaas.config", "org.apache.kafka.common.security.plain.PlainLoginModule required username=\""
+                + ENV.get("YARD_USER") + "\" password=\"" + ENV.get("YARD_PASSWORD") + "\";");
+            all.put("ssl.truststore.type", "PEM");
+            all.put("ssl.truststore.location", ENV.get("YARD_CA"));
+        }
+        return all;
+    }
+
+    private static Map<String, String> records(String codec) {
+        Map<String, String> keys = new HashMap<>(); // by value
+        for (int i = 0; i < Integer.parseInt(ENV.get("YARD_EACH")); i++) {
+            keys.put(codec + "-" + i, "key-" + i);
+        }
+        if (codec.equals("none")) {
+            keys.put("x".repeat(Integer.parseInt(ENV.get("YARD_LARGE"))), "large");
+        }
+        return keys;
+    }
+
+    private static void send(String codec) throws Exception {
+        List<Future<RecordMetadata>> answers = new ArrayList<>();
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(
+                settings(Map.of("compression.type", codec, "enable.idempotence", true, "acks", "all", "linger.ms", 20)),
+                new StringSerializer(), new StringSerializer())) {
+            records(codec).forEach((value, key) -> {
+                ProducerRecord<String, String> record = new ProducerRecord<>(HUB, key, value);
+                record.headers().add("codec", codec.getBytes());
+                answers.add(producer.send(record));
+            });
+        }
+        for (Future<RecordMetadata> answer : answers) {
+            answer.get();
+        }
+    }
+
+    private static void read() {
+        Map<String, String> missing = new HashMap<>(); // what a record comes with, by value
+        for (String codec : CODECS) {
+            records(codec).forEach((value, key) -> missing.put(value, key + " " + codec));
+        }
+        missing.put(ENV.get("YARD_PLANTED"), null);
+        List<TopicPartition> all = new ArrayList<>();
+        for (int p = 0; p < PARTITIONS; p++) {
+            all.add(new TopicPartition(HUB, p));
+        }
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
+                settings(Map.of("enable.auto.commit", false)), new StringDeserializer(), new StringDeserializer())) {
+            consumer.assign(all);
+            consumer.seekToBeginning(all);
+            for (long end = System.currentTimeMillis() + LIMIT; !missing.isEmpty();) {
+                if (System.currentTimeMillis() > end) {
+                    throw new AssertionError(missing.size() + " did not come");
+                }
+                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofSeconds(1))) {
+                    take(missing, record);
+                }
+            }
+        }
+    }
+
+    private static void take(Map<String, String> missing, ConsumerRecord<String, String> record) {
+        String value = record.value();
+        String shown = value.substring(0, Math.min(100, value.length()));
+        if (!missing.containsKey(value)) {
+            throw new AssertionError(shown + " came that was not sent, or came twice");
+        }
+        String want = missing.remove(value);
+        if (want == null) {
+            return; // it was sent over AMQP
+        }
+        String got = record.key() + " " + new String(record.headers().lastHeader("codec").value());
+        if (!got.equals(want)) {
+            throw new AssertionError(shown + " came with " + got + ", want " + want);
+        }
+    }
+}

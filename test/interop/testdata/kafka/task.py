@@ -1,0 +1,53 @@
+"""What the scripts share: what to send, and the books of what has come back."""
+
+import os
+import time
+
+ADDRESS = os.environ["YARD_KAFKA"]
+HUB = os.environ["YARD_HUB"]
+CODECS = os.environ["YARD_CODECS"].split()
+EACH = int(os.environ["YARD_EACH"])
+LARGE = int(os.environ["YARD_LARGE"])
+PLANTED = os.environ["YARD_PLANTED"]
+USER = os.environ.get("YARD_USER")
+PASSWORD = os.environ.get("YARD_PASSWORD")
+CA = os.environ.get("YARD_CA")
+PARTITIONS = 4
+LIMIT = 60  # seconds to wait for what must come; far more than it takes
+
+
+def records(codec):
+    """Keys and values to send with a compression."""
+    for i in range(EACH):
+        yield f"key-{i}", f"{codec}-{i}"
+    if codec == "none":
+        yield "large", "x" * LARGE
+
+
+class Books:
+    """What is still to come; each record comes once, with its key and its header."""
+
+    def __init__(self):
+        self.missing = {value: (key, codec) for codec in CODECS for key, value in records(codec)}
+        self.missing[PLANTED] = (None, None)
+        self.end = time.monotonic() + LIMIT
+
+    def open(self):
+        if time.monotonic() > self.end:
+            raise AssertionError(f"{len(self.missing)} did not come, among them {sorted(self.missing)[:5]!r:.200}")
+        return bool(self.missing)
+
+    def take(self, key, value, headers):
+        text = value.decode()
+        want = self.missing.pop(text, None)
+        if want is None:
+            raise AssertionError(f"{text!r:.100} came that was not sent, or came twice")
+        if text == PLANTED:
+            return
+        found = (key.decode(), dict(headers or ())["codec"].decode())
+        if found != want:
+            raise AssertionError(f"{text!r:.100} came with {found}, want {want}")
+
+
+def proved(text):
+    print("proved:", text, flush=True)
