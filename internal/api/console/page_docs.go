@@ -32,7 +32,7 @@ var guides = map[string]string{
 
 // seen are the sections of the console where one sees what guides tell of; those of the rest are at the overview.
 var seen = map[string]string{
-	"guides/access": "access", "guides/security": "access", "guides/clients": "hubs", "guides/processor": "hubs", "guides/stores": "hubs", "guides/http": "hubs",
+	"guides/access": "access", "guides/security": "access", "guides/clients": "hubs", "guides/kafka": "hubs", "guides/processor": "hubs", "guides/stores": "hubs", "guides/http": "hubs",
 	"guides/traces": "events", "guides/grid": "topics", "guides/functions": "functions", "guides/functions-http": "functions",
 	"guides/from-emulator": "hubs", "guides/from-event-grid": "topics", "guides/from-svix-convoy": "topics", "guides/production": "storage",
 	"guides/operating": "storage", "guides/cluster": "storage", "guides/backup": "storage", "guides/blob": "storage",
