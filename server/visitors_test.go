@@ -65,7 +65,6 @@ func TestAnonymousConnectionsKeepNobodyOut(t *testing.T) {
 			attack(from, "http", says("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "))
 			attack(from, "http", says("POST /api/v1/hubs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"))
 			attack(from, "https", says(""))
-			attack(from, "kafka", says("\x00\x00\x00\x0a\x00\x12"))
 		}
 		attack(from, "https", streams)
 		for _, listener := range []string{"http", "https"} {
@@ -82,7 +81,6 @@ func TestAnonymousConnectionsKeepNobodyOut(t *testing.T) {
 	}
 	testkit.Must(t, send(t.Context(), r.session("http", auth.RootPolicy, auth.DevelopmentKey), "h", "over a WebSocket"))
 	testkit.Must(t, send(t.Context(), r.session("amqp", auth.RootPolicy, auth.DevelopmentKey), "h", "over AMQP"))
-	testkit.Must(t, testkit.Err(r.dialKafka("kafka").Ask(KafkaProduce("h", "over Kafka"))))
 	var open int
 	metrics := r.want(200, "GET", "/metrics", "")
 	at := strings.Index(metrics, "\neventyard_http_connections ")
