@@ -86,7 +86,7 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 		if err := s.learn(ctx, b, m, wrong.at); err != nil {
 			return 0, plainly(caller, err)
 		}
-		if wrong.again && wrong.at != 0 {
+		if wrong.at != 0 { // also at the first try: who refused it need not be the only leader that it was handed to
 			revision, err := fate(s.replica, b, m)
 			switch {
 			case err == nil:
@@ -205,9 +205,8 @@ var (
 // wrongSequence: the newest message of the key is another than expected; zero: there is none.
 type wrongSequence struct {
 	at uint64
-	// again: it was not the first try, so that it may be the very message. behind: an earlier try was refused
-	// by a leader that was behind.
-	again, behind bool
+	// behind: an earlier try was refused by a leader that was behind.
+	behind bool
 }
 
 func (e *wrongSequence) Error() string { return fmt.Sprintf("the key is at sequence %d", e.at) }
@@ -224,18 +223,16 @@ const answerTime = 5 * time.Second
 // taken its place, and the answer that comes first is heard: where the first refuses it, the second may have
 // stored it, and what comes of a later try may come of that.
 func (s *Store) send(ctx context.Context, subject string, encoded []byte, header nats.Header, passed func(at uint64) bool) (uint64, error) {
-	again, behind := false, false
+	behind := false
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		seq, err := s.take(ctx, subject, encoded, header)
 		wrong, is := errors.AsType[*wrongSequence](err)
 		switch {
 		case is && passed(wrong.at):
-			again, behind = true, true
-		case errors.Is(err, errBusy):
-			again = true // mostly by the leader that stores another
-		case errors.Is(err, errNobody):
+			behind = true
+		case errors.Is(err, errBusy), errors.Is(err, errNobody):
 		case is:
-			return 0, &wrongSequence{at: wrong.at, again: again, behind: behind}
+			return 0, &wrongSequence{at: wrong.at, behind: behind}
 		case err != nil && behind:
 			return 0, fmt.Errorf("%w: %v", errDoubt, err)
 		default:
