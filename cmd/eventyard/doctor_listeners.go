@@ -56,7 +56,10 @@ func (d *doctor) findYard(ctx context.Context) {
 	if err != nil || len(kept.Nodes) != 1 || kept.Nodes[0].Folder == "" || canWrite(kept.Nodes[0].Folder) != nil {
 		return
 	}
-	d.cfg.Data = kept.Nodes[0].Folder
+	// Whoever has the address says so: it is believed where a yard runs on that folder.
+	if running, err := server.Running(kept.Nodes[0].Folder); err == nil && running {
+		d.cfg.Data = kept.Nodes[0].Folder
+	}
 }
 
 // tenantPatience is how long whoever has the address may take to say who it is.
