@@ -134,14 +134,15 @@ type scramSecrets struct {
 }
 
 // salt is that of a user, whether there is such a user or not, so that strangers do not hear which there
-// are. It is another when the server starts anew.
+// are. It is another when the server starts anew, and the same for all spellings of a name: else each of
+// them would have keys of its own made.
 func (s *scramSecrets) salt(mechanism, user string) []byte {
-	return mac(sha256.New, s.seed[:], mechanism+"\x00"+user)[:16]
+	return mac(sha256.New, s.seed[:], mechanism+"\x00"+strings.ToLower(user))[:16]
 }
 
 // keys gives those of a password.
 func (s *scramSecrets) keys(mechanism, user, password string) (scramKeys, error) {
-	id := [sha256.Size]byte(mac(sha256.New, s.seed[:], mechanism+"\x00"+user+"\x00"+password))
+	id := [sha256.Size]byte(mac(sha256.New, s.seed[:], mechanism+"\x00"+strings.ToLower(user)+"\x00"+password))
 	s.mu.Lock()
 	keys, ok := s.kept[id]
 	s.mu.Unlock()

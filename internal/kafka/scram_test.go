@@ -143,3 +143,12 @@ func TestSCRAMThatIsNotOffered(t *testing.T) {
 		testkit.Slices(t, got.SupportedMechanisms, []string{"PLAIN", "OAUTHBEARER"})
 	}
 }
+
+// R2: spellings of a name have no keys made of their own.
+func TestSCRAMKeysOfSpellings(t *testing.T) {
+	var s scramSecrets
+	testkit.Must(t, testkit.Err(s.keys("SCRAM-SHA-256", "root", "secret")))
+	testkit.Must(t, testkit.Err(s.keys("SCRAM-SHA-256", "ROOT", "secret")))
+	testkit.Equal(t, len(s.kept), 1, "keys")
+	testkit.Slices(t, s.salt("SCRAM-SHA-256", "Root"), s.salt("SCRAM-SHA-256", "root"), "salt")
+}

@@ -18,7 +18,20 @@ import (
 // DescribeConfigs (32), versions 1 to 4.
 func (p admin) describeConfigs(ctx context.Context, r *kmsg.DescribeConfigsRequest) kmsg.Response {
 	answer := kmsg.NewPtrDescribeConfigsResponse()
+	type resource struct {
+		kind kmsg.ConfigResourceType
+		name string
+	}
+	seen := make(map[resource]bool, len(r.Resources)) // what is named twice is told of once
 	for _, asked := range r.Resources {
+		name := auth.Fold(asked.ResourceName)
+		if asked.ResourceType != kmsg.ConfigResourceTypeTopic {
+			name = "" // whatever its number, there is one broker
+		}
+		if seen[resource{asked.ResourceType, name}] {
+			continue
+		}
+		seen[resource{asked.ResourceType, name}] = true
 		one := kmsg.NewDescribeConfigsResponseResource()
 		one.ResourceType, one.ResourceName = asked.ResourceType, asked.ResourceName
 		all, err := p.configsOf(ctx, asked)

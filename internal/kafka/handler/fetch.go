@@ -107,7 +107,7 @@ func (f *fetch) gather(ctx context.Context) error {
 	f.readers.wake()
 	for over := f.request.MaxWaitMillis <= 0 || len(f.items) == 0; ; {
 		bytes, failed := f.round(ctx)
-		if over || failed || bytes > 0 && bytes >= int(f.request.MinBytes) || f.request.MinBytes <= 0 {
+		if over || failed || bytes > 0 && bytes >= min(int(f.request.MinBytes), f.maxBytes()) || f.request.MinBytes <= 0 {
 			return nil
 		}
 		f.await(ctx)

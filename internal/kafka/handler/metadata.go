@@ -35,8 +35,13 @@ func (p *peer) metadata(ctx context.Context, r *kmsg.MetadataRequest) kmsg.Respo
 			answer.Topics = append(answer.Topics, p.topicMetadata(topic{name: hub.Name}, hub, nodes, r))
 		}
 	}
+	seen := make(map[topic]bool, len(r.Topics)) // what is named twice is told of once
 	for _, asked := range r.Topics {
 		t := topicOf(asked.Topic, asked.TopicID)
+		if seen[t.folded()] {
+			continue
+		}
+		seen[t.folded()] = true
 		hub, err := p.findOrMake(ctx, t, r)
 		if err == nil {
 			answer.Topics = append(answer.Topics, p.topicMetadata(t, hub, nodes, r))

@@ -172,3 +172,19 @@ func TestCoordinators(t *testing.T) {
 	transactional.TransactionalID = kmsg.StringPtr("t")
 	testkit.Equal(t, ask[*kmsg.InitProducerIDResponse](c, 5, transactional).ErrorCode, codeClusterRights, "code of a transactional id")
 }
+
+// K6: what is named again and again, in whatever spelling, is told of once.
+func TestTopicsNamedTwice(t *testing.T) {
+	y := newYard(t)
+	y.hub("orders", 4)
+	c := y.client()
+	topics := ask[*kmsg.MetadataResponse](c, 8, metadataOf("orders", "ORDERS", "orders", "orders")).Topics
+	testkit.Equal(t, len(topics), 1, "topics")
+	r := kmsg.NewPtrDescribeConfigsRequest()
+	for _, name := range []string{"orders", "Orders", "orders"} {
+		one := kmsg.NewDescribeConfigsRequestResource()
+		one.ResourceType, one.ResourceName = kmsg.ConfigResourceTypeTopic, name
+		r.Resources = append(r.Resources, one)
+	}
+	testkit.Equal(t, len(ask[*kmsg.DescribeConfigsResponse](c, 4, r).Resources), 1, "resources")
+}

@@ -131,6 +131,12 @@ type topic struct {
 	byID bool
 }
 
+// folded is alike for all spellings of a name.
+func (t topic) folded() topic {
+	t.name = auth.Fold(t.name)
+	return t
+}
+
 // find gives the hub of a topic to who has a right to it. Without one nobody hears whether it exists.
 func (p *peer) find(ctx context.Context, t topic, need auth.Rights) (broker.Hub, error) {
 	r := p.rights()
