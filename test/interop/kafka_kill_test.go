@@ -24,7 +24,7 @@ const (
 
 // TestKafkaKill kills the yard again and again while an idempotent producer sends with acks=all. It sends what was not
 // answered once more to the yard that comes back, and in the end each record is there once, in the order in which it
-// was sent to its partition. // K2, K3
+// was sent to its partition. // K3
 func TestKafkaKill(t *testing.T) {
 	onOneMachine(t, "it kills one process")
 	t.Parallel()

@@ -49,7 +49,7 @@ var kafkaClients = []kafkaClient{
 }
 
 // TestKafka has each client send with every compression, by an idempotent producer, and a large record; read all from
-// the beginning by assignment, with what was sent over AMQP; and what it has sent is read over AMQP. // K1, K2, K4
+// the beginning by assignment, with what was sent over AMQP; and what it has sent is read over AMQP. // K1, K4
 func TestKafka(t *testing.T) { playKafkaClients(t, layout{}) }
 
 // TestKafkaTLS is TestKafka with TLS, for clients that have to show a key. // K1, K5

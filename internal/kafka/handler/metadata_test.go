@@ -86,7 +86,7 @@ func TestHubsAreMadeByTheirName(t *testing.T) {
 	testkit.Equal(t, len(y.broker.Hubs()), 2, "hubs")
 }
 
-// K5: of several nodes each partition has the same one, whoever says so, and only those of a node that
+// K1: of several nodes each partition has the same one, whoever says so, and only those of a node that
 // leaves move.
 func TestLeaders(t *testing.T) {
 	nodes := []Node{{ID: 1}, {ID: 2}, {ID: 3}}

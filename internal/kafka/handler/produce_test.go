@@ -55,7 +55,7 @@ func TestWhatIsProducedIsReadAsEvents(t *testing.T) {
 	testkit.Equal(t, len(storagetest.ReadAll(t, cursor)), 2*len(codecs), "events")
 }
 
-// K2: an idempotent producer that sends again what is stored hears where, and nothing is stored twice.
+// K3: an idempotent producer that sends again what is stored hears where, and nothing is stored twice.
 func TestIdempotentRepeats(t *testing.T) {
 	y := newYard(t)
 	hub := y.hub("orders", 1)

@@ -75,7 +75,7 @@ var operations = []operation{
 	}},
 }
 
-// K3: each operation needs its right, to the hub that it is about.
+// K5: each operation needs its right, to the hub that it is about.
 func TestRights(t *testing.T) {
 	y := newClosedYard(t)
 	hub := y.hub("orders", 1)
@@ -127,7 +127,7 @@ func TestHubsThatOneMaySee(t *testing.T) {
 	testkit.Equal(t, len(y.broker.Hubs()), 2, "hubs")
 }
 
-// K3: a key, a connection string, one for a single hub, and a signature in one let in, each with its rights.
+// K5: a key, a connection string, one for a single hub, and a signature in one let in, each with its rights.
 func TestWaysToLogIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newClosedYard(t)
@@ -167,7 +167,7 @@ func TestWaysToLogIn(t *testing.T) {
 	})
 }
 
-// K3: SCRAM is offered, with the keys of all policies of a name.
+// K5: SCRAM is offered, with the keys of all policies of a name.
 func TestPasswords(t *testing.T) {
 	y := newClosedYard(t)
 	y.hub("orders", 1)
