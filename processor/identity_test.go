@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func TestASecondLiveInstanceWithTheSameIDIsRefused(t *testing.T) {
 		begin := time.Now()
 		second := processor.New(w.hub, w.config("a")).Run(context.Background(), w.note)
 		testkit.ErrorIs(t, second, processor.ErrDuplicateID, "the second ended with")
-		if took := time.Since(begin); took > 15*time.Second {
+		if took := time.Since(begin); took > 25*time.Second { // two renewals of the first
 			t.Errorf("it took %v to find out", took)
 		}
 		w.feed(time.Second, "0", 1)
@@ -56,6 +57,67 @@ func TestAnInstanceThatComesBackSoonKeepsItsPartitions(t *testing.T) {
 		after(time.Minute)
 		testkit.Equal(t, w.owners(), before, "owners")
 	})
+}
+
+// P1: others end what they take for dead. Who comes back under that id, and sees it happen, is not told
+// that the id is in use.
+func TestAnInstanceComesBackWhileOthersEndItsEarlierLife(t *testing.T) {
+	bubble(t, 4, func(w *world) {
+		cfg, cut := w.faulty("a")
+		dead := w.start(cfg, w.note)
+		w.start(w.config("b"), w.note)
+		after(2 * time.Minute)
+		cut.setDown(true)
+		after(20 * time.Second) // its lease time ends while its successor watches what it has left
+		w.start(w.config("a"), w.note)
+		after(5 * time.Minute)
+		w.wantCounts(2, 2)
+		cut.setDown(false)
+		after(time.Minute)
+		select {
+		case err := <-dead.done:
+			testkit.ErrorIs(t, err, processor.ErrDuplicateID, "the dead one ended with")
+		default:
+			t.Error("the one that was taken for dead goes on beside its successor")
+		}
+	})
+}
+
+// P1: nor is one whose own announcement is made late, while it watches what was left.
+func TestAnInstanceWhoseAnnouncementIsMadeLateGoesOn(t *testing.T) {
+	bubble(t, 2, func(w *world) {
+		cfg, cut := w.faulty("a")
+		dead := w.start(cfg, w.note)
+		after(time.Minute)
+		cut.setDown(true)
+		dead.cancel()
+		<-dead.done
+		cfg = w.config("a")
+		cfg.Store = &tardy{faulty: newFaulty(w.store), by: 5 * time.Second}
+		w.start(cfg, w.note)
+		after(time.Minute)
+		testkit.Equal(t, w.owners(), "a:0,1", "owners")
+	})
+}
+
+// tardy makes its first write when the caller has given up.
+type tardy struct {
+	*faulty
+	by   time.Duration
+	once sync.Once
+}
+
+func (s *tardy) Put(ctx context.Context, g processor.Group, entry processor.Entry) (processor.Entry, error) {
+	first := false
+	s.once.Do(func() { first = true })
+	if !first {
+		return s.faulty.Put(ctx, g, entry)
+	}
+	go func() {
+		time.Sleep(s.by)
+		_, _ = s.faulty.Put(context.WithoutCancel(ctx), g, entry)
+	}()
+	return processor.Entry{}, errDown
 }
 
 // P2

@@ -32,31 +32,38 @@ func newHeartbeat(in *instance) *heartbeat {
 func newLife() string { return rand.Text()[:13] }
 
 // announce writes the presence before anything is claimed. Where there is one of our id it is
-// watched for a while: if it changes, another process is using the id; if not, it is what an
-// earlier life of ours has left behind, and taken over.
+// watched for a while: if it goes on changing, another process is using the id; if not, it is what an
+// earlier life of ours has left behind, and taken over. One that is leaving is waited for.
 func (a *heartbeat) announce(ctx context.Context) error {
 	there, err := a.read(ctx)
 	if err != nil {
 		return err
 	}
-	_, was := decodePresence(there)
-	if there.Version != "" && !a.isOurs(there) && !was.Ended {
+	left := a.isAnothers(there)
+	if left {
 		if !a.said {
 			a.said = true
-			a.logWaiting("an instance with this id has been here: waiting to see whether it lives", "at_most", a.watchFor())
+			a.logWaiting("an instance with this id has been here: waiting to see whether it lives", "unchanged_for", a.watchFor())
 		}
 		if there, err = a.observe(ctx, there); err != nil {
 			return err
 		}
 	}
 	err = a.put(ctx, there.Version)
-	switch left := there.Version != "" && !a.isOurs(there) && !was.Ended; {
+	switch {
 	case left && errors.Is(err, ErrConflict):
-		return a.duplicate()
+		return a.announce(ctx) // it has changed in this moment: what it is now decides
 	case errors.Is(err, hub.ErrUnauthorized) && (left || a.hasLeases(ctx)): // to a yard it lives until its leases have run out
 		return fmt.Errorf("take over the presence that an earlier instance has left: %v", err) // not %w: it passes
 	}
 	return err
+}
+
+// isAnothers: the presence is not ours, and has not ended. Who takes it for dead ends or removes it, and a
+// write of ours whose answer was lost may come late: neither shows that another process is using the id.
+func (a *heartbeat) isAnothers(f Entry) bool {
+	_, p := decodePresence(f)
+	return f.Version != "" && p.Nonce != a.nonce && !p.Ended
 }
 
 // duplicate is ErrDuplicateID with what to do about it.
@@ -65,8 +72,10 @@ func (a *heartbeat) duplicate() error {
 }
 
 // observe watches a presence for one and a half times as long as a living instance leaves it
-// unchanged.
+// unchanged, counted from its last change. A process that has ended may still change it once, by a write that
+// was long under way, and one that is leaving may do so more often; whatever else changes it is alive.
 func (a *heartbeat) observe(ctx context.Context, there Entry) (Entry, error) {
+	changes := 0
 	for end := time.Now().Add(a.watchFor()); time.Now().Before(end); {
 		if err := sleep.For(ctx, min(a.cfg.Renew/4, time.Until(end)), nil); err != nil {
 			return Entry{}, err
@@ -75,12 +84,19 @@ func (a *heartbeat) observe(ctx context.Context, there Entry) (Entry, error) {
 		if err != nil {
 			return Entry{}, err
 		}
-		if now.Version == "" {
-			return now, nil // it has left
+		if !a.isAnothers(now) {
+			return now, nil // it has left, or has been ended
 		}
-		if now.Version != there.Version {
+		if now.Version == there.Version {
+			continue
+		}
+		if _, p := decodePresence(now); !p.Leaving {
+			changes++
+		}
+		if changes > 1 {
 			return Entry{}, a.duplicate()
 		}
+		there, end = now, time.Now().Add(a.watchFor())
 	}
 	return there, nil
 }

@@ -120,7 +120,7 @@ func TestAnInstanceThatWaitsSaysForWhat(t *testing.T) {
 		again := w.start(cfg, w.note)
 		after(time.Minute)
 		again.stop()
-		if !strings.Contains(log.String(), "waiting to see whether it lives") || !strings.Contains(log.String(), "at_most=15s") ||
+		if !strings.Contains(log.String(), "waiting to see whether it lives") || !strings.Contains(log.String(), "unchanged_for=15s") ||
 			strings.Contains(log.String(), "others hold leases") {
 			t.Errorf("said: %s", log)
 		}
