@@ -131,13 +131,16 @@ func (n *Nodes) Run(ctx context.Context) error {
 	ticker := time.NewTicker(LookInterval)
 	defer ticker.Stop()
 	for {
+		due := false
 		select {
 		case <-ctx.Done():
 			n.leave(ctx)
 			return nil
+		case <-n.announced:
+			due = true
 		case <-ticker.C:
 		}
-		err := n.round(ctx)
+		err := n.round(ctx, due)
 		if errors.Is(err, ErrTaken) {
 			n.withdraw()
 			return err
@@ -148,12 +151,12 @@ func (n *Nodes) Run(ctx context.Context) error {
 	}
 }
 
-// round writes the own entry where it is time to, and looks at the others.
-func (n *Nodes) round(ctx context.Context) error {
+// round writes the own entry where it is time to, or where it is due all the same, and looks at the others.
+func (n *Nodes) round(ctx context.Context, due bool) error {
 	// A store that does not answer must not keep us from the next try.
 	ctx, cancel := context.WithTimeout(ctx, WriteInterval)
 	defer cancel()
-	if time.Since(n.standing.Load().from) >= WriteInterval-LookInterval/2 { // the ticks are not exact
+	if due || time.Since(n.standing.Load().from) >= WriteInterval-LookInterval/2 { // the ticks are not exact
 		if err := n.write(ctx); err != nil {
 			return err
 		}
@@ -171,6 +174,9 @@ func (n *Nodes) write(ctx context.Context) error {
 		}
 		from := time.Now()
 		n.presence.Counter++
+		n.mu.Lock()
+		n.presence.Endpoints = n.endpoints
+		n.mu.Unlock()
 		revision, err := n.cfg.Store.CompareAndSet(ctx, nodesPrefix+n.self.ID, n.revision, n.presence.encode())
 		if err == nil {
 			n.revision = revision

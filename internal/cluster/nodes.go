@@ -54,6 +54,10 @@ type Nodes struct {
 	roster roster
 	// changed is closed, and replaced, when the living or the term have changed. Guarded by mu.
 	changed chan struct{}
+	// endpoints are those that Announce was given last. Guarded by mu.
+	endpoints Endpoints
+	// announced has room for one: Run has to write its entry, whose endpoints are others.
+	announced chan struct{}
 
 	// What follows is Join's and Run's.
 	presence presence
@@ -86,7 +90,7 @@ func newNodes(cfg Config) *Nodes {
 	n := &Nodes{
 		cfg: cfg, self: Node{cfg.ID, strings.ToLower(rand.Text()[:16])}, started: time.Now().UTC(),
 		log:      cmp.Or(cfg.Log, slog.Default()),
-		handlers: map[string]Handler{pingSubject: pong}, roster: make(roster), changed: make(chan struct{}),
+		handlers: map[string]Handler{pingSubject: pong}, roster: make(roster), changed: make(chan struct{}), announced: make(chan struct{}, 1),
 	}
 	n.standing.Store(&standing{})
 	return n
@@ -129,6 +133,8 @@ type Member struct {
 	Quiet   bool
 	Started time.Time
 	Version string
+	// Endpoints is what the node has announced.
+	Endpoints Endpoints
 	// Unchanged is how long ago this node saw it change; of this node itself, how long ago the store
 	// confirmed its entry.
 	Unchanged time.Duration
@@ -137,21 +143,33 @@ type Member struct {
 // Members gives all nodes that have an entry, by ID, also dead ones.
 func (n *Nodes) Members() []Member {
 	now := time.Now()
-	all := []Member{{
-		Node: n.self, Alive: true, Quiet: !n.MayAct(), Started: n.started, Version: n.cfg.Version, Unchanged: max(0, now.Sub(n.Confirmed())),
-	}}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	all := []Member{{
+		Node: n.self, Alive: true, Quiet: !n.MayAct(), Started: n.started, Version: n.cfg.Version, Endpoints: n.endpoints, Unchanged: max(0, now.Sub(n.Confirmed())),
+	}}
 	for node, s := range n.roster {
 		if s.listed {
 			unchanged := now.Sub(s.since)
 			all = append(all, Member{
-				Node: node, Alive: !s.dead, Quiet: !s.dead && unchanged >= QuietAfter, Started: s.Started, Version: s.Version, Unchanged: unchanged,
+				Node: node, Alive: !s.dead, Quiet: !s.dead && unchanged >= QuietAfter, Started: s.Started, Version: s.Version, Endpoints: s.Endpoints, Unchanged: unchanged,
 			})
 		}
 	}
 	slices.SortFunc(all, func(x, y Member) int { return cmp.Compare(x.ID, y.ID) })
 	return all
+}
+
+// Announce says where clients find this node from now on; the zero Endpoints: nowhere, which who is about to
+// stop says first. Others see it some moments later, as long as Run runs. It does no I/O itself.
+func (n *Nodes) Announce(at Endpoints) {
+	n.mu.Lock()
+	n.endpoints = at
+	n.mu.Unlock()
+	select {
+	case n.announced <- struct{}{}:
+	default: // it is about to, and takes the newest
+	}
 }
 
 // Alive reports whether a node is alive, which is true of every node until it is seen to be dead:

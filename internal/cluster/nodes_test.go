@@ -380,3 +380,41 @@ func TestStaleReadsKillNobody(t *testing.T) {
 		testkit.Must(t, b.AwaitDeath(t.Context(), a.Self(), 0))
 	})
 }
+
+// K1: where clients find a node is seen by the others soon after it says so, long before its next regular write; so is
+// that it is to be found nowhere.
+func TestOthersSeeWhereClientsFindANode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard()
+		a, _ := clustertest.Join(t, y.network, y.entries, "a")
+		b, _ := clustertest.Join(t, y.network, y.entries, "b")
+		at := func(seen *cluster.Nodes) cluster.Endpoints {
+			synctest.Wait()
+			time.Sleep(cluster.LookInterval)
+			synctest.Wait()
+			return seen.Members()[1].Endpoints
+		}
+		for _, want := range []cluster.Endpoints{{Kafka: "b:9092"}, {Kafka: "b:9092", Kafkas: "b:9093"}, {}} {
+			b.Announce(cluster.Endpoints{Kafka: "somewhere:1"})
+			b.Announce(want)
+			testkit.Equal(t, at(b), want, "at the node itself")
+			testkit.Equal(t, at(a), want, "at another node")
+		}
+	})
+}
+
+// What a node announces while the store is out of reach is seen once it is back.
+func TestAnnouncedWhileTheStoreIsOutOfReach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard()
+		way := y.reach()
+		a, _ := clustertest.Join(t, y.network, way, "a")
+		b, _ := clustertest.Join(t, y.network, y.entries, "b")
+		way.cut.Store(true)
+		a.Announce(cluster.Endpoints{Kafka: "a:9092"})
+		time.Sleep(cluster.LookInterval)
+		way.cut.Store(false)
+		time.Sleep(2 * cluster.WriteInterval)
+		testkit.Equal(t, b.Members()[0].Endpoints, cluster.Endpoints{Kafka: "a:9092"})
+	})
+}

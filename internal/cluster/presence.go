@@ -19,8 +19,18 @@ type presence struct {
 	Counter uint64    `json:"counter"`
 	Started time.Time `json:"started"`
 	Version string    `json:"version,omitempty"`
+	// Endpoints is where the node serves clients at present. Programs from before there were any say nothing.
+	Endpoints Endpoints `json:"endpoints,omitzero"`
 	// Formats is what the program writes and knows. Programs from before they had numbers say nothing.
 	Formats
+}
+
+// Endpoints are where clients find a node that have to know each node by itself: HOST:PORT for each of
+// its listeners, and nothing where there is none.
+type Endpoints struct {
+	// Kafka is without TLS, Kafkas with it.
+	Kafka  string `json:"kafka,omitempty"`
+	Kafkas string `json:"kafkas,omitempty"`
 }
 
 func (p presence) encode() []byte {
