@@ -131,8 +131,8 @@ func Restore(ctx context.Context, url string, cfg Config, what Restored) (*Resto
 }
 
 // local are the prefixes of entries that belong to where they are: what an engine knows of its logs,
-// who serves and reads, what storage notes of itself, and what endpoints did to one node.
-var local = []string{"logs/", "nodes/", "places/", "storage/", "grid/probation/", holds.Prefix}
+// who serves and reads, and by which numbers, what storage notes of itself, and what endpoints did to one node.
+var local = []string{"logs/", "nodes/", "brokers/", "places/", "storage/", "grid/probation/", holds.Prefix}
 
 // Entry gives what is to be stored of an entry, and false for one that belongs to where it came from. An
 // error says why it cannot be used: its secret was changed since it was sealed, or the key is missing.

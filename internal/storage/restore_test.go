@@ -40,7 +40,7 @@ func TestRestore(t *testing.T) {
 	testkit.That(t, wanted && string(stored.Value) == string(entry.Value), "it is stored as %q", stored.Value)
 	_, _, err = r.Entry(meta.Entry{Key: "policies/b", Value: entry.Value})
 	testkit.That(t, err != nil, "a secret is moved to another entry")
-	for _, key := range []string{"logs/orders", "nodes/a", "places/orders/a/0", "storage/secret-key", "holds/trimmed/a"} {
+	for _, key := range []string{"logs/orders", "nodes/a", "brokers/numbers", "places/orders/a/0", "storage/secret-key", "holds/trimmed/a"} {
 		_, wanted, err := r.Entry(meta.Entry{Key: key, Value: []byte("{}")})
 		testkit.That(t, err == nil && !wanted, "%s is stored, or %v", key, err)
 	}

@@ -17,7 +17,7 @@ import (
 // decided that it need not be.
 var plain = []string{
 	"hubs/", "groups/", "logs/", "producers/", "records/", "blobs/",
-	"grid/cursors/", "grid/dead/", "poison/", "nodes/", "places/", "holds/",
+	"grid/cursors/", "grid/dead/", "poison/", "nodes/", "brokers/", "places/", "holds/",
 }
 
 // Store seals what is written and opens what is read. Values that are not sealed, from before there
