@@ -2,63 +2,49 @@ package handler
 
 import (
 	"encoding/binary"
-	"hash/fnv"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka/brokers"
 )
 
 // Node is one that clients may turn to.
-type Node struct {
-	ID   int32
-	Host string
-	Port int32
-	// Rack may be empty.
-	Rack string
-}
-
-// soleNode is the id of a node that is alone.
-const soleNode = 1
+type Node = brokers.Node
 
 // nodes are those that the connection's client may turn to; there is at least one.
 func (p *peer) nodes() []Node {
-	if p.handler.cfg.Brokers != nil {
-		if all := p.handler.cfg.Brokers(); len(all) > 0 {
+	if p.handler.cfg.Nodes != nil {
+		if all := p.handler.cfg.Nodes(p.conn); len(all) > 0 {
 			return all
 		}
 	}
 	host, port := p.handler.cfg.Advertise(p.conn)
-	return []Node{{ID: soleNode, Host: host, Port: port}}
+	return []Node{{ID: brokers.Alone, Host: host, Port: port, Self: true}}
+}
+
+// coordinator is where the connection's client finds the node that a group belongs to. Where that has no
+// address of its own, since one broker stands for several nodes, it is one of those that the client knows.
+func (p *peer) coordinator(group string) Node {
+	nodes := p.nodes()
+	if of := p.handler.cfg.Coordinator; of != nil {
+		id := of(group).ID
+		if i := slices.IndexFunc(nodes, func(n Node) bool { return n.ID == id }); i >= 0 {
+			return nodes[i]
+		}
+	}
+	return brokers.Choose(nodes, []byte(group))
 }
 
 // leader gives the node that clients turn to for a partition. Any could take their requests; that it is
 // always the same keeps the numbers of a producer with one node. All nodes say the same, and when one
 // leaves only its partitions move.
 func leader(nodes []Node, hub broker.Hub, partition int) Node {
-	best, greatest := nodes[0], uint64(0)
-	if len(nodes) == 1 {
-		return best
-	}
-	var key [24]byte
+	var key [20]byte
 	copy(key[:], hub.ID[:])
 	binary.BigEndian.PutUint32(key[16:], uint32(partition))
-	for _, n := range nodes {
-		binary.BigEndian.PutUint32(key[20:], uint32(n.ID))
-		h := fnv.New64a()
-		_, _ = h.Write(key[:])
-		if weight := mix(h.Sum64()); weight >= greatest {
-			best, greatest = n, weight
-		}
-	}
-	return best
-}
-
-// mix spreads a hash whose last bytes differ in little over all its bits (the end of MurmurHash3).
-func mix(h uint64) uint64 {
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
+	return brokers.Choose(nodes, key[:])
 }
 
 func rackOf(n Node) *string {

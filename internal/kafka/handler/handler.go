@@ -25,9 +25,12 @@ type Config struct {
 	// Advertise is where a client finds this node: host and port for who has come by that connection.
 	// Required.
 	Advertise func(c *kafka.Conn) (host string, port int32)
-	// Brokers are all nodes that clients may turn to, in the same order at each of them; nil: this one
-	// alone, which is at what Advertise says.
-	Brokers func() []Node
+	// Nodes are those that the client of a connection may turn to, in the same order at each of them. Nil,
+	// or none: one alone, which is at what Advertise says.
+	Nodes func(c *kafka.Conn) []Node
+	// Coordinator is the node that a group belongs to, by its ID, whatever one client may know of the nodes;
+	// nil: this one.
+	Coordinator func(group string) Node
 	// Log is used where no connection is known; nil means slog.Default().
 	Log *slog.Logger
 	// Metrics is where the counters are registered; nil means nowhere.

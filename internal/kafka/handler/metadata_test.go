@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -107,11 +108,25 @@ func TestLeaders(t *testing.T) {
 	}
 }
 
+// K1: all nodes are in every answer that names nodes, and each partition has one of them.
 func TestSeveralNodes(t *testing.T) {
+	nodes := []Node{{ID: 4, Host: "a", Port: 1, Rack: "r"}, {ID: 7, Host: "b", Port: 2}}
 	y := newYard(t, func(_ *yard, c *Config) {
-		c.Brokers = func() []Node { return []Node{{ID: 4, Host: "a", Port: 1, Rack: "r"}, {ID: 7, Host: "b", Port: 2}} }
+		c.Nodes = func(*kafka.Conn) []Node { return nodes }
 	})
-	y.hub("orders", 1)
+	hub := y.hub("orders", 16)
+	known := ask[*kmsg.MetadataResponse](y.client(), 13, metadataOf("orders"))
+	testkit.Equal(t, len(known.Brokers), 2, "nodes")
+	testkit.Equal(t, known.ControllerID, int32(4), "controller")
+	described := ask[*kmsg.DescribeTopicPartitionsResponse](y.client(), 0, kmsg.NewPtrDescribeTopicPartitionsRequest())
+	leads := map[int32]int{}
+	for i, p := range known.Topics[0].Partitions {
+		testkit.Equal(t, p.Leader, leader(nodes, hub, i).ID, "leader of partition %d", i)
+		testkit.Equal(t, p.LeaderEpoch, int32(0), "epoch")
+		testkit.Equal(t, described.Topics[0].Partitions[i].LeaderID, p.Leader, "leader of partition %d, described", i)
+		leads[p.Leader]++
+	}
+	testkit.That(t, leads[4] > 0 && leads[7] > 0, "partitions are led as %v", leads)
 	answer := ask[*kmsg.DescribeClusterResponse](y.client(), 2, kmsg.NewPtrDescribeClusterRequest())
 	testkit.Equal(t, len(answer.Brokers), 2, "nodes")
 	testkit.Equal(t, *answer.Brokers[0].Rack, "r", "rack")
@@ -120,6 +135,35 @@ func TestSeveralNodes(t *testing.T) {
 	controllers := kmsg.NewPtrDescribeClusterRequest()
 	controllers.EndpointType = 2
 	testkit.Equal(t, ask[*kmsg.DescribeClusterResponse](y.client(), 2, controllers).ErrorCode, codeEndpointType, "code for controllers")
+}
+
+// K2: a client is led to the node that a group belongs to, by the address that it knows, or to the one that stands for
+// several.
+func TestWhereCoordinatorsAreFound(t *testing.T) {
+	all := []Node{{ID: 1, Host: "a"}, {ID: 2, Host: "b"}, {ID: 3, Host: "c"}}
+	for name, test := range map[string]struct {
+		known []Node
+		of    int32
+		want  []string // hosts, one of which it is
+	}{
+		"each by its address":      {all, 2, []string{"b"}},
+		"one for all":              {nil, 2, []string{"yard.test"}},
+		"one for two, and it":      {[]Node{all[0], all[2]}, 3, []string{"c"}},
+		"one for two, and not it":  {[]Node{all[0], all[2]}, 2, []string{"a", "c"}},
+		"nobody knows whose it is": {all, 0, []string{"a", "b", "c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{
+				Nodes:     func(*kafka.Conn) []Node { return test.known },
+				Advertise: func(*kafka.Conn) (string, int32) { return "yard.test", 9092 },
+			}
+			if test.of != 0 {
+				cfg.Coordinator = func(string) Node { return Node{ID: test.of} }
+			}
+			found := (&peer{handler: &Handler{cfg: cfg}}).coordinator("readers")
+			testkit.That(t, slices.Contains(test.want, found.Host), "it is at %s, want one of %q", found.Host, test.want)
+		})
+	}
 }
 
 // Partitions are described in pages.
