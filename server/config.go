@@ -61,8 +61,12 @@ type Config struct {
 	// a free one. Empty means 127.0.0.1 with port 5672, 5671, 8080, 8443, 9092 and 9093.
 	AMQP, AMQPS, HTTP, HTTPS, Kafka, Kafkas string
 	// KafkaAdvertise and KafkasAdvertise are where clients of these listeners are led, as host:port. Empty
-	// means the name that they have asked for with TLS, Host, or the address that they have connected to.
+	// means the name that they have asked for with TLS, Host, or the address that they have connected to; of
+	// several nodes, Host, the address of the listener, or this machine's name.
 	KafkaAdvertise, KafkasAdvertise string
+	// KafkaBrokers is which brokers Kafka clients hear of where several nodes share the yard: all, which is each
+	// node that they can reach, or one, for nodes behind a TCP balancer. Empty means all.
+	KafkaBrokers string
 	// DevStorage is the address of a listener in the place of the official storage emulator, whose
 	// key everybody knows. It is refused when any listener is beyond loopback. Empty means Off.
 	DevStorage string
@@ -222,6 +226,7 @@ func (c Config) withDefaults() Config {
 	c.AMQP, c.AMQPS = cmp.Or(c.AMQP, usual.AMQP), cmp.Or(c.AMQPS, usual.AMQPS)
 	c.HTTP, c.HTTPS = cmp.Or(c.HTTP, usual.HTTP), cmp.Or(c.HTTPS, usual.HTTPS)
 	c.Kafka, c.Kafkas = cmp.Or(c.Kafka, usual.Kafka), cmp.Or(c.Kafkas, usual.Kafkas)
+	c.KafkaBrokers = cmp.Or(c.KafkaBrokers, usual.KafkaBrokers)
 	c.DevStorage = cmp.Or(c.DevStorage, usual.DevStorage)
 	c.AMQPIdleTimeout = cmp.Or(c.AMQPIdleTimeout, time.Duration(usual.AMQPIdleTimeout))
 	c.AMQPMaxConnections = cmp.Or(c.AMQPMaxConnections, usual.AMQPMaxConnections)
@@ -249,7 +254,7 @@ func (c Config) validate() error {
 	settings := config.Default()
 	settings.AMQP, settings.AMQPS, settings.HTTP, settings.HTTPS = c.AMQP, c.AMQPS, c.HTTP, c.HTTPS
 	settings.Kafka, settings.Kafkas, settings.DevStorage = c.Kafka, c.Kafkas, c.DevStorage
-	settings.KafkaAdvertise, settings.KafkasAdvertise = c.KafkaAdvertise, c.KafkasAdvertise
+	settings.KafkaAdvertise, settings.KafkasAdvertise, settings.KafkaBrokers = c.KafkaAdvertise, c.KafkasAdvertise, c.KafkaBrokers
 	settings.AllowPlaintext, settings.AcceptAnyJWT = c.AllowPlaintext, c.AcceptAnyJWT
 	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = quantity.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
 	settings.HTTPMaxConnections, settings.KafkaMaxConnections = c.HTTPMaxConnections, c.KafkaMaxConnections

@@ -148,7 +148,7 @@ func (o openListeners) resumeBase(cfg Config) string {
 }
 
 // tlsAddresses are the addresses by which clients find the TLS listeners, besides the host: those
-// they are bound to, those in the configuration, and the blob account's name.
+// they are bound to, those in the configuration, where Kafka clients are led, and the blob account's name.
 func (o openListeners) tlsAddresses(cfg Config) []string {
 	var addresses []string
 	for _, d := range o {
@@ -166,6 +166,9 @@ func (o openListeners) tlsAddresses(cfg Config) []string {
 		if d.TLS && d.Open() {
 			addresses = append(addresses, d.Address)
 		}
+	}
+	if cfg.KafkasAdvertise != "" {
+		addresses = append(addresses, cfg.KafkasAdvertise)
 	}
 	return addresses
 }

@@ -6,8 +6,10 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/kafka"
+	"github.com/eventyard/eventyard/internal/kafka/brokers"
 	"github.com/eventyard/eventyard/internal/kafka/handler"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
@@ -17,7 +19,9 @@ func (y *yard) newKafka(clients *admission.Listener, memory *admission.Memory) (
 	log := y.cfg.Log
 	front, err := handler.New(handler.Config{
 		Broker: y.broker, Access: y.access, Open: y.development(), Log: log, Metrics: y.registry,
-		Advertise: func(c *kafka.Conn) (host string, port int32) { return y.cfg.advertised(c) },
+		Advertise:   func(c *kafka.Conn) (host string, port int32) { return y.cfg.advertised(c) },
+		Nodes:       func(c *kafka.Conn) []brokers.Node { return y.kafkaNodes(c.TLS()) },
+		Coordinator: y.brokers.Coordinator,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the Kafka listener: %w", err)
@@ -31,6 +35,44 @@ func (y *yard) newKafka(clients *admission.Listener, memory *admission.Memory) (
 		return nil, fmt.Errorf("make the Kafka server: %w", err)
 	}
 	return server, nil
+}
+
+// kafkaNodes are those that clients of a Kafka listener hear of; none: one alone, at what is advertised to the client.
+func (y *yard) kafkaNodes(tls bool) []brokers.Node {
+	if y.cfg.KafkaBrokers == config.BrokersOne {
+		return nil
+	}
+	return y.brokers.At(tls)
+}
+
+// endpoints are where other nodes lead Kafka clients to find this one: where the operator says, by the yard's own name,
+// by the address that the listener is bound to, or by this machine's name. What the client has asked for says nothing
+// of other nodes, and all have to say the same of each.
+func (o openListeners) endpoints(cfg Config) (at cluster.Endpoints) {
+	for _, d := range o {
+		switch d.Name {
+		case "kafka":
+			at.Kafka = d.endpoint(cfg.KafkaAdvertise, cfg.Host)
+		case "kafkas":
+			at.Kafkas = d.endpoint(cfg.KafkasAdvertise, cfg.Host)
+		}
+	}
+	return at
+}
+
+func (d openListener) endpoint(set, host string) string {
+	bound, port, err := net.SplitHostPort(d.Address)
+	switch {
+	case set != "":
+		return set
+	case err != nil: // a listener that is not of TCP
+		return ""
+	case d.OnLoopback(): // whatever others call this machine does not lead there
+		return d.Address
+	case strings.HasPrefix(host, "*"):
+		host = ""
+	}
+	return net.JoinHostPort(hostName(host, bound), port)
 }
 
 // kafkaClient is what is known of a connection when its client asks where to go on.

@@ -18,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/eventgrid"
 	"github.com/eventyard/eventyard/internal/api/frame"
 	v1 "github.com/eventyard/eventyard/internal/api/v1"
+	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/kafka"
@@ -51,8 +52,11 @@ type listeners struct {
 	visitors *visitors
 	// development: guarded against web pages, as the key is known to everybody.
 	development bool
-	host        string      // the operator's name for the yard; empty if none
-	tls         *tls.Config // nil where no listener has TLS
+	// nodes hear of endpoints while clients are served there.
+	nodes     *cluster.Nodes
+	endpoints cluster.Endpoints
+	host      string      // the operator's name for the yard; empty if none
+	tls       *tls.Config // nil where no listener has TLS
 
 	// stopping ends when announce is called: tails and long polls end, and probes hear that the
 	// yard is not ready. There is no state before that: who is let in finds everything open.
@@ -98,6 +102,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	d := &listeners{
 		open: y.open, inside: in, amqp: server, kafka: kafkaServer, development: y.development(), host: cfg.Host,
 		visitors: newVisitors(ledger.Listener(shares.Clients[1]), y.registry),
+		nodes:    y.nodes, endpoints: y.open.endpoints(cfg),
 		stopping: stopping, announce: func() { announce(errStopping) }, cut: cut,
 	}
 	y.connections.serving(d)
@@ -170,6 +175,7 @@ func (d *listeners) run(ctx context.Context) error {
 		_ = d.http.Close()
 	})()
 	defer d.cut()
+	d.nodes.Announce(d.endpoints)
 	var all sync.WaitGroup
 	failures := make(chan error, len(d.open)) // the way from inside cannot fail
 	all.Go(func() { _ = d.amqp.Serve(ctx, d.inside.listener) })
@@ -217,6 +223,7 @@ func (d *listeners) serve(ctx context.Context, listener openListener) error {
 // for the others.
 func (d *listeners) stop(ctx context.Context) error {
 	d.announce()
+	d.nodes.Announce(cluster.Endpoints{}) // others lead nobody here any more, long before this node is gone
 	d.open.close()
 	var all sync.WaitGroup
 	var links, requests, answers error

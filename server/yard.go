@@ -28,6 +28,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	"github.com/eventyard/eventyard/internal/kafka/brokers"
 	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/service"
@@ -58,6 +59,7 @@ type yard struct {
 	registry *prometheus.Registry
 	storage  *storage.Storage
 	nodes    *cluster.Nodes
+	brokers  *brokers.Brokers // the nodes, to Kafka clients
 	records
 
 	quota    *quota.Meter // of all that is published
@@ -109,6 +111,9 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 		return nil, err
 	}
 	if y.nodes, err = y.join(ctx); err != nil {
+		return nil, err
+	}
+	if y.brokers, err = brokers.Open(ctx, brokers.Config{Nodes: y.nodes, Store: y.storage.Meta, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
 	if y.records, err = openRecords(cfg, y.storage, y.registry); err != nil {
@@ -311,6 +316,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 	return []service.Part{
 		{Name: "engine", Run: y.storage.Log.Run},
 		{Name: "nodes", Run: y.nodes.Run},
+		{Name: "Kafka brokers", Run: y.brokers.Run},
 		{Name: "activity", Run: lookout{y.records, y.nodes, y.storage.Folder, y.cfg.Version}.run},
 		{Name: "trial writes", Run: y.trial.run},
 		{Name: "storage checks", Run: y.condition.checks.run},

@@ -38,6 +38,8 @@ type Config struct {
 	// KafkaAdvertise and KafkasAdvertise are where clients of the two listeners are led.
 	KafkaAdvertise  string `key:"kafkaAdvertise"`
 	KafkasAdvertise string `key:"kafkasAdvertise"`
+	// KafkaBrokers is which brokers clients hear of where several nodes share a yard: BrokersAll or BrokersOne.
+	KafkaBrokers string `key:"kafkaBrokers"`
 
 	AllowPlaintext bool `key:"allowPlaintext"`
 	AcceptAnyJWT   bool `key:"acceptAnyJwt"`

@@ -109,6 +109,7 @@ func (c Config) validateListeners(found *complaints) {
 	atLeastOne(found, "kafkaMaxConnections", c.KafkaMaxConnections)
 	found.addError("kafkaAdvertise", checkAdvertised(c.KafkaAdvertise))
 	found.addError("kafkasAdvertise", checkAdvertised(c.KafkasAdvertise))
+	oneOf(found, "kafkaBrokers", c.KafkaBrokers, BrokersAll, BrokersOne)
 }
 
 func atLeastOne(found *complaints, key string, n int) {
@@ -116,6 +117,12 @@ func atLeastOne(found *complaints, key string, n int) {
 		found.add(key, "%d is not at least 1", n)
 	}
 }
+
+// What Kafka clients hear of where several nodes share a yard: of each node, or of one broker that stands for all.
+const (
+	BrokersAll = "all"
+	BrokersOne = "one"
+)
 
 // checkAdvertised says what is wrong with an address that clients are to be led to; empty: none is given.
 func checkAdvertised(address string) error {

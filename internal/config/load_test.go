@@ -290,7 +290,7 @@ func TestNamesOfFlagsAndVariables(t *testing.T) {
 	for flag, env := range map[string]string{
 		"data": "EVENTYARD_DATA", "engine": "EVENTYARD_ENGINE", "sync": "EVENTYARD_SYNC", "amqp": "EVENTYARD_AMQP",
 		"amqps": "EVENTYARD_AMQPS", "http": "EVENTYARD_HTTP", "https": "EVENTYARD_HTTPS", "kafka": "EVENTYARD_KAFKA",
-		"kafkas": "EVENTYARD_KAFKAS", "kafka-advertise": "EVENTYARD_KAFKA_ADVERTISE", "kafkas-advertise": "EVENTYARD_KAFKAS_ADVERTISE",
+		"kafkas": "EVENTYARD_KAFKAS", "kafka-advertise": "EVENTYARD_KAFKA_ADVERTISE", "kafkas-advertise": "EVENTYARD_KAFKAS_ADVERTISE", "kafka-brokers": "EVENTYARD_KAFKA_BROKERS",
 		"host": "EVENTYARD_HOST", "public-url": "EVENTYARD_PUBLIC_URL", "log-level": "EVENTYARD_LOG_LEVEL",
 		"tls-cert-file": "EVENTYARD_TLS_CERT_FILE", "tls-client-ca-file": "EVENTYARD_TLS_CLIENT_CA_FILE",
 		"allow-plaintext": "EVENTYARD_ALLOW_PLAINTEXT", "accept-any-jwt": "EVENTYARD_ACCEPT_ANY_JWT",

@@ -66,10 +66,16 @@ var rows = []row{
 			"UseDevelopmentStorage=true: 127.0.0.1:10000; or off. Everybody knows its key: it is refused when any listener is " +
 			"beyond loopback."},
 	{"kafkaAdvertise", "HOST:PORT", "",
-		"Where clients of the Kafka listener are led: they ask for it, and go on with that address alone. Empty: the " +
-			"host, for clients from elsewhere, or the address that a client has connected to."},
+		"Where clients of the Kafka listener are led: they ask for it, and go on with that address alone; where " +
+			"several nodes share a yard each needs its own. Empty: the host, for clients from elsewhere, or the address that a client " +
+			"has connected to; with several nodes the host, the address of the listener, or the machine's name."},
 	{"kafkasAdvertise", "HOST:PORT", "",
-		"The same for the Kafka listener with TLS. Empty: the name that a client has asked for, then as without TLS."},
+		"The same for the Kafka listener with TLS. Empty: the name that a client has asked for, " +
+			"unless there are several nodes, then as without TLS."},
+	{"kafkaBrokers", "MODE", BrokersAll,
+		"Which brokers Kafka clients hear of where several nodes share a yard. all: each node, by what it advertises, so that " +
+			"clients turn to all of them, and to the others when one is gone; nodes that advertise one address count as one. one: a single " +
+			"broker, for nodes that clients reach only through a TCP balancer."},
 	{"allowPlaintext", "", "false",
 		"Lets the listeners without TLS listen beyond loopback. Events and tokens can then be read on the way: only " +
 			"for networks that are trusted."},
