@@ -61,12 +61,14 @@ func (c doctorCommand) command() *cobra.Command {
 			}
 			d.examineData(cmd.Context())
 		} else if inside {
+			d.examineBrokers()
 			if d.examineFolder() {
 				d.examineSpace()
 				d.examineSync()
 			}
 			d.examinePeer(cmd.Context())
 		} else {
+			d.examineBrokers()
 			d.examineServers(cmd.Context())
 		}
 		d.progress.clear()

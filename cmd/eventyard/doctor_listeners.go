@@ -39,6 +39,31 @@ func (d *doctor) examineListener(ctx context.Context, listener config.Listener) 
 	}
 }
 
+// examineBrokers says where Kafka clients are led of a node that shares a yard with others: they have to reach each by an
+// address of its own, or all by a balancer's.
+func (d *doctor) examineBrokers() {
+	advertised := map[string]string{"kafka": d.cfg.KafkaAdvertise, "kafkas": d.cfg.KafkasAdvertise}
+	for _, listener := range d.cfg.Listeners() {
+		set, kafka := advertised[listener.Name]
+		if !kafka || !listener.Open() || listener.OnLoopback() {
+			continue
+		}
+		flag := "--" + listener.Name + "-advertise"
+		switch {
+		case d.cfg.KafkaBrokers == config.BrokersOne:
+			d.note("brokers", fine, "", "clients of %s hear of one broker, which stands for all nodes", listener.Name)
+		case set != "":
+			d.note("brokers", fine, "", "clients of %s are led to %s for this node", listener.Name, set)
+		case d.cfg.Host != "":
+			d.note("brokers", warning, "give each node an address of its own with "+flag+"; where the host is a balancer, --kafka-brokers one says so",
+				"clients of %s are led to %s for this node, and for each other that has the same host", listener.Name, d.cfg.Host)
+		default:
+			d.note("brokers", fine, "if clients cannot reach that, give another with "+flag,
+				"clients of %s are led to the address of the listener for this node or, where it is for all addresses, to the machine's name", listener.Name)
+		}
+	}
+}
+
 // findYard has doctor look at the folder of the yard that runs here, where nobody has named one: who asks without a
 // folder means that yard, wherever it was started. A yard in development says which it is; another asks for a key.
 func (d *doctor) findYard(ctx context.Context) {

@@ -45,3 +45,35 @@ func TestDoctorLooksAtServers(t *testing.T) {
 		})
 	}
 }
+
+// K1: doctor says where Kafka clients are led of a node, and when that cannot be told from another.
+func TestWhereKafkaClientsAreLedToANode(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*config.Config)
+		want   status // empty: nothing is said
+		says   string
+	}{
+		"on loopback":           {change: func(c *config.Config) { c.Kafkas = "127.0.0.1:9093" }},
+		"off":                   {change: func(c *config.Config) { c.Kafkas = config.Off }},
+		"as it is advertised":   {func(c *config.Config) { c.KafkasAdvertise, c.Host = "node-1.example.com:9093", "yard.example.com" }, fine, "node-1.example.com:9093"},
+		"by the name of all":    {func(c *config.Config) { c.Host = "yard.example.com" }, warning, "yard.example.com"},
+		"by a balancer's":       {func(c *config.Config) { c.Host, c.KafkaBrokers = "yard.example.com", config.BrokersOne }, fine, "one broker"},
+		"by its listener alone": {func(*config.Config) {}, fine, "machine's name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config.Default()
+			cfg.Kafkas = ":9093"
+			test.change(&cfg)
+			d := &doctor{cfg: cfg}
+			d.examineBrokers()
+			if test.want == "" {
+				testkit.Equal(t, len(d.findings), 0, "findings")
+				return
+			}
+			testkit.MustEqual(t, len(d.findings), 1, "findings")
+			testkit.Equal(t, d.findings[0].Status, test.want)
+			testkit.That(t, strings.Contains(d.findings[0].Detail, test.says), "it says %q", d.findings[0].Detail)
+			testkit.That(t, test.want != warning || strings.Contains(d.findings[0].Next, "--kafkas-advertise"), "what to do is %q", d.findings[0].Next)
+		})
+	}
+}
