@@ -14,7 +14,7 @@ INTEROP ?= .
 # What runs without the race detector in make test: simulations of many seeds, and tests that drive processes of
 # the yard, which have none themselves. make race runs them with it.
 UNRACED := test/sim test/sim/nodes test/bench test/crash test/soak
-INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|Java|Shared|Grid|HTTPFunctions|ResumeInBrowser|Vanished|Frozen|Scale|NodesAgree)
+INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|Java|Shared|Grid|HTTPFunctions|ResumeInBrowser|Vanished|Frozen|Scale|NodesAgree|Kafka)
 SUITES ?= ./internal/storage/jetstream/entries ./internal/storage/jetstream/logs ./internal/hubs/... ./internal/setaside/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/api/... ./hub ./processor ./functions ./admin ./server ./servertest
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0

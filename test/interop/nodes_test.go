@@ -34,9 +34,7 @@ func onOneMachine(t *testing.T, why string) {
 func startNodes(t *testing.T, l layout) *yard {
 	t.Helper()
 	const size = 3
-	servers := natstest.Start(t, size)
-	key := filepath.Join(t.TempDir(), "secret.key")
-	testkit.Must(t, os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))
+	storage := startServers(t, size)
 	fronts := make(map[string]*parts.Balancer)
 	own := make(map[string]string)
 	for listener, address := range l.listeners() {
@@ -44,9 +42,7 @@ func startNodes(t *testing.T, l layout) *yard {
 	}
 	var nodes []*yard
 	for i := range size {
-		storage := fmt.Sprintf("engine: %q\nyard: interop\nnode: node%d\nsecrets: {keyFile: %q}\npublicUrl: %q",
-			servers.URL(), i, key, "http://"+fronts["http"].Address())
-		nodes = append(nodes, l.run(t, storage, own))
+		nodes = append(nodes, l.run(t, storage(i)+fmt.Sprintf("\npublicUrl: %q", "http://"+fronts["http"].Address()), own))
 	}
 	y := &yard{process: nodes[0].process, addresses: make(map[string]string), ca: filepath.Join(t.TempDir(), "ca.pem")}
 	for _, n := range nodes {
@@ -59,4 +55,15 @@ func startNodes(t *testing.T, l layout) *yard {
 	}
 	y.do(t, "cert", "export", y.ca)
 	return y
+}
+
+// startServers starts NATS servers, and gives the lines by which node i of a yard keeps everything there.
+func startServers(t *testing.T, size int) (storage func(i int) string) {
+	t.Helper()
+	servers := natstest.Start(t, size)
+	key := filepath.Join(t.TempDir(), "secret.key")
+	testkit.Must(t, os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))
+	return func(i int) string {
+		return fmt.Sprintf("engine: %q\nyard: interop\nnode: node%d\nsecrets: {keyFile: %q}", servers.URL(), i, key)
+	}
 }
