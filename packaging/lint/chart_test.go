@@ -95,6 +95,45 @@ func checkNodes(t *testing.T, set *appsv1.StatefulSet, nodes int32) {
 	}
 }
 
+// Kafka clients in the cluster are led to each of several nodes by a name of its own; where the yard has a host for
+// others, or a certificate that need not have those names, to all by one.
+func TestWhereTheChartLeadsKafkaClients(t *testing.T) {
+	peers := map[string]any{"mode": "peers", "peers": map[string]any{"bundlesSecret": "yard-bundles"}}
+	with := func(key, value string) map[string]any {
+		values := maps.Clone(peers)
+		values[key] = value
+		return values
+	}
+	for name, test := range map[string]struct {
+		values map[string]any
+		want   string
+	}{
+		"one node":           {map[string]any{}, ""},
+		"several":            {peers, "$(POD_NAME).yard-eventyard-nodes.events.svc:9093"},
+		"with a host":        {with("host", "yard.example.com"), ""},
+		"with a certificate": {with("tlsSecret", "yard-tls"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, known := "", false
+			for _, object := range decode(t, render(t, test.values)) {
+				set, ok := object.(*appsv1.StatefulSet)
+				if !ok {
+					continue
+				}
+				for _, v := range set.Spec.Template.Spec.Containers[0].Env {
+					if v.Name == "EVENTYARD_KAFKAS_ADVERTISE" {
+						got = v.Value
+					}
+					known = known || v.Name == "POD_NAME" && got == "" // it is made of that, which has to stand before it
+				}
+			}
+			if got != test.want || !known {
+				t.Errorf("clients are led to %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 // What is missing is said, with the command that makes it.
 func TestChartSaysWhatIsMissing(t *testing.T) {
 	for mode, wants := range map[string]string{
