@@ -60,5 +60,5 @@ func clearLeftOnce(ctx context.Context, b *Broker, engine recalling) error {
 
 // logEntries are the prefixes of all that the store has about a hub beside its definition, by its log.
 func logEntries(log string) []string {
-	return []string{groupKeys(log), hubRecordKeys(log), producerKeys(log), hubSlotKeys(log)}
+	return []string{groupKeys(log), hubRecordKeys(log), producerKeys(log), hubSlotKeys(log), KafkaOffsetKeys(log)}
 }

@@ -72,3 +72,27 @@ func seek(ctx context.Context, b *Broker, id [16]byte) error {
 	}
 	return nil
 }
+
+// LogOf names the log that keeps the events of a hub, by its id; empty if this node knows of none. It does no I/O.
+func LogOf(b *Broker, id [16]byte) string {
+	if h := b.hubs.live.Load().byID[id]; h != nil {
+		return h.log
+	}
+	return ""
+}
+
+// LogGone reports whether the hub of a log was deleted. Who has made an entry under the keys of a log asks, and
+// takes it back: the deletion may have listed what there is just before. Where it cannot be known it is not gone.
+func LogGone(ctx context.Context, b *Broker, log string) bool {
+	b.refresh(ctx, hubsPrefix)
+	stored, err := b.definitions.List(ctx, hubsPrefix)
+	if err != nil {
+		return false
+	}
+	for _, there := range stored {
+		if there.Value.Log == log {
+			return there.Value.deleting()
+		}
+	}
+	return true
+}

@@ -121,6 +121,13 @@ const (
 // (GroupRecords).
 const RecordsPrefix = "records/"
 
+// kafkaOffsetsPrefix is what the keys of all offsets of Kafka's groups begin with.
+const kafkaOffsetsPrefix = "kafka/offsets/"
+
+// KafkaOffsetKeys is what the keys of the offsets that Kafka's groups have in a hub begin with, by its log. They
+// go with the hub; see LogGone.
+func KafkaOffsetKeys(log string) string { return kafkaOffsetsPrefix + log + "/" }
+
 func hubKey(folded string) string { return hubsPrefix + segment(folded) }
 
 func nameOfHubKey(key string) string {
