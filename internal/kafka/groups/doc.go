@@ -1,0 +1,38 @@
+// Package groups coordinates the groups of Kafka's consumers, and keeps their offsets. They are not the
+// consumer groups of hubs: they are made by their first use, and span all hubs.
+//
+// # Kinds
+//
+// What a group does is decided by a pure machine: package classic has the one of the classic protocol. This
+// package gives it the time, keeps it, and has answers wait for the store. kind.go is all that it knows of a
+// kind, so that a second one can stand beside the first; an entry says of which kind its group is.
+//
+// # What is kept
+//
+//	kafka/groups/<group>                     kind, coordinator and its epoch, members, which shards there are
+//	kafka/offsets/<log>/<group>/<shard>      epoch, and the offsets of 128 partitions
+//
+// Offsets lie under the log of their hub: the broker deletes them with it. They are read from the store each
+// time, so that a group takes the memory of its members alone.
+//
+// # One writer
+//
+// A group that is in use is loaded, and has one lock. While something of it is to be stored one goroutine
+// writes: what comes while it does travels with its next write. What a client is told follows the write that
+// it depends on. A group's entry is written before a shard that it does not list yet.
+//
+// # The fence
+//
+// Of several nodes one coordinates a group at a time. Who loads a group raises the epoch in its entry, and
+// then writes that epoch to all shards that the entry lists, the missing ones included. So a coordinator that
+// does not know that it was replaced fails at its next write: of the entry, because its revision is another;
+// of a shard that is listed, likewise; and one that is not listed needs a write of the entry first. It gives up
+// the group then, and its clients ask who coordinates it. Epochs of a group that was deleted and made anew go
+// on rising, since the first one of a group is taken from the clock.
+//
+// # Goroutines
+//
+// Run has the alarm of all groups, and looks now and then which groups this node has to take over or to give
+// up, and which have expired. A write, and the loading of a group, are a goroutine each, which no client's
+// patience ends; Run waits for them.
+package groups

@@ -1,0 +1,239 @@
+package groups
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka/groups/member"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+)
+
+// What bounds all groups together, unless a Config says otherwise.
+const (
+	// DefaultMaxGroups is how many groups may be stored, and how many may be in use at a node.
+	DefaultMaxGroups = 10_000
+	// DefaultMaxBytes is what the members of all groups in use may take at a node.
+	DefaultMaxBytes = 64 << 20
+	// DefaultRetention is how long offsets are kept after the last member has left, or, where there never
+	// was one, after the last commit.
+	DefaultRetention = 7 * 24 * time.Hour
+)
+
+const (
+	// storeTimeout bounds what goes on in the store although nobody waits for it any more.
+	storeTimeout = 30 * time.Second
+	// sweepInterval is how often expired groups are looked for.
+	sweepInterval = time.Hour
+	// lookInterval is how often a node looks whether groups have become another's, and adoptInterval whether
+	// others have left it groups whose members are silent: those of the rest come by themselves.
+	lookInterval  = 5 * time.Second
+	adoptInterval = time.Minute
+	// restTime is how long a group without members stays loaded when nobody asks for it.
+	restTime = 10 * time.Minute
+	// tries is how often a write is repeated that was refused, or may have been made.
+	tries = 4
+)
+
+// Config is what a coordinator works with.
+type Config struct {
+	// Meta keeps groups and offsets, and Broker knows the hubs. Both are required; the coordinator closes
+	// neither.
+	Meta   meta.Store
+	Broker *broker.Broker
+	// Node names this node, for operators.
+	Node string
+	// Mine reports whether this node is to coordinate a group; nil: it coordinates all. It does no I/O.
+	Mine func(group string) bool
+	// Several: there are other nodes, from which groups may come at any time.
+	Several bool
+	// InitialDelay is how long the first generation of a group waits for more members; 0: not at all.
+	InitialDelay time.Duration
+	// MaxGroups, MaxBytes and Retention: zero means the default.
+	MaxGroups int
+	MaxBytes  int
+	Retention time.Duration
+	// Log nil means slog.Default().
+	Log *slog.Logger
+	// Metrics is where the counters are registered; nil means nowhere.
+	Metrics prometheus.Registerer
+}
+
+// Coordinator coordinates the groups that are this node's. All methods may be called by many goroutines at
+// once. They give ErrNotCoordinator for groups of other nodes.
+type Coordinator struct {
+	cfg     Config // with its defaults
+	metrics *metrics
+	// work is writes and loads that are under way.
+	work sync.WaitGroup
+	// wake tells Run that something is due earlier than it thinks.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// all are the groups that are loaded, or are being loaded. Guarded by mu, as is what follows.
+	all map[string]*group
+	// bytes is what their members take.
+	bytes int
+	// stored is about how many groups the store has: Run counts them, and this node's own between.
+	stored int
+	// alarm is when Run wakes up.
+	alarm   time.Time
+	stopped bool
+}
+
+// New makes a coordinator; it starts nothing.
+func New(cfg Config) (*Coordinator, error) {
+	if cfg.Meta == nil || cfg.Broker == nil {
+		return nil, errors.New("make the coordinator of groups: a meta store and a broker are required")
+	}
+	cfg.MaxGroups = cmp.Or(cfg.MaxGroups, DefaultMaxGroups)
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, DefaultMaxBytes)
+	cfg.Retention = cmp.Or(cfg.Retention, DefaultRetention)
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	if cfg.Mine == nil {
+		cfg.Mine = func(string) bool { return true }
+	}
+	c := &Coordinator{cfg: cfg, wake: make(chan struct{}, 1), all: make(map[string]*group)}
+	var err error
+	c.metrics, err = newMetrics(cfg.Metrics, c)
+	return c, err
+}
+
+// find gives a group that is this node's, loaded. Where there is none it makes one, in memory, if create says
+// so, and else gives ErrNotFound.
+func (c *Coordinator) find(ctx context.Context, id string, create bool) (*group, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	if !c.cfg.Mine(id) {
+		return nil, ErrNotCoordinator
+	}
+	g, err := c.enter(id)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-g.loaded:
+	case <-ctx.Done():
+		return nil, ErrStopping
+	}
+	if g.failed != nil {
+		return nil, g.failed
+	}
+	if !create && !g.exists() {
+		c.forget(g) // who asks for groups that there are not shall not fill the memory with them
+		return nil, ErrNotFound
+	}
+	return g, nil
+}
+
+// joined gives a group to who says to be in it.
+func (c *Coordinator) joined(ctx context.Context, id string) (*group, error) {
+	g, err := c.find(ctx, id, false)
+	if errors.Is(err, ErrNotFound) {
+		err = member.ErrUnknown
+	}
+	return g, err
+}
+
+// enter gives a group that is loaded, or begins to load it.
+func (c *Coordinator) enter(id string) (*group, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return nil, ErrStopping
+	}
+	if g := c.all[id]; g != nil {
+		g.used = time.Now()
+		return g, nil
+	}
+	if len(c.all) >= c.cfg.MaxGroups {
+		c.restLocked(time.Now(), time.Minute)
+		if len(c.all) >= c.cfg.MaxGroups {
+			return nil, ErrBusy
+		}
+	}
+	g := newGroup(c, id)
+	c.all[id] = g
+	c.work.Go(g.load)
+	return g, nil
+}
+
+// restLocked forgets groups that nobody is in, and that nobody has asked for in a time. Loaded again they are as
+// they were; who still holds the one before is fenced off as any other coordinator is.
+func (c *Coordinator) restLocked(now time.Time, after time.Duration) {
+	for id, g := range c.all {
+		if g.resting && now.Sub(g.used) >= after {
+			delete(c.all, id)
+		}
+	}
+}
+
+// forget takes a group out that was given up.
+func (c *Coordinator) forget(g *group) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all[g.id] == g {
+		delete(c.all, g.id)
+	}
+	c.bytes -= g.bytes
+	g.bytes = 0
+}
+
+// note keeps what others ask of a group without its lock: when it is due, what it takes, and whether it could
+// be forgotten.
+func (c *Coordinator) note(g *group, due time.Time, bytes int, resting bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes += bytes - g.bytes
+	g.due, g.bytes, g.resting = due, bytes, resting
+	if !due.IsZero() && (c.alarm.IsZero() || due.Before(c.alarm)) {
+		c.alarm = due
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// full: the members of all groups take as much as they may.
+func (c *Coordinator) full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes > c.cfg.MaxBytes
+}
+
+// room: one more group may be stored.
+func (c *Coordinator) room() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stored < c.cfg.MaxGroups
+}
+
+// counted notes that so many groups more are stored than before.
+func (c *Coordinator) counted(more int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stored += more
+}
+
+// loadedGroups gives those that are loaded now.
+func (c *Coordinator) loadedGroups() []*group {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*group, 0, len(c.all))
+	for _, g := range c.all {
+		select {
+		case <-g.loaded:
+			all = append(all, g)
+		default:
+		}
+	}
+	return all
+}

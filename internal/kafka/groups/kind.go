@@ -1,0 +1,71 @@
+package groups
+
+import (
+	"time"
+
+	"github.com/eventyard/eventyard/internal/kafka/groups/classic"
+	"github.com/eventyard/eventyard/internal/kafka/groups/member"
+)
+
+// kind is what a group is to who keeps it and watches its time, whatever the protocol of its members is. It is
+// called with the group's lock held.
+type kind interface {
+	// Idle: nobody is in the group, or about to be. Then members of another kind may come.
+	Idle() bool
+	// Bytes is about what its members take in memory.
+	Bytes() int
+	// Next is when tick has something to do; zero: never.
+	Next() time.Time
+	// Topics are those that members subscribe to.
+	Topics() []string
+	// TopicsOf are those that one member subscribes to.
+	TopicsOf(member string) []string
+	// Commit judges whether somebody may commit offsets.
+	Commit(now time.Time, member, instance string, generation int32) error
+
+	tick(now time.Time) classic.Effect
+	// store writes what is to be kept into an entry, and its kind.
+	store(e *entry)
+	// show fills in what operators and clients see.
+	show(d *Description)
+}
+
+// restore makes the group of an entry.
+func restore(now time.Time, e entry, initialDelay time.Duration) kind {
+	if e.Classic == nil {
+		return classicKind{classic.New(initialDelay)}
+	}
+	return classicKind{classic.Restore(now, *e.Classic, initialDelay)}
+}
+
+// classicKind is a group of the classic protocol.
+type classicKind struct{ *classic.Group }
+
+func (k classicKind) tick(now time.Time) classic.Effect { return k.Tick(now) }
+
+func (k classicKind) store(e *entry) {
+	stored := k.Stored()
+	e.Kind, e.Classic = KindClassic, &stored
+}
+
+func (k classicKind) show(d *Description) {
+	v := k.View()
+	d.Kind, d.State, d.Generation, d.Type, d.Protocol = KindClassic, string(v.State), v.Generation, v.Type, v.Protocol
+	for _, m := range v.Members {
+		d.Members = append(d.Members, Member(m))
+	}
+}
+
+// classic gives the group as one of the classic protocol, for who comes by it. Where nobody is in a group of
+// another kind it becomes one.
+func (g *group) classicLocked() (*classic.Group, error) {
+	if k, ok := g.kind.(classicKind); ok {
+		return k.Group, nil
+	}
+	if !g.kind.Idle() {
+		return nil, member.ErrKind
+	}
+	k := classic.New(g.coordinator.cfg.InitialDelay)
+	g.kind = classicKind{k}
+	return k, nil
+}

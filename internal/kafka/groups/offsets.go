@@ -1,0 +1,193 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka/groups/member"
+)
+
+// Committer is who commits: a member of a generation, or, with neither, somebody who assigns partitions
+// himself, while the group has no members.
+type Committer struct {
+	Member, Instance string
+	Generation       int32 // negative: none
+}
+
+// Commit stores positions of partitions, and gives the errors of those that were not stored. It returns when the
+// others are durable. Rights to the hubs are the caller's to judge.
+func (c *Coordinator) Commit(ctx context.Context, id string, by Committer, positions map[Partition]Position) (map[Partition]error, error) {
+	change := make(map[Partition]*Position, len(positions))
+	failed := make(map[Partition]error)
+	for p, position := range positions {
+		if len(position.Metadata) > MaxMetadataBytes {
+			failed[p] = ErrMetadata
+			continue
+		}
+		position.Time = time.Now()
+		change[p] = &position
+	}
+	g, err := c.find(ctx, id, by.Generation < 0 && by.Member == "")
+	if errors.Is(err, ErrNotFound) {
+		err = member.ErrGeneration // there is no group to be a member of
+	}
+	if err != nil {
+		return nil, err
+	}
+	more, err := g.commit(ctx, change, func(now time.Time) error {
+		return g.kind.Commit(now, by.Member, by.Instance, by.Generation)
+	})
+	for p, err := range more {
+		failed[p] = err
+	}
+	return failed, err
+}
+
+// commit has positions stored; nil ones are removed. allowed is asked with the group's lock held.
+func (g *group) commit(ctx context.Context, positions map[Partition]*Position, allowed func(now time.Time) error) (map[Partition]error, error) {
+	c := &commit{set: make(map[shard]map[int32]*Position), done: make(chan struct{})}
+	for p, position := range positions {
+		s := shardOf(p)
+		if c.set[s] == nil {
+			c.set[s] = make(map[int32]*Position)
+		}
+		c.set[s][p.Number] = position
+	}
+	err := g.do(func(now time.Time) error {
+		if err := allowed(now); err != nil || len(positions) == 0 {
+			return err
+		}
+		shards := len(g.entry.Shards)
+		for s := range c.set {
+			if !slices.Contains(g.entry.Shards, s) {
+				shards++
+			}
+		}
+		if shards > maxShards {
+			return ErrTooManyGroups
+		}
+		g.commits = append(g.commits, c)
+		g.writeLocked()
+		return nil
+	})
+	if err != nil || len(positions) == 0 {
+		return nil, err
+	}
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		return nil, ErrStopping // whether it is stored is not known
+	}
+	failed := make(map[Partition]error)
+	for p := range positions {
+		if err := c.errs[shardOf(p)]; err != nil {
+			failed[p] = err
+		}
+	}
+	return failed, c.err
+}
+
+// Logs gives the hubs in which a group has offsets, by their logs; none where there is no such group.
+func (c *Coordinator) Logs(ctx context.Context, id string) ([]string, error) {
+	g, err := c.find(ctx, id, false)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g.logs(), nil
+}
+
+func (g *group) logs() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var logs []string
+	for _, s := range g.entry.Shards {
+		logs = append(logs, s.Log)
+	}
+	slices.Sort(logs)
+	return slices.Compact(logs)
+}
+
+// Offsets gives what a group has committed in a hub, by partition; nothing where there is no such group.
+func (c *Coordinator) Offsets(ctx context.Context, id, log string) (map[int32]Position, error) {
+	g, err := c.find(ctx, id, false)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g.offsets(ctx, log)
+}
+
+func (g *group) offsets(ctx context.Context, log string) (map[int32]Position, error) {
+	entries, err := g.coordinator.cfg.Meta.List(ctx, offsetKeys(g.id, log))
+	if err != nil {
+		return nil, fmt.Errorf("read offsets of group %.80q: %w", g.id, err)
+	}
+	all := make(map[int32]Position)
+	for _, e := range entries {
+		o, err := decodeOffsets(e)
+		if err != nil {
+			return nil, err
+		}
+		for partition, position := range o.Partitions {
+			all[partition] = position
+		}
+	}
+	return all, nil
+}
+
+// Move sets positions of a group that has no members, or removes those that are nil. It is for operators.
+func (c *Coordinator) Move(ctx context.Context, id string, positions map[Partition]*Position) (map[Partition]error, error) {
+	g, err := c.find(ctx, id, false)
+	if err != nil {
+		return nil, err
+	}
+	return g.commit(ctx, positions, func(time.Time) error {
+		if !g.kind.Idle() {
+			return ErrNotEmpty
+		}
+		return nil
+	})
+}
+
+// DeleteOffsets removes what a group has committed of partitions. Those of hubs that members subscribe to stay:
+// their errors are ErrSubscribed.
+func (c *Coordinator) DeleteOffsets(ctx context.Context, id string, partitions []Partition) (map[Partition]error, error) {
+	g, err := c.find(ctx, id, false)
+	if err != nil {
+		return nil, err
+	}
+	change, refused := make(map[Partition]*Position), make(map[Partition]error)
+	err = g.do(func(time.Time) error {
+		topics := g.kind.Topics()
+		if !g.kind.Idle() && len(topics) == 0 {
+			return ErrNotEmpty // it is no group of consumers
+		}
+		for _, p := range partitions {
+			name := broker.HubOf(c.cfg.Broker, p.Log)
+			if slices.ContainsFunc(topics, func(t string) bool { return auth.Fold(t) == auth.Fold(name) }) {
+				refused[p] = ErrSubscribed
+			} else {
+				change[p] = nil
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	failed, err := g.commit(ctx, change, func(time.Time) error { return nil })
+	for p, why := range failed {
+		refused[p] = why
+	}
+	return refused, err
+}

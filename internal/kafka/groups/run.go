@@ -1,0 +1,139 @@
+package groups
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/sleep"
+)
+
+// Run watches the time of all groups until ctx ends. Then it answers all who wait, and waits for what is being
+// stored. It takes over at once those groups that have members, whose time-outs have to run.
+func (c *Coordinator) Run(ctx context.Context) error {
+	c.adopt(ctx)
+	looked, adopted, swept := time.Now(), time.Now(), time.Now()
+	for {
+		now := time.Now()
+		c.ring(now)
+		if now.Sub(looked) >= lookInterval {
+			looked = now
+			c.look(now)
+		}
+		if c.cfg.Several && now.Sub(adopted) >= adoptInterval {
+			adopted = now
+			c.adopt(ctx)
+		}
+		if now.Sub(swept) >= sweepInterval {
+			swept = now
+			c.sweep(ctx, now)
+		}
+		next := looked.Add(lookInterval)
+		c.mu.Lock()
+		if !c.alarm.IsZero() && c.alarm.Before(next) {
+			next = c.alarm
+		}
+		c.mu.Unlock()
+		if sleep.For(ctx, time.Until(next), c.wake) != nil {
+			break
+		}
+	}
+	c.mu.Lock()
+	c.stopped = true
+	c.mu.Unlock()
+	for _, g := range c.loadedGroups() {
+		g.giveUp(ErrStopping)
+	}
+	c.work.Wait()
+	return nil
+}
+
+// ring has all groups do what is due, and sets the alarm anew.
+func (c *Coordinator) ring(now time.Time) {
+	c.mu.Lock()
+	var due []*group
+	c.alarm = time.Time{}
+	for _, g := range c.all {
+		switch {
+		case g.due.IsZero():
+		case !now.Before(g.due):
+			g.due = time.Time{} // it is set again when it has been seen to
+			due = append(due, g)
+		case c.alarm.IsZero() || g.due.Before(c.alarm):
+			c.alarm = g.due
+		}
+	}
+	c.mu.Unlock()
+	for _, g := range due {
+		g.tick(now)
+	}
+}
+
+// look gives up groups that have become another node's, and forgets those that nobody uses.
+func (c *Coordinator) look(now time.Time) {
+	c.mu.Lock()
+	c.restLocked(now, restTime)
+	c.mu.Unlock()
+	for _, g := range c.loadedGroups() {
+		if !c.cfg.Mine(g.id) {
+			g.giveUp(ErrNotCoordinator)
+		}
+	}
+}
+
+// adopt takes over those groups of this node's that have members.
+func (c *Coordinator) adopt(ctx context.Context) {
+	mine, err := c.entries(ctx)
+	if err != nil {
+		c.cfg.Log.Warn("Kafka groups could not be looked for, those with members are taken over when they are next heard of", "error", err)
+		return
+	}
+	for id, e := range mine {
+		if !e.Empty.IsZero() {
+			continue
+		}
+		if _, err := c.enter(id); err != nil {
+			c.cfg.Log.Warn("Kafka group could not be taken over", "group", id, "error", err)
+		}
+	}
+}
+
+// sweep deletes groups that have been without members for as long as offsets are kept, and in which nobody has
+// committed since.
+func (c *Coordinator) sweep(ctx context.Context, now time.Time) {
+	mine, err := c.entries(ctx)
+	if err != nil {
+		c.cfg.Log.Warn("expired Kafka groups could not be looked for, trying again later", "error", err)
+		return
+	}
+	for id, e := range mine {
+		if e.Empty.IsZero() || now.Sub(e.Empty) < c.cfg.Retention {
+			continue
+		}
+		expired, err := c.expired(ctx, id, e, now)
+		if err == nil && expired {
+			err = c.Delete(ctx, id, func([]string) error { return nil })
+		}
+		switch {
+		case err != nil:
+			c.cfg.Log.Warn("expired Kafka group could not be deleted, trying again later", "group", id, "error", err)
+		case expired:
+			c.cfg.Log.Info("expired Kafka group deleted", "group", id)
+		}
+	}
+}
+
+// expired: nobody has committed for as long as offsets are kept.
+func (c *Coordinator) expired(ctx context.Context, id string, e entry, now time.Time) (bool, error) {
+	for _, s := range e.Shards {
+		o, _, err := readOffsets(ctx, c.cfg.Meta, s.key(id))
+		if err != nil {
+			return false, err
+		}
+		for _, p := range o.Partitions {
+			if now.Sub(p.Time) < c.cfg.Retention {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
