@@ -237,7 +237,7 @@ func (g *Group) rebalance(now time.Time) {
 
 // tryComplete begins a generation if nobody is waited for any more.
 func (g *Group) tryComplete(now time.Time) {
-	if g.state != Preparing || g.initial && now.Before(g.deadline) || len(g.pending) > 0 {
+	if g.state != Preparing || len(g.order) > 0 && (g.initial && now.Before(g.deadline) || len(g.pending) > 0) {
 		return
 	}
 	if !slices.ContainsFunc(g.order, func(m *one) bool { return m.joining == 0 }) {
