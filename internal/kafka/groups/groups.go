@@ -35,8 +35,10 @@ const (
 	// others have left it groups whose members are silent: those of the rest come by themselves.
 	lookInterval  = 5 * time.Second
 	adoptInterval = time.Minute
-	// restTime is how long a group without members stays loaded when nobody asks for it.
-	restTime = 10 * time.Minute
+	// restTime is how long a group without members stays loaded when nobody asks for it, and restInterval how
+	// often that is looked for.
+	restTime     = 10 * time.Minute
+	restInterval = time.Minute
 	// tries is how often a write is repeated that was refused, or may have been made.
 	tries = 4
 )

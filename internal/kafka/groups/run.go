@@ -12,10 +12,14 @@ import (
 func (c *Coordinator) Run(ctx context.Context) error {
 	c.adopt(ctx)
 	looked, adopted, swept := time.Now(), time.Now(), time.Now()
+	interval := restInterval
+	if c.cfg.Several {
+		interval = lookInterval
+	}
 	for {
 		now := time.Now()
 		c.ring(now)
-		if now.Sub(looked) >= lookInterval {
+		if now.Sub(looked) >= interval {
 			looked = now
 			c.look(now)
 		}
@@ -27,7 +31,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 			swept = now
 			c.sweep(ctx, now)
 		}
-		next := looked.Add(lookInterval)
+		next := looked.Add(interval)
 		c.mu.Lock()
 		if !c.alarm.IsZero() && c.alarm.Before(next) {
 			next = c.alarm
