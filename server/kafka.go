@@ -5,11 +5,13 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/kafka"
 	"github.com/eventyard/eventyard/internal/kafka/brokers"
+	kafkagroups "github.com/eventyard/eventyard/internal/kafka/groups"
 	"github.com/eventyard/eventyard/internal/kafka/handler"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
@@ -18,7 +20,7 @@ import (
 func (y *yard) newKafka(clients *admission.Listener, memory *admission.Memory) (*kafka.Server, error) {
 	log := y.cfg.Log
 	front, err := handler.New(handler.Config{
-		Broker: y.broker, Access: y.access, Open: y.development(), Log: log, Metrics: y.registry,
+		Broker: y.broker, Access: y.access, Groups: y.kafkaGroups, Open: y.development(), Log: log, Metrics: y.registry,
 		Advertise:   func(c *kafka.Conn) (host string, port int32) { return y.cfg.advertised(c) },
 		Nodes:       func(c *kafka.Conn) []brokers.Node { return y.kafkaNodes(c.TLS()) },
 		Coordinator: y.brokers.Coordinator,
@@ -106,4 +108,21 @@ func (c Config) advertised(to kafkaClient) (host string, port int32) {
 		host = c.Host
 	}
 	return host, port
+}
+
+// initialRebalanceDelay is how long the first generation of a Kafka group waits for more members, as with Kafka.
+const initialRebalanceDelay = 3 * time.Second
+
+// openKafkaGroups makes the coordinator of the groups of Kafka's consumers. In development, where one starts a
+// consumer to see what comes, a group waits for nobody.
+func (y *yard) openKafkaGroups() (err error) {
+	cfg := kafkagroups.Config{
+		Meta: y.storage.Meta, Broker: y.broker, Node: y.nodes.Self().ID, Log: y.cfg.Log, Metrics: y.registry,
+		Several: !y.nodes.Single(), Mine: func(group string) bool { return y.brokers.Coordinator(group).Self },
+	}
+	if !y.development() {
+		cfg.InitialDelay = initialRebalanceDelay
+	}
+	y.kafkaGroups, err = kafkagroups.New(cfg)
+	return err
 }

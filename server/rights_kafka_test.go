@@ -17,14 +17,19 @@ import (
 const (
 	outside      = "out"
 	topicRefused = "29"
+	groupRefused = "30"
 	yardRefused  = "31"
 )
 
 // R1, K5: every request of Kafka's that a yard says it answers, asked with every kind of credential, lets in whom
 // testdata/rights-kafka.txt says, and nobody else.
 func TestRightsOverKafka(t *testing.T) {
-	want, columns := server.ReadTable(t, "rights-kafka.txt", 2, server.LetIn, topicRefused, yardRefused, outside)
+	want, columns := server.ReadTable(t, "rights-kafka.txt", 2, server.LetIn, topicRefused, groupRefused, yardRefused, outside)
 	y := newKafkaRights(t)
+	for _, column := range columns { // what one credential has deleted is not what the next is to delete
+		y.commit(t, "orders", doomed+"-"+column)
+	}
+	y.commit(t, "orders", "readers")
 	for _, key := range y.offered(t) {
 		name := fmt.Sprintf("%d %s", key, kmsg.NameForKey(key))
 		t.Run(name, func(t *testing.T) {
@@ -90,17 +95,32 @@ func (y kafkaRights) ask(t *testing.T, key int16, column string) string {
 	if column != "none" && conn.LogIn("$ConnectionString", connectionStrings(column, hub)) != nil {
 		return outside
 	}
-	answer, err := conn.Ask(request(hub))
+	asked := request(hub)
+	if r, deletes := asked.(*kmsg.DeleteGroupsRequest); deletes {
+		r.Groups = []string{doomed + "-" + column}
+	}
+	answer, err := conn.Ask(asked)
 	if err != nil {
 		return outside
 	}
 	refused := server.LetIn
 	forEachCode(reflect.ValueOf(answer), func(code int16) {
-		if text := fmt.Sprint(code); text == topicRefused || text == yardRefused {
+		if text := fmt.Sprint(code); text == topicRefused || text == groupRefused || text == yardRefused {
 			refused = text
 		}
 	})
 	return refused
+}
+
+// commit has a group commit an offset of a hub.
+func (y kafkaRights) commit(t *testing.T, hub, group string) {
+	t.Helper()
+	conn := server.DialKafka(t, y.address)
+	testkit.Must(t, conn.LogIn("$ConnectionString", connectionStrings("manage", hub)))
+	r := kafkaRequests[kmsg.OffsetCommit](hub).(*kmsg.OffsetCommitRequest)
+	r.Group = group
+	answer := testkit.Value(conn.Ask(r))(t).(*kmsg.OffsetCommitResponse)
+	testkit.MustEqual(t, answer.Topics[0].Partitions[0].ErrorCode, int16(0), "code")
 }
 
 // hubFor is the hub that a request is about. What one credential has deleted is not what the next is to delete.
@@ -204,6 +224,62 @@ var kafkaRequests = map[kmsg.Key]func(hub string) kmsg.Request{
 	kmsg.FindCoordinator: func(string) kmsg.Request {
 		r := kmsg.NewPtrFindCoordinatorRequest()
 		r.Version, r.CoordinatorKey = 3, "readers"
+		return r
+	},
+	kmsg.OffsetCommit: func(hub string) kmsg.Request {
+		topic, r := kmsg.NewOffsetCommitRequestTopic(), kmsg.NewPtrOffsetCommitRequest()
+		topic.Topic, topic.Partitions = hub, []kmsg.OffsetCommitRequestTopicPartition{kmsg.NewOffsetCommitRequestTopicPartition()}
+		r.Version, r.Group, r.Generation, r.Topics = 8, "readers", -1, []kmsg.OffsetCommitRequestTopic{topic}
+		return r
+	},
+	kmsg.OffsetFetch: func(hub string) kmsg.Request {
+		topic, group, r := kmsg.NewOffsetFetchRequestGroupTopic(), kmsg.NewOffsetFetchRequestGroup(), kmsg.NewPtrOffsetFetchRequest()
+		topic.Topic, topic.Partitions = hub, []int32{0}
+		group.Group, group.Topics = "readers", []kmsg.OffsetFetchRequestGroupTopic{topic}
+		r.Version, r.Groups = 8, []kmsg.OffsetFetchRequestGroup{group}
+		return r
+	},
+	kmsg.OffsetDelete: func(hub string) kmsg.Request {
+		topic, r := kmsg.NewOffsetDeleteRequestTopic(), kmsg.NewPtrOffsetDeleteRequest()
+		topic.Topic, topic.Partitions = hub, []kmsg.OffsetDeleteRequestTopicPartition{{}}
+		r.Group, r.Topics = "readers", []kmsg.OffsetDeleteRequestTopic{topic}
+		return r
+	},
+	kmsg.JoinGroup: func(hub string) kmsg.Request {
+		wants, r := kmsg.NewConsumerMemberMetadata(), kmsg.NewPtrJoinGroupRequest()
+		wants.Topics = []string{hub}
+		r.Version, r.Group, r.SessionTimeoutMillis, r.RebalanceTimeoutMillis, r.ProtocolType = 9, "joined", 10_000, 10_000, "consumer"
+		r.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: wants.AppendTo(nil)}}
+		return r
+	},
+	kmsg.SyncGroup: func(string) kmsg.Request {
+		r := kmsg.NewPtrSyncGroupRequest()
+		r.Version, r.Group, r.MemberID = 5, "readers", "nobody"
+		return r
+	},
+	kmsg.Heartbeat: func(string) kmsg.Request {
+		r := kmsg.NewPtrHeartbeatRequest()
+		r.Version, r.Group, r.MemberID = 4, "readers", "nobody"
+		return r
+	},
+	kmsg.LeaveGroup: func(string) kmsg.Request {
+		r := kmsg.NewPtrLeaveGroupRequest()
+		r.Version, r.Group, r.Members = 5, "readers", []kmsg.LeaveGroupRequestMember{{MemberID: "nobody"}}
+		return r
+	},
+	kmsg.DescribeGroups: func(string) kmsg.Request {
+		r := kmsg.NewPtrDescribeGroupsRequest()
+		r.Version, r.Groups = 6, []string{"readers"}
+		return r
+	},
+	kmsg.ListGroups: func(string) kmsg.Request {
+		r := kmsg.NewPtrListGroupsRequest()
+		r.Version = 5
+		return r
+	},
+	kmsg.DeleteGroups: func(string) kmsg.Request {
+		r := kmsg.NewPtrDeleteGroupsRequest()
+		r.Version = 2
 		return r
 	},
 	kmsg.DescribeCluster: func(string) kmsg.Request { return kmsg.NewPtrDescribeClusterRequest() },

@@ -29,6 +29,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/kafka/brokers"
+	kafkagroups "github.com/eventyard/eventyard/internal/kafka/groups"
 	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/service"
@@ -62,17 +63,18 @@ type yard struct {
 	brokers  *brokers.Brokers // the nodes, to Kafka clients
 	records
 
-	quota    *quota.Meter // of all that is published
-	broker   *broker.Broker
-	groups   *groups.Registry
-	access   *access.Registry
-	bearer   *oidc.Verifier // nil without an issuer
-	passes   *passes
-	certs    *certs.Store // nil without a TLS listener
-	blobs    *blob.Service
-	secrets  secrets
-	root     *rootString
-	reported Access
+	quota       *quota.Meter // of all that is published
+	broker      *broker.Broker
+	groups      *groups.Registry
+	kafkaGroups *kafkagroups.Coordinator
+	access      *access.Registry
+	bearer      *oidc.Verifier // nil without an issuer
+	passes      *passes
+	certs       *certs.Store // nil without a TLS listener
+	blobs       *blob.Service
+	secrets     secrets
+	root        *rootString
+	reported    Access
 
 	client   *egress.Client
 	topics   *handshake.Registry
@@ -170,6 +172,9 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 		Meta: y.storage.Meta, Broker: y.broker, Circuit: circuit.ByInstance, Foreign: y.blobCheckpoints, Log: log, Metrics: y.registry, Notes: y.notes,
 	})
 	if err != nil {
+		return err
+	}
+	if err := y.openKafkaGroups(); err != nil {
 		return err
 	}
 	y.passes = &passes{secret: "inside." + crand.Text() + crand.Text()}
@@ -322,6 +327,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 		{Name: "storage checks", Run: y.condition.checks.run},
 		{Name: "storage", Run: y.watchStorage},
 		{Name: "broker", Run: y.broker.Run},
+		{Name: "Kafka groups", Run: y.kafkaGroups.Run},
 		{Name: "access", Run: y.access.Run},
 		{Name: "blobs", Run: y.blobs.Run},
 		{Name: "topics", Run: y.topics.Registry.Run},

@@ -43,7 +43,15 @@ var Offered = []Offer{
 	{1, 4, 18, 4, 12}, // Fetch
 	{2, 1, 11, 1, 6},  // ListOffsets
 	{3, 0, 13, 0, 9},  // Metadata
+	{8, 2, 10, 2, 8},  // OffsetCommit
+	{9, 1, 10, 1, 6},  // OffsetFetch
 	{10, 0, 6, 0, 3},  // FindCoordinator
+	{11, 0, 9, 0, 6},  // JoinGroup
+	{12, 0, 4, 0, 4},  // Heartbeat
+	{13, 0, 5, 0, 4},  // LeaveGroup
+	{14, 0, 5, 0, 4},  // SyncGroup
+	{15, 0, 6, 0, 5},  // DescribeGroups
+	{16, 0, 5, 0, 3},  // ListGroups
 	{keySASLHandshake, 0, 1, 0, never},
 	{keyApiVersions, 0, highestApiVersions, 0, 3},
 	{19, 2, 7, 2, 5}, // CreateTopics
@@ -53,10 +61,12 @@ var Offered = []Offer{
 	{32, 1, 4, 1, 4}, // DescribeConfigs
 	{33, 0, 2, 0, 2}, // AlterConfigs
 	{keySASLAuthenticate, 0, 2, 0, 2},
-	{37, 0, 3, 0, 2}, // CreatePartitions
-	{44, 0, 1, 0, 1}, // IncrementalAlterConfigs
-	{60, 0, 2, 0, 0}, // DescribeCluster
-	{75, 0, 0, 0, 0}, // DescribeTopicPartitions
+	{37, 0, 3, 0, 2},     // CreatePartitions
+	{42, 0, 2, 0, 2},     // DeleteGroups
+	{44, 0, 1, 0, 1},     // IncrementalAlterConfigs
+	{47, 0, 0, 0, never}, // OffsetDelete
+	{60, 0, 2, 0, 0},     // DescribeCluster
+	{75, 0, 0, 0, 0},     // DescribeTopicPartitions
 }
 
 // offerOf finds a request's row.

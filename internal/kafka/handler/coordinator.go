@@ -10,19 +10,27 @@ const (
 	coordinatorTransaction = 1
 )
 
-// findCoordinator says which node coordinates a group: none yet, which clients ask again about.
+// findCoordinator says which node coordinates a group. There are no transactions.
 //
 // FindCoordinator (10), versions 0 to 6; from 4 on for several at once.
 func (p *peer) findCoordinator(r *kmsg.FindCoordinatorRequest) kmsg.Response {
 	answer := kmsg.NewPtrFindCoordinatorResponse()
-	keys := r.CoordinatorKeys
+	keys := distinct(r.CoordinatorKeys)
 	if r.Version < 4 {
 		keys = []string{r.CoordinatorKey}
 	}
 	for _, key := range keys {
 		one := kmsg.NewFindCoordinatorResponseCoordinator()
 		one.Key, one.NodeID, one.Port = key, -1, -1
-		one.ErrorCode, one.ErrorMessage = p.noCoordinator(r.CoordinatorType)
+		switch r.CoordinatorType {
+		case coordinatorGroup:
+			n := p.coordinator(key)
+			one.NodeID, one.Host, one.Port = n.ID, n.Host, n.Port
+		case coordinatorTransaction:
+			one.ErrorCode, one.ErrorMessage = codeClusterRights, kmsg.StringPtr(errTransactions.Error())
+		default:
+			one.ErrorCode, one.ErrorMessage = codeInvalidRequest, kmsg.StringPtr("there are no coordinators of this kind")
+		}
 		answer.Coordinators = append(answer.Coordinators, one)
 	}
 	if r.Version < 4 {
@@ -33,12 +41,15 @@ func (p *peer) findCoordinator(r *kmsg.FindCoordinatorRequest) kmsg.Response {
 	return answer
 }
 
-func (p *peer) noCoordinator(kind int8) (code int16, text *string) {
-	switch kind {
-	case coordinatorGroup:
-		return codeNoCoordinator, kmsg.StringPtr("consumer groups are not there yet: assign partitions yourself, and keep offsets")
-	case coordinatorTransaction:
-		return codeClusterRights, kmsg.StringPtr(errTransactions.Error())
+// distinct leaves out names that were named before: what is named twice is told of once.
+func distinct(names []string) []string {
+	seen := make(map[string]bool, len(names))
+	once := make([]string, 0, len(names))
+	for _, name := range names {
+		if !seen[name] {
+			seen[name] = true
+			once = append(once, name)
+		}
 	}
-	return codeInvalidRequest, kmsg.StringPtr("there are no coordinators of this kind")
+	return once
 }

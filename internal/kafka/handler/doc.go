@@ -13,7 +13,8 @@
 //	                           (a partition), fetch_answer.go (what is sent, byte by byte)
 //	offsets.go                 offsets by time, and of epochs
 //	topics.go, configs.go      hubs made, changed and deleted
-//	coordinator.go             groups, once there are some; transactions, which there are not
+//	coordinator.go             who coordinates a group; transactions, which there are not
+//	group_*.go                 groups (package groups): members, offsets, and those who look at them
 //
 // # Who does what at once
 //

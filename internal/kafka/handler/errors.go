@@ -7,6 +7,8 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka/groups"
+	"github.com/eventyard/eventyard/internal/kafka/groups/member"
 	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -24,10 +26,19 @@ const (
 	codeNotLeader          int16 = 6
 	codeTimedOut           int16 = 7
 	codeTooLarge           int16 = 10
+	codeMetadata           int16 = 12
 	codeNoCoordinator      int16 = 15
+	codeNotCoordinator     int16 = 16
 	codeInvalidTopic       int16 = 17
 	codeAcks               int16 = 21
+	codeGeneration         int16 = 22
+	codeProtocol           int16 = 23
+	codeGroupID            int16 = 24
+	codeUnknownMember      int16 = 25
+	codeSessionTimeout     int16 = 26
+	codeRebalancing        int16 = 27
 	codeTopicRights        int16 = 29
+	codeGroupRights        int16 = 30
 	codeClusterRights      int16 = 31
 	codeUnsupportedVersion int16 = 35
 	codeTopicExists        int16 = 36
@@ -38,10 +49,16 @@ const (
 	codeDuplicate          int16 = 46
 	codeProducerEpoch      int16 = 47
 	codeStorage            int16 = 56
+	codeGroupNotEmpty      int16 = 68
+	codeGroupNotFound      int16 = 69
 	codeSessionNotFound    int16 = 70
 	codeSessionEpoch       int16 = 71
 	codeUnknownEpoch       int16 = 75
 	codeCompression        int16 = 76
+	codeMemberIDRequired   int16 = 79
+	codeGroupFull          int16 = 81
+	codeInstanceFenced     int16 = 82
+	codeGroupSubscribed    int16 = 86
 	codeInvalidRecord      int16 = 87
 	codeUnknownID          int16 = 100
 	codeSessionTopicID     int16 = 106
@@ -101,6 +118,26 @@ var answers = []answer{
 	{"handler.errOldReader", is(errOldReader), codeCompression},
 	{"handler.errInvalid", is(errInvalid), codeInvalidRequest},
 	{"handler.errConfig", is(errConfig), codeInvalidConfig},
+
+	{"member.ErrUnknown", is(member.ErrUnknown), codeUnknownMember},
+	{"member.ErrFenced", is(member.ErrFenced), codeInstanceFenced},
+	{"member.ErrGeneration", is(member.ErrGeneration), codeGeneration},
+	{"member.ErrRebalancing", is(member.ErrRebalancing), codeRebalancing},
+	{"member.ErrIDRequired", is(member.ErrIDRequired), codeMemberIDRequired},
+	{"member.ErrProtocol", is(member.ErrProtocol), codeProtocol},
+	{"member.ErrSession", is(member.ErrSession), codeSessionTimeout},
+	{"member.ErrTooMany", is(member.ErrTooMany), codeGroupFull},
+	{"member.ErrKind", is(member.ErrKind), codeProtocol},
+	{"groups.ErrNotCoordinator", is(groups.ErrNotCoordinator), codeNotCoordinator},
+	{"groups.ErrStopping", is(groups.ErrStopping), codeNoCoordinator},
+	{"groups.ErrBusy", is(groups.ErrBusy), codeNoCoordinator},
+	{"groups.ErrInvalidID", is(groups.ErrInvalidID), codeGroupID},
+	{"groups.ErrNotFound", is(groups.ErrNotFound), codeGroupNotFound},
+	{"groups.ErrNotEmpty", is(groups.ErrNotEmpty), codeGroupNotEmpty},
+	{"groups.ErrSubscribed", is(groups.ErrSubscribed), codeGroupSubscribed},
+	{"groups.ErrMetadata", is(groups.ErrMetadata), codeMetadata},
+	{"groups.ErrTooManyGroups", is(groups.ErrTooManyGroups), codeGroupFull},
+	{"groups.ErrRights", is(groups.ErrRights), codeGroupRights},
 
 	{"auth.ErrUnavailable", is(auth.ErrUnavailable), codeTimedOut},
 	{"eventlog.ErrUnavailable", is(eventlog.ErrUnavailable), codeStorage},

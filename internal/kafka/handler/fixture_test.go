@@ -27,6 +27,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/hubstest"
 	"github.com/eventyard/eventyard/internal/kafka"
+	"github.com/eventyard/eventyard/internal/kafka/groups"
 	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/storagetest"
@@ -43,6 +44,7 @@ type yard struct {
 	storage  *storagetest.Storage
 	broker   *broker.Broker
 	policies *access.Registry
+	groups   *groups.Coordinator
 	listener *pipe.Listener
 	registry *prometheus.Registry
 	log      *testkit.ErrorLog
@@ -60,8 +62,10 @@ func openYard(t testing.TB, open bool, change ...func(*yard, *Config)) *yard {
 	hubs := hubstest.Open(t, storagetest.Config{SegmentBytes: 1 << 22, Log: y.log.Logger})
 	y.storage, y.broker = hubs.Storage, hubs.Broker
 	y.policies = testkit.Value(access.Open(t.Context(), access.Config{Meta: hubs.Meta, Hub: y.created, Development: true, Log: y.log.Logger}))(t)
+	y.groups = testkit.Value(groups.New(groups.Config{Meta: hubs.Meta, Broker: y.broker, Node: "here", Log: y.log.Logger, Metrics: y.registry}))(t)
+	testkit.Run(t, y.groups.Run)
 	cfg := Config{
-		Broker: y.broker, Access: y.policies, Open: open, Log: y.log.Logger, Metrics: y.registry,
+		Broker: y.broker, Access: y.policies, Groups: y.groups, Open: open, Log: y.log.Logger, Metrics: y.registry,
 		Advertise: func(*kafka.Conn) (string, int32) { return "yard.test", 9092 },
 	}
 	for _, c := range change {

@@ -12,13 +12,16 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/access"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka"
+	"github.com/eventyard/eventyard/internal/kafka/groups"
 )
 
 // Config is what the listener works with.
 type Config struct {
-	// Broker and Access are required.
+	// Broker, Access and Groups are required.
 	Broker *broker.Broker
 	Access *access.Registry
+	// Groups coordinates those of Kafka's consumers that are this node's.
+	Groups *groups.Coordinator
 	// Open: everybody has all rights, and naming a hub makes it. It goes with a server that asks nobody
 	// who it is, and only with loopback.
 	Open bool
@@ -53,8 +56,8 @@ var (
 
 // New makes a listener; it starts nothing.
 func New(cfg Config) (*Handler, error) {
-	if cfg.Broker == nil || cfg.Access == nil || cfg.Advertise == nil {
-		return nil, errors.New("make the Kafka listener: a broker, access and an address to advertise are required")
+	if cfg.Broker == nil || cfg.Access == nil || cfg.Groups == nil || cfg.Advertise == nil {
+		return nil, errors.New("make the Kafka listener: a broker, access, groups and an address to advertise are required")
 	}
 	metrics, err := newMetrics(cfg.Metrics)
 	if err != nil {

@@ -83,7 +83,7 @@ func (p *peer) Begin(ctx context.Context, r *kafka.Request) kafka.Finish {
 		if request, ok := r.Body.(*kmsg.FetchRequest); ok {
 			return p.fetcher.answer(ctx, request, w)
 		}
-		answer := p.answer(ctx, r.Body)
+		answer := p.answer(ctx, r.ClientID, r.Body)
 		if answer == nil {
 			return fmt.Errorf("requests of kind %d are not answered here", r.Key)
 		}
@@ -91,8 +91,8 @@ func (p *peer) Begin(ctx context.Context, r *kafka.Request) kafka.Finish {
 	}
 }
 
-// answer gives the whole answer of a request; nil to one that is not known.
-func (p *peer) answer(ctx context.Context, request kmsg.Request) kmsg.Response {
+// answer gives the whole answer of a request of a client, which calls itself so; nil to one that is not known.
+func (p *peer) answer(ctx context.Context, client string, request kmsg.Request) kmsg.Response {
 	switch r := request.(type) {
 	case *kmsg.MetadataRequest:
 		return p.metadata(ctx, r)
@@ -120,6 +120,33 @@ func (p *peer) answer(ctx context.Context, request kmsg.Request) kmsg.Response {
 		return admin{p}.alterConfigs(ctx, r)
 	case *kmsg.IncrementalAlterConfigsRequest:
 		return admin{p}.changeConfigs(ctx, r)
+	}
+	return p.answerGroup(ctx, client, request)
+}
+
+// answerGroup is answer for requests about groups.
+func (p *peer) answerGroup(ctx context.Context, client string, request kmsg.Request) kmsg.Response {
+	switch r := request.(type) {
+	case *kmsg.JoinGroupRequest:
+		return groupMember{p, client}.joinGroup(ctx, r)
+	case *kmsg.SyncGroupRequest:
+		return groupMember{p, client}.syncGroup(ctx, r)
+	case *kmsg.HeartbeatRequest:
+		return groupMember{p, client}.heartbeat(ctx, r)
+	case *kmsg.LeaveGroupRequest:
+		return groupMember{p, client}.leaveGroup(ctx, r)
+	case *kmsg.OffsetCommitRequest:
+		return groupOffsets{p}.offsetCommit(ctx, r)
+	case *kmsg.OffsetFetchRequest:
+		return groupOffsets{p}.offsetFetch(ctx, r)
+	case *kmsg.OffsetDeleteRequest:
+		return groupOffsets{p}.offsetDelete(ctx, r)
+	case *kmsg.DescribeGroupsRequest:
+		return groupAdmin{p}.describeGroups(ctx, r)
+	case *kmsg.ListGroupsRequest:
+		return groupAdmin{p}.listGroups(ctx, r)
+	case *kmsg.DeleteGroupsRequest:
+		return groupAdmin{p}.deleteGroups(ctx, r)
 	}
 	return nil
 }

@@ -63,6 +63,18 @@ var operations = []operation{
 		r.Resources = []kmsg.IncrementalAlterConfigsRequestResource{{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: hub.Name}}
 		return ask[*kmsg.IncrementalAlterConfigsResponse](c, 1, r).Resources[0].ErrorCode
 	}},
+	{"OffsetCommit", auth.Listen, false, codeTopicRights, func(c *client, hub broker.Hub) int16 { return c.commit(10, hub, "readers", 0, 1) }},
+	{"OffsetFetch", auth.Listen, false, codeTopicRights, func(c *client, hub broker.Hub) int16 { return c.committed(10, hub, "readers", 0).ErrorCode }},
+	{"DescribeGroups", auth.Listen, false, codeGroupRights, func(c *client, _ broker.Hub) int16 {
+		r := kmsg.NewPtrDescribeGroupsRequest()
+		r.Groups = []string{"readers"}
+		return ask[*kmsg.DescribeGroupsResponse](c, 6, r).Groups[0].ErrorCode
+	}},
+	{"OffsetDelete", auth.Listen, false, codeTopicRights, func(c *client, hub broker.Hub) int16 {
+		r := kmsg.NewPtrOffsetDeleteRequest()
+		r.Group, r.Topics = "readers", []kmsg.OffsetDeleteRequestTopic{{Topic: hub.Name, Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{}}}}
+		return ask[*kmsg.OffsetDeleteResponse](c, 0, r).Topics[0].Partitions[0].ErrorCode
+	}},
 	{"CreateTopics", auth.Manage, true, codeTopicRights, func(c *client, _ broker.Hub) int16 {
 		r := creation("fresh", 1)
 		r.ValidateOnly = true
@@ -80,6 +92,10 @@ func TestRights(t *testing.T) {
 	y := newClosedYard(t)
 	hub := y.hub("orders", 1)
 	y.hub("others", 1)
+	readers := func() { // a group with an offset in the hub
+		testkit.MustEqual(t, y.login(auth.RootPolicy).commit(10, hub, "readers", 0, 1), codeNone)
+	}
+	readers()
 	policies := []struct {
 		hub, name string
 		rights    auth.Rights
@@ -102,6 +118,7 @@ func TestRights(t *testing.T) {
 			})
 			if op.what == "DeleteTopics" && p.rights == auth.Manage && p.hub != "others" {
 				hub = y.hub("orders", 1) // with the hub its policies have gone
+				readers()
 			}
 		}
 	}
@@ -176,7 +193,7 @@ func TestPasswords(t *testing.T) {
 	shake := kmsg.NewPtrSASLHandshakeRequest()
 	shake.Mechanism = "SCRAM-SHA-512"
 	testkit.Equal(t, ask[*kmsg.SASLHandshakeResponse](y.client(), 1, shake).ErrorCode, codeNone, "code of the handshake")
-	h := testkit.Value(New(Config{Broker: y.broker, Access: y.policies, Advertise: func(*kafka.Conn) (string, int32) { return "", 0 }}))(t)
+	h := testkit.Value(New(Config{Broker: y.broker, Access: y.policies, Groups: y.groups, Advertise: func(*kafka.Conn) (string, int32) { return "", 0 }}))(t)
 	keys := testkit.Value(h.Passwords(t.Context(), "", "SENDS"))(t)
 	slices.Sort(keys)
 	want := []string{keyOf("sends"), keyOf("sends") + "2", keyOf("Sends"), keyOf("Sends") + "2"}
