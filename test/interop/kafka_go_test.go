@@ -8,10 +8,12 @@ import (
 	"crypto/x509"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -75,6 +77,21 @@ func playFranz(t *testing.T, k kafkaTask) {
 		})
 	}
 	t.Log("proved: everything read from the beginning, once, and what was sent over AMQP")
+	member := k.franz(t, kgo.ConsumerGroup(k.group()), kgo.ConsumeTopics(k.hub), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	for missing := k.books(); len(missing) > 0; {
+		fetches := member.PollFetches(ctx)
+		testkit.Must(t, fetches.Err(), "%d records are missing", len(missing))
+		fetches.EachRecord(func(r *kgo.Record) {
+			found := kafkaRecord{key: string(r.Key), value: string(r.Value)}
+			for _, h := range r.Headers {
+				found.codec = string(h.Value)
+			}
+			missing.take(t, found)
+		})
+	}
+	testkit.Must(t, member.CommitUncommittedOffsets(ctx))
+	member.Close()
+	t.Log("proved: everything read in a group, and committed")
 }
 
 // sarama is how a client of Sarama is set.
@@ -113,6 +130,8 @@ func playSarama(t *testing.T, k kafkaTask) {
 	t.Log("proved: an idempotent producer with", strings.Join(k.codecs, ", "))
 	k.readBySarama(t)
 	t.Log("proved: everything read from the beginning, once, and what was sent over AMQP")
+	k.readBySaramaGroup(t)
+	t.Log("proved: everything read in a group, and committed")
 }
 
 func (k kafkaTask) readBySarama(t *testing.T) {
@@ -147,4 +166,78 @@ func (k kafkaTask) readBySarama(t *testing.T) {
 			t.Fatalf("%d records did not come", len(missing))
 		}
 	}
+}
+
+// saramaMember reads in a group until nothing is missing.
+type saramaMember struct {
+	t    *testing.T
+	done func()
+
+	mu      sync.Mutex
+	missing kafkaBooks // guarded by mu
+}
+
+func (*saramaMember) Setup(sarama.ConsumerGroupSession) error   { return nil }
+func (*saramaMember) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+
+func (m *saramaMember) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	for message := range claim.Messages() {
+		m.take(message)
+		session.MarkMessage(message, "")
+	}
+	return nil
+}
+
+func (m *saramaMember) take(message *sarama.ConsumerMessage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := kafkaRecord{key: string(message.Key), value: string(message.Value)}
+	for _, h := range message.Headers {
+		found.codec = string(h.Value)
+	}
+	if want, there := m.missing[found.value]; !there || found != want && found.value != kafkaPlanted {
+		m.t.Errorf("%.100q came that was not sent, came twice, or otherwise than it was sent", found.value)
+	}
+	if delete(m.missing, found.value); len(m.missing) == 0 {
+		m.done()
+	}
+}
+
+func (k kafkaTask) readBySaramaGroup(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	defer cancel()
+	cfg := k.sarama(t)
+	cfg.Consumer.Offsets.Initial = sarama.OffsetOldest
+	group := testkit.Value(sarama.NewConsumerGroup([]string{k.address}, k.group(), cfg))(t)
+	member := &saramaMember{t: t, done: cancel, missing: k.books()}
+	for ctx.Err() == nil {
+		testkit.Must(t, group.Consume(ctx, []string{k.hub}, member))
+	}
+	testkit.Equal(t, len(member.missing), 0, "records that did not come in a group")
+	testkit.Must(t, group.Close()) // what was marked is committed when a session ends
+}
+
+// checkCommitted looks at a client's group from outside: it has committed so much, and has no members.
+func (k kafkaTask) checkCommitted(t *testing.T, records int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	defer cancel()
+	client := k.franz(t)
+	asked := kmsg.NewOffsetFetchRequestGroup()
+	asked.Group = k.group()
+	fetch := kmsg.NewPtrOffsetFetchRequest()
+	fetch.Groups = append(fetch.Groups, asked)
+	answer := testkit.Value(fetch.RequestWith(ctx, client))(t)
+	testkit.MustEqual(t, len(answer.Groups), 1, "groups")
+	testkit.MustEqual(t, len(answer.Groups[0].Topics), 1, "hubs with offsets; the code is %d", answer.Groups[0].ErrorCode)
+	sum := int64(0)
+	for _, part := range answer.Groups[0].Topics[0].Partitions {
+		sum += part.Offset
+	}
+	testkit.Equal(t, sum, records, "what is committed")
+	describe := kmsg.NewPtrDescribeGroupsRequest()
+	describe.Groups = []string{k.group()}
+	described := testkit.Value(describe.RequestWith(ctx, client))(t)
+	testkit.Equal(t, described.Groups[0].State, "Empty", "the state of the group")
 }

@@ -49,7 +49,8 @@ var kafkaClients = []kafkaClient{
 }
 
 // TestKafka has each client send with every compression, by an idempotent producer, and a large record; read all from
-// the beginning by assignment, with what was sent over AMQP; and what it has sent is read over AMQP. // K1, K4
+// the beginning by assignment, with what was sent over AMQP, and once more in a group, which commits; and what it has
+// sent is read over AMQP. // K1, K2, K4
 func TestKafka(t *testing.T) { playKafkaClients(t, layout{}) }
 
 // TestKafkaTLS is TestKafka with TLS, for clients that have to show a key. // K1, K5
@@ -74,6 +75,8 @@ func playKafkaClients(t *testing.T, l layout) {
 			c.play(t, k)
 			y.readOverAMQP(t, k)
 			t.Log("proved: all of it is read over AMQP")
+			k.checkCommitted(t, int64(len(k.books())))
+			t.Log("proved: its group has committed all of it, and nobody is in it any more")
 		})
 	}
 }
@@ -85,6 +88,9 @@ type kafkaTask struct {
 	// user, password and ca are empty where nobody is asked.
 	user, password, ca string
 }
+
+// group is the one in which a client reads its hub.
+func (k kafkaTask) group() string { return k.hub + "-group" }
 
 // kafkaRecord is one that is sent, and the compression with which it is.
 type kafkaRecord struct{ key, value, codec string }
@@ -127,7 +133,7 @@ func (b kafkaBooks) take(t *testing.T, r kafkaRecord) {
 // environment is what a script is told.
 func (k kafkaTask) environment() map[string]string {
 	env := map[string]string{
-		"YARD_KAFKA": k.address, "YARD_HUB": k.hub, "YARD_CODECS": strings.Join(k.codecs, " "), "YARD_PLANTED": kafkaPlanted,
+		"YARD_KAFKA": k.address, "YARD_HUB": k.hub, "YARD_GROUP": k.group(), "YARD_CODECS": strings.Join(k.codecs, " "), "YARD_PLANTED": kafkaPlanted,
 		"YARD_EACH": strconv.Itoa(kafkaEach), "YARD_LARGE": strconv.Itoa(kafkaLarge),
 	}
 	if k.user != "" {
@@ -218,13 +224,14 @@ func playKcat(t *testing.T, k kafkaTask) {
 		parts.Missing(t, "%v", err)
 	}
 	run := func(input string, args ...string) string {
+		common := []string{"-b", k.address, "-q"}
 		if k.user != "" {
-			args = append(args, "-X", "security.protocol=SASL_SSL", "-X", "sasl.mechanism=PLAIN", "-X", "ssl.ca.location="+k.ca,
+			common = append(common, "-X", "security.protocol=SASL_SSL", "-X", "sasl.mechanism=PLAIN", "-X", "ssl.ca.location="+k.ca,
 				"-X", "sasl.username="+k.user, "-X", "sasl.password="+k.password)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, "kcat", append([]string{"-b", k.address, "-t", k.hub, "-q"}, args...)...)
+		cmd := exec.CommandContext(ctx, "kcat", append(common, args...)...)
 		cmd.Stdin = strings.NewReader(input)
 		var complaints strings.Builder
 		cmd.Stderr = &complaints
@@ -237,15 +244,23 @@ func playKcat(t *testing.T, k kafkaTask) {
 		for _, r := range k.records(codec) {
 			fmt.Fprintf(&lines, "%s|%s\n", r.key, r.value)
 		}
-		run(lines.String(), "-P", "-K", "|", "-H", "codec="+codec, "-z", codec, "-X", "enable.idempotence=true")
+		run(lines.String(), "-P", "-t", k.hub, "-K", "|", "-H", "codec="+codec, "-z", codec, "-X", "enable.idempotence=true")
 	}
 	t.Log("proved: an idempotent producer with", strings.Join(k.codecs, ", "))
 	missing := k.books()
-	for line := range strings.Lines(run("", "-C", "-o", "beginning", "-e", "-f", "%k|%s|%h\n")) {
+	for line := range strings.Lines(run("", "-C", "-t", k.hub, "-o", "beginning", "-e", "-f", "%k|%s|%h\n")) {
 		key, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "|")
 		value, headers, _ := strings.Cut(rest, "|")
 		missing.take(t, kafkaRecord{key, value, strings.TrimPrefix(headers, "codec=")})
 	}
 	testkit.Equal(t, len(missing), 0, "records that did not come")
 	t.Log("proved: everything read from the beginning, once, and what was sent over AMQP")
+	missing = k.books()
+	for line := range strings.Lines(run("", "-G", k.group(), "-c", strconv.Itoa(len(missing)), "-X", "auto.offset.reset=earliest", "-f", "%k|%s|%h\n", k.hub)) {
+		key, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "|")
+		value, headers, _ := strings.Cut(rest, "|")
+		missing.take(t, kafkaRecord{key, value, strings.TrimPrefix(headers, "codec=")})
+	}
+	testkit.Equal(t, len(missing), 0, "records that did not come in a group")
+	t.Log("proved: everything read in a group, and committed")
 }

@@ -29,6 +29,8 @@ public final class Client {
             System.out.println("proved: an idempotent producer with " + String.join(", ", CODECS));
             read();
             System.out.println("proved: everything read from the beginning, once, and what was sent over AMQP");
+            readInGroup();
+            System.out.println("proved: everything read in a group, and committed");
         } catch (Throwable problem) {
             problem.printStackTrace(System.out);
             System.exit(1);
@@ -78,11 +80,6 @@ public final class Client {
     }
 
     private static void read() {
-        Map<String, String> missing = new HashMap<>(); // what a record comes with, by value
-        for (String codec : CODECS) {
-            records(codec).forEach((value, key) -> missing.put(value, key + " " + codec));
-        }
-        missing.put(ENV.get("YARD_PLANTED"), null);
         List<TopicPartition> all = new ArrayList<>();
         for (int p = 0; p < PARTITIONS; p++) {
             all.add(new TopicPartition(HUB, p));
@@ -91,13 +88,32 @@ public final class Client {
                 settings(Map.of("enable.auto.commit", false)), new StringDeserializer(), new StringDeserializer())) {
             consumer.assign(all);
             consumer.seekToBeginning(all);
-            for (long end = System.currentTimeMillis() + LIMIT; !missing.isEmpty();) {
-                if (System.currentTimeMillis() > end) {
-                    throw new AssertionError(missing.size() + " did not come");
-                }
-                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofSeconds(1))) {
-                    take(missing, record);
-                }
+            readAll(consumer);
+        }
+    }
+
+    private static void readInGroup() {
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
+                settings(Map.of("enable.auto.commit", false, "auto.offset.reset", "earliest", "group.id", ENV.get("YARD_GROUP"))),
+                new StringDeserializer(), new StringDeserializer())) {
+            consumer.subscribe(List.of(HUB));
+            readAll(consumer);
+            consumer.commitSync();
+        }
+    }
+
+    private static void readAll(KafkaConsumer<String, String> consumer) {
+        Map<String, String> missing = new HashMap<>(); // what a record comes with, by value
+        for (String codec : CODECS) {
+            records(codec).forEach((value, key) -> missing.put(value, key + " " + codec));
+        }
+        missing.put(ENV.get("YARD_PLANTED"), null);
+        for (long end = System.currentTimeMillis() + LIMIT; !missing.isEmpty();) {
+            if (System.currentTimeMillis() > end) {
+                throw new AssertionError(missing.size() + " did not come");
+            }
+            for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofSeconds(1))) {
+                take(missing, record);
             }
         }
     }

@@ -1,4 +1,4 @@
-// KafkaJS. It consumes in groups only, so that what it sends is read by others.
+// KafkaJS. It consumes in groups only.
 "use strict";
 const assert = require("node:assert/strict");
 const fs = require("node:fs");
@@ -43,6 +43,30 @@ async function main() {
   assert.equal(stored, sent + 1, "events between the first and the last offset"); // one was sent over AMQP
   await admin.disconnect();
   console.log("proved: the offsets of all partitions");
+
+  const missing = new Map([[env.YARD_PLANTED, null]]);
+  for (const codec of codecs) for (const r of records(codec)) missing.set(r.value, `${r.key} ${codec}`);
+  const consumer = kafka.consumer({ groupId: env.YARD_GROUP });
+  await consumer.connect();
+  await consumer.subscribe({ topics: [env.YARD_HUB], fromBeginning: true });
+  await new Promise((done, failed) => {
+    setTimeout(() => failed(new Error(`${missing.size} did not come`)), 60_000).unref();
+    consumer
+      .run({
+        eachMessage: async ({ message }) => {
+          const value = message.value.toString();
+          if (!missing.has(value)) failed(new Error(`${value.slice(0, 100)} came that was not sent, or came twice`));
+          const want = missing.get(value);
+          if (want !== null && want !== `${message.key} ${message.headers.codec}`) failed(new Error(`${value.slice(0, 100)} came otherwise than ${want}`));
+          missing.delete(value);
+          if (missing.size === 0) done();
+        },
+      })
+      .catch(failed);
+  });
+  await consumer.stop(); // what was read is committed when it stops
+  await consumer.disconnect();
+  console.log("proved: everything read in a group, and committed");
 }
 
 main().then(

@@ -30,16 +30,29 @@ for codec in task.CODECS:
     send(codec)
 task.proved(f"an idempotent producer with {', '.join(task.CODECS)}")
 
+
+
+def read(consumer):
+    books = task.Books()
+    while books.open():
+        message = consumer.poll(1)
+        if message is None:
+            continue
+        if message.error():
+            raise AssertionError(message.error())
+        books.take(message.key(), message.value(), message.headers())
+
+
 # Without a group: an id is asked for all the same.
 consumer = Consumer(settings(**{"group.id": "nobody", "enable.auto.commit": False}))
 consumer.assign([TopicPartition(task.HUB, p, OFFSET_BEGINNING) for p in range(task.PARTITIONS)])
-books = task.Books()
-while books.open():
-    message = consumer.poll(1)
-    if message is None:
-        continue
-    if message.error():
-        raise AssertionError(message.error())
-    books.take(message.key(), message.value(), message.headers())
+read(consumer)
 consumer.close()
 task.proved("everything read from the beginning, once, and what was sent over AMQP")
+
+consumer = Consumer(settings(**{"group.id": task.GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}))
+consumer.subscribe([task.HUB])
+read(consumer)
+consumer.commit(asynchronous=False)
+consumer.close()
+task.proved("everything read in a group, and committed")

@@ -27,13 +27,24 @@ for codec in task.CODECS:
     producer.close()
 task.proved(f"an idempotent producer with {', '.join(task.CODECS)}")
 
+
+def read(consumer):
+    books = task.Books()
+    while books.open():
+        for messages in consumer.poll(timeout_ms=1000).values():
+            for message in messages:
+                books.take(message.key, message.value, message.headers)
+
+
 consumer = KafkaConsumer(**settings(group_id=None, enable_auto_commit=False))
 consumer.assign([TopicPartition(task.HUB, p) for p in range(task.PARTITIONS)])
 consumer.seek_to_beginning()
-books = task.Books()
-while books.open():
-    for messages in consumer.poll(timeout_ms=1000).values():
-        for message in messages:
-            books.take(message.key, message.value, message.headers)
+read(consumer)
 consumer.close()
 task.proved("everything read from the beginning, once, and what was sent over AMQP")
+
+consumer = KafkaConsumer(task.HUB, **settings(group_id=task.GROUP, enable_auto_commit=False, auto_offset_reset="earliest"))
+read(consumer)
+consumer.commit()
+consumer.close()
+task.proved("everything read in a group, and committed")

@@ -5,6 +5,7 @@ import time
 
 ADDRESS = os.environ["YARD_KAFKA"]
 HUB = os.environ["YARD_HUB"]
+GROUP = os.environ["YARD_GROUP"]
 CODECS = os.environ["YARD_CODECS"].split()
 EACH = int(os.environ["YARD_EACH"])
 LARGE = int(os.environ["YARD_LARGE"])
