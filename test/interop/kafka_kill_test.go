@@ -131,3 +131,115 @@ func (s *kafkaSender) await(t *testing.T, ctx context.Context, acked int64) {
 		}
 	}
 }
+
+// TestKafkaGroupKill kills the yard again and again while two members read in a group and commit what they have read. In
+// the end everything that was sent has been read, and a member that comes later begins exactly behind what was
+// committed: no commit that was acknowledged is lost, and nobody has to be let in anew. // K2
+func TestKafkaGroupKill(t *testing.T) {
+	onOneMachine(t, "it kills one process")
+	t.Parallel()
+	l := layout{kafka: true, build: checkedBuild, hubs: map[string]int{"grouped": kafkaPartitions}}
+	listeners, data := l.listeners(), "data: "+t.TempDir()
+	listeners["kafka"] = "127.0.0.1:" + ownPort(t)
+	start := func() *yard {
+		y := l.launch(t, data, listeners)
+		y.await(t)
+		return y
+	}
+	y := start()
+	k := kafkaTask{address: listeners["kafka"], hub: "grouped"}
+	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	defer cancel()
+	again := kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond })
+	inGroup := []kgo.Opt{
+		kgo.ConsumerGroup(k.group()), kgo.ConsumeTopics(k.hub), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), again,
+	}
+
+	r := &kafkaReaders{committed: make(map[int32]int64), grown: make(chan struct{}, 1)}
+	reading, stop := context.WithCancel(ctx)
+	var members sync.WaitGroup
+	for range 2 {
+		client := k.franz(t, inGroup...)
+		members.Go(func() { r.read(reading, client) })
+	}
+	sender := k.franz(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), again)
+	sent := int64(0)
+	for range kafkaKills + 1 {
+		for n := range int64(400) {
+			record := &kgo.Record{Partition: int32(n % kafkaPartitions), Value: fmt.Append(nil, sent)}
+			testkit.Must(t, sender.ProduceSync(ctx, record).FirstErr())
+			sent++
+		}
+		r.await(t, ctx, sent)
+		if sent <= 400*kafkaKills {
+			y.kill()
+			y = start()
+		}
+	}
+	stop()
+	members.Wait()
+
+	late := k.franz(t, inGroup...)
+	testkit.Must(t, sender.ProduceSync(ctx, &kgo.Record{Partition: 0, Value: []byte("last")}).FirstErr())
+	for found := false; !found; {
+		fetches := late.PollFetches(ctx)
+		testkit.Must(t, fetches.Err())
+		fetches.EachRecord(func(record *kgo.Record) {
+			testkit.MustThat(t, record.Offset >= r.committed[record.Partition], "offset %d of partition %d comes again, %d was committed", record.Offset, record.Partition, r.committed[record.Partition])
+			found = found || string(record.Value) == "last"
+		})
+	}
+	y.stop(t)
+	t.Logf("proved: %d records read in a group over %d kills, and no commit lost", sent, kafkaKills)
+}
+
+// kafkaReaders counts what members of a group have committed.
+type kafkaReaders struct {
+	grown chan struct{}
+
+	mu        sync.Mutex
+	committed map[int32]int64 // by partition: the highest offset that was acknowledged; guarded by mu
+}
+
+// read reads in a group until ctx ends, and commits what it has read. Then it leaves.
+func (r *kafkaReaders) read(ctx context.Context, client *kgo.Client) {
+	defer client.Close()
+	for ctx.Err() == nil {
+		read := make(map[int32]int64)
+		client.PollFetches(ctx).EachRecord(func(record *kgo.Record) { read[record.Partition] = record.Offset + 1 })
+		// What is refused is read again, by whoever has the partition then.
+		if len(read) == 0 || client.CommitUncommittedOffsets(ctx) != nil {
+			continue
+		}
+		r.mu.Lock()
+		for p, offset := range read {
+			r.committed[p] = max(r.committed[p], offset)
+		}
+		r.mu.Unlock()
+		select {
+		case r.grown <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// await waits until so much is committed.
+func (r *kafkaReaders) await(t *testing.T, ctx context.Context, records int64) {
+	t.Helper()
+	for {
+		r.mu.Lock()
+		sum := int64(0)
+		for _, offset := range r.committed {
+			sum += offset
+		}
+		r.mu.Unlock()
+		if sum >= records {
+			return
+		}
+		select {
+		case <-r.grown:
+		case <-ctx.Done():
+			t.Fatalf("%d records were committed, want %d", sum, records)
+		}
+	}
+}
