@@ -62,6 +62,18 @@ func (g *group) exists() bool {
 	return g.revision != 0 || !g.kind.Idle()
 }
 
+// unused: nobody has made it. Then it is given up: who asks for groups that there are not shall not fill the memory
+// with them.
+func (g *group) unused() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.revision != 0 || !g.kind.Idle() || g.writing {
+		return false
+	}
+	g.giveUpLocked(errUnused)
+	return true
+}
+
 // ask brings about an event whose answer may come later, and waits for it. Where the client's patience ends
 // first, its request is abandoned.
 func (g *group) ask(ctx context.Context, event func(now time.Time, t classic.Ticket) (classic.Effect, error)) (classic.Answer, error) {
@@ -198,22 +210,22 @@ func (c *Coordinator) Join(ctx context.Context, id string, r classic.Join, right
 	if err := may(right).all(topics); err != nil {
 		return classic.Joined{}, err
 	}
-	g, err := c.find(ctx, id, true)
-	if err != nil {
-		return classic.Joined{}, err
-	}
-	a, err := g.ask(ctx, func(now time.Time, t classic.Ticket) (classic.Effect, error) {
-		if err := may(right).all(g.kind.Topics()); err != nil {
-			return classic.Effect{}, err
-		}
-		k, err := g.classicLocked()
-		if err != nil {
-			return classic.Effect{}, err
-		}
-		if r.Member == "" && c.full() {
-			return classic.Effect{}, ErrBusy
-		}
-		return k.Join(now, t, r), nil
+	var a classic.Answer
+	err = c.findOrMake(ctx, id, func(g *group) (err error) {
+		a, err = g.ask(ctx, func(now time.Time, t classic.Ticket) (classic.Effect, error) {
+			if err := may(right).all(g.kind.Topics()); err != nil {
+				return classic.Effect{}, err
+			}
+			k, err := g.classicLocked()
+			if err != nil {
+				return classic.Effect{}, err
+			}
+			if r.Member == "" && c.full() {
+				return classic.Effect{}, ErrBusy
+			}
+			return k.Join(now, t, r), nil
+		})
+		return err
 	})
 	return a.Join, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -128,11 +129,23 @@ func (c *Coordinator) find(ctx context.Context, id string, create bool) (*group,
 	if g.failed != nil {
 		return nil, g.failed
 	}
-	if !create && !g.exists() {
-		c.forget(g) // who asks for groups that there are not shall not fill the memory with them
+	if !create && g.unused() {
 		return nil, ErrNotFound
 	}
 	return g, nil
+}
+
+// findOrMake has something done to a group, which is made where there is none.
+func (c *Coordinator) findOrMake(ctx context.Context, id string, do func(g *group) error) error {
+	for {
+		g, err := c.find(ctx, id, true)
+		if err == nil {
+			err = do(g)
+		}
+		if !errors.Is(err, errUnused) {
+			return err
+		}
+	}
 }
 
 // joined gives a group to who says to be in it.
@@ -176,6 +189,9 @@ func (c *Coordinator) restLocked(now time.Time, after time.Duration) {
 		}
 	}
 }
+
+// errUnused: the group was given up because nobody had used it. Another is made.
+var errUnused = fmt.Errorf("%w: nobody had used it", ErrNotFound)
 
 // forget takes a group out that was given up.
 func (c *Coordinator) forget(g *group) {

@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -421,6 +422,44 @@ func TestGroupsMoveBetweenNodes(t *testing.T) {
 		testkit.MustEqual(t, len(all), 1, "groups")
 		testkit.Equal(t, all[0].State, string(classic.Empty))
 	})
+}
+
+// K2: whoever makes, uses, looks at and deletes the same groups at once is told what is so: an offset that was
+// acknowledged is there unless the group was deleted, and no error is none that clients know.
+func TestStorm(t *testing.T) {
+	y := newYard(t)
+	y.Hub(t, "orders", 1)
+	at := y.partition("orders", 0)
+	c, _ := y.start()
+	var all sync.WaitGroup
+	for who := range 8 {
+		all.Go(func() {
+			for round := range 60 {
+				id := fmt.Sprint("g", (who+round)%3)
+				var err error
+				switch round % 5 {
+				case 0, 1:
+					_, err = c.Commit(t.Context(), id, nobody, map[Partition]Position{at: {Offset: int64(round)}})
+				case 2:
+					_, err = c.Offsets(t.Context(), id, at.Log)
+				case 3:
+					err = beat(t.Context(), c, id, classic.Joined{})
+				default:
+					err = c.Delete(t.Context(), id, func([]string) error { return nil })
+				}
+				known := err == nil
+				for _, may := range []error{ErrNotFound, ErrNotCoordinator, member.ErrUnknown, meta.ErrConflict} {
+					known = known || errors.Is(err, may)
+				}
+				testkit.That(t, known, "round %d: %v", round, err)
+			}
+		})
+	}
+	all.Wait()
+	for i := range 3 {
+		store(t, c, fmt.Sprint("g", i), nobody, at, 7)
+		testkit.Equal(t, committed(t, c, fmt.Sprint("g", i), at), int64(7), "what is committed at last")
+	}
 }
 
 // K2: any text is a group's id, and comes back from its key.

@@ -32,20 +32,31 @@ func (c *Coordinator) Commit(ctx context.Context, id string, by Committer, posit
 		position.Time = time.Now()
 		change[p] = &position
 	}
-	g, err := c.find(ctx, id, by.Generation < 0 && by.Member == "")
+	var more map[Partition]error
+	do := func(g *group) (err error) {
+		more, err = g.commit(ctx, change, func(now time.Time) error { return g.kind.Commit(now, by.Member, by.Instance, by.Generation) })
+		return err
+	}
+	if by.Generation < 0 && by.Member == "" {
+		err := c.findOrMake(ctx, id, do)
+		return together(failed, more), err
+	}
+	g, err := c.find(ctx, id, false)
 	if errors.Is(err, ErrNotFound) {
 		err = member.ErrGeneration // there is no group to be a member of
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = do(g)
 	}
-	more, err := g.commit(ctx, change, func(now time.Time) error {
-		return g.kind.Commit(now, by.Member, by.Instance, by.Generation)
-	})
+	return together(failed, more), err
+}
+
+// together has the errors of both.
+func together(failed, more map[Partition]error) map[Partition]error {
 	for p, err := range more {
 		failed[p] = err
 	}
-	return failed, err
+	return failed
 }
 
 // commit has positions stored; nil ones are removed. allowed is asked with the group's lock held.

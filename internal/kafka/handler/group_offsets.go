@@ -22,6 +22,8 @@ const (
 	maxAskedGroups      = 1000
 )
 
+var errAskedTooMuch = fmt.Errorf("%w: it asks for too much at once, ask for fewer topics", errInvalid)
+
 // allowance is how many bytes an answer may still have.
 type allowance int
 
@@ -162,16 +164,21 @@ func (p groupOffsets) fetchGroup(ctx context.Context, version int16, asked kmsg.
 	if topics == nil {
 		topics, err = p.committedTopics(ctx, version, asked.Group)
 	}
+	read := make(map[string]map[int32]groups.Position) // by log: the same hub may be named many times
 	for _, wanted := range topics {
+		if err == nil && !room.take(64+len(wanted.Topic)) {
+			err = errAskedTooMuch
+		}
 		if err != nil {
 			break
 		}
 		t := kmsg.NewOffsetFetchResponseGroupTopic()
 		t.Topic, t.TopicID = wanted.Topic, wanted.TopicID
 		hub, log, missing := p.hubOf(ctx, topic{name: wanted.Topic, id: wanted.TopicID, byID: version >= 10})
-		var stored map[int32]groups.Position
-		if missing == nil {
+		stored, known := read[log]
+		if missing == nil && !known {
 			stored, err = p.handler.cfg.Groups.Offsets(ctx, asked.Group, log)
+			read[log] = stored
 		}
 		numbers := wanted.Partitions
 		if asked.Topics == nil {
@@ -194,7 +201,7 @@ func (p groupOffsets) fetchGroup(ctx context.Context, version int16, asked kmsg.
 				one.ErrorCode = p.fail(ctx, "OffsetFetch", why)
 			}
 			if !room.take(64 + len(*one.Metadata)) {
-				err = fmt.Errorf("%w: it asks for too much at once, ask for fewer topics", errInvalid)
+				err = errAskedTooMuch
 				break
 			}
 			t.Partitions = append(t.Partitions, one)

@@ -1,6 +1,7 @@
 package classic
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -239,6 +240,7 @@ func TestProtocols(t *testing.T) {
 	for what, j := range map[string]func(*Join){
 		"without protocols":                func(j *Join) { j.Protocols = nil },
 		"without a type":                   func(j *Join) { j.Type = "" },
+		"with too many protocols":          func(j *Join) { j.Protocols = make([]Protocol, member.MaxProtocols+1) },
 		"with one protocol twice":          func(j *Join) { j.Protocols = append(j.Protocols, j.Protocols[0]) },
 		"with a subscription that is none": func(j *Join) { j.Protocols = []Protocol{{"range", []byte{1}}} },
 		"with a name that is no text":      func(j *Join) { j.Instance = "\xff" },
@@ -343,6 +345,11 @@ func TestTooMuchToStore(t *testing.T) {
 	large.Protocols[0].Metadata = append(large.Protocols[0].Metadata, make([]byte, member.MaxBytes)...)
 	r.refused(r.join(large), member.ErrTooMany)
 	r.refused(r.join(large.as(all[1].Member)), member.ErrTooMany)
+	many := make([]string, member.MaxTopics+1)
+	for i := range many {
+		many[i] = fmt.Sprint(i)
+	}
+	r.refused(r.join(want(many...)), member.ErrTooMany)
 	r.join(want("orders").as(all[0].Member))
 	r.join(want("orders").as(all[1].Member))
 	led := r.group.Generation()

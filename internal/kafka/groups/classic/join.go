@@ -116,12 +116,16 @@ func check(r Join) (topics []string, err error) {
 	switch {
 	case r.Session < member.MinSession || r.Session > member.MaxSession:
 		return nil, member.ErrSession
-	case r.Type == "" || len(r.Protocols) == 0:
-		return nil, fmt.Errorf("%w: it names none", member.ErrProtocol)
+	case r.Type == "" || len(r.Protocols) == 0 || len(r.Protocols) > member.MaxProtocols:
+		return nil, fmt.Errorf("%w: a member names 1 to %d", member.ErrProtocol, member.MaxProtocols)
 	case len(r.Instance) > member.MaxIDBytes || len(r.Type) > member.MaxIDBytes || !utf8.ValidString(r.Instance+r.Type):
 		return nil, fmt.Errorf("%w: names are text of up to %d bytes", member.ErrProtocol, member.MaxIDBytes)
 	}
+	said := 0
 	for i, p := range r.Protocols {
+		if said += len(p.Metadata); said > member.MaxBytes {
+			return nil, member.ErrTooMany
+		}
 		named := func(other Protocol) bool { return other.Name == p.Name }
 		if len(p.Name) > member.MaxIDBytes || !utf8.ValidString(p.Name) || slices.ContainsFunc(r.Protocols[:i], named) {
 			return nil, fmt.Errorf("%w: each has a name of its own, which is text of up to %d bytes", member.ErrProtocol, member.MaxIDBytes)
@@ -136,7 +140,10 @@ func check(r Join) (topics []string, err error) {
 		topics = append(topics, more...)
 	}
 	slices.Sort(topics)
-	return slices.Compact(topics), nil
+	if topics = slices.Compact(topics); len(topics) > member.MaxTopics {
+		return nil, member.ErrTooMany
+	}
+	return topics, nil
 }
 
 // Topics says what a request subscribes to; an error where it makes no sense.

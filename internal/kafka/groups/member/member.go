@@ -22,6 +22,9 @@ const (
 	// what a client calls itself is kept.
 	MaxIDBytes   = 256
 	MaxNameBytes = 128
+	// MaxProtocols is how many ways of assigning a member may have, and MaxTopics what it may subscribe to.
+	MaxProtocols = 32
+	MaxTopics    = 10_000
 	// MinSession and MaxSession are the session time-outs that a member may have, as with Kafka.
 	MinSession = 6 * time.Second
 	MaxSession = 30 * time.Minute
