@@ -16,6 +16,21 @@ import (
 // whatever interrupts the rest, the mark is there for the next who opens a broker or
 // creates a hub of that name to finish it. Deleting again finishes it too.
 func (b *Broker) DeleteHub(ctx context.Context, name string) error {
+	return deleteHub(ctx, b, name, func(definition) bool { return true })
+}
+
+// DeleteByID is DeleteHub for the hub with an id alone: one that was made anew under its name stays.
+func (f *Frames) DeleteByID(ctx context.Context, id [16]byte) error {
+	h, err := f.ByID(ctx, id)
+	if err != nil {
+		return err
+	}
+	return deleteHub(ctx, f.broker, h.Name, func(d definition) bool { return d.id() == id })
+}
+
+// deleteHub deletes the hub of a name if it is the one that is meant, which is looked at each time that
+// the store is read.
+func deleteHub(ctx context.Context, b *Broker, name string, meant func(definition) bool) error {
 	if !wellFormed(name) {
 		return hubNotFound(name)
 	}
@@ -23,6 +38,9 @@ func (b *Broker) DeleteHub(ctx context.Context, name string) error {
 		there, err := b.read(ctx, name)
 		if err != nil {
 			return err
+		}
+		if !meant(there.Value) {
+			return meta.ErrNotFound
 		}
 		// What is decided does not depend on the patience of a client, and the decision
 		// itself would be in doubt if it did.

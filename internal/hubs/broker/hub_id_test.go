@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -45,4 +46,28 @@ func TestHubsByIDOverNATS(t *testing.T) {
 		testkit.Equal(t, testkit.Value(brokers[1-i%2].ByID(t.Context(), h.ID))(t).Name, h.Name)
 	}
 	wantNotFound(t, testkit.Err(brokers[0].ByID(t.Context(), [16]byte{1})), KindHub)
+}
+
+// K1: who deletes a hub by its id never deletes one that was made anew under its name, not even if that
+// happens between finding the hub and marking it.
+func TestDeletionByIDIsOfThatHubAlone(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	first := mustCreate(t, b, "orders", 1)
+	y.Meta.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpGet && op.Under(hubsPrefix) {
+			y.Meta.Inject(nil)
+			testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
+			mustCreate(t, b, "orders", 1)
+		}
+		return nil
+	})
+	wantNotFound(t, b.DeleteByID(t.Context(), first.ID), KindHub, "a hub that was made anew")
+	second := testkit.Value(b.Hub("orders"))(t)
+	testkit.That(t, second.ID != first.ID, "it was not made anew")
+	mustPublish(t, b, "orders", Target{}, "x")
+
+	wantNotFound(t, b.DeleteByID(t.Context(), first.ID), KindHub, "one that is gone")
+	testkit.Must(t, b.DeleteByID(t.Context(), second.ID))
+	expectGone(t, b, "orders")
 }

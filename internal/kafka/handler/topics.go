@@ -106,7 +106,7 @@ func (p admin) deleteTopics(ctx context.Context, r *kmsg.DeleteTopicsRequest) km
 			if t.Topic == nil {
 				t.Topic = &hub.Name
 			}
-			err = p.handler.cfg.Broker.DeleteHub(ctx, hub.Name)
+			err = p.deleteTopic(ctx, hub, a.Topic == nil)
 		}
 		if err != nil {
 			t.ErrorCode, t.ErrorMessage = p.explain(ctx, "DeleteTopics", err)
@@ -114,6 +114,19 @@ func (p admin) deleteTopics(ctx context.Context, r *kmsg.DeleteTopicsRequest) km
 		answer.Topics = append(answer.Topics, t)
 	}
 	return answer
+}
+
+// deleteTopic deletes a hub. Who names it by its id means that very one, and none that has been made anew
+// under its name since.
+func (p admin) deleteTopic(ctx context.Context, hub broker.Hub, byID bool) error {
+	if !byID {
+		return p.handler.cfg.Broker.DeleteHub(ctx, hub.Name)
+	}
+	err := p.handler.cfg.Broker.DeleteByID(ctx, hub.ID)
+	if _, missing := errors.AsType[*broker.NotFoundError](err); missing {
+		return &unknownIDError{err}
+	}
+	return err
 }
 
 // createPartitions refuses: keys would move, and order would be lost.

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -106,4 +107,29 @@ func TestPartitionsStayAsTheyAre(t *testing.T) {
 	testkit.Equal(t, got[0].ErrorCode, codePartitions, "code")
 	testkit.Equal(t, *got[0].ErrorMessage, broker.ErrPartitionsFixed.Error()+": it has 2: create another topic with 4")
 	testkit.Equal(t, got[1].ErrorCode, codeUnknownTopic, "code of a hub that is not there")
+}
+
+// K1: who deletes a topic by its id means that one, and none that was made anew under its name.
+func TestDeletionByID(t *testing.T) {
+	y := newYard(t)
+	c := y.client()
+	first := y.hub("orders", 1)
+	deletion := func(id [16]byte) kmsg.DeleteTopicsResponseTopic {
+		r := kmsg.NewPtrDeleteTopicsRequest()
+		r.Topics = []kmsg.DeleteTopicsRequestTopic{{TopicID: id}}
+		return ask[*kmsg.DeleteTopicsResponse](c, 6, r).Topics[0]
+	}
+	y.storage.Meta.Inject(func(op metatest.Op) error { // between finding the hub and deleting it
+		if op.Kind == metatest.OpGet && op.Under("hubs/") {
+			y.storage.Meta.Inject(nil)
+			testkit.Must(t, y.broker.DeleteHub(t.Context(), "orders"))
+			y.hub("orders", 1)
+		}
+		return nil
+	})
+	testkit.Equal(t, deletion(first.ID).ErrorCode, codeUnknownID, "code of one that was made anew")
+	second := testkit.Value(y.broker.Hub("orders"))(t)
+	testkit.That(t, second.ID != first.ID, "it was not made anew")
+	testkit.Equal(t, deletion(second.ID).ErrorCode, codeNone, "code of the one that there is")
+	testkit.Equal(t, len(y.broker.Hubs()), 0, "hubs")
 }
