@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -27,11 +28,18 @@ const (
 // nowhere stands for an offset that there is not, or a timestamp.
 const nowhere = -1
 
-// listOffsets finds offsets by time.
+// listOffsets finds offsets by time. A partition that is named more than once is refused, as Kafka does:
+// looking for a time may take reading and unpacking a batch, and no client needs several in one request.
 //
 // ListOffsets (2), versions 1 to 11.
 func (p *peer) listOffsets(ctx context.Context, r *kmsg.ListOffsetsRequest) kmsg.Response {
 	answer := kmsg.NewPtrListOffsetsResponse()
+	times := make(map[fetchKey]int)
+	for _, asked := range r.Topics {
+		for _, part := range asked.Partitions {
+			times[fetchKey{topic{name: asked.Topic}.folded(), part.Partition}]++
+		}
+	}
 	for _, asked := range r.Topics {
 		t := kmsg.NewListOffsetsResponseTopic()
 		t.Topic = asked.Topic
@@ -40,7 +48,11 @@ func (p *peer) listOffsets(ctx context.Context, r *kmsg.ListOffsetsRequest) kmsg
 			one := kmsg.NewListOffsetsResponseTopicPartition()
 			one.Partition, one.Timestamp, one.Offset, one.LeaderEpoch = part.Partition, nowhere, nowhere, nowhere
 			err := missing
-			if err == nil {
+			switch {
+			case err != nil:
+			case times[fetchKey{topic{name: asked.Topic}.folded(), part.Partition}] > 1:
+				err = fmt.Errorf("%w: it names partition %d of %.64q more than once", errInvalid, part.Partition, asked.Topic)
+			default:
 				err = p.listOffset(ctx, hub, part, &one)
 			}
 			if err != nil {

@@ -70,6 +70,33 @@ func TestOffsetsByTime(t *testing.T) {
 	testkit.Equal(t, c.offset(11, "nobody", 0, atEnd).ErrorCode, codeUnknownTopic, "code of a hub that is not there")
 }
 
+// K6: a partition is looked at once for each request, by whatever spellings it is named: else one request
+// could have a packed batch unpacked a hundred thousand times.
+func TestAPartitionIsAskedForOnce(t *testing.T) {
+	y := newYard(t)
+	hub := y.hub("orders", 2)
+	c := y.client()
+	testkit.MustEqual(t, c.produce(hub, 0, values("a")).ErrorCode, codeNone)
+	r := kmsg.NewPtrListOffsetsRequest()
+	r.ReplicaID = -1
+	for _, name := range []string{"orders", "ORDERS"} {
+		for i, numbers := 0, []int32{0, 1}; i < len(numbers); i++ {
+			part := kmsg.NewListOffsetsRequestTopicPartition()
+			part.Partition, part.Timestamp, part.CurrentLeaderEpoch = numbers[i], base, -1
+			topic := kmsg.NewListOffsetsRequestTopic()
+			topic.Topic, topic.Partitions = name, []kmsg.ListOffsetsRequestTopicPartition{part}
+			r.Topics = append(r.Topics, topic)
+		}
+	}
+	r.Topics = r.Topics[:3] // partition 0 by both names, partition 1 by one
+	got := ask[*kmsg.ListOffsetsResponse](c, 11, r).Topics
+	testkit.Equal(t, got[0].Partitions[0].ErrorCode, codeInvalidRequest, "code of one that is named twice")
+	testkit.Equal(t, got[0].Partitions[0].Offset, int64(nowhere), "its offset")
+	testkit.Equal(t, got[2].Partitions[0].ErrorCode, codeInvalidRequest, "code by the other name")
+	testkit.Equal(t, got[1].Partitions[0].ErrorCode, codeNone, "code of the partition that is named once")
+	testkit.Equal(t, c.offset(11, "orders", 0, base).Offset, int64(0), "offset in a request of its own")
+}
+
 // Events of other listeners have the time at which they were stored.
 func TestOffsetsOfSingleEvents(t *testing.T) {
 	y := newYard(t)
