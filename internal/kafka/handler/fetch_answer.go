@@ -203,7 +203,7 @@ func (f *fetch) deliver(ctx context.Context, w *kafka.Writer, p *portion) error 
 	if p.reader.cursor != nil {
 		p.reader.asked = p.reader.cursor.At()
 	}
-	f.peer.handler.metrics.delivered.WithLabelValues(p.hub.Name).Add(float64(p.events + p.stretch.events))
+	f.peer.handler.metrics.delivered.add(p.hub, p.events+p.stretch.events)
 	return nil
 }
 

@@ -59,7 +59,10 @@ func New(cfg Config) (*Handler, error) {
 	if cfg.Broker == nil || cfg.Access == nil || cfg.Groups == nil || cfg.Advertise == nil {
 		return nil, errors.New("make the Kafka listener: a broker, access, groups and an address to advertise are required")
 	}
-	metrics, err := newMetrics(cfg.Metrics)
+	metrics, err := newMetrics(cfg.Metrics, func(hub broker.Hub) bool {
+		now, err := cfg.Broker.Hub(hub.Name)
+		return err == nil && now.ID == hub.ID
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make the Kafka listener: %w", err)
 	}

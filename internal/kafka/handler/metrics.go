@@ -4,22 +4,21 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
 // metrics are what the listener counts. Requests the server counts, and what is published the broker.
 type metrics struct {
-	delivered *prometheus.CounterVec // by hub
+	delivered *deliveries // by hub
 	damage    prometheus.Counter
 	throttled prometheus.Counter
 }
 
 // newMetrics makes the counters and registers them, unless registry is nil.
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, lives func(broker.Hub) bool) (*metrics, error) {
 	m := &metrics{
-		delivered: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "eventyard_kafka_delivered_events_total",
-			Help: "Events sent to Kafka's consumers, by hub.",
-		}, []string{"hub"}),
+		delivered: newDeliveries(lives),
 		damage: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "eventyard_kafka_damage_passed_total",
 			Help: "Times that a Kafka consumer met stored events that cannot be read, and went on behind them.",
