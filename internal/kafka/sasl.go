@@ -69,8 +69,8 @@ func (s *sasl) begin() error {
 	case errors.Is(err, errPanic):
 		return err
 	case err != nil:
-		c.log.Info("Kafka client's certificate names nobody", "error", err)
-		return nil // it may have something else to show
+		c.log.Debug("Kafka client's certificate names nobody", "error", err) // the authenticator says so, if it does
+		return nil                                                           // it may have something else to show
 	}
 	who.account = accountOf(who.identity)
 	return c.let(who)
@@ -165,7 +165,9 @@ func (s *sasl) show(token []byte) (verdict, error) {
 		err = s.goesOn(v.who)
 	}
 	if err != nil {
-		c.log.Info("Kafka client refused", "mechanism", s.mechanism, "error", err)
+		// Operators hear of it by a counter, and by the authenticator, which has a measure for it: a stranger
+		// may come back as often as it likes.
+		c.log.Debug("Kafka client refused", "mechanism", s.mechanism, "error", err)
 		if judge(err) == "" {
 			err = fmt.Errorf("%w: %w", errAuth, err)
 		}

@@ -1,7 +1,9 @@
 package kafka
 
 import (
+	"bytes"
 	"encoding/binary"
+	"log/slog"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -120,4 +122,26 @@ func TestStrangersMakeRoom(t *testing.T) {
 	testkit.Equal(t, newcomer.plainly("alice", "alice's password").ErrorCode, 0)
 	from("10.0.0.3").lives()
 	first.works()
+}
+
+// R2: whatever a stranger does, and however often, operators' logs do not grow by it.
+func TestStrangersFillNoLog(t *testing.T) {
+	var log bytes.Buffer
+	f := serve(t, &handler{}, asked, func(c *Config) {
+		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
+	for name, act := range map[string]func(c *client){
+		"a wrong password":        func(c *client) { c.handshake(mechanismPlain, 1); c.show("\x00alice\x00wrong", 2) },
+		"a wrong proof":           func(c *client) { c.proving("SCRAM-SHA-256", "alice", "wrong") },
+		"a token that is none":    func(c *client) { c.handshake(mechanismBearer, 1); c.show("x", 2) },
+		"a mechanism that is not": func(c *client) { c.handshake("GSSAPI", 1) },
+		"a token without a word":  func(c *client) { c.show("x", 2) },
+		"a request":               func(c *client) { c.send(request(3, 9)) },
+		"another protocol":        func(c *client) { c.write([]byte("GET / HTTP/1.1\r\n")) },
+	} {
+		c := f.client()
+		act(c)
+		c.gone()
+		testkit.Equal(t, log.String(), "", "log after %s", name)
+	}
 }
