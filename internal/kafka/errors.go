@@ -33,6 +33,7 @@ var (
 	errBearer        = errors.New("OAUTHBEARER without a token")
 	errSCRAM         = errors.New("the SCRAM message makes no sense")
 	errProof         = errors.New("SCRAM by another password, or for a user that there is not")
+	errPasswords     = errors.New("SCRAM for a user with more passwords than are tried: use PLAIN")
 	errAccount       = errors.New("a connection cannot go over to another right: open a new one")
 	errAuth          = errors.New("the client could not show who it is")
 	errAuthTimeout   = errors.New("the client has not shown who it is in time")
@@ -86,6 +87,7 @@ var faults = []fault{
 	{"errBearer", errBearer, reasonAuth},
 	{"errSCRAM", errSCRAM, reasonAuth},
 	{"errProof", errProof, reasonAuth},
+	{"errPasswords", errPasswords, reasonAuth},
 	{"errAccount", errAccount, reasonAuth},
 	{"errAuth", errAuth, reasonAuth},
 	{"ErrUnchecked", ErrUnchecked, reasonAuth},

@@ -237,7 +237,7 @@ func (s *sasl) checkSCRAM(token []byte) (v verdict, err error) {
 	password, reply, err := s.scram.finish(string(token), passwords, func(password string) (scramKeys, error) {
 		return c.server.secrets.keys(s.mechanism, s.scram.user, password)
 	})
-	if errors.Is(err, errProof) {
+	if errors.Is(err, errProof) || errors.Is(err, errPasswords) {
 		auth.Plain(c.ctx, from, s.scram.user, "") // so that it counts as a wrong password does
 	}
 	if err != nil {

@@ -21,6 +21,9 @@ const (
 	// scramIterations is what Kafka asks for at least. Passwords are keys of 256 bits, which nobody guesses
 	// however fast it goes.
 	scramIterations = 4096
+	// maxPasswords is how many passwords of one user are tried. Each takes milliseconds the first time, which
+	// a stranger has us spend by nothing but a name.
+	maxPasswords = 64
 	// maxSCRAMKeys is for how many passwords the keys are kept.
 	maxSCRAMKeys = 1024
 	maxUserBytes = 256
@@ -72,6 +75,9 @@ func (s *scram) finish(message string, passwords []string, keys func(password st
 	proved, proof, err := s.proof(message)
 	if err != nil {
 		return "", nil, err
+	}
+	if len(passwords) > maxPasswords {
+		return "", nil, errPasswords
 	}
 	over := s.bare + "," + s.challenged + "," + proved
 	hash := scrams[s.mechanism]
@@ -155,8 +161,14 @@ func (s *scramSecrets) keys(mechanism, user, password string) (scramKeys, error)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.kept == nil || len(s.kept) >= maxSCRAMKeys {
+	if s.kept == nil {
 		s.kept = map[[sha256.Size]byte]scramKeys{}
+	}
+	for other := range s.kept { // any of them: to forget all would have all made again
+		if len(s.kept) < maxSCRAMKeys {
+			break
+		}
+		delete(s.kept, other)
 	}
 	s.kept[id] = keys
 	return keys, nil

@@ -152,3 +152,28 @@ func TestSCRAMKeysOfSpellings(t *testing.T) {
 	testkit.Equal(t, len(s.kept), 1, "keys")
 	testkit.Slices(t, s.salt("SCRAM-SHA-256", "Root"), s.salt("SCRAM-SHA-256", "root"), "salt")
 }
+
+// R2: a name that many policies have costs a stranger's try no more than one that few have.
+func TestSCRAMOfAUserWithVeryManyPasswords(t *testing.T) {
+	s := testkit.Value(beginSCRAM("SCRAM-SHA-256", "n,,n=user,r=x"))(t)
+	s.challenge(nil)
+	made := 0
+	keys := func(password string) (scramKeys, error) { made++; return scramKeys{}, nil }
+	last := "c=biws,r=" + s.nonce + ",p=AAAA"
+	_, _, err := s.finish(last, make([]string, maxPasswords), keys)
+	testkit.ErrorIs(t, err, errProof)
+	testkit.Equal(t, made, maxPasswords, "keys made for as many as are tried")
+	_, _, err = s.finish(last, make([]string, maxPasswords+1), keys)
+	testkit.ErrorIs(t, err, errPasswords)
+	testkit.Equal(t, made, maxPasswords, "keys made in all")
+}
+
+// R2: when there are more keys than are kept one is forgotten, and not all of them.
+func TestSCRAMKeysThatAreForgotten(t *testing.T) {
+	s := scramSecrets{kept: map[[sha256.Size]byte]scramKeys{}}
+	for i := range maxSCRAMKeys {
+		s.kept[sha256.Sum256([]byte(strconv.Itoa(i)))] = scramKeys{}
+	}
+	testkit.Must(t, testkit.Err(s.keys("SCRAM-SHA-256", "root", "secret")))
+	testkit.Equal(t, len(s.kept), maxSCRAMKeys, "keys")
+}
