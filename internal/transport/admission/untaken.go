@@ -53,7 +53,7 @@ type Share struct {
 	// All below is guarded by memory.mu.
 	bytes   int
 	since   time.Time // when they were last taken
-	pressed bool      // cut was called since
+	pressed time.Time // when cut was last called since; zero: it was not
 	// older and younger are its neighbours in the ring; nil while it has nothing.
 	older, younger *Share
 }
@@ -66,7 +66,8 @@ type wish struct {
 }
 
 // Share gives a reader its own, with nothing in it. Cut ends what the reader does, and must not wait
-// for it: others call it when the share was kept for too long, or had been a moment before.
+// for it: others call it when the share was kept for too long, or had been a moment before. It is called
+// again after the same time where that was in vain.
 func (m *Memory) Share(holder string, cut func()) *Share {
 	return &Share{memory: m, holder: holder, cut: cut}
 }
@@ -81,6 +82,24 @@ func (s *Share) TryTake(bytes int) bool {
 		return false
 	}
 	s.setLocked(bytes)
+	return true
+}
+
+// Grow is TryTake for who has some already, and does not become younger by having more or less. More than
+// there is in all is refused.
+func (s *Share) Grow(bytes int) bool {
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case bytes > s.bytes && (m.waitingBy[s.holder] > 0 || m.crowdedLocked() || !s.fitsLocked(bytes)):
+		return false
+	case bytes > 0 && s.younger != nil:
+		s.addLocked(bytes - s.bytes)
+	default:
+		s.setLocked(bytes)
+	}
+	m.grantLocked()
 	return true
 }
 
@@ -175,7 +194,7 @@ func (s *Share) setLocked(bytes int) {
 		return
 	}
 	head := &s.memory.kept
-	s.since, s.pressed = time.Now(), false
+	s.since, s.pressed = time.Now(), time.Time{}
 	s.older, s.younger = head.older, head
 	s.older.younger, s.younger.older = s, s
 }
@@ -229,15 +248,20 @@ func (m *Memory) inTheWay(w *wish) (who *Share, again time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ofHolder := m.byHolder[w.share.holder]+w.bytes > m.each
+	again = m.patience
 	for s := m.kept.younger; s != &m.kept; s = s.younger {
-		if s.pressed || s.cut == nil || ofHolder && s.holder != w.share.holder {
+		if s.cut == nil || ofHolder && s.holder != w.share.holder {
+			continue
+		}
+		if ago := time.Since(s.pressed); ago < m.patience { // it may have been in vain
+			again = min(again, m.patience-ago)
 			continue
 		}
 		if age := time.Since(s.since); age < m.patience {
-			return nil, m.patience - age
+			return nil, min(again, m.patience-age)
 		}
-		s.pressed = true
+		s.pressed = time.Now()
 		return s, time.Millisecond // then the next, unless this was enough
 	}
-	return nil, m.patience
+	return nil, again
 }

@@ -174,3 +174,54 @@ func TestMemoryBalances(t *testing.T) {
 		}
 	})
 }
+
+// R2: one that could not be cut off when it was its turn is pressed again, as long as somebody waits: what
+// it does meanwhile may be nobody's fault, and what it does later its own.
+func TestWhoWasPressedInVainIsPressedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(60, 60, patience)
+		var at []time.Duration
+		begun := time.Now()
+		var busy *Share
+		busy = m.Share("a", func() {
+			if at = append(at, time.Since(begun)); len(at) == 3 {
+				go busy.Give()
+			}
+		})
+		testkit.That(t, busy.TryTake(60), "there is room")
+		testkit.Must(t, m.Share("b", nil).Take(t.Context(), 10))
+		testkit.Slices(t, at, []time.Duration{patience, 2 * patience, 3 * patience})
+	})
+}
+
+// R2: who takes more to what it has becomes no younger by it, and takes nothing before who waits.
+func TestGrowing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(60, 100, patience)
+		cut := make(chan struct{}, 1)
+		growing := m.Share("a", func() { cut <- struct{}{} })
+		testkit.That(t, growing.Grow(20), "there is room")
+		time.Sleep(patience - time.Second)
+		testkit.That(t, growing.Grow(60), "there is room for more")
+		testkit.That(t, !growing.Grow(61), "there is more than its holder may have")
+		go func() {
+			testkit.Check(t, m.Share("a", nil).Take(t.Context(), 10))
+		}()
+		synctest.Wait()
+		testkit.That(t, growing.Grow(50) && growing.Grow(40), "less is always possible")
+		synctest.Wait()
+		testkit.Equal(t, m.used, 50, "what was given back is for who waits")
+		testkit.That(t, !growing.Grow(51), "there is no room")
+
+		begun := time.Now()
+		go func() {
+			testkit.Check(t, m.Share("a", nil).Take(t.Context(), 15))
+		}()
+		<-cut
+		testkit.Equal(t, time.Since(begun), patience, "the first look")
+		testkit.That(t, !growing.Grow(41), "somebody waits")
+		growing.Give()
+		synctest.Wait()
+		testkit.Equal(t, m.used, 25, "used")
+	})
+}
