@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // Writer takes the answer to one request: Respond, or Nothing, or Open and then as many bytes as it
@@ -19,8 +17,8 @@ import (
 // that returns.
 type Writer struct {
 	conn *Conn
-	// untaken counts what clients have not taken yet.
-	untaken *admission.Share
+	// stage says whether the client is waited for, and is for all to see.
+	stage stage
 	// all and piece are for send alone.
 	all, piece net.Buffers
 	// lost: the connection did not take what was written.
@@ -33,7 +31,9 @@ type Writer struct {
 	buf   []byte // waits to be written
 	state answerState
 	due   int // bytes of the body that are still to come, once it is open
-	held  int // bytes that Take has taken
+	// hold is the memory of the request and its answer: base bytes when it was begun, and held by Take.
+	hold       *hold
+	base, held int
 }
 
 // answerState is how far an answer is.
@@ -149,11 +149,13 @@ func (w *Writer) close() error {
 // waits until there is some. It is given back when Finish returns.
 func (w *Writer) Take(ctx context.Context, bytes int) error {
 	w.held = bytes
-	if w.untaken.TryTake(bytes) {
-		return nil
-	}
-	return w.untaken.Take(ctx, bytes)
+	w.hold.open()
+	return w.hold.take(ctx, w.base+w.held)
 }
+
+// Hurried has a value when others need the memory that the request has, or one behind it: who waits for
+// nothing but better times, such as a fetch for events to come, then answers with what there is.
+func (w *Writer) Hurried() <-chan struct{} { return w.stage.hurried }
 
 // Failed notes that a part of the answer, such as a partition, has that error code. Respond notes the
 // code of the whole by itself.
@@ -167,9 +169,9 @@ func (w *Writer) send(more net.Buffers) error {
 	all := append(append(w.all[:0], w.buf), more...)
 	w.all = all[:0]
 	defer clear(all)
-	if size := len(w.buf); size > writeBufferBytes && w.untaken != nil {
-		w.untaken.Count(w.held + size)
-		defer w.untaken.Keep(w.held)
+	if size := len(w.buf); size > writeBufferBytes {
+		w.hold.set(w.base + w.held + size)
+		defer w.hold.set(w.base + w.held)
 	}
 	for len(all) > 0 && !w.mute {
 		w.piece, all = split(w.piece[:0], all, writeBytes)
@@ -209,11 +211,11 @@ func (w *Writer) write(piece net.Buffers) error {
 		if err := c.nc.SetWriteDeadline(time.Now().Add(c.server.cfg.WriteTimeout)); err != nil {
 			return fmt.Errorf("set write deadline: %w", err)
 		}
+		w.hold.touch() // from now on it is the client that is waited for
+		w.stage.block()
 		n, err := piece.WriteTo(c.nc) // takes from piece what was written
+		w.stage.unblock()
 		c.sent(int(n))
-		if w.held > 0 && n > 0 {
-			w.untaken.Touch()
-		}
 		if err == nil {
 			return nil
 		}

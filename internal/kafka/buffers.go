@@ -53,40 +53,43 @@ func (all recordsPools) fit(size int) recordsPool {
 // recordsBuffer is where the records of a Produce request are read to, one partition after another. The
 // reading goroutine's alone.
 type recordsBuffer struct {
-	conn *Conn
-	hold *hold
-	from recordsPool
-	box  *box // nil: none was borrowed
+	pools recordsPools
+	from  recordsPool
+	box   *box // nil: none was borrowed
 }
 
-// room gives a buffer of that size, and waits where there is too little memory. What it gave before is
-// not to be used any more.
-func (r *recordsBuffer) room(size int) ([]byte, error) {
-	if r.box != nil && size <= len(r.box.bytes) {
-		return r.box.bytes[:size], nil
+// cost is what it takes to have room for so many bytes.
+func (r *recordsBuffer) cost(size int) int {
+	if r.fits(size) {
+		return r.from.size
 	}
-	r.putBack()
-	if r.hold == nil {
-		r.hold = r.conn.newHold(r.conn.cutIfBlocked)
-	}
-	from := r.conn.server.records.fit(size)
-	if err := r.hold.take(from.size + largeReadBytes); err != nil {
-		return nil, err
-	}
-	r.from, r.box = from, from.get()
-	return r.box.bytes[:size], nil
+	return r.pools.fit(size).size
 }
 
-// putBack returns the buffer to its pool.
+// room gives a buffer of that size. What it gave before is not to be used any more.
+func (r *recordsBuffer) room(size int) []byte {
+	if !r.fits(size) {
+		r.putBack()
+		r.from = r.pools.fit(size)
+		r.box = r.from.get()
+	}
+	return r.box.bytes[:size]
+}
+
+// held is how much it has borrowed.
+func (r *recordsBuffer) held() int {
+	if r.box == nil {
+		return 0
+	}
+	return r.from.size
+}
+
+func (r *recordsBuffer) fits(size int) bool { return r.box != nil && size <= len(r.box.bytes) }
+
+// putBack returns the buffer to its pool. It may be called again.
 func (r *recordsBuffer) putBack() {
 	if r.box != nil {
 		r.from.put(r.box)
 		r.box = nil
 	}
-}
-
-// giveBack gives back the buffer, and the memory.
-func (r *recordsBuffer) giveBack() {
-	r.putBack()
-	r.hold.give()
 }

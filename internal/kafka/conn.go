@@ -65,7 +65,7 @@ type deadlines struct {
 type pending struct {
 	header header
 	finish Finish
-	hold   *hold // nil: none
+	hold   *hold // nil: none, for what is the server's own
 	// mute: it was not read to its end, and has no answer, whatever the handler says.
 	mute bool
 }
@@ -85,6 +85,7 @@ func newConn(ctx context.Context, s *Server, nc net.Conn, id uint64, permit *adm
 	c.reader = reader{conn: c, in: newInput(nc, c.received)}
 	c.reader.sasl.reader = &c.reader
 	c.writer.conn = c
+	c.writer.stage.init(writeGrace)
 	// When ctx ends what is under way is finished, and its own context ends then.
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return c

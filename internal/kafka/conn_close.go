@@ -19,7 +19,6 @@ func (c *Conn) let(who credential) error {
 	}
 	if c.who.Swap(&who) == nil {
 		c.reader.in.pool = c.server.reading
-		c.writer.untaken = c.server.cfg.Memory.Share(who.account, c.cutOff)
 	}
 	return nil
 }
@@ -108,14 +107,6 @@ func (c *Conn) cut(why error) {
 // cutOff closes the connection under all layers, without their ceremonies, for which the client may have
 // no time. It takes no lock and does not wait.
 func (c *Conn) cutOff() { bottom(c.nc).Close() }
-
-// cutIfBlocked is cutOff for memory that is kept while a client sends, and while the handler works on what
-// it has sent, which is not the client's to answer for.
-func (c *Conn) cutIfBlocked() {
-	if c.reader.in.blocked.Load() {
-		c.cutOff()
-	}
-}
 
 func stop(t *time.Timer) {
 	if t != nil {

@@ -39,13 +39,20 @@
 //
 //	Produce       64 KiB to read with, and one buffer for the records of one partition, at most
 //	              MaxRecordsBytes, however large the request is. The handler has copied what it keeps
-//	              when it asks for the next
+//	              when it asks for the next; that counts until the request is finished, 16 MiB at most:
+//	              then, and where there is no memory left, the handler has to settle what it has before
+//	              more is read. So a request never waits for what it holds itself
 //	other         the body, at most 4 MiB, and about what it takes when it is decoded, until it is
 //	              finished. Counts of arrays and tagged fields are held against what is there before
 //	              anything is allocated for them (shape.go)
 //	under way     64 requests
 //	answers       one at a time, as large as the handler makes it. For what it reads from storage to be
 //	              written it takes memory by Writer.Take
+//
+// All of it is one hold for each request, from its first byte until its answer is written (budget.go). While
+// somebody waits for memory, those who have kept theirs for 5 s are pressed, the oldest first and again and
+// again: a client that does not send on, or does not take its answer, is cut off; what waits for its sake,
+// a fetch for events or a batch for its quota, is answered at once; and where we are at work nothing happens.
 //
 // A stranger has requests of 64 KiB and 1 MiB in all, counted in an account that all strangers share, and
 // in that of its address (package admission). None of what it sends is decoded but its token.

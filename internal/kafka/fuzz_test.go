@@ -81,8 +81,10 @@ func FuzzProduce(f *testing.F) {
 		}
 		b := cutOf(body, 0)
 		c := newConn(t.Context(), s, b.in.nc.(*stream), 1, nil)
-		p := newProduce(c, version, b)
-		defer p.buffer.giveBack()
+		hold := c.newHold()
+		defer hold.give()
+		p := newProduce(c, hold, version, b)
+		defer p.buffer.putBack()
 		want := kmsg.NewPtrProduceRequest()
 		want.Version, want.Acks, want.TimeoutMillis, want.TransactionID = version, p.Acks, int32(p.Timeout.Milliseconds()), p.Transactional
 		for {

@@ -4,12 +4,11 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync/atomic"
 	"time"
 )
 
 // input is what a client sends, in the order in which it comes. It belongs to the connection's reading
-// goroutine, but for blocked.
+// goroutine, but for stage.
 //
 // Reading begins in a small buffer, which is all that an idle connection has. While more is known to
 // come a larger one is borrowed, and given back when it is empty. What is larger still is read to where
@@ -30,13 +29,14 @@ type input struct {
 	// has been.
 	timeout time.Duration
 	armed   bool
-	// blocked: the client is waited for.
-	blocked atomic.Bool
+	// stage says whether the client is waited for, and is for all to see.
+	stage stage
 }
 
 func newInput(nc net.Conn, count func(int)) *input {
 	in := &input{nc: nc, count: count, small: make([]byte, smallReadBytes)}
 	in.buf = in.small
+	in.stage.init(0)
 	return in
 }
 
@@ -109,9 +109,9 @@ func (in *input) read(p []byte) (int, error) {
 		in.armed = true
 		in.nc.SetReadDeadline(time.Now().Add(in.timeout)) // one that is closed says so when it is read
 	}
-	in.blocked.Store(true)
+	in.stage.block()
 	n, err := in.nc.Read(p)
-	in.blocked.Store(false)
+	in.stage.unblock()
 	in.count(n)
 	switch {
 	case n > 0:

@@ -26,6 +26,14 @@ const (
 	// writeBufferBytes of an answer wait for more of it; writeBytes is how much is written at once.
 	writeBufferBytes = 16 << 10
 	writeBytes       = 256 << 10
+	// writeGrace is how long a client may take for a piece that it is sent, however scarce memory is.
+	writeGrace = time.Second
+	// maxKeptBytes is how much of a Produce request may wait to be stored: then no more of it is read.
+	// producedBytes is what is counted for what is said of one partition, in the answer and before.
+	maxKeptBytes  = 16 << 20
+	producedBytes = 512
+	// holdStepBytes is by how much the memory of a Produce request grows at a time.
+	holdStepBytes = 64 << 10
 	// maxPooledBytes is the largest buffer that is kept for the next user.
 	maxPooledBytes = 2 << 20
 

@@ -1,6 +1,9 @@
 package kafka
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Produce is the body of a Produce request. It is read from the connection partition by partition, into
 // one buffer: a request may have a hundred times the bytes that are ever in memory of it.
@@ -8,12 +11,19 @@ type Produce struct {
 	Transactional *string
 	Acks          int16
 	Timeout       time.Duration
+	// Settle is set by a handler that keeps copies of the records until it has finished the request, and
+	// has them gone when it returns. It is called by Next and Pause. Nil: it keeps none.
+	Settle func()
 
 	conn     *Conn
+	hold     *hold
 	body     *cut
 	flexible bool
 	byID     bool
 	buffer   recordsBuffer
+	// kept is how many bytes of records the handler keeps, the present partition's included, and seen how many
+	// partitions there were: what is said of them is in memory until it is answered.
+	kept, present, seen int
 
 	// topics and partitions are still to come, of the request and of the topic.
 	topics, partitions int
@@ -36,9 +46,9 @@ type ProducePartition struct {
 }
 
 // newProduce reads as far as the topics.
-func newProduce(c *Conn, version int16, body *cut) *Produce {
-	p := &Produce{conn: c, body: body, flexible: version >= produceFlexible, byID: version >= produceByID}
-	p.buffer.conn = c
+func newProduce(c *Conn, hold *hold, version int16, body *cut) *Produce {
+	p := &Produce{conn: c, hold: hold, body: body, flexible: version >= produceFlexible, byID: version >= produceByID}
+	p.buffer.pools = c.server.records
 	p.Transactional = body.text(p.flexible)
 	p.Acks = body.int16()
 	p.Timeout = time.Duration(body.int32()) * time.Millisecond
@@ -103,19 +113,81 @@ func (p *Produce) records(part *ProducePartition) {
 	size := p.body.length(p.flexible)
 	cfg := &p.conn.server.cfg
 	switch {
-	case p.body.err != nil || size < 0:
+	case p.body.err != nil:
+	case size < 0:
+		p.reserve(0)
 	case size > cfg.MaxRecordsBytes:
 		part.TooLarge = true
+		p.reserve(0)
 		p.body.skip(size, cfg.ReadTimeout)
-	default:
-		room, err := p.buffer.room(size)
-		if err != nil {
-			p.body.fail(err)
-			return
-		}
-		p.body.full(room)
-		part.Records = room
+	case p.reserve(size):
+		part.Records = p.buffer.room(size)
+		p.body.full(part.Records)
 	}
+}
+
+// reserve takes memory for the records of one more partition, for the copy of them that the handler keeps,
+// and for what is said of them. Where there is too little, those before are settled first: the request
+// waits without anything that others could wait for. False: the connection has ended.
+func (p *Produce) reserve(size int) bool {
+	p.seen++
+	p.present = 0
+	if p.Settle != nil {
+		p.present = size
+	}
+	if p.kept+p.present > maxKeptBytes {
+		p.settle()
+	}
+	if need := p.cost(size); need > p.hold.bytes && !p.hold.try(need+holdStepBytes) && !p.hold.try(need) {
+		p.settle()
+		p.buffer.putBack()
+		if err := p.hold.take(p.conn.ctx, p.cost(size)); err != nil {
+			p.body.fail(err)
+			return false
+		}
+	}
+	p.kept += p.present
+	return true
+}
+
+// cost is all that the request takes, with so many bytes of records more.
+func (p *Produce) cost(size int) int {
+	return largeReadBytes + p.buffer.cost(size) + p.kept + p.present + p.seen*producedBytes
+}
+
+// settle has the handler keep nothing of what it was given before.
+func (p *Produce) settle() {
+	if p.kept > 0 {
+		p.Settle()
+		p.kept = 0
+	}
+}
+
+// Pause waits for so long, because a quota is used up; what the handler keeps is settled before. False: the
+// wait was cut short, since others need the memory that the request has.
+func (p *Produce) Pause(ctx context.Context, d time.Duration) (bool, error) {
+	p.settle()
+	p.kept = p.present
+	p.hold.set(largeReadBytes + p.buffer.held() + p.kept + p.seen*producedBytes)
+	if p.hold.pressed.Load() {
+		return false, nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true, nil
+	case <-p.body.in.stage.hurried:
+		return false, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// end gives the buffer back, and leaves what is kept until the request is finished.
+func (p *Produce) end() {
+	p.buffer.putBack()
+	p.hold.set(p.kept + p.seen*producedBytes)
 }
 
 // endStruct passes over what ends each structure of a flexible request.

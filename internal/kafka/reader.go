@@ -12,7 +12,7 @@ import (
 )
 
 // reader is the reading goroutine: it takes one request at a time, has it begun, and puts it into the
-// queue. Its fields are its own, but for in.blocked.
+// queue. Its fields are its own, but for in.stage.
 type reader struct {
 	conn *Conn
 	in   *input
@@ -198,12 +198,16 @@ func (r *reader) connect() error {
 
 // produce has a Produce request begun, which is read meanwhile.
 func (r *reader) produce(h header, req *Request, b *cut) error {
-	req.Produce = newProduce(r.conn, h.version, b)
-	defer req.Produce.buffer.giveBack()
-	if b.err != nil {
-		return b.err
-	}
-	return r.begin(h, req, nil)
+	hold := r.conn.newHold()
+	r.in.stage.begin(hold)
+	req.Produce = newProduce(r.conn, hold, h.version, b)
+	return r.holding(hold, func() error {
+		defer req.Produce.buffer.putBack()
+		if b.err != nil {
+			return b.err
+		}
+		return r.begin(h, req, hold)
+	})
 }
 
 // other has any other request begun, which is read and decoded whole.
@@ -211,29 +215,39 @@ func (r *reader) other(h header, offer Offer, req *Request, b *cut) error {
 	if b.left > maxBodyBytes {
 		return fmt.Errorf("%w: it has %d bytes, and %d are the most", errTooLarge, b.left, maxBodyBytes)
 	}
-	hold, begun := r.conn.newHold(r.conn.cutOff), false
+	hold := r.conn.newHold()
+	r.in.stage.begin(hold)
+	return r.holding(hold, func() error {
+		if err := r.decode(h, offer, req, b, hold); err != nil {
+			return err
+		}
+		return r.begin(h, req, hold)
+	})
+}
+
+// holding gives the memory of a request back that could not be begun, also where a handler panics.
+func (r *reader) holding(hold *hold, begin func() error) error {
+	begun := false
 	defer func() {
 		if !begun {
 			hold.give()
 		}
 	}()
-	if err := r.decode(h, offer, req, b, hold); err != nil {
-		return err
-	}
-	err := r.begin(h, req, hold)
+	err := begin()
 	begun = err == nil
 	return err
 }
 
 func (r *reader) decode(h header, offer Offer, req *Request, b *cut, hold *hold) (err error) {
-	if err := hold.take(b.left); err != nil {
+	take := func(bytes int) error { return hold.take(r.conn.ctx, bytes) }
+	if err := take(b.left); err != nil {
 		return err
 	}
 	body := make([]byte, b.left) // its own: what is decoded lies in it
 	if b.full(body); b.err != nil {
 		return b.err
 	}
-	req.Body, err = decode(offer, h.version, body, hold.take)
+	req.Body, err = decode(offer, h.version, body, take)
 	return err
 }
 
@@ -243,7 +257,11 @@ func (r *reader) begin(h header, req *Request, hold *hold) error {
 	if finish == nil {
 		return errNoFinish
 	}
-	broken := req.Produce != nil && req.Produce.Err() != nil
+	broken := false
+	if p := req.Produce; p != nil {
+		broken = p.Err() != nil
+		p.end()
+	}
 	r.enqueue(&pending{header: h, finish: finish, hold: hold, mute: broken})
 	return nil
 }
@@ -256,6 +274,9 @@ func (r *reader) answer(h header, resp kmsg.Response) {
 // enqueue has a request finished in its turn. It waits where too many are under way.
 func (r *reader) enqueue(p *pending) {
 	r.conn.server.metrics.request(p.header.key)
+	if p.hold != nil {
+		p.hold.queued.Store(true)
+	}
 	r.conn.underWay.Add(1)
 	r.conn.queue <- p
 }

@@ -24,7 +24,12 @@ func (w *Writer) finish(p *pending) error {
 
 // borrow begins an answer.
 func (w *Writer) borrow(p *pending) {
-	w.to, w.mute, w.state, w.due, w.held = p.header, p.mute, unanswered, 0, 0
+	w.to, w.mute, w.state, w.due = p.header, p.mute, unanswered, 0
+	w.hold, w.held, w.base = p.hold, 0, 0
+	if p.hold != nil {
+		w.base = p.hold.bytes
+	}
+	w.stage.begin(p.hold)
 	w.box = w.conn.server.writing.get()
 	w.buf = w.box.bytes[:0]
 }
@@ -33,8 +38,5 @@ func (w *Writer) borrow(p *pending) {
 func (w *Writer) giveBack() {
 	w.box.bytes = w.buf
 	w.conn.server.writing.put(w.box)
-	w.box, w.buf = nil, nil
-	if w.held > 0 {
-		w.untaken.Give()
-	}
+	w.box, w.buf, w.hold = nil, nil, nil
 }

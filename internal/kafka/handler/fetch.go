@@ -94,14 +94,15 @@ func (f *fetcher) answer(ctx context.Context, r *kmsg.FetchRequest, w *kafka.Wri
 		refused.ErrorCode = one.code
 		return w.Respond(refused)
 	}
-	if err := one.gather(ctx); err != nil {
+	if err := one.gather(ctx, w.Hurried()); err != nil {
 		return err
 	}
 	return one.send(ctx, w)
 }
 
-// gather looks what there is until that is enough. A failure is enough: its client is to hear of it.
-func (f *fetch) gather(ctx context.Context) error {
+// gather looks what there is until that is enough, or it is hurried. A failure is enough: its client is to
+// hear of it.
+func (f *fetch) gather(ctx context.Context, hurried <-chan struct{}) error {
 	wait := time.NewTimer(time.Duration(max(f.request.MaxWaitMillis, 0)) * time.Millisecond)
 	defer wait.Stop()
 	f.readers.wake()
@@ -117,6 +118,8 @@ func (f *fetch) gather(ctx context.Context) error {
 		case <-wait.C:
 			over = true
 		case <-f.peer.conn.Draining():
+			over = true
+		case <-hurried:
 			over = true
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -32,6 +32,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 	"github.com/eventyard/eventyard/internal/transport/pipe"
 )
 
@@ -47,6 +48,7 @@ type yard struct {
 	groups   *groups.Coordinator
 	listener *pipe.Listener
 	registry *prometheus.Registry
+	memory   *admission.Memory // nil: the default
 	log      *testkit.ErrorLog
 	stop     func() // the server
 }
@@ -54,7 +56,14 @@ type yard struct {
 // newYard opens a yard in which everybody may do everything; newClosedYard one that asks who one is.
 func newYard(t testing.TB, change ...func(*yard, *Config)) *yard { return openYard(t, true, change...) }
 
-func newClosedYard(t testing.TB) *yard { return openYard(t, false) }
+func newClosedYard(t testing.TB, change ...func(*yard, *Config)) *yard {
+	return openYard(t, false, change...)
+}
+
+// within gives the yard so much memory for what clients send and have not taken.
+func within(bytes int) func(*yard, *Config) {
+	return func(y *yard, _ *Config) { y.memory = admission.NewMemory(bytes, bytes, admission.DefaultPatience) }
+}
 
 func openYard(t testing.TB, open bool, change ...func(*yard, *Config)) *yard {
 	t.Helper()
@@ -72,7 +81,7 @@ func openYard(t testing.TB, open bool, change ...func(*yard, *Config)) *yard {
 		c(y, &cfg)
 	}
 	front := testkit.Value(New(cfg))(t)
-	serving := kafka.Config{Handler: front, Log: y.log.Logger, Metrics: y.registry}
+	serving := kafka.Config{Handler: front, Memory: y.memory, Log: y.log.Logger, Metrics: y.registry}
 	if !open {
 		serving.Auth = front
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/eventyard/eventyard/internal/kafka"
 	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/quota"
-	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -45,7 +44,6 @@ type production struct {
 	refused error
 	frame   [1]eventlog.Batch
 	pending []pendingPart
-	started int // how many of them were
 	// broken is why the request could not be read to its end.
 	broken error
 }
@@ -61,6 +59,7 @@ type pendingPart struct {
 // Produce (0), versions 3 to 13; from 13 on by id. A request has one batch for each partition.
 func (p *peer) produce(ctx context.Context, r *kafka.Request) kafka.Finish {
 	b := &production{peer: p, request: r.Produce, version: r.Version, answer: kmsg.NewPtrProduceResponse(), rights: p.rights()}
+	r.Produce.Settle = b.settle
 	b.deadline = time.Now().Add(min(max(r.Produce.Timeout, time.Second), quotaPatience))
 	for n := 0; ; n++ {
 		part, ok := r.Produce.Next()
@@ -133,9 +132,12 @@ func (b *production) submit(ctx context.Context, part kafka.ProducePartition) (*
 			return frames, err
 		}
 		b.peer.handler.metrics.throttled.Inc()
-		b.start() // what was submitted before does not wait for it
-		if err := sleep.For(ctx, full.Wait, nil); err != nil {
-			return nil, err
+		waited, ended := b.request.Pause(ctx, full.Wait)
+		if ended != nil {
+			return nil, ended
+		}
+		if !waited { // memory is scarce: the client has to wait, and not its batches
+			b.deadline = time.Now()
 		}
 	}
 }
@@ -165,10 +167,30 @@ func frameOf(part kafka.ProducePartition) (eventlog.Batch, error) {
 
 // start has what was submitted committed, without waiting for it.
 func (b *production) start() {
-	for _, p := range b.pending[b.started:] {
+	for _, p := range b.pending {
 		p.frames.Start()
 	}
-	b.started = len(b.pending)
+}
+
+// settle waits until what was submitted is stored, also when the connection has ended, and notes where.
+func (b *production) settle() {
+	b.start()
+	b.wait()
+}
+
+func (b *production) wait() {
+	ctx := b.peer.conn.Context()
+	for _, p := range b.pending {
+		to := &b.answer.Topics[p.topic].Partitions[p.partition]
+		stored, err := p.frames.Wait(context.WithoutCancel(ctx))
+		if err != nil {
+			b.fail(ctx, to, err)
+			continue
+		}
+		to.BaseOffset = int64(stored.First)
+	}
+	clear(b.pending) // they lead to what was stored
+	b.pending = b.pending[:0]
 }
 
 // fail reports that a batch was not stored, or may not have been.
@@ -179,17 +201,9 @@ func (b *production) fail(ctx context.Context, to *kmsg.ProduceResponseTopicPart
 	}
 }
 
-// finish waits until all is stored, also when the connection has ended: what was submitted is.
-func (b *production) finish(ctx context.Context, w *kafka.Writer) error {
-	for _, p := range b.pending {
-		to := &b.answer.Topics[p.topic].Partitions[p.partition]
-		stored, err := p.frames.Wait(context.WithoutCancel(ctx))
-		if err != nil {
-			b.fail(ctx, to, err)
-			continue
-		}
-		to.BaseOffset = int64(stored.First)
-	}
+// finish answers when all is stored, and says so to who wants to hear it.
+func (b *production) finish(_ context.Context, w *kafka.Writer) error {
+	b.wait()
 	if b.broken != nil {
 		return fmt.Errorf("read Produce: %w", b.broken)
 	}
