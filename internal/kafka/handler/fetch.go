@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -28,9 +29,15 @@ type fetcher struct {
 	runs    []eventlog.Run
 }
 
-func newFetcher(p *peer) *fetcher { return &fetcher{peer: p, readers: newReaders()} }
+func newFetcher(p *peer) *fetcher {
+	kept := p.handler.kept
+	return &fetcher{peer: p, readers: newReaders(&claim{of: kept}), session: fetchSession{kept: &claim{of: kept}}}
+}
 
-func (f *fetcher) close() { f.readers.close() }
+func (f *fetcher) close() {
+	f.session.end()
+	f.readers.close()
+}
 
 // rest gives back what fetches need no more until the next.
 func (f *fetcher) rest() {
@@ -72,9 +79,18 @@ type fetch struct {
 	fetchTurn
 	request  *kmsg.FetchRequest
 	portions []portion
+	// overhead is what is counted for its partitions, whatever they have.
+	overhead int
 	// topics are the hubs that were found, or why there is none, since somebody last looked.
 	topics map[topic]found
 }
+
+// partitionBytes is what is counted for each partition of a fetch while that is under way; freePartitions
+// are not counted, so that most fetches have nothing that others could wait for.
+const (
+	partitionBytes = 1 << 10
+	freePartitions = 64
+)
 
 type found struct {
 	hub broker.Hub
@@ -93,6 +109,12 @@ func (f *fetcher) answer(ctx context.Context, r *kmsg.FetchRequest, w *kafka.Wri
 		refused := kmsg.NewPtrFetchResponse()
 		refused.ErrorCode = one.code
 		return w.Respond(refused)
+	}
+	one.overhead = max(0, len(one.items)-freePartitions) * partitionBytes
+	if one.overhead > 0 {
+		if err := w.Take(ctx, one.overhead); err != nil {
+			return err
+		}
 	}
 	if err := one.gather(ctx, w.Hurried()); err != nil {
 		return err
@@ -135,7 +157,7 @@ func (f *fetch) await(ctx context.Context) {
 			continue
 		}
 		if err := f.readers.wait(ctx, f.broker(), p.reader, p.stretch.next); err != nil {
-			f.readers.drop(p.item.fetchKey) // the next look says why
+			f.readers.drop(p.reader) // the next look says why
 		}
 	}
 }
@@ -147,7 +169,7 @@ func (f *fetch) round(ctx context.Context) (bytes int, anyFailed bool) {
 	for _, item := range f.items {
 		p := portion{item: item}
 		if err := f.look(ctx, &p, f.maxBytes()-bytes, bytes == 0); err != nil {
-			p, anyFailed = f.fail(ctx, item, err), true
+			p, anyFailed = f.fail(ctx, &p, err), true
 		}
 		bytes += p.bytes()
 		f.portions = append(f.portions, p)
@@ -156,9 +178,9 @@ func (f *fetch) round(ctx context.Context) (bytes int, anyFailed bool) {
 }
 
 // fail gives the portion of a partition that cannot be read.
-func (f *fetch) fail(ctx context.Context, item *fetchItem, err error) portion {
-	f.readers.drop(item.fetchKey)
-	return failed(item, f.peer.fail(ctx, "Fetch", err))
+func (f *fetch) fail(ctx context.Context, p *portion, err error) portion {
+	f.readers.drop(p.reader)
+	return failed(p.item, f.peer.fail(ctx, "Fetch", err))
 }
 
 func (f *fetch) broker() *broker.Broker { return f.peer.handler.cfg.Broker }
@@ -171,7 +193,9 @@ func (f *fetch) look(ctx context.Context, p *portion, room int, alone bool) erro
 	if err := f.locate(ctx, p); err != nil {
 		return err
 	}
-	p.reader = f.readers.of(p.item.fetchKey, p.hub)
+	if p.reader = f.readers.of(p.item, p.hub); p.reader == nil {
+		return fmt.Errorf("%w: it names partition %d of %.64q by several names", errInvalid, p.item.partition, p.hub.Name)
+	}
 	if err := f.readers.seek(ctx, f.broker(), p.reader, eventlog.Sequence(p.item.offset)); err != nil {
 		return err
 	}
@@ -249,7 +273,7 @@ func (f *fetch) send(ctx context.Context, w *kafka.Writer) error {
 	buffer := f.peer.handler.buffers.Get().(*[]byte)
 	defer f.giveBack(buffer)
 	if size := f.size(); size > 0 {
-		if err := w.Take(ctx, min(max(2*size, minHeldBytes), eventlog.MaxHeldBytes)); err != nil {
+		if err := w.Take(ctx, f.overhead+min(max(2*size, minHeldBytes), eventlog.MaxHeldBytes)); err != nil {
 			return err
 		}
 	}

@@ -68,7 +68,7 @@ func (f *fetch) makeOne(ctx context.Context, p *portion, buf []byte, limit int, 
 	}
 	made, err := f.convert(ctx, p, buf, limit, first)
 	if err != nil {
-		*p = f.fail(ctx, p.item, err)
+		*p = f.fail(ctx, p, err)
 		return buf[:from]
 	}
 	return made
@@ -105,6 +105,7 @@ func (f *fetch) convert(ctx context.Context, p *portion, buf []byte, limit int, 
 			}
 			buf = longer
 			p.events += runs[i].Len()
+			p.reader.made = p.reader.made || runs[i].Form == eventlog.FormEvents
 		}
 	}
 	return buf, nil

@@ -21,9 +21,20 @@ type reader struct {
 	// well nothing has come since it was last looked at.
 	wakes        int
 	waiting, dry bool
-	// used is the fetch that it was last wanted for.
+	// made: single events were read with the cursor, which keeps room for them.
+	made bool
+	// used is the fetch that it was last wanted for, and by the item of it.
 	used int
+	by   *fetchItem
 }
+
+// readerKey is a partition, however clients call it.
+type readerKey struct {
+	hub       [16]byte
+	partition int
+}
+
+func (r *reader) key() readerKey { return readerKey{r.hub.ID, r.number} }
 
 // stretch is what a partition has for an answer, as its headers say.
 type stretch struct {
@@ -113,13 +124,15 @@ func measure(at eventlog.Sequence, extents []eventlog.Extent) stretch {
 func (r *reader) close() {
 	if r.cursor != nil {
 		_ = r.cursor.Close() // it has nothing to lose
-		r.cursor, r.dry = nil, false
+		r.cursor, r.dry, r.made = nil, false, false
 	}
 }
 
-// readers are those of a connection, by what their client calls them.
+// readers are those of a connection, one for each partition.
 type readers struct {
-	byKey map[fetchKey]*reader
+	byKey map[readerKey]*reader
+	// kept is how many may stay between fetches.
+	kept  *claim
 	waker *eventlog.Waker
 	// byNumber are those that wait at the waker, or did.
 	byNumber map[int]*reader
@@ -128,23 +141,30 @@ type readers struct {
 	fetches  int
 }
 
-// maxIdleReaders is how many readers stay that a fetch did not want.
-const maxIdleReaders = 1024
+// maxIdleReaders is how many readers stay that a fetch did not want, and maxIdleFetches for how many
+// fetches they do.
+const (
+	maxIdleReaders = 1024
+	maxIdleFetches = 256
+)
 
-func newReaders() *readers {
-	return &readers{byKey: map[fetchKey]*reader{}, waker: eventlog.NewWaker(), byNumber: map[int]*reader{}}
+func newReaders(kept *claim) *readers {
+	return &readers{byKey: map[readerKey]*reader{}, kept: kept, waker: eventlog.NewWaker(), byNumber: map[int]*reader{}}
 }
 
-// of gives the reader of a partition of a hub as it is now; it makes one where there is none, or where
-// the client has named another hub so.
-func (s *readers) of(key fetchKey, hub broker.Hub) *reader {
+// of gives the reader of a partition of a hub as it is now; it makes one where there is none. Nil: another
+// item of the fetch has it, which has named the hub otherwise.
+func (s *readers) of(item *fetchItem, hub broker.Hub) *reader {
+	key := readerKey{hub.ID, int(item.partition)}
 	r := s.byKey[key]
-	if r == nil || r.hub.ID != hub.ID {
-		s.drop(key)
-		r = &reader{hub: hub, number: int(key.partition)}
+	switch {
+	case r == nil:
+		r = &reader{hub: hub, number: key.partition}
 		s.byKey[key] = r
+	case r.used == s.fetches && r.by != item:
+		return nil
 	}
-	r.used = s.fetches
+	r.used, r.by = s.fetches, item
 	return r
 }
 
@@ -198,9 +218,8 @@ func (s *readers) stop() {
 	clear(s.byNumber)
 }
 
-// drop lets a reader go.
-func (s *readers) drop(key fetchKey) {
-	r := s.byKey[key]
+// drop lets a reader go; nil is none.
+func (s *readers) drop(r *reader) {
 	if r == nil {
 		return
 	}
@@ -208,27 +227,34 @@ func (s *readers) drop(key fetchKey) {
 		s.stop()
 	}
 	r.close()
-	delete(s.byKey, key)
+	delete(s.byKey, r.key())
 }
 
-// rest gives back what readers hold between fetches, and lets those go that nobody wants any more.
+// rest gives back what readers hold between fetches, and lets those go that nobody wants any more. Where
+// there is no room for the others they all go.
 func (s *readers) rest() {
 	crowded := len(s.byKey) > maxIdleReaders
-	for key, r := range s.byKey {
-		switch {
-		case crowded && r.used != s.fetches:
-			s.drop(key)
-		case r.cursor != nil && r.used == s.fetches:
+	for _, r := range s.byKey {
+		switch idle := s.fetches - r.used; {
+		case crowded && idle > 0 || idle > maxIdleFetches:
+			s.drop(r)
+		case r.made:
+			r.close()
+		case r.cursor != nil && idle == 0:
 			r.cursor.Rest()
 		}
 	}
+	if !s.kept.set(len(s.byKey)) {
+		s.close()
+	}
 }
 
+// close lets all of them go.
 func (s *readers) close() {
-	s.waker.Stop()
+	s.stop()
 	for _, r := range s.byKey {
 		r.close()
 	}
 	clear(s.byKey)
-	clear(s.byNumber)
+	s.kept.set(0)
 }

@@ -10,7 +10,7 @@ import (
 
 // A session spares a client and us to name all its partitions in each request and answer: requests say
 // what has changed, and answers only what is new. It belongs to its connection, which has one at most;
-// after another the client begins anew. All here is pure.
+// after another the client begins anew. All here is pure, but for how many partitions all of them may keep.
 
 // Epochs of sessions. Those between count the requests of one.
 const (
@@ -39,6 +39,8 @@ type fetchItem struct {
 
 // fetchSession is what a connection's client wants, from one request to the next.
 type fetchSession struct {
+	// kept is how many partitions it may keep; nil: any number.
+	kept *claim
 	// id is 0 where there is no session.
 	id, epoch int32
 	byID      bool
@@ -77,8 +79,8 @@ func (s *fetchSession) open(r *kmsg.FetchRequest) fetchTurn {
 	}
 	s.epoch++
 	s.change(r)
-	if items := s.items; len(items) == 0 || len(items) > maxSession {
-		*s = fetchSession{}
+	if items := s.items; len(items) == 0 || len(items) > maxSession || !s.kept.set(len(items)) {
+		s.end()
 		return fetchTurn{items: items}
 	}
 	return fetchTurn{items: s.items, sessionID: s.id, incremental: true}
@@ -86,17 +88,24 @@ func (s *fetchSession) open(r *kmsg.FetchRequest) fetchTurn {
 
 // begin is for a request that names all partitions.
 func (s *fetchSession) begin(r *kmsg.FetchRequest) fetchTurn {
-	fresh := fetchSession{byID: r.Version >= 13, byKey: make(map[fetchKey]*fetchItem)}
+	fresh := fetchSession{kept: s.kept, byID: r.Version >= 13, byKey: make(map[fetchKey]*fetchItem)}
 	fresh.change(r)
-	keeps := r.Version >= 7 && r.SessionEpoch == epochInitial && len(fresh.items) > 0 && len(fresh.items) <= maxSession
+	keeps := r.Version >= 7 && r.SessionEpoch == epochInitial && len(fresh.items) > 0 && len(fresh.items) <= maxSession &&
+		s.kept.set(len(fresh.items))
 	switch {
 	case keeps:
 		fresh.id, fresh.epoch = 1+rand.Int32N(math.MaxInt32), 1
 		*s = fresh
 	case r.Version < 7 || r.SessionID == 0 || r.SessionID == s.id: // one of which nobody speaks any more
-		*s = fetchSession{}
+		s.end()
 	}
 	return fetchTurn{items: fresh.items, sessionID: fresh.id}
+}
+
+// end forgets everything.
+func (s *fetchSession) end() {
+	s.kept.set(0)
+	*s = fetchSession{kept: s.kept}
 }
 
 // change takes in the partitions that a request names, and lets those go that it forgets.

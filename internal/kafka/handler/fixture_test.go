@@ -46,6 +46,7 @@ type yard struct {
 	broker   *broker.Broker
 	policies *access.Registry
 	groups   *groups.Coordinator
+	handler  *Handler
 	listener *pipe.Listener
 	registry *prometheus.Registry
 	memory   *admission.Memory // nil: the default
@@ -81,6 +82,7 @@ func openYard(t testing.TB, open bool, change ...func(*yard, *Config)) *yard {
 		c(y, &cfg)
 	}
 	front := testkit.Value(New(cfg))(t)
+	y.handler = front
 	serving := kafka.Config{Handler: front, Memory: y.memory, Log: y.log.Logger, Metrics: y.registry}
 	if !open {
 		serving.Auth = front

@@ -46,6 +46,8 @@ type Handler struct {
 	metrics *metrics
 	// buffers are *[]byte, for answers that are made here.
 	buffers sync.Pool
+	// kept bounds what connections keep between fetches.
+	kept *kept
 }
 
 var (
@@ -67,7 +69,7 @@ func New(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("make the Kafka listener: %w", err)
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
-	return &Handler{cfg: cfg, metrics: metrics, buffers: sync.Pool{New: func() any { return new([]byte) }}}, nil
+	return &Handler{cfg: cfg, metrics: metrics, buffers: sync.Pool{New: func() any { return new([]byte) }}, kept: newKept()}, nil
 }
 
 // Connected makes the peer of a connection whose client has shown who it is.
