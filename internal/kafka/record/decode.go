@@ -44,12 +44,9 @@ var (
 func (h Head) Each(raw []byte, each func(i int, r *Record) bool) error {
 	w := takeWorkspace()
 	defer w.give()
-	unpacked, err := w.unpack(h.Attributes.codec(), raw[HeadBytes:])
+	unpacked, err := h.unpack(w, raw)
 	if err != nil {
 		return err
-	}
-	if int(h.Count) > len(unpacked)/minRecordBytes {
-		return errCount
 	}
 	for i := range int(h.Count) {
 		if unpacked, err = h.next(&w.record, i, unpacked); err != nil {
@@ -63,6 +60,55 @@ func (h Head) Each(raw []byte, each func(i int, r *Record) bool) error {
 		return errRest
 	}
 	return nil
+}
+
+// part is Each from a record on, for who may come again for those behind it: then a packed batch stays open.
+func (h Head) part(open *openFrames, raw []byte, from int, each func(r *Record) bool) error {
+	w := takeWorkspace()
+	defer w.give()
+	packed := h.Attributes.codec() != codecNone
+	var records []byte
+	var at mark
+	var err error
+	if packed {
+		records, at = open.find(raw, from)
+	}
+	if records == nil {
+		if records, err = h.unpack(w, raw); err != nil {
+			return err
+		}
+	}
+	left := records[at.at:]
+	for i := at.number; i < int(h.Count); i++ {
+		begins := len(records) - len(left)
+		if left, err = h.next(&w.record, i, left); err != nil {
+			return fmt.Errorf("record %d: %w", i, err)
+		}
+		if i < from || each(&w.record) {
+			continue
+		}
+		if next := (mark{i, begins}); packed && !open.mark(raw, next) && open.keep(raw, records) {
+			w.unpacked = nil // it is the open frame's
+			open.mark(raw, next)
+		}
+		return nil
+	}
+	if packed {
+		open.drop(raw)
+	}
+	if len(left) > 0 {
+		return errRest
+	}
+	return nil
+}
+
+// unpack gives the batch's records as they were before they were packed.
+func (h Head) unpack(w *workspace, raw []byte) ([]byte, error) {
+	unpacked, err := w.unpack(h.Attributes.codec(), raw[HeadBytes:])
+	if err == nil && int(h.Count) > len(unpacked)/minRecordBytes {
+		err = errCount
+	}
+	return unpacked, err
 }
 
 // next reads the record at the beginning of left, and gives what is behind it.

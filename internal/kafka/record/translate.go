@@ -21,10 +21,7 @@ func Translate(to []eventlog.Event, buf []byte, frame eventlog.Run, maxBytes int
 		return to, buf, fmt.Errorf("%w: %d records, where %d were stored", ErrInvalid, h.Count, frame.Count)
 	}
 	given, created := 0, h.Attributes&AppendTime == 0
-	err = h.Each(frame.Raw, func(i int, r *Record) bool {
-		if i < frame.Skip {
-			return true
-		}
+	err = h.part(open, frame.Raw, frame.Skip, func(r *Record) bool {
 		at := len(buf)
 		buf = appendSections(buf, r, created)
 		bytes := eventlog.EventOverheadBytes + len(buf) - at
