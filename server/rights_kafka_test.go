@@ -283,6 +283,27 @@ var kafkaRequests = map[kmsg.Key]func(hub string) kmsg.Request{
 		return r
 	},
 	kmsg.DescribeCluster: func(string) kmsg.Request { return kmsg.NewPtrDescribeClusterRequest() },
+	kmsg.DescribeLogDirs: func(hub string) kmsg.Request {
+		r := kmsg.NewPtrDescribeLogDirsRequest()
+		r.Version, r.Topics = 4, []kmsg.DescribeLogDirsRequestTopic{{Topic: hub, Partitions: []int32{0}}}
+		return r
+	},
+	kmsg.DescribeACLs: func(string) kmsg.Request {
+		r := kmsg.NewPtrDescribeACLsRequest()
+		r.Version = 3
+		return r
+	},
+	kmsg.CreateACLs: func(string) kmsg.Request {
+		r := kmsg.NewPtrCreateACLsRequest()
+		r.Version, r.Creations = 3, make([]kmsg.CreateACLsRequestCreation, 1)
+		return r
+	},
+	kmsg.DeleteACLs: func(string) kmsg.Request {
+		r := kmsg.NewPtrDeleteACLsRequest()
+		r.Version, r.Filters = 3, make([]kmsg.DeleteACLsRequestFilter, 1)
+		return r
+	},
+	kmsg.ListPartitionReassignments: func(string) kmsg.Request { return kmsg.NewPtrListPartitionReassignmentsRequest() },
 }
 
 // forEachCode walks all error codes of an answer.

@@ -58,12 +58,17 @@ var Offered = []Offer{
 	{20, 1, 6, 1, 4}, // DeleteTopics
 	{22, 0, 5, 0, 2}, // InitProducerId
 	{23, 2, 4, 2, 4}, // OffsetForLeaderEpoch
+	{29, 1, 3, 1, 2}, // DescribeAcls
+	{30, 1, 3, 1, 2}, // CreateAcls
+	{31, 1, 3, 1, 2}, // DeleteAcls
 	{32, 1, 4, 1, 4}, // DescribeConfigs
 	{33, 0, 2, 0, 2}, // AlterConfigs
+	{35, 1, 5, 1, 2}, // DescribeLogDirs
 	{keySASLAuthenticate, 0, 2, 0, 2},
 	{37, 0, 3, 0, 2},     // CreatePartitions
 	{42, 0, 2, 0, 2},     // DeleteGroups
 	{44, 0, 1, 0, 1},     // IncrementalAlterConfigs
+	{46, 0, 0, 0, 0},     // ListPartitionReassignments
 	{47, 0, 0, 0, never}, // OffsetDelete
 	{60, 0, 2, 0, 0},     // DescribeCluster
 	{75, 0, 0, 0, 0},     // DescribeTopicPartitions

@@ -24,10 +24,15 @@ var shapes = map[int16]shape{
 	20: {until(5, plain(str)), since(6, list(str, uuid)), i32},    // DeleteTopics
 	22: {str, i32, since(3, i64), since(3, i16)},                  // InitProducerId
 	23: {since(3, i32), list(str, list(i32, since(2, i32), i32))}, // OffsetForLeaderEpoch
+	29: {i8, str, since(1, i8), str, str, i8, i8},                 // DescribeAcls
+	30: {list(i8, str, since(1, i8), str, str, i8, i8)},           // CreateAcls
+	31: {list(i8, str, since(1, i8), str, str, i8, i8)},           // DeleteAcls
 	32: {list(i8, str, plain(str)), since(1, i8), since(3, i8)},   // DescribeConfigs
 	33: {list(i8, str, list(str, str)), i8},                       // AlterConfigs
+	35: {list(str, plain(i32))},                                   // DescribeLogDirs
 	37: {list(str, i32, list(plain(i32))), i32, i8},               // CreatePartitions
 	44: {list(i8, str, list(str, i8, str)), i8},                   // IncrementalAlterConfigs
+	46: {i32, list(str, plain(i32))},                              // ListPartitionReassignments
 	60: {i8, since(1, i8), since(2, i8)},                          // DescribeCluster
 	75: {list(str), i32, maybe(str, i32)},                         // DescribeTopicPartitions
 

@@ -10,11 +10,14 @@
 //	metadata.go, cluster.go    which hubs and nodes there are
 //	produce.go, producer_id.go batches that come in
 //	fetch*.go                  batches that go out: fetch_session.go (what is asked for, pure), fetch_reader.go
-//	                           (a partition), fetch_answer.go (what is sent, byte by byte)
+//	                           (a partition), fetch_answer.go (what is sent, byte by byte), fetch_kept.go
+//	                           (what stays between fetches)
 //	offsets.go                 offsets by time, and of epochs
 //	topics.go, configs.go      hubs made, changed and deleted
 //	coordinator.go             who coordinates a group; transactions, which there are not
 //	group_*.go                 groups (package groups): members, offsets, and those who look at them
+//	log_dirs.go, acls.go       what tools ask besides
+//	metrics.go, delivered.go   what is counted
 //
 // # Who does what at once
 //

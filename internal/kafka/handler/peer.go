@@ -108,6 +108,16 @@ func (p *peer) answer(ctx context.Context, client string, request kmsg.Request) 
 		return p.initProducer(ctx, r)
 	case *kmsg.FindCoordinatorRequest:
 		return p.findCoordinator(r)
+	case *kmsg.DescribeACLsRequest:
+		return p.describeACLs(r)
+	case *kmsg.CreateACLsRequest:
+		return p.createACLs(r)
+	case *kmsg.DeleteACLsRequest:
+		return p.deleteACLs(r)
+	case *kmsg.DescribeLogDirsRequest:
+		return p.describeLogDirs(ctx, r)
+	case *kmsg.ListPartitionReassignmentsRequest:
+		return p.listReassignments()
 	case *kmsg.CreateTopicsRequest:
 		return admin{p}.createTopics(ctx, r)
 	case *kmsg.DeleteTopicsRequest:
