@@ -59,14 +59,14 @@ type Config struct {
 
 // withDefaults fills in what was left zero.
 func (c Config) withDefaults() Config {
-	orElse(&c.Container, "eventyard")
-	orElse(&c.MaxFrameBytes, 64<<10)
-	orElse(&c.MaxMessageBytes, 1<<20)
-	orElse(&c.IdleTimeout, time.Minute)
-	orElse(&c.OpenTimeout, 10*time.Second)
-	orElse(&c.WriteTimeout, 10*time.Minute)
-	orElse(&c.MaxSessions, 4999)
-	orElse(&c.MaxLinks, 2048)
+	c.Container = cmp.Or(c.Container, "eventyard")
+	c.MaxFrameBytes = cmp.Or(c.MaxFrameBytes, 64<<10)
+	c.MaxMessageBytes = cmp.Or(c.MaxMessageBytes, 1<<20)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, time.Minute)
+	c.OpenTimeout = cmp.Or(c.OpenTimeout, 10*time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Minute)
+	c.MaxSessions = cmp.Or(c.MaxSessions, 4999)
+	c.MaxLinks = cmp.Or(c.MaxLinks, 2048)
 	if c.Admission == nil {
 		c.Admission = admission.New(admission.Limits{}).Listener(DefaultConnections)
 	}
@@ -75,13 +75,6 @@ func (c Config) withDefaults() Config {
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	return c
-}
-
-func orElse[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // validate looks at a config whose defaults are filled in.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/transport/admission"
+	"github.com/eventyard/eventyard/internal/transport/conns"
 )
 
 // Conn is one connection. Its state is divided by owner: what the reading goroutine alone has is
@@ -125,7 +126,7 @@ func (c *Conn) Know(holder string) error {
 
 // CutOff ends the connection at once, for a peer that does not take what it is sent. It takes no lock
 // and does not wait.
-func (c *Conn) CutOff() { bottom(c.nc).Close() }
+func (c *Conn) CutOff() { conns.Bottom(c.nc).Close() }
 
 // Known reports whether the peer has shown a right.
 func (c *Conn) Known() bool { return c.known.Load() }

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/transport/conns"
 )
 
 // deadlines cut off a peer that does not open in time, or does not answer our last word. The
@@ -92,7 +93,7 @@ func (c *Conn) cutLocked(why error) {
 			t.Stop()
 		}
 	}
-	bottom(c.nc).Close() // without the ceremonies of the layers, for which the peer may have no time
+	conns.Bottom(c.nc).Close() // without the ceremonies of the layers, for which the peer may have no time
 }
 
 // refuse counts what the peer is refused for.

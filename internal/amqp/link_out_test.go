@@ -480,10 +480,8 @@ func TestStuckConnectionStopsNobodyElse(t *testing.T) {
 
 // conns are the server's connections now.
 func (f *fixture) conns() map[*Conn]struct{} {
-	f.server.mu.Lock()
-	defer f.server.mu.Unlock()
 	all := map[*Conn]struct{}{}
-	for c := range f.server.conns {
+	for _, c := range f.server.conns.All() {
 		all[c] = struct{}{}
 	}
 	return all

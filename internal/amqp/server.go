@@ -5,17 +5,14 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net"
-	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/transport/admission"
+	"github.com/eventyard/eventyard/internal/transport/conns"
 )
 
 // Server serves connections.
@@ -36,14 +33,11 @@ type Server struct {
 	vanishedAfter time.Duration
 	tcpState      func(net.Conn) (tcpState, bool)
 
-	mu        sync.Mutex
-	listeners map[net.Listener]struct{}
-	conns     map[*Conn]struct{}
-	serving   int // those of conns that have a permit
-	lastID    uint64
-	watching  bool // a timer will call watch
-	stopping  bool
-	stopped   chan struct{} // closed when stopping and without connections
+	conns *conns.Set[*Conn]
+	// All below is guarded by the lock of conns.
+	serving  int // those of conns that have a permit
+	lastID   uint64
+	watching bool // a timer will call watch
 }
 
 // New makes a server. It starts nothing.
@@ -68,9 +62,9 @@ func New(cfg Config) (*Server, error) {
 			int64(cfg.Admission.Limits().StrangerBytes)},
 		strangers: newBufferPool(strangerFrameBytes),
 		answers:   budget{limit: maxAllAnswerBytes},
-		listeners: map[net.Listener]struct{}{},
-		conns:     map[*Conn]struct{}{},
-		stopped:   make(chan struct{}),
+		conns: conns.New(conns.Config[*Conn]{
+			Protocol: "amqp", Log: cfg.Log, Drain: func(c *Conn) { c.Close(errorStopping()) }, Cut: func(c *Conn) { c.cut(errEnded) },
+		}),
 
 		drainWait:     drainWait,
 		vanishedAfter: vanishedAfter,
@@ -82,61 +76,13 @@ func New(cfg Config) (*Server, error) {
 // returns when every connection it took has ended: those that still run when ctx ends are closed as
 // by Stop. A TLS listener gives *tls.Conn. The error is nil unless the listener failed.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	if !s.listening(l) {
-		l.Close()
-		return nil
-	}
-	defer func() {
-		l.Close()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.listeners, l)
-	}()
-	defer context.AfterFunc(ctx, func() { l.Close() })()
-
-	var conns sync.WaitGroup
-	defer conns.Wait()
-	for {
-		nc, err := s.accept(ctx, l)
-		if err != nil {
-			return err
-		}
-		if nc == nil {
-			return nil
-		}
-		conns.Go(func() { s.ServeConn(ctx, nc) })
-	}
-}
-
-// accept gives the next connection, nil when there is none to come. Where there is no
-// room for one more (too many open files), it waits for room.
-func (s *Server) accept(ctx context.Context, l net.Listener) (net.Conn, error) {
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		nc, err := l.Accept()
-		if err == nil {
-			return nc, nil
-		}
-		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-			return nil, nil
-		}
-		if temporary, ok := errors.AsType[interface {
-			error
-			Temporary() bool
-		}](err); !ok || !temporary.Temporary() {
-			return nil, fmt.Errorf("amqp: accept: %w", err)
-		}
-		s.cfg.Log.Warn("cannot accept AMQP connections for now", "error", err, "wait", wait)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
-	}
+	return s.conns.Serve(ctx, l, func(nc net.Conn) { s.ServeConn(ctx, nc) })
 }
 
 // ServeConn serves one connection until it ends, and closes it. When ctx ends it is
 // closed as by Stop.
 func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
-	permit, full := s.cfg.Admission.Enter(bottom(nc).RemoteAddr())
+	permit, full := s.cfg.Admission.Enter(conns.Bottom(nc).RemoteAddr())
 	s.serve(ctx, nc, nil, permit, full)
 }
 
@@ -149,7 +95,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, state *tls.ConnectionSt
 		nc.Close()
 		return
 	}
-	defer s.leave(c)
+	defer s.conns.Remove(c, func() { s.unserveLocked(c) })
 	permit.OnEvict(func() { s.evict(c) })
 	c.handshake.tls = state
 	defer context.AfterFunc(ctx, func() { c.Close(errorStopping()) })()
@@ -159,38 +105,36 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, state *tls.ConnectionSt
 // admit makes the connection, nil when there is no room for it. Some that have no permit are served
 // only to be refused by an error.
 func (s *Server) admit(ctx context.Context, nc net.Conn, permit *admission.Permit, full error) *Conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopping {
-		return nil
-	}
-	if full != nil {
-		s.metrics.refuse(reasonConnections)
-		if len(s.conns)-s.serving >= maxRefusing {
-			return nil
+	c, _ := s.conns.Add(func(present int) (*Conn, bool) {
+		if full != nil {
+			s.metrics.refuse(reasonConnections)
+			if present-s.serving >= maxRefusing {
+				return nil, false
+			}
 		}
-	}
-	s.lastID++
-	c := newConn(ctx, s, nc, strconv.FormatUint(s.lastID, 10), permit)
-	if full == nil {
-		c.serving = true
-		s.serving++
-		s.metrics.connections.Inc()
-	} else {
-		c.refusal = errorFull(full)
-	}
-	s.conns[c] = struct{}{}
-	s.watchLocked()
+		s.lastID++
+		c := newConn(ctx, s, nc, strconv.FormatUint(s.lastID, 10), permit)
+		if full == nil {
+			c.serving = true
+			s.serving++
+			s.metrics.connections.Inc()
+		} else {
+			c.refusal = errorFull(full)
+		}
+		s.watchLocked()
+		return c, true
+	})
 	return c
 }
 
 // evict ends a connection whose permit was taken away: some by an error, and when these are too
 // many at once without a word.
 func (s *Server) evict(c *Conn) {
-	s.mu.Lock()
-	polite := len(s.conns)-s.serving < maxRefusing
-	s.unserveLocked(c)
-	s.mu.Unlock()
+	polite := false
+	s.conns.Locked(func(present int) {
+		polite = present-s.serving < maxRefusing
+		s.unserveLocked(c)
+	})
 	if polite {
 		c.Close(errorEvicted())
 		return
@@ -207,61 +151,7 @@ func (s *Server) unserveLocked(c *Conn) {
 	}
 }
 
-func (s *Server) leave(c *Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
-	s.unserveLocked(c)
-	if s.stopping && len(s.conns) == 0 {
-		close(s.stopped)
-	}
-}
-
-func (s *Server) listening(l net.Listener) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopping {
-		return false
-	}
-	s.listeners[l] = struct{}{}
-	return true
-}
-
 // Stop ends all connections politely: links are detached and connections closed with
 // amqp:connection:forced. It returns when all have ended, or cuts off the rest when ctx
 // ends. No connections are taken any more.
-func (s *Server) Stop(ctx context.Context) error {
-	for _, c := range s.beginStop() {
-		c.Close(errorStopping())
-	}
-	select {
-	case <-s.stopped:
-		return nil
-	case <-ctx.Done():
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.conns {
-		c.cut(errEnded)
-	}
-	if len(s.conns) == 0 {
-		return nil
-	}
-	return fmt.Errorf("amqp: %d connections had to be cut off: %w", len(s.conns), context.Cause(ctx))
-}
-
-// beginStop closes the listeners and gives who is inside.
-func (s *Server) beginStop() []*Conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.stopping {
-		s.stopping = true
-		if len(s.conns) == 0 {
-			close(s.stopped)
-		}
-	}
-	for l := range s.listeners {
-		l.Close()
-	}
-	return slices.Collect(maps.Keys(s.conns))
-}
+func (s *Server) Stop(ctx context.Context) error { return s.conns.Stop(ctx) }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/eventyard/eventyard/internal/transport/conns"
 )
 
 // setMaxRetryWait bounds how long the kernel waits before it sends again, or asks again a
@@ -22,7 +24,7 @@ func setMaxRetryWait(tcp *net.TCPConn, d time.Duration) {
 
 // readTCPState asks the kernel; ok is false where there is nothing to ask about.
 func readTCPState(nc net.Conn) (s tcpState, ok bool) {
-	tcp, ok := bottom(nc).(*net.TCPConn)
+	tcp, ok := conns.Bottom(nc).(*net.TCPConn)
 	if !ok {
 		return s, false
 	}

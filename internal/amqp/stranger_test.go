@@ -178,9 +178,11 @@ func TestAFloodFromOneAddress(t *testing.T) {
 		from()
 	}
 	testkit.Eventually(t, "all have come and few are held", func() bool {
-		f.server.mu.Lock()
-		defer f.server.mu.Unlock()
-		return f.server.lastID == 3*maxRefusing && len(f.server.conns) <= share+maxRefusing
+		come, few := false, false
+		f.server.conns.Locked(func(present int) {
+			come, few = f.server.lastID == 3*maxRefusing, present <= share+maxRefusing
+		})
+		return come && few
 	})
 	p := from()
 	p.open()

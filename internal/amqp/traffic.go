@@ -29,15 +29,9 @@ type ConnInfo struct {
 
 // Connections gives those there are, in no order.
 func (s *Server) Connections() []ConnInfo {
-	s.mu.Lock()
-	conns := make([]*Conn, 0, len(s.conns))
-	for c := range s.conns {
-		conns = append(conns, c)
-	}
-	s.mu.Unlock()
-	all := make([]ConnInfo, len(conns))
-	for i, c := range conns {
-		all[i] = c.info()
+	var all []ConnInfo
+	for _, c := range s.conns.All() {
+		all = append(all, c.info())
 	}
 	return all
 }

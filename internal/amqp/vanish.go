@@ -3,6 +3,8 @@ package amqp
 import (
 	"net"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/transport/conns"
 )
 
 // A machine that has vanished says nothing, and neither does one whose client reads nothing for a
@@ -84,15 +86,16 @@ func (v *vigil) wait(now time.Time) time.Duration {
 func (s *Server) watch() {
 	now := time.Now()
 	var writing []*Conn
-	s.mu.Lock()
-	s.watching = false
-	s.watchLocked()
-	for c := range s.conns {
+	s.conns.Locked(func(present int) {
+		if s.watching = false; present > 0 {
+			s.watchLocked()
+		}
+	})
+	for _, c := range s.conns.All() {
 		if c.writer.busy.Load() {
 			writing = append(writing, c)
 		}
 	}
-	s.mu.Unlock()
 	for _, c := range writing {
 		c.mu.Lock()
 		if c.out.opened && !c.out.deaf() && !c.vanishedLocked(now) {
@@ -102,9 +105,9 @@ func (s *Server) watch() {
 	}
 }
 
-// watchLocked has connections watched while there are any.
+// watchLocked has connections watched.
 func (s *Server) watchLocked() {
-	if !s.watching && len(s.conns) > 0 {
+	if !s.watching {
 		s.watching = true
 		time.AfterFunc(s.vanishedAfter/3, s.watch)
 	}
@@ -113,7 +116,7 @@ func (s *Server) watchLocked() {
 // tune makes the kernel notice a machine that has vanished while nothing is under way, and
 // ask often enough while something is. Connections that are not TCP are left alone.
 func tune(nc net.Conn) {
-	tcp, ok := bottom(nc).(*net.TCPConn)
+	tcp, ok := conns.Bottom(nc).(*net.TCPConn)
 	if !ok {
 		return
 	}
@@ -122,15 +125,4 @@ func tune(nc net.Conn) {
 		Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveProbes,
 	})
 	setMaxRetryWait(tcp, maxRetryWait)
-}
-
-// bottom is the connection under all layers that say what they stand on.
-func bottom(nc net.Conn) net.Conn {
-	for {
-		layered, ok := nc.(interface{ NetConn() net.Conn })
-		if !ok {
-			return nc
-		}
-		nc = layered.NetConn()
-	}
 }

@@ -53,12 +53,12 @@ type Config struct {
 
 // withDefaults fills in what was left zero.
 func (c Config) withDefaults() Config {
-	orElse(&c.MaxRequestBytes, 100<<20)
-	orElse(&c.MaxRecordsBytes, 3<<19)
-	orElse(&c.AuthTimeout, 10*time.Second)
-	orElse(&c.IdleTimeout, 10*time.Minute)
-	orElse(&c.ReadTimeout, time.Minute)
-	orElse(&c.WriteTimeout, 10*time.Minute)
+	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 100<<20)
+	c.MaxRecordsBytes = cmp.Or(c.MaxRecordsBytes, 3<<19)
+	c.AuthTimeout = cmp.Or(c.AuthTimeout, 10*time.Second)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 10*time.Minute)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, time.Minute)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Minute)
 	if c.Admission == nil {
 		c.Admission = admission.New(admission.Limits{}).Listener(DefaultConnections)
 	}
@@ -67,13 +67,6 @@ func (c Config) withDefaults() Config {
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	return c
-}
-
-func orElse[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // validate looks at a config whose defaults are filled in.

@@ -1,8 +1,9 @@
 package kafka
 
 import (
-	"net"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/transport/conns"
 )
 
 // let makes a stranger a client, or renews who a client is.
@@ -106,21 +107,10 @@ func (c *Conn) cut(why error) {
 
 // cutOff closes the connection under all layers, without their ceremonies, for which the client may have
 // no time. It takes no lock and does not wait.
-func (c *Conn) cutOff() { bottom(c.nc).Close() }
+func (c *Conn) cutOff() { conns.Bottom(c.nc).Close() }
 
 func stop(t *time.Timer) {
 	if t != nil {
 		t.Stop()
-	}
-}
-
-// bottom is the connection under all layers that say what they stand on.
-func bottom(nc net.Conn) net.Conn {
-	for {
-		layered, ok := nc.(interface{ NetConn() net.Conn })
-		if !ok {
-			return nc
-		}
-		nc = layered.NetConn()
 	}
 }

@@ -176,9 +176,7 @@ func TestPipelining(t *testing.T) {
 
 // only is the one connection that there is.
 func (f *fixture) only() *Conn {
-	f.server.mu.Lock()
-	defer f.server.mu.Unlock()
-	for c := range f.server.conns {
+	for _, c := range f.server.conns.All() {
 		return c
 	}
 	f.t.Fatal("there is no connection")

@@ -55,10 +55,8 @@ type ConnInfo struct {
 
 // Connections gives those there are, in no order.
 func (s *Server) Connections() []ConnInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]ConnInfo, 0, len(s.conns))
-	for c := range s.conns {
+	var all []ConnInfo
+	for _, c := range s.conns.All() {
 		all = append(all, c.info())
 	}
 	return all
