@@ -13,14 +13,21 @@ import (
 // waits, those are pressed who have kept theirs the longest. It is one goroutine's at a time, the reading
 // one's and then the writing one's, but for press. The nil hold counts nothing.
 type hold struct {
-	conn  *Conn
-	share *admission.Share // nil: nothing was counted yet
-	bytes int              // counted
+	conn *Conn
+	// holder is whose memory it is.
+	holder string
+	share  *admission.Share // nil: nothing was counted yet
+	bytes  int              // counted
 	// queued: the request has been read, and is the writing goroutine's. pressed: press was called.
 	queued, pressed atomic.Bool
 }
 
-func (c *Conn) newHold() *hold { return &hold{conn: c} }
+// newHold is for a request that is answered out of what is stored, or at once.
+func (c *Conn) newHold() *hold { return &hold{conn: c, holder: c.account()} }
+
+// newProduceHold is for one whose batches have to be stored. They are another holder's, so that producers
+// who send faster than that goes do not keep the readers of their policy waiting.
+func (c *Conn) newProduceHold() *hold { return &hold{conn: c, holder: c.account() + " produces"} }
 
 // try makes it so many bytes, if there is room. It becomes no younger by what is added.
 func (h *hold) try(bytes int) bool {
@@ -60,7 +67,7 @@ func (h *hold) counts(bytes int) bool {
 // open has everything counted from now on, however little it is.
 func (h *hold) open() {
 	if h.share == nil {
-		h.share = h.conn.server.cfg.Memory.Share(h.conn.account(), h.press)
+		h.share = h.conn.server.cfg.Memory.Share(h.holder, h.press)
 	}
 }
 

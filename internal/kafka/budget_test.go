@@ -54,6 +54,33 @@ func TestBatchesUnderWayAreCounted(t *testing.T) {
 	})
 }
 
+// K6: producers whose batches fill the memory of their policy do not keep its readers waiting.
+func TestProducersLeaveRoomForReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := admission.NewMemory(300<<10, 1<<20, admission.DefaultPatience)
+		got, release, settled := make(chan int, 10), make(chan struct{}), 0
+		producers := keeping(got, &settled, release)
+		f := serve(t, &handler{begin: func(ctx context.Context, r *Request) Finish {
+			if r.Produce != nil {
+				return producers.begin(ctx, r)
+			}
+			return func(ctx context.Context, w *Writer) error {
+				testkit.Check(t, w.Take(ctx, 200<<10))
+				return w.Respond(kmsg.NewPtrMetadataResponse())
+			}
+		}}, within(memory))
+		sends, reads := f.client(), f.client()
+		r := produceOf(9, make([]byte, 100<<10), make([]byte, 100<<10))
+		sends.send(r)
+		synctest.Wait()
+		begun := time.Now()
+		reads.works()
+		testkit.Equal(t, time.Since(begun), 0, "a reader waited")
+		close(release)
+		sends.answer(r)
+	})
+}
+
 // K6: a request whose own batches take all the memory has them settled, and goes on.
 func TestARequestDoesNotWaitForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

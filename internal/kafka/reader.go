@@ -198,7 +198,7 @@ func (r *reader) connect() error {
 
 // produce has a Produce request begun, which is read meanwhile.
 func (r *reader) produce(h header, req *Request, b *cut) error {
-	hold := r.conn.newHold()
+	hold := r.conn.newProduceHold()
 	r.in.stage.begin(hold)
 	req.Produce = newProduce(r.conn, hold, h.version, b)
 	return r.holding(hold, func() error {
