@@ -58,7 +58,7 @@ func (c *Coordinator) List(ctx context.Context) ([]Description, error) {
 	all := make(map[string]Description)
 	for id, e := range stored {
 		d := Description{ID: id, Node: e.Node, Epoch: e.Epoch}
-		k := restore(time.Now(), e, 0)
+		k := restore(time.Now(), e, c.cfg)
 		d.Topics = k.Topics()
 		k.show(&d)
 		for _, s := range e.Shards {

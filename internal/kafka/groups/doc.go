@@ -3,9 +3,10 @@
 //
 // # Kinds
 //
-// What a group does is decided by a pure machine: package classic has the one of the classic protocol. This
-// package gives it the time, keeps it, and has answers wait for the store. kind.go is all that it knows of a
-// kind, so that a second one can stand beside the first; an entry says of which kind its group is.
+// What a group does is decided by a pure machine: package classic has the one of the classic protocol, package
+// consumer the one of KIP-848. This package gives it the time, keeps it, and has answers wait for the store.
+// kind.go is all that it knows of a kind; an entry says of which kind its group is. A group without members
+// becomes one of the other kind by whoever joins it; members of both kinds are never in one group.
 //
 // # What is kept
 //

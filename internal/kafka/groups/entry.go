@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka/groups/classic"
+	"github.com/eventyard/eventyard/internal/kafka/groups/consumer"
 	"github.com/eventyard/eventyard/internal/kafka/groups/member"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
@@ -30,7 +31,8 @@ const (
 
 // The kinds of groups, as Kafka names them.
 const (
-	KindClassic = "classic"
+	KindClassic  = "classic"
+	KindConsumer = "consumer"
 )
 
 // entry is a group as the store keeps it.
@@ -45,8 +47,9 @@ type entry struct {
 	Empty time.Time `json:"empty,omitzero"`
 	// Shards are those that may have offsets.
 	Shards []shard `json:"shards,omitempty"`
-	// Classic is for groups of that kind; a second kind has a field of its own.
-	Classic *classic.Stored `json:"classic,omitempty"`
+	// Classic and Consumer are for groups of that kind each.
+	Classic  *classic.Stored `json:"classic,omitempty"`
+	Consumer *consumer.Group `json:"consumer,omitempty"`
 }
 
 // shard is some partitions of a hub.
@@ -129,7 +132,7 @@ func decodeEntry(e meta.Entry) (entry, error) {
 	if err := json.Unmarshal(e.Value, &g); err != nil {
 		return g, fmt.Errorf("read group %s: %w", e.Key, err)
 	}
-	if g.Kind != KindClassic {
+	if g.Kind != KindClassic && g.Kind != KindConsumer {
 		return g, fmt.Errorf("read group %s: a newer program has made it a group of kind %q", e.Key, g.Kind)
 	}
 	return g, nil

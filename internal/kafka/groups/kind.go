@@ -20,9 +20,9 @@ type kind interface {
 	Topics() []string
 	// TopicsOf are those that one member subscribes to.
 	TopicsOf(member string) []string
-	// Commit judges whether somebody may commit offsets.
-	Commit(now time.Time, member, instance string, generation int32) error
 
+	// commit judges whether somebody may commit positions of partitions.
+	commit(now time.Time, by Committer, positions map[Partition]*Position) error
 	tick(now time.Time) classic.Effect
 	// store writes what is to be kept into an entry, and its kind.
 	store(e *entry)
@@ -31,11 +31,14 @@ type kind interface {
 }
 
 // restore makes the group of an entry.
-func restore(now time.Time, e entry, initialDelay time.Duration) kind {
-	if e.Classic == nil {
-		return classicKind{classic.New(initialDelay)}
+func restore(now time.Time, e entry, cfg Config) kind {
+	if e.Consumer != nil {
+		return restoreConsumer(now, e.Consumer, cfg.Broker)
 	}
-	return classicKind{classic.Restore(now, *e.Classic, initialDelay)}
+	if e.Classic == nil {
+		return classicKind{classic.New(cfg.InitialDelay)}
+	}
+	return classicKind{classic.Restore(now, *e.Classic, cfg.InitialDelay)}
 }
 
 // classicKind is a group of the classic protocol.
@@ -43,9 +46,13 @@ type classicKind struct{ *classic.Group }
 
 func (k classicKind) tick(now time.Time) classic.Effect { return k.Tick(now) }
 
+func (k classicKind) commit(now time.Time, by Committer, _ map[Partition]*Position) error {
+	return k.Commit(now, by.Member, by.Instance, by.Generation)
+}
+
 func (k classicKind) store(e *entry) {
 	stored := k.Stored()
-	e.Kind, e.Classic = KindClassic, &stored
+	e.Kind, e.Classic, e.Consumer = KindClassic, &stored, nil
 }
 
 func (k classicKind) show(d *Description) {

@@ -31,7 +31,7 @@ func (g *group) load() {
 	case revision == 0:
 		g.kind = classicKind{classic.New(c.cfg.InitialDelay)}
 	default:
-		g.kind, g.entry, g.revision = restore(time.Now(), e, c.cfg.InitialDelay), e, revision
+		g.kind, g.entry, g.revision = restore(time.Now(), e, c.cfg), e, revision
 	}
 	g.noteLocked()
 	g.mu.Unlock()

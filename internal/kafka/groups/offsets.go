@@ -34,7 +34,7 @@ func (c *Coordinator) Commit(ctx context.Context, id string, by Committer, posit
 	}
 	var more map[Partition]error
 	do := func(g *group) (err error) {
-		more, err = g.commit(ctx, change, func(now time.Time) error { return g.kind.Commit(now, by.Member, by.Instance, by.Generation) })
+		more, err = g.commit(ctx, change, func(now time.Time) error { return g.kind.commit(now, by, change) })
 		return err
 	}
 	if by.Generation < 0 && by.Member == "" {

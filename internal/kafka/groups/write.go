@@ -110,7 +110,7 @@ func (g *group) store(r *round) (meta.Revision, error) {
 	revision := g.revision
 	g.mu.Unlock()
 	if r.save {
-		if revision == 0 && len(r.entry.Shards)+len(r.entry.Classic.Members) > 0 && !g.coordinator.room() {
+		if revision == 0 && (len(r.entry.Shards) > 0 || r.entry.Empty.IsZero()) && !g.coordinator.room() {
 			return 0, ErrTooManyGroups
 		}
 		var err error
