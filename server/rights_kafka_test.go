@@ -282,6 +282,17 @@ var kafkaRequests = map[kmsg.Key]func(hub string) kmsg.Request{
 		r.Version = 2
 		return r
 	},
+	kmsg.ConsumerGroupHeartbeat: func(hub string) kmsg.Request {
+		r := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+		r.Version, r.Group, r.MemberID, r.RebalanceTimeoutMillis = 1, "balanced", "somebody", 10_000
+		r.SubscribedTopicNames, r.Topics = []string{hub}, []kmsg.ConsumerGroupHeartbeatRequestTopic{}
+		return r
+	},
+	kmsg.ConsumerGroupDescribe: func(string) kmsg.Request {
+		r := kmsg.NewPtrConsumerGroupDescribeRequest()
+		r.Version, r.Groups = 1, []string{"readers"}
+		return r
+	},
 	kmsg.DescribeCluster: func(string) kmsg.Request { return kmsg.NewPtrDescribeClusterRequest() },
 	kmsg.DescribeLogDirs: func(hub string) kmsg.Request {
 		r := kmsg.NewPtrDescribeLogDirsRequest()

@@ -71,6 +71,8 @@ var Offered = []Offer{
 	{46, 0, 0, 0, 0},     // ListPartitionReassignments
 	{47, 0, 0, 0, never}, // OffsetDelete
 	{60, 0, 2, 0, 0},     // DescribeCluster
+	{68, 0, 1, 0, 0},     // ConsumerGroupHeartbeat
+	{69, 0, 1, 0, 0},     // ConsumerGroupDescribe
 	{75, 0, 0, 0, 0},     // DescribeTopicPartitions
 }
 

@@ -1,7 +1,7 @@
 package kafka
 
 // shapes are those of requests as they are decoded by kmsg: of all but Produce, which is read in parts,
-// and those that strangers may send. Those of 68 and 69 stand here before they are offered.
+// and those that strangers may send.
 var shapes = map[int16]shape{
 	1: { // Fetch
 		until(14, i32), i32, i32, since(3, i32), since(4, i8), since(7, i32), since(7, i32),

@@ -8,6 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka/groups"
+	"github.com/eventyard/eventyard/internal/kafka/groups/consumer"
 	"github.com/eventyard/eventyard/internal/kafka/groups/member"
 	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/quota"
@@ -62,7 +63,12 @@ const (
 	codeInvalidRecord      int16 = 87
 	codeUnknownID          int16 = 100
 	codeSessionTopicID     int16 = 106
+	codeMemberEpoch        int16 = 110
+	codeInstanceUnreleased int16 = 111
+	codeAssignor           int16 = 112
+	codeStaleMemberEpoch   int16 = 113
 	codeEndpointType       int16 = 115
+	codeExpression         int16 = 128
 )
 
 var (
@@ -128,6 +134,13 @@ var answers = []answer{
 	{"member.ErrSession", is(member.ErrSession), codeSessionTimeout},
 	{"member.ErrTooMany", is(member.ErrTooMany), codeGroupFull},
 	{"member.ErrKind", is(member.ErrKind), codeProtocol},
+	{"consumer.ErrInvalid", is(consumer.ErrInvalid), codeInvalidRequest},
+	{"consumer.ErrFencedEpoch", is(consumer.ErrFencedEpoch), codeMemberEpoch},
+	{"consumer.ErrStaleEpoch", is(consumer.ErrStaleEpoch), codeStaleMemberEpoch},
+	{"consumer.ErrUnreleasedInstance", is(consumer.ErrUnreleasedInstance), codeInstanceUnreleased},
+	{"consumer.ErrAssignor", is(consumer.ErrAssignor), codeAssignor},
+	{"consumer.ErrExpression", is(consumer.ErrExpression), codeExpression},
+	{"consumer.ErrEntry", is(consumer.ErrEntry), codeStorage},
 	{"groups.ErrNotCoordinator", is(groups.ErrNotCoordinator), codeNotCoordinator},
 	{"groups.ErrStopping", is(groups.ErrStopping), codeNoCoordinator},
 	{"groups.ErrBusy", is(groups.ErrBusy), codeNoCoordinator},

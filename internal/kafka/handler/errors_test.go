@@ -20,7 +20,7 @@ import (
 var beneath = map[string]string{
 	"broker": "../../hubs/broker", "eventlog": "../../storage/eventlog", "meta": "../../storage/meta",
 	"auth": "../../hubs/auth", "access": "../../hubs/access", "record": "../record", "quota": "../../quota",
-	"groups": "../groups", "member": "../groups/member",
+	"groups": "../groups", "member": "../groups/member", "consumer": "../groups/consumer",
 }
 
 // elsewhere are errors that no request of Kafka's meets, with the reason.

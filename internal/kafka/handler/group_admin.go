@@ -48,14 +48,19 @@ func (p groupAdmin) describeGroups(ctx context.Context, r *kmsg.DescribeGroupsRe
 			one.ErrorCode, one.ErrorMessage = p.explain(ctx, "DescribeGroups", err)
 			one.State, one.Members = stateDead, nil
 		case r.IncludeAuthorizedOperations:
-			one.AuthorizedOperations = 1<<opRead | 1<<opDescribe
-			if p.mayAll(d, auth.Manage) == nil {
-				one.AuthorizedOperations |= 1 << opDelete
-			}
+			one.AuthorizedOperations = p.groupOperations(d)
 		}
 		answer.Groups = append(answer.Groups, one)
 	}
 	return answer
+}
+
+// groupOperations is the set of what may be done to a group by who may hear of it.
+func (p groupAdmin) groupOperations(d groups.Description) int32 {
+	if p.mayAll(d, auth.Manage) == nil {
+		return 1<<opRead | 1<<opDescribe | 1<<opDelete
+	}
+	return 1<<opRead | 1<<opDescribe
 }
 
 // describe fills in a group; false: there is no room for it.

@@ -120,7 +120,8 @@ func (p groupOffsets) offsetFetch(ctx context.Context, r *kmsg.OffsetFetchReques
 		}
 		return answer
 	}
-	asked := kmsg.OffsetFetchRequestGroup{Group: r.Group}
+	asked := kmsg.NewOffsetFetchRequestGroup()
+	asked.Group = r.Group
 	if r.Topics != nil {
 		asked.Topics = []kmsg.OffsetFetchRequestGroupTopic{}
 	}
@@ -160,8 +161,8 @@ func refusedTopic(asked kmsg.OffsetFetchRequestTopic, code int16) kmsg.OffsetFet
 func (p groupOffsets) fetchGroup(ctx context.Context, version int16, asked kmsg.OffsetFetchRequestGroup, room *allowance) kmsg.OffsetFetchResponseGroup {
 	answer := kmsg.NewOffsetFetchResponseGroup()
 	answer.Group, answer.Topics = asked.Group, []kmsg.OffsetFetchResponseGroupTopic{}
-	topics, err := asked.Topics, error(nil)
-	if topics == nil {
+	topics, err := asked.Topics, p.handler.cfg.Groups.CheckFetch(ctx, asked.Group, textOf(asked.MemberID), asked.MemberEpoch)
+	if topics == nil && err == nil {
 		topics, err = p.committedTopics(ctx, version, asked.Group)
 	}
 	read := make(map[string]map[int32]groups.Position) // by log: the same hub may be named many times

@@ -145,6 +145,8 @@ func (p *peer) answerGroup(ctx context.Context, client string, request kmsg.Requ
 		return groupMember{p, client}.heartbeat(ctx, r)
 	case *kmsg.LeaveGroupRequest:
 		return groupMember{p, client}.leaveGroup(ctx, r)
+	case *kmsg.ConsumerGroupHeartbeatRequest:
+		return groupMember{p, client}.consumerHeartbeat(ctx, r)
 	case *kmsg.OffsetCommitRequest:
 		return groupOffsets{p}.offsetCommit(ctx, r)
 	case *kmsg.OffsetFetchRequest:
@@ -153,6 +155,8 @@ func (p *peer) answerGroup(ctx context.Context, client string, request kmsg.Requ
 		return groupOffsets{p}.offsetDelete(ctx, r)
 	case *kmsg.DescribeGroupsRequest:
 		return groupAdmin{p}.describeGroups(ctx, r)
+	case *kmsg.ConsumerGroupDescribeRequest:
+		return groupAdmin{p}.describeConsumers(ctx, r)
 	case *kmsg.ListGroupsRequest:
 		return groupAdmin{p}.listGroups(ctx, r)
 	case *kmsg.DeleteGroupsRequest:
