@@ -77,7 +77,11 @@ func playFranz(t *testing.T, k kafkaTask) {
 		})
 	}
 	t.Log("proved: everything read from the beginning, once, and what was sent over AMQP")
-	member := k.franz(t, kgo.ConsumerGroup(k.group()), kgo.ConsumeTopics(k.hub), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	options := []kgo.Opt{kgo.ConsumerGroup(k.group()), kgo.ConsumeTopics(k.hub), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}
+	if k.protocol == "consumer" {
+		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
+	}
+	member := k.franz(t, options...)
 	for missing := k.books(); len(missing) > 0; {
 		fetches := member.PollFetches(ctx)
 		testkit.Must(t, fetches.Err(), "%d records are missing", len(missing))

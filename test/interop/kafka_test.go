@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,6 +49,21 @@ var kafkaClients = []kafkaClient{
 	{"kcat", "none gzip snappy lz4 zstd", playKcat},
 }
 
+// kafkaConsumers are those of them that know the groups of KIP-848 as well. They do it all once more in such a group.
+var kafkaConsumers = []kafkaClient{
+	{"franz-go-848", "none", asConsumer(playFranz)},
+	{"java-4.3.1-848", "none", asConsumer(func(t *testing.T, k kafkaTask) { playKafkaJava(t, k, "4.3.1") })},
+	{"confluent-kafka-848", "none", asConsumer(func(t *testing.T, k kafkaTask) { playKafkaPython(t, k, "confluent.py") })},
+}
+
+// asConsumer has a client use the group protocol of KIP-848.
+func asConsumer(play func(t *testing.T, k kafkaTask)) func(t *testing.T, k kafkaTask) {
+	return func(t *testing.T, k kafkaTask) {
+		k.protocol = "consumer"
+		play(t, k)
+	}
+}
+
 // TestKafka has each client send with every compression, by an idempotent producer, and a large record; read all from
 // the beginning by assignment, with what was sent over AMQP, and once more in a group, which commits; and what it has
 // sent is read over AMQP. // K1, K2, K4
@@ -59,11 +75,12 @@ func TestKafkaTLS(t *testing.T) { playKafkaClients(t, layout{outside: true}) }
 func playKafkaClients(t *testing.T, l layout) {
 	t.Parallel()
 	l.kafka, l.hubs = true, map[string]int{}
-	for _, c := range kafkaClients {
+	clients := slices.Concat(kafkaClients, kafkaConsumers)
+	for _, c := range clients {
 		l.hubs[c.name] = kafkaPartitions
 	}
 	y := startYard(t, l)
-	for _, c := range kafkaClients {
+	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			k := kafkaTask{address: y.hostPort(t, "kafka"), hub: c.name, codecs: strings.Fields(c.codecs)}
@@ -77,6 +94,9 @@ func playKafkaClients(t *testing.T, l layout) {
 			t.Log("proved: all of it is read over AMQP")
 			k.checkCommitted(t, int64(len(k.books())))
 			t.Log("proved: its group has committed all of it, and nobody is in it any more")
+			if strings.HasSuffix(c.name, "-848") {
+				k.checkKind(t)
+			}
 		})
 	}
 }
@@ -85,6 +105,8 @@ func playKafkaClients(t *testing.T, l layout) {
 type kafkaTask struct {
 	address, hub string
 	codecs       []string
+	// protocol is that of its group, as clients name it; empty: the classic one.
+	protocol string
 	// user, password and ca are empty where nobody is asked.
 	user, password, ca string
 }
@@ -135,6 +157,9 @@ func (k kafkaTask) environment() map[string]string {
 	env := map[string]string{
 		"YARD_KAFKA": k.address, "YARD_HUB": k.hub, "YARD_GROUP": k.group(), "YARD_CODECS": strings.Join(k.codecs, " "), "YARD_PLANTED": kafkaPlanted,
 		"YARD_EACH": strconv.Itoa(kafkaEach), "YARD_LARGE": strconv.Itoa(kafkaLarge),
+	}
+	if k.protocol != "" {
+		env["YARD_PROTOCOL"] = k.protocol
 	}
 	if k.user != "" {
 		maps.Copy(env, map[string]string{"YARD_USER": k.user, "YARD_PASSWORD": k.password, "YARD_CA": k.ca})

@@ -4,6 +4,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Future;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConsumerGroupDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -92,13 +94,28 @@ public final class Client {
         }
     }
 
-    private static void readInGroup() {
-        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
-                settings(Map.of("enable.auto.commit", false, "auto.offset.reset", "earliest", "group.id", ENV.get("YARD_GROUP"))),
-                new StringDeserializer(), new StringDeserializer())) {
+    private static void readInGroup() throws Exception {
+        Map<String, Object> group = new HashMap<>(Map.of("enable.auto.commit", false, "auto.offset.reset", "earliest", "group.id", ENV.get("YARD_GROUP")));
+        if (ENV.containsKey("YARD_PROTOCOL")) {
+            group.put("group.protocol", ENV.get("YARD_PROTOCOL"));
+        }
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings(group), new StringDeserializer(), new StringDeserializer())) {
             consumer.subscribe(List.of(HUB));
             readAll(consumer);
             consumer.commitSync();
+            describe();
+        }
+    }
+
+    // describe finds the group as it is while its only member has all partitions.
+    private static void describe() throws Exception {
+        String id = ENV.get("YARD_GROUP");
+        try (Admin admin = Admin.create(settings(Map.of()))) {
+            ConsumerGroupDescription group = admin.describeConsumerGroups(List.of(id)).all().get().get(id);
+            int partitions = group.members().iterator().next().assignment().topicPartitions().size();
+            if (group.members().size() != 1 || partitions != PARTITIONS || !group.state().toString().equals("Stable")) {
+                throw new AssertionError("the group is " + group);
+            }
         }
     }
 

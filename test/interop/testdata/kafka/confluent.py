@@ -50,7 +50,8 @@ read(consumer)
 consumer.close()
 task.proved("everything read from the beginning, once, and what was sent over AMQP")
 
-consumer = Consumer(settings(**{"group.id": task.GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}))
+protocol = {"group.protocol": task.PROTOCOL} if task.PROTOCOL else {}
+consumer = Consumer(settings(**{"group.id": task.GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"} | protocol))
 consumer.subscribe([task.HUB])
 read(consumer)
 consumer.commit(asynchronous=False)

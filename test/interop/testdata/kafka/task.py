@@ -6,6 +6,7 @@ import time
 ADDRESS = os.environ["YARD_KAFKA"]
 HUB = os.environ["YARD_HUB"]
 GROUP = os.environ["YARD_GROUP"]
+PROTOCOL = os.environ.get("YARD_PROTOCOL")  # of the group; none: the classic one
 CODECS = os.environ["YARD_CODECS"].split()
 EACH = int(os.environ["YARD_EACH"])
 LARGE = int(os.environ["YARD_LARGE"])
