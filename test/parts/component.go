@@ -29,14 +29,15 @@ type Component struct {
 // Folder is where the component is, installed.
 func (c Component) Folder(t testing.TB) string {
 	t.Helper()
-	dir, err := c.ensure()
+	dir, err := c.Ensure()
 	if err != nil {
 		Missing(t, "install %s: %v", c.Name, err)
 	}
 	return dir
 }
 
-func (c Component) ensure() (string, error) {
+// Ensure is Folder for programs that are no tests: what cannot be had is an error.
+func (c Component) Ensure() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err

@@ -59,7 +59,7 @@ func (p *Program) End(signal string) error {
 // Freeze stops the program where it is: its connections stay, and nobody answers. When it returns,
 // no thread of it runs.
 func (p *Program) Freeze() error {
-	pid, err := p.pid()
+	pid, err := p.PID()
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (p *Program) Thaw() error {
 	if !p.frozen {
 		return nil
 	}
-	pid, err := p.pid()
+	pid, err := p.PID()
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,8 @@ func (p *Program) Remove() error {
 	return process.remove()
 }
 
-func (p *Program) pid() (int, error) {
+// PID is the id of the program's process.
+func (p *Program) PID() (int, error) {
 	if p.process == nil {
 		return 0, fmt.Errorf("%s does not run", filepath.Base(p.args[0]))
 	}

@@ -15,7 +15,7 @@ func TestAProgramIsFrozenEndedAndStartedAgain(t *testing.T) {
 	p := NewProgram(dir, "sh", "-c", "echo ready; exec sleep 3600")
 	for _, signal := range []string{"TERM", "KILL"} {
 		testkit.Must(t, p.Start(isReady))
-		pid := testkit.Value(p.pid())(t)
+		pid := testkit.Value(p.PID())(t)
 		testkit.Must(t, p.Freeze())
 		testkit.MustThat(t, testkit.Value(isFrozen(pid))(t), "it runs on")
 		testkit.Must(t, p.Thaw())
