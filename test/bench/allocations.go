@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // measureAllocations counts what the engine allocates for each event. The counts are
@@ -27,10 +28,10 @@ func measureAllocations(ctx context.Context, b *bench) (err error) {
 	}
 	b.report.goal("allocations per event appended, batches of 100, `os`", appends[0].allocationsPerEvent(), "", atMost(0.01))
 	b.report.goal("allocations per event appended, batches of 100, `always`", appends[1].allocationsPerEvent(), "", atMost(0.01))
-	s := section{title: "Allocations", head: []string{"what", "ns per event", "allocations per event", "bytes allocated per event"}}
+	s := measure.Table{Title: "Allocations", Head: []string{"what", "ns per event", "allocations per event", "bytes allocated per event"}}
 	for _, r := range append(appends, reads...) {
-		s.rows = append(s.rows, []string{r.name, number(r.nanosecondsPerEvent().median()),
-			number(r.allocationsPerEvent().median()), number(r.allocatedPerEvent().median())})
+		s.Rows = append(s.Rows, []string{r.name, measure.Number(r.nanosecondsPerEvent().Median()),
+			measure.Number(r.allocationsPerEvent().Median()), measure.Number(r.allocatedPerEvent().Median())})
 	}
 	b.report.table(s)
 	return nil

@@ -39,10 +39,10 @@ func measureIngest(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.report.goal("azeventhubs producers with a core of their own: yard with `os` / a peer that throws away", r[4].rate().over(r[5].rate()), "×", atLeast(0.90))
-	b.report.goal("azeventhubs producers that share both cores with the server: yard with `os` / a peer that throws away", r[0].rate().over(r[2].rate()), "×", atLeast(0.90))
-	b.report.goal("the floor: a peer that only writes to the page cache / a peer that throws away", r[3].rate().over(r[2].rate()), "×", target{})
-	b.report.goal("the same producers: yard with `always` / a peer that throws away", r[1].rate().over(r[2].rate()), "×", target{})
+	b.report.goal("azeventhubs producers with a core of their own: yard with `os` / a peer that throws away", r[4].rate().Over(r[5].rate()), "×", atLeast(0.90))
+	b.report.goal("azeventhubs producers that share both cores with the server: yard with `os` / a peer that throws away", r[0].rate().Over(r[2].rate()), "×", atLeast(0.90))
+	b.report.goal("the floor: a peer that only writes to the page cache / a peer that throws away", r[3].rate().Over(r[2].rate()), "×", target{})
+	b.report.goal("the same producers: yard with `always` / a peer that throws away", r[1].rate().Over(r[2].rate()), "×", target{})
 	b.report.rates(fmt.Sprintf("Ingest by Event Hubs' own Go client: %d producers, batches of %d × 1 KiB", sdkProducers, sdkBatch), r,
 		"Allocations are the clients'.")
 	return nil
@@ -109,7 +109,7 @@ func measureEgress(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.report.goal("go-amqp receivers: yard / a peer that replays the same bytes", r[0].rate().over(r[1].rate()), "×", atLeast(0.90))
+	b.report.goal("go-amqp receivers: yard / a peer that replays the same bytes", r[0].rate().Over(r[1].rate()), "×", atLeast(0.90))
 	b.report.rates(fmt.Sprintf("Egress to go-amqp: %d receivers, events of 1 KiB", sdkReceivers), r, "Allocations are the clients'.")
 	return nil
 }

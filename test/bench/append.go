@@ -38,8 +38,8 @@ func measureAppendAlways(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.report.goal("append in batches, `always`: engine / raw", r[0].rate().over(r[2].rate()), "×", atLeast(0.60))
-	b.report.goal("the same with 2 writers per partition / raw", r[1].rate().over(r[2].rate()), "×", target{})
+	b.report.goal("append in batches, `always`: engine / raw", r[0].rate().Over(r[2].rate()), "×", atLeast(0.60))
+	b.report.goal("the same with 2 writers per partition / raw", r[1].rate().Over(r[2].rate()), "×", target{})
 	b.report.rates("Durable appends: batches of 100 × 1 KiB, 16 partitions, sync `always`", r)
 	return nil
 }
@@ -53,7 +53,7 @@ func measureAppendOS(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.report.goal("append in batches, `os`: engine / raw with CRC-32C", r[0].rate().over(r[1].rate()), "×", atLeast(0.60))
+	b.report.goal("append in batches, `os`: engine / raw with CRC-32C", r[0].rate().Over(r[1].rate()), "×", atLeast(0.60))
 	b.report.rates("Appends to the page cache: batches of 100 × 1 KiB, 16 partitions, sync `os`", r)
 	return nil
 }
@@ -69,8 +69,8 @@ func measureSingles(ctx context.Context, b *bench) error {
 		return err
 	}
 	one := r[0].rate()
-	b.report.goal("single events, `always`: 64 writers on 1 partition / 1 writer", r[1].rate().over(one), "×", atLeast(15))
-	b.report.goal("single events, `always`: 64 writers on 16 partitions / 1 writer", r[2].rate().over(one), "×", atLeast(15))
+	b.report.goal("single events, `always`: 64 writers on 1 partition / 1 writer", r[1].rate().Over(one), "×", atLeast(15))
+	b.report.goal("single events, `always`: 64 writers on 16 partitions / 1 writer", r[2].rate().Over(one), "×", atLeast(15))
 	b.report.rates("Single events of 1 KiB, sync `always`", r)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/eventyard/eventyard/internal/hubs/balance"
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 const (
@@ -19,9 +20,9 @@ const (
 // with too many have too many, since nothing else can make it even.
 func measureBalance(_ context.Context, b *bench) error {
 	b.progress("balance: %d partitions, %d instances", balancePartitions, balanceInstances)
-	s := section{title: fmt.Sprintf("Balance: %d partitions, %d instances", balancePartitions, balanceInstances),
-		head:  []string{"from", "strategy", "rounds", "free ones claimed", "moves", "least moves"},
-		notes: []string{"Rounds in which all decide on the same view; a move takes two, one to ask and one to take."}}
+	s := measure.Table{Title: fmt.Sprintf("Balance: %d partitions, %d instances", balancePartitions, balanceInstances),
+		Head:  []string{"from", "strategy", "rounds", "free ones claimed", "moves", "least moves"},
+		Notes: []string{"Rounds in which all decide on the same view; a move takes two, one to ask and one to take."}}
 	even := balance.Converge(instances(balanceInstances), unowned(), false, balanceRounds).Partitions
 	for _, from := range []struct {
 		name       string
@@ -38,7 +39,7 @@ func measureBalance(_ context.Context, b *bench) error {
 			if !out.Even {
 				return fmt.Errorf("%s: still uneven after %d rounds", from.name, balanceRounds)
 			}
-			s.rows = append(s.rows, []string{from.name, strategyName(greedy), strconv.Itoa(out.Rounds), strconv.Itoa(out.Claims),
+			s.Rows = append(s.Rows, []string{from.name, strategyName(greedy), strconv.Itoa(out.Rounds), strconv.Itoa(out.Claims),
 				strconv.Itoa(out.Moves), strconv.Itoa(leastMoves(len(from.live), from.partitions))})
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // clusterMeasurements are those of a yard of several nodes on three NATS servers, which keep
@@ -138,22 +140,22 @@ func (b *bench) alternate(ctx context.Context, lim limit, all ...contender) ([]r
 
 // besidePlain puts rate and latencies beside those of plain publishing.
 func (b *bench) besidePlain(what string, ours, plain result, rate target) {
-	b.report.goal(what+": rate / plain JetStream's", ours.rate().over(plain.rate()), "×", rate)
-	b.report.goal("the same: p99 / plain JetStream's", ours.percentile(99).over(plain.percentile(99)), "×", atMost(1.3))
+	b.report.goal(what+": rate / plain JetStream's", ours.rate().Over(plain.rate()), "×", rate)
+	b.report.goal("the same: p99 / plain JetStream's", ours.percentile(99).Over(plain.percentile(99)), "×", atMost(1.3))
 }
 
 // timings adds a table of rates and latencies.
 func (r *report) timings(title string, results []result) {
-	s := section{title: title, head: []string{"what", "events/s", "spread", "MB/s", "p50 (ms)", "spread", "p99 (ms)", "spread"}}
+	s := measure.Table{Title: title, Head: []string{"what", "events/s", "spread", "MB/s", "p50 (ms)", "spread", "p99 (ms)", "spread"}}
 	for _, c := range results {
-		s.rows = append(s.rows, []string{c.name, number(c.rate().median()), c.rate().spread(), number(c.bytesPerSecond().median() / 1e6),
-			number(c.percentile(50).median()), c.percentile(50).spread(), number(c.percentile(99).median()), c.percentile(99).spread()})
+		s.Rows = append(s.Rows, []string{c.name, measure.Number(c.rate().Median()), c.rate().Spread(), measure.Number(c.bytesPerSecond().Median() / 1e6),
+			measure.Number(c.percentile(50).Median()), c.percentile(50).Spread(), measure.Number(c.percentile(99).Median()), c.percentile(99).Spread()})
 	}
 	r.table(s)
 }
 
 // percentile is of how long calls took, in milliseconds.
-func (r result) percentile(p int) series {
+func (r result) percentile(p int) measure.Series {
 	return r.series(func(t tally) float64 { return at(t.latencies, p) })
 }
 

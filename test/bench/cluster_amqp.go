@@ -33,7 +33,7 @@ func measureClusterAMQP(ctx context.Context, b *bench) error {
 				return err
 			}
 			b.besidePlain("AMQP, batches of 100, "+inStreams(streams), r[1], r[0], atLeast(0.8))
-			b.report.goal("the same by azeventhubs, which encodes each event", r[2].rate().over(r[0].rate()), "×", target{})
+			b.report.goal("the same by azeventhubs, which encodes each event", r[2].rate().Over(r[0].rate()), "×", target{})
 			b.report.timings(fmt.Sprintf("Batches of 100 × 1 KiB over AMQP, %d senders, 16 partitions in %s", s.senders, inStreams(streams)), r)
 		}
 		return nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
+	"github.com/eventyard/eventyard/test/bench/measure"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
@@ -170,7 +171,7 @@ func (s *natsServers) config(node string) connect.Config {
 func (s *natsServers) residentMiB() float64 {
 	var sum float64
 	for _, one := range s.all {
-		kib, ok := residentKiB(one.cmd)
+		kib, ok := measure.ResidentKiB(one.cmd.Process.Pid)
 		if !ok {
 			return 0
 		}

@@ -79,12 +79,12 @@ func measureClusterSingles(ctx context.Context, b *bench) error {
 func (b *bench) judgeSingles(what string, r []result) {
 	plain, engine, amqp, alone := r[0], r[1], r[2], r[5]
 	floor := best(r[3].rate(), r[4].rate())
-	fivefold := atLeast(5).unlessBeyond(floor.over(plain.rate()))
+	fivefold := atLeast(5).unlessBeyond(floor.Over(plain.rate()))
 	b.besidePlain("engine, single events, "+what, engine, plain, fivefold)
 	b.besidePlain("AMQP, single events, "+what, amqp, plain, fivefold)
-	b.report.goal("the floor of the same: rate / plain JetStream's", floor.over(plain.rate()), "×", target{})
-	b.report.goal("the engine / the floor", engine.rate().over(floor), "×", target{})
-	b.report.goal("AMQP / the floor", amqp.rate().over(floor), "×", target{})
-	b.report.goal("AMQP / one plain publisher that waits", amqp.rate().over(alone.rate()), "×", target{})
+	b.report.goal("the floor of the same: rate / plain JetStream's", floor.Over(plain.rate()), "×", target{})
+	b.report.goal("the engine / the floor", engine.rate().Over(floor), "×", target{})
+	b.report.goal("AMQP / the floor", amqp.rate().Over(floor), "×", target{})
+	b.report.goal("AMQP / one plain publisher that waits", amqp.rate().Over(alone.rate()), "×", target{})
 	b.report.timings("Single events of 1 KiB, "+what, r)
 }

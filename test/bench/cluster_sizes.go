@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/logs"
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // sizedStreams is how many streams a yard has when its memory is looked at.
@@ -116,12 +114,12 @@ func (b *bench) measureStreams(ctx context.Context, servers *natsServers) (err e
 	if err != nil {
 		return err
 	}
-	b.report.table(section{title: "What streams cost at rest", head: []string{"what", "new yard", fmt.Sprintf("%d more streams, each just used", count)},
-		rows: [][]string{
-			{"resident memory of a node (MiB)", number(before.node), number(after.node)},
-			{"resident memory of a server (MiB)", number(before.server), number(after.server)},
-			{"CPU of a node (ms a second)", number(before.nodeCPU), number(after.nodeCPU)},
-			{"CPU of a server (ms a second)", number(before.serverCPU), number(after.serverCPU)},
+	b.report.table(measure.Table{Title: "What streams cost at rest", Head: []string{"what", "new yard", fmt.Sprintf("%d more streams, each just used", count)},
+		Rows: [][]string{
+			{"resident memory of a node (MiB)", measure.Number(before.node), measure.Number(after.node)},
+			{"resident memory of a server (MiB)", measure.Number(before.server), measure.Number(after.server)},
+			{"CPU of a node (ms a second)", measure.Number(before.nodeCPU), measure.Number(after.nodeCPU)},
+			{"CPU of a server (ms a second)", measure.Number(before.serverCPU), measure.Number(after.serverCPU)},
 		}})
 	return nil
 }
@@ -130,7 +128,7 @@ func (b *bench) measureStreams(ctx context.Context, servers *natsServers) (err e
 type rest struct{ node, server, nodeCPU, serverCPU float64 }
 
 func (b *bench) atRest(ctx context.Context, servers *natsServers, node *yardNode) (r rest, err error) {
-	kib, _ := residentKiB(node.cmd)
+	kib, _ := measure.ResidentKiB(node.cmd.Process.Pid)
 	r.node, r.server = kib/1024, servers.residentMiB()
 	look := func() (nodeTime, serverTime time.Duration) {
 		for _, one := range servers.all {
@@ -151,23 +149,8 @@ func (b *bench) atRest(ctx context.Context, servers *natsServers, node *yardNode
 	return r, nil
 }
 
-// cpuTime asks Linux how long a process has run on processors, in hundredths of a second; elsewhere
-// it is zero.
+// cpuTime is zero where nobody knows it.
 func cpuTime(cmd *exec.Cmd) time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	_, behindName, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(behindName)
-	const user, system = 11, 12
-	if len(fields) <= system {
-		return 0
-	}
-	var ticks int64
-	for _, i := range []int{user, system} {
-		n, _ := strconv.ParseInt(fields[i], 10, 64)
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	took, _ := measure.CPUTime(cmd.Process.Pid)
+	return took
 }

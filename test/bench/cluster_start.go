@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/entries"
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // startEntries is how many entries a node starts with.
@@ -40,15 +41,15 @@ func measureClusterStart(ctx context.Context, b *bench) error {
 			}
 		}
 		b.report.goal(fmt.Sprintf("start of a node with %d entries until it is ready", count), full.ready, "s", atMost(5))
-		b.report.table(section{title: "Start of a node",
-			head: []string{"what", "until ready (s)", "spread", "CPU time of the node until then (s)", "spread", "resident memory then (MiB)", "spread"},
-			rows: [][]string{empty.row("new yard"), full.row(fmt.Sprintf("%d entries of 200 bytes", count))}})
+		b.report.table(measure.Table{Title: "Start of a node",
+			Head: []string{"what", "until ready (s)", "spread", "CPU time of the node until then (s)", "spread", "resident memory then (MiB)", "spread"},
+			Rows: [][]string{empty.row("new yard"), full.row(fmt.Sprintf("%d entries of 200 bytes", count))}})
 		return nil
 	})
 }
 
 // nodeStarts are what several starts showed.
-type nodeStarts struct{ ready, cpu, resident series }
+type nodeStarts struct{ ready, cpu, resident measure.Series }
 
 func (f *nodeStarts) take(ctx context.Context, b *bench, servers *natsServers) (err error) {
 	began := time.Now()
@@ -58,16 +59,16 @@ func (f *nodeStarts) take(ctx context.Context, b *bench, servers *natsServers) (
 	}
 	defer func() { err = errors.Join(err, node.stop()) }()
 	f.ready = append(f.ready, time.Since(began).Seconds())
-	b.progress("  ready after %s s", number(time.Since(began).Seconds()))
+	b.progress("  ready after %s s", measure.Number(time.Since(began).Seconds()))
 	f.cpu = append(f.cpu, cpuTime(node.cmd).Seconds())
-	if kib, ok := residentKiB(node.cmd); ok {
+	if kib, ok := measure.ResidentKiB(node.cmd.Process.Pid); ok {
 		f.resident = append(f.resident, kib/1024)
 	}
 	return nil
 }
 
 func (f *nodeStarts) row(name string) []string {
-	return []string{name, number(f.ready.median()), f.ready.spread(), number(f.cpu.median()), f.cpu.spread(), number(f.resident.median()), f.resident.spread()}
+	return []string{name, measure.Number(f.ready.Median()), f.ready.Spread(), measure.Number(f.cpu.Median()), f.cpu.Spread(), measure.Number(f.resident.Median()), f.resident.Spread()}
 }
 
 // fillEntries stores entries as processors' leases are.

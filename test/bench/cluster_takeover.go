@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // takeovers is how many there are in a second of the measurement.
@@ -93,7 +94,7 @@ func (r *takeoverRace) run(ctx context.Context, times int) (err error) {
 
 func (r *takeoverRace) report(to *report) {
 	to.goal("take-over of a receiver with an epoch by another node, until it has its first event, p50", r.received.points[0], "ms", atMost(10))
-	to.table(section{title: "Take-over of a receiver with an epoch by another of three nodes (ms)",
-		head: []string{"what", "p50", "spread", "p90", "spread", "p99", "spread"},
-		rows: [][]string{r.attached.row("until it is let in"), r.received.row("until it has its first event")}})
+	to.table(measure.Table{Title: "Take-over of a receiver with an epoch by another of three nodes (ms)",
+		Head: []string{"what", "p50", "spread", "p90", "spread", "p99", "spread"},
+		Rows: [][]string{r.attached.row("until it is let in"), r.received.row("until it has its first event")}})
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // contender is one side of a comparison. It sets itself up in an empty folder, which is
@@ -43,8 +45,8 @@ type result struct {
 	rounds []tally
 }
 
-func (r result) series(value func(t tally) float64) series {
-	s := make(series, len(r.rounds))
+func (r result) series(value func(t tally) float64) measure.Series {
+	s := make(measure.Series, len(r.rounds))
 	for i, t := range r.rounds {
 		s[i] = value(t)
 	}
@@ -52,23 +54,23 @@ func (r result) series(value func(t tally) float64) series {
 }
 
 // rate is in events per second.
-func (r result) rate() series {
+func (r result) rate() measure.Series {
 	return r.series(func(t tally) float64 { return float64(t.events) / t.took.Seconds() })
 }
 
-func (r result) bytesPerSecond() series {
+func (r result) bytesPerSecond() measure.Series {
 	return r.series(func(t tally) float64 { return float64(t.bytes) / t.took.Seconds() })
 }
 
-func (r result) nanosecondsPerEvent() series {
+func (r result) nanosecondsPerEvent() measure.Series {
 	return r.series(func(t tally) float64 { return float64(t.took) / float64(max(t.events, 1)) })
 }
 
-func (r result) allocationsPerEvent() series {
+func (r result) allocationsPerEvent() measure.Series {
 	return r.series(func(t tally) float64 { return float64(t.allocations) / float64(max(t.events, 1)) })
 }
 
-func (r result) allocatedPerEvent() series {
+func (r result) allocatedPerEvent() measure.Series {
 	return r.series(func(t tally) float64 { return float64(t.allocated) / float64(max(t.events, 1)) })
 }
 
@@ -90,7 +92,7 @@ func (b *bench) turns(all []contender, once func(c contender) (tally, error)) ([
 			results[i].name = all[i].name
 			results[i].rounds = append(results[i].rounds, t)
 			b.progress("  %d/%d  %-60s %10s events/s", round+1, b.rounds, all[i].name,
-				number(float64(t.events)/t.took.Seconds()))
+				measure.Number(float64(t.events)/t.took.Seconds()))
 		}
 	}
 	return results, nil

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // Idle connections: each with a receiving link, five to a group and partition because a
@@ -30,7 +32,7 @@ func measureConnections(ctx context.Context, b *bench) error {
 		count = 100
 	}
 	b.progress("connections: %d idle ones with a receiving link each", count)
-	var cost series
+	var cost measure.Series
 	for range b.rounds {
 		kib, err := b.idleCost(ctx, program, count)
 		if err != nil {
@@ -61,7 +63,7 @@ func (b *bench) idleCost(ctx context.Context, program string, count int) (kib fl
 	defer func() { err = errors.Join(err, s.stop()) }()
 	// What the partitions themselves cost once they are open does not count.
 	for _, n := range []int{idlePartitions, count} {
-		before, _ := residentKiB(s.cmd)
+		before, _ := measure.ResidentKiB(s.cmd.Process.Pid)
 		conns, err := s.idle(n)
 		defer closeAll(conns)
 		if err != nil {
@@ -72,7 +74,7 @@ func (b *bench) idleCost(ctx context.Context, program string, count int) (kib fl
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-		after, known := residentKiB(s.cmd)
+		after, known := measure.ResidentKiB(s.cmd.Process.Pid)
 		if !known {
 			return 0, nil
 		}

@@ -48,9 +48,9 @@ func measureFunctions(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.report.goal("function in Go / processor with a checkpoint for each batch", r[1].rate().over(r[0].rate()), "×", atLeast(0.90))
-	b.report.goal("function over HTTP / processor that posts with a bare HTTP client", r[3].rate().over(r[2].rate()), "×", target{})
-	b.report.goal("the yard's own function over HTTP / processor that posts with a bare HTTP client", r[4].rate().over(r[2].rate()), "×", target{})
+	b.report.goal("function in Go / processor with a checkpoint for each batch", r[1].rate().Over(r[0].rate()), "×", atLeast(0.90))
+	b.report.goal("function over HTTP / processor that posts with a bare HTTP client", r[3].rate().Over(r[2].rate()), "×", target{})
+	b.report.goal("the yard's own function over HTTP / processor that posts with a bare HTTP client", r[4].rate().Over(r[2].rate()), "×", target{})
 	b.report.rates(fmt.Sprintf("Functions: %d partitions, events of 1 KiB, batches of %d", processorPartitions, processorBatch), r,
 		"Allocations are the clients'. The time counts from the first event. What is put away one by one is, for each event, a call, a look at the circuit, two entries, a letter and a checkpoint, each durable before the next.")
 	return nil

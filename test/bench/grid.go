@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 const (
@@ -31,9 +33,9 @@ func measureGrid(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.report.goal("grid deliveries, one event a request / a bare HTTP client's", r[1].rate().over(r[0].rate()), "×", atLeast(0.70))
-	b.report.goal("the same / a bare HTTP client's that sends the same bodies without Event Grid's headers", r[1].rate().over(r[4].rate()), "×", atLeast(0.70))
-	b.report.goal("grid deliveries, 100 events a request / a bare HTTP client's", r[3].rate().over(r[2].rate()), "×", target{})
+	b.report.goal("grid deliveries, one event a request / a bare HTTP client's", r[1].rate().Over(r[0].rate()), "×", atLeast(0.70))
+	b.report.goal("the same / a bare HTTP client's that sends the same bodies without Event Grid's headers", r[1].rate().Over(r[4].rate()), "×", atLeast(0.70))
+	b.report.goal("grid deliveries, 100 events a request / a bare HTTP client's", r[3].rate().Over(r[2].rate()), "×", target{})
 	b.report.rates(fmt.Sprintf("Webhooks: events of 1 KiB, %d requests at once", gridConcurrency), r,
 		"The receiver shares the two cores with whoever posts. Allocations are the receiver's.")
 	return b.gridLatency(ctx, program)
@@ -116,8 +118,8 @@ func (b *bench) gridLatency(ctx context.Context, program string) error {
 	}
 	took := sink.since(published)
 	p50, p99 := percentile(took, 0.50), percentile(took, 0.99)
-	b.report.table(section{title: fmt.Sprintf("Webhooks: from the beginning of publishing to the receiver, at %d events/s", rate),
-		head: []string{"what", "p50", "p99"},
-		rows: [][]string{{"grid, durable (sync always)", p50.Round(10 * time.Microsecond).String(), p99.Round(10 * time.Microsecond).String()}}})
+	b.report.table(measure.Table{Title: fmt.Sprintf("Webhooks: from the beginning of publishing to the receiver, at %d events/s", rate),
+		Head: []string{"what", "p50", "p99"},
+		Rows: [][]string{{"grid, durable (sync always)", p50.Round(10 * time.Microsecond).String(), p99.Round(10 * time.Microsecond).String()}}})
 	return nil
 }

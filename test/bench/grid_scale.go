@@ -6,6 +6,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 const (
@@ -45,7 +47,7 @@ func (b *bench) gridMany(ctx context.Context, program string) error {
 	}
 	b.progress("grid: %d subscriptions with selective filters", subscriptions)
 	events := b.gridEvents(20_000)
-	var rates [2]series
+	var rates [2]measure.Series
 	var lag time.Duration
 	for i, n := range []int{1, subscriptions} {
 		dir, err := b.newFolder()
@@ -70,8 +72,8 @@ func (b *bench) gridMany(ctx context.Context, program string) error {
 			return err
 		}
 	}
-	b.report.goal(fmt.Sprintf("publishing with %d subscriptions / with one", subscriptions), rates[1].over(rates[0]), "×", atLeast(0.5))
-	b.report.goal(fmt.Sprintf("lag of the last match after a second of %d events/s and %d subscriptions", manyRate, subscriptions), series{lag.Seconds()}, "s", atMost(1))
+	b.report.goal(fmt.Sprintf("publishing with %d subscriptions / with one", subscriptions), rates[1].Over(rates[0]), "×", atLeast(0.5))
+	b.report.goal(fmt.Sprintf("lag of the last match after a second of %d events/s and %d subscriptions", manyRate, subscriptions), measure.Series{lag.Seconds()}, "s", atMost(1))
 	return nil
 }
 
@@ -92,8 +94,8 @@ func (y *gridYard) subscribeHomes(ctx context.Context, url string, n int) error 
 }
 
 // publishRates publishes events that nobody subscribes to, in requests of 100.
-func (y *gridYard) publishRates(ctx context.Context, rounds, events int) (series, error) {
-	var rates series
+func (y *gridYard) publishRates(ctx context.Context, rounds, events int) (measure.Series, error) {
+	var rates measure.Series
 	for round := range rounds {
 		began := time.Now()
 		err := each(4, func(worker int) error {
@@ -159,7 +161,7 @@ func (b *bench) gridBacklog(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	before, _ := residentKiB(y.cmd)
+	before, _ := measure.ResidentKiB(y.cmd.Process.Pid)
 	dead := deadAddress()
 	if err := y.subscribe(ctx, "dead", "http://"+dead+"/", ""); err != nil {
 		return err
@@ -167,7 +169,7 @@ func (b *bench) gridBacklog(ctx context.Context, program string) error {
 	if err := y.publish(ctx, events, 500); err != nil {
 		return err
 	}
-	after, _ := residentKiB(y.cmd)
+	after, _ := measure.ResidentKiB(y.cmd.Process.Pid)
 	beside, err := y.healthyRate(ctx, "beside", healthy)
 	if err != nil {
 		return err
@@ -176,12 +178,12 @@ func (b *bench) gridBacklog(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	b.report.goal(fmt.Sprintf("memory that %d undelivered events cost", events), series{(after - before) / 1024}, "MiB", atMost(50))
-	b.report.goal("a healthy subscription's rate beside a dead endpoint / alone", series{beside / alone}, "×", atLeast(0.95))
-	b.report.table(section{title: "Webhooks: a backlog behind a dead endpoint", head: []string{"what", "value"}, rows: [][]string{
-		{"events behind it", fmt.Sprint(events)}, {"resident memory before", number(before/1024) + " MiB"}, {"resident memory then", number(after/1024) + " MiB"},
-		{"healthy subscription alone", number(alone) + " events/s"}, {"beside it", number(beside) + " events/s"},
-		{"drained after the endpoint came back, 100 events a request", number(drained) + " events/s"},
+	b.report.goal(fmt.Sprintf("memory that %d undelivered events cost", events), measure.Series{(after - before) / 1024}, "MiB", atMost(50))
+	b.report.goal("a healthy subscription's rate beside a dead endpoint / alone", measure.Series{beside / alone}, "×", atLeast(0.95))
+	b.report.table(measure.Table{Title: "Webhooks: a backlog behind a dead endpoint", Head: []string{"what", "value"}, Rows: [][]string{
+		{"events behind it", fmt.Sprint(events)}, {"resident memory before", measure.Number(before/1024) + " MiB"}, {"resident memory then", measure.Number(after/1024) + " MiB"},
+		{"healthy subscription alone", measure.Number(alone) + " events/s"}, {"beside it", measure.Number(beside) + " events/s"},
+		{"drained after the endpoint came back, 100 events a request", measure.Number(drained) + " events/s"},
 	}})
 	return nil
 }

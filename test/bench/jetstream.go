@@ -44,8 +44,8 @@ func (b *bench) againstJetStream(ctx context.Context, durability string, ours di
 		return err
 	}
 	theirs := best(r[1].rate(), r[2].rate())
-	b.report.goal("embedded JetStream, "+durability+": engine / its best with events as messages", r[0].rate().over(theirs), "×", atLeast(5))
-	b.report.goal("embedded JetStream, "+durability+": engine / frames of 100 events as one message", r[0].rate().over(r[3].rate()), "×", target{})
+	b.report.goal("embedded JetStream, "+durability+": engine / its best with events as messages", r[0].rate().Over(theirs), "×", atLeast(5))
+	b.report.goal("embedded JetStream, "+durability+": engine / frames of 100 events as one message", r[0].rate().Over(r[3].rate()), "×", target{})
 	b.report.rates("Embedded JetStream, 16 streams of 1 KiB events: "+durability, r)
 	return nil
 }

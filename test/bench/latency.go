@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // latencyRates are the loads at which latency is measured, in events of 1 KiB a second.
@@ -26,8 +28,8 @@ func measureLatency(ctx context.Context, b *bench) error {
 	// two shares of the processors, which no yard of its own process suffers from.
 	before := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
 	defer runtime.GOMAXPROCS(before)
-	s := section{title: "End-to-end latency, events of 1 KiB sent one by one (ms)",
-		head: []string{"what", "p50", "spread", "p90", "spread", "p99", "spread"}}
+	s := measure.Table{Title: "End-to-end latency, events of 1 KiB sent one by one (ms)",
+		Head: []string{"what", "p50", "spread", "p90", "spread", "p99", "spread"}}
 	for _, rate := range latencyRates() {
 		b.progress("latency: %d events/s", rate)
 		yard, unsynced, js, bare, synced := &latencies{}, &latencies{}, &latencies{}, &latencies{}, &latencies{}
@@ -54,15 +56,15 @@ func measureLatency(ctx context.Context, b *bench) error {
 			}
 		}
 		for _, way := range ways {
-			s.rows = append(s.rows, way.into.row(fmt.Sprintf("%s, %d events/s", way.name, rate)))
+			s.Rows = append(s.Rows, way.into.row(fmt.Sprintf("%s, %d events/s", way.name, rate)))
 		}
 		for i, p := range latencyPoints {
 			b.report.goal(fmt.Sprintf("latency at %d events/s, p%d: yard with `always` / JetStream's default", rate, p),
-				yard.points[i].over(js.points[i]), "×", atMost(1))
-			b.report.goal("the floor: bare sockets and one fdatasync / JetStream's default", bare.points[i].over(js.points[i]), "×", target{})
-			b.report.goal("the same at like durability: yard with `os` / JetStream's default", unsynced.points[i].over(js.points[i]), "×", target{})
+				yard.points[i].Over(js.points[i]), "×", atMost(1))
+			b.report.goal("the floor: bare sockets and one fdatasync / JetStream's default", bare.points[i].Over(js.points[i]), "×", target{})
+			b.report.goal("the same at like durability: yard with `os` / JetStream's default", unsynced.points[i].Over(js.points[i]), "×", target{})
 			if rate <= syncedRate {
-				b.report.goal("the same at like durability: yard with `always` / JetStream with sync on every write", yard.points[i].over(synced.points[i]), "×", target{})
+				b.report.goal("the same at like durability: yard with `always` / JetStream with sync on every write", yard.points[i].Over(synced.points[i]), "×", target{})
 			}
 		}
 	}
@@ -74,7 +76,9 @@ func measureLatency(ctx context.Context, b *bench) error {
 var latencyPoints = [...]int{50, 90, 99}
 
 // latencies are percentiles in milliseconds, round by round.
-type latencies struct{ points [len(latencyPoints)]series }
+type latencies struct {
+	points [len(latencyPoints)]measure.Series
+}
 
 func (l *latencies) add(all []time.Duration) {
 	slices.Sort(all)
@@ -86,7 +90,7 @@ func (l *latencies) add(all []time.Duration) {
 func (l *latencies) row(name string) []string {
 	row := []string{name}
 	for _, s := range l.points {
-		row = append(row, number(s.median()), s.spread())
+		row = append(row, measure.Number(s.Median()), s.Spread())
 	}
 	return row
 }
@@ -144,7 +148,7 @@ func pace(ctx context.Context, p pipe, began time.Time, rate, count int) error {
 	body := randomBytes(eventBytes)
 	for i := range count {
 		due := time.Duration(i) * time.Second / time.Duration(rate)
-		sleepUntil(began.Add(due))
+		measure.SleepUntil(began.Add(due))
 		binary.LittleEndian.PutUint64(body, uint64(due))
 		if err := p.send(ctx, body); err != nil {
 			return err

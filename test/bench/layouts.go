@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/eventyard/eventyard/internal/storage/disk"
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // measureLayouts compares a sync per dirty partition file (the engine without its journal),
@@ -33,8 +34,8 @@ func measureLayouts(ctx context.Context, b *bench) error {
 	}
 	for i, l := range loads {
 		files, journal, engine := r[3*i], r[3*i+1], r[3*i+2]
-		b.report.goal("layouts, "+l.name+": file per partition / shared journal", files.rate().over(journal.rate()), "×", target{})
-		b.report.goal("layouts, "+l.name+": engine / the better of the two", engine.rate().over(better(files.rate(), journal.rate())), "×", target{})
+		b.report.goal("layouts, "+l.name+": file per partition / shared journal", files.rate().Over(journal.rate()), "×", target{})
+		b.report.goal("layouts, "+l.name+": engine / the better of the two", engine.rate().Over(better(files.rate(), journal.rate())), "×", target{})
 	}
 	b.report.rates("Two layouts: 1 KiB events, 16 partitions, sync `always`", r,
 		"The shared journal is a prototype without segments, indexes, readers and recovery, which the engine has and pays for.")
@@ -42,8 +43,8 @@ func measureLayouts(ctx context.Context, b *bench) error {
 }
 
 // better is the one with the higher median.
-func better(a, b series) series {
-	if a.median() >= b.median() {
+func better(a, b measure.Series) measure.Series {
+	if a.Median() >= b.Median() {
 		return a
 	}
 	return b

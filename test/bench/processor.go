@@ -48,8 +48,8 @@ func measureProcessor(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.report.goal("processor with a handler that does nothing / plain readers", r[1].rate().over(r[0].rate()), "×", atLeast(0.90))
-	b.report.goal("processor / azeventhubs' own processor", r[1].rate().over(r[2].rate()), "×", atLeast(1))
+	b.report.goal("processor with a handler that does nothing / plain readers", r[1].rate().Over(r[0].rate()), "×", atLeast(0.90))
+	b.report.goal("processor / azeventhubs' own processor", r[1].rate().Over(r[2].rate()), "×", atLeast(1))
 	b.report.rates(fmt.Sprintf("Processing: %d partitions, events of 1 KiB, handlers that do nothing", processorPartitions), r,
 		"Allocations are the clients'. The time counts from the first event, so without the taking of partitions.")
 	return nil

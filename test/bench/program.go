@@ -144,12 +144,6 @@ func (p *program) get(ctx context.Context, path string) (*http.Response, error) 
 	return answer, nil
 }
 
-// residentKiB asks Linux how much memory a process holds; elsewhere nobody knows.
-func residentKiB(cmd *exec.Cmd) (kib float64, ok bool) {
-	_, err := fmt.Sscan(fieldOf(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid), "VmRSS"), &kib)
-	return kib, err == nil
-}
-
 // stop ends the program as an operator would, and waits for it.
 func (p *program) stop() error {
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // readBytes is how much is read again and again: more than the processor's caches hold
@@ -45,12 +46,12 @@ func measureRead(ctx context.Context, b *bench) (err error) {
 	}
 	b.report.goal("sequential read from page cache, one goroutine", r[0].gigabytes(), "GB/s", atLeast(2))
 	b.report.goal("allocations per event read", r[0].allocationsPerEvent(), "", atMost(0.001))
-	b.report.goal("sequential read: engine / raw with CRC-32C", r[0].bytesPerSecond().over(r[1].bytesPerSecond()), "×", target{})
+	b.report.goal("sequential read: engine / raw with CRC-32C", r[0].bytesPerSecond().Over(r[1].bytesPerSecond()), "×", target{})
 	b.report.rates("Sequential reads of 1 KiB events from the page cache, one goroutine", r)
 	return nil
 }
 
-func (r result) gigabytes() series {
+func (r result) gigabytes() measure.Series {
 	return r.series(func(t tally) float64 { return float64(t.bytes) / t.took.Seconds() / 1e9 })
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // options are the command line.
@@ -93,14 +95,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	defer os.RemoveAll(folder)
 	b := &bench{options: opts, stderr: stderr, folder: folder}
-	b.report.about = describe(opts, folder)
+	b.report.about = slices.Concat([]string{"Date: " + time.Now().UTC().Format(time.DateOnly)}, measure.Machine(folder),
+		[]string{fmt.Sprintf("Run: %d rounds of %s each; medians, with the least and the most beside them", opts.rounds, opts.period)})
 	if err := b.measure(ctx, chosen); err != nil {
 		return err
 	}
 	text := b.report.markdown()
 	fmt.Fprint(stdout, text)
 	if opts.write != "" {
-		return replaceMarked(opts.write, opts.mark(), text)
+		return measure.ReplaceMarked(opts.write, opts.mark(), text)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/bolt"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
+	"github.com/eventyard/eventyard/test/bench/measure"
 )
 
 // hubName is the hub that a yard starts with.
@@ -75,14 +76,14 @@ func (b *bench) reportStart(size int64, cold, warm startFigures) {
 	b.report.goal("start until ready, files not in the page cache", cold.ready, "s", atMost(1))
 	b.report.goal("start until all partitions have told their bounds, files not in the page cache", cold.bounds, "s", atMost(1))
 	b.report.goal("resident memory, idle", cold.resident, "MiB", atMost(40))
-	s := section{
-		title: fmt.Sprintf("Start with %.1f GiB in 16 partitions, sync `always`", float64(size)/(1<<30)),
-		head:  []string{"what", "median", "spread", "unit"},
-		notes: []string{"Bounds are asked for over HTTP, which opens every partition and recovers its newest segment."},
+	s := measure.Table{
+		Title: fmt.Sprintf("Start with %.1f GiB in 16 partitions, sync `always`", float64(size)/(1<<30)),
+		Head:  []string{"what", "median", "spread", "unit"},
+		Notes: []string{"Bounds are asked for over HTTP, which opens every partition and recovers its newest segment."},
 	}
 	for _, row := range []struct {
 		what, unit string
-		values     series
+		values     measure.Series
 	}{
 		{"until ready, files not in the page cache", "s", cold.ready},
 		{"until all partitions have told their bounds, files not in the page cache", "s", cold.bounds},
@@ -90,7 +91,7 @@ func (b *bench) reportStart(size int64, cold, warm startFigures) {
 		{"until all partitions have told their bounds, files in the page cache", "s", warm.bounds},
 		{"resident memory, idle after that", "MiB", cold.resident},
 	} {
-		s.rows = append(s.rows, []string{row.what, number(row.values.median()), row.values.spread(), row.unit})
+		s.Rows = append(s.Rows, []string{row.what, measure.Number(row.values.Median()), row.values.Spread(), row.unit})
 	}
 	b.report.table(s)
 }
@@ -145,7 +146,7 @@ func publishTo(ctx context.Context, yard *broker.Broker, partition int, batches 
 
 // startFigures are what several starts showed.
 type startFigures struct {
-	ready, bounds, resident series
+	ready, bounds, resident measure.Series
 }
 
 // take starts the program once.
@@ -166,7 +167,7 @@ func (f *startFigures) take(ctx context.Context, b *bench, program, data string)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if kib, ok := residentKiB(y.cmd); ok {
+	if kib, ok := measure.ResidentKiB(y.cmd.Process.Pid); ok {
 		f.resident = append(f.resident, kib/1024)
 	}
 	b.progress("  ready after %.3f s, all bounds after %.3f s", f.ready[len(f.ready)-1], f.bounds[len(f.bounds)-1])

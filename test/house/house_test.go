@@ -44,7 +44,7 @@ var floors = [][]string{
 	{"server"},
 	{"servertest", "internal/demo", "internal/otlp"},
 	{"cmd/...", "examples/...", "packaging/..."},
-	{"test/upgrade", "test/parts", "test/pages"},
+	{"test/upgrade", "test/parts", "test/pages", "test/bench/measure"},
 	{"test/...", "internal/storage/jetstream/natstest"},
 }
 

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"fmt"
@@ -6,16 +6,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 )
 
-// describe tells on what and how the run was done.
-func describe(o options, folder string) []string {
+// Machine tells, in two lines for a report, on what a run is done; folder is where it writes.
+func Machine(folder string) []string {
 	return []string{
-		fmt.Sprintf("Date: %s", time.Now().UTC().Format(time.DateOnly)),
 		fmt.Sprintf("Machine: %d cores (%s), %s, %s, %s", runtime.NumCPU(), processorModel(), memoryTotal(), kernel(), fileSystem(folder)),
 		fmt.Sprintf("Go: %s %s/%s", strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH),
-		fmt.Sprintf("Run: %d rounds of %s each; medians, with the least and the most beside them", o.rounds, o.period),
 	}
 }
 

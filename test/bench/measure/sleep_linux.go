@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"time"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sleepUntil waits in the kernel: the runtime's own timers, where nothing else keeps the
+// SleepUntil waits in the kernel: the runtime's own timers, where nothing else keeps the
 // process awake, are as coarse as a millisecond.
-func sleepUntil(t time.Time) {
+func SleepUntil(t time.Time) {
 	for wait := time.Until(t); wait > 0; wait = time.Until(t) {
 		left := unix.NsecToTimespec(int64(wait))
 		_ = unix.Nanosleep(&left, nil) // interrupted: the loop sees to it

@@ -1,8 +1,8 @@
 //go:build !linux
 
-package main
+package measure
 
 import "time"
 
-// sleepUntil is as exact as the runtime's timers.
-func sleepUntil(t time.Time) { time.Sleep(time.Until(t)) }
+// SleepUntil is as exact as the runtime's timers.
+func SleepUntil(t time.Time) { time.Sleep(time.Until(t)) }
