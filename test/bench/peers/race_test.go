@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/bench/measure"
+)
+
+func TestWorkBecomesRatesAndTimePerEvent(t *testing.T) {
+	s := scores{}
+	s.addWork("yard", work{events: 1000, took: 2 * time.Second, client: 3 * time.Millisecond, server: time.Millisecond})
+	testkit.Equal(t, s["yard"][rate][0], 500)
+	testkit.Equal(t, s["yard"][clientCPU][0], 3)
+	testkit.Equal(t, s["yard"][serverCPU][0], 1)
+}
+
+func TestPercentilesAreOfSortedTimes(t *testing.T) {
+	var all []time.Duration
+	for i := 100; i >= 0; i-- {
+		all = append(all, time.Duration(i)*time.Millisecond)
+	}
+	s := scores{}
+	s.addLatencies("yard", all)
+	testkit.Equal(t, s["yard"][p50][0], 50)
+	testkit.Equal(t, s["yard"][p99][0], 99)
+}
+
+func TestARatioIsTakenInsideEachRound(t *testing.T) {
+	s := scores{}
+	for _, v := range []float64{100, 10, 120} { // the machine is slow in the second round
+		s.add("yard", rate, v)
+		s.add("kafka", rate, v/2)
+	}
+	got := s.over("yard", "kafka", rate)
+	testkit.That(t, slices.Equal(got, measure.Series{2, 2, 2}), "got %v", got)
+	testkit.Equal(t, len(s.over("yard", "nobody", rate)), 0)
+}
+
+func TestATableLeavesOutWhoWasNotInTheRace(t *testing.T) {
+	s := scores{}
+	s.add("yard", rate, 12345)
+	table := s.table("Produce", []string{"yard", "kafka"}, []figure{rate})
+	testkit.Equal(t, len(table.Rows), 1)
+	testkit.Equal(t, table.Rows[0][1], "12.3 k")
+}
+
+// guest is a peer that does nothing.
+type guest struct {
+	peer
+	is about
+}
+
+func (g *guest) about() about { return g.is }
+
+func TestAGuestThatFailsIsOutAndOneOfOursEndsTheRun(t *testing.T) {
+	yard, kafka := &guest{is: about{name: "yard", ours: true}}, &guest{is: about{name: "kafka"}}
+	b := &bench{options: options{quick: true}, stderr: io.Discard}
+	broken := errors.New("it is broken")
+	fail := func(who peer) func(context.Context, peer) error {
+		return func(_ context.Context, p peer) error {
+			if p == who {
+				return broken
+			}
+			return nil
+		}
+	}
+	still, err := b.lap(t.Context(), []peer{yard, kafka}, fail(kafka))
+	testkit.Must(t, err)
+	testkit.That(t, slices.Equal(still, []peer{yard}), "still in the race: %v", names(still))
+	testkit.Equal(t, len(b.report.absent), 1)
+	_, err = b.lap(t.Context(), []peer{yard, kafka}, fail(yard))
+	testkit.That(t, errors.Is(err, broken), "got %v", err)
+}
+
+func TestALapGivesEachContenderOneTurn(t *testing.T) {
+	b := &bench{options: options{quick: true}, stderr: io.Discard}
+	in := []peer{&guest{is: about{name: "a"}}, &guest{is: about{name: "b"}}, &guest{is: about{name: "c"}}}
+	var turns []string
+	_, err := b.lap(t.Context(), in, func(_ context.Context, p peer) error {
+		turns = append(turns, p.about().name)
+		return nil
+	})
+	testkit.Must(t, err)
+	slices.Sort(turns)
+	testkit.That(t, slices.Equal(turns, []string{"a", "b", "c"}), "turns of %v", turns)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.lap(ended, in, func(context.Context, peer) error { return nil }); err == nil {
+		t.Error("a run that was ended goes on")
+	}
+}
+
+func TestALimitEndsByEventsAndByTime(t *testing.T) {
+	count := func(l limit, step int64) (n int64) {
+		for c := l.begin(); c.next(step); n += step {
+		}
+		return n
+	}
+	testkit.Equal(t, count(limit{events: 1000}, 1), 1000)
+	testkit.Equal(t, count(limit{events: 1000}, 100), 1000)
+	testkit.Equal(t, count(limit{events: 1000, period: time.Hour}, 1), 1000)
+	// No clock is that slow: the time is over before the events are.
+	testkit.That(t, count(limit{events: 1 << 40, period: time.Nanosecond}, 1) < 1<<40, "the time was not looked at")
+}
+
+func TestTheSumOfJavasToolIsRead(t *testing.T) {
+	const printed = "97001 records sent, 19400.2 records/sec (18.95 MB/sec), 251.0 ms avg latency, 400.0 ms max latency.\n" +
+		"200000 records sent, 100000.000000 records/sec (97.66 MB/sec), 11.20 ms avg latency, 300.00 ms max latency, 5 ms 50th, 40 ms 95th, 80 ms 99th, 120 ms 99.9th.\n"
+	w, err := perfResult(printed)
+	testkit.Must(t, err)
+	testkit.Equal(t, w.events, 200000)
+	testkit.Equal(t, w.took, 2*time.Second)
+	for _, bad := range []string{"", "org.apache.kafka.common.errors.TimeoutException", "7 records sent, 0 records/sec (0 MB/sec), 1 ms 99.9th."} {
+		if _, err := perfResult(bad); err == nil {
+			t.Errorf("%q is taken for a result", bad)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// TestMain lets the test program, too, be started again as a server.
+func TestMain(m *testing.M) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	other, err := beOther(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if !other {
+		os.Exit(m.Run())
+	}
+}
+
+// TestTheRaceRuns has all chapters run with the servers that need no download: a yard, the server that throws away, and
+// NATS. It says nothing of speed. // K1
+func TestTheRaceRuns(t *testing.T) {
+	dir := t.TempDir()
+	var stdout bytes.Buffer
+	var stderr testkit.Buffer
+	err := run(t.Context(), []string{"-quick", "-seconds", "0.05", "-only", "kafka,amqp,own,start", "-peers", "yard,sink,nats", "-dir", dir}, &stdout, &stderr)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	text := stdout.String()
+	for _, want := range []string{
+		"### Kafka, produce 1 KiB, batches ≤ 1 MB", "### Kafka, consume 100 B", "### Kafka, consume with TLS 1 KiB", "### Kafka, end-to-end latency at 10000 events/s",
+		"### Kafka, catch up while 20000 events/s come", "### AMQP 1.0, send 1 KiB", "### AMQP 1.0, receive 100 B", "### By its own client: nats.go",
+		"### Start on an empty folder", "### Resident memory", "| yard, sync `os` |", "| a server that throws away |", "| NATS JetStream, `sync_interval: always`, 1 KiB, in |",
+		"yard `os` / thrown away",
+	} {
+		testkit.That(t, strings.Contains(text, want), "no %q in the report", want)
+	}
+	testkit.That(t, !strings.Contains(text, "NaN"), "a figure is missing")
+	if t.Failed() {
+		t.Log(text)
+	}
+	left, err := os.ReadDir(dir)
+	testkit.That(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
+}
+
+func TestCommandLinesThatMakeNoSenseAreRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+	}{
+		{"an unknown chapter", []string{"-only", "nothing"}},
+		{"an unknown server", []string{"-peers", "nobody"}},
+		{"no rounds", []string{"-rounds", "0"}},
+		{"no time", []string{"-seconds", "0"}},
+		{"no partitions", []string{"-partitions", "0"}},
+		{"a part of the figures is not to be kept", []string{"-only", "kafka", "-write", "page.md"}},
+		{"figures of some servers are not to be kept", []string{"-peers", "yard", "-write", "page.md"}},
+		{"an argument that is no flag", []string{"kafka"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := run(t.Context(), tt.args, io.Discard, io.Discard); err == nil {
+				t.Error("got no error")
+			}
+		})
+	}
+}
+
+// sinkPeer is the sink inside the test.
+type sinkPeer struct {
+	peer
+	at string
+}
+
+func (s sinkPeer) address(string) string { return s.at }
+
+// What the sink sends is as many records as it was sent, in batches that a client accepts, with offsets that rise.
+func TestTheSinkSendsAsManyAsItWasSent(t *testing.T) {
+	listener := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	p := sinkPeer{at: listener.Addr().String()}
+	testkit.Run(t, func(ctx context.Context) error { return serveSink(ctx, listener) })
+	const partitions, events = 3, 5_000
+	testkit.Must(t, franz{}.create(t.Context(), p, "t", partitions))
+	l := load{eventBytes: 100, batchBytes: 16 << 10}
+	sender := testkit.Value(franz{}.producer(t.Context(), p, "t", l))(t)
+	defer sender.close()
+	sent := testkit.Value(sender.send(t.Context(), limit{events: events}))(t)
+	testkit.Equal(t, sent, events)
+
+	client := testkit.Value(franz{}.client(p, kgo.ConsumeTopics("t"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())))(t)
+	defer client.Close()
+	next := map[int32]int64{}
+	for n := 0; n < events; {
+		fetches := client.PollFetches(t.Context())
+		testkit.Must(t, fetches.Err())
+		n += fetches.NumRecords()
+		fetches.EachRecord(func(r *kgo.Record) {
+			testkit.MustEqual(t, r.Offset, next[r.Partition])
+			testkit.MustEqual(t, len(r.Value), l.eventBytes)
+			next[r.Partition]++
+		})
+	}
+	testkit.Must(t, franz{}.remove(t.Context(), p, "t"))
+	_, err := franz{}.open(t.Context(), p, "t", l, kgo.UnknownTopicRetries(1), kgo.RetryTimeout(time.Second))
+	testkit.That(t, err != nil, "a topic that was deleted is still there")
+}
