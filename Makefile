@@ -13,7 +13,7 @@ BROWSERTIME ?= 1h
 INTEROP ?= .
 # What runs without the race detector in make test: simulations of many seeds, and tests that drive processes of
 # the yard, which have none themselves. make race runs them with it.
-UNRACED := test/sim test/sim/nodes test/bench test/crash test/soak
+UNRACED := test/sim test/sim/nodes test/bench test/bench/peers test/crash test/soak
 INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|Java|Shared|Grid|HTTPFunctions|ResumeInBrowser|Vanished|Frozen|Scale|NodesAgree|Kafka)
 SUITES ?= ./internal/storage/jetstream/entries ./internal/storage/jetstream/logs ./internal/hubs/... ./internal/setaside/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/api/... ./hub ./processor ./functions ./admin ./server ./servertest
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -132,6 +132,10 @@ bench: ## Measure, beside raw writing and NATS JetStream, and write docs/benchma
 .PHONY: bench-cluster
 bench-cluster: ## Measure a yard of several nodes beside plain JetStream on the same servers, and write docs/benchmarks.md (ten minutes)
 	go run ./test/bench -cluster -seconds 1 -rounds 7 -write docs/benchmarks.md
+
+.PHONY: peers
+peers: ## Race the yard against Apache Kafka, Artemis, RabbitMQ, NATS and Redis on this machine, and write docs/benchmarks.md (half an hour; as root with CI=true what Debian packages is installed)
+	go run ./test/bench/peers -write docs/benchmarks.md
 
 .PHONY: lint
 lint: ## vet, gofmt, staticcheck and, where its database (VULNDB) can be reached, govulncheck
