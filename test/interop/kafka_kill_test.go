@@ -150,19 +150,8 @@ func TestKafkaGroupKill(t *testing.T) {
 	k := kafkaTask{address: listeners["kafka"], hub: "grouped"}
 	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
 	defer cancel()
-	again := kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond })
-	inGroup := []kgo.Opt{
-		kgo.ConsumerGroup(k.group()), kgo.ConsumeTopics(k.hub), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), again,
-	}
-
-	r := &kafkaReaders{committed: make(map[int32]int64), grown: make(chan struct{}, 1)}
-	reading, stop := context.WithCancel(ctx)
-	var members sync.WaitGroup
-	for range 2 {
-		client := k.franz(t, inGroup...)
-		members.Go(func() { r.read(reading, client) })
-	}
-	sender := k.franz(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), again)
+	r := k.readInGroup(t, ctx)
+	sender := k.franz(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), soon)
 	sent := int64(0)
 	for range kafkaKills + 1 {
 		for n := range int64(400) {
@@ -176,10 +165,48 @@ func TestKafkaGroupKill(t *testing.T) {
 			y = start()
 		}
 	}
-	stop()
-	members.Wait()
+	r.check(t, ctx, k)
+	y.stop(t)
+	t.Logf("proved: %d records read in a group over %d kills, and no commit lost", sent, kafkaKills)
+}
 
-	late := k.franz(t, inGroup...)
+// kafkaReaders counts what members of a group have committed.
+type kafkaReaders struct {
+	grown chan struct{}
+	stop  func() // has the members leave, and waits for it
+
+	mu        sync.Mutex
+	committed map[int32]int64 // by partition: the highest offset that was acknowledged; guarded by mu
+}
+
+// soon has a client try again soon.
+var soon = kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond })
+
+// inGroup is how a member is set.
+func (k kafkaTask) inGroup() []kgo.Opt {
+	return []kgo.Opt{kgo.ConsumerGroup(k.group()), kgo.ConsumeTopics(k.hub), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), soon}
+}
+
+// readInGroup has two members read a hub, and commit what they have read.
+func (k kafkaTask) readInGroup(t *testing.T, ctx context.Context) *kafkaReaders {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	var members sync.WaitGroup
+	r := &kafkaReaders{committed: make(map[int32]int64), grown: make(chan struct{}, 1), stop: func() { cancel(); members.Wait() }}
+	t.Cleanup(r.stop)
+	for range 2 {
+		client := k.franz(t, k.inGroup()...)
+		members.Go(func() { r.read(ctx, client) })
+	}
+	return r
+}
+
+// check has the members leave. One that comes later then begins behind everything that was acknowledged.
+func (r *kafkaReaders) check(t *testing.T, ctx context.Context, k kafkaTask) {
+	t.Helper()
+	r.stop()
+	late := k.franz(t, k.inGroup()...)
+	sender := k.franz(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), soon)
 	testkit.Must(t, sender.ProduceSync(ctx, &kgo.Record{Partition: 0, Value: []byte("last")}).FirstErr())
 	for found := false; !found; {
 		fetches := late.PollFetches(ctx)
@@ -189,16 +216,7 @@ func TestKafkaGroupKill(t *testing.T) {
 			found = found || string(record.Value) == "last"
 		})
 	}
-	y.stop(t)
-	t.Logf("proved: %d records read in a group over %d kills, and no commit lost", sent, kafkaKills)
-}
-
-// kafkaReaders counts what members of a group have committed.
-type kafkaReaders struct {
-	grown chan struct{}
-
-	mu        sync.Mutex
-	committed map[int32]int64 // by partition: the highest offset that was acknowledged; guarded by mu
+	late.Close()
 }
 
 // read reads in a group until ctx ends, and commits what it has read. Then it leaves.

@@ -22,8 +22,8 @@ import (
 )
 
 // TestKafkaNodes has clients work with three nodes, of which each hears of all, while one after another is killed: two
-// idempotent producers and a reader. What was acknowledged is there once, in the order in which it was sent; a node that is
-// gone leaves what clients hear of, and comes back under its number. // K1, K3, C1, C2
+// idempotent producers, a reader, and two members of a group. What was acknowledged is there once, in the order in which it
+// was sent, and no commit is lost; a node that is gone leaves what clients hear of, and comes back under its number. // K1, K2, K3, C1, C2
 func TestKafkaNodes(t *testing.T) {
 	t.Parallel()
 	if !wantsNodes() {
@@ -48,7 +48,7 @@ func TestKafkaNodes(t *testing.T) {
 	for _, y := range nodes {
 		y.await(t)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*kafkaTime)
 	defer cancel()
 	k := kafkaTask{address: strings.Join(at, ","), hub: "franz"}
 	before := k.awaitBrokers(t, ctx, at...)
@@ -56,6 +56,7 @@ func TestKafkaNodes(t *testing.T) {
 	java := startSteady(t, k.address, "java")
 	s := newKafkaSender(t, k)
 	reader := k.follow(t, ctx)
+	members := k.readInGroup(t, ctx)
 	sending, stop := context.WithCancel(ctx)
 	var senders sync.WaitGroup
 	for p := range int32(kafkaPartitions) {
@@ -77,6 +78,9 @@ func TestKafkaNodes(t *testing.T) {
 	testkit.Must(t, s.failed(), "a record was given up")
 	reader.await(t, ctx, s.acked.Load())
 	t.Logf("proved: franz-go sent %d records while two nodes were killed, and read each of them meanwhile once and in order", s.acked.Load())
+	members.await(t, ctx, s.acked.Load())
+	members.check(t, ctx, k)
+	t.Log("proved: two members of a group have read and committed all of it meanwhile, whichever node coordinated them, and no commit is lost")
 	java.end(t)
 	for _, y := range nodes {
 		y.stop(t)
