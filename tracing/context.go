@@ -155,14 +155,23 @@ func OfProperties(properties map[string]any) Context {
 		return Context{}
 	}
 	for _, p := range parents {
-		if parent, ok := properties[p.parent].(string); ok {
-			state, _ := properties[p.state].(string)
-			if c := Parse(parent, state); c.Valid() {
-				return c
-			}
+		if c := Parse(text(properties[p.parent]), text(properties[p.state])); c.Valid() {
+			return c
 		}
 	}
 	return Context{}
+}
+
+// text is the value of a property that says something of a trace: text, or bytes, which is what the headers
+// of Kafka's clients become. Anything else says nothing.
+func text(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	}
+	return ""
 }
 
 // InProperties tells whether they say anything of a trace, be it nonsense: then it is left as it is.

@@ -67,6 +67,7 @@ func TestProperties(t *testing.T) {
 		"as older SDKs have it":    {"Diagnostic-Id": parent, "tracestate": "a=1"},
 		"of a CloudEvent":          {"cloudEvents:traceparent": parent, "cloudEvents:tracestate": "a=1"},
 		"of one without colons":    {"cloudEvents_traceparent": parent, "cloudEvents_tracestate": "a=1"},
+		"of a Kafka client":        {"traceparent": []byte(parent), "tracestate": []byte("a=1")},
 		"beside something useless": {"traceparent": 7, "Diagnostic-Id": parent, "tracestate": "a=1"},
 	} {
 		testkit.Equal(t, tracing.OfProperties(properties), want, "%s", name)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	otlptrace "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/eventyard/eventyard/admin"
@@ -47,7 +48,7 @@ func newWorld(t *testing.T) *world {
 	w.exporter = testkit.Value(otlp.Open(t.Context(), cfg))(t)
 	t.Cleanup(w.exporter.Close)
 	w.Yard = servertest.Start(t, func(c *server.Config) {
-		c.HTTP, c.Tracer, c.TraceURL = "127.0.0.1:0", w.exporter, "https://traces.example/{trace}"
+		c.HTTP, c.Kafka, c.Tracer, c.TraceURL = "127.0.0.1:0", "127.0.0.1:0", w.exporter, "https://traces.example/{trace}"
 	})
 	w.client = testkit.Value(admin.New(admin.Config{Server: w.address()}))(t)
 	return w
@@ -184,6 +185,49 @@ func TestTheTraceOfAnEventThroughAHub(t *testing.T) {
 	testkit.Equal(t, fmt.Sprintf("%x", handled.SpanID), id(process.SpanId), "the handler is called within the span")
 	testkit.Equal(t, fmt.Sprintf("%x", heard.all()[0].SpanID), id(call.SpanId), "and so is the function's program")
 	testkit.Equal(t, text(call, tracing.KeyFunction), "scorer")
+}
+
+// V6: a Kafka producer's header comes to readers over AMQP and to the spans of its publication; what others
+// say of their traces comes to Kafka consumers as the plain text that they read.
+func TestTheTraceOfAnEventThroughKafka(t *testing.T) {
+	w := newWorld(t)
+	w.Hub(t, "readings", 1)
+	kafka := testkit.Value(kgo.NewClient(kgo.SeedBrokers(strings.TrimPrefix(w.Addresses()["kafka"], "kafka://")), kgo.DefaultProduceTopic("readings"),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"readings": {0: kgo.NewOffset().AtStart()}})))(t)
+	defer kafka.Close()
+	testkit.Must(t, kafka.ProduceSync(t.Context(),
+		&kgo.Record{Value: []byte("21"), Headers: []kgo.RecordHeader{{Key: tracing.Parent, Value: []byte(placed.TraceParent())}, {Key: tracing.State, Value: []byte(placed.State)}}},
+		&kgo.Record{Value: []byte("22")}).FirstErr())
+	client := w.Dial(t)
+	for ev, err := range client.Hub("readings").Read(t.Context(), hub.ReadConfig{Partition: "0", From: hub.Earliest}) {
+		testkit.Must(t, err)
+		testkit.Equal(t, ev.Trace(), placed, "to a reader over AMQP")
+		break
+	}
+	sent := event.Text("23")
+	sent.SetTrace(reading)
+	testkit.Must(t, client.Hub("readings").Send(t.Context(), sent))
+
+	said := map[string]tracing.Context{} // by value; of headers with one name the last counts
+	for len(said) < 3 {
+		fetched := kafka.PollFetches(t.Context())
+		testkit.Must(t, fetched.Err())
+		fetched.EachRecord(func(r *kgo.Record) {
+			last := map[string]string{}
+			for _, h := range r.Headers {
+				last[h.Key] = string(h.Value)
+			}
+			said[string(r.Value)] = tracing.Parse(last[tracing.Parent], last[tracing.State])
+		})
+	}
+	testkit.Diff(t, map[string]tracing.Context{"21": placed, "22": {}, "23": reading}, said)
+	w.stop(t)
+
+	send := one(t, w.receiver.of(placed.Trace()), "send readings")
+	testkit.Equal(t, id(send.ParentSpanId), fmt.Sprintf("%x", placed.SpanID), "the producer's span is the parent")
+	testkit.Equal(t, number(send, tracing.KeyEvents), 2)
+	testkit.Equal(t, text(send, tracing.KeyPartition), "0")
+	testkit.Equal(t, send.Status.GetCode(), otlptrace.Status_STATUS_CODE_UNSET)
 }
 
 // V6: a request without a trace begins one, which its events carry.

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka"
 	"github.com/eventyard/eventyard/internal/kafka/groups"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // Config is what the listener works with.
@@ -38,6 +39,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics is where the counters are registered; nil means nowhere.
 	Metrics prometheus.Registerer
+	// Tracer makes spans of what is published; nil means that there are none.
+	Tracer tracing.Tracer
 }
 
 // Handler is a kafka.Handler and kafka.Authenticator, with Passwords.

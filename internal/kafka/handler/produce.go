@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // What producers may want to hear: nothing, or that a batch is stored. One copy and all are alike:
@@ -51,6 +52,7 @@ type production struct {
 // pendingPart is what was submitted to a partition, and where its answer belongs.
 type pendingPart struct {
 	frames           *broker.PendingFrames
+	span             tracing.Span // nil: none
 	topic, partition int
 }
 
@@ -92,10 +94,12 @@ func (b *production) add(ctx context.Context, part kafka.ProducePartition) {
 	t := &b.answer.Topics[at]
 	one := kmsg.NewProduceResponseTopicPartition()
 	one.Partition, one.BaseOffset, one.LogAppendTime, one.LogStartOffset = part.Partition, -1, -1, -1
+	span := b.span(ctx, part)
 	if frames, err := b.submit(ctx, part); err != nil {
+		tracing.End(span, err)
 		b.fail(ctx, &one, err)
 	} else {
-		b.pending = append(b.pending, pendingPart{frames, at, len(t.Partitions)})
+		b.pending = append(b.pending, pendingPart{frames, span, at, len(t.Partitions)})
 	}
 	t.Partitions = append(t.Partitions, one)
 }
@@ -183,6 +187,7 @@ func (b *production) wait() {
 	for _, p := range b.pending {
 		to := &b.answer.Topics[p.topic].Partitions[p.partition]
 		stored, err := p.frames.Wait(context.WithoutCancel(ctx))
+		tracing.End(p.span, err)
 		if err != nil {
 			b.fail(ctx, to, err)
 			continue

@@ -7,6 +7,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // The headers that an event's own fields become. Properties (AMQP 1.0, §3.2.4) are in the order of their list;
@@ -117,7 +118,28 @@ func (m *mapping) applicationProperties(section []byte) error {
 			m.header(p.name, value)
 		}
 	}
-	return cmp.Or(err, m.cloudEvent(len(m.record.Headers)))
+	own := len(m.record.Headers)
+	return cmp.Or(err, m.cloudEvent(own), m.trace(own))
+}
+
+// trace has what the first n headers say of a trace once more, as plain text: type codes are nothing that
+// readers of W3C Trace Context know.
+func (m *mapping) trace(n int) error {
+	for i := range n {
+		h := m.record.Headers[i]
+		if string(h.Name) != tracing.Parent && string(h.Name) != tracing.State {
+			continue
+		}
+		r := wire.NewReader(h.Value)
+		value, err := m.text(&r)
+		if err != nil {
+			return err
+		}
+		if value != nil {
+			m.header(h.Name, value)
+		}
+	}
+	return nil
 }
 
 // cloudEvent has the attributes of a CloudEvent among the first n headers once more, as its Kafka binding has

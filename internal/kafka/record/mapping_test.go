@@ -154,6 +154,14 @@ func TestEventsAsRecords(t *testing.T) {
 				header("cloudEvents:id", encoded("7")), header("cloudEvents_time", encoded(time.UnixMilli(1))), header("cloudEvents:x", encoded(1.5)),
 				header("ce_id", "7"), header("ce_time", "1970-01-01T00:00:00.001Z"),
 			}}},
+		{"a trace", eventlog.Event{Message: application(
+			wire.Pair{Key: "traceparent", Value: "00-1"}, wire.Pair{Key: "other", Value: "x"}, wire.Pair{Key: "tracestate", Value: []byte("a=1")})},
+			Record{Value: v, Headers: []Header{
+				header("traceparent", encoded("00-1")), header("other", encoded("x")), header("tracestate", encoded([]byte("a=1"))),
+				header("traceparent", "00-1"), header("tracestate", "a=1"),
+			}}},
+		{"a trace that is none", eventlog.Event{Message: application(wire.Pair{Key: "traceparent", Value: 1.5})},
+			Record{Value: v, Headers: []Header{header("traceparent", encoded(1.5))}}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			tt.want.Timestamp = baseTimestamp
