@@ -136,15 +136,45 @@ func (c configCommands) check() *cobra.Command {
 			if err == nil {
 				err = checkMail(loaded.Config)
 			}
+			if err == nil {
+				err = checkPresumed(loaded)
+			}
 			if err != nil {
 				return adviseNoFile(err, args[0])
 			}
+			verdict := "is right"
+			if len(loaded.Presumed) > 0 {
+				verdict = "starts a yard that has " + hubsByName(loaded.Presumed) + " already, and no other"
+			}
 			cfg := loaded.Config
-			_, err = fmt.Fprintf(c.stdout, "%s is right: %s, %s, %s, %s and %s declared\n", args[0], counted(len(cfg.Hubs), "hub"), counted(len(cfg.Policies), "policy"),
+			_, err = fmt.Fprintf(c.stdout, "%s %s: %s, %s, %s, %s and %s declared\n", args[0], verdict, counted(len(cfg.Hubs), "hub"), counted(len(cfg.Policies), "policy"),
 				counted(len(cfg.Topics), "topic"), counted(len(cfg.Subscriptions), "subscription"), counted(len(cfg.Functions), "function"))
 			return err
 		},
 	}
+}
+
+// checkPresumed finds what a start would refuse about hubs that policies and functions name and the file does
+// not declare. Whether a yard has them is not looked up: it may be serving. One that has yet to be made has none.
+func checkPresumed(loaded config.Loaded) error {
+	cfg := loaded.Config
+	if len(loaded.Presumed) == 0 || !strings.HasPrefix(cfg.EngineURL(), "disk") {
+		return nil
+	}
+	if files, err := os.ReadDir(cfg.Data); err == nil && len(files) > 0 {
+		return nil
+	}
+	return &advisedError{
+		fmt.Sprintf("a yard does not start with it unless it has %s, and there is no yard in %s", hubsByName(loaded.Presumed), cfg.Data),
+		"declare what is missing under hubs, or correct the name",
+	}
+}
+
+func hubsByName(names []string) string {
+	if len(names) == 1 {
+		return "hub " + names[0]
+	}
+	return "hubs " + strings.Join(names, ", ")
 }
 
 // checkMail finds what a start would refuse about mail: authorities of its server that cannot be read, and

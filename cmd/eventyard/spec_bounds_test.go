@@ -36,7 +36,7 @@ func TestBoundsAreTheSameForFlagsFileAndAPI(t *testing.T) {
 
 					body := encoded(t, minimal(t, d, row, text))
 					name := filepath.Join(t.TempDir(), "eventyard.yaml")
-					testkit.Must(t, os.WriteFile(name, fmt.Appendf(nil, "%ss: [%s]", d.Name, body), 0o600))
+					testkit.Must(t, os.WriteFile(name, fmt.Appendf(nil, "hubs: [{name: orders}]\n%ss: [%s]", d.Name, body), 0o600))
 					err = run(t.Context(), []string{"config", "check", name}, nil, io.Discard, io.Discard)
 					testkit.Equal(t, err == nil, good, "the file: %v", err)
 

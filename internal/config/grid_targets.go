@@ -93,16 +93,33 @@ func (c Config) uses() (all []use) {
 	return all
 }
 
+// declared are the names of topics and hubs that there will be, by their kind.
+func (c Config) declared() map[string][]string {
+	declared := map[string][]string{"topic": {yardEvents}}
+	for _, t := range c.Topics {
+		declared["topic"] = append(declared["topic"], t.Name)
+	}
+	for _, h := range c.Hubs {
+		declared["hub"] = append(declared["hub"], h.Name)
+	}
+	return declared
+}
+
+// presumed are the hubs without which the yard does not start, as far as the file does not declare them.
+func (l *loader) presumed() (hubs []string) {
+	declared := l.config.declared()
+	for _, u := range l.config.uses() {
+		if u.without == noStart && u.undeclared(declared[u.kind]) != "" && !slices.Contains(hubs, u.name) {
+			hubs = append(hubs, u.name)
+		}
+	}
+	return hubs
+}
+
 // notes tells of topics and hubs that the file uses and does not declare: they may exist in the yard,
 // or be misspelt.
 func (l *loader) notes() (notes []string) {
-	declared := map[string][]string{"topic": {yardEvents}}
-	for _, t := range l.config.Topics {
-		declared["topic"] = append(declared["topic"], t.Name)
-	}
-	for _, h := range l.config.Hubs {
-		declared["hub"] = append(declared["hub"], h.Name)
-	}
+	declared := l.config.declared()
 	for _, u := range l.config.uses() {
 		if text := u.undeclared(declared[u.kind]); text != "" {
 			notes = append(notes, l.origin(u.key)+": "+u.key+": "+text)

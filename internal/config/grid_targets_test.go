@@ -52,6 +52,10 @@ subscriptions:
   - {name: dead, topic: orders, pull: true, deadLetter: "hub:failures"}
 policies:
   - {name: sender, hub: tills, rights: [send]}
+  - {name: reader, hub: CLICKS, rights: [listen]}
+functions:
+  - {name: biller, hub: tills, endpoint: "https://billing.example.com"}
+  - {name: shipper, hub: refunds, endpoint: "https://shipping.example.com"}
 `)
 	loaded, err := Load(Sources{})
 	testkit.Must(t, err)
@@ -62,6 +66,10 @@ policies:
 		"eventyard.yaml:11:57: subscriptions[6].deadLetter: failures is not declared in this file: the subscription is refused unless the yard has a hub of that name",
 		"eventyard.yaml:13:25: policies[0].hub: tills is not declared in this file: the yard does not start unless it has a hub of that name",
 	}
+	for i, line := range []string{"16:25: functions[0].hub: tills", "17:26: functions[1].hub: refunds"} {
+		want = slices.Insert(want, 4+i, "eventyard.yaml:"+line+" is not declared in this file: the yard does not start unless it has a hub of that name")
+	}
+	testkit.Slices(t, loaded.Presumed, []string{"tills", "refunds"}, "without which it does not start")
 	if !slices.Equal(loaded.Notes, want) || len(loaded.Warnings) != 0 {
 		t.Errorf("the notes are %q, the warnings %q", loaded.Notes, loaded.Warnings)
 	}
