@@ -221,7 +221,11 @@ func (c subscriptionCommands) pause(word string, paused bool) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.stdout, "%s subscription %s\n", done, args[0])
+		if s.State == statePending && !paused {
+			fmt.Fprintf(c.stdout, "subscription %s gets nothing yet, and is not paused\n", args[0])
+		} else {
+			fmt.Fprintf(c.stdout, "%s subscription %s\n", done, args[0])
+		}
 		c.sayPending(s)
 		return nil
 	})

@@ -35,7 +35,13 @@ func (c subscriptionCommands) explain() *cobra.Command {
 		if !json.Valid(event) {
 			return admin.Explanation{}, usagef(cmd, "EVENT is not JSON: write it as it is published")
 		}
-		return client.Explain(cmd.Context(), source.which(args[0]), event)
+		explained, err := client.Explain(cmd.Context(), source.which(args[0]), event)
+		if err != nil {
+			return explained, err
+		}
+		s, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
+		c.notePending(s) // what matches is not delivered yet
+		return explained, err
 	}, func(e admin.Explanation) error {
 		fmt.Fprintf(c.stdout, "%s: %s\n", e.Subscription, e.Summary)
 		if len(e.Conditions) == 0 {

@@ -279,6 +279,11 @@ func (c subscriptionCommands) attempts() *cobra.Command {
 	cmd := &cobra.Command{Use: "attempts SUBSCRIPTION", Short: "Show the last requests to its endpoint, with what it answered"}
 	source.addTo(cmd)
 	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.Attempt, error) {
+		s, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
+		if err != nil {
+			return nil, err
+		}
+		c.notePending(s) // which is why there may be none
 		return client.Attempts(cmd.Context(), source.which(args[0]))
 	}, "no request has been made since the yard started",
 		[]string{"TIME", "EVENT", "ATTEMPT", "STATUS", "OUTCOME", "TOOK", "NEXT TRY", "ANSWER"}, attemptRow)
