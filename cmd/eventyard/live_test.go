@@ -4,10 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -441,6 +448,63 @@ func TestAHangupReloads(t *testing.T) {
 
 	testkit.Must(t, yard.Process.Signal(os.Interrupt))
 	go func() { _, _ = io.Copy(io.Discard, out) }()
+	_, _ = io.Copy(io.Discard, log)
+	testkit.Must(t, yard.Wait(), "the yard stops")
+}
+
+// V7: SIGHUP has a yard take a certificate that was renewed, for connections that come then; one that cannot
+// be used is told in the log, and the one before goes on.
+func TestAHangupReloadsTheCertificate(t *testing.T) {
+	program := testkit.Value(exec.LookPath("eventyard"))(t)
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "yard.pem"), filepath.Join(dir, "yard.key")
+	renew := func(serial int64) {
+		private := testkit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+		template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
+		der := testkit.Value(x509.CreateCertificate(rand.Reader, template, template, private.Public(), private))(t)
+		secret := testkit.Value(x509.MarshalPKCS8PrivateKey(private))(t)
+		testkit.Must(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+		testkit.Must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	}
+	renew(1)
+	yard := exec.Command(program, "serve", "--data", filepath.Join(dir, "data"), "--sync", "os", "--tls-cert-file", cert, "--tls-key-file", key)
+	yard.Dir, yard.Env = dir, append(os.Environ(), anyPort...)
+	out, log := testkit.Value(yard.StdoutPipe())(t), testkit.Value(yard.StderrPipe())(t)
+	testkit.Must(t, yard.Start())
+	late := time.AfterFunc(time.Minute, func() { _ = yard.Process.Kill() })
+	defer late.Stop()
+	said, address := bufio.NewScanner(out), ""
+	for said.Scan() && said.Text() != readyEnd {
+		if _, at, is := strings.Cut(said.Text(), " https://"); is {
+			address = at
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	shown := func() int64 { // the number of the certificate that a client is shown
+		t.Helper()
+		c := testkit.Value(tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}))(t)
+		defer c.Close()
+		return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	}
+	logged := bufio.NewScanner(log)
+	hangUp := func(words string) {
+		t.Helper()
+		testkit.Must(t, yard.Process.Signal(syscall.SIGHUP))
+		for logged.Scan() {
+			if strings.Contains(logged.Text(), words) {
+				return
+			}
+		}
+		t.Fatalf("the log ends without %q: %v", words, logged.Err())
+	}
+	testkit.Equal(t, shown(), 1)
+	renew(2)
+	hangUp("reloaded")
+	testkit.Eventually(t, "the renewed certificate is shown", func() bool { return shown() == 2 })
+	testkit.Must(t, os.WriteFile(cert, []byte("no certificate"), 0o600))
+	hangUp("cannot be used")
+	testkit.Equal(t, shown(), 2, "what cannot be used changes nothing")
+	testkit.Must(t, yard.Process.Signal(os.Interrupt))
 	_, _ = io.Copy(io.Discard, log)
 	testkit.Must(t, yard.Wait(), "the yard stops")
 }
