@@ -33,15 +33,21 @@ build: ## Build bin/eventyard
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/eventyard ./cmd/eventyard
 
 .PHONY: test
-test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9, a yard of three nodes, foreign clients
+test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9, packages, a yard of three nodes, foreign clients
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
 	go test -race -timeout 20m $$(go list ./... | grep -v -e test/interop $(UNRACED:%=-e '/%$$'))
 	go test -timeout 20m $(UNRACED:%=./%)
 	EVENTYARD_TEST_ENGINE=model go test ./internal/hubs/broker ./internal/hubs/groups
 	go test ./internal/storage/jetstream/logs -run TestFaults -storm.seeds 20
+	$(MAKE) packaging
 	$(MAKE) cluster
 	$(MAKE) interop
+
+.PHONY: packaging
+packaging: ## What people install, as far as this machine goes: a release for Linux (amd64) twice, the deb and the image on roots of their own if this is root, all linters; CI=true insists on all (two minutes)
+	cd packaging && go vet ./...
+	cd packaging && go test -count=1 -timeout 20m ./...
 
 .PHONY: test-nats
 test-nats: ## The conformance of the engine of several nodes, and the tests of services on it, over three NATS servers (SUITES='./hub ./admin' for some)
@@ -104,7 +110,7 @@ dist: ## What people install, into dist/: archives, deb, rpm, container image, H
 	cd packaging && go run ./dist -source .. -out ../dist
 
 .PHONY: dist-test
-dist-test: ## All of that twice to the same bytes; the deb and the image on roots of their own, which needs root; chart, unit, alerts and dashboard by their own linters (half an hour)
+dist-test: ## All of that twice to the same bytes; the deb and the image on roots of their own, which needs root; chart, unit, formula, alerts and dashboard by their own linters (half an hour); CI=true insists on all
 	cd packaging && go vet ./...
 	cd packaging && go test -count=1 -timeout 30m ./lint
 	cd packaging && go test -count=1 -v -timeout 90m ./dist -all

@@ -14,7 +14,7 @@ import (
 
 const nobody = "65534:65534" // who uses the yard
 
-// V6: on a bare root the package is installed, started by its unit's own command line, and takes a first
+// V7: on a bare root the package is installed, started by its unit's own command line, and takes a first
 // event, within a minute; upgraded from an older version with its data; reloaded; removed, without the
 // data, also when it is purged.
 func TestDebianPackage(t *testing.T) {
@@ -107,9 +107,8 @@ type dpkg struct {
 
 func newDpkg(t *testing.T, root string) dpkg {
 	t.Helper()
-	if _, err := exec.LookPath("dpkg"); err != nil {
-		t.Skip("dpkg is not here: this is for Debian and its kin")
-	}
+	need(t, "dpkg", "dpkg") // which is Debian's and its kin's
+	need(t, "systemd-sysusers", "systemd")
 	must(t, os.Chmod(root, 0o755)) // which the yard's user passes
 	for _, folder := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/log", "etc"} {
 		must(t, os.MkdirAll(filepath.Join(root, folder), 0o755))
@@ -183,11 +182,9 @@ func checkOutBefore(t *testing.T, r *release) (tree, commit string) {
 	return tree, commit
 }
 
-// V6: what systemd itself says of the unit, and of what the yard could still do to the machine.
+// V7: what systemd itself says of the unit, and of what the yard could still do to the machine.
 func TestUnit(t *testing.T) {
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("systemd-analyze is not here")
-	}
+	need(t, "systemd-analyze", "systemd")
 	text, err := os.ReadFile("../linux/eventyard.service")
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "eventyard.service")
@@ -202,8 +199,9 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// V6: the package for Red Hat has the same files, and says the same version.
+// V7: the package for Red Hat has the same files, and says the same version.
 func TestRPM(t *testing.T) {
+	need(t, "dpkg-deb", "dpkg")
 	r := theRelease(t)
 	found, err := filepath.Glob(filepath.Join(r.out, "*.x86_64.rpm"))
 	must(t, err)

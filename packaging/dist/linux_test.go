@@ -26,9 +26,10 @@ type machine struct {
 
 func newMachine(t *testing.T, root string) *machine {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("this needs root: a root folder and a network of its own are made")
-	}
+	needRoot(t, "a root folder and a network of its own are made")
+	need(t, "unshare", "util-linux")
+	need(t, "nsenter", "util-linux")
+	need(t, "ip", "iproute2")
 	holder := exec.Command("unshare", "--net", "sh", "-c", "ip link set lo up && echo && exec sleep 3600")
 	out, err := holder.StdoutPipe()
 	must(t, err)
