@@ -29,6 +29,13 @@ func (r *release) compile(ctx context.Context, p platform, file string) error {
 	return err
 }
 
+// documents are what all archives and packages have as it is in the tree: what to read first, and the compose
+// file, the alerts and the dashboard, which who runs a yard would have to look for in a clone otherwise.
+var documents = []string{
+	"LICENSE", "README.md", "CHANGELOG.md",
+	"packaging/container/compose.yaml", "packaging/monitoring/alerts.yaml", "packaging/monitoring/grafana.json",
+}
+
 // manuals has the program itself write completions and manual pages, and puts beside them what all
 // archives and packages have.
 func (r *release) manuals(ctx context.Context) error {
@@ -45,12 +52,12 @@ func (r *release) manuals(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
-		text, err := os.ReadFile(filepath.Join(r.source, file))
+	for _, file := range documents {
+		text, err := os.ReadFile(filepath.Join(r.source, filepath.FromSlash(file)))
 		if err != nil {
 			return err
 		}
-		if err := write(r.staged(file), text); err != nil {
+		if err := write(r.staged(filepath.Base(file)), text); err != nil {
 			return err
 		}
 	}

@@ -98,7 +98,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// V6: the archive for each platform, and all else, builds twice to the same bytes, in whichever folder.
+// V7: the archive for each platform, and all else, builds twice to the same bytes, in whichever folder.
 func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 	first := theRelease(t)
 	elsewhere := filepath.Join(work, "another folder", "tree")
@@ -145,7 +145,7 @@ func copyTree(to string) error {
 	return nil
 }
 
-// V6: what is in an archive, and that the program in it says its version.
+// V7: what is in an archive, and that the program in it says its version.
 func TestArchive(t *testing.T) {
 	r := theRelease(t)
 	p := platforms[0]
@@ -153,7 +153,7 @@ func TestArchive(t *testing.T) {
 	files, err := unpack(filepath.Join(r.out, r.name(p, ".tar.gz")), folder)
 	must(t, err)
 	for _, want := range []string{
-		"eventyard", "LICENSE", "README.md", licensesFile, "completions/eventyard.bash", "completions/_eventyard",
+		"eventyard", "LICENSE", "README.md", "compose.yaml", "alerts.yaml", "grafana.json", licensesFile, "completions/eventyard.bash", "completions/_eventyard",
 		"completions/eventyard.fish", "completions/eventyard.ps1", "man/eventyard.1", "man/eventyard-hub-create.1", "man/eventyard.yaml.5",
 	} {
 		if header := files[r.name(p, "")+"/"+want]; header == nil {
@@ -218,7 +218,7 @@ func untar(from io.Reader, folder string) (map[string]*tar.Header, error) {
 	}
 }
 
-// V6: the list of materials has what is in the program, and says which version of it.
+// V7: the list of materials has what is in the program, and says which version of it.
 func TestMaterials(t *testing.T) {
 	r := theRelease(t)
 	text, err := os.ReadFile(filepath.Join(r.out, r.name(platforms[0], ".cdx.json")))
