@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// V6: the image is a right one; a yard starts out of it as its own user, with a root that cannot be
+// V7: the image is a right one; a yard starts out of it as its own user, with a root that cannot be
 // written to, and takes an event.
 func TestImage(t *testing.T) {
 	image := openImage(t, theRelease(t))
@@ -101,7 +101,7 @@ func mountReadOnly(t *testing.T, root, but string) {
 	}
 }
 
-// The Dockerfile makes the same image: how it runs stands in both, line by line.
+// V7: the Dockerfile makes the same image: how it runs stands in both, line by line, and so does what is in it.
 func TestDockerfile(t *testing.T) {
 	text, err := os.ReadFile("../container/Dockerfile")
 	must(t, err)
@@ -128,9 +128,56 @@ func TestDockerfile(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the Dockerfile says\n%s\nand the image\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	sameFiles(t, string(text), last)
 }
 
-// The compose file names what there is: the image's ports and folder, and its program.
+// sameFiles compares what the Dockerfile copies into the image with what the image has. Folders on the way to
+// something are made by the way.
+func sameFiles(t *testing.T, text, last string) {
+	t.Helper()
+	files := (&release{stage: "stage"}).imageFiles(platforms[0])
+	copied, there := map[string]bool{}, map[string]bool{} // whether it is the user's, by path
+	for line := range strings.Lines(last) {
+		if words := strings.Fields(line); len(words) > 2 && words[0] == "COPY" {
+			copied[words[len(words)-1]] = slices.Contains(words, "--chown="+imageConfig.User)
+		}
+	}
+	for _, e := range files {
+		onTheWay := func(other entry) bool { return other.name != e.name && strings.HasPrefix(other.name, e.name) }
+		if !e.isFolder() || !slices.ContainsFunc(files, onTheWay) {
+			there["/"+strings.TrimSuffix(e.name, "/")] = e.owner == imageUser
+		}
+		if e.isFolder() && e.owner == imageUser && e.mode != 0o700 {
+			t.Errorf("%s has mode %o, and that of the Dockerfile is 700", e.name, e.mode)
+		}
+		if e.name == "etc/passwd" && !strings.Contains(text, "echo '"+strings.TrimSpace(string(e.data))+"' >") {
+			t.Errorf("the Dockerfile has another user than %s", e.data)
+		}
+	}
+	if !reflect.DeepEqual(copied, there) {
+		t.Errorf("the Dockerfile copies\n%v\nand the image has\n%v", copied, there)
+	}
+}
+
+// V7: the licenses that the Dockerfile has written are those of the release.
+func TestLicensesOfAProgram(t *testing.T) {
+	r := theRelease(t)
+	file := filepath.Join(t.TempDir(), licensesFile)
+	folder := t.TempDir()
+	_, err := unpack(filepath.Join(r.out, r.name(platforms[0], ".tar.gz")), folder)
+	must(t, err)
+	must(t, run(t.Context(), []string{"-source", repository, "-licenses", filepath.Join(folder, r.name(platforms[0], ""), "eventyard"), "-out", file}))
+	want, err := os.ReadFile(filepath.Join(folder, r.name(platforms[0], ""), licensesFile))
+	must(t, err)
+	got, err := os.ReadFile(file)
+	must(t, err)
+	if string(got) != string(want) {
+		t.Errorf("they are %d bytes, and others than the %d of the archive", len(got), len(want))
+	}
+}
+
+// V7: the compose file has no key that Compose does not know, and names what there is: the image's ports and
+// folder, and its program.
 func TestCompose(t *testing.T) {
 	text, err := os.ReadFile("../container/compose.yaml")
 	must(t, err)

@@ -30,7 +30,11 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("out", "../dist", "the folder to write to: empty, or not there yet")
 	version := flags.String("version", "", "the version, like 1.2.3 (default: what git describe says)")
 	only := flags.String("only", "", "some of the platforms, like linux/amd64,darwin/arm64 (default: all)")
+	licenses := flags.String("licenses", "", "make nothing but the licenses of what is in this program, and -out is their file")
 	_ = flags.Parse(args) // which ends the process
+	if *licenses != "" {
+		return writeLicenses(ctx, *source, *licenses, *out)
+	}
 	chosen, err := choose(*only)
 	if err != nil {
 		return err

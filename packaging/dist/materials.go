@@ -126,6 +126,19 @@ func (r *release) licenseTexts(ctx context.Context, modules []*debug.Module) ([]
 	return all.Bytes(), nil
 }
 
+// writeLicenses writes the licenses of what is in a program, for who builds an image in another way.
+func writeLicenses(ctx context.Context, source, program, to string) error {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	texts, err := (&release{source: source}).licenseTexts(ctx, info.Deps)
+	if err != nil {
+		return err
+	}
+	return write(to, texts)
+}
+
 // moduleFolders says where the sources of modules are. They were just built, so they are here.
 func (r *release) moduleFolders(ctx context.Context, modules []*debug.Module) (map[string]string, error) {
 	args := []string{"mod", "download", "-json"}
