@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -182,16 +184,38 @@ func TestCompose(t *testing.T) {
 	text, err := os.ReadFile("../container/compose.yaml")
 	must(t, err)
 	var compose struct {
+		Name     string
 		Services map[string]struct {
-			ReadOnly       bool     `yaml:"read_only"`
-			CapDrop        []string `yaml:"cap_drop"`
-			Ports, Volumes []string
-			Healthcheck    struct{ Test []string }
+			Image, Restart        string
+			StopGracePeriod       time.Duration `yaml:"stop_grace_period"`
+			ReadOnly              bool          `yaml:"read_only"`
+			CapDrop               []string      `yaml:"cap_drop"`
+			SecurityOpt           []string      `yaml:"security_opt"`
+			Ports, Volumes, Tmpfs []string
+			Environment           map[string]string
+			Healthcheck           struct {
+				Test        []string
+				Interval    time.Duration
+				StartPeriod time.Duration `yaml:"start_period"`
+			}
 		}
-		Volumes map[string]any
+		Volumes map[string]struct{}
 	}
-	must(t, yaml.Unmarshal(text, &compose))
+	decoder := yaml.NewDecoder(bytes.NewReader(text)) // by the keys and types of the Compose specification that are used
+	decoder.KnownFields(true)
+	must(t, decoder.Decode(&compose))
+	if len(compose.Services) != 1 {
+		t.Errorf("there are %d services", len(compose.Services))
+	}
 	yard := compose.Services["yard"]
+	if !strings.HasPrefix(yard.Image, "docker.io/eventyard/eventyard:") || yard.Restart != "unless-stopped" || yard.Healthcheck.Test[0] != "CMD" {
+		t.Errorf("it is %s, %s and asked by %q", yard.Image, yard.Restart, yard.Healthcheck.Test)
+	}
+	for name := range yard.Environment {
+		if !strings.HasPrefix(name, "EVENTYARD_") {
+			t.Errorf("%s is no setting of a yard", name)
+		}
+	}
 	for _, published := range yard.Ports {
 		port := published[strings.LastIndex(published, ":")+1:]
 		if _, ok := imageConfig.ExposedPorts[port+"/tcp"]; !ok || !strings.HasPrefix(published, "127.0.0.1:") {

@@ -1,5 +1,6 @@
 // Package lint judges what cannot be run everywhere: the Helm chart by Helm's own linter and engine and by
-// the types of Kubernetes, and queries of the dashboard and of alerts by the parser of Prometheus.
+// the types of Kubernetes, its settings by the yard itself, alerts by what Prometheus reads rules with, and queries of
+// the dashboard by its parser.
 package lint
 
 import (
@@ -16,6 +17,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -27,9 +29,10 @@ const chartFolder = "../helm/eventyard"
 var modes = map[string]struct {
 	values map[string]any
 	nodes  int32
+	secret string // settings that pods are given as variables, from a Secret
 }{
-	"single": {map[string]any{}, 1},
-	"single with everything": {map[string]any{
+	"single": {values: map[string]any{}, nodes: 1},
+	"single with everything": {values: map[string]any{
 		"host": "yard.example.com", "tlsSecret": "yard-tls", "imagePullSecrets": []any{map[string]any{"name": "registry"}},
 		"config":         map[string]any{"hubs": []any{map[string]any{"name": "orders", "partitions": 4}}},
 		"env":            []any{map[string]any{"name": "EVENTYARD_LOG_LEVEL", "value": "debug"}},
@@ -38,13 +41,17 @@ var modes = map[string]struct {
 		"tolerations":    []any{map[string]any{"key": "x", "operator": "Exists"}},
 		"podAnnotations": map[string]any{"a": "b"},
 		"service":        map[string]any{"type": "LoadBalancer", "annotations": map[string]any{"c": "d"}},
-	}, 1},
-	"peers":      {map[string]any{"mode": "peers", "peers": map[string]any{"bundlesSecret": "yard-bundles"}}, 3},
-	"five peers": {map[string]any{"mode": "peers", "peers": map[string]any{"bundlesSecret": "yard-bundles", "count": 5}}, 5},
-	"nats":       {map[string]any{"mode": "nats", "nats": map[string]any{"secret": "yard-nats", "nodes": 2}}, 2},
+	}, nodes: 1},
+	"peers":      {values: map[string]any{"mode": "peers", "peers": map[string]any{"bundlesSecret": "yard-bundles"}}, nodes: 3},
+	"five peers": {values: map[string]any{"mode": "peers", "peers": map[string]any{"bundlesSecret": "yard-bundles", "count": 5}}, nodes: 5},
+	"nats": {
+		values: map[string]any{"mode": "nats", "nats": map[string]any{"secret": "yard-nats", "nodes": 2}}, nodes: 2,
+		secret: "engine: nats://USER:PASSWORD@nats-0,nats-1,nats-2\nnode: yard-0\nsecrets: {key: MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=}\n",
+	},
 }
 
-// V6: the chart passes Helm's linter, and what it renders is what Kubernetes takes, field by field.
+// V7: the chart passes Helm's linter, what it renders is what Kubernetes takes, field by field, and the settings
+// in it are what a yard takes.
 func TestChart(t *testing.T) {
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
@@ -56,8 +63,11 @@ func TestChart(t *testing.T) {
 			kinds := map[string]int{}
 			for _, object := range decode(t, render(t, mode.values)) {
 				kinds[object.GetObjectKind().GroupVersionKind().Kind]++
-				if set, ok := object.(*appsv1.StatefulSet); ok {
-					checkNodes(t, set, mode.nodes)
+				switch object := object.(type) {
+				case *appsv1.StatefulSet:
+					checkNodes(t, object, mode.nodes)
+				case *corev1.ConfigMap:
+					checkSettings(t, mode.secret+object.Data["eventyard.yaml"])
 				}
 			}
 			want := map[string]int{"ConfigMap": 1, "Service": 2, "StatefulSet": 1}
