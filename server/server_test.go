@@ -144,7 +144,7 @@ func TestConfiguredHubsExist(t *testing.T) {
 			Groups     []string
 		}
 		testkit.Must(t, json.Unmarshal([]byte(r.want(200, "GET", "/api/v1/hubs/orders", "")), &hub))
-		if hub.Partitions != 3 || hub.Retention.Age != "1h0m0s" || len(hub.Groups) != 2 {
+		if hub.Partitions != 3 || hub.Retention.Age != "1h" || len(hub.Groups) != 2 {
 			t.Errorf("hub is %+v", hub)
 		}
 		r.want(200, "GET", "/api/v1/hubs/plain", "")

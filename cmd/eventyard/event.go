@@ -252,5 +252,5 @@ func tryRow(t admin.JourneyTry) []string {
 	if t.Probe {
 		outcome += " (probe)"
 	}
-	return []string{"  " + showTime(t.Time), status, outcome, t.Took, shortened(oneLine(t.Said), 80)}
+	return []string{"  " + showTime(t.Time), status, outcome, showTook(t.Took), shortened(oneLine(t.Said), 80)}
 }

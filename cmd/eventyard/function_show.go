@@ -45,7 +45,7 @@ func printFunction(w io.Writer, f admin.Function) error {
 	p.add("calls", "%s, %s failed, %s timed out", thousands(f.Counts.Calls), thousands(f.Counts.Failed), thousands(f.Counts.Timeouts))
 	p.add("handled", "%s since the yard started; %s put away, %s skipped, %s dropped", counted(f.Counts.Done, "event"),
 		thousands(f.Counts.Poisoned), thousands(f.Counts.Skipped), thousands(f.Counts.Dropped))
-	p.add("calls of", "up to %s, within %s", counted(f.Batch, "event"), f.Timeout)
+	p.add("calls of", "up to %s, within %s", counted(f.Batch, "event"), showSetting(f.Timeout))
 	p.add("retries", "%s", showRetries(f))
 	p.add("poison", "%s (%s there, not redriven)", showPoisonTarget(f.Poison), showPoisoned(f))
 	p.add("breaker", "%s; %s", showBreakerOf(f), showFailures(f.Failures, f.Circuit.State))

@@ -173,20 +173,23 @@ func showTimeIfAny[T interface{ UTC() time.Time }](t *T) string {
 	return showTime(*t)
 }
 
-// showSpan writes how long something is or took, as flags take it and to what matters of it: 7d, 1m30s,
-// 2.5s, 12ms, 250µs. All durations that people see are written by it.
-func showSpan(d time.Duration) string {
-	switch {
-	case d >= 10*time.Second:
-		d = d.Truncate(time.Second)
-	case d >= time.Second:
-		d = d.Truncate(100 * time.Millisecond)
-	case d >= 10*time.Millisecond:
-		d = d.Truncate(time.Millisecond)
-	default:
-		d = d.Truncate(10 * time.Microsecond)
+// showSpan writes how long something took or is ago.
+func showSpan(d time.Duration) string { return quantity.FormatSpan(d) }
+
+// showTook is showSpan of what the API says that a request took.
+func showTook(text string) string {
+	if d, err := time.ParseDuration(text); err == nil {
+		return showSpan(d)
 	}
-	return quantity.FormatDuration(d)
+	return text
+}
+
+// showSetting writes a duration of a definition, which the API says without days, as flags and files have it.
+func showSetting(text string) string {
+	if d, err := time.ParseDuration(text); err == nil {
+		return quantity.FormatDuration(d)
+	}
+	return text
 }
 
 // showAgo writes how long before now something was, in whole seconds.

@@ -120,7 +120,7 @@ func (c subscriptionCommands) showSubscription(w io.Writer, form output, s admin
 		if s.Pull.MaxDeliveries != nil {
 			deliveries = *s.Pull.MaxDeliveries
 		}
-		line("lock", "%s, given %s at most, within %s", cmp.Or(s.Pull.Lock, "1m"), counted(deliveries, "time"), s.Retry.TTL)
+		line("lock", "%s, given %s at most, within %s", showSetting(cmp.Or(s.Pull.Lock, "1m")), counted(deliveries, "time"), showSetting(s.Retry.TTL))
 	} else {
 		line("schema", "%s%s", s.Schema, showBatch(s))
 		line("retry", "%s", showPolicy(s.Retry))
@@ -187,12 +187,16 @@ func showBatch(s admin.Subscription) string {
 }
 
 func showPolicy(r admin.RetryPolicy) string {
-	text := fmt.Sprintf("%s within %s", counted(r.Attempts, "attempt"), r.TTL)
+	text := fmt.Sprintf("%s within %s", counted(r.Attempts, "attempt"), showSetting(r.TTL))
 	if len(r.Schedule) > 0 {
-		text += ", after " + strings.Join(r.Schedule, ", ")
+		var steps []string
+		for _, step := range r.Schedule {
+			steps = append(steps, showSetting(step))
+		}
+		text += ", after " + strings.Join(steps, ", ")
 	}
 	for _, status := range slices.Sorted(maps.Keys(r.Floors)) {
-		text += fmt.Sprintf(", %s not before %s", status, r.Floors[status])
+		text += fmt.Sprintf(", %s not before %s", status, showSetting(r.Floors[status]))
 	}
 	if r.NoRetry != nil {
 		statuses := strings.Trim(strings.ReplaceAll(fmt.Sprint(r.NoRetry), " ", ", "), "[]")
@@ -300,7 +304,7 @@ func attemptRow(a admin.Attempt) []string {
 	if a.Status != 0 {
 		status = strconv.Itoa(a.Status)
 	}
-	return []string{showTime(a.Time), oneLine(event), strconv.Itoa(a.Attempt), status, a.Outcome, a.Took, showTimeIfAny(a.NextTry),
+	return []string{showTime(a.Time), oneLine(event), strconv.Itoa(a.Attempt), status, a.Outcome, showTook(a.Took), showTimeIfAny(a.NextTry),
 		shortened(oneLine(cmp.Or(a.Answer, a.Error)), 80)}
 }
 

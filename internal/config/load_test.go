@@ -82,7 +82,7 @@ hubs:
 	testkit.Must(t, err)
 	want := []admin.HubRequest{
 		{
-			Name: "orders", Partitions: new(4), Retention: &admin.RetentionRequest{Age: new("24h0m0s"), Bytes: new(int64(1 << 30))},
+			Name: "orders", Partitions: new(4), Retention: &admin.RetentionRequest{Age: new("24h"), Bytes: new(int64(1 << 30))},
 			Groups: []string{"billing", "$Default"},
 		},
 		{Name: "plain"},

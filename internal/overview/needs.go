@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 )
 
 // Needs are what somebody should look at: what is broken first, and of these what has been so for longest.
@@ -299,18 +300,8 @@ func thousands(n int64) string {
 // ago says since when.
 func ago(d time.Duration) string { return span(d) + " ago" }
 
-// span is a duration as people say it, in its largest unit.
-func span(d time.Duration) string {
-	for _, u := range []struct {
-		unit time.Duration
-		name string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}} {
-		if d >= 2*u.unit {
-			return fmt.Sprintf("%d %s", d/u.unit, u.name)
-		}
-	}
-	return fmt.Sprintf("%d s", max(0, d/time.Second))
-}
+// span is a duration as all commands write it, in whole seconds.
+func span(d time.Duration) string { return quantity.FormatSpan(d.Truncate(time.Second)) }
 
 func size(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}

@@ -23,7 +23,7 @@ func (y *stocked) hubDeeds() []deed {
 		{name: "change a hub", at: "hubs/made", do: []step{
 			press(`.tabs a[href$="/settings"]`, shows(act)), write("age", "48h"), press(act, done("changed")),
 		}, check: func(v *visitor) {
-			testkit.Equal(v.t, testkit.Value(y.client.Hub(v.t.Context(), "made"))(v.t).Retention.Age, "48h0m0s")
+			testkit.Equal(v.t, testkit.Value(y.client.Hub(v.t.Context(), "made"))(v.t).Retention.Age, "48h")
 		}},
 		{name: "send an event", at: "hubs/made", do: []step{
 			press(`main a[href="/console/hubs/made/send"]`, shows(act)), write("body", `{"from":"hands"}`), write("key", "some"), press(act, done("sent")+" && "+times(1)),

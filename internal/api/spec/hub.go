@@ -25,7 +25,7 @@ var Hub = Definition{
 func setAge(definition any, text string) error {
 	age, err := quantity.ParseDuration(text)
 	if err == nil {
-		retentionOf(definition).Age = new(age.String())
+		retentionOf(definition).Age = new(quantity.FormatHours(age))
 	}
 	return err
 }

@@ -71,7 +71,7 @@ func TestTextsAreReadByTheTypeOfTheirField(t *testing.T) {
 		{Subscription, "headers", "A=b", `{"headers":[{"name":"A","value":"b"}]}`}, {Subscription, "headers", "A: b=c", `{"headers":[{"name":"A","value":"b=c"}]}`}, {Subscription, "headers", "A", ""},
 		{Subscription, "properties", `{"a":1}`, `{"properties":{"a":1}}`}, {Subscription, "properties", "{", ""},
 		{Function, "retries", "forever", `{"retries":-1}`}, {Function, "headers", "A: b", `{"headers":{"A":"b"}}`}, {Function, "headers", "A=b:c=d", `{"headers":{"A":"b:c=d"}}`}, {Function, "headers", "A", ""},
-		{Hub, "retention.age", "7d", `{"retention":{"age":"168h0m0s"}}`}, {Hub, "retention.age", "long", ""},
+		{Hub, "retention.age", "7d", `{"retention":{"age":"168h"}}`}, {Hub, "retention.age", "long", ""},
 		{Hub, "retention.bytes", "1KiB", `{"retention":{"bytes":1024}}`}, {Hub, "retention.bytes", "big", ""},
 		{Policy, "rights", "send,listen", `{"name":"","rights":["send","listen"]}`},
 	} {

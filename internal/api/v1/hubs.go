@@ -148,7 +148,7 @@ func (d *Handler) showHub(ctx context.Context, hub broker.Hub) (admin.Hub, error
 		Partitions:   hub.Partitions,
 		PartitionIDs: hub.PartitionIDs(),
 		Created:      admin.Time{Time: hub.Created},
-		Retention:    admin.Retention{Age: hub.Retention.Age.String(), Bytes: hub.Retention.Bytes},
+		Retention:    admin.Retention{Age: quantity.FormatHours(hub.Retention.Age), Bytes: hub.Retention.Bytes},
 		Quota:        spec.ShowQuota(hub.Quota),
 		Groups:       make([]string, len(groups)),
 	}

@@ -18,11 +18,11 @@ func TestCreateHub(t *testing.T) {
 		want       admin.Hub
 	}{
 		{"as usual", `{"name":"Orders"}`,
-			admin.Hub{Name: "Orders", Partitions: 4, PartitionIDs: []string{"0", "1", "2", "3"}, Retention: admin.Retention{Age: "168h0m0s"}}},
+			admin.Hub{Name: "Orders", Partitions: 4, PartitionIDs: []string{"0", "1", "2", "3"}, Retention: admin.Retention{Age: "168h"}}},
 		{"with partitions and an age", `{"name":"Orders","partitions":2,"retention":{"age":"90m"}}`,
-			admin.Hub{Name: "Orders", Partitions: 2, PartitionIDs: []string{"0", "1"}, Retention: admin.Retention{Age: "1h30m0s"}}},
+			admin.Hub{Name: "Orders", Partitions: 2, PartitionIDs: []string{"0", "1"}, Retention: admin.Retention{Age: "1h30m"}}},
 		{"a size leaves the usual age", `{"name":"Orders","partitions":1,"retention":{"bytes":1000}}`,
-			admin.Hub{Name: "Orders", Partitions: 1, PartitionIDs: []string{"0"}, Retention: admin.Retention{Age: "168h0m0s", Bytes: 1000}}},
+			admin.Hub{Name: "Orders", Partitions: 1, PartitionIDs: []string{"0"}, Retention: admin.Retention{Age: "168h", Bytes: 1000}}},
 		{"days, and for ever", `{"name":"Orders","partitions":1,"retention":{"age":"0s","bytes":0}}`,
 			admin.Hub{Name: "Orders", Partitions: 1, PartitionIDs: []string{"0"}, Retention: admin.Retention{Age: "0s"}}},
 	} {
@@ -111,9 +111,9 @@ func TestChangeRetention(t *testing.T) {
 		body string
 		want admin.Retention
 	}{
-		{`{"retention":{"bytes":5000}}`, admin.Retention{Age: "168h0m0s", Bytes: 5000}},
-		{`{"retention":{"age":"2d"},"partitions":1,"name":"ORDERS"}`, admin.Retention{Age: "48h0m0s", Bytes: 5000}},
-		{`{}`, admin.Retention{Age: "48h0m0s", Bytes: 5000}},
+		{`{"retention":{"bytes":5000}}`, admin.Retention{Age: "168h", Bytes: 5000}},
+		{`{"retention":{"age":"2d"},"partitions":1,"name":"ORDERS"}`, admin.Retention{Age: "48h", Bytes: 5000}},
+		{`{}`, admin.Retention{Age: "48h", Bytes: 5000}},
 	}
 	for _, s := range steps {
 		got := read[admin.Hub](t, y.want(200, "PATCH", "/api/v1/hubs/orders", s.body))

@@ -175,7 +175,7 @@ func (w *way) sayTrace(now time.Time) string {
 
 func (w *way) sayDelivered() string {
 	r := &w.trace.Requests[0]
-	words := fmt.Sprintf("delivered at %s, attempt %d, answered %d in %v", sayTime(w.trace.At), max(w.trace.Attempts, 1), r.Status, r.Took.Round(time.Millisecond))
+	words := fmt.Sprintf("delivered at %s, attempt %d, answered %d in %s", sayTime(w.trace.At), max(w.trace.Attempts, 1), r.Status, quantity.FormatSpan(r.Took))
 	if r.Status == 0 {
 		words = fmt.Sprintf("delivered at %s, attempt %d", sayTime(w.trace.At), max(w.trace.Attempts, 1))
 	}
@@ -240,7 +240,7 @@ func (w *way) sayLeft(now time.Time) string {
 	}
 	attempts := cmp.Or(w.sub.Retry.MaxAttempts, retry.DefaultAttempts) - t.Attempts
 	left := t.Alive.Add(cmp.Or(w.sub.Retry.TimeToLive, retry.DefaultTimeToLive)).Sub(now).Round(time.Second)
-	return fmt.Sprintf("; %s and %s are left", counted(max(attempts, 0), "attempt"), quantity.FormatDuration(max(left, 0)))
+	return fmt.Sprintf("; %s and %s are left", counted(max(attempts, 0), "attempt"), quantity.FormatSpan(max(left, 0)))
 }
 
 // sayJourney is the answer in a sentence: to how many the event came, and why not to the others.
@@ -333,7 +333,7 @@ func sayWhen(t, now time.Time) string {
 	case t.IsZero():
 		return "at once"
 	case left > 0:
-		return fmt.Sprintf("in %s, at %s", quantity.FormatDuration(left), sayTime(t))
+		return fmt.Sprintf("in %s, at %s", quantity.FormatSpan(left), sayTime(t))
 	}
 	return "since " + sayTime(t)
 }

@@ -99,6 +99,21 @@ func FormatDuration(d time.Duration) string {
 	return FormatHours(d)
 }
 
+// FormatSpan writes how long something took, lasts or is ago, to what matters of it, so that ParseDuration reads
+// it: 6d, 3h12m, 1m30s, 2.5s, 12ms, 250µs. All such spans in answers of the API and of commands are written by it;
+// settings, of which every unit matters, by FormatDuration.
+func FormatSpan(d time.Duration) string {
+	for _, step := range [...]struct{ least, unit time.Duration }{
+		{2 * day, day}, {time.Hour, time.Minute}, {10 * time.Second, time.Second}, {time.Second, 100 * time.Millisecond},
+		{10 * time.Millisecond, time.Millisecond}, {0, 10 * time.Microsecond},
+	} {
+		if d >= step.least {
+			return FormatDuration(d.Truncate(step.unit))
+		}
+	}
+	return FormatDuration(0) // the clock was set back
+}
+
 // FormatHours writes a duration without days, and without units that say nothing: 24h and not
 // 24h0m0s.
 func FormatHours(d time.Duration) string {

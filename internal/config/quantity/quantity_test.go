@@ -88,3 +88,15 @@ func TestQuantitiesAreFlags(t *testing.T) {
 		t.Errorf("what cannot be read leaves %v and %v", d, s)
 	}
 }
+
+// V7: spans are written in one way, to what matters of them.
+func TestSpans(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		149 * time.Hour: "6d", 47*time.Hour + 59*time.Minute + 59*time.Second: "47h59m", 3*time.Hour + 12*time.Minute + 9*time.Second: "3h12m", time.Hour: "1h",
+		90500 * time.Millisecond: "1m30s", 2560 * time.Millisecond: "2.5s", 12340 * time.Microsecond: "12ms", 254 * time.Microsecond: "250µs", 0: "0s", -time.Second: "0s",
+	} {
+		if got := FormatSpan(d); got != want {
+			t.Errorf("%v is written %q, want %q", d, got, want)
+		}
+	}
+}

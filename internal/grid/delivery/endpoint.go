@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/activity"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 )
@@ -141,7 +142,7 @@ func (e *endpoint) changedLocked(l *lane, before retry.Health, now time.Time) {
 	switch { // once, not for each event
 	case after.Until.IsZero():
 		log.Info("endpoint is well again", "after", time.Since(before.Since).Round(time.Millisecond))
-		e.note(l, activity.ProbationEnded, "after "+time.Since(before.Since).Round(time.Second).String())
+		e.note(l, activity.ProbationEnded, "after "+quantity.FormatSpan(time.Since(before.Since).Round(time.Second)))
 	case before.Until.IsZero():
 		log.Info("endpoint is put on probation", "outcome", after.Last, "failures", after.Failures, "until", after.Until)
 		e.note(l, activity.ProbationBegan, fmt.Sprintf("%s, %d failures", after.Last, after.Failures))
