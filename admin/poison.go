@@ -46,14 +46,14 @@ type PoisonPosition struct {
 
 // PoisonQuery chooses poison events; an ID gives that one, with its event.
 type PoisonQuery struct {
-	Function, Source, ID, Since string
-	Redriven                    bool
-	Max                         int
+	Function, Source, ID, Since, Until string
+	Redriven                           bool
+	Max                                int
 }
 
 func (q PoisonQuery) values() url.Values {
 	v := url.Values{}
-	for name, value := range map[string]string{"function": q.Function, "source": q.Source, "id": q.ID, "since": q.Since} {
+	for name, value := range map[string]string{"function": q.Function, "source": q.Source, "id": q.ID, "since": q.Since, "until": q.Until} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -74,12 +74,15 @@ type PoisonRedriveRequest struct {
 	// Source is the hub they came from; needed where they name several.
 	Source string   `json:"source,omitempty"`
 	IDs    []string `json:"ids,omitempty"`
-	// Since is a time, or how long ago.
+	// Since and Until are times, or how long ago.
 	Since    string `json:"since,omitempty"`
+	Until    string `json:"until,omitempty"`
 	Redriven bool   `json:"redriven,omitempty"`
 	Force    bool   `json:"force,omitempty"`
 	Rate     int    `json:"rate,omitempty"`
 	Max      int    `json:"max,omitempty"`
+	// DryRun: they are only counted, all at once.
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // PoisonRedriven is what came of it.
@@ -92,6 +95,8 @@ type PoisonRedriven struct {
 	// More: there are more, ask again, with Hub as the source. Errors are the first few.
 	More   bool     `json:"more"`
 	Errors []string `json:"errors,omitempty"`
+	// DryRun: nothing was redriven.
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // Poison lists the poison events of a hub, the newest first.

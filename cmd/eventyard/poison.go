@@ -25,12 +25,15 @@ func (c poisonCommands) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list HUB",
 		Short: "List the poison events in a hub, the newest first",
+		Long: `List the poison events in a hub, the newest first: it is a hub as any other, of any size, and is read from its
+end. (Dead letters are numbered, and listed from the oldest on.)`,
 		Example: `  eventyard poison list billing-poison
   eventyard poison list billing-poison --since 2h -o json`,
 	}
 	cmd.Flags().StringVar(&query.Function, "function", "", "only of the function of this `name`")
 	cmd.Flags().StringVar(&query.Source, "source", "", "only of events of this `hub`")
 	cmd.Flags().StringVar(&query.Since, "since", "", "only those put away since this `time`, like 2026-01-31T18:00:00Z, or so long ago, like 2h")
+	cmd.Flags().StringVar(&query.Until, "until", "", "only those put away before this `time`")
 	cmd.Flags().BoolVar(&query.Redriven, "redriven", false, "those too that were redriven already")
 	cmd.Flags().IntVar(&query.Max, "max", 100, "at most so many, up to "+strconv.Itoa(maxPoisonListed)+"; 0: as many as that")
 	completeFlags(cmd, c.offer(hubNames), "source")
@@ -104,7 +107,8 @@ func (c poisonCommands) show() *cobra.Command {
 const poisonRedriveHelp = `Publish poison events again to the hub they came from: all that were not redriven yet, or those whose ids
 are given. They go to the partition of their key, or the one they were in. Functions of another name
 pass over them; other readers of that hub see them a second time. An event that was redriven three times
-already needs --force.
+already needs --force. Without --rate they go as fast as the hub takes them, whose quotas hold: no endpoint of somebody
+else's has to be spared, as with dead letters.
 
 Anybody with Send on a poison hub chooses which hub the events there name. Where they name several,
 --source says which is meant.`
@@ -116,14 +120,17 @@ func (c poisonCommands) redrive() *cobra.Command {
 		Use:   "redrive HUB [ID...]",
 		Short: "Publish poison events again to the hub they came from",
 		Long:  poisonRedriveHelp,
-		Example: `  eventyard poison redrive billing-poison
+		Example: `  eventyard poison redrive billing-poison --dry-run
+  eventyard poison redrive billing-poison
   eventyard poison redrive billing-poison billing/orders/3/1841
   eventyard poison redrive billing-poison --source orders`,
 	}
 	cmd.Flags().StringVar(&request.Function, "function", "", "only of the function of this `name`")
 	cmd.Flags().StringVar(&request.Source, "source", "", "only of events of this `hub`, where they go; needed where they name several")
 	cmd.Flags().StringVar(&request.Since, "since", "", "only those put away since this `time`, or so long ago, like 2h")
+	cmd.Flags().StringVar(&request.Until, "until", "", "only those put away before this `time`")
 	cmd.Flags().BoolVar(&request.Redriven, "redriven", false, "those too that were redriven already; needs ids")
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "only count them")
 	cmd.Flags().BoolVar(&request.Force, "force", false, "those too that were redriven too often")
 	cmd.Flags().IntVar(&request.Rate, "rate", 0, "`events` a second at most; 0: no limit")
 	completeFlags(cmd, c.offer(hubNames), "source")
@@ -166,7 +173,7 @@ func (c poisonCommands) redrivePoison(cmd *cobra.Command, client *admin.Client, 
 			return total, err
 		}
 		total.Redriven += done.Redriven
-		total.Failed, total.Errors, total.Hub = done.Failed, done.Errors, cmp.Or(total.Hub, done.Hub)
+		total.Failed, total.Errors, total.Hub, total.DryRun = done.Failed, done.Errors, cmp.Or(total.Hub, done.Hub), done.DryRun
 		if !done.More {
 			return total, nil
 		}
@@ -183,7 +190,11 @@ func (c poisonCommands) printPoisonRedriven(form output, args []string, done adm
 			return err
 		}
 	} else {
-		line := "redrove " + counted(done.Redriven, "event")
+		line := "redrove "
+		if done.DryRun {
+			line = "would redrive "
+		}
+		line += counted(done.Redriven, "event")
 		if done.Hub != "" {
 			line += " to hub " + done.Hub
 		}

@@ -112,6 +112,10 @@ func TestPoisonEventsAreListedAndRedriven(t *testing.T) {
 		t.Errorf("shown %+v %s", one, one.Event)
 	}
 	y.want(http.StatusNotFound, "GET", "/api/v1/hubs/bad/poison?id=billing/orders/1/8", nil)
+	testkit.Equal(t, len(read[struct{ Poison []admin.PoisonEvent }](t, y.want(http.StatusOK, "GET", "/api/v1/hubs/bad/poison?until=1h", nil)).Poison), 0, "put away before")
+	y.want(http.StatusBadRequest, "GET", "/api/v1/hubs/bad/poison?until=late", nil)
+	would := read[admin.PoisonRedriven](t, y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{"dryRun":true}`))
+	testkit.That(t, would.Redriven == 1 && would.DryRun && !would.More, "a dry run gives %+v", would)
 	done := read[admin.PoisonRedriven](t, y.want(http.StatusOK, "POST", "/api/v1/hubs/bad/poison/redrive", `{}`))
 	if done.Redriven != 1 || done.Failed != 0 || done.More {
 		t.Errorf("redriven %+v", done)

@@ -37,10 +37,20 @@ func poisonQuery(query url.Values) (q box.Query, err error) {
 		return q, err
 	}
 	q.Limit = min(q.Limit, maxPoisonPage)
-	if text := query.Get("since"); text != "" {
-		q.Since, err = parseMoment(text, time.Now())
-	}
+	q.Since, q.Until, err = poisonTimes(query.Get("since"), query.Get("until"))
 	return q, err
+}
+
+// poisonTimes reads between which times poison events were put away; empty: any.
+func poisonTimes(since, until string) (from, to time.Time, err error) {
+	now := time.Now()
+	if since != "" {
+		from, err = parseMoment(since, now)
+	}
+	if until != "" && err == nil {
+		to, err = parseMoment(until, now)
+	}
+	return from, to, err
 }
 
 func showPoison(e *box.Entry, whole bool) admin.PoisonEvent {
@@ -79,7 +89,8 @@ func (d *Handler) redrivePoison(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	answer.Redriven, answer.Failed, err = d.cfg.Poison.Redrive(r.Context(), r.PathValue("hub"), cfg)
-	if answer.Redriven > 0 {
+	answer.DryRun = q.DryRun
+	if answer.Redriven > 0 && !q.DryRun {
 		d.note(r, activity.Entry{Kind: activity.PoisonRedriven, Object: activity.Path("hubs", r.PathValue("hub")), Count: answer.Redriven})
 	}
 	if err != nil && answer.Redriven > 0 {
@@ -88,7 +99,7 @@ func (d *Handler) redrivePoison(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer.More = len(q.IDs) == 0 && answer.Redriven == cfg.Limit
+	answer.More = len(q.IDs) == 0 && !q.DryRun && answer.Redriven == cfg.Limit
 	return writeJSON(w, http.StatusOK, answer)
 }
 
@@ -103,9 +114,10 @@ func redriveConfig(q admin.PoisonRedriveRequest) (cfg box.RedriveConfig, err err
 	cfg.Query = box.Query{
 		Function: q.Function, Source: q.Source, IDs: q.IDs, Redriven: q.Redriven, Limit: setaside.Round(q.Max, float64(q.Rate)),
 	}
-	cfg.Force, cfg.PerSecond = q.Force, q.Rate
-	if q.Since != "" {
-		cfg.Since, err = parseMoment(q.Since, time.Now())
+	cfg.Force, cfg.PerSecond, cfg.DryRun = q.Force, q.Rate, q.DryRun
+	if q.DryRun {
+		cfg.Limit = 0 // nothing is marked, so that a second request would find the same
 	}
+	cfg.Since, cfg.Until, err = poisonTimes(q.Since, q.Until)
 	return cfg, err
 }

@@ -104,10 +104,14 @@ type Query struct {
 	Source   string    // the hub they came from, whatever its case; empty: all, and for Redrive the one that all name
 	IDs      []string  // empty: all
 	Since    time.Time // in the poison hub since; zero: all
+	Until    time.Time // in the poison hub before; zero: all
 	// Redriven: also those that were redriven.
 	Redriven bool
 	Limit    int // 0: 100; for Redrive no limit
 }
+
+// late says of a poison event that was put away at a time whether that is too late.
+func (q *Query) late(at time.Time) bool { return !q.Until.IsZero() && !at.Before(q.Until) }
 
 // chooses says whether a poison event is one of those asked for.
 func (q *Query) chooses(l *poison.Record) bool {

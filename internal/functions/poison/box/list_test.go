@@ -38,6 +38,8 @@ func TestList(t *testing.T) {
 			{"of a function", Query{Function: "a"}, "a4 a3 a1 a0"},
 			{"by id", Query{IDs: []string{"a/orders/1/1", "b/orders/1/2", "none"}}, "b2 a1"},
 			{"since a time", Query{Since: began.Add(-4 * time.Minute)}, "b5 a4 a3 b2"},
+			{"until a time", Query{Until: began.Add(-4 * time.Minute)}, "a1 a0"},
+			{"between two", Query{Since: began.Add(-4 * time.Minute), Until: began.Add(-2 * time.Minute)}, "a3 b2"},
 			{"none", Query{Function: "c"}, ""},
 		} {
 			testkit.Equal(t, ids(y.list("BAD", test.q)), test.want, "%s", test.name)

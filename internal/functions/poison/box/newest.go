@@ -60,6 +60,8 @@ func (w *wayBack) next(q *Query, marks setaside.Marks) (Entry, bool) {
 	case i.time.Before(q.Since):
 		w.page, w.end = nil, w.first // all that is behind it is older
 		return Entry{}, false
+	case q.late(i.time):
+		return Entry{}, false
 	case wasRedriven && !q.Redriven:
 		// So was all that is before it in its range, which is older, and no younger than its mark.
 		for len(w.page) > 0 && w.page[len(w.page)-1].sequence >= redriven.First {

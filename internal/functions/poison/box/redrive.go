@@ -33,6 +33,8 @@ type RedriveConfig struct {
 	// Force goes past the loop guard. PerSecond limits the rate; 0: no limit.
 	Force     bool
 	PerSecond int
+	// DryRun: those that would be published are counted and given to Each, and that is all.
+	DryRun bool
 	// Each is called with every poison event as it is done; nil: nothing is.
 	Each func(Redriven)
 }
@@ -100,7 +102,9 @@ func (r *redrive) run(ctx context.Context) (err error) {
 	}
 	defer ways.close()
 	r.at = max(time.Now().UnixMilli(), ways.newest.UnixMilli())
-	r.marks.tidy(ctx, ways.first)
+	if !r.cfg.DryRun {
+		r.marks.tidy(ctx, ways.first)
+	}
 	out := setaside.NewRedrive(float64(r.cfg.PerSecond), redriveBytes, r.send)
 	for r.failed < maxFailed && (r.cfg.Limit == 0 || r.done+out.Len() < r.cfg.Limit) {
 		partition, i, more, err := ways.next(ctx)
@@ -117,6 +121,9 @@ func (r *redrive) run(ctx context.Context) (err error) {
 		case e.Record.Redriven >= most && !r.cfg.Force: // it would go round for ever
 			r.notify(e, fmt.Errorf("%w: %d times, and %d are allowed: mend what is wrong, then force it", ErrLoop, e.Record.Redriven, most))
 			continue
+		case r.cfg.DryRun:
+			r.notify(e, nil)
+			continue
 		}
 		bytes := len(i.message)
 		if e.Reference {
@@ -131,7 +138,7 @@ func (r *redrive) run(ctx context.Context) (err error) {
 
 func (r *redrive) chosen(partition string, i item) (Entry, bool) {
 	redriven, wasRedriven := r.marks.of(partition).Marks().Redriven(i.sequence, i.time)
-	if wasRedriven && !r.cfg.Redriven {
+	if wasRedriven && !r.cfg.Redriven || r.cfg.late(i.time) {
 		return Entry{}, false
 	}
 	e, ok := i.entry(r.hub.Name, partition, redriven)
@@ -238,6 +245,8 @@ func (r *redrive) notify(e Entry, err error) {
 		r.failed++
 	} else {
 		r.done++
+	}
+	if err == nil && !r.cfg.DryRun {
 		e.WasRedriven, e.RedrivenAt = true, time.UnixMilli(r.at).UTC()
 	}
 	if r.cfg.Each != nil {

@@ -95,6 +95,28 @@ func TestARedriveDoesNotWaitForAQuotaThatWasRaised(t *testing.T) {
 	})
 }
 
+// F4: who asks what would be redriven hears it, and nothing is.
+func TestADryRunChangesNothing(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, y *yard) {
+		y.die("bad", "0", poisonEvent("a", 1), poisonEvent("a", 2))
+		time.Sleep(time.Minute)
+		until := time.Now()
+		y.die("bad", "0", poisonEvent("a", 3))
+		var counted string
+		done, failed, err := y.Redrive(t.Context(), "bad", RedriveConfig{DryRun: true, Each: func(one Redriven) {
+			counted += " " + one.ID
+			testkit.That(t, !one.WasRedriven && one.Err == nil, "of %s it says %+v", one.ID, one)
+		}})
+		testkit.Must(t, err)
+		testkit.That(t, done == 3 && failed == 0, "it counts %d, and %d that fail", done, failed)
+		testkit.Equal(t, counted, " a/orders/1/1 a/orders/1/2 a/orders/1/3")
+		testkit.Equal(t, ids(y.list("bad", Query{})), "a3 a2 a1", "left")
+		testkit.Equal(t, len(y.events("orders")["1"]), 0, "published")
+		y.wantRedriven(RedriveConfig{Query: Query{Until: until}}, 2, 0)
+		testkit.Equal(t, ids(y.list("bad", Query{})), "a3", "what was put away later is left")
+	})
+}
+
 // F4: what was redriven is not again, unless it is asked for.
 func TestWhatWasRedrivenIsRemembered(t *testing.T) {
 	y := withHubs(t, 1)
@@ -270,7 +292,7 @@ func TestACrashBetweenPublishingAndMarking(t *testing.T) {
 	reported := 0
 	done, failed, err := y.Redrive(t.Context(), "bad", RedriveConfig{Each: func(Redriven) { reported++ }})
 	if !errors.Is(err, errBroken) || done != 2 || failed != 0 || reported != 2 {
-		t.Fatalf("done %d, failed %d, told %d, %v", done, failed, reported, err)
+		t.Fatalf("done %d, failed %d, counted %d, %v", done, failed, reported, err)
 	}
 	y.meta.Inject(nil)
 	after := New(y.cfg) // as after a start
