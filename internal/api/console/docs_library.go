@@ -254,9 +254,12 @@ const (
 	hubMark    = "\x01hub\x01"
 	topicMark  = "\x01topic\x01"
 	stringMark = "\x01string\x01"
+	policyMark = "\x01policy\x01"
+	serverMark = "\x01server\x01"
 )
 
-var placeholders = strings.NewReplacer("{hub}", hubMark, "{topic}", topicMark, "{connectionString}", stringMark)
+var placeholders = strings.NewReplacer("{hub}", hubMark, "{topic}", topicMark, "{connectionString}", stringMark,
+	"{policy}", policyMark, "{server}", serverMark)
 
 func codeHTML(code string) string {
 	escaped := placeholders.Replace(template.HTMLEscapeString(strings.TrimSuffix(code, "\n")))

@@ -76,6 +76,15 @@ func TestDocsHaveTheReadersNames(t *testing.T) {
 	for _, says := range []string{"eventyard send sensors ", "topic publish alarms ", "Endpoint=sb://127.0.0.1:5672/;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE", "<code>{hub}</code>"} {
 		testkit.That(t, strings.Contains(page, says), "the page does not say %q", says)
 	}
+	for path, says := range map[string]string{
+		"/guides/clients": "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE", "/guides/http": "curl -u RootManageSharedAccessKey:SAS_KEY_VALUE",
+		"/guides/grid": "  http://example.com/topics/alarms/api/events -d", "/guides/access": "eventyard connection-string --hub sensors --policy RootManageSharedAccessKey",
+	} {
+		page := get(h, docsPath+path).Body.String()
+		testkit.That(t, strings.Contains(page, says), "%s does not say %q", path, says)
+	}
+	page = get(h, docsPath+"/guides/http").Body.String()
+	testkit.That(t, strings.Contains(page, "-X POST http://example.com/api/v1/hubs/sensors/events"), "the reader's address is not there")
 	answers["GET /api/v1/hubs"] = map[string]any{"hubs": []admin.Hub{{Name: `<b>'; rm -rf ~`}}}
 	page = get(h, docsPath+"/guides/first").Body.String()
 	testkit.That(t, strings.Contains(page, `eventyard send &#39;&lt;b&gt;&#39;\&#39;&#39;; rm -rf ~&#39; `), "a name is not written for a shell")

@@ -116,7 +116,25 @@ func fillIn(v *visit, text string) template.HTML {
 		}
 	}
 	safe := func(value string) string { return template.HTMLEscapeString(pictures(value)) }
-	return template.HTML(strings.NewReplacer(hubMark, safe(shell(hub)), topicMark, safe(shell(topic)), stringMark, safe(connectionString(v))).Replace(text))
+	return template.HTML(strings.NewReplacer(hubMark, safe(shell(hub)), topicMark, safe(shell(topic)), stringMark, safe(connectionString(v)),
+		policyMark, safe(shell(readersPolicy(v))), serverMark, safe(shell(readersServer(v)))).Replace(text))
+}
+
+// readersPolicy is that which the reader has shown.
+func readersPolicy(v *visit) string {
+	if v.console.cfg.Access.Development() {
+		return auth.RootPolicy
+	}
+	return cmp.Or(v.who.Grant.Holder, auth.RootPolicy)
+}
+
+// readersServer is where the reader has come to: what leads here leads programs here, too.
+func readersServer(v *visit) string {
+	scheme := "http://"
+	if v.r.TLS != nil {
+		scheme = "https://"
+	}
+	return scheme + v.r.Host
 }
 
 // connectionString is that of whoever reads. The key is on no page, but for the one that everybody knows.
@@ -125,9 +143,9 @@ func connectionString(v *visit) string {
 	if err != nil {
 		return "what eventyard connection-string says"
 	}
-	c := auth.ConnectionString{Policy: cmp.Or(v.who.Grant.Holder, auth.RootPolicy), Key: "KEY"}
+	c := auth.ConnectionString{Policy: readersPolicy(v), Key: "KEY"}
 	if v.console.cfg.Access.Development() {
-		c.Policy, c.Key = auth.RootPolicy, auth.DevelopmentKey
+		c.Key = auth.DevelopmentKey
 	}
 	address := cmp.Or(info.Listeners["amqps"], info.Listeners["amqp"])
 	c.Emulator = info.Listeners["amqps"] == ""
