@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azeventhubs/v2"
@@ -59,26 +57,25 @@ func onOneCore(work amqpWork) amqpWork {
 
 // produce has each producer fill and send batches to a partition of its own, as programs
 // do: encoding the events is the client's work, on the same two cores.
-func produce(ctx context.Context, s *amqpServer, lim limit) (_ tally, err error) {
-	producers := make([]*azeventhubs.ProducerClient, sdkProducers)
-	for i := range producers {
-		if producers[i], err = azeventhubs.NewProducerClientFromConnectionString(s.connectionString(), hubName, nil); err != nil {
-			return tally{}, err
-		}
-		defer func() { err = errors.Join(err, producers[i].Close(context.WithoutCancel(ctx))) }()
-	}
-	bodies := slices.Repeat([][]byte{randomBytes(eventBytes)}, sdkBatch)
-	return drive(ctx, lim, job{writers: sdkProducers, events: sdkBatch, bytes: sdkBatch * eventBytes,
-		do: func(ctx context.Context, w int) error { return sendBatch(ctx, producers[w], strconv.Itoa(w), bodies) }})
+func produce(ctx context.Context, s *amqpServer, lim limit) (tally, error) {
+	return publishing(nil)(ctx, s, lim)
 }
 
 func sendBatch(ctx context.Context, p *azeventhubs.ProducerClient, partition string, bodies [][]byte) error {
+	events := make([]azeventhubs.EventData, len(bodies))
+	for i, body := range bodies {
+		events[i].Body = body
+	}
+	return sendData(ctx, p, partition, events)
+}
+
+func sendData(ctx context.Context, p *azeventhubs.ProducerClient, partition string, events []azeventhubs.EventData) error {
 	batch, err := p.NewEventDataBatch(ctx, &azeventhubs.EventDataBatchOptions{PartitionID: &partition})
 	if err != nil {
 		return err
 	}
-	for _, body := range bodies {
-		if err := batch.AddEventData(&azeventhubs.EventData{Body: body}, nil); err != nil {
+	for i := range events {
+		if err := batch.AddEventData(&events[i], nil); err != nil {
 			return err
 		}
 	}

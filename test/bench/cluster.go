@@ -17,12 +17,12 @@ import (
 // plainly, in turns.
 func clusterMeasurements() []measurement {
 	return []measurement{
-		{"frames", measureFrames},
-		{"amqp", measureClusterAMQP},
-		{"singles", measureClusterSingles},
-		{"takeover", measureTakeover},
-		{"start", measureClusterStart},
-		{"sizes", measureSizes},
+		{name: "frames", run: measureFrames},
+		{name: "amqp", run: measureClusterAMQP},
+		{name: "singles", run: measureClusterSingles},
+		{name: "takeover", run: measureTakeover},
+		{name: "start", run: measureClusterStart},
+		{name: "sizes", run: measureSizes},
 	}
 }
 

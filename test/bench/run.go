@@ -32,6 +32,8 @@ type options struct {
 type measurement struct {
 	name string
 	run  func(ctx context.Context, b *bench) error
+	// apart: it has a place of its own in the document, and is measured when it is named.
+	apart bool
 }
 
 // measurements are all there are of one machine or of several nodes, in the order of the report.
@@ -40,24 +42,25 @@ func measurements(cluster bool) []measurement {
 		return clusterMeasurements()
 	}
 	return []measurement{
-		{"append-always", measureAppendAlways},
-		{"append-os", measureAppendOS},
-		{"read", measureRead},
-		{"singles", measureSingles},
-		{"allocations", measureAllocations},
-		{"layouts", measureLayouts},
-		{"jetstream", measureJetStream},
-		{"start", measureStart},
-		{"ingest", measureIngest},
-		{"egress", measureEgress},
-		{"listener", measureListener},
-		{"processor", measureProcessor},
-		{"balance", measureBalance},
-		{"grid", measureGrid},
-		{"grid-scale", measureGridScale},
-		{"functions", measureFunctions},
-		{"latency", measureLatency},
-		{"connections", measureConnections},
+		{name: "append-always", run: measureAppendAlways},
+		{name: "append-os", run: measureAppendOS},
+		{name: "read", run: measureRead},
+		{name: "singles", run: measureSingles},
+		{name: "allocations", run: measureAllocations},
+		{name: "layouts", run: measureLayouts},
+		{name: "jetstream", run: measureJetStream},
+		{name: "start", run: measureStart},
+		{name: "ingest", run: measureIngest},
+		{name: "egress", run: measureEgress},
+		{name: "listener", run: measureListener},
+		{name: "processor", run: measureProcessor},
+		{name: "balance", run: measureBalance},
+		{name: "grid", run: measureGrid},
+		{name: "grid-scale", run: measureGridScale},
+		{name: "functions", run: measureFunctions},
+		{name: "latency", run: measureLatency},
+		{name: "connections", run: measureConnections},
+		{name: "traces", run: measureTraces, apart: true},
 	}
 }
 
@@ -168,8 +171,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if seconds <= 0 || o.rounds < 1 || gib < 0 {
 		return o, errors.New("-seconds and -rounds have to be positive, -start-gib not negative")
 	}
-	if o.write != "" && len(o.only) > 0 {
-		return o, errors.New("-write keeps the figures of one whole run: leave out -only")
+	if o.write != "" && len(o.only) > 0 && o.apart() == "" {
+		return o, errors.New("-write keeps the figures of one whole run: leave out -only, or name one that has a place of its own")
 	}
 	o.period = time.Duration(seconds * float64(time.Second))
 	o.startBytes = int64(gib * (1 << 30))
@@ -178,10 +181,23 @@ func parse(args []string, stderr io.Writer) (options, error) {
 
 // mark names the place of the result in a document.
 func (o options) mark() string {
-	if o.cluster {
+	switch {
+	case o.cluster:
 		return "bench cluster"
+	case o.apart() != "":
+		return "bench " + o.apart()
 	}
 	return "bench"
+}
+
+// apart is the one measurement that was named, if it has a place of its own.
+func (o options) apart() string {
+	for _, m := range measurements(o.cluster) {
+		if m.apart && len(o.only) == 1 && o.only[0] == m.name {
+			return m.name
+		}
+	}
+	return ""
 }
 
 func names(cluster bool) []string {
@@ -192,11 +208,11 @@ func names(cluster bool) []string {
 	return all
 }
 
-// choose picks measurements by name; no names mean all.
+// choose picks measurements by name; no names mean all but those apart.
 func choose(only []string, cluster bool) ([]measurement, error) {
 	all := measurements(cluster)
 	if len(only) == 0 {
-		return all, nil
+		return slices.DeleteFunc(all, func(m measurement) bool { return m.apart }), nil
 	}
 	for _, name := range only {
 		if !slices.Contains(names(cluster), name) {
