@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/pages"
@@ -17,7 +18,7 @@ import (
 // pagesRun are those that need nothing but the program; the quickstarts are run in test/interop.
 var pagesRun = []string{"README.md", "docs/tutorials/orders.md", "docs/guides/from-emulator.md"}
 
-// V6: what the README, the tutorial and the guide for users of the emulator tell a reader to type works as it
+// V7: what the README, the tutorial and the guide for users of the emulator tell a reader to type works as it
 // stands there, and prints what they show.
 func TestPagesThatAreRun(t *testing.T) {
 	for _, page := range pagesRun {
@@ -28,7 +29,7 @@ func TestPagesThatAreRun(t *testing.T) {
 	}
 }
 
-// V6: no tutorial is left out: it is run, or says of each block why it is not.
+// V7: no tutorial is left out: it is run, or says of each block why it is not.
 func TestNoTutorialIsLeftOut(t *testing.T) {
 	quickstarts := string(testkit.Value(os.ReadFile("../../test/interop/quickstarts_test.go"))(t))
 	for _, page := range testkit.Value(filepath.Glob("../../docs/tutorials/*.md"))(t) {
@@ -68,7 +69,7 @@ func newReader(t *testing.T) *pages.Reader {
 	return r
 }
 
-// V6: the unit of systemd that the guide shows is the one that packages bring.
+// V7: the unit of systemd that the guide shows is the one that packages bring.
 func TestTheUnitOfTheGuideIsThatOfPackages(t *testing.T) {
 	unit := string(testkit.Value(os.ReadFile("../../packaging/linux/eventyard.service"))(t))
 	page := string(testkit.Value(os.ReadFile("../../docs/guides/production.md"))(t))
@@ -77,26 +78,58 @@ func TestTheUnitOfTheGuideIsThatOfPackages(t *testing.T) {
 	testkit.Equal(t, shown, unit, "docs/guides/production.md has another unit than packaging/linux/eventyard.service: copy it there")
 }
 
-// V6: the README is short enough to be read.
+// V7: the README is short enough to be read.
 func TestTheReadmeIsShort(t *testing.T) {
 	text := testkit.Value(os.ReadFile("../../README.md"))(t)
 	lines := bytes.Count(text, []byte("\n"))
 	testkit.That(t, lines < 100, "it has %d lines", lines)
 }
 
-// V6: what the pages outside docs lead to is there; those of docs are followed in package console.
+// V7: what the pages outside docs lead to is there, with the heading; those of docs are followed in package console.
 func TestLinksOfThePagesAtTheTop(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)\s]*)?\)`)
-	for _, page := range testkit.Value(filepath.Glob("../../*.md"))(t) {
+	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#([^)\s]*))?\)`)
+	pages := append(testkit.Value(filepath.Glob("../../*.md"))(t), "../../packaging/README.md")
+	for _, page := range pages {
 		text := string(testkit.Value(os.ReadFile(page))(t))
 		for _, to := range link.FindAllStringSubmatch(text, -1) {
-			_, err := os.Stat(filepath.Join("../..", to[1]))
+			target, err := os.ReadFile(filepath.Join(filepath.Dir(page), to[1]))
 			testkit.Check(t, err, "%s leads to %s", filepath.Base(page), to[1])
+			testkit.That(t, to[2] == "" || hasHeading(string(target), to[2]), "%s leads to %s#%s, and there is no such heading", filepath.Base(page), to[1], to[2])
 		}
 	}
 }
 
-// V6: the messages that troubleshooting goes by are those of the program: each stands in its sources.
+// hasHeading finds a heading by what GitHub makes of it: lower case, dashes for blanks, and nothing else but
+// letters and digits.
+func hasHeading(page, id string) bool {
+	for line := range strings.Lines(page) {
+		title, is := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if !is || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		made := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, strings.TrimSpace(title))
+		if made == id {
+			return true
+		}
+	}
+	return false
+}
+
+func TestHeadingsAreFound(t *testing.T) {
+	const page = "# A title\n\n## What is `not` there yet?\ntext # no-heading\n"
+	testkit.That(t, hasHeading(page, "a-title") && hasHeading(page, "what-is-not-there-yet"), "headings that are there")
+	testkit.That(t, !hasHeading(page, "no-heading") && !hasHeading(page, "title"), "headings that are not")
+}
+
+// V7: the messages that troubleshooting goes by are those of the program: each stands in its sources.
 func TestMessagesOfTheTroubleshooting(t *testing.T) {
 	page := string(testkit.Value(os.ReadFile("../../docs/guides/troubleshooting.md"))(t))
 	program := sourceText(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// V6: of how full a disk is, doctor says what status says.
+// V7: of how full a disk is, doctor says what status says.
 func TestDoctorAndStatusAgreeAboutTheDisk(t *testing.T) {
 	severity := map[status]string{fine: "", warning: admin.SeverityWarning, problem: admin.SeverityBroken}
 	for _, disk := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/eventyard/eventyard/server"
 )
 
-// V6: a secret key that cannot be read here is not one that is lost.
+// V7: a secret key that cannot be read here is not one that is lost.
 func TestDoctorsAdviceAboutKeys(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err  error
@@ -35,7 +35,7 @@ func TestDoctorsAdviceAboutKeys(t *testing.T) {
 	}
 }
 
-// V6: the listener in the place of the storage emulator is known as the yard's, and its flag has its own name.
+// V7: the listener in the place of the storage emulator is known as the yard's, and its flag has its own name.
 func TestDoctorKnowsTheStorageListener(t *testing.T) {
 	t.Chdir(t.TempDir())
 	y := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -47,7 +47,7 @@ func TestDoctorKnowsTheStorageListener(t *testing.T) {
 	testkit.That(t, strings.Contains(d.findings[0].Detail, "another yard") && strings.Contains(d.findings[0].Next, "--dev-storage off"), "found %+v", d.findings)
 }
 
-// V6: where nobody has named a data folder, a yard that does not say which it has is no problem.
+// V7: where nobody has named a data folder, a yard that does not say which it has is no problem.
 func TestDoctorKnowsAYardThatKeepsToItself(t *testing.T) {
 	t.Chdir(t.TempDir())
 	y := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"github.com/eventyard/eventyard/test/parts"
 )
 
-// V6: every command has a manual page that man can show, and the configuration file has one.
+// V7: every command has a manual page that man can show, and the configuration file has one.
 func TestEveryCommandHasAManualPage(t *testing.T) {
 	folder := t.TempDir()
 	testkit.Must(t, run(t.Context(), []string{"manual", folder}, nil, os.Stdout, os.Stderr))

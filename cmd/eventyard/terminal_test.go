@@ -63,7 +63,7 @@ func TestColours(t *testing.T) {
 	testkit.Equal(t, p.red("a")+p.green("b")+p.yellow("c"), "\x1b[31ma\x1b[0m\x1b[32mb\x1b[0m\x1b[33mc\x1b[0m", "painted")
 }
 
-// V6: heads and states have colours at a terminal, and what is lined up stays so.
+// V7: heads and states have colours at a terminal, and what is lined up stays so.
 func TestTablesHaveColours(t *testing.T) {
 	text := "NAME      STATE    ENDPOINT\nfailed x  pending  healthy\n"
 	testkit.Equal(t, paint{}.table(text), text)

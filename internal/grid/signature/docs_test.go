@@ -25,7 +25,7 @@ type request struct {
 	Good    bool
 }
 
-// V6, G12: the programs of the guide take what is signed, and nothing else.
+// V7, G12: the programs of the guide take what is signed, and nothing else.
 func TestTheGuideVerifiesSignatures(t *testing.T) {
 	key, other := testkit.Value(signature.New(signature.HMAC))(t), testkit.Value(signature.New(signature.HMAC))(t)
 	const body = `[{"total":42,"name":"Käse"}]`
