@@ -111,6 +111,7 @@ func TestAStaleCoordinatorIsFenced(t *testing.T) {
 				old, _ := y.start()
 				joined := alone(t, old, "g", "orders")
 				store(t, old, "g", as(joined), y.partition("orders", 0), 3)
+				synctest.Wait() // the old one has looked for groups to take over: later it would take this one back
 				fresh, _ := y.start(func(c *Config) { c.Node = "there" })
 				testkit.Must(t, beat(t.Context(), fresh, "g", joined))
 				y.t = t
