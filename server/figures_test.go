@@ -90,5 +90,10 @@ func TestSeriesOfSeveralNodes(t *testing.T) {
 		testkit.Must(t, err)
 		testkit.Equal(t, strings.Join(missing, " "), "b", "nodes that did not answer")
 		testkit.That(t, total(points[0].Values) > 4.9 && total(points[0].Values) < 5.1, "of this node: %v", points[0].Values)
+		began := time.Now()
+		_, missing, err = nodes[0].figures.Series(cluster.WithPatience(asRoot(t, nodes[0]), began.Add(200*time.Millisecond)), keys[1:2], time.Minute)
+		testkit.Must(t, err)
+		testkit.Equal(t, strings.Join(missing, " "), "b", "nodes that did not answer in time")
+		testkit.Equal(t, time.Since(began), 200*time.Millisecond, "how long an asker waits who has little patience")
 	})
 }

@@ -79,7 +79,7 @@ func (g *Gathering[Q, A]) Ask(ctx context.Context, q Q) (answers []A, missing []
 	}
 	others := g.nodes.Live()
 	found, errs := make([]A, len(others)), make([]error, len(others))
-	ctx, cancel := context.WithTimeout(ctx, GatherTime)
+	ctx, cancel := cluster.Wait(ctx, GatherTime)
 	defer cancel()
 	parallel.Each(len(others), askedAtOnce, func(i int) {
 		if others[i] != g.nodes.Self() {

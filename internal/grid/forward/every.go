@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/eventyard/eventyard/internal/cluster"
 )
 
 // EveryConfig is what a question to all nodes works with. All of it is required, but for one node alone.
@@ -87,7 +89,7 @@ func (e *Every[Q, A]) Ask(ctx context.Context, q Q) (answers map[string]A, unans
 }
 
 func (e *Every[Q, A]) ask(ctx context.Context, node string, body []byte) (A, error) {
-	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
+	ctx, cancel := cluster.Wait(ctx, AnswerTime)
 	defer cancel()
 	var got answer[A]
 	text, err := e.cfg.Nodes.Ask(ctx, node, e.subject, body)
