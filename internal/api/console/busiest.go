@@ -33,6 +33,7 @@ func busiestIn(v *visit, hub, partition string) *busiestKey {
 	if err != nil {
 		return nil
 	}
+	v.silent.add(found.Unanswered...)
 	return busiestOf(found)
 }
 

@@ -34,6 +34,7 @@ func loadDisks(v *visit) disks {
 	if err != nil {
 		return disks{}
 	}
+	v.silent.add(kept.Unanswered...)
 	return newDisks(kept)
 }
 

@@ -69,6 +69,7 @@ func (v *visit) series(q admin.SeriesQuery) []admin.Series {
 	if err != nil {
 		return nil
 	}
+	v.silent.add(list.Missing...)
 	return list.Series
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
 
@@ -65,7 +66,11 @@ func (t inside) serve(a *answer, r *http.Request, as auth.Grant) {
 
 // incoming is a request of a client as a server sees it.
 func (v *visit) incoming(out *http.Request) *http.Request {
-	in := out.Clone(out.Context())
+	ctx := out.Context()
+	if !v.until.IsZero() {
+		ctx = cluster.WithPatience(ctx, v.until)
+	}
+	in := out.Clone(ctx)
 	in.Header.Del("Authorization")
 	in.URL = &url.URL{Path: out.URL.Path, RawPath: out.URL.RawPath, RawQuery: out.URL.RawQuery}
 	in.RequestURI, in.Host, in.RemoteAddr, in.TLS = in.URL.RequestURI(), v.r.Host, v.r.RemoteAddr, v.r.TLS

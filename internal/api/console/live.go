@@ -76,10 +76,12 @@ func (c *Console) live(v *visit) error {
 	at.ctx = context.WithValue(ctx, visitKey{}, at)
 	wake := make(chan struct{}, 1)
 	if p.watch != nil {
-		watching := make(chan struct{})
+		watching, watcher := make(chan struct{}), c.visit(v.w, at.r, v.who)
+		watcher.until = time.Time{} // it waits for what comes, and for nobody's answer
+		watcher.ctx = context.WithValue(ctx, visitKey{}, watcher)
 		go func() {
 			defer close(watching)
-			p.watch(at.ctx, at, func() {
+			p.watch(watcher.ctx, watcher, func() {
 				select {
 				case wake <- struct{}{}:
 				default:

@@ -143,13 +143,13 @@ func TestAnswersAreRememberedForAWhile(t *testing.T) {
 		testkit.Must(t, testkit.Err(remembered(v, "a", time.Minute, ask)))
 	}
 	testkit.Equal(t, asked, 2, "asked by a page that is not live")
-	v.sight = &sight{kept: map[string]keptAnswer{}}
+	v.sight = &sight{}
 	for _, want := range []int{3, 3} {
 		testkit.Equal(t, testkit.Value(remembered(v, "a", time.Minute, ask))(t), want)
 	}
 	v.now = noon.Add(time.Minute)
 	testkit.Equal(t, testkit.Value(remembered(v, "b", time.Minute, ask))(t), 4)
-	testkit.Equal(t, len(v.sight.kept), 1, "answers that are kept")
+	testkit.Equal(t, len(v.sight.kept.all), 1, "answers that are kept")
 }
 
 // V4: what is long comes in pieces, none of which is longer than 32 KiB, and makes the whole.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/parallel"
 )
 
 // mapRows is how many rows the map has besides what is ill.
@@ -250,11 +251,15 @@ func toneOfSeverity(severity string) string {
 // measure asks what the stops of a map do at present. A group of which nothing was ever measured is
 // nobody's, and is left out.
 func (v *visit) measure(sources []source) []source {
+	var stops []*stop
+	for i := range sources {
+		for j := range sources[i].Stops {
+			stops = append(stops, &sources[i].Stops[j])
+		}
+	}
+	parallel.Each(len(stops), askedAtOnce, func(i int) { v.rateOf(stops[i]) })
 	for i := range sources {
 		s := &sources[i]
-		for j := range s.Stops {
-			v.rateOf(&s.Stops[j])
-		}
 		s.Stops = slices.DeleteFunc(s.Stops, func(to stop) bool { return to.Kind == "group" && to.Rate == nil && to.State == "" && !to.ill() })
 		s.orNobody()
 	}
@@ -268,7 +273,7 @@ const (
 )
 
 func (v *visit) rateOf(s *stop) {
-	if len(s.ask.Of) == 0 {
+	if len(s.ask.Of) == 0 || v.late() {
 		return
 	}
 	q := s.ask
@@ -277,6 +282,7 @@ func (v *visit) rateOf(s *stop) {
 	if err != nil {
 		return
 	}
+	v.silent.add(list.Missing...)
 	for _, series := range list.Series {
 		switch value := newestValue(series); {
 		case value == nil:

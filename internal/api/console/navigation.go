@@ -19,12 +19,17 @@ type navCount struct {
 
 // overview is how the yard is as a whole; nil: it is not known in time.
 func (v *visit) overview() *admin.Overview {
+	if v.known != nil {
+		return v.known
+	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.console.figuresTime)
 	defer cancel()
 	o, err := v.api.Overview(ctx)
 	if err != nil {
 		return nil
 	}
+	v.known = &o
+	v.silent.add(o.Missing...)
 	return &o
 }
 

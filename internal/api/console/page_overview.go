@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/parallel"
 )
 
 // overviewView is the yard at a glance; or the first steps, while it is empty.
@@ -55,14 +56,12 @@ var overviewPage = page{
 }
 
 func loadOverview(v *visit) (*screen, error) {
-	o, err := v.api.Overview(v.ctx)
+	o, lists, err := v.askYard()
 	if err != nil {
 		return nil, err
 	}
-	lists, err := v.lists(o.Needs)
-	if err != nil {
-		return nil, err
-	}
+	v.known = &o
+	v.silent.add(o.Missing...)
 	view := overviewView{Create: command("hub", "create", "orders", "--partitions", "4"), Send: command("send", "orders", "hello")}
 	view.Empty = len(lists.hubs) == 0 && len(lists.subscriptions) == 0 && !slices.ContainsFunc(lists.topics, func(t admin.Topic) bool { return t.Name != yardEvents })
 	if !o.Whole {
@@ -78,10 +77,11 @@ func loadOverview(v *visit) (*screen, error) {
 	return s, nil
 }
 
-// lists asks for what a map is made of. Not every policy may see topics and functions.
-func (v *visit) lists(needs []admin.Need) (l yardLists, err error) {
-	l.needs = needs
-	for _, ask := range []func() error{
+// askYard asks how the yard is, and for what a map is made of; all at once, as each may wait for other nodes.
+// Not every policy may see topics and functions.
+func (v *visit) askYard() (o admin.Overview, l yardLists, err error) {
+	asks := []func() error{
+		func() (err error) { o, err = v.api.Overview(v.ctx); return err },
 		func() (err error) { l.hubs, err = v.api.HubsWithStats(v.ctx); return err },
 		func() (err error) { l.topics, err = v.api.TopicsWithStats(v.ctx); return err },
 		func() (err error) {
@@ -90,12 +90,16 @@ func (v *visit) lists(needs []admin.Need) (l yardLists, err error) {
 		},
 		func() (err error) { l.functions, err = v.api.FunctionsWithStats(v.ctx); return err },
 		func() (err error) { l.circuits, err = v.api.Circuits(v.ctx); return err },
-	} {
-		if err := ask(); err != nil && !lacksRight(err) && !notThere(err) {
-			return l, err
+	}
+	errs := make([]error, len(asks))
+	parallel.Each(len(asks), len(asks), func(i int) { errs[i] = asks[i]() })
+	for i, err := range errs {
+		if err != nil && (i == 0 || !lacksRight(err) && !notThere(err)) {
+			return o, l, err
 		}
 	}
-	return l, nil
+	l.needs = o.Needs
+	return o, l, nil
 }
 
 // draw adds the pictures.

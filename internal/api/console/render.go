@@ -23,8 +23,12 @@ type templates struct {
 	parts []string
 }
 
-// shared begins the names of files that belong to no page.
-const shared = "_"
+const (
+	// shared begins the names of files that belong to no page.
+	shared = "_"
+	// silentPart is the part that all live pages have.
+	silentPart = "silent"
+)
 
 func parseTemplates(a *assets) map[string]*templates {
 	names, err := fs.Glob(templateFiles, "templates/*.html")
@@ -41,9 +45,12 @@ func parseTemplates(a *assets) map[string]*templates {
 		set := template.Must(template.Must(all.Clone()).ParseFS(templateFiles, file))
 		page := &templates{set: set}
 		for _, t := range set.Templates() {
-			if part, ok := strings.CutPrefix(t.Name(), "part-"); ok {
+			if part, ok := strings.CutPrefix(t.Name(), "part-"); ok && part != silentPart {
 				page.parts = append(page.parts, part)
 			}
+		}
+		if len(page.parts) > 0 {
+			page.parts = append(page.parts, silentPart)
 		}
 		pages[name] = page
 	}

@@ -21,11 +21,17 @@ func newSights() *sights { return &sights{open: map[string]*sight{}} }
 type sight struct {
 	page  *page
 	users int // guarded by sights.mu
+	kept  keptAnswers
 
 	mu    sync.Mutex
 	taken time.Time // guarded by mu, as all that follows
 	last  *snapshot
-	kept  map[string]keptAnswer
+}
+
+// keptAnswers are those of the API that a page need not ask for again yet.
+type keptAnswers struct {
+	mu  sync.Mutex
+	all map[string]keptAnswer // guarded by mu
 }
 
 // keptAnswer is an answer of the API that is good for a while.
@@ -42,7 +48,7 @@ func (l *sights) join(p *page, at *visit) (*sight, func()) {
 	defer l.mu.Unlock()
 	shared, ok := l.open[key]
 	if !ok {
-		shared = &sight{page: p, kept: map[string]keptAnswer{}}
+		shared = &sight{page: p}
 		l.open[key] = shared
 	}
 	shared.users++
@@ -64,13 +70,14 @@ func (l *sight) see(at *visit, oldest time.Duration) (*snapshot, error) {
 		return l.last, nil
 	}
 	began := time.Now()
-	at.now, at.sight = at.console.now(), l
+	at.now, at.sight, at.known = at.console.now(), l, nil
+	at.begin()
 	defer func() { at.sight = nil }()
 	s, err := l.page.load(at)
 	if err != nil {
 		return nil, err
 	}
-	s.Now, s.grant = at.now, at.who.Grant
+	s.Now, s.grant, s.Silent = at.now, at.who.Grant, at.silent.sentence()
 	shown, err := at.console.pages[l.page.template].snapshot(s)
 	if err != nil {
 		return nil, err
@@ -79,21 +86,38 @@ func (l *sight) see(at *visit, oldest time.Duration) (*snapshot, error) {
 	return shown, nil
 }
 
-// remembered asks for something, unless there is one that is still good. Only the goroutine that loads a
-// page may call it. A page that is not live remembers nothing.
+// remembered asks for something, unless there is one that is still good. A page that is not live remembers
+// nothing.
 func remembered[T any](v *visit, key string, good time.Duration, ask func() (T, error)) (T, error) {
 	if v.sight == nil {
 		return ask()
 	}
-	if f, ok := v.sight.kept[key]; ok && v.now.Before(f.until) {
-		return f.value.(T), nil
+	if value, ok := v.sight.kept.find(key, v.now); ok {
+		return value.(T), nil
 	}
-	maps.DeleteFunc(v.sight.kept, func(_ string, a keptAnswer) bool { return !v.now.Before(a.until) })
 	value, err := ask()
 	if err == nil {
-		v.sight.kept[key] = keptAnswer{value, v.now.Add(good)}
+		v.sight.kept.keep(key, keptAnswer{value, v.now.Add(good)})
 	}
 	return value, err
+}
+
+// find gives an answer that is good still, and forgets those that are not.
+func (k *keptAnswers) find(key string, now time.Time) (any, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.all, func(_ string, a keptAnswer) bool { return !now.Before(a.until) })
+	found, ok := k.all[key]
+	return found.value, ok
+}
+
+func (k *keptAnswers) keep(key string, a keptAnswer) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil {
+		k.all = map[string]keptAnswer{}
+	}
+	k.all[key] = a
 }
 
 // snapshot is what a page shows at one moment, without what is whole until somebody needs it.

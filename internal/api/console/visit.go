@@ -31,11 +31,18 @@ type visit struct {
 	api *admin.Client
 	// sight is what the visit's stream shares with others; nil: it has none.
 	sight *sight
+	// until is when it stops waiting for other nodes; zero: it waits for as long as they may take. silent
+	// are those that it waited for in vain.
+	until  time.Time
+	silent *silent
+	// known is how the yard is as a whole, once the page has asked; nil: it has not.
+	known *admin.Overview
 }
 
 func (c *Console) visit(w http.ResponseWriter, r *http.Request, who identity) *visit {
 	v := &visit{console: c, w: w, r: r, who: who, now: c.now(), api: c.api}
 	v.ctx = context.WithValue(r.Context(), visitKey{}, v)
+	v.begin()
 	return v
 }
 
@@ -65,6 +72,7 @@ type screen struct {
 	Path        string // where it is, for its stream; empty: it has none
 	Counts      map[string]*navCount
 	Full        string // which disk is, in a sentence; empty: none is known to be
+	Silent      string // which nodes do not answer, in a sentence; empty: all do
 	Address     string // that of the yard, as the browser has it
 	Now         time.Time
 	*cells
@@ -100,8 +108,10 @@ func (v *visit) fill(s *screen) {
 		if o := v.overview(); o != nil {
 			s.Counts = countsOf(*o)
 			s.Full = strings.Join(saying(o, "disk-full"), " ")
+			v.silent.add(o.Missing...)
 		}
 	}
+	s.Silent = v.silent.sentence()
 }
 
 // show answers with a page.
