@@ -1,6 +1,8 @@
 package console
 
 import (
+	"strings"
+
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -20,6 +22,23 @@ func (y *stocked) policyDeeds() []deed {
 		{name: "make a policy", at: "access", do: []step{
 			press(`main a[href="/console/new/policy"]`, shows(act)), write("name", "gateway"), choose("rights", "Send"), press(act, done("created")),
 		}, check: func(v *visitor) { testkit.Slices(v.t, policy(v).Rights, []string{"Send"}) }},
+		{name: "limit a policy", at: "access?policy=gateway", do: []step{
+			press(`main a[href$="/gateway/settings"]`, shows(act)), write("events", "100"), press(act, done("changed")),
+		}, check: func(v *visitor) {
+			testkit.Equal(v.t, policy(v).Quota.Events, 100)
+			v.await("the limit", contains("It may publish 100 events a second."))
+		}},
+		{name: "copy a connection string", at: "access?policy=gateway", live: true, do: []step{
+			func(v *visitor) {
+				v.run("take what is copied", evaluate(`navigator.clipboard.writeText = async text => { window.copied = text; }; 0`))
+				v.push(v.page, `[data-copy-from]`)
+				v.await("that it was copied", `document.getElementById("said").textContent === "Copied"`)
+			},
+		}, check: func(v *visitor) {
+			p := policy(v)
+			v.await("the string that was copied", `window.copied === `+quoted(p.ConnectionStrings.Primary))
+			testkit.That(v.t, !strings.Contains(v.text(), p.PrimaryKey), "the page shows the key")
+		}},
 		{name: "show keys", at: "access", do: []step{press(`main form[action$="/gateway/reveal"] button`, shows(secret))}, check: func(v *visitor) {
 			before = policy(v).PrimaryKey
 			v.await("the key", contains(before))

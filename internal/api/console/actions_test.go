@@ -28,6 +28,7 @@ var filled = map[string]url.Values{
 	changeSubscription.path: {"attempts": {"3"}},
 	createFunction.path:     {"name": {"made"}, "hub": {"sensors"}, "endpoint": {"http://127.0.0.1:1/"}},
 	createPolicy.path:       {"name": {"made"}, "rights": {"Send,Listen"}},
+	changePolicy.path:       {"events": {"100"}},
 	regeneratePolicy.path:   {"key": {"primary"}},
 	deleteHub.path:          {"name": {"sensors"}}, deleteGroup.path: {"name": {"aggregator"}}, deleteTopic.path: {"name": {"alarms"}},
 	deleteSubscription.path: {"name": {"company"}}, deleteFunction.path: {"name": {"score"}}, deletePolicy.path: {"name": {"gateway"}},

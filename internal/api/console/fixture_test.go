@@ -162,6 +162,7 @@ func fixed() map[string]any {
 		"GET /api/v1/hubs/{hub}/partitions/{partition}/events":           map[string]any{"events": fixedEvents()},
 		"POST /api/v1/hubs/{hub}/events":                                 admin.Sent{Partition: "0", First: 42, Count: 1},
 		"GET /api/v1/policies":                                           map[string]any{"policies": []admin.Policy{policy}}, "GET /api/v1/hubs/{hub}/policies": map[string]any{"policies": []admin.Policy{policy}},
+		"GET /api/v1/connections": fixedConnections(), "GET /api/v1/certificate": fixedCertificates(), "PATCH /api/v1/policies/{policy}": policy,
 		"POST /api/v1/policies": policy, "GET /api/v1/policies/{policy}": policy, "DELETE /api/v1/policies/{policy}": nil, "POST /api/v1/policies/{policy}/regenerate": policy,
 		"GET /api/v1/topics": map[string]any{"topics": []admin.Topic{topic}}, "POST /api/v1/topics": topic, "GET /api/v1/topics/{topic}": topic, "DELETE /api/v1/topics/{topic}": nil, "POST /api/v1/topics/{topic}/regenerate": topic,
 		"GET /api/v1/subscriptions": map[string]any{"subscriptions": []admin.Subscription{sub}}, "POST /api/v1/subscriptions": sub, "GET /api/v1/subscriptions/{subscription}": sub,
@@ -250,6 +251,24 @@ func fixedStorage() admin.Storage {
 	return admin.Storage{Nodes: []admin.NodeStorage{{
 		Node: "yard-1", Engine: "disk", Folder: "/var/lib/eventyard", FreeBytes: new(int64(46 << 30)), TotalBytes: new(int64(64 << 30)), Syncs: 1000, SyncSeconds: 1.8,
 		Check: &admin.StorageCheck{Began: *apiTime(2 * time.Hour), Ended: apiTime(time.Hour), Partitions: 3, TotalPartitions: 3, Events: 7227},
+	}}}
+}
+
+// fixedConnections has one of the policy, by its primary key, and one of somebody else.
+func fixedConnections() admin.Connections {
+	return admin.Connections{
+		Total: 2, Since: *apiTime(24 * time.Hour), Keys: []admin.KeyUse{{Policy: "policies/gateway", Primary: apiTime(2 * time.Minute), Secondary: apiTime(20 * time.Second)}},
+		Connections: []admin.Connection{
+			{ID: "1", Node: "yard-1", Protocol: admin.ProtocolAMQP, Holder: "policies/Gateway", Address: "10.2.0.14:50122", Since: *apiTime(time.Hour), Links: 3},
+			{ID: "2", Node: "yard-1", Protocol: admin.ProtocolHTTP, Holder: "hubs/sensors/policies/other", Address: "10.2.0.31:40001", Since: *apiTime(time.Minute)},
+		},
+	}
+}
+
+func fixedCertificates() admin.Certificates {
+	return admin.Certificates{Nodes: []admin.NodeCertificate{{
+		Node: "yard-1", Certificate: &admin.Certificate{Subject: "yard.example", Names: []string{"yard.example", "127.0.0.1"}, Until: admin.Time{Time: noon.Add(300 * 24 * time.Hour)}, SHA256: "4f2a910ce7"},
+		Authority: &admin.Certificate{Subject: "Eventyard CA", Until: admin.Time{Time: noon.Add(3000 * 24 * time.Hour)}, SHA256: "aa"},
 	}}}
 }
 

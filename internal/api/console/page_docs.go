@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"html/template"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
@@ -147,12 +146,6 @@ func connectionString(v *visit) string {
 	if v.console.cfg.Access.Development() {
 		c.Key = auth.DevelopmentKey
 	}
-	address := cmp.Or(info.Listeners["amqps"], info.Listeners["amqp"])
-	c.Emulator = info.Listeners["amqps"] == ""
-	host := "localhost"
-	if u, err := url.Parse(address); err == nil && u.Host != "" {
-		host = u.Host
-	}
-	c.Endpoint = "sb://" + host + "/"
+	c.Endpoint, c.Emulator = endpointOf(info, v.console.cfg.Access.Development())
 	return c.String()
 }

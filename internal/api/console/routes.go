@@ -99,7 +99,7 @@ func allActions() []*action {
 		&createSubscription, &changeSubscription, &deleteSubscription,
 		&probeSubscription, &pauseSubscription, &resumeSubscription, &rotateKey, &redriveDead, &purgeDead,
 		&createFunction, &deleteFunction, &holdFunction, &resumeFunction, &openCircuit, &closeCircuit, &redrivePoison,
-		&createPolicy, &revealPolicy, &regeneratePolicy, &deletePolicy, &checkStorage,
+		&createPolicy, &changePolicy, &revealPolicy, &copyPolicy, &regeneratePolicy, &deletePolicy, &checkStorage,
 	}
 }
 

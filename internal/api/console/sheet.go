@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ type outcome struct {
 	to, done string
 	n        int
 	sheet    *sheet
+	// text is for the script, and no page.
+	text string
 }
 
 // sheet is a form with a question.
@@ -107,6 +110,10 @@ func (a *action) run(v *visit) error {
 		return err
 	case done.sheet != nil:
 		return v.showSheet(http.StatusOK, done.sheet)
+	case done.text != "":
+		v.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(v.w, done.text)
+		return nil
 	}
 	n := ""
 	if done.n > 0 {

@@ -20,15 +20,23 @@ function theme() {
 // one listener serves all of them.
 function copying() {
   if (!navigator.clipboard) return;
-  const show = () => { for (const b of document.querySelectorAll("button[data-copy][hidden]")) b.hidden = false; };
+  const buttons = "button:is([data-copy], [data-copy-from])";
+  const show = () => { for (const b of document.querySelectorAll(`${buttons}[hidden]`)) b.hidden = false; };
   show();
   document.addEventListener("yard:changed", show);
   document.addEventListener("click", async event => {
-    const button = event.target.closest("button[data-copy]");
+    const button = event.target.closest(buttons);
     if (!button) return;
-    await navigator.clipboard.writeText(button.dataset.copy);
-    document.getElementById("said").textContent = "Copied";
+    const text = button.dataset.copyFrom ? await secret(button.dataset.copyFrom) : button.dataset.copy;
+    if (text !== null) await navigator.clipboard.writeText(text);
+    document.getElementById("said").textContent = text === null ? "Not copied" : "Copied";
   });
+}
+
+// A key that is copied is on no page: it is asked for when it is wanted.
+async function secret(path) {
+  const answer = await fetch(path, { method: "POST" }).catch(() => null);
+  return answer?.ok ? answer.text() : null;
 }
 
 // What is secret is not left on a screen.
