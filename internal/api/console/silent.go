@@ -50,5 +50,5 @@ func (v *visit) begin() { v.until, v.silent = time.Now().Add(othersTime), &silen
 
 // late tells that the time of a first answer is over: what else there is to know the stream brings.
 func (v *visit) late() bool {
-	return v.sight == nil && !v.until.IsZero() && time.Now().After(v.until.Add(figuresTime-othersTime))
+	return v.sight == nil && !v.until.IsZero() && time.Now().After(v.until.Add(v.console.figuresTime-othersTime))
 }
