@@ -15,6 +15,14 @@ type storageView struct {
 	Ill string
 }
 
+// Leads is how many streams a server leads; a dash where the servers do not say.
+func (s storageView) Leads(server string) string {
+	if s.Streams == nil {
+		return "–"
+	}
+	return number(s.Streams.Leaders[server])
+}
+
 var storagePage = page{template: "storage", load: loadStorage}
 
 func loadStorage(v *visit) (*screen, error) {

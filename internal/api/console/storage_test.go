@@ -35,6 +35,28 @@ func TestStorageSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+// C5, V4: on several nodes the page says which server leads how many streams, which one decides on new ones,
+// which streams are not well and why, and how many shards nobody holds.
+func TestStorageShowsStreams(t *testing.T) {
+	answers := fixed()
+	answers["GET /api/v1/cluster"] = admin.Cluster{
+		Node: "a", Engine: "nats", UnheldShards: 3, Nodes: []admin.ClusterNode{{Name: "a", State: admin.NodeLive, Shards: 61}},
+		Servers: &admin.NATSServers{Replicas: 3, Leader: "n2", Known: []admin.NATSServer{{Name: "n1"}, {Name: "n2"}}},
+		Streams: &admin.Streams{Count: 9, Leaderless: 1, Lagging: 1, Leaders: map[string]int{"n1": 5, "n2": 3}, Worst: []admin.Stream{
+			{Name: "H_orders_0"}, {Name: "H_orders_1", Leader: "n1", Replicas: []admin.StreamReplica{{Server: "n3", Offline: true}, {Server: "n2", Lag: 1200}}},
+		}},
+	}
+	_, _, h := newFixture(answers)
+	page := get(h, base+"storage").Body.String()
+	for _, says := range []string{
+		`n2 <span class="badge">decides on streams</span>`, `<td class="num">5</td>`, `<td class="num">3</td>`, "H_orders_0", `<span class="badge bad">none</span>`,
+		`n3 <span class="badge bad">gone</span>`, "1,200 behind", "3 shards of the grid are held by nobody",
+	} {
+		testkit.That(t, strings.Contains(page, says), "the page does not say %s", says)
+	}
+	testkit.Equal(t, storageView{}.Leads("n1"), "–", "where the servers do not say")
+}
+
 // V4, R6: a disk that is full is what the page of storage says first, and a check of the data what it has found.
 func TestStorageShowsDisks(t *testing.T) {
 	answers := fixed()
