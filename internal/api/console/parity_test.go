@@ -1,0 +1,49 @@
+package console
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// withoutForm are the calls that change something, or cost much, and have no form, with the reason.
+var withoutForm = map[string]string{
+	"POST /api/v1/hubs/{hub}/groups/{group}/checkpoints": "it takes a file of what another store has exported: eventyard checkpoint import reads and checks it",
+	"POST /api/v1/cluster/scrub":                         "it answers line by line for as long as it reads: eventyard cluster scrub shows them",
+	"POST /api/v1/cluster/replicas":                      "it answers line by line until all streams are changed: eventyard cluster replicas shows them",
+	"PATCH /api/v1/blob-account":                         "programs that keep checkpoints in blobs depend on it: eventyard blob update",
+	"POST /api/v1/blob-account/regenerate":               "programs that keep checkpoints in blobs lose them with the key: eventyard blob regenerate",
+	"POST /api/v1/subscriptions/{subscription}/explain":  "it changes nothing, and the journey of an event shows the same of each subscription",
+	"POST /api/v1/notices/test":                          "it is for who sets a yard up, by the API",
+	"PATCH /api/v1/functions/{function}":                 "what a function does changes with its program: eventyard function update",
+	"PATCH /api/v1/topics/{topic}":                       "its publishers depend on it: eventyard topic update",
+}
+
+// V1: the other way round: each call of the API that changes something has a form, or stands among those that have
+// none and why.
+func TestEachChangeHasAForm(t *testing.T) {
+	have := map[string]bool{}
+	for _, a := range allActions() {
+		for _, call := range a.calls {
+			have[call] = true
+		}
+	}
+	var lack []string
+	table := apiTable(t)
+	for _, call := range table {
+		method, path, _ := strings.Cut(call, " ")
+		if !slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, method) || !strings.HasPrefix(path, "/api/v1/") || have[call] {
+			continue
+		}
+		if withoutForm[call] == "" {
+			lack = append(lack, call)
+		}
+	}
+	slices.Sort(lack)
+	testkit.That(t, len(lack) == 0, "these have neither a form nor a reason:\n%s", strings.Join(lack, "\n"))
+	for call := range withoutForm {
+		testkit.That(t, slices.Contains(table, call), "the API has no %s", call)
+	}
+}
