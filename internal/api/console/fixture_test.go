@@ -128,6 +128,7 @@ var names = strings.NewReplacer("{source}", "topics/alarms", "{page...}", "guide
 // fixed is a yard of which everything is known.
 func fixed() map[string]any {
 	hub := admin.Hub{Name: "sensors", Partitions: 3, PartitionIDs: []string{"0", "1", "2"}, Created: *apiTime(72 * time.Hour), Retention: admin.Retention{Age: "168h0m0s", Bytes: 50 << 30}, Groups: []string{"$Default", "aggregator"}}
+	hub.Stats = &admin.HubStats{Events: 7228, Bytes: 5 << 20, Published: new(6667.), Read: new(19998.), LagEvents: new(12668.), LagSeconds: new(1.9)}
 	sub := admin.Subscription{
 		Name: "company", ID: "1", Topic: "alarms", State: "active", Created: before(time.Hour), Updated: before(time.Hour), Endpoint: "https://hooks.example/alerts?...", Schema: "eventgrid",
 		Retry: admin.RetryPolicy{Attempts: 30, TTL: "24h0m0s"}, Signing: []admin.SigningKey{{Algorithm: "hmac"}}, Filter: json.RawMessage(`{"includedEventTypes":["alarm.co"]}`),

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
-	"github.com/eventyard/eventyard/internal/parallel"
 )
 
 // hubsView is the list of hubs.
@@ -19,19 +18,15 @@ type hubsView struct {
 }
 
 type hubRow struct {
-	admin.Hub
-	ID     string // of its cells
-	Events int64
-	Bytes  int64
-	Newest time.Time
-	// Unknown: what it holds could not be found out.
-	Unknown bool
+	admin.Hub        // Stats is nil where what it holds could not be found out
+	ID        string // of its cells
+	Behind    string // how far its slowest group is
 }
 
 var hubsPage = page{template: "hubs", load: loadHubs}
 
 func loadHubs(v *visit) (*screen, error) {
-	hubs, err := v.api.Hubs(v.ctx)
+	hubs, err := v.api.HubsWithStats(v.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -39,20 +34,15 @@ func loadHubs(v *visit) (*screen, error) {
 	for _, h := range hubs[view.Pages.From:view.Pages.To] {
 		view.Hubs = append(view.Hubs, newHubRow(h, len(view.Hubs)))
 	}
-	v.sumUp(view.Hubs)
 	return &screen{Title: "Hubs", Section: "hubs", Crumbs: []crumb{{Name: "Hubs"}}, View: view}, nil
 }
 
-func newHubRow(h admin.Hub, at int) hubRow { return hubRow{Hub: h, ID: "h" + strconv.Itoa(at)} }
-
-// sumUp asks what hubs hold. One that does not say is shown without.
-func (v *visit) sumUp(rows []hubRow) {
-	parallel.Each(len(rows), askedAtOnce, func(i int) {
-		partitions, err := v.api.Partitions(v.ctx, rows[i].Name)
-		if rows[i].Unknown = err != nil; err == nil {
-			rows[i].Events, rows[i].Bytes, rows[i].Newest = totals(partitions)
-		}
-	})
+func newHubRow(h admin.Hub, at int) hubRow {
+	row := hubRow{Hub: h, ID: "h" + strconv.Itoa(at), Behind: "–"}
+	if h.Stats != nil && h.Stats.LagSeconds != nil {
+		row.Behind = span(seconds(*h.Stats.LagSeconds))
+	}
+	return row
 }
 
 // askedAtOnce is how many calls of one page are under way.
