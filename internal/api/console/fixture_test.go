@@ -160,7 +160,7 @@ func fixed() map[string]any {
 		"GET /api/v1/hubs/{hub}/groups/{group}/checkpoints":              admin.Checkpoints{Checkpoints: []admin.Checkpoint{{Partition: "0", Sequence: new(int64(6000))}}},
 		"PUT /api/v1/hubs/{hub}/groups/{group}/checkpoints/{partition}":  admin.Moved{From: &admin.Checkpoint{Sequence: new(int64(6000))}, To: admin.Checkpoint{Partition: "0", Sequence: new(int64(-1))}},
 		"GET /api/v1/hubs/{hub}/events":                                  fixedEvents(),
-		"GET /api/v1/hubs/{hub}/partitions/{partition}/events":           map[string]any{"events": fixedEvents()},
+		"GET /api/v1/hubs/{hub}/partitions/{partition}/events":           admin.FoundPage{Events: fixedEvents(), Next: 42, Looked: 6228, End: true},
 		"POST /api/v1/hubs/{hub}/events":                                 admin.Sent{Partition: "0", First: 42, Count: 1},
 		"GET /api/v1/policies":                                           map[string]any{"policies": []admin.Policy{policy}}, "GET /api/v1/hubs/{hub}/policies": map[string]any{"policies": []admin.Policy{policy}},
 		"GET /api/v1/connections": fixedConnections(), "GET /api/v1/certificate": fixedCertificates(), "PATCH /api/v1/policies/{policy}": policy,
@@ -413,7 +413,7 @@ func eachPage(t *testing.T, visit func(t *testing.T, path string)) {
 			t.Run(a.path, func(t *testing.T) { visit(t, names.Replace(a.path)) })
 		}
 	}
-	for _, path := range slices.Concat(journeyPaths, activityPaths, findPaths) {
+	for _, path := range slices.Concat(journeyPaths, activityPaths, findPaths, eventPaths) {
 		t.Run(path, func(t *testing.T) { visit(t, path) })
 	}
 	t.Run("signin", func(t *testing.T) { visit(t, signInPath) })

@@ -51,10 +51,10 @@ func (p *page) serve(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if len(v.console.pages[p.template].parts) > 0 && !s.still {
+	if len(v.console.pages[cmp.Or(s.template, p.template)].parts) > 0 && !s.still {
 		s.Path = cmp.Or(s.Path, v.r.URL.RequestURI())
 	}
-	return v.show(http.StatusOK, p.template, s)
+	return v.show(cmp.Or(s.status, http.StatusOK), cmp.Or(s.template, p.template), s)
 }
 
 // live is the stream of a page: what has changed of it, in the order of its parts, newest state only.
@@ -138,6 +138,7 @@ type stream struct {
 	bare    map[string]string // by part, without its cells
 	cells   map[string]string
 	lines   map[string]line
+	feeds   map[string]fed
 	state   string
 	first   bool
 	written time.Time
@@ -148,7 +149,7 @@ func newStream(v *visit) *stream {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	v.w.WriteHeader(http.StatusOK)
-	return &stream{v: v, control: http.NewResponseController(v.w), bare: map[string]string{}, cells: map[string]string{}, lines: map[string]line{}, first: true}
+	return &stream{v: v, control: http.NewResponseController(v.w), bare: map[string]string{}, cells: map[string]string{}, lines: map[string]line{}, feeds: map[string]fed{}, first: true}
 }
 
 // follow sends what changes until ctx ends or the page cannot be had any more, and says why.
@@ -203,8 +204,10 @@ func (s *stream) send(shown *snapshot) error {
 				return err
 			}
 			s.part("part-"+part.name, html)
+			s.feedWhole(part)
 		} else {
 			s.compare(part, cells, points)
+			s.feed(part)
 		}
 		maps.Copy(s.cells, part.cells)
 		maps.Copy(s.lines, part.lines)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -78,15 +79,26 @@ func (e storedEvent) ID() string { return fmt.Sprintf("e%s-%d", e.Partition, e.S
 type eventsView struct {
 	admin.Hub
 	Begin, When, Partition string
+	Find                   string // what is looked for; empty: nothing is
 	Events                 []storedEvent
+	List                   feed
 	Problem                string // what was wrong with what was asked for
 	Cut                    bool   // they are too large to be shown at once
-	Next                   string // where to go on
+	Found                  string // how many were looked at, and found
+	Next, Older            string // where to go on, and where to look for more
 	Command                string
 	Strip                  *strip
+	// Shown is the event beside the list; nil: none is chosen.
+	Shown *eventView
+	total int64 // how many events there ever were
 }
 
 var eventsPage = page{template: "events", load: loadEvents}
+
+// here is the same list with other things in its address.
+func (e eventsView) here(pairs ...string) string {
+	return with(at("hubs", e.Name, "events"), append([]string{"begin", e.Begin, "when", e.When, "partition", e.Partition, "find", e.Find}, pairs...)...)
+}
 
 func loadEvents(v *visit) (*screen, error) {
 	h, err := v.api.Hub(v.ctx, v.name("hub"))
@@ -94,8 +106,21 @@ func loadEvents(v *visit) (*screen, error) {
 		return nil, err
 	}
 	query := v.r.URL.Query()
-	view := eventsView{Hub: h, Begin: cmp.Or(query.Get("begin"), "newest"), When: query.Get("when"), Partition: query.Get("partition"), Command: command("read", h.Name, "--from", "earliest")}
+	view := eventsView{
+		Hub: h, Begin: cmp.Or(query.Get("begin"), "newest"), When: query.Get("when"), Partition: query.Get("partition"), Find: strings.TrimSpace(query.Get("find")),
+		Command: command("read", h.Name, "--from", "earliest"),
+	}
 	q, wrong, err := v.readQuery(&view)
+	if err == nil && wrong == nil {
+		if view.Find != "" {
+			err = v.search(q, &view)
+		} else {
+			err = v.read(q, &view)
+		}
+	}
+	if said, refused := refusalOf(err); refused && view.Find != "" && said.Status == http.StatusBadRequest {
+		wrong, err = &said, nil // of what was looked for
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +129,52 @@ func loadEvents(v *visit) (*screen, error) {
 		view.Problem = said.Detail
 		return hubScreen(v, h, "Events", view), nil
 	}
-	if err := v.read(q, &view); err != nil {
-		return nil, err
-	}
+	view.List = v.list(view)
 	view.Strip = v.strip(view)
-	return hubScreen(v, h, "Events", view), nil
+	if shown := query.Get("show"); shown != "" && v.sight == nil {
+		view.Shown = v.beside(view, shown)
+	}
+	s := hubScreen(v, h, "Events", view)
+	s.still = view.Find != "" // what was found stays
+	return s, nil
+}
+
+// list has the rows of a list, each of which leads to its event beside it.
+func (v *visit) list(view eventsView) feed {
+	f := feed{total: view.total}
+	for _, e := range view.Events {
+		label, before, match, after := e.Partition+" / "+number(e.Sequence), "", "", pictures(e.Preview())
+		if e.Unreadable != "" {
+			after = "not readable: " + after
+		} else if view.Find != "" {
+			before, match, after = divide(after, view.Find)
+		}
+		to := view.here("show", e.Partition+"/"+strconv.FormatInt(e.Sequence, 10))
+		key, escape := pictures(e.Key), template.HTMLEscapeString
+		marked := escape(before)
+		if match != "" {
+			marked += "<mark>" + escape(match) + "</mark>"
+		}
+		f.rows = append(f.rows, fedRow{
+			id: e.ID(), texts: []string{e.Enqueued.UTC().Format(time.RFC3339Nano), to, label, key, after},
+			html: template.HTML(`<tr><td class="nowrap">` + string(clock(e.Enqueued)) + `</td><td class="num"><a href="` + escape(to) + `">` + escape(label) + `</a></td><td class="mono small wide long"><div class="cut" title="` +
+				escape(key) + `">` + escape(key) + `</div></td><td class="long"><div class="cut mono small soft">` + marked + escape(after) + "</div></td></tr>\n"),
+		})
+	}
+	return f
+}
+
+// beside is the event that is chosen in a list; nil: it is not there.
+func (v *visit) beside(view eventsView, shown string) *eventView {
+	partition, sequence, _ := strings.Cut(shown, "/")
+	e, err := v.event(partition, sequence)
+	if err != nil {
+		return nil
+	}
+	as := v.r.URL.Query().Get("as")
+	one := newEventView(view.Hub, e, as, v.r.URL.Query().Get("all") != "", func(pairs ...string) string { return view.here(append(pairs, "show", shown)...) })
+	one.Readers = v.readers(view.Hub, e)
+	return &one
 }
 
 // readQuery says where to read. Wrong is for who asked.
@@ -141,12 +207,18 @@ func (v *visit) readQuery(view *eventsView) (q admin.Query, wrong, err error) {
 	if err != nil {
 		return q, nil, err
 	}
-	q.From, q.Partitions, q.Count = newest(partitions, view.Partition)
+	for _, p := range partitions {
+		if view.Partition == "" || p.ID == view.Partition {
+			view.total += p.Last + 1
+		}
+	}
+	q.From, q.Partitions, q.Count = newest(partitions, view.Partition, view.each)
 	return q, nil, nil
 }
 
-// newest is where the last events of each partition begin. Empty partitions are left out.
-func newest(partitions []admin.Partition, only string) (from string, which []string, count int) {
+// newest is where the last events of each partition begin, as many of each as there are to be of so many. Empty partitions are
+// left out.
+func newest(partitions []admin.Partition, only string, each func(partitions int) int64) (from string, which []string, count int) {
 	partitions = slices.DeleteFunc(slices.Clone(partitions), func(p admin.Partition) bool {
 		return p.Empty || only != "" && p.ID != only
 	})
@@ -154,10 +226,7 @@ func newest(partitions []admin.Partition, only string) (from string, which []str
 	partitions = partitions[:min(len(partitions), eventsShown)]
 	var positions []string
 	for _, p := range partitions {
-		first := max(p.First, p.Last-eventsShown+1)
-		if len(partitions) > 8 {
-			first = max(p.First, p.Last-eventsShown/8)
-		}
+		first := max(p.First, p.Last-each(len(partitions))+1)
 		positions, which = append(positions, fmt.Sprintf("%s:%d", p.ID, first)), append(which, p.ID)
 		count += int(p.Last - first + 1)
 	}
@@ -209,7 +278,9 @@ type eventView struct {
 	All, Save   string
 	Again, Edit string // the forms that send it once more: as it is, or changed
 	Pairs       []pair
-	Groups      []readBy
+	Readers     []readBy
+	Copy        string // the body as text; empty: it is none, or too long
+	Open        string // its own page
 	Before      string // empty: there is none, as with After
 	After       string
 	Description string
@@ -217,8 +288,8 @@ type eventView struct {
 
 type pair struct{ Name, Value string }
 
-// readBy is whether a group has handled an event.
-type readBy struct{ Group, Said, Tone string }
+// readBy is whether a group, a function or a subscription has handled an event.
+type readBy struct{ Name, Kind, Said, Tone, Link string }
 
 var eventPage = page{template: "event", load: loadEvent}
 
@@ -228,11 +299,15 @@ func loadEvent(v *visit) (*screen, error) {
 		return nil, err
 	}
 	e, err := v.event(v.name("partition"), v.name("sequence"))
+	if gone, ok := errors.AsType[*goneError](err); ok {
+		return goneScreen(v, h, gone), nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	view := newEventView(h, e, v.r.URL.Query().Get("as"), v.r.URL.Query().Get("all") != "")
-	view.Groups = v.readers(h, e)
+	here := at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence, 10))
+	view := newEventView(h, e, v.r.URL.Query().Get("as"), v.r.URL.Query().Get("all") != "", func(pairs ...string) string { return with(here, pairs...) })
+	view.Readers = v.readers(h, e)
 	if p, err := v.api.Partition(v.ctx, h.Name, e.Partition); err == nil {
 		view.neighbours(p)
 	}
@@ -266,11 +341,46 @@ func eventLine(v *visit, partition, sequence string) (e storedEvent, as json.Raw
 	if as != nil && e.Sequence == n {
 		return e, as, nil
 	}
-	next := "nothing is stored at this number yet"
 	if as != nil {
-		next = "it was removed by retention; the first that is left is " + number(e.Sequence)
+		return e, nil, &goneError{n, e}
 	}
-	return e, nil, noEvent(fmt.Sprintf("partition %s has no event %s: %s", partition, number(n), next))
+	return e, nil, noEvent(fmt.Sprintf("partition %s has no event %s: nothing is stored at this number yet", partition, number(n)))
+}
+
+// goneError: retention has removed an event; left is the first that is there.
+type goneError struct {
+	sequence int64
+	left     storedEvent
+}
+
+func (g *goneError) Error() string { return g.problem().Error() }
+
+func (g *goneError) problem() error {
+	return noEvent(fmt.Sprintf("partition %s has no event %s: it was removed by retention; the first that is left is %s", g.left.Partition, number(g.sequence), number(g.left.Sequence)))
+}
+
+// Unwrap has it shown as what it is where there is no page for it.
+func (g *goneError) Unwrap() error { return g.problem() }
+
+// goneView is the page of an event that was removed.
+type goneView struct {
+	admin.Hub
+	Partition      string
+	Sequence       int64
+	Left           storedEvent
+	First, ByTimes string // the page of the first that is left, and the list from there on
+}
+
+// goneScreen says until when events were removed, as the first that is left tells.
+func goneScreen(v *visit, h admin.Hub, g *goneError) *screen {
+	n := strconv.FormatInt(g.left.Sequence, 10)
+	view := goneView{
+		Hub: h, Partition: g.left.Partition, Sequence: g.sequence, Left: g.left, First: at("hubs", h.Name, "partitions", g.left.Partition, "events", n),
+		ByTimes: with(at("hubs", h.Name, "events"), "begin", "number", "when", n, "partition", g.left.Partition),
+	}
+	s := hubScreen(v, h, "Events", view)
+	s.Title, s.template, s.status = "Removed by retention", "gone", http.StatusNotFound
+	return s
 }
 
 // noEvent says that an event is not there.
@@ -278,11 +388,12 @@ func noEvent(detail string) error {
 	return &admin.Problem{Type: "urn:eventyard:problem:not-found", Title: "The event is not there", Status: http.StatusNotFound, Detail: detail}
 }
 
-func newEventView(h admin.Hub, e storedEvent, as string, all bool) eventView {
+// newEventView shows an event. link is the page that it is on, with something else in its address.
+func newEventView(h admin.Hub, e storedEvent, as string, all bool, link func(pairs ...string) string) eventView {
 	body := e.content()
-	here := at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence, 10))
+	own := at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence, 10))
 	view := eventView{
-		Hub: h, storedEvent: e, As: as, Size: len(body), All: with(here, "as", as, "all", "1"), Save: here + "/body",
+		Hub: h, storedEvent: e, As: as, Size: len(body), All: link("as", as, "all", "1"), Save: own + "/body", Open: own,
 		Again: hubAgainPath(h.Name, e.Partition, e.Sequence),
 		Edit:  with(at("hubs", h.Name, "send"), "of", e.Partition, "number", strconv.FormatInt(e.Sequence, 10)),
 	}
@@ -290,11 +401,14 @@ func newEventView(h admin.Hub, e storedEvent, as string, all bool) eventView {
 		view.As = formOf(body)
 	}
 	for _, form := range []string{"json", "text", "hex"} {
-		view.Forms = append(view.Forms, tab{Name: form, Link: with(here, "as", form), Count: -1, Here: form == view.As})
+		view.Forms = append(view.Forms, tab{Name: form, Link: link("as", form), Count: -1, Here: form == view.As})
 	}
 	shown := body
 	if len(body) > bodyBytes && !all {
 		shown, view.Cut = body[:bodyBytes], true
+	}
+	if utf8.Valid(body) && len(body) <= bodyBytes {
+		view.Copy = string(body)
 	}
 	view.Body = showBody(shown, view.As, view.Cut)
 	view.Pairs = pairsOf(e)
@@ -358,25 +472,58 @@ func valueText(value any) string {
 	return string(text)
 }
 
-// readers tells which groups have handled an event, by their checkpoints.
+// readers tells who has got an event: groups, functions and subscriptions, for who may follow it; else groups
+// by their checkpoints alone.
 func (v *visit) readers(h admin.Hub, e storedEvent) []readBy {
+	if v.may("Manage") {
+		if found, err := v.api.HubEventJourney(v.ctx, h.Name, e.Partition, e.Sequence); err == nil && len(found.Events) == 1 {
+			return readersOf(h.Name, found.Events[0])
+		}
+	}
 	var all []readBy
 	for _, group := range h.Groups[:min(len(h.Groups), groupsAsked)] {
-		r := readBy{Group: group, Said: "not known", Tone: "soft"}
+		r := admin.JourneyGroup{Group: group}
 		if list, err := v.api.Checkpoints(v.ctx, h.Name, group); err == nil {
-			r.Said = "no checkpoint"
 			for _, c := range list.Checkpoints {
 				if c.Partition != e.Partition || c.Sequence == nil {
 					continue
 				}
-				if r.Said, r.Tone = "not yet", "odd"; *c.Sequence >= e.Sequence {
-					r.Said, r.Tone = "past it", "good"
+				if r.State = "before"; *c.Sequence >= e.Sequence {
+					r.State = "past"
 				}
 			}
 		}
-		all = append(all, r)
+		all = append(all, groupReader(h.Name, r))
 	}
 	return all
+}
+
+// readersOf are those of an event's journey, at most as many of each kind as there is room for.
+func readersOf(hub string, j admin.Journey) (all []readBy) {
+	for _, g := range j.Groups[:min(len(j.Groups), groupsAsked)] {
+		all = append(all, groupReader(hub, g))
+	}
+	for _, f := range j.Functions[:min(len(j.Functions), groupsAsked)] {
+		tone := map[string]string{"handled": "good", "before": "odd", "poison": "bad"}[f.State]
+		all = append(all, readBy{f.Function, "function", orWord(map[string]string{"before": "not yet", "unknown": "not known"}[f.State], f.State), cmp.Or(tone, "soft"), at("functions", f.Function)})
+	}
+	for _, s := range j.Subscriptions[:min(len(j.Subscriptions), groupsAsked)] {
+		tone := map[string]string{"delivered": "good", "settled": "good", "dead-lettered": "bad", "dropped": "bad", "unmatched": "soft", "early": "soft", "late": "soft", "inactive": "soft", "unknown": "soft"}[s.State]
+		all = append(all, readBy{s.Subscription, "subscription", s.State, cmp.Or(tone, "odd"), subscriptionPath(admin.SubscriptionRef{Name: s.Subscription, Hub: hub, DomainTopic: s.DomainTopic})})
+	}
+	return all
+}
+
+// groupReader is how far a group is, by its checkpoint.
+func groupReader(hub string, g admin.JourneyGroup) readBy {
+	r := readBy{g.Group, "group", "no checkpoint", "soft", at("hubs", hub, "groups", g.Group)}
+	switch g.State {
+	case "past":
+		r.Said, r.Tone = "past it", "good"
+	case "before":
+		r.Said, r.Tone = "not yet", "odd"
+	}
+	return r
 }
 
 // saveBody gives a body as a file: as nothing that a browser would show.

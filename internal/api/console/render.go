@@ -272,6 +272,8 @@ type cells struct {
 	values map[string]string
 	// lines are those of charts, whose points are sent and not their paths.
 	lines map[string]line
+	// feeds are lists of which new rows are sent.
+	feeds map[string]feed
 	// bare leaves them out of what is rendered, which is then the same as long as nothing else changes.
 	bare bool
 }

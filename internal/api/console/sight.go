@@ -136,17 +136,18 @@ type renderedPart struct {
 	name, bare string
 	cells      map[string]string
 	lines      map[string]line
+	feeds      map[string]feed
 }
 
 func (t *templates) snapshot(of *screen) (*snapshot, error) {
 	s := &snapshot{state: of.State, page: t, of: of, html: map[string]string{}}
 	for _, part := range t.parts {
-		of.cells = &cells{values: map[string]string{}, lines: map[string]line{}, bare: true}
+		of.cells = &cells{values: map[string]string{}, lines: map[string]line{}, feeds: map[string]feed{}, bare: true}
 		bare, err := t.render(part, of)
 		if err != nil {
 			return nil, err
 		}
-		s.parts = append(s.parts, renderedPart{part, bare, of.values, of.lines})
+		s.parts = append(s.parts, renderedPart{part, bare, of.values, of.lines, of.feeds})
 	}
 	return s, nil
 }

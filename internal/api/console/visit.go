@@ -81,6 +81,9 @@ type screen struct {
 	grant auth.Grant
 	// still: nothing of it will change.
 	still bool
+	// template and status are others than those of its page; empty: they are not.
+	template string
+	status   int
 	// secret: it shows a key, and is not compressed: how well that goes would say something of it.
 	secret bool
 }

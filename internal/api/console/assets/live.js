@@ -1,4 +1,5 @@
 // Keeps a page as the yard is, over one stream, and says so when it cannot.
+import { grow } from "./feed.js";
 import { points } from "./lines.js";
 import { localTimes } from "./times.js";
 
@@ -51,6 +52,7 @@ export function follow(path) {
     source.addEventListener("cells", e => { found(); cells(JSON.parse(e.data)); });
     source.addEventListener("part", e => { found(); part(JSON.parse(e.data)); });
     source.addEventListener("points", e => { found(); points(JSON.parse(e.data)); });
+    source.addEventListener("rows", e => { found(); rows(JSON.parse(e.data)); });
     source.addEventListener("say", e => { document.getElementById("said").textContent = JSON.parse(e.data); });
     source.addEventListener("end", e => {
       const { reason, detail } = JSON.parse(e.data);
@@ -130,11 +132,21 @@ function release() {
   const due = [...late];
   late.clear();
   for (const [id, html] of due) replace({ id, html });
+  rows();
   if (!asked) asked = requestAnimationFrame(put);
 }
 addEventListener("pointerdown", press, true);
 addEventListener("keydown", event => { if (event.key === " ") press(event); }, true);
 for (const end of ["pointerup", "pointercancel", "keyup"]) addEventListener(end, () => { if (pressed) endPress(0); }, true); // when its click was heard
+
+// Rows that come wait while one of their list is pressed or focused: it would be another by then.
+const come = [];
+function rows(told) {
+  if (told) come.push(told);
+  const held = id => { const list = document.getElementById(id); return list?.contains(pressed) || list?.contains(document.activeElement); };
+  while (come.length && (come.length > 50 || !held(come[0].id))) grow(come.shift());
+}
+addEventListener("focusout", () => setTimeout(rows));
 
 // What is focused is known again by its id or by what it does, as few have an id; of several that do the
 // same by their order.
