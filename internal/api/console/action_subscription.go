@@ -1,7 +1,9 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,60 +17,125 @@ var createSubscription = action{
 		if err != nil {
 			return nil, err
 		}
-		s := &sheet{
-			Title: "Subscribe to a topic", About: "The endpoint is asked first whether it agrees.", Back: at("topics"),
-			Fields: append([]field{
-				{Name: "name", Label: "Name", Kind: "text", Value: v.value("name", ""), Placeholder: "billing"},
-				{Name: "topic", Label: "Topic", Kind: "select", Value: v.value("topic", "")},
-			}, deliveryFields(v, admin.Subscription{})...),
-			Buttons: []button{{"Subscribe", "main", act}}, Command: command("subscription", "create", orWord(v.value("name", ""), "NAME"), "--topic", orWord(v.value("topic", ""), "TOPIC"), "--endpoint", "URL"),
+		hubs, err := v.api.Hubs(v.ctx)
+		if err != nil {
+			return nil, err
 		}
+		source := field{Name: "source", Label: "Events of", Kind: "select", Value: v.value("source", "")}
 		for _, t := range topics {
-			s.Fields[1].Options = append(s.Fields[1].Options, option{t.Name, t.Name})
+			source.Options = append(source.Options, option{"topics/" + t.Name, "topic " + t.Name})
 		}
-		return s, nil
+		for _, h := range hubs {
+			source.Options = append(source.Options, option{"hubs/" + h.Name, "hub " + h.Name})
+		}
+		name, from := orWord(v.value("name", ""), "NAME"), []string{"--topic", "TOPIC"}
+		if topic, ok := strings.CutPrefix(source.Value, "topics/"); ok {
+			from[1] = topic
+		} else if hub, ok := strings.CutPrefix(source.Value, "hubs/"); ok {
+			from = []string{"--source-hub", hub}
+		}
+		return &sheet{
+			Title: "Subscribe to a topic or a hub", About: "The endpoint is asked first whether it agrees.", Back: at("topics"),
+			Fields: slices.Concat([]field{{Name: "name", Label: "Name", Kind: "text", Value: v.value("name", ""), Placeholder: "billing"}, source}, deliveryFields(v, admin.Subscription{}), []field{
+				{Name: "hub", Label: "Or deliver to a hub of the yard", Kind: "text", Value: v.value("hub", ""), Hint: "In place of an endpoint.", Optional: true},
+				{Name: "pull", Label: "Or clients receive", Kind: "select", Value: v.value("pull", "no"), Options: yesNo, Hint: "In place of an endpoint."},
+			}),
+			Buttons: []button{{"Subscribe", "main", act}}, Command: command(slices.Concat([]string{"subscription", "create", name}, from, []string{"--endpoint", "URL"})...),
+		}, nil
 	},
 	do: func(v *visit) (outcome, error) {
-		r, err := v.delivery()
+		r, err := v.delivery(admin.Subscription{})
 		if err != nil {
 			return outcome{}, err
 		}
-		r.Name, r.Topic = strings.TrimSpace(v.r.PostFormValue("name")), v.r.PostFormValue("topic")
+		r.Name, r.Hub = strings.TrimSpace(v.r.PostFormValue("name")), v.filled("hub")
+		if v.r.PostFormValue("pull") == "yes" {
+			r.Pull = &admin.Pull{}
+		}
+		kind, from, _ := strings.Cut(v.r.PostFormValue("source"), "/")
+		if r.Topic = from; kind == "hubs" {
+			r.Topic, r.SourceHub = "", from
+		}
 		s, err := v.api.CreateSubscription(v.ctx, r)
 		return outcome{to: subscriptionPath(refOf(s)), done: "created"}, err
 	},
 }
 
+// filterOf is a subscription's filter, as the API shows it.
+type filterOf struct {
+	Types    []string          `json:"includedEventTypes"`
+	Begins   string            `json:"subjectBeginsWith"`
+	Ends     string            `json:"subjectEndsWith"`
+	Advanced []json.RawMessage `json:"advancedFilters"`
+}
+
 // deliveryFields are what can be said of a delivery here; the command line can say more.
 func deliveryFields(v *visit, s admin.Subscription) []field {
+	fields := deliveryOf(s)
+	for i := range fields {
+		fields[i].Value = v.value(fields[i].Name, fields[i].Value)
+	}
+	return fields
+}
+
+// deliveryOf is a subscription's delivery as its form has it.
+func deliveryOf(s admin.Subscription) []field {
 	optional := func(n int) string {
 		if n == 0 {
 			return ""
 		}
 		return strconv.Itoa(n)
 	}
+	var f filterOf
+	_ = json.Unmarshal(s.Filter, &f) // one without a filter has none
+	var conditions []string
+	for _, c := range f.Advanced {
+		conditions = append(conditions, string(c))
+	}
 	return []field{
-		{Name: "endpoint", Label: "Endpoint", Kind: "text", Value: v.value("endpoint", s.Endpoint), Placeholder: "https://hooks.example.com/billing"},
-		{Name: "types", Label: "Types of events", Kind: "text", Value: v.value("types", ""), Placeholder: "order.placed, order.paid", Hint: "Empty: all, or unchanged.", Optional: true},
-		{Name: "attempts", Label: "Attempts for each event", Kind: "number", Value: v.value("attempts", optional(s.Retry.Attempts)), Optional: true},
-		{Name: "ttl", Label: "Time to live", Kind: "text", Value: v.value("ttl", s.Retry.TTL), Placeholder: "24h", Optional: true},
-		{Name: "concurrency", Label: "Requests at once", Kind: "number", Value: v.value("concurrency", optional(s.Concurrency)), Optional: true},
+		{Name: "endpoint", Label: "Endpoint", Kind: "text", Value: s.Endpoint, Placeholder: "https://hooks.example.com/billing"},
+		{Name: "types", Label: "Types of events", Kind: "text", Value: strings.Join(f.Types, ", "), Placeholder: "order.placed, order.paid", Hint: "Empty: all.", Optional: true},
+		{Name: "begins", Label: "Their subject begins with", Kind: "text", Value: f.Begins, Placeholder: "/orders/", Optional: true},
+		{Name: "ends", Label: "Their subject ends with", Kind: "text", Value: f.Ends, Placeholder: ".jpg", Optional: true},
+		{Name: "filters", Label: "Conditions, one a line", Kind: "area", Value: strings.Join(conditions, "\n"), Placeholder: "data.total NumberGreaterThan 100", Hint: "All have to be met.", Optional: true},
+		{Name: "attempts", Label: "Attempts for each event", Kind: "number", Value: optional(s.Retry.Attempts), Optional: true},
+		{Name: "ttl", Label: "Time to live", Kind: "text", Value: s.Retry.TTL, Placeholder: "24h", Optional: true},
+		{Name: "concurrency", Label: "Requests at once", Kind: "number", Value: optional(s.Concurrency), Optional: true},
+		{Name: "orderBy", Label: "In order by", Kind: "text", Value: s.OrderBy, Placeholder: "subject", Hint: "Events with the same value of this path go one after another.", Optional: true},
+		{Name: "deadLetter", Label: "Dead letters go to", Kind: "text", Value: s.DeadLetter, Placeholder: "yard", Hint: "yard, folder:DIR, blob:URL or hub:NAME.", Optional: true},
 	}
 }
 
-// delivery reads these fields.
-func (v *visit) delivery() (admin.SubscriptionRequest, error) {
-	var r admin.SubscriptionRequest
-	var err error
-	if r.Attempts, err = v.integer("attempts"); err != nil {
+// delivery is what a form says that differs from the subscription. What filters choose by can be emptied; all else
+// that is empty stays as it is, or as usual.
+func (v *visit) delivery(s admin.Subscription) (r admin.SubscriptionRequest, err error) {
+	texts := map[string]**string{"endpoint": &r.Endpoint, "ttl": &r.TTL, "orderBy": &r.OrderBy, "deadLetter": &r.DeadLetter, "begins": &r.SubjectBeginsWith, "ends": &r.SubjectEndsWith}
+	numbers := map[string]**int{"attempts": &r.Attempts, "concurrency": &r.Concurrency}
+	if err := v.r.ParseForm(); err != nil {
 		return r, err
 	}
-	if r.Concurrency, err = v.integer("concurrency"); err != nil {
-		return r, err
-	}
-	r.Endpoint, r.TTL = v.filled("endpoint"), v.filled("ttl")
-	if types := words(v.r.PostFormValue("types")); len(types) > 0 {
-		r.Types = types
+	for _, one := range deliveryOf(s) {
+		value := strings.TrimSpace(strings.ReplaceAll(v.r.PostFormValue(one.Name), "\r\n", "\n"))
+		if !v.r.PostForm.Has(one.Name) || value == one.Value {
+			continue
+		}
+		switch {
+		case one.Name == "types":
+			r.Types = append([]string{}, words(value)...) // none is said as none
+		case one.Name == "filters":
+			r.Filters = []admin.Filter{}
+			for line := range strings.Lines(value) {
+				if line = strings.TrimSpace(line); line != "" {
+					r.Filters = append(r.Filters, admin.Filter(line))
+				}
+			}
+		case numbers[one.Name] != nil:
+			if *numbers[one.Name], err = v.integer(one.Name); err != nil {
+				return r, err
+			}
+		case value != "" || one.Name == "begins" || one.Name == "ends":
+			*texts[one.Name] = &value
+		}
 	}
 	return r, nil
 }
@@ -81,12 +148,16 @@ var changeSubscription = action{
 			return nil, err
 		}
 		return &sheet{
-			Title: "Change " + s.Name, About: "Fields that are left empty are not changed. The command line can change more.", Back: subscriptionPath(v.ref()), Fields: deliveryFields(v, s),
+			Title: "Change " + s.Name, About: "Try its filter on an event before and after: the page of the subscription has that beside its filter. The command line can change more.", Back: subscriptionPath(v.ref()), Fields: deliveryFields(v, s),
 			Buttons: []button{{"Save", "main", act}}, Command: command("subscription", "update", s.Name),
 		}, nil
 	},
 	do: func(v *visit) (outcome, error) {
-		r, err := v.delivery()
+		s, err := v.api.Subscription(v.ctx, v.ref(), false)
+		if err != nil {
+			return outcome{}, err
+		}
+		r, err := v.delivery(s)
 		if err != nil {
 			return outcome{}, err
 		}

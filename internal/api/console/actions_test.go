@@ -16,21 +16,25 @@ import (
 
 // filled is what each form is sent with, besides the names of what is deleted.
 var filled = map[string]url.Values{
-	createHub.path:          {"name": {"made"}, "partitions": {"2"}},
-	changeHub.path:          {"age": {"48h"}},
-	sendEvent.path:          {"body": {"hello"}},
-	createGroup.path:        {"name": {"made"}},
-	moveCheckpoints.path:    {"to": {"earliest"}},
-	createTopic.path:        {"name": {"made"}},
-	regenerateTopic.path:    {"key": {"key1"}},
-	publishEvent.path:       {"type": {"alarm.glass"}, "data": {`{"kind":"glass"}`}},
-	createSubscription.path: {"name": {"made"}, "topic": {"alarms"}, "endpoint": {"https://hooks.example/"}},
-	changeSubscription.path: {"attempts": {"3"}},
-	createFunction.path:     {"name": {"made"}, "hub": {"sensors"}, "endpoint": {"http://127.0.0.1:1/"}},
-	createPolicy.path:       {"name": {"made"}, "rights": {"Send,Listen"}},
-	changePolicy.path:       {"events": {"100"}},
-	regeneratePolicy.path:   {"key": {"primary"}},
-	deleteHub.path:          {"name": {"sensors"}}, deleteGroup.path: {"name": {"aggregator"}}, deleteTopic.path: {"name": {"alarms"}},
+	createHub.path:           {"name": {"made"}, "partitions": {"2"}},
+	changeHub.path:           {"age": {"48h"}},
+	sendEvent.path:           {"body": {"hello"}},
+	createGroup.path:         {"name": {"made"}},
+	moveCheckpoints.path:     {"to": {"earliest"}},
+	createTopic.path:         {"name": {"made"}},
+	regenerateTopic.path:     {"key": {"key1"}},
+	publishEvent.path:        {"type": {"alarm.glass"}, "data": {`{"kind":"glass"}`}},
+	createSubscription.path:  {"name": {"made"}, "source": {"topics/alarms"}, "endpoint": {"https://hooks.example/"}},
+	changeTopic.path:         {"events": {"100"}},
+	changeFunction.path:      {"batch": {"50"}},
+	testNotice.path:          {"target": {"mailto:ops@example.com"}},
+	explainSubscription.path: {"event": {`{"id":"1"}`}},
+	changeSubscription.path:  {"attempts": {"3"}},
+	createFunction.path:      {"name": {"made"}, "hub": {"sensors"}, "endpoint": {"http://127.0.0.1:1/"}},
+	createPolicy.path:        {"name": {"made"}, "rights": {"Send,Listen"}},
+	changePolicy.path:        {"events": {"100"}},
+	regeneratePolicy.path:    {"key": {"primary"}},
+	deleteHub.path:           {"name": {"sensors"}}, deleteGroup.path: {"name": {"aggregator"}}, deleteTopic.path: {"name": {"alarms"}},
 	deleteSubscription.path: {"name": {"company"}}, deleteFunction.path: {"name": {"score"}}, deletePolicy.path: {"name": {"gateway"}},
 }
 
@@ -106,6 +110,46 @@ func TestNothingFrighteningIsOneClickAway(t *testing.T) {
 			}
 		})
 	}
+}
+
+// V1: what is altered in a form is changed and nothing else: what was left as it was is not sent, what chooses events
+// can be emptied, and a hub can be subscribed to as a topic can.
+func TestFormsSendWhatWasAltered(t *testing.T) {
+	_, api, h := newFixture(fixed())
+	for _, tt := range []struct {
+		path string
+		form url.Values
+		sent string
+	}{
+		{"functions/score/edit", url.Values{"endpoint": {"http://127.0.0.1:9400/score"}, "batch": {"50"}, "retries": {"forever"}, "exponential": {"yes"}, "timeout": {"30s"}}, `{"batch":50,"retries":-1,"exponential":true}`},
+		{"functions/score/edit", url.Values{"notify": {""}, "probe": {"5m"}, "maxWait": {""}}, `{"probe":"5m","notify":[]}`},
+		{"topics/alarms/subscriptions/company/edit", url.Values{"endpoint": {"https://hooks.example/alerts?..."}, "types": {"alarm.co"}, "ttl": {"24h0m0s"}, "attempts": {"3"}}, `{"attempts":3}`},
+		{"topics/alarms/subscriptions/company/edit", url.Values{"types": {""}, "filters": {"data.kind StringIn glass\r\n\r\n{\"operatorType\":\"IsNotNull\",\"key\":\"data.a\"}"}, "begins": {"/homes/"}}, `{"types":[],"subjectBeginsWith":"/homes/","filters":["data.kind StringIn glass",{"operatorType":"IsNotNull","key":"data.a"}]}`},
+		{"new/subscription", url.Values{"name": {"made"}, "source": {"hubs/sensors"}, "endpoint": {"https://hooks.example/"}, "types": {""}}, `{"name":"made","sourceHub":"sensors","endpoint":"https://hooks.example/"}`},
+		{"new/subscription", url.Values{"name": {"made"}, "source": {"topics/alarms"}, "pull": {"yes"}}, `{"name":"made","topic":"alarms","pull":{}}`},
+		{"topics/alarms/settings", url.Values{"events": {"100"}, "keys": {"refused"}}, `{"disableKeys":true,"quota":{"events":100}}`},
+	} {
+		w := post(h, base+tt.path, tt.form)
+		testkit.Equal(t, w.Code, http.StatusSeeOther, tt.path)
+		testkit.Equal(t, strings.TrimSpace(api.body), tt.sent, tt.path)
+	}
+	w := post(h, base+"functions/score/edit", url.Values{"batch": {"many"}})
+	testkit.Equal(t, w.Code, http.StatusUnprocessableEntity)
+	testkit.That(t, strings.Contains(w.Body.String(), "is not a whole number: see Most events of a call") && strings.Contains(w.Body.String(), `value="many"`), "the form does not say which field is wrong: %s", w.Body)
+}
+
+// V2: an event that is tried against a filter is told by which condition it does not pass, on the form that has it.
+func TestTryingAnEvent(t *testing.T) {
+	_, api, h := newFixture(fixed())
+	path := base + "topics/alarms/subscriptions/company/explain"
+	testkit.That(t, strings.Contains(get(h, path).Body.String(), "alarm.glass"), "the form does not begin with the newest event of the topic")
+	w := post(h, path, url.Values{"step": {look}, "event": {`{"id":"7"}`}})
+	testkit.Equal(t, w.Code, http.StatusOK)
+	for _, says := range []string{"It does not match: the type is alarm.glass", `class="test fail"`, "does not pass", "{&#34;id&#34;:&#34;7&#34;}"} {
+		testkit.That(t, strings.Contains(w.Body.String(), says), "the form does not say %s: %s", says, w.Body)
+	}
+	testkit.Equal(t, strings.TrimSpace(api.body), `{"id":"7"}`)
+	testkit.Equal(t, post(h, path, url.Values{"event": {"{"}}).Code, http.StatusUnprocessableEntity, "what is not JSON")
 }
 
 // V3: keys are on no page; they are shown by a form, on an answer that is neither kept nor compressed.

@@ -52,13 +52,19 @@ func newJourneyWay(j admin.Journey, to admin.JourneyTo) journeyWay {
 	if to.DeadLetter != nil {
 		w.Dead = subscriptionPath(ref, "dead", strconv.FormatInt(to.DeadLetter.Number, 10))
 	}
-	for _, f := range to.Conditions {
-		w.Tests = append(w.Tests, journeyTest{strings.TrimSpace(f.Key + " " + f.Operator + " " + cmp.Or(string(f.Value), string(f.Values))), cmp.Or(string(f.Met), "absent"), f.Passes})
-	}
+	w.Tests = testsOf(to.Conditions)
 	for _, t := range to.Tries {
 		w.Tried = append(w.Tried, journeyTried{t, toneOfTry(t)})
 	}
 	return w
+}
+
+// testsOf are conditions as they are shown.
+func testsOf(findings []admin.Finding) (tests []journeyTest) {
+	for _, f := range findings {
+		tests = append(tests, journeyTest{strings.TrimSpace(f.Key + " " + f.Operator + " " + cmp.Or(string(f.Value), string(f.Values))), cmp.Or(string(f.Met), "absent"), f.Passes})
+	}
+	return tests
 }
 
 func toneOfTry(t admin.JourneyTry) string {

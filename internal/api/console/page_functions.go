@@ -138,7 +138,7 @@ func loadFunction(v *visit) (*screen, error) {
 	view.Sentence = view.sentence()
 	view.Timeline = v.timeline(admin.CircuitRef{Function: f.Name, Hub: f.Hub, Group: f.Group}, f.Breaker)
 	view.Chart = v.flow(v.series(admin.SeriesQuery{Of: []string{"calls", "failed-calls"}, Function: f.Name}), marksOf(v.happened(""), "circuits", f.Name))
-	for _, what := range []string{"resume", "hold", "delete", "redrive"} {
+	for _, what := range []string{"resume", "hold", "delete", "redrive", "notice", "poison"} {
 		view.Paths[what] = at("functions", f.Name, what)
 	}
 	if isHub(f.Poison) {
@@ -147,7 +147,7 @@ func loadFunction(v *visit) (*screen, error) {
 			return nil, err
 		}
 	}
-	return &screen{Title: f.Name, Section: "functions", Crumbs: []crumb{{"Functions", at("functions")}, {Name: f.Name}}, View: view, State: view.Name + " is " + view.State + "."}, nil
+	return &screen{Title: f.Name, Section: "functions", Crumbs: []crumb{{"Functions", at("functions")}, {Name: f.Name}}, View: view, Tabs: functionTabs(f, "Function"), State: view.Name + " is " + view.State + "."}, nil
 }
 
 // isHub tells whether poison goes to a hub, where it can be listed.

@@ -82,7 +82,7 @@ func newSubscriptionView(s admin.Subscription, attempts []admin.Attempt, dead ad
 		subscriptionRow: newSubscriptionRow(s, 0), Ref: ref, Dead: dead.Letters, DeadAll: dead.Total, Why: whyOf(s, now),
 		Stopped: s.State == "paused", Signed: len(s.Signing) > 0, Filter: filterText(s.Filter), Paths: map[string]string{},
 	}
-	for _, what := range []string{"probe", "pause", "resume", "rotate", "redrive", "purge", "delete", "edit"} {
+	for _, what := range []string{"probe", "pause", "resume", "rotate", "redrive", "purge", "delete", "edit", "explain"} {
 		view.Paths[what] = subscriptionPath(ref, what)
 	}
 	if view.Source, view.From = s.Topic, at("topics", s.Topic); s.SourceHub != "" {

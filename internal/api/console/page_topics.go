@@ -253,7 +253,7 @@ func loadTopic(v *visit) (*screen, error) {
 	pages := pageOf(v, len(list))
 	view := topicView{Topic: t, Subs: subscriptionRows(v, list[pages.From:pages.To]), Pages: pages, Own: t.Name == yardEvents, Command: command("topic", "publish", t.Name, `{"total":42}`, "--type", "order.placed")}
 	view.Chart = v.flow(v.series(admin.SeriesQuery{Of: []string{"published", "delivered", "failed"}, Topic: t.Name}), marksOf(v.happened(""), "topics", t.Name))
-	return &screen{Title: t.Name, Section: "topics", Crumbs: []crumb{{"Topics", at("topics")}, {Name: t.Name}}, View: view}, nil
+	return &screen{Title: t.Name, Section: "topics", Crumbs: []crumb{{"Topics", at("topics")}, {Name: t.Name}}, View: view, Tabs: topicTabs(t, "Subscriptions")}, nil
 }
 
 var createTopic = action{

@@ -78,12 +78,14 @@ func allPages() map[string]*page {
 		base + "hubs/{hub}/subscriptions":                            &hubSubscriptionsPage,
 		base + "topics":                                              &topicsPage,
 		base + "topics/{topic}":                                      &topicPage,
+		base + "topics/{topic}/events":                               &topicEventsPage,
 		ofSubscription:                                               &subscriptionPage,
 		ofSubscription + "/attempts":                                 &attemptsPage,
 		ofSubscription + "/dead":                                     &deadLettersPage,
 		ofSubscription + "/dead/{number}":                            &deadPage,
 		base + "functions":                                           &functionsPage,
 		base + "functions/{function}":                                &functionPage,
+		base + "functions/{function}/poison":                         &poisonPage,
 		base + "circuits/{function}":                                 &circuitPage,
 		base + "access":                                              &accessPage,
 		base + "storage":                                             &storagePage,
@@ -95,10 +97,10 @@ func allActions() []*action {
 	return []*action{
 		&createHub, &changeHub, &deleteHub, &sendEvent, &sendAgain,
 		&createGroup, &deleteGroup, &moveCheckpoints, &releasePartition, &forgetInstance,
-		&createTopic, &deleteTopic, &revealTopic, &regenerateTopic, &publishEvent, &publishAgain,
-		&createSubscription, &changeSubscription, &deleteSubscription,
+		&createTopic, &changeTopic, &deleteTopic, &revealTopic, &regenerateTopic, &publishEvent, &publishAgain,
+		&createSubscription, &changeSubscription, &deleteSubscription, &explainSubscription,
 		&probeSubscription, &pauseSubscription, &resumeSubscription, &rotateKey, &redriveDead, &purgeDead,
-		&createFunction, &deleteFunction, &holdFunction, &resumeFunction, &openCircuit, &closeCircuit, &redrivePoison,
+		&createFunction, &changeFunction, &testNotice, &deleteFunction, &holdFunction, &resumeFunction, &openCircuit, &closeCircuit, &redrivePoison,
 		&createPolicy, &changePolicy, &revealPolicy, &copyPolicy, &regeneratePolicy, &deletePolicy, &checkStorage,
 	}
 }

@@ -35,8 +35,9 @@ type outcome struct {
 type sheet struct {
 	Title, About string
 	Fields       []field
-	// Note is what it would do, in numbers.
+	// Note is what it would do, in numbers, and Tests the conditions that it comes from.
 	Note    *note
+	Tests   []journeyTest
 	Buttons []button
 	// Back is where one goes who leaves it.
 	Back string
@@ -223,6 +224,7 @@ var doneSentences = map[string]func(n int) string{
 	"moved":     func(n int) string { return plural(n, "checkpoint was moved.", "checkpoints were moved.") },
 	"release":   func(int) string { return "The partition was released. Another instance takes it over." },
 	"forgotten": func(int) string { return "The instance is forgotten." },
+	"noticed":   func(int) string { return "The test notice was sent." },
 	"published": func(int) string { return "Published." },
 	"redriven": func(n int) string {
 		return plural(n, "event is on its way again.", "events are on their way again.")
