@@ -139,7 +139,21 @@ func TestOwnershipIsGathered(t *testing.T) {
 		testkit.Equal(t, len(moves[0].Partitions), 1022, "partitions from a to b")
 		testkit.Deep(t, moves[1], activity.Move{At: began, From: "a", To: "c", Partitions: []string{"9", "10"}})
 		testkit.Equal(t, len(f.kinds(Query{})), 2, "entries in all")
-		testkit.Equal(t, len(f.published), 0, "published")
+		testkit.Slices(t, f.published, []string{"Eventyard.OwnershipMoved", "Eventyard.OwnershipMoved"}, "published: one event for each entry")
+	})
+}
+
+// V5: who reads, and who has left, can be subscribed to as all other changes can.
+func TestInstancesArePublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		stop := testkit.Run(t, f.Run)
+		for _, kind := range []activity.Kind{activity.InstanceCame, activity.InstanceWent, activity.InstanceForgotten} {
+			f.notes.Note(t.Context(), activity.Entry{Kind: kind, Object: "hubs/h/groups/g/instances/one"})
+			synctest.Wait()
+		}
+		stop()
+		testkit.Slices(t, f.published, []string{"Eventyard.InstanceCame", "Eventyard.InstanceWent", "Eventyard.InstanceForgotten"})
 	})
 }
 

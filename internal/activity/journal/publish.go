@@ -19,9 +19,10 @@ type published struct {
 	Data      activity.Entry `json:"data"`
 }
 
-// kept are families that the journal alone has: what comes by the hundreds and is for who looks at a
-// group, and circuits, whose changes are published with more about them (package notify).
-var kept = map[string]bool{"ownership": true, "instance": true, "circuit": true, "activity": true}
+// kept are families that the journal alone has: what it says of itself, and circuits, whose changes are published
+// with more about them (package notify). Moves of partitions are published as the journal has them: gathered, one
+// event a second and group, within what clients may have noted.
+var kept = map[string]bool{"circuit": true, "activity": true}
 
 // isPublished tells whether an entry goes to the grid as well. That somebody has looked at a key is no
 // change.
