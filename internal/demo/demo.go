@@ -63,7 +63,8 @@ var ErrUnbalanced = errors.New("the books do not balance: run it again with --ke
 type demo struct {
 	cfg     Config
 	dir     string
-	started time.Time
+	called  time.Time // when the command was
+	started time.Time // when all was there
 	yard    *yard
 	client  *admin.Client
 	desk    *desk
@@ -92,7 +93,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer remove()
-	d := &demo{cfg: cfg, dir: dir, started: time.Now(), desk: &desk{}, ledger: newLedger(time.Now())}
+	d := &demo{cfg: cfg, dir: dir, called: time.Now(), started: time.Now(), desk: &desk{}, ledger: newLedger(time.Now())}
 	fmt.Fprintf(cfg.Out, "starting a yard, %s, %d watchers and a gateway for %s homes\n", consumersWord(cfg.Consumers), watchers, thousands(cfg.Homes))
 	ctx, d.quit = context.WithCancel(ctx)
 	defer d.quit()
@@ -180,7 +181,7 @@ func (d *demo) run(ctx context.Context) error {
 	watching, rest := context.WithCancel(context.WithoutCancel(ctx)) // goes on while the books are closed
 	parts.Go(func() { d.watch(watching) })
 	parts.Go(func() { view.run(watching) })
-	d.perform(ctx)
+	missed := d.perform(ctx)
 	d.journal.note(time.Now(), "no more is sent; the books are closed when everything has arrived")
 	books, err := d.close(watching)
 	rest()
@@ -192,11 +193,12 @@ func (d *demo) run(ctx context.Context) error {
 	case !books.balanced():
 		return ErrUnbalanced
 	}
-	return nil
+	return missed
 }
 
-// perform pulls the levers that were asked for, and waits for the end.
-func (d *demo) perform(ctx context.Context) {
+// perform pulls the levers that were asked for, and waits for the end. It says which of them could not be pulled, or
+// not any more.
+func (d *demo) perform(ctx context.Context) (missed error) {
 	if d.cfg.For > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.cfg.For)
@@ -206,13 +208,15 @@ func (d *demo) perform(ctx context.Context) {
 		select {
 		case <-time.After(time.Until(d.started.Add(step.after))):
 		case <-ctx.Done():
-			return
+			return errors.Join(missed, fmt.Errorf("the demo ended before the lever %s was pulled: give it more time by --for", step.lever))
 		}
 		if err := d.pull(context.WithoutCancel(ctx), step.lever, ""); err != nil {
 			d.journal.note(time.Now(), fmt.Sprintf("%s: %v", step.lever, err))
+			missed = errors.Join(missed, fmt.Errorf("the lever %s could not be pulled: %w", step.lever, err))
 		}
 	}
 	<-ctx.Done()
+	return missed
 }
 
 // patience is how long the demo waits at its end for what is on its way.
@@ -287,6 +291,9 @@ func (d *demo) conclude(books Books, err error) {
 	}
 	for _, t := range b.Trials {
 		fmt.Fprintf(out, "%-8s %s\n", t.Lever, t.Text)
+	}
+	if after, ok := d.ledger.firstShown(d.called); ok {
+		fmt.Fprintf(out, "the first home was on its page %s after the command\n", seconds(after))
 	}
 	fmt.Fprintf(out, "%s homes, %s events a second promised, %.0f %% reached\n%s\n",
 		thousands(b.Rate.Homes), thousands(int64(b.Rate.Promised)), 100*b.Rate.Reached, books)

@@ -17,6 +17,7 @@ type ledger struct {
 	consumed map[string]progress // by consumer
 	watchers map[string]string   // address by watcher
 	delays   []time.Duration     // of the newest readings on their way to residents' pages
+	first    time.Time           // when the first reading was on a resident's page; zero: none was yet
 	ready    map[string]bool
 	troubles map[string]string // the newest of each child
 }
@@ -55,6 +56,9 @@ func (l *ledger) hear(name string, a account, now time.Time) {
 	case a.Serving != "":
 		l.watchers[name] = a.Serving
 	case a.Seen != 0:
+		if l.first.IsZero() {
+			l.first = now
+		}
 		l.delays = append(l.delays, a.Seen)
 		l.delays = l.delays[max(0, len(l.delays)-keptDelays):]
 	case a.Trouble != "":
@@ -116,6 +120,13 @@ func (l *ledger) delay() time.Duration {
 		return 0
 	}
 	return slices.Sorted(slices.Values(l.delays))[len(l.delays)/2]
+}
+
+// firstShown is how long after a moment the first home was on a resident's page; not ok: none has been.
+func (l *ledger) firstShown(since time.Time) (after time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first.Sub(since), !l.first.IsZero()
 }
 
 // progressOf gives how far consumers have come.
