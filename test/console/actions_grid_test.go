@@ -32,7 +32,7 @@ func (y *stocked) topicDeeds() []deed {
 			v.await("the key", contains(after))
 		}},
 		{name: "subscribe", at: "topics/shop", do: []step{
-			press(`main a[href^="/console/new/subscription"]`, shows(act)), write("name", "made"), choose("topic", "shop"), write("endpoint", y.hook.URL+"/made"), press(act, done("created")),
+			press(`main a[href^="/console/new/subscription"]`, shows(act)), write("name", "made"), choose("source", "topics/shop"), write("endpoint", y.hook.URL+"/made"), press(act, done("created")),
 		}, check: func(v *visitor) { testkit.Equal(v.t, made(v).Endpoint, y.hook.URL+"/made") }},
 		{name: "publish an event", at: "topics/made", do: []step{
 			press(`main a[href$="/made/publish"]`, shows(act)), write("type", "order.placed"), write("data", `{"total":42}`), write("id", "by-hand"), press(act, done("published")),
@@ -41,9 +41,33 @@ func (y *stocked) topicDeeds() []deed {
 			events := testkit.Value(y.client.ReadTopic(v.t.Context(), "made", "earliest", 1))(v.t).Events
 			testkit.That(v.t, len(events) == 1 && strings.Contains(string(events[0].Event), `"by-hand"`), "the topic has %v", events)
 		}},
+		{name: "publish an event again", at: "topics/made/events", do: []step{
+			press(`#part-list a[href*="by-hand"]`, contains("by-hand")), press(`main a[href$="/again"]`, shows(foresee)),
+			func(v *visitor) { testkit.Equal(v.t, topic(v, "made").Events, 1, "events after a look") },
+			press(act, done("again")),
+		}, check: func(v *visitor) { testkit.Equal(v.t, topic(v, "made").Events, 2, "events") }},
+		{name: "change a topic", at: "topics/made", do: []step{
+			press(`.tabs a[href$="/made/settings"]`, shows(act)), write("events", "500"), choose("keys", "refused"), press(act, done("changed")),
+		}, check: func(v *visitor) {
+			t := topic(v, "made")
+			testkit.That(v.t, t.Quota.Events == 500 && t.DisableKeys, "it has %+v", t)
+		}},
+		{name: "subscribe to a hub", at: "hubs/orders/subscriptions", do: []step{
+			press(`main a[href^="/console/new/subscription"]`, shows(act)), write("name", "of-a-hub"), write("endpoint", y.hook.URL+"/made"), press(act, done("created")),
+		}, check: func(v *visitor) {
+			of := admin.SubscriptionRef{Name: "of-a-hub", Hub: "orders"}
+			testkit.Equal(v.t, testkit.Value(y.client.Subscription(v.t.Context(), of, false))(v.t).SourceHub, "orders")
+			testkit.Must(v.t, y.client.DeleteSubscription(v.t.Context(), of))
+		}},
+		{name: "try an event", at: "topics/shop/subscriptions/made", do: []step{
+			press(`main a[href$="/made/explain"]`, shows(look)), press(look, shows(".sheet .note.good")),
+		}, check: func(v *visitor) { v.await("what it says of the filter", contains("no filter")) }},
 		{name: "change a subscription", at: "topics/shop/subscriptions/made", do: []step{
-			press(`main a[href$="/made/edit"]`, shows(act)), write("attempts", "3"), press(act, done("changed")),
-		}, check: func(v *visitor) { testkit.Equal(v.t, made(v).Retry.Attempts, 3) }},
+			press(`main a[href$="/made/edit"]`, shows(act)), write("attempts", "3"), write("filters", "data.total NumberGreaterThan 100"), press(act, done("changed")),
+		}, check: func(v *visitor) {
+			testkit.Equal(v.t, made(v).Retry.Attempts, 3)
+			testkit.That(v.t, strings.Contains(string(made(v).Filter), "NumberGreaterThan"), "its filter is %s", made(v).Filter)
+		}},
 	}
 }
 

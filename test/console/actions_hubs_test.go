@@ -31,6 +31,11 @@ func (y *stocked) hubDeeds() []deed {
 			v.await("the event among those of the hub", contains("hands"))
 			testkit.Equal(v.t, y.events(v, "made"), 1)
 		}},
+		{name: "send an event again", at: "hubs/made/events", do: []step{
+			press(`main a[href*="/hubs/made/partitions/"][href*="/events/"]`, shows(`main a[href$="/again"]`)), press(`main a[href$="/again"]`, shows(foresee)),
+			func(v *visitor) { testkit.Equal(v.t, y.events(v, "made"), 1, "events after a look") },
+			press(act, done("again")),
+		}, check: func(v *visitor) { testkit.Equal(v.t, y.events(v, "made"), 2) }},
 		{name: "follow a hub", at: "hubs/orders/events", live: true, do: []step{y.follow}, check: func(v *visitor) {
 			testkit.Equal(v.t, y.events(v, "orders"), 5)
 		}},
@@ -97,6 +102,11 @@ func (y *stocked) functionDeeds() []deed {
 			})
 		}
 	}
+	circuit := func(state string) func(v *visitor) {
+		return func(v *visitor) {
+			testkit.Equal(v.t, testkit.Value(y.client.Circuit(v.t.Context(), outside))(v.t).State, state)
+		}
+	}
 	return []deed{
 		{name: "make a function", at: "functions", do: []step{
 			press(`main a[href="/console/new/function"]`, shows(act)), write("name", "made"), choose("hub", "orders"), write("endpoint", y.hook.URL+"/made"), press(act, done("created")),
@@ -105,6 +115,23 @@ func (y *stocked) functionDeeds() []deed {
 		}},
 		{name: "hold a circuit", at: "functions/resize", do: []step{press(`main form[action$="/resize/hold"] button`, done("held"))}, check: is("paused")},
 		{name: "resume a circuit", at: "functions/resize", do: []step{press(`main form[action$="/resize/resume"] button`, done("resumed"))}, check: is("running")},
+		{name: "change a function", at: "functions/made", do: []step{
+			press(`.tabs a[href$="/made/edit"]`, shows(act)), write("batch", "7"), write("retries", "forever"), press(act, done("changed")),
+		}, check: func(v *visitor) {
+			f := testkit.Value(y.client.Function(v.t.Context(), "made"))(v.t)
+			testkit.That(v.t, f.Batch == 7 && f.Retries == int(admin.Forever), "it has batches of %d and %d retries", f.Batch, f.Retries)
+		}},
+		{name: "send a test notice", at: "functions/made", do: []step{
+			press(`main a[href$="/made/notice"]`, shows(act)), write("target", y.hook.URL+"/notices"), press(act, done("noticed")),
+		}, check: func(v *visitor) { testkit.That(v.t, y.hook.asked("/notices") > 0, "nobody was told") }},
+		{name: "open a circuit", at: "functions", do: []step{
+			press(`main a[href^="/console/circuits/outside"]`, shows(`main form[action*="/circuits/outside/open"] button`)),
+			press(`main form[action*="/circuits/outside/open"] button`, done("held")),
+		}, check: circuit("held")},
+		{name: "close a circuit", at: "functions", do: []step{
+			press(`main a[href^="/console/circuits/outside"]`, shows(`main form[action*="/circuits/outside/close"] button`)),
+			press(`main form[action*="/circuits/outside/close"] button`, done("resumed")),
+		}, check: circuit("closed")},
 		{name: "redrive poison events", at: "functions/picky", do: []step{
 			func(*visitor) { y.hook.answer("/picky", http.StatusOK) },
 			press(`main a[href$="/picky/redrive"]`, shows(foresee)), press(act, done("redriven")+" && "+times(2)),

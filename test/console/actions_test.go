@@ -42,9 +42,20 @@ const (
 // the same, before somebody works in it.
 func TestAStockedYard(t *testing.T) {
 	y := newStocked(t)
+	t.Run("forms", func(t *testing.T) { checkPages(t, y.yard, formsOf...) })
 	t.Run("comfort", y.comfort)
 	t.Run("without script", y.withoutScript)
 	t.Run("each action", y.eachAction)
+}
+
+// formsOf are the forms of a stocked yard, and its pages that others do not have.
+var formsOf = []string{
+	"new/topic", "new/function", "new/policy", "hubs/orders/new-group", "hubs/orders/send", "hubs/orders/delete", "hubs/orders/subscriptions",
+	"hubs/orders/groups/night/delete", "hubs/orders/groups/night/release/0", "hubs/orders/groups/night/forget/lost", "hubs/photos/partitions/0/events/0/again",
+	"topics/shop/events", "topics/shop/settings", "topics/shop/regenerate", "topics/shop/delete", "topics/shop/events/0/again",
+	"topics/shop/subscriptions/company/edit", "topics/shop/subscriptions/company/explain", "topics/shop/subscriptions/company/delete", "topics/shop/subscriptions/company/redrive", "topics/shop/subscriptions/company/purge",
+	"functions/picky/poison", "functions/picky/redrive", "functions/resize/edit", "functions/resize/notice", "functions/resize/delete",
+	"circuits/outside?hub=orders&group=billing", "policies/RootManageSharedAccessKey/regenerate", "policies/RootManageSharedAccessKey/delete",
 }
 
 // V1: each thing that can be done at the console is done by mouse or by keyboard alone, in turn; in the long
@@ -109,6 +120,8 @@ type stocked struct {
 var (
 	company = admin.SubscriptionRef{Name: "company", Topic: "shop"}
 	guard   = admin.SubscriptionRef{Name: "guard", Topic: "alarms"}
+	// outside is the circuit of a function that the yard does not run.
+	outside = admin.CircuitRef{Function: "outside", Hub: "orders", Group: "billing"}
 )
 
 func newStocked(t *testing.T) *stocked {
@@ -122,6 +135,8 @@ func newStocked(t *testing.T) *stocked {
 		testkit.Must(t, testkit.Err(y.client.MoveCheckpoint(t.Context(), "orders", "billing", partition, admin.Target{Latest: true}, admin.MoveOptions{})))
 	}
 	testkit.Must(t, testkit.Err(y.client.CreateFunction(t.Context(), admin.FunctionRequest{Name: "resize", Hub: "orders", Endpoint: new(y.hook.URL + "/resize")})))
+	testkit.Must(t, testkit.Err(y.client.OpenCircuit(t.Context(), outside, "so that there is one")))
+	testkit.Must(t, testkit.Err(y.client.CloseCircuit(t.Context(), outside, "so that it can be opened")))
 	y.poison(t, 2)
 	y.deliver(t, company, http.StatusBadRequest, 2)
 	y.deliver(t, guard, http.StatusServiceUnavailable, 12)
@@ -208,11 +223,12 @@ type hook struct {
 	*httptest.Server
 	mu       sync.Mutex
 	statuses map[string]int // by path, where it is not 200; guarded by mu
+	requests map[string]int // by path; guarded by mu
 }
 
 func newHook(t *testing.T) *hook {
 	t.Helper()
-	h := &hook{statuses: map[string]int{}}
+	h := &hook{statuses: map[string]int{}, requests: map[string]int{}}
 	h.Server = httptest.NewServer(h)
 	t.Cleanup(h.Close)
 	return h
@@ -224,8 +240,16 @@ func (h *hook) answer(path string, status int) {
 	h.statuses[path] = status
 }
 
+// asked is how many requests came to a path.
+func (h *hook) asked(path string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.requests[path]
+}
+
 func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
+	h.requests[r.URL.Path]++
 	status, bidden := h.statuses[r.URL.Path]
 	h.mu.Unlock()
 	if r.Method == http.MethodOptions || !bidden {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/crc32"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,10 @@ func (p *page) inject(what, script string) {
 func (p *page) hear(event any) {
 	complaint := ""
 	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if e.Request.Method != http.MethodGet {
+			cover(e.Request.Method, e.Request.URL)
+		}
 	case *log.EventEntryAdded:
 		complaint = e.Entry.Text + " " + e.Entry.URL
 	case *runtime.EventConsoleAPICalled:
@@ -158,16 +163,19 @@ const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] : [...d
 func (p *page) check(axe, picture string) {
 	p.t.Helper()
 	var wide []string
+	var at string
 	var found []struct {
 		ID    string
 		Help  string
 		Nodes []struct{ HTML string }
 	}
 	p.run("check the page",
+		chromedp.Location(&at),
 		chromedp.Evaluate(tooWide, &wide),
 		chromedp.Evaluate(axe+`; 0`, nil),
 		chromedp.Evaluate(`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"]}).then(r => r.violations.map(v => ({ID: v.id, Help: v.help, Nodes: v.nodes.map(n => ({HTML: n.html}))})))`,
 			&found, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+	cover(http.MethodGet, at)
 	testkit.That(p.t, len(wide) == 0, "%s has to be scrolled sideways because of %q", picture, wide)
 	for _, f := range found {
 		p.t.Errorf("%s: %s: %v", f.ID, f.Help, f.Nodes)

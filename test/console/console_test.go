@@ -32,6 +32,10 @@ func TestMain(m *testing.M) {
 		return
 	}
 	failed := m.Run()
+	if err := checkCovered(); err != nil && failed == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		failed = 1
+	}
 	if err := removeShared(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		failed = max(failed, 1)

@@ -8,6 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
 	"github.com/eventyard/eventyard/servertest"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 // newGuardedYard is one that others can reach, so that its console wants to know who is there. Policy ops
@@ -55,6 +56,22 @@ func TestSigningInAndOut(t *testing.T) {
 		v.press(out, shows(named("key")))
 		v.visit("hubs")
 		v.stands("signin")
+	}
+}
+
+// V3, V4: where one signs in is whole for everybody, at a desk by day and on a phone by night, also where it refuses.
+func TestThePageToSignIn(t *testing.T) {
+	y, _ := newGuardedYard(t)
+	axe := parts.Axe(t)
+	for _, s := range screens() {
+		p := newPage(t, y.base, s.width, s.scheme)
+		p.open("/console/signin")
+		p.check(axe, "signin-"+s.String())
+		p.fill(map[string]string{"policy": "ops", "key": "wrong"})
+		mouse{}.push(p, `main form button`)
+		p.await("a refusal", shows(refusal))
+		p.forgive() // of the status, which the browser tells of
+		p.check(axe, "signin-refused-"+s.String())
 	}
 }
 
