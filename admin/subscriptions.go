@@ -243,6 +243,26 @@ type DeliveryStats struct {
 	Waiting  []Waiting      `json:"waiting"`
 	Oldest   *time.Time     `json:"oldest,omitempty"`
 	Endpoint EndpointHealth `json:"endpoint"`
+	// Rate is how many events were delivered a second, a mean of the last ten; nil: not measured, or not in a list.
+	Rate *float64 `json:"rate,omitempty"`
+	// Recent is how many milliseconds each of the last requests took, at most 40, the oldest first; below zero: it failed.
+	Recent []int `json:"recent,omitempty"`
+	// Locked is how many events receivers hold, of a subscription that clients receive from. No lock ends before LockEnds.
+	Locked   int        `json:"locked,omitempty"`
+	LockEnds *time.Time `json:"lockEnds,omitempty"`
+	// HeldKeys is how many keys wait for an event of theirs that failed, of a subscription that delivers in order; Held
+	// are some of them, those first that are due first.
+	HeldKeys int       `json:"heldKeys,omitempty"`
+	Held     []HeldKey `json:"held,omitempty"`
+}
+
+// HeldKey is a key that waits: Attempts were made at its first event, which is tried again at Due, and Behind are those
+// behind it that are known of.
+type HeldKey struct {
+	Key      string    `json:"key"`
+	Attempts int       `json:"attempts"`
+	Due      time.Time `json:"due"`
+	Behind   int       `json:"behind"`
 }
 
 // Waiting is how many events wait that long for their next attempt.

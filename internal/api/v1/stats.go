@@ -18,6 +18,9 @@ import (
 // statsAtOnce bounds how many subscriptions of a list are asked for how they go at a time.
 const statsAtOnce = 16
 
+// maxRates is of how many subscriptions a list says what is delivered a second: there are 1,000 series in all.
+const maxRates = 500
+
 // wantsStats reads whether a list is to have what its members do, too.
 func (d *Handler) wantsStats(r *http.Request) (bool, error) {
 	switch text := r.URL.Query().Get("stats"); text {
@@ -137,7 +140,30 @@ func (d *Handler) addSubscriptionStats(ctx context.Context, all []topics.Subscri
 			return err
 		}
 	}
-	return nil
+	return d.addDeliveryRates(ctx, all, shown)
+}
+
+// addDeliveryRates adds how many events a second were delivered. Of very many subscriptions it does not: there are no
+// more series than a list of these many could have.
+func (d *Handler) addDeliveryRates(ctx context.Context, all []topics.Subscription, shown []admin.Subscription) error {
+	if len(all) > maxRates {
+		return nil
+	}
+	keys := make([][]series.Key, len(all))
+	for i, s := range all {
+		topic := s.Source.Topic
+		if s.Source.DomainTopic != "" {
+			topic += ":" + s.Source.DomainTopic
+		}
+		keys[i] = []series.Key{{Of: series.Delivered, Topic: topic, Hub: s.Source.Hub, Subscription: s.Name}}
+	}
+	values, err := d.nowOf(ctx, keys, true)
+	for i, v := range values {
+		if shown[i].Stats != nil {
+			put(v, &shown[i].Stats.Rate)
+		}
+	}
+	return err
 }
 
 // addDeliveries adds how those of one subscription go.

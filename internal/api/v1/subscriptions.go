@@ -124,6 +124,10 @@ func showStats(s delivery.Stats) *admin.DeliveryStats {
 			State: string(s.Endpoint.State), Failures: s.Endpoint.Failures, Last: string(s.Endpoint.Last),
 			Since: spec.TimeIfAny(s.Endpoint.Since), Until: spec.TimeIfAny(s.Endpoint.Until),
 		},
+		Recent: s.Recent, Locked: s.Locked, LockEnds: spec.TimeIfAny(s.LockEnds), HeldKeys: s.HeldKeys,
+	}
+	for _, h := range s.Held {
+		shown.Held = append(shown.Held, admin.HeldKey(h))
 	}
 	for i, t := range s.Waiting {
 		shown.Waiting[i] = admin.Waiting{Wait: quantity.FormatHours(t.Log), Events: t.Count}

@@ -63,6 +63,20 @@ func (s *Service) Attempts(_ context.Context, subscription string) ([]AttemptRec
 	return all, nil
 }
 
+// recent is how long the newest took, as Stats has it.
+func (a *attempts) recent() (took []int) {
+	n := min(len(a.ring), maxRecent)
+	for i := range n {
+		r := &a.ring[(a.next+len(a.ring)-n+i)%len(a.ring)]
+		ms := max(1, int(r.Took.Milliseconds()))
+		if r.Outcome != retry.Delivered {
+			ms = -ms
+		}
+		took = append(took, ms)
+	}
+	return took
+}
+
 // note remembers a request with some items.
 func (b *batch) note(items []*item, r webhook.Result, probe bool, next time.Time) {
 	first, attempt := items[0], items[0].Attempts

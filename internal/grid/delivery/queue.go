@@ -3,6 +3,7 @@ package delivery
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -101,6 +102,21 @@ func (q *queue) nextDue() time.Time {
 		return time.Time{}
 	}
 	return q.waiting[0].Due
+}
+
+// held is how many keys wait for an event of theirs that failed, and those that are due first.
+func (q *queue) held() (n int, first []HeldKey) {
+	if !q.ordered() {
+		return 0, nil
+	}
+	for _, it := range q.waiting[:min(len(q.waiting), maxHeldKeys)] {
+		h := HeldKey{Key: strings.ToValidUTF8(it.key[:min(len(it.key), maxKeyShown)], ""), Attempts: it.Attempts, Due: it.Due}
+		if line := q.lines[it.key]; line != nil {
+			h.Behind = line.len()
+		}
+		first = append(first, h)
+	}
+	return len(q.waiting), first
 }
 
 // advance lets the next of a key go, once the one that was out is done with.

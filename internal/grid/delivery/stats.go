@@ -26,9 +26,36 @@ type Stats struct {
 	// Oldest is when the oldest event that is not settled was published; zero: none.
 	Oldest   time.Time     `json:"oldest,omitzero"`
 	Endpoint EndpointState `json:"endpoint"`
+	// Recent is how many milliseconds each of the newest requests took, at least 1, the oldest first; below zero: it
+	// failed.
+	Recent []int `json:"recent,omitempty"`
+	// Locked is how many events pullers hold. No lock of theirs ends before LockEnds.
+	Locked   int       `json:"locked,omitempty"`
+	LockEnds time.Time `json:"lockEnds,omitzero"`
+	// HeldKeys is how many keys of an ordered lane wait for an event of theirs that failed; Held are those that are
+	// due first.
+	HeldKeys int       `json:"heldKeys,omitempty"`
+	Held     []HeldKey `json:"held,omitempty"`
 
 	requests map[string]int64 // Attempts by outcome
 }
+
+// HeldKey is a key of an ordered lane that waits.
+type HeldKey struct {
+	Key string `json:"key"`
+	// Attempts were made at its first event, which is tried again at Due; Behind are those that wait for it, as far as
+	// they are in memory.
+	Attempts int       `json:"attempts"`
+	Due      time.Time `json:"due"`
+	Behind   int       `json:"behind"`
+}
+
+// What Stats gives at most of recent requests and of held keys, and how much of a key: a stranger chooses it.
+const (
+	maxRecent   = 40
+	maxHeldKeys = 20
+	maxKeyShown = 256
+)
 
 // EndpointState is an endpoint's health, for people.
 type EndpointState struct {
@@ -80,6 +107,11 @@ func (l *lane) stats(now time.Time) (st Stats, positions []standing, parked bool
 	for _, n := range st.requests {
 		st.Attempts += n
 	}
+	st.Recent, st.Locked = l.attempts.recent(), len(l.pull.held)
+	if st.Locked > 0 {
+		st.LockEnds = l.pull.nextLapse
+	}
+	st.HeldKeys, st.Held = m.queue.held()
 	if l.endpoint != nil {
 		st.Endpoint = l.endpoint.state(now)
 	}

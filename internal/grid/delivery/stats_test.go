@@ -56,6 +56,45 @@ func TestStatsSayWhereEventsAre(t *testing.T) {
 	})
 }
 
+// V4: what a list shows of a subscription at a glance: how the newest requests went, the oldest first and no more than
+// are shown.
+func TestStatsHaveTheNewestRequests(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		id := y.orders("receiver", func(s *topics.Settings) { s.Concurrency = 1 })
+		testkit.Slices(t, y.stats(id).Recent, nil, "before the first")
+		n := 0
+		y.sender.says(func(context.Context, drop) webhook.Result {
+			if n++; n == maxRecent+2 {
+				return status(500)
+			}
+			time.Sleep(time.Duration(n) * time.Millisecond)
+			return ok()
+		})
+		for i := range maxRecent + 2 {
+			y.publish("orders", ids("e", i+1)[i:]...)
+			after(time.Second)
+		}
+		recent := y.stats(id).Recent
+		testkit.Equal(t, len(recent), maxRecent, "requests")
+		testkit.Slices(t, recent[:2], []int{3, 4}, "the oldest that are shown")
+		testkit.Slices(t, recent[maxRecent-2:], []int{maxRecent + 1, -1}, "the newest: one that failed, within a millisecond")
+	})
+}
+
+// G11, V4: of an ordered subscription the keys are known that wait for an event that failed, and what stands behind it.
+func TestStatsHaveTheKeysThatWait(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		id := y.orders("receiver", ordered)
+		testkit.Equal(t, y.stats(id).HeldKeys, 0, "keys at first")
+		y.sender.always(status(500))
+		y.publish("orders", "a")
+		wait()
+		st := y.stats(id)
+		testkit.Equal(t, st.HeldKeys, 1, "keys")
+		testkit.That(t, len(st.Held) == 1 && st.Held[0].Attempts == 1 && st.Held[0].Due.After(time.Now()), "it holds %+v", st.Held)
+	})
+}
+
 func TestAttemptsAreRemembered(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		y.reconfigure(func(c *Config) { c.Attempts = 3 })
