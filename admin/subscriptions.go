@@ -167,8 +167,9 @@ type Subscription struct {
 	Why     string    `json:"why,omitempty"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
-	// ValidationURL is the link that somebody has to open while the state is pending.
-	ValidationURL string `json:"validationUrl,omitempty"`
+	// ValidationURL is the link that somebody has to open while the state is pending, before ValidationEnds.
+	ValidationURL  string     `json:"validationUrl,omitempty"`
+	ValidationEnds *time.Time `json:"validationEnds,omitempty"`
 
 	// Endpoint is the URL of the webhook. Its query, where people keep keys, is shown as
 	// HiddenQuery.

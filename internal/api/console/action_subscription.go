@@ -259,6 +259,11 @@ var redriveDead = action{
 		if skipped > 0 {
 			said.More = plural(skipped, "was redriven too often and stays.", "were redriven too often and stay.") + " " + said.More
 		}
+		if again, err := dieAgain(v, choice); err != nil {
+			return outcome{}, err
+		} else if again != "" {
+			said.More = again + " " + said.More
+		}
 		s := redriveSheet(v, said)
 		if redriven > 0 {
 			s.Buttons = append(s.Buttons, button{"Redrive " + number(redriven), "main", act})
@@ -277,6 +282,35 @@ func (v *visit) redriveAll(r admin.RedriveRequest) (redriven, skipped int, err e
 		}
 		r.From, r.Until = some.Next, some.Until
 	}
+}
+
+// refusedForWhatItIs is the reason of events that an endpoint would not have, however often it is asked.
+const refusedForWhatItIs = "UndeliverableDueToClientError"
+
+// dieAgain says which of the dead letters would die again at once if nothing has changed: those that the endpoint
+// refused for what they are, by its answer; and that the others wait while it is on probation. Of very many it looks at
+// the first thousand.
+func dieAgain(v *visit, choice admin.DeadLetterChoice) (string, error) {
+	page, err := v.api.DeadLetters(v.ctx, v.ref(), choice, 0, 1000)
+	if err != nil {
+		return "", err
+	}
+	refused := map[string]int{}
+	for _, letter := range page.Letters {
+		wanted := len(choice.Numbers) == 0 || slices.Contains(choice.Numbers, letter.Number)
+		if wanted && letter.Reason == refusedForWhatItIs {
+			refused[strconv.Itoa(letter.Status)]++
+		}
+	}
+	var said []string
+	for _, status := range sorted(refused) {
+		said = append(said, fmt.Sprintf("%s refused with %s, and would die again at once unless the endpoint takes what it did not.", plural(refused[status], "was", "were"), status))
+	}
+	s, err := v.api.Subscription(v.ctx, v.ref(), false)
+	if err == nil && s.Stats != nil && s.Stats.Endpoint.State == "probation" {
+		said = append(said, "The endpoint is on probation: they wait until it answers.")
+	}
+	return strings.Join(said, " "), err
 }
 
 func redriveSheet(v *visit, said *note) *sheet {

@@ -138,6 +138,22 @@ func TestFormsSendWhatWasAltered(t *testing.T) {
 	testkit.That(t, strings.Contains(w.Body.String(), "is not a whole number: see Most events of a call") && strings.Contains(w.Body.String(), `value="many"`), "the form does not say which field is wrong: %s", w.Body)
 }
 
+// V4: before dead letters are redriven it is said which of them would die again, and that an endpoint on probation has
+// them wait.
+func TestRedrivingSaysWhatWouldDieAgain(t *testing.T) {
+	answers := fixed()
+	letters := []admin.DeadLetter{{Number: 1, Reason: refusedForWhatItIs, Status: 400}, {Number: 2, Reason: refusedForWhatItIs, Status: 413}, {Number: 3, Reason: refusedForWhatItIs, Status: 400}, {Number: 4, Reason: "MaxDeliveryAttemptsExceeded", Status: 503}}
+	answers["GET /api/v1/subscriptions/{subscription}/dead"] = admin.DeadLetterPage{Letters: letters, Total: 4}
+	_, _, h := newFixture(answers)
+	path := base + "topics/alarms/subscriptions/company/redrive"
+	page := post(h, path, url.Values{"step": {look}}).Body.String()
+	for _, says := range []string{"2 were refused with 400, and would die again", "1 was refused with 413", "on probation: they wait"} {
+		testkit.That(t, strings.Contains(page, says), "it does not say %q: %s", says, page)
+	}
+	page = post(h, path, url.Values{"step": {look}, "number": {"4"}}).Body.String()
+	testkit.That(t, !strings.Contains(page, "refused with"), "of one that ran out of attempts it says that it would die again: %s", page)
+}
+
 // V2: an event that is tried against a filter is told by which condition it does not pass, on the form that has it.
 func TestTryingAnEvent(t *testing.T) {
 	_, api, h := newFixture(fixed())

@@ -29,7 +29,7 @@ func manyOfAll(n int) map[string]any {
 		id := strconv.Itoa(i)
 		hubs = append(hubs, admin.Hub{Name: "hub-of-sensors-" + id, Partitions: 4, PartitionIDs: []string{"0"}, Groups: []string{"aggregator-" + id}, Stats: &admin.HubStats{Published: new(float64(some(i)))}})
 		partitions = append(partitions, admin.Partition{ID: id, First: some(i), Last: some(i) + some(i+7), LastOffset: id, LastEnqueued: apiTime(time.Duration(some(i)) * time.Millisecond), Bytes: some(i) << 10})
-		subscriptions = append(subscriptions, admin.Subscription{Name: "company-" + id, Topic: "alarms", State: "active", Endpoint: "https://hooks.example/alerts/" + id, Stats: &admin.DeliveryStats{Delivered: some(i), Behind: some(i + 1)}})
+		subscriptions = append(subscriptions, admin.Subscription{Name: "company-" + id, Topic: "alarms", State: "active", Endpoint: "https://hooks.example/alerts/" + id, Stats: &admin.DeliveryStats{Delivered: some(i), Behind: some(i + 1), Rate: new(float64(some(i))), Recent: restlessRequests(i)}})
 		functions = append(functions, admin.Function{Name: "score-" + id, Hub: "hub-of-sensors-" + id, Group: "score", State: "running", Lag: new(some(i)), Failures: i})
 		owner := "consumer-" + strconv.Itoa(i%8)
 		owned.Partitions = append(owned.Partitions, admin.OwnedPartition{Partition: id, Owner: owner, Alive: true, Epoch: int64(i % 12), Acquired: apiTime(time.Duration(some(i)) * time.Millisecond), Renewed: apiTime(time.Duration(some(i)%60_000) * time.Millisecond), Checkpoint: &admin.Checkpoint{Sequence: new(some(i)), Offset: strconv.FormatInt(some(i), 10)}, Last: some(i) + 1000, LagEvents: new(some(i+3) % 2000), LagSeconds: new(float64(i%40) / 10)})
@@ -44,6 +44,18 @@ func manyOfAll(n int) map[string]any {
 	answers["GET /api/v1/hubs/{hub}/groups/{group}/history"] = history
 	answers["GET /api/v1/series"] = admin.SeriesList{Series: []admin.Series{restless("published", "events/s"), restless("read", "events/s"), restless("lag-seconds", "s"), restless("lag", "events"), restless("waiting", "events"), restless("delivered", "events/s")}}
 	return answers
+}
+
+// restlessRequests are as many as a list draws, no two lists of which are alike.
+func restlessRequests(i int) (took []int) {
+	for n := range recentShown {
+		ms := (i*31 + n*7919) % 1009
+		if (i+n*n)%7 == 0 {
+			ms = -ms - 1
+		}
+		took = append(took, ms)
+	}
+	return took
 }
 
 // restless is a figure that is never the same.

@@ -136,6 +136,7 @@ func fixed() map[string]any {
 			Waiting: []admin.Waiting{{Wait: "30s", Events: 96}, {Wait: "1m0s", Events: 61}}, Endpoint: admin.EndpointHealth{State: "probation", Failures: 10, Last: "503", Since: new(before(5 * time.Minute)), Until: new(noon.Add(38 * time.Second))}},
 		DeadLetters: &admin.DeadLetterCounts{Kept: 7},
 	}
+	sub.Stats.Recent, sub.Stats.Rate = []int{41, 7, 1200, -212, -30_000}, new(54.)
 	state := admin.CircuitState{State: "open", Term: 3, Incident: "k7q2m", Since: new(before(4 * time.Minute)), By: "yard-7f2a", Reason: "101 failures within 30 s", Opened: new(before(4 * time.Minute)),
 		Errors: []admin.Failure{{At: before(5 * time.Minute), Partition: "0", Sequence: 4, Error: "503: refused"}, {At: before(4 * time.Minute), Partition: "1", Sequence: 9, Error: "503: refused"}, {At: before(4 * time.Minute), Sequence: 9, Error: "400: unknown"}}}
 	function := admin.Function{Name: "score", Hub: "sensors", Group: "score", Endpoint: "http://127.0.0.1:9400/score", State: "open", Lag: new(int64(48211)), OldestSeconds: new(243.), Failures: 101, Circuit: state,

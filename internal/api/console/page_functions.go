@@ -197,7 +197,7 @@ func (f functionView) sentence() string {
 	case !f.Stopped:
 		return ""
 	case f.State == "half-open":
-		return "One instance tries one event"
+		return orWord(f.Circuit.By, "One instance") + " tries one event"
 	case f.Circuit.Reason != "":
 		return "Stopped: " + f.Circuit.Reason
 	case f.Circuit.State == "open":

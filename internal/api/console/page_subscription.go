@@ -39,6 +39,7 @@ type subscriptionView struct {
 	From     string // the source's page
 	Failed   []pair
 	Chart    *chart
+	Test     string // the form that sends an event which it would get
 }
 
 type attemptRow struct {
@@ -88,6 +89,9 @@ func newSubscriptionView(s admin.Subscription, attempts []admin.Attempt, dead ad
 	if view.Source, view.From = s.Topic, at("topics", s.Topic); s.SourceHub != "" {
 		view.Source, view.From = s.SourceHub, at("hubs", s.SourceHub)
 	}
+	if view.Test = testPath(s); s.Topic == yardEvents {
+		view.Test = ""
+	}
 	if dead.Next > 0 {
 		view.Next = subscriptionPath(ref, "dead")
 	}
@@ -113,11 +117,29 @@ func newSubscriptionView(s admin.Subscription, attempts []admin.Attempt, dead ad
 	return view
 }
 
+// testPath is the form that sends a test: an event of the source, of a type that the subscription takes.
+func testPath(s admin.Subscription) string {
+	if s.SourceHub != "" {
+		return at("hubs", s.SourceHub, "send")
+	}
+	var f filterOf
+	_ = json.Unmarshal(s.Filter, &f) // one without a filter has none
+	kind := ""
+	if len(f.Types) > 0 {
+		kind = f.Types[0]
+	}
+	return with(at("topics", s.Topic, "publish"), "type", kind, "source", s.DomainTopic)
+}
+
 // whyOf is the sentence of a subscription that is not well.
 func whyOf(s admin.Subscription, now time.Time) *note {
 	switch {
 	case s.State == "pending":
-		return &note{"odd", "triangle-alert", "The owner of the endpoint has to agree before anything is sent to it.", "Open this link there: " + s.ValidationURL}
+		until := ""
+		if s.ValidationEnds != nil {
+			until = fmt.Sprintf(" It is good for %s.", span(s.ValidationEnds.Sub(now)))
+		}
+		return &note{"odd", "triangle-alert", "The owner of the endpoint has to agree before anything is sent to it.", "Open this link there: " + s.ValidationURL + until}
 	case s.State == "paused":
 		return &note{"odd", "pause", "Deliveries are paused.", "Events wait in the log. Their time to live runs on."}
 	case s.State != "active":

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,8 @@ type topicsView struct {
 	Hubs    []subscriptionRow
 	Pages   pager
 	Command string
+
+	all int // subscriptions, on all pages
 }
 
 type topicRow struct {
@@ -29,11 +32,16 @@ type subscriptionRow struct {
 	ID, Link, Target, Tone, Said string
 	Delivered, Waiting, Dead     int64
 	Known                        bool // how deliveries go
+	// Good and Bad draw the last requests, as high as they took; Recent says them.
+	Good, Bad, Recent string
+	Rate              string // events delivered a second
 }
 
 const (
-	// subscriptionsAsked is of how many subscriptions a list says how they do.
-	subscriptionsAsked = 40
+	// subscriptionsListed is up to how many subscriptions are asked how they do by one call. Of a longer list the first
+	// subscriptionsAsked of a page are asked one by one: to ask thousands for a hundred costs more.
+	subscriptionsListed = 200
+	subscriptionsAsked  = 40
 	// subscriptionsAge is how old the list of a live page may be: of thousands it costs more than all else.
 	subscriptionsAge = 5 * time.Second
 )
@@ -50,7 +58,7 @@ func loadTopics(v *visit) (*screen, error) {
 		return nil, err
 	}
 	lines := topicLines(topics, list)
-	view := topicsView{Pages: pageOf(v, len(lines)), Command: command("topic", "create", "NAME")}
+	view := topicsView{all: len(list), Pages: pageOf(v, len(lines)), Command: command("topic", "create", "NAME")}
 	view.fill(v, lines[view.Pages.From:view.Pages.To])
 	return &screen{Title: "Topics", Section: "topics", Crumbs: []crumb{{Name: "Topics"}}, View: view}, nil
 }
@@ -97,7 +105,7 @@ func (t *topicsView) fill(v *visit, lines []topicLine) {
 			subscriptions = append(subscriptions, *l.of)
 		}
 	}
-	rows := subscriptionRows(v, subscriptions)
+	rows := subscriptionRows(v, admin.SubscriptionRef{}, subscriptions, t.all)
 	for _, l := range lines {
 		if n := len(t.Topics); l.topic != nil && (n == 0 || t.Topics[n-1].Name != l.topic.Name) {
 			t.Topics = append(t.Topics, topicRow{Topic: *l.topic})
@@ -120,9 +128,24 @@ func subscriptionsOf(v *visit, of admin.SubscriptionRef) ([]admin.Subscription, 
 	})
 }
 
-// subscriptionRows shows subscriptions, and asks some how they do.
-func subscriptionRows(v *visit, list []admin.Subscription) []subscriptionRow {
+// subscriptionRows shows some subscriptions of a list of n, with how they do.
+func subscriptionRows(v *visit, of admin.SubscriptionRef, list []admin.Subscription, n int) []subscriptionRow {
 	rows := make([]subscriptionRow, len(list))
+	if n <= subscriptionsListed && len(list) > 0 {
+		if known, err := v.api.SubscriptionsWithStats(v.ctx, of); err == nil {
+			does := map[admin.SubscriptionRef]admin.Subscription{}
+			for _, s := range known {
+				does[refOf(s)] = s
+			}
+			for i, s := range list {
+				if now, ok := does[refOf(s)]; ok {
+					s = now
+				}
+				rows[i] = newSubscriptionRow(s, i)
+			}
+			return rows
+		}
+	}
 	parallel.Each(len(list), askedAtOnce, func(i int) {
 		s := list[i]
 		if i < subscriptionsAsked {
@@ -135,6 +158,43 @@ func subscriptionRows(v *visit, list []admin.Subscription) []subscriptionRow {
 	return rows
 }
 
+// drawRecent draws requests as strokes, those that failed apart: a low one took less than 100 ms, a high one
+// a second or more. Each stroke begins from the one before, because then a page of many rows repeats itself and is short when compressed.
+func drawRecent(took []int) (good, bad string) {
+	well, ill := &strokes{}, &strokes{}
+	for i, ms := range took {
+		to := well
+		if ms < 0 {
+			to, ms = ill, -ms
+		}
+		high := 6
+		for limit := 100; ms >= limit && high < 20; limit *= 10 {
+			high += 7
+		}
+		to.add(6*(recentShown-len(took)+i)+3, high)
+	}
+	return well.path.String(), ill.path.String()
+}
+
+// strokes is a path of upright lines, the last of which is at x and so high.
+type strokes struct {
+	path    strings.Builder
+	x, high int
+}
+
+func (s *strokes) add(x, high int) {
+	if s.path.Len() == 0 {
+		fmt.Fprintf(&s.path, "M%d 24", x)
+	} else {
+		fmt.Fprintf(&s.path, "m%d %d", x-s.x, s.high)
+	}
+	fmt.Fprintf(&s.path, "v-%d", high)
+	s.x, s.high = x, high
+}
+
+// recentShown is how many requests are drawn.
+const recentShown = 40
+
 func refOf(s admin.Subscription) admin.SubscriptionRef {
 	return admin.SubscriptionRef{Name: s.Name, Topic: s.Topic, Hub: s.SourceHub, DomainTopic: s.DomainTopic}
 }
@@ -144,6 +204,20 @@ func newSubscriptionRow(s admin.Subscription, i int) subscriptionRow {
 	row.Tone, row.Said = healthOf(s)
 	if s.Stats != nil {
 		row.Delivered, row.Waiting = s.Stats.Delivered, waitingOf(s.Stats)
+		recent := s.Stats.Recent[max(0, len(s.Stats.Recent)-recentShown):]
+		row.Good, row.Bad = drawRecent(recent)
+		failed := 0
+		for _, ms := range recent {
+			if ms < 0 {
+				failed++
+			}
+		}
+		if row.Recent = "no request yet"; len(recent) > 0 {
+			row.Recent = fmt.Sprintf("%d of %d failed", failed, len(recent))
+		}
+		if s.Stats.Rate != nil {
+			row.Rate = rateOf(s.Stats.Rate) + "/s"
+		}
 	}
 	if s.DeadLetters != nil {
 		row.Dead = s.DeadLetters.Kept
@@ -220,7 +294,7 @@ var hubSubscriptionsPage = page{template: "hubsubscriptions", load: func(v *visi
 	}
 	pages := pageOf(v, len(list))
 	return hubScreen(v, h, "Subscriptions", hubSubscriptionsView{
-		Hub: h, Subs: subscriptionRows(v, list[pages.From:pages.To]), Pages: pages,
+		Hub: h, Subs: subscriptionRows(v, admin.SubscriptionRef{Hub: h.Name}, list[pages.From:pages.To], len(list)), Pages: pages,
 		Command: command("subscription", "create", "NAME", "--source-hub", h.Name, "--endpoint", "URL"),
 	}), nil
 }}
@@ -251,7 +325,7 @@ func loadTopic(v *visit) (*screen, error) {
 		return nil, err
 	}
 	pages := pageOf(v, len(list))
-	view := topicView{Topic: t, Subs: subscriptionRows(v, list[pages.From:pages.To]), Pages: pages, Own: t.Name == yardEvents, Command: command("topic", "publish", t.Name, `{"total":42}`, "--type", "order.placed")}
+	view := topicView{Topic: t, Subs: subscriptionRows(v, admin.SubscriptionRef{Topic: t.Name}, list[pages.From:pages.To], len(list)), Pages: pages, Own: t.Name == yardEvents, Command: command("topic", "publish", t.Name, `{"total":42}`, "--type", "order.placed")}
 	view.Chart = v.flow(v.series(admin.SeriesQuery{Of: []string{"published", "delivered", "failed"}, Topic: t.Name}), marksOf(v.happened(""), "topics", t.Name))
 	return &screen{Title: t.Name, Section: "topics", Crumbs: []crumb{{"Topics", at("topics")}, {Name: t.Name}}, View: view, Tabs: topicTabs(t, "Subscriptions")}, nil
 }

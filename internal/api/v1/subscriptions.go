@@ -98,7 +98,7 @@ func (d *Handler) showMade(s topics.Subscription, q admin.SubscriptionRequest) a
 func (d *Handler) showDefinition(s topics.Subscription, secrets bool) admin.Subscription {
 	shown := subscribe.Show(s, secrets)
 	if s.State == topics.Pending && s.Validation.Token != "" && d.cfg.Grid.ValidationURL != nil {
-		shown.ValidationURL = d.cfg.Grid.ValidationURL(s, s.Validation.Token)
+		shown.ValidationURL, shown.ValidationEnds = d.cfg.Grid.ValidationURL(s, s.Validation.Token), spec.TimeIfAny(s.Validation.Until)
 	}
 	return shown
 }

@@ -8,7 +8,7 @@ const policy = window.trustedTypes
   ? window.trustedTypes.createPolicy("eventyard", { createHTML: html => html })
   : { createHTML: html => html };
 
-const attributes = new Set(["stroke-dasharray", "stroke-width", "aria-label", "transform", "data-at", "width", "height", "y"]);
+const attributes = new Set(["stroke-dasharray", "stroke-width", "aria-label", "transform", "data-at", "width", "height", "y", "d"]);
 const sliceMs = 6; // of a frame, for texts
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
