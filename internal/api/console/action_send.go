@@ -21,7 +21,7 @@ var sendEvent = action{
 		hub, body, key := v.name("hub"), "", ""
 		kind := "application/json"
 		if of := v.r.URL.Query().Get("of"); of != "" && v.r.Method == http.MethodGet {
-			e, err := v.event(of, v.r.URL.Query().Get("number"))
+			e, err := eventsVisit{v}.event(of, v.r.URL.Query().Get("number"))
 			if err != nil {
 				return nil, err
 			}
@@ -77,7 +77,7 @@ func hubAgainPath(hub, partition string, n int64) string {
 }
 
 func hubAgainSheet(v *visit) (*sheet, error) {
-	e, err := v.event(v.name("partition"), v.name("sequence"))
+	e, err := eventsVisit{v}.event(v.name("partition"), v.name("sequence"))
 	if err != nil {
 		return nil, err
 	}

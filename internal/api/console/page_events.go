@@ -93,6 +93,9 @@ type eventsView struct {
 	total int64 // how many events there ever were
 }
 
+// eventsVisit is a visit that looks at events.
+type eventsVisit struct{ *visit }
+
 var eventsPage = page{template: "events", load: loadEvents}
 
 // here is the same list with other things in its address.
@@ -110,12 +113,12 @@ func loadEvents(v *visit) (*screen, error) {
 		Hub: h, Begin: cmp.Or(query.Get("begin"), "newest"), When: query.Get("when"), Partition: query.Get("partition"), Find: strings.TrimSpace(query.Get("find")),
 		Command: command("read", h.Name, "--from", "earliest"),
 	}
-	q, wrong, err := v.readQuery(&view)
+	q, wrong, err := eventsVisit{v}.readQuery(&view)
 	if err == nil && wrong == nil {
 		if view.Find != "" {
-			err = v.search(q, &view)
+			err = eventsVisit{v}.search(q, &view)
 		} else {
-			err = v.read(q, &view)
+			err = eventsVisit{v}.read(q, &view)
 		}
 	}
 	if said, refused := refusalOf(err); refused && view.Find != "" && said.Status == http.StatusBadRequest {
@@ -129,10 +132,10 @@ func loadEvents(v *visit) (*screen, error) {
 		view.Problem = said.Detail
 		return hubScreen(v, h, "Events", view), nil
 	}
-	view.List = v.list(view)
-	view.Strip = v.strip(view)
+	view.List = eventsVisit{v}.list(view)
+	view.Strip = eventsVisit{v}.strip(view)
 	if shown := query.Get("show"); shown != "" && v.sight == nil {
-		view.Shown = v.beside(view, shown)
+		view.Shown = eventsVisit{v}.beside(view, shown)
 	}
 	s := hubScreen(v, h, "Events", view)
 	s.still = view.Find != "" // what was found stays
@@ -140,7 +143,7 @@ func loadEvents(v *visit) (*screen, error) {
 }
 
 // list has the rows of a list, each of which leads to its event beside it.
-func (v *visit) list(view eventsView) feed {
+func (v eventsVisit) list(view eventsView) feed {
 	f := feed{total: view.total}
 	for _, e := range view.Events {
 		label, before, match, after := e.Partition+" / "+number(e.Sequence), "", "", pictures(e.Preview())
@@ -165,7 +168,7 @@ func (v *visit) list(view eventsView) feed {
 }
 
 // beside is the event that is chosen in a list; nil: it is not there.
-func (v *visit) beside(view eventsView, shown string) *eventView {
+func (v eventsVisit) beside(view eventsView, shown string) *eventView {
 	partition, sequence, _ := strings.Cut(shown, "/")
 	e, err := v.event(partition, sequence)
 	if err != nil {
@@ -178,7 +181,7 @@ func (v *visit) beside(view eventsView, shown string) *eventView {
 }
 
 // readQuery says where to read. Wrong is for who asked.
-func (v *visit) readQuery(view *eventsView) (q admin.Query, wrong, err error) {
+func (v eventsVisit) readQuery(view *eventsView) (q admin.Query, wrong, err error) {
 	q = admin.Query{Hub: view.Name, Count: eventsShown}
 	if view.Partition != "" {
 		q.Partitions = []string{view.Partition}
@@ -234,7 +237,7 @@ func newest(partitions []admin.Partition, only string, each func(partitions int)
 }
 
 // read fills the list. With the newest, they come in the order of time, the newest first.
-func (v *visit) read(q admin.Query, view *eventsView) error {
+func (v eventsVisit) read(q admin.Query, view *eventsView) error {
 	if view.Begin == "newest" && q.From == "" {
 		return nil // nothing was stored yet
 	}
@@ -298,7 +301,7 @@ func loadEvent(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := v.event(v.name("partition"), v.name("sequence"))
+	e, err := eventsVisit{v}.event(v.name("partition"), v.name("sequence"))
 	if gone, ok := errors.AsType[*goneError](err); ok {
 		return goneScreen(v, h, gone), nil
 	}
@@ -307,7 +310,7 @@ func loadEvent(v *visit) (*screen, error) {
 	}
 	here := at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence, 10))
 	view := newEventView(h, e, v.r.URL.Query().Get("as"), v.r.URL.Query().Get("all") != "", func(pairs ...string) string { return with(here, pairs...) })
-	view.Readers = v.readers(h, e)
+	view.Readers = eventsVisit{v}.readers(h, e)
 	if p, err := v.api.Partition(v.ctx, h.Name, e.Partition); err == nil {
 		view.neighbours(p)
 	}
@@ -318,8 +321,8 @@ func loadEvent(v *visit) (*screen, error) {
 }
 
 // event reads one event, or says that it is not there any more, or not yet.
-func (v *visit) event(partition, sequence string) (storedEvent, error) {
-	e, _, err := eventLine(v, partition, sequence)
+func (v eventsVisit) event(partition, sequence string) (storedEvent, error) {
+	e, _, err := eventLine(v.visit, partition, sequence)
 	return e, err
 }
 
@@ -474,7 +477,7 @@ func valueText(value any) string {
 
 // readers tells who has got an event: groups, functions and subscriptions, for who may follow it; else groups
 // by their checkpoints alone.
-func (v *visit) readers(h admin.Hub, e storedEvent) []readBy {
+func (v eventsVisit) readers(h admin.Hub, e storedEvent) []readBy {
 	if v.may("Manage") {
 		if found, err := v.api.HubEventJourney(v.ctx, h.Name, e.Partition, e.Sequence); err == nil && len(found.Events) == 1 {
 			return readersOf(h.Name, found.Events[0])
@@ -528,7 +531,7 @@ func groupReader(hub string, g admin.JourneyGroup) readBy {
 
 // saveBody gives a body as a file: as nothing that a browser would show.
 func (c *Console) saveBody(v *visit) error {
-	e, err := v.event(v.name("partition"), v.name("sequence"))
+	e, err := eventsVisit{v}.event(v.name("partition"), v.name("sequence"))
 	if err != nil {
 		return err
 	}

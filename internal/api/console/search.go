@@ -29,8 +29,8 @@ func (e eventsView) each(partitions int) int64 {
 
 // search looks for a text, or by a condition, where the list begins: through the newest events of all partitions
 // at once, or from a place on, partition after partition, until there are enough.
-func (v *visit) search(q admin.Query, view *eventsView) error {
-	s := &searching{v: v, view: view}
+func (v eventsVisit) search(q admin.Query, view *eventsView) error {
+	s := &searching{v: v.visit, view: view}
 	if view.Begin == "newest" {
 		if q.From == "" {
 			return nil // nothing was stored yet

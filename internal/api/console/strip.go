@@ -38,9 +38,9 @@ func (strip) SlotWidth() float64 { return round(stripStep) }
 func (strip) BarWidth() float64 { return round(stripStep - 2) }
 
 // strip asks when events came. Without an answer there is no picture.
-func (v *visit) strip(view eventsView) *strip {
+func (v eventsVisit) strip(view eventsView) *strip {
 	q := admin.DensityQuery{Partition: view.Partition, Buckets: stripSlots}
-	density, err := remembered(v, fmt.Sprint("density", q), stripGood, func() (admin.Density, error) { return v.api.Density(v.ctx, view.Name, q) })
+	density, err := remembered(v.visit, fmt.Sprint("density", q), stripGood, func() (admin.Density, error) { return v.api.Density(v.ctx, view.Name, q) })
 	if err != nil {
 		return nil
 	}
