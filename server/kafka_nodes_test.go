@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -81,4 +82,18 @@ func TestKafkaClientsHearOfAllNodes(t *testing.T) {
 	nodes[0].shutdown()
 	testkit.Eventually(t, "the node that stopped is gone", func() bool { return len(nodes[1].kafkaNodes("kafka")) == 2 })
 	testkit.Slices(t, nodes[1].kafkaNodes("kafkas"), []string{"2 " + nodes[1].host("kafkas"), "3 " + nodes[2].host("kafkas")})
+}
+
+// K1, K5: clients with TLS are led to a name that the yard's own certificate has.
+func TestTheCertificateHasTheNameThatKafkaClientsAreLedTo(t *testing.T) {
+	cfg := quick(t)
+	cfg.Kafkas, cfg.KafkasAdvertise = "127.0.0.1:0", "node-1.example.com:9093"
+	r := start(t, cfg)
+	trust := r.trust()
+	trust.ServerName = "node-1.example.com"
+	conn, err := tls.Dial("tcp", r.host("kafkas"), trust)
+	testkit.Must(t, err)
+	known := testkit.Value(NewKafkaConn(t, conn).Ask(KafkaMetadata("h")))(t).(*kmsg.MetadataResponse)
+	testkit.Equal(t, fmt.Sprint(known.Brokers[0].Host, ":", known.Brokers[0].Port), cfg.KafkasAdvertise)
+	r.shutdown()
 }
