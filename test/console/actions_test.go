@@ -55,7 +55,7 @@ var formsOf = []string{
 	"topics/shop/events", "topics/shop/settings", "topics/shop/regenerate", "topics/shop/delete", "topics/shop/events/0/again",
 	"topics/shop/subscriptions/company/edit", "topics/shop/subscriptions/company/explain", "topics/shop/subscriptions/company/delete", "topics/shop/subscriptions/company/redrive", "topics/shop/subscriptions/company/purge",
 	"functions/picky/poison", "functions/picky/redrive", "functions/resize/edit", "functions/resize/notice", "functions/resize/delete",
-	"circuits/outside?hub=orders&group=billing", "policies/RootManageSharedAccessKey/regenerate", "policies/RootManageSharedAccessKey/delete",
+	"circuits/outside?hub=orders&group=billing", "policies/RootManageSharedAccessKey/settings", "policies/RootManageSharedAccessKey/regenerate", "policies/RootManageSharedAccessKey/delete",
 }
 
 // V1: each thing that can be done at the console is done by mouse or by keyboard alone, in turn; in the long
