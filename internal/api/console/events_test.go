@@ -143,6 +143,8 @@ func TestEventsAreSearched(t *testing.T) {
 	full := page("find=event&begin=oldest")
 	testkit.That(t, strings.Contains(full, "after=0%3A90") && strings.Contains(full, "60 events of 100 looked at; the first 50 are here."), "a list that is full goes on behind what it shows")
 
+	newest := page("find=event")
+	testkit.That(t, strings.Contains(newest, "event</mark> 99<") && !strings.Contains(newest, "event</mark> 40<") && strings.Contains(newest, "the newest 50 are here."), "of many that were found the newest are not shown")
 	for text, want := range map[string][3]string{
 		"the glass broke":                     {"the ", "glass", " broke"},
 		"nothing":                             {"", "", "nothing"},

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -15,6 +16,9 @@ import (
 
 // searchWindow is how many events one search of a page looks at, about: the API looks at as many in one call.
 const searchWindow = 10_000
+
+// foundPage is how many events one call of the API finds at most.
+const foundPage = 1000
 
 // each is how many of the newest events of each of so many partitions are wanted.
 func (e eventsView) each(partitions int) int64 {
@@ -38,17 +42,29 @@ func (v eventsVisit) search(q admin.Query, view *eventsView) error {
 		positions := strings.Split(q.From, ",")
 		parallel.Each(len(positions), askedAtOnce, func(i int) {
 			partition, from, _ := strings.Cut(positions[i], ":")
-			s.in(partition, from)
+			for left := 1 + view.each(len(positions))/foundPage; left > 0; left-- { // of much that is found the newest comes last
+				page := s.in(partition, from, true)
+				if page.End || page.Looked == 0 {
+					return
+				}
+				from = strconv.FormatInt(page.Next, 10)
+			}
 		})
 		view.Older = with(at("hubs", view.Name, "events"), "begin", "oldest", "partition", view.Partition, "find", view.Find)
-		slices.SortStableFunc(view.Events, func(a, b storedEvent) int { return b.Enqueued.Compare(a.Enqueued) })
+		slices.SortStableFunc(view.Events, func(a, b storedEvent) int {
+			return cmp.Or(b.Enqueued.Compare(a.Enqueued), cmp.Compare(b.Sequence, a.Sequence))
+		})
 		view.Events = view.Events[:min(len(view.Events), eventsShown)]
 	} else {
 		s.on(q)
 	}
 	view.Found = fmt.Sprintf("%s of %s looked at.", plural(s.found, "event", "events"), number(s.looked))
 	if s.found > len(view.Events) {
-		view.Found = fmt.Sprintf("%s of %s looked at; the first %d are here.", plural(s.found, "event", "events"), number(s.looked), len(view.Events))
+		which := "first"
+		if view.Begin == "newest" {
+			which = "newest"
+		}
+		view.Found = fmt.Sprintf("%s of %s looked at; the %s %d are here.", plural(s.found, "event", "events"), number(s.looked), which, len(view.Events))
 	}
 	return s.err
 }
@@ -64,8 +80,9 @@ type searching struct {
 	err    error
 }
 
-// in looks through a partition from a place on, by one call of the API.
-func (s *searching) in(partition, from string) admin.FoundPage {
+// in looks through a partition from a place on, by one call of the API, and takes the last that it finds, or the
+// first: as many as a list has.
+func (s *searching) in(partition, from string, last bool) admin.FoundPage {
 	page, err := s.v.api.Find(s.v.ctx, s.view.Name, partition, "", from, s.view.Find)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +91,11 @@ func (s *searching) in(partition, from string) admin.FoundPage {
 		return page
 	}
 	s.looked, s.found = s.looked+page.Looked, s.found+len(page.Events)
-	for _, line := range page.Events[:min(len(page.Events), eventsShown)] {
+	taken := page.Events[:min(len(page.Events), eventsShown)]
+	if last {
+		taken = page.Events[len(page.Events)-len(taken):]
+	}
+	for _, line := range taken {
 		var e storedEvent
 		if err := json.Unmarshal(line, &e); err != nil {
 			s.err = err
@@ -100,7 +121,7 @@ func (s *searching) on(q admin.Query) {
 		partition, from, _ = strings.Cut(after, ":")
 	}
 	for at := max(slices.Index(ids, partition), 0); at < len(ids) && s.err == nil; at++ {
-		page := s.in(ids[at], from)
+		page := s.in(ids[at], from, false)
 		switch {
 		case s.err != nil:
 			return
