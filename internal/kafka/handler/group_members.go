@@ -1,7 +1,9 @@
 package handler
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -37,9 +39,11 @@ func (p groupMember) joinGroup(ctx context.Context, r *kmsg.JoinGroupRequest) km
 	if r.Version == 0 {
 		join.Rebalance = join.Session
 	}
+	// What the group keeps must not keep the request's body in memory, nor must the body stay while this waits.
 	for _, protocol := range r.Protocols {
-		join.Protocols = append(join.Protocols, classic.Protocol{Name: protocol.Name, Metadata: protocol.Metadata})
+		join.Protocols = append(join.Protocols, classic.Protocol{Name: protocol.Name, Metadata: bytes.Clone(protocol.Metadata)})
 	}
+	r.Protocols = nil
 	var joined classic.Joined
 	err := p.listens()
 	if err == nil {
@@ -72,13 +76,13 @@ func (p groupMember) syncGroup(ctx context.Context, r *kmsg.SyncGroupRequest) km
 	defer stop()
 	sync := classic.Sync{
 		Member: r.MemberID, Instance: textOf(r.InstanceID), Generation: r.Generation, Type: textOf(r.ProtocolType), Protocol: textOf(r.Protocol),
-		Assignments: make(map[string][]byte, len(r.GroupAssignment)),
-	}
-	for _, a := range r.GroupAssignment {
-		sync.Assignments[a.MemberID] = a.MemberAssignment
 	}
 	var synced classic.Synced
 	err := p.listens()
+	if err == nil {
+		sync.Assignments, err = assignments(r.GroupAssignment)
+		r.GroupAssignment = nil // with it the request's body, while this waits
+	}
 	if err == nil {
 		synced, err = p.handler.cfg.Groups.Sync(ctx, r.Group, sync, p.may(auth.Listen))
 	}
@@ -93,6 +97,19 @@ func (p groupMember) syncGroup(ctx context.Context, r *kmsg.SyncGroupRequest) km
 		answer.MemberAssignment = synced.Assignment
 	}
 	return answer
+}
+
+// assignments are those that a leader gives, by member, as copies: they are kept for longer than the request's body. More
+// than any group can store is refused here, since whether it comes from the leader is known only later.
+func assignments(all []kmsg.SyncGroupRequestGroupAssignment) (map[string][]byte, error) {
+	given, size := make(map[string][]byte), 0
+	for _, a := range all {
+		if size += len(a.MemberID) + len(a.MemberAssignment); size > member.MaxBytes || len(given) >= member.MaxMembers {
+			return nil, fmt.Errorf("%w: the assignments are too large to be stored", member.ErrTooMany)
+		}
+		given[a.MemberID] = bytes.Clone(a.MemberAssignment)
+	}
+	return given, nil
 }
 
 // heartbeat notes that a member is there, and tells it whether it has to join again.
