@@ -20,6 +20,8 @@ import (
 type groupMember struct {
 	*peer
 	client string // what it calls itself
+	// hurried has a value when the memory of what is asked is needed by others (kafka.Writer.Hurried).
+	hurried <-chan struct{}
 }
 
 // joinGroup has a client be in a group. The answer waits for the others, and holds up this connection only:
@@ -28,7 +30,7 @@ type groupMember struct {
 // JoinGroup (11), versions 0 to 9: rebalance time-outs from 1 on, ids for new members first from 4 on (KIP-394),
 // static members from 5 on (KIP-345), assignments that stay as they are from 9 on (KIP-814).
 func (p groupMember) joinGroup(ctx context.Context, r *kmsg.JoinGroupRequest) kmsg.Response {
-	ctx, stop := p.whileServing(ctx)
+	ctx, stop := p.whileThereIsRoom(ctx)
 	defer stop()
 	join := classic.Join{
 		Member: r.MemberID, NewID: member.NewID(p.client), Instance: textOf(r.InstanceID), Client: p.client, Host: p.host(),
@@ -72,7 +74,7 @@ func (p groupMember) joinGroup(ctx context.Context, r *kmsg.JoinGroupRequest) km
 //
 // SyncGroup (14), versions 0 to 5.
 func (p groupMember) syncGroup(ctx context.Context, r *kmsg.SyncGroupRequest) kmsg.Response {
-	ctx, stop := p.whileServing(ctx)
+	ctx, stop := p.whileThereIsRoom(ctx)
 	defer stop()
 	sync := classic.Sync{
 		Member: r.MemberID, Instance: textOf(r.InstanceID), Generation: r.Generation, Type: textOf(r.ProtocolType), Protocol: textOf(r.Protocol),
@@ -180,15 +182,16 @@ func (p *peer) may(need auth.Rights) func(hub string) bool {
 	return func(hub string) bool { return r.allow(hub, need) }
 }
 
-// whileServing gives a context that ends with the connection, and when no more requests are taken: who waits
-// is answered then.
-func (p *peer) whileServing(ctx context.Context) (context.Context, func()) {
+// whileThereIsRoom gives a context for who waits for the others of a group. It ends with the connection, when no more
+// requests are taken, and when memory is scarce: the client is told to find its coordinator again, and asks anew.
+func (p groupMember) whileThereIsRoom(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
+		defer cancel()
 		select {
 		case <-p.conn.Draining():
-			cancel()
+		case <-p.hurried:
 		case <-ctx.Done():
 		}
 	})

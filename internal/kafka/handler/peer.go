@@ -83,7 +83,7 @@ func (p *peer) Begin(ctx context.Context, r *kafka.Request) kafka.Finish {
 		if request, ok := r.Body.(*kmsg.FetchRequest); ok {
 			return p.fetcher.answer(ctx, request, w)
 		}
-		answer := p.answer(ctx, r.ClientID, r.Body)
+		answer := p.answer(ctx, groupMember{p, r.ClientID, w.Hurried()}, r.Body)
 		if answer == nil {
 			return fmt.Errorf("requests of kind %d are not answered here", r.Key)
 		}
@@ -91,8 +91,8 @@ func (p *peer) Begin(ctx context.Context, r *kafka.Request) kafka.Finish {
 	}
 }
 
-// answer gives the whole answer of a request of a client, which calls itself so; nil to one that is not known.
-func (p *peer) answer(ctx context.Context, client string, request kmsg.Request) kmsg.Response {
+// answer gives the whole answer of a request, which may be one about groups by such a member; nil to one that is not known.
+func (p *peer) answer(ctx context.Context, m groupMember, request kmsg.Request) kmsg.Response {
 	switch r := request.(type) {
 	case *kmsg.MetadataRequest:
 		return p.metadata(ctx, r)
@@ -131,22 +131,22 @@ func (p *peer) answer(ctx context.Context, client string, request kmsg.Request) 
 	case *kmsg.IncrementalAlterConfigsRequest:
 		return admin{p}.changeConfigs(ctx, r)
 	}
-	return p.answerGroup(ctx, client, request)
+	return p.answerGroup(ctx, m, request)
 }
 
 // answerGroup is answer for requests about groups.
-func (p *peer) answerGroup(ctx context.Context, client string, request kmsg.Request) kmsg.Response {
+func (p *peer) answerGroup(ctx context.Context, m groupMember, request kmsg.Request) kmsg.Response {
 	switch r := request.(type) {
 	case *kmsg.JoinGroupRequest:
-		return groupMember{p, client}.joinGroup(ctx, r)
+		return m.joinGroup(ctx, r)
 	case *kmsg.SyncGroupRequest:
-		return groupMember{p, client}.syncGroup(ctx, r)
+		return m.syncGroup(ctx, r)
 	case *kmsg.HeartbeatRequest:
-		return groupMember{p, client}.heartbeat(ctx, r)
+		return m.heartbeat(ctx, r)
 	case *kmsg.LeaveGroupRequest:
-		return groupMember{p, client}.leaveGroup(ctx, r)
+		return m.leaveGroup(ctx, r)
 	case *kmsg.ConsumerGroupHeartbeatRequest:
-		return groupMember{p, client}.consumerHeartbeat(ctx, r)
+		return m.consumerHeartbeat(ctx, r)
 	case *kmsg.OffsetCommitRequest:
 		return groupOffsets{p}.offsetCommit(ctx, r)
 	case *kmsg.OffsetFetchRequest:
