@@ -377,7 +377,7 @@ func (y *yard) metric(name string) (sum float64) {
 	for _, family := range testkit.Value(y.registry.Gather())(y.t) {
 		if family.GetName() == name {
 			for _, m := range family.GetMetric() {
-				sum += m.GetCounter().GetValue()
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}

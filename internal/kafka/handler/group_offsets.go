@@ -36,23 +36,31 @@ func (a *allowance) take(bytes int) bool {
 // offsetCommit stores how far a group has come.
 //
 // OffsetCommit (8), versions 2 to 10: leader epochs from 6 on, static members from 7 on, topics by id from 10 on.
-// How long offsets are kept is not the client's to say (versions 2 to 4 could).
+// How long offsets are kept is not the client's to say (versions 2 to 4 could). Where there is nothing to store, the
+// group is not asked, since that would make it.
 func (p groupOffsets) offsetCommit(ctx context.Context, r *kmsg.OffsetCommitRequest) kmsg.Response {
 	answer := kmsg.NewPtrOffsetCommitResponse()
 	positions := make(map[groups.Partition]groups.Position)
 	// codes are where the answer of each partition goes that could be stored.
 	codes := make(map[groups.Partition][]*int16)
 	answer.Topics = make([]kmsg.OffsetCommitResponseTopic, len(r.Topics))
+	refused := p.listens()
 	for i, asked := range r.Topics {
 		t := &answer.Topics[i]
 		t.Topic, t.TopicID, t.Partitions = asked.Topic, asked.TopicID, make([]kmsg.OffsetCommitResponseTopicPartition, len(asked.Partitions))
-		hub, log, missing := p.hubOf(ctx, topic{name: asked.Topic, id: asked.TopicID, byID: r.Version >= 10})
+		hub, log, missing := broker.Hub{}, "", refused
+		if missing == nil {
+			hub, log, missing = p.hubOf(ctx, topic{name: asked.Topic, id: asked.TopicID, byID: r.Version >= 10})
+		}
 		for j, part := range asked.Partitions {
 			one := &t.Partitions[j]
 			one.Partition = part.Partition
 			err := missing
 			if err == nil {
 				err = partition(hub, part.Partition)
+			}
+			if err == nil && len(textOf(part.Metadata)) > groups.MaxMetadataBytes {
+				err = groups.ErrMetadata
 			}
 			if err != nil {
 				one.ErrorCode = p.fail(ctx, "OffsetCommit", err)
@@ -66,7 +74,7 @@ func (p groupOffsets) offsetCommit(ctx context.Context, r *kmsg.OffsetCommitRequ
 			positions[at], codes[at] = position, append(codes[at], &one.ErrorCode)
 		}
 	}
-	if len(positions) == 0 && len(r.Topics) > 0 {
+	if len(positions) == 0 {
 		return answer
 	}
 	by := groups.Committer{Member: r.MemberID, Instance: textOf(r.InstanceID), Generation: r.Generation}
@@ -161,7 +169,10 @@ func refusedTopic(asked kmsg.OffsetFetchRequestTopic, code int16) kmsg.OffsetFet
 func (p groupOffsets) fetchGroup(ctx context.Context, version int16, asked kmsg.OffsetFetchRequestGroup, room *allowance) kmsg.OffsetFetchResponseGroup {
 	answer := kmsg.NewOffsetFetchResponseGroup()
 	answer.Group, answer.Topics = asked.Group, []kmsg.OffsetFetchResponseGroupTopic{}
-	topics, err := asked.Topics, p.handler.cfg.Groups.CheckFetch(ctx, asked.Group, textOf(asked.MemberID), asked.MemberEpoch)
+	topics, err := asked.Topics, p.listens()
+	if err == nil {
+		err = p.handler.cfg.Groups.CheckFetch(ctx, asked.Group, textOf(asked.MemberID), asked.MemberEpoch)
+	}
 	if topics == nil && err == nil {
 		topics, err = p.committedTopics(ctx, version, asked.Group)
 	}
@@ -217,9 +228,6 @@ func (p groupOffsets) fetchGroup(ctx context.Context, version int16, asked kmsg.
 
 // committedTopics are the hubs in which a group has offsets, and that there is a right to.
 func (p groupOffsets) committedTopics(ctx context.Context, version int16, group string) ([]kmsg.OffsetFetchRequestGroupTopic, error) {
-	if err := p.listens(); err != nil {
-		return nil, err
-	}
 	logs, err := p.handler.cfg.Groups.Logs(ctx, group)
 	if err != nil {
 		return nil, err
@@ -239,6 +247,10 @@ func (p groupOffsets) committedTopics(ctx context.Context, version int16, group 
 // OffsetDelete (47), version 0.
 func (p groupOffsets) offsetDelete(ctx context.Context, r *kmsg.OffsetDeleteRequest) kmsg.Response {
 	answer := kmsg.NewPtrOffsetDeleteResponse()
+	if err := p.listens(); err != nil {
+		answer.ErrorCode = p.fail(ctx, "OffsetDelete", err)
+		return answer
+	}
 	answer.Topics = make([]kmsg.OffsetDeleteResponseTopic, len(r.Topics))
 	codes := make(map[groups.Partition][]*int16)
 	var all []groups.Partition

@@ -64,7 +64,15 @@ var operations = []operation{
 		return ask[*kmsg.IncrementalAlterConfigsResponse](c, 1, r).Resources[0].ErrorCode
 	}},
 	{"OffsetCommit", auth.Listen, false, codeTopicRights, func(c *client, hub broker.Hub) int16 { return c.commit(10, hub, "readers", 0, 1) }},
-	{"OffsetFetch", auth.Listen, false, codeTopicRights, func(c *client, hub broker.Hub) int16 { return c.committed(10, hub, "readers", 0).ErrorCode }},
+	{"OffsetFetch", auth.Listen, false, codeTopicRights, func(c *client, hub broker.Hub) int16 {
+		r := kmsg.NewPtrOffsetFetchRequest()
+		r.Groups = []kmsg.OffsetFetchRequestGroup{{Group: "readers", MemberEpoch: -1, Topics: []kmsg.OffsetFetchRequestGroupTopic{{TopicID: hub.ID, Partitions: []int32{0}}}}}
+		g := ask[*kmsg.OffsetFetchResponse](c, 10, r).Groups[0]
+		if g.ErrorCode != codeNone {
+			return g.ErrorCode
+		}
+		return g.Topics[0].Partitions[0].ErrorCode
+	}},
 	{"DescribeGroups", auth.Listen, false, codeGroupRights, func(c *client, _ broker.Hub) int16 {
 		r := kmsg.NewPtrDescribeGroupsRequest()
 		r.Groups = []string{"readers"}
@@ -73,7 +81,11 @@ var operations = []operation{
 	{"OffsetDelete", auth.Listen, false, codeTopicRights, func(c *client, hub broker.Hub) int16 {
 		r := kmsg.NewPtrOffsetDeleteRequest()
 		r.Group, r.Topics = "readers", []kmsg.OffsetDeleteRequestTopic{{Topic: hub.Name, Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{}}}}
-		return ask[*kmsg.OffsetDeleteResponse](c, 0, r).Topics[0].Partitions[0].ErrorCode
+		answer := ask[*kmsg.OffsetDeleteResponse](c, 0, r)
+		if answer.ErrorCode != codeNone {
+			return answer.ErrorCode
+		}
+		return answer.Topics[0].Partitions[0].ErrorCode
 	}},
 	{"CreateTopics", auth.Manage, true, codeTopicRights, func(c *client, _ broker.Hub) int16 {
 		r := creation("fresh", 1)
@@ -110,9 +122,12 @@ func TestRights(t *testing.T) {
 			t.Run(p.name+" "+op.what, func(t *testing.T) {
 				reaches := p.hub == "" || p.hub == "orders" && !op.namespace || op.what == "InitProducerId"
 				code := op.do(c, hub)
-				if reaches && p.rights.Has(op.need) {
+				switch {
+				case reaches && p.rights.Has(op.need):
 					testkit.Equal(t, code, codeNone, "code")
-				} else {
+				case slices.Contains([]string{"OffsetCommit", "OffsetFetch", "OffsetDelete"}, op.what) && !p.rights.Has(auth.Listen):
+					testkit.Equal(t, code, codeGroupRights, "code of who may listen to nothing")
+				default:
 					testkit.Equal(t, code, op.code, "code")
 				}
 			})
