@@ -257,10 +257,14 @@ func (p groupOffsets) offsetDelete(ctx context.Context, r *kmsg.OffsetDeleteRequ
 	for i, asked := range r.Topics {
 		t := &answer.Topics[i]
 		t.Topic, t.Partitions = asked.Topic, make([]kmsg.OffsetDeleteResponseTopicPartition, len(asked.Partitions))
-		_, log, err := p.hubOf(ctx, topic{name: asked.Topic})
+		hub, log, missing := p.hubOf(ctx, topic{name: asked.Topic})
 		for j, part := range asked.Partitions {
 			one := &t.Partitions[j]
 			one.Partition = part.Partition
+			err := missing
+			if err == nil {
+				err = partition(hub, part.Partition)
+			}
 			if err != nil {
 				one.ErrorCode = p.fail(ctx, "OffsetDelete", err)
 				continue

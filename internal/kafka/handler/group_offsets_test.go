@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -54,4 +55,30 @@ func TestStrangersLearnNothingFromOffsets(t *testing.T) {
 		forget.Group = group
 		testkit.Equal(t, ask[*kmsg.OffsetDeleteResponse](stranger, 0, forget).ErrorCode, codeGroupRights, "code of forgetting %s", group)
 	}
+}
+
+// K2: offsets of partitions that a hub does not have are not there to be forgotten, and a group does not become one of
+// more shards by it.
+func TestOffsetsOfMissingPartitionsAreNotForgotten(t *testing.T) {
+	y := newYard(t)
+	hub := y.hub("orders", 2)
+	other := y.hub("others", 1)
+	c := y.client()
+	testkit.MustEqual(t, c.commit(9, hub, "g", 1, 5), codeNone)
+	r := kmsg.NewPtrOffsetDeleteRequest()
+	r.Group = "g"
+	for _, name := range []string{hub.Name, other.Name} {
+		asked := kmsg.OffsetDeleteRequestTopic{Topic: name}
+		for _, n := range []int32{-1, 2, 1_000_000} {
+			asked.Partitions = append(asked.Partitions, kmsg.OffsetDeleteRequestTopicPartition{Partition: n})
+		}
+		r.Topics = append(r.Topics, asked)
+	}
+	for _, topic := range ask[*kmsg.OffsetDeleteResponse](c, 0, r).Topics {
+		for _, part := range topic.Partitions {
+			testkit.Equal(t, part.ErrorCode, codeUnknownTopic, "code of %s", fmt.Sprint(topic.Topic, "/", part.Partition))
+		}
+	}
+	testkit.Equal(t, len(testkit.Value(y.groups.Logs(t.Context(), "g"))(t)), 1, "hubs in which it has offsets")
+	testkit.Equal(t, c.committed(8, hub, "g", 1).Offset, int64(5), "the offset that there is")
 }
