@@ -24,10 +24,9 @@ func (p *peer) nodes() []Node {
 	return []Node{{ID: brokers.Alone, Host: host, Port: port, Self: true}}
 }
 
-// coordinator is where the connection's client finds the node that a group belongs to. Where that has no
-// address of its own, since one broker stands for several nodes, it is one of those that the client knows.
-func (p *peer) coordinator(group string) Node {
-	nodes := p.nodes()
+// coordinator is where a client that knows these nodes finds the one that a group belongs to. Where that has no address
+// of its own, since one broker stands for several nodes, it is one of those that the client knows.
+func (p *peer) coordinator(nodes []Node, group string) Node {
 	if of := p.handler.cfg.Coordinator; of != nil {
 		id := of(group).ID
 		if i := slices.IndexFunc(nodes, func(n Node) bool { return n.ID == id }); i >= 0 {

@@ -15,16 +15,17 @@ const (
 // FindCoordinator (10), versions 0 to 6; from 4 on for several at once.
 func (p *peer) findCoordinator(r *kmsg.FindCoordinatorRequest) kmsg.Response {
 	answer := kmsg.NewPtrFindCoordinatorResponse()
-	keys := distinct(r.CoordinatorKeys)
+	keys := distinct(r.CoordinatorKeys, maxFoundGroups)
 	if r.Version < 4 {
 		keys = []string{r.CoordinatorKey}
 	}
+	nodes := p.nodes()
 	for _, key := range keys {
 		one := kmsg.NewFindCoordinatorResponseCoordinator()
 		one.Key, one.NodeID, one.Port = key, -1, -1
 		switch r.CoordinatorType {
 		case coordinatorGroup:
-			n := p.coordinator(key)
+			n := p.coordinator(nodes, key)
 			one.NodeID, one.Host, one.Port = n.ID, n.Host, n.Port
 		case coordinatorTransaction:
 			one.ErrorCode, one.ErrorMessage = codeClusterRights, kmsg.StringPtr(errTransactions.Error())
@@ -41,11 +42,15 @@ func (p *peer) findCoordinator(r *kmsg.FindCoordinatorRequest) kmsg.Response {
 	return answer
 }
 
-// distinct leaves out names that were named before: what is named twice is told of once.
-func distinct(names []string) []string {
-	seen := make(map[string]bool, len(names))
-	once := make([]string, 0, len(names))
+// distinct gives the first names, at most so many, without those that were named before: what is named twice is told of
+// once.
+func distinct(names []string, most int) []string {
+	seen := make(map[string]bool)
+	var once []string
 	for _, name := range names {
+		if len(once) == most {
+			break
+		}
 		if !seen[name] {
 			seen[name] = true
 			once = append(once, name)

@@ -26,14 +26,12 @@ const stateDead = "Dead"
 func (p groupAdmin) describeGroups(ctx context.Context, r *kmsg.DescribeGroupsRequest) kmsg.Response {
 	answer := kmsg.NewPtrDescribeGroupsResponse()
 	room := allowance(maxGroupAnswerBytes)
-	for i, id := range distinct(r.Groups) {
+	for _, id := range distinct(r.Groups, maxAskedGroups) {
 		one := kmsg.NewDescribeGroupsResponseGroup()
 		one.Group, one.AuthorizedOperations = id, notAsked
 		d, err := groups.Description{}, p.listens()
-		if err == nil && i < maxAskedGroups {
+		if err == nil {
 			d, err = p.handler.cfg.Groups.Describe(ctx, id)
-		} else if err == nil {
-			err = errInvalid
 		}
 		if err == nil {
 			err = p.mayAll(d, auth.Listen)
@@ -132,14 +130,10 @@ func (p groupAdmin) listGroups(ctx context.Context, r *kmsg.ListGroupsRequest) k
 // DeleteGroups (42), versions 0 to 2.
 func (p groupAdmin) deleteGroups(ctx context.Context, r *kmsg.DeleteGroupsRequest) kmsg.Response {
 	answer := kmsg.NewPtrDeleteGroupsResponse()
-	for i, id := range distinct(r.Groups) {
+	for _, id := range distinct(r.Groups, maxAskedGroups) {
 		one := kmsg.NewDeleteGroupsResponseGroup()
 		one.Group = id
-		err := errInvalid
-		if i < maxAskedGroups {
-			err = p.deleteGroup(ctx, id)
-		}
-		if err != nil {
+		if err := p.deleteGroup(ctx, id); err != nil {
 			one.ErrorCode, one.ErrorMessage = p.explain(ctx, "DeleteGroups", err)
 		}
 		answer.Groups = append(answer.Groups, one)

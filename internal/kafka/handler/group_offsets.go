@@ -15,11 +15,14 @@ import (
 // groupOffsets answers those who commit offsets, and read them.
 type groupOffsets struct{ *peer }
 
-// maxGroupAnswerBytes is about what an answer about groups may have, and maxAskedGroups how many groups a request may
-// be about: with names that are repeated a small request could ask for any amount.
+// maxGroupAnswerBytes is about what an answer about groups may have, since with names that are repeated a small request
+// could ask for any amount. maxAskedGroups is how many groups a request may be about, and maxFoundGroups how many it may
+// ask the nodes of, which is as many as there may be: some clients do so for all at once. Those beyond are left out of
+// the answer: to refuse each by name would cost as much as to answer it.
 const (
 	maxGroupAnswerBytes = 16 << 20
 	maxAskedGroups      = 1000
+	maxFoundGroups      = groups.DefaultMaxGroups
 )
 
 var errAskedTooMuch = fmt.Errorf("%w: it asks for too much at once, ask for fewer topics", errInvalid)
@@ -120,10 +123,10 @@ func (p groupOffsets) offsetFetch(ctx context.Context, r *kmsg.OffsetFetchReques
 			if seen[asked.Group] {
 				continue // what is named twice is told of once
 			}
-			seen[asked.Group] = true
-			if len(seen) > maxAskedGroups {
+			if len(seen) == maxAskedGroups {
 				break
 			}
+			seen[asked.Group] = true
 			answer.Groups = append(answer.Groups, p.fetchGroup(ctx, r.Version, asked, &room))
 		}
 		return answer

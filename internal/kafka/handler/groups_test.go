@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -223,6 +224,35 @@ func TestAnswersAboutGroupsAreBounded(t *testing.T) {
 		describe.Groups = append(describe.Groups, "g")
 	}
 	testkit.Equal(t, len(ask[*kmsg.DescribeGroupsResponse](c, 6, describe).Groups), 1, "groups that are described")
+}
+
+// K6: a request is about so many groups, and says nothing of more; which nodes there are is looked up once for all.
+func TestRequestsAreAboutSoManyGroups(t *testing.T) {
+	looked := 0
+	y := newYard(t, func(_ *yard, cfg *Config) {
+		cfg.Nodes = func(*kafka.Conn) []Node {
+			looked++
+			return []Node{{ID: 1, Host: "a"}, {ID: 2, Host: "b"}}
+		}
+	})
+	y.hub("orders", 1)
+	c := y.client()
+	names := make([]string, maxFoundGroups+1)
+	for i := range names {
+		names[i] = fmt.Sprint("g", i)
+	}
+	find := kmsg.NewPtrFindCoordinatorRequest()
+	find.CoordinatorKeys = append(names, names...)
+	found := ask[*kmsg.FindCoordinatorResponse](c, 6, find).Coordinators
+	testkit.MustEqual(t, len(found), maxFoundGroups, "groups whose nodes are told")
+	testkit.Equal(t, found[maxFoundGroups-1].Key, names[maxFoundGroups-1], "the last of them")
+	testkit.Equal(t, looked, 1, "how often nodes were looked up")
+
+	describe, describeConsumers, remove := kmsg.NewPtrDescribeGroupsRequest(), kmsg.NewPtrConsumerGroupDescribeRequest(), kmsg.NewPtrDeleteGroupsRequest()
+	describe.Groups, describeConsumers.Groups, remove.Groups = names, names, names
+	testkit.Equal(t, len(ask[*kmsg.DescribeGroupsResponse](c, 6, describe).Groups), maxAskedGroups, "groups that are described")
+	testkit.Equal(t, len(ask[*kmsg.ConsumerGroupDescribeResponse](c, 1, describeConsumers).Groups), maxAskedGroups, "groups of KIP-848 that are")
+	testkit.Equal(t, len(ask[*kmsg.DeleteGroupsResponse](c, 2, remove).Groups), maxAskedGroups, "groups that are deleted")
 }
 
 // K2: groups are listed, described and deleted, in every version.

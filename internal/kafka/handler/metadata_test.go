@@ -160,7 +160,8 @@ func TestWhereCoordinatorsAreFound(t *testing.T) {
 			if test.of != 0 {
 				cfg.Coordinator = func(string) Node { return Node{ID: test.of} }
 			}
-			found := (&peer{handler: &Handler{cfg: cfg}}).coordinator("readers")
+			p := &peer{handler: &Handler{cfg: cfg}}
+			found := p.coordinator(p.nodes(), "readers")
 			testkit.That(t, slices.Contains(test.want, found.Host), "it is at %s, want one of %q", found.Host, test.want)
 		})
 	}
