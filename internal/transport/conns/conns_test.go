@@ -129,7 +129,7 @@ func TestAccept(t *testing.T) {
 	})
 }
 
-// A listener ends with its context, and its server goes on.
+// R2: a listener ends with its context, and its server goes on: it takes connections, and none that it refuses.
 func TestServeEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l, served := newSet(), newListener(), make(chan error, 1)
@@ -155,6 +155,7 @@ type layer struct {
 
 func (l layer) NetConn() net.Conn { return l.under }
 
+// R2: who is counted by its address, and cut off, is the connection under all layers, whatever these wait for.
 func TestBottom(t *testing.T) {
 	one, two := net.Pipe()
 	defer one.Close()
