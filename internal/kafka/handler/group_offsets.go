@@ -245,7 +245,8 @@ func (p groupOffsets) committedTopics(ctx context.Context, version int16, group 
 	return topics, nil
 }
 
-// offsetDelete forgets how far a group has come in topics that its members do not subscribe to.
+// offsetDelete forgets how far a group has come in topics that its members do not subscribe to. As to see the group it
+// needs Listen on each hub that the group is about.
 //
 // OffsetDelete (47), version 0.
 func (p groupOffsets) offsetDelete(ctx context.Context, r *kmsg.OffsetDeleteRequest) kmsg.Response {
@@ -279,7 +280,14 @@ func (p groupOffsets) offsetDelete(ctx context.Context, r *kmsg.OffsetDeleteRequ
 	if len(all) == 0 && len(r.Topics) > 0 {
 		return answer
 	}
-	failed, err := p.handler.cfg.Groups.DeleteOffsets(ctx, r.Group, all)
+	d, err := p.handler.cfg.Groups.Describe(ctx, r.Group)
+	if err == nil {
+		err = groupAdmin(p).mayAll(d, auth.Listen)
+	}
+	var failed map[groups.Partition]error
+	if err == nil {
+		failed, err = p.handler.cfg.Groups.DeleteOffsets(ctx, r.Group, all)
+	}
 	if err != nil {
 		answer.ErrorCode, answer.Topics = p.fail(ctx, "OffsetDelete", err), nil
 		return answer

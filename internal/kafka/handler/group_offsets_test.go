@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -81,4 +82,27 @@ func TestOffsetsOfMissingPartitionsAreNotForgotten(t *testing.T) {
 	}
 	testkit.Equal(t, len(testkit.Value(y.groups.Logs(t.Context(), "g"))(t)), 1, "hubs in which it has offsets")
 	testkit.Equal(t, c.committed(8, hub, "g", 1).Offset, int64(5), "the offset that there is")
+}
+
+// K5: offsets are forgotten by who may listen to all hubs that the group is about.
+func TestForgettingOffsetsNeedsRightsToTheGroup(t *testing.T) {
+	y := newClosedYard(t)
+	orders, bills := y.hub("orders", 1), y.hub("bills", 1)
+	y.policy("bills", "some", auth.Listen)
+	y.policy("", "all", auth.Listen)
+	root := y.login(auth.RootPolicy)
+	for _, hub := range []broker.Hub{orders, bills} {
+		testkit.MustEqual(t, root.commit(9, hub, "g", 0, 5), codeNone)
+	}
+	testkit.MustEqual(t, root.commit(9, bills, "own", 0, 5), codeNone)
+	forget := func(policy, group string) int16 {
+		r := kmsg.NewPtrOffsetDeleteRequest()
+		r.Group, r.Topics = group, []kmsg.OffsetDeleteRequestTopic{{Topic: "bills", Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{}}}}
+		return ask[*kmsg.OffsetDeleteResponse](y.login(policy), 0, r).ErrorCode
+	}
+	testkit.Equal(t, forget("some", "g"), codeGroupRights, "code of who may listen to one of its hubs")
+	testkit.Equal(t, root.committed(8, bills, "g", 0).Offset, int64(5), "the offset")
+	testkit.Equal(t, forget("some", "own"), codeNone, "code of who may listen to its one hub")
+	testkit.Equal(t, forget("all", "g"), codeNone, "code of who may listen to all")
+	testkit.Equal(t, root.committed(8, bills, "g", 0).Offset, int64(nowhere), "the offset that was forgotten")
 }
