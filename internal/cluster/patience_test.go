@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,23 +13,20 @@ import (
 // never for longer than the answer is worth.
 func TestOtherNodesAreWaitedForWithPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		patient := func(d time.Duration) context.Context {
-			return cluster.WithPatience(t.Context(), time.Now().Add(d))
-		}
-		for want, ctx := range map[time.Duration]context.Context{
-			2 * time.Second:        t.Context(),
-			200 * time.Millisecond: patient(200 * time.Millisecond),
-			25 * time.Millisecond:  patient(-time.Hour),
+		for patience, want := range map[time.Duration]time.Duration{
+			200 * time.Millisecond: 200 * time.Millisecond,
+			-time.Hour:             25 * time.Millisecond,
+			time.Hour:              2 * time.Second,
 		} {
-			waiting, cancel := cluster.Wait(ctx, 2*time.Second)
 			began := time.Now()
+			waiting, cancel := cluster.Wait(cluster.WithPatience(t.Context(), began.Add(patience)), 2*time.Second)
 			<-waiting.Done()
-			testkit.Equal(t, time.Since(began), want)
+			testkit.Equal(t, time.Since(began), want, "with a patience of "+patience.String())
 			cancel()
 		}
-		waiting, cancel := cluster.Wait(patient(time.Hour), time.Second)
+		waiting, cancel := cluster.Wait(t.Context(), time.Second)
 		defer cancel()
 		ends, _ := waiting.Deadline()
-		testkit.Equal(t, time.Until(ends), time.Second, "of a patient asker")
+		testkit.Equal(t, time.Until(ends), time.Second, "of who says nothing of it")
 	})
 }
