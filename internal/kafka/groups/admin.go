@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,45 +124,71 @@ func (c *Coordinator) Delete(ctx context.Context, id string, may func(logs []str
 	if err := may(g.logs()); err != nil {
 		return err
 	}
+	return c.delete(ctx, g, func(_ context.Context, e entry) error { return may(e.logs()) })
+}
+
+// delete deletes a group, if nobody is in it and check agrees: it is asked with the group as it is at last, when
+// nobody writes it any more. Whoever uses the group meanwhile loads it anew, and has it then: the entry is claimed
+// before anything is deleted, as by any other coordinator, and of the shards only those are deleted that nobody has
+// claimed since.
+func (c *Coordinator) delete(ctx context.Context, g *group, check func(ctx context.Context, e entry) error) error {
 	g.mu.Lock()
-	if g.over == nil && !g.kind.Idle() {
+	if err := g.over; err != nil || !g.kind.Idle() {
 		defer g.mu.Unlock()
-		return ErrNotEmpty
+		return cmp.Or(err, ErrNotEmpty)
 	}
 	g.giveUpLocked(ErrNotCoordinator) // who comes now asks again, and makes it anew
-	writing, revision, shards := g.idle, g.revision, g.entry.Shards
+	writing := g.idle
 	g.mu.Unlock()
 	if writing != nil {
-		<-writing // by which the revision may have changed
-		g.mu.Lock()
-		revision, shards = g.revision, g.entry.Shards
-		g.mu.Unlock()
+		<-writing
 	}
+	g.mu.Lock()
+	revision, e := g.revision, g.entry
+	g.mu.Unlock()
 	if revision == 0 {
 		return nil
 	}
 	// What is begun does not depend on the patience of a client.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	for _, s := range shards {
-		if err := c.remove(ctx, s.key(id)); err != nil {
-			return fmt.Errorf("delete group %.80q: %w", id, err)
+	if err := check(ctx, e); err != nil {
+		return err
+	}
+	e.Epoch, e.Write = max(e.Epoch+1, time.Now().UnixMilli()), 0 // a claim by this node has the number 1
+	revision, err := g.put(ctx, e, revision)
+	if err != nil {
+		return fmt.Errorf("delete group %.80q: %w", g.id, err)
+	}
+	for _, s := range e.Shards {
+		if err := c.remove(ctx, s.key(g.id), e.Epoch); err != nil {
+			return fmt.Errorf("delete group %.80q: %w", g.id, err)
 		}
 	}
-	if err := c.cfg.Meta.Delete(ctx, groupKey(id), revision); err != nil && !errors.Is(err, meta.ErrNotFound) {
-		return fmt.Errorf("delete group %.80q: %w", id, err)
+	err = c.cfg.Meta.Delete(ctx, groupKey(g.id), revision)
+	switch {
+	case errors.Is(err, meta.ErrConflict):
+		return ErrNotCoordinator // somebody has loaded it, and it goes on without offsets
+	case err != nil && !errors.Is(err, meta.ErrNotFound):
+		return fmt.Errorf("delete group %.80q: %w", g.id, err)
 	}
 	c.counted(-1)
 	return nil
 }
 
-// remove deletes an entry, whatever it holds.
-func (c *Coordinator) remove(ctx context.Context, key string) error {
+// remove deletes a shard, unless it is of a later coordinator than the one with that epoch.
+func (c *Coordinator) remove(ctx context.Context, key string, epoch int64) error {
 	return mirror.Uncontested(ctx, func() error {
-		e, err := c.cfg.Meta.Get(ctx, key)
-		if err == nil {
-			err = c.cfg.Meta.Delete(ctx, key, e.Revision)
+		o, revision, err := readOffsets(ctx, c.cfg.Meta, key)
+		switch {
+		case err != nil:
+			return err
+		case revision == 0:
+			return nil
+		case o.Epoch > epoch:
+			return ErrNotCoordinator
 		}
+		err = c.cfg.Meta.Delete(ctx, key, revision)
 		if errors.Is(err, meta.ErrNotFound) {
 			return nil
 		}

@@ -118,8 +118,12 @@ func (c *Coordinator) Logs(ctx context.Context, id string) ([]string, error) {
 func (g *group) logs() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var logs []string
-	for _, s := range g.entry.Shards {
+	return g.entry.logs()
+}
+
+// logs are the hubs in which a group may have offsets, in order.
+func (e entry) logs() (logs []string) {
+	for _, s := range e.Shards {
 		logs = append(logs, s.Log)
 	}
 	slices.Sort(logs)

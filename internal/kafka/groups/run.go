@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/sleep"
@@ -113,17 +114,40 @@ func (c *Coordinator) sweep(ctx context.Context, now time.Time) {
 		if e.Empty.IsZero() || now.Sub(e.Empty) < c.cfg.Retention {
 			continue
 		}
-		expired, err := c.expired(ctx, id, e, now)
-		if err == nil && expired {
-			err = c.Delete(ctx, id, func([]string) error { return nil })
-		}
-		switch {
+		switch err := c.expire(ctx, id, e, now); {
+		case errors.Is(err, errKept), errors.Is(err, ErrNotFound):
 		case err != nil:
 			c.cfg.Log.Warn("expired Kafka group could not be deleted, trying again later", "group", id, "error", err)
-		case expired:
+		default:
 			c.cfg.Log.Info("expired Kafka group deleted", "group", id)
 		}
 	}
+}
+
+// errKept: somebody has committed in the group, or has joined it, not long ago.
+var errKept = errors.New("the group has not expired")
+
+// expire deletes a group if nobody has committed for as long as offsets are kept. It looks at first without loading
+// the group, and again when nobody can commit any more unseen.
+func (c *Coordinator) expire(ctx context.Context, id string, e entry, now time.Time) error {
+	check := func(ctx context.Context, e entry) error {
+		expired, err := c.expired(ctx, id, e, now)
+		if err == nil && (!expired || e.Empty.IsZero() || now.Sub(e.Empty) < c.cfg.Retention) {
+			err = errKept
+		}
+		return err
+	}
+	if err := check(ctx, e); err != nil {
+		return err
+	}
+	g, err := c.find(ctx, id, false)
+	if err == nil {
+		err = c.delete(ctx, g, check)
+	}
+	if errors.Is(err, ErrNotEmpty) || errors.Is(err, ErrNotCoordinator) {
+		return errKept
+	}
+	return err
 }
 
 // expired: nobody has committed for as long as offsets are kept.
