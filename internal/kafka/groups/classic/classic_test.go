@@ -387,3 +387,21 @@ func TestRestore(t *testing.T) {
 	empty := Restore(r.now, New(0).Stored(), 0)
 	testkit.That(t, empty.Idle() && empty.State() == Empty, "an empty group is restored as %v", empty.State())
 }
+
+// K2 K6: a static member that comes back before it has asked for its assignment is waited for no longer: the time to ask
+// ends, and nothing is due again and again.
+func TestAStaticMemberThatComesBackEndsTheWait(t *testing.T) {
+	r := newRoom(t, 0)
+	first := r.joined(r.join(want("orders").static("a")))
+	second := r.join(want("orders").static("s"))
+	leader := r.joined(r.join(want("orders").static("a").as(first.Member)))
+	r.joined(second)
+	r.assigned(r.sync(leader))
+	back := r.joined(r.join(want("orders").static("s")))
+	for range 20 {
+		r.pass(5 * time.Second) // which fails where something stays due
+		testkit.Must(t, r.group.Heartbeat(r.now, leader.Member, "a", leader.Generation))
+		testkit.Must(t, r.group.Heartbeat(r.now, back.Member, "s", back.Generation))
+	}
+	testkit.Equal(t, r.group.State(), Stable)
+}

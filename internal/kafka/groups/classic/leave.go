@@ -79,6 +79,8 @@ func (g *Group) Tick(now time.Time) Effect {
 		g.complete(now)
 	case gone:
 		g.removed(now)
+	case late && g.state == Stable: // all have asked, the last of them by coming back as a static member
+		g.deadline = time.Time{}
 	}
 	return g.take()
 }

@@ -78,6 +78,9 @@ func (r *room) step(rt *rapid.T, a *actor, what int) {
 		j.TwoSteps = rapid.Bool().Draw(rt, "two steps")
 		a.holds = 0
 		a.joining = r.join(j)
+	case what == 2 && a.instance != "": // it is started again, and has forgotten who it was
+		a.id, a.joined, a.holds = "", Joined{}, 0
+		a.joining = r.join(j.as(""))
 	case what < 4:
 		a.syncing = r.sync(a.joined)
 	case what < 8:
