@@ -118,11 +118,19 @@ const initialRebalanceDelay = 3 * time.Second
 func (y *yard) openKafkaGroups() (err error) {
 	cfg := kafkagroups.Config{
 		Meta: y.storage.Meta, Broker: y.broker, Node: y.nodes.Self().ID, Log: y.cfg.Log, Metrics: y.registry,
-		Several: !y.nodes.Single(), Mine: func(group string) bool { return y.brokers.Coordinator(group).Self },
+		Several: !y.nodes.Single(), Mine: func(group string) bool { return coordinates(y.nodes, y.brokers, group) },
 	}
 	if !y.development() {
 		cfg.InitialDelay = initialRebalanceDelay
 	}
 	y.kafkaGroups, err = kafkagroups.New(cfg)
 	return err
+}
+
+// coordinates: a group is this node's, as far as it knows, and no other can have taken it yet. A node that the store does
+// not hear of would else go on telling members that all is well, while another one gives their partitions away.
+func coordinates(nodes interface{ MayAct() bool }, brokers interface {
+	Coordinator(group string) brokers.Node
+}, group string) bool {
+	return nodes.MayAct() && brokers.Coordinator(group).Self
 }

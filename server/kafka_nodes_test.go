@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/cluster/clustertest"
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/kafka/brokers"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -96,4 +97,20 @@ func TestTheCertificateHasTheNameThatKafkaClientsAreLedTo(t *testing.T) {
 	known := testkit.Value(NewKafkaConn(t, conn).Ask(KafkaMetadata("h")))(t).(*kmsg.MetadataResponse)
 	testkit.Equal(t, fmt.Sprint(known.Brokers[0].Host, ":", known.Brokers[0].Port), cfg.KafkasAdvertise)
 	r.shutdown()
+}
+
+// acting is a node that may act, or is quiet; owning is one that a group belongs to, or does not.
+type (
+	acting bool
+	owning bool
+)
+
+func (a acting) MayAct() bool                    { return bool(a) }
+func (o owning) Coordinator(string) brokers.Node { return brokers.Node{Self: bool(o)} }
+
+// K2: a node coordinates the Kafka groups that are its own, and none while others may have seen it dead.
+func TestWhichKafkaGroupsANodeCoordinates(t *testing.T) {
+	testkit.That(t, coordinates(acting(true), owning(true), "g"), "not its own")
+	testkit.That(t, !coordinates(acting(true), owning(false), "g"), "another's")
+	testkit.That(t, !coordinates(acting(false), owning(true), "g"), "its own, while it is quiet")
 }

@@ -78,9 +78,9 @@ func (g *group) unused() bool {
 // first, its request is abandoned.
 func (g *group) ask(ctx context.Context, event func(now time.Time, t classic.Ticket) (classic.Effect, error)) (classic.Answer, error) {
 	g.mu.Lock()
-	if g.over != nil {
+	if err := g.lostLocked(); err != nil {
 		defer g.mu.Unlock()
-		return classic.Answer{}, g.over
+		return classic.Answer{}, err
 	}
 	g.ticket++
 	ticket, answer := g.ticket, make(chan classic.Answer, 1)
@@ -106,12 +106,21 @@ func (g *group) ask(ctx context.Context, event func(now time.Time, t classic.Tic
 	return classic.Answer{}, ErrStopping
 }
 
+// lostLocked is why the group is not this node's any more; nil: it is. That is asked right before each event: not all of
+// them are stored, and only those that are would be refused there.
+func (g *group) lostLocked() error {
+	if g.over == nil && !g.coordinator.cfg.Mine(g.id) {
+		g.giveUpLocked(ErrNotCoordinator)
+	}
+	return g.over
+}
+
 // do brings about an event that is answered at once.
 func (g *group) do(event func(now time.Time) error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.over != nil {
-		return g.over
+	if err := g.lostLocked(); err != nil {
+		return err
 	}
 	err := event(time.Now())
 	g.noteLocked()
@@ -158,7 +167,7 @@ func (g *group) noteLocked() {
 func (g *group) tick(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.over == nil {
+	if g.lostLocked() == nil {
 		g.applyLocked(g.kind.tick(now))
 	}
 }

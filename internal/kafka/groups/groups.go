@@ -52,7 +52,8 @@ type Config struct {
 	Broker *broker.Broker
 	// Node names this node, for operators.
 	Node string
-	// Mine reports whether this node is to coordinate a group; nil: it coordinates all. It does no I/O.
+	// Mine reports whether this node is to coordinate a group, and may: not while others may have seen it dead. It is
+	// asked with each request. Nil: it coordinates all. It does no I/O.
 	Mine func(group string) bool
 	// Several: there are other nodes, from which groups may come at any time.
 	Several bool

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -422,6 +423,32 @@ func TestGroupsMoveBetweenNodes(t *testing.T) {
 		all := testkit.Value(there.List(t.Context()))(t)
 		testkit.MustEqual(t, len(all), 1, "groups")
 		testkit.Equal(t, all[0].State, string(classic.Empty))
+	})
+}
+
+// K2: a node that loses a group while it is asked does not answer for it, nor removes a member: another may have begun to
+// give its partitions away.
+func TestANodeThatMayNotActAnswersForNoGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.Hub(t, "orders", 1)
+		var left atomic.Int64 // how often the group is still this node's
+		left.Store(1 << 40)
+		c, _ := y.start(func(c *Config) { c.Mine = func(string) bool { return left.Add(-1) >= 0 } })
+		joined := alone(t, c, "g", "orders")
+		for what, ask := range map[string]func() error{
+			"heartbeat": func() error { return beat(t.Context(), c, "g", joined) },
+			"join":      func() error { return testkit.Err(c.Join(t.Context(), "g", wants(joined.Member, "orders"), anything)) },
+		} {
+			left.Store(1)
+			testkit.ErrorIs(t, ask(), ErrNotCoordinator, what)
+			left.Store(1 << 40)
+			testkit.Must(t, beat(t.Context(), c, "g", joined))
+		}
+		left.Store(0)
+		time.Sleep(time.Minute)
+		left.Store(1 << 40)
+		testkit.Must(t, beat(t.Context(), c, "g", joined))
 	})
 }
 
