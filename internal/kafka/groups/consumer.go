@@ -65,8 +65,9 @@ func (k *consumerKind) advance(now time.Time, next *consumer.Group) bool {
 }
 
 // heartbeat gives what a member hears, and whether the group has to be stored first. What has become of hubs
-// meanwhile counts also if the heartbeat itself is refused.
-func (k *consumerKind) heartbeat(now time.Time, h consumer.Heartbeat, right may) (answer consumer.Answer, changed bool, err error) {
+// meanwhile counts also if the heartbeat itself is refused. grow is asked where somebody joins, or says what it
+// subscribes to: what members are given of that later has to come through.
+func (k *consumerKind) heartbeat(now time.Time, h consumer.Heartbeat, right may, grow func(bytes int) error) (answer consumer.Answer, changed bool, err error) {
 	hubs := catalog{k.broker, right}
 	seen := broker.Seen(k.broker)
 	if seen != k.seen {
@@ -81,8 +82,11 @@ func (k *consumerKind) heartbeat(now time.Time, h consumer.Heartbeat, right may)
 			(last.seen != seen || now.Sub(last.at) >= resolveInterval || right.all(m.Subscription.Matched) != nil)
 	}
 	next, answer, err := k.group.Heartbeat(h, hubs)
+	if err == nil && next != k.group && (h.Epoch == consumer.EpochJoin || h.Names != nil || h.Expression != nil) {
+		err = grow(next.Bytes() - k.bytes)
+	}
 	if err != nil {
-		return answer, changed, err
+		return consumer.Answer{}, changed, err
 	}
 	changed = k.advance(now, next) || changed
 	k.deadlines.Heard(h.Member, now)
@@ -195,12 +199,9 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, id string, h consum
 				if err := may(right).all(k.Topics()); err != nil {
 					return classic.Effect{}, err
 				}
-				if c.full() && k.group.Member(h.Member) == nil {
-					return classic.Effect{}, ErrBusy
-				}
 			}
 			var changed bool
-			answer, changed, err = k.heartbeat(now, h, right)
+			answer, changed, err = k.heartbeat(now, h, right, c.grow)
 			if err == nil {
 				g.kind = k
 			}

@@ -229,8 +229,8 @@ func (c *Coordinator) Join(ctx context.Context, id string, r classic.Join, right
 			if err != nil {
 				return classic.Effect{}, err
 			}
-			if r.Member == "" && c.full() {
-				return classic.Effect{}, ErrBusy
+			if err := c.grow(k.JoinGrowth(r)); err != nil {
+				return classic.Effect{}, err
 			}
 			return k.Join(now, t, r), nil
 		})
@@ -248,6 +248,9 @@ func (c *Coordinator) Sync(ctx context.Context, id string, r classic.Sync, right
 	a, err := g.ask(ctx, func(now time.Time, t classic.Ticket) (classic.Effect, error) {
 		k, err := g.ofLocked(r.Member, right)
 		if err != nil {
+			return classic.Effect{}, err
+		}
+		if err := c.grow(k.SyncGrowth(r)); err != nil {
 			return classic.Effect{}, err
 		}
 		return k.Sync(now, t, r), nil

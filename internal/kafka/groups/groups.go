@@ -221,11 +221,15 @@ func (c *Coordinator) note(g *group, due time.Time, bytes int, resting bool) {
 	}
 }
 
-// full: the members of all groups take as much as they may.
-func (c *Coordinator) full() bool {
+// grow refuses what would have the members of all groups take more than they may. What takes no more than before is
+// let through, however much that is.
+func (c *Coordinator) grow(bytes int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.bytes > c.cfg.MaxBytes
+	if bytes > 0 && c.bytes+bytes > c.cfg.MaxBytes {
+		return ErrBusy
+	}
+	return nil
 }
 
 // room: one more group may be stored.

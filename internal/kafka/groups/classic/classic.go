@@ -109,8 +109,11 @@ func (g *Group) Generation() int32 { return g.generation }
 // Idle: nobody is in the group, and nobody is about to be.
 func (g *Group) Idle() bool { return g.state == Empty && len(g.pending) == 0 }
 
-// Bytes is about what its members take.
-func (g *Group) Bytes() int { return g.bytes }
+// pendingBytes is counted for an id that was given to somebody who has yet to join with it.
+const pendingBytes = 256
+
+// Bytes is about what its members take, with those that were only given an id.
+func (g *Group) Bytes() int { return g.bytes + pendingBytes*len(g.pending) }
 
 // take gives what an event has brought about.
 func (g *Group) take() Effect {

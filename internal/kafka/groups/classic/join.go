@@ -51,15 +51,21 @@ type JoinedMember struct {
 // Join takes the request of a client to be in the group. It is answered when the next generation begins, or
 // at once where nothing changes by it.
 func (g *Group) Join(now time.Time, t Ticket, r Join) Effect {
+	r = r.bounded()
+	if err := g.join(now, t, r); err != nil {
+		g.answer(Answer{Ticket: t, Join: Joined{Member: r.Member}, Err: err})
+	}
+	return g.take()
+}
+
+// bounded is the request as far as it is heeded.
+func (r Join) bounded() Join {
 	r.Client, r.Host = member.Short(r.Client), member.Short(r.Host)
 	r.Rebalance = min(max(r.Rebalance, 0), member.MaxRebalance)
 	if r.Rebalance == 0 {
 		r.Rebalance = r.Session // as version 0 of the request has it
 	}
-	if err := g.join(now, t, r); err != nil {
-		g.answer(Answer{Ticket: t, Join: Joined{Member: r.Member}, Err: err})
-	}
-	return g.take()
+	return r
 }
 
 func (g *Group) join(now time.Time, t Ticket, r Join) error {
@@ -159,10 +165,7 @@ func (g *Group) fits(r Join, m *one) error {
 	if m != nil {
 		before = m.bytes
 	}
-	after := storedBytes(Member{
-		ID: r.NewID + r.Member, Instance: r.Instance, Client: r.Client, Host: r.Host, Session: r.Session, Rebalance: r.Rebalance, Protocols: r.Protocols,
-	})
-	if g.bytes-before+after > member.MaxBytes {
+	if g.bytes-before+r.bytes() > member.MaxBytes {
 		return member.ErrTooMany
 	}
 	if len(g.order) == 0 || len(g.order) == 1 && m != nil {
@@ -172,6 +175,29 @@ func (g *Group) fits(r Join, m *one) error {
 		return member.ErrProtocol
 	}
 	return nil
+}
+
+// bytes is what a member measures that says so.
+func (r Join) bytes() int {
+	return storedBytes(Member{
+		ID: r.NewID + r.Member, Instance: r.Instance, Client: r.Client, Host: r.Host, Session: r.Session, Rebalance: r.Rebalance, Protocols: r.Protocols,
+	})
+}
+
+// JoinGrowth is about how much more the group takes after a request. A first step counts as what is to follow it.
+func (g *Group) JoinGrowth(r Join) int {
+	r = r.bounded()
+	m := g.members[r.Member]
+	if m == nil {
+		m = g.instance(r.Instance)
+	}
+	if m == nil {
+		return r.bytes()
+	}
+	r.Member, r.NewID = m.ID, ""
+	before := m.Member
+	before.Assignment = nil // it goes with the generation
+	return r.bytes() - storedBytes(before)
 }
 
 // update notes what a member has to say now, and that it waits for the next generation.

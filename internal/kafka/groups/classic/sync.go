@@ -1,6 +1,7 @@
 package classic
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"time"
@@ -56,6 +57,16 @@ func (g *Group) sync(now time.Time, t Ticket, r Sync) error {
 		g.deliver(now)
 	}
 	return nil
+}
+
+// SyncGrowth is about how much more the group takes after a request.
+func (g *Group) SyncGrowth(r Sync) (bytes int) {
+	if g.state == Completing && r.Member == g.leader {
+		for _, m := range g.order {
+			bytes += base64.StdEncoding.EncodedLen(len(r.Assignments[m.ID])) - base64.StdEncoding.EncodedLen(len(m.Assignment))
+		}
+	}
+	return bytes
 }
 
 // assign takes the leader's assignments. Who is not in them gets an empty one.

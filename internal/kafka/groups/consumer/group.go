@@ -321,6 +321,7 @@ func (g *Group) Bytes() (n int) {
 			continue
 		}
 		subscriptions[m.Subscription] = true
+		n += len(m.Subscription.Expression)
 		for _, name := range slices.Concat(m.Subscription.Names, m.Subscription.Matched) {
 			n += nameBytes + len(name)
 		}
