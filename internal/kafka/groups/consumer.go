@@ -179,7 +179,7 @@ func (c catalog) Match(expression *regexp.Regexp) (names []string) {
 
 // ConsumerHeartbeat has a client join a group of KIP-848, be in it, or leave it. It answers when what it says is
 // durable. The client needs a right to all hubs that it names, and who joins to those of the other members, whom
-// it disturbs.
+// it disturbs, and to those in which the group has offsets, which it would go on from.
 func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, id string, h consumer.Heartbeat, right func(hub string) bool) (consumer.Answer, error) {
 	if err := h.Check(); err != nil { // before rights to any number of names are looked at
 		return consumer.Answer{}, err
@@ -196,7 +196,7 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, id string, h consum
 				return classic.Effect{}, err
 			}
 			if joins {
-				if err := may(right).all(k.Topics()); err != nil {
+				if err := may(right).all(k.Topics(), g.hubsLocked()); err != nil {
 					return classic.Effect{}, err
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/kafka/groups/classic"
+	"github.com/eventyard/eventyard/internal/kafka/groups/member"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -209,12 +210,19 @@ func (m may) all(hubs ...[]string) error {
 	return nil
 }
 
+// namespace is what a right to the namespace is asked by, as if that were a hub.
+const namespace = ""
+
 // Join has a client be, or stay, in a group. It waits until the next generation begins. The client needs a right
-// to all hubs that it subscribes to, and to those of the other members, whom it disturbs.
+// to all hubs that it subscribes to, to those of the other members, whom it disturbs, and to those in which the group
+// has offsets, which it would go on from. Members that are no consumers name no hubs: they need one to the namespace.
 func (c *Coordinator) Join(ctx context.Context, id string, r classic.Join, right func(hub string) bool) (classic.Joined, error) {
 	topics, err := r.Topics()
 	if err != nil {
 		return classic.Joined{}, err
+	}
+	if r.Type != member.ConsumerProtocol {
+		topics = []string{namespace}
 	}
 	if err := may(right).all(topics); err != nil {
 		return classic.Joined{}, err
@@ -222,17 +230,24 @@ func (c *Coordinator) Join(ctx context.Context, id string, r classic.Join, right
 	var a classic.Answer
 	err = c.findOrMake(ctx, id, func(g *group) (err error) {
 		a, err = g.ask(ctx, func(now time.Time, t classic.Ticket) (classic.Effect, error) {
-			if err := may(right).all(g.kind.Topics()); err != nil {
+			if err := may(right).all(g.kind.Topics(), g.hubsLocked()); err != nil {
 				return classic.Effect{}, err
 			}
-			k, err := g.classicLocked()
+			k, err := g.classicLocked(true)
 			if err != nil {
+				return classic.Effect{}, err
+			}
+			if err := may(right).all(concerns(k, nil)); err != nil {
 				return classic.Effect{}, err
 			}
 			if err := c.grow(k.JoinGrowth(r)); err != nil {
 				return classic.Effect{}, err
 			}
-			return k.Join(now, t, r), nil
+			effect := k.Join(now, t, r)
+			if !k.Idle() {
+				g.kind = classicKind{k}
+			}
+			return effect, nil
 		})
 		return err
 	})
@@ -281,18 +296,18 @@ func (c *Coordinator) Leave(ctx context.Context, id string, all []classic.Leaver
 	}
 	var each []error
 	_, err = g.ask(ctx, func(now time.Time, t classic.Ticket) (classic.Effect, error) {
-		k, err := g.classicLocked()
+		k, err := g.classicLocked(false)
+		if err != nil {
+			return classic.Effect{}, err
+		}
 		for _, l := range all {
 			topics := k.TopicsOf(l.Member)
 			if l.Member == "" { // an operator, who names the instance alone
 				topics = k.Topics()
 			}
-			if err == nil {
-				err = may(right).all(topics)
+			if err := may(right).all(concerns(k, topics)); err != nil {
+				return classic.Effect{}, err
 			}
-		}
-		if err != nil {
-			return classic.Effect{}, err
 		}
 		var effect classic.Effect
 		each, effect = k.Leave(now, all)
@@ -303,10 +318,19 @@ func (c *Coordinator) Leave(ctx context.Context, id string, all []classic.Leaver
 }
 
 // ofLocked gives the group for one of its members, which still needs its rights.
-func (g *group) ofLocked(member string, right func(hub string) bool) (*classic.Group, error) {
-	k, err := g.classicLocked()
+func (g *group) ofLocked(id string, right func(hub string) bool) (*classic.Group, error) {
+	k, err := g.classicLocked(false)
 	if err != nil {
 		return nil, err
 	}
-	return k, may(right).all(k.TopicsOf(member))
+	return k, may(right).all(concerns(k, k.TopicsOf(id)))
+}
+
+// concerns are what rights are needed to for somebody who subscribes to topics in a group: in one that is not of
+// consumers nobody does.
+func concerns(k *classic.Group, topics []string) []string {
+	if kind := k.Type(); kind != "" && kind != member.ConsumerProtocol {
+		return []string{namespace}
+	}
+	return topics
 }

@@ -63,16 +63,17 @@ func (k classicKind) show(d *Description) {
 	}
 }
 
-// classic gives the group as one of the classic protocol, for who comes by it. Where nobody is in a group of
-// another kind it becomes one.
-func (g *group) classicLocked() (*classic.Group, error) {
-	if k, ok := g.kind.(classicKind); ok {
+// classicLocked gives the group as one of the classic protocol. Where nobody is in a group of another kind it becomes
+// one by whoever joins, once he has.
+func (g *group) classicLocked(joins bool) (*classic.Group, error) {
+	k, ok := g.kind.(classicKind)
+	switch {
+	case ok:
 		return k.Group, nil
-	}
-	if !g.kind.Idle() {
+	case !g.kind.Idle():
 		return nil, member.ErrKind
+	case !joins:
+		return nil, member.ErrUnknown
 	}
-	k := classic.New(g.coordinator.cfg.InitialDelay)
-	g.kind = classicKind{k}
-	return k, nil
+	return classic.New(g.coordinator.cfg.InitialDelay), nil
 }

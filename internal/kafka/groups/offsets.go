@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,10 +18,16 @@ import (
 type Committer struct {
 	Member, Instance string
 	Generation       int32 // negative: none
+	// May reports whether there is a right to a hub; nil: to all. Somebody without a group's members needs one to all
+	// hubs in which it has offsets: else anybody could go on in the name of a group that is at rest.
+	May func(hub string) bool
 }
 
+// outside: somebody who is no member.
+func (by Committer) outside() bool { return by.Generation < 0 && by.Member == "" }
+
 // Commit stores positions of partitions, and gives the errors of those that were not stored. It returns when the
-// others are durable. Rights to the hubs are the caller's to judge.
+// others are durable. Rights to the hubs of the positions are the caller's to judge.
 func (c *Coordinator) Commit(ctx context.Context, id string, by Committer, positions map[Partition]Position) (map[Partition]error, error) {
 	change := make(map[Partition]*Position, len(positions))
 	failed := make(map[Partition]error)
@@ -34,10 +41,17 @@ func (c *Coordinator) Commit(ctx context.Context, id string, by Committer, posit
 	}
 	var more map[Partition]error
 	do := func(g *group) (err error) {
-		more, err = g.commit(ctx, change, func(now time.Time) error { return g.kind.commit(now, by, change) })
+		more, err = g.commit(ctx, change, func(now time.Time) error {
+			if by.outside() && by.May != nil {
+				if err := may(by.May).all(g.hubsLocked()); err != nil {
+					return err
+				}
+			}
+			return g.kind.commit(now, by, change)
+		})
 		return err
 	}
-	if by.Generation < 0 && by.Member == "" {
+	if by.outside() {
 		err := c.findOrMake(ctx, id, do)
 		return together(failed, more), err
 	}
@@ -70,23 +84,34 @@ func (g *group) commit(ctx context.Context, positions map[Partition]*Position, a
 		c.set[s][p.Number] = position
 	}
 	err := g.do(func(now time.Time) error {
-		if err := allowed(now); err != nil || len(positions) == 0 {
+		if err := allowed(now); err != nil {
 			return err
 		}
 		shards := len(g.entry.Shards)
-		for s := range c.set {
-			if !slices.Contains(g.entry.Shards, s) {
-				shards++
+		for s, set := range c.set {
+			if slices.Contains(g.entry.Shards, s) {
+				continue
 			}
+			// Nothing is removed where nothing is: else a shard would be made for it.
+			maps.DeleteFunc(set, func(_ int32, p *Position) bool { return p == nil })
+			if len(set) == 0 {
+				delete(c.set, s)
+				continue
+			}
+			shards++
 		}
 		if shards > maxShards {
 			return ErrTooManyGroups
+		}
+		if len(c.set) == 0 {
+			close(c.done)
+			return nil
 		}
 		g.commits = append(g.commits, c)
 		g.writeLocked()
 		return nil
 	})
-	if err != nil || len(positions) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	select {
@@ -119,6 +144,17 @@ func (g *group) logs() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.entry.logs()
+}
+
+// hubsLocked are the hubs in which the group has offsets, by name. Those that this node does not know are deleted, or
+// about to be.
+func (g *group) hubsLocked() (names []string) {
+	for _, log := range g.entry.logs() {
+		if name := broker.HubOf(g.coordinator.cfg.Broker, log); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // logs are the hubs in which a group may have offsets, in order.

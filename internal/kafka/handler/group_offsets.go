@@ -80,7 +80,7 @@ func (p groupOffsets) offsetCommit(ctx context.Context, r *kmsg.OffsetCommitRequ
 	if len(positions) == 0 {
 		return answer
 	}
-	by := groups.Committer{Member: r.MemberID, Instance: textOf(r.InstanceID), Generation: r.Generation}
+	by := groups.Committer{Member: r.MemberID, Instance: textOf(r.InstanceID), Generation: r.Generation, May: p.may(auth.Listen)}
 	failed, err := p.handler.cfg.Groups.Commit(ctx, r.Group, by, positions)
 	for at, all := range codes {
 		why := failed[at]

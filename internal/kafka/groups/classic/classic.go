@@ -106,6 +106,9 @@ func (g *Group) State() State { return g.state }
 // Generation is the number of the present one.
 func (g *Group) Generation() int32 { return g.generation }
 
+// Type is that of its members' protocols; empty while nobody is there.
+func (g *Group) Type() string { return g.kind }
+
 // Idle: nobody is in the group, and nobody is about to be.
 func (g *Group) Idle() bool { return g.state == Empty && len(g.pending) == 0 }
 
