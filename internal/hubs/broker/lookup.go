@@ -84,7 +84,10 @@ func LogOf(b *Broker, id [16]byte) string {
 // LogGone reports whether the hub of a log was deleted. Who has made an entry under the keys of a log asks, and
 // takes it back: the deletion may have listed what there is just before. Where it cannot be known it is not gone.
 func LogGone(ctx context.Context, b *Broker, log string) bool {
-	b.refresh(ctx, hubsPrefix)
+	if err := b.meta.Fresh(ctx, hubsPrefix); err != nil {
+		b.log.Warn("whether a hub was deleted meanwhile is not certain, something of it may stay behind", "error", err)
+		return false // it may have been created a moment ago
+	}
 	stored, err := b.definitions.List(ctx, hubsPrefix)
 	if err != nil {
 		return false

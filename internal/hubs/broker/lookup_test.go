@@ -104,3 +104,18 @@ func TestOneMachineLooksNowhere(t *testing.T) {
 	wantNotFound(t, testkit.Err(b.Publish(t.Context(), "orders", Target{}, events("x"))), KindHub)
 	testkit.Equal(t, y.Meta.Count(metatest.OpFresh), before, "looks")
 }
+
+// C4: whether the hub of a log was deleted cannot be known while the store cannot be looked at: another node may have
+// created it a moment ago.
+func TestALogIsNotGoneWhileThatCannotBeKnown(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	testkit.That(t, LogGone(t.Context(), b, "unknown"), "it is called there")
+	y.Meta.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpFresh {
+			return meta.ErrUnavailable
+		}
+		return nil
+	})
+	testkit.That(t, !LogGone(t.Context(), b, "unknown"), "it is called gone")
+}
