@@ -42,5 +42,6 @@
 // # Values
 //
 // A Group never changes: a heartbeat gives the next one, or the same if there is nothing to store. The
-// coordinator keeps the former where the latter could not be stored, and nothing has to be taken back.
+// coordinator goes on with the next one at once, and has answers wait until it is stored. Where it could not be, who
+// waits hears an error and says everything again, and the group is stored with its next change.
 package consumer
