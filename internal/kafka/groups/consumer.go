@@ -97,6 +97,7 @@ func (k *consumerKind) heartbeat(now time.Time, h consumer.Heartbeat, right may,
 }
 
 func (k *consumerKind) Idle() bool      { return k.group.Len() == 0 }
+func (k *consumerKind) Absent() bool    { return k.Idle() }
 func (k *consumerKind) Bytes() int      { return k.bytes }
 func (k *consumerKind) Next() time.Time { return k.deadlines.Next() }
 

@@ -52,6 +52,17 @@ type entry struct {
 	Consumer *consumer.Group `json:"consumer,omitempty"`
 }
 
+// members is how many members are stored.
+func (e entry) members() int {
+	switch {
+	case e.Consumer != nil:
+		return e.Consumer.Len()
+	case e.Classic != nil:
+		return len(e.Classic.Members)
+	}
+	return 0
+}
+
 // shard is some partitions of a hub.
 type shard struct {
 	Log    string `json:"log"`

@@ -160,7 +160,7 @@ func (g *group) answerLocked(all []classic.Answer, err error) {
 // noteLocked tells the coordinator how the group is.
 func (g *group) noteLocked() {
 	if g.over == nil {
-		g.coordinator.note(g, g.kind.Next(), g.kind.Bytes(), g.kind.Idle() && !g.writing)
+		g.coordinator.note(g, g.kind.Next(), g.kind.Bytes(), g.kind.Absent() && !g.writing)
 	}
 }
 

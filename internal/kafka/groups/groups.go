@@ -14,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka/groups/member"
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/looks"
 )
 
 // What bounds all groups together, unless a Config says otherwise.
@@ -74,6 +75,7 @@ type Config struct {
 type Coordinator struct {
 	cfg     Config // with its defaults
 	metrics *metrics
+	looks   *looks.Looks // nil: there are no other nodes
 	// work is writes and loads that are under way.
 	work sync.WaitGroup
 	// wake tells Run that something is due earlier than it thinks.
@@ -104,6 +106,9 @@ func New(cfg Config) (*Coordinator, error) {
 		cfg.Mine = func(string) bool { return true }
 	}
 	c := &Coordinator{cfg: cfg, wake: make(chan struct{}, 1), all: make(map[string]*group)}
+	if cfg.Several {
+		c.looks = looks.New(cfg.Meta)
+	}
 	var err error
 	c.metrics, err = newMetrics(cfg.Metrics, c)
 	return c, err
@@ -187,6 +192,8 @@ func (c *Coordinator) restLocked(now time.Time, after time.Duration) {
 	for id, g := range c.all {
 		if g.resting && now.Sub(g.used) >= after {
 			delete(c.all, id)
+			c.bytes -= g.bytes
+			g.bytes = 0
 		}
 	}
 }
@@ -210,6 +217,9 @@ func (c *Coordinator) forget(g *group) {
 func (c *Coordinator) note(g *group, due time.Time, bytes int, resting bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.all[g.id] != g {
+		return // it was forgotten, and nobody counts it any more
+	}
 	c.bytes += bytes - g.bytes
 	g.due, g.bytes, g.resting = due, bytes, resting
 	if !due.IsZero() && (c.alarm.IsZero() || due.Before(c.alarm)) {
@@ -244,6 +254,13 @@ func (c *Coordinator) counted(more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stored += more
+}
+
+// stopping: Run has ended, or is about to.
+func (c *Coordinator) stopping() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopped
 }
 
 // loadedGroups gives those that are loaded now.

@@ -12,6 +12,8 @@ import (
 type kind interface {
 	// Idle: nobody is in the group, or about to be. Then members of another kind may come.
 	Idle() bool
+	// Absent: nobody is in the group, whoever is about to be. Then it may be forgotten: who comes begins anew.
+	Absent() bool
 	// Bytes is about what its members take in memory.
 	Bytes() int
 	// Next is when tick has something to do; zero: never.

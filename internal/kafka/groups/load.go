@@ -22,6 +22,9 @@ func (g *group) load() {
 	if err == nil && revision != 0 {
 		err = g.fence(ctx, e)
 	}
+	if c.stopping() {
+		err = ErrStopping
+	}
 	g.mu.Lock()
 	switch {
 	case err != nil:
@@ -43,6 +46,15 @@ func (g *group) claim(ctx context.Context) (entry, meta.Revision, error) {
 	store, key := g.coordinator.cfg.Meta, groupKey(g.id)
 	for try := 1; ; try++ {
 		there, err := store.Get(ctx, key)
+		if errors.Is(err, meta.ErrNotFound) { // another node may have made it a moment ago
+			looked, failed := g.coordinator.looks.Fresh(ctx, groupsPrefix)
+			if failed != nil {
+				return entry{}, 0, failed
+			}
+			if looked {
+				there, err = store.Get(ctx, key)
+			}
+		}
 		if errors.Is(err, meta.ErrNotFound) {
 			return entry{}, 0, nil
 		}

@@ -3,6 +3,8 @@ package groups
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/sleep"
@@ -46,6 +48,13 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	c.stopped = true
 	c.mu.Unlock()
 	for _, g := range c.loadedGroups() {
+		g.giveUp(ErrStopping)
+	}
+	c.mu.Lock()
+	loading := slices.Collect(maps.Values(c.all))
+	c.mu.Unlock()
+	for _, g := range loading { // no others come, and none of these begins to write any more
+		<-g.loaded
 		g.giveUp(ErrStopping)
 	}
 	c.work.Wait()

@@ -89,7 +89,7 @@ func (g *group) begin() (round, bool) {
 	}
 	g.kind.store(&r.entry)
 	switch {
-	case !g.kind.Idle():
+	case r.entry.members() > 0: // who is about to join is not stored yet
 		r.entry.Empty = time.Time{}
 	case r.entry.Empty.IsZero():
 		r.entry.Empty = time.Now()
