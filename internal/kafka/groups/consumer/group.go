@@ -219,13 +219,14 @@ func (g *Group) room() error {
 
 // takenFrom says which partitions members other than these have, or have not given up yet.
 func (g *Group) takenFrom(ids ...string) func(Set) Set {
-	return func(wanted Set) (taken Set) {
+	return func(wanted Set) Set {
+		var taken []Partition // made a set once: with each member it would be sorted again
 		for _, m := range g.members {
 			if !slices.Contains(ids, m.ID) {
-				taken = taken.Or(wanted.And(m.Assigned)).Or(wanted.And(m.Revoking))
+				taken = append(append(taken, wanted.And(m.Assigned)...), wanted.And(m.Revoking)...)
 			}
 		}
-		return taken
+		return SetOf(taken)
 	}
 }
 

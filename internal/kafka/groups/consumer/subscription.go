@@ -73,18 +73,38 @@ func compile(expression string) (*regexp.Regexp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrExpression, err)
 	}
+	tooCostly := fmt.Errorf("%w: it is too costly to match, because of its repetitions", ErrExpression)
+	if instructions(parsed) > maxInstructions { // to write the repetitions out is what costs
+		return nil, tooCostly
+	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrExpression, err)
 	}
 	if n := len(program.Inst); n > maxInstructions {
-		return nil, fmt.Errorf("%w: it is too costly to match, because of its repetitions", ErrExpression)
+		return nil, tooCostly
 	}
 	whole, err := regexp.Compile(`\A(?:` + parsed.String() + `)\z`)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrExpression, err)
 	}
 	return whole, nil
+}
+
+// instructions is about how many an expression is compiled to, at least: more than maxInstructions where it would be
+// many more.
+func instructions(e *syntax.Regexp) int {
+	n := 1
+	if e.Op == syntax.OpLiteral {
+		n = len(e.Rune)
+	}
+	for _, sub := range e.Sub {
+		n = min(n+instructions(sub), maxInstructions+1)
+	}
+	if e.Op == syntax.OpRepeat {
+		n *= max(e.Min, e.Max, 1) // Max is negative where there is none
+	}
+	return min(n, maxInstructions+1)
 }
 
 // topics are the hubs that a subscription means, by id.

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -42,6 +43,22 @@ func TestExpressionsThatAreNoneOrCostTooMuchAreRefused(t *testing.T) { // K6
 	w := newWorld(t, hub("orders", 1, 0))
 	for _, expression := range []string{"(", "a)|(b", "[", strings.Repeat("x", maxExpression+1), strings.Repeat("(ab){500}", 30), "\xff"} {
 		w.refused(matching("a", expression), ErrExpression)
+	}
+}
+
+// K6: what an expression would cost is known before that is spent.
+func TestExpressionsAreBoundedBeforeTheyAreCompiled(t *testing.T) {
+	for _, expression := range []string{strings.Repeat("(....){1000}", 84), "((((a{9}){9}){9})b{9,}){9}c"} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := compile(expression)
+		runtime.ReadMemStats(&after)
+		testkit.ErrorIs(t, err, ErrExpression)
+		spent := after.TotalAlloc - before.TotalAlloc
+		testkit.That(t, spent < 4<<20, "%d bytes were used for %d", spent, len(expression))
+	}
+	for _, expression := range []string{"orders-.*", "(a|b){2,5}[0-9]{1,9}", "x{1000}"} {
+		testkit.Must(t, testkit.Err(compile(expression)))
 	}
 }
 
