@@ -52,27 +52,22 @@ func (g *group) describe() Description {
 
 // List gives all groups that are this node's, by id. Those that nobody uses are as the store has them.
 func (c *Coordinator) List(ctx context.Context) ([]Description, error) {
-	stored, err := c.entries(ctx)
-	if err != nil {
-		return nil, err
-	}
 	all := make(map[string]Description)
-	for id, e := range stored {
-		d := Description{ID: id, Node: e.Node, Epoch: e.Epoch}
-		k := restore(time.Now(), e, c.cfg)
-		d.Topics = k.Topics()
-		k.show(&d)
-		for _, s := range e.Shards {
-			if !slices.Contains(d.Logs, s.Log) {
-				d.Logs = append(d.Logs, s.Log)
-			}
-		}
-		all[id] = d
-	}
 	for _, g := range c.loadedGroups() {
 		if g.failed == nil && g.exists() && c.cfg.Mine(g.id) {
 			all[g.id] = g.describe()
 		}
+	}
+	loaded := func(id string) bool { _, there := all[id]; return there }
+	err := c.each(ctx, loaded, func(id string, e entry) {
+		d := Description{ID: id, Node: e.Node, Epoch: e.Epoch, Logs: e.logs()}
+		k := restore(time.Now(), e, c.cfg)
+		d.Topics = k.Topics()
+		k.show(&d)
+		all[id] = d
+	})
+	if err != nil {
+		return nil, err
 	}
 	list := make([]Description, 0, len(all))
 	for _, d := range all {
@@ -92,17 +87,24 @@ func (c *Coordinator) List(ctx context.Context) ([]Description, error) {
 
 // entries reads the groups that are this node's. What cannot be read is logged, and left out.
 func (c *Coordinator) entries(ctx context.Context) (map[string]entry, error) {
+	mine := make(map[string]entry)
+	err := c.each(ctx, func(string) bool { return false }, func(id string, e entry) { mine[id] = e })
+	return mine, err
+}
+
+// each reads the groups that are this node's, one after the other: what they have is many times what is kept of them.
+// Those are not read that but says.
+func (c *Coordinator) each(ctx context.Context, but func(id string) bool, f func(id string, e entry)) error {
 	list, err := c.cfg.Meta.List(ctx, groupsPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("list Kafka groups: %w", err)
+		return fmt.Errorf("list Kafka groups: %w", err)
 	}
 	c.mu.Lock()
 	c.stored = len(list)
 	c.mu.Unlock()
-	mine := make(map[string]entry)
 	for _, raw := range list {
 		id, err := idOf(raw.Key)
-		if err != nil || !c.cfg.Mine(id) {
+		if err != nil || !c.cfg.Mine(id) || but(id) {
 			continue
 		}
 		e, err := decodeEntry(raw)
@@ -110,9 +112,9 @@ func (c *Coordinator) entries(ctx context.Context) (map[string]entry, error) {
 			c.cfg.Log.Error("Kafka group cannot be read", "group", id, "error", err)
 			continue
 		}
-		mine[id] = e
+		f(id, e)
 	}
-	return mine, nil
+	return nil
 }
 
 // Delete deletes a group without members, with its offsets. may is asked with the hubs in which it has any.
