@@ -115,3 +115,18 @@ func TestACommitKeepsAGroupThatIsAboutToExpire(t *testing.T) {
 		testkit.Equal(t, committed(t, c, "g", p), int64(9), "what was acknowledged")
 	})
 }
+
+// K2: a coordinator that was replaced does not bring back offsets of a group that was deleted meanwhile.
+func TestAStaleCoordinatorBringsNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.Hub(t, "orders", 1)
+		p := y.partition("orders", 0)
+		old, _ := y.start()
+		store(t, old, "g", nobody, p, 3)
+		fresh, _ := y.start(func(c *Config) { c.Node = "there" })
+		testkit.Must(t, fresh.Delete(t.Context(), "g", anybody))
+		testkit.ErrorIs(t, testkit.Err(old.Commit(t.Context(), "g", nobody, map[Partition]Position{p: {Offset: 5}})), ErrNotCoordinator)
+		testkit.Equal(t, len(testkit.Value(y.Meta.List(t.Context(), "kafka/"))(t)), 0, "entries that are left")
+	})
+}

@@ -120,6 +120,18 @@ func (g *group) store(r *round) (meta.Revision, error) {
 	}
 	errs := make([]error, len(r.shards))
 	parallel.Each(len(r.shards), 8, func(i int) { errs[i] = g.putOffsets(ctx, r, r.shards[i]) })
+	if slices.Contains(errs, errMissing) { // its hub was deleted, or the group was by another coordinator
+		r.save = true
+		var err error
+		if revision, err = g.put(ctx, r.entry, revision); err != nil {
+			return 0, err
+		}
+		parallel.Each(len(r.shards), 8, func(i int) {
+			if errs[i] == errMissing {
+				errs[i] = g.putOffsets(ctx, r, r.shards[i])
+			}
+		})
+	}
 	for i, err := range errs {
 		if errors.Is(err, ErrNotCoordinator) {
 			return revision, err
@@ -196,7 +208,11 @@ func (g *group) put(ctx context.Context, e entry, expected meta.Revision) (meta.
 	}
 }
 
-// putOffsets writes what a round changes of one shard.
+// errMissing: a shard is to be made in a round that has not written the entry.
+var errMissing = errors.New("a shard that is listed is not there")
+
+// putOffsets writes what a round changes of one shard. One that is not there is made only in a round that has written
+// the entry, and so knows that the group is still this coordinator's.
 func (g *group) putOffsets(ctx context.Context, r *round, s shard) error {
 	store, key := g.coordinator.cfg.Meta, s.key(g.id)
 	for try := 1; ; try++ {
@@ -206,6 +222,9 @@ func (g *group) putOffsets(ctx context.Context, r *round, s shard) error {
 		}
 		if o.Epoch > r.entry.Epoch {
 			return ErrNotCoordinator
+		}
+		if expected == 0 && !r.save {
+			return errMissing
 		}
 		o.Epoch = r.entry.Epoch
 		for _, c := range r.commits {
