@@ -240,7 +240,7 @@ func (c *Coordinator) Join(ctx context.Context, id string, r classic.Join, right
 			if err := may(right).all(concerns(k, nil)); err != nil {
 				return classic.Effect{}, err
 			}
-			if err := c.grow(k.JoinGrowth(r)); err != nil {
+			if err := c.grow(classic.JoinGrowth(k, r)); err != nil {
 				return classic.Effect{}, err
 			}
 			effect := k.Join(now, t, r)
@@ -265,7 +265,7 @@ func (c *Coordinator) Sync(ctx context.Context, id string, r classic.Sync, right
 		if err != nil {
 			return classic.Effect{}, err
 		}
-		if err := c.grow(k.SyncGrowth(r)); err != nil {
+		if err := c.grow(classic.SyncGrowth(k, r)); err != nil {
 			return classic.Effect{}, err
 		}
 		return k.Sync(now, t, r), nil

@@ -46,6 +46,9 @@ func restore(now time.Time, e entry, cfg Config) kind {
 // classicKind is a group of the classic protocol.
 type classicKind struct{ *classic.Group }
 
+// Absent: somebody may have been given an id. If the group is forgotten he joins as a new one.
+func (k classicKind) Absent() bool { return k.State() == classic.Empty }
+
 func (k classicKind) tick(now time.Time) classic.Effect { return k.Tick(now) }
 
 func (k classicKind) commit(now time.Time, by Committer, _ map[Partition]*Position) error {

@@ -106,9 +106,6 @@ func (g *Group) State() State { return g.state }
 // Generation is the number of the present one.
 func (g *Group) Generation() int32 { return g.generation }
 
-// Absent: nobody is in the group. Somebody may have been given an id: if the group is forgotten he joins as a new one.
-func (g *Group) Absent() bool { return g.state == Empty }
-
 // Type is that of its members' protocols; empty while nobody is there.
 func (g *Group) Type() string { return g.kind }
 

@@ -184,8 +184,8 @@ func (r Join) bytes() int {
 	})
 }
 
-// JoinGrowth is about how much more the group takes after a request. A first step counts as what is to follow it.
-func (g *Group) JoinGrowth(r Join) int {
+// JoinGrowth is about how much more a group takes after a request. A first step counts as what is to follow it.
+func JoinGrowth(g *Group, r Join) int {
 	r = r.bounded()
 	m := g.members[r.Member]
 	if m == nil {

@@ -59,8 +59,8 @@ func (g *Group) sync(now time.Time, t Ticket, r Sync) error {
 	return nil
 }
 
-// SyncGrowth is about how much more the group takes after a request.
-func (g *Group) SyncGrowth(r Sync) (bytes int) {
+// SyncGrowth is about how much more a group takes after a request.
+func SyncGrowth(g *Group, r Sync) (bytes int) {
 	if g.state == Completing && r.Member == g.leader {
 		for _, m := range g.order {
 			bytes += base64.StdEncoding.EncodedLen(len(r.Assignments[m.ID])) - base64.StdEncoding.EncodedLen(len(m.Assignment))
