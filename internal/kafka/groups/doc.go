@@ -29,7 +29,8 @@
 // does not know that it was replaced fails at its next write: of the entry, because its revision is another;
 // of a shard that is listed, likewise; and one that is not listed needs a write of the entry first. It gives up
 // the group then, and its clients ask who coordinates it. Epochs of a group that was deleted and made anew go
-// on rising, since the first one of a group is taken from the clock.
+// on rising, since the first one of a group is taken from the clock. Who deletes a group claims its entry in the same
+// way first, removes the shards that nobody has claimed since, and the entry last.
 //
 // # Goroutines
 //
