@@ -173,6 +173,7 @@ func describedPartition(leader int32, number int) kmsg.DescribeTopicPartitionsRe
 	one := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
 	one.Partition, one.LeaderID, one.LeaderEpoch = int32(number), leader, leaderEpoch
 	one.Replicas, one.ISR, one.OfflineReplicas = []int32{leader}, []int32{leader}, []int32{}
+	one.EligibleLeaderReplicas, one.LastKnownELR = []int32{}, []int32{} // Java's admin client fails on null
 	return one
 }
 

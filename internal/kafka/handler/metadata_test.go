@@ -181,6 +181,7 @@ func TestDescribeTopicPartitions(t *testing.T) {
 		for _, topic := range answer.Topics {
 			for _, p := range topic.Partitions {
 				all = append(all, fmt.Sprintf("%s%d", *topic.Topic, p.Partition))
+				testkit.That(t, p.EligibleLeaderReplicas != nil && p.LastKnownELR != nil, "a list is null, on which Java's admin client fails")
 			}
 		}
 		if answer.NextCursor == nil {

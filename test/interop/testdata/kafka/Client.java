@@ -116,6 +116,10 @@ public final class Client {
             if (group.members().size() != 1 || partitions != PARTITIONS || !group.state().toString().equals("Stable")) {
                 throw new AssertionError("the group is " + group);
             }
+            int described = admin.describeTopics(List.of(HUB)).allTopicNames().get().get(HUB).partitions().size();
+            if (described != PARTITIONS || admin.listConsumerGroupOffsets(id).partitionsToOffsetAndMetadata().get().size() != PARTITIONS) {
+                throw new AssertionError("the topic has " + described + " partitions, or not all have offsets");
+            }
         }
     }
 
