@@ -40,9 +40,10 @@ func (v eventsVisit) search(q admin.Query, view *eventsView) error {
 			return nil // nothing was stored yet
 		}
 		positions := strings.Split(q.From, ",")
+		calls := 1 + view.each(len(positions))/foundPage // of much that is found the newest comes last
 		parallel.Each(len(positions), askedAtOnce, func(i int) {
 			partition, from, _ := strings.Cut(positions[i], ":")
-			for left := 1 + view.each(len(positions))/foundPage; left > 0; left-- { // of much that is found the newest comes last
+			for range calls {
 				page := s.in(partition, from, true)
 				if page.End || page.Looked == 0 {
 					return
