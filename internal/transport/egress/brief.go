@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/eventyard/eventyard/internal/transport/reason"
 )
 
 // maxErrorBytes is how long the text of an error may be: net/http's hold what the other side sent.
@@ -15,8 +17,8 @@ type brief struct {
 	err  error
 }
 
-// inBrief shortens what an error says. What it is stays as it was.
-func inBrief(err error) error { return brief{oneLine(err.Error(), maxErrorBytes), err} }
+// inBrief shortens what an error says, in plain words. What it is stays as it was.
+func inBrief(err error) error { return brief{oneLine(reason.Of(err), maxErrorBytes), err} }
 
 func (b brief) Error() string { return b.text }
 

@@ -1,0 +1,76 @@
+// Package reason says in plain words why a request over HTTP got no answer. The words of net, net/http and
+// crypto/tls are those of who wrote the program, and they stand in messages to people who did not: on the
+// command line, in the attempts of a subscription, in the log.
+package reason
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Of is what an error says, in plain words where they are known. Words around those, which say what was being
+// done, stay.
+func Of(err error) string {
+	text := err.Error()
+	var (
+		operation *net.OpError
+		host      *net.DNSError
+		record    tls.RecordHeaderError
+	)
+	switch _, answer, other := strings.Cut(text, "malformed HTTP "); {
+	case other:
+		return "it does not answer in HTTP" + beginning(answer)
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return strings.Replace(text, http.ErrSchemeMismatch.Error(), "it answers without TLS", 1)
+	case errors.As(err, &record):
+		return strings.Replace(text, record.Error(), "it does not speak TLS", 1)
+	case errors.As(err, &host) && host.IsNotFound:
+		return instead(text, err, "there is no host "+host.Name)
+	case errors.As(err, &operation) && operation.Op == "dial" && operation.Addr != nil:
+		return instead(text, err, "connect to "+operation.Addr.String()+": "+cause(operation).Error())
+	case errors.As(err, &operation) && errors.Is(operation, syscall.ECONNRESET):
+		return instead(text, err, ended)
+	case err == io.EOF: //nolint:errorlint // one with words around it says more than this
+		return ended
+	}
+	return text
+}
+
+// ended is said of an end and of a reset alike: which of them is seen is a matter of chance.
+const ended = "the other side ended the connection"
+
+// beginning is what was answered, as far as the error has it: it ends in a quoted text.
+func beginning(answer string) string {
+	if at := strings.IndexByte(answer, '"'); at >= 0 {
+		return ", but " + answer[at:]
+	}
+	return ""
+}
+
+// instead puts words in the place of those of the outermost operation, or of the name that was looked up.
+func instead(text string, err error, words string) string {
+	var operation *net.OpError
+	if errors.As(err, &operation) {
+		return strings.Replace(text, operation.Error(), words, 1)
+	}
+	var host *net.DNSError
+	if errors.As(err, &host) {
+		return strings.Replace(text, host.Error(), words, 1)
+	}
+	return text
+}
+
+// cause is why an operation failed, without the name of the system call.
+func cause(operation *net.OpError) error {
+	var call *os.SyscallError
+	if errors.As(operation.Err, &call) {
+		return call.Err
+	}
+	return operation.Err
+}
