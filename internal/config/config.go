@@ -16,11 +16,13 @@ import (
 type Config struct {
 	Data   string `key:"data"`
 	Engine string `key:"engine"`
-	// Node, Yard, Replicas and NATSUnsafe are of an engine on NATS servers.
-	Node       string `key:"node"`
-	Yard       string `key:"yard"`
-	Replicas   int    `key:"replicas"`
-	NATSUnsafe bool   `key:"natsUnsafe"`
+	// Node, Yard, Replicas, HubStreams, StreamBytes and NATSUnsafe are of an engine on NATS servers.
+	Node        string        `key:"node"`
+	Yard        string        `key:"yard"`
+	Replicas    int           `key:"replicas"`
+	HubStreams  int           `key:"hubStreams"`
+	StreamBytes quantity.Size `key:"streamBytes"`
+	NATSUnsafe  bool          `key:"natsUnsafe"`
 	// Cluster is of a node with one of the yard's NATS servers inside.
 	Cluster Cluster `key:"cluster"`
 
@@ -81,11 +83,12 @@ type Config struct {
 
 // Cluster says how a node has one of the yard's NATS servers inside.
 type Cluster struct {
-	Bundle    string        `key:"bundle"`
-	Peers     string        `key:"peers"`
-	Listen    string        `key:"listen"`
-	MaxStore  quantity.Size `key:"maxStore"`
-	MaxMemory quantity.Size `key:"maxMemory"`
+	Bundle      string        `key:"bundle"`
+	Peers       string        `key:"peers"`
+	Listen      string        `key:"listen"`
+	ListenNodes string        `key:"listenNodes"`
+	MaxStore    quantity.Size `key:"maxStore"`
+	MaxMemory   quantity.Size `key:"maxMemory"`
 }
 
 // Secrets says where the key comes from that seals secrets in the data folder.

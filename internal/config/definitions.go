@@ -27,7 +27,7 @@ func (f *definitionFiller) fields(path, prefix string, n node) {
 		name := prefix + fd.key
 		switch known := f.keys(prefix); {
 		case !slices.Contains(known, fd.key):
-			f.unknown(fd.at, fd.key, nearest(fd.key, known))
+			f.unknown(fd.at, fd.key, DidYouMean(fd.key, known))
 		case seen[name]:
 			f.complain(fd.at, join(path, fd.key), "given twice")
 		default:

@@ -74,11 +74,3 @@ functions:
 		t.Errorf("the notes are %q, the warnings %q", loaded.Notes, loaded.Warnings)
 	}
 }
-
-func TestDidYouMean(t *testing.T) {
-	for word, want := range map[string]string{
-		"order": "orders", "ODRERS": "orders", "orders": "orders", "fliter": "filter", "filer": "filter", "x": "", "": "", "payments": "",
-	} {
-		testkit.Equal(t, DidYouMean(word, []string{"filter", "orders", "subscription"}), want, "%q", word)
-	}
-}

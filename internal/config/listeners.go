@@ -150,9 +150,9 @@ const minIdleTimeout = 5 * time.Second
 func (c Config) validateTrust(found *complaints) {
 	switch {
 	case c.TLS.CertFile != "" && c.TLS.KeyFile == "":
-		found.add("tls.certFile", "it needs its private key, tls.keyFile")
+		found.add("tls.certFile", "it needs its private key, tls.keyFile (--tls-key-file)")
 	case c.TLS.CertFile == "" && c.TLS.KeyFile != "":
-		found.add("tls.keyFile", "it needs its certificate, tls.certFile")
+		found.add("tls.keyFile", "it needs its certificate, tls.certFile (--tls-cert-file)")
 	}
 	if c.OIDC.Issuer != "" {
 		switch u, err := url.Parse(c.OIDC.Issuer); {

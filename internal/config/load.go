@@ -100,10 +100,22 @@ func (l *loader) variables(environ []string) map[string]string {
 		case slices.Contains(known, name):
 			found[name] = value
 		default:
-			l.warnings = append(l.warnings, fmt.Sprintf("environment: %s is no setting, did you mean %s?", name, nearest(name, known)))
+			l.warnings = append(l.warnings, unknownVariable(name, known))
 		}
 	}
 	return found
+}
+
+// unknownVariable is about one that begins as those of settings do. What they all begin with makes none of them alike.
+func unknownVariable(name string, known []string) string {
+	rests := make([]string, len(known))
+	for i, one := range known {
+		rests[i] = strings.TrimPrefix(one, EnvPrefix)
+	}
+	if near := DidYouMean(strings.TrimPrefix(name, EnvPrefix), rests); near != "" {
+		return fmt.Sprintf("environment: %s is no setting, did you mean %s%s?", name, EnvPrefix, near)
+	}
+	return fmt.Sprintf("environment: %s is no setting: eventyard config doc lists them", name)
 }
 
 // read takes the content of a file in either format.
@@ -128,7 +140,11 @@ func (l *loader) readYAML(data []byte) error {
 		return err
 	}
 	f := &filler{positions: map[string]position{}, unknown: func(at position, key, nearest string) {
-		l.complain(l.at(at), "", fmt.Sprintf("unknown key %q, did you mean %q?", key, nearest))
+		reason := fmt.Sprintf("unknown key %q", key)
+		if nearest != "" {
+			reason += fmt.Sprintf(", did you mean %q?", nearest)
+		}
+		l.complain(l.at(at), "", reason)
 	}}
 	f.fill("", root, reflect.ValueOf(&l.config).Elem())
 	for key, at := range f.positions {
@@ -172,7 +188,7 @@ func (l *loader) origin(key string) string {
 		}
 		i := strings.LastIndexByte(key, '.')
 		if i < 0 {
-			return "default"
+			return "" // nobody has said it
 		}
 		key = key[:i]
 	}

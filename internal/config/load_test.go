@@ -102,6 +102,10 @@ func TestErrorsAreReportedWithTheirPosition(t *testing.T) {
 		"case matters in our own file":                  {file: "publicURL: http://a\n", want: []string{`eventyard.yaml:1:1: unknown key "publicURL", did you mean "publicUrl"?`}},
 		"an unknown key inside a hub":                   {file: "hubs:\n  - name: a\n    retension: {age: 1h}\n", want: []string{`eventyard.yaml:3:5: unknown key "retension", did you mean "retention"?`}},
 		"an unknown key inside a flow mapping":          {file: "hubs: [{name: a, retention: {agee: 1h}}]\n", want: []string{`eventyard.yaml:1:30: unknown key "agee", did you mean "age"?`}},
+		"a key that is like no other":                   {file: "zzzqq: 1\nsync: maybe\n", want: []string{"unknown key \"zzzqq\"\n", "interval, os"}},
+		"a namespace that is no name":                   {flags: map[string]string{"namespace": "a b"}, want: []string{`--namespace: namespace: "a b" is no name of a namespace`}},
+		"a tab":                                         {file: "hubs:\n\t- name: x\n", want: []string{"eventyard.yaml:2:1: a tab begins this line: indent with blanks"}},
+		"a list without end":                            {file: "a: [1\n", want: []string{"a list begins with [ here and does not end with ]"}},
 		"all of them at once":                           {file: "foo: 1\nsync: maybe\n", want: []string{`unknown key "foo"`, `eventyard.yaml:2:7: sync: "maybe" is not one of always, interval, os`}},
 		"a bad duration":                                {file: "syncInterval: soon\n", want: []string{`eventyard.yaml:1:15: syncInterval: "soon" is no duration`}},
 		"a bad duration in a hub":                       {file: "hubs:\n- name: a\n  retention: {age: 3 days}\n", want: []string{`eventyard.yaml:3:20: hubs[0].retention.age: "3 days" is no duration`}},
@@ -119,6 +123,9 @@ func TestErrorsAreReportedWithTheirPosition(t *testing.T) {
 		"an engine nobody knows":                        {flags: map[string]string{"engine": "floppy"}, want: []string{`"floppy" is no engine: use disk or nats://HOST:PORT`}},
 		"a node on one machine":                         {flags: map[string]string{"node": "a"}, want: []string{`are for an engine nats://HOST:PORT`}},
 		"two replicas":                                  {flags: map[string]string{"replicas": "2"}, want: []string{`replicas: 2 is not possible: use 1, 3 or 5`}},
+		"more streams than a hub may have":              {flags: map[string]string{"hub-streams": "17"}, want: []string{`hubStreams: 17 is not possible: use 1 to 16`}},
+		"streams that would be full at once":            {flags: map[string]string{"stream-bytes": "1MiB"}, want: []string{`streamBytes: 1MiB is not possible: use 1GiB or more`}},
+		"streams on one machine":                        {flags: map[string]string{"hub-streams": "4"}, want: []string{`are for an engine nats://HOST:PORT`}},
 		"an outside address of the Kafka listener":      {environ: []string{"EVENTYARD_KAFKA=:9092"}, want: []string{"EVENTYARD_KAFKA: kafka: ", "use kafkas, or set allowPlaintext"}},
 		"any token where Kafka clients can send one":    {file: "acceptAnyJwt: true\nkafkas: :9093\n", want: []string{`the listener kafkas at ":9093" can be reached`}},
 		"a host to advertise without a port":            {flags: map[string]string{"kafka-advertise": "yard"}, want: []string{`--kafka-advertise: kafkaAdvertise: "yard" is no address that a client could connect to`}},
@@ -378,10 +385,11 @@ func TestWhoIsToBlame(t *testing.T) {
 // C8: what stands beside the engine is a part of its URL.
 func TestEngineURL(t *testing.T) {
 	for want, c := range map[string]Config{
-		"disk":                               {Engine: "disk"},
-		"nats://a,b":                         {Engine: "nats://a,b"},
-		"nats://a?yard=north":                {Engine: "nats://a", Yard: "north"},
-		"tls://a?ca=x&yard=north&replicas=5": {Engine: "tls://a?ca=x", Yard: "north", Replicas: 5},
+		"disk":                {Engine: "disk"},
+		"nats://a,b":          {Engine: "nats://a,b"},
+		"nats://a?yard=north": {Engine: "nats://a", Yard: "north"},
+		"nats://a?streams=4&streambytes=2147483648": {Engine: "nats://a", HubStreams: 4, StreamBytes: 2 << 30},
+		"tls://a?ca=x&yard=north&replicas=5":        {Engine: "tls://a?ca=x", Yard: "north", Replicas: 5},
 	} {
 		testkit.Equal(t, c.EngineURL(), want)
 	}

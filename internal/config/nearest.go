@@ -3,23 +3,12 @@ package config
 import "strings"
 
 // DidYouMean is the candidate that a word was probably meant to be, or empty where none is near
-// enough. Case makes no difference.
+// enough: a far-fetched one only leads astray. Case makes no difference.
 func DidYouMean(word string, candidates []string) string {
-	best, least := "", 1+len(word)/4 // more edits than that, and it is another word
+	best, least := "", 1+len(word)/5 // more edits than that, and it is another word
 	for _, candidate := range candidates {
 		if d := distance(strings.ToLower(word), strings.ToLower(candidate)); d <= least && (best == "" || d < least) {
 			best, least = candidate, d
-		}
-	}
-	return best
-}
-
-// nearest is the candidate that takes the fewest edits to reach, the first of equals.
-func nearest(word string, candidates []string) string {
-	best, bestDistance := "", -1
-	for _, candidate := range candidates {
-		if d := distance(word, candidate); bestDistance < 0 || d < bestDistance {
-			best, bestDistance = candidate, d
 		}
 	}
 	return best

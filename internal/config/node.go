@@ -74,7 +74,7 @@ func (n node) json() []byte {
 type filler struct {
 	// foldCase matches keys whatever their case.
 	foldCase bool
-	// unknown hears of each key that has no field, with the nearest one that has.
+	// unknown hears of each key that has no field, with the one that was probably meant, or none.
 	unknown func(at position, key, nearest string)
 
 	problems []located
@@ -148,7 +148,7 @@ func (f *filler) fillStruct(path string, n node, v reflect.Value) {
 		})
 		switch {
 		case i < 0:
-			f.unknown(fd.at, fd.key, nearest(fd.key, keys))
+			f.unknown(fd.at, fd.key, DidYouMean(fd.key, keys))
 		case seen[i]:
 			f.complain(fd.at, join(path, keys[i]), "given twice")
 		default:

@@ -23,6 +23,12 @@ var rows = []row{
 		"Name of the yard among others on the same NATS servers. Empty: eventyard, or what the engine's URL says."},
 	{"replicas", "NUMBER", "0",
 		"How many NATS servers keep each event: 1, 3 or 5. 0: 3, or what the engine's URL says; with a bundle, all peers."},
+	{"hubStreams", "NUMBER", "0",
+		"How many streams a hub that is created is spread over on NATS servers, 1 to 16, and no more than it has partitions. More " +
+			"carry more events, and cost the servers more. 0: one for each 16 partitions."},
+	{"streamBytes", "SIZE", "0",
+		"How much each stream may hold on NATS servers, 1GiB or more; an eighth is kept free for what has to be stored before " +
+			"anything can be removed. Events that would be more are refused until retention has made room. 0: as much as the servers have room for."},
 	{"natsUnsafe", "", "false",
 		"Starts on NATS servers that may lose what they acknowledge, since they sync late or are too old. Only for trying out."},
 	{"cluster.bundle", "FILE", "",
@@ -34,6 +40,9 @@ var rows = []row{
 	{"cluster.listen", "ADDR", "",
 		"Address at which the servers of other peers are listened to. Empty: the bundle's address of this peer, or all " +
 			"IPv4 addresses of this machine where the bundle has a host name. All who connect have to show a certificate of the bundles."},
+	{"cluster.listenNodes", "ADDR", "",
+		"Address at which nodes without a server are let in, where cluster init has made bundles for some. Empty: the " +
+			"bundle's host, or all IPv4 addresses, and a port 2000 below that for peers. They have to show a certificate of the bundles."},
 	{"cluster.maxStore", "SIZE", "0",
 		"How much the server inside keeps on disk; what would be more is refused. 0: what it has, and three quarters of what is " +
 			"free when it starts."},

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/config/quantity"
@@ -52,6 +53,13 @@ const (
 	maxSegmentBytes = 1 << 30
 )
 
+// Bounds of streams on NATS servers: a smaller one would be full at a moment's traffic, with what has to be
+// kept free in it.
+const (
+	maxHubStreams  = 16
+	minStreamBytes = 1 << 30
+)
+
 func (c Config) validateStorage(found *complaints) {
 	if c.Data == "" {
 		found.add("data", "name a folder")
@@ -60,20 +68,24 @@ func (c Config) validateStorage(found *complaints) {
 	case c.Engine == "disk":
 	case c.OnServers():
 		if c.Secrets == (Secrets{}) {
-			found.add("secrets", "every node of a yard on NATS servers is given the same secret key: by keyFile, keyCommand or key")
+			found.add("secrets", "every node of a yard on NATS servers is given the same secret key: by keyFile (--secrets-key-file), keyCommand (--secrets-key-command) or key")
 		}
 	default:
 		found.add("engine", "%q is no engine: use disk or nats://HOST:PORT", c.Engine)
 	}
 	if c.Cluster.Bundle != "" {
 		c.validatePeer(found)
-	} else if !c.OnServers() && (c.Node != "" || c.Yard != "" || c.Replicas != 0 || c.NATSUnsafe) {
-		found.add("engine", "node, yard, replicas and natsUnsafe are for an engine nats://HOST:PORT")
+	} else if !c.OnServers() && (c.Node != "" || c.Yard != "" || c.Replicas != 0 || c.HubStreams != 0 || c.StreamBytes != 0 || c.NATSUnsafe) {
+		found.add("engine", "node, yard, replicas, hubStreams, streamBytes and natsUnsafe are for an engine nats://HOST:PORT")
 	}
-	if c.Cluster.Bundle == "" && c.Cluster.Peers+c.Cluster.Listen != "" {
+	if c.Cluster.Bundle == "" && c.Cluster.Peers+c.Cluster.Listen+c.Cluster.ListenNodes != "" {
 		key := "cluster.peers"
-		if c.Cluster.Peers == "" {
+		switch {
+		case c.Cluster.Peers != "":
+		case c.Cluster.Listen != "":
 			key = "cluster.listen"
+		default:
+			key = "cluster.listenNodes"
 		}
 		found.add(key, "a peer needs its bundle: make one for each with eventyard cluster init --peers HOST,HOST,HOST, copy it to its machine, and name it with --cluster-bundle FILE")
 	}
@@ -85,6 +97,12 @@ func (c Config) validateStorage(found *complaints) {
 	}
 	if !slices.Contains([]int{0, 1, 3, 5}, c.Replicas) {
 		found.add("replicas", "%d is not possible: use 1, 3 or 5", c.Replicas)
+	}
+	if c.HubStreams < 0 || c.HubStreams > maxHubStreams {
+		found.add("hubStreams", "%d is not possible: use 1 to %d, or 0 for one for each 16 partitions", c.HubStreams, maxHubStreams)
+	}
+	if c.StreamBytes < 0 || c.StreamBytes > 0 && c.StreamBytes < minStreamBytes {
+		found.add("streamBytes", "%s is not possible: use %s or more, or 0 for as much as the servers have room for", c.StreamBytes, quantity.Size(minStreamBytes))
 	}
 	if s := c.Secrets; s.Key != "" && s.KeyFile+s.KeyCommand != "" || s.KeyFile != "" && s.KeyCommand != "" {
 		found.add("secrets", "the secret key comes from one place: give key, keyFile or keyCommand")
@@ -140,12 +158,18 @@ func (c Config) EngineURL() string {
 	if c.Replicas != 0 {
 		add("replicas", strconv.Itoa(c.Replicas))
 	}
+	if c.HubStreams != 0 {
+		add("streams", strconv.Itoa(c.HubStreams))
+	}
+	if c.StreamBytes != 0 {
+		add("streambytes", strconv.FormatInt(int64(c.StreamBytes), 10))
+	}
 	return engine
 }
 
 func (c Config) validateNames(found *complaints) {
 	if strings.ContainsAny(c.Host, " /:;") {
-		found.add("host", "%q is no host name", c.Host)
+		found.add("host", "%q is no host name: write it like yard.example.com, without a scheme or a port", c.Host)
 	}
 	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" &&
 		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
@@ -153,13 +177,19 @@ func (c Config) validateNames(found *complaints) {
 	}
 	if c.Namespace == "" {
 		found.add("namespace", "it needs a name")
+	} else if strings.ContainsFunc(c.Namespace, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" /:;=", r) }) {
+		found.add("namespace", "%q is no name of a namespace: use letters, digits, '-', '_' and '.'", c.Namespace)
 	}
 	between(found, "grace", c.Grace, 0, time.Hour)
 }
 
 func oneOf(found *complaints, key, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
-		found.add(key, "%q is not one of %s; did you mean %s?", value, strings.Join(allowed, ", "), nearest(value, allowed))
+		reason := fmt.Sprintf("%q is not one of %s", value, strings.Join(allowed, ", "))
+		if near := DidYouMean(value, allowed); near != "" {
+			reason += "; did you mean " + near + "?"
+		}
+		found.add(key, "%s", reason)
 	}
 }
 

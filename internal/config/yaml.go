@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -28,7 +29,7 @@ func parseYAML(data []byte) (node, error) {
 	if err != nil {
 		var known yaml.Error
 		if errors.As(err, &known) {
-			return node{}, &syntaxError{yamlPosition(known.GetToken()), known.GetMessage()}
+			return node{}, &syntaxError{yamlPosition(known.GetToken()), inPlainWords(known.GetMessage())}
 		}
 		return node{}, &syntaxError{reason: err.Error()}
 	}
@@ -43,6 +44,21 @@ func parseYAML(data []byte) (node, error) {
 		}
 	}
 	return yamlNode(body, 0)
+}
+
+// inPlainWords says what is wrong with a file that is no YAML, to who knows no parser.
+func inPlainWords(message string) string {
+	for found, words := range map[string]string{
+		"found character '\t'":             "a tab begins this line: indent with blanks",
+		"sequence end token ']' not found": "a list begins with [ here and does not end with ]",
+		"could not find flow mapping end":  "a mapping begins with { here and does not end with }",
+		"could not find map value":         "a key without a value, or a { that is not closed: write it as name: value",
+	} {
+		if strings.Contains(message, found) {
+			return words
+		}
+	}
+	return "this is no YAML: " + message
 }
 
 func yamlPosition(t *token.Token) position {
