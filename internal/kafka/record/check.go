@@ -11,7 +11,8 @@ import (
 
 // Check says whether a producer's batch may be stored, and gives the frame that is appended then. It looks at
 // the checksum and at every record, also inside packed ones: what is stored can be read, by anybody. The frame
-// shares raw. Errors: ErrCorrupt, ErrTooLarge, ErrCompression, ErrInvalid.
+// shares raw; it is of eventlog.FormTransaction where the batch says that it is part of one. Errors: ErrCorrupt,
+// ErrTooLarge, ErrCompression, ErrInvalid.
 func Check(raw []byte) (eventlog.Batch, error) {
 	if len(raw) > MaxBatchBytes {
 		return eventlog.Batch{}, errLarge
@@ -38,6 +39,9 @@ func Check(raw []byte) (eventlog.Batch, error) {
 	if h.ProducerID >= 0 {
 		b.Producer = eventlog.Producer{ID: h.ProducerID, Epoch: h.ProducerEpoch, First: h.BaseSequence, Set: true}
 	}
+	if h.Attributes&Transactional != 0 {
+		b.Form = eventlog.FormTransaction
+	}
 	return b, nil
 }
 
@@ -47,11 +51,11 @@ func (h Head) admit() error {
 	switch a := h.Attributes; {
 	case a&Control != 0:
 		why = "control batches are not for clients"
-	case a&Transactional != 0:
-		why = "there are no transactions"
+	case a&Transactional != 0 && h.ProducerID < 0:
+		why = "it is of a transaction, but not of a producer"
 	case a&AppendTime != 0:
 		why = "only the server says that its timestamps are those of storing it"
-	case a&^codecBits != 0:
+	case a&^(codecBits|Transactional) != 0:
 		why = "it has attributes that are not known"
 	case h.ProducerID >= 0 && (h.ProducerEpoch < 0 || h.BaseSequence < 0):
 		why = "it has a producer, but not its epoch or its sequence number"

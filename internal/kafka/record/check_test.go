@@ -40,7 +40,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"a flipped bit", flipped, ErrCorrupt},
 		{"an old format", changed(func(b *kmsg.RecordBatch) { b.Magic = 1 }), ErrInvalid},
 		{"a control batch", attributes(Control), ErrInvalid},
-		{"a transaction", attributes(Transactional), ErrInvalid},
+		{"a transaction of nobody", attributes(Transactional), ErrInvalid},
 		{"a time of storing", attributes(AppendTime), ErrInvalid},
 		{"another attribute", attributes(1 << 6), ErrInvalid},
 		{"the sign as an attribute", attributes(math.MinInt16), ErrInvalid},

@@ -243,12 +243,16 @@ func (c *cursor) decode(b segment.Batch) (eventlog.Run, error) {
 		run.Form, run.Raw, run.Count, run.Skip = eventlog.Form(b.Form), b.Body[:len(b.Body):len(b.Body)], b.Count, int(skip)
 		run.MaxTime = time.UnixMilli(b.MaxTime).UTC()
 	}
-	if b.HasProducer {
-		run.Producer = eventlog.Producer{
-			ID: b.ProducerID, Epoch: b.ProducerEpoch, First: b.ProducerFirst + int32(skip), Set: true,
-		}
-	}
+	run.Producer = producerOf(b.Info, int(skip))
 	return run, nil
+}
+
+// producerOf is the producer of what comes behind so many events of a batch.
+func producerOf(b segment.Info, skip int) eventlog.Producer {
+	if !b.HasProducer {
+		return eventlog.Producer{}
+	}
+	return eventlog.Producer{ID: b.ProducerID, Epoch: b.ProducerEpoch, First: b.ProducerFirst + int32(skip), Set: true}
 }
 
 // passDamage deals with bytes that are no batch. Damage before the cursor's position is

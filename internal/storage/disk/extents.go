@@ -153,7 +153,9 @@ func (s *skimming) skim(c *cursor) (at int64, err error) {
 		if found < 0 {
 			found = at
 		}
-		if !s.take(eventlog.Extent{First: next, Form: eventlog.Form(info.Form), Count: info.Count, Skip: int(skip), Bytes: body}) {
+		e := eventlog.Extent{First: next, Form: eventlog.Form(info.Form), Count: info.Count, Skip: int(skip), Bytes: body}
+		e.Producer = producerOf(info, e.Skip)
+		if !s.take(e) {
 			break
 		}
 		next = s.next()

@@ -152,10 +152,6 @@ func (b Bounds) Empty() bool { return b.First == b.Next }
 // Last is the newest number ever given, NoSequence if none was.
 func (b Bounds) Last() Sequence { return b.Next - 1 }
 
-// Stable is where readers of committed events end: the first number whose fate a transaction has
-// still to decide. There are no transactions yet, so that it is Next.
-func (b Bounds) Stable() Sequence { return b.Next }
-
 // Engine stores logs. All methods may be called by many goroutines at once. Where storage is
 // elsewhere, every method that takes a context may answer ErrUnavailable, of engines, partitions and
 // cursors alike: it did nothing, and whoever goes on waits a little and calls again.

@@ -8,8 +8,7 @@ import (
 )
 
 // Form says what the events of a batch are kept as. Engines keep every form, and look into none.
-// Number 2 is reserved for control frames, which end transactions and take one number each that
-// readers of events pass over. Tests have numbers from 128 on.
+// Tests have numbers from 128 on.
 type Form uint8
 
 const (
@@ -17,6 +16,18 @@ const (
 	FormEvents Form = iota
 	// FormKafka: a Kafka record batch, as its producer made it, in Batch.Raw.
 	FormKafka
+	// FormControl: the word that ends a transaction of its producer in the partition. It takes one
+	// number, which readers of events pass over. Producer.First is Commit or Abort.
+	FormControl
+	// FormTransaction: as FormKafka, in a transaction of its producer. Whether its events count, the
+	// producer's next frame of FormControl says.
+	FormTransaction
+)
+
+// What Producer.First of a frame of FormControl is.
+const (
+	Abort  int32 = 0
+	Commit int32 = 1
 )
 
 func (f Form) String() string {
@@ -25,6 +36,10 @@ func (f Form) String() string {
 		return "events"
 	case FormKafka:
 		return "kafka"
+	case FormControl:
+		return "control"
+	case FormTransaction:
+		return "transaction"
 	}
 	return fmt.Sprintf("form %d", uint8(f))
 }
@@ -79,6 +94,8 @@ type Extent struct {
 	Count, Skip int
 	// Bytes is what the whole batch measures, by Batch.Bytes: of a frame, the length of Run.Raw.
 	Bytes int
+	// Producer is as Run's.
+	Producer Producer
 }
 
 // Next is the number that follows the run.

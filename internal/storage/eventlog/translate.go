@@ -91,7 +91,7 @@ func (c *translated) TryNextAll(ctx context.Context, to []Run, _ int) ([]Run, er
 // Extents gives what is left of a frame, or what comes next.
 func (c *translated) Extents(ctx context.Context, to []Extent, max int) ([]Extent, error) {
 	if f := &c.frame; f.Len() > 0 {
-		return append(to, Extent{First: f.First, Form: f.Form, Count: f.Count, Skip: f.Skip, Bytes: len(f.Raw)}), nil
+		return append(to, Extent{First: f.First, Form: f.Form, Count: f.Count, Skip: f.Skip, Bytes: len(f.Raw), Producer: f.Producer}), nil
 	}
 	return c.Cursor.Extents(ctx, to, max)
 }

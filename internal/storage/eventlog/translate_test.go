@@ -68,7 +68,7 @@ func TestTranslated(t *testing.T) {
 	testkit.Equal(t, len(all), 2, "runs")
 	testkit.Equal(t, all[1].Time, when)
 	extents := testkit.Value(c.Extents(t.Context(), nil, 1))(t)
-	testkit.Slices(t, extents, []eventlog.Extent{{First: 4, Form: eventlog.FormKafka, Count: 5, Skip: 3, Bytes: 9}}, "what is left of the frame")
+	testkit.Slices(t, extents, []eventlog.Extent{{First: 4, Form: eventlog.FormKafka, Count: 5, Skip: 3, Bytes: 9, Producer: eventlog.Producer{First: 102, Set: true}}}, "what is left of the frame")
 	woken := false
 	c.Await(func() { woken = true })()
 	testkit.That(t, woken, "who waits in the middle of a frame waits for ever")

@@ -24,7 +24,11 @@ func (f *fixture) appendMixed(p eventlog.Partition, n int) {
 		if rnd.IntN(3) == 0 {
 			f.append(p, text, "second")
 		} else {
-			f.appendBatch(p, Opaque(1+rnd.IntN(5), text))
+			frame := Opaque(1+rnd.IntN(5), text)
+			if i%2 == 0 {
+				frame.Producer = eventlog.Producer{ID: int64(i), Epoch: 3, First: int32(7 * i), Set: true}
+			}
+			f.appendBatch(p, frame)
 		}
 	}
 }
@@ -46,7 +50,7 @@ func (f *fixture) batches(p eventlog.Partition, at eventlog.Position) (extents [
 }
 
 func extentOf(run eventlog.Run) eventlog.Extent {
-	e := eventlog.Extent{First: run.First, Form: run.Form, Count: run.Count, Skip: run.Skip}
+	e := eventlog.Extent{First: run.First, Form: run.Form, Count: run.Count, Skip: run.Skip, Producer: run.Producer}
 	e.Bytes = eventlog.Batch{Events: run.Events, Raw: run.Raw}.Bytes()
 	if run.Form == eventlog.FormEvents {
 		e.Count = run.Len()
