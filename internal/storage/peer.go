@@ -28,11 +28,17 @@ type Peer struct {
 	// Listen is the address at which other peers are listened to. Empty: that of the bundle, or all
 	// IPv4 addresses of this machine where the bundle has a host name.
 	Listen string
+	// ListenNodes is the address at which nodes without a server are let in, where the bundle has some. Empty:
+	// that of the bundle, or all IPv4 addresses.
+	ListenNodes string
 	// Replicas is how many peers keep each event; zero: all.
 	Replicas int
 	// MaxStoreBytes is how much this peer keeps on disk; zero: what it has and three quarters of what
 	// is free. MaxMemoryBytes bounds streams in memory, of which a yard has none; zero: 64 MiB.
 	MaxStoreBytes, MaxMemoryBytes int64
+	// HubStreams and StreamBytes are those of connect.Settings.
+	HubStreams  int
+	StreamBytes int64
 }
 
 // PeerOf is the URL of storage on servers inside the nodes, of which this one's has the folder.
@@ -73,12 +79,40 @@ func (p Peer) listen() string {
 	return net.JoinHostPort("0.0.0.0", port)
 }
 
+// listenNodes is where nodes without a server are let in; empty where there are none.
+func (p Peer) listenNodes() string {
+	address := p.Bundle.Self().NodesAddress()
+	host, port, err := net.SplitHostPort(address)
+	switch {
+	case len(p.Bundle.Nodes) == 0 || err != nil:
+		return ""
+	case p.ListenNodes != "":
+		return p.ListenNodes
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return address
+	}
+	return net.JoinHostPort("0.0.0.0", port)
+}
+
+// nodeSettings are those of the connections of a node without a server.
+func (p Peer) nodeSettings() connect.Settings {
+	s := p.settings()
+	s.TLS, s.Servers = true, nil
+	for _, one := range p.Bundle.Peers {
+		s.Servers = append(s.Servers, one.NodesAddress())
+	}
+	return s
+}
+
 // name is that of the cluster at its servers.
 func (p Peer) name() string { return p.Bundle.Yard + "-" + p.Bundle.Cluster }
 
 // settings are those of the connections to the server inside.
 func (p Peer) settings() connect.Settings {
-	s := connect.Settings{Yard: p.Bundle.Yard, Replicas: cmp.Or(p.Replicas, len(p.Bundle.Peers))}
+	s := connect.Settings{
+		Yard: p.Bundle.Yard, Replicas: cmp.Or(p.Replicas, len(p.Bundle.Peers)), HubStreams: p.HubStreams, StreamBytes: p.StreamBytes,
+	}
 	for _, one := range p.Bundle.Peers {
 		s.Servers = append(s.Servers, one.Address)
 	}
@@ -96,6 +130,9 @@ type inside struct {
 // openPeer starts the server of this peer and joins the others. A folder that is not this peer's is not
 // touched.
 func openPeer(ctx context.Context, folder string, cfg Config) (*Storage, error) {
+	if cfg.Peer != nil && cfg.Peer.Bundle.IsNode() {
+		return openNode(ctx, cfg)
+	}
 	if cfg.MustExist {
 		found, err := admitPeer(folder, cfg)
 		if err == nil && found.kind == empty {
@@ -111,6 +148,16 @@ func openPeer(ctx context.Context, folder string, cfg Config) (*Storage, error) 
 	}
 	cfg.SecretKey = SecretKey{Key: in.peer.Bundle.SecretsKey}
 	return joinNATS(ctx, in.peer.settings(), cfg, in)
+}
+
+// openNode joins the servers inside the peers, as a node that has none. It needs no folder.
+func openNode(ctx context.Context, cfg Config) (*Storage, error) {
+	p := *cfg.Peer
+	if err := errors.Join(p.Check(), p.Bundle.Check(time.Now())); err != nil {
+		return nil, fmt.Errorf("bundle of %s: %w", p.Bundle.Node, err)
+	}
+	cfg.SecretKey = SecretKey{Key: p.Bundle.SecretsKey}
+	return joinNATS(ctx, p.nodeSettings(), cfg, nil)
 }
 
 // LendPeer runs the server of this peer and no node, until ctx ends: others need it while one of them fills
@@ -134,6 +181,9 @@ func startPeer(ctx context.Context, folder string, cfg Config) (*inside, error) 
 	if err := errors.Join(p.Check(), p.Bundle.Check(time.Now())); err != nil {
 		return nil, fmt.Errorf("bundle of %s: %w", p.Bundle.Node, err)
 	}
+	if p.Bundle.IsNode() {
+		return nil, fmt.Errorf("the bundle is that of %s, a node without a server: use that of a peer", p.Bundle.Node)
+	}
 	lock, err := claimPeer(folder, cfg)
 	if err != nil {
 		return nil, err
@@ -150,7 +200,11 @@ func (p Peer) config(folder string, log *slog.Logger) embedded.Config {
 	tls, _ := p.Bundle.TLS() // read before
 	cfg := embedded.Config{
 		Name: p.Bundle.Node, Cluster: p.name(), Listen: p.listen(), Address: p.Bundle.Self().Address, TLS: tls, Routes: p.settings().Servers,
-		Dir: filepath.Join(folder, peerDir), MaxMemoryBytes: cmp.Or(p.MaxMemoryBytes, defaultMemory), MaxStoreBytes: p.MaxStoreBytes, Log: log,
+		Nodes: p.listenNodes(),
+		Dir:   filepath.Join(folder, peerDir), MaxMemoryBytes: cmp.Or(p.MaxMemoryBytes, defaultMemory), MaxStoreBytes: p.MaxStoreBytes, Log: log,
+	}
+	for _, one := range p.Bundle.Peers {
+		cfg.Names = append(cfg.Names, one.Name)
 	}
 	if cfg.MaxStoreBytes == 0 {
 		cfg.MaxStoreBytes = storeRoom(folder)
@@ -204,11 +258,13 @@ func (in *inside) close() error {
 
 // report is what is known of the peers' servers: each runs this program, which syncs what it
 // acknowledges.
-func (in *inside) report(status embedded.Status) connect.Report {
-	r := connect.Report{Local: in.peer.settings().Local(nil)}
-	for _, p := range in.peer.Bundle.Peers {
-		s := connect.Server{Name: p.Name, MaxPayload: embedded.MaxPayload, Sync: true, SyncKnown: true}
-		if p.Name == status.Name {
+func (in *inside) report(status embedded.Status) connect.Report { return in.peer.report(status) }
+
+func (p Peer) report(status embedded.Status) connect.Report {
+	r := connect.Report{Local: p.settings().Local(nil)}
+	for _, one := range p.Bundle.Peers {
+		s := connect.Server{Name: one.Name, MaxPayload: embedded.MaxPayload, Sync: true, SyncKnown: true}
+		if one.Name == status.Name {
 			s.Version = status.Version
 		}
 		r.Servers = append(r.Servers, s)

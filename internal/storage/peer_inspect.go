@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/cluster/bundle"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/embedded"
 )
 
@@ -19,6 +21,10 @@ func inspectPeer(ctx context.Context, folder string, p Peer, own []string) (Find
 		if err != nil {
 			found.Problems = append(found.Problems, fmt.Sprintf("bundle of %s: %v", p.Bundle.Node, err))
 		}
+	}
+	if p.Bundle.IsNode() {
+		err := inspectNode(ctx, &found, p)
+		return found, err
 	}
 	if _, err := admitPeer(folder, Config{Peer: &p, Own: own}); err != nil {
 		found.Problems = append(found.Problems, err.Error())
@@ -36,6 +42,30 @@ func inspectPeer(ctx context.Context, folder string, p Peer, own []string) (Find
 		}
 	}
 	return found, nil
+}
+
+// inspectNode finds out whether a node without a server is let in by the peers.
+func inspectNode(ctx context.Context, found *Findings, p Peer) error {
+	ctx, cancel := context.WithTimeout(ctx, inspectTime)
+	defer cancel()
+	for _, one := range p.Bundle.Peers {
+		own, err := p.Bundle.TLS()
+		if err != nil {
+			return err
+		}
+		settings := p.nodeSettings()
+		settings.Servers = []string{one.NodesAddress()}
+		asking, stop := context.WithTimeout(ctx, inspectTime/time.Duration(len(p.Bundle.Peers)))
+		conns, err := connect.Dial(asking, connect.Config{Settings: settings, Node: "doctor", TLSConfig: own, Log: slog.New(slog.DiscardHandler)})
+		stop()
+		if err != nil {
+			found.Warnings = append(found.Warnings, fmt.Sprintf("%s does not let this node in at %s: see whether it runs, with a bundle of the same init, and whether a firewall is between: %v", one.Name, one.NodesAddress(), err))
+			continue
+		}
+		conns.Close()
+		found.Servers = append(found.Servers, one.Name)
+	}
+	return nil
 }
 
 // meet sees who answers at the address of another peer.

@@ -51,22 +51,37 @@ func (a *authority) pem() string { return encode("CERTIFICATE", a.cert.Raw) }
 
 // issue makes the certificate of a peer, which is a server to some peers and a client of others.
 func (a *authority) issue(p Peer, now time.Time) (certificate, key string, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return "", "", err
-	}
-	template := &x509.Certificate{
-		SerialNumber: newSerial(),
-		Subject:      pkix.Name{Organization: []string{"eventyard"}, CommonName: p.Name},
-		NotBefore:    now.Add(-clockSkew), NotAfter: a.cert.NotAfter,
-		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		BasicConstraintsValid: true,
-	}
+	template := a.template(p.Name, now)
+	template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	if ip := net.ParseIP(p.Host()); ip != nil {
 		template.IPAddresses = []net.IP{ip}
 	} else {
 		template.DNSNames = []string{p.Host()}
+	}
+	return a.sign(template)
+}
+
+// issueNode makes the certificate of a node without a server, which is a client of all.
+func (a *authority) issueNode(name string, now time.Time) (certificate, key string, err error) {
+	return a.sign(a.template(name, now))
+}
+
+func (a *authority) template(name string, now time.Time) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: newSerial(),
+		Subject:      pkix.Name{Organization: []string{"eventyard"}, CommonName: name},
+		NotBefore:    now.Add(-clockSkew), NotAfter: a.cert.NotAfter,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true,
+	}
+}
+
+// sign makes a key for a certificate, and signs it.
+func (a *authority) sign(template *x509.Certificate) (certificate, key string, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", "", err
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
 	if err != nil {

@@ -1,6 +1,7 @@
 // Package bundle makes and reads what each peer of a cluster is given: one file with the names and
 // addresses of all peers, the yard's name and secret key, and a certificate by which peers know each
-// other. A peer is a node that runs one of the yard's NATS servers inside its process.
+// other. A peer is a node that runs one of the yard's NATS servers inside its process. Nodes without a
+// server have bundles as well, by which the peers let them in.
 package bundle
 
 import (
@@ -30,7 +31,7 @@ const Suffix = ".bundle"
 // DefaultYard is the name of a yard that is given none.
 const DefaultYard = "eventyard"
 
-// Bundle is what one peer is given. All fields but Node, Certificate and Key are the same for all peers
+// Bundle is what one peer or node is given. All fields but Node, Certificate and Key are the same for all peers
 // of a yard.
 type Bundle struct {
 	Format int `json:"format"`
@@ -38,9 +39,11 @@ type Bundle struct {
 	// its yard's name the same.
 	Yard    string `json:"yard"`
 	Cluster string `json:"cluster"`
-	// Node is the peer that the bundle is for.
+	// Node is the peer, or one of the Nodes, that the bundle is for.
 	Node  string `json:"node"`
 	Peers []Peer `json:"peers"`
+	// Nodes are the names of nodes without a server. Most clusters have none.
+	Nodes []string `json:"nodes,omitempty"`
 	// SecretsKey seals the secrets of the yard.
 	SecretsKey string `json:"secretsKey"`
 	// Authority signed the certificates of all peers; nobody has its key. Certificate and Key are this
@@ -52,14 +55,19 @@ type Bundle struct {
 
 var yardName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
-// Make makes the bundles of a new cluster, one for each peer. It is pure but for the randomness of keys.
-func Make(yard string, peers []Peer, now time.Time) ([]Bundle, error) {
-	return issue(Bundle{Format: Format, Yard: yard, Cluster: rand.Text(), Peers: peers, SecretsKey: sealed.NewKey()}, now)
+// Make makes the bundles of a new cluster, one for each peer, then for each node without a server. It is pure
+// but for the randomness of keys.
+func Make(yard string, peers []Peer, now time.Time, nodes ...string) ([]Bundle, error) {
+	return issue(Bundle{Format: Format, Yard: yard, Cluster: rand.Text(), Peers: peers, Nodes: nodes, SecretsKey: sealed.NewKey()}, now)
 }
 
 // Renew makes the bundles of the same cluster anew, with other certificates. Peers, if there are any,
-// are where they are from now on; their names stay.
-func (b Bundle) Renew(peers []Peer, now time.Time) ([]Bundle, error) {
+// are where they are from now on; their names stay. Nodes, if there are any, are those that there are from now
+// on.
+func (b Bundle) Renew(peers []Peer, now time.Time, nodes ...string) ([]Bundle, error) {
+	if len(nodes) > 0 {
+		b.Nodes = nodes
+	}
 	if len(peers) > 0 {
 		if slices.Compare(names(b.Peers), names(peers)) != 0 {
 			return nil, fmt.Errorf("the peers of this cluster are %s, and stay so: give each as NAME=HOST:PORT with its name", strings.Join(names(b.Peers), ", "))
@@ -74,7 +82,7 @@ func issue(base Bundle, now time.Time) ([]Bundle, error) {
 	if !yardName.MatchString(base.Yard) {
 		return nil, fmt.Errorf("yard %.40q: use 1 to 32 letters, digits, '-' and '_'", base.Yard)
 	}
-	if err := checkPeers(base.Peers); err != nil {
+	if err := errors.Join(checkPeers(base.Peers), checkNodes(base.Peers, base.Nodes)); err != nil {
 		return nil, err
 	}
 	authority, err := newAuthority(base.Yard, now)
@@ -91,10 +99,21 @@ func issue(base Bundle, now time.Time) ([]Bundle, error) {
 		}
 		all = append(all, b)
 	}
+	for _, name := range base.Nodes {
+		b := base
+		b.Node = name
+		if b.Certificate, b.Key, err = authority.issueNode(name, now); err != nil {
+			return nil, fmt.Errorf("make the certificate of %s: %w", name, err)
+		}
+		all = append(all, b)
+	}
 	return all, nil
 }
 
-// Self is the peer that the bundle is for.
+// IsNode tells whether the bundle is for a node without a server.
+func (b Bundle) IsNode() bool { return slices.Contains(b.Nodes, b.Node) }
+
+// Self is the peer that the bundle is for; none where it is for a node without a server.
 func (b Bundle) Self() Peer {
 	i := slices.IndexFunc(b.Peers, func(p Peer) bool { return p.Name == b.Node })
 	if i < 0 {
@@ -113,10 +132,10 @@ func Parse(text []byte) (Bundle, error) {
 		return Bundle{}, fmt.Errorf("it has format %d, and this program knows formats up to %d: run the program that made it, or a newer one", b.Format, Format)
 	case !yardName.MatchString(b.Yard) || b.Cluster == "":
 		return Bundle{}, errors.New("it names no yard")
-	case b.Self() == Peer{}:
+	case b.Self() == Peer{} && !b.IsNode():
 		return Bundle{}, fmt.Errorf("it is for %.80q, who is none of its peers", b.Node)
 	}
-	if err := checkPeers(b.Peers); err != nil {
+	if err := errors.Join(checkPeers(b.Peers), checkNodes(b.Peers, b.Nodes)); err != nil {
 		return Bundle{}, err
 	}
 	if _, err := sealed.ParseKeys(b.SecretsKey); err != nil {
@@ -156,7 +175,7 @@ func (b Bundle) Ends() time.Time {
 
 var errBroken = errors.New("its certificates cannot be read, or do not belong together: copy it again")
 
-// TLS is how a peer's server speaks to the others: both sides show a certificate of this cluster's
+// TLS is how a peer's server speaks to the others, and to nodes: both sides show a certificate of this cluster's
 // authority, and no other is taken.
 func (b Bundle) TLS() (*tls.Config, error) {
 	pair, err := tls.X509KeyPair([]byte(b.Certificate), []byte(b.Key))

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"net"
 	"os"
@@ -194,6 +195,26 @@ func TestRenew(t *testing.T) {
 	testkit.That(t, err != nil && strings.Contains(err.Error(), "letters"), "a wrong yard: %v", err)
 }
 
+// C1, C8: nodes without a server have bundles, with which they are clients of the peers and no servers.
+func TestNodesWithoutAServer(t *testing.T) {
+	peers := testkit.Value(ParsePeers("10.0.0.1,10.0.0.2,10.0.0.3:7000"))(t)
+	all := testkit.Value(Make("shop", peers, now, "far-1", "far-2"))(t)
+	testkit.Equal(t, len(all), 5, "bundles")
+	read := testkit.Value(Parse(testkit.Value(json.Marshal(all[4]))(t)))(t)
+	testkit.That(t, read.Node == "far-2" && read.IsNode() && read.Self() == Peer{} && !all[0].IsNode(), "it is %+v", read)
+	testkit.Equal(t, all[0].Self().NodesAddress()+" "+all[2].Self().NodesAddress(), "10.0.0.1:4222 10.0.0.3:5000", "where nodes are let in")
+	leaf := testkit.Value(read.TLS())(t).Certificates[0].Leaf
+	testkit.That(t, leaf.Subject.CommonName == "far-2" && len(leaf.ExtKeyUsage) == 1 && leaf.ExtKeyUsage[0] == x509.ExtKeyUsageClientAuth, "its certificate is for %v", leaf.ExtKeyUsage)
+	testkit.Equal(t, len(testkit.Value(read.Renew(nil, now))(t)), 5, "bundles made anew")
+	testkit.Equal(t, len(testkit.Value(all[0].Renew(nil, now, "far-3"))(t)), 4, "bundles with other nodes")
+	for says, nodes := range map[string][]string{"letters": {"two words"}, "two nodes are called": {"a", "A"}, "two nodes are called node-1": {"node-1"}} {
+		_, err := Make("shop", peers, now, nodes...)
+		testkit.That(t, err != nil && strings.Contains(err.Error(), says), "%v: it says %v", nodes, err)
+	}
+	_, err := Make("shop", testkit.Value(ParsePeers("10.0.0.1:2000,10.0.0.2,10.0.0.3"))(t), now, "far")
+	testkit.That(t, err != nil && strings.Contains(err.Error(), "above 2000"), "no port is left: %v", err)
+}
+
 // FuzzParse: whatever somebody gives as a bundle is read or refused, and what is read can be used.
 func FuzzParse(f *testing.F) {
 	for _, b := range made(f) {
@@ -206,6 +227,6 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		testkit.Must(t, testkit.Err(b.TLS()))
-		testkit.That(t, b.Self().Name == b.Node && !b.Ends().IsZero(), "it is for %s", b.Node)
+		testkit.That(t, (b.Self().Name == b.Node || b.IsNode()) && !b.Ends().IsZero(), "it is for %s", b.Node)
 	})
 }

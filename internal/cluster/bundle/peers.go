@@ -30,6 +30,20 @@ func (p Peer) Host() string {
 	return host
 }
 
+// nodesPortBelow is how far the port for nodes without a server is below that for peers: 4222 and 6222.
+const nodesPortBelow = 2000
+
+// NodesAddress is HOST:PORT, at which nodes without a server are let in; empty where the port for peers leaves
+// none.
+func (p Peer) NodesAddress() string {
+	host, text, err := net.SplitHostPort(p.Address)
+	port, err2 := strconv.Atoi(text)
+	if err != nil || err2 != nil || port <= nodesPortBelow {
+		return ""
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port-nodesPortBelow))
+}
+
 // Local tells whether the address is on loopback, where other machines cannot reach it.
 func (p Peer) Local() bool {
 	ip, err := netip.ParseAddr(p.Host())
@@ -114,6 +128,25 @@ func checkPeers(peers []Peer) error {
 	}
 	if local > 0 && local < len(peers) {
 		return errors.New("some peers are on loopback, where those on other machines cannot reach them: give the addresses that all peers can reach")
+	}
+	return nil
+}
+
+// checkNodes says what is wrong with nodes without a server.
+func checkNodes(peers []Peer, nodes []string) error {
+	for i, name := range nodes {
+		switch {
+		case !peerName.MatchString(name):
+			return fmt.Errorf("node name %.80q: use 1 to 64 letters, digits, '.', '_' and '-', beginning with a letter or digit", name)
+		case slices.ContainsFunc(nodes[:i], func(other string) bool { return strings.EqualFold(other, name) }),
+			slices.ContainsFunc(peers, func(p Peer) bool { return strings.EqualFold(p.Name, name) }):
+			return fmt.Errorf("two nodes are called %s: give each a name of its own", name)
+		}
+	}
+	for _, p := range peers {
+		if len(nodes) > 0 && p.NodesAddress() == "" {
+			return fmt.Errorf("peer %s: nodes are let in at a port %d below that for peers: use one above %d", p, nodesPortBelow, nodesPortBelow)
+		}
 	}
 	return nil
 }

@@ -44,6 +44,15 @@ func (c *Conns) Check(ctx context.Context, cfg Config) (Report, error) {
 		}
 		r.add(s)
 	}
+	if cfg.asksSystem() {
+		servers, err := cfg.askSystem(ctx)
+		if err != nil {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("the NATS servers cannot be asked through the system account: %v", err))
+		}
+		for _, s := range servers {
+			r.add(s)
+		}
+	}
 	if err := r.probe(ctx, c.Control, cfg); err != nil {
 		return r, err
 	}
@@ -85,25 +94,12 @@ func askMonitor(ctx context.Context, monitor string) (Server, error) {
 	if response.StatusCode != http.StatusOK {
 		return Server{}, fmt.Errorf("it answers %s", response.Status)
 	}
-	var found struct {
-		Name       string `json:"server_name"`
-		Version    string `json:"version"`
-		MaxPayload int64  `json:"max_payload"`
-		JetStream  struct {
-			Config *struct {
-				SyncAlways bool `json:"sync_always"`
-			} `json:"config"`
-		} `json:"jetstream"`
-	}
+	var found varz
 	const mostRead = 1 << 20
 	if err := json.NewDecoder(io.LimitReader(response.Body, mostRead)).Decode(&found); err != nil {
 		return Server{}, err
 	}
-	s := Server{Name: found.Name, Version: found.Version, MaxPayload: found.MaxPayload}
-	if found.JetStream.Config != nil {
-		s.Sync, s.SyncKnown = found.JetStream.Config.SyncAlways, true
-	}
-	return s, nil
+	return found.server(), nil
 }
 
 // Codes of JetStream's errors.

@@ -208,6 +208,52 @@ func TestCheckOfACluster(t *testing.T) {
 	testkit.That(t, !strings.Contains(string(left.Data), "_check_"), "a stream is left: %s", left.Data)
 }
 
+// C6: servers without monitoring are asked through the system account, all of them, and refused where one
+// syncs late. A user who may not ask is said.
+func TestCheckThroughTheSystemAccount(t *testing.T) {
+	for name, tt := range map[string]struct{ jetstream, system, says, warns string }{
+		"good":                {jetstream: "sync_interval: always", system: "admin:secret"},
+		"syncs later":         {jetstream: "sync_interval: 10s", system: "admin:secret", says: "sync_interval: always"},
+		"nobody is asked":     {jetstream: "sync_interval: 10s", warns: "could not be found out"},
+		"wrong password":      {jetstream: "sync_interval: always", system: "admin:wrong", warns: "cannot be asked through the system account"},
+		"no user of system":   {jetstream: "sync_interval: always", system: "yard:secret", warns: "is that a user of the system account?"},
+		"good, and a monitor": {jetstream: "sync_interval: always", system: "admin:secret&monitor=http://127.0.0.1:1", warns: "cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := natstest.StartAs(t, func(listen, folder string) string {
+				return fmt.Sprintf("server_name: n0\nlisten: %q\nmax_payload: 8MB\njetstream { store_dir: %q, %s }\n"+
+					"accounts { $SYS { users: [{ user: admin, password: secret }] }, YARD { jetstream: enabled, users: [{ user: yard, password: secret }] } }", listen, folder, tt.jetstream)
+			})
+			query := "?yard=check&replicas=1"
+			if tt.system != "" {
+				query += "&system=" + tt.system
+			}
+			cfg := config(t, strings.Replace(url, "nats://", "nats://yard:secret@", 1)+query)
+			report, err := dial(t, cfg).Check(t.Context(), cfg)
+			if tt.says == "" {
+				testkit.Must(t, err)
+			} else {
+				testkit.That(t, errors.Is(err, ErrUnfit) && strings.Contains(err.Error(), tt.says), "it says %v", err)
+			}
+			warnings := strings.Join(report.Warnings, "\n")
+			testkit.That(t, strings.Contains(warnings, tt.warns) && !strings.Contains(warnings, "secret"), "it warns of %q", warnings)
+			testkit.Equal(t, strings.Contains(warnings, "could not be found out"), !strings.HasPrefix(name, "good") && tt.says == "", "whether it is unknown: %s", warnings)
+		})
+	}
+}
+
+// C6: all servers of a cluster answer.
+func TestTheSystemAccountOfACluster(t *testing.T) {
+	servers := natstest.Shared(t, 3)
+	cfg := config(t, servers.URL()+"?replicas=3&system="+natstest.SystemUser)
+	report, err := dial(t, cfg).Check(t.Context(), cfg)
+	testkit.Must(t, err)
+	testkit.Equal(t, len(report.Servers), 3, "servers")
+	for _, s := range report.Servers {
+		testkit.That(t, s.Sync && s.SyncKnown, "found %+v", s)
+	}
+}
+
 // C5: without an answer the check says that the servers are out of reach, not that they are unfit.
 func TestCheckWithoutServers(t *testing.T) {
 	servers := natstest.Start(t, 1)

@@ -32,6 +32,9 @@ type Config struct {
 	// Inside is the one server that is connected to, in this process: Servers are only shown then, and
 	// no others are learnt of. Nil: the servers are elsewhere.
 	Inside nats.InProcessConnProvider
+	// TLSConfig is how the servers inside other nodes are spoken to: both sides know each other's certificates.
+	// No other servers are learnt of then. Nil: as Settings say.
+	TLSConfig *tls.Config
 	// Fence is asked before each write to a socket; an error ends the connections for good. It does not
 	// block. Nil: nothing does.
 	Fence func() error
@@ -165,6 +168,9 @@ func (c Config) options(what string) (nats.Options, error) {
 	}
 	if c.Inside != nil {
 		all = append(all, nats.InProcessServer(c.Inside), nats.IgnoreDiscoveredServers())
+	}
+	if c.TLSConfig != nil {
+		all = append(all, nats.Secure(c.TLSConfig), nats.IgnoreDiscoveredServers())
 	}
 	credentials, err := c.credentials()
 	if err != nil {

@@ -87,7 +87,8 @@ func (r Report) judge(want Settings) (problems []problem, warnings []string) {
 	}
 	if unknown > 0 {
 		warnings = append(warnings, "it could not be found out whether the NATS servers sync before they acknowledge: "+
-			"see that each has jetstream { sync_interval: always } in its configuration, and give monitor=http://HOST:8222 for each to have it checked")
+			"see that each has jetstream { sync_interval: always } in its configuration, and to have it checked give monitor=http://HOST:8222 for each, "+
+			"or a user of the system account by system=USER:PASSWORD or systemcreds=FILE")
 	}
 	if want.Replicas == 1 {
 		warnings = append(warnings, "with replicas=1 a lost server loses what it holds")

@@ -6,6 +6,7 @@ package connect
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"net/url"
@@ -25,6 +26,10 @@ type Settings struct {
 	Yard string
 	// Replicas is how many servers keep each event: 1, 3 or 5.
 	Replicas int
+	// HubStreams is how many streams a new hub is spread over, 1 to 16; zero: one for each 16 partitions.
+	HubStreams int
+	// StreamBytes is how much a stream may hold; zero: what the servers have room for.
+	StreamBytes int64
 
 	// At most one of these lets in: a name with a password, a token, a file with a JWT and its key, a
 	// file with the seed of an nkey.
@@ -36,13 +41,22 @@ type Settings struct {
 	CAFile, CertFile, KeyFile string
 	// Monitors are the URLs of the servers' monitoring, by which it is found out how they are set.
 	Monitors []string
+	// SystemUser with SystemPassword, or SystemCredsFile, lets in to the system account, by which the same is
+	// found out of all servers. Nothing else is done there.
+	SystemUser, SystemPassword, SystemCredsFile string
 }
+
+// asksSystem: the servers can be asked through the system account.
+func (s Settings) asksSystem() bool { return s.SystemUser+s.SystemCredsFile != "" }
 
 // Defaults of a URL that does not say otherwise.
 const (
 	DefaultYard     = "eventyard"
 	DefaultReplicas = 3
 	defaultPort     = "4222"
+	// MaxHubStreams and MinStreamBytes bound what can be set.
+	MaxHubStreams  = 16
+	MinStreamBytes = 1 << 30
 )
 
 var yardName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
@@ -57,8 +71,9 @@ const usage = "nats://HOST:PORT,HOST:PORT?yard=NAME&replicas=3, or tls://… to 
 
 // Parse reads a URL:
 //
-//	nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT][,HOST[:PORT]…][?yard=NAME&replicas=N
-//	       &creds=FILE&nkey=FILE&ca=FILE&cert=FILE&key=FILE&monitor=URL…]
+//	nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT][,HOST[:PORT]…][?yard=NAME&replicas=N&streams=N&streambytes=N
+//	       &creds=FILE&nkey=FILE&ca=FILE&cert=FILE&key=FILE&monitor=URL…
+//	       &system=USER:PASSWORD&systemcreds=FILE]
 //
 // Its errors are sentences for the operator, and hold no password or token.
 func Parse(text string) (Settings, error) {
@@ -135,6 +150,12 @@ func (s *Settings) readQuery(text string) error {
 	}
 	fields := map[string]*string{
 		"yard": &s.Yard, "creds": &s.CredsFile, "nkey": &s.NKeyFile, "ca": &s.CAFile, "cert": &s.CertFile, "key": &s.KeyFile,
+		"systemcreds": &s.SystemCredsFile,
+	}
+	wanted := map[string]string{"replicas": "use 1, 3 or 5", "streams": "use 1 to 16", "streambytes": "use a number of bytes"}
+	numbers := map[string]func(int64){
+		"replicas": func(n int64) { s.Replicas = int(min(n, math.MaxInt32)) }, "streams": func(n int64) { s.HubStreams = int(min(n, math.MaxInt32)) },
+		"streambytes": func(n int64) { s.StreamBytes = n },
 	}
 	for name, given := range values {
 		field := fields[name]
@@ -142,17 +163,26 @@ func (s *Settings) readQuery(text string) error {
 		case name == "monitor":
 			s.Monitors = given
 			continue
-		case name != "replicas" && field == nil:
-			return fmt.Errorf("there is no setting %q of NATS servers: use yard, replicas, creds, nkey, ca, cert, key or monitor", name)
+		case name == "system":
+			user, password, both := strings.Cut(given[0], ":")
+			if len(given) > 1 || !both || user == "" || password == "" {
+				return errors.New("system= is USER:PASSWORD of the system account, with special characters as %XX")
+			}
+			s.SystemUser, s.SystemPassword = user, password
+			continue
+		case numbers[name] == nil && field == nil:
+			return fmt.Errorf("there is no setting %q of NATS servers: use yard, replicas, streams, streambytes, creds, nkey, ca, cert, key, monitor, system or systemcreds", name)
 		case len(given) > 1 || given[0] == "":
 			return fmt.Errorf("the setting %q of NATS servers is given once, with a value", name)
 		case field != nil:
 			*field = given[0]
 			continue
 		}
-		if s.Replicas, err = strconv.Atoi(given[0]); err != nil {
-			return fmt.Errorf("replicas=%.20q: use 1, 3 or 5", given[0])
+		number, err := strconv.ParseInt(given[0], 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s=%.20q: %s", name, given[0], wanted[name])
 		}
+		numbers[name](number)
 	}
 	return nil
 }
@@ -172,8 +202,14 @@ func (s Settings) Check() error {
 		return fmt.Errorf("yard %.40q: use 1 to 32 letters, digits, '-' and '_'", s.Yard)
 	case s.Replicas != 1 && s.Replicas != 3 && s.Replicas != 5:
 		return fmt.Errorf("%d replicas: use 1, 3 or 5", s.Replicas)
+	case s.HubStreams < 0 || s.HubStreams > MaxHubStreams:
+		return fmt.Errorf("%d streams of a hub: use 1 to %d, or 0 for one for each 16 partitions", s.HubStreams, MaxHubStreams)
+	case s.StreamBytes < 0 || s.StreamBytes > 0 && s.StreamBytes < MinStreamBytes:
+		return fmt.Errorf("streams of %d bytes: use %d or more, or 0 for what the servers have room for", s.StreamBytes, MinStreamBytes)
 	case ways > 1:
 		return errors.New("one way lets in to the NATS servers: give USER:PASSWORD@, TOKEN@, creds= or nkey=")
+	case s.SystemUser != "" && s.SystemCredsFile != "":
+		return errors.New("one way lets in to the system account: give system= or systemcreds=")
 	case (s.CertFile == "") != (s.KeyFile == ""):
 		return errors.New("a certificate and its key are given together: cert= and key=")
 	}

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ const saySecond = time.Minute
 // could be acknowledged and yet be on fewer disks than it has to.
 type admission struct {
 	name   string
+	peers  []string // all who may be servers; none: any
 	gate   *gate
 	inner  *server.Server // set before it listens
 	report *reporter
@@ -34,6 +36,9 @@ func (a *admission) Check(c server.ClientAuthentication) bool {
 		return false
 	}
 	name, id := state.PeerCertificates[0].Subject.CommonName, c.GetOpts().Name
+	if len(a.peers) > 0 && !slices.Contains(a.peers, name) {
+		return false // a node is a client, and would be counted in majorities here
+	}
 	if !a.taken(name, id) {
 		return true
 	}

@@ -51,6 +51,11 @@ type Config struct {
 	// make a majority. All are HOST:PORT.
 	Listen, Address string
 	Routes          []string
+	// Names are those of all servers: a certificate of another name lets nobody in as a server. None: any.
+	Names []string
+	// Nodes is where clients of other processes are let in, who have to show a certificate of the cluster;
+	// empty: nowhere.
+	Nodes string
 	// TLS has a certificate of the cluster, and takes no others.
 	TLS *tls.Config
 	// Dir is the server's alone, and there.
@@ -73,6 +78,7 @@ type Server struct {
 	cfg   Config
 	inner *server.Server
 	gate  *gate
+	nodes *gate // nil: no clients of other processes are let in
 	log   *reporter
 	once  sync.Once
 }
@@ -90,11 +96,17 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 	if s.gate, err = openGate(cfg.Listen, cfg.Routes, s.log.log); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrListen, err)
 	}
-	admit := &admission{name: cfg.Name, gate: s.gate, report: s.log}
+	if cfg.Nodes != "" {
+		if s.nodes, err = openGate(cfg.Nodes, cfg.Routes, s.log.log); err != nil {
+			s.gate.close()
+			return nil, fmt.Errorf("%w: for nodes without a server: %w", ErrListen, err)
+		}
+	}
+	admit := &admission{name: cfg.Name, peers: cfg.Names, gate: s.gate, report: s.log}
 	options := cfg.options()
 	options.CustomRouterAuthentication = admit
 	if s.inner, err = server.NewServer(options); err != nil {
-		s.gate.close()
+		s.gates().close()
 		return nil, fmt.Errorf("start the server inside: %w", err)
 	}
 	admit.inner = s.inner
@@ -107,6 +119,9 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 		}
 		if s.inner.ReadyForConnections(100 * time.Millisecond) {
 			s.gate.serve(s.inner.ClusterAddr().String())
+			if s.nodes != nil {
+				s.nodes.serve(s.inner.Addr().String())
+			}
 			return s, nil
 		}
 		if time.Now().After(late) {
@@ -136,8 +151,9 @@ func (c Config) Free(ctx context.Context) error {
 	return nil // who cannot be reached, or is a stranger, does not answer for this server
 }
 
-// options are the server's. Other servers come by the gate to a port of loopback. Clients are let in by
-// another such port as well, which nobody uses: a server without one opens no routes.
+// options are the server's. Other servers come by the gate to a port of loopback, and clients of other
+// processes by another gate to another such port. Without clients nobody uses that, and it is there all the
+// same: a server without one opens no routes.
 func (c Config) options() *server.Options {
 	o := &server.Options{
 		ServerName: c.Name, Host: loopback, Port: server.RANDOM_PORT,
@@ -146,7 +162,7 @@ func (c Config) options() *server.Options {
 		ConnectErrorReports: reportEvery, ReconnectErrorReports: reportEvery,
 		MaxPayload: MaxPayload, PingInterval: pingEvery, MaxPingsOut: maxPings,
 		JetStream: true, StoreDir: c.Dir, SyncAlways: true, JetStreamMaxStore: c.MaxStoreBytes, JetStreamMaxMemory: c.MaxMemoryBytes,
-		// By then no client is left to be sent away.
+		// By then no client of this process is left to be sent away; others find another server.
 		LameDuckDuration: time.Second, LameDuckGracePeriod: time.Millisecond,
 		Cluster: server.ClusterOpts{
 			Name: c.Cluster, Host: loopback, Port: server.RANDOM_PORT, Advertise: c.Address, NoAdvertise: true,
@@ -209,8 +225,26 @@ func (s *Server) Close() {
 			s.cfg.Log.Error("the server inside does not stop and is left to itself: what it has acknowledged is stored",
 				"server", s.cfg.Name, "waited", stopTime)
 		}
-		s.gate.close()
+		s.gates().close()
 	})
+}
+
+// gates are those that there are.
+type gates []*gate
+
+func (s *Server) gates() (all gates) {
+	for _, g := range []*gate{s.gate, s.nodes} {
+		if g != nil {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+func (all gates) close() {
+	for _, g := range all {
+		g.close()
+	}
 }
 
 // stopsWithin tells whether stop returned in time. If not, it goes on by itself until the process ends.
