@@ -2,6 +2,7 @@ package entries
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,8 +29,10 @@ type message struct {
 	nonce uint64
 	// before is the sequence that the change replaced, zero if none: what the write expected.
 	before uint64
-	key    string
-	value  []byte
+	// was is the sequence of the value when it was stored first, by which users know it; zero: this is that.
+	was   uint64
+	key   string
+	value []byte
 }
 
 // revision is what users know the state by: even for values, odd for deletions, so that the
@@ -38,7 +41,7 @@ func (m message) revision() meta.Revision {
 	if m.kind == deletion {
 		return deletionAfter(2 * meta.Revision(m.seq))
 	}
-	return 2 * meta.Revision(m.seq)
+	return 2 * meta.Revision(cmp.Or(m.was, m.seq))
 }
 
 // deletionAfter is the least revision of a deletion that follows a value's.
@@ -55,10 +58,12 @@ func (m message) change() meta.Change {
 
 const (
 	messageVersion = 1
-	messageHeader  = 2 + 8 + 8 + 2 // version, kind, nonce, before, length of the key
+	againVersion   = 2                 // of a value that was stored again
+	messageHeader  = 2 + 8 + 8 + 2     // version, kind, nonce, before, length of the key
+	againHeader    = messageHeader + 8 // and was
 	checksumBytes  = 4
 	// maxMessageBytes is the largest message there is.
-	maxMessageBytes = messageHeader + meta.MaxKeyBytes + meta.MaxValueBytes + checksumBytes
+	maxMessageBytes = againHeader + meta.MaxKeyBytes + meta.MaxValueBytes + checksumBytes
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -67,11 +72,18 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 var errMessage = errors.New("message of an entry is damaged or of a later version")
 
 func (m message) encode() []byte {
-	b := make([]byte, 0, messageHeader+len(m.key)+len(m.value)+checksumBytes)
-	b = append(b, messageVersion, byte(m.kind))
+	b := make([]byte, 0, againHeader+len(m.key)+len(m.value)+checksumBytes)
+	version := byte(messageVersion)
+	if m.was != 0 {
+		version = againVersion
+	}
+	b = append(b, version, byte(m.kind))
 	b = binary.BigEndian.AppendUint64(b, m.nonce)
 	b = binary.BigEndian.AppendUint64(b, m.before)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(m.key)))
+	if m.was != 0 {
+		b = binary.BigEndian.AppendUint64(b, m.was)
+	}
 	b = append(b, m.key...)
 	b = append(b, m.value...)
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
@@ -79,17 +91,24 @@ func (m message) encode() []byte {
 
 // decode reads a message. It keeps none of the bytes.
 func decode(seq uint64, b []byte) (message, error) {
-	if len(b) < messageHeader+checksumBytes || b[0] != messageVersion {
+	header := messageHeader
+	if len(b) > 0 && b[0] == againVersion {
+		header = againHeader
+	}
+	if len(b) < header+checksumBytes || b[0] != messageVersion && b[0] != againVersion {
 		return message{}, fmt.Errorf("%w: sequence %d, %d bytes", errMessage, seq, len(b))
 	}
 	body, sum := b[:len(b)-checksumBytes], binary.BigEndian.Uint32(b[len(b)-checksumBytes:])
 	m := message{seq: seq, kind: kind(b[1]), nonce: binary.BigEndian.Uint64(b[2:]), before: binary.BigEndian.Uint64(b[10:])}
-	keyEnd := messageHeader + int(binary.BigEndian.Uint16(b[18:]))
+	if header == againHeader {
+		m.was = binary.BigEndian.Uint64(b[messageHeader:])
+	}
+	keyEnd := header + int(binary.BigEndian.Uint16(b[18:]))
 	if keyEnd > len(body) || crc32.Checksum(body, castagnoli) != sum || seq > math.MaxUint64/4 {
 		return message{}, fmt.Errorf("%w: sequence %d, %d bytes", errMessage, seq, len(b))
 	}
-	m.key, m.value = string(body[messageHeader:keyEnd]), bytes.Clone(body[keyEnd:])
-	if !m.valid() {
+	m.key, m.value = string(body[header:keyEnd]), bytes.Clone(body[keyEnd:])
+	if !m.valid() || header == againHeader && (m.was == 0 || m.was >= seq || m.kind != value) {
 		return message{}, fmt.Errorf("%w: sequence %d, kind %d, key %q", errMessage, seq, m.kind, m.key)
 	}
 	return m, nil

@@ -24,7 +24,7 @@ const definitions = "d"
 var byOwner = []string{
 	"records/", "producers/", "places/", "poison/",
 	"grid/cursors/", "grid/dead/", "grid/tiers/", "grid/shelves/", "grid/probation/",
-	"kafka/groups/", "kafka/offsets/",
+	"kafka/groups/", "kafka/offsets/", "kafka/staged/", "kafka/transactions/",
 }
 
 // layout is how the entries of a yard are spread over buckets.

@@ -59,6 +59,10 @@ func (r *replica) apply(bucket string, round int, now time.Time, messages ...mes
 		if m.kind == deletion {
 			it.gone = now
 		}
+		if had != nil && had.kind == value && m.kind == value && had.revision() == m.revision() {
+			r.items[m.key] = it // it was stored again: nobody need hear of it
+			continue
+		}
 		r.putLocked(it)
 	}
 }

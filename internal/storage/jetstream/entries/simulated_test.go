@@ -22,7 +22,7 @@ import (
 func openOn(t *testing.T, servers *model.Cluster, node string) (s *entries.Store, stop func()) {
 	t.Helper()
 	conn := servers.Conn(node)
-	s = testkit.Value(entries.Over(conn, entries.Config{Yard: "y", Buckets: 2, Log: testkit.Quiet()}))(t)
+	s = testkit.Value(entries.Over(conn, entries.Config{Yard: "y", Buckets: 2, MaxGaps: 4, Log: testkit.Quiet()}))(t)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(context.Background()) }()
 	stop = sync.OnceFunc(func() {
@@ -88,12 +88,16 @@ func countInAStorm(t *testing.T, seed uint64) {
 		counters[key] = &counter{acked: map[int]string{}, refused: map[string]bool{}}
 	}
 	over := make(chan struct{})
+	quiet := map[string]meta.Revision{}
 	var counting sync.WaitGroup
 	var stores []*entries.Store
 	for _, name := range names {
 		s, stop := openOn(t, servers, name)
 		defer stop()
 		stores = append(stores, s)
+		for _, key := range []string{"hubs/quiet-" + name, "records/log/0/quiet/" + name} {
+			quiet[key] = testkit.Value(s.CompareAndSet(t.Context(), key, 0, []byte("as it was")))(t)
+		}
 		for key, c := range counters {
 			counting.Go(func() { c.count(t, s, key, name, over) })
 		}
@@ -118,6 +122,15 @@ func countInAStorm(t *testing.T, seed uint64) {
 	time.Sleep(time.Minute)
 	close(over)
 	counting.Wait()
+	for key, revision := range quiet { // it was stored again, and nobody can tell
+		for _, s := range stores {
+			there := testkit.Value(s.Get(t.Context(), key))(t)
+			testkit.That(t, there.Revision == revision && string(there.Value) == "as it was", "%s is %s at %d, and was made at %d", key, there.Value, there.Revision, revision)
+		}
+		s := stores[r.IntN(3)]
+		next := testkit.Value(s.CompareAndSet(t.Context(), key, revision, []byte("changed")))(t)
+		testkit.Must(t, s.Delete(t.Context(), key, next))
+	}
 	for key, c := range counters {
 		testkit.That(t, len(c.acked) > 20, "%s was counted only %d times", key, len(c.acked))
 		for _, s := range stores {

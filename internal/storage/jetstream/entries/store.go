@@ -25,11 +25,14 @@ type Config struct {
 	// Buckets is over how many streams entries of state are spread; zero means 4. A yard keeps the
 	// number that it was made with.
 	Buckets int
+	// MaxGaps is how many gaps a stream may have before the oldest entries are stored again; zero means
+	// 250,000.
+	MaxGaps int
 	// Log takes what the store goes on from; nil means slog.Default().
 	Log *slog.Logger
 
 	// For tests; zero means the constant of the name.
-	deletionLife, patience time.Duration
+	deletionLife, patience, tidyEvery time.Duration
 }
 
 // deletionLife is how long a bucket keeps the message of a deletion. Who has not read for half that
@@ -66,6 +69,7 @@ func New(conn *nats.Conn, cfg Config) (*Store, error) { return Over(natsConn{con
 // Over is New for any connection.
 func Over(conn Conn, cfg Config) (*Store, error) {
 	cfg.Replicas, cfg.Buckets = cmp.Or(cfg.Replicas, 3), cmp.Or(cfg.Buckets, 4)
+	cfg.MaxGaps, cfg.tidyEvery = cmp.Or(cfg.MaxGaps, maxGaps), cmp.Or(cfg.tidyEvery, tidyEvery)
 	cfg.deletionLife, cfg.patience = cmp.Or(cfg.deletionLife, deletionLife), cmp.Or(cfg.patience, patience)
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if err := (layout{cfg.Yard, cfg.Buckets}).check(); err != nil {

@@ -79,7 +79,10 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 		case errors.Is(err, errDoubt) && caller.Err() != nil:
 			return 0, caller.Err()
 		case errors.Is(err, errDoubt):
-			return s.resolve(caller, b, m, err)
+			if revision, err := s.resolve(caller, b, m, err); !errors.Is(err, errStoredAgain) {
+				return revision, err
+			}
+			continue
 		case !errors.As(err, &wrong):
 			return 0, plainly(caller, err)
 		}
@@ -88,14 +91,21 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 		}
 		if wrong.at != 0 { // also at the first try: who refused it need not be the only leader that it was handed to
 			revision, err := fate(s.replica, b, m)
+			if wrong.behind && errors.Is(err, meta.ErrUncertain) {
+				revision, err = s.resolve(caller, b, m, wrong)
+				if err != nil && !errors.Is(err, errStoredAgain) {
+					return 0, err
+				}
+			}
 			switch {
 			case err == nil:
 				return revision, nil
-			case wrong.behind && errors.Is(err, meta.ErrUncertain):
-				return s.resolve(caller, b, m, wrong)
+			case errors.Is(err, errStoredAgain):
+				continue
 			}
 		}
-		if it, _ := s.replica.state(m.key); expected != 0 || it.kind == value {
+		it, _ = s.replica.state(m.key)
+		if storedAgain := expected != 0 && it.kind == value && it.revision() == expected; !storedAgain && (expected != 0 || it.kind == value) {
 			return 0, meta.ErrConflict
 		}
 	}
@@ -112,8 +122,10 @@ func expectation(it item, expected meta.Revision) (before uint64, possible bool)
 		return it.seq, true
 	case expected == 0:
 		return 0, true
-	case expected%2 == 1, it.seq > seq, it.seq == seq && it.kind == deletion:
+	case expected%2 == 1, it.revision() > expected:
 		return 0, false
+	case it.revision() == expected: // it may have been stored again since
+		return it.seq, true
 	}
 	return seq, true
 }
@@ -169,11 +181,17 @@ func fate(r *replica, b *bucket, m message) (meta.Revision, error) {
 	case it.nonce == m.nonce && it.seq > m.before:
 		b.acknowledged(it.message)
 		return it.revision(), nil
+	case it.seq > m.before && it.before == m.before && it.was != 0:
+		return 0, errStoredAgain
 	case it.seq > m.before && it.before == m.before:
 		return 0, meta.ErrConflict // it replaced what we expected, so ours did not, and never will
 	}
 	return 0, meta.ErrUncertain
 }
+
+// errStoredAgain: what a change expected was stored again meanwhile, as it was; see tidy. The change was not made,
+// and never will be on that condition.
+var errStoredAgain = errors.New("the entry was stored again meanwhile")
 
 // headerBytes is more than the headers of a message measure, ours and those of an answer.
 const headerBytes = 4 << 10

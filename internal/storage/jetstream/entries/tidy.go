@@ -1,0 +1,101 @@
+package entries
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/parallel"
+	"github.com/eventyard/eventyard/internal/sleep"
+)
+
+// A stream begins with its oldest message, and a value that nobody changes is kept for ever: whatever was
+// written and replaced behind it leaves a gap in the midst of the stream. Servers keep a list of gaps, write it
+// with the stream's state, and give that up beyond a million of them: then one that has crashed reads all its
+// blocks before it serves. Nodes that say each few seconds that they live make so many within two weeks. So the
+// oldest values are stored once more, behind all others, when there are too many gaps.
+//
+// To users nothing has happened: the value keeps its revision, and watchers hear nothing. Who changes it at that
+// moment is refused by the server, learns of the new message, and tries again; see Store.change.
+
+const (
+	// maxGaps is how many there may be before the oldest values are stored again, until there are half as many.
+	maxGaps = 250_000
+	// tidyEvery is about how often it is looked.
+	tidyEvery = 10 * time.Second
+	// tidiedAtOnce values are stored together, so that they share the servers' syncs, and tidiedMost in a row.
+	tidiedAtOnce, tidiedMost = 64, 10_000
+)
+
+// tidying keeps the gaps in a bucket's stream few. Several nodes may do it at once: of each value one is stored.
+type tidying struct {
+	*Store
+	b *bucket
+}
+
+// run does it until ctx ends.
+func (s tidying) run(ctx context.Context) {
+	b, looked := s.b, uint64(0)
+	for sleep.About(ctx, s.cfg.tidyEvery) == nil {
+		at := b.position()
+		if at < looked+uint64(s.cfg.MaxGaps)/4 && looked > 0 {
+			continue // there cannot be many more
+		}
+		looked = max(at, 1)
+		if _, err := s.barrier(ctx, b); err != nil { // the last one is a message like others, and would be the oldest one day
+			continue
+		}
+		old := s.replica.values(b.name)
+		n := min(tooOld(old, at, s.cfg.MaxGaps), tidiedMost)
+		parallel.Each(n, tidiedAtOnce, func(i int) { s.storeAgain(ctx, old[i]) })
+		if n > 0 {
+			s.log.Debug("old entries were stored again", "bucket", b.name, "entries", n)
+			looked = 0 // there may be more to do
+		}
+	}
+}
+
+// values gives those of a bucket, the oldest first.
+func (r *replica) values(bucket string) (all []item) {
+	r.mu.RLock()
+	for _, it := range r.items {
+		if it.bucket == bucket && it.kind == value {
+			all = append(all, *it)
+		}
+	}
+	r.mu.RUnlock()
+	slices.SortFunc(all, func(a, b item) int { return cmp.Compare(a.seq, b.seq) })
+	return all
+}
+
+// tooOld is how many of a stream's values, the oldest first, have to be stored again: none while there are few
+// gaps, and else as many as it takes to have half of what there may be.
+func tooOld(values []item, last uint64, most int) int {
+	gapsFrom := func(i int) int { return int(last) - int(values[i].seq) + 1 - (len(values) - i) }
+	if len(values) == 0 || gapsFrom(0) <= most {
+		return 0
+	}
+	return sort.Search(len(values), func(i int) bool { return gapsFrom(i) <= most/2 }) // they become fewer
+}
+
+// storeAgain stores a value once more, unless it was changed. What becomes of it is found out by the next look.
+func (s tidying) storeAgain(ctx context.Context, it item) {
+	b := s.b
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	m := message{kind: value, nonce: it.nonce, before: it.seq, was: cmp.Or(it.was, it.seq), key: it.key, value: it.value}
+	encoded := m.encode()
+	seq, err := s.take(ctx, s.layout.subject(b.name, m.key), encoded, s.condition(m))
+	if wrong, is := errors.AsType[*wrongSequence](err); is {
+		b.learn(wrong.at)
+	}
+	if err != nil {
+		return
+	}
+	m.seq = seq
+	b.receive(m)
+	s.announce(b, seq, encoded)
+}

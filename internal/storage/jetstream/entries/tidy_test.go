@@ -1,0 +1,90 @@
+package entries
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+func TestTooOld(t *testing.T) {
+	at := func(seqs ...uint64) (values []item) {
+		for _, seq := range seqs {
+			values = append(values, item{message: message{seq: seq, kind: value}})
+		}
+		return values
+	}
+	for name, c := range map[string]struct {
+		values []item
+		last   uint64
+		want   int
+	}{
+		"nothing":                      {nil, 100, 0},
+		"no gaps":                      {at(98, 99, 100), 100, 0},
+		"few gaps":                     {at(1, 12), 12, 0},
+		"one old value":                {at(1, 100), 100, 1},
+		"two old values":               {at(1, 2, 99, 100), 100, 2},
+		"what is left has half":        {at(1, 50, 95, 100), 100, 2},
+		"all are old":                  {at(1, 2), 100, 2},
+		"the replica knows more ahead": {at(101), 100, 0},
+	} {
+		t.Run(name, func(t *testing.T) { testkit.Equal(t, tooOld(c.values, c.last, 10), c.want) })
+	}
+}
+
+// A value that was stored again is read as what it was, and what nobody writes is refused.
+func TestMessagesStoredAgain(t *testing.T) {
+	m := message{seq: 90, kind: value, nonce: 7, before: 80, was: 5, key: "hubs/orders", value: []byte("x")}
+	read := testkit.Value(decode(90, m.encode()))(t)
+	testkit.Deep(t, read, m)
+	testkit.Check(t, (*Audit)(nil).Intact(m.encode()), "to the scrub")
+	testkit.Equal(t, read.revision(), meta.Revision(10), "its revision")
+	_, err := decode(5, m.encode())
+	testkit.That(t, err != nil, "a value that is older than it was")
+	m.kind, m.value = deletion, nil
+	_, err = decode(90, m.encode())
+	testkit.That(t, err != nil, "a deletion that was stored again")
+}
+
+// C1: what changes all the time leaves few gaps in the stream behind what never does, which keeps its revision at
+// all nodes, those that start later too, and can be changed by it.
+func TestGapsAreFew(t *testing.T) {
+	servers := natstest.Shared(t, 3)
+	cfg := yard(t, servers)
+	cfg.MaxGaps, cfg.tidyEvery = 50, 100*time.Millisecond
+	here, there := open(t, servers.Dial(t, 0), cfg), open(t, servers.Dial(t, 1), cfg)
+	made := map[string]meta.Revision{}
+	for i := range 20 {
+		key := fmt.Sprint("hubs/", i)
+		made[key] = testkit.Value(here.CompareAndSet(t.Context(), key, 0, []byte(key)))(t)
+	}
+	js := testkit.Value(jetstream.New(servers.Dial(t, 0)))(t)
+	alive := meta.Revision(0)
+	state := func() jetstream.StreamState {
+		stream := testkit.Value(js.Stream(t.Context(), here.layout.stream("d")))(t)
+		return testkit.Value(stream.Info(t.Context()))(t).State
+	}
+	for range 200 {
+		alive = testkit.Value(there.CompareAndSet(t.Context(), "nodes/a", alive, []byte("alive")))(t)
+	}
+	testkit.Eventually(t, "gaps to become few", func() bool {
+		now := state()
+		return int(now.LastSeq-now.FirstSeq)+1-int(now.Msgs) <= cfg.MaxGaps
+	})
+	later := open(t, servers.Dial(t, 2), cfg)
+	for key, revision := range made {
+		for _, s := range []*Store{here, there, later} {
+			testkit.Must(t, s.Fresh(t.Context(), ""))
+			e := testkit.Value(s.Get(t.Context(), key))(t)
+			testkit.That(t, e.Revision == revision && string(e.Value) == key, "%s is %s at %d, and was made at %d", key, e.Value, e.Revision, revision)
+		}
+		next := testkit.Value(there.CompareAndSet(t.Context(), key, revision, []byte("changed")))(t)
+		testkit.ErrorIs(t, testkit.Err(here.CompareAndSet(t.Context(), key, revision, []byte("late"))), meta.ErrConflict)
+		testkit.Must(t, here.Delete(t.Context(), key, next))
+	}
+}
