@@ -19,6 +19,9 @@ import (
 const childVariable = "PARTS_CHILD"
 
 func TestMain(m *testing.M) {
+	if role, address, ok := strings.Cut(os.Getenv(roleVariable), " "); ok {
+		play(role, address)
+	}
 	if os.Getenv(childVariable) == "" {
 		os.Exit(m.Run())
 	}
