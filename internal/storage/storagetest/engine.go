@@ -17,7 +17,11 @@ import (
 )
 
 // fillers are those of the forms that tests of services append.
-var fillers = logs.Fillers{logtest.FormOpaque: logtest.Opaque(1, "").Place, eventlog.FormKafka: record.Place}
+var fillers = func() logs.Fillers {
+	all := logs.Fillers(record.Fillers())
+	all[logtest.FormOpaque] = logtest.Opaque(1, "").Place
+	return all
+}()
 
 // OverServers tells whether storage is on real servers, whose pace is no measure of ours.
 func OverServers() bool { return testengine.OverServers() }

@@ -105,10 +105,7 @@ func (s *stored) bytes() int { return len(s.content) }
 // run gives what a cursor gives that stands at a number of the batch. Events are appended to events.
 func (s *stored) run(at eventlog.Sequence, events []eventlog.Event, fill Fillers) (eventlog.Run, []eventlog.Event, error) {
 	skip := int(at - s.first)
-	run := eventlog.Run{First: at, Time: time.UnixMilli(s.time), Producer: s.producer}
-	if run.Producer.Set {
-		run.Producer.First += int32(skip)
-	}
+	run := eventlog.Run{First: at, Time: time.UnixMilli(s.time), Producer: s.producerAt(skip)}
 	if s.form == eventlog.FormEvents {
 		before := len(events)
 		events, err := appendEvents(events, s.content, s.count)
@@ -130,7 +127,17 @@ func (s *stored) run(at eventlog.Sequence, events []eventlog.Event, fill Fillers
 }
 
 func (s *stored) extent(at eventlog.Sequence) eventlog.Extent {
-	return eventlog.Extent{First: at, Form: s.form, Count: s.count, Skip: int(at - s.first), Bytes: s.bytes()}
+	skip := int(at - s.first)
+	return eventlog.Extent{First: at, Form: s.form, Count: s.count, Skip: skip, Bytes: s.bytes(), Producer: s.producerAt(skip)}
+}
+
+// producerAt is the producer of what comes behind so many events of the batch.
+func (s *stored) producerAt(skip int) eventlog.Producer {
+	p := s.producer
+	if p.Set {
+		p.First += int32(skip)
+	}
+	return p
 }
 
 // appendEvents lists the events of a body, as parts of it.

@@ -120,6 +120,9 @@ func (p *partition) Import(ctx context.Context, run eventlog.Run) (eventlog.Rece
 		return nil, fmt.Errorf("import into %s: %w", p.id, err)
 	}
 	s.useLocked()
+	if err := s.room.check(s.e.cfg); err != nil {
+		return nil, fmt.Errorf("import into %s: %w", p.id, err)
+	}
 	r := w.submit(encodeBatch(b, run.Time.UnixMilli()), run.Time.UnixMilli(), time.Now())
 	w.importNext, w.importTime = run.First+eventlog.Sequence(b.Len()), run.Time
 	s.rouse()

@@ -220,6 +220,45 @@ func TestNoSpace(t *testing.T) {
 	})
 }
 
+// C5: a stream that events have filled has room for the mark behind which retention removes old ones: it
+// takes events again without anybody's help.
+func TestRoomComesBack(t *testing.T) {
+	inYard(t, model.Faults{}, func(cfg *Config) { cfg.MaxStreamBytes = 200 << 10 }, func(t *testing.T, y *yard) {
+		shape := orders
+		shape.Retention.Age = time.Hour
+		e := y.open(t, "a")
+		testkit.Run(t, e.Run)
+		p := handle(t, e, shape, 0)
+		fill := func() (n int) {
+			for ; n < 400; n++ {
+				if _, err := eventlog.Append(t.Context(), p, text(strings.Repeat("x", 100))); err != nil {
+					testkit.ErrorIs(t, err, eventlog.ErrNoSpace)
+					return n
+				}
+				time.Sleep(100 * time.Millisecond) // marks are written
+			}
+			return n
+		}
+		for fill() > 0 {
+		}
+		time.Sleep(2 * time.Hour)
+		taken := 0
+		for range 30 { // the first find it full, and have it looked after
+			taken += fill()
+			time.Sleep(time.Second)
+		}
+		testkit.That(t, taken > 200, "there is room for only %d after retention", taken)
+	})
+}
+
+// D2: a hub has as many streams as is said, and no more than partitions.
+func TestHubStreams(t *testing.T) {
+	for _, c := range []struct{ set, partitions, want int }{{0, 1, 1}, {0, 17, 2}, {0, 1024, 16}, {4, 32, 4}, {4, 2, 2}, {16, 1024, 16}, {99, 1024, 16}} {
+		got := Config{HubStreams: c.set}.hubStreams(eventlog.Shape{Partitions: c.partitions})
+		testkit.Equal(t, got, c.want, "streams of %d partitions with %d", c.partitions, c.set)
+	}
+}
+
 // C5: servers that are gone: what was not handed over is refused as such, within the time that clients
 // wait, and all goes on by itself.
 func TestServersAreGone(t *testing.T) {

@@ -112,7 +112,10 @@ func (p *part) submitLocked(who claimant, batches []frames.Batch) ([]eventlog.Re
 	if p.draining {
 		return nil, eventlog.ErrClosed
 	}
-	p.s.useLocked()
+	p.s.useLocked() // also where it is full: who follows it makes room
+	if err := p.s.room.check(p.s.e.cfg); err != nil {
+		return nil, fmt.Errorf("append to %s of %s: %w", p.subject, p.s.name, err)
+	}
 	w := p.writerLocked(who)
 	receipts, now := make([]eventlog.Receipt, len(batches)), time.Now()
 	for i, b := range batches {

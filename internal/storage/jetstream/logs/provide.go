@@ -66,7 +66,7 @@ func (e *Engine) provide(ctx context.Context, name string, shape eventlog.Shape)
 // hubStreams is how many streams a hub of that shape has.
 func (c Config) hubStreams(shape eventlog.Shape) int {
 	if c.HubStreams > 0 {
-		return min(c.HubStreams, maxStreams)
+		return max(min(c.HubStreams, maxStreams, shape.Partitions), 1)
 	}
 	return hubStreams(shape.Partitions)
 }

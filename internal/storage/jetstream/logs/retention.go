@@ -31,6 +31,9 @@ func (s tending) tend(ctx context.Context) error {
 		return err
 	}
 	defer s.tending.give()
+	if err := s.measure(ctx); err != nil {
+		return err
+	}
 	if err := s.allowTrims(ctx); err != nil {
 		return err
 	}
@@ -61,7 +64,25 @@ func (s tending) tend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.purge(ctx)
+	if err := s.purge(ctx); err != nil {
+		return err
+	}
+	return s.measure(ctx)
+}
+
+// measure asks how full the stream is, where that is bounded.
+func (s tending) measure(ctx context.Context) error {
+	if s.e.cfg.MaxStreamBytes == 0 {
+		return nil
+	}
+	state, err := s.e.cfg.Storage.State(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.room = room{used: state.Bytes, said: time.Now()}
+	s.mu.Unlock()
+	return nil
 }
 
 // foldedTo waits until the stream is folded up to a sequence that it has.

@@ -49,6 +49,7 @@ type stream struct {
 	parts    map[string]*part // by subject
 	line     line
 	fold     foldState
+	room     room
 	errand   errandState
 	acks     []ack
 	active   map[*writer]bool // those that wait for something

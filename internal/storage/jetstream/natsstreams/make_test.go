@@ -26,6 +26,10 @@ func TestWhatIsNotAnsweredIsAskedAgain(t *testing.T) {
 			_, err := s.Last(ctx, "s", "")
 			return err
 		}},
+		"what is read": {".DIRECT.GET.", func(ctx context.Context, s *Storage) error {
+			_, err := s.Read(ctx, "s", streams.Query{})
+			return err
+		}},
 		"the names of all": {".NAMES", func(ctx context.Context, s *Storage) error {
 			_, err := s.Names(ctx)
 			return err
@@ -48,6 +52,8 @@ func TestWhatIsNotAnsweredIsAskedAgain(t *testing.T) {
 					testkit.Check(t, m.Respond([]byte(`{"config":`+string(m.Data)+`}`)))
 				case strings.Contains(m.Subject, ".INFO."):
 					testkit.Check(t, m.Respond([]byte(`{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`)))
+				case strings.Contains(m.Subject, ".DIRECT.GET."):
+					testkit.Check(t, m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"404"}}}))
 				case strings.Contains(m.Subject, ".NAMES"):
 					testkit.Check(t, m.Respond([]byte(`{}`)))
 				default:

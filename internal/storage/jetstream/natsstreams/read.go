@@ -86,8 +86,11 @@ func (s *Storage) read(ctx context.Context, stream string, q streams.Query) (str
 		}
 		ask.NextFor = s.names.prefix(stream) + q.Subject
 	}
-	got := &reading{prefix: s.names.prefix(stream), ended: make(chan struct{}), news: time.Now()}
-	if err := s.await(ctx, "$JS.API.DIRECT.GET."+s.names.stream(stream), ask, got); err != nil {
+	got, err := s.gather(ctx, stream, ask, readAgain)
+	if errors.Is(err, errPatience) {
+		got, err = s.gather(ctx, stream, ask, patience-readAgain)
+	}
+	if err != nil {
 		return streams.Part{}, err
 	}
 	part := streams.Part{Messages: got.messages, More: got.more}
@@ -105,8 +108,14 @@ type request struct {
 	MaxBytes int    `json:"max_bytes"`
 }
 
+// gather asks, and gives the whole answer; errPatience where nothing has come for some time.
+func (s *Storage) gather(ctx context.Context, stream string, ask request, patience time.Duration) (*reading, error) {
+	got := &reading{prefix: s.names.prefix(stream), ended: make(chan struct{}), news: time.Now()}
+	return got, s.await(ctx, "$JS.API.DIRECT.GET."+s.names.stream(stream), ask, got, patience)
+}
+
 // await sends a request and waits for the end of its answer, for as long as parts of it come.
-func (s *Storage) await(ctx context.Context, subject string, ask request, got *reading) error {
+func (s *Storage) await(ctx context.Context, subject string, ask request, got *reading, patience time.Duration) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

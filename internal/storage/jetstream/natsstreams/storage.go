@@ -16,6 +16,9 @@ const (
 	// patience is how long the acknowledgement of a message is waited for, and the next part of what is
 	// read.
 	patience = 3 * time.Second
+	// readAgain is how long the first part of what is read, or the next, is waited for before all is asked for once
+	// more: of a server that was lost with the request nothing comes, and another one answers.
+	readAgain = 700 * time.Millisecond
 	// callPatience is how long any other answer is waited for.
 	callPatience = 5 * time.Second
 	// makePatience is how long a new stream is asked for: servers choose a leader within 4 to 9 seconds

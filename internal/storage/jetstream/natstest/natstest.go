@@ -64,6 +64,9 @@ func run(t testing.TB, program string, hosts []*parts.Host) *Servers {
 	return s
 }
 
+// SystemUser is USER:PASSWORD of the servers' system account. Everybody else is let in to another one.
+const SystemUser = "system:secret"
+
 // StartAs runs one server with a configuration of the test's own, until the test ends, and gives its
 // URL. The configuration has to listen at the address and keep what it stores in the folder.
 func StartAs(t testing.TB, configure func(listen, folder string) string) (url string) {

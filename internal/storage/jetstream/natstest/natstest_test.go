@@ -101,12 +101,19 @@ func TestSharedServersAreBroughtBack(t *testing.T) {
 	s.Leader(t, s.Dial(t, 0), "natstest")
 }
 
-// C4: two of three servers go on while the third is cut off, and it catches up when it is joined.
+// C4: two of three servers go on while the third is cut off, by namespaces and by proxies, and it catches up
+// when it is joined.
 func TestServersOnHostsOfANetwork(t *testing.T) {
-	network := parts.NewNetwork(t, 3)
+	for name, network := range map[string]func(testing.TB, int) *parts.Network{"namespaces": parts.NewNetwork, "proxies": parts.NewProxies} {
+		t.Run(name, func(t *testing.T) { cutOneOff(t, network(t, 3)) })
+	}
+}
+
+func cutOneOff(t *testing.T, network *parts.Network) {
 	s := StartOn(t, network.Host(0), network.Host(1), network.Host(2))
 	js := testkit.Value(jetstream.New(s.Dial(t, 0)))(t)
 	testkit.Value(js.Publish(t.Context(), "natstest", nil))(t)
+	cut := s.DialOnly(t, 2)
 	network.Host(2).Cut(t)
 	var last uint64
 	testkit.Eventually(t, "two servers do not go on", func() bool { // a leader that was cut off is replaced first
@@ -116,6 +123,9 @@ func TestServersOnHostsOfANetwork(t *testing.T) {
 		}
 		return err == nil
 	})
+	_, err := cut.Request("$JS.API.INFO", nil, 100*time.Millisecond)
+	testkit.That(t, err != nil, "a server that was cut off answers")
+	testkit.That(t, s.Leader(t, s.Dial(t, 0), "natstest") != 2, "a server that was cut off leads")
 	network.Host(2).Join(t)
 	testkit.Must(t, s.heal())
 	stream := testkit.Value(js.Stream(t.Context(), "natstest"))(t)

@@ -18,9 +18,11 @@ const readyLine = "natsserver: ready"
 // one is a server: a process with a folder.
 type one struct {
 	name          string
-	client, route string // HOST:PORT
-	dir, store    string // store is the folder of its streams
-	program       *parts.Program
+	client, route string // HOST:PORT, where others reach it
+	// clients and routes are where it listens for them: at other addresses where proxies are between.
+	clients, routes string
+	dir, store      string // store is the folder of its streams
+	program         *parts.Program
 }
 
 // newOne gives a server its folder and its addresses, and does not start it. No host means this
@@ -35,15 +37,19 @@ func newOne(program, name string, host *parts.Host) (*one, error) {
 		if host.Disk != nil {
 			o.store = filepath.Join(host.Disk.Folder, "store")
 		}
-		o.program = parts.NewProgram(dir, host.Args(program, o.configFile())...)
 		o.client, o.route = net.JoinHostPort(host.Address, "4222"), net.JoinHostPort(host.Address, "6222")
-		return o, nil
+		var other error
+		o.clients, err = host.Listen("4222")
+		o.routes, other = host.Listen("6222")
+		err = errors.Join(err, other)
+	} else {
+		o.client, o.route, err = freePorts(parts.OwnLoopback())
+		o.clients, o.routes = o.client, o.route
 	}
-	o.program = parts.NewProgram(dir, program, o.configFile())
-	o.client, o.route, err = freePorts(parts.OwnLoopback())
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	o.program = host.Program(dir, program, o.configFile())
 	return o, nil
 }
 
@@ -67,12 +73,14 @@ func (o *one) configFile() string { return filepath.Join(o.dir, "nats.conf") }
 // configure writes the configuration file. A server without routes is alone.
 func (o *one) configure(routes []string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "server_name: %s\nlisten: %q\nmax_payload: %d\n", o.name, o.client, 8<<20)
+	fmt.Fprintf(&b, "server_name: %s\nlisten: %q\nclient_advertise: %q\nmax_payload: %d\n", o.name, o.clients, o.client, 8<<20)
 	// What it may keep is said: else it would be a part of what is free when it starts, little on a disk that
 	// is full just then.
 	fmt.Fprintf(&b, "jetstream { store_dir: %q, sync_interval: always, max_file: %d }\n", o.store, int64(1)<<40)
+	user, password, _ := strings.Cut(SystemUser, ":")
+	fmt.Fprintf(&b, "accounts { $SYS { users: [{ user: %s, password: %s }] } }\n", user, password)
 	if len(routes) > 0 {
-		fmt.Fprintf(&b, "cluster { name: yard, listen: %q, routes: [%s] }\n", o.route, strings.Join(routes, ", "))
+		fmt.Fprintf(&b, "cluster { name: yard, listen: %q, advertise: %q, routes: [%s] }\n", o.routes, o.route, strings.Join(routes, ", "))
 	}
 	return os.WriteFile(o.configFile(), []byte(b.String()), 0o644)
 }
