@@ -48,6 +48,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/hubs/oldest"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/processor"
@@ -140,7 +141,7 @@ type Registry struct {
 	up time.Time
 
 	subscribers subscribers
-	waiting     waiting
+	oldest      oldest.Times // events that groups have yet to read
 }
 
 var (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -42,14 +41,9 @@ func (g group) lag(ctx context.Context, info broker.PartitionInfo, done int64, n
 		return lag, nil
 	}
 	oldest := eventlog.Sequence(max(done, beforeFirst(info)) + 1)
-	whose := g.Prefix + info.ID
-	at, known := g.k.waiting.find(whose, oldest)
-	if !known {
-		var err error
-		if at, err = storedAt(ctx, g, info.ID, oldest); err != nil {
-			return nil, err
-		}
-		g.k.waiting.note(whose, oldest, at)
+	at, err := g.k.oldest.Of(g.Prefix+info.ID, int64(oldest), func() (time.Time, error) { return storedAt(ctx, g, info.ID, oldest) })
+	if err != nil {
+		return nil, err
 	}
 	if !at.IsZero() { // else it is not there any more
 		lag.Oldest = max(0, now.Sub(at))
@@ -69,42 +63,6 @@ func storedAt(ctx context.Context, g group, partition string, number eventlog.Se
 		return time.Time{}, fmt.Errorf("read event %d of partition %s: %w", number, partition, err)
 	}
 	return run.Time, nil
-}
-
-// waiting has the oldest pending events of groups as they were last asked for, and when they were
-// stored. The zero value works.
-type waiting struct {
-	mu  sync.Mutex
-	all map[string]oldestEvent // by the group's prefix and the partition; guarded by mu
-}
-
-type oldestEvent struct {
-	number eventlog.Sequence
-	stored time.Time
-}
-
-// maxWaiting is how many are kept: twice what the metrics of a yard tell of. When there are more, those
-// of groups that are gone may be among them, and all are forgotten.
-const maxWaiting = 2 * maxSeries
-
-func (w *waiting) find(whose string, number eventlog.Sequence) (stored time.Time, known bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	e, known := w.all[whose]
-	return e.stored, known && e.number == number
-}
-
-// note keeps a time, unless it is that of an event which is not there: it may not be there yet.
-func (w *waiting) note(whose string, number eventlog.Sequence, stored time.Time) {
-	if stored.IsZero() {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.all == nil || len(w.all) >= maxWaiting {
-		w.all = make(map[string]oldestEvent)
-	}
-	w.all[whose] = oldestEvent{number, stored}
 }
 
 // GroupLag is how far a group is behind, all partitions together.

@@ -3,7 +3,6 @@ package groups
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -242,20 +241,6 @@ func TestLagReadsWhatHasChanged(t *testing.T) {
 		y.publish(t, "orders", "0", 1)
 		waits(1, "when it is behind again")
 	})
-}
-
-// The oldest events of groups that are gone do not pile up.
-func TestWhatWaitsIsBounded(t *testing.T) {
-	var w waiting
-	now := time.Now()
-	w.note("none", 1, time.Time{})
-	_, known := w.find("none", 1)
-	testkit.That(t, !known, "an event that is not there is known")
-	for i := range 3 * maxWaiting {
-		w.note(fmt.Sprint(i), 1, now)
-		at, known := w.find(fmt.Sprint(i), 1)
-		testkit.MustThat(t, known && at.Equal(now) && len(w.all) <= maxWaiting, "%d are kept, the last %v", len(w.all), known)
-	}
 }
 
 // P6: lag and ownership are metrics, for groups that have checkpoints.
