@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/quota"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
@@ -20,6 +21,8 @@ type definition struct {
 	Created    time.Time       `json:"created"`
 	Retention  storedRetention `json:"retention"`
 	Quota      quota.Limit     `json:"quota,omitzero"`
+	// Starts are where partitions begin of which events were deleted by number; see start.go.
+	Starts map[int]eventlog.Sequence `json:"starts,omitempty"`
 	// State is empty, or stateDeleting from the moment a deletion is decided.
 	State string `json:"state,omitempty"`
 }

@@ -14,7 +14,10 @@ import (
 
 // Frames is what a broker offers to those who send and read frames, which are batches in a form of their
 // own. All methods may be called by many goroutines at once.
-type Frames struct{ broker *Broker }
+type Frames struct {
+	broker  *Broker
+	holdups holdups
+}
 
 // FrameTarget says where frames go.
 type FrameTarget struct {
@@ -22,6 +25,9 @@ type FrameTarget struct {
 	// Quota and Created are as those of Target.
 	Quota   *quota.Meter
 	Created time.Time
+	// Verify says whether the transaction goes on that frames of eventlog.FormTransaction are part of, in this
+	// partition; its error is given back. It is asked once in each transaction, and perhaps more often.
+	Verify func(ctx context.Context) error
 }
 
 // PendingFrames are frames under way, as Pending is events.
@@ -72,6 +78,10 @@ func checkFrames(frames []eventlog.Batch) error {
 		switch {
 		case frames[i].Form == eventlog.FormEvents:
 			return fmt.Errorf("%w: single events are no frame", eventlog.ErrForm)
+		case frames[i].Form == eventlog.FormControl:
+			return fmt.Errorf("%w: transactions are ended by EndTransaction", eventlog.ErrForm)
+		case frames[i].Form == eventlog.FormTransaction && !who.Set:
+			return fmt.Errorf("%w: it is of a transaction, but not of a producer", eventlog.ErrForm)
 		case who.Set != of.Set || who.ID != of.ID || who.Epoch != of.Epoch:
 			return fmt.Errorf("%w: frames of several producers, submit those of each apart", eventlog.ErrForm)
 		}
@@ -93,7 +103,7 @@ func submitFrames(ctx context.Context, b *Broker, h *hub, to FrameTarget, frames
 	p := &PendingFrames{frames: make([]Pending, len(frames))}
 	for i := range frames {
 		p.frames[i] = Pending{
-			broker: b, hub: h, partition: to.Partition, count: frames[i].Count, bytes: frames[i].Bytes(), at: eventlog.NoSequence,
+			broker: b, hub: h, partition: to.Partition, count: frames[i].Count, bytes: frames[i].Bytes(), at: eventlog.NoSequence, verify: to.Verify,
 		}
 	}
 	submit := p.submit
@@ -183,7 +193,7 @@ func (f *Frames) RawCursor(ctx context.Context, hub, partition string, at eventl
 	if err != nil {
 		return nil, err
 	}
-	cursor, err := h.partitions[number].Cursor(ctx, at)
+	cursor, err := h.open(ctx, number, at)
 	if err != nil {
 		return nil, f.broker.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, partition, err))
 	}

@@ -76,7 +76,7 @@ func (b *Broker) look(ctx context.Context, h *hub, number int) (PartitionInfo, e
 	if err != nil {
 		return PartitionInfo{}, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, id, err))
 	}
-	return partitionInfo(h.Name, id, bounds, now()), nil
+	return partitionInfo(h.Name, id, h.begins(number, bounds), now()), nil
 }
 
 func partitionInfo(hub, id string, bounds eventlog.Bounds, at time.Time) PartitionInfo {
@@ -98,7 +98,8 @@ func partitionInfo(hub, id string, bounds eventlog.Bounds, at time.Time) Partiti
 }
 
 // Cursor opens a reader of a partition's events for a group. Groups have no part in what is
-// read, only in who reads. Frames come as single events. When the hub is deleted it answers
+// read, only in who reads. Frames come as single events, those of transactions when these are committed: until then it
+// is as at the end. What was aborted, and what ends transactions, are numbers without events. When the hub is deleted it answers
 // eventlog.ErrRemoved, and eventlog.ErrForm where events are in a form that nobody translates.
 //
 // Errors: *NotFoundError, *eventlog.PositionError, and the engine's others.
@@ -110,7 +111,7 @@ func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at ev
 	if _, err := b.groups.get(ctx, h, group); err != nil {
 		return nil, err
 	}
-	cursor, err := h.cursor(ctx, number, at, b.translators)
+	cursor, err := h.cursor(ctx, b, number, at)
 	if err != nil {
 		return nil, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, partition, err))
 	}
@@ -118,12 +119,13 @@ func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at ev
 }
 
 // cursor is where every reader of a hub's events gets its cursor.
-func (h *hub) cursor(ctx context.Context, number int, at eventlog.Position, by eventlog.Translators) (eventlog.Cursor, error) {
-	cursor, err := h.partitions[number].Cursor(ctx, at)
+func (h *hub) cursor(ctx context.Context, b *Broker, number int, at eventlog.Position) (eventlog.Cursor, error) {
+	open := h.opener(number)
+	cursor, err := newCommitted(ctx, open, at, func() *Fates { return b.noting(h.log, number, newFates(open)) })
 	if err != nil {
 		return nil, err
 	}
-	return eventlog.Translated(cursor, by), nil
+	return eventlog.Translated(cursor, b.translators), nil
 }
 
 // locate finds a hub and a partition of it by name.

@@ -28,6 +28,8 @@ type Pending struct {
 	at            eventlog.Sequence
 	// repeat: a producer's events were submitted before.
 	repeat bool
+	// verify is FrameTarget's.
+	verify func(ctx context.Context) error
 }
 
 // Wait returns once the events are as durable as the engine promises. It is to be called

@@ -69,6 +69,9 @@ type account struct {
 	// doubt is a flight of which nobody knows whether it was stored; nil: there is none.
 	// Nothing else starts before that is cleared up.
 	doubt *flight
+	// verified: its transaction goes on, as far as anyone here knows. marks counts the control frames that ended one.
+	verified bool
+	marks    uint64
 	// halted is closed when an epoch has begun, or was refused; nil while none is
 	// about to. Nothing starts meanwhile.
 	halted chan struct{}
@@ -202,7 +205,13 @@ func (as *accounts) learn(run eventlog.Run) {
 	}
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	if a := as.findOrAddLocked(run.Producer.ID); a.air == nil {
+	a := as.findOrAddLocked(run.Producer.ID)
+	if run.Form == eventlog.FormControl {
+		as.changes++
+		a.markLocked(run.Producer)
+		return
+	}
+	if a.air == nil {
 		as.changes++
 		a.record = a.record.learn(run.Producer, run.Len(), partsOf(run), run.Time.Unix())
 		a.kept = a.kept || a.epoch == run.Producer.Epoch

@@ -142,7 +142,7 @@ func (as *accounts) holds(a *account) bool {
 func (as *accounts) hold(a *account, c eventlog.Claim) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	a.claim, a.claimed = c, true
+	a.claim, a.claimed, a.verified = c, true, false
 }
 
 // unread is from where on the log may have something of a producer that its account has not; nil:

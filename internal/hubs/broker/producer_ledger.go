@@ -132,6 +132,8 @@ func (l *ledger) submit(ctx context.Context, held *account, p *Pending, b eventl
 		case errors.Is(err, errDoubt), errors.Is(err, errForgotten), errors.Is(err, errUnclaimed):
 			err = l.recall(ctx, b.Producer.ID, held)
 			sure = true
+		case errors.Is(err, errUnverified):
+			err = l.verify(ctx, p, b.Producer.ID)
 		}
 		if err != nil {
 			return err

@@ -78,6 +78,8 @@ func (a *account) ready(b eventlog.Batch) (wait <-chan struct{}, err error) {
 		return nil, errDoubt
 	case !a.claimed:
 		return nil, errUnclaimed
+	case b.Form == eventlog.FormTransaction && !a.verified:
+		return nil, errUnverified
 	}
 	return nil, nil
 }

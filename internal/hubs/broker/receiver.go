@@ -69,7 +69,7 @@ func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, er
 	if err != nil {
 		return nil, err
 	}
-	cursor, err := h.cursor(ctx, number, cfg.At, b.translators)
+	cursor, err := h.cursor(ctx, b, number, cfg.At)
 	if err != nil {
 		return nil, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, cfg.Partition, err))
 	}

@@ -33,6 +33,8 @@ type view struct {
 type hub struct {
 	Hub
 	log string
+	// starts are where partitions begin of which events were deleted; read only.
+	starts map[int]eventlog.Sequence
 	// partitions are the handles, made with the hub because the engine applies
 	// retention only to partitions it was asked for. They cost no I/O.
 	partitions []eventlog.Partition
@@ -106,7 +108,7 @@ func (r *registry) show(updates []mirror.Update[definition]) {
 
 // assemble makes the hub of a definition; old is the one that had its name before, nil if none did.
 func (r *registry) assemble(old *hub, def definition) *hub {
-	h := &hub{Hub: def.hub(), log: def.Log}
+	h := &hub{Hub: def.hub(), log: def.Log, starts: def.Starts}
 	if old != nil && old.log == def.Log {
 		h.turn, h.metrics, h.quota, h.keys = old.turn, old.metrics, old.quota, old.keys
 	} else {

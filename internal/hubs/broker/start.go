@@ -1,0 +1,126 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
+)
+
+// Events can be deleted from the front of a partition by number, as Kafka's clients do with DeleteRecords. Engines remove
+// whole segments or blocks, when they get to it; so where a partition begins stands in the hub's definition, and no reader
+// is given anything from before. It is the one that counts, and Trim only gives the storage back.
+
+// EndOfPartition stands for the number behind the newest event in DeleteBefore.
+const EndOfPartition eventlog.Sequence = -1
+
+// DeleteBefore deletes the events of partitions of a hub that are below a number each, and gives the numbers at which
+// these begin then. When it returns that is durable, and nobody who begins to read at this node is given any of them;
+// at others as soon as these have heard of it. One who reads already may be given some more. Errors: *NotFoundError,
+// *eventlog.PositionError where a number is beyond the end, and the stores'. After an error nothing was deleted, or all.
+func (f *Frames) DeleteBefore(ctx context.Context, name string, below map[int]eventlog.Sequence) (map[int]eventlog.Sequence, error) {
+	b := f.broker
+	h, err := b.find(ctx, name)
+	if err == nil {
+		err = h.broken
+	}
+	if err != nil {
+		return nil, err
+	}
+	starts := make(map[int]eventlog.Sequence)
+	for number, at := range below {
+		if number < 0 || number >= h.Partitions {
+			return nil, &NotFoundError{Kind: KindPartition, Hub: h.Name, Name: strconv.Itoa(number), Partitions: h.Partitions}
+		}
+		info, err := b.look(ctx, h, number)
+		if err != nil {
+			return nil, err
+		}
+		next := info.Last + 1
+		switch {
+		case at == EndOfPartition:
+			at = next
+		case at < 0 || at > next:
+			return nil, &eventlog.PositionError{Asked: at, Last: info.Last}
+		}
+		starts[number] = max(at, info.First, 0)
+	}
+	_, err = b.definitions.Change(ctx, hubKey(fold(name)), func(d *definition) error {
+		if d.deleting() || d.Log != h.log {
+			return meta.ErrNotFound
+		}
+		changed := maps.Clone(d.Starts)
+		if changed == nil {
+			changed = make(map[int]eventlog.Sequence)
+		}
+		for number, at := range starts {
+			starts[number] = max(at, changed[number])
+			if at > 0 {
+				changed[number] = starts[number]
+			}
+		}
+		if maps.Equal(changed, d.Starts) {
+			return mirror.ErrUnchanged
+		}
+		d.Starts = changed
+		return nil
+	})
+	if errors.Is(err, meta.ErrNotFound) {
+		return nil, hubNotFound(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("delete events of hub %q: %w", name, err)
+	}
+	trim(ctx, b, h, starts)
+	return starts, nil
+}
+
+// trim has the engine give back the storage of what was deleted. Where it cannot the next start tries again.
+func trim(ctx context.Context, b *Broker, h *hub, starts map[int]eventlog.Sequence) {
+	for _, number := range slices.Sorted(maps.Keys(starts)) {
+		if err := h.partitions[number].Trim(ctx, starts[number]); err != nil && !errors.Is(err, eventlog.ErrRemoved) && ctx.Err() == nil {
+			b.log.Warn("deleted events still take up storage, the next start tries again", "hub", h.Name, "partition", number, "error", err)
+		}
+	}
+}
+
+// trimAll does so for all hubs: engines need not remember it.
+func trimAll(ctx context.Context, b *Broker) {
+	for _, h := range b.hubs.all() {
+		if ctx.Err() == nil && h.broken == nil && len(h.starts) > 0 {
+			trim(ctx, b, h, h.starts)
+		}
+	}
+}
+
+// begins gives the bounds of a partition without what was deleted.
+func (h *hub) begins(number int, bounds eventlog.Bounds) eventlog.Bounds {
+	bounds.First = min(max(bounds.First, h.starts[number]), bounds.Next)
+	return bounds
+}
+
+// open opens a cursor that gives batches of every form, and nothing of what was deleted.
+func (h *hub) open(ctx context.Context, number int, at eventlog.Position) (eventlog.Cursor, error) {
+	cursor, err := h.partitions[number].Cursor(ctx, at)
+	start := h.starts[number]
+	if err != nil || cursor.At() >= start {
+		return cursor, err
+	}
+	if err := cursor.Close(); err != nil {
+		return nil, err
+	}
+	return h.partitions[number].Cursor(ctx, eventlog.At(start))
+}
+
+// opener is open for one partition.
+func (h *hub) opener(number int) func(context.Context, eventlog.Position) (eventlog.Cursor, error) {
+	return func(ctx context.Context, at eventlog.Position) (eventlog.Cursor, error) {
+		return h.open(ctx, number, at)
+	}
+}

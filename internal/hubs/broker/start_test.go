@@ -1,0 +1,68 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// K1: events that were deleted by number are gone for every reader at once, also after a start, however much of them the
+// engine still keeps; others stay, and numbers go on.
+func TestEventsAreDeletedByNumber(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 2)
+	for i := range 10 {
+		mustPublish(t, b, "orders", Target{Partition: "0"}, fmt.Sprint("a", i))
+		mustPublish(t, b, "orders", Target{Partition: "1"}, fmt.Sprint("b", i))
+	}
+	before := func(at eventlog.Sequence) eventlog.Sequence {
+		t.Helper()
+		return testkit.Value(b.DeleteBefore(t.Context(), "Orders", map[int]eventlog.Sequence{0: at}))(t)[0]
+	}
+	testkit.Equal(t, before(0), eventlog.Sequence(0))
+	testkit.Equal(t, before(4), eventlog.Sequence(4))
+	testkit.Equal(t, before(2), eventlog.Sequence(4), "one that is gone already")
+	check := func(what string) {
+		t.Helper()
+		for _, at := range []eventlog.Position{eventlog.Earliest(), eventlog.At(0), eventlog.At(3), eventlog.At(4)} {
+			testkit.Slices(t, read(t, b, "orders", DefaultGroup, 0, at), []string{"a4", "a5", "a6", "a7", "a8", "a9"}, "%s, from %v", what, at)
+		}
+		testkit.Slices(t, read(t, b, "orders", DefaultGroup, 0, eventlog.At(8)), []string{"a8", "a9"}, what)
+		testkit.Equal(t, len(read(t, b, "orders", DefaultGroup, 1, eventlog.Earliest())), 10, "%s: events of the other partition", what)
+		raw := testkit.Value(b.RawCursor(t.Context(), "orders", "0", eventlog.Earliest()))(t)
+		testkit.Equal(t, raw.At(), eventlog.Sequence(4), what)
+		testkit.Must(t, raw.Close())
+		info := testkit.Value(b.Partition(t.Context(), "orders", "0"))(t)
+		testkit.Equal(t, info.First, eventlog.Sequence(4), what)
+		testkit.Equal(t, info.Last, eventlog.Sequence(9), what)
+		testkit.Equal(t, testkit.Value(b.Partitions(t.Context(), "orders"))(t)[1].First, eventlog.Sequence(0), what)
+	}
+	check("at first")
+	b = y.open(t)
+	check("after a start")
+	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", HubChange{QuotaEvents: new(int64(5))})))
+	check("after a change of the hub")
+	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", HubChange{QuotaEvents: new(int64(0))})))
+
+	testkit.Equal(t, before(EndOfPartition), eventlog.Sequence(10), "all")
+	info := testkit.Value(b.Partition(t.Context(), "orders", "0"))(t)
+	testkit.That(t, info.Empty && info.First == 10 && info.Last == 9, "an empty partition is %+v", info)
+	mustPublish(t, b, "orders", Target{Partition: "0"}, "more")
+	testkit.Slices(t, read(t, b, "orders", DefaultGroup, 0, eventlog.Earliest()), []string{"more"})
+
+	for _, at := range []eventlog.Sequence{12, -2} {
+		_, err := b.DeleteBefore(t.Context(), "orders", map[int]eventlog.Sequence{0: at})
+		_, beyond := errors.AsType[*eventlog.PositionError](err)
+		testkit.That(t, beyond, "%d is refused with %v", at, err)
+	}
+	wantNotFound(t, testkit.Err(b.DeleteBefore(t.Context(), "orders", map[int]eventlog.Sequence{2: 0})), KindPartition)
+	wantNotFound(t, testkit.Err(b.DeleteBefore(t.Context(), "nobody", map[int]eventlog.Sequence{0: 0})), KindHub)
+	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
+	mustCreate(t, b, "orders", 2)
+	mustPublish(t, b, "orders", Target{Partition: "0"}, "new")
+	testkit.Slices(t, read(t, b, "orders", DefaultGroup, 0, eventlog.Earliest()), []string{"new"}, "of a new hub of that name")
+}

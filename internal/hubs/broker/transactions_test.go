@@ -1,0 +1,312 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/amqp/message"
+	kafka "github.com/eventyard/eventyard/internal/kafka/record"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+func always(context.Context) error { return nil }
+
+var errTestOver = errors.New("the transaction is over")
+
+// inTransaction is a frame of a transaction.
+func inTransaction(id int64, epoch int16, first int32, values ...string) eventlog.Batch {
+	b := frameOf(id, epoch, first, values...)
+	b.Form = eventlog.FormTransaction
+	return b
+}
+
+// putIn stores a frame of a transaction, and gives where.
+func putIn(t testing.TB, b *Broker, f eventlog.Batch) eventlog.Sequence {
+	t.Helper()
+	p := testkit.Value(b.SubmitFrames(t.Context(), "orders", FrameTarget{Verify: always}, []eventlog.Batch{f}))(t)
+	return testkit.Value(p.Wait(t.Context()))(t).First
+}
+
+// endIn ends a transaction in partition 0.
+func endIn(t testing.TB, b *Broker, id int64, epoch int16, commit bool) {
+	t.Helper()
+	testkit.Must(t, b.EndTransaction(t.Context(), logOf(t, b), 0, kafka.Marker(id, epoch, commit, time.Now()), always))
+}
+
+func logOf(t testing.TB, b *Broker) string {
+	t.Helper()
+	return LogOf(b, testkit.Value(b.Hub("orders"))(t).ID)
+}
+
+func readZero(t *testing.T, b *Broker) []string {
+	t.Helper()
+	return read(t, b, "orders", DefaultGroup, 0, eventlog.Earliest())
+}
+
+// rest gives the values that a cursor has left.
+func rest(t *testing.T, c eventlog.Cursor) (all []string) {
+	t.Helper()
+	for {
+		run := testkit.Value(c.TryNext(t.Context()))(t)
+		if run.Len() == 0 {
+			return all
+		}
+		for _, e := range run.Events {
+			body, _ := message.Body(e.Message)
+			all = append(all, string(body))
+		}
+	}
+}
+
+// K3: readers of events get what is committed, in order, from when it is; what was aborted never; and numbers count on.
+func TestReadersGetWhatIsCommitted(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	testkit.Equal(t, mustPut(t, b, frame("plain")), 0)
+	testkit.Equal(t, putIn(t, b, inTransaction(5, 0, 0, "a", "b")), 1)
+	testkit.Equal(t, mustPut(t, b, frame("between")), 3)
+	testkit.Equal(t, putIn(t, b, inTransaction(6, 0, 0, "x")), 4)
+	testkit.Slices(t, readZero(t, b), []string{"plain"}, "while nothing is decided")
+	endIn(t, b, 6, 0, false)
+	testkit.Slices(t, readZero(t, b), []string{"plain"}, "while the first is not decided")
+	endIn(t, b, 5, 0, true)
+	testkit.Slices(t, readZero(t, b), []string{"plain", "a", "b", "between"}, "when it is")
+	testkit.Equal(t, putIn(t, b, inTransaction(6, 0, 1, "y")), 7, "behind two words that take a number each")
+	endIn(t, b, 6, 0, true)
+	testkit.Slices(t, readZero(t, b), []string{"plain", "a", "b", "between", "y"})
+	testkit.Slices(t, read(t, b, "orders", DefaultGroup, 0, eventlog.At(2)), []string{"b", "between", "y"}, "from inside a frame")
+	stable := testkit.Value(b.Stable(t.Context(), "orders", "0", 0))(t)
+	testkit.Equal(t, stable, 9, "when all is decided")
+	putIn(t, b, inTransaction(5, 0, 2, "later"))
+	mustPut(t, b, frame("behind"))
+	testkit.Equal(t, testkit.Value(b.Stable(t.Context(), "orders", "0", 0))(t), 9, "when one is not")
+}
+
+// K3: a reader that waits is woken by the word that ends a transaction, and by nothing else for good.
+func TestAReaderWaitsForTheEndOfATransaction(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	c := testkit.Value(b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Earliest()))(t)
+	defer c.Close()
+	putIn(t, b, inTransaction(5, 0, 0, "a"))
+	for _, more := range []string{"b", "c"} {
+		run := testkit.Value(c.TryNext(t.Context()))(t)
+		testkit.Equal(t, run.Len(), 0)
+		testkit.Equal(t, c.At(), 0)
+		testkit.Equal(t, len(testkit.Value(c.TryNextAll(t.Context(), nil, 1<<20))(t)), 0)
+		testkit.Equal(t, len(testkit.Value(c.Extents(t.Context(), nil, 1<<20))(t)), 0)
+		woken := make(chan struct{})
+		stop := c.Await(func() { close(woken) })
+		mustPut(t, b, frame(more))
+		<-woken
+		stop()
+	}
+	got := make(chan eventlog.Run, 1)
+	go func() {
+		run, err := c.Next(t.Context())
+		if err == nil {
+			got <- run
+		}
+		close(got)
+	}()
+	endIn(t, b, 5, 0, true)
+	run := <-got
+	testkit.Equal(t, run.First, 0)
+	testkit.Equal(t, run.Len(), 1)
+	testkit.Slices(t, rest(t, c), []string{"b", "c"}, "what came meanwhile")
+	testkit.Must(t, c.Close())
+	testkit.ErrorIs(t, testkit.Err(c.TryNext(t.Context())), eventlog.ErrClosed)
+}
+
+// K3: a frame of a transaction is stored only if somebody says that it goes on, once in each transaction.
+func TestFramesOfTransactionsAreVerified(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	asked := 0
+	var refuse error
+	put := func(f eventlog.Batch) error {
+		to := FrameTarget{Verify: func(context.Context) error { asked++; return refuse }}
+		p, err := b.SubmitFrames(t.Context(), "orders", to, []eventlog.Batch{f})
+		if err != nil {
+			return err
+		}
+		return testkit.Err(p.Wait(t.Context()))
+	}
+	refuse = errTestOver
+	testkit.ErrorIs(t, put(inTransaction(5, 0, 0, "no")), errTestOver)
+	refuse = nil
+	testkit.Must(t, put(inTransaction(5, 0, 0, "a")))
+	testkit.Must(t, put(inTransaction(5, 0, 1, "b")))
+	testkit.Equal(t, asked, 2, "how often it was asked")
+	refuse = errTestOver
+	endIn(t, b, 5, 0, true)
+	testkit.ErrorIs(t, put(inTransaction(5, 0, 2, "late")), errTestOver, "behind the end")
+	refuse = nil
+	testkit.Must(t, put(inTransaction(5, 0, 2, "c")))
+	endIn(t, b, 5, 1, false)
+	testkit.ErrorIs(t, put(inTransaction(5, 0, 3, "zombie")), ErrProducerFenced, "when a higher epoch has ended it")
+	testkit.Slices(t, readZero(t, b), []string{"a", "b"})
+	testkit.ErrorIs(t, testkit.Err(putFrames(t.Context(), b, "orders", inTransaction(9, 0, 0, "nobody"))), eventlog.ErrForm, "without somebody to ask")
+	testkit.ErrorIs(t, testkit.Err(putFrames(t.Context(), b, "orders", kafka.Marker(5, 1, true, time.Now()))), eventlog.ErrForm, "a word of its own")
+}
+
+// K3: the word that ends a transaction is not written where whoever is asked says that it is over, nor in a hub that is
+// gone.
+func TestTheEndOfATransactionIsChecked(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	putIn(t, b, inTransaction(5, 0, 0, "a"))
+	log := logOf(t, b)
+	end := func() error {
+		return b.EndTransaction(t.Context(), log, 0, kafka.Marker(5, 0, true, time.Now()), func(context.Context) error { return errTestOver })
+	}
+	testkit.ErrorIs(t, end(), errTestOver)
+	testkit.Equal(t, len(readZero(t, b)), 0)
+	testkit.Must(t, b.DeleteHub(t.Context(), "orders"))
+	testkit.Must(t, end(), "of a hub that is gone")
+}
+
+// K3, R1: after a restart everything is as it was: what is open stays open, a producer that was fenced stays so, and
+// numbers go on.
+func TestTransactionsAfterARestart(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	putIn(t, b, inTransaction(5, 0, 0, "a"))
+	endIn(t, b, 5, 0, true)
+	putIn(t, b, inTransaction(5, 0, 1, "b"))
+	putIn(t, b, inTransaction(6, 2, 0, "x"))
+	endIn(t, b, 6, 3, false)
+	b = y.open(t)
+	testkit.Slices(t, readZero(t, b), []string{"a"})
+	_, err := b.SubmitFrames(t.Context(), "orders", FrameTarget{Verify: always}, []eventlog.Batch{inTransaction(6, 2, 1, "zombie")})
+	testkit.ErrorIs(t, err, ErrProducerFenced)
+	testkit.Equal(t, putIn(t, b, inTransaction(5, 0, 1, "b")), 2, "a repeat")
+	putIn(t, b, inTransaction(5, 0, 2, "c"))
+	endIn(t, b, 5, 0, true)
+	testkit.Slices(t, readZero(t, b), []string{"a", "b", "c"})
+}
+
+// K3, C1: a producer writes through one node, and its transaction is ended by another: what comes late through the first
+// asks again, and readers of both see the same.
+func TestTransactionsOverNodes(t *testing.T) {
+	c := newFleet(t, 2)
+	one, two := c.brokers[0], c.brokers[1]
+	over := false
+	put := func(f eventlog.Batch) error {
+		to := FrameTarget{Verify: func(context.Context) error {
+			if over {
+				return errTestOver
+			}
+			return nil
+		}}
+		return eventlog.Again(func() error {
+			p, err := one.SubmitFrames(t.Context(), "orders", to, []eventlog.Batch{f})
+			if err == nil {
+				_, err = p.Wait(t.Context())
+			}
+			return err
+		}, eventlog.ErrFenced)
+	}
+	testkit.Must(t, put(inTransaction(5, 0, 0, "a")))
+	testkit.Must(t, put(inTransaction(5, 0, 1, "b")))
+	over = true
+	endIn(t, two, 5, 0, true)
+	testkit.ErrorIs(t, put(inTransaction(5, 0, 2, "late")), errTestOver)
+	for _, b := range []*Broker{one, two} {
+		testkit.Eventually(t, "both nodes see it", func() bool { return fmt.Sprint(readZero(t, b)) == "[a b]" })
+	}
+}
+
+// K3: whatever transactions there are and however they overlap, a reader that comes at any time and place sees a prefix
+// of what was committed, in the order of the log, and at last all of it; with little to remember as well.
+func TestAnyTransactions(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			b := newYard(t).open(t)
+			mustCreate(t, b, "orders", 1)
+			type event struct {
+				value string
+				by    int64
+			}
+			var log []event
+			fate := map[string]bool{}
+			open, next, since := map[int64]bool{}, map[int64]int32{}, map[int64]int{}
+			reader := testkit.Value(b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Earliest()))(t)
+			defer reader.Close()
+			var got []string
+			drain := func() { got = append(got, rest(t, reader)...) }
+			end := func(id int64, commit bool) {
+				endIn(t, b, id, 0, commit)
+				for _, e := range log[since[id]:] {
+					if e.by == id {
+						fate[e.value] = commit
+					}
+				}
+				delete(open, id)
+			}
+			for n := range 60 {
+				id := 10 + rnd.Int64N(4)
+				switch value := fmt.Sprintf("v%d", n); rnd.IntN(6) {
+				case 0:
+					mustPut(t, b, frame(value))
+					log, fate[value] = append(log, event{value, 0}), true
+				case 1, 2, 3:
+					if !open[id] {
+						open[id], since[id] = true, len(log)
+					}
+					putIn(t, b, inTransaction(id, 0, next[id], value))
+					next[id]++
+					log = append(log, event{value, id})
+				case 4:
+					if open[id] {
+						end(id, rnd.IntN(2) == 0)
+					}
+				default:
+					drain()
+				}
+			}
+			for id := range open {
+				end(id, rnd.IntN(2) == 0)
+			}
+			drain()
+			var want []string
+			for _, e := range log {
+				if fate[e.value] {
+					want = append(want, e.value)
+				}
+			}
+			testkit.Slices(t, got, want, "by one reader")
+			testkit.Slices(t, readZero(t, b), want, "from the beginning")
+			h := b.hubs.find("orders")
+			little := testkit.Value(newCommitted(t.Context(), h.partitions[0].Cursor, eventlog.Earliest(), func() *Fates {
+				f := newFates(h.partitions[0].Cursor)
+				f.limit = 1
+				return f
+			}))(t)
+			testkit.Slices(t, rest(t, eventlog.Translated(little, kafka.Translators())), want, "with little to remember")
+			little.Close()
+
+			// Who is given a list has all in it that do not count, however little is remembered.
+			f, raw := newFates(h.partitions[0].Cursor), testkit.Value(h.partitions[0].Cursor(t.Context(), eventlog.Earliest()))(t)
+			f.limit = 0
+			defer raw.Close()
+			for _, e := range testkit.Value(raw.Extents(t.Context(), nil, 1<<20))(t) {
+				f.Pass(e.First)
+				void := testkit.Value(f.Judge(t.Context(), e))(t) == Void
+				listed := slices.ContainsFunc(f.Between(e.First, e.Next()), func(a Aborted) bool {
+					return e.Form == eventlog.FormTransaction && a.Producer == e.Producer.ID && a.First <= e.First
+				})
+				testkit.Equal(t, listed, void, "whether %d is listed", e.First)
+			}
+		})
+	}
+}
