@@ -163,6 +163,17 @@ func (b *Brokers) Coordinator(group string) Node {
 	return Node{ID: Alone, Self: true}
 }
 
+// Holder is the node that a group belongs to, as others reach it; false where nobody is known to. It does no I/O.
+func (b *Brokers) Holder(group string) (cluster.Node, bool) {
+	id := b.Coordinator(group).ID
+	for _, m := range b.nodes.Members() {
+		if m.Alive && b.number(m.ID) == id {
+			return m.Node, true
+		}
+	}
+	return cluster.Node{}, false
+}
+
 // At gives the brokers that clients of a listener may turn to, by number: those with TLS or those without.
 // Nodes that announce one address cannot be told apart by who connects to it, since a balancer stands
 // there; so together they are one broker, by the least of their numbers. It does no I/O.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/kafka/groups/classic"
+	"github.com/eventyard/eventyard/internal/kafka/groups/consumer"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
 )
@@ -30,7 +32,11 @@ type Description struct {
 }
 
 // Member is one of a group.
-type Member classic.MemberView
+type Member struct {
+	classic.MemberView
+	// assigned are the partitions of a member of KIP-848.
+	assigned consumer.Set
+}
 
 // Describe gives a group that is this node's; ErrNotFound where there is none.
 func (c *Coordinator) Describe(ctx context.Context, id string) (Description, error) {
@@ -52,6 +58,11 @@ func (g *group) describe() Description {
 
 // List gives all groups that are this node's, by id. Those that nobody uses are as the store has them.
 func (c *Coordinator) List(ctx context.Context) ([]Description, error) {
+	return list(ctx, c, c.cfg.Mine)
+}
+
+// list gives groups by id, those that mine says.
+func list(ctx context.Context, c *Coordinator, mine func(id string) bool) ([]Description, error) {
 	all := make(map[string]Description)
 	for _, g := range c.loadedGroups() {
 		if g.failed == nil && g.exists() && c.cfg.Mine(g.id) {
@@ -59,42 +70,47 @@ func (c *Coordinator) List(ctx context.Context) ([]Description, error) {
 		}
 	}
 	loaded := func(id string) bool { _, there := all[id]; return there }
-	err := c.each(ctx, loaded, func(id string, e entry) {
-		d := Description{ID: id, Node: e.Node, Epoch: e.Epoch, Logs: e.logs()}
-		k := restore(time.Now(), e, c.cfg)
-		d.Topics = k.Topics()
-		k.show(&d)
-		all[id] = d
-	})
+	err := c.each(ctx, mine, loaded, func(id string, e entry) { all[id] = e.describe(id, c.cfg) })
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Description, 0, len(all))
-	for _, d := range all {
-		list = append(list, d)
-	}
-	slices.SortFunc(list, func(a, b Description) int {
-		switch {
-		case a.ID < b.ID:
-			return -1
-		case a.ID > b.ID:
-			return 1
-		}
-		return 0
-	})
-	return list, nil
+	return slices.SortedFunc(maps.Values(all), func(a, b Description) int { return cmp.Compare(a.ID, b.ID) }), nil
+}
+
+// describe gives a group as the store has it.
+func (e entry) describe(id string, cfg Config) Description {
+	k := restore(time.Now(), e, cfg)
+	d := Description{ID: id, Topics: k.Topics(), Logs: e.logs(), Node: e.Node, Epoch: e.Epoch}
+	k.show(&d)
+	return d
 }
 
 // entries reads the groups that are this node's. What cannot be read is logged, and left out.
 func (c *Coordinator) entries(ctx context.Context) (map[string]entry, error) {
-	mine := make(map[string]entry)
-	err := c.each(ctx, func(string) bool { return false }, func(id string, e entry) { mine[id] = e })
+	mine, none := make(map[string]entry), func(string) bool { return false }
+	by := make(map[string]int)
+	c.mu.Lock()
+	changed := c.changed
+	c.mu.Unlock()
+	err := c.each(ctx, func(string) bool { return true }, none, func(id string, e entry) {
+		by[e.By]++
+		if c.cfg.Mine(id) {
+			mine[id] = e
+		}
+	})
+	if err == nil {
+		c.mu.Lock()
+		if c.changed == changed { // else some were read before, and others after that
+			c.storedBy = by
+		}
+		c.mu.Unlock()
+	}
 	return mine, err
 }
 
-// each reads the groups that are this node's, one after the other: what they have is many times what is kept of them.
+// each reads the groups that which says, one after the other: what they have is many times what is kept of them.
 // Those are not read that but says.
-func (c *Coordinator) each(ctx context.Context, but func(id string) bool, f func(id string, e entry)) error {
+func (c *Coordinator) each(ctx context.Context, which, but func(id string) bool, f func(id string, e entry)) error {
 	list, err := c.cfg.Meta.List(ctx, groupsPrefix)
 	if err != nil {
 		return fmt.Errorf("list Kafka groups: %w", err)
@@ -104,7 +120,7 @@ func (c *Coordinator) each(ctx context.Context, but func(id string) bool, f func
 	c.mu.Unlock()
 	for _, raw := range list {
 		id, err := idOf(raw.Key)
-		if err != nil || !c.cfg.Mine(id) || but(id) {
+		if err != nil || !which(id) || but(id) {
 			continue
 		}
 		e, err := decodeEntry(raw)
@@ -174,7 +190,7 @@ func (c *Coordinator) delete(ctx context.Context, g *group, check func(ctx conte
 	case err != nil && !errors.Is(err, meta.ErrNotFound):
 		return fmt.Errorf("delete group %.80q: %w", g.id, err)
 	}
-	c.counted(-1)
+	c.counted(e.By, -1)
 	return nil
 }
 

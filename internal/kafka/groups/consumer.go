@@ -150,7 +150,8 @@ func (k *consumerKind) store(e *entry) { e.Kind, e.Classic, e.Consumer = KindCon
 func (k *consumerKind) show(d *Description) {
 	d.Kind, d.State, d.Generation, d.Type, d.Protocol = KindConsumer, k.group.State(), k.group.Epoch, member.ConsumerProtocol, k.group.Assignor()
 	for _, m := range k.group.Members() {
-		d.Members = append(d.Members, Member{ID: m.ID, Instance: m.Instance, Client: m.Client, Host: m.Host})
+		view := classic.MemberView{ID: m.ID, Instance: m.Instance, Client: m.Client, Host: m.Host}
+		d.Members = append(d.Members, Member{MemberView: view, assigned: m.Assigned})
 	}
 }
 

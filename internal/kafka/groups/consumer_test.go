@@ -351,12 +351,15 @@ func TestConsumersAreShown(t *testing.T) { // K2
 		testkit.Must(t, w.join("a", "orders"))
 		want := Description{
 			ID: "group", Kind: KindConsumer, State: "Stable", Generation: 1, Type: "consumer", Protocol: consumer.Uniform,
-			Members: []Member{{ID: "a"}}, Topics: []string{"orders"}, Node: "here",
+			Topics: []string{"orders"}, Node: "here",
 		}
 		for _, how := range []string{"loaded", "as stored"} {
 			list := testkit.Value(w.c.List(t.Context()))(t)
 			testkit.MustEqual(t, len(list), 1, how)
-			list[0].Epoch = 0
+			testkit.MustEqual(t, len(list[0].Members), 1, "members")
+			testkit.Equal(t, list[0].Members[0].ID, "a")
+			testkit.Diff(t, map[string][]int32{"orders": {0, 1}}, Operator{w.c}.Assigned(list[0], list[0].Members[0]))
+			list[0].Epoch, list[0].Members = 0, nil
 			testkit.Diff(t, want, list[0])
 			w.stop()
 			w.c = testkit.Value(New(Config{Meta: w.yard.Meta, Broker: w.yard.Broker, Node: "here", Log: testkit.Quiet()}))(t)

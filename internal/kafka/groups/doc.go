@@ -12,6 +12,7 @@
 //
 //	kafka/groups/<group>                     kind, coordinator and its epoch, members, which shards there are
 //	kafka/offsets/<log>/<group>/<shard>      epoch, and the offsets of 128 partitions
+//	kafka/staged/<group>/<transaction>       offsets that count when their transaction is committed
 //
 // Offsets lie under the log of their hub: the broker deletes them with it. They are read from the store each
 // time, so that a group takes the memory of its members alone.
@@ -36,5 +37,10 @@
 //
 // Run has the alarm of all groups, and looks now and then which groups this node has to take over or to give
 // up, and which have expired. A write, and the loading of a group, are a goroutine each, which no client's
-// patience ends; Run waits for them.
+// patience ends, and one takes over groups that have members, a few at a time; Run waits for them.
+//
+// # Operators
+//
+// Operator is for those who look at groups and change them from outside Kafka, at any node (table.go). What has no
+// members can be changed by a node that it does not belong to: that takes it over for a moment, as the fence allows.
 package groups

@@ -43,6 +43,8 @@ type entry struct {
 	Node  string `json:"node,omitempty"`
 	Epoch int64  `json:"epoch"`
 	Write int64  `json:"write"`
+	// By is the account of who made the group; empty: nobody is counted for it.
+	By string `json:"by,omitempty"`
 	// Empty is since when nobody is in the group; zero: somebody is.
 	Empty time.Time `json:"empty,omitzero"`
 	// Shards are those that may have offsets.

@@ -14,6 +14,10 @@ import (
 type group struct {
 	coordinator *Coordinator
 	id          string
+	// account is who had it loaded; empty: nobody is counted for it.
+	account string
+	// visiting: it is loaded for an operator, at whichever node it is.
+	visiting bool
 	// loaded is closed when it is, or when that has failed: failed says why, and is not changed after.
 	loaded chan struct{}
 	failed error
@@ -52,8 +56,8 @@ type writes struct {
 	idle    chan struct{} // closed when it does not any more
 }
 
-func newGroup(c *Coordinator, id string) *group {
-	return &group{coordinator: c, id: id, loaded: make(chan struct{}), used: time.Now(), waiting: make(map[classic.Ticket]chan classic.Answer)}
+func newGroup(c *Coordinator, id, account string) *group {
+	return &group{coordinator: c, id: id, account: account, loaded: make(chan struct{}), used: time.Now(), waiting: make(map[classic.Ticket]chan classic.Answer)}
 }
 
 // exists: somebody has made it, be it only in memory.
@@ -110,7 +114,7 @@ func (g *group) ask(ctx context.Context, event func(now time.Time, t classic.Tic
 // lostLocked is why the group is not this node's any more; nil: it is. That is asked right before each event: not all of
 // them are stored, and only those that are would be refused there.
 func (g *group) lostLocked() error {
-	if g.over == nil && !g.coordinator.cfg.Mine(g.id) {
+	if g.over == nil && !g.visiting && !g.coordinator.cfg.Mine(g.id) {
 		g.giveUpLocked(ErrNotCoordinator)
 	}
 	return g.over

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/hubs/oldest"
 	"github.com/eventyard/eventyard/internal/kafka/groups/member"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/looks"
@@ -41,6 +42,8 @@ const (
 	// often that is looked for.
 	restTime     = 10 * time.Minute
 	restInterval = time.Minute
+	// ownRestTime is the same for who has used up its share: a tool may look at many groups that nobody is in.
+	ownRestTime = 10 * time.Second
 	// tries is how often a write is repeated that was refused, or may have been made.
 	tries = 4
 )
@@ -78,16 +81,28 @@ type Coordinator struct {
 	looks   *looks.Looks // nil: there are no other nodes
 	// work is writes and loads that are under way.
 	work sync.WaitGroup
+	// oldest are events that groups have yet to read.
+	oldest oldest.Times
+	// adopting is held while groups are taken over.
+	adopting sync.Mutex
 	// wake tells Run that something is due earlier than it thinks.
 	wake chan struct{}
+	// Stages are the offsets of groups in transactions.
+	Stages *Stages
 
 	mu sync.Mutex
 	// all are the groups that are loaded, or are being loaded. Guarded by mu, as is what follows.
 	all map[string]*group
+	// loadedBy is how many of these an account has had loaded.
+	loadedBy map[string]int
 	// bytes is what their members take.
 	bytes int
 	// stored is about how many groups the store has: Run counts them, and this node's own between.
 	stored int
+	// storedBy is how many of those an account has made.
+	storedBy map[string]int
+	// changed is how often that was counted since the start.
+	changed int
 	// alarm is when Run wakes up.
 	alarm   time.Time
 	stopped bool
@@ -105,7 +120,8 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Mine == nil {
 		cfg.Mine = func(string) bool { return true }
 	}
-	c := &Coordinator{cfg: cfg, wake: make(chan struct{}, 1), all: make(map[string]*group)}
+	c := &Coordinator{cfg: cfg, wake: make(chan struct{}, 1), all: make(map[string]*group), loadedBy: make(map[string]int), storedBy: make(map[string]int)}
+	c.Stages = newStages(c)
 	if cfg.Several {
 		c.looks = looks.New(cfg.Meta)
 	}
@@ -123,7 +139,7 @@ func (c *Coordinator) find(ctx context.Context, id string, create bool) (*group,
 	if !c.cfg.Mine(id) {
 		return nil, ErrNotCoordinator
 	}
-	g, err := c.enter(id)
+	g, err := c.enter(id, accountOf(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +179,8 @@ func (c *Coordinator) joined(ctx context.Context, id string) (*group, error) {
 	return g, err
 }
 
-// enter gives a group that is loaded, or begins to load it.
-func (c *Coordinator) enter(id string) (*group, error) {
+// enter gives a group that is loaded, or begins to load it, for an account.
+func (c *Coordinator) enter(id, account string) (*group, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
@@ -174,24 +190,30 @@ func (c *Coordinator) enter(id string) (*group, error) {
 		g.used = time.Now()
 		return g, nil
 	}
-	if len(c.all) >= c.cfg.MaxGroups {
-		c.restLocked(time.Now(), time.Minute)
-		if len(c.all) >= c.cfg.MaxGroups {
+	full := func() bool {
+		return len(c.all) >= c.cfg.MaxGroups || account != "" && c.loadedBy[account] >= c.cfg.share()
+	}
+	if full() {
+		c.restLocked(time.Now(), time.Minute, "")
+		c.restLocked(time.Now(), ownRestTime, account)
+		if full() {
 			return nil, ErrBusy
 		}
 	}
-	g := newGroup(c, id)
+	g := newGroup(c, id, account)
 	c.all[id] = g
+	c.loadedBy[account]++
 	c.work.Go(g.load)
 	return g, nil
 }
 
-// restLocked forgets groups that nobody is in, and that nobody has asked for in a time. Loaded again they are as
-// they were; who still holds the one before is fenced off as any other coordinator is.
-func (c *Coordinator) restLocked(now time.Time, after time.Duration) {
+// restLocked forgets groups that nobody is in, and that nobody has asked for in a time; only those of an account, if one
+// is named. Loaded again they are as they were; who still holds the one before is fenced off as any other coordinator is.
+func (c *Coordinator) restLocked(now time.Time, after time.Duration, account string) {
 	for id, g := range c.all {
-		if g.resting && now.Sub(g.used) >= after {
+		if g.resting && now.Sub(g.used) >= after && (account == "" || g.account == account) {
 			delete(c.all, id)
+			less(c.loadedBy, g.account)
 			c.bytes -= g.bytes
 			g.bytes = 0
 		}
@@ -207,6 +229,7 @@ func (c *Coordinator) forget(g *group) {
 	defer c.mu.Unlock()
 	if c.all[g.id] == g {
 		delete(c.all, g.id)
+		less(c.loadedBy, g.account)
 	}
 	c.bytes -= g.bytes
 	g.bytes = 0
@@ -242,18 +265,44 @@ func (c *Coordinator) grow(bytes int) error {
 	return nil
 }
 
-// room: one more group may be stored.
-func (c *Coordinator) room() bool {
+// room: one more group may be stored for an account.
+func (c *Coordinator) room(account string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stored < c.cfg.MaxGroups
+	return c.stored < c.cfg.MaxGroups && (account == "" || c.storedBy[account] < c.cfg.share())
 }
 
-// counted notes that so many groups more are stored than before.
-func (c *Coordinator) counted(more int) {
+// share is how many groups one account may have, of those that are stored and of those in use here: the other half
+// stays for others.
+func (c Config) share() int { return max(c.MaxGroups/2, 1) }
+
+// counted notes that so many groups more of an account are stored than before.
+func (c *Coordinator) counted(account string, more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stored += more
+	c.storedBy[account] += more
+	c.changed++
+}
+
+// less counts one less for an account.
+func less(counts map[string]int, account string) {
+	if counts[account]--; counts[account] <= 0 {
+		delete(counts, account)
+	}
+}
+
+// accountKey is what the account of who asks has in a context.
+type accountKey struct{}
+
+// For has what follows be counted for an account, of which there may be so many groups only.
+func For(ctx context.Context, account string) context.Context {
+	return context.WithValue(ctx, accountKey{}, account)
+}
+
+func accountOf(ctx context.Context) string {
+	account, _ := ctx.Value(accountKey{}).(string)
+	return account
 }
 
 // stopping: Run has ended, or is about to.

@@ -64,7 +64,7 @@ func (k classicKind) show(d *Description) {
 	v := k.View()
 	d.Kind, d.State, d.Generation, d.Type, d.Protocol = KindClassic, string(v.State), v.Generation, v.Type, v.Protocol
 	for _, m := range v.Members {
-		d.Members = append(d.Members, Member(m))
+		d.Members = append(d.Members, Member{MemberView: m})
 	}
 }
 

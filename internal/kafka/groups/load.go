@@ -45,16 +45,7 @@ func (g *group) load() {
 func (g *group) claim(ctx context.Context) (entry, meta.Revision, error) {
 	store, key := g.coordinator.cfg.Meta, groupKey(g.id)
 	for try := 1; ; try++ {
-		there, err := store.Get(ctx, key)
-		if errors.Is(err, meta.ErrNotFound) { // another node may have made it a moment ago
-			looked, failed := g.coordinator.looks.Fresh(ctx, groupsPrefix)
-			if failed != nil {
-				return entry{}, 0, failed
-			}
-			if looked {
-				there, err = store.Get(ctx, key)
-			}
-		}
+		there, err := getEntry(ctx, g.coordinator, key)
 		if errors.Is(err, meta.ErrNotFound) {
 			return entry{}, 0, nil
 		}
@@ -78,6 +69,21 @@ func (g *group) claim(ctx context.Context) (entry, meta.Revision, error) {
 			return entry{}, 0, err
 		}
 	}
+}
+
+// getEntry reads the entry of a group; meta.ErrNotFound where there is none.
+func getEntry(ctx context.Context, c *Coordinator, key string) (meta.Entry, error) {
+	there, err := c.cfg.Meta.Get(ctx, key)
+	if errors.Is(err, meta.ErrNotFound) { // another node may have made it a moment ago
+		looked, failed := c.looks.Fresh(ctx, groupsPrefix)
+		if failed != nil {
+			return meta.Entry{}, failed
+		}
+		if looked {
+			return c.cfg.Meta.Get(ctx, key)
+		}
+	}
+	return there, err
 }
 
 // fence writes the epoch to all shards, so that no coordinator from before can write them any more: also to

@@ -35,7 +35,7 @@ func newMetrics(registry prometheus.Registerer, c *Coordinator) (*metrics, error
 		defer c.mu.Unlock()
 		return float64(len(c.all))
 	})
-	for _, collector := range []prometheus.Collector{m.rebalances, m.commits, loaded} {
+	for _, collector := range []prometheus.Collector{m.rebalances, m.commits, loaded, newLags(c)} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka/groups/member"
+	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
 // Committer is who commits: a member of a generation, or, with neither, somebody who assigns partitions
@@ -38,6 +39,12 @@ func (c *Coordinator) Commit(ctx context.Context, id string, by Committer, posit
 		}
 		position.Time = time.Now()
 		change[p] = &position
+	}
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	if _, err := c.Stages.fold(ctx, id); err != nil { // what was committed before must not come behind it
+		return nil, err
 	}
 	var more map[Partition]error
 	do := func(g *group) (err error) {
@@ -175,13 +182,13 @@ func (c *Coordinator) Offsets(ctx context.Context, id, log string) (map[int32]Po
 	if err != nil {
 		return nil, err
 	}
-	return g.offsets(ctx, log)
+	return committedIn(ctx, c.cfg.Meta, g.id, log)
 }
 
-func (g *group) offsets(ctx context.Context, log string) (map[int32]Position, error) {
-	entries, err := g.coordinator.cfg.Meta.List(ctx, offsetKeys(g.id, log))
+func committedIn(ctx context.Context, store meta.Store, id, log string) (map[int32]Position, error) {
+	entries, err := store.List(ctx, offsetKeys(id, log))
 	if err != nil {
-		return nil, fmt.Errorf("read offsets of group %.80q: %w", g.id, err)
+		return nil, fmt.Errorf("read offsets of group %.80q: %w", id, err)
 	}
 	all := make(map[int32]Position)
 	for _, e := range entries {

@@ -70,6 +70,10 @@ func TestRemovingWhatIsNotThereListsNoHub(t *testing.T) {
 		testkit.Equal(t, len(testkit.Value(y.Meta.List(t.Context(), "kafka/offsets/"))(t)), 1, "shards")
 		testkit.Must(t, testkit.Err(c.DeleteOffsets(t.Context(), "g", []Partition{orders})))
 		testkit.Equal(t, committed(t, c, "g", orders), int64(-1), "one that was there")
+		testkit.Equal(t, len(testkit.Value(c.Logs(t.Context(), "g"))(t)), 0, "hubs with offsets when none is left")
+		testkit.Equal(t, len(testkit.Value(y.Meta.List(t.Context(), "kafka/offsets/"))(t)), 0, "shards when none is left")
+		store(t, c, "g", nobody, orders, 7)
+		testkit.Equal(t, committed(t, c, "g", orders), int64(7), "one that is committed again")
 	})
 }
 

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/parallel"
 	"github.com/eventyard/eventyard/internal/sleep"
 )
 
 // Run watches the time of all groups until ctx ends. Then it answers all who wait, and waits for what is being
 // stored. It takes over at once those groups that have members, whose time-outs have to run.
 func (c *Coordinator) Run(ctx context.Context) error {
-	c.adopt(ctx)
+	c.work.Go(func() { c.adopt(ctx) })
 	looked, adopted, swept := time.Now(), time.Now(), time.Now()
 	interval := restInterval
 	if c.cfg.Several {
@@ -28,7 +29,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		}
 		if c.cfg.Several && now.Sub(adopted) >= adoptInterval {
 			adopted = now
-			c.adopt(ctx)
+			c.work.Go(func() { c.adopt(ctx) })
 		}
 		if now.Sub(swept) >= sweepInterval {
 			swept = now
@@ -85,7 +86,7 @@ func (c *Coordinator) ring(now time.Time) {
 // look gives up groups that have become another node's, and forgets those that nobody uses.
 func (c *Coordinator) look(now time.Time) {
 	c.mu.Lock()
-	c.restLocked(now, restTime)
+	c.restLocked(now, restTime, "")
 	c.mu.Unlock()
 	for _, g := range c.loadedGroups() {
 		if !c.cfg.Mine(g.id) {
@@ -94,21 +95,37 @@ func (c *Coordinator) look(now time.Time) {
 	}
 }
 
-// adopt takes over those groups of this node's that have members.
+// adoptAtOnce is how many groups are taken over at a time: each takes a few writes, and clients that ask for others
+// meanwhile are not to wait for all.
+const adoptAtOnce = 16
+
+// adopt takes over those groups of this node's that have members. There is one at a time.
 func (c *Coordinator) adopt(ctx context.Context) {
+	if !c.adopting.TryLock() {
+		return // it goes on with what it has found
+	}
+	defer c.adopting.Unlock()
 	mine, err := c.entries(ctx)
+	if ctx.Err() != nil {
+		return
+	}
 	if err != nil {
 		c.cfg.Log.Warn("Kafka groups could not be looked for, those with members are taken over when they are next heard of", "error", err)
 		return
 	}
-	for id, e := range mine {
-		if !e.Empty.IsZero() {
-			continue
+	maps.DeleteFunc(mine, func(_ string, e entry) bool { return !e.Empty.IsZero() })
+	ids := slices.Sorted(maps.Keys(mine))
+	parallel.Each(len(ids), adoptAtOnce, func(i int) {
+		if ctx.Err() != nil {
+			return
 		}
-		if _, err := c.enter(id); err != nil {
-			c.cfg.Log.Warn("Kafka group could not be taken over", "group", id, "error", err)
+		g, err := c.enter(ids[i], mine[ids[i]].By)
+		if err != nil {
+			c.cfg.Log.Warn("Kafka group could not be taken over", "group", ids[i], "error", err)
+			return
 		}
-	}
+		<-g.loaded // within storeTimeout
+	})
 }
 
 // sweep deletes groups that have been without members for as long as offsets are kept, and in which nobody has

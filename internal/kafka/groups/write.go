@@ -36,6 +36,7 @@ type round struct {
 	parked  []classic.Answer
 	commits []*commit
 	shards  []shard // that the commits change
+	emptied []bool  // of these: nothing is in them any more, and they were deleted
 }
 
 // writeLocked has somebody write what there is to be written.
@@ -95,7 +96,7 @@ func (g *group) begin() (round, bool) {
 		r.entry.Empty = time.Now()
 	}
 	if g.revision == 0 {
-		r.entry.Node, r.entry.Epoch = g.coordinator.cfg.Node, time.Now().UnixMilli()
+		r.entry.Node, r.entry.Epoch, r.entry.By = g.coordinator.cfg.Node, time.Now().UnixMilli(), g.account
 	}
 	r.entry.Write++
 	return r, true
@@ -110,7 +111,7 @@ func (g *group) store(r *round) (meta.Revision, error) {
 	revision := g.revision
 	g.mu.Unlock()
 	if r.save {
-		if revision == 0 && (len(r.entry.Shards) > 0 || r.entry.Empty.IsZero()) && !g.coordinator.room() {
+		if revision == 0 && (len(r.entry.Shards) > 0 || r.entry.Empty.IsZero()) && !g.coordinator.room(r.entry.By) {
 			return 0, ErrTooManyGroups
 		}
 		var err error
@@ -119,7 +120,8 @@ func (g *group) store(r *round) (meta.Revision, error) {
 		}
 	}
 	errs := make([]error, len(r.shards))
-	parallel.Each(len(r.shards), 8, func(i int) { errs[i] = g.putOffsets(ctx, r, r.shards[i]) })
+	r.emptied = make([]bool, len(r.shards))
+	parallel.Each(len(r.shards), 8, func(i int) { r.emptied[i], errs[i] = g.putOffsets(ctx, r, r.shards[i]) })
 	if slices.Contains(errs, errMissing) { // its hub was deleted, or the group was by another coordinator
 		r.save = true
 		var err error
@@ -128,9 +130,20 @@ func (g *group) store(r *round) (meta.Revision, error) {
 		}
 		parallel.Each(len(r.shards), 8, func(i int) {
 			if errs[i] == errMissing {
-				errs[i] = g.putOffsets(ctx, r, r.shards[i])
+				r.emptied[i], errs[i] = g.putOffsets(ctx, r, r.shards[i])
 			}
 		})
+	}
+	if slices.Contains(r.emptied, true) { // the group is not about their hubs any more
+		r.entry.Shards = slices.DeleteFunc(r.entry.Shards, func(s shard) bool {
+			i := slices.Index(r.shards, s)
+			return i >= 0 && r.emptied[i]
+		})
+		r.save = true
+		var err error
+		if revision, err = g.put(ctx, r.entry, revision); err != nil {
+			return 0, err
+		}
 	}
 	for i, err := range errs {
 		if errors.Is(err, ErrNotCoordinator) {
@@ -156,7 +169,7 @@ func (g *group) finish(r round, revision meta.Revision, err error) {
 		g.coordinator.metrics.commits.Add(float64(len(r.commits)))
 		if r.save {
 			if g.revision == 0 {
-				g.coordinator.counted(1)
+				g.coordinator.counted(r.entry.By, 1)
 			}
 			g.entry, g.revision, g.saved = r.entry, revision, r.wanted
 		}
@@ -171,6 +184,9 @@ func (g *group) finish(r round, revision meta.Revision, err error) {
 		g.coordinator.cfg.Log.Warn("Kafka group could not be stored, its members try again", "group", g.id, "error", err)
 	}
 	g.answerLocked(r.parked, err)
+	if errors.Is(err, ErrTooManyGroups) && g.revision == 0 {
+		g.giveUpLocked(err) // another account may have room for a group of that name
+	}
 }
 
 // again: a write may have been made although it was not acknowledged, or was refused for it. Who repeats it by
@@ -212,19 +228,20 @@ func (g *group) put(ctx context.Context, e entry, expected meta.Revision) (meta.
 var errMissing = errors.New("a shard that is listed is not there")
 
 // putOffsets writes what a round changes of one shard. One that is not there is made only in a round that has written
-// the entry, and so knows that the group is still this coordinator's.
-func (g *group) putOffsets(ctx context.Context, r *round, s shard) error {
+// the entry, and so knows that the group is still this coordinator's. One in which nothing is left is deleted, before the
+// entry ceases to list it: whoever has coordinated the group before has to write the entry to make it again.
+func (g *group) putOffsets(ctx context.Context, r *round, s shard) (emptied bool, err error) {
 	store, key := g.coordinator.cfg.Meta, s.key(g.id)
 	for try := 1; ; try++ {
 		o, expected, err := readOffsets(ctx, store, key)
 		if err != nil {
-			return wrap(err, "store offsets of group %.80q", g.id)
+			return false, wrap(err, "store offsets of group %.80q", g.id)
 		}
 		if o.Epoch > r.entry.Epoch {
-			return ErrNotCoordinator
+			return false, ErrNotCoordinator
 		}
 		if expected == 0 && !r.save {
-			return errMissing
+			return false, errMissing
 		}
 		o.Epoch = r.entry.Epoch
 		for _, c := range r.commits {
@@ -236,16 +253,23 @@ func (g *group) putOffsets(ctx context.Context, r *round, s shard) error {
 				}
 			}
 		}
-		revision, err := store.CompareAndSet(ctx, key, expected, encode(o))
-		if err == nil && expected == 0 && broker.LogGone(ctx, g.coordinator.cfg.Broker, s.Log) {
+		var revision meta.Revision
+		if emptied = len(o.Partitions) == 0; emptied && expected != 0 {
+			if err = store.Delete(ctx, key, expected); errors.Is(err, meta.ErrNotFound) {
+				err = nil
+			}
+		} else if !emptied {
+			revision, err = store.CompareAndSet(ctx, key, expected, encode(o))
+		}
+		if err == nil && expected == 0 && !emptied && broker.LogGone(ctx, g.coordinator.cfg.Broker, s.Log) {
 			_ = store.Delete(ctx, key, revision) // else the broker's sweep of deleted hubs does
-			return &broker.NotFoundError{Kind: broker.KindHub, Name: s.Log}
+			return false, &broker.NotFoundError{Kind: broker.KindHub, Name: s.Log}
 		}
 		if err == nil || !again(err) || try == tries {
-			return wrap(err, "store offsets of group %.80q", g.id)
+			return emptied && err == nil, wrap(err, "store offsets of group %.80q", g.id)
 		}
 		if err := sleep.About(ctx, 20*time.Millisecond); err != nil {
-			return err
+			return false, err
 		}
 	}
 }

@@ -63,6 +63,7 @@ type one struct {
 	Member
 	topics []string // it subscribes to
 	bytes  int      // it measures as it is stored
+	named  int      // what topics takes
 	// joining and syncing are what it waits for; zero: nothing.
 	joining, syncing Ticket
 	// fresh: it has not been in a generation yet. synced: it has asked for its assignment in this one.
@@ -85,6 +86,7 @@ type Group struct {
 	// pending are ids that were given to new members, and when they are forgotten.
 	pending map[string]time.Time
 	bytes   int // of all members
+	named   int // of all members
 
 	// deadline is until when members may join, or ask for their assignment; zero: nobody is waited for.
 	deadline time.Time
@@ -116,7 +118,15 @@ func (g *Group) Idle() bool { return g.state == Empty && len(g.pending) == 0 }
 const pendingBytes = 256
 
 // Bytes is about what its members take, with those that were only given an id.
-func (g *Group) Bytes() int { return g.bytes + pendingBytes*len(g.pending) }
+func (g *Group) Bytes() int { return g.bytes + g.named + pendingBytes*len(g.pending) }
+
+// topicBytes is what the names of topics take that are kept beside what is stored.
+func topicBytes(topics []string) (n int) {
+	for _, name := range topics {
+		n += 16 + len(name)
+	}
+	return n
+}
 
 // take gives what an event has brought about.
 func (g *Group) take() Effect {
@@ -171,8 +181,10 @@ func (m *one) waits() bool { return m.joining != 0 || m.syncing != 0 }
 // measure counts what a member takes when it is stored.
 func (g *Group) measure(m *one) {
 	g.bytes -= m.bytes
-	m.bytes = storedBytes(m.Member)
+	g.named -= m.named
+	m.bytes, m.named = storedBytes(m.Member), topicBytes(m.topics)
 	g.bytes += m.bytes
+	g.named += m.named
 }
 
 func storedBytes(m Member) int {
@@ -189,6 +201,7 @@ func (g *Group) remove(m *one) {
 	delete(g.members, m.ID)
 	g.order = slices.DeleteFunc(g.order, func(other *one) bool { return other == m })
 	g.bytes -= m.bytes
+	g.named -= m.named
 	if g.leader == m.ID {
 		g.leader = ""
 	}

@@ -191,13 +191,14 @@ func JoinGrowth(g *Group, r Join) int {
 	if m == nil {
 		m = g.instance(r.Instance)
 	}
+	topics, _ := check(r) // what is refused grows nothing
 	if m == nil {
-		return r.bytes()
+		return r.bytes() + topicBytes(topics)
 	}
 	r.Member, r.NewID = m.ID, ""
 	before := m.Member
 	before.Assignment = nil // it goes with the generation
-	return r.bytes() - storedBytes(before)
+	return r.bytes() + topicBytes(topics) - storedBytes(before) - m.named
 }
 
 // update notes what a member has to say now, and that it waits for the next generation.

@@ -147,7 +147,7 @@ func (r *room) check(actors []*actor) {
 	testkit.MustThat(r.t, len(r.group.members) == len(r.group.order), "%d members, %d in order", len(r.group.members), len(r.group.order))
 	bytes := 0
 	for _, m := range r.group.order {
-		bytes += storedBytes(m.Member)
+		bytes += storedBytes(m.Member) + topicBytes(m.topics)
 	}
 	testkit.MustEqual(r.t, r.group.Bytes(), bytes+pendingBytes*len(r.group.pending), "bytes")
 }

@@ -18,7 +18,7 @@ import (
 var plain = []string{
 	"hubs/", "groups/", "logs/", "producers/", "records/", "blobs/",
 	"grid/cursors/", "grid/dead/", "poison/", "nodes/", "brokers/", "places/", "holds/",
-	"kafka/groups/", "kafka/offsets/",
+	"kafka/groups/", "kafka/offsets/", "kafka/staged/", "kafka/transactions/",
 }
 
 // Store seals what is written and opens what is read. Values that are not sealed, from before there
