@@ -56,8 +56,13 @@ var Offered = []Offer{
 	{keyApiVersions, 0, highestApiVersions, 0, 3},
 	{19, 2, 7, 2, 5}, // CreateTopics
 	{20, 1, 6, 1, 4}, // DeleteTopics
+	{21, 0, 2, 0, 2}, // DeleteRecords
 	{22, 0, 5, 0, 2}, // InitProducerId
 	{23, 2, 4, 2, 4}, // OffsetForLeaderEpoch
+	{24, 0, 3, 0, 3}, // AddPartitionsToTxn
+	{25, 0, 4, 0, 3}, // AddOffsetsToTxn
+	{26, 0, 4, 0, 3}, // EndTxn
+	{28, 0, 4, 0, 3}, // TxnOffsetCommit
 	{29, 1, 3, 1, 2}, // DescribeAcls
 	{30, 1, 3, 1, 2}, // CreateAcls
 	{31, 1, 3, 1, 2}, // DeleteAcls
@@ -71,6 +76,9 @@ var Offered = []Offer{
 	{46, 0, 0, 0, 0},     // ListPartitionReassignments
 	{47, 0, 0, 0, never}, // OffsetDelete
 	{60, 0, 2, 0, 0},     // DescribeCluster
+	{61, 0, 0, 0, 0},     // DescribeProducers
+	{65, 0, 0, 0, 0},     // DescribeTransactions
+	{66, 0, 1, 0, 0},     // ListTransactions
 	{68, 0, 1, 0, 0},     // ConsumerGroupHeartbeat
 	{69, 0, 1, 0, 0},     // ConsumerGroupDescribe
 	{75, 0, 0, 0, 0},     // DescribeTopicPartitions

@@ -43,7 +43,7 @@ func TestWhatIsNotOffered(t *testing.T) {
 		name         string
 		key, version int16
 	}{
-		{"a request that is not offered", 24, 0},
+		{"a request that is not offered", 27, 0},
 		{"a version that is told of, for some clients ask for it, but not served", keyProduce, 2},
 		{"a version that is too old", 1, 3},
 		{"a version that is too new", 22, 6},

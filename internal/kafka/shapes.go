@@ -22,19 +22,33 @@ var shapes = map[int16]shape{
 		i32, since(1, i8),
 	},
 	20: {until(5, plain(str)), since(6, list(str, uuid)), i32},    // DeleteTopics
+	21: {list(str, list(i32, i64)), i32},                          // DeleteRecords
 	22: {str, i32, since(3, i64), since(3, i16)},                  // InitProducerId
 	23: {since(3, i32), list(str, list(i32, since(2, i32), i32))}, // OffsetForLeaderEpoch
-	29: {i8, str, since(1, i8), str, str, i8, i8},                 // DescribeAcls
-	30: {list(i8, str, since(1, i8), str, str, i8, i8)},           // CreateAcls
-	31: {list(i8, str, since(1, i8), str, str, i8, i8)},           // DeleteAcls
-	32: {list(i8, str, plain(str)), since(1, i8), since(3, i8)},   // DescribeConfigs
-	33: {list(i8, str, list(str, str)), i8},                       // AlterConfigs
-	35: {list(str, plain(i32))},                                   // DescribeLogDirs
-	37: {list(str, i32, list(plain(i32))), i32, i8},               // CreatePartitions
-	44: {list(i8, str, list(str, i8, str)), i8},                   // IncrementalAlterConfigs
-	46: {i32, list(str, plain(i32))},                              // ListPartitionReassignments
-	60: {i8, since(1, i8), since(2, i8)},                          // DescribeCluster
-	75: {list(str), i32, maybe(str, i32)},                         // DescribeTopicPartitions
+	24: { // AddPartitionsToTxn
+		until(3, str), until(3, i64), until(3, i16), until(3, list(str, plain(i32))),
+		since(4, list(str, i64, i16, i8, list(str, plain(i32)))),
+	},
+	25: {str, i64, i16, str}, // AddOffsetsToTxn
+	26: {str, i64, i16, i8},  // EndTxn
+	28: { // TxnOffsetCommit
+		str, str, i64, i16, since(3, i32), since(3, str), since(3, str),
+		list(until(5, str), since(6, uuid), list(i32, i64, since(2, i32), str)),
+	},
+	29: {i8, str, since(1, i8), str, str, i8, i8},               // DescribeAcls
+	30: {list(i8, str, since(1, i8), str, str, i8, i8)},         // CreateAcls
+	31: {list(i8, str, since(1, i8), str, str, i8, i8)},         // DeleteAcls
+	32: {list(i8, str, plain(str)), since(1, i8), since(3, i8)}, // DescribeConfigs
+	33: {list(i8, str, list(str, str)), i8},                     // AlterConfigs
+	35: {list(str, plain(i32))},                                 // DescribeLogDirs
+	37: {list(str, i32, list(plain(i32))), i32, i8},             // CreatePartitions
+	44: {list(i8, str, list(str, i8, str)), i8},                 // IncrementalAlterConfigs
+	46: {i32, list(str, plain(i32))},                            // ListPartitionReassignments
+	60: {i8, since(1, i8), since(2, i8)},                        // DescribeCluster
+	61: {list(str, plain(i32))},                                 // DescribeProducers
+	65: {plain(str)},                                            // DescribeTransactions
+	66: {plain(str), plain(i64), since(1, i64), since(2, str)},  // ListTransactions
+	75: {list(str), i32, maybe(str, i32)},                       // DescribeTopicPartitions
 
 	8: { // OffsetCommit
 		str, since(1, i32), since(1, str), since(7, str), since(2, until(4, i64)),

@@ -10,7 +10,8 @@ const (
 	coordinatorTransaction = 1
 )
 
-// findCoordinator says which node coordinates a group. There are no transactions.
+// findCoordinator says which node coordinates a group, or a transaction: any node could do that, and it is well done
+// by one.
 //
 // FindCoordinator (10), versions 0 to 6; from 4 on for several at once.
 func (p *peer) findCoordinator(r *kmsg.FindCoordinatorRequest) kmsg.Response {
@@ -24,11 +25,9 @@ func (p *peer) findCoordinator(r *kmsg.FindCoordinatorRequest) kmsg.Response {
 		one := kmsg.NewFindCoordinatorResponseCoordinator()
 		one.Key, one.NodeID, one.Port = key, -1, -1
 		switch r.CoordinatorType {
-		case coordinatorGroup:
+		case coordinatorGroup, coordinatorTransaction:
 			n := p.coordinator(nodes, key)
 			one.NodeID, one.Host, one.Port = n.ID, n.Host, n.Port
-		case coordinatorTransaction:
-			one.ErrorCode, one.ErrorMessage = codeClusterRights, kmsg.StringPtr(errTransactions.Error())
 		default:
 			one.ErrorCode, one.ErrorMessage = codeInvalidRequest, kmsg.StringPtr("there are no coordinators of this kind")
 		}

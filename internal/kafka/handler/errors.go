@@ -11,6 +11,8 @@ import (
 	"github.com/eventyard/eventyard/internal/kafka/groups/consumer"
 	"github.com/eventyard/eventyard/internal/kafka/groups/member"
 	"github.com/eventyard/eventyard/internal/kafka/record"
+	"github.com/eventyard/eventyard/internal/kafka/transactions"
+	"github.com/eventyard/eventyard/internal/kafka/transactions/txn"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
@@ -46,9 +48,16 @@ const (
 	codePartitions         int16 = 37
 	codeInvalidConfig      int16 = 40
 	codeInvalidRequest     int16 = 42
+	codePolicy             int16 = 44
 	codeOutOfOrder         int16 = 45
 	codeDuplicate          int16 = 46
 	codeProducerEpoch      int16 = 47
+	codeTransactionState   int16 = 48
+	codeProducerMapping    int16 = 49
+	codeTransactionTimeout int16 = 50
+	codeConcurrent         int16 = 51
+	codeTransactionRights  int16 = 53
+	codeNotAttempted       int16 = 55
 	codeStorage            int16 = 56
 	codeGroupNotEmpty      int16 = 68
 	codeGroupNotFound      int16 = 69
@@ -61,7 +70,10 @@ const (
 	codeInstanceFenced     int16 = 82
 	codeGroupSubscribed    int16 = 86
 	codeInvalidRecord      int16 = 87
+	codeUnstable           int16 = 88
+	codeProducerFenced     int16 = 90
 	codeUnknownID          int16 = 100
+	codeTransactionID      int16 = 105
 	codeSessionTopicID     int16 = 106
 	codeMemberEpoch        int16 = 110
 	codeInstanceUnreleased int16 = 111
@@ -76,9 +88,6 @@ var (
 	errTopicRights = errors.New("there is no right to do this to that topic: use a policy that has it")
 	// errClusterRights: it may not do that to the namespace.
 	errClusterRights = errors.New("there is no right to do this: use a policy that has it")
-	// errTransactions: what belongs to a transaction. 31 ends clients at once and shows the text, which
-	// other codes do not.
-	errTransactions = errors.New("transactions are not supported: leave transactional.id out, idempotent producers work without")
 	// errAcks: a producer wants to hear of something else than nothing, one or all copies.
 	errAcks = errors.New("acks has to be 0, 1 or -1 (all)")
 	// errRange: an offset that the partition does not hold.
@@ -117,7 +126,6 @@ var answers = []answer{
 
 	{"handler.errTopicRights", is(errTopicRights), codeTopicRights},
 	{"handler.errClusterRights", is(errClusterRights), codeClusterRights},
-	{"handler.errTransactions", is(errTransactions), codeClusterRights},
 	{"handler.errAcks", is(errAcks), codeAcks},
 	{"handler.errRange", is(errRange), codeOffsetOutOfRange},
 	{"handler.errLeaderEpoch", is(errLeaderEpoch), codeUnknownEpoch},
@@ -151,6 +159,18 @@ var answers = []answer{
 	{"groups.ErrMetadata", is(groups.ErrMetadata), codeMetadata},
 	{"groups.ErrTooManyGroups", is(groups.ErrTooManyGroups), codeGroupFull},
 	{"groups.ErrRights", is(groups.ErrRights), codeGroupRights},
+	{"groups.ErrNotStaged", is(groups.ErrNotStaged), codeTransactionState},
+
+	{"txn.ErrProducer", is(txn.ErrProducer), codeProducerMapping},
+	{"txn.ErrState", is(txn.ErrState), codeTransactionState},
+	{"txn.ErrConcurrent", is(txn.ErrConcurrent), codeConcurrent},
+	{"txn.ErrTimeout", is(txn.ErrTimeout), codeTransactionTimeout},
+	{"txn.ErrTooLarge", is(txn.ErrTooLarge), codeInvalidRequest},
+	{"transactions.ErrInvalidID", is(transactions.ErrInvalidID), codeInvalidRequest},
+	{"transactions.ErrNotFound", is(transactions.ErrNotFound), codeTransactionID},
+	{"transactions.ErrTooMany", is(transactions.ErrTooMany), codePolicy},
+	{"transactions.ErrRights", is(transactions.ErrRights), codeTransactionRights},
+	{"transactions.ErrStopping", is(transactions.ErrStopping), codeNoCoordinator},
 
 	{"auth.ErrUnavailable", is(auth.ErrUnavailable), codeTimedOut},
 	{"eventlog.ErrUnavailable", is(eventlog.ErrUnavailable), codeStorage},
@@ -160,6 +180,9 @@ var answers = []answer{
 
 	{"handler.unknownIDError", as[*unknownIDError], codeUnknownID},
 	{"broker.NotFoundError", as[*broker.NotFoundError], codeUnknownTopic},
+	{"txn.ErrFenced", func(err error) bool {
+		return errors.Is(err, txn.ErrFenced) && !errors.Is(err, broker.ErrProducerFenced)
+	}, codeProducerFenced},
 	{"broker.ErrProducerFenced", is(broker.ErrProducerFenced), codeProducerEpoch},
 	{"broker.ErrRepeatTooOld", is(broker.ErrRepeatTooOld), codeDuplicate},
 	{"broker.ErrOutOfOrder", is(broker.ErrOutOfOrder), codeOutOfOrder},

@@ -54,8 +54,8 @@ type portion struct {
 	reader *reader
 	hub    broker.Hub
 	code   int16
-	// end and start are the partition's bounds; -1 where it cannot be read.
-	end, start int64
+	// end and start are the partition's bounds; -1 where it cannot be read. stable is where what is committed ends.
+	end, start, stable int64
 	// full: there is more, or may be, than the answer has room for.
 	full bool
 	// stretch is sent as it is stored, behind records, which were made here.
@@ -67,7 +67,7 @@ type portion struct {
 
 // failed is a portion of nothing but an error.
 func failed(item *fetchItem, code int16) portion {
-	return portion{item: item, code: code, end: -1, start: -1}
+	return portion{item: item, code: code, end: -1, start: -1, stable: -1}
 }
 
 // bytes is how many bytes of records the portion has.
@@ -99,8 +99,9 @@ type found struct {
 
 // answer answers a fetch: once there is as much as its client wants, or its time is over.
 //
-// Fetch (1), versions 4 to 18; sessions from 7 on, by id from 13 on. There is one leader epoch, no
-// replica to prefer, and no transaction to abort.
+// Fetch (1), versions 4 to 18; sessions from 7 on, by id from 13 on. There is one leader epoch, and no
+// replica to prefer. Who reads what is committed is given all batches before the first that is not decided, and is told
+// which of them do not count.
 func (f *fetcher) answer(ctx context.Context, r *kmsg.FetchRequest, w *kafka.Writer) error {
 	f.readers.fetches++
 	defer f.rest()
@@ -156,7 +157,7 @@ func (f *fetch) await(ctx context.Context) {
 		if p.full || p.stretch.bytes > 0 && int64(p.stretch.next) < p.end {
 			continue
 		}
-		if err := f.readers.wait(ctx, f.broker(), p.reader, p.stretch.next); err != nil {
+		if err := f.readers.wait(ctx, f.broker(), p.reader, p.reader.behind(p.stretch)); err != nil {
 			f.readers.drop(p.reader) // the next look says why
 		}
 	}
@@ -185,6 +186,11 @@ func (f *fetch) fail(ctx context.Context, p *portion, err error) portion {
 
 func (f *fetch) broker() *broker.Broker { return f.peer.handler.cfg.Broker }
 
+// readCommitted is the isolation level of who reads what is committed.
+const readCommitted = 1
+
+func (f *fetch) committed() bool { return f.request.IsolationLevel == readCommitted }
+
 func (f *fetch) maxBytes() int { return min(max(int(f.request.MaxBytes), 1), maxAnswerBytes) }
 
 // look finds out what a partition has, of at most so many bytes. The first that has something gives a
@@ -202,6 +208,11 @@ func (f *fetch) look(ctx context.Context, p *portion, room int, alone bool) erro
 	p.stretch.first = p.reader.cursor.At()
 	p.stretch.next = p.stretch.first
 	dry := p.reader.dry && p.reader.waiting // nothing has come since it was last looked at
+	defer func() {
+		if p.stable = p.end; p.reader.stable != eventlog.NoSequence && f.committed() {
+			p.stable = int64(p.reader.stable)
+		}
+	}()
 	if dry && f.incremental && p.item.end >= 0 {
 		p.end, p.start = p.item.end, p.item.start // as its client knows
 		return nil
@@ -241,7 +252,7 @@ func (f *fetch) skim(ctx context.Context, p *portion, room int, alone bool) erro
 		return nil
 	}
 	limit := min(room, max(int(p.item.maxBytes), 1), maxPartitionBytes)
-	s, err := p.reader.look(ctx, f.broker(), &f.extents, limit, func(damage *eventlog.CorruptError) { f.passed(p, damage) })
+	s, err := p.reader.look(ctx, f.broker(), &f.extents, limit, f.committed(), func(damage *eventlog.CorruptError) { f.passed(p, damage) })
 	if cap(f.extents) > maxKeptExtents {
 		f.extents = nil
 	}

@@ -78,7 +78,7 @@ func (f *fetch) makeOne(ctx context.Context, p *portion, buf []byte, limit int, 
 // first it is one batch at least. What does not fit is left for the next fetch.
 func (f *fetch) convert(ctx context.Context, p *portion, buf []byte, limit int, first bool) ([]byte, error) {
 	from, end := len(buf), p.stretch.next
-	p.stretch = stretch{first: p.stretch.first, next: p.stretch.first, plain: true}
+	p.stretch = stretch{first: p.stretch.first, next: p.stretch.first, plain: true, aborted: p.stretch.aborted}
 	fits := func(buf []byte) bool { return len(buf)-from <= limit }
 	for p.reader.cursor.At() < end && (fits(buf) || len(buf) == from) {
 		left := max(limit-(len(buf)-from), 1)
@@ -95,6 +95,9 @@ func (f *fetch) convert(ctx context.Context, p *portion, buf []byte, limit int, 
 			return buf, err
 		}
 		for i := range runs {
+			if runs[i].First >= end { // more was read than was looked at, and it may not be decided
+				return buf, p.reader.open(ctx, f.broker(), runs[i].First)
+			}
 			longer, err := f.appendRun(p, buf, &runs[i])
 			alone := len(buf) == from
 			switch {
@@ -113,7 +116,7 @@ func (f *fetch) convert(ctx context.Context, p *portion, buf []byte, limit int, 
 
 // appendRun appends a run as a batch of Kafka.
 func (f *fetch) appendRun(p *portion, buf []byte, run *eventlog.Run) ([]byte, error) {
-	if run.Form == eventlog.FormKafka {
+	if kafkas(run.Form) {
 		if f.request.Version < zstdVersion && record.Zstd(run.Raw) {
 			return buf, errOldReader
 		}
@@ -140,7 +143,7 @@ func (f *fetch) behind(p *portion, damage *eventlog.CorruptError, end eventlog.S
 // write sends an answer: its length, then all that it says, with each portion's records between.
 func (f *fetch) write(ctx context.Context, w *kafka.Writer, portions []*portion) error {
 	topics := byTopic(portions)
-	text := answerText{version: f.request.Version, committed: f.request.IsolationLevel == 1}
+	text := answerText{version: f.request.Version, committed: f.committed()}
 	text.append(f.sessionID, topics)
 	total := len(text.buf)
 	for _, p := range portions {
@@ -223,7 +226,7 @@ func (f *fetch) stream(ctx context.Context, w *kafka.Writer, p *portion) error {
 		}
 		buffers := make(net.Buffers, 0, len(runs))
 		for i := range runs {
-			if r := &runs[i]; r.First != at || r.Form != eventlog.FormKafka || len(r.Raw) > left {
+			if r := &runs[i]; r.First != at || !kafkas(r.Form) || len(r.Raw) > left {
 				break // retention has overtaken the reader
 			}
 			at = runs[i].Next()
@@ -294,12 +297,17 @@ func (a *answerText) portion(p *portion) {
 	a.int32(p.item.partition)
 	a.int16(p.code)
 	a.int64(p.end)
-	a.int64(p.end) // what is stable: there are no transactions
+	a.int64(p.stable)
 	if a.version >= 5 {
 		a.int64(p.start)
 	}
 	if a.committed {
-		a.length(0) // aborted transactions
+		a.length(len(p.stretch.aborted))
+		for _, t := range p.stretch.aborted {
+			a.int64(t.Producer)
+			a.int64(int64(t.First))
+			a.tags()
+		}
 	} else {
 		a.length(-1)
 	}

@@ -23,6 +23,10 @@ type reader struct {
 	waiting, dry bool
 	// made: single events were read with the cursor, which keeps room for them.
 	made bool
+	// fates are of transactions, for who reads what is committed; nil: there was none yet. stable is the first number
+	// that is not decided, where the reader has come to it; else NoSequence.
+	fates  *broker.Fates
+	stable eventlog.Sequence
 	// used is the fetch that it was last wanted for, and by the item of it.
 	used int
 	by   *fetchItem
@@ -43,6 +47,14 @@ type stretch struct {
 	events      int
 	// plain: all of it are Kafka's batches, which are sent as they are stored.
 	plain bool
+	// held: what is behind it is of a transaction that is not decided. aborted are those that do not count.
+	held    bool
+	aborted []broker.Aborted
+}
+
+// kafkas tells whether a form is a batch of Kafka's, be it one of a transaction or the end of one.
+func kafkas(f eventlog.Form) bool {
+	return f == eventlog.FormKafka || f == eventlog.FormTransaction || f == eventlog.FormControl
 }
 
 // seek has the reader stand where its client asks to be.
@@ -73,8 +85,9 @@ func (r *reader) open(ctx context.Context, b *broker.Broker, at eventlog.Sequenc
 }
 
 // look says what is there, as many batches as measure at most max bytes, but at least one where there is
-// any. Damage is passed over; passed hears of it.
-func (r *reader) look(ctx context.Context, b *broker.Broker, scratch *[]eventlog.Extent, max int, passed func(*eventlog.CorruptError)) (stretch, error) {
+// any. For who reads what is committed it ends before what is not decided. Damage is passed over; passed hears of it.
+func (r *reader) look(ctx context.Context, b *broker.Broker, scratch *[]eventlog.Extent, max int, committed bool, passed func(*eventlog.CorruptError)) (stretch, error) {
+	r.stable = eventlog.NoSequence
 	for {
 		at := r.cursor.At()
 		extents, err := r.cursor.Extents(ctx, (*scratch)[:0], max)
@@ -85,6 +98,8 @@ func (r *reader) look(ctx context.Context, b *broker.Broker, scratch *[]eventlog
 			return stretch{}, err
 		case len(extents) > 0 && extents[0].First > at: // retention has overtaken the reader
 			return stretch{}, errRange
+		case !damaged && committed:
+			return r.measureCommitted(ctx, b, at, extents)
 		case !damaged:
 			r.dry = len(extents) == 0
 			return measure(at, extents), nil
@@ -107,7 +122,7 @@ const largeBytes = 64 << 10
 func measure(at eventlog.Sequence, extents []eventlog.Extent) stretch {
 	s := stretch{first: at, next: at, plain: true}
 	for _, e := range extents {
-		if e.Form != eventlog.FormKafka {
+		if !kafkas(e.Form) {
 			if s.plain && s.bytes >= largeBytes {
 				break
 			}
@@ -118,6 +133,49 @@ func measure(at eventlog.Sequence, extents []eventlog.Extent) stretch {
 		s.events += e.Count - e.Skip
 	}
 	return s
+}
+
+// measureCommitted is measure for who reads what is committed.
+func (r *reader) measureCommitted(ctx context.Context, b *broker.Broker, at eventlog.Sequence, extents []eventlog.Extent) (stretch, error) {
+	if r.fates != nil {
+		r.fates.Pass(at)
+	}
+	held := false
+	for i, e := range extents {
+		if e.Form != eventlog.FormTransaction {
+			continue
+		}
+		if r.fates == nil {
+			var err error
+			if r.fates, err = b.Fates(ctx, r.hub.Name, strconv.Itoa(r.number)); err != nil {
+				return stretch{}, err
+			}
+			r.fates.Pass(at)
+		}
+		fate, err := r.fates.Judge(ctx, e)
+		if err != nil {
+			return stretch{}, err
+		}
+		if held = fate == broker.Undecided; held {
+			r.stable = e.First
+			extents = extents[:i]
+			break
+		}
+	}
+	r.dry = len(extents) == 0
+	s := measure(at, extents)
+	if s.held = held; r.fates != nil {
+		s.aborted = r.fates.Between(s.first, s.next)
+	}
+	return s, nil
+}
+
+// behind is where a reader waits for more than what it has looked at.
+func (r *reader) behind(s stretch) eventlog.Sequence {
+	if s.held && s.bytes == 0 {
+		return r.fates.End()
+	}
+	return s.next
 }
 
 // close frees the cursor; who goes on opens another.

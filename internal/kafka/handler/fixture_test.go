@@ -29,6 +29,7 @@ import (
 	"github.com/eventyard/eventyard/internal/kafka"
 	"github.com/eventyard/eventyard/internal/kafka/groups"
 	"github.com/eventyard/eventyard/internal/kafka/record"
+	"github.com/eventyard/eventyard/internal/kafka/transactions"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/storagetest"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -41,17 +42,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // yard is a real broker behind the listener and a real Kafka server, on connections in memory.
 type yard struct {
-	t        testing.TB
-	storage  *storagetest.Storage
-	broker   *broker.Broker
-	policies *access.Registry
-	groups   *groups.Coordinator
-	handler  *Handler
-	listener *pipe.Listener
-	registry *prometheus.Registry
-	memory   *admission.Memory // nil: the default
-	log      *testkit.ErrorLog
-	stop     func() // the server
+	t            testing.TB
+	storage      *storagetest.Storage
+	broker       *broker.Broker
+	policies     *access.Registry
+	groups       *groups.Coordinator
+	transactions *transactions.Coordinator
+	handler      *Handler
+	listener     *pipe.Listener
+	registry     *prometheus.Registry
+	memory       *admission.Memory // nil: the default
+	log          *testkit.ErrorLog
+	stop         func() // the server
 }
 
 // newYard opens a yard in which everybody may do everything; newClosedYard one that asks who one is.
@@ -74,8 +76,10 @@ func openYard(t testing.TB, open bool, change ...func(*yard, *Config)) *yard {
 	y.policies = testkit.Value(access.Open(t.Context(), access.Config{Meta: hubs.Meta, Hub: y.created, Development: true, Log: y.log.Logger}))(t)
 	y.groups = testkit.Value(groups.New(groups.Config{Meta: hubs.Meta, Broker: y.broker, Node: "here", Log: y.log.Logger, Metrics: y.registry}))(t)
 	testkit.Run(t, y.groups.Run)
+	y.transactions = testkit.Value(transactions.New(transactions.Config{Meta: hubs.Meta, Broker: y.broker, Groups: y.groups, Log: y.log.Logger}))(t)
+	testkit.Run(t, y.transactions.Run)
 	cfg := Config{
-		Broker: y.broker, Access: y.policies, Groups: y.groups, Open: open, Log: y.log.Logger, Metrics: y.registry,
+		Broker: y.broker, Access: y.policies, Groups: y.groups, Transactions: y.transactions, Open: open, Log: y.log.Logger, Metrics: y.registry,
 		Advertise: func(*kafka.Conn) (string, int32) { return "yard.test", 9092 },
 	}
 	for _, c := range change {
@@ -218,6 +222,8 @@ type batch struct {
 	producer int64
 	epoch    int16
 	first    int32
+	// transactional: it is part of a transaction.
+	transactional bool
 }
 
 const base = 1_700_000_000_000
@@ -238,7 +244,11 @@ func (b batch) raw(t testing.TB) []byte {
 	raw := w.End()
 	raw = append(raw[:record.HeadBytes:record.HeadBytes], pack(t, b.codec, raw[record.HeadBytes:])...)
 	binary.BigEndian.PutUint32(raw[8:], uint32(len(raw)-12))
-	binary.BigEndian.PutUint16(raw[21:], uint16(b.codec))
+	attributes := record.Attributes(b.codec)
+	if b.transactional {
+		attributes |= record.Transactional
+	}
+	binary.BigEndian.PutUint16(raw[21:], uint16(attributes))
 	if b.producer != 0 {
 		binary.BigEndian.PutUint64(raw[43:], uint64(b.producer))
 		binary.BigEndian.PutUint16(raw[51:], uint16(b.epoch))

@@ -105,7 +105,7 @@ func (p groupAdmin) listGroups(ctx context.Context, r *kmsg.ListGroupsRequest) k
 	answer := kmsg.NewPtrListGroupsResponse()
 	all, err := []groups.Description(nil), p.listens()
 	if err == nil {
-		all, err = p.handler.cfg.Groups.List(ctx)
+		all, err = p.knownGroups(ctx)
 	}
 	if err != nil {
 		answer.ErrorCode = p.fail(ctx, "ListGroups", err)
@@ -123,6 +123,14 @@ func (p groupAdmin) listGroups(ctx context.Context, r *kmsg.ListGroupsRequest) k
 		answer.Groups = append(answer.Groups, one)
 	}
 	return answer
+}
+
+// knownGroups are those of this node, which clients ask one after the other; where they know one broker, those of all.
+func (p groupAdmin) knownGroups(ctx context.Context) ([]groups.Description, error) {
+	if p.lent == nil && p.handler.cfg.Elsewhere != nil && len(p.nodes()) == 1 {
+		return groups.Operator{Coordinator: p.handler.cfg.Groups}.All(ctx)
+	}
+	return p.handler.cfg.Groups.List(ctx)
 }
 
 // deleteGroups deletes groups that have no members, with their offsets.

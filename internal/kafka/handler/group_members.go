@@ -186,6 +186,9 @@ func (p *peer) may(need auth.Rights) func(hub string) bool {
 // requests are taken, and when memory is scarce: the client is told to find its coordinator again, and asks anew.
 func (p groupMember) whileThereIsRoom(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
+	if p.conn == nil { // its own node sees to it
+		return ctx, cancel
+	}
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer cancel()
@@ -203,6 +206,9 @@ func (p groupMember) whileThereIsRoom(ctx context.Context) (context.Context, fun
 
 // host is where the client comes from, as Kafka shows it.
 func (p *peer) host() string {
+	if p.lent != nil {
+		return p.from
+	}
 	host, _, err := net.SplitHostPort(p.conn.RemoteAddr().String())
 	if err != nil {
 		host = p.conn.RemoteAddr().String()

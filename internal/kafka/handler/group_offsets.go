@@ -112,8 +112,8 @@ func (p *peer) hubOf(ctx context.Context, t topic) (broker.Hub, string, error) {
 
 // offsetFetch tells how far groups have come. Where no topic is named it is about all that there is a right to.
 //
-// OffsetFetch (9), versions 1 to 10: for several groups from 8 on, topics by id from 10 on. There are no
-// transactions, so that all offsets are stable.
+// OffsetFetch (9), versions 1 to 10: for several groups from 8 on, topics by id from 10 on. Offsets in transactions
+// that are not decided are left out, and with require_stable, from 7 on, their partitions are refused.
 func (p groupOffsets) offsetFetch(ctx context.Context, r *kmsg.OffsetFetchRequest) kmsg.Response {
 	answer := kmsg.NewPtrOffsetFetchResponse()
 	room := allowance(maxGroupAnswerBytes)
@@ -127,7 +127,7 @@ func (p groupOffsets) offsetFetch(ctx context.Context, r *kmsg.OffsetFetchReques
 				break
 			}
 			seen[asked.Group] = true
-			answer.Groups = append(answer.Groups, p.fetchGroup(ctx, r.Version, asked, &room))
+			answer.Groups = append(answer.Groups, p.fetchGroup(ctx, r, asked, &room))
 		}
 		return answer
 	}
@@ -139,7 +139,7 @@ func (p groupOffsets) offsetFetch(ctx context.Context, r *kmsg.OffsetFetchReques
 	for _, t := range r.Topics {
 		asked.Topics = append(asked.Topics, kmsg.OffsetFetchRequestGroupTopic{Topic: t.Topic, Partitions: t.Partitions})
 	}
-	g := p.fetchGroup(ctx, r.Version, asked, &room)
+	g := p.fetchGroup(ctx, r, asked, &room)
 	answer.ErrorCode = g.ErrorCode
 	for _, t := range g.Topics {
 		old := kmsg.NewOffsetFetchResponseTopic()
@@ -169,12 +169,16 @@ func refusedTopic(asked kmsg.OffsetFetchRequestTopic, code int16) kmsg.OffsetFet
 }
 
 // fetchGroup answers for one group.
-func (p groupOffsets) fetchGroup(ctx context.Context, version int16, asked kmsg.OffsetFetchRequestGroup, room *allowance) kmsg.OffsetFetchResponseGroup {
+func (p groupOffsets) fetchGroup(ctx context.Context, r *kmsg.OffsetFetchRequest, asked kmsg.OffsetFetchRequestGroup, room *allowance) kmsg.OffsetFetchResponseGroup {
 	answer := kmsg.NewOffsetFetchResponseGroup()
 	answer.Group, answer.Topics = asked.Group, []kmsg.OffsetFetchResponseGroupTopic{}
-	topics, err := asked.Topics, p.listens()
+	version, topics, err := r.Version, asked.Topics, p.listens()
 	if err == nil {
 		err = p.handler.cfg.Groups.CheckFetch(ctx, asked.Group, textOf(asked.MemberID), asked.MemberEpoch)
+	}
+	var unstable map[groups.Partition]bool
+	if err == nil {
+		unstable, err = p.handler.cfg.Groups.Stages.Unstable(ctx, asked.Group)
 	}
 	if topics == nil && err == nil {
 		topics, err = p.committedTopics(ctx, version, asked.Group)
@@ -214,6 +218,8 @@ func (p groupOffsets) fetchGroup(ctx context.Context, version int16, asked kmsg.
 			}
 			if why != nil {
 				one.ErrorCode = p.fail(ctx, "OffsetFetch", why)
+			} else if r.RequireStable && unstable[groups.Partition{Log: log, Number: n}] {
+				one.Offset, one.LeaderEpoch, one.Metadata, one.ErrorCode = nowhere, nowhere, new(string), codeUnstable
 			}
 			if !room.take(64 + len(*one.Metadata)) {
 				err = errAskedTooMuch

@@ -13,16 +13,19 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka"
 	"github.com/eventyard/eventyard/internal/kafka/groups"
+	"github.com/eventyard/eventyard/internal/kafka/transactions"
 	"github.com/eventyard/eventyard/tracing"
 )
 
 // Config is what the listener works with.
 type Config struct {
-	// Broker, Access and Groups are required.
+	// Broker, Access, Groups and Transactions are required.
 	Broker *broker.Broker
 	Access *access.Registry
 	// Groups coordinates those of Kafka's consumers that are this node's.
 	Groups *groups.Coordinator
+	// Transactions coordinates those of Kafka's producers.
+	Transactions *transactions.Coordinator
 	// Open: everybody has all rights, and naming a hub makes it. It goes with a server that asks nobody
 	// who it is, and only with loopback.
 	Open bool
@@ -35,6 +38,9 @@ type Config struct {
 	// Coordinator is the node that a group belongs to, by its ID, whatever one client may know of the nodes;
 	// nil: this one.
 	Coordinator func(group string) Node
+	// Elsewhere reaches the nodes that groups belong to, for clients that cannot since one broker stands for all nodes;
+	// nil: clients reach all.
+	Elsewhere Elsewhere
 	// Log is used where no connection is known; nil means slog.Default().
 	Log *slog.Logger
 	// Metrics is where the counters are registered; nil means nowhere.
@@ -51,6 +57,8 @@ type Handler struct {
 	buffers sync.Pool
 	// kept bounds what connections keep between fetches.
 	kept *kept
+	// forwarding has one for each request that waits at another node.
+	forwarding chan struct{}
 }
 
 var (
@@ -61,8 +69,8 @@ var (
 
 // New makes a listener; it starts nothing.
 func New(cfg Config) (*Handler, error) {
-	if cfg.Broker == nil || cfg.Access == nil || cfg.Groups == nil || cfg.Advertise == nil {
-		return nil, errors.New("make the Kafka listener: a broker, access, groups and an address to advertise are required")
+	if cfg.Broker == nil || cfg.Access == nil || cfg.Groups == nil || cfg.Transactions == nil || cfg.Advertise == nil {
+		return nil, errors.New("make the Kafka listener: a broker, access, groups, transactions and an address to advertise are required")
 	}
 	metrics, err := newMetrics(cfg.Metrics, func(hub broker.Hub) bool {
 		now, err := cfg.Broker.Hub(hub.Name)
@@ -72,7 +80,7 @@ func New(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("make the Kafka listener: %w", err)
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
-	return &Handler{cfg: cfg, metrics: metrics, buffers: sync.Pool{New: func() any { return new([]byte) }}, kept: newKept()}, nil
+	return &Handler{cfg: cfg, metrics: metrics, buffers: sync.Pool{New: func() any { return new([]byte) }}, kept: newKept(), forwarding: make(chan struct{}, maxForwardedWaits)}, nil
 }
 
 // Connected makes the peer of a connection whose client has shown who it is.

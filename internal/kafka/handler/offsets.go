@@ -12,6 +12,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka/record"
+	"github.com/eventyard/eventyard/internal/kafka/transactions"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -40,6 +41,7 @@ func (p *peer) listOffsets(ctx context.Context, r *kmsg.ListOffsetsRequest) kmsg
 			times[fetchKey{topic{name: asked.Topic}.folded(), part.Partition}]++
 		}
 	}
+	ends := stableEnds{peer: p, committed: r.IsolationLevel == readCommitted}
 	for _, asked := range r.Topics {
 		t := kmsg.NewListOffsetsResponseTopic()
 		t.Topic = asked.Topic
@@ -53,7 +55,7 @@ func (p *peer) listOffsets(ctx context.Context, r *kmsg.ListOffsetsRequest) kmsg
 			case times[fetchKey{topic{name: asked.Topic}.folded(), part.Partition}] > 1:
 				err = fmt.Errorf("%w: it names partition %d of %.64q more than once", errInvalid, part.Partition, asked.Topic)
 			default:
-				err = p.listOffset(ctx, hub, part, &one)
+				err = p.listOffset(ctx, hub, part, &ends, &one)
 			}
 			if err != nil {
 				one.ErrorCode = p.fail(ctx, "ListOffsets", err)
@@ -66,11 +68,14 @@ func (p *peer) listOffsets(ctx context.Context, r *kmsg.ListOffsetsRequest) kmsg
 }
 
 // listOffset finds the offset that is asked for of one partition.
-func (p *peer) listOffset(ctx context.Context, hub broker.Hub, asked kmsg.ListOffsetsRequestTopicPartition, to *kmsg.ListOffsetsResponseTopicPartition) error {
+func (p *peer) listOffset(ctx context.Context, hub broker.Hub, asked kmsg.ListOffsetsRequestTopicPartition, ends *stableEnds, to *kmsg.ListOffsetsResponseTopicPartition) error {
 	if err := checkEpoch(hub, asked.Partition, asked.CurrentLeaderEpoch); err != nil {
 		return err
 	}
 	first, next, err := p.bounds(ctx, hub, int(asked.Partition))
+	if err == nil {
+		next, err = ends.of(ctx, hub, asked.Partition, first, next)
+	}
 	if err != nil {
 		return err
 	}
@@ -87,10 +92,39 @@ func (p *peer) listOffset(ctx context.Context, hub broker.Hub, asked kmsg.ListOf
 	default:
 		to.ErrorCode = codeUnsupportedVersion
 	}
+	if to.Offset > int64(next) || to.Offset == int64(next) && asked.Timestamp != atEnd && asked.Timestamp != atStart && asked.Timestamp != atStartHere {
+		to.Offset, to.Timestamp = nowhere, nowhere // it is not committed
+	}
 	if to.Offset != nowhere {
 		to.LeaderEpoch = leaderEpoch
 	}
 	return err
+}
+
+// stableEnds finds where partitions end for a request, be it of who reads what is committed.
+type stableEnds struct {
+	peer      *peer
+	committed bool
+	// open are the partitions with transactions that are not decided; nil: nobody has looked.
+	open map[transactions.Place]eventlog.Sequence
+}
+
+// of gives where a partition ends that has such bounds.
+func (s *stableEnds) of(ctx context.Context, hub broker.Hub, number int32, first, next eventlog.Sequence) (eventlog.Sequence, error) {
+	if !s.committed {
+		return next, nil
+	}
+	if s.open == nil {
+		var err error
+		if s.open, err = s.peer.handler.cfg.Transactions.Open(ctx); err != nil {
+			return 0, err
+		}
+	}
+	from, open := s.open[transactions.Place{Log: broker.LogOf(s.peer.handler.cfg.Broker, hub.ID), Number: number}]
+	if !open {
+		return next, nil
+	}
+	return s.peer.handler.cfg.Broker.Stable(ctx, hub.Name, strconv.Itoa(int(number)), max(first, from))
 }
 
 // checkEpoch checks a partition's number, and that its client knows of no later leader than there is.

@@ -12,13 +12,17 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka"
+	"github.com/eventyard/eventyard/internal/kafka/groups"
 )
 
 // peer is the listener's side of one connection.
 type peer struct {
 	handler *Handler
-	conn    *kafka.Conn
+	conn    *kafka.Conn // nil: the client is at another node
 	log     *slog.Logger
+	// lent and from are the rights of a client at another node, and where it comes from; nil: it is here.
+	lent *rights
+	from string
 	// fetcher is the writing goroutine's only.
 	fetcher *fetcher
 	// ignore ends the news of policies.
@@ -104,8 +108,6 @@ func (p *peer) answer(ctx context.Context, m groupMember, request kmsg.Request) 
 		return p.listOffsets(ctx, r)
 	case *kmsg.OffsetForLeaderEpochRequest:
 		return p.offsetsOfEpochs(ctx, r)
-	case *kmsg.InitProducerIDRequest:
-		return p.initProducer(ctx, r)
 	case *kmsg.FindCoordinatorRequest:
 		return p.findCoordinator(r)
 	case *kmsg.DescribeACLsRequest:
@@ -122,6 +124,10 @@ func (p *peer) answer(ctx context.Context, m groupMember, request kmsg.Request) 
 		return admin{p}.createTopics(ctx, r)
 	case *kmsg.DeleteTopicsRequest:
 		return admin{p}.deleteTopics(ctx, r)
+	case *kmsg.DeleteRecordsRequest:
+		return admin{p}.deleteRecords(ctx, r)
+	case *kmsg.DescribeProducersRequest:
+		return admin{p}.describeProducers(ctx, r)
 	case *kmsg.CreatePartitionsRequest:
 		return admin{p}.createPartitions(ctx, r)
 	case *kmsg.DescribeConfigsRequest:
@@ -131,11 +137,20 @@ func (p *peer) answer(ctx context.Context, m groupMember, request kmsg.Request) 
 	case *kmsg.IncrementalAlterConfigsRequest:
 		return admin{p}.changeConfigs(ctx, r)
 	}
+	if answer := (producers{p}).answer(ctx, request); answer != nil {
+		return answer
+	}
 	return p.answerGroup(ctx, m, request)
 }
 
 // answerGroup is answer for requests about groups.
 func (p *peer) answerGroup(ctx context.Context, m groupMember, request kmsg.Request) kmsg.Response {
+	if r := p.rights(); !r.open {
+		ctx = groups.For(ctx, r.grant.Account())
+	}
+	if answer := (forwarder{p}).elsewhere(ctx, m, request); answer != nil {
+		return answer
+	}
 	switch r := request.(type) {
 	case *kmsg.JoinGroupRequest:
 		return m.joinGroup(ctx, r)
@@ -149,6 +164,8 @@ func (p *peer) answerGroup(ctx context.Context, m groupMember, request kmsg.Requ
 		return m.consumerHeartbeat(ctx, r)
 	case *kmsg.OffsetCommitRequest:
 		return groupOffsets{p}.offsetCommit(ctx, r)
+	case *kmsg.TxnOffsetCommitRequest:
+		return producers{p}.commitOffsets(ctx, r)
 	case *kmsg.OffsetFetchRequest:
 		return groupOffsets{p}.offsetFetch(ctx, r)
 	case *kmsg.OffsetDeleteRequest:

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -13,6 +14,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka"
 	"github.com/eventyard/eventyard/internal/kafka/record"
+	"github.com/eventyard/eventyard/internal/kafka/transactions/txn"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/tracing"
@@ -106,10 +108,7 @@ func (b *production) add(ctx context.Context, part kafka.ProducePartition) {
 
 // open finds a hub that the client may write to.
 func (b *production) open(ctx context.Context, t topic) (broker.Hub, error) {
-	switch acks := b.request.Acks; {
-	case b.request.Transactional != nil:
-		return broker.Hub{}, errTransactions
-	case acks != acksNone && acks != acksOne && acks != acksAll:
+	if acks := b.request.Acks; acks != acksNone && acks != acksOne && acks != acksAll {
 		return broker.Hub{}, errAcks
 	}
 	return b.peer.find(ctx, t, auth.Send)
@@ -129,6 +128,9 @@ func (b *production) submit(ctx context.Context, part kafka.ProducePartition) (*
 	}
 	b.frame[0] = frame
 	to := broker.FrameTarget{Partition: int(part.Partition), Quota: b.peer.quota(b.rights), Created: b.hub.Created}
+	if err := b.inTransaction(frame, &to); err != nil {
+		return nil, err
+	}
 	for {
 		frames, err := b.peer.handler.cfg.Broker.SubmitFrames(ctx, b.hub.Name, to, b.frame[:])
 		full, throttled := errors.AsType[*quota.Error](err)
@@ -167,6 +169,26 @@ func frameOf(part kafka.ProducePartition) (eventlog.Batch, error) {
 		}
 	}
 	return record.Check(raw)
+}
+
+// inTransaction sees to it that a batch of a transaction is stored in one that goes on, and no other in any.
+func (b *production) inTransaction(frame eventlog.Batch, to *broker.FrameTarget) error {
+	id := b.request.Transactional
+	if (frame.Form == eventlog.FormTransaction) != (id != nil) {
+		return fmt.Errorf("%w: a batch has to say that it is of a transaction where the request does, and not elsewhere", record.ErrInvalid)
+	}
+	if id != nil {
+		name, by := strings.Clone(*id), txn.Claim{Producer: frame.Producer.ID, Epoch: frame.Producer.Epoch}
+		log, number := broker.LogOf(b.peer.handler.cfg.Broker, b.hub.ID), int32(to.Partition)
+		to.Verify = func(ctx context.Context) error {
+			err := b.peer.handler.cfg.Transactions.Verify(ctx, name, by, log, number)
+			if errors.Is(err, txn.ErrFenced) {
+				err = fmt.Errorf("%w: %w", broker.ErrProducerFenced, err)
+			}
+			return err
+		}
+	}
+	return nil
 }
 
 // start has what was submitted committed, without waiting for it.

@@ -128,7 +128,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"acks of two", func(r *kmsg.ProduceRequest, _ *kmsg.ProduceRequestTopicPartition) { r.Acks = 2 }, codeAcks},
 		{"a transaction", func(r *kmsg.ProduceRequest, _ *kmsg.ProduceRequestTopicPartition) {
 			r.TransactionID = kmsg.StringPtr("t")
-		}, codeClusterRights},
+		}, codeInvalidRecord},
 		{"no such id", func(r *kmsg.ProduceRequest, _ *kmsg.ProduceRequestTopicPartition) { r.Topics[0].TopicID[0]++ }, codeUnknownID},
 	}
 	for _, tt := range tests {

@@ -2,30 +2,42 @@ package handler
 
 import (
 	"context"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/kafka/transactions/txn"
 )
 
-// initProducer gives an idempotent producer its number. It has no epochs before 0: a producer that
-// lost its numbers gets another one, which no partition knows.
+// initProducer gives a producer its number. One without a transactional id has no epochs before 0: if it has lost its
+// numbers it gets another one, which no partition knows. With one, what was begun under it is aborted, and others who
+// have it are refused from then on.
 //
-// InitProducerId (22), versions 0 to 5. Transactional ids are refused.
-func (p *peer) initProducer(ctx context.Context, r *kmsg.InitProducerIDRequest) kmsg.Response {
+// InitProducerId (22), versions 0 to 5.
+func (p producers) initProducer(ctx context.Context, r *kmsg.InitProducerIDRequest) kmsg.Response {
 	answer := kmsg.NewPtrInitProducerIDResponse()
-	var err error
-	switch {
-	case r.TransactionalID != nil:
-		err = errTransactions
-	case !p.rights().anywhere(auth.Send):
-		err = errClusterRights
-	}
+	given, err := p.number(ctx, r)
 	if err != nil {
-		answer.ErrorCode = p.fail(ctx, "InitProducerId", err)
+		answer.ErrorCode = p.refuse(ctx, "InitProducerId", err, r.Version >= 4)
 		answer.ProducerID, answer.ProducerEpoch = -1, -1
 		return answer
 	}
-	answer.ProducerID = p.handler.cfg.Broker.NewProducerID()
+	answer.ProducerID, answer.ProducerEpoch = given.Producer, given.Epoch
 	return answer
+}
+
+func (p producers) number(ctx context.Context, r *kmsg.InitProducerIDRequest) (txn.Claim, error) {
+	if !p.rights().anywhere(auth.Send) {
+		return txn.None, errClusterRights
+	}
+	if r.TransactionalID == nil {
+		return txn.Claim{Producer: p.handler.cfg.Broker.NewProducerID()}, nil
+	}
+	by := txn.None
+	if r.Version >= 3 && r.ProducerID >= 0 {
+		by = txn.Claim{Producer: r.ProducerID, Epoch: r.ProducerEpoch}
+	}
+	timeout := time.Duration(r.TransactionTimeoutMillis) * time.Millisecond
+	return p.handler.cfg.Transactions.Init(ctx, *r.TransactionalID, by, timeout, p.may(auth.Send))
 }

@@ -18,6 +18,9 @@ type rights struct {
 
 // rights gives those that the connection has now.
 func (p *peer) rights() rights {
+	if p.lent != nil {
+		return *p.lent
+	}
 	grant, known := p.conn.Identity().(auth.Grant)
 	return rights{open: p.handler.cfg.Open && !known, grant: grant}
 }

@@ -208,7 +208,7 @@ func TestPasswords(t *testing.T) {
 	shake := kmsg.NewPtrSASLHandshakeRequest()
 	shake.Mechanism = "SCRAM-SHA-512"
 	testkit.Equal(t, ask[*kmsg.SASLHandshakeResponse](y.client(), 1, shake).ErrorCode, codeNone, "code of the handshake")
-	h := testkit.Value(New(Config{Broker: y.broker, Access: y.policies, Groups: y.groups, Advertise: func(*kafka.Conn) (string, int32) { return "", 0 }}))(t)
+	h := testkit.Value(New(Config{Broker: y.broker, Access: y.policies, Groups: y.groups, Transactions: y.transactions, Advertise: func(*kafka.Conn) (string, int32) { return "", 0 }}))(t)
 	keys := testkit.Value(h.Passwords(t.Context(), "", "SENDS"))(t)
 	slices.Sort(keys)
 	want := []string{keyOf("sends"), keyOf("sends") + "2", keyOf("Sends"), keyOf("Sends") + "2"}

@@ -1,0 +1,62 @@
+package handler
+
+import (
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// K1: records before an offset are deleted, -1 being all; what cannot be is refused by itself.
+func TestDeletingRecords(t *testing.T) {
+	for version := range int16(3) {
+		y := newYard(t)
+		hub := y.hub("orders", 2)
+		c := y.client()
+		testkit.MustEqual(t, c.produce(hub, 0, values("a", "b", "c")).ErrorCode, codeNone)
+		testkit.MustEqual(t, c.produce(hub, 1, values("x", "y")).ErrorCode, codeNone)
+		type part = kmsg.DeleteRecordsRequestTopicPartition
+		remove := func(topic string, parts ...part) []kmsg.DeleteRecordsResponseTopicPartition {
+			r := kmsg.NewPtrDeleteRecordsRequest()
+			r.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: parts}}
+			return ask[*kmsg.DeleteRecordsResponse](c, version, r).Topics[0].Partitions
+		}
+		got := remove("orders", part{Partition: 0, Offset: 2}, part{Partition: 1, Offset: 3}, part{Partition: 2})
+		testkit.Equal(t, got[0].ErrorCode, codeNone)
+		testkit.Equal(t, got[0].LowWatermark, int64(2))
+		testkit.Equal(t, got[1].ErrorCode, codeOffsetOutOfRange, "beyond the end")
+		testkit.Equal(t, got[1].LowWatermark, int64(nowhere))
+		testkit.Equal(t, got[2].ErrorCode, codeUnknownTopic, "no such partition")
+		testkit.Equal(t, remove("nobody", part{})[0].ErrorCode, codeUnknownTopic)
+		testkit.Equal(t, remove("orders", part{}, part{})[1].ErrorCode, codeInvalidRequest, "named twice")
+		testkit.Equal(t, c.offset(1, "orders", 0, atStart).Offset, int64(2))
+		testkit.Equal(t, c.fetch(hub, 0, 0).ErrorCode, codeOffsetOutOfRange, "fetched from before")
+		testkit.Equal(t, remove("ORDERS", part{Partition: 1, Offset: -1})[0].LowWatermark, int64(2))
+		testkit.Equal(t, c.offset(1, "orders", 1, atStart).Offset, int64(2))
+		testkit.MustEqual(t, c.produce(hub, 1, values("z")).ErrorCode, codeNone)
+		wantRecords(t, c.fetch(hub, 1, 2), "2:z")
+	}
+}
+
+// K1: tools hear of the idempotent producers of a partition, each once.
+func TestProducersAreDescribed(t *testing.T) {
+	y := newYard(t)
+	hub := y.hub("orders", 2)
+	c := y.client()
+	b := values("a", "b")
+	b.producer, b.epoch = 42, 3
+	testkit.MustEqual(t, c.produce(hub, 0, b).ErrorCode, codeNone)
+	r := kmsg.NewPtrDescribeProducersRequest()
+	r.Topics = []kmsg.DescribeProducersRequestTopic{{Topic: "orders", Partitions: []int32{0, 0, 1, 9}}, {Topic: "nobody", Partitions: []int32{0}}}
+	got := ask[*kmsg.DescribeProducersResponse](c, 0, r).Topics
+	testkit.MustEqual(t, len(got[0].Partitions), 3, "partitions")
+	first := got[0].Partitions[0]
+	testkit.MustEqual(t, len(first.ActiveProducers), 1, "producers")
+	one := first.ActiveProducers[0]
+	testkit.That(t, one.ProducerID == 42 && one.ProducerEpoch == 3 && one.LastSequence == 1 && one.CurrentTxnStartOffset == -1, "it is %+v", one)
+	testkit.That(t, one.LastTimestamp > base/2, "it was used at %d", one.LastTimestamp)
+	testkit.Equal(t, len(got[0].Partitions[1].ActiveProducers), 0, "producers of the other partition")
+	testkit.Equal(t, got[0].Partitions[2].ErrorCode, codeUnknownTopic)
+	testkit.Equal(t, got[1].Partitions[0].ErrorCode, codeUnknownTopic)
+}

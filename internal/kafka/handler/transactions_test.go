@@ -1,0 +1,254 @@
+package handler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka/record"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// producing is a transactional producer on a connection.
+type producing struct {
+	*client
+	id    string
+	hub   broker.Hub
+	given *kmsg.InitProducerIDResponse
+	next  int32
+}
+
+func (c *client) producer(id string, hub broker.Hub) *producing {
+	c.t.Helper()
+	p := &producing{client: c, id: id, hub: hub, given: initTransactional(c, id)}
+	testkit.MustEqual(c.t, p.given.ErrorCode, codeNone, "code of InitProducerId")
+	return p
+}
+
+func initTransactional(c *client, id string) *kmsg.InitProducerIDResponse {
+	c.t.Helper()
+	r := kmsg.NewPtrInitProducerIDRequest()
+	r.TransactionalID, r.TransactionTimeoutMillis, r.ProducerID, r.ProducerEpoch = &id, 60_000, -1, -1
+	return ask[*kmsg.InitProducerIDResponse](c, 5, r)
+}
+
+func (p *producing) add(partitions ...int32) int16 {
+	p.t.Helper()
+	r := kmsg.NewPtrAddPartitionsToTxnRequest()
+	r.TransactionalID, r.ProducerID, r.ProducerEpoch = p.id, p.given.ProducerID, p.given.ProducerEpoch
+	topic := kmsg.NewAddPartitionsToTxnRequestTopic()
+	topic.Topic, topic.Partitions = p.hub.Name, partitions
+	r.Topics = append(r.Topics, topic)
+	return ask[*kmsg.AddPartitionsToTxnResponse](p.client, 3, r).Topics[0].Partitions[0].ErrorCode
+}
+
+func (p *producing) put(values ...string) int16 {
+	p.t.Helper()
+	r := produceRequest(p.t, p.hub, 0, batch{
+		values: values, producer: p.given.ProducerID, epoch: p.given.ProducerEpoch, first: p.next, transactional: true,
+	})
+	r.TransactionID = &p.id
+	code := p.produceBy(11, r).ErrorCode
+	if code == codeNone {
+		p.next += int32(len(values))
+	}
+	return code
+}
+
+func (p *producing) end(commit bool) int16 {
+	p.t.Helper()
+	r := kmsg.NewPtrEndTxnRequest()
+	r.TransactionalID, r.ProducerID, r.ProducerEpoch, r.Commit = p.id, p.given.ProducerID, p.given.ProducerEpoch, commit
+	return ask[*kmsg.EndTxnResponse](p.client, 4, r).ErrorCode
+}
+
+// fetchAs gives what a reader of an isolation level is answered of partition 0.
+func (c *client) fetchAs(level int8, version int16, hub broker.Hub, offset int64) kmsg.FetchResponseTopicPartition {
+	c.t.Helper()
+	r := fetchRequest(at{hub, 0, offset})
+	r.IsolationLevel = level
+	return ask[*kmsg.FetchResponse](c, version, r).Topics[0].Partitions[0]
+}
+
+// heads gives the offsets of the batches in an answer.
+func heads(t testing.TB, raw []byte) (offsets []int64) {
+	t.Helper()
+	for len(raw) > 0 {
+		size := int(uint32(raw[8])<<24|uint32(raw[9])<<16|uint32(raw[10])<<8|uint32(raw[11])) + 12
+		offsets = append(offsets, testkit.Value(record.ReadHead(raw[:size]))(t).BaseOffset)
+		raw = raw[size:]
+	}
+	return offsets
+}
+
+// K3: who reads what is committed is given all batches before the first that is not decided, and which of them do not
+// count; who does not is given all of them.
+func TestFetchByIsolation(t *testing.T) {
+	y := newYard(t)
+	c, hub := y.client(), y.hub("orders", 1)
+	p, other := c.producer("app", hub), c.producer("other", hub)
+	testkit.Equal(t, p.put("early"), codeTransactionState, "in a partition that was not added")
+	testkit.Equal(t, p.add(0), codeNone)
+	testkit.Equal(t, other.add(0), codeNone)
+	testkit.Equal(t, c.produce(hub, 0, values("plain")).ErrorCode, codeNone) // 0
+	testkit.Equal(t, other.put("void"), codeNone)                            // 1
+	testkit.Equal(t, p.put("a", "b"), codeNone)                              // 2
+	testkit.Equal(t, other.end(false), codeNone)                             // 4
+	y.publish("orders", "0", "behind")                                       // 5
+
+	for _, version := range []int16{4, 11, 12} {
+		part := c.fetchAs(1, version, hub, 0)
+		testkit.Slices(t, heads(t, part.RecordBatches), []int64{0, 1}, "version %d", version)
+		testkit.Equal(t, part.LastStableOffset, 2)
+		testkit.Equal(t, part.HighWatermark, 6)
+		testkit.MustEqual(t, len(part.AbortedTransactions), 1)
+		testkit.Equal(t, part.AbortedTransactions[0].ProducerID, other.given.ProducerID)
+		testkit.Equal(t, part.AbortedTransactions[0].FirstOffset, 1)
+		all := c.fetchAs(0, version, hub, 0)
+		testkit.Slices(t, heads(t, all.RecordBatches), []int64{0, 1, 2, 4, 5}, "uncommitted, version %d", version)
+	}
+	testkit.Slices(t, heads(t, c.fetchAs(1, 12, hub, 2).RecordBatches), nil, "what is not decided")
+	list := func(level int8) int64 {
+		r := kmsg.NewPtrListOffsetsRequest()
+		r.ReplicaID, r.IsolationLevel = -1, level
+		part, topic := kmsg.NewListOffsetsRequestTopicPartition(), kmsg.NewListOffsetsRequestTopic()
+		part.Timestamp, part.CurrentLeaderEpoch = atEnd, -1
+		topic.Topic, topic.Partitions = hub.Name, append(topic.Partitions, part)
+		r.Topics = append(r.Topics, topic)
+		return ask[*kmsg.ListOffsetsResponse](c, 7, r).Topics[0].Partitions[0].Offset
+	}
+	testkit.Equal(t, list(1), 2, "the end for who reads what is committed")
+	testkit.Equal(t, list(0), 6)
+
+	// A long poll is woken by the end of the transaction.
+	waiting, reader := fetchRequest(at{hub, 0, 2}), y.client()
+	waiting.IsolationLevel, waiting.MaxWaitMillis = 1, 60_000
+	reader.send(12, waiting)
+	testkit.Equal(t, p.end(true), codeNone) // 6
+	part := reader.receive(waiting).(*kmsg.FetchResponse).Topics[0].Partitions[0]
+	// It may have looked at what there is just before the end came, and for what decides it just after.
+	testkit.Slices(t, heads(t, part.RecordBatches)[:3], []int64{2, 4, 5})
+	part = c.fetchAs(1, 12, hub, 2)
+	testkit.Slices(t, heads(t, part.RecordBatches), []int64{2, 4, 5, 6})
+	testkit.Equal(t, part.LastStableOffset, 7)
+	testkit.Equal(t, list(1), 7)
+	testkit.Equal(t, p.put("late"), codeTransactionState, "behind the end")
+}
+
+// K3: a session hears of what was decided although nothing has come since.
+func TestSessionsByIsolation(t *testing.T) {
+	y := newYard(t)
+	c, hub := y.client(), y.hub("orders", 1)
+	p := c.producer("app", hub)
+	testkit.Equal(t, p.add(0), codeNone)
+	testkit.Equal(t, p.put("a"), codeNone)
+	reader := y.client()
+	first := fetchRequest(at{hub, 0, 0})
+	first.IsolationLevel, first.SessionEpoch = 1, 0
+	answer := ask[*kmsg.FetchResponse](reader, 12, first)
+	testkit.Equal(t, answer.Topics[0].Partitions[0].LastStableOffset, 0)
+	testkit.Equal(t, len(answer.Topics[0].Partitions[0].RecordBatches), 0)
+	next := fetchRequest()
+	next.IsolationLevel, next.SessionID, next.SessionEpoch = 1, answer.SessionID, 1
+	testkit.Equal(t, len(ask[*kmsg.FetchResponse](reader, 12, next).Topics), 0, "while it goes on")
+	testkit.Equal(t, p.end(true), codeNone)
+	next.SessionEpoch = 2
+	answer = ask[*kmsg.FetchResponse](reader, 12, next)
+	testkit.MustEqual(t, len(answer.Topics), 1, "when it is committed")
+	testkit.Slices(t, heads(t, answer.Topics[0].Partitions[0].RecordBatches), []int64{0, 1})
+}
+
+// K3: who takes a transactional id over ends the producer before, which hears of it in the code that its version knows.
+func TestFencedProducers(t *testing.T) {
+	y := newYard(t)
+	c, hub := y.client(), y.hub("orders", 1)
+	old := c.producer("app", hub)
+	testkit.Equal(t, old.add(0), codeNone)
+	testkit.Equal(t, old.put("lost"), codeNone)
+	c.producer("app", hub)
+	testkit.Equal(t, old.put("zombie"), codeProducerEpoch)
+	testkit.Equal(t, old.add(0), codeProducerFenced)
+	testkit.Equal(t, old.end(true), codeProducerFenced)
+	r := kmsg.NewPtrEndTxnRequest()
+	r.TransactionalID, r.ProducerID, r.ProducerEpoch = "app", old.given.ProducerID, old.given.ProducerEpoch
+	testkit.Equal(t, ask[*kmsg.EndTxnResponse](c, 1, r).ErrorCode, codeProducerEpoch, "of an older client")
+	r.TransactionalID = "nobody"
+	testkit.Equal(t, ask[*kmsg.EndTxnResponse](c, 4, r).ErrorCode, codeProducerMapping)
+	long := kmsg.NewPtrInitProducerIDRequest()
+	long.TransactionalID, long.TransactionTimeoutMillis, long.ProducerID, long.ProducerEpoch = kmsg.StringPtr("app"), int32(time.Hour.Milliseconds()), -1, -1
+	testkit.Equal(t, ask[*kmsg.InitProducerIDResponse](c, 5, long).ErrorCode, codeTransactionTimeout)
+}
+
+// K3: offsets in a transaction count with it; who wants stable ones waits.
+func TestOffsetsInTransactions(t *testing.T) {
+	y := newYard(t)
+	c, hub := y.client(), y.hub("orders", 1)
+	p := c.producer("app", hub)
+	commit := func(offset int64) int16 {
+		part, topic, r := kmsg.NewTxnOffsetCommitRequestTopicPartition(), kmsg.NewTxnOffsetCommitRequestTopic(), kmsg.NewPtrTxnOffsetCommitRequest()
+		part.Offset, part.LeaderEpoch = offset, -1
+		topic.Topic, topic.Partitions = hub.Name, append(topic.Partitions, part)
+		r.TransactionalID, r.Group, r.ProducerID, r.ProducerEpoch, r.Generation = "app", "readers", p.given.ProducerID, p.given.ProducerEpoch, -1
+		r.Topics = append(r.Topics, topic)
+		return ask[*kmsg.TxnOffsetCommitResponse](c, 3, r).Topics[0].Partitions[0].ErrorCode
+	}
+	add := func() int16 {
+		r := kmsg.NewPtrAddOffsetsToTxnRequest()
+		r.TransactionalID, r.Group, r.ProducerID, r.ProducerEpoch = "app", "readers", p.given.ProducerID, p.given.ProducerEpoch
+		return ask[*kmsg.AddOffsetsToTxnResponse](c, 3, r).ErrorCode
+	}
+	fetch := func(stable bool) (int64, int16) {
+		r := kmsg.NewPtrOffsetFetchRequest()
+		topic := kmsg.NewOffsetFetchRequestTopic()
+		topic.Topic, topic.Partitions = hub.Name, []int32{0}
+		r.Group, r.RequireStable, r.Topics = "readers", stable, append(r.Topics, topic)
+		got := ask[*kmsg.OffsetFetchResponse](c, 7, r).Topics[0].Partitions[0]
+		return got.Offset, got.ErrorCode
+	}
+	testkit.Equal(t, commit(5), codeTransactionState, "of a group that was not added")
+	testkit.Equal(t, add(), codeNone)
+	testkit.Equal(t, commit(5), codeNone)
+	offset, code := fetch(true)
+	testkit.Equal(t, code, codeUnstable)
+	offset, code = fetch(false)
+	testkit.Equal(t, offset, -1)
+	testkit.Equal(t, code, codeNone)
+	testkit.Equal(t, p.end(true), codeNone)
+	offset, code = fetch(true)
+	testkit.Equal(t, offset, 5)
+	testkit.Equal(t, code, codeNone)
+	testkit.Equal(t, commit(6), codeTransactionState, "behind the end")
+}
+
+// K5: a transactional id is not disturbed by who may not send to its hubs, nor seen.
+func TestRightsToTransactions(t *testing.T) {
+	y := newClosedYard(t)
+	hub := y.hub("orders", 1)
+	y.hub("other", 1)
+	y.policy("orders", "own", auth.Send)
+	y.policy("other", "stranger", auth.Send)
+	p := y.login("own").producer("app", hub)
+	testkit.Equal(t, p.add(0), codeNone)
+	stranger := y.login("stranger")
+	testkit.Equal(t, initTransactional(stranger, "app").ErrorCode, codeTransactionRights)
+	theirs := &producing{client: stranger, id: "app", hub: hub, given: p.given}
+	testkit.Equal(t, theirs.add(0), codeTopicRights)
+	testkit.Equal(t, theirs.end(true), codeTransactionRights)
+	testkit.Equal(t, len(ask[*kmsg.ListTransactionsResponse](stranger, 1, kmsg.NewPtrListTransactionsRequest()).TransactionStates), 0)
+	describe := kmsg.NewPtrDescribeTransactionsRequest()
+	describe.TransactionalIDs = []string{"app", "nobody"}
+	states := ask[*kmsg.DescribeTransactionsResponse](stranger, 0, describe).TransactionStates
+	testkit.Equal(t, states[0].ErrorCode, codeTransactionRights)
+	testkit.Equal(t, states[1].ErrorCode, codeTransactionID)
+	states = ask[*kmsg.DescribeTransactionsResponse](p.client, 0, describe).TransactionStates
+	testkit.Equal(t, states[0].State, "Ongoing")
+	testkit.Equal(t, states[0].Topics[0].Topic, "orders")
+	all := ask[*kmsg.ListTransactionsResponse](p.client, 1, kmsg.NewPtrListTransactionsRequest()).TransactionStates
+	testkit.MustEqual(t, len(all), 1)
+	testkit.Equal(t, all[0].TransactionState, "Ongoing")
+	testkit.Equal(t, p.end(true), codeNone)
+	testkit.Equal(t, initTransactional(stranger, "app").ErrorCode, codeTransactionRights, "afterwards")
+}
