@@ -19,7 +19,7 @@ import (
 // Format is the newest form of a data folder that this program knows, and the one it writes. It
 // rises when an older program could not read, or would damage, what a newer one writes anywhere in
 // the folder. docs/internals/format/folder.md says what each of them has.
-const Format = 5
+const Format = 6
 
 // markName is that of the file by which a folder is known as a yard's. It is the first thing in it.
 const markName = "eventyard-data.json"
@@ -36,6 +36,8 @@ type mark struct {
 	// Restoring is the id of a restore that is under way, or was interrupted: nothing is to open the
 	// folder. Format is restoringFormat then, for programs that do not know this member.
 	Restoring string `json:"restoring,omitempty"`
+	// Adapting: what was restored is being changed or removed, so that the restore can only be begun anew.
+	Adapting bool `json:"adapting,omitempty"`
 	// Peer: the folder holds what the server inside a node keeps, and no yard. Format is restoringFormat
 	// then, likewise.
 	Peer *peerMark `json:"peer,omitempty"`

@@ -97,7 +97,7 @@ func TestAnEmptyFolderIsTaken(t *testing.T) {
 			cfg.Program = "eventyard v9"
 			testkit.Must(t, open(t, Disk(dir), cfg).Close())
 			text := testkit.Value(os.ReadFile(filepath.Join(dir, markName)))(t)
-			testkit.Equal(t, string(text), "{\"format\":5,\"program\":\"eventyard v9\"}\n", "the mark")
+			testkit.Equal(t, string(text), "{\"format\":6,\"program\":\"eventyard v9\"}\n", "the mark")
 			testkit.Must(t, open(t, Disk(dir), quick).Close())
 		})
 	}
@@ -119,13 +119,13 @@ func TestNothingIsWrittenBeforeTheMark(t *testing.T) {
 // R6: who is too old for the data says which version it needs, and changes nothing.
 func TestNewerDataIsRefused(t *testing.T) {
 	url := filled(t)
-	plant(t, folder(t, url), map[string]string{markName: `{"format":6,"program":"eventyard v7.1","more":[]}`})
+	plant(t, folder(t, url), map[string]string{markName: `{"format":7,"program":"eventyard v7.1","more":[]}`})
 	before := testkit.Tree(t, folder(t, url))
 	_, opened := Open(t.Context(), url, quick)
 	_, inspected := Inspect(t.Context(), url, Inspection{})
 	for _, err := range []error{opened, inspected} {
 		testkit.ErrorIs(t, err, ErrNewerData)
-		for _, want := range []string{"format 6", "up to 5", "run eventyard v7.1, or a newer one"} {
+		for _, want := range []string{"format 7", "up to 6", "run eventyard v7.1, or a newer one"} {
 			if err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: it lacks %q", err, want)
 			}
@@ -172,7 +172,7 @@ func TestAnOlderFormatIsRaised(t *testing.T) {
 			cfg := quick
 			for _, cfg.Program = range []string{"eventyard v2", "eventyard v3"} {
 				testkit.Must(t, open(t, url, cfg).Close())
-				testkit.Equal(t, readFile(t, url, markName), "{\"format\":5,\"program\":\"eventyard v2\"}\n", "after a start of "+cfg.Program)
+				testkit.Equal(t, readFile(t, url, markName), "{\"format\":6,\"program\":\"eventyard v2\"}\n", "after a start of "+cfg.Program)
 			}
 		})
 	}
@@ -198,13 +198,13 @@ func TestTheMarkIsRaisedInOneStep(t *testing.T) {
 		text := readFile(t, url, markName)
 		switch {
 		case err == nil: // also where it could not look whether there is something to do
-			testkit.Equal(t, text, "{\"format\":5}\n", "operation %d failed", n)
+			testkit.Equal(t, text, "{\"format\":6}\n", "operation %d failed", n)
 			testkit.Must(t, s.Close())
-		case !errors.Is(err, syscall.EIO) || text != old && text != "{\"format\":5}\n":
+		case !errors.Is(err, syscall.EIO) || text != old && text != "{\"format\":6}\n":
 			t.Errorf("operation %d failed: the mark is %q, %v", n, text, err)
 		}
 		testkit.Must(t, open(t, url, quick).Close())
-		testkit.Equal(t, readFile(t, url, markName), "{\"format\":5}\n", "at last")
+		testkit.Equal(t, readFile(t, url, markName), "{\"format\":6}\n", "at last")
 	}
 }
 
@@ -234,7 +234,7 @@ func TestAFullDiskKeepsTheOlderFormat(t *testing.T) {
 			}
 			faulty.Inject(nil)
 			testkit.Must(t, open(t, url, cfg).Close())
-			testkit.Equal(t, readFile(t, url, markName), "{\"format\":5}\n", "the mark when there is room")
+			testkit.Equal(t, readFile(t, url, markName), "{\"format\":6}\n", "the mark when there is room")
 		})
 	}
 }

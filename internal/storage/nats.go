@@ -14,9 +14,9 @@ import (
 	"github.com/eventyard/eventyard/internal/cluster/natswire"
 	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/sleep"
-	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/bodies"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/embedded"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/entries"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/logs"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natsstreams"
@@ -49,6 +49,7 @@ type natsNode struct {
 	cfg      connect.Config
 	log      *slog.Logger
 	inside   *inside // nil: all servers are elsewhere
+	peers    *Peer   // whose bundle lets this node in to the servers inside others; nil: it has no bundle, or is a peer
 	conns    *connect.Conns
 	report   connect.Report
 	entries  *entries.Store
@@ -104,10 +105,15 @@ func (n *natsNode) exists(ctx context.Context) error {
 }
 
 func newNATSNode(settings connect.Settings, cfg Config) *natsNode {
-	return &natsNode{
+	n := &natsNode{
 		log: cmp.Or(cfg.Log, slog.Default()),
 		cfg: connect.Config{Settings: settings, Node: cfg.NATS.Node, Unsafe: cfg.NATS.Unsafe, Log: cfg.Log},
 	}
+	if cfg.Peer != nil && cfg.Peer.Bundle.IsNode() {
+		n.peers = cfg.Peer
+		n.cfg.TLSConfig, _ = cfg.Peer.Bundle.TLS() // read before
+	}
+	return n
 }
 
 // dial connects, and waits until the servers can be used.
@@ -133,6 +139,10 @@ func (n *natsNode) check(ctx context.Context) (err error) {
 			return err // waiting is of no use
 		}
 		return n.inside.complaint()
+	}
+	if n.peers != nil { // where they have no majority, reading the entries waits for it
+		n.report = n.peers.report(embedded.Status{})
+		return nil
 	}
 	n.report, err = n.conns.Check(ctx, n.cfg)
 	return err
@@ -164,7 +174,7 @@ func (n *natsNode) load(ctx context.Context) (err error) {
 }
 
 // fillers are those of the forms that a yard stores: who reads a frame fills in where it stands.
-var fillers = logs.Fillers{eventlog.FormKafka: record.Place}
+var fillers = logs.Fillers(record.Fillers())
 
 func (n *natsNode) loadLogs(ctx context.Context) (err error) {
 	n.bodies = bodies.New(n.conns.Publish, n.conns.Read, bodies.Config{Yard: n.cfg.Yard, Replicas: n.cfg.Replicas})
@@ -178,7 +188,10 @@ func (n *natsNode) loadLogs(ctx context.Context) (err error) {
 	n.warnReplicas(ctx)
 	n.clock.Hold(n.report.Skew)
 	n.followed.Go(func() { n.holdClock(n.life) })
-	n.engine = logs.New(logs.Config{Storage: yardStreams{n.streams, n}, Store: n.entries, Fill: fillers, Replicas: n.cfg.Replicas, Ahead: n.clock.Ahead, Log: n.log})
+	n.engine = logs.New(logs.Config{
+		Storage: yardStreams{n.streams, n}, Store: n.entries, Fill: fillers, Replicas: n.cfg.Replicas,
+		HubStreams: n.cfg.HubStreams, MaxStreamBytes: n.cfg.StreamBytes, Ahead: n.clock.Ahead, Log: n.log,
+	})
 	return nil
 }
 
@@ -254,7 +267,7 @@ func (n *natsNode) patiently(ctx context.Context, do func(context.Context) error
 // begins. Servers that are elsewhere may also be too few, which waiting does not change.
 func (n *natsNode) awaitsPeers(err error) bool {
 	said, is := errors.AsType[*jetstream.APIError](err)
-	return n.inside != nil && is && connect.LacksServers(said)
+	return (n.inside != nil || n.peers != nil) && is && connect.LacksServers(said)
 }
 
 // sayWaiting says what is waited for. That peers start one after the other is no reason to warn.

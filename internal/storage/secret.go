@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func (k SecretKey) read(ctx context.Context, folder string) (*sealed.Keys, error
 		command.Stderr = &stderr
 		output, err := command.Output()
 		if err != nil {
-			return nil, fmt.Errorf("run the secret key's command: %w: %.500s", err, strings.TrimSpace(stderr.String()))
+			return nil, fmt.Errorf("run the secret key's command: %w: %.500s", err, cmp.Or(strings.TrimSpace(stderr.String()), "it printed no error"))
 		}
 		text = output
 	default:

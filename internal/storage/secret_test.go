@@ -115,7 +115,7 @@ func TestSecretKeyOfARefusedFolderStaysAsItIs(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"a newer format": {map[string]string{markName: `{"format":6,"program":"eventyard v7.1"}`, SecretKeyFile: key}, "run eventyard v7.1, or a newer one"},
+		"a newer format": {map[string]string{markName: `{"format":7,"program":"eventyard v7.1"}`, SecretKeyFile: key}, "run eventyard v7.1, or a newer one"},
 		"of others":      {map[string]string{"notes.txt": "mine", SecretKeyFile: key}, "not the data folder of a yard"},
 		"a linked key":   {map[string]string{markName: `{"format":1}`, "theirs": key, SecretKeyFile: "-> theirs"}, "is a link or a device"},
 		"a linked mark":  {map[string]string{"theirs": `{"format":1}`, markName: "-> theirs", SecretKeyFile: key}, markName + " in it is a link"},

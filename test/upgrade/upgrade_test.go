@@ -73,7 +73,7 @@ func TestOlderFolders(t *testing.T) {
 // first start. // R6
 func (y *yard) mark(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(y.data, "eventyard-data.json"))
-	if err != nil || !strings.HasPrefix(string(text), `{"format":5,`) {
+	if err != nil || !strings.HasPrefix(string(text), `{"format":6,`) {
 		t.Errorf("the mark is %q, %v", text, err)
 	}
 }
