@@ -40,13 +40,15 @@ type Copying struct {
 	Version string
 	// Log takes what an operator should know; nil means slog.Default().
 	Log *slog.Logger
-	// Progress hears how many bytes were copied; nil means nobody.
+	// Progress hears how many bytes were read of the source; nil means nobody.
 	Progress func(bytes int64)
 }
 
 // Copied is what was copied.
 type Copied struct {
-	Events           int64
+	Events int64
+	// Found are those of them that an interrupted call had copied: they were compared, and not copied again.
+	Found            int64
 	Logs, Partitions int
 	// Bodies are those of larger blobs.
 	Bodies int
@@ -60,7 +62,9 @@ type Copied struct {
 // At the end all partitions are read back and compared.
 //
 // When it returns all is durable, and a yard opens the target. After an error, or a crash, none does, and
-// another call begins again. The error is, by errors.Is, ErrNoYard, ErrOccupied, ErrYardOccupied,
+// another call of the same source goes on with what is there, which is compared with the source first. If it
+// is of something else, or the call had come as far as the last step, in which deliveries that wait are
+// divided among nodes or united, it is removed and all is copied anew. The error is, by errors.Is, ErrNoYard, ErrOccupied, ErrYardOccupied,
 // ErrRestoring, ErrLocked, or one that says what is wrong with the disk or the servers.
 func Copy(ctx context.Context, c Copying) (Copied, error) {
 	cfg := c.From.config(c.Version, c.Log)
@@ -93,12 +97,24 @@ func (c Copying) copy(ctx context.Context, cfg Config, from *storage.Storage) (C
 	if err != nil {
 		return Copied{}, err
 	}
+	what := storage.Restored{Keys: from.Keys, Revision: highest, Continue: true, Keep: []string{blobDir}}
+	copied, err := c.to(ctx, source, what)
+	if errors.Is(err, backup.ErrOther) {
+		cfg.Log.Warn("what an interrupted copy has left at the target is not of this yard: it is removed, and all is copied", "error", err)
+		what.Continue = false
+		copied, err = c.to(ctx, source, what)
+	}
+	return copied, err
+}
+
+// to copies to the target, which is opened for it.
+func (c Copying) to(ctx context.Context, source backup.Source, what storage.Restored) (Copied, error) {
 	target := c.To.config(c.Version, c.Log)
-	to, err := storage.Restore(ctx, target.storageURL(), target.storage(nil), storage.Restored{Keys: from.Keys, Revision: highest})
+	to, err := storage.Restore(ctx, target.storageURL(), target.storage(nil), what)
 	if err != nil {
 		return Copied{}, err
 	}
-	target.sayFewer(from.Replicas, to.Replicas)
+	target.sayFewer(source.Head.Replicas, to.Replicas)
 	return c.pass(ctx, source, target, to)
 }
 
@@ -115,16 +131,22 @@ func highestRevision(ctx context.Context, from *storage.Storage) (highest meta.R
 func (c Copying) pass(ctx context.Context, source backup.Source, target Config, to *storage.Restoring) (Copied, error) {
 	in, out := io.Pipe()
 	taken := make(chan Copied, 1)
+	var found int64
 	go func() {
 		items, err := backup.Take(ctx, source, out)
 		sum := backup.Summarize(source.Head, items, 0)
-		taken <- Copied{sum.Events, sum.Logs, sum.Partitions, sum.Bodies, sum.Lost}
+		taken <- Copied{Events: sum.Events, Logs: sum.Logs, Partitions: sum.Partitions, Bodies: sum.Bodies, Lost: sum.Lost}
 		_ = out.CloseWithError(err) // it gives none
 	}()
 	err := fill(ctx, target, to, func(ctx context.Context, t backup.Target) error {
 		t.Progress, t.ReadBack = c.Progress, true
+		if t.Continued != nil {
+			t.Continued.Found = func(events int) { found += int64(events) }
+		}
 		return backup.Restore(ctx, in, nil, t)
 	})
 	_ = in.CloseWithError(errors.Join(errStopping, err)) // it gives none
-	return <-taken, err
+	copied := <-taken
+	copied.Found = found
+	return copied, err
 }

@@ -105,6 +105,9 @@ func fill(ctx context.Context, cfg Config, to *storage.Restoring, restore func(c
 	filling, cancel := to.Under(ctx)
 	defer cancel()
 	if err = restore(filling, f.target(filling)); err == nil {
+		err = to.Adapt(filling)
+	}
+	if err == nil {
 		err = f.adapt(filling)
 	}
 	if err != nil {
@@ -143,11 +146,18 @@ func (f *filling) target(ctx context.Context) backup.Target {
 	if dir == "" {
 		dir, kind = f.aside, f.kind
 	}
-	return backup.Target{
+	t := backup.Target{
 		Meta: f.to.Meta, Entry: f.entry, Log: f.to.Log, Kind: kind, ReadBack: f.folder == "",
 		PutBody: func(name string, body io.Reader) error { return f.bodies.Put(ctx, name, body) },
 		PutFile: func(name string, content io.Reader) error { return putFile(dir, name, content) },
 	}
+	if f.to.Continued {
+		t.Continued = &backup.Continued{
+			Local: f.to.Local, Same: f.to.Same,
+			OpenBody: func(name string) (io.ReadCloser, error) { return f.bodies.Open(ctx, name) },
+		}
+	}
+	return t
 }
 
 // entry notes the logs of hubs on the way.

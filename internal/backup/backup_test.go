@@ -116,7 +116,9 @@ func (y *yard) target() backup.Target {
 	put := func(in map[string]string) func(string, io.Reader) error {
 		return func(name string, content io.Reader) error {
 			text, err := io.ReadAll(content)
-			in[name] = string(text)
+			if err == nil { // as storage does: whole, or not at all
+				in[name] = string(text)
+			}
 			return err
 		}
 	}

@@ -17,29 +17,38 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/jetstream/model"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/holds"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // pass copies a yard by an archive whose list is not known before its end.
 func pass(t *testing.T, source backup.Source, target backup.Target) error {
 	t.Helper()
+	return passUnder(context.Background(), t, source, target)
+}
+
+func passUnder(ctx context.Context, t *testing.T, source backup.Source, target backup.Target) error {
+	t.Helper()
 	in, out := io.Pipe()
 	taken := make(chan error, 1)
 	go func() {
-		_, err := backup.Take(context.Background(), source, out)
+		_, err := backup.Take(ctx, source, out)
 		taken <- err
 		_ = out.CloseWithError(err)
 	}()
 	target.ReadBack = true
-	target.Entry = func(e meta.Entry) (meta.Entry, bool, error) {
-		return e, !strings.HasPrefix(e.Key, "logs/") && !strings.HasPrefix(e.Key, holds.Prefix), nil // they are the source's own
-	}
-	err := backup.Restore(context.Background(), in, nil, target)
+	target.Entry = func(e meta.Entry) (meta.Entry, bool, error) { return e, !isLocal(e.Key), nil }
+	err := backup.Restore(ctx, in, nil, target)
 	_ = in.CloseWithError(io.ErrClosedPipe)
 	if failed := <-taken; err == nil {
 		err = failed
 	}
 	return err
+}
+
+// isLocal knows the entries of storage itself.
+func isLocal(key string) bool {
+	return strings.HasPrefix(key, "logs/") || strings.HasPrefix(key, holds.Prefix)
 }
 
 // drawLogs fills some logs of a yard, some of which have lost their beginning, or all.
@@ -75,6 +84,165 @@ func drawLogs(r *rapid.T, y *yard) (all []eventlog.PartitionID) {
 		}
 	}
 	return all
+}
+
+// continued is how a target is filled on; found counts events.
+func (y *yard) continued(found *int) *backup.Continued {
+	return &backup.Continued{
+		Local:    isLocal,
+		Same:     func(a, b meta.Entry) bool { return string(a.Value) == string(b.Value) },
+		OpenBody: func(name string) (io.ReadCloser, error) { return y.bodies.Open(context.Background(), name) },
+		Found:    func(events int) { *found += events },
+	}
+}
+
+// cutCopy copies from a source to a target that is opened anew each time, and is cut off after each of some
+// numbers of parts, until it is whole. It gives how many events were not copied again.
+func cutCopy(t *testing.T, source backup.Source, open func() (backup.Target, func()), y *yard, cuts []int) (found int) {
+	t.Helper()
+	for i := 0; ; i++ {
+		target, closeAll := open()
+		if i > 0 {
+			found = 0
+			target.Continued = y.continued(&found)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		parts := 0
+		target.Progress = func(int64) {
+			if parts++; i < len(cuts) && parts > cuts[i] {
+				cancel()
+			}
+		}
+		err := passUnder(ctx, t, source, target)
+		cancel()
+		closeAll()
+		if i >= len(cuts) || err == nil {
+			testkit.Must(t, err)
+			return found
+		}
+		testkit.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+// C7: a copy that was cut off anywhere, also several times, is continued by another one, which copies
+// nothing that is there again and ends with what was to be copied, from disk to several nodes and back.
+func TestACopyIsContinuedWhereverItWasCut(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		here, nodes, back := newYard(t), newYard(t), newYard(t)
+		all := drawLogs(r, here)
+		here.bodies["b1"] = "one"
+		here.set("blobs/one", "b1")
+		for i := range rapid.IntRange(0, 5).Draw(r, "entries") {
+			here.set(fmt.Sprint("records/", i), rapid.String().Draw(r, "value"))
+		}
+		shared := model.New(1, model.Faults{})
+		incarnation := 0
+		openNodes := func() (eventlog.Engine, func()) {
+			incarnation++
+			storage := shared.Node(fmt.Sprint("a", incarnation))
+			engine := logs.New(logs.Config{Storage: storage, Store: nodes.meta, Log: testkit.Quiet()})
+			return engine, func() {
+				testkit.Must(t, engine.Close())
+				storage.Close()
+			}
+		}
+		cuts := rapid.SliceOfN(rapid.IntRange(0, 60), 1, 4)
+		cutCopy(t, here.source(here.log), func() (backup.Target, func()) {
+			target := nodes.target()
+			engine, closeAll := openNodes()
+			target.Log = engine
+			return target, closeAll
+		}, nodes, cuts.Draw(r, "cuts"))
+		engine, closeNodes := openNodes()
+		cutCopy(t, nodes.source(engine), func() (backup.Target, func()) {
+			testkit.Must(t, back.log.Close())
+			back.open()
+			back.meta = metatest.NewMemory() // a folder's entries are stored anew
+			return back.target(), func() {}
+		}, back, cuts.Draw(r, "cuts back"))
+		for _, id := range all {
+			source := testkit.Value(here.log.Partition(id))(t)
+			if testkit.Value(source.Bounds(context.Background()))(t).Next == 0 {
+				continue // it is not in the archive: whoever uses it provides it
+			}
+			logtest.WantAlike(t, source, testkit.Value(engine.Partition(id))(t))
+			logtest.WantAlike(t, source, testkit.Value(back.log.Partition(id))(t))
+		}
+		for _, to := range []*yard{nodes, back} {
+			wantSameEntries(t, here.meta, to.meta)
+			testkit.Equal(t, to.bodies["b1"], "one", "the body")
+		}
+		closeNodes()
+		for _, y := range []*yard{here, nodes, back} {
+			testkit.Must(t, y.log.Close())
+		}
+	})
+}
+
+// wantSameEntries compares what is not the storage's own.
+func wantSameEntries(t *testing.T, a, b meta.Store) {
+	t.Helper()
+	var lists [2][]string
+	for i, store := range []meta.Store{a, b} {
+		for _, e := range testkit.Value(store.List(context.Background(), ""))(t) {
+			if !isLocal(e.Key) {
+				lists[i] = append(lists[i], e.Key+"="+string(e.Value))
+			}
+		}
+	}
+	testkit.Deep(t, lists[1], lists[0], "the entries")
+}
+
+// C7: what is whole is not stored again, what was changed and removed in the source since is made so, and
+// what is of something else is found out before anything is added to it.
+func TestWhatIsContinued(t *testing.T) {
+	send := func(p eventlog.Partition, message string) {
+		testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), p, eventlog.Batch{Events: []eventlog.Event{{Message: []byte(message)}}})))
+	}
+	here, there := newYard(t), newYard(t)
+	p := here.provide("orders", eventlog.KindHub)
+	send(p, "a")
+	send(p, "b")
+	here.set("records/kept", "1")
+	here.set("records/gone", "1")
+	testkit.Must(t, pass(t, here.source(here.log), there.target()))
+	gone := testkit.Value(here.meta.Get(t.Context(), "records/gone"))(t)
+	testkit.Must(t, here.meta.Delete(t.Context(), gone.Key, gone.Revision))
+	kept := testkit.Value(here.meta.Get(t.Context(), "records/kept"))(t)
+	testkit.Must(t, testkit.Err(here.meta.CompareAndSet(t.Context(), kept.Key, kept.Revision, []byte("2"))))
+	here.set("records/new", "1")
+	send(p, "c")
+	found := 0
+	again := there.target()
+	again.Continued = there.continued(&found)
+	testkit.Must(t, pass(t, here.source(here.log), again))
+	testkit.Equal(t, found, 2, "events that were there")
+	wantSameEntries(t, here.meta, there.meta)
+	logtest.WantAlike(t, p, there.partition("orders", 0))
+
+	for name, change := range map[string]func(other *yard){
+		"another event":     func(other *yard) { send(other.provide("orders", eventlog.KindHub), "x") },
+		"another log":       func(other *yard) { send(other.provide("else", eventlog.KindHub), "a") },
+		"another partition": func(other *yard) { other.provide("orders", eventlog.KindHub); send(other.partition("orders", 1), "a") },
+		"more than there is": func(other *yard) {
+			for _, message := range []string{"a", "b", "c", "d"} {
+				send(other.provide("orders", eventlog.KindHub), message)
+			}
+		},
+		"another body": func(other *yard) { other.bodies["b1"] = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			here.bodies["b1"] = "one"
+			if _, err := here.meta.Get(t.Context(), "blobs/one"); err != nil {
+				here.set("blobs/one", "b1")
+			}
+			other := newYard(t)
+			change(other)
+			target := other.target()
+			target.Continued = other.continued(new(int))
+			testkit.ErrorIs(t, pass(t, here.source(here.log), target), backup.ErrOther)
+		})
+	}
 }
 
 // C7: what is copied from disk to the engine of several nodes, and back, is what it was: events, numbers,

@@ -13,7 +13,8 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/meta"
 )
 
-// Target is where an archive is restored to: storage without entries and logs, that nobody else uses.
+// Target is where an archive is restored to: storage without entries and logs, that nobody else uses, or
+// with what an interrupted Restore has left there, if it is to be continued.
 type Target struct {
 	Meta meta.Store
 	// Entry gives what is to be stored of an entry, and false where nothing is: it belongs to where it
@@ -32,6 +33,8 @@ type Target struct {
 	Progress func(read int64)
 	// ReadBack has all partitions read once more at the end, and compared with what was stored.
 	ReadBack bool
+	// Continued is for a target in which an interrupted Restore has left something; nil: there is nothing.
+	Continued *Continued
 }
 
 // errChanged: events were removed from what is copied, or could not be read.
@@ -39,18 +42,24 @@ var errChanged = errors.New("events were removed by retention, or cannot be read
 
 // Restore copies an archive, which is read from its beginning, into the target; items is its list, or nil
 // where that is still to come: then numbers that are missing in a partition are errChanged. All
-// is as durable as the target promises when it returns. After an error the target is of no use: what
-// is there is a part, and perhaps damaged.
+// is as durable as the target promises when it returns. After an error the target is of no use but to be
+// continued: what is there is a part, and perhaps damaged.
 func Restore(ctx context.Context, in io.Reader, items []archive.Item, to Target) error {
 	r, err := archive.NewReader(in)
 	if err != nil {
 		return err
 	}
 	s := &restoring{Target: to, r: r, items: items}
+	if err := s.look(ctx); err != nil {
+		return err
+	}
 	for {
 		part, err := s.next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
+			if err := s.nothingElse(ctx); err != nil {
+				return err
+			}
 			return s.readBack(ctx)
 		case err != nil:
 			return err
@@ -75,6 +84,7 @@ type restoring struct {
 	r     *archive.Reader
 	items []archive.Item // those to come, where they are known
 	done  []*importing   // partitions that are to be read back
+	left  left           // what an interrupted call has left
 }
 
 func (s *restoring) next(ctx context.Context) (archive.Part, error) {
@@ -98,7 +108,7 @@ func (s *restoring) item(ctx context.Context, item archive.Item) error {
 	pieces := &pieces{s: s, ctx: ctx}
 	put := s.PutFile
 	if item.Type == archive.TypeBody {
-		put = s.PutBody
+		put = s.putBody
 		if item.Missing != "" { // the entry that names it is there, as it was where it came from
 			put = func(string, io.Reader) error { return nil }
 		}
@@ -152,7 +162,10 @@ func (s *restoring) entries(ctx context.Context) error {
 			return err
 		}
 		if part.End != nil {
-			return s.store(ctx, some)
+			if err := s.store(ctx, some); err != nil {
+				return err
+			}
+			return s.removeEntries(ctx)
 		}
 		entry, wanted := *part.Entry, true
 		if s.Entry != nil {
@@ -178,7 +191,11 @@ func (s *restoring) store(ctx context.Context, entries []meta.Entry) error {
 	errs := make([]error, len(entries))
 	var all sync.WaitGroup
 	for i, e := range entries {
-		all.Go(func() { _, errs[i] = s.Meta.CompareAndSet(ctx, e.Key, 0, e.Value) })
+		there, same := s.takeEntry(e)
+		if same {
+			continue
+		}
+		all.Go(func() { _, errs[i] = s.Meta.CompareAndSet(ctx, e.Key, there, e.Value) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
@@ -196,6 +213,7 @@ func (s *restoring) partition(ctx context.Context, item archive.Item) error {
 	if err != nil {
 		return err
 	}
+	defer into.found.close()
 	if s.ReadBack {
 		into.sum = &runSum{}
 		s.done = append(s.done, into)
@@ -228,6 +246,7 @@ type importing struct {
 	under []underway
 	size  int     // of those under way
 	sum   *runSum // of what was stored; nil: nobody asks
+	found found   // what an interrupted call has left
 }
 
 type underway struct {
@@ -244,7 +263,7 @@ func (s *restoring) begin(ctx context.Context, item archive.Item) (*importing, e
 	if known {
 		// Without the retention, which is the yard's to say: nothing is removed while it is restored.
 		if err := s.Log.Provide(ctx, item.Name, eventlog.Shape{Partitions: max(p.Partitions, p.Number+1), Kind: kind}); err != nil {
-			return nil, err
+			return nil, s.removedIsOther(err)
 		}
 	}
 	log, err := s.Log.Partition(eventlog.PartitionID{Log: item.Name, Number: p.Number})
@@ -256,6 +275,12 @@ func (s *restoring) begin(ctx context.Context, item archive.Item) (*importing, e
 		return nil, fmt.Errorf("%w by this storage", errors.ErrUnsupported)
 	}
 	i := &importing{Partition: p, name: item.Name, log: log, Importer: importer, at: p.First, lost: p.Lost}
+	if s.Continued != nil {
+		s.left.seen[eventlog.PartitionID{Log: item.Name, Number: p.Number}] = true
+		if begun, err := i.goOn(ctx, s.Continued); begun || err != nil {
+			return i, err
+		}
+	}
 	if len(i.lost) > 0 && i.lost[0].First == i.at { // nothing is before it that could have a gap behind
 		i.at, i.lost = i.lost[0].Next, i.lost[1:]
 	}
@@ -279,6 +304,9 @@ func (s *restoring) kind(item archive.Item) (kind eventlog.Kind, known bool, err
 }
 
 func (i *importing) run(ctx context.Context, run eventlog.Run) error {
+	if run.First < i.found.end {
+		return i.compareRun(ctx, run)
+	}
 	if err := i.skip(ctx); err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ const restoringKey = "storage/restoring"
 type claim struct {
 	store meta.Store
 	yard  string
-	mark  meta.Revision
+	text  fillMark      // what the mark says
+	mark  meta.Revision // its revision
 	hold  *holds.Hold
 }
 
@@ -72,7 +73,8 @@ func claimYard(ctx context.Context, store meta.Store, yard string, found meta.En
 
 // begin stores the mark. Nobody may have begun to use the yard before it is there: who has comes first.
 func (c *claim) begin(ctx context.Context, found meta.Entry, program string) error {
-	m := fillMark{Program: program, Began: time.Now().UTC().Format(time.RFC3339), Fills: fills(found)}
+	left := parseFillMark(found)
+	m := fillMark{Program: program, Began: time.Now().UTC().Format(time.RFC3339), Fills: left.Fills, Adapting: left.Adapting}
 	if err := c.putMark(ctx, m, found.Revision); err != nil || m.Fills {
 		return err
 	}
@@ -90,12 +92,26 @@ type fillMark struct {
 	// Fills: nobody used the yard when the mark was there already, so that whatever is there since then was
 	// left by who fills it. Until then nothing is anybody's to remove.
 	Fills bool `json:"fills"`
+	// Adapting: what was filled in is being changed or removed, so that it can only be begun anew.
+	Adapting bool `json:"adapting,omitempty"`
 }
 
 // fills tells whether an entry is the mark of a process that fills the yard, and does not only ask for it.
-func fills(found meta.Entry) bool {
-	var m fillMark
-	return found.Key != "" && json.Unmarshal(found.Value, &m) == nil && m.Fills
+func fills(found meta.Entry) bool { return parseFillMark(found).Fills }
+
+// parseFillMark reads a mark, which may be none.
+func parseFillMark(found meta.Entry) (m fillMark) {
+	if found.Key == "" || json.Unmarshal(found.Value, &m) != nil {
+		return fillMark{}
+	}
+	return m
+}
+
+// adapting notes whether what was filled in is changed from now on.
+func (c *claim) adapting(ctx context.Context, is bool) error {
+	m := c.text
+	m.Adapting = is
+	return c.putMark(ctx, m, c.mark)
 }
 
 // putMark stores the mark in place of the one of a revision.
@@ -107,6 +123,7 @@ func (c *claim) putMark(ctx context.Context, m fillMark, expected meta.Revision)
 	if c.mark, err = c.store.CompareAndSet(ctx, restoringKey, expected, text); err != nil {
 		return c.taken(err, "another process fills yard %s, or has filled it meanwhile")
 	}
+	c.text = m
 	return nil
 }
 

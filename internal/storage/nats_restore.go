@@ -25,7 +25,7 @@ func checkFilled(ctx context.Context, store meta.Store) error {
 	_, err := store.Get(ctx, restoringKey)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%w into this yard: run the same command again, which removes what is there and begins anew", ErrRestoring)
+		return fmt.Errorf("%w into this yard: run the same command again", ErrRestoring)
 	case errors.Is(err, meta.ErrNotFound):
 		return nil
 	}
@@ -37,6 +37,8 @@ type fillingYard struct {
 	*natsNode
 	claimed *claim // nil: not yet, or not any more
 	fence   fence
+
+	continued bool // something was left, and stays
 }
 
 // fence keeps a process that fills a yard from writing after another may have taken it for dead: one that
@@ -123,7 +125,7 @@ func (y *fillingYard) fill(ctx context.Context, keys, source *sealed.Keys, progr
 	if err != nil {
 		return nil, err
 	}
-	if err := y.claim(ctx, found, program); err != nil {
+	if err := y.claim(ctx, found, program, what.Continue); err != nil {
 		return nil, err
 	}
 	if err := y.loadLogs(ctx); err != nil {
@@ -133,9 +135,10 @@ func (y *fillingYard) fill(ctx context.Context, keys, source *sealed.Keys, progr
 		return nil, err
 	}
 	return &Restoring{
-		Log: y.engine, Meta: y.entries, Bodies: y.bodies, Replicas: y.cfg.Replicas, Keys: keys, Source: source, anew: true,
-		lost:   [2]<-chan struct{}{y.claimed.hold.Ended(), y.fence.down},
-		finish: y.finish, close: y.end,
+		Log: y.engine, Meta: y.entries, Bodies: y.bodies, Replicas: y.cfg.Replicas, Keys: keys, Source: source,
+		Continued: y.continued, anew: true,
+		lost:  [2]<-chan struct{}{y.claimed.hold.Ended(), y.fence.down},
+		adapt: func(ctx context.Context) error { return y.claimed.adapting(ctx, true) }, finish: y.finish, close: y.end,
 	}, nil
 }
 
@@ -194,16 +197,40 @@ func (y *fillingYard) sameReplicas(ctx context.Context) error {
 	return err
 }
 
-// claim makes the yard this process's to fill, empty.
-func (y *fillingYard) claim(ctx context.Context, found meta.Entry, program string) (err error) {
+// claim makes the yard this process's to fill, empty, or with what can be continued.
+func (y *fillingYard) claim(ctx context.Context, found meta.Entry, program string, goOn bool) (err error) {
+	left := parseFillMark(found)
 	if y.claimed, err = claimYard(ctx, y.entries, y.cfg.Yard, found, program); err != nil {
 		return err
 	}
 	y.fence.hold.Store(y.claimed.hold)
-	if !fills(found) {
+	switch {
+	case !left.Fills:
 		return nil
+	case goOn && !left.Adapting:
+		y.continued = true
+		y.log.Info("a copy that was interrupted is continued", "yard", y.cfg.Yard)
+		return y.clearLocal(ctx)
 	}
-	return y.clear(ctx)
+	if err := y.claimed.adapting(ctx, true); err != nil {
+		return err
+	}
+	if err := y.clear(ctx); err != nil {
+		return err
+	}
+	return y.claimed.adapting(ctx, false)
+}
+
+// clearLocal removes what belongs to an interrupted restore alone: this one may have another secret key.
+func (y *fillingYard) clearLocal(ctx context.Context) error {
+	if err := y.entries.Fresh(ctx, "storage/"); err != nil {
+		return err
+	}
+	stored, err := y.entries.List(ctx, "storage/")
+	if err != nil {
+		return err
+	}
+	return y.removeEntries(ctx, slices.DeleteFunc(stored, func(e meta.Entry) bool { return !isFilled(e) }))
 }
 
 // removedAtOnce is how many entries are removed together, so that they share the servers' syncs.
@@ -228,7 +255,10 @@ func (y *fillingYard) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stored = slices.DeleteFunc(stored, func(e meta.Entry) bool { return !isFilled(e) })
+	return y.removeEntries(ctx, slices.DeleteFunc(stored, func(e meta.Entry) bool { return !isFilled(e) }))
+}
+
+func (y *fillingYard) removeEntries(ctx context.Context, stored []meta.Entry) error {
 	for some := range slices.Chunk(stored, removedAtOnce) {
 		errs := make([]error, len(some))
 		var all sync.WaitGroup

@@ -82,7 +82,7 @@ func TestRestoreBesideOneThatFinishes(t *testing.T) {
 	testkit.MustEqual(t, found.Key, restoringKey, "what the second finds")
 	testkit.Must(t, testkit.Err(first.Meta.CompareAndSet(t.Context(), "hubs/orders", 0, []byte("{}"))))
 	testkit.Must(t, first.Finish(t.Context()))
-	testkit.ErrorIs(t, second.claim(t.Context(), found, "test"), ErrRestoring)
+	testkit.ErrorIs(t, second.claim(t.Context(), found, "test", false), ErrRestoring)
 	s := testkit.Value(Open(t.Context(), url, cfg))(t)
 	testkit.Must(t, testkit.Err(s.Meta.Get(t.Context(), "hubs/orders")), "what the first has filled")
 	testkit.Must(t, s.Close())

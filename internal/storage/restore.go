@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -58,6 +59,11 @@ type Restored struct {
 	// Revision is the highest of an entry. All revisions that a folder gives from now on are above it,
 	// and above those that the yard gave after the backup.
 	Revision meta.Revision
+	// Continue has what an interrupted restore has left stay, but for a folder's entries and files: logs,
+	// bodies of blobs, which are what Keep names of Config.Own, and entries on servers. If that one had
+	// come as far as Adapt, all of it is removed even so.
+	Continue bool
+	Keep     []string
 }
 
 // Restoring is storage that is being filled. Until Finish has returned nothing opens it.
@@ -71,9 +77,12 @@ type Restoring struct {
 	Replicas int
 	// Keys seal it, and Source opens what is restored; nil where nothing is sealed.
 	Keys, Source *sealed.Keys
+	// Continued: an interrupted restore has left something, which stays as Restored.Continue says.
+	Continued bool
 
 	anew   bool               // what is sealed is sealed anew
 	lost   [2]<-chan struct{} // closed when others take this process for dead, or may do so; nil: nobody does
+	adapt  func(context.Context) error
 	finish func(context.Context) error
 	close  func() error
 }
@@ -111,7 +120,7 @@ func Restore(ctx context.Context, url string, cfg Config, what Restored) (*Resto
 	if err := vfs.OS(folder).MkdirAll("."); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
-	f := &fillingFolder{folder: folder, cfg: cfg, id: rand.Text()}
+	f := &fillingFolder{folder: folder, cfg: cfg, id: rand.Text(), what: what}
 	f.engine, err = disk.Open(disk.Config{
 		Dir: folder, SegmentBytes: cfg.SegmentBytes, OpenSegments: cfg.OpenSegments, Log: cfg.Log, Claimed: f.claim,
 	})
@@ -127,17 +136,35 @@ func Restore(ctx context.Context, url string, cfg Config, what Restored) (*Resto
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &Restoring{Log: f.engine, Meta: f.store, Keys: keys, Source: source, anew: what.Keys != nil, finish: f.Finish, close: f.Close}, nil
+	return &Restoring{
+		Log: f.engine, Meta: f.store, Keys: keys, Source: source, Continued: f.continued, anew: what.Keys != nil,
+		adapt: f.Adapt, finish: f.Finish, close: f.Close,
+	}, nil
 }
 
 // local are the prefixes of entries that belong to where they are: what an engine knows of its logs,
 // who serves and reads, and by which numbers, what storage notes of itself, and what endpoints did to one node.
 var local = []string{"logs/", "nodes/", "brokers/", "places/", "storage/", "grid/probation/", holds.Prefix}
 
+// Local tells whether the entry of a key belongs to where it is.
+func (r *Restoring) Local(key string) bool {
+	return slices.ContainsFunc(local, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+// Same tells whether two entries of one key, as they are stored here, say the same.
+func (r *Restoring) Same(a, b meta.Entry) bool {
+	if r.Keys == nil || bytes.Equal(a.Value, b.Value) {
+		return bytes.Equal(a.Value, b.Value)
+	}
+	is, _, err := r.Keys.Open(a.Key, a.Value)
+	wanted, _, failed := r.Keys.Open(b.Key, b.Value)
+	return err == nil && failed == nil && bytes.Equal(is, wanted)
+}
+
 // Entry gives what is to be stored of an entry, and false for one that belongs to where it came from. An
 // error says why it cannot be used: its secret was changed since it was sealed, or the key is missing.
 func (r *Restoring) Entry(e meta.Entry) (meta.Entry, bool, error) {
-	if slices.ContainsFunc(local, func(prefix string) bool { return strings.HasPrefix(e.Key, prefix) }) {
+	if r.Local(e.Key) {
 		return e, false, nil
 	}
 	_, secret := sealed.KeyOf(e.Value)
@@ -182,6 +209,9 @@ func (r *Restoring) Under(ctx context.Context) (_ context.Context, cancel func()
 	}
 }
 
+// Adapt is called before what was restored is changed, so that it is none any more which can be continued.
+func (r *Restoring) Adapt(ctx context.Context) error { return r.adapt(ctx) }
+
 // Finish makes it the storage of a yard, once all of it is durable. Nothing else uses it by then. After an
 // error it is not.
 func (r *Restoring) Finish(ctx context.Context) error { return r.finish(ctx) }
@@ -194,8 +224,11 @@ type fillingFolder struct {
 	folder string
 	cfg    Config
 	id     string
+	what   Restored
 	engine *disk.Engine
 	store  *bolt.Store
+
+	continued bool // something was left, and stays
 }
 
 // raised is where revisions begin after a restore: far above all that the yard may have given since the
@@ -248,7 +281,14 @@ func (r *fillingFolder) claim() error {
 	if err := restorable(r.folder, r.cfg); err != nil { // again: another process may have been here before the lock
 		return err
 	}
-	if err := r.cfg.put(r.folder, mark{Format: restoringFormat, Program: r.cfg.Program, Restoring: r.id}); err != nil {
+	stay := []string{markName, lockName, SecretKeyFile}
+	if found, err := examine(r.folder, r.cfg.Own); err != nil {
+		return err
+	} else if r.what.Continue && found.kind == marked && !found.mark.Adapting {
+		r.continued = true
+		stay = append(append(stay, logDir, journalDir, spareDir, trashDir), r.what.Keep...)
+	}
+	if err := r.note(mark{Adapting: !r.continued}); err != nil {
 		return err
 	}
 	left, err := os.ReadDir(r.folder)
@@ -259,15 +299,27 @@ func (r *fillingFolder) claim() error {
 	for _, entry := range left {
 		name := entry.Name()
 		ours := slices.Contains(storageNames(), name) || slices.Contains(r.cfg.Own, name) || bolt.IsUnfinished(name, metaName)
-		if !ours || slices.Contains([]string{markName, lockName, SecretKeyFile}, name) {
+		if !ours || slices.Contains(stay, name) {
 			continue
 		}
 		if err := folder.RemoveAll(name); err != nil {
 			return fmt.Errorf("remove what an interrupted restore has left: %w", err)
 		}
 	}
-	return folder.SyncDir(".")
+	if err := folder.SyncDir("."); err != nil {
+		return err
+	}
+	return r.note(mark{})
 }
+
+// note writes the mark of a restore that is under way.
+func (r *fillingFolder) note(m mark) error {
+	m.Format, m.Program, m.Restoring = restoringFormat, r.cfg.Program, r.id
+	return r.cfg.put(r.folder, m)
+}
+
+// Adapt is Restoring's.
+func (r *fillingFolder) Adapt(context.Context) error { return r.note(mark{Adapting: true}) }
 
 // Finish makes it the data of a yard, once all of it is durable. Nothing else uses it by then. After an
 // error it is not.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -18,8 +19,8 @@ import (
 	"github.com/eventyard/eventyard/test/parts"
 )
 
-// TestKillNineOfCopy kills a copy to servers in its midst, and one back: no yard starts on what it leaves,
-// the same command begins again, and in the end all that was acknowledged is where it was. // C7
+// TestKillNineOfCopy kills a copy to servers twice in its midst, and one back: no yard starts on what it
+// leaves, the same command goes on with that, and in the end all that was acknowledged is where it was. // C7
 func TestKillNineOfCopy(t *testing.T) {
 	servers := natstest.Start(t, 1)
 	conn := servers.Dial(t, 0)
@@ -45,9 +46,11 @@ func TestKillNineOfCopy(t *testing.T) {
 	there := func() *command {
 		return y.program("copy", "--from", y.data, "--to", location, "--secrets-key-file", key)
 	}
-	testkit.MustThat(t, there().interrupted(func() bool { return yardBytes(conn) > bulk*100_000/2 }), "it was done before it was killed")
-	y.program(append([]string{"serve", "--engine", location}, off...)...).mustFail("a restore is not finished")
-	there().mustRun()
+	for _, part := range []int64{3, 6} {
+		testkit.MustThat(t, there().interrupted(func() bool { return yardBytes(conn) > bulk*100_000*part/10 }), "it was done before it was killed")
+		y.program(append([]string{"serve", "--engine", location}, off...)...).mustFail("a restore is not finished")
+	}
+	y.wantContinued(there())
 	there().mustFail("the yard is not empty")
 
 	back := filepath.Join(t.TempDir(), "back")
@@ -56,11 +59,18 @@ func TestKillNineOfCopy(t *testing.T) {
 	}
 	testkit.MustThat(t, home().interrupted(func() bool { return folderBytes(back) > bulk*100_000/2 }), "it was done before it was killed")
 	y.program("serve", "--data", back, "--http", "off", "--https", "off", "--amqp", "off", "--amqps", "off", "--kafka", "off", "--kafkas", "off").mustFail("a restore is not finished")
-	home().mustRun()
+	y.wantContinued(home())
 	y.data, y.acked = back, maps.Clone(y.acked)
 	y.start()
 	y.check()
 	y.stop()
+}
+
+// wantContinued wants a copy to end without copying anew what is there.
+func (y *yard) wantContinued(c *command) {
+	y.t.Helper()
+	out := string(c.mustRun())
+	testkit.That(y.t, strings.Contains(out, "had been copied before, and are the same"), "it says %s", out)
 }
 
 // interrupted runs a command until something is so, kills it, and tells whether it was still running.
