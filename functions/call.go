@@ -124,6 +124,9 @@ func (f *function) invoke(ctx context.Context, b *Batch, leaving <-chan struct{}
 	}
 	f.counts.call(b, out)
 	out.end(span)
+	if f.onCall != nil {
+		f.onCall(b, Ended{Began: c.began, Took: time.Since(c.began), Err: out.err, Cancelled: out.cancelled, judgement: out.judgement})
+	}
 	return out
 }
 

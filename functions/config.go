@@ -37,6 +37,9 @@ type Config struct {
 	// OnCircuit is called when this instance sees that a circuit has changed; it is quick. nil:
 	// nobody, but each change is logged anyway.
 	OnCircuit func(Circuit)
+	// OnCall is told of each call when it has ended, by the goroutine that made it; it is quick, and does not
+	// keep the batch. Calls may overlap. nil: nobody is.
+	OnCall func(*Batch, Ended)
 	// Log; nil: slog.Default().
 	Log *slog.Logger
 	// Tracer makes a span of each call with events that carry a trace, within which the handler is called;

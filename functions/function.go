@@ -34,8 +34,9 @@ type function struct {
 	work    *processor.Processor
 	target  target // of poison; set by run, before there are workers; nil: it is dropped
 	works   workReader
-	log     *slog.Logger   // with function, hub and group
-	tracer  tracing.Tracer // nil: there are no spans
+	log     *slog.Logger        // with function, hub and group
+	tracer  tracing.Tracer      // nil: there are no spans
+	onCall  func(*Batch, Ended) // nil: nobody is told
 
 	open    atomic.Bool // the circuit is not closed, as far as it is known here
 	needs   endpoint

@@ -62,7 +62,7 @@ func (h *Host) Handle(name string, handler Handler, b Binding) {
 	h.functions = append(h.functions, &function{
 		Binding: b, name: name, host: h, raw: handler, policy: b.Retry.policy(),
 		log: h.cfg.Log.With(keyFunction, name, keyHub, b.Hub, keyGroup, b.Group),
-		bad: sparing{every: time.Minute}, putAway: sparing{every: 10 * time.Second}, tracer: h.cfg.Tracer,
+		bad: sparing{every: time.Minute}, putAway: sparing{every: 10 * time.Second}, tracer: h.cfg.Tracer, onCall: h.cfg.OnCall,
 	})
 }
 

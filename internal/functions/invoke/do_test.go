@@ -253,7 +253,7 @@ func TestWhatGoesWrongOnTheWayIsAFailure(t *testing.T) {
 		{"no TLS there", "https" + strings.TrimPrefix(plain.URL, "http"), Unreachable, 0, []string{"write http://"}},
 		{"it hangs up in the midst of the handshake", "https" + strings.TrimPrefix(mute, "http"), Unreachable, 0, nil},
 		{"it hangs up", answers(""), Unavailable, 0, []string{"the program closed the connection without an answer"}},
-		{"it talks of something else", answers("220 mail.example.com ready\r\n\r\n"), Failed, 0, []string{"malformed HTTP"}},
+		{"it talks of something else", answers("220 mail.example.com ready\r\n\r\n"), Failed, 0, []string{"it does not answer in HTTP"}},
 		{"a success that is cut short", answers("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}"), Unavailable, 200, []string{"cut short", "nothing of the batch counts as done"}},
 		{"a success in pieces that is cut short", answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"), Unavailable, 200, []string{"cut short"}},
 		{"a failure that is cut short", answers("HTTP/1.1 500 No\r\nContent-Length: 100\r\n\r\n{}"), Unavailable, 500, []string{"cut short"}},

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"syscall"
+
+	"github.com/eventyard/eventyard/internal/transport/reason"
 )
 
 // explain says why there is no answer, and what to do. The URL's path and query are left out:
@@ -15,7 +17,7 @@ func (c *Caller) explain(v Verdict, err error) string {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
-	return fmt.Sprintf("POST %s://%s: %v: %s", c.url.Scheme, c.url.Host, err, advice(v, err))
+	return fmt.Sprintf("POST %s://%s: %v: %s", c.url.Scheme, c.url.Host, reason.Of(err), advice(v, err))
 }
 
 func advice(v Verdict, err error) string {

@@ -47,7 +47,8 @@ func (t *tails) rest(ctx context.Context, r *reader, wake func()) bool {
 	one := t.open[at]
 	if one == nil {
 		tailing, cancel := context.WithCancel(context.Background())
-		cursor, err := t.broker.Cursor(tailing, r.source.name, r.cfg.Group, r.cfg.Partition, eventlog.Latest())
+		// Whatever comes, also what ends a transaction: that may be what readers rest for.
+		cursor, err := t.broker.RawCursor(tailing, r.source.name, r.cfg.Partition, eventlog.Latest())
 		if err != nil {
 			cancel()
 			return false

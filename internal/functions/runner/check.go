@@ -75,9 +75,9 @@ func alphanumeric(r rune) bool {
 func (d Definition) checkNumbers() error {
 	switch {
 	case d.MinBatch > d.Batch:
-		return invalid("minimum batch %d: use 1 to the batch of %d", d.MinBatch, d.Batch)
+		return invalid("a call waits for %d events (minBatch, --min-events) and may have %d at most (batch, --max-events): make the first no larger", d.MinBatch, d.Batch)
 	case d.Lanes > 1 && d.MinBatch > 1:
-		return invalid("a minimum batch of %d and %d lanes: lanes do not wait for a batch to fill, leave out one of them", d.MinBatch, d.Lanes)
+		return invalid("a call waits for %d events (minBatch, --min-events), and there are %d lanes: lanes do not wait for a batch to fill, leave out one of them", d.MinBatch, d.Lanes)
 	case len(d.Notify) > maxNotify:
 		return invalid("%d targets for notices: use at most %d", len(d.Notify), maxNotify)
 	}

@@ -94,7 +94,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a format", func(d *Definition) { d.Format = "xml" }, "use cloudevents or eventhubs"},
 		{"a large batch", func(d *Definition) { d.Batch = 10_001 }, "give 1 to 10000"},
 		{"a negative batch", func(d *Definition) { d.Batch = -1 }, "give 1 to 10000"},
-		{"more to wait for than fits", func(d *Definition) { d.Batch, d.MinBatch = 5, 6 }, "use 1 to the batch of 5"},
+		{"more to wait for than fits", func(d *Definition) { d.Batch, d.MinBatch = 5, 6 }, "may have 5 at most (batch, --max-events)"},
 		{"lanes", func(d *Definition) { d.Lanes = 1025 }, "give 1 to 1024"},
 		{"lanes that wait", func(d *Definition) { d.Lanes, d.MinBatch = 2, 2 }, "leave out one of them"},
 		{"a wait", func(d *Definition) { d.MaxWait = -1 }, "maxWait: "},

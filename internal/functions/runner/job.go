@@ -185,7 +185,7 @@ func (k *supervisor) newHost(j *job, e *entry, stop context.CancelCauseFunc) *fu
 		k.report()
 	}}
 	h := functions.NewHostIn(k.hubs, functions.Config{
-		Store: store, ID: k.id, Lease: k.cfg.Lease, Stop: k.cfg.Stop, Log: k.log, OnError: ear.heard, Tracer: k.cfg.Tracer,
+		Store: store, ID: k.id, Lease: k.cfg.Lease, Stop: k.cfg.Stop, Log: k.log, OnError: ear.heard, OnCall: k.calls.heard, Tracer: k.cfg.Tracer,
 	})
 	handler := functions.HTTP(d.Endpoint, functions.HTTPConfig{Format: d.Format, Header: d.header(), Client: k.cfg.HTTP})
 	h.Handle(d.Name, handler, d.binding(sink))

@@ -18,6 +18,7 @@ type supervisor struct {
 	id      string // Config.Instance, or one of its own
 	hubs    *local.Namespace
 	changed chan struct{} // has room for one: a job or its host may have to be seen to
+	calls   *callMemory
 
 	mu      sync.Mutex
 	jobs    map[string]*job // by key; guarded by mu

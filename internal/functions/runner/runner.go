@@ -121,7 +121,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	c := &catalog{cfg: cfg, log: cfg.Log}
 	k := &Registry{catalog: c, circuits: &circuits{catalog: c}, supervisor: &supervisor{
 		catalog: c, id: cmp.Or(cfg.Instance, NewInstance("")), changed: make(chan struct{}, 1),
-		jobs: make(map[string]*job), hubs: local.New(cfg.Broker, cfg.Log),
+		jobs: make(map[string]*job), hubs: local.New(cfg.Broker, cfg.Log), calls: newCallMemory(),
 	}}
 	c.definitions = mirror.New(mirror.Config[*entry]{
 		Store: cfg.Meta, Prefix: keyPrefix, Name: "functions", Encode: (*entry).encode, Made: cfg.noteFunction, Log: cfg.Log,

@@ -1,0 +1,196 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eventyard/eventyard/functions"
+)
+
+// What a node remembers of calls: so many that went well and so many that did not, of all its functions. Of one
+// that failed for single events it has so many of them, and so much of each reason.
+const (
+	goodCalls     = 4096
+	badCalls      = 1024
+	maxSingled    = 32
+	maxCallReason = 200
+)
+
+// CallQuery asks for the calls with one event.
+type CallQuery struct {
+	Function  string `json:"function"`
+	Hub       string `json:"hub"`
+	Partition string `json:"partition"`
+	Sequence  int64  `json:"sequence"`
+}
+
+// Calls are those with one event that a node remembers, the oldest first.
+type Calls struct {
+	// Since is from when on it remembers all.
+	Since time.Time `json:"since"`
+	Calls []Call    `json:"calls"`
+}
+
+// Call is what one came to, for one event.
+type Call struct {
+	Began   time.Time     `json:"began"`
+	Took    time.Duration `json:"took"`
+	Attempt int           `json:"attempt"`
+	Events  int           `json:"events"`
+	// Outcome is one of functions.Ended.Of, cancelled (the partition was taken away meanwhile), or unknown: too
+	// many events of the call have failed to know of each.
+	Outcome string `json:"outcome"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// EventCalls gives the calls with one event by this node, as far as it remembers them, and names no nodes that do
+// not answer: it asks none.
+func (k *supervisor) EventCalls(_ context.Context, q CallQuery) (found Calls, missing []string, err error) {
+	return k.calls.of(q), nil, nil
+}
+
+// JoinCalls puts together what several nodes remember.
+func JoinCalls(all []Calls) Calls {
+	joined := Calls{Calls: []Call{}}
+	for _, c := range all {
+		if c.Since.After(joined.Since) {
+			joined.Since = c.Since
+		}
+		joined.Calls = append(joined.Calls, c.Calls...)
+	}
+	slices.SortFunc(joined.Calls, func(a, b Call) int { return a.Began.Compare(b.Began) })
+	return joined
+}
+
+// callMemory remembers the newest calls of a node. It is lost when the node stops.
+type callMemory struct {
+	mu        sync.Mutex
+	began     time.Time // guarded by mu, as all that follows
+	good, bad callRing
+}
+
+// callRing has the newest calls of a kind; at is where the oldest is once it is full.
+type callRing struct {
+	all []remembered
+	at  int
+}
+
+// remembered is one call of a function with some events of a partition.
+type remembered struct {
+	function, hub, partition string
+	first, last              int64
+	numbers                  []int64 // all of them, where they are not in a row
+	call                     Call    // of those that are not singled out
+	single                   map[int64]functions.Finding
+	more                     bool // others were singled out, too
+}
+
+func newCallMemory() *callMemory { return &callMemory{began: time.Now()} }
+
+// heard is functions.Config.OnCall.
+func (m *callMemory) heard(b *functions.Batch, e functions.Ended) {
+	n := len(b.Events)
+	if n == 0 {
+		return
+	}
+	r := remembered{function: b.Function, hub: b.Hub, partition: b.Partition, first: b.Events[0].Sequence, last: b.Events[n-1].Sequence}
+	if r.last-r.first != int64(n-1) {
+		for i := range b.Events {
+			r.numbers = append(r.numbers, b.Events[i].Sequence)
+		}
+	}
+	whole := e.Whole()
+	r.call = Call{Began: e.Began.UTC(), Took: e.Took, Attempt: b.Attempt, Events: n, Outcome: whole.Outcome, Reason: cutReason(whole.Reason)}
+	if e.Cancelled {
+		r.call.Outcome, r.call.Reason = "cancelled", ""
+	} else {
+		r.single, r.more = singled(e)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.Err == nil && !e.Cancelled {
+		m.good.add(r, goodCalls)
+	} else {
+		m.bad.add(r, badCalls)
+	}
+}
+
+// singled are the events of which a call says something of their own, and whether there are more of them.
+func singled(e functions.Ended) (some map[int64]functions.Finding, more bool) {
+	for sequence, f := range e.Singled() {
+		if len(some) == maxSingled {
+			return some, true
+		}
+		if some == nil {
+			some = map[int64]functions.Finding{}
+		}
+		f.Reason = cutReason(f.Reason)
+		some[sequence] = f
+	}
+	return some, false
+}
+
+func cutReason(text string) string {
+	if len(text) <= maxCallReason {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxCallReason], "") + "…"
+}
+
+func (r *callRing) add(one remembered, most int) {
+	if len(r.all) < most {
+		r.all = append(r.all, one)
+		return
+	}
+	r.all[r.at] = one
+	r.at = (r.at + 1) % most
+}
+
+// oldest is from when on a ring that is full has all calls.
+func (r *callRing) oldest(began time.Time, most int) time.Time {
+	if len(r.all) < most {
+		return began
+	}
+	return r.all[r.at].call.Began
+}
+
+func (m *callMemory) of(q CallQuery) Calls {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := Calls{Since: m.good.oldest(m.began, goodCalls), Calls: []Call{}}
+	if since := m.bad.oldest(m.began, badCalls); since.After(found.Since) {
+		found.Since = since
+	}
+	found.Since = found.Since.UTC()
+	for _, ring := range []*callRing{&m.good, &m.bad} {
+		for i := range ring.all {
+			if one, ok := ring.all[i].with(q); ok {
+				found.Calls = append(found.Calls, one)
+			}
+		}
+	}
+	slices.SortFunc(found.Calls, func(a, b Call) int { return a.Began.Compare(b.Began) })
+	return found
+}
+
+// with is what a call came to for an event; false: it was not among its events.
+func (r *remembered) with(q CallQuery) (Call, bool) {
+	if q.Sequence < r.first || q.Sequence > r.last || r.partition != q.Partition ||
+		!strings.EqualFold(r.function, q.Function) || !strings.EqualFold(r.hub, q.Hub) {
+		return Call{}, false
+	}
+	if r.numbers != nil && !slices.Contains(r.numbers, q.Sequence) {
+		return Call{}, false
+	}
+	call := r.call
+	switch f, ok := r.single[q.Sequence]; {
+	case ok:
+		call.Outcome, call.Reason = f.Outcome, f.Reason
+	case r.more:
+		call.Outcome, call.Reason = "unknown", ""
+	}
+	return call, true
+}
