@@ -3,8 +3,13 @@ package server
 import (
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
+	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
+	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -30,4 +35,30 @@ func TestFiguresOfTheYard(t *testing.T) {
 		testkit.That(t, regexp.MustCompile(`(?m)^`+want).MatchString(metrics), "the metrics have no %s", want)
 	}
 	r.shutdown()
+}
+
+// V7: a node has all metrics of a yard on one machine, but for those of its disk.
+func TestNodesHaveTheMetricsOfOneMachine(t *testing.T) {
+	testengine.NeedsFiles(t)
+	names := func(cfg Config) (all []string) {
+		r := start(t, cfg)
+		r.mu.Lock()
+		registry := r.inside.yard.registry
+		r.mu.Unlock()
+		for _, d := range described(registry) {
+			if found := oneOfOurs.FindStringSubmatch(d); found != nil {
+				all = append(all, found[1])
+			}
+		}
+		r.shutdown()
+		return all
+	}
+	one := everyListener(t)
+	several := one
+	node := onYard(t, natstest.Shared(t, 1), natstest.Yard(), "a", sealed.NewKey())
+	several.DataDir, several.Engine, several.Node, several.Secrets = node.DataDir, node.Engine, node.Node, node.Secrets
+	has := names(several)
+	for _, name := range names(one) {
+		testkit.That(t, strings.HasPrefix(name, "eventyard_disk_") || slices.Contains(has, name), "a node has no %s", name)
+	}
 }

@@ -77,6 +77,9 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 		jitter = nil
 	}
 	retries := retrylog.Config{Engine: y.storage.Log, Meta: y.storage.Meta, Ladder: retry.Ladder(), Jitter: jitter, Spread: max(cfg.Jitter, 0), Log: log}
+	if retries.Metrics, err = retrylog.NewMetrics(y.registry, retries.Ladder); err != nil {
+		return err
+	}
 	delivers := delivery.Config{
 		Meta: y.storage.Meta, Topics: defined, Broker: y.broker, Dead: y.dead,
 		Sender: webhook.New(webhook.Config{
@@ -92,7 +95,6 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 			return retrylog.Open(ctx, own)
 		}
 	} else {
-		retries.Metrics = y.registry
 		if delivers.RetryLogs, err = retrylog.Open(ctx, retries); err != nil {
 			return fmt.Errorf("open retry logs: %w", err)
 		}

@@ -5,9 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/eventyard/eventyard/internal/grid/schema"
 )
+
+// Operators are the names of all that there are, in a sentence.
+func Operators() string { return operatorNames() }
 
 // ParseCondition reads a filter as the command line has it: 'data.k NumberGreaterThan 5',
 // 'data.color StringIn red,blue' or JSON values ('data.color StringIn ["a, b","c"]'),
@@ -21,6 +27,32 @@ func ParseCondition(text string) (Condition, error) {
 		return Condition{}, fmt.Errorf("%w: %.120q: %s", ErrInvalid, strings.TrimSpace(text), problem.withText(key))
 	}
 	return condition, nil
+}
+
+// Meant tells whether a text that is no condition was meant to be one: it begins with what events have, and goes on
+// with an operator or with what looks like one. data.total, whatever is behind it, is nothing that people look for.
+func Meant(text string) bool {
+	key, rest := cutWord(text)
+	name, _ := cutWord(rest)
+	if name == "" {
+		return false
+	}
+	key = strings.ToLower(key)
+	if data, ok := strings.CutPrefix(key, "data."); ok && data != "" {
+		return true
+	}
+	_, _, known := schema.FindAttribute(key)
+	return findOperator(name) != nil || known && likeOperator(strings.ToLower(name))
+}
+
+// likeOperator tells whether a word, in lower case, is one that somebody may take for an operator.
+func likeOperator(word string) bool {
+	for _, family := range []string{"string", "number", "bool", "isnull", "isnot", "isundefined"} {
+		if strings.HasPrefix(word, family) {
+			return true
+		}
+	}
+	return strings.Trim(word, "=<>!~") == "" || slices.Contains([]string{"eq", "ne", "gt", "ge", "lt", "le", "in", "like", "equals", "contains"}, word)
 }
 
 func parseCondition(key, name, values string) (Condition, *problem) {

@@ -46,7 +46,7 @@ func ParseFloor(text string) (status int, d time.Duration, err error) {
 func parseWait(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil || d < 0 || d > MaxWait {
-		return 0, fmt.Errorf("%.20q is no wait: give one like 500ms, 10s or 1h30m, at most %v", text, MaxWait)
+		return 0, fmt.Errorf("%.20q is no wait: give one like 500ms, 10s or 1h30m, at most %gh", text, MaxWait.Hours())
 	}
 	return d, nil
 }

@@ -68,7 +68,8 @@ func TestDamageAtTheEndIsPassed(t *testing.T) {
 func TestStrangersAreNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
-		y := newYard(t, Config{Metrics: registry})
+		ladder := []time.Duration{100 * time.Millisecond, time.Second}
+		y := newYard(t, Config{Ladder: ladder, Metrics: testkit.Value(NewMetrics(registry, ladder))(t)})
 		y.put(time.Second, thing("a"))
 		part, err := y.engine.Partition(y.logs[1].id)
 		testkit.Must(t, err)

@@ -41,7 +41,7 @@
 //
 // Run's own goroutine alone reads retry logs ahead. A second one saves cursors, a third counts what
 // there was at the start. A queue's mu guards its watermark, which Done moves from any goroutine.
-// Locks are taken in this order: Logs.mu, queue.opening, book.mu, queue.mu, counts.mu; none but
+// Locks are taken in this order: Logs.mu, queue.opening, book.mu, queue.mu, counts.mu; Metrics.mu before the last; none but
 // opening and book.mu, which have no part in reading or Done, is held while storage works.
 package retrylog
 
@@ -55,8 +55,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/shards"
@@ -80,9 +78,8 @@ type Config struct {
 	Held *shards.Held
 	// Log takes what an operator should know; nil means slog.Default().
 	Log *slog.Logger
-	// Metrics registers the counters; nil means none, as for the logs of a shard: they come and go,
-	// and a registry takes each counter once.
-	Metrics prometheus.Registerer
+	// Metrics count what is put, falls due and waits, with those of other shards; nil means nobody does.
+	Metrics *Metrics
 }
 
 const defaultSpread = 0.1
@@ -115,7 +112,7 @@ func (c Config) validate() error {
 type Logs struct {
 	cfg     Config
 	log     *slog.Logger
-	metrics *metrics
+	metrics *Metrics
 	counts  *counts
 	// now is the wall clock; changed by tests only.
 	now func() time.Time
@@ -140,12 +137,19 @@ func Open(ctx context.Context, cfg Config) (*Logs, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	metrics := cfg.Metrics
+	if metrics == nil {
+		var err error
+		if metrics, err = NewMetrics(nil, nil); err != nil {
+			return nil, err
+		}
+	}
 	books, err := openBooks(ctx, cfg.Meta, cfg.Held)
 	if err != nil {
 		return nil, fmt.Errorf("open retry logs: %w", err)
 	}
 	t := &Logs{
-		cfg: cfg, log: cfg.Log, metrics: newMetrics(), counts: newCounts(), now: time.Now, books: books,
+		cfg: cfg, log: cfg.Log, metrics: metrics, counts: newCounts(), now: time.Now, books: books,
 		wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1), parkedLogs: make(map[string]*Parked),
 	}
 	// The retry logs are those of the ladder, and those that only the book still knows.
@@ -166,9 +170,6 @@ func Open(ctx context.Context, cfg Config) (*Logs, error) {
 			wait = cfg.Ladder[position]
 		}
 		t.logs = append(t.logs, newRetryLog(t, position, wait, shape, max(room/positions, aheadBytesMin)))
-	}
-	if err := t.metrics.register(cfg.Metrics, t); err != nil {
-		return nil, err
 	}
 	return t, nil
 }

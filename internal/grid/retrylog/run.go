@@ -37,6 +37,8 @@ func (t *Logs) Run(ctx context.Context, take func(ctx context.Context, due []Ent
 		return errors.New("run retry logs: they run already")
 	}
 	defer t.running.Store(false)
+	t.metrics.runs(t, true)
+	defer t.metrics.runs(t, false)
 	inner, cancel := context.WithCancel(ctx)
 	var others sync.WaitGroup
 	var lost error // set before others have ended
