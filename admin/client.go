@@ -80,7 +80,7 @@ func New(cfg Config) (*Client, error) {
 		cfg.Server = "http://" + cfg.Server
 	}
 	base, err := url.Parse(cfg.Server)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || !isPort(base.Port()) {
 		return nil, fmt.Errorf("%q is no server: write it like %s", cfg.Server, DefaultServer)
 	}
 	signer, err := newSigner(cfg, base)
@@ -110,8 +110,13 @@ func isHostPort(server string) bool {
 	if err != nil || host == "" {
 		return false
 	}
-	_, err = strconv.ParseUint(port, 10, 16)
-	return err == nil
+	return port != "" && isPort(port)
+}
+
+// isPort tells whether somebody can listen at a port; one that is not given is the scheme's.
+func isPort(port string) bool {
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil || port == ""
 }
 
 // Server is the URL that the client asks.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/transport/reason"
 )
 
 // Problem is an error that the yard answered with (RFC 9457).
@@ -84,7 +86,9 @@ type UnreachableError struct {
 	Err    error
 }
 
-func (e *UnreachableError) Error() string { return fmt.Sprintf("ask %s: %v", e.Server, e.Err) }
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("ask %s: %s", e.Server, reason.Of(e.Err))
+}
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 

@@ -90,6 +90,8 @@ type Partition struct {
 	Empty        bool   `json:"empty"`
 	Bytes        int64  `json:"bytes"`
 	Retrieved    Time   `json:"retrieved"`
+	// Published is how many events came in a second, over the last minute; nil: it was not asked for.
+	Published *float64 `json:"published,omitempty"`
 }
 
 // Events is how many events can be read.
@@ -121,6 +123,13 @@ type PartitionPage struct {
 // PartitionPage shows some partitions of a hub, or some of what it tells of each.
 func (c *Client) PartitionPage(ctx context.Context, hub string, q PageQuery) (PartitionPage, error) {
 	r := request{method: http.MethodGet, path: []string{"hubs", hub, "partitions"}, query: url.Values{}}
+	q.addTo(r.query)
+	return one[PartitionPage](ctx, c, r)
+}
+
+// PartitionRates is PartitionPage with what is published to each.
+func (c *Client) PartitionRates(ctx context.Context, hub string, q PageQuery) (PartitionPage, error) {
+	r := request{method: http.MethodGet, path: []string{"hubs", hub, "partitions"}, query: url.Values{"rates": {"true"}}}
 	q.addTo(r.query)
 	return one[PartitionPage](ctx, c, r)
 }

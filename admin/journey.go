@@ -44,6 +44,8 @@ type Journey struct {
 	// belongs to none, the latter also where the yard is not told.
 	TraceID  string `json:"traceId,omitempty"`
 	TraceURL string `json:"traceUrl,omitempty"`
+	// Cause is what the event came from; absent where its publisher does not say.
+	Cause *JourneyCause `json:"cause,omitempty"`
 	// Event is the event: of a topic as it is stored, of a hub as reading shows it.
 	Event json.RawMessage `json:"event,omitempty"`
 	// Subscriptions are those of the topic or hub, those that the event matches first; Omitted is how
@@ -111,6 +113,37 @@ type JourneyFunction struct {
 	State   string       `json:"state"`
 	Summary string       `json:"summary"`
 	Poison  *PoisonEvent `json:"poison,omitempty"`
+	// Calls are those with the event that are remembered, the oldest first: by nodes, in memory, from KnownSince
+	// on. Missing are the nodes that did not answer.
+	Calls      []JourneyCall `json:"calls"`
+	KnownSince *time.Time    `json:"knownSince,omitempty"`
+	Missing    []string      `json:"missing,omitempty"`
+}
+
+// JourneyCall is one call of a function with an event.
+type JourneyCall struct {
+	Time time.Time `json:"time"`
+	Took string    `json:"took"`
+	// Attempt is 1 the first time that the event was tried; Events is how many the call had.
+	Attempt int `json:"attempt"`
+	Events  int `json:"events"`
+	// Outcome is done, failed, poison, skipped, untouched (not tried), unavailable (what the function needs is
+	// down), cancelled (another instance took over meanwhile) or unknown; Error says why.
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+}
+
+// JourneyCause is what an event came from, as its publisher says.
+type JourneyCause struct {
+	// By is where it says so: data.cause or correlation-id; Text is what it says.
+	By   string `json:"by"`
+	Text string `json:"text"`
+	// Hub, Partition and Sequence are those of the event that Text names; Published is when that was, absent
+	// where it is not kept any more. All are absent where Text names no event of a hub.
+	Hub       string     `json:"hub,omitempty"`
+	Partition string     `json:"partition,omitempty"`
+	Sequence  *int64     `json:"sequence,omitempty"`
+	Published *time.Time `json:"published,omitempty"`
 }
 
 // EventJourney follows the events of a topic that have an id. It looks at the newest 10,000 of the

@@ -24,12 +24,15 @@ type Query struct {
 	Partitions []string
 	// Count ends the reading after so many events; zero means no end.
 	Count int
+	// Bodies is how each event is given: base64, every body byte for byte; cloudevents, as subscriptions of the
+	// hub see it, in cloudEvent; empty, JSON bodies as JSON.
+	Bodies string
 }
 
 func (q Query) values() url.Values {
 	v := url.Values{}
 	for name, value := range map[string]string{
-		"from": q.From, "group": q.Group, "partition": strings.Join(q.Partitions, ","),
+		"from": q.From, "group": q.Group, "partition": strings.Join(q.Partitions, ","), "bodies": q.Bodies,
 	} {
 		if value != "" {
 			v.Set(name, value)

@@ -48,6 +48,8 @@ var Kinds = []Kind{
 	{Subject: "slots.check", Own: "which receivers of that node have closed; the slot's entry names them by random ids"},
 	{Subject: "slots.evict", Own: "the slot's entry has decided who leaves, and names them by random ids"},
 
+	{Subject: "kafka.group", Own: "a Kafka client, where one broker stands for all nodes, asks about a group of that node: what it has shown goes along, and is judged there as by its own Kafka listener"},
+
 	{Subject: "grid.receive", Need: toPull, Routes: []string{pulls + "receive"}},
 	{Subject: "grid.settle", Need: toPull, Routes: []string{pulls + "acknowledge", pulls + "reject", pulls + "release", pulls + "renewLock"}},
 	{Subject: "grid.giveback", Own: "events were received for a caller who has left, or whose right has ended since: others get them sooner"},
@@ -65,6 +67,8 @@ var Kinds = []Kind{
 	{Subject: "grid.dead.get", Need: toManage, Routes: []string{"v1 GET " + subscriptions + "/dead/{number}"}},
 	{Subject: "grid.dead.redrive", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/redrive"}},
 	{Subject: "grid.dead.purge", Need: toManage, Routes: []string{"v1 POST " + subscriptions + "/purge"}},
+
+	{Subject: "functions.calls", Need: toManage, Routes: []string{journeys[1]}},
 
 	{Subject: "series.read", Need: toLook, Routes: []string{
 		"v1 GET /api/v1/series", "v1 GET /api/v1/overview", "v1 GET /api/v1/hubs", "v1 GET /api/v1/topics", "v1 GET /api/v1/functions",

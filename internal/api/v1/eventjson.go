@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/amqpjson"
 	"github.com/eventyard/eventyard/internal/amqp/message"
+	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
@@ -19,6 +20,9 @@ type eventFormat struct {
 	// rawBodies gives every data body as bodyBase64, byte for byte. Otherwise JSON
 	// bodies are embedded, which keeps their meaning but not their white space.
 	rawBodies bool
+	// cloud gives each event as subscriptions of its hub see it: a CloudEvent, of this namespace and hub.
+	cloud          bool
+	namespace, hub string
 }
 
 // appendEvent writes event i of a run. An event that cannot be decoded is shown as
@@ -43,6 +47,13 @@ func (f eventFormat) appendEvent(dst []byte, partition string, run eventlog.Run,
 		dst = amqpjson.AppendTextField(dst, "unreadable", err.Error())
 		dst = append(dst, `,"storedBase64":`...)
 		dst = amqpjson.AppendBase64(dst, stored.Message)
+		return append(dst, '}')
+	}
+	if f.cloud {
+		dst = append(dst, `,"cloudEvent":`...)
+		dst, _ = schema.FromHub(dst, schema.HubEvent{ // it takes whatever can be decoded
+			Namespace: f.namespace, Hub: f.hub, Partition: partition, Sequence: sequence, Enqueued: run.Time, Key: string(stored.Key), Event: ev,
+		})
 		return append(dst, '}')
 	}
 	dst = f.appendContent(dst, &ev)

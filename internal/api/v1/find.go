@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/message"
@@ -43,8 +44,16 @@ func newFinder(query url.Values, namespace string, now time.Time) (*finder, erro
 		return nil, badRequest("leave wait out", "a search does not wait for events")
 	}
 	f := &finder{namespace: namespace, until: now.Add(maxLookTime)}
+	if inner, ok := quoted(text); ok {
+		f.text = bytes.ToLower([]byte(inner))
+		return f, nil
+	}
 	condition, err := filter.ParseCondition(text)
-	if err != nil { // then it is a text
+	switch {
+	case err != nil && filter.Meant(text):
+		return nil, badRequest("write KEY OPERATOR VALUES with one of "+filter.Operators()+"; or look for it as a text, in double quotes",
+			"find: %s", strings.TrimPrefix(err.Error(), filter.ErrInvalid.Error()+": "))
+	case err != nil: // then it is a text
 		f.text = bytes.ToLower([]byte(text))
 		return f, nil
 	}
@@ -53,6 +62,18 @@ func newFinder(query url.Values, namespace string, now time.Time) (*finder, erro
 		return nil, fmt.Errorf("find: %w", err)
 	}
 	return f, nil
+}
+
+// quoted is the text in double quotes that would else be a condition, or was meant to be one. Other texts may have
+// quotes of their own.
+func quoted(text string) (inner string, ok bool) {
+	inner, begins := strings.CutPrefix(text, `"`)
+	inner, ends := strings.CutSuffix(inner, `"`)
+	if !begins || !ends {
+		return "", false
+	}
+	_, err := filter.ParseCondition(inner)
+	return inner, err == nil || filter.Meant(inner)
 }
 
 // over: enough was looked at for one request.

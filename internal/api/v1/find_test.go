@@ -2,6 +2,7 @@ package v1
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,10 +24,19 @@ func TestEventsAreFound(t *testing.T) {
 			y.want(201, "POST", "/api/v1/hubs/homes/events", `[{"body":"smoke","properties":{"room":"Kitchen"}}]`)
 		}
 		for find, want := range map[string]int{
-			"gLASS": 10, "kitchen": 10, "h7": 1, "nothing": 0, "data.n NumberLessThan 3": 3, "subject StringIn h4,h5": 2, "data.n NumberLess 3": 0,
+			"gLASS": 10, "kitchen": 10, "h7": 1, "nothing": 0, "data.n NumberLessThan 3": 3, "subject StringIn h4,h5": 2, `"data.n NumberLess 3"`: 0, `"sensor":"glass"`: 10, "type of glass": 0,
 		} {
-			got := read[admin.FoundPage](t, y.want(200, "GET", path+"?find="+strings.ReplaceAll(find, " ", "+"), nil))
+			got := read[admin.FoundPage](t, y.want(200, "GET", path+"?find="+url.QueryEscape(find), nil))
 			testkit.That(t, len(got.Events) == want && got.Looked == 20 && got.End && got.Next == 20, "%s: %d of %+v", find, len(got.Events), got)
+		}
+		for find, want := range map[string]string{
+			"data.n NumberLess 3": `there is no operator "NumberLess"`, "data.n above 3": `there is no operator "above"`, "subject = h4": `there is no operator "="`,
+			"data.n NumberLessThan three": "NumberLessThan", "data.n NumberLessThan": "NumberLessThan",
+		} {
+			answer := string(y.want(400, "GET", path+"?find="+url.QueryEscape(find), nil).body)
+			for _, says := range []string{want, "StringContains", "IsNotNull", "in double quotes"} {
+				testkit.That(t, strings.Contains(strings.ReplaceAll(answer, `\"`, `"`), says), "%s: it does not say %q: %s", find, says, answer)
+			}
 		}
 		some := read[admin.FoundPage](t, y.want(200, "GET", path+"?find=glass&max=3&from=2", nil))
 		testkit.That(t, len(some.Events) == 3 && !some.End && some.Next == 7 && some.Looked == 5, "some: %+v", some)
@@ -39,6 +49,34 @@ func TestEventsAreFound(t *testing.T) {
 		}
 		far := read[admin.FoundPage](t, y.want(200, "GET", path+"?find=nowhere", nil))
 		testkit.That(t, far.Looked == maxLooked && !far.End && far.Next == maxLooked, "far: %+v", far)
+	})
+}
+
+// V2: what a partition gets in a second is of the last minute, by its time index, and told to who asks for it.
+func TestRatesOfPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := openYard(t)
+		y.openHandler()
+		y.want(201, "POST", "/api/v1/hubs", `{"name":"homes","partitions":2}`)
+		rates := func() (all []string) {
+			for _, p := range read[admin.PartitionPage](t, y.want(200, "GET", "/api/v1/hubs/homes/partitions?rates=true", nil)).Partitions {
+				all = append(all, fmt.Sprint(*p.Published))
+			}
+			return all
+		}
+		for range 3 {
+			y.want(201, "POST", "/api/v1/hubs/homes/events?partition=1", `[{"body":"x"}]`)
+		}
+		time.Sleep(2 * time.Minute)
+		testkit.Slices(t, rates(), []string{"0", "0"})
+		for range 6 {
+			y.want(201, "POST", "/api/v1/hubs/homes/events?partition=1", `[{"body":"x"}]`)
+		}
+		time.Sleep(time.Second)
+		testkit.Slices(t, rates(), []string{"0", "0.1"})
+		plain := read[admin.PartitionPage](t, y.want(200, "GET", "/api/v1/hubs/homes/partitions", nil)).Partitions
+		testkit.That(t, plain[1].Published == nil, "it is told unasked")
+		y.want(400, "GET", "/api/v1/hubs/homes/partitions?rates=perhaps", nil)
 	})
 }
 

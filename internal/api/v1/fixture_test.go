@@ -19,6 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
+	kafkagroups "github.com/eventyard/eventyard/internal/kafka/groups"
 	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/series"
 	"github.com/eventyard/eventyard/internal/storage/storagetest"
@@ -36,6 +37,7 @@ type yard struct {
 	broker   *broker.Broker
 	registry *access.Registry
 	groups   *groups.Registry
+	kafka    *kafkagroups.Coordinator
 	figures  *fakeFigures
 	handler  *Handler
 	frame    *frame.Frame
@@ -77,6 +79,7 @@ func openYardOn(t testing.TB, fs vfs.FS) *yard {
 	testkit.Must(t, err)
 	y.groups, err = groups.New(groups.Config{Meta: y.Meta, Broker: y.broker, Log: y.log})
 	testkit.Must(t, err)
+	y.kafka = testkit.Value(kafkagroups.New(kafkagroups.Config{Meta: y.Meta, Broker: y.broker, Node: "here", Log: y.log}))(t)
 	y.figures = &fakeFigures{store: series.NewStore(100)}
 	return y
 }
@@ -90,6 +93,7 @@ func (y *yard) openHandler(change ...func(*Config)) {
 	y.stopping = stop
 	cfg := Config{Broker: y.broker, Access: y.registry, Groups: y.groups, Version: "1.2.3", Engine: "disk", Log: y.log, Stopping: stopping,
 		CA: func() ([]byte, error) { return []byte(certificate), nil }}
+	cfg.KafkaGroups = kafkagroups.Operator{Coordinator: y.kafka}
 	cfg.Maintenance, cfg.Figures = fakeMaintenance{}, y.figures
 	kept, err := journal.New(journal.Config{Engine: y.Engine, Node: "here", Log: y.log})
 	testkit.Must(y.t, err)

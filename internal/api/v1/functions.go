@@ -23,6 +23,9 @@ type Functions interface {
 	ResumeFunction(ctx context.Context, name, by string) (runner.Function, error)
 	Delete(ctx context.Context, name string) error
 
+	// EventCalls tells of the calls with one event that are remembered, and which nodes did not answer.
+	EventCalls(ctx context.Context, q runner.CallQuery) (found runner.Calls, missing []string, err error)
+
 	ListCircuits(ctx context.Context) ([]runner.Circuit, error)
 	ShowCircuit(ctx context.Context, hub, group, function string) (runner.Circuit, error)
 	CircuitHistory(ctx context.Context, hub, group, function string) (runner.CircuitHistory, error)

@@ -66,6 +66,8 @@ type Config struct {
 	// and has its metrics in Registry if it was made with it. nil means that the
 	// yard keeps none: the routes of ownership and checkpoints answer 501.
 	Groups Groups
+	// KafkaGroups are the groups of Kafka's consumers; nil: they are not served.
+	KafkaGroups KafkaGroups
 	// Grid is what serves topics and subscriptions; nil: they are not served.
 	Grid *Grid
 	// Functions, Poison and Notices serve functions, circuits and what they put away; nil: they are

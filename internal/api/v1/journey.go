@@ -39,6 +39,8 @@ type traveller struct {
 	source    string // the id of the topic or hub
 	partition int
 	envelope  schema.Envelope
+	// correlation is the correlation id of a hub's event, where it is a text.
+	correlation string
 }
 
 // topicJourney follows the events of a topic that have an id, among the newest of the topic, or of
@@ -160,6 +162,7 @@ func (d *Handler) travellerOf(ctx context.Context, hub broker.Hub, partition str
 	if err != nil {
 		return t, nil // subscriptions pass what cannot be read
 	}
+	t.correlation, _ = ev.CorrelationID.(string)
 	stored, err := schema.FromHub(nil, schema.HubEvent{
 		Namespace: d.cfg.Broker.Namespace(), Hub: hub.Name, Partition: partition, Sequence: sequence,
 		Enqueued: run.Time, Key: string(run.Events[0].Key), Event: ev,
@@ -177,6 +180,10 @@ func (d *Handler) follow(ctx context.Context, t *traveller, source topics.Source
 	j.ID, j.Type, j.Subject = string(e.ID), string(e.Type), string(e.Subject)
 	if j.TraceID = e.TraceContext().Trace(); j.TraceID != "" {
 		j.TraceURL = strings.ReplaceAll(d.cfg.TraceURL, "{trace}", j.TraceID)
+	}
+	var err error
+	if j.Cause, err = d.causeOf(ctx, t); err != nil {
+		return j, err
 	}
 	if d.cfg.Grid != nil {
 		subs, err := d.cfg.Grid.Topics.Subscriptions(source)

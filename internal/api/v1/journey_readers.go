@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/api/spec"
+	"github.com/eventyard/eventyard/internal/config/quantity"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/poison"
 	"github.com/eventyard/eventyard/internal/functions/poison/box"
 	"github.com/eventyard/eventyard/internal/functions/runner"
@@ -74,9 +77,14 @@ func (d *Handler) passed(ctx context.Context, j *admin.Journey, group string) (s
 	return readerBefore, nil
 }
 
-// followFunction looks for the event among what a function has put away.
+// followFunction asks for the calls with the event, and looks for it among what a function has put away.
 func (d *Handler) followFunction(ctx context.Context, j *admin.Journey, f runner.Function, group string) (admin.JourneyFunction, error) {
 	one := admin.JourneyFunction{Function: f.Name, State: "unknown", Summary: "it has no checkpoint in the yard: whether it has handled the event is not known"}
+	found, missing, err := d.cfg.Functions.EventCalls(ctx, runner.CallQuery{Function: f.Name, Hub: j.Hub, Partition: j.Partition, Sequence: j.Sequence})
+	if err != nil {
+		return one, fmt.Errorf("ask for the calls of %s: %w", f.Name, err)
+	}
+	one.Calls, one.KnownSince, one.Missing = showCalls(found), spec.TimeIfAny(found.Since), missing
 	if hub, ok := f.PoisonHub(); ok {
 		found, err := d.cfg.Poison.List(ctx, hub, box.Query{
 			Function: f.Name, Source: j.Hub, IDs: []string{poison.ID(f.Name, j.Hub, j.Partition, j.Sequence)}, Since: j.Published, Redriven: true, Limit: 1,
@@ -94,14 +102,52 @@ func (d *Handler) followFunction(ctx context.Context, j *admin.Journey, f runner
 			return one, nil
 		}
 	}
-	switch group {
-	case readerPast:
-		one.State, one.Summary = "handled", "handled: its checkpoint is past the event, which is not among its poison events"
-	case readerBefore:
-		one.State, one.Summary = "before", "not yet: its checkpoint is before the event"
-		if f.State != "running" {
-			one.Summary += "; it is " + f.State
-		}
-	}
+	one.State, one.Summary = sayFunction(&one, f, group)
 	return one, nil
+}
+
+// sayFunction is what became of an event that a function has not put away, by the function's checkpoint and by
+// the calls that are remembered.
+func sayFunction(one *admin.JourneyFunction, f runner.Function, group string) (state, words string) {
+	last := (*admin.JourneyCall)(nil)
+	if n := len(one.Calls); n > 0 {
+		last = &one.Calls[n-1]
+	}
+	switch {
+	case group == readerPast && last != nil && last.Outcome == "skipped":
+		return "handled", "skipped at " + sayTime(last.Time) + saying(strings.TrimPrefix(last.Error, "skipped: "))
+	case group == readerPast && last != nil && last.Outcome == "done":
+		return "handled", fmt.Sprintf("handled at %s, attempt %d, in %s", sayTime(last.Time), last.Attempt, last.Took)
+	case group == readerPast:
+		return "handled", "handled: its checkpoint is past the event, which is not among its poison events"
+	case group != readerBefore && last == nil:
+		return one.State, one.Summary
+	}
+	words = "not yet: its checkpoint is before the event"
+	switch {
+	case last != nil && last.Outcome == "done":
+		words = fmt.Sprintf("handled at %s, attempt %d, and its checkpoint is still before the event", sayTime(last.Time), last.Attempt)
+	case last != nil:
+		words = fmt.Sprintf("not yet: called %s, the last ended in %s at %s%s", counted(len(one.Calls), "time"), last.Outcome, sayTime(last.Time), saying(last.Error))
+	}
+	if f.State != "running" {
+		words += "; it is " + f.State + sayCircuit(f)
+	}
+	return "before", words
+}
+
+// sayCircuit is why a function that does not run was stopped, and what lets it run again.
+func sayCircuit(f runner.Function) string {
+	if f.Circuit.Reason == "" || f.Circuit.State == breaker.Closed {
+		return saying(f.Problem)
+	}
+	return ": " + f.Circuit.Reason + "; let it run with: eventyard function resume " + f.Name
+}
+
+func showCalls(found runner.Calls) []admin.JourneyCall {
+	shown := make([]admin.JourneyCall, len(found.Calls))
+	for i, c := range found.Calls {
+		shown[i] = admin.JourneyCall{Time: c.Began, Took: quantity.FormatSpan(c.Took), Attempt: c.Attempt, Events: c.Events, Outcome: c.Outcome, Error: c.Reason}
+	}
+	return shown
 }

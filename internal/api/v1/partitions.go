@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -25,6 +26,10 @@ func (d *Handler) listPartitions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	rates, err := wantsRates(r.URL.Query().Get("rates"))
+	if err != nil {
+		return err
+	}
 	hub, err := d.cfg.Broker.LookUp(r.Context(), r.PathValue("hub"))
 	if err != nil {
 		return err
@@ -38,11 +43,51 @@ func (d *Handler) listPartitions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]any, len(found))
+	shown := make([]admin.Partition, len(found))
 	for i, p := range found {
-		rows[i] = wanted.choose(showPartition(p))
+		shown[i] = showPartition(p)
+	}
+	if rates {
+		if err := d.addRates(r.Context(), hub.Name, found, shown); err != nil {
+			return err
+		}
+	}
+	rows := make([]any, len(found))
+	for i, p := range shown {
+		rows[i] = wanted.choose(p)
 	}
 	return wanted.writeRows(w, "partitions", rows, len(ids), next)
+}
+
+func wantsRates(text string) (bool, error) {
+	switch text {
+	case "", "false", "0":
+		return false, nil
+	case "true", "1":
+		return true, nil
+	}
+	return false, badRequest("use rates=true, or leave it out", "rates=%.64s says neither yes nor no", text)
+}
+
+// ratesOver is how far back the rates of partitions reach.
+const ratesOver = time.Minute
+
+// addRates adds how many events came to each partition in a second: by the number that the time index has for a
+// minute ago, whichever node they came through. A partition that has got none since is not asked.
+func (d *Handler) addRates(ctx context.Context, hub string, found []broker.PartitionInfo, shown []admin.Partition) error {
+	errs, from := make([]error, len(found)), time.Now().Add(-ratesOver)
+	parallel.Each(len(found), looksAtOnce, func(i int) {
+		p, rate := found[i], 0.
+		if !p.Empty && p.LastTime.After(from) {
+			c := census{broker: d.cfg.Broker, hub: hub, left: 1}
+			var then int64
+			if then, errs[i] = c.number(ctx, p.ID, from); errs[i] == nil {
+				rate = float64(max(int64(p.Last)+1-then, 0)) / ratesOver.Seconds()
+			}
+		}
+		shown[i].Published = &rate
+	})
+	return cmp.Or(errs...)
 }
 
 // lookAt tells what some partitions of a hub hold, in their order, and looks at no others.

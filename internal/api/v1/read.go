@@ -26,7 +26,7 @@ const (
 // to for something to come (long poll). A client goes on with from=next.
 func (d *Handler) readPage(w http.ResponseWriter, r *http.Request) error {
 	q, err := parsePageQuery(r)
-	if err == nil {
+	if q.format.namespace = d.cfg.Broker.Namespace(); err == nil {
 		q.find, err = newFinder(r.URL.Query(), d.cfg.Broker.Namespace(), time.Now())
 	}
 	if err != nil {
@@ -91,6 +91,7 @@ func parsePageQuery(r *http.Request) (pageQuery, error) {
 		return q, err
 	}
 	q.format, err = parseFormat(query)
+	q.format.hub = q.hub
 	return q, err
 }
 
@@ -136,8 +137,10 @@ func parseFormat(query url.Values) (eventFormat, error) {
 		return eventFormat{}, nil
 	case "base64":
 		return eventFormat{rawBodies: true}, nil
+	case "cloudevents":
+		return eventFormat{cloud: true}, nil
 	default:
-		return eventFormat{}, badRequest("use bodies=base64 for exact bytes, or leave it out", "bodies=%s is no form of bodies", form)
+		return eventFormat{}, badRequest("use bodies=base64 for exact bytes, bodies=cloudevents for CloudEvents, or leave it out", "bodies=%s is no form of bodies", form)
 	}
 }
 
@@ -290,6 +293,7 @@ func (d *Handler) parseHubQuery(r *http.Request) (hubQuery, error) {
 		return q, err
 	}
 	q.format, err = parseFormat(query)
+	q.format.namespace, q.format.hub = d.cfg.Broker.Namespace(), hub.Name
 	return q, err
 }
 

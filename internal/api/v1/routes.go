@@ -42,6 +42,10 @@ func (d *Handler) routes() []route {
 		Code: "not-kept-here", Title: "This yard keeps no leases and checkpoints",
 		Detail: "what consumer groups own and have done is not kept by this yard", Next: "look into the store that the group's processors use",
 	})
+	kafka := servedIf(d.cfg.KafkaGroups != nil && d.cfg.Groups != nil, frame.Refusal{
+		Code: "no-kafka", Title: "This yard has no Kafka groups",
+		Detail: "groups of Kafka's consumers are not served here", Next: "ask another yard",
+	})
 	grid := servedIf(d.cfg.Grid != nil, frame.Refusal{
 		Code: "no-grid", Title: "This yard has no grid",
 		Detail: "topics and subscriptions are not served here", Next: "ask another yard",
@@ -58,7 +62,7 @@ func (d *Handler) routes() []route {
 	servers := servedIf(d.cfg.Maintenance != nil, frame.Refusal{
 		Code: "no-servers", Title: "This yard is on one machine",
 		Detail: "the events of this yard are in its data folder, and not on NATS servers",
-		Next:   "check the data folder with eventyard doctor while the yard is stopped",
+		Next:   "eventyard storage check looks at a data folder; eventyard copy takes a yard from one to NATS servers",
 	})
 	figures := servedIf(d.cfg.Figures != nil, frame.Refusal{
 		Code: "no-figures", Title: "This yard keeps no figures",
@@ -107,6 +111,14 @@ func (d *Handler) routes() []route {
 		{method: "GET", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: listenToHub, serve: groups(d.listCheckpoints)},
 		{method: "POST", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints", need: manageHub, serve: groups(d.importCheckpoints), maxBody: maxImportBytes},
 		{method: "PUT", path: "/api/v1/hubs/{hub}/groups/{group}/checkpoints/{partition}", need: manageHub, serve: groups(d.moveCheckpoint)},
+
+		{method: "GET", path: "/api/v1/kafka-groups", need: anyGrant, serve: kafka(d.listKafkaGroups)},
+		{method: "GET", path: "/api/v1/hubs/{hub}/kafka-groups", need: listenToHub, serve: kafka(d.listKafkaGroups)},
+		{method: "GET", path: "/api/v1/hubs/{hub}/kafka-groups/{group}", need: listenToHub, serve: kafka(d.showKafkaTable)},
+		{method: "DELETE", path: "/api/v1/hubs/{hub}/kafka-groups/{group}", need: manageHub, serve: kafka(d.deleteKafkaGroup)},
+		{method: "DELETE", path: "/api/v1/hubs/{hub}/kafka-groups/{group}/offsets", need: manageHub, serve: kafka(d.forgetKafkaOffsets)},
+		{method: "PUT", path: "/api/v1/hubs/{hub}/kafka-groups/{group}/offsets/{partition}", need: manageHub, serve: kafka(d.moveKafkaOffset)},
+		{method: "POST", path: "/api/v1/hubs/{hub}/kafka-groups/{group}/copy", need: manageHub, serve: kafka(d.copyKafkaOffsets)},
 
 		{method: "GET", path: "/api/v1/hubs/{hub}/density", need: lookAtHub, serve: d.showDensity},
 		{method: "GET", path: "/api/v1/hubs/{hub}/keys", need: listenToHub, serve: d.listKeys},

@@ -242,4 +242,10 @@ func TestExactBodiesOnRequest(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Equal(t, string(data), exact, "exactly it is %q", data)
 	y.refused(400, "bad-request", "GET", "/api/v1/hubs/orders/partitions/0/events?bodies=xml", nil)
+	for _, path := range []string{"/api/v1/hubs/orders/partitions/0/events", "/api/v1/hubs/orders/events"} { // G10: as subscriptions see it
+		answer := string(y.want(200, "GET", path+"?bodies=cloudevents", nil).body)
+		for _, has := range []string{`"cloudEvent":{"specversion":"1.0"`, `/orders/0/0"`, `"type":"Eventyard.Hub.Event"`} {
+			testkit.That(t, strings.Contains(answer, has), "%s has no %s: %s", path, has, answer)
+		}
+	}
 }

@@ -125,7 +125,7 @@ func seriesForm(of string, q admin.Series) (series.Form, error) {
 		for _, f := range series.Forms {
 			all = append(all, string(f.Of))
 		}
-		return form, badRequest("use of="+strings.Join(all, ", "), "of=%.64s is no figure", of)
+		return form, badRequest("the figures are "+strings.Join(all, ", "), "%.64q is no figure", of)
 	}
 	for _, part := range keyOf(q).Parts() {
 		if !slices.Contains(form.By, part) {
