@@ -85,6 +85,11 @@ var copyPolicy = action{
 	},
 }
 
+// copyPath is where the script gets the connection string of a policy with its primary key.
+func copyPath(p admin.Policy) string {
+	return with(at("policies", p.Name, "copy"), "hub", p.Hub, "key", "primary")
+}
+
 // changePolicy changes what all who show its keys may publish together, the one thing of a policy that can be.
 var changePolicy = action{
 	path: base + "policies/{policy}/settings", calls: policyCalls("PATCH", "/{policy}"),

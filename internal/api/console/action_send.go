@@ -3,12 +3,14 @@ package console
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/admin"
@@ -35,18 +37,43 @@ var sendEvent = action{
 				{Name: "body", Label: "Body", Kind: "area", Value: v.value("body", body), Placeholder: `{"total": 42}`},
 				{Name: "key", Label: "Partition key", Kind: "text", Value: v.value("key", key), Optional: true},
 				{Name: "type", Label: "Content type", Kind: "text", Value: v.value("type", kind), Optional: true},
+				{Name: "form", Label: "Form", Kind: "select", Value: v.value("form", ""), Options: []option{{"", "the body as it is"}, {cloudForm, "a CloudEvent, with the body as its data"}}},
+				{Name: "ctype", Label: "CloudEvents type", Kind: "text", Value: v.value("ctype", "eventyard.test"), Hint: "Of a CloudEvent alone, as are source and subject.", Optional: true},
+				{Name: "source", Label: "CloudEvents source", Kind: "text", Value: v.value("source", "/eventyard/console"), Optional: true},
+				{Name: "subject", Label: "CloudEvents subject", Kind: "text", Value: v.value("subject", ""), Optional: true},
 			},
 			Buttons: []button{{"Send", "main", act}}, Command: command("send", hub, "BODY"),
 		}, nil
 	},
 	do: func(v *visit) (outcome, error) {
-		e, err := admin.Event{Body: []byte(v.r.PostFormValue("body")), ContentType: v.r.PostFormValue("type")}.Encode()
+		filled := admin.Event{Body: []byte(v.r.PostFormValue("body")), ContentType: v.r.PostFormValue("type")}
+		if v.r.PostFormValue("form") == cloudForm {
+			body, err := cloudBody(v)
+			if err != nil {
+				return outcome{}, err
+			}
+			filled = admin.Event{Body: body, ContentType: "application/cloudevents+json"}
+		}
+		e, err := filled.Encode()
 		if err != nil {
 			return outcome{}, err
 		}
 		sent, err := v.api.Send(v.ctx, v.name("hub"), admin.Batch{Events: []json.RawMessage{e}, Key: v.r.PostFormValue("key")})
 		return outcome{to: at("hubs", v.name("hub"), "events"), done: "sent", n: sent.Count}, err
 	},
+}
+
+// cloudBody is what was filled in as a CloudEvent, whose data is the body.
+func cloudBody(v *visit) ([]byte, error) {
+	text := func(name string) string { return strings.TrimSpace(v.r.PostFormValue(name)) }
+	data, err := dataOf(text("body"))
+	if err != nil {
+		return nil, err
+	}
+	if text("ctype") == "" || text("source") == "" {
+		return nil, wrongInput("A CloudEvent has a type and a source: give both. Nothing was sent.")
+	}
+	return json.Marshal(cloudDraft{"1.0", strings.ToLower(rand.Text()), text("source"), text("ctype"), v.now.UTC(), text("subject"), data})
 }
 
 // sendAgain stores an event of a hub once more, as it is: what the API reads it also takes. Its form says first

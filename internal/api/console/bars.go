@@ -2,8 +2,10 @@ package console
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/eventyard/eventyard/admin"
 )
@@ -36,6 +38,8 @@ type share struct {
 	Busiest *busiestKey
 	// Label is it in a sentence.
 	Label string
+	// Flow: it is of what comes in, and not of what is kept.
+	Flow bool
 }
 
 // heatLevel is all cells of one colour, as one path.
@@ -70,6 +74,31 @@ func newShare(partitions []admin.Partition, total int64) *share {
 	}
 	s.Bars = barsOf(partitions, most, s.Skew != "")
 	s.Average = round(barsBase - even*barsHigh/float64(most.Events()))
+	return s
+}
+
+// newFlowShare draws what each partition gets in a second, by the events of the last minute. nil: nothing came, or it
+// is not known of all partitions.
+func newFlowShare(partitions []admin.Partition, rates map[string]float64) *share {
+	if len(rates) < len(partitions) {
+		return nil
+	}
+	came, total := make([]admin.Partition, len(partitions)), int64(0)
+	for i, p := range partitions {
+		n := int64(math.Round(rates[p.ID] * 60))
+		came[i], total = admin.Partition{ID: p.ID, Last: n - 1, Empty: n == 0}, total+n
+	}
+	s := newShare(came, total)
+	if s == nil || len(s.Bars) == 0 {
+		return nil
+	}
+	s.Flow, s.Skew = true, strings.Replace(s.Skew, " has ", " gets ", 1)
+	s.Label = s.Label + "; of the last minute"
+	for i := range s.Bars {
+		if s.Bars[i].Label != "" {
+			s.Bars[i].Label = rate(rates[came[i].ID])
+		}
+	}
 	return s
 }
 

@@ -14,7 +14,7 @@ func showBody(body []byte, as string, cut bool) template.HTML {
 	switch as {
 	case "hex":
 		return template.HTML(template.HTMLEscapeString(hex.Dump(body)))
-	case "json":
+	case "json", cloudForm:
 		var indented bytes.Buffer
 		if !cut && isReadable(body) && json.Indent(&indented, body, "", "  ") == nil {
 			if indented.Len() > maxColoured {

@@ -9,7 +9,7 @@ import (
 	"github.com/eventyard/eventyard/admin"
 )
 
-// The picture of a journey: a row for each subscription, and time since the event was published along
+// The picture of a journey: a row for each subscription and each function that was called, and time since the event was published along
 // the axis, in powers of ten, so that an answer after 40 ms and a last try after a day are both seen.
 
 const (
@@ -37,7 +37,7 @@ type tick struct {
 	Label string
 }
 
-// journeyRow is the way to one subscription: lines, marks on them, and words.
+// journeyRow is the way to one subscription or function: lines, marks on them, and words.
 type journeyRow struct {
 	Name  string
 	Y     float64
@@ -109,6 +109,12 @@ func drawJourney(e *journeyEvent, now time.Time) journeyPicture {
 	for i := range ways {
 		p.Rows = append(p.Rows, d.way(&ways[i], wayTop+wayHeight*float64(i+1)))
 		said = append(said, ways[i].Subscription+": "+ways[i].Summary)
+	}
+	for i := range e.Calls {
+		if f := &e.Calls[i]; f.drawn() && len(p.Rows) <= rowsDrawn {
+			p.Rows = append(p.Rows, d.function(f, wayTop+wayHeight*float64(len(p.Rows))))
+			said = append(said, "function "+f.Function+": "+f.Summary)
+		}
 	}
 	p.Height = wayTop + wayHeight*float64(len(p.Rows)) + 4
 	p.Foot, p.Deep, p.Later = p.Height-22, p.Height-40, math.Round(10*(980-p.Now))/10

@@ -42,9 +42,29 @@ func fixedJourney() admin.Journey {
 func fixedHubJourney() admin.Journeys {
 	return admin.Journeys{Events: []admin.Journey{{
 		Hub: "sensors", Partition: "0", Sequence: 41, ID: "home-yard/sensors/0/41", Published: before(time.Second), Event: fixedEvents()[0],
-		Groups:    []admin.JourneyGroup{{Group: "aggregator", State: "past"}, {Group: "$Default", State: "unknown"}},
-		Functions: []admin.JourneyFunction{{Function: "score", State: "before", Summary: "not yet: its checkpoint is before the event; it is open"}},
+		Groups: []admin.JourneyGroup{{Group: "aggregator", State: "past"}, {Group: "$Default", State: "unknown"}},
+		Cause:  &admin.JourneyCause{By: "correlation-id", Text: "orders/3/1041", Hub: "orders", Partition: "3", Sequence: new(int64(1041)), Published: new(before(2 * time.Second))},
+		Functions: []admin.JourneyFunction{
+			{Function: "score", State: "before", Summary: "not yet: called 2 times, the last ended in failed at 11:59:59: 503: refused; it is open", KnownSince: new(before(time.Hour)), Calls: []admin.JourneyCall{
+				{Time: before(900 * time.Millisecond), Took: "12ms", Attempt: 1, Events: 100, Outcome: "failed", Error: "503: refused"},
+				{Time: before(100 * time.Millisecond), Took: "9ms", Attempt: 2, Events: 1, Outcome: "failed", Error: "503: refused"}}},
+			{Function: "resize", State: "poison", Summary: "put away as poison after 1 attempt: 400: no picture", Poison: &admin.PoisonEvent{ID: "resize/sensors/0/41", Attempts: 1, Poisoned: new(before(500 * time.Millisecond))}, Missing: []string{"yard-2"}},
+			{Function: "tally", State: "handled", Summary: "handled at 11:59:59, attempt 1, in 3ms", Calls: []admin.JourneyCall{{Time: before(700 * time.Millisecond), Took: "3ms", Attempt: 1, Events: 1, Outcome: "done"}}},
+		},
 	}}}
+}
+
+// V2: which functions were called with an event, what came of each call and why; and what the event came from.
+func TestTheCallsWithAnEvent(t *testing.T) {
+	_, _, h := newFixture(fixed())
+	page := get(h, base+"events?id=0/41&in=hubs/sensors").Body.String()
+	for _, says := range []string{
+		"called 2 times, the last ended in failed", "attempt 1, 100 events", "503: refused", "called again", // in the picture
+		"put away as poison", "functions/resize/poison", "yard-2 did not answer", "done in 3.0 ms",
+		"Where it came from", "orders / 3 / 1,041", "events?id=3%2F1041&amp;in=hubs%2Forders", "by <code>correlation-id</code>",
+	} {
+		testkit.That(t, strings.Contains(page, says), "the page does not say %q", says)
+	}
 }
 
 // V2: why an event was not delivered: the page says it first, then each subscription with the value that

@@ -197,7 +197,7 @@ func (s *stream) turn(l *sight, at *visit, oldest time.Duration) error {
 func (s *stream) send(shown *snapshot) error {
 	cells, points := map[string]string{}, map[string][]any{}
 	for _, part := range shown.parts {
-		if s.bare[part.name] != part.bare {
+		if known, sent := s.bare[part.name]; !sent || known != part.bare { // what is empty by now may not have been when the page was made
 			s.bare[part.name] = part.bare
 			html, err := shown.whole(part.name)
 			if err != nil {

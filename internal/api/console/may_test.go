@@ -41,7 +41,7 @@ func getSignedIn(h http.Handler, path string) *httptest.ResponseRecorder {
 }
 
 // seenByMany are the pages that one may look at with less than Manage.
-var seenByMany = []string{"", "more", "hubs", "hubs/sensors", "hubs/sensors/events", "hubs/sensors/partitions/0/events/41", "hubs/sensors/groups", "hubs/sensors/groups/aggregator"}
+var seenByMany = []string{"", "more", "hubs", "hubs/sensors", "hubs/sensors/connect", "hubs/sensors/events", "hubs/sensors/partitions/0/events/41", "hubs/sensors/groups", "hubs/sensors/groups/aggregator"}
 
 // V3, V4: no page offers a form that the API would refuse to whoever looks at it, by what the API says that each
 // of its calls needs; who may do everything is offered all of them, and who may not is told what it takes.

@@ -82,7 +82,7 @@ type eventsView struct {
 	Find                   string // what is looked for; empty: nothing is
 	Events                 []storedEvent
 	List                   feed
-	Problem                string // what was wrong with what was asked for
+	Problem, Remedy        string // what was wrong with what was asked for, and what helps
 	Cut                    bool   // they are too large to be shown at once
 	Found                  string // how many were looked at, and found
 	Next, Older            string // where to go on, and where to look for more
@@ -129,8 +129,10 @@ func loadEvents(v *visit) (*screen, error) {
 	}
 	if wrong != nil {
 		said, _ := refusalOf(wrong)
-		view.Problem = said.Detail
-		return hubScreen(v, h, "Events", view), nil
+		view.Problem, view.Remedy = said.Detail, said.Next
+		s := hubScreen(v, h, "Events", view)
+		s.still = true // until something else is asked for
+		return s, nil
 	}
 	view.List = eventsVisit{v}.list(view)
 	view.Strip = eventsVisit{v}.strip(view)
@@ -174,8 +176,7 @@ func (v eventsVisit) beside(view eventsView, shown string) *eventView {
 	if err != nil {
 		return nil
 	}
-	as := v.r.URL.Query().Get("as")
-	one := newEventView(view.Hub, e, as, v.r.URL.Query().Get("all") != "", func(pairs ...string) string { return view.here(append(pairs, "show", shown)...) })
+	one := v.newEventView(view.Hub, e, v.r.URL.Query().Get("all") != "", func(pairs ...string) string { return view.here(append(pairs, "show", shown)...) })
 	one.Readers = v.readers(view.Hub, e)
 	return &one
 }
@@ -309,7 +310,7 @@ func loadEvent(v *visit) (*screen, error) {
 		return nil, err
 	}
 	here := at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence, 10))
-	view := newEventView(h, e, v.r.URL.Query().Get("as"), v.r.URL.Query().Get("all") != "", func(pairs ...string) string { return with(here, pairs...) })
+	view := eventsVisit{v}.newEventView(h, e, v.r.URL.Query().Get("all") != "", func(pairs ...string) string { return with(here, pairs...) })
 	view.Readers = eventsVisit{v}.readers(h, e)
 	if p, err := v.api.Partition(v.ctx, h.Name, e.Partition); err == nil {
 		view.neighbours(p)
@@ -391,9 +392,36 @@ func noEvent(detail string) error {
 	return &admin.Problem{Type: "urn:eventyard:problem:not-found", Title: "The event is not there", Status: http.StatusNotFound, Detail: detail}
 }
 
-// newEventView shows an event. link is the page that it is on, with something else in its address.
-func newEventView(h admin.Hub, e storedEvent, as string, all bool, link func(pairs ...string) string) eventView {
-	body := e.content()
+// forms are how an event can be shown, by the word that is in its address. As a CloudEvent it is as subscriptions
+// of its hub see it, and the whole of it.
+var forms = []option{{"json", "json"}, {"text", "text"}, {"hex", "hex"}, {cloudForm, "CloudEvent"}}
+
+const cloudForm = "cloudevent"
+
+// cloudEvent reads an event as a CloudEvent; nil: it is none, or cannot be read.
+func (v eventsVisit) cloudEvent(e storedEvent) []byte {
+	q := admin.Query{Hub: v.name("hub"), From: strconv.FormatInt(e.Sequence, 10), Partitions: []string{e.Partition}, Count: 1, Bodies: "cloudevents"}
+	for line, err := range v.api.Read(v.ctx, q, nil) {
+		var read struct {
+			Event json.RawMessage `json:"cloudEvent"`
+		}
+		if err != nil || json.Unmarshal(line, &read) != nil {
+			return nil
+		}
+		return read.Event
+	}
+	return nil
+}
+
+// newEventView shows an event in the form that is asked for. link is the page that it is on, with something else in
+// its address.
+func (v eventsVisit) newEventView(h admin.Hub, e storedEvent, all bool, link func(pairs ...string) string) eventView {
+	body, as := e.content(), v.r.URL.Query().Get("as")
+	if as == cloudForm {
+		if cloud := v.cloudEvent(e); cloud != nil {
+			body = cloud
+		}
+	}
 	own := at("hubs", h.Name, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence, 10))
 	view := eventView{
 		Hub: h, storedEvent: e, As: as, Size: len(body), All: link("as", as, "all", "1"), Save: own + "/body", Open: own,
@@ -403,8 +431,8 @@ func newEventView(h admin.Hub, e storedEvent, as string, all bool, link func(pai
 	if as == "" {
 		view.As = formOf(body)
 	}
-	for _, form := range []string{"json", "text", "hex"} {
-		view.Forms = append(view.Forms, tab{Name: form, Link: link("as", form), Count: -1, Here: form == view.As})
+	for _, form := range forms {
+		view.Forms = append(view.Forms, tab{Name: form.Text, Link: link("as", form.Value), Count: -1, Here: form.Value == view.As})
 	}
 	shown := body
 	if len(body) > bodyBytes && !all {

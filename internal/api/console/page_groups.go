@@ -18,6 +18,7 @@ type groupsView struct {
 	admin.Hub
 	Rows    []groupRow
 	Pages   pager
+	Kafka   []admin.KafkaGroup
 	Command string
 }
 
@@ -47,6 +48,7 @@ func loadGroups(v *visit) (*screen, error) {
 			view.Rows[i].Lag, view.Rows[i].Instances, view.Rows[i].Free = o.LagEvents, alive(o), free(o)
 		}
 	})
+	view.Kafka = kafkaGroupsOf(v, h.Name)
 	return hubScreen(v, h, "Groups", view), nil
 }
 
@@ -88,6 +90,9 @@ type groupView struct {
 	Seconds  string
 	Slowest  string
 	Warning  string
+	Blocked  string    // which owners are kept out; empty: none is
+	Unknown  int       // partitions whose lag is not known
+	Left     time.Time // when the last instance was seen; zero: that is not known
 	Command  string
 	Read     string // how to begin
 	Checked  bool   // there are checkpoints to be moved
@@ -113,7 +118,12 @@ type lane struct {
 	More     string
 	Hidden   int    // chips that there is no room for
 	Forget   string // the form that forgets one that is dead; empty: there is nothing of it to forget
-	lag      int64
+	// Had are the partitions of one that is gone, and Taken when the last of them had another owner.
+	Had   string
+	Taken time.Time
+	// Foreign says how it reads, where the yard keeps no lease of it.
+	Foreign string
+	lag     int64
 }
 
 // chip is a partition at its owner's. Way is going or coming while it is handed over; free: nobody's.
@@ -126,6 +136,7 @@ type ownedRow struct {
 	At, End                      string // the checkpoint, and the last event
 	Offset                       string // that of the checkpoint, where it is another than its number
 	Ring                         ring
+	State                        rowState
 }
 
 var groupPage = page{
@@ -145,9 +156,13 @@ func loadGroup(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
+	blocked, warning := blocked(o), plainReaders(o)
 	history := v.history(o)
+	o, foreign := foreigners(o)
 	tones := tonesOf(o.Instances, history.Spans)
 	view := newGroupView(o, pageOf(v, len(o.Partitions)), tones, v.now)
+	view.Blocked, view.Warning = blocked, warning
+	view.addStates(history, foreign, v.now)
 	shown := make([]string, len(view.Rows))
 	for i, row := range view.Rows {
 		shown[i] = row.Partition
@@ -160,19 +175,46 @@ func loadGroup(v *visit) (*screen, error) {
 	return s, nil
 }
 
+// addStates adds the small states: what the history says, and what is odd about single partitions.
+func (g *groupView) addStates(history admin.GroupHistory, foreign map[string]string, now time.Time) {
+	left := leftOf(history)
+	for _, at := range left {
+		if at.After(g.Left) {
+			g.Left = at
+		}
+	}
+	remember(g.Lanes, history)
+	for i := range g.Lanes {
+		g.Lanes[i].Foreign = foreign[g.Lanes[i].Name]
+	}
+	for i := range g.Rows {
+		g.Rows[i].State = stateOf(g.Rows[i].OwnedPartition, foreign, left[g.Rows[i].Partition], now)
+	}
+}
+
 // groupFigures are the four that tell most of a group.
 func groupFigures(view groupView, w window, series []admin.Series, now time.Time) []figure {
-	behind := figure{ID: "behind", Name: "Behind", Value: orWord(view.Seconds, "–"), Hint: "not known", Spark: w.spark("spark-behind", "in", series, "lag-seconds", now)}
+	behind := figure{ID: "behind", Name: "Behind", Value: orWord(view.Seconds, "?"), Hint: "not known", Spark: w.spark("spark-behind", "in", series, "lag-seconds", now)}
 	if view.Slowest != "" {
 		behind.Hint = "slowest: partition " + view.Slowest
 	}
 	read := figure{ID: "read", Name: "Read", Value: "–", Unit: "/s", Hint: "by its readers", Spark: w.spark("spark-read", "out", series, "read", now)}
 	if s := lately(series, now); s["read"] != nil {
 		read.Value = rateOf(s["read"])
+		if view.Alive > 1 {
+			read.Hint = rate(*s["read"]/float64(view.Alive)) + "/s an instance"
+		}
+	}
+	lag := figure{Value: number(view.LagEvents), Hint: "in " + plural(len(view.Partitions), "partition", "partitions")}
+	switch {
+	case view.Unknown > 0 && view.Unknown == len(view.Partitions):
+		lag.Value, lag.Hint = "?", "not known"
+	case view.Unknown > 0:
+		lag.Hint = "not known of " + plural(view.Unknown, "partition", "partitions")
 	}
 	return []figure{
 		behind,
-		{ID: "lag", Name: "Events behind", Value: number(view.LagEvents), Hint: "in " + plural(len(view.Partitions), "partition", "partitions"), Spark: w.spark("spark-lag", "in", series, "lag", now)},
+		{ID: "lag", Name: "Events behind", Value: lag.Value, Hint: lag.Hint, Spark: w.spark("spark-lag", "in", series, "lag", now)},
 		read,
 		{ID: "alive", Name: "Instances", Value: number(view.Alive), Unit: "alive", Hint: enough(view.Recommended.Instances)},
 	}
@@ -180,9 +222,10 @@ func groupFigures(view groupView, w window, series []admin.Series, now time.Time
 
 func newGroupView(o admin.Ownership, pages pager, tones map[string]int, now time.Time) groupView {
 	view := groupView{
-		Ownership: o, Pages: pages, Alive: alive(o), Lanes: lanesOf(o, tones, now), Warning: plainReaders(o),
+		Ownership: o, Pages: pages, Alive: alive(o), Lanes: lanesOf(o, tones, now),
 		Command: command("group", "show", o.Hub, o.Group), Read: command("read", o.Hub, "--group", o.Group, "--follow"),
 	}
+	view.Unknown = unknownLags(o)
 	view.Attended, view.Stays = len(o.Instances) > 0, strings.EqualFold(o.Group, defaultGroup)
 	slowest := -1.
 	for i, p := range o.Partitions {
@@ -310,11 +353,16 @@ func compareBool(a, b bool) int {
 // note says at the lane's end how its instance does.
 func (l *lane) note(now time.Time) {
 	owned := 0
+	var going []string
 	for _, c := range l.Chips {
 		if c.Way != "coming" {
 			owned++
 		}
+		if c.Way == "going" {
+			going = append(going, c.Partition)
+		}
 	}
+	coming := len(l.Chips) - owned
 	switch {
 	case l.Nobody:
 		l.Note, l.More = plural(owned, "partition", "partitions"), "without an owner"
@@ -323,13 +371,23 @@ func (l *lane) note(now time.Time) {
 		if !l.Seen.IsZero() {
 			l.More = "not seen for " + span(now.Sub(l.Seen).Truncate(time.Second))
 		}
+	case len(going) > 0:
+		l.Note, l.More = "hands over "+strings.Join(going[:min(len(going), 3)], ", "), "ends its calls, and saves"
+		if len(going) > 3 {
+			l.Note = "hands over " + number(len(going))
+		}
+	case coming > 0:
+		l.Note, l.More = plural(coming, "comes", "come"), plural(owned, "partition", "partitions")+", "+number(l.lag)+" behind"
 	default:
 		l.Note, l.More = plural(owned, "partition", "partitions"), number(l.lag)+" behind"
 	}
 }
 
 func newOwnedRow(p admin.OwnedPartition, tones map[string]int, now time.Time) ownedRow {
-	row := ownedRow{OwnedPartition: p, Tone: tones[p.Owner], Lag: number(p.LagEvents), Seconds: "–", At: "–", End: "–"}
+	row := ownedRow{OwnedPartition: p, Tone: tones[p.Owner], Lag: "?", Seconds: "?", At: "–", End: "–"}
+	if p.LagEvents != nil {
+		row.Lag = number(*p.LagEvents)
+	}
 	if p.Last >= 0 {
 		row.End = number(p.Last)
 	}

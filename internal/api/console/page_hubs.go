@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -74,7 +75,11 @@ type hubView struct {
 type partitionRow struct {
 	admin.Partition
 	Events int64
+	Rate   string
 }
+
+// ratesGood is how long an answer about the rates of partitions is: each is looked up in an index.
+const ratesGood = 5 * time.Second
 
 var hubPage = page{template: "hub", load: loadHub}
 
@@ -87,7 +92,7 @@ func loadHub(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := newHubView(h, partitions, pageOf(v, len(partitions)))
+	view := newHubView(h, partitions, pageOf(v, len(partitions)), partitionRates(v, h.Name, partitions))
 	if view.Share != nil {
 		view.Share.Ranges = ranges(v, view.Pages)
 		if view.Share.Skewed != "" {
@@ -100,13 +105,43 @@ func loadHub(v *visit) (*screen, error) {
 	return hubScreen(v, h, "Partitions", view), nil
 }
 
-func newHubView(h admin.Hub, partitions []admin.Partition, pages pager) hubView {
+// partitionRates are what is published to the partitions of a page in a second, by id. Where that is not known in
+// time there are none.
+func partitionRates(v *visit, hub string, partitions []admin.Partition) map[string]float64 {
+	pages, q := pageOf(v, len(partitions)), admin.PageQuery{Limit: rowsOfPage}
+	if pages.From > 0 {
+		q.After = partitions[pages.From-1].ID
+	}
+	found, err := remembered(v, "rates after "+q.After, ratesGood, func() (admin.PartitionPage, error) {
+		ctx, cancel := context.WithTimeout(v.ctx, v.console.figuresTime)
+		defer cancel()
+		return v.api.PartitionRates(ctx, hub, q)
+	})
+	if err != nil {
+		return nil
+	}
+	rates := map[string]float64{}
+	for _, p := range found.Partitions {
+		if p.Published != nil {
+			rates[p.ID] = *p.Published
+		}
+	}
+	return rates
+}
+
+func newHubView(h admin.Hub, partitions []admin.Partition, pages pager, rates map[string]float64) hubView {
 	view := hubView{Hub: h, Pages: pages, Command: command("send", h.Name, "hello")}
 	view.Events, view.Bytes, view.Newest = totals(partitions)
 	for _, p := range partitions[pages.From:pages.To] {
-		view.Rows = append(view.Rows, partitionRow{p, p.Events()})
+		row := partitionRow{p, p.Events(), "–"}
+		if r, known := rates[p.ID]; known {
+			row.Rate = rate(r) + "/s"
+		}
+		view.Rows = append(view.Rows, row)
 	}
-	view.Share = newShare(partitions, view.Events)
+	if view.Share = newFlowShare(partitions, rates); view.Share == nil {
+		view.Share = newShare(partitions, view.Events)
+	}
 	return view
 }
 
@@ -185,6 +220,9 @@ var createHub = action{
 			r.Retention = &admin.RetentionRequest{Age: age}
 		}
 		h, err := v.api.CreateHub(v.ctx, r)
+		if v.r.PostFormValue("first") != "" { // it is one of the first steps, and the others are there
+			return outcome{to: base, done: "created"}, err
+		}
 		return outcome{to: at("hubs", h.Name), done: "created"}, err
 	},
 }

@@ -43,6 +43,8 @@ type journeyEvent struct {
 	Tone, Said   string
 	Why          *note
 	Ways         []journeyWay
+	Calls        []journeyFunction
+	Cause        *journeyCause
 	Picture      journeyPicture
 	Body         template.HTML
 	Link, Page   string // of this page, and of the event's own
@@ -208,10 +210,31 @@ func newJourneyEvent(j admin.Journey, now time.Time) *journeyEvent {
 	for _, to := range j.Subscriptions {
 		e.Ways = append(e.Ways, newJourneyWay(j, to))
 	}
+	for _, f := range j.Functions {
+		e.Calls = append(e.Calls, newJourneyFunction(f))
+	}
+	e.Cause = newJourneyCause(j.Cause)
 	e.Said, e.Why = verdictOf(e)
 	e.Tone = e.Why.Tone
 	e.Picture = drawJourney(e, now)
 	return e
+}
+
+// journeyCause is what an event came from.
+type journeyCause struct {
+	admin.JourneyCause
+	Name, Link string // of the event that it names; empty: it names none
+}
+
+func newJourneyCause(c *admin.JourneyCause) *journeyCause {
+	if c == nil {
+		return nil
+	}
+	shown := &journeyCause{JourneyCause: *c}
+	if c.Hub != "" && c.Sequence != nil {
+		shown.Name, shown.Link = fmt.Sprintf("%s / %s / %s", c.Hub, c.Partition, number(*c.Sequence)), hubJourneyPath(c.Hub, c.Partition, *c.Sequence)
+	}
+	return shown
 }
 
 // waits tells whether anything is still to come of an event.

@@ -12,7 +12,9 @@ import (
 
 // overviewView is the yard at a glance; or the first steps, while it is empty.
 type overviewView struct {
-	Empty   bool
+	Empty bool
+	// First are the first steps; nil: they are over.
+	First   *firstRun
 	Needs   []need
 	Figures []figure
 	Map     yardMap
@@ -20,8 +22,7 @@ type overviewView struct {
 	Rates, Behind *chart
 	Activity      []feedRow
 	// Unknown says what could not be looked at.
-	Unknown      string
-	Send, Create string
+	Unknown string
 }
 
 // need is something that waits for a person, in a sentence, with what helps.
@@ -62,8 +63,8 @@ func loadOverview(v *visit) (*screen, error) {
 	}
 	v.known = &o
 	v.silent.add(o.Missing...)
-	view := overviewView{Create: command("hub", "create", "orders", "--partitions", "4"), Send: command("send", "orders", "hello")}
-	view.Empty = len(lists.hubs) == 0 && len(lists.subscriptions) == 0 && !slices.ContainsFunc(lists.topics, func(t admin.Topic) bool { return t.Name != yardEvents })
+	view := overviewView{Empty: len(lists.hubs) == 0 && !lists.more()}
+	view.First = firstVisit{v}.steps(lists, view.Empty)
 	if !o.Whole {
 		view.Unknown = "Topics and functions are not looked at: your policy does not allow it."
 	}
@@ -71,8 +72,11 @@ func loadOverview(v *visit) (*screen, error) {
 		v.draw(&view, o, lists)
 	}
 	s := &screen{Title: "Overview", Crumbs: []crumb{{Name: "Overview"}}, View: view, State: "Nothing needs you."}
-	if len(view.Needs) > 0 {
+	switch {
+	case len(view.Needs) > 0:
 		s.State = view.Needs[0].Name + ": " + view.Needs[0].Said
+	case view.First != nil:
+		s.State = view.First.sentence()
 	}
 	return s, nil
 }

@@ -115,6 +115,47 @@ func checkPage(t *testing.T, w *httptest.ResponseRecorder) {
 	}
 }
 
+// V4: whatever may scroll sideways can be reached by the keyboard on a phone, where cells of class wide are not
+// shown: it has something to step to, or is such a thing itself.
+func TestTablesThatScrollAreReachedByKeyboard(t *testing.T) {
+	_, _, h := newFixture(fixed())
+	eachPage(t, func(t *testing.T, path string) {
+		doc, err := html.Parse(strings.NewReader(get(h, path).Body.String()))
+		testkit.Must(t, err)
+		for n := range doc.Descendants() {
+			if slices.Contains(strings.Fields(attribute(n, "class")), "scroll") && !reached(n) {
+				t.Errorf("no keyboard reaches a table of %s: give it a tabindex, a role and a label", path)
+			}
+		}
+	})
+}
+
+// reached says whether an element, or one in it that a phone shows too, can be stepped to.
+func reached(n *html.Node) bool {
+	if slices.Contains(strings.Fields(attribute(n, "class")), "wide") {
+		return false
+	}
+	if n.Data == "a" || n.Data == "button" || attribute(n, "tabindex") == "0" {
+		return true
+	}
+	for c := range n.ChildNodes() {
+		if reached(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// attribute is "" where there is none.
+func attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
 type link struct{ method, address string }
 
 // linksOf are all addresses of a page.

@@ -10,11 +10,15 @@ import (
 
 // withoutForm are the calls that change something, or cost much, and have no form, with the reason.
 var withoutForm = map[string]string{
-	"POST /api/v1/hubs/{hub}/groups/{group}/checkpoints": "it takes a file of what another store has exported: eventyard checkpoint import reads and checks it",
-	"POST /api/v1/cluster/scrub":                         "it answers line by line for as long as it reads: eventyard cluster scrub shows them",
-	"POST /api/v1/cluster/replicas":                      "it answers line by line until all streams are changed: eventyard cluster replicas shows them",
-	"PATCH /api/v1/blob-account":                         "programs that keep checkpoints in blobs depend on it: eventyard blob update",
-	"POST /api/v1/blob-account/regenerate":               "programs that keep checkpoints in blobs lose them with the key: eventyard blob regenerate",
+	"POST /api/v1/hubs/{hub}/groups/{group}/checkpoints":              "it takes a file of what another store has exported: eventyard checkpoint import reads and checks it",
+	"DELETE /api/v1/hubs/{hub}/kafka-groups/{group}":                  "its consumers have to be stopped first, and it is about all its hubs: eventyard group delete --kafka",
+	"DELETE /api/v1/hubs/{hub}/kafka-groups/{group}/offsets":          "its consumers have to be stopped first: eventyard group delete --kafka --offsets-only",
+	"PUT /api/v1/hubs/{hub}/kafka-groups/{group}/offsets/{partition}": "its consumers have to be stopped first: eventyard checkpoint rewind --kafka",
+	"POST /api/v1/hubs/{hub}/kafka-groups/{group}/copy":               "consumers of one group have to be stopped, and those of another started: eventyard group copy",
+	"POST /api/v1/cluster/scrub":                                      "it answers line by line for as long as it reads: eventyard cluster scrub shows them",
+	"POST /api/v1/cluster/replicas":                                   "it answers line by line until all streams are changed: eventyard cluster replicas shows them",
+	"PATCH /api/v1/blob-account":                                      "programs that keep checkpoints in blobs depend on it: eventyard blob update",
+	"POST /api/v1/blob-account/regenerate":                            "programs that keep checkpoints in blobs lose them with the key: eventyard blob regenerate",
 }
 
 // V1: the other way round: each call of the API that changes something has a form, or stands among those that have

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -53,4 +54,34 @@ func TestWhatIsNotPublished(t *testing.T) {
 	answers["GET /api/v1/topics/{topic}"] = admin.Topic{Name: yardEvents, Schema: "cloudevents"}
 	testkit.That(t, !strings.Contains(get(h, base+"topics/"+yardEvents).Body.String(), "/publish"), "it is offered where only the yard publishes")
 	testkit.Equal(t, get(h, base+"topics/alarms/publish").Code, http.StatusOK)
+}
+
+// V1: an event is sent to a hub as it is, or as a CloudEvent with what was written as its data; one without a type is
+// refused on the form.
+func TestSendingACloudEvent(t *testing.T) {
+	_, api, h := newFixture(fixed())
+	form := url.Values{"step": {act}, "body": {`{"kind":"glass"}`}, "key": {"h-7"}, "type": {"application/json"}, "form": {cloudForm}, "ctype": {"alarm.glass"}, "source": {"/homes"}}
+	testkit.Equal(t, post(h, base+"hubs/sensors/send", form).Code, http.StatusSeeOther)
+	sent := strings.ReplaceAll(api.body, `\"`, `"`)
+	for _, has := range []string{`"specversion":"1.0"`, `"type":"alarm.glass"`, `"source":"/homes"`, `"data":{"kind":"glass"}`, "application/cloudevents+json"} {
+		testkit.That(t, strings.Contains(sent, has), "what is sent has no %s: %s", has, sent)
+	}
+	api.body = ""
+	form.Set("ctype", " ")
+	w := post(h, base+"hubs/sensors/send", form)
+	testkit.That(t, w.Code == http.StatusUnprocessableEntity && strings.Contains(w.Body.String(), "has a type and a source") && api.body == "", "it is answered with %d, and sent is %q", w.Code, api.body)
+	form.Set("form", "")
+	testkit.Equal(t, post(h, base+"hubs/sensors/send", form).Code, http.StatusSeeOther)
+	testkit.That(t, !strings.Contains(api.body, "specversion"), "a plain event is sent as %s", api.body)
+}
+
+// V1: an event of a hub is also shown as subscriptions see it.
+func TestAnEventAsACloudEvent(t *testing.T) {
+	answers := fixed()
+	answers["GET /api/v1/hubs/{hub}/events"] = []json.RawMessage{json.RawMessage(`{"partition":"0","sequence":41,"enqueued":"2026-01-31T11:59:00Z","cloudEvent":{"specversion":"1.0","id":"home-yard/sensors/0/41"}}`)}
+	_, _, h := newFixture(answers)
+	page := get(h, base+"hubs/sensors/partitions/0/events/41?as=cloudevent").Body.String()
+	for _, says := range []string{"home-yard/sensors/0/41", "specversion", `as=cloudevent" aria-current="true">CloudEvent`} {
+		testkit.That(t, strings.Contains(page, says), "the page does not say %q", says)
+	}
 }

@@ -69,7 +69,7 @@ func newStrip(d admin.Density, view eventsView) *strip {
 			Link: with(at("hubs", view.Name, "events"), "begin", "time", "when", b.From.UTC().Format(time.RFC3339), "partition", view.Partition),
 		})
 		if i%9 == 0 {
-			s.Hours = append(s.Hours, hour{X: round(stripStep * float64(i)), Text: minute(b.From)})
+			s.Hours = append(s.Hours, hour{X: round(stripStep * float64(i)), Text: minute(b.From), At: b.From.Unix()})
 		}
 	}
 	s.Here = hereOn(d.From, length, view)

@@ -3,7 +3,7 @@
 import { hold } from "./held.js";
 import { keys } from "./keys.js";
 import { follow } from "./live.js";
-import { localTimes } from "./times.js";
+import { switchTimes } from "./times.js";
 
 function theme() {
   const root = document.documentElement;
@@ -52,6 +52,6 @@ theme();
 copying();
 hideSecrets();
 keys();
-localTimes(document);
+switchTimes();
 hold();
 if (document.body.dataset.live) follow(document.body.dataset.live);
