@@ -25,6 +25,7 @@ type records struct {
 	// connections are those of clients; nil before the grid is open.
 	connections *connections
 	condition   *condition
+	calls       *functionCalls
 }
 
 func openRecords(cfg Config, from *storage.Storage, metrics prometheus.Registerer) (records, error) {

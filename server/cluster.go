@@ -17,8 +17,9 @@ import (
 )
 
 // formats are what this program writes and knows of what nodes share: streams, entries and the requests
-// between nodes. A new form is known in one release and written in the next; docs/internals/nodes.md.
-var formats = cluster.Formats{Writes: 1, Knows: 1}
+// between nodes. A new form is known in one release and written in the next; docs/internals/nodes.md. Form 2 has entries
+// that were stored again, and frames of transactions; nothing was released before it.
+var formats = cluster.Formats{Writes: 2, Knows: 2}
 
 // shared: other nodes use the yard's storage as well.
 func (y *yard) shared() bool { return y.storage.Wire != nil }

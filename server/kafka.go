@@ -1,10 +1,12 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/cluster"
@@ -13,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/kafka/brokers"
 	kafkagroups "github.com/eventyard/eventyard/internal/kafka/groups"
 	"github.com/eventyard/eventyard/internal/kafka/handler"
+	"github.com/eventyard/eventyard/internal/kafka/transactions"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
@@ -20,14 +23,15 @@ import (
 func (y *yard) newKafka(clients *admission.Listener, memory *admission.Memory) (*kafka.Server, error) {
 	log := y.cfg.Log
 	front, err := handler.New(handler.Config{
-		Broker: y.broker, Access: y.access, Groups: y.kafkaGroups, Open: y.development(), Log: log, Metrics: y.registry, Tracer: y.cfg.Tracer,
+		Broker: y.broker, Access: y.access, Groups: y.kafkaGroups.Coordinator, Transactions: y.transactions, Open: y.development(), Log: log, Metrics: y.registry, Tracer: y.cfg.Tracer,
 		Advertise:   func(c *kafka.Conn) (host string, port int32) { return y.cfg.advertised(c) },
 		Nodes:       func(c *kafka.Conn) []brokers.Node { return y.kafkaNodes(c.TLS()) },
-		Coordinator: y.brokers.Coordinator,
+		Coordinator: y.brokers.Coordinator, Elsewhere: y.kafkaElsewhere(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the Kafka listener: %w", err)
 	}
+	y.kafkaGroups.front.Store(front)
 	cfg := kafka.Config{Handler: front, Admission: clients, Memory: memory, Log: log, Metrics: y.registry}
 	if !y.development() {
 		cfg.Auth = front
@@ -113,7 +117,7 @@ func (c Config) advertised(to kafkaClient) (host string, port int32) {
 // initialRebalanceDelay is how long the first generation of a Kafka group waits for more members, as with Kafka.
 const initialRebalanceDelay = 3 * time.Second
 
-// openKafkaGroups makes the coordinator of the groups of Kafka's consumers. In development, where one starts a
+// openKafkaGroups makes the coordinators of the groups of Kafka's consumers, and of its producers' transactions. In development, where one starts a
 // consumer to see what comes, a group waits for nobody.
 func (y *yard) openKafkaGroups() (err error) {
 	cfg := kafkagroups.Config{
@@ -123,8 +127,45 @@ func (y *yard) openKafkaGroups() (err error) {
 	if !y.development() {
 		cfg.InitialDelay = initialRebalanceDelay
 	}
-	y.kafkaGroups, err = kafkagroups.New(cfg)
+	y.kafkaGroups = new(kafkaCoordinator)
+	y.nodes.Handle(kafkaSubject, func(ctx context.Context, r cluster.Request) ([]byte, error) {
+		if front := y.kafkaGroups.front.Load(); front != nil {
+			return front.Forwarded(ctx, r.Body)
+		}
+		return nil, nil // no client is served here yet
+	})
+	if y.kafkaGroups.Coordinator, err = kafkagroups.New(cfg); err != nil {
+		return err
+	}
+	y.transactions, err = transactions.New(transactions.Config{
+		Meta: y.storage.Meta, Broker: y.broker, Groups: y.kafkaGroups.Coordinator, Log: y.cfg.Log,
+		Several: cfg.Several, Mine: func(id string) bool { return y.brokers.Coordinator(id).Self },
+	})
 	return err
+}
+
+// kafkaCoordinator coordinates the groups of Kafka's consumers, also for clients at other nodes.
+type kafkaCoordinator struct {
+	*kafkagroups.Coordinator
+	// front answers what other nodes pass on; nil until there are listeners.
+	front atomic.Pointer[handler.Handler]
+}
+
+// kafkaSubject is what nodes pass requests of Kafka clients on by, about groups that belong to the other.
+const kafkaSubject = "kafka.group"
+
+// kafkaElsewhere is how this node asks others; nil: there are none.
+func (y *yard) kafkaElsewhere() handler.Elsewhere {
+	if y.nodes.Single() {
+		return nil
+	}
+	return func(ctx context.Context, group string, body []byte) ([]byte, error) {
+		node, known := y.brokers.Holder(group)
+		if !known {
+			return nil, cluster.ErrNoNode
+		}
+		return y.nodes.Ask(ctx, node, kafkaSubject, body)
+	}
 }
 
 // coordinates: a group is this node's, as far as it knows, and no other can have taken it yet. A node that the store does

@@ -22,6 +22,7 @@ import (
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/internal/functions/notify"
 	"github.com/eventyard/eventyard/internal/kafka"
+	kafkagroups "github.com/eventyard/eventyard/internal/kafka/groups"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
@@ -133,7 +134,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	}
 	apis = append(apis, d.console(y, stopping)...)
 	apis = append(apis, v1.New(v1.Config{
-		Broker: y.broker, Groups: y.groups, Version: cfg.Version, Engine: y.storage.Engine,
+		Broker: y.broker, Groups: y.groups, KafkaGroups: kafkagroups.Operator{Coordinator: y.kafkaGroups.Coordinator}, Version: cfg.Version, Engine: y.storage.Engine,
 		Access:    &rootRegistry{y.access, y.root, log},
 		Listeners: s.Addresses, Endpoint: y.open.endpointFor(cfg.Host), BlobEndpoint: y.open.blobEndpointFor(cfg.Host),
 		SignContainer: azureblob.SignContainer,
@@ -141,7 +142,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 		Grid: &v1.Grid{
 			Topics: y.topics, Delivery: y.grid.delivery, Dead: y.grid.dead, Endpoint: y.publishURL, ValidationURL: y.validationURL,
 		},
-		Functions: y.runner, Poison: y.box, Notices: y.notices,
+		Functions: functionsOfAll{y.runner, y.calls}, Poison: y.box, Notices: y.notices,
 		Backup: y.backups(), Maintenance: y.maintenance(), Figures: y.figures, Keys: y.figures.keys.count, Activity: y.journal, Connections: y.connections.list, Storage: y.condition,
 	}).APIs()...)
 	around := frame.Config{LoopbackOnly: d.development, Host: cfg.Host, Visitors: d.visitors, Refused: y.access.Refused, Stopping: stopping, Log: log}

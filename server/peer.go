@@ -25,11 +25,18 @@ type Peer struct {
 	// Listen is the address at which other peers are listened to. Empty means that of the bundle, or all
 	// IPv4 addresses of this machine where the bundle has a host name.
 	Listen string
+	// ListenNodes is the address at which nodes without a server are let in, where the bundles have some. Empty
+	// means that of the bundle, or all IPv4 addresses, at a port 2000 below that for peers.
+	ListenNodes string
 	// Replicas is how many peers keep each event; zero means all.
 	Replicas int
 	// MaxStoreBytes is how much this peer keeps on disk; zero means what it has and three quarters of
 	// what is free. MaxMemoryBytes bounds streams in memory; zero means 64 MiB.
 	MaxStoreBytes, MaxMemoryBytes int64
+	// HubStreams is how many streams a new hub is spread over, 1 to 16; zero means one for each 16 partitions.
+	// StreamBytes is how much a stream may hold, 1 GiB or more; zero means that only MaxStoreBytes counts.
+	HubStreams  int
+	StreamBytes int64
 }
 
 // Bundle is what a peer is given: one file, made by `eventyard cluster init` or NewBundles.
@@ -45,7 +52,7 @@ func ReadBundle(file string) (*Bundle, error) {
 	return &Bundle{b}, nil
 }
 
-// BundlePeer is a peer as its bundle has it.
+// BundlePeer is a peer as its bundle has it, or a node without a server, which has no Address.
 type BundlePeer struct {
 	Name, Address string
 	// File is its bundle, where bundles were written.
@@ -53,8 +60,9 @@ type BundlePeer struct {
 }
 
 // NewBundles makes a cluster: the bundles of its peers, in a folder that is made or empty. Peers are
-// [NAME=]HOST[:PORT], divided by commas; an empty yard means eventyard.
-func NewBundles(folder, yard, peers string) ([]BundlePeer, error) {
+// [NAME=]HOST[:PORT], divided by commas; an empty yard means eventyard. Nodes are the names of those without a
+// server, which get a bundle each as well.
+func NewBundles(folder, yard, peers string, nodes ...string) ([]BundlePeer, error) {
 	parsed, err := bundle.ParsePeers(peers)
 	if err != nil {
 		return nil, err
@@ -62,7 +70,7 @@ func NewBundles(folder, yard, peers string) ([]BundlePeer, error) {
 	if yard == "" {
 		yard = bundle.DefaultYard
 	}
-	all, err := bundle.Make(yard, parsed, time.Now())
+	all, err := bundle.Make(yard, parsed, time.Now(), nodes...)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +79,8 @@ func NewBundles(folder, yard, peers string) ([]BundlePeer, error) {
 
 // Renew makes bundles of the same cluster with new certificates, in a folder that is made or empty: all
 // peers have to be stopped, and started with them. Peers are where they are from now on; empty means
-// where they were.
-func (b *Bundle) Renew(folder, peers string) ([]BundlePeer, error) {
+// where they were. Nodes are those without a server from now on; none means those that there were.
+func (b *Bundle) Renew(folder, peers string, nodes ...string) ([]BundlePeer, error) {
 	var parsed []bundle.Peer
 	if peers != "" {
 		var err error
@@ -80,7 +88,7 @@ func (b *Bundle) Renew(folder, peers string) ([]BundlePeer, error) {
 			return nil, err
 		}
 	}
-	all, err := b.content.Renew(parsed, time.Now())
+	all, err := b.content.Renew(parsed, time.Now(), nodes...)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +107,12 @@ func writeBundles(folder string, all []bundle.Bundle) ([]BundlePeer, error) {
 	return peers, nil
 }
 
-// Node is the peer that the bundle is for, Yard its yard's name.
+// Node is the peer or node that the bundle is for.
 func (b *Bundle) Node() string { return b.content.Node }
+
+// HasServer tells whether the bundle is that of a peer, which has a server inside. A node without needs no
+// data folder.
+func (b *Bundle) HasServer() bool { return !b.content.IsNode() }
 
 // Yard is the name of the yard.
 func (b *Bundle) Yard() string { return b.content.Yard }
@@ -139,8 +151,8 @@ func (p Peer) storage() *storage.Peer {
 		return nil
 	}
 	return &storage.Peer{
-		Bundle: p.Bundle.content, Listen: p.Listen, Replicas: p.Replicas,
-		MaxStoreBytes: p.MaxStoreBytes, MaxMemoryBytes: p.MaxMemoryBytes,
+		Bundle: p.Bundle.content, Listen: p.Listen, ListenNodes: p.ListenNodes, Replicas: p.Replicas,
+		MaxStoreBytes: p.MaxStoreBytes, MaxMemoryBytes: p.MaxMemoryBytes, HubStreams: p.HubStreams, StreamBytes: p.StreamBytes,
 	}
 }
 

@@ -180,6 +180,34 @@ var kafkaRequests = map[kmsg.Key]func(hub string) kmsg.Request{
 		r.Version = 4
 		return r
 	},
+	kmsg.AddPartitionsToTxn: func(hub string) kmsg.Request {
+		topic, r := kmsg.NewAddPartitionsToTxnRequestTopic(), kmsg.NewPtrAddPartitionsToTxnRequest()
+		topic.Topic, topic.Partitions = hub, []int32{0}
+		r.Version, r.TransactionalID, r.Topics = 3, "app", []kmsg.AddPartitionsToTxnRequestTopic{topic}
+		return r
+	},
+	kmsg.AddOffsetsToTxn: func(string) kmsg.Request {
+		r := kmsg.NewPtrAddOffsetsToTxnRequest()
+		r.Version, r.TransactionalID, r.Group = 3, "app", "readers"
+		return r
+	},
+	kmsg.EndTxn: func(string) kmsg.Request {
+		r := kmsg.NewPtrEndTxnRequest()
+		r.Version, r.TransactionalID = 3, "app"
+		return r
+	},
+	kmsg.TxnOffsetCommit: func(hub string) kmsg.Request {
+		topic, r := kmsg.NewTxnOffsetCommitRequestTopic(), kmsg.NewPtrTxnOffsetCommitRequest()
+		topic.Topic, topic.Partitions = hub, []kmsg.TxnOffsetCommitRequestTopicPartition{kmsg.NewTxnOffsetCommitRequestTopicPartition()}
+		r.Version, r.TransactionalID, r.Group, r.Topics = 3, "app", "readers", []kmsg.TxnOffsetCommitRequestTopic{topic}
+		return r
+	},
+	kmsg.DescribeTransactions: func(string) kmsg.Request {
+		r := kmsg.NewPtrDescribeTransactionsRequest()
+		r.TransactionalIDs = []string{"app"}
+		return r
+	},
+	kmsg.ListTransactions: func(string) kmsg.Request { return kmsg.NewPtrListTransactionsRequest() },
 	kmsg.DescribeConfigs: func(hub string) kmsg.Request {
 		resource, r := kmsg.NewDescribeConfigsRequestResource(), kmsg.NewPtrDescribeConfigsRequest()
 		resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeTopic, hub
@@ -241,7 +269,7 @@ var kafkaRequests = map[kmsg.Key]func(hub string) kmsg.Request{
 	},
 	kmsg.OffsetDelete: func(hub string) kmsg.Request {
 		topic, r := kmsg.NewOffsetDeleteRequestTopic(), kmsg.NewPtrOffsetDeleteRequest()
-		topic.Topic, topic.Partitions = hub, []kmsg.OffsetDeleteRequestTopicPartition{{}}
+		topic.Topic, topic.Partitions = hub, []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 1}} // which is not there, so that the group stays about the hub
 		r.Group, r.Topics = "readers", []kmsg.OffsetDeleteRequestTopic{topic}
 		return r
 	},
@@ -291,6 +319,17 @@ var kafkaRequests = map[kmsg.Key]func(hub string) kmsg.Request{
 	kmsg.ConsumerGroupDescribe: func(string) kmsg.Request {
 		r := kmsg.NewPtrConsumerGroupDescribeRequest()
 		r.Version, r.Groups = 1, []string{"readers"}
+		return r
+	},
+	kmsg.DeleteRecords: func(hub string) kmsg.Request {
+		topic, r := kmsg.NewDeleteRecordsRequestTopic(), kmsg.NewPtrDeleteRecordsRequest()
+		topic.Topic, topic.Partitions = hub, []kmsg.DeleteRecordsRequestTopicPartition{{}}
+		r.Version, r.Topics = 2, []kmsg.DeleteRecordsRequestTopic{topic}
+		return r
+	},
+	kmsg.DescribeProducers: func(hub string) kmsg.Request {
+		r := kmsg.NewPtrDescribeProducersRequest()
+		r.Topics = []kmsg.DescribeProducersRequestTopic{{Topic: hub, Partitions: []int32{0}}}
 		return r
 	},
 	kmsg.DescribeCluster: func(string) kmsg.Request { return kmsg.NewPtrDescribeClusterRequest() },

@@ -29,8 +29,8 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/groups"
 	"github.com/eventyard/eventyard/internal/kafka/brokers"
-	kafkagroups "github.com/eventyard/eventyard/internal/kafka/groups"
 	"github.com/eventyard/eventyard/internal/kafka/record"
+	"github.com/eventyard/eventyard/internal/kafka/transactions"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/service"
 	"github.com/eventyard/eventyard/internal/storage"
@@ -63,18 +63,19 @@ type yard struct {
 	brokers  *brokers.Brokers // the nodes, to Kafka clients
 	records
 
-	quota       *quota.Meter // of all that is published
-	broker      *broker.Broker
-	groups      *groups.Registry
-	kafkaGroups *kafkagroups.Coordinator
-	access      *access.Registry
-	bearer      *oidc.Verifier // nil without an issuer
-	passes      *passes
-	certs       *certs.Store // nil without a TLS listener
-	blobs       *blob.Service
-	secrets     secrets
-	root        *rootString
-	reported    Access
+	quota        *quota.Meter // of all that is published
+	broker       *broker.Broker
+	groups       *groups.Registry
+	kafkaGroups  *kafkaCoordinator
+	transactions *transactions.Coordinator
+	access       *access.Registry
+	bearer       *oidc.Verifier // nil without an issuer
+	passes       *passes
+	certs        *certs.Store // nil without a TLS listener
+	blobs        *blob.Service
+	secrets      secrets
+	root         *rootString
+	reported     Access
 
 	client   *egress.Client
 	topics   *handshake.Registry
@@ -269,7 +270,7 @@ func (y *yard) openFunctions(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("open functions: %w", err)
 	}
-	notices.Circuits = y.runner
+	y.calls, notices.Circuits = y.newCalls(), y.runner
 	if y.notices, err = notify.Open(ctx, notices); err != nil {
 		return fmt.Errorf("open notices: %w", err)
 	}
@@ -328,6 +329,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 		{Name: "storage", Run: y.watchStorage},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "Kafka groups", Run: y.kafkaGroups.Run},
+		{Name: "Kafka transactions", Run: y.transactions.Run},
 		{Name: "access", Run: y.access.Run},
 		{Name: "blobs", Run: y.blobs.Run},
 		{Name: "topics", Run: y.topics.Registry.Run},
