@@ -202,7 +202,7 @@ func (c backupCommands) restore() *cobra.Command {
 	f := cmd.Flags()
 	f.StringP("config", "c", "", "`file` to read settings from (default eventyard.yaml if it is there)")
 	for _, s := range config.Settings() {
-		if slices.Contains([]string{"data", "engine", "yard", "replicas", "natsUnsafe"}, s.Key) || strings.HasPrefix(s.Key, "secrets.key") || strings.HasPrefix(s.Key, "cluster.") {
+		if slices.Contains([]string{"data", "engine", "yard", "replicas", "hubStreams", "streamBytes", "natsUnsafe"}, s.Key) || strings.HasPrefix(s.Key, "secrets.key") || strings.HasPrefix(s.Key, "cluster.") {
 			addSettingFlag(f, s)
 		}
 	}

@@ -71,7 +71,7 @@ func (c checkpointCommands) readCheckpoints(files []string) (admin.Checkpoints, 
 			return all, err
 		}
 		if err := addCheckpoints(&all, text); err != nil {
-			return all, &advisedError{fmt.Sprintf("%s: %v", name, err),
+			return all, &advisedError{fmt.Sprintf("%s: %s", name, jsonFault(err)),
 				"give what eventyard checkpoint export printed, or the JSON of an Event Processor Host's leases"}
 		}
 	}

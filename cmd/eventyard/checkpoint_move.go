@@ -31,12 +31,14 @@ const moveHelp = `--to says which event is to be the next one handled:
 
 If any of the partitions is owned nothing is moved, unless --force is given: owners then continue
 from the new position by themselves. A function of the yard always owns its partitions, also
-while it is paused. --dry-run only shows what would be done.`
+while it is paused. With --kafka nothing is moved while somebody is in the group, and --force does
+not help. --dry-run only shows what would be done.`
 
 // checkpointMove is one such command's flags.
 type checkpointMove struct {
 	direction  direction
 	to         string
+	kafka      bool
 	partitions []string
 	admin.MoveOptions
 	form output
@@ -57,6 +59,7 @@ func (c checkpointCommands) move(d direction) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&m.to, "to", "", "`position` of the next event to be handled")
 	cmd.Flags().StringSliceVar(&m.partitions, "partition", nil, "only these `partitions`")
+	addKafkaFlag(cmd, &m.kafka)
 	cmd.Flags().BoolVar(&m.Force, "force", false, "even if a partition is owned")
 	cmd.Flags().BoolVar(&m.DryRun, "dry-run", false, "only show what would be done")
 	m.form.addTo(cmd)
@@ -115,7 +118,7 @@ func (c checkpointCommands) moveCheckpoints(cmd *cobra.Command, client *admin.Cl
 		return c.printMoves(m, plan)
 	}
 	for i, planned := range plan.move {
-		plan.move[i], err = client.MoveCheckpoint(cmd.Context(), hub, group, planned.To.Partition, to, admin.MoveOptions{Force: m.Force})
+		plan.move[i], err = m.one(cmd, client, hub, group, planned.To.Partition, to, admin.MoveOptions{Force: m.Force})
 		if err != nil && i > 0 {
 			err = fmt.Errorf("%s moved, then: %w", counted(i, "checkpoint"), err)
 		}
@@ -149,7 +152,7 @@ type movePlan struct {
 func (m *checkpointMove) plan(cmd *cobra.Command, client *admin.Client, hub, group string, to admin.Target) (movePlan, error) {
 	var p movePlan
 	for _, id := range m.partitions {
-		moved, err := client.MoveCheckpoint(cmd.Context(), hub, group, id, to, admin.MoveOptions{Force: true, DryRun: true})
+		moved, err := m.one(cmd, client, hub, group, id, to, admin.MoveOptions{Force: true, DryRun: true})
 		if err != nil {
 			return p, err
 		}
@@ -158,12 +161,20 @@ func (m *checkpointMove) plan(cmd *cobra.Command, client *admin.Client, hub, gro
 			continue
 		}
 		// Only now, since what stays may be owned by whomever.
-		if _, err := client.MoveCheckpoint(cmd.Context(), hub, group, id, to, admin.MoveOptions{Force: m.Force, DryRun: true}); err != nil {
+		if _, err := m.one(cmd, client, hub, group, id, to, admin.MoveOptions{Force: m.Force, DryRun: true}); err != nil {
 			return p, err
 		}
 		p.move = append(p.move, moved)
 	}
 	return p, nil
+}
+
+// one moves the checkpoint of a partition, or what a Kafka group has committed of it.
+func (m *checkpointMove) one(cmd *cobra.Command, client *admin.Client, hub, group, partition string, to admin.Target, opt admin.MoveOptions) (admin.Moved, error) {
+	if m.kafka {
+		return client.MoveKafkaOffset(cmd.Context(), hub, group, partition, to, opt)
+	}
+	return client.MoveCheckpoint(cmd.Context(), hub, group, partition, to, opt)
 }
 
 // right tells whether a move goes the way that was asked for. Where there is no checkpoint
@@ -183,6 +194,8 @@ func explainMove(err error, hub, to string) error {
 	switch {
 	case isProblem(err, "owned"):
 		return &advisedError{err.Error(), "stop the processors first, or use --force, which a function of the yard always needs: owners then continue from the new position; eventyard group show names them"}
+	case isProblem(err, "group-has-members"):
+		return &advisedError{err.Error(), "stop the group's consumers, and wait until their sessions have ended: eventyard group show HUB GROUP --kafka names them"}
 	case isProblem(err, "position-out-of-range") && to != "":
 		return &advisedError{fmt.Sprintf("hub %s has no event at %s", hub, to),
 			"eventyard hub show " + hub + " shows the numbers of its partitions; earliest and latest always fit"}
@@ -216,7 +229,7 @@ func (c checkpointCommands) printMoves(m *checkpointMove, plan movePlan) error {
 	switch {
 	case m.DryRun:
 		defer fmt.Fprintln(c.stderr, "nothing was moved: this was a dry run")
-	case m.Force:
+	case m.Force && !m.kafka:
 		defer fmt.Fprintln(c.stderr, "owners continue from there when they next save a checkpoint; idle ones within half a minute")
 	}
 	return t.flush()

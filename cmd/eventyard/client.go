@@ -43,6 +43,9 @@ func (c *cli) client(cmd *cobra.Command) (*admin.Client, error) {
 	if c.server == "" && cmd.Flags().Changed("server") {
 		return nil, emptyServer(cmd)
 	}
+	if c.connection == "" && cmd.Flags().Changed("connection-string") { // nor is one let in as somebody else
+		return nil, usagef(cmd, "--connection-string is empty: give one, or @FILE, or leave it out")
+	}
 	connection, from, err := c.givenConnectionString()
 	if err != nil {
 		return nil, err
@@ -59,9 +62,20 @@ func (c *cli) client(cmd *cobra.Command) (*admin.Client, error) {
 	case errors.Is(err, auth.ErrConnectionString):
 		return nil, usagef(cmd, "%s: %w", from, err)
 	case err != nil:
-		return nil, usagef(cmd, "--server: %w", err)
+		return nil, usagef(cmd, "%s: %w", c.serverFrom(cmd), err)
 	}
 	return client, nil
+}
+
+// serverFrom is who has said where the yard is.
+func (c *cli) serverFrom(cmd *cobra.Command) string {
+	switch {
+	case c.addressed && !cmd.Flags().Changed("server"):
+		return "the server of the context"
+	case !cmd.Flags().Changed("server") && os.Getenv(config.EnvServer) != "":
+		return config.EnvServer
+	}
+	return "--server"
 }
 
 // emptyServer is for a variable that was never set: the usual address would be that of another yard.

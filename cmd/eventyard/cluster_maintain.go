@@ -161,7 +161,7 @@ has to be allowed to publish to $JS.API.STREAM.UPDATE.* meanwhile.`
 func (c clusterCommands) replicas() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
-		Use: "replicas NUMBER", Short: "Change how many servers keep each event", Long: replicasHelp,
+		Use: "replicas REPLICAS", Short: "Change how many servers keep each event", Long: replicasHelp,
 		Example: "  eventyard cluster replicas 3\n  eventyard cluster replicas 5 --yes -o json",
 	}
 	form.addTo(cmd)

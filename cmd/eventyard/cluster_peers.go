@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
@@ -23,15 +25,18 @@ Each node then runs one of the yard's NATS servers inside. A peer is HOST, HOST:
 NAME=HOST:PORT, at which the other machines reach it; the port is 6222 unless it is given. On one
 machine, to try it out, give three ports of 127.0.0.1.
 
+With --nodes NAME,NAME there are bundles for further nodes, which have no server and keep nothing:
+they connect to those inside the peers, at a port 2000 below (4222), by the same command without --data.
+
 Whoever has a bundle can read and change all that is stored: keep a copy of one in a safe place,
 for without its key the secrets of the yard are lost, and remove the others from here.
 
 With --renew the bundles of a cluster are made anew, with other certificates: after a bundle got
-into wrong hands, before certificates end, or with --peers where machines have other addresses.
+into wrong hands, before certificates end, with --peers where machines have other addresses, or with --nodes for others.
 The peers know each other by them, so all nodes are stopped first, and started with theirs.`
 
 func (c clusterCommands) init() *cobra.Command {
-	var peers, yard, out, renew string
+	var peers, nodes, yard, out, renew string
 	cmd := &cobra.Command{
 		Use: "init", Short: "Make the bundles of a cluster of three or five machines", Long: clusterInitHelp,
 		Example: `  eventyard cluster init --peers 10.0.0.1,10.0.0.2,10.0.0.3
@@ -46,7 +51,7 @@ func (c clusterCommands) init() *cobra.Command {
 			if renew != "" && yard != "" {
 				return &advisedError{"the yard's name stays when bundles are renewed", "leave out --yard"}
 			}
-			made, err := makeBundles(out, yard, peers, renew)
+			made, err := makeBundles(out, yard, peers, renew, strings.FieldsFunc(nodes, func(r rune) bool { return r == ',' || r == ' ' }))
 			if err != nil {
 				return err
 			}
@@ -54,27 +59,28 @@ func (c clusterCommands) init() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&peers, "peers", "", "the machines, as HOST, HOST:PORT or NAME=HOST:PORT with commas between")
+	cmd.Flags().StringVar(&nodes, "nodes", "", "names of further nodes, without a server, with commas between")
 	cmd.Flags().StringVar(&yard, "yard", "", "name of the yard (default eventyard)")
 	cmd.Flags().StringVar(&out, "out", "eventyard-cluster", "folder for the bundles, which is made")
 	cmd.Flags().StringVar(&renew, "renew", "", "a bundle of the cluster whose bundles are renewed")
 	return cmd
 }
 
-func makeBundles(out, yard, peers, renew string) ([]server.BundlePeer, error) {
+func makeBundles(out, yard, peers, renew string, nodes []string) ([]server.BundlePeer, error) {
 	if renew == "" {
-		return server.NewBundles(out, yard, peers)
+		return server.NewBundles(out, yard, peers, nodes...)
 	}
 	old, err := server.ReadBundle(renew)
 	if err != nil {
 		return nil, err
 	}
-	return old.Renew(out, peers)
+	return old.Renew(out, peers, nodes...)
 }
 
 func (c clusterCommands) sayMade(made []server.BundlePeer, anew bool) error {
 	t := newTable(c.stdout, "PEER", "ADDRESS", "BUNDLE")
 	for _, p := range made {
-		t.row(p.Name, p.Address, p.File)
+		t.row(p.Name, cmp.Or(p.Address, "no server"), p.File)
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -133,7 +139,8 @@ func peerConfig(cfg config.Config) (server.Peer, error) {
 		}
 	}
 	return server.Peer{
-		Bundle: b, Listen: cfg.Cluster.Listen, Replicas: cfg.Replicas,
+		Bundle: b, Listen: cfg.Cluster.Listen, ListenNodes: cfg.Cluster.ListenNodes, Replicas: cfg.Replicas,
 		MaxStoreBytes: int64(cfg.Cluster.MaxStore), MaxMemoryBytes: int64(cfg.Cluster.MaxMemory),
+		HubStreams: cfg.HubStreams, StreamBytes: int64(cfg.StreamBytes),
 	}, nil
 }

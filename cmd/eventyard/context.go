@@ -69,7 +69,7 @@ func readContexts() (savedContexts, error) {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return all, &advisedError{"contexts cannot be read: " + err.Error(), "mend or remove " + file}
+		return all, &advisedError{"contexts cannot be read: " + jsonFault(err), "mend or remove " + file}
 	}
 	if all.Contexts == nil {
 		all.Contexts = map[string]savedContext{}

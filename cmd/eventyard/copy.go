@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/eventyard/eventyard/internal/config"
 	"github.com/eventyard/eventyard/server"
@@ -22,8 +23,8 @@ go on serving, and what they take in after a partition was copied is not copied:
 move. At the end all events are read back and compared.
 
 The target is a folder that does not exist or is empty, or a name that no yard has on the
-servers. A copy that was interrupted is begun again by the same command, which removes what
-was copied before; no yard starts on it until then.
+servers. A copy that was interrupted or killed is continued by the same command: what is there is
+compared with the source and not copied again. No yard starts on it until it is complete.
 
 To copy to the NATS servers inside the nodes, give the bundle of this machine by --to-cluster-bundle, and
 its data folder by --to. At the other machines eventyard restore --cluster-bundle FILE runs meanwhile.
@@ -96,6 +97,9 @@ func (g *copying) location(text, bundle string, key server.Secrets) (server.Loca
 	if onServers(text) && bundle == "" {
 		return server.Location{Engine: text, Secrets: key, NATSUnsafe: g.unsafe}, nil
 	}
+	if strings.Contains(text, "://") && !onServers(text) {
+		return server.Location{}, &advisedError{fmt.Sprintf("%q is neither a data folder nor NATS servers", text), "write a folder, or servers like nats://HOST:PORT?yard=NAME"}
+	}
 	peer, err := peerConfig(config.Config{Cluster: config.Cluster{Bundle: bundle}})
 	return server.Location{DataDir: text, Peer: peer, Secrets: key}, err
 }
@@ -114,7 +118,7 @@ func (c backupCommands) pass(ctx context.Context, from, to server.Location, star
 	copied, err := server.Copy(ctx, server.Copying{
 		From: from, To: to, Version: thisBuild().Version, Log: c.warnings(),
 		Progress: func(bytes int64) {
-			progress.show(func() string { return roughBytes(bytes) + " copied" })
+			progress.show(func() string { return roughBytes(bytes) + " of the source read" })
 		},
 	})
 	progress.clear()
@@ -129,6 +133,9 @@ func (c backupCommands) pass(ctx context.Context, from, to server.Location, star
 	} else {
 		err = c.printf("copied and compared: %s, %s in %s, %s\n", counted(copied.Events, "event"),
 			counted(copied.Partitions, "partition"), counted(copied.Logs, "log"), counted(copied.Bodies, "large blob"))
+		if err == nil && copied.Found > 0 {
+			err = c.printf("%s had been copied before, and are the same\n", counted(copied.Found, "event"))
+		}
 		if err == nil {
 			err = c.printf("start it with: eventyard serve %s\n", start)
 		}
@@ -148,6 +155,8 @@ func adviseCopy(err error) error {
 	switch {
 	case errors.Is(err, server.ErrNoYard):
 		next = "name the data folder of a yard, or servers with the right ?yard=NAME, by --from"
+	case errors.Is(err, server.ErrForeign):
+		next = "name the data folder of a yard by --from, and one that does not exist yet by --to"
 	case errors.Is(err, server.ErrOccupied):
 		next = "name a folder that does not exist yet by --to"
 	case errors.Is(err, server.ErrYardOccupied):
@@ -155,7 +164,7 @@ func adviseCopy(err error) error {
 	case errors.Is(err, server.ErrLocked):
 		next = "stop the yard that uses the folder"
 	case errors.Is(err, server.ErrRestoring):
-		next = "wait until that has ended; if it was interrupted, the same command as then begins it again"
+		next = "wait until that has ended; if it was interrupted, the same command as then continues it"
 	default:
 		return err
 	}

@@ -61,6 +61,9 @@ func (c deadCommands) list() *cobra.Command {
 		if err := flags.check(cmd); err != nil {
 			return nil, err
 		}
+		if most < 0 {
+			return nil, usagef(cmd, "--max %d: give 1 or more, or 0 for all of them", most)
+		}
 		letters, more, err = listDead(cmd, client, flags.source.which(args[0]), flags.choice, most)
 		return letters, err
 	}, func(letters []admin.DeadLetter) error {

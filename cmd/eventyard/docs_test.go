@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -29,6 +30,80 @@ func TestPagesThatAreRun(t *testing.T) {
 	}
 }
 
+// guidesRun are guides whose commands are run, with what their readers have before they begin. What begins with a yard
+// starts one by itself.
+var guidesRun = map[string]string{
+	"grid.md": "", "functions.md": "", "processor.md": "", "first.md": "", "http.md": "", "blob.md": "",
+	"operating.md": "eventyard hub create orders\neventyard topic create sales\neventyard policy create till --hub orders --rights send",
+	"access.md":    "eventyard hub create orders --partitions 4\neventyard group create orders billing",
+	"backup.md":    "eventyard hub create orders --partitions 1\neventyard send orders hello\nmkdir safe backups\ncp eventyard-data/secret.key safe/",
+}
+
+// guidesNotRun are the others, with why.
+var guidesNotRun = map[string]string{
+	"clients.md": "its programs are those of the quickstarts, or are run in test/interop", "kafka.md": "its programs are run in test/interop",
+	"functions-http.md": "its programs are run in test/interop", "cluster.md": "it has a test of its own", "install.md": "it installs: packaging has tests of that",
+	"production.md": "it takes a machine of its own", "demo.md": "the demo has a test of its own, and goes on until Ctrl-C",
+	"traces.md": "it takes a collector: test/traces", "stores.md": "it takes other stores", "configuration.md": "it starts a yard with files of the reader's",
+	"console.md": "it is about a browser", "security.md": "it has no commands", "troubleshooting.md": "its commands follow faults",
+	"from-event-grid.md": "it has no commands", "from-svix-convoy.md": "it has no commands",
+}
+
+// V7: no guide is left out.
+func TestNoGuideIsLeftOut(t *testing.T) {
+	for _, page := range testkit.Value(filepath.Glob("../../docs/guides/*.md"))(t) {
+		name := filepath.Base(page)
+		_, run := guidesRun[name]
+		why := guidesNotRun[name]
+		testkit.That(t, run || why != "" || slices.Contains(pagesRun, "docs/guides/"+name), "%s is run by no test, and nobody says why", name)
+		testkit.That(t, !strings.HasSuffix(why, "no commands") || !strings.Contains(string(testkit.Value(os.ReadFile(page))(t)), "```sh"), "%s has commands", name)
+	}
+}
+
+// V7: so does what guides tell, but for what says why it is not run.
+func TestGuidesThatAreRun(t *testing.T) {
+	for _, tool := range []string{"curl", "python3"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the guides use %s: %v", tool, err)
+		}
+	}
+	for guide, before := range guidesRun {
+		t.Run(guide, func(t *testing.T) {
+			t.Parallel()
+			r := newReader(t)
+			for written, here := range map[string]string{
+				"{server}": "http://" + r.Instead["127.0.0.1:8080"], "{hub}": "orders", "{topic}": "orders", "{policy}": "RootManageSharedAccessKey",
+				"ycurl": "curl --fail-with-body -u RootManageSharedAccessKey:SAS_KEY_VALUE", "/backups": filepath.Join(r.Dir, "backups"),
+			} {
+				r.Instead[written] = here
+			}
+			page := filepath.Join("..", "..", "docs", "guides", guide)
+			if text := string(testkit.Value(os.ReadFile(page))(t)); !strings.Contains(text, "<!-- background: yard -->\n```sh\neventyard serve\n") {
+				first := filepath.Join(t.TempDir(), "before.md")
+				text := "<!-- background: yard -->\n```sh\neventyard serve\n```\n```text\nCtrl-C stops it.\n```\n```sh\n" + before + "\n```\n"
+				testkit.Must(t, os.WriteFile(first, []byte(text), 0o600))
+				r.Follow(t, first)
+			}
+			r.Follow(t, page)
+		})
+	}
+}
+
+// V7, C8: three nodes come up from the guide of clusters as it stands there, on three ports of one machine.
+func TestTheGuideOfClustersIsRun(t *testing.T) {
+	t.Parallel()
+	r := newReader(t)
+	for _, usual := range []string{
+		"127.0.0.1:6222", "127.0.0.1:6223", "127.0.0.1:6224", "127.0.0.1:5681", "127.0.0.1:5682", "127.0.0.1:5683",
+		"127.0.0.1:8081", "127.0.0.1:8082", "127.0.0.1:8083",
+	} {
+		address, err := freePorts.free()
+		testkit.Must(t, err)
+		r.Instead[usual] = address
+	}
+	r.Follow(t, "../../docs/guides/cluster.md")
+}
+
 // V7: no tutorial is left out: it is run, or says of each block why it is not.
 func TestNoTutorialIsLeftOut(t *testing.T) {
 	quickstarts := string(testkit.Value(os.ReadFile("../../test/interop/quickstarts_test.go"))(t))
@@ -41,6 +116,25 @@ func TestNoTutorialIsLeftOut(t *testing.T) {
 			testkit.That(t, b.Kind == pages.NotRun, "%s:%d is run by no test, and does not say why", name, b.Line)
 		}
 	}
+}
+
+// V7: who follows the README and then quickstarts does so on one yard: none creates what another has created. Pages that
+// start a yard of their own, in another folder, are apart.
+func TestPagesCreateEachTheirOwn(t *testing.T) {
+	creates := regexp.MustCompile(`(?m)^eventyard ((?:hub|topic|blob) create \S+)`)
+	ownYard := regexp.MustCompile(`(?m)^eventyard serve .*--data `)
+	by := map[string]string{}
+	for _, page := range append(testkit.Value(filepath.Glob("../../docs/tutorials/*.md"))(t), "../../README.md") {
+		text := string(testkit.Value(os.ReadFile(page))(t))
+		if ownYard.MatchString(text) {
+			continue
+		}
+		for _, found := range creates.FindAllStringSubmatch(text, -1) {
+			testkit.That(t, by[found[1]] == "", "%s and %s both say: eventyard %s", by[found[1]], filepath.Base(page), found[1])
+			by[found[1]] = filepath.Base(page)
+		}
+	}
+	testkit.That(t, len(by) > 8, "only %v was found", by)
 }
 
 // newReader is somebody with an empty home, for whom other addresses stand for those that pages have.

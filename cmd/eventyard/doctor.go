@@ -172,7 +172,11 @@ func (d *doctor) examinePeer(ctx context.Context) {
 		d.note("bundle", problem, nextFor(err), "%v", err)
 		return
 	}
-	d.note("bundle", fine, "", "it is that of %s of yard %s, one of %d peers", peer.Bundle.Node(), peer.Bundle.Yard(), len(peer.Bundle.Peers()))
+	what := "one of"
+	if !peer.Bundle.HasServer() {
+		what = "a node beside"
+	}
+	d.note("bundle", fine, "", "it is that of %s of yard %s, %s %d peers", peer.Bundle.Node(), peer.Bundle.Yard(), what, len(peer.Bundle.Peers()))
 	if ends := peer.Bundle.Ends(); time.Until(ends) < endsSoon {
 		d.note("bundle", warning, "make new bundles for all peers with: eventyard cluster init --renew "+d.cfg.Cluster.Bundle, "its certificate ends at %s", showTime(ends))
 	}
@@ -190,6 +194,9 @@ func (d *doctor) examinePeer(ctx context.Context) {
 	running := "does not run here"
 	if found.InUse {
 		running = "runs here"
+	}
+	if !peer.Bundle.HasServer() {
+		running = "has no server"
 	}
 	answer := "none of the others answers"
 	if len(found.Servers) > 0 {

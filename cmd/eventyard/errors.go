@@ -90,8 +90,23 @@ func nextFor(err error) string {
 		return nextForListeners(err)
 	case errors.Is(err, fs.ErrPermission):
 		return "check the owner and the permissions; eventyard doctor says more"
+	case errors.Is(err, fs.ErrNotExist):
+		return "check the path: " + pathOf(err) + " is not there, or a folder on the way to it"
+	case errors.Is(err, syscall.EISDIR):
+		return "name a file: " + pathOf(err) + " is a folder"
+	case errors.Is(err, syscall.ENOTDIR):
+		return "name a folder: " + pathOf(err) + " is, or is in, a file"
 	}
 	return ""
+}
+
+// pathOf is the file that an error is about.
+func pathOf(err error) string {
+	var about *fs.PathError
+	if errors.As(err, &about) {
+		return about.Path
+	}
+	return "it"
 }
 
 // helpedError is one of which nothing better is known than where to read on.
@@ -168,8 +183,22 @@ func nextForProblem(p *admin.Problem) string {
 		return "eventyard circuit list shows the circuits; a function in a program of yours has one after its first failure, until then give --hub and --group"
 	case "ambiguous-circuit":
 		return "say which is meant with --hub and --group"
-	case "invalid-definition", "invalid-function", "handshake-failed":
+	case "invalid-definition", "invalid-function", "handshake-failed", "invalid-name", "invalid-rights", "invalid-record", "invalid-retention":
 		return "" // it says what to write
+	case "instance-not-found":
+		return "eventyard group show HUB GROUP shows the instances; what one owns that is gone is given up with eventyard group release"
+	case "poison-not-found":
+		return "eventyard poison list HUB --redriven shows all of them"
+	case "position-out-of-range":
+		return "eventyard hub show HUB shows the first and last numbers; earliest and latest always fit"
+	case "invalid-policy":
+		return "leave the keys out to have them made"
+	case "invalid-connection-string":
+		return "eventyard connection-string prints one"
+	case "hub-exists", "topic-exists", "subscription-exists", "function-exists", "policy-exists":
+		return "use it, or choose another name; case makes no difference"
+	case "no-events":
+		return "give at least one event"
 	case "position-past-end":
 		return "begin again with --from earliest, or with --from latest to skip what is there"
 	case "damaged-events":
@@ -177,6 +206,9 @@ func nextForProblem(p *admin.Problem) string {
 	}
 	if p.Status == http.StatusUnauthorized {
 		return nextForUnauthorized
+	}
+	if strings.Contains(p.Next, "/api/v1") { // which is for programs
+		return ""
 	}
 	return p.Next
 }
@@ -260,7 +292,7 @@ func nextForLost(lost *admin.UnreachableError) string {
 func isAMQP(err error) bool {
 	var record tls.RecordHeaderError
 	return errors.As(err, &record) && bytes.HasPrefix(record.RecordHeader[:], []byte("AMQP")) ||
-		strings.Contains(err.Error(), `malformed HTTP response "AMQP`)
+		strings.Contains(err.Error(), `it does not answer in HTTP, but "AMQP`)
 }
 
 // nextForCertificate is for who does not believe that the yard is the yard.

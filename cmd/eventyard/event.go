@@ -20,8 +20,10 @@ func (c eventCommands) command() *cobra.Command {
 
 const eventTraceHelp = `Say what became of an event: who got it, who did not, and why. Of each subscription it shows whether the
 event matches, and if not which condition it failed; each attempt with its answer; where it waits and
-until when; its dead letter. Of a hub's event also which consumer groups have passed it, and which
-function has put it away. Where the event belongs to a trace it names that.
+until when; its dead letter. Of a hub's event also which consumer groups have passed it, and for each
+function the calls with it, what came of them and why, and whether it was put away as poison. Where the
+event belongs to a trace it names that, and where its publisher says what it came from (data.cause, or a
+correlation id) it names that, too.
 
 ID is the id that its publisher gave, of an event of a topic. The newest 10,000 events of the topic are
 looked at (--before goes on with older ones); without --topic all topics are. HUB/PARTITION/SEQUENCE is an
@@ -31,7 +33,8 @@ It ends with 0 where everybody has the event who should, with 3 where somebody d
 and with 1 where there is no such event.
 
 The last ten failed attempts of an event that is on its way survive a restart. That an event was
-delivered, and when, is remembered for the newest 50 requests of a subscription.`
+delivered, and when, is remembered for the newest 50 requests of a subscription. Each node remembers the
+newest calls of its functions, 4,096 that went well and 1,024 that did not, until it stops.`
 
 func (c eventCommands) trace() *cobra.Command {
 	var topic string
@@ -130,9 +133,7 @@ func (c eventCommands) search(cmd *cobra.Command, client *admin.Client, name str
 		if err == nil || !errors.As(err, &problem) || problem.Status != 404 {
 			return found, err
 		} // else it may be an id with slashes
-		if _, noHub := client.Hub(cmd.Context(), hub); noHub == nil {
-			notThere = err
-		}
+		notThere = err
 	}
 	topics, err := client.Topics(cmd.Context())
 	if err != nil {
@@ -188,6 +189,9 @@ func (c eventCommands) printJourneys(all admin.Journeys) error {
 		if j.TraceID != "" {
 			fmt.Fprintln(c.stdout, "trace "+oneLine(strings.TrimSpace(j.TraceID+" "+j.TraceURL)))
 		}
+		if j.Cause != nil {
+			fmt.Fprintln(c.stdout, oneLine(causeWords(j.Cause)))
+		}
 		if err := c.printJourney(j); err != nil {
 			return err
 		}
@@ -233,11 +237,36 @@ func (c eventCommands) printJourney(j admin.Journey) error {
 	}
 	for _, f := range j.Functions {
 		fmt.Fprintf(c.stdout, "\nfunction %s: %s\n", f.Function, oneLine(f.Summary))
+		if len(f.Missing) > 0 {
+			fmt.Fprintf(c.stdout, "  its calls are not known of: %s\n", oneLine(strings.Join(f.Missing, ", ")))
+		}
+		if len(f.Calls) == 0 {
+			continue
+		}
+		if err := printTable(c.cli, f.Calls, "", []string{"  TIME", "ATTEMPT", "OUTCOME", "TOOK", "EVENTS", "ERROR"}, callRow); err != nil {
+			return err
+		}
 	}
 	if j.Omitted > 0 {
 		fmt.Fprintf(c.stdout, "\n%s more are left out\n", counted(j.Omitted, "subscription"))
 	}
 	return nil
+}
+
+func callRow(call admin.JourneyCall) []string {
+	return []string{"  " + showTime(call.Time), strconv.Itoa(call.Attempt), call.Outcome, showTook(call.Took), strconv.Itoa(call.Events), shortened(oneLine(call.Error), 80)}
+}
+
+// causeWords is what an event came from.
+func causeWords(cause *admin.JourneyCause) string {
+	words := fmt.Sprintf("cause %s, by its %s", cause.Text, cause.By)
+	switch {
+	case cause.Hub == "":
+		return words
+	case cause.Published == nil:
+		return words + ": that event is not kept any more"
+	}
+	return words + ", published " + showTime(*cause.Published)
 }
 
 var groupWords = map[string]string{

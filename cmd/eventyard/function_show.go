@@ -25,7 +25,7 @@ type entries struct{ w *tabwriter.Writer }
 func newEntries(w io.Writer) entries { return entries{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
 
 func (f entries) add(name, format string, args ...any) {
-	fmt.Fprintf(f.w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(f.w, "%s\t%s\n", name, inCell(fmt.Sprintf(format, args...)))
 }
 
 func printFunction(w io.Writer, f admin.Function) error {

@@ -11,8 +11,8 @@ import (
 type groupCommands struct{ *cli }
 
 func (c groupCommands) command() *cobra.Command {
-	return family(&cobra.Command{Use: "group", Short: "Create, list, show and delete consumer groups, and release partitions"},
-		c.create(), c.list(), c.show(), c.history(), c.release(), c.forget(), c.delete())
+	return family(&cobra.Command{Use: "group", Short: "Create, list, show, copy and delete consumer groups, and release partitions"},
+		c.create(), c.list(), c.show(), c.history(), c.copy(), c.release(), c.forget(), c.delete())
 }
 
 func (c groupCommands) create() *cobra.Command {
@@ -23,15 +23,6 @@ func (c groupCommands) create() *cobra.Command {
 			return client.CreateGroup(cmd.Context(), hub, args[1])
 		}, func(group admin.Group) error {
 			return c.printf("created group %s of hub %s\n", group.Name, hub)
-		})
-}
-
-func (c groupCommands) list() *cobra.Command {
-	return listing(c.cli, &cobra.Command{Use: "list HUB", Short: "List the consumer groups of a hub"},
-		func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.Group, error) {
-			return client.Groups(cmd.Context(), args[0])
-		}, "", []string{"GROUP", "CREATED"}, func(g admin.Group) []string {
-			return []string{g.Name, showTime(g.Created)}
 		})
 }
 
@@ -56,18 +47,6 @@ func (c groupCommands) release() *cobra.Command {
 					return err
 				},
 				done: "released " + which,
-			}, nil
-		})
-}
-
-func (c groupCommands) delete() *cobra.Command {
-	return c.deleting(&cobra.Command{Use: "delete HUB GROUP", Short: "Delete a consumer group"},
-		func(cmd *cobra.Command, client *admin.Client, args []string) (deletion, error) {
-			which := fmt.Sprintf("group %s of hub %s", args[1], args[0])
-			return deletion{
-				question: "Delete " + which + ", for good?",
-				do:       func() error { return client.DeleteGroup(cmd.Context(), args[0], args[1]) },
-				done:     "deleted " + which,
 			}, nil
 		})
 }

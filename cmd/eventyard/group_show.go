@@ -19,6 +19,9 @@ is behind. Owners are the instances of processors that keep their leases in the 
 OTHER READERS are those that read at this moment without a lease, as with an SDK of Azure's. Where these keep
 their checkpoints in the yard's blobs, they count; elsewhere how far they are is not known, and LAG is a ?.
 
+A group of Kafka's consumers is shown with --kafka, or where the hub has no group of its own by that name: who is in it, which
+member has which partition, what is committed, and how much is behind that.
+
 With --watch the table is shown again whenever it changes.`
 
 func (c groupCommands) show() *cobra.Command {
@@ -26,18 +29,21 @@ func (c groupCommands) show() *cobra.Command {
 	var watch bool
 	var target int
 	var page admin.PageQuery
+	var kafka bool
 	cmd := &cobra.Command{
 		Use:   "show HUB GROUP",
 		Short: "Show who owns which partition, and how far the group is",
 		Long:  groupShowHelp,
 		Example: `  eventyard group show orders billing
   eventyard group show orders '$Default' --watch
-  eventyard group show orders billing --max 100 --after 99`,
+  eventyard group show orders billing --max 100 --after 99
+  eventyard group show orders billing --kafka`,
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "refresh it at every change, until interrupted")
 	cmd.Flags().IntVar(&target, "target", 0, "`events` of lag that one instance can be trusted with, for the number recommended; 0: 1000")
 	cmd.Flags().IntVar(&page.Limit, "max", 0, "at most so many partitions; 0: all")
 	cmd.Flags().StringVar(&page.After, "after", "", "only those behind the partition with this `id`")
+	addKafkaFlag(cmd, &kafka)
 	form.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
 		switch paged := page.Limit != 0 || page.After != ""; {
@@ -45,12 +51,21 @@ func (c groupCommands) show() *cobra.Command {
 			return usagef(cmd, "--target is at least 1")
 		case page.Limit < 0:
 			return usagef(cmd, "--max is at least 1")
+		case kafka && (watch || paged || target != 0):
+			return usagef(cmd, "--kafka shows all partitions, once: leave --watch, --target, --max and --after out")
+		case kafka:
+			return c.showKafka(cmd, client, form, args[0], args[1])
 		case watch && paged:
 			return usagef(cmd, "--watch shows all partitions: leave --max and --after out")
 		case watch:
 			return c.watchGroup(cmd, client, form, args[0], args[1], target)
 		}
 		o, err := client.OwnershipPage(cmd.Context(), args[0], args[1], target, page)
+		if isProblem(err, "not-found") { // Kafka may have one
+			if c.showKafka(cmd, client, form, args[0], args[1]) == nil {
+				return nil
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -134,7 +149,7 @@ func printOwnership(w io.Writer, o admin.Ownership) error {
 	if len(living) > 0 {
 		instances = fmt.Sprintf("%s (%s)", counted(len(living), "instance"), strings.Join(living, ", "))
 	}
-	_, err := fmt.Fprintf(w, "\n%s of hub %s in namespace %s: %s, %s\n", o.Group, o.Hub, o.Namespace, instances, showTotal(o))
+	_, err := fmt.Fprintf(w, "\n%s of hub %s in namespace %s: %s, %s\n", oneLine(o.Group), o.Hub, o.Namespace, instances, showTotal(o))
 	return err
 }
 

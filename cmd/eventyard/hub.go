@@ -79,12 +79,19 @@ type shownHub struct {
 }
 
 func (c hubCommands) show() *cobra.Command {
-	return printing(c.cli, &cobra.Command{Use: "show HUB", Short: "Show a hub, its groups and what its partitions hold"},
+	rates := false
+	cmd := printing(c.cli, &cobra.Command{Use: "show HUB", Short: "Show a hub, its groups and what its partitions hold"},
 		func(cmd *cobra.Command, client *admin.Client, args []string) (shown shownHub, err error) {
 			if shown.Hub, err = client.Hub(cmd.Context(), args[0]); err != nil {
 				return shown, err
 			}
-			shown.Contents, err = client.Partitions(cmd.Context(), args[0])
+			if rates {
+				var page admin.PartitionPage
+				page, err = client.PartitionRates(cmd.Context(), args[0], admin.PageQuery{})
+				shown.Contents = page.Partitions
+			} else {
+				shown.Contents, err = client.Partitions(cmd.Context(), args[0])
+			}
 			shown.Events, _ = contents(shown.Contents)
 			return shown, err
 		}, func(hub shownHub) error {
@@ -93,14 +100,23 @@ func (c hubCommands) show() *cobra.Command {
 				hub.Name, showTime(hub.Created), showRetention(hub.Retention.Age, hub.Retention.Bytes),
 				strings.Join(hub.Groups, ", "), hub.Partitions, thousands(hub.Events), roughBytes(bytes), quotaRow(12, hub.Quota.Events, "events", hub.Quota.Bytes))
 			head := []string{"PARTITION", "EVENTS", "FIRST", "LAST", "BYTES", "LAST ENQUEUED"}
+			if rates {
+				head = append(head, "PUBLISHED")
+			}
 			return printTable(c.cli, hub.Contents, "", head, func(p admin.Partition) []string {
 				first, last := "-", "-"
 				if !p.Empty {
 					first, last = thousands(p.First), thousands(p.Last)
 				}
-				return []string{p.ID, thousands(p.Events()), first, last, roughBytes(p.Bytes), showTimeIfAny(p.LastEnqueued)}
+				row := []string{p.ID, thousands(p.Events()), first, last, roughBytes(p.Bytes), showTimeIfAny(p.LastEnqueued)}
+				if rates {
+					row = append(row, rate(p.Published))
+				}
+				return row
 			})
 		})
+	cmd.Flags().BoolVar(&rates, "rates", false, "also say how many events came to each partition in a second, over the last minute")
+	return cmd
 }
 
 // contents is how much all partitions hold together.

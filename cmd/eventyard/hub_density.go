@@ -7,6 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// maxBuckets is how many the yard gives.
+const maxBuckets = 500
+
 func (c hubCommands) density() *cobra.Command {
 	var q admin.DensityQuery
 	cmd := &cobra.Command{
@@ -20,6 +23,9 @@ func (c hubCommands) density() *cobra.Command {
 	f.IntVar(&q.Buckets, "buckets", 24, "into how many equally long parts the time is divided")
 	f.StringVarP(&q.Partition, "partition", "p", "", "`ids` of partitions, separated by commas (default all)")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Density, error) {
+		if q.Buckets < 1 || q.Buckets > maxBuckets {
+			return admin.Density{}, usagef(cmd, "--buckets %d: give 1 to %d", q.Buckets, maxBuckets)
+		}
 		return client.Density(cmd.Context(), args[0], q)
 	}, func(d admin.Density) error {
 		most := int64(1)

@@ -27,7 +27,7 @@ func (c hubCommands) keys() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&q.Partition, "partition", "p", "", "`ids` of partitions, separated by commas (default all)")
 	f.IntVar(&q.Limit, "max", 16, "at most so many")
-	f.DurationVar(&wait, "wait", 5*time.Second, "how long to wait where nothing was counted yet")
+	addDuration(f, &wait, "wait", 5*time.Second, "how long to wait where nothing was counted yet")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.BusyKeys, error) {
 		if q.Limit < 1 {
 			return admin.BusyKeys{}, usagef(cmd, "--max is at least 1")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,9 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -79,9 +82,12 @@ func (l *listener) run(cmd *cobra.Command, address string) error {
 	if err != nil {
 		return usagef(cmd, "--signing-key: %w", err)
 	}
+	if host, port, err := net.SplitHostPort(address); err != nil || !isPort(port) {
+		return usagef(cmd, "%q is no address to listen at: write it like 127.0.0.1:9000, or %s:0 for any free port", address, cmp.Or(host, "127.0.0.1"))
+	}
 	at, err := net.Listen("tcp", address)
 	if err != nil {
-		return &advisedError{err.Error(), "choose another address, like 127.0.0.1:0, which picks a free port"}
+		return &advisedError{"listen at " + address + ": " + listenFault(err), "choose another address, like 127.0.0.1:0, which picks a free port"}
 	}
 	server := &http.Server{Handler: l.answering(hook), ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
@@ -90,6 +96,20 @@ func (l *listener) run(cmd *cobra.Command, address string) error {
 		return err
 	}
 	return nil
+}
+
+func isPort(port string) bool {
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+// listenFault is why nobody can listen there, in the system's words.
+func listenFault(err error) string {
+	var system syscall.Errno
+	if errors.As(err, &system) {
+		return system.Error()
+	}
+	return err.Error()
 }
 
 // insisting refuses what is not signed with one of the keys, if there are any. The receiver of package grid would

@@ -41,6 +41,8 @@ type command struct {
 	stderr *buffer
 	cancel context.CancelFunc
 	ended  chan error
+
+	listeners map[string]string // of a yard: the address of each
 }
 
 // buffer is written by a command and read by its test.
@@ -66,7 +68,7 @@ func launch(t *testing.T, args ...string) *command {
 	ctx, cancel := context.WithCancel(context.Background())
 	in, stdin := io.Pipe()
 	stdout, out := io.Pipe()
-	c := &command{t: t, stdin: stdin, stdout: bufio.NewReader(stdout), stderr: &buffer{}, cancel: cancel, ended: make(chan error, 1)}
+	c := &command{t: t, stdin: stdin, stdout: bufio.NewReader(stdout), stderr: &buffer{}, cancel: cancel, ended: make(chan error, 1), listeners: map[string]string{}}
 	go func() {
 		err := run(ctx, args, in, out, c.stderr)
 		_ = out.Close()
@@ -110,6 +112,9 @@ func serving(t *testing.T, data, address string, flags ...string) (*command, str
 		line := yard.line()
 		if m := ready.FindStringSubmatch(line); m != nil {
 			url = m[1]
+		}
+		if m := openListener.FindStringSubmatch(line); m != nil {
+			yard.listeners[m[1]] = m[2]
 		}
 		if line == readyEnd {
 			return yard, url

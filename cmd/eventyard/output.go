@@ -66,7 +66,17 @@ func newTable(w io.Writer, head ...string) *table {
 	return t
 }
 
-func (t *table) row(cells ...string) { fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
+// row adds cells.
+func (t *table) row(cells ...string) {
+	for i, text := range cells {
+		cells[i] = inCell(text)
+	}
+	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
+}
+
+// inCell makes any text fit into a cell. It may be of anybody's making: names of Kafka's groups hold line breaks if
+// somebody wants it.
+func inCell(text string) string { return strings.ReplaceAll(oneLine(text), "\t", `\t`) }
 
 func (t *table) flush() error {
 	if err := t.w.Flush(); err != nil {

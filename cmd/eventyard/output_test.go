@@ -10,7 +10,10 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -221,4 +224,45 @@ func TestFailuresOfACircuitInWords(t *testing.T) {
 			t.Errorf("%s: %s%v", state, out.String(), err)
 		}
 	}
+}
+
+// V6: no name breaks a table, whatever is in it: Kafka's groups may be called anything.
+func TestTablesShowNamesInOneLine(t *testing.T) {
+	var b bytes.Buffer
+	table := newTable(&b, "GROUP", "STATE")
+	table.row("a\nb\tc", "Stable")
+	table.row("red \x1b[31m", "Empty\r")
+	testkit.Must(t, table.flush())
+	testkit.Equal(t, b.String(), "GROUP         STATE\na\\nb\\tc       Stable\nred \\x1b[31m  Empty\\r\n")
+}
+
+// V6: the yard speaks to programs of its API, and the command line speaks to people of commands: of whatever the yard
+// refuses with a path of the API the command line says something else, or leaves it to the help.
+func TestNextIsInWordsOfCommands(t *testing.T) {
+	page := string(testkit.Value(os.ReadFile("../../docs/reference/errors.md"))(t))
+	row := regexp.MustCompile("(?m)^\\| (\\d{3}) \\| `([a-z-]+)` \\| .* \\| (.*) \\| .*\\|$")
+	found := row.FindAllStringSubmatch(page, -1)
+	testkit.That(t, len(found) > 50, "only %d problems were found", len(found))
+	for _, one := range found {
+		status, _ := strconv.Atoi(one[1])
+		next := nextForProblem(&admin.Problem{Type: "urn:eventyard:problem:" + one[2], Status: status, Next: one[3]})
+		testkit.That(t, !strings.Contains(next, "/api/"), "%s: %s", one[2], next)
+	}
+}
+
+func TestFaultsOfJSON(t *testing.T) {
+	type event struct {
+		Key        string         `json:"key"`
+		Properties map[string]any `json:"properties"`
+	}
+	for text, want := range map[string]string{
+		"":                   "it is empty",
+		`{"key":`:            "it ends in the middle of its JSON",
+		"not json":           "it is no JSON: it goes wrong at character 2",
+		"[]":                 "it is a JSON array, and an object like {…} is wanted",
+		`{"properties":[1]}`: `its field "properties" cannot be a JSON array`,
+	} {
+		testkit.Equal(t, jsonFault(json.Unmarshal([]byte(text), new(event))), want, text)
+	}
+	testkit.Equal(t, jsonFault(errors.New("it is none")), "it is none")
 }

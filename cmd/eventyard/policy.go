@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -65,7 +66,7 @@ func (c policyCommands) create() *cobra.Command {
 		switch list := "eventyard policy list" + hubFlag(request.Hub); {
 		case isProblem(err, "policy-exists"):
 			err = &advisedError{describePolicy(args[0], request.Hub) + " exists already", "see what it is with: " + list}
-		case isProblem(err, "invalid-policy"):
+		case isProblem(err, "invalid-policy") && strings.Contains(err.Error(), "is no name"):
 			err = &advisedError{err.Error(), "choose a name like till-1 or reports.daily; " + list + " shows those in use"}
 		}
 		return policy, err
@@ -78,30 +79,74 @@ func (c policyCommands) create() *cobra.Command {
 // list shows no keys to whoever looks over a shoulder, or reads a log. Programs may ask for them.
 func (c policyCommands) list() *cobra.Command {
 	var hub string
-	var showKeys bool
+	var all, showKeys bool
 	var uses map[string]admin.KeyUse
-	cmd := &cobra.Command{Use: "list", Short: "List the policies of the namespace, or of a hub"}
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the policies of the namespace, of a hub, or all",
+		Example: "  eventyard policy list\n  eventyard policy list --all-hubs\n  eventyard policy list --hub orders -o json --show-keys",
+	}
 	cmd.Flags().BoolVar(&showKeys, "show-keys", false, "with -o json: their keys and connection strings, too")
+	cmd.Flags().BoolVarP(&all, "all-hubs", "a", false, "those of all hubs, too")
 	c.addHubFlag(cmd, &hub)
-	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Policy, error) {
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) ([]admin.Policy, error) {
+		if form := cmd.Flags().Lookup("output"); showKeys && form.Value.String() != string(asJSON) {
+			return nil, usagef(cmd, "--show-keys goes with -o json: give both; eventyard policy show POLICY shows those of one")
+		}
+		if all && hub != "" {
+			return nil, usagef(cmd, "--all-hubs and --hub do not go together: give one of them")
+		}
 		get := client.PoliciesWithoutKeys
 		if showKeys {
 			get = client.Policies
 		}
 		list, err := get(cmd.Context(), hub)
-		if err == nil {
-			uses = keyUses(cmd, client)
+		if err != nil {
+			return nil, err
 		}
-		return list, err
-	}, "there are none; create one with: eventyard policy create NAME --hub HUB --rights send",
-		[]string{"POLICY", "RIGHTS", "CREATED", "PRIMARY USED", "SECONDARY USED"}, func(p admin.Policy) []string {
-			path := "policies/" + p.Name
-			if p.Hub != "" {
-				path = "hubs/" + url.PathEscape(p.Hub) + "/" + path
+		uses = keyUses(cmd, client)
+		if all {
+			ofHubs, err := policiesOfHubs(cmd.Context(), client, get)
+			if err != nil {
+				return nil, err
 			}
-			use := uses[strings.ToLower(path)]
-			return []string{p.Name, strings.Join(p.Rights, ", "), showTime(p.Created), showTimeIfAny(use.Primary), showTimeIfAny(use.Secondary)}
-		})
+			list = append(list, ofHubs...)
+		}
+		return append([]admin.Policy{}, list...), nil // no list at all would be null in JSON
+	}, func(list []admin.Policy) error {
+		err := printTable(c.cli, list, "there are none; create one with: eventyard policy create NAME --hub HUB --rights send",
+			[]string{"POLICY", "HUB", "RIGHTS", "CREATED", "PRIMARY USED", "SECONDARY USED"}, func(p admin.Policy) []string {
+				use := uses[strings.ToLower(policyPath(p))]
+				return []string{p.Name, cmp.Or(p.Hub, "-"), strings.Join(p.Rights, ", "), showTime(p.Created), showTimeIfAny(use.Primary), showTimeIfAny(use.Secondary)}
+			})
+		if err == nil && hub == "" && !all {
+			fmt.Fprintln(c.stderr, "these are of the whole namespace; --all-hubs shows those of hubs, too, and --hub HUB those of one")
+		}
+		return err
+	})
+}
+
+// policiesOfHubs are those of each hub, in the order of hubs.
+func policiesOfHubs(ctx context.Context, client *admin.Client, get func(context.Context, string) ([]admin.Policy, error)) (all []admin.Policy, err error) {
+	hubs, err := client.Hubs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range hubs {
+		found, err := get(ctx, h.Name)
+		if err != nil && !isProblem(err, "not-found") { // it may have been deleted meanwhile
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// policyPath is a policy where its uses are told.
+func policyPath(p admin.Policy) string {
+	if p.Hub == "" {
+		return "policies/" + p.Name
+	}
+	return "hubs/" + url.PathEscape(p.Hub) + "/policies/" + p.Name
 }
 
 func (c policyCommands) show() *cobra.Command {

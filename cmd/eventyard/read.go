@@ -42,7 +42,7 @@ type readCommand struct{ *cli }
 func (c readCommand) command() *cobra.Command {
 	query := admin.Query{}
 	var from, find string
-	var follow bool
+	var follow, cloud bool
 	var form eventForm
 	cmd := &cobra.Command{
 		Use:   "read HUB",
@@ -61,12 +61,19 @@ func (c readCommand) command() *cobra.Command {
 	f.IntVarP(&query.Count, "count", "n", 0, "end after so many events")
 	f.StringVar(&find, "find", "", "only events with this `text`, in any case, or that meet a condition such as 'data.total NumberGreaterThan 100'")
 	f.BoolVar(&form.properties, "properties", false, "show the properties of each event, too, as -o json does")
+	f.BoolVar(&cloud, "cloudevents", false, "with -o json, each event as subscriptions of the hub see it, a CloudEvent in cloudEvent")
 	form.addTo(cmd)
 	form.head = isTerminal(c.stdout)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, args []string) error {
 		query.Hub = args[0]
 		if find != "" && follow {
 			return usagef(cmd, "--find looks at what is there, and --follow at what comes: give one of them")
+		}
+		if cloud {
+			if form.output == asText || find != "" {
+				return usagef(cmd, "--cloudevents is for -o json, and not for --find")
+			}
+			query.Bodies = "cloudevents"
 		}
 		var err error
 		if query.From, err = parseFrom(from, time.Now()); err != nil {

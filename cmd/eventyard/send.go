@@ -101,6 +101,10 @@ func (c sendCommand) send(cmd *cobra.Command, client *admin.Client, flags sendFl
 			fmt.Fprintln(c.stdout, "  "+showStored(stored))
 		}
 	}
+	if flags.json && isProblem(err, "bad-request") {
+		err = &advisedError{strings.Replace(err.Error(), "the body is not what is wanted", "an event is not what is wanted", 1),
+			"eventyard read -o json prints events as they are written; " + withoutJSON}
+	}
 	return err
 }
 

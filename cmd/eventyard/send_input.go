@@ -79,7 +79,7 @@ func jsonItem(line []byte, number int) (item, error) {
 		Body, BodyBase64, Value json.RawMessage
 	}
 	if err := json.Unmarshal(line, &head); err != nil {
-		return item{}, &advisedError{fmt.Sprintf("event %s is no JSON object as read -o json prints it: %v", thousands(number), err), withoutJSON}
+		return item{}, &advisedError{fmt.Sprintf("event %s is no JSON object as read -o json prints it: %s", thousands(number), jsonFault(err)), withoutJSON}
 	}
 	if head.Body == nil && head.BodyBase64 == nil && head.Value == nil {
 		return item{}, &advisedError{

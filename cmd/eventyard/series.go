@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/spf13/cobra"
 )
 
@@ -15,12 +17,14 @@ read, delivered, failed, dead (events a second), waiting, lag, lag-seconds (as t
 failed-calls of functions. Without a name they are of the whole yard. Each node keeps a day in memory, since its
 start; for longer have Prometheus read /metrics.`
 
+// maxSpan is how far back nodes know.
+const maxSpan = 24 * time.Hour
+
 func (c *cli) seriesCommand() *cobra.Command {
 	var q admin.SeriesQuery
 	cmd := &cobra.Command{
 		Use: "series FIGURE...", Short: "Show how figures went over the last minutes or hours", Long: seriesHelp,
 		Example: "  eventyard series published read --hub orders\n  eventyard series lag-seconds --hub orders --group billing --span 2h -o json",
-		Args:    cobra.MinimumNArgs(1),
 	}
 	for _, name := range []struct {
 		to         *string
@@ -32,8 +36,11 @@ func (c *cli) seriesCommand() *cobra.Command {
 	} {
 		cmd.Flags().StringVar(name.to, name.flag, "", name.help)
 	}
-	cmd.Flags().DurationVar(&q.Span, "span", 15*time.Minute, "how far back, up to 24h")
+	addDuration(cmd.Flags(), &q.Span, "span", 15*time.Minute, "how far back, up to 24h")
 	return printing(c, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.SeriesList, error) {
+		if q.Span > maxSpan {
+			return admin.SeriesList{}, usagef(cmd, "--span %s: the most is %s; for longer ask Prometheus, which reads /metrics", quantity.FormatDuration(q.Span), quantity.FormatDuration(maxSpan))
+		}
 		q.Of = args
 		return client.Series(cmd.Context(), q)
 	}, c.printSeries)
@@ -49,6 +56,10 @@ func (c *cli) printSeries(got admin.SeriesList) error {
 		return err
 	}
 	c.printMissing(got.Missing)
+	known := func(v *float64) bool { return v != nil }
+	if !slices.ContainsFunc(got.Series, func(s admin.Series) bool { return slices.ContainsFunc(s.Values, known) }) {
+		fmt.Fprintln(c.stderr, "nothing was counted of that in this time: see whether the names are right, or look further back with --span")
+	}
 	return nil
 }
 

@@ -60,7 +60,11 @@ func (c subscriptionCommands) eventOf(args []string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the event: %w", err)
 	}
-	return bytes.TrimSpace(text), nil
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return nil, &advisedError{"there is no event: neither an EVENT nor anything on the standard input",
+			"give one as it is published, as an argument or through a pipe; eventyard topic read TOPIC -o json shows what they look like"}
+	}
+	return text, nil
 }
 
 var findingHead = []string{"CONDITION", "MET", "PASSES"}

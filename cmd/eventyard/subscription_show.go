@@ -280,17 +280,30 @@ func showHealth(e admin.EndpointHealth) string {
 
 func (c subscriptionCommands) attempts() *cobra.Command {
 	var source sourceFlags
+	var of admin.Subscription
 	cmd := &cobra.Command{Use: "attempts SUBSCRIPTION", Short: "Show the last requests to its endpoint, with what it answered"}
 	source.addTo(cmd)
-	return listing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) ([]admin.Attempt, error) {
-		s, err := client.Subscription(cmd.Context(), source.which(args[0]), false)
-		if err != nil {
+	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (made []admin.Attempt, err error) {
+		if of, err = client.Subscription(cmd.Context(), source.which(args[0]), false); err != nil {
 			return nil, err
 		}
-		c.notePending(s) // which is why there may be none
-		return client.Attempts(cmd.Context(), source.which(args[0]))
-	}, "no request has been made since the yard started",
-		[]string{"TIME", "EVENT", "ATTEMPT", "STATUS", "OUTCOME", "TOOK", "NEXT TRY", "ANSWER"}, attemptRow)
+		c.notePending(of)
+		made, err = client.Attempts(cmd.Context(), source.which(args[0]))
+		return append([]admin.Attempt{}, made...), err // no list at all would be null in JSON
+	}, func(made []admin.Attempt) error {
+		return printTable(c.cli, made, noAttempts(of), []string{"TIME", "EVENT", "ATTEMPT", "STATUS", "OUTCOME", "TOOK", "NEXT TRY", "ANSWER"}, attemptRow)
+	})
+}
+
+// noAttempts says why there are none.
+func noAttempts(of admin.Subscription) string {
+	switch {
+	case of.State == statePending:
+		return "the validation request was sent, and the endpoint has not confirmed it; events are sent only after that"
+	case of.Pull != nil:
+		return "clients receive these events by themselves: nothing is sent to them"
+	}
+	return "no request with events has been made since the yard started"
 }
 
 func attemptRow(a admin.Attempt) []string {

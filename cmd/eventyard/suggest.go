@@ -1,7 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/config"
@@ -16,27 +21,56 @@ type nearError struct {
 
 func (e *nearError) Unwrap() error { return e.error }
 
-// suggest adds what was probably meant to the error that there is no such topic or subscription. A
-// yard that does not answer adds nothing.
+// suggest adds what was probably meant to the error that there is nothing of a name. A yard that does not
+// answer adds nothing.
 func suggest(cmd *cobra.Command, client *admin.Client, args []string, err error) error {
-	topic := ""
-	if flag := cmd.Flags().Lookup("topic"); flag != nil {
-		topic = flag.Value.String()
+	var problem *admin.Problem
+	if !errors.As(err, &problem) {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completionPatience)
 	defer cancel()
-	word, names := "", []string(nil)
-	switch {
-	case isProblem(err, "topic-not-found"):
-		word, names = topic, topicNames(ctx, client)
-		if word == "" && len(args) > 0 {
-			word = args[0]
-		}
-	case isProblem(err, "subscription-not-found") && len(args) > 0:
-		word, names = args[0], subscriptionsOf(admin.SubscriptionRef{Topic: topic})(ctx, client)
+	word, names := askedFor(cmd, args, problem)
+	if names == nil || word == "" {
+		return err
 	}
-	if near := config.DidYouMean(word, names); near != "" {
+	if near := config.DidYouMean(word, names(ctx, client)); near != "" && near != word {
 		return &nearError{err, near}
 	}
 	return err
+}
+
+// askedFor is the name that the yard does not have, and the list of those of its kind.
+func askedFor(cmd *cobra.Command, args []string, problem *admin.Problem) (word string, names nameList) {
+	given := func(flag, argument string) string {
+		if f := cmd.Flags().Lookup(flag); f != nil && f.Value.String() != "" {
+			return f.Value.String()
+		}
+		named := func(name string) bool { return strings.Trim(name, "[]") == argument } // which may be left out
+		if i := slices.IndexFunc(argumentsOf(cmd), named); i >= 0 && i < len(args) {
+			return args[i]
+		}
+		return ""
+	}
+	switch topic := given("topic", "TOPIC"); problem.Kind() {
+	case "topic-not-found":
+		return topic, topicNames
+	case "subscription-not-found":
+		return given("", "SUBSCRIPTION"), subscriptionsOf(admin.SubscriptionRef{Topic: topic})
+	case "function-not-found":
+		return given("function", "NAME"), functionNames
+	case "circuit-not-found":
+		return given("", "FUNCTION"), circuitNames
+	case "policy-not-found":
+		return given("policy", "POLICY"), policiesOf(given("hub", ""))
+	case "not-found": // a hub, or something in one, which is said in words alone
+		hub := cmp.Or(given("source-hub", ""), given("hub", "HUB"))
+		if strings.Contains(problem.Detail, fmt.Sprintf("consumer group %q", given("group", "GROUP"))) {
+			return given("group", "GROUP"), groupsOf(hub)
+		}
+		if strings.Contains(problem.Detail, fmt.Sprintf("hub %q does not exist", hub)) {
+			return hub, hubNames
+		}
+	}
+	return "", nil
 }

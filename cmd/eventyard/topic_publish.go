@@ -37,6 +37,8 @@ func (c topicCommands) publish() *cobra.Command {
 			return done, err
 		}
 		switch {
+		case topic.Schema != "custom" && event.Type == "":
+			return done, usagef(cmd, "--type is empty, and every event has one: give it like order.placed")
 		case topic.Schema == "custom":
 		case topic.Domain && domainTopic == "":
 			return done, usagef(cmd, "%s is a domain, whose events name one of its topics: give --domain-topic NAME", topic.Name)
@@ -48,7 +50,7 @@ func (c topicCommands) publish() *cobra.Command {
 		}
 		event.Data = asData(args[1])
 		if text := strings.TrimSpace(args[1]); !json.Valid([]byte(text)) && strings.IndexAny(text, "{[") == 0 {
-			c.warn([]string{"the data looks like JSON and is none, so it is published as text: " + json.Unmarshal([]byte(text), new(any)).Error()})
+			c.warn([]string{"the data looks like JSON and is none, so it is published as text: " + jsonFault(json.Unmarshal([]byte(text), new(any)))})
 		}
 		if event.ID == "" && topic.Schema != "custom" {
 			event.ID = strings.ToLower(rand.Text())

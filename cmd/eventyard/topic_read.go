@@ -11,6 +11,9 @@ import (
 const topicReadHelp = `Show the events that a topic holds, the oldest first: all that were published and that its retention has
 not removed, whoever got them. It takes nothing from its subscriptions.`
 
+// maxTopicEvents is how many the yard gives at once.
+const maxTopicEvents = 1000
+
 func (c topicCommands) read() *cobra.Command {
 	var from string
 	var most int
@@ -21,6 +24,9 @@ func (c topicCommands) read() *cobra.Command {
 	cmd.Flags().StringVar(&from, "from", "earliest", "`position` to begin at: earliest, latest, a number, after:NUMBER, or a time")
 	cmd.Flags().IntVar(&most, "max", 100, "at most so many, up to 1,000")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.TopicEvents, error) {
+		if most < 1 || most > maxTopicEvents {
+			return admin.TopicEvents{}, usagef(cmd, "--max %d: give 1 to %s", most, thousands(maxTopicEvents))
+		}
 		return client.ReadTopic(cmd.Context(), args[0], from, most)
 	}, func(page admin.TopicEvents) error {
 		return printTable(c.cli, page.Events, "there are no events from there on", []string{"NUMBER", "PUBLISHED", "ID", "TYPE", "SUBJECT"}, topicEventRow)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -14,8 +15,8 @@ import (
 )
 
 // argumentNames say in a sentence what stands in upper case in a line of usage.
-var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the group's name", "POLICY": "the policy's name", "FILE": "a file", "FOLDER": "a folder",
-	"TOPIC": "the topic's name", "SUBSCRIPTION": "the subscription's name", "NUMBER": "a dead letter's number",
+var argumentNames = map[string]string{"HUB": "the hub's name", "GROUP": "the group's name", "FROM": "the group to copy from", "TO": "the group to copy to", "POLICY": "the policy's name", "FILE": "a file", "FOLDER": "a folder",
+	"TOPIC": "the topic's name", "SUBSCRIPTION": "the subscription's name", "NUMBER": "a dead letter's number", "REPLICAS": "how many servers are to keep each event: 1, 3 or 5",
 	"DATA": "the event's data, as JSON or text", "NAME": "the function's name", "FUNCTION": "the function's name", "ID": "a poison event's id", "EVENT": "an event as it is published", "EVENTID": "an event's id, or HUB/PARTITION/SEQUENCE", "CONTEXT": "the context's name", "CONTAINER": "the container's name", "STATE": "on or off", "PARTITION": "the partition's id", "INSTANCE": "the instance's id", "FIGURE": "what it is a series of", "TARGET": "where a notice goes, like mailto:ops@example.com"}
 
 // argumentsOf are the names of the arguments in a command's line of usage, up to its flags.
@@ -67,7 +68,9 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	case errors.As(err, &number) && errors.As(err, &value) && errors.Is(number, strconv.ErrRange):
 		return fmt.Errorf("--%s: %q is out of range", value.GetFlag().Name, value.GetValue())
 	case errors.As(err, &number) && errors.As(err, &value):
-		return fmt.Errorf("--%s: %q is no whole number", value.GetFlag().Name, value.GetValue())
+		return fmt.Errorf("--%s: %q is %s", value.GetFlag().Name, value.GetValue(), cmp.Or(noneOf[value.GetFlag().Value.Type()], "no whole number"))
+	case errors.As(err, &value) && value.GetFlag().Value.Type() == durationFlag:
+		return fmt.Errorf("--%s: %w", value.GetFlag().Name, value.Unwrap())
 	case errors.As(err, &value):
 		return fmt.Errorf("--%s %s: %w", value.GetFlag().Name, value.GetValue(), value.Unwrap())
 	case errors.As(err, &missing):
@@ -79,6 +82,9 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	return err
 }
+
+// noneOf says what a text is not, by the type of its flag.
+var noneOf = map[string]string{boolFlag: "neither true nor false", "float64": "no number"}
 
 // lacksFlag begins the annotations that say why a command has no flag of a name.
 const lacksFlag = "lacks --"
@@ -99,8 +105,13 @@ func noFlag(cmd *cobra.Command, name string) error {
 			longer = append(longer, "--"+f.Name)
 		}
 	})
-	near := config.DidYouMean(name, names)
-	switch why := cmd.Annotations[lacksFlag+name]; {
+	near, lacked := config.DidYouMean(name, names), name
+	for annotation := range cmd.Annotations { // --partition is as wrong as --partitions
+		if of, is := strings.CutPrefix(annotation, lacksFlag); is && near == "" && config.DidYouMean(name, []string{of}) != "" {
+			lacked = of
+		}
+	}
+	switch why := cmd.Annotations[lacksFlag+lacked]; {
 	case why != "":
 		return fmt.Errorf("there is no flag --%s: %s", name, why)
 	case near != "":
@@ -132,7 +143,6 @@ func family(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 
 // holdOnly makes a command show its help, and suggest a member for a word that is none.
 func holdOnly(cmd *cobra.Command) *cobra.Command {
-	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
@@ -144,9 +154,19 @@ func holdOnly(cmd *cobra.Command) *cobra.Command {
 }
 
 func noMember(cmd *cobra.Command, word string) error {
+	var names, longer []string
+	for _, member := range cmd.Commands() {
+		if !member.IsAvailableCommand() {
+			continue
+		}
+		names = append(names, member.Name())
+		if strings.HasPrefix(member.Name(), strings.ToLower(word)) {
+			longer = append(longer, member.Name())
+		}
+	}
 	err := fmt.Errorf("%q is no command of %q", word, cmd.CommandPath())
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		err = fmt.Errorf("%w: did you mean %q?", err, near[0])
+	if near := cmp.Or(config.DidYouMean(word, names), strings.Join(longer, `" or "`)); near != "" {
+		err = fmt.Errorf(`%w: did you mean "%s"?`, err, near)
 	}
 	return err
 }
