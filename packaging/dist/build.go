@@ -33,7 +33,7 @@ func (r *release) compile(ctx context.Context, p platform, file string) error {
 // file, the alerts and the dashboard, which who runs a yard would have to look for in a clone otherwise.
 var documents = []string{
 	"LICENSE", "README.md", "CHANGELOG.md",
-	"packaging/container/compose.yaml", "packaging/monitoring/alerts.yaml", "packaging/monitoring/grafana.json",
+	"packaging/container/compose.yaml", "packaging/container/compose-cluster.yaml", "packaging/monitoring/alerts.yaml", "packaging/monitoring/grafana.json",
 }
 
 // manuals has the program itself write completions and manual pages, and puts beside them what all

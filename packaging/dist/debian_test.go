@@ -258,7 +258,7 @@ func TestRPM(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"/usr/bin/eventyard", "/usr/lib/systemd/system/eventyard.service", "/etc/eventyard/eventyard.yaml", "/usr/share/man/man1/eventyard.1",
-		"/usr/share/doc/eventyard/compose.yaml", "/usr/share/doc/eventyard/alerts.yaml", "/usr/share/doc/eventyard/grafana.json"} {
+		"/usr/share/doc/eventyard/compose.yaml", "/usr/share/doc/eventyard/compose-cluster.yaml", "/usr/share/doc/eventyard/alerts.yaml", "/usr/share/doc/eventyard/grafana.json"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is missing", want)
 		}

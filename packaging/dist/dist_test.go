@@ -153,7 +153,7 @@ func TestArchive(t *testing.T) {
 	files, err := unpack(filepath.Join(r.out, r.name(p, ".tar.gz")), folder)
 	must(t, err)
 	for _, want := range []string{
-		"eventyard", "LICENSE", "README.md", "compose.yaml", "alerts.yaml", "grafana.json", licensesFile, "completions/eventyard.bash", "completions/_eventyard",
+		"eventyard", "LICENSE", "README.md", "compose.yaml", "compose-cluster.yaml", "alerts.yaml", "grafana.json", licensesFile, "completions/eventyard.bash", "completions/_eventyard",
 		"completions/eventyard.fish", "completions/eventyard.ps1", "man/eventyard.1", "man/eventyard-hub-create.1", "man/eventyard.yaml.5",
 	} {
 		if header := files[r.name(p, "")+"/"+want]; header == nil {

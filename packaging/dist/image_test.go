@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -178,32 +179,94 @@ func TestLicensesOfAProgram(t *testing.T) {
 	}
 }
 
+// composed is a compose file, by the keys and types of the Compose specification that are used.
+type composed struct {
+	Name     string
+	Node     service `yaml:"x-node"` // what services have in common
+	Services map[string]service
+	Volumes  map[string]struct{}
+}
+
+type service struct {
+	Image, Restart        string
+	StopGracePeriod       time.Duration `yaml:"stop_grace_period"`
+	ReadOnly              bool          `yaml:"read_only"`
+	CapDrop               []string      `yaml:"cap_drop"`
+	SecurityOpt           []string      `yaml:"security_opt"`
+	Ports, Volumes, Tmpfs []string
+	Profiles, Command     []string
+	Environment           map[string]string
+	Healthcheck           struct {
+		Test        []string
+		Interval    time.Duration
+		StartPeriod time.Duration `yaml:"start_period"`
+	}
+}
+
+func readCompose(t *testing.T, name string) (c composed) {
+	t.Helper()
+	text, err := os.ReadFile("../container/" + name)
+	must(t, err)
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	must(t, decoder.Decode(&c))
+	return c
+}
+
+// V7: the compose file of three nodes has a bundle and a volume of its own for each of the peers that its first
+// command makes bundles for, and each name stands for what there is.
+func TestComposeOfACluster(t *testing.T) {
+	compose := readCompose(t, "compose-cluster.yaml")
+	init, peers := compose.Services["init"], []string{}
+	if fmt.Sprint(init.Profiles) != "[init]" || init.Restart != "no" || len(compose.Services) != 4 {
+		t.Errorf("bundles are made by %+v, of %d services", init, len(compose.Services))
+	}
+	for name, one := range compose.Services {
+		if !strings.HasPrefix(one.Image, "docker.io/eventyard/eventyard:") || !one.ReadOnly || fmt.Sprint(one.CapDrop) != "[ALL]" {
+			t.Errorf("%s runs so: %+v", name, one)
+		}
+		for _, volume := range one.Volumes {
+			parts := strings.Split(volume, ":")
+			if _, known := compose.Volumes[parts[0]]; !known || parts[1] != "/data" && volume != "bundles:/bundles:ro" {
+				t.Errorf("%s mounts %s", name, volume)
+			}
+		}
+		if name == "init" {
+			continue
+		}
+		peers = append(peers, name)
+		number := strings.TrimPrefix(name, "node-")
+		if one.Restart != "unless-stopped" || one.Environment["EVENTYARD_CLUSTER_BUNDLE"] != "/bundles/bundles/"+name+".bundle" || !slices.Contains(one.Volumes, "data-"+number+":/data") {
+			t.Errorf("%s has %v and %v", name, one.Environment, one.Volumes)
+		}
+		for _, published := range one.Ports {
+			port := published[strings.LastIndex(published, ":")+1:]
+			if _, ok := imageConfig.ExposedPorts[port+"/tcp"]; !ok || !strings.HasPrefix(published, "127.0.0.1:") {
+				t.Errorf("%s publishes %s", name, published)
+			}
+		}
+	}
+	slices.Sort(peers)
+	// The program itself takes the command, and makes the files that the nodes are given.
+	folder := filepath.Join(t.TempDir(), "bundles")
+	args := slices.Clone(init.Command)
+	args[len(args)-1] = folder
+	command := exec.CommandContext(t.Context(), "go", append([]string{"run", "./cmd/eventyard"}, args...)...)
+	command.Dir = repository
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range peers {
+		if _, err := os.Stat(filepath.Join(folder, name+".bundle")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // V7: the compose file has no key that Compose does not know, and names what there is: the image's ports and
 // folder, and its program.
 func TestCompose(t *testing.T) {
-	text, err := os.ReadFile("../container/compose.yaml")
-	must(t, err)
-	var compose struct {
-		Name     string
-		Services map[string]struct {
-			Image, Restart        string
-			StopGracePeriod       time.Duration `yaml:"stop_grace_period"`
-			ReadOnly              bool          `yaml:"read_only"`
-			CapDrop               []string      `yaml:"cap_drop"`
-			SecurityOpt           []string      `yaml:"security_opt"`
-			Ports, Volumes, Tmpfs []string
-			Environment           map[string]string
-			Healthcheck           struct {
-				Test        []string
-				Interval    time.Duration
-				StartPeriod time.Duration `yaml:"start_period"`
-			}
-		}
-		Volumes map[string]struct{}
-	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text)) // by the keys and types of the Compose specification that are used
-	decoder.KnownFields(true)
-	must(t, decoder.Decode(&compose))
+	compose := readCompose(t, "compose.yaml")
 	if len(compose.Services) != 1 {
 		t.Errorf("there are %d services", len(compose.Services))
 	}
