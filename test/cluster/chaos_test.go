@@ -171,7 +171,7 @@ func faultsOfServers(y *yard, random *rand.Rand) (all []fault) {
 	if minority := (servers - 1) / 2; minority > 1 {
 		all = append(all, killServers(several{s, minority, servers}))
 	}
-	return append(all, killServer(s), killServers(several{s, servers, servers}), freezeServer(s, d), cutServer(s, d), withoutMajority(s, time.Minute),
+	return append(all, killServer(s), killLeader(), killServers(several{s, servers, servers}), freezeServer(s, d), cutServer(s, d), withoutMajority(s, time.Minute),
 		rollServers(), killNode(i), loseNode(i), restartNode(i), freezeNode(i, d), cutNode(i, d), rollNodes())
 }
 

@@ -88,6 +88,13 @@ func cutNode(i int, d time.Duration) fault {
 		begin: func(t testing.TB, y *yard) { y.nodes[i].host.Cut(t) }, end: func(t testing.TB, y *yard) { y.nodes[i].host.Join(t) }}
 }
 
+// isolateNode cuts a node off until the others do its work, which it does not know of.
+func isolateNode(i int) fault {
+	f := cutNode(i, 0)
+	f.until = func(t testing.TB, r *trial) { r.goesOn(t, "without node "+strconv.Itoa(i)) }
+	return f
+}
+
 // loseNode kills a node, which stays away until the others do its work.
 func loseNode(i int) fault {
 	f := killNode(i)

@@ -1,9 +1,15 @@
 package cluster
 
 import (
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/grid"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -53,4 +59,59 @@ func TestJudge(t *testing.T) {
 			testkit.That(t, strings.Contains(got, tt.want) && (got == "") == (tt.want == ""), "got %q, want %q", got, tt.want)
 		})
 	}
+}
+
+// What is there more than once is counted, and that which must not be apart.
+func TestTally(t *testing.T) {
+	records := []*record{
+		{name: "a", sent: []sent{{attempts: 1, acknowledged: true}, {attempts: 2, acknowledged: true}, {attempts: math.MaxInt, acknowledged: true}}},
+		{name: "b", once: true, sent: []sent{{attempts: 3, acknowledged: true}}},
+	}
+	at := func(texts ...string) (r reading) {
+		for i, text := range texts {
+			r.events = append(r.events, stored{Sequence: int64(i), Sender: text[:1], Number: int(text[1] - '0')})
+		}
+		return r
+	}
+	right := at("a0", "b0", "a1", "a1", "a2", "a2")
+	testkit.Equal(t, tallyOf(records, []reading{right, right}), tally{stored: 6, numbered: 1, resent: 2, twice: 2})
+	wrong := at("a0", "b0", "a0", "b0")
+	testkit.Equal(t, tallyOf(records, []reading{wrong}), tally{stored: 4, numbered: 2, resent: 2, twice: 2, repeated: 2})
+}
+
+// What comes again to the processor, to a function or to a webhook is counted, and what a processor is not given is
+// found.
+func TestRepeatsAreCounted(t *testing.T) {
+	w := &workers{handled: map[string]int{}}
+	give := func(numbers ...int64) {
+		var events []event.Event
+		for _, n := range numbers {
+			events = append(events, event.Event{Body: []byte(strconv.FormatInt(n, 10)), Sequence: n})
+		}
+		w.note(1, 7, events)
+	}
+	give(0, 1, 2)
+	give(1, 2, 3)
+	testkit.Equal(t, w.repeats(), 2, "of the processor")
+	testkit.Equal(t, len(w.errs.list()), 0, "what was passed by")
+	give(5)
+	testkit.Equal(t, len(w.errs.list()), 1, "what was passed by")
+
+	f := &function{handled: map[string]int{}, ids: map[string]bool{}}
+	for _, body := range []string{`[{"id":"f/h/0/1","data":"a 1"},{"id":"f/h/0/2","data":"a 1"}]`, `[{"id":"f/h/0/2","data":"a 1"}]`} {
+		f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
+	}
+	testkit.Equal(t, f.repeats(), 1, "of the function")
+
+	hooks := &webhooks{retried: 1}
+	for i := range hooks.received {
+		hooks.received[i] = map[int]bool{}
+	}
+	for _, id := range []string{"1", "2", "1"} {
+		testkit.Must(t, hooks.note(3, []grid.Delivery{{Event: grid.Event{ID: id}}}))
+	}
+	testkit.Must(t, hooks.note(4, []grid.Delivery{{Event: grid.Event{ID: "1"}}}))
+	again, published := hooks.repeats()
+	testkit.Equal(t, again, 1, "of webhooks")
+	testkit.Equal(t, published, subscriptions, "that may be of events published again")
 }

@@ -1,6 +1,9 @@
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // sent is what one sender knows of one of its events.
 type sent struct {
@@ -111,4 +114,48 @@ func judgeSender(rec *record, events []stored, complain func(string, ...any)) {
 			break
 		}
 	}
+}
+
+// tally is what was stored of some senders' events.
+type tally struct {
+	stored   int // events, however often each is there
+	numbered int // those of idempotent producers among them
+	resent   int // events that were handed to a client more than once, as far as is known
+	twice    int // events that are there more than once
+	// repeated are those that are there more than once and were acknowledged at the first attempt, or are an
+	// idempotent producer's: none.
+	repeated int
+}
+
+// tallyOf counts what the first node gives. Of clients that try again by themselves nobody knows how often they did.
+func tallyOf(records []*record, readings []reading) (all tally) {
+	first, events := map[int]bool{}, map[string]int{}
+	for _, r := range readings {
+		if first[r.partition] {
+			continue
+		}
+		first[r.partition] = true
+		for _, e := range r.events {
+			events[fmt.Sprint(e.Sender, " ", e.Number)]++
+		}
+	}
+	for _, rec := range records {
+		for i, s := range rec.sent {
+			n := events[rec.text(i)]
+			all.stored += n
+			if rec.once {
+				all.numbered += n
+			}
+			if s.attempts > 1 && s.attempts != math.MaxInt {
+				all.resent++
+			}
+			if n > 1 {
+				all.twice++
+			}
+			if n > 1 && (rec.once || s.attempts == 1) {
+				all.repeated++
+			}
+		}
+	}
+	return all
 }

@@ -37,6 +37,7 @@ type load struct {
 	records []*record
 	progress
 	refused errorList // of senders that leave retrying to the official client
+	tally             // what became of it, once it has ended
 	cancel  context.CancelFunc
 	all     sync.WaitGroup
 }
@@ -53,10 +54,17 @@ func (p *progress) note() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if p.batches++; p.batches > 1 {
+	if p.batches++; !p.last.IsZero() {
 		p.longest = max(p.longest, now.Sub(p.last))
 	}
 	p.last = now
+}
+
+// begin has no pause be counted before the next acknowledgement.
+func (p *progress) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = time.Time{}
 }
 
 // count is how many batches and single events were acknowledged.
@@ -115,9 +123,12 @@ func (l *load) goesOn(t testing.TB, when string) {
 func (l *load) end(t testing.TB) {
 	t.Helper()
 	l.stop()
-	for _, complaint := range judge(l.records, l.read(t)) {
+	readings := l.read(t)
+	for _, complaint := range judge(l.records, readings) {
 		t.Error(complaint)
 	}
+	l.tally = tallyOf(l.records, readings)
+	t.Logf("load: %d events are there, of which %d of idempotent producers; %d were sent again, and %d are there more than once", l.stored, l.numbered, l.resent, l.twice)
 	for _, err := range l.refused.list() {
 		t.Error(err)
 	}

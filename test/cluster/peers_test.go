@@ -42,7 +42,7 @@ func startPeers(t testing.TB, network *parts.Network) *yard {
 		if n.host != nil && n.host.Disk != nil {
 			data = filepath.Join(n.host.Disk.Folder, data)
 		}
-		n.install(t, binary, "--cluster-bundle", filepath.Join(bundles, n.name+".bundle"), "--data", data)
+		n.install(t, binary, "--cluster-bundle", filepath.Join(bundles, n.name+".bundle"), "--cluster-listen", n.listen(t, n.route), "--data", data)
 	}
 	y.startAll(t)
 	y.findKey(t)
@@ -92,10 +92,14 @@ func TestPeersLoseNothing(t *testing.T) {
 	if !*fixed {
 		t.Skip("make cluster has it, which is a line of make test: it wants the machine for itself")
 	}
-	y := startPeers(t, nil)
+	y := startPeers(t, network(t, size))
 	y.refuseStrangers(t)
 	r := y.begin(t, "orders")
-	for _, f := range []fault{freezeNode(0, 4*time.Second), loseFolder(2), rollNodes()} {
+	faults := []fault{freezeNode(0, 4*time.Second), loseFolder(2), rollNodes()}
+	if y.network != nil {
+		faults = append(faults, cutNode(1, 6*time.Second))
+	}
+	for _, f := range faults {
 		r.endure(t, f)
 	}
 	r.end(t)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,18 +13,38 @@ import (
 type trial struct {
 	yard     *yard
 	load     *load
+	workers  *workers
 	function *function
 	webhooks *webhooks
 	epochs   *epochs
+	appends  *appends
+	moves    *moves // nil where servers are inside
+	raised   int    // how many cursors have passed from an epoch to a higher one, once it has ended
+	repeated repeats
+}
+
+// repeats is how many events came again to those who get each at least once.
+type repeats struct{ webhooks, function, processor int }
+
+// repeats counts those since the last call, and tells of them.
+func (r *trial) repeats() string {
+	all, _ := r.webhooks.repeats()
+	now := repeats{all, r.function.repeats(), r.workers.repeats()}
+	was := r.repeated
+	r.repeated = now
+	return fmt.Sprintf("repeats: %d of webhooks, %d of the function, %d of the processor",
+		now.webhooks-was.webhooks, now.function-was.function, now.processor-was.processor)
 }
 
 // begin starts it all, on hubs and a topic whose names begin with that one.
 func (y *yard) begin(t testing.TB, name string) *trial {
 	t.Helper()
-	r := &trial{yard: y, load: y.run(t, name)}
+	r := &trial{yard: y, moves: y.overhear(t), load: y.run(t, name)}
+	r.workers = y.process(t, name)
 	r.function = y.handle(t, name)
 	r.webhooks = y.deliver(t, name+"-topic")
 	r.epochs = y.compete(t, name+"-epochs")
+	r.appends = y.append(t, name+"-appends")
 	r.goesOn(t, "before any fault")
 	return r
 }
@@ -33,6 +54,7 @@ func (r *trial) goesOn(t testing.TB, when string) {
 	t.Helper()
 	r.load.goesOn(t, when)
 	r.webhooks.goesOn(t, when)
+	r.workers.goesOn(t, when)
 }
 
 // endure has a fault happen, and in the midst of it a receiver take over from another.
@@ -50,8 +72,8 @@ func (r *trial) endure(t testing.TB, f fault) {
 	testkit.Must(t, <-taken, "no receiver takes over where %s", f.name)
 	r.goesOn(t, "after "+f.name)
 	r.epochs.judge(t)
-	t.Logf("%s: %v in all; the longest pause of all senders was %v, a receiver took over within %v", f.name,
-		time.Since(begun).Round(time.Millisecond), r.load.pausedFor().Round(time.Millisecond), r.epochs.current.took.Round(time.Millisecond))
+	t.Logf("%s: %v in all; the longest pause of all senders was %v, a receiver took over within %v; %s", f.name,
+		time.Since(begun).Round(time.Millisecond), r.load.pausedFor().Round(time.Millisecond), r.epochs.current.took.Round(time.Millisecond), r.repeats())
 }
 
 // end stops it all and judges what is there.
@@ -61,11 +83,15 @@ func (r *trial) end(t testing.TB) {
 	r.load.stop()
 	r.webhooks.stop()
 	r.epochs.stop()
+	r.appends.stop()
 	t.Logf("all senders have ended within %v", time.Since(begun).Round(time.Millisecond))
 	r.load.end(t)
+	r.workers.judge(t, r.load.records)
 	r.function.judge(t, r.load.records)
 	r.webhooks.judge(t)
 	r.epochs.judgeAll(t)
+	r.appends.judge(t)
+	r.raised = r.moves.judge(t)
 	t.Logf("%d events acknowledged; judged within %v", r.load.acknowledged(), time.Since(begun).Round(time.Millisecond))
 }
 
@@ -78,7 +104,7 @@ func (r *trial) remove(t testing.TB) {
 		manage(t, "delete a subscription", func(ctx context.Context) error { return client.DeleteSubscription(ctx, r.webhooks.ref(i)) })
 	}
 	manage(t, "delete the topic", func(ctx context.Context) error { return client.DeleteTopic(ctx, r.webhooks.topic) })
-	for _, name := range []string{r.load.hub, r.epochs.hub} {
+	for _, name := range []string{r.load.hub, r.epochs.hub, r.appends.hub} {
 		manage(t, "delete hub "+name, func(ctx context.Context) error { return client.DeleteHub(ctx, name) })
 	}
 }

@@ -34,7 +34,9 @@ type webhooks struct {
 	mu           sync.Mutex
 	next         int // number of the next event
 	acknowledged []int
+	retried      int // how many attempts to publish failed, each of which may be stored all the same
 	received     [subscriptions]map[int]bool
+	again        int                // how many deliveries were of a number that the subscription had
 	newest       [subscriptions]int // the highest number received
 }
 
@@ -94,6 +96,9 @@ func (w *webhooks) publish(ctx context.Context, at int) {
 				w.mu.Unlock()
 				break
 			}
+			w.mu.Lock()
+			w.retried++
+			w.mu.Unlock()
 			at++
 			idle(ctx, pause)
 		}
@@ -110,10 +115,21 @@ func (w *webhooks) note(i int, batch []grid.Delivery) error {
 		if err != nil {
 			return err
 		}
+		if w.received[i][number] {
+			w.again++
+		}
 		w.received[i][number] = true
 		w.newest[i] = max(w.newest[i], number)
 	}
 	return nil
+}
+
+// repeats is how many deliveries were repeats so far. Those of numbers that are stored twice, since an attempt to
+// publish was not heard of and was made again, are among them: at most the second figure.
+func (w *webhooks) repeats() (all, published int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.again, w.retried * subscriptions
 }
 
 // goesOn waits until each subscription has received an event that was published since.
@@ -147,7 +163,9 @@ func (w *webhooks) judge(t testing.TB) {
 	for i := range subscriptions {
 		w.yard.waitQuiet(t, w.ref(i))
 	}
-	t.Logf("webhooks: %d events were acknowledged, and received by each of %d subscriptions", len(w.acknowledged), subscriptions)
+	again, published := w.repeats()
+	t.Logf("webhooks: %d events were acknowledged, and received by each of %d subscriptions; %d deliveries were repeats, at most %d of them of events that were published again",
+		len(w.acknowledged), subscriptions, again, published)
 }
 
 // missing are the acknowledged numbers that a subscription has not received.

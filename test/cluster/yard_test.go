@@ -40,7 +40,7 @@ type yard struct {
 type node struct {
 	yard       *yard
 	name       string
-	amqp, http string // HOST:PORT
+	amqp, http string // HOST:PORT, where clients reach it
 	route      string // where other peers reach the server inside; empty: there is none
 	program    *parts.Program
 	host       *parts.Host // nil without a network
@@ -52,9 +52,21 @@ func start(t testing.TB) *yard {
 	return startWith(t, &yard{servers: natstest.Start(t, size)})
 }
 
-// startOn runs them on a network, whose first hosts are the servers.
+// network gives the fixed run one on which nodes and servers can be cut off; nil where there can be none.
+func network(t testing.TB, hosts int) *parts.Network {
+	t.Helper()
+	if *proxied {
+		return parts.NewProxies(t, hosts)
+	}
+	return parts.AnyNetwork(t, hosts)
+}
+
+// startOn runs them on a network, whose first hosts are the servers; where there is none at loopback addresses.
 func startOn(t testing.TB, network *parts.Network, servers int) *yard {
 	t.Helper()
+	if network == nil {
+		return startWith(t, &yard{servers: natstest.Start(t, servers)})
+	}
 	var hosts []*parts.Host
 	for i := range servers {
 		hosts = append(hosts, network.Host(i))
@@ -100,12 +112,9 @@ func (y *yard) newNode(i, host int) *node {
 // install says how the node is run, in a folder of its own that goes when the test ends.
 func (n *node) install(t testing.TB, binary string, storage ...string) {
 	t.Helper()
-	args := append([]string{binary, "serve", "--amqp", n.amqp, "--http", n.http, "--amqps", "off", "--kafka", "off", "--kafkas", "off", "--https", "off", "--allow-plaintext",
+	args := append([]string{binary, "serve", "--amqp", n.listen(t, n.amqp), "--http", n.listen(t, n.http), "--amqps", "off", "--kafka", "off", "--kafkas", "off", "--https", "off", "--allow-plaintext",
 		"--grid-allow", n.yard.address() + "/32", "--grid-probation-cap", "1s", "--grid-dead-delay", "1s"}, storage...)
-	if n.host != nil {
-		args = n.host.Args(args...)
-	}
-	n.program = parts.NewProgram(testkit.Value(os.MkdirTemp("", "eventyard-node-"))(t), args...)
+	n.program = n.host.Program(testkit.Value(os.MkdirTemp("", "eventyard-node-"))(t), args...)
 	t.Cleanup(func() {
 		n.inspect(t)
 		if t.Failed() {
@@ -113,6 +122,17 @@ func (n *node) install(t testing.TB, binary string, storage ...string) {
 		}
 		testkit.Check(t, n.program.Remove())
 	})
+}
+
+// listen is where the node has to listen to be reached at an address of its own.
+func (n *node) listen(t testing.TB, address string) string {
+	t.Helper()
+	if n.host == nil {
+		return address
+	}
+	_, port, err := net.SplitHostPort(address)
+	testkit.Must(t, err)
+	return testkit.Value(n.host.Listen(port))(t)
 }
 
 // startAll starts the nodes that do not run, at once: those with servers inside wait for each other.
@@ -135,7 +155,7 @@ func (y *yard) startSome(t testing.TB, nodes ...*node) {
 // findKey reads the key that one of the nodes shows. At loopback addresses all know it.
 func (y *yard) findKey(t testing.TB) {
 	t.Helper()
-	if y.network == nil {
+	if y.network == nil || y.network.Loopback() {
 		return
 	}
 	eventually(t, "no node shows a connection string", func() bool {
@@ -163,11 +183,17 @@ func (y *yard) address() string {
 func (y *yard) serve(t testing.TB, handler http.Handler) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
-	testkit.Must(t, server.Listener.Close())
-	server.Listener = testkit.Value(net.Listen("tcp", y.address()+":0"))(t)
-	server.Start()
 	t.Cleanup(server.Close)
-	return server.URL
+	if y.network == nil {
+		server.Start()
+		return server.URL
+	}
+	testkit.Must(t, server.Listener.Close())
+	listener, address, err := y.network.Serve()
+	testkit.Must(t, err)
+	server.Listener = listener
+	server.Start()
+	return "http://" + address
 }
 
 // start runs the node until it serves; one that runs is left alone.
