@@ -36,6 +36,13 @@ func (y *stocked) hubDeeds() []deed {
 			func(v *visitor) { testkit.Equal(v.t, y.events(v, "made"), 1, "events after a look") },
 			press(act, done("again")),
 		}, check: func(v *visitor) { testkit.Equal(v.t, y.events(v, "made"), 2) }},
+		{name: "send a CloudEvent", at: "hubs/made", do: []step{
+			press(`main a[href="/console/hubs/made/send"]`, shows(act)), write("body", `{"kind":"glass"}`), choose("form", "cloudevent"), write("ctype", "alarm.glass"), press(act, done("sent")+" && "+times(1)),
+			press(`main table a[href*="show="]`, shows(`main a[href*="as=cloudevent"]`)), press(`main a[href*="as=cloudevent"]`, contains(`"specversion": "1.0"`)),
+		}, check: func(v *visitor) {
+			v.await("the CloudEvent", contains(`"type": "alarm.glass"`)+" && "+contains(`"kind": "glass"`))
+			testkit.Equal(v.t, y.events(v, "made"), 3)
+		}},
 		{name: "follow a hub", at: "hubs/orders/events", live: true, do: []step{y.follow}, check: func(v *visitor) {
 			testkit.Equal(v.t, y.events(v, "orders"), 5)
 		}},

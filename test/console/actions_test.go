@@ -43,6 +43,7 @@ const (
 func TestAStockedYard(t *testing.T) {
 	y := newStocked(t)
 	t.Run("forms", func(t *testing.T) { checkPages(t, y.yard, formsOf...) })
+	t.Run("the calls with an event", y.callsWithAnEvent)
 	t.Run("comfort", y.comfort)
 	t.Run("without script", y.withoutScript)
 	t.Run("each action", y.eachAction)
@@ -54,7 +55,7 @@ var formsOf = []string{
 	"hubs/orders/groups/night/delete", "hubs/orders/groups/night/release/0", "hubs/orders/groups/night/forget/lost", "hubs/photos/partitions/0/events/0/again",
 	"topics/shop/events", "topics/shop/settings", "topics/shop/regenerate", "topics/shop/delete", "topics/shop/events/0/again",
 	"topics/shop/subscriptions/company/edit", "topics/shop/subscriptions/company/explain", "topics/shop/subscriptions/company/delete", "topics/shop/subscriptions/company/redrive", "topics/shop/subscriptions/company/purge",
-	"functions/picky/poison", "functions/picky/redrive", "functions/resize/edit", "functions/resize/notice", "functions/resize/delete",
+	"functions/picky/poison", "events?id=0/0&in=hubs/photos", "functions/picky/redrive", "functions/resize/edit", "functions/resize/notice", "functions/resize/delete",
 	"circuits/outside?hub=orders&group=billing", "policies/RootManageSharedAccessKey/settings", "policies/RootManageSharedAccessKey/regenerate", "policies/RootManageSharedAccessKey/delete",
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"testing"
 	"time"
@@ -46,9 +47,10 @@ func TestMain(m *testing.M) {
 // lease is how long a dead worker keeps its partitions.
 const lease = 3 * time.Second
 
-// work reads hub orders as an instance of a group until it is killed.
+// work reads hub orders as an instance of a group until it is killed, or interrupted: then it gives back what it has.
 func work(connection, group, id string) error {
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	client, err := hub.Dial(ctx, connection, hub.Config{})
 	if err != nil {
 		return err
@@ -67,11 +69,18 @@ type yard struct {
 
 func newYard(t *testing.T, changes ...func(*server.Config)) *yard {
 	t.Helper()
+	y := newEmptyYard(t, changes...)
+	y.Hub(t, "orders", 4, "billing")
+	return y
+}
+
+// newEmptyYard is one in which nobody has made anything yet.
+func newEmptyYard(t *testing.T, changes ...func(*server.Config)) *yard {
+	t.Helper()
 	y := &yard{Yard: servertest.Start(t, append(changes, servertest.Listeners)...)}
 	y.base = y.Addresses()["http"]
 	y.client = testkit.Value(admin.New(admin.Config{Server: y.base, ConnectionString: y.ConnectionString()}))(t)
 	t.Cleanup(y.client.Close)
-	y.Hub(t, "orders", 4, "billing")
 	return y
 }
 

@@ -36,5 +36,12 @@ func TestFindingByKeys(t *testing.T) {
 	p.await("the keys", `document.getElementById("keys").open && `+contains("find a name or an event"))
 	press(kb.Escape)
 	p.await("no keys", `!document.getElementById("keys").open`)
-	checkPages(t, y, "find?q=o")
+	// A condition with an operator that does not exist is not searched for: what is wrong is said, and what there is.
+	p.open("/console/hubs/orders/events")
+	p.fill(map[string]string{"find": "data.total NumberGreatest 40"})
+	p.press(`main form.bar button`, `there is no operator "NumberGreatest"`)
+	p.await("the operators that there are", contains("StringContains")+" && "+contains("in double quotes")+" && !"+contains("Nothing found"))
+	p.fill(map[string]string{"find": "data.total NumberGreaterThan 40"})
+	p.press(`main form.bar button`, "1 event of")
+	checkPages(t, y, "find?q=o", "hubs/orders/events?find=data.total+NumberGreatest+40")
 }

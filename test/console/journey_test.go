@@ -70,3 +70,16 @@ func TestWhyWasThisEventNotDelivered(t *testing.T) {
 	p.press(`main dd a`, "It was not delivered")
 	checkPages(t, y, "events", "events?id=alarm-7&in=topics/shop", "events?id=nothing")
 }
+
+// V2: of an event that a function has put away a stranger sees, one click from what was put away, which call
+// failed, and why.
+func (y *stocked) callsWithAnEvent(t *testing.T) {
+	p := newPage(t, y.base, 1280, "light")
+	p.open("/console/events?id=0/0&in=hubs/photos")
+	for _, says := range []string{"Functions that it was for", "put away as poison after", "400"} {
+		p.await(says, contains(says))
+	}
+	p.await("the call that failed", `[...document.querySelectorAll("#part-ways .verdicts tbody tr")].some(r => r.textContent.includes("attempt 1") && r.querySelector(".bad"))`)
+	p.await("the call in the picture", `document.querySelectorAll("#part-picture circle.k-bad").length > 0`)
+	p.press(`#part-ways a[href="/console/functions/picky/poison"]`, "Poison events of picky")
+}

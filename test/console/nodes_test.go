@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,13 +40,19 @@ const answering = `document.querySelector("#part-all .about b:last-of-type")?.te
 
 // C5, V4: the node that a page is from is killed. The page says so, and comes back from another, whole and
 // without being loaded again; the session is good there, what was sent is there, and the node that does
-// not answer is named.
+// not answer is named. What can be done at the console is done before and after, by whichever node answers.
 func TestTheNodeOfAPageIsKilled(t *testing.T) {
 	nodes, base := startNodes(t)
-	p := newPage(t, base, 1280, "light")
+	v := newVisitor(t, base, mouse{})
+	p := v.page
 	p.signIn(auth.RootPolicy, auth.DevelopmentKey)
+	through := testkit.Value(admin.New(admin.Config{Server: base, ConnectionString: nodes["node0"].connection}))(t)
+	t.Cleanup(through.Close)
+	y := &stocked{yard: &yard{client: through, base: base}, hook: newHook(t)}
+	y.some(t, v, "make a hub", "change a hub", "send an event", "make a group", "make a topic", "make a policy")
 	killed := p.openStorage(len(nodes))
 	left := nodes[otherThan(killed, nodes)].admin(t)
+	y.client = left
 	testkit.Must(t, testkit.Err(left.CreateHub(t.Context(), admin.HubRequest{Name: "orders", Partitions: new(2)})))
 	testkit.Must(t, testkit.Err(left.Send(t.Context(), "orders", admin.Batch{Events: eventsOf(t, "before the kill"), Partition: "0"})))
 
@@ -65,6 +72,24 @@ func TestTheNodeOfAPageIsKilled(t *testing.T) {
 	p.press(`button[value="act"]`, "1 event was stored.")
 	p.open("/console/")
 	p.await("what needs somebody", contains("Node "+killed+" is lost"))
+	v.hands = keyboard{}
+	y.some(t, v, "send an event again", "send a CloudEvent", "publish an event", "publish an event again", "limit a policy", "delete a policy", "delete a hub", "delete a topic")
+}
+
+// some does deeds by their names, in the order in which they are walked through.
+func (y *stocked) some(t *testing.T, v *visitor, names ...string) {
+	t.Helper()
+	done := 0
+	for _, d := range y.deeds() {
+		if !slices.Contains(names, d.name) {
+			continue
+		}
+		done++
+		if !t.Run(d.name, func(t *testing.T) { v.does(t, d) }) {
+			t.FailNow()
+		}
+	}
+	testkit.Equal(t, done, len(names), "deeds")
 }
 
 // openStorage opens the page of storage until all nodes are well, and gives the one that its stream is

@@ -82,7 +82,7 @@ func (y *yard) publishTo(ctx context.Context, to admin.Topic, i int) {
 var (
 	pictured = []string{"", "hubs/orders", "hubs/wide", "hubs/orders/events", "hubs/orders/groups/billing", "topics/shop", "topics/shop/subscriptions/alarm-company", "functions/score", "hubs/wide?page=1&span=2h"}
 	plain    = []string{
-		"hubs", "hubs/orders/partitions/0/events/0", "hubs/orders/groups", "hubs/orders/groups/billing/move", "hubs/orders/access", "hubs/orders/settings",
+		"hubs", "hubs/orders/partitions/0/events/0", "hubs/orders/groups", "hubs/orders/groups/billing/move", "hubs/orders/access", "hubs/orders/connect", "hubs/orders/connect?lang=java", "hubs/orders/settings",
 		"topics", "topics/shop/publish", "functions", "access", "storage", "more", "new/hub", "new/subscription",
 	}
 )
