@@ -14,7 +14,10 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -32,11 +35,24 @@ func (k kafkaTask) franz(t *testing.T, options ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	options = append(options, kgo.SeedBrokers(strings.Split(k.address, ",")...), kgo.DefaultProduceTopic(k.hub))
 	if k.user != "" {
-		options = append(options, kgo.DialTLSConfig(k.trust(t)), kgo.SASL(plain.Auth{User: k.user, Pass: k.password}.AsMechanism()))
+		options = append(options, kgo.DialTLSConfig(k.trust(t)), kgo.SASL(k.franzMechanism()))
 	}
 	client := testkit.Value(kgo.NewClient(options...))(t)
 	t.Cleanup(client.Close)
 	return client
+}
+
+// franzMechanism is how it logs in.
+func (k kafkaTask) franzMechanism() sasl.Mechanism {
+	switch k.mechanism {
+	case "SCRAM-SHA-256":
+		return scram.Auth{User: k.user, Pass: k.password}.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		return scram.Auth{User: k.user, Pass: k.password}.AsSha512Mechanism()
+	case "OAUTHBEARER":
+		return oauth.Auth{Token: k.token}.AsMechanism()
+	}
+	return plain.Auth{User: k.user, Pass: k.password}.AsMechanism()
 }
 
 // fromTheBeginning assigns all partitions.

@@ -107,8 +107,10 @@ type kafkaTask struct {
 	codecs       []string
 	// protocol is that of its group, as clients name it; empty: the classic one.
 	protocol string
-	// user, password and ca are empty where nobody is asked.
+	// user, password and ca are empty where nobody is asked. mechanism is that of SASL; empty: PLAIN. token is what is
+	// shown instead of the password by OAUTHBEARER.
 	user, password, ca string
+	mechanism, token   string
 }
 
 // group is the one in which a client reads its hub.
@@ -163,6 +165,9 @@ func (k kafkaTask) environment() map[string]string {
 	}
 	if k.user != "" {
 		maps.Copy(env, map[string]string{"YARD_USER": k.user, "YARD_PASSWORD": k.password, "YARD_CA": k.ca})
+	}
+	if k.mechanism != "" {
+		maps.Copy(env, map[string]string{"YARD_MECHANISM": k.mechanism, "YARD_TOKEN": k.token})
 	}
 	return env
 }

@@ -111,6 +111,12 @@ func kafkaJava(t *testing.T, version string) string {
 	return jars(t, "kafka-java", filepath.Join("testdata", "kafka", "pom.xml"), "-Dkafka.version="+version)
 }
 
+// kafkaTools is a folder of jars with the tools of Kafka's distribution.
+func kafkaTools(t *testing.T) string {
+	t.Helper()
+	return jars(t, "kafka-tools", filepath.Join("testdata", "kafka", "tools.xml"))
+}
+
 func jars(t *testing.T, name, file string, flags ...string) string {
 	t.Helper()
 	pom := recipeFile(t, file)

@@ -3,7 +3,11 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Future;
+import javax.security.auth.callback.Callback;
+import javax.security.auth.callback.UnsupportedCallbackException;
+import javax.security.auth.login.AppConfigurationEntry;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ConsumerGroupDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -12,6 +16,10 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
+import org.apache.kafka.common.security.auth.SaslExtensionsCallback;
+import org.apache.kafka.common.security.oauthbearer.OAuthBearerToken;
+import org.apache.kafka.common.security.oauthbearer.OAuthBearerTokenCallback;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -45,13 +53,69 @@ public final class Client {
         all.put("bootstrap.servers", ENV.get("YARD_KAFKA"));
         if (ENV.containsKey("YARD_USER")) {
             all.put("security.protocol", "SASL_SSL");
-            all.put("sasl.mechanism", "PLAIN");
-            all.put("sasl.jaas.config", "org.apache.kafka.common.security.plain.PlainLoginModule required username=\""
+            String mechanism = ENV.getOrDefault("YARD_MECHANISM", "PLAIN");
+            String module = mechanism.equals("PLAIN") ? "plain.PlainLoginModule" : "scram.ScramLoginModule";
+            all.put("sasl.mechanism", mechanism);
+            all.put("sasl.jaas.config", "org.apache.kafka.common.security." + module + " required username=\""
                 + ENV.get("YARD_USER") + "\" password=\"" + ENV.get("YARD_PASSWORD") + "\";");
+            if (mechanism.equals("OAUTHBEARER")) {
+                all.put("sasl.jaas.config", "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;");
+                all.put("sasl.login.callback.handler.class", Bearer.class);
+            }
             all.put("ssl.truststore.type", "PEM");
             all.put("ssl.truststore.location", ENV.get("YARD_CA"));
         }
         return all;
+    }
+
+    /** Bearer shows a token that it was given. */
+    public static final class Bearer implements AuthenticateCallbackHandler {
+        @Override
+        public void configure(Map<String, ?> settings, String mechanism, List<AppConfigurationEntry> entries) {}
+
+        @Override
+        public void handle(Callback[] callbacks) throws UnsupportedCallbackException {
+            for (Callback callback : callbacks) {
+                if (callback instanceof OAuthBearerTokenCallback asked) {
+                    asked.token(new Token());
+                } else if (!(callback instanceof SaslExtensionsCallback)) {
+                    throw new UnsupportedCallbackException(callback);
+                }
+            }
+        }
+
+        @Override
+        public void close() {}
+    }
+
+    /** Token is good for an hour. */
+    private static final class Token implements OAuthBearerToken {
+        private final long from = System.currentTimeMillis();
+
+        @Override
+        public String value() {
+            return ENV.get("YARD_TOKEN");
+        }
+
+        @Override
+        public Set<String> scope() {
+            return Set.of();
+        }
+
+        @Override
+        public long lifetimeMs() {
+            return from + 3_600_000;
+        }
+
+        @Override
+        public String principalName() {
+            return ENV.get("YARD_USER");
+        }
+
+        @Override
+        public Long startTimeMs() {
+            return from;
+        }
     }
 
     private static Map<String, String> records(String codec) {
