@@ -73,7 +73,7 @@ func newConn(ctx context.Context, s *Server, nc net.Conn, id string, permit *adm
 		parts: reassembly{permit: permit, all: &s.parts, pool: &s.partBuffers},
 	}
 	c.traffic = &traffic{began: time.Now()}
-	c.reader.in.traffic = c.traffic
+	c.reader.in.traffic, c.reader.in.strange = c.traffic, true
 	c.writer.conn, c.writer.wrote = c, time.Now()
 	// When ctx ends the connection is closed politely, and its own context ends then.
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))

@@ -40,6 +40,10 @@ type input struct {
 	start   time.Time
 	since   atomic.Int64
 	waiting bool
+
+	// strange: it is a stranger's, of which reads are how often something was read.
+	strange bool
+	reads   int
 }
 
 func newInput(nc net.Conn, maxFrame int, pool *bufferPool, count prometheus.Counter) *input {
@@ -98,6 +102,7 @@ func (in *input) read(need int) error {
 		in.waiting = true
 		in.since.Store(1 + int64(time.Since(in.start)))
 	}
+	in.rest()
 	n, err := in.nc.Read(in.buf[in.end:])
 	in.end += n
 	in.count.Add(float64(n))
@@ -146,9 +151,21 @@ func (in *input) giveBack() {
 func (in *input) discard() {
 	for {
 		in.giveBack()
+		in.rest()
 		if _, err := in.nc.Read(in.buf); err != nil {
 			return
 		}
+	}
+}
+
+// rest lets a stranger that sends much in small parts wait. A read costs the yard more than the part that it brings
+// costs the stranger; meanwhile more comes, which one read takes then.
+func (in *input) rest() {
+	if !in.strange {
+		return
+	}
+	if in.reads++; in.reads > strangerReads {
+		time.Sleep(strangerRest)
 	}
 }
 

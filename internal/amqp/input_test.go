@@ -7,6 +7,8 @@ import (
 	"net"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
@@ -40,6 +42,27 @@ func (p *pieces) Read(b []byte) (int, error) {
 	n := copy(b, p.b[:min(len(p.b), p.sizes())])
 	p.b = p.b[n:]
 	return n, nil
+}
+
+// R2: what a stranger sends in small parts is read a few hundred times a second at most; what anybody else sends as it comes.
+func TestStrangersAreReadAtLeisure(t *testing.T) {
+	const frames = 1000
+	beat := []byte{0, 0, 0, 8, 2, 0, 0, 0}
+	for _, strange := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			in := inputOf(&pieces{b: bytes.Repeat(beat, frames), sizes: func() int { return len(beat) }}, 100, newBufferPool(100))
+			in.strange = strange
+			began := time.Now()
+			for range frames {
+				testkit.Must(t, testkit.Err3(in.frame()))
+			}
+			took, want := time.Since(began), time.Duration(0)
+			if strange {
+				want = (frames - strangerReads) * strangerRest
+			}
+			testkit.Equal(t, took, want)
+		})
+	}
 }
 
 // However the bytes come, the frames are the same.

@@ -97,6 +97,10 @@ const (
 	strangerHandle   = 255
 	// strangerBytes is how much it may send in all: many tries with the largest token.
 	strangerBytes = 1 << 20
+	// strangerReads is how often it is read from at once, some times what clients need to show a right, and strangerRest
+	// how long nothing is read before each time after that.
+	strangerReads = 64
+	strangerRest  = 5 * time.Millisecond
 	// strangerAnswerBytes is how much of answers may wait to be written.
 	strangerAnswerBytes = freeAnswerBytes
 	// strangerHeirBytes is how much of attaches may wait for their handles.

@@ -141,7 +141,7 @@ func (r *reader) next() error {
 // none any more before it sends anything of that.
 func (r *reader) welcome() {
 	if c := r.conn; r.in.pool != c.server.reading && c.known.Load() {
-		r.in.max, r.in.pool = int(c.server.cfg.MaxFrameBytes), c.server.reading
+		r.in.max, r.in.pool, r.in.strange = int(c.server.cfg.MaxFrameBytes), c.server.reading, false
 	}
 }
 
