@@ -37,8 +37,8 @@ type Config struct {
 	// HubStreams is how many streams a new hub's log is spread over; zero means one for each 16
 	// partitions, at most 16.
 	HubStreams int
-	// MaxStreamBytes is where a stream is full; zero means no limit. An eighth of it is kept for what has to
-	// be stored before anything can be removed.
+	// MaxStreamBytes is where a stream that this engine makes is full; zero means no limit. One that is there keeps
+	// the limit that it has. An eighth of it is kept for what has to be stored before anything can be removed.
 	MaxStreamBytes int64
 	// CacheBytes is what newest frames are kept in memory; zero means 64 MiB.
 	CacheBytes int64

@@ -129,6 +129,7 @@ func (s *stream) load(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.restoreLocked(mark)
+	s.room = roomOf(state)
 	s.line.highest = max(s.line.highest, state.Last)
 	s.fold.least = max(s.fold.least, state.Last)
 	s.news = time.Now()

@@ -226,7 +226,7 @@ func (s *stream) applyLocked(h heard, now time.Time) *part {
 		return nil
 	}
 	s.fold.unmarked.Add(h.header.Bytes(), now.UnixMilli())
-	s.room.used += int64(h.header.Bytes())
+	s.room.add(h.seq, int64(h.header.Bytes()))
 	p := s.partLocked(h.subject)
 	before := p.fold.State()
 	verdict := p.fold.Apply(h.seq, h.header)

@@ -120,7 +120,7 @@ func (p *partition) Import(ctx context.Context, run eventlog.Run) (eventlog.Rece
 		return nil, fmt.Errorf("import into %s: %w", p.id, err)
 	}
 	s.useLocked()
-	if err := s.room.check(s.e.cfg); err != nil {
+	if err := s.room.check(s.e.cfg.TendInterval); err != nil {
 		return nil, fmt.Errorf("import into %s: %w", p.id, err)
 	}
 	r := w.submit(encodeBatch(b, run.Time.UnixMilli()), run.Time.UnixMilli(), time.Now())

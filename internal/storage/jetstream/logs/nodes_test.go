@@ -221,33 +221,62 @@ func TestNoSpace(t *testing.T) {
 }
 
 // C5: a stream that events have filled has room for the mark behind which retention removes old ones: it
-// takes events again without anybody's help.
+// takes events again without anybody's help. So it does at a node that would have made it without a limit.
 func TestRoomComesBack(t *testing.T) {
-	inYard(t, model.Faults{}, func(cfg *Config) { cfg.MaxStreamBytes = 200 << 10 }, func(t *testing.T, y *yard) {
-		shape := orders
-		shape.Retention.Age = time.Hour
-		e := y.open(t, "a")
-		testkit.Run(t, e.Run)
-		p := handle(t, e, shape, 0)
-		fill := func() (n int) {
-			for ; n < 400; n++ {
-				if _, err := eventlog.Append(t.Context(), p, text(strings.Repeat("x", 100))); err != nil {
-					testkit.ErrorIs(t, err, eventlog.ErrNoSpace)
-					return n
-				}
-				time.Sleep(100 * time.Millisecond) // marks are written
+	const limit = 200 << 10
+	for name, own := range map[string]int64{"of the node that made it": limit, "of a node without a limit": 0} {
+		t.Run(name, func(t *testing.T) {
+			inYard(t, model.Faults{}, func(cfg *Config) { cfg.MaxStreamBytes = limit }, func(t *testing.T, y *yard) {
+				shape := orders
+				shape.Retention.Age = time.Hour
+				testkit.Must(t, y.open(t, "maker").Provide(t.Context(), "orders", shape))
+				y.cfg.MaxStreamBytes = own
+				testComesBack(t, y.open(t, "a"), shape)
+			})
+		})
+	}
+}
+
+func testComesBack(t *testing.T, e *Engine, shape eventlog.Shape) {
+	testkit.Run(t, e.Run)
+	p := handle(t, e, shape, 0)
+	fill := func() (n int) {
+		for ; n < 400; n++ {
+			if _, err := eventlog.Append(t.Context(), p, text(strings.Repeat("x", 100))); err != nil {
+				testkit.ErrorIs(t, err, eventlog.ErrNoSpace)
+				return n
 			}
-			return n
+			time.Sleep(100 * time.Millisecond) // marks are written
 		}
-		for fill() > 0 {
+		return n
+	}
+	for fill() > 0 {
+	}
+	time.Sleep(2 * time.Hour)
+	taken := 0
+	for range 30 { // the first find it full, and have it looked after
+		taken += fill()
+		time.Sleep(time.Second)
+	}
+	testkit.That(t, taken > 200, "there is room for only %d after retention", taken)
+}
+
+// C5: a node that would make streams with a limit goes on with those that have none, however much they hold.
+func TestLimitIsTheStreams(t *testing.T) {
+	inYard(t, model.Faults{}, asItIs, func(t *testing.T, y *yard) {
+		large := strings.Repeat("x", 100<<10)
+		p := handle(t, y.open(t, "a"), orders, 0)
+		for range 5 {
+			mustAppend(t, p, large)
 		}
-		time.Sleep(2 * time.Hour)
-		taken := 0
-		for range 30 { // the first find it full, and have it looked after
-			taken += fill()
-			time.Sleep(time.Second)
+		y.cfg.MaxStreamBytes = 200 << 10
+		e := y.open(t, "b")
+		testkit.Run(t, e.Run)
+		p = handle(t, e, orders, 0)
+		for range 5 {
+			mustAppend(t, p, large)
+			time.Sleep(3 * time.Second) // it is measured
 		}
-		testkit.That(t, taken > 200, "there is room for only %d after retention", taken)
 	})
 }
 

@@ -113,7 +113,7 @@ func (p *part) submitLocked(who claimant, batches []frames.Batch) ([]eventlog.Re
 		return nil, eventlog.ErrClosed
 	}
 	p.s.useLocked() // also where it is full: who follows it makes room
-	if err := p.s.room.check(p.s.e.cfg); err != nil {
+	if err := p.s.room.check(p.s.e.cfg.TendInterval); err != nil {
 		return nil, fmt.Errorf("append to %s of %s: %w", p.subject, p.s.name, err)
 	}
 	w := p.writerLocked(who)

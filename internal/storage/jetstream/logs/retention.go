@@ -70,9 +70,12 @@ func (s tending) tend(ctx context.Context) error {
 	return s.measure(ctx)
 }
 
-// measure asks how full the stream is, where that is bounded.
+// measure asks how full the stream is, where that is bounded, and now and then whether it is.
 func (s tending) measure(ctx context.Context) error {
-	if s.e.cfg.MaxStreamBytes == 0 {
+	s.mu.Lock()
+	known := s.room.known()
+	s.mu.Unlock()
+	if known {
 		return nil
 	}
 	state, err := s.e.cfg.Storage.State(ctx, s.name)
@@ -80,7 +83,7 @@ func (s tending) measure(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	s.room = room{used: state.Bytes, said: time.Now()}
+	s.room = roomOf(state)
 	s.mu.Unlock()
 	return nil
 }

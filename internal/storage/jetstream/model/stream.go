@@ -186,7 +186,7 @@ func (s *stream) newest(subject string) (streams.Message, error) {
 
 // state is what the leader says: of what it has lost, that it is not there.
 func (s *stream) state(now time.Time) streams.State {
-	state := streams.State{First: s.last + 1, Last: s.last, Bytes: s.bytes}
+	state := streams.State{First: s.last + 1, Last: s.last, Bytes: s.bytes, MaxBytes: s.maxBytes}
 	for _, m := range s.messages {
 		if h := s.replicas[s.leader].harmed[m.Seq]; h == nil || !h.missing {
 			state.First = min(state.First, m.Seq)

@@ -185,7 +185,8 @@ func (s *Storage) State(ctx context.Context, stream string) (streams.State, erro
 	}
 	st := have.State
 	state := streams.State{
-		First: streams.Seq(st.FirstSeq), Last: streams.Seq(st.LastSeq), Bytes: int64(st.Bytes), Messages: st.Msgs, Absent: absent(have.Cluster),
+		First: streams.Seq(st.FirstSeq), Last: streams.Seq(st.LastSeq), Bytes: int64(st.Bytes), MaxBytes: max(have.Config.MaxBytes, 0),
+		Messages: st.Msgs, Absent: absent(have.Cluster),
 	}
 	if st.Msgs == 0 {
 		state.First = state.Last + 1 // servers say zero of a stream that never had a message

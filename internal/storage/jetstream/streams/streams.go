@@ -109,7 +109,10 @@ type Part struct {
 type State struct {
 	First, Last Seq
 	Bytes       int64
-	Messages    uint64
+	// MaxBytes is where the storage refuses messages; zero means no limit but its own. It is the stream's: nodes that
+	// were started with other settings, and operators, may have given it another than this node would.
+	MaxBytes int64
+	Messages uint64
 	// Absent is how many of the servers that keep the stream are not there, or not up to date: what the others
 	// lack, they may have.
 	Absent int

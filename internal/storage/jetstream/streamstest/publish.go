@@ -139,6 +139,8 @@ func publishAtOnce(t *testing.T, n nodes) {
 func full(t *testing.T, n nodes) {
 	mustMake(t, n.a, "small", streams.Config{MaxBytes: 64 << 10})
 	data := strings.Repeat("x", 4<<10)
+	state := testkit.Value(n.b.State(t.Context(), "small"))(t)
+	testkit.Equal(t, state.MaxBytes, 64<<10, "the limit, as another node hears of it")
 	last := streams.Seq(0)
 	testkit.Eventually(t, "there is no limit", func() bool {
 		seq, err := publish(n.a, "small", "0", []byte(data))
