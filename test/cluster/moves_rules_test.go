@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,4 +63,34 @@ func TestJudgeMoves(t *testing.T) {
 	report, err := judgeMoves("grid/tiers/0a", []move{{seq: 3, value: []byte(book(1, 1))}, {seq: 9, before: 7, value: []byte(book(4, 1))}})
 	testkit.Check(t, err)
 	testkit.Equal(t, report, moveReport{missed: 1, epochs: 2})
+}
+
+// Entries are read in both versions, and one that was stored again follows the one that it repeats.
+func TestReadMove(t *testing.T) {
+	const key = "records/yard-shards/$shards/lease/7"
+	message := func(version byte, before uint64, header ...byte) []byte {
+		b := binary.BigEndian.AppendUint64([]byte{version, 1}, 77) // a value, and its nonce
+		b = binary.BigEndian.AppendUint64(b, before)
+		b = binary.BigEndian.AppendUint16(b, uint16(len(key)))
+		b = append(append(b, header...), key+`{"v":1,"owner":"a","epoch":3}`...)
+		return append(b, "four"...) // the checksum
+	}
+	was := []byte{0, 0, 0, 0, 0, 0, 0, 5}
+	var all []move
+	for seq, b := range map[uint64][]byte{5: message(1, 0), 9: message(2, 5, was...)} {
+		got, one, err := readMove(seq, b)
+		testkit.MustEqual(t, fmt.Sprint(got, err), key+"<nil>", "message %d", seq)
+		testkit.Equal(t, string(one.value), `{"v":1,"owner":"a","epoch":3}`, "message %d", seq)
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b move) int { return cmp.Compare(a.seq, b.seq) })
+	report, err := judgeMoves(key, all)
+	testkit.Check(t, err)
+	testkit.Equal(t, report, moveReport{epochs: 1})
+	for name, b := range map[string][]byte{
+		"nothing": nil, "a later version": message(3, 0), "no room for what it was": message(2, 5)[:26], "cut off": message(2, 5, was...)[:60],
+	} {
+		_, _, err := readMove(9, b)
+		testkit.That(t, err != nil, "%s is read", name)
+	}
 }

@@ -86,9 +86,19 @@ func (m *moves) add(seq uint64, message []byte) {
 	m.seen[key][seq] = one
 }
 
+// readMove reads a message of version 1, or of version 2: a value that was stored again, so that it does not lie far
+// behind all others. That one has 8 bytes more in its header, says that it replaced the one before, and is the same.
 func readMove(seq uint64, b []byte) (key string, one move, err error) {
-	const header, checksum = 20, 4
-	if len(b) < header+checksum || b[0] != 1 {
+	const (
+		begins, again     = 20, 28 // where the key begins
+		checksum          = 4
+		written, repeated = 1, 2
+	)
+	header := begins
+	if len(b) > 0 && b[0] == repeated {
+		header = again
+	}
+	if len(b) < header+checksum || b[0] != written && b[0] != repeated {
 		return "", move{}, fmt.Errorf("message %d of an entry, of %d bytes, cannot be read", seq, len(b))
 	}
 	end := header + int(binary.BigEndian.Uint16(b[18:]))
