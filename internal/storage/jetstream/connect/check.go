@@ -35,7 +35,7 @@ func (c *Conns) Check(ctx context.Context, cfg Config) (Report, error) {
 		r.add(Server{Name: conn.ConnectedServerName(), Version: conn.ConnectedServerVersion(), MaxPayload: conn.MaxPayload()})
 		known = append(append(known, conn.DiscoveredServers()...), conn.ConnectedAddr())
 	}
-	r.Local = cfg.Local(known)
+	r.Local, r.known = cfg.Local(known), len(cfg.Servers)
 	for _, monitor := range cfg.Monitors {
 		s, err := askMonitor(ctx, monitor)
 		if err != nil {
@@ -75,6 +75,22 @@ func (r *Report) add(s Server) {
 	if s.SyncKnown {
 		r.Servers[i].Sync, r.Servers[i].SyncKnown = s.Sync, true
 	}
+}
+
+// know takes in which servers keep a stream.
+func (r *Report) know(c *jetstream.ClusterInfo) {
+	if c == nil { // there is one server
+		return
+	}
+	names := map[string]bool{c.Leader: true}
+	for _, s := range c.Replicas {
+		names[s.Name] = true
+	}
+	for _, s := range r.Servers {
+		names[s.Name] = true
+	}
+	delete(names, "") // nobody leads it just now
+	r.known = max(r.known, len(names))
 }
 
 // askMonitor reads how a server is set from its monitoring.
@@ -155,6 +171,7 @@ func (r *Report) probe(ctx context.Context, conn *nats.Conn, cfg Config) error {
 	var refused jetstream.JetStreamError
 	switch {
 	case err == nil:
+		r.know(made.CachedInfo().Cluster)
 		if shown := made.CachedInfo().TimeStamp; !shown.IsZero() {
 			r.Skew = skewOf(asked, time.Now(), shown)
 		}

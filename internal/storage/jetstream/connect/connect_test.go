@@ -201,6 +201,7 @@ func TestCheckOfACluster(t *testing.T) {
 		c := dial(t, cfg)
 		report, err := c.Check(t.Context(), cfg)
 		testkit.Equal(t, err == nil, fits, "%d replicas: %v", replicas, err)
+		testkit.That(t, replicas != 3 || report.known == 3, "by a stream on all three %d servers are known", report.known)
 		testkit.That(t, strings.Contains(strings.Join(report.Warnings, "\n"), "could not be found out"), "%d replicas: it warns of %q", replicas, report.Warnings)
 	}
 	conn := servers.Dial(t, 0)
@@ -249,6 +250,7 @@ func TestTheSystemAccountOfACluster(t *testing.T) {
 	report, err := dial(t, cfg).Check(t.Context(), cfg)
 	testkit.Must(t, err)
 	testkit.Equal(t, len(report.Servers), 3, "servers")
+	testkit.Slices(t, report.Warnings, nil, "warnings")
 	for _, s := range report.Servers {
 		testkit.That(t, s.Sync && s.SyncKnown, "found %+v", s)
 	}

@@ -41,6 +41,9 @@ type Report struct {
 	Problems, Warnings []string
 	// Local: all servers are on this machine's loopback.
 	Local bool
+
+	// known is how many servers there are at least, asked or not.
+	known int
 }
 
 // problem is a setting that has to be another. Without the risky ones a yard works, and may lose what
@@ -55,7 +58,7 @@ func (r Report) judge(want Settings) (problems []problem, warnings []string) {
 	if r.NoJetStream != "" {
 		return []problem{{text: fmt.Sprintf("JetStream is not enabled for this account (%s): add to the servers' configuration: jetstream { store_dir: /var/lib/nats, sync_interval: always }", r.NoJetStream)}}, nil
 	}
-	unknown := 0
+	answered := 0 // of whom it is known whether they sync
 	for _, s := range r.Servers {
 		switch {
 		case s.Version == "":
@@ -69,11 +72,11 @@ func (r Report) judge(want Settings) (problems []problem, warnings []string) {
 		case s.MaxPayload < advisedPayload:
 			warnings = append(warnings, fmt.Sprintf("server %s takes messages of at most %d bytes; better is: max_payload: 8MB", s.Name, s.MaxPayload))
 		}
-		switch {
-		case !s.SyncKnown:
-			unknown++
-		case !s.Sync:
-			problems = append(problems, problem{fmt.Sprintf("server %s acknowledges before it syncs, so that a power cut loses events: set in its configuration: jetstream { sync_interval: always }", s.Name), true})
+		if s.SyncKnown {
+			answered++
+			if !s.Sync {
+				problems = append(problems, problem{fmt.Sprintf("server %s acknowledges before it syncs, so that a power cut loses events: set in its configuration: jetstream { sync_interval: always }", s.Name), true})
+			}
 		}
 	}
 	if r.NoReplicas != "" {
@@ -85,15 +88,27 @@ func (r Report) judge(want Settings) (problems []problem, warnings []string) {
 	case r.Skew.Held():
 		warnings = append(warnings, r.Skew.String()+": times of events are corrected to a second, and retries, expiry and tokens are not")
 	}
-	if unknown > 0 {
-		warnings = append(warnings, "it could not be found out whether the NATS servers sync before they acknowledge: "+
-			"see that each has jetstream { sync_interval: always } in its configuration, and to have it checked give monitor=http://HOST:8222 for each, "+
-			"or a user of the system account by system=USER:PASSWORD or systemcreds=FILE")
+	if text := unasked(answered, max(r.known, len(r.Servers))); text != "" {
+		warnings = append(warnings, text)
 	}
 	if want.Replicas == 1 {
 		warnings = append(warnings, "with replicas=1 a lost server loses what it holds")
 	}
 	return problems, warnings
+}
+
+// unasked warns where fewer servers have answered whether they sync than there are; empty: all have.
+func unasked(answered, known int) string {
+	const find = "see that each has jetstream { sync_interval: always } in its configuration, and to have it checked give monitor=http://HOST:8222 for each, " +
+		"or a user of the system account by system=USER:PASSWORD or systemcreds=FILE"
+	switch silent := known - answered; {
+	case silent <= 0:
+		return ""
+	case answered == 0:
+		return "it could not be found out whether the NATS servers sync before they acknowledge: " + find
+	default:
+		return fmt.Sprintf("%d of %d NATS servers could not be asked whether they sync before they acknowledge: start those that are away, %s", silent, known, find)
+	}
 }
 
 // newEnough reads MAJOR.MINOR of a version.

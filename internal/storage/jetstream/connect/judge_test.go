@@ -34,6 +34,7 @@ func TestJudge(t *testing.T) {
 		"medium messages":       {found: with(func(s *Server) { s.MaxPayload = 4 << 20 }), warning: "max_payload: 8MB"},
 		"syncs later":           {found: with(func(s *Server) { s.Sync = false }), problem: "jetstream { sync_interval: always }", risky: true},
 		"sync is not known":     {found: with(func(s *Server) { s.Sync, s.SyncKnown = false, false }), warning: "sync_interval: always"},
+		"one was not asked":     {found: Report{Servers: []Server{good}, known: 2}, warning: "1 of 2 NATS servers could not be asked"},
 		"no JetStream":          {found: Report{Servers: []Server{good}, NoJetStream: "off"}, problem: "jetstream { store_dir"},
 		"too few servers":       {found: Report{Servers: []Server{good}, NoReplicas: "no peers"}, problem: "replicas=1"},
 		"one replica":           {found: Report{Servers: []Server{good}}, replicas: 1, warning: "a lost server loses"},
