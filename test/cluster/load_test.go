@@ -25,6 +25,9 @@ const (
 	senders = 4
 	// tryTime is how long one attempt may take: longer than a server needs to lead again.
 	tryTime = 20 * time.Second
+	// answerTime is how long an attempt of the official client may take that is to hear why it fails: a node has an
+	// answer after 20 s at most.
+	answerTime = 30 * time.Second
 	// pause keeps the load such that what was sent can be read in a few seconds, and all processes
 	// have a share of the machine.
 	pause = 20 * time.Millisecond
@@ -36,7 +39,8 @@ type load struct {
 	hub     string
 	records []*record
 	progress
-	refused errorList // of senders that leave retrying to the official client
+	refused errorList // of senders: what the official client gives up after
+	heard   refusals  // of senders that do not leave retrying to it
 	tally             // what became of it, once it has ended
 	cancel  context.CancelFunc
 	all     sync.WaitGroup
@@ -128,7 +132,7 @@ func (l *load) end(t testing.TB) {
 		t.Error(complaint)
 	}
 	l.tally = tallyOf(l.records, readings)
-	t.Logf("load: %d events are there, of which %d of idempotent producers; %d were sent again, and %d are there more than once", l.stored, l.numbered, l.resent, l.twice)
+	t.Logf("load: %d events are there, of which %d of idempotent producers; %d were sent again, and %d are there more than once; senders were told: %v", l.stored, l.numbered, l.resent, l.twice, l.heard.counts())
 	for _, err := range l.refused.list() {
 		t.Error(err)
 	}
@@ -159,7 +163,13 @@ func (l *load) sendBatches(ctx, running context.Context, r *record, at int) {
 			l.refused.add(err) // it has not dialled yet
 			return
 		}
-		for running.Err() == nil && r.sendBatch(ctx, client) == nil {
+		for running.Err() == nil {
+			if err := r.sendBatch(ctx, client); err != nil {
+				if err := l.heard.add(err); err != nil {
+					l.refused.add(fmt.Errorf("%s: %w", r.name, err))
+				}
+				break
+			}
 			l.note()
 			idle(running, pause)
 		}
@@ -172,7 +182,7 @@ func (l *load) sendBatches(ctx, running context.Context, r *record, at int) {
 
 // sendBatch sends what was not acknowledged yet, or the next batch.
 func (r *record) sendBatch(ctx context.Context, client *azeventhubs.ProducerClient) error {
-	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	first := len(r.sent)
 	for first > 0 && !r.sent[first-1].acknowledged {
