@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/meta"
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -398,6 +399,33 @@ func TestExpiry(t *testing.T) {
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
 		testkit.Equal(t, mustFind(t, other, topic("orders"), "sub-4").State, Expired)
+	})
+}
+
+// Nodes do not all try at the moment at which something lapses, and none waits for long.
+func TestLapsesAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		store := metatest.NewFaulty(y.Memory)
+		changes := make(chan time.Time, 10)
+		k := y.open(t, Config{Meta: store}, "orders")
+		began, spread := time.Now(), time.Duration(0)
+		for i := range 5 {
+			mustCreate(t, k, topic("orders"), fmt.Sprintf("sub-%d", i), with(func(s *Settings) { s.Expires = began.Add(time.Duration(1+i) * time.Minute) }))
+		}
+		store.Inject(func(op metatest.Op) error {
+			if op.Changes() {
+				changes <- time.Now()
+			}
+			return nil
+		})
+		defer testkit.Run(t, k.Run)()
+		for i := range 5 {
+			late := (<-changes).Sub(began.Add(time.Duration(1+i) * time.Minute))
+			testkit.That(t, late >= 0 && late < lapseSpread, "it lapses %v late", late)
+			spread = max(spread, late)
+		}
+		testkit.That(t, spread > 0, "all lapse in time")
 	})
 }
 

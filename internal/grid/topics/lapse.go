@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -70,10 +71,15 @@ func (r *record) lapse(now time.Time) bool {
 // close takes the link back. The code stays: by it whoever asked knows its handshake again.
 func (v *Validation) close() { v.Token, v.Until, v.Awaiting = "", time.Time{}, false }
 
-// lapsePause is how long to wait with a lapse that could not be stored.
-const lapsePause = time.Second
+const (
+	// lapsePause is how long to wait with a lapse that could not be stored.
+	lapsePause = time.Second
+	// lapseSpread is how much later than its time a definition may lapse.
+	lapseSpread = time.Second
+)
 
-// keepTime lets definitions lapse when their time has come, until ctx ends.
+// keepTime lets definitions lapse when their time has come, until ctx ends. Every node does: each waits a random part
+// of a second longer, so that most hear that another has stored the lapse, and do not try in vain.
 func (k *Registry) keepTime(ctx context.Context) {
 	for ctx.Err() == nil {
 		keys, next := k.view.deadlines.due(time.Now())
@@ -82,7 +88,7 @@ func (k *Registry) keepTime(ctx context.Context) {
 		}
 		var due <-chan time.Time
 		if !next.IsZero() {
-			due = time.After(time.Until(next))
+			due = time.After(time.Until(next) + rand.N(lapseSpread))
 		}
 		select {
 		case <-due:
