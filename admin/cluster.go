@@ -115,6 +115,16 @@ type Streams struct {
 	Leaders map[string]int `json:"leaders,omitempty"`
 	// Worst are up to ten streams that are not well, the worst first.
 	Worst []Stream `json:"worst,omitempty"`
+	// Lost are those that are not there although a log is that uses them: what they held is gone.
+	Lost []LostStream `json:"lost,omitempty"`
+}
+
+// LostStream is a stream that is not there.
+type LostStream struct {
+	Name string `json:"name"`
+	// Log is one that uses it, Hub the hub whose log that is, if it is one's.
+	Log string `json:"log"`
+	Hub string `json:"hub,omitempty"`
 }
 
 // Stream is one that is not well.

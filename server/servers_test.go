@@ -90,7 +90,17 @@ func TestStatusOfNodesAndServers(t *testing.T) {
 	}
 	testkit.Equal(t, connections, 3, "connections")
 	testkit.That(t, len(c.Servers.Warnings) == 1 && strings.Contains(c.Servers.Warnings[0], "sync_interval"), "warnings %q", c.Servers.Warnings)
-	testkit.That(t, c.Streams.Count > 0 && c.Streams.Messages > 0 && c.Streams.Bytes > 0, "streams %+v", c.Streams)
+	testkit.That(t, c.Streams.Count > 0 && c.Streams.Messages > 0 && c.Streams.Bytes > 0 && len(c.Streams.Lost) == 0, "streams %+v", c.Streams)
+
+	testkit.Must(t, testkit.Err(asked.CreateHub(t.Context(), admin.HubRequest{Name: "Orders", Partitions: new(1)})))
+	js := testkit.Value(jetstream.New(servers.Dial(t, 0)))(t)
+	for name := range js.StreamNames(t.Context()).Name() {
+		if strings.Contains(name, "_l=h-") && strings.Contains(name, "orders") {
+			testkit.Must(t, js.DeleteStream(t.Context(), name))
+		}
+	}
+	c = testkit.Value(asked.Cluster(t.Context()))(t)
+	testkit.That(t, len(c.Streams.Lost) == 1 && c.Streams.Lost[0].Hub == "Orders" && c.Streams.Lost[0].Log != "", "lost %+v", c.Streams.Lost)
 
 	here.shutdown()
 	servers.Stop(t, 2)

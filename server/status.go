@@ -3,11 +3,14 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/grid/shards"
+	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/overview"
 	"github.com/eventyard/eventyard/internal/storage"
 )
@@ -41,6 +44,10 @@ func (y *yard) status(ctx context.Context) admin.Cluster {
 		c.Problems = append(c.Problems, fmt.Sprintf("the NATS servers do not say how the streams are: %v", found.Err))
 	} else {
 		c.Streams = showStreams(found.Streams)
+		for _, name := range slices.Sorted(maps.Keys(found.Lost)) {
+			log := found.Lost[name]
+			c.Streams.Lost = append(c.Streams.Lost, admin.LostStream{Name: name, Log: log, Hub: broker.HubOf(y.broker, log)})
+		}
 	}
 	c.Scrub = y.lastScrub(ctx)
 	return c

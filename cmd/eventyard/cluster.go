@@ -110,6 +110,13 @@ func (c clusterCommands) showWarnings(s admin.NATSServers) {
 func (c clusterCommands) showStreams(s admin.Streams) error {
 	fmt.Fprintf(c.stdout, "\n%s, %s, %s; without a leader %d, with an offline replica %d, with one that lags %d\n",
 		counted(s.Count, "stream"), counted(s.Messages, "message"), roughBytes(s.Bytes), s.Leaderless, s.Offline, s.Lagging)
+	for _, lost := range s.Lost {
+		of := "log " + oneLine(lost.Log)
+		if lost.Hub != "" {
+			of = "hub " + oneLine(lost.Hub)
+		}
+		fmt.Fprintf(c.stdout, "lost: stream %s of %s is not there: look at the servers' logs for why it is gone, and restore a backup\n", oneLine(lost.Name), of)
+	}
 	if len(s.Worst) == 0 {
 		return nil
 	}

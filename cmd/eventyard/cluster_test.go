@@ -114,3 +114,17 @@ func TestTheStatusHasTheLastScrub(t *testing.T) {
 		server.Close()
 	}
 }
+
+// C2: a stream that is lost is named with the hub that had it, or with its log, and with what to do.
+func TestClusterStatusNamesLostStreams(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"node":"a","engine":"nats","nodes":[],"streams":{"count":1,"messages":2,"bytes":3,"leaderless":0,"offline":0,"lagging":0,`+
+			`"lost":[{"name":"Y_shop_l=h-o-0","log":"o-1","hub":"orders"},{"name":"Y_shop_l=topic-3","log":"grid-x"}]}}`)
+	}))
+	defer server.Close()
+	var stdout, stderr bytes.Buffer
+	testkit.Must(t, run(t.Context(), []string{"cluster", "status", "--server", server.URL}, strings.NewReader(""), &stdout, &stderr))
+	for _, want := range []string{"lost: stream Y_shop_l=h-o-0 of hub orders is not there: ", "lost: stream Y_shop_l=topic-3 of log grid-x is not there: ", "restore a backup"} {
+		testkit.That(t, strings.Contains(stdout.String(), want), "it says %s", stdout.String())
+	}
+}

@@ -3,7 +3,10 @@ package storage
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -29,6 +32,9 @@ type Servers struct {
 	// Streams is how the servers keep the streams; Err is why that could not be found out.
 	Streams Streams
 	Err     error
+	// Lost are the streams that are not there although a log is that uses them, each with such a log: what they held
+	// is gone.
+	Lost map[string]string
 }
 
 // Server is one of the servers.
@@ -76,8 +82,29 @@ func (n *natsNode) servers(ctx context.Context) Servers {
 		n.inside.show(&s)
 	}
 	slices.SortFunc(s.Known, func(x, y Server) int { return cmp.Compare(x.Name, y.Name) })
+	var asking sync.WaitGroup
+	asking.Go(func() { s.Lost, err = n.lost(ctx) })
 	s.Streams, s.Err = survey.Ask(ctx, n.conns.Control, n.cfg.Yard)
+	if asking.Wait(); err != nil && s.Err == nil {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("lost streams could not be looked for: %v", err))
+	}
 	return s
+}
+
+// lostTime is how long it may take to look for lost streams, which costs the servers a write and a list of names: less
+// than the survey does.
+const lostTime = 3 * time.Second
+
+// lost gives the streams that are lost, as the servers name them.
+func (n *natsNode) lost(ctx context.Context) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lostTime)
+	defer cancel()
+	lost, err := n.engine.LostStreams(ctx)
+	named := map[string]string{}
+	for stream, log := range lost {
+		named[n.streams.Named(stream)] = log
+	}
+	return named, err
 }
 
 // connected notes where a connection is now.
