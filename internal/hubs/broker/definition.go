@@ -21,6 +21,7 @@ type definition struct {
 	Created    time.Time       `json:"created"`
 	Retention  storedRetention `json:"retention"`
 	Quota      quota.Limit     `json:"quota,omitzero"`
+	Frames     FrameRules      `json:"frames,omitzero"`
 	// Starts are where partitions begin of which events were deleted by number; see start.go.
 	Starts map[int]eventlog.Sequence `json:"starts,omitempty"`
 	// State is empty, or stateDeleting from the moment a deletion is decided.
@@ -57,7 +58,7 @@ func (d definition) deleting() bool { return d.State == stateDeleting }
 // hub is what users are shown. decodeDefinition has seen to it that all can be read.
 func (d definition) hub() Hub {
 	retention, _ := d.Retention.retention()
-	return Hub{Name: d.Name, ID: d.id(), Partitions: d.Partitions, Created: d.Created, Retention: retention, Quota: d.Quota}
+	return Hub{Name: d.Name, ID: d.id(), Partitions: d.Partitions, Created: d.Created, Retention: retention, Quota: d.Quota, Frames: d.Frames}
 }
 
 // id is made of the name of its log, since that is never used again: nothing has to be stored.

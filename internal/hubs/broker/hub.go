@@ -18,6 +18,13 @@ import (
 // Retention says when events may be removed; its size is per partition. Zero fields keep for ever.
 type Retention = eventlog.Retention
 
+// FrameRules is what a hub wants of frames, beyond what every hub does. They are kept here for the listener
+// that takes frames, which sees to it that they can be and that they hold. The zero value wants nothing.
+type FrameRules struct {
+	// MaxBytes is the most that a frame may measure; zero: as much as the listener takes.
+	MaxBytes int `json:"maxBytes,omitempty"`
+}
+
 // HubConfig describes a hub to be made.
 type HubConfig struct {
 	// Name is 1 to 256 letters, digits, '-', '_', '.' and '/', beginning with a letter, a digit or
@@ -30,12 +37,14 @@ type HubConfig struct {
 	Bytes *int64
 	// QuotaEvents and QuotaBytes bound what is published; nil means no limit.
 	QuotaEvents, QuotaBytes *int64
+	// MaxFrameBytes is as in FrameRules; nil means zero.
+	MaxFrameBytes *int
 }
 
 // settings gives what is said of a hub's settings: EnsureHub changes these of one that exists, and
 // nothing else.
 func (c HubConfig) settings() HubChange {
-	return HubChange{Age: c.Age, Bytes: c.Bytes, QuotaEvents: c.QuotaEvents, QuotaBytes: c.QuotaBytes}
+	return HubChange{Age: c.Age, Bytes: c.Bytes, QuotaEvents: c.QuotaEvents, QuotaBytes: c.QuotaBytes, MaxFrameBytes: c.MaxFrameBytes}
 }
 
 // HubChange says what to change of a hub; nil fields stay.
@@ -45,6 +54,8 @@ type HubChange struct {
 	Bytes *int64
 	// QuotaEvents and QuotaBytes are those of the quota, likewise.
 	QuotaEvents, QuotaBytes *int64
+	// MaxFrameBytes is of the rules of frames.
+	MaxFrameBytes *int
 	// Partitions other than the present number are refused with ErrPartitionsFixed:
 	// keys would move and order would be lost.
 	Partitions *int
@@ -72,6 +83,14 @@ func (c HubChange) overQuota(l quota.Limit) quota.Limit {
 	return l
 }
 
+// overFrames gives the rules of frames as they are after the change.
+func (c HubChange) overFrames(r FrameRules) FrameRules {
+	if c.MaxFrameBytes != nil {
+		r.MaxBytes = *c.MaxFrameBytes
+	}
+	return r
+}
+
 // Hub is what there is to know of a hub.
 type Hub struct {
 	// Name is the spelling it was created with.
@@ -82,6 +101,7 @@ type Hub struct {
 	Created    time.Time
 	Retention  Retention
 	Quota      quota.Limit
+	Frames     FrameRules
 }
 
 // PartitionIDs are "0" to "n-1".
@@ -181,6 +201,7 @@ func define(cfg HubConfig) (definition, error) {
 		Created:    now(),
 		Retention:  storeRetention(retention),
 		Quota:      limit,
+		Frames:     cfg.settings().overFrames(FrameRules{}),
 	}, nil
 }
 
@@ -220,8 +241,8 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 	unchanged := false
 	there, err := b.definitions.Change(ctx, hubKey(fold(name)), func(d *definition) error {
 		present := d.hub()
-		retention, limit := change.over(present.Retention), change.overQuota(present.Quota)
-		unchanged = retention == present.Retention && limit == present.Quota
+		retention, limit, frames := change.over(present.Retention), change.overQuota(present.Quota), change.overFrames(present.Frames)
+		unchanged = retention == present.Retention && limit == present.Quota && frames == present.Frames
 		switch {
 		case d.deleting():
 			return meta.ErrNotFound
@@ -230,7 +251,7 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 		case unchanged:
 			return mirror.ErrUnchanged
 		}
-		d.Retention, d.Quota = storeRetention(retention), limit
+		d.Retention, d.Quota, d.Frames = storeRetention(retention), limit, frames
 		return nil
 	})
 	if errors.Is(err, meta.ErrNotFound) {
@@ -244,8 +265,8 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 	}
 	h := there.Value.hub()
 	if !unchanged {
-		b.log.Info("retention or quota of hub changed", "hub", h.Name, "age", h.Retention.Age, "bytes", h.Retention.Bytes,
-			"quotaEvents", h.Quota.Events, "quotaBytes", h.Quota.Bytes)
+		b.log.Info("settings of hub changed", "hub", h.Name, "age", h.Retention.Age, "bytes", h.Retention.Bytes,
+			"quotaEvents", h.Quota.Events, "quotaBytes", h.Quota.Bytes, "maxFrameBytes", h.Frames.MaxBytes)
 	}
 	return h, nil
 }

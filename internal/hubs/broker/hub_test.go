@@ -278,11 +278,12 @@ func TestEnsureHub(t *testing.T) {
 		t.Errorf("without a number: got %+v, %v", h, err)
 	}
 	// What an operator has set stays where the file says nothing of it.
-	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", HubChange{Bytes: new(int64(1 << 20)), QuotaBytes: new(int64(1000))})))
+	testkit.Must(t, testkit.Err(b.UpdateHub(t.Context(), "orders", HubChange{Bytes: new(int64(1 << 20)), QuotaBytes: new(int64(1000)), MaxFrameBytes: new(77)})))
 	cfg.Age, cfg.QuotaEvents = new(time.Hour), new(int64(5000))
 	h := testkit.Value(b.EnsureHub(t.Context(), cfg, nil))(t)
 	testkit.Equal(t, h.Retention, Retention{Age: time.Hour, Bytes: 1 << 20}, "the retention")
 	testkit.Equal(t, h.Quota, quota.Limit{Events: 5000, Bytes: 1000}, "the quota")
+	testkit.Equal(t, h.Frames, FrameRules{MaxBytes: 77}, "the rules of frames")
 	cfg.Partitions = 3
 	testkit.ErrorIs(t, testkit.Err(b.EnsureHub(t.Context(), cfg, nil)), ErrPartitionsFixed, "with another number")
 	if _, err := b.EnsureHub(t.Context(), HubConfig{Name: "new"}, []string{"no good"}); !errors.Is(err, ErrInvalidName) {

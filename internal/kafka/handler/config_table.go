@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -14,15 +15,23 @@ import (
 	"github.com/eventyard/eventyard/internal/kafka/record"
 )
 
+// settings are what of a hub is a setting of a topic.
+type settings struct {
+	retention broker.Retention
+	frames    broker.FrameRules
+}
+
+func settingsOf(hub broker.Hub) settings { return settings{hub.Retention, hub.Frames} }
+
 // config is a setting of topics, as Kafka's clients know it. All here is pure.
 type config struct {
 	name string
 	kind kmsg.ConfigType
 	// fixed is the value of a setting that is the same for all hubs; others have show.
 	fixed string
-	show  func(broker.Retention) string
-	// set changes the retention by a value; nil: it cannot be changed, except to what it is.
-	set func(r *broker.Retention, value string) error
+	show  func(settings) string
+	// set changes settings by a value; nil: it cannot be changed, except to what it is.
+	set func(s *settings, value string) error
 	// hint: it is about how Kafka lays out its files, and any value is accepted without effect. Streams
 	// creates topics with some of these.
 	hint bool
@@ -34,6 +43,7 @@ const (
 	configPolicy         = "cleanup.policy"
 	configRetentionAge   = "retention.ms"
 	configRetentionBytes = "retention.bytes"
+	configMaxBytes       = "max.message.bytes"
 )
 
 // The values of cleanup.policy. What is to be compacted is kept for ever: nobody may rely on when an old
@@ -46,11 +56,12 @@ const (
 var configs = []config{
 	{name: configPolicy, kind: kmsg.ConfigTypeList, show: showPolicy, set: setPolicy,
 		help: "delete: events go by retention. compact: all of them are kept, and none is compacted."},
-	{name: configRetentionAge, kind: kmsg.ConfigTypeLong, show: func(r broker.Retention) string { return orForever(r.Age.Milliseconds()) },
+	{name: configRetentionAge, kind: kmsg.ConfigTypeLong, show: func(s settings) string { return orForever(s.retention.Age.Milliseconds()) },
 		set: setAge, help: "How long events are kept, in milliseconds; -1 for ever."},
-	{name: configRetentionBytes, kind: kmsg.ConfigTypeLong, show: func(r broker.Retention) string { return orForever(r.Bytes) },
+	{name: configRetentionBytes, kind: kmsg.ConfigTypeLong, show: func(s settings) string { return orForever(s.retention.Bytes) },
 		set: setBytes, help: "How many bytes each partition keeps; -1 any number."},
-	{name: "max.message.bytes", kind: kmsg.ConfigTypeInt, fixed: strconv.Itoa(record.MaxBatchBytes), help: "The largest batch."},
+	{name: configMaxBytes, kind: kmsg.ConfigTypeInt, show: func(s settings) string { return strconv.Itoa(maxBytesOf(s.frames)) },
+		set: setMaxBytes, help: "The largest batch, as it is packed."},
 	{name: "message.timestamp.type", kind: kmsg.ConfigTypeString, fixed: "CreateTime", help: "Records keep the timestamps of their producers."},
 	{name: "compression.type", kind: kmsg.ConfigTypeString, fixed: "producer", help: "Batches are kept as their producers packed them."},
 	{name: "min.insync.replicas", kind: kmsg.ConfigTypeInt, fixed: "1", help: "What is acknowledged is as durable as the storage of the yard."},
@@ -73,16 +84,23 @@ var configs = []config{
 	{name: "segment.ms", kind: kmsg.ConfigTypeLong, fixed: "604800000", hint: true},
 }
 
-// value is what a setting is in a hub with that retention.
-func (c *config) value(r broker.Retention) string {
+// value is what a setting is in a hub with those settings.
+func (c *config) value(s settings) string {
 	if c.show != nil {
-		return c.show(r)
+		return c.show(s)
 	}
 	return c.fixed
 }
 
+// defaultSettings are those of a hub made without any.
+func defaultSettings() settings { return settings{retention: defaultRetention()} }
+
 // defaultRetention is that of a hub made without one.
 func defaultRetention() broker.Retention { return broker.Retention{Age: broker.DefaultRetentionAge} }
+
+// maxBytesOf is the most that a batch may measure in a hub. One that says nothing takes all that can be stored,
+// more than by Kafka's default of 1,048,588, which would refuse batches that always were accepted.
+func maxBytesOf(r broker.FrameRules) int { return cmp.Or(r.MaxBytes, record.MaxBatchBytes) }
 
 // configChange is what becomes of a setting; a nil value makes it the default.
 type configChange struct {
@@ -90,9 +108,9 @@ type configChange struct {
 	value *string
 }
 
-// applyConfigs gives the retention after some changes. The policy comes first: what is said of the
-// retention besides goes on top of it, unless everything is kept.
-func applyConfigs(r broker.Retention, changes []configChange) (broker.Retention, error) {
+// applyConfigs gives the settings after some changes. The policy comes first: what is said of the
+// retention besides goes on top of it, and counts for nothing where everything is kept.
+func applyConfigs(s settings, changes []configChange) (settings, error) {
 	changes = slices.Clone(changes)
 	slices.SortStableFunc(changes, func(x, y configChange) int { return turn(y.name == configPolicy) - turn(x.name == configPolicy) })
 	kept := slices.ContainsFunc(changes, func(c configChange) bool {
@@ -101,40 +119,38 @@ func applyConfigs(r broker.Retention, changes []configChange) (broker.Retention,
 	for _, change := range changes {
 		at := slices.IndexFunc(configs, func(c config) bool { return c.name == change.name })
 		if at < 0 {
-			return r, fmt.Errorf("%w: there is no setting %.64q of topics here", errConfig, change.name)
+			return s, fmt.Errorf("%w: there is no setting %.64q of topics here", errConfig, change.name)
 		}
 		c := &configs[at]
-		value := c.value(defaultRetention())
+		value := c.value(defaultSettings())
 		if change.value != nil {
 			value = strings.TrimSpace(*change.value)
 		}
 		switch {
 		case c.set == nil && !c.hint && value != c.fixed:
-			return r, fmt.Errorf("%w: %s is %s for all topics, and cannot be %.64q", errConfig, c.name, c.fixed, value)
-		case c.set == nil:
-		case kept && c.name != configPolicy: // it counts for nothing then
-			if err := c.set(&broker.Retention{}, value); err != nil {
-				return r, err
-			}
-		default:
-			if err := c.set(&r, value); err != nil {
-				return r, err
+			return s, fmt.Errorf("%w: %s is %s for all topics, and cannot be %.64q", errConfig, c.name, c.fixed, value)
+		case c.set != nil:
+			if err := c.set(&s, value); err != nil {
+				return s, err
 			}
 		}
 	}
-	return r, nil
+	if kept {
+		s.retention = broker.Retention{}
+	}
+	return s, nil
 }
 
 // showPolicy: where everything is kept nothing tells the two apart, and those who ask whether a topic is
 // compacted want to hear that nothing of it is lost.
-func showPolicy(r broker.Retention) string {
-	if r == (broker.Retention{}) {
+func showPolicy(s settings) string {
+	if s.retention == (broker.Retention{}) {
 		return policyCompact
 	}
 	return policyDelete
 }
 
-func setPolicy(r *broker.Retention, value string) error {
+func setPolicy(s *settings, value string) error {
 	deletes := false
 	for policy := range strings.SplitSeq(value, ",") {
 		switch strings.TrimSpace(policy) {
@@ -146,22 +162,35 @@ func setPolicy(r *broker.Retention, value string) error {
 		}
 	}
 	if !deletes {
-		*r = broker.Retention{}
-	} else if *r == (broker.Retention{}) {
-		*r = defaultRetention()
+		s.retention = broker.Retention{}
+	} else if s.retention == (broker.Retention{}) {
+		s.retention = defaultRetention()
 	}
 	return nil
 }
 
-func setAge(r *broker.Retention, value string) error {
+func setAge(s *settings, value string) error {
 	ms, err := readLimit(configRetentionAge, value, math.MaxInt64/int64(time.Millisecond))
-	r.Age = time.Duration(ms) * time.Millisecond
+	s.retention.Age = time.Duration(ms) * time.Millisecond
 	return err
 }
 
-func setBytes(r *broker.Retention, value string) (err error) {
-	r.Bytes, err = readLimit(configRetentionBytes, value, math.MaxInt64)
+func setBytes(s *settings, value string) (err error) {
+	s.retention.Bytes, err = readLimit(configRetentionBytes, value, math.MaxInt64)
 	return err
+}
+
+// setMaxBytes: the greatest value is that of a hub that says nothing, and is stored as such.
+func setMaxBytes(s *settings, value string) error {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > record.MaxBatchBytes {
+		return fmt.Errorf("%w: %s is %.64q, use 1 to %d", errConfig, configMaxBytes, value, record.MaxBatchBytes)
+	}
+	if n == record.MaxBatchBytes {
+		n = 0
+	}
+	s.frames.MaxBytes = n
+	return nil
 }
 
 // readLimit reads a limit of retention, in which -1 is none; ours is 0 then. More than greatest, which is

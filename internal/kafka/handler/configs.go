@@ -75,10 +75,11 @@ func (p admin) configsOf(ctx context.Context, asked kmsg.DescribeConfigsRequestR
 
 // topicConfigs are the settings of a hub.
 func topicConfigs(hub broker.Hub) (all []kmsg.DescribeConfigsResponseResourceConfig) {
+	present := settingsOf(hub)
 	for i := range configs {
 		row := &configs[i]
-		c := describedConfig(row.name, row.kind, row.value(hub.Retention), row.set == nil)
-		if row.set != nil && row.value(hub.Retention) != row.value(defaultRetention()) {
+		c := describedConfig(row.name, row.kind, row.value(present), row.set == nil)
+		if row.set != nil && row.value(present) != row.value(defaultSettings()) {
 			c.Source, c.IsDefault = kmsg.ConfigSourceDynamicTopicConfig, false
 			synonym := kmsg.NewDescribeConfigsResponseResourceConfigConfigSynonym()
 			synonym.Name, synonym.Value, synonym.Source = c.Name, c.Value, c.Source
@@ -146,7 +147,7 @@ func (p admin) alterConfigs(ctx context.Context, r *kmsg.AlterConfigsRequest) km
 		for _, c := range asked.Configs {
 			changes = append(changes, configChange{c.Name, c.Value})
 		}
-		reset := func(broker.Hub) broker.Retention { return defaultRetention() }
+		reset := func(broker.Hub) settings { return defaultSettings() }
 		if err := p.alter(ctx, asked.ResourceType, asked.ResourceName, reset, changes, r.ValidateOnly); err != nil {
 			one.ErrorCode, one.ErrorMessage = p.explain(ctx, "AlterConfigs", err)
 		}
@@ -165,8 +166,7 @@ func (p admin) changeConfigs(ctx context.Context, r *kmsg.IncrementalAlterConfig
 		one.ResourceType, one.ResourceName = asked.ResourceType, asked.ResourceName
 		changes, err := incremental(asked.Configs)
 		if err == nil {
-			present := func(hub broker.Hub) broker.Retention { return hub.Retention }
-			err = p.alter(ctx, asked.ResourceType, asked.ResourceName, present, changes, r.ValidateOnly)
+			err = p.alter(ctx, asked.ResourceType, asked.ResourceName, settingsOf, changes, r.ValidateOnly)
 		}
 		if err != nil {
 			one.ErrorCode, one.ErrorMessage = p.explain(ctx, "IncrementalAlterConfigs", err)
@@ -192,7 +192,7 @@ func incremental(asked []kmsg.IncrementalAlterConfigsRequestResourceConfig) ([]c
 }
 
 // alter changes a hub's settings from what base says they are.
-func (p admin) alter(ctx context.Context, kind kmsg.ConfigResourceType, name string, base func(broker.Hub) broker.Retention, changes []configChange, validate bool) error {
+func (p admin) alter(ctx context.Context, kind kmsg.ConfigResourceType, name string, base func(broker.Hub) settings, changes []configChange, validate bool) error {
 	if kind != kmsg.ConfigResourceTypeTopic {
 		return fmt.Errorf("%w: only settings of topics can be changed here", errInvalid)
 	}
@@ -200,16 +200,19 @@ func (p admin) alter(ctx context.Context, kind kmsg.ConfigResourceType, name str
 	if err != nil {
 		return err
 	}
-	retention, err := applyConfigs(base(hub), changes)
+	wanted, err := applyConfigs(base(hub), changes)
 	if err != nil || validate {
 		return err
 	}
 	var change broker.HubChange // of what is another: somebody may change the rest at the same time
-	if retention.Age != hub.Retention.Age {
-		change.Age = &retention.Age
+	if wanted.retention.Age != hub.Retention.Age {
+		change.Age = &wanted.retention.Age
 	}
-	if retention.Bytes != hub.Retention.Bytes {
-		change.Bytes = &retention.Bytes
+	if wanted.retention.Bytes != hub.Retention.Bytes {
+		change.Bytes = &wanted.retention.Bytes
+	}
+	if wanted.frames.MaxBytes != hub.Frames.MaxBytes {
+		change.MaxFrameBytes = &wanted.frames.MaxBytes
 	}
 	_, err = p.handler.cfg.Broker.UpdateHub(ctx, hub.Name, change)
 	return err

@@ -2,12 +2,15 @@ package handler
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -23,6 +26,7 @@ func TestConfigsApplied(t *testing.T) {
 		from    broker.Retention
 		changes []configChange
 		want    broker.Retention
+		frames  broker.FrameRules // that are wanted, where there were none
 		refused bool
 	}{
 		{what: "nothing", from: week, want: week},
@@ -38,6 +42,12 @@ func TestConfigsApplied(t *testing.T) {
 		{what: "delete as it was", from: broker.Retention{Bytes: 9}, changes: []configChange{set("cleanup.policy", " delete ")}, want: broker.Retention{Bytes: 9}},
 		{what: "how files are laid out", from: week, changes: []configChange{set("segment.bytes", "52428800")}, want: week},
 		{what: "what it is anyway", from: week, changes: []configChange{set("message.timestamp.type", "CreateTime"), unset("compression.type")}, want: week},
+		{what: "smaller batches", from: week, changes: []configChange{set("max.message.bytes", "1048588")}, want: week, frames: broker.FrameRules{MaxBytes: 1048588}},
+		{what: "smaller batches, where all is kept", from: week, changes: []configChange{set("max.message.bytes", "5"), set("cleanup.policy", "compact")}, want: forever, frames: broker.FrameRules{MaxBytes: 5}},
+		{what: "the largest batches", from: week, changes: []configChange{set("max.message.bytes", "5"), set("max.message.bytes", "1572864")}, want: week},
+		{what: "batches as by default", from: week, changes: []configChange{set("max.message.bytes", "5"), unset("max.message.bytes")}, want: week},
+		{what: "larger batches than can be", from: week, changes: []configChange{set("max.message.bytes", "1572865")}, refused: true},
+		{what: "batches of nothing", from: week, changes: []configChange{set("max.message.bytes", "0")}, refused: true},
 		{what: "another compression", from: week, changes: []configChange{set("compression.type", "zstd")}, refused: true},
 		{what: "no setting", from: week, changes: []configChange{set("retention.msec", "5")}, refused: true},
 		{what: "no number", from: week, changes: []configChange{set("retention.bytes", "many")}, refused: true},
@@ -45,10 +55,10 @@ func TestConfigsApplied(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
-			got, err := applyConfigs(tt.from, tt.changes)
+			got, err := applyConfigs(settings{retention: tt.from}, tt.changes)
 			testkit.Equal(t, errors.Is(err, errConfig), tt.refused, "it is refused")
 			if !tt.refused {
-				testkit.Equal(t, got, tt.want)
+				testkit.Equal(t, got, settings{tt.want, tt.frames})
 			}
 		})
 	}
@@ -100,7 +110,7 @@ func TestConfigsOfTopics(t *testing.T) {
 	testkit.Equal(t, change(false, kmsg.IncrementalAlterConfigOpDelete, "retention.ms", ""), codeNone)
 	testkit.Equal(t, retention(), broker.Retention{Age: broker.DefaultRetentionAge, Bytes: 1000})
 	testkit.Equal(t, change(false, kmsg.IncrementalAlterConfigOpAppend, "cleanup.policy", "compact"), codeInvalidConfig)
-	testkit.Equal(t, change(false, kmsg.IncrementalAlterConfigOpSet, "max.message.bytes", "5"), codeInvalidConfig)
+	testkit.Equal(t, change(false, kmsg.IncrementalAlterConfigOpSet, "max.message.bytes", "9999999"), codeInvalidConfig)
 	testkit.Equal(t, change(false, kmsg.IncrementalAlterConfigOpSet, "cleanup.policy", "compact"), codeNone)
 	_, all = c.shown(kmsg.ConfigResourceTypeTopic, "orders", "cleanup.policy", "retention.ms")
 	testkit.Diff(t, map[string]string{"cleanup.policy": "compact", "retention.ms": "-1"}, all)
@@ -131,4 +141,39 @@ func TestConfigsOfOtherThings(t *testing.T) {
 	testkit.Equal(t, code, codeUnknownTopic)
 	code, _ = c.shown(kmsg.ConfigResourceTypeClientMetrics, "x")
 	testkit.Equal(t, code, codeInvalidRequest)
+}
+
+// K1: how large a batch may be is a setting of its topic, from its making on and at once when it is changed.
+func TestLargestBatchOfATopic(t *testing.T) {
+	y := newYard(t)
+	c := y.client()
+	testkit.MustEqual(t, ask[*kmsg.CreateTopicsResponse](c, 7, creation("orders", 1, "max.message.bytes", "400")).Topics[0].ErrorCode, codeNone)
+	hub := testkit.Value(y.broker.Hub("orders"))(t)
+	large := values(strings.Repeat("x", 1000))
+	size := len(large.raw(t))
+	wantShown := func(want string) {
+		t.Helper()
+		_, all := c.shown(kmsg.ConfigResourceTypeTopic, "orders", "max.message.bytes")
+		testkit.Equal(t, all["max.message.bytes"], want, "what is shown")
+	}
+	alter := func(op kmsg.IncrementalAlterConfigOp, value string) {
+		t.Helper()
+		r := kmsg.NewPtrIncrementalAlterConfigsRequest()
+		one := kmsg.NewIncrementalAlterConfigsRequestResource()
+		one.ResourceType, one.ResourceName = kmsg.ConfigResourceTypeTopic, "orders"
+		one.Configs = []kmsg.IncrementalAlterConfigsRequestResourceConfig{{Name: "max.message.bytes", Op: op, Value: &value}}
+		r.Resources = append(r.Resources, one)
+		testkit.MustEqual(t, ask[*kmsg.IncrementalAlterConfigsResponse](c, 1, r).Resources[0].ErrorCode, codeNone)
+	}
+	wantShown("400")
+	testkit.Equal(t, c.produce(hub, 0, large).ErrorCode, codeTooLarge, "a batch that is larger")
+	testkit.Equal(t, c.produce(hub, 0, values("small")).ErrorCode, codeNone, "a batch that is not")
+	alter(kmsg.IncrementalAlterConfigOpSet, strconv.Itoa(size-1))
+	testkit.Equal(t, c.produce(hub, 0, large).ErrorCode, codeTooLarge, "a batch of one byte too many")
+	alter(kmsg.IncrementalAlterConfigOpSet, strconv.Itoa(size))
+	wantShown(strconv.Itoa(size))
+	testkit.Equal(t, c.produce(hub, 0, large).ErrorCode, codeNone, "a batch as large as may be")
+	alter(kmsg.IncrementalAlterConfigOpDelete, "")
+	wantShown(strconv.Itoa(record.MaxBatchBytes))
+	testkit.Equal(t, c.produce(hub, 0, values(strings.Repeat("x", 1<<20))).ErrorCode, codeNone, "a large batch where nothing is said")
 }

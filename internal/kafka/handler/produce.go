@@ -122,7 +122,7 @@ func (b *production) submit(ctx context.Context, part kafka.ProducePartition) (*
 	if err := partition(b.hub, part.Partition); err != nil {
 		return nil, err
 	}
-	frame, err := frameOf(part)
+	frame, err := frameOf(part, maxBytesOf(b.hub.Frames))
 	if err != nil {
 		return nil, err
 	}
@@ -154,11 +154,11 @@ const (
 	beforeBytes = 12
 )
 
-// frameOf checks the one batch that a request has for a partition.
-func frameOf(part kafka.ProducePartition) (eventlog.Batch, error) {
+// frameOf checks the one batch that a request has for a partition, which may measure so much.
+func frameOf(part kafka.ProducePartition, maxBytes int) (eventlog.Batch, error) {
 	raw := part.Records
-	if part.TooLarge {
-		return eventlog.Batch{}, fmt.Errorf("%w: it may have %d bytes", record.ErrTooLarge, record.MaxBatchBytes)
+	if part.TooLarge || len(raw) > maxBytes {
+		return eventlog.Batch{}, fmt.Errorf("%w: it may have %d bytes", record.ErrTooLarge, maxBytes)
 	}
 	if len(raw) == 0 {
 		return eventlog.Batch{}, fmt.Errorf("%w: there is none for partition %d", record.ErrInvalid, part.Partition)

@@ -50,11 +50,11 @@ func (p admin) createTopic(ctx context.Context, asked kmsg.CreateTopicsRequestTo
 	for _, c := range asked.Configs {
 		changes = append(changes, configChange{name: c.Name, value: c.Value})
 	}
-	retention, err := applyConfigs(defaultRetention(), changes)
+	wanted, err := applyConfigs(defaultSettings(), changes)
 	if err != nil {
 		return broker.Hub{}, err
 	}
-	cfg := broker.HubConfig{Name: asked.Topic, Age: &retention.Age, Bytes: &retention.Bytes}
+	cfg := broker.HubConfig{Name: asked.Topic, Age: &wanted.retention.Age, Bytes: &wanted.retention.Bytes, MaxFrameBytes: &wanted.frames.MaxBytes}
 	switch n := int(asked.NumPartitions); {
 	case len(asked.ReplicaAssignment) > 0:
 		cfg.Partitions = len(asked.ReplicaAssignment)
@@ -64,13 +64,13 @@ func (p admin) createTopic(ctx context.Context, asked kmsg.CreateTopicsRequestTo
 		cfg.Partitions = n
 	}
 	if validate {
-		return p.validateTopic(ctx, cfg, retention)
+		return p.validateTopic(ctx, cfg, wanted)
 	}
 	return p.handler.cfg.Broker.CreateHub(ctx, cfg)
 }
 
 // validateTopic says what a hub would be.
-func (p admin) validateTopic(ctx context.Context, cfg broker.HubConfig, retention broker.Retention) (broker.Hub, error) {
+func (p admin) validateTopic(ctx context.Context, cfg broker.HubConfig, wanted settings) (broker.Hub, error) {
 	if err := cfg.Check(); err != nil {
 		return broker.Hub{}, err
 	}
@@ -81,7 +81,7 @@ func (p admin) validateTopic(ctx context.Context, cfg broker.HubConfig, retentio
 		}
 		return broker.Hub{}, err
 	}
-	hub := broker.Hub{Name: cfg.Name, Partitions: cfg.Partitions, Retention: retention}
+	hub := broker.Hub{Name: cfg.Name, Partitions: cfg.Partitions, Retention: wanted.retention, Frames: wanted.frames}
 	if hub.Partitions == 0 {
 		hub.Partitions = broker.DefaultPartitions
 	}
