@@ -23,6 +23,8 @@ type Retention = eventlog.Retention
 type FrameRules struct {
 	// MaxBytes is the most that a frame may measure; zero: as much as the listener takes.
 	MaxBytes int `json:"maxBytes,omitempty"`
+	// AppendTime: events of frames have the time at which they are stored, whatever their producer says.
+	AppendTime bool `json:"appendTime,omitempty"`
 }
 
 // HubConfig describes a hub to be made.
@@ -37,14 +39,15 @@ type HubConfig struct {
 	Bytes *int64
 	// QuotaEvents and QuotaBytes bound what is published; nil means no limit.
 	QuotaEvents, QuotaBytes *int64
-	// MaxFrameBytes is as in FrameRules; nil means zero.
+	// MaxFrameBytes and AppendTime are as in FrameRules; nil means zero, and no.
 	MaxFrameBytes *int
+	AppendTime    *bool
 }
 
 // settings gives what is said of a hub's settings: EnsureHub changes these of one that exists, and
 // nothing else.
 func (c HubConfig) settings() HubChange {
-	return HubChange{Age: c.Age, Bytes: c.Bytes, QuotaEvents: c.QuotaEvents, QuotaBytes: c.QuotaBytes, MaxFrameBytes: c.MaxFrameBytes}
+	return HubChange{Age: c.Age, Bytes: c.Bytes, QuotaEvents: c.QuotaEvents, QuotaBytes: c.QuotaBytes, MaxFrameBytes: c.MaxFrameBytes, AppendTime: c.AppendTime}
 }
 
 // HubChange says what to change of a hub; nil fields stay.
@@ -54,8 +57,9 @@ type HubChange struct {
 	Bytes *int64
 	// QuotaEvents and QuotaBytes are those of the quota, likewise.
 	QuotaEvents, QuotaBytes *int64
-	// MaxFrameBytes is of the rules of frames.
+	// MaxFrameBytes and AppendTime are the rules of frames, each changed by itself.
 	MaxFrameBytes *int
+	AppendTime    *bool
 	// Partitions other than the present number are refused with ErrPartitionsFixed:
 	// keys would move and order would be lost.
 	Partitions *int
@@ -87,6 +91,9 @@ func (c HubChange) overQuota(l quota.Limit) quota.Limit {
 func (c HubChange) overFrames(r FrameRules) FrameRules {
 	if c.MaxFrameBytes != nil {
 		r.MaxBytes = *c.MaxFrameBytes
+	}
+	if c.AppendTime != nil {
+		r.AppendTime = *c.AppendTime
 	}
 	return r
 }
@@ -266,7 +273,7 @@ func (b *Broker) UpdateHub(ctx context.Context, name string, change HubChange) (
 	h := there.Value.hub()
 	if !unchanged {
 		b.log.Info("settings of hub changed", "hub", h.Name, "age", h.Retention.Age, "bytes", h.Retention.Bytes,
-			"quotaEvents", h.Quota.Events, "quotaBytes", h.Quota.Bytes, "maxFrameBytes", h.Frames.MaxBytes)
+			"quotaEvents", h.Quota.Events, "quotaBytes", h.Quota.Bytes, "maxFrameBytes", h.Frames.MaxBytes, "appendTime", h.Frames.AppendTime)
 	}
 	return h, nil
 }

@@ -44,6 +44,13 @@ const (
 	configRetentionAge   = "retention.ms"
 	configRetentionBytes = "retention.bytes"
 	configMaxBytes       = "max.message.bytes"
+	configTimestamps     = "message.timestamp.type"
+)
+
+// The values of message.timestamp.type.
+const (
+	timestampsCreate = "CreateTime"
+	timestampsAppend = "LogAppendTime"
 )
 
 // The values of cleanup.policy. What is to be compacted is kept for ever: nobody may rely on when an old
@@ -62,7 +69,8 @@ var configs = []config{
 		set: setBytes, help: "How many bytes each partition keeps; -1 any number."},
 	{name: configMaxBytes, kind: kmsg.ConfigTypeInt, show: func(s settings) string { return strconv.Itoa(maxBytesOf(s.frames)) },
 		set: setMaxBytes, help: "The largest batch, as it is packed."},
-	{name: "message.timestamp.type", kind: kmsg.ConfigTypeString, fixed: "CreateTime", help: "Records keep the timestamps of their producers."},
+	{name: configTimestamps, kind: kmsg.ConfigTypeString, show: showTimestamps, set: setTimestamps,
+		help: "CreateTime: records keep the timestamps of their producers. LogAppendTime: they have the time at which they are stored."},
 	{name: "compression.type", kind: kmsg.ConfigTypeString, fixed: "producer", help: "Batches are kept as their producers packed them."},
 	{name: "min.insync.replicas", kind: kmsg.ConfigTypeInt, fixed: "1", help: "What is acknowledged is as durable as the storage of the yard."},
 	{name: "unclean.leader.election.enable", kind: kmsg.ConfigTypeBoolean, fixed: "false", help: "What was acknowledged is never given up."},
@@ -190,6 +198,21 @@ func setMaxBytes(s *settings, value string) error {
 		n = 0
 	}
 	s.frames.MaxBytes = n
+	return nil
+}
+
+func showTimestamps(s settings) string {
+	if s.frames.AppendTime {
+		return timestampsAppend
+	}
+	return timestampsCreate
+}
+
+func setTimestamps(s *settings, value string) error {
+	if value != timestampsCreate && value != timestampsAppend {
+		return fmt.Errorf("%w: %s is %.64q, use %s or %s", errConfig, configTimestamps, value, timestampsCreate, timestampsAppend)
+	}
+	s.frames.AppendTime = value == timestampsAppend
 	return nil
 }
 

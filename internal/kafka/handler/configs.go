@@ -214,6 +214,9 @@ func (p admin) alter(ctx context.Context, kind kmsg.ConfigResourceType, name str
 	if wanted.frames.MaxBytes != hub.Frames.MaxBytes {
 		change.MaxFrameBytes = &wanted.frames.MaxBytes
 	}
+	if wanted.frames.AppendTime != hub.Frames.AppendTime {
+		change.AppendTime = &wanted.frames.AppendTime
+	}
 	_, err = p.handler.cfg.Broker.UpdateHub(ctx, hub.Name, change)
 	return err
 }

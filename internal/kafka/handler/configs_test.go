@@ -48,6 +48,8 @@ func TestConfigsApplied(t *testing.T) {
 		{what: "batches as by default", from: week, changes: []configChange{set("max.message.bytes", "5"), unset("max.message.bytes")}, want: week},
 		{what: "larger batches than can be", from: week, changes: []configChange{set("max.message.bytes", "1572865")}, refused: true},
 		{what: "batches of nothing", from: week, changes: []configChange{set("max.message.bytes", "0")}, refused: true},
+		{what: "other timestamps", from: week, changes: []configChange{set("message.timestamp.type", "LogAppendTime")}, want: week, frames: broker.FrameRules{AppendTime: true}},
+		{what: "timestamps that are none", from: week, changes: []configChange{set("message.timestamp.type", "Noon")}, refused: true},
 		{what: "another compression", from: week, changes: []configChange{set("compression.type", "zstd")}, refused: true},
 		{what: "no setting", from: week, changes: []configChange{set("retention.msec", "5")}, refused: true},
 		{what: "no number", from: week, changes: []configChange{set("retention.bytes", "many")}, refused: true},

@@ -56,6 +56,8 @@ type pendingPart struct {
 	frames           *broker.PendingFrames
 	span             tracing.Span // nil: none
 	topic, partition int
+	// timed: the records have the time at which they are stored.
+	timed bool
 }
 
 // produce submits the batches of a request, and has all its partitions commit at once.
@@ -101,7 +103,7 @@ func (b *production) add(ctx context.Context, part kafka.ProducePartition) {
 		tracing.End(span, err)
 		b.fail(ctx, &one, err)
 	} else {
-		b.pending = append(b.pending, pendingPart{frames, span, at, len(t.Partitions)})
+		b.pending = append(b.pending, pendingPart{frames, span, at, len(t.Partitions), b.hub.Frames.AppendTime})
 	}
 	t.Partitions = append(t.Partitions, one)
 }
@@ -125,6 +127,9 @@ func (b *production) submit(ctx context.Context, part kafka.ProducePartition) (*
 	frame, err := frameOf(part, maxBytesOf(b.hub.Frames))
 	if err != nil {
 		return nil, err
+	}
+	if b.hub.Frames.AppendTime {
+		frame = record.Timed(frame)
 	}
 	b.frame[0] = frame
 	to := broker.FrameTarget{Partition: int(part.Partition), Quota: b.peer.quota(b.rights), Created: b.hub.Created}
@@ -215,6 +220,9 @@ func (b *production) wait() {
 			continue
 		}
 		to.BaseOffset = int64(stored.First)
+		if p.timed && !stored.Time.IsZero() { // of a repeat nobody remembers it
+			to.LogAppendTime = stored.Time.UnixMilli()
+		}
 	}
 	clear(b.pending) // they lead to what was stored
 	b.pending = b.pending[:0]

@@ -239,3 +239,40 @@ func TestSurprises(t *testing.T) {
 	testkit.Equal(t, part.ErrorCode, codeUnknown)
 	testkit.Equal(t, *part.ErrorMessage, "the yard could not do it; its log has more")
 }
+
+// K1: where the topic says so records have the time at which they are stored, for all readers and in the answer. A
+// repeat of an idempotent producer is stored as little as ever.
+func TestRecordsOfTheTimeOfStoringThem(t *testing.T) {
+	y := newYard(t)
+	c := y.client()
+	testkit.MustEqual(t, ask[*kmsg.CreateTopicsResponse](c, 7, creation("orders", 1, "message.timestamp.type", "LogAppendTime")).Topics[0].ErrorCode, codeNone)
+	hub := testkit.Value(y.broker.Hub("orders"))(t)
+	_, all := c.shown(kmsg.ConfigResourceTypeTopic, "orders", "message.timestamp.type")
+	testkit.Equal(t, all["message.timestamp.type"], "LogAppendTime", "what is shown")
+	var times []int64
+	for codec := range codecs {
+		before := time.Now().UnixMilli()
+		part := c.produce(hub, 0, batch{codec: int16(codec), values: []string{"a", "b"}, producer: 77, first: int32(2 * codec)})
+		testkit.MustEqual(t, part.ErrorCode, codeNone)
+		testkit.That(t, part.LogAppendTime >= before && part.LogAppendTime <= time.Now().UnixMilli(), "stored at %d, not before %d", part.LogAppendTime, before)
+		times = append(times, part.LogAppendTime)
+	}
+	again := c.produce(hub, 0, batch{codec: int16(len(codecs) - 1), values: []string{"a", "b"}, producer: 77, first: int32(2 * (len(codecs) - 1))})
+	testkit.Equal(t, again.BaseOffset, int64(2*(len(codecs)-1)), "where the repeat is")
+	raw := testkit.Value(y.broker.RawCursor(t.Context(), "orders", "0", eventlog.Earliest()))(t)
+	defer func() { testkit.Must(t, raw.Close()) }()
+	for i, at := range times {
+		run := testkit.Value(raw.Next(t.Context()))(t)
+		testkit.Equal(t, run.Time.UnixMilli(), at, "time of storing batch %d", i)
+		h := testkit.Value(record.ReadHead(run.Raw))(t)
+		testkit.Must(t, h.Each(run.Raw, func(_ int, r *record.Record) bool {
+			testkit.Equal(t, r.Timestamp, at, "timestamp in batch %d", i)
+			return true
+		}))
+		_, err := record.Check(run.Raw)
+		testkit.ErrorIs(t, err, record.ErrInvalid, "the checksum is right, and only the attribute is not for clients")
+	}
+	testkit.Equal(t, c.offset(11, "orders", 0, base+1).Offset, int64(0), "the first record after a time that is later than its producer said")
+	bounds := testkit.Value(y.broker.Partition(t.Context(), "orders", "0"))(t)
+	testkit.Equal(t, bounds.Last, eventlog.Sequence(2*len(codecs)-1), "the last offset")
+}

@@ -54,7 +54,10 @@ func (p admin) createTopic(ctx context.Context, asked kmsg.CreateTopicsRequestTo
 	if err != nil {
 		return broker.Hub{}, err
 	}
-	cfg := broker.HubConfig{Name: asked.Topic, Age: &wanted.retention.Age, Bytes: &wanted.retention.Bytes, MaxFrameBytes: &wanted.frames.MaxBytes}
+	cfg := broker.HubConfig{
+		Name: asked.Topic, Age: &wanted.retention.Age, Bytes: &wanted.retention.Bytes,
+		MaxFrameBytes: &wanted.frames.MaxBytes, AppendTime: &wanted.frames.AppendTime,
+	}
 	switch n := int(asked.NumPartitions); {
 	case len(asked.ReplicaAssignment) > 0:
 		cfg.Partitions = len(asked.ReplicaAssignment)

@@ -71,7 +71,7 @@ func TestTopicsThatCannotBeMade(t *testing.T) {
 		"no partitions":                {creation("x", 0), codePartitions},
 		"too many partitions":          {creation("x", 5000), codePartitions},
 		"a setting that is none":       {creation("x", 1, "colour", "red"), codeInvalidConfig},
-		"a setting that cannot be so":  {creation("x", 1, "message.timestamp.type", "LogAppendTime"), codeInvalidConfig},
+		"a setting that cannot be so":  {creation("x", 1, "compression.type", "zstd"), codeInvalidConfig},
 		"a retention that is none":     {creation("x", 1, "retention.ms", "0"), codeInvalidConfig},
 		"the same, named twice":        {twice, codeInvalidRequest},
 		"one that exists":              {creation("Orders", 1), codeTopicExists},

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -124,6 +125,15 @@ func Place(batch []byte, first eventlog.Sequence, ms int64) {
 		binary.BigEndian.PutUint64(batch[offMaxTimestamp:], uint64(ms))
 		binary.BigEndian.PutUint32(batch[offChecksum:], checksum(batch))
 	}
+}
+
+// Timed has all records of a frame that may be stored get the time at which that is done. It writes to the
+// frame's bytes, whose checksum is right again when Place has filled in that time.
+func Timed(b eventlog.Batch) eventlog.Batch {
+	attributes := Attributes(binary.BigEndian.Uint16(b.Raw[offAttributes:])) | AppendTime
+	binary.BigEndian.PutUint16(b.Raw[offAttributes:], uint16(attributes))
+	b.MaxTime = time.Time{} // it is that at which it is stored
+	return b
 }
 
 // Zstd tells whether a batch is packed in the one way that older clients cannot be given.
