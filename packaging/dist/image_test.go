@@ -217,7 +217,7 @@ func readCompose(t *testing.T, name string) (c composed) {
 // command makes bundles for, and each name stands for what there is.
 func TestComposeOfACluster(t *testing.T) {
 	compose := readCompose(t, "compose-cluster.yaml")
-	init, peers := compose.Services["init"], []string{}
+	init, peers, taken := compose.Services["init"], []string{}, map[string]bool{}
 	if fmt.Sprint(init.Profiles) != "[init]" || init.Restart != "no" || len(compose.Services) != 4 {
 		t.Errorf("bundles are made by %+v, of %d services", init, len(compose.Services))
 	}
@@ -244,6 +244,15 @@ func TestComposeOfACluster(t *testing.T) {
 			if _, ok := imageConfig.ExposedPorts[port+"/tcp"]; !ok || !strings.HasPrefix(published, "127.0.0.1:") {
 				t.Errorf("%s publishes %s", name, published)
 			}
+			if taken[published[:strings.LastIndex(published, ":")]] {
+				t.Errorf("%s publishes %s, which another node does too", name, published)
+			}
+			taken[published[:strings.LastIndex(published, ":")]] = true
+		}
+		// Kafka clients are led to this very node.
+		kafka := one.Environment["EVENTYARD_KAFKAS_ADVERTISE"]
+		if at := strings.LastIndex(kafka, ":"); at < 0 || kafka[:at] != one.Environment["EVENTYARD_HOST"] || !slices.Contains(one.Ports, "127.0.0.1"+kafka[at:]+":9093") {
+			t.Errorf("%s leads Kafka clients to %q, and publishes %v", name, kafka, one.Ports)
 		}
 	}
 	slices.Sort(peers)
