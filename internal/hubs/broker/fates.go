@@ -229,17 +229,36 @@ func (f *Fates) look(ctx context.Context, at eventlog.Sequence, each func(eventl
 // Stable gives where readers of what is committed end: the first number of a transaction that is not decided. All such
 // transactions begin at from or behind it. Errors as for RawCursor.
 func (f *Frames) Stable(ctx context.Context, hub, partition string, from eventlog.Sequence) (eventlog.Sequence, error) {
-	all, err := f.Fates(ctx, hub, partition)
+	all, err := f.lookedThrough(ctx, hub, partition, from)
 	if err != nil {
 		return 0, err
-	}
-	all.from, all.to = from, from
-	for more := true; more && err == nil && len(all.begun) < all.limit; all.aborted = nil {
-		more, err = all.ahead(ctx)
 	}
 	stable := all.to
 	for _, first := range all.begun {
 		stable = min(stable, first)
 	}
-	return stable, err
+	return stable, nil
+}
+
+// Begun gives the producers whose transactions in a partition are not decided, with the first number of each. All such
+// transactions begin at from or behind it; beyond some 16,000 of them the last ones are not given. Errors as for RawCursor.
+func (f *Frames) Begun(ctx context.Context, hub, partition string, from eventlog.Sequence) (map[int64]eventlog.Sequence, error) {
+	all, err := f.lookedThrough(ctx, hub, partition, from)
+	if err != nil {
+		return nil, err
+	}
+	return all.begun, nil
+}
+
+// lookedThrough gives what has looked at a partition from a number to its end, and knows what has begun there.
+func (f *Frames) lookedThrough(ctx context.Context, hub, partition string, from eventlog.Sequence) (*Fates, error) {
+	all, err := f.Fates(ctx, hub, partition)
+	if err != nil {
+		return nil, err
+	}
+	all.from, all.to = from, from
+	for more := true; more && err == nil && len(all.begun) < all.limit; all.aborted = nil {
+		more, err = all.ahead(ctx)
+	}
+	return all, err
 }

@@ -114,17 +114,22 @@ func (s *stableEnds) of(ctx context.Context, hub broker.Hub, number int32, first
 	if !s.committed {
 		return next, nil
 	}
-	if s.open == nil {
-		var err error
-		if s.open, err = s.peer.handler.cfg.Transactions.Open(ctx); err != nil {
-			return 0, err
-		}
-	}
-	from, open := s.open[transactions.Place{Log: broker.LogOf(s.peer.handler.cfg.Broker, hub.ID), Number: number}]
-	if !open {
-		return next, nil
+	from, open, err := s.undecided(ctx, hub, number)
+	if err != nil || !open {
+		return next, err
 	}
 	return s.peer.handler.cfg.Broker.Stable(ctx, hub.Name, strconv.Itoa(int(number)), max(first, from))
+}
+
+// undecided says where in a partition to look for transactions that are not decided; open: there are some.
+func (s *stableEnds) undecided(ctx context.Context, hub broker.Hub, number int32) (from eventlog.Sequence, open bool, err error) {
+	if s.open == nil {
+		if s.open, err = s.peer.handler.cfg.Transactions.Open(ctx); err != nil {
+			return 0, false, err
+		}
+	}
+	from, open = s.open[transactions.Place{Log: broker.LogOf(s.peer.handler.cfg.Broker, hub.ID), Number: number}]
+	return from, open, nil
 }
 
 // checkEpoch checks a partition's number, and that its client knows of no later leader than there is.

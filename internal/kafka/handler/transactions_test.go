@@ -252,3 +252,36 @@ func TestRightsToTransactions(t *testing.T) {
 	testkit.Equal(t, p.end(true), codeNone)
 	testkit.Equal(t, initTransactional(stranger, "app").ErrorCode, codeTransactionRights, "afterwards")
 }
+
+// K3: tools are told where a transaction begins that goes on, which is what holds readers up.
+func TestProducersAreDescribedWithTheirTransactions(t *testing.T) {
+	y := newYard(t)
+	c, hub := y.client(), y.hub("orders", 2)
+	p, other := c.producer("app", hub), c.producer("other", hub)
+	wantStarts := func(what string, one, another int64) {
+		t.Helper()
+		r := kmsg.NewPtrDescribeProducersRequest()
+		r.Topics = []kmsg.DescribeProducersRequestTopic{{Topic: "orders", Partitions: []int32{0}}}
+		starts := map[int64]int64{}
+		for _, of := range ask[*kmsg.DescribeProducersResponse](c, 0, r).Topics[0].Partitions[0].ActiveProducers {
+			starts[of.ProducerID] = of.CurrentTxnStartOffset
+		}
+		testkit.Equal(t, len(starts), 2, "%s: producers", what)
+		testkit.Equal(t, starts[p.given.ProducerID], one, "%s: where the one's begins", what)
+		testkit.Equal(t, starts[other.given.ProducerID], another, "%s: where the other's begins", what)
+	}
+	testkit.MustEqual(t, p.add(0), codeNone)
+	testkit.MustEqual(t, other.add(0), codeNone)
+	testkit.MustEqual(t, c.produce(hub, 0, values("plain")).ErrorCode, codeNone) // 0
+	testkit.MustEqual(t, other.put("void"), codeNone)                            // 1
+	testkit.MustEqual(t, p.put("a", "b"), codeNone)                              // 2
+	testkit.MustEqual(t, p.put("c"), codeNone)                                   // 4
+	wantStarts("while both go on", 2, 1)
+	testkit.MustEqual(t, other.end(false), codeNone) // 5
+	wantStarts("when one is aborted", 2, -1)
+	testkit.MustEqual(t, p.end(true), codeNone) // 6
+	wantStarts("when all is decided", -1, -1)
+	testkit.MustEqual(t, p.add(0), codeNone)
+	testkit.MustEqual(t, p.put("d"), codeNone) // 7
+	wantStarts("in the next one", 7, -1)
+}
