@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/go-amqp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -70,33 +71,55 @@ func (y *yard) readCommittedOverAMQP(t *testing.T, hub string) {
 	defer cancel()
 	p := testkit.Value(dialPeer(ctx, y.hostPort(t, "amqp")))(t)
 	defer p.close()
-	came := make(chan string)
+	came := testkit.Value(p.receiveAll(ctx, hub))(t)
+	for missing := committedValues(); len(missing) > 0; {
+		select {
+		case e := <-came:
+			testkit.MustThat(t, e.err == nil, "partition %d over AMQP: %v", e.partition, e.err)
+			testkit.MustThat(t, missing[e.value], "%q came that does not count, or came twice", e.value)
+			delete(missing, e.value)
+		case <-ctx.Done():
+			t.Fatalf("%d records did not come over AMQP", len(missing))
+		}
+	}
+}
+
+// received is what came over AMQP from a partition, or why no more comes.
+type received struct {
+	partition int
+	value     string
+	err       error
+}
+
+// receiveAll reads all partitions of a hub from the beginning, until ctx ends.
+func (p *peer) receiveAll(ctx context.Context, hub string) (<-chan received, error) {
+	came := make(chan received)
 	for partition := range kafkaPartitions {
-		receiver := testkit.Value(p.receiver(ctx, hub, partition, noEpoch, 100))(t)
+		receiver, err := p.receiver(ctx, hub, partition, noEpoch, 100)
+		if err != nil {
+			return nil, err
+		}
 		go func() {
 			for {
+				e := received{partition: partition}
 				m, err := receiver.Receive(ctx, nil)
-				if err != nil {
+				if err == nil {
+					e.value = string(m.GetData())
+					err = receiver.AcceptMessage(ctx, m)
+				}
+				e.err = err
+				select {
+				case came <- e:
+				case <-ctx.Done():
 					return
 				}
-				_ = receiver.AcceptMessage(ctx, m)
-				select {
-				case came <- string(m.GetData()):
-				case <-ctx.Done():
+				if err != nil {
 					return
 				}
 			}
 		}()
 	}
-	for missing := committedValues(); len(missing) > 0; {
-		select {
-		case value := <-came:
-			testkit.MustThat(t, missing[value], "%q came that does not count, or came twice", value)
-			delete(missing, value)
-		case <-ctx.Done():
-			t.Fatalf("%d records did not come over AMQP", len(missing))
-		}
-	}
+	return came, nil
 }
 
 func playFranzTransactions(t *testing.T, k kafkaTask) {
@@ -114,9 +137,9 @@ func playFranzTransactions(t *testing.T, k kafkaTask) {
 	t.Log("proved: transactions, committed and aborted")
 	k.readCommitted(t, ctx, k.hub)
 	t.Log("proved: what is committed is read, once, and nothing else")
-	c := newKafkaCopier(t, k)
+	c := testkit.Value(newKafkaCopier(k))(t)
 	for copied := 0; copied < len(committedValues()); {
-		copied += c.step(t, ctx, rand.IntN(4) > 0)
+		copied += testkit.Value(c.step(ctx, rand.IntN(4) > 0))(t)
 	}
 	c.session.Close()
 	k.readCommitted(t, ctx, k.hub+"-copy")
@@ -139,38 +162,38 @@ func (k kafkaTask) readCommitted(t *testing.T, ctx context.Context, hub string) 
 	reader.Close()
 }
 
-// kafkaCopier copies a hub to another, partition by partition, with its offsets.
+// kafkaCopier copies a hub to another, partition by partition, with its offsets. One goroutine uses it, be it that of a
+// test or not.
 type kafkaCopier struct {
 	k       kafkaTask
 	session *kgo.GroupTransactSession
 }
 
-func newKafkaCopier(t *testing.T, k kafkaTask) *kafkaCopier {
-	t.Helper()
+func newKafkaCopier(k kafkaTask) (*kafkaCopier, error) {
 	c := &kafkaCopier{k: k}
-	c.open(t)
-	return c
+	return c, c.open()
 }
 
-func (c *kafkaCopier) open(t *testing.T) {
-	t.Helper()
-	c.session = testkit.Value(kgo.NewGroupTransactSession(kgo.SeedBrokers(c.k.address), kgo.TransactionalID(c.k.hub+"-copier"),
+func (c *kafkaCopier) open() (err error) {
+	c.session, err = kgo.NewGroupTransactSession(kgo.SeedBrokers(c.k.address), kgo.TransactionalID(c.k.hub+"-copier"),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumerGroup(c.k.group()), kgo.ConsumeTopics(c.k.hub), kgo.RequireStableFetchOffsets(),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.FetchMaxWait(100*time.Millisecond), soon))(t)
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.FetchMaxWait(100*time.Millisecond), soon)
+	if err != nil {
+		return fmt.Errorf("begin to copy: %w", err)
+	}
+	return nil
 }
 
 // step copies what there is in one transaction, and gives how many records that were: none where it was not committed.
-func (c *kafkaCopier) step(t *testing.T, ctx context.Context, commit bool) (copied int) {
-	t.Helper()
+func (c *kafkaCopier) step(ctx context.Context, commit bool) (copied int, err error) {
 	polling, done := context.WithTimeout(ctx, time.Second)
 	fetches := c.session.PollFetches(polling)
 	done()
 	if fetches.NumRecords() == 0 {
-		return 0
+		return 0, nil
 	}
 	if err := c.session.Begin(); err != nil {
-		c.again(t)
-		return 0
+		return 0, c.again()
 	}
 	var failed error
 	fetches.EachRecord(func(r *kgo.Record) {
@@ -182,24 +205,22 @@ func (c *kafkaCopier) step(t *testing.T, ctx context.Context, commit bool) (copi
 		})
 	})
 	if err := c.session.Client().Flush(ctx); err != nil {
-		t.Fatal(err)
+		return 0, fmt.Errorf("send what is copied: %w", err)
 	}
 	committed, err := c.session.End(ctx, kgo.TransactionEndTry(commit && failed == nil))
 	if err != nil {
-		c.again(t)
-		return 0
+		return 0, c.again()
 	}
 	if !committed {
-		return 0
+		return 0, nil
 	}
-	return copied
+	return copied, nil
 }
 
 // again begins anew, as a program does that was told that its producer is over.
-func (c *kafkaCopier) again(t *testing.T) {
-	t.Helper()
+func (c *kafkaCopier) again() error {
 	c.session.Close()
-	c.open(t)
+	return c.open()
 }
 
 func playJavaTransactions(t *testing.T, k kafkaTask, version string) {
@@ -240,21 +261,9 @@ func TestKafkaTransactionKill(t *testing.T) {
 		}
 		testkit.Must(t, sender.Flush(ctx))
 	}
-	copying := make(chan struct{})
+	copied := make(chan error, 1) // why copying ended
 	stop := make(chan struct{})
-	go func() {
-		defer close(copying)
-		c := newKafkaCopier(t, k)
-		defer func() { c.session.Close() }()
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				c.step(t, ctx, rand.IntN(3) > 0)
-			}
-		}
-	}()
+	go func() { copied <- copyUntil(ctx, stop, k) }()
 	reader := kafkaTask{address: k.address, hub: "source-copy"}
 	next := make([]int, kafkaPartitions)
 	read := 0
@@ -280,7 +289,53 @@ func TestKafkaTransactionKill(t *testing.T) {
 	}
 	drain(sent)
 	close(stop)
-	<-copying
+	testkit.Must(t, <-copied)
+	y.readInOrderOverAMQP(t, ctx, "source-copy", next)
 	y.stop(t)
-	t.Logf("proved: %d records copied in transactions over %d kills, each of them once and in order", sent, kafkaKills)
+	t.Logf("proved: %d records copied in transactions over %d kills, each of them once and in order, also over AMQP", sent, kafkaKills)
+}
+
+// copyUntil copies, and aborts now and then, until it is to stop.
+func copyUntil(ctx context.Context, stop <-chan struct{}, k kafkaTask) error {
+	c, err := newKafkaCopier(k)
+	for err == nil {
+		select {
+		case <-stop:
+			c.session.Close()
+			return nil
+		default:
+			_, err = c.step(ctx, rand.IntN(3) > 0)
+		}
+	}
+	return err
+}
+
+// readInOrderOverAMQP reads a hub from the beginning, and finds in each partition the numbers below its want, in order, and
+// behind them an event that is sent to it first: so all has come by then, and nothing that does not count.
+func (y *yard) readInOrderOverAMQP(t *testing.T, ctx context.Context, hub string, want []int) {
+	t.Helper()
+	p := testkit.Value(dialPeer(ctx, y.hostPort(t, "amqp")))(t)
+	defer p.close()
+	const last = "last"
+	for partition := range want {
+		sender := testkit.Value(p.sender(ctx, fmt.Sprintf("%s/Partitions/%d", hub, partition)))(t)
+		testkit.Must(t, sender.Send(ctx, amqp.NewMessage([]byte(last)), nil))
+	}
+	came := testkit.Value(p.receiveAll(ctx, hub))(t)
+	next := make([]int, len(want))
+	for ended := 0; ended < len(want); {
+		select {
+		case e := <-came:
+			testkit.MustThat(t, e.err == nil, "partition %d over AMQP: %v", e.partition, e.err)
+			if e.value == last {
+				testkit.MustEqual(t, next[e.partition], want[e.partition], "how many records came over AMQP of partition %d", e.partition)
+				ended++
+				continue
+			}
+			testkit.MustEqual(t, e.value, fmt.Sprint(next[e.partition]), "the next record over AMQP of partition %d", e.partition)
+			next[e.partition]++
+		case <-ctx.Done():
+			t.Fatalf("of %v records %v came over AMQP", want, next)
+		}
+	}
 }
