@@ -179,6 +179,9 @@ func (s Secrets) Rotate(dataDir string) (file string, err error) {
 	return storage.SecretKey(s).Rotate(Config{DataDir: dataDir}.withDefaults().DataDir)
 }
 
+// CheckFile reads the file that was named, as a start does; without one it finds nothing wrong.
+func (s Secrets) CheckFile(ctx context.Context) error { return storage.SecretKey(s).CheckFile(ctx) }
+
 // TLS names the files with the certificates of the listeners with TLS.
 type TLS struct {
 	// CertFile and KeyFile are PEM; empty: the yard makes its own.

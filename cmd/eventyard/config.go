@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -131,7 +133,7 @@ func (c configCommands) check() *cobra.Command {
 				_, err = server.New(c.serverConfig(loaded.Config)) // which knows more about hubs
 			}
 			if err == nil {
-				err = checkCertificate(loaded.Config.TLS)
+				err = c.checkFiles(loaded.Config)
 			}
 			if err == nil {
 				err = checkMail(loaded.Config)
@@ -143,8 +145,8 @@ func (c configCommands) check() *cobra.Command {
 				return adviseNoFile(err, args[0])
 			}
 			verdict := "is right"
-			if len(loaded.Presumed) > 0 {
-				verdict = "starts a yard that has " + hubsByName(loaded.Presumed) + " already, and no other"
+			if presumed := presumedOf(loaded); presumed != "" {
+				verdict = "starts a yard that has " + presumed + " already, and no other"
 			}
 			cfg := loaded.Config
 			_, err = fmt.Fprintf(c.stdout, "%s %s: %s, %s, %s, %s and %s declared\n", args[0], verdict, counted(len(cfg.Hubs), "hub"), counted(len(cfg.Policies), "policy"),
@@ -154,27 +156,65 @@ func (c configCommands) check() *cobra.Command {
 	}
 }
 
-// checkPresumed finds what a start would refuse about hubs that policies and functions name and the file does
-// not declare. Whether a yard has them is not looked up: it may be serving. One that has yet to be made has none.
+// checkFiles finds what a start would refuse about files and folders that are named.
+func (c configCommands) checkFiles(cfg config.Config) error {
+	if err := checkFolder(cfg); err != nil {
+		return err
+	}
+	if err := server.Secrets(cfg.Secrets).CheckFile(context.Background()); err != nil {
+		return &advisedError{"secrets.keyFile: " + err.Error(), "check the path; a key is 32 random bytes as base64, in a file that others cannot read"}
+	}
+	return checkCertificate(cfg.TLS)
+}
+
+// checkFolder wants the folder of data to be one, or possible to make.
+func checkFolder(cfg config.Config) error {
+	if cfg.OnServers() {
+		return nil
+	}
+	for path := absolute(cfg.Data); ; path = filepath.Dir(path) {
+		switch info, err := os.Stat(path); {
+		case err == nil && !info.IsDir():
+			return &advisedError{fmt.Sprintf("data: %s: %s is a file, and a folder is wanted", cfg.Data, path), "name a folder; what is missing of it is made"}
+		case err == nil || filepath.Dir(path) == path:
+			return nil
+		}
+	}
+}
+
+// checkPresumed finds what a start would refuse about hubs and topics that policies and functions name and the file
+// does not declare. Whether a yard has them is not looked up: it may be serving. One that has yet to be made has none.
 func checkPresumed(loaded config.Loaded) error {
 	cfg := loaded.Config
-	if len(loaded.Presumed) == 0 || !strings.HasPrefix(cfg.EngineURL(), "disk") {
+	presumed := presumedOf(loaded)
+	if presumed == "" || !strings.HasPrefix(cfg.EngineURL(), "disk") {
 		return nil
 	}
 	if files, err := os.ReadDir(cfg.Data); err == nil && len(files) > 0 {
 		return nil
 	}
 	return &advisedError{
-		fmt.Sprintf("a yard does not start with it unless it has %s, and there is no yard in %s", hubsByName(loaded.Presumed), cfg.Data),
-		"declare what is missing under hubs, or correct the name",
+		fmt.Sprintf("a yard does not start with it unless it has %s, and there is no yard in %s", presumed, cfg.Data),
+		"declare what is missing under hubs or topics, or correct the name",
 	}
 }
 
-func hubsByName(names []string) string {
-	if len(names) == 1 {
-		return "hub " + names[0]
+// presumedOf names the hubs and topics that a yard has to have already; empty where it starts without.
+func presumedOf(loaded config.Loaded) string {
+	var all []string
+	for _, of := range []struct {
+		kind  string
+		names []string
+	}{{"hub", loaded.Presumed}, {"topic", loaded.PresumedTopics}} {
+		switch len(of.names) {
+		case 0:
+		case 1:
+			all = append(all, of.kind+" "+of.names[0])
+		default:
+			all = append(all, of.kind+"s "+strings.Join(of.names, ", "))
+		}
 	}
-	return "hubs " + strings.Join(names, ", ")
+	return strings.Join(all, " and ")
 }
 
 // checkMail finds what a start would refuse about mail: authorities of its server that cannot be read, and
@@ -203,8 +243,12 @@ func checkMail(cfg config.Config) error {
 
 // checkCertificate reads the operator's files of the certificate, as serve does.
 func checkCertificate(cfg config.TLS) error {
-	if cfg.CertFile == "" && cfg.KeyFile == "" {
-		return nil // the yard makes its own
+	if cfg.CertFile == "" && cfg.KeyFile == "" { // the yard makes its own
+		if cfg.ClientCAFile == "" {
+			return nil
+		}
+		_, err := certs.ReadAuthorities(cfg.ClientCAFile)
+		return err
 	}
 	_, err := certs.Open(certs.Config{CertFile: cfg.CertFile, KeyFile: cfg.KeyFile, ClientCAFile: cfg.ClientCAFile, Log: slog.New(slog.DiscardHandler)})
 	return err

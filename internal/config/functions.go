@@ -66,6 +66,9 @@ func validateWords(found *complaints, at string, f admin.FunctionRequest) {
 	if url := deref(f.Endpoint); url != "" && !isWebURL(url) {
 		found.add(at+".endpoint", "%q: write it like http://127.0.0.1:5000/", url)
 	}
+	if strings.EqualFold(deref(f.Poison), topicPrefix+yardEvents) {
+		found.add(at+".poison", "only the yard publishes to %s: name another topic, or a hub", yardEvents)
+	}
 	checkDefinition(found, at, spec.Function, &f)
 	for i, target := range f.Notify {
 		checkTarget(found, fmt.Sprintf("%s.notify[%d]", at, i), target)

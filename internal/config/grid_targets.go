@@ -70,6 +70,17 @@ const (
 	hubPrefix = "hub:"
 )
 
+// What poison may be besides a hub, and the end of the name of the hub that a function makes for it.
+const (
+	topicPrefix = "topic:"
+	noPoison    = "none"
+	ownPoison   = "-poison"
+)
+
+func containsFold(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(one string) bool { return strings.EqualFold(one, name) })
+}
+
 // uses are all topics and hubs that the file names.
 func (c Config) uses() (all []use) {
 	for i, s := range c.Subscriptions {
@@ -84,8 +95,20 @@ func (c Config) uses() (all []use) {
 			}
 		}
 	}
+	var made []string // by functions that stand before
 	for i, f := range c.Functions {
-		all = append(all, use{fmt.Sprintf("functions[%d].hub", i), "hub", f.Hub, noStart})
+		key := fmt.Sprintf("functions[%d].", i)
+		if !containsFold(made, f.Hub) {
+			all = append(all, use{key + "hub", "hub", f.Hub, noStart})
+		}
+		switch target := deref(f.Poison); {
+		case target == "" || strings.EqualFold(target, f.Name+ownPoison):
+			made = append(made, f.Name+ownPoison)
+		case strings.HasPrefix(target, topicPrefix):
+			all = append(all, use{key + "poison", "topic", strings.TrimPrefix(target, topicPrefix), noStart})
+		case !strings.EqualFold(target, noPoison) && !containsFold(made, target):
+			all = append(all, use{key + "poison", "hub", target, noStart})
+		}
 	}
 	for i, p := range c.Policies {
 		all = append(all, use{fmt.Sprintf("policies[%d].hub", i), "hub", p.Hub, noStart})
@@ -105,15 +128,15 @@ func (c Config) declared() map[string][]string {
 	return declared
 }
 
-// presumed are the hubs without which the yard does not start, as far as the file does not declare them.
-func (l *loader) presumed() (hubs []string) {
+// presumed are the hubs, or the topics, without which the yard does not start, as far as the file does not declare them.
+func (l *loader) presumed(kind string) (names []string) {
 	declared := l.config.declared()
 	for _, u := range l.config.uses() {
-		if u.without == noStart && u.undeclared(declared[u.kind]) != "" && !slices.Contains(hubs, u.name) {
-			hubs = append(hubs, u.name)
+		if u.kind == kind && u.without == noStart && u.undeclared(declared[kind]) != "" && !slices.Contains(names, u.name) {
+			names = append(names, u.name)
 		}
 	}
-	return hubs
+	return names
 }
 
 // notes tells of topics and hubs that the file uses and does not declare: they may exist in the yard,
@@ -130,7 +153,7 @@ func (l *loader) notes() (notes []string) {
 
 // undeclared says what to think of a name, or nothing where it is declared, or empty.
 func (u use) undeclared(declared []string) string {
-	if u.name == "" || slices.ContainsFunc(declared, func(one string) bool { return strings.EqualFold(one, u.name) }) {
+	if u.name == "" || containsFold(declared, u.name) {
 		return ""
 	}
 	if near := DidYouMean(u.name, declared); near != "" {

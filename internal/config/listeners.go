@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,7 +85,37 @@ func (d Listener) CheckDevelopment() error {
 	return fmt.Errorf("it lets everybody in and is for development only, while the listener %s at %q can be reached from other machines", d.Name, d.Address)
 }
 
+// collides tells whether two listeners cannot both be open, as far as their addresses tell by themselves.
+func (d Listener) collides(other Listener) bool {
+	host, port, err := net.SplitHostPort(d.Address)
+	otherHost, otherPort, otherErr := net.SplitHostPort(other.Address)
+	if err != nil || otherErr != nil || port != otherPort || strings.TrimLeft(port, "0") == "" {
+		return false // port 0 is another for each
+	}
+	if strings.EqualFold(host, otherHost) || host == "" || otherHost == "" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	otherIP, otherErr := netip.ParseAddr(otherHost)
+	return err == nil && otherErr == nil && ip.Unmap().Is4() == otherIP.Unmap().Is4() && (ip == otherIP || ip.IsUnspecified() || otherIP.IsUnspecified())
+}
+
+// validateApart wants an address of its own for each listener.
+func (c Config) validateApart(found *complaints) {
+	var open []Listener
+	for _, listener := range c.Listeners() {
+		if !listener.Open() {
+			continue
+		}
+		if i := slices.IndexFunc(open, listener.collides); i >= 0 {
+			found.add(listener.Name, "%q is taken by the listener %s, at %q: use another port, or off", listener.Address, open[i].Name, open[i].Address)
+		}
+		open = append(open, listener)
+	}
+}
+
 func (c Config) validateListeners(found *complaints) {
+	c.validateApart(found)
 	for _, listener := range c.Listeners() {
 		if !listener.Open() {
 			continue

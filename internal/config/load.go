@@ -45,8 +45,9 @@ type Loaded struct {
 	// Warnings are things the user should look at and the yard can live with. Notes are for who
 	// checks a file: they may be right or wrong, which the file alone does not tell.
 	Warnings, Notes []string
-	// Presumed are hubs that the file does not declare, and without which a yard does not start with it.
-	Presumed []string
+	// Presumed are hubs that the file does not declare, and without which a yard does not start with it;
+	// PresumedTopics are such topics.
+	Presumed, PresumedTopics []string
 }
 
 // Load reads all sources and checks the result. Its error joins a *Problem for each
@@ -73,7 +74,7 @@ func Load(from Sources) (Loaded, error) {
 	if len(l.problems) > 0 {
 		return Loaded{Warnings: l.warnings}, errors.Join(l.problems...)
 	}
-	return Loaded{Config: l.config, File: l.file, Warnings: l.warnings, Notes: l.notes(), Presumed: l.presumed()}, nil
+	return Loaded{Config: l.config, File: l.file, Warnings: l.warnings, Notes: l.notes(), Presumed: l.presumed("hub"), PresumedTopics: l.presumed("topic")}, nil
 }
 
 // loader is one Load under way.

@@ -47,6 +47,15 @@ func (k SecretKey) Check() error {
 	return nil
 }
 
+// CheckFile reads the keys as a start would, where they come from a file that was named: that one is never made.
+func (k SecretKey) CheckFile(ctx context.Context) error {
+	if k.KeyFile == "" {
+		return nil
+	}
+	_, err := k.read(ctx, "")
+	return err
+}
+
 // read gives the keys; fs.ErrNotExist where the file beside the data is yet to be made.
 func (k SecretKey) read(ctx context.Context, folder string) (*sealed.Keys, error) {
 	text, from := []byte(k.Key), "the secret key"

@@ -106,13 +106,9 @@ func Open(cfg Config) (*Store, error) {
 		s.source = &files{cfg: cfg}
 	}
 	if file := cfg.ClientCAFile; file != "" {
-		s.clients = x509.NewCertPool()
-		text, err := os.ReadFile(file)
-		if err == nil && !s.clients.AppendCertsFromPEM(text) {
-			err = fmt.Errorf("%s holds no certificate", file)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("open certificates: %w", &FileError{"authorities of clients", err})
+		var err error
+		if s.clients, err = ReadAuthorities(file); err != nil {
+			return nil, fmt.Errorf("open certificates: %w", err)
 		}
 	}
 	pair, err := s.source.load()
@@ -121,6 +117,19 @@ func Open(cfg Config) (*Store, error) {
 	}
 	s.pair.Store(pair)
 	return s, nil
+}
+
+// ReadAuthorities reads the authorities of client certificates. Its error is a *FileError.
+func ReadAuthorities(file string) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	text, err := os.ReadFile(file)
+	if err == nil && !pool.AppendCertsFromPEM(text) {
+		err = fmt.Errorf("%s holds no certificate", file)
+	}
+	if err != nil {
+		return nil, &FileError{"authorities of clients", err}
+	}
+	return pool, nil
 }
 
 // TLS is the configuration of a listener. Protocols such as h2 are the caller's to add.
