@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"strings"
 )
 
 // programs builds the program for each platform.
@@ -57,12 +59,30 @@ func (r *release) manuals(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if filepath.Ext(file) == ".md" {
+			text = r.leadHome(text)
+		}
 		if err := write(r.staged(filepath.Base(file)), text); err != nil {
 			return err
 		}
 	}
 	_, err = r.ask(ctx, program, "manual", r.staged("man"))
 	return err
+}
+
+// home is where the source of the project is.
+const home = "https://github.com/eventyard/eventyard"
+
+// link is one in a page, to another page or file of the source.
+var link = regexp.MustCompile(`\]\(([^)#:\s][^):\s]*)\)`)
+
+// leadHome has the links of a page lead to the source that the release is made of: docs are not packed.
+func (r *release) leadHome(page []byte) []byte {
+	at := "v" + r.version
+	if strings.Contains(at, "+") {
+		at = r.commit // no tag
+	}
+	return link.ReplaceAll(page, []byte("]("+home+"/blob/"+at+"/$1)"))
 }
 
 // runnable is a program of this release that this machine can run.
