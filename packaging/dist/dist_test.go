@@ -2,9 +2,11 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"context"
+	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -13,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +106,9 @@ func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 	first := theRelease(t)
 	elsewhere := filepath.Join(work, "another folder", "tree")
 	must(t, copyTree(elsewhere))
+	if *everything { // what was compiled for the first is not to serve the second
+		t.Setenv("GOCACHE", filepath.Join(work, "another cache"))
+	}
 	second, err := makeRelease("made again", elsewhere, first.version)
 	must(t, err)
 	sums := [2]string{}
@@ -162,11 +168,80 @@ func TestArchive(t *testing.T) {
 			t.Errorf("%s is of %s and user %d", want, header.ModTime, header.Uid)
 		}
 	}
+	for _, page := range []string{"README.md", "CHANGELOG.md"} {
+		text, err := os.ReadFile(filepath.Join(folder, r.name(p, ""), page))
+		must(t, err)
+		if found := regexp.MustCompile(`\]\((docs/|[A-Z]+\.md|LICENSE)[^)]*\)`).Find(text); found != nil || !strings.Contains(string(text), "]("+home+"/blob/") {
+			t.Errorf("%s leads to what is not in the archive: %s", page, found)
+		}
+	}
 	out, err := output(exec.Command(filepath.Join(folder, r.name(p, ""), "eventyard"), "version"))
 	must(t, err)
 	if !strings.Contains(string(out), "eventyard "+r.version+"\n") || !strings.Contains(string(out), r.commit) {
 		t.Errorf("it says of itself:\n%s", out)
 	}
+}
+
+// V7: archives for other machines have the program, which was built for them, and what all have.
+func TestArchivesOfOthers(t *testing.T) {
+	r := theRelease(t)
+	opened := 0
+	for _, p := range r.platforms {
+		if p.os == "linux" {
+			continue
+		}
+		opened++
+		folder, program := t.TempDir(), filepath.Base(r.program(p))
+		if p.os == "windows" {
+			must(t, unzip(filepath.Join(r.out, r.name(p, ".zip")), folder))
+		} else {
+			files, err := unpack(filepath.Join(r.out, r.name(p, ".tar.gz")), folder)
+			must(t, err)
+			if header := files[r.name(p, "")+"/"+program]; header == nil || header.Mode&0o111 != 0o111 {
+				t.Errorf("%s: the program cannot be run: %+v", p, header)
+			}
+		}
+		for _, want := range []string{program, "LICENSE", "README.md", licensesFile, "completions/eventyard.ps1", "completions/_eventyard", "compose.yaml"} {
+			if info, err := os.Stat(filepath.Join(folder, r.name(p, ""), want)); err != nil || info.Size() == 0 {
+				t.Errorf("%s: %s is missing: %v", p, want, err)
+			}
+		}
+		info, err := buildinfo.ReadFile(filepath.Join(folder, r.name(p, ""), program))
+		must(t, err)
+		built := map[string]string{}
+		for _, s := range info.Settings {
+			built[s.Key] = s.Value
+		}
+		if built["GOOS"] != p.os || built["GOARCH"] != p.arch {
+			t.Errorf("%s: the program is built for %s/%s", p, built["GOOS"], built["GOARCH"])
+		}
+	}
+	if opened == 0 {
+		t.Skip("only Linux was built: -all builds the others")
+	}
+}
+
+// unzip unpacks a .zip.
+func unzip(file, folder string) error {
+	z, err := zip.OpenReader(file)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	for _, f := range z.File {
+		from, err := f.Open()
+		if err != nil {
+			return err
+		}
+		data, err := io.ReadAll(from) // which checks the sum
+		if err = errors.Join(err, from.Close()); err == nil {
+			err = write(filepath.Join(folder, filepath.FromSlash(f.Name)), data)
+		}
+		if err != nil {
+			return fmt.Errorf("unpack %s: %w", f.Name, err)
+		}
+	}
+	return nil
 }
 
 // unpack unpacks a .tar.gz, or a .tar, and gives what was in it by name.
