@@ -10,7 +10,7 @@ import (
 
 const makeKeyHelp = `Make a key to sign requests with, as Standard Webhooks does, for a receiver that refuses what is not
 signed: it refuses the validation, too, until it knows the key. Give it the key first, then create the
-subscription with --signing-key. No yard is asked, and nothing is kept.`
+subscription with --signing-key. No yard is asked, and nothing is kept. Into a file goes the key alone.`
 
 // madeKey is a key that no subscription has yet.
 type madeKey struct {
@@ -25,6 +25,7 @@ func (c subscriptionCommands) makeKey() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "make-key", Short: "Make a signing key for a receiver that has to know it first", Long: makeKeyHelp,
 		Example: `  eventyard subscription make-key
+  eventyard subscription make-key > key.txt
   eventyard subscription create billing --topic orders --endpoint https://billing.example.com/hook --signing-key @key.txt`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			key, err := signature.New(algorithm)
@@ -37,6 +38,12 @@ func (c subscriptionCommands) makeKey() *cobra.Command {
 			}
 			if form == asJSON {
 				return writeJSON(c.stdout, madeKey{key.Text, check})
+			}
+			if !isTerminal(c.stdout) { // it goes into a file that --signing-key reads, or to a program
+				if check != key.Text {
+					fmt.Fprintf(c.stderr, "check with  %s\n", check)
+				}
+				return c.printf("%s\n", key.Text)
 			}
 			return c.printf("sign with   %s\ncheck with  %s\n", key.Text, check)
 		},
