@@ -61,8 +61,11 @@ type grant struct {
 	overrides url.Values
 }
 
+// enterNext is what to do for who is not let in. The service has one text for what is wrong and for that.
+const enterNext = "Use the connection string that eventyard connection-string --blob shows, and compare the clocks of both machines"
+
 func failed(message string) error {
-	return refusal(http.StatusForbidden, "AuthenticationFailed", "the request could not be authenticated: "+message)
+	return refusal(http.StatusForbidden, "AuthenticationFailed", "the request could not be authenticated: "+message+". "+enterNext)
 }
 
 // Admit authenticates the request and checks that the grant covers the operation.
@@ -72,10 +75,10 @@ func (c *call) Admit() (err error) {
 	}
 	need := c.operation.need
 	if !strings.ContainsRune(c.grant.levels, rune(c.level)) || need.Account && !c.grant.owner {
-		return refusal(http.StatusForbidden, "AuthorizationResourceTypeMismatch", "the signature is not for this kind of resource")
+		return refusal(http.StatusForbidden, "AuthorizationResourceTypeMismatch", "the signature is not for this kind of resource: make one for it, or use the account's key")
 	}
 	if !strings.ContainsAny(c.grant.permissions, need.Permissions) {
-		return refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "the signature does not permit this: it takes one of "+need.Permissions)
+		return refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "the signature does not permit this: it takes one of "+need.Permissions+": make one that has it, or use the account's key")
 	}
 	return nil
 }
@@ -88,7 +91,7 @@ func (d *Handler) admit(c *call) (grant, error) {
 		return d.admitSignature(c)
 	case shown == "":
 		return grant{}, refusal(http.StatusUnauthorized, "NoAuthenticationInformation",
-			"the request shows neither a shared key nor a shared-access signature nor a bearer token")
+			"the request shows neither a shared key nor a shared-access signature nor a bearer token. "+enterNext)
 	case strings.EqualFold(scheme, "SharedKey"):
 		return d.admitSharedKey(c, rest, stringsToSign)
 	case strings.EqualFold(scheme, "SharedKeyLite"):
@@ -103,10 +106,10 @@ func (d *Handler) admit(c *call) (grant, error) {
 func (d *Handler) admitBearer(c *call, token string) (grant, error) {
 	given, err := d.cfg.Access.Token(c.R.Context(), token, "")
 	if err != nil {
-		return grant{}, refusal(http.StatusUnauthorized, "InvalidAuthenticationInfo", "the token is not good: "+err.Error())
+		return grant{}, refusal(http.StatusUnauthorized, "InvalidAuthenticationInfo", "the token is not good: "+err.Error()+": get a new one, from the issuer that the yard is told to trust")
 	}
 	if !given.Allows(auth.Entity{}, auth.Manage, time.Now()) {
-		return grant{}, refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "blobs take the right to manage the namespace")
+		return grant{}, refusal(http.StatusForbidden, "AuthorizationPermissionMismatch", "blobs take the right to manage the namespace: use another token, or the account's key")
 	}
 	return grant{everything: true}, nil
 }

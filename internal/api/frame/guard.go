@@ -38,7 +38,11 @@ func (g guard) check(api *API, r *http.Request) error {
 		return fmt.Errorf("the request came for host %s, which is %w: it could be a web page that points its own name here", r.Host, errForeignHost)
 	}
 	if err := g.crossOrigin.Check(r); err != nil && !(api.Deliveries && isDelivery(r)) {
-		return fmt.Errorf("%w: %w", errCrossOrigin, err)
+		from := "another origin"
+		if origin := r.Header.Get("Origin"); origin != "" {
+			from = fmt.Sprintf("%.200q", origin)
+		}
+		return fmt.Errorf("%w: the browser says that the request comes from a page of %s, and this is %s", errCrossOrigin, from, r.Host)
 	}
 	return nil
 }

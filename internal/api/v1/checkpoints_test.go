@@ -95,7 +95,7 @@ func TestCheckpointMovesRefused(t *testing.T) {
 		})
 	}
 	for body, says := range map[string]string{ // in the words of the API, not in those of the program
-		`{"to":{"time":"yesterday"}}`: `"yesterday" is no time`, `{"to":{"time":5}}`: "a time is a JSON string", `{"force":1}`: `field "force" cannot be a JSON number`,
+		`{"to":{"time":"yesterday"}}`: `"yesterday" is no time`, `{"to":{"time":5}}`: "a time is a JSON string", `{"force":1}`: `field "force" cannot be a JSON number: true or false is wanted`,
 	} {
 		testkit.Equal(t, y.refused(400, "bad-request", "PUT", checkpointsPath+"/0", body).Detail, says)
 	}

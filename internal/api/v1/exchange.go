@@ -72,6 +72,14 @@ func (x *exchange) Admit() error {
 
 func (x *exchange) Serve() error {
 	x.R.Body = http.MaxBytesReader(x, x.R.Body, x.Route.MaxBody)
+	if x.route.need.Reach != frame.Nobody && !x.eventHubs {
+		if err := checkQuery(x.route, x.R); err != nil {
+			return err
+		}
+		if err := checkCoding(x.R); err != nil {
+			return err
+		}
+	}
 	return x.route.serve(x.Call, x.R)
 }
 

@@ -2,19 +2,13 @@ package v1
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/eventyard/eventyard/admin"
-	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/api/spec"
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -167,54 +161,3 @@ func showTimeIfAny(t time.Time) *admin.Time {
 }
 
 func showTime(t time.Time) string { return t.UTC().Format(timeFormat) }
-
-// readJSON reads the whole body of a management request into v. The client may take its time over
-// the body, so what it was let in with is looked at again.
-func readJSON(r *http.Request, v any) error {
-	dec := json.NewDecoder(r.Body)
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return notJSON(err)
-	}
-	if err := endOfJSON(dec); err != nil {
-		return err
-	}
-	return stillLetIn(r)
-}
-
-// endOfJSON makes sure that nothing follows the value that was read.
-func endOfJSON(dec *json.Decoder) error {
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		if as[*http.MaxBytesError](err) {
-			return err
-		}
-		return badRequest("send one JSON value", "the body goes on after its JSON value")
-	}
-	return nil
-}
-
-// notJSON tells a client what is wrong with its JSON, in the decoder's words.
-func notJSON(err error) error {
-	const next = "all bodies are described at /api/v1/openapi.json"
-	switch {
-	case as[*http.MaxBytesError](err), as[*frame.Refusal](err):
-		return err
-	case errors.Is(err, io.EOF):
-		return badRequest(next, "the body is empty, and JSON is wanted")
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return badRequest(next, "the body ends in the middle of its JSON")
-	}
-	const likeThis = "write the time like 2026-01-02T15:04:05Z"
-	if e, ok := errors.AsType[*time.ParseError](err); ok {
-		return badRequest(likeThis, "%.64q is no time", strings.Trim(e.Value, `"`))
-	}
-	if strings.HasPrefix(err.Error(), "Time.UnmarshalJSON: ") {
-		return badRequest(likeThis, "a time is a JSON string")
-	}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		// The names of embedded types are no part of the JSON, whose names begin in lower case.
-		path := slices.DeleteFunc(strings.Split(e.Field, "."), func(name string) bool { return name != "" && unicode.IsUpper(rune(name[0])) })
-		return badRequest(next, "field %q cannot be a JSON %s", strings.Join(path, "."), e.Value)
-	}
-	return badRequest(next, "the body is not what is wanted: %s", strings.TrimPrefix(err.Error(), "json: "))
-}

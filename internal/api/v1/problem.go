@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -103,11 +104,13 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 }
 
 func writeAs(w http.ResponseWriter, status int, contentType string, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // people read it, and no browser takes it for a page
+	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
-	frame.Reply(w, status, contentType, append(body, '\n'))
+	frame.Reply(w, status, contentType, body.Bytes())
 	return nil
 }
 

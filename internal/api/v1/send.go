@@ -2,7 +2,10 @@ package v1
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
+	"reflect"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
@@ -81,13 +84,19 @@ func (s *send) read(r *http.Request) error {
 // nextToken is the decoder's, with its errors in words for the client.
 func nextToken(dec *json.Decoder) (json.Token, error) {
 	t, err := dec.Token()
+	if errors.Is(err, io.EOF) && dec.InputOffset() > 0 {
+		err = io.ErrUnexpectedEOF // it has begun
+	}
 	if err != nil {
-		return nil, notJSON(err)
+		return nil, notJSON(err, sendNext)
 	}
 	return t, nil
 }
 
-const sendHelp = `send {"events":[{"body":"hello"}]} or a bare array of events`
+const (
+	sendHelp = `send {"events":[{"body":"hello"}]} or a bare array of events`
+	sendNext = sendHelp + "; text, CSV and the like are the body of an event, as a string, or are sent as they are to POST /HUB/messages"
+)
 
 func (s *send) readFields(dec *json.Decoder) error {
 	for dec.More() {
@@ -109,7 +118,8 @@ func (s *send) readFields(dec *json.Decoder) error {
 		case "partition":
 			err = readOnce(dec, "partition", &s.partition)
 		default:
-			err = badRequest(sendHelp+", with key or partition beside it", "unknown field %q", name)
+			field, _ := name.(string)
+			err = unknownField(field, sendHelp+", with key or partition beside it", []string{"events", "key", "partition"})
 		}
 		if err != nil {
 			return err
@@ -123,7 +133,7 @@ func (s *send) readFields(dec *json.Decoder) error {
 func readOnce(dec *json.Decoder, name string, field *string) error {
 	var given text
 	if err := dec.Decode(&given); err != nil {
-		return notJSON(err)
+		return notJSON(err, sendNext)
 	}
 	value := string(given)
 	if *field != "" && value != "" && *field != value {
@@ -140,7 +150,7 @@ func (s *send) readEvents(dec *json.Decoder) error {
 	for dec.More() {
 		var given sentEvent
 		if err := dec.Decode(&given); err != nil {
-			return notJSON(err)
+			return notJSON(err, sendNext, fieldNames(reflect.TypeFor[sentEvent]())...)
 		}
 		ev, err := given.event()
 		if err != nil {

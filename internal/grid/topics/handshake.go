@@ -200,7 +200,7 @@ func (k *Registry) Confirm(ctx context.Context, id, token string, rate int) (Sub
 
 // badToken says the same of every link that is not good: strangers open it.
 func badToken() error {
-	return fmt.Errorf("%w: it is wrong, used up or too old", ErrToken)
+	return fmt.Errorf("%w: it is wrong, used up or too old, or the endpoint has been asked again since", ErrToken)
 }
 
 // codeOf gives the code of the handshake that a token ends; empty if there is none.
