@@ -43,6 +43,7 @@ func (c activityCommand) command() *cobra.Command {
 	cmd.Flags().StringVar(&query.Until, "until", "", "only until this `time`, or so long ago")
 	cmd.Flags().IntVar(&query.Limit, "max", 100, "at most so many")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show what comes, until interrupted")
+	lacks(cmd, "follow", "did you mean --watch?")
 	form.addTo(cmd)
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) error {
 		if query.Limit < 1 {

@@ -37,6 +37,11 @@ var (
 	within = map[string]func(hub string) nameList{"GROUP": groupsOf, "PARTITION": partitionsOf, "POLICY": policiesOf}
 )
 
+// fixedWords are the words that a flag takes wherever it stands.
+var fixedWords = map[string][]string{
+	"schema": {"eventgrid", "cloudevents", "custom"}, "rights": {"send", "listen", "manage", "metrics"}, "sync": {"always", "interval", "os"},
+}
+
 func namesIn[T any](list func(*admin.Client, context.Context) ([]T, error), name func(T) string) nameList {
 	return func(ctx context.Context, client *admin.Client) (names []string) {
 		all, _ := list(client, ctx)
@@ -89,6 +94,11 @@ func (c *cli) completeNames(cmd *cobra.Command) {
 	for name, list := range flagNamesOf {
 		if cmd.Flags().Lookup(name) != nil {
 			completeFlags(cmd, c.offer(list), name)
+		}
+	}
+	for name, words := range fixedWords {
+		if cmd.Flags().Lookup(name) != nil {
+			completeFlags(cmd, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp), name)
 		}
 	}
 	for _, name := range []string{"group", "partition", "policy"} {

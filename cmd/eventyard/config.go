@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -27,6 +28,7 @@ func addConfigFlags(cmd *cobra.Command) {
 	for _, s := range config.Settings() {
 		addSettingFlag(f, s)
 	}
+	completeFlags(cmd, cobra.FixedCompletions(fixedWords["sync"], cobra.ShellCompDirectiveNoFileComp), "sync")
 }
 
 func addSettingFlag(f *pflag.FlagSet, s config.Setting) {
@@ -130,7 +132,9 @@ func (c configCommands) check() *cobra.Command {
 				fmt.Fprintln(c.stderr, newPaint(c.stderr).yellow("note:"), note)
 			}
 			if err == nil {
-				_, err = server.New(c.serverConfig(loaded.Config)) // which knows more about hubs
+				if _, err = server.New(c.serverConfig(loaded.Config)); err != nil { // which knows more about hubs
+					err = fmt.Errorf("%s: %w", args[0], cmp.Or(errors.Unwrap(err), err)) // without the words of a start
+				}
 			}
 			if err == nil {
 				err = c.checkFiles(loaded.Config)

@@ -33,8 +33,17 @@ func (c hubCommands) create() *cobra.Command {
 		if isProblem(err, "hub-exists") {
 			err = &advisedError{fmt.Sprintf("hub %q exists already", args[0]), "see what it is with: eventyard hub show " + args[0]}
 		}
+		c.warnRetention(cmd, hub, err)
 		return hub, err
 	}, func(hub admin.Hub) error { return c.printHub("created", hub) })
+}
+
+// warnRetention tells who says that a partition keeps less than one event may have, most likely for want of a unit.
+func (c hubCommands) warnRetention(cmd *cobra.Command, hub admin.Hub, err error) {
+	const largestEvent = 1 << 20
+	if kept := hub.Retention.Bytes; err == nil && cmd.Flags().Changed("retention-bytes") && kept > 0 && kept < largestEvent {
+		c.warn([]string{fmt.Sprintf("a partition of hub %s is to keep %s bytes, and a single event may have more; a size with its unit is written like 10GiB", hub.Name, thousands(kept))})
+	}
 }
 
 func (c hubCommands) printHub(done string, hub admin.Hub) error {
@@ -144,7 +153,9 @@ func (c hubCommands) update() *cobra.Command {
 		if request.Retention == nil && request.Quota == nil {
 			return admin.Hub{}, usagef(cmd, "nothing to change: give --retention-age, --retention-bytes, --quota-events or --quota-bytes")
 		}
-		return client.UpdateHub(cmd.Context(), args[0], request)
+		hub, err := client.UpdateHub(cmd.Context(), args[0], request)
+		c.warnRetention(cmd, hub, err)
+		return hub, err
 	}, func(hub admin.Hub) error { return c.printHub("changed", hub) })
 }
 

@@ -109,7 +109,7 @@ func parseFrom(text string, now time.Time) (string, error) {
 	if ago, err := quantity.ParseDuration(text); err == nil {
 		return now.Add(-ago).UTC().Format(time.RFC3339Nano), nil
 	}
-	return "", fmt.Errorf("%q is neither earliest nor latest, a number, a time or an age", text)
+	return "", fmt.Errorf("%q is neither earliest nor latest, a number, a time like 2026-01-31T12:00:00Z or an age like 15m", text)
 }
 
 // isPositions tells a position of several partitions: 0:17,1:4, or packed, as the yard

@@ -88,7 +88,7 @@ func (c *cli) root() *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		completion.Short = "Print a script that completes commands in your shell"
-		holdOnly(completion)
+		holdOnly(completion).Args = knownShell
 	}
 	c.prepare(root)
 	return root

@@ -101,6 +101,7 @@ func (c storageCommands) check() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&rate, "rate", "", "`bytes` a second that are read, such as 8MiB; empty: 32MiB")
 	form.addTo(cmd)
+	lacks(cmd, "data", "this asks a yard that serves; the data folder of one that is stopped is checked by eventyard doctor --data FOLDER --deep")
 	return c.asking(cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) error {
 		var bytes int64
 		if rate != "" {

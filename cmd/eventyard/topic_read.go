@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/spf13/cobra"
@@ -21,13 +22,17 @@ func (c topicCommands) read() *cobra.Command {
 		Use: "read TOPIC", Short: "Show the events that a topic holds", Long: topicReadHelp,
 		Example: "  eventyard topic read orders --max 10\n  eventyard topic read orders --from 2026-01-02T15:04:05Z -o json",
 	}
-	cmd.Flags().StringVar(&from, "from", "earliest", "`position` to begin at: earliest, latest, a number, after:NUMBER, or a time")
+	cmd.Flags().StringVar(&from, "from", "earliest", "`position` to begin at: earliest, latest, a number, after:NUMBER, a time or an age like 1h")
 	cmd.Flags().IntVar(&most, "max", 100, "at most so many, up to 1,000")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.TopicEvents, error) {
 		if most < 1 || most > maxTopicEvents {
 			return admin.TopicEvents{}, usagef(cmd, "--max %d: give 1 to %s", most, thousands(maxTopicEvents))
 		}
-		return client.ReadTopic(cmd.Context(), args[0], from, most)
+		begin, err := parseFrom(from, time.Now())
+		if err != nil {
+			return admin.TopicEvents{}, usagef(cmd, "--from: %w", err)
+		}
+		return client.ReadTopic(cmd.Context(), args[0], begin, most)
 	}, func(page admin.TopicEvents) error {
 		return printTable(c.cli, page.Events, "there are no events from there on", []string{"NUMBER", "PUBLISHED", "ID", "TYPE", "SUBJECT"}, topicEventRow)
 	})

@@ -153,6 +153,21 @@ func holdOnly(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// knownShell wants a shell that there is a script for, where it stands in place of one.
+func knownShell(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var shells []string
+	for _, member := range cmd.Commands() {
+		shells = append(shells, member.Name())
+	}
+	if near := config.DidYouMean(args[0], shells); near != "" {
+		return noMember(cmd, args[0])
+	}
+	return fmt.Errorf("there is no script for %q: choose one of %s", args[0], strings.Join(shells, ", "))
+}
+
 func noMember(cmd *cobra.Command, word string) error {
 	var names, longer []string
 	for _, member := range cmd.Commands() {

@@ -84,7 +84,9 @@ func newWrongWorld(t *testing.T) *wrongWorld {
 		"typo.yaml": "hubs:\n  - name: orders\n    partitons: 4\n", "far.yaml": "zzzqq: 1\nretention: 5\n", "wrongtype.yaml": "http: [1,2]\ngrace: soon\nhubs: 5\n",
 		"twice.yaml": "hubs:\n  - name: a\n  - name: A\n", "badhub.yaml": "hubs:\n  - name: \"a b\"\n    partitions: 0\n",
 		"emulator.json": `{"UserConfig":{"NamespaceConfig":[{"Type":"EventHub","Name":"x","Entities":[{"Name":"eh1","PartitionCount":"x","ConsumerGroups":[]}]}],"LoggingConfig":{"Type":"File"}}}`,
-		"folder/file":   "x", "badconfig/eventyard/contexts.json": "{",
+		"secrets.yaml":  "secrets: {key: abc}\n", "same.yaml": "http: 127.0.0.1:8080\nhttps: 127.0.0.1:8080\n",
+		"private.yaml": "hubs: [{name: orders}]\nfunctions: [{name: f, hub: orders, endpoint: 'http://10.1.2.3/'}]\n",
+		"folder/file":  "x", "badconfig/eventyard/contexts.json": "{",
 	} {
 		testkit.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		testkit.Must(t, os.WriteFile(name, []byte(text), 0o600))

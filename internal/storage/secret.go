@@ -41,8 +41,9 @@ func (k SecretKey) Check() error {
 		return errors.New("the secret key comes from one place: give the key, a file or a command")
 	}
 	if k.Key != "" {
-		_, err := sealed.ParseKeys(k.Key)
-		return err
+		if _, err := sealed.ParseKeys(k.Key); err != nil {
+			return fmt.Errorf("secrets.key: %w", err)
+		}
 	}
 	return nil
 }
