@@ -89,6 +89,34 @@ func TestAPageHearsWhatChanged(t *testing.T) {
 	})
 }
 
+// V4: what stays as it is is said no second time, however its figures go on.
+func TestFiguresAreNotReadOut(t *testing.T) {
+	for _, path := range []string{base, base + "topics/alarms/subscriptions/company", base + "functions/score"} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _, h := newFixture(fixed())
+			began := time.Now()
+			c.now = func() time.Time { return noon.Add(time.Since(began)) }
+			ctx, cancel := context.WithCancel(t.Context())
+			l := &listener{ResponseRecorder: httptest.NewRecorder()}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				h.ServeHTTP(l, httptest.NewRequestWithContext(ctx, http.MethodGet, livePath+"?at="+path, nil))
+			}()
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			l.take()
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			went := l.take()
+			testkit.That(t, strings.Contains(went, "event: cells"), "%s: no figure has changed", path)
+			testkit.That(t, !strings.Contains(went, "event: say"), "%s: said %s", path, went)
+			cancel()
+			<-ended
+		})
+	}
+}
+
 // V4: all who look at a page with the same rights share one asking of the API, and each hears all of it;
 // who comes with other rights, or by another address, has one of their own.
 func TestWhoLooksAtTheSamePageSharesOneAsking(t *testing.T) {

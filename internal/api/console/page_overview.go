@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -74,12 +75,29 @@ func loadOverview(v *visit) (*screen, error) {
 	s := &screen{Title: "Overview", Crumbs: []crumb{{Name: "Overview"}}, View: view, State: "Nothing needs you."}
 	switch {
 	case len(view.Needs) > 0:
-		s.State = view.Needs[0].Name + ": " + view.Needs[0].Said
+		s.State = spoken(o.Needs)
 	case view.First != nil:
 		s.State = view.First.sentence()
 	}
 	return s, nil
 }
+
+// spoken says aloud who needs somebody. Figures are left to the page: they change each second, and each
+// change would be read out.
+func spoken(needs []admin.Need) string {
+	var names []string
+	for _, n := range needs[:min(len(needs), needsSpoken)] {
+		names = append(names, n.Object.Kind+" "+n.Object.Name+", "+strings.ReplaceAll(n.Kind, "-", " "))
+	}
+	said := plural(len(needs), "thing needs", "things need") + " you: " + strings.Join(names, "; ")
+	if more := len(needs) - len(names); more > 0 {
+		said += fmt.Sprintf("; and %d more", more)
+	}
+	return said + "."
+}
+
+// needsSpoken is how many needs are told by name.
+const needsSpoken = 3
 
 // askYard asks how the yard is, and for what a map is made of; all at once, as each may wait for other nodes.
 // Not every policy may see topics and functions.

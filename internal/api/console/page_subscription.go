@@ -72,10 +72,13 @@ func loadSubscription(v *visit) (*screen, error) {
 	view := newSubscriptionView(s, attempts, dead, v.now)
 	view.Chart = v.flow(v.series(admin.SeriesQuery{Of: []string{"delivered", "failed"}, Topic: s.Topic, Hub: s.SourceHub, DomainTopic: s.DomainTopic, Subscription: s.Name}), nil)
 	return &screen{
-		Title: s.Name, Section: "topics", View: view, State: view.Said, Tabs: subscriptionTabs(s, "Subscription"),
+		Title: s.Name, Section: "topics", View: view, State: s.Name + " is " + orWord(stateSaid[view.Said], view.Said) + ".", Tabs: subscriptionTabs(s, "Subscription"),
 		Crumbs: subscriptionCrumbs(refOf(s)),
 	}, nil
 }
+
+// stateSaid are the states that do not make a sentence as they are.
+var stateSaid = map[string]string{"probation": "on probation", "probing": "on probation, and probed now"}
 
 func newSubscriptionView(s admin.Subscription, attempts []admin.Attempt, dead admin.DeadLetterPage, now time.Time) subscriptionView {
 	ref := refOf(s)
