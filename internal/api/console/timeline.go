@@ -55,12 +55,12 @@ func limitOf(breaker string) (failures int, within time.Duration) {
 	return failures, within
 }
 
-// newTimeline draws the last 15 minutes. Series are failed calls and the lag, where they are known.
+// newTimeline draws the last 15 minutes. Series are of the lag, where it is known.
 func newTimeline(h admin.CircuitHistory, breaker string, series []admin.Series, now time.Time) *timeline {
 	w, step := windows[0], int64(timelineStep.Seconds())
 	from := (now.Unix()/step + 1 - chartPoints) * step
 	limit, within := limitOf(breaker)
-	sums := within15(h, series, from, within)
+	sums := within15(h, from, within, now)
 	t := &timeline{About: "failures within " + span(within), Limit: -1, Changes: slices.Clone(h.Changes)}
 	slices.Reverse(t.Changes)
 	top, levels := levels(max(peak(sums), 1.25*float64(limit)), timelineBox, func(n float64) string { return levelText(n, "") })
@@ -79,35 +79,26 @@ func newTimeline(h admin.CircuitHistory, breaker string, series []admin.Series, 
 	return t
 }
 
-// within15 is how many failures there were, at each step, within the breaker's time before it. The circuit
-// knows the last of them by second; of those before, the calls that failed are known.
-func within15(h admin.CircuitHistory, series []admin.Series, from int64, within time.Duration) []float64 {
+// within15 is how many failures there were, at each step, within the breaker's time before it: as far as the
+// circuit knows them. A call that failed is none, as long as its events are tried again.
+func within15(h admin.CircuitHistory, from int64, within time.Duration, now time.Time) []float64 {
 	step := int64(timelineStep.Seconds())
-	seconds := make([]float64, chartPoints*step)
-	for _, s := range only(series, "failed-calls") {
-		for i, v := range resample(s, from, 1, len(seconds)) {
-			if !math.IsNaN(v) {
-				seconds[i] = v
-			}
-		}
-	}
-	// What the series has of these seconds may be a second earlier or later, and would count twice.
-	if n := len(h.Seconds); n > 0 {
-		first, last := h.Seconds[0].At.Unix()-from-3, h.Seconds[n-1].At.Unix()-from+4
-		clear(seconds[min(max(first, 0), int64(len(seconds))):min(max(last, 0), int64(len(seconds)))])
-	}
-	for _, s := range h.Seconds {
-		if at := s.At.Unix() - from; at >= 0 && at < int64(len(seconds)) {
-			seconds[at] = float64(s.Failures)
-		}
+	known := now.Add(-within)
+	if len(h.Seconds) > 0 && h.Seconds[0].At.Before(known) {
+		known = h.Seconds[0].At
 	}
 	sums := make([]float64, chartPoints)
 	for i := range sums {
-		end := (int64(i) + 1) * step
-		for _, n := range seconds[max(end-int64(within.Seconds()), 0):end] {
-			sums[i] += n
+		end := from + (int64(i)+1)*step
+		if end <= known.Unix() {
+			sums[i] = math.NaN()
+			continue
 		}
-		sums[i] = math.Round(sums[i])
+		for _, s := range h.Seconds {
+			if at := s.At.Unix(); at < end && at >= end-int64(within.Seconds()) {
+				sums[i] += float64(s.Failures)
+			}
+		}
 	}
 	return sums
 }
@@ -148,7 +139,7 @@ func changeMarks(changes []admin.CircuitChange) (marks []mark) {
 }
 
 func (t *timeline) sentence(h admin.CircuitHistory, sums []float64, now time.Time) string {
-	said := fmt.Sprintf("%s over 15 minutes: %s now, at most %s", t.About, number(int64(newestOf(sums))), number(int64(peak(sums))))
+	said := fmt.Sprintf("%s: %s now, %s at most", t.About, number(int64(newestOf(sums))), number(int64(peak(sums))))
 	if t.LimitText != "" {
 		said += "; the circuit " + t.LimitText
 	}
@@ -167,17 +158,11 @@ func (v *visit) timeline(r admin.CircuitRef, breaker string) *timeline {
 	if err != nil {
 		return nil
 	}
-	ask := func(q admin.SeriesQuery) []admin.Series {
-		q.Span = windows[0].length
-		list, err := remembered(v, fmt.Sprint("timeline", q), timelineStep, func() (admin.SeriesList, error) { return v.api.Series(v.ctx, q) })
-		if err != nil {
-			return nil
-		}
-		return list.Series
+	list, err := remembered(v, "timeline", timelineStep, func() (admin.SeriesList, error) {
+		return v.api.Series(v.ctx, admin.SeriesQuery{Of: []string{"lag"}, Hub: r.Hub, Group: r.Group, Span: windows[0].length})
+	})
+	if err != nil {
+		list = admin.SeriesList{} // it is drawn without
 	}
-	series := ask(admin.SeriesQuery{Of: []string{"lag"}, Hub: r.Hub, Group: r.Group})
-	if breaker != "" {
-		series = append(series, ask(admin.SeriesQuery{Of: []string{"failed-calls"}, Function: r.Function})...)
-	}
-	return newTimeline(h, breaker, series, v.now)
+	return newTimeline(h, breaker, list.Series, v.now)
 }
