@@ -55,6 +55,11 @@ func limitOf(breaker string) (failures int, within time.Duration) {
 	return failures, within
 }
 
+// born is whether a circuit's first change is its record, made at the first failure: it was closed before.
+func born(changes []admin.CircuitChange) bool {
+	return len(changes) > 0 && changes[0].Term == 0 && changes[0].State == "closed"
+}
+
 // newTimeline draws the last 15 minutes. Series are of the lag, where it is known.
 func newTimeline(h admin.CircuitHistory, breaker string, series []admin.Series, now time.Time) *timeline {
 	w, step := windows[0], int64(timelineStep.Seconds())
@@ -113,8 +118,11 @@ func bandsOf(h admin.CircuitHistory, from int64, w window) (bands []band) {
 		begins = across(*h.Heard)
 	}
 	if len(h.Changes) > 0 {
-		if state = ""; h.Changes[0].State == "open" {
+		if state = ""; h.Changes[0].State == "open" || born(h.Changes) {
 			state = "closed"
+		}
+		if born(h.Changes) {
+			begins, h.Changes = timelineBox.Left, h.Changes[1:]
 		}
 	}
 	add := func(until float64) {
@@ -133,7 +141,10 @@ func bandsOf(h admin.CircuitHistory, from int64, w window) (bands []band) {
 
 func changeMarks(changes []admin.CircuitChange) (marks []mark) {
 	for i, c := range changes {
-		marks = append(marks, mark{ID: "c" + strconv.Itoa(i), Tone: toneOfState(c.State), Text: c.State + " " + c.At.UTC().Format("15:04:05") + " UTC", At: c.At})
+		if i == 0 && born(changes) {
+			continue
+		}
+		marks = append(marks, mark{ID: "c" + strconv.Itoa(i), Tone: toneOfState(c.State), Text: c.State, At: c.At})
 	}
 	return marks
 }

@@ -19,8 +19,14 @@ func TestATimelineHasFailuresAgainstTheLimit(t *testing.T) {
 	testkit.Equal(t, line.Label, "failures within 30 s: 0 now, 100 at most; the circuit opens above 100 within 30 s; it is open for 4 min 0 s.")
 	testkit.Equal(t, fmt.Sprint(line.Bands), "[{44 676.8 good closed} {720.8 253.2 bad open}]")
 	testkit.Equal(t, len(line.Marks), 1)
-	testkit.Equal(t, line.Marks[0].Text, "open 11:56:00 UTC")
+	testkit.Equal(t, line.Marks[0].Text, "open")
 	testkit.Equal(t, newTimeline(h, "off", nil, noon).Limit, -1., "of a breaker that is off")
+
+	h.Changes = append([]admin.CircuitChange{{At: before(6 * time.Minute), State: "closed"}}, h.Changes...)
+	h.Heard = new(before(6 * time.Minute))
+	line = newTimeline(h, "100/30s", nil, noon)
+	testkit.Equal(t, fmt.Sprint(line.Bands), "[{44 676.8 good closed} {720.8 253.2 bad open}]", "of one whose record was made at its first failure")
+	testkit.Equal(t, len(line.Marks), 1, "marks of it")
 
 	h.Changes, h.State, h.Heard = nil, "closed", new(before(150*time.Second))
 	testkit.Equal(t, fmt.Sprint(newTimeline(h, "100/30s", nil, noon).Bands), "[{813.8 160.2 good closed}]", "of one that was heard of later")
