@@ -31,7 +31,8 @@ type subscriptionRow struct {
 	admin.Subscription
 	ID, Link, Target, Tone, Said string
 	Delivered, Waiting, Dead     int64
-	Known                        bool // how deliveries go
+	Again                        int64 // of those that wait: for another try
+	Known                        bool  // how deliveries go
 	// Good and Bad draw the last requests, as high as they took; Recent says them.
 	Good, Bad, Recent string
 	Rate              string // events delivered a second
@@ -203,7 +204,8 @@ func newSubscriptionRow(s admin.Subscription, i int) subscriptionRow {
 	row := subscriptionRow{Subscription: s, ID: "s" + strconv.Itoa(i), Link: subscriptionPath(refOf(s)), Target: targetOf(s), Known: s.Stats != nil}
 	row.Tone, row.Said = healthOf(s)
 	if s.Stats != nil {
-		row.Delivered, row.Waiting = s.Stats.Delivered, waitingOf(s.Stats)
+		row.Delivered, row.Again = s.Stats.Delivered, againOf(s.Stats)
+		row.Waiting = s.Stats.Behind + row.Again
 		recent := s.Stats.Recent[max(0, len(s.Stats.Recent)-recentShown):]
 		row.Good, row.Bad = drawRecent(recent)
 		failed := 0
@@ -225,8 +227,8 @@ func newSubscriptionRow(s admin.Subscription, i int) subscriptionRow {
 	return row
 }
 
-func waitingOf(stats *admin.DeliveryStats) int64 {
-	n := stats.Parked + stats.Behind
+func againOf(stats *admin.DeliveryStats) int64 {
+	n := stats.Parked
 	for _, w := range stats.Waiting {
 		n += w.Events
 	}

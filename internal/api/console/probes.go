@@ -11,7 +11,7 @@ import (
 
 // probes is the line of an endpoint on probation: each probe that failed, and when the next one is.
 type probes struct {
-	Since string
+	Since string  // the failures that began it, without its probes
 	Begin float64 // of probation
 	Now   float64
 	Next  float64 // the next probe; negative: there is none to come
@@ -52,8 +52,9 @@ func newProbes(s admin.Subscription, attempts []admin.Attempt, now time.Time) *p
 	at := func(t time.Time) float64 {
 		return round(probesLeft + (probesRight-probesLeft)*min(max(float64(t.Sub(from))/float64(length), 0), 1))
 	}
-	p := &probes{Begin: at(*health.Since), Now: at(now.Truncate(probeStep)), Next: -1, Since: plural(health.Failures, "failure", "failures")}
+	p := &probes{Begin: at(*health.Since), Now: at(now.Truncate(probeStep)), Next: -1}
 	p.Done = probedOf(attempts, *health.Since, at)
+	p.Since = plural(max(health.Failures-len(p.Done), 1), "failure", "failures")
 	p.Times = []hour{{X: p.Begin, At: health.Since.Unix(), Text: health.Since.UTC().Format("15:04")}, {X: p.Now, At: now.Unix() / 60 * 60, Text: now.UTC().Format("15:04")}}
 	p.Label = fmt.Sprintf("On probation since %s. %s failed.", health.Since.UTC().Format("15:04:05 MST"), plural(len(p.Done), "probe", "probes"))
 	if health.Until != nil && health.Until.After(now) {

@@ -68,7 +68,7 @@ func TestTheUsualSchedule(t *testing.T) {
 
 // G7, V4: a probation is a line with each probe that failed and the next one.
 func TestProbesOfAProbation(t *testing.T) {
-	s := admin.Subscription{Stats: &admin.DeliveryStats{Endpoint: admin.EndpointHealth{State: "probation", Failures: 10, Since: new(before(240 * time.Second)), Until: new(noon.Add(38 * time.Second))}}}
+	s := admin.Subscription{Stats: &admin.DeliveryStats{Endpoint: admin.EndpointHealth{State: "probation", Failures: 13, Since: new(before(240 * time.Second)), Until: new(noon.Add(38 * time.Second))}}}
 	attempt := func(ago time.Duration, status int, probe bool) admin.Attempt {
 		return admin.Attempt{Time: before(ago), Status: status, Probe: probe}
 	}
@@ -76,6 +76,7 @@ func TestProbesOfAProbation(t *testing.T) {
 	p := newProbes(s, attempts, noon)
 	testkit.Equal(t, fmt.Sprint(p.Done), "[{279.9 503} {292.5 } {545.4 none}]")
 	testkit.Equal(t, p.Label, "On probation since 11:56:00 UTC. 3 probes failed. The next is at 12:00:38 UTC.")
+	testkit.Equal(t, p.Since, "10 failures", "that began it")
 	testkit.Equal(t, p.In, "probe in 38 s")
 	testkit.That(t, p.Begin < p.Now && p.Now < p.Next, "the line: %+v", p)
 	s.Stats.Endpoint.State = "healthy"
