@@ -134,7 +134,7 @@ type ownedRow struct {
 	Tone                         int
 	Since, Renewed, Lag, Seconds string
 	At, End                      string // the checkpoint, and the last event
-	Offset                       string // that of the checkpoint, where it is another than its number
+	Offset                       string // that of the checkpoint; empty: At is all that is known of it
 	Ring                         ring
 	State                        rowState
 }
@@ -399,10 +399,7 @@ func newOwnedRow(p admin.OwnedPartition, tones map[string]int, now time.Time) ow
 		row.Seconds = span(seconds(*p.LagSeconds))
 	}
 	if p.Checkpoint != nil && p.Checkpoint.Sequence != nil {
-		row.At = number(*p.Checkpoint.Sequence)
-		if p.Checkpoint.Offset != strconv.FormatInt(*p.Checkpoint.Sequence, 10) {
-			row.Offset = p.Checkpoint.Offset
-		}
+		row.At, row.Offset = number(*p.Checkpoint.Sequence), p.Checkpoint.Offset
 	} else if p.Checkpoint != nil {
 		row.At = p.Checkpoint.Offset
 	}
