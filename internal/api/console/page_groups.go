@@ -134,7 +134,7 @@ type ownedRow struct {
 	Tone                         int
 	Since, Renewed, Lag, Seconds string
 	At, End                      string // the checkpoint, and the last event
-	Offset                       string // that of the checkpoint; empty: At is all that is known of it
+	Offset                       string // that of the checkpoint
 	Ring                         ring
 	State                        rowState
 }
@@ -384,7 +384,7 @@ func (l *lane) note(now time.Time) {
 }
 
 func newOwnedRow(p admin.OwnedPartition, tones map[string]int, now time.Time) ownedRow {
-	row := ownedRow{OwnedPartition: p, Tone: tones[p.Owner], Lag: "?", Seconds: "?", At: "–", End: "–"}
+	row := ownedRow{OwnedPartition: p, Tone: tones[p.Owner], Lag: "?", Seconds: "?", At: "–", Offset: "–", End: "–"}
 	if p.LagEvents != nil {
 		row.Lag = number(*p.LagEvents)
 	}
@@ -399,7 +399,7 @@ func newOwnedRow(p admin.OwnedPartition, tones map[string]int, now time.Time) ow
 		row.Seconds = span(seconds(*p.LagSeconds))
 	}
 	if p.Checkpoint != nil && p.Checkpoint.Sequence != nil {
-		row.At, row.Offset = number(*p.Checkpoint.Sequence), p.Checkpoint.Offset
+		row.At, row.Offset = number(*p.Checkpoint.Sequence), orWord(p.Checkpoint.Offset, "–")
 	} else if p.Checkpoint != nil {
 		row.At = p.Checkpoint.Offset
 	}

@@ -18,9 +18,11 @@ type ribbon struct {
 	Marks  []mark
 	// Height is of the whole picture, Bottom that of the last row's end, Thick of a row without its gap.
 	Height, Bottom, Thick float64
-	Label                 string // it in a sentence
-	Incomplete            bool
-	Spans                 []admin.OwnershipSpan // as a table
+	// Idle is what the rows are drawn upon, as far as it is known who owned what: what is left of it free, nobody owned.
+	Idle       string
+	Label      string // it in a sentence
+	Incomplete bool
+	Spans      []admin.OwnershipSpan // as a table
 }
 
 // ribbonRow is one partition; an empty label: there is no room for it.
@@ -50,7 +52,7 @@ const (
 
 var ribbonBox = box{Width: 980, Left: 40, Right: 979}
 
-// newRibbon draws the partitions that a page shows. What is left of it free, nobody owned.
+// newRibbon draws the partitions that a page shows.
 func newRibbon(h admin.GroupHistory, partitions []string, tones map[string]int, now time.Time) *ribbon {
 	if len(h.Spans) == 0 {
 		return nil
@@ -58,6 +60,8 @@ func newRibbon(h admin.GroupHistory, partitions []string, tones map[string]int, 
 	tall := rowOf(len(partitions))
 	r := &ribbon{Thick: tall - max(1, round(tall/6)), Incomplete: h.Incomplete}
 	from := now.Truncate(ribbonStep).Add(ribbonStep - ribbonLength)
+	begin, end := ribbonAt(h.From.Time, from), ribbonAt(h.To.Time, from)
+	r.Idle = fmt.Sprintf("M%g 0", begin) + strings.Repeat(fmt.Sprintf("h%gv%gh%gzm0 %g", end-begin, r.Thick, begin-end, tall), len(partitions))
 	for i, id := range partitions {
 		row := ribbonRow{Y: float64(i) * tall, Below: float64(i)*tall + tall*.75, Spans: spansOf(h.Spans, id, from, tones)}
 		if tall >= 11 || i%10 == 0 {
@@ -92,13 +96,15 @@ func spansOf(spans []admin.OwnershipSpan, partition string, from time.Time, tone
 		if s.Partition != partition || s.To.Before(from) {
 			continue
 		}
-		part := func(t time.Time) float64 {
-			return min(max(float64(t.Sub(from))/float64(ribbonLength), 0), 1)
-		}
-		x, end := math.Round(ribbonBox.across(part(s.From.Time))), math.Round(ribbonBox.across(part(s.To.Time)))
+		x, end := ribbonAt(s.From.Time, from), ribbonAt(s.To.Time, from)
 		all = append(all, ribbonSpan{Tone: tones[s.Owner], X: x, Width: max(end-x, 1)})
 	}
 	return all
+}
+
+// ribbonAt is where a time is across a ribbon that begins at from, in whole steps.
+func ribbonAt(t, from time.Time) float64 {
+	return math.Round(ribbonBox.across(min(max(float64(t.Sub(from))/float64(ribbonLength), 0), 1)))
 }
 
 func ownersOf(spans []admin.OwnershipSpan, tones map[string]int) (owners []ribbonOwner) {

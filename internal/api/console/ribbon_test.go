@@ -17,6 +17,9 @@ func TestARibbonHasWhoOwnedWhat(t *testing.T) {
 	testkit.Equal(t, fmt.Sprint(r.Rows[0].Spans), "[{1 40 934}]")
 	testkit.Equal(t, fmt.Sprint(r.Rows[1].Spans), "[{3 40 496} {2 598 376}]")
 	testkit.Equal(t, len(r.Rows[2].Spans), 0)
+	testkit.Equal(t, r.Idle, "M40 0h934v10.8h-934zm0 13h934v10.8h-934zm0 13h934v10.8h-934zm0 13", "what is known ends now")
+	h.From = *apiTime(5 * time.Minute)
+	testkit.Equal(t, newRibbon(h, []string{"2"}, tones, noon).Idle, "M661 0h313v10.8h-313zm0 13", "of a group that is five minutes old")
 	testkit.Equal(t, r.Label, "Owner of each of 3 partitions over 15 minutes: 3 owners. consumer-3 gone at 11:53:00 UTC. score circuit opened at 11:56:00 UTC.")
 	testkit.Equal(t, fmt.Sprint(r.Owners), "[{consumer-1 1} {consumer-2 2} {consumer-3 3}]")
 	h.Spans = nil
