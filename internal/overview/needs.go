@@ -150,7 +150,7 @@ func ofGroup(g Group, now time.Time) (admin.Need, bool) {
 }
 
 func ofProbation(l Lane, now time.Time) (admin.Need, bool) {
-	n := subscription("probation", admin.SeverityBroken, l.Name, l.Topic, l.DomainTopic, l.Hub, "probe", "subscription probe")
+	n := subscription("probation", admin.SeverityWarning, l.Name, l.Topic, l.DomainTopic, l.Hub, "probe", "subscription probe")
 	n.Since = timeIfAny(l.Since)
 	next := "the next event decides"
 	if wait := l.Until.Sub(now); wait > 0 {

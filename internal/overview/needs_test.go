@@ -59,7 +59,7 @@ func TestNeeds(t *testing.T) {
 		"a group that is behind": {Findings{Groups: []Group{{Hub: "orders", Group: "billing", Events: 7, Alive: 2, Oldest: time.Hour}}},
 			"group-behind", admin.SeverityWarning, "Group billing of hub orders is 1h behind: 7 events wait.", "eventyard group show orders billing"},
 		"an endpoint on probation": {lane(Lane{Probation: true, Failures: 10, Last: "503", Waiting: 1224, Until: now.Add(38 * time.Second)}),
-			"probation", admin.SeverityBroken, "The endpoint of mailer is on probation after 10 failures in a row: 503. 1,224 events wait; the next probe is in 38s.",
+			"probation", admin.SeverityWarning, "The endpoint of mailer is on probation after 10 failures in a row: 503. 1,224 events wait; the next probe is in 38s.",
 			"eventyard subscription probe mailer --topic alarms"},
 		"an endpoint that fails": {lane(Lane{Failures: 4, Last: "503", Waiting: 1}),
 			"endpoint-failing", admin.SeverityWarning, "The endpoint of mailer has failed 4 times in a row: 503. 1 event waits for another try.",

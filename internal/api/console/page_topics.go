@@ -259,10 +259,8 @@ func healthOf(s admin.Subscription) (tone, said string) {
 		return "good", s.State
 	}
 	switch health := s.Stats.Endpoint.State; health {
-	case "probation", "probing":
+	case "probation", "probing", "failing": // events wait, none is lost
 		return "odd", health
-	case "failing":
-		return "bad", health
 	}
 	return "good", s.State
 }
