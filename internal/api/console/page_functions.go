@@ -330,10 +330,12 @@ var redrivePoison = action{
 			return nil, err
 		}
 		n := "Its poison events"
-		if f.Poisoned != nil {
-			n = plural(*f.Poisoned, "poison event", "poison events")
-			if f.PoisonedMore {
-				n = "More than " + n
+		if isHub(f.Poison) {
+			would, err := v.api.RedrivePoison(v.ctx, f.Poison, admin.PoisonRedriveRequest{Function: f.Name, DryRun: true})
+			if err == nil {
+				n = plural(would.Redriven, "poison event", "poison events")
+			} else if !lacksRight(err) && !notThere(err) {
+				return nil, err
 			}
 		}
 		s := &sheet{
