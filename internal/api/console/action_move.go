@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ var moveCheckpoints = action{
 		if !dry {
 			return outcome{to: at("hubs", v.name("hub"), "groups", v.name("group")), done: "moved", n: len(moved)}, nil
 		}
-		s, err := moveSheet(v, foresee(moved))
+		s, err := moveSheet(v, foresee(moved, v.pace()))
 		if err == nil {
 			s.Buttons = append(s.Buttons, button{fmt.Sprintf("Move %s", plural(len(moved), "checkpoint", "checkpoints")), "main", act})
 		}
@@ -44,8 +45,17 @@ var moveCheckpoints = action{
 	},
 }
 
-// foresee says what a move would do, in events.
-func foresee(moved []admin.Moved) *note {
+// pace is how many events a second the group has read at the fastest lately; zero: that is not known.
+func (v *visit) pace() (fastest float64) {
+	const step = 10
+	for _, s := range v.series(admin.SeriesQuery{Of: []string{"read"}, Hub: v.name("hub"), Group: v.name("group")}) {
+		fastest = max(fastest, peak(resample(s, s.From.Unix(), step, len(s.Values)*s.Step/step)))
+	}
+	return fastest
+}
+
+// foresee says what a move would do, in events, and how long they take at a pace.
+func foresee(moved []admin.Moved, pace float64) *note {
 	var again, over int64
 	unknown := 0
 	for _, m := range moved {
@@ -69,6 +79,9 @@ func foresee(moved []admin.Moved) *note {
 		n.Text, n.More = fmt.Sprintf("%s would be skipped.", plural(over, "event", "events")), "This group does not handle them. They stay in the hub."
 	default:
 		n.Tone, n.Text, n.More = "good", "No event would be read again or skipped.", ""
+	}
+	if again > 0 && pace > 0 {
+		n.More = fmt.Sprintf("At %s/s, the fastest that the group has read lately, that takes %s. %s", rate(pace), span(seconds(math.Ceil(float64(again)/pace))), n.More)
 	}
 	if unknown > 0 {
 		n.More = strings.TrimSpace(n.More + " " + plural(unknown, "partition has no checkpoint yet.", "partitions have no checkpoint yet."))
