@@ -218,7 +218,10 @@ func newFeedRow(a admin.Activity) feedRow {
 	if how, ok := marked[a.Kind]; ok {
 		row.Tone, row.Said = how.tone, how.word
 	}
-	if a.Detail != "" {
+	switch {
+	case len(a.Moves) > 0:
+		row.Said += ", " + activityWords(a)
+	case a.Detail != "":
 		row.Said += ", " + a.Detail
 	}
 	if a.By != "" {
