@@ -133,3 +133,13 @@ func TestAHomeThatIsSilentForAWhile(t *testing.T) {
 	h.take(motion, reading{At: noon.Add(3 * time.Minute), Value: 7}, time.Minute)
 	testkit.Slices(t, h.hour()[55:], []int{-1, 5, 0, 0, 7})
 }
+
+// V4: nobody is told to try what was tried just now.
+func TestWhatIsSuggestedWasNotTried(t *testing.T) {
+	for lever, other := range map[string]string{"kill": "webhook", "webhook": "kill", "plug": "kill"} {
+		b := fullBoard()
+		b.Trials = []Trial{{Lever: lever, Done: true}}
+		said := leversView{Board: b}.Suggest()
+		testkit.That(t, strings.Contains(said, other) && !strings.Contains(said, lever), "after %s: %s", lever, said)
+	}
+}

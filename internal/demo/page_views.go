@@ -107,6 +107,12 @@ func (v leversView) Suggest() string {
 	case len(v.Trials) == 0 && v.Running() > 20*time.Second:
 		return "Kill a consumer, and watch its partitions find new owners."
 	case len(v.Trials) == 1 && v.Trials[0].Done:
+		switch v.Trials[0].Lever {
+		case "webhook":
+			return "Now kill a consumer, or pull the plug."
+		case "plug":
+			return "Now kill a consumer, or break the webhook."
+		}
 		return "Now break the webhook, or pull the plug."
 	}
 	return ""
