@@ -51,21 +51,37 @@ func init() {
 	}
 }
 
+// strangers are texts that would be more than text, were they not escaped.
+var strangers = map[string]string{
+	"an element":   `<img src=x onerror=alert(1)><script>alert(1)</script><iframe>`,
+	"an attribute": `" onmouseover="alert(1)" style="color:red" x='`,
+	"an address":   `javascript:alert(1)`,
+	"a template":   `{{.}}</textarea></title></select><script>alert(1)</script>`,
+	"directions":   "\u202e<b>\x00\x1b[31m",
+}
+
 // V3: whatever strangers have written is text: no element, attribute or address of theirs gets into a
 // page, in whichever field it is.
 func TestWhatStrangersWroteIsText(t *testing.T) {
-	for name, text := range map[string]string{
-		"an element":   `<img src=x onerror=alert(1)><script>alert(1)</script><iframe>`,
-		"an attribute": `" onmouseover="alert(1)" style="color:red" x='`,
-		"an address":   `javascript:alert(1)`,
-		"a template":   `{{.}}</textarea></title></select><script>alert(1)</script>`,
-		"directions":   "\u202e<b>\x00\x1b[31m",
-	} {
+	for name, text := range strangers {
 		_, _, h := newFixture(hostile(fixed(), text))
 		t.Run(name, func(t *testing.T) {
 			eachPage(t, func(t *testing.T, path string) { checkPage(t, get(h, path)) })
 		})
 	}
+}
+
+// FuzzWhatStrangersWrote looks at the pages with any text in every field.
+func FuzzWhatStrangersWrote(f *testing.F) {
+	for _, text := range strangers {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		_, _, h := newFixture(hostile(fixed(), text))
+		for _, path := range []string{"", "hubs/sensors/events?show=0:41", "topics/alarms/subscriptions/company", "functions/score", "activity"} {
+			checkPage(t, get(h, base+path))
+		}
+	})
 }
 
 // V3, V4: no page has anything inline, and whatever it leads to is there.
