@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/backup"
 	"github.com/eventyard/eventyard/internal/backup/archive"
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/config/location"
 	"github.com/eventyard/eventyard/server"
 	"github.com/spf13/cobra"
 )
@@ -304,20 +305,12 @@ func (c backupCommands) printBackup(form output, folder, what string, s backup.S
 	return nil
 }
 
-// howToServe names a location without a password or token, which stand before the last '@'.
-func howToServe(location string) string {
-	if !onServers(location) {
-		return "--data " + location
+// howToServe names a location without what lets in there.
+func howToServe(at string) string {
+	if !onServers(at) {
+		return "--data " + at
 	}
-	scheme, rest, _ := strings.Cut(location, "://")
-	servers, query, _ := strings.Cut(rest, "?")
-	if at := strings.LastIndexByte(servers, '@'); at >= 0 {
-		servers = servers[at+1:]
-	}
-	if query != "" {
-		query = "?" + query
-	}
-	return fmt.Sprintf("--engine '%s://%s%s', with the same credentials and secret key", scheme, servers, query)
+	return fmt.Sprintf("--engine '%s', with the same credentials and secret key", location.Shown(at))
 }
 
 // onServers tells a location on NATS servers from a folder.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/config"
+	"github.com/eventyard/eventyard/internal/config/location"
 	"github.com/eventyard/eventyard/server"
 	"github.com/spf13/cobra"
 )
@@ -98,7 +99,7 @@ func (g *copying) location(text, bundle string, key server.Secrets) (server.Loca
 		return server.Location{Engine: text, Secrets: key, NATSUnsafe: g.unsafe}, nil
 	}
 	if strings.Contains(text, "://") && !onServers(text) {
-		return server.Location{}, &advisedError{fmt.Sprintf("%q is neither a data folder nor NATS servers", text), "write a folder, or servers like nats://HOST:PORT?yard=NAME"}
+		return server.Location{}, &advisedError{fmt.Sprintf("%q is neither a data folder nor NATS servers", location.Shown(text)), "write a folder, or servers like nats://HOST:PORT?yard=NAME"}
 	}
 	peer, err := peerConfig(config.Config{Cluster: config.Cluster{Bundle: bundle}})
 	return server.Location{DataDir: text, Peer: peer, Secrets: key}, err

@@ -120,6 +120,7 @@ func TestErrorsAreReportedWithTheirPosition(t *testing.T) {
 		"anchors":                                       {file: "data: &a x\nhost: *a\n", want: []string{"anchor is not supported here"}},
 		"two documents":                                 {file: "data: a\n---\ndata: b\n", want: []string{"a second document begins here"}},
 		"servers without a secret key":                  {flags: map[string]string{"engine": "nats://me:pw@a,b"}, want: []string{`secrets: every node of a yard on NATS servers is given the same secret key`}},
+		"an engine with a password":                     {flags: map[string]string{"engine": "NATS://me:pw@a?system=me:pw"}, want: []string{`"NATS://a" is no engine: use disk or nats://HOST:PORT`}},
 		"an engine nobody knows":                        {flags: map[string]string{"engine": "floppy"}, want: []string{`"floppy" is no engine: use disk or nats://HOST:PORT`}},
 		"a node on one machine":                         {flags: map[string]string{"node": "a"}, want: []string{`are for an engine nats://HOST:PORT`}},
 		"two replicas":                                  {flags: map[string]string{"replicas": "2"}, want: []string{`replicas: 2 is not possible: use 1, 3 or 5`}},

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/eventyard/eventyard/internal/api/spec"
+	"github.com/eventyard/eventyard/internal/config/location"
 	"github.com/eventyard/eventyard/internal/config/quantity"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 )
@@ -71,7 +72,7 @@ func (c Config) validateStorage(found *complaints) {
 			found.add("secrets", "every node of a yard on NATS servers is given the same secret key: by keyFile (--secrets-key-file), keyCommand (--secrets-key-command) or key")
 		}
 	default:
-		found.add("engine", "%q is no engine: use disk or nats://HOST:PORT", c.Engine)
+		found.add("engine", "%q is no engine: use disk or nats://HOST:PORT", location.Shown(c.Engine))
 	}
 	if c.Cluster.Bundle != "" {
 		c.validatePeer(found)

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/eventyard/eventyard/internal/cluster"
+	"github.com/eventyard/eventyard/internal/config/location"
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/connect"
@@ -156,7 +157,7 @@ func folderOf(url string) (string, error) {
 	}
 	folder, ok := strings.CutPrefix(url, diskScheme)
 	if !ok || folder == "" {
-		return "", fmt.Errorf("storage %q: use %sFOLDER", url, diskScheme)
+		return "", fmt.Errorf("storage %q: use %sFOLDER", location.Shown(url), diskScheme)
 	}
 	return folder, nil
 }

@@ -92,6 +92,9 @@ func Parse(text string) (Settings, error) {
 	rest = strings.TrimSuffix(rest, "/")
 	for server := range strings.SplitSeq(rest, ",") {
 		address, err := parseServer(server)
+		if err != nil && strings.Contains(query, "@") { // it may be the half of a password
+			err = errSpecial
+		}
 		if err != nil {
 			return Settings{}, err
 		}
@@ -105,13 +108,16 @@ func Parse(text string) (Settings, error) {
 	return s, s.Check()
 }
 
+// errSpecial: something cannot be read that may be a password, and so is not shown.
+var errSpecial = errors.New("what stands before the '@' is USER:PASSWORD or TOKEN, with special characters as %XX")
+
 // readUser reads what stands before the '@'.
 func (s *Settings) readUser(text string) error {
 	user, password, both := strings.Cut(text, ":")
 	user, err := url.PathUnescape(user)
 	password, err2 := url.PathUnescape(password)
 	if err != nil || err2 != nil || user == "" || both && password == "" {
-		return errors.New("what stands before the '@' is USER:PASSWORD or TOKEN, with special characters as %XX")
+		return errSpecial
 	}
 	if both {
 		s.User, s.Password = user, password
@@ -170,6 +176,8 @@ func (s *Settings) readQuery(text string) error {
 			}
 			s.SystemUser, s.SystemPassword = user, password
 			continue
+		case numbers[name] == nil && field == nil && strings.Contains(name, "@"):
+			return errSpecial
 		case numbers[name] == nil && field == nil:
 			return fmt.Errorf("there is no setting %q of NATS servers: use yard, replicas, streams, streambytes, creds, nkey, ca, cert, key, monitor, system or systemcreds", name)
 		case len(given) > 1 || given[0] == "":
@@ -215,7 +223,7 @@ func (s Settings) Check() error {
 	}
 	for _, monitor := range s.Monitors {
 		if u, err := url.Parse(monitor); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("monitor=%.80q: use the URL of a server's monitoring, such as http://HOST:8222", monitor)
+			return fmt.Errorf("monitor=%.80q: use the URL of a server's monitoring, such as http://HOST:8222", behindLast(monitor, "@"))
 		}
 	}
 	return nil

@@ -78,6 +78,9 @@ func TestWhatParseRefuses(t *testing.T) {
 		"nats://a?system=me:":                    "USER:PASSWORD of the system account",
 		"nats://a?system=a:secret&systemcreds=f": "one way lets in to the system account",
 		"nats://a?key=k":                         "given together",
+		"nats://u:secret?word@a":                 "special characters",
+		"nats://token?secret@a":                  "special characters",
+		"nats://a?monitor=me:secret@a:8222":      "http://HOST:8222",
 		"nats://a?monitor=a:8222":                "http://HOST:8222",
 		"nats://a?monitor=":                      "http://HOST:8222",
 	} {
