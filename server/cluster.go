@@ -39,6 +39,16 @@ func (y *yard) join(ctx context.Context) (*cluster.Nodes, error) {
 	return nodes, nodes.Join(ctx)
 }
 
+// tidyEntries keeps what the servers hold of entries compact. It is no part of the storage: what is opened by others
+// than nodes, as to copy a yard, or by a node that the others refuse, is not to write in forms that they may not know.
+func (y *yard) tidyEntries(ctx context.Context) error {
+	if y.storage.Tidy == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return y.storage.Tidy(ctx)
+}
+
 // newLooks makes fresh looks at what other nodes have changed; nil where there are none.
 func (y *yard) newLooks() *looks.Looks {
 	if !y.shared() {

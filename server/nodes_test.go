@@ -36,6 +36,7 @@ type shared struct {
 	key     string
 	wire    cluster.Wire             // nil: they ask each other nothing
 	listed  map[string]*atomic.Int64 // how often each node has looked for bodies, by its name
+	tidy    func(context.Context) error
 }
 
 func newShared(t *testing.T) *shared {
@@ -69,7 +70,7 @@ func (s *shared) config() Config {
 				entries = s.entries
 			}
 			return storage.Share(ctx, storage.Parts{
-				Log: engine, Meta: entries, Bodies: noBodies{listed: s.listed[cfg.NATS.Node]}, Wire: s.wire, Engine: "nats", Local: s.local, Close: engine.Close,
+				Log: engine, Meta: entries, Bodies: noBodies{listed: s.listed[cfg.NATS.Node]}, Wire: s.wire, Engine: "nats", Local: s.local, Close: engine.Close, Tidy: s.tidy,
 			}, cfg)
 		},
 	}
@@ -119,6 +120,22 @@ func (s *shared) wantOneKey(nodes []*running) (shown Access) {
 	}
 	testkit.Slices(s.t, testkit.Value(os.ReadDir("."))(s.t), nil, "files were written")
 	return shown
+}
+
+// C4: entries are stored again, in a form that older programs may not know, only by a node that has joined.
+func TestEntriesAreTidiedOnceANodeHasJoined(t *testing.T) {
+	s := newShared(t)
+	s.prompt, s.wire = true, &clustertest.Network{}
+	seen := make(chan int, 1)
+	s.tidy = func(ctx context.Context) error {
+		joined, err := s.entries.List(ctx, "nodes/")
+		testkit.Check(t, err)
+		seen <- len(joined)
+		<-ctx.Done()
+		return nil
+	}
+	s.startAll(s.config())
+	testkit.That(t, <-seen > 0, "it begins before the node has an entry")
 }
 
 // C4: nodes that start at once on new storage have the same keys, policies and authority, and one of

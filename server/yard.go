@@ -322,6 +322,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 	return []service.Part{
 		{Name: "engine", Run: y.storage.Log.Run},
 		{Name: "nodes", Run: y.nodes.Run},
+		{Name: "entries", Run: y.tidyEntries},
 		{Name: "Kafka brokers", Run: y.brokers.Run},
 		{Name: "activity", Run: lookout{y.records, y.nodes, y.storage.Folder, y.cfg.Version}.run},
 		{Name: "trial writes", Run: y.trial.run},

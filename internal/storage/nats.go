@@ -90,7 +90,7 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config, in *in
 		return nil, err
 	}
 	return Share(ctx, Parts{
-		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Writable: n.writable, Servers: n.servers, Ready: n.ready, Watch: n.watch,
+		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Writable: n.writable, Servers: n.servers, Ready: n.ready, Watch: n.watch, Tidy: n.tidy,
 		Scrub: n.scrub, SetReplicas: n.setReplicas, Engine: "nats", Replicas: settings.Replicas, Local: n.report.Local, Close: n.close,
 	}, cfg)
 }
@@ -164,6 +164,9 @@ func (n *natsNode) watch(ctx context.Context) error {
 	}
 	return n.inside.watch(ctx, n.log)
 }
+
+// tidy keeps the streams of entries compact until ctx ends.
+func (n *natsNode) tidy(ctx context.Context) error { return entries.Tidy(ctx, n.entries) }
 
 // load makes what a new yard has on the servers, and reads the entries of an old one.
 func (n *natsNode) load(ctx context.Context) (err error) {

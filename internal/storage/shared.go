@@ -49,8 +49,8 @@ type Parts struct {
 	Servers func(context.Context) Servers
 	// Ready says why the servers cannot store; nil: that is never known.
 	Ready func() error
-	// Watch is that of Storage; nil: there is nothing to watch.
-	Watch func(context.Context) error
+	// Watch and Tidy are those of Storage; nil: there is nothing to watch, or to tidy.
+	Watch, Tidy func(context.Context) error
 	// Scrub and SetReplicas are those of Storage; nil: there are no servers.
 	Scrub       func(context.Context, Scrubbing) (Scrubbed, error)
 	SetReplicas func(context.Context, Replication) (ReplicationProgress, error)
@@ -104,7 +104,7 @@ func Share(ctx context.Context, parts Parts, cfg Config) (*Storage, error) {
 		end = func() error { return nil }
 	}
 	return &Storage{
-		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Writable: parts.Writable, Servers: parts.Servers, Ready: parts.Ready, Watch: parts.Watch,
+		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Writable: parts.Writable, Servers: parts.Servers, Ready: parts.Ready, Watch: parts.Watch, Tidy: parts.Tidy,
 		Scrub: parts.Scrub, SetReplicas: parts.SetReplicas, Keys: keys, Engine: parts.Engine, Replicas: parts.Replicas, Local: parts.Local, close: end,
 	}, nil
 }

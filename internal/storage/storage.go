@@ -101,6 +101,9 @@ type Storage struct {
 	// Watch waits until this process has to be started again for the server inside to store, and gives
 	// ErrStopped; else it ends with ctx, and no error. Nil where there are no servers.
 	Watch func(context.Context) error
+	// Tidy keeps what the servers hold of entries compact, until ctx ends, and gives no error then. It writes in forms
+	// that a node may write only once it has joined the others. Nil where there are no servers.
+	Tidy func(context.Context) error
 	// Scrub reads all that each of the servers keeps, compares it, and judges what is in it, while it is
 	// used; nil where there are none. It blocks until it is done, or ctx ends. The error is why it was not
 	// done; what could not be looked at is in what it gives.

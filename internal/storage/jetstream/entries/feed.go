@@ -47,7 +47,6 @@ func (s *Store) Run(ctx context.Context) error {
 	for _, b := range s.buckets {
 		parts.Go(func() { s.feed(ctx, b) })
 		parts.Go(func() { s.writeBarriers(ctx, b) })
-		parts.Go(func() { tidying{s, b}.run(ctx) })
 	}
 	for sleep.For(ctx, time.Hour, nil) == nil {
 		s.replica.prune(time.Now().Add(-s.cfg.deletionLife - time.Hour))

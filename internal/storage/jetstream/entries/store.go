@@ -39,7 +39,8 @@ type Config struct {
 // long reads everything anew.
 const deletionLife = 24 * time.Hour
 
-// Store is a meta.Store over JetStream. New, then Run in a goroutine, then Load, then the rest.
+// Store is a meta.Store over JetStream. New, then Run in a goroutine, then Load, then the rest; Tidy
+// in a goroutine where the process is one of the yard's nodes.
 type Store struct {
 	cfg  Config
 	conn Conn

@@ -32,6 +32,18 @@ func open(t testing.TB, conn *nats.Conn, cfg Config) *Store {
 	return s
 }
 
+// tidy has a store keep gaps few until the test ends.
+func tidy(t testing.TB, s *Store) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- Tidy(ctx, s) }()
+	t.Cleanup(func() {
+		cancel()
+		testkit.Check(t, <-ended, "tidy")
+	})
+}
+
 // yard is a config of a new yard, whose streams are deleted when the test ends.
 func yard(t testing.TB, servers *natstest.Servers) Config {
 	cfg := Config{Yard: natstest.Yard(), Replicas: servers.Replicas, Buckets: 2}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sort"
+	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/parallel"
@@ -29,6 +30,26 @@ const (
 	// tidiedAtOnce values are stored together, so that they share the servers' syncs, and tidiedMost in a row.
 	tidiedAtOnce, tidiedMost = 64, 10_000
 )
+
+// Tidy keeps the gaps in all streams of a store few until ctx ends or the store is closed, and returns nil then. What it stores
+// again has a form of its own: it is for a node that has joined the others, and so knows that all of them read it.
+// Who only reads a yard, or fills it, leaves it alone. Load has been called.
+func Tidy(ctx context.Context, s *Store) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		return nil
+	}
+	var all sync.WaitGroup
+	for _, b := range s.buckets {
+		all.Go(func() { tidying{s, b}.run(ctx) })
+	}
+	all.Wait()
+	return nil
+}
 
 // tidying keeps the gaps in a bucket's stream few. Several nodes may do it at once: of each value one is stored.
 type tidying struct {

@@ -73,12 +73,20 @@ func TestGapsAreFew(t *testing.T) {
 	for range 200 {
 		live()
 	}
+	gaps := func() int {
+		now := state()
+		return int(now.LastSeq-now.FirstSeq) + 1 - int(now.Msgs)
+	}
+	time.Sleep(3 * cfg.tidyEvery)
+	testkit.That(t, gaps() > cfg.MaxGaps, "%d gaps are left, though nobody was told to tidy", gaps())
+	tidy(t, here)
+	tidy(t, there)
 	testkit.Eventually(t, "gaps to become few", func() bool {
 		live() // it is looked again only when more was written
-		now := state()
-		return int(now.LastSeq-now.FirstSeq)+1-int(now.Msgs) <= cfg.MaxGaps
+		return gaps() <= cfg.MaxGaps
 	})
 	later := open(t, servers.Dial(t, 2), cfg)
+	tidy(t, later)
 	for key, revision := range made {
 		for _, s := range []*Store{here, there, later} {
 			testkit.Must(t, s.Fresh(t.Context(), ""))
