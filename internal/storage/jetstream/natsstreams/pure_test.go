@@ -168,7 +168,7 @@ func TestPartsOfAnAnswer(t *testing.T) {
 		{"refused", []nats.Header{{"Status": {"408"}}}, "", false, streams.ErrUnavailable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := &reading{prefix: "y.a.l.s."}
+			g := &reading{of: &gathering{prefix: "y.a.l.s."}}
 			for i, h := range tt.parts {
 				testkit.Equal(t, g.take(&nats.Msg{Header: h}), i == len(tt.parts)-1, "the end at part %d", i)
 			}
@@ -183,6 +183,6 @@ func TestPartsOfAnAnswer(t *testing.T) {
 			}
 		})
 	}
-	foreign := &reading{prefix: "y.b.l.s."}
+	foreign := &reading{of: &gathering{prefix: "y.b.l.s."}}
 	testkit.That(t, foreign.take(&nats.Msg{Header: message(1, 0)}) && foreign.err != nil, "a message of another stream is taken")
 }

@@ -36,17 +36,23 @@ type reader struct {
 
 // reading is one request.
 type reading struct {
-	prefix string // of the stream's subjects
-	ended  chan struct{}
+	of *gathering
 
-	// Written by the subscription's goroutine; err, more and messages are read once ended is closed.
+	// Written by the subscription's goroutine, and read by who gets it from ended.
 	messages []streams.Message
 	previous uint64
 	more     bool
 	err      error
+}
 
-	mu   sync.Mutex
-	news time.Time // when the newest part came
+// gathering is what one or two requests for the same have in common.
+type gathering struct {
+	prefix string        // of the stream's subjects
+	ended  chan *reading // has room for all
+
+	mu    sync.Mutex
+	news  time.Time // when it began, or the newest part of either came; guarded by mu
+	begun bool      // a part has come; guarded by mu
 }
 
 func newReader(conn *nats.Conn) (*reader, error) {
@@ -86,10 +92,7 @@ func (s *Storage) read(ctx context.Context, stream string, q streams.Query) (str
 		}
 		ask.NextFor = s.names.prefix(stream) + q.Subject
 	}
-	got, err := s.gather(ctx, stream, ask, readAgain)
-	if errors.Is(err, errPatience) {
-		got, err = s.gather(ctx, stream, ask, patience-readAgain)
-	}
+	got, err := s.gather(ctx, stream, ask)
 	if err != nil {
 		return streams.Part{}, err
 	}
@@ -108,41 +111,50 @@ type request struct {
 	MaxBytes int    `json:"max_bytes"`
 }
 
-// gather asks, and gives the whole answer; errPatience where nothing has come for some time.
-func (s *Storage) gather(ctx context.Context, stream string, ask request, patience time.Duration) (*reading, error) {
-	got := &reading{prefix: s.names.prefix(stream), ended: make(chan struct{}), news: time.Now()}
-	return got, s.await(ctx, "$JS.API.DIRECT.GET."+s.names.stream(stream), ask, got, patience)
-}
-
-// await sends a request and waits for the end of its answer, for as long as parts of it come.
-func (s *Storage) await(ctx context.Context, subject string, ask request, got *reading, patience time.Duration) error {
+// gather asks, and gives the whole answer; errPatience where nothing has come for some time. It asks once more where
+// nothing comes of the first request: a server may have been lost with it. The first stays under way, since it may
+// as well be one that has much to do, and whichever ends first is taken.
+func (s *Storage) gather(ctx context.Context, stream string, ask request) (*reading, error) {
 	switch {
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case s.life.Err() != nil:
-		return streams.ErrClosed
+		return nil, streams.ErrClosed
 	}
-	number, err := s.reader.ask(subject, ask, got)
-	if err != nil {
+	both := &gathering{prefix: s.names.prefix(stream), ended: make(chan *reading, 2), news: time.Now()}
+	var numbers []uint64
+	defer func() { s.reader.forget(numbers...) }()
+	begin := func() error {
+		number, err := s.reader.ask("$JS.API.DIRECT.GET."+s.names.stream(stream), ask, &reading{of: both})
+		if err == nil {
+			numbers = append(numbers, number)
+		}
 		return err
 	}
-	defer s.reader.forget(number)
-	timer := time.NewTimer(patience)
+	if err := begin(); err != nil {
+		return nil, err
+	}
+	timer := time.NewTimer(readAgain)
 	defer timer.Stop()
-	for {
+	for failed := 0; ; {
 		select {
-		case <-got.ended:
-			return got.err
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-s.life.Done():
-			return streams.ErrClosed
-		case <-timer.C:
-			left := patience - got.quiet()
-			if left <= 0 {
-				return errPatience
+		case got := <-both.ended:
+			if failed++; got.err == nil || failed == len(numbers) {
+				return got, got.err
 			}
-			timer.Reset(left)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-s.life.Done():
+			return nil, streams.ErrClosed
+		case <-timer.C:
+			quiet, begun := both.quiet()
+			if quiet >= patience {
+				return nil, errPatience
+			}
+			if !begun && len(numbers) == 1 {
+				_ = begin() // the first is still waited for
+			}
+			timer.Reset(patience - quiet)
 		}
 	}
 }
@@ -170,10 +182,12 @@ func (r *reader) ask(subject string, ask request, got *reading) (uint64, error) 
 	return number, nil
 }
 
-func (r *reader) forget(number uint64) {
+func (r *reader) forget(numbers ...uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.under, number)
+	for _, number := range numbers {
+		delete(r.under, number)
+	}
 }
 
 // heard takes in a part of an answer.
@@ -187,7 +201,7 @@ func (r *reader) heard(msg *nats.Msg) {
 	}
 	if got.take(msg) {
 		r.forget(number)
-		close(got.ended)
+		got.of.ended <- got
 	}
 }
 
@@ -206,20 +220,24 @@ func (g *reading) take(msg *nats.Msg) (ended bool) {
 		return true
 	}
 	g.previous = part.Seq
-	if len(part.Subject) <= len(g.prefix) || part.Subject[:len(g.prefix)] != g.prefix {
+	if len(part.Subject) <= len(g.of.prefix) || part.Subject[:len(g.of.prefix)] != g.of.prefix {
 		g.err = fmt.Errorf("the stream has a message under the subject %q", part.Subject)
 		return true
 	}
-	g.messages = append(g.messages, streams.Message{Seq: streams.Seq(part.Seq), Subject: part.Subject[len(g.prefix):], Data: msg.Data})
-	g.mu.Lock()
-	g.news = time.Now()
-	g.mu.Unlock()
+	g.messages = append(g.messages, streams.Message{Seq: streams.Seq(part.Seq), Subject: part.Subject[len(g.of.prefix):], Data: msg.Data})
+	g.of.heard()
 	return false
 }
 
-// quiet is how long nothing has come.
-func (g *reading) quiet() time.Duration {
+func (g *gathering) heard() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return time.Since(g.news)
+	g.news, g.begun = time.Now(), true
+}
+
+// quiet is how long nothing has come, and whether anything has before.
+func (g *gathering) quiet() (time.Duration, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Since(g.news), g.begun
 }

@@ -16,8 +16,8 @@ const (
 	// patience is how long the acknowledgement of a message is waited for, and the next part of what is
 	// read.
 	patience = 3 * time.Second
-	// readAgain is how long the first part of what is read, or the next, is waited for before all is asked for once
-	// more: of a server that was lost with the request nothing comes, and another one answers.
+	// readAgain is how long the first part of what is read is waited for before it is asked for once more: of a
+	// server that was lost with the request nothing comes, and another one answers.
 	readAgain = 700 * time.Millisecond
 	// callPatience is how long any other answer is waited for.
 	callPatience = 5 * time.Second
