@@ -65,10 +65,10 @@ func (s tidying) run(ctx context.Context) {
 		if at < looked+uint64(s.cfg.MaxGaps)/4 && looked > 0 {
 			continue // there cannot be many more
 		}
-		looked = max(at, 1)
 		if _, err := s.barrier(ctx, b); err != nil { // the last one is a message like others, and would be the oldest one day
 			continue
 		}
+		looked = max(at, 1)
 		old := s.replica.values(b.name)
 		n := min(tooOld(old, at, s.cfg.MaxGaps), tidiedMost)
 		parallel.Each(n, tidiedAtOnce, func(i int) { s.storeAgain(ctx, old[i]) })

@@ -1,10 +1,13 @@
 package entries
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
@@ -97,4 +100,32 @@ func TestGapsAreFew(t *testing.T) {
 		testkit.ErrorIs(t, testkit.Err(here.CompareAndSet(t.Context(), key, revision, []byte("late"))), meta.ErrConflict)
 		testkit.Must(t, here.Delete(t.Context(), key, next))
 	}
+}
+
+// C1: a look that fails, as while there is no leader, is made again soon, though nobody writes any more.
+func TestALookForGapsThatFailedIsMadeAgain(t *testing.T) {
+	servers := natstest.Shared(t, 1)
+	cfg := yard(t, servers)
+	cfg.MaxGaps, cfg.tidyEvery = 50, 50*time.Millisecond
+	s := open(t, servers.Dial(t, 0), cfg)
+	set(t, s, "hubs/old", 0, "old")
+	alive := meta.Revision(0)
+	for range 100 {
+		alive = set(t, s, "nodes/a", alive, "alive")
+	}
+	refused := false // used by who writes the stream's barriers
+	s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+		if subject == s.layout.barrier("d") && !refused {
+			refused = true
+			return 0, errors.New("there is no leader")
+		}
+		return s.request(ctx, subject, encoded, header)
+	}
+	tidy(t, s)
+	js := testkit.Value(jetstream.New(servers.Dial(t, 0)))(t)
+	testkit.Eventually(t, "gaps to become few", func() bool {
+		stream := testkit.Value(js.Stream(t.Context(), s.layout.stream("d")))(t)
+		now := testkit.Value(stream.Info(t.Context()))(t).State
+		return int(now.LastSeq-now.FirstSeq)+1-int(now.Msgs) <= cfg.MaxGaps
+	})
 }
