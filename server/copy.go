@@ -10,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/backup"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 )
@@ -138,10 +139,13 @@ func (c Copying) pass(ctx context.Context, source backup.Source, target Config, 
 		taken <- Copied{Events: sum.Events, Logs: sum.Logs, Partitions: sum.Partitions, Bodies: sum.Bodies, Lost: sum.Lost}
 		_ = out.CloseWithError(err) // it gives none
 	}()
-	err := fill(ctx, target, to, func(ctx context.Context, t backup.Target) error {
+	err := fill(ctx, target, to, func(ctx context.Context, t backup.Target) (err error) {
 		t.Progress, t.ReadBack = c.Progress, true
 		if t.Continued != nil {
 			t.Continued.Found = func(events int) { found += int64(events) }
+			if t.Continued.Logs, err = logNames(ctx, source.Log); err != nil {
+				return err
+			}
 		}
 		return backup.Restore(ctx, in, nil, t)
 	})
@@ -149,4 +153,18 @@ func (c Copying) pass(ctx context.Context, source backup.Source, target Config, 
 	copied := <-taken
 	copied.Found = found
 	return copied, err
+}
+
+// logNames are those of the logs that are there now, and nil where the engine does not tell.
+func logNames(ctx context.Context, engine eventlog.Engine) ([]string, error) {
+	archivable, ok := engine.(eventlog.Archivable)
+	if !ok {
+		return nil, nil
+	}
+	logs, err := archivable.Logs(ctx)
+	names := make([]string, len(logs))
+	for i, log := range logs {
+		names[i] = log.Name
+	}
+	return names, err
 }

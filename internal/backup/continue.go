@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/eventyard/eventyard/internal/backup/archive"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -26,6 +27,9 @@ type Continued struct {
 	Local func(key string) bool
 	// Same tells whether two entries of one key say the same, however they are sealed.
 	Same func(a, b meta.Entry) bool
+	// Logs are the names of the logs of what is restored, so that a target which has another is found out before
+	// anything is added to it, and not at the end; nil: they are not known.
+	Logs []string
 	// OpenBody reads the body of a blob; fs.ErrNotExist where there is none.
 	OpenBody func(name string) (io.ReadCloser, error)
 	// Found hears of events that were there already; nil means nobody.
@@ -44,10 +48,28 @@ func (s *restoring) look(ctx context.Context) error {
 		return nil
 	}
 	s.left = left{entries: map[string]meta.Entry{}, seen: map[eventlog.PartitionID]bool{}}
+	if err := s.noOtherLog(ctx); err != nil {
+		return err
+	}
 	there, err := s.Meta.List(ctx, "")
 	for _, e := range there {
 		if !s.Continued.Local(e.Key) {
 			s.left.entries[e.Key] = e
+		}
+	}
+	return err
+}
+
+// noOtherLog wants no log to be there whose name the source does not have, as far as that is known.
+func (s *restoring) noOtherLog(ctx context.Context) error {
+	engine, ok := s.Log.(eventlog.Archivable)
+	if !ok || s.Continued.Logs == nil {
+		return nil
+	}
+	logs, err := patiently(ctx, func() ([]eventlog.Described, error) { return engine.Logs(ctx) })
+	for _, log := range logs {
+		if !slices.Contains(s.Continued.Logs, log.Name) {
+			return fmt.Errorf("%w: it has a log %s", ErrOther, log.Name)
 		}
 	}
 	return err
@@ -121,8 +143,25 @@ func (s *restoring) removedIsOther(err error) error {
 	return err
 }
 
+// usedIsOther gives the error of a partition that cannot begin because it was used, though it has no events.
+func (s *restoring) usedIsOther(err error) error {
+	if s.Continued != nil && errors.Is(err, eventlog.ErrUsed) {
+		return fmt.Errorf("%w: %w", ErrOther, err)
+	}
+	return err
+}
+
+// unreadableIsOther gives the error of a body at the target that cannot be read. To try again helps where servers
+// do not answer; what is damaged stays so, and there would be no way out of it.
+func unreadableIsOther(ctx context.Context, name string, err error) error {
+	if ctx.Err() != nil || errors.Is(err, meta.ErrUnavailable) || errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return fmt.Errorf("%w, or damaged: body %s: %w", ErrOther, name, err)
+}
+
 // putBody stores a body, or compares it with what is there.
-func (s *restoring) putBody(name string, body io.Reader) error {
+func (s *restoring) putBody(ctx context.Context, name string, body io.Reader) error {
 	if s.Continued == nil {
 		return s.PutBody(name, body)
 	}
@@ -131,14 +170,14 @@ func (s *restoring) putBody(name string, body io.Reader) error {
 		return s.PutBody(name, body)
 	}
 	if err != nil {
-		return err
+		return unreadableIsOther(ctx, name, err)
 	}
 	defer func() { _ = there.Close() }() // it was only read
-	return sameBytes(name, there, body)
+	return sameBytes(ctx, name, there, body)
 }
 
 // sameBytes wants two bodies to be alike. A body that is of another length is another.
-func sameBytes(name string, there, body io.Reader) error {
+func sameBytes(ctx context.Context, name string, there, body io.Reader) error {
 	is, wanted := make([]byte, 128<<10), make([]byte, 128<<10)
 	for {
 		n, err := io.ReadFull(body, wanted)
@@ -147,7 +186,7 @@ func sameBytes(name string, there, body io.Reader) error {
 		}
 		m, failed := io.ReadFull(there, is)
 		if failed != nil && !errors.Is(failed, io.EOF) && !errors.Is(failed, io.ErrUnexpectedEOF) {
-			return failed
+			return unreadableIsOther(ctx, name, failed)
 		}
 		if !bytes.Equal(is[:m], wanted[:n]) {
 			return fmt.Errorf("%w: body %s is another", ErrOther, name)

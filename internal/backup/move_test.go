@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -243,6 +244,86 @@ func TestWhatIsContinued(t *testing.T) {
 			testkit.ErrorIs(t, pass(t, here.source(here.log), target), backup.ErrOther)
 		})
 	}
+}
+
+// damaged has a beginning, and cannot be read further.
+type damaged struct{ begins io.Reader }
+
+func (d damaged) Read(b []byte) (int, error) {
+	if n, err := d.begins.Read(b); err == nil {
+		return n, nil
+	}
+	return 0, errors.New("a body is damaged")
+}
+
+// used is an engine whose partitions were used before, though they have no events.
+type used struct{ eventlog.Engine }
+
+func (u used) Partition(id eventlog.PartitionID) (eventlog.Partition, error) {
+	p, err := u.Engine.Partition(id)
+	return usedOnce{p}, err
+}
+
+type usedOnce struct{ eventlog.Partition }
+
+func (u usedOnce) BeginAt(context.Context, eventlog.Sequence, time.Time) error {
+	return fmt.Errorf("begin: %w", eventlog.ErrUsed)
+}
+
+func (u usedOnce) Import(ctx context.Context, run eventlog.Run) (eventlog.Receipt, error) {
+	return u.Partition.(eventlog.Importer).Import(ctx, run)
+}
+
+// C7: what an interrupted copy has left and nothing can be added to is to be removed; what may be of use later
+// stays, and a copy that was not continued has its own error.
+func TestWhatCannotBeContinued(t *testing.T) {
+	broken := func(err error) func(string) (io.ReadCloser, error) {
+		return func(string) (io.ReadCloser, error) { return nil, err }
+	}
+	for name, tt := range map[string]struct {
+		change func(to *backup.Target)
+		want   error
+		plain  bool // the target is of use
+	}{
+		"a body is damaged at its beginning": {change: func(to *backup.Target) { to.Continued.OpenBody = broken(errors.New("it is damaged")) }, want: backup.ErrOther},
+		"a body is damaged further on": {change: func(to *backup.Target) {
+			to.Continued.OpenBody = func(string) (io.ReadCloser, error) {
+				return io.NopCloser(damaged{strings.NewReader("o")}), nil
+			}
+		}, want: backup.ErrOther},
+		"no server answers":                            {change: func(to *backup.Target) { to.Continued.OpenBody = broken(meta.ErrUnavailable) }, want: meta.ErrUnavailable, plain: true},
+		"a partition was used":                         {change: func(to *backup.Target) { to.Log = used{to.Log} }, want: backup.ErrOther},
+		"a partition was used, by another than a copy": {change: func(to *backup.Target) { to.Log, to.Continued = used{to.Log}, nil }, want: eventlog.ErrUsed, plain: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, there := newYard(t), newYard(t)
+			here.provide("orders", eventlog.KindHub)
+			fill(t, here.partition("orders", 0), 1)
+			here.bodies["b1"] = "one"
+			here.set("blobs/one", "b1")
+			target := there.target()
+			target.Continued = there.continued(new(int))
+			tt.change(&target)
+			err := pass(t, here.source(here.log), target)
+			testkit.ErrorIs(t, err, tt.want)
+			testkit.Equal(t, errors.Is(err, backup.ErrOther), !tt.plain, "it is to be removed")
+		})
+	}
+}
+
+// C7: that the target is another yard's is found out before anything of it is changed.
+func TestAnotherYardIsFoundFirst(t *testing.T) {
+	here, other := newYard(t), newYard(t)
+	fill(t, here.provide("orders", eventlog.KindHub), 1)
+	here.set("records/a", "1")
+	fill(t, other.provide("else", eventlog.KindHub), 1)
+	other.set("records/b", "1")
+	target := other.target()
+	target.Continued = other.continued(new(int))
+	target.Continued.Logs = []string{"orders"}
+	testkit.ErrorIs(t, pass(t, here.source(here.log), target), backup.ErrOther)
+	testkit.Check(t, testkit.Err(other.meta.Get(t.Context(), "records/b")), "an entry of the other yard")
+	testkit.Equal(t, len(testkit.Value(other.log.Logs(t.Context()))(t)), 1, "logs")
 }
 
 // C7: what is copied from disk to the engine of several nodes, and back, is what it was: events, numbers,

@@ -108,7 +108,7 @@ func (s *restoring) item(ctx context.Context, item archive.Item) error {
 	pieces := &pieces{s: s, ctx: ctx}
 	put := s.PutFile
 	if item.Type == archive.TypeBody {
-		put = s.putBody
+		put = func(name string, body io.Reader) error { return s.putBody(ctx, name, body) }
 		if item.Missing != "" { // the entry that names it is there, as it was where it came from
 			put = func(string, io.Reader) error { return nil }
 		}
@@ -288,7 +288,7 @@ func (s *restoring) begin(ctx context.Context, item archive.Item) (*importing, e
 	if i.at == p.Next {
 		newest = time.UnixMilli(p.LastMillis)
 	}
-	return i, importer.BeginAt(ctx, i.at, newest)
+	return i, s.usedIsOther(importer.BeginAt(ctx, i.at, newest))
 }
 
 // kind is that of a partition's log; false: it is not known, and nothing needs it.

@@ -26,7 +26,7 @@ func (p *partition) BeginAt(ctx context.Context, first eventlog.Sequence, newest
 		return nil
 	}
 	if p.active != nil { // without an event; a second one behind it would leave a gap
-		return fmt.Errorf("begin %s at %d: the partition was used before: remove its log, and take another", p.id, first)
+		return fmt.Errorf("begin %s at %d: %w: remove its log, and take another", p.id, first, eventlog.ErrUsed)
 	}
 	err := p.e.fs.MkdirAll(p.dir)
 	if err == nil {

@@ -15,7 +15,7 @@ type Importer interface {
 	// and removed, the newest of them at a time, which may be zero where it is not known. It is as
 	// durable as the engine promises when it returns. At 0 there is nothing to do.
 	//
-	// It refuses one that has had events, or began already. Other errors are those of Submit; after
+	// It refuses one that has had events, or began already, and may do so with ErrUsed where there is no event. Other errors are those of Submit; after
 	// them it may have been done or not, as the bounds tell.
 	BeginAt(ctx context.Context, first Sequence, newest time.Time) error
 
@@ -24,6 +24,9 @@ type Importer interface {
 	// CheckImport. Otherwise all is as with Submit.
 	Import(ctx context.Context, run Run) (Receipt, error)
 }
+
+// ErrUsed: a partition cannot begin at a number, for it was used before, though it has no event.
+var ErrUsed = errors.New("the partition was used before")
 
 // errImport: the partition does not take what was to be imported. Nothing was stored.
 var errImport = errors.New("it cannot be imported")
