@@ -11,12 +11,15 @@ import (
 )
 
 // What a node remembers of calls: so many that went well and so many that did not, of all its functions. Of one
-// that failed for single events it has so many of them, and so much of each reason.
+// with events that are not in a row it knows so many rows; of one that failed for single events so many of them, so
+// much of each reason, and so much of all these reasons.
 const (
-	goodCalls     = 4096
-	badCalls      = 1024
-	maxSingled    = 32
-	maxCallReason = 200
+	goodCalls      = 4096
+	badCalls       = 1024
+	maxCallRows    = 64
+	maxSingled     = 32
+	maxCallReason  = 200
+	maxCallReasons = 2000
 )
 
 // CallQuery asks for the calls with one event.
@@ -40,8 +43,9 @@ type Call struct {
 	Took    time.Duration `json:"took"`
 	Attempt int           `json:"attempt"`
 	Events  int           `json:"events"`
-	// Outcome is one of functions.Ended.Of, cancelled (the partition was taken away meanwhile), or unknown: too
-	// many events of the call have failed to know of each.
+	// Outcome is one of functions.Finding, cancelled (the partition was taken away meanwhile), or unknown: too many
+	// events of the call have failed to know of each, or there were too many gaps between them to know whether this
+	// one was in it.
 	Outcome string `json:"outcome"`
 	Reason  string `json:"reason,omitempty"`
 }
@@ -82,11 +86,15 @@ type callRing struct {
 type remembered struct {
 	function, hub, partition string
 	first, last              int64
-	numbers                  []int64 // all of them, where they are not in a row
-	call                     Call    // of those that are not singled out
+	rows                     []row // of all events, where they are not one
+	rest                     bool  // there are more rows behind
+	call                     Call  // of those that are not singled out
 	single                   map[int64]functions.Finding
 	more                     bool // others were singled out, too
 }
+
+// row are numbers of events without a gap.
+type row struct{ first, last int64 }
 
 func newCallMemory() *callMemory { return &callMemory{began: time.Now()} }
 
@@ -98,9 +106,7 @@ func (m *callMemory) heard(b *functions.Batch, e functions.Ended) {
 	}
 	r := remembered{function: b.Function, hub: b.Hub, partition: b.Partition, first: b.Events[0].Sequence, last: b.Events[n-1].Sequence}
 	if r.last-r.first != int64(n-1) {
-		for i := range b.Events {
-			r.numbers = append(r.numbers, b.Events[i].Sequence)
-		}
+		r.rows, r.rest = rowsOf(b)
 	}
 	whole := e.Whole()
 	r.call = Call{Began: e.Began.UTC(), Took: e.Took, Attempt: b.Attempt, Events: n, Outcome: whole.Outcome, Reason: cutReason(whole.Reason)}
@@ -118,8 +124,25 @@ func (m *callMemory) heard(b *functions.Batch, e functions.Ended) {
 	}
 }
 
+// rowsOf are those of the events of a batch, and whether there are more than are remembered.
+func rowsOf(b *functions.Batch) (rows []row, more bool) {
+	for i := range b.Events {
+		at := b.Events[i].Sequence
+		switch n := len(rows); {
+		case n > 0 && rows[n-1].last+1 == at:
+			rows[n-1].last = at
+		case n == maxCallRows:
+			return rows, true
+		default:
+			rows = append(rows, row{at, at})
+		}
+	}
+	return rows, false
+}
+
 // singled are the events of which a call says something of their own, and whether there are more of them.
 func singled(e functions.Ended) (some map[int64]functions.Finding, more bool) {
+	room := maxCallReasons
 	for sequence, f := range e.Singled() {
 		if len(some) == maxSingled {
 			return some, true
@@ -127,15 +150,19 @@ func singled(e functions.Ended) (some map[int64]functions.Finding, more bool) {
 		if some == nil {
 			some = map[int64]functions.Finding{}
 		}
-		f.Reason = cutReason(f.Reason)
+		if f.Reason = cutReason(f.Reason); len(f.Reason) > room {
+			f.Reason = ""
+		}
+		room -= len(f.Reason)
 		some[sequence] = f
 	}
 	return some, false
 }
 
+// cutReason gives the beginning of a text, which holds nothing of it that is larger.
 func cutReason(text string) string {
 	if len(text) <= maxCallReason {
-		return text
+		return strings.Clone(text)
 	}
 	return strings.ToValidUTF8(text[:maxCallReason], "") + "…"
 }
@@ -182,14 +209,15 @@ func (r *remembered) with(q CallQuery) (Call, bool) {
 		!strings.EqualFold(r.function, q.Function) || !strings.EqualFold(r.hub, q.Hub) {
 		return Call{}, false
 	}
-	if r.numbers != nil && !slices.Contains(r.numbers, q.Sequence) {
+	behind := r.rest && q.Sequence > r.rows[len(r.rows)-1].last // it may have been among them
+	if r.rows != nil && !behind && !slices.ContainsFunc(r.rows, func(w row) bool { return w.first <= q.Sequence && q.Sequence <= w.last }) {
 		return Call{}, false
 	}
 	call := r.call
 	switch f, ok := r.single[q.Sequence]; {
 	case ok:
 		call.Outcome, call.Reason = f.Outcome, f.Reason
-	case r.more:
+	case r.more, behind:
 		call.Outcome, call.Reason = "unknown", ""
 	}
 	return call, true

@@ -66,3 +66,32 @@ func TestMemoryOfCallsIsBounded(t *testing.T) {
 	joined := JoinCalls([]Calls{m.of(asked(0)), {Since: time.Unix(5, 0), Calls: []Call{{Began: time.Unix(-1, 0)}}}})
 	testkit.That(t, len(joined.Calls) == 2 && joined.Calls[0].Began.Unix() == -1 && joined.Since.Equal(since), "joined: %+v", joined)
 }
+
+// R2: what is remembered of one call is bounded, whatever events it had and however it failed, and what is not
+// known is not told.
+func TestMemoryOfOneCallIsBounded(t *testing.T) {
+	m := newCallMemory()
+	var odd []int64
+	for n := range int64(1000) {
+		odd = append(odd, 2*n+1)
+	}
+	m.heard(batchOf(odd...), ended(1, nil))
+	testkit.That(t, len(m.good.all[0].rows) == maxCallRows, "it remembers %d rows", len(m.good.all[0].rows))
+	outcome := func(n int64) string {
+		var words []string
+		for _, c := range m.of(asked(n)).Calls {
+			words = append(words, c.Outcome)
+		}
+		return strings.Join(words, ", ")
+	}
+	testkit.Equal(t, outcome(7), "done")
+	testkit.Equal(t, outcome(8), "", "an event in a gap")
+	testkit.Equal(t, outcome(odd[maxCallRows-1]), "done", "the last that is known")
+	testkit.Equal(t, outcome(odd[maxCallRows]), "unknown")
+	testkit.Equal(t, outcome(odd[maxCallRows]+1), "unknown", "which may have been an event")
+	testkit.Equal(t, outcome(odd[999]+2), "", "behind the last")
+
+	rows, more := rowsOf(batchOf(1, 2, 3, 7, 9, 10))
+	testkit.Deep(t, rows, []row{{1, 3}, {7, 7}, {9, 10}})
+	testkit.That(t, !more, "there are more")
+}
