@@ -48,11 +48,20 @@ func (d *Handler) followReaders(ctx context.Context, j *admin.Journey) error {
 	if err != nil {
 		return err
 	}
+	all = slices.DeleteFunc(all, func(f runner.Function) bool { return !strings.EqualFold(f.Hub, j.Hub) })
+	if len(all) == 0 {
+		return nil
+	}
+	calls, missing, err := d.cfg.Functions.EventCalls(ctx, runner.CallQuery{Hub: j.Hub, Partition: j.Partition, Sequence: j.Sequence})
+	if err != nil {
+		return fmt.Errorf("ask for the calls with the event: %w", err)
+	}
 	for _, f := range all {
-		if !strings.EqualFold(f.Hub, j.Hub) {
-			continue
+		one := admin.JourneyFunction{
+			Function: f.Name, State: "unknown", Summary: "it has no checkpoint in the yard: whether it has handled the event is not known",
+			Calls: showCalls(calls.Of(f.Name)), KnownSince: spec.TimeIfAny(calls.Since), Missing: missing,
 		}
-		one, err := d.followFunction(ctx, j, f, states[strings.ToLower(f.Group)])
+		one, err := d.followFunction(ctx, j, f, one, states[strings.ToLower(f.Group)])
 		if err != nil {
 			return err
 		}
@@ -77,14 +86,9 @@ func (d *Handler) passed(ctx context.Context, j *admin.Journey, group string) (s
 	return readerBefore, nil
 }
 
-// followFunction asks for the calls with the event, and looks for it among what a function has put away.
-func (d *Handler) followFunction(ctx context.Context, j *admin.Journey, f runner.Function, group string) (admin.JourneyFunction, error) {
-	one := admin.JourneyFunction{Function: f.Name, State: "unknown", Summary: "it has no checkpoint in the yard: whether it has handled the event is not known"}
-	found, missing, err := d.cfg.Functions.EventCalls(ctx, runner.CallQuery{Function: f.Name, Hub: j.Hub, Partition: j.Partition, Sequence: j.Sequence})
-	if err != nil {
-		return one, fmt.Errorf("ask for the calls of %s: %w", f.Name, err)
-	}
-	one.Calls, one.KnownSince, one.Missing = showCalls(found), spec.TimeIfAny(found.Since), missing
+// followFunction looks for the event among what a function has put away, and says what became of it. What is known of
+// its calls is there.
+func (d *Handler) followFunction(ctx context.Context, j *admin.Journey, f runner.Function, one admin.JourneyFunction, group string) (admin.JourneyFunction, error) {
 	if hub, ok := f.PoisonHub(); ok {
 		found, err := d.cfg.Poison.List(ctx, hub, box.Query{
 			Function: f.Name, Source: j.Hub, IDs: []string{poison.ID(f.Name, j.Hub, j.Partition, j.Sequence)}, Since: j.Published, Redriven: true, Limit: 1,

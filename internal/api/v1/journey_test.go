@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/functions/runner"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -138,6 +140,43 @@ func TestTheJourneyOfAHubsEvent(t *testing.T) {
 		testkit.That(t, len(none.Events) == 0 && strings.Contains(none.Summary, "the partition has numbers 0 to 1"), "none: %+v", none)
 		y.want(400, "GET", path+"x/journey", nil)
 		y.want(404, "GET", "/api/v1/hubs/readings/partitions/2/events/0/journey", nil)
+	})
+}
+
+// calls are functions of which something is remembered; they count how often they are asked for it.
+type calls struct {
+	Functions
+	remembered runner.Calls
+	asked      int
+}
+
+func (c *calls) EventCalls(context.Context, runner.CallQuery) (runner.Calls, []string, error) {
+	c.asked++
+	return c.remembered, []string{"b"}, nil
+}
+
+// V2: nodes are asked once for the calls with an event, and each function has its own.
+func TestTheJourneyAsksOnceForTheCalls(t *testing.T) {
+	withGrid(t, func(t *testing.T, y *gridYard) {
+		y.hub("readings", 1)
+		for _, name := range []string{"billing", "shipping", "idle"} {
+			y.want(201, "POST", "/api/v1/functions", `{"name":"`+name+`","hub":"readings","endpoint":"http://x/"}`)
+		}
+		y.want(201, "POST", "/api/v1/hubs/readings/events", `[{"body":"x"}]`)
+		c := &calls{Functions: y.handler.cfg.Functions, remembered: runner.Calls{Calls: []runner.Call{
+			{Function: "billing", Attempt: 1, Outcome: "failed"}, {Function: "shipping", Attempt: 1, Outcome: "done"}, {Function: "Billing", Attempt: 2, Outcome: "done"},
+		}}}
+		y.handler.cfg.Functions = c
+		got := read[admin.Journeys](t, y.want(200, "GET", "/api/v1/hubs/readings/partitions/0/events/0/journey", nil)).Events[0]
+		var words []string
+		for _, f := range got.Functions {
+			for _, call := range f.Calls {
+				words = append(words, fmt.Sprint(f.Function, " ", call.Attempt, " ", call.Outcome))
+			}
+			testkit.Slices(t, f.Missing, []string{"b"}, f.Function)
+		}
+		testkit.Slices(t, words, []string{"billing 1 failed", "billing 2 done", "shipping 1 done"})
+		testkit.That(t, len(got.Functions) == 3 && c.asked == 1, "of %d functions it asks %d times", len(got.Functions), c.asked)
 	})
 }
 

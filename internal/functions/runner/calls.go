@@ -22,9 +22,8 @@ const (
 	maxCallReasons = 2000
 )
 
-// CallQuery asks for the calls with one event.
+// CallQuery asks for the calls with one event, of all functions.
 type CallQuery struct {
-	Function  string `json:"function"`
 	Hub       string `json:"hub"`
 	Partition string `json:"partition"`
 	Sequence  int64  `json:"sequence"`
@@ -37,8 +36,21 @@ type Calls struct {
 	Calls []Call    `json:"calls"`
 }
 
+// Of gives those of one function.
+func (c Calls) Of(function string) Calls {
+	some := Calls{Since: c.Since, Calls: []Call{}}
+	for _, call := range c.Calls {
+		if strings.EqualFold(call.Function, function) {
+			some.Calls = append(some.Calls, call)
+		}
+	}
+	return some
+}
+
 // Call is what one came to, for one event.
 type Call struct {
+	Function string `json:"function"`
+
 	Began   time.Time     `json:"began"`
 	Took    time.Duration `json:"took"`
 	Attempt int           `json:"attempt"`
@@ -84,13 +96,13 @@ type callRing struct {
 
 // remembered is one call of a function with some events of a partition.
 type remembered struct {
-	function, hub, partition string
-	first, last              int64
-	rows                     []row // of all events, where they are not one
-	rest                     bool  // there are more rows behind
-	call                     Call  // of those that are not singled out
-	single                   map[int64]functions.Finding
-	more                     bool // others were singled out, too
+	hub, partition string
+	first, last    int64
+	rows           []row // of all events, where they are not one
+	rest           bool  // there are more rows behind
+	call           Call  // of those that are not singled out
+	single         map[int64]functions.Finding
+	more           bool // others were singled out, too
 }
 
 // row are numbers of events without a gap.
@@ -104,12 +116,12 @@ func (m *callMemory) heard(b *functions.Batch, e functions.Ended) {
 	if n == 0 {
 		return
 	}
-	r := remembered{function: b.Function, hub: b.Hub, partition: b.Partition, first: b.Events[0].Sequence, last: b.Events[n-1].Sequence}
+	r := remembered{hub: b.Hub, partition: b.Partition, first: b.Events[0].Sequence, last: b.Events[n-1].Sequence}
 	if r.last-r.first != int64(n-1) {
 		r.rows, r.rest = rowsOf(b)
 	}
 	whole := e.Whole()
-	r.call = Call{Began: e.Began.UTC(), Took: e.Took, Attempt: b.Attempt, Events: n, Outcome: whole.Outcome, Reason: cutReason(whole.Reason)}
+	r.call = Call{Function: b.Function, Began: e.Began.UTC(), Took: e.Took, Attempt: b.Attempt, Events: n, Outcome: whole.Outcome, Reason: cutReason(whole.Reason)}
 	if e.Cancelled {
 		r.call.Outcome, r.call.Reason = "cancelled", ""
 	} else {
@@ -205,8 +217,7 @@ func (m *callMemory) of(q CallQuery) Calls {
 
 // with is what a call came to for an event; false: it was not among its events.
 func (r *remembered) with(q CallQuery) (Call, bool) {
-	if q.Sequence < r.first || q.Sequence > r.last || r.partition != q.Partition ||
-		!strings.EqualFold(r.function, q.Function) || !strings.EqualFold(r.hub, q.Hub) {
+	if q.Sequence < r.first || q.Sequence > r.last || r.partition != q.Partition || !strings.EqualFold(r.hub, q.Hub) {
 		return Call{}, false
 	}
 	behind := r.rest && q.Sequence > r.rows[len(r.rows)-1].last // it may have been among them

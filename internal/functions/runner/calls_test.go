@@ -25,7 +25,7 @@ func ended(second int, err error) functions.Ended {
 }
 
 func asked(sequence int64) CallQuery {
-	return CallQuery{Function: "Bill", Hub: "Orders", Partition: "0", Sequence: sequence}
+	return CallQuery{Hub: "Orders", Partition: "0", Sequence: sequence}
 }
 
 // V2: a node remembers which calls an event was in, also where events of a call are not in a row; in the order in
@@ -38,7 +38,7 @@ func TestCallsWithAnEventAreRemembered(t *testing.T) {
 	m.heard(&functions.Batch{Function: "bill", Hub: "orders", Partition: "1", Events: []event.Event{{Sequence: 2}}}, ended(4, nil))
 	say := func(n int64) string {
 		var words []string
-		for _, c := range m.of(asked(n)).Calls {
+		for _, c := range m.of(asked(n)).Of("Bill").Calls {
 			words = append(words, fmt.Sprintf("%d %s of %d", c.Began.Unix(), c.Outcome, c.Events))
 		}
 		return strings.Join(words, ", ")
@@ -46,6 +46,9 @@ func TestCallsWithAnEventAreRemembered(t *testing.T) {
 	testkit.Equal(t, say(2), "1 cancelled of 1, 3 done of 3")
 	testkit.Equal(t, say(3), "2 done of 2, 3 done of 3") // the batch has no verdict, which only a host can give
 	testkit.Equal(t, say(9), "")
+	m.heard(&functions.Batch{Function: "ship", Hub: "orders", Partition: "0", Events: []event.Event{{Sequence: 2}}}, ended(5, nil))
+	testkit.Equal(t, say(2), "1 cancelled of 1, 3 done of 3")
+	testkit.Equal(t, len(m.of(asked(2)).Of("ship").Calls), 1, "calls of another function")
 }
 
 // R2: what is remembered is bounded, and says from when on it is whole; calls that go well drive out none that did not.
