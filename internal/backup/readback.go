@@ -57,7 +57,7 @@ func (i *importing) compare(ctx context.Context) error {
 		return fmt.Errorf("%w: it goes on at %d instead of %d", errDiffers, b.Next, i.Next)
 	}
 	var sum runSum
-	for at := max(b.First, i.First); at < b.Next; { // what was left may have what retention has removed in the source since
+	for at := max(b.First, i.First); at < b.Next; { // it begins later where the first numbers are lost
 		_, err = patiently(ctx, func() (_ int, err error) {
 			at, err = readRuns(ctx, i.log, at, b.Next, &sum)
 			return 0, err
