@@ -19,9 +19,10 @@ import (
 func peerPort(t *testing.T) string {
 	t.Helper()
 	for {
-		l := testkit.Value(net.Listen("tcp", net.JoinHostPort(parts.OwnLoopback(), "0")))(t)
+		host := parts.OwnLoopback()
+		l := testkit.Value(net.Listen("tcp", net.JoinHostPort(host, "0")))(t)
 		port := l.Addr().(*net.TCPAddr).Port
-		below, err := net.Listen("tcp", net.JoinHostPort(parts.OwnLoopback(), strconv.Itoa(port-2000)))
+		below, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port-2000)))
 		testkit.Must(t, l.Close())
 		if err == nil {
 			testkit.Must(t, below.Close())
