@@ -121,7 +121,8 @@ func (p *partition) Import(ctx context.Context, run eventlog.Run) (eventlog.Rece
 	}
 	s.useLocked()
 	if err := s.room.check(s.e.cfg.TendInterval); err != nil {
-		return nil, fmt.Errorf("import into %s: %w", p.id, err)
+		return nil, fmt.Errorf("import into %s: %w in a stream of streamBytes=%d, and nothing is removed while a yard is restored or copied: "+
+			"leave streamBytes out or give more, and copy to a new yard, as streams that are there keep their size", p.id, err, s.room.most)
 	}
 	r := w.submit(encodeBatch(b, run.Time.UnixMilli()), run.Time.UnixMilli(), time.Now())
 	w.importNext, w.importTime = run.First+eventlog.Sequence(b.Len()), run.Time

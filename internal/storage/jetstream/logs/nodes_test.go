@@ -280,6 +280,26 @@ func TestLimitIsTheStreams(t *testing.T) {
 	})
 }
 
+// C5: who fills a yard is told why a stream has no room, as retention makes none meanwhile.
+func TestAFullStreamIsExplainedToAnImport(t *testing.T) {
+	inYard(t, model.Faults{}, func(cfg *Config) { cfg.MaxStreamBytes = 200 << 10 }, func(t *testing.T, y *yard) {
+		e := y.open(t, "a")
+		testkit.Run(t, e.Run)
+		p := handle(t, e, orders, 0).(eventlog.Importer)
+		var err error
+		for n := eventlog.Sequence(0); n < 4000 && err == nil; n++ {
+			var receipt eventlog.Receipt
+			run := eventlog.Run{First: n, Time: time.Now(), Events: []eventlog.Event{{Message: []byte(strings.Repeat("x", 100))}}}
+			if receipt, err = p.Import(t.Context(), run); err == nil {
+				err = testkit.Err(receipt.Wait(t.Context()))
+			}
+			time.Sleep(100 * time.Millisecond) // the servers say how full it is
+		}
+		testkit.ErrorIs(t, err, eventlog.ErrNoSpace)
+		testkit.That(t, err != nil && strings.Contains(err.Error(), "streamBytes=204800, and nothing is removed while"), "it says %v", err)
+	})
+}
+
 // D2: a hub has as many streams as is said, and no more than partitions.
 func TestHubStreams(t *testing.T) {
 	for _, c := range []struct{ set, partitions, want int }{{0, 1, 1}, {0, 17, 2}, {0, 1024, 16}, {4, 32, 4}, {4, 2, 2}, {16, 1024, 16}, {99, 1024, 16}} {
