@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -254,6 +255,29 @@ func TestTheSystemAccountOfACluster(t *testing.T) {
 	for _, s := range report.Servers {
 		testkit.That(t, s.Sync && s.SyncKnown, "found %+v", s)
 	}
+}
+
+// C6: a server that is slow to answer is waited for, and one that does not is missed.
+func TestTheSystemAccountWaitsForAllServers(t *testing.T) {
+	servers := natstest.Start(t, 3)
+	cfg := config(t, servers.URL()+"?replicas=3&system="+natstest.SystemUser)
+	cfg.Servers = cfg.Servers[:1] // which goes on
+	servers.Freeze(t, 2)
+	var thawing sync.WaitGroup
+	thawing.Go(func() {
+		time.Sleep(3 * quiet) // it is slow
+		servers.Thaw(t, 2)
+	})
+	all, err := cfg.askSystem(t.Context())
+	thawing.Wait()
+	testkit.Must(t, err)
+	testkit.Equal(t, len(all), 3, "servers")
+
+	servers.Freeze(t, 2)
+	defer servers.Thaw(t, 2)
+	all, err = cfg.askSystem(t.Context())
+	testkit.Equal(t, len(all), 2, "servers")
+	testkit.That(t, err != nil && strings.Contains(err.Error(), "only 2 of 3 have answered"), "it says %v", err)
 }
 
 // C5: without an answer the check says that the servers are out of reach, not that they are unfit.

@@ -13,11 +13,12 @@ import (
 const (
 	// askServers has each server of a cluster say how it is set. Only the system account may ask.
 	askServers = "$SYS.REQ.SERVER.PING.VARZ"
-	// quiet is how long another server may take to answer after the last one.
+	// quiet is how long another server may take to answer after the last one, where none knows of a cluster.
 	quiet = 500 * time.Millisecond
 )
 
-// askSystem asks all servers through the system account how they are set.
+// askSystem asks all servers through the system account how they are set. Those of a cluster that has JetStream know
+// how many they are, and so many are waited for, for a third of a check's time. With fewer, it gives those and an error.
 func (c Config) askSystem(ctx context.Context) (all []Server, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime/3)
 	defer cancel()
@@ -39,15 +40,17 @@ func (c Config) askSystem(ctx context.Context) (all []Server, err error) {
 	if err := conn.PublishRequest(askServers, answers.Subject, nil); err != nil {
 		return nil, err
 	}
+	size, storing := 0, 0 // how many have JetStream, as they say, and how many of those have answered
 	for waiting := ctx; ; {
 		message, err := answers.NextMsgWithContext(waiting)
-		if len(all) > 0 && err != nil {
+		switch {
+		case err != nil && storing < size:
+			return all, fmt.Errorf("only %d of %d have answered", storing, size)
+		case err != nil && len(all) > 0:
 			return all, nil // those that there are
-		}
-		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) {
+		case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders):
 			return nil, errors.New("no server answers: is that a user of the system account?")
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
 		}
 		var found struct {
@@ -57,9 +60,18 @@ func (c Config) askSystem(ctx context.Context) (all []Server, err error) {
 			return nil, fmt.Errorf("the answer cannot be read: %.100q", message.Data)
 		}
 		all = append(all, found.Data.server())
-		var end context.CancelFunc
-		waiting, end = context.WithTimeout(ctx, quiet)
-		defer end()
+		size = max(size, found.Data.JetStream.Meta.Size)
+		if found.Data.JetStream.Config != nil {
+			storing++
+		}
+		if size > 0 && storing >= size {
+			return all, nil
+		}
+		if waiting = ctx; size == 0 {
+			var end context.CancelFunc
+			waiting, end = context.WithTimeout(ctx, quiet)
+			defer end()
+		}
 	}
 }
 
@@ -72,6 +84,9 @@ type varz struct {
 		Config *struct {
 			SyncAlways bool `json:"sync_always"`
 		} `json:"config"`
+		Meta struct {
+			Size int `json:"cluster_size"`
+		} `json:"meta"`
 	} `json:"jetstream"`
 }
 
