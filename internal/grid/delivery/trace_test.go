@@ -76,7 +76,10 @@ func TestTraceOfADroppedEvent(t *testing.T) {
 	bubble(t, func(t *testing.T, y *yard) {
 		id := y.orders("receiver", func(s *topics.Settings) { s.DeadLetter = topics.Target{} })
 		y.sender.always(webhook.Result{Status: 400, Outcome: retry.BadRequest, Head: []byte("no")})
-		y.publish("orders", ids("e", maxDrops+20)...)
+		all := ids("e", maxDrops+20)
+		y.publish("orders", all[:20]...) // which are forgotten first, whatever the order of the others
+		wait()
+		y.publish("orders", all[20:]...)
 		wait()
 		last := y.wantTrace(id, maxDrops+19, TraceDropped)
 		testkit.That(t, last.Reason != "" && last.Attempts == 1 && len(last.History) == 1, "dropped: %+v", last)
