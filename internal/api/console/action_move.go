@@ -37,7 +37,7 @@ var moveCheckpoints = action{
 		if !dry {
 			return outcome{to: at("hubs", v.name("hub"), "groups", v.name("group")), done: "moved", n: len(moved)}, nil
 		}
-		s, err := moveSheet(v, foresee(moved, v.pace()))
+		s, err := moveSheet(v, foresee(moved, pace(v)))
 		if err == nil {
 			s.Buttons = append(s.Buttons, button{fmt.Sprintf("Move %s", plural(len(moved), "checkpoint", "checkpoints")), "main", act})
 		}
@@ -46,7 +46,7 @@ var moveCheckpoints = action{
 }
 
 // pace is how many events a second the group has read at the fastest lately; zero: that is not known.
-func (v *visit) pace() (fastest float64) {
+func pace(v *visit) (fastest float64) {
 	const step = 10
 	for _, s := range v.series(admin.SeriesQuery{Of: []string{"read"}, Hub: v.name("hub"), Group: v.name("group")}) {
 		fastest = max(fastest, peak(resample(s, s.From.Unix(), step, len(s.Values)*s.Step/step)))
