@@ -38,6 +38,7 @@ var elsewhere = map[string]string{
 	"access.ErrExists":             "policies, which are made by HTTP",
 	"access.ErrInvalid":            "policies, which are made by HTTP",
 	"access.ErrRootPolicy":         "policies, which are made by HTTP",
+	"eventlog.ErrUsed":             "filling a yard, before it serves",
 }
 
 // The table knows every error that the layers beneath can be told apart by, read from their sources, so

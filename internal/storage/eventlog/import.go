@@ -15,8 +15,8 @@ type Importer interface {
 	// and removed, the newest of them at a time, which may be zero where it is not known. It is as
 	// durable as the engine promises when it returns. At 0 there is nothing to do.
 	//
-	// It refuses one that has had events, or began already, and may do so with ErrUsed where there is no event. Other errors are those of Submit; after
-	// them it may have been done or not, as the bounds tell.
+	// It refuses one that has had events, or began already, and may do so with ErrUsed where there is no event. Other
+	// errors are those of Submit; after them it may have been done or not, as the bounds tell.
 	BeginAt(ctx context.Context, first Sequence, newest time.Time) error
 
 	// Import is Submit of a whole run, as a cursor gave it: its events get the run's numbers and time.
