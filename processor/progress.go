@@ -150,7 +150,7 @@ func (g *progress) learn(info hub.PartitionInfo, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.newestAt = now
-	if info.Last > g.newest.Sequence {
+	if info.Last >= g.finished.seq { // it may be less than it was: what a transaction holds back was taken for the newest
 		g.newest = newestOf(info)
 	}
 	if info.Empty && g.before.seq < info.Last {

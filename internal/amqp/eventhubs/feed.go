@@ -156,7 +156,7 @@ func (f *feed) look() {
 	}
 	info := f.seat.Newest()
 	f.newest = wire.DeliveryMetrics{
-		LastSequence: int64(info.Last),
+		LastSequence: max(int64(info.Last), int64(f.first)+int64(len(f.events))-1),
 		LastTime:     info.LastTime.UnixMilli(),
 		Retrieved:    info.Retrieved.UnixMilli(),
 	}

@@ -112,7 +112,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		slots:       &slots{seats: metrics.receivers, all: make(map[slotID]*slot)},
 	}
 	b.hubs.live.Store(&view{byName: make(map[string]*hub)})
-	b.Frames = &Frames{broker: b}
+	b.Frames = &Frames{broker: b, tails: make(chan tailLook, maxTailLooks)}
 	b.Counters = &Counters{metrics, b.hubs, &keyWatch{all: make(map[*keyCount]struct{})}}
 	if cfg.Nodes != nil && !cfg.Nodes.Single() {
 		b.lookups = looks.New(cfg.Meta)
@@ -199,5 +199,6 @@ func (b *Broker) Run(ctx context.Context) error {
 	keeping.Go(func() { b.hubs.logs.Run(ctx, b.unprovided) })
 	keeping.Go(func() { clearLeft(ctx, b) })
 	keeping.Go(func() { trimAll(ctx, b) })
+	keeping.Go(func() { b.runTails(ctx) })
 	return b.definitions.Run(ctx)
 }

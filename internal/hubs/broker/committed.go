@@ -14,6 +14,8 @@ type committed struct {
 	// fates are made when the first frame of a transaction comes.
 	fates *Fates
 	make  func() *Fates
+	// met hears where something of a transaction is; nil: nobody does.
+	met func(at eventlog.Sequence)
 	// cursor is nil where it is to be opened again; held says that it has gone past a frame that was not given, and is
 	// to be judged again.
 	cursor eventlog.Cursor
@@ -96,8 +98,10 @@ func (c *committed) TryNextAll(ctx context.Context, to []eventlog.Run, max int) 
 func (c *committed) admit(ctx context.Context, run *eventlog.Run) (given bool, err error) {
 	switch run.Form {
 	case eventlog.FormControl:
+		c.meet(run.First)
 		return false, nil
 	case eventlog.FormTransaction:
+		c.meet(run.First - eventlog.Sequence(run.Skip))
 	default:
 		return true, nil
 	}
@@ -110,6 +114,12 @@ func (c *committed) admit(ctx context.Context, run *eventlog.Run) (given bool, e
 	}
 	run.Form = eventlog.FormKafka
 	return fate == Counts, nil
+}
+
+func (c *committed) meet(at eventlog.Sequence) {
+	if c.met != nil {
+		c.met(at)
+	}
 }
 
 func (c *committed) judge(ctx context.Context, e eventlog.Extent) (Fate, error) {
@@ -172,6 +182,9 @@ func (c *committed) Extents(ctx context.Context, to []eventlog.Extent, max int) 
 		}
 		to = all[:before]
 		for _, e := range all[before:] {
+			if e.Form == eventlog.FormControl || e.Form == eventlog.FormTransaction {
+				c.meet(e.First - eventlog.Sequence(e.Skip))
+			}
 			fate, err := c.judge(ctx, e)
 			if err != nil || fate == Undecided {
 				if c.held = len(to) == before; c.held {

@@ -67,7 +67,7 @@ func (f *Frames) Fates(ctx context.Context, hub, partition string) (*Fates, erro
 	if err != nil {
 		return nil, err
 	}
-	return f.noting(h.log, number, newFates(h.opener(number))), nil
+	return f.noting(h, number, newFates(h.opener(number))), nil
 }
 
 // Judge says what has become of a frame. It may have to look ahead, which reads headers. Errors are the engine's.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 type Frames struct {
 	broker  *Broker
 	holdups holdups
+	// tails are those that are to be looked at again.
+	tails chan tailLook
 }
 
 // FrameTarget says where frames go.
@@ -99,6 +102,11 @@ func submitFrames(ctx context.Context, b *Broker, h *hub, to FrameTarget, frames
 	}
 	if h.broken != nil {
 		return nil, h.broken
+	}
+	if slices.ContainsFunc(frames, func(f eventlog.Batch) bool { return f.Form == eventlog.FormTransaction }) {
+		if err := h.begin(ctx, to.Partition); err != nil {
+			return nil, err
+		}
 	}
 	p := &PendingFrames{frames: make([]Pending, len(frames))}
 	for i := range frames {
@@ -185,6 +193,24 @@ func (p *PendingFrames) Wait(ctx context.Context) (Published, error) {
 // NewProducerID chooses an id for a producer of frames, which begins with its first frame. It is random,
 // so that no two have the same and nothing has to be stored.
 func (*Frames) NewProducerID() int64 { return rand.Int64() }
+
+// Span gives the first number that a partition keeps and the one that its next event will get, whether or not all between
+// can be read by everybody. Errors as for Partition.
+func (f *Frames) Span(ctx context.Context, hub, partition string) (first, next eventlog.Sequence, err error) {
+	h, number, err := f.broker.locate(ctx, hub, partition)
+	if err != nil {
+		return 0, 0, err
+	}
+	return f.span(ctx, h, number)
+}
+
+func (f *Frames) span(ctx context.Context, h *hub, number int) (first, next eventlog.Sequence, err error) {
+	bounds, err := h.partitions[number].Bounds(ctx)
+	if err != nil {
+		return 0, 0, f.broker.gone(h, fmt.Errorf("read %s/%d: %w", h.Name, number, err))
+	}
+	return h.begins(number, bounds).First, bounds.Next, nil
+}
 
 // RawCursor opens a reader of a partition that gives batches of every form as they are stored, for who
 // sends frames on as they came. Errors as for Cursor.

@@ -90,7 +90,10 @@ func (f *Frames) Holdups(ctx context.Context, age time.Duration) (waiting []Hold
 }
 
 // noting has fates note what is not decided in a partition.
-func (f *Frames) noting(log string, partition int, fates *Fates) *Fates {
-	fates.note = func(e eventlog.Extent) { f.holdups.note(Holdup{log, partition, e}) }
+func (f *Frames) noting(h *hub, partition int, fates *Fates) *Fates {
+	fates.note = func(e eventlog.Extent) {
+		h.transacted(partition, e.First-eventlog.Sequence(e.Skip))
+		f.holdups.note(Holdup{h.log, partition, e})
+	}
 	return fates
 }

@@ -14,9 +14,12 @@ import (
 // PartitionInfo is what there is to know of a partition at one moment.
 type PartitionInfo struct {
 	Hub, ID string
-	// First and Last are the numbers of the oldest event kept and of the newest one ever stored.
+	// First and Last are the numbers of the oldest event kept and of the newest one that readers can be given.
 	// Both are -1 before the first event; when retention has removed all, First is Last+1.
 	First, Last eventlog.Sequence
+	// Next is the number that the next event will get. It is Last+1 but where the newest numbers are those of
+	// transactions that are not decided, or were aborted, or of what ends them.
+	Next eventlog.Sequence
 	// LastOffset is Last in decimal, LastTime when it was enqueued; zero before the first event.
 	LastOffset string
 	LastTime   time.Time
@@ -72,11 +75,29 @@ func (b *Broker) Partitions(ctx context.Context, hub string) ([]PartitionInfo, e
 
 func (b *Broker) look(ctx context.Context, h *hub, number int) (PartitionInfo, error) {
 	id := strconv.Itoa(number)
-	bounds, err := h.partitions[number].Bounds(ctx)
+	info, err := lookAt(ctx, h, number, id)
 	if err != nil {
 		return PartitionInfo{}, b.gone(h, fmt.Errorf("read %s/%s: %w", h.Name, id, err))
 	}
-	return partitionInfo(h.Name, id, h.begins(number, bounds), now()), nil
+	return info, nil
+}
+
+func lookAt(ctx context.Context, h *hub, number int, id string) (PartitionInfo, error) {
+	bounds, err := h.partitions[number].Bounds(ctx)
+	if err != nil {
+		return PartitionInfo{}, err
+	}
+	bounds = h.begins(number, bounds)
+	info := partitionInfo(h.Name, id, bounds, now())
+	t, err := h.tailOf(ctx, number, bounds)
+	if t == nil || err != nil {
+		return info, err
+	}
+	r, err := t.look(ctx, h, number, bounds)
+	if err != nil {
+		return PartitionInfo{}, err
+	}
+	return info.upTo(r), nil
 }
 
 func partitionInfo(hub, id string, bounds eventlog.Bounds, at time.Time) PartitionInfo {
@@ -85,6 +106,7 @@ func partitionInfo(hub, id string, bounds eventlog.Bounds, at time.Time) Partiti
 		ID:         id,
 		First:      bounds.First,
 		Last:       bounds.Last(),
+		Next:       bounds.Next,
 		LastOffset: strconv.FormatInt(int64(bounds.Last()), 10),
 		LastTime:   bounds.LastTime,
 		Empty:      bounds.Empty(),
@@ -93,6 +115,17 @@ func partitionInfo(hub, id string, bounds eventlog.Bounds, at time.Time) Partiti
 	}
 	if info.Last == eventlog.NoSequence {
 		info.First = eventlog.NoSequence
+	}
+	return info
+}
+
+// upTo gives what there is to know for who reads as far as is known that one can.
+func (info PartitionInfo) upTo(r reach) PartitionInfo {
+	info.Last, info.LastTime = max(r.last, info.First-1), r.time
+	info.LastOffset = strconv.FormatInt(int64(info.Last), 10)
+	info.Empty = info.Last < info.First
+	if info.Last == eventlog.NoSequence {
+		info.First, info.LastTime = eventlog.NoSequence, time.Time{}
 	}
 	return info
 }
@@ -121,9 +154,14 @@ func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at ev
 // cursor is where every reader of a hub's events gets its cursor.
 func (h *hub) cursor(ctx context.Context, b *Broker, number int, at eventlog.Position) (eventlog.Cursor, error) {
 	open := h.opener(number)
-	cursor, err := newCommitted(ctx, open, at, func() *Fates { return b.noting(h.log, number, newFates(open)) })
+	cursor, err := newCommitted(ctx, open, at, func() *Fates { return b.noting(h, number, newFates(open)) })
 	if err != nil {
 		return nil, err
+	}
+	cursor.met = func(at eventlog.Sequence) {
+		if h.tails[number].tail.Load() == nil { // else it looks from somewhere before
+			h.transacted(number, at)
+		}
 	}
 	return eventlog.Translated(cursor, b.translators), nil
 }

@@ -22,11 +22,11 @@ func TestPartitionInfo(t *testing.T) {
 		{"before the first event all is -1", eventlog.Bounds{},
 			PartitionInfo{First: -1, Last: -1, LastOffset: "-1", Empty: true}},
 		{"with one event it is first and last", eventlog.Bounds{First: 0, Next: 1, LastTime: at, Bytes: 100},
-			PartitionInfo{First: 0, Last: 0, LastOffset: "0", LastTime: at, Bytes: 100}},
+			PartitionInfo{First: 0, Last: 0, Next: 1, LastOffset: "0", LastTime: at, Bytes: 100}},
 		{"retention moves the first", eventlog.Bounds{First: 40, Next: 1842, LastTime: at, Bytes: 9},
-			PartitionInfo{First: 40, Last: 1841, LastOffset: "1841", LastTime: at, Bytes: 9}},
+			PartitionInfo{First: 40, Last: 1841, Next: 1842, LastOffset: "1841", LastTime: at, Bytes: 9}},
 		{"emptied by retention it still knows its last", eventlog.Bounds{First: 1842, Next: 1842, LastTime: at},
-			PartitionInfo{First: 1842, Last: 1841, LastOffset: "1841", LastTime: at, Empty: true}},
+			PartitionInfo{First: 1842, Last: 1841, Next: 1842, LastOffset: "1841", LastTime: at, Empty: true}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {

@@ -164,7 +164,10 @@ func (f *Frames) EndTransaction(ctx context.Context, log string, partition int, 
 	if partition >= h.Partitions { // there never are fewer: another node has heard of more
 		return fmt.Errorf("end a transaction in %s/%d: %w: the partition is not known here yet", h.Name, partition, eventlog.ErrUnavailable)
 	}
-	err := eventlog.Again(func() error { return b.ledgers.of(h, partition).mark(ctx, frame, check) }, eventlog.ErrFenced)
+	err := h.begin(ctx, partition)
+	if err == nil {
+		err = eventlog.Again(func() error { return b.ledgers.of(h, partition).mark(ctx, frame, check) }, eventlog.ErrFenced)
+	}
 	if errors.Is(err, eventlog.ErrRemoved) {
 		return nil
 	}

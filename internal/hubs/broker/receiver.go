@@ -33,11 +33,11 @@ type Receiver struct {
 	// Reads counts the events that the receiver was given; whoever gives them adds to it.
 	Reads prometheus.Counter
 
-	claim     claim
-	evict     func(*EvictedError)
-	hub       string
-	partition string
-	log       eventlog.Partition
+	claim  claim
+	evict  func(*EvictedError)
+	of     *hub
+	number int
+	frames *Frames
 
 	slots *slots
 	at    slotID
@@ -75,7 +75,7 @@ func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, er
 	}
 	r := &Receiver{
 		Cursor: cursor, Reads: b.metrics.reads.WithLabelValues(h.Name, group.Name), claim: claim{cfg.Name, cfg.Epoch}, evict: cfg.Evict,
-		hub: h.Name, partition: cfg.Partition, log: h.partitions[number],
+		of: h, number: number, frames: b.Frames,
 		slots: b.slots, at: slotID{log: h.log, group: group.Name, partition: cfg.Partition},
 	}
 	if err := b.slots.take(ctx, r); err != nil {
@@ -90,7 +90,22 @@ func (b *Broker) Receive(ctx context.Context, cfg ReceiverConfig) (*Receiver, er
 func (r *Receiver) Close() { r.slots.free(r) }
 
 // Newest gives the newest event of the receiver's partition, as far as this node knows, for who has
-// to show it beside each delivery (H10). It costs no I/O, and its Bytes are left out.
+// to show it beside each delivery (H10). It costs no I/O, and its Bytes are left out. Where there are transactions it
+// may be behind by a moment.
 func (r *Receiver) Newest() PartitionInfo {
-	return partitionInfo(r.hub, r.partition, r.log.Peek(), now())
+	h := r.of
+	bounds := h.begins(r.number, h.partitions[r.number].Peek())
+	info := partitionInfo(h.Name, r.at.partition, bounds, now())
+	t := h.tails[r.number].tail.Load()
+	if t == nil {
+		return info
+	}
+	known := t.current(bounds)
+	if known == nil {
+		r.frames.lookAgain(t, h, r.number)
+		if known = t.known.Load(); known == nil {
+			known = &reach{last: eventlog.Sequence(t.from.Load()) - 1, time: bounds.LastTime}
+		}
+	}
+	return info.upTo(*known)
 }

@@ -47,6 +47,8 @@ type hub struct {
 	// quota is shared likewise, and so is keys: who counts the keys of each partition, nil where nobody does.
 	quota *quota.Meter
 	keys  []atomic.Pointer[keyCount]
+	// tails are where partitions with transactions can be read to; shared likewise.
+	tails []tailPlace
 }
 
 // find looks a hub up in any spelling; nil if there is none.
@@ -110,13 +112,13 @@ func (r *registry) show(updates []mirror.Update[definition]) {
 func (r *registry) assemble(old *hub, def definition) *hub {
 	h := &hub{Hub: def.hub(), log: def.Log, starts: def.Starts}
 	if old != nil && old.log == def.Log {
-		h.turn, h.metrics, h.quota, h.keys = old.turn, old.metrics, old.quota, old.keys
+		h.turn, h.metrics, h.quota, h.keys, h.tails = old.turn, old.metrics, old.quota, old.keys, old.tails
 	} else {
 		if old != nil {
 			r.metrics.drop(old.Name)
 		}
 		h.turn, h.quota = new(atomic.Uint64), quota.NewMeter(fmt.Sprintf("hub %q", h.Name), "events").Among(r.nodes)
-		h.keys = make([]atomic.Pointer[keyCount], h.Partitions)
+		h.keys, h.tails = make([]atomic.Pointer[keyCount], h.Partitions), make([]tailPlace, h.Partitions)
 		h.metrics = hubMetrics{r.metrics.events.WithLabelValues(h.Name), r.metrics.bytes.WithLabelValues(h.Name)}
 	}
 	if old == nil || old.Quota != h.Quota || old.log != h.log {

@@ -38,18 +38,17 @@ func (f *Frames) DeleteBefore(ctx context.Context, name string, below map[int]ev
 		if number < 0 || number >= h.Partitions {
 			return nil, &NotFoundError{Kind: KindPartition, Hub: h.Name, Name: strconv.Itoa(number), Partitions: h.Partitions}
 		}
-		info, err := b.look(ctx, h, number)
+		first, next, err := f.span(ctx, h, number)
 		if err != nil {
 			return nil, err
 		}
-		next := info.Last + 1
 		switch {
 		case at == EndOfPartition:
 			at = next
 		case at < 0 || at > next:
-			return nil, &eventlog.PositionError{Asked: at, Last: info.Last}
+			return nil, &eventlog.PositionError{Asked: at, Last: next - 1}
 		}
-		starts[number] = max(at, info.First, 0)
+		starts[number] = max(at, first)
 	}
 	_, err = b.definitions.Change(ctx, hubKey(fold(name)), func(d *definition) error {
 		if d.deleting() || d.Log != h.log {

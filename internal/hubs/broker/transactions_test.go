@@ -272,6 +272,7 @@ func TestAnyTransactions(t *testing.T) {
 					}
 				default:
 					drain()
+					testkit.Equal(t, infoOf(t, b).Last, newestOf(t, b), "the newest event")
 				}
 			}
 			for id := range open {

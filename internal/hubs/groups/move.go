@@ -197,7 +197,7 @@ func (g group) resolve(ctx context.Context, s Step) (int64, error) {
 			return 0, err
 		}
 		defer cursor.Close()
-		return int64(cursor.At()) - 1, nil
+		return min(int64(cursor.At())-1, int64(info.Last)), nil
 	case to.Sequence != nil:
 		return inRange(info, *to.Sequence)
 	default:

@@ -117,9 +117,9 @@ func (o Operator) Rows(ctx context.Context, d Description, hub string) ([]Row, e
 		if !subscribed && !owned && !found {
 			continue
 		}
-		row := Row{Hub: h.Name, Partition: n, Member: owner.ID, Client: owner.Client, First: int64(info.First), Last: int64(info.Last)}
+		row := Row{Hub: h.Name, Partition: n, Member: owner.ID, Client: owner.Client, First: int64(info.First), Last: int64(info.Next) - 1}
 		if found {
-			row.Committed, row.Beyond = &position, position.Offset > int64(info.Last)+1
+			row.Committed, row.Beyond = &position, position.Offset > int64(info.Next)
 			if row.Lag, err = o.lag(ctx, d.ID, log, info, position.Offset, now); err != nil {
 				return nil, err
 			}
@@ -132,7 +132,7 @@ func (o Operator) Rows(ctx context.Context, d Description, hub string) ([]Row, e
 // lag is what is behind an offset. What retention has removed is not waited for.
 func (o Operator) lag(ctx context.Context, id, log string, info broker.PartitionInfo, offset int64, now time.Time) (*Lag, error) {
 	oldest := max(offset, int64(info.First), 0)
-	lag := &Lag{Events: max(0, int64(info.Last)+1-oldest)}
+	lag := &Lag{Events: max(0, int64(info.Next)-oldest)}
 	if lag.Events == 0 {
 		return lag, nil
 	}

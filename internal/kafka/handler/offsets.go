@@ -145,11 +145,7 @@ func checkEpoch(hub broker.Hub, number, epoch int32) error {
 
 // bounds gives the number of the first event that a partition holds, and that of the next to come.
 func (p *peer) bounds(ctx context.Context, hub broker.Hub, number int) (first, next eventlog.Sequence, err error) {
-	info, err := p.handler.cfg.Broker.Partition(ctx, hub.Name, strconv.Itoa(number))
-	if err != nil {
-		return 0, 0, err
-	}
-	return max(info.First, 0), info.Last + 1, nil
+	return p.handler.cfg.Broker.Span(ctx, hub.Name, strconv.Itoa(number))
 }
 
 // since finds the first event of that time or later, by the timestamps of records. It may unpack a batch.

@@ -106,9 +106,20 @@ func New(cfg Config) (*Coordinator, error) {
 	}
 	c := &Coordinator{cfg: cfg, under: make(map[string]*finishing)}
 	c.table = mirror.New(mirror.Config[txn.Transaction]{
-		Store: cfg.Meta, Prefix: prefix, Name: "transactions", Decode: decode, Encode: encode, Log: cfg.Log,
+		Store: cfg.Meta, Prefix: prefix, Name: "transactions", Decode: decode, Encode: encode, Apply: c.hear, Log: cfg.Log,
 	})
 	return c, nil
+}
+
+// hear tells the broker what transactions write to, also those that other nodes coordinate.
+func (c *Coordinator) hear(updates []mirror.Update[txn.Transaction]) {
+	for _, u := range updates {
+		for _, p := range u.New.Value.Partitions {
+			if u.New.Exists() {
+				c.cfg.Broker.Transacted(p.Log, int(p.Number), eventlog.Sequence(p.From))
+			}
+		}
+	}
 }
 
 func decode(e meta.Entry) (t txn.Transaction, err error) {
@@ -269,11 +280,11 @@ func (c *Coordinator) AddPartitions(ctx context.Context, id string, by txn.Claim
 	all := make([]txn.Partition, len(partitions))
 	for i, p := range partitions {
 		name := broker.HubOf(c.cfg.Broker, p.Log)
-		info, err := c.cfg.Broker.Partition(ctx, name, strconv.Itoa(int(p.Number)))
+		_, next, err := c.cfg.Broker.Span(ctx, name, strconv.Itoa(int(p.Number)))
 		if err != nil {
 			return err
 		}
-		p.From = int64(info.Last + 1)
+		p.From = int64(next)
 		all[i] = p
 	}
 	_, err := c.add(ctx, id, by, all, "", may)

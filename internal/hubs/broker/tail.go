@@ -1,0 +1,260 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+)
+
+// tail knows the newest event that readers can be given of a partition with transactions. Behind it there may be what
+// ends a transaction, what was aborted, and what is not decided yet: numbers without events, for good or for now. Who
+// waits for the newest event, or counts those up to it, must not take one of these for it.
+//
+// It is made when this node first hears of a transaction in the partition, and looks forward from there, at headers
+// alone; other partitions have none. One that hears of an older transaction which is not decided begins anew there.
+type tail struct {
+	// from is the number that it has to look from.
+	from atomic.Int64
+	// known is what was found last; nil: nothing was looked at yet.
+	known atomic.Pointer[reach]
+	// asked: somebody wants a look, and waits for none.
+	asked atomic.Bool
+	// turn has room for who looks: scan is theirs, nil while nothing was looked at.
+	turn chan struct{}
+	scan *scan
+}
+
+// reach is how far a partition can be read.
+type reach struct {
+	// from and end bound what was looked at.
+	from, end eventlog.Sequence
+	// last is the newest event that can be given, time when it was enqueued.
+	last eventlog.Sequence
+	time time.Time
+}
+
+// scan goes forward over what readers can be given.
+type scan struct {
+	fates *Fates
+	open  func(context.Context, eventlog.Position) (eventlog.Cursor, error)
+	// from is where it began, next where it goes on, last the newest event it has met; eventlog.NoSequence: none.
+	from, next, last eventlog.Sequence
+}
+
+// tailPlace is where the tail of a partition is, if it has one.
+type tailPlace struct {
+	tail atomic.Pointer[tail]
+	// ended: what stood at the end when the partition was first asked for was looked at.
+	ended atomic.Bool
+}
+
+// stepsBack is how many times farther back each search for an event begins than the one before.
+const stepsBack = 16
+
+// transacted notes that there is something of a transaction in a partition, and that what is not decided of it lies at
+// a number or behind it.
+func (h *hub) transacted(number int, at eventlog.Sequence) *tail {
+	place := &h.tails[number].tail
+	t := place.Load()
+	if t == nil {
+		t = &tail{turn: make(chan struct{}, 1)}
+		t.from.Store(int64(at))
+		if !place.CompareAndSwap(nil, t) {
+			t = place.Load()
+		}
+	}
+	for {
+		from := t.from.Load()
+		if from <= int64(at) || t.from.CompareAndSwap(from, int64(at)) {
+			return t
+		}
+	}
+}
+
+// begin is transacted for who is about to write to a partition.
+func (h *hub) begin(ctx context.Context, number int) error {
+	if h.tails[number].tail.Load() != nil {
+		return nil
+	}
+	bounds, err := h.partitions[number].Bounds(ctx)
+	if err == nil {
+		h.transacted(number, bounds.Next)
+	}
+	return err
+}
+
+// Transacted notes that a transaction writes to a partition of a log, from a number on: the sooner all nodes hear of it the
+// less they have to look for. It does no I/O.
+func (f *Frames) Transacted(log string, partition int, from eventlog.Sequence) {
+	if h := f.broker.hubs.byLog()[log]; h != nil && partition < len(h.tails) {
+		h.transacted(partition, from)
+	}
+}
+
+// tailOf gives the tail of a partition; nil where nobody knows of a transaction. The first to ask looks at what is at the
+// end: what this process has written, or hears of, it knows.
+func (h *hub) tailOf(ctx context.Context, number int, bounds eventlog.Bounds) (*tail, error) {
+	place := &h.tails[number]
+	if t := place.tail.Load(); t != nil || bounds.Empty() || place.ended.Load() {
+		return t, nil
+	}
+	cursor, err := h.open(ctx, number, eventlog.At(bounds.Last()))
+	if err != nil {
+		return nil, err
+	}
+	defer cursor.Close()
+	extents, err := cursor.Extents(ctx, nil, 1)
+	if _, damaged := errors.AsType[*eventlog.CorruptError](err); err != nil && !damaged {
+		return nil, err
+	}
+	place.ended.Store(true)
+	for _, e := range extents {
+		if e.Form == eventlog.FormControl || e.Form == eventlog.FormTransaction {
+			h.transacted(number, e.First-eventlog.Sequence(e.Skip))
+		}
+	}
+	return place.tail.Load(), nil
+}
+
+// look finds how far the partition can be read, within its bounds.
+func (t *tail) look(ctx context.Context, h *hub, number int, bounds eventlog.Bounds) (reach, error) {
+	if k := t.current(bounds); k != nil {
+		return *k, nil
+	}
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return reach{}, context.Cause(ctx)
+	}
+	if k := t.current(bounds); k != nil {
+		return *k, nil
+	}
+	k := reach{from: eventlog.Sequence(t.from.Load()), end: bounds.Next}
+	if err := t.find(ctx, h.opener(number), k.from, bounds); err != nil {
+		return reach{}, err
+	}
+	k.last, k.time = t.scan.last, bounds.LastTime
+	if before := t.known.Load(); before != nil && before.last == k.last {
+		k.time = before.time
+	} else if k.last >= bounds.First && k.last < bounds.Last() {
+		k.time = enqueued(ctx, t.scan, k)
+	}
+	t.known.Store(&k)
+	return k, nil
+}
+
+// current gives what is known if it still holds.
+func (t *tail) current(bounds eventlog.Bounds) *reach {
+	if k := t.known.Load(); k != nil && k.end >= bounds.Next && k.from <= eventlog.Sequence(t.from.Load()) {
+		return k
+	}
+	return nil
+}
+
+// find goes on with the scan. The first one, and one that began too late, looks back until there is an event.
+func (t *tail) find(ctx context.Context, open func(context.Context, eventlog.Position) (eventlog.Cursor, error), from eventlog.Sequence, bounds eventlog.Bounds) error {
+	if t.scan != nil && t.scan.from <= from {
+		return t.scan.forward(ctx, bounds)
+	}
+	for back := eventlog.Sequence(1); ; back *= stepsBack {
+		at := max(min(from, bounds.Next)-back, bounds.First)
+		t.scan = &scan{fates: newFates(open), open: open, from: at, next: at, last: eventlog.NoSequence}
+		if err := t.scan.forward(ctx, bounds); err != nil {
+			t.scan = nil
+			return err
+		}
+		if t.scan.last != eventlog.NoSequence || at <= bounds.First {
+			return nil
+		}
+	}
+}
+
+// forward goes on to the end, or to the first frame that is not decided. Damage counts as events: who reads it hears of it.
+func (s *scan) forward(ctx context.Context, bounds eventlog.Bounds) error {
+	s.next = max(s.next, bounds.First)
+	for {
+		more, err := s.step(ctx)
+		damage, damaged := errors.AsType[*eventlog.CorruptError](err)
+		switch {
+		case damaged && damage.Next > s.next:
+			s.next, s.last = damage.Next, damage.Next-1
+		case damaged:
+			s.last = bounds.Last()
+			return nil
+		case err != nil || !more:
+			return err
+		}
+	}
+}
+
+func (s *scan) step(ctx context.Context) (more bool, err error) {
+	cursor, err := newCommitted(ctx, s.open, eventlog.At(s.next), func() *Fates { return s.fates })
+	if _, beyond := errors.AsType[*eventlog.PositionError](err); beyond {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer cursor.Close()
+	extents, err := cursor.Extents(ctx, nil, aheadBytes)
+	if err != nil {
+		return false, err
+	}
+	s.next = max(s.next, cursor.At())
+	for _, e := range extents {
+		s.next, s.last = e.Next(), e.Next()-1
+	}
+	return len(extents) > 0, nil
+}
+
+// enqueued is when the newest event was. Where it cannot be read it is not known better than that of the end.
+func enqueued(ctx context.Context, s *scan, k reach) time.Time {
+	cursor, err := s.open(ctx, eventlog.At(k.last))
+	if err != nil {
+		return k.time
+	}
+	defer cursor.Close()
+	run, err := cursor.TryNext(ctx)
+	if err != nil || run.First != k.last {
+		return k.time
+	}
+	return run.Time
+}
+
+// lookAgain is for who must not wait: the tail is looked at soon, by Run.
+func (f *Frames) lookAgain(t *tail, h *hub, number int) {
+	if t.asked.CompareAndSwap(false, true) {
+		select {
+		case f.tails <- tailLook{t, h, number}:
+		default:
+			t.asked.Store(false) // there are too many: the next to ask tries again
+		}
+	}
+}
+
+// tailLook is a look that somebody wants.
+type tailLook struct {
+	tail   *tail
+	hub    *hub
+	number int
+}
+
+// maxTailLooks is how many looks may wait.
+const maxTailLooks = 1024
+
+// runTails looks at tails that somebody wants looked at, until ctx ends.
+func (f *Frames) runTails(ctx context.Context) {
+	for {
+		select {
+		case l := <-f.tails:
+			l.tail.asked.Store(false)
+			_, _ = l.tail.look(ctx, l.hub, l.number, l.hub.begins(l.number, l.hub.partitions[l.number].Peek())) // else somebody asks again
+		case <-ctx.Done():
+			return
+		}
+	}
+}

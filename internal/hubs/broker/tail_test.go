@@ -1,0 +1,136 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+func infoOf(t testing.TB, b *Broker) PartitionInfo {
+	t.Helper()
+	return testkit.Value(b.Partition(t.Context(), "orders", "0"))(t)
+}
+
+// newestOf is the number of the newest event that a reader gets from the beginning.
+func newestOf(t testing.TB, b *Broker) eventlog.Sequence {
+	t.Helper()
+	c := testkit.Value(b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Earliest()))(t)
+	defer c.Close()
+	for last := eventlog.NoSequence; ; {
+		run := testkit.Value(c.TryNext(t.Context()))(t)
+		if run.Len() == 0 {
+			return last
+		}
+		last = run.Next() - 1
+	}
+}
+
+// K3: the newest event of a partition is one that readers are given: not what ends a transaction, was aborted, or is not
+// decided. Who waits for it would wait for ever.
+func TestTheNewestEventCanBeRead(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	putIn(t, b, inTransaction(5, 0, 0, "void"))
+	endIn(t, b, 5, 0, false)
+	info := infoOf(t, b)
+	testkit.Equal(t, info.Last, eventlog.NoSequence, "where all was aborted")
+	testkit.Equal(t, info.Empty && info.LastTime.IsZero() && info.Next == 2, true, "as it is: %+v", info)
+	mustPut(t, b, frame("plain"))
+	testkit.Equal(t, infoOf(t, b).Last, 2)
+	at := infoOf(t, b).LastTime
+	putIn(t, b, inTransaction(5, 0, 1, "a"))
+	mustPut(t, b, frame("behind"))
+	info = infoOf(t, b)
+	testkit.Equal(t, info.Last, 2, "while a transaction goes on")
+	testkit.Equal(t, info.LastOffset, "2")
+	testkit.Equal(t, info.LastTime, at)
+	testkit.Equal(t, info.Next, 5)
+	endIn(t, b, 5, 0, true)
+	info = infoOf(t, b)
+	testkit.Equal(t, info.Last, 4, "behind its end")
+	testkit.Equal(t, info.Next, 6)
+	testkit.Equal(t, info.First, 0)
+	testkit.Equal(t, testkit.Value(b.Partitions(t.Context(), "orders"))(t)[0].Last, 4)
+}
+
+// K3: what a receiver is told beside its events follows, without a look of its own.
+func TestAReceiverHearsOfTheNewestEventThatCanBeRead(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = b.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	mustPut(t, b, frame("plain"))
+	r := testkit.Value(b.Receive(t.Context(), ReceiverConfig{Hub: "orders", Group: DefaultGroup, Partition: "0", At: eventlog.Earliest()}))(t)
+	defer r.Close()
+	defer r.Cursor.Close()
+	testkit.Equal(t, r.Newest().Last, 0)
+	putIn(t, b, inTransaction(5, 0, 0, "a", "b"))
+	testkit.Equal(t, r.Newest().Last, 0, "while a transaction goes on")
+	endIn(t, b, 5, 0, true)
+	testkit.Eventually(t, "the newest event is the last of the transaction", func() bool { return r.Newest().Last == 2 })
+}
+
+// K3, R1: after a restart as well, whatever stands at the end, once somebody has met what is not decided.
+func TestTheNewestEventAfterARestart(t *testing.T) {
+	for name, step := range map[string]struct {
+		do   func(t *testing.T, b *Broker)
+		last eventlog.Sequence
+	}{
+		"the end of a transaction": {func(t *testing.T, b *Broker) { putIn(t, b, inTransaction(5, 0, 0, "a")); endIn(t, b, 5, 0, true) }, 40},
+		"one that was aborted":     {func(t *testing.T, b *Broker) { putIn(t, b, inTransaction(5, 0, 0, "a")); endIn(t, b, 5, 0, false) }, 39},
+		"one that goes on":         {func(t *testing.T, b *Broker) { putIn(t, b, inTransaction(5, 0, 0, "a")) }, 39},
+		"one and a plain event":    {func(t *testing.T, b *Broker) { putIn(t, b, inTransaction(5, 0, 0, "a")); mustPut(t, b, frame("x")) }, 39},
+		"one and one that is over": {func(t *testing.T, b *Broker) {
+			putIn(t, b, inTransaction(5, 0, 0, "a"))
+			putIn(t, b, inTransaction(6, 0, 0, "x"))
+			endIn(t, b, 6, 0, true)
+		}, 39},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			b := y.open(t)
+			mustCreate(t, b, "orders", 1)
+			for range 40 {
+				mustPut(t, b, frame("plain"))
+			}
+			step.do(t, b)
+			b = y.open(t)
+			testkit.Equal(t, newestOf(t, b), step.last, "what a reader gets")
+			testkit.Equal(t, infoOf(t, b).Last, step.last)
+			b = y.open(t)
+			b.Transacted(logOf(t, b), 0, 40) // as who coordinates transactions has it stored
+			testkit.Equal(t, infoOf(t, b).Last, step.last, "without a reader")
+		})
+	}
+}
+
+// K3: where there are no transactions nothing is looked at but once what is at the end.
+func TestPartitionsWithoutTransactionsHaveNoTail(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	mustPut(t, b, frame("plain"))
+	testkit.Equal(t, infoOf(t, b).Last, 0)
+	h := b.hubs.find("orders")
+	testkit.Equal(t, h.tails[0].tail.Load() == nil && h.tails[0].ended.Load(), true)
+}
+
+// R4: a look that nobody waits for any more ends, and the next one finds what there is.
+func TestALookAtATailEnds(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	putIn(t, b, inTransaction(5, 0, 0, "a"))
+	tail := b.hubs.find("orders").tails[0].tail.Load()
+	tail.turn <- struct{}{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err := b.Partition(ctx, "orders", "0")
+	testkit.Equal(t, errors.Is(err, context.DeadlineExceeded), true, "got %v", err)
+	<-tail.turn
+	testkit.Equal(t, infoOf(t, b).Last, eventlog.NoSequence)
+}
