@@ -66,8 +66,8 @@ func (d *Handler) ends(ctx context.Context, q hubQuery) ([]eventlog.Sequence, er
 		if err != nil {
 			return nil, err
 		}
-		if asked, ok := q.from.of(partition).Sequence(); ok && asked > info.Last+1 {
-			return nil, &eventlog.PositionError{Asked: asked, Last: info.Last}
+		if asked, ok := q.from.of(partition).Sequence(); ok && asked > info.Next {
+			return nil, &eventlog.PositionError{Asked: asked, Last: info.Next - 1}
 		}
 		ends[i] = info.Last
 	}
@@ -151,8 +151,8 @@ func (x *export) open(ctx context.Context, id string, at eventlog.Position) (eve
 }
 
 // next gives the next run. Where there is none although the end is not reached, either
-// retention has overtaken the end, and an empty run says so, or the events are on
-// their way from where they are stored.
+// retention has overtaken the end, or what is left is no event, or one of a transaction that is not decided, and an
+// empty run says so. Or the events are on their way from where they are stored.
 func (x *export) next(ctx context.Context, id string, cursor eventlog.Cursor, last eventlog.Sequence) (eventlog.Run, error) {
 	run, err := cursor.TryNext(ctx)
 	if err != nil || len(run.Events) > 0 {
@@ -162,7 +162,7 @@ func (x *export) next(ctx context.Context, id string, cursor eventlog.Cursor, la
 	if err != nil {
 		return run, err
 	}
-	if info.First > last {
+	if info.First > last || cursor.At() > min(info.Last, last) {
 		return run, nil
 	}
 	return cursor.Next(ctx)
