@@ -293,6 +293,9 @@ func (c *Coordinator) AddPartitions(ctx context.Context, id string, by txn.Claim
 
 // AddGroup makes offsets of a group part of a producer's transaction, as AddPartitions does.
 func (c *Coordinator) AddGroup(ctx context.Context, id string, by txn.Claim, group string, may May) error {
+	if _, err := c.cfg.Groups.Stages.Of(group, ""); err != nil { // before it is stored: it could never be ended
+		return err
+	}
 	t, err := c.add(ctx, id, by, nil, group, may)
 	if err != nil {
 		return err
@@ -503,6 +506,8 @@ func (c *Coordinator) conclude(ctx context.Context, id string) error {
 		stage, err := c.cfg.Groups.Stages.Of(group, name(id, t))
 		if err == nil {
 			err = stage.Settle(ctx, commit)
+		} else if errors.Is(err, groups.ErrInvalidID) {
+			err = nil // there never was a stage of it
 		}
 		errs[len(t.Partitions)+i] = err
 	}
