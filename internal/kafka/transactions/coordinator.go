@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,7 +81,8 @@ type Coordinator struct {
 	work sync.WaitGroup
 
 	mu      sync.Mutex
-	under   map[string]*finishing // by id; guarded by mu, as is stopped
+	under   map[string]*finishing // by id; guarded by mu, as are those that follow
+	telling map[string]*telling   // of decisions that could not be carried out at once, by id
 	stopped bool
 }
 
@@ -104,7 +106,7 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Mine == nil {
 		cfg.Mine = func(string) bool { return true }
 	}
-	c := &Coordinator{cfg: cfg, under: make(map[string]*finishing)}
+	c := &Coordinator{cfg: cfg, under: make(map[string]*finishing), telling: make(map[string]*telling)}
 	c.table = mirror.New(mirror.Config[txn.Transaction]{
 		Store: cfg.Meta, Prefix: prefix, Name: "transactions", Decode: decode, Encode: encode, Apply: c.hear, Log: cfg.Log,
 	})
@@ -496,13 +498,23 @@ func (c *Coordinator) conclude(ctx context.Context, id string) error {
 		}
 		return err
 	}
+	know, err := c.told(id, t)
+	if err != nil {
+		return err
+	}
 	commit := t.State == txn.PrepareCommit
 	errs := make([]error, len(t.Partitions)+len(t.Groups))
 	parallel.Each(len(t.Partitions), endsAtOnce, func(i int) {
 		p := t.Partitions[i]
+		if know.partitions[Place{p.Log, p.Number}] {
+			return
+		}
 		errs[i] = c.cfg.Broker.EndTransaction(ctx, p.Log, int(p.Number), record.Marker(t.Producer, t.Epoch, commit, time.Now()), check)
 	})
 	for i, group := range t.Groups {
+		if know.groups[group] {
+			continue
+		}
 		stage, err := c.cfg.Groups.Stages.Of(group, name(id, t))
 		if err == nil {
 			err = stage.Settle(ctx, commit)
@@ -511,13 +523,13 @@ func (c *Coordinator) conclude(ctx context.Context, id string) error {
 		}
 		errs[len(t.Partitions)+i] = err
 	}
-	for _, err := range errs {
-		if errors.Is(err, errOver) {
+	if err := cmp.Or(errs...); err != nil {
+		if slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errOver) }) {
+			c.forgetTold(id)
 			return nil
 		}
-		if err != nil {
-			return err
-		}
+		c.tellAgain(id, know, t, errs)
+		return err
 	}
 	_, err = c.change(ctx, id, func(now txn.Transaction) (txn.Transaction, error) {
 		if now.Number != t.Number || now.State != t.State {
@@ -525,5 +537,10 @@ func (c *Coordinator) conclude(ctx context.Context, id string) error {
 		}
 		return now.Complete(time.Now()), nil
 	})
+	if err == nil {
+		c.forgetTold(id)
+	} else {
+		c.tellAgain(id, know, t, errs)
+	}
 	return err
 }

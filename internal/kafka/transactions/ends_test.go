@@ -3,11 +3,13 @@ package transactions
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/kafka/groups"
 	"github.com/eventyard/eventyard/internal/kafka/transactions/txn"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -38,4 +40,41 @@ func TestAGroupThatCannotBe(t *testing.T) {
 	testkit.Equal(t, testkit.Value(l.Describe(t.Context(), "app", nil))(t).State, txn.CompleteCommit)
 	testkit.Slices(t, l.read(), []string{"a", "", ""})
 	l.stop()
+}
+
+// K3: while a partition cannot be told, those that were told are told no more, and it is tried less often the longer it
+// takes.
+func TestWhoKnowsIsToldNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		l := y.begin()
+		by := l.init("app")
+		testkit.Must(t, l.add("app", by))
+		for p := range partitions {
+			testkit.Must(t, l.put("app", by, p, "a"))
+		}
+		tries := 0
+		y.Engine.Inject(func(op logtest.Op) error {
+			if op.Kind != logtest.OpSubmit || op.ID.Number != 1 {
+				return nil
+			}
+			tries++
+			return eventlog.ErrUnavailable
+		})
+		testkit.Must(t, l.End(t.Context(), "app", by, true, nil))
+		for range 20 { // as a client that is told to try again
+			testkit.ErrorIs(t, testkit.Err(l.Init(t.Context(), "app", txn.None, time.Minute, nil)), txn.ErrConcurrent)
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		testkit.Equal(t, l.end("0"), 2, "numbers of a partition that was told")
+		testkit.That(t, tries > 5 && tries < 25, "it was tried %d times in five minutes", tries)
+		y.Engine.Inject(nil)
+		time.Sleep(longestWait + 2*lookInterval)
+		synctest.Wait()
+		testkit.Equal(t, testkit.Value(l.Describe(t.Context(), "app", nil))(t).State, txn.CompleteCommit)
+		testkit.Slices(t, l.read(), []string{"a", "a", "a"})
+		testkit.Equal(t, len(l.telling), 0, "what is remembered")
+		l.stop()
+	})
 }

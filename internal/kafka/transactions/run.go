@@ -71,6 +71,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 // look does what is due, and says when to look again. At a start everything that was decided is due.
 func (c *Coordinator) look(ctx context.Context, now time.Time, start bool) (next time.Time) {
 	next = now.Add(lookInterval)
+	c.forgetEnded()
 	var work sync.WaitGroup
 	room := make(chan struct{}, finishes)
 	for _, item := range c.table.Items() {
