@@ -64,7 +64,7 @@ func (f *filling) catchUp(ctx context.Context, t *track) error {
 			}
 			break
 		}
-		c.take(&run)
+		c.take(ctx, &run)
 	}
 	f.did = t.feed.join(t) || f.did
 	return nil
@@ -95,7 +95,7 @@ func (c *catching) pass(err error) error {
 }
 
 // take looks at the events of a run, and stops before the first that cannot be taken.
-func (c *catching) take(run *eventlog.Run) {
+func (c *catching) take(ctx context.Context, run *eventlog.Run) {
 	now := time.Now()
 	c.l.mu.Lock()
 	still := c.l.gateLocked(now) == shut
@@ -104,7 +104,7 @@ func (c *catching) take(run *eventlog.Run) {
 		c.stop(int64(run.First), run.Time)
 		return
 	}
-	if lost := int64(run.First) - c.position; lost > 0 {
+	if lost := lost(ctx, c.t.feed.origin, c.t.feed.partition, c.position, run); lost > 0 {
 		c.l.s.metrics.overtaken.Add(float64(lost))
 		c.l.s.log.Warn("events were removed before a subscription had them: retention is too short",
 			"subscription", c.terms.sub.Name, "source", c.l.source.label, "events", lost)

@@ -300,7 +300,7 @@ func TestAPumpNoticesThatItsTrackHasJoined(t *testing.T) {
 			t.Fatal("the track did not join")
 		}
 		f.offer(&run, 0, 6)
-		c.take(&run)
+		c.take(t.Context(), &run)
 		f.offer(&run, 6, 10)
 		testkit.Slices(t, l.queued(), []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "queued")
 	})
@@ -380,7 +380,7 @@ func TestAPumpNoticesThatItsTrackWasMoved(t *testing.T) {
 			t.Errorf("the track stands at %d with %d put down, want 0 and 4", tr.position, len(tr.left))
 		}
 		again := (&filling{lane: l}).catching(tr)
-		again.take(&run)
+		again.take(t.Context(), &run)
 		testkit.Slices(t, l.queued(), []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "queued")
 		if !tr.feed.join(tr) {
 			t.Error("the track did not join")
@@ -397,10 +397,10 @@ func TestAPumpNoticesNewTerms(t *testing.T) {
 		changed := *l.terms.sub
 		changed.Filter.EventTypes = []string{"none"}
 		y.service.reconciler.changeLane(l.source, l, &changed)
-		if c.take(&run); tr.position != 0 || l.memory.queue.events != 0 {
+		if c.take(t.Context(), &run); tr.position != 0 || l.memory.queue.events != 0 {
 			t.Errorf("the pump went on with an old filter, to %d", tr.position)
 		}
-		(&filling{lane: l}).catching(tr).take(&run)
+		(&filling{lane: l}).catching(tr).take(t.Context(), &run)
 		testkit.Equal(t, tr.position, 10, "the track stands at")
 		testkit.Equal(t, l.memory.queue.events, 0, "queued")
 	})
@@ -411,7 +411,7 @@ func TestALaneAheadOfTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l, run := still(t)
 		tr := l.fallBehind(run, 0)
-		(&filling{lane: l}).catching(tr).take(&run)
+		(&filling{lane: l}).catching(tr).take(t.Context(), &run)
 		f := tr.feed
 		f.next = 3
 		f.position.Store(3)

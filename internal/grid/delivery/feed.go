@@ -73,6 +73,10 @@ func (f *feed) follow(ctx context.Context) error {
 		if err != nil {
 			return f.pass(err)
 		}
+		if lost := lost(ctx, f.origin, f.partition, f.position.Load(), &run); lost > 0 {
+			f.s.metrics.overtaken.Add(float64(lost))
+			f.log.Warn("events were removed before all subscriptions had them: retention is too short", "events", lost)
+		}
 		for from := 0; from < len(run.Events) && ctx.Err() == nil; from += stretch {
 			f.offer(&run, from, min(from+stretch, len(run.Events)))
 		}
@@ -93,10 +97,6 @@ func (f *feed) pass(err error) error {
 // offer gives a stretch of a run to the lanes that it concerns, and pokes them.
 func (f *feed) offer(run *eventlog.Run, from, to int) {
 	f.mu.Lock()
-	if lost := int64(run.First) - f.next; lost > 0 && from == 0 {
-		f.s.metrics.overtaken.Add(float64(lost))
-		f.log.Warn("events were removed before all subscriptions had them: retention is too short", "events", lost)
-	}
 	for i := from; i < to; i++ {
 		f.offerOne(run, i)
 	}

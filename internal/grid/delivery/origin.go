@@ -82,6 +82,19 @@ func ended(err error) bool {
 	return errors.Is(err, eventlog.ErrRemoved) || errors.Is(err, eventlog.ErrClosed) || errors.Is(err, errGone) || isNotFound(err)
 }
 
+// lost counts the events that retention has removed before they were read, where a run begins behind the next number:
+// those below the first that is kept. Other numbers may be no events, as those of transactions that were aborted.
+func lost(ctx context.Context, o origin, partition int, next int64, run *eventlog.Run) int64 {
+	if int64(run.First) <= next {
+		return 0
+	}
+	first, _, err := o.bounds(ctx, partition)
+	if err != nil { // the next read says why
+		return 0
+	}
+	return max(min(first, int64(run.First))-next, 0)
+}
+
 // topicOrigin is a topic's log. Its events are stored as schema.Read gave them.
 type topicOrigin struct {
 	log      eventlog.Partition

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	"github.com/eventyard/eventyard/internal/grid/filter"
@@ -16,6 +18,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/shards"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
+	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -56,6 +59,32 @@ func TestAHubFeedsSubscriptions(t *testing.T) {
 		after(time.Minute)
 		testkit.Equal(t, len(y.sender.delivered("hot-ones")), 14, "deliveries of 14 events")
 		y.wantStats(id, func(st Stats) bool { return st.Behind == 0 && st.Oldest.IsZero() })
+	})
+}
+
+// G1, K3: numbers that are no events, as those that transactions leave behind, are not lost, whether a subscription is with
+// the others or catches up.
+func TestNumbersWithoutEventsAreNotLost(t *testing.T) {
+	bubble(t, func(t *testing.T, y *yard) {
+		log := broker.LogOf(y.Broker, y.Hub(y.t, "readings", 1).ID)
+		source := topics.Source{Hub: "readings"}
+		y.subscribeTo(source, "quick")
+		y.subscribeTo(source, "paused")
+		y.changeOf(source, "paused", func(s *topics.Settings) { s.Paused = true })
+		wait()
+		for producer := range int64(3) {
+			y.publishHub("readings", 0, `{}`)
+			word := record.Marker(producer+1, 0, true, time.Now())
+			testkit.Must(t, y.Broker.EndTransaction(t.Context(), log, 0, word, func(context.Context) error { return nil }))
+		}
+		y.publishHub("readings", 0, `{}`)
+		wait()
+		y.changeOf(source, "paused", func(s *topics.Settings) { s.Paused = false })
+		after(time.Minute)
+		want := []string{"yard/readings/0/0", "yard/readings/0/2", "yard/readings/0/4", "yard/readings/0/6"}
+		wantIDs(t, "quick", y.sender.delivered("quick"), want)
+		wantIDs(t, "paused", y.sender.delivered("paused"), want)
+		testkit.Equal(t, testutil.ToFloat64(y.service.metrics.overtaken), 0, "events that are told as lost")
 	})
 }
 
