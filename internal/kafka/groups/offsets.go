@@ -82,6 +82,11 @@ func together(failed, more map[Partition]error) map[Partition]error {
 
 // commit has positions stored; nil ones are removed. allowed is asked with the group's lock held.
 func (g *group) commit(ctx context.Context, positions map[Partition]*Position, allowed func(now time.Time) error) (map[Partition]error, error) {
+	return g.commitWithin(ctx, maxShards, positions, allowed)
+}
+
+// commitWithin is commit for a group that may have so many shards afterwards.
+func (g *group) commitWithin(ctx context.Context, most int, positions map[Partition]*Position, allowed func(now time.Time) error) (map[Partition]error, error) {
 	c := &commit{set: make(map[shard]map[int32]*Position), done: make(chan struct{})}
 	for p, position := range positions {
 		s := shardOf(p)
@@ -107,7 +112,7 @@ func (g *group) commit(ctx context.Context, positions map[Partition]*Position, a
 			}
 			shards++
 		}
-		if shards > maxShards {
+		if shards > most {
 			return ErrTooManyGroups
 		}
 		if len(c.set) == 0 {

@@ -148,6 +148,11 @@ func (s Stage) Put(ctx context.Context, by Committer, positions map[Partition]Po
 	if err := allowed(); err != nil {
 		return err
 	}
+	// What is staged must be possible to write when the transaction is committed: then it is too late to refuse it, and
+	// nobody knows any more whose group it is.
+	if err := s.coordinator.findOrMake(ctx, s.group, func(g *group) error { return g.reserve(ctx, positions) }); err != nil {
+		return err
+	}
 	err := s.change(ctx, func(to *staged) bool {
 		for p, position := range positions {
 			position.Time = time.Now()
@@ -162,6 +167,42 @@ func (s Stage) Put(ctx context.Context, by Committer, positions map[Partition]Po
 	// Its partitions may have become another member's before the entry was written. That one waits for all
 	// transactions that it can see, and has not seen this.
 	return allowed()
+}
+
+// reserve has the group stored, for the account that asks, where it is not yet, and refuses what would be too much for it.
+func (g *group) reserve(ctx context.Context, positions map[Partition]Position) error {
+	c := &commit{done: make(chan struct{})}
+	err := g.do(func(time.Time) error {
+		shards := slices.Clone(g.entry.Shards)
+		for p := range positions {
+			if s := shardOf(p); !slices.Contains(shards, s) {
+				shards = append(shards, s)
+			}
+		}
+		switch {
+		case len(shards) > maxShards:
+			return ErrTooManyGroups
+		case g.revision != 0:
+			close(c.done)
+			return nil
+		case !g.coordinator.room(g.account):
+			g.giveUpLocked(ErrTooManyGroups) // another account may have room for a group of that name
+			return ErrTooManyGroups
+		}
+		g.wanted++
+		g.commits = append(g.commits, c)
+		g.writeLocked()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		return ErrStopping
+	}
 }
 
 // may says why somebody may not commit positions; nil: it may.
@@ -239,6 +280,7 @@ func (s *Stages) FoldAll(ctx context.Context, old time.Duration) error {
 		return fmt.Errorf("read offsets of transactions: %w", err)
 	}
 	seen := make(map[string]bool)
+	var errs []error // those of some groups are not to keep others waiting
 	for _, e := range entries {
 		id, err := stagedGroup(e.Key)
 		if err != nil || seen[id] || !c.cfg.Mine(id) {
@@ -246,16 +288,19 @@ func (s *Stages) FoldAll(ctx context.Context, old time.Duration) error {
 		}
 		if one, err := decodeStaged(e); err == nil && one.Settled.IsZero() && time.Since(one.Opened) > old {
 			if err := c.cfg.Meta.Delete(ctx, e.Key, e.Revision); err != nil && !mirror.GoneOrChanged(err) {
-				return fmt.Errorf("delete %s: %w", e.Key, err)
+				errs = append(errs, fmt.Errorf("delete %s: %w", e.Key, err))
 			}
 			continue
 		}
 		seen[id] = true
 		if _, err := s.fold(ctx, id); err != nil {
-			return err
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // foldings is how many groups may be written at once: those whose ids share a turn wait for each other.
@@ -342,7 +387,8 @@ func (s *Stages) foldOne(ctx context.Context, id string, from settledEntry) erro
 	if len(change) > 0 {
 		var failed map[Partition]error
 		err := c.findOrMake(ctx, id, func(g *group) (err error) {
-			failed, err = g.commit(ctx, change, func(time.Time) error { return nil })
+			// Reserved it was, perhaps beside others.
+			failed, err = g.commitWithin(ctx, 2*maxShards, change, func(time.Time) error { return nil })
 			return err
 		})
 		for _, why := range failed {

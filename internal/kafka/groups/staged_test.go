@@ -1,0 +1,83 @@
+package groups
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
+	"github.com/eventyard/eventyard/internal/testkit"
+)
+
+// put stages an offset of a group in a transaction.
+func put(t testing.TB, c *Coordinator, group, account, transaction string, at Partition) error {
+	t.Helper()
+	stage := testkit.Value(c.Stages.Of(group, transaction))(t)
+	testkit.Must(t, stage.Open(t.Context()))
+	return stage.Put(For(t.Context(), account), nobody, map[Partition]Position{at: {Offset: 7, Epoch: -1}})
+}
+
+func settle(t testing.TB, c *Coordinator, group, transaction string) {
+	t.Helper()
+	testkit.Must(t, testkit.Value(c.Stages.Of(group, transaction))(t).Settle(t.Context(), true))
+}
+
+// K3, K6: offsets in a transaction are refused while they can be, not when it is committed; and a group that comes into
+// being so is its account's.
+func TestWhatCouldNotBeWrittenIsNotStaged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.Hub(t, "orders", 1)
+		at := y.partition("orders", 0)
+		c, _ := y.start(func(c *Config) { c.MaxGroups = 4 })
+		for i := range 2 {
+			id := fmt.Sprint("g", i)
+			testkit.Must(t, put(t, c, id, "greedy", "t-1", at))
+			settle(t, c, id, "t-1")
+			testkit.Equal(t, committed(t, c, id, at), 7)
+		}
+		time.Sleep(2 * time.Minute)
+		testkit.ErrorIs(t, put(t, c, "g2", "greedy", "t-1", at), ErrTooManyGroups, "beyond the account's share")
+		testkit.Must(t, put(t, c, "g2", "modest", "t-2", at), "of another account")
+		settle(t, c, "g2", "t-2")
+		testkit.Equal(t, committed(t, c, "g2", at), 7)
+		testkit.Must(t, put(t, c, "g0", "greedy", "t-3", at), "of a group that there is")
+	})
+}
+
+// K3: what cannot be written of one group keeps nothing of others waiting.
+func TestOneGroupDoesNotHoldUpOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.Hub(t, "orders", 1)
+		at := y.partition("orders", 0)
+		var mine atomic.Bool
+		mine.Store(true)
+		c, _ := y.start(func(c *Config) { c.Mine = func(string) bool { return mine.Load() } })
+		for _, id := range []string{"a", "b", "c"} {
+			testkit.Must(t, put(t, c, id, "", "t-1", at))
+		}
+		mine.Store(false) // so that nobody writes what is settled
+		for _, id := range []string{"a", "b", "c"} {
+			settle(t, c, id, "t-1")
+		}
+		mine.Store(true)
+		broken := errors.New("no room")
+		y.Meta.Inject(func(op metatest.Op) error {
+			if op.Kind == metatest.OpSet && op.Key == offsetKeys("b", at.Log)+"0" {
+				return broken
+			}
+			return nil
+		})
+		testkit.ErrorIs(t, c.Stages.FoldAll(t.Context(), time.Hour), broken)
+		testkit.Equal(t, committed(t, c, "a", at), 7)
+		testkit.Equal(t, committed(t, c, "b", at), -1)
+		testkit.Equal(t, committed(t, c, "c", at), 7)
+		y.Meta.Inject(nil)
+		testkit.Must(t, c.Stages.FoldAll(t.Context(), time.Hour))
+		testkit.Equal(t, committed(t, c, "b", at), 7)
+	})
+}
