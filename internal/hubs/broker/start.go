@@ -98,6 +98,50 @@ func trimAll(ctx context.Context, b *Broker) {
 	}
 }
 
+// lowerStarts brings the numbers at which partitions begin down to their ends. A log may have lost its end with the power,
+// where syncing is not each append's, and the definition, which is always synced, says that the partition begins beyond it:
+// what is stored there from now on must not count as deleted. So it is done before anything is.
+func (b *Broker) lowerStarts(ctx context.Context) error {
+	for name, h := range b.hubs.all() {
+		beyond := make(map[int]eventlog.Sequence)
+		for number := range h.starts {
+			if h.broken != nil {
+				break
+			}
+			bounds, err := h.partitions[number].Sealed(ctx)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil { // who uses it meets the same
+				b.log.Warn("whether a partition begins beyond its end is not known", "hub", h.Name, "partition", number, "error", err)
+			} else if bounds.Next < h.starts[number] {
+				beyond[number] = bounds.Next
+			}
+		}
+		if len(beyond) == 0 {
+			continue
+		}
+		_, err := b.definitions.Change(ctx, hubKey(name), func(d *definition) error {
+			if d.deleting() || d.Log != h.log {
+				return mirror.ErrUnchanged
+			}
+			changed := maps.Clone(d.Starts)
+			for number, end := range beyond {
+				if changed[number] == h.starts[number] { // else there was an end beyond, since
+					changed[number] = end
+				}
+			}
+			d.Starts = changed
+			return nil
+		})
+		if err != nil && !errors.Is(err, meta.ErrNotFound) {
+			return fmt.Errorf("hub %q begins beyond its end: %w", h.Name, err)
+		}
+		b.log.Warn("a hub has lost the newest of its events, after others were deleted", "hub", h.Name, "partitions", len(beyond))
+	}
+	return nil
+}
+
 // begins gives the bounds of a partition without what was deleted.
 func (h *hub) begins(number int, bounds eventlog.Bounds) eventlog.Bounds {
 	bounds.First = min(max(bounds.First, h.starts[number]), bounds.Next)
@@ -114,7 +158,11 @@ func (h *hub) open(ctx context.Context, number int, at eventlog.Position) (event
 	if err := cursor.Close(); err != nil {
 		return nil, err
 	}
-	return h.partitions[number].Cursor(ctx, eventlog.At(start))
+	again, err := h.partitions[number].Cursor(ctx, eventlog.At(start))
+	if ahead, ok := errors.AsType[*eventlog.PositionError](err); ok { // the end is all that there can be to read
+		again, err = h.partitions[number].Cursor(ctx, eventlog.At(ahead.Last+1))
+	}
+	return again, err
 }
 
 // opener is open for one partition.

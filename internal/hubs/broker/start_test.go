@@ -66,3 +66,29 @@ func TestEventsAreDeletedByNumber(t *testing.T) {
 	mustPublish(t, b, "orders", Target{Partition: "0"}, "new")
 	testkit.Slices(t, read(t, b, "orders", DefaultGroup, 0, eventlog.Earliest()), []string{"new"}, "of a new hub of that name")
 }
+
+// K1, R2: a log that has lost its end with the power, behind which its partition begins since events were deleted, can be
+// read, and gives what is stored from then on.
+func TestAPartitionDoesNotBeginBeyondItsEnd(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 2)
+	mustPublish(t, b, "orders", Target{Partition: "0"}, "kept by the log")
+	_, err := b.definitions.Change(t.Context(), hubKey("orders"), func(d *definition) error {
+		d.Starts = map[int]eventlog.Sequence{0: 5, 1: 0}
+		return nil
+	})
+	testkit.Must(t, err)
+	testkit.Equal(t, len(readZero(t, b)), 0, "events before a start, which is not to fail")
+	b = y.open(t)
+	for _, at := range []eventlog.Position{eventlog.Earliest(), eventlog.At(0), eventlog.At(1), eventlog.Latest()} {
+		c := testkit.Value(b.Cursor(t.Context(), "orders", DefaultGroup, "0", at))(t)
+		testkit.Equal(t, c.At(), 1, "where a reader begins, from %v", at)
+		testkit.Must(t, c.Close())
+	}
+	testkit.Equal(t, mustPublish(t, b, "orders", Target{Partition: "0"}, "new").First, 1)
+	for _, b := range []*Broker{b, y.open(t)} {
+		testkit.Slices(t, readZero(t, b), []string{"new"})
+		testkit.Equal(t, infoOf(t, b).First, 1)
+	}
+}
