@@ -127,7 +127,10 @@ func (l *ledger) submit(ctx context.Context, held *account, p *Pending, b eventl
 		case err == nil:
 			return nil
 		case errors.Is(err, errUnbegun):
-			err = l.beginFrames(ctx, b.Producer)
+			// Who begins an epoch ends those before it: not in the name of a transaction that is not this producer's.
+			if err = p.mayWrite(ctx, b.Form); err == nil {
+				err = l.beginFrames(ctx, b.Producer)
+			}
 			sure = true
 		case errors.Is(err, errDoubt), errors.Is(err, errForgotten), errors.Is(err, errUnclaimed):
 			err = l.recall(ctx, b.Producer.ID, held)

@@ -26,18 +26,26 @@ var errNoTransaction = fmt.Errorf("%w: it is of a transaction that nobody knows"
 
 // verify asks whether the transaction of a frame goes on.
 func (l *ledger) verify(ctx context.Context, p *Pending, producer int64) error {
-	if p.verify == nil {
-		return errNoTransaction
-	}
 	before, known := l.accounts.stamp(producer)
 	if !known {
 		return nil // the next look says what is so
 	}
-	if err := p.verify(ctx); err != nil {
+	if err := p.mayWrite(ctx, eventlog.FormTransaction); err != nil {
 		return err
 	}
 	l.accounts.verified(before)
 	return nil
+}
+
+// mayWrite asks whether the transaction of a frame goes on, if it is of one.
+func (p *Pending) mayWrite(ctx context.Context, form eventlog.Form) error {
+	switch {
+	case form != eventlog.FormTransaction:
+		return nil
+	case p.verify == nil:
+		return errNoTransaction
+	}
+	return p.verify(ctx)
 }
 
 // stamp is an account as it was when somebody asked.

@@ -144,7 +144,7 @@ func TestFramesOfTransactionsAreVerified(t *testing.T) {
 	refuse = nil
 	testkit.Must(t, put(inTransaction(5, 0, 0, "a")))
 	testkit.Must(t, put(inTransaction(5, 0, 1, "b")))
-	testkit.Equal(t, asked, 2, "how often it was asked")
+	testkit.Equal(t, asked, 3, "how often it was asked: also before the producer began")
 	refuse = errTestOver
 	endIn(t, b, 5, 0, true)
 	testkit.ErrorIs(t, put(inTransaction(5, 0, 2, "late")), errTestOver, "behind the end")
@@ -155,6 +155,22 @@ func TestFramesOfTransactionsAreVerified(t *testing.T) {
 	testkit.Slices(t, readZero(t, b), []string{"a", "b"})
 	testkit.ErrorIs(t, testkit.Err(putFrames(t.Context(), b, "orders", inTransaction(9, 0, 0, "nobody"))), eventlog.ErrForm, "without somebody to ask")
 	testkit.ErrorIs(t, testkit.Err(putFrames(t.Context(), b, "orders", kafka.Marker(5, 1, true, time.Now()))), eventlog.ErrForm, "a word of its own")
+}
+
+// K3, K5: an epoch that nobody was given ends no other.
+func TestAFrameThatIsRefusedFencesNobody(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	putIn(t, b, inTransaction(5, 3, 0, "a"))
+	for range 2 {
+		to := FrameTarget{Verify: func(context.Context) error { return errTestOver }}
+		_, err := b.SubmitFrames(t.Context(), "orders", to, []eventlog.Batch{inTransaction(5, 32767, 0, "stranger")})
+		testkit.ErrorIs(t, err, errTestOver)
+		testkit.ErrorIs(t, testkit.Err(putFrames(t.Context(), b, "orders", inTransaction(5, 32767, 0, "stranger"))), eventlog.ErrForm, "without somebody to ask")
+	}
+	putIn(t, b, inTransaction(5, 3, 1, "b"))
+	endIn(t, b, 5, 3, true)
+	testkit.Slices(t, readZero(t, b), []string{"a", "b"})
 }
 
 // K3: the word that ends a transaction is not written where whoever is asked says that it is over, nor in a hub that is
