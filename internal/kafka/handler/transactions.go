@@ -51,35 +51,33 @@ func (p producers) refuse(ctx context.Context, what string, err error, fenced bo
 // what they send, which is not offered.
 func (p producers) addPartitions(ctx context.Context, r *kmsg.AddPartitionsToTxnRequest) kmsg.Response {
 	answer := kmsg.NewPtrAddPartitionsToTxnResponse()
-	var all []txn.Partition
-	refused := false
+	named := 0
 	for _, asked := range r.Topics {
+		named += len(asked.Partitions)
 		t := kmsg.NewAddPartitionsToTxnResponseTopic()
 		t.Topic = asked.Topic
-		hub, err := p.find(ctx, topic{name: asked.Topic}, auth.Send)
 		for _, number := range asked.Partitions {
 			one := kmsg.NewAddPartitionsToTxnResponseTopicPartition()
 			one.Partition = number
-			why := err
-			if why == nil {
-				why = partition(hub, number)
-			}
-			if why != nil {
-				one.ErrorCode, refused = p.refuse(ctx, "AddPartitionsToTxn", why, true), true
-			} else {
-				all = append(all, txn.Partition{Log: broker.LogOf(p.handler.cfg.Broker, hub.ID), Number: number})
-			}
 			t.Partitions = append(t.Partitions, one)
 		}
 		answer.Topics = append(answer.Topics, t)
 	}
-	code := codeNotAttempted
-	if !refused {
-		code = codeNone
+	var all []txn.Partition
+	var err error
+	refused := false
+	if named > txn.MaxPartitions { // before any of them is looked for
+		err = txn.ErrTooLarge
+	} else if all, refused = p.partitionsOf(ctx, answer); !refused {
 		by := txn.Claim{Producer: r.ProducerID, Epoch: r.ProducerEpoch}
-		if err := p.handler.cfg.Transactions.AddPartitions(ctx, r.TransactionalID, by, all, p.may(auth.Send)); err != nil {
-			code = p.refuse(ctx, "AddPartitionsToTxn", err, r.Version >= 2)
-		}
+		err = p.handler.cfg.Transactions.AddPartitions(ctx, r.TransactionalID, by, all, p.may(auth.Send))
+	}
+	code := codeNone
+	switch {
+	case refused:
+		code = codeNotAttempted
+	case err != nil:
+		code = p.refuse(ctx, "AddPartitionsToTxn", err, r.Version >= 2)
 	}
 	for i := range answer.Topics {
 		for j := range answer.Topics[i].Partitions {
@@ -89,6 +87,31 @@ func (p producers) addPartitions(ctx context.Context, r *kmsg.AddPartitionsToTxn
 		}
 	}
 	return answer
+}
+
+// partitionsOf finds the partitions that an answer is about, and notes there which may not be added.
+func (p producers) partitionsOf(ctx context.Context, answer *kmsg.AddPartitionsToTxnResponse) (all []txn.Partition, refused bool) {
+	for i := range answer.Topics {
+		t := &answer.Topics[i]
+		hub, err := p.find(ctx, topic{name: t.Topic}, auth.Send)
+		log := ""
+		if err == nil {
+			log = broker.LogOf(p.handler.cfg.Broker, hub.ID)
+		}
+		for j := range t.Partitions {
+			one := &t.Partitions[j]
+			why := err
+			if why == nil {
+				why = partition(hub, one.Partition)
+			}
+			if why != nil {
+				one.ErrorCode, refused = p.refuse(ctx, "AddPartitionsToTxn", why, true), true
+				continue
+			}
+			all = append(all, txn.Partition{Log: log, Number: one.Partition})
+		}
+	}
+	return all, refused
 }
 
 // addOffsets makes offsets of a group part of a transaction.

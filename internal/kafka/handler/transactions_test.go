@@ -9,6 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka/record"
+	"github.com/eventyard/eventyard/internal/kafka/transactions/txn"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -284,4 +285,20 @@ func TestProducersAreDescribedWithTheirTransactions(t *testing.T) {
 	testkit.MustEqual(t, p.add(0), codeNone)
 	testkit.MustEqual(t, p.put("d"), codeNone) // 7
 	wantStarts("in the next one", 7, -1)
+}
+
+// K3, R1: a request that names too many partitions is refused before any of them is looked for, and one that is named again
+// counts once.
+func TestPartitionsOfATransactionAreBounded(t *testing.T) {
+	y := newYard(t)
+	c, hub := y.client(), y.hub("orders", 1)
+	p := c.producer("app", hub)
+	testkit.Equal(t, p.add(make([]int32, txn.MaxPartitions+1)...), codeInvalidRequest)
+	testkit.Equal(t, p.end(true), codeTransactionState, "when nothing was begun")
+	testkit.Equal(t, p.add(0, 0, 0), codeNone)
+	testkit.Equal(t, p.put("a"), codeNone)
+	testkit.Equal(t, p.end(true), codeNone)
+	_, next, err := y.broker.Span(t.Context(), "orders", "0")
+	testkit.Must(t, err)
+	testkit.Equal(t, next, 2, "numbers: an event, and one word that ends the transaction")
 }

@@ -279,15 +279,24 @@ func (c *Coordinator) allowed(t txn.Transaction, may May) error {
 // AddPartitions makes partitions part of a producer's transaction. Rights to their hubs are the caller's to judge; to those
 // that are part of it already, may says.
 func (c *Coordinator) AddPartitions(ctx context.Context, id string, by txn.Claim, partitions []txn.Partition, may May) error {
-	all := make([]txn.Partition, len(partitions))
-	for i, p := range partitions {
+	var all []txn.Partition
+	known := make(map[Place]bool)
+	for _, p := range partitions {
+		if at := (Place{p.Log, p.Number}); !known[at] {
+			known[at] = true
+			all = append(all, p)
+		}
+	}
+	if len(all) > txn.MaxPartitions {
+		return txn.ErrTooLarge
+	}
+	for i, p := range all {
 		name := broker.HubOf(c.cfg.Broker, p.Log)
 		_, next, err := c.cfg.Broker.Span(ctx, name, strconv.Itoa(int(p.Number)))
 		if err != nil {
 			return err
 		}
-		p.From = int64(next)
-		all[i] = p
+		all[i].From = int64(next)
 	}
 	_, err := c.add(ctx, id, by, all, "", may)
 	return err

@@ -78,3 +78,31 @@ func TestWhoKnowsIsToldNoMore(t *testing.T) {
 		l.stop()
 	})
 }
+
+// K3, R1: who names too many partitions has none of them looked at, and one named again is looked at once.
+func TestPartitionsAreCountedFirst(t *testing.T) {
+	y := newYard(t)
+	l := y.begin()
+	by := l.init("app")
+	looks := 0
+	y.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind == logtest.OpBounds {
+			looks++
+		}
+		return nil
+	})
+	all := make([]txn.Partition, txn.MaxPartitions+1)
+	for i := range all {
+		all[i] = txn.Partition{Log: y.log, Number: int32(i)}
+	}
+	testkit.ErrorIs(t, l.AddPartitions(t.Context(), "app", by, all, nil), txn.ErrTooLarge)
+	testkit.Equal(t, looks, 0, "looks at partitions")
+	for i := range all {
+		all[i].Number = 1
+	}
+	testkit.Must(t, l.AddPartitions(t.Context(), "app", by, all, nil))
+	testkit.Equal(t, looks, 1, "looks at partitions")
+	testkit.Equal(t, len(testkit.Value(l.Describe(t.Context(), "app", nil))(t).Partitions), 1)
+	y.Engine.Inject(nil)
+	l.stop()
+}
