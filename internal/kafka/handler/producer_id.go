@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/eventyard/eventyard/internal/hubs/auth"
+	"github.com/eventyard/eventyard/internal/kafka/transactions"
 	"github.com/eventyard/eventyard/internal/kafka/transactions/txn"
 )
 
@@ -37,6 +38,9 @@ func (p producers) number(ctx context.Context, r *kmsg.InitProducerIDRequest) (t
 	by := txn.None
 	if r.Version >= 3 && r.ProducerID >= 0 {
 		by = txn.Claim{Producer: r.ProducerID, Epoch: r.ProducerEpoch}
+	}
+	if r := p.rights(); !r.open {
+		ctx = transactions.For(ctx, r.grant.Account())
 	}
 	timeout := time.Duration(r.TransactionTimeoutMillis) * time.Millisecond
 	return p.handler.cfg.Transactions.Init(ctx, *r.TransactionalID, by, timeout, p.may(auth.Send))

@@ -48,8 +48,8 @@ var (
 	ErrInvalidID = errors.New("a transactional id has 1 to 256 bytes")
 	// ErrNotFound: nobody has used the transactional id.
 	ErrNotFound = errors.New("there is no such transactional id")
-	// ErrTooMany: as many transactional ids are stored as there may be.
-	ErrTooMany = errors.New("as many transactional ids are stored as there may be: use those that there are")
+	// ErrTooMany: as many transactional ids are stored as there may be, or may be of the account, and all were used lately.
+	ErrTooMany = errors.New("as many transactional ids are stored as there may be, or as one account may have: use those that there are")
 	// ErrRights: there is no right to what the transactional id is about.
 	ErrRights = errors.New("there is no right to Send to all hubs that the transactional id has written to: use a policy that has it")
 	// ErrStopping: the coordinator stops. Another try may succeed elsewhere.
@@ -222,6 +222,7 @@ func (c *Coordinator) known(ctx context.Context, id string) (txn.Transaction, er
 
 // Init gives a transactional id to a producer, and says which it is. What others have begun is aborted before.
 func (c *Coordinator) Init(ctx context.Context, id string, by txn.Claim, timeout time.Duration, may May) (txn.Claim, error) {
+	account := accountOf(ctx)
 	for range mirror.MaxTries {
 		t, err := c.change(ctx, id, func(t txn.Transaction) (txn.Transaction, error) {
 			fresh := c.cfg.Broker.NewProducerID()
@@ -229,16 +230,21 @@ func (c *Coordinator) Init(ctx context.Context, id string, by txn.Claim, timeout
 				if by != txn.None {
 					return t, txn.ErrProducer
 				}
-				if len(c.table.Items()) >= c.cfg.MaxIDs {
+				if c.full(account) {
 					return t, ErrTooMany
 				}
-				return txn.New(fresh, timeout, time.Now())
+				t, err := txn.New(fresh, timeout, time.Now())
+				t.By = account
+				return t, err
 			}
 			if err := c.allowed(t, may); err != nil {
 				return t, err
 			}
 			return t.Init(by, timeout, fresh, time.Now())
 		})
+		if errors.Is(err, ErrTooMany) && c.makeRoom(ctx, account) {
+			continue
+		}
 		if err != nil && !errors.Is(err, txn.ErrConcurrent) {
 			return txn.None, err
 		}

@@ -94,6 +94,8 @@ type Transaction struct {
 	// Logs are the hubs that the last transaction wrote to, while there is no other: who wants the transactional id
 	// needs a right to them.
 	Logs []string `json:"logs,omitempty"`
+	// By is the account that it is counted for; empty: for none.
+	By string `json:"by,omitempty"`
 }
 
 // Claim is who asks: a producer that says which it is.
