@@ -27,6 +27,7 @@ type registry struct {
 type view struct {
 	byName map[string]*hub // by folded name
 	byID   map[[16]byte]*hub
+	byLog  map[string]*hub
 }
 
 // hub is a hub that users see. It does not change; a new definition makes a new one.
@@ -65,14 +66,8 @@ func (r *registry) known(name string) (*hub, error) {
 // all gives every hub that users see.
 func (r *registry) all() map[string]*hub { return r.live.Load().byName }
 
-// byLog gives every hub that users see by the name of its log.
-func (r *registry) byLog() map[string]*hub {
-	byLog := make(map[string]*hub)
-	for _, h := range r.all() {
-		byLog[h.log] = h
-	}
-	return byLog
-}
+// byLog gives every hub that users see by the name of its log. It is not to be changed.
+func (r *registry) byLog() map[string]*hub { return r.live.Load().byLog }
 
 // HubOf names the hub whose events a log keeps; empty if it is none of the broker's. It does no I/O.
 func HubOf(b *Broker, log string) string {
@@ -98,12 +93,12 @@ func (r *registry) show(updates []mirror.Update[definition]) {
 			r.metrics.drop(old.Name)
 		}
 	}
-	partitions, byID := 0, make(map[[16]byte]*hub, len(live))
+	partitions, byID, byLog := 0, make(map[[16]byte]*hub, len(live)), make(map[string]*hub, len(live))
 	for _, h := range live {
 		partitions += h.Partitions
-		byID[h.ID] = h
+		byID[h.ID], byLog[h.log] = h, h
 	}
-	r.live.Store(&view{live, byID})
+	r.live.Store(&view{live, byID, byLog})
 	r.metrics.hubs.Set(float64(len(live)))
 	r.metrics.partitions.Set(float64(partitions))
 }

@@ -270,11 +270,14 @@ func (c *Coordinator) allowed(t txn.Transaction, may May) error {
 	if may == nil {
 		return nil
 	}
-	logs := t.Logs
-	for _, p := range t.Partitions {
-		logs = append(logs[:len(logs):len(logs)], p.Log)
+	logs := make(map[string]bool)
+	for _, log := range t.Logs {
+		logs[log] = true
 	}
-	for _, log := range logs {
+	for _, p := range t.Partitions {
+		logs[p.Log] = true
+	}
+	for log := range logs {
 		if name := broker.HubOf(c.cfg.Broker, log); name != "" && !may(name) {
 			return ErrRights
 		}

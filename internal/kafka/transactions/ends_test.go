@@ -79,6 +79,17 @@ func TestWhoKnowsIsToldNoMore(t *testing.T) {
 	})
 }
 
+// K5, R1: rights to a hub are asked for once, however many of its partitions are part of a transaction.
+func TestRightsAreAskedForOnce(t *testing.T) {
+	l := newYard(t).begin()
+	by := l.init("app")
+	testkit.Must(t, l.add("app", by))
+	asked := 0
+	testkit.Must(t, testkit.Err(l.Describe(t.Context(), "app", func(string) bool { asked++; return true })))
+	testkit.Equal(t, asked, 1)
+	l.stop()
+}
+
 // K3, R1: who names too many partitions has none of them looked at, and one named again is looked at once.
 func TestPartitionsAreCountedFirst(t *testing.T) {
 	y := newYard(t)
