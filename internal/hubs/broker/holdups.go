@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -62,7 +64,8 @@ func (hs *holdups) drop(h Holdup) {
 	}
 }
 
-// Holdups gives what readers wait for, and have for so long: without what was decided meanwhile, which it forgets.
+// Holdups gives what readers wait for, and have for so long: without what was decided meanwhile, which it forgets. What
+// cannot be looked at is left to the next time, and err says why; of the others it tells all the same.
 func (f *Frames) Holdups(ctx context.Context, age time.Duration) (waiting []Holdup, err error) {
 	f.holdups.mu.Lock()
 	var old []Holdup
@@ -76,8 +79,10 @@ func (f *Frames) Holdups(ctx context.Context, age time.Duration) (waiting []Hold
 		hub := f.broker.hubs.byLog()[h.Log]
 		fate := Counts // of a hub that is gone nobody waits
 		if hub != nil && hub.broken == nil {
-			if fate, err = newFates(hub.partitions[h.Partition].Cursor).Judge(ctx, h.Frame); err != nil {
-				return nil, err
+			var failed error
+			if fate, failed = judgeOne(ctx, hub, h); failed != nil {
+				err = errors.Join(err, fmt.Errorf("look for the end of a transaction in %s/%d: %w", hub.Name, h.Partition, failed))
+				continue
 			}
 		}
 		if fate != Undecided {
@@ -87,6 +92,15 @@ func (f *Frames) Holdups(ctx context.Context, age time.Duration) (waiting []Hold
 		}
 	}
 	return waiting, nil
+}
+
+// judgeTimeout bounds a look at one holdup.
+const judgeTimeout = 5 * time.Second
+
+func judgeOne(ctx context.Context, h *hub, waits Holdup) (Fate, error) {
+	ctx, cancel := context.WithTimeout(ctx, judgeTimeout)
+	defer cancel()
+	return newFates(h.partitions[waits.Partition].Cursor).Judge(ctx, waits.Frame)
 }
 
 // noting has fates note what is not decided in a partition.

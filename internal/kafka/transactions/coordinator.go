@@ -83,6 +83,8 @@ type Coordinator struct {
 	mu      sync.Mutex
 	under   map[string]*finishing // by id; guarded by mu, as are those that follow
 	telling map[string]*telling   // of decisions that could not be carried out at once, by id
+	ending  map[string]bool       // ids of which Run ends a transaction
+	first   map[string]bool       // those that were due at the start, and were not tried yet
 	stopped bool
 }
 
@@ -106,7 +108,7 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Mine == nil {
 		cfg.Mine = func(string) bool { return true }
 	}
-	c := &Coordinator{cfg: cfg, under: make(map[string]*finishing), telling: make(map[string]*telling)}
+	c := &Coordinator{cfg: cfg, under: make(map[string]*finishing), telling: make(map[string]*telling), ending: make(map[string]bool), first: make(map[string]bool)}
 	c.table = mirror.New(mirror.Config[txn.Transaction]{
 		Store: cfg.Meta, Prefix: prefix, Name: "transactions", Decode: decode, Encode: encode, Apply: c.hear, Log: cfg.Log,
 	})

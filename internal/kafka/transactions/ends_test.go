@@ -90,6 +90,69 @@ func TestRightsAreAskedForOnce(t *testing.T) {
 	l.stop()
 }
 
+// K3, R1: a partition that does not answer keeps no other transaction from being ended.
+func TestAStuckPartitionHoldsUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		l := y.begin()
+		begin := func(id string, partition int) txn.Claim {
+			by := l.init(id)
+			testkit.Must(t, l.AddPartitions(t.Context(), id, by, []txn.Partition{{Log: y.log, Number: int32(partition)}}, nil))
+			testkit.Must(t, l.put(id, by, partition, id))
+			return by
+		}
+		begin("stuck", 1)
+		time.Sleep(10 * time.Second)
+		begin("slow", 0)
+		stuck := make(chan struct{})
+		y.Engine.Inject(func(op logtest.Op) error {
+			if op.Kind == logtest.OpSubmit && op.ID.Number == 1 {
+				<-stuck
+			}
+			return nil
+		})
+		time.Sleep(time.Minute + 5*time.Second) // both took too long
+		synctest.Wait()
+		testkit.Equal(t, testkit.Value(l.Describe(t.Context(), "stuck", nil))(t).State, txn.PrepareAbort)
+		testkit.Equal(t, testkit.Value(l.Describe(t.Context(), "slow", nil))(t).State, txn.CompleteAbort)
+		y.Engine.Inject(nil)
+		close(stuck)
+		time.Sleep(2 * longestWait)
+		synctest.Wait()
+		testkit.Equal(t, testkit.Value(l.Describe(t.Context(), "stuck", nil))(t).State, txn.CompleteAbort)
+		l.stop()
+	})
+}
+
+// K3, R1: readers that wait in vain are released, also where another partition cannot be looked at.
+func TestOnePartitionDoesNotKeepOthersWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		l := y.begin()
+		lost := l.init("lost")
+		testkit.Must(t, l.add("lost", lost))
+		for p := range partitions {
+			testkit.Must(t, l.put("lost", lost, p, "gone"))
+		}
+		entry := testkit.Value(y.Meta.Get(t.Context(), keyOf("lost")))(t)
+		testkit.Must(t, y.Meta.Delete(t.Context(), entry.Key, entry.Revision))
+		l.read()
+		y.Engine.Inject(func(op logtest.Op) error {
+			if op.Kind == logtest.OpNext && op.ID.Number == 1 {
+				return eventlog.ErrUnavailable
+			}
+			return nil
+		})
+		time.Sleep(3 * holdupAge)
+		synctest.Wait()
+		y.Engine.Inject(nil)
+		testkit.Equal(t, l.end("0"), 2)
+		testkit.Equal(t, l.end("1"), 1, "of which nobody knows whether it was ended")
+		testkit.Equal(t, l.end("2"), 2)
+		l.stop()
+	})
+}
+
 // K3, R1: who names too many partitions has none of them looked at, and one named again is looked at once.
 func TestPartitionsAreCountedFirst(t *testing.T) {
 	y := newYard(t)
