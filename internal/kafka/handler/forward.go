@@ -26,6 +26,9 @@ const (
 	// maxForwardedWaits is how many requests of this node's clients wait elsewhere for the others of their groups. Each
 	// takes one of the places that a node has for requests of others.
 	maxForwardedWaits = 64
+	// maxWaitsHere is how many requests of other nodes wait here so: half of all places, however many nodes ask. The others
+	// stay for what is answered at once, such as the heartbeats of those who wait.
+	maxWaitsHere = 128
 	// forwardTime is how long another node may take, and forwardWait where the members of a group wait for each other.
 	forwardTime = 20 * time.Second
 	forwardWait = 4 * time.Minute
@@ -199,6 +202,15 @@ func (h *Handler) Forwarded(ctx context.Context, body []byte) ([]byte, error) {
 	lent, err := h.lend(ctx, head.Shown)
 	if err != nil {
 		return nil, fmt.Errorf("a Kafka client at another node: %w", err)
+	}
+	switch request.(type) {
+	case *kmsg.JoinGroupRequest, *kmsg.SyncGroupRequest:
+		select {
+		case h.waitingHere <- struct{}{}:
+			defer func() { <-h.waitingHere }()
+		default: // without an answer the client asks again
+			return nil, nil
+		}
 	}
 	p := &peer{handler: h, log: h.cfg.Log, lent: &lent, from: head.Host}
 	answer := p.answerGroup(ctx, groupMember{peer: p, client: head.Client}, request)

@@ -59,6 +59,8 @@ type Handler struct {
 	kept *kept
 	// forwarding has one for each request that waits at another node.
 	forwarding chan struct{}
+	// waitingHere has one for each request of another node that may wait here.
+	waitingHere chan struct{}
 }
 
 var (
@@ -80,7 +82,7 @@ func New(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("make the Kafka listener: %w", err)
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
-	return &Handler{cfg: cfg, metrics: metrics, buffers: sync.Pool{New: func() any { return new([]byte) }}, kept: newKept(), forwarding: make(chan struct{}, maxForwardedWaits)}, nil
+	return &Handler{cfg: cfg, metrics: metrics, buffers: sync.Pool{New: func() any { return new([]byte) }}, kept: newKept(), forwarding: make(chan struct{}, maxForwardedWaits), waitingHere: make(chan struct{}, maxWaitsHere)}, nil
 }
 
 // Connected makes the peer of a connection whose client has shown who it is.
