@@ -315,6 +315,21 @@ func (s *Stages) turn(id string) chan struct{} {
 
 // fold writes what was settled to the group's offsets, and gives the partitions of what was not.
 func (s *Stages) fold(ctx context.Context, id string) (map[Partition]bool, error) {
+	return s.foldBy(ctx, id, func(do func(*group) error) error { return s.coordinator.findOrMake(ctx, id, do) })
+}
+
+// foldFor is fold for an operator, who may visit a group of another node's.
+func (s *Stages) foldFor(ctx context.Context, id string, visit func(do func(*group) error) error) error {
+	if c := s.coordinator; c.cfg.Several {
+		if err := c.cfg.Meta.Fresh(ctx, stagedKeys(id)); err != nil {
+			return fmt.Errorf("read offsets of group %.80q: %w", id, err)
+		}
+	}
+	_, err := s.foldBy(ctx, id, visit)
+	return err
+}
+
+func (s *Stages) foldBy(ctx context.Context, id string, visit func(do func(*group) error) error) (map[Partition]bool, error) {
 	settled, unstable, err := s.list(ctx, id)
 	if err != nil || len(settled) == 0 {
 		return unstable, err
@@ -330,7 +345,7 @@ func (s *Stages) fold(ctx context.Context, id string) (map[Partition]bool, error
 		return nil, err
 	}
 	for _, one := range settled {
-		if err := s.foldOne(ctx, id, one); err != nil {
+		if err := s.foldOne(ctx, id, one, visit); err != nil {
 			return nil, err
 		}
 	}
@@ -372,7 +387,7 @@ func (s *Stages) list(ctx context.Context, id string) (settled []settledEntry, u
 }
 
 // foldOne writes what one transaction has committed, and forgets it then.
-func (s *Stages) foldOne(ctx context.Context, id string, from settledEntry) error {
+func (s *Stages) foldOne(ctx context.Context, id string, from settledEntry, visit func(do func(*group) error) error) error {
 	c := s.coordinator
 	change := make(map[Partition]*Position)
 	for _, p := range from.Positions {
@@ -386,7 +401,7 @@ func (s *Stages) foldOne(ctx context.Context, id string, from settledEntry) erro
 	}
 	if len(change) > 0 {
 		var failed map[Partition]error
-		err := c.findOrMake(ctx, id, func(g *group) (err error) {
+		err := visit(func(g *group) (err error) {
 			// Reserved it was, perhaps beside others.
 			failed, err = g.commitWithin(ctx, 2*maxShards, change, func(time.Time) error { return nil })
 			return err

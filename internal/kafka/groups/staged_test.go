@@ -81,3 +81,39 @@ func TestOneGroupDoesNotHoldUpOthers(t *testing.T) {
 		testkit.Equal(t, committed(t, c, "b", at), 7)
 	})
 }
+
+// K3: what an operator says of a group's offsets comes behind what was committed before, also where that was not written yet,
+// and at another node than the group's.
+func TestOperatorsComeBehindWhatWasCommitted(t *testing.T) {
+	for _, here := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			y := newYard(t)
+			y.Hub(t, "orders", 1)
+			at := y.partition("orders", 0)
+			var mine atomic.Bool
+			c, _ := y.start(func(c *Config) { c.Mine = func(string) bool { return mine.Load() } })
+			o := Operator{Coordinator: c}
+			stage := func(transaction string) {
+				mine.Store(true)
+				testkit.Must(t, put(t, c, "g", "", transaction, at))
+				mine.Store(false) // so that nobody writes what is settled
+				settle(t, c, "g", transaction)
+				mine.Store(here)
+			}
+			later := func() int64 {
+				mine.Store(true)
+				testkit.Must(t, testkit.Err(c.Stages.Unstable(t.Context(), "g")))
+				return committed(t, c, "g", at)
+			}
+			stage("t-1")
+			testkit.Must(t, o.SetOffsets(t.Context(), "g", "orders", map[int32]int64{0: 3}))
+			testkit.Equal(t, later(), 3, "here: %t", here)
+			stage("t-2")
+			testkit.Must(t, o.Forget(t.Context(), "g", "orders"))
+			testkit.Equal(t, later(), -1, "here: %t", here)
+			stage("t-3")
+			testkit.Must(t, o.Delete(t.Context(), "g", func([]string) error { return nil }))
+			testkit.Equal(t, later(), -1, "here: %t", here)
+		})
+	}
+}

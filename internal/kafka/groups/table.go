@@ -247,9 +247,15 @@ func (g *group) setOffsets(ctx context.Context, change map[Partition]*Position) 
 
 // visit has an operator change a group, at whichever node it is, and makes it where there is none if create says so. One
 // of another node's is taken over for that, unless somebody is in it: its coordinator hears of it with its next write,
-// and loads it anew.
+// and loads it anew. What was committed in transactions before is written first: it must not come behind the change.
 func (o Operator) visit(ctx context.Context, id string, create bool, do func(g *group) error) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
 	if o.cfg.Mine(id) {
+		if err := o.Stages.foldFor(ctx, id, func(do func(*group) error) error { return o.findOrMake(ctx, id, do) }); err != nil {
+			return err
+		}
 		if create {
 			return o.findOrMake(ctx, id, do)
 		}
@@ -276,6 +282,9 @@ func (o Operator) visit(ctx context.Context, id string, create bool, do func(g *
 		return g.failed
 	}
 	defer g.giveUp(ErrNotCoordinator)
+	if err := o.Stages.foldFor(ctx, id, func(do func(*group) error) error { return do(g) }); err != nil {
+		return err
+	}
 	return do(g)
 }
 
