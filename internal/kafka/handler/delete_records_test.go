@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -36,6 +37,38 @@ func TestDeletingRecords(t *testing.T) {
 		testkit.Equal(t, c.offset(1, "orders", 1, atStart).Offset, int64(2))
 		testkit.MustEqual(t, c.produce(hub, 1, values("z")).ErrorCode, codeNone)
 		wantRecords(t, c.fetch(hub, 1, 2), "2:z")
+	}
+}
+
+// K1, R1: the definition of a hub is stored once, however many of its partitions a request names.
+func TestDeletingRecordsOfManyPartitions(t *testing.T) {
+	y := newYard(t)
+	hub := y.hub("orders", 20)
+	c := y.client()
+	r := kmsg.NewPtrDeleteRecordsRequest()
+	r.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: "orders"}}
+	for n := range int32(20) {
+		testkit.MustEqual(t, c.produce(hub, n, values("a", "b")).ErrorCode, codeNone)
+		r.Topics[0].Partitions = append(r.Topics[0].Partitions, kmsg.DeleteRecordsRequestTopicPartition{Partition: n, Offset: 1})
+	}
+	r.Topics[0].Partitions[7].Offset = 5
+	writes := 0
+	y.storage.Meta.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpSet && op.Under("hubs/") {
+			writes++
+		}
+		return nil
+	})
+	got := ask[*kmsg.DeleteRecordsResponse](c, 2, r).Topics[0].Partitions
+	y.storage.Meta.Inject(nil)
+	testkit.Equal(t, writes, 1, "writes of the definition")
+	for n, part := range got {
+		want, low := codeNone, int64(1)
+		if n == 7 {
+			want, low = codeOffsetOutOfRange, nowhere
+		}
+		testkit.Equal(t, part.ErrorCode, want, "partition %d", n)
+		testkit.Equal(t, part.LowWatermark, low, "partition %d", n)
 	}
 }
 
