@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
@@ -218,12 +219,17 @@ func (c *committed) Rest() {
 	}
 }
 
+// awaitTimeout bounds how long it takes to begin to wait.
+const awaitTimeout = 5 * time.Second
+
 // Await waits, where a frame is not decided, behind what was looked at for what decides it.
 func (c *committed) Await(wake func()) (stop func()) {
 	if !c.held {
 		return c.cursor.Await(wake)
 	}
-	cursor, err := c.open(context.Background(), eventlog.At(c.fates.End()))
+	ctx, cancel := context.WithTimeout(context.Background(), awaitTimeout)
+	defer cancel()
+	cursor, err := c.open(ctx, eventlog.At(c.fates.End()))
 	if err != nil {
 		wake() // who reads on hears of it
 		return func() {}
