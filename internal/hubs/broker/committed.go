@@ -188,9 +188,10 @@ func (c *committed) Extents(ctx context.Context, to []eventlog.Extent, max int) 
 			}
 			fate, err := c.judge(ctx, e)
 			if err != nil || fate == Undecided {
-				if c.held = len(to) == before; c.held {
-					c.frame = e
+				if len(to) > before { // it is left to the next call
+					return to, nil
 				}
+				c.held, c.frame = true, e
 				return to, err
 			}
 			if fate == Counts && e.Form != eventlog.FormControl {

@@ -200,7 +200,8 @@ func (f *Fates) seek(ctx context.Context, e eventlog.Extent) (fate Fate, err err
 }
 
 // look gives the headers from a number on, some of them, until each wants no more, and where it ended. What is damaged
-// is passed over: who reads it hears of it.
+// is passed over: who reads it hears of it. But damage behind which nothing can be read yet is an error, since nobody knows
+// what is decided there, and who waits for it would be woken by it again and again.
 func (f *Fates) look(ctx context.Context, at eventlog.Sequence, each func(eventlog.Extent) bool) (next eventlog.Sequence, more bool, err error) {
 	cursor, err := f.open(ctx, eventlog.At(at))
 	if _, beyond := errors.AsType[*eventlog.PositionError](err); beyond {
@@ -212,7 +213,10 @@ func (f *Fates) look(ctx context.Context, at eventlog.Sequence, each func(eventl
 	defer cursor.Close()
 	extents, err := cursor.Extents(ctx, nil, aheadBytes)
 	if damage, damaged := errors.AsType[*eventlog.CorruptError](err); damaged {
-		return max(at, damage.Next), damage.Next > at, nil
+		if damage.Next > at {
+			return damage.Next, true, nil
+		}
+		return at, false, damage
 	}
 	if err != nil {
 		return at, false, err
@@ -259,6 +263,9 @@ func (f *Frames) lookedThrough(ctx context.Context, hub, partition string, from 
 	all.from, all.to = from, from
 	for more := true; more && err == nil && len(all.begun) < all.limit; all.aborted = nil {
 		more, err = all.ahead(ctx)
+		if _, damaged := errors.AsType[*eventlog.CorruptError](err); damaged {
+			more, err = false, nil // it is the end of what can be said
+		}
 	}
 	return all, err
 }

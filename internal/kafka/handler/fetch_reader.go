@@ -153,6 +153,10 @@ func (r *reader) measureCommitted(ctx context.Context, b *broker.Broker, at even
 			r.fates.Pass(at)
 		}
 		fate, err := r.fates.Judge(ctx, e)
+		if err != nil && i > 0 { // it is left to the next look
+			extents = extents[:i]
+			break
+		}
 		if err != nil {
 			return stretch{}, err
 		}
