@@ -154,6 +154,10 @@ func (b *Broker) Cursor(ctx context.Context, hub, group, partition string, at ev
 // cursor is where every reader of a hub's events gets its cursor.
 func (h *hub) cursor(ctx context.Context, b *Broker, number int, at eventlog.Position) (eventlog.Cursor, error) {
 	open := h.opener(number)
+	at, err := h.stable(ctx, number, at)
+	if err != nil {
+		return nil, err
+	}
 	cursor, err := newCommitted(ctx, open, at, func() *Fates { return b.noting(h, number, newFates(open)) })
 	if err != nil {
 		return nil, err
@@ -164,6 +168,25 @@ func (h *hub) cursor(ctx context.Context, b *Broker, number int, at eventlog.Pos
 		}
 	}
 	return eventlog.Translated(cursor, b.translators), nil
+}
+
+// stable gives the position of who begins behind the newest event: that is before what is not decided yet, as with Kafka. What
+// is committed later comes later.
+func (h *hub) stable(ctx context.Context, number int, at eventlog.Position) (eventlog.Position, error) {
+	if !at.IsLatest() {
+		return at, nil
+	}
+	bounds, err := h.partitions[number].Bounds(ctx)
+	if err != nil {
+		return at, err
+	}
+	bounds = h.begins(number, bounds)
+	t, err := h.tailOf(ctx, number, bounds)
+	if t == nil || err != nil {
+		return at, err
+	}
+	r, err := t.look(ctx, h, number, bounds)
+	return eventlog.After(max(r.last, bounds.First-1)), err
 }
 
 // locate finds a hub and a partition of it by name.

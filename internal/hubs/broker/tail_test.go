@@ -120,6 +120,26 @@ func TestPartitionsWithoutTransactionsHaveNoTail(t *testing.T) {
 	testkit.Equal(t, h.tails[0].tail.Load() == nil && h.tails[0].ended.Load(), true)
 }
 
+// K3: who begins behind the newest event gets what a transaction commits afterwards, also what was written to it before.
+func TestBehindTheNewestEventIsBeforeWhatIsNotDecided(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	mustPut(t, b, frame("plain"))
+	putIn(t, b, inTransaction(5, 0, 0, "a"))
+	mustPut(t, b, frame("behind"))
+	c := testkit.Value(b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Latest()))(t)
+	defer c.Close()
+	r := testkit.Value(b.Receive(t.Context(), ReceiverConfig{Hub: "orders", Group: DefaultGroup, Partition: "0", At: eventlog.Latest()}))(t)
+	defer r.Close()
+	defer r.Cursor.Close()
+	endIn(t, b, 5, 0, true)
+	testkit.Slices(t, rest(t, c), []string{"a", "behind"})
+	testkit.Slices(t, rest(t, r.Cursor), []string{"a", "behind"})
+	over := testkit.Value(b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Latest()))(t)
+	defer over.Close()
+	testkit.Equal(t, len(rest(t, over)), 0, "events when all is decided")
+}
+
 // R4: a look that nobody waits for any more ends, and the next one finds what there is.
 func TestALookAtATailEnds(t *testing.T) {
 	b := newYard(t).open(t)
