@@ -169,6 +169,7 @@ var answers = []answer{
 	{"transactions.ErrInvalidID", is(transactions.ErrInvalidID), codeInvalidRequest},
 	{"transactions.ErrNotFound", is(transactions.ErrNotFound), codeTransactionID},
 	{"transactions.ErrTooMany", is(transactions.ErrTooMany), codePolicy},
+	{"transactions.ErrTooManyPartitions", is(transactions.ErrTooManyPartitions), codePolicy},
 	{"transactions.ErrRights", is(transactions.ErrRights), codeTransactionRights},
 	{"transactions.ErrStopping", is(transactions.ErrStopping), codeNoCoordinator},
 

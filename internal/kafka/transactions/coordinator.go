@@ -35,6 +35,8 @@ const (
 	MaxIDBytes = 256
 	// DefaultMaxIDs is how many transactional ids may be stored.
 	DefaultMaxIDs = 10_000
+	// DefaultMaxPlaces is how many partitions all transactions together may have.
+	DefaultMaxPlaces = 400_000
 	// DefaultRetention is how long an id is kept that nobody has used.
 	DefaultRetention = 7 * 24 * time.Hour
 	// finishTimeout bounds one try to carry a decision out, and endsAtOnce is in how many partitions at once.
@@ -50,6 +52,8 @@ var (
 	ErrNotFound = errors.New("there is no such transactional id")
 	// ErrTooMany: as many transactional ids are stored as there may be, or may be of the account, and all were used lately.
 	ErrTooMany = errors.New("as many transactional ids are stored as there may be, or as one account may have: use those that there are")
+	// ErrTooManyPartitions: transactions write to as many partitions together as they may, or an account's do.
+	ErrTooManyPartitions = errors.New("transactions that go on write to as many partitions as they may: end some first")
 	// ErrRights: there is no right to what the transactional id is about.
 	ErrRights = errors.New("there is no right to Send to all hubs that the transactional id has written to: use a policy that has it")
 	// ErrStopping: the coordinator stops. Another try may succeed elsewhere.
@@ -66,8 +70,9 @@ type Config struct {
 	Mine func(id string) bool
 	// Several: there are other nodes.
 	Several bool
-	// MaxIDs and Retention: zero means the default.
+	// MaxIDs, MaxPlaces and Retention: zero means the default.
 	MaxIDs    int
+	MaxPlaces int
 	Retention time.Duration
 	// Log nil means slog.Default().
 	Log *slog.Logger
@@ -77,6 +82,8 @@ type Config struct {
 type Coordinator struct {
 	cfg   Config // with its defaults
 	table *mirror.Table[txn.Transaction]
+	// places are those that the table holds.
+	places places
 	// work is decisions that are being carried out.
 	work sync.WaitGroup
 
@@ -103,6 +110,7 @@ func New(cfg Config) (*Coordinator, error) {
 		return nil, errors.New("make the coordinator of transactions: a meta store, a broker and groups are required")
 	}
 	cfg.MaxIDs = cmp.Or(cfg.MaxIDs, DefaultMaxIDs)
+	cfg.MaxPlaces = cmp.Or(cfg.MaxPlaces, DefaultMaxPlaces)
 	cfg.Retention = cmp.Or(cfg.Retention, DefaultRetention)
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Mine == nil {
@@ -117,6 +125,7 @@ func New(cfg Config) (*Coordinator, error) {
 
 // hear tells the broker what transactions write to, also those that other nodes coordinate.
 func (c *Coordinator) hear(updates []mirror.Update[txn.Transaction]) {
+	c.places.follow(updates)
 	for _, u := range updates {
 		for _, p := range u.New.Value.Partitions {
 			if u.New.Exists() {
@@ -344,7 +353,11 @@ func (c *Coordinator) add(ctx context.Context, id string, by txn.Claim, partitio
 			if err := c.allowed(t, may); err != nil {
 				return t, err
 			}
-			return t.Add(by, partitions, group, time.Now())
+			next, err := t.Add(by, partitions, group, time.Now())
+			if err == nil && !c.places.room(t.By, weight(next)-weight(t), c.cfg.MaxPlaces) {
+				err = ErrTooManyPartitions
+			}
+			return next, err
 		})
 		if !errors.Is(err, txn.ErrConcurrent) {
 			return t, err

@@ -2,6 +2,7 @@ package transactions
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/kafka/transactions/txn"
@@ -67,4 +68,43 @@ func (c *Coordinator) makeRoom(ctx context.Context, account string) bool {
 	}
 	err := c.table.Delete(ctx, oldest)
 	return err == nil || mirror.GoneOrChanged(err)
+}
+
+// places counts the partitions, and hubs, that stand in the entries of transactions: these are in memory, at every node. The
+// zero value works.
+type places struct {
+	mu  sync.Mutex
+	all int            // guarded by mu
+	by  map[string]int // by account; guarded by mu
+}
+
+// weight is how many a transaction has.
+func weight(t txn.Transaction) int { return len(t.Partitions) + len(t.Logs) }
+
+// follow counts what has changed.
+func (p *places) follow(updates []mirror.Update[txn.Transaction]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.by == nil {
+		p.by = make(map[string]int)
+	}
+	for _, u := range updates {
+		p.addLocked(u.Old.Value, -1)
+		p.addLocked(u.New.Value, 1)
+	}
+}
+
+func (p *places) addLocked(t txn.Transaction, times int) {
+	n := times * weight(t)
+	p.all += n
+	if p.by[t.By] += n; p.by[t.By] == 0 {
+		delete(p.by, t.By)
+	}
+}
+
+// room: there may be so many more of an account, which has half of them at most.
+func (p *places) room(account string, more, most int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return more <= 0 || p.all+more <= most && (account == "" || p.by[account]+more <= max(most/2, 1))
 }

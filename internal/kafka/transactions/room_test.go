@@ -38,3 +38,26 @@ func TestAnAccountHasAShareOfIDs(t *testing.T) {
 		l.stop()
 	})
 }
+
+// K3, R1: what transactions write to takes memory at every node; there is so much of it for all, and half of that for an
+// account, until they have ended.
+func TestPartitionsOfAllTransactionsAreBounded(t *testing.T) {
+	l := newYard(t).begin()
+	l.cfg.MaxPlaces, l.cfg.MaxIDs = 2*partitions+2, 10
+	begin := func(account, id string) (txn.Claim, error) {
+		by := testkit.Value(l.Init(For(t.Context(), account), id, txn.None, 15*time.Minute, nil))(t)
+		return by, l.add(id, by)
+	}
+	by, err := begin("greedy", "g0")
+	testkit.Must(t, err)
+	testkit.ErrorIs(t, testkit.Err(begin("greedy", "g1")), ErrTooManyPartitions)
+	testkit.Must(t, l.add("g0", by), "what it has already")
+	testkit.Must(t, testkit.Err(begin("modest", "m0")))
+	testkit.ErrorIs(t, testkit.Err(begin("third", "t0")), ErrTooManyPartitions)
+	testkit.Must(t, l.End(t.Context(), "g0", by, true, nil))
+	testkit.Must(t, testkit.Err(begin("greedy", "g1")), "when the other has ended")
+	l.stop()
+	l.places.mu.Lock()
+	defer l.places.mu.Unlock()
+	testkit.Equal(t, l.places.all, 2*partitions+1, "what is counted: two that go on, and the hub of one that has ended")
+}
