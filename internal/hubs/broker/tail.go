@@ -34,6 +34,8 @@ type reach struct {
 	// last is the newest event that can be given, time when it was enqueued.
 	last eventlog.Sequence
 	time time.Time
+	// found is when that was so.
+	found time.Time
 }
 
 // scan goes forward over what readers can be given.
@@ -133,7 +135,7 @@ func (t *tail) look(ctx context.Context, h *hub, number int, bounds eventlog.Bou
 	if k := t.current(bounds); k != nil {
 		return *k, nil
 	}
-	k := reach{from: eventlog.Sequence(t.from.Load()), end: bounds.Next}
+	k := reach{from: eventlog.Sequence(t.from.Load()), end: bounds.Next, found: time.Now()}
 	if err := t.find(ctx, h.opener(number), k.from, bounds); err != nil {
 		return reach{}, err
 	}
@@ -225,8 +227,14 @@ func enqueued(ctx context.Context, s *scan, k reach) time.Time {
 	return run.Time
 }
 
-// lookAgain is for who must not wait: the tail is looked at soon, by Run.
+// tailRest is the least between two looks that nobody waits for.
+const tailRest = 100 * time.Millisecond
+
+// lookAgain is for who must not wait: the tail is looked at soon, by Run, unless it just was.
 func (f *Frames) lookAgain(t *tail, h *hub, number int) {
+	if k := t.known.Load(); k != nil && time.Since(k.found) < tailRest {
+		return
+	}
 	if t.asked.CompareAndSwap(false, true) {
 		select {
 		case f.tails <- tailLook{t, h, number}:
