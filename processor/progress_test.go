@@ -41,6 +41,23 @@ func TestTheWatchdogForgetsAStallWhenSomethingIsRead(t *testing.T) {
 	testkit.MustEqual(t, g.judge(at(32), 2*time.Minute), stallReopen, "the second stall")
 }
 
+// What was taken for the newest event may turn out to be none, where the hub has heard of a transaction late.
+func TestTheWatchdogHearsThatTheNewestEventIsAnOlderOne(t *testing.T) {
+	now := time.Now()
+	g := started(10, now)
+	g.hand(position{seq: 9})
+	g.pass(position{seq: 9})
+	g.wait(now)
+	g.learn(hub.PartitionInfo{Last: 9}, now.Add(time.Minute))
+	for m := range 10 {
+		testkit.Equal(t, g.judge(now.Add(time.Duration(m)*time.Minute), 2*time.Minute), stallNone, "after %d minutes", m)
+	}
+	_, lag, _ := g.lag()
+	testkit.Equal(t, lag, 0)
+	g.learn(hub.PartitionInfo{Last: 7}, now) // of a node that is behind
+	testkit.Equal(t, g.newest.Sequence, 9)
+}
+
 func TestNothingIsWaitedForThatWillNotCome(t *testing.T) {
 	for name, g := range map[string]func(*progress, time.Time){
 		"all read":              func(g *progress, _ time.Time) { g.hand(position{seq: 10}) },
