@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eventyard/eventyard/internal/config/location"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/answers"
 )
 
@@ -39,7 +40,7 @@ func (c *Conns) Check(ctx context.Context, cfg Config) (Report, error) {
 	for _, monitor := range cfg.Monitors {
 		s, err := askMonitor(ctx, monitor)
 		if err != nil {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("the monitoring of a NATS server at %s cannot be read: %v", monitor, err))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("the monitoring of a NATS server at %s cannot be read: %v", location.Shown(monitor), err))
 			continue
 		}
 		r.add(s)
