@@ -128,7 +128,8 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 	b.definitions = mirror.New(mirror.Config[definition]{
 		Store: cfg.Meta, Prefix: hubsPrefix, Name: "hubs", Decode: decodeDefinition, Encode: encode[definition], Apply: b.hubs.show, Made: cfg.noteHub, Log: b.log,
 	})
-	for _, step := range []func(context.Context) error{b.definitions.Load, b.provideAll, b.lowerStarts, b.resumeDeletions, b.resumeGroupDeletions} {
+	lower := func(ctx context.Context) error { return lowerStarts(ctx, b) }
+	for _, step := range []func(context.Context) error{b.definitions.Load, b.provideAll, lower, b.resumeDeletions, b.resumeGroupDeletions} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("open broker: %w", err)
 		}

@@ -49,7 +49,7 @@ type hub struct {
 	quota *quota.Meter
 	keys  []atomic.Pointer[keyCount]
 	// tails are where partitions with transactions can be read to; shared likewise.
-	tails []tailPlace
+	tails []tailSlot
 }
 
 // find looks a hub up in any spelling; nil if there is none.
@@ -113,7 +113,7 @@ func (r *registry) assemble(old *hub, def definition) *hub {
 			r.metrics.drop(old.Name)
 		}
 		h.turn, h.quota = new(atomic.Uint64), quota.NewMeter(fmt.Sprintf("hub %q", h.Name), "events").Among(r.nodes)
-		h.keys, h.tails = make([]atomic.Pointer[keyCount], h.Partitions), make([]tailPlace, h.Partitions)
+		h.keys, h.tails = make([]atomic.Pointer[keyCount], h.Partitions), make([]tailSlot, h.Partitions)
 		h.metrics = hubMetrics{r.metrics.events.WithLabelValues(h.Name), r.metrics.bytes.WithLabelValues(h.Name)}
 	}
 	if old == nil || old.Quota != h.Quota || old.log != h.log {

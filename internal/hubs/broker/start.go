@@ -101,7 +101,7 @@ func trimAll(ctx context.Context, b *Broker) {
 // lowerStarts brings the numbers at which partitions begin down to their ends. A log may have lost its end with the power,
 // where syncing is not each append's, and the definition, which is always synced, says that the partition begins beyond it:
 // what is stored there from now on must not count as deleted. So it is done before anything is.
-func (b *Broker) lowerStarts(ctx context.Context) error {
+func lowerStarts(ctx context.Context, b *Broker) error {
 	for name, h := range b.hubs.all() {
 		beyond := make(map[int]eventlog.Sequence)
 		for number := range h.starts {

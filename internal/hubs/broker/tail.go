@@ -46,8 +46,8 @@ type scan struct {
 	from, next, last eventlog.Sequence
 }
 
-// tailPlace is where the tail of a partition is, if it has one.
-type tailPlace struct {
+// tailSlot is where the tail of a partition is, if it has one.
+type tailSlot struct {
 	tail atomic.Pointer[tail]
 	// ended: what stood at the end when the partition was first asked for was looked at.
 	ended atomic.Bool
@@ -59,13 +59,13 @@ const stepsBack = 16
 // transacted notes that there is something of a transaction in a partition, and that what is not decided of it lies at
 // a number or behind it.
 func (h *hub) transacted(number int, at eventlog.Sequence) *tail {
-	place := &h.tails[number].tail
-	t := place.Load()
+	slot := &h.tails[number].tail
+	t := slot.Load()
 	if t == nil {
 		t = &tail{turn: make(chan struct{}, 1)}
 		t.from.Store(int64(at))
-		if !place.CompareAndSwap(nil, t) {
-			t = place.Load()
+		if !slot.CompareAndSwap(nil, t) {
+			t = slot.Load()
 		}
 	}
 	for {
@@ -99,8 +99,8 @@ func (f *Frames) Transacted(log string, partition int, from eventlog.Sequence) {
 // tailOf gives the tail of a partition; nil where nobody knows of a transaction. The first to ask looks at what is at the
 // end: what this process has written, or hears of, it knows.
 func (h *hub) tailOf(ctx context.Context, number int, bounds eventlog.Bounds) (*tail, error) {
-	place := &h.tails[number]
-	if t := place.tail.Load(); t != nil || bounds.Empty() || place.ended.Load() {
+	slot := &h.tails[number]
+	if t := slot.tail.Load(); t != nil || bounds.Empty() || slot.ended.Load() {
 		return t, nil
 	}
 	cursor, err := h.open(ctx, number, eventlog.At(bounds.Last()))
@@ -112,13 +112,13 @@ func (h *hub) tailOf(ctx context.Context, number int, bounds eventlog.Bounds) (*
 	if _, damaged := errors.AsType[*eventlog.CorruptError](err); err != nil && !damaged {
 		return nil, err
 	}
-	place.ended.Store(true)
+	slot.ended.Store(true)
 	for _, e := range extents {
 		if e.Form == eventlog.FormControl || e.Form == eventlog.FormTransaction {
 			h.transacted(number, e.First-eventlog.Sequence(e.Skip))
 		}
 	}
-	return place.tail.Load(), nil
+	return slot.tail.Load(), nil
 }
 
 // look finds how far the partition can be read, within its bounds.

@@ -35,8 +35,8 @@ const (
 	MaxIDBytes = 256
 	// DefaultMaxIDs is how many transactional ids may be stored.
 	DefaultMaxIDs = 10_000
-	// DefaultMaxPlaces is how many partitions all transactions together may have.
-	DefaultMaxPlaces = 400_000
+	// DefaultMaxPartitions is how many partitions all transactions together may have.
+	DefaultMaxPartitions = 400_000
 	// DefaultRetention is how long an id is kept that nobody has used.
 	DefaultRetention = 7 * 24 * time.Hour
 	// finishTimeout bounds one try to carry a decision out, and endsAtOnce is in how many partitions at once.
@@ -70,10 +70,10 @@ type Config struct {
 	Mine func(id string) bool
 	// Several: there are other nodes.
 	Several bool
-	// MaxIDs, MaxPlaces and Retention: zero means the default.
-	MaxIDs    int
-	MaxPlaces int
-	Retention time.Duration
+	// MaxIDs, MaxPartitions and Retention: zero means the default.
+	MaxIDs        int
+	MaxPartitions int
+	Retention     time.Duration
 	// Log nil means slog.Default().
 	Log *slog.Logger
 }
@@ -82,8 +82,8 @@ type Config struct {
 type Coordinator struct {
 	cfg   Config // with its defaults
 	table *mirror.Table[txn.Transaction]
-	// places are those that the table holds.
-	places places
+	// weights are those of what the table holds.
+	weights weights
 	// work is decisions that are being carried out.
 	work sync.WaitGroup
 
@@ -110,7 +110,7 @@ func New(cfg Config) (*Coordinator, error) {
 		return nil, errors.New("make the coordinator of transactions: a meta store, a broker and groups are required")
 	}
 	cfg.MaxIDs = cmp.Or(cfg.MaxIDs, DefaultMaxIDs)
-	cfg.MaxPlaces = cmp.Or(cfg.MaxPlaces, DefaultMaxPlaces)
+	cfg.MaxPartitions = cmp.Or(cfg.MaxPartitions, DefaultMaxPartitions)
 	cfg.Retention = cmp.Or(cfg.Retention, DefaultRetention)
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Mine == nil {
@@ -125,7 +125,7 @@ func New(cfg Config) (*Coordinator, error) {
 
 // hear tells the broker what transactions write to, also those that other nodes coordinate.
 func (c *Coordinator) hear(updates []mirror.Update[txn.Transaction]) {
-	c.places.follow(updates)
+	c.weights.follow(updates)
 	for _, u := range updates {
 		for _, p := range u.New.Value.Partitions {
 			if u.New.Exists() {
@@ -354,7 +354,7 @@ func (c *Coordinator) add(ctx context.Context, id string, by txn.Claim, partitio
 				return t, err
 			}
 			next, err := t.Add(by, partitions, group, time.Now())
-			if err == nil && !c.places.room(t.By, weight(next)-weight(t), c.cfg.MaxPlaces) {
+			if err == nil && !c.weights.room(t.By, weight(next)-weight(t), c.cfg.MaxPartitions) {
 				err = ErrTooManyPartitions
 			}
 			return next, err
@@ -531,7 +531,7 @@ func (c *Coordinator) conclude(ctx context.Context, id string) error {
 		}
 		return err
 	}
-	know, err := c.told(id, t)
+	know, err := c.knowing(id, t)
 	if err != nil {
 		return err
 	}
@@ -558,10 +558,10 @@ func (c *Coordinator) conclude(ctx context.Context, id string) error {
 	}
 	if err := cmp.Or(errs...); err != nil {
 		if slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errOver) }) {
-			c.forgetTold(id)
+			c.forgetKnown(id)
 			return nil
 		}
-		c.tellAgain(id, know, t, errs)
+		c.remember(id, know, t, errs)
 		return err
 	}
 	_, err = c.change(ctx, id, func(now txn.Transaction) (txn.Transaction, error) {
@@ -571,9 +571,9 @@ func (c *Coordinator) conclude(ctx context.Context, id string) error {
 		return now.Complete(time.Now()), nil
 	})
 	if err == nil {
-		c.forgetTold(id)
+		c.forgetKnown(id)
 	} else {
-		c.tellAgain(id, know, t, errs)
+		c.remember(id, know, t, errs)
 	}
 	return err
 }

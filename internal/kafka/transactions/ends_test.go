@@ -44,7 +44,7 @@ func TestAGroupThatCannotBe(t *testing.T) {
 
 // K3: while a partition cannot be told, those that were told are told no more, and it is tried less often the longer it
 // takes.
-func TestWhoKnowsIsToldNoMore(t *testing.T) {
+func TestWhoKnowsHearsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
 		l := y.begin()

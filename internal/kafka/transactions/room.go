@@ -70,9 +70,9 @@ func (c *Coordinator) makeRoom(ctx context.Context, account string) bool {
 	return err == nil || mirror.GoneOrChanged(err)
 }
 
-// places counts the partitions, and hubs, that stand in the entries of transactions: these are in memory, at every node. The
+// weights counts the partitions, and hubs, that stand in the entries of transactions: these are in memory, at every node. The
 // zero value works.
-type places struct {
+type weights struct {
 	mu  sync.Mutex
 	all int            // guarded by mu
 	by  map[string]int // by account; guarded by mu
@@ -82,7 +82,7 @@ type places struct {
 func weight(t txn.Transaction) int { return len(t.Partitions) + len(t.Logs) }
 
 // follow counts what has changed.
-func (p *places) follow(updates []mirror.Update[txn.Transaction]) {
+func (p *weights) follow(updates []mirror.Update[txn.Transaction]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.by == nil {
@@ -94,7 +94,7 @@ func (p *places) follow(updates []mirror.Update[txn.Transaction]) {
 	}
 }
 
-func (p *places) addLocked(t txn.Transaction, times int) {
+func (p *weights) addLocked(t txn.Transaction, times int) {
 	n := times * weight(t)
 	p.all += n
 	if p.by[t.By] += n; p.by[t.By] == 0 {
@@ -103,7 +103,7 @@ func (p *places) addLocked(t txn.Transaction, times int) {
 }
 
 // room: there may be so many more of an account, which has half of them at most.
-func (p *places) room(account string, more, most int) bool {
+func (p *weights) room(account string, more, most int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return more <= 0 || p.all+more <= most && (account == "" || p.by[account]+more <= max(most/2, 1))

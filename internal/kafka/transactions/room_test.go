@@ -43,7 +43,7 @@ func TestAnAccountHasAShareOfIDs(t *testing.T) {
 // account, until they have ended.
 func TestPartitionsOfAllTransactionsAreBounded(t *testing.T) {
 	l := newYard(t).begin()
-	l.cfg.MaxPlaces, l.cfg.MaxIDs = 2*partitions+2, 10
+	l.cfg.MaxPartitions, l.cfg.MaxIDs = 2*partitions+2, 10
 	begin := func(account, id string) (txn.Claim, error) {
 		by := testkit.Value(l.Init(For(t.Context(), account), id, txn.None, 15*time.Minute, nil))(t)
 		return by, l.add(id, by)
@@ -57,7 +57,7 @@ func TestPartitionsOfAllTransactionsAreBounded(t *testing.T) {
 	testkit.Must(t, l.End(t.Context(), "g0", by, true, nil))
 	testkit.Must(t, testkit.Err(begin("greedy", "g1")), "when the other has ended")
 	l.stop()
-	l.places.mu.Lock()
-	defer l.places.mu.Unlock()
-	testkit.Equal(t, l.places.all, 2*partitions+1, "what is counted: two that go on, and the hub of one that has ended")
+	l.weights.mu.Lock()
+	defer l.weights.mu.Unlock()
+	testkit.Equal(t, l.weights.all, 2*partitions+1, "what is counted: two that go on, and the hub of one that has ended")
 }

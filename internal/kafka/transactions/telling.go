@@ -30,8 +30,8 @@ const (
 	longestWait = 30 * time.Second
 )
 
-// told gives who knows of a decision, or the error of the last try where it is too early for another.
-func (c *Coordinator) told(id string, t txn.Transaction) (*telling, error) {
+// knowing gives who knows of a decision, or the error of the last try where it is too early for another.
+func (c *Coordinator) knowing(id string, t txn.Transaction) (*telling, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	know := c.telling[id]
@@ -44,8 +44,8 @@ func (c *Coordinator) told(id string, t txn.Transaction) (*telling, error) {
 	return know, nil
 }
 
-// tellAgain notes who knows by now; errs are of the partitions, and of the groups behind them.
-func (c *Coordinator) tellAgain(id string, know *telling, t txn.Transaction, errs []error) {
+// remember notes who knows by now; errs are of the partitions, and of the groups behind them.
+func (c *Coordinator) remember(id string, know *telling, t txn.Transaction, errs []error) {
 	for i, p := range t.Partitions {
 		if errs[i] == nil {
 			know.partitions[Place{p.Log, p.Number}] = true
@@ -72,7 +72,7 @@ func (c *Coordinator) tellAgain(id string, know *telling, t txn.Transaction, err
 	c.telling[id] = know
 }
 
-func (c *Coordinator) forgetTold(id string) {
+func (c *Coordinator) forgetKnown(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.telling, id)
