@@ -221,7 +221,9 @@ func TestTwoYardsCannotShareAddresses(t *testing.T) {
 	first := start(t, everyListener(t))
 	cfg := everyListener(t)
 	cfg.AMQP, cfg.AMQPS, cfg.HTTP, cfg.HTTPS = first.host("amqp"), first.host("amqps"), first.host("http"), first.host("https")
-	cfg.Kafka, cfg.Kafkas, cfg.DevStorage = first.host("kafka"), first.host("kafkas"), cfg.HTTP
+	other := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer other.Close()
+	cfg.Kafka, cfg.Kafkas, cfg.DevStorage = first.host("kafka"), first.host("kafkas"), other.Addr().String()
 	s, err := New(cfg)
 	testkit.Must(t, err)
 	err = s.Run(t.Context())
