@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/cluster"
 	"github.com/eventyard/eventyard/internal/cluster/clustertest"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -96,4 +97,31 @@ func TestSeriesOfSeveralNodes(t *testing.T) {
 		testkit.Equal(t, strings.Join(missing, " "), "b", "nodes that did not answer in time")
 		testkit.Equal(t, time.Since(began), 200*time.Millisecond, "how long an asker waits who has little patience")
 	})
+}
+
+// V1, C4: who asks one node over HTTP hears what all have counted, whatever right the question needs: the caller goes along
+// to the others, which judge it.
+func TestFiguresOfSeveralNodesByHTTP(t *testing.T) {
+	s := newShared(t)
+	s.wire = &clustertest.Network{}
+	configs := []Config{s.config(), s.config()}
+	configs[0].Node, configs[1].Node = "node-1", "node-2"
+	nodes := s.startAll(configs...)
+	testkit.Must(t, testkit.Err(nodes[0].admin().CreateHub(t.Context(), admin.HubRequest{Name: "orders"})))
+	for _, node := range nodes {
+		client := node.admin()
+		testkit.Eventually(t, "both nodes, and the hub", func() bool {
+			o, err := client.Overview(t.Context())
+			return err == nil && o.Totals.Nodes == 2 && testkit.Err(client.Hub(t.Context(), "orders")) == nil
+		})
+		o, err := client.Overview(t.Context())
+		testkit.Must(t, err)
+		testkit.Equal(t, strings.Join(o.Missing, " "), "", "nodes that the overview misses")
+		points, err := client.Series(t.Context(), admin.SeriesQuery{Of: []string{"published"}})
+		testkit.Must(t, err)
+		testkit.Equal(t, strings.Join(points.Missing, " "), "", "nodes that the series miss")
+		busy, err := client.BusyKeys(t.Context(), "orders", admin.BusyKeysQuery{})
+		testkit.Must(t, err)
+		testkit.Equal(t, strings.Join(busy.Unanswered, " "), "", "nodes that the busiest keys miss")
+	}
 }

@@ -63,10 +63,7 @@ func (x *exchange) Admit() error {
 		return err
 	}
 	ctx := activity.By(context.WithValue(x.R.Context(), admissionKey{}, a), grant.Holder, frame.Address(x.R))
-	if a.need.Reach == frame.Namespace { // another node may have to be asked
-		ctx = caller.With(ctx, caller.Caller{Grant: grant})
-	}
-	x.R = x.R.WithContext(ctx)
+	x.R = x.R.WithContext(caller.With(ctx, caller.Caller{Grant: grant})) // other nodes may have to be asked
 	return nil
 }
 
