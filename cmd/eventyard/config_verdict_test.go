@@ -46,7 +46,7 @@ var verdicts = []struct {
 	{"a policy of a hub that is not there", anywhere + "policies: [{name: p, hub: orders, rights: [send]}]", false, "hub orders"},
 }
 
-// V6: what config check says of a file is what comes of a start with it.
+// What config check says of a file is what comes of a start with it.
 func TestCheckAndServeAgree(t *testing.T) {
 	for _, tt := range verdicts {
 		t.Run(tt.what, func(t *testing.T) {

@@ -226,7 +226,7 @@ func TestFailuresOfACircuitInWords(t *testing.T) {
 	}
 }
 
-// V6: no name breaks a table, whatever is in it: Kafka's groups may be called anything.
+// No name breaks a table, whatever is in it: Kafka's groups may be called anything.
 func TestTablesShowNamesInOneLine(t *testing.T) {
 	var b bytes.Buffer
 	table := newTable(&b, "GROUP", "STATE")
@@ -236,7 +236,7 @@ func TestTablesShowNamesInOneLine(t *testing.T) {
 	testkit.Equal(t, b.String(), "GROUP         STATE\na\\nb\\tc       Stable\nred \\x1b[31m  Empty\\r\n")
 }
 
-// V6: the yard speaks to programs of its API, and the command line speaks to people of commands: of whatever the yard
+// The yard speaks to programs of its API, and the command line speaks to people of commands: of whatever the yard
 // refuses with a path of the API the command line says something else, or leaves it to the help.
 func TestNextIsInWordsOfCommands(t *testing.T) {
 	page := string(testkit.Value(os.ReadFile("../../docs/reference/errors.md"))(t))

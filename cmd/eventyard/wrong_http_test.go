@@ -19,7 +19,7 @@ import (
 // next. A request is a method, a path, headers and a body, as in wrongInputs.
 const wrongRequests = "testdata/wrong/requests.txt"
 
-// V6: the same of requests over HTTP as of command lines.
+// The same of requests over HTTP as of command lines.
 func TestWrongRequests(t *testing.T) {
 	table, err := filepath.Abs(wrongRequests)
 	testkit.Must(t, err)

@@ -19,7 +19,7 @@ import (
 // go test ./cmd/eventyard -run Wrong -update writes what is said; whoever adds a line judges it.
 const wrongInputs = "testdata/wrong/inputs.txt"
 
-// V6: whatever is given that is wrong, the message says what that is and what to do next, in no words of Go's
+// Whatever is given that is wrong, the message says what that is and what to do next, in no words of Go's
 // packages, and the code is not 0.
 func TestWrongInputs(t *testing.T) {
 	table, err := filepath.Abs(wrongInputs)

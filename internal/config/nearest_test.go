@@ -6,7 +6,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// V6: what is suggested is what was probably meant; what is far from everything gets no suggestion.
+// What is suggested is what was probably meant; what is far from everything gets no suggestion.
 func TestDidYouMean(t *testing.T) {
 	known := []string{"data", "sync", "syncInterval", "http", "https", "kafka", "orders", "filter"}
 	for word, want := range map[string]string{

@@ -266,7 +266,7 @@ type addressed struct {
 
 func (a addressed) RemoteAddr() net.Addr { return a.from }
 
-// V6: requests, errors and bytes are counted, by few labels.
+// Requests, errors and bytes are counted, by few labels.
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := serve(t, &handler{begin: func(ctx context.Context, r *Request) Finish {

@@ -9,7 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// V6: what is run is what the page says.
+// V7: what is run is what the page says.
 func TestBlocksOfAPage(t *testing.T) {
 	blocks := testkit.Value(Read(page(t, `# A page
 '''sh

@@ -17,7 +17,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// V6: who is told why a request got no answer reads no words of Go's packages. The errors are real ones.
+// Who is told why a request got no answer reads no words of Go's packages. The errors are real ones.
 func TestReasonsInPlainWords(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
