@@ -118,7 +118,7 @@ dist-test: ## All of that twice to the same bytes; the deb and the image on root
 .PHONY: generate
 generate: ## Write what follows from other files: definitions of package server, OpenAPI, references
 	go test ./internal/api/spec -count=1 -run UpToDate -update
-	go test ./internal/api/frame ./internal/amqp/eventhubs -count=1 -run UpToDate -update
+	go test ./internal/api/frame ./internal/amqp/eventhubs ./internal/kafka/handler -count=1 -run UpToDate -update
 	go test ./internal/api/v1 -count=1 -run UpToDate -update
 	go test ./server -count=1 -run UpToDate -update
 	go test ./cmd/eventyard -count=1 -run UpToDate -update
