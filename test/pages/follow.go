@@ -38,6 +38,9 @@ func (r *Reader) Follow(t *testing.T, file string) {
 		at := fmt.Sprintf("%s:%d", filepath.Base(file), b.Line)
 		b.Text, b.Shows = r.instead(b.Text), r.instead(b.Shows)
 		switch b.Kind {
+		case After:
+			r.end(t, at, b)
+			r.run(t, at, b)
 		case Run, Exits:
 			r.run(t, at, b)
 		case Until:
@@ -161,6 +164,16 @@ func (r *Reader) prints(t *testing.T, at string, b Block) {
 		}
 		return like
 	})
+}
+
+// end ends the terminals that a block is to run after.
+func (r *Reader) end(t *testing.T, at string, b Block) {
+	t.Helper()
+	for name := range strings.SplitSeq(b.Name, ", ") {
+		terminal := r.terminals[name]
+		testkit.MustThat(t, terminal != nil, "%s: there is no terminal %s", at, name)
+		terminal.end()
+	}
 }
 
 // end is what Ctrl-C does.

@@ -5,6 +5,7 @@
 // be. A comment on the line before a block says otherwise:
 //
 //	<!-- background: NAME -->  runs in a terminal of its own; the same name again ends the one before
+//	<!-- after: NAME, … -->    runs when these terminals have been ended, as Ctrl-C does
 //	<!-- exits: CODE -->       runs, and ends with this code instead of 0
 //	<!-- until -->             runs again and again, until it prints what the page shows
 //	<!-- prints: NAME -->      is not run: what that terminal prints now
@@ -25,7 +26,7 @@ import (
 type Block struct {
 	Line int // of its first line in the page
 	Kind Kind
-	Name string // of the terminal or the file, the code it ends with, or why it is not run
+	Name string // of the terminals or the file, the code it ends with, or why it is not run
 	Text string
 	// Shows is what the page says that it prints; empty: nothing is said.
 	Shows string
@@ -37,6 +38,7 @@ type Kind int
 // The kinds.
 const (
 	Run Kind = iota
+	After
 	Exits
 	Background
 	Until
@@ -45,7 +47,7 @@ const (
 	NotRun
 )
 
-var kinds = map[string]Kind{"exits": Exits, "background": Background, "until": Until, "prints": Prints, "file": File, "not run": NotRun}
+var kinds = map[string]Kind{"after": After, "exits": Exits, "background": Background, "until": Until, "prints": Prints, "file": File, "not run": NotRun}
 
 var (
 	comment = regexp.MustCompile(`^<!-- ([a-z ]+?)(?:: (.*?))? -->$`)

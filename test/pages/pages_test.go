@@ -92,7 +92,7 @@ hello there
 cat words; echo $WHO
 '''
 '''text
-hello …
+hello here
 world
 '''
 <!-- exits: 3 -->
@@ -124,7 +124,19 @@ again
 '''text
 ag…
 '''
+<!-- background: two -->
+'''sh
+sh -c 'touch kept; trap "rm kept; exit" INT; echo waits; while :; do sleep 0.01; done'
+'''
+'''text
+waits
+'''
+<!-- after: one, two -->
+'''sh
+test ! -e kept && rm words
+'''
 `))
-	testkit.That(t, strings.Contains(string(testkit.Value(os.ReadFile(filepath.Join(r.Dir, "words")))(t)), "here"), "a file has what the page has")
-	testkit.Equal(t, len(r.terminals), 1)
+	_, err := os.Stat(filepath.Join(r.Dir, "words"))
+	testkit.That(t, os.IsNotExist(err), "what is run after the terminals was not run: %v", err)
+	testkit.Equal(t, len(r.terminals), 2)
 }
