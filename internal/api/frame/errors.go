@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/paths"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
@@ -150,7 +151,7 @@ func (r row) refusal(wire Wire, err error) Refusal {
 		said = r.blob
 	}
 	return Refusal{
-		Status: cmp.Or(said.status, r.status), Code: said.code, Detail: cmp.Or(said.detail, textOf(err)), Next: said.next,
+		Status: cmp.Or(said.status, r.status), Code: said.code, Detail: cmp.Or(said.detail, paths.Without(err)), Next: said.next,
 		RetryAfter: cmp.Or(said.retryAfter, after), Cause: err,
 	}
 }
@@ -167,6 +168,6 @@ func as[T error](err error) bool {
 // Words tells of an error in the terms of the management API, which has hubs where storage has
 // logs, and a title that says what a page may not do.
 func Words(err error) string {
-	text := strings.ReplaceAll(textOf(err), eventlog.ErrRemoved.Error(), "the hub was deleted")
+	text := strings.ReplaceAll(paths.Without(err), eventlog.ErrRemoved.Error(), "the hub was deleted")
 	return strings.TrimPrefix(text, errCrossOrigin.Error()+": ")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka"
 	"github.com/eventyard/eventyard/internal/kafka/groups"
+	"github.com/eventyard/eventyard/internal/storage/paths"
 )
 
 // peer is the listener's side of one connection.
@@ -233,10 +234,10 @@ func (p *peer) fail(ctx context.Context, what string, err error) int16 {
 	return code
 }
 
-// explain is fail with the text that goes with it.
+// explain is fail with the text that goes with it, in which no file of this machine is named: the log has those.
 func (p *peer) explain(ctx context.Context, what string, err error) (code int16, text *string) {
 	code = p.fail(ctx, what, err)
-	said := err.Error()
+	said := paths.Without(err)
 	if code == codeUnknown {
 		said = "the yard could not do it; its log has more"
 	}

@@ -1,4 +1,6 @@
-package frame
+// Package paths keeps where a yard has its files out of what clients are told: the errors of the operating system and of
+// storage name them, for the log.
+package paths
 
 import (
 	"io/fs"
@@ -8,11 +10,11 @@ import (
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 )
 
-// textOf is an error in its own words, without the paths of this machine and the names of files in
+// Without is an error in its own words, without the paths of this machine and the names of files in
 // the data folder: those are for the log.
-func textOf(err error) string {
+func Without(err error) string {
 	text := err.Error()
-	for _, path := range pathsIn(err) {
+	for _, path := range named(err) {
 		// Who wraps the error of the operating system names the file from the data folder on.
 		for rest, more := path, true; more && rest != "" && rest != "."; _, rest, more = strings.Cut(rest, "/") {
 			if rest == path || strings.Contains(rest, "/") {
@@ -23,8 +25,8 @@ func textOf(err error) string {
 	return text
 }
 
-// pathsIn are those that an error, or what it wraps, has from the operating system or from storage.
-func pathsIn(err error) (paths []string) {
+// named are the paths that an error, or what it wraps, has from the operating system or from storage.
+func named(err error) (paths []string) {
 	switch e := err.(type) {
 	case *eventlog.CorruptError:
 		paths = append(paths, e.Where)
@@ -36,11 +38,11 @@ func pathsIn(err error) (paths []string) {
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
-			paths = append(paths, pathsIn(inner)...)
+			paths = append(paths, named(inner)...)
 		}
 	case interface{ Unwrap() []error }:
 		for _, inner := range e.Unwrap() {
-			paths = append(paths, pathsIn(inner)...)
+			paths = append(paths, named(inner)...)
 		}
 	}
 	return paths
