@@ -19,7 +19,7 @@ func (c *Conn) let(who credential) error {
 		c.deadlines.expiry = time.AfterFunc(time.Until(who.until), func() { c.expel(errExpired) })
 	}
 	if c.who.Swap(&who) == nil {
-		c.reader.in.pool = c.server.reading
+		c.reader.in.pool, c.reader.in.strange = c.server.reading, false
 	}
 	return nil
 }

@@ -54,8 +54,10 @@
 // again: a client that does not send on, or does not take its answer, is cut off; what waits for its sake,
 // a fetch for events or a batch for its quota, is answered at once; and where we are at work nothing happens.
 //
-// A stranger has requests of 64 KiB and 1 MiB in all, counted in an account that all strangers share, and
-// in that of its address (package admission). None of what it sends is decoded but its token.
+// A stranger has requests of 64 KiB and 1 MiB in all, of which each takes 256 bytes at least, counted in an
+// account that all strangers share, and in that of its address (package admission). None of what it sends is
+// decoded but its token. It is read from 64 times as it comes, and after that two hundred times a second at
+// most; a request that came with another counts as a read.
 //
 // # Time
 //

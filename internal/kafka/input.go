@@ -29,12 +29,15 @@ type input struct {
 	// has been.
 	timeout time.Duration
 	armed   bool
+	// strange: the client has not shown who it is; reads are how often something was read of it until now.
+	strange bool
+	reads   int
 	// stage says whether the client is waited for, and is for all to see.
 	stage stage
 }
 
 func newInput(nc net.Conn, count func(int)) *input {
-	in := &input{nc: nc, count: count, small: make([]byte, smallReadBytes)}
+	in := &input{nc: nc, count: count, small: make([]byte, smallReadBytes), strange: true}
 	in.buf = in.small
 	in.stage.init(0)
 	return in
@@ -105,6 +108,7 @@ func (in *input) full(p []byte, likely int) error {
 
 // read reads once, and gives at least a byte or an error.
 func (in *input) read(p []byte) (int, error) {
+	in.rest()
 	if !in.armed {
 		in.armed = true
 		in.nc.SetReadDeadline(time.Now().Add(in.timeout)) // one that is closed says so when it is read
@@ -120,6 +124,17 @@ func (in *input) read(p []byte) (int, error) {
 		return 0, io.ErrNoProgress
 	}
 	return 0, err
+}
+
+// rest lets a stranger that sends much in small parts wait. A read, or a request, costs the yard more than it costs the
+// stranger; meanwhile more comes, which one read takes then.
+func (in *input) rest() {
+	if !in.strange {
+		return
+	}
+	if in.reads++; in.reads > strangerReads {
+		time.Sleep(strangerRest)
+	}
 }
 
 // cut is one request, as far as it was not read yet. Its methods read on; the first error stays, and

@@ -50,6 +50,12 @@ const (
 	strangerRequestBytes = 64 << 10
 	// strangerBytes is how much it may send in all.
 	strangerBytes = 1 << 20
+	// strangerRequestCost is the least that a request counts there: its answer costs the yard as much, however small it is.
+	strangerRequestCost = 256
+	// strangerReads is how often it is read from at once, some times what clients need to show who they are, and strangerRest
+	// how long it waits before each time after that. A request that came with the one before it counts as a read.
+	strangerReads = 64
+	strangerRest  = 5 * time.Millisecond
 )
 
 // Why a client was refused something: the label of the metric.

@@ -20,7 +20,7 @@ type reader struct {
 	peer Peer // nil until the first request of a client
 	// clientID is that of the last request.
 	clientID string
-	// strange is how many bytes a stranger has sent.
+	// strange is how many bytes a stranger has sent, small requests counting for more.
 	strange int
 }
 
@@ -90,6 +90,7 @@ func (r *reader) stranger() bool { return r.conn.who.Load() == nil }
 func (r *reader) await() error {
 	c := r.conn
 	if r.in.unread() > 0 { // of a client that does not wait for answers
+		r.in.rest()
 		select {
 		case <-c.drained:
 			return errDraining
@@ -125,7 +126,7 @@ func (r *reader) size() (int, error) {
 	size, limit := int(int32(binary.BigEndian.Uint32(head[:]))), r.conn.server.cfg.MaxRequestBytes
 	if r.stranger() {
 		limit = strangerRequestBytes
-		if r.strange += max(size, 0); size <= limit && r.strange > strangerBytes {
+		if r.strange += max(size, strangerRequestCost); size <= limit && r.strange > strangerBytes {
 			return 0, errStrangerBytes
 		}
 	}

@@ -35,22 +35,83 @@ func TestStrangersHaveSmallRequests(t *testing.T) {
 
 // R2: a stranger that asks without end is cut off; a client is not.
 func TestStrangersSendLittleInAll(t *testing.T) {
-	f := serve(t, &handler{}, asked)
-	long := kmsg.NewPtrApiVersionsRequest()
-	long.Version, long.ClientSoftwareName = 3, string(make([]byte, 60_000))
-	times := strangerBytes/60_000 + 1
-	c := f.client()
-	for range times - 1 {
-		ask[*kmsg.ApiVersionsResponse](c, long)
-	}
-	c.send(long)
-	c.gone()
-	testkit.Eventually(t, "counted", func() bool { return f.refused(reasonStranger) == 1 })
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, &handler{}, asked)
+		long := kmsg.NewPtrApiVersionsRequest()
+		long.Version, long.ClientSoftwareName = 3, string(make([]byte, 60_000))
+		times := strangerBytes/60_000 + 1
+		c := f.client()
+		for range times - 1 {
+			ask[*kmsg.ApiVersionsResponse](c, long)
+		}
+		c.send(long)
+		c.gone()
+		testkit.Eventually(t, "counted", func() bool { return f.refused(reasonStranger) == 1 })
 
-	c = f.client()
-	c.plainly("alice", "alice's password")
-	for range times + 1 {
-		ask[*kmsg.ApiVersionsResponse](c, long)
+		c = f.client()
+		c.plainly("alice", "alice's password")
+		for range times + 1 {
+			ask[*kmsg.ApiVersionsResponse](c, long)
+		}
+	})
+}
+
+// R2: a small request counts for what its answer costs, and not for the few bytes that it has.
+func TestSmallRequestsOfStrangersCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, &handler{}, asked, func(c *Config) { c.AuthTimeout = time.Hour })
+		c := f.client()
+		for range strangerBytes / strangerRequestCost {
+			ask[*kmsg.ApiVersionsResponse](c, request(keyApiVersions, 0))
+		}
+		c.send(request(keyApiVersions, 0))
+		c.gone()
+		testkit.Equal(t, f.refused(reasonStranger), 1)
+	})
+}
+
+// R2: a stranger is read from some hundred times a second at most, and has as many requests answered, also where they
+// come together. A client does not wait.
+func TestStrangersAreReadAtLeisure(t *testing.T) {
+	const requests = 1000
+	for _, test := range []struct {
+		name              string
+		strange, together bool
+		rests             int
+	}{
+		{"a stranger, one request at a time", true, false, requests - strangerReads},
+		{"a stranger, all requests at once", true, true, requests - strangerReads},
+		{"a client", false, false, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := serve(t, &handler{}, asked).client()
+				if !test.strange {
+					c.plainly("alice", "alice's password")
+				}
+				r := request(keyApiVersions, 0)
+				began := time.Now()
+				if test.together {
+					var all []byte
+					for range requests {
+						all = append(all, c.encode(r)...)
+					}
+					go c.write(all)
+				}
+				for range requests {
+					if !test.together {
+						c.send(r)
+					}
+					c.answer(r)
+				}
+				took, want := time.Since(began), time.Duration(test.rests)*strangerRest
+				if test.together { // some of them are cut in two by the end of a buffer, and read twice
+					testkit.That(t, took >= want && took < want+10*strangerRest, "it took %v, want %v and little more", took, want)
+				} else {
+					testkit.Equal(t, took, want)
+				}
+			})
+		})
 	}
 }
 
