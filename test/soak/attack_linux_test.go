@@ -24,7 +24,7 @@ const attackVariable = "EVENTYARD_TEST_ATTACK"
 func TestMain(m *testing.M) {
 	if what := os.Getenv(attackVariable); what != "" {
 		var c crowd
-		if _, err := fmt.Sscan(what, &c.aSecond, &c.amqp, &c.amqps, &c.http, &c.https); err != nil {
+		if _, err := fmt.Sscan(what, &c.aSecond, &c.amqp, &c.amqps, &c.http, &c.https, &c.kafka, &c.kafkas); err != nil {
 			panic(err)
 		}
 		c.attack(os.Stdin)
@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 type crowd struct {
 	aSecond                  int
 	amqp, amqps, http, https string
+	kafka, kafkas            string
 
 	mu    sync.Mutex
 	ended map[string]int // by kind and end; guarded by mu
@@ -60,6 +61,7 @@ func (c *crowd) attack(until io.Reader) {
 		close(stop)
 	}()
 	var all sync.WaitGroup
+	attacks := slices.Concat(attacks, kafkaAttacks)
 	turns := make(chan struct{}, mostAttacks)
 	ticks := time.NewTicker(time.Second / time.Duration(c.aSecond))
 	defer ticks.Stop()
@@ -142,11 +144,14 @@ func onAMQPS(c *crowd) string { return c.amqps }
 func onHTTP(c *crowd) string  { return c.http }
 func onHTTPS(c *crowd) string { return c.https }
 
-var attacks = []struct {
+// attack is one kind of them, on one listener.
+type attack struct {
 	name string
 	on   func(*crowd) string
 	do   func(a *attacker) error
-}{
+}
+
+var attacks = []attack{
 	{"AMQP, silent", onAMQP, (*attacker).drain},
 	{"AMQP, open and silent", onAMQP, func(a *attacker) error {
 		if err := a.open(); err != nil {
@@ -225,6 +230,12 @@ var attacks = []struct {
 		}
 		return a.drain()
 	}},
+}
+
+// secured is the same within TLS.
+func (a *attacker) secured() *attacker {
+	secure := tls.Client(a, &tls.Config{InsecureSkipVerify: true})
+	return &attacker{Conn: secure, in: bufio.NewReader(secure), stop: a.stop}
 }
 
 // drain reads until the yard ends it, or there is no more time.

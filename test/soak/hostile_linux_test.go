@@ -87,8 +87,8 @@ func TestGoodClientsBesideHostileOnes(t *testing.T) {
 
 // program is the yard as a process of its own. Others can reach it, so that its console is not open.
 type program struct {
-	http, https, amqp, amqps, connection, key string
-	pid                                       int
+	http, https, amqp, amqps, kafka, kafkas, connection, key string
+	pid                                                      int
 }
 
 // mostResident is what a yard may have, in MiB, beside as many strangers as it lets in, who do their
@@ -120,7 +120,7 @@ func startProgram(t *testing.T, by ...string) *program {
 	for _, listener := range []struct {
 		name string
 		at   *string
-	}{{"amqp", &y.amqp}, {"amqps", &y.amqps}, {"http", &y.http}, {"https", &y.https}} {
+	}{{"amqp", &y.amqp}, {"amqps", &y.amqps}, {"http", &y.http}, {"https", &y.https}, {"kafka", &y.kafka}, {"kafkas", &y.kafkas}} {
 		for *listener.at == "" && lines.Scan() {
 			if fields := strings.Fields(lines.Text()); len(fields) == 2 && fields[0] == listener.name {
 				_, *listener.at, _ = strings.Cut(strings.Replace(fields[1], "0.0.0.0", "127.0.0.1", 1), "://")
@@ -308,7 +308,7 @@ func (y *program) count(t *testing.T) (n int) {
 func (y *program) attack(t *testing.T, aSecond int) (end func() string) {
 	t.Helper()
 	process := exec.Command(atLeisure[0], append(atLeisure[1:], os.Args[0])...)
-	process.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s %s %s", attackVariable, aSecond, y.amqp, y.amqps, y.http, y.https))
+	process.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s %s %s %s %s", attackVariable, aSecond, y.amqp, y.amqps, y.http, y.https, y.kafka, y.kafkas))
 	process.Stderr = os.Stderr
 	stdin := testkit.Value(process.StdinPipe())(t)
 	stdout := testkit.Value(process.StdoutPipe())(t)
