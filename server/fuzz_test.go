@@ -18,7 +18,7 @@ import (
 	"github.com/eventyard/eventyard/servertest"
 )
 
-// R2: a stranger says anything to each listener: as AMQP inside TLS or WebSockets, in the place of
+// R2: a stranger says anything to each listener: as AMQP or Kafka inside TLS, as AMQP inside WebSockets, in the place of
 // the TLS handshake, or in that of a WebSocket's frames. Nothing panics, and what was begun ends.
 func FuzzStrangers(f *testing.F) {
 	const sasl = "AMQP\x03\x01\x00\x00"
@@ -39,7 +39,7 @@ func FuzzStrangers(f *testing.F) {
 	log := new(testkit.Buffer)
 	yard := servertest.Start(f, servertest.Listeners, func(c *server.Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
 	at := map[string]string{}
-	for _, listener := range []string{"amqp", "amqps", "http", "https", "kafka"} {
+	for _, listener := range []string{"amqp", "amqps", "http", "https", "kafka", "kafkas"} {
 		_, at[listener], _ = strings.Cut(yard.Addresses()[listener], "://")
 	}
 	f.Fuzz(func(t *testing.T, way byte, said []byte) {
@@ -89,5 +89,8 @@ var strangersWays = []func(ctx context.Context, at map[string]string) (net.Conn,
 		_, err = io.WriteString(conn, "GET /$servicebus/websocket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: AMQPWSB10\r\n\r\n")
 		return conn, err
+	},
+	func(_ context.Context, at map[string]string) (net.Conn, error) {
+		return tls.Dial("tcp", at["kafkas"], &tls.Config{InsecureSkipVerify: true})
 	},
 }
