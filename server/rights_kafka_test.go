@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
 	"github.com/eventyard/eventyard/servertest"
@@ -140,6 +142,12 @@ func connectionStrings(column, hub string) string {
 		"send": {policy: "sender"}, "listen": {policy: "listener"}, "manage": {policy: "manager"}, "metrics": {policy: "scraper"},
 		"ownHub": {policy: "own", hub: hub}, "otherHub": {policy: "other", hub: "other"}, "wrong": {policy: "manager", key: key("nobody's")},
 	}[column]
+	if part := map[string]struct{ policy, path string }{
+		"publisher": {"sender", "/publishers/dev1"}, "group": {"listener", "/consumergroups/readers"},
+	}[column]; part.policy != "" {
+		token := auth.Sign("sb://localhost/"+hub+part.path, part.policy, policyKeys[part.policy], time.Now().Add(time.Hour))
+		return "Endpoint=sb://localhost/;SharedAccessSignature=" + token
+	}
 	if shown.key == "" {
 		shown.key = policyKeys[shown.policy]
 	}

@@ -38,13 +38,16 @@ func (r rights) everywhere(need auth.Rights) bool {
 	return r.open || r.grant.Allows(auth.Entity{}, need, time.Now())
 }
 
-// anywhere reports whether there is a right to any hub.
+// anywhere reports whether there is a right to any hub. One to a part of a hub, such as a token for one publisher, is none:
+// nothing that is asked for here is about parts.
 func (r rights) anywhere(need auth.Rights) bool {
 	if r.open {
 		return true
 	}
 	left, _ := r.grant.Trimmed()
-	return !r.grant.Expired(time.Now()) && slices.ContainsFunc(left.Scopes, func(s auth.Scope) bool { return s.Rights.Has(need) })
+	return !r.grant.Expired(time.Now()) && slices.ContainsFunc(left.Scopes, func(s auth.Scope) bool {
+		return s.Rights.Has(need) && auth.EntityOf(s.Path).Part == ""
+	})
 }
 
 // Kafka's operations on what there are rights to, by their numbers in sets of bits.

@@ -217,6 +217,30 @@ func TestPasswords(t *testing.T) {
 	testkit.Equal(t, len(testkit.Value(h.Passwords(t.Context(), "", "nobody"))(t)), 0, "keys of nobody")
 }
 
+// K5: a token for one publisher or one consumer group lets in, and is no right to any hub: without one there are no ids for
+// producers, with a transactional id or without, and no groups.
+func TestTokensForPartsOfHubs(t *testing.T) {
+	y := newClosedYard(t)
+	y.hub("orders", 1)
+	shown := func(path string) *client {
+		c := y.client()
+		token := auth.Sign("sb://localhost/orders"+path, auth.RootPolicy, keyOf(auth.RootPolicy), time.Now().Add(time.Hour))
+		testkit.MustEqual(t, c.plain(connectionString, "Endpoint=sb://localhost/;SharedAccessSignature="+token), codeNone)
+		return c
+	}
+	for path, code := range map[string]int16{"": codeNone, "/publishers/dev1": codeClusterRights, "/consumergroups/readers": codeClusterRights} {
+		c := shown(path)
+		testkit.Equal(t, ask[*kmsg.InitProducerIDResponse](c, 5, kmsg.NewPtrInitProducerIDRequest()).ErrorCode, code, "an id, %q", path)
+		testkit.Equal(t, initTransactional(c, "app"+path).ErrorCode, code, "with a transactional id, %q", path)
+		testkit.Equal(t, ask[*kmsg.ListTransactionsResponse](c, 1, kmsg.NewPtrListTransactionsRequest()).ErrorCode, code, "transactions, %q", path)
+		refused := codeNone
+		if code != codeNone {
+			refused = codeGroupRights
+		}
+		testkit.Equal(t, ask[*kmsg.ListGroupsResponse](c, 5, kmsg.NewPtrListGroupsRequest()).ErrorCode, refused, "groups, %q", path)
+	}
+}
+
 // What a signature gives ends with its time, and the connection with it.
 func TestRightsEndWithTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
