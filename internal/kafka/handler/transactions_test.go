@@ -183,6 +183,34 @@ func TestFencedProducers(t *testing.T) {
 	testkit.Equal(t, ask[*kmsg.InitProducerIDResponse](c, 5, long).ErrorCode, codeTransactionTimeout)
 }
 
+// K3, K5: who manages ends the transaction of another as Kafka's tools do, by InitProducerId with its transactional id. What
+// was begun is aborted, and readers of what is committed go on; who may only send to another hub cannot do that.
+func TestOperatorsEndTransactions(t *testing.T) {
+	y := newClosedYard(t)
+	hub := y.hub("orders", 1)
+	y.hub("others", 1)
+	y.policy("orders", "sends", auth.Send)
+	y.policy("others", "elsewhere", auth.Manage)
+	y.policy("", "operates", auth.Manage)
+	p := y.login("sends").producer("app", hub)
+	testkit.Equal(t, p.add(0), codeNone)
+	testkit.Equal(t, p.put("never ended"), codeNone)
+	reader := y.login(auth.RootPolicy)
+	testkit.Equal(t, reader.fetchAs(1, 12, hub, 0).LastStableOffset, 0)
+	fence := func(by string) int16 { // as Admin.fenceProducers
+		r := kmsg.NewPtrInitProducerIDRequest()
+		r.TransactionalID, r.TransactionTimeoutMillis, r.ProducerID, r.ProducerEpoch = kmsg.StringPtr("app"), 1, -1, -1
+		return ask[*kmsg.InitProducerIDResponse](y.login(by), 4, r).ErrorCode
+	}
+	testkit.Equal(t, fence("elsewhere"), codeTransactionRights)
+	testkit.Equal(t, reader.fetchAs(1, 12, hub, 0).LastStableOffset, 0)
+	testkit.Equal(t, fence("operates"), codeNone)
+	part := reader.fetchAs(1, 12, hub, 0)
+	testkit.Equal(t, part.LastStableOffset, 2, "readers go on behind what ends it")
+	testkit.Equal(t, len(part.AbortedTransactions), 1)
+	testkit.Equal(t, p.end(true), codeProducerFenced)
+}
+
 // K3: offsets in a transaction count with it; who wants stable ones waits.
 func TestOffsetsInTransactions(t *testing.T) {
 	y := newYard(t)
