@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/activity/journal"
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/series"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
@@ -35,6 +37,13 @@ func TestLimitsAreDocumented(t *testing.T) {
 		testkit.Equal(t, strings.Contains(guide, "\n| "+row+" |\n"), true, "the guide has the row: %s", row)
 	}
 	testkit.Equal(t, strings.Contains(guide, fmt.Sprintf(", %d times its size,", headFactor)), true)
+	for _, said := range []string{
+		fmt.Sprintf("%d million events and %d GiB a second", cfg.Quota.Events/1e6, cfg.Quota.Bytes>>30),
+		fmt.Sprintf("keeps %.0f days and at most %d MiB.", journal.KeepFor.Hours()/24, journal.KeepBytes>>20),
+		fmt.Sprintf("At most %d,%03d series are kept at a node", series.MaxSeries/1000, series.MaxSeries%1000),
+	} {
+		testkit.That(t, strings.Contains(strings.ReplaceAll(guide, "\n", " "), said), "the guide says: %s", said)
+	}
 	testkit.Equal(t, admission.Divide(0).Outgoing, 2048)
 	testkit.Equal(t, strings.Contains(guide, "connections to webhooks and functions\nan eighth (2,048)"), true)
 	// The limit of open files that the guide names is the least that is enough.

@@ -28,6 +28,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 		fmt.Sprintf("AMQP: sessions and links of a connection | %d and %d", StrangerSessions, StrangerLinks),
 		fmt.Sprintf("AMQP: frame | %d KiB", strangerFrameBytes>>10),
 		fmt.Sprintf("AMQP: all that a connection sends | %d MiB", strangerBytes>>20),
+		fmt.Sprintf("AMQP: reads of a connection as it sends, rest before each one after that | %d, %d ms", strangerReads, strangerRest.Milliseconds()),
 		fmt.Sprintf("AMQP: unfinished messages and waiting requests of all, of one address | %d MiB, %d MiB",
 			strangers.StrangerBytes>>20, strangers.AddressBytes>>20),
 	} {
