@@ -3,10 +3,12 @@ package disk_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -79,6 +81,48 @@ func TestAnEmptiedPartitionIsKnownWithoutOpeningIt(t *testing.T) {
 	testkit.Equal(t, changes(faulty)-before, 0, "changes on disk and syncs")
 	mustAppend(t, numbered(t, e, 0), "next")
 	wantTexts(t, numbered(t, e, 0), "next")
+}
+
+// R3, K3: what form the newest batch has is known with the bounds: as it was appended, after a stop, a crash or power
+// loss, and behind a segment that is full.
+func TestTheFormOfTheNewestBatchIsKnownWithTheBounds(t *testing.T) {
+	mem := vfs.NewMem()
+	cfg := config(disk.Always, mem)
+	e := mustOpen(t, cfg)
+	want := func(form eventlog.Form, when string) {
+		t.Helper()
+		p := numbered(t, e, 0)
+		b := testkit.Value(p.Bounds(t.Context()))(t)
+		testkit.MustEqual(t, fmt.Sprint(b.FormKnown, b.Form), fmt.Sprint(true, form), when)
+		testkit.MustEqual(t, fmt.Sprint(p.Peek().FormKnown, p.Peek().Form), fmt.Sprint(true, form), when)
+	}
+	testkit.Equal(t, testkit.Value(numbered(t, e, 0).Bounds(t.Context()))(t).FormKnown, false, "of an empty partition")
+	for n := range 3 {
+		for _, form := range []eventlog.Form{eventlog.FormTransaction, eventlog.FormControl, eventlog.FormKafka, eventlog.FormEvents} {
+			frame := logtest.Opaque(1, "frame")
+			frame.Form = form
+			if form == eventlog.FormEvents {
+				frame = text(fmt.Sprint("event ", n))
+			}
+			testkit.Must(t, testkit.Err(eventlog.Append(t.Context(), numbered(t, e, 0), frame)))
+			want(form, "as it was appended")
+			mem = mem.CrashProcess()
+			e = mustOpen(t, config(disk.Always, mem))
+			want(form, "after a crash")
+			mem = mem.CutPower(newRand(uint64(n)))
+			e = mustOpen(t, config(disk.Always, mem))
+			want(form, "after power loss")
+			testkit.Must(t, e.Close())
+			e = mustOpen(t, config(disk.Always, mem))
+			want(form, "after a stop")
+		}
+	}
+	before := len(segments(t, mem))
+	for len(segments(t, mem)) == before {
+		mustAppend(t, numbered(t, e, 0), strings.Repeat("x", 1000))
+	}
+	want(eventlog.FormEvents, "in another segment")
+	testkit.Must(t, e.Close())
 }
 
 // What was left to the operating system to sync is synced before it is shown by a yard that promises

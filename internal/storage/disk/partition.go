@@ -90,10 +90,15 @@ type end struct {
 	offset   int64
 	next     eventlog.Sequence
 	lastTime int64
+	// form is that of the newest batch, if formKnown.
+	form      eventlog.Form
+	formKnown bool
 }
 
 func endOf(t segment.Tail) end {
-	return end{offset: t.Offset, next: eventlog.Sequence(t.Next), lastTime: t.LastTime}
+	return end{
+		offset: t.Offset, next: eventlog.Sequence(t.Next), lastTime: t.LastTime, form: eventlog.Form(t.Form), formKnown: t.FormKnown,
+	}
 }
 
 var _ eventlog.Partition = (*partition)(nil)
@@ -234,7 +239,9 @@ func (p *partition) Bounds(ctx context.Context) (eventlog.Bounds, error) {
 	if err := p.lookLocked(); err != nil {
 		return eventlog.Bounds{}, err
 	}
-	return eventlog.Bounds{First: p.firstLocked(), Next: p.visible.next, LastTime: p.lastTimeLocked(), Bytes: p.bytesLocked()}, nil
+	b := p.boundsLocked()
+	b.Bytes = p.bytesLocked()
+	return b, nil
 }
 
 func (s *segments) firstLocked() eventlog.Sequence {

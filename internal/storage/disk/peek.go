@@ -17,10 +17,17 @@ type known struct {
 
 // noteLocked keeps known up to date, wherever the first segment or what is visible has changed.
 func (s *segments) noteLocked() {
-	b := eventlog.Bounds{First: s.firstLocked(), Next: s.visible.next, LastTime: s.lastTimeLocked()}
+	b := s.boundsLocked()
 	s.known.mu.Lock()
 	defer s.known.mu.Unlock()
 	s.known.bounds = b
+}
+
+// boundsLocked are those that there are, Bytes left out.
+func (s *segments) boundsLocked() eventlog.Bounds {
+	return eventlog.Bounds{
+		First: s.firstLocked(), Next: s.visible.next, LastTime: s.lastTimeLocked(), Form: s.visible.form, FormKnown: s.visible.formKnown,
+	}
 }
 
 // lastTimeLocked is the newest event's.

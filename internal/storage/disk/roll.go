@@ -195,6 +195,7 @@ func (s *segments) createFile(after segment.Tail, must bool) (*file, error) {
 	f := &file{p: s.p, dir: s.dir, base: base, stop: -1}
 	f.head = segment.Head{Salt: newSalt(), Base: after.Next, BaseTime: after.LastTime}
 	f.tail = f.head.Begin()
+	f.tail.Form, f.tail.FormKnown = after.Form, after.FormKnown
 	f.written.Store(segment.HeaderBytes)
 	f.durable.Store(segment.HeaderBytes)
 	f.pinned, f.loaded = true, true

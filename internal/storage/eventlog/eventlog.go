@@ -144,6 +144,10 @@ type Bounds struct {
 	LastTime time.Time
 	// Bytes is the storage in use, as the engine counts it.
 	Bytes int64
+	// Form is that of the newest batch, if FormKnown. An engine says it where it need not read for it, so that
+	// it may be known at one time and not at another.
+	Form      Form
+	FormKnown bool
 }
 
 // Empty reports whether there is nothing to read.

@@ -67,6 +67,29 @@ func TestBothKindsAreRecovered(t *testing.T) {
 	}
 }
 
+// The trailer says what the newest batch is kept as: what a program that does not know it has sealed does not.
+func TestTheTrailerHasTheFormOfTheNewestBatch(t *testing.T) {
+	for n := range len(bothForms) + 1 {
+		f, _, offsets := mixed(t, bothForms, "body")
+		tail := segment.Head{Base: 100}.Begin()
+		for i, info := range bothForms[:n] {
+			tail.Take(nil, info, offsets[i+1]-offsets[i])
+		}
+		for _, durable := range []bool{true, false} {
+			testkit.Must(t, f.Truncate(tail.Offset))
+			write(t, f, segment.AppendTrailer(nil, salt, segment.Trailer{Tail: tail, Durable: durable}), tail.Offset)
+			got := testkit.Value(segment.ReadTrailer(f, salt, size(t, f)))(t)
+			testkit.Equal(t, got.Tail, tail, "behind %d batches", n)
+			testkit.Equal(t, got.FormKnown, n > 0)
+			testkit.Equal(t, got.Durable, durable)
+		}
+		tail.Form, tail.FormKnown = 0, false
+		testkit.Must(t, f.Truncate(tail.Offset))
+		write(t, f, segment.AppendTrailer(nil, salt, segment.Trailer{Tail: tail, Durable: true}), tail.Offset)
+		testkit.Equal(t, testkit.Value(segment.ReadTrailer(f, salt, size(t, f)))(t).Tail, tail, "from a program that does not know it")
+	}
+}
+
 func TestSalvageHeadFromAForm(t *testing.T) {
 	f, head, _ := mixed(t, bothForms[1:2], "")
 	write(t, f, make([]byte, segment.HeaderBytes), 0)

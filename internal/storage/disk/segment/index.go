@@ -80,6 +80,10 @@ type Tail struct {
 	LastTime int64
 	// MaxTime is the greatest create time of the segment's events; NoTime if it has none.
 	MaxTime int64
+	// Form is that of the newest batch, if FormKnown: a segment without batches does not say it, nor does one that an
+	// older version sealed.
+	Form      uint8
+	FormKnown bool
 }
 
 // Begin is the tail of a segment without events.
@@ -92,6 +96,7 @@ func (t *Tail) Take(x Index, info Info, bytes int64) Index {
 	t.MaxTime = max(t.MaxTime, info.Created())
 	x = x.Add(Entry{First: info.First, Time: info.Time, Offset: t.Offset, MaxTime: t.MaxTime})
 	t.Offset, t.Next, t.LastTime = t.Offset+bytes, info.First+int64(info.Count), info.Time
+	t.Form, t.FormKnown = info.Form, true
 	return x
 }
 
@@ -106,7 +111,12 @@ type Trailer struct {
 	Old bool
 }
 
-const flagDurable = 1
+// The flags of a trailer. With flagNewest, the byte from formShift on is Tail.Form.
+const (
+	flagDurable = 1
+	flagNewest  = 2
+	formShift   = 8
+)
 
 // AppendTrailer encodes the index and the trailer, to be written at t.Offset; the
 // file ends with them.
@@ -114,6 +124,9 @@ func AppendTrailer(dst []byte, salt uint64, t Trailer) []byte {
 	var flags uint64
 	if t.Durable {
 		flags = flagDurable
+	}
+	if t.FormKnown && !t.Old {
+		flags |= flagNewest | uint64(t.Form)<<formShift
 	}
 	start := len(dst)
 	for _, e := range t.Index {
@@ -199,12 +212,16 @@ func readTrailer(f io.ReaderAt, salt uint64, size int64) (t Trailer, entries int
 		LastTime: int64(binary.LittleEndian.Uint64(b[32:])),
 	}
 	count := binary.LittleEndian.Uint64(b[40:])
-	t.Durable = binary.LittleEndian.Uint64(b[48:])&flagDurable != 0
+	flags := binary.LittleEndian.Uint64(b[48:])
+	t.Durable = flags&flagDurable != 0
 	magic := oldIndexMagic
 	t.MaxTime = t.LastTime
 	if !t.Old {
 		magic = indexMagic
 		t.MaxTime = int64(binary.LittleEndian.Uint64(b[56:]))
+		if t.FormKnown = flags&flagNewest != 0; t.FormKnown {
+			t.Form = uint8(flags >> formShift)
+		}
 	}
 	if string(b[:8]) != magic || binary.LittleEndian.Uint64(b[8:]) != salt || count > maxEntries ||
 		t.Offset < HeaderBytes || t.Offset+int64(count)*one+int64(len(b)) != size {

@@ -197,7 +197,10 @@ func (p *faultyPartition) Bounds(ctx context.Context) (b eventlog.Bounds, err er
 		b, err = p.Partition.Bounds(ctx)
 		return err
 	})
-	b.Next = max(b.First, b.Next-eventlog.Sequence(p.f.behind.Load()))
+	if behind := p.f.behind.Load(); behind > 0 {
+		b.Next = max(b.First, b.Next-eventlog.Sequence(behind))
+		b.Form, b.FormKnown = 0, false // that of a newer batch
+	}
 	return b, err
 }
 
