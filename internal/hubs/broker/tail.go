@@ -96,12 +96,22 @@ func (f *Frames) Transacted(log string, partition int, from eventlog.Sequence) {
 	}
 }
 
+// ofTransaction: it is something of a transaction.
+func ofTransaction(form eventlog.Form) bool {
+	return form == eventlog.FormControl || form == eventlog.FormTransaction
+}
+
 // tailOf gives the tail of a partition; nil where nobody knows of a transaction. The first to ask looks at what is at the
-// end: what this process has written, or hears of, it knows.
+// end: what this process has written, or hears of, it knows. Where the bounds say what is there nothing is read, or the first
+// list of a hub would open as many cursors as this has partitions.
 func (h *hub) tailOf(ctx context.Context, number int, bounds eventlog.Bounds) (*tail, error) {
 	slot := &h.tails[number]
 	if t := slot.tail.Load(); t != nil || bounds.Empty() || slot.ended.Load() {
 		return t, nil
+	}
+	if bounds.FormKnown && !ofTransaction(bounds.Form) {
+		slot.ended.Store(true)
+		return slot.tail.Load(), nil
 	}
 	cursor, err := h.open(ctx, number, eventlog.At(bounds.Last()))
 	if err != nil {
@@ -114,7 +124,7 @@ func (h *hub) tailOf(ctx context.Context, number int, bounds eventlog.Bounds) (*
 	}
 	slot.ended.Store(true)
 	for _, e := range extents {
-		if e.Form == eventlog.FormControl || e.Form == eventlog.FormTransaction {
+		if ofTransaction(e.Form) {
 			h.transacted(number, e.First-eventlog.Sequence(e.Skip))
 		}
 	}

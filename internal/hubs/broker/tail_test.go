@@ -3,10 +3,17 @@ package broker
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/storage/bolt"
+	"github.com/eventyard/eventyard/internal/storage/disk"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -118,6 +125,46 @@ func TestPartitionsWithoutTransactionsHaveNoTail(t *testing.T) {
 	testkit.Equal(t, infoOf(t, b).Last, 0)
 	h := b.hubs.find("orders")
 	testkit.Equal(t, h.tails[0].tail.Load() == nil && h.tails[0].ended.Load(), true)
+}
+
+// R3, K3: the first list of a hub after a start reads nothing of partitions that end with anything but a transaction, and of
+// others tells the newest event that can be read.
+func TestTheFirstListReadsWhatEndsWithATransaction(t *testing.T) {
+	const partitions = 8
+	dir := t.TempDir()
+	store := testkit.Value(bolt.Open(bolt.Config{Path: filepath.Join(dir, "meta.db"), Log: testkit.Quiet()}))(t)
+	defer func() { testkit.Check(t, store.Close()) }()
+	start := func() (*Broker, *logtest.Faulty) {
+		engine := testkit.Value(disk.Open(disk.Config{Dir: dir, Log: testkit.Quiet()}))(t)
+		faulty := logtest.NewFaulty(engine)
+		return open(t, Config{Engine: faulty, Meta: store}), faulty
+	}
+	b, engine := start()
+	mustCreate(t, b, "orders", partitions)
+	for i := range partitions - 1 { // one stays empty
+		mustPublish(t, b, "orders", Target{Partition: strconv.Itoa(i)}, "event")
+	}
+	putIn(t, b, inTransaction(5, 0, 0, "a"))
+	endIn(t, b, 5, 0, true)
+	testkit.Must(t, engine.Close())
+	b, engine = start()
+	defer func() { testkit.Check(t, engine.Close()) }()
+	var read []eventlog.PartitionID
+	var mu sync.Mutex
+	engine.Inject(func(op logtest.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op.Kind == logtest.OpCursor && !slices.Contains(read, op.ID) {
+			read = append(read, op.ID)
+		}
+		return nil
+	})
+	all := testkit.Value(b.Partitions(t.Context(), "orders"))(t)
+	for i, p := range all {
+		want := []eventlog.Sequence{1, 0, 0, 0, 0, 0, 0, eventlog.NoSequence}[i]
+		testkit.Equal(t, p.Last, want, "the newest event of partition %d", i)
+	}
+	testkit.Slices(t, read, []eventlog.PartitionID{{Log: logOf(t, b)}}, "partitions that were read")
 }
 
 // K3: who begins behind the newest event gets what a transaction commits afterwards, also what was written to it before.
