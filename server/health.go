@@ -17,9 +17,9 @@ import (
 // health is what this node knows of itself, for the overview.
 func (y *yard) health(context.Context, struct{}) (overview.Node, error) {
 	n := overview.Node{Name: y.nodes.Self().ID}
-	if folder := y.storage.Folder; folder != "" {
+	if folder := y.storage.DiskFolder; folder != "" {
 		if free, all, err := storage.Space(folder); err == nil {
-			n.Free, n.Total = free, all
+			n.Free, n.Total, n.Peer = free, all, y.shared()
 		}
 	}
 	n.Refused, n.Fenced, n.Corrupt = y.figures.engine.count("no_space_total"), y.figures.engine.count("fenced_total"), y.figures.engine.count("corrupt_total")

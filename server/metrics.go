@@ -26,9 +26,9 @@ func (y *yard) registerYard() {
 			Name: "eventyard_spans_unsent_total", Help: "Spans that could not be sent to the collector, or that it refused. Absent where none are sent.",
 		}, func() float64 { return float64(spans.Unsent()) }))
 	}
-	if folder := y.storage.Folder; folder != "" {
-		y.registerLook("eventyard_disk_free_bytes", "Room left where the data is.", func() (int64, error) { free, _, err := storage.Space(folder); return free, err })
-		y.registerLook("eventyard_disk_size_bytes", "Size of the file system where the data is.", func() (int64, error) { _, size, err := storage.Space(folder); return size, err })
+	if folder := y.storage.DiskFolder; folder != "" {
+		y.registerLook("eventyard_disk_free_bytes", "Room left where the data is. Absent where that is on other machines.", func() (int64, error) { free, _, err := storage.Space(folder); return free, err })
+		y.registerLook("eventyard_disk_size_bytes", "Size of the file system where the data is. Absent where that is on other machines.", func() (int64, error) { _, size, err := storage.Space(folder); return size, err })
 	}
 	if y.certs != nil {
 		y.registerLook("eventyard_certificate_expiry_timestamp_seconds", "When the certificate that listeners show ends, in seconds since 1970.", func() (int64, error) {

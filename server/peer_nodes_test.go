@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,6 +68,11 @@ func TestNodesBesidePeers(t *testing.T) {
 		testkit.Eventually(t, "the status names "+name, func() bool {
 			return strings.Contains(far.want(http.StatusOK, "GET", "/api/v1/cluster", ""), `"`+name+`"`)
 		})
+	}
+	for _, name := range []string{"eventyard_disk_free_bytes", "eventyard_disk_size_bytes"} { // V7
+		has := regexp.MustCompile(`(?m)^` + name + ` [1-9]`)
+		testkit.That(t, has.MatchString(near.want(http.StatusOK, "GET", "/metrics", "")), "a peer does not tell %s", name)
+		testkit.That(t, !has.MatchString(far.want(http.StatusOK, "GET", "/metrics", "")), "a node without a server tells %s", name)
 	}
 	nodes[2].shutdown()
 	testkit.Eventually(t, "events to be taken without one of the peers", func() bool {

@@ -86,12 +86,12 @@ func nodeNames(texts []string) (names []string) {
 
 func (c *condition) ownStorage(context.Context, nothing) (admin.NodeStorage, error) {
 	from := c.yard.storage
-	s := admin.NodeStorage{Node: c.yard.nodes.Self().ID, Engine: from.Engine, Folder: from.Folder, Check: c.checks.last()}
-	if from.Folder != "" {
-		if absolute, err := filepath.Abs(from.Folder); err == nil { // who asks may be elsewhere
+	s := admin.NodeStorage{Node: c.yard.nodes.Self().ID, Engine: from.Engine, Folder: from.DiskFolder, Check: c.checks.last()}
+	if from.DiskFolder != "" {
+		if absolute, err := filepath.Abs(from.DiskFolder); err == nil { // who asks may be elsewhere
 			s.Folder = absolute
 		}
-		if free, total, err := storage.Space(from.Folder); err == nil {
+		if free, total, err := storage.Space(from.DiskFolder); err == nil {
 			s.FreeBytes, s.TotalBytes = &free, &total
 		}
 	}

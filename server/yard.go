@@ -324,7 +324,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 		{Name: "nodes", Run: y.nodes.Run},
 		{Name: "entries", Run: y.tidyEntries},
 		{Name: "Kafka brokers", Run: y.brokers.Run},
-		{Name: "activity", Run: lookout{y.records, y.nodes, y.storage.Folder, y.cfg.Version}.run},
+		{Name: "activity", Run: lookout{y.records, y.nodes, y.storage.DiskFolder, y.cfg.Version}.run},
 		{Name: "trial writes", Run: y.trial.run},
 		{Name: "storage checks", Run: y.condition.checks.run},
 		{Name: "storage", Run: y.watchStorage},

@@ -196,8 +196,12 @@ func ofDisk(n Node) (admin.Need, bool) {
 	left := fmt.Sprintf("%s of %s are left", size(n.Free), size(n.Total))
 	switch JudgeRoom(n.Free, n.Total) {
 	case Full:
+		then := "what is sent is refused"
+		if n.Peer {
+			then = "its server stops storing, while those of the others go on"
+		}
 		need := node("disk-full", admin.SeverityBroken, n.Name, time.Time{},
-			fmt.Sprintf("The disk of node %s is full: %s, and what is sent is refused.", n.Name, left), "eventyard doctor")
+			fmt.Sprintf("The disk of node %s is full: %s, and %s.", n.Name, left, then), "eventyard doctor")
 		need.Action = "free"
 		return need, true
 	case Low:

@@ -71,6 +71,8 @@ func TestNeeds(t *testing.T) {
 			"dead-letters", admin.SeverityWarning, "12 events became dead letters of mailer within 15m.", "eventyard dead list mailer --topic alarms"},
 		"a full disk": {with(func(n *Node) { n.Free = 1 << 20 }),
 			"disk-full", admin.SeverityBroken, "The disk of node a is full: 1 MiB of 1 TiB are left, and what is sent is refused.", "eventyard doctor"},
+		"that of a peer": {with(func(n *Node) { n.Free, n.Peer = 1<<20, true }),
+			"disk-full", admin.SeverityBroken, "The disk of node a is full: 1 MiB of 1 TiB are left, and its server stops storing, while those of the others go on.", "eventyard doctor"},
 		"a disk that is nearly full": {with(func(n *Node) { n.Free = 40 << 30 }),
 			"disk-low", admin.SeverityWarning, "The disk of node a is nearly full: 40 GiB of 1 TiB are left.", "eventyard doctor"},
 		"a failed write": {with(func(n *Node) { n.Fenced = 1 }),

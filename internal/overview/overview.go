@@ -53,6 +53,8 @@ type Node struct {
 	// Free and Total are bytes of the disk that it keeps its data on; zero: it keeps none.
 	Free  int64 `json:"free,omitempty"`
 	Total int64 `json:"total,omitempty"`
+	// Peer: the disk is that of one of several servers, and what it has no room for the others take.
+	Peer bool `json:"peer,omitempty"`
 	// Refused, Fenced and Corrupt are counted since its start: writes refused for want of room, writes or
 	// syncs that failed, and times that damaged bytes were met.
 	Refused int64 `json:"refused,omitempty"`

@@ -73,7 +73,7 @@ func openDisk(ctx context.Context, folder string, cfg Config) (*Storage, error) 
 	}
 	// The engine is closed before the store that its hubs are in.
 	end := func() error { return errors.Join(engine.Close(), closeMeta()) }
-	return &Storage{Log: engine, Meta: store, Keys: keys, Engine: "disk", Folder: folder, Local: true, close: end}, nil
+	return &Storage{Log: engine, Meta: store, Keys: keys, Engine: "disk", Folder: folder, DiskFolder: folder, Local: true, close: end}, nil
 }
 
 // openMeta opens the store of definitions, in which secrets are sealed. What cannot be sealed for

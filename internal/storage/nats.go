@@ -91,7 +91,7 @@ func joinNATS(ctx context.Context, settings connect.Settings, cfg Config, in *in
 	}
 	return Share(ctx, Parts{
 		Log: n.engine, Meta: n.entries, Bodies: n.bodies, Wire: wire, Writable: n.writable, Servers: n.servers, Ready: n.ready, Watch: n.watch, Tidy: n.tidy,
-		Scrub: n.scrub, SetReplicas: n.setReplicas, Engine: "nats", Replicas: settings.Replicas, Local: n.report.Local, Close: n.close,
+		Scrub: n.scrub, SetReplicas: n.setReplicas, Engine: "nats", Replicas: settings.Replicas, DiskFolder: in.diskFolder(), Local: n.report.Local, Close: n.close,
 	}, cfg)
 }
 

@@ -256,6 +256,14 @@ func (in *inside) close() error {
 	return in.lock.Close()
 }
 
+// diskFolder is where the server keeps what it has; empty where there is none.
+func (in *inside) diskFolder() string {
+	if in == nil {
+		return ""
+	}
+	return in.folder
+}
+
 // report is what is known of the peers' servers: each runs this program, which syncs what it
 // acknowledges.
 func (in *inside) report(status embedded.Status) connect.Report { return in.peer.report(status) }

@@ -58,6 +58,8 @@ type Parts struct {
 	Engine string
 	// Replicas is how many servers keep each event.
 	Replicas int
+	// DiskFolder is that of Storage; empty: the data is on other machines.
+	DiskFolder string
 	// Local: nobody beyond this machine can reach it.
 	Local bool
 	// Close frees all of them; nil means that there is nothing to free.
@@ -105,7 +107,7 @@ func Share(ctx context.Context, parts Parts, cfg Config) (*Storage, error) {
 	}
 	return &Storage{
 		Log: parts.Log, Meta: store, Bodies: parts.Bodies, Wire: parts.Wire, Writable: parts.Writable, Servers: parts.Servers, Ready: parts.Ready, Watch: parts.Watch, Tidy: parts.Tidy,
-		Scrub: parts.Scrub, SetReplicas: parts.SetReplicas, Keys: keys, Engine: parts.Engine, Replicas: parts.Replicas, Local: parts.Local, close: end,
+		Scrub: parts.Scrub, SetReplicas: parts.SetReplicas, Keys: keys, Engine: parts.Engine, Replicas: parts.Replicas, DiskFolder: parts.DiskFolder, Local: parts.Local, close: end,
 	}, nil
 }
 

@@ -118,6 +118,9 @@ type Storage struct {
 	// Folder is that of this machine which holds everything; the yard has files of its own in it.
 	// Empty: other nodes share the storage, and there is none.
 	Folder string
+	// DiskFolder is the folder of this machine whose disk has data: Folder, or that of the server inside this process.
+	// Empty: the data is on other machines.
+	DiskFolder string
 	// Local: nobody beyond this machine can reach the storage.
 	Local bool
 	// Engine is what clients are told of it: disk.
