@@ -67,7 +67,8 @@ const (
 type Need struct {
 	// Kind is one of circuit-open, circuit-held, circuit-half-open, probation, validation-pending,
 	// validation-failed, subscription-disabled, subscription-paused, dead-letters, group-idle, group-behind,
-	// disk-full, disk-low, write-failed, damage, scrub-findings, certificate, node-lost, node-quiet and node-silent.
+	// disk-full, disk-low, write-failed, damage, scrub-findings, streams-lost, streams-leaderless, certificate,
+	// node-lost, node-quiet and node-silent.
 	Kind     string     `json:"kind"`
 	Severity string     `json:"severity"`
 	Object   NeedObject `json:"object"`

@@ -31,7 +31,7 @@ func (y *yard) health(context.Context, struct{}) (overview.Node, error) {
 	if s := y.figures.scrub.Load(); s != nil {
 		n.Scrub = *s
 	}
-	n.Lanes = y.illLanes(time.Now())
+	n.Lanes, n.Streams = y.illLanes(time.Now()), y.survey.overview()
 	return n, nil
 }
 

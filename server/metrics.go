@@ -15,6 +15,15 @@ func (y *yard) registerYard() {
 		ConstLabels: prometheus.Labels{"version": y.cfg.Version, "go": runtime.Version()},
 	})
 	build.Set(1)
+	y.registerLook("eventyard_ready", "Whether clients are well served by this node: 1, or 0 with the reason at /readyz.", func() (int64, error) {
+		if y.ready() != nil {
+			return 0, nil
+		}
+		return 1, nil
+	})
+	if y.shared() {
+		y.registerCluster()
+	}
 	y.registry.MustRegister(build, prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "eventyard_access_refused_total",
 		Help: "Keys and tokens that were refused, at every listener and where one signs in.",

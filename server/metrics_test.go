@@ -3,12 +3,9 @@ package server
 import (
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
-	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -40,25 +37,29 @@ func TestFiguresOfTheYard(t *testing.T) {
 // V7: a node has all metrics of a yard on one machine, but for those of its disk.
 func TestNodesHaveTheMetricsOfOneMachine(t *testing.T) {
 	testengine.NeedsFiles(t)
-	names := func(cfg Config) (all []string) {
-		r := start(t, cfg)
-		r.mu.Lock()
-		registry := r.inside.yard.registry
-		r.mu.Unlock()
-		for _, d := range described(registry) {
-			if found := oneOfOurs.FindStringSubmatch(d); found != nil {
-				all = append(all, found[1])
-			}
-		}
-		r.shutdown()
-		return all
+	has := describedMetrics(registryOf(t, nodeOnServers(t)))
+	for name := range describedMetrics(registryOf(t, everyListener(t))) {
+		_, there := has[name]
+		testkit.That(t, there || strings.HasPrefix(name, "eventyard_disk_"), "a node has no %s", name)
 	}
-	one := everyListener(t)
-	several := one
-	node := onYard(t, natstest.Shared(t, 1), natstest.Yard(), "a", sealed.NewKey())
-	several.DataDir, several.Engine, several.Node, several.Secrets = node.DataDir, node.Engine, node.Node, node.Secrets
-	has := names(several)
-	for _, name := range names(one) {
-		testkit.That(t, strings.HasPrefix(name, "eventyard_disk_") || slices.Contains(has, name), "a node has no %s", name)
+}
+
+// V7, C1: a node that is scraped tells how the yard is on its servers.
+func TestMetricsOfTheCluster(t *testing.T) {
+	r := start(t, nodeOnServers(t))
+	for _, want := range []string{
+		`eventyard_ready 1`, `eventyard_cluster_nodes{state="live"} 1`, `eventyard_cluster_nodes{state="lost"} 0`,
+	} {
+		metrics := r.want(http.StatusOK, "GET", "/metrics", "")
+		testkit.That(t, strings.Contains(metrics, "\n"+want+"\n"), "the metrics have no %s", want)
 	}
+	for _, want := range []string{
+		`eventyard_cluster_streams [1-9]\d*`, `eventyard_cluster_lost_streams 0`, `eventyard_cluster_leaderless_streams 0`,
+		`eventyard_cluster_offline_streams 0`, `eventyard_cluster_lagging_streams 0`, `eventyard_cluster_unheld_shards \d+`,
+	} {
+		testkit.Eventually(t, "the metrics to have "+want, func() bool {
+			return regexp.MustCompile(`(?m)^` + want + `$`).MatchString(r.want(http.StatusOK, "GET", "/metrics", ""))
+		})
+	}
+	r.shutdown()
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
+	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -29,12 +31,9 @@ var scraped = []string{"instance", "job", "le"}
 // is not there is right in Prometheus' eyes, and empty for ever.
 func TestDashboardAndAlertsAskForMetricsThatThereAre(t *testing.T) {
 	testengine.NeedsFiles(t) // some are about the disk
-	r := start(t, everyListener(t))
-	known := describedMetrics(testkit.Value(r.enter(t.Context()))(t).yard.registry)
-	testkit.That(t, len(known) > 60, "the yard has %d metrics", len(known))
-	for source, queries := range map[string][]string{
-		"alerts.yaml": alertQueries(t, "../packaging/monitoring/alerts.yaml"), "grafana.json": dashboardQueries(t, "../packaging/monitoring/grafana.json"),
-	} {
+	known := describedMetrics(allRegistries(t)...)
+	testkit.That(t, len(known) > 60, "yards have %d metrics", len(known))
+	for source, queries := range monitoringQueries(t) {
 		testkit.That(t, len(queries) > 15, "%s has %d queries", source, len(queries))
 		for _, query := range queries {
 			labels := slices.Clone(scraped)
@@ -50,13 +49,53 @@ func TestDashboardAndAlertsAskForMetricsThatThereAre(t *testing.T) {
 			}
 		}
 	}
-	r.shutdown()
+}
+
+// V7, C1: what alerts and dashboard are about is there at a node as well, but for what the engine of one machine counts,
+// and for its disk where the servers have one of their own. A peer tells of its disk: see TestNodesBesidePeers.
+func TestDashboardAndAlertsAreAboutNodesToo(t *testing.T) {
+	known := describedMetrics(registryOf(t, nodeOnServers(t)))
+	for source, queries := range monitoringQueries(t) {
+		for _, query := range queries {
+			for _, name := range metricName.FindAllString(query, -1) {
+				_, there := known[strings.TrimSuffix(name, "_bucket")]
+				testkit.That(t, there || strings.HasPrefix(name, "eventyard_disk_"), "%s: a node has no %s", source, name)
+			}
+		}
+	}
+}
+
+// allRegistries are those of a yard on one machine with all that it can have, and of a node.
+func allRegistries(t *testing.T) []*prometheus.Registry {
+	t.Helper()
+	one := everyListener(t)
+	one.Tracer = countingTracer{}
+	return []*prometheus.Registry{registryOf(t, one), registryOf(t, nodeOnServers(t))}
+}
+
+// nodeOnServers is a node with all listeners that shares a yard on NATS servers.
+func nodeOnServers(t *testing.T) Config {
+	t.Helper()
+	cfg := onYard(t, natstest.Shared(t, 1), natstest.Yard(), "a", sealed.NewKey())
+	cfg.AMQP, cfg.AMQPS, cfg.Kafka, cfg.Kafkas, cfg.Tracer = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", countingTracer{}
+	return cfg
+}
+
+// registryOf has what a yard registers, which runs until the test ends.
+func registryOf(t *testing.T, cfg Config) *prometheus.Registry {
+	t.Helper()
+	return testkit.Value(start(t, cfg).enter(t.Context()))(t).yard.registry
 }
 
 // describedMetrics gives the labels of all metrics by name, also of those that have no value yet.
-func describedMetrics(registry *prometheus.Registry) map[string][]string {
+func describedMetrics(registries ...*prometheus.Registry) map[string][]string {
 	all := make(chan *prometheus.Desc)
-	go func() { registry.Describe(all); close(all) }() // ends with the loop
+	go func() { // ends with the loop
+		defer close(all)
+		for _, registry := range registries {
+			registry.Describe(all)
+		}
+	}()
 	known := map[string][]string{}
 	for desc := range all {
 		if m := description.FindStringSubmatch(desc.String()); m != nil {
@@ -64,6 +103,14 @@ func describedMetrics(registry *prometheus.Registry) map[string][]string {
 		}
 	}
 	return known
+}
+
+// monitoringQueries are all of alerts and dashboard, by file.
+func monitoringQueries(t *testing.T) map[string][]string {
+	t.Helper()
+	return map[string][]string{
+		"alerts.yaml": alertQueries(t, "../packaging/monitoring/alerts.yaml"), "grafana.json": dashboardQueries(t, "../packaging/monitoring/grafana.json"),
+	}
 }
 
 func alertQueries(t *testing.T, file string) (queries []string) {

@@ -71,17 +71,20 @@ func heldOf(shares map[string]int) (sum int) {
 }
 
 func showNode(m cluster.Member, now time.Time, held int) admin.ClusterNode {
-	n := admin.ClusterNode{
-		Name: m.ID, Version: m.Version, State: admin.NodeLive, Shards: held,
+	return admin.ClusterNode{
+		Name: m.ID, Version: m.Version, State: stateOf(m), Shards: held,
 		Started: admin.Time{Time: m.Started}, Seen: admin.Time{Time: now.Add(-m.Unchanged).UTC()},
 	}
+}
+
+func stateOf(m cluster.Member) string {
 	switch {
 	case !m.Alive:
-		n.State = admin.NodeLost
+		return admin.NodeLost
 	case m.Quiet:
-		n.State = admin.NodeQuiet
+		return admin.NodeQuiet
 	}
-	return n
+	return admin.NodeLive
 }
 
 func showServers(found storage.Servers) *admin.NATSServers {

@@ -88,6 +88,7 @@ type yard struct {
 	notices *notify.Service
 
 	figures *figures
+	survey  *survey
 }
 
 // openYard opens everything in the order of dependence, and creates what the configuration says
@@ -132,6 +133,7 @@ func openYard(ctx context.Context, cfg Config, open openListeners) (_ *yard, err
 	if err := y.openFunctions(ctx); err != nil {
 		return nil, err
 	}
+	y.survey = y.newSurvey()
 	y.openFigures()
 	y.registerYard()
 	return y, y.describeAccess(ctx)
@@ -341,6 +343,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 		{Name: "configured subscriptions", Run: y.ensureSubscriptions},
 		{Name: "notices", Run: y.notices.Run},
 		{Name: "series", Run: y.figures.sampler.Run},
+		{Name: "survey", Run: y.survey.run},
 		listeners,
 		{Name: "functions", Run: y.runner.Run},
 	}

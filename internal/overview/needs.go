@@ -40,6 +40,10 @@ func Needs(f Findings) []admin.Need {
 		add(ofFences(n))
 		add(ofDamage(n))
 		add(ofCertificate(n, f.Now))
+		if s := n.Streams; s != nil {
+			add(ofLost(n.Name, *s))
+			add(ofLeaderless(n.Name, *s))
+		}
 	}
 	add(ofScrub(LastScrub(f.Nodes)))
 	for _, m := range f.Members {
@@ -231,6 +235,27 @@ func ofScrub(by string, s Scrub) (admin.Need, bool) {
 		fmt.Sprintf("The last scrub of the NATS servers, by node %s, has %s%s.", by, findings, because(s.First)), "eventyard cluster scrub")
 	need.Action = "scrub"
 	return need, s.Findings > 0
+}
+
+func ofLost(by string, s Streams) (admin.Need, bool) {
+	lost := "1 stream is"
+	if s.Lost != 1 {
+		lost = thousands(int64(s.Lost)) + " streams are"
+	}
+	need := node("streams-lost", admin.SeverityBroken, by, time.Time{},
+		fmt.Sprintf("%s not there any more, as node %s sees it, and what was in there is gone: %s.", lost, by, s.FirstLost), "eventyard cluster status")
+	need.Action = "restore"
+	return need, s.Lost > 0
+}
+
+func ofLeaderless(by string, s Streams) (admin.Need, bool) {
+	have := "1 stream has"
+	if s.Leaderless != 1 {
+		have = thousands(int64(s.Leaderless)) + " streams have"
+	}
+	return node("streams-leaderless", admin.SeverityBroken, by, time.Time{},
+		fmt.Sprintf("%s no leader, as node %s sees it: nothing can be stored there before most of the servers that keep it run and reach each other.", have, by),
+		"eventyard cluster status"), s.Leaderless > 0
 }
 
 func ofCertificate(n Node, now time.Time) (admin.Need, bool) {

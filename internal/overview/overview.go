@@ -64,8 +64,19 @@ type Node struct {
 	Certificate time.Time `json:"certificate,omitzero"`
 	// Scrub is the last that it has made of the NATS servers; zero: there was none since its start.
 	Scrub Scrub `json:"scrub,omitzero"`
+	// Streams are those of the yard, where it is for this node to look at them; nil elsewhere.
+	Streams *Streams `json:"streams,omitempty"`
 	// Lanes are the subscriptions that it delivers and that are not well.
 	Lanes []Lane `json:"lanes,omitempty"`
+}
+
+// Streams are those that NATS servers keep for the yard and that are not well.
+type Streams struct {
+	// Lost are not there although a log has them; FirstLost names one, with what it is of.
+	Lost      int    `json:"lost,omitempty"`
+	FirstLost string `json:"firstLost,omitempty"`
+	// Leaderless are those in which nothing can be stored now.
+	Leaderless int `json:"leaderless,omitempty"`
 }
 
 // Scrub is what one has found.

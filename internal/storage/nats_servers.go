@@ -33,8 +33,9 @@ type Servers struct {
 	Streams Streams
 	Err     error
 	// Lost are the streams that are not there although a log is that uses them, each with such a log: what they held
-	// is gone.
-	Lost map[string]string
+	// is gone. LostErr is why that could not be found out, which is among the warnings as well unless Err is there.
+	Lost    map[string]string
+	LostErr error
 }
 
 // Server is one of the servers.
@@ -83,10 +84,10 @@ func (n *natsNode) servers(ctx context.Context) Servers {
 	}
 	slices.SortFunc(s.Known, func(x, y Server) int { return cmp.Compare(x.Name, y.Name) })
 	var asking sync.WaitGroup
-	asking.Go(func() { s.Lost, err = n.lost(ctx) })
+	asking.Go(func() { s.Lost, s.LostErr = n.lost(ctx) })
 	s.Streams, s.Err = survey.Ask(ctx, n.conns.Control, n.cfg.Yard)
-	if asking.Wait(); err != nil && s.Err == nil {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("lost streams could not be looked for: %v", err))
+	if asking.Wait(); s.LostErr != nil && s.Err == nil {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("lost streams could not be looked for: %v", s.LostErr))
 	}
 	return s
 }
