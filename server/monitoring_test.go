@@ -65,6 +65,27 @@ func TestDashboardAndAlertsAreAboutNodesToo(t *testing.T) {
 	}
 }
 
+// toWatch finds what one would want to see of each listener: who is there, what is asked, what is refused or fails.
+var toWatch = regexp.MustCompile(`^eventyard_([a-z]+)_(?:connections|refused_total|requests_total|errors_total|damage_passed_total)$`)
+
+// V7: every listener is on the dashboard, with all of that, and damage that its readers met is one to be warned of.
+func TestEveryListenerIsOnTheDashboard(t *testing.T) {
+	known := describedMetrics(registryOf(t, everyListener(t)))
+	all := monitoringQueries(t)
+	dashboard, alerts := strings.Join(all["grafana.json"], "\n"), strings.Join(all["alerts.yaml"], "\n")
+	seen := map[string]bool{}
+	for name := range known {
+		if m := toWatch.FindStringSubmatch(name); m != nil {
+			seen[m[1]] = true
+			testkit.That(t, strings.Contains(dashboard, name+"{"), "the dashboard does not show %s", name)
+			testkit.That(t, !strings.HasSuffix(name, "_damage_passed_total") || strings.Contains(alerts, name), "no alert is about %s", name)
+		}
+	}
+	for _, listener := range []string{"amqp", "http", "kafka", "grid", "blob"} {
+		testkit.That(t, seen[listener], "no such metric of %s was found", listener)
+	}
+}
+
 // allRegistries are those of a yard on one machine with all that it can have, and of a node.
 func allRegistries(t *testing.T) []*prometheus.Registry {
 	t.Helper()
