@@ -45,7 +45,7 @@ test: ## Everything: vet, format, all tests with the race detector, power cuts, 
 	$(MAKE) interop
 
 .PHONY: packaging
-packaging: ## What people install, as far as this machine goes: a release for Linux (amd64) twice, the deb and the image on roots of their own if this is root, all linters; CI=true insists on all (two minutes)
+packaging: ## What people install, as far as this machine goes: a release for Linux (amd64) twice, deb, rpm and image on roots of their own if this is root, all linters; CI=true insists on all (two minutes)
 	cd packaging && go vet ./...
 	cd packaging && go test -count=1 -timeout 20m ./...
 
@@ -110,7 +110,7 @@ dist: ## What people install, into dist/: archives, deb, rpm, container image, H
 	cd packaging && go run ./dist -source .. -out ../dist
 
 .PHONY: dist-test
-dist-test: ## All of that twice to the same bytes; the deb and the image on roots of their own, which needs root; chart, unit, formula, alerts and dashboard by their own linters (half an hour); CI=true insists on all
+dist-test: ## All of that twice to the same bytes; deb, rpm and image on roots of their own, which needs root; chart, unit, formula, alerts and dashboard by their own linters (half an hour); CI=true insists on all
 	cd packaging && go vet ./...
 	cd packaging && go test -count=1 -timeout 30m ./lint
 	cd packaging && go test -count=1 -v -timeout 90m ./dist -all

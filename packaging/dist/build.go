@@ -32,7 +32,7 @@ func (r *release) compile(ctx context.Context, p platform, file string) error {
 }
 
 // documents are what all archives and packages have as it is in the tree: what to read first, and the compose
-// file, the alerts and the dashboard, which who runs a yard would have to look for in a clone otherwise.
+// files, the alerts and the dashboard, which who runs a yard would have to look for in a clone otherwise.
 var documents = []string{
 	"LICENSE", "README.md", "CHANGELOG.md",
 	"packaging/container/compose.yaml", "packaging/container/compose-cluster.yaml", "packaging/monitoring/alerts.yaml", "packaging/monitoring/grafana.json",

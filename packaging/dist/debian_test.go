@@ -5,12 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	rpmutils "github.com/sassoftware/go-rpmutils"
 )
 
 const nobody = "65534:65534" // who uses the yard
@@ -232,50 +229,5 @@ func TestUnit(t *testing.T) {
 	out, err = exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=20", file).CombinedOutput()
 	if err != nil {
 		t.Errorf("systemd-analyze security: the exposure is over 2.0: %v\n%s", err, out)
-	}
-}
-
-// V7: the package for Red Hat has the same files, and says the same version.
-func TestRPM(t *testing.T) {
-	need(t, "dpkg-deb", "dpkg")
-	r := theRelease(t)
-	found, err := filepath.Glob(filepath.Join(r.out, "*.x86_64.rpm"))
-	must(t, err)
-	if len(found) != 1 {
-		t.Fatalf("packages: %q", found)
-	}
-	f, err := os.Open(found[0])
-	must(t, err)
-	defer f.Close()
-	rpm, err := rpmutils.ReadRpm(f)
-	must(t, err)
-	nevra, err := rpm.Header.GetNEVRA()
-	must(t, err)
-	if nevra.Name != "eventyard" || nevra.Version != strings.Replace(r.version, "-", "~", 1) || nevra.Arch != "x86_64" {
-		t.Errorf("it is %+v", nevra)
-	}
-	files, err := rpm.Header.GetFiles()
-	must(t, err)
-	var names []string
-	for _, file := range files {
-		if !strings.HasPrefix(file.Name(), "/usr/share/zsh") { // which is elsewhere on Debian
-			names = append(names, file.Name())
-		}
-	}
-	listed, err := output(exec.Command("dpkg-deb", "--fsys-tarfile", deb(t, r)))
-	must(t, err)
-	inDeb, err := untar(strings.NewReader(string(listed)), t.TempDir())
-	must(t, err)
-	for name, header := range inDeb {
-		name = strings.TrimPrefix(name, ".")
-		if !header.FileInfo().IsDir() && !strings.HasPrefix(name, "/usr/share/zsh") && !slices.Contains(names, name) {
-			t.Errorf("the package for Debian has %s, and that for Red Hat has not", name)
-		}
-	}
-	for _, want := range []string{"/usr/bin/eventyard", "/usr/lib/systemd/system/eventyard.service", "/etc/eventyard/eventyard.yaml", "/usr/share/man/man1/eventyard.1",
-		"/usr/share/doc/eventyard/compose.yaml", "/usr/share/doc/eventyard/compose-cluster.yaml", "/usr/share/doc/eventyard/alerts.yaml", "/usr/share/doc/eventyard/grafana.json"} {
-		if !slices.Contains(names, want) {
-			t.Errorf("%s is missing", want)
-		}
 	}
 }
