@@ -15,7 +15,7 @@ INTEROP ?= .
 # the yard, which have none themselves. make race runs them with it.
 UNRACED := test/sim test/sim/nodes test/bench test/bench/peers test/crash test/soak
 INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|Java|Shared|Grid|HTTPFunctions|ResumeInBrowser|Vanished|Frozen|Scale|NodesAgree|Kafka)
-SUITES ?= ./internal/storage/jetstream/entries ./internal/storage/jetstream/logs ./internal/hubs/... ./internal/setaside/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/api/... ./hub ./processor ./functions ./admin ./server ./servertest
+SUITES ?= ./internal/storage/jetstream/entries ./internal/storage/jetstream/logs ./internal/hubs/... ./internal/setaside/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/kafka/... ./internal/api/... ./hub ./processor ./functions ./admin ./server ./servertest
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 VULNDB ?= https://vuln.go.dev
@@ -38,7 +38,7 @@ test: ## Everything: vet, format, all tests with the race detector, power cuts, 
 	go vet ./...
 	go test -race -timeout 20m $$(go list ./... | grep -v -e test/interop $(UNRACED:%=-e '/%$$'))
 	go test -timeout 20m $(UNRACED:%=./%)
-	EVENTYARD_TEST_ENGINE=model go test ./internal/hubs/broker ./internal/hubs/groups
+	EVENTYARD_TEST_ENGINE=model go test ./internal/hubs/broker ./internal/hubs/groups ./internal/kafka/groups ./internal/kafka/handler ./internal/kafka/transactions
 	go test ./internal/storage/jetstream/logs -run TestFaults -storm.seeds 20
 	$(MAKE) packaging
 	$(MAKE) cluster
