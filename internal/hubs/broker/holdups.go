@@ -91,7 +91,7 @@ func (f *Frames) Holdups(ctx context.Context, age time.Duration) (waiting []Hold
 			waiting = append(waiting, h)
 		}
 	}
-	return waiting, nil
+	return waiting, err
 }
 
 // judgeTimeout bounds a look at one holdup.
