@@ -1,6 +1,9 @@
 package groups
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // What a listener branches on, besides what members are told (package member) and the store's own errors.
 var (
@@ -22,6 +25,8 @@ var (
 	ErrMetadata = errors.New("the metadata of an offset have up to 1024 bytes")
 	// ErrTooManyGroups: as many groups are stored as there may be, or one has offsets in too many hubs.
 	ErrTooManyGroups = errors.New("as many groups are stored as there may be, or this one has offsets in too many hubs: delete some, or use another")
+	// ErrTooManyOffsets: offsets of a group in one transaction measure more than they may.
+	ErrTooManyOffsets = fmt.Errorf("offsets of a group in one transaction measure at most %d KiB as they are stored: commit those of fewer partitions at once, or with less metadata", maxStagedBytes>>10)
 	// ErrRights: there is no right to Listen to each hub of the group.
 	ErrRights = errors.New("there is no right to Listen to all hubs of the group: use a policy that has it")
 )

@@ -160,9 +160,11 @@ func (g *group) logs() []string {
 
 // hubsLocked are the hubs in which the group has offsets, by name. Those that this node does not know are deleted, or
 // about to be.
-func (g *group) hubsLocked() (names []string) {
-	for _, log := range g.entry.logs() {
-		if name := broker.HubOf(g.coordinator.cfg.Broker, log); name != "" {
+func (g *group) hubsLocked() []string { return hubsOf(g.coordinator.cfg.Broker, g.entry) }
+
+func hubsOf(b *broker.Broker, e entry) (names []string) {
+	for _, log := range e.logs() {
+		if name := broker.HubOf(b, log); name != "" {
 			names = append(names, name)
 		}
 	}

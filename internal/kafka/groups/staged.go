@@ -31,6 +31,10 @@ import (
 // stagedPrefix is what the keys of offsets in transactions begin with.
 const stagedPrefix = "kafka/staged/"
 
+// maxStagedBytes is what such an entry measures at most, with something left for whoever seals it. It is one, so that all of
+// it counts at once.
+const maxStagedBytes = meta.MaxValueBytes - 4<<10
+
 // ErrNotStaged: the transaction has no offsets of the group, or is over.
 var ErrNotStaged = errors.New("the transaction goes on no more, or the group was not made part of it")
 
@@ -38,7 +42,7 @@ var ErrNotStaged = errors.New("the transaction goes on no more, or the group was
 type staged struct {
 	// Opened is when it was made.
 	Opened time.Time `json:"opened"`
-	// Settled is when it was committed; zero: it was not.
+	// Settled is when it was committed; zero: it was not. By it they are written in order; see Stage.order.
 	Settled   time.Time        `json:"settled,omitzero"`
 	Positions []stagedPosition `json:"positions,omitempty"`
 }
@@ -79,6 +83,27 @@ func (s *Stages) Of(group, transaction string) (Stage, error) {
 	return Stage{s.coordinator, group, stagedKeys(group) + transaction}, nil
 }
 
+// Allowed says why somebody may not have offsets of a group be part of a transaction; nil: he may. It takes a right to all
+// hubs in which the group has offsets. Any node may say so.
+func (s *Stages) Allowed(ctx context.Context, id string, right func(hub string) bool) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	c := s.coordinator
+	there, err := getEntry(ctx, c, groupKey(id))
+	if errors.Is(err, meta.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read group %.80q: %w", id, err)
+	}
+	e, err := decodeEntry(there)
+	if err != nil {
+		return err
+	}
+	return may(right).all(hubsOf(c.cfg.Broker, e))
+}
+
 func stagedKeys(group string) string { return stagedPrefix + segment(group) + "/" }
 
 // stagedGroup is the group that a key is of.
@@ -104,7 +129,7 @@ func (s Stage) Open(ctx context.Context) error {
 }
 
 // change lets the entry be changed while it is not settled, again if somebody else was faster; keep false deletes it.
-// Where there is none, or it was settled, it gives ErrNotStaged.
+// Where there is none, or it was settled, it gives ErrNotStaged; where it would measure too much, ErrTooManyOffsets.
 func (s Stage) change(ctx context.Context, how func(*staged) (keep bool)) error {
 	store, looked := s.coordinator.cfg.Meta, !s.coordinator.cfg.Several
 	return mirror.Uncontested(ctx, func() error {
@@ -128,10 +153,12 @@ func (s Stage) change(ctx context.Context, how func(*staged) (keep bool)) error 
 		if !now.Settled.IsZero() {
 			return ErrNotStaged
 		}
-		if how(&now) {
-			_, err = store.CompareAndSet(ctx, s.key, e.Revision, encode(now))
-		} else {
+		if !how(&now) {
 			err = store.Delete(ctx, s.key, e.Revision)
+		} else if raw := encode(now); len(raw) > maxStagedBytes {
+			return ErrTooManyOffsets
+		} else {
+			_, err = store.CompareAndSet(ctx, s.key, e.Revision, raw)
 		}
 		if errors.Is(err, meta.ErrNotFound) {
 			err = meta.ErrConflict
@@ -237,10 +264,17 @@ func (s Stage) may(ctx context.Context, by Committer, positions map[Partition]Po
 
 // Settle has the offsets count, or forgets them. Where that was done before nothing happens.
 func (s Stage) Settle(ctx context.Context, commit bool) error {
-	err := s.change(ctx, func(to *staged) bool {
-		to.Settled = time.Now()
-		return commit && len(to.Positions) > 0
-	})
+	when := time.Now()
+	var err error
+	if commit {
+		when, err = s.order(ctx, when)
+	}
+	if err == nil {
+		err = s.change(ctx, func(to *staged) bool {
+			to.Settled = when
+			return commit && len(to.Positions) > 0
+		})
+	}
 	if errors.Is(err, ErrNotStaged) {
 		err = nil
 	}
@@ -251,6 +285,25 @@ func (s Stage) Settle(ctx context.Context, commit bool) error {
 		s.coordinator.cfg.Log.Debug("offsets of a transaction are written later", "group", s.group, "error", err)
 	}
 	return nil
+}
+
+// order gives the time by which a transaction is settled now: behind all that were before, of which some may not be written
+// yet. The clock alone does not say so: it may have been stepped back, or be behind that of the node which has settled those.
+func (s Stage) order(ctx context.Context, now time.Time) (time.Time, error) {
+	store := s.coordinator.cfg.Meta
+	if s.coordinator.cfg.Several {
+		if err := store.Fresh(ctx, stagedKeys(s.group)); err != nil {
+			return now, fmt.Errorf("read offsets of group %.80q: %w", s.group, err)
+		}
+	}
+	settled, _, err := s.coordinator.Stages.list(ctx, s.group)
+	if err != nil || len(settled) == 0 {
+		return now, err
+	}
+	if last := settled[len(settled)-1].Settled; !now.After(last) {
+		now = last.Add(1)
+	}
+	return now, nil
 }
 
 // Unstable gives the partitions of which a group has offsets in transactions that are not decided. Those that were

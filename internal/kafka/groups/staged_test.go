@@ -3,6 +3,9 @@ package groups
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -116,4 +119,60 @@ func TestOperatorsComeBehindWhatWasCommitted(t *testing.T) {
 			testkit.Equal(t, later(), -1, "here: %t", here)
 		})
 	}
+}
+
+// K3: what a group has committed in transactions is written in the order in which these were committed, whatever the clocks
+// of those say who have settled them: else an offset would go back.
+func TestClocksDoNotOrderOffsets(t *testing.T) {
+	y := newYard(t)
+	y.Hub(t, "orders", 1)
+	at := y.partition("orders", 0)
+	var mine atomic.Bool
+	c, _ := y.start(func(c *Config) { c.Mine = func(string) bool { return mine.Load() } })
+	for n, offset := range []int64{10, 20} {
+		mine.Store(true)
+		stage := testkit.Value(c.Stages.Of("g", fmt.Sprint("app-", n+1)))(t)
+		testkit.Must(t, stage.Open(t.Context()))
+		testkit.Must(t, stage.Put(t.Context(), nobody, map[Partition]Position{at: {Offset: offset, Epoch: -1}}))
+		mine.Store(false) // so that nobody writes what is settled
+		testkit.Must(t, stage.Settle(t.Context(), true))
+		if n == 0 { // by a node whose clock is ahead
+			entry := testkit.Value(y.Meta.Get(t.Context(), stage.key))(t)
+			one := testkit.Value(decodeStaged(entry))(t)
+			one.Settled = one.Settled.Add(time.Hour)
+			testkit.Must(t, testkit.Err(y.Meta.CompareAndSet(t.Context(), stage.key, entry.Revision, encode(one))))
+		}
+	}
+	mine.Store(true)
+	testkit.Must(t, c.Stages.FoldAll(t.Context(), time.Hour))
+	testkit.Equal(t, committed(t, c, "g", at), 20)
+}
+
+// K3, K6: offsets of as many partitions as a transaction may write to fit, and what is too much is refused by an error of its
+// own; what was staged before stays.
+func TestOffsetsOfATransactionAreBounded(t *testing.T) {
+	y := newYard(t)
+	log := strings.Repeat("l", 64)
+	c, _ := y.start()
+	stage := testkit.Value(c.Stages.Of("g", "app-1"))(t)
+	testkit.Must(t, stage.Open(t.Context()))
+	many := make(map[Partition]Position)
+	for n := range int32(2048) {
+		many[Partition{log, n}] = Position{Offset: math.MaxInt64, Epoch: math.MaxInt32}
+	}
+	testkit.Must(t, stage.Put(t.Context(), nobody, many))
+	for p, position := range many {
+		position.Metadata = make([]byte, MaxMetadataBytes)
+		many[p] = position
+	}
+	some := maps.Clone(many)
+	maps.DeleteFunc(some, func(p Partition, _ Position) bool { return p.Number >= 250 })
+	full := testkit.Value(c.Stages.Of("g", "app-2"))(t)
+	testkit.Must(t, full.Open(t.Context()))
+	testkit.Must(t, full.Put(t.Context(), nobody, some))
+	testkit.ErrorIs(t, stage.Put(t.Context(), nobody, many), ErrTooManyOffsets)
+	entry := testkit.Value(y.Meta.Get(t.Context(), stage.key))(t)
+	one := testkit.Value(decodeStaged(entry))(t)
+	testkit.Equal(t, len(one.Positions), 2048)
+	testkit.Equal(t, len(one.Positions[0].Metadata), 0)
 }

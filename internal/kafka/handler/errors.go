@@ -40,6 +40,7 @@ const (
 	codeUnknownMember      int16 = 25
 	codeSessionTimeout     int16 = 26
 	codeRebalancing        int16 = 27
+	codeOffsetSize         int16 = 28
 	codeTopicRights        int16 = 29
 	codeGroupRights        int16 = 30
 	codeClusterRights      int16 = 31
@@ -158,6 +159,7 @@ var answers = []answer{
 	{"groups.ErrSubscribed", is(groups.ErrSubscribed), codeGroupSubscribed},
 	{"groups.ErrMetadata", is(groups.ErrMetadata), codeMetadata},
 	{"groups.ErrTooManyGroups", is(groups.ErrTooManyGroups), codeGroupFull},
+	{"groups.ErrTooManyOffsets", is(groups.ErrTooManyOffsets), codeOffsetSize},
 	{"groups.ErrRights", is(groups.ErrRights), codeGroupRights},
 	{"groups.ErrNotStaged", is(groups.ErrNotStaged), codeTransactionState},
 
