@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka/groups"
@@ -35,7 +36,7 @@ const (
 	MaxIDBytes = 256
 	// DefaultMaxIDs is how many transactional ids may be stored.
 	DefaultMaxIDs = 10_000
-	// DefaultMaxPartitions is how many partitions all transactions together may have.
+	// DefaultMaxPartitions is how many partitions all transactions together may have. Groups count as several.
 	DefaultMaxPartitions = 400_000
 	// DefaultRetention is how long an id is kept that nobody has used.
 	DefaultRetention = 7 * 24 * time.Hour
@@ -52,8 +53,8 @@ var (
 	ErrNotFound = errors.New("there is no such transactional id")
 	// ErrTooMany: as many transactional ids are stored as there may be, or may be of the account, and all were used lately.
 	ErrTooMany = errors.New("as many transactional ids are stored as there may be, or as one account may have: use those that there are")
-	// ErrTooManyPartitions: transactions write to as many partitions together as they may, or an account's do.
-	ErrTooManyPartitions = errors.New("transactions that go on write to as many partitions as they may: end some first")
+	// ErrTooManyPartitions: transactions have as many partitions and groups together as they may, or an account's do.
+	ErrTooManyPartitions = errors.New("transactions that go on have as many partitions and groups as they may: end some first")
 	// ErrRights: there is no right to what the transactional id is about.
 	ErrRights = errors.New("there is no right to Send to all hubs that the transactional id has written to: use a policy that has it")
 	// ErrStopping: the coordinator stops. Another try may succeed elsewhere.
@@ -326,6 +327,9 @@ func (c *Coordinator) AddPartitions(ctx context.Context, id string, by txn.Claim
 func (c *Coordinator) AddGroup(ctx context.Context, id string, by txn.Claim, group string, may May) error {
 	if _, err := c.cfg.Groups.Stages.Of(group, ""); err != nil { // before it is stored: it could never be ended
 		return err
+	}
+	if !utf8.ValidString(group) { // the entry, which is JSON, would have another name than the offsets
+		return fmt.Errorf("%w, and is UTF-8 in a transaction", groups.ErrInvalidID)
 	}
 	t, err := c.add(ctx, id, by, nil, group, may)
 	if err != nil {

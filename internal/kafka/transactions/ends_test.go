@@ -27,7 +27,7 @@ func TestAGroupThatCannotBe(t *testing.T) {
 	l := newYard(t).begin()
 	by := l.init("app")
 	testkit.Must(t, l.add("app", by))
-	for _, group := range []string{"", strings.Repeat("g", 300)} {
+	for _, group := range []string{"", strings.Repeat("g", 300), "no \xff text"} {
 		testkit.ErrorIs(t, l.AddGroup(t.Context(), "app", by, group, nil), groups.ErrInvalidID)
 	}
 	one := testkit.Value(l.Describe(t.Context(), "app", nil))(t)

@@ -70,16 +70,29 @@ func (c *Coordinator) makeRoom(ctx context.Context, account string) bool {
 	return err == nil || mirror.GoneOrChanged(err)
 }
 
-// weights counts the partitions, and hubs, that stand in the entries of transactions: these are in memory, at every node. The
-// zero value works.
+// weights counts the partitions, hubs and groups that stand in the entries of transactions: these are in memory, at every node.
+// The zero value works.
 type weights struct {
 	mu  sync.Mutex
 	all int            // guarded by mu
 	by  map[string]int // by account; guarded by mu
 }
 
-// weight is how many a transaction has.
-func weight(t txn.Transaction) int { return len(t.Partitions) + len(t.Logs) }
+const (
+	// groupWeight is what a group counts, besides its name: it has an entry of its own for the offsets in the transaction.
+	groupWeight = 8
+	// nameWeight is how many bytes of a group's name count as one partition.
+	nameWeight = 32
+)
+
+// weight is how much a transaction has, in partitions.
+func weight(t txn.Transaction) int {
+	n := len(t.Partitions) + len(t.Logs)
+	for _, group := range t.Groups {
+		n += groupWeight + len(group)/nameWeight
+	}
+	return n
+}
 
 // follow counts what has changed.
 func (p *weights) follow(updates []mirror.Update[txn.Transaction]) {

@@ -2,6 +2,7 @@ package transactions
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,4 +61,27 @@ func TestPartitionsOfAllTransactionsAreBounded(t *testing.T) {
 	l.weights.mu.Lock()
 	defer l.weights.mu.Unlock()
 	testkit.Equal(t, l.weights.all, 2*partitions+1, "what is counted: two that go on, and the hub of one that has ended")
+}
+
+// K3, K6: groups of transactions take room as partitions do, and more where their names are long: each has an entry for its
+// offsets beside its name.
+func TestGroupsOfAllTransactionsAreBounded(t *testing.T) {
+	l := newYard(t).begin()
+	l.cfg.MaxPartitions, l.cfg.MaxIDs = 10*groupWeight, 10 // of which an account has half
+	begin := func(account, id string) txn.Claim {
+		return testkit.Value(l.Init(For(t.Context(), account), id, txn.None, 15*time.Minute, nil))(t)
+	}
+	greedy, modest := begin("greedy", "g"), begin("modest", "m")
+	for i := range 5 {
+		testkit.Must(t, l.AddGroup(t.Context(), "g", greedy, fmt.Sprint("readers-", i), nil))
+	}
+	testkit.Must(t, l.AddGroup(t.Context(), "g", greedy, "readers-1", nil), "one that it has already")
+	testkit.ErrorIs(t, l.AddGroup(t.Context(), "g", greedy, "readers-6", nil), ErrTooManyPartitions)
+	for _, long := range []string{"a", "b"} {
+		testkit.Must(t, l.AddGroup(t.Context(), "m", modest, strings.Repeat(long, 255), nil))
+	}
+	testkit.ErrorIs(t, l.AddGroup(t.Context(), "m", modest, strings.Repeat("c", 255), nil), ErrTooManyPartitions, "of a long name")
+	testkit.Must(t, l.End(t.Context(), "g", greedy, true, nil))
+	testkit.Must(t, l.AddGroup(t.Context(), "g", greedy, "readers-6", nil), "when the others have ended")
+	l.stop()
 }
