@@ -121,6 +121,9 @@ func (p producers) addOffsets(ctx context.Context, r *kmsg.AddOffsetsToTxnReques
 	answer := kmsg.NewPtrAddOffsetsToTxnResponse()
 	err := p.listens()
 	if err == nil {
+		err = p.handler.cfg.Groups.Stages.Allowed(ctx, r.Group, p.may(auth.Listen))
+	}
+	if err == nil {
 		err = p.handler.cfg.Transactions.AddGroup(ctx, r.TransactionalID, txn.Claim{Producer: r.ProducerID, Epoch: r.ProducerEpoch}, r.Group, p.may(auth.Send))
 	}
 	if err != nil {
@@ -218,38 +221,54 @@ var stateNames = map[txn.State]string{
 // DescribeTransactions (65), version 0.
 func (p producers) describeTransactions(ctx context.Context, r *kmsg.DescribeTransactionsRequest) kmsg.Response {
 	answer := kmsg.NewPtrDescribeTransactionsResponse()
+	room := allowance(maxGroupAnswerBytes)
 	for _, id := range distinct(r.TransactionalIDs, maxAskedGroups) {
-		one := kmsg.NewDescribeTransactionsResponseTransactionState()
-		one.TransactionalID, one.StartTimestamp = id, nowhere
+		var one kmsg.DescribeTransactionsResponseTransactionState
 		var t transactions.Described
 		err := error(errClusterRights)
 		if p.rights().anywhere(auth.Send) {
 			t, err = p.handler.cfg.Transactions.Describe(ctx, id, p.may(auth.Send))
 		}
+		if err == nil {
+			one, err = describeTransaction(p.handler.cfg.Broker, t, &room)
+		}
 		if err != nil {
-			one.ErrorCode, one.ProducerID, one.ProducerEpoch = p.refuse(ctx, "DescribeTransactions", err, true), -1, -1
-			answer.TransactionStates = append(answer.TransactionStates, one)
-			continue
-		}
-		one.State, one.TimeoutMillis, one.ProducerID, one.ProducerEpoch = stateNames[t.State], int32(t.Timeout), t.Producer, t.Epoch
-		if t.State.Open() {
-			one.StartTimestamp = t.Began.UnixMilli()
-		}
-		byLog := make(map[string]int)
-		for _, part := range t.Partitions {
-			at, known := byLog[part.Log]
-			if !known {
-				at = len(one.Topics)
-				byLog[part.Log] = at
-				named := kmsg.NewDescribeTransactionsResponseTransactionStateTopic()
-				named.Topic = broker.HubOf(p.handler.cfg.Broker, part.Log)
-				one.Topics = append(one.Topics, named)
-			}
-			one.Topics[at].Partitions = append(one.Topics[at].Partitions, part.Number)
+			one = kmsg.NewDescribeTransactionsResponseTransactionState()
+			one.ErrorCode = p.refuse(ctx, "DescribeTransactions", err, true)
+			one.TransactionalID, one.StartTimestamp, one.ProducerID, one.ProducerEpoch = id, nowhere, -1, -1
 		}
 		answer.TransactionStates = append(answer.TransactionStates, one)
 	}
 	return answer
+}
+
+// describeTransaction is the row of one transactional id, if there is room for it.
+func describeTransaction(b *broker.Broker, t transactions.Described, room *allowance) (one kmsg.DescribeTransactionsResponseTransactionState, err error) {
+	one = kmsg.NewDescribeTransactionsResponseTransactionState()
+	one.TransactionalID, one.StartTimestamp = t.ID, nowhere
+	one.State, one.TimeoutMillis, one.ProducerID, one.ProducerEpoch = stateNames[t.State], int32(t.Timeout), t.Producer, t.Epoch
+	if t.State.Open() {
+		one.StartTimestamp = t.Began.UnixMilli()
+	}
+	byLog := make(map[string]int)
+	if !room.take(256 + len(t.ID) + 4*len(t.Partitions)) {
+		return one, errAskedTooMuch
+	}
+	for _, part := range t.Partitions {
+		at, known := byLog[part.Log]
+		if !known {
+			at = len(one.Topics)
+			byLog[part.Log] = at
+			named := kmsg.NewDescribeTransactionsResponseTransactionStateTopic()
+			named.Topic = broker.HubOf(b, part.Log)
+			if !room.take(64 + len(named.Topic)) {
+				return one, errAskedTooMuch
+			}
+			one.Topics = append(one.Topics, named)
+		}
+		one.Topics[at].Partitions = append(one.Topics[at].Partitions, part.Number)
+	}
+	return one, nil
 }
 
 // listTransactions tells of all transactional ids whose hubs one may send to.

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka/record"
+	"github.com/eventyard/eventyard/internal/kafka/transactions"
 	"github.com/eventyard/eventyard/internal/kafka/transactions/txn"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -329,4 +331,54 @@ func TestPartitionsOfATransactionAreBounded(t *testing.T) {
 	_, next, err := y.broker.Span(t.Context(), "orders", "0")
 	testkit.Must(t, err)
 	testkit.Equal(t, next, 2, "numbers: an event, and one word that ends the transaction")
+}
+
+// K5: who may not listen to all hubs of a group does not have its offsets be part of a transaction.
+func TestRightsToGroupsInTransactions(t *testing.T) {
+	y := newClosedYard(t)
+	hub := y.hub("orders", 1)
+	other := y.hub("other", 1)
+	y.policy("other", "stranger", auth.Send|auth.Listen)
+	root, stranger := y.login(auth.RootPolicy), y.login("stranger")
+	testkit.Equal(t, root.commitAlone("readers", hub, 5), codeNone)
+	testkit.Equal(t, stranger.commitAlone("theirs", other, 5), codeNone)
+	p := stranger.producer("app", other)
+	add := func(group string) int16 {
+		r := kmsg.NewPtrAddOffsetsToTxnRequest()
+		r.TransactionalID, r.Group, r.ProducerID, r.ProducerEpoch = "app", group, p.given.ProducerID, p.given.ProducerEpoch
+		return ask[*kmsg.AddOffsetsToTxnResponse](stranger, 3, r).ErrorCode
+	}
+	testkit.Equal(t, add("readers"), codeGroupRights)
+	testkit.Equal(t, add("theirs"), codeNone)
+	testkit.Equal(t, add("new"), codeNone, "one that there is not yet")
+}
+
+// commitAlone commits an offset of partition 0 for a group without members.
+func (c *client) commitAlone(group string, hub broker.Hub, offset int64) int16 {
+	c.t.Helper()
+	part, topic, r := kmsg.NewOffsetCommitRequestTopicPartition(), kmsg.NewOffsetCommitRequestTopic(), kmsg.NewPtrOffsetCommitRequest()
+	part.Offset, part.LeaderEpoch = offset, -1
+	topic.Topic, topic.Partitions = hub.Name, append(topic.Partitions, part)
+	r.Group, r.Generation, r.Topics = group, -1, append(r.Topics, topic)
+	return ask[*kmsg.OffsetCommitResponse](c, 8, r).Topics[0].Partitions[0].ErrorCode
+}
+
+// K6: what describes transactions measures only so much, however many are asked for.
+func TestDescriptionsOfTransactionsAreBounded(t *testing.T) {
+	y := newYard(t)
+	one := transactions.Described{ID: "app", Transaction: txn.Transaction{State: txn.Ongoing}}
+	for n := range txn.MaxPartitions {
+		one.Partitions = append(one.Partitions, txn.Partition{Log: fmt.Sprint(n)})
+	}
+	answered, room := 0, allowance(maxGroupAnswerBytes)
+	for range maxAskedGroups {
+		state, err := describeTransaction(y.broker, one, &room)
+		if err == nil {
+			testkit.Equal(t, len(state.Topics), txn.MaxPartitions)
+			answered++
+		} else {
+			testkit.ErrorIs(t, err, errAskedTooMuch)
+		}
+	}
+	testkit.That(t, answered > 100 && answered < maxAskedGroups, "it tells of %d transactions with %d hubs each", answered, txn.MaxPartitions)
 }
