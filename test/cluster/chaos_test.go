@@ -88,7 +88,8 @@ func giveDisks(t *testing.T, network *parts.Network, hosts int) {
 // course is what has happened so far.
 type course struct {
 	rounds, events int
-	faults         map[string]int // by kind
+	faults         map[string]int       // by kind
+	known          []admin.ScrubFinding // of rounds in which a disk was full
 }
 
 // round has everything begin, endure up to four faults, and be judged.
@@ -97,29 +98,73 @@ func (c *course) round(t *testing.T, y *yard, d *deck, end time.Time) {
 	c.rounds++
 	r := y.begin(t, fmt.Sprintf("orders%d", c.rounds))
 	r.epochs.race(t)
+	filled := false
 	for i := 0; i < 4 && (i == 0 || time.Now().Before(end)); i++ {
 		f := d.next()
 		c.faults[which.ReplaceAllString(f.name, "$1")]++
+		filled = filled || f.fills
 		r.endure(t, f)
 	}
 	r.end(t)
-	y.scrub(t)
+	c.scrub(t, y, filled)
 	c.events += r.load.acknowledged()
 	r.remove(t)
 }
 
-// scrub has what each server keeps compared, and tells what differs. That is no failure: which server answers is
-// nobody's to choose, so that whatever the yard has made of it was judged before.
-func (y *yard) scrub(t testing.TB) {
+// scrub has what each server keeps compared. Servers lack something after a disk was full, which is no failure: which
+// server answers is nobody's to choose, so that whatever the yard has made of it was judged before. Nothing else that
+// happens to them may do that.
+func (c *course) scrub(t testing.TB, y *yard, filled bool) {
+	t.Helper()
+	found := y.scrub(t)
+	if filled {
+		c.known = append(c.known, found...)
+		return
+	}
+	for _, f := range found {
+		testkit.That(t, isKnown(f, c.known), "without a full disk the servers have come to this: %+v", f)
+	}
+}
+
+// scrub has what each server keeps compared, and gives what differs.
+func (y *yard) scrub(t testing.TB) (found []admin.ScrubFinding) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	done, err := y.nodes[0].admin(t).Scrub(ctx, admin.ScrubRequest{}, func(l admin.ScrubLine) {
 		if l.Finding != nil {
 			t.Logf("scrub: %+v", *l.Finding)
+			found = append(found, *l.Finding)
 		}
 	})
-	t.Logf("scrub: %d streams, %d findings, error %v", done.Streams, done.Findings, err)
+	t.Logf("scrub: %d streams, %d findings, problems %q, error %v", done.Streams, done.Findings, done.Problems, err)
+	return found
+}
+
+// isKnown tells whether one of several findings was of the same, or of a part of it: some of it may be gone by age.
+func isKnown(f admin.ScrubFinding, known []admin.ScrubFinding) bool {
+	return slices.ContainsFunc(known, func(k admin.ScrubFinding) bool {
+		return f.Kind == k.Kind && f.Stream == k.Stream && f.Server == k.Server && f.Entry == k.Entry && f.Blob == k.Blob &&
+			f.FirstMessage >= k.FirstMessage && f.LastMessage <= k.LastMessage
+	})
+}
+
+// A finding is excused where a full disk has left the same behind.
+func TestFindingsThatAreKnown(t *testing.T) {
+	known := []admin.ScrubFinding{{Kind: admin.FindingMissing, Stream: "S", Server: "one", FirstMessage: 10, LastMessage: 20}}
+	for name, tt := range map[string]struct {
+		f    admin.ScrubFinding
+		want bool
+	}{
+		"the same":         {known[0], true},
+		"a part of it":     {admin.ScrubFinding{Kind: admin.FindingMissing, Stream: "S", Server: "one", FirstMessage: 15, LastMessage: 20}, true},
+		"more":             {admin.ScrubFinding{Kind: admin.FindingMissing, Stream: "S", Server: "one", FirstMessage: 10, LastMessage: 21}, false},
+		"another server":   {admin.ScrubFinding{Kind: admin.FindingMissing, Stream: "S", Server: "two", FirstMessage: 10, LastMessage: 20}, false},
+		"another kind":     {admin.ScrubFinding{Kind: admin.FindingDiffers, Stream: "S", Server: "one", FirstMessage: 10, LastMessage: 20}, false},
+		"of another place": {admin.ScrubFinding{Kind: admin.FindingMissing, Stream: "T", Server: "one", FirstMessage: 10, LastMessage: 20}, false},
+	} {
+		t.Run(name, func(t *testing.T) { testkit.Equal(t, isKnown(tt.f, known), tt.want) })
+	}
 }
 
 // which is what of a fault's name does not belong to its kind.

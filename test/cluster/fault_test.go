@@ -20,6 +20,8 @@ type fault struct {
 	name       string
 	lasts      time.Duration
 	begin, end func(testing.TB, *yard)
+	// fills: a disk is full, after which servers may lack what others have.
+	fills bool
 	// until goes on before the end, if there is one.
 	until func(testing.TB, *trial)
 }

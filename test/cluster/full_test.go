@@ -11,7 +11,7 @@ import (
 // fillServers fills the disks of some servers and frees them again. A server that has stopped storing for it is
 // restarted, as its operator would.
 func fillServers(s several, d time.Duration) fault {
-	return fault{name: "disk full of " + s.named("server"), lasts: d,
+	return fault{name: "disk full of " + s.named("server"), lasts: d, fills: true,
 		begin: func(t testing.TB, y *yard) { s.each(func(i int) { y.network.Host(i).Disk.Fill(t) }) },
 		end:   func(t testing.TB, y *yard) { s.each(func(i int) { y.makeRoom(t, i) }) }}
 }
@@ -30,7 +30,7 @@ func (y *yard) makeRoom(t testing.TB, server int) {
 // startServerOnFullDisk kills a server and starts it while its disk is full, which it refuses or does not bear
 // for long.
 func startServerOnFullDisk(i int, d time.Duration) fault {
-	return fault{name: fmt.Sprintf("server %d was killed and started on a full disk", i), lasts: d,
+	return fault{name: fmt.Sprintf("server %d was killed and started on a full disk", i), lasts: d, fills: true,
 		begin: func(t testing.TB, y *yard) {
 			y.network.Host(i).Disk.Fill(t)
 			y.servers.Kill(t, i)
@@ -42,7 +42,7 @@ func startServerOnFullDisk(i int, d time.Duration) fault {
 // fillNodes fills the disks of some nodes with servers inside and frees them again. Each says that it has stopped
 // storing, and ends when it has room; then it is started, as the system would.
 func fillNodes(s several, d time.Duration) fault {
-	return fault{name: "disk full of " + s.named("node"), lasts: d,
+	return fault{name: "disk full of " + s.named("node"), lasts: d, fills: true,
 		begin: func(t testing.TB, y *yard) { s.each(func(i int) { y.nodes[i].host.Disk.Fill(t) }) },
 		until: func(t testing.TB, r *trial) {
 			s.each(func(i int) { r.yard.nodes[i].saysNotReady(t, "has stopped storing", r.yard.nodes[i].name) })
@@ -57,7 +57,7 @@ func fillNodes(s several, d time.Duration) fault {
 // startNodeOnFullDisk kills a node with a server inside and starts it while its disk is full, which it refuses
 // or does not bear for long.
 func startNodeOnFullDisk(i int, d time.Duration) fault {
-	return fault{name: fmt.Sprintf("node %d was killed and started on a full disk", i), lasts: d,
+	return fault{name: fmt.Sprintf("node %d was killed and started on a full disk", i), lasts: d, fills: true,
 		begin: func(t testing.TB, y *yard) {
 			n := y.nodes[i]
 			n.host.Disk.Fill(t)
