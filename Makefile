@@ -84,7 +84,7 @@ crash: ## A long run of power cuts (CRASHSEEDS=100000) and kill -9
 	go test ./test/crash -kill.rounds=200 -timeout 24h
 
 .PHONY: cluster
-cluster: ## A yard of three nodes, all processes, through a fixed row of faults: on three NATS servers, and with servers inside; and backed up under kill -9 (five minutes)
+cluster: ## A yard of three nodes, all processes, through a fixed row of faults: on three NATS servers, and with servers inside; and backed up under kill -9 (seven minutes)
 	go test ./test/cluster -run 'NothingAcknowledged|PeersLoseNothing|KillNine' -count=1 -cluster -timeout 20m -v
 
 .PHONY: chaos

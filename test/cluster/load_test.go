@@ -138,6 +138,14 @@ func (l *load) end(t testing.TB) {
 	}
 }
 
+// heardOfNoMajority judges what publishers were told while there was none, once the load has ended: that all of it was
+// such that clients try again is judged by then.
+func (l *load) heardOfNoMajority(t testing.TB) {
+	t.Helper()
+	heard := l.heard.counts()
+	testkit.That(t, heard[busy]+heard[timedOut] > 0, "no publisher was told that there is no majority, but %v: this proves nothing", heard)
+}
+
 // acknowledged is how many events were, over all; call it when the load was stopped.
 func (l *load) acknowledged() (n int) {
 	for _, r := range l.records {

@@ -21,12 +21,12 @@ import (
 )
 
 // startPeers runs a yard of three nodes with a NATS server inside each, from the bundles that
-// `cluster init` makes, until the test ends. The program is built without the race detector, which would
+// `cluster init` makes, until the test ends. One more is for a node without a server, as which the test listens. The program is built without the race detector, which would
 // watch the servers, too.
 func startPeers(t testing.TB, network *parts.Network) *yard {
 	t.Helper()
-	y := &yard{network: network, key: auth.DevelopmentKey}
 	binary, bundles := parts.Eventyard(t, false), filepath.Join(t.TempDir(), "bundles")
+	y := &yard{name: "test", network: network, key: auth.DevelopmentKey, bundle: filepath.Join(bundles, "listener.bundle")}
 	var peers []string
 	for i := range size {
 		n := y.newNode(i, i)
@@ -35,7 +35,7 @@ func startPeers(t testing.TB, network *parts.Network) *yard {
 		n.route = net.JoinHostPort(host, "6222")
 		peers = append(peers, n.name+"="+n.route)
 	}
-	out, err := exec.Command(binary, "cluster", "init", "--peers", strings.Join(peers, ","), "--yard", "test", "--out", bundles).CombinedOutput()
+	out, err := exec.Command(binary, "cluster", "init", "--peers", strings.Join(peers, ","), "--nodes", "listener", "--yard", y.name, "--out", bundles).CombinedOutput()
 	testkit.Must(t, err, "%s", out)
 	for _, n := range y.nodes {
 		data := "data"
@@ -87,7 +87,8 @@ func (y *yard) await(t testing.TB, what string, nodes []*node, is func(admin.Clu
 }
 
 // C1 to C5, C7, C8, R2: whatever happens to a node with a server inside, the same holds as for nodes on
-// servers of their own; see TestNothingAcknowledgedIsLost. Strangers are told nothing by the servers.
+// servers of their own; see TestNothingAcknowledgedIsLost. A node that is alone tells publishers what they try
+// again after. Strangers are told nothing by the servers.
 func TestPeersLoseNothing(t *testing.T) {
 	if !*fixed {
 		t.Skip("make cluster has it, which is a line of make test: it wants the machine for itself")
@@ -95,7 +96,7 @@ func TestPeersLoseNothing(t *testing.T) {
 	y := startPeers(t, network(t, size))
 	y.refuseStrangers(t)
 	r := y.begin(t, "orders")
-	faults := []fault{freezeNode(0, 4*time.Second), loseFolder(2), rollNodes()}
+	faults := []fault{freezeNode(0, 4*time.Second), nodeAlone(1, 30*time.Second), loseFolder(2), rollNodes()}
 	if y.network != nil {
 		faults = append(faults, cutNode(1, 6*time.Second))
 	}
@@ -103,6 +104,9 @@ func TestPeersLoseNothing(t *testing.T) {
 		r.endure(t, f)
 	}
 	r.end(t)
+	testkit.That(t, r.raised > 0, "no cursor has passed from an epoch to a higher one: this proves nothing")
+	r.load.heardOfNoMajority(t)
+	testkit.Equal(t, len(y.scrub(t)), 0, "findings of a scrub: no disk was full")
 }
 
 // loseFolder kills a node, which comes back with nothing. Meanwhile the two others go on, are killed both,

@@ -18,8 +18,8 @@ type trial struct {
 	webhooks *webhooks
 	epochs   *epochs
 	appends  *appends
-	moves    *moves // nil where servers are inside
-	raised   int    // how many cursors have passed from an epoch to a higher one, once it has ended
+	moves    *moves
+	raised   int // how many cursors have passed from an epoch to a higher one, once it has ended
 	repeated repeats
 }
 

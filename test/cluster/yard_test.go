@@ -31,6 +31,7 @@ type yard struct {
 	name           string            // at the servers
 	servers        *natstest.Servers // nil: they are inside the nodes
 	binary, secret string            // files: the program, and the yard's secret key; empty where servers are inside
+	bundle         string            // the file of a node without a server, where they are
 	nodes          []*node
 	network        *parts.Network // nil: all are at loopback addresses, and nothing can be cut
 	key            string         // of the root policy

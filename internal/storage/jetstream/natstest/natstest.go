@@ -276,16 +276,17 @@ func (s *Servers) urls(first int) string {
 // Dial connects to all servers, beginning with one of them, until the test ends.
 func (s *Servers) Dial(t testing.TB, first int, more ...nats.Option) *nats.Conn {
 	t.Helper()
-	return dial(t, s.urls(first), more...)
+	return Dial(t, s.urls(first), more...)
 }
 
 // DialOnly connects to one server and never to another: who stops it cuts the connection.
 func (s *Servers) DialOnly(t testing.TB, i int, more ...nats.Option) *nats.Conn {
 	t.Helper()
-	return dial(t, s.all[i].url(), append(more, nats.IgnoreDiscoveredServers())...)
+	return Dial(t, s.all[i].url(), append(more, nats.IgnoreDiscoveredServers())...)
 }
 
-func dial(t testing.TB, urls string, more ...nats.Option) *nats.Conn {
+// Dial connects to any of some servers, and again to any after it was cut off, until the test ends.
+func Dial(t testing.TB, urls string, more ...nats.Option) *nats.Conn {
 	t.Helper()
 	options := []nats.Option{nats.DontRandomize(), nats.MaxReconnects(-1),
 		nats.ReconnectWait(20 * time.Millisecond), nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2)}
