@@ -27,7 +27,9 @@
 //
 // A write of which nothing is heard for 5 s is looked for behind a barrier. Each write has a random
 // number and names the sequence that it replaced: the newest message of the key is the write itself
-// (done), or replaced what the write expected (conflict), or leaves it open (meta.ErrUncertain). What
+// (done), or replaced what the write expected (conflict), or leaves it open (meta.ErrUncertain). Of messages
+// that were replaced since, that is known where they were heard of meanwhile (sight.go). A refusal is judged
+// alike: two leaders may have been handed the write, one that was frozen and the one after it. What
 // was never handed over, for want of a connection or a leader, is meta.ErrUnavailable.
 //
 // A process that was cut off reads what it missed and tells its watchers, so meta.ErrWatchLost never

@@ -15,9 +15,10 @@ import (
 // one with the higher sequence counts, in whatever order they come: so many ways to learn of a
 // change lead to one state.
 type replica struct {
-	mu    sync.RWMutex
-	items map[string]*item // by key, deleted ones too; guarded by mu
-	live  index            // keys that are not deleted; guarded by mu
+	mu     sync.RWMutex
+	items  map[string]*item           // by key, deleted ones too; guarded by mu
+	live   index                      // keys that are not deleted; guarded by mu
+	sights map[string]map[*sight]bool // of changes that are under way, by key; guarded by mu
 	// watchers are those that have begun, by prefix, and lengths how many prefixes have each length.
 	// Guarded by mu.
 	watchers map[string]map[*watcher]bool
@@ -36,7 +37,7 @@ type item struct {
 }
 
 func newReplica() *replica {
-	return &replica{items: make(map[string]*item), watchers: make(map[string]map[*watcher]bool), lengths: make(map[int]int)}
+	return &replica{items: make(map[string]*item), sights: make(map[string]map[*sight]bool), watchers: make(map[string]map[*watcher]bool), lengths: make(map[int]int)}
 }
 
 // apply takes messages of a bucket in. It keeps their bytes.
@@ -50,6 +51,7 @@ func (r *replica) apply(bucket string, round int, now time.Time, messages ...mes
 		if m.kind == barrier {
 			continue
 		}
+		r.showLocked(m)
 		had := r.items[m.key]
 		if had != nil && m.seq <= had.seq {
 			had.round = round

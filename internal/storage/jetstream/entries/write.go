@@ -59,6 +59,8 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 	defer cancel()
 	b := s.buckets[s.layout.bucketOf(m.key)]
 	m.nonce = rand.Uint64()
+	sight := s.replica.look(m.key)
+	defer s.replica.forsake(sight)
 	for range maxTries {
 		it, _ := s.replica.state(m.key)
 		var possible bool
@@ -79,7 +81,7 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 		case errors.Is(err, errDoubt) && caller.Err() != nil:
 			return 0, caller.Err()
 		case errors.Is(err, errDoubt):
-			if revision, err := s.resolve(caller, b, m, err); !errors.Is(err, errStoredAgain) {
+			if revision, err := s.resolve(caller, b, m, sight, err); !errors.Is(err, errStoredAgain) {
 				return revision, err
 			}
 			continue
@@ -90,22 +92,24 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 			return 0, plainly(caller, err)
 		}
 		if wrong.at != 0 { // also at the first try: who refused it need not be the only leader that it was handed to
-			revision, err := fate(s.replica, b, m)
+			revision, err := fate(s.replica, b, m, sight)
 			if wrong.behind && errors.Is(err, meta.ErrUncertain) {
-				revision, err = s.resolve(caller, b, m, wrong)
-				if err != nil && !errors.Is(err, errStoredAgain) {
+				if revision, err = s.resolve(caller, b, m, sight, wrong); err != nil && !errors.Is(err, errStoredAgain) {
 					return 0, err
 				}
 			}
+			again, _ := s.replica.state(m.key)
+			there := expected == 0 && it.kind == value // and its deletion is not forgotten as soon as that
 			switch {
 			case err == nil:
 				return revision, nil
-			case errors.Is(err, errStoredAgain):
+			case errors.Is(err, errStoredAgain), expected != 0 && again.kind == value && again.revision() == expected:
 				continue
+			case errors.Is(err, meta.ErrUncertain) && !there:
+				return 0, fmt.Errorf("%w: it was refused, and others have changed the key since: %v", err, wrong)
 			}
 		}
-		it, _ = s.replica.state(m.key)
-		if storedAgain := expected != 0 && it.kind == value && it.revision() == expected; !storedAgain && (expected != 0 || it.kind == value) {
+		if it, _ = s.replica.state(m.key); expected != 0 || it.kind == value {
 			return 0, meta.ErrConflict
 		}
 	}
@@ -153,7 +157,7 @@ func (s *Store) learn(ctx context.Context, b *bucket, m message, at uint64) erro
 
 // resolve finds out what became of a change of which nothing was heard: behind a barrier the newest
 // state of the key is the change, or something that took its place, or neither.
-func (s *Store) resolve(caller context.Context, b *bucket, m message, doubt error) (meta.Revision, error) {
+func (s *Store) resolve(caller context.Context, b *bucket, m message, seen *sight, doubt error) (meta.Revision, error) {
 	ctx, cancel := s.bounded(caller)
 	defer cancel()
 	seq, err := s.barrier(ctx, b)
@@ -166,27 +170,29 @@ func (s *Store) resolve(caller context.Context, b *bucket, m message, doubt erro
 		}
 		return 0, fmt.Errorf("%w: %v, %v", meta.ErrUncertain, doubt, err)
 	}
-	revision, err := fate(s.replica, b, m)
+	revision, err := fate(s.replica, b, m, seen)
 	if errors.Is(err, meta.ErrUncertain) {
 		err = fmt.Errorf("%w: %v", err, doubt)
 	}
 	return revision, err
 }
 
-// fate tells by the state of its key what became of a change that may have been made:
-// meta.ErrUncertain where it may have been, and others since.
-func fate(r *replica, b *bucket, m message) (meta.Revision, error) {
-	it, _ := r.state(m.key)
-	switch {
-	case it.nonce == m.nonce && it.seq > m.before:
+// fate tells by the state of its key, and by what was seen of it meanwhile, what became of a change that may have been
+// made: meta.ErrUncertain where it may have been, and others since.
+func fate(r *replica, b *bucket, m message, seen *sight) (meta.Revision, error) {
+	if it, _ := r.state(m.key); it.nonce == m.nonce && it.seq > m.before {
 		b.acknowledged(it.message)
 		return it.revision(), nil
-	case it.seq > m.before && it.before == m.before && it.was != 0:
-		return 0, errStoredAgain
-	case it.seq > m.before && it.before == m.before:
-		return 0, meta.ErrConflict // it replaced what we expected, so ours did not, and never will
 	}
-	return 0, meta.ErrUncertain
+	switch by, known := r.successor(seen, m.before); {
+	case !known:
+		return 0, meta.ErrUncertain
+	case by.nonce == m.nonce: // others have replaced it since
+		return by.revision(), nil
+	case by.was != 0:
+		return 0, errStoredAgain
+	}
+	return 0, meta.ErrConflict // another replaced what we expected, so ours did not, and never will
 }
 
 // errStoredAgain: what a change expected was stored again meanwhile, as it was; see tidy. The change was not made,

@@ -28,6 +28,7 @@ func TestNoAnswer(t *testing.T) {
 		for i := range times {
 			revision = set(t, other, key, revision, fmt.Sprint("rival ", i))
 		}
+		heard(t, s, key, revision)
 	}
 	tests := []struct {
 		name string
@@ -39,8 +40,9 @@ func TestNoAnswer(t *testing.T) {
 		{"it was stored", land, nil, "mine"},
 		{"it was lost", func(context.Context, string, []byte, nats.Header) {}, meta.ErrUncertain, "before"},
 		{"another took its place", func(context.Context, string, []byte, nats.Header) { rival(1) }, meta.ErrConflict, "rival 0"},
-		{"several others did", func(context.Context, string, []byte, nats.Header) { rival(3) }, meta.ErrUncertain, "rival 2"},
+		{"several others did", func(context.Context, string, []byte, nats.Header) { rival(3) }, meta.ErrConflict, "rival 2"},
 		{"it was stored and replaced", func(ctx context.Context, subject string, encoded []byte, header nats.Header) {
+			defer unseeing(s, key)()
 			land(ctx, subject, encoded, header)
 			testkit.Must(t, other.Fresh(ctx, "records/"))
 			e := testkit.Value(other.Get(ctx, key))(t)
@@ -67,6 +69,23 @@ func TestNoAnswer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// heard waits until a store has heard of a revision.
+func heard(t *testing.T, s *Store, key string, revision meta.Revision) {
+	t.Helper()
+	testkit.Eventually(t, "a change to be heard of", func() bool {
+		it, _ := s.replica.state(key)
+		return it.revision() >= revision
+	})
+}
+
+// unseeing keeps a store from hearing of anything in the bucket of a key until see is called: of what is replaced by
+// then it never hears, unless that was announced.
+func unseeing(s *Store, key string) (see func()) {
+	b := s.buckets[s.layout.bucketOf(key)]
+	b.mu.Lock()
+	return b.mu.Unlock
 }
 
 // C5: a busy key is tried again, a store without a leader too, and what was never handed over is not
@@ -198,14 +217,21 @@ func TestALeaderThatIsBehindRefusesWhatAnotherMakes(t *testing.T) {
 		name  string
 		busy  bool // the refusal; else it is by what the leader has
 		made  bool // by the leader that is not heard
-		rival bool // changes it before the next try
+		seen  bool // what was made, before another replaces it
+		rival int  // how often another changes it before the next try
+		knows bool // the one that is heard: it refuses by the newest that there is
 		want  error
 	}{
-		{"it is there", false, true, false, nil},
-		{"it is there, and was called busy", true, true, false, nil},
-		{"it was replaced", false, true, true, meta.ErrUncertain},
-		{"another came before it", false, false, true, meta.ErrConflict},
-		{"another came before it, and it was called busy", true, false, true, meta.ErrConflict},
+		{"it is there", false, true, false, 0, false, nil},
+		{"it is there, and was called busy", true, true, false, 0, false, nil},
+		{"it is there, and refused for itself", false, true, false, 0, true, nil},
+		{"it was replaced", false, true, false, 1, false, meta.ErrUncertain},
+		{"it was replaced, and was called busy", true, true, false, 1, false, meta.ErrUncertain},
+		{"it was replaced, and refused for that", false, true, false, 1, true, meta.ErrUncertain},
+		{"it was replaced, and seen before", false, true, true, 1, true, nil},
+		{"another came before it", false, false, false, 1, false, meta.ErrConflict},
+		{"another came before it, and it was called busy", true, false, false, 1, false, meta.ErrConflict},
+		{"another came before it, and again behind that", false, false, true, 2, true, meta.ErrConflict},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -213,30 +239,68 @@ func TestALeaderThatIsBehindRefusesWhatAnotherMakes(t *testing.T) {
 			s, other := open(t, servers.Dial(t, 0), cfg), open(t, servers.Dial(t, 0), cfg)
 			first := set(t, s, key, 0, "first")
 			second := set(t, s, key, first, "second")
-			heard := false
+			newest, mine := second, meta.Revision(0)
+			happen := func(ctx context.Context, subject string, encoded []byte, header nats.Header) {
+				if !tt.seen {
+					defer unseeing(s, key)()
+				}
+				if tt.made {
+					mine = meta.Revision(2 * testkit.Value(s.request(ctx, subject, encoded, header))(t))
+					newest = mine
+				}
+				testkit.Must(t, other.Fresh(ctx, "records/"))
+				if tt.seen {
+					heard(t, s, key, newest)
+				}
+				for range tt.rival {
+					newest = set(t, other, key, newest, "rival")
+				}
+				if tt.seen {
+					heard(t, s, key, newest)
+				}
+			}
+			refused := false
 			s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
-				if heard || subject != s.layout.subject(s.layout.bucketOf(key), key) {
+				if refused || subject != s.layout.subject(s.layout.bucketOf(key), key) {
 					return s.request(ctx, subject, encoded, header)
 				}
-				if heard = true; tt.made {
-					testkit.Must(t, testkit.Err(s.request(ctx, subject, encoded, header)))
-				}
-				if tt.rival {
-					testkit.Must(t, other.Fresh(ctx, "records/"))
-					set(t, other, key, testkit.Value(other.Get(ctx, key))(t).Revision, "rival")
-				}
-				if tt.busy {
+				refused = true
+				happen(ctx, subject, encoded, header)
+				switch {
+				case tt.busy:
 					return 0, errBusy
+				case tt.knows:
+					return 0, &wrongSequence{at: uint64(newest / 2)}
 				}
 				return 0, &wrongSequence{at: uint64(first / 2)}
 			}
 			revision, err := s.CompareAndSet(t.Context(), key, second, []byte("mine"))
 			testkit.ErrorIs(t, err, tt.want)
 			if tt.want == nil {
-				e := testkit.Value(s.Get(t.Context(), key))(t)
-				testkit.Equal(t, string(e.Value), "mine")
-				testkit.Equal(t, e.Revision, revision)
+				testkit.Equal(t, revision, mine)
+				testkit.Equal(t, testkit.Value(s.Get(t.Context(), key))(t).Revision, newest)
 			}
+		})
+	}
+}
+
+// C2: what is known to be there cannot be created, and that leaves no doubt, however often it has changed meanwhile.
+func TestWhatIsThereIsNotCreated(t *testing.T) {
+	const key = "records/log/id/a"
+	servers := natstest.Shared(t, 1)
+	for name, changes := range map[string]int{"it is as it was": 0, "it was changed": 1, "it was changed again": 3} {
+		t.Run(name, func(t *testing.T) {
+			cfg := yard(t, servers)
+			s, other := open(t, servers.Dial(t, 0), cfg), open(t, servers.Dial(t, 0), cfg)
+			revision := set(t, s, key, set(t, s, key, 0, "first"), "second")
+			testkit.Must(t, other.Fresh(t.Context(), ""))
+			s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+				for ; changes > 0 && subject == s.layout.subject(s.layout.bucketOf(key), key); changes-- {
+					revision = set(t, other, key, revision, "rival")
+				}
+				return s.request(ctx, subject, encoded, header)
+			}
+			testkit.ErrorIs(t, testkit.Err(s.CompareAndSet(t.Context(), key, 0, nil)), meta.ErrConflict)
 		})
 	}
 }
