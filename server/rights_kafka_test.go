@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/grid/topickey"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
@@ -50,8 +52,8 @@ func TestRightsOverKafka(t *testing.T) {
 	}
 }
 
-// kafkaRights is a yard that others can reach, with policies of every kind.
-type kafkaRights struct{ address string }
+// kafkaRights is a yard that others can reach, with policies of every kind, a topic and a blob account.
+type kafkaRights struct{ address, blobKey string }
 
 // Hubs of the yard: requests are about orders, but for those that delete.
 const doomed, doomedToo = "doomed", "doomed-too"
@@ -70,9 +72,12 @@ func newKafkaRights(t *testing.T) kafkaRights {
 			c.Policies = append(c.Policies, server.Policy{Name: "own", Hub: hub, Rights: []string{"Manage"}, PrimaryKey: policyKeys["own"]})
 		}
 		c.Policies = append(c.Policies, server.Policy{Name: "other", Hub: "other", Rights: []string{"Manage"}, PrimaryKey: policyKeys["other"]})
+		c.Topics = append(c.Topics, server.Topic{Name: "invoices", Key1: topicKeys["invoices"]})
 	})
+	client := testkit.Value(admin.New(admin.Config{Server: y.Addresses()["http"], ConnectionString: y.Access().ConnectionString}))(t)
+	defer client.Close()
 	_, address, _ := strings.Cut(y.Addresses()["kafka"], "://")
-	return kafkaRights{address}
+	return kafkaRights{address: address, blobKey: testkit.Value(client.BlobAccount(t.Context()))(t).PrimaryKey}
 }
 
 // offered are the requests that the yard says it answers, without those of SASL.
@@ -94,7 +99,7 @@ func (y kafkaRights) ask(t *testing.T, key int16, column string) string {
 	request := kafkaRequests[kmsg.Key(key)]
 	testkit.MustThat(t, request != nil, "no request of this kind is here: say whom it lets in")
 	conn := server.DialKafka(t, y.address)
-	if column != "none" && conn.LogIn("$ConnectionString", connectionStrings(column, hub)) != nil {
+	if column != "none" && conn.LogIn("$ConnectionString", y.connectionString(t, column, hub)) != nil {
 		return outside
 	}
 	asked := request(hub)
@@ -118,7 +123,7 @@ func (y kafkaRights) ask(t *testing.T, key int16, column string) string {
 func (y kafkaRights) commit(t *testing.T, hub, group string) {
 	t.Helper()
 	conn := server.DialKafka(t, y.address)
-	testkit.Must(t, conn.LogIn("$ConnectionString", connectionStrings("manage", hub)))
+	testkit.Must(t, conn.LogIn("$ConnectionString", y.connectionString(t, "manage", hub)))
 	r := kafkaRequests[kmsg.OffsetCommit](hub).(*kmsg.OffsetCommitRequest)
 	r.Group = group
 	answer := testkit.Value(conn.Ask(r))(t).(*kmsg.OffsetCommitResponse)
@@ -136,26 +141,45 @@ func hubFor(key int16, column string) string {
 	return doomed
 }
 
-// connectionStrings gives what stands for a column.
-func connectionStrings(column, hub string) string {
-	shown := map[string]struct{ policy, hub, key string }{
-		"send": {policy: "sender"}, "listen": {policy: "listener"}, "manage": {policy: "manager"}, "metrics": {policy: "scraper"},
-		"ownHub": {policy: "own", hub: hub}, "otherHub": {policy: "other", hub: "other"}, "wrong": {policy: "manager", key: key("nobody's")},
-	}[column]
-	if part := map[string]struct{ policy, path string }{
-		"publisher": {"sender", "/publishers/dev1"}, "group": {"listener", "/consumergroups/readers"},
-	}[column]; part.policy != "" {
-		token := auth.Sign("sb://localhost/"+hub+part.path, part.policy, policyKeys[part.policy], time.Now().Add(time.Hour))
-		return "Endpoint=sb://localhost/;SharedAccessSignature=" + token
+// connectionString gives what stands for a column.
+func (y kafkaRights) connectionString(t *testing.T, column, hub string) string {
+	t.Helper()
+	const host = "sb://localhost/"
+	signed := func(path, policy, key string, lasts time.Duration) string {
+		return "Endpoint=" + host + ";SharedAccessSignature=" + auth.Sign(host+path, policy, key, time.Now().Add(lasts))
 	}
-	if shown.key == "" {
-		shown.key = policyKeys[shown.policy]
+	named := func(policy, key string) string {
+		return "Endpoint=" + host + ";SharedAccessKeyName=" + policy + ";SharedAccessKey=" + key
 	}
-	text := "Endpoint=sb://localhost/;SharedAccessKeyName=" + shown.policy + ";SharedAccessKey=" + shown.key
-	if shown.hub != "" {
-		text += ";EntityPath=" + shown.hub
+	switch column {
+	case "send":
+		return named("sender", policyKeys["sender"])
+	case "listen":
+		return named("listener", policyKeys["listener"])
+	case "manage":
+		return named("manager", policyKeys["manager"])
+	case "metrics":
+		return named("scraper", policyKeys["scraper"])
+	case "ownHub":
+		return named("own", policyKeys["own"]) + ";EntityPath=" + hub
+	case "otherHub":
+		return named("other", policyKeys["other"]) + ";EntityPath=other"
+	case "wrong":
+		return named("manager", key("nobody's"))
+	case "expired":
+		return signed("", "manager", policyKeys["manager"], -time.Hour)
+	case "topicKey":
+		token := testkit.Value(topickey.Sign("https://localhost/topics/invoices/api/events", topicKeys["invoices"], time.Now().Add(time.Hour)))(t)
+		return "Endpoint=" + host + ";SharedAccessSignature=" + token
+	case "blobKey":
+		return signed("", "manager", y.blobKey, time.Hour)
+	case "publisher":
+		return signed(hub+"/publishers/dev1", "sender", policyKeys["sender"], time.Hour)
+	case "group":
+		return signed(hub+"/consumergroups/readers", "listener", policyKeys["listener"], time.Hour)
 	}
-	return text
+	t.Fatalf("no credential stands for the column %s", column)
+	return ""
 }
 
 // kafkaRequests are one of each kind, about a hub.
