@@ -79,11 +79,13 @@ func (c *KafkaConn) LogIn(user, password string) error {
 	return nil
 }
 
-// KafkaProduce sends one record to partition 0 of a hub.
-func KafkaProduce(hub, value string) *kmsg.ProduceRequest {
+// KafkaProduce sends a batch of records to partition 0 of a hub.
+func KafkaProduce(hub string, values ...string) *kmsg.ProduceRequest {
 	now := time.Now().UnixMilli()
 	batch := record.Begin(nil, 0, now)
-	batch.Add(&record.Record{Timestamp: now, Value: []byte(value)})
+	for _, value := range values {
+		batch.Add(&record.Record{Timestamp: now, Value: []byte(value)})
+	}
 	part := kmsg.NewProduceRequestTopicPartition()
 	part.Records = batch.End()
 	topic := kmsg.NewProduceRequestTopic()

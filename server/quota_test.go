@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	goamqp "github.com/Azure/go-amqp"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -92,7 +95,8 @@ func TestWhatPublishersHearOfAQuota(t *testing.T) {
 }
 
 // R4: the quota of a policy is for all that its holders publish, over every protocol, and nobody
-// else's. A configuration may set it, and what it does not mention stays.
+// else's. A configuration may set it, and what it does not mention stays. Kafka's, which asks nobody in development who
+// he is, has the test behind this one.
 func TestTheQuotaOfAPolicyHoldsForEveryProtocol(t *testing.T) {
 	const key = "a-key-of-a-length-that-is-allowed-0123456789"
 	cfg, events := everyListener(t), 1
@@ -128,6 +132,62 @@ func TestTheQuotaOfAPolicyHoldsForEveryProtocol(t *testing.T) {
 	shown := r.want(200, "GET", "/api/v1/policies/till", "")
 	testkit.That(t, strings.Contains(shown, `"quota":{"bytes":1000000}`), "after a restart it is %s", shown)
 	r.shutdown()
+}
+
+// R4: over Kafka, too, where a client has to say who it is: what a policy's holders have sent over HTTP counts there,
+// and the reverse, and nobody else is held back.
+func TestTheQuotaOfAPolicyHoldsOverKafka(t *testing.T) {
+	const tills, others, one = "a-key-of-a-length-that-is-allowed-0123456789", "another-key-of-a-length-that-is-allowed-0123", `[{"body":"x"}]`
+	for _, first := range []string{"http", "kafka"} {
+		t.Run(first+" first", func(t *testing.T) {
+			cfg, events := outside(everyListener(t)), 1
+			cfg.Hubs = []Hub{{Name: "orders", Partitions: 1}}
+			cfg.Policies = []Policy{
+				{Name: "till", Rights: []string{"send"}, PrimaryKey: tills, Quota: &admin.QuotaRequest{Events: &events}},
+				{Name: "other", Rights: []string{"send"}, PrimaryKey: others},
+			}
+			r := start(t, cfg)
+			values := slices.Repeat([]string{"x"}, 1000) // worth a quarter of an hour
+			if first == "kafka" {
+				code, wait := r.kafkaSend("till", tills, values...)
+				testkit.That(t, code == 0 && wait == 0, "the first over Kafka are refused with %d, for %d ms", code, wait)
+			} else {
+				r.sendAs("till", tills, "["+strings.Repeat(`{"body":"x"},`, len(values)-1)+`{"body":"x"}]`)
+			}
+			testkit.Equal(t, r.throttled("/api/v1/hubs/orders/events", one, "till", tills), "429 throttled", "over HTTP")
+			code, wait := r.kafkaSend("till", tills, "x")
+			testkit.That(t, code == kerr.RequestTimedOut.Code && wait > 0, "over Kafka it is refused with %d, for %d ms", code, wait)
+
+			r.sendAs("other", others, one)
+			code, wait = r.kafkaSend("other", others, "x")
+			testkit.That(t, code == 0 && wait == 0, "another policy's is refused with %d, for %d ms", code, wait)
+			r.shutdown()
+		})
+	}
+}
+
+// sendAs has a policy send to the hub orders over HTTP, which is taken.
+func (r *running) sendAs(policy, key, body string) {
+	r.t.Helper()
+	request := r.request("POST", "/api/v1/hubs/orders/events", strings.NewReader(body))
+	request.SetBasicAuth(policy, key)
+	response, err := http.DefaultClient.Do(request)
+	testkit.Must(r.t, err)
+	response.Body.Close()
+	testkit.Equal(r.t, response.StatusCode, http.StatusCreated, "status for %s", policy)
+}
+
+// kafkaSend has a policy send a batch to the hub orders, from a client that does not wait longer than it must. It gives
+// the answer's code, and for how many milliseconds the client is told to wait.
+func (r *running) kafkaSend(policy, key string, values ...string) (code int16, wait int32) {
+	r.t.Helper()
+	conn := r.dialKafka("kafka")
+	defer conn.Close()
+	testkit.Must(r.t, conn.LogIn("$ConnectionString", "Endpoint=sb://localhost/;SharedAccessKeyName="+policy+";SharedAccessKey="+key))
+	batch := KafkaProduce("orders", values...)
+	batch.TimeoutMillis = 1
+	answer := testkit.Value(conn.Ask(batch))(r.t).(*kmsg.ProduceResponse)
+	return answer.Topics[0].Partitions[0].ErrorCode, answer.ThrottleMillis
 }
 
 // R4: the API takes no quota that a row does not allow, nor do the file and the flags.
