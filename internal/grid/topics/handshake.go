@@ -43,8 +43,19 @@ func (s Settings) sameEndpoint(other Settings) bool {
 	return s.Webhook != nil && other.Webhook != nil && s.Webhook.URL == other.Webhook.URL
 }
 
+// waits reports whether an endpoint has been asked for those settings, and its link can still be opened.
+func (r *record) waits(next Settings) bool {
+	return r.State == Pending && r.Validation.Awaiting && time.Now().Before(r.Validation.Until) &&
+		r.sameEndpoint(next) && r.Output == next.Output
+}
+
 func (k *Registry) newValidation() Validation {
 	return Validation{Code: NewUUID(), Token: rand.Text(), Until: now().Add(k.window)}
+}
+
+// askAgain is a validation under the link that somebody has and may be about to open.
+func (v Validation) askAgain() Validation {
+	return Validation{Code: NewUUID(), Token: v.Token, Until: v.Until}
 }
 
 // NewUUID is random. Codes are UUIDs because that is what receivers have seen in practice
@@ -203,12 +214,14 @@ func badToken() error {
 	return fmt.Errorf("%w: it is wrong, used up or too old, or the endpoint has been asked again since", ErrToken)
 }
 
-// codeOf gives the code of the handshake that a token ends; empty if there is none.
+// codeOf gives the code of the handshake that a token ends; empty if there is none. Where an endpoint is asked
+// again under the same link, it ends the later one.
 func (r *record) codeOf(token string, now time.Time) string {
-	open := []Validation{r.Validation}
+	var open []Validation
 	if r.Proposal != nil {
 		open = append(open, r.Proposal.Validation)
 	}
+	open = append(open, r.Validation)
 	for _, v := range open {
 		if v.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(v.Token)) == 1 && now.Before(v.Until) {
 			return v.Code

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -125,6 +126,90 @@ func TestLinkIsOpenedFirst(t *testing.T) {
 			if err != nil || moved.State != Active || moved.Webhook.URL != "https://example.com/new" || moved.ID != made.ID {
 				t.Errorf("moved %+v, %v", moved, err)
 			}
+		})
+	}
+}
+
+// G11: a link that waits to be opened stays good through changes that are none of its endpoint's, which is not
+// asked about them; through the asking of one that was not changed, too.
+func TestLinkStaysGoodThroughChanges(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*Settings)
+		asked  int
+		answer Agreement
+		err    error
+		state  State // once the link is opened
+	}{
+		{"attempts", func(s *Settings) { s.Retry.MaxAttempts = 3 }, 0, Agreement{}, nil, Active},
+		{"a pause", func(s *Settings) { s.Paused = true }, 0, Agreement{}, nil, Paused},
+		{"nothing", func(*Settings) {}, 1, Agreement{Awaiting: true}, nil, Active},
+		{"nothing, and it refuses by now", func(*Settings) {}, 1, Agreement{Why: "500"}, ErrHandshake, Active},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDoorstep(t)
+				d.listener.says(Agreement{Awaiting: true})
+				made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
+				time.Sleep(time.Minute)
+				d.listener.answer = func(s Subscription, _, _, url string) Agreement {
+					testkit.Equal(t, url, link(made, made.Validation.Token), "it is asked with")
+					return test.answer
+				}
+				testkit.ErrorIs(t, testkit.Err(d.Update(t.Context(), topic("orders"), "mailer", change(test.change))), test.err)
+				testkit.Equal(t, d.listener.count(), 1+test.asked, "asked times")
+				found, want := mustFind(t, d.open(t, Config{}), topic("orders"), "mailer"), made.Settings
+				test.change(&want)
+				testkit.Equal(t, found.State, Pending, "before the link is opened")
+				testkit.Equal(t, found.Retry.MaxAttempts, want.Retry.MaxAttempts, "attempts")
+				testkit.Equal(t, found.Paused, want.Paused, "paused")
+				testkit.Equal(t, found.Validation.Token, made.Validation.Token, "token")
+				testkit.That(t, found.Validation.Until.Equal(made.Validation.Until), "it is good until %v, not %v", found.Validation.Until, made.Validation.Until)
+				opened, err := confirm(t, d.Registry, link(made, made.Validation.Token), 0)
+				testkit.Must(t, err)
+				testkit.Equal(t, opened.State, test.state, "opened")
+			})
+		})
+	}
+}
+
+// G11: who is asked something else is given another link, and the former is good no more.
+func TestAnotherQuestionHasAnotherLink(t *testing.T) {
+	for name, how := range map[string]func(*Settings){
+		"endpoint": func(s *Settings) { s.Webhook.URL = "https://example.com/new" },
+		"schema":   func(s *Settings) { s.Output = schema.CloudEvents },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoorstep(t)
+			d.listener.says(Agreement{Awaiting: true})
+			made := mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
+			changed, err := d.Update(t.Context(), topic("orders"), "mailer", change(how))
+			testkit.Must(t, err)
+			testkit.Equal(t, d.listener.count(), 2, "asked times")
+			testkit.That(t, changed.Validation.Token != made.Validation.Token, "it has the former token")
+			wantError(t, testkit.Err(confirm(t, d.Registry, link(made, made.Validation.Token), 0)), ErrToken, "asked again")
+			testkit.Must(t, testkit.Err(confirm(t, d.Registry, link(changed, changed.Validation.Token), 0)))
+		})
+	}
+}
+
+// G11: the link is opened while the endpoint is asked again: that stands, with whatever it then answers.
+func TestLinkIsOpenedWhileTheEndpointIsAskedAgain(t *testing.T) {
+	for name, answer := range map[string]Agreement{
+		"then it agrees": {Agreed: true}, "then it awaits": {Awaiting: true}, "then it refuses": {Why: "500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoorstep(t)
+			d.listener.says(Agreement{Awaiting: true})
+			mustCreate(t, d.Registry, topic("orders"), "mailer", hook(example))
+			d.listener.answer = func(_ Subscription, _, _, url string) Agreement {
+				testkit.Check(t, testkit.Err(confirm(t, d.Registry, url, 77)))
+				return answer
+			}
+			asked, err := d.Update(t.Context(), topic("orders"), "mailer", change(func(*Settings) {}))
+			testkit.Must(t, err)
+			testkit.Equal(t, asked.State, Active)
+			testkit.Equal(t, asked.Validation.Rate, 77)
 		})
 	}
 }

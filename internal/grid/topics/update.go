@@ -15,6 +15,10 @@ import (
 // endpoint has yet to agree the subscription is Pending: events wait. Until it has answered at all,
 // and where it refuses (ErrHandshake), everything stays as it is. One that was Disabled is Active
 // again.
+//
+// Somebody may be about to open the link of one that is Pending: as long as endpoint and schema are
+// those that were asked it stays good. Other settings are changed without asking; where nothing is
+// changed the endpoint is asked again, under that link.
 func (k *Registry) Update(ctx context.Context, source Source, name string, change func(*Settings) error) (Subscription, error) {
 	well := func(r *record) bool { return r.State == Active || r.State == Paused || r.State == Expired }
 	return k.update(ctx, source, name, well, func(_ *record, s *Settings) error { return change(s) })
@@ -77,8 +81,16 @@ func (k *Registry) update(
 			return err
 		}
 		changed = true
-		if asking = k.mustAsk(r, next); asking {
+		waits, same := r.waits(next), next.equal(r.Settings)
+		switch asking = k.mustAsk(r, next) && (same || !waits); {
+		case asking && waits:
+			r.Proposal = &proposal{Settings: next, Validation: r.Validation.askAgain()}
+			return nil
+		case asking:
 			r.Proposal = &proposal{Settings: next, Validation: k.newValidation()}
+			return nil
+		case waits && !next.SkipValidation:
+			r.take(next)
 			return nil
 		}
 		r.take(next)
