@@ -64,7 +64,9 @@ func (c deadCommands) list() *cobra.Command {
 		if most < 0 {
 			return nil, usagef(cmd, "--max %d: give 1 or more, or 0 for all of them", most)
 		}
-		letters, more, err = listDead(cmd, client, flags.source.which(args[0]), flags.choice, most)
+		if letters, more, err = listDead(cmd, client, flags.source.which(args[0]), flags.choice, most); err == nil {
+			c.noteAllPending(cmd, client, flags.source.which(args[0])) // which is why there are none
+		}
 		return letters, err
 	}, func(letters []admin.DeadLetter) error {
 		head := []string{"NUMBER", "DIED", "EVENT", "TYPE", "REASON", "ATTEMPTS", "LAST", "WRITTEN TO", "REDRIVEN"}

@@ -32,6 +32,7 @@ func (c deadCommands) redrive() *cobra.Command {
 		if request.DeadLetterChoice, err = flags.choose(cmd, client, args); err != nil {
 			return done, err
 		}
+		c.noteAllPending(cmd, client, flags.source.which(args[0]))
 		done, err = c.redriveAll(cmd, client, flags.source.which(args[0]), request)
 		if err == nil && done.Redriven == 0 && done.Skipped == 0 {
 			c.hintRedriven(cmd, client, flags.source.which(args[0]), request.DeadLetterChoice)

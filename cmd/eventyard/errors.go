@@ -175,6 +175,8 @@ func nextForProblem(p *admin.Problem) string {
 		return "eventyard subscription list shows the subscriptions"
 	case "ambiguous-subscription":
 		return "say whose is meant with --topic or --source-hub"
+	case "not-delivered":
+		return "eventyard subscription show says what state it is in, and why"
 	case "dead-letter-not-found":
 		return "eventyard dead list SUBSCRIPTION shows them"
 	case "function-not-found":

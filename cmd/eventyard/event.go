@@ -108,9 +108,7 @@ func (c eventCommands) explainPending(cmd *cobra.Command, client *admin.Client, 
 				continue
 			}
 			which := admin.SubscriptionRef{Name: to.Subscription, Topic: j.Topic, Hub: j.Hub, DomainTopic: to.DomainTopic}
-			if s, err := client.Subscription(cmd.Context(), which, false); err == nil {
-				c.notePending(s)
-			}
+			c.noteAllPending(cmd, client, which)
 		}
 	}
 }

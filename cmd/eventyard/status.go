@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,11 @@ func (c *cli) statusCommand() *cobra.Command {
 		Example: "  eventyard status\n  eventyard status -o json",
 	}
 	return printing(c, cmd, func(cmd *cobra.Command, client *admin.Client, _ []string) (admin.Overview, error) {
-		return client.Overview(cmd.Context())
+		o, err := client.Overview(cmd.Context())
+		if slices.ContainsFunc(o.Needs, func(n admin.Need) bool { return n.Kind == "validation-pending" }) {
+			c.noteAllPending(cmd, client, admin.SubscriptionRef{})
+		}
+		return o, err
 	}, c.printStatus)
 }
 

@@ -113,8 +113,34 @@ func (c *cli) notePending(all ...admin.Subscription) {
 	for _, s := range all {
 		if s.State == statePending {
 			fmt.Fprintf(c.stderr, "%s is pending and gets nothing before its endpoint agrees. To agree for it, open\n  %s\n",
-				s.Name, cmp.Or(s.ValidationURL, "the link of: eventyard subscription show "+s.Name))
+				s.Name, linkOf(s))
 		}
+	}
+}
+
+// pendingError is for what cannot be done before the endpoint agrees.
+func pendingError(s admin.Subscription) error {
+	return &advisedError{s.Name + " is pending and gets nothing before its endpoint agrees", "to agree for it, open " + linkOf(s)}
+}
+
+// linkOf is where a person agrees for an endpoint.
+func linkOf(s admin.Subscription) string {
+	return cmp.Or(s.ValidationURL, "the link of: eventyard subscription show "+s.Name)
+}
+
+// noteAllPending looks for those that get nothing yet: one, or (no name) all of a source, or of the yard. Where that cannot
+// be seen nothing is said: it is beside what the command is about.
+func (c *cli) noteAllPending(cmd *cobra.Command, client *admin.Client, which admin.SubscriptionRef) {
+	var all []admin.Subscription
+	var err error
+	if which.Name == "" {
+		all, err = client.Subscriptions(cmd.Context(), which)
+	} else {
+		all = make([]admin.Subscription, 1)
+		all[0], err = client.Subscription(cmd.Context(), which, false)
+	}
+	if err == nil {
+		c.notePending(all...)
 	}
 }
 
@@ -252,10 +278,12 @@ func (c subscriptionCommands) probe() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if before.State == statePending {
+			return pendingError(before)
+		}
 		if err := client.ProbeSubscription(cmd.Context(), source.which(args[0])); err != nil {
 			return err
 		}
-		c.notePending(before)
 		return c.printf("%s\n", showProbed(before))
 	})
 }

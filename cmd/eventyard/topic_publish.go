@@ -58,9 +58,7 @@ func (c topicCommands) publish() *cobra.Command {
 		if err := c.publishTo(cmd, topic, event); err != nil {
 			return done, err
 		}
-		if all, err := client.Subscriptions(cmd.Context(), admin.SubscriptionRef{Topic: topic.Name}); err == nil {
-			c.notePending(all...) // who tries out a webhook waits for this event
-		}
+		c.noteAllPending(cmd, client, admin.SubscriptionRef{Topic: topic.Name}) // who tries out a webhook waits for this event
 		return published{topic.Name, event.ID}, nil
 	}, func(done published) error {
 		if done.ID == "" { // it is the publisher's own affair

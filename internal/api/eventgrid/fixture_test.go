@@ -1,6 +1,7 @@
 package eventgrid
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -206,6 +207,7 @@ type memory struct {
 	fails     error
 	confirmed []string
 	confirm   error
+	becomes   topics.Subscription // what it is then
 }
 
 // management has all methods, and none that can be called.
@@ -286,7 +288,10 @@ func (m *memory) Confirm(_ context.Context, id, token string, rate int) (topics.
 		return topics.Subscription{}, m.confirm
 	}
 	m.confirmed = append(m.confirmed, fmt.Sprintf("%s %s %d", id, token, rate))
-	return topics.Subscription{Name: "mailer", Source: topics.Source{Topic: "orders"}}, nil
+	s := m.becomes
+	s.Name, s.Source = "mailer", topics.Source{Topic: "orders"}
+	s.State = cmp.Or(s.State, topics.Active)
+	return s, nil
 }
 
 // puller gives what a test has put there. Fields are guarded by mu.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/grid/topics"
 )
 
 // validate is the link by which the owner of an endpoint agrees to be sent events (reference
@@ -31,18 +32,29 @@ func (c *call) validate() error {
 	if err != nil {
 		return err
 	}
+	message := fmt.Sprintf("The endpoint of subscription %s is confirmed: %s.", s.Name, then(s))
+	if wantsPage(c.R) {
+		c.page(http.StatusOK, "The endpoint is confirmed", message)
+		return nil
+	}
+	return c.replyJSON(http.StatusOK, map[string]any{"status": "Succeeded", "subscription": s.Name, "message": message})
+}
+
+// then is what becomes of the events of a subscription that has just been confirmed.
+func then(s topics.Subscription) string {
 	source := "topic " + s.Source.Topic
 	if s.Source.Hub != "" {
 		source = "hub " + s.Source.Hub
 	} else if s.Source.DomainTopic != "" {
 		source = "topic " + s.Source.DomainTopic + " of domain " + s.Source.Topic
 	}
-	message := fmt.Sprintf("The endpoint of subscription %s is confirmed: events of %s are delivered to it from now on.", s.Name, source)
-	if wantsPage(c.R) {
-		c.page(http.StatusOK, "The endpoint is confirmed", message)
-		return nil
+	switch s.State {
+	case topics.Active:
+		return "events of " + source + " are delivered to it from now on"
+	case topics.Paused:
+		return "the subscription is paused, so that events of " + source + " wait until it is resumed"
 	}
-	return c.replyJSON(http.StatusOK, map[string]any{"status": "Succeeded", "subscription": s.Name, "message": message})
+	return "the subscription is " + string(s.State) + ", " + s.Why
 }
 
 // allowedRate reads how many requests a minute an endpoint allows; 0: it does not say, or any.

@@ -33,6 +33,23 @@ func TestValidationLinks(t *testing.T) {
 	testkit.Slices(t, y.topics.confirmed, want, "confirmed")
 }
 
+// G11: whoever opens a link is told what becomes of the events, which is not always that they are delivered.
+func TestAConfirmationSaysWhatComesOfIt(t *testing.T) {
+	for state, test := range map[topics.State]struct{ why, want string }{
+		topics.Active:  {"", "confirmed: events of topic orders are delivered to it from now on."},
+		topics.Paused:  {"", "confirmed: the subscription is paused, so that events of topic orders wait until it is resumed."},
+		topics.Expired: {"it expired at noon", "confirmed: the subscription is expired, it expired at noon."},
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			y := newYard(t)
+			y.topics.becomes = topics.Subscription{State: state, Why: test.why}
+			var answer struct{ Message string }
+			y.ask("GET", ValidationPath("orders", "id1", "t"), "").want(200).json(&answer)
+			testkit.That(t, strings.HasSuffix(answer.Message, test.want), "it is told %q", answer.Message)
+		})
+	}
+}
+
 // A link that is wrong, late, used or cut says so, and how to get another.
 func TestValidationLinksThatAreNotGood(t *testing.T) { // G11
 	y := newYard(t)

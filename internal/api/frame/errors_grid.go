@@ -47,7 +47,7 @@ var gridRows = []row{
 	{match: is(deadletter.ErrNotFound), status: 404, kind: "dead-letter-not-found", title: "There is no such dead letter",
 		next: "GET /api/v1/subscriptions/{subscription}/dead lists them"},
 	{match: is(delivery.ErrNotFound), status: 409, kind: "not-delivered", title: "Nothing is delivered to that subscription at present",
-		next: "GET the subscription: its state says why",
+		next: "GET the subscription: its state says why, and validationUrl where to agree if it is pending",
 		grid: wording{status: 503, code: "Busy", retryAfter: time.Second, next: "it was made or deleted a moment ago; ask again"}},
 	{match: is(delivery.ErrNotPull), status: 409, kind: "not-pull", title: "The subscription is not one to receive from",
 		next: "create one with pull",

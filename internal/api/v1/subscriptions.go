@@ -3,6 +3,7 @@ package v1
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -186,13 +187,18 @@ func (d *Handler) resumeSubscription(w http.ResponseWriter, r *http.Request) err
 	return done(w, err)
 }
 
-// probeSubscription ends the probation of its endpoint at once.
+// probeSubscription ends the probation of its endpoint at once. One that gets nothing because of its state
+// has none.
 func (d *Handler) probeSubscription(w http.ResponseWriter, r *http.Request) error {
 	s, err := d.findSubscription(r)
 	if err != nil {
 		return err
 	}
-	return done(w, d.cfg.Grid.Delivery.Probe(r.Context(), s.ID))
+	err = d.cfg.Grid.Delivery.Probe(r.Context(), s.ID)
+	if errors.Is(err, delivery.ErrNotFound) && s.Why != "" {
+		err = fmt.Errorf("%w: subscription %s is %s: %s", err, s.Name, s.State, s.Why)
+	}
+	return done(w, err)
 }
 
 // defaultOverlap is how long a signing key stays good beside its successor.
