@@ -46,7 +46,7 @@ var guidesRun = map[string]string{
 
 // guidesNotRun are the others, with why.
 var guidesNotRun = map[string]string{
-	"functions-http.md": "TestHTTPFunctions in test/interop does what it says", "cluster.md": "TestTheGuideOfClustersIsRun does what it says",
+	"functions-http.md": "TestHTTPFunctions in test/interop does what it says", "cluster.md": "TestTheGuideOfClustersIsRun and TestTheGuideOfServersOfTheirOwnIsRun do what it says",
 	"install.md": "it installs as root, in containers and by Homebrew; what is installed so is tested in packaging",
 	"demo.md":    "the demo goes on until Ctrl-C or for a minute; it has tests of its own",
 	"stores.md":  "its command wants files of leases that another library has left", "configuration.md": "its command is run in from-emulator.md, with the file",
