@@ -51,7 +51,8 @@ func (d redisStream) producer(ctx context.Context, p peer, topic string, l load)
 func (p *redisProducer) close() { _ = p.client.Close() }
 
 func (p *redisProducer) send(ctx context.Context, lim limit) (int64, error) {
-	lim.events = max(lim.events/redisConns, min(lim.events, 1))
+	// The share of each connection, which is a pipeline at least.
+	lim.events = max(lim.events/redisConns, min(lim.events, redisPipeline))
 	var acknowledged atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	for range redisConns {
