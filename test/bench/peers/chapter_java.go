@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -14,8 +16,8 @@ import (
 // what it can do in that time, so that the fast do not end before they have begun.
 var javaRecords = map[durability]int{page: 100_000, fsync: 40_000, none: 100_000}
 
-// raceJava is produce by Kafka's own tool, ProducerPerformance, with the defaults of Java's client: batches of 16 KiB.
-// The tool for consumers wants groups, and is not used.
+// raceJava is Kafka's own tools, ProducerPerformance and ConsumerPerformance, with the defaults of Java's client: batches
+// of 16 KiB, and a consumer in a group. What was synced is read as what was not, so only the latter is consumed.
 func raceJava(ctx context.Context, b *bench) (err error) {
 	classPath, err := kafkaFolder()
 	if err != nil {
@@ -27,20 +29,28 @@ func raceJava(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if err := b.warm(ctx, franz{}, in, kafkaLoads[2], b.partitions); err != nil {
+	if in, err = b.warm(ctx, franz{}, in, kafkaLoads[2], b.partitions); err != nil {
 		return err
 	}
-	s, order := scores{}, names(in)
+	produced, consumed, order := scores{}, scores{}, names(in)
 	for round := range b.rounds {
 		err := b.withTopics(ctx, franz{}, in, b.partitions, func(topic string) (err error) {
 			in, err = b.lap(ctx, in, func(ctx context.Context, p peer) error {
 				records := max(int(b.period.Seconds()*float64(javaRecords[p.about().stores])), 1_000)
-				w, err := perfTool(ctx, classPath, p, topic, records)
+				w, err := producePerf(ctx, classPath, p, topic, records)
 				if err != nil {
 					return err
 				}
-				s.addWork(p.about().name, w)
-				b.showTurn(round, "Java", load{name: "1 KiB"}, p, w)
+				produced.addWork(p.about().name, w)
+				b.showTurn(round, "produce", load{name: "1 KiB, Java"}, p, w)
+				if p.about().stores != page {
+					return nil
+				}
+				if w, err = consumePerf(ctx, classPath, p, topic, records); err != nil {
+					return err
+				}
+				consumed.addWork(p.about().name, w)
+				b.showTurn(round, "consume", load{name: "1 KiB, Java"}, p, w)
 				return nil
 			})
 			return err
@@ -49,47 +59,96 @@ func raceJava(ctx context.Context, b *bench) (err error) {
 			return err
 		}
 	}
-	b.compare("Java's ProducerPerformance, 1 KiB", s, rate, false)
+	b.compare("Java's ProducerPerformance, 1 KiB", produced, rate, false)
+	b.compare("Java's ConsumerPerformance, 1 KiB", consumed, rate, false)
 	sink := b.thrownAway().is.name
 	b.report.ratio(
-		ratio{what: "Java's ProducerPerformance, 1 KiB, the ceiling: thrown away / Kafka's default", values: s.over(sink, b.kafka(page).is.name, rate), ceiling: true},
-		ratio{what: "Java's ProducerPerformance, 1 KiB, yard `os` / thrown away", values: s.over(b.yard(page).is.name, sink, rate), ceiling: true})
-	b.report.table(s.table(fmt.Sprintf("Kafka, produce 1 KiB, %d partitions, Java's ProducerPerformance 4.3.1", b.partitions), order, rateFigures,
-		"Its own figure of records/s; a JVM of its own for each turn, whose start is a part of the client's CPU time."))
+		ratio{what: "Java's ProducerPerformance, 1 KiB, the ceiling: thrown away / Kafka's default", values: produced.over(sink, b.kafka(page).is.name, rate), ceiling: true},
+		ratio{what: "Java's ProducerPerformance, 1 KiB, yard `os` / thrown away", values: produced.over(b.yard(page).is.name, sink, rate), ceiling: true})
+	for _, one := range []struct {
+		verb, tool string
+		scores     scores
+	}{{"produce", "ProducerPerformance", produced}, {"consume", "ConsumerPerformance", consumed}} {
+		if len(one.scores) == 0 {
+			continue
+		}
+		b.report.table(one.scores.table(fmt.Sprintf("Kafka, %s 1 KiB, %d partitions, Java's %s 4.3.1", one.verb, b.partitions, one.tool), order, rateFigures,
+			"Its own figure of records/s; a JVM of its own for each turn, whose start is a part of the client's CPU time."))
+	}
 	return nil
 }
 
-// perfTool sends records and reads what the tool says of it.
-func perfTool(ctx context.Context, classPath string, p peer, topic string, records int) (work, error) {
-	cmd := exec.CommandContext(ctx, "java", "-Xmx512m", "-cp", classPath, "org.apache.kafka.tools.ProducerPerformance",
+// producePerf sends records and reads what the tool says of it.
+func producePerf(ctx context.Context, classPath string, p peer, topic string, records int) (work, error) {
+	return perfTool(ctx, classPath, p, "ProducerPerformance", producePerfResult,
 		"--topic", topic, "--num-records", strconv.Itoa(records), "--record-size", "1024", "--throughput", "-1",
 		"--producer-props", "bootstrap.servers="+p.address("kafka"), "acks=all")
+}
+
+// consumePerf reads as many records, in a group of its own.
+func consumePerf(ctx context.Context, classPath string, p peer, topic string, records int) (work, error) {
+	return perfTool(ctx, classPath, p, "ConsumerPerformance", consumePerfResult,
+		"--bootstrap-server", p.address("kafka"), "--topic", topic, "--num-records", strconv.Itoa(records), "--group", topic, "--timeout", "30000")
+}
+
+// perfTool runs one of Kafka's tools in a JVM of its own.
+func perfTool(ctx context.Context, classPath string, p peer, tool string, result func(printed string) (work, error), args ...string) (work, error) {
+	cmd := exec.CommandContext(ctx, "java", append([]string{"-Xmx512m", "-cp", classPath, "org.apache.kafka.tools." + tool}, args...)...)
 	_, before := cpuTimes(p)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return work{}, fmt.Errorf("ProducerPerformance: %w\n%s", err, out)
+		return work{}, fmt.Errorf("%s: %w\n%s", tool, err, out)
 	}
 	_, after := cpuTimes(p)
-	w, err := perfResult(string(out))
+	w, err := result(string(out))
+	if err != nil {
+		return work{}, fmt.Errorf("%s printed %q: %w", tool, out, err)
+	}
 	w.client, w.server = cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), after-before
-	return w, err
+	return w, nil
 }
 
-// perfSum is the last line of the tool: what it sent in all.
+// perfSum is the last line of ProducerPerformance: what it sent in all.
 var perfSum = regexp.MustCompile(`(?m)^(\d+) records sent, ([\d.]+) records/sec .*99\.9th`)
 
-func perfResult(printed string) (work, error) {
+func producePerfResult(printed string) (work, error) {
 	found := perfSum.FindStringSubmatch(printed)
 	if found == nil {
-		return work{}, fmt.Errorf("ProducerPerformance printed no sum: %q", printed)
+		return work{}, errors.New("there is no sum in it")
 	}
-	events, err := strconv.ParseInt(found[1], 10, 64)
+	return workOf(found[1], found[2])
+}
+
+// consumePerfResult reads the table of ConsumerPerformance: what was read, and at what rate once its group had
+// partitions.
+func consumePerfResult(printed string) (work, error) {
+	var head []string
+	for line := range strings.Lines(printed) {
+		cells := strings.Split(strings.TrimSpace(line), ", ")
+		if slices.Contains(cells, "fetch.nMsg.sec") {
+			head = cells
+			continue
+		}
+		if head == nil || len(cells) != len(head) {
+			continue
+		}
+		return workOf(cells[slices.Index(head, "data.consumed.in.nMsg")], cells[slices.Index(head, "fetch.nMsg.sec")])
+	}
+	return work{}, errors.New("there is no table in it")
+}
+
+// workOf is so many events, at so many a second.
+func workOf(events, perSecond string) (work, error) {
+	n, err := strconv.ParseInt(events, 10, 64)
 	if err != nil {
 		return work{}, err
 	}
-	perSecond, err := strconv.ParseFloat(found[2], 64)
-	if err != nil || perSecond <= 0 {
-		return work{}, fmt.Errorf("ProducerPerformance printed %q records/sec", found[2])
+	r, err := strconv.ParseFloat(perSecond, 64)
+	if err != nil {
+		return work{}, err
 	}
-	return work{events: events, took: time.Duration(float64(events) / perSecond * float64(time.Second))}, nil
+	if r <= 0 {
+		return work{}, fmt.Errorf("%s events/s", perSecond)
+	}
+	return work{events: n, took: time.Duration(float64(n) / r * float64(time.Second))}, nil
 }

@@ -16,7 +16,11 @@ var kafkaLoads = []load{
 	{"1 KiB, batches ≤ 1 MB", 1024, 1_000_000},
 	{"1 KiB, batches ≤ 16 KiB", 1024, 16 << 10},
 	{"100 B, batches ≤ 1 MB", 100, 1_000_000},
+	{"100 B, batches ≤ 16 KiB", 100, 16 << 10},
 }
+
+// otherPartitions are those of the topics with which the first load is raced again.
+var otherPartitions = []int{1, 128}
 
 // latencyRates are the steady loads at which latency is measured, in events of 1 KiB a second.
 var latencyRates = []int{1_000, 10_000}
@@ -33,7 +37,7 @@ func raceKafka(ctx context.Context, b *bench) (err error) {
 	defer func() { err = errors.Join(err, stop()) }()
 	idle := residents(in)
 	client, secure := franz{}, franz{secure: b.trusted}
-	if err := b.warm(ctx, client, in, kafkaLoads[2], b.partitions); err != nil {
+	if in, err = b.warm(ctx, client, in, kafkaLoads[2], b.partitions); err != nil {
 		return err
 	}
 	for i, l := range kafkaLoads {
@@ -45,7 +49,14 @@ func raceKafka(ctx context.Context, b *bench) (err error) {
 		if err != nil {
 			return err
 		}
-		b.reportKafkaRates(names(in), l, r)
+		b.reportKafkaRates(names(in), l, b.partitions, r)
+	}
+	for _, partitions := range otherPartitions {
+		r, err := b.raceRates(ctx, client, nil, in, kafkaLoads[0], partitions)
+		if err != nil {
+			return err
+		}
+		b.reportKafkaRates(names(in), kafkaLoads[0], partitions, r)
 	}
 	for _, perSecond := range latencyRates {
 		if err := b.raceLatency(ctx, client, storing(in, page, fsync), perSecond); err != nil {
@@ -83,7 +94,7 @@ func (b *bench) compare(what string, s scores, f figure, lowWins bool) {
 	}
 }
 
-func (b *bench) reportKafkaRates(order []string, l load, r rates) {
+func (b *bench) reportKafkaRates(order []string, l load, partitions int, r rates) {
 	sink, kafkaPage, yardOS := b.thrownAway().is.name, b.kafka(page).is.name, b.yard(page).is.name
 	for _, one := range []struct {
 		verb, note string
@@ -93,13 +104,23 @@ func (b *bench) reportKafkaRates(order []string, l load, r rates) {
 		{"consume", "One consumer, from the page cache. The server that throws away sends one batch of each partition from memory, again and again.", r.consumed},
 		{"consume with TLS", "The same certificate (ECDSA P-256) at all servers.", r.secure},
 	} {
+		if len(one.scores) == 0 {
+			continue
+		}
 		what := one.verb + " " + l.name
+		if partitions != b.partitions {
+			what += fmt.Sprintf(", %d %s", partitions, map[bool]string{true: "partition", false: "partitions"}[partitions == 1])
+		}
 		b.compare(what, one.scores, rate, false)
 		b.report.ratio(
 			ratio{what: what + ", the ceiling: thrown away / Kafka's default", values: one.scores.over(sink, kafkaPage, rate), ceiling: true},
 			ratio{what: what + ", yard `os` / thrown away", values: one.scores.over(yardOS, sink, rate), ceiling: true})
 		b.compare("server's CPU to "+what, one.scores, serverCPU, true)
-		b.report.table(one.scores.table(fmt.Sprintf("Kafka, %s, %d partitions, franz-go", what, b.partitions), order, rateFigures, one.note))
+		title := "Kafka, " + what
+		if partitions == b.partitions {
+			title += fmt.Sprintf(", %d partitions", partitions)
+		}
+		b.report.table(one.scores.table(title+", franz-go", order, rateFigures, one.note))
 	}
 }
 

@@ -109,16 +109,34 @@ func TestALimitEndsByEventsAndByTime(t *testing.T) {
 	testkit.That(t, count(limit{events: 1 << 40, period: time.Nanosecond}, 1) < 1<<40, "the time was not looked at")
 }
 
-func TestTheSumOfJavasToolIsRead(t *testing.T) {
-	const printed = "97001 records sent, 19400.2 records/sec (18.95 MB/sec), 251.0 ms avg latency, 400.0 ms max latency.\n" +
-		"200000 records sent, 100000.000000 records/sec (97.66 MB/sec), 11.20 ms avg latency, 300.00 ms max latency, 5 ms 50th, 40 ms 95th, 80 ms 99th, 120 ms 99.9th.\n"
-	w, err := perfResult(printed)
-	testkit.Must(t, err)
-	testkit.Equal(t, w.events, 200000)
-	testkit.Equal(t, w.took, 2*time.Second)
-	for _, bad := range []string{"", "org.apache.kafka.common.errors.TimeoutException", "7 records sent, 0 records/sec (0 MB/sec), 1 ms 99.9th."} {
-		if _, err := perfResult(bad); err == nil {
-			t.Errorf("%q is taken for a result", bad)
-		}
+func TestTheSumsOfJavasToolsAreRead(t *testing.T) {
+	for _, tt := range []struct {
+		tool    string
+		read    func(string) (work, error)
+		printed string
+		want    work
+		bad     []string
+	}{
+		{"ProducerPerformance", producePerfResult,
+			"97001 records sent, 19400.2 records/sec (18.95 MB/sec), 251.0 ms avg latency, 400.0 ms max latency.\n" +
+				"200000 records sent, 100000.000000 records/sec (97.66 MB/sec), 11.20 ms avg latency, 300.00 ms max latency, 5 ms 50th, 40 ms 95th, 80 ms 99th, 120 ms 99.9th.\n",
+			work{events: 200_000, took: 2 * time.Second},
+			[]string{"", "org.apache.kafka.common.errors.TimeoutException", "7 records sent, 0 records/sec (0 MB/sec), 1 ms 99.9th."}},
+		{"ConsumerPerformance", consumePerfResult,
+			"start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec\n" +
+				"2026-01-31 12:00:00:000, 2026-01-31 12:00:04:000, 97.6563, 24.4141, 100000, 25000.0000, 3500, 500, 195.3125, 200000.0000\n",
+			work{events: 100_000, took: 500 * time.Millisecond},
+			[]string{"", "start.time, end.time\n1, 2\n", "data.consumed.in.nMsg, fetch.nMsg.sec\n100, 0.0\n", "data.consumed.in.nMsg, fetch.nMsg.sec\n"}},
+	} {
+		t.Run(tt.tool, func(t *testing.T) {
+			w, err := tt.read(tt.printed)
+			testkit.Must(t, err)
+			testkit.Equal(t, w, tt.want)
+			for _, bad := range tt.bad {
+				if _, err := tt.read(bad); err == nil {
+					t.Errorf("%q is taken for a result", bad)
+				}
+			}
+		})
 	}
 }

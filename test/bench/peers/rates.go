@@ -39,21 +39,28 @@ func (b *bench) withTopics(ctx context.Context, d driver, at []peer, partitions 
 const warmTime = 30 * time.Second
 
 // warm sends events to each server and reads them, before anything is measured: a JVM compiles what it has run often.
-// Those that are none get a tenth, so that their files and caches are there.
-func (b *bench) warm(ctx context.Context, d driver, in []peer, l load, partitions int) error {
-	return b.withTopics(ctx, d, in, partitions, func(topic string) error {
+// Those that are none get a tenth, so that their files and caches are there. A guest that fails at it is left out.
+func (b *bench) warm(ctx context.Context, d driver, in []peer, l load, partitions int) (still []peer, err error) {
+	err = b.withTopics(ctx, d, in, partitions, func(topic string) error {
 		for _, p := range in {
 			events := b.options.warm
 			if !p.about().jvm {
 				events = max(events/10, 1)
 			}
 			b.progress("  warming %s", p.about().name)
-			if err := warmOne(ctx, d, p, topic, l, events); err != nil {
+			err := warmOne(ctx, d, p, topic, l, events)
+			switch {
+			case err == nil:
+				still = append(still, p)
+			case ctx.Err() != nil || p.about().ours:
 				return fmt.Errorf("warm %s: %w", p.about().name, err)
+			default:
+				b.leaveOut(p.about().name, fmt.Errorf("warming up: %w", err))
 			}
 		}
 		return nil
 	})
+	return still, err
 }
 
 func warmOne(ctx context.Context, d driver, p peer, topic string, l load, events int64) error {

@@ -113,7 +113,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&peers, "peers", "", "race these servers alone, separated by commas: "+strings.Join(kinds, ", "))
 	flags.Float64Var(&seconds, "seconds", 2, "how long each measurement works")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each is measured; the median is shown")
-	flags.IntVar(&o.partitions, "partitions", 16, "partitions of each Kafka topic: 1, 16 and 128 are worth a look")
+	flags.IntVar(&o.partitions, "partitions", 16, "partitions of each Kafka topic, but where 1 and 128 are raced as well")
 	flags.StringVar(&o.dir, "dir", ".", "where to write; has to be on a real disk for the figures to mean anything")
 	flags.StringVar(&o.write, "write", "", "also put the result between the marks in this file")
 	flags.BoolVar(&o.quick, "quick", false, "a short run, to see that everything works: one round of 0.3 s, unless -rounds and -seconds say otherwise")
