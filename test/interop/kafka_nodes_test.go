@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,9 +180,8 @@ type steady struct {
 
 func startSteady(t *testing.T, address, hub string) *steady {
 	t.Helper()
-	cmd := exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-		"-cp", filepath.Join(kafkaJava(t, "4.3.1"), "lib", "*"), filepath.Join("testdata", "kafka", "Steady.java"))
-	cmd.Env = environment(map[string]string{"YARD_KAFKA": address, "YARD_HUB": hub})
+	cmd := kafkaJavaProgram(t, "4.3.1", "Steady.java")
+	cmd.Env = append(cmd.Env, "YARD_KAFKA="+address, "YARD_HUB="+hub)
 	input := testkit.Value(cmd.StdinPipe())(t)
 	s := &steady{process: launch(t, cmd), close: input.Close}
 	testkit.MustThat(t, s.out.await(func(text string) bool { return strings.Contains(text, "sending") }), "Java's client does not send:\n%s", s.out)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -223,28 +224,60 @@ func fromAMQP(m *amqp.Message) kafkaRecord {
 	return kafkaRecord{string(key), string(m.GetData()), string(codec)}
 }
 
+// kafkaJavaProgram is a program of testdata, with a version of Kafka's own client.
+func kafkaJavaProgram(t *testing.T, version, name string) *exec.Cmd {
+	t.Helper()
+	return javaProgram(filepath.Join(kafkaJava(t, version), "lib"), filepath.Join("testdata", "kafka", name))
+}
+
+// javaProgram is a program of one file, or a class, with a folder of jars.
+func javaProgram(lib, name string, args ...string) *exec.Cmd {
+	cmd := exec.Command("java", append([]string{"-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", filepath.Join(lib, "*"), name}, args...)...)
+	cmd.Env = os.Environ()
+	return cmd
+}
+
+// kafkaPythonProgram is a program of testdata, with confluent-kafka and kafka-python.
+func kafkaPythonProgram(t *testing.T, name string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(kafkaPython(t), "-B", "-u", filepath.Join("testdata", "kafka", name))
+	cmd.Env = os.Environ()
+	return cmd
+}
+
+// kafkaJSProgram is a program of testdata, with KafkaJS.
+func kafkaJSProgram(t *testing.T, name string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("node", absolute(t, filepath.Join("testdata", "kafka", name)))
+	cmd.Env = environment(map[string]string{"NODE_PATH": filepath.Join(kafkaNode(t), "node_modules")})
+	return cmd
+}
+
+// play runs a client's program, which is told of the task and more.
+func (k kafkaTask) play(t *testing.T, cmd *exec.Cmd, more map[string]string) {
+	t.Helper()
+	env := k.environment()
+	maps.Copy(env, more)
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	script(t, cmd, kafkaTime)
+}
+
 func playKafkaJava(t *testing.T, k kafkaTask, version string) {
 	t.Helper()
-	cmd := exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-		"-cp", filepath.Join(kafkaJava(t, version), "lib", "*"), filepath.Join("testdata", "kafka", "Client.java"))
-	cmd.Env = environment(k.environment())
-	script(t, cmd, kafkaTime)
+	k.play(t, kafkaJavaProgram(t, version, "Client.java"), nil)
 }
 
 func playKafkaPython(t *testing.T, k kafkaTask, name string) {
 	t.Helper()
-	cmd := exec.Command(kafkaPython(t), "-B", "-u", filepath.Join("testdata", "kafka", name))
-	cmd.Env = environment(k.environment())
-	script(t, cmd, kafkaTime)
+	k.play(t, kafkaPythonProgram(t, name), nil)
 }
 
 func playKafkaJS(t *testing.T, k kafkaTask) {
 	t.Helper()
-	env := k.environment()
-	env["NODE_PATH"] = filepath.Join(kafkaNode(t), "node_modules")
-	cmd := exec.Command("node", absolute(t, filepath.Join("testdata", "kafka", "client.js")))
-	cmd.Env = environment(env)
-	script(t, cmd, kafkaTime)
+	k.play(t, kafkaJSProgram(t, "client.js"), nil)
 }
 
 // playKcat works with the command line of librdkafka that Debian has: an older one than confluent-kafka's.

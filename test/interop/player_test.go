@@ -78,6 +78,8 @@ func playClient(reported string) int {
 			err = o.idle()
 		case "hold":
 			err = o.hold()
+		case "sarama":
+			err = playSaramaMember()
 		default:
 			err = fmt.Errorf("there is no role %q", o.Role)
 		}
