@@ -5,10 +5,8 @@ package interop
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,6 +22,12 @@ var kafkaTransactions = []kafkaClient{
 	{"franz-go", "", playFranzTransactions},
 	{"java-4.3.1", "", func(t *testing.T, k kafkaTask) { playJavaTransactions(t, k, "4.3.1") }},
 	{"java-3.9.1", "", func(t *testing.T, k kafkaTask) { playJavaTransactions(t, k, "3.9.1") }},
+	{"confluent-kafka", "", playConfluentTransactions},
+	{"kafka-python", "", func(t *testing.T, k kafkaTask) {
+		k.playTransactions(t, kafkaPythonProgram(t, "transactions_python.py"))
+	}},
+	{"kafkajs", "", func(t *testing.T, k kafkaTask) { k.playTransactions(t, kafkaJSProgram(t, "transactions.js")) }},
+	{"sarama", "", playSaramaTransactions},
 }
 
 // TestKafkaTransactions has each client write in transactions. Who reads what is committed, by Kafka or over AMQP, gets
@@ -225,12 +229,33 @@ func (c *kafkaCopier) again() error {
 
 func playJavaTransactions(t *testing.T, k kafkaTask, version string) {
 	t.Helper()
-	cmd := exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-		"-cp", filepath.Join(kafkaJava(t, version), "lib", "*"), filepath.Join("testdata", "kafka", "Transactions.java"))
-	env := map[string]string{"YARD_TRANSACTIONS": fmt.Sprint(kafkaTransactionCount), "YARD_SIZE": fmt.Sprint(kafkaTransactionSize)}
-	maps.Copy(env, k.environment())
-	cmd.Env = environment(env)
-	script(t, cmd, kafkaTime)
+	k.playTransactions(t, kafkaJavaProgram(t, version, "Transactions.java"))
+}
+
+func playConfluentTransactions(t *testing.T, k kafkaTask) {
+	t.Helper()
+	k.playTransactions(t, kafkaPythonProgram(t, "transactions_confluent.py"))
+}
+
+// playTransactions has a script write in transactions and copy the hub.
+func (k kafkaTask) playTransactions(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	k.play(t, cmd, map[string]string{"YARD_TRANSACTIONS": fmt.Sprint(kafkaTransactionCount), "YARD_SIZE": fmt.Sprint(kafkaTransactionSize)})
+}
+
+// TestKafkaTransactionsTLS has confluent-kafka do all of it with TLS, by a policy that may send and listen and nothing
+// else. // K3, K5
+func TestKafkaTransactionsTLS(t *testing.T) {
+	t.Parallel()
+	const hub = "confluent-kafka"
+	y := startYard(t, layout{kafka: true, outside: true, hubs: map[string]int{hub: kafkaPartitions, hub + "-copy": kafkaPartitions}})
+	playConfluentTransactions(t, kafkaTask{
+		address: y.hostPort(t, "kafkas"), hub: hub, ca: y.authority(t), user: "worker", password: keyOf("worker"),
+	})
+	for _, hub := range []string{hub, hub + "-copy"} {
+		y.readCommittedOverAMQP(t, hub)
+	}
+	t.Log("proved: what is committed is read over AMQP, once, and nothing else")
 }
 
 // TestKafkaTransactionKill kills the yard again and again while a hub is copied in transactions, some of which are

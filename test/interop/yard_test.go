@@ -27,7 +27,7 @@ const (
 const readyEnd = "Ctrl-C stops it."
 
 // Policies that every yard of this suite has, beside the root policy.
-var policies = map[string]string{"sender": "send", "listener": "listen", "manager": "manage"}
+var policies = map[string]string{"sender": "send", "listener": "listen", "worker": "send, listen", "manager": "manage"}
 
 // keyOf is the key of one of the policies.
 func keyOf(policy string) string {

@@ -3,16 +3,7 @@
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 import task
-
-
-def settings(**more):
-    found = {"bootstrap.servers": task.ADDRESS, **more}
-    if task.USER:
-        found |= {
-            "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "ssl.ca.location": task.CA,
-            "sasl.username": task.USER, "sasl.password": task.PASSWORD,
-        }
-    return found
+from login_confluent import settings
 
 
 def send(codec):
@@ -29,7 +20,6 @@ def send(codec):
 for codec in task.CODECS:
     send(codec)
 task.proved(f"an idempotent producer with {', '.join(task.CODECS)}")
-
 
 
 def read(consumer):

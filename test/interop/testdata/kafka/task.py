@@ -11,9 +11,15 @@ CODECS = os.environ["YARD_CODECS"].split()
 EACH = int(os.environ["YARD_EACH"])
 LARGE = int(os.environ["YARD_LARGE"])
 PLANTED = os.environ["YARD_PLANTED"]
+TRANSACTIONS = int(os.environ.get("YARD_TRANSACTIONS", 0))  # to write; those with an even number are committed
+SIZE = int(os.environ.get("YARD_SIZE", 0))  # records of each
 USER = os.environ.get("YARD_USER")
 PASSWORD = os.environ.get("YARD_PASSWORD")
 CA = os.environ.get("YARD_CA")
+MECHANISM = os.environ.get("YARD_MECHANISM", "PLAIN")
+TOKEN = os.environ.get("YARD_TOKEN")
+CERTIFICATE = os.environ.get("YARD_CERTIFICATE")
+KEY = os.environ.get("YARD_KEY")
 PARTITIONS = 4
 LIMIT = 60  # seconds to wait for what must come; far more than it takes
 
@@ -49,6 +55,24 @@ class Books:
         found = (key.decode(), dict(headers or ())["codec"].decode())
         if found != want:
             raise AssertionError(f"{text!r:.100} came with {found}, want {want}")
+
+
+class Committed:
+    """What counts of the transactions, and is still to come; each record comes once."""
+
+    def __init__(self):
+        self.missing = {f"{n}-{i}" for n in range(0, TRANSACTIONS, 2) for i in range(SIZE)}
+        self.end = time.monotonic() + LIMIT
+
+    def open(self):
+        if time.monotonic() > self.end:
+            raise AssertionError(f"{len(self.missing)} did not come, among them {sorted(self.missing)[:5]!r:.200}")
+        return bool(self.missing)
+
+    def take(self, value):
+        if value.decode() not in self.missing:
+            raise AssertionError(f"{value!r:.100} came that does not count, or came twice")
+        self.missing.remove(value.decode())
 
 
 def proved(text):
