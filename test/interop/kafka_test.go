@@ -112,6 +112,8 @@ type kafkaTask struct {
 	// shown instead of the password by OAUTHBEARER.
 	user, password, ca string
 	mechanism, token   string
+	// certificate and key are files of a client certificate, in the place of user and password.
+	certificate, key string
 }
 
 // group is the one in which a client reads its hub.
@@ -166,6 +168,9 @@ func (k kafkaTask) environment() map[string]string {
 	}
 	if k.user != "" {
 		maps.Copy(env, map[string]string{"YARD_USER": k.user, "YARD_PASSWORD": k.password, "YARD_CA": k.ca})
+	}
+	if k.certificate != "" {
+		maps.Copy(env, map[string]string{"YARD_CERTIFICATE": k.certificate, "YARD_KEY": k.key, "YARD_CA": k.ca})
 	}
 	if k.mechanism != "" {
 		maps.Copy(env, map[string]string{"YARD_MECHANISM": k.mechanism, "YARD_TOKEN": k.token})
