@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -23,6 +26,7 @@ const (
 	kafkaConfigs         = "kafka.admin.ConfigCommand"
 	kafkaDeleteRecords   = "org.apache.kafka.tools.DeleteRecordsCommand"
 	kafkaGetOffsets      = "org.apache.kafka.tools.GetOffsetShell"
+	kafkaTransactionsCLI = "org.apache.kafka.tools.TransactionsCommand"
 )
 
 // kafkaToolbox runs the tools of Kafka's distribution against a yard.
@@ -149,4 +153,37 @@ func (b kafkaToolbox) rarely(topic string) {
 	b.run("", kafkaTopics, "--delete", "--topic", topic)
 	testkit.That(t, !strings.Contains(b.run("", kafkaTopics, "--list"), topic), "the topic is still there")
 	t.Log("proved: groups, their offsets and topics are deleted")
+}
+
+// TestKafkaTransactionsTool has kafka-transactions find a transaction that does not end, and end it, as docs/guides/kafka.md
+// tells operators: readers of what is committed go on, and its producer is refused. // K3, K1
+func TestKafkaTransactionsTool(t *testing.T) {
+	t.Parallel()
+	const hub, id = "stuck", "stuck-writer"
+	y := startYard(t, layout{kafka: true, hubs: map[string]int{hub: kafkaPartitions}})
+	k := kafkaTask{address: y.hostPort(t, "kafka"), hub: hub}
+	b := kafkaToolbox{t: t, lib: filepath.Join(kafkaTools(t), "lib"), address: k.address}
+	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	defer cancel()
+	stuck := k.franz(t, kgo.TransactionalID(id), kgo.TransactionTimeout(10*time.Minute), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	testkit.Must(t, stuck.BeginTransaction())
+	testkit.Must(t, stuck.ProduceSync(ctx, &kgo.Record{Value: []byte("never")}).FirstErr())
+	testkit.Must(t, k.franz(t, kgo.RecordPartitioner(kgo.ManualPartitioner())).ProduceSync(ctx, &kgo.Record{Value: []byte("behind it")}).FirstErr())
+	producer, _, err := stuck.ProducerID(ctx)
+	testkit.Must(t, err)
+
+	wants(t, b.run("", kafkaTransactionsCLI, "list"), id, "Ongoing", fmt.Sprint(producer))
+	wants(t, b.run("", kafkaTransactionsCLI, "describe", "--transactional-id", id), id, "Ongoing", fmt.Sprint(producer), "600000", hub+"-0")
+	wants(t, b.run("", kafkaTransactionsCLI, "describe-producers", "--topic", hub, "--partition", "0"), fmt.Sprint(producer))
+	t.Log("proved: kafka-transactions lists and describes a transaction that does not end")
+	b.run("", kafkaTransactionsCLI, "forceTerminateTransaction", "--transactionalId", id)
+	reader := k.franz(t, k.fromTheBeginning(), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	fetches := reader.PollFetches(ctx)
+	testkit.Must(t, fetches.Err())
+	for _, record := range fetches.Records() {
+		testkit.Equal(t, string(record.Value), "behind it", "what is committed")
+	}
+	testkit.That(t, stuck.EndTransaction(ctx, kgo.TryCommit) != nil, "a transaction was committed that had been ended")
+	wants(t, b.run("", kafkaTransactionsCLI, "describe", "--transactional-id", id), "Empty")
+	t.Log("proved: kafka-transactions ends it, readers go on, and its producer is refused")
 }
