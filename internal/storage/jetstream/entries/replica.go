@@ -31,6 +31,7 @@ type item struct {
 	bucket string
 	round  int       // in which reading of the bucket it was last seen; see sweep
 	gone   time.Time // since when it is deleted, as far as we know
+	heard  time.Time // of a deletion: when its message came, which may be one that was stored again
 	// forgotten: the deletion was found out and not received. Its revision is odd, and it has no
 	// message.
 	forgotten bool
@@ -59,10 +60,15 @@ func (r *replica) apply(bucket string, round int, now time.Time, messages ...mes
 		}
 		it := &item{message: m, bucket: bucket, round: round}
 		if m.kind == deletion {
-			it.gone = now
+			it.gone, it.heard = now, now
 		}
 		if had != nil && had.kind == value && m.kind == value && had.revision() == m.revision() {
 			r.items[m.key] = it // it was stored again: nobody need hear of it
+			continue
+		}
+		if had != nil && had.kind == deletion && m.kind == deletion && m.before == had.seq {
+			it.gone = had.gone
+			r.items[m.key] = it // likewise
 			continue
 		}
 		r.putLocked(it)
@@ -98,7 +104,7 @@ func (r *replica) sweep(bucket string, round int, now time.Time) (deleted int) {
 			continue
 		}
 		deleted++
-		gone := &item{message: message{seq: it.seq, kind: deletion, key: key}, bucket: bucket, round: round, gone: now, forgotten: true}
+		gone := &item{message: message{seq: it.seq, kind: deletion, key: key}, bucket: bucket, round: round, gone: now, heard: now, forgotten: true}
 		r.putLocked(gone)
 	}
 	return deleted
@@ -108,7 +114,7 @@ func (r *replica) sweep(bucket string, round int, now time.Time) (deleted int) {
 func (r *replica) prune(before time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.items, func(_ string, it *item) bool { return it.kind == deletion && it.gone.Before(before) })
+	maps.DeleteFunc(r.items, func(_ string, it *item) bool { return it.kind == deletion && it.heard.Before(before) })
 }
 
 // forget drops a deletion that the stream no longer has.

@@ -3,13 +3,14 @@ package entries
 // sight is what this process sees of a key while it changes it. A stream keeps the newest message of a key alone: what
 // replaced the one that a change expects, and was replaced itself, is known only to who was told of it in between.
 type sight struct {
-	key  string
-	seen map[uint64]message // by what they replaced, without their values; guarded by the replica's mu
+	key     string
+	creates bool               // the change expects that nothing is there
+	seen    map[uint64]message // by what they replaced, without their values; guarded by the replica's mu
 }
 
 // look begins to note what is applied of a key, until the sight is given to forsake.
-func (r *replica) look(key string) *sight {
-	s := &sight{key: key}
+func (r *replica) look(key string, creates bool) *sight {
+	s := &sight{key: key, creates: creates}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sights[key] == nil {

@@ -129,3 +129,57 @@ func TestALookForGapsThatFailedIsMadeAgain(t *testing.T) {
 		return int(now.LastSeq-now.FirstSeq)+1-int(now.Msgs) <= cfg.MaxGaps
 	})
 }
+
+// C1: the message of a deletion does not keep the gaps behind it for its life: it is stored again for what is left of that.
+// Nobody hears of it, and the key can be created.
+func TestADeletionKeepsNoGaps(t *testing.T) {
+	servers := natstest.Shared(t, 3)
+	cfg := yard(t, servers)
+	cfg.MaxGaps, cfg.tidyEvery = 50, 100*time.Millisecond
+	here, there := open(t, servers.Dial(t, 0), cfg), open(t, servers.Dial(t, 1), cfg)
+	testkit.Must(t, here.Delete(t.Context(), "hubs/old", set(t, here, "hubs/old", 0, "old")))
+	testkit.Must(t, there.Fresh(t.Context(), ""))
+	old, _ := there.replica.state("hubs/old")
+	watch := testkit.Value(there.Watch(t.Context(), "hubs/"))(t)
+	testkit.Must(t, testkit.Err(watch.Next()))
+	tidy(t, here)
+	tidy(t, there)
+	js := testkit.Value(jetstream.New(servers.Dial(t, 0)))(t)
+	stream := testkit.Value(js.Stream(t.Context(), here.layout.stream("d")))(t)
+	alive := meta.Revision(0)
+	testkit.Eventually(t, "gaps to become few", func() bool {
+		for range 20 {
+			alive = set(t, there, "nodes/a", alive, "alive")
+		}
+		now := testkit.Value(stream.Info(t.Context()))(t).State
+		return now.FirstSeq > old.seq && int(now.LastSeq-now.FirstSeq)+1-int(now.Msgs) <= cfg.MaxGaps
+	})
+	kept := testkit.Value(stream.GetLastMsgForSubject(t.Context(), here.layout.subject("d", "hubs/old")))(t)
+	left := testkit.Value(time.ParseDuration(kept.Header.Get(lifeHeader)))(t)
+	testkit.That(t, left < deletionLife && left > deletionLife-time.Hour, "what is left of its life is %v", left)
+	set(t, here, "hubs/old", 0, "again")
+	for _, c := range testkit.Value(watch.Next())(t) {
+		testkit.That(t, !c.Deleted, "a watcher hears of the deletion again: %v", c)
+	}
+}
+
+// What is left of a deletion's life does not begin anew with each message, and what has come last is remembered.
+func TestADeletionThatWasStoredAgainEndsAsTheFirst(t *testing.T) {
+	r, begun := newReplica(), time.Now()
+	at := func(d time.Duration) time.Time { return begun.Add(d) }
+	r.apply("d", 1, begun, message{seq: 1, kind: value, key: "k"}, message{seq: 2, before: 1, kind: deletion, key: "k"})
+	r.apply("d", 1, at(20*time.Hour), message{seq: 90, before: 2, kind: deletion, key: "k"})
+	it, _ := r.state("k")
+	testkit.That(t, it.gone.Equal(begun) && it.seq == 90, "it is gone since %v, at %d", it.gone.Sub(begun), it.seq)
+	_, err := fate(r, newBucket("d", r), message{kind: value, nonce: 9, before: 2, key: "k"}, r.look("k", true))
+	testkit.ErrorIs(t, err, errStoredAgain, "who creates the key, and expects the first")
+	r.prune(at(time.Hour))
+	testkit.Equal(t, len(r.kept("d", at(19*time.Hour))), 1, "deletions that have a message")
+	testkit.Equal(t, len(r.kept("d", at(21*time.Hour))), 0, "deletions whose message has gone")
+	r.apply("d", 1, at(21*time.Hour), message{seq: 95, before: 93, kind: deletion, key: "k"})
+	it, _ = r.state("k")
+	testkit.That(t, it.gone.Equal(at(21*time.Hour)), "the deletion of another value is gone since %v", it.gone.Sub(begun))
+	r.prune(at(22 * time.Hour))
+	_, known := r.state("k")
+	testkit.That(t, !known, "it is remembered for ever")
+}

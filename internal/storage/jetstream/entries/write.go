@@ -59,7 +59,7 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 	defer cancel()
 	b := s.buckets[s.layout.bucketOf(m.key)]
 	m.nonce = rand.Uint64()
-	sight := s.replica.look(m.key)
+	sight := s.replica.look(m.key, expected == 0)
 	defer s.replica.forsake(sight)
 	for range maxTries {
 		it, _ := s.replica.state(m.key)
@@ -189,7 +189,7 @@ func fate(r *replica, b *bucket, m message, seen *sight) (meta.Revision, error) 
 		return 0, meta.ErrUncertain
 	case by.nonce == m.nonce: // others have replaced it since
 		return by.revision(), nil
-	case by.was != 0:
+	case by.was != 0, seen.creates && by.kind == deletion: // of values, and of deletions
 		return 0, errStoredAgain
 	}
 	return 0, meta.ErrConflict // another replaced what we expected, so ours did not, and never will
