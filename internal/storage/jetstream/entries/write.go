@@ -67,7 +67,7 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 		if m.before, possible = expectation(it, expected); !possible {
 			return 0, s.conflict(ctx, b, it, expected)
 		}
-		encoded := m.encode()
+		encoded, begun := m.encode(), time.Now()
 		seq, err := s.send(ctx, s.layout.subject(b.name, m.key), encoded, s.condition(m), func(at uint64) bool {
 			return at < max(it.seq, m.before) && (at > 0 || it.kind == value) // there is none where a deletion was forgotten
 		})
@@ -100,12 +100,14 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 			}
 			again, _ := s.replica.state(m.key)
 			there := expected == 0 && it.kind == value // and its deletion is not forgotten as soon as that
+			// who has not heard of a key that came and went meets its deletion, of what may be his own if there are two leaders
+			went := expected == 0 && again.kind == deletion && time.Since(begun) < soonestLeader
 			switch {
 			case err == nil:
 				return revision, nil
 			case errors.Is(err, errStoredAgain), expected != 0 && again.kind == value && again.revision() == expected:
 				continue
-			case errors.Is(err, meta.ErrUncertain) && !there:
+			case errors.Is(err, meta.ErrUncertain) && !there && !went:
 				return 0, fmt.Errorf("%w: it was refused, and others have changed the key since: %v", err, wrong)
 			}
 		}
@@ -115,6 +117,10 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 	}
 	return 0, fmt.Errorf("%w: the key keeps changing", meta.ErrConflict)
 }
+
+// soonestLeader is less than it takes until a leader that was frozen is replaced, 4 to 9 seconds: what was refused within it
+// was handed to one leader.
+const soonestLeader = 2 * time.Second
 
 // expectation gives the sequence that the newest message of a key must have for the change to be
 // made, zero for none; false: it is known to be another. The item is what we know of the key, which

@@ -304,3 +304,35 @@ func TestWhatIsThereIsNotCreated(t *testing.T) {
 		})
 	}
 }
+
+// C2: who creates a key meets the deletion of one that he has not heard of, and creates it behind that, unless a leader may have
+// been replaced meanwhile: then his own may be what was deleted.
+func TestAKeyThatCameAndWent(t *testing.T) {
+	const key = "records/log/id/a"
+	servers := natstest.Shared(t, 1)
+	for name, tt := range map[string]struct {
+		takes time.Duration
+		want  error
+	}{
+		"at once": {0, nil}, "after as long as a new leader takes": {soonestLeader + 100*time.Millisecond, meta.ErrUncertain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := yard(t, servers)
+			s, other := open(t, servers.Dial(t, 0), cfg), open(t, servers.Dial(t, 0), cfg)
+			refused := false
+			s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+				if !refused && subject == s.layout.subject(s.layout.bucketOf(key), key) {
+					refused = true
+					see := unseeing(s, key)
+					unannounced := testkit.Value(other.request(ctx, subject, message{kind: value, key: key, nonce: 1}.encode(), nil))(t)
+					testkit.Must(t, other.Fresh(ctx, ""))
+					testkit.Must(t, other.Delete(ctx, key, meta.Revision(2*unannounced)))
+					see()
+					time.Sleep(tt.takes) // as servers do, whose clock is nobody's
+				}
+				return s.request(ctx, subject, encoded, header)
+			}
+			testkit.ErrorIs(t, testkit.Err(s.CompareAndSet(t.Context(), key, 0, []byte("mine"))), tt.want)
+		})
+	}
+}
