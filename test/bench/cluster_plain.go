@@ -17,11 +17,12 @@ import (
 
 // plainClient publishes to JetStream as a program does that knows no yard, over a connection like
 // that of a node: each publisher waits for its acknowledgement before it publishes again. It does
-// without the client's own layer for JetStream, which costs more for each message.
+// without the client's own layer for JetStream, which costs more for each message, unless that is asked for.
 type plainClient struct {
-	conns *connect.Conns
-	js    jetstream.JetStream
-	used  int // spells
+	conns   *connect.Conns
+	js      jetstream.JetStream
+	library jetstream.JetStream // over the connection that publishes
+	used    int                 // spells
 }
 
 func dialPlain(ctx context.Context, servers *natsServers) (*plainClient, error) {
@@ -30,17 +31,30 @@ func dialPlain(ctx context.Context, servers *natsServers) (*plainClient, error) 
 		return nil, err
 	}
 	js, err := jetstream.New(conns.Control)
-	if err != nil {
+	library, err2 := jetstream.New(conns.Publish)
+	if err = errors.Join(err, err2); err != nil {
 		conns.Close()
 		return nil, err
 	}
-	return &plainClient{conns: conns, js: js}, nil
+	return &plainClient{conns: conns, js: js, library: library}, nil
 }
 
 func (c *plainClient) close() { c.conns.Close() }
 
 // publishes makes streams, publishes to them and deletes them.
 func (c *plainClient) publishes(name string, s spread) contender {
+	return c.publishesBy(name, s, c.publish)
+}
+
+// publishesByLibrary does so as users of the client library would: by its Publish.
+func (c *plainClient) publishesByLibrary(name string, s spread) contender {
+	return c.publishesBy(name, s, func(ctx context.Context, subject string, message []byte) error {
+		_, err := c.library.Publish(ctx, subject, message)
+		return err
+	})
+}
+
+func (c *plainClient) publishesBy(name string, s spread, publish func(ctx context.Context, subject string, message []byte) error) contender {
 	return contender{name, func(ctx context.Context, _ string, lim limit) (t tally, err error) {
 		c.used++
 		for i := range s.streams {
@@ -66,7 +80,7 @@ func (c *plainClient) publishes(name string, s spread) contender {
 			messages[w] = slices.Concat(bodies...)
 		}
 		return driveTimed(ctx, lim, s.job(func(ctx context.Context, w int) error {
-			return c.publish(ctx, subjects[s.partition(w)], messages[w])
+			return publish(ctx, subjects[s.partition(w)], messages[w])
 		}))
 	}}
 }

@@ -65,7 +65,8 @@ func measureClusterSingles(ctx context.Context, b *bench) error {
 			r, err := b.alternate(ctx, limit{period: b.period},
 				plain.publishes("JetStream: messages of 1 KiB", s), node.appends("engine: single events", s), yard.sends("AMQP: single events", s),
 				plain.publishesPacked(packed[0]), plain.publishesPacked(packed[1]),
-				plain.publishes("JetStream: messages of 1 KiB, one publisher that waits", spread{1, 1, 1, 1, 1}))
+				plain.publishes("JetStream: messages of 1 KiB, one publisher that waits", spread{1, 1, 1, 1, 1}),
+				plain.publishesByLibrary("JetStream: messages of 1 KiB, by Publish of nats.go", s))
 			if err != nil {
 				return err
 			}
@@ -75,9 +76,10 @@ func measureClusterSingles(ctx context.Context, b *bench) error {
 	})
 }
 
-// judgeSingles puts the yard beside plain publishers, the floor, and one publisher that waits.
+// judgeSingles puts the yard beside plain publishers, with and without the client library's own layer, the floor, and one
+// publisher that waits.
 func (b *bench) judgeSingles(what string, r []result) {
-	plain, engine, amqp, alone := r[0], r[1], r[2], r[5]
+	plain, engine, amqp, alone, library := r[0], r[1], r[2], r[5], r[6]
 	floor := best(r[3].rate(), r[4].rate())
 	fivefold := atLeast(5).unlessBeyond(floor.Over(plain.rate()))
 	b.besidePlain("engine, single events, "+what, engine, plain, fivefold)
@@ -85,6 +87,8 @@ func (b *bench) judgeSingles(what string, r []result) {
 	b.report.goal("the floor of the same: rate / plain JetStream's", floor.Over(plain.rate()), "×", target{})
 	b.report.goal("the engine / the floor", engine.rate().Over(floor), "×", target{})
 	b.report.goal("AMQP / the floor", amqp.rate().Over(floor), "×", target{})
+	b.report.goal("the engine / Publish of nats.go", engine.rate().Over(library.rate()), "×", target{})
+	b.report.goal("AMQP / Publish of nats.go", amqp.rate().Over(library.rate()), "×", target{})
 	b.report.goal("AMQP / one plain publisher that waits", amqp.rate().Over(alone.rate()), "×", target{})
 	b.report.timings("Single events of 1 KiB, "+what, r)
 }
