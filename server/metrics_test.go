@@ -55,7 +55,7 @@ func TestMetricsOfTheCluster(t *testing.T) {
 	}
 	for _, want := range []string{
 		`eventyard_cluster_streams [1-9]\d*`, `eventyard_cluster_lost_streams 0`, `eventyard_cluster_leaderless_streams 0`,
-		`eventyard_cluster_offline_streams 0`, `eventyard_cluster_lagging_streams 0`, `eventyard_cluster_unheld_shards \d+`,
+		`eventyard_cluster_offline_streams 0`, `eventyard_cluster_lagging_streams 0`, `eventyard_cluster_servers_led 1`, `eventyard_cluster_stream_gaps \d+`, `eventyard_cluster_unheld_shards \d+`,
 	} {
 		testkit.Eventually(t, "the metrics to have "+want, func() bool {
 			return regexp.MustCompile(`(?m)^` + want + `$`).MatchString(r.want(http.StatusOK, "GET", "/metrics", ""))

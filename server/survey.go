@@ -42,6 +42,7 @@ type survey struct {
 	mu      sync.Mutex
 	shards  known[int]             // guarded by mu
 	streams known[storage.Streams] // guarded by mu
+	led     known[bool]            // the servers have told of the streams, which takes a leader of all; guarded by mu
 	lost    known[[]string]        // in words; guarded by mu
 }
 
@@ -120,6 +121,7 @@ func (s *survey) ask(ctx context.Context) {
 	if s.servers != nil {
 		found := s.servers(ctx)
 		failed = keep(s, &s.streams, found.Streams, found.Err) || failed
+		keep(s, &s.led, found.Err == nil, nil)
 		failed = keep(s, &s.lost, s.lostOf(found.Lost), found.LostErr) || failed
 	}
 	if failed {
@@ -203,6 +205,16 @@ func (y *yard) registerCluster() {
 		func(s storage.Streams) int { return s.Leaderless })
 	ofStreams("offline_streams", "Streams with a replica whose server is away.", func(s storage.Streams) int { return s.Offline })
 	ofStreams("lagging_streams", "Streams with a replica that is behind.", func(s storage.Streams) int { return s.Lagging })
+	ofStreams("stream_gaps", "Messages that are missing in the midst of the stream that lacks most. Beyond a million a server that has crashed reads the stream whole before it serves it.",
+		func(s storage.Streams) int { return int(s.Gaps) })
+	add("servers_led", "1: the servers have a leader for all of them, which tells of the streams and makes new ones; 0: none has answered.",
+		func(s *survey, now time.Time) (int, bool) {
+			led := 0
+			if s.led.is {
+				led = 1
+			}
+			return led, s.led.fresh(now)
+		})
 	y.registry.MustRegister(m, y.survey.failed)
 }
 

@@ -65,14 +65,14 @@ func TestServersAreSurveyedWhileSomebodyAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsking(t)
 		a.answers = storage.Servers{
-			Streams: storage.Streams{Count: 9, Leaderless: 1, Offline: 3, Lagging: 4}, Lost: map[string]string{"s2": "l", "s1": "l"},
+			Streams: storage.Streams{Count: 9, Leaderless: 1, Offline: 3, Lagging: 4, Gaps: 7}, Lost: map[string]string{"s2": "l", "s1": "l"},
 		}
-		const all = "[failed:%d lagging_streams:4 leaderless_streams:1 lost_streams:2 offline_streams:3 streams:9 unheld_shards:2]"
+		const all = "[failed:%d lagging_streams:4 leaderless_streams:1 lost_streams:2 offline_streams:3 servers_led:%d stream_gaps:7 streams:9 unheld_shards:2]"
 		testkit.Equal(t, a.scraped(t), "[failed:0]", "the first scrape")
 		synctest.Wait()
 		began := time.Now()
 		for time.Since(began) < 295*time.Second {
-			testkit.Equal(t, a.scraped(t), fmt.Sprintf(all, 0), "scraped")
+			testkit.Equal(t, a.scraped(t), fmt.Sprintf(all, 0, 1), "scraped")
 			time.Sleep(time.Second)
 		}
 		testkit.Equal(t, a.asked.Load(), 10, "times that the servers were asked in nearly five minutes")
@@ -81,7 +81,7 @@ func TestServersAreSurveyedWhileSomebodyAsks(t *testing.T) {
 		a.wait.Store(true) // the last that was known is told for as long as it is new enough
 		time.Sleep(time.Minute)
 		asked := a.asked.Load()
-		testkit.Equal(t, a.scraped(t), fmt.Sprintf(all, 1), "scraped while the servers are silent")
+		testkit.Equal(t, a.scraped(t), fmt.Sprintf(all, 1, 0), "scraped while the servers are silent")
 		time.Sleep(time.Hour)
 		testkit.Equal(t, a.asked.Load(), asked+1, "times that the servers were asked, the last for one scrape")
 		testkit.Equal(t, a.scraped(t), "[failed:2]", "scraped after a long time")
@@ -106,7 +106,7 @@ func TestASurveyGivesWhatItHas(t *testing.T) {
 		a.answers = storage.Servers{Streams: storage.Streams{Count: 1}, LostErr: errors.New("nobody answers")}
 		a.scraped(t)
 		synctest.Wait()
-		testkit.Equal(t, a.scraped(t), "[failed:1 lagging_streams:0 leaderless_streams:0 offline_streams:0 streams:1 unheld_shards:2]", "scraped")
+		testkit.Equal(t, a.scraped(t), "[failed:1 lagging_streams:0 leaderless_streams:0 offline_streams:0 servers_led:1 stream_gaps:0 streams:1 unheld_shards:2]", "scraped")
 		testkit.Deep(t, a.survey.overview(), &overview.Streams{})
 	})
 }

@@ -67,6 +67,7 @@ func TestTheAdvisedPermissionsAreEnough(t *testing.T) {
 	end()
 	servers := s.Servers(t.Context())
 	testkit.That(t, servers.Err == nil && servers.Streams.Count > 0, "servers: %+v", servers)
+	testkit.That(t, !strings.Contains(fmt.Sprint(servers.Warnings), "$JS.API.INFO"), "what the account may have cannot be asked: %q", servers.Warnings)
 	testkit.Must(t, s.Log.Remove(t.Context(), "orders"))
 	stop()
 	running.Wait()

@@ -85,11 +85,31 @@ func (n *natsNode) servers(ctx context.Context) Servers {
 	slices.SortFunc(s.Known, func(x, y Server) int { return cmp.Compare(x.Name, y.Name) })
 	var asking sync.WaitGroup
 	asking.Go(func() { s.Lost, s.LostErr = n.lost(ctx) })
+	var near []string
+	asking.Go(func() { near = n.near(ctx) })
 	s.Streams, s.Err = survey.Ask(ctx, n.conns.Control, n.cfg.Yard)
+	if s.Streams.Gaps > maxGaps {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("stream %s lacks %d messages in its midst: beyond a million a server that has crashed reads it whole before it serves it", s.Streams.Gappy, s.Streams.Gaps))
+	}
 	if asking.Wait(); s.LostErr != nil && s.Err == nil {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("lost streams could not be looked for: %v", s.LostErr))
 	}
+	if s.Err == nil { // else nobody answers
+		s.Warnings = append(s.Warnings, near...)
+	}
 	return s
+}
+
+// maxGaps is how many messages a stream may lack in its midst before it is warned of.
+const maxGaps = 500_000
+
+// near says which limits of the yard's account are nearly reached, or that nobody knows.
+func (n *natsNode) near(ctx context.Context) []string {
+	near, err := survey.Near(ctx, n.conns.Control)
+	if err != nil {
+		return []string{fmt.Sprintf("what the yard's account at the NATS servers may have is not known: %v: let its user publish to $JS.API.INFO", err)}
+	}
+	return near
 }
 
 // lostTime is how long it may take to look for lost streams, which costs the servers a write and a list of names: less

@@ -18,6 +18,10 @@ type Streams struct {
 	Leaderless int
 	// Offline have a replica whose server is gone, Lagging one that is behind. A stream can be both.
 	Offline, Lagging int
+	// Gaps is how many messages are missing in the midst of the stream that lacks most, Gappy. Servers keep a list of
+	// them, and give that up beyond a million.
+	Gaps  int64
+	Gappy string
 	// Leaders is how many streams each server leads.
 	Leaders map[string]int
 	// Worst are up to ten streams that are not well, the worst first.
@@ -48,6 +52,9 @@ func (s *Streams) add(info *jetstream.StreamInfo) {
 	s.Count++
 	s.Messages += one.Messages
 	s.Bytes += one.Bytes
+	if gaps := gapsIn(info.State); gaps > s.Gaps {
+		s.Gaps, s.Gappy = gaps, one.Name
+	}
 	if info.Cluster == nil { // a server that is alone leads everything, and does not say so
 		return
 	}
@@ -64,6 +71,13 @@ func (s *Streams) add(info *jetstream.StreamInfo) {
 		s.Leaders[one.Leader]++
 	}
 	s.note(one)
+}
+
+func gapsIn(state jetstream.StreamState) int64 {
+	if state.Msgs == 0 {
+		return 0
+	}
+	return int64(state.LastSeq-state.FirstSeq) + 1 - int64(state.Msgs)
 }
 
 // miss takes in that nobody answers for a stream.

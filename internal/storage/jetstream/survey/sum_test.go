@@ -43,8 +43,14 @@ func TestSums(t *testing.T) {
 	}
 	testkit.Slices(t, worst, []string{"headless", "silent", "half", "later", "late"}, "the worst")
 	sum.Worst = nil
+	gappy := stream("gappy", "n1", well)
+	gappy.State = jetstream.StreamState{FirstSeq: 11, LastSeq: 20, Msgs: 3}
+	emptied := stream("emptied", "n1", well)
+	emptied.State = jetstream.StreamState{FirstSeq: 901, LastSeq: 900}
+	sum.add(gappy)
+	sum.add(emptied)
 	testkit.Deep(t, sum, Streams{
-		Count: 7, Messages: 12, Bytes: 600, Leaderless: 2, Offline: 2, Lagging: 3, Leaders: map[string]int{"n0": 3, "n1": 1},
+		Count: 9, Messages: 15, Bytes: 600, Leaderless: 2, Offline: 2, Lagging: 3, Gaps: 7, Gappy: "gappy", Leaders: map[string]int{"n0": 3, "n1": 3},
 	}, "sums")
 }
 
