@@ -3,6 +3,7 @@ package amqp
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
@@ -26,42 +27,92 @@ func (b *budget) take(n int) bool {
 func (b *budget) giveBack(n int) { b.used.Add(int64(-n)) }
 
 // reassembly is the memory of a connection's unfinished messages. The reading goroutine's alone.
+//
+// Nobody waits for it: one that is not read on could not finish the others that it has begun, and so
+// might wait for itself. A message that finds no room is refused instead, for its client to send it
+// again, and of the messages that are in its way one that has been unfinished for long makes room.
 type reassembly struct {
+	conn *Conn
 	held int // bytes
-	all  *budget
 	// permit is where a stranger's are counted as well.
 	permit *admission.Permit
-	pool   *partPool
+	// unfinished are the messages that have begun.
+	unfinished map[*part]struct{}
 }
 
-// grow gives a buffer with what buf holds and with room for size bytes: twice as much as it had,
-// within the limits of the message, the connection and all connections.
-func (r *reassembly) grow(buf []byte, size int, maxMessage uint64) ([]byte, error) {
-	was := cap(buf)
+// begin takes note of a message that comes in several frames.
+func (r *reassembly) begin(p *part) {
+	c := r.conn
+	// A stranger has no name yet. What it has begun stays nobody's when it has become a client.
+	var holder string
+	if known := c.traffic.holder.Load(); known != nil {
+		holder = *known
+	}
+	p.share = c.server.cfg.Parts.Share(holder, c.tooSlow)
+	p.due = time.AfterFunc(partTime, c.tooSlow)
+	if r.unfinished == nil {
+		r.unfinished = map[*part]struct{}{}
+	}
+	r.unfinished[p] = struct{}{}
+}
+
+// grow gives a message room for size bytes: twice as much as it had, within the limits of the message,
+// the connection, the holder and all connections.
+func (r *reassembly) grow(p *part, size int, maxMessage uint64) error {
+	was := cap(p.buf)
 	if size <= was {
-		return buf, nil
+		return nil
 	}
 	room := partRoom(max(size, int(min(2*uint64(was), maxMessage))))
 	if limit := max(uint64(maxPartBytes), maxMessage); uint64(r.held+room-was) > limit {
-		return buf, fmt.Errorf("%w: %d bytes are allowed", errPartsFull, limit)
+		return fmt.Errorf("%w: %d bytes are allowed", errPartsFull, limit)
 	}
 	if !r.permit.Claim(room - was) {
-		return buf, errAllPartsFull
+		return errAllPartsFull
 	}
-	if !r.all.take(room - was) {
+	if !p.share.Grow(room) {
 		r.permit.Free(room - was)
-		return buf, errAllPartsFull
+		return errAllPartsFull
 	}
 	r.held += room - was
-	grown := append(r.pool.get(room), buf...)
-	r.pool.put(buf)
-	return grown, nil
+	pool := &r.conn.server.partBuffers
+	grown := append(pool.get(room), p.buf...)
+	pool.put(p.buf)
+	p.buf = grown
+	return nil
+}
+
+// whole: all of a message has come. What it waits for from now on is not its client's doing.
+func (r *reassembly) whole(p *part) {
+	p.due.Stop()
+	p.share.Touch()
 }
 
 // free gives back the memory of a message.
-func (r *reassembly) free(buf []byte) {
-	r.held -= cap(buf)
-	r.all.giveBack(cap(buf))
-	r.permit.Free(cap(buf))
-	r.pool.put(buf)
+func (r *reassembly) free(p *part) {
+	r.held -= cap(p.buf)
+	p.share.Give()
+	r.permit.Free(cap(p.buf))
+	r.conn.server.partBuffers.put(p.buf)
+	p.buf = nil
+}
+
+// end forgets a message.
+func (r *reassembly) end(p *part) {
+	r.free(p)
+	p.due.Stop()
+	delete(r.unfinished, p)
+}
+
+// endAll forgets all messages: nothing comes any more.
+func (r *reassembly) endAll() {
+	for p := range r.unfinished {
+		r.end(p)
+	}
+}
+
+// tooSlow ends a connection for a message that stays unfinished, from any goroutine.
+func (c *Conn) tooSlow() {
+	c.refuse(errPartLate)
+	c.Close(asError(errPartLate))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,6 +49,9 @@ type Config struct {
 	Admission *admission.Listener
 	// Memory bounds what clients have not taken yet; nil means one with the defaults.
 	Memory *admission.Memory
+	// Parts bounds what clients have sent of messages that are not whole yet; nil means one with the
+	// same defaults, and room for one message of the largest size.
+	Parts *admission.Memory
 	// MaxSessions and MaxLinks of one connection; 4999, as Event Hubs has it, and 2048: a processor
 	// may read all partitions of a large hub over one connection. A stranger may have far less.
 	MaxSessions, MaxLinks int
@@ -72,6 +76,11 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Memory == nil {
 		c.Memory = admission.DefaultMemory()
+	}
+	if c.Parts == nil {
+		largest := int(min(c.MaxMessageBytes, math.MaxInt/4))
+		// What strangers may have comes on top, so that it takes nothing from clients.
+		c.Parts = admission.NewMemory(max(maxHolderPartBytes, largest), max(maxAllPartBytes, largest)+c.Admission.Limits().StrangerBytes, admission.DefaultPatience)
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	return c

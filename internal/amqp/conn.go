@@ -70,7 +70,7 @@ func newConn(ctx context.Context, s *Server, nc net.Conn, id string, permit *adm
 	c.reader = reader{
 		conn:  c,
 		in:    newInput(nc, int(min(s.cfg.MaxFrameBytes, openFrameBytes)), s.strangers, s.metrics.bytesIn),
-		parts: reassembly{permit: permit, all: &s.parts, pool: &s.partBuffers},
+		parts: reassembly{conn: c, permit: permit},
 	}
 	c.traffic = &traffic{began: time.Now()}
 	c.reader.in.traffic, c.reader.in.strange = c.traffic, true
@@ -168,7 +168,7 @@ func (c *Conn) run(ctx context.Context) {
 	c.nc.Close()
 	c.reader.in.giveBack()
 	c.cut(errEnded)
-	c.server.parts.giveBack(c.reader.parts.held) // nothing is added any more
+	c.reader.parts.endAll()
 	c.mu.Lock()
 	c.out.answers.giveBack()
 	c.mu.Unlock()

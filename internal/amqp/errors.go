@@ -33,6 +33,10 @@ const (
 	ConditionStolen              wire.Symbol = "amqp:link:stolen"
 )
 
+// ConditionServerBusy is the live service's, for what is to be tried again after a pause: the clients do
+// so by themselves, where they take the standard's resource-limit-exceeded for final.
+const ConditionServerBusy wire.Symbol = "com.microsoft:server-busy"
+
 // ErrUnchecked is for an Authenticator that cannot tell just now: another try may succeed.
 var ErrUnchecked = errors.New("it cannot be checked at present")
 
@@ -68,7 +72,8 @@ var (
 	errLinks          = errors.New("too many links on the connection")
 	errOutputFull     = errors.New("too many answers wait for the peer to take them")
 	errPartsFull      = errors.New("too much of unfinished messages on the connection")
-	errAllPartsFull   = errors.New("the server holds too much of unfinished messages for now")
+	errAllPartsFull   = errors.New("the server holds too much of unfinished messages for now, of this policy or in all")
+	errPartLate       = errors.New("a message was begun and not finished in time")
 	errStrangerBytes  = errors.New("too much was sent before a right was shown: put a token to $cbs first")
 	errPanic          = errors.New("the server made a mistake; its log has more")
 )
@@ -131,7 +136,8 @@ var faults = []fault{
 	{"errLinks", errLinks, ConditionResourceLimitExceeded, scopeLink, reasonLinks},
 	{"errOutputFull", errOutputFull, ConditionResourceLimitExceeded, scopeConnection, reasonOutput},
 	{"errPartsFull", errPartsFull, ConditionResourceLimitExceeded, scopeConnection, reasonParts},
-	{"errAllPartsFull", errAllPartsFull, ConditionResourceLimitExceeded, scopeLink, reasonParts},
+	{"errAllPartsFull", errAllPartsFull, ConditionServerBusy, scopeLink, reasonParts},
+	{"errPartLate", errPartLate, ConditionConnectionForced, scopeConnection, reasonParts},
 	{"errStrangerBytes", errStrangerBytes, ConditionResourceLimitExceeded, scopeConnection, reasonStranger},
 	{"errPanic", errPanic, ConditionInternalError, scopeConnection, reasonPanic},
 }

@@ -7,9 +7,11 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // costlyAttach is an attach whose properties take far more memory decoded than encoded: a
@@ -142,8 +144,8 @@ func TestUnfinishedMessagesOfAllConnections(t *testing.T) {
 	h := accept(&sink{}, nil)
 	left := make(chan struct{}, 2)
 	h.disconnected = func() { left <- struct{}{} }
-	f := serve(t, h)
-	f.server.parts.limit = mediumPartBytes + 1000 // room for one that is not small
+	parts := admission.NewMemory(1<<30, mediumPartBytes+1000, time.Minute) // room for one that is not small
+	f := serve(t, h, func(c *Config) { c.Parts = parts })
 	p, q := f.raw(), f.raw()
 	p.attachSender()
 	q.attachSender()
@@ -154,7 +156,7 @@ func TestUnfinishedMessagesOfAllConnections(t *testing.T) {
 			q.part(0, id, i, 3, strings.Repeat("y", 50_000))
 		}
 		d := expect[wire.Disposition](q)
-		if d.First != id || d.State.Outcome != wire.OutcomeRejected || d.State.Error.Condition != ConditionResourceLimitExceeded {
+		if d.First != id || d.State.Outcome != wire.OutcomeRejected || d.State.Error.Condition != ConditionServerBusy {
 			t.Fatalf("got %+v", d)
 		}
 	}
@@ -170,7 +172,7 @@ func TestUnfinishedMessagesOfAllConnections(t *testing.T) {
 	testkit.Equal(t, f.refused(reasonParts), 2, "were counted")
 	q.leave()
 	f.stop()
-	testkit.Equal(t, f.server.parts.used.Load(), 0, "bytes are still counted")
+	testkit.That(t, parts.Share("", nil).TryTake(mediumPartBytes+1000), "bytes are still counted")
 }
 
 // All connections together let so much of answers wait; the next to add some is closed.

@@ -36,8 +36,11 @@ const (
 	// maxPartBytes is how much of unfinished messages one connection may make us hold,
 	// or one message of the link with the highest limit, if that is more.
 	maxPartBytes = 64 << 20
-	// maxAllPartBytes is the same for all connections.
-	maxAllPartBytes = 256 << 20
+	// maxHolderPartBytes is the same for all connections of one holder, such as a policy, and
+	// maxAllPartBytes for all there are. partTime is how long a message may be unfinished.
+	maxHolderPartBytes = 64 << 20
+	maxAllPartBytes    = 256 << 20
+	partTime           = 2 * time.Minute
 
 	// maxAttachBytes is the largest attach: decoded it may take forty times as much, if
 	// only until it is answered. maxHeirBytes is how much of attaches may wait, encoded,

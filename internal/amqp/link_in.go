@@ -3,8 +3,10 @@ package amqp
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
+	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
 // incoming is what a link has by which the peer sends.
@@ -39,6 +41,9 @@ type part struct {
 	// buf is what has come. It is the message's own and holds little more than that, so that
 	// what is counted is what is held.
 	buf []byte
+	// share counts it for its holder, and due ends the connection if it is not whole in time.
+	share *admission.Share
+	due   *time.Timer
 	// dropped: that was too much, and the rest is only counted. busy: too much for the
 	// server, not for the link.
 	dropped, busy bool
@@ -96,6 +101,7 @@ func (in *incoming) gather(t *wire.Transfer, payload []byte) error {
 		return in.misbehaved(errDeliveryID)
 	case !p.open:
 		*p = part{open: true, id: t.DeliveryID.Value, format: t.MessageFormat.Value}
+		in.link.session.conn.reader.parts.begin(p)
 	case t.DeliveryID.Set && t.DeliveryID.Value != p.id:
 		return in.misbehaved(fmt.Errorf("%w: %d after %d", errDeliveryID, t.DeliveryID.Value, p.id))
 	}
@@ -111,6 +117,7 @@ func (in *incoming) gather(t *wire.Transfer, payload []byte) error {
 	if err := in.keep(payload); err != nil || t.More {
 		return err
 	}
+	in.link.session.conn.reader.parts.whole(p)
 	defer in.dropPart() // when the sink is done with the bytes
 	d := &Delivery{ID: p.id, Format: p.format, Settled: p.settled, Payload: p.buf, link: in.link}
 	if p.busy && p.size <= in.maxBytes {
@@ -131,8 +138,7 @@ func (in *incoming) keep(payload []byte) error {
 	}
 	var err error
 	if p.size <= in.maxBytes {
-		p.buf, err = c.reader.parts.grow(p.buf, int(p.size), in.maxBytes)
-		if err == nil {
+		if err = c.reader.parts.grow(p, int(p.size), in.maxBytes); err == nil {
 			p.buf = append(p.buf, payload...)
 			return nil
 		}
@@ -141,8 +147,12 @@ func (in *incoming) keep(payload []byte) error {
 		}
 		c.refuse(err)
 	}
-	c.reader.parts.free(p.buf)
-	p.buf, p.dropped, p.busy = nil, true, err != nil
+	needed := cap(p.buf) + len(payload)
+	c.reader.parts.free(p)
+	if err != nil {
+		p.share.Press(needed)
+	}
+	p.dropped, p.busy = true, err != nil
 	return nil
 }
 
@@ -170,7 +180,7 @@ func (d *Delivery) turnDown(err *Error) {
 // dropPart forgets an unfinished message, if there is one.
 func (in *incoming) dropPart() {
 	if in != nil && in.part.open {
-		in.link.session.conn.reader.parts.free(in.part.buf)
+		in.link.session.conn.reader.parts.end(&in.part)
 		in.part = part{}
 	}
 }

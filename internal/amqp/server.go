@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"net"
 	"strconv"
 	"time"
@@ -17,16 +16,14 @@ import (
 
 // Server serves connections.
 type Server struct {
-	cfg       Config
-	container string // our container id
-	metrics   *metrics
-	reading   *bufferPool // large buffers to read with
-	strangers *bufferPool // the same for strangers
-	writing   *bufferPool // what waits to be written
-	// partBuffers hold unfinished messages; parts counts what they take.
-	partBuffers partPool
-	parts       budget // unfinished messages
-	answers     budget // answers that wait to be written
+	cfg         Config
+	container   string // our container id
+	metrics     *metrics
+	reading     *bufferPool // large buffers to read with
+	strangers   *bufferPool // the same for strangers
+	writing     *bufferPool // what waits to be written
+	partBuffers partPool    // unfinished messages
+	answers     budget      // answers that wait to be written
 
 	// Fixed but for tests.
 	drainWait     time.Duration
@@ -58,8 +55,6 @@ func New(cfg Config) (*Server, error) {
 		metrics:   m,
 		reading:   newBufferPool(int(cfg.MaxFrameBytes) + readAheadBytes),
 		writing:   newBufferPool(smallReadBytes),
-		parts: budget{limit: max(maxAllPartBytes, int64(min(cfg.MaxMessageBytes, math.MaxInt64/2))) +
-			int64(cfg.Admission.Limits().StrangerBytes)},
 		strangers: newBufferPool(strangerFrameBytes),
 		answers:   budget{limit: maxAllAnswerBytes},
 		conns: conns.New(conns.Config[*Conn]{

@@ -121,7 +121,7 @@ func TestUnfinishedMessagesOfStrangers(t *testing.T) {
 	second.transfer(0, message(0, 0), nil)
 	d := expect[wire.Disposition](second)
 	testkit.Equal(t, d.State.Outcome, wire.OutcomeRejected)
-	testkit.Equal(t, d.State.Error.Condition, ConditionResourceLimitExceeded)
+	testkit.Equal(t, d.State.Error.Condition, ConditionServerBusy)
 
 	part.DeliveryID = wire.Some(uint32(1))
 	client.transfer(0, part, make([]byte, 20_000))

@@ -109,6 +109,12 @@ func (m *Memory) crowdedLocked() bool {
 	return first != nil && m.used+first.Value.(*wish).bytes > m.all
 }
 
+// Press cuts off who has stood in the way of so many bytes for the share for too long, if anybody: for who does not
+// wait for them, and is to come again.
+func (s *Share) Press(bytes int) {
+	s.memory.makeRoom(&wish{share: s, bytes: s.memory.atMost(bytes)})
+}
+
 // Touch says that the client takes what it is sent: the share is as young as one taken now.
 func (s *Share) Touch() {
 	m := s.memory
