@@ -13,6 +13,7 @@ import (
 func TestLimitsAreDocumented(t *testing.T) {
 	guide := string(testkit.Value(os.ReadFile("../../../docs/guides/operating.md"))(t))
 	for _, row := range []string{
+		fmt.Sprintf("senders of one policy or token, of all | %d,%03d, %d,%03d", MaxSendersOfOne/1000, MaxSendersOfOne%1000, MaxSenders/1000, MaxSenders%1000),
 		fmt.Sprintf("receivers of one policy or token, of all | %d,%03d, %d,%03d", MaxReceiversOfOne/1000, MaxReceiversOfOne%1000, MaxReceivers/1000, MaxReceivers%1000),
 		fmt.Sprintf("publications of a connection that are not stored yet | %d MiB; then its sender waits", maxUnderWay>>20),
 		fmt.Sprintf("AMQP: time to show a right | %.0f s", DefaultTokenTimeout.Seconds()),

@@ -24,10 +24,12 @@ import (
 // connected, and have it then, or fetch it meanwhile.
 const DefaultTokenTimeout = 30 * time.Second
 
-// How many receivers there may be at once: those of one policy or token, and all.
+// How many receivers and senders there may be at once: those of one policy or token, and all.
 const (
 	MaxReceiversOfOne = 16_384
 	MaxReceivers      = 65_536
+	MaxSendersOfOne   = MaxReceiversOfOne
+	MaxSenders        = MaxReceivers
 )
 
 // Config is what the listener works with.
@@ -43,6 +45,8 @@ type Config struct {
 	// Receivers bounds how many there are at once, by policy or token and in all; nil means
 	// MaxReceiversOfOne and MaxReceivers.
 	Receivers *admission.Quota
+	// Senders is the same for those; nil means MaxSendersOfOne and MaxSenders.
+	Senders *admission.Quota
 	// Memory bounds what is read for receivers and not sent yet; nil means one with the defaults.
 	Memory *admission.Memory
 	// MaxMessageBytes of a publication; zero means 1 MiB.
@@ -90,6 +94,9 @@ func New(cfg Config) (*Handler, error) {
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Receivers == nil {
 		cfg.Receivers = admission.NewQuota("receivers", MaxReceiversOfOne, MaxReceivers)
+	}
+	if cfg.Senders == nil {
+		cfg.Senders = admission.NewQuota("senders", MaxSendersOfOne, MaxSenders)
 	}
 	if cfg.Memory == nil {
 		cfg.Memory = admission.DefaultMemory()

@@ -374,6 +374,31 @@ func (y *yard) metric(name string) float64 {
 	return sum
 }
 
+// R2: senders are bounded likewise.
+func TestSendersAreBounded(t *testing.T) {
+	y := newYard(t, func(s *setup) { s.handler.Senders = admission.NewQuota("senders", 2, 10) })
+	y.hub("orders", 1)
+	s := y.session()
+	first := testkit.Value(s.NewSender(t.Context(), "orders", nil))(t)
+	testkit.Must(t, testkit.Err(s.NewSender(t.Context(), "orders", nil)))
+	attach := func() error {
+		l, err := s.NewSender(t.Context(), "orders", nil)
+		if err == nil {
+			err = l.Close(t.Context())
+		}
+		return err
+	}
+	refused, ok := errors.AsType[*goamqp.Error](attach())
+	testkit.MustEqual(t, ok, true, "refused")
+	testkit.Equal(t, refused.Condition, goamqp.ErrCondResourceLimitExceeded)
+	testkit.That(t, strings.Contains(refused.Description, "This policy or token has as many senders as one may have, which is 2"), "told %s", refused.Description)
+	testkit.Must(t, first.Close(t.Context()))
+	for range 3 { // also one that is refused for another reason leaves nothing behind
+		testkit.That(t, testkit.Err(s.NewSender(t.Context(), "orders/Partitions/7", nil)) != nil, "a partition that is not there")
+		testkit.Eventually(t, "room for another", func() bool { return attach() == nil })
+	}
+}
+
 // R2: receivers are bounded by policy and in all. Who is refused is told, and one that ends makes room.
 func TestReceiversAreBounded(t *testing.T) {
 	y := newYard(t, func(s *setup) { s.handler.Receivers = admission.NewQuota("receivers", 2, 10) })

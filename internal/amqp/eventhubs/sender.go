@@ -32,6 +32,8 @@ type sender struct {
 	// producer is set where the client numbers its events, so that none is stored twice.
 	producer *broker.Producer
 	unwatch  func()
+	// giveBack ends its part of the quota of senders.
+	giveBack func()
 	// busy refuses everything up to a time; nil: nothing. Both are the connection's reader's only.
 	busy  error
 	until time.Time
@@ -69,6 +71,14 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 	t := amqp.Terminus{MaxMessageBytes: uint64(p.handler.cfg.MaxMessageBytes), Credit: senderCredit}
 	s := &sender{peer: p, link: l, at: at, hub: hub, scope: at.scope()}
 	s.grant, _ = p.rights.granted(s.scope, auth.Send)
+	if s.giveBack, err = p.handler.cfg.Senders.Take(s.grant.Account(), 1); err != nil {
+		return amqp.Terminus{}, err
+	}
+	defer func() {
+		if t.Sink == nil {
+			s.giveBack()
+		}
+	}()
 	if slices.Contains(l.Request().DesiredCapabilities, capabilityIdempotent) {
 		if s.producer, err = p.openProducer(l, a, s.quota); err != nil {
 			return amqp.Terminus{}, err
@@ -181,4 +191,7 @@ func (s *sender) refuse(d *amqp.Delivery, err error) {
 }
 
 // Closed is called when the link has ended.
-func (s *sender) Closed() { s.unwatch() }
+func (s *sender) Closed() {
+	s.unwatch()
+	s.giveBack()
+}
