@@ -15,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/overview"
 	"github.com/eventyard/eventyard/internal/storage"
+	"github.com/eventyard/eventyard/internal/storage/paths"
 )
 
 // maintenance is what is done to the servers that keep the yard; nil where there are none.
@@ -181,7 +182,7 @@ func risk(replicas int) string {
 
 // replicasRefusal puts an error of the storage into words.
 func replicasRefusal(err error, replicas int, at storage.ReplicationProgress) error {
-	r := &frame.Refusal{Status: http.StatusConflict, Detail: err.Error(), Cause: err}
+	r := &frame.Refusal{Status: http.StatusConflict, Detail: paths.Without(err), Cause: err}
 	switch {
 	case errors.Is(err, storage.ErrTooFewServers):
 		r.Code, r.Title = "too-few-servers", "There are too few NATS servers"

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "github.com/eventyard/eventyard/internal/api/v1"
 	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage"
 )
@@ -27,7 +28,7 @@ const (
 func (y *yard) ready() error {
 	if y.cfg.Peer.Bundle != nil {
 		if why := y.storage.Ready(); errors.Is(why, storage.ErrStopped) {
-			return why
+			return &v1.NotReady{Text: "the server inside has stopped storing, as its disk was full or failed", Cause: why}
 		}
 	}
 	if y.nodes.MayAct() {
@@ -35,13 +36,12 @@ func (y *yard) ready() error {
 	}
 	since := y.nodes.Confirmed().UTC().Format(time.RFC3339)
 	if y.cfg.Peer.Bundle == nil {
-		return fmt.Errorf("the NATS servers have confirmed nothing since %s: most of them have to run and reach each other, and this node has to reach one of those", since)
+		return &v1.NotReady{Text: fmt.Sprintf("the NATS servers have confirmed nothing since %s: most of them have to run and reach each other, and this node has to reach one of those", since)}
 	}
-	err := fmt.Errorf("the peers have confirmed nothing since %s: most of them have to run and reach each other, and this one has to reach those", since)
-	if why := y.storage.Ready(); why != nil {
-		err = fmt.Errorf("%w: %w", err, why)
+	return &v1.NotReady{
+		Text:  fmt.Sprintf("the peers have confirmed nothing since %s: most of them have to run and reach each other, and this one has to reach those", since),
+		Cause: y.storage.Ready(),
 	}
-	return err
 }
 
 // watchStorage ends with an error when this process has to be started again for the server inside to store:
@@ -104,6 +104,9 @@ func (t *trial) check(now time.Time) error {
 	if t.failed == nil || now.Sub(t.last) < unwritableAfter {
 		return nil
 	}
-	return fmt.Errorf("the NATS servers have stored nothing since %s: most of those that keep a stream have to run and reach each other: %w",
-		t.last.UTC().Format(time.RFC3339), t.failed)
+	return &v1.NotReady{
+		Text: fmt.Sprintf("the NATS servers have stored nothing since %s: most of those that keep a stream have to run and reach each other",
+			t.last.UTC().Format(time.RFC3339)),
+		Cause: t.failed,
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/sleep"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/paths"
 )
 
 const (
@@ -25,6 +27,7 @@ const (
 // checker reads all events in the background, one check at a time. run owns the goroutine that does.
 type checker struct {
 	engine eventlog.Engine
+	log    *slog.Logger
 	asked  chan int64 // rates; has room for one
 
 	mu sync.Mutex
@@ -32,8 +35,8 @@ type checker struct {
 	state *admin.StorageCheck
 }
 
-func newChecker(engine eventlog.Engine) *checker {
-	return &checker{engine: engine, asked: make(chan int64, 1)}
+func newChecker(engine eventlog.Engine, log *slog.Logger) *checker {
+	return &checker{engine: engine, log: log, asked: make(chan int64, 1)}
 }
 
 // last gives what is known of the check under way, or of the last; nil: there was none.
@@ -74,7 +77,8 @@ func (c *checker) run(ctx context.Context) error {
 			c.change(func(s *admin.StorageCheck) {
 				s.Ended = &admin.Time{Time: time.Now().UTC()}
 				if err != nil {
-					s.Failed = err.Error()
+					s.Failed = paths.Without(err)
+					c.log.Warn("the storage could not be checked", "error", err)
 				}
 			})
 		}

@@ -42,7 +42,7 @@ func (y *yard) everyNode() forward.EveryConfig {
 }
 
 func newCondition(y *yard) *condition {
-	c := &condition{yard: y, checks: newChecker(y.storage.Log)}
+	c := &condition{yard: y, checks: newChecker(y.storage.Log, y.cfg.Log)}
 	c.storage = forward.NewEvery(y.everyNode(), "storage.show", c.ownStorage)
 	c.certs = forward.NewEvery(y.everyNode(), "certificate.show", c.ownCertificate)
 	return c

@@ -163,7 +163,7 @@ func (d *Handler) testNotice(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		err = &frame.Refusal{
 			Status: http.StatusUnprocessableEntity, Code: "notice-failed", Title: "The notice could not be sent",
-			Detail: err.Error(), Next: "look at the target, and at the settings notify.smtp of the yard (eventyard config doc)",
+			Detail: frame.Words(err), Next: "look at the target, and at the settings notify.smtp of the yard (eventyard config doc)",
 		}
 	}
 	return done(w, err)

@@ -128,7 +128,8 @@ type Config struct {
 	// means the same.
 	CA func() ([]byte, error)
 
-	// Ready says why the yard is not ready to serve yet. nil means always ready.
+	// Ready says why the yard is not ready to serve yet: anybody is told the Text of a *NotReady, and no other
+	// error's. nil means always ready.
 	Ready func() error
 	// Stopping ends when the yard begins to stop: long polls then answer with what
 	// they have, and streams end with a word. It is a field because it belongs to the
@@ -205,6 +206,7 @@ type Handler struct {
 	unrouted *route
 	// followed are the partitions that tails follow.
 	followed *quota.Quota
+	unready  unready
 	// backingUp is held by the one backup that may be under way.
 	backingUp sync.Mutex
 	// maintaining is held by the one scrub, or change of replicas, that may be under way.

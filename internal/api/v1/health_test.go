@@ -1,8 +1,11 @@
 package v1
 
 import (
-	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -18,7 +21,7 @@ func (y *yard) counted(route, method, class string) float64 {
 
 // A yard is ready when it says so, and no longer when it stops; healthy it is throughout.
 func TestReadiness(t *testing.T) {
-	starting := errors.New("reading partitions")
+	var starting error = &NotReady{Text: "reading partitions"}
 	y := newYard(t, func(c *Config) { c.Ready = func() error { return starting } })
 	y.want(200, "GET", "/healthz", nil)
 	testkit.Equal(t, y.refused(503, "not-ready", "GET", "/readyz", nil).Detail, "reading partitions",
@@ -29,6 +32,23 @@ func TestReadiness(t *testing.T) {
 	y.stopping()
 	y.refused(503, "stopping", "GET", "/readyz", nil)
 	y.want(200, "GET", "/healthz", nil)
+}
+
+// R5: anybody may ask whether the yard is ready, and hears nothing of the machine, nor what other servers say. The
+// log does, once.
+func TestReadinessTellsNobodyOfTheMachine(t *testing.T) {
+	var log strings.Builder
+	why := fmt.Errorf("stopped: %w", &fs.PathError{Op: "write", Path: "/srv/yard/nats/1.blk", Err: syscall.ENOSPC})
+	y := newYard(t, func(c *Config) {
+		c.Ready, c.Log = func() error { return why }, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	for range 3 {
+		testkit.Equal(t, y.refused(503, "not-ready", "GET", "/readyz", nil).Detail, "it cannot serve at present")
+	}
+	testkit.Equal(t, strings.Count(log.String(), "/srv/yard/nats/1.blk"), 1, "times in the log")
+	why = &NotReady{Text: "the disk is full", Cause: why}
+	testkit.Equal(t, y.refused(503, "not-ready", "GET", "/readyz", nil).Detail, "the disk is full")
+	testkit.Equal(t, strings.Count(log.String(), "/srv/yard/nats/1.blk"), 2, "times in the log")
 }
 
 // Who asks is told who answers.
