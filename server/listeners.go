@@ -30,7 +30,7 @@ import (
 // deadline along with each write, and a WebSocket that was taken over has none of these.
 const (
 	headerTimeout = 10 * time.Second
-	bodyTimeout   = 2 * time.Minute
+	bodyTimeout   = frame.BodyTimeout
 	answerTimeout = 2 * time.Minute
 	idleTimeout   = 2 * time.Minute
 	// maxStreams of a connection may be under way at once. Clients that want more open another.

@@ -33,7 +33,7 @@ func routeOf(at selector, op operation) frame.Route {
 	}
 	rt := frame.Route{Method: at.method, Path: path, Name: op.name, Need: op.need}
 	if at.method == http.MethodPut {
-		rt.MaxBody = blob.MaxPutBytes
+		rt.MaxBody, rt.Streams = blob.MaxPutBytes, true
 	}
 	return rt
 }

@@ -104,11 +104,8 @@ func (c *call) body() ([]byte, error) {
 	if c.R.ContentLength > most {
 		return nil, c.tooLarge()
 	}
-	var text bytes.Buffer
-	if c.R.ContentLength > 0 {
-		text.Grow(int(c.R.ContentLength) + bytes.MinRead) // or the end is found by doubling it
-	}
-	if _, err := text.ReadFrom(http.MaxBytesReader(c.ResponseWriter, c.R.Body, most)); err != nil {
+	text, err := frame.ReadBody(http.MaxBytesReader(c.ResponseWriter, c.R.Body, most), c.R.ContentLength)
+	if err != nil {
 		if _, beyond := errors.AsType[*http.MaxBytesError](err); beyond {
 			return nil, c.tooLarge()
 		}
@@ -121,7 +118,7 @@ func (c *call) body() ([]byte, error) {
 			Detail: "the body did not come whole: " + err.Error(), Next: "send the request again; nothing was stored",
 		}
 	}
-	return text.Bytes(), nil
+	return text, nil
 }
 
 // tooLarge says how much a body may have, of a publication in the words that Event Grid's clients

@@ -95,6 +95,10 @@ var guardRows = []row{
 		next: quotaNext,
 		grid: wording{code: "TooManyRequests", next: quotaNext},
 		blob: wording{code: "ServerBusy"}},
+	{match: is(errBodiesFull), status: 503, kind: "too-many-bodies", title: "Too much is being sent at once", retryAfter: fullRetry,
+		next: bodiesNext,
+		grid: wording{code: "Busy", next: bodiesNext},
+		blob: wording{code: "ServerBusy"}},
 }
 
 // fullRetry is when one whose connection there is no room for may come again.
@@ -103,6 +107,7 @@ const fullRetry = 5 * time.Second
 const (
 	fullNext           = "try again in a moment; close connections that are not used, or raise httpMaxConnections and the limit of open files"
 	quotaNext          = "end requests that are not needed, or try again in a moment; docs/guides/operating.md has the limits"
+	bodiesNext         = "try again in a moment, with fewer requests at once; docs/guides/operating.md has the limits"
 	hostNext           = "send the name or the address that the yard is reached at, and its port"
 	fieldsNext         = "send fewer header fields"
 	internalNext       = "the yard's log has more; if it was a send, the events may or may not have been stored"

@@ -39,6 +39,9 @@ type Config struct {
 	// Long bounds how many requests of readers to long routes are served at once, by holder and in
 	// all. nil means MaxLongOfOne and MaxLong.
 	Long *admission.Quota
+	// Bodies bounds the bodies of requests that are not answered yet, by holder and in all; OpenBodies those of
+	// who needs no right, by address. nil means one with the limits above them in body.go.
+	Bodies, OpenBodies *admission.Memory
 	// Stopping ends when the yard begins to stop. It is a field because it belongs to the frame's
 	// life and to no request. nil means never.
 	Stopping context.Context
@@ -118,6 +121,12 @@ func New(cfg Config, apis ...API) *Frame {
 	if cfg.Long == nil {
 		cfg.Long = admission.NewQuota("waiting or streaming requests", MaxLongOfOne, MaxLong)
 	}
+	if cfg.Bodies == nil {
+		cfg.Bodies = admission.NewMemory(MaxBodyBytesOfOne, MaxBodyBytes, admission.DefaultPatience)
+	}
+	if cfg.OpenBodies == nil {
+		cfg.OpenBodies = admission.NewMemory(MaxOpenBodyBytesOfOne, MaxOpenBodyBytes, admission.DefaultPatience)
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
@@ -195,7 +204,9 @@ func (f *Frame) answer(c *Call, x Exchange) error {
 		}
 		defer giveBack()
 	}
-	return x.Serve()
+	b := f.count(c)
+	defer func() { _ = b.answered(nil) }() // also where the handler panics
+	return b.answered(x.Serve())
 }
 
 // admit finds the route and lets the caller in, or says why not. Shown: the caller has shown a right,

@@ -19,6 +19,8 @@ type Route struct {
 	Need Need
 	// MaxBody bounds what is read of the body, in bytes; zero: nothing is.
 	MaxBody int64
+	// Streams: its body is not kept in memory, and whoever serves it bounds how many there are.
+	Streams bool
 	// Long: it waits or streams by design, so that it is not timed.
 	Long bool
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/internal/api/frame"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
@@ -81,7 +81,7 @@ func (d *Handler) postMessages(w http.ResponseWriter, r *http.Request) (err erro
 	}
 	box := d.newOutbox(r, a.hub)
 	defer func() { box.end(err) }()
-	body, err := io.ReadAll(r.Body)
+	body, err := frame.ReadBody(r.Body, r.ContentLength)
 	if err != nil {
 		return err
 	}

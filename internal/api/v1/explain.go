@@ -3,7 +3,6 @@ package v1
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -67,7 +66,7 @@ func (d *Handler) storedForm(r *http.Request, s topics.Subscription) ([]byte, sc
 	if err != nil {
 		return nil, 0, err
 	}
-	body, err := io.ReadAll(r.Body)
+	body, err := frame.ReadBody(r.Body, r.ContentLength)
 	if err != nil {
 		return nil, 0, err
 	}
