@@ -34,11 +34,13 @@ func newCommitted(ctx context.Context, open func(context.Context, eventlog.Posit
 }
 
 func (c *committed) Next(ctx context.Context) (eventlog.Run, error) {
+	defer c.restFates()
 	for {
 		if err := c.resume(ctx); err != nil {
 			return eventlog.Run{}, err
 		}
 		if c.held {
+			c.restFates() // it may take long
 			if err := c.wait(ctx); err != nil {
 				return eventlog.Run{}, err
 			}
@@ -55,6 +57,7 @@ func (c *committed) Next(ctx context.Context) (eventlog.Run, error) {
 }
 
 func (c *committed) TryNext(ctx context.Context) (eventlog.Run, error) {
+	defer c.restFates()
 	for {
 		if err := c.resume(ctx); err != nil || c.held {
 			return eventlog.Run{}, err
@@ -70,6 +73,7 @@ func (c *committed) TryNext(ctx context.Context) (eventlog.Run, error) {
 }
 
 func (c *committed) TryNextAll(ctx context.Context, to []eventlog.Run, max int) ([]eventlog.Run, error) {
+	defer c.restFates()
 	for before := len(to); ; {
 		if err := c.resume(ctx); err != nil || c.held {
 			return to, err
@@ -173,6 +177,7 @@ func (c *committed) wait(ctx context.Context) error {
 }
 
 func (c *committed) Extents(ctx context.Context, to []eventlog.Extent, max int) ([]eventlog.Extent, error) {
+	defer c.restFates()
 	for before := len(to); ; {
 		if err := c.resume(ctx); err != nil || c.held {
 			return to, err
@@ -211,6 +216,13 @@ func (c *committed) Extents(ctx context.Context, to []eventlog.Extent, max int) 
 		}
 		c.leave()
 		c.cursor = next
+	}
+}
+
+// restFates gives back what is remembered of transactions, beyond a little.
+func (c *committed) restFates() {
+	if c.fates != nil {
+		c.fates.Rest()
 	}
 }
 

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -30,6 +31,17 @@ type Fates struct {
 	aborted []Aborted
 	// sought are those of single frames, beyond what is known of all.
 	sought []Aborted
+	// waits is the frame that was judged last, where it is not decided: up to end there is no word of it.
+	waits waiting
+	// large: something here has had room for more than maxIdleFates.
+	large bool
+}
+
+// waiting is a frame that is not decided; the zero value is none.
+type waiting struct {
+	producer int64
+	at       eventlog.Sequence
+	set      bool
 }
 
 // Aborted is a transaction that does not count: the frames of a producer from First to before Marker.
@@ -51,14 +63,19 @@ const (
 )
 
 const (
-	// maxFates is how many transactions a reader remembers between itself and where it has looked ahead to.
-	maxFates = 1 << 14
-	// aheadBytes is how much is looked at at a time, by headers.
+	// maxFates is how many transactions a reader remembers between itself and where it has looked ahead to, while it
+	// looks, and maxIdleFates how many then: about as much memory as a reader takes by itself.
+	maxFates     = 1 << 12
+	maxIdleFates = 32
+	// aheadBytes is how much is looked at at a time, by headers. Who remembers what they say begins with less, since most
+	// transactions end soon.
 	aheadBytes = 4 << 20
+	firstStep  = 256 << 10
+	lastStep   = 1 << 20
 )
 
 func newFates(open func(context.Context, eventlog.Position) (eventlog.Cursor, error)) *Fates {
-	return &Fates{open: open, limit: maxFates, from: eventlog.NoSequence, begun: make(map[int64]eventlog.Sequence)}
+	return &Fates{open: open, limit: maxFates, from: eventlog.NoSequence}
 }
 
 // Fates gives what knows the fates of a partition's transactions, for one reader. Errors as for RawCursor.
@@ -75,31 +92,66 @@ func (f *Fates) Judge(ctx context.Context, e eventlog.Extent) (Fate, error) {
 	if e.Form != eventlog.FormTransaction {
 		return Counts, nil
 	}
-	fate, err := f.judge(ctx, e)
-	if err == nil && fate == Undecided && f.note != nil {
-		f.note(e)
+	frame := waiting{e.Producer.ID, e.First - eventlog.Sequence(e.Skip), true}
+	fate, err := f.judge(ctx, e, frame)
+	if err != nil {
+		return fate, err
 	}
-	return fate, err
+	if f.waits = (waiting{}); fate == Undecided {
+		f.waits = frame
+		if f.note != nil {
+			f.note(e)
+		}
+	}
+	return fate, nil
 }
 
-func (f *Fates) judge(ctx context.Context, e eventlog.Extent) (Fate, error) {
-	at := e.First - eventlog.Sequence(e.Skip)
+func (f *Fates) judge(ctx context.Context, e eventlog.Extent, frame waiting) (Fate, error) {
+	at := frame.at
+	if f.from == eventlog.NoSequence && f.waits == frame {
+		fate, err := f.seek(ctx, e, f.end)
+		if found := f.sought; fate != Undecided {
+			f.begin(at)
+			f.sought = found
+		}
+		return fate, err
+	}
 	if f.from == eventlog.NoSequence || at < f.from {
 		f.begin(at)
 	}
-	for {
+	for step := firstStep; ; step = min(2*step, lastStep) {
 		if at < f.to {
 			if fate := f.find(e.Producer.ID, at); fate != Undecided {
 				return fate, nil
 			}
 		}
-		if len(f.begun)+len(f.aborted) >= f.limit {
-			return f.seek(ctx, e)
+		if f.Full() {
+			from := max(f.to, e.Next())
+			if f.waits == frame {
+				from = max(from, f.end)
+			}
+			return f.seek(ctx, e, from)
 		}
-		more, err := f.ahead(ctx)
+		more, err := f.ahead(ctx, step)
 		if err != nil || !more {
 			return Undecided, err
 		}
+	}
+}
+
+// Full: no more is remembered. Whoever has judged some frames gives these first, and passes them.
+func (f *Fates) Full() bool { return len(f.begun)+len(f.aborted) >= f.limit }
+
+// Rest gives back what is not worth keeping until the next frame is judged.
+func (f *Fates) Rest() {
+	if len(f.begun)+len(f.aborted)+len(f.sought) > maxIdleFates {
+		f.from, f.begun, f.aborted, f.sought, f.large = eventlog.NoSequence, nil, nil, nil, false
+		return
+	}
+	if f.large {
+		begun := make(map[int64]eventlog.Sequence, len(f.begun))
+		maps.Copy(begun, f.begun)
+		f.begun, f.aborted, f.sought, f.large = begun, slices.Clone(f.aborted), slices.Clone(f.sought), false
 	}
 }
 
@@ -112,7 +164,7 @@ func (f *Fates) Between(first, next eventlog.Sequence) (all []Aborted) {
 		}
 	}
 	slices.SortFunc(all, func(x, y Aborted) int { return int(x.First - y.First) })
-	return all
+	return slices.Compact(all) // one that was sought may have been met later
 }
 
 // End is where to wait for what decides a frame that is not decided.
@@ -120,13 +172,15 @@ func (f *Fates) End() eventlog.Sequence { return f.end }
 
 // begin forgets everything, and goes on at a number.
 func (f *Fates) begin(at eventlog.Sequence) {
-	f.from, f.to, f.aborted, f.sought = at, at, nil, nil
-	clear(f.begun)
+	f.from, f.to, f.begun, f.aborted, f.sought, f.large = at, at, make(map[int64]eventlog.Sequence), nil, nil, false
 }
 
 // Pass says where the reader is: what is behind it is forgotten.
 func (f *Fates) Pass(at eventlog.Sequence) {
-	if f.from == eventlog.NoSequence || at > f.to {
+	if f.from == eventlog.NoSequence {
+		return
+	}
+	if at > f.to {
 		f.begin(at)
 	}
 	past := 0
@@ -168,27 +222,27 @@ func (f *Fates) learn(e eventlog.Extent) {
 	}
 }
 
-// ahead looks at some more headers; at the end there are none.
-func (f *Fates) ahead(ctx context.Context) (more bool, err error) {
-	f.to, more, err = f.look(ctx, f.to, func(e eventlog.Extent) bool {
+// ahead looks at some more headers, as far as there is room for what they say; at the end there are none.
+func (f *Fates) ahead(ctx context.Context, bytes int) (more bool, err error) {
+	f.to, more, err = f.look(ctx, f.to, bytes, func(e eventlog.Extent) bool {
 		f.learn(e)
-		return true
+		return !f.Full()
 	})
-	f.end = f.to
+	f.end, f.large = f.to, f.large || len(f.begun)+len(f.aborted) > maxIdleFates
 	return more, err
 }
 
-// seek looks ahead for the fate of one frame that is not known, and remembers nothing of others.
-func (f *Fates) seek(ctx context.Context, e eventlog.Extent) (fate Fate, err error) {
-	at, more := max(f.to, e.Next()), true
-	for more && err == nil && fate == Undecided {
-		at, more, err = f.look(ctx, at, func(word eventlog.Extent) bool {
+// seek looks from a number on for the fate of one frame that is not known, and remembers nothing of others.
+func (f *Fates) seek(ctx context.Context, e eventlog.Extent, at eventlog.Sequence) (fate Fate, err error) {
+	for more := true; more && err == nil && fate == Undecided; {
+		at, more, err = f.look(ctx, at, aheadBytes, func(word eventlog.Extent) bool {
 			switch {
 			case word.Form != eventlog.FormControl || word.Producer.ID != e.Producer.ID:
 				return true
 			case word.Producer.First == eventlog.Abort:
 				fate = Void
 				f.sought = append(f.sought, Aborted{Producer: e.Producer.ID, First: e.First - eventlog.Sequence(e.Skip), Marker: word.First})
+				f.large = f.large || len(f.sought) > maxIdleFates
 			default:
 				fate = Counts
 			}
@@ -202,7 +256,7 @@ func (f *Fates) seek(ctx context.Context, e eventlog.Extent) (fate Fate, err err
 // look gives the headers from a number on, some of them, until each wants no more, and where it ended. What is damaged
 // is passed over: who reads it hears of it. But damage behind which nothing can be read yet is an error, since nobody knows
 // what is decided there, and who waits for it would be woken by it again and again.
-func (f *Fates) look(ctx context.Context, at eventlog.Sequence, each func(eventlog.Extent) bool) (next eventlog.Sequence, more bool, err error) {
+func (f *Fates) look(ctx context.Context, at eventlog.Sequence, bytes int, each func(eventlog.Extent) bool) (next eventlog.Sequence, more bool, err error) {
 	cursor, err := f.open(ctx, eventlog.At(at))
 	if _, beyond := errors.AsType[*eventlog.PositionError](err); beyond {
 		return at, false, nil
@@ -211,7 +265,7 @@ func (f *Fates) look(ctx context.Context, at eventlog.Sequence, each func(eventl
 		return at, false, err
 	}
 	defer cursor.Close()
-	extents, err := cursor.Extents(ctx, nil, aheadBytes)
+	extents, err := cursor.Extents(ctx, nil, bytes)
 	if damage, damaged := errors.AsType[*eventlog.CorruptError](err); damaged {
 		if damage.Next > at {
 			return damage.Next, true, nil
@@ -245,7 +299,7 @@ func (f *Frames) Stable(ctx context.Context, hub, partition string, from eventlo
 }
 
 // Begun gives the producers whose transactions in a partition are not decided, with the first number of each. All such
-// transactions begin at from or behind it; beyond some 16,000 of them the last ones are not given. Errors as for RawCursor.
+// transactions begin at from or behind it; beyond some 4,000 of them the last ones are not given. Errors as for RawCursor.
 func (f *Frames) Begun(ctx context.Context, hub, partition string, from eventlog.Sequence) (map[int64]eventlog.Sequence, error) {
 	all, err := f.lookedThrough(ctx, hub, partition, from)
 	if err != nil {
@@ -260,9 +314,9 @@ func (f *Frames) lookedThrough(ctx context.Context, hub, partition string, from 
 	if err != nil {
 		return nil, err
 	}
-	all.from, all.to = from, from
+	all.begin(from)
 	for more := true; more && err == nil && len(all.begun) < all.limit; all.aborted = nil {
-		more, err = all.ahead(ctx)
+		more, err = all.ahead(ctx, aheadBytes)
 		if _, damaged := errors.AsType[*eventlog.CorruptError](err); damaged {
 			more, err = false, nil // it is the end of what can be said
 		}

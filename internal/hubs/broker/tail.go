@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,8 @@ type reach struct {
 	// last is the newest event that can be given, time when it was enqueued.
 	last eventlog.Sequence
 	time time.Time
+	// stable is the first number of a transaction that is not decided; where there is none, the end.
+	stable eventlog.Sequence
 	// found is when that was so.
 	found time.Time
 }
@@ -96,6 +99,27 @@ func (f *Frames) Transacted(log string, partition int, from eventlog.Sequence) {
 	}
 }
 
+// LastStable gives where readers of what is committed end, as far as this node has heard of transactions, without asking who
+// coordinates them: the first number of one that is not decided. What has come since it was last asked is looked at. Errors as
+// for RawCursor.
+func (f *Frames) LastStable(ctx context.Context, hub, partition string) (eventlog.Sequence, error) {
+	h, number, err := f.broker.locate(ctx, hub, partition)
+	if err != nil {
+		return 0, err
+	}
+	bounds, err := h.partitions[number].Bounds(ctx)
+	if err != nil {
+		return 0, f.broker.gone(h, fmt.Errorf("read %s/%d: %w", h.Name, number, err))
+	}
+	bounds = h.begins(number, bounds)
+	t, err := h.tailOf(ctx, number, bounds)
+	if err != nil || t == nil {
+		return bounds.Next, err
+	}
+	k, err := t.look(ctx, h, number, bounds)
+	return k.stable, err
+}
+
 // ofTransaction: it is something of a transaction.
 func ofTransaction(form eventlog.Form) bool {
 	return form == eventlog.FormControl || form == eventlog.FormTransaction
@@ -149,7 +173,7 @@ func (t *tail) look(ctx context.Context, h *hub, number int, bounds eventlog.Bou
 	if err := t.find(ctx, h.opener(number), k.from, bounds); err != nil {
 		return reach{}, err
 	}
-	k.last, k.time = t.scan.last, bounds.LastTime
+	k.last, k.time, k.stable = t.scan.last, bounds.LastTime, t.scan.next
 	if before := t.known.Load(); before != nil && before.last == k.last {
 		k.time = before.time
 	} else if k.last >= bounds.First && k.last < bounds.Last() {

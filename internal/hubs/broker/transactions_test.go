@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/message"
 	kafka "github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -326,4 +329,89 @@ func TestAnyTransactions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// K3, K6: a reader that waits for the end of a transaction remembers little of those behind it, and knows how far it has
+// looked all the same; when the transaction has ended it finds again what it has forgotten.
+func TestReadersRememberLittle(t *testing.T) {
+	const aborts, readers = 2000, 40
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	putIn(t, b, inTransaction(5, 0, 0, "first"))
+	for n := range int32(aborts) {
+		putIn(t, b, inTransaction(6, 0, n, "void"))
+		endIn(t, b, 6, 0, false)
+	}
+	var all []eventlog.Cursor
+	before := heap()
+	for range readers {
+		c := testkit.Value(b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Earliest()))(t)
+		defer c.Close()
+		testkit.Equal(t, len(rest(t, c)), 0)
+		c.Rest()
+		all = append(all, c)
+	}
+	each := (heap() - before) / readers
+	testkit.That(t, each < 32<<10, "a reader that waits takes %d bytes", each)
+
+	lowest := eventlog.Sequence(aborts)
+	y.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind == logtest.OpNext {
+			lowest = min(lowest, op.At)
+		}
+		return nil
+	})
+	mustPut(t, b, frame("second"))
+	testkit.Equal(t, len(rest(t, all[0])), 0)
+	testkit.Equal(t, lowest, aborts, "the lowest number that was looked at again")
+	y.Engine.Inject(nil)
+	endIn(t, b, 5, 0, true)
+	for _, c := range all {
+		testkit.Slices(t, rest(t, c), []string{"first", "second"})
+	}
+}
+
+// heap is how much memory is in use.
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// K6: who looks for the end of a transaction does not read on for long when it has met it.
+func TestReadersLookNoFartherThanTheyHaveTo(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	putIn(t, b, inTransaction(5, 0, 0, "a"))
+	endIn(t, b, 5, 0, true)
+	for range 6 {
+		mustPut(t, b, frame(strings.Repeat("x", 500<<10)))
+	}
+	f := testkit.Value(b.Fates(t.Context(), "orders", "0"))(t)
+	e := eventlog.Extent{Form: eventlog.FormTransaction, Count: 1, Producer: eventlog.Producer{ID: 5, Set: true}}
+	testkit.Equal(t, testkit.Value(f.Judge(t.Context(), e))(t), Counts)
+	testkit.That(t, f.End() < 4, "it has looked up to %d", f.End())
+}
+
+// K3: where what is committed ends is known without reading what is before, from when a transaction begins until it ends.
+func TestLastStable(t *testing.T) {
+	b := newYard(t).open(t)
+	mustCreate(t, b, "orders", 1)
+	want := func(want eventlog.Sequence) {
+		t.Helper()
+		testkit.Equal(t, testkit.Value(b.LastStable(t.Context(), "orders", "0"))(t), want)
+	}
+	want(0)
+	mustPut(t, b, frame("plain"))
+	want(1)
+	putIn(t, b, inTransaction(5, 0, 0, "a"))
+	putIn(t, b, inTransaction(6, 0, 0, "b"))
+	mustPut(t, b, frame("behind"))
+	want(1)
+	endIn(t, b, 5, 0, true)
+	want(2)
+	endIn(t, b, 6, 0, false)
+	want(6)
 }

@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -65,9 +66,12 @@ type portion struct {
 	events int
 }
 
+// unknownStable: nobody has looked where what is committed ends.
+const unknownStable = -1
+
 // failed is a portion of nothing but an error.
 func failed(item *fetchItem, code int16) portion {
-	return portion{item: item, code: code, end: -1, start: -1, stable: -1}
+	return portion{item: item, code: code, end: -1, start: -1, stable: unknownStable}
 }
 
 // bytes is how many bytes of records the portion has.
@@ -208,9 +212,13 @@ func (f *fetch) look(ctx context.Context, p *portion, room int, alone bool) erro
 	p.stretch.first = p.reader.cursor.At()
 	p.stretch.next = p.stretch.first
 	dry := p.reader.dry && p.reader.waiting // nothing has come since it was last looked at
+	p.stable = unknownStable
 	defer func() {
-		if p.stable = p.end; p.reader.stable != eventlog.NoSequence && f.committed() {
+		switch {
+		case f.committed() && p.reader.stable != eventlog.NoSequence:
 			p.stable = int64(p.reader.stable)
+		case p.stable == unknownStable:
+			p.stable = p.end
 		}
 	}()
 	if dry && f.incremental && p.item.end >= 0 {
@@ -226,6 +234,16 @@ func (f *fetch) look(ctx context.Context, p *portion, room int, alone bool) erro
 	if !dry {
 		err = f.skim(ctx, p, room, alone)
 	}
+	if err == nil && f.committed() && p.reader.stable == eventlog.NoSequence && int64(p.stretch.next) < p.end {
+		err = f.findStable(ctx, p)
+	}
+	return err
+}
+
+// findStable finds where what is committed ends, for a reader that has not come there.
+func (f *fetch) findStable(ctx context.Context, p *portion) error {
+	stable, err := f.broker().LastStable(ctx, p.hub.Name, strconv.Itoa(int(p.item.partition)))
+	p.stable = min(max(int64(stable), int64(p.stretch.next)), p.end)
 	return err
 }
 

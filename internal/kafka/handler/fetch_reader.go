@@ -138,6 +138,7 @@ func measure(at eventlog.Sequence, extents []eventlog.Extent) stretch {
 // measureCommitted is measure for who reads what is committed.
 func (r *reader) measureCommitted(ctx context.Context, b *broker.Broker, at eventlog.Sequence, extents []eventlog.Extent) (stretch, error) {
 	if r.fates != nil {
+		defer r.fates.Rest()
 		r.fates.Pass(at)
 	}
 	held := false
@@ -150,7 +151,11 @@ func (r *reader) measureCommitted(ctx context.Context, b *broker.Broker, at even
 			if r.fates, err = b.Fates(ctx, r.hub.Name, strconv.Itoa(r.number)); err != nil {
 				return stretch{}, err
 			}
-			r.fates.Pass(at)
+			defer r.fates.Rest()
+		}
+		if i > 0 && r.fates.Full() { // what is known is of those before, which are given first
+			extents = extents[:i]
+			break
 		}
 		fate, err := r.fates.Judge(ctx, e)
 		if err != nil && i > 0 { // it is left to the next look

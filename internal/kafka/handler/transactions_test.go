@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/kafka/record"
 	"github.com/eventyard/eventyard/internal/kafka/transactions"
 	"github.com/eventyard/eventyard/internal/kafka/transactions/txn"
+	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -139,6 +141,64 @@ func TestFetchByIsolation(t *testing.T) {
 	testkit.Equal(t, part.LastStableOffset, 7)
 	testkit.Equal(t, list(1), 7)
 	testkit.Equal(t, p.put("late"), codeTransactionState, "behind the end")
+}
+
+// K3: who reads what is committed is told where that ends, also while there is more before it than an answer has room for.
+func TestTheLastStableOffsetIsKnownFromAfar(t *testing.T) {
+	y := newYard(t)
+	c, hub := y.client(), y.hub("orders", 1)
+	p := c.producer("app", hub)
+	for range 3 {
+		testkit.Equal(t, c.produce(hub, 0, values("plain")).ErrorCode, codeNone)
+	}
+	testkit.Equal(t, p.add(0), codeNone)
+	testkit.Equal(t, p.put("a"), codeNone) // 3
+	testkit.Equal(t, c.produce(hub, 0, values("behind")).ErrorCode, codeNone)
+	r := fetchRequest(at{hub, 0, 0})
+	r.IsolationLevel, r.Topics[0].Partitions[0].PartitionMaxBytes = 1, 1
+	look := func() (stable, end int64) {
+		part := ask[*kmsg.FetchResponse](c, 12, r).Topics[0].Partitions[0]
+		testkit.Slices(t, heads(t, part.RecordBatches), []int64{0})
+		return part.LastStableOffset, part.HighWatermark
+	}
+	stable, end := look()
+	testkit.Equal(t, stable, 3)
+	testkit.Equal(t, end, 5)
+	testkit.Equal(t, p.end(true), codeNone)
+	stable, end = look()
+	testkit.Equal(t, stable, 6)
+	testkit.Equal(t, end, 6)
+}
+
+// K3, K6: what does not count is listed whole, also where there is more of it than a reader remembers at a time.
+func TestManyAbortedTransactions(t *testing.T) {
+	const aborts = 5000
+	y := newYard(t)
+	c, hub := y.client(), y.hub("orders", 1)
+	log := broker.LogOf(y.broker, hub.ID)
+	allowed := func(context.Context) error { return nil }
+	b := record.Begin(nil, 0, 0)
+	b.Add(&record.Record{Value: []byte("void")})
+	frame := testkit.Value(record.Check(b.End()))(t)
+	frame.Form = eventlog.FormTransaction
+	for n := range int32(aborts) {
+		frame.Producer = eventlog.Producer{ID: 7, First: n, Set: true}
+		put := testkit.Value(y.broker.SubmitFrames(t.Context(), "orders", broker.FrameTarget{Verify: allowed}, []eventlog.Batch{frame}))(t)
+		testkit.Must(t, testkit.Err(put.Wait(t.Context())))
+		testkit.Must(t, y.broker.EndTransaction(t.Context(), log, 0, record.Marker(7, 0, false, time.Now()), allowed))
+	}
+	listed := make(map[int64]bool)
+	for next := int64(0); next < 2*aborts; {
+		part := c.fetchAs(1, 12, hub, next)
+		testkit.MustEqual(t, part.ErrorCode, codeNone)
+		offsets := heads(t, part.RecordBatches)
+		testkit.That(t, len(offsets) > 0, "nothing is given at %d", next)
+		next = offsets[len(offsets)-1] + 1
+		for _, a := range part.AbortedTransactions {
+			listed[a.FirstOffset] = true
+		}
+	}
+	testkit.Equal(t, len(listed), aborts)
 }
 
 // K3: a session hears of what was decided although nothing has come since.
