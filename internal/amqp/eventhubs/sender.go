@@ -80,7 +80,7 @@ func (p *peer) attachSender(l *amqp.Link, a address) (amqp.Terminus, error) {
 		}
 	}()
 	if slices.Contains(l.Request().DesiredCapabilities, capabilityIdempotent) {
-		if s.producer, err = p.openProducer(l, a, s.quota); err != nil {
+		if s.producer, err = p.openProducer(l, a, s.grant.Account(), s.quota); err != nil {
 			return amqp.Terminus{}, err
 		}
 		// The client wants its numbers in exactly these types.

@@ -16,12 +16,12 @@ const capabilityIdempotent wire.Symbol = "com.microsoft:idempotent-producer"
 // openProducer begins the epoch that a link asks for. What the client leaves open the
 // broker chooses. A link of an epoch that is over is accepted all the same: one client
 // takes a refusal for something to try again, and understands it on what it sends.
-func (p *peer) openProducer(l *amqp.Link, a address, by func() *quota.Meter) (*broker.Producer, error) {
+func (p *peer) openProducer(l *amqp.Link, a address, account string, by func() *quota.Meter) (*broker.Producer, error) {
 	if a.partition == "" {
 		return nil, &amqp.Error{Condition: condArgument, Description: "An idempotent producer sends to a partition: " +
 			"the link's address has to name one."}
 	}
-	cfg := broker.ProducerConfig{Quota: by}
+	cfg := broker.ProducerConfig{Account: account, Quota: by}
 	var err error
 	asked := l.Request().Properties
 	if cfg.ID, err = producerNumber[int64](asked, wire.AnnotationProducerID, 0, math.MaxInt64); err != nil {

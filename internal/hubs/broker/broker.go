@@ -120,7 +120,7 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 		b.hubs.nodes = cfg.Nodes.Count
 		b.groups.lookups = b.lookups
 	}
-	b.ledgers = &ledgers{broker: b, rest: producerRest, all: make(map[eventlog.PartitionID]*ledger)}
+	b.ledgers = &ledgers{broker: b, rest: producerRest, census: newCensus(), all: make(map[eventlog.PartitionID]*ledger)}
 	if nodes := cfg.Nodes; b.slots.shared != nil {
 		b.ledgers.keeps = func(id eventlog.PartitionID) bool { return nodeFor(nodes.Live(), id) == nodes.Self().ID }
 		b.ledgers.changed = nodes.Changed

@@ -25,6 +25,8 @@ type Frames struct {
 // FrameTarget says where frames go.
 type FrameTarget struct {
 	Partition int
+	// Account is who publishes, as ProducerConfig's.
+	Account string
 	// Quota and Created are as those of Target.
 	Quota   *quota.Meter
 	Created time.Time
@@ -111,7 +113,7 @@ func submitFrames(ctx context.Context, b *Broker, h *hub, to FrameTarget, frames
 	p := &PendingFrames{frames: make([]Pending, len(frames))}
 	for i := range frames {
 		p.frames[i] = Pending{
-			broker: b, hub: h, partition: to.Partition, count: frames[i].Count, bytes: frames[i].Bytes(), at: eventlog.NoSequence, verify: to.Verify,
+			broker: b, hub: h, partition: to.Partition, count: frames[i].Count, bytes: frames[i].Bytes(), at: eventlog.NoSequence, verify: to.Verify, account: to.Account,
 		}
 	}
 	submit := p.submit

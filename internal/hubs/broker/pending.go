@@ -28,8 +28,9 @@ type Pending struct {
 	at            eventlog.Sequence
 	// repeat: a producer's events were submitted before.
 	repeat bool
-	// verify is FrameTarget's.
-	verify func(ctx context.Context) error
+	// verify and account are FrameTarget's.
+	verify  func(ctx context.Context) error
+	account string
 }
 
 // Wait returns once the events are as durable as the engine promises. It is to be called

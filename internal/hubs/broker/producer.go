@@ -23,6 +23,8 @@ type ProducerConfig struct {
 	// Quota gives that of who publishes, besides the hub's: Submit asks each time, since it may be
 	// another by then. Nil, or giving nil: none.
 	Quota func() *quota.Meter
+	// Account is who publishes, for a share of all producers that are remembered; empty: nobody in particular.
+	Account string
 	// Yard: it is one inside the yard's process. Its id becomes a negative one, which nobody else can
 	// have: who learns the id cannot publish in its name, so that what it publishes passes for a
 	// repeat.
@@ -62,7 +64,7 @@ type Producer struct {
 // A lower epoch than the present one begins nothing and ends nothing, but is no error
 // here: clients expect to hear of it from Submit, which refuses all that it sends.
 //
-// A partition remembers maxProducers producers, for producerLife; those unused for longer, or
+// A partition remembers maxProducers producers, for producerLife, and a node maxAllProducers, of which an account may have half; those unused for longer, or
 // longest, are forgotten once nobody holds them any more, and may begin as if they were new.
 //
 // Errors: ErrProducerFenced where no epoch is left or the id is one of the yard's own, ErrOutOfOrder for a Last that is no

@@ -34,6 +34,8 @@ type accounts struct {
 	// All below is guarded by mu, and so are the accounts themselves.
 
 	byID map[int64]*account
+	// census counts them with those of other partitions; nil: nobody does, any more.
+	census *census
 	// changes counts all that a snapshot would have to hold.
 	changes uint64
 	// seen: every batch below this number that was stored by a producer is in the
@@ -72,6 +74,8 @@ type account struct {
 	// verified: its transaction goes on, as far as anyone here knows. marks counts the control frames that ended one.
 	verified bool
 	marks    uint64
+	// owner is the account that has begun the present epoch; empty: none, or it is not known since a start.
+	owner string
 	// halted is closed when an epoch has begun, or was refused; nil while none is
 	// about to. Nothing starts meanwhile.
 	halted chan struct{}
@@ -146,8 +150,8 @@ func (as *accounts) halt(id *int64) (a *account, release func()) {
 		defer as.mu.Unlock()
 		close(a.halted)
 		a.halted = nil
-		if a.epoch == unknown {
-			delete(as.byID, a.id)
+		if a.epoch == unknown && as.byID[a.id] == a {
+			as.census.drop(as.byID, a)
 		}
 	}
 }
@@ -251,10 +255,11 @@ func (as *accounts) addLocked(a *account) {
 			return cmp.Or(cmp.Compare(x.worth(), y.worth()), cmp.Compare(x.used, y.used))
 		})
 		for _, a := range idle[:min(len(idle), 1+as.limit/16)] {
-			delete(as.byID, a.id)
+			as.census.drop(as.byID, a)
 		}
 	}
 	as.byID[a.id] = a
+	as.census.add(a.owner, 1)
 }
 
 // advance says that every batch of a producer below next is accounted for, and forgets those who
@@ -263,9 +268,9 @@ func (as *accounts) advance(next eventlog.Sequence, now time.Time) (floor eventl
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	oldest := now.Add(-producerLife).Unix()
-	for id, a := range as.byID {
+	for _, a := range as.byID {
 		if a.used < oldest && a.idle() {
-			delete(as.byID, id)
+			as.census.drop(as.byID, a)
 			as.changes++
 		}
 	}
@@ -282,7 +287,7 @@ func (as *accounts) clearUnused(since time.Time) bool {
 			return false
 		}
 	}
-	clear(as.byID)
+	as.census.clear(as.byID)
 	return true
 }
 
@@ -318,10 +323,11 @@ func (as *accounts) saw(next eventlog.Sequence) {
 func (as *accounts) restore(s snapshot) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	clear(as.byID)
+	as.census.clear(as.byID)
 	for id, r := range s.producers {
 		as.byID[id] = &account{id: id, record: r, kept: true}
 	}
+	as.census.add("", len(as.byID))
 	as.seen = s.upTo
 }
 

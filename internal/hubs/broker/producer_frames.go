@@ -20,8 +20,8 @@ const maxOwed = 1000
 
 // beginFrames begins the epoch of a frame's producer. It is not written down: the frame will say so in
 // the log, and until that is stored nobody was told of the epoch.
-func (l *ledger) beginFrames(ctx context.Context, p eventlog.Producer) error {
-	_, err := l.begin(ctx, ProducerConfig{ID: &p.ID, Epoch: &p.Epoch, Last: new(p.First - 1), frames: true})
+func (l *ledger) beginFrames(ctx context.Context, p eventlog.Producer, account string) error {
+	_, err := l.begin(ctx, ProducerConfig{ID: &p.ID, Epoch: &p.Epoch, Last: new(p.First - 1), Account: account, frames: true})
 	return err
 }
 

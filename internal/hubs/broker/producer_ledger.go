@@ -80,12 +80,16 @@ func (l *ledger) begin(ctx context.Context, cfg ProducerConfig) (*Producer, erro
 	if p.account, p.last = l.accounts.outranked(cfg); p.account != nil {
 		p.epoch = *cfg.Epoch
 	} else {
+		if !cfg.Yard && !l.knows(cfg.ID) {
+			l.broker.ledgers.makeRoom(cfg.Account, l)
+		}
 		a, release := l.accounts.halt(cfg.ID)
 		defer release()
 		fresh, err := l.enter(ctx, a, cfg)
 		if err != nil {
 			return nil, err
 		}
+		l.own(a, cfg.Account)
 		// Not what the account says by now: another node's epoch may have been faster.
 		p.account, p.epoch, p.last = a, fresh.epoch, fresh.last
 	}
@@ -129,7 +133,7 @@ func (l *ledger) submit(ctx context.Context, held *account, p *Pending, b eventl
 		case errors.Is(err, errUnbegun):
 			// Who begins an epoch ends those before it: not in the name of a transaction that is not this producer's.
 			if err = p.mayWrite(ctx, b.Form); err == nil {
-				err = l.beginFrames(ctx, b.Producer)
+				err = l.beginFrames(ctx, b.Producer, p.account)
 			}
 			sure = true
 		case errors.Is(err, errDoubt), errors.Is(err, errForgotten), errors.Is(err, errUnclaimed):

@@ -37,6 +37,8 @@ type ledgers struct {
 	// rest is how long a producer has done nothing until this node may leave it to others.
 	rest time.Duration
 
+	census *census
+
 	mu  sync.Mutex
 	all map[eventlog.PartitionID]*ledger // guarded by mu
 }
@@ -52,6 +54,7 @@ func (ls *ledgers) of(h *hub, number int) *ledger {
 			broker: ls.broker, hub: h, number: number, partition: h.partitions[number],
 			accounts: accounts{
 				repeats: ls.broker.metrics.repeats, limit: maxProducers, sole: h.partitions[number].Sole(), byID: make(map[int64]*account),
+				census: ls.census,
 			},
 			turn: make(chan struct{}, 1),
 		}
@@ -64,7 +67,7 @@ func (ls *ledgers) of(h *hub, number int) *ledger {
 func (ls *ledgers) forget(log string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	maps.DeleteFunc(ls.all, func(id eventlog.PartitionID, _ *ledger) bool { return id.Log == log })
+	ls.dropLocked(func(id eventlog.PartitionID) bool { return id.Log == log })
 }
 
 // live gives those whose logs are in use, and forgets the others.
@@ -72,8 +75,17 @@ func (ls *ledgers) live() []*ledger {
 	logs := ls.broker.hubs.byLog()
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	maps.DeleteFunc(ls.all, func(id eventlog.PartitionID, _ *ledger) bool { return logs[id.Log] == nil })
+	ls.dropLocked(func(id eventlog.PartitionID) bool { return logs[id.Log] == nil })
 	return slices.Collect(maps.Values(ls.all))
+}
+
+func (ls *ledgers) dropLocked(which func(eventlog.PartitionID) bool) {
+	for id, l := range ls.all {
+		if which(id) {
+			delete(ls.all, id)
+			l.leave()
+		}
+	}
 }
 
 // run writes snapshots until ctx ends, and once more then.
@@ -166,6 +178,7 @@ func (ls *ledgers) tend(ctx context.Context, slack int64) {
 			failed++
 		}
 	}
+	ls.trim()
 	if failed > 0 {
 		ls.broker.log.Warn("producers were not written down, the next start may take longer", "partitions", failed, "error", last)
 	}

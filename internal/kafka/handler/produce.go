@@ -132,7 +132,7 @@ func (b *production) submit(ctx context.Context, part kafka.ProducePartition) (*
 		frame = record.Timed(frame)
 	}
 	b.frame[0] = frame
-	to := broker.FrameTarget{Partition: int(part.Partition), Quota: b.peer.quota(b.rights), Created: b.hub.Created}
+	to := broker.FrameTarget{Partition: int(part.Partition), Account: accountOf(b.rights), Quota: b.peer.quota(b.rights), Created: b.hub.Created}
 	if err := b.inTransaction(frame, &to); err != nil {
 		return nil, err
 	}

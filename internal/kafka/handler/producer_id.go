@@ -39,9 +39,7 @@ func (p producers) number(ctx context.Context, r *kmsg.InitProducerIDRequest) (t
 	if r.Version >= 3 && r.ProducerID >= 0 {
 		by = txn.Claim{Producer: r.ProducerID, Epoch: r.ProducerEpoch}
 	}
-	if r := p.rights(); !r.open {
-		ctx = transactions.For(ctx, r.grant.Account())
-	}
+	ctx = transactions.For(ctx, accountOf(p.rights()))
 	timeout := time.Duration(r.TransactionTimeoutMillis) * time.Millisecond
 	return p.handler.cfg.Transactions.Init(ctx, *r.TransactionalID, by, timeout, p.may(auth.Send))
 }

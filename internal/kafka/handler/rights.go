@@ -96,6 +96,14 @@ func (r rights) clusterOperations() int32 {
 	return set
 }
 
+// accountOf is who has these rights, for shares of what there is; empty: nobody in particular.
+func accountOf(r rights) string {
+	if r.open {
+		return ""
+	}
+	return r.grant.Account()
+}
+
 // quota is what counts for who publishes by these rights; nil: nothing does.
 func (p *peer) quota(r rights) *quota.Meter {
 	if r.open {

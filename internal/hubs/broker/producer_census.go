@@ -1,0 +1,178 @@
+package broker
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A partition remembers so many producers. That alone is no bound, since there are many partitions, and whoever may send to one
+// can name a new producer with each batch. So there is a bound for all partitions of a node together, of which an account may
+// have half. A new producer beyond it takes the place of the one that was unused longest: of one of the account's own, where it
+// has as many as it may, else of any that is at rest. Whoever is forgotten and comes again begins as if he were new, which
+// Kafka's clients and brokers do as well; only a repeat of what he had sent before is not recognised then.
+
+// maxAllProducers is how many producers a node remembers, of about 250 bytes each.
+const maxAllProducers = 500_000
+
+// census counts the accounts of all ledgers. The nil census counts nothing.
+type census struct {
+	limit int
+
+	mu  sync.Mutex
+	all int            // guarded by mu
+	by  map[string]int // by who publishes, where that is known; guarded by mu
+}
+
+func newCensus() *census { return &census{limit: maxAllProducers, by: make(map[string]int)} }
+
+// add counts accounts of somebody; a negative number are those that are gone.
+func (c *census) add(owner string, n int) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all += n
+	if c.by[owner] += n; owner == "" || c.by[owner] == 0 {
+		delete(c.by, owner)
+	}
+}
+
+// drop takes an account out of a ledger, and clear all; their lock is held.
+func (c *census) drop(from map[int64]*account, a *account) {
+	delete(from, a.id)
+	c.add(a.owner, -1)
+}
+
+func (c *census) clear(from map[int64]*account) {
+	for _, a := range from {
+		c.drop(from, a)
+	}
+}
+
+// room: there may be another one of somebody's. own: it is he who has as many as he may.
+func (c *census) room(owner string) (room, own bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own = owner != "" && c.by[owner] >= c.limit/2
+	return !own && c.all < c.limit, own
+}
+
+// over is by how many there are too many.
+func (c *census) over() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.all-c.limit, 0)
+}
+
+// makeRoom lets somebody have another producer, in the ledger whose turn the caller has.
+func (ls *ledgers) makeRoom(owner string, held *ledger) {
+	room, own := ls.census.room(owner)
+	if room {
+		return
+	}
+	all := ls.idle()
+	if own {
+		all = slices.DeleteFunc(all, func(i idleAccount) bool { return i.owner != owner })
+	} else {
+		// Others who have sent something lately may send it again: they are spared, unless all have.
+		rested := time.Now().Add(-producerRest).Unix()
+		if at := slices.IndexFunc(all, func(i idleAccount) bool { return i.used >= rested && i.owner != owner }); at > 0 {
+			all = all[:at]
+		}
+	}
+	ls.forgetSome(all, 1+ls.census.limit/32, held)
+}
+
+// trim forgets those who are too many, as when a start has read what was written down.
+func (ls *ledgers) trim() {
+	if n := ls.census.over(); n > 0 {
+		ls.forgetSome(ls.idle(), n, nil)
+	}
+}
+
+// idleAccount is one that may be forgotten.
+type idleAccount struct {
+	ledger  *ledger
+	account *account
+	owner   string
+	used    int64
+}
+
+// idle gives those that nothing is under way of, but for the yard's own, those unused for longest first.
+func (ls *ledgers) idle() (all []idleAccount) {
+	for _, l := range ls.live() {
+		l.accounts.mu.Lock()
+		for _, a := range l.accounts.byID {
+			if a.id >= 0 && a.idle() {
+				all = append(all, idleAccount{l, a, a.owner, a.used})
+			}
+		}
+		l.accounts.mu.Unlock()
+	}
+	slices.SortFunc(all, func(x, y idleAccount) int { return cmp.Compare(x.used, y.used) })
+	return all
+}
+
+// forgetSome forgets so many, the first of them. It takes the turn of their ledgers where that is free: nobody else forgets any.
+func (ls *ledgers) forgetSome(all []idleAccount, n int, held *ledger) {
+	byLedger := make(map[*ledger][]*account)
+	for _, i := range all[:min(n, len(all))] {
+		byLedger[i.ledger] = append(byLedger[i.ledger], i.account)
+	}
+	for l, some := range byLedger {
+		if l == held {
+			l.forget(some)
+			continue
+		}
+		select {
+		case l.turn <- struct{}{}:
+			l.forget(some)
+			l.endTurn()
+		default: // the next time, perhaps
+		}
+	}
+}
+
+// forget drops accounts that still have nothing under way.
+func (l *ledger) forget(some []*account) {
+	as := &l.accounts
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	for _, a := range some {
+		if as.byID[a.id] == a && a.idle() {
+			as.census.drop(as.byID, a)
+			as.changes++
+		}
+	}
+}
+
+// leave drops all of them for good: those that come in what is still under way are not counted.
+func (l *ledger) leave() {
+	as := &l.accounts
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.census.clear(as.byID)
+	as.census = nil
+}
+
+// own notes who publishes as a producer.
+func (l *ledger) own(a *account, owner string) {
+	as := &l.accounts
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	if a.owner != owner && as.byID[a.id] == a {
+		as.census.add(a.owner, -1)
+		as.census.add(owner, 1)
+	}
+	a.owner = owner
+}
+
+// knows: the producer has an account; nil is one that nobody has.
+func (l *ledger) knows(id *int64) bool {
+	l.accounts.mu.Lock()
+	defer l.accounts.mu.Unlock()
+	return id != nil && l.accounts.byID[*id] != nil
+}
