@@ -67,6 +67,9 @@ type Config struct {
 	// KafkaBrokers is which brokers Kafka clients hear of where several nodes share the yard: all, which is each
 	// node that they can reach, or one, for nodes behind a TCP balancer. Empty means all.
 	KafkaBrokers string
+	// KafkaAutoCreate has Kafka clients that manage the namespace create topics by naming them. On loopback, where nobody is
+	// asked who he is, everybody does.
+	KafkaAutoCreate bool
 	// DevStorage is the address of a listener in the place of the official storage emulator, whose
 	// key everybody knows. It is refused when any listener is beyond loopback. Empty means Off.
 	DevStorage string
@@ -258,6 +261,7 @@ func (c Config) validate() error {
 	settings.AMQP, settings.AMQPS, settings.HTTP, settings.HTTPS = c.AMQP, c.AMQPS, c.HTTP, c.HTTPS
 	settings.Kafka, settings.Kafkas, settings.DevStorage = c.Kafka, c.Kafkas, c.DevStorage
 	settings.KafkaAdvertise, settings.KafkasAdvertise, settings.KafkaBrokers = c.KafkaAdvertise, c.KafkasAdvertise, c.KafkaBrokers
+	settings.KafkaAutoCreate = c.KafkaAutoCreate
 	settings.AllowPlaintext, settings.AcceptAnyJWT = c.AllowPlaintext, c.AcceptAnyJWT
 	settings.AMQPIdleTimeout, settings.AMQPMaxConnections = quantity.Duration(c.AMQPIdleTimeout), c.AMQPMaxConnections
 	settings.HTTPMaxConnections, settings.KafkaMaxConnections = c.HTTPMaxConnections, c.KafkaMaxConnections

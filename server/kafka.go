@@ -23,7 +23,7 @@ import (
 func (y *yard) newKafka(clients *admission.Listener, memory *admission.Memory) (*kafka.Server, error) {
 	log := y.cfg.Log
 	front, err := handler.New(handler.Config{
-		Broker: y.broker, Access: y.access, Groups: y.kafkaGroups.Coordinator, Transactions: y.transactions, Open: y.development(), Log: log, Metrics: y.registry, Tracer: y.cfg.Tracer,
+		Broker: y.broker, Access: y.access, Groups: y.kafkaGroups.Coordinator, Transactions: y.transactions, Open: y.development(), AutoCreate: y.cfg.KafkaAutoCreate, Log: log, Metrics: y.registry, Tracer: y.cfg.Tracer,
 		Advertise:   func(c *kafka.Conn) (host string, port int32) { return y.cfg.advertised(c) },
 		Nodes:       func(c *kafka.Conn) []brokers.Node { return y.kafkaNodes(c.TLS()) },
 		Coordinator: y.brokers.Coordinator, Elsewhere: y.kafkaElsewhere(),

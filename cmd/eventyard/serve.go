@@ -284,6 +284,7 @@ func (c *cli) serverConfig(cfg config.Config) server.Config {
 		KafkaAdvertise:      cfg.KafkaAdvertise,
 		KafkasAdvertise:     cfg.KafkasAdvertise,
 		KafkaBrokers:        cfg.KafkaBrokers,
+		KafkaAutoCreate:     cfg.KafkaAutoCreate,
 		AllowPlaintext:      cfg.AllowPlaintext,
 		AcceptAnyJWT:        cfg.AcceptAnyJWT,
 		AMQPIdleTimeout:     time.Duration(cfg.AMQPIdleTimeout),

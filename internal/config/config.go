@@ -42,6 +42,8 @@ type Config struct {
 	KafkasAdvertise string `key:"kafkasAdvertise"`
 	// KafkaBrokers is which brokers clients hear of where several nodes share a yard: BrokersAll or BrokersOne.
 	KafkaBrokers string `key:"kafkaBrokers"`
+	// KafkaAutoCreate has clients that manage the namespace create topics by naming them.
+	KafkaAutoCreate bool `key:"kafkaAutoCreate"`
 
 	AllowPlaintext bool `key:"allowPlaintext"`
 	AcceptAnyJWT   bool `key:"acceptAnyJwt"`

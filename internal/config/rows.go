@@ -85,6 +85,9 @@ var rows = []row{
 		"Which brokers Kafka clients hear of where several nodes share a yard. all: each node, by what it advertises, so that " +
 			"clients turn to all of them, and to the others when one is gone; nodes that advertise one address count as one. one: a single " +
 			"broker, for nodes that clients reach only through a TCP balancer."},
+	{"kafkaAutoCreate", "", "false",
+		"Lets Kafka clients with Manage on the namespace create a topic by naming it, with four partitions, as all do while every " +
+			"listener is on loopback."},
 	{"allowPlaintext", "", "false",
 		"Lets the listeners without TLS listen beyond loopback. Events and tokens can then be read on the way: only " +
 			"for networks that are trusted."},

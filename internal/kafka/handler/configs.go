@@ -108,7 +108,7 @@ func (p admin) brokerConfigs() (all []kmsg.DescribeConfigsResponseResourceConfig
 		kind  kmsg.ConfigType
 		value string
 	}{
-		{"auto.create.topics.enable", kmsg.ConfigTypeBoolean, strconv.FormatBool(p.handler.cfg.Open)},
+		{"auto.create.topics.enable", kmsg.ConfigTypeBoolean, strconv.FormatBool(p.handler.cfg.Open || p.handler.cfg.AutoCreate)},
 		{"default.replication.factor", kmsg.ConfigTypeInt, "1"},
 		{"delete.topic.enable", kmsg.ConfigTypeBoolean, "true"},
 		{"fetch.max.bytes", kmsg.ConfigTypeInt, strconv.Itoa(maxAnswerBytes)},

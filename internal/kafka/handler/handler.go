@@ -29,6 +29,8 @@ type Config struct {
 	// Open: everybody has all rights, and naming a hub makes it. It goes with a server that asks nobody
 	// who it is, and only with loopback.
 	Open bool
+	// AutoCreate: naming a hub makes it also where not everything is open, for who has Manage on the namespace.
+	AutoCreate bool
 	// Advertise is where a client finds this node: host and port for who has come by that connection.
 	// Required.
 	Advertise func(c *kafka.Conn) (host string, port int32)

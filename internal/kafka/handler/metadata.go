@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 )
 
@@ -72,12 +73,12 @@ func (p *peer) visible() []broker.Hub {
 	return slices.DeleteFunc(p.handler.cfg.Broker.Hubs(), func(h broker.Hub) bool { return !r.allow(h.Name, anyRight) })
 }
 
-// findOrMake finds a hub that a client asks about. Where everything is open, one that is missing is made
-// if the client wants that.
+// findOrMake finds a hub that a client asks about. One that is missing is made if the client wants that: where everything is
+// open, or the operator allows it and the client manages the namespace.
 func (p *peer) findOrMake(ctx context.Context, t topic, r *kmsg.MetadataRequest) (broker.Hub, error) {
 	hub, err := p.find(ctx, t, anyRight)
 	_, missing := errors.AsType[*broker.NotFoundError](err)
-	if !missing || t.byID || !p.rights().open || r.Version >= 4 && !r.AllowAutoTopicCreation {
+	if !missing || t.byID || !p.mayMake() || r.Version >= 4 && !r.AllowAutoTopicCreation {
 		return hub, err
 	}
 	hub, err = p.handler.cfg.Broker.CreateHub(ctx, broker.HubConfig{Name: t.name})
@@ -85,6 +86,11 @@ func (p *peer) findOrMake(ctx context.Context, t topic, r *kmsg.MetadataRequest)
 		return p.handler.cfg.Broker.LookUp(ctx, t.name)
 	}
 	return hub, err
+}
+
+func (p *peer) mayMake() bool {
+	r := p.rights()
+	return r.open || p.handler.cfg.AutoCreate && r.everywhere(auth.Manage)
 }
 
 func (p *peer) topicMetadata(asked topic, hub broker.Hub, nodes []Node, r *kmsg.MetadataRequest) kmsg.MetadataResponseTopic {

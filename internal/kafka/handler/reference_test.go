@@ -39,7 +39,7 @@ var explained = map[int16]struct{ when, do string }{
 	codeUnknown:            {"a fault of the yard", "the yard's log has more; please report it"},
 	codeOffsetOutOfRange:   {"the partition does not hold the offset: it is gone by retention, or the hub was created again", "`auto.offset.reset` decides; begin at the earliest"},
 	codeCorrupt:            {"a batch came with a wrong checksum, or not whole", "clients send it again; if it stays, look for what stands between"},
-	codeUnknownTopic:       {"no such hub or partition, or it is just being deleted", "`eventyard hub list`; topics are created by use [on loopback](../guides/kafka.md#connect) only"},
+	codeUnknownTopic:       {"no such hub or partition, or it is just being deleted", "`eventyard hub list`; topics are created by use [on loopback](../guides/kafka.md#connect), or where [that is allowed](../guides/kafka.md#beyond-loopback)"},
 	codeNotLeader:          {"the node is stopping, or another leads the partition", "clients ask anew who leads"},
 	codeTimedOut:           {"it took too long, nobody knows whether it was done, a quota is used up, or the issuer of bearer tokens does not answer", "clients try again: an idempotent producer stores once, another may store twice; [quotas](../guides/operating.md#quotas)"},
 	codeTooLarge:           {"a batch of more than `max.message.bytes`", "make batches smaller, or send less at once"},

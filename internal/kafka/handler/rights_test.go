@@ -159,6 +159,32 @@ func TestHubsThatOneMaySee(t *testing.T) {
 	testkit.Equal(t, len(y.broker.Hubs()), 2, "hubs")
 }
 
+// K5: where the operator allows it, a hub that is named is made for who manages the namespace, and for nobody else.
+func TestHubsAreMadeForManagers(t *testing.T) {
+	for _, allowed := range []bool{false, true} {
+		y := newClosedYard(t, func(_ *yard, cfg *Config) { cfg.AutoCreate = allowed })
+		y.hub("orders", 1)
+		y.policy("", "manages", auth.Manage)
+		y.policy("", "sends", auth.Send)
+		y.policy("orders", "elsewhere", auth.Manage)
+		name := func(policy, hub string, wants bool) int16 {
+			r := metadataOf(hub)
+			r.AllowAutoTopicCreation = wants
+			return ask[*kmsg.MetadataResponse](y.login(policy), 13, r).Topics[0].ErrorCode
+		}
+		testkit.Equal(t, name("sends", "new", true), codeUnknownTopic, "allowed: %t", allowed)
+		testkit.Equal(t, name("elsewhere", "new", true), codeTopicRights, "allowed: %t", allowed)
+		testkit.Equal(t, name("manages", "new", false), codeUnknownTopic, "allowed: %t", allowed)
+		want := codeUnknownTopic
+		if allowed {
+			want = codeNone
+		}
+		testkit.Equal(t, name("manages", "new", true), want, "allowed: %t", allowed)
+		_, err := y.broker.Hub("new")
+		testkit.Equal(t, err == nil, allowed, "whether it is there")
+	}
+}
+
 // K5: a key, a connection string, one for a single hub, and a signature in one let in, each with its rights.
 func TestWaysToLogIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
