@@ -8,18 +8,22 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
 	"github.com/eventyard/eventyard/test/parts"
 )
 
-// cable leads from a browser to a yard. It can be pulled out, and plugged in at another.
+// cable leads from a browser to a yard. It can be pulled out, plugged in at another, and cut so that neither end
+// hears of it.
 type cable struct {
 	net.Listener
 	carrying sync.WaitGroup
+	isCut    atomic.Bool
 
 	mu   sync.Mutex
 	to   string            // guarded by mu; empty: it is pulled out
@@ -62,12 +66,25 @@ func (c *cable) carry(in net.Conn) {
 	back := make(chan struct{})
 	go func() {
 		defer close(back)
-		_, _ = io.Copy(in, out)
+		_, _ = io.Copy(wire{in, &c.isCut}, out)
 		in.Close()
 	}()
-	_, _ = io.Copy(out, in)
+	_, _ = io.Copy(wire{out, &c.isCut}, in)
 	out.Close()
 	<-back
+}
+
+// wire carries one way, and swallows what comes while it is cut.
+type wire struct {
+	to    io.Writer
+	isCut *atomic.Bool
+}
+
+func (w wire) Write(p []byte) (int, error) {
+	if w.isCut.Load() {
+		return len(p), nil
+	}
+	return w.to.Write(p)
 }
 
 // lead says where a connection leads; nowhere, if the cable is pulled out.
@@ -143,6 +160,28 @@ func TestAPageThatIsOffline(t *testing.T) {
 	v.await("having been away", fmt.Sprintf(`performance.now() - window.lostAt > %d && %s`, away, isLost))
 	c.plug(t, y.base)
 	v.await("the page as it was, and on", isLive+" && "+keeps(2)+` && window.left === false`)
+}
+
+// V4: a page whose network swallows what is sent, and closes nothing, notices by itself that it hears nothing,
+// and says as of when it is what it shows, in UTC for who has switched to that. So it does when who it asks again
+// does not answer either.
+func TestAPageWhoseCableIsCut(t *testing.T) {
+	y := newYard(t)
+	y.send(t, "one")
+	v, c := watched(t, y.base)
+	v.run("remember when it was cut", emulation.SetTimezoneOverride("Asia/Tokyo"), evaluate(`window.cutAt = Date.now(); 0`))
+	c.isCut.Store(true)
+	v.await("a page that is lost", isLost+" && "+keeps(1))
+	const seen = `document.querySelector("#lost-why time")`
+	v.await("when it heard last", `Math.abs(new Date(`+seen+`.dateTime) - window.cutAt) < 6000`)
+	v.run("show UTC", evaluate(`document.querySelector("button.times").click()`))
+	v.await("it in UTC", seen+`.textContent === `+seen+`.dateTime.slice(11, 19)`)
+	v.run("ask again", evaluate(`document.getElementById("retry").click()`))
+	v.await("a page that is lost still", isLost)
+	y.send(t, "two")
+	c.isCut.Store(false)
+	v.run("ask again", evaluate(`document.getElementById("retry").click()`))
+	v.await("the page as it is", isLive+" && "+keeps(2)+` && window.left === false`)
 }
 
 // V4: a page outlives the yard that it was loaded from, which is killed and started again: it shows what was

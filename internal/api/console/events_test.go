@@ -48,7 +48,7 @@ func TestAListOfEventsGrowsByItsRows(t *testing.T) {
 		wait := func() (string, []map[string]any) {
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
-			text := l.take()
+			text := strings.ReplaceAll(l.take(), beat, "")
 			var frames []map[string]any
 			for event := range strings.SplitSeq(text, "\n\n") {
 				if data, ok := strings.CutPrefix(event, "event: rows\ndata: "); ok {

@@ -30,9 +30,10 @@ const (
 	// maxFrame is how much one event may carry of a page, which leaves room for how it is written:
 	// what is larger is sent in pieces.
 	maxFrame = 24 << 10
-	// writeTime is how long a browser may leave a frame waiting, beatEvery how long a stream is silent.
+	// writeTime is how long a browser may leave a frame waiting, beatEvery how long a stream is silent: the
+	// script takes one that is silent for longer than two beats for lost (live.js).
 	writeTime = 30 * time.Second
-	beatEvery = 15 * time.Second
+	beatEvery = 5 * time.Second
 )
 
 // page is what is shown at a path, and kept live.
@@ -168,13 +169,29 @@ func (s *stream) follow(ctx context.Context, l *sight, at *visit, wake <-chan st
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+		var err error
+		if oldest, err = s.idle(ctx, clock.C, wake); err != nil {
+			return err
+		}
+	}
+}
+
+// idle waits until there is to be looked at the page, says how old it may be by then, and that the stream is
+// there, if nothing else does.
+func (s *stream) idle(ctx context.Context, clock <-chan time.Time, wake <-chan struct{}) (oldest time.Duration, err error) {
+	for {
 		select {
 		case <-wake:
-			oldest = wakeAge
-		case <-clock.C:
-			oldest = pageAge
+			return wakeAge, nil
+		case <-clock:
+			return pageAge, nil
+		case <-time.After(time.Until(s.written.Add(beatEvery))):
+			s.event("beat", nil)
+			if err := s.flush(); err != nil {
+				return 0, err
+			}
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		}
 	}
 }
@@ -220,9 +237,6 @@ func (s *stream) send(shown *snapshot) error {
 		s.event("say", shown.state)
 	}
 	s.first, s.state = false, shown.state
-	if time.Since(s.written) >= beatEvery {
-		s.write(": still here\n\n")
-	}
 	return s.flush()
 }
 

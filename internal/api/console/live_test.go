@@ -45,6 +45,9 @@ func (l *listener) take() string {
 	return text
 }
 
+// beat is what a stream says that has nothing else to say.
+const beat = "event: beat\ndata: null\n\n"
+
 // P6, V4: a page hears of the new owner of a partition, of a figure that changed by its cell alone, and
 // of nothing while nothing changes; a change of state is said once.
 func TestAPageHearsWhatChanged(t *testing.T) {
@@ -63,7 +66,11 @@ func TestAPageHearsWhatChanged(t *testing.T) {
 			defer close(ended)
 			h.ServeHTTP(l, httptest.NewRequestWithContext(ctx, http.MethodGet, livePath+"?at="+base+"hubs/sensors/groups/aggregator", nil))
 		}()
-		wait := func() string { time.Sleep(3 * time.Second); synctest.Wait(); return l.take() }
+		wait := func() string {
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			return strings.ReplaceAll(l.take(), beat, "")
+		}
 		change := func(how func(*admin.Ownership)) {
 			o := <-owned
 			how(&o)
@@ -87,6 +94,31 @@ func TestAPageHearsWhatChanged(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// V4: a stream of which nothing is to be said says every five seconds that it is there, also on a page that is
+// looked at less often, so that a browser knows one whose cable was cut.
+func TestASilentStreamBeats(t *testing.T) {
+	for _, path := range []string{base + "hubs/sensors", base + "events%3Fid=a1%26in=topics/alarms"} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _, h := newFixture(fixed())
+			c.now = func() time.Time { return noon }
+			ctx, cancel := context.WithCancel(t.Context())
+			l := &listener{ResponseRecorder: httptest.NewRecorder()}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				h.ServeHTTP(l, httptest.NewRequestWithContext(ctx, http.MethodGet, livePath+"?at="+path, nil))
+			}()
+			wait := func(d time.Duration) string { time.Sleep(d); synctest.Wait(); return l.take() }
+			wait(4 * time.Second)
+			for range 5 {
+				testkit.Equal(t, wait(5*time.Second), beat, path)
+			}
+			cancel()
+			<-ended
+		})
+	}
 }
 
 // V4: what stays as it is is said no second time, however its figures go on.

@@ -1,7 +1,7 @@
 // Keeps a page as the yard is, over one stream, and says so when it cannot.
 import { grow } from "./feed.js";
 import { points } from "./lines.js";
-import { localTimes } from "./times.js";
+import { clock, localTimes } from "./times.js";
 
 // The one way by which text becomes elements: parts that our own server has rendered.
 const policy = window.trustedTypes
@@ -10,12 +10,13 @@ const policy = window.trustedTypes
 
 const attributes = new Set(["stroke-dasharray", "stroke-width", "aria-label", "transform", "data-at", "width", "height", "y", "d"]);
 const sliceMs = 6; // of a frame, for texts
+const silentMs = 13_000; // of a stream, which beats each five seconds: a cut cable closes nothing
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 export function follow(path) {
   const button = document.querySelector("button.live");
   const lost = document.getElementById("lost"), why = document.getElementById("lost-why");
-  let source = null, timer = 0, tries = 0, paused = false, over = false, seen = new Date();
+  let source = null, timer = 0, silence = 0, tries = 0, paused = false, over = false, seen = new Date();
   button.hidden = false;
 
   const label = (text, state) => {
@@ -23,11 +24,13 @@ export function follow(path) {
     button.classList.toggle("lost", state === "lost");
     button.classList.toggle("paused", state === "paused");
   };
-  const close = () => { source?.close(); source = null; clearTimeout(timer); };
+  const close = () => { source?.close(); source = null; clearTimeout(timer); clearTimeout(silence); };
+  const listen = () => { clearTimeout(silence); silence = setTimeout(() => lose(""), silentMs); };
 
   const found = () => {
     tries = 0;
     seen = new Date();
+    listen();
     if (lost.hidden) return;
     lost.hidden = true;
     document.getElementById("main").classList.remove("soft");
@@ -36,7 +39,8 @@ export function follow(path) {
   const lose = reason => {
     close();
     const wait = Math.min(30, 2 ** tries++) * (0.75 + Math.random() / 2);
-    why.textContent = `${reason ? reason + " " : ""}You see it as it was at ${seen.toLocaleTimeString()}.`;
+    why.replaceChildren(`${reason ? reason + " " : ""}You see it as it was at `, clock(seen), ".");
+    localTimes(why);
     lost.hidden = false;
     document.getElementById("main").classList.add("soft");
     label("Lost", "lost");
@@ -48,7 +52,8 @@ export function follow(path) {
     pieces.clear(); // the rest of them does not come any more
     if (paused || document.hidden) return;
     source = new EventSource(`/console/live?at=${encodeURIComponent(path)}`);
-    source.addEventListener("open", found);
+    listen();
+    for (const contact of ["open", "beat"]) source.addEventListener(contact, found);
     source.addEventListener("cells", e => { found(); cells(JSON.parse(e.data)); });
     source.addEventListener("part", e => { found(); part(JSON.parse(e.data)); });
     source.addEventListener("points", e => { found(); points(JSON.parse(e.data)); });

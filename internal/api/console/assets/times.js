@@ -18,6 +18,14 @@ export function localTimes(within) {
   }
 }
 
+// A time of now, which goes on as all others do.
+export function clock(at) {
+  const t = document.createElement("time");
+  t.dateTime = at.toISOString();
+  t.dataset.as = "clock";
+  return t;
+}
+
 export function switchTimes() {
   const button = document.querySelector("button.times");
   if (!button) return;
