@@ -57,8 +57,19 @@ func work(connection, group, id string) error {
 	}
 	defer client.Close()
 	p := processor.New(client.Hub("orders"), processor.Config{Group: group, ID: id, Lease: lease})
-	return p.Run(ctx, func(ctx context.Context, b *processor.Batch) error { return b.Checkpoint(ctx) })
+	return p.Run(ctx, func(ctx context.Context, b *processor.Batch) error {
+		if string(b.Events[0].Body) == slowBody {
+			time.Sleep(slowWork) // and hears of nothing meanwhile
+		}
+		return b.Checkpoint(ctx)
+	})
 }
+
+// slowBody is that of an event at which a worker works for a while, so that its partition is handed over slowly.
+const (
+	slowBody = "slow"
+	slowWork = 4 * time.Second
+)
 
 // yard is a real one with one of everything.
 type yard struct {
@@ -112,14 +123,35 @@ func TestOwnershipMovesOnThePage(t *testing.T) {
 		workers[id] = y.worker(t, id)
 	}
 	p.open("/console/hubs/orders/groups/billing")
-	owns := func(id string, n int) string {
-		return fmt.Sprintf(`document.querySelectorAll('[data-instance="%s"] .chip:not(.coming):not(.going)').length === %d`, id, n)
-	}
-	p.await("two partitions each", owns("one", 2)+" && "+owns("two", 2))
+	p.await("two partitions each", chips("one", 2)+" && "+chips("two", 2))
 	p.run("mark the page", evaluate(`window.marked = true; 0`))
 	testkit.Must(t, workers["two"].Process.Kill())
-	p.await("all partitions with the one that is left", owns("one", 4))
+	p.await("all partitions with the one that is left", chips("one", 4))
 	p.await("the page that was marked", `window.marked === true`)
+}
+
+// V4: a partition that is handed over is amber at both ends, as long as its owner ends its calls; and of all that
+// happens when a worker is killed a screen reader hears one sentence.
+func TestAHandoverIsSeenAndAKillIsSaidOnce(t *testing.T) {
+	y := newYard(t)
+	p := newPage(t, y.base, 1280, "light")
+	y.worker(t, "one")
+	p.open("/console/hubs/orders/groups/billing")
+	p.await("all partitions with the first", chips("one", 4))
+	for _, partition := range testkit.Value(y.client.Hub(t.Context(), "orders"))(t).PartitionIDs {
+		testkit.Must(t, testkit.Err(y.client.Send(t.Context(), "orders", admin.Batch{Partition: partition, Events: eventsOf(t, slowBody)})))
+	}
+	p.noteWhen(`document.querySelector('[data-instance="one"] .chip.going') && document.querySelector('[data-instance="two"] .chip.coming')`)
+	two := y.worker(t, "two")
+	p.noted("a partition that is amber at both ends")
+	p.await("two partitions each", chips("one", 2)+" && "+chips("two", 2))
+	const said = `document.getElementById("said").textContent`
+	p.await("what is so now", said+` === "2 instances alive, each partition has an owner."`)
+	p.run("listen", evaluate(`window.said = []; new MutationObserver(() => said.push(document.getElementById("said").textContent)).observe(document.getElementById("said"), {childList: true}); 0`))
+	testkit.Must(t, two.Process.Kill())
+	p.await("all partitions with the one that is left", chips("one", 4)+` && (window.leftAt ??= performance.now()) > 0`)
+	p.await("what is said, and a while after", `window.said.length > 0 && performance.now() > window.leftAt + 6000`)
+	p.await("one sentence", `window.said.join() === "1 instance alive, each partition has an owner."`)
 }
 
 // worker starts a process that reads.

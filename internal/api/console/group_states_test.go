@@ -71,3 +71,13 @@ func TestSmallStatesOfInstances(t *testing.T) {
 	page = get(h, base+"hubs/sensors/groups/aggregator").Body.String()
 	testkit.That(t, strings.Contains(page, "No instance reads this group since "), "the page does not say since when")
 }
+
+// V4: what is read aloud of a group is the same at each step of a rebalance.
+func TestOneRebalanceHasOneState(t *testing.T) {
+	states := map[string]bool{}
+	for moving := 1; moving <= 16; moving++ {
+		states[groupView{Attended: true, Alive: 3, Moving: moving}.sentence()] = true
+		states[groupView{Attended: true, Alive: 3, Free: moving}.sentence()] = true
+	}
+	testkit.Equal(t, len(states), 2, "states")
+}

@@ -34,6 +34,8 @@ const (
 	// script takes one that is silent for longer than two beats for lost (live.js).
 	writeTime = 30 * time.Second
 	beatEvery = 5 * time.Second
+	// sayAfter is how long a state has to stand before it is read aloud.
+	sayAfter = 3 * time.Second
 )
 
 // page is what is shown at a path, and kept live.
@@ -140,9 +142,11 @@ type stream struct {
 	cells   map[string]string
 	lines   map[string]line
 	feeds   map[string]fed
-	state   string
-	first   bool
 	written time.Time
+	// state is that of the page, since when it stands, and said the one that its reader knows.
+	state, said string
+	since       time.Time
+	first       bool
 }
 
 func newStream(v *visit) *stream {
@@ -233,11 +237,23 @@ func (s *stream) send(shown *snapshot) error {
 	if len(points) > 0 {
 		s.event("points", points)
 	}
-	if !s.first && shown.state != s.state && shown.state != "" {
-		s.event("say", shown.state)
-	}
-	s.first, s.state = false, shown.state
+	s.say(shown.state, time.Now())
 	return s.flush()
+}
+
+// say says a state that stands for a while, and is another than what was said last: the steps on the way from one
+// to the next, such as those of partitions whose owner is gone, would be read out one over the other.
+func (s *stream) say(state string, now time.Time) {
+	if state != s.state {
+		s.state, s.since = state, now
+	}
+	if s.first {
+		s.first, s.said = false, state
+	}
+	if state != s.said && state != "" && now.Sub(s.since) >= sayAfter {
+		s.said = state
+		s.event("say", state)
+	}
 }
 
 // compare adds what has changed of a part that is the same but for its cells and points.

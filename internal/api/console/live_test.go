@@ -88,7 +88,7 @@ func TestAPageHearsWhatChanged(t *testing.T) {
 			o.Partitions[0].Owner, o.Partitions[0].Next = "consumer-2", ""
 			o.Partitions[2].Owner, o.Partitions[2].Alive = "consumer-1", true
 		})
-		moved := wait()
+		moved := wait() + wait()
 		testkit.That(t, strings.Contains(moved, `"id":"part-lanes"`), "the lanes are not sent: %s", moved)
 		testkit.Equal(t, strings.Count(moved, "event: say"), 1, "sentences in %s", moved)
 		cancel()
@@ -119,6 +119,20 @@ func TestASilentStreamBeats(t *testing.T) {
 			<-ended
 		})
 	}
+}
+
+// V4: a state is said once it stands, and what it was on the way is not said; nor is that it is as before.
+func TestAStateIsSaidOnceItStands(t *testing.T) {
+	l := &listener{ResponseRecorder: httptest.NewRecorder()}
+	s := newStream(&visit{w: l})
+	var said []string
+	for at, state := range strings.Fields("three three two-free two-moving two two two two two two-moving two two two two") {
+		s.say(state, noon.Add(time.Duration(at)*time.Second))
+		if text := l.take(); text != "" {
+			said = append(said, strconv.Itoa(at)+" "+text)
+		}
+	}
+	testkit.Equal(t, strings.Join(said, ""), "7 event: say\ndata: \"two\"\n\n")
 }
 
 // V4: what stays as it is is said no second time, however its figures go on.

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -423,15 +422,16 @@ func plainReaders(o admin.Ownership) string {
 	return "Somebody reads beside the owner, without an epoch, in partition " + strings.Join(where, ", ") + "."
 }
 
-// sentence is how the group is, as it is read aloud.
+// sentence is how the group is, as it is read aloud: without what changes at each step of a rebalance.
 func (g groupView) sentence() string {
+	instances := plural(g.Alive, "instance", "instances") + " alive, "
 	switch {
 	case !g.Attended:
 		return "No instance reads this group."
 	case g.Free > 0:
-		return fmt.Sprintf("%s alive, %s without an owner.", plural(g.Alive, "instance", "instances"), plural(g.Free, "partition", "partitions"))
+		return instances + "some partitions have no owner."
 	case g.Moving > 0:
-		return fmt.Sprintf("%s alive, %d of %d partitions move.", plural(g.Alive, "instance", "instances"), g.Moving, len(g.Partitions))
+		return instances + "some partitions are being handed over."
 	}
-	return fmt.Sprintf("%s alive, each partition has an owner.", plural(g.Alive, "instance", "instances"))
+	return instances + "each partition has an owner."
 }
