@@ -101,8 +101,8 @@ type Config struct {
 	// TraceURL is where people look at a trace, with {trace} for its id; empty: nothing is linked to.
 	TraceURL string
 
-	// PublicURL is where others reach the yard's HTTP listener, for links and for the endpoints of
-	// topics. Empty means the address of the listener.
+	// PublicURL is where others reach the yard's HTTP listener, for links, for the endpoints of topics and
+	// for the console's way back from an issuer. Empty means the address of the listener.
 	PublicURL string
 
 	// Namespace is the name that clients find the hubs under; empty means eventyard.

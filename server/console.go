@@ -26,6 +26,6 @@ func (d *listeners) console(y *yard, stopping context.Context) []frame.API {
 		},
 		Access:   y.access,
 		Sessions: sessions.New(sessions.Config{Meta: y.storage.Meta, Access: y.access, Looks: y.newLooks(), Log: y.cfg.Log}),
-		Issuer:   issuer, Stopping: stopping, Log: y.cfg.Log,
+		Issuer:   issuer, PublicURL: y.cfg.PublicURL, Stopping: stopping, Log: y.cfg.Log,
 	}).API()}
 }

@@ -106,12 +106,12 @@ func (i *issuer) set(how func()) {
 }
 
 // signedBy is a yard at whose console one signs in by the issuer.
-func signedBy(t *testing.T, i *issuer) *beyond {
+func signedBy(t *testing.T, i *issuer, changes ...func(*server.Config)) *beyond {
 	t.Helper()
-	return &beyond{t: t, Yard: servertest.Start(t, func(c *server.Config) {
+	return &beyond{t: t, Yard: servertest.Start(t, append(changes, func(c *server.Config) {
 		c.HTTP, c.AllowPlaintext = "0.0.0.0:0", true
 		c.OIDC = server.OIDC{Issuer: i.URL, Audience: "yard", ClientID: "console", Scope: "yard/all"}
-	})}
+	})...)}
 }
 
 func readAll(t *testing.T, response *http.Response) string {
@@ -158,6 +158,36 @@ func TestSigningInByAnIssuer(t *testing.T) {
 	testkit.Equal(t, b.status("GET", b.url("http", "/console/hubs"), nil, session), http.StatusOK, "a page")
 	testkit.Equal(t, b.status("POST", b.url("http", "/console/new/hub"), url.Values{"name": {"made"}, "partitions": {"1"}}, session), http.StatusSeeOther, "a form")
 	testkit.Equal(t, b.status("GET", back, nil, kept), http.StatusUnauthorized, "the code once more")
+}
+
+// V3: behind a proxy that ends TLS the issuer sends back to the public address, and what is kept of the way and
+// of the session is bound to it: a cookie that anybody on the way may have set is none.
+func TestSigningInByAnIssuerBehindAProxy(t *testing.T) {
+	i := newIssuer(t)
+	b := signedBy(t, i, func(c *server.Config) { c.PublicURL = "https://yard.example.com/" })
+	byProxy := func(r *http.Request) { r.Host = "yard.example.com" }
+	end := func(response *http.Response) *http.Response {
+		testkit.Must(t, response.Body.Close())
+		return response
+	}
+	begun := end(b.ask("GET", b.url("http", "/console/signin/issuer?to=/console/hubs"), nil, nil, byProxy))
+	testkit.MustEqual(t, len(begun.Cookies()), 1, "cookies")
+	kept := begun.Cookies()[0]
+	testkit.That(t, kept.Name == "__Host-eventyard-away" && kept.Secure, "what is kept of the way is %v", kept)
+	back := end(b.ask("GET", begun.Header.Get("Location"), nil, nil)).Header.Get("Location")
+	path, public := strings.CutPrefix(back, "https://yard.example.com")
+	testkit.MustThat(t, public && strings.HasPrefix(path, "/console/signin/callback?"), "it sends back to %s", back)
+	var session *http.Cookie
+	for _, c := range end(b.ask("GET", b.url("http", path), nil, kept, byProxy)).Cookies() {
+		if c.MaxAge > 0 {
+			session = c
+		}
+	}
+	testkit.MustThat(t, session != nil && session.Name == "__Host-eventyard" && session.Secure, "the session's cookie is %v", session)
+	testkit.Equal(t, b.status("GET", b.url("http", "/console/hubs"), nil, session, byProxy), http.StatusOK, "a page")
+	plain := &http.Cookie{Name: "eventyard", Value: session.Value}
+	testkit.Equal(t, b.status("GET", b.url("http", "/console/hubs"), nil, plain, byProxy), http.StatusSeeOther, "a page for a plain cookie")
+	testkit.Equal(t, b.status("GET", b.url("http", "/console/hubs"), nil, plain), http.StatusOK, "a page for a plain cookie, without the proxy")
 }
 
 // V3: what comes back without what the browser kept, with another's, with a token for another question, or

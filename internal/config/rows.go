@@ -100,8 +100,8 @@ var rows = []row{
 		"Host name under which others reach this yard: it goes into the yard's own TLS certificate and into " +
 			"connection strings, and Kafka clients are led to it. Empty: the address of the listener, or this machine's name."},
 	{"publicUrl", "URL", "",
-		"URL under which others reach this yard, for links and for the endpoints of topics. Empty: the address of the " +
-			"HTTP listener."},
+		"URL under which others reach this yard, such as that of a proxy that ends TLS: for links, for the endpoints of topics " +
+			"and for the console's way back from an issuer. Empty: the address of the HTTP listener."},
 	{"secrets.key", "TEXT", "",
 		"Secret key that seals access keys, signing keys, headers and the like in the data folder: 32 random bytes as " +
 			"base64, or several lines of them, the newest first; better given as EVENTYARD_SECRETS_KEY than on a command line."},

@@ -71,6 +71,9 @@ type Config struct {
 	Sessions Sessions
 	// Issuer signs people in by OpenID Connect; nil: by keys alone.
 	Issuer Issuer
+	// PublicURL is where browsers reach the console's listener, as by a proxy that ends TLS: links and the way back
+	// from the issuer are to it. Empty: as they say.
+	PublicURL string
 	// Stopping ends when the yard begins to stop: streams end then. It is a field because it belongs
 	// to the listener's life and to no request. nil means never.
 	Stopping context.Context
@@ -104,6 +107,7 @@ func New(cfg Config) *Console {
 		cfg.Stopping = context.Background()
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
 	c := &Console{
 		cfg: cfg, assets: readAssets(), sights: newSights(), now: time.Now, figuresTime: figuresTime,
 		streams: admission.NewQuota("live pages", maxStreamsOfOne, maxStreams),

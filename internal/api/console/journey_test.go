@@ -155,3 +155,13 @@ func TestAJourneyLinksToItsTrace(t *testing.T) {
 		testkit.That(t, strings.Contains(page, says), "the page does not say %s", says)
 	}
 }
+
+// V3: a link that is copied has the address by which others reach the yard, which is not always that of its listener.
+func TestACopiedLinkHasThePublicAddress(t *testing.T) {
+	c, _, h := newFixture(fixed())
+	for public, want := range map[string]string{"": "http://example.com", "https://yard.example.com": "https://yard.example.com"} {
+		c.cfg.PublicURL = public
+		page := get(h, base+"events?id=a1&in=topics/alarms").Body.String()
+		testkit.That(t, strings.Contains(page, `data-copy="`+want+`/console/events?`), "with %q nothing to be copied begins with %s", public, want)
+	}
+}

@@ -116,7 +116,7 @@ func fillIn(v *visit, text string) template.HTML {
 	}
 	safe := func(value string) string { return template.HTMLEscapeString(pictures(value)) }
 	return template.HTML(strings.NewReplacer(hubMark, safe(shell(hub)), topicMark, safe(shell(topic)), stringMark, safe(connectionString(v)),
-		policyMark, safe(shell(readersPolicy(v))), serverMark, safe(shell(readersServer(v)))).Replace(text))
+		policyMark, safe(shell(readersPolicy(v))), serverMark, safe(shell(v.address()))).Replace(text))
 }
 
 // readersPolicy is that which the reader has shown.
@@ -125,15 +125,6 @@ func readersPolicy(v *visit) string {
 		return auth.RootPolicy
 	}
 	return cmp.Or(v.who.Grant.Holder, auth.RootPolicy)
-}
-
-// readersServer is where the reader has come to: what leads here leads programs here, too.
-func readersServer(v *visit) string {
-	scheme := "http://"
-	if v.r.TLS != nil {
-		scheme = "https://"
-	}
-	return scheme + v.r.Host
 }
 
 // connectionString is that of whoever reads. The key is on no page, but for the one that everybody knows.

@@ -270,8 +270,11 @@ func hubJourneyPath(hub, partition string, n int64) string {
 	return with(at("events"), "id", fmt.Sprintf("%s/%d", partition, n), "in", "hubs/"+hub)
 }
 
-// address is that of the yard as the browser has it.
+// address is that of the yard for others: the public one, or as the browser has it.
 func (v *visit) address() string {
+	if v.console.cfg.PublicURL != "" {
+		return v.console.cfg.PublicURL
+	}
 	u := url.URL{Scheme: "http", Host: v.r.Host}
 	if v.r.TLS != nil {
 		u.Scheme = "https"

@@ -45,7 +45,7 @@ type identity struct {
 
 // identify finds out who sends a request: by the session's cookie or, in development mode, without.
 func (c *Console) identify(r *http.Request) (identity, error) {
-	for _, cookie := range sessionCookies(r) {
+	for _, cookie := range c.sessionCookies(r) {
 		s, err := c.cfg.Sessions.Find(r.Context(), cookie.Value)
 		if err == nil {
 			return identity{Grant: s.Grant, Ends: s.Ends, token: cookie.Value}, nil
@@ -66,9 +66,9 @@ const maxCookies = 3
 
 // sessionCookies are those that may be of a session, the secure ones first. Others on the same host, at
 // another port, may have set one of the same name.
-func sessionCookies(r *http.Request) []*http.Cookie {
+func (c *Console) sessionCookies(r *http.Request) []*http.Cookie {
 	cookies := r.CookiesNamed(secureCookie)
-	if r.TLS == nil {
+	if !c.overTLS(r) {
 		cookies = append(cookies, r.CookiesNamed(plainCookie)...)
 	}
 	return cookies[:min(len(cookies), maxCookies)]
@@ -78,17 +78,20 @@ func sessionCookies(r *http.Request) []*http.Cookie {
 // that only this host has set it, and over TLS.
 const plainCookie, secureCookie = "eventyard", "__Host-eventyard"
 
-// overTLS tells whether the browser that sends a request uses TLS, be it to a proxy that ends it before
-// the yard: with a form browsers say which origin it is of.
-func overTLS(r *http.Request) bool {
-	return r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")
+// overTLS tells whether the browser that sends a request is known to use TLS, be it to a proxy that ends it before
+// the yard: it has come by the public address.
+func (c *Console) overTLS(r *http.Request) bool {
+	host, https := strings.CutPrefix(c.cfg.PublicURL, "https://")
+	host, _, _ = strings.Cut(host, "/")
+	return r.TLS != nil || https && strings.EqualFold(r.Host, strings.TrimSuffix(host, ":443"))
 }
 
 // newCookie is one that no script can read. It is not strict: a link in a mail arrives signed in. GET
-// changes nothing, and the frame keeps other origins from the rest. An empty value takes it away.
-func newCookie(r *http.Request, more, value string, age time.Duration) *http.Cookie {
+// changes nothing, and the frame keeps other origins from the rest. An empty value takes it away. With a form browsers
+// say which origin it is of, whatever the public address.
+func (c *Console) newCookie(r *http.Request, more, value string, age time.Duration) *http.Cookie {
 	cookie := &http.Cookie{Name: plainCookie + more, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(age.Seconds())}
-	if overTLS(r) {
+	if c.overTLS(r) || strings.HasPrefix(r.Header.Get("Origin"), "https://") {
 		cookie.Name, cookie.Secure = secureCookie+more, true
 	}
 	if value == "" {
@@ -100,7 +103,7 @@ func newCookie(r *http.Request, more, value string, age time.Duration) *http.Coo
 // setCookie gives a browser a session, or takes it away with an empty token. What it has under the other
 // name goes: behind a proxy a browser may have both.
 func setCookie(v *visit, token string) {
-	set := newCookie(v.r, "", token, sessions.MaxAge)
+	set := v.console.newCookie(v.r, "", token, sessions.MaxAge)
 	http.SetCookie(v.w, set)
 	for _, name := range []string{plainCookie, secureCookie} {
 		if name != set.Name && len(v.r.CookiesNamed(name)) > 0 {
@@ -172,7 +175,7 @@ func wrongKey(policy string, err error) string {
 
 // signOut ends the session.
 func (c *Console) signOut(v *visit) error {
-	for _, cookie := range sessionCookies(v.r) {
+	for _, cookie := range c.sessionCookies(v.r) {
 		if err := c.cfg.Sessions.End(v.r.Context(), cookie.Value); err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func (c *Console) fromIssuer(v *visit) error {
 	if c.cfg.Issuer == nil {
 		return notHere(v.r)
 	}
-	kept, to := awayCookie(v.r)
+	kept, to := c.awayCookie(v.r)
 	setAwayCookie(v, "")
 	q := v.r.URL.Query()
 	if q.Get("error") != "" {
@@ -143,12 +143,12 @@ const away = "-away"
 
 // setAwayCookie keeps it; empty: it is over.
 func setAwayCookie(v *visit, value string) {
-	http.SetCookie(v.w, newCookie(v.r, away, value, awayTime))
+	http.SetCookie(v.w, v.console.newCookie(v.r, away, value, awayTime))
 }
 
-func awayCookie(r *http.Request) (kept, to string) {
+func (c *Console) awayCookie(r *http.Request) (kept, to string) {
 	name := plainCookie
-	if r.TLS != nil {
+	if c.overTLS(r) {
 		name = secureCookie
 	}
 	cookie, err := r.Cookie(name + away)

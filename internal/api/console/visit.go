@@ -73,7 +73,7 @@ type screen struct {
 	Counts      map[string]*navCount
 	Full        string // which disk is, in a sentence; empty: none is known to be
 	Silent      string // which nodes do not answer, in a sentence; empty: all do
-	Address     string // that of the yard, as the browser has it
+	Address     string // that of the yard, for links that are given to others
 	Now         time.Time
 	*cells
 
