@@ -158,6 +158,34 @@ func TestEventsAreSearched(t *testing.T) {
 	}
 }
 
+// V4: a list of events from the oldest or from a time on goes on where it ends, also over all partitions: in the
+// partition that it has come to, and in those behind it from its beginning on.
+func TestAListOfAllPartitionsGoesOn(t *testing.T) {
+	answers := fixed()
+	_, _, h := newFixture(answers)
+	answers["GET /api/v1/hubs/{hub}/events"] = numbered("1", 99, eventsShown)
+	for _, query := range []string{"begin=oldest", "begin=time&when=2026-01-31T11:00:00Z", "begin=oldest&partition=1", "begin=oldest&after=0:7"} {
+		page := get(h, base+"hubs/sensors/events?"+query).Body.String()
+		testkit.That(t, strings.Contains(page, `">Next events</a>`) && strings.Contains(page, "after=1%3A100&amp;begin="), "%s does not go on", query)
+	}
+	page := get(h, base+"hubs/sensors/events?begin=oldest&after=0:7").Body.String()
+	testkit.That(t, strings.Contains(page, "after=0%3A7&amp;begin=oldest&amp;show=1%2F50"), "who chooses an event of it is led to another list")
+
+	view := eventsView{Hub: admin.Hub{PartitionIDs: []string{"0", "1", "2"}}}
+	for after, want := range map[string]string{
+		"": "[] from T", "0:7": "[0] from 7, [1 2] from T", "2:7": "[2] from 7", "7:7": "[] from T", "1:x": "[] from T", "nonsense": "[] from T",
+	} {
+		var asked []string
+		view.After = after
+		for _, q := range view.goOn(admin.Query{From: "T"}) {
+			asked = append(asked, fmt.Sprint(q.Partitions, " from ", q.From))
+		}
+		testkit.Equal(t, strings.Join(asked, ", "), want, after)
+	}
+	view.After = "1:7"
+	testkit.Equal(t, len(view.goOn(admin.Query{Partitions: []string{"1"}})), 1, "readings of one partition")
+}
+
 // V4: the event that is chosen in a list stands beside it, with who got it: groups, functions and subscriptions
 // for who may follow it, groups for others.
 func TestAnEventBesideTheList(t *testing.T) {

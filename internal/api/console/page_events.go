@@ -79,6 +79,7 @@ func (e storedEvent) ID() string { return fmt.Sprintf("e%s-%d", e.Partition, e.S
 type eventsView struct {
 	admin.Hub
 	Begin, When, Partition string
+	After                  string // the place in a partition from which a list goes on: 3:1041; empty: where it begins
 	Find                   string // what is looked for; empty: nothing is
 	Events                 []storedEvent
 	List                   feed
@@ -100,7 +101,7 @@ var eventsPage = page{template: "events", load: loadEvents}
 
 // here is the same list with other things in its address.
 func (e eventsView) here(pairs ...string) string {
-	return with(at("hubs", e.Name, "events"), append([]string{"begin", e.Begin, "when", e.When, "partition", e.Partition, "find", e.Find}, pairs...)...)
+	return with(at("hubs", e.Name, "events"), append([]string{"begin", e.Begin, "when", e.When, "partition", e.Partition, "find", e.Find, "after", e.After}, pairs...)...)
 }
 
 func loadEvents(v *visit) (*screen, error) {
@@ -110,7 +111,7 @@ func loadEvents(v *visit) (*screen, error) {
 	}
 	query := v.r.URL.Query()
 	view := eventsView{
-		Hub: h, Begin: cmp.Or(query.Get("begin"), "newest"), When: query.Get("when"), Partition: query.Get("partition"), Find: strings.TrimSpace(query.Get("find")),
+		Hub: h, Begin: cmp.Or(query.Get("begin"), "newest"), When: query.Get("when"), Partition: query.Get("partition"), After: query.Get("after"), Find: strings.TrimSpace(query.Get("find")),
 		Command: command("read", h.Name, "--from", "earliest"),
 	}
 	q, wrong, err := eventsVisit{v}.readQuery(&view)
@@ -237,11 +238,56 @@ func newest(partitions []admin.Partition, only string, each func(partitions int)
 	return strings.Join(positions, ","), which, count
 }
 
-// read fills the list. With the newest, they come in the order of time, the newest first.
+// read fills the list. With the newest, they come in the order of time, the newest first; else partition after
+// partition, as the API gives them.
 func (v eventsVisit) read(q admin.Query, view *eventsView) error {
-	if view.Begin == "newest" && q.From == "" {
-		return nil // nothing was stored yet
+	if view.Begin == "newest" {
+		if q.From == "" {
+			return nil // nothing was stored yet
+		}
+		err := v.take(q, view)
+		slices.SortStableFunc(view.Events, func(a, b storedEvent) int {
+			return cmp.Or(b.Enqueued.Compare(a.Enqueued), cmp.Compare(b.Sequence, a.Sequence))
+		})
+		view.Events = view.Events[:min(len(view.Events), eventsShown)]
+		return err
 	}
+	for _, q := range view.goOn(q) {
+		if q.Count = eventsShown - len(view.Events); q.Count > 0 && !view.Cut {
+			if err := v.take(q, view); err != nil {
+				return err
+			}
+		}
+	}
+	if n := len(view.Events); n > 0 && (n == eventsShown || view.Cut) {
+		last := view.Events[n-1]
+		view.Next = view.here("after", last.Partition+":"+strconv.FormatInt(last.Sequence+1, 10))
+	}
+	return nil
+}
+
+// goOn is what to read of a list that was read up to a place already: the rest of that partition, and those behind
+// it from where the list begins.
+func (e eventsView) goOn(q admin.Query) []admin.Query {
+	ids := q.Partitions
+	if len(ids) == 0 {
+		ids = e.PartitionIDs
+	}
+	partition, from, _ := strings.Cut(e.After, ":")
+	at := slices.Index(ids, partition)
+	if _, err := strconv.ParseUint(from, 10, 63); at < 0 || err != nil {
+		return []admin.Query{q}
+	}
+	rest := q
+	q.Partitions, q.From = ids[at:at+1], from
+	if rest.Partitions = ids[at+1:]; len(rest.Partitions) == 0 {
+		return []admin.Query{q}
+	}
+	return []admin.Query{q, rest}
+}
+
+// take adds the events of a reading, as long as they are not too large to be shown at once.
+func (v eventsVisit) take(q admin.Query, view *eventsView) error {
 	total := 0
 	for line, err := range v.api.Read(v.ctx, q, nil) {
 		if err != nil {
@@ -256,16 +302,6 @@ func (v eventsVisit) read(q admin.Query, view *eventsView) error {
 			view.Cut = true
 			break
 		}
-	}
-	if view.Begin == "newest" {
-		slices.SortStableFunc(view.Events, func(a, b storedEvent) int {
-			return cmp.Or(b.Enqueued.Compare(a.Enqueued), cmp.Compare(b.Sequence, a.Sequence))
-		})
-		view.Events = view.Events[:min(len(view.Events), eventsShown)]
-		return nil
-	}
-	if n := len(view.Events); n > 0 && (n == eventsShown || view.Cut) && view.Partition != "" {
-		view.Next = with(at("hubs", view.Name, "events"), "begin", "number", "when", strconv.FormatInt(view.Events[n-1].Sequence+1, 10), "partition", view.Partition)
 	}
 	return nil
 }

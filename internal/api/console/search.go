@@ -51,6 +51,7 @@ func (v eventsVisit) search(q admin.Query, view *eventsView) error {
 				from = strconv.FormatInt(page.Next, 10)
 			}
 		})
+		view.After = "" // it is of those from a place on
 		view.Older = with(at("hubs", view.Name, "events"), "begin", "oldest", "partition", view.Partition, "find", view.Find)
 		slices.SortStableFunc(view.Events, func(a, b storedEvent) int {
 			return cmp.Or(b.Enqueued.Compare(a.Enqueued), cmp.Compare(b.Sequence, a.Sequence))
@@ -118,8 +119,8 @@ func (s *searching) on(q admin.Query) {
 		ids = q.Partitions
 	}
 	partition, from := ids[0], q.From
-	if after := s.v.r.URL.Query().Get("after"); after != "" { // of an earlier search
-		partition, from, _ = strings.Cut(after, ":")
+	if s.view.After != "" { // of an earlier search
+		partition, from, _ = strings.Cut(s.view.After, ":")
 	}
 	for at := max(slices.Index(ids, partition), 0); at < len(ids) && s.err == nil; at++ {
 		page := s.in(ids[at], from, false)
