@@ -71,6 +71,11 @@ func TestWhatStrangersWroteIsText(t *testing.T) {
 	}
 }
 
+// fuzzedPaths are those of pages that show much of what strangers write.
+var fuzzedPaths = []string{
+	"", "hubs/sensors/events?show=0/41", "hubs/sensors/partitions/0/events/41", "events?id=a1&in=topics/alarms", "topics/alarms/subscriptions/company", "functions/score", "activity",
+}
+
 // FuzzWhatStrangersWrote looks at the pages with any text in every field.
 func FuzzWhatStrangersWrote(f *testing.F) {
 	for _, text := range strangers {
@@ -78,10 +83,19 @@ func FuzzWhatStrangersWrote(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		_, _, h := newFixture(hostile(fixed(), text))
-		for _, path := range []string{"", "hubs/sensors/events?show=0:41", "topics/alarms/subscriptions/company", "functions/score", "activity"} {
+		for _, path := range fuzzedPaths {
 			checkPage(t, get(h, base+path))
 		}
 	})
+}
+
+// What is fuzzed is on the pages: an event beside its list, on a page of its own, and on its journey.
+func TestFuzzedPagesShowAnEvent(t *testing.T) {
+	_, _, h := newFixture(hostile(fixed(), "whatever"))
+	for path, shows := range map[int]string{1: `class="detail`, 2: `class="code"`, 3: "part-verdict"} {
+		page := get(h, base+fuzzedPaths[path]).Body.String()
+		testkit.That(t, strings.Contains(page, shows) && strings.Contains(page, "whatever"), "%s shows no event", fuzzedPaths[path])
+	}
 }
 
 // V3, V4: no page has anything inline, and whatever it leads to is there.
