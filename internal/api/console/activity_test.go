@@ -69,5 +69,14 @@ func TestObjectsHavePages(t *testing.T) {
 	} {
 		name, link := objectOf(admin.Activity{Object: object})
 		testkit.Equal(t, [2]string{name, link}, want, object)
+		testkit.Equal(t, newFeedRow(admin.Activity{Object: object}).Link, want[1], "on the overview, "+object)
+	}
+}
+
+// What needs somebody leads to where it is seen: a certificate to those of the listeners, the rest of a node to storage.
+func TestNeedsLeadToTheirPages(t *testing.T) {
+	node := admin.NeedObject{Kind: "node", Name: "yard-1"}
+	for kind, want := range map[string]string{"certificate": "/console/access", "disk-low": "/console/storage"} {
+		testkit.Equal(t, newNeed(admin.Need{Kind: kind, Object: node}, noon).Link, want, kind)
 	}
 }

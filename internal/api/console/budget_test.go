@@ -117,6 +117,38 @@ func TestEventsOfAStreamAreShort(t *testing.T) {
 	}
 }
 
+// V4, R2: an open overview asks how very many subscriptions do every ten seconds, and how a few do each second.
+func TestAnOverviewOfManySubscriptions(t *testing.T) {
+	for n, most := range map[int]int{subscriptionsListed: 31, subscriptionsListed + 1: 4} {
+		synctest.Test(t, func(t *testing.T) {
+			answers, list := fixed(), make([]admin.Subscription, n)
+			for i := range list {
+				list[i] = admin.Subscription{Name: "company-" + strconv.Itoa(i), Topic: "alarms", State: "active", Endpoint: "https://hooks.example/"}
+			}
+			answers["GET /api/v1/subscriptions"] = map[string]any{"subscriptions": list}
+			c, api, h := newFixture(answers)
+			began := time.Now()
+			c.now = func() time.Time { return noon.Add(time.Since(began)) }
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				h.ServeHTTP(&listener{ResponseRecorder: httptest.NewRecorder()}, httptest.NewRequestWithContext(ctx, http.MethodGet, livePath+"?at="+base, nil))
+			}()
+			time.Sleep(30 * time.Second)
+			cancel()
+			<-ended
+			asked := 0
+			for _, call := range api.calls {
+				if call == "GET /api/v1/subscriptions" {
+					asked++
+				}
+			}
+			testkit.That(t, asked <= most && asked > most/2, "of %d subscriptions it asked %d times in 30 s", n, asked)
+		})
+	}
+}
+
 // V4, R2: of ten thousand subscriptions a page has a hundred rows, and asks how some of them do; the pages have
 // each of them once, under its topic or as a hub's.
 func TestTenThousandSubscriptions(t *testing.T) {

@@ -106,10 +106,7 @@ func (v *visit) askYard() (o admin.Overview, l yardLists, err error) {
 		func() (err error) { o, err = v.api.Overview(v.ctx); return err },
 		func() (err error) { l.hubs, err = v.api.HubsWithStats(v.ctx); return err },
 		func() (err error) { l.topics, err = v.api.TopicsWithStats(v.ctx); return err },
-		func() (err error) {
-			l.subscriptions, err = v.api.SubscriptionsWithStats(v.ctx, admin.SubscriptionRef{})
-			return err
-		},
+		func() (err error) { l.subscriptions, err = allSubscriptions(v); return err },
 		func() (err error) { l.functions, err = v.api.FunctionsWithStats(v.ctx); return err },
 		func() (err error) { l.circuits, err = v.api.Circuits(v.ctx); return err },
 	}
@@ -122,6 +119,25 @@ func (v *visit) askYard() (o admin.Overview, l yardLists, err error) {
 	}
 	l.needs = o.Needs
 	return o, l, nil
+}
+
+// manyAge is how old the state of so many subscriptions may be that no list asks how all of them do.
+const manyAge = 10 * time.Second
+
+// allSubscriptions are those of the yard with how their deliveries go. Who needs somebody is known without them, so
+// that a page does not ask of very many each second.
+func allSubscriptions(v *visit) ([]admin.Subscription, error) {
+	const key = "subscriptions and their deliveries"
+	if v.sight != nil {
+		if known, ok := v.sight.kept.find(key, v.now); ok {
+			return known.([]admin.Subscription), nil
+		}
+	}
+	all, err := v.api.SubscriptionsWithStats(v.ctx, admin.SubscriptionRef{})
+	if err == nil && v.sight != nil && len(all) > subscriptionsListed {
+		v.sight.kept.keep(key, keptAnswer{all, v.now.Add(manyAge)})
+	}
+	return all, err
 }
 
 // draw adds the pictures.
@@ -194,6 +210,9 @@ func newNeed(n admin.Need, now time.Time) need {
 	if n.Since != nil && o.Kind == "function" {
 		shown.Said += " So it has been for " + span(now.Sub(n.Since.Time).Truncate(time.Second)) + "."
 	}
+	if n.Kind == "certificate" {
+		shown.Link = at("access")
+	}
 	switch o.Kind {
 	case "function":
 		shown.Icon, shown.Link = "zap", circuitPath(admin.CircuitRef{Function: o.Name, Hub: o.Hub, Group: o.Group})
@@ -214,7 +233,8 @@ func newNeed(n admin.Need, now time.Time) need {
 
 // newFeedRow is a change in words: what, and what became of it.
 func newFeedRow(a admin.Activity) feedRow {
-	row := feedRow{At: a.At.Time, Name: nameOf(a), Said: strings.NewReplacer(".", " ", "-", " ").Replace(a.Kind), Link: linkOf(a.Object)}
+	row := feedRow{At: a.At.Time, Name: nameOf(a), Said: strings.NewReplacer(".", " ", "-", " ").Replace(a.Kind)}
+	_, row.Link = objectOf(a)
 	if how, ok := marked[a.Kind]; ok {
 		row.Tone, row.Said = how.tone, how.word
 	}
@@ -228,23 +248,6 @@ func newFeedRow(a admin.Activity) feedRow {
 		row.Said += ", by " + a.By
 	}
 	return row
-}
-
-// linkOf is the page of an object of the API; empty: it has none.
-func linkOf(object string) string {
-	parts := strings.Split(object, "/")
-	for i := range parts {
-		parts[i] = unescaped(parts[i])
-	}
-	switch {
-	case len(parts) >= 4 && parts[0] == "hubs" && parts[2] == "groups":
-		return at(parts[:4]...)
-	case len(parts) >= 2 && parts[0] == "hubs", len(parts) == 2 && (parts[0] == "topics" || parts[0] == "functions"):
-		return at(parts[:2]...)
-	case len(parts) == 2 && parts[0] == "circuits":
-		return at(parts...)
-	}
-	return ""
 }
 
 // morePage is for narrow screens: the pages that have no tab.
