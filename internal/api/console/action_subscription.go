@@ -106,8 +106,8 @@ func deliveryOf(s admin.Subscription) []field {
 	}
 }
 
-// delivery is what a form says that differs from the subscription. What filters choose by can be emptied; all else
-// that is empty stays as it is, or as usual.
+// delivery is what a form says that differs from the subscription. A text that is emptied is none, or as usual; the
+// endpoint and numbers stay as they are.
 func (v *visit) delivery(s admin.Subscription) (r admin.SubscriptionRequest, err error) {
 	texts := map[string]**string{"endpoint": &r.Endpoint, "ttl": &r.TTL, "orderBy": &r.OrderBy, "deadLetter": &r.DeadLetter, "begins": &r.SubjectBeginsWith, "ends": &r.SubjectEndsWith}
 	numbers := map[string]**int{"attempts": &r.Attempts, "concurrency": &r.Concurrency}
@@ -133,7 +133,7 @@ func (v *visit) delivery(s admin.Subscription) (r admin.SubscriptionRequest, err
 			if *numbers[one.Name], err = v.integer(one.Name); err != nil {
 				return r, err
 			}
-		case value != "" || one.Name == "begins" || one.Name == "ends":
+		case value != "" || one.Name != "endpoint":
 			*texts[one.Name] = &value
 		}
 	}

@@ -224,3 +224,15 @@ func TestOneOfAThing(t *testing.T) {
 	testkit.Equal(t, foresee([]admin.Moved{{From: &admin.Checkpoint{Sequence: &again}, To: admin.Checkpoint{Sequence: &over}}}, 1400).More,
 		"At 1,400/s, the fastest that the group has read lately, that takes 1 min 0 s. Handlers see events a second time. Nothing is removed.")
 }
+
+// G2, V1: what a subscription's form has filled can be emptied, but for its endpoint.
+func TestTextsOfASubscriptionCanBeEmptied(t *testing.T) {
+	answers := fixed()
+	sub := answers["GET /api/v1/subscriptions/{subscription}"].(admin.Subscription)
+	sub.OrderBy, sub.DeadLetter = "subject", "yard"
+	answers["GET /api/v1/subscriptions/{subscription}"] = sub
+	_, api, h := newFixture(answers)
+	w := post(h, base+"topics/alarms/subscriptions/company/edit", url.Values{"endpoint": {""}, "ttl": {""}, "orderBy": {""}, "deadLetter": {""}, "types": {"alarm.co"}})
+	testkit.Equal(t, w.Code, http.StatusSeeOther)
+	testkit.Equal(t, api.body, `{"ttl":"","deadLetter":"","orderBy":""}`)
+}
