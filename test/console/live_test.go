@@ -51,3 +51,28 @@ func TestAPartThatIsPressed(t *testing.T) {
 		p.await("the other, with what is newer", `document.getElementById("came")?.textContent === "newer"`)
 	}
 }
+
+// V4: a text or an attribute that is as it was is not written again: each that is costs a layout. Of a list that grows
+// no text is written that the row above had as well, and each row says what it should.
+func TestWhatIsAsItWasIsNotWritten(t *testing.T) {
+	y := newYard(t)
+	for _, body := range []string{"one", "two", "three"} {
+		y.send(t, body)
+	}
+	p := newPage(t, y.base, 1280, "light")
+	p.inject("play the yard", playedStream)
+	p.open("/console/hubs/orders/events")
+	p.await("a stream", `streams.length === 1 && document.querySelectorAll("#tail tr").length === 3`)
+	p.run("say the same, and another", evaluate(`window.written = [];
+		new MutationObserver(all => written.push(...all.map(m => m.target.id || m.target.className))).observe(document.querySelector("main"), {subtree: true, childList: true, characterData: true});
+		streams[0].tell("part", {id: "part-silent", html: "<i id=same>same</i><i id=other>other</i>"});
+		streams[0].tell("cells", {same: "same", other: "new"}); 0`))
+	p.await("the other", `document.getElementById("other").textContent === "new"`)
+	p.await("that alone", `written.includes("other") && !written.includes("same")`)
+	row := `["2026-01-31T12:00:00Z", "/console/hubs/orders/events?show=0/9", "0 / 9", "", "three"]`
+	p.run("bring a row", evaluate(`window.bodies = () => [...document.querySelectorAll("#tail tr")].map(r => r.querySelector(".cut.small").textContent).join();
+		window.was = bodies(); streams[0].tell("rows", {id: "tail", rows: [`+row+`], more: ""}); 0`))
+	p.await("it, before those that were there", `bodies() === "three," + was && document.querySelector("#tail a").textContent === "0 / 9" && document.querySelector("#tail time").dateTime === "2026-01-31T12:00:00Z"`)
+	p.run("bring another", evaluate(`streams[0].tell("rows", {id: "tail", rows: [`+row+`.map(s => s.replace("three", "four").replace("9", "10"))], more: ""}); 0`))
+	p.await("both", `bodies() === "four,three," + was && new Set([...document.querySelectorAll("#tail a")].map(a => a.getAttribute("href"))).size === 5`)
+}

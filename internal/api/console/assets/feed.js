@@ -1,26 +1,39 @@
 // A list that grows at its head. What is new is written into the rows that are there, and what they had into
 // those below: nothing moves, and nothing is made anew. Below as many rows as a screen has it is otherwise:
 // there rows are added, up to as many as are kept.
-import { localTimes } from "./times.js";
+import { localTime } from "./times.js";
 
 const kept = 500, written = 50;
 
-// A row is a time, a link, and texts.
-const places = row => [row.querySelector("time"), row.querySelector("a"), ...row.querySelectorAll(".cut")];
+// A row is a time, a link, and texts. What it is made of and says is remembered: at its pace a list would do
+// little else than look for it.
+const rowsKnown = new WeakMap();
 
-function read(row) {
-  const [time, link, ...texts] = places(row);
-  return [time.dateTime, link.getAttribute("href"), link.textContent, ...texts.map(t => t.textContent)];
+function known(row) {
+  let all = rowsKnown.get(row);
+  if (all) return all;
+  const time = row.querySelector("time"), link = row.querySelector("a"), texts = [...row.querySelectorAll(".cut")];
+  all = { time, link, texts, told: [time.dateTime, link.getAttribute("href"), link.textContent, ...texts.map(t => t.textContent)] };
+  rowsKnown.set(row, all);
+  return all;
 }
 
-function write(row, [at, to, name, ...said]) {
-  const [time, link, ...texts] = places(row);
-  if (link.getAttribute("href") === to) return;
-  time.dateTime = at;
+const read = row => known(row).told;
+
+// Only what differs is written: each text that is costs the layout of its table.
+function write(row, news) {
+  const { time, link, texts, told } = known(row);
+  const [at, to, name, ...said] = news;
+  if (told[1] === to) return;
+  if (told[0] !== at) { time.dateTime = at; localTime(time); }
   link.setAttribute("href", to);
-  link.textContent = name;
-  texts.forEach((t, i) => { t.textContent = said[i]; if (t.hasAttribute("title")) t.title = said[i]; });
-  localTimes(row);
+  if (told[2] !== name) link.textContent = name;
+  texts.forEach((t, i) => {
+    if (told[i + 3] === said[i]) return;
+    t.textContent = said[i];
+    if (t.hasAttribute("title")) t.title = said[i];
+  });
+  known(row).told = news;
 }
 
 export function grow({ id, rows, more }) {

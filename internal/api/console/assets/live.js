@@ -103,8 +103,8 @@ function put() {
     waiting.delete(cell);
     const [id, attribute] = cell.split("@");
     const element = document.getElementById(id);
-    if (element && !attribute) element.textContent = text;
-    else if (element && attributes.has(attribute)) {
+    if (element && !attribute) { if (element.textContent !== text) element.textContent = text; }
+    else if (element && attributes.has(attribute) && element.getAttribute(attribute) !== text) {
       element.setAttribute(attribute, text);
       if (attribute === "data-at") localTimes(element.parentNode);
     }

@@ -10,12 +10,14 @@ try { utc = localStorage.getItem("times") === "utc"; } catch { /* for this page 
 export function localTimes(within) {
   const shown = utc ? universal : own;
   for (const t of within.querySelectorAll("text[data-at]")) t.textContent = shown[t.dataset.as ?? "short"].format(new Date(t.dataset.at * 1000));
-  for (const t of within.querySelectorAll("time[data-as]")) {
-    const at = new Date(t.dateTime);
-    if (Number.isNaN(at.valueOf())) continue;
-    t.title = utc ? `${own.stamp.format(at)}, your time` : at.toISOString().replace("T", " ").replace("Z", " UTC");
-    t.textContent = shown[t.dataset.as].format(at);
-  }
+  for (const t of within.querySelectorAll("time[data-as]")) localTime(t);
+}
+
+export function localTime(t) {
+  const at = new Date(t.dateTime);
+  if (Number.isNaN(at.valueOf())) return;
+  t.title = utc ? `${own.stamp.format(at)}, your time` : at.toISOString().replace("T", " ").replace("Z", " UTC");
+  t.textContent = (utc ? universal : own)[t.dataset.as].format(at);
 }
 
 // A time of now, which goes on as all others do.
