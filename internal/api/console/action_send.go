@@ -41,6 +41,9 @@ var sendEvent = action{
 				{Name: "ctype", Label: "CloudEvents type", Kind: "text", Value: v.value("ctype", "eventyard.test"), Hint: "Of a CloudEvent alone, as are source and subject.", Optional: true},
 				{Name: "source", Label: "CloudEvents source", Kind: "text", Value: v.value("source", "/eventyard/console"), Optional: true},
 				{Name: "subject", Label: "CloudEvents subject", Kind: "text", Value: v.value("subject", ""), Optional: true},
+				{Name: "properties", Label: "Properties, one a line", Kind: "area", Value: v.value("properties", ""), Placeholder: "kind: night", Optional: true, More: true},
+				{Name: "id", Label: "Message id", Kind: "text", Value: v.value("id", ""), Optional: true, More: true},
+				{Name: "partition", Label: "Partition", Kind: "text", Value: v.value("partition", ""), Placeholder: "that of its key", Hint: "In the place of a key.", Optional: true, More: true},
 			},
 			Buttons: []button{{"Send", "main", act}}, Command: command("send", hub, "BODY"),
 		}, nil
@@ -54,13 +57,39 @@ var sendEvent = action{
 			}
 			filled = admin.Event{Body: body, ContentType: "application/cloudevents+json"}
 		}
-		e, err := filled.Encode()
+		e, err := envelope(v, filled)
 		if err != nil {
 			return outcome{}, err
 		}
-		sent, err := v.api.Send(v.ctx, v.name("hub"), admin.Batch{Events: []json.RawMessage{e}, Key: v.r.PostFormValue("key")})
+		batch := admin.Batch{Events: []json.RawMessage{e}, Key: v.r.PostFormValue("key"), Partition: strings.TrimSpace(v.r.PostFormValue("partition"))}
+		sent, err := v.api.Send(v.ctx, v.name("hub"), batch)
 		return outcome{to: at("hubs", v.name("hub"), "events"), done: "sent", n: sent.Count}, err
 	},
+}
+
+// envelope is an event as the API takes it, with the properties and the message id that were filled in.
+func envelope(v *visit, e admin.Event) (json.RawMessage, error) {
+	properties, err := linesOf(v.r.PostFormValue("properties"))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range properties {
+		if e.Properties == nil {
+			e.Properties = map[string]any{}
+		}
+		e.Properties[name] = value
+	}
+	encoded, err := e.Encode()
+	id := v.filled("id")
+	if err != nil || id == nil {
+		return encoded, err
+	}
+	form := map[string]any{}
+	if err := json.Unmarshal(encoded, &form); err != nil {
+		return nil, err
+	}
+	form["messageId"] = *id
+	return json.Marshal(form)
 }
 
 // cloudBody is what was filled in as a CloudEvent, whose data is the body.

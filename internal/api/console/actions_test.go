@@ -236,3 +236,28 @@ func TestTextsOfASubscriptionCanBeEmptied(t *testing.T) {
 	testkit.Equal(t, w.Code, http.StatusSeeOther)
 	testkit.Equal(t, api.body, `{"ttl":"","deadLetter":"","orderBy":""}`)
 }
+
+// V1: what few want of a form is folded away, and is sent where it is filled in.
+func TestWhatIsFoldedAwayIsSent(t *testing.T) {
+	for path, tt := range map[string]struct {
+		form url.Values
+		sent string
+	}{
+		"new/function": {url.Values{"name": {"made"}, "hub": {"sensors"}, "endpoint": {"http://127.0.0.1:1/"}, "group": {"night"}, "start": {"latest"}, "format": {"eventhubs"}, "headers": {"Authorization: Bearer x:y\r\nX-Of: yard\r\n"}, "target": {"100"}},
+			`{"name":"made","hub":"sensors","group":"night","endpoint":"http://127.0.0.1:1/","format":"eventhubs","headers":{"Authorization":"Bearer x:y","X-Of":"yard"},"start":"latest","target":100}`},
+		"new/topic":         {url.Values{"name": {"made"}, "schema": {"custom"}, "mapping": {`{"id":{"sourceField":"key"}}`}}, `{"name":"made","schema":"custom","mapping":{"id":{"sourceField":"key"}}}`},
+		"hubs/sensors/send": {url.Values{"body": {"one"}, "properties": {"kind: night"}, "id": {"m-1"}, "partition": {"2"}}, `{"events":[{"body":"one","messageId":"m-1","properties":{"kind":"night"}}],"partition":"2"}`},
+	} {
+		t.Run(path, func(t *testing.T) {
+			_, api, h := newFixture(fixed())
+			page := get(h, base+path).Body.String()
+			testkit.That(t, strings.Contains(page, `<details id="more"><summary>More settings</summary>`), "nothing is folded away")
+			post(h, base+path, tt.form)
+			testkit.Equal(t, api.body, tt.sent)
+		})
+	}
+	_, api, h := newFixture(fixed())
+	w := post(h, base+"new/function", url.Values{"name": {"made"}, "hub": {"sensors"}, "headers": {"nonsense"}})
+	testkit.Equal(t, w.Code, http.StatusUnprocessableEntity)
+	testkit.That(t, api.body == "" && strings.Contains(w.Body.String(), "Nothing was done"), "it sends %q", api.body)
+}

@@ -260,6 +260,11 @@ var createFunction = action{
 				{Name: "name", Label: "Name", Kind: "text", Value: v.value("name", ""), Placeholder: "resize"},
 				{Name: "hub", Label: "Events of", Kind: "select", Value: v.value("hub", "")},
 				{Name: "endpoint", Label: "Endpoint", Kind: "text", Value: v.value("endpoint", ""), Placeholder: "http://127.0.0.1:9400/resize"},
+				{Name: "group", Label: "Consumer group", Kind: "text", Value: v.value("group", ""), Placeholder: "that of its name", Hint: "It cannot be changed later: checkpoints belong to it.", Optional: true, More: true},
+				{Name: "start", Label: "Begins at", Kind: "text", Value: v.value("start", ""), Placeholder: "earliest", Hint: "earliest, latest or a time, where a partition has no checkpoint.", Optional: true, More: true},
+				{Name: "format", Label: "What is sent", Kind: "select", Value: v.value("format", ""), Options: []option{{"", "CloudEvents"}, {"eventhubs", "events as Event Hubs has them"}}, More: true},
+				{Name: "headers", Label: "Headers of each call, one a line", Kind: "area", Value: "", Placeholder: "Authorization: Bearer …", Hint: "Their values are secrets, and are shown nowhere.", Optional: true, More: true},
+				{Name: "target", Label: "Waiting events worth one instance", Kind: "number", Value: v.value("target", ""), Hint: "For who scales by the metrics.", Optional: true, More: true},
 			},
 			Buttons: []button{{"Create", "main", act}}, Command: command("function", "create", orWord(v.value("name", ""), "NAME"), "--hub", orWord(v.value("hub", ""), "HUB"), "--endpoint", "URL"),
 		}
@@ -269,7 +274,18 @@ var createFunction = action{
 		return s, nil
 	},
 	do: func(v *visit) (outcome, error) {
-		f, err := v.api.CreateFunction(v.ctx, admin.FunctionRequest{Name: strings.TrimSpace(v.r.PostFormValue("name")), Hub: v.r.PostFormValue("hub"), Endpoint: v.filled("endpoint")})
+		r := admin.FunctionRequest{
+			Name: strings.TrimSpace(v.r.PostFormValue("name")), Hub: v.r.PostFormValue("hub"), Group: strings.TrimSpace(v.r.PostFormValue("group")),
+			Endpoint: v.filled("endpoint"), Start: v.filled("start"), Format: v.filled("format"),
+		}
+		var err error
+		if r.Target, err = v.integer("target"); err != nil {
+			return outcome{}, err
+		}
+		if r.Headers, err = linesOf(v.r.PostFormValue("headers")); err != nil {
+			return outcome{}, err
+		}
+		f, err := v.api.CreateFunction(v.ctx, r)
 		return outcome{to: at("functions", f.Name), done: "created"}, err
 	},
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -338,13 +339,21 @@ var createTopic = action{
 			Title: "Create a topic", About: "A topic pushes each event to every subscription that matches.", Back: at("topics"),
 			Fields: []field{
 				{Name: "name", Label: "Name", Kind: "text", Value: name, Placeholder: "shop"},
-				{Name: "schema", Label: "Schema of its events", Kind: "select", Value: v.value("schema", "cloudevents"), Options: []option{{"cloudevents", "CloudEvents"}, {"eventgrid", "Event Grid"}}},
+				{Name: "schema", Label: "Schema of its events", Kind: "select", Value: v.value("schema", "cloudevents"), Options: []option{{"cloudevents", "CloudEvents"}, {"eventgrid", "Event Grid"}, {"custom", "your own, with a mapping"}}},
+				{Name: "mapping", Label: "Where events of your own schema have what an envelope needs", Kind: "area", Value: v.value("mapping", ""), Hint: "JSON, for your own schema alone.", Optional: true, More: true},
 			},
 			Buttons: []button{{"Create", "main", act}}, Command: command("topic", "create", orWord(name, "NAME"), "--schema", v.value("schema", "cloudevents")),
 		}, nil
 	},
 	do: func(v *visit) (outcome, error) {
-		t, err := v.api.CreateTopic(v.ctx, admin.TopicRequest{Name: strings.TrimSpace(v.r.PostFormValue("name")), Schema: v.r.PostFormValue("schema")})
+		r := admin.TopicRequest{Name: strings.TrimSpace(v.r.PostFormValue("name")), Schema: v.r.PostFormValue("schema")}
+		if mapping := v.filled("mapping"); mapping != nil {
+			if !json.Valid([]byte(*mapping)) {
+				return outcome{}, wrongInput("The mapping is not JSON. Nothing was created.")
+			}
+			r.Mapping = json.RawMessage(*mapping)
+		}
+		t, err := v.api.CreateTopic(v.ctx, r)
 		return outcome{to: at("topics", t.Name), done: "created"}, err
 	},
 }

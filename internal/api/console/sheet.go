@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,26 @@ type field struct {
 	Name, Label, Kind, Value, Hint, Placeholder string
 	Options                                     []option
 	Optional                                    bool
+	// More: few want it, so that it is folded away.
+	More bool
+}
+
+// Plain are the fields that everybody sees, and Folded those that few want.
+func (s *sheet) Plain() []field  { return s.fields(false) }
+func (s *sheet) Folded() []field { return s.fields(true) }
+
+func (s *sheet) fields(more bool) (some []field) {
+	for _, f := range s.Fields {
+		if f.More == more {
+			some = append(some, f)
+		}
+	}
+	return some
+}
+
+// Unfolded: there is something in what is folded away.
+func (s *sheet) Unfolded() bool {
+	return slices.ContainsFunc(s.Folded(), func(f field) bool { return f.Value != "" })
 }
 
 type option struct{ Value, Text string }
@@ -188,6 +209,23 @@ func (v *visit) filled(name string) *string {
 		return nil
 	}
 	return &text
+}
+
+// linesOf reads lines of a name and a value; nil: there are none.
+func linesOf(text string) (all map[string]string, err error) {
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+		switch {
+		case ok && name != "":
+			if all == nil {
+				all = map[string]string{}
+			}
+			all[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		case strings.TrimSpace(line) != "":
+			return nil, wrongInput(strconv.Quote(cutText(line, 100)) + " is no line of a name and a value: write it as name: value. Nothing was done.")
+		}
+	}
+	return all, nil
 }
 
 // words are the parts of a text with commas.
