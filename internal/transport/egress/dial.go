@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/transport/share"
 )
 
 // dialTime and handshakeTime bound how long a connection may take to come about. They are
@@ -16,17 +18,27 @@ const (
 	handshakeTime = 10 * time.Second
 )
 
+// errShort: no connection was to be had. It is no fault of the endpoint.
+var errShort = errors.New("no outgoing connection was free: raise the limit of open files")
+
+// What a connection takes of the share. While it is being made it may need two descriptors: a name
+// server is asked for both families of addresses, and then one of each is tried.
+const (
+	dialCost = 2
+	connCost = 1
+)
+
 // dialer makes guarded connections, within the share that all of them have.
 type dialer struct {
 	net.Dialer
-	share *share
+	share *share.Share
 	// shortage is called when somebody has to wait, and must not.
 	shortage func()
 	// lookup is the tests' resolver; nil: the net.Dialer resolves.
 	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-func newDialer(cfg Config, g *guard, s *share, shortage func()) *dialer {
+func newDialer(cfg Config, g *guard, s *share.Share, shortage func()) *dialer {
 	d := &dialer{share: s, shortage: shortage, Dialer: net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second, Control: g.control}}
 	switch r := cfg.Resolver.(type) {
 	case nil:
@@ -47,19 +59,19 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 	}
 	conn, err := d.dial(ctx, network, address)
 	if err != nil {
-		d.share.give(held, dialCost)
+		d.share.Give(held, dialCost)
 		return nil, err
 	}
-	d.share.give(held, dialCost-connCost)
-	return &sharedConn{Conn: conn, giveBack: sync.OnceFunc(func() { d.share.give(held, connCost) })}, nil
+	d.share.Give(held, dialCost-connCost)
+	return &sharedConn{Conn: conn, giveBack: sync.OnceFunc(func() { d.share.Give(held, connCost) })}, nil
 }
 
 // take gets what it takes to make a connection.
-func (d *dialer) take(ctx context.Context, address string) (*holder, error) {
-	w := d.share.ask(address)
+func (d *dialer) take(ctx context.Context, address string) (*share.Holder, error) {
+	w := d.share.Ask(address)
 	select {
-	case <-w.granted:
-		return w.holder, nil
+	case <-w.Granted():
+		return w.Holder(), nil
 	default:
 	}
 	t, _ := ctx.Value(turnKey{}).(*turn)
@@ -69,16 +81,16 @@ func (d *dialer) take(ctx context.Context, address string) (*holder, error) {
 	t.waiting.Store(true)
 	d.shortage()
 	select {
-	case <-w.granted:
+	case <-w.Granted():
 	case <-ctx.Done():
 	case <-t.request:
 	case <-t.over:
 	}
-	if d.share.withdraw(w) {
+	if d.share.Withdraw(w) {
 		return nil, errShort
 	}
 	t.proceed()
-	return w.holder, nil
+	return w.Holder(), nil
 }
 
 // dial tries a name's addresses one after another where the tests resolve.

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/transport/share"
 )
 
 // Config says where requests may go.
@@ -48,8 +50,8 @@ type Config struct {
 type Client struct {
 	cfg    Config
 	guard  *guard
-	share  *share
-	seats  *share // of round trips: see seat.go
+	share  *share.Share
+	seats  *share.Share // of round trips: see seat.go
 	dialer *dialer
 	// trusts and purses are shared by endpoints: connections by those with the same trust and
 	// certificate, tokens by those that get them the same way.
@@ -81,13 +83,13 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, guard: guard, share: newShare(cfg.Connections, dialCost), seats: newShare(max(cfg.Connections, minSeats), 1), work: make(chan *exchange), late: map[*exchange]struct{}{}}
+	c := &Client{cfg: cfg, guard: guard, share: share.New(cfg.Connections, dialCost), seats: share.New(max(cfg.Connections, minSeats), 1), work: make(chan *exchange), late: map[*exchange]struct{}{}}
 	c.dialer = newDialer(cfg, guard, c.share, c.shortage)
 	c.trusts = newCache(maxCached, c.connect, closeIdle)
 	c.purses = newCache(maxCached, c.openPurse, nil)
 	c.stopping, c.stop = context.WithCancel(context.Background())
 	if cfg.Metrics != nil {
-		c.share.measure(cfg.Metrics)
+		measure(c.share, cfg.Metrics)
 	}
 	return c, nil
 }

@@ -105,6 +105,9 @@ type Route struct {
 	purse     *purse // nil: no tokens
 }
 
+// Server is the host, and the port where the URL has one: connections and seats are shared out by it.
+func (r *Route) Server() string { return r.url.Host }
+
 // Route makes one. It fails as Check does, and connects to nothing.
 func (c *Client) Route(e Endpoint) (*Route, error) {
 	if err := c.Check(e); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/transport/share"
 )
 
 const (
@@ -37,18 +38,18 @@ type exchange struct {
 	done chan Answer
 
 	mu     sync.Mutex
-	timer  *time.Timer  // guarded by mu
-	headed bool         // guarded by mu: the head of the answer is there
-	late   chan Answer  // guarded by mu: not nil once the caller has left
-	ended  bool         // guarded by mu: answer is final
-	answer Answer       // guarded by mu
-	hook   func(Answer) // guarded by mu: who gets a late answer
-	turn   *turn        // guarded by mu: of the present round trip
-	seat   *holder      // guarded by mu: nil once it was given back
+	timer  *time.Timer   // guarded by mu
+	headed bool          // guarded by mu: the head of the answer is there
+	late   chan Answer   // guarded by mu: not nil once the caller has left
+	ended  bool          // guarded by mu: answer is final
+	answer Answer        // guarded by mu
+	hook   func(Answer)  // guarded by mu: who gets a late answer
+	turn   *turn         // guarded by mu: of the present round trip
+	seat   *share.Holder // guarded by mu: nil once it was given back
 }
 
 // newExchange takes the request over.
-func newExchange(ctx context.Context, c *Client, r Request, seat *holder, began time.Time) *exchange {
+func newExchange(ctx context.Context, c *Client, r Request, seat *share.Holder, began time.Time) *exchange {
 	x := &exchange{client: c, ask: r, seat: seat, began: began}
 	x.body.hold(r.Body, r.Release)
 	x.ctx, x.end = context.WithCancelCause(ctx)

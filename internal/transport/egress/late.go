@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/transport/share"
 )
 
 // A caller cannot leave a round trip that runs on its own goroutine. So where a request may go
@@ -15,14 +16,14 @@ import (
 // channel and a change of goroutines.
 
 // doAndLeave sends from another goroutine, so that the caller can leave when time is over.
-func (c *Client) doAndLeave(ctx context.Context, r Request, seat *holder, began time.Time) Answer {
+func (c *Client) doAndLeave(ctx context.Context, r Request, seat *share.Holder, began time.Time) Answer {
 	// What the caller cancels is only its own wait: a request that goes on outlives it.
 	x := newExchange(context.WithoutCancel(ctx), c, r, seat, began)
 	x.done = make(chan Answer, 1)
 	if !c.assign(x) {
 		x.end(errClosed)
 		x.body.letGo()
-		c.seats.give(seat, 1)
+		c.seats.Give(seat, 1)
 		return Answer{Outcome: retry.Canceled, Began: began, Err: x.explain(errClosed)}
 	}
 	select {
@@ -75,7 +76,7 @@ func (x *exchange) leaveLocked() {
 func (c *Client) keepLate(x *exchange) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || c.share.waiting.Load() > 0 {
+	if c.closed || c.share.Waiting() > 0 {
 		return false
 	}
 	if len(c.late) >= c.cfg.MaxLate {

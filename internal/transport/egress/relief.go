@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventyard/eventyard/internal/transport/share"
 )
 
 // reliefPeriod is how often room is made while somebody waits for a connection.
@@ -23,9 +25,9 @@ func (c *Client) relieve() {
 	ticks := time.NewTicker(reliefPeriod)
 	defer ticks.Stop()
 	for {
-		for c.share.waiting.Load() > 0 {
+		for c.share.Waiting() > 0 {
 			c.endLate()
-			if c.share.tight.Load() {
+			if c.share.Tight() {
 				for _, transport := range c.trusts.all() {
 					closeIdle(transport)
 				}
@@ -38,20 +40,20 @@ func (c *Client) relieve() {
 		}
 		c.relieving.Store(false)
 		// Who came to wait just now may have counted on this goroutine.
-		if c.share.waiting.Load() == 0 || !c.relieving.CompareAndSwap(false, true) {
+		if c.share.Waiting() == 0 || !c.relieving.CompareAndSwap(false, true) {
 			return
 		}
 	}
 }
 
 // measure shows the share.
-func (s *share) measure(metrics prometheus.Registerer) {
+func measure(s *share.Share, metrics prometheus.Registerer) {
 	metrics.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "eventyard_outgoing_connections", Help: "Connections to webhooks, functions and token servers; while one is being made it counts twice.",
-		}, func() float64 { return float64(s.open()) }),
+		}, func() float64 { return float64(s.Open()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "eventyard_outgoing_waiting", Help: "Requests to others that wait for a connection to be free.",
-		}, func() float64 { return float64(s.waiting.Load()) }),
+		}, func() float64 { return float64(s.Waiting()) }),
 	)
 }

@@ -80,7 +80,7 @@ func TestOneThatHangsLeavesConnectionsToOthers(t *testing.T) {
 	c := newClient(t, Config{Loopback: true, Connections: 16, Metrics: metrics})
 	hanging := newDeaf(t)
 	hang(t, c, hanging, 100)
-	testkit.Eventually(t, "the receiver has what it may have", func() bool { return hanging.count() == 8 && c.share.waiting.Load() == 92 })
+	testkit.Eventually(t, "the receiver has what it may have", func() bool { return hanging.count() == 8 && c.share.Waiting() == 92 })
 	healthy := serve(t, func(w http.ResponseWriter, _ *http.Request) {})
 	for range 20 {
 		a := c.Do(t.Context(), Request{Endpoint: Endpoint{URL: healthy}, Method: "POST", Body: []byte("x")})
@@ -109,7 +109,7 @@ func TestKeptConnectionsMakeRoom(t *testing.T) {
 		a := c.Do(t.Context(), Request{Endpoint: Endpoint{URL: url, CA: authority.text}, Method: "POST", Body: []byte("x")})
 		testkit.MustEqual(t, a.Status, 200, "%v", a.Err)
 	}
-	testkit.Equal(t, c.share.waiting.Load(), 0)
+	testkit.Equal(t, c.share.Waiting(), 0)
 }
 
 // R3: a receiver that is never at rest makes room for another, too.
@@ -155,7 +155,7 @@ func TestAShortageIsNoFaultOfTheEndpoint(t *testing.T) {
 	} {
 		testkit.Equal(t, outcomeOf(t.Context(), err), retry.Canceled, "%v", err)
 	}
-	testkit.Equal(t, c.share.open(), 1)
+	testkit.Equal(t, c.share.Open(), 1)
 }
 
 // R3: requests that go on late are ended for those who wait.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
+	"github.com/eventyard/eventyard/internal/transport/share"
 )
 
 // Request is one.
@@ -96,7 +97,7 @@ func (c *Client) Do(ctx context.Context, r Request) Answer {
 	} else if r.Route == nil {
 		r.Route, err = c.Route(r.Endpoint)
 	}
-	var seat *holder
+	var seat *share.Holder
 	if err == nil {
 		seat, err = c.sit(ctx, &r)
 	}

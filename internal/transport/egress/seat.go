@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/eventyard/eventyard/internal/transport/share"
 )
 
 // A round trip takes a goroutine with a deep stack and all that a transport keeps of a request, some
@@ -16,22 +18,25 @@ import (
 // over HTTP/2 many requests share one.
 const minSeats = 2048
 
+// Seats is how many requests may be under way at once: more callers only wait.
+func (c *Client) Seats() int { return c.seats.Limit() }
+
 // errNoSeat: there was none. It is no fault of the endpoint.
 var errNoSeat = errors.New("too many requests to others were under way")
 
 // sit waits for a seat for as long as a request waits for a connection. Errors: errNoSeat, errClosed, and
 // the cause for which ctx has ended.
-func (c *Client) sit(ctx context.Context, r *Request) (*holder, error) {
-	if seat := c.seats.take(r.Route.url.Host); seat != nil {
+func (c *Client) sit(ctx context.Context, r *Request) (*share.Holder, error) {
+	if seat := c.seats.Take(r.Route.url.Host); seat != nil {
 		return seat, nil
 	}
-	w := c.seats.ask(r.Route.url.Host)
+	w := c.seats.Ask(r.Route.url.Host)
 	patience := time.NewTimer(r.Timeout)
 	defer patience.Stop()
 	var err error
 	select {
-	case <-w.granted:
-		return w.holder, nil
+	case <-w.Granted():
+		return w.Holder(), nil
 	case <-patience.C:
 		err = errNoSeat
 	case <-ctx.Done():
@@ -39,8 +44,8 @@ func (c *Client) sit(ctx context.Context, r *Request) (*holder, error) {
 	case <-c.stopping.Done():
 		err = errClosed
 	}
-	if !c.seats.withdraw(w) { // it was granted just now
-		c.seats.give(w.holder, 1)
+	if !c.seats.Withdraw(w) { // it was granted just now
+		c.seats.Give(w.Holder(), 1)
 	}
 	return nil, err
 }
@@ -48,7 +53,7 @@ func (c *Client) sit(ctx context.Context, r *Request) (*holder, error) {
 // standUpLocked gives the exchange's seat back.
 func (x *exchange) standUpLocked() {
 	if x.seat != nil {
-		x.client.seats.give(x.seat, 1)
+		x.client.seats.Give(x.seat, 1)
 		x.seat = nil
 	}
 }

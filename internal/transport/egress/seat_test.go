@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/internal/transport/share"
 )
 
 // to asks an address with as much time as it takes, or less.
@@ -22,14 +23,14 @@ func to(c *Client, host string, timeout time.Duration) Answer {
 func TestRequestsWaitForASeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, Config{Transport: slow{after: time.Minute}})
-		c.seats = newShare(4, 1)
+		c.seats = share.New(4, 1)
 		began := time.Now()
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() { testkit.Equal(t, to(c, "hangs.example", time.Hour).Outcome, retry.Delivered) })
 		}
 		synctest.Wait()
-		testkit.Equal(t, c.seats.open(), 2, "seats of an address that hangs")
+		testkit.Equal(t, c.seats.Open(), 2, "seats of an address that hangs")
 		all.Go(func() {
 			testkit.Equal(t, to(c, "well.example", time.Hour).Outcome, retry.Delivered)
 			testkit.Equal(t, time.Since(began), time.Minute, "until another is served")
@@ -39,7 +40,7 @@ func TestRequestsWaitForASeat(t *testing.T) {
 		testkit.ErrorIs(t, a.Err, errNoSeat)
 		all.Wait()
 		testkit.Equal(t, time.Since(began), 2*time.Minute, "until all are served")
-		testkit.Equal(t, c.seats.open(), 0, "seats at the end")
+		testkit.Equal(t, c.seats.Open(), 0, "seats at the end")
 	})
 }
 
@@ -47,10 +48,10 @@ func TestRequestsWaitForASeat(t *testing.T) {
 func TestWhoLeavesGivesTheSeatBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, Config{Transport: slow{after: time.Minute}})
-		c.seats = newShare(1, 1)
+		c.seats = share.New(1, 1)
 		first := c.Do(t.Context(), late())
 		testkit.Equal(t, first.Outcome, retry.TimedOut)
-		testkit.Equal(t, c.seats.open(), 0, "seats once the caller has left")
+		testkit.Equal(t, c.seats.Open(), 0, "seats once the caller has left")
 		go to(c, "hangs.example", time.Hour)
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -58,10 +59,10 @@ func TestWhoLeavesGivesTheSeatBack(t *testing.T) {
 		testkit.Equal(t, c.Do(ctx, late()).Outcome, retry.Canceled)
 		testkit.Equal(t, (<-first.Late).Outcome, retry.Delivered)
 		synctest.Wait()
-		testkit.Equal(t, c.seats.open(), 1, "seats of who is under way")
+		testkit.Equal(t, c.seats.Open(), 1, "seats of who is under way")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		testkit.Equal(t, c.seats.open(), 0, "seats at the end")
+		testkit.Equal(t, c.seats.Open(), 0, "seats at the end")
 	})
 }
 

@@ -42,8 +42,8 @@ func (c *Client) connect(t trust) (http.RoundTripper, error) {
 		// A connection shared by many requests that has died has to be noticed: without pings
 		// each of them would run into its time-out.
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
-		MaxIdleConns:           c.share.limit,
-		MaxIdleConnsPerHost:    max(c.share.limit/2, 1),
+		MaxIdleConns:           c.share.Limit(),
+		MaxIdleConnsPerHost:    max(c.share.Limit()/2, 1),
 		IdleConnTimeout:        time.Minute,
 		MaxResponseHeaderBytes: 256 << 10,
 		DisableCompression:     true,

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
+
+	"github.com/eventyard/eventyard/internal/transport/share"
 )
 
 // turn is how it stands with the connection of one request. Transports make connections apart from
@@ -46,7 +48,7 @@ func (t *turn) proceed() {
 // sharing is a transport whose connections are of the client's share.
 type sharing struct {
 	*http.Transport
-	share *share
+	share *share.Share
 }
 
 // RoundTrip lets its connection go afterwards if somebody waits who has less than is fair.
@@ -61,7 +63,7 @@ func (s *sharing) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.WithContext(ctx)
 	}
 	defer close(t.over)
-	if s.share.tight.Load() && !r.Close {
+	if s.share.Tight() && !r.Close {
 		r = r.WithContext(ctx) // a copy: the request is not ours to change
 		r.Close = true
 	}

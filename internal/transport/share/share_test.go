@@ -1,4 +1,4 @@
-package egress
+package share
 
 import (
 	"fmt"
@@ -9,7 +9,13 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-func isGranted(w *waiter) bool {
+// What a connection takes while it is being made, and then.
+const (
+	dialCost = 2
+	connCost = 1
+)
+
+func isGranted(w *Waiter) bool {
 	select {
 	case <-w.granted:
 		return true
@@ -19,10 +25,10 @@ func isGranted(w *waiter) bool {
 }
 
 // connect asks for a connection, which stands at once if it is granted.
-func (s *share) connect(address string) *waiter {
-	w := s.ask(address)
+func (s *Share) connect(address string) *Waiter {
+	w := s.Ask(address)
 	if isGranted(w) {
-		s.give(w.holder, dialCost-connCost)
+		s.Give(w.holder, dialCost-connCost)
 	}
 	return w
 }
@@ -34,7 +40,7 @@ func TestAShareForTheNext(t *testing.T) {
 		{120, 1, 60}, {120, 2, 40}, {120, 5, 20}, {8, 1, 4}, {2048, 1, 1024}, {2, 1, 1},
 	} {
 		t.Run(fmt.Sprintf("%d of %d", tt.hanging, tt.limit), func(t *testing.T) {
-			s := newShare(tt.limit, dialCost)
+			s := New(tt.limit, dialCost)
 			for range 2 * tt.limit {
 				for i := range tt.hanging {
 					s.connect(fmt.Sprint("hanging", i))
@@ -54,28 +60,28 @@ func TestAShareForTheNext(t *testing.T) {
 // R3: who has least comes first, then who has waited longest; and that others keep connections which
 // nobody uses is noticed.
 func TestWhoComesFirst(t *testing.T) {
-	s := newShare(6, dialCost)
-	var first []*waiter
+	s := New(6, dialCost)
+	var first []*Waiter
 	for _, address := range []string{"a", "a", "b", "b", "c"} {
 		first = append(first, s.connect(address))
 	}
 	for i, w := range first {
 		testkit.MustEqual(t, isGranted(w), true, "connection %d", i)
 	}
-	greedy, d, e := s.ask("a"), s.ask("d"), s.ask("e")
-	for _, w := range []*waiter{greedy, d, e} {
+	greedy, d, e := s.Ask("a"), s.Ask("d"), s.Ask("e")
+	for _, w := range []*Waiter{greedy, d, e} {
 		testkit.MustEqual(t, isGranted(w), false, "of %s: one is not enough for a connection", w.holder.address)
 	}
 	testkit.Equal(t, s.tight.Load(), true)
 	testkit.Equal(t, s.waiting.Load(), 3)
-	s.give(first[2].holder, connCost)
+	s.Give(first[2].holder, connCost)
 	testkit.Equal(t, isGranted(d), true, "d has nothing and came first")
-	s.give(first[0].holder, connCost)
-	testkit.Equal(t, s.withdraw(d), false, "what has been granted cannot be taken back")
-	s.give(d.holder, dialCost)
+	s.Give(first[0].holder, connCost)
+	testkit.Equal(t, s.Withdraw(d), false, "what has been granted cannot be taken back")
+	s.Give(d.holder, dialCost)
 	testkit.Equal(t, isGranted(e), true, "e has nothing")
 	testkit.Equal(t, isGranted(greedy), false, "a has a connection")
-	testkit.Equal(t, s.withdraw(greedy), true)
+	testkit.Equal(t, s.Withdraw(greedy), true)
 	testkit.Equal(t, s.tight.Load(), false)
 	testkit.Equal(t, s.waiting.Load(), 0)
 }
@@ -84,16 +90,16 @@ func TestWhoComesFirst(t *testing.T) {
 // was given back is forgotten.
 func TestAShareIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newShare(rapid.IntRange(1, 20).Draw(t, "limit"), dialCost)
-		var waiting, dialing, open []*waiter
-		pick := func(from *[]*waiter) *waiter {
+		s := New(rapid.IntRange(1, 20).Draw(t, "limit"), dialCost)
+		var waiting, dialing, open []*Waiter
+		pick := func(from *[]*Waiter) *Waiter {
 			i := rapid.IntRange(0, len(*from)-1).Draw(t, "which")
 			w := (*from)[i]
 			*from = append((*from)[:i:i], (*from)[i+1:]...)
 			return w
 		}
 		look := func() {
-			var still []*waiter
+			var still []*Waiter
 			for _, w := range waiting {
 				if isGranted(w) {
 					dialing = append(dialing, w)
@@ -102,35 +108,35 @@ func TestAShareIsNeverExceeded(t *testing.T) {
 				}
 			}
 			waiting = still
-			testkit.MustEqual(t, s.open(), dialCost*len(dialing)+connCost*len(open))
-			testkit.MustThat(t, s.open() <= s.limit, "%d of %d are taken", s.open(), s.limit)
+			testkit.MustEqual(t, s.Open(), dialCost*len(dialing)+connCost*len(open))
+			testkit.MustThat(t, s.Open() <= s.limit, "%d of %d are taken", s.Open(), s.limit)
 			testkit.MustEqual(t, int(s.waiting.Load()), len(waiting))
-			testkit.MustThat(t, len(waiting) == 0 || s.open() > 0, "somebody waits for nothing")
+			testkit.MustThat(t, len(waiting) == 0 || s.Open() > 0, "somebody waits for nothing")
 		}
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			switch what := rapid.IntRange(0, 5).Draw(t, "what"); {
 			case what == 1 && len(waiting) > 0:
-				testkit.MustEqual(t, s.withdraw(pick(&waiting)), true)
+				testkit.MustEqual(t, s.Withdraw(pick(&waiting)), true)
 			case what == 2 && len(dialing) > 0:
-				s.give(pick(&dialing).holder, dialCost)
+				s.Give(pick(&dialing).holder, dialCost)
 			case what == 3 && len(dialing) > 0:
 				w := pick(&dialing)
-				s.give(w.holder, dialCost-connCost)
+				s.Give(w.holder, dialCost-connCost)
 				open = append(open, w)
 			case what == 4 && len(open) > 0:
-				s.give(pick(&open).holder, connCost)
+				s.Give(pick(&open).holder, connCost)
 			default:
-				waiting = append(waiting, s.ask(rapid.StringMatching("[a-e]").Draw(t, "address")))
+				waiting = append(waiting, s.Ask(rapid.StringMatching("[a-e]").Draw(t, "address")))
 			}
 			look()
 		}
 		for len(waiting)+len(dialing)+len(open) > 0 {
 			for len(open) > 0 {
-				s.give(pick(&open).holder, connCost)
+				s.Give(pick(&open).holder, connCost)
 				look()
 			}
 			for len(dialing) > 0 {
-				s.give(pick(&dialing).holder, dialCost)
+				s.Give(pick(&dialing).holder, dialCost)
 				look()
 			}
 		}
