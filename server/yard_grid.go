@@ -85,8 +85,8 @@ func (y *yard) openGrid(ctx context.Context) (err error) {
 		Sender: webhook.New(webhook.Config{
 			Client: y.client, Broker: y.broker, Origin: origin, Timeout: cfg.Timeout, Late: cfg.LateWindow, Tracer: y.cfg.Tracer,
 		}),
-		Probation: retry.Probation{After: cfg.ProbationAfter, Cap: cfg.ProbationCap},
-		Grace:     min(y.cfg.Grace, deliveryGrace), Log: log, Metrics: y.registry, Notes: y.notes, Tracer: y.cfg.Tracer,
+		Probation: retry.Probation{After: cfg.ProbationAfter, Cap: cfg.ProbationCap}, Workers: y.client.Seats(),
+		Grace: min(y.cfg.Grace, deliveryGrace), Log: log, Metrics: y.registry, Notes: y.notes, Tracer: y.cfg.Tracer,
 	}
 	if y.shared() {
 		delivers.OpenLogs = func(ctx context.Context, held shards.Held) (*retrylog.Logs, error) {

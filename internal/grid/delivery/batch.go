@@ -103,8 +103,9 @@ func (b *batch) settleLocked(now time.Time) {
 // choreEvents is how many are put away at a time.
 const choreEvents = 256
 
-// work is a worker: it does one job after another until there is none.
-func (l *lane) work(s shift) {
+// work is a worker: it does one job after another until there is none, or others wait for its seat.
+func (l *lane) work(s shift, at seat) {
+	defer l.s.seats.give(at)
 	b := &batch{lane: l, shift: s}
 	for b.next() {
 		switch b.job {
@@ -130,11 +131,14 @@ func (b *batch) next() bool {
 	l.mu.Lock()
 	if b.job == jobNone {
 		l.sending.starting--
+		b.job = b.nextJobLocked(now)
 	} else {
 		l.sending.busy--
 		b.settleLocked(now)
+		if b.job = jobNone; !l.s.seats.crowded() {
+			b.job = b.nextJobLocked(now)
+		}
 	}
-	b.job = b.nextJobLocked(now)
 	if b.job != jobNone {
 		l.sending.busy++
 	}

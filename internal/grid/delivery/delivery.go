@@ -84,6 +84,8 @@ type Config struct {
 	// QueueEvents and QueueBytes bound what one lane has in memory (zero: 1,000 and 1 MiB),
 	// MemoryBytes all of them together (zero: 64 MiB).
 	QueueEvents, QueueBytes, MemoryBytes int
+	// Workers is how many goroutines send, of all lanes together; zero: 2,048.
+	Workers int
 	// Attempts is how many are remembered for each subscription; zero: 50.
 	Attempts int
 	// Grace is how long requests under way may go on when the service stops; zero: 5 s; negative:
@@ -100,6 +102,7 @@ const (
 	defaultQueueEvents = 1_000
 	defaultQueueBytes  = 1 << 20
 	defaultMemoryBytes = 64 << 20
+	defaultWorkers     = 2_048
 	defaultAttempts    = 50
 	defaultGrace       = 5 * time.Second
 )
@@ -108,6 +111,7 @@ func (c Config) withDefaults() Config {
 	c.QueueEvents = cmp.Or(c.QueueEvents, defaultQueueEvents)
 	c.QueueBytes = cmp.Or(c.QueueBytes, defaultQueueBytes)
 	c.MemoryBytes = cmp.Or(c.MemoryBytes, defaultMemoryBytes)
+	c.Workers = cmp.Or(c.Workers, defaultWorkers)
 	c.Attempts = cmp.Or(c.Attempts, defaultAttempts)
 	c.Grace = cmp.Or(c.Grace, defaultGrace)
 	c.Log = cmp.Or(c.Log, slog.Default())
@@ -124,6 +128,7 @@ type Service struct {
 	crew   crew
 	clock  *clock
 	budget *budget
+	seats  *seats
 	late   lates
 	shared *shared // nil on one machine
 	// complained is the second in which an unreadable event was last logged.
@@ -160,7 +165,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		changed: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
 		lanes: make(map[string]*lane), loops: rate.Sometimes{Interval: time.Minute}, requests: make(chan func()),
 	}
-	s.budget = newBudget(cfg.MemoryBytes, s.clock)
+	s.budget, s.seats = newBudget(cfg.MemoryBytes, s.clock), newSeats(cfg.Workers, s.clock)
 	s.reconciler = newReconciler(s)
 	var err error
 	if cfg.RetryLogs != nil {

@@ -47,7 +47,8 @@
 // join too, because it ignores what is below its mark. See track.
 //
 // A worker takes a batch that fits together, of what is there (G2), sends it, asks package retry
-// for the verdict, and carries it out. It ends when there is nothing more to send.
+// for the verdict, and carries it out. It ends when there is nothing more to send. There are so many of all
+// lanes together: see seats.
 //
 // An endpoint is an address that lanes send to. Its health is theirs together (G7): see endpoint.
 //
@@ -93,8 +94,9 @@
 //
 // # Locks
 //
-// feed.mu, then lane.mu, then one of endpoint.mu, budget.mu, lates.mu and pumps.mu, then clock.mu
-// (under endpoint.mu and budget.mu) or crew.mu (under pumps.mu). Service.mu is held with no other.
+// feed.mu, then lane.mu, then one of endpoint.mu, budget.mu, lates.mu, pumps.mu and the lock of the seats'
+// share, then clock.mu (under endpoint.mu, budget.mu and the share's, which also has seats.mu under it) or crew.mu
+// (under pumps.mu). Service.mu is held with no other.
 // Nothing is read, written or sent under any of them, entries of parked logs and retry logs are
 // reported as done without them, and nobody is poked: endpoints and the budget have the
 // clock's goroutine do it.

@@ -92,10 +92,18 @@ func (l *lane) pokeLocked(now time.Time) {
 		l.pumping.active = l.holding.pumps.add(l)
 	}
 
-	// As many workers as there are batches, up to the lane's concurrency. Each takes the next batch
-	// by itself when it is done with one, and ends when there is none.
-	want := l.sending.workers(l.terms, g, ready.len(), m.chores(), now)
-	for l.sending.starting < want && l.holding.crew.start(l.work) {
+	// As many workers as there are batches, up to the lane's concurrency, as far as there are seats.
+	// Each takes the next batch by itself when it is done with one, and ends when there is none, or
+	// where others wait for its seat.
+	for want := l.sending.workers(l.terms, g, ready.len(), m.chores(), now); l.sending.starting < want; {
+		at := l.seatLocked()
+		if at == nil {
+			break
+		}
+		if !l.holding.crew.start(func(s shift) { l.work(s, at) }) {
+			l.s.seats.give(at)
+			break
+		}
 		l.sending.starting++
 	}
 	if g == probe && !l.sending.probeSent && ready.len() == 0 && !l.pumping.active {

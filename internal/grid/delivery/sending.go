@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/eventyard/eventyard/internal/transport/share"
 )
 
 // sending is a lane's workers, and what bounds them. It is the lane's; guarded by lane.mu.
@@ -13,6 +15,10 @@ type sending struct {
 	starting, busy int
 	inFlight       int  // events that are being sent
 	probeSent      bool // the one request that probation allows is under way
+	// turn waits for a seat for another worker; nil: nothing does. came is one that has come, while the lane
+	// is poked for it.
+	turn *share.Waiter
+	came seat
 }
 
 // workers is how many are to be starting for what there is to do. What it counts on is exactly

@@ -78,6 +78,14 @@ func (t *terms) batchEvents() int {
 	return max(t.order.MaxEvents, 1)
 }
 
+// server is what lanes share that send to the same machine.
+func (t *terms) server() string {
+	if t.order == nil {
+		return ""
+	}
+	return t.order.Server
+}
+
 // takes reports whether an event published at a time is meant for the subscription: one that has
 // expired gets what was published before.
 func (t *terms) takes(published time.Time) bool {

@@ -33,6 +33,8 @@ type Order struct {
 	// Identity is the endpoint's, whose health all that send there share: hub/NAME, or
 	// egress.Endpoint.Identity with the credentials in headers.
 	Identity string
+	// Server is what the endpoint is on, as its URL has it: host and port; or hub/NAME. Empty where route is nil.
+	Server string
 	// MaxEvents and PreferredBytes bound a batch; Batched says which body shape is used.
 	MaxEvents      int
 	PreferredBytes int
@@ -104,12 +106,15 @@ func (c *Sender) setEndpoint(o *Order) (err error) {
 	switch {
 	case s.Hub != "":
 		o.hub, o.Identity = s.Hub, "hub/"+strings.ToLower(s.Hub)
+		o.Server = o.Identity
 		return nil
 	case s.Webhook == nil:
 		return errors.New("it has neither a webhook nor a hub: give one")
 	}
 	o.endpoint, o.Identity = *s.Webhook, s.Webhook.Identity(credentials(s.Headers)...)
-	o.route, err = c.cfg.Client.Route(o.endpoint)
+	if o.route, err = c.cfg.Client.Route(o.endpoint); err == nil {
+		o.Server = o.route.Server()
+	}
 	if errors.Is(err, egress.ErrForbidden) {
 		return nil // it may be a matter of this yard's settings: deliveries fail, and are retried
 	}
