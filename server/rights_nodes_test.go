@@ -80,7 +80,7 @@ func (p *pair) define() {
 	p.callers["expired"], p.callers["blobKey"] = &expired, &caller.Caller{Grant: root}
 	p.subscription = testkit.Value(y.topics.Create(ctx, topics.Source{Topic: "invoices"}, "jobs", topics.Settings{Pull: &topics.Pull{}}))(t).ID
 	testkit.Eventually(t, "the other node knows the subscription", func() bool {
-		return p.judges.topics.Snapshot().Subscriptions[p.subscription] != nil
+		return p.judges.topics.Snapshot().Subscriptions.Get(p.subscription) != nil
 	})
 }
 

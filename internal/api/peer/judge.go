@@ -122,7 +122,7 @@ func (j Judge) allowKey(ctx context.Context, k caller.TopicKey, subscription str
 	case !k.Expires.IsZero() && !time.Now().Add(-Leeway).Before(k.Expires):
 		return fmt.Errorf("%w since %s: make a new one", topickey.ErrExpired, k.Expires.Format(time.RFC3339))
 	}
-	s := j.Topics.Snapshot().Subscriptions[subscription]
+	s := j.Topics.Snapshot().Subscriptions.Get(subscription)
 	if s == nil {
 		return fmt.Errorf("%w: this node does not know it yet", delivery.ErrNotFound)
 	}

@@ -51,12 +51,12 @@ func newJudge(t *testing.T) (Judge, *access.Registry, *defined) {
 	d := &defined{
 		known:  map[string]topics.Topic{"shop": {Name: "shop", Key1: "one", Key2: "two"}, "closed": {Name: "closed", Key1: "one", DisableKeys: true}},
 		stored: map[string]topics.Topic{"shop": {Name: "shop", Key1: "one", Key2: "renewed"}, "new": {Name: "new", Key1: "one"}},
-		snapshot: topics.Snapshot{Subscriptions: map[string]*topics.Subscription{
-			"s1": {ID: "s1", Name: "jobs", Source: topics.Source{Topic: "shop"}},
-			"s2": {ID: "s2", Name: "mails", Source: topics.Source{Topic: "shop"}},
-			"s3": {ID: "s3", Name: "jobs", Source: topics.Source{Topic: "new"}},
-			"s4": {ID: "s4", Name: "jobs", Source: topics.Source{Topic: "closed"}},
-		}},
+		snapshot: topics.Snapshot{Subscriptions: topics.IndexOf(
+			&topics.Subscription{ID: "s1", Name: "jobs", Source: topics.Source{Topic: "shop"}},
+			&topics.Subscription{ID: "s2", Name: "mails", Source: topics.Source{Topic: "shop"}},
+			&topics.Subscription{ID: "s3", Name: "jobs", Source: topics.Source{Topic: "new"}},
+			&topics.Subscription{ID: "s4", Name: "jobs", Source: topics.Source{Topic: "closed"}},
+		)},
 	}
 	return Judge{Access: policies, Topics: d}, policies, d
 }

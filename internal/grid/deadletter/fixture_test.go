@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -199,8 +200,7 @@ type definitions struct {
 
 func newDefinitions() *definitions {
 	return &definitions{snapshot: &topics.Snapshot{
-		Topics:        map[string]*topics.Topic{"orders": {Name: "orders", ID: "t1", Resource: "/topics/orders"}},
-		Subscriptions: map[string]*topics.Subscription{},
+		Topics: map[string]*topics.Topic{"orders": {Name: "orders", ID: "t1", Resource: "/topics/orders"}},
 	}}
 }
 
@@ -220,7 +220,7 @@ func (d *definitions) OnChange(f func()) func() {
 func (d *definitions) Deleted(_ context.Context, id string) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.snapshot.Subscriptions[id] == nil && !d.unheard[id], nil
+	return d.snapshot.Subscriptions.Get(id) == nil && !d.unheard[id], nil
 }
 
 func (d *definitions) Announce(_ context.Context, events [][]byte) error {
@@ -235,14 +235,11 @@ func (d *definitions) Announce(_ context.Context, events [][]byte) error {
 // set makes or, for nil, deletes a subscription.
 func (d *definitions) set(id string, s *topics.Subscription) {
 	d.mu.Lock()
-	next := &topics.Snapshot{Topics: d.snapshot.Topics, Subscriptions: map[string]*topics.Subscription{}}
-	for k, v := range d.snapshot.Subscriptions {
-		next.Subscriptions[k] = v
-	}
-	delete(next.Subscriptions, id)
+	all := slices.DeleteFunc(slices.Collect(d.snapshot.Subscriptions.All()), func(s *topics.Subscription) bool { return s.ID == id })
 	if s != nil {
-		next.Subscriptions[id] = s
+		all = append(all, s)
 	}
+	next := &topics.Snapshot{Topics: d.snapshot.Topics, Subscriptions: topics.IndexOf(all...)}
 	d.snapshot = next
 	listeners := d.listeners
 	d.mu.Unlock()

@@ -77,7 +77,7 @@ func (d *desk) catchUp(ctx context.Context, writers *sync.WaitGroup) {
 		if ctx.Err() != nil {
 			return
 		}
-		if known[b.id] != nil {
+		if known.Get(b.id) != nil {
 			if d.wants(ctx, b) {
 				d.startWriter(ctx, writers, b.id)
 				continue
@@ -118,7 +118,7 @@ func (d *desk) wants(ctx context.Context, b *box) bool {
 	if err != nil || counts.Unwritten > 0 {
 		return true
 	}
-	sub := d.s.cfg.Topics.Snapshot().Subscriptions[b.id]
+	sub := d.s.cfg.Topics.Snapshot().Subscriptions.Get(b.id)
 	return sub != nil && !written(sub.DeadLetter) && (counts.Problem != "" || !counts.Since.IsZero())
 }
 

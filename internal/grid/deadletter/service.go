@@ -177,7 +177,7 @@ func (s *Service) Counts(ctx context.Context, subscription string) (Counts, erro
 	}
 	first, next, marks := int64(bounds.First), int64(bounds.Next), b.book.Marks()
 	c := Counts{Kept: marks.Kept(first, next)}
-	if sub := s.cfg.Topics.Snapshot().Subscriptions[subscription]; sub != nil && written(sub.DeadLetter) {
+	if sub := s.cfg.Topics.Snapshot().Subscriptions.Get(subscription); sub != nil && written(sub.DeadLetter) {
 		c.Unwritten = marks.Kept(min(max(first, b.reached()), next), next)
 	}
 	b.mu.Lock()

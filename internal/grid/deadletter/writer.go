@@ -74,7 +74,7 @@ func (w *writer) run(ctx context.Context) {
 }
 
 func (w *writer) subscription() *topics.Subscription {
-	return w.s.cfg.Topics.Snapshot().Subscriptions[w.id]
+	return w.s.cfg.Topics.Snapshot().Subscriptions.Get(w.id)
 }
 
 // step does what is next: it notes what was written, waits for letters to be due, or writes some.

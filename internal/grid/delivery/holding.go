@@ -139,7 +139,7 @@ func (h *holding) finish(grace time.Duration) error {
 // nodes they may just not have heard of it, and what is done for a deleted one cannot be undone: so
 // the store is asked. An error: it is not known.
 func (h *holding) deleted(ctx context.Context, subscription string) (bool, error) {
-	if h.s.cfg.Topics.Snapshot().Subscriptions[subscription] != nil {
+	if h.s.cfg.Topics.Snapshot().Subscriptions.Get(subscription) != nil {
 		return false, nil
 	}
 	if h.held == nil {

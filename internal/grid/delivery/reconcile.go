@@ -39,7 +39,7 @@ func (r *reconciler) adopt(h *holding) {
 	known := r.s.cfg.Topics.Snapshot().Subscriptions
 	for position, record := range h.cursors.records {
 		for id := range record.marks {
-			if known[id] == nil {
+			if known.Get(id) == nil {
 				h.unforgotten[id] = position.source
 			}
 		}

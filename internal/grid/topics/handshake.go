@@ -186,7 +186,7 @@ func (k *Registry) refuse(ctx context.Context, key, id, code string) (confirmed 
 
 // Confirm is what opening the validation URL does. rate is WebHook-Allowed-Rate, 0: none given.
 func (k *Registry) Confirm(ctx context.Context, id, token string, rate int) (Subscription, error) {
-	known := k.Snapshot().Subscriptions[id]
+	known := k.Snapshot().Subscriptions.Get(id)
 	if known == nil {
 		return Subscription{}, badToken()
 	}

@@ -44,7 +44,7 @@ func TestEndpointAgrees(t *testing.T) {
 	d := newDoorstep(t)
 	d.listener.answer = func(s Subscription, topic, code, url string) Agreement {
 		its, _ := d.Topic("orders")
-		there := d.Snapshot().Subscriptions[s.ID]
+		there := d.Snapshot().Subscriptions.Get(s.ID)
 		if there == nil || there.State != Pending || there.Starts != nil || there.Validation.Code != code {
 			t.Errorf("before it is asked it is stored as %+v", there)
 		}

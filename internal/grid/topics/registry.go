@@ -221,7 +221,7 @@ func (k *Registry) Run(ctx context.Context) error {
 type Snapshot struct {
 	// Topics by folded name, Subscriptions by ID.
 	Topics        map[string]*Topic
-	Subscriptions map[string]*Subscription
+	Subscriptions Index
 	// BySource are the subscriptions of a source, by its SourceID, in order of creation.
 	BySource map[string][]*Subscription
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -25,7 +24,7 @@ func (k *Registry) Find(source Source, name string) (Subscription, error) {
 	}
 	there, exists := k.subscriptions.Get(subscriptionKey(source, name))
 	snapshot := k.Snapshot()
-	if exists && snapshot.Subscriptions[there.Value.ID] != nil {
+	if exists && snapshot.Subscriptions.Get(there.Value.ID) != nil {
 		return k.sources.shown(&there.Value.Subscription), nil
 	}
 	// The table is a moment ahead of what readers see, who then see the one that is being replaced.
@@ -45,7 +44,7 @@ func (k *Registry) Find(source Source, name string) (Subscription, error) {
 func (k *Registry) findAnywhere(name string) (Subscription, error) {
 	var found *Subscription
 	folded := auth.Fold(name)
-	for _, s := range k.Snapshot().Subscriptions {
+	for s := range k.Snapshot().Subscriptions.All() {
 		if auth.Fold(s.Name) != folded {
 			continue
 		}
@@ -81,7 +80,7 @@ func (k *Registry) Subscriptions(source Source) ([]Subscription, error) {
 // of all hubs that ever had the name, also where there is none now, which the error says.
 func (k *Registry) choose(snapshot *Snapshot, source Source) ([]*Subscription, error) {
 	if source == (Source{}) {
-		return slices.Collect(maps.Values(snapshot.Subscriptions)), nil
+		return slices.Collect(snapshot.Subscriptions.All()), nil
 	}
 	at, err := k.sources.find(source)
 	if source.DomainTopic != "" {
@@ -144,7 +143,7 @@ func (k *Registry) Deleted(ctx context.Context, id string) (bool, error) {
 // DisableAt makes a subscription Disabled because the endpoint of a URL asked for it. One that is
 // neither Active nor Paused, or has another endpoint by now, stays as it is: it was not meant.
 func (k *Registry) DisableAt(ctx context.Context, id, url, why string) error {
-	s := k.Snapshot().Subscriptions[id]
+	s := k.Snapshot().Subscriptions.Get(id)
 	if s == nil {
 		return fmt.Errorf("%w: id %.32q", ErrNotFound, id)
 	}

@@ -40,7 +40,7 @@ func TestCreatedSubscriptionIsThere(t *testing.T) {
 				}
 			}
 		}
-		if got := registry.Snapshot().Subscriptions[made.ID]; got == nil || got.Name != "Mailer" {
+		if got := registry.Snapshot().Subscriptions.Get(made.ID); got == nil || got.Name != "Mailer" {
 			t.Errorf("by id: %+v", got)
 		}
 	}
@@ -171,7 +171,7 @@ func TestDeletedSubscriptionIsGone(t *testing.T) {
 	watched := 0
 	defer k.OnChange(func() { watched++ })()
 	testkit.Must(t, k.Delete(t.Context(), Source{}, "Mailer"))
-	if watched != 1 || k.Snapshot().Subscriptions[first.ID] != nil || k.Snapshot().BySource[first.SourceID] != nil {
+	if watched != 1 || k.Snapshot().Subscriptions.Get(first.ID) != nil || k.Snapshot().BySource[first.SourceID] != nil {
 		t.Errorf("still there, told %d times", watched)
 	}
 	wantError(t, k.Delete(t.Context(), topic("orders"), "mailer"), ErrNotFound, "mailer")
@@ -220,7 +220,7 @@ func orphanHub(t *testing.T) {
 	if ensured, err := k.Ensure(t.Context(), source, "biller", hook(example)); err != nil || ensured.SourceID != made.SourceID {
 		t.Errorf("ensured %+v, %v", ensured, err)
 	}
-	testkit.Equal(t, len(k.Snapshot().Subscriptions), 2, "subscriptions are seen")
+	testkit.Equal(t, k.Snapshot().Subscriptions.Len(), 2, "subscriptions are seen")
 }
 
 func TestOrphansCanBeDeleted(t *testing.T) {
@@ -230,7 +230,7 @@ func TestOrphansCanBeDeleted(t *testing.T) {
 	mustCreate(t, k, Source{Hub: "sensors"}, "mailer", hook(example))
 	testkit.Must(t, y.Broker.DeleteHub(t.Context(), "sensors"))
 	testkit.Check(t, k.Delete(t.Context(), Source{Hub: "sensors"}, "mailer"))
-	testkit.Equal(t, len(k.Snapshot().Subscriptions), 0, "are left")
+	testkit.Equal(t, k.Snapshot().Subscriptions.Len(), 0, "are left")
 }
 
 func TestNoMoreThanSoManySubscriptions(t *testing.T) {

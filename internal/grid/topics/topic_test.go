@@ -238,7 +238,7 @@ func expectGone(t *testing.T, k *Registry, gone Topic) {
 	} {
 		testkit.ErrorIs(t, err, ErrTopicNotFound, "%s", what)
 	}
-	for _, s := range k.Snapshot().Subscriptions {
+	for s := range k.Snapshot().Subscriptions.All() {
 		if s.SourceID == gone.ID {
 			t.Errorf("subscription %s is still seen", s.Name)
 		}
@@ -493,7 +493,7 @@ func TestLeftoversOfADeletedTopic(t *testing.T) {
 		testkit.Must(t, testkit.Err(y.Memory.CompareAndSet(t.Context(), e.Key, 0, []byte(old))))
 	}
 	k = y.open(t, Config{})
-	testkit.Equal(t, len(k.Snapshot().Subscriptions), 0, "subscriptions are seen")
+	testkit.Equal(t, k.Snapshot().Subscriptions.Len(), 0, "subscriptions are seen")
 	if now, _ := y.Memory.List(t.Context(), subscriptionsPrefix); len(now) != 1 || !strings.Contains(now[0].Key, "biller") {
 		t.Errorf("stored: %v", now)
 	}

@@ -39,7 +39,7 @@ func TestUpdate(t *testing.T) {
 		!slices.Equal(changed.Starts, made.Starts) || changed.Retry.MaxAttempts != 5 || changed.Headers[0].Value != "c" {
 		t.Errorf("changed %+v", changed)
 	}
-	if old := before.Subscriptions[made.ID]; old.Retry.MaxAttempts != 0 || old.Headers[0].Value != "b" || before.BySource[made.SourceID][0] != old {
+	if old := before.Subscriptions.Get(made.ID); old.Retry.MaxAttempts != 0 || old.Headers[0].Value != "b" || before.BySource[made.SourceID][0] != old {
 		t.Errorf("an old snapshot was changed: %+v", old)
 	}
 	testkit.Equal(t, asked.count(), 1, "the endpoint was asked")

@@ -56,9 +56,8 @@ func newView(open func(*Topic) (eventlog.Partition, error)) *view {
 	v := &view{open: open, deadlines: newDeadlines(), members: make(map[string][]*Subscription)}
 	v.live.Store(&live{
 		Snapshot: Snapshot{
-			Topics:        make(map[string]*Topic),
-			Subscriptions: make(map[string]*Subscription),
-			BySource:      make(map[string][]*Subscription),
+			Topics:   make(map[string]*Topic),
+			BySource: make(map[string][]*Subscription),
 		},
 		logs: make(map[string]topicLog),
 	})
@@ -95,7 +94,9 @@ func (v *view) showSubscriptions(updates []mirror.Update[*record]) {
 func (v *view) show(changes func(*draft)) {
 	v.mu.Lock()
 	d := &draft{v: v, next: *v.live.Load()}
+	d.subscriptions.Index = d.next.Subscriptions
 	changes(d)
+	d.next.Subscriptions = d.subscriptions.Index
 	replaced := d.ownTopics || d.ownSubscriptions
 	if replaced {
 		v.live.Store(&d.next)
@@ -107,16 +108,17 @@ func (v *view) show(changes func(*draft)) {
 }
 
 // draft is the next state that readers will see, made with the view's lock held. It begins as the
-// present one; maps and lists are copied when the first change touches them. Among ten thousand
-// subscriptions that is a matter of microseconds, where to build everything anew would be one of
-// milliseconds.
+// present one; maps and lists are copied when the first change touches them, and of the subscriptions by
+// ID only a part. So what a change costs hardly grows with them.
 //
 // After each change it holds that readers see the topics that are there and not being deleted,
 // all subscriptions of these, and all subscriptions of hubs.
 type draft struct {
 	v    *view
 	next live
-	// Which maps are this draft's own.
+	// subscriptions are those of next, in the making.
+	subscriptions edit
+	// Which maps are this draft's own: those of topics, and those of subscriptions.
 	ownTopics, ownSubscriptions bool
 	// ownLists are the sources whose list of members is this draft's own.
 	ownLists map[string]bool
@@ -142,7 +144,7 @@ func (d *draft) changeTopic(old, now *Topic) {
 			d.copySubscriptions()
 			delete(d.next.BySource, old.ID)
 			for _, s := range members {
-				delete(d.next.Subscriptions, s.ID)
+				d.subscriptions.remove(s.ID)
 			}
 		}
 	}
@@ -164,7 +166,7 @@ func (d *draft) changeTopic(old, now *Topic) {
 		d.copySubscriptions()
 		d.next.BySource[now.ID] = members
 		for _, s := range members {
-			d.next.Subscriptions[s.ID] = s
+			d.subscriptions.set(s)
 		}
 	}
 }
@@ -177,7 +179,7 @@ func (d *draft) changeSubscription(old, now *record) {
 			list = slices.Delete(list, at, at+1)
 		}
 		if d.setList(s, list) {
-			delete(d.next.Subscriptions, s.ID)
+			d.subscriptions.remove(s.ID)
 		}
 	}
 	if now == nil {
@@ -196,7 +198,7 @@ func (d *draft) changeSubscription(old, now *record) {
 		list = slices.Insert(d.ownList(s.SourceID), at, s)
 	}
 	if d.setList(s, list) {
-		d.next.Subscriptions[s.ID] = s
+		d.subscriptions.set(s)
 	}
 }
 
@@ -218,7 +220,7 @@ func (d *draft) ownList(source string) []*Subscription {
 }
 
 // setList keeps the list of a subscription's source, and reports whether readers see the source.
-// Then it shows them the list, and the map of subscriptions may be changed.
+// Then it shows them the list.
 func (d *draft) setList(s *Subscription, list []*Subscription) (shown bool) {
 	put := func(lists map[string][]*Subscription) {
 		if len(list) > 0 {
@@ -239,6 +241,6 @@ func (d *draft) setList(s *Subscription, list []*Subscription) (shown bool) {
 func (d *draft) copySubscriptions() {
 	if !d.ownSubscriptions {
 		d.ownSubscriptions = true
-		d.next.Subscriptions, d.next.BySource = maps.Clone(d.next.Subscriptions), maps.Clone(d.next.BySource)
+		d.next.BySource = maps.Clone(d.next.BySource)
 	}
 }

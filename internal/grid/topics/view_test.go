@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -81,39 +82,53 @@ func portion[T any](t *rapid.T, next func(*rapid.T) (mirror.Update[*T], bool)) (
 	return all
 }
 
+// seen is what readers see, or should, in maps of its own.
+type seen struct {
+	topics        map[string]*Topic
+	subscriptions map[string]*Subscription
+	bySource      map[string][]*Subscription
+}
+
 // rebuilt is what readers should see of what is known.
-func (k *known) rebuilt() Snapshot {
-	s := Snapshot{map[string]*Topic{}, map[string]*Subscription{}, map[string][]*Subscription{}}
+func (k *known) rebuilt() seen {
+	s := seen{map[string]*Topic{}, map[string]*Subscription{}, map[string][]*Subscription{}}
 	ids := map[string]bool{}
 	for _, x := range k.topics {
 		if !x.Value.Deleting {
-			s.Topics[auth.Fold(x.Value.Name)] = &x.Value.Topic
+			s.topics[auth.Fold(x.Value.Name)] = &x.Value.Topic
 			ids[x.Value.ID] = true
 		}
 	}
 	for _, x := range k.subscriptions {
 		if x.Value.Source.Hub != "" || ids[x.Value.SourceID] {
-			s.Subscriptions[x.Value.ID] = &x.Value.Subscription
-			s.BySource[x.Value.SourceID] = append(s.BySource[x.Value.SourceID], &x.Value.Subscription)
+			s.subscriptions[x.Value.ID] = &x.Value.Subscription
+			s.bySource[x.Value.SourceID] = append(s.bySource[x.Value.SourceID], &x.Value.Subscription)
 		}
 	}
-	for _, list := range s.BySource {
+	for _, list := range s.bySource {
 		slices.SortFunc(list, func(x, y *Subscription) int { return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID)) })
 	}
 	return s
 }
 
-func sameSnapshot(x, y Snapshot) bool {
-	return maps.Equal(x.Topics, y.Topics) && maps.Equal(x.Subscriptions, y.Subscriptions) &&
-		maps.EqualFunc(x.BySource, y.BySource, slices.Equal[[]*Subscription])
-}
-
-func copySnapshot(s Snapshot) Snapshot {
-	s.Topics, s.Subscriptions, s.BySource = maps.Clone(s.Topics), maps.Clone(s.Subscriptions), maps.Clone(s.BySource)
-	for id, list := range s.BySource {
-		s.BySource[id] = slices.Clone(list)
+// look copies what is seen of a snapshot, by every way there is.
+func look(t *rapid.T, of Snapshot) seen {
+	s := seen{maps.Clone(of.Topics), map[string]*Subscription{}, maps.Clone(of.BySource)}
+	for one := range of.Subscriptions.All() {
+		s.subscriptions[one.ID] = one
+		testkit.MustEqual(t, of.Subscriptions.Get(one.ID), one, "by its ID")
+	}
+	testkit.MustEqual(t, of.Subscriptions.Len(), len(s.subscriptions), "by count")
+	testkit.MustEqual(t, of.Subscriptions.Get("nobody's"), nil, "of an ID that nobody has")
+	for id, list := range s.bySource {
+		s.bySource[id] = slices.Clone(list)
 	}
 	return s
+}
+
+func same(x, y seen) bool {
+	return maps.Equal(x.topics, y.topics) && maps.Equal(x.subscriptions, y.subscriptions) &&
+		maps.EqualFunc(x.bySource, y.bySource, slices.Equal[[]*Subscription])
 }
 
 // Whatever comes, in whatever portions: readers see exactly what is known, and what they hold never
@@ -126,7 +141,7 @@ func TestReadersSeeWhatIsKnown(t *testing.T) {
 		k := known{topics: map[string]mirror.Item[*topicRecord]{}, subscriptions: map[string]mirror.Item[*record]{}}
 		type held struct {
 			live *live
-			was  Snapshot
+			was  seen
 		}
 		var all []held
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
@@ -137,18 +152,19 @@ func TestReadersSeeWhatIsKnown(t *testing.T) {
 				v.showSubscriptions(portion(t, k.nextSubscription))
 			}
 			after := v.live.Load()
-			if !sameSnapshot(after.Snapshot, k.rebuilt()) {
-				t.Fatalf("readers see %v\nknown is %v", after.Snapshot, k.rebuilt())
+			now := look(t, after.Snapshot)
+			if !same(now, k.rebuilt()) {
+				t.Fatalf("readers see %v\nknown is %v", now, k.rebuilt())
 			}
 			if len(after.logs) != len(after.Topics) {
 				t.Fatalf("%d logs of %d topics", len(after.logs), len(after.Topics))
 			}
 			testkit.MustEqual(t, (before == after), (heard == heardBefore),
 				"listeners were not called, or in vain")
-			all = append(all, held{after, copySnapshot(after.Snapshot)})
+			all = append(all, held{after, now})
 		}
 		for _, h := range all {
-			if !sameSnapshot(h.live.Snapshot, h.was) {
+			if !same(look(t, h.live.Snapshot), h.was) {
 				t.Fatal("an old snapshot was changed")
 			}
 		}
@@ -250,7 +266,34 @@ func TestThousandsOfSubscriptions(t *testing.T) {
 	if limit := 30 * time.Second; !storagetest.OverServers() && (created > limit || opened > limit || deleted > limit) {
 		t.Errorf("that is too slow")
 	}
-	testkit.Equal(t, len(k.Snapshot().Subscriptions), 0, "are left")
+	testkit.Equal(t, k.Snapshot().Subscriptions.Len(), 0, "are left")
+}
+
+// R3: what one more subscription costs does not follow how many there are: of a hundred thousand it copies
+// hundreds.
+func TestOneMoreAmongAHundredThousand(t *testing.T) {
+	allocated := func(many int) int64 {
+		v := newView(func(*Topic) (eventlog.Partition, error) { return nil, nil })
+		updates := make([]mirror.Update[*record], many+100)
+		for i := range updates {
+			r := &record{Subscription: Subscription{
+				ID: newID(), Name: fmt.Sprint("sub-", i), Source: Source{Hub: "hub"}, SourceID: fmt.Sprint("hub-", i%100), Created: time.Unix(int64(i), 0),
+			}}
+			updates[i].Key, updates[i].New = r.key(), mirror.Item[*record]{Key: r.key(), Revision: 1, Value: r}
+		}
+		v.showSubscriptions(updates[:many])
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range 100 {
+			v.showSubscriptions(updates[many+i : many+i+1])
+		}
+		runtime.ReadMemStats(&after)
+		testkit.Equal(t, v.live.Load().Subscriptions.Len(), many+100, "subscriptions")
+		return int64(after.TotalAlloc-before.TotalAlloc) / 100
+	}
+	few, many := allocated(1_000), allocated(100_000)
+	t.Logf("bytes that one more allocates: %d among 1,000, %d among 100,000", few, many)
+	testkit.That(t, many < few+64<<10, "one more allocates %d bytes among 100,000, and %d among 1,000", many, few)
 }
 
 // A topic with thousands of subscriptions is deleted in one go, on a slow disk too.

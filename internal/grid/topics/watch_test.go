@@ -56,7 +56,7 @@ func TestDeletedAsksTheStore(t *testing.T) {
 	k, late := y.open(t, Config{}), y.open(t, Config{Meta: y.Meta}) // which does not run, and so hears of nothing
 	mustTopic(t, k, "orders")
 	sub := mustCreate(t, k, topic("orders"), "mailer", hook(example))
-	if late.Snapshot().Subscriptions[sub.ID] != nil {
+	if late.Snapshot().Subscriptions.Get(sub.ID) != nil {
 		t.Fatal("the other node has heard of it")
 	}
 	testkit.Equal(t, testkit.Value(late.Deleted(t.Context(), sub.ID))(t), false, "it is there")
@@ -159,7 +159,7 @@ func storm(t *testing.T) {
 	left, err := y.Memory.List(t.Context(), topicSubscriptionsPrefix)
 	testkit.Must(t, err)
 	for _, e := range left {
-		if s, err := fresh.sources.decodeSubscription(e); err != nil || fresh.Snapshot().Subscriptions[s.ID] == nil {
+		if s, err := fresh.sources.decodeSubscription(e); err != nil || fresh.Snapshot().Subscriptions.Get(s.ID) == nil {
 			t.Errorf("left behind: %s, %v", e.Key, err)
 		}
 	}
@@ -194,18 +194,18 @@ func stir(t *testing.T, k *Registry, all *consents) {
 	case 7:
 		err = k.Delete(ctx, source, name)
 	case 8:
-		for id, s := range k.Snapshot().Subscriptions {
+		for s := range k.Snapshot().Subscriptions.All() {
 			if s.State == Pending {
 				all.give(s)
 			}
-			_, err = k.Confirm(ctx, id, s.Validation.Token, 1)
+			_, err = k.Confirm(ctx, s.ID, s.Validation.Token, 1)
 			break
 		}
 	case 9:
 		_, err = k.RotateKey(ctx, source, name, signature.HMAC, 0)
 	case 10:
-		for id, s := range k.Snapshot().Subscriptions {
-			err = k.DisableAt(ctx, id, s.Webhook.URL, "so")
+		for s := range k.Snapshot().Subscriptions.All() {
+			err = k.DisableAt(ctx, s.ID, s.Webhook.URL, "so")
 			break
 		}
 	default:
@@ -228,7 +228,7 @@ func (c *consents) give(s *Subscription) { c.given.Store(s.ID+s.Webhook.URL, tru
 
 // check looks for those who are sent events, or would be, and never agreed.
 func (c *consents) check(t *testing.T, s *Snapshot) {
-	for _, sub := range s.Subscriptions {
+	for sub := range s.Subscriptions.All() {
 		if _, agreed := c.given.Load(sub.ID + sub.Webhook.URL); !agreed && !sub.SkipValidation && sub.State != Pending && sub.State != Failed {
 			t.Errorf("%s is %s, and %s never agreed", sub.Name, sub.State, sub.Webhook.URL)
 		}
@@ -242,14 +242,14 @@ func checkSnapshot(t *testing.T, s *Snapshot) {
 		n += len(list)
 		for _, sub := range list {
 			testkit.Equal(t, sub.SourceID, id, "%s", sub.Name)
-			testkit.Equal(t, s.Subscriptions[sub.ID], sub, "%s", sub.Name)
+			testkit.Equal(t, s.Subscriptions.Get(sub.ID), sub, "%s", sub.Name)
 			if its := s.Topics[strings.ToLower(sub.Source.Topic)]; sub.Source.Hub == "" && (its == nil || its.ID != id) {
 				t.Errorf("%s is seen without %s", sub.Name, sub.Source)
 			}
 		}
 	}
-	if n != len(s.Subscriptions) {
-		t.Errorf("%d by source, %d by id", n, len(s.Subscriptions))
+	if n != s.Subscriptions.Len() {
+		t.Errorf("%d by source, %d by id", n, s.Subscriptions.Len())
 	}
 }
 
