@@ -33,8 +33,9 @@ It ends with 0 where everybody has the event who should, with 3 where somebody d
 and with 1 where there is no such event.
 
 The last ten failed attempts of an event that is on its way survive a restart. That an event was
-delivered, and when, is remembered for the newest 50 requests of a subscription. Each node remembers the
-newest calls of its functions, 4,096 that went well and 1,024 that did not, until it stops.`
+delivered, and when, is remembered for the newest 50 requests of a subscription, or fewer where there are
+more than 1,000 subscriptions. Each node remembers the newest calls of its functions, 4,096 that went well
+and 1,024 that did not, until it stops.`
 
 func (c eventCommands) trace() *cobra.Command {
 	var topic string

@@ -3,6 +3,7 @@ package delivery
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/pending"
@@ -30,21 +31,62 @@ type AttemptRecord struct {
 	// Next is when the first event is tried again; zero: not.
 	Next time.Time `json:"next,omitzero"`
 
-	// numbers are those of the events, by partition.
-	numbers map[int]ranges.Set
+	// numbers are those of the events.
+	numbers []numbered
+}
+
+// numbered are numbers of events of one partition.
+type numbered struct {
+	partition int
+	set       ranges.Set
 }
 
 // maxNotedIDs bounds how many ids of a batch are remembered.
 const maxNotedIDs = 100
 
 // of reports whether it was a request with an event.
-func (a *AttemptRecord) of(partition int, number int64) bool { return a.numbers[partition].Has(number) }
+func (a *AttemptRecord) of(partition int, number int64) bool {
+	return slices.ContainsFunc(a.numbers, func(n numbered) bool { return n.partition == partition && n.set.Has(number) })
+}
 
 // attempts is the newest of a lane, in a ring that is made when there is something to keep.
 type attempts struct {
 	ring []AttemptRecord
 	next int
 	full bool // some are forgotten
+}
+
+// How many requests are remembered of all lanes together, and of each at least: what is remembered would otherwise be
+// most of what a yard with many subscriptions has in memory.
+const (
+	attemptsOfAll = 50_000
+	fewestOfOne   = 3
+)
+
+// mostAttempts is how many are remembered of each lane now.
+func (s *Service) mostAttempts() int {
+	share := attemptsOfAll / max(int(s.laneCount.Load()), 1)
+	return min(max(share, fewestOfOne), s.cfg.Attempts)
+}
+
+// add remembers one more, and of those before the newest.
+func (a *attempts) add(r AttemptRecord, most int) {
+	if len(a.ring) < most && a.next > 0 || len(a.ring) > most { // the bound is another than it was
+		inOrder := slices.Concat(a.ring[a.next:], a.ring[:a.next])
+		kept := min(len(inOrder), most)
+		a.ring, a.next = slices.Clone(inOrder[len(inOrder)-kept:]), 0
+		a.full = a.full || kept < len(inOrder)
+	}
+	if n := len(a.ring); n == most {
+		a.ring[a.next], a.full = r, true
+		a.next = (a.next + 1) % n
+		return
+	} else if n == cap(a.ring) {
+		grown := make([]AttemptRecord, n, min(max(2*n, 1), most))
+		copy(grown, a.ring)
+		a.ring = grown
+	}
+	a.ring = append(a.ring, r)
 }
 
 // Attempts gives the newest first.
@@ -96,16 +138,19 @@ func (b *batch) note(items []*item, r webhook.Result, probe bool, next time.Time
 	b.lane.s.metrics.took.Observe(r.Took.Seconds())
 }
 
-func numbersOf(items []*item) map[int]ranges.Set {
+func numbersOf(items []*item) []numbered {
+	if len(items) == 1 {
+		return []numbered{{items[0].Partition, ranges.SetOf(items[0].Sequence)}}
+	}
 	byPartition := make(map[int][]int64, 1)
 	for _, it := range items {
 		byPartition[it.Partition] = append(byPartition[it.Partition], it.Sequence)
 	}
-	sets := make(map[int]ranges.Set, len(byPartition))
+	all := make([]numbered, 0, len(byPartition))
 	for partition, numbers := range byPartition {
-		sets[partition] = ranges.SetOf(numbers...)
+		all = append(all, numbered{partition, ranges.SetOf(numbers...)})
 	}
-	return sets
+	return all
 }
 
 // attemptOf is what an event keeps of a request that failed.

@@ -8,6 +8,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/grid/webhook"
+	"github.com/eventyard/eventyard/internal/setaside/ranges"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -78,4 +79,35 @@ func TestAttemptsNameTheirEvents(t *testing.T) {
 		testkit.Equal(t, events, 120)
 		testkit.That(t, slices.Contains(named, "e00007"), "named are %v", named)
 	})
+}
+
+// R3: of many lanes fewer requests are remembered, the newest ones, in order; and more again once there are
+// fewer lanes.
+func TestHowManyAttemptsAreRemembered(t *testing.T) {
+	s := &Service{cfg: Config{Attempts: 50}}
+	for lanes, want := range map[int64]int{0: 50, 1: 50, 1_000: 50, 5_000: 10, 10_000: 5, 100_000: 3} {
+		s.laneCount.Store(lanes)
+		testkit.Equal(t, s.mostAttempts(), want, "of each of %d lanes", lanes)
+	}
+	var a attempts
+	n := 0
+	for _, step := range []struct{ added, most, first, last int }{
+		{3, 5, 1, 3}, {4, 5, 3, 7}, {1, 5, 4, 8}, {1, 3, 7, 9}, {2, 3, 9, 11}, {1, 6, 9, 12}, {4, 6, 11, 16}, {1, 2, 16, 17},
+	} {
+		for range step.added {
+			n++
+			a.add(AttemptRecord{Attempt: n, Time: time.Unix(int64(n), 0), numbers: []numbered{{0, ranges.SetOf(int64(n))}}}, step.most)
+		}
+		var got, want []int
+		for i := range a.ring {
+			got = append(got, a.ring[(a.next+i)%len(a.ring)].Attempt)
+		}
+		for i := step.first; i <= step.last; i++ {
+			want = append(want, i)
+		}
+		testkit.Slices(t, got, want, "after %d", n)
+		testkit.That(t, cap(a.ring) <= step.most, "room for %d, where %d are remembered", cap(a.ring), step.most)
+		_, since := a.of(0, int64(n), time.Unix(0, 0))
+		testkit.Equal(t, since.Unix(), map[bool]int64{true: int64(step.first), false: 0}[step.first > 1], "remembered since")
+	}
 }

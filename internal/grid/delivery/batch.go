@@ -86,12 +86,7 @@ func (b *batch) settleLocked(now time.Time) {
 	}
 	l.counts.add(&b.tally)
 	for _, r := range b.tally.attempts {
-		if a := &l.attempts; len(a.ring) < l.s.cfg.Attempts {
-			a.ring = append(a.ring, r)
-		} else {
-			a.ring[a.next], a.full = r, true
-			a.next = (a.next + 1) % len(a.ring)
-		}
+		l.attempts.add(r, l.s.mostAttempts())
 	}
 	for _, d := range b.tally.drops {
 		l.drops.add(d)

@@ -86,7 +86,8 @@ type Config struct {
 	QueueEvents, QueueBytes, MemoryBytes int
 	// Workers is how many goroutines send, of all lanes together; zero: 2,048.
 	Workers int
-	// Attempts is how many are remembered for each subscription; zero: 50.
+	// Attempts is how many are remembered for each subscription, at most: of all together there are some
+	// 50,000. Zero: 50.
 	Attempts int
 	// Grace is how long requests under way may go on when the service stops; zero: 5 s; negative:
 	// they are cancelled at once.
@@ -150,6 +151,8 @@ type Service struct {
 
 	mu    sync.RWMutex
 	lanes map[string]*lane // by subscription; guarded by mu
+	// laneCount is how many these are. It is written with mu held, and read without.
+	laneCount atomic.Int64
 	// here are the shards that are held; guarded by mu. One machine does not need it.
 	here [shards.Count]bool
 }

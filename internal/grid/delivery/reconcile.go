@@ -107,6 +107,9 @@ func (r *reconciler) reconcile(ctx context.Context) {
 
 func (r *reconciler) reconcileSource(ctx context.Context, snap *topics.Snapshot, id string, subs []*topics.Subscription) {
 	src := r.sources[id]
+	if src != nil && src.is(subs) && (src.stop != nil || !r.running) {
+		return
+	}
 	fresh := src == nil
 	if fresh {
 		var err error
@@ -138,6 +141,7 @@ func (r *reconciler) reconcileSource(ctx context.Context, snap *topics.Snapshot,
 		src.settle()
 	}
 	src.index()
+	src.subs = subs
 	if r.running && src.stop == nil {
 		ctx, src.stop = context.WithCancel(ctx)
 		for _, f := range src.feeds {
@@ -192,6 +196,7 @@ func (r *reconciler) addLane(src *source, sub *topics.Subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lanes[l.id] = l
+	s.laneCount.Store(int64(len(s.lanes)))
 }
 
 func (r *reconciler) changeLane(src *source, l *lane, sub *topics.Subscription) {
@@ -239,6 +244,7 @@ func (r *reconciler) leave(l *lane, e *endpoint) {
 func (r *reconciler) endLane(src *source, l *lane) {
 	r.s.mu.Lock()
 	delete(r.s.lanes, l.id)
+	r.s.laneCount.Store(int64(len(r.s.lanes)))
 	r.s.mu.Unlock()
 	delete(src.lanes, l.id)
 	src.stale = true

@@ -186,6 +186,7 @@ func (r *reconciler) release(h *holding) {
 		for _, l := range moved {
 			delete(r.s.lanes, l.id)
 		}
+		r.s.laneCount.Store(int64(len(r.s.lanes)))
 		r.s.mu.Unlock()
 		src.stale = true
 		src.index(moved...)

@@ -18,6 +18,8 @@ type source struct {
 	origin   origin
 	feeds    []*feed
 	lanes    map[string]*lane
+	// subs are the definitions that it was last made to fit.
+	subs []*topics.Subscription
 	// stale: the index does not fit the lanes any more.
 	stale bool
 	// ends are where the partitions ended when they were last looked at; none: that failed.
@@ -91,6 +93,13 @@ func (src *source) index(moved ...*lane) {
 	for _, l := range in {
 		l.poke(now)
 	}
+}
+
+// is reports whether the source fits its definitions already, so that of many sources only those are looked at
+// which have changed. Lists of definitions are never changed within their length: one that begins at the same place
+// and is as long is the same.
+func (src *source) is(subs []*topics.Subscription) bool {
+	return !src.stale && len(src.lanes) == len(subs) && len(src.subs) == len(subs) && len(subs) > 0 && &src.subs[0] == &subs[0]
 }
 
 // settle finds where the feeds of a new source begin: where most lanes stand. Those before it
