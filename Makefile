@@ -101,7 +101,7 @@ cells: ## The simulation of many cells at full size: the figures of docs/interna
 	go test ./test/sim/cells -count=1 -v -cells.large -cells.seed=$(CELLSEED) -timeout 2h
 
 .PHONY: soak
-soak: ## What takes long or needs root: a full disk (ext4 and tmpfs of its own), 100,000 partitions, 10,000 subscriptions, and an hour of hostile clients. It says what this machine refuses
+soak: ## What takes long or needs root: a full disk (ext4 and tmpfs of its own), growth by partitions and subscriptions (-soak.partitions, -soak.subscriptions: 1,000 to 100,000; rows begin with "growth |"), and an hour of hostile clients. It says what this machine refuses
 	go test ./test/soak -soak -count=1 -v -timeout 3h
 
 .PHONY: dist
