@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"strconv"
@@ -40,25 +41,16 @@ type dynamic struct {
 type partitionKey struct{ value, field string }
 
 // setHeaders makes what all requests have in common, and remembers what they have not.
-func (o *Order) setHeaders(origin string) error {
-	o.header = http.Header{
-		"Accept":           {"*/*"},
-		"Content-Type":     {schema.ContentType(o.output, o.Batched)},
-		headerEventType:    {"Notification"},
-		headerSubscription: {strings.ToUpper(o.Subscription.Name)},
-		headerMetadata:     {"1"},
-	}
-	if o.output == schema.CloudEvents {
-		o.header[headerMetadata] = []string{"1.0"}
-		if egress.Sendable("Origin", origin) && origin != "" {
-			o.header["Webhook-Request-Origin"] = []string{origin}
-			o.header["Origin"] = []string{origin}
+func (c *Sender) setHeaders(o *Order) error {
+	o.header = c.usual(o)
+	name := strings.ToUpper(o.Subscription.Name)
+	o.name = []string{name}
+	if o.Subscription.Hub != "" {
+		o.properties = map[string]any{
+			"aeg-event-type":        "Notification",
+			"aeg-subscription-name": name,
+			"aeg-metadata-version":  o.header[headerMetadata][0],
 		}
-	}
-	o.properties = map[string]any{
-		"aeg-event-type":        "Notification",
-		"aeg-subscription-name": o.header[headerSubscription][0],
-		"aeg-metadata-version":  o.header[headerMetadata][0],
 	}
 	for _, h := range o.Subscription.Headers {
 		if err := o.setHeader(h); err != nil {
@@ -78,11 +70,45 @@ func (o *Order) setHeader(h topics.Header) error {
 		o.key = partitionKey{h.Value, h.Field}
 	case h.Field != "":
 		o.dynamic = append(o.dynamic, dynamic{h.Name, textproto.CanonicalMIMEHeaderKey(h.Name), h.Field})
-	default:
-		o.header.Set(h.Name, h.Value)
+	case o.properties != nil:
 		o.properties[h.Name] = h.Value
+	default:
+		if !o.own {
+			o.header, o.own = maps.Clone(o.header), true
+		}
+		o.header.Set(h.Name, h.Value)
 	}
 	return nil
+}
+
+// usual gives the headers that orders of a kind have in common. There are a few kinds, and perhaps a hundred thousand
+// orders: what they share is made once, and not changed.
+func (c *Sender) usual(o *Order) http.Header {
+	kind := usualKind{o.output, o.Batched}
+	if h, ok := c.usuals.Load(kind); ok {
+		return h.(http.Header)
+	}
+	header := http.Header{
+		"Accept":        {"*/*"},
+		"Content-Type":  {schema.ContentType(o.output, o.Batched)},
+		headerEventType: {"Notification"},
+		headerMetadata:  {"1"},
+	}
+	if origin := c.cfg.Origin; o.output == schema.CloudEvents {
+		header[headerMetadata] = []string{"1.0"}
+		if egress.Sendable("Origin", origin) && origin != "" {
+			header["Webhook-Request-Origin"] = []string{origin}
+			header["Origin"] = []string{origin}
+		}
+	}
+	c.usuals.Store(kind, header)
+	return header
+}
+
+// usualKind is what usual headers depend on.
+type usualKind struct {
+	output  schema.Kind
+	batched bool
 }
 
 // scalar gives a string, a number or a boolean as text. All else is no value of a header, nor is

@@ -47,8 +47,12 @@ type Order struct {
 	// more): then each delivery fails and says so.
 	endpoint egress.Endpoint
 	route    *egress.Route
-	// header is what all requests have in common, properties the same for events of a hub.
+	// header and name are what all requests have in common: headers that are shared with other orders unless they are
+	// the order's own, and the subscription's name as a header. properties are the same for events of a hub; nil: it
+	// goes to a webhook.
 	header     http.Header
+	own        bool
+	name       []string
 	properties map[string]any
 	dynamic    []dynamic
 	// key gives a hub's partition key.
@@ -75,7 +79,7 @@ func (c *Sender) Prepare(s *topics.Subscription, topic string) (*Order, error) {
 	if o.Batched {
 		o.MaxEvents = min(cmp.Or(max(s.MaxEvents, 0), maxEvents), maxEvents)
 	}
-	err := o.setHeaders(c.cfg.Origin)
+	err := c.setHeaders(o)
 	if err == nil && len(s.Keys) > 0 {
 		o.signer, err = signature.NewSigner(s.Keys)
 	}

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -230,4 +231,21 @@ func FuzzScalar(f *testing.F) {
 			t.Errorf("%q gives %q", raw, text)
 		}
 	})
+}
+
+// R3: orders of a kind share the headers that all requests of that kind have, and one's own stay its own.
+func TestOrdersShareWhatTheyHaveInCommon(t *testing.T) {
+	c := newSender(t)
+	order := func(name string, headers ...topics.Header) *Order {
+		s := subscription("http://127.0.0.1/"+name, schema.CloudEvents, func(s *topics.Settings) { s.Headers = headers })
+		s.Name = name
+		return prepare(t, c, s)
+	}
+	first, own, last := order("first"), order("own", topics.Header{Name: "X-Own", Value: "1"}), order("last")
+	shared := reflect.ValueOf(first.header).Pointer()
+	testkit.Equal(t, reflect.ValueOf(last.header).Pointer(), shared, "the headers of another order")
+	testkit.That(t, reflect.ValueOf(own.header).Pointer() != shared && own.header.Get("X-Own") == "1", "its own are %v", own.header)
+	testkit.Equal(t, last.header.Get("X-Own"), "", "another order's header")
+	testkit.Slices(t, last.name, []string{"LAST"}, "the subscription")
+	testkit.Equal(t, last.header.Get("Origin"), "yard.example", "origin")
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/hops"
@@ -39,12 +40,15 @@ type Config struct {
 }
 
 // Sender carries batches. All methods may be called by many goroutines at once.
-type Sender struct{ cfg Config }
+type Sender struct {
+	cfg    Config
+	usuals sync.Map // of http.Header, by usualKind
+}
 
 func New(cfg Config) *Sender {
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
 	cfg.Late = cmp.Or(cfg.Late, 3*time.Minute)
-	return &Sender{cfg}
+	return &Sender{cfg: cfg}
 }
 
 // Result is what came of one delivery: the same for all its events.

@@ -65,15 +65,16 @@ func (w *writer) request(o *Order, batch []*pending.Delivery, now time.Time) (ht
 	if err := w.scan(o, first); err != nil {
 		return nil, err
 	}
-	// What requests have in common, with room for what this one has of its own: four headers of
+	// What requests have in common, with room for what this one has of its own: five headers of
 	// ours, two that the client adds, and three of a signature. To make a map larger than need be
 	// costs as much as all that is put into it.
-	room := len(o.header) + len(o.dynamic) + 6
+	room := len(o.header) + len(o.dynamic) + 7
 	if o.signer != nil {
 		room += 3
 	}
 	header := make(http.Header, room)
 	maps.Copy(header, o.header)
+	header[headerSubscription] = o.name
 	w.values = make([]string, 0, len(o.dynamic)+4)
 	if o.output == schema.EventGrid { // the data's version is that of the first event
 		w.set(header, headerDataVersion, string(w.envelope.DataVersion))
