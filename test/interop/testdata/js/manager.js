@@ -1,7 +1,9 @@
-// The official management library for JavaScript, with topics and subscriptions of a yard.
+// The official management library for JavaScript, with topics, subscriptions and domains of a yard. Of namespaces it
+// knows nothing; Python's does.
 "use strict";
 const assert = require("node:assert/strict");
 const { EventGridManagementClient } = require("@azure/arm-eventgrid");
+const { AzureKeyCredential, EventGridPublisherClient } = require("@azure/eventgrid");
 const { proved, run } = require("./yard.js");
 
 const SUBSCRIPTION = "5b4b650e-28b9-4790-b3ab-ddbd88d727c4";
@@ -67,4 +69,30 @@ async function subscriptions() {
   proved("subscriptions are listed by topic and location; what is deleted is not found");
 }
 
-run([topics, subscriptions]);
+async function domains() {
+  const wanted = { location: "northeurope", tags: { team: "shop" } };
+  const made = await client.domains.beginCreateOrUpdateAndWait(GROUP, "shops", wanted, quickly);
+  for (const { name, location, tags, provisioningState } of [made, await client.domains.get(GROUP, "shops")]) {
+    assert.deepEqual({ name, location, tags, provisioningState }, { name: "shops", ...wanted, provisioningState: "Succeeded" });
+  }
+  await client.domainTopics.beginCreateOrUpdateAndWait(GROUP, "shops", "eu-west", quickly);
+  assert.deepEqual(await names(client.domainTopics.listByDomain(GROUP, "shops")), ["eu-west"]);
+
+  const hook = { destination: { endpointType: "WebHook", endpointUrl: process.env.YARD_HOOK } };
+  const { domainEventSubscriptions: ofDomain, domainTopicEventSubscriptions: ofTopic } = client;
+  await ofDomain.beginCreateOrUpdateAndWait(GROUP, "shops", "all", hook, quickly);
+  await ofTopic.beginCreateOrUpdateAndWait(GROUP, "shops", "eu-west", "one", hook, quickly);
+  const changed = await ofTopic.beginUpdateAndWait(GROUP, "shops", "eu-west", "one", { labels: ["b"] }, quickly);
+  assert.deepEqual(changed.labels, ["b"]);
+  assert.deepEqual(await names(ofDomain.list(GROUP, "shops")), ["all"]);
+  assert.deepEqual(await names(ofTopic.list(GROUP, "shops", "eu-west")), ["one"]);
+
+  const { key1 } = await client.domains.listSharedAccessKeys(GROUP, "shops");
+  const publisher = new EventGridPublisherClient(made.endpoint, "EventGrid", new AzureKeyCredential(key1), { allowInsecureConnection: true });
+  await publisher.send([{ topic: "eu-west", subject: "/shops/1", eventType: "order.placed", dataVersion: "1", data: { total: 42 } }]);
+  await client.domains.beginDeleteAndWait(GROUP, "shops", quickly);
+  await assert.rejects(client.domains.get(GROUP, "shops"), { statusCode: 404 });
+  proved("a domain, its topics and the subscriptions of both are managed, and events published to it by topic");
+}
+
+run([topics, subscriptions, domains]);
