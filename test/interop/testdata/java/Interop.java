@@ -2,6 +2,8 @@ import com.azure.core.amqp.AmqpRetryOptions;
 import com.azure.core.amqp.AmqpTransportType;
 import com.azure.core.amqp.exception.AmqpErrorCondition;
 import com.azure.core.amqp.exception.AmqpException;
+import com.azure.core.credential.AccessToken;
+import com.azure.core.credential.TokenCredential;
 import com.azure.core.util.IterableStream;
 import com.azure.messaging.eventhubs.EventData;
 import com.azure.messaging.eventhubs.EventDataBatch;
@@ -21,6 +23,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.OffsetDateTime;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
@@ -31,9 +34,13 @@ import java.util.UUID;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.regex.Matcher;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
+import org.apache.qpid.proton.amqp.DescribedType;
+import org.apache.qpid.proton.amqp.UnknownDescribedType;
+import reactor.core.publisher.Mono;
 
 /** The official library for Java. */
 public final class Interop {
@@ -53,9 +60,11 @@ public final class Interop {
             keys();
             positions();
             unusual();
+            described();
             ownerLevels();
             information();
             access();
+            rotation();
         } catch (Throwable problem) {
             problem.printStackTrace(System.out);
             System.exit(1);
@@ -64,10 +73,11 @@ public final class Interop {
     }
 
     private static EventHubClientBuilder builder(String connection, String group) {
-        EventHubClientBuilder builder = new EventHubClientBuilder()
-            .connectionString(connection)
-            .consumerGroup(group)
-            .retryOptions(new AmqpRetryOptions().setMaxRetries(1).setDelay(Duration.ofMillis(200)).setTryTimeout(Duration.ofSeconds(20)));
+        return configured(new EventHubClientBuilder().connectionString(connection).consumerGroup(group));
+    }
+
+    private static EventHubClientBuilder configured(EventHubClientBuilder builder) {
+        builder.retryOptions(new AmqpRetryOptions().setMaxRetries(1).setDelay(Duration.ofMillis(200)).setTryTimeout(Duration.ofSeconds(20)));
         if (System.getenv("YARD_WEBSOCKET") != null) {
             builder.transportType(AmqpTransportType.AMQP_WEB_SOCKETS);
         }
@@ -199,6 +209,24 @@ public final class Interop {
         proved("an empty body and annotations of both kinds are taken, and come back as sent");
     }
 
+    /** The library has no body but data; a described value can be a property. */
+    private static void described() {
+        long last;
+        EventData event = new EventData("beside described values");
+        event.getProperties().put("described", new UnknownDescribedType(5, "value"));
+        event.getProperties().put("after", "text");
+        try (EventHubProducerClient client = producer()) {
+            last = client.getPartitionProperties("2").getLastEnqueuedSequenceNumber();
+            client.send(List.of(event, new EventData()), new SendOptions().setPartitionId("2"));
+        }
+        List<PartitionEvent> events = read("2", 2, EventPosition.fromSequenceNumber(last));
+        Map<String, Object> found = events.get(0).getData().getProperties();
+        DescribedType value = (DescribedType) found.get("described");
+        same(Arrays.asList(value.getDescriptor(), value.getDescribed(), found.get("after")), Arrays.asList(5, "value", "text"));
+        same(events.get(1).getData().getBody().length, 0);
+        proved("a described value with an int for its descriptor comes back, and an event that was given no body");
+    }
+
     private static Long first(EventPosition position) {
         return read("2", 1, position).get(0).getData().getSequenceNumber();
     }
@@ -299,6 +327,34 @@ public final class Interop {
             throw new AssertionError("it was let in without " + broken.getKey());
         }
         proved("a signature made by hand is taken; a malformed one is unauthorized, whatever is wrong with it");
+    }
+
+    /**
+     * What is put at $cbs is good; each question at $management brings a token of its own. The library takes a key or a
+     * signature once and for all, so that a credential of ours gives it signatures, and a wrong one. It names the yard
+     * by its host alone: that is where Azure's ports are.
+     */
+    private static void rotation() throws GeneralSecurityException {
+        if (CONNECTION.contains("UseDevelopmentEmulator")) {
+            return;
+        }
+        String host = CONNECTION.replaceAll(".*Endpoint=sb://([^;/:]*).*", "$1");
+        String right = signed(CONNECTION).replaceAll(".*(SharedAccessSignature sr=[^;]*).*", "$1");
+        AtomicReference<String> token = new AtomicReference<>(right);
+        TokenCredential credential = context -> Mono.just(new AccessToken(token.get(), OffsetDateTime.now().plusMinutes(10)));
+        try (EventHubProducerClient client = configured(new EventHubClientBuilder().credential(host, HUB, credential)).buildProducerClient()) {
+            same(client.getEventHubProperties().getName(), HUB);
+            token.set(right.replace("&sig=", "&sig=d3Jvbmc%3D"));
+            try {
+                client.getEventHubProperties();
+            } catch (AmqpException problem) {
+                same(problem.getErrorCondition(), AmqpErrorCondition.UNAUTHORIZED_ACCESS);
+                token.set(right);
+            }
+            same(token.get(), right);
+            same(client.getEventHubProperties().getName(), HUB);
+        }
+        proved("a question that brings a token signed with a wrong key is refused, and the next with a right one answered");
     }
 
     /** A connection string with a signature made by hand in place of the key. */
