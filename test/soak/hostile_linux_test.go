@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+
 	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
@@ -182,6 +185,16 @@ var goodKinds = []struct {
 	{"HTTP, a connection each time", 200 * time.Millisecond, func(_ context.Context, y *program) (func() error, func(), error) {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		return func() error { return y.publish(client) }, func() {}, nil
+	}},
+	{"Kafka, connected", 10 * time.Millisecond, func(ctx context.Context, y *program) (func() error, func(), error) {
+		client, err := kgo.NewClient(kgo.SeedBrokers(y.kafka), kgo.DefaultProduceTopic("orders"), kgo.ProducerLinger(0),
+			kgo.SASL(plain.Auth{User: auth.RootPolicy, Pass: y.key}.AsMechanism()))
+		if err != nil {
+			return nil, nil, err
+		}
+		return func() error {
+			return client.ProduceSync(ctx, &kgo.Record{Value: []byte("an order")}).FirstErr()
+		}, client.Close, nil
 	}},
 }
 
