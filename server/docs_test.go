@@ -36,12 +36,14 @@ func TestLimitsAreDocumented(t *testing.T) {
 		fmt.Sprintf("HTTP: time for a whole request with its answer | %.0f s", strangerTimeout.Seconds()),
 		fmt.Sprintf("HTTP: time between requests | %.0f s", strangerIdle.Seconds()),
 		fmt.Sprintf("HTTP/2: requests at once | %d", strangerRequests),
+		fmt.Sprintf("TLS: time to wait for that | %.0f s", headerTimeout.Seconds()),
 		fmt.Sprintf("HTTP/2: requests beyond that, until the connection is closed | %d", strangerExcess),
 	} {
 		testkit.Equal(t, strings.Contains(guide, "\n| "+row+" |\n"), true, "the guide has the row: %s", row)
 	}
 	testkit.Equal(t, strings.Contains(guide, fmt.Sprintf(", %d times its size,", headFactor)), true)
 	for _, said := range []string{
+		fmt.Sprintf("of which the yard remembers %d,%03d, and", admission.MaxKnown/1000, admission.MaxKnown%1000),
 		fmt.Sprintf("%d million events and %d GiB a second", cfg.Quota.Events/1e6, cfg.Quota.Bytes>>30),
 		fmt.Sprintf("keeps %.0f days and at most %d MiB.", journal.KeepFor.Hours()/24, journal.KeepBytes>>20),
 		fmt.Sprintf("At most %d,%03d series are kept at a node", series.MaxSeries/1000, series.MaxSeries%1000),

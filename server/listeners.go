@@ -51,6 +51,8 @@ type listeners struct {
 	api, emulator *frame.Frame
 	// visitors are the connections of the HTTP server.
 	visitors *visitors
+	// ledger has the turns of handshakes.
+	ledger *admission.Ledger
 	// development: guarded against web pages, as the key is known to everybody.
 	development bool
 	// nodes hear of endpoints while clients are served there.
@@ -102,6 +104,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	requests, cut := context.WithCancel(context.Background())
 	d := &listeners{
 		open: y.open, inside: in, amqp: server, kafka: kafkaServer, development: y.development(), host: cfg.Host,
+		ledger:   ledger,
 		visitors: newVisitors(ledger.Listener(shares.Clients[1]), y.registry),
 		nodes:    y.nodes, endpoints: y.open.endpoints(cfg),
 		stopping: stopping, announce: func() { announce(errStopping) }, cut: cut,
@@ -110,6 +113,7 @@ func (s *Server) newListeners(in *inside) (*listeners, error) {
 	var secure *tls.Config // of the HTTP server
 	if y.certs != nil {
 		d.tls = y.certs.TLS()
+		takeTurns(d.tls)
 		// One server behind a plain and a TLS listener makes itself ready for HTTP/2 only if that
 		// is named before either begins. WebSockets come over HTTP/1.1, for which their clients
 		// ask.
@@ -202,17 +206,17 @@ func (d *listeners) serve(ctx context.Context, listener openListener) error {
 	case "amqp":
 		err = d.amqp.Serve(ctx, listener.listener)
 	case "amqps":
-		err = d.amqp.Serve(ctx, tls.NewListener(listener.listener, d.tls))
+		err = d.amqp.Serve(ctx, tls.NewListener(turnListener{listener.listener, d.ledger}, d.tls))
 	case "kafka":
 		err = d.kafka.Serve(ctx, listener.listener)
 	case "kafkas":
-		err = d.kafka.Serve(ctx, tls.NewListener(listener.listener, d.tls))
+		err = d.kafka.Serve(ctx, tls.NewListener(turnListener{listener.listener, d.ledger}, d.tls))
 	case "http":
 		err = d.http.Serve(headListener{listener.listener})
 	case config.DevStorage:
 		err = d.http.Serve(emulatorListener{headListener{listener.listener}})
 	case "https":
-		err = d.http.ServeTLS(headListener{listener.listener}, "", "")
+		err = d.http.ServeTLS(headListener{turnListener{listener.listener, d.ledger}}, "", "")
 	}
 	if ctx.Err() != nil || d.stopping.Err() != nil || errors.Is(err, http.ErrServerClosed) {
 		return nil

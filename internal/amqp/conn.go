@@ -152,10 +152,10 @@ func (c *Conn) allowed(client, stranger int) int {
 func (c *Conn) Log() *slog.Logger { return c.log }
 
 // run is the connection's life, in the reading goroutine.
-func (c *Conn) run(ctx context.Context) {
+func (c *Conn) run() {
 	var writing sync.WaitGroup
 	writing.Go(c.writer.run)
-	err := c.reader.run(ctx)
+	err := c.reader.run()
 	c.log.Debug("AMQP connection ends", "why", err)
 	c.endAll(err)
 	c.reader.say(err)

@@ -35,8 +35,8 @@ type handshake struct {
 }
 
 // run goes through the layers. What begins with AMQP's own header is anonymous.
-func (h *handshake) run(ctx context.Context, in *input) error {
-	if err := h.completeTLS(ctx); err != nil {
+func (h *handshake) run(in *input) error {
+	if err := h.completeTLS(); err != nil {
 		return err
 	}
 	got, err := in.header()
@@ -72,12 +72,12 @@ func (h *handshake) run(ctx context.Context, in *input) error {
 }
 
 // completeTLS completes the TLS layer, if there is one.
-func (h *handshake) completeTLS(ctx context.Context) error {
+func (h *handshake) completeTLS() error {
 	layer, ok := h.conn.nc.(*tls.Conn)
 	if !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.conn.server.cfg.OpenTimeout)
+	ctx, cancel := context.WithTimeout(h.conn.ctx, h.conn.server.cfg.OpenTimeout) // it may wait for its turn until it is cut
 	defer cancel()
 	if err := layer.HandshakeContext(ctx); err != nil {
 		h.conn.server.metrics.refuse(reasonTLS)

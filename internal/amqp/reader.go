@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -22,7 +21,7 @@ type reader struct {
 }
 
 // run goes through the layers and then takes frames, until there is a reason to end.
-func (r *reader) run(ctx context.Context) (err error) {
+func (r *reader) run() (err error) {
 	c := r.conn
 	defer c.recoverAs("reading", &err)
 	c.mu.Lock()
@@ -32,7 +31,7 @@ func (r *reader) run(ctx context.Context) (err error) {
 	})
 	c.mu.Unlock()
 	tune(c.nc)
-	if err := c.handshake.run(ctx, r.in); err != nil {
+	if err := c.handshake.run(r.in); err != nil {
 		return err
 	}
 	for {

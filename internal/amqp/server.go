@@ -94,7 +94,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, state *tls.ConnectionSt
 	permit.OnEvict(func() { s.evict(c) })
 	c.handshake.tls = state
 	defer context.AfterFunc(ctx, func() { c.Close(errorStopping()) })()
-	c.run(ctx)
+	c.run()
 }
 
 // admit makes the connection, nil when there is no room for it. Some that have no permit are served

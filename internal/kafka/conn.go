@@ -152,7 +152,7 @@ func (c *Conn) Close(reason error) {
 func (c *Conn) run(ctx context.Context) {
 	var writing sync.WaitGroup
 	writing.Go(c.finishAll)
-	err := c.reader.run(ctx)
+	err := c.reader.run()
 	c.log.Debug("Kafka connection ends", "why", err)
 	if c.ctx.Err() == nil { // else it was counted when it was cut
 		c.refuse(err)

@@ -25,11 +25,11 @@ type reader struct {
 }
 
 // run completes the TLS layer and then takes requests, until there is a reason to end.
-func (r *reader) run(ctx context.Context) (err error) {
+func (r *reader) run() (err error) {
 	c := r.conn
 	defer c.recoverAs("reading", &err)
 	c.expect(c.server.cfg.AuthTimeout)
-	if err := r.completeTLS(ctx); err != nil {
+	if err := r.completeTLS(); err != nil {
 		return err
 	}
 	if err := r.sasl.begin(); err != nil {
@@ -43,13 +43,13 @@ func (r *reader) run(ctx context.Context) (err error) {
 }
 
 // completeTLS completes the TLS layer, if there is one.
-func (r *reader) completeTLS(ctx context.Context) error {
+func (r *reader) completeTLS() error {
 	c := r.conn
 	layer, ok := c.nc.(*tls.Conn)
 	if !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.server.cfg.AuthTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, c.server.cfg.AuthTimeout) // it may wait for its turn until it is cut off
 	defer cancel()
 	if err := layer.HandshakeContext(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errTLS, err)

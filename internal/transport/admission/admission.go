@@ -15,6 +15,8 @@
 // head of a request or a request that waits, is taken from an account of the strangers and of the address. What a client
 // may have is the listener's to say.
 //
+// Strangers also take turns to compute what TLS begins with, apart from clients that come back (handshakes.go).
+//
 // It is bookkeeping alone: no I/O, no clock, no goroutine. How long somebody may stay a stranger is
 // the listener's to say as well.
 package admission
@@ -23,6 +25,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -36,6 +39,8 @@ type Limits struct {
 	// StrangerBytes is what is held for strangers, and AddressBytes for those of one address;
 	// DefaultStrangerBytes, DefaultAddressBytes.
 	StrangerBytes, AddressBytes int
+	// Handshakes is how many of TLS are computed at once; half as many as there are processors.
+	Handshakes int
 }
 
 // The defaults. A client is a stranger for as long as it takes to show a token, some milliseconds
@@ -55,6 +60,7 @@ func (l Limits) withDefaults() Limits {
 	}{
 		{&l.Strangers, DefaultStrangers}, {&l.AddressStrangers, DefaultAddressStrangers},
 		{&l.StrangerBytes, DefaultStrangerBytes}, {&l.AddressBytes, DefaultAddressBytes},
+		{&l.Handshakes, max(1, runtime.GOMAXPROCS(0)/2)},
 	} {
 		if *field.value == 0 {
 			*field.value = field.without
@@ -93,8 +99,9 @@ type Ledger struct {
 
 	mu sync.Mutex
 	// All of these are guarded by mu, and so are the clients of the listeners.
-	strangers account
-	byAddress map[netip.Prefix]*account
+	strangers  account
+	byAddress  map[netip.Prefix]*account
+	handshakes handshakes
 }
 
 // Listener is one way into the yard. Its clients have permits of their own; strangers share those
@@ -122,7 +129,11 @@ func (a *account) remove(p *Permit) {
 
 // New makes an empty ledger.
 func New(limits Limits) *Ledger {
-	return &Ledger{limits: limits.withDefaults(), byAddress: map[netip.Prefix]*account{}}
+	limits = limits.withDefaults()
+	return &Ledger{
+		limits: limits, byAddress: map[netip.Prefix]*account{},
+		handshakes: handshakes{free: limits.Handshakes, known: map[netip.Prefix]struct{}{}},
+	}
 }
 
 // Listener adds a listener with permits for so many clients.
@@ -281,6 +292,7 @@ func (p *Permit) Know() error {
 	p.kind = client
 	if p.address != nil {
 		p.listener.clients++
+		l.handshakes.knowLocked(p.from)
 	}
 	return nil
 }
