@@ -16,15 +16,15 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
-// keeper is an exchange whose caller is whom a header names, and that reads its body whole.
-type keeper struct{ *exchange }
+// holding is an exchange whose caller is whom a header names, and that reads its body whole.
+type holding struct{ *exchange }
 
-func (k *keeper) Admit() error {
+func (k *holding) Admit() error {
 	k.Holder = k.R.Header.Get("Holder")
 	return nil
 }
 
-func (k *keeper) Serve() error {
+func (k *holding) Serve() error {
 	text, err := ReadBody(k.R.Body, k.R.ContentLength)
 	if err == nil {
 		_, err = fmt.Fprint(k, len(text))
@@ -35,11 +35,11 @@ func (k *keeper) Serve() error {
 // keeping is a server that reads bodies within a memory.
 func keeping(t *testing.T, cfg Config) *httptest.Server {
 	f, x, _ := newFrame(t, cfg, func(a *API) {
-		a.Begin = func(c *Call) Exchange { return &keeper{&exchange{c, &test{}}} }
+		a.Begin = func(c *Call) Exchange { return &holding{&exchange{c, &test{}}} }
 	})
 	begin := f.apis[0].Begin
 	f.apis[0].Begin = func(c *Call) Exchange {
-		k := begin(c).(*keeper)
+		k := begin(c).(*holding)
 		k.test.metrics = x.metrics
 		return k
 	}

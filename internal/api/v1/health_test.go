@@ -36,7 +36,7 @@ func TestReadiness(t *testing.T) {
 
 // R5: anybody may ask whether the yard is ready, and hears nothing of the machine, nor what other servers say. The
 // log does, once.
-func TestReadinessTellsNobodyOfTheMachine(t *testing.T) {
+func TestReadinessHidesTheMachine(t *testing.T) {
 	var log strings.Builder
 	why := fmt.Errorf("stopped: %w", &fs.PathError{Op: "write", Path: "/srv/yard/nats/1.blk", Err: syscall.ENOSPC})
 	y := newYard(t, func(c *Config) {
