@@ -25,7 +25,7 @@ func (a *Asker) event(ctx context.Context, s topics.Subscription, topic, code, u
 	case err != nil:
 		return silent(err)
 	case answer.Status != http.StatusOK:
-		return refused("%s to the validation event: it has to answer 200 with a validationResponse, or 200 alone and somebody opens the validation URL; or set skipValidation (--skip-validation) if you trust it%s", said(answer), aboutKeys(answer.Status))
+		return refusal(s.Webhook.URL, answer, "to the validation event: it has to answer 200 with a validationResponse, or 200 alone and somebody opens the validation URL")
 	case json.Unmarshal(answer.Head, &echo) == nil && echo.ValidationResponse == code:
 		return topics.Agreement{Agreed: true}
 	}

@@ -6,16 +6,20 @@ package handshake
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/grid/retry"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/transport/egress"
+	"github.com/eventyard/eventyard/internal/transport/reason"
 )
 
 // Config is what an asker works with.
@@ -94,7 +98,49 @@ func silent(err error) topics.Agreement {
 	if errors.Is(err, egress.ErrForbidden) {
 		return refused("the endpoint cannot be asked: %v", err)
 	}
-	return refused("the endpoint did not answer: %v: see that it is reachable from here, or set skipValidation (--skip-validation) if you trust it", err)
+	return refused("the endpoint did not answer: %v: %s", err, adviceFor(err))
+}
+
+// adviceFor says what to do about an endpoint that did not answer. Whatever keeps a connection from being made keeps
+// events from it, too: only where it may go by itself is it advice not to ask.
+func adviceFor(err error) string {
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, new(x509.HostnameError)):
+		return "name the endpoint as its certificate does, or set skipVerify (--endpoint-skip-verify) if you trust the way to it"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "renew its certificate, and see that the clocks of both machines are right; or set skipVerify (--endpoint-skip-verify) if you trust the way to it"
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return "give the certificate of its authority by ca (--endpoint-ca FILE), or set skipVerify (--endpoint-skip-verify) if you trust the way to it"
+	case reason.WithoutTLS(err):
+		return "write http:// if that is meant, or give the port that has TLS"
+	case errors.As(err, new(tls.RecordHeaderError)):
+		return "give the port of its HTTPS"
+	case strings.Contains(err.Error(), reason.NotHTTP):
+		return "give the port of its HTTP"
+	}
+	return "see that it is reachable from here, or set skipValidation (--skip-validation) if you trust it"
+}
+
+// refusal says what to do about an endpoint that refused: what it should have answered, unless something is more
+// likely to be wrong.
+func refusal(url string, a egress.Answer, should string) topics.Agreement {
+	if wantsTLS(url, a) {
+		return refused("%s: that port has TLS: write https:// in place of http://", said(a))
+	}
+	return refused("%s %s; or set skipValidation (--skip-validation) if you trust it%s", said(a), should, aboutKeys(a.Status))
+}
+
+// wantsTLS tells whether that is what servers with TLS answer to who speaks plain HTTP. They say so in words alone.
+func wantsTLS(url string, a egress.Answer) bool {
+	if a.Status != http.StatusBadRequest || !strings.HasPrefix(strings.ToLower(url), "http:") {
+		return false
+	}
+	text := strings.ToLower(string(a.Head))
+	return strings.Contains(text, "http request to an https server") || // Go
+		strings.Contains(text, "plain http request was sent to https port") || // nginx
+		strings.Contains(text, "plain http to an ssl-enabled server port") || // Apache
+		strings.Contains(text, "requires tls") // IIS, Tomcat
 }
 
 // said shows what an endpoint answered, its beginning at least.

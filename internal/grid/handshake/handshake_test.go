@@ -2,8 +2,11 @@ package handshake
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -110,6 +113,64 @@ func TestOtherFailuresAreNotTriedAgain(t *testing.T) {
 			t.Errorf("%s: %+v", output, got)
 		}
 	}
+}
+
+// G11: what is advised is what helps: not to ask helps nobody whose endpoint cannot be sent anything.
+func TestAdviceGoesByTheCause(t *testing.T) {
+	agrees := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("WebHook-Allowed-Origin", "*") })
+	secure, plain := httptest.NewUnstartedServer(agrees), httptest.NewServer(agrees)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // it logs who hangs up
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	t.Cleanup(plain.Close)
+	says := func(text string) string {
+		return newEndpoint(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, http.StatusBadRequest) }).url
+	}
+	named := strings.Replace(secure.URL, "127.0.0.1", "localhost", 1)
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
+	for name, test := range map[string]struct{ url, ca, want string }{
+		"an authority that is not known":  {secure.URL, "", "give the certificate of its authority by ca (--endpoint-ca FILE), or set skipVerify (--endpoint-skip-verify)"},
+		"another name in the certificate": {named, authority, "name the endpoint as its certificate does, or set skipVerify (--endpoint-skip-verify)"},
+		"https to a plain port":           {strings.Replace(plain.URL, "http:", "https:", 1), "", "it answers without TLS: write http://"},
+		"https to another protocol":       {"https://" + greets(t, "220 mail.example.com ESMTP\r\n"), "", "it does not speak TLS: give the port of its HTTPS"},
+		"http to another protocol":        {"http://" + greets(t, "220 mail.example.com ESMTP\r\n\r\n"), "", "give the port of its HTTP"},
+		"http to a port of Go with TLS":   {strings.Replace(secure.URL, "https:", "http:", 1), "", "that port has TLS: write https:// in place of http://"},
+		"http to one of nginx":            {says("<title>400 The plain HTTP request was sent to HTTPS port</title>"), "", "write https://"},
+		"http to one of Apache":           {says("You're speaking plain HTTP to an SSL-enabled server port."), "", "write https://"},
+	} {
+		for _, output := range []schema.Kind{schema.EventGrid, schema.CloudEvents} {
+			t.Run(name+", "+string(output), func(t *testing.T) {
+				s := subscription(test.url, output)
+				s.Webhook.CA = test.ca
+				got := newAsker(t, egress.Config{Loopback: true}).Validate(t.Context(), s, topic, code, link)
+				testkit.That(t, !got.Agreed && !got.Awaiting && strings.Contains(got.Why, test.want), "why: %s", got.Why)
+				for _, useless := range []string{"skipValidation", "give it a key"} {
+					testkit.That(t, !strings.Contains(got.Why, useless), "%s does not help: %s", useless, got.Why)
+				}
+			})
+		}
+	}
+}
+
+// greets is the address of somebody who says the same to everybody, and hangs up.
+func greets(t *testing.T, text string) string {
+	t.Helper()
+	l := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	done := make(chan struct{})
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, text)
+			_, _ = conn.Read(make([]byte, 1<<10))
+			_ = conn.Close()
+		}
+	}()
+	return l.Addr().String()
 }
 
 func TestWhoIsNotAskedHasAgreed(t *testing.T) {

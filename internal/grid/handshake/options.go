@@ -40,7 +40,7 @@ func (a *Asker) options(ctx context.Context, s topics.Subscription, callback str
 	allowed := strings.TrimSpace(answer.Header.Get("WebHook-Allowed-Origin"))
 	switch {
 	case answer.Status < 200 || answer.Status > 299:
-		return refused("%s to OPTIONS: it has to agree by the header WebHook-Allowed-Origin: %s; or set skipValidation (--skip-validation) if you trust it%s", said(answer), a.cfg.Origin, aboutKeys(answer.Status))
+		return refusal(s.Webhook.URL, answer, "to OPTIONS: it has to agree by the header WebHook-Allowed-Origin: "+a.cfg.Origin)
 	case allowed == "":
 		return topics.Agreement{Awaiting: true}
 	case allowed != "*" && !strings.EqualFold(allowed, a.cfg.Origin):

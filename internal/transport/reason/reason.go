@@ -25,9 +25,11 @@ func Of(err error) string {
 	)
 	switch _, answer, other := strings.Cut(text, "malformed HTTP "); {
 	case other:
-		return "it does not answer in HTTP" + beginning(answer)
+		return NotHTTP + beginning(answer)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return strings.Replace(text, http.ErrSchemeMismatch.Error(), "it answers without TLS", 1)
+	case WithoutTLS(err) && errors.As(err, &record):
+		return strings.Replace(text, record.Error(), "it answers without TLS", 1)
 	case errors.As(err, &record):
 		return strings.Replace(text, record.Error(), "it does not speak TLS", 1)
 	case errors.As(err, &host) && host.IsNotFound:
@@ -40,6 +42,15 @@ func Of(err error) string {
 		return ended
 	}
 	return text
+}
+
+// NotHTTP is said of an answer that is none in HTTP, for which there is no kind of error.
+const NotHTTP = "it does not answer in HTTP"
+
+// WithoutTLS tells whether TLS was answered in plain HTTP.
+func WithoutTLS(err error) bool {
+	var record tls.RecordHeaderError // where the transport does not make the connection itself
+	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/"
 }
 
 // ended is said of an end and of a reset alike: which of them is seen is a matter of chance.

@@ -50,6 +50,7 @@ func TestWordsAroundAReasonStay(t *testing.T) {
 		{&net.OpError{Op: "dial", Net: "tcp", Err: unknown}, "there is no host db.example.com"},
 		{fmt.Errorf("ask for a token: %w", unknown), "ask for a token: there is no host db.example.com"},
 		{fmt.Errorf("proxy: %w", tls.RecordHeaderError{Msg: "first record"}), "proxy: it does not speak TLS"},
+		{fmt.Errorf("proxy: %w", tls.RecordHeaderError{Msg: "first record", RecordHeader: [5]byte([]byte("HTTP/"))}), "proxy: it answers without TLS"},
 		{fmt.Errorf("it broke off: %w", &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}), "it broke off: the other side ended the connection"},
 		{fmt.Errorf("read the answer: %w", io.EOF), "read the answer: EOF"},
 		{errors.New("the address is not allowed"), "the address is not allowed"},
