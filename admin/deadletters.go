@@ -27,6 +27,10 @@ type DeadLetter struct {
 	Written  string     `json:"written,omitempty"`
 	Redriven *time.Time `json:"redriven,omitempty"`
 	Redrives int        `json:"redrives,omitempty"`
+	// TraceID is the trace that the event belongs to, TraceParent how its publisher said so; both absent where it
+	// belongs to none.
+	TraceID     string `json:"traceId,omitempty"`
+	TraceParent string `json:"traceparent,omitempty"`
 	// Event is the event as it would have been delivered; nil in lists.
 	Event json.RawMessage `json:"event,omitempty"`
 }

@@ -108,8 +108,11 @@ func showLetter(l *deadletter.Letter, s *topics.Subscription) admin.DeadLetter {
 		return shown // what cannot be read is listed all the same
 	}
 	shown.EventID, shown.EventType, shown.Subject = string(e.ID), string(e.Type), string(e.Subject)
+	e.Trace = l.Trace
+	trace := e.TraceContext()
+	shown.TraceID, shown.TraceParent = trace.Trace(), trace.TraceParent()
 	if s != nil {
-		e.Topic, e.Trace = s.Resource, l.Trace
+		e.Topic = s.Resource
 		body, err := schema.AppendEvent(nil, &e, s.Output)
 		if err != nil {
 			body = e.Raw // as it is stored, where the subscription asks by now for a schema that cannot have it

@@ -16,6 +16,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/delivery"
 	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // letters gives a page of dead letters.
@@ -92,6 +93,27 @@ func TestADeadLetterIsShownWithItsEvent(t *testing.T) {
 			t.Errorf("the event is %s", l.Event)
 		}
 	})
+}
+
+// V6: a dead letter says which trace its event belongs to, also where the schema of the event has no place for it.
+func TestADeadLetterSaysItsTrace(t *testing.T) {
+	for name, schema := range map[string]string{"Event Grid's schema": "eventgrid", "CloudEvents": "cloudevents"} {
+		t.Run(name, func(t *testing.T) {
+			withGrid(t, func(t *testing.T, y *gridYard) {
+				y.killed(`,"schema":"`+schema+`","skipValidation":true`, 1)
+				y.traced = tracing.Parse(traceParent, "")
+				y.publish("orders", "traced")
+				all := y.letters("").Letters
+				testkit.MustEqual(t, len(all), 2, "letters")
+				testkit.Equal(t, all[0].TraceID+all[0].TraceParent, "", "of an event without a trace")
+				one := read[admin.DeadLetter](t, y.want(200, "GET", billingPath+"/dead/1", nil))
+				for _, l := range []admin.DeadLetter{all[1], one} {
+					testkit.Equal(t, l.TraceID, traceParent[3:35])
+					testkit.Equal(t, l.TraceParent, traceParent)
+				}
+			})
+		})
+	}
 }
 
 // G8: redriven events go to this subscription and nobody else; redriven letters are left out then.

@@ -24,6 +24,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/webhook"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/internal/transport/egress"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // gridYard is a yard with a grid that runs. Whatever host is posted to, the hook answers.
@@ -33,6 +34,7 @@ type gridYard struct {
 	delivery *delivery.Service
 	dead     *deadletter.Service
 	hook     *hook
+	traced   tracing.Context // the trace of what is published; zero: none
 }
 
 // withGrid runs a test in virtual time, with a grid that delivers.
@@ -122,7 +124,7 @@ func (y *gridYard) publish(topic string, ids ...string) {
 		stored = append(stored, events...)
 	}
 	y.settle() // what was changed before is known to all
-	testkit.Must(y.t, y.topics.Publish(y.t.Context(), topic, stored, nil))
+	testkit.Must(y.t, y.topics.Publish(tracing.With(y.t.Context(), y.traced), topic, stored, nil))
 	y.settle()
 }
 

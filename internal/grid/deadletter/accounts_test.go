@@ -4,12 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/grid/pending"
 	"github.com/eventyard/eventyard/internal/grid/schema"
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/hubs/blob"
 	"github.com/eventyard/eventyard/internal/storage/meta/metatest"
 	"github.com/eventyard/eventyard/internal/storage/vfs"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // G8: dead letters are written to a container of the yard's own account, without a key, and say so
@@ -18,7 +20,9 @@ func TestTheYardsOwnContainer(t *testing.T) {
 	blobs := testkit.Value(blob.Open(blob.Config{Meta: metatest.NewMemory(), FS: vfs.NewMem(), Log: testkit.Quiet()}))(t)
 	y := newYard(t, func(c *Config) { c.Blobs, c.BlobAccount = blobs, "eventyard" })
 	sub := y.subscribe("billing", "yard", schema.EventGrid)
-	y.die(sub, 1)
+	traced := letter(sub, 1)
+	traced.Trace = tracing.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "")
+	testkit.Must(t, y.Put(t.Context(), sub, []pending.Delivery{traced}))
 	l := testkit.Value(y.whole.box(sub.ID).gather(t.Context(), sub, ""))(t)
 	to := testkit.Value(topics.ParseTarget("blob:eventyard/dead"))(t)
 	testkit.Must(t, y.cfg.CheckTarget(to))
@@ -33,6 +37,11 @@ func TestTheYardsOwnContainer(t *testing.T) {
 	}
 	at.Blob = "a.json"
 	testkit.Equal(t, testkit.Value(blobs.Blob(t.Context(), at, blob.Conditions{}))(t).Properties.ContentType, "application/json", "the blob's type")
+	body := testkit.Value(blobs.Open(t.Context(), at, blob.Conditions{}))(t)
+	defer body.Close()
+	var content strings.Builder
+	testkit.Must(t, body.WriteRange(t.Context(), &content, 0, body.Bytes))
+	testkit.That(t, strings.Contains(content.String(), `"traceparent":"`+traced.Trace.TraceParent()), "the blob has its trace: %s", &content) // V6
 }
 
 // Accounts are found by their names; one that nobody told the yard of is refused with what to do.

@@ -19,6 +19,7 @@ import (
 	"github.com/eventyard/eventyard/internal/grid/topics"
 	"github.com/eventyard/eventyard/internal/quota"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/tracing"
 )
 
 // Letters of a hub's subscription are written inside the folder whatever the hub is called.
@@ -40,6 +41,35 @@ func TestHubsWithOddNamesHaveFiles(t *testing.T) {
 			}
 		}
 	})
+}
+
+// V6: the trace of an event goes with its letter: in the file or blob, whatever its schema, and in a hub as a property
+// of its own.
+func TestALetterTakesItsTraceAlong(t *testing.T) {
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	traced := func(s *topics.Subscription) pending.Delivery {
+		l := letter(s, 1)
+		l.Trace = tracing.Parse(parent, "")
+		return l
+	}
+	for _, output := range []schema.Kind{schema.EventGrid, schema.CloudEvents, schema.Custom} {
+		t.Run(string(output), func(t *testing.T) {
+			bubble(t, func(t *testing.T, y *yard) {
+				defer y.run()()
+				for name, target := range map[string]string{"billing": "folder:dead", "mailer": "hub:failures"} {
+					sub := y.subscribe(name, target, output)
+					testkit.Must(t, y.Put(t.Context(), sub, []pending.Delivery{traced(sub)}))
+				}
+				pass(time.Minute)
+				all := lettersOf(t, files(t, y.data))
+				testkit.MustEqual(t, len(all), 1, "letters in files")
+				testkit.Equal(t, all[0]["traceparent"], any(parent), "of a letter in a file: %v", all[0])
+				testkit.MustEqual(t, len(y.hubs.properties), 1, "letters in the hub")
+				testkit.Equal(t, y.hubs.properties[0]["traceparent"], any(parent), "of a letter in a hub")
+				testkit.That(t, strings.Contains(y.hubs.sent[0], `"traceparent":"`+parent), "and in its body: %s", y.hubs.sent[0])
+			})
+		})
+	}
 }
 
 // What the yard keeps in its data folder is its own.
