@@ -110,10 +110,10 @@ dist: ## What people install, into dist/: archives, deb, rpm, container image, H
 	cd packaging && go run ./dist -source .. -out ../dist
 
 .PHONY: dist-test
-dist-test: ## All of that twice to the same bytes; deb, rpm and image on roots of their own, which needs root; chart, unit, formula, alerts and dashboard by their own linters (half an hour); CI=true insists on all
+dist-test: ## All of that twice to the same bytes; deb, rpm and image on roots of their own, which needs root; chart, unit, formula, completions, alerts and dashboard by their own linters (half an hour); CI=true insists on all, DISTFLAGS=-cold compiles all twice
 	cd packaging && go vet ./...
 	cd packaging && go test -count=1 -timeout 30m ./lint
-	cd packaging && go test -count=1 -v -timeout 90m ./dist -all
+	cd packaging && go test -count=1 -v -timeout 90m ./dist -all $(DISTFLAGS)
 
 .PHONY: generate
 generate: ## Write what follows from other files: definitions of package server, OpenAPI, references

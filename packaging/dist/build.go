@@ -8,15 +8,19 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
+	"time"
 )
 
 // programs builds the program for each platform.
 func (r *release) programs(ctx context.Context) error {
 	for _, p := range r.platforms {
+		began := time.Now()
 		if err := r.compile(ctx, p, r.program(p)); err != nil {
 			return err
 		}
+		fmt.Printf("    %-30s %6.1fs\n", p, time.Since(began).Seconds())
 	}
 	return nil
 }
@@ -27,6 +31,9 @@ func (r *release) compile(ctx context.Context, p platform, file string) error {
 	stamp := fmt.Sprintf("-s -w -buildid= -X main.version=%s -X main.commit=%s", r.version, r.commit)
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", stamp, "-o", file, "./cmd/eventyard")
 	cmd.Dir, cmd.Env = r.source, environment("GOOS="+p.os, "GOARCH="+p.arch)
+	if slices.Contains(r.anew, p) {
+		cmd.Env = append(cmd.Env, "GOCACHE="+r.cache)
+	}
 	_, err := output(cmd)
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +37,7 @@ func TestDebianPackage(t *testing.T) {
 	}
 	m.wantVersion(y, beforeVersion)
 	y.stop()
+	formatBefore := dataFormat(t, m)
 
 	settings := filepath.Join(m.root, "etc/eventyard/eventyard.yaml")
 	mode(t, settings, "-rw-r-----")
@@ -46,6 +48,10 @@ func TestDebianPackage(t *testing.T) {
 	m.wantEvents("the first")
 	m.do(nobody, nil, "/usr/bin/eventyard", "send", "orders", "the second")
 	m.wantEvents("the first", "the second")
+	t.Logf("version %s wrote data in format %d, and %s in %d", beforeVersion, formatBefore, r.version, dataFormat(t, m))
+	if *previous == "" && inCI() && len(beforeFormat(t, r)) > 0 && formatBefore == dataFormat(t, m) {
+		t.Error("no data was upgraded: name a commit with -previous")
+	}
 	y.reload()
 	eventually(t, "the yard reloads", func() bool { return strings.Contains(y.log.String(), `"msg":"reloaded`) })
 	y.stop()
@@ -174,7 +180,7 @@ func programOfBefore(t *testing.T, r *release) (tree string) {
 		if tag, err := r.git(t.Context(), "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*", "HEAD^"); err == nil {
 			all = []string{tag}
 		} else {
-			all = []string{"HEAD~50", "HEAD~55", "HEAD~60", "HEAD~65", "HEAD"} // the last for a clone without a past
+			all = append(beforeFormat(t, r), "HEAD~50", "HEAD~55", "HEAD~60", "HEAD~65", "HEAD") // the last for a clone without a past
 		}
 	}
 	repository := r.source
@@ -202,6 +208,28 @@ func programOfBefore(t *testing.T, r *release) (tree string) {
 	}
 	t.Fatal(failed)
 	return ""
+}
+
+// beforeFormat is the last commit whose program wrote data folders in an older format, so that an upgrade from it is
+// one of data; none where the clone does not go back so far.
+func beforeFormat(t *testing.T, r *release) []string {
+	t.Helper()
+	rose, err := r.git(t.Context(), "log", "-1", "--format=%H", "-G^const Format = [0-9]+", "--", "internal/storage/mark.go")
+	must(t, err)
+	if rose == "" {
+		return nil
+	}
+	return []string{rose + "^"}
+}
+
+// dataFormat is that of a data folder, as it says itself.
+func dataFormat(t *testing.T, m *machine) (format int) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(m.root, "var/lib/eventyard/eventyard-data.json"))
+	must(t, err)
+	var mark struct{ Format int }
+	must(t, json.Unmarshal(text, &mark))
+	return mark.Format
 }
 
 func checkOut(t *testing.T, r *release, commit string) (tree string) {

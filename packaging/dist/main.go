@@ -81,6 +81,9 @@ type release struct {
 	commit    string
 	time      time.Time // of the commit: everything in a release has it
 	platforms []platform
+	// anew are compiled with a cache of their own, for tests: nothing that was compiled before serves them.
+	anew  []platform
+	cache string
 }
 
 func newRelease(ctx context.Context, source, out, version string, chosen []platform) (*release, error) {

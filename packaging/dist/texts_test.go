@@ -30,6 +30,17 @@ func TestFormulaIsRuby(t *testing.T) {
 	must(t, err)
 }
 
+// V7: what completes commands is a script of its shell, as the shell itself says.
+func TestCompletionsAreScripts(t *testing.T) {
+	for shell, file := range map[string]string{"bash": "eventyard.bash", "zsh": "_eventyard", "fish": "eventyard.fish"} {
+		t.Run(shell, func(t *testing.T) {
+			need(t, shell, shell)
+			_, err := output(exec.Command(shell, "-n", theRelease(t).staged("completions", file)))
+			must(t, err)
+		})
+	}
+}
+
 // formulaOf123 fills in the formula for a version whose archives are none.
 func formulaOf123(t *testing.T) *release {
 	t.Helper()
