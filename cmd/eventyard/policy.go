@@ -58,6 +58,9 @@ func (c policyCommands) create() *cobra.Command {
 	}
 	addDefinitionFlags(cmd, spec.Policy, spec.Create, &request)
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Policy, error) {
+		if len(request.Rights) == 0 {
+			return admin.Policy{}, usagef(cmd, "policy create needs --rights: what the policy may do, one or more of send, listen, manage and metrics, like --rights send,listen")
+		}
 		if _, err := auth.ParseRights(request.Rights); err != nil {
 			return admin.Policy{}, usagef(cmd, "--rights: %w", err)
 		}

@@ -36,6 +36,9 @@ func (c *cli) seriesCommand() *cobra.Command {
 	} {
 		cmd.Flags().StringVar(name.to, name.flag, "", name.help)
 	}
+	for _, flag := range []string{"follow", "watch"} {
+		lacks(cmd, flag, "this shows a time that is over, --span of it; eventyard status shows how things are now")
+	}
 	addDuration(cmd.Flags(), &q.Span, "span", 15*time.Minute, "how far back, up to 24h")
 	return printing(c, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.SeriesList, error) {
 		if q.Span > maxSpan {

@@ -13,6 +13,42 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// otherNames are flags as other programs call them, with what they are here. The first that a command has is
+// what was probably meant.
+var otherNames = map[string][]string{
+	"since":         {"from"},
+	"limit":         {"max", "count"},
+	"max":           {"count"},
+	"count":         {"max"},
+	"partition-key": {"key"},
+	"json":          {"output=json"},
+	"retries":       {"attempts"},
+	"attempts":      {"retries"},
+	"max-retries":   {"retries", "attempts"},
+	"max-attempts":  {"attempts", "retries"},
+	"batch":         {"max-events"},
+	"batch-size":    {"max-events"},
+	"follow":        {"watch"},
+	"watch":         {"follow"},
+	"url":           {"endpoint", "server"},
+}
+
+// otherName is what a flag of another program is called in this one; empty where the command has no such thing.
+func otherName(cmd *cobra.Command, name string) string {
+	for _, here := range otherNames[name] {
+		flag, value, given := strings.Cut(here, "=")
+		f := cmd.Flags().Lookup(flag)
+		switch {
+		case f == nil || f.Hidden:
+		case given && f.Shorthand != "":
+			return "-" + f.Shorthand + " " + value
+		default:
+			return "--" + flag
+		}
+	}
+	return ""
+}
+
 // nearError is an error about a name that the yard does not have, with one that it has.
 type nearError struct {
 	error

@@ -171,6 +171,9 @@ func (c topicCommands) key() *cobra.Command {
 	cmd.Flags().StringVar(&key, "key", "key1", "`key1` or key2; the other stays valid")
 	yes := addYesFlag(cmd)
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.Topic, error) {
+		if !strings.EqualFold(key, "key1") && !strings.EqualFold(key, "key2") {
+			return admin.Topic{}, usagef(cmd, "--key: %q is neither key1 nor key2", key)
+		}
 		if err := c.confirm(cmd, *yes, fmt.Sprintf("Replace %s of topic %s? Publishers that use the old one lose access.", key, args[0])); err != nil {
 			return admin.Topic{}, err
 		}

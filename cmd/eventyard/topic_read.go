@@ -24,6 +24,7 @@ func (c topicCommands) read() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&from, "from", "earliest", "`position` to begin at: earliest, latest, a number, after:NUMBER, a time or an age like 1h")
 	cmd.Flags().IntVar(&most, "max", 100, "at most so many, up to 1,000")
+	lacks(cmd, "follow", "this shows what the topic holds; what comes goes to subscriptions, and eventyard listen runs a webhook that prints it")
 	return printing(c.cli, cmd, func(cmd *cobra.Command, client *admin.Client, args []string) (admin.TopicEvents, error) {
 		if most < 1 || most > maxTopicEvents {
 			return admin.TopicEvents{}, usagef(cmd, "--max %d: give 1 to %s", most, thousands(maxTopicEvents))

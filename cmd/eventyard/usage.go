@@ -111,9 +111,11 @@ func noFlag(cmd *cobra.Command, name string) error {
 			lacked = of
 		}
 	}
-	switch why := cmd.Annotations[lacksFlag+lacked]; {
+	switch why, other := cmd.Annotations[lacksFlag+lacked], otherName(cmd, name); {
 	case why != "":
 		return fmt.Errorf("there is no flag --%s: %s", name, why)
+	case other != "":
+		return fmt.Errorf("there is no flag --%s; did you mean %s?", name, other)
 	case near != "":
 		return fmt.Errorf("there is no flag --%s; did you mean --%s?", name, near)
 	case len(longer) > 0:

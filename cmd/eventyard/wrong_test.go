@@ -85,8 +85,10 @@ func newWrongWorld(t *testing.T) *wrongWorld {
 		"twice.yaml": "hubs:\n  - name: a\n  - name: A\n", "badhub.yaml": "hubs:\n  - name: \"a b\"\n    partitions: 0\n",
 		"emulator.json": `{"UserConfig":{"NamespaceConfig":[{"Type":"EventHub","Name":"x","Entities":[{"Name":"eh1","PartitionCount":"x","ConsumerGroups":[]}]}],"LoggingConfig":{"Type":"File"}}}`,
 		"secrets.yaml":  "secrets: {key: abc}\n", "same.yaml": "http: 127.0.0.1:8080\nhttps: 127.0.0.1:8080\n",
-		"private.yaml": "hubs: [{name: orders}]\nfunctions: [{name: f, hub: orders, endpoint: 'http://10.1.2.3/'}]\n",
-		"folder/file":  "x", "badconfig/eventyard/contexts.json": "{",
+		"private.yaml":    "hubs: [{name: orders}]\nfunctions: [{name: f, hub: orders, endpoint: 'http://10.1.2.3/'}]\n",
+		"badnotify.yaml":  "hubs: [{name: orders}]\nfunctions: [{name: f, hub: orders, endpoint: 'http://127.0.0.1/', notify: [a@b.c]}]\n",
+		"longnotify.yaml": "hubs: [{name: orders}]\nfunctions: [{name: f, hub: orders, endpoint: 'http://127.0.0.1/', notify: [ops-secret@example.com]}]\n",
+		"folder/file":     "x", "badconfig/eventyard/contexts.json": "{",
 	} {
 		testkit.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		testkit.Must(t, os.WriteFile(name, []byte(text), 0o600))

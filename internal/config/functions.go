@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,8 +47,16 @@ func checkTarget(found *complaints, key, target string) {
 		return
 	}
 	if !isWebURL(target) {
-		found.add(key, "%.10q… is neither: write it like mailto:ops@example.com or https://hooks.example.com/abc", target) // the rest may be secret
+		found.add(key, "%s is neither mail nor a webhook: write it like mailto:ops@example.com or https://hooks.example.com/abc", beginning(target, 10)) // the rest may be secret
 	}
+}
+
+// beginning quotes a text, or its first characters.
+func beginning(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return strconv.Quote(string(runes[:most])) + "…"
+	}
+	return strconv.Quote(text)
 }
 
 func isWebURL(text string) bool {
