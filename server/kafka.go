@@ -121,7 +121,7 @@ const initialRebalanceDelay = 3 * time.Second
 // consumer to see what comes, a group waits for nobody.
 func (y *yard) openKafkaGroups() (err error) {
 	cfg := kafkagroups.Config{
-		Meta: y.storage.Meta, Broker: y.broker, Node: y.nodes.Self().ID, Log: y.cfg.Log, Metrics: y.registry,
+		Meta: y.storage.Meta, Broker: y.broker, Node: y.nodes.Self().ID, Notes: y.notes, Log: y.cfg.Log, Metrics: y.registry,
 		Several: !y.nodes.Single(), Mine: func(group string) bool { return coordinates(y.nodes, y.brokers, group) },
 	}
 	if !y.development() {

@@ -31,7 +31,9 @@ const (
 	InstanceWent      Kind = "instance.went"
 	InstanceForgotten Kind = "instance.forgotten"
 	CheckpointMoved   Kind = "checkpoint.moved"
-	PartitionReleased Kind = "partition.released"
+	// CheckpointForgotten: an operator has removed what a Kafka group has committed.
+	CheckpointForgotten Kind = "checkpoint.forgotten"
+	PartitionReleased   Kind = "partition.released"
 
 	ProbationBegan Kind = "probation.began"
 	ProbationEnded Kind = "probation.ended"
@@ -56,6 +58,8 @@ const (
 	DiskFull    Kind = "disk.full"
 	DiskFree    Kind = "disk.free"
 	BackupTaken Kind = "backup.taken"
+	// ReplicasChanged: each event is kept by another number of servers.
+	ReplicasChanged Kind = "replicas.changed"
 	// Dropped: so many changes could not be kept.
 	Dropped Kind = "activity.dropped"
 )
@@ -69,11 +73,11 @@ var (
 // special are the kinds that are more than that.
 var special = []Kind{
 	KeyRegenerated, KeyRevealed,
-	OwnershipMoved, InstanceCame, InstanceWent, InstanceForgotten, CheckpointMoved, PartitionReleased,
+	OwnershipMoved, InstanceCame, InstanceWent, InstanceForgotten, CheckpointMoved, CheckpointForgotten, PartitionReleased,
 	ProbationBegan, ProbationEnded, DeadRedriven, DeadPurged, PoisonRedriven,
 	SubscriptionValidated, SubscriptionDisabled, SubscriptionFailed, SubscriptionExpired,
 	CircuitOpened, CircuitHalfOpen, CircuitClosed, CircuitHeld, CircuitResumed,
-	NodeCame, NodeLeft, NodeLost, DiskFull, DiskFree, BackupTaken, Dropped,
+	NodeCame, NodeLeft, NodeLost, DiskFull, DiskFree, BackupTaken, ReplicasChanged, Dropped,
 }
 
 // Families are all kinds: what can happen, by what it happens to.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/api/frame"
 )
 
@@ -39,7 +41,21 @@ func (d *Handler) setReplicas(w http.ResponseWriter, r *http.Request) error {
 		return badRequest(`send {"replicas":3}`, "there are 1, 3 or 5 replicas of each event, and not %d", q.Replicas)
 	}
 	return d.maintain(w, r, func(ctx context.Context, out *lineWriter) error {
-		return d.cfg.Maintenance.SetReplicas(ctx, q, func(l admin.ReplicasLine) error { return out.say(l) })
+		became := "" // what is changed stays so, also when the change breaks off
+		defer func() {
+			if became != "" {
+				d.note(r, activity.Entry{Kind: activity.ReplicasChanged, Object: "cluster", Detail: became})
+			}
+		}()
+		return d.cfg.Maintenance.SetReplicas(ctx, q, func(l admin.ReplicasLine) error {
+			switch {
+			case l.Progress != nil:
+				became = fmt.Sprintf("to %d; it broke off, with %d of %d streams done", q.Replicas, l.Progress.Done, l.Progress.Streams)
+			case l.Done != nil:
+				became = fmt.Sprintf("from %d to %d", l.Done.Before, l.Done.Replicas)
+			}
+			return out.say(l)
+		})
 	})
 }
 

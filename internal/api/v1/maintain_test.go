@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/api/frame"
+	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -91,6 +93,29 @@ func TestMaintenance(t *testing.T) {
 		})
 	}
 }
+
+// V5: a change of the number of replicas is kept as activity with who asked for it, also one that broke off.
+func TestAChangeOfReplicasIsKept(t *testing.T) {
+	for late, want := range map[error]string{nil: "from 1 to 5", errors.New("no leader"): "to 5; it broke off, with 0 of 2 streams done"} {
+		kept := &keptActivity{}
+		y := newYard(t, func(c *Config) { c.Maintenance, c.Activity = fakeMaintenance{late: late}, kept })
+		if late != nil {
+			y.errors.Want(1)
+		}
+		y.want(http.StatusOK, "POST", "/api/v1/cluster/replicas", `{"replicas":5}`)
+		testkit.MustEqual(t, len(kept.entries), 1, "entries of %q", want)
+		e := kept.entries[0]
+		testkit.That(t, e.Kind == activity.ReplicasChanged && e.Object == "cluster" && e.Detail == want && e.By == auth.RootPolicy, "kept is %+v", e)
+	}
+}
+
+// keptActivity keeps what is noted while nobody else asks.
+type keptActivity struct {
+	Activity
+	entries []activity.Entry
+}
+
+func (k *keptActivity) Note(_ context.Context, e activity.Entry) { k.entries = append(k.entries, e) }
 
 // C7: a node does one such thing at a time, and ends it when its client leaves.
 func TestOneMaintenanceAtATime(t *testing.T) {

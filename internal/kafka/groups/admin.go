@@ -191,6 +191,7 @@ func (c *Coordinator) delete(ctx context.Context, g *group, check func(ctx conte
 		return fmt.Errorf("delete group %.80q: %w", g.id, err)
 	}
 	c.counted(e.By, -1)
+	c.cfg.noteDeleted(ctx, g.id, e.logs())
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/hubs/oldest"
 	"github.com/eventyard/eventyard/internal/kafka/groups/member"
@@ -67,6 +68,8 @@ type Config struct {
 	MaxGroups int
 	MaxBytes  int
 	Retention time.Duration
+	// Notes takes what operators change. nil takes none.
+	Notes activity.Notes
 	// Log nil means slog.Default().
 	Log *slog.Logger
 	// Metrics is where the counters are registered; nil means nowhere.

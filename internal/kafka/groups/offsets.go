@@ -253,6 +253,10 @@ func (c *Coordinator) DeleteOffsets(ctx context.Context, id string, partitions [
 	failed, err := g.commit(ctx, change, func(time.Time) error { return nil })
 	for p, why := range failed {
 		refused[p] = why
+		delete(change, p)
+	}
+	if err == nil {
+		c.cfg.noteOffsets(ctx, id, change)
 	}
 	return refused, err
 }

@@ -202,7 +202,11 @@ func (o Operator) SetOffsets(ctx context.Context, id, hub string, offsets map[in
 	for n, offset := range offsets {
 		change[Partition{log, n}] = &Position{Offset: offset, Epoch: -1, Time: time.Now()}
 	}
-	return o.visit(ctx, id, true, func(g *group) error { return g.setOffsets(ctx, change) })
+	err = o.visit(ctx, id, true, func(g *group) error { return g.setOffsets(ctx, change) })
+	if err == nil {
+		o.cfg.noteOffsets(ctx, id, change)
+	}
+	return err
 }
 
 // Forget removes what a group has committed in a hub. ErrNotEmpty: it has members.
@@ -211,17 +215,22 @@ func (o Operator) Forget(ctx context.Context, id, hub string) error {
 	if err != nil {
 		return err
 	}
-	return o.visit(ctx, id, false, func(g *group) error {
+	change := make(map[Partition]*Position)
+	err = o.visit(ctx, id, false, func(g *group) error {
 		there, err := committedIn(ctx, o.cfg.Meta, id, log)
 		if err != nil {
 			return err
 		}
-		change := make(map[Partition]*Position)
+		clear(change) // somebody else may have had the group the first time
 		for n := range there {
 			change[Partition{log, n}] = nil
 		}
 		return g.setOffsets(ctx, change)
 	})
+	if err == nil {
+		o.cfg.noteOffsets(ctx, id, change)
+	}
+	return err
 }
 
 // Delete deletes a group without members, with its offsets; see Coordinator.Delete.

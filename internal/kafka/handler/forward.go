@@ -213,7 +213,7 @@ func (h *Handler) Forwarded(ctx context.Context, body []byte) ([]byte, error) {
 		}
 	}
 	p := &peer{handler: h, log: h.cfg.Log, lent: &lent, from: head.Host}
-	answer := p.answerGroup(ctx, groupMember{peer: p, client: head.Client}, request)
+	answer := p.answerGroup(p.asks(ctx), groupMember{peer: p, client: head.Client}, request)
 	if answer == nil {
 		return nil, nil
 	}

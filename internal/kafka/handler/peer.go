@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/eventyard/eventyard/internal/activity"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/hubs/broker"
 	"github.com/eventyard/eventyard/internal/kafka"
@@ -98,6 +100,7 @@ func (p *peer) Begin(ctx context.Context, r *kafka.Request) kafka.Finish {
 
 // answer gives the whole answer of a request, which may be one about groups by such a member; nil to one that is not known.
 func (p *peer) answer(ctx context.Context, m groupMember, request kmsg.Request) kmsg.Response {
+	ctx = p.asks(ctx)
 	switch r := request.(type) {
 	case *kmsg.MetadataRequest:
 		return p.metadata(ctx, r)
@@ -142,6 +145,11 @@ func (p *peer) answer(ctx context.Context, m groupMember, request kmsg.Request) 
 		return answer
 	}
 	return p.answerGroup(ctx, m, request)
+}
+
+// asks is a context of what the client asks for: what it changes is put down to it.
+func (p *peer) asks(ctx context.Context) context.Context {
+	return activity.By(ctx, p.rights().grant.Holder, strings.TrimPrefix(p.host(), "/"))
 }
 
 // answerGroup is answer for requests about groups.
