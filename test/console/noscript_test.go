@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/eventyard/eventyard/internal/testkit"
 )
 
 // newStillVisitor opens a page in which no script runs.
@@ -31,4 +32,13 @@ func (y *stocked) withoutScript(t *testing.T) {
 		v.await(path+" has what it is for", has)
 		v.await("no idle button at "+path, `[...document.querySelectorAll("button")].every(b => b.type === "submit" || !b.checkVisibility({visibilityProperty: true}))`)
 	}
+}
+
+// V4: nor does the first run need one: its button makes the hub, and the page has what comes next.
+func TestTheFirstRunWithoutScript(t *testing.T) {
+	y := newEmptyYard(t)
+	v := newStillVisitor(t, y.base)
+	v.visit("")
+	v.press(`#part-first form button`, `document.querySelectorAll("#part-first .steps > li.done").length === 2`)
+	testkit.Equal(t, len(testkit.Value(y.client.Hubs(t.Context()))(t)), 1, "hubs")
 }
