@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -17,6 +18,7 @@ func newStillVisitor(t *testing.T, base string) *visitor {
 
 // V4: without a script each page has what it is for, and no button that would do nothing.
 func (y *stocked) withoutScript(t *testing.T) {
+	testkit.Must(t, testkit.Err(y.client.CopyKafkaOffsets(t.Context(), "orders", "readers", admin.KafkaCopy{Group: "billing", To: admin.ToKafka})))
 	v := newStillVisitor(t, y.base)
 	for path, has := range map[string]string{
 		"": shows("#needs"), "hubs": contains("orders"), "hubs/orders": shows("#fig-events"), "hubs/orders/events": contains("three"),
@@ -27,6 +29,9 @@ func (y *stocked) withoutScript(t *testing.T) {
 		"functions": contains("resize"), "functions/resize": shows("svg.states"), "events": shows(named("id")), "activity": contains("topic.created"),
 		"access": shows(`main form[action$="/reveal"]`), "storage": shows("main table"), "find?q=bill": contains("billing"),
 		"docs/guides/first": contains("eventyard send orders"), "more": shows(".shots a"),
+		"hubs/orders/connect": contains("Endpoint="), "topics/shop/events": contains("alarm.glass"), "topics/shop/publish": shows(named("data")),
+		"functions/picky/poison": contains("picky"), "hubs/orders/kafka-groups/readers": contains("readers"), "signin": shows(`main [name="key"]`),
+		"events?id=0/0&in=hubs/photos": contains("picky"),
 	} {
 		v.visit(path)
 		v.await(path+" has what it is for", has)
