@@ -139,6 +139,8 @@ func TestAnOverviewOfManySubscriptions(t *testing.T) {
 			cancel()
 			<-ended
 			asked := 0
+			api.mu.Lock() // of a call that was cut off it may not have heard yet
+			defer api.mu.Unlock()
 			for _, call := range api.calls {
 				if call == "GET /api/v1/subscriptions" {
 					asked++

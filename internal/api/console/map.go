@@ -139,6 +139,8 @@ type yardLists struct {
 	functions     []admin.Function
 	circuits      []admin.Circuit
 	needs         []admin.Need
+	// late: some of them were not known in time.
+	late bool
 }
 
 // sources gives each hub and topic with who gets its events. A hub or topic that nobody reads says so.

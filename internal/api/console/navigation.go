@@ -19,7 +19,7 @@ type navCount struct {
 
 // overview is how the yard is as a whole; nil: it is not known in time.
 func (v *visit) overview() *admin.Overview {
-	if v.known != nil {
+	if v.known != nil || v.asked {
 		return v.known
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.console.figuresTime)

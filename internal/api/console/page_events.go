@@ -85,6 +85,7 @@ type eventsView struct {
 	List                   feed
 	Problem, Remedy        string // what was wrong with what was asked for, and what helps
 	Cut                    bool   // they are too large to be shown at once
+	Looking                string // the page that waits for what is still being looked for; empty: all is known
 	Found                  string // how many were looked at, and found
 	Next, Older            string // where to go on, and where to look for more
 	Command                string
@@ -117,7 +118,7 @@ func loadEvents(v *visit) (*screen, error) {
 	q, wrong, err := eventsVisit{v}.readQuery(&view)
 	if err == nil && wrong == nil {
 		if view.Find != "" {
-			err = eventsVisit{v}.search(q, &view)
+			err = eventsVisit{v}.find(q, &view)
 		} else {
 			err = eventsVisit{v}.read(q, &view)
 		}
@@ -141,7 +142,7 @@ func loadEvents(v *visit) (*screen, error) {
 		view.Shown = eventsVisit{v}.beside(view, shown)
 	}
 	s := hubScreen(v, h, "Events", view)
-	s.still = view.Find != "" // what was found stays
+	s.still = view.Find != "" && view.Looking == "" // what was found stays
 	return s, nil
 }
 

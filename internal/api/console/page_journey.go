@@ -1,9 +1,9 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"html/template"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -31,7 +31,9 @@ type journeyView struct {
 	Several []journeyChoice
 	Looked  []journeyMissed
 	// Left is how many topics were not looked at.
-	Left    int
+	Left int
+	// Looking is the page that waits for what is still being looked for; empty: all is known.
+	Looking string
 	Command string
 }
 
@@ -63,7 +65,7 @@ type journeyMissed struct{ Said, Before string }
 var journeyPage = page{template: "journey", load: loadJourney, every: journeyEvery}
 
 func loadJourney(v *visit) (*screen, error) {
-	q := v.r.URL.Query()
+	q := whereabouts(v)
 	view := journeyView{Asked: strings.TrimSpace(q.Get("id")), In: q.Get("in")}
 	view.Command = command("event", "trace", orWord(view.Asked, "EVENTID"))
 	topics, err := v.api.Topics(v.ctx)
@@ -73,17 +75,27 @@ func loadJourney(v *visit) (*screen, error) {
 	view.Sources = sourcesOf(topics, view.In)
 	s := &screen{Title: "Find an event", Section: "events", Crumbs: []crumb{{Name: "Find an event"}}, still: true}
 	if view.Asked != "" {
-		found, err := findEvent(v, &view, topics)
-		if err != nil {
+		ctx, cancel := soon(v)
+		found, err := journeySearch{v, ctx, q}.find(&view, topics)
+		cancel()
+		switch {
+		case tooLate(ctx, err):
+			view.Looking, s.State, s.still = waiting(v), "It is still being looked for.", false
+		case err != nil:
 			return nil, err
+		default:
+			s.State = "It was not found."
+			showFound(v, &view, q, found)
 		}
-		showFound(v, &view, found)
 	}
 	if e := view.Event; e != nil {
 		s.Title, s.Crumbs = e.Name, []crumb{{"Find an event", at("events")}, {Name: e.Name}}
 		if s.State = e.Said; e.waits() {
 			s.Path, s.still = e.Link, false
 		}
+		lookThere(v, e)
+	} else if len(view.Several) > 0 {
+		s.State = "Several events have this id."
 	}
 	s.View = view
 	return s, nil
@@ -101,8 +113,36 @@ func sourcesOf(topics []admin.Topic, in string) []option {
 	return sources
 }
 
-// findEvent asks the API wherever the event may be.
-func findEvent(v *visit, view *journeyView, topics []admin.Topic) ([]admin.Journeys, error) {
+// foundAt is under what a stream keeps where the event of its page is.
+const foundAt = "where the event is"
+
+// whereabouts says what to look for and where: as the page was asked for or, once its stream has found the event,
+// where that is.
+func whereabouts(v *visit) url.Values {
+	if v.sight != nil {
+		if known, ok := v.sight.kept.find(foundAt, v.now); ok {
+			return known.(url.Values)
+		}
+	}
+	return v.r.URL.Query()
+}
+
+// lookThere has a stream look at an event from now on where it was found.
+func lookThere(v *visit, e *journeyEvent) {
+	if at, err := url.Parse(e.Link); err == nil && v.sight != nil {
+		v.sight.kept.keep(foundAt, keptAnswer{at.Query(), v.now.Add(lookedGood)})
+	}
+}
+
+// journeySearch is a search for an event, for as long as its context lasts.
+type journeySearch struct {
+	*visit
+	ctx   context.Context
+	asked url.Values
+}
+
+// find asks the API wherever the event may be.
+func (v journeySearch) find(view *journeyView, topics []admin.Topic) ([]admin.Journeys, error) {
 	if hub, ok := strings.CutPrefix(view.In, "hubs/"); ok {
 		_, partition, n, ok := hubPosition("x/" + view.Asked)
 		if !ok {
@@ -112,7 +152,7 @@ func findEvent(v *visit, view *journeyView, topics []admin.Topic) ([]admin.Journ
 		return []admin.Journeys{found}, err
 	}
 	if topic, ok := strings.CutPrefix(view.In, "topics/"); ok {
-		found, err := v.api.EventJourney(v.ctx, topic, view.Asked, beforeOf(v.r))
+		found, err := v.inTopic(topic, view.Asked)
 		return []admin.Journeys{found}, err
 	}
 	if hub, partition, n, ok := hubPosition(view.Asked); ok {
@@ -122,13 +162,22 @@ func findEvent(v *visit, view *journeyView, topics []admin.Topic) ([]admin.Journ
 		} // else it may be an id with slashes
 	}
 	view.Left = max(0, len(topics)-journeyTopics)
-	return findInTopics(v, view.Asked, topics[:len(topics)-view.Left])
+	return v.inTopics(view.Asked, topics[:len(topics)-view.Left])
 }
 
-func findInTopics(v *visit, id string, topics []admin.Topic) ([]admin.Journeys, error) {
+// inTopic looks for an event in one topic. A stream keeps what came of it, but for the event that it has found.
+func (v journeySearch) inTopic(topic, id string) (admin.Journeys, error) {
+	ask := func() (admin.Journeys, error) { return v.api.EventJourney(v.ctx, topic, id, beforeOf(v.asked)) }
+	if v.asked.Get("number") != "" {
+		return ask()
+	}
+	return remembered(v.visit, "journey in "+topic, lookedGood, ask)
+}
+
+func (v journeySearch) inTopics(id string, topics []admin.Topic) ([]admin.Journeys, error) {
 	found, failures := make([]admin.Journeys, len(topics)), make([]error, len(topics))
 	parallel.Each(len(topics), askedAtOnce, func(i int) {
-		found[i], failures[i] = v.api.EventJourney(v.ctx, topics[i].Name, id, 0)
+		found[i], failures[i] = v.inTopic(topics[i].Name, id)
 	})
 	for _, err := range failures {
 		if err != nil && !notThere(err) { // a topic may have gone meanwhile
@@ -139,11 +188,11 @@ func findInTopics(v *visit, id string, topics []admin.Topic) ([]admin.Journeys, 
 }
 
 // beforeOf is where a search begins, backwards: behind the event that was chosen, or where a link says.
-func beforeOf(r *http.Request) int64 {
-	if n, err := strconv.ParseInt(r.URL.Query().Get("number"), 10, 64); err == nil {
+func beforeOf(asked url.Values) int64 {
+	if n, err := strconv.ParseInt(asked.Get("number"), 10, 64); err == nil {
 		return n + 1
 	}
-	n, _ := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64)
+	n, _ := strconv.ParseInt(asked.Get("before"), 10, 64)
 	return n
 }
 
@@ -161,9 +210,9 @@ func hubPosition(text string) (hub, partition string, number int64, ok bool) {
 }
 
 // showFound puts answers on the page: the one event, or those to choose from, or where it is not.
-func showFound(v *visit, view *journeyView, found []admin.Journeys) {
+func showFound(v *visit, view *journeyView, asked url.Values, found []admin.Journeys) {
 	var all []admin.Journey
-	chosen := v.r.URL.Query().Get("number")
+	chosen := asked.Get("number")
 	for _, f := range found {
 		for _, j := range f.Events {
 			if chosen == "" || strconv.FormatInt(j.Sequence, 10) == chosen {

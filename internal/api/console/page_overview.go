@@ -24,6 +24,10 @@ type overviewView struct {
 	Activity      []feedRow
 	// Unknown says what could not be looked at.
 	Unknown string
+	// Looking is the page that waits for what was not known in time; empty: all was.
+	Looking string
+	// Known: it is known how the yard is as a whole.
+	Known bool
 }
 
 // need is something that waits for a person, in a sentence, with what helps.
@@ -58,22 +62,36 @@ var overviewPage = page{
 }
 
 func loadOverview(v *visit) (*screen, error) {
+	defer func(ctx context.Context) { v.ctx = ctx }(v.ctx)
+	ctx, cancel := soon(v)
+	defer cancel()
+	v.ctx = ctx
 	o, lists, err := v.askYard()
 	if err != nil {
 		return nil, err
 	}
-	v.known = &o
+	v.known, v.asked = o, true
+	view := overviewView{Known: o != nil}
+	if lists.late { // a yard of which not all is known is not taken for an empty one
+		view.Looking = waiting(v)
+	} else {
+		view.Empty = len(lists.hubs) == 0 && !lists.more()
+		view.First = firstVisit{v}.steps(lists, view.Empty)
+	}
+	if o == nil {
+		o = &admin.Overview{Whole: true}
+	}
 	v.silent.add(o.Missing...)
-	view := overviewView{Empty: len(lists.hubs) == 0 && !lists.more()}
-	view.First = firstVisit{v}.steps(lists, view.Empty)
 	if !o.Whole {
 		view.Unknown = "Topics and functions are not looked at: your policy does not allow it."
 	}
 	if !view.Empty {
-		v.draw(&view, o, lists)
+		v.draw(&view, *o, lists)
 	}
 	s := &screen{Title: "Overview", Crumbs: []crumb{{Name: "Overview"}}, View: view, State: "Nothing needs you."}
 	switch {
+	case !view.Known:
+		s.State = "It is still being looked how the yard is."
 	case len(view.Needs) > 0:
 		s.State = spoken(o.Needs)
 	case view.First != nil:
@@ -100,10 +118,12 @@ func spoken(needs []admin.Need) string {
 const needsSpoken = 3
 
 // askYard asks how the yard is, and for what a map is made of; all at once, as each may wait for other nodes.
-// Not every policy may see topics and functions.
-func (v *visit) askYard() (o admin.Overview, l yardLists, err error) {
+// Not every policy may see topics and functions; what was not known in time is left out. No overview: neither was
+// that.
+func (v *visit) askYard() (o *admin.Overview, l yardLists, err error) {
+	var known admin.Overview
 	asks := []func() error{
-		func() (err error) { o, err = v.api.Overview(v.ctx); return err },
+		func() (err error) { known, err = v.api.Overview(v.ctx); return err },
 		func() (err error) { l.hubs, err = v.api.HubsWithStats(v.ctx); return err },
 		func() (err error) { l.topics, err = v.api.TopicsWithStats(v.ctx); return err },
 		func() (err error) { l.subscriptions, err = allSubscriptions(v); return err },
@@ -113,12 +133,18 @@ func (v *visit) askYard() (o admin.Overview, l yardLists, err error) {
 	errs := make([]error, len(asks))
 	parallel.Each(len(asks), len(asks), func(i int) { errs[i] = asks[i]() })
 	for i, err := range errs {
-		if err != nil && (i == 0 || !lacksRight(err) && !notThere(err)) {
-			return o, l, err
+		switch {
+		case tooLate(v.ctx, err):
+			l.late = true
+		case err != nil && (i == 0 || !lacksRight(err) && !notThere(err)):
+			return nil, l, err
 		}
 	}
-	l.needs = o.Needs
-	return o, l, nil
+	l.needs = known.Needs
+	if errs[0] != nil {
+		return nil, l, nil
+	}
+	return &known, l, nil
 }
 
 // manyAge is how old the state of so many subscriptions may be that no list asks how all of them do.
@@ -148,7 +174,9 @@ func (v *visit) draw(view *overviewView, o admin.Overview, lists yardLists) {
 	chosen, more := choose(lists.sources(v.now), mapRows)
 	view.Map = newMap(v.measure(chosen), more)
 	w, series := v.window(), v.series(admin.SeriesQuery{Of: []string{"published", "read", "delivered", "lag-seconds", "waiting"}})
-	view.Figures = overviewFigures(o, w, series, v.now)
+	if view.Known {
+		view.Figures = overviewFigures(o, w, series, v.now)
+	}
 	if len(series) == 0 {
 		return
 	}

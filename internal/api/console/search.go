@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -31,10 +32,31 @@ func (e eventsView) each(partitions int) int64 {
 	return eventsShown
 }
 
+// find searches for as long as the page has time. A stream does it once, and shows what it has found by then.
+func (v eventsVisit) find(q admin.Query, view *eventsView) error {
+	ctx, cancel := soon(v.visit)
+	defer cancel()
+	found, err := remembered(v.visit, "found", lookedGood, func() (eventsView, error) {
+		found := *view
+		err := v.search(ctx, q, &found)
+		if v.sight != nil && tooLate(ctx, err) {
+			err = nil
+		}
+		return found, err
+	})
+	if tooLate(ctx, err) {
+		view.Looking = waiting(v.visit)
+		return nil
+	}
+	found.Hub = view.Hub // as it is by now
+	*view = found
+	return err
+}
+
 // search looks for a text, or by a condition, where the list begins: through the newest events of all partitions
 // at once, or from a place on, partition after partition, until there are enough.
-func (v eventsVisit) search(q admin.Query, view *eventsView) error {
-	s := &searching{v: v.visit, view: view}
+func (v eventsVisit) search(ctx context.Context, q admin.Query, view *eventsView) error {
+	s := &searching{v: v.visit, ctx: ctx, view: view}
 	if view.Begin == "newest" {
 		if q.From == "" {
 			return nil // nothing was stored yet
@@ -74,6 +96,7 @@ func (v eventsVisit) search(q admin.Query, view *eventsView) error {
 // searching is one search of a page.
 type searching struct {
 	v    *visit
+	ctx  context.Context
 	view *eventsView
 
 	mu     sync.Mutex
@@ -85,7 +108,7 @@ type searching struct {
 // in looks through a partition from a place on, by one call of the API, and takes the last that it finds, or the
 // first: as many as a list has.
 func (s *searching) in(partition, from string, last bool) admin.FoundPage {
-	page, err := s.v.api.Find(s.v.ctx, s.view.Name, partition, "", from, s.view.Find)
+	page, err := s.v.api.Find(s.ctx, s.view.Name, partition, "", from, s.view.Find)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -126,6 +149,7 @@ func (s *searching) on(q admin.Query) {
 		page := s.in(ids[at], from, false)
 		switch {
 		case s.err != nil:
+			s.view.Next = s.view.here("after", ids[at]+":"+from)
 			return
 		case len(s.view.Events) >= eventsShown || s.looked >= searchWindow || !page.End:
 			next := ids[at] + ":" + strconv.FormatInt(s.next(page), 10)

@@ -70,7 +70,7 @@ func (l *sight) see(at *visit, oldest time.Duration) (*snapshot, error) {
 		return l.last, nil
 	}
 	began := time.Now()
-	at.now, at.sight, at.known = at.console.now(), l, nil
+	at.now, at.sight, at.known, at.asked = at.console.now(), l, nil, false
 	at.begin()
 	defer func() { at.sight = nil }()
 	s, err := l.page.load(at)

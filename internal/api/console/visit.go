@@ -35,8 +35,9 @@ type visit struct {
 	// are those that it waited for in vain.
 	until  time.Time
 	silent *silent
-	// known is how the yard is as a whole, once the page has asked; nil: it has not.
+	// known is how the yard is as a whole; nil: that is not known. asked: the page has asked for it already.
 	known *admin.Overview
+	asked bool
 }
 
 func (c *Console) visit(w http.ResponseWriter, r *http.Request, who identity) *visit {
