@@ -117,6 +117,12 @@ func kafkaTools(t *testing.T) string {
 	return jars(t, "kafka-tools", filepath.Join("testdata", "kafka", "tools.xml"))
 }
 
+// kafkaConnect is a folder of jars with Kafka Connect and its connectors for files.
+func kafkaConnect(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(jars(t, "kafka-connect", filepath.Join("testdata", "kafka", "connect.xml")), "lib")
+}
+
 func jars(t *testing.T, name, file string, flags ...string) string {
 	t.Helper()
 	pom := recipeFile(t, file)
