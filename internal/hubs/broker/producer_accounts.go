@@ -362,12 +362,14 @@ func (as *accounts) snapshot() (s snapshot, changes uint64) {
 	return s, as.changes
 }
 
-// written notes that a snapshot is durable. Only the holder of the ledger's turn begins epochs
-// and forgets producers: they are as they were.
+// written notes that a snapshot is durable. Only the holder of the ledger's turn begins epochs and forgets
+// single producers, so that they are as they were; but all are gone where the ledger was dropped meanwhile.
 func (as *accounts) written(s snapshot) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	for id := range s.producers {
-		as.byID[id].kept = true
+		if a := as.byID[id]; a != nil {
+			a.kept = true
+		}
 	}
 }

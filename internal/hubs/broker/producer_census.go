@@ -149,7 +149,7 @@ func (l *ledger) forget(some []*account) {
 	}
 }
 
-// leave drops all of them for good: those that come in what is still under way are not counted.
+// leave drops all of them for good, whoever has the ledger's turn: those that come in what is still under way are not counted.
 func (l *ledger) leave() {
 	as := &l.accounts
 	as.mu.Lock()

@@ -195,3 +195,28 @@ func TestDeletedHubLeavesNoProducers(t *testing.T) {
 		t.Errorf("%d entries are left, %v", len(entries), err)
 	}
 }
+
+// H2: what is known of producers may be dropped while it is being written, as the hub is deleted.
+func TestProducersAreForgottenWhileTheyAreWritten(t *testing.T) {
+	next := ProducerConfig{ID: new(int64(1)), Epoch: new(int16(1))}
+	for what, write := range map[string]func(*Broker) error{
+		"by Run":                func(b *Broker) error { b.ledgers.tend(t.Context(), 0); return nil },
+		"for an epoch to begin": func(b *Broker) error { return testkit.Err(b.Producer(t.Context(), "orders", "0", next)) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			y := newYard(t)
+			b := y.open(t)
+			mustCreate(t, b, "orders", 1)
+			mustStore(t, mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Last: atZero}), 0, "a")
+			log := b.hubs.find("orders").log
+			y.Meta.InjectOnce(func(op metatest.Op) bool { return op.Kind == metatest.OpSet && op.Under(producersPrefix) }, func(metatest.Op) error {
+				b.ledgers.forget(log)
+				return nil
+			})
+			testkit.Must(t, write(b))
+			testkit.Equal(t, b.ledgers.census.all, 0, "what is counted")
+			lower := mustBegin(t, b, "orders", ProducerConfig{ID: new(int64(1)), Epoch: new(int16(0))})
+			testkit.Equal(t, lower.Last(), 0, "the newest number, from what was written")
+		})
+	}
+}
