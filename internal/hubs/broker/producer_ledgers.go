@@ -72,9 +72,9 @@ func (ls *ledgers) forget(log string) {
 
 // live gives those whose logs are in use, and forgets the others.
 func (ls *ledgers) live() []*ledger {
-	logs := ls.broker.hubs.byLog()
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
+	logs := ls.broker.hubs.byLog() // not before: the hub of a ledger that is made in between would not be there
 	ls.dropLocked(func(id eventlog.PartitionID) bool { return logs[id.Log] == nil })
 	return slices.Collect(maps.Values(ls.all))
 }

@@ -223,3 +223,24 @@ func TestProducersOfAShortenedLog(t *testing.T) {
 		t.Errorf("after the next start last is %d", p.Last())
 	}
 }
+
+// H2: a ledger of a hub that is made while others look which hubs there are stays.
+func TestLedgersOfNewHubsStay(t *testing.T) {
+	b := newYard(t).open(t)
+	ls := b.ledgers
+	ls.mu.Lock()
+	started, ended := make(chan bool), make(chan bool)
+	go func() {
+		defer close(ended)
+		close(started)
+		ls.live()
+	}()
+	<-started
+	mustCreate(t, b, "orders", 1) // which takes longer than it does to wait for the lock
+	id := eventlog.PartitionID{Log: b.hubs.find("orders").log}
+	l := &ledger{accounts: accounts{byID: make(map[int64]*account)}}
+	ls.all[id] = l
+	ls.mu.Unlock()
+	<-ended
+	testkit.That(t, ls.all[id] == l, "the ledger of a new hub was dropped")
+}
