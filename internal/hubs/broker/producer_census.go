@@ -9,9 +9,12 @@ import (
 
 // A partition remembers so many producers. That alone is no bound, since there are many partitions, and whoever may send to one
 // can name a new producer with each batch. So there is a bound for all partitions of a node together, of which an account may
-// have half. A new producer beyond it takes the place of the one that was unused longest: of one of the account's own, where it
-// has as many as it may, else of any that is at rest. Whoever is forgotten and comes again begins as if he were new, which
-// Kafka's clients and brokers do as well; only a repeat of what he had sent before is not recognised then.
+// have half. A new producer beyond it takes the place of others: of some of the account's own, where it has as many as it may;
+// else of those at rest, whosever they are; where nobody is, of the account's own; and only where it has none, of another's.
+// Of these it is always the one that was unused longest. Whoever is forgotten and comes again begins as if he were new, which
+// Kafka's clients and brokers do as well. But what he sends again then, since its answer was lost, is stored twice. That can
+// happen to one who waits for longer than producerRest until he sends it again, at a node that remembers as many as it may, and
+// sooner only where his own account or his partition has so many, or for others that had no producer at that node.
 
 // maxAllProducers is how many producers a node remembers, of about 250 bytes each.
 const maxAllProducers = 500_000
@@ -67,29 +70,31 @@ func (c *census) over() int {
 	return max(c.all-c.limit, 0)
 }
 
-// makeRoom lets somebody have another producer, in the ledger whose turn the caller has.
+// makeRoom lets somebody have another producer, in the ledger whose turn the caller has. Several go at a time where they can be
+// spared, since it has to look at all.
 func (ls *ledgers) makeRoom(owner string, held *ledger) {
 	room, own := ls.census.room(owner)
 	if room {
 		return
 	}
-	all := ls.idle()
-	if own {
-		all = slices.DeleteFunc(all, func(i idleAccount) bool { return i.owner != owner })
-	} else {
-		// Others who have sent something lately may send it again: they are spared, unless all have.
-		rested := time.Now().Add(-producerRest).Unix()
-		if at := slices.IndexFunc(all, func(i idleAccount) bool { return i.used >= rested && i.owner != owner }); at > 0 {
-			all = all[:at]
-		}
+	rested := time.Now().Add(-producerRest).Unix()
+	some := ls.idle(func(a *account) bool { return a.owner == owner || !own && a.used < rested })
+	if len(some) == 0 && !own {
+		ls.forgetSome(ls.idle(func(*account) bool { return true }), 1, held)
+		return
 	}
-	ls.forgetSome(all, 1+ls.census.limit/32, held)
+	// Those at rest come first, and what is behind them is his own.
+	n := len(some)
+	if at := slices.IndexFunc(some, func(i idleAccount) bool { return i.used >= rested }); at >= 0 {
+		n = at
+	}
+	ls.forgetSome(some, max(min(n, 1+ls.census.limit/32), 1+(len(some)-n)/32), held)
 }
 
 // trim forgets those who are too many, as when a start has read what was written down.
 func (ls *ledgers) trim() {
 	if n := ls.census.over(); n > 0 {
-		ls.forgetSome(ls.idle(), n, nil)
+		ls.forgetSome(ls.idle(func(*account) bool { return true }), n, nil)
 	}
 }
 
@@ -97,17 +102,16 @@ func (ls *ledgers) trim() {
 type idleAccount struct {
 	ledger  *ledger
 	account *account
-	owner   string
 	used    int64
 }
 
-// idle gives those that nothing is under way of, but for the yard's own, those unused for longest first.
-func (ls *ledgers) idle() (all []idleAccount) {
+// idle gives those that nothing is under way of, but for the yard's own, of those that are meant: the ones unused for longest first.
+func (ls *ledgers) idle(meant func(*account) bool) (all []idleAccount) {
 	for _, l := range ls.live() {
 		l.accounts.mu.Lock()
 		for _, a := range l.accounts.byID {
-			if a.id >= 0 && a.idle() {
-				all = append(all, idleAccount{l, a, a.owner, a.used})
+			if a.id >= 0 && a.idle() && meant(a) {
+				all = append(all, idleAccount{l, a, a.used})
 			}
 		}
 		l.accounts.mu.Unlock()

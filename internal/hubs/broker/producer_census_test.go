@@ -77,6 +77,38 @@ func TestProducersOfAllPartitionsAreBounded(t *testing.T) {
 	})
 }
 
+// K6, R1: where nobody is at rest, who names too many producers loses his own and no others, who may send again what
+// they have sent; one who has none yet takes the place of a single one.
+func TestProducersInUseAreSparedByOthers(t *testing.T) {
+	const limit = 64
+	synctest.Test(t, func(t *testing.T) {
+		b := newYard(t).open(t)
+		mustCreate(t, b, "orders", 1)
+		b.ledgers.census.limit = limit
+		id := int64(0)
+		put := func(account string, n int) {
+			t.Helper()
+			for range n {
+				id++
+				to := FrameTarget{Account: account}
+				p := testkit.Value(b.SubmitFrames(t.Context(), "orders", to, []eventlog.Batch{frameOf(id, 0, 0, "x")}))(t)
+				testkit.Must(t, testkit.Err(p.Wait(t.Context())))
+				time.Sleep(time.Second)
+			}
+		}
+		put("b", 20)
+		put("c", 20)
+		put("greedy", 24)
+		put("greedy", 50)
+		testkit.Equal(t, [3]int{remembered(b, "b"), remembered(b, "c"), remembered(b, "greedy")}, [3]int{20, 20, 24})
+		put("new", 5)
+		testkit.Equal(t, [3]int{remembered(b, "b"), remembered(b, "c"), remembered(b, "new")}, [3]int{19, 20, 1})
+		time.Sleep(producerRest)
+		put("greedy", 1)
+		testkit.Equal(t, [2]int{remembered(b, "b"), remembered(b, "greedy")}, [2]int{16, 25}, "some that are at rest")
+	})
+}
+
 // K6: the limits that the guide names are those that hold.
 func TestLimitsOfProducersAreDocumented(t *testing.T) {
 	guide := string(testkit.Value(os.ReadFile("../../../docs/guides/operating.md"))(t))
