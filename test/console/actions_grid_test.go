@@ -12,9 +12,6 @@ func (y *stocked) topicDeeds() []deed {
 	topic := func(v *visitor, name string) admin.Topic {
 		return testkit.Value(y.client.Topic(v.t.Context(), name))(v.t)
 	}
-	made := func(v *visitor) admin.Subscription {
-		return testkit.Value(y.client.Subscription(v.t.Context(), admin.SubscriptionRef{Name: "made", Topic: "shop"}, false))(v.t)
-	}
 	var before string
 	return []deed{
 		{name: "make a topic", at: "topics", do: []step{
@@ -33,7 +30,9 @@ func (y *stocked) topicDeeds() []deed {
 		}},
 		{name: "subscribe", at: "topics/shop", do: []step{
 			press(`main a[href^="/console/new/subscription"]`, shows(act)), write("name", "made"), choose("source", "topics/shop"), write("endpoint", y.hook.URL+"/made"), press(act, done("created")),
-		}, check: func(v *visitor) { testkit.Equal(v.t, made(v).Endpoint, y.hook.URL+"/made") }},
+		}, check: func(v *visitor) {
+			testkit.Equal(v.t, testkit.Value(y.client.Subscription(v.t.Context(), madeOfTopic, false))(v.t).Endpoint, y.hook.URL+"/made")
+		}},
 		{name: "publish an event", at: "topics/made", do: []step{
 			press(`main a[href$="/made/publish"]`, shows(act)), write("type", "order.placed"), write("data", `{"total":42}`), write("id", "by-hand"), press(act, done("published")),
 		}, check: func(v *visitor) {
@@ -53,57 +52,79 @@ func (y *stocked) topicDeeds() []deed {
 			testkit.That(v.t, t.Quota.Events == 500 && t.DisableKeys, "it has %+v", t)
 		}},
 		{name: "subscribe to a hub", at: "hubs/orders/subscriptions", do: []step{
-			press(`main a[href^="/console/new/subscription"]`, shows(act)), write("name", "of-a-hub"), write("endpoint", y.hook.URL+"/made"), press(act, done("created")),
+			press(`main a[href^="/console/new/subscription"]`, shows(act)), write("name", "made"), write("endpoint", y.hook.URL+"/made"), press(act, done("created")),
 		}, check: func(v *visitor) {
-			of := admin.SubscriptionRef{Name: "of-a-hub", Hub: "orders"}
-			testkit.Equal(v.t, testkit.Value(y.client.Subscription(v.t.Context(), of, false))(v.t).SourceHub, "orders")
-			testkit.Must(v.t, y.client.DeleteSubscription(v.t.Context(), of))
-		}},
-		{name: "try an event", at: "topics/shop/subscriptions/made", do: []step{
-			press(`main a[href$="/made/explain"]`, shows(look)), press(look, shows(".sheet .note.good")),
-		}, check: func(v *visitor) { v.await("what it says of the filter", contains("no filter")) }},
-		{name: "change a subscription", at: "topics/shop/subscriptions/made", do: []step{
-			press(`main a[href$="/made/edit"]`, shows(act)), write("attempts", "3"), write("filters", "data.total NumberGreaterThan 100"), press(act, done("changed")),
-		}, check: func(v *visitor) {
-			testkit.Equal(v.t, made(v).Retry.Attempts, 3)
-			testkit.That(v.t, strings.Contains(string(made(v).Filter), "NumberGreaterThan"), "its filter is %s", made(v).Filter)
+			testkit.Equal(v.t, testkit.Value(y.client.Subscription(v.t.Context(), madeOfHub, false))(v.t).SourceHub, "orders")
 		}},
 	}
 }
 
-func (y *stocked) deliveryDeeds() []deed {
+// madeOfTopic and madeOfHub are made by hand.
+var (
+	madeOfTopic = admin.SubscriptionRef{Name: "made", Topic: "shop"}
+	madeOfHub   = admin.SubscriptionRef{Name: "made", Hub: "orders"}
+)
+
+// pageOf is where a subscription is.
+func pageOf(s admin.SubscriptionRef) string {
+	if s.Hub != "" {
+		return "hubs/" + s.Hub + "/subscriptions/" + s.Name
+	}
+	return "topics/" + s.Topic + "/subscriptions/" + s.Name
+}
+
+// subscriptionDeeds are done to one that was made by hand. Names of deeds end with what it is.
+func (y *stocked) subscriptionDeeds(of admin.SubscriptionRef, what string) []deed {
+	return []deed{
+		{name: "try an event" + what, at: pageOf(of), do: []step{
+			press(`main a[href$="/made/explain"]`, shows(look)), press(look, shows(".sheet .note.good")),
+		}, check: func(v *visitor) { v.await("what it says of the filter", contains("no filter")) }},
+		{name: "change a subscription" + what, at: pageOf(of), do: []step{
+			press(`main a[href$="/made/edit"]`, shows(act)), write("attempts", "3"), write("filters", "data.total NumberGreaterThan 100"), press(act, done("changed")),
+		}, check: func(v *visitor) {
+			made := testkit.Value(y.client.Subscription(v.t.Context(), of, false))(v.t)
+			testkit.Equal(v.t, made.Retry.Attempts, 3)
+			testkit.That(v.t, strings.Contains(string(made.Filter), "NumberGreaterThan"), "its filter is %s", made.Filter)
+		}},
+	}
+}
+
+// deliveryDeeds are done to a subscription that has dead letters, and to one whose endpoint is on probation.
+func (y *stocked) deliveryDeeds(dead, probed admin.SubscriptionRef, what string) []deed {
 	is := func(state string) func(v *visitor) {
 		return func(v *visitor) {
-			testkit.Equal(v.t, testkit.Value(y.client.Subscription(v.t.Context(), company, false))(v.t).State, state)
+			testkit.Equal(v.t, testkit.Value(y.client.Subscription(v.t.Context(), dead, false))(v.t).State, state)
 		}
 	}
-	mend := func(path string) step { return func(*visitor) { y.hook.answer(path, http.StatusOK) } }
-	const at = "topics/shop/subscriptions/company"
+	mend := func(s admin.SubscriptionRef) step {
+		return func(*visitor) { y.hook.answer("/"+s.Name, http.StatusOK) }
+	}
+	at := pageOf(dead)
 	return []deed{
-		{name: "pause a subscription", at: at, do: []step{press(`main form[action$="/pause"] button`, done("paused"))}, check: is("paused")},
-		{name: "resume a subscription", at: at, do: []step{press(`main form[action$="/resume"] button`, done("resumed"))}, check: is("active")},
-		{name: "rotate a signing key", at: at, do: []step{press(`main form[action$="/rotate"] button`, done("rotated"))}, check: func(v *visitor) {
-			testkit.Equal(v.t, len(testkit.Value(y.client.Subscription(v.t.Context(), company, false))(v.t).Signing), 2, "keys that are good")
+		{name: "pause a subscription" + what, at: at, do: []step{press(`main form[action$="/pause"] button`, done("paused"))}, check: is("paused")},
+		{name: "resume a subscription" + what, at: at, do: []step{press(`main form[action$="/resume"] button`, done("resumed"))}, check: is("active")},
+		{name: "rotate a signing key" + what, at: at, do: []step{press(`main form[action$="/rotate"] button`, done("rotated"))}, check: func(v *visitor) {
+			testkit.Equal(v.t, len(testkit.Value(y.client.Subscription(v.t.Context(), dead, false))(v.t).Signing), 2, "keys that are good")
 		}},
-		{name: "redrive a dead letter", at: at, do: []step{
-			mend("/company"), press(`#dead a[href$="/redrive"]`, shows(look)), write("number", "0"), press(look, shows(foresee)),
-			func(v *visitor) { testkit.That(v.t, y.dead(v.t)[0].Redriven == nil, "it is redriven by a look") },
+		{name: "redrive a dead letter" + what, at: at, do: []step{
+			mend(dead), press(`#dead a[href$="/redrive"]`, shows(look)), write("number", "0"), press(look, shows(foresee)),
+			func(v *visitor) { testkit.That(v.t, y.dead(v.t, dead)[0].Redriven == nil, "it is redriven by a look") },
 			press(act, done("redriven")+" && "+times(1)),
 		}, check: func(v *visitor) {
 			testkit.Eventually(v.t, "a dead letter that is redriven", func() bool {
-				letters := y.dead(v.t)
+				letters := y.dead(v.t, dead)
 				return len(letters) == 1 || letters[0].Redriven != nil
 			})
 		}},
-		{name: "purge dead letters", at: at, do: []step{
+		{name: "purge dead letters" + what, at: at, do: []step{
 			press(`#dead a[href$="/purge"]`, shows(look)), press(look, shows(foresee)),
-			func(v *visitor) { testkit.That(v.t, len(y.dead(v.t)) > 0, "they are deleted by a look") },
+			func(v *visitor) { testkit.That(v.t, len(y.dead(v.t, dead)) > 0, "they are deleted by a look") },
 			press(act, done("purged")+" && "+times(2)),
-		}, check: func(v *visitor) { testkit.Equal(v.t, len(y.dead(v.t)), 0, "dead letters") }},
-		{name: "probe an endpoint", at: "topics/alarms/subscriptions/guard", do: []step{
-			mend("/guard"), press(`main form[action$="/probe"] button`, done("probed")),
+		}, check: func(v *visitor) { testkit.Equal(v.t, len(y.dead(v.t, dead)), 0, "dead letters") }},
+		{name: "probe an endpoint" + what, at: pageOf(probed), do: []step{
+			mend(probed), press(`main form[action$="/probe"] button`, done("probed")),
 		}, check: func(v *visitor) {
-			testkit.Eventually(v.t, "an endpoint that is healthy", func() bool { return y.health(v.t) == "healthy" })
+			testkit.Eventually(v.t, "an endpoint that is healthy", func() bool { return y.health(v.t, probed) == "healthy" })
 		}},
 	}
 }

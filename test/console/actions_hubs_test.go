@@ -10,8 +10,12 @@ import (
 
 // deeds are all that are walked through.
 func (y *stocked) deeds() []deed {
-	return slices.Concat(y.hubDeeds(), y.groupDeeds(), y.topicDeeds(), y.deliveryDeeds(), y.functionDeeds(), y.policyDeeds(), y.deletions())
+	return slices.Concat(y.hubDeeds(), y.groupDeeds(), y.topicDeeds(),
+		y.subscriptionDeeds(madeOfTopic, ""), y.subscriptionDeeds(madeOfHub, ofAHub), y.deliveryDeeds(company, guard, ""), y.deliveryDeeds(archive, siren, ofAHub), y.functionDeeds(), y.policyDeeds(), y.deletions())
 }
+
+// ofAHub ends the names of deeds that are done to subscriptions of topics as well.
+const ofAHub = " of a hub"
 
 func (y *stocked) hubDeeds() []deed {
 	return []deed{
@@ -160,8 +164,11 @@ func (y *stocked) deletions() []deed {
 	return []deed{
 		undo("hub", "made", "hubs/made", func(v *visitor) error { return testkit.Err(y.client.Hub(v.t.Context(), "made")) }),
 		undo("function", "made", "functions/made", func(v *visitor) error { return testkit.Err(y.client.Function(v.t.Context(), "made")) }),
-		undo("subscription", "made", "topics/shop/subscriptions/made", func(v *visitor) error {
-			return testkit.Err(y.client.Subscription(v.t.Context(), admin.SubscriptionRef{Name: "made", Topic: "shop"}, false))
+		undo("subscription", "made", pageOf(madeOfTopic), func(v *visitor) error {
+			return testkit.Err(y.client.Subscription(v.t.Context(), madeOfTopic, false))
+		}),
+		undo("subscription"+ofAHub, "made", pageOf(madeOfHub), func(v *visitor) error {
+			return testkit.Err(y.client.Subscription(v.t.Context(), madeOfHub, false))
 		}),
 		undo("topic", "made", "topics/made", func(v *visitor) error { return testkit.Err(y.client.Topic(v.t.Context(), "made")) }),
 		{name: "forget an instance", at: "hubs/orders/groups/night", do: []step{

@@ -55,6 +55,8 @@ var formsOf = []string{
 	"hubs/orders/groups/night/delete", "hubs/orders/groups/night/release/0", "hubs/orders/groups/night/forget/lost", "hubs/photos/partitions/0/events/0/again",
 	"topics/shop/events", "topics/shop/settings", "topics/shop/regenerate", "topics/shop/delete", "topics/shop/events/0/again",
 	"topics/shop/subscriptions/company/edit", "topics/shop/subscriptions/company/explain", "topics/shop/subscriptions/company/delete", "topics/shop/subscriptions/company/redrive", "topics/shop/subscriptions/company/purge",
+	"hubs/windows/subscriptions/archive", "hubs/windows/subscriptions/archive/attempts", "hubs/windows/subscriptions/archive/dead", "hubs/windows/subscriptions/archive/dead/0", "hubs/windows/subscriptions/archive/edit",
+	"hubs/windows/subscriptions/archive/explain", "hubs/windows/subscriptions/archive/delete", "hubs/windows/subscriptions/archive/redrive", "hubs/windows/subscriptions/archive/purge",
 	"functions/picky/poison", "events?id=0/0&in=hubs/photos", "functions/picky/redrive", "functions/resize/edit", "functions/resize/notice", "functions/resize/delete",
 	"circuits/outside?hub=orders&group=billing", "policies/RootManageSharedAccessKey/settings", "policies/RootManageSharedAccessKey/regenerate", "policies/RootManageSharedAccessKey/delete",
 }
@@ -121,6 +123,9 @@ type stocked struct {
 var (
 	company = admin.SubscriptionRef{Name: "company", Topic: "shop"}
 	guard   = admin.SubscriptionRef{Name: "guard", Topic: "alarms"}
+	// archive and siren are the same of hubs. Theirs come after hub orders, which docs take for an example: it is the first.
+	archive = admin.SubscriptionRef{Name: "archive", Hub: "windows"}
+	siren   = admin.SubscriptionRef{Name: "siren", Hub: "sirens"}
 	// outside is the circuit of a function that the yard does not run.
 	outside = admin.CircuitRef{Function: "outside", Hub: "orders", Group: "billing"}
 )
@@ -139,10 +144,18 @@ func newStocked(t *testing.T) *stocked {
 	testkit.Must(t, testkit.Err(y.client.OpenCircuit(t.Context(), outside, "so that there is one")))
 	testkit.Must(t, testkit.Err(y.client.CloseCircuit(t.Context(), outside, "so that it can be opened")))
 	y.poison(t, 2)
-	y.deliver(t, company, http.StatusBadRequest, 2)
-	y.deliver(t, guard, http.StatusServiceUnavailable, 12)
-	testkit.Eventually(t, "two dead letters", func() bool { return len(y.dead(t)) == 2 })
-	testkit.Eventually(t, "probation", func() bool { return y.health(t) == "probation" })
+	for _, s := range []admin.SubscriptionRef{company, archive} {
+		y.deliver(t, s, http.StatusBadRequest, 2)
+	}
+	for _, s := range []admin.SubscriptionRef{guard, siren} {
+		y.deliver(t, s, http.StatusServiceUnavailable, 12)
+	}
+	for _, s := range []admin.SubscriptionRef{company, archive} {
+		testkit.Eventually(t, "two dead letters", func() bool { return len(y.dead(t, s)) == 2 })
+	}
+	for _, s := range []admin.SubscriptionRef{guard, siren} {
+		testkit.Eventually(t, "probation", func() bool { return y.health(t, s) == "probation" })
+	}
 	testkit.Eventually(t, "two poison events", func() bool { return y.poisoned(t) == 2 })
 	return y
 }
@@ -191,28 +204,41 @@ func (y *yard) send(t *testing.T, body string) {
 	testkit.Must(t, testkit.Err(y.client.Send(t.Context(), "orders", admin.Batch{Events: eventsOf(t, body)})))
 }
 
-// deliver makes a topic with a subscription whose endpoint answers with a status, and publishes events.
+// deliver makes a topic or a hub with a subscription whose endpoint answers with a status, and sends events there.
 func (y *stocked) deliver(t *testing.T, s admin.SubscriptionRef, status, events int) {
 	t.Helper()
-	topic := testkit.Value(y.client.CreateTopic(t.Context(), admin.TopicRequest{Name: s.Topic, Schema: "cloudevents"}))(t)
 	y.hook.answer("/"+s.Name, status)
-	testkit.Must(t, testkit.Err(y.client.CreateSubscription(t.Context(), admin.SubscriptionRequest{Name: s.Name, Topic: s.Topic, Endpoint: new(y.hook.URL + "/" + s.Name), DeadLetter: new("yard"), Sign: new("hmac")})))
+	subscribe := func() {
+		testkit.Must(t, testkit.Err(y.client.CreateSubscription(t.Context(), admin.SubscriptionRequest{
+			Name: s.Name, Topic: s.Topic, SourceHub: s.Hub, Endpoint: new(y.hook.URL + "/" + s.Name), DeadLetter: new("yard"), Sign: new("hmac"),
+		})))
+	}
+	if s.Hub != "" {
+		y.Hub(t, s.Hub, 1)
+		subscribe()
+		for range events {
+			testkit.Must(t, testkit.Err(y.client.Send(t.Context(), s.Hub, admin.Batch{Events: eventsOf(t, "ajar")})))
+		}
+		return
+	}
+	topic := testkit.Value(y.client.CreateTopic(t.Context(), admin.TopicRequest{Name: s.Topic, Schema: "cloudevents"}))(t)
+	subscribe()
 	client := testkit.Value(grid.NewClient(grid.Config{Endpoint: topic.Endpoint, Key: topic.Keys.Key1, Schema: grid.CloudEvents, Source: "/homes"}))(t)
 	for range events {
 		testkit.Must(t, client.Publish(t.Context(), grid.Event{Type: "alarm.glass", Data: []byte(`{"kind":"glass"}`)}))
 	}
 }
 
-// dead are the dead letters, also those that were redriven.
-func (y *stocked) dead(t *testing.T) []admin.DeadLetter {
+// dead are the dead letters of a subscription, also those that were redriven.
+func (y *stocked) dead(t *testing.T, of admin.SubscriptionRef) []admin.DeadLetter {
 	t.Helper()
-	return testkit.Value(y.client.DeadLetters(t.Context(), company, admin.DeadLetterChoice{Redriven: true}, 0, 10))(t).Letters
+	return testkit.Value(y.client.DeadLetters(t.Context(), of, admin.DeadLetterChoice{Redriven: true}, 0, 10))(t).Letters
 }
 
-// health is that of the endpoint which was put on probation.
-func (y *stocked) health(t *testing.T) string {
+// health is that of a subscription's endpoint.
+func (y *stocked) health(t *testing.T, of admin.SubscriptionRef) string {
 	t.Helper()
-	s := testkit.Value(y.client.Subscription(t.Context(), guard, false))(t)
+	s := testkit.Value(y.client.Subscription(t.Context(), of, false))(t)
 	if s.Stats == nil {
 		return ""
 	}
