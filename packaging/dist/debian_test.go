@@ -50,7 +50,7 @@ func TestDebianPackage(t *testing.T) {
 	m.wantEvents("the first", "the second")
 	t.Logf("version %s wrote data in format %d, and %s in %d", beforeVersion, formatBefore, r.version, dataFormat(t, m))
 	if *previous == "" && inCI() && len(beforeFormat(t, r)) > 0 && formatBefore == dataFormat(t, m) {
-		t.Error("no data was upgraded: name a commit with -previous")
+		t.Error("no data was upgraded: name a commit with -previous, and in lastOfFormatBefore")
 	}
 	y.reload()
 	eventually(t, "the yard reloads", func() bool { return strings.Contains(y.log.String(), `"msg":"reloaded`) })
@@ -165,6 +165,14 @@ func packageOfBefore(t *testing.T) (file, version string) {
 		t.Logf("%s has no packages yet: its program is packed as that of this version", r.version)
 		r.source = source
 	}
+	// What that version did not have yet is packed as it is today.
+	for _, file := range documents {
+		if _, err := os.Stat(filepath.Join(r.source, file)); err != nil {
+			text, err := os.ReadFile(filepath.Join(source, file))
+			must(t, err)
+			must(t, write(filepath.Join(r.source, file), text))
+		}
+	}
 	must(t, r.manuals(t.Context()))
 	must(t, write(r.licenses(platforms[0]), []byte("none\n")))
 	must(t, r.pack(platforms[0], "deb"))
@@ -210,16 +218,17 @@ func programOfBefore(t *testing.T, r *release) (tree string) {
 	return ""
 }
 
-// beforeFormat is the last commit whose program wrote data folders in an older format, so that an upgrade from it is
-// one of data; none where the clone does not go back so far.
+// lastOfFormatBefore is a commit whose program wrote data folders in the format before today's, so that an upgrade from
+// it is one of data. When the format rises, name the last commit before that whose program is known to run.
+const lastOfFormatBefore = "d431985d24bfa7ce8562738ee45e9d7933dd9eaf"
+
+// beforeFormat is that commit; none where the clone does not go back so far.
 func beforeFormat(t *testing.T, r *release) []string {
 	t.Helper()
-	rose, err := r.git(t.Context(), "log", "-1", "--format=%H", "-G^const Format = [0-9]+", "--", "internal/storage/mark.go")
-	must(t, err)
-	if rose == "" {
+	if _, err := r.git(t.Context(), "rev-parse", "--verify", lastOfFormatBefore+"^{commit}"); err != nil {
 		return nil
 	}
-	return []string{rose + "^"}
+	return []string{lastOfFormatBefore}
 }
 
 // dataFormat is that of a data folder, as it says itself.
