@@ -141,6 +141,9 @@ func (l *loader) readYAML(data []byte) error {
 		return err
 	}
 	f := &filler{positions: map[string]position{}, unknown: func(at position, key, nearest string) {
+		if nearest == "" { // a flag's name may have been written for a key within another
+			nearest = DidYouMean(key, settingKeys())
+		}
 		reason := fmt.Sprintf("unknown key %q", key)
 		if nearest != "" {
 			reason += fmt.Sprintf(", did you mean %q?", nearest)
@@ -153,6 +156,14 @@ func (l *loader) readYAML(data []byte) error {
 	}
 	l.complainAll(f.problems)
 	return nil
+}
+
+// settingKeys are those of all settings, as log.level.
+func settingKeys() (keys []string) {
+	for _, s := range Settings() {
+		keys = append(keys, s.Key)
+	}
+	return keys
 }
 
 // overlay puts variables over the file and flags over both.

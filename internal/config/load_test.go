@@ -99,6 +99,8 @@ func TestErrorsAreReportedWithTheirPosition(t *testing.T) {
 		want    []string
 	}{
 		"an unknown key names the nearest right one":    {file: "data: x\nsnyc: os\n", want: []string{`eventyard.yaml:2:1: unknown key "snyc", did you mean "sync"?`}},
+		"a key that is within another":                  {file: "loglevel: debug\n", want: []string{`eventyard.yaml:1:1: unknown key "loglevel", did you mean "log.level"?`}},
+		"the same, as one word of two":                  {file: "logLevel: debug\n", want: []string{`eventyard.yaml:1:1: unknown key "logLevel", did you mean "log.level"?`}},
 		"case matters in our own file":                  {file: "publicURL: http://a\n", want: []string{`eventyard.yaml:1:1: unknown key "publicURL", did you mean "publicUrl"?`}},
 		"an unknown key inside a hub":                   {file: "hubs:\n  - name: a\n    retension: {age: 1h}\n", want: []string{`eventyard.yaml:3:5: unknown key "retension", did you mean "retention"?`}},
 		"an unknown key inside a flow mapping":          {file: "hubs: [{name: a, retention: {agee: 1h}}]\n", want: []string{`eventyard.yaml:1:30: unknown key "agee", did you mean "age"?`}},
