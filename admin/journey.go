@@ -52,9 +52,10 @@ type Journey struct {
 	// many are left out, since there are very many.
 	Subscriptions []JourneyTo `json:"subscriptions"`
 	Omitted       int         `json:"omitted,omitempty"`
-	// Groups and Functions are who else reads a hub.
-	Groups    []JourneyGroup    `json:"groups,omitempty"`
-	Functions []JourneyFunction `json:"functions,omitempty"`
+	// Groups, KafkaGroups and Functions are who else reads a hub.
+	Groups      []JourneyGroup    `json:"groups,omitempty"`
+	KafkaGroups []JourneyGroup    `json:"kafkaGroups,omitempty"`
+	Functions   []JourneyFunction `json:"functions,omitempty"`
 }
 
 // JourneyTo is the way of an event to one subscription.
@@ -113,6 +114,8 @@ type JourneyFunction struct {
 	State   string       `json:"state"`
 	Summary string       `json:"summary"`
 	Poison  *PoisonEvent `json:"poison,omitempty"`
+	// Stopped is the state of a function that has not come to it and does not run: paused, open and so on.
+	Stopped string `json:"stopped,omitempty"`
 	// Calls are those with the event that are remembered, the oldest first: by nodes, in memory, from KnownSince
 	// on. Missing are the nodes that did not answer.
 	Calls      []JourneyCall `json:"calls"`

@@ -234,6 +234,9 @@ func (c eventCommands) printJourney(j admin.Journey) error {
 	for _, g := range j.Groups {
 		fmt.Fprintf(c.stdout, "\ngroup %s: %s\n", g.Group, groupWords[g.State])
 	}
+	for _, g := range j.KafkaGroups {
+		fmt.Fprintf(c.stdout, "\nKafka group %s: %s\n", oneLine(g.Group), groupWords[g.State])
+	}
 	for _, f := range j.Functions {
 		fmt.Fprintf(c.stdout, "\nfunction %s: %s\n", f.Function, oneLine(f.Summary))
 		if len(f.Missing) > 0 {

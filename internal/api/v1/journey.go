@@ -126,41 +126,54 @@ func (d *Handler) hubJourney(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	answer := admin.Journeys{Events: []admin.Journey{}, Looked: admin.Looked{First: max(int64(info.First), 0), Next: int64(info.Last) + 1}}
-	if sequence >= answer.Looked.First && sequence < answer.Looked.Next {
-		one, err := d.travellerOf(r.Context(), hub, partition, sequence)
+	name := fmt.Sprintf("%s/%s/%d", hub.Name, partition, sequence)
+	answer.Summary = sayFound(name, "hub "+hub.Name, answer)
+	if sequence >= answer.Looked.First && sequence < int64(info.Next) {
+		one, why, err := d.travellerOf(r.Context(), hub, partition, sequence)
 		if err != nil {
 			return err
+		}
+		if one == nil {
+			answer.Summary = fmt.Sprintf("there is no event %s: %s", name, why)
+			return writeJSON(w, http.StatusOK, answer)
 		}
 		journey, err := d.follow(r.Context(), one, topics.Source{Hub: hub.Name})
 		if err != nil {
 			return err
 		}
-		answer.Events, answer.Looked.Events = append(answer.Events, journey), 1
+		answer.Events, answer.Looked.Events, answer.Summary = append(answer.Events, journey), 1, journey.Summary
 	}
-	answer.Summary = sayFound(fmt.Sprintf("%s/%s/%d", hub.Name, partition, sequence), "hub "+hub.Name, answer)
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-// travellerOf reads an event of a hub, as subscriptions of the hub see it.
-func (d *Handler) travellerOf(ctx context.Context, hub broker.Hub, partition string, sequence int64) (*traveller, error) {
+// Why a number between the first and the next of a partition has no event.
+const (
+	aborted   = "its transaction was aborted, or the number marks where a transaction ends"
+	undecided = "a transaction is open there, and it is not an event before that is committed"
+)
+
+// travellerOf reads an event of a hub, as subscriptions of the hub see it. Where the number has none it says why.
+func (d *Handler) travellerOf(ctx context.Context, hub broker.Hub, partition string, sequence int64) (_ *traveller, why string, _ error) {
 	cursor, err := d.cfg.Broker.Cursor(ctx, hub.Name, broker.DefaultGroup, partition, eventlog.At(eventlog.Sequence(sequence)))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer cursor.Close()
 	run, err := cursor.TryNext(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if len(run.Events) == 0 || int64(run.First) != sequence {
-		return nil, &eventlog.PositionError{Last: eventlog.Sequence(sequence) - 1}
+	switch {
+	case err != nil:
+		return nil, "", err
+	case int64(cursor.At()) <= sequence:
+		return nil, undecided, nil
+	case len(run.Events) == 0 || int64(run.First) != sequence:
+		return nil, aborted, nil
 	}
 	t := &traveller{source: topics.HubID(hub), partition: partitionNumber(partition), shown: admin.Journey{
 		Hub: hub.Name, Partition: partition, Sequence: sequence, Published: run.Time.UTC(), Event: eventFormat{}.appendEvent(nil, partition, run, 0),
 	}}
 	ev, err := message.Decode(run.Events[0].Message)
 	if err != nil {
-		return t, nil // subscriptions pass what cannot be read
+		return t, "", nil // subscriptions pass what cannot be read
 	}
 	t.correlation, _ = ev.CorrelationID.(string)
 	stored, err := schema.FromHub(nil, schema.HubEvent{
@@ -170,12 +183,13 @@ func (d *Handler) travellerOf(ctx context.Context, hub broker.Hub, partition str
 	if err == nil && t.envelope.Scan(schema.CloudEventForm, stored) == nil {
 		t.envelope.Topic = topics.HubResource(d.cfg.Broker.Namespace(), hub.Name)
 	}
-	return t, nil
+	return t, "", nil
 }
 
 // follow asks everybody who may have had to do with an event.
 func (d *Handler) follow(ctx context.Context, t *traveller, source topics.Source) (admin.Journey, error) {
 	j := t.shown
+	j.Subscriptions = []admin.JourneyTo{}
 	e := &t.envelope
 	j.ID, j.Type, j.Subject = string(e.ID), string(e.Type), string(e.Subject)
 	if j.TraceID = e.TraceContext().Trace(); j.TraceID != "" {

@@ -41,6 +41,9 @@ func (d *Handler) followReaders(ctx context.Context, j *admin.Journey) error {
 		}
 		j.Groups = append(j.Groups, admin.JourneyGroup{Group: g.Name, State: states[strings.ToLower(g.Name)]})
 	}
+	if err := d.followKafka(ctx, j); err != nil {
+		return err
+	}
 	if d.cfg.Functions == nil || d.cfg.Poison == nil {
 		return nil
 	}
@@ -72,18 +75,46 @@ func (d *Handler) followReaders(ctx context.Context, j *admin.Journey) error {
 
 // passed tells whether the checkpoint of a group is at an event or behind it.
 func (d *Handler) passed(ctx context.Context, j *admin.Journey, group string) (string, error) {
-	all, err := d.cfg.Groups.Checkpoints(ctx, processor.Group{Hub: j.Hub, Group: group})
+	positions, err := d.cfg.Groups.Positions(ctx, processor.Group{Hub: j.Hub, Group: group})
 	if err != nil {
 		return "", err
 	}
-	i := slices.IndexFunc(all, func(c processor.Checkpoint) bool { return c.Partition == j.Partition })
+	c, known := positions[j.Partition]
+	return readerAt(known, c.Sequence >= j.Sequence), nil
+}
+
+func readerAt(known, past bool) string {
 	switch {
-	case i < 0 || all[i].Sequence < 0 && all[i].Offset == "":
-		return readerUnknown, nil
-	case all[i].Sequence >= j.Sequence:
-		return readerPast, nil
+	case !known:
+		return readerUnknown
+	case past:
+		return readerPast
 	}
-	return readerBefore, nil
+	return readerBefore
+}
+
+// followKafka tells which groups of Kafka's consumers have passed an event: by the offset that they have committed, which is
+// the number of the next event that they want.
+func (d *Handler) followKafka(ctx context.Context, j *admin.Journey) error {
+	if d.cfg.KafkaGroups == nil {
+		return nil
+	}
+	all, err := d.cfg.KafkaGroups.All(ctx)
+	if err != nil {
+		return fmt.Errorf("ask for the Kafka groups of the hub: %w", err)
+	}
+	for _, g := range all {
+		if !slices.Contains(d.cfg.KafkaGroups.Hubs(g), j.Hub) {
+			continue
+		}
+		committed, err := d.cfg.KafkaGroups.Committed(ctx, g.ID, j.Hub)
+		if err != nil {
+			return fmt.Errorf("ask how far Kafka group %s is: %w", g.ID, err)
+		}
+		next, known := committed[int32(partitionNumber(j.Partition))]
+		j.KafkaGroups = append(j.KafkaGroups, admin.JourneyGroup{Group: g.ID, State: readerAt(known, next.Offset > j.Sequence)})
+	}
+	return nil
 }
 
 // followFunction looks for the event among what a function has put away, and says what became of it. What is known of
@@ -124,28 +155,29 @@ func sayFunction(one *admin.JourneyFunction, f runner.Function, group string) (s
 		return "handled", fmt.Sprintf("handled at %s, attempt %d, in %s", sayTime(last.Time), last.Attempt, last.Took)
 	case group == readerPast:
 		return "handled", "handled: its checkpoint is past the event, which is not among its poison events"
-	case group != readerBefore && last == nil:
-		return one.State, one.Summary
 	}
-	words = "not yet: its checkpoint is before the event"
+	state, words = "before", "not yet: its checkpoint is before the event"
 	switch {
+	case group != readerBefore && last == nil:
+		state, words = one.State, one.Summary
 	case last != nil && last.Outcome == "done":
 		words = fmt.Sprintf("handled at %s, attempt %d, and its checkpoint is still before the event", sayTime(last.Time), last.Attempt)
 	case last != nil:
 		words = fmt.Sprintf("not yet: called %s, the last ended in %s at %s%s", counted(len(one.Calls), "time"), last.Outcome, sayTime(last.Time), saying(last.Error))
 	}
 	if f.State != "running" {
+		one.Stopped = f.State
 		words += "; it is " + f.State + sayCircuit(f)
 	}
-	return "before", words
+	return state, words
 }
 
 // sayCircuit is why a function that does not run was stopped, and what lets it run again.
 func sayCircuit(f runner.Function) string {
-	if f.Circuit.Reason == "" || f.Circuit.State == breaker.Closed {
+	if f.Circuit.State == breaker.Closed || f.Circuit.State == "" {
 		return saying(f.Problem)
 	}
-	return ": " + f.Circuit.Reason + "; let it run with: eventyard function resume " + f.Name
+	return saying(f.Circuit.Reason) + "; let it run with: eventyard function resume " + f.Name
 }
 
 func showCalls(found runner.Calls) []admin.JourneyCall {

@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/internal/functions/breaker"
 	"github.com/eventyard/eventyard/internal/functions/runner"
 	"github.com/eventyard/eventyard/internal/grid/schema"
+	kafkagroups "github.com/eventyard/eventyard/internal/kafka/groups"
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/processor"
 )
 
 // journey follows an event of topic orders that is there once.
@@ -180,6 +183,34 @@ func TestTheJourneyAsksOnceForTheCalls(t *testing.T) {
 	})
 }
 
+// V2, F5: the answer begins with what came of the event at functions, and one that was stopped says what lets it run again.
+func TestTheJourneyBeginsWithFunctions(t *testing.T) {
+	one := func(state, stopped string) admin.Journey {
+		return admin.Journey{Hub: "tills", Partition: "0", Sequence: 4, Functions: []admin.JourneyFunction{{Function: "bill", State: state, Stopped: stopped, Summary: "why"}}}
+	}
+	two := one("poison", "")
+	two.Functions = append(two.Functions, admin.JourneyFunction{Function: "count", State: "handled"})
+	two.Subscriptions = []admin.JourneyTo{{Subscription: "audit", State: "delivered"}}
+	for name, test := range map[string]struct {
+		j    admin.Journey
+		want string
+	}{
+		"put away":            {one("poison", ""), "was put away as poison by function bill; function bill: why"},
+		"open":                {one("before", "open"), "waits for function bill, which is open; function bill: why"},
+		"running":             {one("before", ""), "is not handled by function bill yet; function bill: why"},
+		"nobody knows":        {one("unknown", ""), "is not known to be handled by function bill; function bill: why"},
+		"handled":             {one("handled", ""), "was handled by function bill"},
+		"with a subscription": {two, "was put away as poison by function bill, was handled by 1 of 2 functions, and was delivered to the one subscription that it matches; function bill: why"},
+	} {
+		_, got, _ := strings.Cut(sayJourney(&test.j), "Z, ")
+		testkit.Equal(t, got, test.want, name)
+	}
+	var shown admin.JourneyFunction
+	_, words := sayFunction(&shown, runner.Function{Definition: runner.Definition{Name: "bill"}, State: "paused", Circuit: breaker.Record{State: breaker.Held}}, readerBefore)
+	testkit.Equal(t, words, "not yet: its checkpoint is before the event; it is paused; let it run with: eventyard function resume bill")
+	testkit.Equal(t, shown.Stopped, "paused")
+}
+
 // V6: the journey of an event says which trace it is of, and where to look at that.
 func TestTheJourneyLinksToTheTrace(t *testing.T) {
 	withGrid(t, func(t *testing.T, y *gridYard) {
@@ -195,4 +226,51 @@ func TestTheJourneyLinksToTheTrace(t *testing.T) {
 		testkit.Equal(t, got.TraceID, id)
 		testkit.Equal(t, got.TraceURL, "https://traces.example/"+id+"?a="+id)
 	})
+}
+
+// V2, K3: a number without an event is told from one that is not there: it was aborted, ends a transaction, or is in one that
+// is open.
+func TestTheJourneyOfNumbersWithoutAnEvent(t *testing.T) {
+	withGrid(t, func(t *testing.T, y *gridYard) {
+		y.hub("tills", 1)
+		y.transact("tills", 5, 0, "no")
+		y.decide("tills", 5, false)
+		for _, readable := range []bool{false, true} {
+			if readable {
+				y.send("tills", "0", "a")
+				y.transact("tills", 5, 1, "open")
+			}
+			for number, want := range map[string]string{"0": aborted, "1": aborted, "3": undecided, "4": "later ones are not published yet"} {
+				if number > "1" && !readable {
+					continue
+				}
+				got := read[admin.Journeys](t, y.want(200, "GET", "/api/v1/hubs/tills/partitions/0/events/"+number+"/journey", nil))
+				testkit.That(t, len(got.Events) == 0 && strings.HasPrefix(got.Summary, "there is no event tills/0/"+number+": ") && strings.Contains(got.Summary, want), "of number %s it says: %s", number, got.Summary)
+			}
+		}
+	})
+}
+
+// V2, K2, P6: groups count by the checkpoints that their table shows, also those in blobs, and Kafka groups by their offsets.
+func TestTheJourneyOfAHubsEventKnowsAllReaders(t *testing.T) {
+	y := newYard(t, func(c *Config) {
+		c.Groups = inBlobs{c.Groups}
+	})
+	y.hub("tills", 1)
+	y.send("tills", "0", "a", "b")
+	o := kafkagroups.Operator{Coordinator: y.kafka}
+	testkit.Must(t, o.SetOffsets(t.Context(), "kpg", "tills", map[int32]int64{0: 1}))
+	for number, want := range map[string]string{"0": "past", "1": "before"} {
+		got := read[admin.Journeys](t, y.want(200, "GET", "/api/v1/hubs/tills/partitions/0/events/"+number+"/journey", nil))
+		testkit.MustEqual(t, len(got.Events), 1, "events")
+		testkit.Slices(t, got.Events[0].Groups, []admin.JourneyGroup{{Group: "$Default", State: want}}, "event %s", number)
+		testkit.Slices(t, got.Events[0].KafkaGroups, []admin.JourneyGroup{{Group: "kpg", State: want}}, "event %s", number)
+	}
+}
+
+// inBlobs has each group's checkpoint at the first event, in blobs.
+type inBlobs struct{ Groups }
+
+func (inBlobs) Positions(context.Context, processor.Group) (map[string]processor.Checkpoint, error) {
+	return map[string]processor.Checkpoint{"0": {Partition: "0"}}, nil
 }

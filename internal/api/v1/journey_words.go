@@ -262,13 +262,13 @@ func sayJourney(j *admin.Journey) string {
 		default:
 			if strings.HasPrefix(to.Summary, "delivered") {
 				got++
-			} else if len(missing) < 3 {
+			} else if len(missing) < maxSaid {
 				missing = append(missing, to.Subscription+": "+to.Summary)
 			}
 		}
 		wanted++
 	}
-	words += sayCount(len(j.Subscriptions)+j.Omitted, wanted, got, j.Hub != "")
+	words += sayAnswer(sayFunctions(j.Functions), sayCount(len(j.Subscriptions)+j.Omitted, wanted, got, j.Hub != ""), len(j.Subscriptions) > 0)
 	for _, f := range j.Functions {
 		if f.State != "handled" {
 			missing = append(missing, "function "+f.Function+": "+f.Summary)
@@ -279,6 +279,50 @@ func sayJourney(j *admin.Journey) string {
 	}
 	return words
 }
+
+// sayAnswer is what came of the event: at functions first, since what is not well there holds up what is behind it.
+func sayAnswer(functions, count string, subscriptions bool) string {
+	switch {
+	case functions == "":
+		return count
+	case subscriptions:
+		return functions + ", and " + count
+	}
+	return functions
+}
+
+// sayFunctions tells of the functions of a hub, those first that have not handled the event.
+func sayFunctions(all []admin.JourneyFunction) string {
+	var not []string
+	handled := 0
+	for _, f := range all {
+		switch {
+		case f.State == "handled":
+			handled++
+		case f.State == "poison":
+			not = append(not, "was put away as poison by function "+f.Function)
+		case f.Stopped != "":
+			not = append(not, "waits for function "+f.Function+", which is "+f.Stopped)
+		case f.State == "before":
+			not = append(not, "is not handled by function "+f.Function+" yet")
+		default:
+			not = append(not, "is not known to be handled by function "+f.Function)
+		}
+	}
+	if left := len(not) - maxSaid; left > 0 {
+		not = append(not[:maxSaid], "is not handled by "+counted(left, "function")+" more")
+	}
+	switch {
+	case handled == 1 && len(all) == 1:
+		return "was handled by function " + all[0].Function
+	case handled > 0:
+		not = append(not, fmt.Sprintf("was handled by %d of %s", handled, counted(len(all), "function")))
+	}
+	return strings.Join(not, ", ")
+}
+
+// maxSaid is how many are named in a sentence.
+const maxSaid = 3
 
 func sayCount(all, wanted, got int, hub bool) string {
 	switch {

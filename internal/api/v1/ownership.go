@@ -19,6 +19,7 @@ import (
 type Groups interface {
 	Table(ctx context.Context, hub, group string) (groups.Table, error)
 	Checkpoints(ctx context.Context, g processor.Group) ([]processor.Checkpoint, error)
+	Positions(ctx context.Context, g processor.Group) (map[string]processor.Checkpoint, error)
 	Move(ctx context.Context, hub, group string, steps []groups.Step, cfg groups.MoveConfig) ([]groups.Moved, error)
 	Release(ctx context.Context, hub, group, partition string) (groups.Released, error)
 	Forget(ctx context.Context, hub, group, instance string) error

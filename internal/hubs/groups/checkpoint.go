@@ -19,6 +19,33 @@ func (k *Registry) Checkpoints(ctx context.Context, of processor.Group) ([]proce
 	return g.checkpoints(ctx)
 }
 
+// Positions tells how far a group is, by partition, as its table does: by the yard's own checkpoints and, where there
+// is none, by those that processors of other libraries have saved in the yard's blobs.
+func (k *Registry) Positions(ctx context.Context, of processor.Group) (map[string]processor.Checkpoint, error) {
+	g, err := k.find(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	foreign, err := foreignOf(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	own, err := g.checkpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	positions := make(map[string]processor.Checkpoint, len(foreign)+len(own))
+	for partition, f := range foreign {
+		positions[partition] = f.Checkpoint
+	}
+	for _, c := range own {
+		if hasPosition(c) {
+			positions[c.Partition] = c
+		}
+	}
+	return positions, nil
+}
+
 func (g group) checkpoints(ctx context.Context) ([]processor.Checkpoint, error) {
 	return list(ctx, g, "checkpoints", checkpointPrefix, "", checkpointRecord.checkpoint)
 }

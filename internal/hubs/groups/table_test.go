@@ -110,6 +110,9 @@ func TestTheTableOfOtherLibraries(t *testing.T) {
 		}
 		testkit.Slices(t, lags, []int64{2, 1, 10, -1, 10}, "the newest; the yard's own; of a hub before; read, and not known; not begun")
 		testkit.Equal(t, table.Partitions[0].Container+table.Partitions[1].Container, "box")
+		positions, err := y.Positions(t.Context(), g)
+		testkit.Must(t, err)
+		testkit.That(t, len(positions) == 3 && positions["0"].Sequence == 7 && positions["1"].Sequence == 8, "positions are %+v", positions)
 		used, err := y.used(t.Context(), broker.Hub{Name: "orders"})
 		testkit.Must(t, err)
 		testkit.Slices(t, used, []string{"billing"})
