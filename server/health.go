@@ -27,6 +27,9 @@ func (y *yard) health(context.Context, struct{}) (overview.Node, error) {
 		if info, err := y.certs.Info(); err == nil {
 			n.Certificate = info.NotAfter
 		}
+		if err := y.certs.Unusable(); err != nil {
+			n.Unusable = err.Error()
+		}
 	}
 	if s := y.figures.scrub.Load(); s != nil {
 		n.Scrub = *s

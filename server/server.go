@@ -99,14 +99,15 @@ func (s *Server) Access() Access {
 }
 
 // Reload looks at once at the files of the certificate, which happens once a minute otherwise. It does
-// nothing before Started.
-func (s *Server) Reload() {
+// nothing before Started. The error is why the certificate in the files cannot be used; the one before goes on.
+func (s *Server) Reload() error {
 	s.mu.Lock()
 	in := s.inside
 	s.mu.Unlock()
 	if in != nil && in.yard.certs != nil {
-		in.yard.certs.Refresh()
+		return in.yard.certs.Refresh()
 	}
+	return nil
 }
 
 // Run serves until ctx ends and everything is closed again; then it returns nil. If the yard cannot

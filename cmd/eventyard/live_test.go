@@ -508,6 +508,8 @@ func TestAHangupReloadsTheCertificate(t *testing.T) {
 	testkit.Eventually(t, "the renewed certificate is shown", func() bool { return shown() == 2 })
 	testkit.Must(t, os.WriteFile(cert, []byte("no certificate"), 0o600))
 	hangUp("cannot be used")
+	testkit.MustEqual(t, logged.Scan(), true, "a line about what was reloaded")
+	testkit.That(t, strings.Contains(logged.Text(), "reloaded: level of the log; the certificate before goes on"), "what was reloaded is told as %s", logged.Text())
 	testkit.Equal(t, shown(), 2, "what cannot be used changes nothing")
 	testkit.Must(t, yard.Process.Signal(os.Interrupt))
 	_, _ = io.Copy(io.Discard, log)

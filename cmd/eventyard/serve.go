@@ -143,13 +143,17 @@ func spansTo(cfg config.Config, made server.Config) otlp.Config {
 // reload takes what can change while a yard runs: the files of the certificate, and the level of the
 // log. What is wrong with the configuration is logged, and nothing changes.
 func (c serveCommand) reload(s *server.Server, log *slog.Logger, level *slog.LevelVar, read func() (config.Config, error)) {
-	s.Reload()
+	unusable := s.Reload() // which has logged it
 	cfg, err := read()
 	if err != nil {
 		log.Error("the configuration was read again and is wrong; nothing of it was taken", "error", err)
 		return
 	}
 	level.Set(levelOf(cfg.Log))
+	if unusable != nil {
+		log.Info("reloaded: level of the log; the certificate before goes on, and other settings need a restart", "level", level.Level())
+		return
+	}
 	log.Info("reloaded: certificate and level of the log; other settings need a restart", "level", level.Level())
 }
 

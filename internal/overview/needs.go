@@ -260,6 +260,12 @@ func ofLeaderless(by string, s Streams) (admin.Need, bool) {
 
 func ofCertificate(n Node, now time.Time) (admin.Need, bool) {
 	left := n.Certificate.Sub(now)
+	if n.Unusable != "" && left > 0 {
+		need := node("certificate", admin.SeverityWarning, n.Name, time.Time{},
+			fmt.Sprintf("The new certificate of node %s cannot be used%s. The one before goes on for %s.", n.Name, because(n.Unusable), span(left)), "eventyard doctor")
+		need.Action = "replace"
+		return need, true
+	}
 	if n.Certificate.IsZero() || left > expiresWithin {
 		return admin.Need{}, false
 	}

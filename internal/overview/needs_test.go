@@ -91,6 +91,8 @@ func TestNeeds(t *testing.T) {
 		"streams that are well": {findings: with(func(n *Node) { n.Streams = &Streams{} })},
 		"a certificate that ends": {with(func(n *Node) { n.Certificate = now.Add(50 * time.Hour) }),
 			"certificate", admin.SeverityWarning, "The certificate of node a ends in 2d: replace its file.", "eventyard cert show"},
+		"one that cannot be used": {with(func(n *Node) { n.Certificate, n.Unusable = now.Add(50*time.Hour), "the key is another's" }),
+			"certificate", admin.SeverityWarning, "The new certificate of node a cannot be used: the key is another's. The one before goes on for 2d.", "eventyard doctor"},
 		"one that has ended": {with(func(n *Node) { n.Certificate = before(time.Hour) }),
 			"certificate", admin.SeverityBroken, "The certificate of node a has ended, and clients refuse it: replace its file.", "eventyard cert show"},
 		"a lost node": {Findings{Members: []Member{{Name: "b", Lost: true, Seen: before(time.Minute)}}},

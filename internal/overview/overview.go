@@ -62,6 +62,8 @@ type Node struct {
 	Corrupt int64 `json:"corrupt,omitempty"`
 	// Certificate is when that of its TLS listeners ends; zero: there is none.
 	Certificate time.Time `json:"certificate,omitzero"`
+	// Unusable is why the certificate in its files cannot be used, so that the one before goes on; empty: it is in use.
+	Unusable string `json:"unusable,omitempty"`
 	// Scrub is the last that it has made of the NATS servers; zero: there was none since its start.
 	Scrub Scrub `json:"scrub,omitzero"`
 	// Streams are those of the yard, where it is for this node to look at them; nil elsewhere.

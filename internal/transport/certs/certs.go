@@ -80,9 +80,10 @@ type Store struct {
 	pair    atomic.Pointer[tls.Certificate]
 
 	// mu is held by who looks whether the certificate has to be another.
-	mu      sync.Mutex
-	source  source    // guarded by mu
-	checked time.Time // guarded by mu
+	mu       sync.Mutex
+	source   source    // guarded by mu
+	checked  time.Time // guarded by mu
+	unusable error     // guarded by mu: why what the last look found is not in use
 }
 
 // source is where a certificate comes from.
@@ -168,12 +169,21 @@ func (s *Store) certificate() *tls.Certificate {
 	return s.pair.Load()
 }
 
-// Refresh looks at once whether the certificate has to be another.
-func (s *Store) Refresh() {
+// Refresh looks at once whether the certificate has to be another. The error is why what its files hold cannot be
+// used: the one before goes on then.
+func (s *Store) Refresh() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.checked = time.Now()
 	s.refreshLocked()
+	return s.unusable
+}
+
+// Unusable is why the certificate that the files held at the last look cannot be used; nil: it is in use.
+func (s *Store) Unusable() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unusable
 }
 
 // refreshLocked takes a changed certificate into use. If that fails the old one stays in use.
@@ -182,7 +192,7 @@ func (s *Store) refreshLocked() {
 		return
 	}
 	pair, err := s.source.load()
-	if err != nil {
+	if s.unusable = err; err != nil {
 		s.cfg.Log.Warn("new certificate cannot be used, going on with the old one", "error", err, "until", s.pair.Load().Leaf.NotAfter)
 		return
 	}

@@ -75,6 +75,7 @@ func TestOperatorsFilesChange(t *testing.T) {
 			serves("with a broken file", "two.example")
 		}
 		testkit.Equal(t, log.count("going on with the old one"), 1, "reported times")
+		testkit.That(t, s.Refresh() != nil && s.Unusable() != nil, "what cannot be used is told again when asked")
 		testkit.Must(t, os.Remove(key))
 		time.Sleep(checkEvery)
 		serves("with a missing one", "two.example")
@@ -83,7 +84,8 @@ func TestOperatorsFilesChange(t *testing.T) {
 		serves("once it is mended", "three.example")
 		testkit.Equal(t, log.count("taken into use"), 2, "changes are told")
 		makePair(t, ca, dir, "four.example")
-		s.Refresh()
+		testkit.Must(t, s.Refresh())
+		testkit.Must(t, s.Unusable())
 		serves("when told to look", "four.example")
 	})
 }
