@@ -196,7 +196,7 @@ func (c certCommands) yardToAsk(cmd *cobra.Command, named string) (string, error
 
 func (c certCommands) exportAuthority(cfg config.Config, args []string) error {
 	if cfg.TLS.CertFile != "" {
-		return &advisedError{"the certificate is not the yard's own but " + cfg.TLS.CertFile, "clients have to trust its issuer"}
+		return &advisedError{"the certificate is not the yard's own but " + cfg.TLS.CertFile, "clients have to trust the authority that signed it, and not one of the yard's: give them its file; commands take it by --ca FILE or " + config.EnvCA}
 	}
 	info, err := describeCertificates(cfg)
 	if err != nil {

@@ -171,6 +171,10 @@ func (c contextCommands) add() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			word := "saved"
+			if _, there := all.Contexts[args[0]]; there {
+				word = "replaced"
+			}
 			all.Contexts[args[0]] = one
 			if use || all.Current == "" {
 				all.Current = args[0]
@@ -178,7 +182,7 @@ func (c contextCommands) add() *cobra.Command {
 			if err := all.write(); err != nil {
 				return err
 			}
-			return c.printf("saved context %s; commands use %s\n", args[0], all.Current)
+			return c.printf("%s context %s; commands use %s\n", word, args[0], all.Current)
 		},
 	}
 	f := cmd.Flags()

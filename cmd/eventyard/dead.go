@@ -24,6 +24,8 @@ func (c deadCommands) command() *cobra.Command {
 type choiceFlags struct {
 	source sourceFlags
 	choice admin.DeadLetterChoice
+	// redriven are those of the numbers given that were redriven before.
+	redriven map[int64]bool
 }
 
 func (f *choiceFlags) addTo(cmd *cobra.Command) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,6 +33,15 @@ func (c deadCommands) redrive() *cobra.Command {
 		if request.DeadLetterChoice, err = flags.choose(cmd, client, args); err != nil {
 			return done, err
 		}
+		if chosen := len(request.Numbers); chosen > 0 && !request.Redriven {
+			request.Numbers = slices.DeleteFunc(request.Numbers, func(n int64) bool { return flags.redriven[n] })
+			if skipped := chosen - len(request.Numbers); skipped > 0 {
+				fmt.Fprintf(c.stderr, "%s of those asked for had been redriven already: --redriven means them, too\n", counted(skipped, "dead letter"))
+			}
+			if len(request.Numbers) == 0 { // which would mean all
+				return admin.Redriven{DryRun: request.DryRun}, nil
+			}
+		}
 		c.noteAllPending(cmd, client, flags.source.which(args[0]))
 		done, err = c.redriveAll(cmd, client, flags.source.which(args[0]), request)
 		if err == nil && done.Redriven == 0 && done.Skipped == 0 {
@@ -55,6 +65,7 @@ func (c deadCommands) redrive() *cobra.Command {
 // then.
 func (f *choiceFlags) choose(cmd *cobra.Command, client *admin.Client, args []string) (admin.DeadLetterChoice, error) {
 	choice := f.choice
+	f.redriven = map[int64]bool{}
 	if err := f.check(cmd); err != nil {
 		return choice, err
 	}
@@ -66,12 +77,15 @@ func (f *choiceFlags) choose(cmd *cobra.Command, client *admin.Client, args []st
 		choice.Numbers = append(choice.Numbers, n)
 	}
 	for _, n := range choice.Numbers {
-		_, err := client.DeadLetter(cmd.Context(), f.source.which(args[0]), n)
+		letter, err := client.DeadLetter(cmd.Context(), f.source.which(args[0]), n)
 		if isProblem(err, "dead-letter-not-found") {
 			return choice, &advisedError{fmt.Sprintf("there is no dead letter %d of %s", n, args[0]), "eventyard dead list " + args[0] + " --redriven shows all of them"}
 		}
 		if err != nil {
 			return choice, err
+		}
+		if letter.Redriven != nil {
+			f.redriven[n] = true
 		}
 	}
 	return choice, nil

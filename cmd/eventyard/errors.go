@@ -306,5 +306,5 @@ func nextForCertificate(err error) string {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "see with eventyard cert show how long the certificate is valid, and whether the clocks of both machines are right"
 	}
-	return "trust the yard's authority: eventyard cert export FILE, where its data folder is, then --ca FILE or " + config.EnvCA + "=FILE here (other programs: SSL_CERT_FILE=FILE)"
+	return "trust the yard's authority: eventyard cert export FILE, where its data folder is, then --ca FILE or " + config.EnvCA + "=FILE here (other programs: SSL_CERT_FILE=FILE); where its operator gave the certificate, FILE is the authority that signed that"
 }

@@ -174,8 +174,20 @@ func (c groupCommands) delete() *cobra.Command {
 		which := fmt.Sprintf("group %s of hub %s", group, hub)
 		return deletion{
 			question: "Delete " + which + ", for good?",
-			do:       func() error { return client.DeleteGroup(cmd.Context(), hub, group) },
-			done:     "deleted " + which,
+			do: func() error {
+				err := client.DeleteGroup(cmd.Context(), hub, group)
+				if !isProblem(err, "not-found") {
+					return err
+				}
+				if _, not := client.KafkaGroup(cmd.Context(), hub, group); not != nil {
+					return err
+				}
+				return &advisedError{
+					fmt.Sprintf("hub %s has no group %s of its own, but there is a Kafka group of that name", hub, group),
+					fmt.Sprintf("add --kafka to delete it, or --kafka --offsets-only to delete what it has committed in %s alone", hub),
+				}
+			},
+			done: "deleted " + which,
 		}, nil
 	})
 }

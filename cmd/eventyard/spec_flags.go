@@ -81,7 +81,7 @@ func (f *fieldFlag) Set(text string) (err error) {
 		f.row.Clear(f.request)
 		return nil
 	case f.row.Value == "file" && text != "":
-		text, err = readFile(text, f.of.Kind(f.row) == reflect.TypeFor[json.RawMessage]())
+		text, err = readFile(strings.TrimPrefix(text, "@"), f.of.Kind(f.row) == reflect.TypeFor[json.RawMessage]())
 	case f.of.Kind(f.row) == reflect.TypeFor[json.RawMessage]():
 		return nil // no file is named, as by a variable that was never set
 	case f.row.Secret && strings.HasPrefix(text, "@"):

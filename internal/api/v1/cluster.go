@@ -23,7 +23,7 @@ func (d *Handler) getCA(w http.ResponseWriter, _ *http.Request) error {
 			Code:   "no-authority",
 			Title:  "The yard has no authority of its own",
 			Detail: "this yard has no listener with TLS, or its certificate is the operator's",
-			Next:   "trust the issuer of the operator's certificate",
+			Next:   "where it is the operator's, trust the authority that signed it: commands take its file by --ca FILE",
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
