@@ -84,7 +84,12 @@ func (y *stocked) eachAction(t *testing.T) {
 // walk does all deeds, with each pair of hands in turn. Later ones build on earlier ones.
 func (y *stocked) walk(t *testing.T, v *visitor, turns ...hands) {
 	t.Helper()
-	for i, d := range y.deeds() {
+	walk(t, v, y.deeds(), turns...)
+}
+
+func walk(t *testing.T, v *visitor, deeds []deed, turns ...hands) {
+	t.Helper()
+	for i, d := range deeds {
 		if v.still && d.live {
 			continue
 		}
@@ -132,7 +137,13 @@ var (
 
 func newStocked(t *testing.T) *stocked {
 	t.Helper()
-	y := &stocked{newYard(t), newHook(t)}
+	return newYard(t).stock(t)
+}
+
+// stock makes all of it in a yard that has hub orders.
+func (of *yard) stock(t *testing.T) *stocked {
+	t.Helper()
+	y := &stocked{of, newHook(t)}
 	y.killOne(t)
 	for _, body := range []string{"one", "two", "three"} {
 		y.send(t, body)
@@ -164,7 +175,7 @@ func newStocked(t *testing.T) *stocked {
 func (y *stocked) killOne(t *testing.T) {
 	t.Helper()
 	testkit.Must(t, testkit.Err(y.client.CreateGroup(t.Context(), "orders", "night")))
-	worker := startWorker(t, y.ConnectionString(), "night", "lost")
+	worker := startWorker(t, y.connection, "night", "lost")
 	testkit.Eventually(t, "an instance with all partitions", func() bool {
 		return !slices.ContainsFunc(y.owned(t).Partitions, func(p admin.OwnedPartition) bool { return p.Owner != "lost" })
 	})
@@ -180,7 +191,7 @@ func (y *stocked) owned(t *testing.T) admin.Ownership {
 // poison makes function picky, which takes no event, and sends some.
 func (y *stocked) poison(t *testing.T, events int) {
 	t.Helper()
-	y.Hub(t, "photos", 1)
+	y.hub(t, "photos", 1)
 	y.hook.answer("/picky", http.StatusBadRequest)
 	testkit.Must(t, testkit.Err(y.client.CreateFunction(t.Context(), admin.FunctionRequest{
 		Name: "picky", Hub: "photos", Endpoint: new(y.hook.URL + "/picky"), Start: new("earliest"), Retries: new(admin.Retries(0)),
@@ -199,6 +210,12 @@ func (y *stocked) poisoned(t *testing.T) int {
 	return 0
 }
 
+// hub makes a hub, as an operator does: it is none of this process that serves.
+func (y *yard) hub(t *testing.T, name string, partitions int) {
+	t.Helper()
+	testkit.Must(t, testkit.Err(y.client.CreateHub(t.Context(), admin.HubRequest{Name: name, Partitions: &partitions})))
+}
+
 func (y *yard) send(t *testing.T, body string) {
 	t.Helper()
 	testkit.Must(t, testkit.Err(y.client.Send(t.Context(), "orders", admin.Batch{Events: eventsOf(t, body)})))
@@ -214,7 +231,7 @@ func (y *stocked) deliver(t *testing.T, s admin.SubscriptionRef, status, events 
 		})))
 	}
 	if s.Hub != "" {
-		y.Hub(t, s.Hub, 1)
+		y.hub(t, s.Hub, 1)
 		subscribe()
 		for range events {
 			testkit.Must(t, testkit.Err(y.client.Send(t.Context(), s.Hub, admin.Batch{Events: eventsOf(t, "ajar")})))

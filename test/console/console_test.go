@@ -74,8 +74,9 @@ const (
 // yard is a real one with one of everything.
 type yard struct {
 	*servertest.Yard
-	client *admin.Client
-	base   string
+	client     *admin.Client
+	base       string
+	connection string // connection string
 }
 
 func newYard(t *testing.T, changes ...func(*server.Config)) *yard {
@@ -89,8 +90,8 @@ func newYard(t *testing.T, changes ...func(*server.Config)) *yard {
 func newEmptyYard(t *testing.T, changes ...func(*server.Config)) *yard {
 	t.Helper()
 	y := &yard{Yard: servertest.Start(t, append(changes, servertest.Listeners)...)}
-	y.base = y.Addresses()["http"]
-	y.client = testkit.Value(admin.New(admin.Config{Server: y.base, ConnectionString: y.ConnectionString()}))(t)
+	y.base, y.connection = y.Addresses()["http"], y.ConnectionString()
+	y.client = testkit.Value(admin.New(admin.Config{Server: y.base, ConnectionString: y.connection}))(t)
 	t.Cleanup(y.client.Close)
 	return y
 }

@@ -48,12 +48,19 @@ func TestTheNodeOfAPageIsKilled(t *testing.T) {
 	p.signIn(auth.RootPolicy, auth.DevelopmentKey)
 	through := testkit.Value(admin.New(admin.Config{Server: base, ConnectionString: nodes["node0"].connection}))(t)
 	t.Cleanup(through.Close)
-	y := &stocked{yard: &yard{client: through, base: base}, hook: newHook(t)}
-	y.some(t, v, "make a hub", "change a hub", "send an event", "make a group", "make a topic", "make a policy")
+	testkit.Must(t, testkit.Err(through.CreateHub(t.Context(), admin.HubRequest{Name: "orders", Partitions: new(4)})))
+	testkit.Must(t, testkit.Err(through.CreateGroup(t.Context(), "orders", "billing")))
+	y := (&yard{client: through, base: base, connection: nodes["node0"].connection}).stock(t)
+	before, after := split(t, y.deeds())
+	running := map[string]*admin.Client{}
+	for name, node := range nodes {
+		running[name] = node.admin(t)
+	}
+	y.spread(before, running)
+	walk(t, v, before, mouse{}, keyboard{})
 	killed := p.openStorage(len(nodes))
 	left := nodes[otherThan(killed, nodes)].admin(t)
 	y.client = left
-	testkit.Must(t, testkit.Err(left.CreateHub(t.Context(), admin.HubRequest{Name: "orders", Partitions: new(2)})))
 	testkit.Must(t, testkit.Err(left.Send(t.Context(), "orders", admin.Batch{Events: eventsOf(t, "before the kill"), Partition: "0"})))
 
 	p.run("mark the page", evaluate(`window.marked = true; new MutationObserver(() => { window.wasLost ||= !document.getElementById("lost").hidden; }).observe(document.getElementById("lost"), {attributes: true}); 0`))
@@ -72,24 +79,65 @@ func TestTheNodeOfAPageIsKilled(t *testing.T) {
 	p.press(`button[value="act"]`, "1 event was stored.")
 	p.open("/console/")
 	p.await("what needs somebody", contains("Node "+killed+" is lost"))
-	v.hands = keyboard{}
-	y.some(t, v, "send an event again", "send a CloudEvent", "publish an event", "publish an event again", "limit a policy", "delete a policy", "delete a hub", "delete a topic")
+	delete(running, killed)
+	y.spread(after, running)
+	walk(t, v, after, keyboard{}, mouse{})
 }
 
-// some does deeds by their names, in the order in which they are walked through.
-func (y *stocked) some(t *testing.T, v *visitor, names ...string) {
-	t.Helper()
-	done := 0
-	for _, d := range y.deeds() {
-		if !slices.Contains(names, d.name) {
-			continue
-		}
-		done++
-		if !t.Run(d.name, func(t *testing.T) { v.does(t, d) }) {
-			t.FailNow()
+// spread has all nodes know what a deed has done before one of them is asked: what one acknowledged the others learn a
+// moment later, and in the order in which it was done, so that who knows what was done last knows all.
+func (y *stocked) spread(deeds []deed, nodes map[string]*admin.Client) {
+	first := 100 * len(nodes) // other hours than with a node more
+	for i, d := range deeds {
+		deeds[i].check = func(v *visitor) {
+			v.t.Helper()
+			age := fmt.Sprintf("%dh", first+i)
+			testkit.Must(v.t, testkit.Err(y.client.UpdateHub(v.t.Context(), archive.Hub, admin.HubRequest{Retention: &admin.RetentionRequest{Age: &age}})))
+			for name, node := range nodes {
+				testkit.Eventually(v.t, "that "+name+" knows", func() bool {
+					h, err := node.Hub(v.t.Context(), archive.Hub)
+					return err == nil && h.Retention.Age == age
+				})
+			}
+			d.check(v)
 		}
 	}
-	testkit.Equal(t, done, len(names), "deeds")
+}
+
+// Of a yard of several nodes: deeds that it does not offer, and those that are done in the short run, before and after
+// a node is killed.
+var (
+	ofOneNode   = []string{"check the data"}
+	beforeAKill = []string{
+		"make a hub", "change a hub", "send an event", "make a group", "move checkpoints", "make a topic", "pause a subscription",
+		"make a function", "hold a circuit", "make a policy",
+	}
+	afterAKill = []string{
+		"send an event again", "send a CloudEvent", "release a partition", "publish an event", "publish an event again", "resume a subscription",
+		"redrive a dead letter", "purge dead letters", "probe an endpoint", "resume a circuit", "open a circuit", "redrive poison events",
+		"limit a policy", "delete a policy", "delete a hub", "delete a function", "delete a topic", "forget an instance",
+	}
+)
+
+// split divides deeds, in their order, into those before a node is killed and those after; in the long run all.
+func split(t *testing.T, deeds []deed) (before, after []deed) {
+	t.Helper()
+	for _, name := range slices.Concat(ofOneNode, beforeAKill, afterAKill) {
+		testkit.MustThat(t, slices.ContainsFunc(deeds, func(d deed) bool { return d.name == name }), "there is no deed %q", name)
+	}
+	deeds = slices.DeleteFunc(deeds, func(d deed) bool { return slices.Contains(ofOneNode, d.name) })
+	if *all {
+		return deeds[:len(deeds)/2], deeds[len(deeds)/2:]
+	}
+	for _, d := range deeds {
+		switch {
+		case slices.Contains(beforeAKill, d.name):
+			before = append(before, d)
+		case slices.Contains(afterAKill, d.name):
+			after = append(after, d)
+		}
+	}
+	return before, after
 }
 
 // openStorage opens the page of storage until all nodes are well, and gives the one that its stream is
