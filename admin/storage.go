@@ -21,6 +21,9 @@ type NodeStorage struct {
 	// FreeBytes are left on the folder's disk, which has TotalBytes; nil where that is not known.
 	FreeBytes  *int64 `json:"freeBytes,omitempty"`
 	TotalBytes *int64 `json:"totalBytes,omitempty"`
+	// DaysLeft is in how many days the disk is full if it goes on as over the last day; nil where the node runs
+	// for less than ten minutes, or what is free does not shrink.
+	DaysLeft *float64 `json:"daysLeft,omitempty"`
 	// Syncs is how many there were, and SyncSeconds how long they took together.
 	Syncs       int64   `json:"syncs"`
 	SyncSeconds float64 `json:"syncSeconds"`

@@ -21,6 +21,7 @@ type nothing struct{}
 type condition struct {
 	yard    *yard
 	checks  *checker
+	room    *room
 	storage *forward.Every[nothing, admin.NodeStorage]
 	certs   *forward.Every[nothing, admin.NodeCertificate]
 }
@@ -42,7 +43,7 @@ func (y *yard) everyNode() forward.EveryConfig {
 }
 
 func newCondition(y *yard) *condition {
-	c := &condition{yard: y, checks: newChecker(y.storage.Log, y.cfg.Log)}
+	c := &condition{yard: y, checks: newChecker(y.storage.Log, y.cfg.Log), room: newRoom(y.storage.DiskFolder)}
 	c.storage = forward.NewEvery(y.everyNode(), "storage.show", c.ownStorage)
 	c.certs = forward.NewEvery(y.everyNode(), "certificate.show", c.ownCertificate)
 	return c
@@ -92,7 +93,7 @@ func (c *condition) ownStorage(context.Context, nothing) (admin.NodeStorage, err
 			s.Folder = absolute
 		}
 		if free, total, err := storage.Space(from.DiskFolder); err == nil {
-			s.FreeBytes, s.TotalBytes = &free, &total
+			s.FreeBytes, s.TotalBytes, s.DaysLeft = &free, &total, c.room.daysLeft()
 		}
 	}
 	families, _ := c.yard.registry.Gather() // what could not be gathered is none of these

@@ -329,6 +329,7 @@ func (y *yard) parts(listeners service.Part) []service.Part {
 		{Name: "activity", Run: lookout{y.records, y.nodes, y.storage.DiskFolder, y.cfg.Version}.run},
 		{Name: "trial writes", Run: y.trial.run},
 		{Name: "storage checks", Run: y.condition.checks.run},
+		{Name: "room", Run: y.condition.room.run},
 		{Name: "storage", Run: y.watchStorage},
 		{Name: "broker", Run: y.broker.Run},
 		{Name: "Kafka groups", Run: y.kafkaGroups.Run},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,11 +22,11 @@ func (c storageCommands) command() *cobra.Command {
 func (c storageCommands) show() *cobra.Command {
 	return printing(c.cli, &cobra.Command{
 		Use: "show", Short: "Show room, syncs and damage of all nodes, and the last check",
-		Long: "Show the room that is left, how syncs go, what damage was met, and the last check, of all nodes of a\nyard that serves. eventyard doctor looks into the folder of one that does not.",
+		Long: "Show the room that is left and for how many days, how syncs go, what damage was met, and the last\ncheck, of all nodes of a yard that serves. eventyard doctor looks into the folder of one that does not.",
 	}, func(cmd *cobra.Command, client *admin.Client, _ []string) (admin.Storage, error) {
 		return client.Storage(cmd.Context())
 	}, func(s admin.Storage) error {
-		head := []string{"NODE", "ENGINE", "FREE", "TOTAL", "SYNCS", "MEAN", "REFUSED", "FENCED", "DAMAGED", "CHECK"}
+		head := []string{"NODE", "ENGINE", "FREE", "TOTAL", "DAYS LEFT", "SYNCS", "MEAN", "REFUSED", "FENCED", "DAMAGED", "CHECK"}
 		err := printTable(c.cli, s.Nodes, "", head, storageRow)
 		for _, n := range s.Nodes {
 			if n.Check != nil {
@@ -51,8 +52,21 @@ func storageRow(n admin.NodeStorage) []string {
 		mean = showSpan(inSeconds(n.SyncSeconds / float64(n.Syncs)))
 	}
 	return []string{
-		n.Node, n.Engine, size(n.FreeBytes), size(n.TotalBytes), thousands(n.Syncs), mean, thousands(n.Refused), thousands(n.Fenced), thousands(n.Damaged), checkText(n.Check),
+		n.Node, n.Engine, size(n.FreeBytes), size(n.TotalBytes), daysText(n.DaysLeft), thousands(n.Syncs), mean, thousands(n.Refused), thousands(n.Fenced), thousands(n.Damaged), checkText(n.Check),
 	}
+}
+
+// daysText says how many days are left, as well as that can be known.
+func daysText(left *float64) string {
+	switch {
+	case left == nil:
+		return "-"
+	case *left > 365:
+		return "over 365"
+	case *left < 10:
+		return strconv.FormatFloat(*left, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(*left, 'f', 0, 64)
 }
 
 // checkText says how far a check is.

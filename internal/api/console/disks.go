@@ -22,6 +22,7 @@ type diskRow struct {
 	admin.NodeStorage
 	ID                string
 	Free, Total, Sync string
+	Left              string // days
 	Check             string
 	Sound             *admin.Time // since when all of it is known to be whole
 }
@@ -40,7 +41,7 @@ func loadDisks(v *visit) disks {
 
 func newDisks(kept admin.Storage) (d disks) {
 	for i, n := range kept.Nodes {
-		row := diskRow{NodeStorage: n, ID: "disk" + strconv.Itoa(i), Free: sizeIfAny(n.FreeBytes), Total: sizeIfAny(n.TotalBytes), Sync: "–", Check: "never"}
+		row := diskRow{NodeStorage: n, ID: "disk" + strconv.Itoa(i), Free: sizeIfAny(n.FreeBytes), Total: sizeIfAny(n.TotalBytes), Left: daysIfAny(n.DaysLeft), Sync: "–", Check: "never"}
 		if n.Syncs > 0 {
 			row.Sync = fmt.Sprintf("%.1f ms", 1000*n.SyncSeconds/float64(n.Syncs))
 		}
@@ -59,6 +60,19 @@ func sizeIfAny(bytes *int64) string {
 		return "–"
 	}
 	return size(*bytes)
+}
+
+// daysIfAny are those until a disk is full, as well as that can be known.
+func daysIfAny(left *float64) string {
+	switch {
+	case left == nil:
+		return "–"
+	case *left > 365:
+		return "over 365"
+	case *left < 10:
+		return fmt.Sprintf("%.1f", *left)
+	}
+	return fmt.Sprintf("%.0f", *left)
 }
 
 // checkWords say how far a check is, or what came of it.

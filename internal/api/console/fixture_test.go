@@ -256,7 +256,7 @@ func fixedOverview() admin.Overview {
 
 func fixedStorage() admin.Storage {
 	return admin.Storage{Nodes: []admin.NodeStorage{{
-		Node: "yard-1", Engine: "disk", Folder: "/var/lib/eventyard", FreeBytes: new(int64(46 << 30)), TotalBytes: new(int64(64 << 30)), Syncs: 1000, SyncSeconds: 1.8,
+		Node: "yard-1", Engine: "disk", Folder: "/var/lib/eventyard", FreeBytes: new(int64(46 << 30)), TotalBytes: new(int64(64 << 30)), DaysLeft: new(21.4), Syncs: 1000, SyncSeconds: 1.8,
 		Check: &admin.StorageCheck{Began: *apiTime(2 * time.Hour), Ended: apiTime(time.Hour), Partitions: 3, TotalPartitions: 3, Events: 7227},
 	}}}
 }

@@ -68,6 +68,11 @@ func TestStorageShowsDisks(t *testing.T) {
 	testkit.That(t, strings.Contains(get(h, base+"hubs").Body.String(), "<b>"+full+"</b>"), "another page does not say that the disk is full")
 	testkit.Equal(t, strings.Count(page(), full), 1, "how often the page of storage says it")
 
+	for says, left := range map[string]*float64{"–": nil, "0.0": new(0.0), "2.3": new(2.34), "21": new(21.4), "over 365": new(4e9)} {
+		answers["GET /api/v1/storage"] = admin.Storage{Nodes: []admin.NodeStorage{{Node: "yard-1", DaysLeft: left}}}
+		testkit.That(t, strings.Contains(page(), `<span id="disk0-left">`+says+`</span>`), "the page does not say that %s days are left", says)
+	}
+
 	check := at("storage", "check")
 	testkit.That(t, strings.Contains(page(), check), "the data cannot be checked")
 	for says, c := range map[string]admin.StorageCheck{
