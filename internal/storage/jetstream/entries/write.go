@@ -119,7 +119,8 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 }
 
 // soonestLeader is less than it takes until a leader that was frozen is replaced, 4 to 9 seconds: what was refused within it
-// was handed to one leader.
+// was handed to one leader, unless another was frozen already when it began. That is not told apart: where the other one refuses
+// it by what it had, and somebody deletes meanwhile what was made, it is made once more behind that.
 const soonestLeader = 2 * time.Second
 
 // expectation gives the sequence that the newest message of a key must have for the change to be
