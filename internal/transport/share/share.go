@@ -59,6 +59,9 @@ func New(limit, cost int) *Share {
 	return &Share{limit: limit, cost: cost, free: limit, holders: map[string]*Holder{}}
 }
 
+// Address is whose part it is.
+func (h *Holder) Address() string { return h.address }
+
 // Limit is how much there is in all.
 func (s *Share) Limit() int { return s.limit }
 
@@ -75,18 +78,19 @@ func (w *Waiter) Granted() <-chan struct{} { return w.granted }
 // Holder is whose part it is: what is given back is given back for it.
 func (w *Waiter) Holder() *Holder { return w.holder }
 
-// Take is Ask for who gets it at once, or does not wait: nil.
+// Take is Ask for who gets it at once, or does not wait: nil. Nobody is passed over: for those who wait there is not
+// enough, so that an address for which there is has less than each of them.
 func (s *Share) Take(address string) *Holder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.holders[address]
-	if h == nil && len(s.queue) == 0 && s.free >= s.cost {
+	if h == nil {
 		h = &Holder{address: address, index: -1}
-		s.holders[address] = h
 	}
-	if h == nil || len(s.queue) > 0 || !s.fits(h) {
+	if !s.fits(h) {
 		return nil
 	}
+	s.holders[address] = h
 	h.held += s.cost
 	s.free -= s.cost
 	return h
@@ -138,6 +142,22 @@ func (s *Share) Give(h *Holder, cost int) {
 	h.held -= cost
 	s.free += cost
 	s.settleLocked(h)
+}
+
+// Wanted reports whether a holder should give up what it could go on using: another of its own address waits for it, or
+// an address that has less. Those who have as much and still wait cannot be helped by it. mine is a wish of whoever
+// asks, which does not count; nil: there is none.
+func (s *Share) Wanted(h *Holder, mine *Waiter) bool {
+	if s.waiting.Load() == 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := h.waiters.Len()
+	if mine != nil && mine.element != nil && mine.holder == h {
+		own--
+	}
+	return own > 0 || len(s.queue) > 0 && s.queue[0].held < h.held
 }
 
 // Open is how much of the share is taken.

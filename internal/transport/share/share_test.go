@@ -86,6 +86,31 @@ func TestWhoComesFirst(t *testing.T) {
 	testkit.Equal(t, s.waiting.Load(), 0)
 }
 
+// R3: who has less than those who wait need not stand behind them, and who could help nobody by it gives nothing up.
+func TestWhoWaitsInVainHoldsNobodyUp(t *testing.T) {
+	s := New(4, 1)
+	hanging, more := s.Take("hanging"), s.Ask("hanging")
+	testkit.MustThat(t, hanging != nil && isGranted(more), "the first has half")
+	s.Ask("hanging")
+	well := s.Take("well")
+	testkit.MustThat(t, well != nil, "another has to wait behind one that has half")
+	testkit.That(t, s.Take("well") == nil, "no more is left than it has")
+	testkit.Equal(t, s.Wanted(well, nil), false, "by one that has more")
+	mine := s.Ask("well")
+	testkit.Equal(t, s.Wanted(well, mine), false, "by whoever has it")
+	another := s.Ask("well")
+	testkit.Equal(t, s.Wanted(well, mine), true, "by another of the same address")
+	s.Withdraw(another)
+	s.Withdraw(mine)
+	third := s.Take("third")
+	testkit.MustThat(t, third != nil, "a third gets what is left")
+	fourth := s.Ask("fourth")
+	testkit.MustEqual(t, isGranted(fourth), false, "a fourth")
+	testkit.Equal(t, s.Wanted(well, nil), true, "by one that has nothing")
+	s.Give(well, 1)
+	testkit.Equal(t, isGranted(fourth), true, "a fourth")
+}
+
 // R3: whatever happens, no more is taken than there is; nobody waits while nothing is taken; and what
 // was given back is forgotten.
 func TestAShareIsNeverExceeded(t *testing.T) {
