@@ -21,6 +21,7 @@ const (
 type batch struct {
 	lane  *lane
 	shift shift
+	seat  seat
 	job   job
 	// terms are those that held when the batch was taken.
 	terms    *terms
@@ -98,10 +99,10 @@ func (b *batch) settleLocked(now time.Time) {
 // choreEvents is how many are put away at a time.
 const choreEvents = 256
 
-// work is a worker: it does one job after another until there is none, or others wait for its seat.
+// work is a worker: it does one job after another until there is none, or its seat is for others.
 func (l *lane) work(s shift, at seat) {
 	defer l.s.seats.give(at)
-	b := &batch{lane: l, shift: s}
+	b := &batch{lane: l, shift: s, seat: at}
 	for b.next() {
 		switch b.job {
 		case jobSend:
@@ -124,15 +125,16 @@ func (b *batch) next() bool {
 	l := b.lane
 	now := time.Now()
 	l.mu.Lock()
+	wanted := false
 	if b.job == jobNone {
 		l.sending.starting--
-		b.job = b.nextJobLocked(now)
 	} else {
 		l.sending.busy--
 		b.settleLocked(now)
-		if b.job = jobNone; !l.s.seats.crowded() {
-			b.job = b.nextJobLocked(now)
-		}
+		wanted = l.s.seats.wanted(b.seat, l.sending.turn)
+	}
+	if b.job = jobNone; !wanted && l.suitsLocked(b.seat, now) {
+		b.job = b.nextJobLocked(now)
 	}
 	if b.job != jobNone {
 		l.sending.busy++

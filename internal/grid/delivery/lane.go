@@ -95,8 +95,12 @@ func (l *lane) pokeLocked(now time.Time) {
 	// As many workers as there are batches, up to the lane's concurrency, as far as there are seats.
 	// Each takes the next batch by itself when it is done with one, and ends when there is none, or
 	// where others wait for its seat.
-	for want := l.sending.workers(l.terms, g, ready.len(), m.chores(), now); l.sending.starting < want; {
-		at := l.seatLocked()
+	want, address := l.sending.workers(l.terms, g, ready.len(), m.chores(), now), l.address(g)
+	if t := l.sending.turn; t != nil && (l.sending.starting >= want || t.waiter.Holder().Address() != address) {
+		l.waitNoMoreLocked()
+	}
+	for l.sending.starting < want {
+		at := l.seatLocked(address)
 		if at == nil {
 			break
 		}
@@ -300,6 +304,7 @@ func (l *lane) end() *endpoint {
 	l.mu.Lock()
 	items := l.emptyLocked()
 	l.gone = true
+	l.waitNoMoreLocked()
 	for _, t := range l.tracks {
 		t.version++
 		t.joined.Store(false)
@@ -331,6 +336,7 @@ func (l *lane) move() *endpoint {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.moved = true
+	l.waitNoMoreLocked()
 	l.pull.notify(true)
 	l.setAlarmLocked(time.Time{})
 	return l.endpoint

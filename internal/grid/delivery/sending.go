@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"github.com/eventyard/eventyard/internal/transport/share"
 )
 
 // sending is a lane's workers, and what bounds them. It is the lane's; guarded by lane.mu.
@@ -17,7 +15,7 @@ type sending struct {
 	probeSent      bool // the one request that probation allows is under way
 	// turn waits for a seat for another worker; nil: nothing does. came is one that has come, while the lane
 	// is poked for it.
-	turn *share.Waiter
+	turn *turn
 	came seat
 }
 
