@@ -42,24 +42,42 @@ type turnConn struct {
 	end func()
 }
 
-// takeTurns has a configuration ask for a turn for each handshake of a turnConn.
+// takeTurns has a configuration, which picks certificates by GetCertificate, ask for a turn for each handshake of a
+// turnConn: when the first hello has come, and again before it signs, as a client that was asked for another hello was
+// waited for since.
 func takeTurns(cfg *tls.Config) {
-	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		for conn := hello.Conn; conn != nil; {
-			if c, ok := conn.(*turnConn); ok {
-				return nil, c.take(hello.Context())
-			}
-			layer, ok := conn.(interface{ NetConn() net.Conn })
-			if !ok {
-				break
-			}
-			conn = layer.NetConn()
+	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return nil, takeTurn(hello) }
+	certificate := cfg.GetCertificate
+	cfg.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if err := takeTurn(hello); err != nil {
+			return nil, err
 		}
-		return nil, nil
+		return certificate(hello)
 	}
 }
 
+// takeTurn takes the turn of who says hello, unless it has one.
+func takeTurn(hello *tls.ClientHelloInfo) error {
+	for conn := hello.Conn; conn != nil; {
+		if c, ok := conn.(*turnConn); ok {
+			return c.take(hello.Context())
+		}
+		layer, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		conn = layer.NetConn()
+	}
+	return nil
+}
+
 func (c *turnConn) take(ctx context.Context) error {
+	c.mu.Lock()
+	has := c.end != nil
+	c.mu.Unlock()
+	if has {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, headerTimeout)
 	defer cancel()
 	defer context.AfterFunc(c.open, cancel)()

@@ -14,11 +14,17 @@ import (
 )
 
 // R2: of strangers' handshakes few are computed at once, and nobody is kept waiting by those who say nothing, or nothing
-// more, and who leave.
+// more, and who leave. It is so as well where the yard asks for a second hello.
 func TestHandshakesOfStrangersTakeTurns(t *testing.T) {
+	t.Run("with one hello", func(t *testing.T) { testTurns(t, nil) })
+	t.Run("with a second hello", func(t *testing.T) { testTurns(t, []tls.CurveID{tls.CurveP384}) })
+}
+
+// testTurns has strangers come to a listener that takes the curves.
+func testTurns(t *testing.T, curves []tls.CurveID) {
 	store := testkit.Value(certs.Open(certs.Config{Dir: t.TempDir(), Log: testkit.Quiet()}))(t)
 	cfg := store.TLS()
-	takeTurns(cfg)
+	cfg.CurvePreferences = curves
 	var at, most atomic.Int32
 	certificate := cfg.GetCertificate
 	cfg.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -29,6 +35,7 @@ func TestHandshakesOfStrangersTakeTurns(t *testing.T) {
 		at.Add(-1)
 		return certificate(hello)
 	}
+	takeTurns(cfg)
 	plain := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	listener := tls.NewListener(headListener{turnListener{plain, admission.New(admission.Limits{Handshakes: 2})}}, cfg)
 	var all sync.WaitGroup
