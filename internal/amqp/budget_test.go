@@ -61,7 +61,12 @@ func TestUnfinishedMessagesAreBounded(t *testing.T) {
 
 // held is a server whose connections hold what is unfinished for those, in the order in which they come.
 func held(t *testing.T, parts *admission.Memory, holders ...string) *fixture {
-	h := accept(&sink{}, nil)
+	return heldUntil(t, parts, nil, holders...)
+}
+
+// heldUntil is one that takes messages by a function.
+func heldUntil(t *testing.T, parts *admission.Memory, deliver func(*Delivery), holders ...string) *fixture {
+	h := accept(&sink{deliver: deliver}, nil)
 	h.connected = func(c *Conn) error {
 		if n := int(c.ID()[0] - '1'); n < len(holders) {
 			return c.Know(holders[n])
@@ -125,15 +130,10 @@ func TestUnfinishedMessagesMakeRoom(t *testing.T) {
 	})
 }
 
-// R2: a message that is not finished ends its connection, however often that says that it lives; one that is
-// whole has all the time that it takes to store it.
+// R2: a message that is not finished ends its connection, however often that says that it lives.
 func TestUnfinishedMessagesEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		in := &sink{deliver: func(d *Delivery) {
-			time.Sleep(2 * partTime)
-			d.Accept()
-		}}
-		f := serve(t, accept(in, nil))
+		f := serve(t, accept(&sink{}, nil))
 		hostile := f.raw()
 		hostile.attachSender()
 		start := time.Now()
@@ -145,9 +145,36 @@ func TestUnfinishedMessagesEnd(t *testing.T) {
 		hostile.expectDetach(0, ConditionConnectionForced)
 		hostile.expectClose(ConditionConnectionForced)
 		testkit.Equal(t, time.Since(start), partTime)
+	})
+}
 
+// R2: a message that is whole has all the time that it takes to store it, however many others find no room
+// meanwhile, and so have those that its client cannot finish because the yard does not read.
+func TestUnfinishedMessagesWaitForStorage(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		parts := admission.NewMemory(2*mediumPartBytes, 2*mediumPartBytes, admission.DefaultPatience)
+		slowly := func(d *Delivery) {
+			time.Sleep(2 * partTime)
+			d.Accept()
+		}
+		f := heldUntil(t, parts, slowly, "least", "least")
 		slow := f.raw()
 		slow.attachSender()
-		testkit.Equal(t, slow.publish(0).Outcome, wire.OutcomeAccepted)
+		slow.send(0, sender("second", 1))
+		expect[wire.Attach](slow)
+		expect[wire.Flow](slow)
+		other := f.raw()
+		other.attachSender()
+		slow.part(1, 0, 0, 2, strings.Repeat("x", 60_000)) // it waits for its end behind the other
+		slow.part(0, 1, 0, 2, strings.Repeat("y", 60_000))
+		slow.part(0, 1, 1, 2, "end")
+		for id := range uint32(39) {
+			time.Sleep(admission.DefaultPatience + time.Second)
+			testkit.Equal(t, other.publish(id).Outcome, wire.OutcomeRejected)
+		}
+		testkit.Equal(t, expect[wire.Disposition](slow).State.Outcome, wire.OutcomeAccepted)
+		parts.Share("least", nil).Press(2 * mediumPartBytes) // its client had no time to finish it yet
+		slow.part(1, 0, 1, 2, "end")
+		testkit.Equal(t, expect[wire.Disposition](slow).State.Outcome, wire.OutcomeAccepted)
 	})
 }

@@ -135,7 +135,7 @@ var faults = []fault{
 	{"errSessions", errSessions, ConditionResourceLimitExceeded, scopeSession, reasonSessions},
 	{"errLinks", errLinks, ConditionResourceLimitExceeded, scopeLink, reasonLinks},
 	{"errOutputFull", errOutputFull, ConditionResourceLimitExceeded, scopeConnection, reasonOutput},
-	{"errPartsFull", errPartsFull, ConditionResourceLimitExceeded, scopeConnection, reasonParts},
+	{"errPartsFull", errPartsFull, ConditionServerBusy, scopeConnection, reasonParts},
 	{"errAllPartsFull", errAllPartsFull, ConditionServerBusy, scopeLink, reasonParts},
 	{"errPartLate", errPartLate, ConditionConnectionForced, scopeConnection, reasonParts},
 	{"errStrangerBytes", errStrangerBytes, ConditionResourceLimitExceeded, scopeConnection, reasonStranger},

@@ -3,7 +3,6 @@ package amqp
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 	"github.com/eventyard/eventyard/internal/transport/admission"
@@ -41,9 +40,9 @@ type part struct {
 	// buf is what has come. It is the message's own and holds little more than that, so that
 	// what is counted is what is held.
 	buf []byte
-	// share counts it for its holder, and due ends the connection if it is not whole in time.
-	share *admission.Share
-	due   *time.Timer
+	// share counts it for its holder, and deadline ends the connection if it is not whole in time.
+	share    *admission.Share
+	deadline *deadline
 	// dropped: that was too much, and the rest is only counted. busy: too much for the
 	// server, not for the link.
 	dropped, busy bool

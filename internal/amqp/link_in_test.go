@@ -377,7 +377,7 @@ func TestTooMuchUnfinished(t *testing.T) {
 	})
 	for {
 		if c, ok := p.next().body.(*wire.Close); ok {
-			p.checkError(c.Error, ConditionResourceLimitExceeded)
+			p.checkError(c.Error, ConditionServerBusy)
 			break
 		}
 	}

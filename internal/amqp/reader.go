@@ -87,6 +87,10 @@ func (r *reader) next() error {
 			return errStrangerBytes
 		}
 	}
+	if parts := &r.parts; len(parts.unfinished) > 0 {
+		parts.clock.stop()
+		defer parts.clock.goOn()
+	}
 	if h.Type != wire.FrameAMQP {
 		return fmt.Errorf("%w: %d where AMQP's 0 is due", errFrameType, h.Type)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -227,6 +228,7 @@ func TestDefaults(t *testing.T) {
 	testkit.Equal(t, New(Limits{Strangers: 7}).Listener(1).Limits(), Limits{
 		Strangers: 7, AddressStrangers: DefaultAddressStrangers,
 		StrangerBytes: DefaultStrangerBytes, AddressBytes: DefaultAddressBytes,
+		Handshakes: max(1, runtime.GOMAXPROCS(0)/2),
 	})
 }
 

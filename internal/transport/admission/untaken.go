@@ -21,7 +21,7 @@ type Memory struct {
 	// All below is guarded by mu.
 	used     int
 	byHolder map[string]int
-	kept     Share     // the head of a ring of those that have bytes, the oldest first
+	kept     Share     // the head of a ring of those that have bytes and may be cut off, the oldest first
 	waiting  list.List // of *wish, the oldest first
 	// waitingBy counts them by holder.
 	waitingBy map[string]int
@@ -54,7 +54,7 @@ type Share struct {
 	bytes   int
 	since   time.Time // when they were last taken
 	pressed time.Time // when cut was last called since; zero: it was not
-	// older and younger are its neighbours in the ring; nil while it has nothing.
+	// older and younger are its neighbours in the ring; nil while it has nothing, and when it is spared.
 	older, younger *Share
 }
 
@@ -121,6 +121,15 @@ func (s *Share) Touch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.setLocked(s.bytes)
+}
+
+// Spare keeps the share from being cut off from now on: what it waits for is not its client's doing any more.
+// Taking more makes it one of many again.
+func (s *Share) Spare() {
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.leaveLocked()
 }
 
 // Take is TryTake that waits until there is room, or ctx ends. It has nothing meanwhile.
@@ -192,10 +201,7 @@ func (s *Share) fitsLocked(bytes int) bool {
 // setLocked gives the share so many bytes, and makes it the youngest of all.
 func (s *Share) setLocked(bytes int) {
 	s.addLocked(bytes - s.bytes)
-	if s.younger != nil {
-		s.older.younger, s.younger.older = s.younger, s.older
-		s.older, s.younger = nil, nil
-	}
+	s.leaveLocked()
 	if bytes == 0 {
 		return
 	}
@@ -203,6 +209,14 @@ func (s *Share) setLocked(bytes int) {
 	s.since, s.pressed = time.Now(), time.Time{}
 	s.older, s.younger = head.older, head
 	s.older.younger, s.younger.older = s, s
+}
+
+// leaveLocked takes the share out of the ring of those that may be cut off.
+func (s *Share) leaveLocked() {
+	if s.younger != nil {
+		s.older.younger, s.younger.older = s.younger, s.older
+		s.older, s.younger = nil, nil
+	}
 }
 
 func (s *Share) addLocked(bytes int) {

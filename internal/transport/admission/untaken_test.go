@@ -225,3 +225,27 @@ func TestGrowing(t *testing.T) {
 		testkit.Equal(t, m.used, 25, "used")
 	})
 }
+
+// R2: what is spared is counted and not cut off; who comes behind it is.
+func TestWhoIsSparedIsNotCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(60, 60, patience)
+		var cut []string
+		share := func(name string) *Share {
+			s := m.Share("a", func() { cut = append(cut, name) })
+			testkit.That(t, s.Grow(20), "there is room")
+			return s
+		}
+		whole := share("whole")
+		share("younger")
+		whole.Spare()
+		whole.Spare()
+		time.Sleep(patience)
+		testkit.Equal(t, m.used, 40)
+		m.Share("a", nil).Press(30)
+		m.Share("a", nil).Press(30)
+		testkit.Slices(t, cut, []string{"younger"})
+		whole.Give()
+		testkit.Equal(t, m.used, 20)
+	})
+}
