@@ -78,7 +78,8 @@ const (
 func openPages(t *testing.T, ctx context.Context, k kafkaTask) *uiPages {
 	t.Helper()
 	u := &uiPages{}
-	u.Client = k.franz(t, kgo.WithHooks(u), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	// It does not end connections itself.
+	u.Client = k.franz(t, kgo.WithHooks(u), kgo.ConnIdleTimeout(time.Hour), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	u.adm = kadm.NewClient(u.Client)
 	for n := range kafkaPartitions * recordsEach {
 		r := &kgo.Record{Partition: int32(n % kafkaPartitions), Key: []byte("key"), Value: fmt.Append(nil, n)}
