@@ -331,9 +331,9 @@ func (g *group) ofLocked(id string, right func(hub string) bool) (*classic.Group
 }
 
 // concerns are what rights are needed to for somebody who subscribes to topics in a group: in one that is not of
-// consumers nobody does.
+// consumers nobody does. Nobody is disturbed in one in which nobody is.
 func concerns(k *classic.Group, topics []string) []string {
-	if kind := k.Type(); kind != "" && kind != member.ConsumerProtocol {
+	if k.State() != classic.Empty && k.Type() != member.ConsumerProtocol {
 		return []string{namespace}
 	}
 	return topics

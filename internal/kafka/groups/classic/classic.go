@@ -78,7 +78,7 @@ type Group struct {
 
 	state      State
 	generation int32
-	kind       string // protocol type; empty while nobody is there
+	kind       string // protocol type, also of those who were there last; empty where nobody ever was
 	protocol   string // the one that all have; empty before the first generation
 	leader     string
 	members    map[string]*one
@@ -108,7 +108,7 @@ func (g *Group) State() State { return g.state }
 // Generation is the number of the present one.
 func (g *Group) Generation() int32 { return g.generation }
 
-// Type is that of its members' protocols; empty while nobody is there.
+// Type is that of its members' protocols, or of those who were its members last; empty where nobody ever was.
 func (g *Group) Type() string { return g.kind }
 
 // Idle: nobody is in the group, and nobody is about to be.
@@ -275,7 +275,7 @@ func (g *Group) complete(now time.Time) {
 	g.initial = false
 	if len(g.order) == 0 {
 		g.out.Save = true
-		g.state, g.generation, g.kind, g.protocol, g.leader, g.deadline = Empty, next(g.generation), "", "", "", time.Time{}
+		g.state, g.generation, g.protocol, g.leader, g.deadline = Empty, next(g.generation), "", "", time.Time{}
 		return
 	}
 	first := slices.IndexFunc(g.order, func(m *one) bool { return m.joining != 0 })

@@ -334,6 +334,9 @@ func TestLeaving(t *testing.T) {
 	testkit.Equal(t, r.group.State(), Empty)
 	testkit.Equal(t, r.group.Generation(), before+1, "generation")
 	testkit.That(t, r.group.Idle() && r.group.Bytes() == 0 && r.group.Next().IsZero(), "something is left of it")
+	testkit.Equal(t, r.group.View().Type, member.ConsumerProtocol, "the type that its members had")
+	r.group = Restore(r.now, r.group.Stored(), 0)
+	testkit.Equal(t, r.group.View().Type, member.ConsumerProtocol, "the type that its members had, when it is restored")
 	testkit.Equal(t, r.stable(want("bills").protocols("sticky"))[0].Generation, before+2, "the generation of those who come later")
 }
 
@@ -385,7 +388,7 @@ func TestRestore(t *testing.T) {
 	testkit.Equal(t, r.assigned(r.sync(first)), "for "+first.Member)
 
 	empty := Restore(r.now, New(0).Stored(), 0)
-	testkit.That(t, empty.Idle() && empty.State() == Empty, "an empty group is restored as %v", empty.State())
+	testkit.That(t, empty.Idle() && empty.State() == Empty && empty.Type() == "", "an empty group is restored as %v", empty.State())
 }
 
 // K2 K6: a static member that comes back before it has asked for its assignment is waited for no longer: the time to ask

@@ -25,7 +25,7 @@ func (g *Group) Stored() Stored {
 		}
 	}
 	if len(s.Members) == 0 {
-		return Stored{State: Empty, Generation: g.generation}
+		return Stored{State: Empty, Generation: g.generation, Type: g.kind}
 	}
 	return s
 }
@@ -34,11 +34,11 @@ func (g *Group) Stored() Stored {
 // ask for what was not assigned yet as any.
 func Restore(now time.Time, s Stored, initialDelay time.Duration) *Group {
 	g := New(initialDelay)
-	g.generation = s.Generation
+	g.generation, g.kind = s.Generation, s.Type
 	if len(s.Members) == 0 {
 		return g
 	}
-	g.state, g.kind, g.protocol, g.leader = s.State, s.Type, s.Protocol, s.Leader
+	g.state, g.protocol, g.leader = s.State, s.Protocol, s.Leader
 	for _, kept := range s.Members {
 		m := &one{Member: kept, synced: s.State == Stable}
 		m.topics, _ = check(Join{Session: m.Session, Type: s.Type, Protocols: m.Protocols})
