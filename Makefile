@@ -58,7 +58,7 @@ interop: ## Real foreign clients against a real yard (INTEROP=TestPython for one
 	go test -race -v -count=1 -parallel 4 -timeout 25m -run '$(INTEROP)' ./test/interop
 
 .PHONY: interop-full
-interop-full: ## interop, Kafka Streams with exactly_once_v2, Kafka Connect, and the test suites of azure-eventhub for Python and of franz-go, unmodified (twenty minutes more)
+interop-full: ## interop, Kafka Streams with exactly_once_v2, Kafka Connect, and the test suites of azure-eventhub for Python, of franz-go and of librdkafka, unmodified (half an hour more)
 	go test -race -v -count=1 -parallel 4 -timeout 75m -run '$(INTEROP)' ./test/interop -full
 
 .PHONY: interop-cluster
