@@ -79,7 +79,7 @@ func openPages(t *testing.T, ctx context.Context, k kafkaTask) *uiPages {
 	t.Helper()
 	u := &uiPages{}
 	// It does not end connections itself.
-	u.Client = k.franz(t, kgo.WithHooks(u), kgo.ConnIdleTimeout(time.Hour), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	u.Client = k.franz(t, kgo.WithHooks(u), kgo.ConnIdleTimeout(15*time.Minute), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	u.adm = kadm.NewClient(u.Client)
 	for n := range kafkaPartitions * recordsEach {
 		r := &kgo.Record{Partition: int32(n % kafkaPartitions), Key: []byte("key"), Value: fmt.Append(nil, n)}
@@ -344,7 +344,7 @@ var kafkaPages = []struct {
 
 	{"groups", "ListGroups, with states and types", func(ctx context.Context, u *uiPages) error {
 		groups, err := u.adm.ListGroups(ctx)
-		if err == nil && (groups[liveGroup].State != "Stable" || groups[idleGroup].State != "Empty" || groups[liveGroup].ProtocolType != "consumer") {
+		if err == nil && (groups[liveGroup].State != "Stable" || groups[idleGroup].State != "Empty" || groups[liveGroup].ProtocolType != "consumer" || groups[idleGroup].ProtocolType != "consumer") {
 			return lacks("groups: %+v", groups)
 		}
 		return err
