@@ -128,6 +128,7 @@ func (b *body) ended() {
 		return
 	}
 	b.whole = true
+	b.share.Spare() // an answer may take its time, and cutting it makes no room
 	if !b.next.IsZero() {
 		_ = b.connection.SetReadDeadline(b.began.Add(BodyTimeout))
 	}

@@ -2,11 +2,14 @@ package frame
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,6 +29,9 @@ func (k *holding) Admit() error {
 
 func (k *holding) Serve() error {
 	text, err := ReadBody(k.R.Body, k.R.ContentLength)
+	if k.R.Header.Get("Wait") != "" {
+		<-k.R.Context().Done()
+	}
 	if err == nil {
 		_, err = fmt.Fprint(k, len(text))
 	}
@@ -100,10 +106,48 @@ func TestBodiesMakeRoom(t *testing.T) {
 	})
 	testkit.Must(t, hostile.SetReadDeadline(time.Now().Add(10*time.Second)))
 	answer, err := http.ReadResponse(bufio.NewReader(hostile), nil)
+	testkit.That(t, !errors.Is(err, os.ErrDeadlineExceeded), "who was in the way was not cut off")
 	if err == nil {
 		answer.Body.Close()
 		testkit.That(t, answer.StatusCode >= 400, "who is cut off was answered %d", answer.StatusCode)
 	}
+}
+
+// R2: a request that waits for its answer is not in the way: it cannot be cut off, and who can be is.
+func TestWholeBodiesAreNotInTheWay(t *testing.T) {
+	memory := admission.NewMemory(150_000, 150_000, time.Millisecond)
+	server := keeping(t, Config{Bodies: memory})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	const waiting = 9
+	for range waiting {
+		request := testkit.Value(http.NewRequestWithContext(ctx, "POST", server.URL+"/thing", strings.NewReader(strings.Repeat("x", 10_000))))(t)
+		request.Header.Set("Holder", "patient")
+		request.Header.Set("Wait", "yes")
+		go func() {
+			if response, err := server.Client().Do(request); err == nil {
+				response.Body.Close()
+			}
+		}()
+	}
+	has := func(holder string, bytes int) func() bool {
+		return func() bool {
+			s := memory.Share(holder, nil)
+			defer s.Give()
+			return !s.TryTake(150_001 - bytes)
+		}
+	}
+	testkit.Eventually(t, "all wait", has("patient", waiting*10_000))
+	begin(t, server, "least", 50_000, 60_000) // no more than is given all the time that bodies have
+	testkit.Eventually(t, "what has come is counted", has("least", waiting*10_000+50_000))
+	// Each refusal cuts one off at most: the first has to meet who can be.
+	status, _ := post(t, server, "other", 60_000)
+	testkit.Equal(t, status, http.StatusServiceUnavailable)
+	testkit.Eventually(t, "there is room", func() bool {
+		s := memory.Share("other", nil)
+		defer s.Give()
+		return s.TryTake(60_000)
+	})
 }
 
 // R2: requests of which little comes count for more than that.
@@ -113,7 +157,11 @@ func TestSmallBodiesCount(t *testing.T) {
 	for range 4 {
 		begin(t, server, "least", 1, 2)
 	}
-	testkit.Eventually(t, "they are counted", func() bool { return !memory.Share("least", nil).TryTake(1) })
+	testkit.Eventually(t, "they are counted", func() bool {
+		s := memory.Share("least", nil)
+		defer s.Give()
+		return !s.TryTake(1)
+	})
 	status, _ := post(t, server, "least", 1)
 	testkit.Equal(t, status, http.StatusServiceUnavailable)
 }
