@@ -129,6 +129,10 @@ func TestARedriveKeepsItsPace(t *testing.T) {
 func TestARedriveInParts(t *testing.T) {
 	var asked []admin.RedriveRequest
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost { // whether the subscription is pending
+			http.NotFound(w, r)
+			return
+		}
 		var q admin.RedriveRequest
 		_ = json.NewDecoder(r.Body).Decode(&q)
 		asked = append(asked, q)
