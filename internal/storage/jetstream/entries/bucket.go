@@ -36,15 +36,20 @@ func newBucket(name string, r *replica) *bucket {
 	}
 }
 
-// receive takes in a message that was stored, from whomever.
+// receive takes in a message that was stored, from whomever. Those who look at its key see it also where what has
+// replaced it was read before.
 func (b *bucket) receive(m message) {
-	b.change(func(now time.Time) []message { return b.line.receive(m, now) })
+	b.change(func(now time.Time) []message {
+		b.replica.show(m)
+		return b.line.receive(m, now)
+	})
 }
 
 // acknowledged takes in a message of our own, behind which reads have to stay from now on.
 func (b *bucket) acknowledged(m message) {
 	b.change(func(now time.Time) []message {
 		b.acked = max(b.acked, m.seq)
+		b.replica.show(m)
 		return b.line.receive(m, now)
 	})
 }

@@ -6,11 +6,12 @@ type sight struct {
 	key     string
 	creates bool               // the change expects that nothing is there
 	seen    map[uint64]message // by what they replaced, without their values; guarded by the replica's mu
+	more    chan struct{}      // has one when more has been seen
 }
 
 // look begins to note what is applied of a key, until the sight is given to forsake.
 func (r *replica) look(key string, creates bool) *sight {
-	s := &sight{key: key, creates: creates}
+	s := &sight{key: key, creates: creates, more: make(chan struct{}, 1)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sights[key] == nil {
@@ -29,6 +30,12 @@ func (r *replica) forsake(s *sight) {
 	}
 }
 
+func (r *replica) show(m message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.showLocked(m)
+}
+
 // showLocked notes a message for those who look at its key.
 func (r *replica) showLocked(m message) {
 	m.value = nil
@@ -37,6 +44,10 @@ func (r *replica) showLocked(m message) {
 			s.seen = make(map[uint64]message)
 		}
 		s.seen[m.before] = m
+		select {
+		case s.more <- struct{}{}:
+		default:
+		}
 	}
 }
 

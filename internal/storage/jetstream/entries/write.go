@@ -102,10 +102,14 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 			there := expected == 0 && it.kind == value // and its deletion is not forgotten as soon as that
 			// who has not heard of a key that came and went meets its deletion, of what may be his own if there are two leaders
 			went := expected == 0 && again.kind == deletion && time.Since(begun) < soonestLeader
+			asItWas := expected != 0 && again.kind == value && again.revision() == expected // it was stored again
+			if errors.Is(err, meta.ErrUncertain) && !there && !went && !asItWas {
+				revision, err = s.hear(ctx, b, m, sight)
+			}
 			switch {
 			case err == nil:
 				return revision, nil
-			case errors.Is(err, errStoredAgain), expected != 0 && again.kind == value && again.revision() == expected:
+			case errors.Is(err, errStoredAgain), asItWas:
 				continue
 			case errors.Is(err, meta.ErrUncertain) && !there && !went:
 				return 0, fmt.Errorf("%w: it was refused, and others have changed the key since: %v", err, wrong)
@@ -200,6 +204,29 @@ func fate(r *replica, b *bucket, m message, seen *sight) (meta.Revision, error) 
 		return 0, errStoredAgain
 	}
 	return 0, meta.ErrConflict // another replaced what we expected, so ours did not, and never will
+}
+
+// hearTime is how long is waited for an announcement that others have overtaken. One is there within milliseconds,
+// unless it is lost.
+const hearTime = 2 * time.Second
+
+// hear is fate that waits for what is announced. The stream has only the newest of a key, which comes from it before the
+// announcements of those that it has replaced: where many change a key, what replaced the expected message is often
+// heard of last.
+func (s *Store) hear(ctx context.Context, b *bucket, m message, seen *sight) (meta.Revision, error) {
+	ctx, cancel := context.WithTimeout(ctx, hearTime)
+	defer cancel()
+	for {
+		revision, err := fate(s.replica, b, m, seen)
+		if !errors.Is(err, meta.ErrUncertain) {
+			return revision, err
+		}
+		select {
+		case <-seen.more:
+		case <-ctx.Done():
+			return 0, err
+		}
+	}
 }
 
 // errStoredAgain: what a change expected was stored again meanwhile, as it was; see tidy. The change was not made,

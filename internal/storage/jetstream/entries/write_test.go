@@ -305,6 +305,31 @@ func TestWhatIsThereIsNotCreated(t *testing.T) {
 	}
 }
 
+// C1: where many change a key, what replaced the expected value may be announced after what has replaced that: it is
+// waited for, so that who lost hears of a conflict and not of a doubt.
+func TestAnnouncementsThatAreOvertaken(t *testing.T) {
+	const key = "records/log/id/a"
+	servers := natstest.Shared(t, 1)
+	cfg := yard(t, servers)
+	s, other := open(t, servers.Dial(t, 0), cfg), open(t, servers.Dial(t, 0), cfg)
+	before := set(t, s, key, 0, "before")
+	b, refused := other.buckets[other.layout.bucketOf(key)], false
+	s.take = func(ctx context.Context, subject string, encoded []byte, header nats.Header) (uint64, error) {
+		if !refused && subject == s.layout.subject(b.name, key) {
+			refused = true
+			see := unseeing(s, key)
+			first := message{kind: value, key: key, nonce: 1, before: uint64(before / 2)}.encode()
+			seq := testkit.Value(other.request(ctx, subject, first, header))(t)
+			testkit.Must(t, other.Fresh(ctx, ""))
+			set(t, other, key, meta.Revision(2*seq), "rival")
+			see()
+			time.AfterFunc(200*time.Millisecond, func() { other.announce(b, seq, first) })
+		}
+		return s.request(ctx, subject, encoded, header)
+	}
+	testkit.ErrorIs(t, testkit.Err(s.CompareAndSet(t.Context(), key, before, []byte("mine"))), meta.ErrConflict)
+}
+
 // C2: who creates a key meets the deletion of one that he has not heard of, and creates it behind that, unless a leader may have
 // been replaced meanwhile: then his own may be what was deleted.
 func TestAKeyThatCameAndWent(t *testing.T) {
