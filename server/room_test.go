@@ -69,6 +69,7 @@ func TestRoomIsRememberedForADay(t *testing.T) {
 		time.Sleep(9*time.Minute + time.Second)
 		testkit.That(t, r.daysLeft() == nil, "there are days left after nine minutes")
 		time.Sleep(47 * time.Hour)
+		synctest.Wait()
 		testkit.Equal(t, len(r.samples), 24*60/2+1, "samples")
 		left := r.daysLeft()
 		testkit.That(t, left != nil && math.Abs(*left*24*60-float64(1<<20-looks)) < 2, "one byte a minute leaves %v", left)
