@@ -104,7 +104,7 @@ func (s *Store) change(caller context.Context, m message, expected meta.Revision
 			went := expected == 0 && again.kind == deletion && time.Since(begun) < soonestLeader
 			asItWas := expected != 0 && again.kind == value && again.revision() == expected // it was stored again
 			if errors.Is(err, meta.ErrUncertain) && !there && !went && !asItWas {
-				revision, err = s.hear(ctx, b, m, sight)
+				revision, err = hear(ctx, s.replica, b, m, sight)
 			}
 			switch {
 			case err == nil:
@@ -213,11 +213,11 @@ const hearTime = 2 * time.Second
 // hear is fate that waits for what is announced. The stream has only the newest of a key, which comes from it before the
 // announcements of those that it has replaced: where many change a key, what replaced the expected message is often
 // heard of last.
-func (s *Store) hear(ctx context.Context, b *bucket, m message, seen *sight) (meta.Revision, error) {
+func hear(ctx context.Context, r *replica, b *bucket, m message, seen *sight) (meta.Revision, error) {
 	ctx, cancel := context.WithTimeout(ctx, hearTime)
 	defer cancel()
 	for {
-		revision, err := fate(s.replica, b, m, seen)
+		revision, err := fate(r, b, m, seen)
 		if !errors.Is(err, meta.ErrUncertain) {
 			return revision, err
 		}
