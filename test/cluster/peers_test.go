@@ -138,18 +138,25 @@ func loseFolder(lost int) fault {
 	return f
 }
 
-// saysNotReady waits until the node tells balancers that it is not ready, and people why.
+// saysNotReady waits until the node tells balancers that it is not ready, and people, in its log, why.
 func (n *node) saysNotReady(t testing.TB, words ...string) {
 	t.Helper()
+	before := len(n.program.Printed())
 	eventually(t, fmt.Sprintf("%s does not say of %q that it is not ready", n.name, words), func() bool {
 		response, err := http.Get("http://" + n.http + "/readyz")
 		if err != nil {
 			return false
 		}
-		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		return err == nil && response.StatusCode == http.StatusServiceUnavailable &&
-			!slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(string(text), word) })
+		response.Body.Close()
+		if response.StatusCode != http.StatusServiceUnavailable {
+			return false
+		}
+		for line := range strings.Lines(n.program.Printed()[before:]) {
+			if strings.Contains(line, `msg="not ready"`) && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+				return true
+			}
+		}
+		return false
 	})
 }
 
