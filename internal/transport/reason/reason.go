@@ -26,6 +26,8 @@ func Of(err error) string {
 	switch _, answer, other := strings.Cut(text, "malformed HTTP "); {
 	case other:
 		return NotHTTP + beginning(answer)
+	case strings.Contains(text, unasked):
+		return strings.Replace(text, unasked, NotHTTP, 1)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return strings.Replace(text, http.ErrSchemeMismatch.Error(), "it answers without TLS", 1)
 	case WithoutTLS(err) && errors.As(err, &record):
@@ -46,6 +48,10 @@ func Of(err error) string {
 
 // NotHTTP is said of an answer that is none in HTTP, for which there is no kind of error.
 const NotHTTP = "it does not answer in HTTP"
+
+// unasked is what net/http says, in place of malformed, where an answer is there before the request has been sent, as
+// with servers that greet: it names an error then that there is none.
+const unasked = "readLoopPeekFailLocked: %!w(<nil>)"
 
 // WithoutTLS tells whether TLS was answered in plain HTTP.
 func WithoutTLS(err error) bool {

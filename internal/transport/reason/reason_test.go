@@ -54,6 +54,7 @@ func TestWordsAroundAReasonStay(t *testing.T) {
 		{fmt.Errorf("it broke off: %w", &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}), "it broke off: the other side ended the connection"},
 		{fmt.Errorf("read the answer: %w", io.EOF), "read the answer: EOF"},
 		{errors.New("the address is not allowed"), "the address is not allowed"},
+		{errors.New("GET http://a: readLoopPeekFailLocked: %!w(<nil>)"), "GET http://a: it does not answer in HTTP"},
 	} {
 		testkit.Equal(t, Of(test.err), test.want)
 	}
