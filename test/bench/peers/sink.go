@@ -291,7 +291,8 @@ func (c *sinkConn) block(p *sinkPartition, batch []byte, count int64) *sinkBlock
 	return b
 }
 
-// fetch writes its answer by hand, so that no record is copied (FetchResponse, version 11).
+// fetch writes its answer by hand, so that no record is copied (FetchResponse, version 11). Of many partitions those that
+// come first fill the answer, and the others follow in the next.
 func (c *sinkConn) fetch(r *kmsg.FetchRequest) error {
 	type part struct {
 		number int32
@@ -305,7 +306,7 @@ func (c *sinkConn) fetch(r *kmsg.FetchRequest) error {
 			answer := part{number: p.Partition}
 			if partition := c.partition(t.Topic, p.Partition); partition == nil {
 				answer.code = errUnknownTopic
-			} else if batch, count, end := partition.bounds(); p.FetchOffset < end {
+			} else if batch, count, end := partition.bounds(); p.FetchOffset < end && found < int(r.MaxBytes) {
 				answer.end, answer.bytes = end, c.block(partition, batch, count).from(p.FetchOffset, end)
 			} else {
 				answer.end = end
