@@ -139,6 +139,13 @@ func TestGuidesAreThere(t *testing.T) {
 	}
 	testkit.That(t, strings.Contains(get(h, base+"hubs/sensors/groups/aggregator").Body.String(), docsPath+"/guides/processor"), "the page of a group does not lead to its guide")
 	testkit.That(t, strings.Contains(get(h, docsPath+"/guides/grid").Body.String(), `<a href="`+at("topics")+`">See it`), "the guide to the grid does not end at topics")
+	eachPage(t, func(t *testing.T, path string) {
+		switch {
+		case strings.HasPrefix(path, docsPath), path == signInPath, path == base+"more", path == base+"nothing":
+			return // the docs themselves, a list of links, and where there is nothing
+		}
+		testkit.That(t, strings.Contains(get(h, path).Body.String(), ">The guide to this page</a>"), "%s does not lead to its guide", path)
+	})
 	signedInWith(c, "", auth.Listen)
 	testkit.That(t, strings.Contains(getSignedIn(h, docsPath+"/guides/grid").Body.String(), `<a href="`+base+`">See it`), "it leads to a page that would be refused")
 }

@@ -25,7 +25,7 @@ const headingsShown = 50
 
 // guides are the pages that tell of those of the console, by section, or by what screen.Guide says.
 var guides = map[string]string{
-	"hubs": "guides/clients", "groups": "guides/processor", "topics": "guides/grid", "functions": "guides/functions-http", "events": "guides/console",
+	"hubs": "guides/clients", "groups": "guides/processor", "topics": "guides/grid", "functions": "guides/functions-http", "events": "guides/console", "kafka": "guides/kafka",
 	"find": "guides/console", "activity": "guides/console", "access": "guides/access", "storage": "guides/operating", "": "guides/first",
 }
 
