@@ -16,6 +16,7 @@ import (
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/event"
+	"github.com/eventyard/eventyard/functions"
 	"github.com/eventyard/eventyard/grid"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/otlp"
@@ -185,6 +186,59 @@ func TestTheTraceOfAnEventThroughAHub(t *testing.T) {
 	testkit.Equal(t, fmt.Sprintf("%x", handled.SpanID), id(process.SpanId), "the handler is called within the span")
 	testkit.Equal(t, fmt.Sprintf("%x", heard.all()[0].SpanID), id(call.SpanId), "and so is the function's program")
 	testkit.Equal(t, text(call, tracing.KeyFunction), "scorer")
+}
+
+// V6: a function in Go is called within a span of its event's trace; what functions and subscriptions give up has
+// a span that says why, and a poison event the trace that it always had.
+func TestTheTraceOfAnEventThatIsGivenUp(t *testing.T) {
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50") // ms: the test waits for spans
+	w := newWorld(t)
+	bad := serve(t, http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadRequest) }))
+	w.Hub(t, "readings", 1, "scorer", "adder")
+	w.Hub(t, "scorer-poison", 1)
+	testkit.Must(t, testkit.Err(w.client.CreateSubscription(t.Context(), admin.SubscriptionRequest{
+		Name: "loser", SourceHub: "readings", Endpoint: &bad, SkipValidation: new(true),
+	})))
+	testkit.Must(t, testkit.Err(w.client.CreateFunction(t.Context(), admin.FunctionRequest{
+		Name: "adder", Hub: "readings", Group: "adder", Endpoint: &bad, Retries: new(admin.Retries(0)), Poison: new(functions.NoPoison),
+	})))
+	client := w.Dial(t)
+	sent := event.Text(`{"celsius":21}`)
+	sent.SetTrace(reading)
+	testkit.Must(t, client.Hub("readings").Send(t.Context(), sent))
+
+	var called []tracing.Context
+	host := functions.NewHost(client, functions.Config{Tracer: w.exporter, Log: testkit.Quiet(), OnError: func(error) {}})
+	host.Handle("scorer", func(ctx context.Context, b *functions.Batch) error {
+		called = append(called, tracing.Of(ctx), b.Events[0].Trace())
+		return functions.Poison(errors.New("no score"))
+	}, functions.Binding{Hub: "readings", Group: "scorer"})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- host.Run(ctx) }()
+	for ev, err := range client.Hub("scorer-poison").Read(t.Context(), hub.ReadConfig{Partition: "0", From: hub.Earliest}) {
+		testkit.Must(t, err)
+		testkit.Equal(t, ev.Trace(), reading, "the poison event has the event's trace")
+		break
+	}
+	testkit.Eventually(t, "all three have given it up", func() bool {
+		spans := w.receiver.of(reading.Trace())
+		return len(named(spans, "put-away scorer")) > 0 && len(named(spans, "drop adder")) > 0 && len(named(spans, "drop loser")) > 0
+	})
+	stop()
+	testkit.Must(t, <-ended)
+	w.stop(t)
+
+	spans := w.receiver.of(reading.Trace())
+	call := one(t, spans, "call scorer")
+	testkit.Equal(t, fmt.Sprintf("%x", called[0].SpanID), id(call.SpanId), "the handler is called within the span")
+	testkit.Equal(t, called[1], reading, "and the event says what its publisher said")
+	testkit.Equal(t, call.Status.GetCode(), otlptrace.Status_STATUS_CODE_ERROR)
+	for name, reason := range map[string]string{"put-away scorer": "no score", "drop adder": "400", "drop loser": ""} {
+		s := one(t, spans, name)
+		testkit.Equal(t, id(s.ParentSpanId), fmt.Sprintf("%x", reading.SpanID), "%s is of the publisher's span", name)
+		testkit.That(t, strings.Contains(text(s, tracing.KeyReason), reason), "%s says %q", name, text(s, tracing.KeyReason))
+	}
 }
 
 // V6: a Kafka producer's header comes to readers over AMQP and to the spans of its publication; what others
