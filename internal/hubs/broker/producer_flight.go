@@ -116,6 +116,11 @@ func (f *flight) left(behind int) *flight {
 	return &rest
 }
 
+// transacted reports whether something of it belongs to a transaction.
+func (f *flight) transacted() bool {
+	return slices.ContainsFunc(f.frames, func(b eventlog.Batch) bool { return b.Form == eventlog.FormTransaction })
+}
+
 // size is how many events, and bytes, the first batches of it have.
 func (f *flight) size(batches int) (events, bytes int) {
 	if rest := f.left(batches); rest != nil {

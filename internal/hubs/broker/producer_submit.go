@@ -190,6 +190,8 @@ func (as *accounts) resume(a *account) *flight {
 		return nil
 	case left == nil || left.first != ahead(a.last, 1): // its sender went on by way of another node
 		return nil
+	case !as.sole && left.transacted(): // its transaction may be over, by way of another node; behind the claim it is void
+		return nil
 	}
 	a.air = &flight{
 		account: a, epoch: f.epoch, claim: a.claim, first: left.first, count: left.count, bytes: left.bytes, parts: left.parts,

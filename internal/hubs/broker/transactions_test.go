@@ -29,11 +29,19 @@ func inTransaction(id int64, epoch int16, first int32, values ...string) eventlo
 	return b
 }
 
-// putIn stores a frame of a transaction, and gives where.
-func putIn(t testing.TB, b *Broker, f eventlog.Batch) eventlog.Sequence {
+// putIn stores a frame of a transaction, and gives where. It sends again what another node has fenced, as clients do.
+func putIn(t testing.TB, b *Broker, f eventlog.Batch) (first eventlog.Sequence) {
 	t.Helper()
-	p := testkit.Value(b.SubmitFrames(t.Context(), "orders", FrameTarget{Verify: always}, []eventlog.Batch{f}))(t)
-	return testkit.Value(p.Wait(t.Context()))(t).First
+	testkit.Must(t, eventlog.Again(func() error {
+		p, err := b.SubmitFrames(t.Context(), "orders", FrameTarget{Verify: always}, []eventlog.Batch{f})
+		if err != nil {
+			return err
+		}
+		stored, err := p.Wait(t.Context())
+		first = stored.First
+		return err
+	}, eventlog.ErrFenced))
+	return first
 }
 
 // endIn ends a transaction in partition 0.
@@ -240,6 +248,60 @@ func TestTransactionsOverNodes(t *testing.T) {
 	testkit.ErrorIs(t, put(inTransaction(5, 0, 2, "late")), errTestOver)
 	for _, b := range []*Broker{one, two} {
 		testkit.Eventually(t, "both nodes see it", func() bool { return fmt.Sprint(readZero(t, b)) == "[a b]" })
+	}
+}
+
+// K3, C2: a frame whose outcome one node does not know is not stored behind the end of its transaction, which another node
+// has written: the next transaction would bring it to light.
+func TestDoubtAboutATransactionThatAnotherNodeHasEnded(t *testing.T) {
+	for what, stored := range map[string]bool{"it was stored": true, "it was not": false} {
+		t.Run(what, func(t *testing.T) {
+			c := newFleet(t, 2)
+			one, two := c.brokers[0], c.brokers[1]
+			doubt := error(eventlog.ErrUncertain)
+			if stored {
+				doubt = logtest.Unheard(doubt)
+			}
+			c.doubles[0].Engine.Fail(doubt, logtest.OpWait)
+			p := testkit.Value(one.SubmitFrames(t.Context(), "orders", FrameTarget{Verify: always}, []eventlog.Batch{inTransaction(5, 0, 0, "void")}))(t)
+			testkit.ErrorIs(t, testkit.Err(p.Wait(t.Context())), eventlog.ErrUncertain)
+			c.doubles[0].Engine.Inject(nil)
+			endIn(t, two, 5, 0, false)
+			one.ledgers.tend(t.Context(), 0)
+			next := int32(0)
+			if found := infoOf(t, two).Next; found == 2 { // some engines begin to store before anybody waits for it
+				next = 1
+			} else {
+				testkit.That(t, found == 1 && !stored, "the log ends at %d", found)
+			}
+			putIn(t, one, inTransaction(5, 0, next, "good"))
+			endIn(t, two, 5, 0, true)
+			for _, b := range []*Broker{one, two} {
+				testkit.Eventually(t, "both nodes see what was committed", func() bool { return fmt.Sprint(readZero(t, b)) == "[good]" })
+			}
+		})
+	}
+}
+
+// K3, C2: a frame of a transaction that goes on, of which a node does not know whether it is stored, is stored once when it is
+// sent again, by way of either node.
+func TestDoubtAboutATransactionThatGoesOn(t *testing.T) {
+	for again := range 2 {
+		t.Run(fmt.Sprintf("again through node %d", again), func(t *testing.T) {
+			c := newFleet(t, 2)
+			f := inTransaction(5, 0, 0, "a")
+			c.doubles[0].Engine.Fail(eventlog.ErrUncertain, logtest.OpWait)
+			p := testkit.Value(c.brokers[0].SubmitFrames(t.Context(), "orders", FrameTarget{Verify: always}, []eventlog.Batch{f}))(t)
+			testkit.ErrorIs(t, testkit.Err(p.Wait(t.Context())), eventlog.ErrUncertain)
+			c.doubles[0].Engine.Inject(nil)
+			putIn(t, c.brokers[again], f)
+			c.brokers[0].ledgers.tend(t.Context(), 0)
+			putIn(t, c.brokers[again], inTransaction(5, 0, 1, "b"))
+			endIn(t, c.brokers[1], 5, 0, true)
+			for _, b := range c.brokers {
+				testkit.Eventually(t, "both nodes see what was committed", func() bool { return fmt.Sprint(readZero(t, b)) == "[a b]" })
+			}
+		})
 	}
 }
 
