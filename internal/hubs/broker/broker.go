@@ -84,6 +84,8 @@ type Broker struct {
 	lookups     *looks.Looks
 	slots       *slots
 	ledgers     *ledgers
+	// unsealed are the partitions that may begin beyond their ends, written by Open only: Run looks again.
+	unsealed map[eventlog.PartitionID]bool
 	*Counters
 	*Frames
 }
@@ -128,7 +130,10 @@ func Open(ctx context.Context, cfg Config) (*Broker, error) {
 	b.definitions = mirror.New(mirror.Config[definition]{
 		Store: cfg.Meta, Prefix: hubsPrefix, Name: "hubs", Decode: decodeDefinition, Encode: encode[definition], Apply: b.hubs.show, Made: cfg.noteHub, Log: b.log,
 	})
-	lower := func(ctx context.Context) error { return lowerStarts(ctx, b) }
+	lower := func(ctx context.Context) (err error) {
+		b.unsealed, err = lowerStarts(ctx, b, func(eventlog.PartitionID) bool { return true })
+		return err
+	}
 	for _, step := range []func(context.Context) error{b.definitions.Load, b.provideAll, lower, b.resumeDeletions, b.resumeGroupDeletions} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("open broker: %w", err)
@@ -200,6 +205,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	keeping.Go(func() { b.hubs.logs.Run(ctx, b.unprovided) })
 	keeping.Go(func() { clearLeft(ctx, b) })
 	keeping.Go(func() { trimAll(ctx, b) })
+	keeping.Go(func() { lowerLater(ctx, b) })
 	keeping.Go(func() { b.runTails(ctx) })
 	return b.definitions.Run(ctx)
 }

@@ -7,7 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
+	"github.com/eventyard/eventyard/internal/parallel"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
 	"github.com/eventyard/eventyard/internal/storage/meta"
 	"github.com/eventyard/eventyard/internal/storage/meta/mirror"
@@ -98,48 +100,103 @@ func trimAll(ctx context.Context, b *Broker) {
 	}
 }
 
+// Looking for partitions that begin beyond their end: how many are looked at together, how long a start waits for storage
+// that does not answer, and how long Run does before it asks again.
+const (
+	startsAtOnce = 64
+	startsWait   = 30 * time.Second
+	startsRest   = 10 * time.Second
+)
+
 // lowerStarts brings the numbers at which partitions begin down to their ends. A log may have lost its end with the power,
 // where syncing is not each append's, and the definition, which is always synced, says that the partition begins beyond it:
-// what is stored there from now on must not count as deleted. So it is done before anything is.
-func lowerStarts(ctx context.Context, b *Broker) error {
-	for name, h := range b.hubs.all() {
-		beyond := make(map[int]eventlog.Sequence)
-		for number := range h.starts {
-			if h.broken != nil {
-				break
-			}
-			bounds, err := h.partitions[number].Sealed(ctx)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if err != nil { // who uses it meets the same
-				b.log.Warn("whether a partition begins beyond its end is not known", "hub", h.Name, "partition", number, "error", err)
-			} else if bounds.Next < h.starts[number] {
-				beyond[number] = bounds.Next
-			}
-		}
-		if len(beyond) == 0 {
-			continue
-		}
-		_, err := b.definitions.Change(ctx, hubKey(name), func(d *definition) error {
-			if d.deleting() || d.Log != h.log {
-				return mirror.ErrUnchanged
-			}
-			changed := maps.Clone(d.Starts)
-			for number, end := range beyond {
-				if changed[number] == h.starts[number] { // else there was an end beyond, since
-					changed[number] = end
-				}
-			}
-			d.Starts = changed
-			return nil
-		})
-		if err != nil && !errors.Is(err, meta.ErrNotFound) {
-			return fmt.Errorf("hub %q begins beyond its end: %w", h.Name, err)
-		}
-		b.log.Warn("a hub has lost the newest of its events, after others were deleted", "hub", h.Name, "partitions", len(beyond))
+// what is stored there from now on must not count as deleted. So it is done before anything is. It gives the partitions of
+// which that is not known, since their storage does not answer: nothing can be stored there now either.
+func lowerStarts(ctx context.Context, b *Broker, of func(eventlog.PartitionID) bool) (unknown map[eventlog.PartitionID]bool, err error) {
+	unknown = make(map[eventlog.PartitionID]bool)
+	type begun struct {
+		hub    *hub
+		number int
 	}
+	var all []begun
+	for _, h := range b.hubs.all() {
+		for number := range h.starts {
+			if h.broken == nil && of(eventlog.PartitionID{Log: h.log, Number: number}) {
+				all = append(all, begun{h, number})
+			}
+		}
+	}
+	patient, stop := context.WithTimeout(ctx, startsWait)
+	defer stop()
+	ends, errs := make([]eventlog.Sequence, len(all)), make([]error, len(all))
+	parallel.Each(len(all), startsAtOnce, func(i int) {
+		bounds, err := all[i].hub.partitions[all[i].number].Sealed(patient)
+		ends[i], errs[i] = bounds.Next, err
+	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	beyond := make(map[*hub]map[int]eventlog.Sequence)
+	for i, p := range all {
+		switch {
+		case errors.Is(errs[i], eventlog.ErrRemoved):
+		case errs[i] != nil:
+			b.log.Warn("whether a partition begins beyond its end is not known, trying again", "hub", p.hub.Name, "partition", p.number, "error", errs[i])
+			unknown[eventlog.PartitionID{Log: p.hub.log, Number: p.number}] = true
+		case ends[i] < p.hub.starts[p.number]:
+			if beyond[p.hub] == nil {
+				beyond[p.hub] = make(map[int]eventlog.Sequence)
+			}
+			beyond[p.hub][p.number] = ends[i]
+		}
+	}
+	for h, ends := range beyond {
+		if err := lower(ctx, b, h, ends); err != nil {
+			return nil, err
+		}
+	}
+	return unknown, nil
+}
+
+// lower writes that partitions of a hub begin at their ends.
+func lower(ctx context.Context, b *Broker, h *hub, ends map[int]eventlog.Sequence) error {
+	_, err := b.definitions.Change(ctx, hubKey(fold(h.Name)), func(d *definition) error {
+		if d.deleting() || d.Log != h.log {
+			return mirror.ErrUnchanged
+		}
+		changed := maps.Clone(d.Starts)
+		for number, end := range ends {
+			if changed[number] == h.starts[number] { // else there was an end beyond, since
+				changed[number] = end
+			}
+		}
+		d.Starts = changed
+		return nil
+	})
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		return fmt.Errorf("hub %q begins beyond its end: %w", h.Name, err)
+	}
+	b.log.Warn("a hub has lost the newest of its events, after others were deleted", "hub", h.Name, "partitions", len(ends))
 	return nil
+}
+
+// lowerLater does what a start left undone, once the storage answers.
+func lowerLater(ctx context.Context, b *Broker) {
+	tick := time.NewTicker(startsRest)
+	defer tick.Stop()
+	for left := b.unsealed; len(left) > 0; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		unknown, err := lowerStarts(ctx, b, func(id eventlog.PartitionID) bool { return left[id] })
+		if err == nil {
+			left = unknown
+		} else if ctx.Err() == nil {
+			b.log.Warn("a partition begins beyond its end, trying again", "error", err)
+		}
+	}
 }
 
 // begins gives the bounds of a partition without what was deleted.

@@ -1,11 +1,15 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -91,4 +95,46 @@ func TestAPartitionDoesNotBeginBeyondItsEnd(t *testing.T) {
 		testkit.Slices(t, readZero(t, b), []string{"new"})
 		testkit.Equal(t, infoOf(t, b).First, 1)
 	}
+}
+
+// C5, K1: storage that does not answer holds up a start once, however many partitions it has, and what could not be looked at
+// then is looked at when it answers.
+func TestAStartDoesNotWaitForEachPartition(t *testing.T) {
+	const partitions = 200
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		b := y.open(t)
+		mustCreate(t, b, "orders", partitions)
+		starts := make(map[int]eventlog.Sequence)
+		for number := range partitions {
+			starts[number] = 5
+		}
+		_, err := b.definitions.Change(t.Context(), hubKey("orders"), func(d *definition) error {
+			d.Starts = starts
+			return nil
+		})
+		testkit.Must(t, err)
+		y.Engine.Inject(func(op logtest.Op) error {
+			if op.Kind == logtest.OpSealed {
+				time.Sleep(20 * time.Second)
+				return eventlog.ErrUnavailable
+			}
+			return nil
+		})
+		began := time.Now()
+		b = y.open(t)
+		testkit.That(t, time.Since(began) <= 4*20*time.Second, "a start took %v", time.Since(began))
+		testkit.Equal(t, len(b.unsealed), partitions)
+		y.Engine.Inject(nil)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.Run(ctx) }()
+		time.Sleep(startsRest)
+		synctest.Wait()
+		for number, at := range b.hubs.find("orders").starts {
+			testkit.Equal(t, at, 0, "where partition %d begins", number)
+		}
+		stop()
+		testkit.Must(t, <-ended)
+	})
 }
