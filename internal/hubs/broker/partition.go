@@ -163,8 +163,10 @@ func (h *hub) cursor(ctx context.Context, b *Broker, number int, at eventlog.Pos
 		return nil, err
 	}
 	cursor.met = func(at eventlog.Sequence) {
-		if h.tails[number].tail.Load() == nil { // else it looks from somewhere before
-			h.transacted(number, at)
+		if h.tails[number].tail.Load() == nil {
+			// From the end on: what is not decided of what is before, the cursor tells when it gets there, and whoever
+			// coordinates it.
+			h.transacted(number, max(at, h.partitions[number].Peek().Next))
 		}
 	}
 	return eventlog.Translated(cursor, b.translators), nil

@@ -191,19 +191,19 @@ func (t *tail) current(bounds eventlog.Bounds) *reach {
 	return nil
 }
 
-// find goes on with the scan. The first one, and one that began too late, looks back until there is an event.
+// find goes on with the scan, also where one has ended with an error, such as that of somebody who lost patience. Where
+// nothing was scanned, or too late, it begins at from, and looks back until there is an event.
 func (t *tail) find(ctx context.Context, open func(context.Context, eventlog.Position) (eventlog.Cursor, error), from eventlog.Sequence, bounds eventlog.Bounds) error {
-	if t.scan != nil && t.scan.from <= from {
-		return t.scan.forward(ctx, bounds)
-	}
-	for back := eventlog.Sequence(1); ; back *= stepsBack {
-		at := max(min(from, bounds.Next)-back, bounds.First)
-		t.scan = &scan{fates: newFates(open), open: open, from: at, next: at, last: eventlog.NoSequence}
+	begin := min(from, bounds.Next)
+	for back := eventlog.Sequence(1); ; back = max(begin-t.scan.from, 1) * stepsBack {
+		if t.scan == nil || t.scan.from > from || back > 1 {
+			at := max(begin-back, bounds.First)
+			t.scan = &scan{fates: newFates(open), open: open, from: at, next: at, last: eventlog.NoSequence}
+		}
 		if err := t.scan.forward(ctx, bounds); err != nil {
-			t.scan = nil
 			return err
 		}
-		if t.scan.last != eventlog.NoSequence || at <= bounds.First {
+		if t.scan.last != eventlog.NoSequence || t.scan.from <= bounds.First {
 			return nil
 		}
 	}
@@ -237,10 +237,10 @@ func (s *scan) step(ctx context.Context) (more bool, err error) {
 	}
 	defer cursor.Close()
 	extents, err := cursor.Extents(ctx, nil, aheadBytes)
+	s.next = max(s.next, cursor.At()) // behind what does not count, also where an error follows
 	if err != nil {
 		return false, err
 	}
-	s.next = max(s.next, cursor.At())
 	for _, e := range extents {
 		s.next, s.last = e.Next(), e.Next()-1
 	}

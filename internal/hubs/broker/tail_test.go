@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -200,4 +201,72 @@ func TestALookAtATailEnds(t *testing.T) {
 	testkit.Equal(t, errors.Is(err, context.DeadlineExceeded), true, "got %v", err)
 	<-tail.turn
 	testkit.Equal(t, infoOf(t, b).Last, eventlog.NoSequence)
+}
+
+// K3, R3: a look that ends before it is through is not in vain: the next one goes on where it was.
+func TestALookAtATailGoesOn(t *testing.T) {
+	const frames = 40
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	mustPut(t, b, frame("plain"))
+	big := strings.Repeat("x", 500<<10)
+	for n := range int32(frames) {
+		putIn(t, b, inTransaction(5, 0, n, big))
+	}
+	endIn(t, b, 5, 0, false)
+	b = y.open(t)
+	b.Transacted(logOf(t, b), 0, 0)
+	var ctx context.Context
+	var giveUp context.CancelFunc
+	reads := 0
+	y.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind != logtest.OpNext {
+			return nil
+		}
+		if reads++; reads%5 == 0 {
+			giveUp()
+			return context.Canceled
+		}
+		return nil
+	})
+	looks := 0
+	for info := (PartitionInfo{}); ; looks++ {
+		testkit.MustThat(t, looks < 4*frames, "%d looks came to nothing", looks)
+		ctx, giveUp = context.WithCancel(t.Context())
+		var err error
+		info, err = b.Partition(ctx, "orders", "0")
+		giveUp()
+		if err == nil {
+			testkit.Equal(t, info.Last, 0)
+			break
+		}
+	}
+	testkit.That(t, looks > 1, "it was through after %d looks, which tells nothing", looks)
+}
+
+// K3, R3: a reader far behind does not have its node look at all that came since.
+func TestAReaderFarBehindMakesNobodyLookAtAll(t *testing.T) {
+	y := newYard(t)
+	b := y.open(t)
+	mustCreate(t, b, "orders", 1)
+	putIn(t, b, inTransaction(5, 0, 0, "a"))
+	endIn(t, b, 5, 0, true)
+	big := strings.Repeat("x", 500<<10)
+	for range 40 {
+		mustPut(t, b, frame(big))
+	}
+	b = y.open(t)
+	c := testkit.Value(b.Cursor(t.Context(), "orders", DefaultGroup, "0", eventlog.Earliest()))(t)
+	defer c.Close()
+	testkit.Equal(t, testkit.Value(c.TryNext(t.Context()))(t).First, 0)
+	lowest := eventlog.Sequence(100)
+	y.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind == logtest.OpNext {
+			lowest = min(lowest, op.At)
+		}
+		return nil
+	})
+	testkit.Equal(t, infoOf(t, b).Last, 41)
+	testkit.That(t, lowest >= 40, "it looked from %d on", lowest)
 }
