@@ -439,6 +439,22 @@ func (s *Stages) list(ctx context.Context, id string) (settled []settledEntry, u
 	return settled, unstable, nil
 }
 
+// written says whether somebody has written an entry, and forgotten it.
+func (s *Stages) written(ctx context.Context, id string, from settledEntry) (bool, error) {
+	c := s.coordinator
+	if !c.cfg.Several {
+		return false, nil
+	}
+	if err := c.cfg.Meta.Fresh(ctx, stagedKeys(id)); err != nil {
+		return false, err
+	}
+	_, err := c.cfg.Meta.Get(ctx, from.Key)
+	if errors.Is(err, meta.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}
+
 // foldOne writes what one transaction has committed, and forgets it then.
 func (s *Stages) foldOne(ctx context.Context, id string, from settledEntry, visit func(do func(*group) error) error) error {
 	c := s.coordinator
@@ -455,6 +471,10 @@ func (s *Stages) foldOne(ctx context.Context, id string, from settledEntry, visi
 	if len(change) > 0 {
 		var failed map[Partition]error
 		err := visit(func(g *group) (err error) {
+			// The coordinator before this one may have written it until this one had the group, and something later.
+			if gone, err := s.written(ctx, id, from); gone || err != nil {
+				return err
+			}
 			// Reserved it was, perhaps beside others.
 			failed, err = g.commitWithin(ctx, 2*maxShards, change, func(time.Time) error { return nil })
 			return err

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -146,6 +147,43 @@ func TestClocksDoNotOrderOffsets(t *testing.T) {
 	mine.Store(true)
 	testkit.Must(t, c.Stages.FoldAll(t.Context(), time.Hour))
 	testkit.Equal(t, committed(t, c, "g", at), 20)
+}
+
+// K3, C2: what the coordinator before has written of transactions until it was replaced is not written again: it may have
+// written something later, behind which an offset would go back.
+func TestWhatTheCoordinatorBeforeHasWritten(t *testing.T) {
+	y := newYard(t)
+	y.Hub(t, "orders", 1)
+	at := y.partition("orders", 0)
+	var mine atomic.Bool
+	old, _ := y.start(func(c *Config) { c.Several, c.Mine = true, func(string) bool { return mine.Load() } })
+	stage := func(transaction string, offset int64) {
+		one, err := old.Stages.Of("g", transaction)
+		testkit.Check(t, err)
+		testkit.Check(t, one.Open(t.Context()))
+		testkit.Check(t, one.Put(t.Context(), nobody, map[Partition]Position{at: {Offset: offset, Epoch: -1}}))
+		mine.Store(false) // so that nobody writes what is settled
+		testkit.Check(t, one.Settle(t.Context(), true))
+		mine.Store(true)
+	}
+	mine.Store(true)
+	stage("t-1", 10)
+	fresh, _ := y.start(func(c *Config) { c.Node, c.Several = "there", true })
+	var once sync.Once
+	y.Meta.Inject(func(op metatest.Op) error {
+		if op.Kind == metatest.OpGet && op.Under(groupsPrefix) { // the new one has listed what there is to write, and loads the group
+			once.Do(func() {
+				y.Meta.Inject(nil)
+				testkit.Check(t, old.Stages.FoldAll(t.Context(), time.Hour))
+				stage("t-2", 20)
+				testkit.Check(t, old.Stages.FoldAll(t.Context(), time.Hour))
+			})
+		}
+		return nil
+	})
+	testkit.Must(t, fresh.Stages.FoldAll(t.Context(), time.Hour))
+	once.Do(func() { t.Error("the new coordinator did not load the group") })
+	testkit.Equal(t, committed(t, fresh, "g", at), 20)
 }
 
 // K3, K6: offsets of as many partitions as a transaction may write to fit, and what is too much is refused by an error of its
