@@ -3,6 +3,7 @@ package transactions
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,6 +108,7 @@ func (c *Coordinator) begun() bool {
 // of it: one hub that does not answer is not to keep others waiting.
 func (c *Coordinator) look(ctx context.Context, now time.Time, start bool, ends *sync.WaitGroup) (next time.Time) {
 	next = now.Add(lookInterval)
+	due := make(map[string]bool)
 	c.forgetEnded()
 	for _, item := range c.table.Items() {
 		id, err := idOf(item.Key)
@@ -118,6 +120,7 @@ func (c *Coordinator) look(ctx context.Context, now time.Time, start bool, ends 
 		case t.State == txn.Ongoing && t.Due().After(now):
 			next = earlier(next, t.Due())
 		case t.State == txn.Ongoing, t.State.Decided() && (start || now.Sub(t.Changed) >= grace):
+			due[id] = true
 			if c.enter(id, start) {
 				ends.Go(func() {
 					defer c.leave(id)
@@ -130,7 +133,15 @@ func (c *Coordinator) look(ctx context.Context, now time.Time, start bool, ends 
 			c.forget(ctx, item)
 		}
 	}
+	c.passed(due)
 	return next
+}
+
+// passed forgets of the start what is not due any more: somebody else has ended it, for whom there was no room here.
+func (c *Coordinator) passed(due map[string]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.first, func(id string, _ bool) bool { return !due[id] && !c.ending[id] })
 }
 
 // enter says whether a transaction is to be ended now: it is not being, and there is room.
