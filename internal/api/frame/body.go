@@ -163,7 +163,7 @@ func (b *body) answered(err error) error {
 // so much costs nothing.
 func ReadBody(r io.Reader, length int64) ([]byte, error) {
 	const first = 16 << 10
-	text := make([]byte, 0, min(cmp.Or(max(length, 0), 512)+1, first))
+	text := make([]byte, 0, min(cmp.Or(max(length, 0), 512), first-1)+1)
 	for {
 		n, err := r.Read(text[len(text):cap(text)])
 		text = text[:len(text)+n]
@@ -174,7 +174,7 @@ func ReadBody(r io.Reader, length int64) ([]byte, error) {
 			return nil, err
 		case len(text) < cap(text):
 		case int64(len(text)) <= length:
-			text = slices.Grow(text, min(len(text), int(length)+1-len(text))) // one more, to see the end
+			text = slices.Grow(text, min(len(text), int(length)-len(text)+1)) // one more, to see the end
 		default:
 			text = slices.Grow(text, len(text))
 		}

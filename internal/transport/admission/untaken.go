@@ -65,6 +65,13 @@ type wish struct {
 	granted chan struct{} // closed
 }
 
+// Held gives how many bytes a holder has in all its shares.
+func (m *Memory) Held(holder string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byHolder[holder]
+}
+
 // Share gives a reader its own, with nothing in it. Cut ends what the reader does, and must not wait
 // for it: others call it when the share was kept for too long, or had been a moment before. It is called
 // again after the same time where that was in vain.
