@@ -66,7 +66,7 @@ func (r *replica) apply(bucket string, round int, now time.Time, messages ...mes
 			r.items[m.key] = it // it was stored again: nobody need hear of it
 			continue
 		}
-		if had != nil && had.kind == deletion && m.kind == deletion && m.before == had.seq {
+		if had != nil && had.kind == deletion && m.kind == deletion && m.nonce == had.nonce {
 			it.gone = had.gone
 			r.items[m.key] = it // likewise
 			continue
