@@ -158,7 +158,9 @@ func TestGroupsAreTakenOverAFewAtATime(t *testing.T) {
 		var now, most atomic.Int32
 		y.Meta.Inject(func(op metatest.Op) error {
 			if op.Kind == metatest.OpSet && op.Under(groupsPrefix) {
-				most.Store(max(most.Load(), now.Add(1)))
+				for n, seen := now.Add(1), most.Load(); n > seen && !most.CompareAndSwap(seen, n); {
+					seen = most.Load()
+				}
 				time.Sleep(time.Second)
 				now.Add(-1)
 			}

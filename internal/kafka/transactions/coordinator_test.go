@@ -342,7 +342,11 @@ func TestTwoNodes(t *testing.T) {
 	one, two := y.beginOn(y.Join(t), true), y.beginOn(y.Join(t), true)
 	by := one.init("app")
 	for n := range 10 {
-		testkit.Must(t, one.add("app", by))
+		testkit.Eventually(t, "the one before is over at both nodes", func() bool {
+			err := one.add("app", by)
+			testkit.That(t, err == nil || errors.Is(err, txn.ErrConcurrent), "a partition is not added: %v", err)
+			return err == nil
+		})
 		testkit.Must(t, one.put("app", by, 0, strconv.Itoa(n)))
 		done := make(chan error)
 		for _, l := range []*life{one, two} {
