@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -79,6 +80,26 @@ func TestCommandLinesThatMakeNoSenseAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A client that begins with a single record is not sent batches of one for ever: that would be no ceiling.
+func TestTheSinkSendsTheLargestBatchThatCame(t *testing.T) {
+	batch := func(records, bytes int) []byte {
+		b := make([]byte, bytes)
+		binary.BigEndian.PutUint32(b[recordsAt:], uint32(records))
+		return b
+	}
+	var p sinkPartition
+	for _, records := range []int{1, 100, 7} {
+		p.take(batch(records, 100*records))
+	}
+	sent, count, end := p.bounds()
+	testkit.Equal(t, len(sent), 100*100)
+	testkit.Equal(t, count, 100)
+	testkit.Equal(t, end, 200, "the end is that of a whole batch")
+	p.take(batch(1000, 100*1000))
+	_, count, _ = p.bounds()
+	testkit.Equal(t, count, 100, "records in a batch, after somebody has seen where batches begin")
 }
 
 // sinkPeer is the sink inside the test.

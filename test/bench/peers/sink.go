@@ -18,7 +18,7 @@ import (
 )
 
 // sink is a Kafka server that throws away what it is sent, and is the ceiling of what a client can do on the
-// machine. Of each partition it counts records and keeps the first batch. Who fetches is sent copies of that, as many
+// machine. Of each partition it counts records and keeps the largest batch. Who fetches is sent copies of that, as many
 // as there were records: so a consumer's ceiling is a server that reads no disk.
 type sink struct {
 	host string
@@ -30,9 +30,11 @@ type sink struct {
 
 type sinkPartition struct {
 	mu    sync.Mutex
-	batch []byte // the first that came; never changed. guarded by mu
+	batch []byte // the largest that came; guarded by mu
 	count int64  // records in that batch. guarded by mu
 	end   int64  // records in all. guarded by mu
+	// seen: somebody has been told where batches begin, so that the batch is not changed any more. guarded by mu
+	seen bool
 }
 
 // sinkOffers are the requests that the sink answers: versions before the flexible ones, so that all answers have the
@@ -245,8 +247,8 @@ func (p *sinkPartition) take(batch []byte) (first int64) {
 	count := int64(binary.BigEndian.Uint32(batch[recordsAt:]))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.batch == nil && count > 0 {
-		p.batch, p.count = slices.Clone(batch), count
+	if !p.seen && count > 0 && len(batch) > len(p.batch) {
+		p.batch, p.count = append(p.batch[:0], batch...), count
 	}
 	first, p.end = p.end, p.end+count
 	return first
@@ -260,6 +262,7 @@ func (p *sinkPartition) bounds() (batch []byte, count, end int64) {
 	if p.batch == nil {
 		return nil, 0, 0
 	}
+	p.seen = true
 	return p.batch, p.count, (p.end + p.count - 1) / p.count * p.count
 }
 
