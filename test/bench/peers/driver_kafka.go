@@ -90,18 +90,68 @@ func (f franz) producer(ctx context.Context, p peer, topic string, l load) (prod
 }
 
 func (f franz) open(ctx context.Context, p peer, topic string, l load, more ...kgo.Opt) (*franzProducer, error) {
+	if err := f.touch(ctx, p, topic, l); err != nil {
+		return nil, err
+	}
 	client, err := f.client(p, append([]kgo.Opt{kgo.DefaultProduceTopic(topic), kgo.ProducerBatchMaxBytes(int32(l.batchBytes)),
 		kgo.ProducerBatchCompression(kgo.NoCompression())}, more...)...)
 	if err != nil {
 		return nil, err
 	}
 	one := &franzProducer{client: client, body: l.body()}
-	// The first records wait for metadata, for an id as a producer, and for connections.
-	if err := client.ProduceSync(ctx, one.record(), one.record()).FirstErr(); err != nil {
+	// They wait for metadata, for an id as a producer, and for connections.
+	first := make([]*kgo.Record, firstRecords)
+	for i := range first {
+		first[i] = one.record()
+	}
+	if err := client.ProduceSync(ctx, first...).FirstErr(); err != nil {
 		client.Close()
-		return nil, fmt.Errorf("the first record: %w", err)
+		return nil, fmt.Errorf("the first records: %w", err)
 	}
 	return one, nil
+}
+
+// firstRecords are what each producer begins with, before anything is measured.
+const firstRecords = 2
+
+// touch sends a record to each partition. Kafka makes the files of a partition with its topic, a yard when something comes
+// for it: neither is a part of what is measured.
+func (f franz) touch(ctx context.Context, p peer, topic string, l load) error {
+	client, err := f.client(p, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	partitions, err := partitionsOf(ctx, client, topic)
+	if err != nil {
+		return err
+	}
+	records, body := make([]*kgo.Record, partitions), l.body()
+	for i := range records {
+		records[i] = &kgo.Record{Topic: topic, Partition: int32(i), Value: body}
+	}
+	if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		return fmt.Errorf("a record for each partition: %w", err)
+	}
+	return nil
+}
+
+// partitionsOf is how many partitions a topic has.
+func partitionsOf(ctx context.Context, client *kgo.Client, topic string) (int, error) {
+	request := kmsg.NewPtrMetadataRequest()
+	one := kmsg.NewMetadataRequestTopic()
+	one.Topic = kmsg.StringPtr(topic)
+	request.Topics = append(request.Topics, one)
+	answer, err := request.RequestWith(ctx, client)
+	if err != nil {
+		return 0, fmt.Errorf("partitions of topic %s: %w", topic, err)
+	}
+	for _, t := range answer.Topics {
+		if t.ErrorCode == 0 && len(t.Partitions) > 0 {
+			return len(t.Partitions), nil
+		}
+	}
+	return 0, fmt.Errorf("there is no topic %s", topic)
 }
 
 func (p *franzProducer) record() *kgo.Record { return &kgo.Record{Value: p.body} }
@@ -163,7 +213,11 @@ func (f franz) latencies(ctx context.Context, p peer, topic string, l load, perS
 		return nil, err
 	}
 	defer sender.close()
-	for n := 0; n < 2; {
+	partitions, err := partitionsOf(ctx, reader, topic)
+	if err != nil {
+		return nil, err
+	}
+	for n := 0; n < partitions+firstRecords; {
 		fetches := reader.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
 			return nil, err
